@@ -1,0 +1,106 @@
+#include "base/diag.h"
+
+#include <string.h>
+
+#define LONGEST_LINE 160 /* a longer source line is not shown; columns count bytes, 1-based */
+
+uint32_t diag_add_source(Diag *diag, Str path, Str text)
+{
+    ARENA_PUSH(diag->arena, diag->source, diag->source_count, diag->source_capacity, ((Source){path, text}));
+    return diag->source_count;
+}
+
+const Source *diag_source(const Diag *diag, uint32_t source)
+{
+    return source && source <= diag->source_count ? &diag->source[source - 1] : NULL;
+}
+
+typedef struct Line {
+    uint32_t number, begin, end;
+} Line;
+
+static Line line_at(Str text, uint32_t offset)
+{
+    Line line = {1, 0, 0};
+    for (uint32_t i = 0; i < offset && i < text.len; i++)
+        if (text.ptr[i] == '\n') {
+            line.number++;
+            line.begin = i + 1;
+        }
+    for (line.end = line.begin; line.end < text.len && text.ptr[line.end] != '\n';)
+        line.end++;
+    return line;
+}
+
+static void show_line(Text *out, Str text, Line line, uint32_t offset, uint32_t length)
+{
+    if (line.end - line.begin > LONGEST_LINE)
+        return;
+    text_printf(out, "%5u | ", line.number);
+    for (uint32_t i = line.begin; i < line.end; i++)
+        text_char(out, text.ptr[i] == '\t' || (unsigned char)text.ptr[i] < 32 ? ' ' : text.ptr[i]);
+    uint32_t room = line.end > offset ? line.end - offset : 1;
+    uint32_t marks = length < 1 ? 1 : length < room ? length : room;
+    text_printf(out, "\n      | %*s^", (int)(offset - line.begin), "");
+    text_fill(out, '~', marks - 1);
+    text_char(out, '\n');
+}
+
+static void report(Diag *diag, Place place, const char *kind, const char *format, va_list args)
+{
+    const Source *source = diag_source(diag, place.source);
+    Line line = {0};
+    if (source) {
+        line = line_at(source->text, place.offset);
+        text_printf(&diag->text, STR_FMT ":%u:%u: ", STR_ARG(source->path), line.number, place.offset - line.begin + 1);
+    }
+    text_printf(&diag->text, "%s: ", kind);
+    text_vprintf(&diag->text, format, args);
+    text_char(&diag->text, '\n');
+    if (source)
+        show_line(&diag->text, source->text, line, place.offset, place.length);
+}
+
+static bool counted(Diag *diag)
+{
+    diag->error_count++;
+    if (diag->error_count == DIAG_LIMIT + 1)
+        text_printf(&diag->text, "error: more than %d errors; the rest is not shown\n", DIAG_LIMIT);
+    return diag->error_count <= DIAG_LIMIT;
+}
+
+bool diag_error(Diag *diag, Place place, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (counted(diag))
+        report(diag, place, "error", format, args);
+    va_end(args);
+    return false;
+}
+
+void diag_note(Diag *diag, Place place, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (diag->error_count <= DIAG_LIMIT)
+        report(diag, place, "note", format, args);
+    va_end(args);
+}
+
+bool diag_file_error(Diag *diag, Str path, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (counted(diag)) {
+        text_printf(&diag->text, STR_FMT ": ", STR_ARG(path));
+        report(diag, (Place){0}, "error", format, args);
+    }
+    va_end(args);
+    return false;
+}
+
+void diag_free(Diag *diag)
+{
+    text_free(&diag->text);
+}

@@ -1,0 +1,35 @@
+/* Files: read whole, map, and written so that a reader never sees half of one. */
+#ifndef NNC_BASE_FILE_H
+#define NNC_BASE_FILE_H
+
+#include "base/diag.h"
+
+/* Reads the file into the arena.  False, with a file error in the diag, when it cannot. */
+bool file_read(Arena *arena, Diag *diag, Str path, Str *bytes);
+
+/* Maps the file read-only for the life of the process or until file_unmap; the same errors. */
+typedef struct FileMap {
+    const unsigned char *bytes;
+    size_t size;
+} FileMap;
+bool file_map(Diag *diag, Str path, FileMap *map);
+void file_unmap(FileMap *map);
+
+/* Writes under a temporary name in the same folder and renames when complete, or reports and leaves nothing. */
+bool file_write(Diag *diag, Str path, const void *bytes, size_t size);
+
+/* The same in pieces: open, write as often as needed with stdio, then commit or abandon. */
+typedef struct FileWriter {
+    void *stream; /* FILE * */
+    char *path, *temporary;
+    bool failed;
+} FileWriter;
+bool file_writer_open(FileWriter *writer, Diag *diag, Str path);
+void file_writer_put(FileWriter *writer, const void *bytes, size_t size);
+bool file_writer_commit(FileWriter *writer, Diag *diag);
+void file_writer_abandon(FileWriter *writer);
+
+bool file_exists(Str path);
+bool file_make_folder(Diag *diag, Str path); /* with its parents; fine when it is there */
+
+#endif

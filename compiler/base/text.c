@@ -1,0 +1,135 @@
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fatal.h"
+
+Str str_from(const char *s)
+{
+    return (Str){s, (uint32_t)strlen(s)};
+}
+
+Str str_copy(Arena *arena, Str s)
+{
+    char *copy = arena_alloc(arena, (size_t)s.len + 1);
+    if (s.len)
+        memcpy(copy, s.ptr, s.len);
+    return (Str){copy, s.len};
+}
+
+Str str_format(Arena *arena, const char *format, ...)
+{
+    Text text = {0};
+    va_list args;
+    va_start(args, format);
+    text_vprintf(&text, format, args);
+    va_end(args);
+    Str s = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return s;
+}
+
+bool str_eq(Str a, Str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+bool str_is(Str s, const char *z)
+{
+    return str_eq(s, str_from(z));
+}
+
+int str_compare(Str a, Str b)
+{
+    uint32_t common = a.len < b.len ? a.len : b.len;
+    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+bool str_ends(Str s, const char *suffix)
+{
+    Str end = str_from(suffix);
+    return s.len >= end.len && str_eq((Str){s.ptr + s.len - end.len, end.len}, end);
+}
+
+uint32_t str_hash(Str s) /* FNV-1a: for tables in memory, never stored */
+{
+    uint32_t hash = 2166136261u;
+    for (uint32_t i = 0; i < s.len; i++)
+        hash = (hash ^ (unsigned char)s.ptr[i]) * 16777619u;
+    return hash;
+}
+
+static void reserve(Text *text, size_t more)
+{
+    size_t need = text->len + more + 1;
+    if (need <= text->capacity)
+        return;
+    size_t capacity = text->capacity * 2 > need ? text->capacity * 2 : need + 64;
+    char *larger = realloc(text->ptr, capacity);
+    if (!larger)
+        fatal_memory(capacity);
+    text->ptr = larger;
+    text->capacity = capacity;
+}
+
+void text_put(Text *text, const char *bytes, size_t count)
+{
+    reserve(text, count);
+    if (count)
+        memcpy(text->ptr + text->len, bytes, count);
+    text->len += count;
+    text->ptr[text->len] = 0;
+}
+
+void text_str(Text *text, Str s)
+{
+    text_put(text, s.ptr, s.len);
+}
+
+void text_char(Text *text, char c)
+{
+    text_put(text, &c, 1);
+}
+
+void text_fill(Text *text, char c, size_t count)
+{
+    reserve(text, count);
+    memset(text->ptr + text->len, c, count);
+    text->len += count;
+    text->ptr[text->len] = 0;
+}
+
+void text_vprintf(Text *text, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int count = vsnprintf(NULL, 0, format, args);
+    if (count > 0) {
+        reserve(text, (size_t)count);
+        vsnprintf(text->ptr + text->len, (size_t)count + 1, format, again);
+        text->len += (size_t)count;
+    }
+    va_end(again);
+}
+
+void text_printf(Text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    text_vprintf(text, format, args);
+    va_end(args);
+}
+
+void text_free(Text *text)
+{
+    free(text->ptr);
+    *text = (Text){0};
+}
+
+Str text_view(const Text *text)
+{
+    return (Str){text->ptr ? text->ptr : "", (uint32_t)text->len};
+}

@@ -1,0 +1,45 @@
+/* Text: slices that someone else owns, and buffers that grow. */
+#ifndef NNC_BASE_TEXT_H
+#define NNC_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef struct Str { /* not terminated by a zero */
+    const char *ptr;
+    uint32_t len;
+} Str;
+
+#define STR(literal) ((Str){"" literal, sizeof(literal) - 1})
+#define STR_FMT      "%.*s" /* printf("... " STR_FMT, STR_ARG(s)) */
+#define STR_ARG(s)   (int)(s).len, (s).ptr
+
+Str str_from(const char *zero_terminated);
+Str str_copy(Arena *arena, Str s); /* the copy is followed by a zero byte */
+Str str_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool str_eq(Str a, Str b);
+bool str_is(Str s, const char *zero_terminated);
+int str_compare(Str a, Str b); /* by bytes, a prefix first */
+bool str_ends(Str s, const char *suffix);
+uint32_t str_hash(Str s);
+
+/* A growing text.  It owns its bytes (malloc), which are always followed by a zero. */
+typedef struct Text {
+    char *ptr;
+    size_t len, capacity;
+} Text;
+
+void text_put(Text *text, const char *bytes, size_t count);
+void text_str(Text *text, Str s);
+void text_char(Text *text, char c);
+void text_fill(Text *text, char c, size_t count);
+void text_printf(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_vprintf(Text *text, const char *format, va_list args);
+void text_free(Text *text);
+Str text_view(const Text *text); /* valid until the text changes */
+
+#endif
