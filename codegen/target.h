@@ -1,0 +1,29 @@
+/* Targets: a table of vector width, registers, caches and the C dialect allowed. */
+#ifndef NNC_CODEGEN_TARGET_H
+#define NNC_CODEGEN_TARGET_H
+
+#include "base/diag.h"
+
+typedef enum Dialect {
+    DIALECT_C99,    /* strict, for any compiler */
+    DIALECT_VECTOR, /* C99 with GNU vector extensions */
+    DIALECT_CUDA,
+} Dialect;
+
+typedef struct Target {
+    const char *name;
+    const char *cc_flags; /* for gcc and clang, e.g. -march=x86-64-v4 */
+    Dialect dialect;
+    uint32_t lanes; /* of f32 in a vector register; 1 where the dialect has none */
+    uint32_t vector_registers;
+    uint32_t l1_bytes, l2_bytes;
+    const char *doc;
+} Target;
+
+extern const Target target_table[];
+extern const uint32_t target_count;
+
+/* `host` reads this machine.  Reports an unknown name with the known ones and returns NULL. */
+const Target *target_find(Str name, Diag *diag);
+
+#endif

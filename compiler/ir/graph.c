@@ -1,0 +1,283 @@
+#include "ir/graph.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+Module *module_new(Arena *arena, Diag *diag)
+{
+    Module *module = ARENA_NEW(arena, Module);
+    module->arena = arena;
+    module->diag = diag;
+    module->types.map.arena = arena;
+    return module;
+}
+
+const Type *module_type(Module *module, DType dtype, const Shape *shape, Layout layout)
+{
+    return type_intern(&module->types, dtype, shape, layout);
+}
+
+const Type *module_plain_type(Module *module, DType dtype, uint32_t rank, const int64_t *dim)
+{
+    Shape shape = shape_of(rank, dim);
+    return module_type(module, dtype, &shape, (Layout){0});
+}
+
+bool value_is_number(const Graph *graph, ValueId id, double *number)
+{
+    const Value *value = &graph->value[id];
+    if (value->role != ROLE_CONST || shape_elements(&value->type->shape) != 1)
+        return false;
+    *number = tensor_number(value->data, 0);
+    return true;
+}
+
+Str value_show(const Graph *graph, ValueId id)
+{
+    const Value *value = &graph->value[id];
+    return value->name.len ? value->name : str_format(graph->module->arena, "%%%u", id);
+}
+
+/* Attributes */
+
+uint32_t attr_index(OpCode op, Str name)
+{
+    const AttrSpec *spec = op_info(op)->attr;
+    for (uint32_t i = 0; spec[i].name; i++)
+        if (str_is(name, spec[i].name))
+            return i;
+    return NONE;
+}
+
+const Attr *node_attr(const Node *node, const char *name)
+{
+    uint32_t index = attr_index(node->op, str_from(name));
+    assert(index != NONE);
+    return &node->attr[index];
+}
+
+int64_t attr_int(const Node *node, const char *name)
+{
+    return node_attr(node, name)->i;
+}
+
+double attr_float(const Node *node, const char *name)
+{
+    return node_attr(node, name)->f;
+}
+
+bool attr_bool(const Node *node, const char *name)
+{
+    return node_attr(node, name)->i != 0;
+}
+
+void attr_ints(const Node *node, const char *name, uint32_t count, int64_t *out)
+{
+    const Attr *attr = node_attr(node, name);
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = attr->ints[attr->i == 1 ? 0 : i];
+}
+
+void attr_pad2d(const Node *node, int64_t pad[4])
+{
+    const Attr *attr = node_attr(node, "pad");
+    for (int i = 0; i < 4; i++)
+        pad[i] = attr->ints[attr->i == 4 ? i : attr->i == 2 ? i % 2 : 0];
+}
+
+/* Defaults are written as .nnc text: a number, true/false, a dtype, or a list `[]` or a single integer. */
+static Attr attr_from_text(const AttrSpec *spec)
+{
+    static const int64_t small[] = {0, 1};
+    const char *text = spec->fallback;
+    Attr attr = {0};
+
+    switch (spec->kind) {
+    case ATTR_INT:
+        attr.i = strtoll(text, NULL, 10);
+        break;
+    case ATTR_FLOAT:
+        attr.f = strtod(text, NULL);
+        break;
+    case ATTR_BOOL:
+        attr.i = strcmp(text, "true") == 0;
+        break;
+    case ATTR_INTS:
+        if (strcmp(text, "[]") != 0) {
+            attr.i = 1;
+            attr.ints = &small[strcmp(text, "1") == 0];
+        }
+        break;
+    case ATTR_DTYPE: {
+        DType dtype = DT_F32;
+        dtype_parse(str_from(text), &dtype);
+        attr.i = dtype;
+        break;
+    }
+    case ATTR_STRING:
+        attr.s = str_from(text);
+        break;
+    }
+    return attr;
+}
+
+void attr_defaults(OpCode op, Attr *attr)
+{
+    const AttrSpec *spec = op_info(op)->attr;
+    for (uint32_t i = 0; spec[i].name; i++)
+        attr[i] = spec[i].fallback ? attr_from_text(&spec[i]) : (Attr){0};
+}
+
+/* Building */
+
+Graph *graph_new(Module *module, Str name)
+{
+    Graph *graph = ARENA_NEW(module->arena, Graph);
+    graph->module = module;
+    graph->name = name;
+    return graph;
+}
+
+ValueId graph_add_value(Graph *graph, Role role, const Type *type, Str name, Place place)
+{
+    Value value = {.type = type,
+                   .name = name,
+                   .role = role,
+                   .node = NONE,
+                   .initial = NONE,
+                   .inplace = NONE,
+                   .owner = NONE,
+                   .place = place};
+    ARENA_PUSH(graph->module->arena, graph->value, graph->value_count, graph->value_capacity, value);
+    return graph->value_count - 1;
+}
+
+ValueId graph_add_input(Graph *graph, const Type *type, Str name, Place place)
+{
+    ValueId value = graph_add_value(graph, ROLE_INPUT, type, name, place);
+    ARENA_PUSH(graph->module->arena, graph->input, graph->input_count, graph->input_capacity, value);
+    return value;
+}
+
+ValueId graph_add_const(Graph *graph, const Tensor *data, Str name, Place place)
+{
+    ValueId value = graph_add_value(graph, ROLE_CONST, data->type, name, place);
+    graph->value[value].data = data;
+    return value;
+}
+
+ValueId graph_add_scalar(Graph *graph, DType dtype, double number)
+{
+    Module *module = graph->module;
+    Tensor *data = tensor_new(module->arena, module_plain_type(module, dtype, 0, NULL));
+    tensor_set_number(data, 0, number);
+    return graph_add_const(graph, data, (Str){0}, (Place){0});
+}
+
+void graph_add_output(Graph *graph, ValueId value, Str name)
+{
+    ARENA_PUSH(graph->module->arena, graph->output, graph->output_count, graph->output_capacity,
+               ((Output){value, name}));
+}
+
+void graph_add_update(Graph *graph, ValueId target, ValueId source, Place place)
+{
+    ARENA_PUSH(graph->module->arena, graph->update, graph->update_count, graph->update_capacity,
+               ((Update){target, source, place}));
+}
+
+static const Attr *copy_attrs(Module *module, OpCode op, const Attr *attr)
+{
+    uint32_t count = op_attr_count(op);
+    Attr *copy = arena_copy(module->arena, attr, count * sizeof *attr);
+    for (uint32_t i = 0; i < count; i++)
+        if (op_info(op)->attr[i].kind == ATTR_INTS)
+            copy[i].ints = arena_copy(module->arena, attr[i].ints, (size_t)attr[i].i * sizeof *attr[i].ints);
+    return copy;
+}
+
+NodeId graph_add_node(Graph *graph, OpCode op, const ValueId *in, uint32_t in_count, const Attr *attr,
+                      uint32_t out_count, Place place)
+{
+    Module *module = graph->module;
+    NodeId id = graph->node_count;
+    Node node = {.op = op, .in_count = in_count, .out_count = out_count, .kernel = NONE, .place = place};
+
+    node.in = arena_copy(module->arena, in, in_count * sizeof *in);
+    node.out = ARENA_ARRAY(module->arena, ValueId, out_count);
+    node.attr = copy_attrs(module, op, attr);
+    for (uint32_t i = 0; i < out_count; i++) {
+        node.out[i] = graph_add_value(graph, ROLE_RESULT, NULL, (Str){0}, place);
+        graph->value[node.out[i]].node = id;
+        graph->value[node.out[i]].result = i;
+    }
+    ARENA_PUSH(module->arena, graph->node, graph->node_count, graph->node_capacity, node);
+    return id;
+}
+
+NodeId graph_add_initial(Graph *graph, OpCode op, const Attr *attr, Place place)
+{
+    Node node = {.op = op, .kernel = NONE, .place = place, .attr = copy_attrs(graph->module, op, attr)};
+    ARENA_PUSH(graph->module->arena, graph->initial, graph->initial_count, graph->initial_capacity, node);
+    return graph->initial_count - 1;
+}
+
+/* Rewriting */
+
+void graph_replace(Graph *graph, const ValueId *map)
+{
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 0; i < graph->node[n].in_count; i++)
+            graph->node[n].in[i] = map[graph->node[n].in[i]];
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        graph->output[i].value = map[graph->output[i].value];
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        graph->update[i].source = map[graph->update[i].source];
+}
+
+void graph_compact(Graph *graph)
+{
+    uint32_t kept = 0;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        if (graph->node[n].dead)
+            continue;
+        graph->node[kept] = graph->node[n];
+        for (uint32_t i = 0; i < graph->node[kept].out_count; i++)
+            graph->value[graph->node[kept].out[i]].node = kept;
+        kept++;
+    }
+    graph->node_count = kept;
+}
+
+Users graph_users(const Graph *graph, Arena *arena)
+{
+    Users users = {.first = ARENA_ARRAY(arena, uint32_t, graph->value_count + 1)};
+    uint32_t total = 0;
+    uint32_t *count = ARENA_ARRAY(arena, uint32_t, graph->value_count + 1);
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 0; !graph->node[n].dead && i < graph->node[n].in_count; i++)
+            count[graph->node[n].in[i]]++;
+    for (uint32_t v = 0; v <= graph->value_count; v++) {
+        users.first[v] = total;
+        total += v < graph->value_count ? count[v] : 0;
+    }
+    users.user = ARENA_ARRAY(arena, NodeId, total);
+    memset(count, 0, graph->value_count * sizeof *count);
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 0; !graph->node[n].dead && i < graph->node[n].in_count; i++) {
+            ValueId v = graph->node[n].in[i];
+            users.user[users.first[v] + count[v]++] = n;
+        }
+    return users;
+}
+
+bool *graph_live_out(const Graph *graph, Arena *arena)
+{
+    bool *live = ARENA_ARRAY(arena, bool, graph->value_count);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        live[graph->output[i].value] = true;
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        live[graph->update[i].source] = true;
+    return live;
+}

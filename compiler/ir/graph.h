@@ -1,0 +1,189 @@
+/* The IR: a graph of values (tensor symbols) and nodes (op instances) in SSA form, addressed by 32-bit index.
+ *
+ * The order of `node` is a schedule: every node stands after the producers of its operands.  Passes that move nodes
+ * keep that.  A value has one producer: a node, or its role.  Everything a graph points to lives in its module's arena.
+ * Nothing may recurse over the depth of a graph (a million nodes are legal); sub-graph nesting may be recursed. */
+#ifndef NNC_IR_GRAPH_H
+#define NNC_IR_GRAPH_H
+
+#include "base/diag.h"
+#include "ir/op.h"
+
+#define NONE UINT32_MAX /* no value, no node, no kernel */
+
+typedef uint32_t ValueId;
+typedef uint32_t NodeId;
+typedef struct Graph Graph;
+typedef struct Module Module;
+
+/* A tensor's elements in the module's arena or in a mapped weights file; always plain layout, row-major, little-endian,
+ * aligned at least to the element.  bf16 and f16 are held as their bits, bool as one byte 0 or 1. */
+typedef struct Tensor {
+    const Type *type;
+    void *data;
+} Tensor;
+
+typedef enum Role {
+    ROLE_RESULT, /* of a node */
+    ROLE_INPUT,
+    ROLE_PARAM, /* trained, read-only at inference: from the weights file, else from its initialiser */
+    ROLE_STATE, /* kept between runs */
+    ROLE_CONST, /* elements written in the text, or folded */
+} Role;
+
+typedef struct Value {
+    const Type *type; /* NULL while inference has failed: errors are not repeated for its users */
+    Str name;         /* empty for a temporary, which prints as %<index> */
+    Role role;
+    NodeId node; /* ROLE_RESULT: the producer, and which of its results this is */
+    uint32_t result;
+    NodeId initial; /* PARAM and STATE: a node of FAMILY_GENERATE outside the schedule (in Graph.initial), or NONE */
+    const Tensor *data; /* CONST: always; PARAM and STATE: when stored or materialised */
+    ValueId inplace;    /* takes over the memory of this value, which dies at its producer; NONE */
+    NodeId owner;       /* PARAM and STATE made inside a call that is not expanded yet: that call, else NONE */
+    Place place;
+} Value;
+
+/* An attribute's value, in the order of its op's AttrSpec list.  Defaults are filled in by the builder. */
+typedef struct Attr {
+    int64_t i; /* INT, BOOL, DTYPE, and the number of INTS */
+    double f;  /* FLOAT */
+    const int64_t *ints;
+    Str s;
+} Attr;
+
+/* What the text said of a call: the composite's name, its label and its constant arguments, so that it prints again. */
+typedef struct Call {
+    Str name, label, arguments; /* arguments: `, axis = 1`, as printed after the operands */
+} Call;
+
+typedef struct Node {
+    OpCode op;
+    uint32_t in_count, out_count, sub_count;
+    ValueId *in, *out;
+    const Attr *attr; /* op_attr_count(op) of them */
+    Graph **sub;      /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order */
+    const Call *call; /* OP_CALL */
+    uint32_t kernel;  /* nodes of one number form one kernel; set by fuse; NONE before */
+    uint32_t stream;  /* set by schedule */
+    bool dead;        /* removed; graph_compact drops it */
+    Place place;
+} Node;
+
+typedef struct Update { /* `target <- source` at the end of a run */
+    ValueId target, source;
+    Place place;
+} Update;
+
+typedef struct Output {
+    ValueId value;
+    Str name; /* of the signature: the value may have another, or be an input or a constant */
+} Output;
+
+struct Graph {
+    Module *module;
+    Str name;
+    Value *value;
+    Node *node;    /* the schedule */
+    Node *initial; /* initialisers of params and states: no operands, one result type, `out` empty */
+    ValueId *input;
+    Output *output;
+    Update *update;
+    uint32_t value_count, node_count, initial_count, input_count, output_count, update_count;
+    uint32_t value_capacity, node_capacity, initial_capacity, input_capacity, output_capacity, update_capacity;
+    Place place;
+};
+
+struct Module {
+    Arena *arena;
+    Diag *diag;
+    TypeTable types;
+    Graph **graph;
+    uint32_t graph_count, graph_capacity;
+};
+
+Module *module_new(Arena *arena, Diag *diag);
+const Type *module_type(Module *module, DType dtype, const Shape *shape, Layout layout);
+const Type *module_plain_type(Module *module, DType dtype, uint32_t rank, const int64_t *dim);
+
+/* Reading.  Pointers are good until the graph grows. */
+static inline Value *graph_value(const Graph *graph, ValueId id)
+{
+    return &graph->value[id];
+}
+static inline Node *graph_node(const Graph *graph, NodeId id)
+{
+    return &graph->node[id];
+}
+static inline const Type *value_type(const Graph *graph, ValueId id)
+{
+    return graph->value[id].type;
+}
+static inline const Shape *value_shape(const Graph *graph, ValueId id)
+{
+    return &graph->value[id].type->shape;
+}
+
+/* The producer, or NULL for inputs, params, states and constants. */
+static inline Node *value_producer(const Graph *graph, ValueId id)
+{
+    const Value *value = &graph->value[id];
+    return value->role == ROLE_RESULT ? &graph->node[value->node] : NULL;
+}
+
+/* A constant of one element; true and its number. */
+bool value_is_number(const Graph *graph, ValueId id, double *number);
+/* The name, or %<index> for a temporary. */
+Str value_show(const Graph *graph, ValueId id);
+
+const Attr *node_attr(const Node *node, const char *name); /* asserts that the op has it */
+int64_t attr_int(const Node *node, const char *name);
+double attr_float(const Node *node, const char *name);
+bool attr_bool(const Node *node, const char *name);
+/* A list attribute brought to `count` entries: a single integer is repeated. */
+void attr_ints(const Node *node, const char *name, uint32_t count, int64_t *out);
+/* Padding of a 2-D window as top, left, bottom, right, from one, two or four numbers. */
+void attr_pad2d(const Node *node, int64_t pad[4]);
+
+/* Building. */
+Graph *graph_new(Module *module, Str name);
+ValueId graph_add_value(Graph *graph, Role role, const Type *type, Str name, Place place);
+ValueId graph_add_input(Graph *graph, const Type *type, Str name, Place place);
+ValueId graph_add_const(Graph *graph, const Tensor *data, Str name, Place place);
+ValueId graph_add_scalar(Graph *graph, DType dtype, double number);
+void graph_add_output(Graph *graph, ValueId value, Str name);
+void graph_add_update(Graph *graph, ValueId target, ValueId source, Place place);
+
+/* Appends a node with its results; types are set by op_infer (ops/family.h).  `attr` holds one entry per AttrSpec
+ * (attr_defaults fills a list); operands and attributes are copied. */
+NodeId graph_add_node(Graph *graph, OpCode op, const ValueId *in, uint32_t in_count, const Attr *attr,
+                      uint32_t out_count, Place place);
+/* The same outside the schedule, as an initialiser. */
+NodeId graph_add_initial(Graph *graph, OpCode op, const Attr *attr, Place place);
+/* Writes the defaults of the op into attr[op_attr_count(op)]; required ones are left zero. */
+void attr_defaults(OpCode op, Attr *attr);
+uint32_t attr_index(OpCode op, Str name); /* NONE when there is none */
+
+/* Rewriting. */
+void graph_replace(Graph *graph, const ValueId *map); /* every use of v becomes map[v]: operands, outputs, updates */
+void graph_compact(Graph *graph);                     /* drops dead nodes; keeps the order of the rest */
+/* Users of each value as lists: users of v are user[first[v]] ... user[first[v + 1] - 1], ascending. */
+typedef struct Users {
+    uint32_t *first;
+    NodeId *user;
+} Users;
+Users graph_users(const Graph *graph, Arena *arena);
+/* Is it an output or the source of an update? One flag per value. */
+bool *graph_live_out(const Graph *graph, Arena *arena);
+
+Tensor *tensor_new(Arena *arena, const Type *type);
+double tensor_number(const Tensor *tensor, int64_t index);
+void tensor_set_number(Tensor *tensor, int64_t index, double number);
+
+/* bf16 and f16 as held in tensors. */
+float f16_to_f32(uint16_t bits);
+uint16_t f32_to_f16(float x); /* round to nearest even */
+float bf16_to_f32(uint16_t bits);
+uint16_t f32_to_bf16(float x);
+
+#endif

@@ -1,0 +1,69 @@
+#include "ir/op.h"
+
+/* Attribute lists are written in op.def without commas between entries, so each entry brings its own. */
+#define REQUIRED NULL
+#define A_NONE
+#define A_INT(name, d)    {#name, ATTR_INT, d},
+#define A_FLOAT(name, d)  {#name, ATTR_FLOAT, d},
+#define A_BOOL(name, d)   {#name, ATTR_BOOL, d},
+#define A_INTS(name, d)   {#name, ATTR_INTS, d},
+#define A_DTYPE(name, d)  {#name, ATTR_DTYPE, d},
+#define A_STRING(name, d) {#name, ATTR_STRING, d},
+
+/* clang-format off */
+#define OP(NAME, name_, FAMILY, operands_, EFFECT, INPLACE, doc_, ...)                                                 \
+    [OP_##NAME] = {.name = #name_, .operands = operands_, .family = FAMILY_##FAMILY, .effect = EFFECT_##EFFECT,        \
+                   .inplace = INPLACE_##INPLACE, .attr = (const AttrSpec[]){__VA_ARGS__ {NULL, ATTR_INT, NULL}},       \
+                   .doc = doc_},
+#define ELEMENTWISE(NAME, name_, operands_, expression_, CLASS, RESULT, commutative_, doc_)                            \
+    [OP_##NAME] = {.name = #name_, .operands = operands_, .family = FAMILY_ELEMENTWISE, .effect = EFFECT_PURE,         \
+                   .inplace = INPLACE_SAME, .attr = (const AttrSpec[]){{NULL, ATTR_INT, NULL}},                        \
+                   .expression = #expression_, .result = RESULT_##RESULT, .operand_class = CLASS_##CLASS,              \
+                   .commutative = commutative_, .doc = doc_},
+/* clang-format on */
+
+static const OpInfo op_table[OP_COUNT] = {
+#include "ir/op.def"
+};
+
+const OpInfo *op_info(OpCode op)
+{
+    return &op_table[op];
+}
+
+OpCode op_find(Str name)
+{
+    for (int i = 0; i < OP_COUNT; i++)
+        if (str_is(name, op_table[i].name))
+            return (OpCode)i;
+    return OP_COUNT;
+}
+
+uint32_t op_attr_count(OpCode op)
+{
+    uint32_t count = 0;
+    while (op_table[op].attr[count].name)
+        count++;
+    return count;
+}
+
+uint32_t op_least(OpCode op)
+{
+    const char *s = op_table[op].operands;
+    uint32_t count = *s != 0;
+    for (; *s; s++)
+        count += *s == ' ';
+    return s[-(*op_table[op].operands != 0)] == '?' ? count - 1 : count;
+}
+
+uint32_t op_most(OpCode op)
+{
+    const char *s = op_table[op].operands;
+    uint32_t count = *s != 0;
+    for (; *s; s++) {
+        count += *s == ' ';
+        if (*s == '*')
+            return UINT32_MAX;
+    }
+    return count;
+}

@@ -1,0 +1,42 @@
+/* What an op means: shape inference and reference evaluation, by family.  One file per family in this folder. */
+#ifndef NNC_OPS_FAMILY_H
+#define NNC_OPS_FAMILY_H
+
+#include "ir/graph.h"
+
+typedef struct FamilyRow {
+    /* Sets the type of every result from the operands and attributes, or reports to the module's diag and returns
+     * false.  Operand counts and attribute kinds are right already; operand types are present. */
+    bool (*infer)(Graph *graph, NodeId node);
+    /* Fills out[] (allocated, plain layout) from in[].  Never fails: inference has ruled out bad shapes. */
+    void (*eval)(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out);
+} FamilyRow;
+
+extern const FamilyRow family_table[FAMILY_COUNT];
+
+/* How many results the op gives with these attributes (split gives one per size; all else one). */
+uint32_t op_result_count(OpCode op, const Attr *attr);
+
+/* Infers the types of the node's results.  Does nothing, and returns false, when an operand has no type (its error has
+ * been reported).  Also checks the operand count, with a message that names the operands. */
+bool op_infer(Graph *graph, NodeId node);
+
+/* Adds a node and infers it.  Result 0, whose type is NULL after a reported error. */
+ValueId op_build(Graph *graph, OpCode op, const ValueId *in, uint32_t in_count, const Attr *attr, Place place);
+ValueId op_build1(Graph *graph, OpCode op, ValueId x, Place place);
+ValueId op_build2(Graph *graph, OpCode op, ValueId x, ValueId y, Place place);
+
+/* A scalar elementwise expression on numbers: for folding and for tests. */
+
+/* The reference evaluator: runs a graph directly.  The oracle of the tests, the engine of constant folding. */
+
+/* The elements of a constant, param or state: stored, or from its initialiser (kept in value->data afterwards). */
+const Tensor *eval_data(Graph *graph, ValueId value);
+/* One node; operands as tensors; results are allocated in the arena. */
+void eval_node(const Graph *graph, NodeId node, Arena *arena, const Tensor *const *in, Tensor **out);
+/* The whole graph.  input[i] must have the type of graph->input[i]; fills output[0 .. output_count).  New values of
+ * updated params and states go to updated[0 .. update_count) when it is not NULL.  Intermediate tensors are freed as
+ * soon as their last user has run. */
+void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output, const Tensor **updated);
+
+#endif
