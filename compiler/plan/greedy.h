@@ -1,0 +1,25 @@
+/* Fast placements.  Each fills offset[item] and returns false only when pins contradict each other. */
+#ifndef NNC_PLAN_GREEDY_H
+#define NNC_PLAN_GREEDY_H
+
+#include "plan/order.h"
+
+typedef enum PlanFit {
+    PLAN_FIRST_FIT, /* the lowest gap that is large enough */
+    PLAN_BEST_FIT,  /* the tightest gap, the lower of equals */
+    PLAN_FITS
+} PlanFit;
+
+/* Takes items in the given order and puts each into a gap between those placed before it that are live at the same
+ * time.  Work: the number of conflicting pairs, times a logarithm. */
+bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *offset);
+
+/* Takes items in the given order and puts each on top of all it conflicts with.  O(n log n) whatever the conflicts.
+ * By length it is exact on lives that nest like brackets, as the activations and gradients of a training step do. */
+bool plan_stack(const PlanItems *items, PlanOrder order, int64_t *offset);
+
+/* greedy by start, computed as a heap would: a walk through time with free lists, O(n log n) whatever the conflicts.
+ * `reversed` walks from the end.  Plain problems only. */
+void plan_heap(const PlanItems *items, PlanFit fit, bool reversed, int64_t *offset);
+
+#endif

@@ -1,0 +1,284 @@
+#include "plan/items.h"
+
+#include "plan/sort.h"
+
+typedef struct Span { /* a piece while times are still steps */
+    int64_t first, last, size;
+    uint32_t item;
+} Span;
+
+typedef struct Builder {
+    Arena *arena, *scratch;
+    const PlanProblem *problem;
+    uint32_t region;
+    PlanItems *out;
+    Span *span;
+    uint32_t span_count, span_capacity, item_capacity;
+} Builder;
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a;
+}
+
+/* Steps as keys that sort in signed order, and back. */
+static uint64_t step_key(int64_t step)
+{
+    return (uint64_t)step ^ UINT64_C(1) << 63;
+}
+
+static int64_t step_of(uint64_t key)
+{
+    return (int64_t)(key ^ UINT64_C(1) << 63);
+}
+
+static void add_span(Builder *b, Span span)
+{
+    ARENA_PUSH(b->scratch, b->span, b->span_count, b->span_capacity, span);
+}
+
+static uint32_t add_item(Builder *b, const PlanBuffer *buffer)
+{
+    PlanItem item = {.alignment = buffer->alignment, .pinned = buffer->pinned};
+    ARENA_PUSH(b->arena, b->out->item, b->out->count, b->item_capacity, item);
+    return b->out->count - 1;
+}
+
+/* The least common multiple of two alignments, or 0 beyond any sensible one. */
+static int64_t lcm(int64_t a, int64_t b)
+{
+    int64_t step = a / gcd(a, b);
+    return step > PLAN_LARGEST / b ? 0 : step * b;
+}
+
+/* The uses of one group become disjoint spans; where uses overlap, the larger counts. */
+static void add_group(Builder *b, const SortKey *member, uint32_t count)
+{
+    const PlanBuffer *buffer = b->problem->buffer;
+    SortKey *time = ARENA_ARRAY(b->scratch, SortKey, 2 * (size_t)count);
+    uint32_t item = UINT32_MAX;
+    for (uint32_t m = 0; m < count; m++) {
+        const PlanBuffer *use = &buffer[member[m].index];
+        if (item == UINT32_MAX)
+            item = add_item(b, use);
+        PlanItem *it = &b->out->item[item];
+        it->alignment = lcm(it->alignment, use->alignment);
+        if (use->pinned != PLAN_FREE)
+            it->pinned = use->pinned;
+        b->out->buffer_item[member[m].index] = item;
+        time[2 * m].key = step_key(use->first);
+        time[2 * m + 1].key = step_key(use->last);
+    }
+    sort_ascending(b->scratch, time, 2 * count);
+
+    Span open = {.item = item};
+    for (uint32_t t = 0; t + 1 < 2 * count; t++) {
+        int64_t from = step_of(time[t].key), to = step_of(time[t + 1].key), size = 0;
+        if (from == to)
+            continue;
+        for (uint32_t m = 0; m < count; m++) {
+            const PlanBuffer *use = &buffer[member[m].index];
+            if (use->first <= from && to <= use->last && use->size > size)
+                size = use->size;
+        }
+        if (open.size && (size != open.size || from != open.last)) {
+            add_span(b, open);
+            open.size = 0;
+        }
+        if (size && !open.size)
+            open = (Span){from, to, size, item};
+        open.last = to;
+    }
+    if (open.size)
+        add_span(b, open);
+}
+
+static void collect(Builder *b)
+{
+    const PlanProblem *p = b->problem;
+    SortKey *grouped = ARENA_ARRAY(b->scratch, SortKey, p->count);
+    uint32_t grouped_count = 0;
+
+    for (uint32_t i = 0; i < p->count; i++) {
+        const PlanBuffer *buffer = &p->buffer[i];
+        b->out->buffer_item[i] = UINT32_MAX;
+        if (buffer->region != b->region)
+            continue;
+        if (buffer->group) {
+            grouped[grouped_count++] = (SortKey){buffer->group, i};
+            continue;
+        }
+        b->out->buffer_item[i] = add_item(b, buffer);
+        if (buffer->size)
+            add_span(b, (Span){buffer->first, buffer->last, buffer->size, b->out->count - 1});
+    }
+    sort_ascending(b->scratch, grouped, grouped_count);
+    for (uint32_t i = 0, end; i < grouped_count; i = end) {
+        for (end = i + 1; end < grouped_count && grouped[end].key == grouped[i].key;)
+            end++;
+        add_group(b, &grouped[i], end - i);
+    }
+}
+
+/* Numbers the sections: one ends where, after some piece began, a piece ends. */
+static void compress_time(Builder *b)
+{
+    PlanItems *out = b->out;
+    uint32_t n = b->span_count;
+    SortKey *event = ARENA_ARRAY(b->scratch, SortKey, 2 * (size_t)n);
+    for (uint32_t i = 0; i < n; i++) {
+        event[i] = (SortKey){step_key(b->span[i].last), 2 * i + 1};
+        event[n + i] = (SortKey){step_key(b->span[i].first), 2 * i};
+    }
+    sort_ascending(b->scratch, event, 2 * n); /* stable: at one time, ends come before beginnings */
+
+    bool begun = false;
+    for (uint32_t e = 0; e < 2 * n; e++) {
+        PlanPiece *piece = &out->piece[event[e].index / 2];
+        bool is_end = event[e].index & 1;
+        if (is_end && begun)
+            out->section_count++;
+        begun = !is_end;
+        *(is_end ? &piece->upper : &piece->lower) = out->section_count;
+    }
+}
+
+/* The most padding of any piece that is live, for each section: pieces in order of falling slack paint the sections
+ * that are still blank; `next` skips over painted ones. */
+static int64_t *most_slack(Arena *scratch, const PlanItems *items)
+{
+    uint32_t n = items->piece_count, sections = items->section_count;
+    int64_t *slack = ARENA_ARRAY(scratch, int64_t, sections);
+    uint32_t *next = ARENA_ARRAY(scratch, uint32_t, (size_t)sections + 1);
+    SortKey *order = ARENA_ARRAY(scratch, SortKey, n);
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = (SortKey){sort_falling(items->piece[i].slack), i};
+    for (uint32_t s = 0; s <= sections; s++)
+        next[s] = s;
+    sort_ascending(scratch, order, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const PlanPiece *piece = &items->piece[order[i].index];
+        uint32_t s = piece->lower;
+        while (s < piece->upper) {
+            if (next[s] != s) {
+                next[s] = next[next[s]];
+                s = next[s];
+                continue;
+            }
+            slack[s] = piece->slack;
+            next[s] = s + 1;
+            s++;
+        }
+    }
+    return slack;
+}
+
+static void measure_load(Arena *scratch, PlanItems *items)
+{
+    ArenaMark mark = arena_mark(scratch);
+    int64_t live = 0, *change = ARENA_ARRAY(scratch, int64_t, (size_t)items->section_count + 1);
+    for (uint32_t i = 0; i < items->piece_count; i++) {
+        change[items->piece[i].lower] += items->piece[i].size;
+        change[items->piece[i].upper] -= items->piece[i].size;
+    }
+    int64_t *slack = items->unit > 1 ? most_slack(scratch, items) : NULL;
+    items->lower_bound = 0;
+    for (uint32_t s = 0; s < items->section_count; s++) {
+        live += change[s];
+        items->load[s] = live;
+        int64_t bound = live - (slack ? slack[s] : 0);
+        if (bound > items->lower_bound)
+            items->lower_bound = bound;
+    }
+    /* A pin may reach higher than any sum. */
+    for (uint32_t i = 0; i < items->piece_count; i++) {
+        const PlanPiece *piece = &items->piece[i];
+        int64_t pinned = items->item[piece->item].pinned;
+        if (pinned != PLAN_FREE && pinned + piece->size - piece->slack > items->lower_bound)
+            items->lower_bound = pinned + piece->size - piece->slack;
+    }
+    arena_reset(scratch, mark);
+}
+
+static void describe_items(Builder *b)
+{
+    PlanItems *out = b->out;
+    out->unit = 0;
+    for (uint32_t i = 0; i < out->count; i++)
+        out->unit = gcd(out->unit, out->item[i].alignment);
+    if (!out->unit)
+        out->unit = 1;
+
+    for (uint32_t s = 0; s < b->span_count; s++) {
+        const Span *span = &b->span[s];
+        PlanItem *item = &out->item[span->item];
+        PlanPiece *piece = &out->piece[s];
+        if (!item->piece_count++) {
+            item->piece = s;
+            item->start = span->first;
+        }
+        item->length += span->last - span->first;
+        piece->item = span->item;
+        piece->size = plan_align(span->size, out->unit);
+        piece->slack = piece->size - span->size;
+        if (piece->size > item->size)
+            item->size = piece->size;
+    }
+    out->plain = true;
+    for (uint32_t i = 0; i < out->count; i++) {
+        const PlanItem *item = &out->item[i];
+        out->plain &= item->pinned == PLAN_FREE && item->piece_count <= 1 && item->alignment == out->unit;
+    }
+}
+
+void plan_items(Arena *arena, const PlanProblem *problem, uint32_t region, PlanItems *items)
+{
+    Arena scratch = {0};
+    *items = (PlanItems){0};
+    items->buffer_item = ARENA_ARRAY(arena, uint32_t, problem->count);
+    Builder b = {.arena = arena, .scratch = &scratch, .problem = problem, .region = region, .out = items};
+    collect(&b);
+    items->piece = ARENA_ARRAY(arena, PlanPiece, b.span_count);
+    items->piece_count = b.span_count;
+    compress_time(&b);
+    describe_items(&b);
+    items->load = ARENA_ARRAY(arena, int64_t, items->section_count);
+    measure_load(&scratch, items);
+    arena_free(&scratch);
+}
+
+uint64_t plan_items_pairs(Arena *scratch, const PlanItems *items)
+{
+    ArenaMark mark = arena_mark(scratch);
+    uint32_t live = 0, *begins = ARENA_ARRAY(scratch, uint32_t, items->section_count);
+    uint32_t *ends = ARENA_ARRAY(scratch, uint32_t, (size_t)items->section_count + 1);
+    uint64_t pairs = 0;
+    for (uint32_t i = 0; i < items->piece_count; i++) {
+        begins[items->piece[i].lower]++;
+        ends[items->piece[i].upper]++;
+    }
+    for (uint32_t s = 0; s < items->section_count; s++) {
+        live -= ends[s];
+        pairs += (uint64_t)begins[s] * live + (uint64_t)begins[s] * (begins[s] - 1) / 2;
+        live += begins[s];
+    }
+    arena_reset(scratch, mark);
+    return pairs;
+}
+
+int64_t plan_items_peak(const PlanItems *items, const int64_t *offset)
+{
+    int64_t peak = 0;
+    for (uint32_t i = 0; i < items->piece_count; i++) {
+        const PlanPiece *piece = &items->piece[i];
+        int64_t end = offset[piece->item] + piece->size - piece->slack;
+        if (end > peak)
+            peak = end;
+    }
+    return peak;
+}

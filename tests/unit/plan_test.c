@@ -1,0 +1,219 @@
+/* The planner's allocators and their judge, on random problems.  The judge is itself tried against a plain comparison
+ * of all pairs, on plans that were damaged on purpose. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan_random.h"
+
+#define CHECK(condition, ...)                                                                                          \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            printf("%s:%d: ", __FILE__, __LINE__);                                                                     \
+            printf(__VA_ARGS__);                                                                                       \
+            printf("\n");                                                                                              \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static bool pair_is_fine(const PlanBuffer *a, const PlanBuffer *b, int64_t x, int64_t y)
+{
+    if (a->region != b->region)
+        return true;
+    if (a->group && a->group == b->group)
+        return x == y;
+    bool together = a->first < b->last && b->first < a->last;
+    return !together || !a->size || !b->size || x + a->size <= y || y + b->size <= x;
+}
+
+/* The definition of a good placement, in its plainest form. */
+static bool plainly_fine(const PlanProblem *p, const PlanResult *r)
+{
+    int64_t peak[8] = {0}, sum = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const PlanBuffer *b = &p->buffer[i];
+        int64_t at = r->offset[i];
+        if (at < 0 || at > INT64_MAX - b->size || at % b->alignment || (b->pinned >= 0 && at != b->pinned))
+            return false;
+        if (b->size && at + b->size > peak[b->region])
+            peak[b->region] = at + b->size;
+        for (uint32_t k = 0; k < i; k++)
+            if (!pair_is_fine(b, &p->buffer[k], at, r->offset[k]))
+                return false;
+    }
+    for (uint32_t region = 0; region < r->region_count; region++) {
+        sum += peak[region];
+        if (r->region_peak[region] != peak[region] || (p->capacity && peak[region] > p->capacity))
+            return false;
+    }
+    return sum == r->peak && r->lower_bound <= r->peak && r->lower_bound >= 0;
+}
+
+static RandomShape shape_of(Random *random, uint32_t trial)
+{
+    return (RandomShape){
+        .count = 1 + (uint32_t)random_below(random, trial % 2 ? 12 : 80),
+        .steps = 1 + random_below(random, 40),
+        .longest = 1 + random_below(random, trial % 3 ? 8 : 40),
+        .largest = 1 + random_below(random, trial % 5 ? 200 : 6),
+        .aligned = trial & 4,
+        .grouped = trial & 8,
+        .pinned = trial & 16,
+        .regions = trial & 32 ? 3 : 1,
+    };
+}
+
+static void every_allocator_places_every_problem(void)
+{
+    Random random = {1};
+    for (uint32_t trial = 0; trial < 600; trial++) {
+        Arena arena = {0};
+        PlanProblem p = random_problem(&arena, &random, shape_of(&random, trial));
+        for (const PlanAllocator *a = plan_allocators(); a->name; a++) {
+            PlanResult r;
+            Str message = {0};
+            bool placed = plan_place(&arena, &p, a->name, trial % 2, &r);
+            if (!placed && strcmp(a->name, "stack") == 0 && (trial & 16))
+                continue; /* stacking may not reach all pins */
+            CHECK(placed, "trial %u, %s: %.*s", trial, a->name, STR_ARG(r.message));
+            CHECK(plan_check(&arena, &p, &r, &message), "trial %u, %s: %.*s", trial, a->name, STR_ARG(message));
+            CHECK(plainly_fine(&p, &r), "trial %u, %s: the judge let a bad plan pass", trial, a->name);
+            CHECK(r.lower_bound == plan_lower_bound(&p), "trial %u, %s: two lower bounds", trial, a->name);
+            CHECK(r.peak >= r.lower_bound, "trial %u, %s: below the lower bound", trial, a->name);
+            CHECK(r.proven || r.peak > r.lower_bound, "trial %u, %s: at the bound but not proven", trial, a->name);
+        }
+        arena_free(&arena);
+    }
+}
+
+static void damage(Random *random, const PlanProblem *p, PlanResult *r)
+{
+    uint32_t i = (uint32_t)random_below(random, p->count), k = (uint32_t)random_below(random, p->count);
+    uint32_t region = (uint32_t)random_below(random, r->region_count);
+    switch (random_below(random, 9)) {
+    case 0:
+        r->offset[i] = r->offset[k];
+        break;
+    case 1:
+        r->offset[i] += 1 - 2 * random_below(random, 2);
+        break;
+    case 2:
+        r->offset[i] = random_below(random, r->peak + 1);
+        break;
+    case 3:
+        r->offset[i] -= p->buffer[i].alignment;
+        break;
+    case 4:
+        r->offset[i] = INT64_MAX - random_below(random, 50);
+        break;
+    case 5:
+        r->region_peak[region] -= random_below(random, 2);
+        break;
+    case 6:
+        r->peak--;
+        break;
+    case 7:
+        r->lower_bound = r->peak + random_below(random, 2);
+        break;
+    case 8: {
+        int64_t swap = r->offset[i];
+        r->offset[i] = r->offset[k];
+        r->offset[k] = swap;
+        break;
+    }
+    }
+}
+
+static void the_judge_catches_damage(void)
+{
+    Random random = {2};
+    uint32_t caught = 0, harmless = 0;
+    for (uint32_t trial = 0; trial < 20000; trial++) {
+        Arena arena = {0};
+        PlanProblem p = random_problem(&arena, &random, shape_of(&random, trial));
+        PlanResult r;
+        Str message = {0};
+        CHECK(plan_place(&arena, &p, trial % 2 ? "greedy-size" : "bestfit", 0, &r), "trial %u", trial);
+        damage(&random, &p, &r);
+        bool fine = plainly_fine(&p, &r), judged = plan_check(&arena, &p, &r, &message);
+        CHECK(fine == judged, "trial %u: judged %d, is %d: %.*s", trial, judged, fine, STR_ARG(message));
+        *(fine ? &harmless : &caught) += 1;
+        arena_free(&arena);
+    }
+    CHECK(caught > 10000 && harmless > 500, "a one-sided test: %u caught, %u harmless", caught, harmless);
+}
+
+static void malformed_problems_are_refused(void)
+{
+    static const PlanBuffer bad[] = {
+        {.size = -1, .alignment = 1, .first = 0, .last = 1, .pinned = PLAN_FREE},
+        {.size = INT64_MAX, .alignment = 1, .first = 0, .last = 1, .pinned = PLAN_FREE},
+        {.size = 1, .alignment = 0, .first = 0, .last = 1, .pinned = PLAN_FREE},
+        {.size = 1, .alignment = INT64_MAX, .first = 0, .last = 1, .pinned = PLAN_FREE},
+        {.size = 1, .alignment = 1, .first = 1, .last = 1, .pinned = PLAN_FREE},
+        {.size = 1, .alignment = 4, .first = 0, .last = 1, .pinned = 6},
+        {.size = 1, .alignment = 1, .first = 0, .last = 1, .pinned = -2},
+        {.size = 1, .alignment = 1, .first = 0, .last = 1, .pinned = INT64_MAX},
+        {.size = 1, .alignment = 1, .first = 0, .last = 1, .pinned = PLAN_FREE, .region = 1u << 20},
+    };
+    Arena arena = {0};
+    PlanResult r;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        PlanProblem p = {.buffer = &bad[i], .count = 1};
+        CHECK(!plan_place(&arena, &p, NULL, 1, &r) && !r.offset && r.message.len, "bad buffer %zu was placed", i);
+    }
+    PlanBuffer sum[3] = {{INT64_C(1) << 59, 1, 0, 1, PLAN_FREE, 0, 0}};
+    sum[1] = sum[2] = sum[0];
+    CHECK(!plan_place(&arena, &(PlanProblem){.buffer = sum, .count = 3}, NULL, 1, &r), "a sum too large was placed");
+    PlanBuffer pins[2] = {{8, 1, 0, 4, 0, 0, 0}, {8, 1, 3, 5, 4, 0, 0}};
+    CHECK(!plan_place(&arena, &(PlanProblem){.buffer = pins, .count = 2}, NULL, 1, &r), "clashing pins were placed");
+    CHECK(!plan_place(&arena, &(PlanProblem){0}, "nonesuch", 1, &r), "an unknown allocator placed");
+    CHECK(plan_place(&arena, &(PlanProblem){0}, NULL, 1, &r) && r.peak == 0 && r.proven, "an empty problem is easy");
+    arena_free(&arena);
+}
+
+static void capacity_is_judged(void)
+{
+    Arena arena = {0};
+    PlanBuffer two[2] = {{6, 1, 0, 2, PLAN_FREE, 0, 0}, {6, 1, 1, 3, PLAN_FREE, 0, 0}};
+    PlanProblem p = {.buffer = two, .count = 2, .capacity = 12};
+    PlanResult r;
+    Str message = {0};
+    CHECK(plan_place(&arena, &p, NULL, 1, &r) && r.peak == 12, "12 bytes are enough");
+    p.capacity = 11;
+    CHECK(!plan_place(&arena, &p, NULL, 1, &r) && r.offset && r.message.len, "11 bytes are not");
+    CHECK(!plan_check(&arena, &p, &r, &message), "and the judge knows");
+    int64_t own[1] = {13};
+    p.region_capacity = own;
+    p.region_count = 1;
+    CHECK(plan_place(&arena, &p, NULL, 1, &r), "a region's own capacity counts");
+    arena_free(&arena);
+}
+
+static void huge_sizes_do_not_overflow(void)
+{
+    Arena arena = {0};
+    PlanBuffer b[100];
+    for (int i = 0; i < 100; i++)
+        b[i] = (PlanBuffer){(INT64_C(1) << 40) - i, 64, i % 7, i % 7 + 1 + i % 5, PLAN_FREE, 0, 0};
+    PlanProblem p = {.buffer = b, .count = 100};
+    for (const PlanAllocator *a = plan_allocators(); a->name; a++) {
+        PlanResult r;
+        Str message = {0};
+        CHECK(plan_place(&arena, &p, a->name, 1, &r), "%s", a->name);
+        CHECK(plan_check(&arena, &p, &r, &message) && plainly_fine(&p, &r), "%s: %.*s", a->name, STR_ARG(message));
+    }
+    arena_free(&arena);
+}
+
+int main(void)
+{
+    every_allocator_places_every_problem();
+    the_judge_catches_damage();
+    malformed_problems_are_refused();
+    capacity_is_judged();
+    huge_sizes_do_not_overflow();
+    puts("plan: ok");
+    return 0;
+}
