@@ -41,6 +41,7 @@ typedef struct Value {
     const Tensor *data; /* CONST: always; PARAM and STATE: when stored or materialised */
     ValueId inplace;    /* takes over the memory of this value, which dies at its producer; NONE */
     NodeId owner;       /* PARAM and STATE made inside a call that is not expanded yet: that call, else NONE */
+    Str placement;      /* as written: `@gpu(0)`, `@mem(sram)`; empty when nothing was asked */
     Place place;
 } Value;
 
@@ -55,6 +56,7 @@ typedef struct Attr {
 /* What the text said of a call: the composite's name, its label and its constant arguments, so that it prints again. */
 typedef struct Call {
     Str name, label, arguments; /* arguments: `, axis = 1`, as printed after the operands */
+    const Str *operand;         /* per operand, the parameter it was given to by name, or empty when by position */
 } Call;
 
 typedef struct Node {
@@ -91,6 +93,7 @@ struct Graph {
     Update *update;
     uint32_t value_count, node_count, initial_count, input_count, output_count, update_count;
     uint32_t value_capacity, node_capacity, initial_capacity, input_capacity, output_capacity, update_capacity;
+    Str placement; /* as of values */
     Place place;
 };
 
@@ -100,6 +103,7 @@ struct Module {
     TypeTable types;
     Graph **graph;
     uint32_t graph_count, graph_capacity;
+    Str prelude; /* the source of uses, constants and functions, printed again while calls remain */
 };
 
 Module *module_new(Arena *arena, Diag *diag);

@@ -1,0 +1,35 @@
+/* The .nnc text: source to Graph and Graph to source.  docs/language.md is the reference.
+ *
+ * The same syntax serves for people and for the IR: print(parse(print(g))) == print(g) after every pass.  Temporaries
+ * print as %<index> and keep that index when parsed. */
+#ifndef NNC_FRONTENDS_NNC_TEXT_H
+#define NNC_FRONTENDS_NNC_TEXT_H
+
+#include "ir/graph.h"
+
+/* -D name=value: replaces the value of a top-level `const`, or gives an open dimension: `-D image.0=32` is the `?` at
+ * position 0 of the input `image`. */
+typedef struct Define {
+    Str name, value;
+} Define;
+
+/* Builds the graphs of a source text; `path` is for messages and for finding `use "other.nnc"` beside it.  The path and
+ * the text must outlive the module.  NULL after errors in the diag (parsing goes on after each; DIAG_LIMIT are shown).
+ * Calls of functions become OP_CALL nodes; the pass `expand` inlines them.
+ * A constant declared without a value (`const w: f32[64, 3, 7, 7]`) has data with a NULL `data->data`, for the weights
+ * loader to fill by the name value_show gives. */
+Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *define, uint32_t define_count);
+Module *nnc_parse_file(Arena *arena, Diag *diag, Str path, const Define *define, uint32_t define_count);
+
+/* Prints the module as a source file, or one graph of it.  Constants that nnc_const_is_stored names print without their
+ * elements: whoever saves the text saves those beside it, by value_show. */
+void nnc_print(Text *out, const Module *module);
+void nnc_print_graph(Text *out, const Graph *graph);
+/* One statement without indentation or newline, for comments in emitted code. */
+void nnc_print_node(Text *out, const Graph *graph, NodeId node);
+bool nnc_const_is_stored(const Value *value);
+
+/* The library: its functions with the comment above each, for `nnc help` and docs. */
+Str nnc_library_text(void);
+
+#endif
