@@ -1,0 +1,258 @@
+#include "plan/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/sort.h"
+
+const char *plan_digits(char *buffer, int64_t value)
+{
+    char plain[24];
+    int length = snprintf(plain, sizeof plain, "%" PRId64, value), n = 0;
+    for (int i = 0; i < length; i++) {
+        buffer[n++] = plain[i];
+        if (plain[i] != '-' && i + 1 < length && (length - i - 1) % 3 == 0)
+            buffer[n++] = ',';
+    }
+    buffer[n] = 0;
+    return buffer;
+}
+
+const char *plan_bytes(char *buffer, int64_t bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    int u = 0;
+    for (; value >= 1024 && u < 6; u++)
+        value /= 1024;
+    snprintf(buffer, 16, u == 0 ? "%.0f %s" : value < 10 ? "%.2f %s" : "%.1f %s", value, unit[u]);
+    return buffer;
+}
+
+/* The address space of one region as intervals, each with the row that wrote there last. */
+typedef struct Owned {
+    int64_t from, to;
+    uint32_t row;
+} Owned;
+
+typedef struct Owners {
+    Arena *arena;
+    Owned *owned;
+    uint32_t count, capacity;
+} Owners;
+
+/* The first interval that ends above the address. */
+static uint32_t find(const Owners *o, int64_t address)
+{
+    uint32_t low = 0, high = o->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (o->owned[middle].to > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Gives [from, to) to a row; returns the row that owned the most of it before, or PLAN_NO_ROW. */
+static uint32_t take_over(Owners *o, Owned claim)
+{
+    uint32_t begin = find(o, claim.from), end = begin, main = PLAN_NO_ROW, pieces = 0;
+    int64_t most = 0;
+    Owned piece[3];
+    for (; end < o->count && o->owned[end].from < claim.to; end++) {
+        const Owned *w = &o->owned[end];
+        int64_t from = w->from > claim.from ? w->from : claim.from, to = w->to < claim.to ? w->to : claim.to;
+        if (to - from > most) {
+            most = to - from;
+            main = w->row;
+        }
+    }
+    if (begin < end && o->owned[begin].from < claim.from)
+        piece[pieces++] = (Owned){o->owned[begin].from, claim.from, o->owned[begin].row};
+    piece[pieces++] = claim;
+    if (begin < end && o->owned[end - 1].to > claim.to)
+        piece[pieces++] = (Owned){claim.to, o->owned[end - 1].to, o->owned[end - 1].row};
+
+    while (o->capacity < o->count + 2)
+        o->owned = arena_grow(o->arena, o->owned, o->count, &o->capacity, sizeof *o->owned);
+    memmove(o->owned + begin + pieces, o->owned + end, sizeof *o->owned * (o->count - end));
+    memcpy(o->owned + begin, piece, sizeof *piece * pieces);
+    o->count += pieces;
+    o->count -= end - begin;
+    return main;
+}
+
+static SortKey *rows_by_start(Arena *arena, const PlanReport *r)
+{
+    SortKey *key = ARENA_ARRAY(arena, SortKey, r->count);
+    for (uint32_t i = 0; i < r->count; i++)
+        key[i] = (SortKey){(uint64_t)r->row[i].first ^ UINT64_C(1) << 63, i};
+    sort_ascending(arena, key, r->count);
+    return key;
+}
+
+static void find_reuse(PlanReport *r)
+{
+    Arena scratch = {0};
+    SortKey *order = rows_by_start(&scratch, r);
+    Owners owners[PLAN_MOST_REGION] = {{0}};
+    for (uint32_t k = 0; k < r->count; k++) {
+        PlanRow *row = &r->row[order[k].index];
+        Owners *o = &owners[row->region % PLAN_MOST_REGION];
+        row->reuses = PLAN_NO_ROW;
+        o->arena = &scratch;
+        if (row->bytes > 0 && row->alias_of == PLAN_NO_ROW)
+            row->reuses = take_over(o, (Owned){row->offset, row->offset + row->bytes, order[k].index});
+    }
+    arena_free(&scratch);
+}
+
+/* The fullest step: lives begin and end in order of time. */
+static void find_peak_step(PlanReport *r)
+{
+    Arena scratch = {0};
+    SortKey *event = ARENA_ARRAY(&scratch, SortKey, 2 * (size_t)r->count);
+    uint32_t events = 0;
+    int64_t live = 0;
+    for (int begin = 0; begin < 2; begin++) /* at one step, ends come first */
+        for (uint32_t i = 0; i < r->count; i++)
+            if (r->row[i].alias_of == PLAN_NO_ROW && r->row[i].bytes > 0) {
+                int64_t at = begin ? r->row[i].first : r->row[i].last;
+                event[events++] = (SortKey){(uint64_t)at ^ UINT64_C(1) << 63, 2 * i + (uint32_t)begin};
+            }
+    sort_ascending(&scratch, event, events);
+    for (uint32_t e = 0; e < events; e++) {
+        const PlanRow *row = &r->row[event[e].index / 2];
+        live += event[e].index & 1 ? row->bytes : -row->bytes;
+        if (live > r->peak_live) {
+            r->peak_live = live;
+            r->peak_step = row->first;
+        }
+    }
+    arena_free(&scratch);
+}
+
+void plan_report_finish(Arena *arena, PlanReport *r)
+{
+    (void)arena;
+    r->naive = r->peak_live = r->peak_step = 0;
+    r->first_step = r->count ? INT64_MAX : 0;
+    r->last_step = r->count ? INT64_MIN : 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const PlanRow *row = &r->row[i];
+        if (row->alias_of == PLAN_NO_ROW)
+            r->naive += row->bytes;
+        if (row->first < r->first_step)
+            r->first_step = row->first;
+        if (row->last > r->last_step)
+            r->last_step = row->last;
+    }
+    find_peak_step(r);
+    find_reuse(r);
+}
+
+PlanReport plan_report_of(Arena *arena, const PlanProblem *p, const PlanResult *result, const Str *id)
+{
+    PlanReport r = {.title = STR("problem"),
+                    .count = p->count,
+                    .region_count = result->region_count,
+                    .peak = result->peak,
+                    .lower_bound = result->lower_bound,
+                    .proven = result->proven,
+                    .nodes = result->nodes,
+                    .allocator = result->allocator};
+    r.row = ARENA_ARRAY(arena, PlanRow, p->count);
+    for (uint32_t i = 0; i < p->count; i++) {
+        const PlanBuffer *b = &p->buffer[i];
+        r.row[i] = (PlanRow){.name = id ? id[i] : str_format(arena, "%u", i),
+                             .bytes = b->size,
+                             .offset = result->offset[i],
+                             .first = b->first,
+                             .last = b->last,
+                             .region = b->region,
+                             .alias_of = PLAN_NO_ROW};
+    }
+    plan_report_finish(arena, &r);
+    return r;
+}
+
+/* Display columns: one per code point, which holds for the names that models have. */
+static int columns_of(Str s)
+{
+    int columns = 0;
+    for (uint32_t i = 0; i < s.len; i++)
+        columns += ((unsigned char)s.ptr[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+static void put_left(Text *out, Str s, int width)
+{
+    text_str(out, s);
+    int columns = columns_of(s);
+    text_fill(out, ' ', columns < width ? (size_t)(width - columns) : 0);
+}
+
+static int widest(const PlanReport *r, bool types)
+{
+    int width = 4;
+    for (uint32_t i = 0; i < r->count; i++) {
+        int columns = columns_of(types ? r->row[i].type : r->row[i].name);
+        width = columns > width ? columns : width;
+    }
+    return width > 40 ? 40 : width;
+}
+
+static void print_totals(Text *out, const PlanReport *r)
+{
+    char a[32], b[32];
+    text_printf(out, "\npeak         %15s B  %10s  %s\n", plan_digits(a, r->peak), plan_bytes(b, r->peak),
+                r->proven ? "proven minimal" : "not proven minimal");
+    text_printf(out, "lower bound  %15s B  %10s", plan_digits(a, r->lower_bound), plan_bytes(b, r->lower_bound));
+    if (r->peak > r->lower_bound)
+        text_printf(out, "  gap %s B (%.2f %%)", plan_digits(a, r->peak - r->lower_bound),
+                    100.0 * (double)(r->peak - r->lower_bound) / (double)r->lower_bound);
+    text_printf(out, "\nnaive sum    %15s B  %10s", plan_digits(a, r->naive), plan_bytes(b, r->naive));
+    if (r->peak > 0)
+        text_printf(out, "  %.1f times the peak", (double)r->naive / (double)r->peak);
+    text_printf(out, "\nallocator    %s", r->allocator);
+    if (r->nodes)
+        text_printf(out, ", %s search nodes", plan_digits(a, (int64_t)r->nodes));
+    for (uint32_t i = 0; i < r->saving_count; i++) {
+        text_printf(out, "\n%s ", i ? "            " : "saved       ");
+        text_printf(out, "%15s B  by " STR_FMT, plan_digits(a, r->saving[i].bytes), STR_ARG(r->saving[i].what));
+    }
+    text_printf(out, "\nfullest step %15" PRId64, r->peak_step);
+    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count)
+        text_printf(out, "  " STR_FMT, STR_ARG(r->step[r->peak_step]));
+    text_printf(out, ", %s B live\n", plan_digits(a, r->peak_live));
+}
+
+void plan_print_table(Text *out, const PlanReport *r)
+{
+    char a[32], b[32];
+    int name = widest(r, false), type = widest(r, true);
+    put_left(out, STR("name"), name);
+    text_printf(out, "  ");
+    put_left(out, STR("type"), type);
+    text_printf(out, "  %13s  %13s  %6s  %6s", "bytes", "offset", "first", "last");
+    text_printf(out, r->region_count > 1 ? "  region  reuses\n" : "  reuses\n");
+    for (uint32_t i = 0; i < r->count; i++) {
+        const PlanRow *row = &r->row[i];
+        put_left(out, row->name, name);
+        text_printf(out, "  ");
+        put_left(out, row->type, type);
+        text_printf(out, "  %13s  %13s  %6" PRId64 "  %6" PRId64, plan_digits(a, row->bytes),
+                    plan_digits(b, row->offset), row->first, row->last - 1);
+        if (r->region_count > 1)
+            text_printf(out, "  %6u", row->region);
+        if (row->alias_of != PLAN_NO_ROW)
+            text_printf(out, "  = " STR_FMT, STR_ARG(r->row[row->alias_of].name));
+        else if (row->reuses != PLAN_NO_ROW)
+            text_printf(out, "  " STR_FMT, STR_ARG(r->row[row->reuses].name));
+        text_char(out, '\n');
+    }
+    print_totals(out, r);
+}

@@ -1,0 +1,65 @@
+/* A plan as people read it.  A report describes a plan without its graph: who fills it in (the compiler, or the reader
+ * of a bare problem) gives names; the printers below need nothing else. */
+#ifndef NNC_PLAN_REPORT_H
+#define NNC_PLAN_REPORT_H
+
+#include "plan/problem.h"
+
+#define PLAN_NO_ROW UINT32_MAX
+
+typedef enum PlanKind { PLAN_TENSOR, PLAN_INPUT, PLAN_OUTPUT, PLAN_STATE, PLAN_SCRATCH, PLAN_KINDS } PlanKind;
+
+typedef struct PlanRow { /* a tensor */
+    Str name, type;      /* "conv1", "f32[1, 64, 112, 112]"; type may be empty */
+    PlanKind kind;
+    int64_t bytes, offset; /* offset within its region's arena */
+    int64_t first, last;   /* live in the steps [first, last) */
+    uint32_t region;
+    uint32_t alias_of; /* row it is a view of or computed in place of, or PLAN_NO_ROW; an alias adds nothing to sums */
+    uint32_t reuses;   /* row whose memory it takes over, or PLAN_NO_ROW; plan_report_finish fills it in */
+} PlanRow;
+
+typedef struct PlanSaving { /* what a decision before placement saved: "in-place", 1234567 */
+    Str what;
+    int64_t bytes;
+} PlanSaving;
+
+typedef struct PlanReport {
+    Str title; /* the model's name */
+    PlanRow *row;
+    uint32_t count;
+    const Str *step; /* names of the steps 0 .. step_count - 1; NULL: they are numbered */
+    int64_t step_count;
+    const Str *region; /* names of the regions; NULL when there is one */
+    uint32_t region_count;
+    int64_t peak, lower_bound;
+    bool proven;
+    uint64_t nodes;
+    const char *allocator;
+    const PlanSaving *saving;
+    uint32_t saving_count;
+
+    /* From here on plan_report_finish fills in. */
+    int64_t naive;     /* sum of all bytes: what it takes when nothing is reused */
+    int64_t peak_step; /* the first step with the most live bytes, whose node is to blame; and those bytes */
+    int64_t peak_live;
+    int64_t first_step, last_step; /* [first_step, last_step) covers all lives */
+} PlanReport;
+
+/* A report of a bare problem; `id` gives the names, or NULL.  Finished. */
+PlanReport plan_report_of(Arena *arena, const PlanProblem *problem, const PlanResult *result, const Str *id);
+
+/* Computes what can be known from the rows.  O(n log n). */
+void plan_report_finish(Arena *arena, PlanReport *report);
+
+/* The printers take a finished report. */
+void plan_print_table(Text *out, const PlanReport *report);
+void plan_print_chart(Text *out, const PlanReport *report, uint32_t columns); /* columns: width, 100 suits terminals */
+void plan_print_json(Text *out, const PlanReport *report);                    /* schema: docs/planning.md, version 1 */
+void plan_print_svg(Text *out, const PlanReport *report);
+
+/* For the printers: 25088 as "25,088" (at most 27 bytes with the zero), and as "24.5 KiB" (at most 16). */
+const char *plan_digits(char *buffer, int64_t value);
+const char *plan_bytes(char *buffer, int64_t bytes);
+
+#endif
