@@ -1,0 +1,271 @@
+#include "kernel/index.h"
+
+#include "kernel/loop.h"
+
+Index index_constant(int64_t value)
+{
+    return (Index){.constant = value};
+}
+
+static Index from_atom(Arena *arena, const Atom *atom)
+{
+    Term *term = ARENA_NEW(arena, Term);
+    *term = (Term){1, arena_copy(arena, atom, sizeof *atom)};
+    return (Index){0, 1, term};
+}
+
+Index index_var(Arena *arena, const Var *var)
+{
+    if (var->low == var->high)
+        return index_constant(var->low);
+    return from_atom(arena, &(Atom){.kind = ATOM_VAR, .var = var, .low = var->low, .high = var->high});
+}
+
+Index index_data(Arena *arena, const struct Expr *data, int64_t low, int64_t high)
+{
+    return from_atom(arena, &(Atom){.kind = ATOM_DATA, .data = data, .low = low, .high = high});
+}
+
+int64_t index_low(Index a)
+{
+    int64_t low = a.constant;
+    for (uint32_t i = 0; i < a.count; i++)
+        low += a.term[i].factor * (a.term[i].factor > 0 ? a.term[i].atom->low : a.term[i].atom->high);
+    return low;
+}
+
+int64_t index_high(Index a)
+{
+    int64_t high = a.constant;
+    for (uint32_t i = 0; i < a.count; i++)
+        high += a.term[i].factor * (a.term[i].factor > 0 ? a.term[i].atom->high : a.term[i].atom->low);
+    return high;
+}
+
+static bool atom_eq(const Atom *a, const Atom *b)
+{
+    if (a == b)
+        return true;
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case ATOM_VAR:
+        return a->var == b->var;
+    case ATOM_DATA:
+        return a->data == b->data;
+    case ATOM_DIV:
+    case ATOM_MOD:
+        return a->divisor == b->divisor && index_eq(a->index, b->index);
+    }
+    return false;
+}
+
+bool index_eq(Index a, Index b)
+{
+    if (a.constant != b.constant || a.count != b.count)
+        return false;
+    for (uint32_t i = 0; i < a.count; i++)
+        if (a.term[i].factor != b.term[i].factor || !atom_eq(a.term[i].atom, b.term[i].atom))
+            return false;
+    return true;
+}
+
+/* factor * divisor * (e / divisor) + factor * (e % divisor) is factor * e. */
+static bool join_quotient(Arena *arena, Index *sum)
+{
+    for (uint32_t i = 0; i < sum->count; i++) {
+        const Atom *quotient = sum->term[i].atom;
+        if (quotient->kind != ATOM_DIV)
+            continue;
+        for (uint32_t j = 0; j < sum->count; j++) {
+            const Atom *rest = sum->term[j].atom;
+            if (rest->kind != ATOM_MOD || rest->divisor != quotient->divisor ||
+                sum->term[i].factor != sum->term[j].factor * rest->divisor || !index_eq(rest->index, quotient->index))
+                continue;
+            Term *left = ARENA_ARRAY(arena, Term, sum->count);
+            uint32_t count = 0;
+            for (uint32_t k = 0; k < sum->count; k++)
+                if (k != i && k != j)
+                    left[count++] = sum->term[k];
+            *sum = index_add(arena, (Index){sum->constant, count, left},
+                             index_scale(arena, rest->index, sum->term[j].factor));
+            return true;
+        }
+    }
+    return false;
+}
+
+Index index_add(Arena *arena, Index a, Index b)
+{
+    Term *term = ARENA_ARRAY(arena, Term, a.count + b.count);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < a.count; i++)
+        term[count++] = a.term[i];
+    for (uint32_t i = 0; i < b.count; i++) {
+        uint32_t at = 0;
+        while (at < count && !atom_eq(term[at].atom, b.term[i].atom))
+            at++;
+        if (at < count)
+            term[at].factor += b.term[i].factor;
+        else
+            term[count++] = b.term[i];
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (term[i].factor)
+            term[kept++] = term[i];
+    Index sum = {a.constant + b.constant, kept, term};
+    join_quotient(arena, &sum);
+    return sum;
+}
+
+Index index_scale(Arena *arena, Index a, int64_t factor)
+{
+    if (factor == 0)
+        return index_constant(0);
+    if (factor == 1)
+        return a;
+    Term *term = ARENA_ARRAY(arena, Term, a.count);
+    for (uint32_t i = 0; i < a.count; i++)
+        term[i] = (Term){a.term[i].factor * factor, a.term[i].atom};
+    return (Index){a.constant * factor, a.count, term};
+}
+
+/* a == divisor * quotient + rest, with all of a that the divisor divides in the quotient. */
+static void cut(Arena *arena, Index a, int64_t divisor, Index *quotient, Index *rest)
+{
+    Term *whole = ARENA_ARRAY(arena, Term, a.count), *part = ARENA_ARRAY(arena, Term, a.count);
+    int64_t remainder = ((a.constant % divisor) + divisor) % divisor;
+    *quotient = (Index){(a.constant - remainder) / divisor, 0, whole};
+    *rest = (Index){remainder, 0, part};
+    for (uint32_t i = 0; i < a.count; i++)
+        if (a.term[i].factor % divisor == 0)
+            whole[quotient->count++] = (Term){a.term[i].factor / divisor, a.term[i].atom};
+        else
+            part[rest->count++] = a.term[i];
+}
+
+/* (x / a) / b is x / (a * b). */
+static bool nested_quotient(Index a, int64_t divisor, Atom *joined)
+{
+    if (a.constant || a.count != 1 || a.term->factor != 1 || a.term->atom->kind != ATOM_DIV)
+        return false;
+    *joined = *a.term->atom;
+    joined->divisor *= divisor;
+    return true;
+}
+
+Index index_div(Arena *arena, Index a, int64_t divisor)
+{
+    if (divisor == 1)
+        return a;
+    Index quotient, rest;
+    Atom atom = {.kind = ATOM_DIV, .divisor = divisor};
+    cut(arena, a, divisor, &quotient, &rest);
+    if (index_low(rest) >= 0 && index_high(rest) < divisor)
+        return quotient;
+    if (index_low(rest) < 0) { /* keep the operand of C's division non-negative */
+        quotient = index_constant(0);
+        rest = a;
+    }
+    atom.index = rest;
+    nested_quotient(rest, divisor, &atom);
+    atom.low = index_low(atom.index) / atom.divisor;
+    atom.high = index_high(atom.index) / atom.divisor;
+    return index_add(arena, quotient, from_atom(arena, &atom));
+}
+
+Index index_mod(Arena *arena, Index a, int64_t divisor)
+{
+    if (divisor == 1)
+        return index_constant(0);
+    Index quotient, rest;
+    cut(arena, a, divisor, &quotient, &rest);
+    if (index_low(rest) >= 0 && index_high(rest) < divisor)
+        return rest;
+    if (index_low(rest) < 0)
+        rest = a;
+    Atom atom = {.kind = ATOM_MOD, .index = rest, .divisor = divisor, .low = 0, .high = divisor - 1};
+    return from_atom(arena, &atom);
+}
+
+Index index_flatten(Arena *arena, const Index *position, const int64_t *dim, uint32_t rank)
+{
+    Index flat = index_constant(0);
+    for (uint32_t i = 0; i < rank; i++)
+        flat = index_add(arena, index_scale(arena, flat, dim[i]), position[i]);
+    return flat;
+}
+
+void index_unflatten(Arena *arena, Index flat, const int64_t *dim, uint32_t rank, Index *position)
+{
+    for (uint32_t i = rank; i-- > 1;) {
+        position[i] = index_mod(arena, flat, dim[i]);
+        flat = index_div(arena, flat, dim[i]);
+    }
+    if (rank)
+        position[0] = flat;
+}
+
+bool index_uses(Index a, const Var *var)
+{
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        if (atom->kind == ATOM_VAR    ? atom->var == var
+            : atom->kind == ATOM_DATA ? expr_uses(atom->data, var)
+                                      : index_uses(atom->index, var))
+            return true;
+    }
+    return false;
+}
+
+bool index_factor(Index a, const Var *var, int64_t *factor)
+{
+    *factor = 0;
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        if (atom->kind == ATOM_VAR && atom->var == var)
+            *factor = a.term[i].factor;
+        else if (index_uses((Index){0, 1, &a.term[i]}, var))
+            return false;
+    }
+    return true;
+}
+
+int64_t index_cut(Index a, const Var *var)
+{
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        int64_t factor;
+        if ((atom->kind == ATOM_DIV || atom->kind == ATOM_MOD) && index_factor(atom->index, var, &factor) && factor &&
+            atom->divisor % factor == 0)
+            return atom->divisor / factor;
+    }
+    return 0;
+}
+
+Index index_substitute(Arena *arena, Index a, const Var *var, Index with)
+{
+    Index sum = index_constant(a.constant);
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        Index part;
+        switch (atom->kind) {
+        case ATOM_VAR:
+            part = atom->var == var ? with : (Index){0, 1, &(Term){1, atom}};
+            break;
+        case ATOM_DIV:
+            part = index_div(arena, index_substitute(arena, atom->index, var, with), atom->divisor);
+            break;
+        case ATOM_MOD:
+            part = index_mod(arena, index_substitute(arena, atom->index, var, with), atom->divisor);
+            break;
+        default:
+            part = index_data(arena, expr_substitute(arena, atom->data, var, with), atom->low, atom->high);
+            break;
+        }
+        sum = index_add(arena, sum, index_scale(arena, part, a.term[i].factor));
+    }
+    return sum;
+}

@@ -1,0 +1,106 @@
+/* Kernels: fused groups of nodes as loop nests.  lower_kernel picks the schedule for the group's anchor. */
+#ifndef NNC_KERNEL_KERNEL_H
+#define NNC_KERNEL_KERNEL_H
+
+#include "kernel/loop.h"
+#include "target.h"
+
+#define MOST_BUFFERS 64
+
+/* One array of the weights: a constant as it is, or packed for a contraction by an affine reading order.
+ * Element e of the packed array, with e's mixed-radix digits over `extent`, is the source's element
+ * sum(digit * stride), or zero where the digits of the limited index reach `limit`. */
+typedef struct Packing {
+    uint32_t rank; /* 0: as it is */
+    int64_t extent[MAX_RANK], stride[MAX_RANK];
+    int64_t bound_factor[MAX_RANK], bound; /* zero where sum(digit * bound_factor) >= bound */
+} Packing;
+
+typedef struct WeightArray {
+    ValueId value;
+    Packing packing;
+    int64_t offset, bytes;
+} WeightArray;
+
+struct Kernel {
+    Str name;    /* of its function, before sharing */
+    uint32_t id; /* Node.kernel */
+    NodeId *node;
+    uint32_t node_count;
+    KernelBuffer buffer[MOST_BUFFERS];
+    uint32_t buffer_count;
+    Block body;
+    int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
+    bool partial_sums;    /* the result's memory holds partial sums while operands are still read */
+};
+typedef struct Kernel Kernel;
+
+typedef struct WeightTable {
+    WeightArray *array;
+    uint32_t count, capacity;
+} WeightTable;
+
+typedef struct Lower {
+    Graph *graph;
+    const Target *target;
+    Arena *arena;
+    WeightTable *weights;
+    const Users *users;
+    const bool *live_out;
+    Kernel *kernel;
+    Block *block;      /* where statements go now */
+    struct Memo *memo; /* values computed already in this block */
+    uint32_t memo_count, memo_capacity;
+    const Expr **bound; /* per value of the graph: a local that holds it in this row or window, or NULL */
+    uint32_t *spill;    /* per value: 1 + the scratch buffer that keeps its row, or 0; row_var indexes it */
+    bool *spilled;      /* the scratch has been filled */
+    Index row_position; /* position in the row of the statement being built */
+    uint32_t name_count;
+} Lower;
+
+bool lower_kernel(Lower *lower, Kernel *kernel); /* false after a reported error */
+
+/* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
+const Expr *lower_value(Lower *lower, ValueId value, const Index *position);
+/* Element address of a value that is in memory, by its layout. */
+Index value_address(Lower *lower, ValueId value, const Index *position);
+uint32_t lower_buffer(Lower *lower, ValueId value, bool written);
+uint32_t lower_scratch(Lower *lower, DType dtype, int64_t elements, const char *role);
+uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements);
+const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes);
+const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns);
+/* Is the value in memory outside this kernel, or produced by an earlier kernel? */
+bool value_is_inline(const Graph *graph, ValueId value); /* views and ramps: an index map, never memory */
+bool kernel_makes(const Lower *lower, ValueId value);
+/* Must it be written to memory: an output, or used by another kernel (also through views)? */
+bool kernel_stores(const Lower *lower, ValueId value);
+
+typedef struct Memo {
+    ValueId value;
+    Index position[MAX_RANK];
+    const Expr *expr;
+} Memo;
+
+/* Maps a position of a view's result to one of its operand. */
+void view_position(Arena *arena, const Graph *graph, const Node *node, uint32_t result, const Index *position,
+                   Index *operand);
+/* The operand at a broadcast position. */
+void broadcast_position(const Shape *shape, const Shape *result, const Index *position, Index *operand);
+
+/* The loops over a value's memory, outermost first: extents, and the logical position they give. */
+typedef struct Nest {
+    uint32_t rank;
+    int64_t extent[MAX_RANK + 1];
+    const Type *type;
+} Nest;
+Nest nest_of(const Type *type);
+void nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *position);
+
+/* May the expression be computed for `lanes` consecutive values of var at once? */
+bool expr_vectorizes(const Expr *expr, const Var *var);
+/* Stores every result of the kernel at a position, as memory of type `type`. */
+void lower_stores(Lower *lower, const Index *position);
+
+bool lower_contraction_tiled(Lower *lower, const Node *node); /* contract.c; false when it must go another way */
+
+#endif

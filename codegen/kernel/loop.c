@@ -1,0 +1,179 @@
+#include "kernel/loop.h"
+
+const Var *var_new(Arena *arena, const char *name, int64_t low, int64_t high)
+{
+    return arena_copy(arena, &(Var){name, low, high}, sizeof(Var));
+}
+
+/* Expressions */
+
+static const Expr *keep(Arena *arena, Expr expr)
+{
+    return arena_copy(arena, &expr, sizeof expr);
+}
+
+const Expr *expr_number(Arena *arena, DType dtype, double number)
+{
+    return keep(arena, (Expr){.kind = EXPR_NUMBER, .dtype = dtype, .number = number});
+}
+
+const Expr *expr_index(Arena *arena, DType dtype, Index index)
+{
+    return keep(arena, (Expr){.kind = EXPR_INDEX, .dtype = dtype, .index = index});
+}
+
+const Expr *expr_load(Arena *arena, DType dtype, uint32_t buffer, Index index)
+{
+    return keep(arena, (Expr){.kind = EXPR_LOAD, .dtype = dtype, .buffer = buffer, .index = index});
+}
+
+const Expr *expr_local(Arena *arena, const Local *local)
+{
+    return keep(arena, (Expr){.kind = EXPR_LOCAL, .dtype = local->dtype, .local = local});
+}
+
+const Expr *expr_local_at(Arena *arena, const Local *local, Index i, Index j)
+{
+    return keep(arena, (Expr){.kind = EXPR_LOCAL, .dtype = local->dtype, .local = local, .index = i, .index2 = j});
+}
+
+const Expr *expr_op(Arena *arena, OpCode op, DType dtype, const Expr *x, const Expr *y, const Expr *z)
+{
+    return keep(arena, (Expr){.kind = EXPR_OP, .dtype = dtype, .op = op, .arg = {x, y, z}});
+}
+
+const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x)
+{
+    if (x->dtype == dtype)
+        return x;
+    return keep(arena, (Expr){.kind = EXPR_CAST, .dtype = dtype, .arg = {x}});
+}
+
+const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *inside, const Expr *outside)
+{
+    if (index_low(index) >= 0 && index_high(index) < limit)
+        return inside;
+    return keep(
+        arena,
+        (Expr){.kind = EXPR_WITHIN, .dtype = inside->dtype, .index = index, .limit = limit, .arg = {inside, outside}});
+}
+
+bool expr_uses(const Expr *expr, const Var *var)
+{
+    if (index_uses(expr->index, var) || index_uses(expr->index2, var))
+        return true;
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i] && expr_uses(expr->arg[i], var))
+            return true;
+    return false;
+}
+
+bool expr_eq(const Expr *a, const Expr *b)
+{
+    if (a == b)
+        return true;
+    if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->op != b->op || a->buffer != b->buffer ||
+        a->local != b->local || a->limit != b->limit || !index_eq(a->index, b->index) ||
+        !index_eq(a->index2, b->index2))
+        return false;
+    if (a->kind == EXPR_NUMBER)
+        return a->number == b->number;
+    return expr_eq(a->arg[0], b->arg[0]) && expr_eq(a->arg[1], b->arg[1]) && expr_eq(a->arg[2], b->arg[2]);
+}
+
+const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Index with)
+{
+    if (!expr || !expr_uses(expr, var))
+        return expr;
+    Expr copy = *expr;
+    copy.index = index_substitute(arena, expr->index, var, with);
+    copy.index2 = index_substitute(arena, expr->index2, var, with);
+    for (int i = 0; i < 3; i++)
+        copy.arg[i] = expr_substitute(arena, expr->arg[i], var, with);
+    return keep(arena, copy);
+}
+
+static void index_loads(Index index, void (*visit)(void *, const Expr *), void *context)
+{
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Atom *atom = index.term[i].atom;
+        if (atom->kind == ATOM_DATA)
+            expr_loads(atom->data, visit, context);
+        else if (atom->kind != ATOM_VAR)
+            index_loads(atom->index, visit, context);
+    }
+}
+
+void expr_loads(const Expr *expr, void (*visit)(void *, const Expr *), void *context)
+{
+    if (expr->kind == EXPR_LOAD)
+        visit(context, expr);
+    index_loads(expr->index, visit, context);
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            expr_loads(expr->arg[i], visit, context);
+}
+
+/* Statements */
+
+static Stmt *append(Arena *arena, Block *block, Stmt stmt)
+{
+    Stmt *kept = arena_copy(arena, &stmt, sizeof stmt);
+    if (block->last)
+        block->last->next = kept;
+    else
+        block->first = kept;
+    return block->last = kept;
+}
+
+Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t high, int64_t step, LoopKind kind)
+{
+    return append(arena, block,
+                  (Stmt){.kind = STMT_FOR,
+                         .var = var,
+                         .loop = kind,
+                         .low = index_constant(low),
+                         .high = index_constant(high),
+                         .step = step});
+}
+
+Stmt *stmt_lanes(Arena *arena, Block *block, const Var *var, uint32_t lanes)
+{
+    return append(arena, block, (Stmt){.kind = STMT_LANES, .var = var, .lanes = lanes});
+}
+
+void stmt_local(Arena *arena, Block *block, const Local *local, const Expr *value)
+{
+    append(arena, block, (Stmt){.kind = STMT_LOCAL, .local = local, .value = value});
+}
+
+void stmt_assign(Arena *arena, Block *block, const Local *local, Index i, Index j, const Expr *value)
+{
+    append(arena, block, (Stmt){.kind = STMT_ASSIGN, .local = local, .index = i, .index2 = j, .value = value});
+}
+
+void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const Expr *value)
+{
+    append(arena, block, (Stmt){.kind = STMT_STORE, .buffer = buffer, .index = index, .value = value});
+}
+
+void stmt_reduce(Arena *arena, Block *block, OpCode op, const Local *into, const Local *lanes)
+{
+    append(arena, block, (Stmt){.kind = STMT_REDUCE, .op = op, .local = into, .value = expr_local(arena, lanes)});
+}
+
+Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high)
+{
+    return append(arena, block,
+                  (Stmt){.kind = STMT_IF, .index = index, .low = index_constant(low), .high = index_constant(high)});
+}
+
+void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index)
+{
+    append(arena, block, (Stmt){.kind = STMT_PREFETCH, .buffer = buffer, .index = index});
+}
+
+void stmt_note(Arena *arena, Block *block, const char *note)
+{
+    append(arena, block, (Stmt){.kind = STMT_NOTE, .note = note});
+}

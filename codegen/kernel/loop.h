@@ -1,0 +1,122 @@
+/* The loop IR: what a kernel does, as loops over buffers, before it is written as C or CUDA.
+ *
+ * A LANES region stands for `lanes` values of its variable at once.  In a dialect with vectors every expression that
+ * varies with the variable is a vector; elsewhere a local of the region is a small array and each statement a short
+ * loop. Lanes run in step: no statement may read what another lane has written in the region, except through REDUCE. */
+#ifndef NNC_KERNEL_LOOP_H
+#define NNC_KERNEL_LOOP_H
+
+#include "ir/graph.h"
+#include "kernel/index.h"
+
+typedef struct KernelBuffer { /* a parameter of the kernel's function */
+    const char *role;         /* x, weight, y ...: a name for shared kernels */
+    DType dtype;
+    ValueId value;    /* the value whose memory it is (an owner, never a view); NONE for scratch and packed weights */
+    uint32_t weights; /* index of Program.weights, or NONE */
+    int64_t scratch;  /* bytes, when it is the kernel's scratch */
+    bool read, written;
+} KernelBuffer;
+
+typedef enum ExprKind {
+    EXPR_NUMBER,
+    EXPR_INDEX,  /* a loop position as a number */
+    EXPR_LOAD,   /* buffer[index] */
+    EXPR_LOCAL,  /* local, or local[index] */
+    EXPR_OP,     /* an elementwise op of arg[0..2] */
+    EXPR_CAST,   /* arg[0] as dtype */
+    EXPR_WITHIN, /* 0 <= index < limit ? arg[0] : arg[1]; arg[0] is not evaluated outside */
+} ExprKind;
+
+typedef struct Local {
+    const char *name;
+    DType dtype;
+    int64_t extent[2]; /* 0: a scalar (or one vector); else registers, printed name3_1: always indexed by constants */
+    bool lanes;        /* one value per lane of the region around it */
+    uint32_t id;
+} Local;
+
+typedef struct Expr {
+    ExprKind kind;
+    DType dtype;
+    OpCode op;
+    double number;
+    uint32_t buffer;
+    const Local *local;
+    Index index, index2;
+    int64_t limit;
+    const struct Expr *arg[3];
+} Expr;
+
+typedef enum StmtKind {
+    STMT_FOR,      /* var from low to high (exclusive) by step */
+    STMT_LANES,    /* see above */
+    STMT_LOCAL,    /* declares local, with the value if it has one */
+    STMT_ASSIGN,   /* local[index][index2] = value */
+    STMT_STORE,    /* buffer[index] = value */
+    STMT_REDUCE,   /* local (no lanes) = op over the lanes of value (a lanes local), combined with the local's own value
+                    */
+    STMT_NOTE,     /* a comment */
+    STMT_IF,       /* body when low <= index < high (constants), else other */
+    STMT_PREFETCH, /* the cache line of buffer[index] will be read soon (into the second level) */
+} StmtKind;
+
+typedef enum LoopKind {
+    LOOP_SERIAL,
+    LOOP_PARALLEL, /* rounds are independent: the targets may run them at once */
+    LOOP_ROLLED,   /* must not be unrolled by the C compiler: its body fills the registers already */
+} LoopKind;
+
+typedef struct Stmt Stmt;
+typedef struct Block {
+    Stmt *first, *last;
+} Block;
+
+struct Stmt {
+    StmtKind kind;
+    Stmt *next;
+    const Var *var; /* FOR, LANES */
+    LoopKind loop;
+    Index low, high;            /* FOR: bounds; may depend on outer variables ... */
+    Index low_least, high_most; /* ... and are max(low, low_least), min(high, high_most) when clamp is set */
+    bool clamp_low, clamp_high;
+    int64_t step;
+    uint32_t lanes;
+    Block body, other;
+    const Local *local;
+    uint32_t buffer;
+    Index index, index2;
+    const Expr *value;
+    OpCode op; /* REDUCE: OP_ADD, OP_MUL, OP_MAXIMUM, OP_MINIMUM */
+    const char *note;
+};
+
+/* Expressions */
+const Expr *expr_number(Arena *arena, DType dtype, double number);
+const Expr *expr_index(Arena *arena, DType dtype, Index index);
+const Expr *expr_load(Arena *arena, DType dtype, uint32_t buffer, Index index);
+const Expr *expr_local(Arena *arena, const Local *local);
+const Expr *expr_local_at(Arena *arena, const Local *local, Index i, Index j);
+const Expr *expr_op(Arena *arena, OpCode op, DType dtype, const Expr *x, const Expr *y, const Expr *z);
+const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x);
+const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *inside, const Expr *outside);
+bool expr_uses(const Expr *expr, const Var *var);
+bool expr_eq(const Expr *a, const Expr *b);
+const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Index with);
+/* Calls visit for every load in the expression, also inside data indices. */
+void expr_loads(const Expr *expr, void (*visit)(void *context, const Expr *load), void *context);
+
+/* Statements; each is appended to the block. */
+Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t high, int64_t step, LoopKind kind);
+Stmt *stmt_lanes(Arena *arena, Block *block, const Var *var, uint32_t lanes);
+void stmt_local(Arena *arena, Block *block, const Local *local, const Expr *value);
+void stmt_assign(Arena *arena, Block *block, const Local *local, Index i, Index j, const Expr *value);
+void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const Expr *value);
+void stmt_reduce(Arena *arena, Block *block, OpCode op, const Local *into, const Local *lanes);
+Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high);
+void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index);
+void stmt_note(Arena *arena, Block *block, const char *note);
+
+const Var *var_new(Arena *arena, const char *name, int64_t low, int64_t high);
+
+#endif

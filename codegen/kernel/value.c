@@ -1,0 +1,305 @@
+/* Values inside a kernel: computed at a position by pulling operands, loaded where another kernel has made them. */
+#include "kernel/kernel.h"
+
+#include <assert.h>
+#include <string.h>
+
+bool kernel_makes(const Lower *lower, ValueId value)
+{
+    const Node *node = value_producer(lower->graph, value);
+    return node && node->kernel == lower->kernel->id;
+}
+
+/* Used by another kernel: directly, or through inline views. Views form short chains. */
+bool kernel_stores(const Lower *lower, ValueId value)
+{
+    if (lower->live_out[value])
+        return true;
+    for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++) {
+        const Node *user = &lower->graph->node[lower->users->user[i]];
+        if (user->kernel == lower->kernel->id)
+            continue;
+        if (user->kernel != NONE)
+            return true;
+        for (uint32_t r = 0; r < user->out_count; r++)
+            if (kernel_stores(lower, user->out[r]))
+                return true;
+    }
+    return false;
+}
+
+/* Buffers */
+
+static uint32_t add_buffer(Lower *lower, KernelBuffer buffer)
+{
+    assert(lower->kernel->buffer_count < MOST_BUFFERS);
+    lower->kernel->buffer[lower->kernel->buffer_count] = buffer;
+    return lower->kernel->buffer_count++;
+}
+
+uint32_t lower_buffer(Lower *lower, ValueId value, bool written)
+{
+    Kernel *kernel = lower->kernel;
+    const Value *v = &lower->graph->value[value];
+    if (v->role == ROLE_CONST || v->role == ROLE_PARAM)
+        return lower_weights(lower, value, &(Packing){0}, shape_elements(&v->type->shape));
+    for (uint32_t i = 0; i < kernel->buffer_count; i++)
+        if (kernel->buffer[i].value == value && kernel->buffer[i].weights == NONE) {
+            kernel->buffer[i].written |= written;
+            kernel->buffer[i].read |= !written;
+            return i;
+        }
+    return add_buffer(lower, (KernelBuffer){.role = written ? "y" : "x",
+                                            .dtype = v->type->dtype,
+                                            .value = value,
+                                            .weights = NONE,
+                                            .read = !written,
+                                            .written = written});
+}
+
+uint32_t lower_scratch(Lower *lower, DType dtype, int64_t elements, const char *role)
+{
+    return add_buffer(lower, (KernelBuffer){.role = role,
+                                            .dtype = dtype,
+                                            .value = NONE,
+                                            .weights = NONE,
+                                            .scratch = elements * dtype_bytes(dtype),
+                                            .read = true,
+                                            .written = true});
+}
+
+uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
+{
+    WeightTable *table = lower->weights;
+    const Type *type = value_type(lower->graph, value);
+    uint32_t at = 0;
+    while (at < table->count &&
+           (table->array[at].value != value || memcmp(&table->array[at].packing, packing, sizeof *packing) != 0))
+        at++;
+    if (at == table->count) {
+        WeightArray array = {value, *packing, 0, elements * dtype_bytes(type->dtype)};
+        ARENA_PUSH(lower->arena, table->array, table->count, table->capacity, array);
+    }
+    for (uint32_t i = 0; i < lower->kernel->buffer_count; i++)
+        if (lower->kernel->buffer[i].weights == at)
+            return i;
+    return add_buffer(lower, (KernelBuffer){.role = packing->rank ? "weight" : "constant",
+                                            .dtype = type->dtype,
+                                            .value = value,
+                                            .weights = at,
+                                            .read = true});
+}
+
+const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns)
+{
+    Local local = {.name = name, .dtype = dtype, .lanes = lanes, .extent = {rows, columns}, .id = lower->name_count++};
+    return arena_copy(lower->arena, &local, sizeof local);
+}
+
+const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes)
+{
+    return lower_registers(lower, name, dtype, lanes, 0, 0);
+}
+
+/* Values */
+
+static const Expr *remembered(Lower *lower, ValueId value, const Index *position)
+{
+    uint32_t rank = value_shape(lower->graph, value)->rank;
+    for (uint32_t i = 0; i < lower->memo_count; i++) {
+        if (lower->memo[i].value != value)
+            continue;
+        uint32_t d = 0;
+        while (d < rank && index_eq(lower->memo[i].position[d], position[d]))
+            d++;
+        if (d == rank)
+            return lower->memo[i].expr;
+    }
+    return NULL;
+}
+
+static void remember(Lower *lower, ValueId value, const Index *position, const Expr *expr)
+{
+    Memo memo = {.value = value, .expr = expr};
+    uint32_t rank = value_shape(lower->graph, value)->rank;
+    for (uint32_t d = 0; d < rank; d++)
+        memo.position[d] = position[d];
+    ARENA_PUSH(lower->arena, lower->memo, lower->memo_count, lower->memo_capacity, memo);
+}
+
+static bool used_twice_here(const Lower *lower, ValueId value)
+{
+    uint32_t uses = 0;
+    for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++)
+        uses += lower->graph->node[lower->users->user[i]].kernel == lower->kernel->id;
+    return uses > 1 || (uses == 1 && kernel_stores(lower, value));
+}
+
+static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index *position)
+{
+    const Shape *result = value_shape(lower->graph, node->out[0]);
+    const Expr *arg[3] = {0};
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        Index operand[MAX_RANK];
+        broadcast_position(value_shape(lower->graph, node->in[i]), result, position, operand);
+        arg[i] = lower_value(lower, node->in[i], operand);
+    }
+    return expr_op(lower->arena, node->op, value_type(lower->graph, node->out[0])->dtype, arg[0], arg[1], arg[2]);
+}
+
+/* Negative indices count from the end; others are clamped to the table. */
+static const Expr *lower_gather(Lower *lower, const Node *node, const Index *position)
+{
+    Arena *arena = lower->arena;
+    const Shape *table = value_shape(lower->graph, node->in[0]), *index = value_shape(lower->graph, node->in[1]);
+    int64_t axis = attr_int(node, "axis");
+    axis += axis < 0 ? table->rank : 0;
+    int64_t extent = table->dim[axis];
+
+    const Expr *at = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], position + axis));
+    const Expr *zero = expr_number(arena, DT_I64, 0), *size = expr_number(arena, DT_I64, (double)extent);
+    at = expr_op(arena, OP_SELECT, DT_I64, expr_op(arena, OP_LT, DT_BOOL, at, zero, NULL),
+                 expr_op(arena, OP_ADD, DT_I64, at, size, NULL), at);
+    at = expr_op(arena, OP_MINIMUM, DT_I64, expr_op(arena, OP_MAXIMUM, DT_I64, at, zero, NULL),
+                 expr_number(arena, DT_I64, (double)(extent - 1)), NULL);
+
+    Index operand[MAX_RANK];
+    for (uint32_t i = 0; i < table->rank; i++)
+        operand[i] = i < axis    ? position[i]
+                     : i == axis ? index_data(arena, at, 0, extent - 1)
+                                 : position[i + index->rank - 1];
+    return lower_value(lower, node->in[0], operand);
+}
+
+static const Expr *lower_pad(Lower *lower, const Node *node, const Index *position)
+{
+    const Shape *from = value_shape(lower->graph, node->in[0]);
+    int64_t before[MAX_RANK];
+    Index operand[MAX_RANK];
+    attr_ints(node, "before", from->rank, before);
+    for (uint32_t i = 0; i < from->rank; i++)
+        operand[i] = index_add(lower->arena, position[i], index_constant(-before[i]));
+    const Expr *value = lower_value(lower, node->in[0], operand);
+    const Expr *border = expr_number(lower->arena, value->dtype, attr_float(node, "value"));
+    for (uint32_t i = 0; i < from->rank; i++)
+        value = expr_within(lower->arena, operand[i], from->dim[i], value, border);
+    return value;
+}
+
+static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, const Index *position)
+{
+    Arena *arena = lower->arena;
+    const Type *type = value_type(lower->graph, node->out[result]);
+    Index operand[MAX_RANK];
+
+    switch (op_info(node->op)->family) {
+    case FAMILY_ELEMENTWISE:
+        return lower_elementwise(lower, node, position);
+    case FAMILY_CAST:
+        return expr_cast(arena, type->dtype, lower_value(lower, node->in[0], position));
+    case FAMILY_LAYOUT:
+        return lower_value(lower, node->in[0], position);
+    case FAMILY_VIEW:
+        view_position(arena, lower->graph, node, result, position, operand);
+        return lower_value(lower, node->in[0], operand);
+    case FAMILY_GATHER:
+        return lower_gather(lower, node, position);
+    case FAMILY_ASSEMBLE:
+        assert(node->op == OP_PAD);
+        return lower_pad(lower, node, position);
+    case FAMILY_GENERATE:
+        if (node->op == OP_FULL)
+            return expr_number(arena, type->dtype, attr_float(node, "value"));
+        assert(node->op == OP_IOTA);
+        return expr_index(arena, type->dtype,
+                          position[attr_int(node, "axis") + (attr_int(node, "axis") < 0 ? type->shape.rank : 0)]);
+    default:
+        assert(!"anchors are bound before their users are lowered");
+        return NULL;
+    }
+}
+
+/* Keeps an expensive intermediate of a row in scratch for the later stages that need it again. */
+static const Expr *spilled_value(Lower *lower, ValueId value)
+{
+    uint32_t buffer = lower->spill[value] - 1;
+    return expr_load(lower->arena, value_type(lower->graph, value)->dtype, buffer, lower->row_position);
+}
+
+const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
+{
+    const Type *type = value_type(lower->graph, value);
+    double number;
+    if (value_is_number(lower->graph, value, &number))
+        return expr_number(lower->arena, type->dtype, number);
+    if (lower->bound[value])
+        return lower->bound[value];
+    if (lower->spilled[value])
+        return spilled_value(lower, value);
+    const Node *node = value_producer(lower->graph, value);
+    if (!node || (node->kernel != lower->kernel->id && !value_is_inline(lower->graph, value)))
+        return expr_load(lower->arena, type->dtype, lower_buffer(lower, value, false),
+                         value_address(lower, value, position));
+
+    const Expr *known = remembered(lower, value, position);
+    if (known)
+        return known;
+    const Expr *expr = lower_made(lower, node, lower->graph->value[value].result, position);
+    bool keep = !value_is_inline(lower->graph, value) && (used_twice_here(lower, value) || lower->spill[value]) &&
+                expr->kind != EXPR_NUMBER && expr->kind != EXPR_LOCAL;
+    if (keep) {
+        const Local *local = lower_local(lower, "t", type->dtype, true);
+        stmt_local(lower->arena, lower->block, local, expr);
+        expr = expr_local(lower->arena, local);
+        if (lower->spill[value])
+            stmt_store(lower->arena, lower->block, lower->spill[value] - 1, lower->row_position, expr);
+        remember(lower, value, position, expr);
+    }
+    return expr;
+}
+
+void lower_stores(Lower *lower, const Index *position)
+{
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        for (uint32_t r = 0; r < node->out_count; r++) {
+            ValueId value = node->out[r];
+            if (!kernel_stores(lower, value))
+                continue;
+            const Expr *expr = lower_value(lower, value, position);
+            stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true),
+                       value_address(lower, value, position), expr);
+        }
+    }
+}
+
+/* Vectors */
+
+static bool load_vectorizes(const Expr *load, const Var *var)
+{
+    int64_t factor;
+    return index_factor(load->index, var, &factor); /* other strides than 0 and 1 become gathers */
+}
+
+bool expr_vectorizes(const Expr *expr, const Var *var)
+{
+    if (!expr_uses(expr, var) && expr->kind != EXPR_LOCAL && expr->kind != EXPR_OP)
+        return true;
+    switch (expr->kind) {
+    case EXPR_LOAD:
+        return expr->dtype == DT_F32 && load_vectorizes(expr, var);
+    case EXPR_NUMBER:
+    case EXPR_LOCAL:
+        return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;
+    case EXPR_OP:
+        if (expr->dtype != DT_F32 && expr->dtype != DT_BOOL)
+            return false;
+        for (int i = 0; i < 3; i++)
+            if (expr->arg[i] && !expr_vectorizes(expr->arg[i], var))
+                return false;
+        return op_info(expr->op)->operand_class == CLASS_FLOAT || expr->arg[0]->dtype == DT_F32 ||
+               expr->arg[0]->dtype == DT_BOOL;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,73 @@
+#include "target.h"
+
+/* Cache sizes are those of one core of common machines; they steer blocking, not correctness. */
+const Target target_table[] = {
+    {.name = "generic",
+     .cc_flags = "",
+     .dialect = DIALECT_C99,
+     .lanes = 4,
+     .vector_registers = 16,
+     .l1_bytes = 32 << 10,
+     .l2_bytes = 256 << 10,
+     .doc = "strict C99 for any compiler"},
+    {.name = "x86-64-v3",
+     .cc_flags = "-march=x86-64-v3",
+     .dialect = DIALECT_VECTOR,
+     .lanes = 8,
+     .vector_registers = 16,
+     .l1_bytes = 32 << 10,
+     .l2_bytes = 512 << 10,
+     .doc = "AVX2 and FMA (Haswell and later)"},
+    {.name = "x86-64-v4",
+     .cc_flags = "-march=x86-64-v4 -mprefer-vector-width=512",
+     .dialect = DIALECT_VECTOR,
+     .lanes = 16,
+     .vector_registers = 32,
+     .l1_bytes = 32 << 10,
+     .l2_bytes = 1 << 20,
+     .doc = "AVX-512 (Skylake server, Zen 4 and later)"},
+    {.name = "cuda:sm_90",
+     .cc_flags = "-arch=sm_90",
+     .dialect = DIALECT_CUDA,
+     .lanes = 1,
+     .vector_registers = 1,
+     .l1_bytes = 128 << 10,
+     .l2_bytes = 32 << 20,
+     .doc = "CUDA C++ for compute capability 9.0 (Hopper)"},
+};
+const uint32_t target_count = sizeof target_table / sizeof *target_table;
+
+static const Target *by_name(const char *name)
+{
+    for (uint32_t i = 0; i < target_count; i++)
+        if (str_is(str_from(name), target_table[i].name))
+            return &target_table[i];
+    return NULL;
+}
+
+static const Target *this_machine(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq"))
+        return by_name("x86-64-v4");
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return by_name("x86-64-v3");
+#endif
+    return by_name("generic");
+}
+
+const Target *target_find(Str name, Diag *diag)
+{
+    if (str_is(name, "host"))
+        return this_machine();
+    Text known = {0};
+    for (uint32_t i = 0; i < target_count; i++) {
+        if (str_is(name, target_table[i].name))
+            return &target_table[i];
+        text_printf(&known, "%s, ", target_table[i].name);
+    }
+    diag_error(diag, (Place){0}, "unknown target " STR_FMT "; known are %shost", STR_ARG(name), known.ptr);
+    text_free(&known);
+    return NULL;
+}
