@@ -21,12 +21,14 @@ uint32_t op_result_count(OpCode op, const Attr *attr);
  * been reported).  Also checks the operand count, with a message that names the operands. */
 bool op_infer(Graph *graph, NodeId node);
 
-/* Adds a node and infers it.  Result 0, whose type is NULL after a reported error. */
+/* Checks the initialiser of a param or state against the type of what it fills. */
+bool op_infer_initial(Graph *graph, ValueId value);
+
+/* Adds a node and infers it.  `attr` may be NULL for the defaults.  Result 0, whose type is NULL after a reported
+ * error. */
 ValueId op_build(Graph *graph, OpCode op, const ValueId *in, uint32_t in_count, const Attr *attr, Place place);
 ValueId op_build1(Graph *graph, OpCode op, ValueId x, Place place);
 ValueId op_build2(Graph *graph, OpCode op, ValueId x, ValueId y, Place place);
-
-/* A scalar elementwise expression on numbers: for folding and for tests. */
 
 /* The reference evaluator: runs a graph directly.  The oracle of the tests, the engine of constant folding. */
 

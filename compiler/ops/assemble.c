@@ -1,0 +1,59 @@
+/* Assembly: concat and pad put a result together from their operands. */
+#include "ops/infer.h"
+
+#include "ops/attrs.h"
+#include "ops/families.h"
+
+static bool infer_concat(Graph *graph, NodeId node)
+{
+    const Node *n = &graph->node[node];
+    Shape shape = *in_shape(graph, node, 0);
+    uint32_t axis;
+
+    if (!check_axis(graph, node, attr_int(n, "axis"), shape.rank, &axis))
+        return false;
+    for (uint32_t i = 1; i < n->in_count; i++) {
+        Shape other = *in_shape(graph, node, i);
+        if (!check_same_dtype(graph, node, 0, i))
+            return false;
+        int64_t sum = shape.dim[axis] + (other.rank > axis ? other.dim[axis] : 0); /* extents are below 2^54 */
+        other.dim[axis] = shape.dim[axis];
+        if (!shape_eq(&shape, &other))
+            return infer_fail(graph, node, "shapes differ outside of dimension %u: " STR_FMT ", " STR_FMT, axis,
+                              STR_ARG(show_operand(graph, node, 0)), STR_ARG(show_operand(graph, node, i)));
+        shape.dim[axis] = sum;
+        int64_t elements;
+        if (!shape_checked_elements(&shape, &elements))
+            return infer_fail(graph, node, "the result would have too many elements");
+    }
+    return set_plain(graph, node, 0, in_type(graph, node, 0)->dtype, &shape);
+}
+
+static bool infer_pad(Graph *graph, NodeId node)
+{
+    const Node *n = &graph->node[node];
+    const Type *x = in_type(graph, node, 0);
+    int64_t before[MAX_RANK], after[MAX_RANK];
+    Shape shape = x->shape;
+
+    if (!check_count(graph, node, "before", shape.rank) || !check_count(graph, node, "after", shape.rank) ||
+        !check_least(graph, node, "before", 0) || !check_least(graph, node, "after", 0))
+        return false;
+    attr_ints(n, "before", shape.rank, before);
+    attr_ints(n, "after", shape.rank, after);
+    for (uint32_t i = 0; i < shape.rank; i++)
+        if (__builtin_add_overflow(shape.dim[i], before[i], &shape.dim[i]) ||
+            __builtin_add_overflow(shape.dim[i], after[i], &shape.dim[i]))
+            return infer_fail(graph, node, "the result would have too many elements");
+    return set_plain(graph, node, 0, x->dtype, &shape);
+}
+
+bool infer_assemble(Graph *graph, NodeId node)
+{
+    return graph->node[node].op == OP_CONCAT ? infer_concat(graph, node) : infer_pad(graph, node);
+}
+
+void eval_assemble(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
+{
+    (void)graph, (void)node, (void)in, (void)out;
+}

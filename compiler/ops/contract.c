@@ -1,0 +1,97 @@
+/* Contractions: matmul and conv2d.  Inference; contract_eval.c evaluates. */
+#include "ops/infer.h"
+
+#include "ops/attrs.h"
+#include "ops/families.h"
+#include "ops/window.h"
+
+static bool infer_matmul(Graph *graph, NodeId node)
+{
+    const Shape *x = in_shape(graph, node, 0), *y = in_shape(graph, node, 1);
+    MatmulShape product;
+
+    if (!check_class(graph, node, 0, CLASS_NUMBER) || !check_same_dtype(graph, node, 0, 1))
+        return false;
+    if (x->rank == 0 || y->rank == 0)
+        return infer_fail(graph, node, "takes at least one dimension: " STR_FMT, STR_ARG(show_operands(graph, node)));
+    if (!matmul_shape(&graph->node[node], x, y, &product)) {
+        bool transposed = attr_bool(&graph->node[node], "transpose_y") && y->rank > 1;
+        int64_t inner = y->dim[y->rank == 1 || transposed ? y->rank - 1 : y->rank - 2];
+        return infer_fail(graph, node, "%s: " STR_FMT "%s",
+                          inner != product.k ? "inner extents differ" : "leading dimensions do not broadcast",
+                          STR_ARG(show_operands(graph, node)), transposed ? " (transposed)" : "");
+    }
+    Shape shape = product.batch; /* two dimensions short of MAX_RANK at least */
+    if (x->rank > 1)
+        shape.dim[shape.rank++] = product.m;
+    if (y->rank > 1)
+        shape.dim[shape.rank++] = product.n;
+    return set_plain(graph, node, 0, in_type(graph, node, 0)->dtype, &shape);
+}
+
+static bool check_conv_operands(Graph *graph, NodeId node)
+{
+    uint32_t count = graph->node[node].in_count;
+
+    if (!check_class(graph, node, 0, CLASS_NUMBER) || !check_same_dtype(graph, node, 0, 1) ||
+        (count > 2 && !check_same_dtype(graph, node, 0, 2)))
+        return false;
+    if (in_shape(graph, node, 0)->rank != 4)
+        return infer_fail(graph, node, "takes an image [n, c, h, w]: " STR_FMT, STR_ARG(show_operand(graph, node, 0)));
+    if (in_shape(graph, node, 1)->rank != 4)
+        return infer_fail(graph, node, "takes a weight [o, c / groups, kh, kw]: " STR_FMT,
+                          STR_ARG(show_operand(graph, node, 1)));
+    if (in_type(graph, node, 1)->layout.block)
+        return infer_fail(graph, node, "takes a plain weight: " STR_FMT, STR_ARG(show_operand(graph, node, 1)));
+    return true;
+}
+
+static bool check_conv_channels(Graph *graph, NodeId node)
+{
+    const Shape *x = in_shape(graph, node, 0), *weight = in_shape(graph, node, 1);
+    int64_t groups = attr_int(&graph->node[node], "groups");
+    Str operands = show_operands(graph, node);
+
+    if (groups < 1)
+        return infer_fail(graph, node, "`groups` must be at least 1, not %lld", (long long)groups);
+    if (x->dim[1] % groups)
+        return infer_fail(graph, node, "%lld groups do not divide %lld channels: " STR_FMT, (long long)groups,
+                          (long long)x->dim[1], STR_ARG(operands));
+    if (weight->dim[0] % groups)
+        return infer_fail(graph, node, "%lld groups do not divide %lld output channels: " STR_FMT, (long long)groups,
+                          (long long)weight->dim[0], STR_ARG(operands));
+    if (weight->dim[1] != x->dim[1] / groups)
+        return infer_fail(graph, node, "the weight takes %lld channels, the image has %lld%s: " STR_FMT,
+                          (long long)weight->dim[1], (long long)(x->dim[1] / groups), groups > 1 ? " per group" : "",
+                          STR_ARG(operands));
+    if (graph->node[node].in_count > 2) {
+        const Shape *bias = in_shape(graph, node, 2);
+        if (bias->rank != 1 || bias->dim[0] != weight->dim[0])
+            return infer_fail(graph, node, "takes a bias of %lld numbers: " STR_FMT, (long long)weight->dim[0],
+                              STR_ARG(show_operand(graph, node, 2)));
+    }
+    return true;
+}
+
+static bool infer_conv2d(Graph *graph, NodeId node)
+{
+    if (!check_conv_operands(graph, node) || !check_conv_channels(graph, node) || !check_window(graph, node))
+        return false;
+
+    const Type *x = in_type(graph, node, 0);
+    const Shape *weight = in_shape(graph, node, 1);
+    Window window = window_of(&graph->node[node], &x->shape, weight);
+    int64_t dim[] = {x->shape.dim[0], weight->dim[0], window.out[0], window.out[1]};
+    Shape shape = shape_of(4, dim);
+    return set_result(graph, node, 0, x->dtype, &shape, x->layout);
+}
+
+bool infer_contract(Graph *graph, NodeId node)
+{
+    return graph->node[node].op == OP_MATMUL ? infer_matmul(graph, node) : infer_conv2d(graph, node);
+}
+
+void eval_contract(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
+{
+    (void)graph, (void)node, (void)in, (void)out;
+}
