@@ -1,0 +1,211 @@
+/* The words of the command line: flags as --name value, --name=value, -x value or -xvalue; `--` ends the flags. */
+#include "cli/cli.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t flag_count(const Verb *verb)
+{
+    uint32_t count = 0;
+    while (verb->flag && verb->flag[count].name)
+        count++;
+    return count;
+}
+
+static const Flag *flag_find(const Verb *verb, Str name)
+{
+    for (uint32_t i = 0; i < flag_count(verb); i++)
+        if (str_is(name, verb->flag[i].name))
+            return &verb->flag[i];
+    return NULL;
+}
+
+static bool unknown_flag(Cli *cli, Str word, Str name)
+{
+    uint32_t count = flag_count(cli->verb);
+    const char **list = ARENA_ARRAY(&cli->arena, const char *, count + 1);
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = cli->verb->flag[i].name;
+    const char *near = cli_nearest(name, list, count);
+    if (near)
+        cli_usage(cli, "unknown flag " STR_FMT "; did you mean %s%s?", STR_ARG(word), near[1] ? "--" : "-", near);
+    else
+        cli_usage(cli, "unknown flag " STR_FMT, STR_ARG(word));
+    return false;
+}
+
+static void push(Cli *cli, const Flag *flag, Str value)
+{
+    ARENA_PUSH(&cli->arena, cli->argument, cli->argument_count, cli->argument_capacity, ((Argument){flag, value}));
+}
+
+/* One word that begins with a dash, and the next word when it is the flag's value.  Returns how many were taken. */
+static int take_flag(Cli *cli, Str word, const char *next)
+{
+    bool is_long = word.len > 1 && word.ptr[1] == '-';
+    Str name = {word.ptr + 1 + is_long, word.len - 1 - is_long}, value = {NULL, 0};
+    const char *equals = is_long ? memchr(name.ptr, '=', name.len) : NULL;
+
+    if (equals) {
+        value = (Str){equals + 1, (uint32_t)(name.ptr + name.len - equals - 1)};
+        name.len = (uint32_t)(equals - name.ptr);
+    } else if (!is_long && name.len > 1) { /* -DN=2; where the letter is no flag, the word is shown whole */
+        const Flag *letter = flag_find(cli->verb, (Str){name.ptr, 1});
+        if (letter && letter->value) {
+            value = (Str){name.ptr + 1, name.len - 1};
+            name.len = 1;
+        }
+    }
+    const Flag *flag = flag_find(cli->verb, name);
+    const char *dashes = is_long ? "--" : "-";
+    if (!flag)
+        return unknown_flag(cli, (Str){word.ptr, (uint32_t)(name.ptr + name.len - word.ptr)}, name), 0;
+    if (!flag->value && value.ptr)
+        return cli_usage(cli, "%s%s takes no value", dashes, flag->name), 0;
+    int taken = 1;
+    if (flag->value && !value.ptr) {
+        if (!next)
+            return cli_usage(cli, "%s%s needs a value: %s", dashes, flag->name, flag->value), 0;
+        value = str_from(next);
+        taken = 2;
+    }
+    push(cli, flag, value);
+    return taken;
+}
+
+/* Operands in the verb's synopsis: those outside brackets must be there. */
+static void operand_bounds(const char *synopsis, uint32_t *least, uint32_t *most)
+{
+    *least = *most = 0;
+    for (const char *at = synopsis; *at;) {
+        bool optional = *at == '[';
+        *most += 1;
+        *least += !optional;
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+}
+
+bool args_parse(Cli *cli, int count, char **word)
+{
+    bool flags = true;
+    uint32_t operands = 0, least, most;
+
+    for (int i = 0; i < count;) {
+        if (flags && strcmp(word[i], "--") == 0) {
+            flags = false;
+            i++;
+        } else if (flags && word[i][0] == '-' && word[i][1]) {
+            int taken = take_flag(cli, str_from(word[i]), i + 1 < count ? word[i + 1] : NULL);
+            if (!taken)
+                return false;
+            i += taken;
+        } else {
+            push(cli, NULL, str_from(word[i++]));
+            operands++;
+        }
+    }
+    operand_bounds(cli->verb->operands, &least, &most);
+    if (operands > most)
+        return cli_usage(cli, "more words than `%s` takes: " STR_FMT, cli->verb->name,
+                         STR_ARG(args_operand(cli, most))),
+               false;
+    if (operands < least)
+        return cli_usage(cli, "%s is not given", cli->verb->operands), false;
+    return true;
+}
+
+bool args_next(const Cli *cli, const char *flag, uint32_t *at, Str *value)
+{
+    assert(flag_find(cli->verb, str_from(flag)));
+    while (*at < cli->argument_count) {
+        const Argument *argument = &cli->argument[(*at)++];
+        if (argument->flag && strcmp(argument->flag->name, flag) == 0) {
+            *value = argument->value;
+            return true;
+        }
+    }
+    return false;
+}
+
+Str args_value(const Cli *cli, const char *flag)
+{
+    Str value = {NULL, 0};
+    for (uint32_t at = 0; args_next(cli, flag, &at, &value);)
+        ;
+    return value;
+}
+
+bool args_has(const Cli *cli, const char *flag)
+{
+    Str value;
+    uint32_t at = 0;
+    return args_next(cli, flag, &at, &value);
+}
+
+Str args_operand(const Cli *cli, uint32_t i)
+{
+    for (uint32_t at = 0; at < cli->argument_count; at++)
+        if (!cli->argument[at].flag && i-- == 0)
+            return cli->argument[at].value;
+    return (Str){NULL, 0};
+}
+
+bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_t *number)
+{
+    Str word = args_value(cli, flag);
+    char *end;
+
+    if (!word.ptr)
+        return true;
+    const char *text = str_copy(&cli->arena, word).ptr;
+    errno = 0;
+    long long got = strtoll(text, &end, 10);
+    if (errno || end == text || *end || got < least || got > most)
+        return cli_usage(cli, "--%s wants a whole number from %lld to %lld, not `%s`", flag, (long long)least,
+                         (long long)most, text),
+               false;
+    *number = got;
+    return true;
+}
+
+/* Levenshtein's distance, with one row; words longer than the row are never near. */
+static uint32_t distance(Str a, Str b)
+{
+    uint32_t row[64];
+
+    if (a.len >= 63 || b.len >= 63)
+        return UINT32_MAX;
+    for (uint32_t j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (uint32_t i = 1; i <= a.len; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = i;
+        for (uint32_t j = 1; j <= b.len; j++) {
+            uint32_t best = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[b.len];
+}
+
+const char *cli_nearest(Str word, const char *const *list, uint32_t count)
+{
+    const char *nearest = NULL;
+    uint32_t best = 3; /* more than two slips are another word */
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t d = distance(word, str_from(list[i]));
+        bool prefix = word.len >= 3 && strncmp(list[i], word.ptr, word.len) == 0;
+        if (prefix || (d < best && d < word.len)) {
+            nearest = list[i];
+            best = prefix ? 0 : d;
+        }
+    }
+    return nearest;
+}

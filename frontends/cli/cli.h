@@ -1,0 +1,109 @@
+/* The `nnc` command: verbs, their flags, and what they share.
+ *
+ * A verb is one file.  Its row (name, operands, flags, words) feeds the argument parser, `nnc help`, the man page and
+ * docs/cli.md, so a flag is written once.  Exit status: 0 fine, 1 bad input, 2 usage, 3 the environment failed. */
+#ifndef NNC_CLI_H
+#define NNC_CLI_H
+
+#include "base/diag.h"
+
+enum { STATUS_OK, STATUS_INPUT, STATUS_USAGE, STATUS_ENVIRONMENT };
+
+typedef struct Cli Cli;
+
+typedef struct Flag {
+    const char *name;  /* `target` for --target; a single letter for -o; NULL ends a list */
+    const char *value; /* what help calls its value; NULL: a switch */
+    const char *doc;
+} Flag;
+
+typedef struct Example {
+    const char *command, *doc; /* command NULL ends a list */
+} Example;
+
+typedef struct Verb {
+    const char *name;
+    const char *operands; /* as help writes them, `MODEL`; `[...]` may be left out; "" takes none */
+    const char *summary;  /* one line */
+    const char *text;     /* paragraphs, wrapped by help; a line that begins with a blank is kept as it is */
+    const Flag *flag;
+    const Example *example;
+    int (*run)(Cli *cli); /* returns the exit status; reports through cli->diag or cli_usage */
+} Verb;
+
+extern const Verb *const verb_table[]; /* ends with NULL */
+const Verb *verb_find(Str name);
+
+typedef struct Argument {
+    const Flag *flag; /* NULL: an operand */
+    Str value;
+} Argument;
+
+struct Cli {
+    Arena arena;
+    Diag diag; /* printed to stderr when the verb returns */
+    const Verb *verb;
+    Argument *argument;
+    uint32_t argument_count, argument_capacity;
+    bool interactive; /* stderr is a terminal: steps are shown while they last */
+};
+
+/* Takes the words after the verb.  False after a usage error. */
+bool args_parse(Cli *cli, int count, char **word);
+/* The last value of the flag, or an empty Str whose ptr is NULL.  The verb must have the flag. */
+Str args_value(const Cli *cli, const char *flag);
+bool args_has(const Cli *cli, const char *flag);
+/* The next value of a flag that may be repeated; *at begins as 0. */
+bool args_next(const Cli *cli, const char *flag, uint32_t *at, Str *value);
+/* Operand number i, or an empty Str whose ptr is NULL. */
+Str args_operand(const Cli *cli, uint32_t i);
+/* The value as a whole number within bounds; usage error otherwise.  Absent leaves *number. */
+bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_t *number);
+
+/* A usage error: printed at once, with where to find help.  Returns STATUS_USAGE. */
+int cli_usage(Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The environment failed (a program is missing, a disk is full): printed at once.  Returns STATUS_ENVIRONMENT. */
+int cli_environment(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The position of a word in a list that ends with NULL; on an unknown one a usage error, and false. */
+bool cli_choose(Cli *cli, const char *flag, Str word, const char *const *list, uint32_t *chosen);
+/* The known word nearest to a mistyped one, or NULL when none is near. */
+const char *cli_nearest(Str word, const char *const *list, uint32_t count);
+
+/* Shows a step on one line of the terminal that the next step replaces; cli_step(cli, NULL) clears it. */
+void cli_step(Cli *cli, const char *step);
+
+/* Writes text for people to stdout: the rest of the tool never prints. */
+void cli_put(const Text *text);
+
+/* Rows that several verbs share. */
+#define FLAG_DEFINE                                                                                                    \
+    {                                                                                                                  \
+        "D", "X=V", "Set the constant X of the model, or an input's open extent, to V"                                 \
+    }
+#define FLAG_WEIGHTS_FROM                                                                                              \
+    {                                                                                                                  \
+        "weights-from", "FILE",                                                                                        \
+            "Read the stored weights from this .safetensors file instead of the one beside the model"                  \
+    }
+#define FLAG_TARGET                                                                                                    \
+    {                                                                                                                  \
+        "target", "T", "The machine to compile for; `--target list` shows them"                                        \
+    }
+#define FLAG_CC                                                                                                        \
+    {                                                                                                                  \
+        "cc", "CC", "The C compiler for libraries (default: clang)"                                                    \
+    }
+#define FLAG_ALLOCATOR                                                                                                 \
+    {                                                                                                                  \
+        "allocator", "NAME", "How the plan places tensors (default: the best of all)"                                  \
+    }
+#define FLAG_GRAPH                                                                                                     \
+    {                                                                                                                  \
+        "graph", "NAME", "The graph to take, where the file has several (default: the first)"                          \
+    }
+#define FLAG_END                                                                                                       \
+    {                                                                                                                  \
+        NULL, NULL, NULL                                                                                               \
+    }
+
+#endif

@@ -1,0 +1,149 @@
+/* The `nnc` command: finds the verb, parses its words, runs it, reports. */
+#include "cli/cli.h"
+#include "cli/help.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+extern const Verb verb_help, verb_ops, verb_version;
+
+const Verb *const verb_table[] = {&verb_ops, &verb_help, &verb_version, NULL};
+
+#define VERB_COUNT (sizeof verb_table / sizeof *verb_table - 1)
+
+const Verb *verb_find(Str name)
+{
+    for (uint32_t i = 0; i < VERB_COUNT; i++)
+        if (str_is(name, verb_table[i]->name))
+            return verb_table[i];
+    return NULL;
+}
+
+int cli_usage(Cli *cli, const char *format, ...)
+{
+    va_list args;
+    const char *verb = cli->verb ? cli->verb->name : NULL;
+
+    va_start(args, format);
+    fprintf(stderr, "nnc%s%s: ", verb ? " " : "", verb ? verb : "");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\nTry `nnc help%s%s`.\n", verb ? " " : "", verb ? verb : "");
+    va_end(args);
+    return STATUS_USAGE;
+}
+
+int cli_environment(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("nnc: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return STATUS_ENVIRONMENT;
+}
+
+static void complain_of_verb(Cli *cli, Str word)
+{
+    const char *list[VERB_COUNT];
+    for (uint32_t i = 0; i < VERB_COUNT; i++)
+        list[i] = verb_table[i]->name;
+    const char *near = cli_nearest(word, list, VERB_COUNT);
+    if (near)
+        cli_usage(cli, "unknown command `" STR_FMT "`; did you mean `%s`?", STR_ARG(word), near);
+    else
+        cli_usage(cli, "unknown command `" STR_FMT "`", STR_ARG(word));
+}
+
+bool cli_choose(Cli *cli, const char *flag, Str word, const char *const *list, uint32_t *chosen)
+{
+    Text known = {0};
+    uint32_t count = 0;
+
+    for (; list[count]; count++) {
+        if (str_is(word, list[count])) {
+            *chosen = count;
+            text_free(&known);
+            return true;
+        }
+        text_printf(&known, "%s%s", count ? ", " : "", list[count]);
+    }
+    const char *near = cli_nearest(word, list, count);
+    cli_usage(cli, "--%s: unknown `" STR_FMT "`%s%s%s; known: %s", flag, STR_ARG(word), near ? "; did you mean `" : "",
+              near ? near : "", near ? "`?" : "", known.ptr ? known.ptr : "");
+    text_free(&known);
+    return false;
+}
+
+void cli_step(Cli *cli, const char *step)
+{
+    if (!cli->interactive)
+        return;
+    if (step)
+        fprintf(stderr, "\r\033[K%s ...", step);
+    else
+        fputs("\r\033[K", stderr);
+    fflush(stderr);
+}
+
+void cli_put(const Text *text)
+{
+    fwrite(text->ptr, 1, text->len, stdout);
+}
+
+/* `nnc --help`, `nnc VERB --help`, `nnc --version`: other ways to say help and version. */
+static bool asks(int count, char **word, const char *what, char letter)
+{
+    for (int i = 0; i < count && strcmp(word[i], "--"); i++)
+        if (strcmp(word[i], what) == 0 || (word[i][0] == '-' && word[i][1] == letter && !word[i][2]))
+            return true;
+    return false;
+}
+
+static int dispatch(Cli *cli, int count, char **word)
+{
+    char *verb_word = count ? word[0] : NULL;
+
+    if (!verb_word) {
+        cli->verb = &verb_help;
+        verb_help.run(cli);
+        return STATUS_USAGE;
+    }
+    cli->verb = verb_find(str_from(verb_word));
+    if (verb_word[0] == '-' && asks(1, word, "--version", 'V')) {
+        cli->verb = &verb_version;
+        return verb_version.run(cli);
+    }
+    if (asks(count, word, "--help", 'h')) {
+        Text text = {0};
+        help_text(&text, cli->verb);
+        cli_put(&text);
+        text_free(&text);
+        return STATUS_OK;
+    }
+    if (!cli->verb) {
+        complain_of_verb(cli, str_from(verb_word));
+        return STATUS_USAGE;
+    }
+    return args_parse(cli, count - 1, word + 1) ? cli->verb->run(cli) : STATUS_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    Cli cli = {.interactive = isatty(STDERR_FILENO) == 1};
+
+    cli.diag.arena = &cli.arena;
+    int status = dispatch(&cli, argc - 1, argv + 1);
+    cli_step(&cli, NULL);
+    if (cli.diag.text.len)
+        fwrite(cli.diag.text.ptr, 1, cli.diag.text.len, stderr);
+    if (status == STATUS_OK && cli.diag.error_count)
+        status = STATUS_INPUT;
+    if (fflush(stdout) || ferror(stdout))
+        status = cli_environment("cannot write to standard output: %s", strerror(errno));
+    diag_free(&cli.diag);
+    arena_free(&cli.arena);
+    return status;
+}
