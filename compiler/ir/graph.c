@@ -236,9 +236,23 @@ void graph_replace(Graph *graph, const ValueId *map)
         graph->update[i].source = map[graph->update[i].source];
 }
 
+/* Owners are node numbers too: each becomes the number the node will have, or NONE when it goes. */
+static void renumber_owners(Graph *graph)
+{
+    ArenaMark mark = arena_mark(graph->module->arena);
+    uint32_t *number = ARENA_ARRAY(graph->module->arena, uint32_t, graph->node_count), kept = 0;
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        number[n] = graph->node[n].dead ? NONE : kept++;
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        if (graph->value[v].owner != NONE)
+            graph->value[v].owner = number[graph->value[v].owner];
+    arena_reset(graph->module->arena, mark);
+}
+
 void graph_compact(Graph *graph)
 {
     uint32_t kept = 0;
+    renumber_owners(graph);
     for (uint32_t n = 0; n < graph->node_count; n++) {
         if (graph->node[n].dead)
             continue;

@@ -1,0 +1,45 @@
+#include "passes/constant.h"
+
+static bool all_plain(const Graph *graph, const ValueId *value, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (value_type(graph, value[i])->layout.block)
+            return false;
+    return true;
+}
+
+bool node_is_foldable(const Graph *graph, const Node *node)
+{
+    const OpInfo *info = op_info(node->op);
+    return info->effect == EFFECT_PURE && info->family != FAMILY_CONTROL && info->family != FAMILY_LAYOUT &&
+           node->out_count && all_plain(graph, node->in, node->in_count) &&
+           all_plain(graph, node->out, node->out_count);
+}
+
+bool node_has_constant_operands(const Node *node, const bool *constant)
+{
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!constant[node->in[i]])
+            return false;
+    return true;
+}
+
+bool *constant_values(const Graph *graph, const PassContext *context, Arena *arena)
+{
+    bool *constant = ARENA_ARRAY(arena, bool, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++) {
+        const Value *value = &graph->value[v];
+        bool frozen = context->freeze_params && value->role == ROLE_PARAM && (value->data || value->initial != NONE);
+        constant[v] = (value->role == ROLE_CONST || frozen) && !value->type->layout.block;
+    }
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        constant[graph->update[i].target] = false;
+
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        bool known = !node->dead && node_is_foldable(graph, node) && node_has_constant_operands(node, constant);
+        for (uint32_t i = 0; i < node->out_count; i++)
+            constant[node->out[i]] = known;
+    }
+    return constant;
+}

@@ -1,0 +1,15 @@
+/* Which values are known when compiling. */
+#ifndef NNC_PASSES_CONSTANT_H
+#define NNC_PASSES_CONSTANT_H
+
+#include "passes/pass.h"
+
+/* May the evaluator stand in for this node, given constant operands? Pure, without sub-graphs, in plain layouts. */
+bool node_is_foldable(const Graph *graph, const Node *node);
+bool node_has_constant_operands(const Node *node, const bool *constant);
+
+/* One flag per value: constants, params that are frozen (PassContext.freeze_params, not updated, with elements stored
+ * or an initialiser), and what foldable nodes make of these. */
+bool *constant_values(const Graph *graph, const PassContext *context, Arena *arena);
+
+#endif

@@ -1,0 +1,158 @@
+/* Common subexpression elimination.
+ * Needs: a verified graph.  Keeps: the order of nodes; the first of equal values.
+ * Pure nodes with the same op, attributes and operands (in either order where the op is commutative) become one, and so
+ * do constants with the same elements.  One sweep with a hash table suffices: operands come before their users, so they
+ * are one already.  Random ops take no exception: they are functions of their seed and shape, so equal seeds draw the
+ * same numbers and may merge, while draws with different seeds differ in an attribute. */
+#include "passes/pass.h"
+
+#include <string.h>
+
+#define WHOLE_KEY 4096 /* constants up to here are compared through the table; larger ones by a sample, then whole */
+#define SAMPLES   256
+
+typedef struct Merger {
+    Graph *graph;
+    Arena *scratch;
+    Map map; /* a key's bytes to a node or, in a map of its own, to a constant */
+    Text key;
+    ValueId *replacement;
+    uint32_t merged;
+} Merger;
+
+static void key_put(Merger *m, const void *bytes, size_t count)
+{
+    text_put(&m->key, bytes, count);
+}
+
+/* The kept value for the key now in m->key, which is `id` when the key is new. */
+static uint32_t key_intern(Merger *m, uint32_t id)
+{
+    uint32_t known = map_get(&m->map, text_view(&m->key));
+    if (known != MAP_NONE)
+        return known;
+    map_put(&m->map, str_copy(m->scratch, text_view(&m->key)), id);
+    return id;
+}
+
+static void merge(Merger *m, ValueId from, ValueId to)
+{
+    Value *kept = &m->graph->value[to], *gone = &m->graph->value[from];
+    m->replacement[from] = to;
+    m->merged++;
+    if (!kept->name.len) {
+        kept->name = gone->name;
+        gone->name = (Str){0};
+    }
+}
+
+/* Constants */
+
+static void key_sample(Merger *m, const unsigned char *bytes, size_t count)
+{
+    if (count <= WHOLE_KEY) {
+        key_put(m, bytes, count);
+        return;
+    }
+    for (size_t i = 0; i < SAMPLES; i++)
+        key_put(m, bytes + (count - 8) / SAMPLES * i, 8);
+}
+
+static void merge_constant(Merger *m, ValueId v)
+{
+    const Value *value = &m->graph->value[v];
+    size_t bytes = (size_t)type_bytes(value->type);
+    m->key.len = 0;
+    key_put(m, &value->type, sizeof value->type);
+    key_sample(m, value->data->data, bytes);
+
+    ValueId known = key_intern(m, v);
+    if (known != v && (bytes <= WHOLE_KEY || memcmp(m->graph->value[known].data->data, value->data->data, bytes) == 0))
+        merge(m, v, known);
+}
+
+static void merge_constants(Merger *m)
+{
+    for (ValueId v = 0; v < m->graph->value_count; v++)
+        if (m->graph->value[v].role == ROLE_CONST && !m->graph->value[v].type->layout.block)
+            merge_constant(m, v);
+}
+
+/* Nodes */
+
+static void key_operands(Merger *m, const Node *node)
+{
+    ValueId pair[2];
+    const ValueId *in = node->in;
+    if (node->in_count == 2 && op_info(node->op)->commutative) {
+        pair[0] = in[0] < in[1] ? in[0] : in[1];
+        pair[1] = in[0] < in[1] ? in[1] : in[0];
+        in = pair;
+    }
+    key_put(m, in, node->in_count * sizeof *in);
+}
+
+static void key_attrs(Merger *m, const Node *node)
+{
+    const AttrSpec *spec = op_info(node->op)->attr;
+    for (uint32_t i = 0; spec[i].name; i++) {
+        const Attr *attr = &node->attr[i];
+        key_put(m, &attr->i, sizeof attr->i);
+        if (spec[i].kind == ATTR_FLOAT)
+            key_put(m, &attr->f, sizeof attr->f);
+        else if (spec[i].kind == ATTR_INTS)
+            key_put(m, attr->ints, (size_t)attr->i * sizeof *attr->ints);
+        else if (spec[i].kind == ATTR_STRING) {
+            key_put(m, &attr->s.len, sizeof attr->s.len);
+            key_put(m, attr->s.ptr, attr->s.len);
+        }
+    }
+}
+
+static bool is_fixed(const Node *node) /* stays as it is, whatever its equals */
+{
+    return node->dead || op_info(node->op)->effect != EFFECT_PURE || node->sub_count || !node->out_count;
+}
+
+static void merge_node(Merger *m, NodeId n)
+{
+    Node *node = &m->graph->node[n];
+    for (uint32_t i = 0; i < node->in_count; i++)
+        node->in[i] = m->replacement[node->in[i]];
+    if (is_fixed(node))
+        return;
+
+    const Value *result = graph_value(m->graph, node->out[0]);
+    m->key.len = 0;
+    key_put(m, &node->op, sizeof node->op);
+    key_put(m, &node->in_count, sizeof node->in_count);
+    key_put(m, &result->type, sizeof result->type); /* tells layouts apart */
+    key_put(m, result->placement.ptr, result->placement.len);
+    key_operands(m, node);
+    key_attrs(m, node);
+
+    NodeId known = key_intern(m, n);
+    if (known == n)
+        return;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        merge(m, node->out[i], m->graph->node[known].out[i]);
+    node->dead = true;
+}
+
+bool pass_cse(Graph *graph, PassContext *context)
+{
+    Merger m = {.graph = graph, .scratch = context->scratch, .map.arena = context->scratch};
+    m.replacement = ARENA_ARRAY(m.scratch, ValueId, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++)
+        m.replacement[v] = v;
+
+    merge_constants(&m);
+    m.map = (Map){.arena = m.scratch};
+    for (NodeId n = 0; n < graph->node_count; n++)
+        merge_node(&m, n);
+    graph_replace(graph, m.replacement);
+    graph_compact(graph);
+    text_free(&m.key);
+    context->changes = m.merged;
+    return true;
+}

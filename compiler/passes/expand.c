@@ -1,0 +1,185 @@
+/* Expansion of calls.
+ * Needs: a verified graph.  Keeps: the order of nodes; the callees themselves, which calls may share.
+ * Replaces each call, also inside other calls, by its body.  Params and states of the body become the graph's own
+ * (one of each name), with their initialisers, and so do its updates.  Each node is copied once, however deep it is
+ * nested, so the pass is linear in what comes out. */
+#include "passes/pass.h"
+
+#include <string.h>
+
+typedef struct Expander {
+    Graph *graph; /* what all bodies are copied to */
+    Arena *scratch;
+    Map name; /* the values of the graph by name: each name once */
+    uint32_t expanded;
+} Expander;
+
+static void append_node(Graph *graph, Node node)
+{
+    for (uint32_t i = 0; i < node.out_count; i++) {
+        graph->value[node.out[i]].node = graph->node_count;
+        graph->value[node.out[i]].result = i;
+    }
+    ARENA_PUSH(graph->module->arena, graph->node, graph->node_count, graph->node_capacity, node);
+}
+
+/* The graph's value for a param, state or constant of a body. */
+static ValueId import_leaf(Expander *e, const Graph *body, ValueId v)
+{
+    Graph *graph = e->graph;
+    const Value *from = &body->value[v];
+    bool shared = from->name.len && from->role != ROLE_CONST;
+    if (shared) {
+        uint32_t known = map_get(&e->name, from->name);
+        if (known != MAP_NONE && graph->value[known].role == from->role && graph->value[known].type == from->type)
+            return known;
+    }
+
+    Str name = from->name;
+    if (from->role == ROLE_CONST && map_get(&e->name, name) != MAP_NONE)
+        name = (Str){0};
+    ValueId to = graph_add_value(graph, from->role, from->type, name, from->place);
+    graph->value[to].data = from->data;
+    graph->value[to].placement = from->placement;
+    if (from->initial != NONE) {
+        const Node *initial = &body->initial[from->initial];
+        graph->value[to].initial = graph_add_initial(graph, initial->op, initial->attr, initial->place);
+        graph->initial[graph->value[to].initial].out_count = initial->out_count;
+    }
+    if (name.len)
+        map_add(&e->name, name, to);
+    return to;
+}
+
+/* `label.name`, where the call has a label and nothing else is called so; else the value is a temporary. */
+static Str inner_name(Expander *e, Str label, Str name)
+{
+    if (!label.len || !name.len)
+        return (Str){0};
+    Str full = str_format(e->graph->module->arena, STR_FMT "." STR_FMT, STR_ARG(label), STR_ARG(name));
+    return map_get(&e->name, full) == MAP_NONE ? full : (Str){0};
+}
+
+static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId *map, Str label)
+{
+    Graph *graph = e->graph;
+    Arena *arena = graph->module->arena;
+    Node node = *from;
+
+    node.in = ARENA_ARRAY(arena, ValueId, node.in_count);
+    node.out = ARENA_ARRAY(arena, ValueId, node.out_count);
+    for (uint32_t i = 0; i < node.in_count; i++)
+        node.in[i] = map[from->in[i]];
+    for (uint32_t i = 0; i < node.out_count; i++) {
+        const Value *result = &body->value[from->out[i]];
+        Str name = inner_name(e, label, result->name);
+        node.out[i] = graph_add_value(graph, ROLE_RESULT, result->type, name, result->place);
+        graph->value[node.out[i]].placement = result->placement;
+        if (name.len)
+            map_add(&e->name, name, node.out[i]);
+        map[from->out[i]] = node.out[i];
+    }
+    append_node(graph, node);
+}
+
+/* What a call's result is called is the better name for the value that computes it. */
+static void rename_result(Expander *e, ValueId value, Str name, Place place)
+{
+    Value *target = &e->graph->value[value];
+    if (target->role != ROLE_RESULT || !name.len)
+        return;
+    target->name = name;
+    target->place = place;
+    map_add(&e->name, name, value);
+}
+
+/* Appends the body of `call` to the graph; `map` takes values of the caller, where the call's results get theirs.
+ * Recurses over the nesting of calls. */
+static void expand_call(Expander *e, const Node *call, ValueId *map)
+{
+    const Graph *body = call->sub[0];
+    Str label = call->call->label;
+    ValueId *inner = ARENA_ARRAY(e->scratch, ValueId, body->value_count);
+
+    for (ValueId v = 0; v < body->value_count; v++) {
+        Role role = body->value[v].role;
+        inner[v] = role == ROLE_RESULT || role == ROLE_INPUT ? NONE : import_leaf(e, body, v);
+    }
+    for (uint32_t i = 0; i < body->input_count; i++)
+        inner[body->input[i]] = map[call->in[i]];
+    for (NodeId n = 0; n < body->node_count; n++) {
+        const Node *node = &body->node[n];
+        if (node->dead)
+            continue;
+        if (node->op != OP_CALL) {
+            copy_node(e, body, node, inner, label);
+            continue;
+        }
+        expand_call(e, node, inner);
+        for (uint32_t i = 0; i < node->out_count; i++) {
+            const Value *result = &body->value[node->out[i]];
+            rename_result(e, inner[node->out[i]], inner_name(e, label, result->name), result->place);
+        }
+    }
+    for (uint32_t i = 0; i < body->update_count; i++)
+        graph_add_update(e->graph, inner[body->update[i].target], inner[body->update[i].source], body->update[i].place);
+    for (uint32_t i = 0; i < call->out_count; i++)
+        map[call->out[i]] = inner[body->output[i].value];
+    e->expanded++;
+}
+
+/* The graph's own call: its results take their values from the body, and hand on their names. */
+static void expand_top(Expander *e, const Node *call, ValueId *map)
+{
+    expand_call(e, call, map);
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        Value *old = &e->graph->value[call->out[i]];
+        Str name = old->name;
+        old->name = (Str){0};
+        rename_result(e, map[call->out[i]], name, old->place);
+    }
+}
+
+static bool has_calls(const Graph *graph)
+{
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (!graph->node[n].dead && graph->node[n].op == OP_CALL)
+            return true;
+    return false;
+}
+
+bool pass_expand(Graph *graph, PassContext *context)
+{
+    Expander e = {graph, context->scratch, {.arena = context->scratch}, 0};
+    if (!has_calls(graph))
+        return true;
+
+    uint32_t value_count = graph->value_count, node_count = graph->node_count;
+    ValueId *map = ARENA_ARRAY(e.scratch, ValueId, value_count);
+    for (ValueId v = 0; v < value_count; v++) {
+        map[v] = v;
+        graph->value[v].owner = NONE;
+        if (graph->value[v].name.len)
+            map_add(&e.name, graph->value[v].name, v);
+    }
+
+    const Node *old = arena_copy(e.scratch, graph->node, node_count * sizeof *old);
+    graph->node_count = 0;
+    for (NodeId n = 0; n < node_count; n++) {
+        if (old[n].dead)
+            continue;
+        for (uint32_t i = 0; i < old[n].in_count; i++)
+            old[n].in[i] = map[old[n].in[i]];
+        if (old[n].op == OP_CALL)
+            expand_top(&e, &old[n], map);
+        else
+            append_node(graph, old[n]);
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        graph->output[i].value = map[graph->output[i].value];
+    for (uint32_t i = 0; i < graph->update_count; i++) /* those from bodies are beyond the map, and right already */
+        if (graph->update[i].source < value_count)
+            graph->update[i].source = map[graph->update[i].source];
+    context->changes = e.expanded;
+    return true;
+}

@@ -1,0 +1,76 @@
+#include "passes/pass.h"
+
+#include "ir/verify.h"
+
+const PassRow pass_table[] = {
+#define PASS(NAME, doc) {#NAME, doc, pass_##NAME},
+#include "passes/pass.def"
+};
+const uint32_t pass_count = sizeof pass_table / sizeof pass_table[0];
+
+const char *const pass_pipeline[] = {"expand", "cse", "fold", "cse", "dce", NULL};
+
+PassContext pass_context(Arena *scratch, Diag *diag)
+{
+    return (PassContext){.scratch = scratch, .diag = diag, .freeze_params = true, .lanes = 1, .streams = 1};
+}
+
+const PassRow *pass_find(Str name)
+{
+    for (uint32_t i = 0; i < pass_count; i++)
+        if (str_is(name, pass_table[i].name))
+            return &pass_table[i];
+    return NULL;
+}
+
+static bool run_nested(const PassRow *pass, Graph *graph, PassContext *context)
+{
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        if (graph->node[n].op == OP_CALL)
+            continue;
+        for (uint32_t i = 0; i < graph->node[n].sub_count; i++)
+            if (!run_nested(pass, graph->node[n].sub[i], context))
+                return false;
+    }
+
+    ArenaMark mark = arena_mark(context->scratch);
+    uint32_t before = context->changes;
+    context->changes = 0;
+    bool ok = pass->run(graph, context);
+    context->changes += before;
+    arena_reset(context->scratch, mark);
+    return ok;
+}
+
+static bool verify_after(const PassRow *pass, const Graph *graph, PassContext *context)
+{
+    ArenaMark mark = arena_mark(context->scratch);
+    Str message = {0};
+    bool ok = graph_verify(graph, context->scratch, &message);
+    if (!ok)
+        diag_error(context->diag ? context->diag : graph->module->diag, graph->place,
+                   "internal error: pass %s broke the graph: " STR_FMT, pass->name, STR_ARG(message));
+    arena_reset(context->scratch, mark);
+    return ok;
+}
+
+bool pass_run(const PassRow *pass, Graph *graph, PassContext *context)
+{
+    context->changes = 0;
+    if (!run_nested(pass, graph, context))
+        return false;
+#ifdef NDEBUG
+    (void)verify_after;
+    return true;
+#else
+    return verify_after(pass, graph, context);
+#endif
+}
+
+bool pass_run_pipeline(Graph *graph, PassContext *context)
+{
+    for (uint32_t i = 0; pass_pipeline[i]; i++)
+        if (!pass_run(pass_find(str_from(pass_pipeline[i])), graph, context))
+            return false;
+    return true;
+}

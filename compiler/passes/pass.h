@@ -1,0 +1,57 @@
+/* Passes: each rewrites a verified graph in place and leaves it verified.  One pass, one file, one text test.
+ *
+ * Rules that every rewrite obeys.  A value is replaced only by one of the same type.  Patterns are matched by data
+ * flow, never by the order of nodes.  Nothing that an effect orders is moved.  Float results stay as they are up to the
+ * sign of zero, with one exception, which all inference compilers make: scales and shifts by constants are folded into
+ * the weights of the contraction next to them, which moves the rounding. */
+#ifndef NNC_PASSES_PASS_H
+#define NNC_PASSES_PASS_H
+
+#include "ir/graph.h"
+
+typedef struct PassContext {
+    Arena *scratch;     /* temporaries of a pass; given back when it ends */
+    Diag *diag;         /* the module's when NULL */
+    bool freeze_params; /* params that no update writes are constants */
+    uint32_t lanes;     /* of f32 in a vector of the target; for layout */
+    uint32_t streams;   /* the most that schedule may use; 1 on a CPU */
+
+    /* May the kernel of `producer` write its result over `operand`, apart from lifetimes?  NULL is inplace_kernel_rule.
+     * A target whose kernels read or write more than once where it has side tiles answers for itself. */
+    bool (*may_overwrite)(void *target, const Graph *graph, NodeId producer, ValueId operand);
+    void *target;
+
+    uint32_t changes; /* what the last pass did, in its own unit: nodes removed, values replaced, ... */
+} PassContext;
+
+/* Inference on a CPU: params frozen, one stream. */
+PassContext pass_context(Arena *scratch, Diag *diag);
+
+typedef struct PassRow {
+    const char *name, *doc;
+    bool (*run)(Graph *graph, PassContext *context); /* false after an error in the diag */
+} PassRow;
+
+extern const PassRow pass_table[];
+extern const uint32_t pass_count;
+const PassRow *pass_find(Str name); /* NULL when there is none */
+
+/* What a compilation runs, in order; ends with NULL.  Names may repeat. */
+extern const char *const pass_pipeline[];
+
+/* Runs the pass on the graph and on the bodies of its loops and branches (not of calls: expand makes those part of the
+ * graph).  Debug builds verify afterwards and report the pass that broke the graph. */
+bool pass_run(const PassRow *pass, Graph *graph, PassContext *context);
+bool pass_run_pipeline(Graph *graph, PassContext *context);
+
+#define PASS(NAME, doc) bool pass_##NAME(Graph *graph, PassContext *context);
+#include "passes/pass.def"
+
+/* The default of PassContext.may_overwrite, see inplace.c. */
+bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand);
+
+/* The largest sum of live bytes over the graph's order: what no placement can go below.  Counts results of nodes only
+ * (not inputs, params, constants), views with their owner, and values inside a kernel not at all. */
+int64_t schedule_peak(const Graph *graph, Arena *scratch);
+
+#endif
