@@ -58,7 +58,7 @@ typedef struct Lower {
     uint32_t name_count;
 } Lower;
 
-bool lower_kernel(Lower *lower, Kernel *kernel); /* false after a reported error */
+void lower_kernel(Lower *lower, Kernel *kernel); /* fills all but id and node */
 
 /* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position);
@@ -101,6 +101,27 @@ bool expr_vectorizes(const Expr *expr, const Var *var);
 /* Stores every result of the kernel at a position, as memory of type `type`. */
 void lower_stores(Lower *lower, const Index *position);
 
+/* Blocks: what was computed at other positions outside no longer helps inside. */
+Block *lower_enter(Lower *lower, Block *block); /* returns the block to go back to */
+void lower_leave(Lower *lower, Block *outer);
+extern const char *const loop_names[]; /* i0, i1, ... */
+
+/* A loop over `extent` positions whose body is built for vectors where every access allows, the rest one by one. */
+typedef void (*BuildBody)(Lower *lower, void *context, Index at);
+void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, BuildBody build, void *context);
+
+/* The schedules. */
+void lower_map(Lower *lower); /* map.c */
+void lower_concat(Lower *lower, const Node *node);
+void lower_rows(Lower *lower);                       /* rows.c */
+bool rows_apply(const Lower *lower);                 /* are all reductions of the kernel over the rows of one space? */
+void lower_window(Lower *lower, const Node *anchor); /* window.c */
 bool lower_contraction_tiled(Lower *lower, const Node *node); /* contract.c; false when it must go another way */
+
+/* Reductions: the op that combines two values, its neutral element, the dtype that sums are kept in, the axes. */
+OpCode reduce_combining_op(OpCode op);
+double reduce_neutral(OpCode combine, DType dtype);
+DType reduce_accumulator(DType dtype);
+void reduce_axes(const Graph *graph, const Node *node, bool *reduced);
 
 #endif

@@ -135,6 +135,7 @@ static bool used_twice_here(const Lower *lower, ValueId value)
     return uses > 1 || (uses == 1 && kernel_stores(lower, value));
 }
 
+/* f16 and bf16 are computed in f32 and rounded after each op, as the reference does. */
 static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index *position)
 {
     const Shape *result = value_shape(lower->graph, node->out[0]);
@@ -143,8 +144,11 @@ static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index
         Index operand[MAX_RANK];
         broadcast_position(value_shape(lower->graph, node->in[i]), result, position, operand);
         arg[i] = lower_value(lower, node->in[i], operand);
+        arg[i] = expr_cast(lower->arena, reduce_accumulator(arg[i]->dtype), arg[i]);
     }
-    return expr_op(lower->arena, node->op, value_type(lower->graph, node->out[0])->dtype, arg[0], arg[1], arg[2]);
+    DType dtype = value_type(lower->graph, node->out[0])->dtype;
+    const Expr *expr = expr_op(lower->arena, node->op, reduce_accumulator(dtype), arg[0], arg[1], arg[2]);
+    return expr_cast(lower->arena, dtype, expr);
 }
 
 /* Negative indices count from the end; others are clamped to the table. */
@@ -281,25 +285,31 @@ static bool load_vectorizes(const Expr *load, const Var *var)
     return index_factor(load->index, var, &factor); /* other strides than 0 and 1 become gathers */
 }
 
+static bool has_local(const Expr *expr)
+{
+    if (expr->kind == EXPR_LOCAL)
+        return true;
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i] && has_local(expr->arg[i]))
+            return true;
+    return false;
+}
+
 bool expr_vectorizes(const Expr *expr, const Var *var)
 {
-    if (!expr_uses(expr, var) && expr->kind != EXPR_LOCAL && expr->kind != EXPR_OP)
-        return true;
     switch (expr->kind) {
-    case EXPR_LOAD:
-        return expr->dtype == DT_F32 && load_vectorizes(expr, var);
     case EXPR_NUMBER:
     case EXPR_LOCAL:
         return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;
+    case EXPR_LOAD:
+        return !expr_uses(expr, var) || (expr->dtype == DT_F32 && load_vectorizes(expr, var));
     case EXPR_OP:
-        if (expr->dtype != DT_F32 && expr->dtype != DT_BOOL)
-            return false;
         for (int i = 0; i < 3; i++)
-            if (expr->arg[i] && !expr_vectorizes(expr->arg[i], var))
-                return false;
-        return op_info(expr->op)->operand_class == CLASS_FLOAT || expr->arg[0]->dtype == DT_F32 ||
-               expr->arg[0]->dtype == DT_BOOL;
-    default:
-        return false;
+            if (expr->arg[i] && (!expr_vectorizes(expr->arg[i], var) ||
+                                 (expr->arg[i]->dtype != DT_F32 && expr->arg[i]->dtype != DT_BOOL)))
+                return !expr_uses(expr, var) && !has_local(expr);
+        return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;
+    default: /* conversions, positions, guards: only where they are the same for all lanes */
+        return !expr_uses(expr, var) && !has_local(expr);
     }
 }

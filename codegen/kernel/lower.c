@@ -1,0 +1,133 @@
+/* From a fused group to a loop nest.  The anchor decides the schedule:
+ *   none                            a map over the result's memory (map.c)
+ *   concat                          one map per operand (map.c)
+ *   reductions of rows              stages: a loop over the row per reduction, one for the results (rows.c)
+ *   contraction                     the register-tiled micro-kernel (contract.c), else windows
+ *   pooling, other reductions       windows: one accumulator per result element (window.c) */
+#include "kernel/kernel.h"
+
+#include <assert.h>
+#include <string.h>
+
+const char *const loop_names[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
+
+Block *lower_enter(Lower *lower, Block *block)
+{
+    Block *outer = lower->block;
+    lower->block = block;
+    lower->memo_count = 0;
+    return outer;
+}
+
+void lower_leave(Lower *lower, Block *outer)
+{
+    lower->block = outer;
+    lower->memo_count = 0;
+}
+
+static const Node *find_anchor(const Lower *lower)
+{
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        switch (op_info(node->op)->family) {
+        case FAMILY_REDUCE:
+        case FAMILY_CONTRACT:
+        case FAMILY_POOL:
+            return node;
+        default:
+            if (node->op == OP_CONCAT)
+                return node;
+        }
+    }
+    return NULL;
+}
+
+/* conv2d_relu: the ops of the group, at most four of them. */
+static Str kernel_name(Lower *lower)
+{
+    Text text = {0};
+    uint32_t shown = 0;
+    for (uint32_t n = 0; n < lower->kernel->node_count && shown < 4; n++, shown++)
+        text_printf(&text, "%s%s", n ? "_" : "", op_info(lower->graph->node[lower->kernel->node[n]].op)->name);
+    if (shown < lower->kernel->node_count)
+        text_printf(&text, "_etc");
+    Str name = str_copy(lower->arena, text_view(&text));
+    text_free(&text);
+    return name;
+}
+
+/* Arithmetic of the kernel, a multiplication and an addition counted as two; other elementwise ops as one. */
+static int64_t count_flops(const Lower *lower)
+{
+    int64_t flops = 0;
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        const Shape *in = node->in_count ? value_shape(lower->graph, node->in[0]) : NULL;
+        int64_t out = shape_elements(value_shape(lower->graph, node->out[0]));
+        switch (op_info(node->op)->family) {
+        case FAMILY_ELEMENTWISE:
+            flops += out;
+            break;
+        case FAMILY_REDUCE:
+            flops += shape_elements(in);
+            break;
+        case FAMILY_POOL: {
+            int64_t window[2];
+            attr_ints(node, "window", 2, window);
+            flops += out * window[0] * window[1];
+            break;
+        }
+        case FAMILY_CONTRACT: {
+            const Shape *w = value_shape(lower->graph, node->in[1]);
+            flops += 2 * out * (node->op == OP_MATMUL ? in->dim[in->rank - 1] : w->dim[1] * w->dim[2] * w->dim[3]);
+            break;
+        }
+        default:
+            break;
+        }
+    }
+    return flops;
+}
+
+static int64_t count_bytes(const Lower *lower)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < lower->kernel->buffer_count; i++) {
+        const KernelBuffer *buffer = &lower->kernel->buffer[i];
+        if (buffer->weights != NONE)
+            bytes += lower->weights->array[buffer->weights].bytes;
+        else if (buffer->value != NONE)
+            bytes += type_bytes(value_type(lower->graph, buffer->value)) * (buffer->read + buffer->written);
+        else
+            bytes += 2 * buffer->scratch;
+    }
+    return bytes;
+}
+
+static bool kernel_is_empty(const Lower *lower)
+{
+    const Node *last = &lower->graph->node[lower->kernel->node[lower->kernel->node_count - 1]];
+    return shape_elements(value_shape(lower->graph, last->out[0])) == 0;
+}
+
+void lower_kernel(Lower *lower, Kernel *kernel)
+{
+    lower->kernel = kernel;
+    lower->block = &kernel->body;
+    lower->memo_count = 0;
+    lower->name_count = 0;
+    kernel->name = kernel_name(lower);
+    const Node *anchor = find_anchor(lower);
+
+    if (kernel_is_empty(lower)) {
+    } else if (!anchor)
+        lower_map(lower);
+    else if (anchor->op == OP_CONCAT)
+        lower_concat(lower, anchor);
+    else if (rows_apply(lower))
+        lower_rows(lower);
+    else if (op_info(anchor->op)->family != FAMILY_CONTRACT || !lower_contraction_tiled(lower, anchor))
+        lower_window(lower, anchor);
+    kernel->flops = count_flops(lower);
+    kernel->bytes = count_bytes(lower);
+}

@@ -1,0 +1,237 @@
+/* From a fused group to a loop nest.  The anchor decides the shape of the nest:
+ *   none                      a map: loops over the result's memory, adjacent ones merged where every access allows
+ *   reductions of rows        stages: one loop over the row per reduction, one for the results
+ *   contraction               the register-tiled micro-kernel (contract.c), else one window per result element
+ *   pooling, other reductions one window per result element
+ *   concat                    one map per operand, each into its part of the result */
+#include "kernel/kernel.h"
+
+static ValueId root_of(const Lower *lower)
+{
+    for (uint32_t n = lower->kernel->node_count; n-- > 0;) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        for (uint32_t r = 0; r < node->out_count; r++)
+            if (kernel_stores(lower, node->out[r]))
+                return node->out[r];
+    }
+    return lower->graph->node[lower->kernel->node[lower->kernel->node_count - 1]].out[0];
+}
+
+/* Which of the loops may merge with the next one? Those whose accesses all advance evenly over both. */
+
+typedef struct Merge {
+    const Var *const *var;
+    const Nest *nest;
+    bool *merged; /* merged[d]: loop d joins loop d + 1 */
+} Merge;
+
+static void check_address(Merge *merge, Index address)
+{
+    for (uint32_t d = 0; d + 1 < merge->nest->rank; d++) {
+        int64_t outer, inner;
+        if (merge->nest->extent[d] == 1 || merge->nest->extent[d + 1] == 1)
+            continue;
+        if (!index_factor(address, merge->var[d], &outer) || !index_factor(address, merge->var[d + 1], &inner) ||
+            outer != inner * merge->nest->extent[d + 1])
+            merge->merged[d] = false;
+    }
+}
+
+static void check_load(void *context, const Expr *load)
+{
+    check_address(context, load->index);
+}
+
+static void check_expr(Merge *merge, const Expr *expr)
+{
+    expr_loads(expr, check_load, merge);
+    bool positional = expr->kind == EXPR_INDEX || expr->kind == EXPR_WITHIN;
+    for (uint32_t d = 0; positional && d < merge->nest->rank; d++)
+        if (index_uses(expr->index, merge->var[d])) {
+            merge->merged[d] = false;
+            if (d)
+                merge->merged[d - 1] = false;
+        }
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            check_expr(merge, expr->arg[i]);
+}
+
+static void check_block(Merge *merge, const Block *block)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        if (stmt->value)
+            check_expr(merge, stmt->value);
+        if (stmt->kind == STMT_STORE)
+            check_address(merge, stmt->index);
+    }
+}
+
+/* Can the statements of a straight block run for several values of var at once? */
+static bool block_vectorizes(const Block *block, const Var *var)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        int64_t factor;
+        if (stmt->value && !expr_vectorizes(stmt->value, var))
+            return false;
+        if (stmt->kind == STMT_STORE &&
+            (stmt->value->dtype != DT_F32 || !index_factor(stmt->index, var, &factor) || factor != 1))
+            return false;
+        if (stmt->kind != STMT_STORE && stmt->kind != STMT_LOCAL)
+            return false;
+    }
+    return true;
+}
+
+static bool try_vector(Lower *lower, const char *name, int64_t extent, BuildBody build, void *context)
+{
+    Block trial = {0};
+    const Var *var = var_new(lower->arena, name, 0, extent - 1);
+    Block *outer = lower_enter(lower, &trial);
+    build(lower, context, index_var(lower->arena, var));
+    lower_leave(lower, outer);
+    return extent >= lower->target->lanes && lower->target->lanes > 1 && block_vectorizes(&trial, var);
+}
+
+void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, BuildBody build, void *context)
+{
+    Arena *arena = lower->arena;
+    int64_t lanes = lower->target->lanes;
+    int64_t whole = try_vector(lower, name, extent, build, context) ? extent / lanes * lanes : 0;
+
+    if (whole) {
+        const Var *var = var_new(arena, name, 0, whole - lanes), *lane = var_new(arena, "lane", 0, lanes - 1);
+        Block *body = lower->block;
+        Index at = index_constant(0);
+        if (whole > lanes) {
+            body = &stmt_for(arena, lower->block, var, 0, whole, lanes, kind)->body;
+            at = index_var(arena, var);
+        }
+        Stmt *region = stmt_lanes(arena, body, lane, (uint32_t)lanes);
+        Block *outer = lower_enter(lower, &region->body);
+        build(lower, context, index_add(arena, at, index_var(arena, lane)));
+        lower_leave(lower, outer);
+    }
+    if (whole < extent) {
+        const Var *var = var_new(arena, name, whole, extent - 1);
+        Block *body =
+            extent - whole > 1 ? &stmt_for(arena, lower->block, var, whole, extent, 1, kind)->body : lower->block;
+        Block *outer = lower_enter(lower, body);
+        build(lower, context, index_var(arena, var));
+        lower_leave(lower, outer);
+    }
+}
+
+/* Maps */
+
+typedef struct MapNest {
+    Nest nest;
+    Index *loop;                  /* per dimension of the nest */
+    int64_t extent[MAX_RANK + 1]; /* of the merged innermost run */
+    uint32_t first;               /* first dimension of the innermost run */
+    void (*element)(Lower *lower, void *context, const Index *position);
+    void *context;
+} MapNest;
+
+static void map_body(Lower *lower, void *context, Index at)
+{
+    MapNest *map = context;
+    Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
+    for (uint32_t d = 0; d < map->first; d++)
+        loop[d] = map->loop[d];
+    index_unflatten(lower->arena, at, map->nest.extent + map->first, map->nest.rank - map->first, loop + map->first);
+    nest_position(lower->arena, &map->nest, loop, position);
+    map->element(lower, map->context, position);
+}
+
+static void find_merges(Lower *lower, MapNest *map, bool *merged)
+{
+    const Var *var[MAX_RANK + 1];
+    Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
+    Block trial = {0};
+    for (uint32_t d = 0; d < map->nest.rank; d++) {
+        var[d] = var_new(lower->arena, loop_names[d], 0, map->nest.extent[d] - 1);
+        loop[d] = index_var(lower->arena, var[d]);
+        merged[d] = d + 1 < map->nest.rank;
+    }
+    Block *outer = lower_enter(lower, &trial);
+    nest_position(lower->arena, &map->nest, loop, position);
+    map->element(lower, map->context, position);
+    lower_leave(lower, outer);
+    check_block(&(Merge){var, &map->nest, merged}, &trial);
+}
+
+/* Loops over the memory of `type`; runs of dimensions that every access walks evenly become one loop. */
+static void map_nest(Lower *lower, const Type *type, void (*element)(Lower *, void *, const Index *), void *context)
+{
+    MapNest map = {.nest = nest_of(type), .element = element, .context = context};
+    Index loop[MAX_RANK + 1];
+    bool merged[MAX_RANK + 1] = {0};
+    map.loop = loop;
+    find_merges(lower, &map, merged);
+
+    Block *start = lower->block;
+    uint32_t d = 0;
+    for (;;) {
+        uint32_t last = d;
+        int64_t extent = map.nest.rank ? map.nest.extent[d] : 1;
+        while (last + 1 < map.nest.rank && merged[last])
+            extent *= map.nest.extent[++last];
+        if (last + 1 >= map.nest.rank) {
+            map.first = d;
+            lower_vector_loop(lower, loop_names[d], extent, LOOP_PARALLEL, map_body, &map);
+            break;
+        }
+        const Var *var = var_new(lower->arena, loop_names[d], 0, extent - 1);
+        if (extent > 1)
+            lower->block = &stmt_for(lower->arena, lower->block, var, 0, extent, 1, LOOP_PARALLEL)->body;
+        index_unflatten(lower->arena, index_var(lower->arena, var), map.nest.extent + d, last - d + 1, loop + d);
+        d = last + 1;
+    }
+    lower_leave(lower, start);
+}
+
+static void store_element(Lower *lower, void *context, const Index *position)
+{
+    (void)context;
+    lower_stores(lower, position);
+}
+
+void lower_map(Lower *lower)
+{
+    map_nest(lower, value_type(lower->graph, root_of(lower)), store_element, NULL);
+}
+
+/* Concat: each operand is copied, or computed, into its part. */
+
+typedef struct Part {
+    ValueId operand, result;
+    int64_t axis, begin;
+} Part;
+
+static void part_element(Lower *lower, void *context, const Index *position)
+{
+    const Part *part = context;
+    Index to[MAX_RANK];
+    for (uint32_t d = 0; d < value_shape(lower->graph, part->operand)->rank; d++)
+        to[d] = d == part->axis ? index_add(lower->arena, position[d], index_constant(part->begin)) : position[d];
+    const Expr *value = lower_value(lower, part->operand, position);
+    stmt_store(lower->arena, lower->block, lower_buffer(lower, part->result, true),
+               value_address(lower, part->result, to), value);
+}
+
+void lower_concat(Lower *lower, const Node *node)
+{
+    const Type *result = value_type(lower->graph, node->out[0]);
+    int64_t axis = attr_int(node, "axis"), begin = 0;
+    axis += axis < 0 ? result->shape.rank : 0;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        Type part = *value_type(lower->graph, node->in[i]);
+        if (shape_elements(&part.shape) == 0)
+            continue;
+        if (result->layout.block && part.shape.dim[1] % result->layout.block == 0)
+            part.layout = result->layout;
+        map_nest(lower, &part, part_element, &(Part){node->in[i], node->out[0], axis, begin});
+        begin += part.shape.dim[axis];
+    }
+}

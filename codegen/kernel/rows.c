@@ -1,0 +1,277 @@
+/* Rows: softmax, layer norm and the like as one kernel of several stages.
+ *
+ * All reductions of the kernel run over the trailing dimensions of one space [rows ..., columns ...].  For each row:
+ * one loop over the columns per reduction, in order, then one loop that stores every result of full shape.  What is
+ * cheap is computed again in each stage; what is not (exp, tanh, erf, ...) is kept in a row of scratch. */
+#include "kernel/kernel.h"
+
+#include <assert.h>
+
+typedef struct Rows {
+    const Shape *space;
+    uint32_t row_rank; /* dimensions before the columns */
+    int64_t columns;
+    const Index *row;   /* position of the row */
+    const Node *reduce; /* of the stage; NULL in the last one */
+    const Local *acc;   /* what the stage adds into: a scalar, or lanes */
+} Rows;
+
+static bool trailing(const Graph *graph, const Node *node, uint32_t *row_rank)
+{
+    const Shape *shape = value_shape(graph, node->in[0]);
+    bool reduced[MAX_RANK];
+    reduce_axes(graph, node, reduced);
+    uint32_t first = 0;
+    while (first < shape->rank && !reduced[first])
+        first++;
+    *row_rank = first;
+    for (uint32_t d = first; d < shape->rank; d++)
+        if (!reduced[d])
+            return false;
+    return first < shape->rank;
+}
+
+/* The first reduction's space; others must agree with it, and so must the layout. */
+static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_rank)
+{
+    *space = NULL;
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        OpFamily family = op_info(node->op)->family;
+        if (family == FAMILY_CONTRACT || family == FAMILY_POOL || node->op == OP_ARGMAX || node->op == OP_ARGMIN)
+            return false;
+        if (family != FAMILY_REDUCE)
+            continue;
+        const Type *type = value_type(lower->graph, node->in[0]);
+        uint32_t rank;
+        if (type->layout.block || !trailing(lower->graph, node, &rank) || shape_elements(&type->shape) == 0)
+            return false;
+        if (*space && (!shape_eq(*space, &type->shape) || rank != *row_rank))
+            return false;
+        *space = &type->shape;
+        *row_rank = rank;
+    }
+    return *space != NULL;
+}
+
+bool rows_apply(const Lower *lower)
+{
+    const Shape *space;
+    uint32_t row_rank;
+    return rows_space(lower, &space, &row_rank);
+}
+
+static bool is_full(const Lower *lower, const Rows *rows, ValueId value)
+{
+    return shape_eq(value_shape(lower->graph, value), rows->space);
+}
+
+/* Worth a load and a store rather than computing again? */
+static bool is_expensive(const Lower *lower, const Node *node)
+{
+    (void)lower;
+    switch (node->op) {
+    case OP_EXP:
+    case OP_EXPM1:
+    case OP_LOG:
+    case OP_LOG1P:
+    case OP_POW:
+    case OP_SIN:
+    case OP_COS:
+    case OP_TAN:
+    case OP_TANH:
+    case OP_SINH:
+    case OP_COSH:
+    case OP_ERF:
+    case OP_SIGMOID:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void plan_spills(Lower *lower, const Rows *rows)
+{
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        ValueId value = node->out[0];
+        if (is_expensive(lower, node) && is_full(lower, rows, value) &&
+            lower->users->first[value + 1] - lower->users->first[value] > 1)
+            lower->spill[value] =
+                1 + lower_scratch(lower, value_type(lower->graph, value)->dtype, rows->columns, "row");
+    }
+}
+
+static void row_position(Lower *lower, const Rows *rows, Index at, Index *position)
+{
+    for (uint32_t d = 0; d < rows->row_rank; d++)
+        position[d] = rows->row[d];
+    index_unflatten(lower->arena, at, rows->space->dim + rows->row_rank, rows->space->rank - rows->row_rank,
+                    position + rows->row_rank);
+    lower->row_position = at;
+}
+
+static void stage_value(Lower *lower, void *context, Index at)
+{
+    const Rows *rows = context;
+    Arena *arena = lower->arena;
+    Index position[MAX_RANK], zero = index_constant(0);
+    row_position(lower, rows, at, position);
+    const Expr *value = expr_cast(arena, rows->acc->dtype, lower_value(lower, rows->reduce->in[0], position));
+    const Expr *old = expr_local(arena, rows->acc);
+    stmt_assign(arena, lower->block, rows->acc, zero, zero,
+                expr_op(arena, reduce_combining_op(rows->reduce->op), rows->acc->dtype, old, value, NULL));
+}
+
+/* A straight block may be vectors when all its values and stores may. */
+static bool stage_vectorizes(const Block *block, const Var *var)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        int64_t factor;
+        if (stmt->value && (!expr_vectorizes(stmt->value, var) || stmt->value->dtype != DT_F32))
+            return false;
+        if (stmt->kind == STMT_STORE && (!index_factor(stmt->index, var, &factor) || factor != 1))
+            return false;
+    }
+    return true;
+}
+
+static int64_t stage_lanes(Lower *lower, Rows *rows)
+{
+    Block trial = {0};
+    int64_t lanes = lower->target->lanes;
+    if (lanes < 2 || rows->columns < lanes || rows->acc->dtype != DT_F32)
+        return 0;
+    const Var *var = var_new(lower->arena, "j", 0, rows->columns - 1);
+    Block *outer = lower_enter(lower, &trial);
+    stage_value(lower, rows, index_var(lower->arena, var));
+    lower_leave(lower, outer);
+    return stage_vectorizes(&trial, var) ? rows->columns / lanes * lanes : 0;
+}
+
+/* Values that this block has written to scratch: later stages may load them. */
+static uint32_t spilled_here(const Lower *lower, ValueId *filled)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lower->memo_count; i++)
+        if (lower->spill[lower->memo[i].value])
+            filled[count++] = lower->memo[i].value;
+    return count;
+}
+
+/* One reduction over the row: vector accumulators over whole vectors, then the lanes, then the rest. */
+static void reduce_stage(Lower *lower, Rows *rows)
+{
+    Arena *arena = lower->arena;
+    const Node *node = rows->reduce;
+    OpCode combine = reduce_combining_op(node->op);
+    DType dtype = reduce_accumulator(value_type(lower->graph, node->out[0])->dtype);
+    const Expr *neutral = expr_number(arena, dtype, reduce_neutral(combine, dtype));
+    const Local *total = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, dtype, false);
+    int64_t lanes = lower->target->lanes;
+    rows->acc = total;
+    int64_t whole = stage_lanes(lower, rows);
+    ValueId *filled = ARENA_ARRAY(arena, ValueId, lower->kernel->node_count);
+    uint32_t filled_count = 0;
+
+    stmt_local(arena, lower->block, total, neutral);
+    if (whole) {
+        const Var *step = var_new(arena, "j", 0, whole - lanes), *lane = var_new(arena, "lane", 0, lanes - 1);
+        const Local *acc = lower_local(lower, "acc", dtype, true);
+        Stmt *region = stmt_lanes(arena, lower->block, lane, (uint32_t)lanes);
+        stmt_local(arena, &region->body, acc, neutral);
+        Stmt *loop = stmt_for(arena, &region->body, step, 0, whole, lanes, LOOP_SERIAL);
+        Block *outer = lower_enter(lower, &loop->body);
+        rows->acc = acc;
+        stage_value(lower, rows, index_add(arena, index_var(arena, step), index_var(arena, lane)));
+        filled_count = spilled_here(lower, filled);
+        lower_leave(lower, outer);
+        stmt_reduce(arena, &region->body, combine, total, acc);
+    }
+    if (whole < rows->columns) {
+        const Var *rest = var_new(arena, "j", whole, rows->columns - 1);
+        Stmt *loop = stmt_for(arena, lower->block, rest, whole, rows->columns, 1, LOOP_SERIAL);
+        Block *outer = lower_enter(lower, &loop->body);
+        rows->acc = total;
+        stage_value(lower, rows, index_var(arena, rest));
+        filled_count = spilled_here(lower, filled);
+        lower_leave(lower, outer);
+    }
+    for (uint32_t i = 0; i < filled_count; i++)
+        lower->spilled[filled[i]] = true;
+    lower->bound[node->out[0]] =
+        expr_cast(arena, value_type(lower->graph, node->out[0])->dtype, expr_local(arena, total));
+}
+
+static void store_full(Lower *lower, void *context, Index at)
+{
+    const Rows *rows = context;
+    Index position[MAX_RANK];
+    row_position(lower, rows, at, position);
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        ValueId value = lower->graph->node[lower->kernel->node[n]].out[0];
+        if (!kernel_stores(lower, value) || !is_full(lower, rows, value))
+            continue;
+        const Expr *expr = lower_value(lower, value, position);
+        stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true), value_address(lower, value, position),
+                   expr);
+    }
+}
+
+/* Row-valued nodes, [rows ...] or [rows ..., 1 ...]: computed once a row, in a local, and stored where asked for. */
+static void row_value(Lower *lower, const Rows *rows, ValueId value)
+{
+    Index position[MAX_RANK];
+    const Type *type = value_type(lower->graph, value);
+    for (uint32_t d = 0; d < type->shape.rank; d++)
+        position[d] = d < rows->row_rank ? rows->row[d] : index_constant(0);
+    if (!lower->bound[value]) {
+        const Local *local = lower_local(lower, "r", type->dtype, false);
+        stmt_local(lower->arena, lower->block, local, lower_value(lower, value, position));
+        lower->bound[value] = expr_local(lower->arena, local);
+    }
+    if (kernel_stores(lower, value))
+        stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true), value_address(lower, value, position),
+                   lower->bound[value]);
+}
+
+static bool stores_full(const Lower *lower, const Rows *rows)
+{
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        ValueId value = lower->graph->node[lower->kernel->node[n]].out[0];
+        if (kernel_stores(lower, value) && is_full(lower, rows, value))
+            return true;
+    }
+    return false;
+}
+
+void lower_rows(Lower *lower)
+{
+    Rows rows = {0};
+    Index row[MAX_RANK];
+    Block *start = lower->block;
+    rows_space(lower, &rows.space, &rows.row_rank);
+    rows.columns = 1;
+    for (uint32_t d = rows.row_rank; d < rows.space->rank; d++)
+        rows.columns *= rows.space->dim[d];
+    for (uint32_t d = 0; d < rows.row_rank; d++) {
+        const Var *var = var_new(lower->arena, loop_names[d], 0, rows.space->dim[d] - 1);
+        row[d] = index_var(lower->arena, var);
+        if (rows.space->dim[d] > 1)
+            lower->block = &stmt_for(lower->arena, lower->block, var, 0, rows.space->dim[d], 1, LOOP_PARALLEL)->body;
+    }
+    rows.row = row;
+    plan_spills(lower, &rows);
+
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        rows.reduce = node;
+        if (op_info(node->op)->family == FAMILY_REDUCE)
+            reduce_stage(lower, &rows);
+        if (!is_full(lower, &rows, node->out[0]))
+            row_value(lower, &rows, node->out[0]);
+    }
+    if (stores_full(lower, &rows))
+        lower_vector_loop(lower, "j", rows.columns, LOOP_SERIAL, store_full, &rows);
+    lower_leave(lower, start);
+}
