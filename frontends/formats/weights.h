@@ -1,0 +1,20 @@
+/* Stored weights: the elements of params, states and stored constants, found by name in a .safetensors file. */
+#ifndef NNC_FORMATS_WEIGHTS_H
+#define NNC_FORMATS_WEIGHTS_H
+
+#include "base/file.h"
+#include "ir/graph.h"
+
+/* Fills Value.data of every graph of the module from the file.  Tensors point into the mapping, which must outlive the
+ * module.  `path` empty: there is no file; then every param needs an initialiser.  Lists all that is missing or does
+ * not fit; names of the file that the model does not have are a note.  False after errors. */
+bool weights_load(Module *module, Str path, FileMap *map);
+
+/* `dir/digits.nnc` -> `dir/digits.safetensors` */
+Str weights_path_beside(Arena *arena, Str model);
+
+/* Writes the elements of constants that nnc_print leaves out, under the names value_show gives; true when there are
+ * none. */
+bool weights_save(Module *module, Str path, bool (*stored)(const Value *value));
+
+#endif
