@@ -8,7 +8,7 @@ const PassRow pass_table[] = {
 };
 const uint32_t pass_count = sizeof pass_table / sizeof pass_table[0];
 
-const char *const pass_pipeline[] = {"expand", "cse", "fold", "cse", "dce", NULL};
+const char *const pass_pipeline[] = {"expand", "cse", "fold", "cse", "dce", "layout", "fuse", NULL};
 
 PassContext pass_context(Arena *scratch, Diag *diag)
 {

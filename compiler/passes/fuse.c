@@ -1,0 +1,313 @@
+/* Fusion: partitions the graph into kernels.
+ * Needs: a flat graph (after expand) with layouts chosen.  Keeps: every value; only Node.kernel and the order change.
+ *
+ * One walk in order.  Each node joins the kernel of its latest operand where the two can run in one loop nest, else it
+ * opens a new one.  The invariant that keeps this linear and acyclic: a kernel depends only on kernels with smaller
+ * numbers, so a node may join kernel k when every other operand comes from a kernel below k, and ordering by number is
+ * a schedule.  Then maps whose results feed one kernel only move into it.
+ *
+ * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling or reduction (an
+ * epilogue); elementwise and further reductions to a kernel of rows (softmax, layer norm).  Views and ramps belong to
+ * no kernel: their users read through them.  An output that is only a view gets a copy of its own. */
+#include "passes/pass.h"
+
+#include "ops/family.h"
+
+typedef enum KernelKind {
+    KERNEL_MAP,    /* elementwise over `space` */
+    KERNEL_ANCHOR, /* a window or contraction whose result has shape `space`, and its epilogue */
+    KERNEL_ROWS,   /* reductions over the dimensions of `space` from row_rank on */
+    KERNEL_ALONE,  /* joins nothing */
+} KernelKind;
+
+typedef struct Group {
+    KernelKind kind;
+    const Type *type; /* of the space; ROWS: the type of what is reduced */
+    uint32_t row_rank, size;
+} Group;
+
+#define MOST_NODES 48 /* in one kernel */
+
+typedef struct Fuser {
+    Graph *graph;
+    Arena *arena;
+    Group *group;
+    uint32_t group_count, group_capacity;
+    uint32_t *latest; /* per value: the largest kernel it depends on, through views; NONE for none */
+} Fuser;
+
+static bool is_inline(const Node *node)
+{
+    return op_info(node->op)->family == FAMILY_VIEW || node->op == OP_FULL || node->op == OP_IOTA;
+}
+
+static uint32_t open_group(Fuser *fuser, KernelKind kind, const Type *type, uint32_t row_rank)
+{
+    Group group = {kind, type, row_rank, 0};
+    ARENA_PUSH(fuser->arena, fuser->group, fuser->group_count, fuser->group_capacity, group);
+    return fuser->group_count - 1;
+}
+
+static uint32_t later(uint32_t a, uint32_t b)
+{
+    return a == NONE ? b : b == NONE ? a : a > b ? a : b;
+}
+
+static bool made_in(const Fuser *fuser, ValueId value, uint32_t kernel)
+{
+    const Node *node = value_producer(fuser->graph, value);
+    return node && node->kernel == kernel;
+}
+
+/* [rows ...] or [rows ..., 1 ...] of the space: read once a row. */
+static bool is_row_valued(const Group *group, const Type *type, uint32_t full_rank)
+{
+    const Shape *shape = &type->shape, *space = &group->type->shape;
+    if (shape->rank != full_rank)
+        return false;
+    for (uint32_t d = 0; d < shape->rank; d++)
+        if (shape->dim[d] != (d < group->row_rank ? space->dim[d] : 1))
+            return false;
+    return true;
+}
+
+/* May `node`, elementwise, join? Its operands from inside must be read at the position being computed. */
+static bool elementwise_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
+{
+    const Group *group = &fuser->group[kernel];
+    const Type *type = value_type(fuser->graph, node->out[0]);
+    if (group->kind == KERNEL_ALONE || group->size >= MOST_NODES)
+        return false;
+    bool full = shape_eq(&type->shape, &group->type->shape) && type->layout.block == group->type->layout.block;
+    bool row = group->kind == KERNEL_ROWS &&
+               (is_row_valued(group, type, group->type->shape.rank) || is_row_valued(group, type, group->row_rank));
+    if (!full && !row)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const Type *in = value_type(fuser->graph, node->in[i]);
+        if (fuser->latest[node->in[i]] != kernel)
+            continue;
+        if (!made_in(fuser, node->in[i], kernel))
+            return false; /* through a view: at another position */
+        bool same = shape_eq(&in->shape, &type->shape);
+        bool from_row = group->kind == KERNEL_ROWS && full && is_row_valued(group, in, group->type->shape.rank);
+        if (!same && !from_row)
+            return false;
+    }
+    return true;
+}
+
+/* Reductions over trailing dimensions of a plain tensor make a kernel of rows. */
+static bool row_reduction(const Graph *graph, const Node *node, uint32_t *row_rank)
+{
+    const Type *type = value_type(graph, node->in[0]);
+    if (node->op == OP_ARGMAX || node->op == OP_ARGMIN || type->layout.block)
+        return false;
+    const Attr *axes = node_attr(node, "axes");
+    bool reduced[MAX_RANK] = {0};
+    for (uint32_t d = 0; d < type->shape.rank; d++)
+        reduced[d] = axes->i == 0;
+    for (int64_t i = 0; i < axes->i; i++)
+        reduced[axes->ints[i] < 0 ? axes->ints[i] + type->shape.rank : axes->ints[i]] = true;
+    *row_rank = 0;
+    while (*row_rank < type->shape.rank && !reduced[*row_rank])
+        ++*row_rank;
+    for (uint32_t d = *row_rank; d < type->shape.rank; d++)
+        if (!reduced[d])
+            return false;
+    return *row_rank < type->shape.rank && shape_elements(&type->shape) > 0;
+}
+
+static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
+{
+    uint32_t row_rank;
+    const Type *in = value_type(fuser->graph, node->in[0]);
+    if (!row_reduction(fuser->graph, node, &row_rank))
+        return open_group(fuser, KERNEL_ANCHOR, value_type(fuser->graph, node->out[0]), 0);
+    if (kernel != NONE && made_in(fuser, node->in[0], kernel) && fuser->group[kernel].size < MOST_NODES) {
+        Group *group = &fuser->group[kernel];
+        bool same = shape_eq(&group->type->shape, &in->shape) && !group->type->layout.block;
+        if (group->kind == KERNEL_MAP && same) {
+            group->kind = KERNEL_ROWS;
+            group->row_rank = row_rank;
+            return kernel;
+        }
+        if (group->kind == KERNEL_ROWS && same && group->row_rank == row_rank)
+            return kernel;
+    }
+    return open_group(fuser, KERNEL_ROWS, in, row_rank);
+}
+
+/* A second reduction of what a kernel of rows also reads (layer norm: the mean and the variance of x). */
+static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
+{
+    const Type *type = value_type(fuser->graph, node->out[0]);
+    switch (op_info(node->op)->family) {
+    case FAMILY_ELEMENTWISE:
+    case FAMILY_CAST:
+        if (kernel != NONE && elementwise_joins(fuser, node, kernel))
+            return kernel;
+        return open_group(fuser, KERNEL_MAP, type, 0);
+    case FAMILY_REDUCE:
+        return place_reduction(fuser, node, kernel);
+    case FAMILY_CONTRACT:
+    case FAMILY_POOL:
+        return open_group(fuser, KERNEL_ANCHOR, type, 0);
+    case FAMILY_GATHER:
+        return open_group(fuser, KERNEL_MAP, type, 0);
+    default:
+        return open_group(fuser, node->op == OP_CONCAT ? KERNEL_ALONE : KERNEL_MAP, type, 0);
+    }
+}
+
+static void assign(Fuser *fuser)
+{
+    Graph *graph = fuser->graph;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        Node *node = &graph->node[n];
+        uint32_t kernel = NONE;
+        for (uint32_t i = 0; i < node->in_count; i++)
+            kernel = later(kernel, fuser->latest[node->in[i]]);
+        if (!is_inline(node)) {
+            kernel = node->kernel = place(fuser, node, kernel);
+            fuser->group[kernel].size++;
+        } else
+            node->kernel = NONE;
+        for (uint32_t r = 0; r < node->out_count; r++)
+            fuser->latest[node->out[r]] = kernel;
+    }
+}
+
+/* The only kernel that uses the results of each map, directly and at full shape; NONE when there are others.  Users
+ * come later, so one walk backwards sees all of them first. */
+typedef struct Merger {
+    uint32_t *only, *moved; /* per kernel: its one user, and where it went */
+    bool *shared;
+} Merger;
+
+static void note_use(Merger *merger, uint32_t maker, uint32_t user, bool direct)
+{
+    if (!direct || (merger->only[maker] != NONE && merger->only[maker] != user))
+        merger->shared[maker] = true;
+    merger->only[maker] = user;
+}
+
+/* Through a view the maker is used at other positions: it stays in memory. */
+static void note_uses(const Fuser *fuser, Merger *merger, const bool *live_out)
+{
+    const Graph *graph = fuser->graph;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        for (uint32_t i = 0; i < node->in_count; i++) {
+            const Node *producer = value_producer(graph, node->in[i]);
+            if (!producer || producer->kernel == NONE || producer->kernel == node->kernel)
+                continue;
+            bool same = shape_eq(value_shape(graph, node->in[i]), value_shape(graph, node->out[0])) ||
+                        op_info(node->op)->family == FAMILY_REDUCE;
+            note_use(merger, producer->kernel, node->kernel, node->kernel != NONE && same);
+        }
+        for (uint32_t r = 0; r < node->out_count; r++)
+            if (live_out[node->out[r]] && node->kernel != NONE)
+                merger->shared[node->kernel] = true;
+    }
+}
+
+/* Moves a map into the one kernel that reads it, when that runs over the same space. */
+static void merge_maps(Fuser *fuser, const bool *live_out)
+{
+    Merger merger = {ARENA_ARRAY(fuser->arena, uint32_t, fuser->group_count),
+                     ARENA_ARRAY(fuser->arena, uint32_t, fuser->group_count),
+                     ARENA_ARRAY(fuser->arena, bool, fuser->group_count)};
+    for (uint32_t k = 0; k < fuser->group_count; k++) {
+        merger.only[k] = NONE;
+        merger.moved[k] = k;
+    }
+    note_uses(fuser, &merger, live_out);
+    for (uint32_t k = fuser->group_count; k-- > 0;) {
+        Group *map = &fuser->group[k];
+        if (map->kind != KERNEL_MAP || merger.shared[k] || merger.only[k] == NONE)
+            continue;
+        uint32_t into = merger.moved[merger.only[k]];
+        Group *user = &fuser->group[into];
+        if ((user->kind == KERNEL_MAP || user->kind == KERNEL_ROWS) && user->size + map->size <= MOST_NODES &&
+            shape_eq(&user->type->shape, &map->type->shape) && user->type->layout.block == map->type->layout.block) {
+            merger.moved[k] = into;
+            user->size += map->size;
+        }
+    }
+    for (uint32_t n = 0; n < fuser->graph->node_count; n++)
+        if (fuser->graph->node[n].kernel != NONE)
+            fuser->graph->node[n].kernel = merger.moved[fuser->graph->node[n].kernel];
+}
+
+/* Orders nodes by kernel, views after what they look at, and numbers the kernels without gaps. */
+static void order(Fuser *fuser)
+{
+    Graph *graph = fuser->graph;
+    uint32_t count = graph->node_count, *key = ARENA_ARRAY(fuser->arena, uint32_t, count);
+    uint32_t *first = ARENA_ARRAY(fuser->arena, uint32_t, fuser->group_count + 2);
+    Node *sorted = ARENA_ARRAY(fuser->arena, Node, count);
+
+    for (uint32_t n = 0; n < count; n++) { /* key 0: depends on no kernel */
+        const Node *node = &graph->node[n];
+        uint32_t last = node->kernel;
+        for (uint32_t i = 0; node->kernel == NONE && i < node->in_count; i++)
+            last = later(last, fuser->latest[node->in[i]]);
+        for (uint32_t r = 0; r < node->out_count; r++)
+            fuser->latest[node->out[r]] = last;
+        key[n] = last == NONE ? 0 : last + 1;
+        first[key[n] + 1 <= fuser->group_count ? key[n] + 1 : fuser->group_count + 1]++;
+    }
+    for (uint32_t k = 0; k <= fuser->group_count; k++)
+        first[k + 1] += first[k];
+    for (uint32_t n = 0; n < count; n++)
+        sorted[first[key[n]]++] = graph->node[n];
+
+    uint32_t kernels = 0, previous = NONE;
+    for (uint32_t n = 0; n < count; n++) {
+        graph->node[n] = sorted[n];
+        for (uint32_t r = 0; r < sorted[n].out_count; r++)
+            graph->value[sorted[n].out[r]].node = n;
+        if (sorted[n].kernel == NONE)
+            continue;
+        if (sorted[n].kernel != previous)
+            kernels++;
+        previous = sorted[n].kernel;
+        graph->node[n].kernel = kernels - 1;
+    }
+}
+
+/* An output must be memory of its own: not a view, an input, a constant, nor the same value twice. */
+static void copy_shared_outputs(Graph *graph, Arena *arena)
+{
+    bool *taken = ARENA_ARRAY(arena, bool, graph->value_count);
+    Attr attr[1];
+    for (uint32_t i = 0; i < graph->output_count + graph->update_count; i++) {
+        bool update = i >= graph->output_count;
+        ValueId *value = update ? &graph->update[i - graph->output_count].source : &graph->output[i].value;
+        const Node *node = value_producer(graph, *value);
+        if (node && !is_inline(node) && !taken[*value] && !update) {
+            taken[*value] = true;
+            continue;
+        }
+        if (update)
+            continue;
+        attr_defaults(OP_RELAYOUT, attr);
+        ValueId copy = op_build(graph, OP_RELAYOUT, value, 1, attr, graph->value[*value].place);
+        value = &graph->output[i].value;
+        *value = copy;
+    }
+}
+
+bool pass_fuse(Graph *graph, PassContext *context)
+{
+    copy_shared_outputs(graph, context->scratch);
+    Fuser fuser = {.graph = graph, .arena = context->scratch};
+    fuser.latest = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        fuser.latest[v] = NONE;
+    assign(&fuser);
+    merge_maps(&fuser, graph_live_out(graph, fuser.arena));
+    order(&fuser);
+    return true;
+}

@@ -1,0 +1,196 @@
+/* Layout: chooses NCHW{lanes}c for the activations of convolutions.
+ * Needs: a flat graph, types inferred.  Keeps: shapes, dtypes and meaning; adds relayout nodes.
+ *
+ * A convolution whose output channels fill whole vectors writes channel blocks; pooling, elementwise ops, concat and
+ * pad keep the blocks of their operands; everything else reads plain row-major, through a relayout where the operand is
+ * blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such values stay plain.  One walk in
+ * order.
+ */
+#include "passes/pass.h"
+
+#include "ops/family.h"
+
+typedef struct Layouter {
+    Graph *graph;
+    uint32_t lanes;
+    ValueId *plain, *blocked; /* per value: its twin in the other layout, made on demand; NONE */
+    uint32_t capacity;
+    Arena *arena;
+    Node *order; /* the new schedule */
+    uint32_t count, order_capacity;
+    uint32_t changes;
+} Layouter;
+
+static bool image(const Type *type)
+{
+    return type->shape.rank == 4 && type->dtype == DT_F32;
+}
+
+static bool may_block(const Layouter *layouter, const Type *type)
+{
+    return image(type) && type->shape.dim[1] % layouter->lanes == 0 && type->shape.dim[2] * type->shape.dim[3] > 1;
+}
+
+static void set_block(Graph *graph, ValueId value, uint32_t block)
+{
+    const Type *type = value_type(graph, value);
+    graph->value[value].type = module_type(graph->module, type->dtype, &type->shape, (Layout){block});
+}
+
+static uint32_t block_of(const Graph *graph, ValueId value)
+{
+    return value_type(graph, value)->layout.block;
+}
+
+/* The node goes to the new schedule; its results point there. */
+static void emit(Layouter *layouter, Node node)
+{
+    for (uint32_t r = 0; r < node.out_count; r++)
+        layouter->graph->value[node.out[r]].node = layouter->count;
+    ARENA_PUSH(layouter->arena, layouter->order, layouter->count, layouter->order_capacity, node);
+}
+
+/* The value in another layout: a constant or an existing twin at no cost, else a relayout node just before its user. */
+static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
+{
+    Graph *graph = layouter->graph;
+    if (block_of(graph, value) == block)
+        return value;
+    ValueId *twin = block ? layouter->blocked : layouter->plain;
+    if (twin[value] != NONE)
+        return twin[value];
+
+    Attr attr[1] = {{.i = block}};
+    NodeId node = graph_add_node(graph, OP_RELAYOUT, &value, 1, attr, 1, graph->value[value].place);
+    ValueId out = graph->node[node].out[0];
+    graph->value[out].type = value_type(graph, value);
+    set_block(graph, out, block);
+    emit(layouter, graph->node[node]);
+    graph->node_count--; /* it lives in the new schedule only */
+    layouter->changes++;
+    return twin[value] = out;
+}
+
+static void operands_in(Layouter *layouter, Node *node, uint32_t block)
+{
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (block_of(layouter->graph, node->in[i]) != block)
+            node->in[i] = in_layout(layouter, node->in[i], block);
+}
+
+/* Elementwise: operands of the result's shape in blocks, the others (per-channel, scalars) as they are. */
+static uint32_t keep_elementwise(Layouter *layouter, Node *node)
+{
+    Graph *graph = layouter->graph;
+    const Type *out = value_type(graph, node->out[0]);
+    uint32_t block = 0;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        block = block_of(graph, node->in[i]) ? block_of(graph, node->in[i]) : block;
+    if (!block || out->shape.rank != 4)
+        return 0;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const Type *in = value_type(graph, node->in[i]);
+        bool full = shape_eq(&in->shape, &out->shape);
+        node->in[i] = in_layout(layouter, node->in[i],
+                                full && !value_producer(graph, node->in[i]) ? block_of(graph, node->in[i])
+                                : full                                      ? block
+                                                                            : 0);
+    }
+    return block;
+}
+
+static uint32_t keep_concat(Layouter *layouter, Node *node)
+{
+    Graph *graph = layouter->graph;
+    uint32_t block = block_of(graph, node->in[0]);
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (block_of(graph, node->in[i]) != block)
+            block = 0;
+    operands_in(layouter, node, block);
+    return block;
+}
+
+/* The block of the node's result, its operands brought to what it reads. */
+static uint32_t choose(Layouter *layouter, Node *node)
+{
+    Graph *graph = layouter->graph;
+    const Type *out = value_type(graph, node->out[0]);
+    switch (node->op) {
+    case OP_CONV2D: {
+        const Type *x = value_type(graph, node->in[0]);
+        int64_t groups = attr_int(node, "groups");
+        bool depthwise = groups == x->shape.dim[1] && groups == out->shape.dim[1];
+        bool tiles = may_block(layouter, out) && out->shape.dim[1] >= layouter->lanes;
+        if (groups != 1 && !(depthwise && block_of(graph, node->in[0]))) {
+            operands_in(layouter, node, 0);
+            return 0;
+        }
+        return tiles ? layouter->lanes : 0;
+    }
+    case OP_MAX_POOL:
+    case OP_AVG_POOL:
+        return may_block(layouter, out) ? block_of(graph, node->in[0]) : 0;
+    case OP_PAD: {
+        const Attr *before = node_attr(node, "before"), *after = node_attr(node, "after");
+        bool channels = before->i > 1 && (before->ints[1] || after->ints[1]);
+        if (!channels)
+            return block_of(graph, node->in[0]);
+        operands_in(layouter, node, 0);
+        return 0;
+    }
+    case OP_CONCAT:
+        return keep_concat(layouter, node);
+    case OP_REDUCE_SUM:
+    case OP_REDUCE_MAX:
+    case OP_REDUCE_MIN:
+    case OP_REDUCE_PROD:
+    case OP_RELAYOUT:
+        return node->op == OP_RELAYOUT ? out->layout.block : 0; /* these read any layout */
+    default:
+        if (op_info(node->op)->family == FAMILY_ELEMENTWISE || node->op == OP_CAST)
+            return keep_elementwise(layouter, node);
+        operands_in(layouter, node, 0);
+        return 0;
+    }
+}
+
+static ValueId *twins(Layouter *layouter)
+{
+    ValueId *twin = ARENA_ARRAY(layouter->arena, ValueId, layouter->capacity);
+    for (uint32_t v = 0; v < layouter->capacity; v++)
+        twin[v] = NONE;
+    return twin;
+}
+
+bool pass_layout(Graph *graph, PassContext *context)
+{
+    if (context->lanes < 2)
+        return true;
+    uint32_t operands = 0;
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        operands += graph->node[n].in_count;
+    Layouter layouter = {.graph = graph,
+                         .lanes = context->lanes,
+                         .arena = graph->module->arena,
+                         .capacity = graph->value_count + operands + graph->output_count + graph->update_count};
+    layouter.plain = twins(&layouter);
+    layouter.blocked = twins(&layouter);
+
+    uint32_t count = graph->node_count;
+    for (uint32_t n = 0; n < count; n++) {
+        Node node = graph->node[n];
+        uint32_t block = choose(&layouter, &node);
+        if (block && node.out_count == 1)
+            set_block(graph, node.out[0], block);
+        emit(&layouter, node);
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        graph->output[i].value = in_layout(&layouter, graph->output[i].value, 0);
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        graph->update[i].source = in_layout(&layouter, graph->update[i].source, 0);
+    graph->node = layouter.order;
+    graph->node_count = layouter.count;
+    graph->node_capacity = layouter.order_capacity;
+    context->changes = layouter.changes;
+    return true;
+}
