@@ -1,0 +1,76 @@
+/* The helpers at the head of an emitted source: vector types, loads and stores, scalar operations that C has no
+ * operator for, and the mathematical functions with their error bounds.  Only what the kernels use is printed.
+ *
+ * A helper is named by its function, dtype and lanes: exp_f32 (scalar), exp_f32x16, max_i64.  Vector forms exist for
+ * f32 only.  The types are f32x16 (a GNU vector of 16 floats), i32x16, u32x16; a vector mask is an i32x16 of 0 and -1,
+ * a scalar mask an int. */
+#ifndef NNC_C_PRELUDE_H
+#define NNC_C_PRELUDE_H
+
+#include "ir/graph.h"
+#include "target.h"
+
+typedef enum Helper {
+    HELPER_LOAD,    /* f32x16 load_f32x16(const float *p): unaligned */
+    HELPER_STORE,   /* void store_f32x16(float *p, f32x16 x): unaligned */
+    HELPER_GATHER,  /* f32x16 gather_f32x16(const float *p, ptrdiff_t stride): p[0], p[stride], ... */
+    HELPER_SCATTER, /* void scatter_f32x16(float *p, ptrdiff_t stride, f32x16 x) */
+    HELPER_SPLAT,   /* f32x16 splat_f32x16(float x) */
+    HELPER_SELECT,  /* f32x16 select_f32x16(i32x16 mask, f32x16 a, f32x16 b): a where the mask holds */
+    HELPER_MAX,     /* max_*(a, b): NaN in either gives NaN */
+    HELPER_MIN,
+    HELPER_ATLEAST, /* atleast_f32x16(f32x16 x, float low): max with a number; NaN in x stays; one compare */
+    HELPER_ATMOST,  /* atmost_f32x16(f32x16 x, float high) */
+    HELPER_SUM,     /* float sum_f32x16(f32x16 x): over the lanes, as a tree */
+    HELPER_PRODUCT,
+    HELPER_LARGEST, /* NaN wins */
+    HELPER_LEAST,
+    HELPER_TRANSPOSE, /* void transpose_f32x16(const float *from, ptrdiff_t stride, float *to, ptrdiff_t to_stride):
+                         to[j * to_stride + i] = from[i * stride + j] for a square of lanes x lanes */
+    HELPER_ABS,       /* from here on: f(x), for f32, f64 and vectors of f32 */
+    HELPER_SQRT,
+    HELPER_EXP,
+    HELPER_EXPM1,
+    HELPER_LOG,
+    HELPER_LOG1P,
+    HELPER_SIN,
+    HELPER_COS,
+    HELPER_TAN,
+    HELPER_ASIN,
+    HELPER_ACOS,
+    HELPER_ATAN,
+    HELPER_SINH,
+    HELPER_COSH,
+    HELPER_TANH,
+    HELPER_ERF,
+    HELPER_FLOOR,
+    HELPER_CEIL,
+    HELPER_ROUND, /* half to even */
+    HELPER_TRUNC,
+    HELPER_POW, /* f(x, y) */
+    HELPER_FMOD,
+    HELPER_DIV, /* integers only: rounded down; x / 0 is 0; the least integer / -1 wraps.  Floats use the operator. */
+    HELPER_MOD, /* sign of the divisor; integers: x mod 0 is 0; floats as NumPy's mod */
+    HELPER_CONVERT, /* conversions that C leaves undefined or lacks: see prelude_need_convert */
+    HELPER_COUNT
+} Helper;
+
+typedef struct PreludeNeeds { /* what has been asked for */
+    bool scalar[HELPER_COUNT][DT_COUNT];
+    bool vector[HELPER_COUNT];
+    bool convert[DT_COUNT][DT_COUNT]; /* [from][to] */
+} PreludeNeeds;
+
+/* Notes the need and gives the name to call, in static storage or the arena. */
+const char *prelude_need(PreludeNeeds *needs, Arena *arena, Helper helper, DType dtype, uint32_t lanes);
+/* to_i32_from_f32(x): a float beyond the range takes the nearest end and NaN gives 0, as the reference does; f16 and
+ * bf16 are uint16_t.  NULL when a plain C cast does the same. */
+const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, DType to);
+
+/* Prints the typedefs (when vectors are used) and every needed helper after those it depends on. */
+void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs);
+
+/* The C type of an element: float, double, int64_t, uint16_t (f16, bf16), unsigned char (bool) ... */
+const char *c_type(DType dtype);
+
+#endif
