@@ -2,6 +2,7 @@
 #include "ops/infer.h"
 
 #include "ops/attrs.h"
+#include "ops/elements.h"
 #include "ops/families.h"
 
 static bool infer_concat(Graph *graph, NodeId node)
@@ -53,7 +54,38 @@ bool infer_assemble(Graph *graph, NodeId node)
     return graph->node[node].op == OP_CONCAT ? infer_concat(graph, node) : infer_pad(graph, node);
 }
 
+/* Evaluation: operands are written to their places in the result through an index map. */
+
+static void eval_concat(const Node *node, const Tensor *const *in, Tensor *out)
+{
+    uint32_t axis = axis_position(attr_int(node, "axis"), out->type->shape.rank);
+    Strided map = strided_plain(&out->type->shape);
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        map.dim[axis] = in[i]->type->shape.dim[axis];
+        strided_write(out->data, in[i]->data, &map, dtype_bytes(out->type->dtype));
+        map.offset += map.dim[axis] * map.stride[axis];
+    }
+}
+
+static void eval_pad(const Node *node, const Tensor *x, Tensor *out)
+{
+    int64_t before[MAX_RANK];
+    Strided map = strided_plain(&out->type->shape);
+
+    elements_fill(out, attr_float(node, "value"));
+    attr_ints(node, "before", map.rank, before);
+    for (uint32_t i = 0; i < map.rank; i++) {
+        map.dim[i] = x->type->shape.dim[i];
+        map.offset += before[i] * map.stride[i];
+    }
+    strided_write(out->data, x->data, &map, dtype_bytes(out->type->dtype));
+}
+
 void eval_assemble(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    (void)graph, (void)node, (void)in, (void)out;
+    (void)graph;
+    if (node->op == OP_CONCAT)
+        eval_concat(node, in, out[0]);
+    else
+        eval_pad(node, in[0], out[0]);
 }

@@ -2,7 +2,9 @@
  * The result is laid out as the operands that have its full shape; smaller ones (a bias, a scalar) are plain. */
 #include "ops/infer.h"
 
+#include "ops/elements.h"
 #include "ops/families.h"
+#include "ops/scalar.h"
 
 /* dtypes: each operand in the op's class, and all that RESULT_SAME speaks of agree. */
 static bool infer_dtype(Graph *graph, NodeId node, DType *result)
@@ -65,7 +67,56 @@ bool infer_elementwise(Graph *graph, NodeId node)
            infer_block(graph, node, &shape, &layout) && set_result(graph, node, 0, dtype, &shape, layout);
 }
 
+/* Evaluation: operands are read in chunks, broadcast and converted to the number type of the op, then one loop over
+ * the chunk computes, then the chunk is rounded and stored.  Chunks keep the buffers in the cache. */
+
+#define CHUNK 1024
+
+typedef struct Operand {
+    const Tensor *tensor;
+    Strided map;
+    bool direct; /* elements lie in order and are numbers of the computing type already */
+    int64_t numbers[CHUNK];
+} Operand;
+
+static void open_operand(Operand *operand, const Tensor *tensor, const Shape *shape, Compute compute)
+{
+    DType dtype = tensor->type->dtype;
+    operand->tensor = tensor;
+    operand->map = strided_broadcast(&tensor->type->shape, shape);
+    strided_coalesce(&operand->map);
+    bool in_order = operand->map.rank == 0 || (operand->map.rank == 1 && operand->map.stride[0] == 1);
+    operand->direct = in_order && shape_elements(shape) > 1 &&
+                      ((compute == COMPUTE_F32 && dtype == DT_F32) || (compute == COMPUTE_F64 && dtype == DT_F64));
+}
+
+static const void *next_numbers(Operand *operand, int64_t start, int64_t count, Compute compute)
+{
+    if (operand->direct)
+        return (const char *)operand->tensor->data + (size_t)start * dtype_bytes(operand->tensor->type->dtype);
+    elements_load(operand->tensor, &operand->map, start, count, compute, operand->numbers);
+    return operand->numbers;
+}
+
 void eval_elementwise(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    (void)graph, (void)node, (void)in, (void)out;
+    const Shape *shape = &out[0]->type->shape;
+    Compute compute = compute_elementwise(in[node->in_count - 1]->type->dtype); /* a mask comes first */
+    ScalarLoop *loop = (compute == COMPUTE_F32   ? scalar_f32
+                        : compute == COMPUTE_F64 ? scalar_f64
+                                                 : scalar_i64)[node->op];
+    int64_t result[CHUNK], elements = shape_elements(shape);
+    Operand operand[3];
+
+    (void)graph;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        open_operand(&operand[i], in[i], shape, compute);
+    for (int64_t start = 0; start < elements; start += CHUNK) {
+        int64_t count = elements - start < CHUNK ? elements - start : CHUNK;
+        const void *x[3] = {NULL, NULL, NULL};
+        for (uint32_t i = 0; i < 3; i++) /* the loops read three operands, whether the op uses them or not */
+            x[i] = i < node->in_count ? next_numbers(&operand[i], start, count, compute) : x[0];
+        loop(count, x[0], x[1], x[2], result);
+        elements_store(out[0], start, count, compute, result);
+    }
 }

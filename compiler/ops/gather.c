@@ -1,7 +1,10 @@
 /* Gather: rows of a table at computed positions. */
 #include "ops/infer.h"
 
+#include <string.h>
+
 #include "ops/attrs.h"
+#include "ops/elements.h"
 #include "ops/families.h"
 
 bool infer_gather(Graph *graph, NodeId node)
@@ -29,7 +32,32 @@ bool infer_gather(Graph *graph, NodeId node)
     return set_plain(graph, node, 0, table->dtype, &shape);
 }
 
+static int64_t row_of(int64_t index, int64_t rows)
+{
+    if (index < 0)
+        index += rows;
+    return index < 0 ? 0 : index >= rows ? rows - 1 : index;
+}
+
 void eval_gather(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    (void)graph, (void)node, (void)in, (void)out;
+    const Shape *table = &in[0]->type->shape;
+    uint32_t axis = axis_position(attr_int(node, "axis"), table->rank);
+    int64_t outer = 1, rows = table->dim[axis], count = shape_elements(&in[1]->type->shape);
+    size_t row_bytes = dtype_bytes(in[0]->type->dtype);
+
+    (void)graph;
+    for (uint32_t i = 0; i < axis; i++)
+        outer *= table->dim[i];
+    for (uint32_t i = axis + 1; i < table->rank; i++)
+        row_bytes *= (size_t)table->dim[i];
+
+    char *to = out[0]->data;
+    const char *from = in[0]->data;
+    for (int64_t o = 0; o < outer; o++, from += (size_t)rows * row_bytes)
+        for (int64_t i = 0; i < count; i++, to += row_bytes) {
+            int64_t index;
+            elements_load_plain(in[1], i, 1, COMPUTE_I64, &index);
+            memcpy(to, from + (size_t)row_of(index, rows) * row_bytes, row_bytes);
+        }
 }

@@ -3,8 +3,12 @@
 #include "ops/infer.h"
 
 #include <inttypes.h>
+#include <math.h>
 
+#include "ops/attrs.h"
+#include "ops/elements.h"
 #include "ops/families.h"
+#include "ops/random.h"
 
 static bool is_random(OpCode op)
 {
@@ -64,7 +68,111 @@ bool op_infer_initial(Graph *graph, ValueId value)
     return true;
 }
 
+/* Evaluation.  Random numbers come in blocks of four from ops/random.h:
+ *   uniform:  low + (high - low) * unit(word i)
+ *   normal:   Box and Muller on the words of a pair (even i, i + 1): r = sqrt(-2 log(1 - unit(even))) and
+ *             t = 2 pi unit(odd); element even is mean + std r cos t, element odd mean + std r sin t
+ * computed in double and rounded once.  Fan in and fan out are those of a weight [o, c, window...] (c and o times the
+ * window's size) or, with two dimensions, [in, out]; a vector's are its length. */
+
+typedef struct Fan {
+    double in, out;
+} Fan;
+
+static Fan fan_of(const Shape *shape)
+{
+    if (shape->rank == 0)
+        return (Fan){1, 1};
+    if (shape->rank == 1)
+        return (Fan){(double)shape->dim[0], (double)shape->dim[0]};
+    if (shape->rank == 2)
+        return (Fan){(double)shape->dim[0], (double)shape->dim[1]};
+    double window = 1;
+    for (uint32_t i = 2; i < shape->rank; i++)
+        window *= (double)shape->dim[i];
+    return (Fan){(double)shape->dim[1] * window, (double)shape->dim[0] * window};
+}
+
+#define CHUNK 1024 /* a multiple of four */
+
+/* Elements start ... start + count, uniform in [low, high) where `scale` is high - low. */
+static void draw_uniform(uint64_t seed, int64_t start, int64_t count, double low, double scale, double *numbers)
+{
+    for (int64_t i = 0; i < count; i += 4) {
+        uint32_t word[4];
+        philox(seed, (uint64_t)(start + i) / 4, word);
+        for (int k = 0; k < 4; k++)
+            numbers[i + k] = low + scale * random_unit(word[k]);
+    }
+}
+
+static void draw_normal(uint64_t seed, int64_t start, int64_t count, double mean, double std, double *numbers)
+{
+    static const double two_pi = 6.283185307179586;
+    for (int64_t i = 0; i < count; i += 4) {
+        uint32_t word[4];
+        philox(seed, (uint64_t)(start + i) / 4, word);
+        for (int k = 0; k < 4; k += 2) {
+            double r = std * sqrt(-2 * log(1 - random_unit(word[k]))), t = two_pi * random_unit(word[k + 1]);
+            numbers[i + k] = mean + r * cos(t);
+            numbers[i + k + 1] = mean + r * sin(t);
+        }
+    }
+}
+
+static void draw(const Node *node, const Shape *shape, int64_t start, int64_t count, double *numbers)
+{
+    Fan fan = fan_of(shape);
+    uint64_t seed = (uint64_t)attr_int(node, "seed");
+    double low, limit;
+
+    switch (node->op) {
+    case OP_UNIFORM:
+        low = attr_float(node, "low");
+        draw_uniform(seed, start, count, low, attr_float(node, "high") - low, numbers);
+        break;
+    case OP_NORMAL:
+        draw_normal(seed, start, count, attr_float(node, "mean"), attr_float(node, "std"), numbers);
+        break;
+    case OP_HE_NORMAL:
+        draw_normal(seed, start, count, 0, sqrt(2 / fan.in), numbers);
+        break;
+    default: /* uniform in [-limit, limit) has the variance limit^2 / 3 */
+        limit = sqrt(6 / (node->op == OP_HE_UNIFORM ? fan.in : fan.in + fan.out));
+        draw_uniform(seed, start, count, -limit, 2 * limit, numbers);
+        break;
+    }
+}
+
+static void fill_random(const Node *node, Tensor *out)
+{
+    int64_t elements = shape_elements(&out->type->shape);
+    double numbers[CHUNK];
+    for (int64_t start = 0; start < elements; start += CHUNK) {
+        int64_t count = elements - start < CHUNK ? elements - start : CHUNK;
+        draw(node, &out->type->shape, start, count, numbers);
+        elements_store(out, start, count, COMPUTE_F64, numbers);
+    }
+}
+
+static void fill_ramp(const Node *node, Tensor *out)
+{
+    const Shape *shape = &out->type->shape;
+    uint32_t axis = axis_position(attr_int(node, "axis"), shape->rank);
+    int64_t elements = shape_elements(shape), inner = strided_plain(shape).stride[axis];
+    for (int64_t i = 0; i < elements; i++) {
+        int64_t position = i / inner % shape->dim[axis];
+        elements_store(out, i, 1, COMPUTE_I64, &position);
+    }
+}
+
 void eval_generate(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    (void)graph, (void)node, (void)in, (void)out;
+    (void)graph, (void)in;
+    if (node->op == OP_FULL)
+        elements_fill(out[0], attr_float(node, "value"));
+    else if (node->op == OP_IOTA)
+        fill_ramp(node, out[0]);
+    else
+        fill_random(node, out[0]);
 }

@@ -2,6 +2,8 @@
  * this is the identity. */
 #include "ops/infer.h"
 
+#include <string.h>
+
 #include "ops/families.h"
 
 #define MOST_BLOCK 64
@@ -21,5 +23,8 @@ bool infer_layout(Graph *graph, NodeId node)
 
 void eval_layout(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    (void)graph, (void)node, (void)in, (void)out;
+    size_t bytes = (size_t)shape_elements(&in[0]->type->shape) * dtype_bytes(in[0]->type->dtype);
+    (void)graph, (void)node;
+    if (bytes)
+        memcpy(out[0]->data, in[0]->data, bytes);
 }

@@ -5,6 +5,7 @@
 
 #include "ops/attrs.h"
 #include "ops/families.h"
+#include "ops/strided.h"
 
 static bool read_shape(Graph *graph, NodeId node, Shape *shape)
 {
@@ -153,7 +154,66 @@ bool infer_view(Graph *graph, NodeId node)
     }
 }
 
+/* Evaluation: each result is read from the operand through an index map. */
+
+static Strided transposed(const Node *node, const Shape *x)
+{
+    Strided own = strided_plain(x), map = {.rank = x->rank};
+    uint32_t axes[MAX_RANK];
+    transpose_axes(node, x->rank, axes);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        map.dim[i] = own.dim[axes[i]];
+        map.stride[i] = own.stride[axes[i]];
+    }
+    return map;
+}
+
+static Strided sliced(const Node *node, const Shape *x)
+{
+    Strided map = strided_plain(x);
+    Range range[MAX_RANK];
+    slice_ranges(node, x, range);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        map.offset += range[i].begin * map.stride[i];
+        map.dim[i] = range[i].count;
+        map.stride[i] *= range[i].count > 1 ? range[i].step : 1; /* an unused step may be of any size */
+    }
+    return map;
+}
+
+static void eval_split(const Node *node, const Tensor *x, Tensor *const *out)
+{
+    uint32_t axis = axis_position(attr_int(node, "axis"), x->type->shape.rank);
+    Strided map = strided_plain(&x->type->shape);
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        map.dim[axis] = out[i]->type->shape.dim[axis];
+        strided_read(out[i]->data, x->data, &map, dtype_bytes(x->type->dtype));
+        map.offset += map.dim[axis] * map.stride[axis];
+    }
+}
+
 void eval_view(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    (void)graph, (void)node, (void)in, (void)out;
+    const Shape *x = &in[0]->type->shape;
+    Strided map;
+
+    (void)graph;
+    switch (node->op) {
+    case OP_RESHAPE:
+        map = strided_plain(x);
+        break;
+    case OP_TRANSPOSE:
+        map = transposed(node, x);
+        break;
+    case OP_BROADCAST:
+        map = strided_broadcast(x, &out[0]->type->shape);
+        break;
+    case OP_SLICE:
+        map = sliced(node, x);
+        break;
+    default:
+        eval_split(node, in[0], out);
+        return;
+    }
+    strided_read(out[0]->data, in[0]->data, &map, dtype_bytes(in[0]->type->dtype));
 }

@@ -1,0 +1,137 @@
+#include "ops/doc.h"
+
+#include <string.h>
+
+#include "ir/op.h"
+
+static const char *const family_title[FAMILY_COUNT] = {
+    [FAMILY_ELEMENTWISE] = "Elementwise", [FAMILY_CAST] = "Conversion",    [FAMILY_REDUCE] = "Reductions",
+    [FAMILY_CONTRACT] = "Contractions",   [FAMILY_POOL] = "Pooling",       [FAMILY_VIEW] = "Views",
+    [FAMILY_ASSEMBLE] = "Assembly",       [FAMILY_GATHER] = "Gather",      [FAMILY_GENERATE] = "Generators",
+    [FAMILY_LAYOUT] = "Memory layout",    [FAMILY_CONTROL] = "Sub-graphs",
+};
+
+static const char *const family_note[FAMILY_COUNT] = {
+    [FAMILY_ELEMENTWISE] =
+        "One scalar expression at each position.  Operands broadcast by NumPy's rule and have one "
+        "dtype; comparisons give `bool`.  Integer arithmetic wraps.",
+    [FAMILY_CAST] =
+        "Among integers the low bits are kept.  Floats to integers truncate; what is out of range takes "
+        "the nearest end, NaN gives 0.  To `bool`, everything but 0 is true.",
+    [FAMILY_REDUCE] =
+        "Over `axes`, counted from the end when negative; over all of them by default.  `keep` leaves "
+        "extent 1 in place of a reduced dimension.  The dtype stays, that of positions is `i64`.",
+    [FAMILY_CONTRACT] =
+        "`matmul` follows NumPy: `[..., m, k] @ [..., k, n]`, leading dimensions broadcast, vectors are "
+        "promoted.  `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / groups, kh, kw]` and a "
+        "bias `[o]`; `pad` is one number, `[h, w]` or `[top, left, bottom, right]`.",
+    [FAMILY_POOL] =
+        "Over windows of an image `[n, c, h, w]`.  Padding never wins a maximum; it counts in a mean only "
+        "with `count_pad`.",
+    [FAMILY_VIEW] =
+        "The operand's elements under another index; no copy where the consumer can read the strides.  "
+        "In `reshape` one extent may be -1.  `slice` follows Python: negative positions count from the "
+        "end, all are clamped; `x[a:b:s]` in the language.",
+    [FAMILY_ASSEMBLE] = "The result is put together from its operands.",
+    [FAMILY_GATHER] =
+        "The shape of `index` replaces the axis.  Negative indices count from the end; one out of range "
+        "reads the nearest end.",
+    [FAMILY_GENERATE] =
+        "The type comes from `shape` and `dtype`, or from the `param` or `state` that is initialised. "
+        "Random numbers are a pure function of seed and position (Philox 4x32-10).  Fans are those of "
+        "a weight `[o, c, window...]`, or `[in, out]` with two dimensions.",
+    [FAMILY_LAYOUT] = "Placed by the compiler.",
+    [FAMILY_CONTROL] = "Made by the language's calls.",
+};
+
+static const char *class_name(const OpInfo *info)
+{
+    static const char *const name[] = {[CLASS_ANY] = "any",
+                                       [CLASS_NUMBER] = "numbers",
+                                       [CLASS_FLOAT] = "floats",
+                                       [CLASS_INT] = "integers",
+                                       [CLASS_BOOL] = "bool"};
+    return name[info->operand_class];
+}
+
+/* `stride = 1, pad = 0`; an attribute without a default stands alone. */
+static void print_attrs(Text *out, const OpInfo *info)
+{
+    for (const AttrSpec *spec = info->attr; spec->name; spec++)
+        text_printf(out, "%s%s%s%s", spec == info->attr ? "" : ", ", spec->name, spec->fallback ? " = " : "",
+                    spec->fallback ? spec->fallback : "");
+}
+
+/* `conv2d(x, weight, bias?, stride = 1, ...)`. */
+static void print_signature(Text *out, const OpInfo *info)
+{
+    text_printf(out, "%s(", info->name);
+    for (const char *s = info->operands; *s; s++)
+        text_printf(out, "%s%c", *s == ' ' ? "," : "", *s);
+    if (*info->operands && info->attr->name)
+        text_printf(out, ", ");
+    print_attrs(out, info);
+    text_char(out, ')');
+}
+
+#define DOC_COLUMN 44
+
+void ops_print_table(Text *out)
+{
+    for (int family = 0; family < FAMILY_COUNT; family++) {
+        text_printf(out, "%s%s\n", family ? "\n" : "", family_title[family]);
+        for (int op = 0; op < OP_COUNT; op++) {
+            const OpInfo *info = op_info((OpCode)op);
+            if ((int)info->family != family)
+                continue;
+            size_t start = out->len;
+            text_printf(out, "  ");
+            print_signature(out, info);
+            if (out->len - start >= DOC_COLUMN) {
+                text_char(out, '\n');
+                start = out->len;
+            }
+            text_fill(out, ' ', DOC_COLUMN - (out->len - start));
+            text_printf(out, "%s\n", info->doc);
+        }
+    }
+}
+
+/* A bar would end the cell of a Markdown table. */
+static void print_cell(Text *out, const char *s)
+{
+    for (; *s; s++)
+        text_printf(out, "%s%c", *s == '|' ? "\\" : "", *s);
+}
+
+static void print_markdown_row(Text *out, const OpInfo *info)
+{
+    text_printf(out, "| `");
+    print_signature(out, info);
+    text_printf(out, "` | ");
+    print_cell(out, info->doc);
+    if (info->expression) {
+        text_printf(out, " | %s | `", class_name(info));
+        print_cell(out, info->expression);
+        text_char(out, '`');
+    }
+    text_printf(out, " |\n");
+}
+
+void ops_print_markdown(Text *out)
+{
+    text_printf(out,
+                "# Ops\n\n"
+                "The primitives of nnc, printed by `nnc ops --markdown` from the op table (compiler/ir/op.def).  "
+                "`?` marks an optional operand, `*` one or more.  Everything else (softmax, layer norm, GELU, "
+                "...) is a function of the library `nn`, written in the language.\n");
+    for (int family = 0; family < FAMILY_COUNT; family++) {
+        bool scalar = family == FAMILY_ELEMENTWISE;
+        text_printf(out, "\n## %s\n\n%s\n\n%s", family_title[family], family_note[family],
+                    scalar ? "| op | meaning | takes | expression |\n|---|---|---|---|\n"
+                           : "| op | meaning |\n|---|---|\n");
+        for (int op = 0; op < OP_COUNT; op++)
+            if ((int)op_info((OpCode)op)->family == family)
+                print_markdown_row(out, op_info((OpCode)op));
+    }
+}

@@ -1,0 +1,176 @@
+#include "ops/elements.h"
+
+#include <math.h>
+#include <string.h>
+
+Compute compute_elementwise(DType dtype)
+{
+    return dtype == DT_F64 ? COMPUTE_F64 : dtype_is_float(dtype) ? COMPUTE_F32 : COMPUTE_I64;
+}
+
+Compute compute_exact(DType dtype)
+{
+    return dtype_is_float(dtype) ? COMPUTE_F64 : COMPUTE_I64;
+}
+
+/* To a 16-bit format through f32 without rounding twice: the step to f32 rounds to odd (Boldo and Melquiond 2008). */
+static float round_to_odd(double x)
+{
+    float near = (float)x;
+    uint32_t bits;
+    if ((double)near == x || isnan(x) || isinf(near))
+        return near;
+    memcpy(&bits, &near, sizeof bits);
+    if (fabs((double)near) > fabs(x)) /* back to the neighbour towards zero, then set the last bit */
+        bits--;
+    bits |= 1;
+    memcpy(&near, &bits, sizeof near);
+    return near;
+}
+
+/* Out of range integers take the nearest end, NaN is 0, so that no conversion is undefined. */
+static inline int64_t clamped(double x, int64_t low, int64_t high)
+{
+    if (isnan(x))
+        return 0;
+    return x <= (double)low ? low : x >= (double)high ? high : (int64_t)x;
+}
+
+#define LOAD_RUN(T, EXPRESSION)                                                                                        \
+    do {                                                                                                               \
+        const T *from = (const T *)in + offset;                                                                        \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            T e = from[i * stride];                                                                                    \
+            out[i] = EXPRESSION;                                                                                       \
+        }                                                                                                              \
+    } while (0);                                                                                                       \
+    break
+
+/* One run of elements into numbers of type C; FROM_FLOAT converts a floating-point number. */
+#define DEFINE_LOAD(NAME, C, FROM_FLOAT)                                                                               \
+    static void NAME(DType dtype, const void *in, int64_t offset, int64_t stride, int64_t count, C *out)               \
+    {                                                                                                                  \
+        switch (dtype) {                                                                                               \
+        case DT_F64:                                                                                                   \
+            LOAD_RUN(double, FROM_FLOAT(e));                                                                           \
+        case DT_F32:                                                                                                   \
+            LOAD_RUN(float, FROM_FLOAT(e));                                                                            \
+        case DT_F16:                                                                                                   \
+            LOAD_RUN(uint16_t, FROM_FLOAT(f16_to_f32(e)));                                                             \
+        case DT_BF16:                                                                                                  \
+            LOAD_RUN(uint16_t, FROM_FLOAT(bf16_to_f32(e)));                                                            \
+        case DT_I64:                                                                                                   \
+            LOAD_RUN(int64_t, (C)e);                                                                                   \
+        case DT_I32:                                                                                                   \
+            LOAD_RUN(int32_t, (C)e);                                                                                   \
+        case DT_I16:                                                                                                   \
+            LOAD_RUN(int16_t, e);                                                                                      \
+        case DT_I8:                                                                                                    \
+            LOAD_RUN(int8_t, e);                                                                                       \
+        case DT_U8:                                                                                                    \
+        case DT_BOOL:                                                                                                  \
+            LOAD_RUN(uint8_t, e);                                                                                      \
+        case DT_COUNT:                                                                                                 \
+            break;                                                                                                     \
+        }                                                                                                              \
+    }
+
+#define AS_FLOAT(x)  (float)(x)
+#define AS_DOUBLE(x) (double)(x)
+#define AS_INT(x)    clamped((double)(x), INT64_MIN, INT64_MAX)
+DEFINE_LOAD(load_f32, float, AS_FLOAT)
+DEFINE_LOAD(load_f64, double, AS_DOUBLE)
+DEFINE_LOAD(load_i64, int64_t, AS_INT)
+
+static void load_run(const Tensor *tensor, Run run, Compute to, void *numbers, int64_t at)
+{
+    DType dtype = tensor->type->dtype;
+    if (to == COMPUTE_F32)
+        load_f32(dtype, tensor->data, run.offset, run.stride, run.count, (float *)numbers + at);
+    else if (to == COMPUTE_F64)
+        load_f64(dtype, tensor->data, run.offset, run.stride, run.count, (double *)numbers + at);
+    else
+        load_i64(dtype, tensor->data, run.offset, run.stride, run.count, (int64_t *)numbers + at);
+}
+
+void elements_load(const Tensor *tensor, const Strided *map, int64_t start, int64_t count, Compute to, void *numbers)
+{
+    Walk walk = walk_start(map, start, count);
+    int64_t at = 0;
+    Run run;
+    while (walk_next(&walk, &run)) {
+        load_run(tensor, run, to, numbers, at);
+        at += run.count;
+    }
+}
+
+void elements_load_plain(const Tensor *tensor, int64_t start, int64_t count, Compute to, void *numbers)
+{
+    load_run(tensor, (Run){start, 1, count}, to, numbers, 0);
+}
+
+#define STORE_RUN(T, EXPRESSION)                                                                                       \
+    do {                                                                                                               \
+        T *out = (T *)tensor->data + start;                                                                            \
+        for (int64_t i = 0; i < count; i++)                                                                            \
+            out[i] = EXPRESSION;                                                                                       \
+    } while (0);                                                                                                       \
+    break
+
+#define DEFINE_STORE(NAME, C, TO_FLOAT, TO_INT)                                                                        \
+    static void NAME(Tensor *tensor, int64_t start, int64_t count, const C *in)                                        \
+    {                                                                                                                  \
+        switch (tensor->type->dtype) {                                                                                 \
+        case DT_F64:                                                                                                   \
+            STORE_RUN(double, (double)in[i]);                                                                          \
+        case DT_F32:                                                                                                   \
+            STORE_RUN(float, (float)in[i]);                                                                            \
+        case DT_F16:                                                                                                   \
+            STORE_RUN(uint16_t, f32_to_f16(TO_FLOAT(in[i])));                                                          \
+        case DT_BF16:                                                                                                  \
+            STORE_RUN(uint16_t, f32_to_bf16(TO_FLOAT(in[i])));                                                         \
+        case DT_I64:                                                                                                   \
+            STORE_RUN(int64_t, TO_INT(in[i], INT64_MIN, INT64_MAX));                                                   \
+        case DT_I32:                                                                                                   \
+            STORE_RUN(int32_t, (int32_t)TO_INT(in[i], INT32_MIN, INT32_MAX));                                          \
+        case DT_I16:                                                                                                   \
+            STORE_RUN(int16_t, (int16_t)TO_INT(in[i], INT16_MIN, INT16_MAX));                                          \
+        case DT_I8:                                                                                                    \
+            STORE_RUN(int8_t, (int8_t)TO_INT(in[i], INT8_MIN, INT8_MAX));                                              \
+        case DT_U8:                                                                                                    \
+            STORE_RUN(uint8_t, (uint8_t)TO_INT(in[i], 0, UINT8_MAX));                                                  \
+        case DT_BOOL:                                                                                                  \
+            STORE_RUN(uint8_t, in[i] != 0);                                                                            \
+        case DT_COUNT:                                                                                                 \
+            break;                                                                                                     \
+        }                                                                                                              \
+    }
+
+#define EXACT(x)         (x)
+#define THROUGH_F64(x)   round_to_odd((double)(x))
+#define WRAP(x, low, hi) (x)
+DEFINE_STORE(store_f32, float, EXACT, clamped)
+DEFINE_STORE(store_f64, double, round_to_odd, clamped)
+DEFINE_STORE(store_i64, int64_t, THROUGH_F64, WRAP)
+
+void elements_store(Tensor *tensor, int64_t start, int64_t count, Compute from, const void *numbers)
+{
+    if (from == COMPUTE_F32)
+        store_f32(tensor, start, count, numbers);
+    else if (from == COMPUTE_F64)
+        store_f64(tensor, start, count, numbers);
+    else
+        store_i64(tensor, start, count, numbers);
+}
+
+#define CHUNK 1024
+
+void elements_fill(Tensor *tensor, double number)
+{
+    int64_t elements = shape_elements(&tensor->type->shape);
+    double numbers[CHUNK];
+    for (int i = 0; i < CHUNK; i++)
+        numbers[i] = number;
+    for (int64_t start = 0; start < elements; start += CHUNK)
+        elements_store(tensor, start, elements - start < CHUNK ? elements - start : CHUNK, COMPUTE_F64, numbers);
+}

@@ -1,0 +1,122 @@
+/* The reference evaluator: runs the nodes in their order.  A value's elements are allocated when its node runs and
+ * freed after its last reader, so that memory stays near the largest sum of live tensors. */
+#include "ops/family.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/fatal.h"
+
+static const Type *plain_type(const Graph *graph, const Type *type)
+{
+    return type->layout.block ? module_type(graph->module, type->dtype, &type->shape, (Layout){0}) : type;
+}
+
+const Tensor *eval_data(Graph *graph, ValueId id)
+{
+    Value *value = graph_value(graph, id);
+    if (value->data)
+        return value->data;
+
+    assert(value->initial != NONE); /* the front end has reported params without elements */
+    const Node *initial = &graph->initial[value->initial];
+    Tensor *data = tensor_new(graph->module->arena, plain_type(graph, value->type));
+    family_table[FAMILY_GENERATE].eval(graph, initial, NULL, &data);
+    value->data = data;
+    return data;
+}
+
+void eval_node(const Graph *graph, NodeId node, Arena *arena, const Tensor *const *in, Tensor **out)
+{
+    const Node *n = graph_node(graph, node);
+    for (uint32_t i = 0; i < n->out_count; i++)
+        out[i] = tensor_new(arena, plain_type(graph, value_type(graph, n->out[i])));
+    family_table[op_info(n->op)->family].eval(graph, n, in, out);
+}
+
+typedef struct Evaluation {
+    Graph *graph;
+    Arena *results; /* outputs and updates live on here */
+    Arena scratch;
+    const Tensor **tensor; /* per value, once known */
+    uint32_t *readers;     /* per value: nodes that have yet to read it */
+    bool *live_out;
+} Evaluation;
+
+static void count_readers(Evaluation *e)
+{
+    for (uint32_t n = 0; n < e->graph->node_count; n++) {
+        const Node *node = graph_node(e->graph, n);
+        for (uint32_t i = 0; !node->dead && i < node->in_count; i++)
+            e->readers[node->in[i]]++;
+    }
+}
+
+static const Tensor *value_tensor(Evaluation *e, ValueId id)
+{
+    if (!e->tensor[id])
+        e->tensor[id] = eval_data(e->graph, id);
+    return e->tensor[id];
+}
+
+static Tensor *new_result(Evaluation *e, ValueId id)
+{
+    const Type *type = plain_type(e->graph, value_type(e->graph, id));
+    if (e->live_out[id])
+        return tensor_new(e->results, type);
+
+    Tensor *tensor = ARENA_NEW(&e->scratch, Tensor);
+    size_t bytes = (size_t)shape_elements(&type->shape) * dtype_bytes(type->dtype);
+    tensor->type = type;
+    tensor->data = malloc(bytes ? bytes : 1);
+    if (!tensor->data)
+        fatal_memory(bytes);
+    return tensor;
+}
+
+static void free_unread(Evaluation *e, ValueId id)
+{
+    if (e->readers[id] || e->live_out[id] || graph_value(e->graph, id)->role != ROLE_RESULT)
+        return;
+    free(e->tensor[id]->data);
+    e->tensor[id] = NULL;
+}
+
+static void run_node(Evaluation *e, NodeId n)
+{
+    const Node *node = graph_node(e->graph, n);
+    const Tensor **in = ARENA_ARRAY(&e->scratch, const Tensor *, node->in_count);
+    Tensor **out = ARENA_ARRAY(&e->scratch, Tensor *, node->out_count);
+
+    for (uint32_t i = 0; i < node->in_count; i++)
+        in[i] = value_tensor(e, node->in[i]);
+    for (uint32_t i = 0; i < node->out_count; i++)
+        e->tensor[node->out[i]] = out[i] = new_result(e, node->out[i]);
+    family_table[op_info(node->op)->family].eval(e->graph, node, in, out);
+
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (--e->readers[node->in[i]] == 0)
+            free_unread(e, node->in[i]);
+    for (uint32_t i = 0; i < node->out_count; i++)
+        free_unread(e, node->out[i]);
+}
+
+void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output, const Tensor **updated)
+{
+    Evaluation e = {.graph = graph, .results = arena};
+    e.tensor = ARENA_ARRAY(&e.scratch, const Tensor *, graph->value_count);
+    e.readers = ARENA_ARRAY(&e.scratch, uint32_t, graph->value_count);
+    e.live_out = graph_live_out(graph, &e.scratch);
+
+    count_readers(&e);
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        e.tensor[graph->input[i]] = input[i];
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        if (!graph_node(graph, n)->dead)
+            run_node(&e, n);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        output[i] = value_tensor(&e, graph->output[i].value);
+    for (uint32_t i = 0; updated && i < graph->update_count; i++)
+        updated[i] = value_tensor(&e, graph->update[i].source);
+    arena_free(&e.scratch);
+}
