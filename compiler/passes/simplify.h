@@ -1,0 +1,17 @@
+/* The parts of the simplifier; each is a Rule for the ops of its families. */
+#ifndef NNC_PASSES_SIMPLIFY_H
+#define NNC_PASSES_SIMPLIFY_H
+
+#include "passes/rewrite.h"
+
+ValueId simplify_elementwise(Rewriter *rewriter, const Node *node); /* algebra of numbers and masks, casts */
+ValueId simplify_broadcast(Rewriter *rewriter, const Node *node);   /* broadcast operands of elementwise ops */
+ValueId simplify_view(Rewriter *rewriter, const Node *node);        /* views, reductions, assembly, layouts */
+ValueId simplify_affine(Rewriter *rewriter, const Node *node);      /* scales and shifts after a contraction */
+ValueId simplify_contract(Rewriter *rewriter, const Node *node);    /* scales, padding, transposes before one */
+
+/* weights op scale, op being * or /, in one multiplication of the weights however often they are scaled.  The scale
+ * broadcasts to the weights. */
+ValueId simplify_scale_weights(Rewriter *rewriter, ValueId weights, OpCode op, ValueId scale);
+
+#endif

@@ -1,0 +1,232 @@
+/* Scales and shifts after a contraction, folded into its weights and bias.
+ *
+ *     conv2d(x, w, b) * s   ->  conv2d(x, w * s, b * s)      s per output channel: [o, 1, 1], or a scalar
+ *     conv2d(x, w, b) + t   ->  conv2d(x, w, b + t)
+ *     (x @ w) * s           ->  x @ (w * s)                  s per column: [n], or a scalar
+ *     (x @ w + t) * s       ->  x @ (w * s) + t * s
+ *     x @ w + t + u         ->  x @ w + (t + u)
+ *
+ * and so for - and /.  Batch normalisation is a chain of these and vanishes.  Conditions: the contraction's result has
+ * no other user; weights and scales are constants, so that fold computes the product once; the scale repeats only along
+ * dimensions other than the channels and does not enlarge the result; weights that others read too are small, for they
+ * are duplicated; f32 or f64, whose rounding of the product is as small as that of the sum it replaces. */
+#include "passes/simplify.h"
+
+#include <string.h>
+
+#define SMALL_WEIGHTS 65536 /* bytes */
+
+typedef struct Affine {
+    OpCode op;
+    ValueId product, term; /* the contraction's result, and what it is scaled or shifted by */
+    bool left;             /* product op term; else term op product */
+    uint32_t axis;         /* of the result: the channels or columns */
+} Affine;
+
+/* The contraction that gives v, if it may be changed for the sake of its only user. */
+static const Node *contraction(const Rewriter *rw, ValueId v)
+{
+    const Node *node = value_producer(rw->graph, v);
+    if (!node || op_info(node->op)->family != FAMILY_CONTRACT || !rewrite_used_once(rw, v))
+        return NULL;
+    const Type *type = value_type(rw->graph, v);
+    bool columns = value_shape(rw->graph, node->in[1])->rank > 1; /* x @ vector has none */
+    return (type->dtype == DT_F32 || type->dtype == DT_F64) && !type->layout.block && columns ? node : NULL;
+}
+
+/* One number for each position along the axis of the result, or one for all. */
+static bool is_per_channel(const Shape *term, const Shape *result, uint32_t axis)
+{
+    if (term->rank > result->rank)
+        return false;
+    for (uint32_t i = 0; i < term->rank; i++) {
+        uint32_t position = result->rank - term->rank + i;
+        if (term->dim[i] != 1 && (position != axis || term->dim[i] != result->dim[axis]))
+            return false;
+    }
+    return true;
+}
+
+static bool may_scale_weights(const Rewriter *rw, ValueId weights)
+{
+    return rewrite_constant(rw, weights) &&
+           (rewrite_used_once(rw, weights) || type_bytes(value_type(rw->graph, weights)) <= SMALL_WEIGHTS);
+}
+
+/* The term as [channels], or as a scalar. */
+static ValueId flat(Rewriter *rw, ValueId term)
+{
+    int64_t elements = shape_elements(value_shape(rw->graph, term));
+    Shape shape = {.rank = elements != 1, .dim = {elements}};
+    return rewrite_reshape(rw, term, &shape);
+}
+
+/* The weights' earlier scale joins the new one, so that large weights are multiplied once:
+ * (w * s) * t = w * (s * t), (w / s) * t = w * (t / s), (w * s) / t = w * (s / t), (w / s) / t = w / (s * t). */
+static ValueId join_scales(Rewriter *rw, ValueId weights, OpCode op, ValueId scale)
+{
+    const Node *inner = value_producer(rw->graph, weights);
+    if (!inner || (inner->op != OP_MUL && inner->op != OP_DIV) || !rewrite_used_once(rw, weights))
+        return NONE;
+    ValueId w = inner->in[0], s = inner->in[1];
+    OpCode first = inner->op;
+    const Type *type = value_type(rw->graph, w);
+    if (type != value_type(rw->graph, weights) ||
+        type_bytes(value_type(rw->graph, s)) + type_bytes(value_type(rw->graph, scale)) >= type_bytes(type))
+        return NONE;
+    if (first == OP_MUL)
+        return rewrite_build2(rw, OP_MUL, w, rewrite_build2(rw, op, s, scale));
+    if (op == OP_MUL)
+        return rewrite_build2(rw, OP_MUL, w, rewrite_build2(rw, OP_DIV, scale, s));
+    return rewrite_build2(rw, OP_DIV, w, rewrite_build2(rw, OP_MUL, s, scale));
+}
+
+ValueId simplify_scale_weights(Rewriter *rw, ValueId weights, OpCode op, ValueId scale)
+{
+    ValueId joined = join_scales(rw, weights, op, scale);
+    return joined == NONE ? rewrite_build2(rw, op, weights, scale) : joined;
+}
+
+/* Convolution */
+
+/* The scale so that it broadcasts along dimension 0 of [o, c, kh, kw]. */
+static ValueId along_outputs(Rewriter *rw, ValueId term)
+{
+    int64_t elements = shape_elements(value_shape(rw->graph, term));
+    Shape shape = {.rank = elements == 1 ? 0 : 4, .dim = {elements, 1, 1, 1}};
+    return rewrite_reshape(rw, term, &shape);
+}
+
+static ValueId full_bias(Rewriter *rw, ValueId flat_term, int64_t channels)
+{
+    Shape shape = {.rank = 1, .dim = {channels}};
+    return rewrite_broadcast(rw, flat_term, &shape);
+}
+
+static ValueId shifted_bias(Rewriter *rw, const Affine *a, ValueId bias, int64_t channels)
+{
+    ValueId term = flat(rw, a->term);
+    if (bias == NONE && (a->op == OP_ADD || !a->left))
+        return full_bias(rw, term, channels);
+    if (bias == NONE)
+        return full_bias(rw, rewrite_build1(rw, OP_NEG, term), channels);
+    return a->left ? rewrite_build2(rw, a->op, bias, term) : rewrite_build2(rw, a->op, term, bias);
+}
+
+static ValueId fold_into_conv(Rewriter *rw, const Affine *a, const Node *conv)
+{
+    ValueId in[3] = {conv->in[0], conv->in[1], conv->in_count > 2 ? conv->in[2] : NONE};
+    const Attr *attr = conv->attr;
+    int64_t channels = value_shape(rw->graph, in[1])->dim[0];
+    bool scales = a->op == OP_MUL || a->op == OP_DIV;
+    bool negates = a->op == OP_SUB && !a->left;
+
+    if ((scales || negates) && !may_scale_weights(rw, in[1]))
+        return NONE;
+    if (!rewrite_constant(rw, a->term) && (scales || shape_elements(value_shape(rw->graph, a->term)) != channels))
+        return NONE;
+    if (scales) {
+        in[1] = simplify_scale_weights(rw, in[1], a->op, along_outputs(rw, a->term));
+        in[2] = in[2] == NONE ? NONE : rewrite_build2(rw, a->op, in[2], flat(rw, a->term));
+    } else {
+        in[1] = negates ? rewrite_build1(rw, OP_NEG, in[1]) : in[1];
+        in[2] = shifted_bias(rw, a, in[2], channels);
+    }
+    return rewrite_build(rw, OP_CONV2D, in, in[2] == NONE ? 2 : 3, attr);
+}
+
+/* Matrix product */
+
+/* The scale so that it broadcasts along the columns of [..., k, n], or of [..., n, k] when transposed. */
+static ValueId along_columns(Rewriter *rw, ValueId term, bool transposed)
+{
+    int64_t elements = shape_elements(value_shape(rw->graph, term));
+    Shape shape = {.rank = elements == 1 ? 0 : 1 + transposed, .dim = {elements, 1}};
+    return rewrite_reshape(rw, term, &shape);
+}
+
+static ValueId scaled_matmul(Rewriter *rw, const Affine *a, const Node *matmul)
+{
+    bool transposed = attr_bool(matmul, "transpose_y");
+    ValueId in[] = {matmul->in[0], matmul->in[1]};
+    const Attr *attr = matmul->attr;
+    in[1] = simplify_scale_weights(rw, in[1], a->op, along_columns(rw, a->term, transposed));
+    return rewrite_build(rw, OP_MATMUL, in, 2, attr);
+}
+
+/* Is v `x @ w + t` or `x @ w - t` with a constant t that makes nothing larger? */
+static const Node *shifted_matmul(const Rewriter *rw, ValueId v)
+{
+    const Node *shift = value_producer(rw->graph, v);
+    if (!shift || (shift->op != OP_ADD && shift->op != OP_SUB) || !rewrite_used_once(rw, v))
+        return NULL;
+    const Node *matmul = contraction(rw, shift->in[0]);
+    if (!matmul || matmul->op != OP_MATMUL || !rewrite_constant(rw, shift->in[1]))
+        return NULL;
+    return value_type(rw->graph, v) == value_type(rw->graph, shift->in[0]) ? shift : NULL;
+}
+
+/* (x @ w + t) * s, where t * s must not be larger than the larger of both. */
+static ValueId scale_shifted(Rewriter *rw, const Affine *a, const Node *shift)
+{
+    OpCode op = shift->op;
+    ValueId product = shift->in[0], t = shift->in[1];
+    const Node *matmul = value_producer(rw->graph, product);
+    const Shape *term = value_shape(rw->graph, a->term), *shape = value_shape(rw->graph, t);
+    Shape joint;
+    if (!may_scale_weights(rw, matmul->in[1]) || !shape_broadcast(term, shape, &joint) ||
+        (!shape_eq(&joint, term) && !shape_eq(&joint, shape)))
+        return NONE;
+    ValueId scaled = scaled_matmul(rw, a, matmul);
+    return rewrite_build2(rw, op, scaled, rewrite_build2(rw, a->op, t, a->term));
+}
+
+/* x @ w + t + u: one addition less at run time. */
+static ValueId join_shifts(Rewriter *rw, const Affine *a, const Node *shift)
+{
+    OpCode first = shift->op;
+    ValueId product = shift->in[0], t = shift->in[1];
+    const Shape *term = value_shape(rw->graph, a->term), *shape = value_shape(rw->graph, t);
+    Shape joint;
+    if (!a->left || !shape_broadcast(term, shape, &joint) || (!shape_eq(&joint, term) && !shape_eq(&joint, shape)))
+        return NONE;
+    OpCode op = first == a->op ? OP_ADD : OP_SUB; /* p - t - u = p - (t + u), p - t + u = p - (t - u) */
+    return rewrite_build2(rw, first, product, rewrite_build2(rw, op, t, a->term));
+}
+
+static ValueId fold_into_matmul(Rewriter *rw, const Affine *a)
+{
+    bool scales = a->op == OP_MUL || a->op == OP_DIV;
+    if (!rewrite_constant(rw, a->term))
+        return NONE;
+    const Node *shift = shifted_matmul(rw, a->product);
+    if (shift)
+        return scales ? scale_shifted(rw, a, shift) : join_shifts(rw, a, shift);
+    const Node *matmul = contraction(rw, a->product);
+    return scales && may_scale_weights(rw, matmul->in[1]) ? scaled_matmul(rw, a, matmul) : NONE;
+}
+
+static ValueId try_side(Rewriter *rw, const Node *node, bool left)
+{
+    bool either = op_info(node->op)->commutative;
+    Affine a = {node->op, node->in[!left], node->in[left], left || either, 0};
+    const Node *product = contraction(rw, a.product);
+    const Shape *result = value_shape(rw->graph, node->out[0]);
+    if (value_type(rw->graph, a.product) != value_type(rw->graph, node->out[0]) || (node->op == OP_DIV && !left))
+        return NONE;
+    if (!product && !shifted_matmul(rw, a.product))
+        return NONE;
+    bool conv = product && product->op == OP_CONV2D;
+    a.axis = conv ? 1 : result->rank - 1;
+    if (!is_per_channel(value_shape(rw->graph, a.term), result, a.axis))
+        return NONE;
+    return conv ? fold_into_conv(rw, &a, product) : fold_into_matmul(rw, &a);
+}
+
+ValueId simplify_affine(Rewriter *rw, const Node *node)
+{
+    if (node->op != OP_ADD && node->op != OP_SUB && node->op != OP_MUL && node->op != OP_DIV)
+        return NONE;
+    ValueId by = try_side(rw, node, true);
+    return by == NONE ? try_side(rw, node, false) : by;
+}

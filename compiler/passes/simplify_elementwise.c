@@ -1,0 +1,272 @@
+/* Algebra of elementwise ops.  Every replacement has the type of what it replaces: rewrite.c refuses others, as when
+ * the zero of x + 0 is what gives the result its shape. */
+#include "passes/simplify.h"
+
+#include <math.h>
+
+static bool is_number(const Rewriter *rw, ValueId v, double wanted)
+{
+    double number;
+    return rewrite_number(rw, v, &number) && number == wanted;
+}
+
+static bool is_float(const Rewriter *rw, const Node *node)
+{
+    return dtype_is_float(value_type(rw->graph, node->out[0])->dtype);
+}
+
+static bool same_type(const Rewriter *rw, ValueId a, ValueId b)
+{
+    return value_type(rw->graph, a) == value_type(rw->graph, b);
+}
+
+/* The operand of v's producer, when that is an instance of the op; else NONE. */
+static ValueId under(const Rewriter *rw, ValueId v, OpCode op)
+{
+    const Node *node = rewrite_producer(rw, v, op);
+    return node ? node->in[0] : NONE;
+}
+
+/* (x + 1) + 2 -> x + 3, and the same with *: integers only, whose arithmetic wraps; float sums keep their order. */
+static ValueId reassociate(Rewriter *rw, const Node *node)
+{
+    if (is_float(rw, node) || !rewrite_constant(rw, node->in[1]))
+        return NONE;
+    const Node *inner = rewrite_producer(rw, node->in[0], node->op);
+    if (!inner || !rewrite_constant(rw, inner->in[1]) || !same_type(rw, inner->in[1], node->in[1]) ||
+        !same_type(rw, inner->in[0], node->out[0]))
+        return NONE;
+    ValueId x = inner->in[0], c = inner->in[1];
+    return rewrite_build2(rw, node->op, x, rewrite_build2(rw, node->op, c, node->in[1]));
+}
+
+static ValueId simplify_add(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0], y = node->in[1], negated;
+    if (is_number(rw, y, 0) && same_type(rw, x, node->out[0]))
+        return x;
+    if (is_number(rw, x, 0) && same_type(rw, y, node->out[0]))
+        return y;
+    if ((negated = under(rw, y, OP_NEG)) != NONE)
+        return rewrite_build2(rw, OP_SUB, x, negated);
+    if ((negated = under(rw, x, OP_NEG)) != NONE)
+        return rewrite_build2(rw, OP_SUB, y, negated);
+    return reassociate(rw, node);
+}
+
+static ValueId simplify_sub(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0], y = node->in[1], negated;
+    if (is_number(rw, y, 0) && same_type(rw, x, node->out[0]))
+        return x;
+    if (is_number(rw, x, 0) && same_type(rw, y, node->out[0]))
+        return rewrite_build1(rw, OP_NEG, y);
+    if ((negated = under(rw, y, OP_NEG)) != NONE)
+        return rewrite_build2(rw, OP_ADD, x, negated);
+    return NONE;
+}
+
+static ValueId simplify_mul(Rewriter *rw, const Node *node)
+{
+    for (int side = 0; side < 2; side++) {
+        ValueId x = node->in[side], y = node->in[1 - side];
+        if (!same_type(rw, x, node->out[0]))
+            continue;
+        if (is_number(rw, y, 1))
+            return x;
+        if (is_number(rw, y, -1))
+            return rewrite_build1(rw, OP_NEG, x);
+    }
+    return reassociate(rw, node);
+}
+
+/* The inverse of a power of two is exact, so that x / 4 and x * 0.25 agree bit for bit; no other inverse is. */
+static bool has_exact_inverse(const Type *type, double number)
+{
+    int exponent;
+    if (!dtype_is_float(type->dtype) || !isfinite(number) || fabs(frexp(number, &exponent)) != 0.5)
+        return false;
+    return exponent > -12 && exponent < 14; /* the inverse is a normal number in f16, too */
+}
+
+static ValueId simplify_div(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0], y = node->in[1];
+    const Type *type = value_type(rw->graph, node->out[0]);
+    double number;
+    if (is_float(rw, node) && is_number(rw, x, 1) && same_type(rw, y, node->out[0]))
+        return rewrite_build1(rw, OP_RECIP, y);
+    if (!rewrite_number(rw, y, &number) || !same_type(rw, x, node->out[0]))
+        return NONE;
+    if (number == 1)
+        return x;
+    if (has_exact_inverse(type, number))
+        return rewrite_build2(rw, OP_MUL, x, rewrite_scalar(rw, type->dtype, 1 / number));
+    return NONE;
+}
+
+static ValueId simplify_pow(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0];
+    double exponent;
+    if (!rewrite_number(rw, node->in[1], &exponent) || !same_type(rw, x, node->out[0]))
+        return NONE;
+    if (exponent == 1)
+        return x;
+    if (exponent == 2)
+        return rewrite_build1(rw, OP_SQUARE, x);
+    return exponent == -1 ? rewrite_build1(rw, OP_RECIP, x) : NONE;
+}
+
+static ValueId simplify_maximum(Rewriter *rw, const Node *node)
+{
+    for (int side = 0; side < 2; side++)
+        if (is_number(rw, node->in[1 - side], 0) && same_type(rw, node->in[side], node->out[0]))
+            return rewrite_build1(rw, OP_RELU, node->in[side]);
+    return node->in[0] == node->in[1] ? node->in[0] : NONE;
+}
+
+static ValueId simplify_logic(Rewriter *rw, const Node *node) /* and, or */
+{
+    double neutral = node->op == OP_AND;
+    for (int side = 0; side < 2; side++)
+        if (is_number(rw, node->in[1 - side], neutral) && same_type(rw, node->in[side], node->out[0]))
+            return node->in[side];
+    return node->in[0] == node->in[1] ? node->in[0] : NONE;
+}
+
+static ValueId simplify_select(Rewriter *rw, const Node *node)
+{
+    double mask;
+    ValueId chosen = NONE;
+    if (node->in[1] == node->in[2])
+        chosen = node->in[1];
+    else if (rewrite_number(rw, node->in[0], &mask))
+        chosen = mask != 0 ? node->in[1] : node->in[2];
+    return chosen != NONE && same_type(rw, chosen, node->out[0]) ? chosen : NONE;
+}
+
+/* Rounding of what is an integer already. */
+static ValueId simplify_rounding(const Rewriter *rw, const Node *node)
+{
+    static const OpCode whole[] = {OP_FLOOR, OP_CEIL, OP_ROUND, OP_TRUNC};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (rewrite_producer(rw, node->in[0], whole[i]))
+            return node->in[0];
+    return NONE;
+}
+
+/* What is never negative; of integers, abs may overflow and square may wrap. */
+static bool is_not_negative(const Rewriter *rw, ValueId v)
+{
+    const Node *node = value_producer(rw->graph, v);
+    if (!node)
+        return false;
+    switch (node->op) {
+    case OP_RELU:
+        return true;
+    case OP_ABS:
+    case OP_SQUARE:
+    case OP_SIGMOID:
+    case OP_EXP:
+        return is_float(rw, node);
+    default:
+        return false;
+    }
+}
+
+static ValueId simplify_abs(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0], negated = under(rw, x, OP_NEG);
+    if (is_not_negative(rw, x))
+        return x;
+    return negated == NONE ? NONE : rewrite_build1(rw, OP_ABS, negated);
+}
+
+/* Casts */
+
+/* Does every number of `from` have its exact image in `to`? */
+static bool cast_is_exact(DType from, DType to)
+{
+    static const struct {
+        int bits;  /* of the significand, or of the integer without its sign */
+        int range; /* of floats: the larger, the wider */
+    } row[DT_COUNT] = {
+        [DT_F64] = {53, 3}, [DT_F32] = {24, 2}, [DT_BF16] = {8, 2}, [DT_F16] = {11, 1}, [DT_I64] = {63, 0},
+        [DT_I32] = {31, 0}, [DT_I16] = {15, 0}, [DT_I8] = {7, 0},   [DT_U8] = {8, 0},   [DT_BOOL] = {1, 0},
+    };
+    if (from == to)
+        return true;
+    return to != DT_BOOL && row[from].bits <= row[to].bits && row[from].range <= row[to].range &&
+           !(dtype_is_int(from) && from != DT_U8 && to == DT_U8);
+}
+
+/* A detour over a type that holds every number changes nothing: f32 -> f64 -> f16 is f32 -> f16.  But integers wrap
+ * where floats saturate, so i32 -> f64 -> i8 is left alone, except where it ends in the type it began with. */
+static ValueId simplify_cast(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0];
+    if (same_type(rw, x, node->out[0]))
+        return x;
+    const Node *inner = rewrite_producer(rw, x, OP_CAST);
+    if (!inner)
+        return NONE;
+    DType from = value_type(rw->graph, inner->in[0])->dtype, by = value_type(rw->graph, x)->dtype,
+          to = value_type(rw->graph, node->out[0])->dtype;
+    if (!cast_is_exact(from, by))
+        return NONE;
+    if (from == to)
+        return inner->in[0];
+    if (dtype_is_float(from) != dtype_is_float(by) || from == DT_BOOL)
+        return NONE;
+    return rewrite_build(rw, OP_CAST, inner->in, 1, node->attr);
+}
+
+ValueId simplify_elementwise(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0], inner;
+    switch (node->op) {
+    case OP_ADD:
+        return simplify_add(rw, node);
+    case OP_SUB:
+        return simplify_sub(rw, node);
+    case OP_MUL:
+        return simplify_mul(rw, node);
+    case OP_DIV:
+        return simplify_div(rw, node);
+    case OP_POW:
+        return simplify_pow(rw, node);
+    case OP_MAXIMUM:
+        return simplify_maximum(rw, node);
+    case OP_MINIMUM:
+        return x == node->in[1] ? x : NONE;
+    case OP_NEG:
+    case OP_NOT:
+        return under(rw, x, node->op);
+    case OP_RELU:
+        return is_not_negative(rw, x) ? x : NONE;
+    case OP_ABS:
+        return simplify_abs(rw, node);
+    case OP_FLOOR:
+    case OP_CEIL:
+    case OP_ROUND:
+    case OP_TRUNC:
+        return simplify_rounding(rw, node);
+    case OP_SQUARE:
+        if ((inner = under(rw, x, OP_NEG)) == NONE)
+            inner = under(rw, x, OP_ABS);
+        return inner == NONE ? NONE : rewrite_build1(rw, OP_SQUARE, inner);
+    case OP_RECIP:
+        inner = under(rw, x, OP_SQRT);
+        return inner == NONE ? NONE : rewrite_build1(rw, OP_RSQRT, inner);
+    case OP_AND:
+    case OP_OR:
+        return simplify_logic(rw, node);
+    case OP_SELECT:
+        return simplify_select(rw, node);
+    case OP_CAST:
+        return simplify_cast(rw, node);
+    default:
+        return NONE;
+    }
+}

@@ -1,0 +1,161 @@
+/* Views that cancel or merge, reductions over nothing, assembly of one part. */
+#include "passes/simplify.h"
+
+#include <string.h>
+
+#include "ops/attrs.h"
+
+static bool same_type(const Rewriter *rw, ValueId a, ValueId b)
+{
+    return value_type(rw->graph, a) == value_type(rw->graph, b);
+}
+
+/* For a scalar repeated to a shape, its number under another shape. */
+static ValueId reshaped_full(Rewriter *rw, const Node *node)
+{
+    const Node *full = rewrite_producer(rw, node->in[0], OP_FULL);
+    if (!full)
+        return NONE;
+    Attr attr[3];
+    memcpy(attr, full->attr, sizeof attr);
+    const Shape *shape = value_shape(rw->graph, node->out[0]);
+    attr[attr_index(OP_FULL, STR("shape"))] = (Attr){.i = shape->rank, .ints = shape->dim};
+    return rewrite_build(rw, OP_FULL, NULL, 0, attr);
+}
+
+static ValueId simplify_reshape(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0];
+    if (same_type(rw, x, node->out[0]))
+        return x;
+    const Node *inner = rewrite_producer(rw, x, OP_RESHAPE);
+    if (inner)
+        return rewrite_reshape(rw, inner->in[0], value_shape(rw->graph, node->out[0]));
+    return reshaped_full(rw, node);
+}
+
+/* Permutations */
+
+/* Do dimensions of more than one element keep their order? Then no element moves. */
+static bool moves_nothing(const Shape *x, const uint32_t *axes)
+{
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (x->dim[axes[i]] == 1)
+            continue;
+        if (axes[i] < last)
+            return false;
+        last = axes[i];
+    }
+    return true;
+}
+
+static ValueId merge_transposes(Rewriter *rw, const Node *inner, const uint32_t *axes, uint32_t rank)
+{
+    uint32_t first[MAX_RANK];
+    int64_t both[MAX_RANK];
+    transpose_axes(inner, rank, first);
+    for (uint32_t i = 0; i < rank; i++)
+        both[i] = first[axes[i]];
+    Attr attr = {.i = rank, .ints = both};
+    return rewrite_build(rw, OP_TRANSPOSE, inner->in, 1, &attr);
+}
+
+static ValueId simplify_transpose(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0];
+    const Shape *shape = value_shape(rw->graph, x);
+    uint32_t axes[MAX_RANK];
+    transpose_axes(node, shape->rank, axes);
+    if (moves_nothing(shape, axes))
+        return rewrite_reshape(rw, x, value_shape(rw->graph, node->out[0]));
+    const Node *inner = rewrite_producer(rw, x, OP_TRANSPOSE);
+    if (inner)
+        return merge_transposes(rw, inner, axes, shape->rank);
+    return reshaped_full(rw, node);
+}
+
+static ValueId simplify_broadcast_node(Rewriter *rw, const Node *node)
+{
+    ValueId x = node->in[0];
+    const Shape *shape = value_shape(rw->graph, node->out[0]);
+    if (same_type(rw, x, node->out[0]))
+        return x;
+    const Node *inner = rewrite_producer(rw, x, OP_BROADCAST);
+    if (inner)
+        return rewrite_broadcast(rw, inner->in[0], shape);
+    if (shape_elements(shape) && shape_elements(shape) == shape_elements(value_shape(rw->graph, x)))
+        return rewrite_reshape(rw, x, shape); /* leading extents of 1 */
+    return reshaped_full(rw, node);
+}
+
+/* The whole tensor, forwards. */
+static ValueId simplify_slice(Rewriter *rw, const Node *node)
+{
+    const Shape *x = value_shape(rw->graph, node->in[0]);
+    Range range[MAX_RANK];
+    slice_ranges(node, x, range);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if (range[i].count != x->dim[i] || (range[i].step != 1 && x->dim[i] > 1))
+            return NONE;
+    return node->in[0];
+}
+
+/* Reductions over extents of 1 only; the mean of one is the one. */
+static ValueId simplify_reduce(Rewriter *rw, const Node *node)
+{
+    const Shape *x = value_shape(rw->graph, node->in[0]);
+    if (node->op == OP_ARGMAX || node->op == OP_ARGMIN)
+        return NONE;
+    uint32_t mask = reduce_mask(node, x->rank);
+    for (uint32_t i = 0; i < x->rank; i++)
+        if ((mask >> i & 1) && x->dim[i] != 1)
+            return NONE;
+    return rewrite_reshape(rw, node->in[0], value_shape(rw->graph, node->out[0]));
+}
+
+/* A window of one element that visits every position. */
+static ValueId simplify_pool(const Rewriter *rw, const Node *node)
+{
+    Window w = window_of(node, value_shape(rw->graph, node->in[0]), NULL);
+    for (int i = 0; i < 2; i++)
+        if (w.size[i] != 1 || w.stride[i] != 1 || w.before[i] || w.after[i])
+            return NONE;
+    return node->in[0];
+}
+
+/* There and back again; and to where it is. */
+static ValueId simplify_relayout(const Rewriter *rw, const Node *node)
+{
+    const Node *inner = rewrite_producer(rw, node->in[0], OP_RELAYOUT);
+    if (same_type(rw, node->in[0], node->out[0]))
+        return node->in[0];
+    return inner && same_type(rw, inner->in[0], node->out[0]) ? inner->in[0] : NONE;
+}
+
+ValueId simplify_view(Rewriter *rw, const Node *node)
+{
+    switch (node->op) {
+    case OP_RESHAPE:
+        return simplify_reshape(rw, node);
+    case OP_TRANSPOSE:
+        return simplify_transpose(rw, node);
+    case OP_BROADCAST:
+        return simplify_broadcast_node(rw, node);
+    case OP_SLICE:
+        return simplify_slice(rw, node);
+    case OP_SPLIT:
+        return node->out_count == 1 ? node->in[0] : NONE;
+    case OP_CONCAT:
+        return node->in_count == 1 ? node->in[0] : NONE;
+    case OP_PAD: /* nothing is added when the type stays */
+        return same_type(rw, node->in[0], node->out[0]) ? node->in[0] : NONE;
+    case OP_RELAYOUT:
+        return simplify_relayout(rw, node);
+    case OP_MAX_POOL:
+    case OP_AVG_POOL:
+        return simplify_pool(rw, node);
+    default:
+        return op_info(node->op)->family == FAMILY_REDUCE ? simplify_reduce(rw, node) : NONE;
+    }
+}
