@@ -1,0 +1,141 @@
+/* Tensors checked against what a model asks for, and the call. */
+#define _POSIX_C_SOURCE 200809L
+#include "nnc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_TENSORS 64 /* of inputs, and of outputs, that nnc_call takes */
+
+const char *nnc_status_text(nnc_status status)
+{
+    switch (status) {
+    case NNC_OK:
+        return "fine";
+    case NNC_E_ABI:
+        return "the model was written for another version of the runtime";
+    case NNC_E_OPEN:
+        return "the weights file cannot be opened";
+    case NNC_E_SIZE:
+        return "the weights file does not have the model's size";
+    case NNC_E_CHECKSUM:
+        return "the weights file does not have the model's checksum";
+    case NNC_E_MEMORY:
+        return "no memory for the arena";
+    case NNC_E_COUNT:
+        return "wrong number of tensors";
+    case NNC_E_DTYPE:
+        return "a tensor has another dtype than the model's";
+    case NNC_E_SHAPE:
+        return "a tensor has another shape than the model's";
+    case NNC_E_STRIDES:
+        return "a tensor is not row-major without gaps";
+    case NNC_E_DEVICE:
+        return "a tensor does not lie in memory of the CPU";
+    case NNC_E_ARENA:
+        return "the arena is missing or not aligned";
+    case NNC_E_RUN:
+        return "the model's function failed";
+    }
+    return "unknown status";
+}
+
+nnc_dtype nnc_dtype_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        nnc_dtype dtype;
+    } known[] = {
+        {"f64", {2, 64, 1}}, {"f32", {2, 32, 1}}, {"f16", {2, 16, 1}}, {"bf16", {4, 16, 1}}, {"i64", {0, 64, 1}},
+        {"i32", {0, 32, 1}}, {"i16", {0, 16, 1}}, {"i8", {0, 8, 1}},   {"u8", {1, 8, 1}},    {"bool", {6, 8, 1}},
+    };
+    nnc_dtype none = {0, 0, 0};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return known[i].dtype;
+    return none;
+}
+
+nnc_tensor nnc_tensor_of(const nnc_tensor_info *info, void *data)
+{
+    nnc_tensor tensor;
+    tensor.data = data;
+    tensor.device.type = 1;
+    tensor.device.id = 0;
+    tensor.ndim = info->rank;
+    tensor.dtype = nnc_dtype_of(info->dtype);
+    tensor.shape = (int64_t *)(uintptr_t)info->shape; /* DLPack's pointer is not const; nothing writes through it */
+    tensor.strides = NULL;
+    tensor.byte_offset = 0;
+    return tensor;
+}
+
+nnc_status nnc_tensor_check(const nnc_tensor_info *info, const nnc_tensor *tensor)
+{
+    nnc_dtype want = nnc_dtype_of(info->dtype);
+    int64_t step = 1;
+
+    if (tensor->device.type != 1)
+        return NNC_E_DEVICE;
+    if (tensor->dtype.code != want.code || tensor->dtype.bits != want.bits || tensor->dtype.lanes != 1)
+        return NNC_E_DTYPE;
+    if (tensor->ndim != info->rank)
+        return NNC_E_SHAPE;
+    for (int32_t d = info->rank; d-- > 0;) {
+        if (tensor->shape[d] != info->shape[d])
+            return NNC_E_SHAPE;
+        if (tensor->strides && tensor->strides[d] != step && info->shape[d] > 1)
+            return NNC_E_STRIDES;
+        step *= info->shape[d];
+    }
+    return NNC_OK;
+}
+
+void *nnc_arena_new(const nnc_model *model)
+{
+    void *arena = NULL;
+    size_t alignment = model->arena_alignment < sizeof(void *) ? sizeof(void *) : model->arena_alignment;
+    if (posix_memalign(&arena, alignment, model->arena_bytes ? model->arena_bytes : 1))
+        return NULL;
+    return arena;
+}
+
+void nnc_arena_free(void *arena)
+{
+    free(arena);
+}
+
+static nnc_status gather(const nnc_tensor_info *info, const nnc_tensor *tensor, uint32_t count, void **data)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        nnc_status status = nnc_tensor_check(&info[i], &tensor[i]);
+        if (status != NNC_OK)
+            return status;
+        data[i] = (char *)tensor[i].data + tensor[i].byte_offset;
+    }
+    return NNC_OK;
+}
+
+nnc_status nnc_call(const nnc_model *model, const nnc_tensor *input, uint32_t input_count, nnc_tensor *output,
+                    uint32_t output_count, void *arena, const nnc_weights *weights)
+{
+    void *in[MOST_TENSORS], *out[MOST_TENSORS];
+    nnc_status status;
+
+    if (model->abi != NNC_MODEL_ABI)
+        return NNC_E_ABI;
+    if (input_count != model->input_count || output_count != model->output_count || input_count > MOST_TENSORS ||
+        output_count > MOST_TENSORS)
+        return NNC_E_COUNT;
+    if (model->arena_bytes && (!arena || (uintptr_t)arena % (model->arena_alignment ? model->arena_alignment : 1)))
+        return NNC_E_ARENA;
+    if (model->weights_bytes && (!weights || weights->bytes != model->weights_bytes))
+        return NNC_E_SIZE;
+    status = gather(model->input, input, input_count, in);
+    if (status == NNC_OK)
+        status = gather(model->output, output, output_count, out);
+    if (status != NNC_OK)
+        return status;
+    return model->run((const void *const *)in, out, arena, weights ? weights->data : NULL) ? NNC_E_RUN : NNC_OK;
+}

@@ -1,0 +1,62 @@
+/* A host that runs any emitted model: it reads each input as raw bytes from a file, in the model's order, and writes
+ * the outputs to standard output as numbers.
+ *
+ *     nnc compile digits.nnc -o out --emit c,lib --weights file
+ *     cc -DMODEL=digits_model host.c out/libdigits.a -lnnc-runtime -lm -o host
+ *     ./host out/digits.weights image.raw */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <nnc.h>
+
+extern const nnc_model MODEL;
+
+static void *read_exactly(const char *path, size_t bytes)
+{
+    FILE *file = fopen(path, "rb");
+    void *data = malloc(bytes ? bytes : 1);
+    if (!file || !data || fread(data, 1, bytes, file) != bytes) {
+        fprintf(stderr, "%s: %zu bytes are wanted\n", path, bytes);
+        exit(1);
+    }
+    fclose(file);
+    return data;
+}
+
+static void stop_unless(nnc_status status)
+{
+    if (status == NNC_OK)
+        return;
+    fprintf(stderr, "%s: %s\n", MODEL.name, nnc_status_text(status));
+    exit(1);
+}
+
+int main(int count, char **word)
+{
+    nnc_tensor input[16], output[16];
+    nnc_weights weights;
+    void *arena = nnc_arena_new(&MODEL);
+
+    if (count < 2 || (uint32_t)count != MODEL.input_count + 2 || MODEL.input_count > 16 || MODEL.output_count > 16) {
+        fprintf(stderr, "usage: host WEIGHTS INPUT...\n");
+        return 2;
+    }
+    stop_unless(arena ? NNC_OK : NNC_E_MEMORY);
+    stop_unless(nnc_weights_open(&weights, &MODEL, word[1]));
+    for (uint32_t i = 0; i < MODEL.input_count; i++)
+        input[i] = nnc_tensor_of(&MODEL.input[i], read_exactly(word[2 + i], MODEL.input[i].bytes));
+    for (uint32_t i = 0; i < MODEL.output_count; i++)
+        output[i] = nnc_tensor_of(&MODEL.output[i], calloc(1, MODEL.output[i].bytes + 1));
+
+    stop_unless(nnc_call(&MODEL, input, MODEL.input_count, output, MODEL.output_count, arena, &weights));
+
+    for (uint32_t i = 0; i < MODEL.output_count; i++) {
+        printf("%s:", MODEL.output[i].name);
+        for (size_t k = 0; output[i].dtype.bits == 32 && k < MODEL.output[i].bytes / sizeof(float); k++)
+            printf(" %g", ((const float *)output[i].data)[k]);
+        printf("\n");
+    }
+    nnc_weights_close(&weights);
+    nnc_arena_free(arena);
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* The runtime of nnc: helpers for programs that run emitted models.
+ *
+ * None of it is needed: an emitted model stands alone, and its header tells how to call it.  This library is for hosts
+ * that take any model: it maps and verifies weights, lends an arena, checks tensors of DLPack's layout against what
+ * the model wants, and calls it.  No function prints, exits, or keeps anything in globals; each returns a status.
+ * C99 and C++. */
+#ifndef NNC_RUNTIME_H
+#define NNC_RUNTIME_H
+
+#include "nnc_model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum nnc_status {
+    NNC_OK = 0,
+    NNC_E_ABI,      /* the model was written for another version of nnc_model.h */
+    NNC_E_OPEN,     /* the weights file cannot be opened or mapped; errno tells why */
+    NNC_E_SIZE,     /* the weights file does not have weights_bytes bytes */
+    NNC_E_CHECKSUM, /* the weights file does not have the model's checksum */
+    NNC_E_MEMORY,   /* no memory for the arena */
+    NNC_E_COUNT,    /* wrong number of tensors */
+    NNC_E_DTYPE,    /* a tensor has another dtype than the model's */
+    NNC_E_SHAPE,    /* a tensor has another shape than the model's */
+    NNC_E_STRIDES,  /* a tensor is not row-major without gaps */
+    NNC_E_DEVICE,   /* a tensor does not lie in memory of the CPU */
+    NNC_E_ARENA,    /* the arena is NULL or not aligned */
+    NNC_E_RUN       /* the model's own function failed */
+} nnc_status;
+
+const char *nnc_status_text(nnc_status status);
+
+/* A tensor with DLPack's layout (DLTensor of dlpack.h, version 0.8 and 1.0), so that arrays of NumPy, PyTorch or CuPy
+ * pass through without conversion. */
+typedef struct nnc_device {
+    int32_t type; /* kDLCPU is 1, kDLCUDA is 2 */
+    int32_t id;
+} nnc_device;
+
+typedef struct nnc_dtype {
+    uint8_t code; /* kDLInt 0, kDLUInt 1, kDLFloat 2, kDLBfloat 4, kDLBool 6 */
+    uint8_t bits;
+    uint16_t lanes; /* 1 */
+} nnc_dtype;
+
+typedef struct nnc_tensor {
+    void *data;
+    nnc_device device;
+    int32_t ndim;
+    nnc_dtype dtype;
+    int64_t *shape;
+    int64_t *strides; /* in elements; NULL: row-major without gaps */
+    uint64_t byte_offset;
+} nnc_tensor;
+
+/* The DLPack type of a dtype's name, `f32`; bits 0 for an unknown one. */
+nnc_dtype nnc_dtype_of(const char *name);
+/* A tensor of the info's type over the caller's memory; it points to the info's shape. */
+nnc_tensor nnc_tensor_of(const nnc_tensor_info *info, void *data);
+/* NNC_OK when the tensor is what the info asks for; strides of extents 1 do not matter. */
+nnc_status nnc_tensor_check(const nnc_tensor_info *info, const nnc_tensor *tensor);
+
+/* Weights as a read-only mapping, verified once.  `data` is what a run wants; NULL for models without a file. */
+typedef struct nnc_weights {
+    const void *data;
+    size_t bytes;
+} nnc_weights;
+
+/* Maps the file and verifies size and checksum.  A model whose code holds its weights needs no file: path may be NULL.
+ */
+nnc_status nnc_weights_open(nnc_weights *weights, const nnc_model *model, const char *path);
+void nnc_weights_close(nnc_weights *weights);
+
+/* Memory for one run at a time, aligned as the model asks; NULL when there is none.  Give it back with nnc_arena_free.
+ */
+void *nnc_arena_new(const nnc_model *model);
+void nnc_arena_free(void *arena);
+
+/* Checks everything, then runs.  `input` and `output` are in the model's order. */
+nnc_status nnc_call(const nnc_model *model, const nnc_tensor *input, uint32_t input_count, nnc_tensor *output,
+                    uint32_t output_count, void *arena, const nnc_weights *weights);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,105 @@
+/* The runtime against a model written by hand: every status has its cause. */
+#include "nnc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "unit.h"
+
+static int twice(const void *const *input, void *const *output, void *arena, const void *weights)
+{
+    const float *x = input[0], *w = weights;
+    float *y = output[0];
+    (void)arena;
+    for (int i = 0; i < 6; i++)
+        y[i] = 2 * x[i] + (w ? w[0] : 0);
+    return x[0] < 0; /* fails on purpose */
+}
+
+static const int64_t shape[2] = {2, 3};
+static const nnc_tensor_info info = {"x", "f32", 2, shape, 24};
+static const nnc_model model = {NNC_MODEL_ABI, "twice", 1, 1, &info, &info, 128, 64, 0, 0, twice};
+
+static nnc_status call(nnc_tensor *x, nnc_tensor *y)
+{
+    void *arena = nnc_arena_new(&model);
+    nnc_status status = nnc_call(&model, x, 1, y, 1, arena, NULL);
+    nnc_arena_free(arena);
+    return status;
+}
+
+UNIT(a_call_runs)
+{
+    float in[6] = {0, 1, 2, 3, 4, 5}, out[6] = {0};
+    nnc_tensor x = nnc_tensor_of(&info, in), y = nnc_tensor_of(&info, out);
+    EXPECT_INT(call(&x, &y), NNC_OK);
+    EXPECT(out[5] == 10);
+    int64_t strides[2] = {3, 1};
+    x.strides = strides;
+    y.byte_offset = 0;
+    EXPECT_INT(call(&x, &y), NNC_OK);
+}
+
+UNIT(a_call_checks)
+{
+    float in[7] = {0}, out[6];
+    nnc_tensor x = nnc_tensor_of(&info, in), y = nnc_tensor_of(&info, out), bad = x;
+    int64_t other[2] = {3, 2}, strides[2] = {1, 2};
+
+    bad.dtype.bits = 64;
+    EXPECT_INT(call(&bad, &y), NNC_E_DTYPE);
+    bad = x, bad.shape = other;
+    EXPECT_INT(call(&bad, &y), NNC_E_SHAPE);
+    bad = x, bad.ndim = 1;
+    EXPECT_INT(call(&bad, &y), NNC_E_SHAPE);
+    bad = x, bad.strides = strides;
+    EXPECT_INT(call(&bad, &y), NNC_E_STRIDES);
+    bad = x, bad.device.type = 2;
+    EXPECT_INT(call(&bad, &y), NNC_E_DEVICE);
+    EXPECT_INT(nnc_call(&model, &x, 1, &y, 1, NULL, NULL), NNC_E_ARENA);
+    EXPECT_INT(nnc_call(&model, &x, 1, &y, 1, (char *)64 + 4, NULL), NNC_E_ARENA);
+    EXPECT_INT(nnc_call(&model, &x, 0, &y, 1, (char *)64, NULL), NNC_E_COUNT);
+    nnc_model old = model;
+    old.abi = 0;
+    EXPECT_INT(nnc_call(&old, &x, 1, &y, 1, (char *)64, NULL), NNC_E_ABI);
+    in[0] = -1;
+    EXPECT_INT(call(&x, &y), NNC_E_RUN);
+    for (int s = NNC_OK; s <= NNC_E_RUN; s++)
+        EXPECT(nnc_status_text((nnc_status)s)[0]);
+}
+
+UNIT(weights_are_verified)
+{
+    static const float data[2] = {7, 8};
+    char path[] = "/tmp/nnc-weights-XXXXXX";
+    int fd = mkstemp(path);
+    nnc_model stored = model;
+    nnc_weights weights;
+
+    EXPECT(fd >= 0 && write(fd, data, sizeof data) == (ssize_t)sizeof data);
+    close(fd);
+    EXPECT_INT(nnc_weights_open(&weights, &model, NULL), NNC_OK); /* nothing to open */
+    stored.weights_bytes = sizeof data;
+    stored.weights_checksum = XXH3_64bits(data, sizeof data);
+    EXPECT_INT(nnc_weights_open(&weights, &stored, path), NNC_OK);
+    EXPECT(weights.bytes == sizeof data && ((const float *)weights.data)[1] == 8);
+    nnc_weights_close(&weights);
+    stored.weights_checksum ^= 1;
+    EXPECT_INT(nnc_weights_open(&weights, &stored, path), NNC_E_CHECKSUM);
+    stored.weights_bytes = 4;
+    EXPECT_INT(nnc_weights_open(&weights, &stored, path), NNC_E_SIZE);
+    EXPECT(!weights.data);
+    EXPECT_INT(nnc_weights_open(&weights, &stored, "/nowhere/at/all"), NNC_E_OPEN);
+    EXPECT_INT(nnc_weights_open(&weights, &stored, NULL), NNC_E_OPEN);
+    unlink(path);
+}
+
+int main(void)
+{
+    static const Test test[] = {RUN(a_call_runs), RUN(a_call_checks), RUN(weights_are_verified)};
+    return UNIT_MAIN(test);
+}
