@@ -8,7 +8,10 @@ const PassRow pass_table[] = {
 };
 const uint32_t pass_count = sizeof pass_table / sizeof pass_table[0];
 
-const char *const pass_pipeline[] = {"expand", "cse", "fold", "cse", "dce", "layout", "fuse", NULL};
+/* Simplify sees through constants that are still sums of nodes, so that weights are folded once, fully scaled; the
+ * second round finds what folding has made a number.  In-place comes last: it depends on the order. */
+const char *const pass_pipeline[] = {"expand", "cse",    "simplify", "fold",     "simplify", "fold", "cse",
+                                     "dce",    "layout", "fuse",     "schedule", "inplace",  NULL};
 
 PassContext pass_context(Arena *scratch, Diag *diag)
 {

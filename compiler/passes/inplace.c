@@ -1,0 +1,90 @@
+/* In-place results.
+ * Needs: the final order; the nodes of a kernel next to each other.  Keeps: everything but Value.inplace.
+ * Sets Value.inplace of a result to the operand whose memory it takes over: one that dies at this unit (with all views
+ * of it), is itself a result (inputs, params and constants are not ours to write), does not leave the graph, and which
+ * the unit reads at exactly the position it writes, with as many bytes per element.  Results that leave the graph lie
+ * in the caller's memory or in a state and are left alone.
+ *
+ * For a node that is exactly the ops with INPLACE_SAME in op.def.  For a kernel, inplace_kernel_rule asks that every
+ * path from the operand to the result, and every other use of the operand in the kernel, goes through such nodes of the
+ * result's shape: the residual of conv + add + relu may be overwritten; the input of the convolution, or of a softmax,
+ * whose rows are read more than once, may not.  The rule takes for granted that the kernel reads position i before it
+ * writes it and writes it once.  A target whose kernels do otherwise (overlapping edge tiles computed twice, partial
+ * sums kept in the result) answers through PassContext.may_overwrite. */
+#include "passes/units.h"
+
+#include <string.h>
+
+static bool same_positions(const Type *a, const Type *b)
+{
+    return shape_eq(&a->shape, &b->shape) && a->layout.block == b->layout.block &&
+           dtype_bytes(a->dtype) == dtype_bytes(b->dtype);
+}
+
+static bool goes_by_position(const Graph *graph, const Node *node, const Type *result)
+{
+    const OpInfo *info = op_info(node->op);
+    return info->inplace == INPLACE_SAME && info->family != FAMILY_VIEW && node->out_count == 1 &&
+           value_shape(graph, node->out[0])->rank == result->shape.rank &&
+           shape_eq(value_shape(graph, node->out[0]), &result->shape) &&
+           value_type(graph, node->out[0])->layout.block == result->layout.block;
+}
+
+bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand)
+{
+    enum { MOST = 256 }; /* nodes of a kernel */
+    bool reached[MOST] = {false};
+    const Type *result = value_type(graph, graph->node[producer].out[0]);
+    uint32_t kernel = graph->node[producer].kernel;
+    NodeId first = producer, end = producer + 1;
+
+    while (kernel != NONE && first > 0 && graph->node[first - 1].kernel == kernel)
+        first--;
+    while (kernel != NONE && end < graph->node_count && graph->node[end].kernel == kernel)
+        end++;
+    if (end - first > MOST || !same_positions(result, value_type(graph, operand)))
+        return false;
+
+    for (NodeId n = first; n < end; n++) {
+        const Node *node = &graph->node[n];
+        for (uint32_t i = 0; i < node->in_count; i++) {
+            const Value *value = &graph->value[node->in[i]];
+            reached[n - first] |= node->in[i] == operand || (value->role == ROLE_RESULT && value->node >= first &&
+                                                             value->node < n && reached[value->node - first]);
+        }
+        if (reached[n - first] && !goes_by_position(graph, node, result))
+            return false;
+    }
+    return reached[producer - first];
+}
+
+static uint32_t *last_readers(const Graph *graph, const Units *units, Arena *arena)
+{
+    uint32_t *last = ARENA_ARRAY(arena, uint32_t, graph->value_count);
+    for (uint32_t u = 0; u < units->count; u++)
+        for (uint32_t i = units->read.first[u]; i < units->read.first[u + 1]; i++)
+            last[units->read.item[i]] = u; /* ascending */
+    return last;
+}
+
+bool pass_inplace(Graph *graph, PassContext *context)
+{
+    Arena *scratch = context->scratch;
+    Units units = units_of(graph, scratch);
+    Lists candidates = units_overwritable(graph, &units, context, scratch);
+    const uint32_t *last = last_readers(graph, &units, scratch);
+
+    for (ValueId v = 0; v < graph->value_count; v++)
+        graph->value[v].inplace = NONE;
+    for (uint32_t u = 0; u < units.count; u++)
+        for (uint32_t i = candidates.first[u]; i < candidates.first[u + 1]; i++) {
+            ValueId operand = candidates.item[i], buffer = units.buffer[operand];
+            ValueId result = units.made.item[units.made.first[u]];
+            if (last[buffer] != u || units.leaves[buffer] || units.leaves[result])
+                continue;
+            graph->value[result].inplace = operand;
+            context->changes++;
+            break;
+        }
+    return true;
+}

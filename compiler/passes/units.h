@@ -1,0 +1,32 @@
+/* Units of execution and the memory they hold, for the passes that order nodes and share memory.
+ *
+ * A unit is a kernel, or a node that has no kernel number; the nodes of a kernel run as one.  A buffer is the memory of
+ * a value that one unit writes and another reads, or that leaves the graph.  Views that stand alone have no memory of
+ * their own: they read their operand's buffer and keep it alive, whatever the code generator makes of them. */
+#ifndef NNC_PASSES_UNITS_H
+#define NNC_PASSES_UNITS_H
+
+#include "passes/pass.h"
+
+typedef struct Lists { /* list i is item[first[i]] ... item[first[i + 1] - 1] */
+    uint32_t *first, *item;
+} Lists;
+
+typedef struct Units {
+    uint32_t count;
+    uint32_t *of;    /* per node: its unit; numbered by first appearance */
+    Lists node;      /* per unit, in order */
+    bool *together;  /* per unit: its nodes stand next to each other */
+    ValueId *buffer; /* per value: the value whose memory it lies in; NONE for what is not a result or stays inside */
+    bool *leaves;    /* per value that is a buffer: it, or a view of it, is an output or the source of an update */
+    Lists made;      /* per unit: the buffers it writes */
+    Lists read;      /* per unit: the buffers of other units that it reads, each once */
+} Units;
+
+Units units_of(const Graph *graph, Arena *arena);
+
+/* What the unit could write its first buffer over, were it the last to read it: buffers with the same bytes at the same
+ * positions, per unit.  Empty for units with several buffers. */
+Lists units_overwritable(const Graph *graph, const Units *units, const PassContext *context, Arena *arena);
+
+#endif
