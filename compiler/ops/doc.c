@@ -1,9 +1,5 @@
 #include "ops/doc.h"
 
-#include <string.h>
-
-#include "ir/op.h"
-
 static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_ELEMENTWISE] = "Elementwise", [FAMILY_CAST] = "Conversion",    [FAMILY_REDUCE] = "Reductions",
     [FAMILY_CONTRACT] = "Contractions",   [FAMILY_POOL] = "Pooling",       [FAMILY_VIEW] = "Views",
@@ -54,27 +50,28 @@ static const char *class_name(const OpInfo *info)
     return name[info->operand_class];
 }
 
-/* `stride = 1, pad = 0`; an attribute without a default stands alone. */
-static void print_attrs(Text *out, const OpInfo *info)
+const char *attr_kind_name(AttrKind kind)
 {
-    for (const AttrSpec *spec = info->attr; spec->name; spec++)
-        text_printf(out, "%s%s%s%s", spec == info->attr ? "" : ", ", spec->name, spec->fallback ? " = " : "",
-                    spec->fallback ? spec->fallback : "");
+    static const char *const name[] = {"int", "float", "bool", "ints", "dtype", "string"};
+    return name[kind];
 }
 
-/* `conv2d(x, weight, bias?, stride = 1, ...)`. */
-static void print_signature(Text *out, const OpInfo *info)
+void ops_print_signature(Text *out, const OpInfo *info)
 {
     text_printf(out, "%s(", info->name);
     for (const char *s = info->operands; *s; s++)
         text_printf(out, "%s%c", *s == ' ' ? "," : "", *s);
-    if (*info->operands && info->attr->name)
-        text_printf(out, ", ");
-    print_attrs(out, info);
+    const char *separator = *info->operands ? ", " : "";
+    for (const AttrSpec *spec = info->attr; spec->name; spec++) {
+        text_printf(out, "%s%s", separator, spec->name);
+        text_printf(out, spec->fallback ? " = %s" : ": %s",
+                    spec->fallback ? spec->fallback : attr_kind_name(spec->kind));
+        separator = ", ";
+    }
     text_char(out, ')');
 }
 
-#define DOC_COLUMN 44
+#define DOC_COLUMN 38
 
 void ops_print_table(Text *out)
 {
@@ -86,7 +83,7 @@ void ops_print_table(Text *out)
                 continue;
             size_t start = out->len;
             text_printf(out, "  ");
-            print_signature(out, info);
+            ops_print_signature(out, info);
             if (out->len - start >= DOC_COLUMN) {
                 text_char(out, '\n');
                 start = out->len;
@@ -107,7 +104,7 @@ static void print_cell(Text *out, const char *s)
 static void print_markdown_row(Text *out, const OpInfo *info)
 {
     text_printf(out, "| `");
-    print_signature(out, info);
+    ops_print_signature(out, info);
     text_printf(out, "` | ");
     print_cell(out, info->doc);
     if (info->expression) {
@@ -122,7 +119,8 @@ void ops_print_markdown(Text *out)
 {
     text_printf(out,
                 "# Ops\n\n"
-                "The primitives of nnc, printed by `nnc ops --markdown` from the op table (compiler/ir/op.def).  "
+                "<!-- Printed by `nnc ops --format markdown`; `./dev format` renews it. -->\n\n"
+                "The primitives of nnc.  "
                 "`?` marks an optional operand, `*` one or more.  Everything else (softmax, layer norm, GELU, "
                 "...) is a function of the library `nn`, written in the language.\n");
     for (int family = 0; family < FAMILY_COUNT; family++) {

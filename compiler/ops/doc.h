@@ -1,9 +1,12 @@
-/* The op table as text for people: what `nnc ops` prints, and docs/ops.md. */
+/* The op table as text for people: what `nnc ops` prints, and docs/ops.md (with the notes on each family). */
 #ifndef NNC_OPS_DOC_H
 #define NNC_OPS_DOC_H
 
-#include "base/text.h"
+#include "ir/op.h"
 
+/* `conv2d(x, weight, bias?, stride = 1)`; an attribute that must be given shows its kind, `to: dtype`. */
+void ops_print_signature(Text *out, const OpInfo *info);
+const char *attr_kind_name(AttrKind kind);
 void ops_print_table(Text *out);
 void ops_print_markdown(Text *out);
 

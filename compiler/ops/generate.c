@@ -69,11 +69,11 @@ bool op_infer_initial(Graph *graph, ValueId value)
 }
 
 /* Evaluation.  Random numbers come in blocks of four from ops/random.h:
- *   uniform:  low + (high - low) * unit(word i)
+ *   uniform:  low + (high - low) * unit(word i), in double, rounded once
  *   normal:   Box and Muller on the words of a pair (even i, i + 1): r = sqrt(-2 log(1 - unit(even))) and
- *             t = 2 pi unit(odd); element even is mean + std r cos t, element odd mean + std r sin t
- * computed in double and rounded once.  Fan in and fan out are those of a weight [o, c, window...] (c and o times the
- * window's size) or, with two dimensions, [in, out]; a vector's are its length. */
+ *             t = 2 pi unit(odd), in float; element even is mean + std r cos t, element odd mean + std r sin t
+ * Fan in and fan out are those of a weight [o, c, window...] (c and o times the window's size) or, with two
+ * dimensions, [in, out]; a vector's are its length. */
 
 typedef struct Fan {
     double in, out;
@@ -106,16 +106,17 @@ static void draw_uniform(uint64_t seed, int64_t start, int64_t count, double low
     }
 }
 
+/* In float: initialising weights is where models spend it, and double would take three times as long. */
 static void draw_normal(uint64_t seed, int64_t start, int64_t count, double mean, double std, double *numbers)
 {
-    static const double two_pi = 6.283185307179586;
+    static const float two_pi = 6.2831853f;
     for (int64_t i = 0; i < count; i += 4) {
         uint32_t word[4];
         philox(seed, (uint64_t)(start + i) / 4, word);
         for (int k = 0; k < 4; k += 2) {
-            double r = std * sqrt(-2 * log(1 - random_unit(word[k]))), t = two_pi * random_unit(word[k + 1]);
-            numbers[i + k] = mean + r * cos(t);
-            numbers[i + k + 1] = mean + r * sin(t);
+            float r = sqrtf(-2 * logf((float)(1 - random_unit(word[k])))), t = two_pi * (float)random_unit(word[k + 1]);
+            numbers[i + k] = mean + std * (double)(r * cosf(t));
+            numbers[i + k + 1] = mean + std * (double)(r * sinf(t));
         }
     }
 }
