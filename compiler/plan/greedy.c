@@ -120,6 +120,26 @@ static bool fits_at(const Greedy *g, int64_t offset)
     return true;
 }
 
+/* Places one item; false when it is pinned to where something lies. */
+static bool place(Greedy *g, uint32_t index, PlanFit fit)
+{
+    const PlanItem *item = &g->items->item[index];
+    bool good = true;
+    g->block_count = 0;
+    for (uint32_t p = 0; p < item->piece_count; p++)
+        gather(g, &g->items->piece[item->piece + p]);
+    if (item->pinned != PLAN_FREE) {
+        good = fits_at(g, item->pinned);
+        g->offset[index] = item->pinned;
+    } else {
+        sort_blocks(g->block, g->block_count);
+        g->offset[index] = choose(g, item->alignment, fit);
+    }
+    for (uint32_t p = 0; p < item->piece_count; p++)
+        mark_placed(g, item->piece + p);
+    return good;
+}
+
 bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *offset)
 {
     Greedy g = {.items = items, .offset = offset};
@@ -127,21 +147,23 @@ bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *
     start(&g);
     uint32_t *sequence = ARENA_ARRAY(&g.scratch, uint32_t, items->count);
     uint32_t count = plan_order(&g.scratch, items, order, sequence);
-    for (uint32_t k = 0; k < count && good; k++) {
-        const PlanItem *item = &items->item[sequence[k]];
-        g.block_count = 0;
-        for (uint32_t p = 0; p < item->piece_count; p++)
-            gather(&g, &items->piece[item->piece + p]);
-        if (item->pinned != PLAN_FREE) {
-            good = fits_at(&g, item->pinned);
-            offset[sequence[k]] = item->pinned;
-        } else {
-            sort_blocks(g.block, g.block_count);
-            offset[sequence[k]] = choose(&g, item->alignment, fit);
-        }
-        for (uint32_t p = 0; p < item->piece_count; p++)
-            mark_placed(&g, item->piece + p);
-    }
+    for (uint32_t k = 0; k < count && good; k++)
+        good = place(&g, sequence[k], fit);
+    arena_free(&g.scratch);
+    return good;
+}
+
+bool plan_pins_agree(const PlanItems *items)
+{
+    Greedy g = {.items = items};
+    bool good = true;
+    if (items->plain)
+        return true;
+    start(&g);
+    g.offset = ARENA_ARRAY(&g.scratch, int64_t, items->count);
+    for (uint32_t i = 0; i < items->count && good; i++)
+        if (items->item[i].pinned != PLAN_FREE)
+            good = place(&g, i, PLAN_FIRST_FIT);
     arena_free(&g.scratch);
     return good;
 }

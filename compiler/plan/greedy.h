@@ -1,4 +1,4 @@
-/* Fast placements.  Each fills offset[item] and returns false only when pins contradict each other. */
+/* Fast placements.  Each fills offset[item].  Pinned items are placed first. */
 #ifndef NNC_PLAN_GREEDY_H
 #define NNC_PLAN_GREEDY_H
 
@@ -10,12 +10,16 @@ typedef enum PlanFit {
     PLAN_FITS
 } PlanFit;
 
+/* False when pinned items overlap: then no placement exists. */
+bool plan_pins_agree(const PlanItems *items);
+
 /* Takes items in the given order and puts each into a gap between those placed before it that are live at the same
- * time.  Work: the number of conflicting pairs, times a logarithm. */
+ * time.  Work: the number of conflicting pairs, times a logarithm.  False when pins do not agree. */
 bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *offset);
 
 /* Takes items in the given order and puts each on top of all it conflicts with.  O(n log n) whatever the conflicts.
- * By length it is exact on lives that nest like brackets, as the activations and gradients of a training step do. */
+ * By length it is exact on lives that nest like brackets, as the activations and gradients of a training step do. False
+ * when pins cannot be met in this way. */
 bool plan_stack(const PlanItems *items, PlanOrder order, int64_t *offset);
 
 /* greedy by start, computed as a heap would: a walk through time with free lists, O(n log n) whatever the conflicts.

@@ -9,15 +9,17 @@
 #include "plan/greedy.h"
 #include "plan/items.h"
 #include "plan/order.h"
+#include "plan/tighten.h"
 
 #define PAIRS_PER_EFFORT UINT64_C(4000000) /* conflicting pairs that all greedy runs of one region may look at */
+#define NODES_PER_EFFORT UINT64_C(150000)
 
 typedef struct Attempt { /* what is known of one region */
     const PlanItems *items;
     int64_t *offset, *trial; /* [item]; the best so far, and room for the next */
     int64_t peak;            /* INT64_MAX: no plan yet */
     const char *by;
-    bool proven;
+    int64_t bound; /* no plan is lower */
     uint64_t nodes;
     uint64_t pairs; /* conflicting pairs of the region */
     int effort;
@@ -25,7 +27,7 @@ typedef struct Attempt { /* what is known of one region */
 
 static bool done(const Attempt *a)
 {
-    return a->proven || a->peak <= a->items->lower_bound;
+    return a->peak <= a->bound;
 }
 
 static void consider(Attempt *a, bool placed, const char *by)
@@ -101,13 +103,37 @@ static void quick(Attempt *a)
         }
 }
 
+static void search(Attempt *a)
+{
+    if (done(a) || plan_too_large(a->items, a->pairs))
+        return;
+    PlanBest best = {.offset = a->offset, .peak = a->peak, .bound = a->bound};
+    plan_tighten(a->items, NODES_PER_EFFORT * (uint64_t)a->effort, &best);
+    a->bound = best.bound;
+    a->nodes = best.nodes;
+    if (best.improved) {
+        a->peak = best.peak;
+        a->by = "exact";
+    }
+}
+
 static void run_best(Attempt *a)
 {
     quick(a);
+    search(a);
+}
+
+/* The search alone; only where it finds nothing in its budget does a fast plan have to do. */
+static void run_exact(Attempt *a)
+{
+    search(a);
+    if (a->peak == INT64_MAX)
+        quick(a);
 }
 
 static const PlanAllocator allocators[] = {
     {"best", "the portfolio of all others, from cheap to dear; stops at a proof (the default)"},
+    {"exact", "exhaustive search, to the budget that --effort scales; proves what it can"},
     {"bestfit", "in order of execution, each buffer into the tightest gap"},
     {"greedy", "the best of all greedy-ORDER and greedy-ORDER-best"},
     {"greedy-size", "largest buffer first, each into the lowest gap (what TensorFlow Lite does)"},
@@ -135,6 +161,8 @@ static bool run(Attempt *a, const char *allocator)
 {
     if (strcmp(allocator, "best") == 0)
         return run_best(a), true;
+    if (strcmp(allocator, "exact") == 0)
+        return run_exact(a), true;
     if (strcmp(allocator, "greedy") == 0)
         return all_greedy(a), true;
     if (strcmp(allocator, "stack") == 0)
@@ -167,10 +195,12 @@ static bool place_region(const PlanProblem *p, uint32_t region, const char *allo
     PlanItems items;
     plan_items(&scratch, p, region, &items);
     Attempt a = {.items = &items, .peak = INT64_MAX, .by = allocator, .effort = effort};
+    a.bound = items.lower_bound;
     a.offset = ARENA_ARRAY(&scratch, int64_t, items.count);
     a.trial = ARENA_ARRAY(&scratch, int64_t, items.count);
     a.pairs = plan_items_pairs(&scratch, &items);
-    run(&a, allocator);
+    if (plan_pins_agree(&items))
+        run(&a, allocator);
 
     bool placed = a.peak != INT64_MAX;
     for (uint32_t i = 0; placed && i < p->count; i++)
@@ -180,7 +210,7 @@ static bool place_region(const PlanProblem *p, uint32_t region, const char *allo
             r->offset[i] = stored ? a.offset[items.buffer_item[i]] : item->pinned > 0 ? item->pinned : 0;
         }
     r->region_peak[region] = placed ? a.peak : 0;
-    r->region_bound[region] = items.lower_bound;
+    r->region_bound[region] = a.bound;
     r->nodes += a.nodes;
     r->proven &= placed && done(&a);
     if (placed && (region == 0 || a.peak > r->region_peak[0]))
@@ -215,7 +245,8 @@ bool plan_place(Arena *arena, const PlanProblem *p, const char *allocator, int e
     r->region_bound = ARENA_ARRAY(arena, int64_t, r->region_count);
     for (uint32_t region = 0; region < r->region_count; region++) {
         if (!place_region(p, region, allocator, effort, r))
-            return refuse(r, str_format(arena, "pinned buffers overlap in region %u", region));
+            return refuse(r, str_format(arena, "region %u: pinned buffers overlap, or lie where %s does not reach",
+                                        region, allocator));
         r->peak += r->region_peak[region];
         r->lower_bound += r->region_bound[region];
     }

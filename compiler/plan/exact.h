@@ -1,0 +1,28 @@
+/* Search for a placement below a given height: exhaustive, deterministic, limited by nodes and never by time.
+ *
+ * The search is that of MiniMalloc (Moffitt, "MiniMalloc: a lightweight memory allocator for hardware-accelerated
+ * machine learning", ASPLOS 2023), with the data kept incrementally.  See exact.c. */
+#ifndef NNC_PLAN_EXACT_H
+#define NNC_PLAN_EXACT_H
+
+#include "plan/items.h"
+
+typedef struct PlanExact PlanExact;
+
+typedef enum PlanVerdict {
+    PLAN_FOUND,   /* a placement of height at most the target */
+    PLAN_REFUTED, /* there is none */
+    PLAN_GAVE_UP, /* the budget of nodes is spent */
+} PlanVerdict;
+
+/* In which sequence items of one offset are tried: by the keys in turn, each falling.
+ * T: load of the fullest section; W: size; A: area; L: length of life; O: conflicts; C: number of sections. */
+extern const char *const plan_preorders[]; /* ends with NULL */
+
+PlanExact *plan_exact_new(Arena *arena, const PlanItems *items);
+
+/* Spends at most `budget` nodes and adds those it took to *nodes.  Writes offset[item] when found. */
+PlanVerdict plan_exact_fit(PlanExact *exact, int64_t target, const char *preorder, uint64_t budget, int64_t *offset,
+                           uint64_t *nodes);
+
+#endif

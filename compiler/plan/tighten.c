@@ -1,0 +1,107 @@
+/* The lower bound first: most real problems can be placed at it, and then nothing is left to prove.  Preorders take
+ * turns, with budgets that double: the time to a solution is heavy-tailed (Gomes, Selman and Kautz, "Boosting
+ * combinatorial search through randomization", AAAI 1998), so many short tries beat one long one.
+ * Then from above: halve the gap between plan and bound while that succeeds, and ask for less when it does not. */
+#include "plan/tighten.h"
+
+#include <string.h>
+
+#include "plan/exact.h"
+
+#define FIRST_BUDGET UINT64_C(1000)
+#define MOST_ITEMS   6000
+#define MOST_PAIRS   UINT64_C(3000000)
+
+typedef struct Tighten {
+    PlanExact *exact;
+    PlanBest *best;
+    const PlanItems *items;
+    int64_t grain; /* every attainable height is a multiple of it */
+    uint64_t left; /* nodes */
+    int64_t *trial;
+} Tighten;
+
+bool plan_too_large(const PlanItems *items, uint64_t pairs)
+{
+    uint64_t members = 0;
+    for (uint32_t i = 0; i < items->piece_count; i++)
+        members += items->piece[i].upper - items->piece[i].lower;
+    return items->count > MOST_ITEMS || pairs > MOST_PAIRS || members > MOST_PAIRS;
+}
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    return b ? gcd(b, a % b) : a;
+}
+
+static int64_t grain_of(const PlanItems *items)
+{
+    int64_t grain = 0;
+    for (uint32_t i = 0; i < items->piece_count; i++) {
+        const PlanPiece *piece = &items->piece[i];
+        const PlanItem *item = &items->item[piece->item];
+        grain = gcd(grain, piece->size - piece->slack);
+        grain = gcd(grain, item->alignment == 1 ? 0 : item->alignment);
+        grain = gcd(grain, item->pinned > 0 ? item->pinned : 0);
+    }
+    return grain ? grain : 1;
+}
+
+/* One try of every preorder. */
+static PlanVerdict try_all(Tighten *t, int64_t target, uint64_t budget)
+{
+    for (const char *const *preorder = plan_preorders; *preorder && t->left; preorder++) {
+        uint64_t spent = 0, limit = budget < t->left ? budget : t->left;
+        PlanVerdict verdict = plan_exact_fit(t->exact, target, *preorder, limit, t->trial, &spent);
+        t->best->nodes += spent;
+        t->left -= spent < t->left ? spent : t->left;
+        if (verdict == PLAN_FOUND) {
+            memcpy(t->best->offset, t->trial, sizeof *t->trial * t->items->count);
+            t->best->peak = plan_items_peak(t->items, t->trial);
+            t->best->improved = true;
+        }
+        if (verdict == PLAN_REFUTED && target + t->grain > t->best->bound)
+            t->best->bound = target + t->grain;
+        if (verdict != PLAN_GAVE_UP)
+            return verdict;
+    }
+    return PLAN_GAVE_UP;
+}
+
+static bool done(const Tighten *t)
+{
+    return t->best->peak <= t->best->bound || !t->left;
+}
+
+static void from_below(Tighten *t)
+{
+    for (uint64_t budget = FIRST_BUDGET, spent = 0; !done(t) && spent < t->left; budget *= 2) {
+        uint64_t before = t->best->nodes;
+        if (try_all(t, t->best->bound, budget) == PLAN_REFUTED)
+            budget /= 2;
+        spent += t->best->nodes - before;
+    }
+}
+
+static void from_above(Tighten *t)
+{
+    for (uint64_t budget = FIRST_BUDGET; !done(t); budget *= 2)
+        for (int64_t gap = t->best->peak - t->best->bound; gap && !done(t);) {
+            int64_t step = gap / 2 / t->grain * t->grain;
+            step = step ? step : t->grain;
+            int64_t target = t->best->peak - step;
+            PlanVerdict verdict = try_all(t, target > t->best->bound ? target : t->best->bound, budget);
+            gap = verdict == PLAN_GAVE_UP ? (step > t->grain ? step : 0) : t->best->peak - t->best->bound;
+        }
+}
+
+void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best)
+{
+    Arena arena = {0};
+    Tighten t = {.best = best, .items = items, .grain = grain_of(items), .left = budget};
+    t.trial = ARENA_ARRAY(&arena, int64_t, items->count);
+    t.exact = plan_exact_new(&arena, items);
+    from_below(&t);
+    from_above(&t);
+    arena_free(&arena);
+}
