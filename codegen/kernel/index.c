@@ -146,6 +146,20 @@ static void cut(Arena *arena, Index a, int64_t divisor, Index *quotient, Index *
             part[rest->count++] = a.term[i];
 }
 
+/* Of g * coarse + fine with g dividing `divisor` and 0 <= fine < g: the quotient does not see fine. */
+static bool split_fine(Arena *arena, Index a, int64_t divisor, int64_t *g, Index *coarse, Index *fine)
+{
+    for (uint32_t i = 0; i < a.count; i++) {
+        *g = a.term[i].factor < 0 ? -a.term[i].factor : a.term[i].factor;
+        if (*g < 2 || *g >= divisor || divisor % *g)
+            continue;
+        cut(arena, a, *g, coarse, fine);
+        if (index_low(*fine) >= 0 && index_high(*fine) < *g && index_low(*coarse) >= 0)
+            return true;
+    }
+    return false;
+}
+
 /* (x / a) / b is x / (a * b). */
 static bool nested_quotient(Index a, int64_t divisor, Atom *joined)
 {
@@ -169,6 +183,10 @@ Index index_div(Arena *arena, Index a, int64_t divisor)
         quotient = index_constant(0);
         rest = a;
     }
+    int64_t g;
+    Index coarse, fine;
+    if (split_fine(arena, rest, divisor, &g, &coarse, &fine))
+        return index_add(arena, quotient, index_div(arena, coarse, divisor / g));
     atom.index = rest;
     nested_quotient(rest, divisor, &atom);
     atom.low = index_low(atom.index) / atom.divisor;
@@ -186,6 +204,10 @@ Index index_mod(Arena *arena, Index a, int64_t divisor)
         return rest;
     if (index_low(rest) < 0)
         rest = a;
+    int64_t g;
+    Index coarse, fine;
+    if (split_fine(arena, rest, divisor, &g, &coarse, &fine))
+        return index_add(arena, index_scale(arena, index_mod(arena, coarse, divisor / g), g), fine);
     Atom atom = {.kind = ATOM_MOD, .index = rest, .divisor = divisor, .low = 0, .high = divisor - 1};
     return from_atom(arena, &atom);
 }

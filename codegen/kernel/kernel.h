@@ -9,11 +9,13 @@
 
 /* One array of the weights: a constant as it is, or packed for a contraction by an affine reading order.
  * Element e of the packed array, with e's mixed-radix digits over `extent`, is the source's element
- * sum(digit * stride), or zero where the digits of the limited index reach `limit`. */
+ * start + sum(digit * stride), or zero where sum(digit * factor) >= most of one of the bounds. */
 typedef struct Packing {
     uint32_t rank; /* 0: as it is */
-    int64_t extent[MAX_RANK], stride[MAX_RANK];
-    int64_t bound_factor[MAX_RANK], bound; /* zero where sum(digit * bound_factor) >= bound */
+    int64_t start, extent[MAX_RANK], stride[MAX_RANK];
+    struct {
+        int64_t factor[MAX_RANK], most; /* all factors zero: no bound */
+    } bound[2];
 } Packing;
 
 typedef struct WeightArray {

@@ -173,6 +173,19 @@ void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index)
     append(arena, block, (Stmt){.kind = STMT_PREFETCH, .buffer = buffer, .index = index});
 }
 
+void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Index to_index, int64_t to_stride,
+                    const Expr *from, int64_t from_stride)
+{
+    append(arena, block,
+           (Stmt){.kind = STMT_TRANSPOSE,
+                  .lanes = lanes,
+                  .buffer = to,
+                  .index = to_index,
+                  .stride = to_stride,
+                  .value = from,
+                  .from_stride = from_stride});
+}
+
 void stmt_note(Arena *arena, Block *block, const char *note)
 {
     append(arena, block, (Stmt){.kind = STMT_NOTE, .note = note});

@@ -59,6 +59,8 @@ typedef enum StmtKind {
     STMT_NOTE,     /* a comment */
     STMT_IF,       /* body when low <= index < high (constants), else other */
     STMT_PREFETCH, /* the cache line of buffer[index] will be read soon (into the second level) */
+    STMT_TRANSPOSE, /* a square of lanes x lanes floats: buffer[index + j * stride + i] = value[i * from_stride + j],
+                       where value is the load of the square's first element; outside LANES */
 } StmtKind;
 
 typedef enum LoopKind {
@@ -89,6 +91,7 @@ struct Stmt {
     const Expr *value;
     OpCode op; /* REDUCE: OP_ADD, OP_MUL, OP_MAXIMUM, OP_MINIMUM */
     const char *note;
+    int64_t stride, from_stride; /* TRANSPOSE */
 };
 
 /* Expressions */
@@ -115,6 +118,8 @@ void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const 
 void stmt_reduce(Arena *arena, Block *block, OpCode op, const Local *into, const Local *lanes);
 Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high);
 void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index);
+void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Index to_index, int64_t to_stride,
+                    const Expr *from, int64_t from_stride);
 void stmt_note(Arena *arena, Block *block, const char *note);
 
 const Var *var_new(Arena *arena, const char *name, int64_t low, int64_t high);

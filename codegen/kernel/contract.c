@@ -1,0 +1,411 @@
+/* Contractions by the register-tiled micro-kernel: which ones, seen as what (contract.h), and in which order of loops.
+ * Needs: f32 operands and result, ungrouped, at least a vector of columns, a first operand in memory whose address is
+ * affine in the pixel and in the depth within a block.  Otherwise nothing is changed and windows do it. */
+#include "kernel/contract.h"
+
+#include <string.h>
+
+static bool is_f32(const Lower *lower, ValueId value)
+{
+    return value_type(lower->graph, value)->dtype == DT_F32;
+}
+
+/* The first operand */
+
+/* Its load at a position, from memory; NULL when it is computed here. */
+static const Expr *operand_load(Contraction *con, const Index *position)
+{
+    Lower *lower = con->lower;
+    const Expr *expr = kernel_makes(lower, con->node->in[0]) ? NULL : lower_value(lower, con->node->in[0], position);
+    return expr && expr->kind == EXPR_LOAD && expr->dtype == DT_F32 ? expr : NULL;
+}
+
+static int64_t largest_divisor(int64_t of, int64_t limit)
+{
+    while (of % limit)
+        limit--;
+    return limit;
+}
+
+static Index at_depth(const Contraction *con, const Var *depth)
+{
+    Arena *arena = con->lower->arena;
+    return index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth),
+                     index_var(arena, depth));
+}
+
+static void set_blocks(Contraction *con, int64_t block_depth)
+{
+    con->block_depth = block_depth;
+    con->block_count = con->depth / block_depth;
+    con->block = var_new(con->lower->arena, "block", 0, ceil_div(con->depth, block_depth) - 1);
+}
+
+static bool set_operand(Contraction *con, const Expr *load, const Var *depth, const Var *h, const Var *w)
+{
+    Arena *arena = con->lower->arena;
+    Index zero = index_constant(0);
+    if (!index_factor(load->index, depth, &con->x_depth) || !index_factor(load->index, w, &con->x_w) ||
+        (h && !index_factor(load->index, h, &con->x_h)))
+        return false;
+    con->x = load->buffer;
+    con->x_base = index_substitute(arena, index_substitute(arena, load->index, depth, zero), w, zero);
+    if (h)
+        con->x_base = index_substitute(arena, con->x_base, h, zero);
+    return true;
+}
+
+/* Convolution */
+
+static bool see_conv(Contraction *con)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    const Node *node = con->node;
+    const Shape *x = value_shape(lower->graph, node->in[0]), *w = value_shape(lower->graph, node->in[1]);
+    const Shape *y = value_shape(lower->graph, node->out[0]);
+    int64_t stride[2], dilation[2], pad[4];
+    if (attr_int(node, "groups") != 1)
+        return false;
+
+    attr_ints(node, "stride", 2, stride);
+    attr_ints(node, "dilation", 2, dilation);
+    attr_pad2d(node, pad);
+    con->out_h = y->dim[2], con->out_w = y->dim[3], con->columns = y->dim[1];
+    con->in_h = x->dim[2], con->in_w = x->dim[3], con->depth = x->dim[1];
+    con->taps_h = w->dim[2], con->taps_w = w->dim[3];
+    con->stride_h = stride[0], con->stride_w = stride[1];
+    con->dilation_h = dilation[0], con->dilation_w = dilation[1];
+    con->pad_top = pad[0], con->pad_left = pad[1];
+    set_blocks(con, con->lanes);
+
+    const Var *image = var_new(arena, "n", 0, x->dim[0] - 1), *depth = var_new(arena, "c", 0, con->lanes - 1);
+    const Var *h = var_new(arena, "h", 0, x->dim[2] - 1), *column = var_new(arena, "w", 0, x->dim[3] - 1);
+    con->outer[con->outer_count++] = image;
+    con->pixel = var_new(arena, "pixel", 0, con->out_h * con->out_w - 1);
+    con->column = var_new(arena, "o", 0, con->columns - 1);
+    Index pixel = index_var(arena, con->pixel);
+    con->position[0] = index_var(arena, image);
+    con->position[1] = index_var(arena, con->column);
+    con->position[2] = index_div(arena, pixel, con->out_w);
+    con->position[3] = index_mod(arena, pixel, con->out_w);
+
+    Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h),
+                                index_var(arena, column)};
+    const Expr *load = operand_load(con, position);
+    return load && set_operand(con, load, depth, h, column);
+}
+
+/* Matmul: rows are the pixels of an image of height 1. */
+
+typedef struct Rows { /* how the batch and the rows become loops and pixels */
+    uint32_t batch;   /* dimensions of the result before the rows */
+    bool flat;        /* the batch joins the rows */
+    int64_t inner;    /* pixels; rows / inner are a loop outside */
+} Rows;
+
+static void see_rows(Contraction *con, const Rows *rows)
+{
+    Arena *arena = con->lower->arena;
+    const Shape *y = value_shape(con->lower->graph, con->node->out[0]);
+    bool row = value_shape(con->lower->graph, con->node->in[0])->rank > 1;
+    int64_t extent = row ? y->dim[rows->batch] : 1;
+
+    con->outer_count = 0;
+    for (uint32_t d = 0; d < rows->batch && !rows->flat; d++) {
+        con->outer[con->outer_count] = var_new(arena, loop_names[d], 0, y->dim[d] - 1);
+        con->position[d] = index_var(arena, con->outer[con->outer_count++]);
+    }
+    for (uint32_t d = 0; d < rows->batch && rows->flat; d++)
+        extent *= y->dim[d];
+    con->out_w = rows->inner ? rows->inner : extent;
+    con->pixel = var_new(arena, "m", 0, con->out_w - 1);
+    Index at = index_var(arena, con->pixel);
+    if (con->out_w != extent) {
+        const Var *outer = var_new(arena, "m0", 0, extent / con->out_w - 1);
+        con->outer[con->outer_count++] = outer;
+        at = index_add(arena, at, index_scale(arena, index_var(arena, outer), con->out_w));
+    }
+    if (rows->flat)
+        index_unflatten(arena, at, y->dim, rows->batch + row, con->position);
+    else if (row)
+        con->position[rows->batch] = at;
+    con->position[y->rank - 1] = index_var(arena, con->column);
+}
+
+static const Expr *rows_operand(Contraction *con, const Rows *rows, const Var *depth)
+{
+    const Shape *x = value_shape(con->lower->graph, con->node->in[0]);
+    Index position[MAX_RANK] = {0};
+    for (uint32_t d = 0; d + 2 < x->rank; d++)
+        position[d] = x->dim[d] == 1 ? index_constant(0) : con->position[rows->batch - (x->rank - 2) + d];
+    if (x->rank > 1)
+        position[x->rank - 2] = con->position[rows->batch];
+    position[x->rank - 1] = at_depth(con, depth);
+    return operand_load(con, position);
+}
+
+static bool batched(const Shape *shape)
+{
+    for (uint32_t d = 0; d + 2 < shape->rank; d++)
+        if (shape->dim[d] != 1)
+            return true;
+    return false;
+}
+
+/* Tries this view of the rows; where the address cuts them or the depth, says where. */
+static bool try_rows(Contraction *con, Rows *rows, bool *again)
+{
+    Arena *arena = con->lower->arena;
+    const Var *depth = var_new(arena, "c", 0, con->block_depth - 1);
+    *again = false;
+    see_rows(con, rows);
+    const Expr *load = rows_operand(con, rows, depth);
+    if (!load)
+        return false;
+    if (set_operand(con, load, depth, NULL, con->pixel))
+        return true;
+    int64_t cut = index_cut(load->index, con->pixel), factor;
+    if (cut > 1 && cut < con->out_w && con->out_w % cut == 0) {
+        rows->inner = cut;
+        *again = true;
+    } else if (!index_factor(load->index, depth, &factor)) {
+        const Var *k = var_new(arena, "k", 0, con->depth - 1); /* not yet cut into blocks */
+        int64_t block = con->block_depth;
+        con->block = var_new(arena, "block", 0, 0);
+        load = rows_operand(con, rows, k);
+        cut = load ? index_cut(load->index, k) : 0;
+        if (cut > 1 && con->depth % cut == 0) {
+            int64_t divisor = largest_divisor(cut, least(cut, 2 * con->lanes));
+            *again = divisor != block;
+            set_blocks(con, divisor);
+        }
+    }
+    return false;
+}
+
+static bool see_matmul(Contraction *con)
+{
+    Lower *lower = con->lower;
+    const Node *node = con->node;
+    const Shape *x = value_shape(lower->graph, node->in[0]), *w = value_shape(lower->graph, node->in[1]);
+    const Shape *y = value_shape(lower->graph, node->out[0]);
+    if (w->rank < 2)
+        return false;
+
+    Rows rows = {.batch = y->rank - 1 - (x->rank > 1), .flat = !batched(w)};
+    con->columns = y->dim[y->rank - 1];
+    con->depth = x->dim[x->rank - 1];
+    con->out_h = con->in_h = con->taps_h = con->taps_w = 1;
+    con->stride_h = con->stride_w = con->dilation_h = con->dilation_w = 1;
+    con->column = var_new(lower->arena, "n", 0, con->columns - 1);
+    for (int flat = rows.flat; flat >= 0; flat--) {
+        bool again = true;
+        rows.flat = flat;
+        rows.inner = 0;
+        set_blocks(con, con->lanes);
+        for (int round = 0; again && round < 4; round++)
+            if (try_rows(con, &rows, &again)) {
+                con->in_w = con->out_w;
+                return true;
+            }
+    }
+    return false;
+}
+
+/* Results */
+
+/* The one stored result, when it has the type of the sums. */
+static ValueId result_for_sums(const Lower *lower, const Node *anchor)
+{
+    ValueId found = NONE;
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        for (uint32_t r = 0; r < node->out_count; r++) {
+            if (!kernel_stores(lower, node->out[r]))
+                continue;
+            if (found != NONE || value_type(lower->graph, node->out[r]) != value_type(lower->graph, anchor->out[0]))
+                return NONE;
+            found = node->out[r];
+        }
+    }
+    return found;
+}
+
+/* Can the epilogue compute and store a vector of columns? Tried out on the side. */
+static bool stores_vectors(Contraction *con)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    Block trial = {0}, *outer = lower_enter(lower, &trial);
+    const Local *sum = lower_local(lower, "acc", DT_F32, true);
+
+    lower->bound[con->node->out[0]] = expr_local(arena, sum);
+    lower_stores(lower, con->position);
+    lower->bound[con->node->out[0]] = NULL;
+    lower_leave(lower, outer);
+
+    const Var *lane = var_new(arena, "lane", 0, con->lanes - 1),
+              *vector = var_new(arena, "v", 0, con->columns / con->lanes - 1);
+    Index column = index_add(arena, index_var(arena, lane), index_scale(arena, index_var(arena, vector), con->lanes));
+    for (const Stmt *stmt = trial.first; stmt; stmt = stmt->next) {
+        int64_t factor;
+        if (!expr_vectorizes(expr_substitute(arena, stmt->value, con->column, column), lane))
+            return false;
+        Index to = stmt->kind == STMT_STORE ? index_substitute(arena, stmt->index, con->column, column)
+                                            : index_var(arena, lane);
+        if (stmt->value->dtype != DT_F32 || !index_factor(to, lane, &factor) || factor != 1)
+            return false;
+    }
+    return true;
+}
+
+static void prepare_spill(Contraction *con)
+{
+    uint32_t vectors = 0;
+    for (uint32_t g = 0; g < con->group_count; g++)
+        if ((con->one_by_one || con->group[g].partial) && con->group[g].vectors > vectors)
+            vectors = con->group[g].vectors;
+    con->spill = vectors ? lower_scratch(con->lower, DT_F32, con->pixels * vectors * con->lanes, "sums") : NONE;
+}
+
+/* The nest */
+
+static Block *loop_of(Contraction *con, Block *block, const Var *var, int64_t extent, LoopKind kind)
+{
+    return extent > 1 ? &stmt_for(con->lower->arena, block, var, 0, extent, 1, kind)->body : block;
+}
+
+/* The tile of a loop at round `round`, in the row when tiles stay in rows. */
+static void tile(Contraction *con, Block *block, const TileLoop *loop, const PanelGroup *group, Index round,
+                 const Var *row)
+{
+    Arena *arena = con->lower->arena;
+    TileAt at = {.loop = loop, .group = group, .row = row};
+    at.pixel = index_add(arena, index_constant(loop->pixel), index_scale(arena, round, loop->pixel_step));
+    at.x = index_add(arena, index_constant(loop->x), index_scale(arena, round, loop->x_step));
+    at.tile = index_add(arena, index_constant(loop->tile), index_scale(arena, round, loop->tile_step));
+    if (row) {
+        Index r = index_var(arena, row);
+        at.pixel = index_add(arena, at.pixel, index_scale(arena, r, con->out_w));
+        at.x = index_add(arena, at.x, index_scale(arena, r, con->stride_h * con->x_h));
+        at.tile = index_add(arena, at.tile, index_scale(arena, r, con->tiling.tiles));
+    }
+    contraction_tile(con, block, &at);
+}
+
+static void all_tiles(Contraction *con, Block *block, const PanelGroup *group, const Var *row)
+{
+    for (uint32_t i = 0; i < con->tiling.count; i++) {
+        const TileLoop *loop = &con->tiling.loop[i];
+        const Var *t = var_new(con->lower->arena, "t", 0, loop->count - 1);
+        Block *inner = loop_of(con, block, t, loop->count, LOOP_SERIAL);
+        tile(con, inner, loop, group, index_var(con->lower->arena, t), row);
+    }
+}
+
+static const Var *row_loop(Contraction *con, Block **block, LoopKind kind)
+{
+    if (!con->tiling.rows)
+        return NULL;
+    const Var *row = var_new(con->lower->arena, "row", 0, con->out_h - 1);
+    *block = loop_of(con, *block, row, con->out_h, kind);
+    return row;
+}
+
+static void panels_outside(Contraction *con, Block *block)
+{
+    for (uint32_t g = 0; g < con->group_count; g++) {
+        const PanelGroup *group = &con->group[g];
+        Block *inner = loop_of(con, block, group->panel, group->count, LOOP_PARALLEL);
+        if (!group->partial)
+            inner = loop_of(con, inner, con->round, con->rounds, LOOP_SERIAL);
+        const Var *row = row_loop(con, &inner, LOOP_SERIAL);
+        all_tiles(con, inner, group, row);
+    }
+}
+
+static void chunks_of_row(Contraction *con, Block *block)
+{
+    const Var *row = row_loop(con, &block, LOOP_PARALLEL);
+    for (uint32_t g = 0; g < con->group_count; g++) {
+        Block *inner = loop_of(con, block, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
+        all_tiles(con, inner, &con->group[g], row);
+    }
+}
+
+static void chunks_of_image(Contraction *con, Block *block)
+{
+    Arena *arena = con->lower->arena;
+    for (uint32_t i = 0; i < con->tiling.count; i++) {
+        const TileLoop *loop = &con->tiling.loop[i];
+        int64_t chunks = ceil_div(loop->count, con->chunk);
+        const Var *chunk = var_new(arena, "chunk", 0, chunks - 1), *t = var_new(arena, "t", 0, loop->count - 1);
+        Block *outside = loop_of(con, block, chunk, chunks, LOOP_PARALLEL);
+        for (uint32_t g = 0; g < con->group_count; g++) {
+            Block *inner = loop_of(con, outside, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
+            Index round = index_var(arena, chunk);
+            if (con->chunk > 1 && loop->count > 1) {
+                Stmt *tiles = stmt_for(arena, inner, t, 0, loop->count, 1, LOOP_SERIAL);
+                tiles->low = index_scale(arena, round, con->chunk);
+                tiles->high = index_add(arena, tiles->low, index_constant(con->chunk));
+                tiles->clamp_high = loop->count % con->chunk != 0;
+                tiles->high_most = index_constant(loop->count);
+                inner = &tiles->body;
+                round = index_var(arena, t);
+            }
+            tile(con, inner, loop, &con->group[g], round, NULL);
+        }
+    }
+}
+
+static void emit(Contraction *con)
+{
+    Block *block = con->lower->block;
+    for (uint32_t d = 0; d < con->outer_count; d++)
+        block = loop_of(con, block, con->outer[d], con->outer[d]->high + 1, LOOP_SERIAL);
+    Block *outer = lower_enter(con->lower, block);
+    contraction_weights(con);
+    if (con->order == ORDER_PANELS)
+        panels_outside(con, block);
+    else if (con->tiling.rows)
+        chunks_of_row(con, block);
+    else
+        chunks_of_image(con, block);
+    lower_leave(con->lower, outer);
+}
+
+static bool worth_it(const Contraction *con)
+{
+    int64_t pixels = con->out_h * con->out_w;
+    bool in_place = con->packed || (con->node->op == OP_MATMUL && !attr_bool(con->node, "transpose_y"));
+    return con->columns >= con->lanes && con->depth > 0 && pixels > 0 && (in_place || pixels >= 4);
+}
+
+bool lower_contraction_tiled(Lower *lower, const Node *node)
+{
+    uint32_t buffers = lower->kernel->buffer_count, weights = lower->weights->count;
+    Contraction con = {.lower = lower, .node = node, .lanes = lower->target->lanes};
+    if (con.lanes < 2)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!is_f32(lower, node->in[i]) || (i == 2 && kernel_makes(lower, node->in[i])))
+            return false;
+    if (!(node->op == OP_CONV2D ? see_conv(&con) : see_matmul(&con)) ||
+        (con.packed = contraction_weights_constant(&con), !worth_it(&con))) {
+        lower->kernel->buffer_count = buffers;
+        lower->weights->count = weights;
+        return false;
+    }
+    con.stored = result_for_sums(lower, node);
+    con.one_by_one = !stores_vectors(&con);
+    if (con.one_by_one)
+        con.stored = NONE;
+    contraction_choose(&con);
+    contraction_panels(&con);
+    con.round = var_new(lower->arena, "round", 0, con.rounds - 1);
+    prepare_spill(&con);
+    lower->kernel->partial_sums = con.rounds > 1;
+    emit(&con);
+    return true;
+}

@@ -1,0 +1,119 @@
+/* The register-tiled contraction: matmul and conv2d as one loop nest around one micro-kernel.
+ *
+ * Both are seen as pixels x columns: rows of a matmul are the pixels of a 1 x M image, its columns the channels.  A
+ * tile is a few pixels times `vectors` vectors of columns, whose sums stay in registers while the reduction runs over
+ * blocks of the depth (input channels, k) and the window's taps. */
+#ifndef NNC_KERNEL_CONTRACT_H
+#define NNC_KERNEL_CONTRACT_H
+
+#include "kernel/kernel.h"
+
+#define MOST_PIXELS 32
+#define MOST_GROUPS 3
+
+/* Tiles that differ only in where they start, by a constant step: one loop. */
+typedef struct TileLoop {
+    uint32_t pixels;
+    int64_t offset[MOST_PIXELS]; /* of each pixel's operand from the first pixel's */
+    const uint32_t *valid;       /* per tap (kh, kw): bit p when pixel p's operand is inside the image */
+    int64_t count;
+    int64_t pixel, pixel_step; /* first output pixel: flat, or the column where tiles stay in a row */
+    int64_t x, x_step;         /* address of the first pixel's operand at tap 0, 0 */
+    int64_t tile, tile_step;   /* number of the tile, in order */
+} TileLoop;
+
+typedef struct Tiling {
+    bool rows;     /* tiles lie in one row, which is a loop, and the taps' range kh is clamped at run time */
+    int64_t tiles; /* in a row or in the image */
+    TileLoop *loop;
+    uint32_t count;
+} Tiling;
+
+/* Panels of equal width, and where their weights are. */
+typedef struct PanelGroup {
+    int64_t first, count; /* vectors before it, panels */
+    uint32_t vectors;
+    bool partial;     /* some lanes are past the last column */
+    const Var *panel; /* its loop */
+    uint32_t buffer;
+    Index weights;               /* address of a panel's first vector, of the variables panel, block and outer */
+    int64_t tap_h, tap_w, depth; /* its strides */
+    int64_t elements;            /* of all panels, when they are packed */
+} PanelGroup;
+
+typedef enum Order {
+    ORDER_CHUNKS, /* a few tiles x all panels, whole depth: the weights stay in the second level */
+    ORDER_PANELS, /* a panel x a block of its depth x all tiles: the block stays in the first level */
+} Order;
+
+typedef struct Contraction {
+    Lower *lower;
+    const Node *node;
+    uint32_t lanes;
+
+    /* Result */
+    const Var *outer[MAX_RANK]; /* loops around everything: batches */
+    uint32_t outer_count;
+    int64_t out_h, out_w, columns;
+    const Var *pixel, *column; /* of: */
+    Index position[MAX_RANK];  /* the position in the result */
+    ValueId stored;            /* the one stored result with the anchor's type, which may hold partial sums, or NONE */
+
+    /* Reduction */
+    int64_t depth, block_depth; /* channels or k; of one block */
+    int64_t in_h, in_w, taps_h, taps_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    const Var *block;
+
+    /* First operand: x_base + c * x_depth + h * x_h + w * x_w; x_base depends on block and outer */
+    uint32_t x;
+    Index x_base;
+    int64_t x_depth, x_h, x_w;
+
+    /* Schedule */
+    uint32_t pixels, vectors; /* of a tile at most */
+    Order order;
+    bool few_channels;           /* an image of few channels: kw, channel, kh instead of block, kh, kw, channel */
+    bool packed;                 /* the weights are packed at compile time */
+    int64_t chunk;               /* tiles */
+    int64_t block_count, blocks; /* whole blocks of the depth; of one round when the sums are partial */
+    int64_t rounds;
+    Tiling tiling;
+    PanelGroup group[MOST_GROUPS];
+    uint32_t group_count;
+    const Var *round;
+    bool one_by_one; /* no vector can store the results ... */
+    uint32_t spill;  /* ... or those of the last panel: scratch for the sums of a tile */
+} Contraction;
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+static inline int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* contract_tile.c: chooses the tile and cuts the image. */
+void contraction_choose(Contraction *con);
+/* contract_pack.c: the panels of the second operand: packed at compile time, read where they are, or packed into
+ * scratch by loops appended to lower->block (inside the loops over the batch). */
+void contraction_panels(Contraction *con);
+bool contraction_weights_constant(const Contraction *con);
+void contraction_weights(Contraction *con);
+/* contract_body.c: one tile.  `pixel` is its first pixel, `x` the address of that pixel's operand at tap 0, 0 without
+ * x_base, `tile` its number, `row` the row's variable or NULL. */
+typedef struct TileAt {
+    const TileLoop *loop;
+    const PanelGroup *group;
+    Index pixel, x, tile;
+    const Var *row;
+} TileAt;
+void contraction_tile(Contraction *con, Block *block, const TileAt *at);
+void contraction_position(const Contraction *con, Index pixel, Index column, Index *position);
+
+#endif

@@ -1,0 +1,448 @@
+/* One tile of a contraction: sums in registers over blocks of the depth and taps of the window, then the epilogue.
+ *
+ * A step of the depth loads a panel's vectors of weights and multiplies each with one element per pixel.  Its loop is
+ * kept rolled: unrolled, compilers hoist the elements and spill the sums. */
+#include "kernel/contract.h"
+
+typedef struct Body {
+    Contraction *con;
+    Lower *lower;
+    Arena *arena;
+    const TileAt *at;
+    uint32_t pixels, vectors;
+    Index lane;
+    const Local *acc;   /* [pixels][vectors] */
+    bool partial_sums;  /* rounds > 1: the result's memory holds sums between rounds */
+    int64_t prefetches; /* of the next block of weights, per block of depth and tap */
+    Index next;         /* where they start */
+} Body;
+
+void contraction_position(const Contraction *con, Index pixel, Index column, Index *position)
+{
+    Arena *arena = con->lower->arena;
+    uint32_t rank = value_shape(con->lower->graph, con->node->out[0])->rank;
+    for (uint32_t d = 0; d < rank; d++) {
+        position[d] = index_substitute(arena, con->position[d], con->pixel, pixel);
+        position[d] = index_substitute(arena, position[d], con->column, column);
+    }
+}
+
+static Index sum2(Body *body, Index a, Index b)
+{
+    return index_add(body->arena, a, b);
+}
+
+static Index times(Body *body, const Var *var, int64_t factor)
+{
+    return index_scale(body->arena, index_var(body->arena, var), factor);
+}
+
+static Index panel_column(Body *body, uint32_t vector)
+{
+    const PanelGroup *group = body->at->group;
+    int64_t lanes = body->con->lanes;
+    Index column = index_constant((group->first + vector) * lanes);
+    return sum2(body, column, times(body, group->panel, group->vectors * lanes));
+}
+
+static void tile_position(Body *body, uint32_t pixel, uint32_t vector, Index *position)
+{
+    contraction_position(body->con, sum2(body, body->at->pixel, index_constant(pixel)),
+                         sum2(body, panel_column(body, vector), body->lane), position);
+}
+
+/* An address computed once, in a variable. */
+static Index named_address(Body *body, Block *block, const char *name, Index address)
+{
+    if (address.count == 0)
+        return address;
+    const Local *local = lower_local(body->lower, name, DT_I64, false);
+    stmt_local(body->arena, block, local, expr_index(body->arena, DT_I64, address));
+    return index_data(body->arena, expr_local(body->arena, local), INT32_MIN, INT32_MAX);
+}
+
+/* Reduction */
+
+typedef struct Step {
+    const Local *weight; /* [steps at once][vectors] */
+    const Local *element;
+    Index x, w;
+    uint32_t valid; /* pixels */
+} Step;
+
+static void multiply(Body *body, Block *block, const Step *step, uint32_t at_once)
+{
+    Contraction *con = body->con;
+    Arena *arena = body->arena;
+    Index row = index_constant(at_once), zero = index_constant(0);
+
+    for (uint32_t v = 0; v < body->vectors; v++) {
+        Index w = sum2(body, sum2(body, step->w, index_constant(v * con->lanes)), body->lane);
+        stmt_assign(arena, block, step->weight, row, index_constant(v),
+                    expr_load(arena, DT_F32, body->at->group->buffer, w));
+    }
+    for (uint32_t p = 0; p < body->pixels; p++) {
+        if (!(step->valid >> p & 1))
+            continue;
+        Index x = sum2(body, step->x, index_constant(body->at->loop->offset[p]));
+        stmt_assign(arena, block, step->element, zero, zero, expr_load(arena, DT_F32, con->x, x));
+        for (uint32_t v = 0; v < body->vectors; v++) {
+            const Expr *weight = expr_local_at(arena, step->weight, row, index_constant(v));
+            const Expr *acc = expr_local_at(arena, body->acc, index_constant(p), index_constant(v));
+            const Expr *product = expr_op(arena, OP_MUL, DT_F32, expr_local(arena, step->element), weight, NULL);
+            stmt_assign(arena, block, body->acc, index_constant(p), index_constant(v),
+                        expr_op(arena, OP_ADD, DT_F32, acc, product, NULL));
+        }
+    }
+}
+
+/* `count` steps along the depth, two a round. */
+static void depth_steps(Body *body, Block *block, int64_t count, uint32_t valid, Index x, Index w)
+{
+    Contraction *con = body->con;
+    uint32_t at_once = count % 2 ? 1 : 2;
+    const Var *c = var_new(body->arena, "c", 0, count - at_once);
+    Step step = {.valid = valid};
+
+    if (count > at_once)
+        block = &stmt_for(body->arena, block, c, 0, count, at_once, LOOP_ROLLED)->body;
+    step.weight = lower_registers(body->lower, "w", DT_F32, true, at_once, body->vectors);
+    step.element = lower_local(body->lower, "s", DT_F32, false);
+    stmt_local(body->arena, block, step.weight, NULL);
+    stmt_local(body->arena, block, step.element, NULL);
+    for (uint32_t u = 0; u < at_once; u++) {
+        step.x = sum2(body, sum2(body, x, times(body, c, con->x_depth)), index_constant(u * con->x_depth));
+        step.w = sum2(body, sum2(body, w, times(body, c, body->at->group->depth)),
+                      index_constant(u * body->at->group->depth));
+        multiply(body, block, &step, u);
+    }
+}
+
+static void prefetch_next(Body *body, Block *block, Index number)
+{
+    for (int64_t i = 0; i < body->prefetches; i++) {
+        Index line = sum2(body, index_scale(body->arena, number, body->prefetches * 16), index_constant(i * 16));
+        stmt_prefetch(body->arena, block, body->at->group->buffer, sum2(body, body->next, line));
+    }
+}
+
+/* One tap of one block of the depth. */
+static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, int64_t count, uint32_t valid)
+{
+    Contraction *con = body->con;
+    Arena *arena = body->arena;
+    const PanelGroup *group = body->at->group;
+    if (!valid)
+        return;
+    if (body->prefetches) {
+        Index first = times(body, con->round, con->blocks);
+        Index number = sum2(body, at_block, index_scale(arena, first, -1));
+        number = index_scale(arena, number, con->taps_h * con->taps_w);
+        prefetch_next(body, block, sum2(body, number, sum2(body, index_scale(arena, kh, con->taps_w), kw)));
+    }
+    Index x = sum2(body, index_substitute(arena, con->x_base, con->block, at_block), body->at->x);
+    x = sum2(body, x, index_scale(arena, kh, con->dilation_h * con->x_h));
+    x = sum2(body, x, index_scale(arena, kw, con->dilation_w * con->x_w));
+    Index w = index_substitute(arena, group->weights, con->block, at_block);
+    w = sum2(body, w, index_scale(arena, kh, group->tap_h));
+    w = sum2(body, w, index_scale(arena, kw, group->tap_w));
+    x = named_address(body, block, "at", x);
+    w = named_address(body, block, "weights", w);
+    depth_steps(body, block, count, valid, x, w);
+}
+
+static bool all_equal(const uint32_t *valid, int64_t count)
+{
+    for (int64_t i = 1; i < count; i++)
+        if (valid[i] != valid[0])
+            return false;
+    return true;
+}
+
+/* A loop over 0 .. extent - 1, or nothing and the index 0. */
+static Block *small_loop(Body *body, Block *block, const char *name, int64_t first, int64_t extent, Index *index)
+{
+    *index = index_constant(first);
+    if (extent == 1)
+        return block;
+    const Var *var = var_new(body->arena, name, first, first + extent - 1);
+    *index = index_var(body->arena, var);
+    return &stmt_for(body->arena, block, var, first, first + extent, 1, LOOP_ROLLED)->body;
+}
+
+static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int64_t count, const uint32_t *valid)
+{
+    int64_t taps = body->con->taps_w, run = all_equal(valid, taps) ? taps : 1;
+    for (int64_t kw = 0; kw < taps; kw += run) {
+        Index index;
+        Block *inner = small_loop(body, block, "kw", kw, run, &index);
+        tap(body, inner, at_block, kh, index, count, valid[kw]);
+    }
+}
+
+/* The taps kh whose row lies inside the image, for the row of the tile. */
+static Block *clamped_taps(Body *body, Block *block, Index *kh)
+{
+    Contraction *con = body->con;
+    Arena *arena = body->arena;
+    const Var *var = var_new(arena, "kh", 0, con->taps_h - 1);
+    int64_t d = con->dilation_h, lift = d * con->out_h * con->stride_h; /* keeps dividends positive */
+    Index start = sum2(body, times(body, body->at->row, -con->stride_h), index_constant(con->pad_top));
+    Index low = index_div(arena, sum2(body, start, index_constant(lift + d - 1)), d);
+    Index high = index_div(arena, sum2(body, start, index_constant(lift + con->in_h - 1)), d);
+    low = sum2(body, low, index_constant(-lift / d));
+    high = sum2(body, high, index_constant(1 - lift / d));
+
+    *kh = index_var(arena, var);
+    if (con->taps_h == 1)
+        return block;
+    Stmt *loop = stmt_for(arena, block, var, 0, con->taps_h, 1, LOOP_ROLLED);
+    loop->clamp_low = index_high(low) > 0;
+    loop->low_least = low;
+    loop->clamp_high = index_low(high) < con->taps_h;
+    loop->high_most = high;
+    return &loop->body;
+}
+
+static void taps(Body *body, Block *block, Index at_block, int64_t count)
+{
+    Contraction *con = body->con;
+    const uint32_t *valid = body->at->loop->valid;
+    Index kh;
+    if (con->tiling.rows) {
+        block = clamped_taps(body, block, &kh);
+        taps_of_row(body, block, at_block, kh, count, valid);
+        return;
+    }
+    for (int64_t h = 0, run; h < con->taps_h; h += run) {
+        run = 1;
+        while (h + run < con->taps_h) {
+            bool same = true;
+            for (int64_t w = 0; w < con->taps_w; w++)
+                same &= valid[h * con->taps_w + w] == valid[(h + run) * con->taps_w + w];
+            if (!same)
+                break;
+            run++;
+        }
+        Block *inner = small_loop(body, block, "kh", h, run, &kh);
+        taps_of_row(body, inner, at_block, kh, count, valid + h * con->taps_w);
+    }
+}
+
+/* Three channels of an image: the taps are the long side. */
+static void few_channels(Body *body, Block *block)
+{
+    Contraction *con = body->con;
+    const PanelGroup *group = body->at->group;
+    for (int64_t kw = 0; kw < con->taps_w; kw++) {
+        Index c, kh;
+        if (!body->at->loop->valid[kw])
+            continue;
+        Block *inner = small_loop(body, block, "c", 0, con->depth, &c);
+        inner = clamped_taps(body, inner, &kh);
+        Index x = sum2(body, con->x_base, body->at->x);
+        x = sum2(body, x, index_constant(kw * con->dilation_w * con->x_w));
+        x = sum2(body, x, index_scale(body->arena, c, con->x_depth));
+        x = sum2(body, x, index_scale(body->arena, kh, con->dilation_h * con->x_h));
+        Index w = sum2(body, group->weights, index_constant(kw * group->tap_w));
+        w = sum2(body, w, index_scale(body->arena, c, group->depth));
+        w = sum2(body, w, index_scale(body->arena, kh, group->tap_h));
+        x = named_address(body, inner, "at", x);
+        w = named_address(body, inner, "weights", w);
+        depth_steps(body, inner, 1, body->at->loop->valid[kw], x, w);
+    }
+}
+
+/* Whole blocks of this round, then what is left of the depth, in the last round. */
+static void reduce(Body *body, Block *block)
+{
+    Contraction *con = body->con;
+    Arena *arena = body->arena;
+    if (con->few_channels) {
+        few_channels(body, block);
+        return;
+    }
+    int64_t rest = con->depth % con->block_depth;
+    if (body->partial_sums) {
+        Stmt *loop = stmt_for(arena, block, con->block, 0, con->block_count, 1, LOOP_ROLLED);
+        loop->low = times(body, con->round, con->blocks);
+        loop->high = sum2(body, loop->low, index_constant(con->blocks));
+        loop->clamp_high = con->block_count % con->blocks != 0;
+        loop->high_most = index_constant(con->block_count);
+        taps(body, &loop->body, index_var(arena, con->block), con->block_depth);
+    } else if (con->block_count > 1) {
+        Stmt *loop = stmt_for(arena, block, con->block, 0, con->block_count, 1, LOOP_ROLLED);
+        taps(body, &loop->body, index_var(arena, con->block), con->block_depth);
+    } else if (con->block_count)
+        taps(body, block, index_constant(0), con->block_depth);
+    body->prefetches = 0;
+    if (rest && body->partial_sums)
+        block = &stmt_if(arena, block, index_var(arena, con->round), con->rounds - 1, con->rounds)->body;
+    if (rest)
+        taps(body, block, index_constant(con->block_count), rest);
+}
+
+/* Sums: where they start, and where they go */
+
+typedef const Expr *StartValue(Body *body, uint32_t pixel, uint32_t vector);
+
+static const Expr *start_bias(Body *body, uint32_t pixel, uint32_t vector)
+{
+    (void)pixel;
+    const Node *node = body->con->node;
+    if (node->in_count < 3 || body->at->group->partial) /* partial panels add it in the epilogue */
+        return expr_number(body->arena, DT_F32, 0);
+    Index column = sum2(body, panel_column(body, vector), body->lane);
+    return lower_value(body->lower, node->in[2], &column);
+}
+
+static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
+{
+    Index position[MAX_RANK];
+    tile_position(body, pixel, vector, position);
+    return value_address(body->lower, body->con->stored, position);
+}
+
+static const Expr *start_stored(Body *body, uint32_t pixel, uint32_t vector)
+{
+    uint32_t y = lower_buffer(body->lower, body->con->stored, true);
+    body->lower->kernel->buffer[y].read = true;
+    return expr_load(body->arena, DT_F32, y, stored_address(body, pixel, vector));
+}
+
+static void start(Body *body, Block *block, StartValue *value)
+{
+    Block *outer = lower_enter(body->lower, block);
+    for (uint32_t p = 0; p < body->pixels; p++)
+        for (uint32_t v = 0; v < body->vectors; v++)
+            stmt_assign(body->arena, body->lower->block, body->acc, index_constant(p), index_constant(v),
+                        value(body, p, v));
+    lower_leave(body->lower, outer);
+}
+
+static const Expr *sum_at(Body *body, uint32_t pixel, uint32_t vector)
+{
+    return expr_local_at(body->arena, body->acc, index_constant(pixel), index_constant(vector));
+}
+
+static void store_results(Body *body, Block *block)
+{
+    Lower *lower = body->lower;
+    ValueId result = body->con->node->out[0];
+    Block *outer = lower_enter(lower, block);
+    for (uint32_t p = 0; p < body->pixels; p++)
+        for (uint32_t v = 0; v < body->vectors; v++) {
+            Index position[MAX_RANK];
+            tile_position(body, p, v, position);
+            lower->bound[result] = sum_at(body, p, v);
+            lower_stores(lower, position);
+        }
+    lower->bound[result] = NULL;
+    lower_leave(lower, outer);
+}
+
+static void store_sums(Body *body, Block *block)
+{
+    uint32_t y = lower_buffer(body->lower, body->con->stored, true);
+    for (uint32_t p = 0; p < body->pixels; p++)
+        for (uint32_t v = 0; v < body->vectors; v++)
+            stmt_store(body->arena, block, y, stored_address(body, p, v), sum_at(body, p, v));
+}
+
+/* Results that no vector can store (the last lanes are past the end, columns apart in memory, an epilogue in another
+ * dtype) pass through scratch and are finished one by one. */
+static void spill_sums(Body *body, Block *block, uint32_t scratch)
+{
+    int64_t lanes = body->con->lanes;
+    for (uint32_t p = 0; p < body->pixels; p++)
+        for (uint32_t v = 0; v < body->vectors; v++)
+            stmt_store(body->arena, block, scratch,
+                       sum2(body, index_constant((p * body->vectors + v) * lanes), body->lane), sum_at(body, p, v));
+}
+
+static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
+{
+    Contraction *con = body->con;
+    Lower *lower = body->lower;
+    Arena *arena = body->arena;
+    const PanelGroup *group = body->at->group;
+    int64_t width = group->vectors * con->lanes;
+    int64_t columns = group->partial ? con->columns - group->first * con->lanes : width;
+    Index column, pixel, position[MAX_RANK];
+
+    block = small_loop(body, block, "o", 0, columns, &column);
+    block = small_loop(body, block, "p", 0, body->pixels, &pixel);
+    Block *outer = lower_enter(lower, block);
+    Index at = sum2(body, index_scale(arena, pixel, width), column);
+    const Expr *sum = expr_load(arena, DT_F32, scratch, at);
+    column = sum2(body, panel_column(body, 0), column);
+    if (con->node->in_count > 2 && group->partial)
+        sum = expr_op(arena, OP_ADD, DT_F32, sum, lower_value(lower, con->node->in[2], &column), NULL);
+    contraction_position(con, sum2(body, body->at->pixel, pixel), column, position);
+    lower->bound[con->node->out[0]] = sum;
+    lower_stores(lower, position);
+    lower->bound[con->node->out[0]] = NULL;
+    lower_leave(lower, outer);
+}
+
+/* The next block of the weights is fetched while this one is used, a few lines in each tile. */
+static void plan_prefetch(Body *body, Block *block)
+{
+    Contraction *con = body->con;
+    Arena *arena = body->arena;
+    const PanelGroup *group = body->at->group;
+    int64_t tiles = con->tiling.tiles * (con->tiling.rows ? con->out_h : 1), taps = con->taps_h * con->taps_w;
+    int64_t lines = ceil_div(con->block_depth * group->vectors * con->lanes, 16);
+    if (con->order != ORDER_PANELS || !con->packed || tiles == 1 || !con->block_count || group->partial)
+        return;
+
+    body->prefetches = ceil_div(lines, tiles);
+    int64_t share = body->prefetches * 16 * con->blocks * taps; /* of a tile */
+    Index next = index_substitute(arena, group->weights, con->block, index_constant(con->blocks));
+    if (body->partial_sums)
+        next = sum2(body, next, times(body, con->round, con->blocks * con->block_depth * group->depth * taps));
+    next = sum2(body, next, index_scale(arena, body->at->tile, share));
+    const Expr *last = expr_number(arena, DT_I64, (double)most(0, group->elements - share));
+    const Local *local = lower_local(body->lower, "next", DT_I64, false);
+    stmt_local(arena, block, local, expr_op(arena, OP_MINIMUM, DT_I64, expr_index(arena, DT_I64, next), last, NULL));
+    body->next = index_data(arena, expr_local(arena, local), 0, INT32_MAX);
+    if (group->elements < share)
+        body->prefetches = 0;
+}
+
+void contraction_tile(Contraction *con, Block *block, const TileAt *at)
+{
+    Arena *arena = con->lower->arena;
+    const Var *lane = var_new(arena, "lane", 0, con->lanes - 1);
+    Body body = {.con = con,
+                 .lower = con->lower,
+                 .arena = arena,
+                 .at = at,
+                 .pixels = at->loop->pixels,
+                 .vectors = at->group->vectors,
+                 .lane = index_var(arena, lane),
+                 .partial_sums = con->rounds > 1 && !at->group->partial};
+    Block *inner = &stmt_lanes(arena, block, lane, con->lanes)->body;
+
+    body.acc = lower_registers(con->lower, "acc", DT_F32, true, body.pixels, body.vectors);
+    stmt_local(arena, inner, body.acc, NULL);
+    plan_prefetch(&body, inner);
+    if (body.partial_sums) {
+        Stmt *first = stmt_if(arena, inner, index_var(arena, con->round), 0, 1);
+        start(&body, &first->body, start_bias);
+        start(&body, &first->other, start_stored);
+    } else
+        start(&body, inner, start_bias);
+
+    reduce(&body, inner);
+
+    if (con->one_by_one || at->group->partial) {
+        spill_sums(&body, inner, con->spill);
+        finish_one_by_one(&body, block, con->spill);
+    } else if (body.partial_sums) {
+        Stmt *last = stmt_if(arena, inner, index_var(arena, con->round), con->rounds - 1, con->rounds);
+        store_results(&body, &last->body);
+        store_sums(&body, &last->other);
+    } else
+        store_results(&body, inner);
+}

@@ -1,0 +1,309 @@
+/* The second operand of a contraction, in panels of as many columns as a tile has.
+ * Constants are packed at compile time, [panel][block][kh][kw][depth of a block][columns of a panel], so that a tile
+ * reads them in one stream.  Others are read where they are when their columns have stride 1, else packed into scratch
+ * the same way. */
+#include "kernel/contract.h"
+
+#include <string.h>
+
+/* Panels */
+
+static void add_group(Contraction *con, int64_t first, int64_t count, uint32_t vectors, bool partial)
+{
+    if (!count)
+        return;
+    const Var *panel = var_new(con->lower->arena, "panel", 0, count - 1);
+    con->group[con->group_count++] =
+        (PanelGroup){.first = first, .count = count, .vectors = vectors, .partial = partial, .panel = panel};
+}
+
+/* Balanced widths: 7 vectors by 3 are 3, 2, 2.  The last panel stands alone when its last lanes are past the end. */
+void contraction_panels(Contraction *con)
+{
+    int64_t vectors = ceil_div(con->columns, con->lanes), panels = ceil_div(vectors, con->vectors);
+    uint32_t narrow = (uint32_t)(vectors / panels), partial = con->columns % con->lanes != 0;
+    int64_t wide = vectors % panels; /* panels of one vector more */
+
+    con->group_count = 0;
+    add_group(con, 0, wide, narrow + 1, false);
+    add_group(con, wide * (narrow + 1), panels - wide - partial, narrow, false);
+    add_group(con, vectors - narrow, partial, narrow, true);
+}
+
+/* Where the operand's elements are */
+
+static void weights_position(const Contraction *con, Index depth, Index kh, Index kw, Index column, Index *position)
+{
+    if (con->node->op == OP_CONV2D) {
+        position[0] = column;
+        position[1] = depth;
+        position[2] = kh;
+        position[3] = kw;
+        return;
+    }
+    const Shape *shape = value_shape(con->lower->graph, con->node->in[1]);
+    const Shape *result = value_shape(con->lower->graph, con->node->out[0]);
+    uint32_t rows = value_shape(con->lower->graph, con->node->in[0])->rank > 1;
+    bool transposed = attr_bool(con->node, "transpose_y");
+    for (uint32_t d = 0; d + 2 < shape->rank; d++)
+        position[d] =
+            shape->dim[d] == 1 ? index_constant(0) : con->position[result->rank - 1 - rows - (shape->rank - 2) + d];
+    position[shape->rank - 2] = transposed ? column : depth;
+    position[shape->rank - 1] = transposed ? depth : column;
+}
+
+/* Follows views to the memory they look at. */
+static ValueId view_source(Lower *lower, ValueId value, Index *position)
+{
+    while (value_is_inline(lower->graph, value)) {
+        const Node *node = value_producer(lower->graph, value);
+        Index operand[MAX_RANK];
+        if (op_info(node->op)->family != FAMILY_VIEW)
+            return NONE;
+        view_position(lower->arena, lower->graph, node, lower->graph->value[value].result, position, operand);
+        memcpy(position, operand, sizeof operand);
+        value = node->in[0];
+    }
+    return value;
+}
+
+typedef struct ConstantSource { /* start + depth * .. + kh * .. + kw * .. + column * .. */
+    ValueId value;
+    int64_t start, depth, tap_h, tap_w, column;
+} ConstantSource;
+
+static bool constant_source(const Contraction *con, ConstantSource *source)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    const Var *depth = var_new(arena, "depth", 0, con->depth - 1), *column = con->column;
+    const Var *kh = var_new(arena, "kh", 0, con->taps_h - 1), *kw = var_new(arena, "kw", 0, con->taps_w - 1);
+    Index position[MAX_RANK] = {0};
+
+    weights_position(con, index_var(arena, depth), index_var(arena, kh), index_var(arena, kw), index_var(arena, column),
+                     position);
+    source->value = view_source(lower, con->node->in[1], position);
+    if (source->value == NONE)
+        return false;
+    Role role = lower->graph->value[source->value].role;
+    if (role != ROLE_CONST && role != ROLE_PARAM)
+        return false;
+    Index address = value_address(lower, source->value, position);
+    bool affine = index_factor(address, depth, &source->depth) && index_factor(address, kh, &source->tap_h) &&
+                  index_factor(address, kw, &source->tap_w) && index_factor(address, column, &source->column);
+    source->start = address.constant;
+    for (uint32_t i = 0; i < address.count; i++) {
+        const Var *var = address.term[i].atom->kind == ATOM_VAR ? address.term[i].atom->var : NULL;
+        affine &= var == depth || var == kh || var == kw || var == column;
+    }
+    return affine;
+}
+
+bool contraction_weights_constant(const Contraction *con)
+{
+    ConstantSource source;
+    return constant_source(con, &source);
+}
+
+/* The packed order */
+
+enum { DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGITS };
+
+typedef struct Order6 { /* which digit stands where, and each digit's extent and step in the packed array */
+    uint32_t place[DIGITS];
+    int64_t extent[DIGITS], step[DIGITS], elements;
+} Order6;
+
+static Order6 packed_order(const Contraction *con, const PanelGroup *group)
+{
+    Order6 order = {{DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN}, {0}, {0}, 1};
+    if (con->few_channels) {
+        order.place[2] = DIGIT_TAP_W;
+        order.place[3] = DIGIT_DEPTH;
+        order.place[4] = DIGIT_TAP_H;
+    }
+    order.extent[DIGIT_PANEL] = group->count;
+    order.extent[DIGIT_BLOCK] = ceil_div(con->depth, con->block_depth);
+    order.extent[DIGIT_TAP_H] = con->taps_h;
+    order.extent[DIGIT_TAP_W] = con->taps_w;
+    order.extent[DIGIT_DEPTH] = least(con->block_depth, con->depth);
+    order.extent[DIGIT_COLUMN] = group->vectors * con->lanes;
+    for (uint32_t i = DIGITS; i-- > 0;) {
+        order.step[order.place[i]] = order.elements;
+        order.elements *= order.extent[order.place[i]];
+    }
+    return order;
+}
+
+static void set_packed(Contraction *con, PanelGroup *group, uint32_t buffer, int64_t start)
+{
+    Arena *arena = con->lower->arena;
+    Order6 order = packed_order(con, group);
+    group->buffer = buffer;
+    group->weights = index_add(arena, index_constant(start),
+                               index_scale(arena, index_var(arena, group->panel), order.step[DIGIT_PANEL]));
+    group->weights =
+        index_add(arena, group->weights, index_scale(arena, index_var(arena, con->block), order.step[DIGIT_BLOCK]));
+    group->tap_h = order.step[DIGIT_TAP_H];
+    group->tap_w = order.step[DIGIT_TAP_W];
+    group->depth = order.step[DIGIT_DEPTH];
+    group->elements = order.elements;
+}
+
+static void pack_constant(Contraction *con, PanelGroup *group, const ConstantSource *source)
+{
+    Order6 order = packed_order(con, group);
+    int64_t width = group->vectors * con->lanes;
+    int64_t stride[DIGITS] = {width * source->column, con->block_depth * source->depth,
+                              source->tap_h,          source->tap_w,
+                              source->depth,          source->column};
+    Packing packing;
+
+    memset(&packing, 0, sizeof packing); /* compared as bytes */
+    packing.rank = DIGITS;
+    packing.start = source->start + group->first * con->lanes * source->column;
+    packing.bound[0].most = con->columns - group->first * con->lanes;
+    packing.bound[1].most = con->depth;
+    for (uint32_t i = 0; i < DIGITS; i++) {
+        uint32_t digit = order.place[i];
+        packing.extent[i] = order.extent[digit];
+        packing.stride[i] = stride[digit];
+        packing.bound[0].factor[i] = digit == DIGIT_PANEL ? width : digit == DIGIT_COLUMN;
+        packing.bound[1].factor[i] = digit == DIGIT_BLOCK ? con->block_depth : digit == DIGIT_DEPTH;
+    }
+    set_packed(con, group, lower_weights(con->lower, source->value, &packing, order.elements), 0);
+}
+
+/* A dynamic operand */
+
+/* Its address, if it is in memory and its columns follow each other there. */
+static bool readable_in_place(const Contraction *con, const Var *depth, const Expr **load)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    Index position[MAX_RANK] = {0}, zero = index_constant(0);
+    int64_t factor;
+
+    if (con->node->op != OP_MATMUL || con->columns % con->lanes || kernel_makes(lower, con->node->in[1]))
+        return false;
+    Index k =
+        index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
+    weights_position(con, k, zero, zero, index_var(arena, con->column), position);
+    *load = lower_value(lower, con->node->in[1], position);
+    return (*load)->kind == EXPR_LOAD && index_factor((*load)->index, con->column, &factor) &&
+           (factor == 1 || con->columns == 1) && index_factor((*load)->index, depth, &factor);
+}
+
+static void read_in_place(Contraction *con, PanelGroup *group, const Var *depth, const Expr *load)
+{
+    Arena *arena = con->lower->arena;
+    Index column = index_add(arena, index_constant(group->first * con->lanes),
+                             index_scale(arena, index_var(arena, group->panel), group->vectors * con->lanes));
+    group->buffer = load->buffer;
+    index_factor(load->index, depth, &group->depth);
+    group->weights = index_substitute(arena, load->index, depth, index_constant(0));
+    group->weights = index_substitute(arena, group->weights, con->column, column);
+}
+
+/* Rows of stride 1 along k, columns at any even step: squares of lanes x lanes are transposed in registers. */
+static bool pack_by_squares(Contraction *con, const PanelGroup *group, const Order6 *order)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    int64_t lanes = con->lanes, along, across;
+    if (con->node->op != OP_MATMUL || con->columns % lanes || con->depth % lanes || con->block_depth != lanes)
+        return false;
+
+    const Var *vector = var_new(arena, "v", 0, group->vectors - 1), *depth = var_new(arena, "depth", 0, lanes - 1);
+    const Var *lane = var_new(arena, "lane", 0, lanes - 1);
+    Index zero = index_constant(0), position[MAX_RANK] = {0};
+    Index first = index_add(arena, index_constant(group->first * lanes),
+                            index_scale(arena, index_var(arena, group->panel), order->step[DIGIT_DEPTH]));
+    Index column = index_add(arena, index_add(arena, first, index_scale(arena, index_var(arena, vector), lanes)),
+                             index_var(arena, lane));
+    Index k = index_add(arena, index_scale(arena, index_var(arena, con->block), lanes), index_var(arena, depth));
+    weights_position(con, k, zero, zero, column, position);
+    if (kernel_makes(lower, con->node->in[1]))
+        return false;
+    const Expr *load = lower_value(lower, con->node->in[1], position);
+    if (load->kind != EXPR_LOAD || !index_factor(load->index, depth, &along) || along != 1 ||
+        !index_factor(load->index, lane, &across))
+        return false;
+
+    Block *block = lower->block;
+    if (group->count > 1)
+        block = &stmt_for(arena, block, group->panel, 0, group->count, 1, LOOP_SERIAL)->body;
+    if (group->vectors > 1)
+        block = &stmt_for(arena, block, vector, 0, group->vectors, 1, LOOP_SERIAL)->body;
+    if (order->extent[DIGIT_BLOCK] > 1)
+        block = &stmt_for(arena, block, con->block, 0, order->extent[DIGIT_BLOCK], 1, LOOP_SERIAL)->body;
+    Index from = index_substitute(arena, index_substitute(arena, load->index, depth, zero), lane, zero);
+    Index to = index_add(arena, group->weights, index_scale(arena, index_var(arena, vector), lanes));
+    stmt_transpose(arena, block, (uint32_t)lanes, group->buffer, to, group->depth,
+                   expr_load(arena, DT_F32, load->buffer, from), across);
+    return true;
+}
+
+static void pack_one_by_one(Contraction *con, const PanelGroup *group, const Order6 *order)
+{
+    static const char *const name[DIGITS] = {"panel", "block", "kh", "kw", "c", "o"};
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    Block *block = lower->block;
+    Index at[DIGITS], to = index_constant(group->weights.constant), position[MAX_RANK] = {0};
+
+    for (uint32_t i = 0; i < DIGITS; i++) {
+        uint32_t digit = order->place[i];
+        const Var *var = var_new(arena, name[digit], 0, order->extent[digit] - 1);
+        if (order->extent[digit] > 1)
+            block = &stmt_for(arena, block, var, 0, order->extent[digit], 1, LOOP_SERIAL)->body;
+        at[digit] = index_var(arena, var);
+        to = index_add(arena, to, index_scale(arena, at[digit], order->step[digit]));
+    }
+    Index k = index_add(arena, index_scale(arena, at[DIGIT_BLOCK], con->block_depth), at[DIGIT_DEPTH]);
+    Index column = index_add(arena, index_scale(arena, at[DIGIT_PANEL], group->vectors * con->lanes),
+                             index_add(arena, at[DIGIT_COLUMN], index_constant(group->first * con->lanes)));
+    weights_position(con, k, at[DIGIT_TAP_H], at[DIGIT_TAP_W], column, position);
+
+    Block *outer = lower_enter(lower, block);
+    const Expr *zero = expr_number(arena, DT_F32, 0);
+    const Expr *value = lower_value(lower, con->node->in[1], position);
+    value = expr_within(arena, k, con->depth, value, zero);
+    value = expr_within(arena, column, con->columns, value, zero);
+    stmt_store(arena, lower->block, group->buffer, to, value);
+    lower_leave(lower, outer);
+}
+
+static void pack_now(Contraction *con)
+{
+    int64_t elements = 0;
+    for (uint32_t g = 0; g < con->group_count; g++)
+        elements += packed_order(con, &con->group[g]).elements;
+    uint32_t scratch = lower_scratch(con->lower, DT_F32, elements, "panels");
+
+    elements = 0;
+    for (uint32_t g = 0; g < con->group_count; g++) {
+        PanelGroup *group = &con->group[g];
+        Order6 order = packed_order(con, group);
+        set_packed(con, group, scratch, elements);
+        elements += order.elements;
+        if (!pack_by_squares(con, group, &order))
+            pack_one_by_one(con, group, &order);
+    }
+}
+
+void contraction_weights(Contraction *con)
+{
+    ConstantSource source;
+    const Expr *load;
+    const Var *depth = var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
+
+    if (con->packed && constant_source(con, &source)) {
+        for (uint32_t g = 0; g < con->group_count; g++)
+            pack_constant(con, &con->group[g], &source);
+    } else if (readable_in_place(con, depth, &load)) {
+        for (uint32_t g = 0; g < con->group_count; g++)
+            read_in_place(con, &con->group[g], depth, load);
+    } else
+        pack_now(con);
+}

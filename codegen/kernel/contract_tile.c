@@ -1,0 +1,186 @@
+/* The tile of a contraction, and the cutting of its image into tiles.
+ * Registers decide the tile, the image's extents where tiles end; equal tiles become one loop. */
+#include "kernel/contract.h"
+
+#include <string.h>
+
+#define MOST_LINES 5000
+
+/* Bytes of weights that stay in the first level while all tiles pass over them. */
+static int64_t block_bytes(const Contraction *con)
+{
+    int64_t bytes = con->lanes >= 16 ? 48 << 10 : 18 << 10;
+    return con->node->op == OP_MATMUL ? 2 * bytes : bytes;
+}
+
+/* 14 x 2 sums, 2 vectors of weights and one broadcast fill 32 registers; 6 x 2 or 4 x 3 fill 16. */
+static void choose_tile(Contraction *con)
+{
+    int64_t registers = con->lower->target->vector_registers, pixels = con->out_h * con->out_w;
+    int64_t vectors = ceil_div(con->columns, con->lanes);
+    bool wide = registers >= 32, strided = con->taps_h * con->taps_w == 1 && con->stride_h == 2;
+    bool three = !wide && con->packed && vectors % 3 == 0 && (con->node->op == OP_MATMUL || strided);
+
+    con->vectors = vectors == 1 ? 1 : three ? 3 : 2;
+    con->pixels = wide ? 14 : three ? 4 : 6;
+    if (con->vectors == 1)
+        con->pixels = (uint32_t)least(2 * con->pixels, registers - 4);
+    if (pixels < con->pixels) { /* few pixels: more vectors, to hide the latency of the sums */
+        con->pixels = (uint32_t)pixels;
+        con->vectors = (uint32_t)least(vectors, least(8, (registers - 1) / (pixels + 1)));
+        con->vectors = pixels == 1 ? (uint32_t)least(vectors, 8) : con->vectors;
+    }
+}
+
+/* All of the depth in registers when the weights fit the second level, or when nothing can hold partial sums. */
+static void choose_order(Contraction *con)
+{
+    int64_t taps = con->taps_h * con->taps_w;
+    int64_t width = con->vectors * con->lanes * 4; /* bytes */
+    bool pointwise = con->node->op == OP_CONV2D && taps == 1 && con->stride_h == 1 && con->stride_w == 1;
+
+    con->rounds = 1;
+    con->blocks = con->block_count;
+    con->order = ORDER_PANELS;
+    if (con->few_channels || (pointwise && con->columns * con->depth * 4 <= 512 << 10)) {
+        con->order = ORDER_CHUNKS;
+        con->chunk = most(1, (16 << 10) / (con->pixels * con->depth * 4));
+        return;
+    }
+    if (con->stored == NONE || !con->packed || con->tiling.tiles == 1 || !con->block_count)
+        return;
+    int64_t bytes = con->block_depth * taps * width;
+    int64_t most_blocks = most(1, (block_bytes(con) + bytes / 2) / bytes);
+    con->rounds = ceil_div(con->block_count, most_blocks);
+    con->blocks = ceil_div(con->block_count, con->rounds);
+    con->rounds = ceil_div(con->block_count, con->blocks);
+}
+
+/* Cutting */
+
+static bool inside_row(const Contraction *con, int64_t pixel, int64_t kw)
+{
+    int64_t w = pixel % con->out_w * con->stride_w + kw * con->dilation_w - con->pad_left;
+    return w >= 0 && w < con->in_w;
+}
+
+static bool inside(const Contraction *con, int64_t pixel, int64_t kh, int64_t kw)
+{
+    int64_t h = pixel / con->out_w * con->stride_h + kh * con->dilation_h - con->pad_top;
+    return h >= 0 && h < con->in_h && inside_row(con, pixel, kw);
+}
+
+static int64_t operand_address(const Contraction *con, int64_t pixel)
+{
+    return (pixel / con->out_w * con->stride_h - con->pad_top) * con->x_h +
+           (pixel % con->out_w * con->stride_w - con->pad_left) * con->x_w;
+}
+
+/* Where tiles stay in a row only kw decides what is inside: kh is clamped at run time. */
+static const uint32_t *valid_taps(const Contraction *con, int64_t pixel, uint32_t pixels)
+{
+    int64_t taps_h = con->tiling.rows ? 1 : con->taps_h;
+    uint32_t *valid = ARENA_ARRAY(con->lower->arena, uint32_t, (size_t)(taps_h * con->taps_w));
+
+    for (int64_t kh = 0; kh < taps_h; kh++)
+        for (int64_t kw = 0; kw < con->taps_w; kw++)
+            for (uint32_t p = 0; p < pixels; p++) {
+                bool ok = con->tiling.rows ? inside_row(con, pixel + p, kw) : inside(con, pixel + p, kh, kw);
+                valid[kh * con->taps_w + kw] |= (uint32_t)ok << p;
+            }
+    return valid;
+}
+
+static TileLoop tile_at(const Contraction *con, int64_t pixel, uint32_t pixels, int64_t number)
+{
+    TileLoop tile = {.pixels = pixels, .count = 1, .pixel = pixel, .tile = number};
+    tile.valid = valid_taps(con, pixel, pixels);
+    tile.x = operand_address(con, pixel);
+    for (uint32_t p = 0; p < pixels; p++)
+        tile.offset[p] = operand_address(con, pixel + p) - tile.x;
+    return tile;
+}
+
+static bool same_tile(const Contraction *con, const TileLoop *a, const TileLoop *b)
+{
+    size_t taps = (size_t)((con->tiling.rows ? 1 : con->taps_h) * con->taps_w);
+    return a->pixels == b->pixels && !memcmp(a->offset, b->offset, sizeof a->offset) &&
+           !memcmp(a->valid, b->valid, taps * sizeof *a->valid);
+}
+
+/* Is `next` the next round of the loop? A loop of one round takes any step. */
+static bool joins(const Contraction *con, TileLoop *loop, const TileLoop *next)
+{
+    if (!same_tile(con, loop, next))
+        return false;
+    if (loop->count == 1) {
+        loop->pixel_step = next->pixel - loop->pixel;
+        loop->x_step = next->x - loop->x;
+        loop->tile_step = next->tile - loop->tile;
+    }
+    return next->pixel == loop->pixel + loop->count * loop->pixel_step &&
+           next->x == loop->x + loop->count * loop->x_step && next->tile == loop->tile + loop->count * loop->tile_step;
+}
+
+static void add_tile(Contraction *con, const TileLoop *tile, uint32_t *capacity)
+{
+    for (uint32_t i = 0; i < con->tiling.count; i++)
+        if (joins(con, &con->tiling.loop[i], tile)) {
+            con->tiling.loop[i].count++;
+            return;
+        }
+    ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, *capacity, *tile);
+}
+
+/* `extent` pixels in tiles of balanced size: 49 is 13, 12, 12, 12. */
+static void cut_run(Contraction *con, int64_t extent)
+{
+    int64_t tiles = ceil_div(extent, con->pixels), pixel = 0;
+    uint32_t capacity = 0;
+    con->tiling.tiles = tiles;
+    for (int64_t t = 0; t < tiles; t++) {
+        uint32_t pixels = (uint32_t)(extent / tiles + (t < extent % tiles));
+        TileLoop tile = tile_at(con, pixel, pixels, t);
+        add_tile(con, &tile, &capacity);
+        pixel += pixels;
+    }
+}
+
+/* Tiles that cross rows waste no pixels but repeat with a long period, each kind a text of its own; where rows hold
+ * whole tiles, or many of them, tiles stay inside their row. */
+static bool rows_suit(const Contraction *con)
+{
+    bool contiguous =
+        con->taps_h * con->taps_w == 1 && con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
+    if (con->out_h == 1 || contiguous)
+        return false;
+    return con->few_channels || con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
+}
+
+/* Lines of multiplications in the emitted text, about. */
+static int64_t text_length(const Contraction *con)
+{
+    int64_t lines = 0;
+    for (uint32_t i = 0; i < con->tiling.count; i++)
+        lines += con->tiling.loop[i].pixels;
+    return 2 * lines * con->taps_w * (con->taps_h > 1 ? 2 : 1);
+}
+
+static void cut_image(Contraction *con)
+{
+    con->tiling = (Tiling){.rows = rows_suit(con)};
+    cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
+    if (con->out_h > 1 && !con->tiling.rows && text_length(con) > MOST_LINES) {
+        con->tiling = (Tiling){.rows = true};
+        cut_run(con, con->out_w);
+    }
+}
+
+void contraction_choose(Contraction *con)
+{
+    choose_tile(con);
+    con->few_channels = con->node->op == OP_CONV2D && con->depth < con->lanes && con->taps_h * con->taps_w > 1 &&
+                        con->out_h > 1 && con->out_w >= con->pixels;
+    cut_image(con);
+    choose_order(con);
+}
