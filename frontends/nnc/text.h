@@ -25,8 +25,6 @@ Module *nnc_parse_file(Arena *arena, Diag *diag, Str path, const Define *define,
  * elements: whoever saves the text saves those beside it, by value_show. */
 void nnc_print(Text *out, const Module *module);
 void nnc_print_graph(Text *out, const Graph *graph);
-/* One statement without indentation or newline, for comments in emitted code. */
-void nnc_print_node(Text *out, const Graph *graph, NodeId node);
 bool nnc_const_is_stored(const Value *value);
 
 /* The library: its functions with the comment above each, for `nnc help` and docs. */

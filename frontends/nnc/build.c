@@ -1,0 +1,300 @@
+/* Files, their constants and functions, and the graphs of a module. */
+#include "frontends/nnc/build.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "frontends/nnc/library.h"
+
+Str nnc_library_text(void)
+{
+    return (Str){(const char *)library_text, library_size};
+}
+
+static File *load_file(Builder *b, Str path, Str text, Tree *tree)
+{
+    File *file = ARENA_NEW(b->scratch, File);
+    *file = (File){.path = path, .functions = {.arena = b->scratch}, .constants = {.map = {.arena = b->scratch}}};
+    file->source = diag_add_source(b->diag, path, text);
+    map_put(&b->files, path, b->file_count);
+    ARENA_PUSH(b->scratch, b->file, b->file_count, b->file_capacity, file);
+    parse_tree(b->scratch, b->diag, file->source, tree);
+    return file;
+}
+
+static void build_items(Builder *b, File *file, const Tree *tree, uint32_t depth);
+
+/* `use` */
+
+static bool is_safe_path(Str path)
+{
+    for (uint32_t i = 0; i + 1 < path.len; i++)
+        if (path.ptr[i] == '.' && path.ptr[i + 1] == '.')
+            return false;
+    return path.len && path.ptr[0] != '/' && path.ptr[0] != '\\' && str_ends(path, ".nnc") &&
+           !memchr(path.ptr, 0, path.len);
+}
+
+static Str beside(Builder *b, Str path, Str name)
+{
+    uint32_t folder = path.len;
+    while (folder && path.ptr[folder - 1] != '/')
+        folder--;
+    return str_format(b->arena, "%.*s" STR_FMT, (int)folder, path.ptr, STR_ARG(name));
+}
+
+static File *used_file(Builder *b, const File *user, const UseItem *use, uint32_t depth)
+{
+    bool library = str_is(use->path, "nn");
+    Str path = library ? STR("nn") : beside(b, user->path, use->path), text;
+    Tree tree = {0};
+
+    uint32_t known = map_get(&b->files, path);
+    if (known != MAP_NONE)
+        return b->file[known];
+    if (depth >= DEEPEST_USE)
+        return complain(b, use->place, "files use each other more than %d deep", DEEPEST_USE), NULL;
+    if (library) {
+        text = nnc_library_text();
+    } else {
+        if (!is_safe_path(use->path))
+            return complain(b, use->place,
+                            "'use' takes \"nn\" or a file in the model's folder, such as \"blocks.nnc\""),
+                   NULL;
+        if (!file_exists(path))
+            return complain(b, use->place, "cannot find " STR_FMT, STR_ARG(path)), NULL;
+        if (!file_read(b->arena, b->diag, path, &text))
+            return NULL;
+    }
+    File *file = load_file(b, path, text, &tree);
+    build_items(b, file, &tree, depth + 1);
+    return file;
+}
+
+static void build_use(Builder *b, File *file, const UseItem *use, uint32_t depth)
+{
+    File *used = used_file(b, file, use, depth);
+    if (used)
+        ARENA_PUSH(b->scratch, file->used, file->used_count, file->used_capacity, used);
+    if (depth == 0) {
+        text_printf(&b->prelude, "use ");
+        put_escaped(&b->prelude, use->path, '"');
+        text_char(&b->prelude, '\n');
+    }
+}
+
+/* Constants */
+
+static const Expr *defined(Builder *b, const ConstItem *item, uint32_t depth)
+{
+    for (uint32_t i = 0; depth == 0 && i < b->define_count; i++) {
+        const Define *define = &b->define[i];
+        if (!str_eq(define->name, item->name->text))
+            continue;
+        b->define_used[i] = true;
+        Str shown = str_format(b->arena, "-D " STR_FMT, STR_ARG(define->name));
+        return parse_constant(b->scratch, b->diag, diag_add_source(b->diag, shown, define->value));
+    }
+    if (!item->value)
+        complain(b, item->place, "'" STR_FMT "' has no value: give it with -D " STR_FMT "=...",
+                 STR_ARG(item->name->text), STR_ARG(item->name->text));
+    return item->value;
+}
+
+static void print_constant(Builder *b, const ConstItem *item, const Const *c, uint32_t depth)
+{
+    if (depth > 0)
+        return;
+    text_printf(&b->prelude, "const " STR_FMT, STR_ARG(item->name->text));
+    if (item->type) {
+        const Type *type = eval_type(b, item->type, (Str){0});
+        text_printf(&b->prelude, ": " STR_FMT, STR_ARG(type ? type_show(b->scratch, type) : (Str){0}));
+    }
+    text_printf(&b->prelude, " = ");
+    const_print(&b->prelude, c);
+    text_char(&b->prelude, '\n');
+}
+
+static void build_constant(Builder *b, File *file, const ConstItem *item, uint32_t depth)
+{
+    Scope *scope = &file->constants;
+    Binding binding = {.name = str_copy(b->arena, item->name->text), .place = item->name->place};
+    const Binding *old = scope_find(scope, binding.name);
+    const Expr *expr = defined(b, item, depth);
+    Const c = {0};
+
+    if (old) {
+        complain(b, item->name->place, "'" STR_FMT "' has a value already", STR_ARG(binding.name));
+        diag_note(b->diag, old->place, "the first one");
+        return;
+    }
+    if (expr && eval_const(b, expr, &c)) {
+        binding.thing = thing_const(c);
+        print_constant(b, item, &c, depth);
+        if (item->type) {
+            const Type *type = eval_type(b, item->type, (Str){0});
+            binding.tensor = type ? tensor_from_const(b, &c, type, expr->place) : NULL;
+            binding.thing = thing_bad();
+        }
+    }
+    map_put(&scope->map, binding.name, scope->count);
+    ARENA_PUSH(b->scratch, scope->binding, scope->count, scope->capacity, binding);
+}
+
+/* Functions and graphs */
+
+static void add_function(Builder *b, File *file, const Function *function, uint32_t depth)
+{
+    Str name = function->name->text;
+    uint32_t known = map_get(&file->functions, name);
+    DType dtype;
+
+    ((Function *)function)->file = file;
+    if (map_get(&b->ops, name) != MAP_NONE || dtype_parse(name, &dtype)) {
+        complain(b, function->name->place, "'" STR_FMT "' is the name of a primitive", STR_ARG(name));
+    } else if (known != MAP_NONE) {
+        complain(b, function->name->place, "'" STR_FMT "' is defined already", STR_ARG(name));
+        diag_note(b->diag, file->function[known]->name->place, "the first definition");
+    } else {
+        map_put(&file->functions, name, file->function_count);
+        ARENA_PUSH(b->scratch, file->function, file->function_count, file->function_capacity, function);
+    }
+    if (depth == 0) {
+        Str text = diag_source(b->diag, file->source)->text;
+        text_put(&b->prelude, text.ptr + function->place.offset, function->place.length);
+        text_char(&b->prelude, '\n');
+    }
+}
+
+static bool build_inputs(Builder *b, const Function *function)
+{
+    Graph *graph = b->frame->graph;
+    bool ok = true;
+    for (uint32_t i = 0; i < function->formal_count; i++) {
+        const Formal *formal = &function->formal[i];
+        Str name = str_copy(b->arena, formal->name->text);
+        Thing thing = thing_bad();
+        const Type *type = NULL;
+        if (formal->fallback)
+            ok = complain(b, formal->fallback->place, "an input of a graph has no default");
+        if (formal->type)
+            type = eval_type(b, formal->type, name);
+        else
+            ok = complain(b, formal->name->place, "an input needs its type: " STR_FMT ": f32[...]", STR_ARG(name));
+        if (type) {
+            ValueId value = graph_add_input(graph, type, name, formal->name->place);
+            graph->value[value].placement = placement_text(b, formal->mark, formal->mark_count);
+            thing = thing_value(b, value);
+        }
+        ok &= bind(b, name, formal->name->place, thing) && type;
+    }
+    return ok;
+}
+
+static void build_graph(Builder *b, File *file, const Function *function)
+{
+    Module *module = b->module;
+    Frame frame = {.graph = graph_new(module, str_copy(b->arena, function->name->text)),
+                   .file = file,
+                   .scalars = {.arena = b->scratch},
+                   .tensors = {.arena = b->scratch},
+                   .updated = {.arena = b->scratch}};
+    Frame *outer = b->frame;
+
+    for (uint32_t i = 0; i < module->graph_count; i++)
+        if (str_eq(module->graph[i]->name, frame.graph->name))
+            complain(b, function->name->place, "there is a graph '" STR_FMT "' already", STR_ARG(frame.graph->name));
+    frame.graph->place = function->place;
+    frame.graph->placement = placement_text(b, function->mark, function->mark_count);
+    b->frame = &frame;
+    b->params = (Map){.arena = b->scratch};
+    b->param_count = 0;
+    scope_push(b);
+    build_inputs(b, function);
+    build_block(b, function->body);
+    if (!b->exhausted)
+        finish_results(b, function, NULL);
+    if (!function->result_count)
+        complain(b, function->name->place, "a graph needs a result");
+    renumber_temporaries(b);
+    ARENA_PUSH(b->arena, module->graph, module->graph_count, module->graph_capacity, frame.graph);
+    b->frame = outer;
+}
+
+/* The items of a file, with a frame in which constants are evaluated.  Functions first: their order does not matter. */
+static void build_items(Builder *b, File *file, const Tree *tree, uint32_t depth)
+{
+    Frame frame = {.file = file}, *outer = b->frame;
+    b->frame = &frame;
+    for (uint32_t i = 0; i < tree->count; i++)
+        if (tree->item[i].kind == ITEM_USE)
+            build_use(b, file, &tree->item[i].use, depth);
+    for (uint32_t i = 0; i < tree->count; i++)
+        if (tree->item[i].kind == ITEM_FN)
+            add_function(b, file, tree->item[i].function, depth);
+    for (uint32_t i = 0; i < tree->count; i++) {
+        const Item *item = &tree->item[i];
+        if (item->kind == ITEM_CONST)
+            build_constant(b, file, &item->constant, depth);
+        else if (item->kind == ITEM_GRAPH && depth == 0 && !b->exhausted)
+            build_graph(b, file, item->function);
+    }
+    b->frame = outer;
+}
+
+static void check_defines(Builder *b, const File *file)
+{
+    for (uint32_t i = 0; i < b->define_count; i++) {
+        if (b->define_used[i])
+            continue;
+        Text known = {0};
+        for (uint32_t c = 0; c < file->constants.count; c++)
+            text_printf(&known, "%s" STR_FMT, c ? ", " : "; there are ", STR_ARG(file->constants.binding[c].name));
+        diag_file_error(b->diag, file->path, "-D " STR_FMT ": the file has no such constant" STR_FMT,
+                        STR_ARG(b->define[i].name), STR_ARG(text_view(&known)));
+        text_free(&known);
+    }
+}
+
+static void index_ops(Builder *b)
+{
+    for (uint32_t i = 0; i < OP_COUNT; i++)
+        map_put(&b->ops, str_from(op_info((OpCode)i)->name), i);
+}
+
+Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *define, uint32_t define_count)
+{
+    Arena scratch = {0};
+    Builder builder = {.arena = arena,
+                       .scratch = &scratch,
+                       .diag = diag,
+                       .module = module_new(arena, diag),
+                       .files = {.arena = &scratch},
+                       .define = define,
+                       .define_count = define_count,
+                       .ops = {.arena = &scratch},
+                       .failed = {.arena = &scratch}};
+    Builder *b = &builder;
+    Tree tree = {0};
+    uint32_t errors = diag->error_count;
+
+    b->define_used = ARENA_ARRAY(&scratch, bool, define_count);
+    index_ops(b);
+    File *file = load_file(b, path, text, &tree);
+    build_items(b, file, &tree, 0);
+    if (diag->error_count == errors)
+        check_defines(b, file);
+    if (diag->error_count == errors && !b->module->graph_count)
+        diag_file_error(diag, path, "the file has no graph");
+    b->module->prelude = str_copy(arena, text_view(&b->prelude));
+    text_free(&b->prelude);
+    arena_free(&scratch);
+    return diag->error_count == errors ? b->module : NULL;
+}
+
+Module *nnc_parse_file(Arena *arena, Diag *diag, Str path, const Define *define, uint32_t define_count)
+{
+    Str text;
+    path = str_copy(arena, path);
+    return file_read(arena, diag, path, &text) ? nnc_parse(arena, diag, path, text, define, define_count) : NULL;
+}

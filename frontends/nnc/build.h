@@ -1,0 +1,176 @@
+/* From syntax tree to graphs: shared by the build_*.c files.
+ *
+ * A frame is one graph under construction: a `graph`, or the body of a function for one call.  Scopes nest inside a
+ * frame, one per block of a loop.  Expressions evaluate to Things: constants, which exist while building only, or
+ * values of the frame's graph. */
+#ifndef NNC_FRONTENDS_NNC_BUILD_H
+#define NNC_FRONTENDS_NNC_BUILD_H
+
+#include "frontends/nnc/ast.h"
+#include "frontends/nnc/text.h"
+#include "ops/family.h"
+
+#define MOST_STEPS    (1u << 21) /* statements built, repetition included: above a million, and it ends */
+#define DEEPEST_CALL  64
+#define DEEPEST_BUILD 1000 /* nesting of expressions and blocks over all frames */
+#define DEEPEST_USE   16
+#define MOST_OPERANDS 65536
+
+typedef enum ThingKind {
+    THING_BAD, /* its error has been reported */
+    THING_CONST,
+    THING_VALUE,
+    THING_MANY, /* the results of a node, or of a function */
+} ThingKind;
+
+typedef struct Thing {
+    ThingKind kind;
+    ValueId value;
+    Const c;
+    const struct Thing *many;
+    uint32_t count;
+} Thing;
+
+typedef struct Binding {
+    Str name;
+    Thing thing;
+    Place place;
+    const Tensor *tensor; /* a typed constant of the file, which becomes a value of each graph that uses it */
+} Binding;
+
+typedef struct Scope {
+    struct Scope *outer;
+    Map map; /* name to index of binding */
+    Binding *binding;
+    uint32_t count, capacity;
+    Str suffix;           /* `.0.2` in rounds of loops: makes names of values unique */
+    const struct Scope *carried; /* in a round: the names that go round; assigning others of outer scopes is an error */
+} Scope;
+
+typedef struct File {
+    Str path;
+    uint32_t source;
+    Map functions; /* to index of `function` */
+    const Function **function;
+    uint32_t function_count, function_capacity;
+    Scope constants;
+    struct File **used;
+    uint32_t used_count, used_capacity;
+} File;
+
+typedef struct Wanted { /* the index that a temporary had in the text */
+    ValueId value;
+    uint32_t index;
+} Wanted;
+
+typedef struct Frame {
+    struct Frame *caller;
+    Graph *graph; /* NULL while the file's constants are evaluated */
+    File *file;
+    Scope *scope;
+    Str prefix; /* of params: `fire2.`, empty in a graph */
+    Str label;  /* the prefix without its dot */
+    const Name *callee;
+    bool labelled;
+    Place call;
+    uint32_t depth;
+    Map scalars; /* type and bits of a scalar constant, to its value */
+    Map tensors; /* name of a file's typed constant, to its value in this graph */
+    Map updated; /* value to index in graph->update */
+    Wanted *wanted;
+    uint32_t wanted_count, wanted_capacity;
+} Frame;
+
+typedef struct Builder {
+    Arena *arena, *scratch; /* of the module; of the tree and of scopes */
+    Diag *diag;
+    Module *module;
+    File **file;
+    uint32_t file_count, file_capacity;
+    Map files; /* path to index */
+    const Define *define;
+    bool *define_used;
+    uint32_t define_count;
+    Map ops;    /* name to op code */
+    Map params; /* full name to index of param_place, over one graph and all calls in it */
+    Place *param_place;
+    uint32_t param_count, param_capacity;
+    Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
+    Frame *frame;
+    uint32_t steps, depth;
+    bool exhausted; /* a limit was hit: everything unwinds */
+    Text prelude;
+} Builder;
+
+/* build_scope.c */
+bool complain(Builder *b, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool has_failed(const Builder *b, Place place);
+void mark_failed(Builder *b, Place place); /* an error was reported there: adds notes on the calls that led to it */
+bool step(Builder *b, Place place);        /* counts a statement; false when there were too many */
+bool go_deeper(Builder *b, Place place);   /* to be followed by b->depth-- when true */
+Scope *scope_push(Builder *b);
+void scope_pop(Builder *b);
+Binding *scope_find(Scope *scope, Str name); /* in this scope only */
+bool bind(Builder *b, Str name, Place place, Thing thing);
+void rebind(Builder *b, Str name, Place place, Thing thing);
+Binding *lookup(Builder *b, Str name); /* all scopes, then the constants of the file and of those it uses */
+const Function *find_function(const File *file, Str name);
+Str name_text(Builder *b, const Name *name); /* with interpolation; in the module's arena */
+/* `; did you mean 'stride'?`, or nothing, for the nearest of the names. */
+typedef struct Nearest {
+    Str wanted, best;
+    uint32_t distance;
+} Nearest;
+void nearest_try(Nearest *nearest, Str candidate);
+Str nearest_show(Arena *arena, const Nearest *nearest);
+
+/* build_expr.c */
+static inline Thing thing_bad(void)
+{
+    return (Thing){.kind = THING_BAD};
+}
+static inline Thing thing_const(Const c)
+{
+    return (Thing){.kind = THING_CONST, .c = c};
+}
+Thing thing_value(const Builder *b, ValueId value);           /* bad when the value has no type */
+Thing bound_thing(Builder *b, Binding *binding, Place place); /* what a name stands for in the current graph */
+Thing eval(Builder *b, const Expr *expr);
+bool eval_const(Builder *b, const Expr *expr, Const *c); /* an error unless it is constant */
+bool eval_int(Builder *b, const Expr *expr, const char *what, int64_t *i);
+Thing single(Builder *b, Thing thing, Place place); /* an error when it is several */
+const Type *eval_type(Builder *b, const TypeExpr *type, Str open_name);
+
+/* build_literal.c */
+ValueId scalar_value(Builder *b, DType dtype, const Const *c);
+bool check_fits(Builder *b, const Const *c, DType dtype, Place place);
+/* A value from a thing; a constant takes this dtype. */
+bool as_value(Builder *b, Thing thing, DType dtype, Place place, ValueId *value);
+const Tensor *tensor_from_const(Builder *b, const Const *c, const Type *type, Place place);
+
+/* arith.c */
+bool const_unary(Builder *b, TokenKind op, const Const *x, Place place, Const *result);
+bool const_binary(Builder *b, TokenKind op, const Const *x, const Const *y, Place place, Const *result);
+bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place place, Const *result, bool *known);
+
+/* build_op.c */
+Thing build_op(Builder *b, OpCode op, const Expr *call);
+Thing build_operator(Builder *b, OpCode op, Thing *operand, const Place *at, uint32_t count, Place place);
+bool build_attrs(Builder *b, OpCode op, const Expr *call, Attr *attr);
+
+/* build_view.c */
+Thing build_index(Builder *b, const Expr *expr);
+
+/* build_call.c */
+Thing build_call(Builder *b, const Expr *call);
+bool finish_results(Builder *b, const Function *function, bool *constant);
+
+/* build_stmt.c */
+void build_block(Builder *b, const Block *block);
+Str placement_text(Builder *b, const Mark *mark, uint32_t count);
+bool check_type(Builder *b, Str name, const Type *found, const Type *wanted, Place place);
+
+/* renumber.c */
+void renumber_temporaries(Builder *b);
+
+#endif

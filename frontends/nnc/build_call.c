@@ -1,0 +1,376 @@
+/* Calls by name: functions of the language, dtypes as conversions, functions of constants, and primitives.
+ *
+ * A function is built anew for each call, with the types of its operands, into the sub-graph of an OP_CALL node.  When
+ * all it returns are constants, the call is a constant and leaves no node. */
+#include "frontends/nnc/build.h"
+
+typedef struct Given { /* what a call gives to a parameter */
+    Thing thing;
+    bool present, by_name;
+    Place place;
+} Given;
+
+typedef struct Binder {
+    const Function *function;
+    const Expr *call;
+    Given *given; /* per parameter */
+} Binder;
+
+static uint32_t formal_index(const Function *function, Str name)
+{
+    for (uint32_t i = 0; i < function->formal_count; i++)
+        if (str_eq(function->formal[i].name->text, name))
+            return i;
+    return NONE;
+}
+
+static void put_formals(Text *text, const Function *function)
+{
+    for (uint32_t i = 0; i < function->formal_count; i++)
+        text_printf(text, "%s" STR_FMT, i ? ", " : "", STR_ARG(function->formal[i].name->text));
+}
+
+static bool report_formals(Builder *b, const Function *function, Place place, Str what)
+{
+    Text text = {0};
+    put_formals(&text, function);
+    complain(b, place, STR_FMT "; the parameters are (" STR_FMT ")", STR_ARG(what), STR_ARG(text_view(&text)));
+    text_free(&text);
+    return false;
+}
+
+static bool give(Builder *b, Binder *binder, uint32_t index, const Arg *arg)
+{
+    Given *given = &binder->given[index];
+    if (given->present)
+        return complain(b, arg->name_place, "'" STR_FMT "' is given twice", STR_ARG(arg->name));
+    given->present = true;
+    given->by_name = arg->name.len > 0;
+    given->place = arg->value->place;
+    given->thing = single(b, eval(b, arg->value), arg->value->place);
+    return given->thing.kind != THING_BAD;
+}
+
+/* Named arguments first; those by position fill the parameters that are left, in order. */
+static bool give_all(Builder *b, Binder *binder)
+{
+    const Function *function = binder->function;
+    const Expr *call = binder->call;
+    bool ok = true;
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < call->count; i++) {
+        const Arg *arg = &call->u.arg[i];
+        if (!arg->name.len)
+            continue;
+        uint32_t index = formal_index(function, arg->name);
+        if (index == NONE)
+            ok = report_formals(b, function, arg->name_place,
+                                str_format(b->scratch, STR_FMT " has no parameter '" STR_FMT "'",
+                                           STR_ARG(function->name->text), STR_ARG(arg->name)));
+        else
+            ok &= give(b, binder, index, arg);
+    }
+    for (uint32_t i = 0; i < call->count; i++) {
+        const Arg *arg = &call->u.arg[i];
+        if (arg->name.len)
+            continue;
+        while (next < function->formal_count && binder->given[next].present)
+            next++;
+        if (next == function->formal_count)
+            return report_formals(
+                b, function, arg->value->place,
+                str_format(b->scratch, "too many arguments for " STR_FMT, STR_ARG(function->name->text)));
+        ok &= give(b, binder, next, arg);
+    }
+    for (uint32_t i = 0; ok && i < function->formal_count; i++)
+        if (!binder->given[i].present && !function->formal[i].fallback)
+            ok = report_formals(b, function, call->place,
+                                str_format(b->scratch, STR_FMT " needs '" STR_FMT "'", STR_ARG(function->name->text),
+                                           STR_ARG(function->formal[i].name->text)));
+    return ok;
+}
+
+/* Frames */
+
+static Str join_label(Builder *b, Str prefix, Str name)
+{
+    return str_format(b->arena, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(name));
+}
+
+static void enter_frame(Builder *b, Frame *frame, const Function *function, const Expr *call)
+{
+    Str name = call->label ? name_text(b, call->label) : function->name->text;
+    *frame = (Frame){.caller = b->frame,
+                     .graph = graph_new(b->module, str_copy(b->arena, function->name->text)),
+                     .file = function->file,
+                     .callee = function->name,
+                     .labelled = call->label != NULL,
+                     .call = call->place,
+                     .depth = b->frame->depth + 1,
+                     .scalars = {.arena = b->scratch},
+                     .tensors = {.arena = b->scratch},
+                     .updated = {.arena = b->scratch}};
+    frame->label = join_label(b, b->frame->prefix, name);
+    frame->prefix = join_label(b, frame->label, STR("."));
+    frame->graph->place = function->place;
+    b->frame = frame;
+    scope_push(b);
+}
+
+/* Binds the parameters inside; a tensor becomes an input of the body. */
+static bool bind_formals(Builder *b, Binder *binder, const Graph *outer)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < binder->function->formal_count; i++) {
+        const Formal *formal = &binder->function->formal[i];
+        Given *given = &binder->given[i];
+        Thing thing = given->present ? given->thing : eval(b, formal->fallback);
+        if (thing.kind == THING_VALUE && given->present) {
+            const Type *type = outer->value[thing.value].type;
+            Str name = str_copy(b->arena, formal->name->text);
+            thing = thing_value(b, graph_add_input(b->frame->graph, type, name, formal->name->place));
+            const Type *wanted = formal->type ? eval_type(b, formal->type, (Str){0}) : NULL;
+            ok &= !formal->type || (wanted && check_type(b, name, type, wanted, formal->type->place));
+        } else if (thing.kind == THING_VALUE) {
+            ok = complain(b, formal->fallback->place, "a default must be a constant");
+        }
+        ok &= thing.kind != THING_BAD && bind(b, formal->name->text, formal->name->place, thing);
+    }
+    return ok;
+}
+
+/* One result of a function or graph, found by name when the body is done. */
+static bool finish_result(Builder *b, const Formal *result, bool *constant, Thing *thing)
+{
+    Str name = result->name->text;
+    Binding *binding = lookup(b, name);
+    if (!binding)
+        return complain(b, result->name->place, "'" STR_FMT "' is a result, but nothing assigns it", STR_ARG(name));
+    *thing = bound_thing(b, binding, result->name->place);
+    *constant &= thing->kind == THING_CONST;
+    return thing->kind != THING_BAD;
+}
+
+static bool add_result(Builder *b, const Formal *result, Thing thing)
+{
+    Graph *graph = b->frame->graph;
+    const Type *wanted = result->type ? eval_type(b, result->type, (Str){0}) : NULL;
+    Place place = result->name->place;
+    ValueId value;
+
+    if (result->type && !wanted)
+        return false;
+    if (thing.kind == THING_CONST && wanted) {
+        const Tensor *tensor = tensor_from_const(b, &thing.c, wanted, place);
+        if (!tensor)
+            return false;
+        value = wanted->shape.rank == 0 ? scalar_value(b, wanted->dtype, &thing.c)
+                                        : graph_add_const(graph, tensor, (Str){0}, place);
+    } else if (!as_value(b, thing, thing.kind == THING_CONST ? const_default_dtype(&thing.c) : DT_F32, place, &value)) {
+        return false;
+    }
+    if (wanted && !check_type(b, result->name->text, graph->value[value].type, wanted, result->type->place))
+        return false;
+    graph_add_output(graph, value, str_copy(b->arena, result->name->text));
+    return true;
+}
+
+/* Adds the results as outputs; when all are constants and may stay so, `constant` is true and nothing is added. */
+bool finish_results(Builder *b, const Function *function, bool *constant)
+{
+    Thing *thing = ARENA_ARRAY(b->scratch, Thing, function->result_count);
+    bool ok = true, all = function->result_count > 0;
+
+    for (uint32_t i = 0; i < function->result_count; i++) {
+        ok &= finish_result(b, &function->result[i], &all, &thing[i]);
+        all &= function->result[i].type == NULL;
+    }
+    if (!ok)
+        return false;
+    if (constant && (*constant = all))
+        return true;
+    for (uint32_t i = 0; i < function->result_count; i++)
+        ok &= add_result(b, &function->result[i], thing[i]);
+    return ok;
+}
+
+static Thing constant_results(Builder *b, const Function *function)
+{
+    Thing *list = ARENA_ARRAY(b->scratch, Thing, function->result_count);
+    for (uint32_t i = 0; i < function->result_count; i++)
+        list[i] = lookup(b, function->result[i].name->text)->thing;
+    return function->result_count == 1 ? list[0]
+                                       : (Thing){.kind = THING_MANY, .many = list, .count = function->result_count};
+}
+
+/* The call node */
+
+/* Operands stand first when parameters before them are operands too; others are printed by name. */
+static const Call *describe_call(Builder *b, const Binder *binder, const ValueId *in, uint32_t count)
+{
+    const Function *function = binder->function;
+    Call *call = ARENA_NEW(b->arena, Call);
+    Str *operand = ARENA_ARRAY(b->arena, Str, count);
+    Text text = {0};
+    uint32_t next = 0;
+    bool in_order = true;
+
+    (void)in;
+    for (uint32_t i = 0; i < function->formal_count; i++) {
+        const Given *given = &binder->given[i];
+        Str name = function->formal[i].name->text;
+        if (given->present && given->thing.kind == THING_VALUE) {
+            operand[next++] = in_order ? (Str){0} : str_copy(b->arena, name);
+            continue;
+        }
+        in_order = false;
+        if (given->present) {
+            text_printf(&text, ", " STR_FMT " = ", STR_ARG(name));
+            const_print(&text, &given->thing.c);
+        }
+    }
+    call->name = str_copy(b->arena, function->name->text);
+    call->label = binder->call->label ? name_text(b, binder->call->label) : (Str){0};
+    call->arguments = str_copy(b->arena, text_view(&text));
+    call->operand = operand;
+    text_free(&text);
+    return call;
+}
+
+static Thing add_call(Builder *b, const Binder *binder, Graph *body)
+{
+    Graph *graph = b->frame->graph;
+    const Function *function = binder->function;
+    ValueId *in = ARENA_ARRAY(b->scratch, ValueId, function->formal_count);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < function->formal_count; i++)
+        if (binder->given[i].present && binder->given[i].thing.kind == THING_VALUE)
+            in[count++] = binder->given[i].thing.value;
+    NodeId id = graph_add_node(graph, OP_CALL, in, count, NULL, body->output_count, binder->call->place);
+    Node *node = graph_node(graph, id);
+    node->sub = ARENA_NEW(b->arena, Graph *);
+    node->sub[0] = body;
+    node->sub_count = 1;
+    node->call = describe_call(b, binder, in, count);
+    Thing *list = ARENA_ARRAY(b->scratch, Thing, node->out_count);
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        graph->value[node->out[i]].type = body->value[body->output[i].value].type;
+        list[i] = thing_value(b, node->out[i]);
+    }
+    return node->out_count == 1 ? list[0] : (Thing){.kind = THING_MANY, .many = list, .count = node->out_count};
+}
+
+static Thing call_function(Builder *b, const Function *function, const Expr *call)
+{
+    Binder binder = {function, call, ARENA_ARRAY(b->scratch, Given, function->formal_count)};
+    Frame frame, *outer = b->frame;
+    uint32_t errors = b->diag->error_count;
+    bool constant = false;
+    Thing result = thing_bad();
+
+    if (!give_all(b, &binder) || !step(b, call->place))
+        return result;
+    if (outer->depth >= DEEPEST_CALL) {
+        complain(b, call->place, "calls nest deeper than %d: does " STR_FMT " call itself?", DEEPEST_CALL,
+                 STR_ARG(function->name->text));
+        b->exhausted = true;
+        return result;
+    }
+    enter_frame(b, &frame, function, call);
+    bool ok = bind_formals(b, &binder, outer->graph);
+    if (ok) {
+        build_block(b, function->body);
+        ok = !b->exhausted && finish_results(b, function, &constant) && b->diag->error_count == errors;
+    }
+    if (ok && constant)
+        result = constant_results(b, function);
+    if (ok && !constant)
+        renumber_temporaries(b);
+    b->frame = outer;
+    if (!ok || constant)
+        return result;
+    if (!outer->graph) {
+        complain(b, call->place, STR_FMT " makes a tensor: a constant expression cannot use it",
+                 STR_ARG(function->name->text));
+        return result;
+    }
+    return add_call(b, &binder, frame.graph);
+}
+
+/* f32(x): a conversion; of a literal, a scalar of that dtype. */
+static Thing convert(Builder *b, DType to, const Expr *call)
+{
+    if (call->count != 1 || call->u.arg[0].name.len || call->label)
+        return complain(b, call->place, "%s(x) converts one tensor or number", dtype_name(to)), thing_bad();
+    Place place = call->u.arg[0].value->place;
+    Thing thing = single(b, eval(b, call->u.arg[0].value), place);
+    ValueId value;
+
+    if (!b->frame->graph && thing.kind != THING_BAD)
+        return complain(b, call->place, "%s(x) makes a tensor: a constant expression cannot use it", dtype_name(to)),
+               thing_bad();
+    if (thing.kind == THING_CONST)
+        return as_value(b, thing, to, place, &value) ? thing_value(b, value) : thing_bad();
+    if (thing.kind != THING_VALUE)
+        return thing_bad();
+    Attr attr[4];
+    attr_defaults(OP_CAST, attr);
+    attr[attr_index(OP_CAST, STR("to"))].i = to;
+    return thing_value(b, op_build(b->frame->graph, OP_CAST, &thing.value, 1, attr, call->place));
+}
+
+static Thing call_constant(Builder *b, Str name, const Expr *call)
+{
+    Const *arg = ARENA_ARRAY(b->scratch, Const, call->count + 1), result;
+    bool known;
+    for (uint32_t i = 0; i < call->count; i++)
+        if (call->u.arg[i].name.len)
+            return complain(b, call->place, STR_FMT " takes its arguments by position", STR_ARG(name)), thing_bad();
+        else if (!eval_const(b, call->u.arg[i].value, &arg[i]))
+            return thing_bad();
+    return const_call(b, name, arg, call->count, call->place, &result, &known) ? thing_const(result) : thing_bad();
+}
+
+static Thing unknown_function(Builder *b, Str name, Place place)
+{
+    Nearest nearest = {.wanted = name};
+    const File *file = b->frame->file;
+    for (int i = 0; i < OP_COUNT; i++)
+        nearest_try(&nearest, str_from(op_info((OpCode)i)->name));
+    for (uint32_t i = 0; i < file->function_count; i++)
+        nearest_try(&nearest, file->function[i]->name->text);
+    for (uint32_t u = 0; u < file->used_count; u++)
+        for (uint32_t i = 0; i < file->used[u]->function_count; i++)
+            nearest_try(&nearest, file->used[u]->function[i]->name->text);
+    Str hint = nearest_show(b->scratch, &nearest);
+    bool library = false;
+    for (uint32_t u = 0; u < file->used_count; u++)
+        library |= str_is(file->used[u]->path, "nn");
+    const File *nn = library || str_is(file->path, "nn") ? NULL : b->file_count ? b->file[0] : NULL;
+    if (nn && find_function(nn, name))
+        hint = STR("; the library has one: use \"nn\"");
+    complain(b, place, "no op or function '" STR_FMT "'" STR_FMT, STR_ARG(name), STR_ARG(hint));
+    return thing_bad();
+}
+
+Thing build_call(Builder *b, const Expr *call)
+{
+    Str name = name_text(b, call->name);
+    const Function *function = find_function(b->frame->file, name);
+    bool known;
+    DType dtype;
+
+    if (function)
+        return call_function(b, function, call);
+    uint32_t op = map_get(&b->ops, name);
+    if (op == OP_CALL)
+        return complain(b, call->place, "a composite is called by its own name"), thing_bad();
+    if (op != MAP_NONE)
+        return build_op(b, (OpCode)op, call);
+    if (dtype_parse(name, &dtype))
+        return convert(b, dtype, call);
+    const_call(b, name, NULL, 0, call->place, NULL, &known);
+    return known ? call_constant(b, name, call) : unknown_function(b, name, call->name->place);
+}

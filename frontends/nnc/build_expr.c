@@ -1,0 +1,368 @@
+/* Expressions: constants are computed here, tensors become nodes of the frame's graph. */
+#include "frontends/nnc/build.h"
+
+#include <string.h>
+
+Thing thing_value(const Builder *b, ValueId value)
+{
+    if (!b->frame->graph->value[value].type)
+        return thing_bad();
+    return (Thing){.kind = THING_VALUE, .value = value};
+}
+
+Thing single(Builder *b, Thing thing, Place place)
+{
+    if (thing.kind != THING_MANY)
+        return thing;
+    complain(b, place, "this gives %u results: take them apart with (a, b) = ...", thing.count);
+    return thing_bad();
+}
+
+/* Names */
+
+/* A typed constant of the file becomes a value where a graph uses it; elsewhere it only has a shape. */
+static Thing tensor_value(Builder *b, Binding *binding, Place place)
+{
+    Frame *frame = b->frame;
+    if (!frame->graph) {
+        complain(b, place, "'" STR_FMT "' is an array: a constant expression cannot use it", STR_ARG(binding->name));
+        return thing_bad();
+    }
+    uint32_t known = map_get(&frame->tensors, binding->name);
+    if (known == MAP_NONE) {
+        known = graph_add_const(frame->graph, binding->tensor, binding->name, binding->place);
+        map_put(&frame->tensors, binding->name, known);
+    }
+    return thing_value(b, known);
+}
+
+Thing bound_thing(Builder *b, Binding *binding, Place place)
+{
+    return binding->tensor ? tensor_value(b, binding, place) : binding->thing;
+}
+
+static Thing dims_list(Builder *b, const Shape *shape)
+{
+    Const *item = ARENA_ARRAY(b->scratch, Const, shape->rank);
+    for (uint32_t i = 0; i < shape->rank; i++)
+        item[i] = const_int(shape->dim[i]);
+    return thing_const((Const){.kind = C_LIST, .item = item, .count = shape->rank, .depth = 1});
+}
+
+static bool is_property(Str name)
+{
+    return str_is(name, "shape") || str_is(name, "rank") || str_is(name, "dtype") || str_is(name, "size");
+}
+
+static Thing property_of(Builder *b, Thing thing, Str property, Place place)
+{
+    if (thing.kind == THING_BAD)
+        return thing;
+    if (!is_property(property)) {
+        complain(b, place, "no property '" STR_FMT "'; a tensor has shape, rank, size and dtype", STR_ARG(property));
+        return thing_bad();
+    }
+    if (thing.kind == THING_MANY)
+        return single(b, thing, place);
+    if (thing.kind == THING_CONST) {
+        if (thing.c.kind == C_INT || thing.c.kind == C_FLOAT ||
+            thing.c.kind == C_BOOL) { /* a scalar, when it must be */
+            if (str_is(property, "dtype"))
+                return thing_const((Const){.kind = C_DTYPE, .i = const_default_dtype(&thing.c)});
+            return str_is(property, "shape") ? thing_const((Const){.kind = C_LIST, .depth = 1})
+                                             : thing_const(const_int(str_is(property, "size")));
+        }
+        complain(b, place, "%s has no '" STR_FMT "'", const_kind_name(thing.c.kind), STR_ARG(property));
+        return thing_bad();
+    }
+    const Type *type = value_type(b->frame->graph, thing.value);
+    if (str_is(property, "shape"))
+        return dims_list(b, &type->shape);
+    if (str_is(property, "rank"))
+        return thing_const(const_int(type->shape.rank));
+    if (str_is(property, "size"))
+        return thing_const(const_int(shape_elements(&type->shape)));
+    return thing_const((Const){.kind = C_DTYPE, .i = type->dtype});
+}
+
+static Thing unknown_name(Builder *b, Str name, Place place)
+{
+    Nearest nearest = {.wanted = name};
+    for (const Scope *s = b->frame->scope; s; s = s->outer)
+        for (uint32_t i = 0; i < s->count && i < 1000; i++)
+            nearest_try(&nearest, s->binding[i].name);
+    const Scope *constants = &b->frame->file->constants;
+    for (uint32_t i = 0; i < constants->count && i < 1000; i++)
+        nearest_try(&nearest, constants->binding[i].name);
+    Str hint = nearest_show(b->scratch, &nearest);
+    complain(b, place, "nothing is called '" STR_FMT "' here" STR_FMT, STR_ARG(name), STR_ARG(hint));
+    return thing_bad();
+}
+
+static Thing eval_name(Builder *b, const Expr *expr)
+{
+    Str name = expr->name->part_count ? name_text(b, expr->name) : expr->name->text;
+    Binding *binding = lookup(b, name);
+    DType dtype;
+    if (binding)
+        return bound_thing(b, binding, expr->place);
+
+    const char *dot = NULL; /* the last: of `a.b.shape` the property is `shape` */
+    for (uint32_t i = 0; i < name.len; i++)
+        dot = name.ptr[i] == '.' ? name.ptr + i : dot;
+    if (dot) {
+        Str head = {name.ptr, (uint32_t)(dot - name.ptr)}, tail = {dot + 1, name.len - head.len - 1};
+        if ((binding = lookup(b, head)))
+            return property_of(b, bound_thing(b, binding, expr->place), tail, expr->place);
+    }
+    if (dtype_parse(name, &dtype))
+        return thing_const((Const){.kind = C_DTYPE, .i = dtype});
+    if (str_is(name, "label"))
+        return thing_const((Const){.kind = C_STRING, .s = b->frame->label});
+    return unknown_name(b, name, expr->place);
+}
+
+/* Lists and operators */
+
+static Thing eval_list(Builder *b, const Expr *expr)
+{
+    Const list = {.kind = C_LIST, .count = expr->count, .depth = 1};
+    Const *item = ARENA_ARRAY(b->scratch, Const, expr->count);
+    for (uint32_t i = 0; i < expr->count; i++) {
+        if (!eval_const(b, expr->u.items[i], &item[i]))
+            return thing_bad();
+        if (item[i].depth >= list.depth)
+            list.depth = item[i].depth + 1;
+    }
+    b->steps += expr->count / 4;
+    list.item = item;
+    if (list.depth > CONST_DEPTH_MOST) {
+        complain(b, expr->place, "lists nest deeper than %d", CONST_DEPTH_MOST);
+        return thing_bad();
+    }
+    return thing_const(list);
+}
+
+static Thing eval_unary(Builder *b, const Expr *expr)
+{
+    Thing x = single(b, eval(b, expr->left), expr->left->place);
+    Const c;
+    if (x.kind == THING_CONST)
+        return const_unary(b, expr->op, &x.c, expr->place, &c) ? thing_const(c) : thing_bad();
+    return build_operator(b, expr->op == T_NOT ? OP_NOT : OP_NEG, &x, &expr->left->place, 1, expr->place);
+}
+
+static OpCode operator_op(TokenKind kind)
+{
+    switch (kind) {
+    case T_PLUS:
+        return OP_ADD;
+    case T_MINUS:
+        return OP_SUB;
+    case T_STAR:
+        return OP_MUL;
+    case T_SLASH:
+    case T_SLASH2:
+        return OP_DIV;
+    case T_PERCENT:
+        return OP_MOD;
+    case T_POWER:
+        return OP_POW;
+    case T_AT:
+        return OP_MATMUL;
+    case T_EQ:
+        return OP_EQ;
+    case T_NE:
+        return OP_NE;
+    case T_LT:
+        return OP_LT;
+    case T_LE:
+        return OP_LE;
+    case T_GT:
+        return OP_GT;
+    case T_GE:
+        return OP_GE;
+    case T_AND:
+        return OP_AND;
+    default:
+        return OP_OR;
+    }
+}
+
+/* `mask == none` asks whether an optional operand was given. */
+static bool is_none_test(TokenKind op, const Thing *x, const Thing *y)
+{
+    bool none = (x->kind == THING_CONST && x->c.kind == C_NONE) || (y->kind == THING_CONST && y->c.kind == C_NONE);
+    return (op == T_EQ || op == T_NE) && none && (x->kind == THING_VALUE || y->kind == THING_VALUE);
+}
+
+static bool is_decided(TokenKind op, const Thing *x) /* `false and ...` */
+{
+    return x->kind == THING_CONST && x->c.kind == C_BOOL && ((op == T_AND && !x->c.i) || (op == T_OR && x->c.i));
+}
+
+static Thing eval_binary(Builder *b, const Expr *expr)
+{
+    Place at[2] = {expr->left->place, expr->right->place};
+    Thing x[2] = {single(b, eval(b, expr->left), at[0])};
+    Const c;
+
+    if (x[0].kind == THING_BAD || is_decided(expr->op, &x[0]))
+        return x[0];
+    x[1] = single(b, eval(b, expr->right), at[1]);
+    if (x[1].kind == THING_BAD)
+        return x[1];
+    if (is_none_test(expr->op, &x[0], &x[1]))
+        return thing_const(const_bool(expr->op == T_NE));
+    if (x[0].kind == THING_CONST && x[1].kind == THING_CONST)
+        return const_binary(b, expr->op, &x[0].c, &x[1].c, expr->place, &c) ? thing_const(c) : thing_bad();
+    Thing result = build_operator(b, operator_op(expr->op), x, at, 2, expr->place);
+    if (expr->op == T_SLASH2 && result.kind == THING_VALUE &&
+        dtype_is_float(value_type(b->frame->graph, result.value)->dtype))
+        return thing_value(b, op_build1(b->frame->graph, OP_FLOOR, result.value, expr->place));
+    return result;
+}
+
+static Thing eval_if(Builder *b, const Expr *expr)
+{
+    Const cond;
+    if (!eval_const(b, expr->cond, &cond))
+        return thing_bad();
+    if (cond.kind != C_BOOL) {
+        complain(b, expr->cond->place, "'if' takes true or false, not %s; between tensors choose with select",
+                 const_kind_name(cond.kind));
+        return thing_bad();
+    }
+    return eval(b, cond.i ? expr->left : expr->right);
+}
+
+static Thing eval_any(Builder *b, const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_BAD:
+        return thing_bad();
+    case EXPR_CONST:
+        if (expr->too_large) {
+            complain(b, expr->place, "this integer does not fit in 64 bits");
+            return thing_bad();
+        }
+        return thing_const(*expr->u.constant);
+    case EXPR_NAME:
+        return eval_name(b, expr);
+    case EXPR_LIST:
+        return eval_list(b, expr);
+    case EXPR_UNARY:
+        return eval_unary(b, expr);
+    case EXPR_BINARY:
+        return eval_binary(b, expr);
+    case EXPR_CALL:
+        return build_call(b, expr);
+    case EXPR_INDEX:
+        return build_index(b, expr);
+    case EXPR_PROPERTY:
+        return property_of(b, eval(b, expr->left), expr->property, expr->place);
+    case EXPR_IF:
+        return eval_if(b, expr);
+    }
+    return thing_bad();
+}
+
+Thing eval(Builder *b, const Expr *expr)
+{
+    if (b->exhausted || !go_deeper(b, expr->place))
+        return thing_bad();
+    Thing thing = eval_any(b, expr);
+    b->depth--;
+    return thing;
+}
+
+bool eval_const(Builder *b, const Expr *expr, Const *c)
+{
+    Thing thing = eval(b, expr);
+    if (thing.kind == THING_VALUE || thing.kind == THING_MANY)
+        return complain(b, expr->place, "expected a constant, found a tensor");
+    *c = thing.c;
+    return thing.kind == THING_CONST;
+}
+
+bool eval_int(Builder *b, const Expr *expr, const char *what, int64_t *i)
+{
+    Const c;
+    if (!eval_const(b, expr, &c))
+        return false;
+    if (c.kind != C_INT)
+        return complain(b, expr->place, "%s must be an integer, not %s", what, const_kind_name(c.kind));
+    *i = c.i;
+    return true;
+}
+
+/* Types */
+
+/* `?` in position i of an input: from -D name.i=N. */
+static bool open_dim(Builder *b, Str name, uint32_t i, Place place, int64_t *dim)
+{
+    Str key = str_format(b->scratch, STR_FMT ".%u", STR_ARG(name), i);
+    for (uint32_t d = 0; name.len && d < b->define_count; d++) {
+        if (!str_eq(b->define[d].name, key))
+            continue;
+        b->define_used[d] = true;
+        uint32_t source =
+            diag_add_source(b->diag, str_format(b->arena, "-D " STR_FMT, STR_ARG(key)), b->define[d].value);
+        const Expr *expr = parse_constant(b->scratch, b->diag, source);
+        return expr && eval_int(b, expr, "a dimension", dim);
+    }
+    if (!name.len)
+        return complain(b, place, "only the inputs of a graph may leave a dimension open with '?'");
+    return complain(b, place, "dimension %u of " STR_FMT " is open: give it with -D " STR_FMT "=N", i, STR_ARG(name),
+                    STR_ARG(key));
+}
+
+static bool eval_dtype(Builder *b, const Name *name, DType *dtype)
+{
+    Expr expr = {.kind = EXPR_NAME, .depth = 1, .place = name->place, .name = name};
+    Const c;
+    if (!name->part_count && dtype_parse(name->text, dtype))
+        return true;
+    if (!lookup(b, name->text) && !memchr(name->text.ptr, '.', name->text.len)) {
+        Text known = {0};
+        for (int i = 0; i < DT_COUNT; i++)
+            text_printf(&known, " %s", dtype_name((DType)i));
+        complain(b, name->place, "no dtype '" STR_FMT "'; there are" STR_FMT, STR_ARG(name->text),
+                 STR_ARG(text_view(&known)));
+        text_free(&known);
+        return false;
+    }
+    if (!eval_const(b, &expr, &c))
+        return false;
+    if (c.kind != C_DTYPE)
+        return complain(b, name->place, "expected a dtype, found %s", const_kind_name(c.kind));
+    *dtype = (DType)c.i;
+    return true;
+}
+
+const Type *eval_type(Builder *b, const TypeExpr *type, Str open_name)
+{
+    Shape shape = {0};
+    DType dtype;
+    int64_t elements;
+
+    if (!eval_dtype(b, type->dtype, &dtype))
+        return NULL;
+    if (type->rank > MAX_RANK)
+        return complain(b, type->place, "%u dimensions; at most %d are possible", type->rank, MAX_RANK), NULL;
+    for (uint32_t i = 0; i < type->rank; i++) {
+        const Expr *dim = type->dim[i];
+        bool ok = dim ? eval_int(b, dim, "a dimension", &shape.dim[i])
+                      : open_dim(b, open_name, i, type->place, &shape.dim[i]);
+        if (!ok)
+            return NULL;
+        if (shape.dim[i] < 0)
+            return complain(b, dim ? dim->place : type->place, "a dimension of %lld", (long long)shape.dim[i]), NULL;
+    }
+    shape.rank = type->rank;
+    if (!shape_checked_elements(&shape, &elements))
+        return complain(b, type->place, "this tensor is too large"), NULL;
+    if (type->layout.block && shape.rank != 4)
+        return complain(b, type->place, "a blocked layout is for four dimensions"), NULL;
+    return module_type(b->module, dtype, &shape, type->layout);
+}

@@ -1,0 +1,281 @@
+/* Calls of primitives: operands, where literals take the dtype of their neighbours, and attributes by the op table. */
+#include "frontends/nnc/build.h"
+
+#include <string.h>
+
+/* Attributes */
+
+static void report_attr_kind(Builder *b, OpCode op, const AttrSpec *spec, const Const *c, Place place)
+{
+    static const char *const wanted[] = {
+        [ATTR_INT] = "an integer",
+        [ATTR_FLOAT] = "a number",
+        [ATTR_BOOL] = "true or false",
+        [ATTR_INTS] = "an integer or a list of integers",
+        [ATTR_DTYPE] = "a dtype such as f32",
+        [ATTR_STRING] = "a string",
+    };
+    complain(b, place, "%s of %s takes %s, not " STR_FMT, spec->name, op_info(op)->name, wanted[spec->kind],
+             STR_ARG(const_show(b->scratch, c)));
+}
+
+static bool ints_from(Builder *b, const Const *c, Attr *attr)
+{
+    uint32_t count = c->kind == C_LIST ? c->count : 1;
+    const Const *item = c->kind == C_LIST ? c->item : c;
+    int64_t *ints = ARENA_ARRAY(b->scratch, int64_t, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (item[i].kind != C_INT)
+            return false;
+        ints[i] = item[i].i;
+    }
+    attr->i = count;
+    attr->ints = ints;
+    return true;
+}
+
+static bool attr_from(Builder *b, AttrKind kind, const Const *c, Attr *attr)
+{
+    *attr = (Attr){.i = c->i, .s = c->s};
+    switch (kind) {
+    case ATTR_INT:
+        return c->kind == C_INT;
+    case ATTR_BOOL:
+        return c->kind == C_BOOL;
+    case ATTR_DTYPE:
+        return c->kind == C_DTYPE;
+    case ATTR_STRING:
+        return c->kind == C_STRING;
+    case ATTR_FLOAT:
+        attr->f = const_number(c);
+        attr->i = 0;
+        return const_is_number(c);
+    case ATTR_INTS:
+        return ints_from(b, c, attr);
+    }
+    return false;
+}
+
+/* `; it has stride, pad`, or that it has none */
+static void put_attr_names(Text *text, OpCode op)
+{
+    const AttrSpec *spec = op_info(op)->attr;
+    if (!spec[0].name)
+        text_printf(text, "; %s has none", op_info(op)->name);
+    for (uint32_t i = 0; spec[i].name; i++)
+        text_printf(text, "%s%s", i ? ", " : "; there are ", spec[i].name);
+}
+
+static void report_unknown_attr(Builder *b, OpCode op, const Arg *arg)
+{
+    const AttrSpec *spec = op_info(op)->attr;
+    Nearest nearest = {.wanted = arg->name};
+    Text text = {0};
+    put_attr_names(&text, op);
+    for (uint32_t i = 0; spec[i].name; i++)
+        nearest_try(&nearest, str_from(spec[i].name));
+    text_str(&text, nearest_show(b->scratch, &nearest));
+    complain(b, arg->name_place, "%s has no attribute '" STR_FMT "'" STR_FMT, op_info(op)->name, STR_ARG(arg->name),
+             STR_ARG(text_view(&text)));
+    text_free(&text);
+}
+
+bool build_attrs(Builder *b, OpCode op, const Expr *call, Attr *attr)
+{
+    const AttrSpec *spec = op_info(op)->attr;
+    uint32_t given = 0; /* bits: no op has 32 attributes */
+    bool ok = true;
+
+    attr_defaults(op, attr);
+    for (uint32_t i = 0; i < call->count; i++) {
+        const Arg *arg = &call->u.arg[i];
+        Const c;
+        if (!arg->name.len)
+            continue;
+        uint32_t index = attr_index(op, arg->name);
+        if (index == NONE) {
+            report_unknown_attr(b, op, arg);
+            ok = false;
+        } else if (given >> index & 1) {
+            ok = complain(b, arg->name_place, "'" STR_FMT "' is given twice", STR_ARG(arg->name));
+        } else if (!eval_const(b, arg->value, &c)) {
+            ok = false;
+        } else if (!attr_from(b, spec[index].kind, &c, &attr[index])) {
+            report_attr_kind(b, op, &spec[index], &c, arg->value->place);
+            ok = false;
+        }
+        given |= index == NONE ? 0 : 1u << index;
+    }
+    for (uint32_t i = 0; ok && spec[i].name; i++)
+        if (!spec[i].fallback && !(given >> i & 1))
+            ok = complain(b, call->place, "%s needs the attribute %s", op_info(op)->name, spec[i].name);
+    return ok;
+}
+
+/* Operands */
+
+/* The dtype that a literal at `index` takes: that of the first operand which is a tensor and has a say. */
+static DType literal_dtype(const Builder *b, OpCode op, const Thing *operand, uint32_t count, uint32_t index)
+{
+    const OpInfo *info = op_info(op);
+    bool chooses = info->family == FAMILY_ELEMENTWISE && info->result == RESULT_SELECT;
+    if (chooses && index == 0)
+        return DT_BOOL;
+    if (info->family == FAMILY_GATHER && index > 0)
+        return DT_I64;
+    for (uint32_t i = chooses ? 1 : 0; i < count; i++)
+        if (operand[i].kind == THING_VALUE)
+            return value_type(b->frame->graph, operand[i].value)->dtype;
+    for (uint32_t i = chooses ? 1 : 0; i < count; i++) /* all literals: one float makes all of them floats */
+        if (operand[i].kind == THING_CONST && const_default_dtype(&operand[i].c) == DT_F32)
+            return DT_F32;
+    return const_default_dtype(&operand[index].c);
+}
+
+static bool check_graph(Builder *b, OpCode op, Place place)
+{
+    return b->frame->graph ||
+           complain(b, place, "%s makes a tensor: a constant expression cannot use it", op_info(op)->name);
+}
+
+static Thing many(Builder *b, NodeId node)
+{
+    const Node *n = graph_node(b->frame->graph, node);
+    Thing *list = ARENA_ARRAY(b->scratch, Thing, n->out_count);
+    for (uint32_t i = 0; i < n->out_count; i++)
+        list[i] = thing_value(b, n->out[i]);
+    return (Thing){.kind = THING_MANY, .many = list, .count = n->out_count};
+}
+
+static Thing add_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, const Attr *attr, Place place)
+{
+    Graph *graph = b->frame->graph;
+    uint32_t errors = b->diag->error_count;
+    if (has_failed(b, place))
+        return thing_bad();
+    if (op_result_count(op, attr) == 0) {
+        complain(b, place, "%s without a result", op_info(op)->name);
+        return thing_bad();
+    }
+    ValueId first = op_build(graph, op, in, count, attr, place);
+    if (b->diag->error_count > errors) {
+        mark_failed(b, place);
+        return thing_bad();
+    }
+    NodeId node = graph->value[first].node;
+    return op_result_count(op, attr) == 1 ? thing_value(b, first) : many(b, node);
+}
+
+static bool operand_values(Builder *b, OpCode op, const Thing *operand, const Place *at, uint32_t count, ValueId *in)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < count; i++) {
+        if (operand[i].kind == THING_BAD)
+            ok = false;
+        else if (ok && !as_value(b, operand[i],
+                                 operand[i].kind == THING_CONST ? literal_dtype(b, op, operand, count, i) : DT_F32,
+                                 at[i], &in[i]))
+            ok = false;
+    }
+    return ok;
+}
+
+Thing build_operator(Builder *b, OpCode op, Thing *operand, const Place *at, uint32_t count, Place place)
+{
+    ValueId in[2];
+    Attr attr[8];
+    if (!check_graph(b, op, place) || !operand_values(b, op, operand, at, count, in))
+        return thing_bad();
+    attr_defaults(op, attr);
+    return add_node(b, op, in, count, attr, place);
+}
+
+/* An elementwise op on plain numbers is a number: sqrt(64.0) may stand in an attribute.  A typed number, f32(64.0), is
+ * a tensor, so what a pass has printed keeps its nodes. */
+static bool is_numeric(OpCode op, const Thing *operand, uint32_t count)
+{
+    if (op_info(op)->family != FAMILY_ELEMENTWISE || count < op_least(op) || count > op_most(op))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (operand[i].kind != THING_CONST || (!const_is_number(&operand[i].c) && operand[i].c.kind != C_BOOL))
+            return false;
+    return true;
+}
+
+static Thing compute(Builder *b, OpCode op, const Thing *operand, uint32_t count, Place place)
+{
+    Frame frame = *b->frame, *outer = b->frame; /* a graph to the side, in f64 or i64 */
+    ValueId in[3];
+    bool floats = op_info(op)->operand_class == CLASS_FLOAT;
+    Tensor *out;
+
+    frame.graph = graph_new(b->module, STR("constant"));
+    frame.scalars = (Map){.arena = b->scratch};
+    for (uint32_t i = 0; i < count; i++)
+        floats |= operand[i].c.kind == C_FLOAT;
+    b->frame = &frame;
+    const Tensor *x[3];
+    for (uint32_t i = 0; i < count; i++) {
+        DType dtype = operand[i].c.kind == C_BOOL ? DT_BOOL : floats ? DT_F64 : DT_I64;
+        in[i] = scalar_value(b, dtype, &operand[i].c);
+        x[i] = frame.graph->value[in[i]].data;
+    }
+    Thing result = add_node(b, op, in, count, NULL, place);
+    b->frame = outer;
+    if (result.kind != THING_VALUE)
+        return thing_bad();
+    eval_node(frame.graph, frame.graph->value[result.value].node, b->scratch, x, &out);
+    if (out->type->dtype == DT_BOOL)
+        return thing_const(const_bool(tensor_number(out, 0) != 0));
+    return thing_const(out->type->dtype == DT_I64 ? const_int(*(const int64_t *)out->data)
+                                                  : const_float(tensor_number(out, 0)));
+}
+
+static bool report_operands(Builder *b, OpCode op, const Expr *call, uint32_t count)
+{
+    Text text = {0};
+    const OpInfo *info = op_info(op);
+    text_printf(&text, "%s takes ", info->name);
+    if (!info->operands[0])
+        text_printf(&text, "no operands");
+    else
+        text_printf(&text, "%s%s%s", op_most(op) == UINT32_MAX ? "tensors" : "the operands (",
+                    op_most(op) == UINT32_MAX ? "" : info->operands, op_most(op) == UINT32_MAX ? "" : ")");
+    text_printf(&text, "; %u %s given", count, count == 1 ? "is" : "are");
+    if (count > op_most(op) && info->attr[0].name)
+        text_printf(&text, "; attributes are written name = value"), put_attr_names(&text, op);
+    complain(b, call->place, STR_FMT, STR_ARG(text_view(&text)));
+    text_free(&text);
+    return false;
+}
+
+Thing build_op(Builder *b, OpCode op, const Expr *call)
+{
+    Attr attr[32];
+    uint32_t count = 0;
+    Thing *operand = ARENA_ARRAY(b->scratch, Thing, call->count);
+    Place *at = ARENA_ARRAY(b->scratch, Place, call->count);
+    ValueId *in = ARENA_ARRAY(b->scratch, ValueId, call->count);
+    bool ok = true;
+
+    if (call->label)
+        ok = complain(b, call->label->place, "%s is a primitive without params: it takes no label", op_info(op)->name);
+    for (uint32_t i = 0; i < call->count; i++) {
+        const Arg *arg = &call->u.arg[i];
+        if (arg->name.len)
+            continue;
+        at[count] = arg->value->place;
+        operand[count] = single(b, eval(b, arg->value), arg->value->place);
+        ok &= operand[count++].kind != THING_BAD;
+    }
+    ok &= build_attrs(b, op, call, attr);
+    if (!ok)
+        return thing_bad();
+    if (count && is_numeric(op, operand, count))
+        return compute(b, op, operand, count, call->place);
+    if (count < op_least(op) || count > op_most(op))
+        return report_operands(b, op, call, count), thing_bad();
+    if (!check_graph(b, op, call->place) || !operand_values(b, op, operand, at, count, in))
+        return thing_bad();
+    return add_node(b, op, in, count, attr, call->place);
+}

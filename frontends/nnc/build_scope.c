@@ -1,0 +1,238 @@
+/* Names: scopes, lookup, suggestions; and the reporting of errors from inside calls. */
+#include "frontends/nnc/build.h"
+
+#include <string.h>
+
+#define MOST_NOTES   6
+#define LONGEST_NAME 1000 /* with braces filled in */
+
+static Str place_key(const Place *place)
+{
+    return map_key(place, sizeof *place);
+}
+
+bool has_failed(const Builder *b, Place place)
+{
+    return map_get(&b->failed, place_key(&place)) != MAP_NONE;
+}
+
+void mark_failed(Builder *b, Place place)
+{
+    Place *kept = arena_copy(b->scratch, &place, sizeof place);
+    uint32_t notes = 0;
+
+    map_put(&b->failed, place_key(kept), 0);
+    for (const Frame *f = b->frame; f && f->caller && notes < MOST_NOTES; f = f->caller, notes++)
+        diag_note(b->diag, f->call, "in this call of " STR_FMT, STR_ARG(f->callee->text));
+}
+
+bool complain(Builder *b, Place place, const char *format, ...)
+{
+    if (b->exhausted || has_failed(b, place))
+        return false;
+    Text text = {0};
+    va_list args;
+    va_start(args, format);
+    text_vprintf(&text, format, args);
+    va_end(args);
+    diag_error(b->diag, place, STR_FMT, STR_ARG(text_view(&text)));
+    text_free(&text);
+    mark_failed(b, place);
+    return false;
+}
+
+bool step(Builder *b, Place place)
+{
+    if (b->steps++ < MOST_STEPS)
+        return true;
+    complain(b, place, "more than %u statements, with all repetition written out", MOST_STEPS);
+    b->exhausted = true;
+    return false;
+}
+
+bool go_deeper(Builder *b, Place place)
+{
+    if (b->depth < DEEPEST_BUILD) {
+        b->depth++;
+        return true;
+    }
+    complain(b, place, "expressions, blocks and calls nest too deep");
+    b->exhausted = true;
+    return false;
+}
+
+/* Scopes */
+
+Scope *scope_push(Builder *b)
+{
+    Scope *scope = ARENA_NEW(b->scratch, Scope);
+    scope->outer = b->frame->scope;
+    scope->map.arena = b->scratch;
+    scope->suffix = scope->outer ? scope->outer->suffix : (Str){0};
+    b->frame->scope = scope;
+    return scope;
+}
+
+void scope_pop(Builder *b)
+{
+    b->frame->scope = b->frame->scope->outer;
+}
+
+Binding *scope_find(Scope *scope, Str name)
+{
+    uint32_t index = map_get(&scope->map, name);
+    return index == MAP_NONE ? NULL : &scope->binding[index];
+}
+
+static void put(Builder *b, Scope *scope, Str name, Place place, Thing thing)
+{
+    map_put(&scope->map, name, scope->count);
+    ARENA_PUSH(b->scratch, scope->binding, scope->count, scope->capacity,
+               ((Binding){.name = name, .thing = thing, .place = place}));
+}
+
+/* In a round of a loop: is the name one of an outer scope of this frame, and not carried? */
+static const Binding *hidden(const Scope *scope, Str name)
+{
+    if (!scope->carried || map_get(&scope->carried->map, name) != MAP_NONE)
+        return NULL;
+    for (Scope *s = scope->carried->outer; s; s = s->outer) {
+        const Binding *found = scope_find(s, name);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+bool bind(Builder *b, Str name, Place place, Thing thing)
+{
+    Scope *scope = b->frame->scope;
+    const Binding *old = scope_find(scope, name);
+    if (old) {
+        if (!has_failed(b, place)) {
+            complain(b, place, "'" STR_FMT "' has a value already; every name is assigned once", STR_ARG(name));
+            diag_note(b->diag, old->place, "the first assignment");
+        }
+        return false;
+    }
+    if ((old = hidden(scope, name))) {
+        if (!has_failed(b, place)) {
+            complain(b, place,
+                     "'" STR_FMT "' belongs to the code around the loop: carry it (for ... carry " STR_FMT
+                     ") or take another name",
+                     STR_ARG(name), STR_ARG(name));
+            diag_note(b->diag, old->place, "it is assigned here");
+        }
+        return false;
+    }
+    put(b, scope, name, place, thing);
+    return true;
+}
+
+void rebind(Builder *b, Str name, Place place, Thing thing)
+{
+    Binding *own = scope_find(b->frame->scope, name);
+    if (own)
+        own->thing = thing;
+    else
+        bind(b, name, place, thing);
+}
+
+static Binding *find_constant(File *file, Str name)
+{
+    Binding *found = scope_find(&file->constants, name);
+    for (uint32_t i = 0; !found && i < file->used_count; i++)
+        found = scope_find(&file->used[i]->constants, name);
+    return found;
+}
+
+Binding *lookup(Builder *b, Str name)
+{
+    for (Scope *s = b->frame->scope; s; s = s->outer) {
+        Binding *found = scope_find(s, name);
+        if (found)
+            return found;
+    }
+    return find_constant(b->frame->file, name);
+}
+
+const Function *find_function(const File *file, Str name)
+{
+    uint32_t index = map_get(&file->functions, name);
+    if (index != MAP_NONE)
+        return file->function[index];
+    for (uint32_t i = 0; i < file->used_count; i++)
+        if ((index = map_get(&file->used[i]->functions, name)) != MAP_NONE)
+            return file->used[i]->function[index];
+    return NULL;
+}
+
+/* The text of a name, braces filled in; constants in them must be integers or strings. */
+Str name_text(Builder *b, const Name *name)
+{
+    if (!name->part_count)
+        return str_copy(b->arena, name->text);
+    Text text = {0};
+    for (uint32_t i = 0; i < name->part_count; i++) {
+        const NamePart *part = &name->part[i];
+        Const c;
+        if (!part->expr)
+            text_str(&text, part->text);
+        else if (!eval_const(b, part->expr, &c))
+            break;
+        else if (c.kind == C_INT)
+            text_printf(&text, "%lld", (long long)c.i);
+        else if (c.kind == C_STRING)
+            text_str(&text, c.s);
+        else
+            complain(b, part->expr->place, "braces in a name take an integer or a string, not %s",
+                     const_kind_name(c.kind));
+    }
+    if (text.len > LONGEST_NAME) {
+        complain(b, name->place, "a name longer than %d bytes", LONGEST_NAME);
+        text.len = 0;
+    }
+    b->steps += (uint32_t)text.len / 64;
+    Str s = str_copy(b->arena, text_view(&text));
+    text_free(&text);
+    return s;
+}
+
+/* Suggestions: Levenshtein distance, with a limit by length. */
+
+#define LONGEST_SUGGESTION 40
+
+static uint32_t edit_distance(Str a, Str b)
+{
+    uint32_t row[LONGEST_SUGGESTION + 1];
+    for (uint32_t j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (uint32_t i = 1; i <= a.len; i++) {
+        uint32_t diagonal = row[0];
+        row[0] = i;
+        for (uint32_t j = 1; j <= b.len; j++) {
+            uint32_t change = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
+            diagonal = row[j];
+            uint32_t insert = row[j - 1] + 1, erase = row[j] + 1, least = insert < erase ? insert : erase;
+            row[j] = change < least ? change : least;
+        }
+    }
+    return row[b.len];
+}
+
+void nearest_try(Nearest *nearest, Str candidate)
+{
+    Str wanted = nearest->wanted;
+    if (wanted.len > LONGEST_SUGGESTION || candidate.len > LONGEST_SUGGESTION || !candidate.len)
+        return;
+    uint32_t distance = edit_distance(wanted, candidate), limit = wanted.len / 3 + 1;
+    if (distance <= limit && (!nearest->best.len || distance < nearest->distance)) {
+        nearest->best = candidate;
+        nearest->distance = distance;
+    }
+}
+
+Str nearest_show(Arena *arena, const Nearest *nearest)
+{
+    return nearest->best.len ? str_format(arena, "; did you mean '" STR_FMT "'?", STR_ARG(nearest->best)) : (Str){0};
+}

@@ -1,0 +1,194 @@
+/* Constants: comparison, their text, and the way into tensors. */
+#include "frontends/nnc/constant.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontends/nnc/lex.h"
+
+bool const_eq(const Const *a, const Const *b)
+{
+    if (const_is_number(a) && const_is_number(b))
+        return a->kind == C_INT && b->kind == C_INT ? a->i == b->i : const_number(a) == const_number(b);
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == C_STRING)
+        return str_eq(a->s, b->s);
+    if (a->kind != C_LIST)
+        return a->i == b->i;
+    if (a->count != b->count)
+        return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (!const_eq(&a->item[i], &b->item[i]))
+            return false;
+    return true;
+}
+
+const char *const_kind_name(ConstKind kind)
+{
+    static const char *const name[] = {"none",     "true or false", "an integer", "a number",
+                                       "a string", "a dtype",       "a list"};
+    return name[kind];
+}
+
+/* Rounds as an element of the dtype does. */
+static double rounded(DType dtype, double x)
+{
+    switch (dtype) {
+    case DT_F32:
+        return (double)(float)x;
+    case DT_F16:
+        return (double)f16_to_f32(f32_to_f16((float)x));
+    case DT_BF16:
+        return (double)bf16_to_f32(f32_to_bf16((float)x));
+    default:
+        return x;
+    }
+}
+
+void number_print(Text *out, DType dtype, double x)
+{
+    char digits[40];
+
+    if (isnan(x)) {
+        text_put(out, "nan", 3);
+        return;
+    }
+    if (isinf(x)) {
+        text_str(out, x < 0 ? STR("-inf") : STR("inf"));
+        return;
+    }
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, x);
+        if (rounded(dtype, strtod(digits, NULL)) == x)
+            break;
+    }
+    text_str(out, str_from(digits));
+    if (!strpbrk(digits, ".e"))
+        text_put(out, ".0", 2);
+}
+
+static int64_t element_int(const Tensor *tensor, int64_t index)
+{
+    if (tensor->type->dtype == DT_I64)
+        return ((const int64_t *)tensor->data)[index];
+    return (int64_t)tensor_number(tensor, index);
+}
+
+void element_print(Text *out, const Tensor *tensor, int64_t index)
+{
+    DType dtype = tensor->type->dtype;
+    if (dtype_is_float(dtype))
+        number_print(out, dtype, tensor_number(tensor, index));
+    else if (dtype == DT_BOOL)
+        text_str(out, tensor_number(tensor, index) != 0 ? STR("true") : STR("false"));
+    else
+        text_printf(out, "%lld", (long long)element_int(tensor, index));
+}
+
+void const_print(Text *out, const Const *c)
+{
+    switch (c->kind) {
+    case C_NONE:
+        text_put(out, "none", 4);
+        break;
+    case C_BOOL:
+        text_str(out, c->i ? STR("true") : STR("false"));
+        break;
+    case C_INT:
+        text_printf(out, "%lld", (long long)c->i);
+        break;
+    case C_FLOAT:
+        number_print(out, DT_F64, c->f);
+        break;
+    case C_STRING:
+        put_escaped(out, c->s, '"');
+        break;
+    case C_DTYPE:
+        text_str(out, str_from(dtype_name((DType)c->i)));
+        break;
+    case C_LIST: /* nested as deep as the source nests: bounded by the parser */
+        text_char(out, '[');
+        for (uint32_t i = 0; i < c->count; i++) {
+            if (i)
+                text_put(out, ", ", 2);
+            const_print(out, &c->item[i]);
+        }
+        text_char(out, ']');
+        break;
+    }
+}
+
+Str const_show(Arena *arena, const Const *c)
+{
+    Text text = {0};
+    const_print(&text, c);
+    if (text.len > 60)
+        text.len = 57, text_put(&text, "...", 3);
+    Str s = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return s;
+}
+
+DType const_default_dtype(const Const *c)
+{
+    while (c->kind == C_LIST && c->count) {
+        for (uint32_t i = 0; i < c->count; i++) /* one float makes it a list of floats */
+            if (c->item[i].kind == C_FLOAT)
+                return DT_F32;
+        c = &c->item[0];
+    }
+    return c->kind == C_BOOL ? DT_BOOL : c->kind == C_INT ? DT_I64 : DT_F32;
+}
+
+static bool int_fits(int64_t i, DType dtype)
+{
+    if (dtype == DT_U8)
+        return i >= 0 && i <= UINT8_MAX;
+    int64_t most = INT64_MAX >> (64 - 8 * dtype_bytes(dtype));
+    return i >= -most - 1 && i <= most;
+}
+
+bool const_fits(const Const *c, DType dtype)
+{
+    if (dtype == DT_BOOL)
+        return c->kind == C_BOOL;
+    if (c->kind == C_INT)
+        return dtype_is_float(dtype) || int_fits(c->i, dtype);
+    return c->kind == C_FLOAT && dtype_is_float(dtype);
+}
+
+void tensor_set_const(Tensor *tensor, int64_t index, const Const *c)
+{
+    if (tensor->type->dtype == DT_I64)
+        ((int64_t *)tensor->data)[index] = c->i;
+    else
+        tensor_set_number(tensor, index, c->kind == C_BOOL ? (double)c->i : const_number(c));
+}
+
+static bool matches(const Const *c, const Shape *shape, uint32_t depth)
+{
+    if (depth == shape->rank)
+        return c->kind == C_INT || c->kind == C_FLOAT || c->kind == C_BOOL;
+    if (c->kind != C_LIST || c->count != shape->dim[depth])
+        return false;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (!matches(&c->item[i], shape, depth + 1))
+            return false;
+    return true;
+}
+
+bool const_shape(const Const *c, Shape *shape)
+{
+    *shape = (Shape){0};
+    for (const Const *level = c; level->kind == C_LIST; level = &level->item[0]) {
+        if (shape->rank == MAX_RANK)
+            return false;
+        shape->dim[shape->rank++] = level->count;
+        if (!level->count)
+            break;
+    }
+    return matches(c, shape, 0);
+}

@@ -1,0 +1,36 @@
+/* Shared by the two halves of the parser: expressions (parse_expr.c), statements and items (parse.c). */
+#ifndef NNC_FRONTENDS_NNC_PARSE_H
+#define NNC_FRONTENDS_NNC_PARSE_H
+
+#include "frontends/nnc/ast.h"
+
+typedef struct Parser {
+    Arena *arena;
+    Diag *diag;
+    Lexer lexer;
+    Token token, next; /* the current one, and one of lookahead */
+    uint32_t last_end; /* offset after the token before the current one */
+    uint32_t paren;    /* open parentheses and brackets: newlines mean nothing inside */
+    uint32_t depth, block_depth;
+    bool panic; /* an error was reported; silent until the next statement */
+} Parser;
+
+void parser_start(Parser *parser, Arena *arena, Diag *diag, uint32_t source);
+Token advance(Parser *parser); /* returns the token passed over */
+bool accept(Parser *parser, TokenKind kind);
+bool expect(Parser *parser, TokenKind kind, const char *what);
+bool syntax_error(Parser *parser, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool unexpected(Parser *parser, const char *wanted);
+Place place_to_here(const Parser *parser, Place begin); /* from there to the end of the last token */
+bool at_line_end(const Parser *parser);                 /* does the statement end here? */
+
+const Expr *parse_expr(Parser *parser);
+const Name *parse_name(Parser *parser, const char *what); /* a name or a temporary; NULL after an error */
+const TypeExpr *parse_type(Parser *parser);
+bool at_mark(const Parser *parser);
+void parse_marks(Parser *parser, const Mark **mark, uint32_t *count);
+
+/* A list under construction. */
+#define PARSE_PUSH(parser, list, value) ARENA_PUSH((parser)->arena, (list).item, (list).count, (list).capacity, value)
+
+#endif

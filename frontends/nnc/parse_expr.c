@@ -1,0 +1,630 @@
+/* Expressions, names, types and marks.  Precedence as NumPy's, from loose to tight:
+ * a if c else b · or · and · not · == != < <= > >= · + - · * / // % @ · unary minus · ** · x[...] f(...) .shape */
+#include "frontends/nnc/parse.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Expr bad_expr = {.kind = EXPR_BAD};
+
+static uint16_t depth_of(const Expr *expr)
+{
+    return expr ? expr->depth : 0;
+}
+
+static Expr *new_expr(Parser *p, ExprKind kind, Place begin)
+{
+    Expr *expr = ARENA_NEW(p->arena, Expr);
+    expr->kind = kind;
+    expr->place = place_to_here(p, begin);
+    expr->depth = 1;
+    return expr;
+}
+
+static const Expr *deeper_than(Parser *p, Expr *expr, uint32_t depth)
+{
+    if (depth >= DEEPEST_EXPR) {
+        syntax_error(p, expr->place, "this expression nests deeper than %d: give a part of it a name", DEEPEST_EXPR);
+        return &bad_expr;
+    }
+    expr->depth = (uint16_t)(depth + 1);
+    return expr;
+}
+
+static uint32_t deeper(uint32_t depth, const Expr *expr)
+{
+    return depth_of(expr) > depth ? depth_of(expr) : depth;
+}
+
+/* Names */
+
+static void push_part(Parser *p, NamePart **part, uint32_t *count, uint32_t *capacity, NamePart value)
+{
+    ARENA_PUSH(p->arena, *part, *count, *capacity, value);
+}
+
+/* The braces of an interpolated name hold an expression: a parser of its own reads that slice of the source. */
+static const Expr *parse_slice(Parser *p, uint32_t begin, uint32_t end)
+{
+    Parser inner = {.arena = p->arena, .diag = p->diag, .lexer = p->lexer, .panic = p->panic, .depth = p->depth};
+    inner.lexer.at = begin;
+    inner.lexer.end = end;
+    inner.lexer.last = T_END;
+    inner.next = lex_next(&inner.lexer);
+    advance(&inner);
+    const Expr *expr = parse_expr(&inner);
+    if (inner.token.kind != T_END)
+        unexpected(&inner, "'}'");
+    p->panic = inner.panic;
+    return inner.panic ? &bad_expr : expr;
+}
+
+static void interpolate(Parser *p, Name *name, Token token)
+{
+    NamePart *part = NULL;
+    uint32_t count = 0, capacity = 0, start = 0;
+    Str text = token.text;
+    for (uint32_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] != '{')
+            continue;
+        const char *close = memchr(text.ptr + i, '}', text.len - i);
+        uint32_t end = (uint32_t)(close - text.ptr);
+        if (i > start)
+            push_part(p, &part, &count, &capacity, (NamePart){{text.ptr + start, i - start}, NULL});
+        const Expr *expr = parse_slice(p, token.place.offset + i + 1, token.place.offset + end);
+        push_part(p, &part, &count, &capacity, (NamePart){{0}, expr});
+        i = end;
+        start = end + 1;
+    }
+    if (text.len > start)
+        push_part(p, &part, &count, &capacity, (NamePart){{text.ptr + start, text.len - start}, NULL});
+    name->part = part;
+    name->part_count = count;
+}
+
+static const Name *name_of(Parser *p, Token token)
+{
+    Name *name = ARENA_NEW(p->arena, Name);
+    name->place = token.place;
+    name->temporary = token.kind == T_TEMP;
+    name->text = token.quoted ? unescape(p->arena, token.text) : token.text;
+    if (token.interpolated)
+        interpolate(p, name, token);
+    return name;
+}
+
+const Name *parse_name(Parser *p, const char *what)
+{
+    if (p->token.kind > T_KEYWORD) {
+        syntax_error(p, p->token.place, "'" STR_FMT "' is a reserved word; in backquotes it can be a name",
+                     STR_ARG(p->token.text));
+        return NULL;
+    }
+    if (p->token.kind != T_NAME && p->token.kind != T_TEMP) {
+        unexpected(p, what);
+        return NULL;
+    }
+    Token token = advance(p);
+    return name_of(p, token);
+}
+
+/* Types */
+
+static bool parse_layout(Parser *p, Layout *layout)
+{
+    advance(p);
+    Str name = p->token.text;
+    if (str_is(name, "NCHW")) {
+        layout->block = 0;
+    } else if (name.len > 5 && name.len < 9 && memcmp(name.ptr, "NCHW", 4) == 0 && name.ptr[name.len - 1] == 'c') {
+        for (uint32_t i = 4; i + 1 < name.len; i++) {
+            if (name.ptr[i] < '0' || name.ptr[i] > '9' || (i == 4 && name.ptr[i] == '0'))
+                return syntax_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c");
+            layout->block = layout->block * 10 + (uint32_t)(name.ptr[i] - '0');
+        }
+    } else {
+        return syntax_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c");
+    }
+    advance(p);
+    return expect(p, T_RBRACE, "'}' after the layout");
+}
+
+typedef struct ExprList {
+    const Expr **item;
+    uint32_t count, capacity;
+} ExprList;
+
+const TypeExpr *parse_type(Parser *p)
+{
+    TypeExpr *type = ARENA_NEW(p->arena, TypeExpr);
+    ExprList dims = {0};
+
+    type->place = p->token.place;
+    if (!(type->dtype = parse_name(p, "a type such as f32[2, 3]")))
+        return NULL;
+    p->paren++;
+    if (!expect(p, T_LBRACKET, "'[' and the dimensions of the type")) {
+        p->paren--;
+        return NULL;
+    }
+    while (!p->panic && p->token.kind != T_RBRACKET) {
+        const Expr *dim = accept(p, T_QUESTION) ? NULL : parse_expr(p);
+        PARSE_PUSH(p, dims, dim);
+        if (!accept(p, T_COMMA))
+            break;
+    }
+    p->paren--;
+    bool brace_glued = p->token.glued;
+    if (p->panic || !expect(p, T_RBRACKET, "',' or ']'"))
+        return NULL;
+    type->dim = dims.item;
+    type->rank = dims.count;
+    if (brace_glued && p->token.kind == T_LBRACE && !parse_layout(p, &type->layout))
+        return NULL;
+    type->place = place_to_here(p, type->place);
+    return type;
+}
+
+/* Marks: @kernel(3).  `x @ w` is a product; a mark stands after a blank, without one before its name. */
+
+static bool is_mark_name(Str name)
+{
+    static const char *const known[] = {"kernel", "stream", "inplace", "gpu", "cpu", "mem"};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (str_is(name, known[i]))
+            return true;
+    return false;
+}
+
+bool at_mark(const Parser *p)
+{
+    return p->token.kind == T_AT && p->token.space_before && p->token.glued && p->next.kind == T_NAME &&
+           is_mark_name(p->next.text);
+}
+
+static bool parse_mark(Parser *p, Mark *mark)
+{
+    const Name **word = NULL;
+    uint32_t count = 0, capacity = 0;
+
+    advance(p);
+    mark->place = p->token.place;
+    mark->name = p->token.text;
+    bool list = p->token.glued && p->next.kind == T_LPAREN;
+    advance(p);
+    if (list) {
+        p->paren++;
+        advance(p);
+        do {
+            if (p->token.kind != T_NAME && p->token.kind != T_TEMP && p->token.kind != T_INT) {
+                p->paren--;
+                return unexpected(p, "a name or number");
+            }
+            Token token = advance(p);
+            ARENA_PUSH(p->arena, word, count, capacity, name_of(p, token));
+        } while (accept(p, T_COMMA));
+        p->paren--;
+        if (!expect(p, T_RPAREN, "',' or ')'"))
+            return false;
+    }
+    mark->word = word;
+    mark->count = count;
+    mark->place = place_to_here(p, mark->place);
+    return true;
+}
+
+void parse_marks(Parser *p, const Mark **mark, uint32_t *count)
+{
+    Mark *list = NULL;
+    uint32_t capacity = 0;
+
+    *count = 0;
+    while (!p->panic && at_mark(p)) {
+        Mark one = {0};
+        if (parse_mark(p, &one))
+            ARENA_PUSH(p->arena, list, *count, capacity, one);
+    }
+    *mark = list;
+}
+
+/* Primaries */
+
+static const Expr *constant_expr(Parser *p, Place place, Const value)
+{
+    Expr *expr = new_expr(p, EXPR_CONST, place);
+    expr->u.constant = arena_copy(p->arena, &value, sizeof value);
+    return expr;
+}
+
+static const Expr *parse_number(Parser *p)
+{
+    Token token = advance(p);
+    char buffer[64], *digits = token.text.len < sizeof buffer ? buffer : arena_alloc(p->arena, token.text.len + 1);
+    memcpy(digits, token.text.ptr, token.text.len);
+    digits[token.text.len] = 0;
+    if (token.kind == T_FLOAT)
+        return constant_expr(p, token.place, const_float(strtod(digits, NULL)));
+
+    errno = 0;
+    unsigned long long n = strtoull(digits, NULL, 10);
+    if (errno || n > (unsigned long long)INT64_MAX + 1) {
+        syntax_error(p, token.place, "this integer does not fit in 64 bits");
+        return &bad_expr;
+    }
+    bool too_large = n > INT64_MAX;
+    Expr *expr = (Expr *)constant_expr(p, token.place, const_int(too_large ? INT64_MIN : (int64_t)n));
+    expr->too_large = too_large;
+    return expr;
+}
+
+static const Expr *parse_word(Parser *p)
+{
+    Token token = p->token;
+    switch (token.kind) {
+    case T_BOOL_TRUE:
+    case T_BOOL_FALSE:
+        advance(p);
+        return constant_expr(p, token.place, const_bool(token.kind == T_BOOL_TRUE));
+    case T_NONE:
+        advance(p);
+        return constant_expr(p, token.place, (Const){0});
+    case T_INF:
+        advance(p);
+        return constant_expr(p, token.place, const_float(INFINITY));
+    case T_NAN:
+        advance(p);
+        return constant_expr(p, token.place, const_float(NAN));
+    case T_WHILE:
+    case T_CASE:
+    case T_GRAD:
+    case T_MINIMIZE:
+        syntax_error(p, token.place, "'" STR_FMT "' is not supported yet", STR_ARG(token.text));
+        return &bad_expr;
+    default:
+        unexpected(p, "an expression");
+        return &bad_expr;
+    }
+}
+
+static const Expr *parse_list(Parser *p)
+{
+    Place begin = p->token.place;
+    ExprList list = {0};
+    uint32_t depth = 0;
+
+    p->paren++;
+    advance(p);
+    while (!p->panic && p->token.kind != T_RBRACKET) {
+        const Expr *item = parse_expr(p);
+        depth = deeper(depth, item);
+        PARSE_PUSH(p, list, item);
+        if (!accept(p, T_COMMA))
+            break;
+    }
+    p->paren--;
+    if (p->panic || !expect(p, T_RBRACKET, "',' or ']'"))
+        return &bad_expr;
+    Expr *expr = new_expr(p, EXPR_LIST, begin);
+    expr->u.items = list.item;
+    expr->count = list.count;
+    return deeper_than(p, expr, depth);
+}
+
+static bool parse_arg(Parser *p, Arg *arg)
+{
+    if (p->next.kind == T_ASSIGN && (p->token.kind == T_NAME || p->token.kind > T_KEYWORD)) {
+        arg->name = p->token.quoted ? unescape(p->arena, p->token.text) : p->token.text;
+        arg->name_place = p->token.place;
+        advance(p);
+        advance(p);
+    }
+    arg->value = parse_expr(p);
+    return !p->panic;
+}
+
+static const Expr *parse_call(Parser *p, const Name *name, const Name *label)
+{
+    struct {
+        Arg *item;
+        uint32_t count, capacity;
+    } args = {0};
+    uint32_t depth = 0;
+
+    p->paren++;
+    advance(p);
+    while (!p->panic && p->token.kind != T_RPAREN) {
+        Arg arg = {0};
+        if (!parse_arg(p, &arg))
+            break;
+        depth = deeper(depth, arg.value);
+        PARSE_PUSH(p, args, arg);
+        if (!accept(p, T_COMMA))
+            break;
+    }
+    p->paren--;
+    if (p->panic || !expect(p, T_RPAREN, "',' or ')'"))
+        return &bad_expr;
+    Expr *expr = new_expr(p, EXPR_CALL, name->place);
+    expr->name = name;
+    expr->label = label;
+    expr->u.arg = args.item;
+    expr->count = args.count;
+    return deeper_than(p, expr, depth);
+}
+
+/* Is the `@` after the current name the start of a label, `fire@fire2(`? Reads ahead on a copy of the lexer. */
+static bool label_follows(const Parser *p)
+{
+    if (p->next.kind != T_AT || p->next.space_before || !p->next.glued)
+        return false;
+    Lexer lexer = p->lexer;
+    Diag silent = {.arena = p->arena, .error_count = DIAG_LIMIT + 1};
+    lexer.diag = &silent;
+    Token name = lex_next(&lexer), open = lex_next(&lexer);
+    return name.kind == T_NAME && open.kind == T_LPAREN && !open.space_before;
+}
+
+static const Expr *parse_named(Parser *p)
+{
+    bool labelled = p->token.kind == T_NAME && label_follows(p);
+    Token token = advance(p);
+    const Name *name = name_of(p, token), *label = NULL;
+    if (labelled) {
+        advance(p);
+        label = parse_name(p, "a label");
+    }
+    if (p->token.kind == T_LPAREN && (labelled || !at_line_end(p)))
+        return parse_call(p, name, label);
+    Expr *expr = new_expr(p, EXPR_NAME, token.place);
+    expr->name = name;
+    return expr;
+}
+
+static const Expr *parse_primary(Parser *p)
+{
+    switch (p->token.kind) {
+    case T_NAME:
+    case T_TEMP:
+        return parse_named(p);
+    case T_INT:
+    case T_FLOAT:
+        return parse_number(p);
+    case T_STRING: {
+        Token token = advance(p);
+        return constant_expr(p, token.place, (Const){.kind = C_STRING, .s = unescape(p->arena, token.text)});
+    }
+    case T_LBRACKET:
+        return parse_list(p);
+    case T_LPAREN: {
+        p->paren++;
+        advance(p);
+        const Expr *expr = parse_expr(p);
+        p->paren--;
+        return !p->panic && expect(p, T_RPAREN, "')'") ? expr : &bad_expr;
+    }
+    default:
+        return parse_word(p);
+    }
+}
+
+/* x[...] */
+
+static bool parse_pick(Parser *p, Pick *pick)
+{
+    pick->place = p->token.place;
+    if (accept(p, T_ELLIPSIS)) {
+        pick->kind = PICK_REST;
+        return true;
+    }
+    if (p->token.kind != T_COLON)
+        pick->begin = parse_expr(p);
+    if (!p->panic && accept(p, T_COLON)) {
+        pick->kind = PICK_RANGE;
+        if (p->token.kind != T_COLON && p->token.kind != T_COMMA && p->token.kind != T_RBRACKET)
+            pick->end = parse_expr(p);
+        if (!p->panic && accept(p, T_COLON))
+            pick->step = parse_expr(p);
+    }
+    pick->place = place_to_here(p, pick->place);
+    return !p->panic;
+}
+
+static const Expr *parse_index(Parser *p, const Expr *base)
+{
+    struct {
+        Pick *item;
+        uint32_t count, capacity;
+    } picks = {0};
+    uint32_t depth = depth_of(base);
+
+    p->paren++;
+    advance(p);
+    do {
+        Pick pick = {0};
+        if (!parse_pick(p, &pick))
+            break;
+        depth = deeper(deeper(deeper(depth, pick.begin), pick.end), pick.step);
+        PARSE_PUSH(p, picks, pick);
+    } while (accept(p, T_COMMA));
+    p->paren--;
+    if (p->panic || !expect(p, T_RBRACKET, "',' or ']'"))
+        return &bad_expr;
+    Expr *expr = new_expr(p, EXPR_INDEX, base->place);
+    expr->left = base;
+    expr->u.pick = picks.item;
+    expr->count = picks.count;
+    return deeper_than(p, expr, depth);
+}
+
+static const Expr *parse_postfix(Parser *p)
+{
+    const Expr *expr = parse_primary(p);
+    while (!p->panic && !at_line_end(p)) {
+        if (p->token.kind == T_LBRACKET) {
+            expr = parse_index(p, expr);
+        } else if (p->token.kind == T_DOT && p->next.kind == T_NAME) {
+            advance(p);
+            Expr *property = new_expr(p, EXPR_PROPERTY, expr->place);
+            property->left = expr;
+            property->property = advance(p).text;
+            property->place = place_to_here(p, expr->place);
+            expr = deeper_than(p, property, expr->depth);
+        } else {
+            break;
+        }
+    }
+    return expr;
+}
+
+/* Operators */
+
+static const Expr *parse_unary(Parser *p);
+
+static const Expr *binary(Parser *p, TokenKind op, const Expr *left, const Expr *right)
+{
+    if (p->panic)
+        return &bad_expr;
+    Expr *expr = new_expr(p, EXPR_BINARY, left->place);
+    expr->op = op;
+    expr->left = left;
+    expr->right = right;
+    return deeper_than(p, expr, deeper(left->depth, right));
+}
+
+static const Expr *parse_power(Parser *p)
+{
+    const Expr *left = parse_postfix(p);
+    if (p->panic || at_line_end(p) || p->token.kind != T_POWER)
+        return left;
+    advance(p);
+    return binary(p, T_POWER, left, parse_unary(p));
+}
+
+static const Expr *negated(Parser *p, Place place, const Expr *operand)
+{
+    bool overflows = operand->kind == EXPR_CONST && operand->u.constant->i == INT64_MIN && !operand->too_large;
+    if (operand->kind == EXPR_CONST && const_is_number(operand->u.constant) && !overflows) {
+        Const value = *operand->u.constant;
+        value.f = -value.f;
+        value.i = value.kind == C_INT && !operand->too_large ? -value.i : value.i;
+        return constant_expr(p, place, value);
+    }
+    Expr *expr = new_expr(p, EXPR_UNARY, place);
+    expr->op = T_MINUS;
+    expr->left = operand;
+    return deeper_than(p, expr, operand->depth);
+}
+
+static bool enter(Parser *p)
+{
+    if (p->depth >= DEEPEST_EXPR)
+        return syntax_error(p, p->token.place, "this expression nests deeper than %d: give a part of it a name",
+                            DEEPEST_EXPR);
+    p->depth++;
+    return true;
+}
+
+static const Expr *parse_unary(Parser *p)
+{
+    if (!enter(p))
+        return &bad_expr;
+    const Expr *expr = &bad_expr;
+    Place place = p->token.place;
+    if (accept(p, T_MINUS)) {
+        const Expr *operand = parse_unary(p);
+        expr = p->panic ? &bad_expr : negated(p, place, operand);
+    } else {
+        expr = parse_power(p);
+    }
+    p->depth--;
+    return expr;
+}
+
+enum { LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_COMPARE, LEVEL_SUM, LEVEL_PRODUCT, LEVEL_UNARY };
+
+static int level_of(TokenKind kind)
+{
+    switch (kind) {
+    case T_OR:
+        return LEVEL_OR;
+    case T_AND:
+        return LEVEL_AND;
+    case T_EQ:
+    case T_NE:
+    case T_LT:
+    case T_LE:
+    case T_GT:
+    case T_GE:
+        return LEVEL_COMPARE;
+    case T_PLUS:
+    case T_MINUS:
+        return LEVEL_SUM;
+    case T_STAR:
+    case T_SLASH:
+    case T_SLASH2:
+    case T_PERCENT:
+    case T_AT:
+        return LEVEL_PRODUCT;
+    default:
+        return -1;
+    }
+}
+
+static const Expr *parse_binary(Parser *p, int level);
+
+static const Expr *parse_not(Parser *p)
+{
+    Place place = p->token.place;
+    if (!enter(p))
+        return &bad_expr;
+    advance(p);
+    const Expr *operand = p->token.kind == T_NOT ? parse_not(p) : parse_binary(p, LEVEL_COMPARE);
+    p->depth--;
+    if (p->panic)
+        return &bad_expr;
+    Expr *expr = new_expr(p, EXPR_UNARY, place);
+    expr->op = T_NOT;
+    expr->left = operand;
+    return deeper_than(p, expr, operand->depth);
+}
+
+/* Precedence climbing: operators of `level` and tighter. */
+static const Expr *parse_binary(Parser *p, int level)
+{
+    const Expr *left = p->token.kind == T_NOT && level <= LEVEL_NOT ? parse_not(p) : parse_unary(p);
+    bool compared = false;
+    while (!p->panic && !at_line_end(p) && level_of(p->token.kind) >= level && !at_mark(p)) {
+        int tighter = level_of(p->token.kind) + 1;
+        if (tighter == LEVEL_COMPARE + 1 && compared) {
+            syntax_error(p, p->token.place, "comparisons do not chain: join two with 'and'");
+            return &bad_expr;
+        }
+        compared |= tighter == LEVEL_COMPARE + 1;
+        TokenKind op = advance(p).kind;
+        left = binary(p, op, left, parse_binary(p, tighter));
+    }
+    return left;
+}
+
+const Expr *parse_expr(Parser *p)
+{
+    if (!enter(p))
+        return &bad_expr;
+    const Expr *value = parse_binary(p, LEVEL_OR);
+    if (!p->panic && !at_line_end(p) && p->token.kind == T_IF) {
+        advance(p);
+        const Expr *cond = parse_binary(p, LEVEL_OR);
+        if (!p->panic && expect(p, T_ELSE, "'else'")) {
+            const Expr *other = parse_expr(p);
+            Expr *expr = new_expr(p, EXPR_IF, value->place);
+            expr->left = value;
+            expr->cond = cond;
+            expr->right = other;
+            value = deeper_than(p, expr, deeper(deeper(value->depth, cond), other));
+        }
+    }
+    p->depth--;
+    return p->panic ? &bad_expr : value;
+}

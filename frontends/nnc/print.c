@@ -1,0 +1,511 @@
+/* Graphs as text.  What is printed parses to the same graph: temporaries as %<index>, every result with its type,
+ * scalar constants as literals, small constant arrays as lists, larger ones by name only.
+ *
+ * Values print by their names.  Where two values of a graph have one name, or a name is taken by an output, params come
+ * first, then outputs, then the order of values; who comes late prints as a temporary. */
+#include <math.h>
+#include <string.h>
+
+#include "frontends/nnc/constant.h"
+#include "frontends/nnc/lex.h"
+#include "frontends/nnc/text.h"
+
+#define MOST_PRINTED 64 /* elements of a constant */
+
+typedef struct Printer {
+    Text *out;
+    const Graph *graph;
+    Arena scratch;
+    Map owner; /* name to the value that may use it */
+    bool *used;
+} Printer;
+
+/* Names */
+
+static bool is_inline(const Value *value)
+{
+    return value->role == ROLE_CONST && !value->name.len && value->type->shape.rank == 0 && value->data &&
+           value->data->data;
+}
+
+static void claim(Printer *p, ValueId v)
+{
+    Str name = p->graph->value[v].name;
+    if (name.len)
+        map_add(&p->owner, name, v);
+}
+
+static bool is_printed(const Printer *p, ValueId v)
+{
+    const Value *value = &p->graph->value[v];
+    if (value->role == ROLE_PARAM || value->role == ROLE_STATE || value->role == ROLE_INPUT)
+        return true;
+    return p->used[v];
+}
+
+/* Inputs, params and states own their names, then outputs, then all others in order. */
+static void claim_names(Printer *p)
+{
+    const Graph *graph = p->graph;
+    p->owner.arena = &p->scratch;
+    for (ValueId v = 0; v < graph->value_count; v++)
+        if (graph->value[v].role != ROLE_RESULT && graph->value[v].role != ROLE_CONST)
+            claim(p, v);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        map_add(&p->owner, graph->output[i].name, graph->output[i].value);
+    for (ValueId v = 0; v < graph->value_count; v++)
+        if (is_printed(p, v))
+            claim(p, v);
+}
+
+static void find_used(Printer *p)
+{
+    const Graph *graph = p->graph;
+    p->used = ARENA_ARRAY(&p->scratch, bool, graph->value_count);
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        for (uint32_t i = 0; !node->dead && i < node->in_count; i++)
+            p->used[node->in[i]] = true;
+        for (uint32_t i = 0; !node->dead && i < node->out_count; i++)
+            p->used[node->out[i]] = true;
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        p->used[graph->output[i].value] = true;
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        p->used[graph->update[i].source] = true;
+}
+
+static void printer_start(Printer *p, Text *out, const Graph *graph)
+{
+    *p = (Printer){.out = out, .graph = graph};
+    find_used(p);
+    claim_names(p);
+}
+
+static void put_name(Text *out, Str name)
+{
+    if (name_is_plain(name))
+        text_str(out, name);
+    else
+        put_escaped(out, name, '`');
+}
+
+static bool has_name(const Printer *p, ValueId v)
+{
+    Str name = p->graph->value[v].name;
+    return name.len && map_get(&p->owner, name) == v;
+}
+
+static void put_value(const Printer *p, ValueId v)
+{
+    if (has_name(p, v))
+        put_name(p->out, p->graph->value[v].name);
+    else
+        text_printf(p->out, "%%%u", v);
+}
+
+static void put_typed(const Printer *p, ValueId v)
+{
+    put_value(p, v);
+    text_put(p->out, ": ", 2);
+    type_print(p->out, p->graph->value[v].type);
+}
+
+/* Constants */
+
+static void put_elements(Text *out, const Tensor *tensor, uint32_t dim, int64_t *index)
+{
+    const Shape *shape = &tensor->type->shape;
+    if (dim == shape->rank) {
+        element_print(out, tensor, (*index)++);
+        return;
+    }
+    text_char(out, '[');
+    for (int64_t i = 0; i < shape->dim[dim]; i++) {
+        if (i)
+            text_put(out, ", ", 2);
+        put_elements(out, tensor, dim + 1, index);
+    }
+    text_char(out, ']');
+}
+
+/* All elements of the same bits print as one number, unless they are a NaN with a payload. */
+static bool is_uniform(const Tensor *tensor)
+{
+    int64_t count = shape_elements(&tensor->type->shape);
+    uint32_t bytes = dtype_bytes(tensor->type->dtype);
+    return count > 0 && memcmp(tensor->data, (const char *)tensor->data + bytes, (size_t)(count - 1) * bytes) == 0;
+}
+
+/* A list of no rows cannot show the extents that follow: [0, 3] prints without a value, and nothing is stored. */
+static bool is_short(const Tensor *tensor)
+{
+    const Shape *shape = &tensor->type->shape;
+    int64_t count = shape_elements(shape);
+    for (uint32_t i = 0; count == 0 && i + 1 < shape->rank; i++)
+        if (shape->dim[i] == 0)
+            return false;
+    return count <= MOST_PRINTED;
+}
+
+bool nnc_const_is_stored(const Value *value)
+{
+    return value->role == ROLE_CONST && value->data &&
+           (!value->data->data || (!is_short(value->data) && !is_uniform(value->data)));
+}
+
+static void put_tensor(Text *out, const Tensor *tensor)
+{
+    int64_t index = 0;
+    if (shape_elements(&tensor->type->shape) > 1 && is_uniform(tensor))
+        element_print(out, tensor, 0);
+    else
+        put_elements(out, tensor, 0, &index);
+}
+
+/* Attributes */
+
+static void put_ints(Text *out, const Attr *attr)
+{
+    text_char(out, '[');
+    for (int64_t i = 0; i < attr->i; i++)
+        text_printf(out, "%s%lld", i ? ", " : "", (long long)attr->ints[i]);
+    text_char(out, ']');
+}
+
+static void put_attr(Text *out, AttrKind kind, const Attr *attr)
+{
+    switch (kind) {
+    case ATTR_INT:
+        text_printf(out, "%lld", (long long)attr->i);
+        break;
+    case ATTR_FLOAT:
+        number_print(out, DT_F64, attr->f);
+        break;
+    case ATTR_BOOL:
+        text_str(out, attr->i ? STR("true") : STR("false"));
+        break;
+    case ATTR_INTS:
+        if (attr->i == 1)
+            text_printf(out, "%lld", (long long)attr->ints[0]);
+        else
+            put_ints(out, attr);
+        break;
+    case ATTR_DTYPE:
+        text_str(out, str_from(dtype_name((DType)attr->i)));
+        break;
+    case ATTR_STRING:
+        put_escaped(out, attr->s, '"');
+        break;
+    }
+}
+
+static bool attr_same(AttrKind kind, const Attr *a, const Attr *b)
+{
+    switch (kind) {
+    case ATTR_FLOAT:
+        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+    case ATTR_INTS:
+        return a->i == b->i && (a->i == 0 || memcmp(a->ints, b->ints, (size_t)a->i * sizeof *a->ints) == 0);
+    case ATTR_STRING:
+        return str_eq(a->s, b->s);
+    default:
+        return a->i == b->i;
+    }
+}
+
+/* `name = value` for what differs from the default; `first` says whether a comma is due. */
+static void put_attrs(Text *out, OpCode op, const Attr *attr, bool first)
+{
+    const AttrSpec *spec = op_info(op)->attr;
+    Attr fallback[32];
+    attr_defaults(op, fallback);
+    for (uint32_t i = 0; spec[i].name; i++) {
+        if (spec[i].fallback && attr_same(spec[i].kind, &attr[i], &fallback[i]))
+            continue;
+        text_printf(out, "%s%s = ", first ? "" : ", ", spec[i].name);
+        put_attr(out, spec[i].kind, &attr[i]);
+        first = false;
+    }
+}
+
+/* Nodes */
+
+/* A literal may stand bare when the parser would give it this dtype: that of the first operand which is no literal. */
+static bool is_inferable(const Printer *p, const Node *node, uint32_t index)
+{
+    const OpInfo *info = op_info(node->op);
+    bool chooses = info->family == FAMILY_ELEMENTWISE && info->result == RESULT_SELECT;
+    DType dtype = p->graph->value[node->in[index]].type->dtype;
+    if (node->op == OP_CALL)
+        return false;
+    if (chooses && index == 0)
+        return dtype == DT_BOOL;
+    if (info->family == FAMILY_GATHER && index > 0)
+        return dtype == DT_I64;
+    for (uint32_t i = chooses ? 1 : 0; i < node->in_count; i++)
+        if (!is_inline(&p->graph->value[node->in[i]]))
+            return p->graph->value[node->in[i]].type->dtype == dtype;
+    return false;
+}
+
+static void put_operand(const Printer *p, const Node *node, uint32_t index)
+{
+    const Value *value = &p->graph->value[node->in[index]];
+    if (!is_inline(value)) {
+        put_value(p, node->in[index]);
+        return;
+    }
+    bool bare = is_inferable(p, node, index);
+    if (!bare)
+        text_printf(p->out, "%s(", dtype_name(value->type->dtype));
+    element_print(p->out, value->data, 0);
+    if (!bare)
+        text_char(p->out, ')');
+}
+
+static void put_callee(const Printer *p, const Node *node)
+{
+    const Call *call = node->op == OP_CALL ? node->call : NULL;
+    text_str(p->out, call ? call->name : str_from(op_info(node->op)->name));
+    if (call && call->label.len) {
+        text_char(p->out, '@');
+        put_name(p->out, call->label);
+    }
+}
+
+static void put_arguments(const Printer *p, const Node *node)
+{
+    Text *out = p->out;
+    const Call *call = node->op == OP_CALL ? node->call : NULL;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        if (i)
+            text_put(out, ", ", 2);
+        if (call && call->operand && call->operand[i].len) {
+            put_name(out, call->operand[i]);
+            text_put(out, " = ", 3);
+        }
+        put_operand(p, node, i);
+    }
+    if (!call) {
+        put_attrs(out, node->op, node->attr, node->in_count == 0);
+        return;
+    }
+    Str rest = call->arguments;
+    if (!node->in_count && rest.len > 2) /* no operand before the comma */
+        rest = (Str){rest.ptr + 2, rest.len - 2};
+    text_str(out, rest);
+}
+
+static void put_inplace(const Printer *p, const Node *node)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (p->graph->value[node->out[i]].inplace != NONE)
+            count = i + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        ValueId from = p->graph->value[node->out[i]].inplace;
+        text_str(p->out, i ? STR(", ") : STR(" @inplace("));
+        if (from == NONE)
+            text_char(p->out, '_');
+        else
+            put_value(p, from);
+    }
+    if (count)
+        text_char(p->out, ')');
+}
+
+static void put_marks(const Printer *p, const Node *node)
+{
+    Str placement = p->graph->value[node->out[0]].placement;
+    if (node->kernel != NONE)
+        text_printf(p->out, " @kernel(%u)", node->kernel);
+    if (node->stream)
+        text_printf(p->out, " @stream(%u)", node->stream);
+    put_inplace(p, node);
+    if (placement.len)
+        text_printf(p->out, " " STR_FMT, STR_ARG(placement));
+}
+
+static void put_node(const Printer *p, const Node *node)
+{
+    if (node->out_count > 1)
+        text_char(p->out, '(');
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        if (i)
+            text_put(p->out, ", ", 2);
+        put_typed(p, node->out[i]);
+    }
+    if (node->out_count > 1)
+        text_char(p->out, ')');
+    text_put(p->out, " = ", 3);
+    put_callee(p, node);
+    text_char(p->out, '(');
+    put_arguments(p, node);
+    text_char(p->out, ')');
+    put_marks(p, node);
+}
+
+/* Declarations */
+
+static void put_initial(const Printer *p, const Value *value)
+{
+    const Node *initial = &p->graph->initial[value->initial];
+    DType dtype = value->type->dtype;
+    text_put(p->out, " = ", 3);
+    if (initial->op != OP_FULL) {
+        text_printf(p->out, "%s(", op_info(initial->op)->name);
+        put_attrs(p->out, initial->op, initial->attr, true);
+        text_char(p->out, ')');
+        return;
+    }
+    double number = attr_float(initial, "value");
+    if (dtype_is_float(dtype))
+        number_print(p->out, dtype, number);
+    else if (dtype == DT_BOOL)
+        text_str(p->out, number != 0 ? STR("true") : STR("false"));
+    else
+        text_printf(p->out, "%lld", (long long)number);
+}
+
+static void put_declaration(const Printer *p, ValueId v, const char *word)
+{
+    const Value *value = &p->graph->value[v];
+    text_printf(p->out, "    %s ", word);
+    put_typed(p, v);
+    if (value->initial != NONE) {
+        put_initial(p, value);
+    } else if (value->data && value->data->data && !(value->role == ROLE_CONST && nnc_const_is_stored(value)) &&
+               is_short(value->data)) {
+        text_put(p->out, " = ", 3);
+        put_tensor(p->out, value->data);
+    } else if (value->role == ROLE_CONST && value->data && value->data->data && !nnc_const_is_stored(value)) {
+        text_put(p->out, " = ", 3);
+        element_print(p->out, value->data, 0);
+    }
+    if (value->placement.len)
+        text_printf(p->out, " " STR_FMT, STR_ARG(value->placement));
+    text_char(p->out, '\n');
+}
+
+/* Those with names before temporaries: the order must not depend on indices that are free to change. */
+static void put_declarations(const Printer *p, Role role, const char *word)
+{
+    for (int named = 1; named >= 0; named--)
+        for (ValueId v = 0; v < p->graph->value_count; v++) {
+            const Value *value = &p->graph->value[v];
+            if (value->role == role && is_printed(p, v) && !is_inline(value) && has_name(p, v) == named)
+                put_declaration(p, v, word);
+        }
+}
+
+/* Graphs */
+
+static void put_signature(const Printer *p)
+{
+    const Graph *graph = p->graph;
+    text_printf(p->out, "graph ");
+    put_name(p->out, graph->name);
+    text_char(p->out, '(');
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const Value *input = &graph->value[graph->input[i]];
+        text_str(p->out, i ? STR(", ") : STR(""));
+        put_typed(p, graph->input[i]);
+        if (input->placement.len)
+            text_printf(p->out, " " STR_FMT, STR_ARG(input->placement));
+    }
+    text_char(p->out, ')');
+    if (graph->placement.len)
+        text_printf(p->out, " " STR_FMT, STR_ARG(graph->placement));
+    text_str(p->out, STR(" -> ("));
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        text_str(p->out, i ? STR(", ") : STR(""));
+        put_name(p->out, graph->output[i].name);
+        text_put(p->out, ": ", 2);
+        type_print(p->out, graph->value[graph->output[i].value].type);
+    }
+    text_str(p->out, STR(") {\n"));
+}
+
+/* `y = %3` for an output whose value has another name. */
+static void put_output(const Printer *p, const Output *output)
+{
+    const Value *value = &p->graph->value[output->value];
+    if (has_name(p, output->value) && str_eq(value->name, output->name))
+        return;
+    text_put(p->out, "    ", 4);
+    put_name(p->out, output->name);
+    text_put(p->out, " = ", 3);
+    if (is_inline(value)) {
+        text_printf(p->out, "%s(", dtype_name(value->type->dtype));
+        element_print(p->out, value->data, 0);
+        text_char(p->out, ')');
+    } else {
+        put_value(p, output->value);
+    }
+    text_char(p->out, '\n');
+}
+
+static void put_update(const Printer *p, const Update *update)
+{
+    const Value *source = &p->graph->value[update->source];
+    text_put(p->out, "    ", 4);
+    put_value(p, update->target);
+    text_put(p->out, " <- ", 4);
+    if (is_inline(source))
+        element_print(p->out, source->data, 0);
+    else
+        put_value(p, update->source);
+    text_char(p->out, '\n');
+}
+
+static void put_graph(const Printer *p)
+{
+    const Graph *graph = p->graph;
+    put_signature(p);
+    put_declarations(p, ROLE_PARAM, "param");
+    put_declarations(p, ROLE_STATE, "state");
+    put_declarations(p, ROLE_CONST, "const");
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        if (graph->node[n].dead)
+            continue;
+        text_put(p->out, "    ", 4);
+        put_node(p, &graph->node[n]);
+        text_char(p->out, '\n');
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        put_output(p, &graph->output[i]);
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        put_update(p, &graph->update[i]);
+    text_str(p->out, STR("}\n"));
+}
+
+void nnc_print_graph(Text *out, const Graph *graph)
+{
+    Printer p;
+    printer_start(&p, out, graph);
+    put_graph(&p);
+    arena_free(&p.scratch);
+}
+
+static bool has_calls(const Graph *graph)
+{
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (!graph->node[n].dead && graph->node[n].op == OP_CALL)
+            return true;
+    return false;
+}
+
+void nnc_print(Text *out, const Module *module)
+{
+    bool calls = false;
+    text_str(out, STR("nnc 1\n"));
+    for (uint32_t i = 0; i < module->graph_count; i++)
+        calls |= has_calls(module->graph[i]);
+    if (calls)
+        text_str(out, module->prelude);
+    for (uint32_t i = 0; i < module->graph_count; i++) {
+        text_char(out, '\n');
+        nnc_print_graph(out, module->graph[i]);
+    }
+}
