@@ -1,15 +1,14 @@
-/* A compiled model, and the way there: one function takes a graph through all passes, the plan and the kernels. */
+/* A compiled model, and the way there: one function takes a graph through all passes, the kernels and the plan. */
 #ifndef NNC_CODEGEN_PROGRAM_H
 #define NNC_CODEGEN_PROGRAM_H
 
 #include "ir/graph.h"
+#include "kernel/kernel.h"
 #include "plan/problem.h"
-
-typedef struct Target Target;
-typedef struct Kernel Kernel;
+#include "target.h"
 
 typedef enum WeightsForm {
-    WEIGHTS_C,    /* a C array in the source: small models */
+    WEIGHTS_C,    /* C arrays in the source: small models */
     WEIGHTS_BLOB, /* NAME.weights pulled in with .incbin by NAME_weights.S */
     WEIGHTS_FILE, /* NAME.weights, mapped by the host and handed to NAME_run; checksummed */
     WEIGHTS_AUTO, /* C up to 64 KiB, else blob */
@@ -19,47 +18,55 @@ typedef struct CompileOptions {
     const Target *target; /* target_find */
     WeightsForm weights;
     const char *allocator; /* plan_place; NULL is best */
-    int effort;
-    Str name;                                          /* a C identifier: prefix of all that is emitted */
-    void (*progress)(void *context, const char *step); /* may be NULL */
+    int effort;            /* 1 is normal */
+    Str name;              /* a C identifier: prefix of all that is emitted */
+    Str source;            /* the model's file name, for the head of what is emitted; may be empty */
+    void (*describe)(Text *out, const Graph *graph, NodeId node); /* a node as text, for comments; may be NULL */
+    void (*progress)(void *context, const char *step);            /* may be NULL */
     void *progress_context;
 } CompileOptions;
 
 /* Where a value of the scheduled graph lives. */
 typedef enum Space {
-    SPACE_NONE, /* inside a kernel only, or unused */
-    SPACE_ARENA,
-    SPACE_INPUT,   /* the caller's array, read only; index = position among inputs */
-    SPACE_OUTPUT,  /* the caller's array; index = position among outputs */
-    SPACE_WEIGHTS, /* offset into the weights */
-    SPACE_STATE,
+    SPACE_NONE,   /* inside a kernel, or a view: it has no memory of its own */
+    SPACE_ARENA,  /* index = buffer of the plan */
+    SPACE_INPUT,  /* the caller's array, read only; index = position among inputs */
+    SPACE_OUTPUT, /* the caller's array; index = position among outputs */
 } Space;
 
 typedef struct Home {
     Space space;
     uint32_t index;
-    int64_t offset, bytes; /* bytes from the start of the space */
-    ValueId alias_of;      /* a view lives in its owner's memory; NONE for owners */
+    int64_t first, last; /* kernels [first, last) between which its bytes must stay; first < 0: never touched */
 } Home;
 
 typedef struct Program {
     Graph *graph; /* after all passes; node order is the schedule */
     CompileOptions options;
     Home *home;     /* per value */
-    Kernel *kernel; /* in order of execution */
+    Kernel *kernel; /* in order of execution: the steps of the plan */
     uint32_t kernel_count;
     PlanProblem problem; /* the arena's buffers ... */
-    ValueId *plan_value; /* ... and the value each holds; NONE is a kernel's scratch */
+    ValueId *plan_value; /* ... the value each holds, NONE for a kernel's scratch ... */
+    uint32_t **scratch;  /* ... and, per kernel and kernel buffer that is scratch, the buffer of the plan */
     PlanResult plan;
-    int64_t arena_bytes, arena_alignment;
+    int64_t arena_bytes;
+    WeightTable weights; /* in the order of their offsets */
     int64_t weights_bytes;
 } Program;
+
+#define ARENA_ALIGNMENT   64 /* of the arena, and of every buffer in it */
+#define WEIGHTS_ALIGNMENT 64
 
 /* The pipeline.  The graph is rewritten in place.  False after reported errors. */
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program);
 
-/* Emission.  Everything goes to Texts, or in pieces to a sink (weights may be large), so that callers write whole
- * files. */
+WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
+
+/* The elements of one array of the weights as they lie in memory (packed); array->bytes long. */
+void weights_fill(const Program *program, const WeightArray *array, void *bytes);
+
+/* Emission.  Everything goes to Texts, or in pieces to a sink (weights may be large); callers write whole files. */
 typedef struct Sink {
     void (*put)(void *context, const void *bytes, size_t size);
     void *context;
@@ -67,11 +74,12 @@ typedef struct Sink {
 
 void emit_header(const Program *program, Text *out);  /* NAME.h */
 void emit_source(const Program *program, Text *out);  /* NAME.c */
-void emit_weights(const Program *program, Sink sink); /* NAME.weights */
+void emit_weights(const Program *program, Sink sink); /* NAME.weights: weights_bytes */
+uint64_t weights_checksum(const Program *program);    /* XXH3, 64 bits, seed 0, of NAME.weights */
 void emit_incbin(const Program *program, Text *out);  /* NAME_weights.S */
-void emit_kernels(const Program *program, Text *out); /* the loop IR, for people */
+void emit_kernels(const Program *program, Text *out); /* the kernels alone, for people */
 /* NAME_test.c: runs the model on inputs with expected outputs from the reference evaluator and a canary around the
- * arena.  Returns 0 when all agree. */
+ * arena.  Its exit status is 0 when all agree. */
 void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out);
 bool emit_cuda(const Program *program, Text *source, Text *header); /* NAME.cu; false after an error */
 

@@ -1,0 +1,462 @@
+#include "c/expr.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *index_type(const Printer *printer)
+{
+    return printer->wide ? "ptrdiff_t" : "int";
+}
+
+Str parenthesize(Printer *printer, Piece piece, int least)
+{
+    if (piece.precedence >= least)
+        return piece.text;
+    return str_format(printer->arena, "(" STR_FMT ")", STR_ARG(piece.text));
+}
+
+Str print_number(Arena *arena, DType dtype, double number)
+{
+    if (!dtype_is_float(dtype)) {
+        if (number <= -0x1p63)
+            return STR("INT64_MIN");
+        if (number >= 0x1p63)
+            return STR("INT64_MAX");
+        if (number == -0x1p31 && dtype == DT_I32)
+            return STR("INT32_MIN");
+        return str_format(arena, number > 0x7fffffff || number < -0x7fffffff ? "INT64_C(%lld)" : "%lld",
+                          (long long)number);
+    }
+    const char *suffix = dtype == DT_F64 ? "" : "f";
+    if (isnan(number))
+        return dtype == DT_F64 ? STR("(double)NAN") : STR("NAN");
+    if (isinf(number))
+        return number > 0 ? STR("INFINITY") : STR("-INFINITY");
+    for (int digits = dtype == DT_F64 ? 15 : 6;; digits++) { /* the shortest that reads back the same */
+        Str text = str_format(arena, "%.*g", digits, number);
+        double back = strtod(text.ptr, NULL);
+        if ((dtype == DT_F64 ? back == number : (float)back == (float)number) || digits >= 17) {
+            bool point = memchr(text.ptr, '.', text.len) || memchr(text.ptr, 'e', text.len);
+            return str_format(arena, STR_FMT "%s%s", STR_ARG(text), point ? "" : ".0", suffix);
+        }
+    }
+}
+
+/* Positions */
+
+Str print_var(const Printer *printer, const Var *var)
+{
+    for (uint32_t i = printer->depth; i-- > 0;)
+        if (printer->var[i] == var)
+            return printer->var_name[i];
+    assert(!"a loop variable in scope");
+    return (Str){0};
+}
+
+static Str print_atom(Printer *printer, const Atom *atom)
+{
+    switch (atom->kind) {
+    case ATOM_VAR:
+        return print_var(printer, atom->var);
+    case ATOM_DIV:
+        return str_format(printer->arena, "(" STR_FMT ") / %lld", STR_ARG(print_index(printer, atom->index)),
+                          (long long)atom->divisor);
+    case ATOM_MOD:
+        return str_format(printer->arena, "(" STR_FMT ") %% %lld", STR_ARG(print_index(printer, atom->index)),
+                          (long long)atom->divisor);
+    case ATOM_DATA:
+        return str_format(printer->arena, "(%s)" STR_FMT, index_type(printer),
+                          STR_ARG(parenthesize(printer, print_expr(printer, atom->data), PREC_UNARY)));
+    }
+    return (Str){0};
+}
+
+Str print_index(Printer *printer, Index index)
+{
+    Text text = {0};
+    for (uint32_t i = 0; i < index.count; i++) {
+        int64_t factor = index.term[i].factor;
+        const Atom *atom = index.term[i].atom;
+        Str shown = print_atom(printer, atom);
+        text_printf(&text, "%s", factor < 0 ? (text.len ? " - " : "-") : text.len ? " + " : "");
+        if (llabs(factor) == 1)
+            text_str(&text, shown);
+        else if (atom->kind == ATOM_DIV || atom->kind == ATOM_MOD)
+            text_printf(&text, "(" STR_FMT ") * %lld", STR_ARG(shown), (long long)llabs(factor));
+        else
+            text_printf(&text, STR_FMT " * %lld", STR_ARG(shown), (long long)llabs(factor));
+    }
+    if (!text.len)
+        text_printf(&text, "%lld", (long long)index.constant);
+    else if (index.constant)
+        text_printf(&text, " %c %lld", index.constant < 0 ? '-' : '+', (long long)llabs(index.constant));
+    Str shown = str_copy(printer->arena, text_view(&text));
+    text_free(&text);
+    return shown;
+}
+
+Str print_base(Printer *printer, Index index, int64_t *lane_factor)
+{
+    *lane_factor = 0;
+    if (printer->lane && printer->vectors) {
+        bool affine = index_factor(index, printer->lane, lane_factor);
+        assert(affine && "vector accesses are affine in the lane");
+        (void)affine;
+        index = index_substitute(printer->arena, index, printer->lane, index_constant(0));
+    }
+    return print_index(printer, index);
+}
+
+Str print_local(Printer *printer, const Local *local, Index i, Index j)
+{
+    Text text = {0};
+    if (local->extent[0])
+        text_printf(&text, "%s%lld_%lld", local->name, (long long)i.constant, (long long)j.constant);
+    else
+        text_printf(&text, "%s%u", local->name, local->id);
+    if (local->lanes && printer->lane && !printer->vectors)
+        text_printf(&text, "[" STR_FMT "]", STR_ARG(print_var(printer, printer->lane)));
+    Str shown = str_copy(printer->arena, text_view(&text));
+    text_free(&text);
+    return shown;
+}
+
+/* Elementwise ops: the op table's expression is read with the operands' texts in place of x, y and z. */
+
+typedef struct OpReader {
+    Printer *printer;
+    const char *at;
+    const Piece *arg;
+    const Expr *const *arg_expr;
+    DType dtype; /* of the numbers in it */
+} OpReader;
+
+static Piece read_sum(OpReader *reader);
+
+static void skip_blanks(OpReader *reader)
+{
+    while (*reader->at == ' ')
+        reader->at++;
+}
+
+static bool accept(OpReader *reader, char c)
+{
+    skip_blanks(reader);
+    if (*reader->at != c)
+        return false;
+    reader->at++;
+    return true;
+}
+
+static Str as_vector(Printer *printer, Piece piece)
+{
+    if (piece.vector)
+        return piece.text;
+    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT, DT_F32, printer->lanes);
+    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
+}
+
+static Piece call(OpReader *reader, Helper helper, const Piece *arg, uint32_t count)
+{
+    Printer *printer = reader->printer;
+    bool vector = false;
+    for (uint32_t i = 0; i < count; i++)
+        vector |= arg[i].vector;
+    const char *name = prelude_need(printer->needs, printer->arena, helper, vector ? DT_F32 : reader->dtype,
+                                    vector ? printer->lanes : 1);
+    bool scalar_second = helper == HELPER_ATLEAST || helper == HELPER_ATMOST;
+    Text text = {0};
+    text_printf(&text, "%s(", name);
+    for (uint32_t i = 0; i < count; i++) {
+        Str shown = vector && !(scalar_second && i == 1) ? as_vector(printer, arg[i]) : arg[i].text;
+        text_printf(&text, "%s" STR_FMT, i ? ", " : "", STR_ARG(shown));
+    }
+    text_char(&text, ')');
+    Piece piece = {str_copy(printer->arena, text_view(&text)), PREC_PRIMARY, vector};
+    text_free(&text);
+    return piece;
+}
+
+static Piece infix(OpReader *reader, Piece a, const char *operator, Piece b, int precedence)
+{
+    Printer *printer = reader->printer;
+    int left = precedence == PREC_COMPARE ? precedence + 1 : precedence;
+    return (Piece){str_format(printer->arena, STR_FMT " %s " STR_FMT, STR_ARG(parenthesize(printer, a, left)), operator,
+                              STR_ARG(parenthesize(printer, b, precedence + 1))),
+                   precedence, a.vector || b.vector};
+}
+
+/* Integers wrap around, as NumPy's do; C leaves the overflow of signed ones undefined. */
+static Piece arithmetic(OpReader *reader, Piece a, const char *operator, Piece b, int precedence)
+{
+    static const char *const wrapped[DT_COUNT] = {[DT_I64] = "uint64_t", [DT_I32] = "uint32_t"};
+    Piece piece = infix(reader, a, operator, b, precedence);
+    if (!dtype_is_int(reader->dtype))
+        return piece;
+    const char *as = wrapped[reader->dtype];
+    Printer *printer = reader->printer;
+    if (as)
+        piece.text = str_format(printer->arena, "(%s)" STR_FMT " %s (%s)" STR_FMT, as,
+                                STR_ARG(parenthesize(printer, a, PREC_UNARY)), operator, as,
+                                STR_ARG(parenthesize(printer, b, PREC_UNARY)));
+    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", c_type(reader->dtype), STR_ARG(piece.text)),
+                   PREC_UNARY, false};
+}
+
+/* A scalar truth among vector masks: all lanes or none. */
+static Piece as_mask(OpReader *reader, Piece piece)
+{
+    if (piece.vector)
+        return piece;
+    return (Piece){str_format(reader->printer->arena, "-(" STR_FMT ")", STR_ARG(piece.text)), PREC_UNARY, false};
+}
+
+static Piece logic(OpReader *reader, const char *name, const Piece *arg)
+{
+    bool vector = arg[0].vector || (name[0] != 'N' && arg[1].vector);
+    Printer *printer = reader->printer;
+    if (name[0] == 'N')
+        return (Piece){str_format(printer->arena, "%c" STR_FMT, vector ? '~' : '!',
+                                  STR_ARG(parenthesize(printer, arg[0], PREC_PRIMARY))),
+                       PREC_UNARY, vector};
+    const char *operator= name[0] == 'A' ? (vector ? "&" : "&&")
+    : name[0] == 'O'                     ? (vector ? "|" : "||")
+                                         : (vector ? "^" : "!=");
+    Piece a = vector ? as_mask(reader, arg[0]) : arg[0], b = vector ? as_mask(reader, arg[1]) : arg[1];
+    return (Piece){str_format(printer->arena, "(" STR_FMT " %s " STR_FMT ")",
+                              STR_ARG(parenthesize(printer, a, PREC_PRIMARY)), operator,
+                              STR_ARG(parenthesize(printer, b, PREC_PRIMARY))),
+                   PREC_PRIMARY, vector};
+}
+
+static Piece choice(OpReader *reader, const Piece *arg)
+{
+    Printer *printer = reader->printer;
+    if (arg[0].vector) {
+        const char *select = prelude_need(printer->needs, printer->arena, HELPER_SELECT, DT_F32, printer->lanes);
+        return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", select,
+                                  STR_ARG(arg[0].text), STR_ARG(as_vector(printer, arg[1])),
+                                  STR_ARG(as_vector(printer, arg[2]))),
+                       PREC_PRIMARY, true};
+    }
+    bool vector = arg[1].vector || arg[2].vector;
+    Piece a = arg[1], b = arg[2];
+    if (vector) {
+        a = (Piece){as_vector(printer, a), PREC_PRIMARY, true};
+        b = (Piece){as_vector(printer, b), PREC_PRIMARY, true};
+    }
+    return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT,
+                              STR_ARG(parenthesize(printer, arg[0], PREC_COMPARE)),
+                              STR_ARG(parenthesize(printer, a, PREC_COMPARE)),
+                              STR_ARG(parenthesize(printer, b, PREC_COMPARE))),
+                   PREC_SELECT, vector};
+}
+
+typedef struct Word {
+    const char *name;
+    Helper helper;
+} Word;
+
+static const Word words[] = {
+    {"MAX", HELPER_MAX},     {"MIN", HELPER_MIN},     {"ABS", HELPER_ABS},     {"SQRT", HELPER_SQRT},
+    {"EXP", HELPER_EXP},     {"EXPM1", HELPER_EXPM1}, {"LOG", HELPER_LOG},     {"LOG1P", HELPER_LOG1P},
+    {"SIN", HELPER_SIN},     {"COS", HELPER_COS},     {"TAN", HELPER_TAN},     {"ASIN", HELPER_ASIN},
+    {"ACOS", HELPER_ACOS},   {"ATAN", HELPER_ATAN},   {"SINH", HELPER_SINH},   {"COSH", HELPER_COSH},
+    {"TANH", HELPER_TANH},   {"ERF", HELPER_ERF},     {"FLOOR", HELPER_FLOOR}, {"CEIL", HELPER_CEIL},
+    {"ROUND", HELPER_ROUND}, {"TRUNC", HELPER_TRUNC}, {"POW", HELPER_POW},     {"FMOD", HELPER_FMOD},
+    {"DIV", HELPER_DIV},     {"MOD", HELPER_MOD},
+};
+
+static bool is_number_text(Str text)
+{
+    return text.len && (isdigit((unsigned char)text.ptr[0]) || (text.ptr[0] == '-' && text.len > 1));
+}
+
+static Piece call_word(OpReader *reader, const char *name, const Piece *arg, uint32_t count)
+{
+    static const struct {
+        const char *name, *operator;
+    } compare[] = {{"LT", "<"}, {"LE", "<="}, {"EQ", "=="}, {"NE", "!="}};
+    for (uint32_t i = 0; i < 4; i++)
+        if (strcmp(name, compare[i].name) == 0)
+            return infix(reader, arg[0], compare[i].operator, arg[1], PREC_COMPARE);
+    if (strcmp(name, "SELECT") == 0)
+        return choice(reader, arg);
+    if (strcmp(name, "AND") == 0 || strcmp(name, "OR") == 0 || strcmp(name, "XOR") == 0 || strcmp(name, "NOT") == 0)
+        return logic(reader, name, arg);
+    if (strcmp(name, "DIV") == 0 && dtype_is_float(reader->dtype))
+        return infix(reader, arg[0], "/", arg[1], PREC_PRODUCT);
+    if (count == 2 && reader->dtype == DT_F32 && is_number_text(arg[1].text)) {
+        if (strcmp(name, "MAX") == 0)
+            return call(reader, HELPER_ATLEAST, arg, count);
+        if (strcmp(name, "MIN") == 0)
+            return call(reader, HELPER_ATMOST, arg, count);
+    }
+    for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(name, words[i].name) == 0)
+            return call(reader, words[i].helper, arg, count);
+    assert(!"a word of op.def's vocabulary");
+    return arg[0];
+}
+
+static Piece read_primary(OpReader *reader)
+{
+    char name[16];
+    uint32_t length = 0, count = 0;
+    Piece arg[3];
+    if (accept(reader, '(')) {
+        Piece inner = read_sum(reader);
+        accept(reader, ')');
+        return inner;
+    }
+    skip_blanks(reader);
+    if (isdigit((unsigned char)*reader->at))
+        return (Piece){
+            print_number(reader->printer->arena, reader->dtype, (double)strtol(reader->at, (char **)&reader->at, 10)),
+            PREC_PRIMARY, false};
+    while (isalnum((unsigned char)*reader->at) && length + 1 < sizeof name)
+        name[length++] = *reader->at++;
+    name[length] = 0;
+    if (length == 1 && name[0] >= 'x' && name[0] <= 'z')
+        return reader->arg[name[0] - 'x'];
+    accept(reader, '(');
+    do
+        arg[count++] = read_sum(reader);
+    while (count < 3 && accept(reader, ','));
+    accept(reader, ')');
+    return call_word(reader, name, arg, count);
+}
+
+static Piece read_unary(OpReader *reader)
+{
+    if (!accept(reader, '-'))
+        return read_primary(reader);
+    Piece piece = read_unary(reader);
+    if (dtype_is_int(reader->dtype) && !is_number_text(piece.text))
+        return arithmetic(reader, (Piece){STR("0"), PREC_PRIMARY, false}, "-", piece, PREC_SUM);
+    return (Piece){
+        str_format(reader->printer->arena, "-" STR_FMT, STR_ARG(parenthesize(reader->printer, piece, PREC_PRIMARY))),
+        PREC_UNARY, piece.vector};
+}
+
+static Piece read_product(OpReader *reader)
+{
+    Piece piece = read_unary(reader);
+    for (;;)
+        if (accept(reader, '*'))
+            piece = arithmetic(reader, piece, "*", read_unary(reader), PREC_PRODUCT);
+        else if (accept(reader, '/'))
+            piece = infix(reader, piece, "/", read_unary(reader), PREC_PRODUCT);
+        else
+            return piece;
+}
+
+static Piece read_sum(OpReader *reader)
+{
+    Piece piece = read_product(reader);
+    for (;;)
+        if (accept(reader, '+'))
+            piece = arithmetic(reader, piece, "+", read_product(reader), PREC_SUM);
+        else if (accept(reader, '-'))
+            piece = arithmetic(reader, piece, "-", read_product(reader), PREC_SUM);
+        else
+            return piece;
+}
+
+/* An operand that the expression names more than once is computed once where it is more than a name. */
+static Piece print_op(Printer *printer, const Expr *expr)
+{
+    const OpInfo *info = op_info(expr->op);
+    Piece arg[3] = {0};
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            arg[i] = print_expr(printer, expr->arg[i]);
+    DType dtype = expr->arg[info->result == RESULT_SELECT ? 1 : 0]->dtype;
+    OpReader reader = {printer, info->expression, arg, expr->arg, dtype};
+    return read_sum(&reader);
+}
+
+static Piece print_load(Printer *printer, const Expr *expr)
+{
+    int64_t factor;
+    Str name = printer->names->buffer[expr->buffer], base = print_base(printer, expr->index, &factor);
+    if (!factor)
+        return (Piece){str_format(printer->arena, STR_FMT "[" STR_FMT "]", STR_ARG(name), STR_ARG(base)), PREC_PRIMARY,
+                       false};
+    Helper helper = factor == 1 ? HELPER_LOAD : HELPER_GATHER;
+    const char *load = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
+    Str plus =
+        str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
+    if (factor == 1)
+        return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", load, STR_ARG(plus)), PREC_PRIMARY, true};
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", %lld)", load, STR_ARG(plus), (long long)factor),
+                   PREC_PRIMARY, true};
+}
+
+static Piece print_within(Printer *printer, const Expr *expr)
+{
+    Str index = print_index(printer, expr->index), test;
+    bool low = index_low(expr->index) < 0, high = index_high(expr->index) >= expr->limit;
+    if (low && high)
+        test = str_format(printer->arena, STR_FMT " >= 0 && " STR_FMT " < %lld", STR_ARG(index), STR_ARG(index),
+                          (long long)expr->limit);
+    else if (low)
+        test = str_format(printer->arena, STR_FMT " >= 0", STR_ARG(index));
+    else
+        test = str_format(printer->arena, STR_FMT " < %lld", STR_ARG(index), (long long)expr->limit);
+    Piece a = print_expr(printer, expr->arg[0]), b = print_expr(printer, expr->arg[1]);
+    return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT, STR_ARG(test),
+                              STR_ARG(parenthesize(printer, a, PREC_COMPARE)),
+                              STR_ARG(parenthesize(printer, b, PREC_COMPARE))),
+                   PREC_SELECT, false};
+}
+
+static Piece print_cast(Printer *printer, const Expr *expr)
+{
+    Piece x = print_expr(printer, expr->arg[0]);
+    DType from = expr->arg[0]->dtype, to = expr->dtype;
+    if (to == DT_BOOL)
+        return (Piece){str_format(printer->arena, STR_FMT " != 0", STR_ARG(parenthesize(printer, x, PREC_COMPARE + 1))),
+                       PREC_COMPARE, false};
+    const char *convert = prelude_need_convert(printer->needs, printer->arena, from, to);
+    if (convert)
+        return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", convert, STR_ARG(x.text)), PREC_PRIMARY, false};
+    return (Piece){
+        str_format(printer->arena, "(%s)" STR_FMT, c_type(to), STR_ARG(parenthesize(printer, x, PREC_UNARY))),
+        PREC_UNARY, false};
+}
+
+Piece print_expr(Printer *printer, const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_NUMBER: {
+        Str number = print_number(printer->arena, expr->dtype, expr->number);
+        return (Piece){number, number.ptr[0] == '-' ? PREC_UNARY : PREC_PRIMARY, false};
+    }
+    case EXPR_INDEX:
+        return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", c_type(expr->dtype),
+                                  STR_ARG(print_index(printer, expr->index))),
+                       PREC_UNARY, false};
+    case EXPR_LOAD:
+        return print_load(printer, expr);
+    case EXPR_LOCAL:
+        return (Piece){print_local(printer, expr->local, expr->index, expr->index2), PREC_PRIMARY,
+                       expr->local->lanes && printer->lane && printer->vectors};
+    case EXPR_OP:
+        return print_op(printer, expr);
+    case EXPR_CAST:
+        return print_cast(printer, expr);
+    case EXPR_WITHIN:
+        return print_within(printer, expr);
+    }
+    return (Piece){0};
+}
+
+Str print_vector(Printer *printer, const Expr *expr)
+{
+    Piece piece = print_expr(printer, expr);
+    return printer->lane && printer->vectors ? as_vector(printer, piece) : piece.text;
+}

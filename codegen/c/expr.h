@@ -1,0 +1,47 @@
+/* Prints expressions of the loop IR as C, for scalars and for vectors. */
+#ifndef NNC_C_EXPR_H
+#define NNC_C_EXPR_H
+
+#include "c/print.h"
+
+#define MOST_LOOPS 64
+
+typedef struct Printer {
+    Text *out;
+    Arena *arena;
+    const Target *target;
+    const Kernel *kernel;
+    const KernelNames *names;
+    PreludeNeeds *needs;
+    uint32_t indent;
+    const Var *lane; /* of the region around, or NULL */
+    uint32_t lanes;
+    bool vectors;               /* the region prints as vectors; else as loops over arrays */
+    bool wide;                  /* positions need more than an int */
+    const Var *var[MOST_LOOPS]; /* loops around, and the names they got */
+    Str var_name[MOST_LOOPS];
+    uint32_t depth;
+    bool *assigned; /* per local id: changes after its declaration */
+} Printer;
+
+enum { PREC_SELECT, PREC_COMPARE, PREC_SUM, PREC_PRODUCT, PREC_UNARY, PREC_PRIMARY };
+
+typedef struct Piece { /* an expression's text */
+    Str text;
+    int precedence;
+    bool vector;
+} Piece;
+
+Piece print_expr(Printer *printer, const Expr *expr);
+/* The same, as one vector where the region has vectors. */
+Str print_vector(Printer *printer, const Expr *expr);
+Str print_index(Printer *printer, Index index);
+/* The index with the lane variable taken as 0, and the lane's factor. */
+Str print_base(Printer *printer, Index index, int64_t *lane_factor);
+/* name, name3_1, with [lane] where lanes are arrays. */
+Str print_local(Printer *printer, const Local *local, Index i, Index j);
+Str print_var(const Printer *printer, const Var *var);
+Str parenthesize(Printer *printer, Piece piece, int least);
+const char *index_type(const Printer *printer);
+
+#endif

@@ -1,0 +1,121 @@
+/* NAME_test.c: the model on given inputs against expected outputs, with a canary around the arena. */
+#include "program.h"
+
+#include "c/print.h"
+
+#include <ctype.h>
+
+#define CANARY 64 /* bytes on either side of the arena */
+
+static void print_array(Text *out, const char *side, uint32_t index, const Tensor *tensor)
+{
+    int64_t count = shape_elements(&tensor->type->shape);
+    DType dtype = tensor->type->dtype;
+    Arena arena = {0};
+    text_printf(out, "static const %s %s%u[%lld] = {", c_type(dtype), side, index, (long long)(count ? count : 1));
+    for (int64_t i = 0; i < count; i++) {
+        ArenaMark mark = arena_mark(&arena);
+        text_printf(out, i % 8 ? ", " : i ? ",\n    " : "\n    ");
+        if (dtype == DT_F16 || dtype == DT_BF16)
+            text_printf(out, "0x%04x", ((const uint16_t *)tensor->data)[i]);
+        else
+            text_str(out, print_number(&arena, dtype, tensor_number(tensor, i)));
+        arena_reset(&arena, mark);
+    }
+    text_printf(out, "%s\n};\n", count ? "" : "0");
+    arena_free(&arena);
+}
+
+/* Largest error against the largest expected magnitude: rounding differs between orders of summation. */
+static const char compare_text[] =
+    "static int differs(const char *name, const double error, const double scale)\n"
+    "{\n"
+    "    const int bad = !(error <= 1e-4 * scale + 1e-6);\n"
+    "    printf(\"%s: largest error %.3g of %.3g%s\\n\", name, error, scale, bad ? \"  WRONG\" : \"\");\n"
+    "    return bad;\n"
+    "}\n\n";
+
+static void print_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected)
+{
+    DType dtype = expected->type->dtype;
+    Str name = program->graph->output[i].name;
+    if (dtype == DT_F16 || dtype == DT_BF16) { /* as bits: at most two units apart */
+        text_printf(out,
+                    "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
+                    "        bad |= abs((int)output%u[i] - (int)expected%u[i]) > 2;\n",
+                    i, i, i, i);
+        return;
+    }
+    text_printf(out,
+                "    error = scale = 0;\n"
+                "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++) {\n"
+                "        const double x = (double)output%u[i], y = (double)expected%u[i];\n"
+                "        if (x == y || (x != x && y != y))\n            continue;\n"
+                "        if (!(fabs(x - y) <= error))\n            error = fabs(x - y);\n"
+                "    }\n"
+                "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
+                "        if (fabs((double)expected%u[i]) > scale && fabs((double)expected%u[i]) < 1e300)\n"
+                "            scale = fabs((double)expected%u[i]);\n"
+                "    bad |= differs(\"" STR_FMT "\", error, scale);\n",
+                i, i, i, i, i, i, i, i, i, STR_ARG(name));
+}
+
+void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out)
+{
+    const Graph *graph = program->graph;
+    Str name = program->options.name;
+    bool file = program_weights_form(program) == WEIGHTS_FILE;
+    text_printf(out,
+                "/* " STR_FMT
+                "_test.c: runs the model on fixed inputs; expected outputs are the reference\n"
+                " * evaluator's. Exit status 0: all agree, and nothing beside the arena was written. */\n"
+                "#include \"" STR_FMT
+                ".h\"\n\n"
+                "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
+                STR_ARG(name), STR_ARG(name));
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        print_array(out, "input", i, input[i]);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        print_array(out, "expected", i, expected[i]);
+        int64_t count = shape_elements(&expected[i]->type->shape);
+        text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
+                    (long long)(count ? count : 1));
+    }
+    text_printf(out, "%s", compare_text);
+    text_printf(out,
+                "int main(%s)\n{\n"
+                "    const size_t canary = %d, bytes = " STR_FMT
+                "_model.arena_bytes;\n"
+                "    unsigned char *block = (unsigned char *)malloc(bytes + 2 * canary + %d);\n"
+                "    unsigned char *arena;\n    double error = 0, scale = 0;\n    int bad = 0;\n\n"
+                "    if (!block)\n        return 2;\n"
+                "    arena = block + canary + (%d - (uintptr_t)(block + canary) %% %d) %% %d;\n"
+                "    memset(block, 0xA5, bytes + 2 * canary + %d);\n",
+                file ? "int argc, char **argv" : "void", CANARY, STR_ARG(name), ARENA_ALIGNMENT, ARENA_ALIGNMENT,
+                ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT);
+    if (file)
+        text_printf(out,
+                    "    FILE *stream = fopen(argc > 1 ? argv[1] : \"" STR_FMT
+                    ".weights\", \"rb\");\n"
+                    "    unsigned char *raw = (unsigned char *)malloc(" STR_FMT
+                    "_model.weights_bytes + 64);\n"
+                    "    unsigned char *weights = raw + (64 - (uintptr_t)raw %% 64) %% 64;\n"
+                    "    if (!stream || !raw || fread(weights, 1, " STR_FMT "_model.weights_bytes, stream) != " STR_FMT
+                    "_model.weights_bytes)\n        return 2;\n    fclose(stream);\n",
+                    STR_ARG(name), STR_ARG(name), STR_ARG(name), STR_ARG(name));
+    text_printf(out, "    bad |= " STR_FMT "_run(", STR_ARG(name));
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        text_printf(out, "input%u, ", i);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        text_printf(out, "output%u, ", i);
+    text_printf(out, "%sarena);\n", file ? "weights, " : "");
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        print_compare(out, program, i, expected[i]);
+    text_printf(out,
+                "    for (size_t i = 0; i < canary; i++)\n"
+                "        if (arena[-1 - (ptrdiff_t)i] != 0xA5 || arena[bytes + i] != 0xA5) {\n"
+                "            printf(\"written beside the arena\\n\");\n            bad = 1;\n            break;\n"
+                "        }\n"
+                "    free(block);\n%s    return bad;\n}\n",
+                file ? "    free(raw);\n" : "");
+}

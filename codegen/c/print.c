@@ -1,0 +1,362 @@
+#include "c/print.h"
+
+#include "c/expr.h"
+
+#include <assert.h>
+
+/* Names */
+
+void kernel_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
+{
+    names->function = kernel->name;
+    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
+        uint32_t same = 0, before = 0;
+        for (uint32_t j = 0; j < kernel->buffer_count; j++)
+            if (str_is(str_from(kernel->buffer[j].role), kernel->buffer[i].role)) {
+                same++;
+                before += j < i;
+            }
+        names->buffer[i] =
+            same == 1 ? str_from(kernel->buffer[i].role) : str_format(arena, "%s%u", kernel->buffer[i].role, before);
+    }
+}
+
+/* Lines */
+
+static void line(Printer *printer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void line(Printer *printer, const char *format, ...)
+{
+    va_list args;
+    text_fill(printer->out, ' ', printer->indent * 4);
+    va_start(args, format);
+    text_vprintf(printer->out, format, args);
+    va_end(args);
+    text_char(printer->out, '\n');
+}
+
+static bool name_taken(const Printer *printer, Str name)
+{
+    for (uint32_t i = 0; i < printer->depth; i++)
+        if (str_eq(printer->var_name[i], name))
+            return true;
+    for (uint32_t i = 0; i < printer->kernel->buffer_count; i++)
+        if (str_eq(printer->names->buffer[i], name))
+            return true;
+    return false;
+}
+
+static Str push_var(Printer *printer, const Var *var)
+{
+    assert(printer->depth < MOST_LOOPS);
+    Str name = str_from(var->name);
+    for (int n = 2; name_taken(printer, name); n++)
+        name = str_format(printer->arena, "%s_%d", var->name, n);
+    printer->var[printer->depth] = var;
+    printer->var_name[printer->depth++] = name;
+    return name;
+}
+
+static const char *vector_type(const Printer *printer, DType dtype)
+{
+    return str_format(printer->arena, "%s%u", dtype == DT_BOOL ? "i32x" : "f32x", printer->lanes).ptr;
+}
+
+/* Statements */
+
+static void print_block(Printer *printer, const Block *block);
+
+static bool lane_arrays(const Printer *printer)
+{
+    return printer->lane && !printer->vectors;
+}
+
+/* In a dialect without vectors a statement on lanes is a short loop. */
+static const char *lane_loop(Printer *printer)
+{
+    if (!lane_arrays(printer))
+        return "";
+    Str lane = print_var(printer, printer->lane);
+    return str_format(printer->arena, "for (int " STR_FMT " = 0; " STR_FMT " < %u; " STR_FMT "++) ", STR_ARG(lane),
+                      STR_ARG(lane), printer->lanes, STR_ARG(lane))
+        .ptr;
+}
+
+static bool varies(const Printer *printer, const Expr *expr)
+{
+    if (expr->kind == EXPR_LOCAL && expr->local->lanes)
+        return true;
+    if (index_uses(expr->index, printer->lane))
+        return true;
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i] && varies(printer, expr->arg[i]))
+            return true;
+    return false;
+}
+
+static void declare(Printer *printer, const Local *local, Index i, Index j, const Expr *value)
+{
+    bool vector = local->lanes && printer->lane && printer->vectors;
+    bool array = local->lanes && lane_arrays(printer);
+    const char *type = vector ? vector_type(printer, local->dtype) : c_type(local->dtype);
+    const char *fixed = value && !printer->assigned[local->id] && !array ? "const " : "";
+    if (array) {
+        const Var *lane = printer->lane;
+        printer->lane = NULL;
+        Str name = print_local(printer, local, i, j);
+        printer->lane = lane;
+        line(printer, "%s " STR_FMT "[%u];", type, STR_ARG(name), printer->lanes);
+        if (value)
+            line(printer, "%s" STR_FMT " = " STR_FMT ";", lane_loop(printer),
+                 STR_ARG(print_local(printer, local, i, j)), STR_ARG(print_expr(printer, value).text));
+        return;
+    }
+    Str name = print_local(printer, local, i, j);
+    if (!value) {
+        line(printer, "%s " STR_FMT ";", type, STR_ARG(name));
+        return;
+    }
+    Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
+    line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, type, STR_ARG(name), STR_ARG(text));
+}
+
+static void print_declaration(Printer *printer, const Stmt *stmt)
+{
+    const Local *local = stmt->local;
+    if (!local->extent[0]) {
+        declare(printer, local, index_constant(0), index_constant(0), stmt->value);
+        return;
+    }
+    for (int64_t i = 0; i < local->extent[0]; i++)
+        for (int64_t j = 0; j < local->extent[1]; j++)
+            declare(printer, local, index_constant(i), index_constant(j), stmt->value);
+}
+
+static bool is_this_local(const Expr *expr, const Stmt *stmt)
+{
+    return expr->kind == EXPR_LOCAL && expr->local == stmt->local && index_eq(expr->index, stmt->index) &&
+           index_eq(expr->index2, stmt->index2);
+}
+
+static void print_assign(Printer *printer, const Stmt *stmt)
+{
+    Str name = print_local(printer, stmt->local, stmt->index, stmt->index2);
+    bool vector = stmt->local->lanes && printer->lane && printer->vectors;
+    const char *loop = stmt->local->lanes ? lane_loop(printer) : "";
+    const Expr *value = stmt->value;
+    bool adds = value->kind == EXPR_OP && value->op == OP_ADD && is_this_local(value->arg[0], stmt) &&
+                dtype_is_float(value->dtype);
+    if (adds) {
+        line(printer, "%s" STR_FMT " += " STR_FMT ";", loop, STR_ARG(name),
+             STR_ARG(print_expr(printer, value->arg[1]).text));
+        return;
+    }
+    Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
+    line(printer, "%s" STR_FMT " = " STR_FMT ";", loop, STR_ARG(name), STR_ARG(text));
+}
+
+static void print_store(Printer *printer, const Stmt *stmt)
+{
+    int64_t factor;
+    Str name = printer->names->buffer[stmt->buffer], base = print_base(printer, stmt->index, &factor);
+    if (!factor) {
+        bool lanes = printer->lane && (index_uses(stmt->index, printer->lane) || varies(printer, stmt->value));
+        line(printer, "%s" STR_FMT "[" STR_FMT "] = " STR_FMT ";", lanes ? lane_loop(printer) : "", STR_ARG(name),
+             STR_ARG(base), STR_ARG(print_expr(printer, stmt->value).text));
+        return;
+    }
+    Helper helper = factor == 1 ? HELPER_STORE : HELPER_SCATTER;
+    const char *store = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
+    Str value = print_vector(printer, stmt->value);
+    Str stride = factor == 1 ? STR("") : str_format(printer->arena, ", %lld", (long long)factor);
+    Str plus =
+        str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
+    line(printer, "%s(" STR_FMT STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), STR_ARG(stride), STR_ARG(value));
+}
+
+/* total = total op (all lanes of value) */
+static void print_reduce(Printer *printer, const Stmt *stmt)
+{
+    static const struct {
+        OpCode op;
+        Helper across, join;
+        const char *operator;
+    } rows[] = {{OP_ADD, HELPER_SUM, HELPER_COUNT, "+"},
+                {OP_MUL, HELPER_PRODUCT, HELPER_COUNT, "*"},
+                {OP_MAXIMUM, HELPER_LARGEST, HELPER_MAX, NULL},
+                {OP_MINIMUM, HELPER_LEAST, HELPER_MIN, NULL}};
+    uint32_t r = 0;
+    while (rows[r].op != stmt->op)
+        r++;
+    Str total = print_local(printer, stmt->local, stmt->index, stmt->index2);
+    Str value = print_expr(printer, stmt->value).text;
+    if (printer->vectors)
+        value = str_format(printer->arena, "%s(" STR_FMT ")",
+                           prelude_need(printer->needs, printer->arena, rows[r].across, DT_F32, printer->lanes),
+                           STR_ARG(value));
+    if (rows[r].operator)
+        line(printer, "%s" STR_FMT " %s= " STR_FMT ";", lane_loop(printer), STR_ARG(total), rows[r].operator,
+             STR_ARG(value));
+    else
+        line(printer, "%s" STR_FMT " = %s(" STR_FMT ", " STR_FMT ");", lane_loop(printer), STR_ARG(total),
+             prelude_need(printer->needs, printer->arena, rows[r].join, stmt->local->dtype, 1), STR_ARG(total),
+             STR_ARG(value));
+}
+
+static Str clamped(Printer *printer, Index bound, Index other, char side)
+{
+    Str a = print_index(printer, bound), b = print_index(printer, other);
+    return str_format(printer->arena, STR_FMT " %c " STR_FMT " ? " STR_FMT " : " STR_FMT, STR_ARG(b), side, STR_ARG(a),
+                      STR_ARG(b), STR_ARG(a));
+}
+
+static void print_for(Printer *printer, const Stmt *stmt)
+{
+    const char *type = index_type(printer);
+    Str low = print_index(printer, stmt->low), high = print_index(printer, stmt->high);
+    if (stmt->clamp_low)
+        low = clamped(printer, stmt->low, stmt->low_least, '>');
+    if (stmt->clamp_high)
+        high = clamped(printer, stmt->high, stmt->high_most, '<');
+    Str var = push_var(printer, stmt->var);
+    Str end = STR("");
+    if (stmt->clamp_high) {
+        end = str_format(printer->arena, ", " STR_FMT "_end = " STR_FMT, STR_ARG(var), STR_ARG(high));
+        high = str_format(printer->arena, STR_FMT "_end", STR_ARG(var));
+    }
+    Str step = stmt->step == 1 ? str_format(printer->arena, STR_FMT "++", STR_ARG(var))
+                               : str_format(printer->arena, STR_FMT " += %lld", STR_ARG(var), (long long)stmt->step);
+    if (stmt->loop == LOOP_ROLLED && printer->target->dialect == DIALECT_VECTOR)
+        text_printf(printer->out, "#pragma GCC unroll 1\n");
+    line(printer, "for (%s " STR_FMT " = " STR_FMT STR_FMT "; " STR_FMT " < " STR_FMT "; " STR_FMT ") {", type,
+         STR_ARG(var), STR_ARG(low), STR_ARG(end), STR_ARG(var), STR_ARG(high), STR_ARG(step));
+    printer->indent++;
+    print_block(printer, &stmt->body);
+    printer->indent--;
+    line(printer, "}");
+    printer->depth--;
+}
+
+static void print_lanes(Printer *printer, const Stmt *stmt)
+{
+    assert(!printer->lane);
+    printer->lane = stmt->var;
+    printer->lanes = stmt->lanes;
+    printer->vectors = printer->target->dialect == DIALECT_VECTOR;
+    push_var(printer, stmt->var);
+    line(printer, "{");
+    printer->indent++;
+    print_block(printer, &stmt->body);
+    printer->indent--;
+    line(printer, "}");
+    printer->depth--;
+    printer->lane = NULL;
+}
+
+static void print_if(Printer *printer, const Stmt *stmt)
+{
+    Str index = print_index(printer, stmt->index), low = print_index(printer, stmt->low),
+        high = print_index(printer, stmt->high);
+    bool from = index_low(stmt->index) < stmt->low.constant, to = index_high(stmt->index) >= stmt->high.constant;
+    Str test = from && to ? str_format(printer->arena, STR_FMT " >= " STR_FMT " && " STR_FMT " < " STR_FMT,
+                                       STR_ARG(index), STR_ARG(low), STR_ARG(index), STR_ARG(high))
+               : from     ? str_format(printer->arena, STR_FMT " >= " STR_FMT, STR_ARG(index), STR_ARG(low))
+               : to       ? str_format(printer->arena, STR_FMT " < " STR_FMT, STR_ARG(index), STR_ARG(high))
+                          : STR("");
+    if (!test.len) {
+        print_block(printer, &stmt->body);
+        return;
+    }
+    line(printer, "if (" STR_FMT ") {", STR_ARG(test));
+    printer->indent++;
+    print_block(printer, &stmt->body);
+    printer->indent--;
+    if (stmt->other.first) {
+        line(printer, "} else {");
+        printer->indent++;
+        print_block(printer, &stmt->other);
+        printer->indent--;
+    }
+    line(printer, "}");
+}
+
+static void print_block(Printer *printer, const Block *block)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
+        switch (stmt->kind) {
+        case STMT_FOR:
+            print_for(printer, stmt);
+            break;
+        case STMT_LANES:
+            print_lanes(printer, stmt);
+            break;
+        case STMT_LOCAL:
+            print_declaration(printer, stmt);
+            break;
+        case STMT_ASSIGN:
+            print_assign(printer, stmt);
+            break;
+        case STMT_STORE:
+            print_store(printer, stmt);
+            break;
+        case STMT_REDUCE:
+            print_reduce(printer, stmt);
+            break;
+        case STMT_NOTE:
+            line(printer, "/* %s */", stmt->note);
+            break;
+        case STMT_IF:
+            print_if(printer, stmt);
+            break;
+        case STMT_PREFETCH:
+            if (printer->target->dialect == DIALECT_VECTOR)
+                line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, 2);",
+                     STR_ARG(printer->names->buffer[stmt->buffer]), STR_ARG(print_index(printer, stmt->index)));
+            break;
+        }
+}
+
+/* Which locals change after their declaration, and do positions fit an int? */
+static void survey(Printer *printer, const Block *block)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        if ((stmt->kind == STMT_ASSIGN || stmt->kind == STMT_REDUCE) && stmt->local)
+            printer->assigned[stmt->local->id] = true;
+        printer->wide |= index_high(stmt->index) > INT32_MAX;
+        survey(printer, &stmt->body);
+        survey(printer, &stmt->other);
+    }
+}
+
+static uint32_t most_local(const Block *block)
+{
+    uint32_t most = 0;
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        uint32_t here = stmt->local ? stmt->local->id : 0, body = most_local(&stmt->body),
+                 other = most_local(&stmt->other);
+        here = here > body ? here : body;
+        here = here > other ? here : other;
+        most = most > here ? most : here;
+    }
+    return most;
+}
+
+void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const KernelNames *names,
+                  const bool *aliased, PreludeNeeds *needs)
+{
+    Printer printer = {.out = out, .arena = arena, .target = target, .kernel = kernel, .names = names, .needs = needs};
+    printer.assigned = ARENA_ARRAY(arena, bool, most_local(&kernel->body) + 1);
+    survey(&printer, &kernel->body);
+    printer.wide |= kernel->bytes > INT32_MAX;
+
+    text_printf(out, "static void " STR_FMT "(", STR_ARG(names->function));
+    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
+        const KernelBuffer *buffer = &kernel->buffer[i];
+        text_printf(out, "%s%s%s *%s" STR_FMT, i ? ", " : "", buffer->written ? "" : "const ", c_type(buffer->dtype),
+                    aliased[i] ? "" : "NNC_RESTRICT ", STR_ARG(names->buffer[i]));
+    }
+    text_printf(out, "%s)\n{\n", kernel->buffer_count ? "" : "void");
+    printer.indent = 1;
+    print_block(&printer, &kernel->body);
+    text_printf(out, "}\n");
+}

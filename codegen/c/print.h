@@ -1,0 +1,23 @@
+/* Prints kernels of the loop IR as C functions. */
+#ifndef NNC_C_PRINT_H
+#define NNC_C_PRINT_H
+
+#include "c/prelude.h"
+#include "kernel/kernel.h"
+
+typedef struct KernelNames {
+    Str function;
+    Str buffer[MOST_BUFFERS];
+} KernelNames;
+
+/* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them. */
+void kernel_role_names(Arena *arena, const Kernel *kernel, KernelNames *names);
+
+/* `static void name(const float *restrict x, ...) { ... }`.  Buffers in `aliased` may overlap others. */
+void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const KernelNames *names,
+                  const bool *aliased, PreludeNeeds *needs);
+
+/* A number as a C literal of the dtype, the shortest that reads back the same. */
+Str print_number(Arena *arena, DType dtype, double number);
+
+#endif

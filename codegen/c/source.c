@@ -1,0 +1,430 @@
+/* NAME.c, NAME.h and NAME_weights.S: kernels as functions, one function that runs them in order, the descriptor. */
+#include "c/print.h"
+#include "program.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "runtime_nnc_model.h" /* runtime/nnc_model.h as a C string: model_descriptor_text */
+
+typedef struct Function { /* a kernel's function; kernels of equal text share one */
+    Str name, body;
+    uint32_t users;
+} Function;
+
+typedef struct Unit {
+    const Program *program;
+    Arena *arena;
+    PreludeNeeds needs;
+    Function *function;
+    uint32_t function_count, function_capacity;
+    uint32_t *of_kernel; /* per kernel: its function */
+    Map by_body, taken;
+} Unit;
+
+static const char *upper(Arena *arena, Str name)
+{
+    Str copy = str_copy(arena, name);
+    for (uint32_t i = 0; i < copy.len; i++)
+        ((char *)(uintptr_t)copy.ptr)[i] = (char)toupper((unsigned char)copy.ptr[i]);
+    return copy.ptr;
+}
+
+/* A model's name as a C identifier: dots and the like become underscores. */
+static Str identifier(Arena *arena, Str name)
+{
+    Text text = {0};
+    if (name.len && isdigit((unsigned char)name.ptr[0]))
+        text_char(&text, '_');
+    for (uint32_t i = 0; i < name.len; i++)
+        text_char(&text, isalnum((unsigned char)name.ptr[i]) ? name.ptr[i] : '_');
+    Str copy = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return copy;
+}
+
+/* In place: two parameters of one function are the same memory. */
+static void find_aliased(const Unit *unit, uint32_t k, bool *aliased)
+{
+    const Program *program = unit->program;
+    const Kernel *kernel = &program->kernel[k];
+    memset(aliased, 0, MOST_BUFFERS * sizeof *aliased);
+    for (uint32_t a = 0; a < kernel->buffer_count; a++)
+        for (uint32_t b = 0; b < a; b++) {
+            const KernelBuffer *x = &kernel->buffer[a], *y = &kernel->buffer[b];
+            if (x->weights != NONE || y->weights != NONE || x->value == NONE || y->value == NONE)
+                continue;
+            const Home *hx = &program->home[x->value], *hy = &program->home[y->value];
+            if (hx->space != SPACE_ARENA || hy->space != SPACE_ARENA)
+                continue;
+            if (program->plan.offset[hx->index] == program->plan.offset[hy->index])
+                aliased[a] = aliased[b] = true;
+        }
+}
+
+static void make_function(Unit *unit, uint32_t k)
+{
+    const Kernel *kernel = &unit->program->kernel[k];
+    KernelNames names;
+    bool aliased[MOST_BUFFERS];
+    Text body = {0};
+    find_aliased(unit, k, aliased);
+    kernel_role_names(unit->arena, kernel, &names);
+    print_kernel(&body, unit->arena, unit->program->options.target, kernel, &names, aliased, &unit->needs);
+
+    uint32_t known = map_get(&unit->by_body, text_view(&body));
+    if (known == MAP_NONE) {
+        known = unit->function_count;
+        Str name = kernel->name;
+        for (int n = 2; !map_add(&unit->taken, name, 0); n++)
+            name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
+        Str key = str_copy(unit->arena, text_view(&body));
+        map_put(&unit->by_body, key, known);
+        names.function = name;
+        Text printed = {0};
+        print_kernel(&printed, unit->arena, unit->program->options.target, kernel, &names, aliased, &unit->needs);
+        Function function = {name, str_copy(unit->arena, text_view(&printed)), 0};
+        text_free(&printed);
+        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity, function);
+    }
+    text_free(&body);
+    unit->function[known].users++;
+    unit->of_kernel[k] = known;
+}
+
+static void make_functions(Unit *unit, const Program *program, Arena *arena)
+{
+    *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
+    unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
+    map_add(&unit->taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        make_function(unit, k);
+}
+
+/* Weights */
+
+static Str weight_name(const Unit *unit, uint32_t w)
+{
+    const WeightArray *array = &unit->program->weights.array[w];
+    Str name = identifier(unit->arena, unit->program->graph->value[array->value].name);
+    return str_format(unit->arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
+}
+
+static void print_element(Text *out, DType dtype, const void *bytes, int64_t i)
+{
+    switch (dtype) {
+    case DT_F64: {
+        double x = ((const double *)bytes)[i];
+        text_printf(out, x != x ? "NAN" : x - x != 0 ? (x > 0 ? "INFINITY" : "-INFINITY") : "%.17g", x);
+        break;
+    }
+    case DT_F32: {
+        float x = ((const float *)bytes)[i];
+        char digits[32];
+        snprintf(digits, sizeof digits, "%.9g", (double)x);
+        if (x != x || x - x != 0)
+            text_printf(out, x != x ? "NAN" : x > 0 ? "INFINITY" : "-INFINITY");
+        else
+            text_printf(out, "%s%sf", digits, strpbrk(digits, ".e") ? "" : ".0");
+        break;
+    }
+    case DT_F16:
+    case DT_BF16:
+        text_printf(out, "0x%04x", ((const uint16_t *)bytes)[i]);
+        break;
+    case DT_I64: {
+        int64_t x = ((const int64_t *)bytes)[i];
+        if (x == INT64_MIN)
+            text_printf(out, "INT64_MIN");
+        else
+            text_printf(out, "INT64_C(%lld)", (long long)x);
+        break;
+    }
+    case DT_I32: {
+        int32_t x = ((const int32_t *)bytes)[i];
+        text_printf(out, x == INT32_MIN ? "INT32_MIN" : "%d", x);
+        break;
+    }
+    case DT_I16:
+        text_printf(out, "%d", ((const int16_t *)bytes)[i]);
+        break;
+    case DT_I8:
+        text_printf(out, "%d", ((const int8_t *)bytes)[i]);
+        break;
+    default:
+        text_printf(out, "%u", ((const uint8_t *)bytes)[i]);
+    }
+}
+
+static void print_weight_array(Text *out, Unit *unit, uint32_t w)
+{
+    const WeightArray *array = &unit->program->weights.array[w];
+    const Value *value = &unit->program->graph->value[array->value];
+    DType dtype = value->type->dtype;
+    int64_t count = array->bytes / dtype_bytes(dtype);
+    void *bytes = arena_alloc(unit->arena, (size_t)array->bytes);
+    weights_fill(unit->program, array, bytes);
+
+    Str shown = value_show(unit->program->graph, array->value), type = type_show(unit->arena, value->type);
+    text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(shown), STR_ARG(type),
+                array->packing.rank ? ", packed for its kernel" : "");
+    text_printf(out, "static const %s " STR_FMT "[%lld]%s = {", c_type(dtype), STR_ARG(weight_name(unit, w)),
+                (long long)(count ? count : 1),
+                unit->program->options.target->dialect == DIALECT_VECTOR ? " __attribute__((aligned(64)))" : "");
+    for (int64_t i = 0; i < count; i++) {
+        text_printf(out, i % 8 ? ", " : i ? ",\n    " : "\n    ");
+        print_element(out, dtype, bytes, i);
+    }
+    text_printf(out, "%s\n};\n\n", count ? "" : "0");
+}
+
+static void print_weights(Text *out, Unit *unit)
+{
+    const Program *program = unit->program;
+    if (!program->weights.count)
+        return;
+    switch (program_weights_form(program)) {
+    case WEIGHTS_C:
+        for (uint32_t w = 0; w < program->weights.count; w++)
+            print_weight_array(out, unit, w);
+        break;
+    case WEIGHTS_BLOB:
+        text_printf(out, "extern const unsigned char " STR_FMT "_weights[%lld]; /* " STR_FMT "_weights.S */\n\n",
+                    STR_ARG(program->options.name), (long long)program->weights_bytes, STR_ARG(program->options.name));
+        break;
+    default:
+        break;
+    }
+}
+
+/* Arguments of a kernel's call */
+
+static Str buffer_argument(const Unit *unit, uint32_t k, uint32_t b)
+{
+    const Program *program = unit->program;
+    const KernelBuffer *buffer = &program->kernel[k].buffer[b];
+    const char *type = c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
+    Arena *arena = unit->arena;
+    if (buffer->weights != NONE) {
+        const WeightArray *array = &program->weights.array[buffer->weights];
+        if (program_weights_form(program) == WEIGHTS_C)
+            return weight_name(unit, buffer->weights);
+        Str base = program_weights_form(program) == WEIGHTS_FILE
+                       ? STR("w")
+                       : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
+        return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type, STR_ARG(base),
+                          (long long)array->offset);
+    }
+    uint32_t index = buffer->value == NONE ? program->scratch[k][b] : program->home[buffer->value].index;
+    Space space = buffer->value == NONE ? SPACE_ARENA : program->home[buffer->value].space;
+    const Graph *graph = program->graph;
+    if (space == SPACE_INPUT)
+        return identifier(arena, graph->value[graph->input[index]].name);
+    if (space == SPACE_OUTPUT)
+        return identifier(arena, graph->output[index].name);
+    return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type, (long long)program->plan.offset[index]);
+}
+
+static void print_call(Text *out, const Unit *unit, uint32_t k)
+{
+    const Program *program = unit->program;
+    const Kernel *kernel = &program->kernel[k];
+    for (uint32_t n = 0; program->options.describe && n < kernel->node_count; n++) {
+        text_printf(out, n ? "       " : "    /* ");
+        program->options.describe(out, program->graph, kernel->node[n]);
+        text_printf(out, n + 1 < kernel->node_count ? "\n" : " */\n");
+    }
+    text_printf(out, "    " STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[k]].name));
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        text_printf(out, "%s" STR_FMT, b ? ", " : "", STR_ARG(buffer_argument(unit, k, b)));
+    text_printf(out, ");\n");
+}
+
+/* const float image[784], float probability[10], const void *weights, void *arena */
+static void print_parameters(Text *out, const Program *program, Arena *arena)
+{
+    const Graph *graph = program->graph;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const Value *value = &graph->value[graph->input[i]];
+        int64_t count = shape_elements(&value->type->shape);
+        text_printf(out, "const %s " STR_FMT "[%lld], ", c_type(value->type->dtype),
+                    STR_ARG(identifier(arena, value->name)), (long long)(count ? count : 1));
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const Type *type = value_type(graph, graph->output[i].value);
+        int64_t count = shape_elements(&type->shape);
+        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype),
+                    STR_ARG(identifier(arena, graph->output[i].name)), (long long)(count ? count : 1));
+    }
+    text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
+}
+
+static void print_run(Text *out, const Unit *unit)
+{
+    const Program *program = unit->program;
+    Str name = program->options.name;
+    text_printf(out, "int " STR_FMT "_run(", STR_ARG(name));
+    print_parameters(out, program, unit->arena);
+    text_printf(out, ")\n{\n    unsigned char *const a = (unsigned char *)arena;\n");
+    if (program_weights_form(program) == WEIGHTS_FILE)
+        text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
+    text_printf(out, "\n    if ((uintptr_t)a %% %d != 0)\n        return 1;\n", ARENA_ALIGNMENT);
+    if (program_weights_form(program) == WEIGHTS_FILE)
+        text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return 2;\n", WEIGHTS_ALIGNMENT);
+    for (uint32_t k = 0; k < program->kernel_count; k++) {
+        text_char(out, '\n');
+        print_call(out, unit, k);
+    }
+    for (uint32_t i = 0; i < program->graph->input_count; i++)
+        if (program->home[program->graph->input[i]].first < 0)
+            text_printf(out, "    (void)" STR_FMT ";\n",
+                        STR_ARG(identifier(unit->arena, program->graph->value[program->graph->input[i]].name)));
+    text_printf(out, "\n    return 0;\n}\n\n");
+}
+
+/* The descriptor */
+
+static void print_infos(Text *out, const Unit *unit, bool outputs)
+{
+    const Graph *graph = unit->program->graph;
+    const char *side = outputs ? "output" : "input";
+    uint32_t count = outputs ? graph->output_count : graph->input_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const Shape *shape = value_shape(graph, outputs ? graph->output[i].value : graph->input[i]);
+        text_printf(out, "static const int64_t %s%u_shape[%u] = {", side, i, shape->rank ? shape->rank : 1);
+        for (uint32_t d = 0; d < shape->rank; d++)
+            text_printf(out, "%s%lld", d ? ", " : "", (long long)shape->dim[d]);
+        text_printf(out, "%s};\n", shape->rank ? "" : "1");
+    }
+    text_printf(out, "static const nnc_tensor_info %ss[%u] = {\n", side, count ? count : 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const Type *type = value_type(graph, outputs ? graph->output[i].value : graph->input[i]);
+        Str name = outputs ? graph->output[i].name : graph->value[graph->input[i]].name;
+        text_printf(out, "    {\"" STR_FMT "\", \"%s\", %u, %s%u_shape, %lld},\n", STR_ARG(name),
+                    dtype_name(type->dtype), type->shape.rank, side, i, (long long)type_bytes(type));
+    }
+    text_printf(out, "%s};\n", count ? "" : "    {0, 0, 0, 0, 0},\n");
+}
+
+static void print_descriptor(Text *out, const Unit *unit)
+{
+    const Program *program = unit->program;
+    const Graph *graph = program->graph;
+    Str name = program->options.name;
+    bool file = program_weights_form(program) == WEIGHTS_FILE;
+    print_infos(out, unit, false);
+    print_infos(out, unit, true);
+    text_printf(out,
+                "\nstatic int run(const void *const *input, void *const *output, void *arena, const void *weights)\n"
+                "{\n");
+    if (!file)
+        text_printf(out, "    (void)weights;\n");
+    if (!graph->input_count)
+        text_printf(out, "    (void)input;\n");
+    text_printf(out, "    return " STR_FMT "_run(", STR_ARG(name));
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        text_printf(out, "(const %s *)input[%u], ", c_type(value_type(graph, graph->input[i])->dtype), i);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        text_printf(out, "(%s *)output[%u], ", c_type(value_type(graph, graph->output[i].value)->dtype), i);
+    text_printf(out, "%sarena);\n}\n\n", file ? "weights, " : "");
+    text_printf(out,
+                "const nnc_model " STR_FMT
+                "_model = {\n"
+                "    NNC_MODEL_ABI, \"" STR_FMT
+                "\", %u, %u, inputs, outputs,\n"
+                "    %s_ARENA_BYTES, %d, %lld, UINT64_C(0x%016llx), run,\n};\n",
+                STR_ARG(name), STR_ARG(name), graph->input_count, graph->output_count, upper(unit->arena, name),
+                ARENA_ALIGNMENT, (long long)(file ? program->weights_bytes : 0),
+                (unsigned long long)(file ? weights_checksum(program) : 0));
+}
+
+static void print_head(Text *out, const Program *program, const char *suffix, const char *what)
+{
+    Str name = program->options.name, source = program->options.source;
+    text_printf(out, "/* " STR_FMT "%s: %s", STR_ARG(name), suffix, what);
+    if (source.len)
+        text_printf(out, "\n * Written by nnc from " STR_FMT " for %s", STR_ARG(source), program->options.target->name);
+    text_printf(out, ". */\n");
+}
+
+void emit_source(const Program *program, Text *out)
+{
+    Arena arena = {0};
+    Unit unit;
+    make_functions(&unit, program, &arena);
+
+    print_head(out, program, ".c", "kernels and the order they run in");
+    if (program->options.target->cc_flags[0])
+        text_printf(out, "/* Compile with: -O3 %s */\n", program->options.target->cc_flags);
+    text_printf(out,
+                "#include \"" STR_FMT
+                ".h\"\n\n#include <math.h>\n#include <string.h>\n\n"
+                "#ifdef __cplusplus\n#define NNC_RESTRICT\n#else\n#define NNC_RESTRICT restrict\n#endif\n\n",
+                STR_ARG(program->options.name));
+    prelude_print(out, program->options.target, &unit.needs);
+    print_weights(out, &unit);
+    for (uint32_t f = 0; f < unit.function_count; f++)
+        text_printf(out, STR_FMT "\n", STR_ARG(unit.function[f].body));
+    print_run(out, &unit);
+    print_descriptor(out, &unit);
+    arena_free(&arena);
+}
+
+void emit_kernels(const Program *program, Text *out)
+{
+    Arena arena = {0};
+    Unit unit;
+    make_functions(&unit, program, &arena);
+    for (uint32_t f = 0; f < unit.function_count; f++)
+        text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(unit.function[f].body));
+    arena_free(&arena);
+}
+
+void emit_header(const Program *program, Text *out)
+{
+    Arena arena = {0};
+    const Graph *graph = program->graph;
+    Str name = program->options.name;
+    const char *shout = upper(&arena, name);
+
+    print_head(out, program, ".h", "a neural network as one function");
+    text_printf(out, "#ifndef %s_H\n#define %s_H\n\n%s\n", shout, shout, model_descriptor_text);
+    text_printf(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    text_printf(out, "#define %s_ARENA_BYTES %lld /* alignment %d; nothing else is written */\n", shout,
+                (long long)program->arena_bytes, ARENA_ALIGNMENT);
+    if (program_weights_form(program) == WEIGHTS_FILE)
+        text_printf(out, "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights; alignment %d */\n", shout,
+                    (long long)program->weights_bytes, STR_ARG(name), WEIGHTS_ALIGNMENT);
+    text_char(out, '\n');
+    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++) {
+        bool output = i >= graph->input_count;
+        ValueId value = output ? graph->output[i - graph->input_count].value : graph->input[i];
+        Str shown = output ? graph->output[i - graph->input_count].name : graph->value[value].name;
+        text_printf(out, "%s%-6s " STR_FMT ": " STR_FMT "\n", i ? " * " : "/* ", output ? "output" : "input",
+                    STR_ARG(shown), STR_ARG(type_show(&arena, value_type(graph, value))));
+    }
+    text_printf(out, " * Arrays do not overlap. Returns 0; 1 when the arena%s is not aligned. */\n",
+                program_weights_form(program) == WEIGHTS_FILE ? ", 2 when the weights," : "");
+    text_printf(out, "int " STR_FMT "_run(", STR_ARG(name));
+    print_parameters(out, program, &arena);
+    text_printf(out,
+                ");\n\n/* Names, shapes, sizes and the entry point, for generic hosts. */\n"
+                "extern const nnc_model " STR_FMT "_model;\n\n",
+                STR_ARG(name));
+    text_printf(out, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    arena_free(&arena);
+}
+
+void emit_incbin(const Program *program, Text *out)
+{
+    Str name = program->options.name;
+    text_printf(out,
+                "/* The weights of " STR_FMT
+                " as they lie in memory; assemble with -I of this folder. */\n"
+                "    .section .rodata\n    .balign %d\n    .globl " STR_FMT "_weights\n" STR_FMT
+                "_weights:\n"
+                "    .incbin \"" STR_FMT
+                ".weights\"\n"
+                "#if defined(__linux__) && defined(__ELF__)\n    .section .note.GNU-stack,\"\",%%progbits\n#endif\n",
+                STR_ARG(name), WEIGHTS_ALIGNMENT, STR_ARG(name), STR_ARG(name), STR_ARG(name));
+}

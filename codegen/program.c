@@ -1,0 +1,239 @@
+/* The pipeline: graph -> passes -> kernels -> plan.  What is printed from a Program is in c/ and cuda/. */
+#include "program.h"
+
+#include <string.h>
+
+#include "ops/family.h"
+#include "passes/pass.h"
+
+static void report_progress(const CompileOptions *options, const char *step)
+{
+    if (options->progress)
+        options->progress(options->progress_context, step);
+}
+
+/* What this generator cannot carry out yet, said before any work is done. */
+static bool check_supported(const Graph *graph)
+{
+    Diag *diag = graph->module->diag;
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        diag_error(diag, graph->update[i].place, "updates cannot be compiled yet; the evaluator runs them");
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        if (graph->value[v].role == ROLE_STATE)
+            diag_error(diag, graph->value[v].place, "state cannot be compiled yet; the evaluator runs it");
+    return diag->error_count == 0;
+}
+
+/* Kernels: nodes of one number, which stand together in the schedule. */
+
+static void collect_kernels(Program *program)
+{
+    Graph *graph = program->graph;
+    Arena *arena = graph->module->arena;
+    uint32_t capacity = 0;
+    for (uint32_t n = 0; n < graph->node_count;) {
+        uint32_t id = graph->node[n].kernel;
+        if (id == NONE) {
+            n++;
+            continue;
+        }
+        Kernel kernel = {.id = id};
+        uint32_t end = n, count = 0;
+        for (; end < graph->node_count && (graph->node[end].kernel == id || graph->node[end].kernel == NONE); end++)
+            count += graph->node[end].kernel == id;
+        kernel.node = ARENA_ARRAY(arena, NodeId, count);
+        for (uint32_t i = n; i < end; i++)
+            if (graph->node[i].kernel == id)
+                kernel.node[kernel.node_count++] = i;
+        ARENA_PUSH(arena, program->kernel, program->kernel_count, capacity, kernel);
+        n = end;
+    }
+}
+
+static void lower_kernels(Program *program)
+{
+    Graph *graph = program->graph;
+    Arena *arena = graph->module->arena;
+    Users users = graph_users(graph, arena);
+    Lower lower = {.graph = graph,
+                   .target = program->options.target,
+                   .arena = arena,
+                   .weights = &program->weights,
+                   .users = &users,
+                   .live_out = graph_live_out(graph, arena)};
+    lower.bound = ARENA_ARRAY(arena, const Expr *, graph->value_count);
+    lower.spill = ARENA_ARRAY(arena, uint32_t, graph->value_count);
+    lower.spilled = ARENA_ARRAY(arena, bool, graph->value_count);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        lower_kernel(&lower, &program->kernel[k]);
+}
+
+/* Homes */
+
+static ValueId view_owner(const Graph *graph, ValueId value)
+{
+    while (value_is_inline(graph, value) && graph->node[graph->value[value].node].in_count)
+        value = graph->node[graph->value[value].node].in[0];
+    return value;
+}
+
+static void assign_callers_arrays(Program *program)
+{
+    Graph *graph = program->graph;
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        program->home[graph->input[i]] = (Home){SPACE_INPUT, i, 0, 0};
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        program->home[view_owner(graph, graph->output[i].value)] = (Home){SPACE_OUTPUT, i, 0, 0};
+}
+
+static void measure_lives(Program *program)
+{
+    for (uint32_t v = 0; v < program->graph->value_count; v++)
+        program->home[v].first = -1;
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        for (uint32_t b = 0; b < program->kernel[k].buffer_count; b++) {
+            const KernelBuffer *buffer = &program->kernel[k].buffer[b];
+            if (buffer->value == NONE || buffer->weights != NONE)
+                continue;
+            Home *home = &program->home[buffer->value];
+            if (home->first < 0)
+                home->first = k;
+            home->last = (int64_t)k + 1;
+            if (home->space == SPACE_NONE)
+                home->space = SPACE_ARENA;
+        }
+}
+
+typedef struct PlanDraft {
+    PlanBuffer *buffer;
+    ValueId *value;
+    uint32_t count, capacity, value_count, value_capacity;
+} PlanDraft;
+
+static uint32_t add_buffer(Program *program, PlanDraft *draft, PlanBuffer buffer, ValueId value)
+{
+    Arena *arena = program->graph->module->arena;
+    ARENA_PUSH(arena, draft->buffer, draft->count, draft->capacity, buffer);
+    ARENA_PUSH(arena, draft->value, draft->value_count, draft->value_capacity, value);
+    return draft->count - 1;
+}
+
+/* A result written over an operand shares its address: both are of one group. */
+static void group_inplace(Program *program, PlanDraft *draft)
+{
+    Graph *graph = program->graph;
+    uint32_t groups = 0;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        if (draft->value[i] == NONE || graph->value[draft->value[i]].inplace == NONE)
+            continue;
+        const Home *operand = &program->home[view_owner(graph, graph->value[draft->value[i]].inplace)];
+        if (operand->space != SPACE_ARENA)
+            continue;
+        PlanBuffer *from = &draft->buffer[operand->index];
+        if (!from->group)
+            from->group = ++groups;
+        draft->buffer[i].group = from->group;
+    }
+}
+
+/* Buffers come in the order of the kernels that first touch them, so a result comes after the operand it takes over. */
+static void draft_plan(Program *program)
+{
+    Graph *graph = program->graph;
+    PlanDraft draft = {0};
+    program->scratch = ARENA_ARRAY(graph->module->arena, uint32_t *, program->kernel_count);
+    for (uint32_t k = 0; k < program->kernel_count; k++) {
+        const Kernel *kernel = &program->kernel[k];
+        program->scratch[k] = ARENA_ARRAY(graph->module->arena, uint32_t, kernel->buffer_count);
+        for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+            const KernelBuffer *buffer = &kernel->buffer[b];
+            PlanBuffer place = {.alignment = ARENA_ALIGNMENT, .pinned = PLAN_FREE, .first = k, .last = k + 1};
+            if (buffer->scratch) {
+                place.size = buffer->scratch;
+                program->scratch[k][b] = add_buffer(program, &draft, place, NONE);
+            } else if (buffer->value != NONE && buffer->weights == NONE) {
+                Home *home = &program->home[buffer->value];
+                if (home->space != SPACE_ARENA || home->first != k)
+                    continue;
+                place.size = type_bytes(value_type(graph, buffer->value));
+                place.last = home->last;
+                bool first_time = true;
+                for (uint32_t c = 0; c < b; c++)
+                    first_time &= kernel->buffer[c].value != buffer->value;
+                if (first_time)
+                    home->index = add_buffer(program, &draft, place, buffer->value);
+            }
+        }
+    }
+    group_inplace(program, &draft);
+    program->problem = (PlanProblem){.buffer = draft.buffer, .count = draft.count};
+    program->plan_value = draft.value;
+}
+
+static bool place_buffers(Program *program)
+{
+    Graph *graph = program->graph;
+    Arena *arena = graph->module->arena;
+    Str message = {0};
+    program->home = ARENA_ARRAY(arena, Home, graph->value_count);
+    assign_callers_arrays(program);
+    measure_lives(program);
+    draft_plan(program);
+    if (!plan_place(arena, &program->problem, program->options.allocator, program->options.effort, &program->plan))
+        return diag_error(graph->module->diag, (Place){0}, "memory plan: " STR_FMT, STR_ARG(program->plan.message));
+    if (!plan_check(arena, &program->problem, &program->plan, &message))
+        return diag_error(graph->module->diag, (Place){0}, "internal error: the memory plan is wrong: " STR_FMT,
+                          STR_ARG(message));
+    program->arena_bytes = program->plan.peak;
+    return true;
+}
+
+static void place_weights(Program *program)
+{
+    int64_t offset = 0;
+    for (uint32_t i = 0; i < program->weights.count; i++) {
+        WeightArray *array = &program->weights.array[i];
+        offset = (offset + WEIGHTS_ALIGNMENT - 1) / WEIGHTS_ALIGNMENT * WEIGHTS_ALIGNMENT;
+        array->offset = offset;
+        offset += array->bytes;
+    }
+    program->weights_bytes = offset;
+}
+
+/* A kernel that keeps partial sums in its result must not write over an operand it still reads. */
+static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
+{
+    const Program *program = context;
+    uint32_t id = graph->node[producer].kernel;
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        if (program->kernel[k].id == id)
+            return !program->kernel[k].partial_sums && inplace_kernel_rule(graph, producer, operand);
+    return false;
+}
+
+bool program_compile(Graph *graph, const CompileOptions *options, Program *program)
+{
+    Arena scratch = {0};
+    PassContext context = pass_context(&scratch, graph->module->diag);
+    *program = (Program){.graph = graph, .options = *options};
+    context.lanes = options->target->lanes;
+    context.may_overwrite = may_overwrite;
+    context.target = program;
+
+    bool good = check_supported(graph);
+    for (uint32_t i = 0; good && pass_pipeline[i]; i++) {
+        report_progress(options, pass_pipeline[i]);
+        if (strcmp(pass_pipeline[i], "inplace") == 0) { /* the last one, which asks what the kernels do */
+            collect_kernels(program);
+            lower_kernels(program);
+        }
+        good = pass_run(pass_find(str_from(pass_pipeline[i])), graph, &context);
+    }
+    if (good) {
+        report_progress(options, "plan");
+        good = place_buffers(program);
+        place_weights(program);
+    }
+    arena_free(&scratch);
+    return good && graph->module->diag->error_count == 0;
+}
