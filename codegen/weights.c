@@ -37,21 +37,31 @@ static void pack_run(Packer *packer, int64_t count, int64_t stride, int64_t at)
     }
 }
 
-static void pack(Packer *packer, uint32_t d, int64_t at, int64_t limited)
+/* How many of the innermost run's elements stay below one bound. */
+static int64_t inside_bound(const Packing *p, uint32_t b, uint32_t d, int64_t sum)
+{
+    int64_t factor = p->bound[b].factor[d], room = p->bound[b].most - sum;
+    bool none = true;
+    for (uint32_t i = 0; i < p->rank; i++)
+        none &= p->bound[b].factor[i] == 0;
+    if (none)
+        return p->extent[d];
+    if (!factor)
+        return room > 0 ? p->extent[d] : 0;
+    int64_t inside = (room + factor - 1) / factor;
+    return inside < 0 ? 0 : inside > p->extent[d] ? p->extent[d] : inside;
+}
+
+static void pack(Packer *packer, uint32_t d, int64_t at, const int64_t sum[2])
 {
     const Packing *p = packer->packing;
     if (d + 1 < p->rank) {
         for (int64_t i = 0; i < p->extent[d]; i++)
-            pack(packer, d + 1, at + i * p->stride[d], limited + i * p->bound_factor[d]);
+            pack(packer, d + 1, at + i * p->stride[d],
+                 (int64_t[]){sum[0] + i * p->bound[0].factor[d], sum[1] + i * p->bound[1].factor[d]});
         return;
     }
-    /* The innermost run: what lies beyond the bound is zero. */
-    int64_t inside = p->extent[d];
-    if (p->bound && p->bound_factor[d])
-        inside = (p->bound - limited + p->bound_factor[d] - 1) / p->bound_factor[d];
-    else if (p->bound && limited >= p->bound)
-        inside = 0;
-    inside = inside < 0 ? 0 : inside > p->extent[d] ? p->extent[d] : inside;
+    int64_t a = inside_bound(p, 0, d, sum[0]), b = inside_bound(p, 1, d, sum[1]), inside = a < b ? a : b;
     pack_run(packer, inside, p->stride[d], at);
     size_t rest = (size_t)(p->extent[d] - inside) * packer->element;
     memset(packer->to, 0, rest);
@@ -66,7 +76,7 @@ void weights_fill(const Program *program, const WeightArray *array, void *bytes)
         return;
     }
     Packer packer = {&array->packing, data->data, bytes, dtype_bytes(data->type->dtype)};
-    pack(&packer, 0, 0, 0);
+    pack(&packer, 0, array->packing.start, (int64_t[]){0, 0});
 }
 
 void emit_weights(const Program *program, Sink sink)

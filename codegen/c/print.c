@@ -280,6 +280,25 @@ static void print_if(Printer *printer, const Stmt *stmt)
     line(printer, "}");
 }
 
+/* A square of lanes x lanes floats, rows to columns. */
+static void print_transpose(Printer *printer, const Stmt *stmt)
+{
+    uint32_t lanes = printer->target->dialect == DIALECT_VECTOR ? stmt->lanes : 1;
+    Str to = print_index(printer, stmt->index), from = print_index(printer, stmt->value->index);
+    Str to_name = printer->names->buffer[stmt->buffer], from_name = printer->names->buffer[stmt->value->buffer];
+    if (lanes > 1) {
+        line(printer, "%s(" STR_FMT " + " STR_FMT ", %lld, " STR_FMT " + " STR_FMT ", %lld);",
+             prelude_need(printer->needs, printer->arena, HELPER_TRANSPOSE, DT_F32, lanes), STR_ARG(from_name),
+             STR_ARG(from), (long long)stmt->from_stride, STR_ARG(to_name), STR_ARG(to), (long long)stmt->stride);
+        return;
+    }
+    line(printer, "for (int i = 0; i < %u; i++)", stmt->lanes);
+    line(printer, "    for (int j = 0; j < %u; j++)", stmt->lanes);
+    line(printer, "        " STR_FMT "[" STR_FMT " + j * %lld + i] = " STR_FMT "[" STR_FMT " + i * %lld + j];",
+         STR_ARG(to_name), STR_ARG(to), (long long)stmt->stride, STR_ARG(from_name), STR_ARG(from),
+         (long long)stmt->from_stride);
+}
+
 static void print_block(Printer *printer, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
@@ -301,6 +320,9 @@ static void print_block(Printer *printer, const Block *block)
             break;
         case STMT_REDUCE:
             print_reduce(printer, stmt);
+            break;
+        case STMT_TRANSPOSE:
+            print_transpose(printer, stmt);
             break;
         case STMT_NOTE:
             line(printer, "/* %s */", stmt->note);

@@ -131,10 +131,3 @@ void lower_kernel(Lower *lower, Kernel *kernel)
     kernel->flops = count_flops(lower);
     kernel->bytes = count_bytes(lower);
 }
-
-__attribute__((weak)) bool lower_contraction_tiled(Lower *lower, const Node *node)
-{
-    (void)lower;
-    (void)node;
-    return false;
-}
