@@ -168,12 +168,13 @@ bool pass_expand(Graph *graph, PassContext *context)
     for (NodeId n = 0; n < node_count; n++) {
         if (old[n].dead)
             continue;
+        if (old[n].op == OP_CALL) {
+            expand_top(&e, &old[n], map);
+            continue;
+        }
         for (uint32_t i = 0; i < old[n].in_count; i++)
             old[n].in[i] = map[old[n].in[i]];
-        if (old[n].op == OP_CALL)
-            expand_top(&e, &old[n], map);
-        else
-            append_node(graph, old[n]);
+        append_node(graph, old[n]);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
         graph->output[i].value = map[graph->output[i].value];

@@ -1,0 +1,246 @@
+/* Passes on random graphs: what the evaluator computes before, it computes after.  And on a chain of a million nodes:
+ * passes are linear.  What each pass does is shown by its text tests in tests/lit. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ir/verify.h"
+#include "ops/family.h"
+#include "passes/pass.h"
+#include "random_graph.h"
+#include "unit.h"
+
+typedef struct Trial {
+    const char *const *pass; /* names, ending with NULL */
+    double tolerance;
+    bool print;
+} Trial;
+
+typedef struct Values {
+    const Tensor **output, **updated;
+} Values;
+
+static Values run(Graph *graph, Arena *arena)
+{
+    const Tensor **input = ARENA_ARRAY(arena, const Tensor *, graph->input_count);
+    Values values = {ARENA_ARRAY(arena, const Tensor *, graph->output_count),
+                     ARENA_ARRAY(arena, const Tensor *, graph->update_count)};
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        input[i] = random_tensor(arena, value_type(graph, graph->input[i]), i + 1);
+    eval_graph(graph, arena, input, values.output, values.updated);
+    return values;
+}
+
+static bool close_enough(double a, double b, double tolerance)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    return a == b || fabs(a - b) <= tolerance * (1 + fmax(fabs(a), fabs(b)));
+}
+
+static bool same_tensor(const Trial *trial, const Tensor *a, const Tensor *b, const char *what, uint32_t which)
+{
+    if (a->type->dtype != b->type->dtype || !shape_eq(&a->type->shape, &b->type->shape)) {
+        if (trial->print)
+            printf("# %s %u: types differ\n", what, which);
+        return false;
+    }
+    for (int64_t i = 0; i < shape_elements(&a->type->shape); i++)
+        if (!close_enough(tensor_number(a, i), tensor_number(b, i), trial->tolerance)) {
+            if (trial->print)
+                printf("# %s %u [%lld]: %.17g, after the pass %.17g\n", what, which, (long long)i, tensor_number(a, i),
+                       tensor_number(b, i));
+            return false;
+        }
+    return true;
+}
+
+static bool same_values(const Trial *trial, const Graph *graph, Values a, Values b)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        same &= same_tensor(trial, a.output[i], b.output[i], "output", i);
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        same &= same_tensor(trial, a.updated[i], b.updated[i], "update", i);
+    return same;
+}
+
+static void print_graph(const Graph *graph)
+{
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        Text line = {0};
+        for (uint32_t i = 0; i < node->out_count; i++) {
+            text_printf(&line, "%%%u: ", node->out[i]);
+            type_print(&line, value_type(graph, node->out[i]));
+        }
+        text_printf(&line, " = %s", op_info(node->op)->name);
+        for (uint32_t i = 0; i < node->in_count; i++) {
+            text_printf(&line, " %%%u", node->in[i]);
+            text_printf(&line, graph->value[node->in[i]].role == ROLE_RESULT ? "" : "(%d)",
+                        (int)graph->value[node->in[i]].role);
+        }
+        if (node->kernel != NONE)
+            text_printf(&line, "  kernel %u", node->kernel);
+        printf("#   %s\n", line.ptr);
+        text_free(&line);
+    }
+}
+
+/* Does the graph change its values under the passes? */
+static bool fails(void *context, const RandomGraph *options)
+{
+    const Trial *trial = context;
+    Arena arena = {0}, scratch = {0};
+    Diag diag = {.arena = &arena};
+    Module *module = module_new(&arena, &diag);
+    Graph *expanded = random_graph(module, options), *graph = random_graph(module, options);
+    PassContext pass = pass_context(&scratch, &diag);
+
+    pass.lanes = 2;
+    bool ok = pass_run(pass_find(STR("expand")), expanded, &pass); /* the evaluator may not know calls */
+    Values before = ok ? run(expanded, &arena) : (Values){0};
+    for (uint32_t i = 0; ok && trial->pass[i]; i++)
+        ok = pass_run(pass_find(str_from(trial->pass[i])), graph, &pass);
+    ok = ok && same_values(trial, graph, before, run(graph, &arena));
+    if (trial->print) {
+        print_graph(expanded);
+        printf("#  after:\n");
+        print_graph(graph);
+        printf("%.*s", (int)diag.text.len, diag.text.ptr ? diag.text.ptr : "");
+    }
+    diag_free(&diag);
+    arena_free(&scratch);
+    arena_free(&arena);
+    return !ok;
+}
+
+static void try_seeds(Unit *unit, const char *const *pass, uint32_t count)
+{
+    const char *more = getenv("NNC_RANDOM_ROUNDS"), *only = getenv("NNC_RANDOM_SEED");
+    uint64_t first = only ? strtoull(only, NULL, 10) : 1;
+    count = only ? 1 : more ? (uint32_t)strtoul(more, NULL, 10) : count;
+    for (uint64_t seed = first; seed < first + count && !unit->failed; seed++) {
+        bool wide = seed % 4 != 0;
+        Trial trial = {pass, wide ? 1e-9 : 2e-3, false};
+        RandomGraph options = {.seed = seed, .steps = 4 + seed % 24, .dtype = wide ? DT_F64 : DT_F32, .calls = true};
+        if (!fails(&trial, &options))
+            continue;
+        random_shrink(&options, fails, &trial);
+        printf("# seed %llu, %u steps\n", (unsigned long long)seed, options.steps);
+        trial.print = true;
+        fails(&trial, &options);
+        EXPECT(!"values stay the same");
+    }
+}
+
+#define KEEPS_VALUES(name, ...)                                                                                        \
+    UNIT(name)                                                                                                         \
+    {                                                                                                                  \
+        static const char *const pass[] = {__VA_ARGS__, NULL};                                                         \
+        try_seeds(unit, pass, 150);                                                                                    \
+    }
+
+KEEPS_VALUES(expand_keeps_values, "expand")
+KEEPS_VALUES(dce_keeps_values, "expand", "dce")
+KEEPS_VALUES(cse_keeps_values, "expand", "cse")
+KEEPS_VALUES(fold_keeps_values, "expand", "fold")
+KEEPS_VALUES(simplify_keeps_values, "expand", "simplify", "simplify")
+KEEPS_VALUES(schedule_keeps_values, "expand", "schedule", "inplace")
+KEEPS_VALUES(layout_keeps_values, "expand", "layout")
+KEEPS_VALUES(fuse_keeps_values, "expand", "fuse", "schedule", "inplace")
+KEEPS_VALUES(the_pipeline_keeps_values, "expand", "cse", "simplify", "fold", "simplify", "fold", "cse", "dce", "layout",
+             "fuse", "schedule", "inplace")
+
+/* x + 1 + 1 + ..., with a product that is dead every third node. */
+static Graph *long_chain(Module *module, uint32_t nodes)
+{
+    int64_t dim[] = {4};
+    Graph *graph = graph_new(module, STR("chain"));
+    ValueId x = graph_add_input(graph, module_plain_type(module, DT_F32, 1, dim), STR("x"), (Place){0});
+    for (uint32_t i = 0; i < nodes; i++) {
+        ValueId one = graph_add_scalar(graph, DT_F32, 1 + i % 5);
+        ValueId next = op_build2(graph, i % 3 ? OP_ADD : OP_MUL, x, one, (Place){0});
+        x = i % 3 == 1 ? x : next;
+    }
+    graph_add_output(graph, x, STR("y"));
+    return graph;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+UNIT(a_million_nodes_take_seconds)
+{
+    Arena arena = {0}, scratch = {0};
+    Diag diag = {.arena = &arena};
+    Graph *graph = long_chain(module_new(&arena, &diag), 1000000);
+    PassContext pass = pass_context(&scratch, &diag);
+    double whole = 0;
+    for (uint32_t i = 0; pass_pipeline[i]; i++) {
+        double start = seconds();
+        EXPECT(pass_run(pass_find(str_from(pass_pipeline[i])), graph, &pass));
+        double took = seconds() - start;
+        printf("# %-8s %7.0f ms, %u nodes left\n", pass_pipeline[i], 1e3 * took, graph->node_count);
+        EXPECT(took < 10);
+        whole += took;
+    }
+    printf("# together %7.0f ms\n", 1e3 * whole);
+    diag_free(&diag);
+    arena_free(&scratch);
+    arena_free(&arena);
+}
+
+/* A wide graph that the given order computes worst: all branches first, then all sums. */
+UNIT(schedule_lowers_the_peak)
+{
+    Arena arena = {0}, scratch = {0};
+    Diag diag = {.arena = &arena};
+    Module *module = module_new(&arena, &diag);
+    Graph *graph = graph_new(module, STR("wide"));
+    int64_t large[] = {64, 64}, axis[] = {0, 1};
+    ValueId x = graph_add_input(graph, module_plain_type(module, DT_F32, 2, large), STR("x"), (Place){0}), branch[8];
+    for (int i = 0; i < 8; i++)
+        branch[i] = op_build2(graph, OP_MUL, x, graph_add_scalar(graph, DT_F32, i), (Place){0});
+    Attr attr[2];
+    attr_defaults(OP_REDUCE_SUM, attr);
+    attr[0] = (Attr){.i = 2, .ints = axis};
+    for (int i = 0; i < 8; i++)
+        graph_add_output(graph, op_build(graph, OP_REDUCE_SUM, &branch[i], 1, attr, (Place){0}), STR("y"));
+
+    PassContext pass = pass_context(&scratch, &diag);
+    pass.streams = 4;
+    EXPECT_INT(schedule_peak(graph, &scratch), 8 * 64 * 64 * 4 + 4);
+    EXPECT(pass_run(pass_find(STR("schedule")), graph, &pass));
+    EXPECT(schedule_peak(graph, &scratch) <= 64 * 64 * 4 + 8 * 4);
+    uint32_t streams = 0;
+    for (NodeId n = 0; n < graph->node_count; n++)
+        streams = graph->node[n].stream >= streams ? graph->node[n].stream + 1 : streams;
+    EXPECT_INT(streams, 4);
+    diag_free(&diag);
+    arena_free(&scratch);
+    arena_free(&arena);
+}
+
+int main(void)
+{
+    static const Test test[] = {
+        RUN(expand_keeps_values),
+        RUN(dce_keeps_values),
+        RUN(cse_keeps_values),
+        RUN(fold_keeps_values),
+        RUN(simplify_keeps_values),
+        RUN(schedule_keeps_values),
+        RUN(layout_keeps_values),
+        RUN(fuse_keeps_values),
+        RUN(the_pipeline_keeps_values),
+        RUN(schedule_lowers_the_peak),
+        RUN(a_million_nodes_take_seconds),
+    };
+    return UNIT_MAIN(test);
+}
