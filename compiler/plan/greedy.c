@@ -153,6 +153,21 @@ bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *
     return good;
 }
 
+void plan_settle(const PlanItems *items, int64_t *offset)
+{
+    Greedy g = {.items = items, .offset = offset};
+    start(&g);
+    SortKey *key = ARENA_ARRAY(&g.scratch, SortKey, items->count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < items->count; i++)
+        if (items->item[i].piece_count)
+            key[count++] = (SortKey){items->item[i].pinned == PLAN_FREE ? 1 + (uint64_t)offset[i] : 0, i};
+    sort_ascending(&g.scratch, key, count);
+    for (uint32_t k = 0; k < count; k++)
+        place(&g, key[k].index, PLAN_FIRST_FIT);
+    arena_free(&g.scratch);
+}
+
 bool plan_pins_agree(const PlanItems *items)
 {
     Greedy g = {.items = items};

@@ -17,6 +17,10 @@ bool plan_pins_agree(const PlanItems *items);
  * time.  Work: the number of conflicting pairs, times a logarithm.  False when pins do not agree. */
 bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *offset);
 
+/* Moves the items of a placement down, from the lowest up, each into the lowest gap.  Nothing can rise: whatever was
+ * below an item has only moved further down.  Work as plan_greedy. */
+void plan_settle(const PlanItems *items, int64_t *offset);
+
 /* Takes items in the given order and puts each on top of all it conflicts with.  O(n log n) whatever the conflicts.
  * By length it is exact on lives that nest like brackets, as the activations and gradients of a training step do. False
  * when pins cannot be met in this way. */

@@ -117,10 +117,21 @@ static void search(Attempt *a)
     }
 }
 
+/* Lowers what hangs in the air: the plan reads better, and may even shrink. */
+static void settle(Attempt *a)
+{
+    if (a->peak == INT64_MAX || a->pairs > PAIRS_PER_EFFORT * (uint64_t)(a->effort + 1))
+        return;
+    plan_settle(a->items, a->offset);
+    a->peak = plan_items_peak(a->items, a->offset);
+}
+
 static void run_best(Attempt *a)
 {
     quick(a);
+    settle(a);
     search(a);
+    settle(a);
 }
 
 /* The search alone; only where it finds nothing in its budget does a fast plan have to do. */

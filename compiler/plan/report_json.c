@@ -1,0 +1,71 @@
+/* The plan as JSON, version 1 of the schema in docs/planning.md. */
+#include <inttypes.h>
+
+#include "plan/problem_csv.h"
+#include "plan/report.h"
+
+static const char *const kind_name[PLAN_KINDS] = {"tensor", "input", "output", "state", "scratch"};
+
+static void put_row(Text *out, const PlanReport *r, const PlanRow *t)
+{
+    text_printf(out, "{\"name\": ");
+    plan_json_string(out, t->name);
+    text_printf(out, ", \"type\": ");
+    plan_json_string(out, t->type);
+    text_printf(out,
+                ", \"kind\": \"%s\", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"first\": %" PRId64
+                ", \"last\": %" PRId64 ", \"region\": %u",
+                kind_name[t->kind], t->bytes, t->offset, t->first, t->last - 1, t->region);
+    if (t->alias_of != PLAN_NO_ROW) {
+        text_printf(out, ", \"alias_of\": ");
+        plan_json_string(out, r->row[t->alias_of].name);
+    }
+    if (t->reuses != PLAN_NO_ROW) {
+        text_printf(out, ", \"reuses\": ");
+        plan_json_string(out, r->row[t->reuses].name);
+    }
+    text_char(out, '}');
+}
+
+static void put_totals(Text *out, const PlanReport *r)
+{
+    text_printf(out, "  \"peak\": %" PRId64 ",\n  \"lower_bound\": %" PRId64 ",\n  \"gap\": %" PRId64 ",\n", r->peak,
+                r->lower_bound, r->peak - r->lower_bound);
+    text_printf(out, "  \"proven\": %s,\n  \"naive\": %" PRId64 ",\n", r->proven ? "true" : "false", r->naive);
+    text_printf(out, "  \"allocator\": \"%s\",\n  \"nodes\": %" PRIu64 ",\n", r->allocator, r->nodes);
+    text_printf(out, "  \"fullest_step\": {\"step\": %" PRId64 ", \"bytes\": %" PRId64 "},\n", r->peak_step,
+                r->peak_live);
+    text_printf(out, "  \"saved\": {");
+    for (uint32_t i = 0; i < r->saving_count; i++) {
+        text_printf(out, i ? ", " : "");
+        plan_json_string(out, r->saving[i].what);
+        text_printf(out, ": %" PRId64, r->saving[i].bytes);
+    }
+    text_printf(out, "},\n");
+}
+
+static void put_names(Text *out, const char *key, const Str *name, int64_t count)
+{
+    text_printf(out, "  \"%s\": [", key);
+    for (int64_t i = 0; name && i < count; i++) {
+        text_printf(out, i ? ", " : "");
+        plan_json_string(out, name[i]);
+    }
+    text_printf(out, "],\n");
+}
+
+void plan_print_json(Text *out, const PlanReport *r)
+{
+    text_printf(out, "{\n  \"nnc_plan\": 1,\n  \"title\": ");
+    plan_json_string(out, r->title);
+    text_printf(out, ",\n");
+    put_totals(out, r);
+    put_names(out, "regions", r->region, r->region_count);
+    put_names(out, "steps", r->step, r->step_count);
+    text_printf(out, "  \"tensors\": [");
+    for (uint32_t i = 0; i < r->count; i++) {
+        text_printf(out, i ? ",\n    " : "\n    ");
+        put_row(out, r, &r->row[i]);
+    }
+    text_printf(out, "\n  ]\n}\n");
+}
