@@ -72,6 +72,8 @@ static Thing property_of(Builder *b, Thing thing, Str property, Place place)
             return str_is(property, "shape") ? thing_const((Const){.kind = C_LIST, .depth = 1})
                                              : thing_const(const_int(str_is(property, "size")));
         }
+        if (thing.c.kind == C_LIST && str_is(property, "rank"))
+            return thing_const(const_int(thing.c.depth));
         complain(b, place, "%s has no '" STR_FMT "'", const_kind_name(thing.c.kind), STR_ARG(property));
         return thing_bad();
     }
