@@ -11,14 +11,25 @@ import sys
 LAYERS = ["base", "ir", "ops", "passes", "plan", "codegen", "frontends", "frontends/cli"]
 
 
+ROOTS = ["", "compiler", "codegen", "frontends"]  # where includes are looked for
+
+
 def layer_of(path):
-    """The rank of a file's layer; None for what may use everything (tests, tools) and for headers of the system."""
+    """The rank of a file's layer; None for what may use everything (tests, tools), and for the runtime."""
     parts = pathlib.PurePath(path).parts
     if parts[0] == "compiler":
         parts = parts[1:]
     for name in ("/".join(parts[:2]), parts[0]):
         if name in LAYERS:
             return LAYERS.index(name)
+    return None
+
+
+def included(path, name):
+    """The file of the project that an include names, or None for headers of the system."""
+    for root in [pathlib.Path(path).parent, *map(pathlib.Path, ROOTS)]:
+        if (root / name).exists():
+            return (root / name).as_posix()
     return None
 
 
@@ -32,9 +43,10 @@ def main():
         own = layer_of(path)
         for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
             found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-            if not found or "/" not in found[1]:
+            target = included(path, found[1]) if found else None
+            if not target:
                 continue
-            other = layer_of(found[1])
+            other = layer_of(target)
             apart = path.startswith("runtime/") and other is not None
             up = own is not None and other is not None and other > own
             if apart or up:

@@ -24,6 +24,13 @@ def results_of(junit, name):
     return None
 
 
+def show_failures(test):
+    """What a TAP program says of its failures, which Meson keeps to itself: `not ok` lines and their comments."""
+    for line in test.get("stdout", "").splitlines():
+        if line.startswith(("not ok", "#")):
+            print(line)
+
+
 def main(folder):
     junit = xml.parse(folder / "testlog.junit.xml")
     passed = failed = skipped = 0
@@ -31,6 +38,8 @@ def main(folder):
         test = json.loads(line)
         name, bad = test["name"].split(" / ")[-1], test["result"] in BAD
         counts = results_of(junit, name)
+        if bad and counts:
+            show_failures(test)
         if counts is None:
             counts = (0, 1, 0) if bad else (0, 0, 1) if test["result"] == "SKIP" else (1, 0, 0)
         elif bad and not counts[1]:

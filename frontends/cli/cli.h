@@ -87,7 +87,7 @@ void cli_put(const Text *text);
     }
 #define FLAG_TARGET                                                                                                    \
     {                                                                                                                  \
-        "target", "T", "The machine to compile for; `--target list` shows them"                                        \
+        "target", "T", "The machine to compile for: generic, host, x86-64-v3, x86-64-v4, cuda:sm_90"                   \
     }
 #define FLAG_CC                                                                                                        \
     {                                                                                                                  \

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-extern const Verb verb_help, verb_ops, verb_version;
+extern const Verb verb_help, verb_ops, verb_opt, verb_version;
 
-const Verb *const verb_table[] = {&verb_ops, &verb_help, &verb_version, NULL};
+const Verb *const verb_table[] = {&verb_opt, &verb_ops, &verb_help, &verb_version, NULL};
 
 #define VERB_COUNT (sizeof verb_table / sizeof *verb_table - 1)
 

@@ -12,7 +12,7 @@ typedef struct Loader {
     Str path;
     Safetensors file;
     bool *used; /* per tensor of the file */
-    bool missing_file;
+    bool need_params;
 } Loader;
 
 static void show_stored(Text *out, const StoredTensor *t)
@@ -74,7 +74,7 @@ static void fill_value(Loader *l, const Graph *graph, ValueId id)
     Str name = value_show(graph, id);
     uint32_t found = map_get(&l->file.by_name, name);
     if (found == MAP_NONE) {
-        if (open || value->initial == NONE)
+        if (open || (l->need_params && value->initial == NONE))
             complain_of_absence(l, value, name);
         return;
     }
@@ -112,9 +112,9 @@ static void note_unused(Loader *l)
     text_free(&names);
 }
 
-bool weights_load(Module *module, Str path, FileMap *map)
+bool weights_load(Module *module, Str path, bool need_params, FileMap *map)
 {
-    Loader loader = {.module = module, .path = path};
+    Loader loader = {.module = module, .path = path, .need_params = need_params};
     uint32_t errors = module->diag->error_count;
 
     *map = (FileMap){0};

@@ -6,9 +6,10 @@
 #include "ir/graph.h"
 
 /* Fills Value.data of every graph of the module from the file.  Tensors point into the mapping, which must outlive the
- * module.  `path` empty: there is no file; then every param needs an initialiser.  Lists all that is missing or does
- * not fit; names of the file that the model does not have are a note.  False after errors. */
-bool weights_load(Module *module, Str path, FileMap *map);
+ * module.  `path` empty: there is no file.  Lists all that does not fit, constants without elements and, with
+ * `need_params`, params that have neither elements nor an initialiser; names of the file that the model does not have
+ * are a note.  False after errors. */
+bool weights_load(Module *module, Str path, bool need_params, FileMap *map);
 
 /* `dir/digits.nnc` -> `dir/digits.safetensors` */
 Str weights_path_beside(Arena *arena, Str model);

@@ -5,7 +5,7 @@
 A test is a file with lines `# RUN: command`.  The commands run in bash, in order, with pipefail; the first that fails
 fails the file.  `# REQUIRES: nvcc dot` skips the file where one of these programs is absent.
 
-    %s  the file          %S  its folder          %t  a temporary name of its own (a path without suffix)
+    %s  the file          %S  its folder          %T  a temporary folder of its own      %t  a name in it
     %root  the project    nnc, FileCheck, not (any failure), exits N (that very exit status) stand on the PATH
 """
 
@@ -29,7 +29,7 @@ def lines_of(text, keyword):
 
 
 def command_of(path, text, temporary):
-    substitutions = {"%root": HERE.parent.parent, "%s": path, "%S": path.parent, "%t": temporary / path.stem}
+    substitutions = {"%root": HERE.parent.parent, "%s": path, "%S": path.parent, "%T": temporary, "%t": temporary / path.stem}
     lines = []
     for line in lines_of(text, "RUN"):
         for key, value in substitutions.items():

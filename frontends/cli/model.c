@@ -1,0 +1,87 @@
+#include "cli/model.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "formats/weights.h"
+#include "nnc/text.h"
+
+/* -D X=V flags as a list; false after a usage error. */
+static bool take_defines(Cli *cli, Define **list, uint32_t *count)
+{
+    uint32_t capacity = 0;
+    Str word;
+
+    *list = NULL;
+    *count = 0;
+    for (uint32_t at = 0; args_next(cli, "D", &at, &word);) {
+        const char *equals = memchr(word.ptr, '=', word.len);
+        if (!equals || equals == word.ptr || equals + 1 == word.ptr + word.len)
+            return cli_usage(cli, "-D wants X=V, not `" STR_FMT "`", STR_ARG(word)), false;
+        uint32_t length = (uint32_t)(equals - word.ptr);
+        Define define = {{word.ptr, length}, {equals + 1, word.len - length - 1}};
+        ARENA_PUSH(&cli->arena, *list, *count, capacity, define);
+    }
+    return true;
+}
+
+static Graph *choose_graph(Cli *cli, const Module *module)
+{
+    Str wanted = args_value(cli, "graph");
+    Text names = {0};
+
+    for (uint32_t i = 0; i < module->graph_count; i++) {
+        if (!wanted.ptr || str_eq(module->graph[i]->name, wanted))
+            return text_free(&names), module->graph[i];
+        text_printf(&names, "%s" STR_FMT, i ? ", " : "", STR_ARG(module->graph[i]->name));
+    }
+    Str path = args_operand(cli, 0);
+    if (wanted.ptr)
+        diag_file_error(&cli->diag, path, "no graph is called " STR_FMT "; it has: %s", STR_ARG(wanted),
+                        names.ptr ? names.ptr : "none");
+    else
+        diag_file_error(&cli->diag, path, "no graph is in it");
+    text_free(&names);
+    return NULL;
+}
+
+static Str identifier(Arena *arena, Str name)
+{
+    Str copy = str_format(arena, "%s" STR_FMT, name.len && isdigit((unsigned char)*name.ptr) ? "_" : "", STR_ARG(name));
+    char *at = (char *)(uintptr_t)copy.ptr;
+    for (uint32_t i = 0; i < copy.len; i++)
+        if (!isalnum((unsigned char)at[i]))
+            at[i] = '_';
+    return copy;
+}
+
+static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
+{
+    Str path = args_value(cli, "weights-from");
+
+    if (!path.ptr) {
+        path = weights_path_beside(&cli->arena, model->path);
+        if (!file_exists(path))
+            path = (Str){NULL, 0};
+    }
+    return weights_load(model->module, path, need == WEIGHTS_ALL, &model->weights);
+}
+
+int model_load(Cli *cli, WeightsNeed need, Model *model)
+{
+    Define *define;
+    uint32_t count;
+
+    *model = (Model){.path = args_operand(cli, 0)};
+    if (!take_defines(cli, &define, &count))
+        return STATUS_USAGE;
+    cli_step(cli, "reading the model");
+    model->module = nnc_parse_file(&cli->arena, &cli->diag, model->path, define, count);
+    if (!model->module)
+        return STATUS_INPUT;
+    model->graph = choose_graph(cli, model->module);
+    if (!model->graph || !load_weights(cli, need, model))
+        return STATUS_INPUT;
+    model->name = identifier(&cli->arena, model->graph->name);
+    return STATUS_OK;
+}

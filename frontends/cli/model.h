@@ -1,0 +1,26 @@
+/* What every verb does first: read the model, apply -D, find its weights, choose the graph. */
+#ifndef NNC_CLI_MODEL_H
+#define NNC_CLI_MODEL_H
+
+#include "base/file.h"
+#include "cli/cli.h"
+#include "ir/graph.h"
+
+typedef struct Model {
+    Str path;
+    Module *module;
+    Graph *graph;
+    Str name;        /* of the graph, as a C identifier */
+    FileMap weights; /* tensors point into it */
+} Model;
+
+typedef enum WeightsNeed {
+    WEIGHTS_ALL,  /* every param must have elements or an initialiser */
+    WEIGHTS_SOME, /* the elements of params are not looked at: a shape is enough */
+} WeightsNeed;
+
+/* Takes the operand MODEL and the flags D, weights-from and graph, which the verb must have.  STATUS_OK, or what to
+ * return after the errors that have been reported. */
+int model_load(Cli *cli, WeightsNeed need, Model *model);
+
+#endif
