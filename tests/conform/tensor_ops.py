@@ -1,0 +1,387 @@
+"""Cases of everything that is not elementwise."""
+
+import math
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from cases import generator, numbers
+from tensors import EVERY, FLOATS, INTS, NUMBERS, Sum, Tensor, Ulp, is_float, widen
+
+
+def lst(values):
+    return "[" + ", ".join(str(v) for v in values) + "]"
+
+
+# Reductions
+
+AXES = [None, [0], [1], [2], [-1], [0, 2], [-1, 0], [1, 2], [0, 1, 2]]
+
+
+def reduce_cases(cases):
+    functions = {"reduce_sum": np.sum, "reduce_prod": np.prod, "reduce_max": np.max, "reduce_min": np.min}
+    for op, function in functions.items():
+        def case(x, axes, keep=False):
+            axis = None if axes is None else tuple(axes)
+            wide = widen(x.values)
+            with np.errstate(all="ignore"):
+                want = Tensor(x.dtype, function(wide, axis=axis, keepdims=keep))
+                size = np.abs(wide) if op == "reduce_sum" else np.zeros(wide.shape)
+                terms = max(1, x.values.size // max(1, want.values.size))
+                if op == "reduce_sum":
+                    tolerance = Sum(terms, np.sum(np.abs(np.nan_to_num(size, posinf=0)), axis=axis, keepdims=keep))
+                else:
+                    tolerance = Sum(terms, np.abs(want.values.astype(np.float64)) * math.sqrt(terms))
+            attrs = ([f"axes = {lst(axes)}"] if axes is not None else []) + (["keep = true"] if keep else [])
+            exact = {} if op in ("reduce_max", "reduce_min") else {"tolerance": tolerance}
+            cases.add(op, [x], want, ", ".join(attrs), **exact)
+
+        narrow = {"low": 0.9, "high": 1.1} if op == "reduce_prod" else {}
+        for axes in AXES:
+            for keep in (False, True):
+                case(numbers("f32", (3, 5, 7), op, **narrow), axes, keep)
+        for dtype in NUMBERS:
+            small = {"low": -1, "high": 1.2} if op == "reduce_prod" else {}
+            case(numbers(dtype, (4, 9), op, **small), [1])
+        special = Tensor("f32", [[1, np.nan, 2], [np.inf, 1, 2], [-np.inf, np.inf, 1], [0, -np.inf, 3]])
+        case(special, [1])
+        case(special, [0])
+        case(numbers("f32", (), op), None)
+        case(numbers("f32", (1,), op), None)
+        for shape in [(1000,), (13, 77), (77, 13), (2, 3, 4, 5, 6), (1, 20, 7, 7)]:
+            case(numbers("f32", shape, op, **narrow), [-1])
+            case(numbers("f32", shape, op, **narrow), [0])
+            case(numbers("f32", shape, op, **narrow), None)
+        case(numbers("f32", (2, 20, 7, 7), op, **narrow), [2, 3], True)
+        case(Tensor("f32", np.zeros((0, 3))), [1])
+        if op in ("reduce_sum", "reduce_prod"):
+            case(Tensor("f32", np.zeros((0, 3))), [0])
+    for op, function in {"argmax": np.argmax, "argmin": np.argmin}.items():
+        for dtype in NUMBERS:
+            for axis in (0, 1, -1):
+                x = Tensor(dtype, generator(op, dtype, axis).integers(0, 5, (6, 7)))  # with ties
+                cases.add(op, [x], Tensor("i64", function(x.values, axis=axis)), f"axis = {axis}")
+        x = numbers("f32", (3, 4, 5), op)
+        for keep in ("false", "true"):
+            want = function(x.values, axis=1, keepdims=keep == "true")
+            cases.add(op, [x], Tensor("i64", want), f"axis = 1, keep = {keep}")
+        x = Tensor("f32", [[1, np.nan, 3, np.nan], [np.inf, -np.inf, np.inf, -np.inf]])
+        cases.add(op, [x], Tensor("i64", function(x.values, axis=-1)))
+
+
+# Contractions
+
+def matmul_case(cases, dtype, a, b, transposed=False):
+    x, y = numbers(dtype, a, "matmul", b, "x"), numbers(dtype, b, "matmul", a, "y")
+    wide_x, wide_y = widen(x.values), widen(y.values)
+    if transposed:
+        wide_y = np.swapaxes(wide_y, -1, -2)
+    tolerance = Sum(a[-1], np.matmul(np.abs(wide_x), np.abs(wide_y)))
+    cases.add("matmul", [x, y], Tensor(dtype, np.matmul(wide_x, wide_y)), "transpose_y = true" if transposed else "",
+              tolerance)
+
+
+def matmul_cases(cases):
+    for a, b in [((3, 4), (4, 5)), ((1, 1), (1, 1)), ((17, 33), (33, 9)), ((64, 65), (65, 66)), ((1, 300), (300, 7)),
+                 ((5, 300), (300, 1)), ((4,), (4,)), ((4,), (4, 5)), ((3, 4), (4,)), ((2, 3, 4), (4, 5)),
+                 ((2, 3, 4), (2, 4, 5)), ((5, 1, 3, 4), (2, 4, 6)), ((4,), (2, 4, 5)), ((2, 3, 4), (4,)),
+                 ((3, 4), (2, 2, 4, 5)), ((130, 20), (20, 150)), ((0, 4), (4, 5)), ((3, 0), (0, 5))]:
+        matmul_case(cases, "f32", a, b)
+    for a, b in [((3, 4), (5, 4)), ((17, 33), (9, 33)), ((2, 3, 4), (2, 5, 4)), ((4,), (5, 4)), ((31, 64), (47, 64)),
+                 ((2, 2, 7, 8), (7, 8))]:
+        matmul_case(cases, "f32", a, b, True)
+    for dtype in NUMBERS:
+        matmul_case(cases, dtype, (7, 19), (19, 21))
+
+
+def conv2d_reference(x, weight, bias, stride, pad, dilation, groups):
+    """Straight from the definition: windows of the padded image, times the weight, summed."""
+    top, left, bottom, right = pad
+    x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    n, c, _, _ = x.shape
+    o, _, kh, kw = weight.shape
+    span = (dilation[0] * (kh - 1) + 1, dilation[1] * (kw - 1) + 1)
+    windows = sliding_window_view(x, span, axis=(2, 3))  # [n, c, oh, ow, span...]
+    windows = windows[:, :, ::stride[0], ::stride[1], ::dilation[0], ::dilation[1]]
+    windows = windows.reshape(n, groups, c // groups, *windows.shape[2:])
+    grouped = weight.reshape(groups, o // groups, c // groups, kh, kw)
+    result = np.einsum("ngchwij,gocij->ngohw", windows, grouped)
+    result = result.reshape(n, o, *result.shape[3:])
+    return result if bias is None else result + bias[:, None, None]
+
+
+def conv2d_case(cases, x, weight, bias=True, stride=(1, 1), pad=(0, 0, 0, 0), dilation=(1, 1), groups=1, attrs="",
+                dtype="f32"):
+    tensors = [numbers(dtype, x, weight, attrs, "x"), numbers(dtype, weight, x, "w")]
+    tensors += [numbers(dtype, weight[:1], "b")] if bias else []
+    wide = [widen(t.values) for t in tensors] + ([] if bias else [None])
+    want = conv2d_reference(*wide, stride, pad, dilation, groups)
+    size = conv2d_reference(*(w if w is None else np.abs(w) for w in wide), stride, pad, dilation, groups)
+    cases.add("conv2d", tensors, Tensor(dtype, want), attrs, Sum(math.prod(weight[1:]), size))
+
+
+def conv2d_cases(cases):
+    conv2d_case(cases, (1, 3, 8, 8), (4, 3, 3, 3))
+    conv2d_case(cases, (1, 3, 8, 8), (4, 3, 3, 3), bias=False)
+    conv2d_case(cases, (2, 3, 9, 7), (5, 3, 3, 3), pad=(1, 1, 1, 1), attrs="pad = 1")
+    conv2d_case(cases, (2, 3, 9, 7), (5, 3, 3, 3), pad=(2, 1, 2, 1), attrs="pad = [2, 1]")
+    conv2d_case(cases, (2, 3, 9, 7), (5, 3, 3, 3), pad=(0, 1, 2, 3), attrs="pad = [0, 1, 2, 3]")
+    conv2d_case(cases, (1, 4, 11, 10), (6, 4, 3, 3), stride=(2, 2), attrs="stride = 2")
+    conv2d_case(cases, (1, 4, 11, 10), (6, 4, 3, 3), stride=(2, 3), pad=(1, 1, 1, 1), attrs="stride = [2, 3], pad = 1")
+    conv2d_case(cases, (1, 4, 11, 10), (6, 4, 3, 3), dilation=(2, 2), attrs="dilation = 2")
+    conv2d_case(cases, (1, 4, 11, 10), (6, 4, 3, 2), dilation=(3, 2), pad=(2, 2, 2, 2), attrs="dilation = [3, 2], pad = 2")
+    conv2d_case(cases, (1, 6, 8, 8), (4, 3, 3, 3), groups=2, attrs="groups = 2")
+    conv2d_case(cases, (2, 9, 8, 8), (9, 1, 3, 3), groups=9, pad=(1, 1, 1, 1), attrs="groups = 9, pad = 1")
+    conv2d_case(cases, (1, 4, 8, 8), (8, 1, 3, 3), groups=4, stride=(2, 2), pad=(1, 1, 1, 1),
+                attrs="groups = 4, stride = 2, pad = 1")
+    conv2d_case(cases, (1, 32, 9, 9), (32, 1, 5, 5), groups=32, pad=(2, 2, 2, 2), attrs="groups = 32, pad = 2")
+    for k in (1, 2, 4, 5, 7):
+        conv2d_case(cases, (1, 3, 9, 9), (4, 3, k, k))
+    conv2d_case(cases, (1, 3, 9, 9), (4, 3, 1, 7), pad=(0, 3, 0, 3), attrs="pad = [0, 3]")
+    conv2d_case(cases, (1, 3, 9, 9), (4, 3, 7, 1), pad=(3, 0, 3, 0), attrs="pad = [3, 0]")
+    conv2d_case(cases, (1, 32, 14, 14), (33, 32, 3, 3), pad=(1, 1, 1, 1), attrs="pad = 1")
+    conv2d_case(cases, (1, 64, 7, 7), (130, 64, 1, 1))
+    conv2d_case(cases, (1, 64, 7, 7), (64, 64, 1, 1), stride=(2, 2), attrs="stride = 2")
+    conv2d_case(cases, (3, 1, 1, 1), (1, 1, 1, 1))
+    conv2d_case(cases, (1, 3, 29, 29), (16, 3, 7, 7), stride=(2, 2), pad=(3, 3, 3, 3), attrs="stride = 2, pad = 3")
+    conv2d_case(cases, (0, 3, 8, 8), (4, 3, 3, 3))
+    for dtype in NUMBERS:
+        conv2d_case(cases, (1, 5, 6, 7), (3, 5, 3, 2), dtype=dtype)
+
+
+# Pools
+
+def pool_windows(x, window, stride, pad, fill):
+    top, left, bottom, right = pad
+    x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
+    return sliding_window_view(x, window, axis=(2, 3))[:, :, ::stride[0], ::stride[1]]
+
+
+def pool_cases(cases):
+    variants = [((2, 2), (2, 2), (0, 0, 0, 0), "window = [2, 2], stride = [2, 2]"),
+                ((2, 2), (1, 1), (0, 0, 0, 0), "window = 2"),
+                ((3, 3), (2, 2), (1, 1, 1, 1), "window = 3, stride = 2, pad = 1"),
+                ((3, 2), (1, 2), (1, 0, 1, 0), "window = [3, 2], stride = [1, 2], pad = [1, 0]"),
+                ((3, 3), (2, 2), (0, 1, 2, 1), "window = 3, stride = 2, pad = [0, 1, 2, 1]"),
+                ((1, 1), (1, 1), (0, 0, 0, 0), "window = 1"),
+                ((7, 7), (1, 1), (0, 0, 0, 0), "window = 7"),
+                ((5, 5), (3, 3), (2, 2, 2, 2), "window = 5, stride = 3, pad = 2")]
+
+    def max_case(x, window, stride, pad, attrs):
+        lowest = -np.inf if is_float(x.dtype) else np.iinfo(x.values.dtype).min
+        windows = pool_windows(x.values, window, stride, pad, lowest)
+        cases.add("max_pool", [x], Tensor(x.dtype, windows.max(axis=(4, 5))), attrs)
+
+    def avg_case(x, window, stride, pad, attrs, count_pad):
+        wide = widen(x.values)
+        real = pool_windows(np.ones_like(wide), window, stride, pad, 0).sum(axis=(4, 5))
+        count = window[0] * window[1] if count_pad else real
+        sums = [pool_windows(v, window, stride, pad, 0).sum(axis=(4, 5)) / count for v in (wide, np.abs(wide))]
+        attrs += ", count_pad = true" if count_pad else ""
+        cases.add("avg_pool", [x], Tensor(x.dtype, sums[0]), attrs, Sum(window[0] * window[1], sums[1]))
+
+    for window, stride, pad, attrs in variants:
+        for shape in [(1, 3, 7, 9), (2, 17, 8, 8)]:
+            x = numbers("f32", shape, "pool", attrs)
+            max_case(x, window, stride, pad, attrs)
+            avg_case(x, window, stride, pad, attrs, False)
+            avg_case(x, window, stride, pad, attrs, True)
+    for dtype in NUMBERS:
+        max_case(numbers(dtype, (1, 3, 6, 6), "pool", low=-5, high=-1), *variants[2])
+    for dtype in FLOATS:
+        avg_case(numbers(dtype, (1, 3, 6, 6), "pool"), *variants[2], False)
+    x = numbers("f32", (1, 1, 6, 6), "pool", "nan").values.copy()
+    x[0, 0, 1, 1], x[0, 0, 4, 4], x[0, 0, 0, 5] = np.nan, -np.inf, np.inf
+    max_case(Tensor("f32", x), *variants[0])
+
+
+# Views and assembly: exact for every dtype
+
+def view_cases(cases):
+    for dtype in EVERY:
+        x = numbers(dtype, (3, 4, 5), "view")
+        v = x.values
+        cases.add("reshape", [x], Tensor(dtype, v.reshape(-1, 10)), "shape = [-1, 10]")
+        cases.add("transpose", [x], Tensor(dtype, v.T))
+        cases.add("broadcast", [x], Tensor(dtype, np.broadcast_to(v, (2, 3, 4, 5))), "shape = [2, 3, 4, 5]")
+        cases.add("slice", [x], Tensor(dtype, v[:, 1:3, ::2]), "axes = [1, 2], begin = [1, 0], end = [3, 5], step = [1, 2]")
+        cases.add("split", [x], [Tensor(dtype, p) for p in np.split(v, [1, 3], axis=1)], "axis = 1, sizes = [1, 2, 1]")
+        cases.add("concat", [x, x], Tensor(dtype, np.concatenate([v, v], 1)), "axis = 1")
+        cases.add("pad", [x], Tensor(dtype, np.pad(v, ((0, 1), (2, 0), (1, 1)), constant_values=1)),
+                  "before = [0, 2, 1], after = [1, 0, 1], value = 1")
+    x = numbers("f32", (3, 4, 5), "view")
+    for shape in [(60,), (5, 4, 3), (3, 1, 20), (1, 1, 60)]:
+        cases.add("reshape", [x], Tensor("f32", x.values.reshape(shape)), f"shape = {lst(shape)}")
+    one = numbers("f32", (1, 1), "view")
+    cases.add("reshape", [one], Tensor("f32", one.values.reshape(())), "shape = []")
+    cases.add("reshape", [Tensor("f32", np.zeros((0, 3)))], Tensor("f32", np.zeros((3, 0))), "shape = [3, 0]")
+    for axes in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (-1, 0, 1)]:
+        cases.add("transpose", [x], Tensor("f32", x.values.transpose(axes)), f"axes = {lst(axes)}")
+    big = numbers("f32", (2, 3, 17, 19), "view")
+    for axes in [(0, 2, 3, 1), (0, 3, 1, 2), (3, 2, 1, 0), (0, 1, 3, 2)]:
+        cases.add("transpose", [big], Tensor("f32", big.values.transpose(axes)), f"axes = {lst(axes)}")
+    for small, shape in [((), (3,)), ((1,), (4,)), ((3, 1), (3, 5)), ((1, 5), (4, 5)), ((2, 1, 3), (2, 2, 4, 3)), ((1,), (0,))]:
+        y = numbers("f32", small, "broadcast", shape)
+        cases.add("broadcast", [y], Tensor("f32", np.broadcast_to(y.values, shape)), f"shape = {lst(shape)}")
+
+
+def slice_cases(cases):
+    x = numbers("f32", (7, 9), "slice")
+    lowest = -(2**62)
+    for begin, end, step in [(0, 7, 1), (2, 5, 1), (-3, -1, 1), (0, 100, 3), (-100, 100, 2), (5, 2, 1), (6, lowest, -1),
+                             (-1, lowest, -2), (5, 1, -1), (100, 3, -3), (1, 5, -1), (3, 4, 100), (6, 0, -100)]:
+        stop = None if end == lowest else end
+        cases.add("slice", [x], Tensor("f32", x.values[begin:stop:step]),
+                  f"axes = [0], begin = [{begin}], end = [{end}], step = [{step}]")
+        cases.add("slice", [x], Tensor("f32", x.values[:, begin:stop:step]),
+                  f"axes = [-1], begin = [{begin}], end = [{end}], step = [{step}]")
+    cases.add("slice", [x], Tensor("f32", x.values[1:6:2, 1:6:2]), "axes = [0, 1], begin = 1, end = 6, step = 2")
+    cases.add("slice", [x], Tensor("f32", x.values[::-1, 3:4]),
+              f"axes = [1, 0], begin = [3, 6], end = [4, {lowest}], step = [1, -1]")
+    for axis, sizes in [(0, [7]), (0, [3, 4]), (1, [2, 3, 4]), (-1, [1, 0, 8]), (1, [1] * 9)]:
+        parts = np.split(x.values, np.cumsum(sizes)[:-1], axis=axis)
+        cases.add("split", [x], [Tensor("f32", p) for p in parts], f"axis = {axis}, sizes = {lst(sizes)}",
+                  body=None if len(sizes) > 1 else f"{{r[0]}} = split({{x[0]}}, axis = {axis}, sizes = {lst(sizes)})")
+
+
+def assemble_cases(cases):
+    for axis, shapes in [(0, [(2, 3), (4, 3), (1, 3)]), (1, [(2, 3), (2, 1)]), (-1, [(2, 2, 3), (2, 2, 5)]), (0, [(3,)]),
+                         (1, [(1, 3, 5, 5), (1, 17, 5, 5), (1, 2, 5, 5)]), (0, [(0, 3), (2, 3)]), (2, [(2, 3, 4)] * 4)]:
+        parts = [numbers("f32", s, "concat", i) for i, s in enumerate(shapes)]
+        cases.add("concat", parts, Tensor("f32", np.concatenate([p.values for p in parts], axis)), f"axis = {axis}")
+    x = numbers("f32", (2, 3, 4), "pad")
+    for before, after, value in [((1, 1, 1), (1, 1, 1), 0), ((0, 0, 2), (0, 0, 3), -1.5), ((0, 3, 0), (0, 0, 0), 2.5),
+                                 ((0, 0, 0), (0, 0, 0), 7)]:
+        cases.add("pad", [x], Tensor("f32", np.pad(x.values, list(zip(before, after)), constant_values=value)),
+                  f"before = {lst(before)}, after = {lst(after)}, value = {value}")
+    cases.add("pad", [x], Tensor("f32", np.pad(x.values, 2)), "before = 2, after = 2")
+    empty = Tensor("f32", np.zeros((0, 2)))
+    cases.add("pad", [empty], Tensor("f32", np.full((2, 3), 4)), "before = [1, 0], after = [1, 1], value = 4")
+
+
+def gather_cases(cases):
+    def case(table, index, axis):
+        rows = table.shape[axis]
+        where = index.values.astype(np.int64)
+        where = np.clip(np.where(where < 0, where + rows, where), 0, rows - 1)
+        cases.add("gather", [table, index], Tensor(table.dtype, np.take(table.values, where, axis=axis)),
+                  f"axis = {axis}")
+
+    for dtype in EVERY:
+        case(numbers(dtype, (6, 5), "gather"), Tensor("i64", [0, 5, 2, 2]), 0)
+    for index_dtype in INTS:
+        case(numbers("f32", (6, 5), "gather"), Tensor(index_dtype, [[0, 3], [5, 1], [2, 2]]), 0)
+    table = numbers("f32", (4, 5, 6), "gather")
+    for axis in (0, 1, 2, -1):
+        for shape in [(), (3,), (2, 2)]:
+            case(table, Tensor("i64", generator("gather", axis, shape).integers(-4, 4, shape)), axis)
+    case(table, Tensor("i64", [-1, -4, -100, 100, 4]), 0)  # from the end, and clamped
+    case(table, Tensor("i64", np.zeros((0,))), 1)
+
+
+# Generators
+
+def philox(seed, elements):
+    """Philox 4x32-10 (Salmon et al., SC11): word i % 4 of the block with counter i / 4."""
+    mask = np.uint64(0xFFFFFFFF)
+    counter = np.arange((elements + 3) // 4, dtype=np.uint64)
+    c = [counter & mask, counter >> np.uint64(32), np.zeros_like(counter), np.zeros_like(counter)]
+    key = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]
+    for _ in range(10):
+        p0, p1 = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(key[0]), p1 & mask,
+             (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(key[1]), p0 & mask]
+        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return np.stack(c, axis=1).reshape(-1)
+
+
+def unit(seed, elements):
+    return (philox(seed, elements) >> np.uint64(8)).astype(np.float64) * 2.0**-24
+
+
+def uniform(seed, shape, low, high):
+    count = math.prod(shape)
+    return (low + (high - low) * unit(seed, count)[:count]).reshape(shape)
+
+
+def normal(seed, shape, mean, std):
+    count = math.prod(shape)
+    u = unit(seed, count).reshape(-1, 2)
+    r, t = np.sqrt(-2 * np.log(1 - u[:, 0])), 2 * np.pi * u[:, 1]
+    return (mean + std * np.stack([r * np.cos(t), r * np.sin(t)], axis=1).reshape(-1)[:count]).reshape(shape)
+
+
+def fans(shape):
+    if len(shape) < 2:
+        return (shape[0] if shape else 1,) * 2
+    if len(shape) == 2:
+        return shape
+    window = math.prod(shape[2:])
+    return shape[1] * window, shape[0] * window
+
+
+class Near:
+    """Random numbers to five places: their use needs no more, and float's cosine gives no more."""
+
+    def allowed(self, dtype, want):
+        return (2.0**-7 if dtype == "bf16" else 2.0**-10 if dtype == "f16" else 1e-5) * (1 + np.abs(want.astype(np.float64)))
+
+
+def generate_cases(cases):
+    for dtype in EVERY:
+        value = 1 if dtype == "bool" else 3
+        cases.add("full", [], Tensor(dtype, np.full((2, 3), value)), f"value = {value}, shape = [2, 3], dtype = {dtype}")
+    cases.add("full", [], Tensor("f32", np.float32(0.1)), "value = 0.1")
+    for dtype in NUMBERS:
+        ramp = np.arange(5)[:, None] * np.ones((1, 3))
+        cases.add("iota", [], Tensor(dtype, ramp), f"shape = [5, 3], dtype = {dtype}")
+        cases.add("iota", [], Tensor(dtype, np.broadcast_to(np.arange(3), (5, 3))),
+                  f"axis = -1, shape = [5, 3], dtype = {dtype}")
+    cases.add("iota", [], Tensor("i64", np.arange(100)), "shape = [100]")
+    for dtype in FLOATS:
+        for seed in (0, 1, 2**40 + 3):
+            cases.add("uniform", [], Tensor(dtype, uniform(seed, (7, 5), 0, 1)), f"seed = {seed}, shape = [7, 5], dtype = {dtype}")
+            cases.add("normal", [], Tensor(dtype, normal(seed, (7, 5), 0, 1)),
+                      f"seed = {seed}, shape = [7, 5], dtype = {dtype}", Near())
+    cases.add("uniform", [], Tensor("f32", uniform(5, (1001,), -2, 6)), "seed = 5, low = -2, high = 6, shape = [1001]", Ulp(1))
+    cases.add("normal", [], Tensor("f32", normal(5, (1001,), 3, 2)), "seed = 5, mean = 3, std = 2, shape = [1001]", Near())
+    for shape in [(), (5,), (4, 6), (8, 3, 3), (8, 3, 5, 5)]:
+        fan_in, fan_out = fans(shape)
+        args = f"seed = 9, shape = {lst(shape)}"
+        he, glorot = math.sqrt(6 / fan_in), math.sqrt(6 / (fan_in + fan_out))
+        wanted = {"he_normal": normal(9, shape, 0, math.sqrt(2 / fan_in)), "he_uniform": uniform(9, shape, -he, he),
+                  "glorot_uniform": uniform(9, shape, -glorot, glorot)}
+        for op, want in wanted.items():
+            cases.add(op, [], Tensor("f32", want), args, Near())
+            if shape:
+                body = f"param {{id}}: f32{lst(shape)} = {op}(seed = 9)\n    {{r[0]}} = neg({{id}})"
+                cases.add(op, [], Tensor("f32", -want), tolerance=Near(), body=body)
+
+
+# Layout and control
+
+def other_cases(cases):
+    for shape in [(1, 16, 3, 3), (2, 20, 5, 4), (1, 3, 7, 7), (1, 1, 1, 1)]:
+        x = numbers("f32", shape, "relayout")
+        for block in (8, 16):
+            body = f"{{id}} = relayout({{x[0]}}, block = {block})\n    {{r[0]}} = relayout({{id}})"
+            cases.add("relayout", [x], x, body=body)
+        body = "{id}b = relayout({x[0]}, block = 16)\n    {id}r = relu({id}b)\n    {r[0]} = relayout({id}r)"
+        cases.add("relayout", [x], Tensor("f32", np.maximum(x.values, 0)), body=body)
+    function = "fn twice_and_square(x) -> (y, z) {\n    y = x + x\n    z = square(y)\n}\n"
+    x = numbers("f32", (3, 5), "call")
+    cases.add("call", [x], [Tensor("f32", x.values * 2), Tensor("f32", (x.values * 2) ** 2)],
+              body="({r[0]}, {r[1]}) = twice_and_square({x[0]})", prelude=function)
+
+
+def add_cases(cases):
+    reduce_cases(cases)
+    matmul_cases(cases)
+    conv2d_cases(cases)
+    pool_cases(cases)
+    view_cases(cases)
+    slice_cases(cases)
+    assemble_cases(cases)
+    gather_cases(cases)
+    generate_cases(cases)
+    other_cases(cases)
