@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime_nnc_model.h" /* runtime/nnc_model.h as a C string: model_descriptor_text */
