@@ -56,6 +56,12 @@ Str print_var(const Printer *printer, const Var *var)
     return (Str){0};
 }
 
+/* A local that names a position, and has the positions' type. */
+static bool is_position(const Expr *expr)
+{
+    return expr->kind == EXPR_LOCAL && expr->local->dtype == DT_I64 && !expr->local->lanes && !expr->local->extent[0];
+}
+
 static Str print_atom(Printer *printer, const Atom *atom)
 {
     switch (atom->kind) {
@@ -68,6 +74,8 @@ static Str print_atom(Printer *printer, const Atom *atom)
         return str_format(printer->arena, "(" STR_FMT ") %% %lld", STR_ARG(print_index(printer, atom->index)),
                           (long long)atom->divisor);
     case ATOM_DATA:
+        if (is_position(atom->data))
+            return print_local(printer, atom->data->local, index_constant(0), index_constant(0));
         return str_format(printer->arena, "(%s)" STR_FMT, index_type(printer),
                           STR_ARG(parenthesize(printer, print_expr(printer, atom->data), PREC_UNARY)));
     }

@@ -112,17 +112,42 @@ static void declare(Printer *printer, const Local *local, Index i, Index j, cons
         return;
     }
     Str name = print_local(printer, local, i, j);
-    if (!value) {
-        line(printer, "%s " STR_FMT ";", type, STR_ARG(name));
+    if (value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes) { /* names a position */
+        line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, index_type(printer), STR_ARG(name),
+             STR_ARG(print_index(printer, value->index)));
         return;
     }
     Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
     line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, type, STR_ARG(name), STR_ARG(text));
 }
 
+/* Names without values: one line for each row of registers. */
+static void declare_row(Printer *printer, const Local *local, int64_t i)
+{
+    bool array = local->lanes && lane_arrays(printer);
+    bool vector = local->lanes && printer->lane && !array;
+    const Var *lane = printer->lane;
+    Text names = {0};
+    printer->lane = array ? NULL : lane;
+    for (int64_t j = 0; j < (local->extent[0] ? local->extent[1] : 1); j++) {
+        text_printf(&names, "%s" STR_FMT, j ? ", " : "",
+                    STR_ARG(print_local(printer, local, index_constant(i), index_constant(j))));
+        if (array)
+            text_printf(&names, "[%u]", printer->lanes);
+    }
+    printer->lane = lane;
+    line(printer, "%s %s;", vector ? vector_type(printer, local->dtype) : c_type(local->dtype), names.ptr);
+    text_free(&names);
+}
+
 static void print_declaration(Printer *printer, const Stmt *stmt)
 {
     const Local *local = stmt->local;
+    if (!stmt->value) {
+        for (int64_t i = 0; i < (local->extent[0] ? local->extent[0] : 1); i++)
+            declare_row(printer, local, i);
+        return;
+    }
     if (!local->extent[0]) {
         declare(printer, local, index_constant(0), index_constant(0), stmt->value);
         return;

@@ -275,7 +275,7 @@ Index index_substitute(Arena *arena, Index a, const Var *var, Index with)
         Index part;
         switch (atom->kind) {
         case ATOM_VAR:
-            part = atom->var == var ? with : (Index){0, 1, &(Term){1, atom}};
+            part = atom->var == var ? with : from_atom(arena, atom);
             break;
         case ATOM_DIV:
             part = index_div(arena, index_substitute(arena, atom->index, var, with), atom->divisor);
