@@ -26,6 +26,10 @@ void plan_settle(const PlanItems *items, int64_t *offset);
  * when pins cannot be met in this way. */
 bool plan_stack(const PlanItems *items, PlanOrder order, int64_t *offset);
 
+/* The NNC algorithm, see nnc.c.  A group's uses count as live from the first to the last.  Work: quadratic.  False when
+ * there are pins, which it does not know. */
+bool plan_nnc(const PlanItems *items, int64_t *offset);
+
 /* greedy by start, computed as a heap would: a walk through time with free lists, O(n log n) whatever the conflicts.
  * `reversed` walks from the end.  Plain problems only. */
 void plan_heap(const PlanItems *items, PlanFit fit, bool reversed, int64_t *offset);

@@ -12,6 +12,7 @@
 #include "plan/tighten.h"
 
 #define PAIRS_PER_EFFORT UINT64_C(4000000) /* conflicting pairs that all greedy runs of one region may look at */
+#define MOST_NNC         1000              /* items up to which `best` tries nnc, which is quadratic */
 #define NODES_PER_EFFORT UINT64_C(150000)
 
 typedef struct Attempt { /* what is known of one region */
@@ -103,6 +104,14 @@ static void quick(Attempt *a)
         }
 }
 
+static void try_nnc(Attempt *a)
+{
+    bool placed = plan_nnc(a->items, a->trial);
+    if (placed)
+        plan_settle(a->items, a->trial); /* what one edge could not hold may still fit between what several hold */
+    consider(a, placed, "nnc");
+}
+
 static void search(Attempt *a)
 {
     if (done(a) || plan_too_large(a->items, a->pairs))
@@ -129,6 +138,8 @@ static void settle(Attempt *a)
 static void run_best(Attempt *a)
 {
     quick(a);
+    if (!done(a) && a->items->count <= MOST_NNC)
+        try_nnc(a);
     settle(a);
     search(a);
     settle(a);
@@ -144,6 +155,7 @@ static void run_exact(Attempt *a)
 
 static const PlanAllocator allocators[] = {
     {"best", "the portfolio of all others, from cheap to dear; stops at a proof (the default)"},
+    {"nnc", "the NNC algorithm: tensors flow through the memory of others, up to three at a time"},
     {"exact", "exhaustive search, to the budget that --effort scales; proves what it can"},
     {"bestfit", "in order of execution, each buffer into the tightest gap"},
     {"greedy", "the best of all greedy-ORDER and greedy-ORDER-best"},
@@ -174,6 +186,8 @@ static bool run(Attempt *a, const char *allocator)
         return run_best(a), true;
     if (strcmp(allocator, "exact") == 0)
         return run_exact(a), true;
+    if (strcmp(allocator, "nnc") == 0)
+        return try_nnc(a), true;
     if (strcmp(allocator, "greedy") == 0)
         return all_greedy(a), true;
     if (strcmp(allocator, "stack") == 0)
