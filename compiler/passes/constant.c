@@ -24,13 +24,20 @@ bool node_has_constant_operands(const Node *node, const bool *constant)
     return true;
 }
 
+/* Elements may be missing: the text declares a constant, and the weights file that has it was not loaded. */
+static bool has_elements(const Value *value)
+{
+    return value->data && value->data->data;
+}
+
 bool *constant_values(const Graph *graph, const PassContext *context, Arena *arena)
 {
     bool *constant = ARENA_ARRAY(arena, bool, graph->value_count);
     for (ValueId v = 0; v < graph->value_count; v++) {
         const Value *value = &graph->value[v];
-        bool frozen = context->freeze_params && value->role == ROLE_PARAM && (value->data || value->initial != NONE);
-        constant[v] = (value->role == ROLE_CONST || frozen) && !value->type->layout.block;
+        bool frozen = context->freeze_params && value->role == ROLE_PARAM;
+        bool known = (value->role == ROLE_CONST || frozen) && !value->type->layout.block;
+        constant[v] = known && (has_elements(value) || (!value->data && value->initial != NONE));
     }
     for (uint32_t i = 0; i < graph->update_count; i++)
         constant[graph->update[i].target] = false;

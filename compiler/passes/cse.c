@@ -71,10 +71,15 @@ static void merge_constant(Merger *m, ValueId v)
         merge(m, v, known);
 }
 
+static bool is_comparable(const Value *value) /* the elements may not have been loaded */
+{
+    return value->role == ROLE_CONST && value->data->data && !value->type->layout.block;
+}
+
 static void merge_constants(Merger *m)
 {
     for (ValueId v = 0; v < m->graph->value_count; v++)
-        if (m->graph->value[v].role == ROLE_CONST && !m->graph->value[v].type->layout.block)
+        if (is_comparable(&m->graph->value[v]))
             merge_constant(m, v);
 }
 

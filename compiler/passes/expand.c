@@ -51,16 +51,17 @@ static ValueId import_leaf(Expander *e, const Graph *body, ValueId v)
     return to;
 }
 
-/* `label.name`, where the call has a label and nothing else is called so; else the value is a temporary. */
-static Str inner_name(Expander *e, Str label, Str name)
+/* `layer1.dense.name`, after the labels of the calls, as params inside are called; a call without a label goes by its
+ * function.  Where something else is called so, the value is a temporary. */
+static Str inner_name(Expander *e, Str prefix, Str name)
 {
-    if (!label.len || !name.len)
+    if (!name.len)
         return (Str){0};
-    Str full = str_format(e->graph->module->arena, STR_FMT "." STR_FMT, STR_ARG(label), STR_ARG(name));
+    Str full = str_format(e->graph->module->arena, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(name));
     return map_get(&e->name, full) == MAP_NONE ? full : (Str){0};
 }
 
-static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId *map, Str label)
+static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId *map, Str prefix)
 {
     Graph *graph = e->graph;
     Arena *arena = graph->module->arena;
@@ -72,7 +73,7 @@ static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId 
         node.in[i] = map[from->in[i]];
     for (uint32_t i = 0; i < node.out_count; i++) {
         const Value *result = &body->value[from->out[i]];
-        Str name = inner_name(e, label, result->name);
+        Str name = inner_name(e, prefix, result->name);
         node.out[i] = graph_add_value(graph, ROLE_RESULT, result->type, name, result->place);
         graph->value[node.out[i]].placement = result->placement;
         if (name.len)
@@ -95,10 +96,11 @@ static void rename_result(Expander *e, ValueId value, Str name, Place place)
 
 /* Appends the body of `call` to the graph; `map` takes values of the caller, where the call's results get theirs.
  * Recurses over the nesting of calls. */
-static void expand_call(Expander *e, const Node *call, ValueId *map)
+static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer)
 {
     const Graph *body = call->sub[0];
-    Str label = call->call->label;
+    Str label = call->call->label.len ? call->call->label : call->call->name;
+    Str prefix = str_format(e->scratch, STR_FMT STR_FMT ".", STR_ARG(outer), STR_ARG(label));
     ValueId *inner = ARENA_ARRAY(e->scratch, ValueId, body->value_count);
 
     for (ValueId v = 0; v < body->value_count; v++) {
@@ -112,13 +114,13 @@ static void expand_call(Expander *e, const Node *call, ValueId *map)
         if (node->dead)
             continue;
         if (node->op != OP_CALL) {
-            copy_node(e, body, node, inner, label);
+            copy_node(e, body, node, inner, prefix);
             continue;
         }
-        expand_call(e, node, inner);
+        expand_call(e, node, inner, prefix);
         for (uint32_t i = 0; i < node->out_count; i++) {
             const Value *result = &body->value[node->out[i]];
-            rename_result(e, inner[node->out[i]], inner_name(e, label, result->name), result->place);
+            rename_result(e, inner[node->out[i]], inner_name(e, prefix, result->name), result->place);
         }
     }
     for (uint32_t i = 0; i < body->update_count; i++)
@@ -131,7 +133,7 @@ static void expand_call(Expander *e, const Node *call, ValueId *map)
 /* The graph's own call: its results take their values from the body, and hand on their names. */
 static void expand_top(Expander *e, const Node *call, ValueId *map)
 {
-    expand_call(e, call, map);
+    expand_call(e, call, map, (Str){0});
     for (uint32_t i = 0; i < call->out_count; i++) {
         Value *old = &e->graph->value[call->out[i]];
         Str name = old->name;

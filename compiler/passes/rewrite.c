@@ -32,7 +32,7 @@ static bool constant_number(const Value *value, double *number)
     int64_t elements = shape_elements(&value->type->shape);
     size_t bytes = dtype_bytes(value->type->dtype);
     const char *data = value->data->data;
-    if (elements < 1 || elements > MOST_UNIFORM || value->type->layout.block)
+    if (elements < 1 || elements > MOST_UNIFORM || value->type->layout.block || !data)
         return false;
     for (int64_t i = 1; i < elements; i++)
         if (memcmp(data, data + (size_t)i * bytes, bytes) != 0)

@@ -139,10 +139,11 @@ static void adopt(Schedule *s, const uint32_t *order)
     memcpy(s->order, order, s->units.count * sizeof *order);
 }
 
-Schedule schedule_begin(Graph *graph, const PassContext *context)
+static Schedule begin(Graph *graph, const PassContext *context)
 {
     Schedule s = {.graph = graph, .scratch = context->scratch, .units = units_of(graph, context->scratch)};
-    s.overwritable = units_overwritable(graph, &s.units, context, s.scratch);
+    PassContext plain = pass_context(s.scratch, NULL); /* an estimate: targets are asked when the order is final */
+    s.overwritable = units_overwritable(graph, &s.units, &plain, s.scratch);
     find_dependencies(&s);
     invert(&s);
     s.order = ARENA_ARRAY(s.scratch, uint32_t, s.units.count);
@@ -183,7 +184,7 @@ static void apply(Schedule *s, PassContext *context)
 
 bool pass_schedule(Graph *graph, PassContext *context)
 {
-    Schedule s = schedule_begin(graph, context);
+    Schedule s = begin(graph, context);
     uint32_t *order = ARENA_ARRAY(s.scratch, uint32_t, s.units.count);
     for (uint32_t u = 0; u < s.units.count; u++)
         order[u] = u;
