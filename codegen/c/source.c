@@ -1,6 +1,6 @@
 /* NAME.c, NAME.h and NAME_weights.S: kernels as functions, one function that runs them in order, the descriptor. */
 #include "c/print.h"
-#include "program.h"
+#include "c/source.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ typedef struct Unit {
     Map by_body, taken;
 } Unit;
 
-static const char *upper(Arena *arena, Str name)
+const char *source_upper(Arena *arena, Str name)
 {
     Str copy = str_copy(arena, name);
     for (uint32_t i = 0; i < copy.len; i++)
@@ -31,8 +31,7 @@ static const char *upper(Arena *arena, Str name)
     return copy.ptr;
 }
 
-/* A model's name as a C identifier: dots and the like become underscores. */
-static Str identifier(Arena *arena, Str name)
+Str source_identifier(Arena *arena, Str name)
 {
     Text text = {0};
     if (name.len && isdigit((unsigned char)name.ptr[0]))
@@ -45,9 +44,8 @@ static Str identifier(Arena *arena, Str name)
 }
 
 /* In place: two parameters of one function are the same memory. */
-static void find_aliased(const Unit *unit, uint32_t k, bool *aliased)
+void source_aliased(const Program *program, uint32_t k, bool *aliased)
 {
-    const Program *program = unit->program;
     const Kernel *kernel = &program->kernel[k];
     memset(aliased, 0, MOST_BUFFERS * sizeof *aliased);
     for (uint32_t a = 0; a < kernel->buffer_count; a++)
@@ -69,7 +67,7 @@ static void make_function(Unit *unit, uint32_t k)
     KernelNames names;
     bool aliased[MOST_BUFFERS];
     Text body = {0};
-    find_aliased(unit, k, aliased);
+    source_aliased(unit->program, k, aliased);
     kernel_role_names(unit->arena, kernel, &names);
     print_kernel(&body, unit->arena, unit->program->options.target, kernel, &names, aliased, &unit->needs);
 
@@ -104,11 +102,11 @@ static void make_functions(Unit *unit, const Program *program, Arena *arena)
 
 /* Weights */
 
-static Str weight_name(const Unit *unit, uint32_t w)
+Str source_weight_name(const Program *program, Arena *arena, uint32_t w)
 {
-    const WeightArray *array = &unit->program->weights.array[w];
-    Str name = identifier(unit->arena, unit->program->graph->value[array->value].name);
-    return str_format(unit->arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
+    const WeightArray *array = &program->weights.array[w];
+    Str name = source_identifier(arena, program->graph->value[array->value].name);
+    return str_format(arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
 }
 
 static void print_element(Text *out, DType dtype, const void *bytes, int64_t i)
@@ -157,21 +155,21 @@ static void print_element(Text *out, DType dtype, const void *bytes, int64_t i)
     }
 }
 
-static void print_weight_array(Text *out, Unit *unit, uint32_t w)
+void source_weight_array(Text *out, const Program *program, Arena *arena, uint32_t w, const char *qualifier)
 {
-    const WeightArray *array = &unit->program->weights.array[w];
-    const Value *value = &unit->program->graph->value[array->value];
+    const WeightArray *array = &program->weights.array[w];
+    const Value *value = &program->graph->value[array->value];
     DType dtype = value->type->dtype;
     int64_t count = array->bytes / dtype_bytes(dtype);
-    void *bytes = arena_alloc(unit->arena, (size_t)array->bytes);
-    weights_fill(unit->program, array, bytes);
+    void *bytes = arena_alloc(arena, (size_t)array->bytes);
+    weights_fill(program, array, bytes);
 
-    Str shown = value_show(unit->program->graph, array->value), type = type_show(unit->arena, value->type);
+    Str shown = value_show(program->graph, array->value), type = type_show(arena, value->type);
     text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(shown), STR_ARG(type),
                 array->packing.rank ? ", packed for its kernel" : "");
-    text_printf(out, "static const %s " STR_FMT "[%lld]%s = {", c_type(dtype), STR_ARG(weight_name(unit, w)),
-                (long long)(count ? count : 1),
-                unit->program->options.target->dialect == DIALECT_VECTOR ? " __attribute__((aligned(64)))" : "");
+    text_printf(out, "%s %s " STR_FMT "[%lld]%s = {", qualifier, c_type(dtype),
+                STR_ARG(source_weight_name(program, arena, w)), (long long)(count ? count : 1),
+                program->options.target->dialect == DIALECT_VECTOR ? " __attribute__((aligned(64)))" : "");
     for (int64_t i = 0; i < count; i++) {
         text_printf(out, i % 8 ? ", " : i ? ",\n    " : "\n    ");
         print_element(out, dtype, bytes, i);
@@ -187,7 +185,7 @@ static void print_weights(Text *out, Unit *unit)
     switch (program_weights_form(program)) {
     case WEIGHTS_C:
         for (uint32_t w = 0; w < program->weights.count; w++)
-            print_weight_array(out, unit, w);
+            source_weight_array(out, program, unit->arena, w, "static const");
         break;
     case WEIGHTS_BLOB:
         text_printf(out, "extern const unsigned char " STR_FMT "_weights[%lld]; /* " STR_FMT "_weights.S */\n\n",
@@ -200,16 +198,14 @@ static void print_weights(Text *out, Unit *unit)
 
 /* Arguments of a kernel's call */
 
-static Str buffer_argument(const Unit *unit, uint32_t k, uint32_t b)
+Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b)
 {
-    const Program *program = unit->program;
     const KernelBuffer *buffer = &program->kernel[k].buffer[b];
     const char *type = c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
-    Arena *arena = unit->arena;
     if (buffer->weights != NONE) {
         const WeightArray *array = &program->weights.array[buffer->weights];
         if (program_weights_form(program) == WEIGHTS_C)
-            return weight_name(unit, buffer->weights);
+            return source_weight_name(program, arena, buffer->weights);
         Str base = program_weights_form(program) == WEIGHTS_FILE
                        ? STR("w")
                        : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
@@ -220,42 +216,45 @@ static Str buffer_argument(const Unit *unit, uint32_t k, uint32_t b)
     Space space = buffer->value == NONE ? SPACE_ARENA : program->home[buffer->value].space;
     const Graph *graph = program->graph;
     if (space == SPACE_INPUT)
-        return identifier(arena, graph->value[graph->input[index]].name);
+        return source_identifier(arena, graph->value[graph->input[index]].name);
     if (space == SPACE_OUTPUT)
-        return identifier(arena, graph->output[index].name);
+        return source_identifier(arena, graph->output[index].name);
     return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type, (long long)program->plan.offset[index]);
 }
 
-static void print_call(Text *out, const Unit *unit, uint32_t k)
+void source_describe(Text *out, const Program *program, const Kernel *kernel)
 {
-    const Program *program = unit->program;
-    const Kernel *kernel = &program->kernel[k];
     for (uint32_t n = 0; program->options.describe && n < kernel->node_count; n++) {
         text_printf(out, n ? "       " : "    /* ");
         program->options.describe(out, program->graph, kernel->node[n]);
         text_printf(out, n + 1 < kernel->node_count ? "\n" : " */\n");
     }
+}
+
+static void print_call(Text *out, const Unit *unit, uint32_t k)
+{
+    const Kernel *kernel = &unit->program->kernel[k];
+    source_describe(out, unit->program, kernel);
     text_printf(out, "    " STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[k]].name));
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        text_printf(out, "%s" STR_FMT, b ? ", " : "", STR_ARG(buffer_argument(unit, k, b)));
+        text_printf(out, "%s" STR_FMT, b ? ", " : "", STR_ARG(source_argument(unit->program, unit->arena, k, b)));
     text_printf(out, ");\n");
 }
 
-/* const float image[784], float probability[10], const void *weights, void *arena */
-static void print_parameters(Text *out, const Program *program, Arena *arena)
+void source_parameters(Text *out, const Program *program, Arena *arena)
 {
     const Graph *graph = program->graph;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const Value *value = &graph->value[graph->input[i]];
         int64_t count = shape_elements(&value->type->shape);
         text_printf(out, "const %s " STR_FMT "[%lld], ", c_type(value->type->dtype),
-                    STR_ARG(identifier(arena, value->name)), (long long)(count ? count : 1));
+                    STR_ARG(source_identifier(arena, value->name)), (long long)(count ? count : 1));
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const Type *type = value_type(graph, graph->output[i].value);
         int64_t count = shape_elements(&type->shape);
         text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype),
-                    STR_ARG(identifier(arena, graph->output[i].name)), (long long)(count ? count : 1));
+                    STR_ARG(source_identifier(arena, graph->output[i].name)), (long long)(count ? count : 1));
     }
     text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
 }
@@ -265,7 +264,7 @@ static void print_run(Text *out, const Unit *unit)
     const Program *program = unit->program;
     Str name = program->options.name;
     text_printf(out, "int " STR_FMT "_run(", STR_ARG(name));
-    print_parameters(out, program, unit->arena);
+    source_parameters(out, program, unit->arena);
     text_printf(out, ")\n{\n    unsigned char *const a = (unsigned char *)arena;\n");
     if (program_weights_form(program) == WEIGHTS_FILE)
         text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
@@ -279,7 +278,7 @@ static void print_run(Text *out, const Unit *unit)
     for (uint32_t i = 0; i < program->graph->input_count; i++)
         if (program->home[program->graph->input[i]].first < 0)
             text_printf(out, "    (void)" STR_FMT ";\n",
-                        STR_ARG(identifier(unit->arena, program->graph->value[program->graph->input[i]].name)));
+                        STR_ARG(source_identifier(unit->arena, program->graph->value[program->graph->input[i]].name)));
     text_printf(out, "\n    return 0;\n}\n\n");
 }
 
@@ -334,12 +333,12 @@ static void print_descriptor(Text *out, const Unit *unit)
                 "    NNC_MODEL_ABI, \"" STR_FMT
                 "\", %u, %u, inputs, outputs,\n"
                 "    %s_ARENA_BYTES, %d, %lld, UINT64_C(0x%016llx), run,\n};\n",
-                STR_ARG(name), STR_ARG(name), graph->input_count, graph->output_count, upper(unit->arena, name),
+                STR_ARG(name), STR_ARG(name), graph->input_count, graph->output_count, source_upper(unit->arena, name),
                 ARENA_ALIGNMENT, (long long)(file ? program->weights_bytes : 0),
                 (unsigned long long)(file ? weights_checksum(program) : 0));
 }
 
-static void print_head(Text *out, const Program *program, const char *suffix, const char *what)
+void source_head(Text *out, const Program *program, const char *suffix, const char *what)
 {
     Str name = program->options.name, source = program->options.source;
     text_printf(out, "/* " STR_FMT "%s: %s", STR_ARG(name), suffix, what);
@@ -354,7 +353,7 @@ void emit_source(const Program *program, Text *out)
     Unit unit;
     make_functions(&unit, program, &arena);
 
-    print_head(out, program, ".c", "kernels and the order they run in");
+    source_head(out, program, ".c", "kernels and the order they run in");
     if (program->options.target->cc_flags[0])
         text_printf(out, "/* Compile with: -O3 %s */\n", program->options.target->cc_flags);
     text_printf(out,
@@ -381,14 +380,25 @@ void emit_kernels(const Program *program, Text *out)
     arena_free(&arena);
 }
 
+void source_interface(Text *out, const Program *program, Arena *arena)
+{
+    const Graph *graph = program->graph;
+    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++) {
+        bool output = i >= graph->input_count;
+        ValueId value = output ? graph->output[i - graph->input_count].value : graph->input[i];
+        Str shown = output ? graph->output[i - graph->input_count].name : graph->value[value].name;
+        text_printf(out, "%s%-6s " STR_FMT ": " STR_FMT "\n", i ? " * " : "/* ", output ? "output" : "input",
+                    STR_ARG(shown), STR_ARG(type_show(arena, value_type(graph, value))));
+    }
+}
+
 void emit_header(const Program *program, Text *out)
 {
     Arena arena = {0};
-    const Graph *graph = program->graph;
     Str name = program->options.name;
-    const char *shout = upper(&arena, name);
+    const char *shout = source_upper(&arena, name);
 
-    print_head(out, program, ".h", "a neural network as one function");
+    source_head(out, program, ".h", "a neural network as one function");
     text_printf(out, "#ifndef %s_H\n#define %s_H\n\n%s\n", shout, shout, model_descriptor_text);
     text_printf(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     text_printf(out, "#define %s_ARENA_BYTES %lld /* alignment %d; nothing else is written */\n", shout,
@@ -397,17 +407,11 @@ void emit_header(const Program *program, Text *out)
         text_printf(out, "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights; alignment %d */\n", shout,
                     (long long)program->weights_bytes, STR_ARG(name), WEIGHTS_ALIGNMENT);
     text_char(out, '\n');
-    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++) {
-        bool output = i >= graph->input_count;
-        ValueId value = output ? graph->output[i - graph->input_count].value : graph->input[i];
-        Str shown = output ? graph->output[i - graph->input_count].name : graph->value[value].name;
-        text_printf(out, "%s%-6s " STR_FMT ": " STR_FMT "\n", i ? " * " : "/* ", output ? "output" : "input",
-                    STR_ARG(shown), STR_ARG(type_show(&arena, value_type(graph, value))));
-    }
+    source_interface(out, program, &arena);
     text_printf(out, " * Arrays do not overlap. Returns 0; 1 when the arena%s is not aligned. */\n",
                 program_weights_form(program) == WEIGHTS_FILE ? ", 2 when the weights," : "");
     text_printf(out, "int " STR_FMT "_run(", STR_ARG(name));
-    print_parameters(out, program, &arena);
+    source_parameters(out, program, &arena);
     text_printf(out,
                 ");\n\n/* Names, shapes, sizes and the entry point, for generic hosts. */\n"
                 "extern const nnc_model " STR_FMT "_model;\n\n",

@@ -1,0 +1,28 @@
+/* What emitted sources have in common, whether C or CUDA: names, arguments, weights, signatures. */
+#ifndef NNC_C_SOURCE_H
+#define NNC_C_SOURCE_H
+
+#include "program.h"
+
+/* A model's name as a C identifier: dots and the like become underscores. */
+Str source_identifier(Arena *arena, Str name);
+const char *source_upper(Arena *arena, Str name);
+
+/* Is each buffer of kernel k the same memory as another one of it (in place)? MOST_BUFFERS flags. */
+void source_aliased(const Program *program, uint32_t k, bool *aliased);
+/* Buffer b of kernel k where NAME_run calls it. */
+Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b);
+/* The kernel's nodes as a comment, when the caller can describe them. */
+void source_describe(Text *out, const Program *program, const Kernel *kernel);
+
+/* `const float image[784], float probability[10], const void *weights, void *arena` */
+void source_parameters(Text *out, const Program *program, Arena *arena);
+/* The same as prose for the header: names and types. */
+void source_interface(Text *out, const Program *program, Arena *arena);
+void source_head(Text *out, const Program *program, const char *suffix, const char *what);
+
+Str source_weight_name(const Program *program, Arena *arena, uint32_t w);
+/* `qualifier float w0_name[10] = {...};` under a comment that names it. */
+void source_weight_array(Text *out, const Program *program, Arena *arena, uint32_t w, const char *qualifier);
+
+#endif
