@@ -1,4 +1,5 @@
-/* Prints expressions of the loop IR as C, for scalars and for vectors. */
+/* Prints expressions and statements of the loop IR as C, for scalars and for vectors.  Shared by the C and CUDA
+ * printers. */
 #ifndef NNC_C_EXPR_H
 #define NNC_C_EXPR_H
 
@@ -43,5 +44,13 @@ Str print_local(Printer *printer, const Local *local, Index i, Index j);
 Str print_var(const Printer *printer, const Var *var);
 Str parenthesize(Printer *printer, Piece piece, int least);
 const char *index_type(const Printer *printer);
+
+/* Statements (print.c) */
+void print_start(Printer *printer); /* learns what printing needs to know of printer->kernel as a whole */
+void print_block(Printer *printer, const Block *block);
+void print_line(Printer *printer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Names a variable for what is printed until depth is brought back. */
+Str print_push(Printer *printer, const Var *var);
+const char *meet_name(OpCode op); /* the function of STMT_MEET, without _dtype */
 
 #endif

@@ -23,9 +23,7 @@ void kernel_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
 
 /* Lines */
 
-static void line(Printer *printer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void line(Printer *printer, const char *format, ...)
+void print_line(Printer *printer, const char *format, ...)
 {
     va_list args;
     text_fill(printer->out, ' ', printer->indent * 4);
@@ -46,7 +44,7 @@ static bool name_taken(const Printer *printer, Str name)
     return false;
 }
 
-static Str push_var(Printer *printer, const Var *var)
+Str print_push(Printer *printer, const Var *var)
 {
     assert(printer->depth < MOST_LOOPS);
     Str name = str_from(var->name);
@@ -63,8 +61,6 @@ static const char *vector_type(const Printer *printer, DType dtype)
 }
 
 /* Statements */
-
-static void print_block(Printer *printer, const Block *block);
 
 static bool lane_arrays(const Printer *printer)
 {
@@ -105,20 +101,20 @@ static void declare(Printer *printer, const Local *local, Index i, Index j, cons
         printer->lane = NULL;
         Str name = print_local(printer, local, i, j);
         printer->lane = lane;
-        line(printer, "%s " STR_FMT "[%u];", type, STR_ARG(name), printer->lanes);
+        print_line(printer, "%s " STR_FMT "[%u];", type, STR_ARG(name), printer->lanes);
         if (value)
-            line(printer, "%s" STR_FMT " = " STR_FMT ";", lane_loop(printer),
-                 STR_ARG(print_local(printer, local, i, j)), STR_ARG(print_expr(printer, value).text));
+            print_line(printer, "%s" STR_FMT " = " STR_FMT ";", lane_loop(printer),
+                       STR_ARG(print_local(printer, local, i, j)), STR_ARG(print_expr(printer, value).text));
         return;
     }
     Str name = print_local(printer, local, i, j);
     if (value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes) { /* names a position */
-        line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, index_type(printer), STR_ARG(name),
-             STR_ARG(print_index(printer, value->index)));
+        print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, index_type(printer), STR_ARG(name),
+                   STR_ARG(print_index(printer, value->index)));
         return;
     }
     Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
-    line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, type, STR_ARG(name), STR_ARG(text));
+    print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, type, STR_ARG(name), STR_ARG(text));
 }
 
 /* Names without values: one line for each row of registers. */
@@ -136,7 +132,7 @@ static void declare_row(Printer *printer, const Local *local, int64_t i)
             text_printf(&names, "[%u]", printer->lanes);
     }
     printer->lane = lane;
-    line(printer, "%s %s;", vector ? vector_type(printer, local->dtype) : c_type(local->dtype), names.ptr);
+    print_line(printer, "%s %s;", vector ? vector_type(printer, local->dtype) : c_type(local->dtype), names.ptr);
     text_free(&names);
 }
 
@@ -172,12 +168,12 @@ static void print_assign(Printer *printer, const Stmt *stmt)
     bool adds = value->kind == EXPR_OP && value->op == OP_ADD && is_this_local(value->arg[0], stmt) &&
                 dtype_is_float(value->dtype);
     if (adds) {
-        line(printer, "%s" STR_FMT " += " STR_FMT ";", loop, STR_ARG(name),
-             STR_ARG(print_expr(printer, value->arg[1]).text));
+        print_line(printer, "%s" STR_FMT " += " STR_FMT ";", loop, STR_ARG(name),
+                   STR_ARG(print_expr(printer, value->arg[1]).text));
         return;
     }
     Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
-    line(printer, "%s" STR_FMT " = " STR_FMT ";", loop, STR_ARG(name), STR_ARG(text));
+    print_line(printer, "%s" STR_FMT " = " STR_FMT ";", loop, STR_ARG(name), STR_ARG(text));
 }
 
 static void print_store(Printer *printer, const Stmt *stmt)
@@ -186,8 +182,8 @@ static void print_store(Printer *printer, const Stmt *stmt)
     Str name = printer->names->buffer[stmt->buffer], base = print_base(printer, stmt->index, &factor);
     if (!factor) {
         bool lanes = printer->lane && (index_uses(stmt->index, printer->lane) || varies(printer, stmt->value));
-        line(printer, "%s" STR_FMT "[" STR_FMT "] = " STR_FMT ";", lanes ? lane_loop(printer) : "", STR_ARG(name),
-             STR_ARG(base), STR_ARG(print_expr(printer, stmt->value).text));
+        print_line(printer, "%s" STR_FMT "[" STR_FMT "] = " STR_FMT ";", lanes ? lane_loop(printer) : "", STR_ARG(name),
+                   STR_ARG(base), STR_ARG(print_expr(printer, stmt->value).text));
         return;
     }
     Helper helper = factor == 1 ? HELPER_STORE : HELPER_SCATTER;
@@ -196,7 +192,12 @@ static void print_store(Printer *printer, const Stmt *stmt)
     Str stride = factor == 1 ? STR("") : str_format(printer->arena, ", %lld", (long long)factor);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
-    line(printer, "%s(" STR_FMT STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), STR_ARG(stride), STR_ARG(value));
+    print_line(printer, "%s(" STR_FMT STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), STR_ARG(stride), STR_ARG(value));
+}
+
+const char *meet_name(OpCode op)
+{
+    return op == OP_ADD ? "block_sum" : op == OP_MUL ? "block_product" : op == OP_MAXIMUM ? "block_max" : "block_min";
 }
 
 /* total = total op (all lanes of value) */
@@ -220,12 +221,12 @@ static void print_reduce(Printer *printer, const Stmt *stmt)
                            prelude_need(printer->needs, printer->arena, rows[r].across, DT_F32, printer->lanes),
                            STR_ARG(value));
     if (rows[r].operator)
-        line(printer, "%s" STR_FMT " %s= " STR_FMT ";", lane_loop(printer), STR_ARG(total), rows[r].operator,
-             STR_ARG(value));
+        print_line(printer, "%s" STR_FMT " %s= " STR_FMT ";", lane_loop(printer), STR_ARG(total), rows[r].operator,
+                   STR_ARG(value));
     else
-        line(printer, "%s" STR_FMT " = %s(" STR_FMT ", " STR_FMT ");", lane_loop(printer), STR_ARG(total),
-             prelude_need(printer->needs, printer->arena, rows[r].join, stmt->local->dtype, 1), STR_ARG(total),
-             STR_ARG(value));
+        print_line(printer, "%s" STR_FMT " = %s(" STR_FMT ", " STR_FMT ");", lane_loop(printer), STR_ARG(total),
+                   prelude_need(printer->needs, printer->arena, rows[r].join, stmt->local->dtype, 1), STR_ARG(total),
+                   STR_ARG(value));
 }
 
 static Str clamped(Printer *printer, Index bound, Index other, char side)
@@ -243,7 +244,7 @@ static void print_for(Printer *printer, const Stmt *stmt)
         low = clamped(printer, stmt->low, stmt->low_least, '>');
     if (stmt->clamp_high)
         high = clamped(printer, stmt->high, stmt->high_most, '<');
-    Str var = push_var(printer, stmt->var);
+    Str var = print_push(printer, stmt->var);
     Str end = STR("");
     if (stmt->clamp_high) {
         end = str_format(printer->arena, ", " STR_FMT "_end = " STR_FMT, STR_ARG(var), STR_ARG(high));
@@ -253,12 +254,12 @@ static void print_for(Printer *printer, const Stmt *stmt)
                                : str_format(printer->arena, STR_FMT " += %lld", STR_ARG(var), (long long)stmt->step);
     if (stmt->loop == LOOP_ROLLED && printer->target->dialect == DIALECT_VECTOR)
         text_printf(printer->out, "#pragma GCC unroll 1\n");
-    line(printer, "for (%s " STR_FMT " = " STR_FMT STR_FMT "; " STR_FMT " < " STR_FMT "; " STR_FMT ") {", type,
-         STR_ARG(var), STR_ARG(low), STR_ARG(end), STR_ARG(var), STR_ARG(high), STR_ARG(step));
+    print_line(printer, "for (%s " STR_FMT " = " STR_FMT STR_FMT "; " STR_FMT " < " STR_FMT "; " STR_FMT ") {", type,
+               STR_ARG(var), STR_ARG(low), STR_ARG(end), STR_ARG(var), STR_ARG(high), STR_ARG(step));
     printer->indent++;
     print_block(printer, &stmt->body);
     printer->indent--;
-    line(printer, "}");
+    print_line(printer, "}");
     printer->depth--;
 }
 
@@ -268,12 +269,12 @@ static void print_lanes(Printer *printer, const Stmt *stmt)
     printer->lane = stmt->var;
     printer->lanes = stmt->lanes;
     printer->vectors = printer->target->dialect == DIALECT_VECTOR;
-    push_var(printer, stmt->var);
-    line(printer, "{");
+    print_push(printer, stmt->var);
+    print_line(printer, "{");
     printer->indent++;
     print_block(printer, &stmt->body);
     printer->indent--;
-    line(printer, "}");
+    print_line(printer, "}");
     printer->depth--;
     printer->lane = NULL;
 }
@@ -292,17 +293,25 @@ static void print_if(Printer *printer, const Stmt *stmt)
         print_block(printer, &stmt->body);
         return;
     }
-    line(printer, "if (" STR_FMT ") {", STR_ARG(test));
+    print_line(printer, "if (" STR_FMT ") {", STR_ARG(test));
     printer->indent++;
     print_block(printer, &stmt->body);
     printer->indent--;
     if (stmt->other.first) {
-        line(printer, "} else {");
+        print_line(printer, "} else {");
         printer->indent++;
         print_block(printer, &stmt->other);
         printer->indent--;
     }
-    line(printer, "}");
+    print_line(printer, "}");
+}
+
+/* Every thread of the block gets what all of them hold, combined. */
+static void print_meet(Printer *printer, const Stmt *stmt)
+{
+    Str name = print_local(printer, stmt->local, stmt->index, stmt->index2);
+    print_line(printer, STR_FMT " = %s_%s<%u>(" STR_FMT ");", STR_ARG(name), meet_name(stmt->op),
+               dtype_name(stmt->local->dtype), stmt->lanes, STR_ARG(name));
 }
 
 /* A square of lanes x lanes floats, rows to columns. */
@@ -312,19 +321,19 @@ static void print_transpose(Printer *printer, const Stmt *stmt)
     Str to = print_index(printer, stmt->index), from = print_index(printer, stmt->value->index);
     Str to_name = printer->names->buffer[stmt->buffer], from_name = printer->names->buffer[stmt->value->buffer];
     if (lanes > 1) {
-        line(printer, "%s(" STR_FMT " + " STR_FMT ", %lld, " STR_FMT " + " STR_FMT ", %lld);",
-             prelude_need(printer->needs, printer->arena, HELPER_TRANSPOSE, DT_F32, lanes), STR_ARG(from_name),
-             STR_ARG(from), (long long)stmt->from_stride, STR_ARG(to_name), STR_ARG(to), (long long)stmt->stride);
+        print_line(printer, "%s(" STR_FMT " + " STR_FMT ", %lld, " STR_FMT " + " STR_FMT ", %lld);",
+                   prelude_need(printer->needs, printer->arena, HELPER_TRANSPOSE, DT_F32, lanes), STR_ARG(from_name),
+                   STR_ARG(from), (long long)stmt->from_stride, STR_ARG(to_name), STR_ARG(to), (long long)stmt->stride);
         return;
     }
-    line(printer, "for (int i = 0; i < %u; i++)", stmt->lanes);
-    line(printer, "    for (int j = 0; j < %u; j++)", stmt->lanes);
-    line(printer, "        " STR_FMT "[" STR_FMT " + j * %lld + i] = " STR_FMT "[" STR_FMT " + i * %lld + j];",
-         STR_ARG(to_name), STR_ARG(to), (long long)stmt->stride, STR_ARG(from_name), STR_ARG(from),
-         (long long)stmt->from_stride);
+    print_line(printer, "for (int i = 0; i < %u; i++)", stmt->lanes);
+    print_line(printer, "    for (int j = 0; j < %u; j++)", stmt->lanes);
+    print_line(printer, "        " STR_FMT "[" STR_FMT " + j * %lld + i] = " STR_FMT "[" STR_FMT " + i * %lld + j];",
+               STR_ARG(to_name), STR_ARG(to), (long long)stmt->stride, STR_ARG(from_name), STR_ARG(from),
+               (long long)stmt->from_stride);
 }
 
-static void print_block(Printer *printer, const Block *block)
+void print_block(Printer *printer, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
         switch (stmt->kind) {
@@ -349,16 +358,22 @@ static void print_block(Printer *printer, const Block *block)
         case STMT_TRANSPOSE:
             print_transpose(printer, stmt);
             break;
+        case STMT_MEET:
+            print_meet(printer, stmt);
+            break;
+        case STMT_BARRIER:
+            print_line(printer, "__syncthreads();");
+            break;
         case STMT_NOTE:
-            line(printer, "/* %s */", stmt->note);
+            print_line(printer, "/* %s */", stmt->note);
             break;
         case STMT_IF:
             print_if(printer, stmt);
             break;
         case STMT_PREFETCH:
             if (printer->target->dialect == DIALECT_VECTOR)
-                line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, 2);",
-                     STR_ARG(printer->names->buffer[stmt->buffer]), STR_ARG(print_index(printer, stmt->index)));
+                print_line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, 2);",
+                           STR_ARG(printer->names->buffer[stmt->buffer]), STR_ARG(print_index(printer, stmt->index)));
             break;
         }
 }
@@ -367,7 +382,7 @@ static void print_block(Printer *printer, const Block *block)
 static void survey(Printer *printer, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        if ((stmt->kind == STMT_ASSIGN || stmt->kind == STMT_REDUCE) && stmt->local)
+        if ((stmt->kind == STMT_ASSIGN || stmt->kind == STMT_REDUCE || stmt->kind == STMT_MEET) && stmt->local)
             printer->assigned[stmt->local->id] = true;
         printer->wide |= index_high(stmt->index) > INT32_MAX;
         survey(printer, &stmt->body);
@@ -388,13 +403,19 @@ static uint32_t most_local(const Block *block)
     return most;
 }
 
+void print_start(Printer *printer)
+{
+    const Kernel *kernel = printer->kernel;
+    printer->assigned = ARENA_ARRAY(printer->arena, bool, most_local(&kernel->body) + 1);
+    survey(printer, &kernel->body);
+    printer->wide |= kernel->bytes > INT32_MAX;
+}
+
 void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const KernelNames *names,
                   const bool *aliased, PreludeNeeds *needs)
 {
     Printer printer = {.out = out, .arena = arena, .target = target, .kernel = kernel, .names = names, .needs = needs};
-    printer.assigned = ARENA_ARRAY(arena, bool, most_local(&kernel->body) + 1);
-    survey(&printer, &kernel->body);
-    printer.wide |= kernel->bytes > INT32_MAX;
+    print_start(&printer);
 
     text_printf(out, "static void " STR_FMT "(", STR_ARG(names->function));
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {

@@ -162,6 +162,16 @@ void stmt_reduce(Arena *arena, Block *block, OpCode op, const Local *into, const
     append(arena, block, (Stmt){.kind = STMT_REDUCE, .op = op, .local = into, .value = expr_local(arena, lanes)});
 }
 
+void stmt_meet(Arena *arena, Block *block, OpCode op, const Local *local, uint32_t threads)
+{
+    append(arena, block, (Stmt){.kind = STMT_MEET, .op = op, .local = local, .lanes = threads});
+}
+
+void stmt_barrier(Arena *arena, Block *block)
+{
+    append(arena, block, (Stmt){.kind = STMT_BARRIER});
+}
+
 Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high)
 {
     return append(arena, block,

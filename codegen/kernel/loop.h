@@ -61,11 +61,14 @@ typedef enum StmtKind {
     STMT_PREFETCH, /* the cache line of buffer[index] will be read soon (into the second level) */
     STMT_TRANSPOSE, /* a square of lanes x lanes floats: buffer[index + j * stride + i] = value[i * from_stride + j],
                        where value is the load of the square's first element; outside LANES */
+    STMT_MEET,      /* inside THREADS: local (of every thread) = op over the locals of all threads */
+    STMT_BARRIER,   /* inside THREADS: all threads have come here, and see each other's stores */
 } StmtKind;
 
 typedef enum LoopKind {
     LOOP_SERIAL,
     LOOP_PARALLEL, /* rounds are independent: the targets may run them at once */
+    LOOP_THREADS,  /* rounds run at once, as threads that may meet; only for targets that have teams of threads */
     LOOP_ROLLED,   /* must not be unrolled by the C compiler: its body fills the registers already */
 } LoopKind;
 
@@ -83,13 +86,13 @@ struct Stmt {
     Index low_least, high_most; /* ... and are max(low, low_least), min(high, high_most) when clamp is set */
     bool clamp_low, clamp_high;
     int64_t step;
-    uint32_t lanes;
+    uint32_t lanes; /* LANES, TRANSPOSE; of MEET the threads */
     Block body, other;
     const Local *local;
     uint32_t buffer;
     Index index, index2;
     const Expr *value;
-    OpCode op; /* REDUCE: OP_ADD, OP_MUL, OP_MAXIMUM, OP_MINIMUM */
+    OpCode op; /* REDUCE, MEET: OP_ADD, OP_MUL, OP_MAXIMUM, OP_MINIMUM */
     const char *note;
     int64_t stride, from_stride; /* TRANSPOSE */
 };
@@ -116,6 +119,8 @@ void stmt_local(Arena *arena, Block *block, const Local *local, const Expr *valu
 void stmt_assign(Arena *arena, Block *block, const Local *local, Index i, Index j, const Expr *value);
 void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const Expr *value);
 void stmt_reduce(Arena *arena, Block *block, OpCode op, const Local *into, const Local *lanes);
+void stmt_meet(Arena *arena, Block *block, OpCode op, const Local *local, uint32_t threads);
+void stmt_barrier(Arena *arena, Block *block);
 Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high);
 void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index);
 void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Index to_index, int64_t to_stride,
