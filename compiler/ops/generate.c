@@ -70,8 +70,7 @@ bool op_infer_initial(Graph *graph, ValueId value)
 
 /* Evaluation.  Random numbers come in blocks of four from ops/random.h:
  *   uniform:  low + (high - low) * unit(word i), in double, rounded once
- *   normal:   Box and Muller on the words of a pair (even i, i + 1): r = sqrt(-2 log(1 - unit(even))) and
- *             t = 2 pi unit(odd), in float; element even is mean + std r cos t, element odd mean + std r sin t
+ *   normal:   mean + std * the first (i even) or second number of random_normal_pair(words of the pair)
  * Fan in and fan out are those of a weight [o, c, window...] (c and o times the window's size) or, with two
  * dimensions, [in, out]; a vector's are its length. */
 
@@ -106,18 +105,16 @@ static void draw_uniform(uint64_t seed, int64_t start, int64_t count, double low
     }
 }
 
-/* In float: initialising weights is where models spend it, and double would take three times as long. */
 static void draw_normal(uint64_t seed, int64_t start, int64_t count, double mean, double std, double *numbers)
 {
-    static const float two_pi = 6.2831853f;
-    for (int64_t i = 0; i < count; i += 4) {
-        uint32_t word[4];
-        philox(seed, (uint64_t)(start + i) / 4, word);
-        for (int k = 0; k < 4; k += 2) {
-            float r = sqrtf(-2 * logf((float)(1 - random_unit(word[k])))), t = two_pi * (float)random_unit(word[k + 1]);
-            numbers[i + k] = mean + std * (double)(r * cosf(t));
-            numbers[i + k + 1] = mean + std * (double)(r * sinf(t));
-        }
+    uint32_t word[CHUNK];
+    for (int64_t i = 0; i < count; i += 4)
+        philox(seed, (uint64_t)(start + i) / 4, &word[i]);
+    for (int64_t i = 0; i < count; i += 2) {
+        float first, second;
+        random_normal_pair(word[i], word[i + 1], &first, &second);
+        numbers[i] = mean + std * (double)first;
+        numbers[i + 1] = mean + std * (double)second;
     }
 }
 

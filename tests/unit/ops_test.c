@@ -374,6 +374,16 @@ UNIT(philox_gives_the_published_words)
     EXPECT_INT(word[3], 0x9b00dbd8);
 }
 
+/* Pairs keep their bits: models depend on them. */
+UNIT(normal_numbers_keep_their_bits)
+{
+    float first, second;
+    random_normal_pair(0x6627e8d5, 0xe169c58d, &first, &second);
+    EXPECT(first == 0x1.79d164p-1f && second == -0x1.607a6p-1f);
+    random_normal_pair(0, 0, &first, &second);
+    EXPECT(first == 0 && second == 0);
+}
+
 /* Every op has its line in both forms. */
 UNIT(docs_list_every_op)
 {
@@ -408,6 +418,7 @@ int main(void)
         RUN(initialisers_fit_their_params),
         RUN(docs_list_every_op),
         RUN(philox_gives_the_published_words),
+        RUN(normal_numbers_keep_their_bits),
     };
     return UNIT_MAIN(test);
 }
