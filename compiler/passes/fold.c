@@ -115,7 +115,8 @@ static ValueId find_origin(const Folder *f, const Node *node)
     ValueId best = NONE;
     for (uint32_t i = 0; i < node->in_count; i++) {
         ValueId v = f->graph->value[node->in[i]].role == ROLE_RESULT ? f->origin[node->in[i]] : node->in[i];
-        if (v != NONE && (best == NONE || type_bytes(value_type(f->graph, v)) >= type_bytes(value_type(f->graph, best))))
+        if (v != NONE &&
+            (best == NONE || type_bytes(value_type(f->graph, v)) >= type_bytes(value_type(f->graph, best))))
             best = v;
     }
     return best;
