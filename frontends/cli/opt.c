@@ -63,6 +63,15 @@ static void print_stats(const Graph *graph, const char *pass, uint32_t changes, 
     fputc('\n', stderr);
 }
 
+/* On every graph of the file; counts are those of the model's own. */
+static bool run_pass(const Model *model, const PassRow *row, PassContext *context)
+{
+    for (uint32_t i = 0; i < model->module->graph_count; i++)
+        if (model->module->graph[i] != model->graph && !pass_run(row, model->module->graph[i], context))
+            return false;
+    return pass_run(row, model->graph, context);
+}
+
 static bool run_passes(Cli *cli, Model *model, const PassList *list, uint32_t lanes)
 {
     Str after = args_value(cli, "print-after");
@@ -76,7 +85,7 @@ static bool run_passes(Cli *cli, Model *model, const PassList *list, uint32_t la
         print_stats(model->graph, "parse", 0, -1);
     for (uint32_t i = 0; good && i < list->count; i++) {
         double begin = milliseconds();
-        good = pass_run(list->row[i], model->graph, &context);
+        good = run_pass(model, list->row[i], &context);
         if (stats)
             print_stats(model->graph, list->row[i]->name, context.changes, milliseconds() - begin);
         if (good && after.ptr && (str_is(after, "all") || str_is(after, list->row[i]->name))) {
