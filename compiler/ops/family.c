@@ -22,7 +22,10 @@ const FamilyRow family_table[FAMILY_COUNT] = {
 
 uint32_t op_result_count(OpCode op, const Attr *attr)
 {
-    return op == OP_SPLIT ? (uint32_t)attr[attr_index(OP_SPLIT, STR("sizes"))].i : 1;
+    if (op != OP_SPLIT)
+        return 1;
+    int64_t sizes = attr[attr_index(OP_SPLIT, STR("sizes"))].i;
+    return sizes > 0 ? (uint32_t)sizes : 1; /* an empty list is an error, reported by inference */
 }
 
 /* `x weight bias?` becomes `x, weight and optionally bias`; `x*` becomes `one or more x`. */

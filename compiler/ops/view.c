@@ -122,7 +122,7 @@ static bool infer_split(Graph *graph, NodeId node)
     if (!check_axis(graph, node, attr_int(n, "axis"), shape.rank, &axis) || !check_least(graph, node, "sizes", 0))
         return false;
     int64_t left = shape.dim[axis];
-    bool fits = sizes->i > 0;
+    bool fits = sizes->i == n->out_count;
     for (int64_t i = 0; i < sizes->i && fits; i++) {
         fits = sizes->ints[i] <= left;
         left -= fits ? sizes->ints[i] : 0;

@@ -258,6 +258,7 @@ UNIT(view_errors)
         {"slice; axes = [0, 1]; begin = [0, 1, 2]; end = [1]",
          {"x: f32[3, 3]"},
          "slice: `begin` takes one number or 2, not 3"},
+        {"split; axis = 1; sizes = []", {"x: f32[3, 5]"}, "split: `sizes` must add up to 5"},
         {"split; axis = 1; sizes = [2, 2]",
          {"x: f32[3, 5]"},
          "split: `sizes` must add up to 5, the extent of dimension 1: x is f32[3, 5]"},
