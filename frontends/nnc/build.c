@@ -281,6 +281,7 @@ Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *de
     b->define_used = ARENA_ARRAY(&scratch, bool, define_count);
     index_ops(b);
     File *file = load_file(b, path, text, &tree);
+    b->syntax_errors = diag->error_count > errors;
     build_items(b, file, &tree, 0);
     if (diag->error_count == errors)
         check_defines(b, file);

@@ -11,6 +11,7 @@
 #include "ops/family.h"
 
 #define MOST_STEPS    (1u << 21) /* statements built, repetition included: above a million, and it ends */
+#define COST_OF_CALL  16         /* of a call, and of a round of a loop, in statements */
 #define DEEPEST_CALL  64
 #define DEEPEST_BUILD 1000 /* nesting of expressions and blocks over all frames */
 #define DEEPEST_USE   16
@@ -43,7 +44,7 @@ typedef struct Scope {
     Map map; /* name to index of binding */
     Binding *binding;
     uint32_t count, capacity;
-    Str suffix;           /* `.0.2` in rounds of loops: makes names of values unique */
+    Str suffix;                  /* `.0.2` in rounds of loops: makes names of values unique */
     const struct Scope *carried; /* in a round: the names that go round; assigning others of outer scopes is an error */
 } Scope;
 
@@ -98,16 +99,18 @@ typedef struct Builder {
     Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;
     uint32_t steps, depth;
-    bool exhausted; /* a limit was hit: everything unwinds */
+    bool exhausted;     /* a limit was hit: everything unwinds */
+    bool syntax_errors; /* some statements are missing: silent about what they would have assigned */
     Text prelude;
 } Builder;
 
 /* build_scope.c */
 bool complain(Builder *b, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool has_failed(const Builder *b, Place place);
+void mark_failed_quietly(Builder *b, Place place);
 void mark_failed(Builder *b, Place place); /* an error was reported there: adds notes on the calls that led to it */
-bool step(Builder *b, Place place);        /* counts a statement; false when there were too many */
-bool go_deeper(Builder *b, Place place);   /* to be followed by b->depth-- when true */
+bool step(Builder *b, Place place, uint32_t cost); /* false when a limit is passed; a plain statement costs 1 */
+bool go_deeper(Builder *b, Place place);           /* to be followed by b->depth-- when true */
 Scope *scope_push(Builder *b);
 void scope_pop(Builder *b);
 Binding *scope_find(Scope *scope, Str name); /* in this scope only */

@@ -4,6 +4,8 @@
  * all it returns are constants, the call is a constant and leaves no node. */
 #include "frontends/nnc/build.h"
 
+#include <string.h>
+
 typedef struct Given { /* what a call gives to a parameter */
     Thing thing;
     bool present, by_name;
@@ -146,7 +148,8 @@ static bool finish_result(Builder *b, const Formal *result, bool *constant, Thin
     Str name = result->name->text;
     Binding *binding = lookup(b, name);
     if (!binding)
-        return complain(b, result->name->place, "'" STR_FMT "' is a result, but nothing assigns it", STR_ARG(name));
+        return !b->syntax_errors &&
+               complain(b, result->name->place, "'" STR_FMT "' is a result, but nothing assigns it", STR_ARG(name));
     *thing = bound_thing(b, binding, result->name->place);
     *constant &= thing->kind == THING_CONST;
     return thing->kind != THING_BAD;
@@ -270,12 +273,12 @@ static Thing call_function(Builder *b, const Function *function, const Expr *cal
     bool constant = false;
     Thing result = thing_bad();
 
-    if (!give_all(b, &binder) || !step(b, call->place))
+    if (!give_all(b, &binder) || !step(b, call->place, COST_OF_CALL) || has_failed(b, function->place))
         return result;
     if (outer->depth >= DEEPEST_CALL) {
         complain(b, call->place, "calls nest deeper than %d: does " STR_FMT " call itself?", DEEPEST_CALL,
                  STR_ARG(function->name->text));
-        b->exhausted = true;
+        mark_failed_quietly(b, function->place); /* no further calls: it could branch */
         return result;
     }
     enter_frame(b, &frame, function, call);
@@ -333,6 +336,17 @@ static Thing call_constant(Builder *b, Str name, const Expr *call)
     return const_call(b, name, arg, call->count, call->place, &result, &known) ? thing_const(result) : thing_bad();
 }
 
+/* Does the library define it?  Its text is searched, for a file that does not use it has not parsed it. */
+static bool in_library(Str name)
+{
+    Str text = nnc_library_text();
+    for (uint32_t i = 0; i + 5 + name.len < text.len; i++)
+        if (memcmp(text.ptr + i, "\nfn ", 4) == 0 && memcmp(text.ptr + i + 4, name.ptr, name.len) == 0 &&
+            text.ptr[i + 4 + name.len] == '(')
+            return true;
+    return false;
+}
+
 static Thing unknown_function(Builder *b, Str name, Place place)
 {
     Nearest nearest = {.wanted = name};
@@ -345,11 +359,7 @@ static Thing unknown_function(Builder *b, Str name, Place place)
         for (uint32_t i = 0; i < file->used[u]->function_count; i++)
             nearest_try(&nearest, file->used[u]->function[i]->name->text);
     Str hint = nearest_show(b->scratch, &nearest);
-    bool library = false;
-    for (uint32_t u = 0; u < file->used_count; u++)
-        library |= str_is(file->used[u]->path, "nn");
-    const File *nn = library || str_is(file->path, "nn") ? NULL : b->file_count ? b->file[0] : NULL;
-    if (nn && find_function(nn, name))
+    if (in_library(name))
         hint = STR("; the library has one: use \"nn\"");
     complain(b, place, "no op or function '" STR_FMT "'" STR_FMT, STR_ARG(name), STR_ARG(hint));
     return thing_bad();

@@ -209,11 +209,11 @@ static Thing eval_binary(Builder *b, const Expr *expr)
     Thing x[2] = {single(b, eval(b, expr->left), at[0])};
     Const c;
 
-    if (x[0].kind == THING_BAD || is_decided(expr->op, &x[0]))
+    if (is_decided(expr->op, &x[0]))
         return x[0];
     x[1] = single(b, eval(b, expr->right), at[1]);
-    if (x[1].kind == THING_BAD)
-        return x[1];
+    if (x[0].kind == THING_BAD || x[1].kind == THING_BAD)
+        return thing_bad();
     if (is_none_test(expr->op, &x[0], &x[1]))
         return thing_const(const_bool(expr->op == T_NE));
     if (x[0].kind == THING_CONST && x[1].kind == THING_CONST)

@@ -10,7 +10,7 @@ bool check_fits(Builder *b, const Const *c, DType dtype, Place place)
     if (const_fits(c, dtype))
         return true;
     return complain(b, place, STR_FMT " is not %s %s", STR_ARG(const_show(b->scratch, c)),
-                    strchr("iu", dtype_name(dtype)[0]) && dtype_name(dtype)[0] == 'i' ? "an" : "a", dtype_name(dtype));
+                    strchr("if", dtype_name(dtype)[0]) ? "an" : "a", dtype_name(dtype));
 }
 
 /* One value per dtype and bits in each graph, so that equal literals are the same operand. */

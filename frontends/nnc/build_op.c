@@ -56,14 +56,14 @@ static bool attr_from(Builder *b, AttrKind kind, const Const *c, Attr *attr)
     return false;
 }
 
-/* `; it has stride, pad`, or that it has none */
+/* `; attributes: stride, pad`, or that it has none */
 static void put_attr_names(Text *text, OpCode op)
 {
     const AttrSpec *spec = op_info(op)->attr;
     if (!spec[0].name)
-        text_printf(text, "; %s has none", op_info(op)->name);
+        text_printf(text, "; it has none");
     for (uint32_t i = 0; spec[i].name; i++)
-        text_printf(text, "%s%s", i ? ", " : "; there are ", spec[i].name);
+        text_printf(text, "%s%s", i ? ", " : "; attributes: ", spec[i].name);
 }
 
 static void report_unknown_attr(Builder *b, OpCode op, const Arg *arg)
@@ -194,7 +194,7 @@ Thing build_operator(Builder *b, OpCode op, Thing *operand, const Place *at, uin
  * a tensor, so what a pass has printed keeps its nodes. */
 static bool is_numeric(OpCode op, const Thing *operand, uint32_t count)
 {
-    if (op_info(op)->family != FAMILY_ELEMENTWISE || count < op_least(op) || count > op_most(op))
+    if (op_info(op)->family != FAMILY_ELEMENTWISE)
         return false;
     for (uint32_t i = 0; i < count; i++)
         if (operand[i].kind != THING_CONST || (!const_is_number(&operand[i].c) && operand[i].c.kind != C_BOOL))
@@ -242,8 +242,10 @@ static bool report_operands(Builder *b, OpCode op, const Expr *call, uint32_t co
         text_printf(&text, "%s%s%s", op_most(op) == UINT32_MAX ? "tensors" : "the operands (",
                     op_most(op) == UINT32_MAX ? "" : info->operands, op_most(op) == UINT32_MAX ? "" : ")");
     text_printf(&text, "; %u %s given", count, count == 1 ? "is" : "are");
-    if (count > op_most(op) && info->attr[0].name)
-        text_printf(&text, "; attributes are written name = value"), put_attr_names(&text, op);
+    if (count > op_most(op) && info->attr[0].name) {
+        put_attr_names(&text, op);
+        text_printf(&text, ", each as name = value");
+    }
     complain(b, call->place, STR_FMT, STR_ARG(text_view(&text)));
     text_free(&text);
     return false;
@@ -252,7 +254,7 @@ static bool report_operands(Builder *b, OpCode op, const Expr *call, uint32_t co
 Thing build_op(Builder *b, OpCode op, const Expr *call)
 {
     Attr attr[32];
-    uint32_t count = 0;
+    uint32_t count = 0, positional = 0;
     Thing *operand = ARENA_ARRAY(b->scratch, Thing, call->count);
     Place *at = ARENA_ARRAY(b->scratch, Place, call->count);
     ValueId *in = ARENA_ARRAY(b->scratch, ValueId, call->count);
@@ -260,6 +262,10 @@ Thing build_op(Builder *b, OpCode op, const Expr *call)
 
     if (call->label)
         ok = complain(b, call->label->place, "%s is a primitive without params: it takes no label", op_info(op)->name);
+    for (uint32_t i = 0; i < call->count; i++)
+        positional += !call->u.arg[i].name.len;
+    if (positional < op_least(op) || positional > op_most(op))
+        return report_operands(b, op, call, positional), thing_bad();
     for (uint32_t i = 0; i < call->count; i++) {
         const Arg *arg = &call->u.arg[i];
         if (arg->name.len)
@@ -273,8 +279,6 @@ Thing build_op(Builder *b, OpCode op, const Expr *call)
         return thing_bad();
     if (count && is_numeric(op, operand, count))
         return compute(b, op, operand, count, call->place);
-    if (count < op_least(op) || count > op_most(op))
-        return report_operands(b, op, call, count), thing_bad();
     if (!check_graph(b, op, call->place) || !operand_values(b, op, operand, at, count, in))
         return thing_bad();
     return add_node(b, op, in, count, attr, call->place);

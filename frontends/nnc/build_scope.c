@@ -16,14 +16,25 @@ bool has_failed(const Builder *b, Place place)
     return map_get(&b->failed, place_key(&place)) != MAP_NONE;
 }
 
-void mark_failed(Builder *b, Place place)
+void mark_failed_quietly(Builder *b, Place place)
 {
     Place *kept = arena_copy(b->scratch, &place, sizeof place);
+    map_put(&b->failed, place_key(kept), 0);
+}
+
+void mark_failed(Builder *b, Place place)
+{
     uint32_t notes = 0;
 
-    map_put(&b->failed, place_key(kept), 0);
-    for (const Frame *f = b->frame; f && f->caller && notes < MOST_NOTES; f = f->caller, notes++)
+    mark_failed_quietly(b, place);
+    uint32_t last = place.offset; /* a recursive call, and a call that is itself the error, are shown once */
+    for (const Frame *f = b->frame; f && f->caller && notes < MOST_NOTES; f = f->caller) {
+        if (f->call.offset == last)
+            continue;
+        last = f->call.offset;
+        notes++;
         diag_note(b->diag, f->call, "in this call of " STR_FMT, STR_ARG(f->callee->text));
+    }
 }
 
 bool complain(Builder *b, Place place, const char *format, ...)
@@ -41,9 +52,10 @@ bool complain(Builder *b, Place place, const char *format, ...)
     return false;
 }
 
-bool step(Builder *b, Place place)
+bool step(Builder *b, Place place, uint32_t cost)
 {
-    if (b->steps++ < MOST_STEPS)
+    b->steps += cost;
+    if (b->steps <= MOST_STEPS)
         return true;
     complain(b, place, "more than %u statements, with all repetition written out", MOST_STEPS);
     b->exhausted = true;
@@ -225,7 +237,7 @@ void nearest_try(Nearest *nearest, Str candidate)
     Str wanted = nearest->wanted;
     if (wanted.len > LONGEST_SUGGESTION || candidate.len > LONGEST_SUGGESTION || !candidate.len)
         return;
-    uint32_t distance = edit_distance(wanted, candidate), limit = wanted.len / 3 + 1;
+    uint32_t distance = edit_distance(wanted, candidate), limit = (wanted.len + 1) / 3;
     if (distance <= limit && (!nearest->best.len || distance < nearest->distance)) {
         nearest->best = candidate;
         nearest->distance = distance;

@@ -50,7 +50,8 @@ static bool mark_number(Builder *b, const Mark *mark, uint32_t *number)
 static void mark_inplace(Builder *b, const Mark *mark, const Node *node)
 {
     if (mark->count > node->out_count) {
-        complain(b, mark->place, "@inplace names %u values for %u results", mark->count, node->out_count);
+        complain(b, mark->place, "@inplace names %u values for %u result%s", mark->count, node->out_count,
+                 node->out_count == 1 ? "" : "s");
         return;
     }
     for (uint32_t i = 0; i < mark->count; i++) {
@@ -396,7 +397,7 @@ static void build_for(Builder *b, const Stmt *stmt)
                           STR_ARG(name->text));
     }
     for (int64_t i = ok ? from : 0; ok && i < to; i++)
-        ok = step(b, stmt->place) && build_round(b, stmt, i, carried);
+        ok = step(b, stmt->place, COST_OF_CALL) && build_round(b, stmt, i, carried);
     for (uint32_t c = 0; c < stmt->target_count; c++)
         rebind(b, name_text(b, stmt->target[c].name), stmt->target[c].name->place, ok ? carried[c] : thing_bad());
 }
@@ -438,7 +439,7 @@ static void build_stmt(Builder *b, const Stmt *stmt)
 void build_block(Builder *b, const Block *block)
 {
     for (uint32_t i = 0; i < block->count && !b->exhausted; i++) {
-        if (!step(b, block->stmt[i].place) || !go_deeper(b, block->stmt[i].place))
+        if (!step(b, block->stmt[i].place, 1) || !go_deeper(b, block->stmt[i].place))
             return;
         build_stmt(b, &block->stmt[i]);
         b->depth--;

@@ -48,7 +48,7 @@ bool syntax_error(Parser *p, Place place, const char *format, ...)
 
 bool unexpected(Parser *p, const char *wanted)
 {
-    Str found = token_show(p->arena, p->token);
+    Str found = p->inner && p->token.kind == T_END ? STR("'}'") : token_show(p->arena, p->token);
     return syntax_error(p, p->token.place, "expected %s, found " STR_FMT, wanted, STR_ARG(found));
 }
 
@@ -63,9 +63,27 @@ Place place_to_here(const Parser *p, Place begin)
     return begin;
 }
 
+static uint32_t column_of(const Parser *p, uint32_t offset)
+{
+    uint32_t column = 0;
+    while (column < offset && p->lexer.text.ptr[offset - column - 1] != '\n')
+        column++;
+    return column;
+}
+
 bool at_line_end(const Parser *p)
 {
     return p->paren == 0 && p->token.newline_before;
+}
+
+/* A line that starts with `name =` at the column of the statement, or left of it, is a new one, whatever parentheses
+ * the broken one left open. */
+static bool looks_fresh(const Parser *p, uint32_t start)
+{
+    TokenKind next = p->next.kind;
+    bool named = p->token.kind == T_NAME || p->token.kind == T_TEMP;
+    return named && (next == T_ASSIGN || next == T_COLON || next == T_UPDATE) &&
+           column_of(p, p->token.place.offset) <= column_of(p, start);
 }
 
 /* Recovery: to the first token of a later line at the same depth of brackets, or before the brace that closes the
@@ -88,7 +106,7 @@ static void synchronise(Parser *p, uint32_t start)
         advance(p);
         kind = p->token.kind;
         bool declares = kind == T_PARAM || kind == T_STATE || kind == T_GRAPH || kind == T_FN || kind == T_FOR;
-        fresh = p->token.newline_before && braces == 0 && (parens == 0 || declares);
+        fresh = p->token.newline_before && braces == 0 && (parens == 0 || declares || looks_fresh(p, start));
     }
     p->panic = false;
 }
@@ -232,6 +250,8 @@ static bool parse_if(Parser *p, Stmt *stmt)
 
 static bool parse_kind(Parser *p, Stmt *stmt)
 {
+    if (p->token.kind > T_KEYWORD && (p->next.kind == T_ASSIGN || p->next.kind == T_COLON))
+        return parse_assign(p, stmt); /* which reports the reserved word */
     switch (p->token.kind) {
     case T_PARAM:
     case T_STATE:
@@ -253,9 +273,7 @@ static bool parse_kind(Parser *p, Stmt *stmt)
     case T_TEMP:
         return parse_assign(p, stmt);
     default:
-        return p->token.kind > T_KEYWORD && (p->next.kind == T_ASSIGN || p->next.kind == T_COLON)
-                   ? parse_assign(p, stmt)
-                   : unexpected(p, "a statement");
+        return unexpected(p, "a statement");
     }
 }
 
@@ -316,8 +334,11 @@ static const Block *parse_block(Parser *p)
     p->block_depth--;
     Block *block = ARENA_NEW(p->arena, Block);
     *block = (Block){list.item, list.count};
-    if (!expect(p, T_RBRACE, "'}'"))
+    if (!accept(p, T_RBRACE) && !p->at_end) {
+        unexpected(p, "'}'");
         diag_note(p->diag, open, "to close this one");
+        p->at_end = true;
+    }
     return block;
 }
 

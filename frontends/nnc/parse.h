@@ -12,7 +12,9 @@ typedef struct Parser {
     uint32_t last_end; /* offset after the token before the current one */
     uint32_t paren;    /* open parentheses and brackets: newlines mean nothing inside */
     uint32_t depth, block_depth;
-    bool panic; /* an error was reported; silent until the next statement */
+    bool panic;  /* an error was reported; silent until the next statement */
+    bool inner;  /* reads the braces of a name: its end is a '}' */
+    bool at_end; /* the end of the file has been reported */
 } Parser;
 
 void parser_start(Parser *parser, Arena *arena, Diag *diag, uint32_t source);

@@ -48,7 +48,8 @@ static void push_part(Parser *p, NamePart **part, uint32_t *count, uint32_t *cap
 /* The braces of an interpolated name hold an expression: a parser of its own reads that slice of the source. */
 static const Expr *parse_slice(Parser *p, uint32_t begin, uint32_t end)
 {
-    Parser inner = {.arena = p->arena, .diag = p->diag, .lexer = p->lexer, .panic = p->panic, .depth = p->depth};
+    Parser inner = {
+        .arena = p->arena, .diag = p->diag, .lexer = p->lexer, .panic = p->panic, .inner = true, .depth = p->depth};
     inner.lexer.at = begin;
     inner.lexer.end = end;
     inner.lexer.last = T_END;
@@ -112,6 +113,16 @@ const Name *parse_name(Parser *p, const char *what)
 
 /* Types */
 
+static bool bad_layout(Parser *p)
+{
+    syntax_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c");
+    while (p->token.kind != T_END && !p->token.newline_before && p->token.kind != T_RBRACE)
+        advance(p);
+    if (p->token.kind == T_RBRACE && !p->token.newline_before)
+        advance(p);
+    return false;
+}
+
 static bool parse_layout(Parser *p, Layout *layout)
 {
     advance(p);
@@ -121,11 +132,11 @@ static bool parse_layout(Parser *p, Layout *layout)
     } else if (name.len > 5 && name.len < 9 && memcmp(name.ptr, "NCHW", 4) == 0 && name.ptr[name.len - 1] == 'c') {
         for (uint32_t i = 4; i + 1 < name.len; i++) {
             if (name.ptr[i] < '0' || name.ptr[i] > '9' || (i == 4 && name.ptr[i] == '0'))
-                return syntax_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c");
+                return bad_layout(p);
             layout->block = layout->block * 10 + (uint32_t)(name.ptr[i] - '0');
         }
     } else {
-        return syntax_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c");
+        return bad_layout(p);
     }
     advance(p);
     return expect(p, T_RBRACE, "'}' after the layout");
@@ -382,8 +393,26 @@ static const Expr *parse_named(Parser *p)
     return expr;
 }
 
+/* `x +` at the end of a line goes on in the next, but not when that is `y = ...`. */
+static bool is_next_statement(const Parser *p)
+{
+    TokenKind next = p->next.kind;
+    return at_line_end(p) && p->token.kind == T_NAME && (next == T_ASSIGN || next == T_COLON || next == T_UPDATE);
+}
+
+static const Expr *missing_operand(Parser *p)
+{
+    Place place = p->token.place;
+    place.offset = p->last_end ? p->last_end - 1 : 0;
+    place.length = 1;
+    syntax_error(p, place, "an operand is missing after this");
+    return &bad_expr;
+}
+
 static const Expr *parse_primary(Parser *p)
 {
+    if (is_next_statement(p))
+        return missing_operand(p);
     switch (p->token.kind) {
     case T_NAME:
     case T_TEMP:
