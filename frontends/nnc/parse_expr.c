@@ -409,8 +409,16 @@ static const Expr *missing_operand(Parser *p)
     return &bad_expr;
 }
 
+/* The ops `and` and `or` written as calls; as operators they cannot start an operand. */
+static bool is_word_op(const Parser *p)
+{
+    return (p->token.kind == T_AND || p->token.kind == T_OR) && p->next.kind == T_LPAREN && !p->next.space_before;
+}
+
 static const Expr *parse_primary(Parser *p)
 {
+    if (is_word_op(p))
+        return parse_named(p);
     if (is_next_statement(p))
         return missing_operand(p);
     switch (p->token.kind) {

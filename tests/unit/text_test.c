@@ -1,0 +1,261 @@
+/* The text of graphs: what is printed after any pass parses again, prints the same, and computes the same. */
+#include <string.h>
+
+#include "frontends/nnc/text.h"
+#include "ir/verify.h"
+#include "ops/family.h"
+#include "passes/pass.h"
+#include "random_graph.h"
+#include "unit.h"
+
+typedef struct Session {
+    Arena arena, scratch;
+    Diag diag;
+} Session;
+
+static void session_start(Session *s)
+{
+    *s = (Session){0};
+    s->diag.arena = &s->arena;
+}
+
+static void session_end(Session *s)
+{
+    diag_free(&s->diag);
+    arena_free(&s->arena);
+    arena_free(&s->scratch);
+}
+
+static Module *parse(Session *s, Str text)
+{
+    Module *module = nnc_parse(&s->arena, &s->diag, STR("test.nnc"), text, NULL, 0);
+    if (!module)
+        printf("# " STR_FMT "\n", STR_ARG(text_view(&s->diag.text)));
+    return module;
+}
+
+static Str printed(Session *s, const Module *module)
+{
+    Text text = {0};
+    nnc_print(&text, module);
+    Str copy = str_copy(&s->arena, text_view(&text));
+    text_free(&text);
+    return copy;
+}
+
+/* Constants that print without elements: those of `from` have them. */
+static void copy_constants(const Graph *from, Graph *to)
+{
+    for (ValueId v = 0; v < to->value_count; v++) {
+        Value *value = &to->value[v];
+        if (value->role != ROLE_CONST || value->data->data)
+            continue;
+        for (ValueId w = 0; w < from->value_count; w++)
+            if (from->value[w].role == ROLE_CONST && str_eq(value_show(from, w), value_show(to, v)))
+                value->data = from->value[w].data;
+    }
+}
+
+/* Parses what prints, and compares what that prints.  The new graph, or NULL. */
+static Module *round_trip(Session *s, const Module *module, const char *where)
+{
+    Str first = printed(s, module), second, wrong;
+    Module *again = parse(s, first);
+    if (!again) {
+        printf("# %s: the printed text does not parse:\n%s", where, first.ptr);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < again->graph_count; i++)
+        if (!graph_verify(again->graph[i], &s->arena, &wrong)) {
+            printf("# %s: " STR_FMT "\n", where, STR_ARG(wrong));
+            return NULL;
+        }
+    second = printed(s, again);
+    if (!str_eq(first, second)) {
+        printf("# %s: printed\n%s# and then\n%s", where, first.ptr, second.ptr);
+        return NULL;
+    }
+    return again;
+}
+
+static const Tensor **outputs(Session *s, Graph *graph)
+{
+    const Tensor **input = ARENA_ARRAY(&s->arena, const Tensor *, graph->input_count);
+    const Tensor **output = ARENA_ARRAY(&s->arena, const Tensor *, graph->output_count);
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        input[i] = random_tensor(&s->arena, value_type(graph, graph->input[i]), i + 1);
+    eval_graph(graph, &s->arena, input, output, NULL);
+    return output;
+}
+
+/* Bit for bit: the text keeps every literal and every attribute exactly. */
+static bool same_outputs(Session *s, Graph *a, Graph *b)
+{
+    const Tensor **x = outputs(s, a), **y = outputs(s, b);
+    for (uint32_t i = 0; i < a->output_count; i++) {
+        if (x[i]->type->dtype != y[i]->type->dtype || !shape_eq(&x[i]->type->shape, &y[i]->type->shape))
+            return false;
+        if (memcmp(x[i]->data, y[i]->data,
+                   (size_t)shape_elements(&x[i]->type->shape) * dtype_bytes(x[i]->type->dtype)) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Runs the passes of a compilation one by one, with a round trip before each and at the end. */
+static bool survives_passes(Session *s, Module *module, bool freeze, bool evaluate)
+{
+    PassContext context = pass_context(&s->scratch, &s->diag);
+    context.freeze_params = freeze;
+    context.lanes = 8;
+    const char *done = "parse";
+    for (uint32_t i = 0;; i++) {
+        Module *again = done ? round_trip(s, module, done) : NULL;
+        if (!again)
+            return false;
+        copy_constants(module->graph[0], again->graph[0]);
+        if (evaluate && !same_outputs(s, module->graph[0], again->graph[0])) {
+            printf("# %s: other values after the round trip\n", done);
+            return false;
+        }
+        if (!(done = pass_pipeline[i]))
+            return true;
+        if (!pass_run(pass_find(str_from(done)), module->graph[0], &context))
+            return false;
+    }
+}
+
+static bool model_survives(const char *name, const Define *define, uint32_t count, bool freeze)
+{
+    Session s;
+    session_start(&s);
+    Str path = str_format(&s.arena, MODELS "/%s", name);
+    Module *module = nnc_parse_file(&s.arena, &s.diag, path, define, count);
+    bool good = module && survives_passes(&s, module, freeze, false);
+    if (!good)
+        printf("# %s\n" STR_FMT "\n", name, STR_ARG(text_view(&s.diag.text)));
+    session_end(&s);
+    return good;
+}
+
+UNIT(models_print_and_parse_after_every_pass)
+{
+    const Define small[] = {{STR("LAYERS"), STR("2")}, {STR("S"), STR("16")}, {STR("VOCABULARY"), STR("100")}};
+    EXPECT(model_survives("digits.nnc", NULL, 0, true));
+    EXPECT(model_survives("lenet.nnc", NULL, 0, false));
+    EXPECT(model_survives("resnet8.nnc", NULL, 0, true));
+    EXPECT(model_survives("resnet50.nnc", NULL, 0, false));
+    EXPECT(model_survives("bert_base.nnc", small, 3, false));
+}
+
+UNIT(random_graphs_print_parse_and_compute_the_same)
+{
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        Session s;
+        session_start(&s);
+        RandomGraph options = {
+            .seed = seed, .steps = 4 + (uint32_t)(seed % 40), .dtype = seed % 3 ? DT_F32 : DT_F64, .calls = seed % 2};
+        Module *module = module_new(&s.arena, &s.diag);
+        PassContext context = pass_context(&s.scratch, &s.diag);
+        Graph *graph = random_graph(module, &options);
+        if (!module->graph_count)
+            ARENA_PUSH(&s.arena, module->graph, module->graph_count, module->graph_capacity, graph);
+        bool good = pass_run(pass_find(STR("expand")), graph, &context) && survives_passes(&s, module, true, true);
+        EXPECT(good);
+        if (!good)
+            printf("# seed %llu\n", (unsigned long long)seed);
+        session_end(&s);
+    }
+}
+
+/* Every number prints so that the same bits come back. */
+UNIT(literals_keep_their_bits)
+{
+    static const DType floats[] = {DT_F64, DT_F32, DT_F16, DT_BF16};
+    for (int d = 0; d < 4; d++) {
+        Session s;
+        session_start(&s);
+        Module *module = module_new(&s.arena, &s.diag);
+        Graph *graph = graph_new(module, STR("g"));
+        ARENA_PUSH(&s.arena, module->graph, module->graph_count, module->graph_capacity, graph);
+        Tensor *tensor = tensor_new(&s.arena, module_plain_type(module, floats[d], 1, (int64_t[]){64}));
+        uint64_t bits = 88172645463325252u;
+        for (size_t i = 0; i < 64 * (size_t)dtype_bytes(floats[d]); i++) {
+            bits ^= bits << 13, bits ^= bits >> 7, bits ^= bits << 17;
+            ((unsigned char *)tensor->data)[i] = (unsigned char)(bits >> 24);
+        }
+        for (int64_t i = 0; i < 64; i++) /* NaN has no payload in the text */
+            if (tensor_number(tensor, i) != tensor_number(tensor, i))
+                tensor_set_number(tensor, i, -0.0);
+        ValueId c = graph_add_const(graph, tensor, STR("c"), (Place){0});
+        graph_add_output(graph, c, STR("y"));
+        Module *again = round_trip(&s, module, "literals");
+        EXPECT(again != NULL);
+        if (again)
+            EXPECT(memcmp(again->graph[0]->value[again->graph[0]->output[0].value].data->data, tensor->data,
+                          64 * (size_t)dtype_bytes(floats[d])) == 0);
+        session_end(&s);
+    }
+}
+
+/* Names that are no identifiers, names given twice, outputs that are inputs or constants. */
+UNIT(awkward_names_survive)
+{
+    Session s;
+    session_start(&s);
+    Module *module = module_new(&s.arena, &s.diag);
+    Graph *graph = graph_new(module, STR("main graph"));
+    const Type *type = module_plain_type(module, DT_F32, 1, (int64_t[]){2});
+    ARENA_PUSH(&s.arena, module->graph, module->graph_count, module->graph_capacity, graph);
+    ValueId x = graph_add_input(graph, type, STR("x:0"), (Place){0});
+    ValueId w = graph_add_value(graph, ROLE_PARAM, type, STR("while"), (Place){0});
+    ValueId a = op_build2(graph, OP_ADD, x, w, (Place){0}), b = op_build1(graph, OP_EXP, a, (Place){0});
+    ValueId c = op_build2(graph, OP_MUL, graph_add_scalar(graph, DT_F32, 1.0 / 0.0), graph_add_scalar(graph, DT_F32, 2),
+                          (Place){0});
+    graph->value[a].name = graph->value[b].name = STR("same");
+    graph->value[c].name = STR("y`\\\n");
+    graph_add_output(graph, b, STR("same"));
+    graph_add_output(graph, x, STR("copy"));
+    graph_add_output(graph, graph_add_scalar(graph, DT_BF16, 0.1), STR("tenth"));
+    graph_add_output(graph, c, STR("out"));
+    EXPECT(round_trip(&s, module, "names") != NULL);
+    session_end(&s);
+}
+
+/* A temporary is the value of its number, whatever stands before it. */
+UNIT(temporaries_keep_their_index)
+{
+    Session s;
+    session_start(&s);
+    Module *module = parse(&s, STR("nnc 1\n"
+                                   "graph g(x: f32[2]) -> (y: f32[2]) {\n"
+                                   "    param w: f32[2] = 0.0\n"
+                                   "    const %40: f32[2] = [1.0, 2.0]\n"
+                                   "    %7: f32[2] = relu(x)\n"
+                                   "    a = exp(%7) + w * %40\n"
+                                   "    %0: f32[2] = mul(a, 2.0)\n"
+                                   "    y = exp(%0)\n"
+                                   "}\n"));
+    EXPECT(module != NULL);
+    if (module) {
+        const Graph *graph = module->graph[0];
+        EXPECT_INT(graph->value_count, 41);
+        EXPECT(value_producer(graph, 7) && value_producer(graph, 7)->op == OP_RELU);
+        EXPECT(value_producer(graph, 0) && value_producer(graph, 0)->op == OP_MUL);
+        EXPECT_INT(graph->value[40].role, ROLE_CONST);
+        EXPECT(round_trip(&s, module, "temporaries") != NULL);
+    }
+    session_end(&s);
+}
+
+int main(void)
+{
+    static const Test test[] = {
+        RUN(models_print_and_parse_after_every_pass),
+        RUN(random_graphs_print_parse_and_compute_the_same),
+        RUN(literals_keep_their_bits),
+        RUN(awkward_names_survive),
+        RUN(temporaries_keep_their_index),
+    };
+    return UNIT_MAIN(test);
+}
