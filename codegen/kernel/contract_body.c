@@ -102,11 +102,14 @@ static void depth_steps(Body *body, Block *block, int64_t count, uint32_t valid,
     Contraction *con = body->con;
     uint32_t at_once = count % 2 ? 1 : 2;
     const Var *c = var_new(body->arena, "c", 0, count - at_once);
+    const char *name = "w";
     Step step = {.valid = valid};
 
-    if (count > at_once)
+    if (count <= at_once) /* taps share a block then */
+        name = str_format(body->arena, "w%u_", body->lower->name_count).ptr;
+    else
         block = &stmt_for(body->arena, block, c, 0, count, at_once, LOOP_ROLLED)->body;
-    step.weight = lower_registers(body->lower, "w", DT_F32, true, at_once, body->vectors);
+    step.weight = lower_registers(body->lower, name, DT_F32, true, at_once, body->vectors);
     step.element = lower_local(body->lower, "s", DT_F32, false);
     stmt_local(body->arena, block, step.weight, NULL);
     stmt_local(body->arena, block, step.element, NULL);
@@ -393,7 +396,8 @@ static void plan_prefetch(Body *body, Block *block)
     const PanelGroup *group = body->at->group;
     int64_t tiles = con->tiling.tiles * (con->tiling.rows ? con->out_h : 1), taps = con->taps_h * con->taps_w;
     int64_t lines = ceil_div(con->block_depth * group->vectors * con->lanes, 16);
-    if (con->order != ORDER_PANELS || !con->packed || tiles == 1 || !con->block_count || group->partial)
+    if (con->order != ORDER_PANELS || !con->packed || tiles == 1 || !con->block_count || group->partial ||
+        group->count * con->rounds == 1)
         return;
 
     body->prefetches = ceil_div(lines, tiles);

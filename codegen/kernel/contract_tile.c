@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define MOST_LINES 5000
+#define MOST_LINES 2000
 
 /* Bytes of weights that stay in the first level while all tiles pass over them. */
 static int64_t block_bytes(const Contraction *con)
