@@ -7,9 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-extern const Verb verb_help, verb_ops, verb_opt, verb_version;
+/* The verbs, in the order of help; each is a file of its own. */
+#define VERBS(_) _(plan) _(opt) _(graph) _(ops) _(help) _(version)
 
-const Verb *const verb_table[] = {&verb_opt, &verb_ops, &verb_help, &verb_version, NULL};
+#define DECLARE(name) extern const Verb verb_##name;
+#define ROW(name)     &verb_##name,
+VERBS(DECLARE)
+
+const Verb *const verb_table[] = {VERBS(ROW) NULL};
 
 #define VERB_COUNT (sizeof verb_table / sizeof *verb_table - 1)
 

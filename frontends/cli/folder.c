@@ -1,0 +1,118 @@
+#include "cli/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+bool folder_open(Cli *cli, Str parent, Folder *folder)
+{
+    const char *system = getenv("TMPDIR");
+    *folder = (Folder){0};
+    if (parent.len && !file_exists(parent))
+        folder->made = parent;
+    if (parent.len && !file_make_folder(&cli->diag, parent))
+        return false;
+    Str pattern = parent.len ? str_format(&cli->arena, STR_FMT "/.nnc-XXXXXX", STR_ARG(parent))
+                             : str_format(&cli->arena, "%s/nnc-XXXXXX", system && *system ? system : "/tmp");
+    if (!mkdtemp((char *)(uintptr_t)pattern.ptr))
+        return diag_file_error(&cli->diag, parent.len ? parent : pattern, "cannot make a folder: %s", strerror(errno));
+    folder->path = pattern;
+    return true;
+}
+
+Str folder_file(Cli *cli, const Folder *folder, Str name)
+{
+    return str_format(&cli->arena, STR_FMT "/" STR_FMT, STR_ARG(folder->path), STR_ARG(name));
+}
+
+typedef bool Visit(Cli *cli, const char *path, const char *name, Str parent);
+
+static bool each_file(Cli *cli, const Folder *folder, Str parent, Visit *visit)
+{
+    DIR *entries = opendir(folder->path.ptr);
+    bool good = entries != NULL;
+    for (struct dirent *entry; good && (entry = readdir(entries));) {
+        char path[4096];
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder->path.ptr, entry->d_name);
+        good = visit(cli, path, entry->d_name, parent);
+    }
+    if (entries)
+        closedir(entries);
+    return good;
+}
+
+static bool move(Cli *cli, const char *path, const char *name, Str parent)
+{
+    Str target = str_format(&cli->arena, STR_FMT "/%s", STR_ARG(parent), name);
+    return rename(path, target.ptr) == 0 || diag_file_error(&cli->diag, target, "cannot write: %s", strerror(errno));
+}
+
+static bool discard(Cli *cli, const char *path, const char *name, Str parent)
+{
+    (void)cli, (void)name, (void)parent;
+    unlink(path);
+    return true;
+}
+
+bool folder_commit(Cli *cli, Folder *folder, Str parent)
+{
+    bool good = each_file(cli, folder, parent, move);
+    if (good)
+        folder->made = (Str){NULL, 0};
+    return good;
+}
+
+void folder_remove(Folder *folder)
+{
+    if (!folder->path.len)
+        return;
+    each_file(NULL, folder, (Str){NULL, 0}, discard);
+    rmdir(folder->path.ptr);
+    if (folder->made.len) {
+        char *made = strndup(folder->made.ptr, folder->made.len);
+        if (made)
+            rmdir(made); /* stays when something else came into it */
+        free(made);
+    }
+    *folder = (Folder){0};
+}
+
+#define NOT_THERE 127
+
+static _Noreturn void become(const Folder *folder, const char *const *words, int output)
+{
+    if (chdir(folder->path.ptr) == 0 && dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
+        execvp(words[0], (char *const *)(uintptr_t)words);
+    _exit(errno == ENOENT ? NOT_THERE : NOT_THERE - 1);
+}
+
+int folder_run(const Folder *folder, const char *const *words, Text *output)
+{
+    int ends[2], status;
+    char block[4096];
+    ssize_t count;
+
+    if (pipe(ends))
+        return -1;
+    pid_t child = fork();
+    if (child == 0)
+        become(folder, words, ends[1]);
+    close(ends[1]);
+    while ((count = read(ends[0], block, sizeof block)) > 0 || (count < 0 && errno == EINTR))
+        if (count > 0)
+            text_put(output, block, (size_t)count);
+    close(ends[0]);
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        return -1;
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status) == NOT_THERE ? -1 : WEXITSTATUS(status);
+    return 128 + WTERMSIG(status);
+}

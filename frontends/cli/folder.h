@@ -1,0 +1,26 @@
+/* Private folders: where files are made before they get their names, and programs are run. */
+#ifndef NNC_CLI_FOLDER_H
+#define NNC_CLI_FOLDER_H
+
+#include "cli/cli.h"
+
+/* A new folder inside `parent` (which is made when it is not there), or, with an empty parent, among the system's
+ * temporary ones.  False after an error in the diag. */
+typedef struct Folder {
+    Str path;
+    Str made; /* the parent, when this call made it: removed again when nothing ends in it */
+} Folder;
+bool folder_open(Cli *cli, Str parent, Folder *folder);
+
+Str folder_file(Cli *cli, const Folder *folder, Str name);
+
+/* Renames all files into the parent under their own names; false after an error in the diag. */
+bool folder_commit(Cli *cli, Folder *folder, Str parent);
+/* Removes the folder with its files. */
+void folder_remove(Folder *folder);
+
+/* Runs a program in the folder and waits.  `words` ends with NULL; what it prints comes back in `output`.  The exit
+ * status, or -1 when the program is not there. */
+int folder_run(const Folder *folder, const char *const *words, Text *output);
+
+#endif

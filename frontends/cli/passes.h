@@ -1,0 +1,31 @@
+/* The flag --passes, and the passes it asks for. */
+#ifndef NNC_CLI_PASSES_H
+#define NNC_CLI_PASSES_H
+
+#include "cli/model.h"
+#include "passes/pass.h"
+
+typedef struct PassList {
+    const PassRow **row;
+    uint32_t count, capacity;
+} PassList;
+
+/* The pass, or NULL after a usage error that names the known ones. */
+const PassRow *passes_find(Cli *cli, const char *flag, Str name);
+/* `a,b,c`, or the pipeline of a compilation when the flag is absent; `--passes=` is none.  False after a usage error.
+ */
+bool passes_take(Cli *cli, PassList *list);
+
+/* The vector lanes of the target that --target names, 1 without it; 0 after an error. */
+uint32_t passes_lanes(Cli *cli);
+
+/* Runs the passes on every graph of the file; `after` is called after each.  False after errors. */
+typedef void PassWatch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds);
+bool passes_run(Cli *cli, Model *model, const PassList *list, uint32_t lanes, PassWatch *after);
+
+#define FLAG_PASSES                                                                                                    \
+    {                                                                                                                  \
+        "passes", "a,b,c", "The passes to run, in order (default: those of a compilation)"                             \
+    }
+
+#endif

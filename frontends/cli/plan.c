@@ -1,0 +1,136 @@
+/* `nnc plan`: where every tensor lives in the arena, and when. */
+#include <stdlib.h>
+
+#include "cli/model.h"
+#include "cli/program.h"
+#include "plan/problem_csv.h"
+#include "plan/report.h"
+
+#define CHART_COLUMNS 100
+
+typedef enum PlanFormat { FORMAT_TABLE, FORMAT_CHART, FORMAT_JSON, FORMAT_SVG } PlanFormat;
+static const char *const formats[] = {"table", "chart", "json", "svg", NULL};
+
+static void print_report(const PlanReport *report, PlanFormat format)
+{
+    Text out = {0};
+    switch (format) {
+    case FORMAT_TABLE:
+        plan_print_table(&out, report);
+        break;
+    case FORMAT_CHART:
+        plan_print_chart(&out, report, CHART_COLUMNS);
+        break;
+    case FORMAT_JSON:
+        plan_print_json(&out, report);
+        break;
+    case FORMAT_SVG:
+        plan_print_svg(&out, report);
+        break;
+    }
+    cli_put(&out);
+    text_free(&out);
+}
+
+/* 65536, 64K, 2M or 1G; false after a usage error. */
+static bool take_bytes(Cli *cli, const char *flag, int64_t *bytes)
+{
+    Str word = args_value(cli, flag);
+    char *end;
+
+    if (!word.ptr)
+        return true;
+    const char *text = str_copy(&cli->arena, word).ptr;
+    unsigned long long number = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : (end = "?", 0);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    end += shift != 0;
+    if (*end || number > (unsigned long long)PLAN_LARGEST >> shift)
+        return cli_usage(cli, "--%s wants bytes (65536, 64K, 2M, 1G), not `%s`", flag, text), false;
+    *bytes = (int64_t)(number << shift);
+    return true;
+}
+
+static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *allocator, int64_t capacity, int effort)
+{
+    PlanNamedProblem named = {0};
+    PlanResult result;
+    Str text;
+
+    if (!file_read(&cli->arena, &cli->diag, path, &text) ||
+        !plan_read_csv(&cli->arena, &cli->diag, diag_add_source(&cli->diag, path, text), &named))
+        return STATUS_INPUT;
+    named.problem.capacity = capacity;
+    cli_step(cli, "placing");
+    bool good = plan_place(&cli->arena, &named.problem, allocator, effort, &result);
+    cli_step(cli, NULL);
+    Str fault = {0};
+    if (result.offset && format == FORMAT_JSON) {
+        Text out = {0};
+        plan_write_json(&out, &named, &result);
+        cli_put(&out);
+        text_free(&out);
+    } else if (result.offset) {
+        PlanReport report = plan_report_of(&cli->arena, &named.problem, &result, named.id);
+        report.title = path;
+        print_report(&report, format);
+    }
+    if (good && !plan_check(&cli->arena, &named.problem, &result, &fault))
+        diag_file_error(&cli->diag, path, "internal error: the plan is wrong: " STR_FMT, STR_ARG(fault));
+    if (!good)
+        diag_file_error(&cli->diag, path, STR_FMT, STR_ARG(result.message));
+    return cli->diag.error_count ? STATUS_INPUT : STATUS_OK;
+}
+
+static int run(Cli *cli)
+{
+    Str problem = args_value(cli, "problem"), word = args_value(cli, "format");
+    int64_t capacity = 0, effort = 1;
+    const char *allocator;
+    uint32_t format = FORMAT_TABLE;
+
+    if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) || !program_allocator(cli, &allocator) ||
+        !take_bytes(cli, "capacity", &capacity) || !args_number(cli, "effort", 0, 1000, &effort))
+        return STATUS_USAGE;
+    if (!problem.ptr == !args_operand(cli, 0).ptr)
+        return cli_usage(cli, "give a MODEL or --problem FILE.csv");
+    if (problem.ptr)
+        return plan_problem(cli, problem, (PlanFormat)format, allocator, capacity, (int)effort);
+
+    Model model;
+    Program program;
+    int status = model_load(cli, WEIGHTS_SOME, &model);
+    if (status == STATUS_OK)
+        status = program_of(cli, &model, "generic", WEIGHTS_FILE, &program);
+    if (status != STATUS_OK)
+        return status;
+    cli_step(cli, NULL);
+    PlanReport report = program_report(&cli->arena, &program);
+    print_report(&report, (PlanFormat)format);
+    if (capacity && program.plan.peak > capacity)
+        diag_file_error(&cli->diag, model.path, "the plan takes %lld bytes, more than the capacity of %lld",
+                        (long long)program.plan.peak, (long long)capacity);
+    return STATUS_OK;
+}
+
+const Verb verb_plan = {
+    .name = "plan",
+    .operands = "[MODEL]",
+    .summary = "Show where every tensor lives in memory, and when",
+    .text =
+        "The plan of a model, or of a bare placement problem: a table with the columns id, lower, upper and size, "
+        "each buffer live in [lower, upper). The exit status is 1 when a capacity is given and exceeded.",
+    .flag = (const Flag[]){{"format", "table|chart|json|svg", "How to print (default: table)"},
+                           FLAG_ALLOCATOR,
+                           {"effort", "N", "Scale the work limit of the search; 1 is normal"},
+                           {"problem", "FILE.csv", "Plan this problem instead of a model"},
+                           {"capacity", "BYTES", "The memory there is; K, M and G are understood"},
+                           FLAG_TARGET,
+                           FLAG_DEFINE,
+                           FLAG_WEIGHTS_FROM,
+                           FLAG_GRAPH,
+                           FLAG_END},
+    .example = (const Example[]){{"nnc plan digits.nnc --format chart", "time across, addresses up"},
+                                 {"nnc plan --problem A.1048576.csv --capacity 1M --format json", "a bare problem"},
+                                 {NULL, NULL}},
+    .run = run,
+};

@@ -1,0 +1,86 @@
+#include "cli/program.h"
+
+#include "kernel/kernel.h"
+
+const Target *program_target(Cli *cli, const char *fallback)
+{
+    Str name = args_value(cli, "target");
+    return target_find(name.ptr ? name : str_from(fallback), &cli->diag);
+}
+
+static void show_step(void *context, const char *step)
+{
+    cli_step(context, step);
+}
+
+bool program_allocator(Cli *cli, const char **allocator)
+{
+    Str word = args_value(cli, "allocator");
+    const char *known[32];
+    uint32_t count = 0, chosen;
+
+    *allocator = NULL;
+    for (const PlanAllocator *a = plan_allocators(); a->name && count < 31; a++)
+        known[count++] = a->name;
+    known[count] = NULL;
+    if (word.ptr && !cli_choose(cli, "allocator", word, known, &chosen))
+        return false;
+    *allocator = word.ptr ? known[chosen] : NULL;
+    return true;
+}
+
+int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program)
+{
+    CompileOptions options = {
+        .weights = weights, .effort = 1, .name = model->name, .progress = show_step, .progress_context = cli};
+
+    options.target = program_target(cli, target);
+    if (!options.target || !program_allocator(cli, &options.allocator))
+        return STATUS_USAGE;
+    return program_compile(model->graph, &options, program) ? STATUS_OK : STATUS_INPUT;
+}
+
+static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
+{
+    const PlanBuffer *buffer = &program->problem.buffer[i];
+    ValueId value = program->plan_value[i];
+    PlanRow row = {.kind = value == NONE ? PLAN_SCRATCH : PLAN_TENSOR,
+                   .name = STR("scratch"),
+                   .bytes = buffer->size,
+                   .offset = program->plan.offset[i],
+                   .first = buffer->first,
+                   .last = buffer->last,
+                   .region = buffer->region,
+                   .alias_of = PLAN_NO_ROW,
+                   .reuses = PLAN_NO_ROW};
+    if (value != NONE) {
+        row.name = value_show(program->graph, value);
+        row.type = type_show(arena, value_type(program->graph, value));
+    }
+    return row;
+}
+
+PlanReport program_report(Arena *arena, const Program *program)
+{
+    uint32_t count = program->problem.count;
+    PlanRow *row = ARENA_ARRAY(arena, PlanRow, count + 1);
+    Str *step = ARENA_ARRAY(arena, Str, program->kernel_count + 1);
+
+    for (uint32_t i = 0; i < count; i++)
+        row[i] = row_of(program, i, arena);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        step[k] = program->kernel[k].name;
+    PlanReport report = {.title = program->options.name,
+                         .row = row,
+                         .count = count,
+                         .step = step,
+                         .step_count = program->kernel_count,
+                         .region_count = 1,
+                         .peak = program->plan.peak,
+                         .lower_bound = program->plan.lower_bound,
+                         .proven = program->plan.proven,
+                         .nodes = program->plan.nodes,
+                         .allocator = program->plan.allocator};
+    plan_report_finish(arena, &report);
+    return report;
+}

@@ -1,0 +1,22 @@
+/* From a model to a compiled program, with the flags that several verbs share. */
+#ifndef NNC_CLI_PROGRAM_H
+#define NNC_CLI_PROGRAM_H
+
+#include "cli/model.h"
+#include "codegen/program.h"
+#include "codegen/target.h"
+#include "plan/report.h"
+
+/* The target that --target names, or else `fallback`.  NULL after an error, which lists them. */
+const Target *program_target(Cli *cli, const char *fallback);
+
+/* The allocator that --allocator names, or NULL for the best; false after a usage error. */
+bool program_allocator(Cli *cli, const char **allocator);
+
+/* Compiles with the flags target and allocator, which the verb must have.  Returns the exit status. */
+int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program);
+
+/* The program's plan for the printers, finished. */
+PlanReport program_report(Arena *arena, const Program *program);
+
+#endif
