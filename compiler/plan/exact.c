@@ -23,7 +23,7 @@
 
 #define NONE UINT32_MAX
 
-const char *const plan_preorders[] = {"TLA", "TAL", "LAT", "TLs", NULL};
+const char *const plan_preorders[] = {"TLA", "TAL", "VAL", "VLA", "VOL", NULL};
 
 typedef struct Neighbour {
     uint32_t item;
@@ -58,14 +58,16 @@ struct PlanExact {
     int64_t slack; /* the most padding of any piece: what a topmost item may stick out */
 
     /* The state of the search. */
-    int64_t target, *floor, *rest;
+    int64_t target;
+    int64_t *rest;    /* per section: sum of the sizes of what is to be placed */
     int64_t *placed;  /* offset, or -1 */
     int64_t *support; /* the least offset that placed items leave */
-    int64_t *least;   /* no completion has it lower; above the support when the item waits for a neighbour */
+    int64_t *least;   /* no completion has it lower: above the support when the item waits for a neighbour, and
+                         INT64_MAX once it is placed */
     uint32_t *cut;    /* items to be placed that cross from section s to s + 1 */
     uint32_t *rank, *next, *prev;
-    uint32_t *stamp, now; /* per section: already listed in this step */
-    uint32_t *listed, listed_count;
+    uint64_t *blame;   /* per section: how often it failed the bound, over all searches */
+    uint32_t *witness; /* per section: an item that could lie low enough when last looked at */
     Undo *undo;
     uint32_t undo_count, undo_capacity;
     Candidate *candidate; /* those of all nodes above, and of this one */
@@ -156,31 +158,12 @@ PlanExact *plan_exact_new(Arena *arena, const PlanItems *items)
     x->rank = ARENA_ARRAY(arena, uint32_t, n);
     x->next = ARENA_ARRAY(arena, uint32_t, (size_t)n + 1);
     x->prev = ARENA_ARRAY(arena, uint32_t, (size_t)n + 1);
-    x->floor = ARENA_ARRAY(arena, int64_t, sections);
     x->rest = ARENA_ARRAY(arena, int64_t, sections);
     x->cut = ARENA_ARRAY(arena, uint32_t, sections);
-    x->stamp = ARENA_ARRAY(arena, uint32_t, sections);
-    x->listed = ARENA_ARRAY(arena, uint32_t, sections);
+    x->witness = ARENA_ARRAY(arena, uint32_t, sections);
+    x->blame = ARENA_ARRAY(arena, uint64_t, sections);
     x->path = ARENA_ARRAY(arena, Step, n);
     return x;
-}
-
-static void list_section(PlanExact *x, uint32_t section)
-{
-    if (x->stamp[section] == x->now)
-        return;
-    x->stamp[section] = x->now;
-    x->listed[x->listed_count++] = section;
-}
-
-/* Lists the sections whose floor was the item's least offset: it may rise. */
-static void list_sections(PlanExact *x, uint32_t item, int64_t least)
-{
-    const PlanItem *it = &x->items->item[item];
-    for (const PlanPiece *p = &x->items->piece[it->piece]; p < &x->items->piece[it->piece + it->piece_count]; p++)
-        for (uint32_t s = p->lower; s < p->upper; s++)
-            if (x->floor[s] == least)
-                list_section(x, s);
 }
 
 static void change(PlanExact *x, int64_t *where, int64_t value)
@@ -220,42 +203,47 @@ static int64_t clear_of_pins(const PlanExact *x, uint32_t item, int64_t at)
     return at;
 }
 
-static void lift_neighbours(PlanExact *x, uint32_t item)
+/* Raises what the item, now placed, supports; widens *hull to the sections in which a bound may have changed. */
+static void lift_neighbours(PlanExact *x, uint32_t item, Part *hull)
 {
     int64_t offset = x->placed[item];
     for (uint32_t k = x->neighbour_start[item]; k < x->neighbour_start[item + 1]; k++) {
         uint32_t other = x->neighbour[k].item;
-        int64_t top = offset + x->neighbour[k].reach, old = x->least[other];
+        int64_t top = offset + x->neighbour[k].reach;
         if (x->placed[other] >= 0 || x->support[other] >= top || x->items->item[other].pinned != PLAN_FREE)
             continue;
         top = clear_of_pins(x, other, top);
         change(x, &x->support[other], top);
-        if (old >= top)
+        if (x->least[other] >= top)
             continue;
         change(x, &x->least[other], top);
-        list_sections(x, other, old);
+        uint32_t lower = extent_lower(x, other), upper = extent_upper(x, other);
+        hull->lower = lower < hull->lower ? lower : hull->lower;
+        hull->upper = upper > hull->upper ? upper : hull->upper;
     }
 }
 
-/* Computes the floors of listed sections again; false when one fails the bound. */
-static bool raise_floors(PlanExact *x)
+/* Does the section's rest fit above its floor?  The floor itself is not needed, only a witness: an item that can lie
+ * low enough.  The last witness mostly still is one. */
+static bool section_fits(PlanExact *x, uint32_t s)
 {
-
-    for (uint32_t k = 0; k < x->listed_count; k++) {
-        uint32_t s = x->listed[k];
-        int64_t lowest = INT64_MAX;
-        for (uint32_t e = x->section_start[s]; e < x->section_start[s + 1]; e++) {
-            uint32_t item = x->section_item[e];
-            if (x->placed[item] < 0 && x->least[item] < lowest)
-                lowest = x->least[item];
+    int64_t limit = x->target + x->slack - x->rest[s];
+    if (x->least[x->witness[s]] <= limit || !x->rest[s])
+        return true;
+    for (uint32_t e = x->section_start[s]; e < x->section_start[s + 1]; e++)
+        if (x->least[x->section_item[e]] <= limit) {
+            x->witness[s] = x->section_item[e];
+            return true;
         }
-        if (lowest == INT64_MAX)
-            continue;
-        if (lowest > x->floor[s])
-            change(x, &x->floor[s], lowest);
-        if (lowest + x->rest[s] > x->target + x->slack)
+    x->blame[s]++;
+    return false;
+}
+
+static bool sections_fit(PlanExact *x, const Part *hull)
+{
+    for (uint32_t s = hull->lower; s < hull->upper; s++)
+        if (!section_fits(x, s))
             return false;
-    }
     return true;
 }
 
@@ -263,20 +251,17 @@ static bool raise_floors(PlanExact *x)
 static bool put(PlanExact *x, uint32_t item)
 {
     const PlanItem *it = &x->items->item[item];
+    Part hull = {0, extent_lower(x, item), extent_upper(x, item)};
     x->path[x->path_count++] = (Step){item, x->undo_count};
     x->placed[item] = x->support[item];
+    change(x, &x->least[item], INT64_MAX);
     x->next[x->prev[item]] = x->next[item];
     x->prev[x->next[item]] = x->prev[item];
-    x->now++;
-    x->listed_count = 0;
     for (const PlanPiece *p = &x->items->piece[it->piece]; p < &x->items->piece[it->piece + it->piece_count]; p++)
-        for (uint32_t s = p->lower; s < p->upper; s++) {
+        for (uint32_t s = p->lower; s < p->upper; s++)
             x->rest[s] -= p->size;
-            if (x->floor[s] == x->placed[item])
-                list_section(x, s);
-        }
-    lift_neighbours(x, item);
-    return raise_floors(x);
+    lift_neighbours(x, item, &hull);
+    return sections_fit(x, &hull);
 }
 
 static void take_back(PlanExact *x)
@@ -297,7 +282,7 @@ static void take_back(PlanExact *x)
  * above, must lift it.  False when that fails the bound. */
 static bool pass_over(PlanExact *x, uint32_t item, int64_t offset)
 {
-    int64_t lowest = INT64_MAX, old = x->least[item];
+    int64_t lowest = INT64_MAX;
     for (uint32_t k = x->neighbour_start[item]; k < x->neighbour_start[item + 1]; k++) {
         uint32_t other = x->neighbour[k].item;
         if (x->placed[other] >= 0)
@@ -307,13 +292,10 @@ static bool pass_over(PlanExact *x, uint32_t item, int64_t offset)
     }
     if (lowest == INT64_MAX || x->items->item[item].pinned != PLAN_FREE)
         return false;
-    if (lowest <= old)
+    if (lowest <= x->least[item])
         return true;
-    x->now++;
-    x->listed_count = 0;
     change(x, &x->least[item], lowest);
-    list_sections(x, item, old);
-    return raise_floors(x);
+    return sections_fit(x, &(Part){0, extent_lower(x, item), extent_upper(x, item)});
 }
 
 static int64_t falling_key(const PlanExact *x, uint32_t item, char key)
@@ -325,6 +307,11 @@ static int64_t falling_key(const PlanExact *x, uint32_t item, char key)
         for (uint32_t p = it->piece; p < it->piece + it->piece_count; p++)
             for (uint32_t s = x->items->piece[p].lower; s < x->items->piece[p].upper; s++)
                 most = x->rest[s] > most ? x->rest[s] : most;
+        return most;
+    case 'V':
+        for (uint32_t p = it->piece; p < it->piece + it->piece_count; p++)
+            for (uint32_t s = x->items->piece[p].lower; s < x->items->piece[p].upper; s++)
+                most = (int64_t)x->blame[s] > most ? (int64_t)x->blame[s] : most;
         return most;
     case 'Z':
         return it->size;
@@ -509,10 +496,9 @@ static bool reset(PlanExact *x)
     bool possible = items->lower_bound <= x->target;
     x->undo_count = x->candidate_count = x->path_count = 0;
     memset(x->cut, 0, sizeof *x->cut * items->section_count);
-    for (uint32_t s = 0; s < items->section_count; s++) {
-        x->floor[s] = INT64_MAX;
-        x->rest[s] = items->load[s];
-    }
+    memcpy(x->rest, items->load, sizeof *x->rest * items->section_count);
+    for (uint32_t s = 0; s < items->section_count; s++)
+        x->witness[s] = x->section_item[x->section_start[s]];
     for (uint32_t i = 0; i < items->count; i++) {
         x->placed[i] = -1;
         if (!items->item[i].piece_count)
@@ -521,10 +507,6 @@ static bool reset(PlanExact *x)
         x->least[i] = x->support[i];
         change_cuts(x, i, 1);
     }
-    for (uint32_t p = 0; p < items->piece_count; p++)
-        for (uint32_t s = items->piece[p].lower; s < items->piece[p].upper; s++)
-            if (x->least[items->piece[p].item] < x->floor[s])
-                x->floor[s] = x->least[items->piece[p].item];
     return possible;
 }
 

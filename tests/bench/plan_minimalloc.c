@@ -39,8 +39,10 @@ static bool try_target(Arena *arena, const PlanProblem *p, const Options *o, Pla
     plan_items(arena, p, 0, &items);
     *r = (PlanResult){.lower_bound = items.lower_bound, .allocator = "gave up"};
     int64_t *offset = ARENA_ARRAY(arena, int64_t, items.count);
-    PlanVerdict v = plan_exact_fit(plan_exact_new(arena, &items), o->target ? o->target : items.lower_bound,
-                                   o->preorder, o->budget, offset, &r->nodes);
+    PlanVerdict v = PLAN_GAVE_UP;
+    PlanExact *x = plan_exact_new(arena, &items);
+    for (int i = 0; i < o->effort && v == PLAN_GAVE_UP; i++)
+        v = plan_exact_fit(x, o->target ? o->target : items.lower_bound, o->preorder, o->budget, offset, &r->nodes);
     if (v == PLAN_GAVE_UP)
         return false;
     r->allocator = v == PLAN_FOUND ? "found" : "refuted";
