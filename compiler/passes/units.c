@@ -139,6 +139,18 @@ static bool covers_buffer(const Graph *graph, const Units *units, ValueId v)
     return true;
 }
 
+/* Is the buffer read in the unit through this value alone? Through another view it would be read at other positions. */
+static bool is_only_window(const Graph *graph, const Units *units, uint32_t unit, ValueId v)
+{
+    for (uint32_t k = units->node.first[unit]; k < units->node.first[unit + 1]; k++) {
+        const Node *node = &graph->node[units->node.item[k]];
+        for (uint32_t i = 0; i < node->in_count; i++)
+            if (node->in[i] != v && units->buffer[node->in[i]] == units->buffer[v])
+                return false;
+    }
+    return true;
+}
+
 static bool may_overwrite(const Graph *graph, const PassContext *context, NodeId producer, ValueId operand)
 {
     return context->may_overwrite ? context->may_overwrite(context->target, graph, producer, operand)
@@ -163,7 +175,8 @@ Lists units_overwritable(const Graph *graph, const Units *units, const PassConte
                 if (b == NONE || units->of[graph->value[b].node] == u)
                     continue;
                 tried++;
-                if (covers_buffer(graph, units, v) && may_overwrite(graph, context, producer, v))
+                if (covers_buffer(graph, units, v) && may_overwrite(graph, context, producer, v) &&
+                    is_only_window(graph, units, u, v))
                     ARENA_PUSH(arena, lists.item, count, capacity, v);
             }
         }
