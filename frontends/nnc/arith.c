@@ -141,14 +141,16 @@ bool const_unary(Builder *b, TokenKind op, const Const *x, Place place, Const *r
 {
     *result = *x;
     if (op == T_NOT) {
-        result->i = !x->i;
+        *result = const_bool(!x->i);
         return x->kind == C_BOOL || complain(b, place, "'not' takes true or false, not %s", const_kind_name(x->kind));
     }
     if (!const_is_number(x))
         return complain(b, place, "'-' takes a number, not %s", const_kind_name(x->kind));
-    result->f = -x->f;
-    return x->kind == C_FLOAT || !__builtin_sub_overflow(0, x->i, &result->i) ||
-           complain(b, place, "this does not fit in 64 bits");
+    if (x->kind == C_FLOAT)
+        result->f = -x->f;
+    else if (__builtin_sub_overflow(0, x->i, &result->i))
+        return complain(b, place, "this does not fit in 64 bits");
+    return true;
 }
 
 bool const_binary(Builder *b, TokenKind op, const Const *x, const Const *y, Place place, Const *result)
@@ -180,7 +182,7 @@ bool const_binary(Builder *b, TokenKind op, const Const *x, const Const *y, Plac
 
 static bool call_len(Builder *b, const Const *x, Place place, Const *result)
 {
-    *result = const_int(x->kind == C_LIST ? x->count : x->s.len);
+    *result = const_int(x->kind == C_STRING ? x->s.len : x->count);
     return x->kind == C_LIST || x->kind == C_STRING || complain(b, place, "len takes a list or a string");
 }
 
@@ -188,10 +190,12 @@ static bool call_len(Builder *b, const Const *x, Place place, Const *result)
 static bool call_hash(Builder *b, const Const *x, Place place, Const *result)
 {
     uint32_t hash = 2166136261u;
+    if (x->kind != C_STRING)
+        return complain(b, place, "hash takes a string");
     for (uint32_t i = 0; i < x->s.len; i++)
         hash = (hash ^ (unsigned char)x->s.ptr[i]) * 16777619u;
     *result = const_int(hash & INT32_MAX);
-    return x->kind == C_STRING || complain(b, place, "hash takes a string");
+    return true;
 }
 
 static bool call_product(Builder *b, const Const *x, Place place, Const *result)

@@ -58,11 +58,18 @@ struct Expr {
     uint16_t depth;
     bool too_large; /* CONST: 2^63, right only after a minus */
     Place place;
-    const Name *name;                /* NAME; CALL: the function */
-    const Name *label;               /* CALL: or NULL */
-    Str property;                    /* PROPERTY */
-    const Expr *left, *right, *cond; /* UNARY, INDEX and PROPERTY: left */
     union {
+        struct {
+            const Name *name;  /* NAME; CALL: the function */
+            const Name *label; /* CALL: or NULL */
+        };
+        struct {
+            const Expr *left, *right; /* BINARY, IF; UNARY, INDEX and PROPERTY: left */
+        };
+    };
+    union {
+        const Expr *cond;         /* IF */
+        const Name *property;     /* PROPERTY */
         const Const *constant;    /* CONST */
         const Arg *arg;           /* CALL */
         const Pick *pick;         /* INDEX */

@@ -118,7 +118,7 @@ bool bind(Builder *b, Str name, Place place, Thing thing);
 void rebind(Builder *b, Str name, Place place, Thing thing);
 Binding *lookup(Builder *b, Str name); /* all scopes, then the constants of the file and of those it uses */
 const Function *find_function(const File *file, Str name);
-Str name_text(Builder *b, const Name *name); /* with interpolation; in the module's arena */
+Str name_text(Builder *b, const Name *name); /* with interpolation; lives as long as the build */
 /* `; did you mean 'stride'?`, or nothing, for the nearest of the names. */
 typedef struct Nearest {
     Str wanted, best;

@@ -234,7 +234,7 @@ static const Call *describe_call(Builder *b, const Binder *binder, const ValueId
         }
     }
     call->name = str_copy(b->arena, function->name->text);
-    call->label = binder->call->label ? name_text(b, binder->call->label) : (Str){0};
+    call->label = binder->call->label ? str_copy(b->arena, name_text(b, binder->call->label)) : (Str){0};
     call->arguments = str_copy(b->arena, text_view(&text));
     call->operand = operand;
     text_free(&text);

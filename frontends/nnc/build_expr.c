@@ -103,7 +103,7 @@ static Thing unknown_name(Builder *b, Str name, Place place)
 
 static Thing eval_name(Builder *b, const Expr *expr)
 {
-    Str name = expr->name->part_count ? name_text(b, expr->name) : expr->name->text;
+    Str name = name_text(b, expr->name);
     Binding *binding = lookup(b, name);
     DType dtype;
     if (binding)
@@ -228,10 +228,10 @@ static Thing eval_binary(Builder *b, const Expr *expr)
 static Thing eval_if(Builder *b, const Expr *expr)
 {
     Const cond;
-    if (!eval_const(b, expr->cond, &cond))
+    if (!eval_const(b, expr->u.cond, &cond))
         return thing_bad();
     if (cond.kind != C_BOOL) {
-        complain(b, expr->cond->place, "'if' takes true or false, not %s; between tensors choose with select",
+        complain(b, expr->u.cond->place, "'if' takes true or false, not %s; between tensors choose with select",
                  const_kind_name(cond.kind));
         return thing_bad();
     }
@@ -262,7 +262,7 @@ static Thing eval_any(Builder *b, const Expr *expr)
     case EXPR_INDEX:
         return build_index(b, expr);
     case EXPR_PROPERTY:
-        return property_of(b, eval(b, expr->left), expr->property, expr->place);
+        return property_of(b, eval(b, expr->left), expr->u.property->text, expr->place);
     case EXPR_IF:
         return eval_if(b, expr);
     }

@@ -36,19 +36,22 @@ static bool ints_from(Builder *b, const Const *c, Attr *attr)
 
 static bool attr_from(Builder *b, AttrKind kind, const Const *c, Attr *attr)
 {
-    *attr = (Attr){.i = c->i, .s = c->s};
+    *attr = (Attr){0};
     switch (kind) {
     case ATTR_INT:
+        attr->i = c->i;
         return c->kind == C_INT;
     case ATTR_BOOL:
+        attr->i = c->i;
         return c->kind == C_BOOL;
     case ATTR_DTYPE:
+        attr->i = c->i;
         return c->kind == C_DTYPE;
     case ATTR_STRING:
+        attr->s = c->s;
         return c->kind == C_STRING;
     case ATTR_FLOAT:
         attr->f = const_number(c);
-        attr->i = 0;
         return const_is_number(c);
     case ATTR_INTS:
         return ints_from(b, c, attr);
@@ -153,10 +156,6 @@ static Thing add_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, 
     uint32_t errors = b->diag->error_count;
     if (has_failed(b, place))
         return thing_bad();
-    if (op_result_count(op, attr) == 0) {
-        complain(b, place, "%s without a result", op_info(op)->name);
-        return thing_bad();
-    }
     ValueId first = op_build(graph, op, in, count, attr, place);
     if (b->diag->error_count > errors) {
         mark_failed(b, place);
@@ -251,15 +250,22 @@ static bool report_operands(Builder *b, OpCode op, const Expr *call, uint32_t co
     return false;
 }
 
+#define FEW 4 /* operands and attributes of a common call: on the stack, not in the arena */
+
 Thing build_op(Builder *b, OpCode op, const Expr *call)
 {
     Attr attr[32];
     uint32_t count = 0, positional = 0;
-    Thing *operand = ARENA_ARRAY(b->scratch, Thing, call->count);
-    Place *at = ARENA_ARRAY(b->scratch, Place, call->count);
-    ValueId *in = ARENA_ARRAY(b->scratch, ValueId, call->count);
+    Thing few_operands[FEW], *operand = few_operands;
+    Place few_places[FEW], *at = few_places;
+    ValueId few_values[FEW], *in = few_values;
     bool ok = true;
 
+    if (call->count > FEW) {
+        operand = ARENA_ARRAY(b->scratch, Thing, call->count);
+        at = ARENA_ARRAY(b->scratch, Place, call->count);
+        in = ARENA_ARRAY(b->scratch, ValueId, call->count);
+    }
     if (call->label)
         ok = complain(b, call->label->place, "%s is a primitive without params: it takes no label", op_info(op)->name);
     for (uint32_t i = 0; i < call->count; i++)

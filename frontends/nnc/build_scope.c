@@ -179,11 +179,11 @@ const Function *find_function(const File *file, Str name)
     return NULL;
 }
 
-/* The text of a name, braces filled in; constants in them must be integers or strings. */
+/* The text of a name, braces filled in; constants in them must be integers or strings.  Lives as long as the build. */
 Str name_text(Builder *b, const Name *name)
 {
     if (!name->part_count)
-        return str_copy(b->arena, name->text);
+        return name->text;
     Text text = {0};
     for (uint32_t i = 0; i < name->part_count; i++) {
         const NamePart *part = &name->part[i];
@@ -205,7 +205,7 @@ Str name_text(Builder *b, const Name *name)
         text.len = 0;
     }
     b->steps += (uint32_t)text.len / 64;
-    Str s = str_copy(b->arena, text_view(&text));
+    Str s = str_copy(b->scratch, text_view(&text));
     text_free(&text);
     return s;
 }

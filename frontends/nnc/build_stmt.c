@@ -101,7 +101,8 @@ static void apply_marks(Builder *b, const Stmt *stmt, Thing thing)
 static Str value_name(Builder *b, Str name)
 {
     Str suffix = b->frame->scope->suffix;
-    return suffix.len ? str_format(b->arena, STR_FMT STR_FMT, STR_ARG(name), STR_ARG(suffix)) : name;
+    return suffix.len ? str_format(b->arena, STR_FMT STR_FMT, STR_ARG(name), STR_ARG(suffix))
+                      : str_copy(b->arena, name);
 }
 
 static void want_index(Builder *b, const Name *name, ValueId value)
@@ -246,12 +247,10 @@ static bool set_initial(Builder *b, ValueId value, const Expr *init)
         graph->value[value].data = tensor_from_const(b, &c, type, init->place);
         return graph->value[value].data != NULL;
     }
-    if (c.kind == C_BOOL)
-        c.f = (double)c.i;
     if (!check_fits(b, &c, type->dtype, init->place))
         return false;
     attr_defaults(op, attr);
-    attr[attr_index(op, STR("value"))].f = c.kind == C_BOOL ? c.f : const_number(&c);
+    attr[attr_index(op, STR("value"))].f = c.kind == C_FLOAT ? c.f : (double)c.i;
     graph->value[value].initial = graph_add_initial(graph, op, attr, init->place);
     return op_infer_initial(graph, value);
 }

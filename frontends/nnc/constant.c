@@ -17,7 +17,7 @@ bool const_eq(const Const *a, const Const *b)
     if (a->kind == C_STRING)
         return str_eq(a->s, b->s);
     if (a->kind != C_LIST)
-        return a->i == b->i;
+        return a->kind == C_NONE || a->i == b->i;
     if (a->count != b->count)
         return false;
     for (uint32_t i = 0; i < a->count; i++)

@@ -9,11 +9,13 @@ typedef enum ConstKind { C_NONE, C_BOOL, C_INT, C_FLOAT, C_STRING, C_DTYPE, C_LI
 typedef struct Const Const;
 struct Const {
     ConstKind kind;
-    int64_t i; /* BOOL, INT, DTYPE */
-    double f;
-    Str s;
-    const Const *item;     /* LIST */
     uint32_t count, depth; /* of LIST; depth 1 is a list of scalars */
+    union {
+        int64_t i; /* BOOL, INT, DTYPE */
+        double f;
+        Str s;
+        const Const *item; /* LIST */
+    };
 };
 
 #define CONST_LIST_MOST   65536 /* items of a list made by an operator */

@@ -167,11 +167,9 @@ static bool parse_assign(Parser *p, Stmt *stmt)
 /* (a, b: f32[3]) = value */
 static bool parse_assign_many(Parser *p, Stmt *stmt)
 {
-    struct {
-        Target *item;
-        uint32_t count, capacity;
-    } list = {0};
+    LIST(Target) list;
 
+    LIST_START(list);
     stmt->kind = STMT_ASSIGN;
     p->paren++;
     advance(p);
@@ -179,10 +177,10 @@ static bool parse_assign_many(Parser *p, Stmt *stmt)
         Target target = {0};
         if (!parse_target(p, &target))
             return false;
-        PARSE_PUSH(p, list, target);
+        LIST_PUSH(p, list, target);
     } while (accept(p, T_COMMA));
     p->paren--;
-    stmt->target = list.item;
+    stmt->target = LIST_KEEP(p, list);
     stmt->target_count = list.count;
     if (!expect(p, T_RPAREN, "',' or ')'") || !expect(p, T_ASSIGN, "'='"))
         return false;
@@ -193,11 +191,9 @@ static bool parse_assign_many(Parser *p, Stmt *stmt)
 /* for i in 0..12 carry x, y { ... } */
 static bool parse_for(Parser *p, Stmt *stmt)
 {
-    struct {
-        Target *item;
-        uint32_t count, capacity;
-    } list = {0};
+    LIST(Target) list;
 
+    LIST_START(list);
     stmt->kind = STMT_FOR;
     advance(p);
     if (!(stmt->index = parse_name(p, "the name of the counter")) || !expect(p, T_IN, "'in'"))
@@ -211,9 +207,9 @@ static bool parse_for(Parser *p, Stmt *stmt)
             Target target = {.name = parse_name(p, "a name to carry")};
             if (!target.name)
                 return false;
-            PARSE_PUSH(p, list, target);
+            LIST_PUSH(p, list, target);
         } while (accept(p, T_COMMA));
-    stmt->target = list.item;
+    stmt->target = LIST_KEEP(p, list);
     stmt->target_count = list.count;
     return !p->panic && (stmt->body = parse_block(p)) != NULL;
 }
@@ -327,7 +323,7 @@ static const Block *parse_block(Parser *p)
         Stmt stmt;
         uint32_t at = p->token.place.offset;
         if (parse_stmt(p, &stmt) || is_salvaged(&stmt))
-            PARSE_PUSH(p, list, stmt);
+            ARENA_PUSH(p->arena, list.item, list.count, list.capacity, stmt);
         if (p->token.place.offset == at) /* nothing was passed: a stray token */
             advance(p);
     }
@@ -370,7 +366,7 @@ static bool parse_formals(Parser *p, FormalList *list, const char *what)
         Formal formal = {0};
         if (!parse_formal(p, &formal))
             break;
-        PARSE_PUSH(p, *list, formal);
+        ARENA_PUSH(p->arena, list->item, list->count, list->capacity, formal);
         if (!accept(p, T_COMMA))
             break;
     }

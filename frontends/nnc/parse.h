@@ -32,7 +32,16 @@ const TypeExpr *parse_type(Parser *parser);
 bool at_mark(const Parser *parser);
 void parse_marks(Parser *parser, const Mark **mark, uint32_t *count);
 
-/* A list under construction. */
-#define PARSE_PUSH(parser, list, value) ARENA_PUSH((parser)->arena, (list).item, (list).count, (list).capacity, value)
+/* A list under construction: a few items on the stack, since most lists are short; then all of them in the arena. */
+#define LIST_FEW 8
+#define LIST(T)                                                                                                        \
+    struct {                                                                                                           \
+        T *item;                                                                                                       \
+        uint32_t count, capacity;                                                                                      \
+        T few[LIST_FEW];                                                                                               \
+    }
+#define LIST_START(list)               ((list).count = 0, (list).capacity = LIST_FEW, (list).item = (list).few)
+#define LIST_PUSH(parser, list, value) ARENA_PUSH((parser)->arena, (list).item, (list).count, (list).capacity, value)
+#define LIST_KEEP(parser, list)        arena_copy((parser)->arena, (list).item, (list).count * sizeof *(list).item)
 
 #endif

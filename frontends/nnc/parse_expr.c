@@ -142,16 +142,12 @@ static bool parse_layout(Parser *p, Layout *layout)
     return expect(p, T_RBRACE, "'}' after the layout");
 }
 
-typedef struct ExprList {
-    const Expr **item;
-    uint32_t count, capacity;
-} ExprList;
-
 const TypeExpr *parse_type(Parser *p)
 {
     TypeExpr *type = ARENA_NEW(p->arena, TypeExpr);
-    ExprList dims = {0};
+    LIST(const Expr *) dims;
 
+    LIST_START(dims);
     type->place = p->token.place;
     if (!(type->dtype = parse_name(p, "a type such as f32[2, 3]")))
         return NULL;
@@ -162,7 +158,7 @@ const TypeExpr *parse_type(Parser *p)
     }
     while (!p->panic && p->token.kind != T_RBRACKET) {
         const Expr *dim = accept(p, T_QUESTION) ? NULL : parse_expr(p);
-        PARSE_PUSH(p, dims, dim);
+        LIST_PUSH(p, dims, dim);
         if (!accept(p, T_COMMA))
             break;
     }
@@ -170,7 +166,7 @@ const TypeExpr *parse_type(Parser *p)
     bool brace_glued = p->token.glued;
     if (p->panic || !expect(p, T_RBRACKET, "',' or ']'"))
         return NULL;
-    type->dim = dims.item;
+    type->dim = LIST_KEEP(p, dims);
     type->rank = dims.count;
     if (brace_glued && p->token.kind == T_LBRACE && !parse_layout(p, &type->layout))
         return NULL;
@@ -302,15 +298,16 @@ static const Expr *parse_word(Parser *p)
 static const Expr *parse_list(Parser *p)
 {
     Place begin = p->token.place;
-    ExprList list = {0};
+    LIST(const Expr *) list;
     uint32_t depth = 0;
 
+    LIST_START(list);
     p->paren++;
     advance(p);
     while (!p->panic && p->token.kind != T_RBRACKET) {
         const Expr *item = parse_expr(p);
         depth = deeper(depth, item);
-        PARSE_PUSH(p, list, item);
+        LIST_PUSH(p, list, item);
         if (!accept(p, T_COMMA))
             break;
     }
@@ -318,7 +315,7 @@ static const Expr *parse_list(Parser *p)
     if (p->panic || !expect(p, T_RBRACKET, "',' or ']'"))
         return &bad_expr;
     Expr *expr = new_expr(p, EXPR_LIST, begin);
-    expr->u.items = list.item;
+    expr->u.items = LIST_KEEP(p, list);
     expr->count = list.count;
     return deeper_than(p, expr, depth);
 }
@@ -337,12 +334,10 @@ static bool parse_arg(Parser *p, Arg *arg)
 
 static const Expr *parse_call(Parser *p, const Name *name, const Name *label)
 {
-    struct {
-        Arg *item;
-        uint32_t count, capacity;
-    } args = {0};
+    LIST(Arg) args;
     uint32_t depth = 0;
 
+    LIST_START(args);
     p->paren++;
     advance(p);
     while (!p->panic && p->token.kind != T_RPAREN) {
@@ -350,7 +345,7 @@ static const Expr *parse_call(Parser *p, const Name *name, const Name *label)
         if (!parse_arg(p, &arg))
             break;
         depth = deeper(depth, arg.value);
-        PARSE_PUSH(p, args, arg);
+        LIST_PUSH(p, args, arg);
         if (!accept(p, T_COMMA))
             break;
     }
@@ -360,7 +355,7 @@ static const Expr *parse_call(Parser *p, const Name *name, const Name *label)
     Expr *expr = new_expr(p, EXPR_CALL, name->place);
     expr->name = name;
     expr->label = label;
-    expr->u.arg = args.item;
+    expr->u.arg = LIST_KEEP(p, args);
     expr->count = args.count;
     return deeper_than(p, expr, depth);
 }
@@ -470,12 +465,10 @@ static bool parse_pick(Parser *p, Pick *pick)
 
 static const Expr *parse_index(Parser *p, const Expr *base)
 {
-    struct {
-        Pick *item;
-        uint32_t count, capacity;
-    } picks = {0};
+    LIST(Pick) picks;
     uint32_t depth = depth_of(base);
 
+    LIST_START(picks);
     p->paren++;
     advance(p);
     do {
@@ -483,14 +476,14 @@ static const Expr *parse_index(Parser *p, const Expr *base)
         if (!parse_pick(p, &pick))
             break;
         depth = deeper(deeper(deeper(depth, pick.begin), pick.end), pick.step);
-        PARSE_PUSH(p, picks, pick);
+        LIST_PUSH(p, picks, pick);
     } while (accept(p, T_COMMA));
     p->paren--;
     if (p->panic || !expect(p, T_RBRACKET, "',' or ']'"))
         return &bad_expr;
     Expr *expr = new_expr(p, EXPR_INDEX, base->place);
     expr->left = base;
-    expr->u.pick = picks.item;
+    expr->u.pick = LIST_KEEP(p, picks);
     expr->count = picks.count;
     return deeper_than(p, expr, depth);
 }
@@ -505,7 +498,7 @@ static const Expr *parse_postfix(Parser *p)
             advance(p);
             Expr *property = new_expr(p, EXPR_PROPERTY, expr->place);
             property->left = expr;
-            property->property = advance(p).text;
+            property->u.property = name_of(p, advance(p));
             property->place = place_to_here(p, expr->place);
             expr = deeper_than(p, property, expr->depth);
         } else {
@@ -541,13 +534,11 @@ static const Expr *parse_power(Parser *p)
 
 static const Expr *negated(Parser *p, Place place, const Expr *operand)
 {
-    bool overflows = operand->kind == EXPR_CONST && operand->u.constant->i == INT64_MIN && !operand->too_large;
-    if (operand->kind == EXPR_CONST && const_is_number(operand->u.constant) && !overflows) {
-        Const value = *operand->u.constant;
-        value.f = -value.f;
-        value.i = value.kind == C_INT && !operand->too_large ? -value.i : value.i;
-        return constant_expr(p, place, value);
-    }
+    const Const *c = operand->kind == EXPR_CONST ? operand->u.constant : NULL;
+    if (c && c->kind == C_FLOAT)
+        return constant_expr(p, place, const_float(-c->f));
+    if (c && c->kind == C_INT && (operand->too_large || c->i != INT64_MIN))
+        return constant_expr(p, place, const_int(operand->too_large ? INT64_MIN : -c->i));
     Expr *expr = new_expr(p, EXPR_UNARY, place);
     expr->op = T_MINUS;
     expr->left = operand;
@@ -657,7 +648,7 @@ const Expr *parse_expr(Parser *p)
             const Expr *other = parse_expr(p);
             Expr *expr = new_expr(p, EXPR_IF, value->place);
             expr->left = value;
-            expr->cond = cond;
+            expr->u.cond = cond;
             expr->right = other;
             value = deeper_than(p, expr, deeper(deeper(value->depth, cond), other));
         }
