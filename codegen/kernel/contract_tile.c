@@ -37,7 +37,7 @@ static void choose_order(Contraction *con)
 {
     int64_t taps = con->taps_h * con->taps_w;
     int64_t width = con->vectors * con->lanes * 4; /* bytes */
-    bool pointwise = con->node->op == OP_CONV2D && taps == 1 && con->stride_h == 1 && con->stride_w == 1;
+    bool pointwise = con->node->op == OP_CONV2D && taps == 1;
 
     con->rounds = 1;
     con->blocks = con->block_count;
