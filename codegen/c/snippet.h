@@ -1,0 +1,38 @@
+/* The helpers' texts.  One text serves the scalar and the vector form, so that both give the same bits.
+ *
+ * In a text these stand for the form at hand:
+ *   F I U   float, int and unsigned of the form: float, int32_t, uint32_t, or f32x16, i32x16, u32x16
+ *   T       the element type (int64_t ...), where the text serves several dtypes
+ *   LANES   the number of lanes
+ *   UNALIGNED the vector type at any address of a float
+ *   EACH(a) a for every lane, # being its number; # ^ k is computed
+ *   TREE(e) combines the lanes of x: y is x with its halves exchanged, x = e, then the same with quarters ...
+ *   name$   the helper `name` in this form: exp$ is exp_f32 or exp_f32x16; it is printed first
+ *   name@   the helper `name` for a scalar f32
+ * A comparison of F gives a mask (I): of scalars 0 or 1, of vectors 0 or -1.  Masks are combined with & and |.
+ *
+ * A compiler may contract a * b + c to a fused multiply-add or not.  So that all forms agree, no sum adds two products
+ * that both round. */
+#ifndef NNC_C_SNIPPET_H
+#define NNC_C_SNIPPET_H
+
+typedef enum Form {
+    FORM_F32 = 1,
+    FORM_F64 = 2,
+    FORM_SIGNED = 4,
+    FORM_UNSIGNED = 8, /* u8 and bool */
+    FORM_VECTOR = 16,
+    FORM_PLAIN = 32, /* conversions: named in full */
+    FORM_ANY_F32 = FORM_F32 | FORM_VECTOR,
+    FORM_SCALAR = FORM_F32 | FORM_F64 | FORM_SIGNED | FORM_UNSIGNED,
+} Form;
+
+typedef struct Snippet {
+    const char *name;
+    unsigned forms;
+    const char *text;
+} Snippet;
+
+extern const Snippet basic_snippets[], math_snippets[]; /* each ends with a null name */
+
+#endif
