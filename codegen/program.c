@@ -48,6 +48,9 @@ static void collect_kernels(Program *program)
         ARENA_PUSH(arena, program->kernel, program->kernel_count, capacity, kernel);
         n = end;
     }
+    program->kernel_of = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
+    for (uint32_t k = 0; k < program->kernel_count; k++) /* fuse numbers kernels from 0 without gaps */
+        program->kernel_of[program->kernel[k].id] = k;
 }
 
 static void lower_kernels(Program *program)
@@ -204,11 +207,8 @@ static void place_weights(Program *program)
 static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
 {
     const Program *program = context;
-    uint32_t id = graph->node[producer].kernel;
-    for (uint32_t k = 0; k < program->kernel_count; k++)
-        if (program->kernel[k].id == id)
-            return !program->kernel[k].partial_sums && inplace_kernel_rule(graph, producer, operand);
-    return false;
+    uint32_t kernel = program->kernel_of[graph->node[producer].kernel];
+    return !program->kernel[kernel].partial_sums && inplace_kernel_rule(graph, producer, operand);
 }
 
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program)

@@ -3,6 +3,9 @@
 #include "c/expr.h"
 
 #include <assert.h>
+#include <string.h>
+
+#define LONGEST_LINE 120 /* of emitted source */
 
 /* Names */
 
@@ -333,49 +336,82 @@ static void print_transpose(Printer *printer, const Stmt *stmt)
                (long long)stmt->from_stride);
 }
 
+static void print_stmt(Printer *printer, const Stmt *stmt)
+{
+    switch (stmt->kind) {
+    case STMT_FOR:
+        print_for(printer, stmt);
+        break;
+    case STMT_LANES:
+        print_lanes(printer, stmt);
+        break;
+    case STMT_LOCAL:
+        print_declaration(printer, stmt);
+        break;
+    case STMT_ASSIGN:
+        print_assign(printer, stmt);
+        break;
+    case STMT_STORE:
+        print_store(printer, stmt);
+        break;
+    case STMT_REDUCE:
+        print_reduce(printer, stmt);
+        break;
+    case STMT_TRANSPOSE:
+        print_transpose(printer, stmt);
+        break;
+    case STMT_MEET:
+        print_meet(printer, stmt);
+        break;
+    case STMT_BARRIER:
+        print_line(printer, "__syncthreads();");
+        break;
+    case STMT_NOTE:
+        print_line(printer, "/* %s */", stmt->note);
+        break;
+    case STMT_IF:
+        print_if(printer, stmt);
+        break;
+    case STMT_PREFETCH:
+        if (printer->target->dialect == DIALECT_VECTOR)
+            print_line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, 2);",
+                       STR_ARG(printer->names->buffer[stmt->buffer]), STR_ARG(print_index(printer, stmt->index)));
+        break;
+    }
+}
+
+/* Statements on one row of registers share a line: `s = x[at + 2]; acc2_0 += s * w0_0; acc2_1 += s * w0_1;`. */
+static bool shares_line(const Printer *printer, const Stmt *before, const Stmt *stmt)
+{
+    if (!before || before->kind != STMT_ASSIGN || stmt->kind != STMT_ASSIGN || lane_arrays(printer) ||
+        !stmt->local->extent[0])
+        return false;
+    return !before->local->extent[0] || (before->local == stmt->local && index_eq(before->index, stmt->index));
+}
+
+/* Takes back the line break before `start`, when the two lines fit into one. */
+static bool join_lines(Printer *printer, size_t before, size_t start)
+{
+    Text *out = printer->out;
+    size_t blanks = (size_t)printer->indent * 4, rest = out->len - start - blanks;
+    if (start - before + rest > LONGEST_LINE)
+        return false;
+    out->ptr[start - 1] = ' ';
+    memmove(out->ptr + start, out->ptr + start + blanks, rest + 1);
+    out->len -= blanks;
+    return true;
+}
+
 void print_block(Printer *printer, const Block *block)
 {
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
-        switch (stmt->kind) {
-        case STMT_FOR:
-            print_for(printer, stmt);
-            break;
-        case STMT_LANES:
-            print_lanes(printer, stmt);
-            break;
-        case STMT_LOCAL:
-            print_declaration(printer, stmt);
-            break;
-        case STMT_ASSIGN:
-            print_assign(printer, stmt);
-            break;
-        case STMT_STORE:
-            print_store(printer, stmt);
-            break;
-        case STMT_REDUCE:
-            print_reduce(printer, stmt);
-            break;
-        case STMT_TRANSPOSE:
-            print_transpose(printer, stmt);
-            break;
-        case STMT_MEET:
-            print_meet(printer, stmt);
-            break;
-        case STMT_BARRIER:
-            print_line(printer, "__syncthreads();");
-            break;
-        case STMT_NOTE:
-            print_line(printer, "/* %s */", stmt->note);
-            break;
-        case STMT_IF:
-            print_if(printer, stmt);
-            break;
-        case STMT_PREFETCH:
-            if (printer->target->dialect == DIALECT_VECTOR)
-                print_line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, 2);",
-                           STR_ARG(printer->names->buffer[stmt->buffer]), STR_ARG(print_index(printer, stmt->index)));
-            break;
-        }
+    const Stmt *previous = NULL;
+    size_t before = 0;
+    for (const Stmt *stmt = block->first; stmt; previous = stmt, stmt = stmt->next) {
+        size_t start = printer->out->len;
+        print_stmt(printer, stmt);
+        if (!shares_line(printer, previous, stmt) || !join_lines(printer, before, start))
+            before = start;
+    }
 }
 
 /* Which locals change after their declaration, and do positions fit an int? */
