@@ -107,9 +107,9 @@ static void markdown_text(Text *out, const char *text)
     bool literal = false;
     while (*text) {
         size_t length = strcspn(text, "\n");
-        if (length && (*text == ' ') != literal) {
+        if ((*text == ' ') != literal) {
             literal = !literal;
-            text_printf(out, "```%s\n", literal ? "text" : "");
+            text_printf(out, literal ? "\n```text\n" : "```\n");
         }
         text_put(out, text, length);
         text_char(out, '\n');

@@ -1,0 +1,204 @@
+/* `nnc compile`: a model becomes C or CUDA source, libraries, listings.
+ * All files are made in a folder of their own and renamed into place at the end, so a failure leaves nothing behind. */
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/emit.h"
+#include "cli/inputs.h"
+#include "ops/family.h"
+
+static const char *const part_name[] = {"c", "lib", "test", "ir", "kernels", "cuda", NULL};
+
+/* `c,lib` as a sum of EmitPart; false after a usage error. */
+static bool take_parts(Cli *cli, unsigned *parts)
+{
+    Str word = args_value(cli, "emit");
+
+    *parts = 0;
+    while (word.len) {
+        const char *comma = memchr(word.ptr, ',', word.len);
+        uint32_t length = comma ? (uint32_t)(comma - word.ptr) : word.len, part;
+        if (!cli_choose(cli, "emit", (Str){word.ptr, length}, part_name, &part))
+            return false;
+        *parts |= 1u << part;
+        length += comma != NULL;
+        word = (Str){word.ptr + length, word.len - length};
+    }
+    return true;
+}
+
+static bool take_form(Cli *cli, WeightsForm *form)
+{
+    static const char *const names[] = {[WEIGHTS_C] = "c", [WEIGHTS_BLOB] = "blob", [WEIGHTS_FILE] = "file", NULL};
+    Str word = args_value(cli, "weights");
+    uint32_t chosen = WEIGHTS_AUTO;
+
+    if (word.ptr && !cli_choose(cli, "weights", word, names, &chosen))
+        return false;
+    *form = (WeightsForm)chosen;
+    return true;
+}
+
+/* Parts and target must agree.  Returns the target's fallback, or NULL after a usage error. */
+static const char *settle(Cli *cli, unsigned *parts)
+{
+    Str target = args_value(cli, "target");
+    bool cuda = target.len >= 4 && memcmp(target.ptr, "cuda", 4) == 0;
+
+    if (!*parts)
+        *parts = cuda ? EMIT_CUDA : EMIT_C;
+    bool wants_c = *parts & (EMIT_C | EMIT_LIB | EMIT_TEST), wants_cuda = *parts & EMIT_CUDA;
+    if ((cuda && wants_c) || (wants_cuda && (wants_c || (target.ptr && !cuda))))
+        return cli_usage(cli,
+                         "C and CUDA are different targets: --emit cuda goes with --target cuda:sm_90 and neither c, "
+                         "lib nor test"),
+               NULL;
+    return wants_cuda ? "cuda:sm_90" : "generic";
+}
+
+typedef struct Golden { /* inputs of the test harness, and what the evaluator makes of them */
+    const Tensor *const *input;
+    const Tensor **expected;
+} Golden;
+
+static bool make_golden(Cli *cli, const Model *model, Golden *golden)
+{
+    int status;
+    golden->input = inputs_read(cli, model, "random:1", &status);
+    golden->expected = ARENA_ARRAY(&cli->arena, const Tensor *, model->graph->output_count + 1);
+    if (!golden->input)
+        return false;
+    cli_step(cli, "evaluating the reference");
+    eval_graph(model->graph, &cli->arena, golden->input, golden->expected, NULL);
+    return true;
+}
+
+static bool emit_harness(Cli *cli, const Program *program, const Folder *folder, const Golden *golden)
+{
+    Text text = {0};
+    emit_test(program, golden->input, golden->expected, &text);
+    Str name = str_format(&cli->arena, STR_FMT "_test.c", STR_ARG(program->options.name));
+    bool good = file_write(&cli->diag, folder_file(cli, folder, name), text.ptr, text.len);
+    text_free(&text);
+    return good;
+}
+
+/* With libraries only, the sources they came from go; the header stays, and weights that are a file. */
+static void drop_sources(Cli *cli, const Program *program, const Folder *folder)
+{
+    static const char *const suffix[] = {".c", "_weights.S", ".weights"};
+    for (int i = 0; i < (emit_form(program) == WEIGHTS_FILE ? 2 : 3); i++)
+        unlink(
+            folder_file(cli, folder, str_format(&cli->arena, STR_FMT "%s", STR_ARG(program->options.name), suffix[i]))
+                .ptr);
+}
+
+static int emit_parts(Cli *cli, const Program *program, const Folder *folder, unsigned parts, const Golden *golden)
+{
+    bool good = true;
+    int status = STATUS_OK;
+
+    if (parts & (EMIT_C | EMIT_LIB))
+        good = emit_sources(cli, program, folder);
+    if (good && parts & EMIT_CUDA)
+        good = emit_cuda_sources(cli, program, folder);
+    if (good && parts & EMIT_TEST)
+        good = emit_harness(cli, program, folder, golden);
+    if (good && parts & EMIT_IR)
+        good = emit_listing(cli, program, folder, EMIT_IR);
+    if (good && parts & EMIT_KERNELS)
+        good = emit_listing(cli, program, folder, EMIT_KERNELS);
+    if (good && parts & EMIT_LIB)
+        status = emit_libraries(cli, program, folder);
+    if (good && parts & EMIT_LIB && !(parts & EMIT_C))
+        drop_sources(cli, program, folder);
+    return good ? status : STATUS_ENVIRONMENT;
+}
+
+static void summarize(Cli *cli, const Program *program, Str where)
+{
+    char arena[32], weights[32];
+    Text text = {0};
+    cli_step(cli, NULL);
+    text_printf(&text, STR_FMT " for %s: arena %s, weights %s, %u kernels, in " STR_FMT "\n",
+                STR_ARG(program->options.name), program->options.target->name, plan_bytes(arena, program->arena_bytes),
+                plan_bytes(weights, program->weights_bytes), program->kernel_count, STR_ARG(where));
+    cli_put(&text);
+    text_free(&text);
+}
+
+static int run(Cli *cli)
+{
+    unsigned parts;
+    WeightsForm form;
+    Model model;
+    Program program;
+    Golden golden = {0};
+    Folder folder;
+    Str where = args_value(cli, "o");
+
+    if (!where.ptr)
+        where = STR(".");
+    if (!take_parts(cli, &parts) || !take_form(cli, &form))
+        return STATUS_USAGE;
+    const char *target = settle(cli, &parts);
+    if (!target || !program_target(cli, target))
+        return STATUS_USAGE;
+    int status = model_load(cli, WEIGHTS_ALL, &model);
+    if (status != STATUS_OK)
+        return status;
+    if (parts & EMIT_TEST && !make_golden(cli, &model, &golden))
+        return STATUS_INPUT;
+    status = program_of(cli, &model, target, form, &program);
+    if (status != STATUS_OK)
+        return status;
+    if (!folder_open(cli, where, &folder))
+        return STATUS_ENVIRONMENT;
+    status = emit_parts(cli, &program, &folder, parts, &golden);
+    if (status == STATUS_OK && !folder_commit(cli, &folder, where))
+        status = STATUS_ENVIRONMENT;
+    folder_remove(&folder);
+    if (status == STATUS_OK)
+        summarize(cli, &program, where);
+    return status;
+}
+
+const Verb verb_compile = {
+    .name = "compile",
+    .operands = "MODEL",
+    .summary = "Compile a model to C or CUDA source, or to a library",
+    .text =
+        "Writes NAME.h, NAME.c and the weights, where NAME is the graph's. Stored weights are found in the "
+        ".safetensors "
+        "file beside the model. Nothing is written when anything fails.\n"
+        "\n"
+        "What --emit takes, several separated by commas (default: c, or cuda for a CUDA target):\n"
+        "  c        NAME.h, NAME.c, weights\n"
+        "  lib      libNAME.a, libNAME.so, NAME.h\n"
+        "  test     NAME_test.c: runs the model, compares with the reference evaluator\n"
+        "  ir       NAME.ir.nnc: the graph after all passes\n"
+        "  kernels  NAME.kernels: the loops, as the compiler sees them\n"
+        "  cuda     NAME.cu, NAME.h, NAME.weights\n"
+        "\n"
+        "What --weights takes (default: c up to 64 KiB, else blob):\n"
+        "  c        an array in NAME.c\n"
+        "  blob     NAME.weights, pulled in by NAME_weights.S\n"
+        "  file     NAME.weights, which the program maps and hands to NAME_run; its checksum is in NAME.h",
+    .flag = (const Flag[]){{"o", "DIR", "The folder to write to (default: this one)"},
+                           FLAG_TARGET,
+                           {"emit", "c,lib,test,ir,kernels,cuda", "What to write"},
+                           {"weights", "c|blob|file", "The form that weights take in what is written"},
+                           FLAG_DEFINE,
+                           FLAG_CC,
+                           FLAG_WEIGHTS_FROM,
+                           {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
+                           FLAG_ALLOCATOR,
+                           FLAG_GRAPH,
+                           FLAG_END},
+    .example =
+        (const Example[]){{"nnc compile digits.nnc -o out", "strict C99 for any compiler"},
+                          {"nnc compile digits.nnc -o out --target host --emit lib", "a library for this machine"},
+                          {"nnc compile bert.nnc -o out --weights file -D N=8", "mapped weights, another batch"},
+                          {NULL, NULL}},
+    .run = run,
+};

@@ -1,0 +1,31 @@
+/* A program as files in a folder, and as libraries through a C compiler. */
+#ifndef NNC_CLI_EMIT_H
+#define NNC_CLI_EMIT_H
+
+#include "cli/folder.h"
+#include "cli/program.h"
+
+typedef enum EmitPart {
+    EMIT_C = 1,        /* NAME.c, NAME.h, and the weights in their form */
+    EMIT_LIB = 2,      /* libNAME.a and libNAME.so, from C sources that are kept when EMIT_C is asked too */
+    EMIT_TEST = 4,     /* NAME_test.c */
+    EMIT_IR = 8,       /* NAME.ir.nnc: the graph after all passes */
+    EMIT_KERNELS = 16, /* NAME.kernels: the loop IR */
+    EMIT_CUDA = 32,    /* NAME.cu, NAME.h */
+} EmitPart;
+
+/* The form the weights take: `auto` decided. */
+WeightsForm emit_form(const Program *program);
+
+/* Writes the sources.  False after an error in the diag. */
+bool emit_sources(Cli *cli, const Program *program, const Folder *folder);
+bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder);
+bool emit_listing(Cli *cli, const Program *program, const Folder *folder, EmitPart part); /* IR or KERNELS */
+
+/* Compiles the folder's sources with the flag cc, which the verb must have.  Returns the exit status. */
+int emit_shared(Cli *cli, const Program *program, const Folder *folder);
+/* Any C source of the folder as a shared library, with the same flags. */
+int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, const char *source, const char *library);
+int emit_libraries(Cli *cli, const Program *program, const Folder *folder);
+
+#endif

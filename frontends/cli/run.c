@@ -1,0 +1,236 @@
+/* `nnc run`: compiles a model, runs it once on given inputs, shows and checks what comes out. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "cli/host.h"
+#include "cli/inputs.h"
+#include "ops/family.h"
+
+#define SHOWN     8   /* elements of an output */
+#define BAR       24  /* columns of the longest bar of --top */
+#define TIME_SPAN 0.5 /* seconds that --time repeats for */
+
+/* Position `rank` (0 is best) of the largest elements of a row; NaN is worst. */
+static int64_t nth_largest(const Tensor *tensor, int64_t begin, int64_t count, const int64_t *taken, int64_t rank)
+{
+    int64_t best = -1;
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double x = tensor_number(tensor, begin + i);
+        bool used = isnan(x);
+        for (int64_t k = 0; k < rank; k++)
+            used |= taken[k] == i;
+        if (!used && (best < 0 || x > largest)) {
+            best = i;
+            largest = x;
+        }
+    }
+    return best;
+}
+
+/* The best `k` along the last axis, with bars. */
+static void show_row(Text *out, const Tensor *tensor, int64_t begin, int64_t count, int64_t k)
+{
+    int64_t taken[64];
+    double first = 0;
+    for (int64_t rank = 0; rank < k; rank++) {
+        taken[rank] = nth_largest(tensor, begin, count, taken, rank);
+        if (taken[rank] < 0)
+            return;
+        double x = tensor_number(tensor, begin + taken[rank]);
+        first = rank ? first : x;
+        text_printf(out, "  %6" PRId64 "  %10.6f  ", taken[rank], x);
+        double share = first > 0 && x > 0 && isfinite(first) ? x / first * BAR : 0;
+        for (int i = 0; i < (int)lrint(share); i++)
+            text_printf(out, "\u2588");
+        text_char(out, '\n');
+    }
+}
+
+static void show_top(Text *out, const Tensor *tensor, int64_t k)
+{
+    const Shape *shape = &tensor->type->shape;
+    int64_t count = shape->rank ? shape->dim[shape->rank - 1] : 1, all = shape_elements(shape);
+    k = k < count ? k : count;
+    for (int64_t begin = 0; count && begin < all; begin += count) {
+        if (all > count)
+            text_printf(out, "  row %" PRId64 "\n", begin / count);
+        show_row(out, tensor, begin, count, k);
+    }
+}
+
+static void show_outputs(Cli *cli, const Model *model, const Tensor *const *output, int64_t top)
+{
+    Text out = {0};
+    for (uint32_t i = 0; i < model->graph->output_count; i++) {
+        int64_t count = shape_elements(&output[i]->type->shape);
+        text_printf(&out, STR_FMT ": " STR_FMT, STR_ARG(model->graph->output[i].name),
+                    STR_ARG(type_show(&cli->arena, output[i]->type)));
+        if (top) {
+            text_char(&out, '\n');
+            show_top(&out, output[i], top);
+            continue;
+        }
+        text_printf(&out, " =");
+        for (int64_t k = 0; k < count && k < SHOWN; k++)
+            text_printf(&out, " %.6g", tensor_number(output[i], k));
+        text_printf(&out, count > SHOWN ? " ...\n" : "\n");
+    }
+    cli_put(&out);
+    text_free(&out);
+}
+
+/* What the dtype lets one expect, relative to the largest magnitude of the reference. */
+static double tolerance(DType dtype)
+{
+    return dtype == DT_F64 ? 1e-9 : dtype == DT_F32 ? 1e-4 : dtype_is_float(dtype) ? 2e-2 : 0;
+}
+
+typedef struct Difference {
+    double largest, scale; /* absolute; the largest magnitude of the reference */
+    int64_t at;
+} Difference;
+
+/* Equal infinities, and NaN on both sides, agree. */
+static Difference difference(const Tensor *got, const Tensor *want)
+{
+    Difference d = {0};
+    for (int64_t i = 0; i < shape_elements(&want->type->shape); i++) {
+        double a = tensor_number(got, i), b = tensor_number(want, i);
+        double error = a == b || (isnan(a) && isnan(b)) ? 0 : fabs(a - b);
+        if (isnan(error))
+            error = INFINITY;
+        if (error > d.largest) {
+            d.largest = error;
+            d.at = i;
+        }
+        if (isfinite(b))
+            d.scale = fmax(d.scale, fabs(b));
+    }
+    return d;
+}
+
+static int check(const Model *model, const Tensor *const *got, const Tensor *const *want)
+{
+    int status = STATUS_OK;
+    Text out = {0};
+    for (uint32_t i = 0; i < model->graph->output_count; i++) {
+        Difference d = difference(got[i], want[i]);
+        double relative = d.largest > 0 ? d.largest / (d.scale > 0 ? d.scale : 1) : 0;
+        bool good = relative <= tolerance(want[i]->type->dtype);
+        text_printf(&out,
+                    "check " STR_FMT ": largest error %.3g, %.3g of the largest value, at element %" PRId64 ": %s\n",
+                    STR_ARG(model->graph->output[i].name), d.largest, relative, d.at, good ? "agrees" : "DIFFERS");
+        status = good ? status : STATUS_INPUT;
+    }
+    cli_put(&out);
+    text_free(&out);
+    return status;
+}
+
+static void show_time(Cli *cli, const Host *host)
+{
+    cli_step(cli, "timing");
+    Times times = host_time(cli, host, TIME_SPAN, 5);
+    cli_step(cli, NULL);
+    Text out = {0};
+    text_printf(&out, "latency: %.3f ms median of %u runs, %.3f least\n", times.second[times.count / 2] * 1e3,
+                times.count, times.second[0] * 1e3);
+    cli_put(&out);
+    text_free(&out);
+}
+
+static int finish(Cli *cli, const Model *model, const Tensor *const *output, const Tensor *const *expected, int64_t top)
+{
+    cli_step(cli, NULL);
+    show_outputs(cli, model, output, top);
+    int status = expected ? check(model, output, expected) : STATUS_OK;
+    int written = outputs_write(cli, model, output);
+    return written ? written : status;
+}
+
+static int run_compiled(Cli *cli, Model *model, const Tensor *const *input, const Tensor *const *expected, int64_t top)
+{
+    Program program;
+    Host host;
+    int status = program_of(cli, model, "host", WEIGHTS_FILE, &program);
+
+    if (status != STATUS_OK)
+        return status;
+    if (program.options.target->dialect == DIALECT_CUDA)
+        return cli_usage(cli, "a CUDA model cannot be run from here; compile it, and run its own program");
+    status = host_open(cli, &program, &host);
+    if (status == STATUS_OK) {
+        const Tensor **output = host_bind(cli, program.graph, &host, input);
+        cli_step(cli, "running");
+        int code = host_run(&host);
+        if (code)
+            status = cli_environment("the compiled model returned %d", code);
+        else
+            status = finish(cli, model, output, expected, top);
+        if (args_has(cli, "time"))
+            show_time(cli, &host);
+    }
+    host_close(&host);
+    return status;
+}
+
+static int run(Cli *cli)
+{
+    Model model;
+    Str target = args_value(cli, "target");
+    bool reference = target.ptr && str_is(target, "reference");
+    int64_t top = 0;
+    const char *allocator;
+
+    if (!args_number(cli, "top", 1, 64, &top) || !program_allocator(cli, &allocator) ||
+        (!reference && !program_target(cli, "host")))
+        return STATUS_USAGE;
+    int status = model_load(cli, WEIGHTS_ALL, &model);
+    if (status != STATUS_OK)
+        return status;
+    if (!outputs_check(cli, &model))
+        return STATUS_USAGE;
+    const Tensor *const *input = inputs_read(cli, &model, NULL, &status);
+    if (!input)
+        return status;
+    const Tensor **expected = NULL;
+    if (reference || args_has(cli, "check")) { /* before compiling, which rewrites the graph */
+        cli_step(cli, "evaluating the reference");
+        expected = ARENA_ARRAY(&cli->arena, const Tensor *, model.graph->output_count + 1);
+        eval_graph(model.graph, &cli->arena, input, expected, NULL);
+    }
+    if (reference)
+        return finish(cli, &model, expected, NULL, top);
+    return run_compiled(cli, &model, input, expected, top);
+}
+
+const Verb verb_run = {
+    .name = "run",
+    .operands = "MODEL",
+    .summary = "Compile a model and run it on given inputs",
+    .text =
+        "Inputs are .npy, .npz (FILE.npz takes the member of the input's name, FILE.npz:MEMBER another), .pgm and "
+        ".ppm (pixels from 0 to 255, channels first), random:SEED (floats in [-1, 1), integers from 0 to 99) or "
+        "zeros. Where there is one input, NAME= may be left out; extents of 1 do not matter. `--target reference` "
+        "runs the evaluator and needs no C compiler.\n"
+        "\n"
+        "--check runs the reference evaluator too and states the largest error of each output; the exit status is "
+        "1 when one is larger than 1e-4 (f32), 1e-9 (f64) or 2e-2 (f16, bf16) of the largest value.",
+    .flag = (const Flag[]){{"input", "NAME=FILE|random:SEED|zeros", "An input; once for each"},
+                           {"output", "NAME=FILE", "Write an output: .npy, .npz, .pgm or .ppm"},
+                           {"top", "K", "Show the K largest elements along the last axis"},
+                           {"check", NULL, "Compare with the reference evaluator"},
+                           {"time", NULL, "Tell the latency, as median of repeated runs"},
+                           FLAG_TARGET,
+                           FLAG_CC,
+                           FLAG_DEFINE,
+                           FLAG_WEIGHTS_FROM,
+                           FLAG_ALLOCATOR,
+                           FLAG_GRAPH,
+                           FLAG_END},
+    .example = (const Example[]){{"nnc run digits.nnc --input image=3.pgm --top 3", "the three best classes"},
+                                 {"nnc run digits.nnc --input random:1 --check", "compiled code against the evaluator"},
+                                 {NULL, NULL}},
+    .run = run,
+};
