@@ -13,6 +13,7 @@
 
 #define PAIRS_PER_EFFORT UINT64_C(4000000) /* conflicting pairs that all greedy runs of one region may look at */
 #define MOST_NNC         1000              /* items up to which `best` tries nnc, which is quadratic */
+#define MANY             200000            /* items from which on even n log n is done sparingly */
 #define NODES_PER_EFFORT UINT64_C(150000)
 
 typedef struct Attempt { /* what is known of one region */
@@ -71,16 +72,26 @@ static void all_greedy(Attempt *a)
             try_greedy(a, order, fit);
 }
 
+static void try_stack(Attempt *a, PlanOrder order)
+{
+    consider(a, plan_stack(a->items, order, a->trial), stack_name[order]);
+}
+
 static void all_stack(Attempt *a)
 {
-    for (PlanOrder order = 0; order < PLAN_ORDERS && !done(a); order++)
-        consider(a, plan_stack(a->items, order, a->trial), stack_name[order]);
+    static const PlanOrder order[] = {PLAN_BY_LENGTH, PLAN_BY_AREA,      PLAN_BY_SIZE,
+                                      PLAN_BY_START,  PLAN_BY_CONFLICTS, PLAN_BY_BREADTH};
+    unsigned count = a->items->count > MANY ? 2 : PLAN_ORDERS;
+    for (unsigned k = 0; k < count && !done(a); k++)
+        try_stack(a, order[k]);
 }
 
 static void both_heaps(Attempt *a)
 {
     for (PlanFit fit = PLAN_FITS; fit-- > 0 && a->items->plain;)
         for (int reversed = 0; reversed < 2 && !done(a); reversed++) {
+            if (a->items->count > MANY && fit == PLAN_FIRST_FIT)
+                return;
             plan_heap(a->items, fit, reversed, a->trial);
             consider(a, true, reversed ? "heap-reversed" : greedy_name[fit][PLAN_BY_START]);
         }
@@ -117,7 +128,8 @@ static void search(Attempt *a)
     if (done(a) || plan_too_large(a->items, a->pairs))
         return;
     PlanBest best = {.offset = a->offset, .peak = a->peak, .bound = a->bound};
-    plan_tighten(a->items, NODES_PER_EFFORT * (uint64_t)a->effort, &best);
+    uint64_t nodes = NODES_PER_EFFORT * (uint64_t)a->effort, size = a->items->count + a->items->section_count;
+    plan_tighten(a->items, size > 500 ? nodes * 500 / size : nodes, &best); /* a node takes time in proportion */
     a->bound = best.bound;
     a->nodes = best.nodes;
     if (best.improved) {

@@ -1,14 +1,14 @@
-/* The lower bound first: most real problems can be placed at it, and then nothing is left to prove.  Preorders take
- * turns, with budgets that double: the time to a solution is heavy-tailed (Gomes, Selman and Kautz, "Boosting
- * combinatorial search through randomization", AAAI 1998), so many short tries beat one long one.
- * Then from above: halve the gap between plan and bound while that succeeds, and ask for less when it does not. */
+/* Rounds with rising budgets.  In each the lower bound comes first, since most real problems can be placed at it, and
+ * then nothing is left to prove; after it the gap between bound and plan is narrowed from above.
+ * Within a round the preorders take turns: the time to a solution is heavy-tailed (Gomes, Selman and Kautz, "Boosting
+ * combinatorial search through randomization", AAAI 1998), so many short tries beat one long one. */
 #include "plan/tighten.h"
 
 #include <string.h>
 
 #include "plan/exact.h"
 
-#define FIRST_BUDGET UINT64_C(1000)
+#define FIRST_BUDGET UINT64_C(500) /* nodes of one try; each round takes four times as many as the last */
 #define MOST_ITEMS   6000
 #define MOST_PAIRS   UINT64_C(3000000)
 
@@ -73,26 +73,23 @@ static bool done(const Tighten *t)
     return t->best->peak <= t->best->bound || !t->left;
 }
 
-static void from_below(Tighten *t)
+/* Asks for the middle between bound and plan; on success from there, else for ever smaller steps below the plan. */
+static void from_above(Tighten *t, uint64_t budget)
 {
-    for (uint64_t budget = FIRST_BUDGET, spent = 0; !done(t) && spent < t->left; budget *= 2) {
-        uint64_t before = t->best->nodes;
-        if (try_all(t, t->best->bound, budget) == PLAN_REFUTED)
-            budget /= 2;
-        spent += t->best->nodes - before;
+    for (int64_t step = INT64_MAX; !done(t) && step > t->grain;) {
+        int64_t gap = t->best->peak - t->best->bound;
+        step = (gap < step ? gap : step) / 2 / t->grain * t->grain;
+        step = step ? step : t->grain;
+        if (try_all(t, t->best->peak - step, budget) != PLAN_GAVE_UP)
+            step = INT64_MAX;
     }
 }
 
-static void from_above(Tighten *t)
+/* A refuted bound rises, and is tried again. */
+static void from_below(Tighten *t, uint64_t budget)
 {
-    for (uint64_t budget = FIRST_BUDGET; !done(t); budget *= 2)
-        for (int64_t gap = t->best->peak - t->best->bound; gap && !done(t);) {
-            int64_t step = gap / 2 / t->grain * t->grain;
-            step = step ? step : t->grain;
-            int64_t target = t->best->peak - step;
-            PlanVerdict verdict = try_all(t, target > t->best->bound ? target : t->best->bound, budget);
-            gap = verdict == PLAN_GAVE_UP ? (step > t->grain ? step : 0) : t->best->peak - t->best->bound;
-        }
+    while (!done(t) && try_all(t, t->best->bound, budget) == PLAN_REFUTED)
+        ;
 }
 
 void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best)
@@ -101,7 +98,10 @@ void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best)
     Tighten t = {.best = best, .items = items, .grain = grain_of(items), .left = budget};
     t.trial = ARENA_ARRAY(&arena, int64_t, items->count);
     t.exact = plan_exact_new(&arena, items);
-    from_below(&t);
-    from_above(&t);
+    for (uint64_t round = FIRST_BUDGET; !done(&t); round *= 4) {
+        from_below(&t, 4 * round);
+        if (round > FIRST_BUDGET)
+            from_above(&t, round);
+    }
     arena_free(&arena);
 }
