@@ -154,6 +154,25 @@ void plan_report_finish(Arena *arena, PlanReport *r)
     find_reuse(r);
 }
 
+/* Of a group, the first use stands for all. */
+static void find_aliases(Arena *arena, const PlanProblem *p, PlanRow *row)
+{
+    ArenaMark mark = arena_mark(arena);
+    SortKey *key = ARENA_ARRAY(arena, SortKey, p->count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->buffer[i].group)
+            key[count++] = (SortKey){(uint64_t)p->buffer[i].region << 32 | p->buffer[i].group, i};
+    sort_ascending(arena, key, count);
+    for (uint32_t k = 1, first = 0; k < count; k++) {
+        if (key[k].key != key[first].key)
+            first = k;
+        else
+            row[key[k].index].alias_of = key[first].index;
+    }
+    arena_reset(arena, mark);
+}
+
 PlanReport plan_report_of(Arena *arena, const PlanProblem *p, const PlanResult *result, const Str *id)
 {
     PlanReport r = {.title = STR("problem"),
@@ -175,6 +194,7 @@ PlanReport plan_report_of(Arena *arena, const PlanProblem *p, const PlanResult *
                              .region = b->region,
                              .alias_of = PLAN_NO_ROW};
     }
+    find_aliases(arena, p, r.row);
     plan_report_finish(arena, &r);
     return r;
 }
