@@ -95,12 +95,12 @@ const Snippet basic_snippets[] = {
     {"max", FORM_VECTOR,
      "static inline F max$(F a, F b)\n"
      "{\n"
-     "    return select$((a > b) | (a != a), a, b);\n"
+     "    return select$(a != a, a, select$(a > b, a, b)); /* the inner one is maxps */\n"
      "}\n"},
     {"min", FORM_VECTOR,
      "static inline F min$(F a, F b)\n"
      "{\n"
-     "    return select$((a < b) | (a != a), a, b);\n"
+     "    return select$(a != a, a, select$(a < b, a, b));\n"
      "}\n"},
     {"atleast", FORM_ANY_F32,
      "static inline F atleast$(F x, float low)\n"
