@@ -38,7 +38,7 @@ const Snippet math_snippets[] = {
     {"expm1", FORM_ANY_F32,
      "static inline F expm1$(F x)\n"
      "{\n"
-     "    const F y = atmost$(atleast$(x, -20.0f), 89.5f);\n"
+     "    const F y = atmost$(atleast$(x, -20.0f), 89.0f);\n"
      "    const F t = y * 1.44269502f + 12582912.0f;\n"
      "    const F n = t - 12582912.0f;\n"
      "    const F r = (y - n * 0.693145752f) - n * 1.42860677e-06f;\n"
