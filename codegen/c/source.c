@@ -9,7 +9,8 @@
 #include "runtime_nnc_model.h" /* runtime/nnc_model.h as a C string: model_descriptor_text */
 
 typedef struct Function { /* a kernel's function; kernels of equal text share one */
-    Str name, body;
+    Str name;
+    uint32_t kernel; /* the first of its users */
     uint32_t users;
 } Function;
 
@@ -61,32 +62,35 @@ void source_aliased(const Program *program, uint32_t k, bool *aliased)
         }
 }
 
+static Str print_function(Unit *unit, uint32_t k, const KernelNames *names)
+{
+    const Program *program = unit->program;
+    bool aliased[MOST_BUFFERS];
+    Text body = {0};
+    source_aliased(program, k, aliased);
+    print_kernel(&body, unit->arena, program->options.target, &program->kernel[k], names, aliased, &unit->needs);
+    Str text = str_copy(unit->arena, text_view(&body));
+    text_free(&body);
+    return text;
+}
+
 static void make_function(Unit *unit, uint32_t k)
 {
     const Kernel *kernel = &unit->program->kernel[k];
     KernelNames names;
-    bool aliased[MOST_BUFFERS];
-    Text body = {0};
-    source_aliased(unit->program, k, aliased);
     kernel_role_names(unit->arena, kernel, &names);
-    print_kernel(&body, unit->arena, unit->program->options.target, kernel, &names, aliased, &unit->needs);
+    Str key = print_function(unit, k, &names);
 
-    uint32_t known = map_get(&unit->by_body, text_view(&body));
+    uint32_t known = map_get(&unit->by_body, key);
     if (known == MAP_NONE) {
         known = unit->function_count;
         Str name = kernel->name;
         for (int n = 2; !map_add(&unit->taken, name, 0); n++)
             name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
-        Str key = str_copy(unit->arena, text_view(&body));
         map_put(&unit->by_body, key, known);
-        names.function = name;
-        Text printed = {0};
-        print_kernel(&printed, unit->arena, unit->program->options.target, kernel, &names, aliased, &unit->needs);
-        Function function = {name, str_copy(unit->arena, text_view(&printed)), 0};
-        text_free(&printed);
-        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity, function);
+        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
+                   ((Function){name, k, 0}));
     }
-    text_free(&body);
     unit->function[known].users++;
     unit->of_kernel[k] = known;
 }
@@ -98,6 +102,54 @@ static void make_functions(Unit *unit, const Program *program, Arena *arena)
     map_add(&unit->taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         make_function(unit, k);
+}
+
+/* A name that no keyword, loop variable, local (they end in digits) or helper (exp_f32x16) of the kernel can be. */
+static Str safe_name(Arena *arena, Str name)
+{
+    static const char *const keywords[] = {
+        "auto",   "break",    "case",     "char",     "const", "continue", "default", "do",     "double",
+        "else",   "enum",     "extern",   "float",    "for",   "goto",     "if",      "inline", "int",
+        "long",   "register", "restrict", "return",   "short", "signed",   "sizeof",  "static", "struct",
+        "switch", "typedef",  "union",    "unsigned", "void",  "volatile", "while",   "class",  "new",
+        "delete", "this",     "template", "bool",     "true",  "false"};
+    name = source_identifier(arena, name);
+    bool bare = !isdigit((unsigned char)name.ptr[name.len - 1]);
+    for (uint32_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        bare &= !str_is(name, keywords[i]);
+    return bare ? name : str_format(arena, STR_FMT "_", STR_ARG(name));
+}
+
+/* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
+static void model_names(const Unit *unit, uint32_t k, KernelNames *names)
+{
+    const Kernel *kernel = &unit->program->kernel[k];
+    Map taken = {.arena = unit->arena};
+    kernel_role_names(unit->arena, kernel, names);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        map_add(&taken, names->buffer[b], b);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+        ValueId value = kernel->buffer[b].value;
+        if (value == NONE || !unit->program->graph->value[value].name.len)
+            continue;
+        Str name = safe_name(unit->arena, unit->program->graph->value[value].name);
+        if (map_add(&taken, name, b))
+            names->buffer[b] = name;
+    }
+}
+
+static void print_functions(Text *out, Unit *unit)
+{
+    for (uint32_t f = 0; f < unit->function_count; f++) {
+        const Function *function = &unit->function[f];
+        KernelNames names;
+        if (function->users == 1)
+            model_names(unit, function->kernel, &names);
+        else
+            kernel_role_names(unit->arena, &unit->program->kernel[function->kernel], &names);
+        names.function = function->name;
+        text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(print_function(unit, function->kernel, &names)));
+    }
 }
 
 /* Weights */
@@ -363,8 +415,8 @@ void emit_source(const Program *program, Text *out)
                 STR_ARG(program->options.name));
     prelude_print(out, program->options.target, &unit.needs);
     print_weights(out, &unit);
-    for (uint32_t f = 0; f < unit.function_count; f++)
-        text_printf(out, STR_FMT "\n", STR_ARG(unit.function[f].body));
+    print_functions(out, &unit);
+    text_char(out, '\n');
     print_run(out, &unit);
     print_descriptor(out, &unit);
     arena_free(&arena);
@@ -375,8 +427,7 @@ void emit_kernels(const Program *program, Text *out)
     Arena arena = {0};
     Unit unit;
     make_functions(&unit, program, &arena);
-    for (uint32_t f = 0; f < unit.function_count; f++)
-        text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(unit.function[f].body));
+    print_functions(out, &unit);
     arena_free(&arena);
 }
 
