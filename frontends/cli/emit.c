@@ -83,7 +83,7 @@ bool emit_listing(Cli *cli, const Program *program, const Folder *folder, EmitPa
 {
     Text text = {0};
     if (part == EMIT_IR)
-        nnc_print_graph(&text, program->graph);
+        nnc_print(&text, program->graph->module);
     else
         emit_kernels(program, &text);
     const char *suffix = part == EMIT_IR ? "ir.nnc" : "kernels";
