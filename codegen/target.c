@@ -31,6 +31,7 @@ const Target target_table[] = {
      .dialect = DIALECT_CUDA,
      .lanes = 1,
      .vector_registers = 1,
+     .team = 512,
      .l1_bytes = 128 << 10,
      .l2_bytes = 32 << 20,
      .doc = "CUDA C++ for compute capability 9.0 (Hopper)"},

@@ -16,6 +16,7 @@ typedef struct Target {
     Dialect dialect;
     uint32_t lanes; /* of f32 in a vector register; 1 where the dialect has none */
     uint32_t vector_registers;
+    uint32_t team; /* most threads that can share out a loop and meet in it; 0: none */
     uint32_t l1_bytes, l2_bytes;
     const char *doc;
 } Target;

@@ -10,11 +10,13 @@
 #include "base/fatal.h"
 #include "ops/family.h"
 
+/* On a GPU weights are in the source or handed in: nothing is pulled in by .incbin there. */
 WeightsForm program_weights_form(const Program *program)
 {
-    if (program->options.weights != WEIGHTS_AUTO)
-        return program->options.weights;
-    return program->weights_bytes <= 64 << 10 ? WEIGHTS_C : WEIGHTS_BLOB;
+    WeightsForm form = program->options.weights;
+    if (form == WEIGHTS_AUTO)
+        form = program->weights_bytes <= 64 << 10 ? WEIGHTS_C : WEIGHTS_BLOB;
+    return form == WEIGHTS_BLOB && program->options.target->dialect == DIALECT_CUDA ? WEIGHTS_FILE : form;
 }
 
 typedef struct Packer {

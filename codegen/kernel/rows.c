@@ -2,7 +2,10 @@
  *
  * All reductions of the kernel run over the trailing dimensions of one space [rows ..., columns ...].  For each row:
  * one loop over the columns per reduction, in order, then one loop that stores every result of full shape.  What is
- * cheap is computed again in each stage; what is not (exp, tanh, erf, ...) is kept in a row of scratch. */
+ * cheap is computed again in each stage; what is not (exp, tanh, erf, ...) is kept in a row of scratch.
+ *
+ * Where the target has teams of threads, a team shares out the columns of a long row, each thread keeps a part of the
+ * reduction, and they meet after each stage. Rows run at once, so nothing is kept in scratch. */
 #include "kernel/kernel.h"
 
 #include <assert.h>
@@ -14,6 +17,8 @@ typedef struct Rows {
     const Index *row;   /* position of the row */
     const Node *reduce; /* of the stage; NULL in the last one */
     const Local *acc;   /* what the stage adds into: a scalar, or lanes */
+    uint32_t team;      /* threads that share out the columns, or 0 */
+    const Var *thread;
 } Rows;
 
 static bool trailing(const Graph *graph, const Node *node, uint32_t *row_rank)
@@ -92,6 +97,8 @@ static bool is_expensive(const Lower *lower, const Node *node)
 
 static void plan_spills(Lower *lower, const Rows *rows)
 {
+    if (lower->target->team)
+        return;
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
         ValueId value = node->out[0];
@@ -159,6 +166,17 @@ static uint32_t spilled_here(const Lower *lower, ValueId *filled)
     return count;
 }
 
+/* The columns from `begin` on, or this thread's share of them. */
+static Stmt *columns_loop(Lower *lower, const Rows *rows, int64_t begin, const Var **at)
+{
+    *at = var_new(lower->arena, "j", begin, rows->columns - 1);
+    Stmt *loop =
+        stmt_for(lower->arena, lower->block, *at, begin, rows->columns, rows->team ? rows->team : 1, LOOP_SERIAL);
+    if (rows->team)
+        loop->low = index_var(lower->arena, rows->thread);
+    return loop;
+}
+
 /* One reduction over the row: vector accumulators over whole vectors, then the lanes, then the rest. */
 static void reduce_stage(Lower *lower, Rows *rows)
 {
@@ -189,14 +207,16 @@ static void reduce_stage(Lower *lower, Rows *rows)
         stmt_reduce(arena, &region->body, combine, total, acc);
     }
     if (whole < rows->columns) {
-        const Var *rest = var_new(arena, "j", whole, rows->columns - 1);
-        Stmt *loop = stmt_for(arena, lower->block, rest, whole, rows->columns, 1, LOOP_SERIAL);
+        const Var *rest;
+        Stmt *loop = columns_loop(lower, rows, whole, &rest);
         Block *outer = lower_enter(lower, &loop->body);
         rows->acc = total;
         stage_value(lower, rows, index_var(arena, rest));
         filled_count = spilled_here(lower, filled);
         lower_leave(lower, outer);
     }
+    if (rows->team)
+        stmt_meet(arena, lower->block, combine, total, rows->team);
     for (uint32_t i = 0; i < filled_count; i++)
         lower->spilled[filled[i]] = true;
     lower->bound[node->out[0]] =
@@ -230,9 +250,13 @@ static void row_value(Lower *lower, const Rows *rows, ValueId value)
         stmt_local(lower->arena, lower->block, local, lower_value(lower, value, position));
         lower->bound[value] = expr_local(lower->arena, local);
     }
-    if (kernel_stores(lower, value))
-        stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true), value_address(lower, value, position),
-                   lower->bound[value]);
+    if (!kernel_stores(lower, value))
+        return;
+    Block *block = lower->block;
+    if (rows->team)
+        block = &stmt_if(lower->arena, block, index_var(lower->arena, rows->thread), 0, 1)->body;
+    stmt_store(lower->arena, block, lower_buffer(lower, value, true), value_address(lower, value, position),
+               lower->bound[value]);
 }
 
 static bool stores_full(const Lower *lower, const Rows *rows)
@@ -243,6 +267,31 @@ static bool stores_full(const Lower *lower, const Rows *rows)
             return true;
     }
     return false;
+}
+
+static void store_stage(Lower *lower, Rows *rows)
+{
+    if (!rows->team) {
+        lower_vector_loop(lower, "j", rows->columns, LOOP_SERIAL, store_full, rows);
+        return;
+    }
+    const Var *at;
+    Block *outer = lower_enter(lower, &columns_loop(lower, rows, 0, &at)->body);
+    store_full(lower, rows, index_var(lower->arena, at));
+    lower_leave(lower, outer);
+}
+
+/* Threads for a row: some columns each; a short row is left to one thread. */
+static void gather_team(Lower *lower, Rows *rows)
+{
+    uint32_t team = 32;
+    if (!lower->target->team || rows->columns < team)
+        return;
+    while (team * 4 < rows->columns && team < lower->target->team)
+        team *= 2;
+    rows->team = team;
+    rows->thread = var_new(lower->arena, "thread", 0, team - 1);
+    lower->block = &stmt_for(lower->arena, lower->block, rows->thread, 0, team, 1, LOOP_THREADS)->body;
 }
 
 void lower_rows(Lower *lower)
@@ -261,6 +310,7 @@ void lower_rows(Lower *lower)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, rows.space->dim[d], 1, LOOP_PARALLEL)->body;
     }
     rows.row = row;
+    gather_team(lower, &rows);
     plan_spills(lower, &rows);
 
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
@@ -272,6 +322,6 @@ void lower_rows(Lower *lower)
             row_value(lower, &rows, node->out[0]);
     }
     if (stores_full(lower, &rows))
-        lower_vector_loop(lower, "j", rows.columns, LOOP_SERIAL, store_full, &rows);
+        store_stage(lower, &rows);
     lower_leave(lower, start);
 }

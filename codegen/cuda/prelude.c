@@ -1,0 +1,254 @@
+/* Scalars follow ops/scalar_float.h and ops/scalar_i64.c, conversions ops/cast.c; functions are CUDA's own, whose error
+ * bounds are in the CUDA C++ Programming Guide (expf 1 ulp, tanhf 2, erff 2, sinf 2; division and square root exact).
+ */
+#include "cuda/prelude.h"
+
+#include <stdio.h>
+
+#include "c/expr.h"
+
+#define DEVICE "static __device__ __forceinline__ "
+
+static const char *const function[HELPER_COUNT] = {
+    [HELPER_ABS] = "fabs",    [HELPER_SQRT] = "sqrt",   [HELPER_EXP] = "exp",    [HELPER_EXPM1] = "expm1",
+    [HELPER_LOG] = "log",     [HELPER_LOG1P] = "log1p", [HELPER_SIN] = "sin",    [HELPER_COS] = "cos",
+    [HELPER_TAN] = "tan",     [HELPER_ASIN] = "asin",   [HELPER_ACOS] = "acos",  [HELPER_ATAN] = "atan",
+    [HELPER_SINH] = "sinh",   [HELPER_COSH] = "cosh",   [HELPER_TANH] = "tanh",  [HELPER_ERF] = "erf",
+    [HELPER_FLOOR] = "floor", [HELPER_CEIL] = "ceil",   [HELPER_ROUND] = "rint", [HELPER_TRUNC] = "trunc",
+    [HELPER_POW] = "pow",     [HELPER_FMOD] = "fmod",
+};
+
+/* T is the type, F(name) its form of a function of math.h. */
+static const char *float_body(Helper helper)
+{
+    switch (helper) {
+    case HELPER_MAX:
+    case HELPER_ATLEAST:
+        return "return a > b || a != a ? a : b;";
+    case HELPER_MIN:
+    case HELPER_ATMOST:
+        return "return a < b || a != a ? a : b;";
+    case HELPER_MOD:
+        return "const T rest = F(fmod)(a, b);\n"
+               "    if (b == 0)\n        return rest;\n"
+               "    if (rest == 0)\n        return F(copysign)(rest, b);\n"
+               "    return (rest < 0) != (b < 0) ? rest + b : rest;";
+    default:
+        return NULL;
+    }
+}
+
+/* U is the unsigned type in which arithmetic wraps. */
+static const char *signed_body(Helper helper)
+{
+    switch (helper) {
+    case HELPER_MAX:
+        return "return a > b ? a : b;";
+    case HELPER_MIN:
+        return "return a < b ? a : b;";
+    case HELPER_ABS:
+        return "return a < 0 ? (T)(0 - (U)a) : a;";
+    case HELPER_DIV:
+        return "if (b == 0)\n        return 0;\n"
+               "    if (b == -1)\n        return (T)(0 - (U)a);\n"
+               "    return (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));";
+    case HELPER_MOD:
+        return "if (b == 0 || b == -1)\n        return 0;\n"
+               "    const T rest = (T)(a % b);\n"
+               "    return (T)(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);";
+    default:
+        return NULL;
+    }
+}
+
+static const char *unsigned_body(Helper helper)
+{
+    switch (helper) {
+    case HELPER_ABS:
+        return "return a;";
+    case HELPER_DIV:
+        return "return (T)(b ? a / b : 0);";
+    case HELPER_MOD:
+        return "return (T)(b ? a % b : 0);";
+    default:
+        return signed_body(helper);
+    }
+}
+
+static bool is_unsigned(DType dtype)
+{
+    return dtype == DT_U8 || dtype == DT_BOOL;
+}
+
+/* Writes a body with T, U and F(name) replaced. */
+static void print_body(Text *out, const char *body, DType dtype)
+{
+    for (; *body; body++) {
+        bool word = body[0] >= 'A' && body[0] <= 'Z';
+        if (word && body[0] == 'T')
+            text_printf(out, "%s", c_type(dtype));
+        else if (word && body[0] == 'U')
+            text_printf(out, "%s", dtype == DT_I64 ? "uint64_t" : "uint32_t");
+        else if (word && body[0] == 'F') {
+            for (body += 2; *body != ')'; body++)
+                text_char(out, *body);
+            text_printf(out, "%s", dtype == DT_F32 ? "f" : "");
+        } else
+            text_char(out, *body);
+    }
+}
+
+static bool takes_two(Helper helper)
+{
+    switch (helper) {
+    case HELPER_MAX:
+    case HELPER_MIN:
+    case HELPER_ATLEAST:
+    case HELPER_ATMOST:
+    case HELPER_POW:
+    case HELPER_FMOD:
+    case HELPER_DIV:
+    case HELPER_MOD:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void print_helper(Text *out, const char *name, Helper helper, DType dtype)
+{
+    const char *type = c_type(dtype);
+    const char *body = dtype_is_float(dtype) ? float_body(helper)
+                       : is_unsigned(dtype)  ? unsigned_body(helper)
+                                             : signed_body(helper);
+    text_printf(out, DEVICE "%s %s(%s a", type, name, type);
+    if (takes_two(helper))
+        text_printf(out, ", %s b", type);
+    text_printf(out, ")\n{\n    ");
+    if (body)
+        print_body(out, body, dtype);
+    else
+        text_printf(out, "return %s%s(a%s);", function[helper], dtype == DT_F32 ? "f" : "",
+                    takes_two(helper) ? ", b" : "");
+    text_printf(out, "\n}\n\n");
+}
+
+/* Conversions */
+
+/* Reads x of a dtype as a number that C++ can convert. */
+static const char *read_text(DType from)
+{
+    return from == DT_F16    ? "__half2float(__ushort_as_half(x))"
+           : from == DT_BF16 ? "__bfloat162float(__ushort_as_bfloat16(x))"
+                             : "x";
+}
+
+/* Truncates; beyond the range the nearest end, 0 for NaN. */
+static void print_saturating(Text *out, DType from, DType to)
+{
+    static const struct {
+        const char *low, *end, *least, *most;
+    } range[DT_COUNT] = {
+        [DT_I64] = {"-9223372036854775808.0", "9223372036854775808.0", "INT64_MIN", "INT64_MAX"},
+        [DT_I32] = {"-2147483648.0", "2147483648.0", "INT32_MIN", "INT32_MAX"},
+        [DT_I16] = {"-32768.0", "32768.0", "-32768", "32767"},
+        [DT_I8] = {"-128.0", "128.0", "-128", "127"},
+        [DT_U8] = {"0.0", "256.0", "0", "255"},
+    };
+    const char *type = from == DT_F64 ? "double" : "float", *f = from == DT_F64 ? "" : "f";
+    text_printf(out,
+                "const %s n = %s;\n"
+                "    if (n != n)\n        return 0;\n"
+                "    return n <= %s%s ? %s : n >= %s%s ? %s : (%s)n;",
+                type, read_text(from), range[to].low, f, range[to].least, range[to].end, f, range[to].most, c_type(to));
+}
+
+static void print_convert(Text *out, const char *name, DType from, DType to)
+{
+    const char *read = read_text(from);
+    text_printf(out, DEVICE "%s %s(%s x)\n{\n    ", c_type(to), name, c_type(from));
+    if (to == DT_F16)
+        text_printf(out, "return __half_as_ushort(__float2half_rn((float)%s));", read);
+    else if (to == DT_BF16)
+        text_printf(out, "return __bfloat16_as_ushort(__float2bfloat16_rn((float)%s));", read);
+    else if (dtype_is_float(from) && dtype_is_int(to))
+        print_saturating(out, from, to);
+    else
+        text_printf(out, "return (%s)%s;", c_type(to), read);
+    text_printf(out, "\n}\n\n");
+}
+
+static bool needs_half(const PreludeNeeds *needs, DType half)
+{
+    bool any = false;
+    for (DType other = 0; other < DT_COUNT; other++)
+        any |= needs->convert[half][other] || needs->convert[other][half];
+    return any;
+}
+
+/* Blocks of threads */
+
+static const OpCode meet_op[4] = {OP_ADD, OP_MUL, OP_MAXIMUM, OP_MINIMUM};
+
+void cuda_need_meet(MeetNeeds *meets, PreludeNeeds *needs, Arena *arena, OpCode op, DType dtype)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        meets->need[i][dtype] |= meet_op[i] == op;
+    if (op == OP_MAXIMUM || op == OP_MINIMUM)
+        prelude_need(needs, arena, op == OP_MAXIMUM ? HELPER_MAX : HELPER_MIN, dtype, 1);
+}
+
+/* x with y taken in. */
+static Str joined(Arena *arena, PreludeNeeds *needs, OpCode op, DType dtype, const char *y)
+{
+    const char *type = c_type(dtype);
+    if (op == OP_ADD || op == OP_MUL)
+        return str_format(arena, "(%s)(x %c %s)", type, op == OP_ADD ? '+' : '*', y);
+    return str_format(arena, "%s(x, (%s)%s)",
+                      prelude_need(needs, arena, op == OP_MAXIMUM ? HELPER_MAX : HELPER_MIN, dtype, 1), type, y);
+}
+
+/* By halves: inside each warp, then over what the warps have left in shared memory.  All threads get the same bits. */
+static void print_meet(Text *out, Arena *arena, PreludeNeeds *needs, OpCode op, DType dtype)
+{
+    const char *type = c_type(dtype);
+    Str join = joined(arena, needs, op, dtype, "__shfl_xor_sync(0xffffffffu, x, step)");
+    text_printf(out,
+                "/* Over all threads of the block, a power of two from 32 on. */\n"
+                "template <int threads> static __device__ %s %s_%s(%s x)\n{\n"
+                "    __shared__ %s part[32];\n"
+                "    for (int step = 16; step > 0; step /= 2)\n        x = " STR_FMT
+                ";\n"
+                "    if (threads > 32) {\n"
+                "        if (threadIdx.x %% 32 == 0)\n            part[threadIdx.x / 32] = x;\n"
+                "        __syncthreads();\n"
+                "        x = part[threadIdx.x %% (threads / 32)];\n"
+                "        for (int step = threads / 64; step > 0; step /= 2)\n            x = " STR_FMT
+                ";\n"
+                "        __syncthreads();\n"
+                "    }\n"
+                "    return x;\n}\n\n",
+                type, meet_name(op), dtype_name(dtype), type, type, STR_ARG(join), STR_ARG(join));
+}
+
+void cuda_print_prelude(Text *out, Arena *arena, PreludeNeeds *needs, const MeetNeeds *meets)
+{
+    if (needs_half(needs, DT_F16))
+        text_printf(out, "#include <cuda_fp16.h>\n");
+    if (needs_half(needs, DT_BF16))
+        text_printf(out, "#include <cuda_bf16.h>\n");
+    if (needs_half(needs, DT_F16) || needs_half(needs, DT_BF16))
+        text_char(out, '\n');
+    for (Helper helper = 0; helper < HELPER_COUNT; helper++)
+        for (DType dtype = 0; dtype < DT_COUNT; dtype++)
+            if (helper != HELPER_CONVERT && needs->scalar[helper][dtype])
+                print_helper(out, prelude_need(needs, arena, helper, dtype, 1), helper, dtype);
+    for (DType from = 0; from < DT_COUNT; from++)
+        for (DType to = 0; to < DT_COUNT; to++)
+            if (needs->convert[from][to])
+                print_convert(out, prelude_need_convert(needs, arena, from, to), from, to);
+    for (uint32_t i = 0; i < 4; i++)
+        for (DType dtype = 0; dtype < DT_COUNT; dtype++)
+            if (meets->need[i][dtype])
+                print_meet(out, arena, needs, meet_op[i], dtype);
+}

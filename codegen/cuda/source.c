@@ -1,0 +1,251 @@
+/* NAME.cu and NAME.h: kernels as __global__ functions and NAME_run, which launches them in order on a stream. */
+#include "c/source.h"
+#include "cuda/prelude.h"
+#include "cuda/section.h"
+
+#include <string.h>
+
+typedef struct Function { /* sections of equal text and launch share one */
+    Str name, text;
+} Function;
+
+typedef struct Launch {
+    uint32_t kernel, function;
+    const Section *section;
+} Launch;
+
+typedef struct Unit {
+    const Program *program;
+    Arena *arena;
+    PreludeNeeds needs;
+    MeetNeeds meets;
+    Function *function;
+    Launch *launch;
+    uint32_t function_count, function_capacity, launch_count, launch_capacity;
+    Map by_text, taken;
+} Unit;
+
+#define MOST_BLOCKS INT32_MAX /* of a grid, in x */
+
+/* Functions */
+
+static bool weights_in_source(const Program *program)
+{
+    return program_weights_form(program) == WEIGHTS_C;
+}
+
+/* Buffers by role, but weights that are device arrays by the array's own name: a kernel cannot be handed the address
+ * of such an array from the host. */
+static void name_buffers(const Unit *unit, const Kernel *kernel, KernelNames *names, bool *global)
+{
+    kernel_role_names(unit->arena, kernel, names);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+        global[b] = kernel->buffer[b].weights != NONE && weights_in_source(unit->program);
+        if (global[b])
+            names->buffer[b] = source_weight_name(unit->program, unit->arena, kernel->buffer[b].weights);
+    }
+}
+
+static Str section_text(Unit *unit, uint32_t k, const Section *section, Str name)
+{
+    const Kernel *kernel = &unit->program->kernel[k];
+    KernelNames names;
+    bool aliased[MOST_BUFFERS], global[MOST_BUFFERS];
+    Text text = {0};
+    name_buffers(unit, kernel, &names, global);
+    names.function = name;
+    source_aliased(unit->program, k, aliased);
+    Printer printer = {.out = &text,
+                       .arena = unit->arena,
+                       .target = unit->program->options.target,
+                       .kernel = kernel,
+                       .names = &names,
+                       .needs = &unit->needs};
+    print_section(&printer, section, aliased, global);
+    Str copy = str_copy(unit->arena, text_view(&text));
+    text_free(&text);
+    return copy;
+}
+
+static void note_meets(Unit *unit, const Block *block)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        if (stmt->kind == STMT_MEET)
+            cuda_need_meet(&unit->meets, &unit->needs, unit->arena, stmt->op, stmt->local->dtype);
+        note_meets(unit, &stmt->body);
+        note_meets(unit, &stmt->other);
+    }
+}
+
+static uint32_t function_for(Unit *unit, uint32_t k, const Section *section)
+{
+    const Kernel *kernel = &unit->program->kernel[k];
+    Str text = section_text(unit, k, section, STR("kernel"));
+    Str key = str_format(unit->arena, "%lld " STR_FMT, (long long)section->blocks, STR_ARG(text));
+    uint32_t known = map_get(&unit->by_text, key);
+    if (known != MAP_NONE)
+        return known;
+    map_put(&unit->by_text, key, unit->function_count);
+    Str name = kernel->name;
+    for (int n = 2; !map_add(&unit->taken, name, 0); n++)
+        name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
+    Function function = {name, section_text(unit, k, section, name)};
+    ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity, function);
+    return unit->function_count - 1;
+}
+
+static bool make_launches(Unit *unit, uint32_t k)
+{
+    const Kernel *kernel = &unit->program->kernel[k];
+    Section *section;
+    uint32_t count = sections_of(unit->arena, kernel, &section);
+    note_meets(unit, &kernel->body);
+    for (uint32_t i = 0; i < count; i++) {
+        if (section[i].blocks > MOST_BLOCKS)
+            return diag_error(unit->program->graph->module->diag, unit->program->graph->node[kernel->node[0]].place,
+                              "too many elements for one CUDA grid");
+        if (section[i].rounds == 0)
+            continue;
+        Launch launch = {k, function_for(unit, k, &section[i]), &section[i]};
+        ARENA_PUSH(unit->arena, unit->launch, unit->launch_count, unit->launch_capacity, launch);
+    }
+    return true;
+}
+
+static bool make_unit(Unit *unit, const Program *program, Arena *arena)
+{
+    *unit = (Unit){.program = program, .arena = arena, .by_text = {.arena = arena}, .taken = {.arena = arena}};
+    map_add(&unit->taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        if (!make_launches(unit, k))
+            return false;
+    return true;
+}
+
+/* NAME_run */
+
+static void print_launch(Text *out, const Unit *unit, const Launch *launch)
+{
+    const Kernel *kernel = &unit->program->kernel[launch->kernel];
+    text_printf(out, "    NNC_LAUNCH(" STR_FMT ", %lld, %u, stream", STR_ARG(unit->function[launch->function].name),
+                (long long)launch->section->blocks, launch->section->threads);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        if (launch->section->used[b] && !(kernel->buffer[b].weights != NONE && weights_in_source(unit->program)))
+            text_printf(out, ", " STR_FMT, STR_ARG(source_argument(unit->program, unit->arena, launch->kernel, b)));
+    text_printf(out, ");\n");
+}
+
+static void print_signature(Text *out, const Program *program, Arena *arena)
+{
+    text_printf(out, "int " STR_FMT "_run(", STR_ARG(program->options.name));
+    source_parameters(out, program, arena);
+    text_printf(out, ", cudaStream_t stream)");
+}
+
+/* Inputs that no kernel reads, and a stream without launches. */
+static void print_unused(Text *out, const Unit *unit)
+{
+    const Graph *graph = unit->program->graph;
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        if (unit->program->home[graph->input[i]].first < 0)
+            text_printf(out, "    (void)" STR_FMT ";\n",
+                        STR_ARG(source_identifier(unit->arena, graph->value[graph->input[i]].name)));
+    if (!unit->launch_count)
+        text_printf(out, "    (void)stream;\n");
+}
+
+static void print_run(Text *out, const Unit *unit)
+{
+    const Program *program = unit->program;
+    print_signature(out, program, unit->arena);
+    text_printf(out, "\n{\n    unsigned char *const a = (unsigned char *)arena;\n");
+    if (!weights_in_source(program))
+        text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
+    text_printf(out, "\n    if ((uintptr_t)a %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n",
+                ARENA_ALIGNMENT);
+    if (!weights_in_source(program))
+        text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n",
+                    WEIGHTS_ALIGNMENT);
+    uint32_t shown = NONE;
+    for (uint32_t i = 0; i < unit->launch_count; i++) {
+        const Launch *launch = &unit->launch[i];
+        if (launch->kernel != shown) {
+            text_char(out, '\n');
+            source_describe(out, program, &program->kernel[launch->kernel]);
+            shown = launch->kernel;
+        }
+        print_launch(out, unit, launch);
+    }
+    print_unused(out, unit);
+    text_printf(out, "\n    return 0;\n}\n");
+}
+
+static const char launch_text[] =
+    "/* Launches a kernel; an error ends the function around, as its result.  A test may define it otherwise. */\n"
+    "#ifndef NNC_LAUNCH\n"
+    "#define NNC_LAUNCH(kernel, blocks, threads, stream, ...)                  \\\n"
+    "    do {                                                                  \\\n"
+    "        kernel<<<(blocks), (threads), 0, (stream)>>>(__VA_ARGS__);        \\\n"
+    "        const cudaError_t launch_status = cudaGetLastError();             \\\n"
+    "        if (launch_status != cudaSuccess)                                 \\\n"
+    "            return (int)launch_status;                                    \\\n"
+    "    } while (0)\n"
+    "#endif\n\n";
+
+static void print_source(Text *out, Unit *unit)
+{
+    const Program *program = unit->program;
+    source_head(out, program, ".cu", "kernels and the order they are launched in");
+    text_printf(out,
+                "/* Compile with: nvcc -O3 %s */\n#include \"" STR_FMT
+                ".h\"\n\n#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n\n%s",
+                program->options.target->cc_flags, STR_ARG(program->options.name), launch_text);
+    cuda_print_prelude(out, unit->arena, &unit->needs, &unit->meets);
+    for (uint32_t w = 0; weights_in_source(program) && w < program->weights.count; w++)
+        source_weight_array(out, program, unit->arena, w, "static __device__ const");
+    for (uint32_t f = 0; f < unit->function_count; f++)
+        text_printf(out, STR_FMT "\n", STR_ARG(unit->function[f].text));
+    print_run(out, unit);
+}
+
+/* The header */
+
+static void print_header(Text *out, const Program *program, Arena *arena)
+{
+    Str name = program->options.name;
+    const char *shout = source_upper(arena, name);
+    bool handed = !weights_in_source(program);
+    source_head(out, program, ".h", "a neural network as one function, on a GPU");
+    text_printf(out,
+                "#ifndef %s_H\n#define %s_H\n\n#include <cuda_runtime_api.h>\n#include <stdint.h>\n\n"
+                "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+                shout, shout);
+    text_printf(out, "#define %s_ARENA_BYTES %lld /* of device memory; alignment %d; nothing else is written */\n",
+                shout, (long long)program->arena_bytes, ARENA_ALIGNMENT);
+    if (handed)
+        text_printf(out,
+                    "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights, to copy to the device; alignment %d */\n",
+                    shout, (long long)program->weights_bytes, STR_ARG(name), WEIGHTS_ALIGNMENT);
+    text_char(out, '\n');
+    source_interface(out, program, arena);
+    text_printf(out,
+                " * All pointers are to device memory, and arrays do not overlap. Work is put on the stream and not\n"
+                " * waited for. Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s\n"
+                " * not aligned. */\n",
+                handed ? " or\n * the weights are" : " is");
+    print_signature(out, program, arena);
+    text_printf(out, ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+}
+
+bool emit_cuda(const Program *program, Text *source, Text *header)
+{
+    Arena arena = {0};
+    Unit unit;
+    bool good = make_unit(&unit, program, &arena);
+    if (good) {
+        print_source(source, &unit);
+        print_header(header, program, &arena);
+    }
+    arena_free(&arena);
+    return good;
+}
