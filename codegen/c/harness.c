@@ -1,13 +1,11 @@
 /* NAME_test.c: the model on given inputs against expected outputs, with a canary around the arena. */
-#include "program.h"
+#include "c/harness.h"
 
 #include "c/print.h"
 
 #include <ctype.h>
 
-#define CANARY 64 /* bytes on either side of the arena */
-
-static void print_array(Text *out, const char *side, uint32_t index, const Tensor *tensor)
+void harness_array(Text *out, const char *side, uint32_t index, const Tensor *tensor)
 {
     int64_t count = shape_elements(&tensor->type->shape);
     DType dtype = tensor->type->dtype;
@@ -27,7 +25,7 @@ static void print_array(Text *out, const char *side, uint32_t index, const Tenso
 }
 
 /* Largest error against the largest expected magnitude: rounding differs between orders of summation. */
-static const char compare_text[] =
+const char harness_compare_text[] =
     "static int differs(const char *name, const double error, const double scale)\n"
     "{\n"
     "    const int bad = !(error <= 1e-4 * scale + 1e-6);\n"
@@ -35,7 +33,7 @@ static const char compare_text[] =
     "    return bad;\n"
     "}\n\n";
 
-static void print_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected)
+void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected)
 {
     DType dtype = expected->type->dtype;
     Str name = program->graph->output[i].name;
@@ -65,6 +63,10 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
     const Graph *graph = program->graph;
     Str name = program->options.name;
     bool file = program_weights_form(program) == WEIGHTS_FILE;
+    if (program->options.target->dialect == DIALECT_CUDA) {
+        emit_cuda_test(program, input, expected, out);
+        return;
+    }
     text_printf(out,
                 "/* " STR_FMT
                 "_test.c: runs the model on fixed inputs; expected outputs are the reference\n"
@@ -74,14 +76,14 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
                 "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
                 STR_ARG(name), STR_ARG(name));
     for (uint32_t i = 0; i < graph->input_count; i++)
-        print_array(out, "input", i, input[i]);
+        harness_array(out, "input", i, input[i]);
     for (uint32_t i = 0; i < graph->output_count; i++) {
-        print_array(out, "expected", i, expected[i]);
+        harness_array(out, "expected", i, expected[i]);
         int64_t count = shape_elements(&expected[i]->type->shape);
         text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
                     (long long)(count ? count : 1));
     }
-    text_printf(out, "%s", compare_text);
+    text_printf(out, "%s", harness_compare_text);
     text_printf(out,
                 "int main(%s)\n{\n"
                 "    const size_t canary = %d, bytes = " STR_FMT
@@ -110,7 +112,7 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
         text_printf(out, "output%u, ", i);
     text_printf(out, "%sarena);\n", file ? "weights, " : "");
     for (uint32_t i = 0; i < graph->output_count; i++)
-        print_compare(out, program, i, expected[i]);
+        harness_compare(out, program, i, expected[i]);
     text_printf(out,
                 "    for (size_t i = 0; i < canary; i++)\n"
                 "        if (arena[-1 - (ptrdiff_t)i] != 0xA5 || arena[bytes + i] != 0xA5) {\n"

@@ -115,8 +115,8 @@ static void print_positions(Printer *printer, const Section *section, Str round)
                             (long long)loop->step);
         if (loop->low.constant)
             at = str_format(printer->arena, STR_FMT " + %lld", STR_ARG(at), (long long)loop->low.constant);
-        print_line(printer, "const %s " STR_FMT " = " STR_FMT ";", index_type(printer),
-                   STR_ARG(print_push(printer, loop->var)), STR_ARG(at));
+        Str name = print_push(printer, loop->var);
+        print_line(printer, "const %s " STR_FMT " = " STR_FMT ";", index_type(printer), STR_ARG(name), STR_ARG(at));
     }
 }
 
@@ -141,9 +141,10 @@ static void print_round(Printer *printer, const Section *section)
         if (!single)
             print_positions(printer, section, name);
     }
-    if (section->team)
-        print_line(printer, "const %s " STR_FMT " = (%s)threadIdx.x;", type,
-                   STR_ARG(print_push(printer, section->team->var)), type);
+    if (section->team) {
+        Str name = print_push(printer, section->team->var);
+        print_line(printer, "const %s " STR_FMT " = (%s)threadIdx.x;", type, STR_ARG(name), type);
+    }
 }
 
 static void print_parameters(Printer *printer, const Section *section, const bool *aliased, const bool *global)

@@ -1,0 +1,16 @@
+/* What the test harnesses of C and CUDA have in common. */
+#ifndef NNC_C_HARNESS_H
+#define NNC_C_HARNESS_H
+
+#include "program.h"
+
+#define CANARY 64 /* bytes on either side of the arena */
+
+/* `static const float input0[784] = {...};` */
+void harness_array(Text *out, const char *side, uint32_t index, const Tensor *tensor);
+/* Statements that compare output<i> with expected<i>; they set `bad` and use `double error, scale` and the function of
+ * harness_compare_text. */
+void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected);
+extern const char harness_compare_text[];
+
+#endif
