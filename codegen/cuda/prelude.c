@@ -3,7 +3,7 @@
  */
 #include "cuda/prelude.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #include "c/expr.h"
 
@@ -115,9 +115,18 @@ static bool takes_two(Helper helper)
     }
 }
 
+/* Is it a function that CUDA has under this name? */
+static bool is_library(const char *name, Helper helper)
+{
+    size_t length = function[helper] ? strlen(function[helper]) : 0;
+    return length && strncmp(name, function[helper], length) == 0 && (!name[length] || strcmp(name + length, "f") == 0);
+}
+
 static void print_helper(Text *out, const char *name, Helper helper, DType dtype)
 {
     const char *type = c_type(dtype);
+    if (is_library(name, helper))
+        return;
     const char *body = dtype_is_float(dtype) ? float_body(helper)
                        : is_unsigned(dtype)  ? unsigned_body(helper)
                                              : signed_body(helper);
@@ -167,10 +176,14 @@ static void print_convert(Text *out, const char *name, DType from, DType to)
 {
     const char *read = read_text(from);
     text_printf(out, DEVICE "%s %s(%s x)\n{\n    ", c_type(to), name, c_type(from));
-    if (to == DT_F16)
-        text_printf(out, "return __half_as_ushort(__float2half_rn((float)%s));", read);
+    bool wide = from == DT_F64 || from == DT_I64 || from == DT_I32; /* more than f32 holds */
+    if (to == DT_BOOL)
+        text_printf(out, "return %s != 0;", from == DT_F16 || from == DT_BF16 ? "(x & 0x7fff)" : "x");
+    else if (to == DT_F16)
+        text_printf(out, "return __half_as_ushort(%s(%s));", wide ? "__double2half" : "__float2half_rn", read);
     else if (to == DT_BF16)
-        text_printf(out, "return __bfloat16_as_ushort(__float2bfloat16_rn((float)%s));", read);
+        text_printf(out, "return __bfloat16_as_ushort(%s(%s));", wide ? "__double2bfloat16" : "__float2bfloat16_rn",
+                    read);
     else if (dtype_is_float(from) && dtype_is_int(to))
         print_saturating(out, from, to);
     else

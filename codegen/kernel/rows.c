@@ -323,5 +323,10 @@ void lower_rows(Lower *lower)
     }
     if (stores_full(lower, &rows))
         store_stage(lower, &rows);
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) { /* later kernels read them from memory */
+        ValueId value = lower->graph->node[lower->kernel->node[n]].out[0];
+        lower->bound[value] = NULL;
+        lower->spilled[value] = false;
+    }
     lower_leave(lower, start);
 }

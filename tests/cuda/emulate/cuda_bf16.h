@@ -2,8 +2,7 @@
 #ifndef NNC_TESTS_EMULATE_CUDA_BF16_H
 #define NNC_TESTS_EMULATE_CUDA_BF16_H
 
-#include <cstdint>
-#include <cstring>
+#include "emulate_odd.h"
 
 struct __nv_bfloat16 {
     uint16_t bits;
@@ -34,6 +33,11 @@ inline __nv_bfloat16 __float2bfloat16_rn(float x)
     if (x != x)
         return {0x7fff};
     return {(uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+inline __nv_bfloat16 __double2bfloat16(double x)
+{
+    return __float2bfloat16_rn(emulate::odd(x));
 }
 
 #endif

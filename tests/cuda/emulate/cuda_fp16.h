@@ -2,8 +2,7 @@
 #ifndef NNC_TESTS_EMULATE_CUDA_FP16_H
 #define NNC_TESTS_EMULATE_CUDA_FP16_H
 
-#include <cmath>
-#include <cstdint>
+#include "emulate_odd.h"
 
 struct __half {
     uint16_t bits;
@@ -37,11 +36,16 @@ inline __half __float2half_rn(float x)
         return {0x7fff};
     if (size >= 65520.0f)
         return {(uint16_t)(sign | 0x7c00)};
-    frexpf(size, &exponent); /* size < 2^exponent */
-    if (exponent < -13)      /* subnormal: units of 2^-24 */
+    frexpf(size, &exponent);         /* size < 2^exponent */
+    if (size == 0 || exponent < -13) /* subnormal: units of 2^-24 */
         return {(uint16_t)(sign | (uint16_t)rintf(ldexpf(size, 24)))};
     const int units = (int)rintf(ldexpf(size, 11 - exponent)); /* 1024 ... 2048, which carries into the exponent */
     return {(uint16_t)(sign | (units - 1024 + ((exponent + 14) << 10)))};
+}
+
+inline __half __double2half(double x)
+{
+    return __float2half_rn(emulate::odd(x));
 }
 
 #endif
