@@ -30,6 +30,8 @@ Str print_number(Arena *arena, DType dtype, double number)
         return str_format(arena, number > 0x7fffffff || number < -0x7fffffff ? "INT64_C(%lld)" : "%lld",
                           (long long)number);
     }
+    if (dtype == DT_F16 || dtype == DT_BF16) /* held as bits */
+        return str_format(arena, "0x%04x", dtype == DT_F16 ? f32_to_f16((float)number) : f32_to_bf16((float)number));
     const char *suffix = dtype == DT_F64 ? "" : "f";
     if (isnan(number))
         return dtype == DT_F64 ? STR("(double)NAN") : STR("NAN");
@@ -426,7 +428,7 @@ static Piece print_cast(Printer *printer, const Expr *expr)
 {
     Piece x = print_expr(printer, expr->arg[0]);
     DType from = expr->arg[0]->dtype, to = expr->dtype;
-    if (to == DT_BOOL)
+    if (to == DT_BOOL && from != DT_F16 && from != DT_BF16)
         return (Piece){str_format(printer->arena, STR_FMT " != 0", STR_ARG(parenthesize(printer, x, PREC_COMPARE + 1))),
                        PREC_COMPARE, false};
     const char *convert = prelude_need_convert(printer->needs, printer->arena, from, to);

@@ -42,7 +42,7 @@ static const Node *find_anchor(const Lower *lower)
     return NULL;
 }
 
-/* conv2d_relu: the ops of the group, at most four of them. */
+/* conv2d_relu: the ops of the group, at most four of them.  exp, xor and the like are taken in C or C++: exp_all. */
 static Str kernel_name(Lower *lower)
 {
     Text text = {0};
@@ -51,6 +51,8 @@ static Str kernel_name(Lower *lower)
         text_printf(&text, "%s%s", n ? "_" : "", op_info(lower->graph->node[lower->kernel->node[n]].op)->name);
     if (shown < lower->kernel->node_count)
         text_printf(&text, "_etc");
+    if (shown == 1 && op_info(lower->graph->node[lower->kernel->node[0]].op)->family == FAMILY_ELEMENTWISE)
+        text_printf(&text, "_all");
     Str name = str_copy(lower->arena, text_view(&text));
     text_free(&text);
     return name;
