@@ -244,12 +244,15 @@ static ValueId step_transpose(Maker *m, ValueId x)
 {
     uint32_t rank = value_shape(m->graph, x)->rank;
     int64_t axes[MAX_RANK];
-    for (uint32_t i = 0; i < rank; i++) {
-        uint32_t at = draw(m, i + 1);
-        axes[i] = axes[at];
-        axes[at] = i;
+    for (int times = chance(m, 50) ? 1 : 2; times > 0; times--) {
+        for (uint32_t i = 0; i < rank; i++) {
+            uint32_t at = draw(m, i + 1);
+            axes[i] = axes[at];
+            axes[at] = i;
+        }
+        x = with_attr(m, OP_TRANSPOSE, &x, 1, "axes", ints(axes, rank));
     }
-    return with_attr(m, OP_TRANSPOSE, &x, 1, "axes", ints(axes, rank));
+    return x;
 }
 
 static ValueId step_reshape(Maker *m, ValueId x)
@@ -385,9 +388,51 @@ static ValueId step_reduce(Maker *m)
     return is_main(m, x) ? unary(m, OP_TANH, sum) : sum;
 }
 
+/* A few operations with constants, as batch normalisation is made of: the shapes fit, but not always the channels. */
+static ValueId affine_chain(Maker *m, ValueId x)
+{
+    static const OpCode op[] = {OP_ADD, OP_MUL, OP_SUB, OP_DIV};
+    for (uint32_t length = draw(m, 4); length > 0; length--) {
+        Shape shape = *value_shape(m->graph, x), small = smaller_shape(m, &shape);
+        if (shape.rank < 4 && chance(m, 60))
+            small = shape_of(shape.rank > 0, shape.dim + shape.rank - (shape.rank > 0));
+        ValueId term = chance(m, 70) ? weights(m, &small) : neutral(m, m->options->dtype, &(Shape){0});
+        OpCode chosen = op[draw(m, 4)];
+        bool left = chance(m, 70);
+        if (chosen == OP_DIV) {
+            left = true;
+            term = unary(m, OP_SIGMOID, term);
+        }
+        x = op_build2(m->graph, chosen, left ? x : term, left ? term : x, (Place){0});
+    }
+    return x;
+}
+
+/* What stands before a contraction: often a scale, a border or a view of one. */
+static ValueId prepared(Maker *m, ValueId x)
+{
+    Shape shape = *value_shape(m->graph, x), small = smaller_shape(m, &shape);
+    bool image = shape.rank == 4;
+    switch (draw(m, 8)) {
+    case 0:
+        return op_build2(m->graph, OP_DIV, x, graph_add_scalar(m->graph, m->options->dtype, 255), (Place){0});
+    case 1:
+        return op_build2(m->graph, OP_MUL, weights(m, &small), x, (Place){0});
+    case 2:
+        x = op_build2(m->graph, OP_MUL, x, graph_add_scalar(m->graph, m->options->dtype, 3), (Place){0});
+        return image ? x : step_transpose(m, x);
+    case 3:
+        return image ? step_pad(m, x) : x;
+    default:
+        return x;
+    }
+}
+
 static ValueId step_conv(Maker *m)
 {
     ValueId x = pick(m);
+    if (is_main(m, x) && value_shape(m->graph, x)->rank == 4 && value_shape(m->graph, x)->dim[1] <= 12)
+        x = prepared(m, x);
     Shape shape = *value_shape(m->graph, x);
     if (!is_main(m, x) || shape.rank != 4 || shape.dim[1] > 16 || shape.dim[2] < 2 || shape.dim[3] < 2)
         return NONE;
@@ -403,12 +448,14 @@ static ValueId step_conv(Maker *m)
     if (chance(m, 50))
         in[count++] = weights(m, &bias);
     m->result_rough = true;
-    return build(m, OP_CONV2D, in, count, attr);
+    return affine_chain(m, build(m, OP_CONV2D, in, count, attr));
 }
 
 static ValueId step_matmul(Maker *m)
 {
     ValueId x = pick(m);
+    if (is_main(m, x))
+        x = prepared(m, x);
     const Shape *shape = value_shape(m->graph, x);
     if (!is_main(m, x) || shape->rank < 1 || shape->dim[shape->rank - 1] > 64)
         return NONE;
@@ -421,7 +468,7 @@ static ValueId step_matmul(Maker *m)
         in[1] = with_attr(m, OP_TRANSPOSE, &in[1], 1, "axes", (Attr){0});
         transposed = false;
     }
-    return with_attr(m, OP_MATMUL, in, 2, "transpose_y", (Attr){.i = transposed});
+    return affine_chain(m, with_attr(m, OP_MATMUL, in, 2, "transpose_y", (Attr){.i = transposed}));
 }
 
 static ValueId step_pool(Maker *m)
@@ -434,7 +481,34 @@ static ValueId step_pool(Maker *m)
     return with_attr(m, chance(m, 50) ? OP_MAX_POOL : OP_AVG_POOL, &x, 1, "window", ints(window, 2));
 }
 
-/* y = relu(x * w + x), with a param of its own, kept as a call. */
+/* The same op twice, on operands in either order: one value or two? */
+static ValueId step_twins(Maker *m)
+{
+    static const OpCode op[] = {OP_ADD, OP_SUB, OP_MUL, OP_SUB};
+    ValueId x = pick(m), y = other_operand(m, x);
+    if (type_of(m, x)->dtype == DT_BOOL)
+        return NONE;
+    OpCode chosen = op[draw(m, 4)];
+    ValueId a = op_build2(m->graph, chosen, x, y, (Place){0});
+    ValueId b =
+        chance(m, 50) ? op_build2(m->graph, chosen, x, y, (Place){0}) : op_build2(m->graph, chosen, y, x, (Place){0});
+    ValueId in[] = {a, b};
+    return value_shape(m->graph, a)->rank ? with_attr(m, OP_CONCAT, in, 2, "axis", (Attr){0}) : b;
+}
+
+/* A param of more than a few KB that is read, folded, once or twice. */
+static ValueId step_weights(Maker *m)
+{
+    static const int64_t dim[] = {40, 16};
+    Shape shape = shape_of(2, dim);
+    ValueId w = param(m, &shape), x = m->slot[INPUTS - 1]; /* [40, 16] */
+    ValueId a = unary(m, OP_NEG, w);
+    ValueId b = chance(m, 50) ? unary(m, OP_TANH, w) : w;
+    ValueId sum = op_build2(m->graph, OP_ADD, x, a, (Place){0});
+    return op_build2(m->graph, OP_MUL, sum, b, (Place){0});
+}
+
+/* y = relu(x * w - z), with a param of its own, kept as a call. */
 static ValueId step_call(Maker *m)
 {
     Module *module = m->graph->module;
@@ -443,15 +517,20 @@ static ValueId step_call(Maker *m)
     if (!m->options->calls || !is_main(m, x))
         return NONE;
     Shape shape = smaller_shape(m, value_shape(outer, x));
+    ValueId z = other_operand(m, x), in[] = {x, z};
+    Shape joint;
+    if (!shape_broadcast(value_shape(outer, x), value_shape(outer, z), &joint))
+        return NONE;
 
     Graph *body = m->graph = graph_new(module, STR("body"));
-    ValueId inner = graph_add_input(body, type_of(&(Maker){.graph = outer}, x), STR("x"), (Place){0});
+    ValueId inner = graph_add_input(body, value_type(outer, x), STR("x"), (Place){0});
+    ValueId second = graph_add_input(body, value_type(outer, z), STR("z"), (Place){0});
     ValueId product = op_build2(body, OP_MUL, inner, param(m, &shape), (Place){0});
-    ValueId sum = op_build2(body, OP_ADD, product, inner, (Place){0});
+    ValueId sum = op_build2(body, OP_SUB, product, second, (Place){0});
     graph_add_output(body, op_build1(body, OP_RELU, sum, (Place){0}), STR("y"));
     m->graph = outer;
 
-    NodeId n = graph_add_node(outer, OP_CALL, &x, 1, NULL, 1, (Place){0});
+    NodeId n = graph_add_node(outer, OP_CALL, in, 2, NULL, 1, (Place){0});
     Node *call = &outer->node[n];
     Call *said = ARENA_NEW(module->arena, Call);
     said->name = STR("body");
@@ -467,8 +546,9 @@ static ValueId step_call(Maker *m)
 static ValueId make_step(Maker *m)
 {
     static ValueId (*const step[])(Maker *) = {
-        step_unary, step_unary,  step_binary, step_binary, step_binary, step_binary, step_view, step_view, step_view,
-        step_conv,  step_matmul, step_reduce, step_select, step_cast,   step_pool,   step_conv, step_call,
+        step_unary, step_unary, step_binary, step_binary, step_binary,  step_binary, step_view,
+        step_view,  step_view,  step_conv,   step_matmul, step_reduce,  step_select, step_cast,
+        step_pool,  step_conv,  step_call,   step_twins,  step_weights, step_matmul,
     };
     ValueId made = NONE;
     for (int attempt = 0; attempt < 8 && made == NONE; attempt++) {
@@ -480,7 +560,7 @@ static ValueId make_step(Maker *m)
 
 static void add_inputs(Maker *m)
 {
-    static const int64_t dim[INPUTS][4] = {{2, 4, 5, 6}, {4, 1, 1, 0}, {5, 6, 0, 0}, {3, 8, 0, 0}};
+    static const int64_t dim[INPUTS][4] = {{2, 4, 5, 6}, {4, 1, 1, 0}, {5, 6, 0, 0}, {40, 16, 0, 0}};
     static const uint32_t rank[INPUTS] = {4, 3, 2, 2};
     for (uint32_t i = 0; i < INPUTS; i++) {
         const Type *type = module_plain_type(m->graph->module, m->options->dtype, rank[i], dim[i]);
