@@ -42,6 +42,13 @@ typedef struct Owners {
     uint32_t count, capacity;
 } Owners;
 
+typedef struct Finish {
+    Arena *arena, scratch;
+    PlanReport *report;
+    Owners owners[PLAN_MOST_REGION];
+    uint32_t share_capacity;
+} Finish;
+
 /* The first interval that ends above the address. */
 static uint32_t find(const Owners *o, int64_t address)
 {
@@ -56,8 +63,17 @@ static uint32_t find(const Owners *o, int64_t address)
     return low;
 }
 
+/* The owner may still be live: then the row is computed in its place, and both are one as long as both live. */
+static void note_share(Finish *f, uint32_t owner, uint32_t row, int64_t bytes)
+{
+    const PlanRow *a = &f->report->row[owner], *b = &f->report->row[row];
+    if (a->last > b->first)
+        ARENA_PUSH(f->arena, f->report->share, f->report->share_count, f->share_capacity,
+                   ((PlanShare){b->region, b->first, a->last < b->last ? a->last : b->last, bytes}));
+}
+
 /* Gives [from, to) to a row; returns the row that owned the most of it before, or PLAN_NO_ROW. */
-static uint32_t take_over(Owners *o, Owned claim)
+static uint32_t take_over(Finish *f, Owners *o, Owned claim)
 {
     uint32_t begin = find(o, claim.from), end = begin, main = PLAN_NO_ROW, pieces = 0;
     int64_t most = 0;
@@ -65,6 +81,7 @@ static uint32_t take_over(Owners *o, Owned claim)
     for (; end < o->count && o->owned[end].from < claim.to; end++) {
         const Owned *w = &o->owned[end];
         int64_t from = w->from > claim.from ? w->from : claim.from, to = w->to < claim.to ? w->to : claim.to;
+        note_share(f, w->row, claim.row, to - from);
         if (to - from > most) {
             most = to - from;
             main = w->row;
@@ -94,51 +111,83 @@ static SortKey *rows_by_start(Arena *arena, const PlanReport *r)
     return key;
 }
 
-static void find_reuse(PlanReport *r)
+static bool stored(const PlanRow *row)
 {
-    Arena scratch = {0};
-    SortKey *order = rows_by_start(&scratch, r);
-    Owners owners[PLAN_MOST_REGION] = {{0}};
-    for (uint32_t k = 0; k < r->count; k++) {
-        PlanRow *row = &r->row[order[k].index];
-        Owners *o = &owners[row->region % PLAN_MOST_REGION];
-        row->reuses = PLAN_NO_ROW;
-        o->arena = &scratch;
-        if (row->bytes > 0 && row->alias_of == PLAN_NO_ROW)
-            row->reuses = take_over(o, (Owned){row->offset, row->offset + row->bytes, order[k].index});
-    }
-    arena_free(&scratch);
+    return row->alias_of == PLAN_NO_ROW && row->bytes > 0;
 }
 
-/* The fullest step: lives begin and end in order of time. */
-static void find_peak_step(PlanReport *r)
+static void find_reuse(Finish *f)
+{
+    PlanReport *r = f->report;
+    SortKey *order = rows_by_start(&f->scratch, r);
+    for (uint32_t k = 0; k < r->count; k++) {
+        PlanRow *row = &r->row[order[k].index];
+        Owners *o = &f->owners[row->region % PLAN_MOST_REGION];
+        o->arena = &f->scratch;
+        row->reuses = PLAN_NO_ROW;
+        if (stored(row))
+            row->reuses = take_over(f, o, (Owned){row->offset, row->offset + row->bytes, order[k].index});
+    }
+}
+
+typedef struct Change {
+    int64_t step, bytes;
+} Change;
+
+uint32_t plan_report_levels(Arena *arena, const PlanReport *r, uint32_t region, PlanLevel **levels)
 {
     Arena scratch = {0};
-    SortKey *event = ARENA_ARRAY(&scratch, SortKey, 2 * (size_t)r->count);
-    uint32_t events = 0;
+    uint32_t most = 2 * r->count + 2 * r->share_count, n = 0, count = 0;
+    Change *change = ARENA_ARRAY(&scratch, Change, most);
+    SortKey *key = ARENA_ARRAY(&scratch, SortKey, most);
+    for (uint32_t i = 0; i < r->count; i++) {
+        const PlanRow *row = &r->row[i];
+        if (!stored(row) || (region != PLAN_NO_ROW && region != row->region))
+            continue;
+        change[n++] = (Change){row->first, row->bytes};
+        change[n++] = (Change){row->last, -row->bytes};
+    }
+    for (uint32_t i = 0; i < r->share_count; i++) {
+        const PlanShare *share = &r->share[i];
+        if (region != PLAN_NO_ROW && region != share->region)
+            continue;
+        change[n++] = (Change){share->first, -share->bytes};
+        change[n++] = (Change){share->last, share->bytes};
+    }
+    for (uint32_t i = 0; i < n; i++)
+        key[i] = (SortKey){(uint64_t)change[i].step ^ UINT64_C(1) << 63, i};
+    sort_ascending(&scratch, key, n);
+    *levels = ARENA_ARRAY(arena, PlanLevel, n);
     int64_t live = 0;
-    for (int begin = 0; begin < 2; begin++) /* at one step, ends come first */
-        for (uint32_t i = 0; i < r->count; i++)
-            if (r->row[i].alias_of == PLAN_NO_ROW && r->row[i].bytes > 0) {
-                int64_t at = begin ? r->row[i].first : r->row[i].last;
-                event[events++] = (SortKey){(uint64_t)at ^ UINT64_C(1) << 63, 2 * i + (uint32_t)begin};
-            }
-    sort_ascending(&scratch, event, events);
-    for (uint32_t e = 0; e < events; e++) {
-        const PlanRow *row = &r->row[event[e].index / 2];
-        live += event[e].index & 1 ? row->bytes : -row->bytes;
-        if (live > r->peak_live) {
-            r->peak_live = live;
-            r->peak_step = row->first;
-        }
+    for (uint32_t k = 0; k < n; k++) {
+        live += change[key[k].index].bytes;
+        if (!count || (*levels)[count - 1].step != change[key[k].index].step)
+            (*levels)[count++].step = change[key[k].index].step;
+        (*levels)[count - 1].live = live;
     }
     arena_free(&scratch);
+    return count;
+}
+
+static void find_peak_step(Finish *f)
+{
+    PlanReport *r = f->report;
+    PlanLevel *level;
+    uint32_t count = plan_report_levels(&f->scratch, r, PLAN_NO_ROW, &level);
+    for (uint32_t i = 0; i < count; i++)
+        if (level[i].live > r->peak_live) {
+            r->peak_live = level[i].live;
+            r->peak_step = level[i].step;
+        }
 }
 
 void plan_report_finish(Arena *arena, PlanReport *r)
 {
-    (void)arena;
+    Finish *f = ARENA_NEW(arena, Finish);
+    *f = (Finish){.arena = arena, .report = r};
     r->naive = r->peak_live = r->peak_step = 0;
+    r->share = NULL;
+    r->share_count = 0;
     r->first_step = r->count ? INT64_MAX : 0;
     r->last_step = r->count ? INT64_MIN : 0;
     for (uint32_t i = 0; i < r->count; i++) {
@@ -150,8 +199,9 @@ void plan_report_finish(Arena *arena, PlanReport *r)
         if (row->last > r->last_step)
             r->last_step = row->last;
     }
-    find_peak_step(r);
-    find_reuse(r);
+    find_reuse(f);
+    find_peak_step(f);
+    arena_free(&f->scratch);
 }
 
 /* Of a group, the first use stands for all. */

@@ -24,6 +24,15 @@ typedef struct PlanSaving { /* what a decision before placement saved: "in-place
     int64_t bytes;
 } PlanSaving;
 
+typedef struct PlanShare { /* bytes that two live rows have in common: one is computed in place of the other */
+    uint32_t region;
+    int64_t first, last, bytes; /* in the steps [first, last) */
+} PlanShare;
+
+typedef struct PlanLevel { /* from this step on, until the next level, so many bytes are live */
+    int64_t step, live;
+} PlanLevel;
+
 typedef struct PlanReport {
     Str title; /* the model's name */
     PlanRow *row;
@@ -44,6 +53,8 @@ typedef struct PlanReport {
     int64_t peak_step; /* the first step with the most live bytes, whose node is to blame; and those bytes */
     int64_t peak_live;
     int64_t first_step, last_step; /* [first_step, last_step) covers all lives */
+    PlanShare *share;
+    uint32_t share_count;
 } PlanReport;
 
 /* A report of a bare problem; `id` gives the names, or NULL.  Finished. */
@@ -51,6 +62,9 @@ PlanReport plan_report_of(Arena *arena, const PlanProblem *problem, const PlanRe
 
 /* Computes what can be known from the rows.  O(n log n). */
 void plan_report_finish(Arena *arena, PlanReport *report);
+
+/* The live bytes of one region, or with PLAN_NO_ROW of all, by rising step; what rows share counts once. */
+uint32_t plan_report_levels(Arena *arena, const PlanReport *report, uint32_t region, PlanLevel **levels);
 
 /* The printers take a finished report. */
 void plan_print_table(Text *out, const PlanReport *report);

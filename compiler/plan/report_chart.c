@@ -231,10 +231,17 @@ static void put_axis(Text *out, const Chart *c)
     text_printf(out, "%*s ┼", MARGIN - 2, "0");
     for (uint32_t x = 0; x < c->columns; x++)
         text_printf(out, x == peak ? "┴" : "─");
-    text_printf(out, "\n%*s", MARGIN - 1, "step");
-    while (used + 12 < c->columns) {
-        text_printf(out, " %-11" PRId64, step_at(c, used));
-        used += 12;
+    text_printf(out, "\n%*s", MARGIN - 2, "step");
+    for (uint32_t x = 0; x + 12 < c->columns; x++) {
+        if (x < used || (x && step_at(c, x) == step_at(c, x - 1))) {
+            text_fill(out, ' ', x >= used);
+            continue;
+        }
+        size_t before = out->len;
+        text_printf(out, " %" PRId64, step_at(c, x));
+        used = x + (uint32_t)(out->len - before);
+        for (; used < x + 9; used++)
+            text_char(out, ' ');
     }
     text_char(out, '\n');
     text_fill(out, ' ', MARGIN + peak);
@@ -295,8 +302,8 @@ static void chart_region(Text *out, const PlanReport *r, uint32_t region, uint32
         return;
     c.columns = width;
     long double span = (long double)r->last_step - (long double)r->first_step;
-    if (span < width) /* whole columns per step */
-        c.columns = width / (uint32_t)span * (uint32_t)span;
+    if (span < width && width % (uint32_t)span <= width / 5) /* whole columns per step, where that wastes little */
+        c.columns = width - width % (uint32_t)span;
     c.rows = c.top < MOST_ROWS ? (uint32_t)c.top : MOST_ROWS;
     size_t cells = (size_t)c.rows * c.columns;
     c.owner = ARENA_ARRAY(&c.scratch, uint32_t, cells);

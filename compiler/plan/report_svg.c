@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "plan/report.h"
-#include "plan/sort.h"
 
 #define WIDTH   1200.0 /* of the whole drawing, in user units */
 #define LEFT    92.0
@@ -153,40 +152,12 @@ static void put_axes(Drawing *d)
     text_char(d->out, '\n');
 }
 
-typedef struct Level {
-    int64_t step, live;
-} Level;
-
-/* The bytes live in the region after each step at which they change. */
-static uint32_t live_levels(Arena *arena, const Drawing *d, Level **levels)
-{
-    const PlanReport *r = d->report;
-    SortKey *event = ARENA_ARRAY(arena, SortKey, 2 * (size_t)r->count);
-    uint32_t events = 0, n = 0;
-    for (uint32_t i = 0; i < 2 * r->count; i++) {
-        const PlanRow *t = &r->row[i / 2];
-        if (t->region == d->region && t->alias_of == PLAN_NO_ROW)
-            event[events++] = (SortKey){(uint64_t)(i & 1 ? t->last : t->first) ^ UINT64_C(1) << 63, i};
-    }
-    sort_ascending(arena, event, events);
-    *levels = ARENA_ARRAY(arena, Level, (size_t)events + 1);
-    int64_t live = 0;
-    for (uint32_t e = 0; e < events; e++) {
-        int64_t step = (int64_t)(event[e].key ^ UINT64_C(1) << 63), bytes = r->row[event[e].index / 2].bytes;
-        live += event[e].index & 1 ? -bytes : bytes;
-        if (!n || (*levels)[n - 1].step != step)
-            (*levels)[n++].step = step;
-        (*levels)[n - 1].live = live;
-    }
-    return n;
-}
-
 static void put_strip(Drawing *d)
 {
     Arena scratch = {0};
     char a[32];
-    Level *level;
-    uint32_t n = live_levels(&scratch, d, &level);
+    PlanLevel *level;
+    uint32_t n = plan_report_levels(&scratch, d->report, d->region, &level);
     double base = d->y + TALL + 38 + STRIP, scale = STRIP / (double)(d->top ? d->top : 1);
     int64_t most = 0, when = 0;
     text_printf(d->out, "<path class=\"live\" d=\"M%.2f %.2f", x_of(d, d->report->first_step), base);

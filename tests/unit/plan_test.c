@@ -24,7 +24,7 @@ static bool pair_is_fine(const PlanBuffer *a, const PlanBuffer *b, int64_t x, in
     if (a->group && a->group == b->group)
         return x == y;
     bool together = a->first < b->last && b->first < a->last;
-    return !together || !a->size || !b->size || x + a->size <= y || y + b->size <= x;
+    return !together || !a->size || !b->size || (x < y ? a->size <= y - x : b->size <= x - y);
 }
 
 /* The definition of a good placement, in its plainest form. */
