@@ -74,9 +74,9 @@ bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder)
         text_free(&header);
         return false;
     }
-    return write_text(cli, folder, str_format(&cli->arena, STR_FMT ".cu", STR_ARG(name)), &source) &
-           write_text(cli, folder, str_format(&cli->arena, STR_FMT ".h", STR_ARG(name)), &header) &
-           (!program->weights_bytes || write_weights(cli, program, folder));
+    bool good = write_text(cli, folder, str_format(&cli->arena, STR_FMT ".cu", STR_ARG(name)), &source);
+    good &= write_text(cli, folder, str_format(&cli->arena, STR_FMT ".h", STR_ARG(name)), &header);
+    return good && (!program->weights_bytes || write_weights(cli, program, folder));
 }
 
 bool emit_listing(Cli *cli, const Program *program, const Folder *folder, EmitPart part)
