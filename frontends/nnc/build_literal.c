@@ -58,6 +58,7 @@ const Tensor *tensor_from_const(Builder *b, const Const *c, const Type *type, Pl
             return complain(b, place, "a constant of more than 256 MiB: use full(...), or a param"), NULL;
         if (!check_fits(b, c, type->dtype, place))
             return NULL;
+        b->steps += (uint32_t)(type_bytes(type) / 256); /* loops could make many of these */
         Tensor *tensor = tensor_new(b->arena, type);
         for (int64_t i = 0, n = shape_elements(&type->shape); i < n; i++)
             tensor_set_const(tensor, i, c);

@@ -208,6 +208,7 @@ static Thing compute(Builder *b, OpCode op, const Thing *operand, uint32_t count
     bool floats = op_info(op)->operand_class == CLASS_FLOAT;
     Tensor *out;
 
+    b->steps += COST_OF_CALL;
     frame.graph = graph_new(b->module, STR("constant"));
     frame.scalars = (Map){.arena = b->scratch};
     for (uint32_t i = 0; i < count; i++)

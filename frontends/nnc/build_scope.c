@@ -55,6 +55,9 @@ bool complain(Builder *b, Place place, const char *format, ...)
 bool step(Builder *b, Place place, uint32_t cost)
 {
     b->steps += cost;
+    b->exhausted |= b->diag->error_count > DIAG_LIMIT; /* nothing more would be shown */
+    if (b->exhausted)
+        return false;
     if (b->steps <= MOST_STEPS)
         return true;
     complain(b, place, "more than %u statements, with all repetition written out", MOST_STEPS);

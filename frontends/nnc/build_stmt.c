@@ -293,7 +293,7 @@ static Thing declare_const(Builder *b, const Stmt *stmt, Str name)
     const Type *type = eval_type(b, target->type, (Str){0});
     if (!type)
         return thing_bad();
-    Tensor *tensor = ARENA_NEW(b->arena, Tensor);
+    Tensor *tensor = shape_elements(&type->shape) ? ARENA_NEW(b->arena, Tensor) : tensor_new(b->arena, type);
     tensor->type = type;
     ValueId value = graph_add_const(b->frame->graph, tensor, target->name->temporary ? (Str){0} : value_name(b, name),
                                     target->name->place);

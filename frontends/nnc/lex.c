@@ -95,6 +95,8 @@ static void skip_blanks(Lexer *lexer, Token *token)
     }
 }
 
+#define LONGEST_BRACES 200 /* so that a line of open braces is not searched again and again */
+
 /* A letter, then letters, digits, dots before those, and {...} written without a blank. */
 static void lex_name(Lexer *lexer, Token *token)
 {
@@ -107,7 +109,8 @@ static void lex_name(Lexer *lexer, Token *token)
             lexer->at++;
         } else if (c == '{') {
             uint32_t close = lexer->at + 1;
-            while (close < lexer->end && lexer->text.ptr[close] != '}' && lexer->text.ptr[close] != '\n')
+            while (close < lexer->end && close - lexer->at < LONGEST_BRACES && lexer->text.ptr[close] != '}' &&
+                   lexer->text.ptr[close] != '\n')
                 close++;
             if (close == lexer->end || lexer->text.ptr[close] != '}')
                 return;

@@ -66,7 +66,7 @@ Place place_to_here(const Parser *p, Place begin)
 static uint32_t column_of(const Parser *p, uint32_t offset)
 {
     uint32_t column = 0;
-    while (column < offset && p->lexer.text.ptr[offset - column - 1] != '\n')
+    while (column < offset && column < 1000 && p->lexer.text.ptr[offset - column - 1] != '\n')
         column++;
     return column;
 }

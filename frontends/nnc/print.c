@@ -129,38 +129,31 @@ static void put_elements(Text *out, const Tensor *tensor, uint32_t dim, int64_t 
     text_char(out, ']');
 }
 
-/* All elements of the same bits print as one number, unless they are a NaN with a payload. */
-static bool is_uniform(const Tensor *tensor)
+/* How the elements of a constant, or of a param without initialiser, stand in the text. */
+typedef enum Shown {
+    SHOWN_NOT, /* found by name in the weights file; or there are none */
+    SHOWN_AS_NUMBER,
+    SHOWN_AS_LIST,
+} Shown;
+
+static bool is_uniform(const Tensor *tensor, int64_t count)
 {
-    int64_t count = shape_elements(&tensor->type->shape);
     uint32_t bytes = dtype_bytes(tensor->type->dtype);
-    return count > 0 && memcmp(tensor->data, (const char *)tensor->data + bytes, (size_t)(count - 1) * bytes) == 0;
+    return memcmp(tensor->data, (const char *)tensor->data + bytes, (size_t)(count - 1) * bytes) == 0;
 }
 
-/* A list of no rows cannot show the extents that follow: [0, 3] prints without a value, and nothing is stored. */
-static bool is_short(const Tensor *tensor)
+static Shown how_shown(const Value *value)
 {
-    const Shape *shape = &tensor->type->shape;
-    int64_t count = shape_elements(shape);
-    for (uint32_t i = 0; count == 0 && i + 1 < shape->rank; i++)
-        if (shape->dim[i] == 0)
-            return false;
-    return count <= MOST_PRINTED;
+    const Tensor *tensor = value->data;
+    int64_t count = tensor && tensor->data ? shape_elements(&tensor->type->shape) : 0;
+    if (count > 1 && is_uniform(tensor, count))
+        return SHOWN_AS_NUMBER;
+    return count && count <= MOST_PRINTED ? SHOWN_AS_LIST : SHOWN_NOT;
 }
 
 bool nnc_const_is_stored(const Value *value)
 {
-    return value->role == ROLE_CONST && value->data &&
-           (!value->data->data || (!is_short(value->data) && !is_uniform(value->data)));
-}
-
-static void put_tensor(Text *out, const Tensor *tensor)
-{
-    int64_t index = 0;
-    if (shape_elements(&tensor->type->shape) > 1 && is_uniform(tensor))
-        element_print(out, tensor, 0);
-    else
-        put_elements(out, tensor, 0, &index);
+    return value->role == ROLE_CONST && shape_elements(&value->type->shape) > 0 && how_shown(value) == SHOWN_NOT;
 }
 
 /* Attributes */
@@ -373,16 +366,16 @@ static void put_declaration(const Printer *p, ValueId v, const char *word)
     const Value *value = &p->graph->value[v];
     text_printf(p->out, "    %s ", word);
     put_typed(p, v);
-    if (value->initial != NONE) {
+    Shown shown = value->initial == NONE ? how_shown(value) : SHOWN_NOT;
+    int64_t first = 0;
+    if (value->initial != NONE)
         put_initial(p, value);
-    } else if (value->data && value->data->data && !(value->role == ROLE_CONST && nnc_const_is_stored(value)) &&
-               is_short(value->data)) {
+    if (shown != SHOWN_NOT)
         text_put(p->out, " = ", 3);
-        put_tensor(p->out, value->data);
-    } else if (value->role == ROLE_CONST && value->data && value->data->data && !nnc_const_is_stored(value)) {
-        text_put(p->out, " = ", 3);
+    if (shown == SHOWN_AS_NUMBER)
         element_print(p->out, value->data, 0);
-    }
+    if (shown == SHOWN_AS_LIST)
+        put_elements(p->out, value->data, 0, &first);
     if (value->placement.len)
         text_printf(p->out, " " STR_FMT, STR_ARG(value->placement));
     text_char(p->out, '\n');
