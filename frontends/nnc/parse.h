@@ -28,6 +28,7 @@ bool at_line_end(const Parser *parser);                 /* does the statement en
 
 const Expr *parse_expr(Parser *parser);
 const Name *parse_name(Parser *parser, const char *what); /* a name or a temporary; NULL after an error */
+const Name *name_of(Parser *parser, Token token);
 const TypeExpr *parse_type(Parser *parser);
 bool at_mark(const Parser *parser);
 void parse_marks(Parser *parser, const Mark **mark, uint32_t *count);

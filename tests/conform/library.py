@@ -1,0 +1,251 @@
+#!/usr/bin/python3
+"""Conformance of the library: every function of nn.nnc against NumPy, in f64, on the reference evaluator.
+
+    library.py --nnc build/nnc --library frontends/nnc/nn.nnc
+
+A case is a call, its inputs, the params it declares, and what NumPy makes of them.  A function without a case fails.
+Speaks TAP: one result per function.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import re
+import struct
+import subprocess
+import tempfile
+
+import numpy as np
+
+RANDOM = np.random.Generator(np.random.Philox(7))
+TYPES = {"float64": ("f64", "F64"), "float32": ("f32", "F32"), "int64": ("i64", "I64"), "bool": ("bool", "BOOL")}
+TOLERANCE = 1e-12
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def normal(*shape):
+    return RANDOM.normal(size=shape) * 2
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def log_softmax(x):
+    return x - x.max(-1, keepdims=True) - np.log(np.exp(x - x.max(-1, keepdims=True)).sum(-1, keepdims=True))
+
+
+def correlate(x, w, stride=1, pad=0, dilation=1, groups=1):
+    """2-D cross-correlation by its definition."""
+    x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    n, c, height, width = x.shape
+    o, per_group, kh, kw = w.shape
+    oh, ow = [(e - (k - 1) * dilation - 1) // stride + 1 for e, k in ((height, kh), (width, kw))]
+    y = np.zeros((n, o, oh, ow))
+    for i in range(oh):
+        for j in range(ow):
+            window = x[:, :, i * stride:i * stride + kh * dilation:dilation, j * stride:j * stride + kw * dilation:dilation]
+            for k in range(o):
+                first = k // (o // groups) * per_group
+                y[:, k, i, j] = (window[:, first:first + per_group] * w[k]).sum((1, 2, 3))
+    return y
+
+
+def channels(v, rank=4):
+    return v.reshape([-1] + [1] * (rank - 2))
+
+
+def standardize(x, axis, eps):
+    return (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + eps)
+
+
+def heads_of(x, heads):
+    n, t, d = x.shape
+    return x.reshape(n, t, heads, d // heads).transpose(0, 2, 1, 3)
+
+
+def merged(x):
+    n, h, t, k = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(n, t, h * k)
+
+
+def attend(q, k, v, mask=0.0):
+    return softmax(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1]) + mask) @ v
+
+
+def self_attention(x, heads, mask, p):
+    q, k, v = (heads_of(x @ p[f"attention.{n}.weight"] + p[f"attention.{n}.bias"], heads) for n in ("query", "key", "value"))
+    return merged(attend(q, k, v, mask)) @ p["attention.output.weight"] + p["attention.output.bias"]
+
+
+X = normal(3, 5)
+IMAGE = normal(2, 4, 5, 6)
+ROWS = normal(2, 3, 8)
+TAIL = np.array([-800.0, -40.0, -1.0, -1e-9, -0.0, 1e-9, 1.0, 3.0, 40.0, 800.0])
+
+
+def dense_params(name, n, m):
+    return {f"{name}.weight": normal(n, m), f"{name}.bias": normal(m)}
+
+
+def norm_params(name, c):
+    return {f"{name}.scale": normal(c), f"{name}.bias": normal(c)}
+
+
+ATTENTION = {k: v for n in ("query", "key", "value", "output") for k, v in dense_params(f"attention.{n}", 8, 8).items()}
+BATCH = {**norm_params("batch_norm", 4), "batch_norm.mean": normal(4), "batch_norm.variance": np.abs(normal(4))}
+CLASSES = np.array([1, 0, 4])
+
+# function: [(call, inputs, params, wanted(inputs..., params))]
+CASES = {
+    "flatten": [("flatten(x0)", [IMAGE], {}, lambda x, p: x.reshape(2, 120)),
+                ("flatten(x0, axis = 2)", [IMAGE], {}, lambda x, p: x.reshape(2, 4, 30)),
+                ("flatten(x0, axis = 0)", [X], {}, lambda x, p: x.reshape(15))],
+    "pair": [("max_pool(x0, window = pair(2)) + max_pool(x0, window = pair([2, 2]))", [IMAGE], {},
+              lambda x, p: 2 * np.max([x[:, :, i:4 + i, j:5 + j] for i in (0, 1) for j in (0, 1)], axis=0))],
+    "unsqueeze": [("unsqueeze(x0, 1)", [X], {}, lambda x, p: x[:, None]),
+                  ("unsqueeze(x0, -1)", [X], {}, lambda x, p: x[..., None])],
+    "mean": [("mean(x0)", [X], {}, lambda x, p: x.mean()),
+             ("mean(x0, axes = [1, -1])", [IMAGE], {}, lambda x, p: x.mean((1, 3))),
+             ("mean(x0, 0, true)", [X], {}, lambda x, p: x.mean(0, keepdims=True))],
+    "variance": [("variance(x0)", [X], {}, lambda x, p: x.var()),
+                 ("variance(x0, axes = 1, keep = true)", [X], {}, lambda x, p: x.var(1, keepdims=True))],
+    "global_avg_pool": [("global_avg_pool(x0)", [IMAGE], {}, lambda x, p: x.mean((2, 3))),
+                        ("global_avg_pool(x0, keep = true)", [IMAGE], {}, lambda x, p: x.mean((2, 3), keepdims=True))],
+    "global_max_pool": [("global_max_pool(x0)", [IMAGE], {}, lambda x, p: x.max((2, 3)))],
+    "l2_norm": [("l2_norm(x0, axes = 1)", [X], {}, lambda x, p: np.sqrt((x * x).sum(1)))],
+    "logsumexp": [("logsumexp(x0, axes = -1)", [X * 300], {}, lambda x, p: np.logaddexp.reduce(x, -1)),
+                  ("logsumexp(x0, axes = 0, keep = true)", [X], {}, lambda x, p: np.logaddexp.reduce(x, 0)[None]),
+                  ("logsumexp(x0)", [X], {}, lambda x, p: np.log(np.exp(x).sum()))],
+    "clip": [("clip(x0, -1.0, 2.0)", [TAIL], {}, lambda x, p: np.clip(x, -1, 2))],
+    "relu6": [("relu6(x0)", [TAIL], {}, lambda x, p: np.clip(x, 0, 6))],
+    "leaky_relu": [("leaky_relu(x0, slope = 0.2)", [TAIL], {}, lambda x, p: np.where(x >= 0, x, 0.2 * x))],
+    "prelu": [("prelu(x0)", [IMAGE], {"prelu.slope": normal(4)},
+               lambda x, p: np.where(x >= 0, x, x * channels(p["prelu.slope"])))],
+    "elu": [("elu(x0, alpha = 0.5)", [TAIL], {}, lambda x, p: np.where(x > 0, x, 0.5 * np.expm1(np.minimum(x, 0))))],
+    "selu": [("selu(x0)", [TAIL], {},
+              lambda x, p: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))))],
+    "gelu": [("gelu(x0)", [TAIL], {}, lambda x, p: 0.5 * x * (1 + erf(x / math.sqrt(2))))],
+    "gelu_tanh": [("gelu_tanh(x0)", [TAIL], {},
+                   lambda x, p: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))],
+    "silu": [("silu(x0)", [X], {}, lambda x, p: x * sigmoid(x))],
+    "swish": [("swish(x0)", [X], {}, lambda x, p: x * sigmoid(x)),
+              ("swish(x0, beta = 1.5)", [X], {}, lambda x, p: x * sigmoid(1.5 * x))],
+    "hard_sigmoid": [("hard_sigmoid(x0)", [TAIL], {}, lambda x, p: np.clip(x / 6 + 0.5, 0, 1))],
+    "hard_swish": [("hard_swish(x0)", [TAIL], {}, lambda x, p: x * np.clip(x / 6 + 0.5, 0, 1))],
+    "hard_tanh": [("hard_tanh(x0)", [TAIL], {}, lambda x, p: np.clip(x, -1, 1))],
+    "softplus": [("softplus(x0)", [TAIL], {}, lambda x, p: np.logaddexp(x, 0))],
+    "softsign": [("softsign(x0)", [TAIL], {}, lambda x, p: x / (1 + np.abs(x)))],
+    "mish": [("mish(x0)", [TAIL], {}, lambda x, p: x * np.tanh(np.logaddexp(x, 0)))],
+    "log_sigmoid": [("log_sigmoid(x0)", [TAIL], {}, lambda x, p: -np.logaddexp(-x, 0))],
+    "softmax": [("softmax(x0)", [X * 300], {}, lambda x, p: softmax(x)),
+                ("softmax(x0, axis = 1)", [IMAGE], {}, lambda x, p: softmax(x, 1))],
+    "log_softmax": [("log_softmax(x0)", [X * 300], {}, lambda x, p: log_softmax(x))],
+    "glu": [("glu(x0, axis = 1)", [IMAGE], {}, lambda x, p: x[:, :2] * sigmoid(x[:, 2:]))],
+    "dense": [("dense(x0, 4)", [ROWS], dense_params("dense", 8, 4), lambda x, p: x @ p["dense.weight"] + p["dense.bias"]),
+              ("dense(x0, 4, with_bias = false)", [ROWS], {"dense.weight": normal(8, 4)},
+               lambda x, p: x @ p["dense.weight"])],
+    "conv": [("conv(x0, 6, [3, 2], stride = 2, pad = 1, groups = 2)", [IMAGE],
+              {"conv.weight": normal(6, 2, 3, 2), "conv.bias": normal(6)},
+              lambda x, p: correlate(x, p["conv.weight"], 2, 1, 1, 2) + channels(p["conv.bias"])),
+             ("conv(x0, 3, 2, dilation = 2, with_bias = false)", [IMAGE], {"conv.weight": normal(3, 4, 2, 2)},
+              lambda x, p: correlate(x, p["conv.weight"], dilation=2))],
+    "depthwise_conv": [("depthwise_conv(x0, 3, pad = 1)", [IMAGE],
+                        {"depthwise_conv.weight": normal(4, 1, 3, 3), "depthwise_conv.bias": normal(4)},
+                        lambda x, p: correlate(x, p["depthwise_conv.weight"], 1, 1, 1, 4)
+                        + channels(p["depthwise_conv.bias"]))],
+    "embedding": [("embedding(x0, 9, 3)", [np.array([[0, 8], [3, 3]])],
+                   {"embedding.table": normal(9, 3).astype(np.float32)}, lambda x, p: p["embedding.table"][x])],
+    "batch_norm": [("batch_norm(x0, eps = 0.1)", [IMAGE], BATCH,
+                    lambda x, p: (x - channels(p["batch_norm.mean"])) / np.sqrt(channels(p["batch_norm.variance"]) + 0.1)
+                    * channels(p["batch_norm.scale"]) + channels(p["batch_norm.bias"]))],
+    "standardize": [("standardize(x0, [0, 2], eps = 0.1)", [ROWS], {}, lambda x, p: standardize(x, (0, 2), 0.1))],
+    "layer_norm": [("layer_norm(x0, eps = 0.1)", [ROWS], norm_params("layer_norm", 8),
+                    lambda x, p: standardize(x, -1, 0.1) * p["layer_norm.scale"] + p["layer_norm.bias"])],
+    "rms_norm": [("rms_norm(x0, eps = 0.1)", [ROWS], {"rms_norm.scale": normal(8)},
+                  lambda x, p: x / np.sqrt((x * x).mean(-1, keepdims=True) + 0.1) * p["rms_norm.scale"])],
+    "group_norm": [("group_norm(x0, 2, eps = 0.1)", [IMAGE], norm_params("group_norm", 4),
+                    lambda x, p: standardize(x.reshape(2, 2, 60), -1, 0.1).reshape(x.shape)
+                    * channels(p["group_norm.scale"]) + channels(p["group_norm.bias"]))],
+    "instance_norm": [("instance_norm(x0, eps = 0.1)", [IMAGE], norm_params("instance_norm.norm", 4),
+                       lambda x, p: standardize(x, (2, 3), 0.1) * channels(p["instance_norm.norm.scale"])
+                       + channels(p["instance_norm.norm.bias"]))],
+    "split_heads": [("split_heads(x0, 4)", [ROWS], {}, lambda x, p: heads_of(x, 4))],
+    "merge_heads": [("merge_heads(x0)", [IMAGE], {}, lambda x, p: merged(x))],
+    "scaled_dot_product": [("scaled_dot_product(x0, x1, x2)", [normal(2, 2, 3, 4), normal(2, 2, 5, 4), normal(2, 2, 5, 6)],
+                            {}, lambda q, k, v, p: attend(q, k, v))],
+    "attention": [("attention(x0, 2)", [ROWS], ATTENTION, lambda x, p: self_attention(x, 2, 0.0, p)),
+                  ("attention(x0, 4, x1)", [ROWS, normal(2, 1, 1, 3)], ATTENTION,
+                   lambda x, mask, p: self_attention(x, 4, mask, p))],
+    "cross_entropy": [("cross_entropy(x0, x1)", [X * 100, CLASSES], {}, lambda x, c, p: -log_softmax(x)[np.arange(3), c]),
+                      ("cross_entropy(x0, x1)", [X, softmax(normal(3, 5))], {},
+                       lambda x, q, p: -(log_softmax(x) * q).sum(-1))],
+    "binary_cross_entropy": [("binary_cross_entropy(x0, x1)", [X, sigmoid(normal(3, 5))], {},
+                              lambda x, t, p: -(t * np.log(sigmoid(x)) + (1 - t) * np.log(sigmoid(-x))))],
+    "mse": [("mse(x0, x1)", [X, normal(3, 5)], {}, lambda x, t, p: ((x - t) ** 2).mean())],
+    "mae": [("mae(x0, x1)", [X, normal(3, 5)], {}, lambda x, t, p: np.abs(x - t).mean())],
+    "huber": [("huber(x0, x1, delta = 1.5)", [X, normal(3, 5)], {},
+               lambda x, t, p: np.where(np.abs(x - t) <= 1.5, (x - t) ** 2 / 2, 1.5 * (np.abs(x - t) - 0.75)))],
+}
+
+
+def save_weights(path, params):
+    header, data = {}, b""
+    for name, values in params.items():
+        bytes_ = np.ascontiguousarray(values).tobytes()
+        header[name] = {"dtype": TYPES[str(values.dtype)][1], "shape": list(values.shape),
+                        "data_offsets": [len(data), len(data) + len(bytes_)]}
+        data += bytes_
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def run(nnc, folder, call, inputs, params, wanted):
+    """None, or what is wrong."""
+    formals = [f"x{i}: {TYPES[str(x.dtype)][0]}[{', '.join(map(str, x.shape))}]" for i, x in enumerate(inputs)]
+    (folder / "m.nnc").write_text(f'nnc 1\nuse "nn"\ngraph m({", ".join(formals)}) -> (y) {{\n    y = {call}\n}}\n')
+    words = [nnc, "run", folder / "m.nnc", "--target", "reference", "--output", f"y={folder}/y.npy"]
+    for i, x in enumerate(inputs):
+        np.save(folder / f"x{i}.npy", x)
+        words += ["--input", f"x{i}={folder}/x{i}.npy"]
+    if params:
+        save_weights(folder / "w.safetensors", params)
+        words += ["--weights-from", folder / "w.safetensors"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        return f"{call}: exit status {done.returncode}\n{done.stdout}"
+    with np.errstate(all="ignore"):
+        want = np.asarray(wanted(*inputs, params))
+    got = np.load(folder / "y.npy")
+    if got.shape != want.shape:
+        return f"{call}: shape {got.shape}, not {want.shape}"
+    error = np.max(np.abs(got - want) / np.maximum(1, np.abs(want)), initial=0)
+    return None if error <= TOLERANCE else f"{call}: off by {error}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nnc", required=True)
+    parser.add_argument("--library", required=True, type=pathlib.Path)
+    options = parser.parse_args()
+    names = re.findall(r"^fn (\w+)\(", options.library.read_text(), re.MULTILINE)
+    print(f"1..{len(names)}")
+    with tempfile.TemporaryDirectory(prefix="nnc-library-") as folder:
+        for number, name in enumerate(names, 1):
+            wrong = [run(options.nnc, pathlib.Path(folder), *case) for case in CASES.get(name, [])] or ["no case"]
+            wrong = [w for w in wrong if w]
+            for line in "\n".join(wrong).splitlines():
+                print("#", line)
+            print("not ok" if wrong else "ok", number, "-", name, flush=True)
+
+
+if __name__ == "__main__":
+    main()
