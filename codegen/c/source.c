@@ -121,18 +121,18 @@ static Str safe_name(Arena *arena, Str name)
 }
 
 /* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
-static void model_names(const Unit *unit, uint32_t k, KernelNames *names)
+void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names)
 {
-    const Kernel *kernel = &unit->program->kernel[k];
-    Map taken = {.arena = unit->arena};
-    kernel_role_names(unit->arena, kernel, names);
+    const Kernel *kernel = &program->kernel[k];
+    Map taken = {.arena = arena};
+    kernel_role_names(arena, kernel, names);
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         map_add(&taken, names->buffer[b], b);
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         ValueId value = kernel->buffer[b].value;
-        if (value == NONE || !unit->program->graph->value[value].name.len)
+        if (value == NONE || !program->graph->value[value].name.len)
             continue;
-        Str name = safe_name(unit->arena, unit->program->graph->value[value].name);
+        Str name = safe_name(arena, program->graph->value[value].name);
         if (map_add(&taken, name, b))
             names->buffer[b] = name;
     }
@@ -144,7 +144,7 @@ static void print_functions(Text *out, Unit *unit)
         const Function *function = &unit->function[f];
         KernelNames names;
         if (function->users == 1)
-            model_names(unit, function->kernel, &names);
+            source_model_names(unit->program, unit->arena, function->kernel, &names);
         else
             kernel_role_names(unit->arena, &unit->program->kernel[function->kernel], &names);
         names.function = function->name;

@@ -2,6 +2,7 @@
 #ifndef NNC_C_SOURCE_H
 #define NNC_C_SOURCE_H
 
+#include "c/print.h"
 #include "program.h"
 
 /* A model's name as a C identifier: dots and the like become underscores. */
@@ -10,6 +11,8 @@ const char *source_upper(Arena *arena, Str name);
 
 /* Is each buffer of kernel k the same memory as another one of it (in place)? MOST_BUFFERS flags. */
 void source_aliased(const Program *program, uint32_t k, bool *aliased);
+/* Names of a kernel that stands in one place: the model's; what has none there keeps its role. */
+void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names);
 /* Buffer b of kernel k where NAME_run calls it. */
 Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b);
 /* The kernel's nodes as a comment, when the caller can describe them. */

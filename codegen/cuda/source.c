@@ -6,7 +6,10 @@
 #include <string.h>
 
 typedef struct Function { /* sections of equal text and launch share one */
-    Str name, text;
+    Str name;
+    uint32_t kernel; /* of the first of its users */
+    const Section *section;
+    uint32_t users;
 } Function;
 
 typedef struct Launch {
@@ -34,11 +37,9 @@ static bool weights_in_source(const Program *program)
     return program_weights_form(program) == WEIGHTS_C;
 }
 
-/* Buffers by role, but weights that are device arrays by the array's own name: a kernel cannot be handed the address
- * of such an array from the host. */
-static void name_buffers(const Unit *unit, const Kernel *kernel, KernelNames *names, bool *global)
+/* Weights that are device arrays go by the array's own name: the host has no address of them to hand to a kernel. */
+static void name_weights(const Unit *unit, const Kernel *kernel, KernelNames *names, bool *global)
 {
-    kernel_role_names(unit->arena, kernel, names);
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         global[b] = kernel->buffer[b].weights != NONE && weights_in_source(unit->program);
         if (global[b])
@@ -46,20 +47,18 @@ static void name_buffers(const Unit *unit, const Kernel *kernel, KernelNames *na
     }
 }
 
-static Str section_text(Unit *unit, uint32_t k, const Section *section, Str name)
+static Str section_text(Unit *unit, uint32_t k, const Section *section, KernelNames *names)
 {
     const Kernel *kernel = &unit->program->kernel[k];
-    KernelNames names;
     bool aliased[MOST_BUFFERS], global[MOST_BUFFERS];
     Text text = {0};
-    name_buffers(unit, kernel, &names, global);
-    names.function = name;
+    name_weights(unit, kernel, names, global);
     source_aliased(unit->program, k, aliased);
     Printer printer = {.out = &text,
                        .arena = unit->arena,
                        .target = unit->program->options.target,
                        .kernel = kernel,
-                       .names = &names,
+                       .names = names,
                        .needs = &unit->needs};
     print_section(&printer, section, aliased, global);
     Str copy = str_copy(unit->arena, text_view(&text));
@@ -80,18 +79,36 @@ static void note_meets(Unit *unit, const Block *block)
 static uint32_t function_for(Unit *unit, uint32_t k, const Section *section)
 {
     const Kernel *kernel = &unit->program->kernel[k];
-    Str text = section_text(unit, k, section, STR("kernel"));
+    KernelNames names;
+    kernel_role_names(unit->arena, kernel, &names);
+    Str text = section_text(unit, k, section, &names);
     Str key = str_format(unit->arena, "%lld " STR_FMT, (long long)section->blocks, STR_ARG(text));
     uint32_t known = map_get(&unit->by_text, key);
-    if (known != MAP_NONE)
-        return known;
-    map_put(&unit->by_text, key, unit->function_count);
-    Str name = kernel->name;
-    for (int n = 2; !map_add(&unit->taken, name, 0); n++)
-        name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
-    Function function = {name, section_text(unit, k, section, name)};
-    ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity, function);
-    return unit->function_count - 1;
+    if (known == MAP_NONE) {
+        known = unit->function_count;
+        map_put(&unit->by_text, key, known);
+        Str name = kernel->name;
+        for (int n = 2; !map_add(&unit->taken, name, 0); n++)
+            name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
+        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
+                   ((Function){name, k, section, 0}));
+    }
+    unit->function[known].users++;
+    return known;
+}
+
+static void print_functions(Text *out, Unit *unit)
+{
+    for (uint32_t f = 0; f < unit->function_count; f++) {
+        const Function *function = &unit->function[f];
+        KernelNames names;
+        if (function->users == 1)
+            source_model_names(unit->program, unit->arena, function->kernel, &names);
+        else
+            kernel_role_names(unit->arena, &unit->program->kernel[function->kernel], &names);
+        names.function = function->name;
+        text_printf(out, STR_FMT "\n", STR_ARG(section_text(unit, function->kernel, function->section, &names)));
+    }
 }
 
 static bool make_launches(Unit *unit, uint32_t k)
@@ -203,8 +220,7 @@ static void print_source(Text *out, Unit *unit)
     cuda_print_prelude(out, unit->arena, &unit->needs, &unit->meets);
     for (uint32_t w = 0; weights_in_source(program) && w < program->weights.count; w++)
         source_weight_array(out, program, unit->arena, w, "static __device__ const");
-    for (uint32_t f = 0; f < unit->function_count; f++)
-        text_printf(out, STR_FMT "\n", STR_ARG(unit->function[f].text));
+    print_functions(out, unit);
     print_run(out, unit);
 }
 
@@ -228,11 +244,12 @@ static void print_header(Text *out, const Program *program, Arena *arena)
                     shout, (long long)program->weights_bytes, STR_ARG(name), WEIGHTS_ALIGNMENT);
     text_char(out, '\n');
     source_interface(out, program, arena);
-    text_printf(out,
-                " * All pointers are to device memory, and arrays do not overlap. Work is put on the stream and not\n"
-                " * waited for. Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s\n"
-                " * not aligned. */\n",
-                handed ? " or\n * the weights are" : " is");
+    text_printf(
+        out,
+        " * All pointers are to device memory, and arrays do not overlap. Work is put on the stream and not waited "
+        "for.\n"
+        " * Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s not aligned. */\n",
+        handed ? " or weights are" : " is");
     print_signature(out, program, arena);
     text_printf(out, ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }

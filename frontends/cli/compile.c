@@ -47,11 +47,11 @@ static const char *settle(Cli *cli, unsigned *parts)
 
     if (!*parts)
         *parts = cuda ? EMIT_CUDA : EMIT_C;
-    bool wants_c = *parts & (EMIT_C | EMIT_LIB | EMIT_TEST), wants_cuda = *parts & EMIT_CUDA;
+    bool wants_c = *parts & (EMIT_C | EMIT_LIB), wants_cuda = *parts & EMIT_CUDA;
     if ((cuda && wants_c) || (wants_cuda && (wants_c || (target.ptr && !cuda))))
         return cli_usage(cli,
-                         "C and CUDA are different targets: --emit cuda goes with --target cuda:sm_90 and neither c, "
-                         "lib nor test"),
+                         "C and CUDA are different targets: --emit cuda goes with --target cuda:sm_90 and neither c "
+                         "nor lib"),
                NULL;
     return wants_cuda ? "cuda:sm_90" : "generic";
 }
@@ -77,7 +77,8 @@ static bool emit_harness(Cli *cli, const Program *program, const Folder *folder,
 {
     Text text = {0};
     emit_test(program, golden->input, golden->expected, &text);
-    Str name = str_format(&cli->arena, STR_FMT "_test.c", STR_ARG(program->options.name));
+    bool cuda = program->options.target->dialect == DIALECT_CUDA;
+    Str name = str_format(&cli->arena, STR_FMT "_test.%s", STR_ARG(program->options.name), cuda ? "cu" : "c");
     bool good = file_write(&cli->diag, folder_file(cli, folder, name), text.ptr, text.len);
     text_free(&text);
     return good;
@@ -87,7 +88,7 @@ static bool emit_harness(Cli *cli, const Program *program, const Folder *folder,
 static void drop_sources(Cli *cli, const Program *program, const Folder *folder)
 {
     static const char *const suffix[] = {".c", "_weights.S", ".weights"};
-    for (int i = 0; i < (emit_form(program) == WEIGHTS_FILE ? 2 : 3); i++)
+    for (int i = 0; i < (program_weights_form(program) == WEIGHTS_FILE ? 2 : 3); i++)
         unlink(
             folder_file(cli, folder, str_format(&cli->arena, STR_FMT "%s", STR_ARG(program->options.name), suffix[i]))
                 .ptr);
@@ -175,10 +176,10 @@ const Verb verb_compile = {
         "What --emit takes, several separated by commas (default: c, or cuda for a CUDA target):\n"
         "  c        NAME.h, NAME.c, weights\n"
         "  lib      libNAME.a, libNAME.so, NAME.h\n"
-        "  test     NAME_test.c: runs the model, compares with the reference evaluator\n"
+        "  test     NAME_test.c, or NAME_test.cu: runs the model, compares with the reference evaluator\n"
         "  ir       NAME.ir.nnc: the graph after all passes\n"
         "  kernels  NAME.kernels: the loops, as the compiler sees them\n"
-        "  cuda     NAME.cu, NAME.h, NAME.weights\n"
+        "  cuda     NAME.cu, NAME.h, and NAME.weights, to be copied to the device, where they are not in NAME.cu\n"
         "\n"
         "What --weights takes (default: c up to 64 KiB, else blob):\n"
         "  c        an array in NAME.c\n"

@@ -6,16 +6,7 @@
 #include "base/file.h"
 #include "nnc/text.h"
 
-#define LARGEST_TEXT 65536 /* bytes of weights that `auto` writes as C */
-#define MOST_WORDS   64    /* of a compiler's command line */
-
-WeightsForm emit_form(const Program *program)
-{
-    WeightsForm form = program->options.weights;
-    if (form != WEIGHTS_AUTO)
-        return form;
-    return program->weights_bytes <= LARGEST_TEXT ? WEIGHTS_C : WEIGHTS_BLOB;
-}
+#define MOST_WORDS 64 /* of a compiler's command line */
 
 static bool write_text(Cli *cli, const Folder *folder, Str name, Text *text)
 {
@@ -42,7 +33,7 @@ static bool write_weights(Cli *cli, const Program *program, const Folder *folder
 bool emit_sources(Cli *cli, const Program *program, const Folder *folder)
 {
     Str name = program->options.name;
-    WeightsForm form = emit_form(program);
+    WeightsForm form = program_weights_form(program);
     Text text = {0};
 
     cli_step(cli, "writing C");
@@ -76,7 +67,7 @@ bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder)
     }
     bool good = write_text(cli, folder, str_format(&cli->arena, STR_FMT ".cu", STR_ARG(name)), &source);
     good &= write_text(cli, folder, str_format(&cli->arena, STR_FMT ".h", STR_ARG(name)), &header);
-    return good && (!program->weights_bytes || write_weights(cli, program, folder));
+    return good && (program_weights_form(program) == WEIGHTS_C || write_weights(cli, program, folder));
 }
 
 bool emit_listing(Cli *cli, const Program *program, const Folder *folder, EmitPart part)
@@ -141,7 +132,7 @@ static Command compiler(Cli *cli, const Target *target)
 
 static bool has_assembly(const Program *program)
 {
-    return emit_form(program) == WEIGHTS_BLOB && program->weights_bytes;
+    return program_weights_form(program) == WEIGHTS_BLOB && program->weights_bytes;
 }
 
 static const char *name_with(Cli *cli, const Program *program, const char *before, const char *after)

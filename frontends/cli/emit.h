@@ -14,8 +14,6 @@ typedef enum EmitPart {
     EMIT_CUDA = 32,    /* NAME.cu, NAME.h */
 } EmitPart;
 
-/* The form the weights take: `auto` decided. */
-WeightsForm emit_form(const Program *program);
 
 /* Writes the sources.  False after an error in the diag. */
 bool emit_sources(Cli *cli, const Program *program, const Folder *folder);
