@@ -48,7 +48,8 @@ static bool attr_from(Builder *b, AttrKind kind, const Const *c, Attr *attr)
         attr->i = c->i;
         return c->kind == C_DTYPE;
     case ATTR_STRING:
-        attr->s = c->s;
+        if (c->kind == C_STRING)
+            attr->s = str_copy(b->arena, c->s);
         return c->kind == C_STRING;
     case ATTR_FLOAT:
         attr->f = const_number(c);
