@@ -129,7 +129,8 @@ def fit(name, f, low, high, degree, weight):
 
 
 HALF = LN2 / 2 + 1e-6
-fit("exp", exp_tail, -HALF, HALF, 4, lambda r: np.abs(r) + 0.01)
+fit("exp", exp_tail, -HALF, HALF, 4, lambda r: r * r / np.exp(r) + 0.001)
+fit("expm1", exp_tail, -HALF, HALF, 5, lambda r: np.abs(r) + 0.01)
 fit("log", log_tail, math.sqrt(0.5) - 1, math.sqrt(2) - 1, 8, lambda f: f * f + 0.001)
 fit("sin", sin_tail, 0, (PI / 4 + 1e-4) ** 2, 3, lambda z: z + 0.01)
 fit("cos", cos_tail, 0, (PI / 4 + 1e-4) ** 2, 2, lambda z: z * z * 1.4 + 0.005)

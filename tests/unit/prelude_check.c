@@ -1,0 +1,388 @@
+/* Checks the helpers of emitted sources: included by PRELUDE, with LANES lanes (1: no vectors).
+ *
+ *     prelude_check [STEP]     every STEP-th float, over all of them, and the special values
+ *
+ * f32 functions are measured in units in the last place of the double-precision result, and must stay within the bounds
+ * of docs/math.md; the vector forms must give the bits of the scalar forms. */
+#include PRELUDE
+
+#include "unit.h"
+#include <stdlib.h>
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+#if LANES > 1
+#define WIDE(name) JOIN(name##_f32x, LANES)
+typedef JOIN(f32x, LANES) Wide;
+#else
+#define WIDE(name)      name##_f32
+typedef float Wide;
+#define load_f32(p)     (*(p))
+#define store_f32(p, x) (*(p) = (x))
+#endif
+
+static uint32_t step = 65521;
+
+static uint32_t word_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static float float_of(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* |got - want| in units in the last place of a float near want; 0 for two NaN, 1e30 for what must not differ at all. */
+static double ulps(float got, double want)
+{
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got) ? 0 : 1e30;
+    if (want == 0)
+        return got == 0 && !signbit(got) == !signbit(want) ? 0 : 1e30;
+    double number = isinf(got) ? (got > 0 ? 0x1p128 : -0x1p128) : (double)got;
+    if (fabs(want) > 0x1p128)
+        want = want > 0 ? 0x1p128 : -0x1p128;
+    int exponent;
+    (void)frexp(want, &exponent);
+    int last = exponent - 24 < -149 ? -149 : exponent - 24;
+    return fabs(ldexp(number - want, -last));
+}
+
+typedef struct Measure {
+    const char *name;
+    double bound, worst;
+    float at;
+    unsigned long differ; /* from the scalar form */
+} Measure;
+
+static const uint32_t special[] = {
+    0x00000000, 0x00000001, 0x00000002, 0x007fffff, 0x00800000, 0x00800001, 0x32ffffff, 0x33000000, 0x33800000,
+    0x38ffffff, 0x39000000, 0x3effffff, 0x3f000000, 0x3f1fffff, 0x3f200000, 0x3f3504f2, 0x3f3504f3, 0x3f3504f4,
+    0x3f666666, 0x3f7fffff, 0x3f800000, 0x3f800001, 0x3fb504f2, 0x3fb504f3, 0x3fb504f4, 0x3fc90fda, 0x3fc90fdb,
+    0x3fc90fdc, 0x40490fda, 0x40490fdb, 0x40490fdc, 0x407fffff, 0x40800000, 0x41102cb3, 0x42ae9999, 0x42b0c0a5,
+    0x42b17217, 0x42b17218, 0x42b17219, 0x42cff1b4, 0x42cff1b5, 0x42cff1b6, 0x42d20000, 0x45ffffff, 0x46000000,
+    0x46000001, 0x4affffff, 0x4b000000, 0x4b000001, 0x4b7fffff, 0x4b800000, 0x4f000000, 0x5f000000, 0x7e800000,
+    0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000,
+};
+#define SPECIALS ((uint32_t)(sizeof special / sizeof *special))
+
+/* Argument number i of the sweep: the special values with both signs, then every step-th float. */
+static float argument(uint64_t i)
+{
+    if (i < 2 * SPECIALS)
+        return float_of(special[i / 2] | (uint32_t)(i & 1) << 31);
+    return float_of((uint32_t)((i - 2 * SPECIALS) * step));
+}
+
+static uint64_t arguments(void)
+{
+    return 2 * SPECIALS + ((uint64_t)1 << 32) / step;
+}
+
+static void measure(Measure *m, float x, float scalar, float vector, double want)
+{
+    double error = ulps(scalar, want);
+    if (error > m->worst || m->worst < 0) {
+        m->worst = error;
+        m->at = x;
+    }
+    m->differ += isnan(scalar) ? !isnan(vector) : word_of(scalar) != word_of(vector);
+}
+
+static void report(Unit *unit, const Measure *m)
+{
+    printf("# %-6s %.3f ULP at %.9g\n", m->name, m->worst, (double)m->at);
+    if (m->worst > m->bound) {
+        unit->failed++;
+        printf("# %s: beyond %.2f\n", m->name, m->bound);
+    }
+    if (m->differ) {
+        unit->failed++;
+        printf("# %s: vector and scalar differ %lu times\n", m->name, m->differ);
+    }
+}
+
+#define SWEEP(name, scalar_form, exact, limit)                                                                         \
+    UNIT(name##_is_close)                                                                                              \
+    {                                                                                                                  \
+        Measure m = {#name, limit, -1, 0, 0};                                                                          \
+        float x[LANES], y[LANES];                                                                                      \
+        for (uint64_t i = 0; i < arguments(); i += LANES) {                                                            \
+            for (unsigned j = 0; j < LANES; j++)                                                                       \
+                x[j] = argument(i + j);                                                                                \
+            WIDE(store)(y, name##_wide(WIDE(load)(x)));                                                                \
+            for (unsigned j = 0; j < LANES; j++)                                                                       \
+                measure(&m, x[j], scalar_form(x[j]), y[j], exact((double)x[j]));                                       \
+        }                                                                                                              \
+        report(unit, &m);                                                                                              \
+    }
+
+#if LANES > 1
+#define FORM(name, scalar_form)                                                                                        \
+    static Wide name##_wide(Wide x)                                                                                    \
+    {                                                                                                                  \
+        return WIDE(name)(x);                                                                                          \
+    }
+#else
+#define FORM(name, scalar_form)                                                                                        \
+    static float name##_wide(float x)                                                                                  \
+    {                                                                                                                  \
+        return scalar_form(x);                                                                                         \
+    }
+#endif
+#define CHECK(name, scalar_form, exact, limit)                                                                         \
+    FORM(name, scalar_form)                                                                                            \
+    SWEEP(name, scalar_form, exact, limit)
+
+CHECK(abs, fabsf, fabs, 0)
+CHECK(sqrt, sqrtf, sqrt, 0.5001)
+CHECK(floor, floorf, floor, 0)
+CHECK(ceil, ceilf, ceil, 0)
+CHECK(round, rintf, rint, 0)
+CHECK(trunc, truncf, trunc, 0)
+CHECK(exp, exp_f32, exp, 1.25)
+CHECK(expm1, expm1_f32, expm1, 1.75)
+CHECK(log, log_f32, log, 1.0)
+CHECK(log1p, log1p_f32, log1p, 1.5)
+CHECK(tanh, tanh_f32, tanh, 1.5)
+CHECK(erf, erf_f32, erf, 1.5)
+CHECK(sin, sin_f32, sin, 1.0)
+CHECK(cos, cos_f32, cos, 1.0)
+CHECK(tan, tan_f32, tan, 2.5)
+CHECK(asin, asin_f32, asin, 1.5)
+CHECK(acos, acos_f32, acos, 1.5)
+CHECK(atan, atan_f32, atan, 1.5)
+CHECK(sinh, sinh_f32, sinh, 2.0)
+CHECK(cosh, cosh_f32, cosh, 2.0)
+
+/* The halves and what lies between them: a float at the midpoint goes to the even one, a neighbour to the nearer one.
+ */
+static double half_number(unsigned bits)
+{
+    int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
+    return exponent ? ldexp(fraction + 1024, exponent - 25) : ldexp(fraction, -24);
+}
+
+UNIT(f16_rounds_to_nearest_even)
+{
+    for (unsigned h = 0; h < 0x7c00; h++) {
+        double low = half_number(h), middle = (low + half_number(h + 1)) / 2; /* 65536 stands above the largest */
+        unsigned even = h + (h & 1);
+        EXPECT((double)to_f32_from_f16((uint16_t)h) == low);
+        EXPECT((double)to_f32_from_f16((uint16_t)(h | 0x8000)) == -low);
+        EXPECT_INT(to_f16_from_f32((float)low), h);
+        EXPECT_INT(to_f16_from_f32((float)middle), even);
+        EXPECT_INT(to_f16_from_f32(-(float)middle), even | 0x8000);
+        EXPECT_INT(to_f16_from_f32(nextafterf((float)middle, 0)), h);
+        EXPECT_INT(to_f16_from_f32(nextafterf((float)middle, INFINITY)), h + 1);
+        EXPECT_INT(to_f16_from_f64(nextafter(middle, 0)), h); /* once, not twice */
+        EXPECT_INT(to_f16_from_f64(nextafter(middle, INFINITY)), h + 1);
+    }
+    EXPECT_INT(to_f16_from_f32(-0.0f), 0x8000);
+    EXPECT_INT(to_f16_from_f32(INFINITY), 0x7c00);
+    EXPECT_INT(to_f16_from_f64(-1e300), 0xfc00);
+    EXPECT_INT(to_f16_from_i32(65519), 0x7bff);
+    EXPECT_INT(to_f16_from_i64(65520), 0x7c00);
+    EXPECT(isnan(to_f32_from_f16(to_f16_from_f32(NAN))));
+    EXPECT(isinf(to_f32_from_f16(0xfc00)));
+    EXPECT(to_bool_from_f16(0x8000) == 0 && to_bool_from_f16(1) == 1);
+}
+
+UNIT(bf16_rounds_to_nearest_even)
+{
+    for (uint32_t h = 0; h < 0x7f80; h++) {
+        uint32_t middle = h << 16 | 0x8000;
+        EXPECT(word_of(to_f32_from_bf16((uint16_t)h)) == h << 16);
+        EXPECT_INT(to_bf16_from_f32(float_of(h << 16)), h);
+        EXPECT_INT(to_bf16_from_f32(float_of(middle)), h + (h & 1));
+        EXPECT_INT(to_bf16_from_f32(float_of(middle - 1)), h);
+        EXPECT_INT(to_bf16_from_f32(float_of(middle + 1)), h + 1);
+        EXPECT_INT(to_bf16_from_f64(nextafter((double)float_of(middle), INFINITY)), h + 1);
+        EXPECT_INT(to_bf16_from_f64(nextafter((double)float_of(middle), 0)), h);
+    }
+    EXPECT(isnan(to_f32_from_bf16(to_bf16_from_f32(float_of(0x7f800001)))));
+}
+
+UNIT(floats_to_integers_are_clamped)
+{
+    EXPECT_INT(to_i32_from_f32(2147483520.0f), 2147483520);
+    EXPECT_INT(to_i32_from_f32(2147483648.0f), INT32_MAX);
+    EXPECT_INT(to_i32_from_f32(-1e20f), INT32_MIN);
+    EXPECT_INT(to_i32_from_f32(NAN), 0);
+    EXPECT_INT(to_i32_from_f64(2147483647.5), INT32_MAX);
+    EXPECT_INT(to_i32_from_f64(-2147483647.5), -2147483647);
+    EXPECT_INT(to_i64_from_f64(9223372036854774784.0), 9223372036854774784);
+    EXPECT_INT(to_i64_from_f64(1e30), INT64_MAX);
+    EXPECT_INT(to_i64_from_f32(-INFINITY), INT64_MIN);
+    EXPECT_INT(to_i16_from_f32(-32767.9f), -32767);
+    EXPECT_INT(to_i16_from_f32(32768.0f), 32767);
+    EXPECT_INT(to_i8_from_f32(127.9f), 127);
+    EXPECT_INT(to_i8_from_f64(-128.5), -128);
+    EXPECT_INT(to_u8_from_f32(-0.5f), 0);
+    EXPECT_INT(to_u8_from_f32(255.9f), 255);
+    EXPECT_INT(to_u8_from_f64(NAN), 0);
+    EXPECT_INT(to_i8_from_f16(0xfc00), -128);
+    EXPECT_INT(to_bool_from_f32(0.5f), 1);
+    EXPECT_INT(to_bool_from_f32(-0.0f), 0);
+    EXPECT_INT(to_bool_from_i32(256), 1);
+}
+
+UNIT(integers_divide_downwards)
+{
+    for (int x = -128; x < 128; x++)
+        for (int y = -128; y < 128; y++) {
+            int quotient = y ? (int)floor((double)x / y) : 0, rest = y ? x - y * quotient : 0;
+            EXPECT_INT(div_i8((int8_t)x, (int8_t)y), (int8_t)(quotient == 128 ? -128 : quotient));
+            EXPECT_INT(mod_i8((int8_t)x, (int8_t)y), rest);
+            EXPECT_INT(div_i64(x, y), quotient);
+            EXPECT_INT(mod_i32(x, y), rest);
+            if (x >= 0 && y >= 0)
+                EXPECT_INT(div_u8((uint8_t)x, (uint8_t)y), quotient);
+        }
+    EXPECT_INT(div_i64(INT64_MIN, -1), INT64_MIN);
+    EXPECT_INT(mod_i64(INT64_MIN, -1), 0);
+    EXPECT_INT(div_i32(INT32_MIN, -1), INT32_MIN);
+    EXPECT_INT(abs_i32(INT32_MIN), INT32_MIN);
+    EXPECT_INT(abs_i64(-5), 5);
+    EXPECT_INT(max_u8(200, 100), 200);
+}
+
+UNIT(float_mod_has_the_sign_of_the_divisor)
+{
+    EXPECT(mod_f32(-1.0f, 3.0f) == 2.0f && mod_f32(1.0f, -3.0f) == -2.0f && mod_f64(5.5, 2.0) == 1.5);
+    EXPECT(mod_f32(3.0f, -3.0f) == 0.0f && signbit(mod_f32(3.0f, -3.0f)));
+    EXPECT(!signbit(mod_f32(-3.0f, 3.0f)));
+    EXPECT(isnan(mod_f32(1.0f, 0.0f)));
+}
+
+UNIT(nan_wins)
+{
+    EXPECT(isnan(max_f32(NAN, 1.0f)) && isnan(max_f32(1.0f, NAN)) && max_f32(1.0f, 2.0f) == 2.0f);
+    EXPECT(isnan(min_f64((double)NAN, 1.0)) && isnan(min_f64(1.0, (double)NAN)) && min_f64(1.0, 2.0) == 1.0);
+    EXPECT(isnan(atleast_f32(NAN, 0.0f)) && atleast_f32(-1.0f, 0.0f) == 0.0f && atleast_f32(3.0f, 0.0f) == 3.0f);
+    EXPECT(isnan(atmost_f32(NAN, 0.0f)) && atmost_f32(1.0f, 0.0f) == 0.0f && atmost_f32(-3.0f, 0.0f) == -3.0f);
+}
+
+#if LANES > 1
+/* Lane j of x is at j mod 4: NaN, 1.5, -2, j. */
+static void some_lanes(float *x, float shift)
+{
+    for (unsigned j = 0; j < LANES; j++)
+        x[j] = j % 4 == 0 ? NAN : j % 4 == 1 ? 1.5f : j % 4 == 2 ? -2.0f : (float)j + shift;
+}
+
+static bool same(const float *a, const float *b)
+{
+    for (unsigned j = 0; j < LANES; j++)
+        if (isnan(a[j]) ? !isnan(b[j]) : word_of(a[j]) != word_of(b[j]))
+            return false;
+    return true;
+}
+
+#define EXPECT_LANES(vector, scalar)                                                                                   \
+    do {                                                                                                               \
+        float got[LANES], want[LANES];                                                                                 \
+        WIDE(store)(got, vector);                                                                                      \
+        for (unsigned j = 0; j < LANES; j++)                                                                           \
+            want[j] = scalar;                                                                                          \
+        EXPECT(same(got, want));                                                                                       \
+    } while (0)
+
+UNIT(vectors_do_as_scalars_of_two_operands)
+{
+    float x[LANES + 1], y[LANES];
+    some_lanes(x + 1, 0);
+    for (unsigned turn = 0; turn < LANES; turn++) {
+        for (unsigned j = 0; j < LANES; j++)
+            y[j] = x[1 + (j + turn) % LANES] * (turn & 1 ? 1.0f : -1.0f);
+        const Wide a = WIDE(load)(x + 1), b = WIDE(load)(y);
+        EXPECT_LANES(WIDE(max)(a, b), max_f32(x[j + 1], y[j]));
+        EXPECT_LANES(WIDE(min)(a, b), min_f32(x[j + 1], y[j]));
+        EXPECT_LANES(WIDE(select)(a < b, a, b), x[j + 1] < y[j] ? x[j + 1] : y[j]);
+        EXPECT_LANES(WIDE(atleast)(a, 1.75f), atleast_f32(x[j + 1], 1.75f));
+        EXPECT_LANES(WIDE(atmost)(a, 1.75f), atmost_f32(x[j + 1], 1.75f));
+        EXPECT_LANES(WIDE(pow)(a, b), powf(x[j + 1], y[j]));
+        EXPECT_LANES(WIDE(fmod)(a, b), fmodf(x[j + 1], y[j]));
+        EXPECT_LANES(WIDE(mod)(a, b), mod_f32(x[j + 1], y[j]));
+    }
+    EXPECT_LANES(WIDE(splat)(-0.0f), -0.0f);
+    EXPECT_LANES(WIDE(splat)(NAN), NAN);
+}
+
+UNIT(reductions_reach_every_lane)
+{
+    float x[LANES];
+    for (unsigned at = 0; at < LANES; at++) {
+        for (unsigned j = 0; j < LANES; j++)
+            x[j] = j == at ? 3.0f : 1.0f;
+        const Wide a = WIDE(load)(x);
+        EXPECT(WIDE(sum)(a) == LANES + 2 && WIDE(product)(a) == 3 && WIDE(largest)(a) == 3);
+        EXPECT(WIDE(least)(-a) == -3 && WIDE(least)(a) == 1);
+        x[at] = NAN;
+        EXPECT(isnan(WIDE(largest)(WIDE(load)(x))) && isnan(WIDE(least)(WIDE(load)(x))));
+    }
+}
+
+UNIT(strides_and_squares)
+{
+    float x[LANES * 40], y[LANES * 40];
+    for (unsigned i = 0; i < LANES * 40; i++)
+        x[i] = (float)i, y[i] = -1;
+    EXPECT_LANES(WIDE(gather)(x + 1, 3), x[1 + 3 * j]);
+    WIDE(scatter)(y + 2, 5, WIDE(load)(x));
+    for (unsigned i = 0; i < LANES * 40; i++)
+        EXPECT(y[i] == (i >= 2 && (i - 2) % 5 == 0 && (i - 2) / 5 < LANES ? x[(i - 2) / 5] : -1));
+    for (unsigned i = 0; i < LANES * 40; i++)
+        y[i] = -1;
+    WIDE(transpose)(x + 3, 37, y + 1, LANES + 2);
+    for (unsigned i = 0; i < LANES; i++)
+        for (unsigned j = 0; j < LANES; j++)
+            EXPECT(y[1 + j * (LANES + 2) + i] == x[3 + i * 37 + j]);
+    EXPECT(y[0] == -1 && y[LANES + 1] == -1 && y[1 + LANES * (LANES + 2)] == -1);
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    static const Test test[] = {
+        RUN(abs_is_close),
+        RUN(sqrt_is_close),
+        RUN(floor_is_close),
+        RUN(ceil_is_close),
+        RUN(round_is_close),
+        RUN(trunc_is_close),
+        RUN(exp_is_close),
+        RUN(expm1_is_close),
+        RUN(log_is_close),
+        RUN(log1p_is_close),
+        RUN(tanh_is_close),
+        RUN(erf_is_close),
+        RUN(sin_is_close),
+        RUN(cos_is_close),
+        RUN(tan_is_close),
+        RUN(asin_is_close),
+        RUN(acos_is_close),
+        RUN(atan_is_close),
+        RUN(sinh_is_close),
+        RUN(cosh_is_close),
+        RUN(f16_rounds_to_nearest_even),
+        RUN(bf16_rounds_to_nearest_even),
+        RUN(floats_to_integers_are_clamped),
+        RUN(integers_divide_downwards),
+        RUN(float_mod_has_the_sign_of_the_divisor),
+        RUN(nan_wins),
+#if LANES > 1
+        RUN(vectors_do_as_scalars_of_two_operands),
+        RUN(reductions_reach_every_lane),
+        RUN(strides_and_squares),
+#endif
+    };
+    if (argc > 1)
+        step = (uint32_t)strtoul(argv[1], NULL, 10);
+    return UNIT_MAIN(test);
+}

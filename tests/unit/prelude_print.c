@@ -1,0 +1,71 @@
+/* Prints a prelude, for prelude_test.py:
+ *
+ *     prelude_print TARGET           with every helper there is
+ *     prelude_print TARGET NUMBER    with one helper, for f32 and vectors; its names come first, in a comment */
+#include "c/prelude.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool has_scalar(Helper helper, DType dtype)
+{
+    if (helper == HELPER_SELECT || helper == HELPER_MAX || helper == HELPER_MIN || helper == HELPER_ABS)
+        return true;
+    if (helper == HELPER_ATLEAST || helper == HELPER_ATMOST)
+        return dtype == DT_F32;
+    if (dtype_is_float(dtype))
+        return helper > HELPER_ABS && helper != HELPER_DIV && helper != HELPER_CONVERT;
+    return helper == HELPER_DIV || helper == HELPER_MOD;
+}
+
+static bool has_vector(const Target *target, Helper helper)
+{
+    return target->dialect == DIALECT_VECTOR && helper != HELPER_DIV && helper != HELPER_CONVERT;
+}
+
+static void need_all(PreludeNeeds *needs, Arena *arena, const Target *target)
+{
+    for (Helper h = 0; h < HELPER_COUNT; h++) {
+        for (DType dtype = 0; dtype < DT_COUNT; dtype++)
+            if (has_scalar(h, dtype))
+                prelude_need(needs, arena, h, dtype, 1);
+        if (has_vector(target, h))
+            prelude_need(needs, arena, h, DT_F32, target->lanes);
+    }
+    for (DType from = 0; from < DT_COUNT; from++)
+        for (DType to = 0; to < DT_COUNT; to++)
+            prelude_need_convert(needs, arena, from, to);
+}
+
+static void need_one(PreludeNeeds *needs, Arena *arena, const Target *target, Helper helper)
+{
+    const char *scalar = "", *vector = "";
+    if (has_scalar(helper, DT_F32))
+        scalar = prelude_need(needs, arena, helper, DT_F32, 1);
+    if (has_vector(target, helper))
+        vector = prelude_need(needs, arena, helper, DT_F32, target->lanes);
+    printf("/* %s %s */\n", scalar, vector);
+}
+
+int main(int argc, char **argv)
+{
+    Arena arena = {0};
+    Diag diag = {0};
+    PreludeNeeds needs = {0};
+    const Target *target = argc > 1 ? target_find(str_from(argv[1]), &diag) : NULL;
+    Text out = {0};
+
+    if (!target)
+        return 2;
+    if (argc == 2)
+        need_all(&needs, &arena, target);
+    else if (strtoul(argv[2], NULL, 10) < HELPER_COUNT)
+        need_one(&needs, &arena, target, (Helper)strtoul(argv[2], NULL, 10));
+    else
+        return 1;
+    prelude_print(&out, target, &needs);
+    fwrite(out.ptr, 1, out.len, stdout);
+    text_free(&out);
+    arena_free(&arena);
+    return 0;
+}
