@@ -325,13 +325,58 @@ static void panels_outside(Contraction *con, Block *block)
     }
 }
 
-static void chunks_of_row(Contraction *con, Block *block)
+static void panels_of_row(Contraction *con, Block *block, const Var *row)
 {
-    const Var *row = row_loop(con, &block, LOOP_PARALLEL);
     for (uint32_t g = 0; g < con->group_count; g++) {
         Block *inner = loop_of(con, block, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
         all_tiles(con, inner, &con->group[g], row);
     }
+}
+
+static void chunks_of_row(Contraction *con, Block *block)
+{
+    const Var *row = row_loop(con, &block, LOOP_PARALLEL);
+    panels_of_row(con, block, row);
+}
+
+/* The rows of one pooling window at a time: into the band, and out of it. */
+static void pooled_rows(Contraction *con, Block *block)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    block = loop_of(con, block, con->pool_row, con->pool_row->high + 1, LOOP_SERIAL);
+    const Var *row = var_new(arena, "row", 0, con->out_h - 1);
+    Stmt *rows = stmt_for(arena, block, row, 0, con->out_h, 1, LOOP_SERIAL);
+    rows->low = lower->band.first;
+    rows->high = index_add(arena, rows->low, index_constant(con->pool_window));
+    panels_of_row(con, &rows->body, row);
+
+    Block *outer = lower_enter(lower, block);
+    lower->band.filled = true;
+    lower_window_row(lower, con->pool, con->position[0], index_var(arena, con->pool_row));
+    lower->band.filled = false;
+    lower_leave(lower, outer);
+}
+
+/* A pooling that fuse has joined to the convolution: its windows do not overlap from row to row. */
+static void see_pool(Contraction *con)
+{
+    Lower *lower = con->lower;
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        if (op_info(node->op)->family == FAMILY_POOL)
+            con->pool = node;
+    }
+    if (!con->pool)
+        return;
+    int64_t window[2], stride[2];
+    attr_ints(con->pool, "window", 2, window);
+    attr_ints(con->pool, "stride", 2, stride);
+    con->pool_window = window[0], con->pool_stride = stride[0];
+    con->pool_row = var_new(lower->arena, "pooled", 0, value_shape(lower->graph, con->pool->out[0])->dim[2] - 1);
+    lower->band.value = con->pool->in[0];
+    lower->band.buffer = lower_scratch(lower, DT_F32, window[0] * con->out_w * con->columns, "band");
+    lower->band.first = index_scale(lower->arena, index_var(lower->arena, con->pool_row), stride[0]);
 }
 
 static void chunks_of_image(Contraction *con, Block *block)
@@ -366,7 +411,9 @@ static void emit(Contraction *con)
         block = loop_of(con, block, con->outer[d], con->outer[d]->high + 1, LOOP_SERIAL);
     Block *outer = lower_enter(con->lower, block);
     contraction_weights(con);
-    if (con->order == ORDER_PANELS)
+    if (con->pool)
+        pooled_rows(con, block);
+    else if (con->order == ORDER_PANELS)
         panels_outside(con, block);
     else if (con->tiling.rows)
         chunks_of_row(con, block);
@@ -397,7 +444,8 @@ bool lower_contraction_tiled(Lower *lower, const Node *node)
         lower->weights->count = weights;
         return false;
     }
-    con.stored = result_for_sums(lower, node);
+    see_pool(&con);
+    con.stored = con.pool ? NONE : result_for_sums(lower, node);
     con.one_by_one = !stores_vectors(&con);
     if (con.one_by_one)
         con.stored = NONE;

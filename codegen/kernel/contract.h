@@ -81,6 +81,9 @@ typedef struct Contraction {
     PanelGroup group[MOST_GROUPS];
     uint32_t group_count;
     const Var *round;
+    const Node *pool;    /* pooling of the result, row by row through a band; NULL */
+    const Var *pool_row; /* its row */
+    int64_t pool_window, pool_stride;
     bool one_by_one; /* no vector can store the results ... */
     uint32_t spill;  /* ... or those of the last panel: scratch for the sums of a tile */
 } Contraction;

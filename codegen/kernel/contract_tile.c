@@ -42,6 +42,10 @@ static void choose_order(Contraction *con)
     con->rounds = 1;
     con->blocks = con->block_count;
     con->order = ORDER_PANELS;
+    if (con->pool) {
+        con->order = ORDER_CHUNKS;
+        return;
+    }
     if (con->few_channels || (pointwise && con->columns * con->depth * 4 <= 512 << 10)) {
         con->order = ORDER_CHUNKS;
         con->chunk = most(1, (16 << 10) / (con->pixels * con->depth * 4));
@@ -168,7 +172,7 @@ static int64_t text_length(const Contraction *con)
 
 static void cut_image(Contraction *con)
 {
-    con->tiling = (Tiling){.rows = rows_suit(con)};
+    con->tiling = (Tiling){.rows = con->pool || rows_suit(con)};
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
     if (con->out_h > 1 && !con->tiling.rows && text_length(con) > MOST_LINES) {
         con->tiling = (Tiling){.rows = true};

@@ -42,6 +42,15 @@ typedef struct WeightTable {
     uint32_t count, capacity;
 } WeightTable;
 
+/* Rows of an image that one kernel makes and reads again: a convolution writes those of one pooled row into scratch,
+ * [row][column][channel], the pooling reads them. */
+typedef struct Band {
+    ValueId value; /* the image; NONE when the kernel has no band */
+    uint32_t buffer;
+    Index first; /* the image's row at the top of the band */
+    bool filled; /* loads come from it; before, lower_stores writes the image to it and nothing else */
+} Band;
+
 typedef struct Lower {
     Graph *graph;
     const Target *target;
@@ -58,6 +67,7 @@ typedef struct Lower {
     bool *spilled;      /* the scratch has been filled */
     Index row_position; /* position in the row of the statement being built */
     uint32_t name_count;
+    Band band;
 } Lower;
 
 void lower_kernel(Lower *lower, Kernel *kernel); /* fills all but id and node */
@@ -118,6 +128,8 @@ void lower_concat(Lower *lower, const Node *node);
 void lower_rows(Lower *lower);                       /* rows.c */
 bool rows_apply(const Lower *lower);                 /* are all reductions of the kernel over the rows of one space? */
 void lower_window(Lower *lower, const Node *anchor); /* window.c */
+/* The part of a window kernel for one row h of image n. */
+void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
 bool lower_contraction_tiled(Lower *lower, const Node *node); /* contract.c; false when it must go another way */
 
 /* Reductions: the op that combines two values, its neutral element, the dtype that sums are kept in, the axes. */

@@ -118,6 +118,7 @@ void lower_kernel(Lower *lower, Kernel *kernel)
     lower->block = &kernel->body;
     lower->memo_count = 0;
     lower->name_count = 0;
+    lower->band = (Band){.value = NONE};
     kernel->name = kernel_name(lower);
     const Node *anchor = find_anchor(lower);
 
@@ -128,8 +129,10 @@ void lower_kernel(Lower *lower, Kernel *kernel)
         lower_concat(lower, anchor);
     else if (rows_apply(lower))
         lower_rows(lower);
-    else if (op_info(anchor->op)->family != FAMILY_CONTRACT || !lower_contraction_tiled(lower, anchor))
+    else if (op_info(anchor->op)->family != FAMILY_CONTRACT || !lower_contraction_tiled(lower, anchor)) {
+        assert(lower->band.value == NONE && "fuse joins pooling only to contractions that are tiled");
         lower_window(lower, anchor);
+    }
     kernel->flops = count_flops(lower);
     kernel->bytes = count_bytes(lower);
 }

@@ -230,6 +230,15 @@ static const Expr *spilled_value(Lower *lower, ValueId value)
     return expr_load(lower->arena, value_type(lower->graph, value)->dtype, buffer, lower->row_position);
 }
 
+static Index band_address(Lower *lower, const Index *position)
+{
+    const Shape *shape = value_shape(lower->graph, lower->band.value);
+    Arena *arena = lower->arena;
+    Index row = index_add(arena, position[2], index_scale(arena, lower->band.first, -1));
+    Index pixel = index_add(arena, index_scale(arena, row, shape->dim[3]), position[3]);
+    return index_add(arena, index_scale(arena, pixel, shape->dim[1]), position[1]);
+}
+
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
 {
     const Type *type = value_type(lower->graph, value);
@@ -240,6 +249,8 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
         return lower->bound[value];
     if (lower->spilled[value])
         return spilled_value(lower, value);
+    if (lower->band.filled && lower->band.value == value)
+        return expr_load(lower->arena, type->dtype, lower->band.buffer, band_address(lower, position));
     const Node *node = value_producer(lower->graph, value);
     if (!node || (node->kernel != lower->kernel->id && !value_is_inline(lower->graph, value)))
         return expr_load(lower->arena, type->dtype, lower_buffer(lower, value, false),
@@ -264,6 +275,11 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
 
 void lower_stores(Lower *lower, const Index *position)
 {
+    if (lower->band.value != NONE && !lower->band.filled) {
+        const Expr *expr = lower_value(lower, lower->band.value, position);
+        stmt_store(lower->arena, lower->block, lower->band.buffer, band_address(lower, position), expr);
+        return;
+    }
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
         for (uint32_t r = 0; r < node->out_count; r++) {

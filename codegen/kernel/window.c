@@ -377,7 +377,8 @@ static void window_row(Lower *lower, const Node *anchor, const Nest *nest, Index
     }
 }
 
-void lower_window(Lower *lower, const Node *anchor)
+/* Loops over the result; where `image` and `row` are given, over the part of one row. */
+static void window_nest(Lower *lower, const Node *anchor, const Index *image, const Index *row)
 {
     Nest nest = nest_of(value_type(lower->graph, anchor->out[0]));
     Index loop[MAX_RANK + 1];
@@ -389,10 +390,21 @@ void lower_window(Lower *lower, const Node *anchor)
     }
     for (uint32_t d = 0; d + 1 < nest.rank; d++) {
         const Var *var = var_new(lower->arena, loop_names[d], 0, nest.extent[d] - 1);
-        loop[d] = index_var(lower->arena, var);
-        if (nest.extent[d] > 1)
+        const Index *given = d == 0 ? image : d == 2 ? row : NULL;
+        loop[d] = given ? *given : index_var(lower->arena, var);
+        if (!given && nest.extent[d] > 1)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, nest.extent[d], 1, LOOP_PARALLEL)->body;
     }
     window_row(lower, anchor, &nest, loop);
     lower_leave(lower, start);
+}
+
+void lower_window(Lower *lower, const Node *anchor)
+{
+    window_nest(lower, anchor, NULL, NULL);
+}
+
+void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h)
+{
+    window_nest(lower, anchor, &n, &h);
 }

@@ -7,7 +7,8 @@
  * a schedule.  Then maps whose results feed one kernel only move into it.
  *
  * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling or reduction (an
- * epilogue); elementwise and further reductions to a kernel of rows (softmax, layer norm).  Views and ramps belong to
+ * epilogue); pooling to its convolution where windows do not overlap from row to row; a change of layout to the pooling
+ * before it; elementwise and further reductions to a kernel of rows (softmax, layer norm).  Views and ramps belong to
  * no kernel: their users read through them.  An output that is only a view gets a copy of its own. */
 #include "passes/pass.h"
 
@@ -34,6 +35,9 @@ typedef struct Fuser {
     Group *group;
     uint32_t group_count, group_capacity;
     uint32_t *latest; /* per value: the largest kernel it depends on, through views; NONE for none */
+    uint32_t lanes;
+    Users users;
+    const bool *live_out;
 } Fuser;
 
 static bool is_inline(const Node *node)
@@ -138,6 +142,66 @@ static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
     return open_group(fuser, KERNEL_ROWS, in, row_rank);
 }
 
+/* Is the kernel a convolution that is sure to run in register tiles, and small enough to go row by row? */
+static bool tiled_convolution(const Fuser *fuser, const Node *node)
+{
+    const Graph *graph = fuser->graph;
+    if (node->op != OP_CONV2D || attr_int(node, "groups") != 1 || fuser->lanes < 2)
+        return false;
+    const Type *x = value_type(graph, node->in[0]), *w = value_type(graph, node->in[1]);
+    const Node *input = value_producer(graph, node->in[0]);
+    for (uint32_t i = 1; i < node->in_count; i++)
+        if (value_producer(graph, node->in[i]))
+            return false; /* weights are packed at compile time */
+    return x->dtype == DT_F32 && w->dtype == DT_F32 && w->shape.dim[0] % fuser->lanes == 0 &&
+           !(input && is_inline(input)) && shape_elements(&w->shape) * 4 <= 512 << 10 && shape_elements(&x->shape) > 0;
+}
+
+/* The convolution whose result, through elementwise nodes of the kernel, is the image and goes nowhere else; or NULL.
+ */
+static const Node *convolution_of(const Fuser *fuser, ValueId image, uint32_t kernel)
+{
+    const Graph *graph = fuser->graph;
+    for (;;) {
+        const Node *node = value_producer(graph, image);
+        if (fuser->live_out[image] || fuser->users.first[image + 1] - fuser->users.first[image] != 1)
+            return NULL;
+        if (op_info(node->op)->family != FAMILY_ELEMENTWISE)
+            return node;
+        image = NONE;
+        for (uint32_t i = 0; i < node->in_count; i++)
+            if (made_in(fuser, node->in[i], kernel))
+                image = node->in[i];
+        if (image == NONE)
+            return NULL;
+    }
+}
+
+/* Pooling joins its convolution when each row of the image lies in one window: the rows of a window are made in scratch
+ * and the image as a whole never exists. */
+static bool pooling_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
+{
+    int64_t window[2], stride[2], pad[4];
+    if (kernel == NONE || !made_in(fuser, node->in[0], kernel) || fuser->group[kernel].kind != KERNEL_ANCHOR)
+        return false;
+    attr_ints(node, "window", 2, window);
+    attr_ints(node, "stride", 2, stride);
+    attr_pad2d(node, pad);
+    if (stride[0] < window[0] || pad[0] || pad[1] || pad[2] || pad[3])
+        return false;
+    const Node *convolution = convolution_of(fuser, node->in[0], kernel);
+    return convolution && tiled_convolution(fuser, convolution);
+}
+
+/* A pooled image that is only wanted in another layout is stored in it. */
+static bool relayout_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
+{
+    ValueId image = node->in[0];
+    const Node *producer = value_producer(fuser->graph, image);
+    return producer && producer->kernel == kernel && op_info(producer->op)->family == FAMILY_POOL &&
+           !fuser->live_out[image] && fuser->users.first[image + 1] - fuser->users.first[image] == 1;
+}
+
 /* A second reduction of what a kernel of rows also reads (layer norm: the mean and the variance of x). */
 static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
 {
@@ -150,8 +214,19 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_REDUCE:
         return place_reduction(fuser, node, kernel);
-    case FAMILY_CONTRACT:
     case FAMILY_POOL:
+        if (pooling_joins(fuser, node, kernel)) {
+            fuser->group[kernel].type = type;
+            return kernel;
+        }
+        return open_group(fuser, KERNEL_ANCHOR, type, 0);
+    case FAMILY_LAYOUT:
+        if (kernel != NONE && relayout_joins(fuser, node, kernel)) {
+            fuser->group[kernel].kind = KERNEL_ALONE;
+            return kernel;
+        }
+        return open_group(fuser, KERNEL_MAP, type, 0);
+    case FAMILY_CONTRACT:
         return open_group(fuser, KERNEL_ANCHOR, type, 0);
     case FAMILY_GATHER:
         return open_group(fuser, KERNEL_MAP, type, 0);
@@ -302,12 +377,14 @@ static void copy_shared_outputs(Graph *graph, Arena *arena)
 bool pass_fuse(Graph *graph, PassContext *context)
 {
     copy_shared_outputs(graph, context->scratch);
-    Fuser fuser = {.graph = graph, .arena = context->scratch};
+    Fuser fuser = {.graph = graph, .arena = context->scratch, .lanes = context->lanes};
+    fuser.users = graph_users(graph, fuser.arena);
+    fuser.live_out = graph_live_out(graph, fuser.arena);
     fuser.latest = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);
     for (uint32_t v = 0; v < graph->value_count; v++)
         fuser.latest[v] = NONE;
     assign(&fuser);
-    merge_maps(&fuser, graph_live_out(graph, fuser.arena));
+    merge_maps(&fuser, fuser.live_out);
     order(&fuser);
     return true;
 }
