@@ -12,6 +12,8 @@
  *   in which that other would fit, and the other order is searched anyway;
  * - waiting: an item that was passed over (its least offset is below the one just used) has to be lifted by a
  *   neighbour that is still to come, to at least that offset plus the neighbour's height;
+ * - passing over: once a candidate has failed, it waits in that sense for the rest of its node, which often fails the
+ *   bound at once; this is what keeps the search from trying the same failure with every unrelated item;
  * - splitting: when no item to be placed crosses a point in time, both sides are solved on their own, and one failure
  *   fails the node. */
 #include "plan/exact.h"
@@ -161,7 +163,7 @@ PlanExact *plan_exact_new(Arena *arena, const PlanItems *items)
     x->rest = ARENA_ARRAY(arena, int64_t, sections);
     x->cut = ARENA_ARRAY(arena, uint32_t, sections);
     x->witness = ARENA_ARRAY(arena, uint32_t, sections);
-    x->blame = ARENA_ARRAY(arena, uint64_t, sections);
+    x->blame = ARENA_ARRAY(arena, int64_t, sections);
     x->path = ARENA_ARRAY(arena, Step, n);
     return x;
 }
@@ -298,39 +300,30 @@ static bool pass_over(PlanExact *x, uint32_t item, int64_t offset)
     return sections_fit(x, &(Part){0, extent_lower(x, item), extent_upper(x, item)});
 }
 
+/* The largest of a per-section figure over the item's sections. */
+static int64_t most_over_sections(const PlanExact *x, const PlanItem *it, const int64_t *figure)
+{
+    int64_t most = 0;
+    for (const PlanPiece *p = &x->items->piece[it->piece]; p < &x->items->piece[it->piece + it->piece_count]; p++)
+        for (uint32_t s = p->lower; s < p->upper; s++)
+            most = figure[s] > most ? figure[s] : most;
+    return most;
+}
+
 static int64_t falling_key(const PlanExact *x, uint32_t item, char key)
 {
     const PlanItem *it = &x->items->item[item];
-    int64_t most = 0;
     switch (key) {
     case 'T':
-        for (uint32_t p = it->piece; p < it->piece + it->piece_count; p++)
-            for (uint32_t s = x->items->piece[p].lower; s < x->items->piece[p].upper; s++)
-                most = x->rest[s] > most ? x->rest[s] : most;
-        return most;
+        return most_over_sections(x, it, x->rest);
     case 'V':
-        for (uint32_t p = it->piece; p < it->piece + it->piece_count; p++)
-            for (uint32_t s = x->items->piece[p].lower; s < x->items->piece[p].upper; s++)
-                most = (int64_t)x->blame[s] > most ? (int64_t)x->blame[s] : most;
-        return most;
-    case 'Z':
-        return it->size;
+        return most_over_sections(x, it, x->blame);
     case 'A':
         return it->length > INT64_MAX / (it->size + 1) ? INT64_MAX : it->size * it->length;
     case 'L':
         return it->length;
-    case 'O':
-        return x->conflicts[item];
-    case 'S':
-        return (int64_t)extent_lower(x, item);
-    case 'E':
-        return (int64_t)extent_upper(x, item);
-    case 's':
-        return INT64_MAX - (int64_t)extent_lower(x, item);
-    case 'e':
-        return INT64_MAX - (int64_t)extent_upper(x, item);
     default:
-        return extent_upper(x, item) - extent_lower(x, item);
+        return x->conflicts[item];
     }
 }
 

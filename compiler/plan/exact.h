@@ -16,7 +16,9 @@ typedef enum PlanVerdict {
 } PlanVerdict;
 
 /* In which sequence items of one offset are tried: by the keys in turn, each falling.
- * T: load of the fullest section; W: size; A: area; L: length of life; O: conflicts; C: number of sections. */
+ * T: load of the fullest section; L: length of life; A: area; O: conflicts; V: how often the item's worst section has
+ * failed the bound, in all searches so far (the idea of Boussemart et al., "Boosting systematic search by weighting
+ * constraints", ECAI 2004): a search that failed tells the next where the problem is hard. */
 extern const char *const plan_preorders[]; /* ends with NULL */
 
 PlanExact *plan_exact_new(Arena *arena, const PlanItems *items);

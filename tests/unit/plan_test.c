@@ -43,9 +43,11 @@ static bool plainly_fine(const PlanProblem *p, const PlanResult *r)
                 return false;
     }
     for (uint32_t region = 0; region < r->region_count; region++) {
-        sum += peak[region];
         if (r->region_peak[region] != peak[region] || (p->capacity && peak[region] > p->capacity))
             return false;
+        if (peak[region] > INT64_MAX - sum)
+            return false;
+        sum += peak[region];
     }
     return sum == r->peak && r->lower_bound <= r->peak && r->lower_bound >= 0;
 }
