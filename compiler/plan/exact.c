@@ -68,7 +68,7 @@ struct PlanExact {
                          INT64_MAX once it is placed */
     uint32_t *cut;    /* items to be placed that cross from section s to s + 1 */
     uint32_t *rank, *next, *prev;
-    uint64_t *blame;   /* per section: how often it failed the bound, over all searches */
+    int64_t *blame;    /* per section: how often it failed the bound, over all searches */
     uint32_t *witness; /* per section: an item that could lie low enough when last looked at */
     Undo *undo;
     uint32_t undo_count, undo_capacity;
