@@ -245,6 +245,8 @@ static Piece logic(OpReader *reader, const char *name, const Piece *arg)
 static Piece choice(OpReader *reader, const Piece *arg)
 {
     Printer *printer = reader->printer;
+    if (str_is(arg[0].text, "0"))
+        return arg[2];
     if (arg[0].vector) {
         const char *select = prelude_need(printer->needs, printer->arena, HELPER_SELECT, DT_F32, printer->lanes);
         return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", select,
@@ -290,6 +292,12 @@ static Piece call_word(OpReader *reader, const char *name, const Piece *arg, uin
     static const struct {
         const char *name, *operator;
     } compare[] = {{"LT", "<"}, {"LE", "<="}, {"EQ", "=="}, {"NE", "!="}};
+    if (reader->dtype == DT_U8 || reader->dtype == DT_BOOL) { /* never below 0: compilers warn of asking */
+        if (strcmp(name, "LT") == 0 && str_is(arg[1].text, "0"))
+            return (Piece){STR("0"), PREC_PRIMARY, false};
+        if (strcmp(name, "LE") == 0 && str_is(arg[0].text, "0"))
+            return (Piece){STR("1"), PREC_PRIMARY, false};
+    }
     for (uint32_t i = 0; i < 4; i++)
         if (strcmp(name, compare[i].name) == 0)
             return infix(reader, arg[0], compare[i].operator, arg[1], PREC_COMPARE);
