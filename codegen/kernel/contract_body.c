@@ -197,7 +197,7 @@ static Block *clamped_taps(Body *body, Block *block, Index *kh)
     high = sum2(body, high, index_constant(1 - lift / d));
 
     *kh = index_var(arena, var);
-    if (con->taps_h == 1)
+    if (con->taps_h == 1 && index_high(low) <= 0 && index_low(high) >= 1)
         return block;
     Stmt *loop = stmt_for(arena, block, var, 0, con->taps_h, 1, LOOP_ROLLED);
     loop->clamp_low = index_high(low) > 0;
