@@ -78,7 +78,8 @@ static void operands_in(Layouter *layouter, Node *node, uint32_t block)
             node->in[i] = in_layout(layouter, node->in[i], block);
 }
 
-/* Elementwise: operands of the result's shape in blocks, the others (per-channel, scalars) as they are. */
+/* Elementwise: operands of the result's shape in blocks; per-channel operands, scalars, and what is read once from the
+ * caller's arrays or the weights as they are. */
 static uint32_t keep_elementwise(Layouter *layouter, Node *node)
 {
     Graph *graph = layouter->graph;
