@@ -64,8 +64,10 @@ const Target *target_find(Str name, Diag *diag)
         return this_machine();
     Text known = {0};
     for (uint32_t i = 0; i < target_count; i++) {
-        if (str_is(name, target_table[i].name))
+        if (str_is(name, target_table[i].name)) {
+            text_free(&known);
             return &target_table[i];
+        }
         text_printf(&known, "%s, ", target_table[i].name);
     }
     diag_error(diag, (Place){0}, "unknown target " STR_FMT "; known are %shost", STR_ARG(name), known.ptr);

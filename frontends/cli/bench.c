@@ -95,8 +95,6 @@ static int bench_model(Cli *cli, Model *model, double seconds, uint32_t format)
     status = program_of(cli, model, "host", WEIGHTS_FILE, &program);
     if (status != STATUS_OK)
         return status;
-    if (program.options.target->dialect == DIALECT_CUDA)
-        return cli_usage(cli, "a CUDA model cannot be timed from here");
     status = host_open(cli, &program, &host);
     if (status == STATUS_OK) {
         host_bind(cli, program.graph, &host, input);
@@ -127,7 +125,7 @@ static int run(Cli *cli)
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) ||
         !args_number(cli, "seconds", 0, 3600, &seconds) || !program_allocator(cli, &allocator) ||
-        !program_target(cli, "host"))
+        !program_runs_here(cli))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_ALL, &model);
     return status == STATUS_OK ? bench_model(cli, &model, (double)seconds, format) : status;

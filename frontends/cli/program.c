@@ -8,6 +8,14 @@ const Target *program_target(Cli *cli, const char *fallback)
     return target_find(name.ptr ? name : str_from(fallback), &cli->diag);
 }
 
+bool program_runs_here(Cli *cli)
+{
+    const Target *target = program_target(cli, "host");
+    if (target && target->dialect == DIALECT_CUDA)
+        cli_usage(cli, "a model for %s cannot be run from here; compile it, and run its own program", target->name);
+    return target && target->dialect != DIALECT_CUDA;
+}
+
 static void show_step(void *context, const char *step)
 {
     cli_step(context, step);

@@ -10,6 +10,9 @@
 /* The target that --target names, or else `fallback`.  NULL after an error, which lists them. */
 const Target *program_target(Cli *cli, const char *fallback);
 
+/* Can what --target names (the host without it) be run in this process?  False after a usage error. */
+bool program_runs_here(Cli *cli);
+
 /* The allocator that --allocator names, or NULL for the best; false after a usage error. */
 bool program_allocator(Cli *cli, const char **allocator);
 

@@ -157,8 +157,6 @@ static int run_compiled(Cli *cli, Model *model, const Tensor *const *input, cons
 
     if (status != STATUS_OK)
         return status;
-    if (program.options.target->dialect == DIALECT_CUDA)
-        return cli_usage(cli, "a CUDA model cannot be run from here; compile it, and run its own program");
     status = host_open(cli, &program, &host);
     if (status == STATUS_OK) {
         const Tensor **output = host_bind(cli, program.graph, &host, input);
@@ -184,7 +182,7 @@ static int run(Cli *cli)
     const char *allocator;
 
     if (!args_number(cli, "top", 1, 64, &top) || !program_allocator(cli, &allocator) ||
-        (!reference && !program_target(cli, "host")))
+        (!reference && !program_runs_here(cli)))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_ALL, &model);
     if (status != STATUS_OK)
