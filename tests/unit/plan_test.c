@@ -267,8 +267,52 @@ static void the_search_is_exact(void)
     CHECK(above_bound > 10, "too easy: %u", above_bound);
 }
 
+/* The lowest peak by trying every offset: slow, but nothing about placements is assumed. */
+static int64_t enumerate(const PlanProblem *p, int64_t *offset, uint32_t i, int64_t peak, int64_t best)
+{
+    if (peak >= best || i == p->count)
+        return peak < best ? peak : best;
+    const PlanBuffer *b = &p->buffer[i];
+    int64_t from = b->pinned >= 0 ? b->pinned : 0, to = b->pinned >= 0 ? b->pinned : best - b->size;
+    for (int64_t at = from; at <= to && (!b->size || at + b->size < best); at += b->alignment) {
+        bool fine = true;
+        for (uint32_t k = 0; k < i && fine; k++)
+            fine = pair_is_fine(b, &p->buffer[k], at, offset[k]);
+        if (!fine)
+            continue;
+        offset[i] = at;
+        int64_t top = b->size ? at + b->size : 0;
+        best = enumerate(p, offset, i + 1, top > peak ? top : peak, best);
+    }
+    return best;
+}
+
+static void the_search_is_exact_with_pins_and_groups(void)
+{
+    Random random = {5};
+    for (uint32_t trial = 0; trial < 600; trial++) {
+        Arena arena = {0};
+        RandomShape shape = {.count = 3 + (uint32_t)random_below(&random, 4),
+                             .steps = 6,
+                             .longest = 1 + random_below(&random, 5),
+                             .largest = 5,
+                             .aligned = trial % 5 == 4,
+                             .pinned = trial & 1,
+                             .grouped = trial & 2};
+        PlanProblem p = random_problem(&arena, &random, shape);
+        PlanResult r;
+        int64_t offset[16];
+        CHECK(plan_place(&arena, &p, trial & 4 ? "exact" : "best", 1, &r), "trial %u", trial);
+        int64_t least = enumerate(&p, offset, 0, 0, r.peak + 1);
+        CHECK(r.proven && r.peak == least, "trial %u: %" PRId64 " (proven %d), but the least is %" PRId64, trial,
+              r.peak, r.proven, least);
+        arena_free(&arena);
+    }
+}
+
 int main(void)
 {
+    the_search_is_exact_with_pins_and_groups();
     the_search_is_exact();
     every_allocator_places_every_problem();
     the_judge_catches_damage();
