@@ -426,7 +426,8 @@ static bool worth_it(const Contraction *con)
 {
     int64_t pixels = con->out_h * con->out_w;
     bool in_place = con->packed || (con->node->op == OP_MATMUL && !attr_bool(con->node, "transpose_y"));
-    return con->columns >= con->lanes && con->depth > 0 && pixels > 0 && (in_place || pixels >= 4);
+    bool wide = con->columns >= con->lanes || (con->packed && con->columns * 2 >= con->lanes); /* padded with zeros */
+    return wide && con->depth > 0 && pixels > 0 && (in_place || pixels >= 4);
 }
 
 bool lower_contraction_tiled(Lower *lower, const Node *node)
