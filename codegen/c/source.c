@@ -104,8 +104,9 @@ static void make_functions(Unit *unit, const Program *program, Arena *arena)
         make_function(unit, k);
 }
 
-/* A name that no keyword, loop variable, local (they end in digits) or helper (exp_f32x16) of the kernel can be. */
-static Str safe_name(Arena *arena, Str name)
+/* A name that is no keyword and, inside a kernel, no loop variable, local (they end in digits) or helper (exp_f32x16).
+ */
+static Str safe_name(Arena *arena, Str name, bool inside)
 {
     static const char *const keywords[] = {
         "auto",   "break",    "case",     "char",     "const", "continue", "default", "do",     "double",
@@ -114,7 +115,7 @@ static Str safe_name(Arena *arena, Str name)
         "switch", "typedef",  "union",    "unsigned", "void",  "volatile", "while",   "class",  "new",
         "delete", "this",     "template", "bool",     "true",  "false"};
     name = source_identifier(arena, name);
-    bool bare = !isdigit((unsigned char)name.ptr[name.len - 1]);
+    bool bare = !inside || !isdigit((unsigned char)name.ptr[name.len - 1]);
     for (uint32_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         bare &= !str_is(name, keywords[i]);
     return bare ? name : str_format(arena, STR_FMT "_", STR_ARG(name));
@@ -132,7 +133,7 @@ void source_model_names(const Program *program, Arena *arena, uint32_t k, Kernel
         ValueId value = kernel->buffer[b].value;
         if (value == NONE || !program->graph->value[value].name.len)
             continue;
-        Str name = safe_name(arena, program->graph->value[value].name);
+        Str name = safe_name(arena, program->graph->value[value].name, true);
         if (map_add(&taken, name, b))
             names->buffer[b] = name;
     }
@@ -278,19 +279,9 @@ void source_describe(Text *out, const Program *program, const Kernel *kernel)
 {
     for (uint32_t n = 0; program->options.describe && n < kernel->node_count; n++) {
         text_printf(out, n ? "       " : "    /* ");
-        program->options.describe(out, program->graph, kernel->node[n]);
+        program->options.describe(program->options.describe_context, out, program->graph, kernel->node[n]);
         text_printf(out, n + 1 < kernel->node_count ? "\n" : " */\n");
     }
-}
-
-static void print_call(Text *out, const Unit *unit, uint32_t k)
-{
-    const Kernel *kernel = &unit->program->kernel[k];
-    source_describe(out, unit->program, kernel);
-    text_printf(out, "    " STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[k]].name));
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        text_printf(out, "%s" STR_FMT, b ? ", " : "", STR_ARG(source_argument(unit->program, unit->arena, k, b)));
-    text_printf(out, ");\n");
 }
 
 void source_parameters(Text *out, const Program *program, Arena *arena)
@@ -311,10 +302,103 @@ void source_parameters(Text *out, const Program *program, Arena *arena)
     text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
 }
 
+/* NAME_run: a pointer for each buffer of the arena and each array of the weights, by the model's names, declared where
+ * a kernel first uses it; then the calls. */
+
+typedef struct Run {
+    const Unit *unit;
+    Text *out;
+    Map taken;
+    Str *buffer, *weights; /* names: per buffer of the plan, per array of the weights; empty before the first use */
+} Run;
+
+static Str free_name(Run *run, Str wanted)
+{
+    Str name = wanted;
+    for (int n = 2; !map_add(&run->taken, name, 0); n++)
+        name = str_format(run->unit->arena, STR_FMT "_%d", STR_ARG(wanted), n);
+    return name;
+}
+
+static void start_names(Run *run)
+{
+    const Program *program = run->unit->program;
+    const Graph *graph = program->graph;
+    Arena *arena = run->unit->arena;
+    static const char *const own[] = {"a", "w", "arena", "weights", "run"};
+    run->taken.arena = arena;
+    run->buffer = ARENA_ARRAY(arena, Str, program->problem.count);
+    run->weights = ARENA_ARRAY(arena, Str, program->weights.count);
+    for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
+        map_add(&run->taken, str_from(own[i]), 0);
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        map_add(&run->taken, source_identifier(arena, graph->value[graph->input[i]].name), 0);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        map_add(&run->taken, source_identifier(arena, graph->output[i].name), 0);
+    for (uint32_t f = 0; f < run->unit->function_count; f++)
+        map_add(&run->taken, run->unit->function[f].name, 0);
+}
+
+/* Declares the pointer of a kernel's buffer at its first use; arrays of the caller have names already. */
+static Str run_argument(Run *run, uint32_t k, uint32_t b)
+{
+    const Program *program = run->unit->program;
+    const KernelBuffer *buffer = &program->kernel[k].buffer[b];
+    Arena *arena = run->unit->arena;
+    bool constant = buffer->weights != NONE;
+    bool in_arena = !constant && (buffer->value == NONE || program->home[buffer->value].space == SPACE_ARENA);
+    if (!in_arena && (!constant || program_weights_form(program) == WEIGHTS_C))
+        return source_argument(program, arena, k, b);
+
+    uint32_t index = constant                ? buffer->weights
+                     : buffer->value == NONE ? program->scratch[k][b]
+                                             : program->home[buffer->value].index;
+    Str *known = constant ? &run->weights[index] : &run->buffer[index];
+    if (known->len)
+        return *known;
+    Str name = buffer->value == NONE ? (Str){0} : program->graph->value[buffer->value].name;
+    if (name.len)
+        name = safe_name(arena, name, false);
+    else if (buffer->value == NONE)
+        name = str_from(buffer->role);
+    else
+        name = str_format(arena, "t%u", buffer->value);
+    *known = free_name(run, name);
+
+    const char *type = c_type(buffer->dtype), *fixed = constant ? "const " : "";
+    Str base = !constant ? STR("a")
+               : program_weights_form(program) == WEIGHTS_FILE
+                   ? STR("w")
+                   : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
+    int64_t offset = constant ? program->weights.array[index].offset : program->plan.offset[index];
+    Str what = buffer->value == NONE ? STR("scratch") : type_show(arena, value_type(program->graph, buffer->value));
+    bool packed = constant && program->weights.array[index].packing.rank;
+    text_printf(run->out, "    %s%s *const " STR_FMT " = (%s%s *)(%svoid *)(" STR_FMT " + %lld); /* " STR_FMT "%s */\n",
+                fixed, type, STR_ARG(*known), fixed, type, fixed, STR_ARG(base), (long long)offset, STR_ARG(what),
+                packed ? ", packed" : "");
+    return *known;
+}
+
+static void print_call(Run *run, uint32_t k)
+{
+    const Unit *unit = run->unit;
+    const Kernel *kernel = &unit->program->kernel[k];
+    Str argument[MOST_BUFFERS];
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        argument[b] = run_argument(run, k, b);
+    source_describe(run->out, unit->program, kernel);
+    text_printf(run->out, "    " STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[k]].name));
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        text_printf(run->out, "%s" STR_FMT, b ? ", " : "", STR_ARG(argument[b]));
+    text_printf(run->out, ");\n");
+}
+
 static void print_run(Text *out, const Unit *unit)
 {
     const Program *program = unit->program;
     Str name = program->options.name;
+    Run run = {.unit = unit, .out = out};
+    start_names(&run);
     text_printf(out, "int " STR_FMT "_run(", STR_ARG(name));
     source_parameters(out, program, unit->arena);
     text_printf(out, ")\n{\n    unsigned char *const a = (unsigned char *)arena;\n");
@@ -325,7 +409,7 @@ static void print_run(Text *out, const Unit *unit)
         text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return 2;\n", WEIGHTS_ALIGNMENT);
     for (uint32_t k = 0; k < program->kernel_count; k++) {
         text_char(out, '\n');
-        print_call(out, unit, k);
+        print_call(&run, k);
     }
     for (uint32_t i = 0; i < program->graph->input_count; i++)
         if (program->home[program->graph->input[i]].first < 0)

@@ -1,5 +1,6 @@
 #include "cli/program.h"
 
+#include "frontends/nnc/text.h"
 #include "kernel/kernel.h"
 
 const Target *program_target(Cli *cli, const char *fallback)
@@ -37,10 +38,34 @@ bool program_allocator(Cli *cli, const char **allocator)
     return true;
 }
 
+/* Without its folders: what is emitted must not depend on where it is made. */
+static Str file_name(Str path)
+{
+    uint32_t begin = path.len;
+    while (begin > 0 && path.ptr[begin - 1] != '/')
+        begin--;
+    return (Str){path.ptr + begin, path.len - begin};
+}
+
+/* The printer of nodes comes into being with the first comment, when the graph no longer changes. */
+static void show_node(void *context, Text *out, const Graph *graph, NodeId node)
+{
+    NodePrinter **printer = context;
+    if (!*printer)
+        *printer = nnc_node_printer(graph->module->arena, graph);
+    nnc_print_node(*printer, out, node);
+}
+
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program)
 {
-    CompileOptions options = {
-        .weights = weights, .effort = 1, .name = model->name, .progress = show_step, .progress_context = cli};
+    CompileOptions options = {.weights = weights,
+                              .effort = 1,
+                              .name = model->name,
+                              .progress = show_step,
+                              .progress_context = cli,
+                              .source = file_name(model->path),
+                              .describe = show_node,
+                              .describe_context = ARENA_NEW(&cli->arena, NodePrinter *)};
 
     options.target = program_target(cli, target);
     if (!options.target || !program_allocator(cli, &options.allocator))

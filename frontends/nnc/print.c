@@ -15,7 +15,7 @@
 typedef struct Printer {
     Text *out;
     const Graph *graph;
-    Arena scratch;
+    Arena *scratch;
     Map owner; /* name to the value that may use it */
     bool *used;
 } Printer;
@@ -47,7 +47,7 @@ static bool is_printed(const Printer *p, ValueId v)
 static void claim_names(Printer *p)
 {
     const Graph *graph = p->graph;
-    p->owner.arena = &p->scratch;
+    p->owner.arena = p->scratch;
     for (ValueId v = 0; v < graph->value_count; v++)
         if (graph->value[v].role != ROLE_RESULT && graph->value[v].role != ROLE_CONST)
             claim(p, v);
@@ -61,7 +61,7 @@ static void claim_names(Printer *p)
 static void find_used(Printer *p)
 {
     const Graph *graph = p->graph;
-    p->used = ARENA_ARRAY(&p->scratch, bool, graph->value_count);
+    p->used = ARENA_ARRAY(p->scratch, bool, graph->value_count);
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
         for (uint32_t i = 0; !node->dead && i < node->in_count; i++)
@@ -75,9 +75,9 @@ static void find_used(Printer *p)
         p->used[graph->update[i].source] = true;
 }
 
-static void printer_start(Printer *p, Text *out, const Graph *graph)
+static void printer_start(Printer *p, Arena *scratch, Text *out, const Graph *graph)
 {
-    *p = (Printer){.out = out, .graph = graph};
+    *p = (Printer){.out = out, .graph = graph, .scratch = scratch};
     find_used(p);
     claim_names(p);
 }
@@ -475,10 +475,28 @@ static void put_graph(const Printer *p)
 
 void nnc_print_graph(Text *out, const Graph *graph)
 {
+    Arena scratch = {0};
     Printer p;
-    printer_start(&p, out, graph);
+    printer_start(&p, &scratch, out, graph);
     put_graph(&p);
-    arena_free(&p.scratch);
+    arena_free(&scratch);
+}
+
+struct NodePrinter {
+    Printer printer;
+};
+
+NodePrinter *nnc_node_printer(Arena *arena, const Graph *graph)
+{
+    NodePrinter *node_printer = ARENA_NEW(arena, NodePrinter);
+    printer_start(&node_printer->printer, arena, NULL, graph);
+    return node_printer;
+}
+
+void nnc_print_node(NodePrinter *printer, Text *out, NodeId node)
+{
+    printer->printer.out = out;
+    put_node(&printer->printer, &printer->printer.graph->node[node]);
 }
 
 static bool has_calls(const Graph *graph)

@@ -25,6 +25,11 @@ Module *nnc_parse_file(Arena *arena, Diag *diag, Str path, const Define *define,
  * elements: whoever saves the text saves those beside it, by value_show. */
 void nnc_print(Text *out, const Module *module);
 void nnc_print_graph(Text *out, const Graph *graph);
+/* One node as a statement, without indentation or line break, for comments.  The printer knows the names of one graph,
+ * which must not change while it is in use. */
+typedef struct NodePrinter NodePrinter;
+NodePrinter *nnc_node_printer(Arena *arena, const Graph *graph);
+void nnc_print_node(NodePrinter *printer, Text *out, NodeId node);
 bool nnc_const_is_stored(const Value *value);
 
 /* The library: its functions with the comment above each, for `nnc help` and docs. */
