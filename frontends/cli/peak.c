@@ -1,12 +1,13 @@
 #include "cli/peak.h"
 
 #include <dlfcn.h>
+#include <math.h>
 
 #include "base/file.h"
 #include "cli/clock.h"
 
-#define ROUNDS 20
-#define STEPS  2000000
+#define SPAN  0.3    /* seconds of rounds; the best counts, since other work on the machine only slows them */
+#define STEPS 200000 /* of a round: below a millisecond */
 
 /* Enough sums to cover the latency of a multiply-add on both ports, and few enough to stay in registers. */
 static void write_loop(Text *out, const Target *target)
@@ -32,11 +33,11 @@ static double time_loop(float (*loop)(float, long), const Target *target)
     double operations = 2.0 * STEPS * target->lanes * (target->vector_registers >= 32 ? 24 : 12), best = 0;
     volatile float sink;
 
-    for (int i = 0; i < ROUNDS; i++) {
+    for (double start = clock_seconds(), end = start; end - start < SPAN;) {
         double begin = clock_seconds();
         sink = loop(0.5f, STEPS);
-        double rate = operations / (clock_seconds() - begin);
-        best = rate > best ? rate : best;
+        end = clock_seconds();
+        best = fmax(best, operations / (end - begin));
     }
     (void)sink;
     return best;
