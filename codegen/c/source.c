@@ -34,11 +34,21 @@ const char *source_upper(Arena *arena, Str name)
 
 Str source_identifier(Arena *arena, Str name)
 {
+    static const char *const reserved[] = {
+        "auto",   "break",    "case",     "char",     "const",   "continue", "default", "do",     "double",
+        "else",   "enum",     "extern",   "float",    "for",     "goto",     "if",      "inline", "int",
+        "long",   "register", "restrict", "return",   "short",   "signed",   "sizeof",  "static", "struct",
+        "switch", "typedef",  "union",    "unsigned", "void",    "volatile", "while",   "class",  "new",
+        "delete", "this",     "template", "bool",     "true",    "false",    "and",     "or",     "not",
+        "xor",    "a",        "w",        "arena",    "weights", "stream"};
     Text text = {0};
     if (name.len && isdigit((unsigned char)name.ptr[0]))
         text_char(&text, '_');
     for (uint32_t i = 0; i < name.len; i++)
         text_char(&text, isalnum((unsigned char)name.ptr[i]) ? name.ptr[i] : '_');
+    for (uint32_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        if (str_is(name, reserved[i]))
+            text_char(&text, '_');
     Str copy = str_copy(arena, text_view(&text));
     text_free(&text);
     return copy;
@@ -108,16 +118,8 @@ static void make_functions(Unit *unit, const Program *program, Arena *arena)
  */
 static Str safe_name(Arena *arena, Str name, bool inside)
 {
-    static const char *const keywords[] = {
-        "auto",   "break",    "case",     "char",     "const", "continue", "default", "do",     "double",
-        "else",   "enum",     "extern",   "float",    "for",   "goto",     "if",      "inline", "int",
-        "long",   "register", "restrict", "return",   "short", "signed",   "sizeof",  "static", "struct",
-        "switch", "typedef",  "union",    "unsigned", "void",  "volatile", "while",   "class",  "new",
-        "delete", "this",     "template", "bool",     "true",  "false"};
     name = source_identifier(arena, name);
     bool bare = !inside || !isdigit((unsigned char)name.ptr[name.len - 1]);
-    for (uint32_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        bare &= !str_is(name, keywords[i]);
     return bare ? name : str_format(arena, STR_FMT "_", STR_ARG(name));
 }
 

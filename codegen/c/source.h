@@ -5,7 +5,7 @@
 #include "c/print.h"
 #include "program.h"
 
-/* A model's name as a C identifier: dots and the like become underscores. */
+/* A model's name as a C identifier: dots and the like become underscores, keywords and NAME_run's own names get one. */
 Str source_identifier(Arena *arena, Str name);
 const char *source_upper(Arena *arena, Str name);
 

@@ -106,13 +106,16 @@ static void print_positions(Printer *printer, const Section *section, Str round)
     for (uint32_t i = 0; i < section->loop_count; i++) {
         const Stmt *loop = section->loop[i];
         int64_t rounds = rounds_of(loop);
+        if (rounds == 1) /* its one position stands as a number wherever it is used */
+            continue;
         inner /= rounds;
         Str at = inner == 1 ? round : str_format(printer->arena, STR_FMT " / %lld", STR_ARG(round), (long long)inner);
-        if (i)
+        bool first = inner * rounds == section->rounds;
+        if (!first)
             at = str_format(printer->arena, STR_FMT " %% %lld", STR_ARG(at), (long long)rounds);
         if (loop->step != 1)
-            at = str_format(printer->arena, i || inner > 1 ? "(" STR_FMT ") * %lld" : STR_FMT " * %lld", STR_ARG(at),
-                            (long long)loop->step);
+            at = str_format(printer->arena, !first || inner > 1 ? "(" STR_FMT ") * %lld" : STR_FMT " * %lld",
+                            STR_ARG(at), (long long)loop->step);
         if (loop->low.constant)
             at = str_format(printer->arena, STR_FMT " + %lld", STR_ARG(at), (long long)loop->low.constant);
         Str name = print_push(printer, loop->var);
@@ -125,9 +128,13 @@ static void print_round(Printer *printer, const Section *section)
 {
     const char *type = index_type(printer);
     static const Var round = {"round", 0, 0}, block = {"block", 0, 0};
-    bool single = section->loop_count == 1 && section->loop[0]->step == 1 && !section->loop[0]->low.constant;
-    const Var *var = single ? section->loop[0]->var : section->team ? &block : &round;
-    if (section->loop_count) {
+    const Stmt *only = NULL; /* the loop of more than one round, when it is one and counts from 0 */
+    for (uint32_t i = 0; i < section->loop_count; i++)
+        if (rounds_of(section->loop[i]) == section->rounds && section->loop[i]->step == 1 &&
+            !section->loop[i]->low.constant)
+            only = section->loop[i];
+    const Var *var = only ? only->var : section->team ? &block : &round;
+    if (section->rounds > 1) {
         Str name = print_push(printer, var);
         if (section->team)
             print_line(printer, "const %s " STR_FMT " = (%s)blockIdx.x;", type, STR_ARG(name), type);
@@ -138,7 +145,7 @@ static void print_round(Printer *printer, const Section *section)
                 print_line(printer, "if (" STR_FMT " >= %lld)\n        return;", STR_ARG(name),
                            (long long)section->rounds);
         }
-        if (!single)
+        if (!only)
             print_positions(printer, section, name);
     }
     if (section->team) {
@@ -153,11 +160,21 @@ static void print_parameters(Printer *printer, const Section *section, const boo
     const char *comma = "";
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
-        if (!section->used[b] || global[b])
+        if (!section->used[b] || global[b] || buffer->shared)
             continue;
         text_printf(printer->out, "%s%s%s *%s" STR_FMT, comma, buffer->written ? "" : "const ", c_type(buffer->dtype),
                     aliased[b] ? "" : "__restrict__ ", STR_ARG(printer->names->buffer[b]));
         comma = ", ";
+    }
+}
+
+static void print_shared(Printer *printer, const Section *section)
+{
+    for (uint32_t b = 0; b < printer->kernel->buffer_count; b++) {
+        const KernelBuffer *buffer = &printer->kernel->buffer[b];
+        if (section->used[b] && buffer->shared)
+            print_line(printer, "__shared__ %s " STR_FMT "[%lld];", c_type(buffer->dtype),
+                       STR_ARG(printer->names->buffer[b]), (long long)buffer->shared);
     }
 }
 
@@ -170,6 +187,7 @@ void print_section(Printer *printer, const Section *section, const bool *aliased
     print_parameters(printer, section, aliased, global);
     text_printf(printer->out, ")\n{\n");
     printer->indent = 1;
+    print_shared(printer, section);
     print_round(printer, section);
     print_block(printer, &section->body);
     printer->depth = 0;

@@ -147,7 +147,8 @@ static void print_launch(Text *out, const Unit *unit, const Launch *launch)
     text_printf(out, "    NNC_LAUNCH(" STR_FMT ", %lld, %u, stream", STR_ARG(unit->function[launch->function].name),
                 (long long)launch->section->blocks, launch->section->threads);
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        if (launch->section->used[b] && !(kernel->buffer[b].weights != NONE && weights_in_source(unit->program)))
+        if (launch->section->used[b] && !kernel->buffer[b].shared &&
+            !(kernel->buffer[b].weights != NONE && weights_in_source(unit->program)))
             text_printf(out, ", " STR_FMT, STR_ARG(source_argument(unit->program, unit->arena, launch->kernel, b)));
     text_printf(out, ");\n");
 }

@@ -78,6 +78,7 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position);
 Index value_address(Lower *lower, ValueId value, const Index *position);
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written);
 uint32_t lower_scratch(Lower *lower, DType dtype, int64_t elements, const char *role);
+uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role);
 uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements);
 const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes);
 const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns);
@@ -130,7 +131,8 @@ bool rows_apply(const Lower *lower);                 /* are all reductions of th
 void lower_window(Lower *lower, const Node *anchor); /* window.c */
 /* The part of a window kernel for one row h of image n. */
 void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
-bool lower_contraction_tiled(Lower *lower, const Node *node); /* contract.c; false when it must go another way */
+bool lower_contraction_tiled(Lower *lower, const Node *node);   /* contract.c; false when it must go another way */
+bool lower_contraction_blocked(Lower *lower, const Node *node); /* block.c; the same */
 
 /* Reductions: the op that combines two values, its neutral element, the dtype that sums are kept in, the axes. */
 OpCode reduce_combining_op(OpCode op);

@@ -15,6 +15,7 @@ typedef struct KernelBuffer { /* a parameter of the kernel's function */
     ValueId value;    /* the value whose memory it is (an owner, never a view); NONE for scratch and packed weights */
     uint32_t weights; /* index of Program.weights, or NONE */
     int64_t scratch;  /* bytes, when it is the kernel's scratch */
+    int64_t shared;   /* elements, when it is not a parameter but an array that the threads of a block share */
     bool read, written;
 } KernelBuffer;
 

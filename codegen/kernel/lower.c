@@ -2,7 +2,7 @@
  *   none                            a map over the result's memory (map.c)
  *   concat                          one map per operand (map.c)
  *   reductions of rows              stages: a loop over the row per reduction, one for the results (rows.c)
- *   contraction                     the register-tiled micro-kernel (contract.c), else windows
+ *   contraction                     the register-tiled micro-kernel (contract.c), blocks of threads (block.c), windows
  *   pooling, other reductions       windows: one accumulator per result element (window.c) */
 #include "kernel/kernel.h"
 
@@ -129,7 +129,8 @@ void lower_kernel(Lower *lower, Kernel *kernel)
         lower_concat(lower, anchor);
     else if (rows_apply(lower))
         lower_rows(lower);
-    else if (op_info(anchor->op)->family != FAMILY_CONTRACT || !lower_contraction_tiled(lower, anchor)) {
+    else if (op_info(anchor->op)->family != FAMILY_CONTRACT ||
+             !(lower_contraction_tiled(lower, anchor) || lower_contraction_blocked(lower, anchor))) {
         assert(lower->band.value == NONE && "fuse joins pooling only to contractions that are tiled");
         lower_window(lower, anchor);
     }

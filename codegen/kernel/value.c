@@ -68,6 +68,17 @@ uint32_t lower_scratch(Lower *lower, DType dtype, int64_t elements, const char *
                                             .written = true});
 }
 
+uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role)
+{
+    return add_buffer(lower, (KernelBuffer){.role = role,
+                                            .dtype = dtype,
+                                            .value = NONE,
+                                            .weights = NONE,
+                                            .shared = elements,
+                                            .read = true,
+                                            .written = true});
+}
+
 uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
 {
     WeightTable *table = lower->weights;

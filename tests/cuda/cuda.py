@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """CUDA code: that of the models runs right on an emulated device, is the same on every run, and nvcc takes it.
 
-    cuda.py --nnc build/nnc --cxx COMMAND [--device] MODEL.nnc ...
+    cuda.py --nnc build/nnc --cxx COMMAND [--device] MODEL.nnc[,CONSTANT=VALUE ...] ...
 
 COMMAND compiles C++ with the headers of tests/cuda/emulate.  Also has nvcc compile a sample of the conformance cases:
 every op, in every dtype.  Without nvcc what needs it is skipped.  With --device what nvcc has made of the models is run,
@@ -47,11 +47,17 @@ def run(words, folder):
 
 
 def emit(nnc, model, folder, *flags):
-    return run([nnc, "compile", str(model), "-o", str(folder), "--target", "cuda:sm_90", *flags], None)
+    path, *constants = str(model).split(",")
+    flags += tuple(word for constant in constants for word in ("-D", constant))
+    return run([nnc, "compile", path, "-o", str(folder), "--target", "cuda:sm_90", *flags], None)
+
+
+def name_of(model):
+    return pathlib.Path(model.split(",")[0]).stem
 
 
 def check_emulated(tap, arguments, model, folder):
-    name = model.stem
+    name = name_of(model)
     problem = emit(arguments.nnc, model, folder, "--emit", "cuda,test")
     problem = problem or run([*arguments.cxx.split(), f"{name}.cu", f"{name}_test.cu", "-o", "run", "-lm"], folder)
     tap.result(f"{name} on an emulated device", problem or run(["./run"], folder))
@@ -64,7 +70,7 @@ def check_same(tap, arguments, model, folder):
     for file in sorted(again.iterdir()) if not problem else []:
         if file.read_bytes() != (folder / file.name).read_bytes():
             problem = f"{file.name} differs on the second run"
-    tap.result(f"{model.stem} has the same bytes again", problem)
+    tap.result(f"{name_of(model)} has the same bytes again", problem)
 
 
 def check_nvcc(tap, name, sources, folder, program=None):
@@ -94,19 +100,20 @@ def main():
     parser.add_argument("--nnc", required=True)
     parser.add_argument("--cxx", required=True)
     parser.add_argument("--device", action="store_true", help="there is a GPU: run the models on it")
-    parser.add_argument("model", nargs="+", type=pathlib.Path)
+    parser.add_argument("model", nargs="+")
     arguments = parser.parse_args()
     tap, cases = Tap(), sample()
     parts = range(0, len(cases), PER_MODEL)
     print(f"1..{3 * len(arguments.model) + len(parts)}")
     with tempfile.TemporaryDirectory() as temporary:
         for model in arguments.model:
-            folder = pathlib.Path(temporary) / model.stem
+            name = name_of(model)
+            folder = pathlib.Path(temporary) / name
             folder.mkdir()
             check_emulated(tap, arguments, model, folder)
             check_same(tap, arguments, model, folder)
-            sources = [f"{model.stem}.cu", f"{model.stem}_test.cu", "-o", "device"]
-            check_nvcc(tap, model.stem, sources, folder, "./device" if arguments.device else None)
+            sources = [f"{name}.cu", f"{name}_test.cu", "-o", "device"]
+            check_nvcc(tap, name, sources, folder, "./device" if arguments.device else None)
         for i in parts:
             ops = Model(pathlib.Path(temporary) / f"ops{i}", cases[i:i + PER_MODEL])
             ops.write()

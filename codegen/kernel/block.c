@@ -1,0 +1,311 @@
+/* Contractions by blocks of threads: a square tile of the result per block, a smaller one per thread, in registers.
+ *
+ *     result[row, column] = sum over depth of left[row, depth] * right[depth, column]
+ *
+ * A matmul is that for each position of its leading dimensions.  A convolution is that for each image: rows are output
+ * channels, columns pixels, depth the channels and taps of the window.  The threads of a block fetch DEPTH_TILE
+ * positions of both operands' tiles into shared memory, meet, and add up the products.  What lies outside an operand is
+ * fetched as 0.
+ *
+ * Needs: a target with teams, ungrouped, operands of rank 2 or more whose elements can be computed where they are
+ * fetched, and enough rows and columns.  Otherwise nothing is changed and windows do it. */
+#include "kernel/kernel.h"
+
+#define SIDE        16 /* threads along a side of the tile */
+#define DEPTH_TILE  16
+#define ENOUGH      132 /* blocks: one for each multiprocessor of a large GPU */
+#define MOST_THREAD 4   /* a thread's tile is at most 4 x 4 */
+
+typedef struct Blocked {
+    Lower *lower;
+    const Node *node;
+    DType dtype; /* of sums */
+    int64_t rows, columns, depth, batches;
+    uint32_t batch_rank;
+    Index batch[MAX_RANK];
+    int64_t each, tile; /* rows and columns of a thread, of a block */
+    const Var *thread;
+    Index row, column, start; /* first of the tile, first of the depth */
+    uint32_t left, right;     /* shared arrays, [depth][tile + 1]: a column more, so that no bank is met twice */
+} Blocked;
+
+/* Operands */
+
+static const Expr *fetch(const Blocked *b, ValueId value, const Index *position)
+{
+    return expr_cast(b->lower->arena, b->dtype, lower_value(b->lower, value, position));
+}
+
+static const Expr *zero_of(const Blocked *b)
+{
+    return expr_number(b->lower->arena, b->dtype, 0);
+}
+
+static const Expr *conv_left(const Blocked *b, Index row, Index depth)
+{
+    const Shape *w = value_shape(b->lower->graph, b->node->in[1]);
+    Index position[MAX_RANK] = {row};
+    index_unflatten(b->lower->arena, depth, w->dim + 1, 3, position + 1);
+    return fetch(b, b->node->in[1], position);
+}
+
+static const Expr *conv_right(const Blocked *b, Index depth, Index column)
+{
+    Arena *arena = b->lower->arena;
+    const Shape *x = value_shape(b->lower->graph, b->node->in[0]), *w = value_shape(b->lower->graph, b->node->in[1]);
+    const Shape *y = value_shape(b->lower->graph, b->node->out[0]);
+    int64_t stride[2], dilation[2], pad[4];
+    Index tap[3], out[2], position[MAX_RANK] = {b->batch[0]};
+    attr_ints(b->node, "stride", 2, stride);
+    attr_ints(b->node, "dilation", 2, dilation);
+    attr_pad2d(b->node, pad);
+    index_unflatten(arena, depth, w->dim + 1, 3, tap);
+    index_unflatten(arena, column, y->dim + 2, 2, out);
+    position[1] = tap[0];
+    for (int d = 0; d < 2; d++)
+        position[2 + d] =
+            index_add(arena, index_add(arena, index_scale(arena, out[d], stride[d]), index_constant(-pad[d])),
+                      index_scale(arena, tap[1 + d], dilation[d]));
+    const Expr *value = fetch(b, b->node->in[0], position);
+    for (int d = 0; d < 2; d++)
+        if (index_low(position[2 + d]) < 0 || index_high(position[2 + d]) >= x->dim[2 + d])
+            value = expr_within(arena, position[2 + d], x->dim[2 + d], value, zero_of(b));
+    return value;
+}
+
+/* Operand 0 at [..., first, second], or operand 1. */
+static const Expr *matmul_operand(const Blocked *b, uint32_t which, Index first, Index second)
+{
+    const Shape *shape = value_shape(b->lower->graph, b->node->in[which]);
+    uint32_t leading = shape->rank - 2;
+    Index position[MAX_RANK];
+    for (uint32_t d = 0; d < leading; d++)
+        position[d] = shape->dim[d] == 1 ? index_constant(0) : b->batch[b->batch_rank - leading + d];
+    position[leading] = first;
+    position[leading + 1] = second;
+    return fetch(b, b->node->in[which], position);
+}
+
+static bool right_is_transposed(const Blocked *b)
+{
+    return b->node->op == OP_MATMUL && attr_bool(b->node, "transpose_y");
+}
+
+/* Left at [row, depth] or right at [depth, column]; 0 outside. */
+static const Expr *operand(const Blocked *b, bool right, Index across, Index depth)
+{
+    Arena *arena = b->lower->arena;
+    const Expr *value = b->node->op == OP_CONV2D ? (right ? conv_right(b, depth, across) : conv_left(b, across, depth))
+                        : !right                 ? matmul_operand(b, 0, across, depth)
+                        : right_is_transposed(b) ? matmul_operand(b, 1, across, depth)
+                                                 : matmul_operand(b, 1, depth, across);
+    int64_t most = right ? b->columns : b->rows;
+    if (index_high(depth) >= b->depth)
+        value = expr_within(arena, depth, b->depth, value, zero_of(b));
+    if (index_high(across) >= most)
+        value = expr_within(arena, across, most, value, zero_of(b));
+    return value;
+}
+
+/* Which */
+
+static bool see(Blocked *b)
+{
+    const Graph *graph = b->lower->graph;
+    const Shape *x = value_shape(graph, b->node->in[0]), *w = value_shape(graph, b->node->in[1]);
+    const Type *type = value_type(graph, b->node->out[0]);
+    const Shape *y = &type->shape;
+    b->dtype = reduce_accumulator(type->dtype);
+    if (b->node->op == OP_CONV2D) {
+        b->rows = y->dim[1], b->columns = y->dim[2] * y->dim[3];
+        b->depth = w->dim[1] * w->dim[2] * w->dim[3];
+        b->batch_rank = 1;
+        if (attr_int(b->node, "groups") != 1)
+            return false;
+    } else {
+        if (x->rank < 2 || w->rank < 2)
+            return false;
+        b->rows = y->dim[y->rank - 2], b->columns = y->dim[y->rank - 1];
+        b->depth = x->dim[x->rank - 1];
+        b->batch_rank = y->rank - 2;
+    }
+    b->batches = 1;
+    for (uint32_t d = 0; d < b->batch_rank; d++)
+        b->batches *= y->dim[d];
+    return !type->layout.block && b->rows >= SIDE && b->columns >= SIDE && b->depth >= DEPTH_TILE;
+}
+
+static int64_t tiles(int64_t extent, int64_t tile)
+{
+    return (extent + tile - 1) / tile;
+}
+
+/* The largest tile that still gives every multiprocessor a block. */
+static void choose_tile(Blocked *b)
+{
+    for (b->each = MOST_THREAD;; b->each /= 2) {
+        b->tile = b->each * SIDE;
+        if (b->each == 1 || tiles(b->rows, b->tile) * tiles(b->columns, b->tile) * b->batches >= ENOUGH)
+            return;
+    }
+}
+
+/* Loops */
+
+static Index parallel_loop(Blocked *b, const char *name, int64_t extent, int64_t step)
+{
+    Lower *lower = b->lower;
+    const Var *var = var_new(lower->arena, name, 0, tiles(extent, step) - 1);
+    if (extent <= step)
+        return index_constant(0);
+    lower->block = &stmt_for(lower->arena, lower->block, var, 0, tiles(extent, step), 1, LOOP_PARALLEL)->body;
+    return index_scale(lower->arena, index_var(lower->arena, var), step);
+}
+
+static void open_tile(Blocked *b)
+{
+    Lower *lower = b->lower;
+    const Shape *y = value_shape(lower->graph, b->node->out[0]);
+    for (uint32_t d = 0; d < b->batch_rank; d++)
+        b->batch[d] = parallel_loop(b, loop_names[d], y->dim[d], 1);
+    b->row = parallel_loop(b, "row_tile", b->rows, b->tile);
+    b->column = parallel_loop(b, "column_tile", b->columns, b->tile);
+    b->thread = var_new(lower->arena, "thread", 0, SIDE * SIDE - 1);
+    lower->block = &stmt_for(lower->arena, lower->block, b->thread, 0, SIDE * SIDE, 1, LOOP_THREADS)->body;
+}
+
+/* Element `at` of an operand's tile is fetched by thread at % threads; neighbours in memory by neighbouring threads. */
+static bool fetch_tile(Blocked *b, bool right)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    bool along_depth = !right || right_is_transposed(b);
+    const Var *at = var_new(arena, "e", 0, b->tile * DEPTH_TILE - 1);
+    Stmt *loop = stmt_for(arena, lower->block, at, 0, b->tile * DEPTH_TILE, SIDE * SIDE, LOOP_SERIAL);
+    loop->low = index_var(arena, b->thread);
+    int64_t inner = along_depth ? DEPTH_TILE : b->tile;
+    Index low = index_mod(arena, index_var(arena, at), inner), high = index_div(arena, index_var(arena, at), inner);
+    Index depth = along_depth ? low : high, across = along_depth ? high : low;
+    Block *outer = lower_enter(lower, &loop->body);
+    const Expr *value =
+        operand(b, right, index_add(arena, right ? b->column : b->row, across), index_add(arena, b->start, depth));
+    bool plain = !lower->block->first; /* else something is computed in front, where no guard holds */
+    stmt_store(arena, lower->block, right ? b->right : b->left,
+               index_add(arena, index_scale(arena, depth, b->tile + 1), across), value);
+    lower_leave(lower, outer);
+    return plain;
+}
+
+/* A thread's rows and columns stand SIDE apart, so that neighbouring threads touch neighbouring elements. */
+static Index own(const Blocked *b, bool column, int64_t i)
+{
+    Arena *arena = b->lower->arena;
+    Index thread = index_var(arena, b->thread);
+    Index at = column ? index_mod(arena, thread, SIDE) : index_div(arena, thread, SIDE);
+    return index_add(arena, at, index_constant(i * SIDE));
+}
+
+static void add_products(Blocked *b, const Local *acc)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    const Var *d = var_new(arena, "d", 0, DEPTH_TILE - 1);
+    Block *body = &stmt_for(arena, lower->block, d, 0, DEPTH_TILE, 1, LOOP_SERIAL)->body;
+    Index start = index_scale(arena, index_var(arena, d), b->tile + 1);
+    const Local *side[2][MOST_THREAD];
+    for (int right = 0; right < 2; right++)
+        for (int64_t i = 0; i < b->each; i++) {
+            side[right][i] = lower_local(lower, right ? "r" : "l", b->dtype, false);
+            stmt_local(
+                arena, body, side[right][i],
+                expr_load(arena, b->dtype, right ? b->right : b->left, index_add(arena, start, own(b, right, i))));
+        }
+    for (int64_t i = 0; i < b->each; i++)
+        for (int64_t j = 0; j < b->each; j++) {
+            Index x = index_constant(i), y = index_constant(j);
+            const Expr *product =
+                expr_op(arena, OP_MUL, b->dtype, expr_local(arena, side[0][i]), expr_local(arena, side[1][j]), NULL);
+            stmt_assign(arena, body, acc, x, y,
+                        expr_op(arena, OP_ADD, b->dtype, expr_local_at(arena, acc, x, y), product, NULL));
+        }
+}
+
+static bool add_depth(Blocked *b, const Local *acc)
+{
+    Lower *lower = b->lower;
+    const Var *start = var_new(lower->arena, "k", 0, (tiles(b->depth, DEPTH_TILE) - 1) * DEPTH_TILE);
+    Stmt *loop = stmt_for(lower->arena, lower->block, start, 0, b->depth, DEPTH_TILE, LOOP_SERIAL);
+    Block *outer = lower_enter(lower, &loop->body);
+    b->start = index_var(lower->arena, start);
+    bool plain = fetch_tile(b, false);
+    plain &= fetch_tile(b, true);
+    stmt_barrier(lower->arena, lower->block);
+    add_products(b, acc);
+    stmt_barrier(lower->arena, lower->block);
+    lower_leave(lower, outer);
+    return plain;
+}
+
+/* What follows the contraction in the kernel, for one element of the result. */
+static void store_element(Blocked *b, Index row, Index column, const Expr *sum)
+{
+    Lower *lower = b->lower;
+    Index position[MAX_RANK];
+    const Shape *y = value_shape(lower->graph, b->node->out[0]);
+    DType dtype = value_type(lower->graph, b->node->out[0])->dtype;
+    ValueId result = b->node->out[0];
+    for (uint32_t d = 0; d < b->batch_rank; d++)
+        position[d] = b->batch[d];
+    position[b->batch_rank] = row;
+    if (b->node->op == OP_CONV2D)
+        index_unflatten(lower->arena, column, y->dim + 2, 2, position + 2);
+    else
+        position[b->batch_rank + 1] = column;
+    if (b->node->in_count > 2)
+        sum = expr_op(lower->arena, OP_ADD, b->dtype, sum, fetch(b, b->node->in[2], &row), NULL);
+    lower->bound[result] = expr_cast(lower->arena, dtype, sum);
+    lower_stores(lower, position);
+    lower->bound[result] = NULL;
+}
+
+static void store_tile(Blocked *b, const Local *acc)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    for (int64_t i = 0; i < b->each; i++)
+        for (int64_t j = 0; j < b->each; j++) {
+            Index row = index_add(arena, b->row, own(b, false, i)),
+                  column = index_add(arena, b->column, own(b, true, j));
+            Stmt *inside = stmt_if(arena, lower->block, row, 0, b->rows);
+            inside = stmt_if(arena, &inside->body, column, 0, b->columns);
+            Block *outer = lower_enter(lower, &inside->body);
+            store_element(b, row, column, expr_local_at(arena, acc, index_constant(i), index_constant(j)));
+            lower_leave(lower, outer);
+        }
+}
+
+bool lower_contraction_blocked(Lower *lower, const Node *node)
+{
+    Blocked b = {.lower = lower, .node = node};
+    Kernel *kernel = lower->kernel;
+    Block *start = lower->block, before = *start;
+    uint32_t buffers = kernel->buffer_count, weights = lower->weights->count;
+    if (!lower->target->team || !see(&b))
+        return false;
+    choose_tile(&b);
+    b.left = lower_shared(lower, b.dtype, DEPTH_TILE * (b.tile + 1), "left");
+    b.right = lower_shared(lower, b.dtype, DEPTH_TILE * (b.tile + 1), "right");
+    open_tile(&b);
+    const Local *acc = lower_registers(lower, "acc", b.dtype, false, b.each, b.each);
+    stmt_local(lower->arena, lower->block, acc, zero_of(&b));
+    bool plain = add_depth(&b, acc);
+    if (plain)
+        store_tile(&b, acc);
+    lower_leave(lower, start);
+    if (!plain) {
+        *start = before;
+        kernel->buffer_count = buffers;
+        lower->weights->count = weights;
+    }
+    return plain;
+}
