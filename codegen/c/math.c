@@ -2,7 +2,7 @@
  *
  * One text per function, without branches, for scalars and vectors alike (see snippet.h).  The polynomials come from
  * fit.py.  Where a product must not round, a factor has few enough bits: x - n * 0.693145752 is exact because the
- * constant has 15 bits and n at most 8.  docs/math.md states the error bounds; tests/unit/math_test checks them.
+ * constant has 15 bits and n at most 8.  docs/math.md states the error bounds; tests/unit/prelude_check.c checks them.
  *
  * Adding 12582912 = 1.5 * 2^23 to a float of less than 2^22 rounds it to an integer, half to even, and leaves that
  * integer in the low bits: 0x4B400000 + n. */
