@@ -5,7 +5,6 @@
 #include "c/snippet.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* The form of a helper at hand: a scalar of some DType, or one of these. */
 enum { VARIANT_VECTOR = DT_COUNT, VARIANT_PLAIN };
@@ -511,10 +510,7 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
     Printer printer = {.out = &body, .lanes = target->lanes};
 
     print_helpers(&printer, needs);
-    text_str(&body, STR("")); /* terminated, also when empty */
-    text_str(out, STR("#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n"));
-    if (body.ptr && strstr(body.ptr, "memcpy("))
-        text_str(out, STR("#include <string.h>\n"));
+    text_str(out, STR("#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"));
     text_str(out, STR("\n#if defined(__GNUC__) && !defined(__clang__)\n"
                       "#pragma GCC optimize(\"fp-contract=fast\") /* under -std=c99 gcc has no FMA otherwise */\n"
                       "#endif\n\n"));

@@ -67,7 +67,7 @@ const char *prelude_need(PreludeNeeds *needs, Arena *arena, Helper helper, DType
  * bf16 are uint16_t.  NULL when a plain C cast does the same. */
 const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, DType to);
 
-/* Prints the typedefs (when vectors are used) and every needed helper after those it depends on. */
+/* Prints the includes, the typedefs (when vectors are used) and every needed helper after those it depends on. */
 void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs);
 
 /* The C type of an element: float, double, int64_t, uint16_t (f16, bf16), unsigned char (bool) ... */

@@ -496,7 +496,7 @@ void emit_source(const Program *program, Text *out)
         text_printf(out, "/* Compile with: -O3 %s */\n", program->options.target->cc_flags);
     text_printf(out,
                 "#include \"" STR_FMT
-                ".h\"\n\n#include <math.h>\n#include <string.h>\n\n"
+                ".h\"\n\n"
                 "#ifdef __cplusplus\n#define NNC_RESTRICT\n#else\n#define NNC_RESTRICT restrict\n#endif\n\n",
                 STR_ARG(program->options.name));
     prelude_print(out, program->options.target, &unit.needs);
