@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""Contractions of random odd shapes, emitted for several targets and compilers, against the reference evaluator.
+
+    contractions.py --nnc build/nnc [--seed N] [--models N] [--cases N] [--target T ...] [--cc CC ...]
+
+Shapes are drawn around the tile's edges: extents of 1, a vector and one more or less, taps beyond the image, strides,
+dilation, batches and their broadcast, operands through views, epilogues.  Each model holds some cases as outputs of one
+graph; `nnc run --check` compares.  Speaks TAP: one result per target and compiler.
+"""
+
+import argparse
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FLAGS = {"generic": None, "x86-64-v3": "avx2", "x86-64-v4": "avx512dq"}
+
+
+class Graph:
+    """The text of a graph with many outputs."""
+
+    def __init__(self, draw):
+        self.draw, self.inputs, self.outputs, self.body, self.names = draw, [], [], [], 0
+
+    def name(self, stem):
+        self.names += 1
+        return f"{stem}{self.names}"
+
+    def input(self, *dims):
+        name = self.name("x")
+        self.inputs.append(f"{name}: f32[{', '.join(map(str, dims))}]")
+        return name
+
+    def param(self, *dims):
+        name = self.name("w")
+        self.body.append(f"param {name}: f32[{', '.join(map(str, dims))}] = uniform(low = -1.0, high = 1.0, "
+                         f"seed = {self.names})")
+        return name
+
+    def let(self, expression):
+        name = self.name("t")
+        self.body.append(f"{name} = {expression}")
+        return name
+
+    def output(self, expression, *dims):
+        name = self.name("y")
+        self.outputs.append(f"{name}: f32[{', '.join(map(str, dims))}]")
+        self.body.append(f"{name} = {expression}")
+
+    def epilogue(self, value, dims, bias):
+        """Nothing, a bias, a residual, an activation, or several; one of them with two results."""
+        kind = self.draw.randrange(6)
+        if kind in (1, 4):
+            value = self.let(f"{value} + {self.param(*bias)}")
+        if kind in (2, 4):
+            value = self.let(f"{value} + {self.input(*dims)}")
+        if kind == 5:
+            self.output(f"{value} * 0.5", *dims)
+        self.output(f"maximum({value}, 0.0)" if kind >= 3 else f"{value} - 0.25", *dims)
+
+    def text(self):
+        body = "".join(f"    {line}\n" for line in self.body)
+        return (f"nnc 1\ngraph contractions({', '.join(self.inputs)}) -> ({', '.join(self.outputs)}) {{\n{body}}}\n")
+
+
+def add_conv(graph, lanes):
+    draw = graph.draw
+    c, o = draw.choice([1, 2, 3, lanes, 2 * lanes, lanes + 3]), draw.choice([1, 3, lanes, 3 * lanes, 2 * lanes + 5])
+    h, w = draw.choice([1, 2, 5, 7, 9, 14, 17, 28]), draw.choice([1, 3, 7, 8, 13, 14, 15, 28, 30, 56])
+    kh, kw = draw.choice([(1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (1, 3), (3, 1), (7, 7), (2, 2)])
+    stride, dilation = draw.choice([(1, 1), (1, 1), (2, 2), (1, 2), (3, 3)]), draw.choice([(1, 1)] * 4 + [(2, 2), (3, 1)])
+    pad = draw.choice([(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (0, 1, 1, 0), (4, 0, 0, 4)])
+    out_h = (h + pad[0] + pad[2] - dilation[0] * (kh - 1) - 1) // stride[0] + 1
+    out_w = (w + pad[1] + pad[3] - dilation[1] * (kw - 1) - 1) // stride[1] + 1
+    if out_h < 1 or out_w < 1:
+        return
+    n = draw.choice([1, 1, 2])
+    weight = graph.input if draw.random() < 0.2 else graph.param
+    bias = f", {graph.param(o)}" if draw.random() < 0.5 else ""
+    x = graph.input(n, c, h, w)
+    if c % lanes == 0 and draw.random() < 0.7:  # made by a convolution: in channel blocks
+        x = graph.let(f"conv2d({graph.input(n, 2, h, w)}, {graph.param(c, 2, 1, 1)})")
+    y = graph.let(f"conv2d({x}, {weight(o, c, kh, kw)}{bias}, stride = [{stride[0]}, {stride[1]}], "
+                  f"pad = [{', '.join(map(str, pad))}], dilation = [{dilation[0]}, {dilation[1]}])")
+    graph.epilogue(y, (n, o, out_h, out_w), (o, 1, 1))
+
+
+def add_matmul(graph, lanes):
+    """Operands plain, batched, broadcast, transposed, split in heads and merged from them."""
+    draw = graph.draw
+    b, m = draw.choice([1, 2, 3]), draw.choice([1, 2, 3, 4, 5, 6, 7, 9, 13, 14, 15, 29, 43])
+    k = draw.choice([1, 2, 3, 7, lanes, 2 * lanes, 64, lanes + 1, 100, 800])
+    n = draw.choice([1, 3, lanes - 1, lanes, lanes + 1, 2 * lanes, 5 * lanes, 7 * lanes + 3])
+    kind = draw.randrange(10)
+    x, w, flag, dims = graph.input, graph.param, "", (b, m, n)
+    if kind == 0:
+        x, w = x(b, m, k), w(k, n)
+    elif kind == 1:
+        x, w, dims = x(m, k), w(k, n), (m, n)
+    elif kind == 2:
+        x, w = x(b, m, k), x(b, k, n)
+    elif kind == 3:
+        x, w, flag = x(b, m, k), x(b, n, k), ", transpose_y = true"
+    elif kind == 4:
+        x, w = (graph.let(f"transpose({x(s, b, k)}, axes = [1, 0, 2])") for s in (m, n))
+        flag = ", transpose_y = true"
+    elif kind == 5:
+        heads = graph.let(f"transpose({x(b, m, k)}, axes = [1, 0, 2])")
+        x, w, dims = graph.let(f"reshape({heads}, shape = [{m}, {b * k}])"), w(b * k, n), (m, n)
+    elif kind == 6:
+        x, w, dims = x(k), w(k, n), (n,)
+    elif kind == 7:
+        x, w = x(b, m, k), x(1, k, n)
+    elif kind == 8:
+        x, w, dims, flag = x(m, k), w(n, k), (m, n), ", transpose_y = true"
+    else:
+        x, w = x(1, m, k), graph.let(f"transpose({x(k, b, n)}, axes = [1, 0, 2])")
+    graph.epilogue(graph.let(f"matmul({x}, {w}{flag})"), dims, (n,))
+
+
+def check(nnc, folder, target, cc, seeds, cases):
+    """What is wrong, in words."""
+    lanes = {"generic": 4, "x86-64-v3": 8, "x86-64-v4": 16}[target]
+    for seed in seeds:
+        graph = Graph(random.Random(f"{target} {seed}"))
+        for _ in range(cases):
+            (add_conv if graph.draw.random() < 0.5 else add_matmul)(graph, lanes)
+        model = folder / f"contractions_{target}_{seed}.nnc"
+        model.write_text(graph.text())
+        command = [nnc, "run", model, "--check", "--target", target, "--cc", cc]
+        for line in graph.inputs:
+            command += ["--input", f"{line.split(':')[0]}=random:{seed}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = [line for line in (done.stdout + done.stderr).splitlines() if "agrees" not in line and " = " not in line]
+            return [f"{' '.join(map(str, command[:7]))}: status {done.returncode}"] + lines[:8]
+    return []
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nnc", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--models", type=int, default=2)
+    parser.add_argument("--cases", type=int, default=8)
+    parser.add_argument("--target", nargs="*", default=list(FLAGS))
+    parser.add_argument("--cc", nargs="*", default=["clang", "gcc"])
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the models")
+    words = parser.parse_args()
+    cpu = pathlib.Path("/proc/cpuinfo").read_text() if pathlib.Path("/proc/cpuinfo").exists() else ""
+    seeds, number, bad = range(words.seed, words.seed + words.models), 0, False
+
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = words.keep or pathlib.Path(temporary)
+        print(f"TAP version 13\n1..{len(words.target) * len(words.cc)}")
+        for target in words.target:
+            for cc in words.cc:
+                number += 1
+                if not shutil.which(cc) or (FLAGS[target] and FLAGS[target] not in cpu):
+                    print(f"ok {number} - {target} {cc} # SKIP not on this machine")
+                    continue
+                wrong = check(words.nnc, folder, target, cc, seeds, words.cases)
+                bad |= bool(wrong)
+                print(f"{'not ok' if wrong else 'ok'} {number} - {target} {cc}", *(f"# {w}" for w in wrong), sep="\n",
+                      flush=True)
+    sys.exit(bad)
+
+
+if __name__ == "__main__":
+    main()
