@@ -14,7 +14,6 @@ typedef enum EmitPart {
     EMIT_CUDA = 32,    /* NAME.cu, NAME.h */
 } EmitPart;
 
-
 /* Writes the sources.  False after an error in the diag. */
 bool emit_sources(Cli *cli, const Program *program, const Folder *folder);
 bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder);
