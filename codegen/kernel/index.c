@@ -70,6 +70,17 @@ bool index_eq(Index a, Index b)
     return true;
 }
 
+/* Is quotient == e / divisor for rest == e % divisor, where e may be a quotient itself? */
+static bool same_quotient(const Atom *quotient, const Atom *rest)
+{
+    if (quotient->divisor == rest->divisor && index_eq(rest->index, quotient->index))
+        return true;
+    const Index *e = &rest->index;
+    return !e->constant && e->count == 1 && e->term->factor == 1 && e->term->atom->kind == ATOM_DIV &&
+           quotient->divisor == e->term->atom->divisor * rest->divisor &&
+           index_eq(e->term->atom->index, quotient->index);
+}
+
 /* factor * divisor * (e / divisor) + factor * (e % divisor) is factor * e. */
 static bool join_quotient(Arena *arena, Index *sum)
 {
@@ -79,8 +90,8 @@ static bool join_quotient(Arena *arena, Index *sum)
             continue;
         for (uint32_t j = 0; j < sum->count; j++) {
             const Atom *rest = sum->term[j].atom;
-            if (rest->kind != ATOM_MOD || rest->divisor != quotient->divisor ||
-                sum->term[i].factor != sum->term[j].factor * rest->divisor || !index_eq(rest->index, quotient->index))
+            if (rest->kind != ATOM_MOD || sum->term[i].factor != sum->term[j].factor * rest->divisor ||
+                !same_quotient(quotient, rest))
                 continue;
             Term *left = ARENA_ARRAY(arena, Term, sum->count);
             uint32_t count = 0;
