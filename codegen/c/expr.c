@@ -64,16 +64,24 @@ static bool is_position(const Expr *expr)
     return expr->kind == EXPR_LOCAL && expr->local->dtype == DT_I64 && !expr->local->lanes && !expr->local->extent[0];
 }
 
+/* In parentheses, unless it is a variable or a quotient. */
+static Str print_dividend(Printer *printer, Index index)
+{
+    Str shown = print_index(printer, index);
+    bool bare = !index.constant && index.count == 1 && index.term->factor == 1 && index.term->atom->kind != ATOM_DATA;
+    return bare ? shown : str_format(printer->arena, "(" STR_FMT ")", STR_ARG(shown));
+}
+
 static Str print_atom(Printer *printer, const Atom *atom)
 {
     switch (atom->kind) {
     case ATOM_VAR:
         return print_var(printer, atom->var);
     case ATOM_DIV:
-        return str_format(printer->arena, "(" STR_FMT ") / %lld", STR_ARG(print_index(printer, atom->index)),
+        return str_format(printer->arena, STR_FMT " / %lld", STR_ARG(print_dividend(printer, atom->index)),
                           (long long)atom->divisor);
     case ATOM_MOD:
-        return str_format(printer->arena, "(" STR_FMT ") %% %lld", STR_ARG(print_index(printer, atom->index)),
+        return str_format(printer->arena, STR_FMT " %% %lld", STR_ARG(print_dividend(printer, atom->index)),
                           (long long)atom->divisor);
     case ATOM_DATA:
         if (is_position(atom->data))

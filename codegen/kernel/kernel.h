@@ -67,6 +67,8 @@ typedef struct Lower {
     bool *spilled;      /* the scratch has been filled */
     Index row_position; /* position in the row of the statement being built */
     uint32_t name_count;
+    uint32_t team; /* threads that share out the window being built, which `thread` counts; 0: one does it */
+    const Var *thread;
     Band band;
 } Lower;
 

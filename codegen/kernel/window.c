@@ -1,5 +1,6 @@
 /* Windows: one accumulator per result element, loops over what is reduced: pooling, reductions over any axes, argmax,
- * and contractions that the register-tiled kernel does not take (grouped, other dtypes, narrow). */
+ * and contractions that the register-tiled kernel does not take (grouped, other dtypes, narrow).  Where the target has
+ * teams of threads, one shares out each sum when sums are few and long. */
 #include "kernel/kernel.h"
 
 #include <assert.h>
@@ -64,6 +65,16 @@ void reduce_axes(const Graph *graph, const Node *node, bool *reduced)
     }
 }
 
+/* The loop of a window that a team of threads shares out. */
+static Block *team_loop(Lower *lower, Block *block, const char *name, int64_t extent, Index *at)
+{
+    const Var *var = var_new(lower->arena, name, 0, extent - 1);
+    Stmt *loop = stmt_for(lower->arena, block, var, 0, extent, lower->team, LOOP_SERIAL);
+    loop->low = index_var(lower->arena, lower->thread);
+    *at = index_var(lower->arena, var);
+    return &loop->body;
+}
+
 static Block *window_loop(Lower *lower, Block *block, const char *name, int64_t extent, Index *at)
 {
     const Var *var = var_new(lower->arena, name, 0, extent - 1);
@@ -85,11 +96,12 @@ static const Expr *window_reduce(Lower *lower, const Node *node, const Index *po
     const Local *acc = lower_local(lower, "acc", dtype, true);
     stmt_local(lower->arena, lower->block, acc, expr_number(lower->arena, dtype, reduce_neutral(combine, dtype)));
     Block *block = lower->block;
-    bool keep = attr_bool(node, "keep");
+    bool keep = attr_bool(node, "keep"), share = lower->team > 0; /* the first loop is the team's */
     for (uint32_t d = 0, o = 0; d < from->rank; d++) {
-        if (reduced[d])
-            block = window_loop(lower, block, loop_names[d], from->dim[d], &at[d]);
-        else
+        if (reduced[d]) {
+            block = (share ? team_loop : window_loop)(lower, block, loop_names[d], from->dim[d], &at[d]);
+            share = false;
+        } else
             at[d] = position[keep ? d : o];
         o += !reduced[d];
     }
@@ -98,6 +110,8 @@ static const Expr *window_reduce(Lower *lower, const Node *node, const Index *po
         accumulate(lower, acc, combine, lower_value(lower, node->in[0], at));
         lower_leave(lower, outer);
     }
+    if (lower->team)
+        stmt_meet(lower->arena, lower->block, combine, acc, lower->team);
     return expr_local(lower->arena, acc);
 }
 
@@ -271,7 +285,7 @@ static const Expr *window_matmul(Lower *lower, const Node *node, const Index *po
 
     const Local *acc = lower_local(lower, "acc", dtype, true);
     stmt_local(arena, lower->block, acc, expr_number(arena, dtype, 0));
-    Block *block = window_loop(lower, lower->block, "k", x->dim[x->rank - 1], &k);
+    Block *block = (lower->team ? team_loop : window_loop)(lower, lower->block, "k", x->dim[x->rank - 1], &k);
     for (uint32_t d = 0; d + 2 < x->rank; d++)
         a[d] = x->dim[d] == 1 ? index_constant(0) : position[batch - (x->rank - 2) + d];
     for (uint32_t d = 0; d + 2 < y->rank; d++)
@@ -292,6 +306,8 @@ static const Expr *window_matmul(Lower *lower, const Node *node, const Index *po
                            expr_cast(arena, dtype, lower_value(lower, node->in[1], b)), NULL));
         lower_leave(lower, outer);
     }
+    if (lower->team)
+        stmt_meet(arena, lower->block, OP_ADD, acc, lower->team);
     return expr_local(arena, acc);
 }
 
@@ -336,8 +352,39 @@ static void window_element(Lower *lower, const Node *anchor, const Index *positi
     const Expr *value = window_value(lower, anchor, position);
     DType dtype = value_type(lower->graph, anchor->out[0])->dtype;
     lower->bound[anchor->out[0]] = expr_cast(lower->arena, dtype, value);
+    Block *outer = lower->block;
+    if (lower->team)
+        outer = lower_enter(lower,
+                            &stmt_if(lower->arena, lower->block, index_var(lower->arena, lower->thread), 0, 1)->body);
     lower_stores(lower, position);
+    if (lower->team)
+        lower_leave(lower, outer);
     lower->bound[anchor->out[0]] = NULL;
+}
+
+#define FEW_RESULTS 8192 /* too few for a GPU, when each is one thread's */
+#define LONG_WINDOW 128
+#define SHARE       8 /* rounds left to each thread of a team */
+
+/* Few results of long sums: a team of threads for each. */
+static void gather_team(Lower *lower, const Node *anchor)
+{
+    const Shape *from = value_shape(lower->graph, anchor->in[0]);
+    bool reduced[MAX_RANK];
+    int64_t extent = 0;
+    lower->team = 0;
+    if (anchor->op == OP_MATMUL)
+        extent = from->dim[from->rank - 1];
+    else if (op_info(anchor->op)->family == FAMILY_REDUCE && anchor->op != OP_ARGMAX && anchor->op != OP_ARGMIN) {
+        reduce_axes(lower->graph, anchor, reduced);
+        for (uint32_t d = from->rank; d-- > 0;)
+            extent = reduced[d] ? from->dim[d] : extent;
+    }
+    if (extent < LONG_WINDOW || shape_elements(value_shape(lower->graph, anchor->out[0])) > FEW_RESULTS)
+        return;
+    for (lower->team = 32; lower->team * SHARE < extent && lower->team < lower->target->team; lower->team *= 2) {
+    }
+    lower->thread = var_new(lower->arena, "thread", 0, lower->team - 1);
 }
 
 /* The last loop over the result: lanes where everything in it can be a vector. */
@@ -369,6 +416,8 @@ static void window_row(Lower *lower, const Node *anchor, const Nest *nest, Index
     if (whole < extent) {
         const Var *rest = var_new(arena, loop_names[d], whole, extent - 1);
         Block *body = &stmt_for(arena, lower->block, rest, whole, extent, 1, LOOP_PARALLEL)->body;
+        if (lower->team)
+            body = &stmt_for(arena, body, lower->thread, 0, lower->team, 1, LOOP_THREADS)->body;
         outer = lower_enter(lower, body);
         loop[d] = index_add(arena, index_constant(0), index_var(arena, rest));
         nest_position(arena, nest, loop, position);
@@ -384,6 +433,8 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
     Index loop[MAX_RANK + 1];
     Block *start = lower->block;
 
+    if (lower->target->team)
+        gather_team(lower, anchor);
     if (nest.rank == 0) {
         nest.rank = 1;
         nest.extent[0] = 1;
@@ -396,6 +447,7 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, nest.extent[d], 1, LOOP_PARALLEL)->body;
     }
     window_row(lower, anchor, &nest, loop);
+    lower->team = 0;
     lower_leave(lower, start);
 }
 
