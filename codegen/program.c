@@ -49,8 +49,6 @@ static void collect_kernels(Program *program)
         n = end;
     }
     program->kernel_of = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
-    for (uint32_t k = 0; k < program->kernel_count; k++) /* fuse numbers kernels from 0 without gaps */
-        program->kernel_of[program->kernel[k].id] = k;
 }
 
 static void lower_kernels(Program *program)
@@ -67,8 +65,15 @@ static void lower_kernels(Program *program)
     lower.bound = ARENA_ARRAY(arena, const Expr *, graph->value_count);
     lower.spill = ARENA_ARRAY(arena, uint32_t, graph->value_count);
     lower.spilled = ARENA_ARRAY(arena, bool, graph->value_count);
-    for (uint32_t k = 0; k < program->kernel_count; k++)
-        lower_kernel(&lower, &program->kernel[k]);
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < program->kernel_count; k++) {
+        Kernel *kernel = &program->kernel[k];
+        lower_kernel(&lower, kernel);
+        program->kernel_of[kernel->id] = kernel->body.first ? kept : NONE;
+        if (kernel->body.first) /* one that makes no element is no step */
+            program->kernel[kept++] = *kernel;
+    }
+    program->kernel_count = kept;
 }
 
 /* Homes */
@@ -208,7 +213,7 @@ static bool may_overwrite(void *context, const Graph *graph, NodeId producer, Va
 {
     const Program *program = context;
     uint32_t kernel = program->kernel_of[graph->node[producer].kernel];
-    return !program->kernel[kernel].partial_sums && inplace_kernel_rule(graph, producer, operand);
+    return kernel != NONE && !program->kernel[kernel].partial_sums && inplace_kernel_rule(graph, producer, operand);
 }
 
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program)

@@ -48,7 +48,7 @@ typedef struct Program {
     Home *home;     /* per value */
     Kernel *kernel; /* in order of execution: the steps of the plan */
     uint32_t kernel_count;
-    uint32_t *kernel_of; /* per Node.kernel: its step */
+    uint32_t *kernel_of; /* per Node.kernel: its step; NONE when all it makes is empty */
     PlanProblem problem; /* the arena's buffers ... */
     ValueId *plan_value; /* ... the value each holds, NONE for a kernel's scratch ... */
     uint32_t **scratch;  /* ... and, per kernel and kernel buffer that is scratch, the buffer of the plan */

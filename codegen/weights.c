@@ -14,6 +14,8 @@
 WeightsForm program_weights_form(const Program *program)
 {
     WeightsForm form = program->options.weights;
+    if (!program->weights_bytes)
+        return WEIGHTS_C; /* none: nothing to link or to map */
     if (form == WEIGHTS_AUTO)
         form = program->weights_bytes <= 64 << 10 ? WEIGHTS_C : WEIGHTS_BLOB;
     return form == WEIGHTS_BLOB && program->options.target->dialect == DIALECT_CUDA ? WEIGHTS_FILE : form;

@@ -398,6 +398,7 @@ static void print_call(Run *run, uint32_t k)
 static void print_run(Text *out, const Unit *unit)
 {
     const Program *program = unit->program;
+    const Graph *graph = program->graph;
     Str name = program->options.name;
     Run run = {.unit = unit, .out = out};
     start_names(&run);
@@ -413,10 +414,14 @@ static void print_run(Text *out, const Unit *unit)
         text_char(out, '\n');
         print_call(&run, k);
     }
-    for (uint32_t i = 0; i < program->graph->input_count; i++)
-        if (program->home[program->graph->input[i]].first < 0)
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        if (program->home[graph->input[i]].first < 0)
             text_printf(out, "    (void)" STR_FMT ";\n",
-                        STR_ARG(source_identifier(unit->arena, program->graph->value[program->graph->input[i]].name)));
+                        STR_ARG(source_identifier(unit->arena, graph->value[graph->input[i]].name)));
+    for (uint32_t i = 0; i < graph->output_count; i++) /* of no elements */
+        if (program->home[graph->output[i].value].first < 0)
+            text_printf(out, "    (void)" STR_FMT ";\n",
+                        STR_ARG(source_identifier(unit->arena, graph->output[i].name)));
     text_printf(out, "\n    return 0;\n}\n\n");
 }
 

@@ -42,16 +42,22 @@ static void check_load(void *context, const Expr *load)
     check_address(context, load->index);
 }
 
-static void check_expr(Merge *merge, const Expr *expr)
+/* What looks at the position itself keeps the loops it looks at. */
+static void check_position(Merge *merge, Index position)
 {
-    expr_loads(expr, check_load, merge);
-    bool positional = expr->kind == EXPR_INDEX || expr->kind == EXPR_WITHIN;
-    for (uint32_t d = 0; positional && d < merge->nest->rank; d++)
-        if (index_uses(expr->index, merge->var[d])) {
+    for (uint32_t d = 0; d < merge->nest->rank; d++)
+        if (index_uses(position, merge->var[d])) {
             merge->merged[d] = false;
             if (d)
                 merge->merged[d - 1] = false;
         }
+}
+
+static void check_expr(Merge *merge, const Expr *expr)
+{
+    expr_loads(expr, check_load, merge);
+    if (expr->kind == EXPR_INDEX || expr->kind == EXPR_WITHIN)
+        check_position(merge, expr->index);
     for (int i = 0; i < 3; i++)
         if (expr->arg[i])
             check_expr(merge, expr->arg[i]);
@@ -64,6 +70,10 @@ static void check_block(Merge *merge, const Block *block)
             check_expr(merge, stmt->value);
         if (stmt->kind == STMT_STORE)
             check_address(merge, stmt->index);
+        if (stmt->kind == STMT_IF)
+            check_position(merge, stmt->index);
+        check_block(merge, &stmt->body);
+        check_block(merge, &stmt->other);
     }
 }
 

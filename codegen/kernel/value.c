@@ -173,10 +173,12 @@ static const Expr *lower_gather(Lower *lower, const Node *node, const Index *pos
 
     const Expr *at = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], position + axis));
     const Expr *zero = expr_number(arena, DT_I64, 0), *size = expr_number(arena, DT_I64, (double)extent);
-    at = expr_op(arena, OP_SELECT, DT_I64, expr_op(arena, OP_LT, DT_BOOL, at, zero, NULL),
-                 expr_op(arena, OP_ADD, DT_I64, at, size, NULL), at);
-    at = expr_op(arena, OP_MINIMUM, DT_I64, expr_op(arena, OP_MAXIMUM, DT_I64, at, zero, NULL),
-                 expr_number(arena, DT_I64, (double)(extent - 1)), NULL);
+    if (value_type(lower->graph, node->in[1])->dtype != DT_U8) {
+        at = expr_op(arena, OP_SELECT, DT_I64, expr_op(arena, OP_LT, DT_BOOL, at, zero, NULL),
+                     expr_op(arena, OP_ADD, DT_I64, at, size, NULL), at);
+        at = expr_op(arena, OP_MAXIMUM, DT_I64, at, zero, NULL);
+    }
+    at = expr_op(arena, OP_MINIMUM, DT_I64, at, expr_number(arena, DT_I64, (double)(extent - 1)), NULL);
 
     Index operand[MAX_RANK];
     for (uint32_t i = 0; i < table->rank; i++)
@@ -284,6 +286,24 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
     return expr;
 }
 
+static void store_value(Lower *lower, ValueId value, const Index *position, const Expr *expr)
+{
+    stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true), value_address(lower, value, position),
+               expr);
+}
+
+/* Channels that only fill up the last block are zeros, and nothing is read to make them. */
+static void store_padded(Lower *lower, ValueId value, const Index *position)
+{
+    const Type *type = value_type(lower->graph, value);
+    Stmt *inside = stmt_if(lower->arena, lower->block, position[1], 0, type->shape.dim[1]);
+    Block *outer = lower_enter(lower, &inside->body);
+    store_value(lower, value, position, lower_value(lower, value, position));
+    lower_enter(lower, &inside->other);
+    store_value(lower, value, position, expr_number(lower->arena, type->dtype, 0));
+    lower_leave(lower, outer);
+}
+
 void lower_stores(Lower *lower, const Index *position)
 {
     if (lower->band.value != NONE && !lower->band.filled) {
@@ -297,9 +317,11 @@ void lower_stores(Lower *lower, const Index *position)
             ValueId value = node->out[r];
             if (!kernel_stores(lower, value))
                 continue;
-            const Expr *expr = lower_value(lower, value, position);
-            stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true),
-                       value_address(lower, value, position), expr);
+            const Type *type = value_type(lower->graph, value);
+            if (type->layout.block && type->shape.dim[1] % type->layout.block)
+                store_padded(lower, value, position);
+            else
+                store_value(lower, value, position, lower_value(lower, value, position));
         }
     }
 }

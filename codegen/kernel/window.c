@@ -120,7 +120,7 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Index *posit
 {
     Arena *arena = lower->arena;
     const Shape *from = value_shape(lower->graph, node->in[0]);
-    DType dtype = value_type(lower->graph, node->in[0])->dtype;
+    DType dtype = reduce_accumulator(value_type(lower->graph, node->in[0])->dtype); /* f16 is not compared as bits */
     bool reduced[MAX_RANK], keep = attr_bool(node, "keep");
     Index at[MAX_RANK], along = index_constant(0), zero = index_constant(0);
     reduce_axes(lower->graph, node, reduced);
@@ -130,7 +130,7 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Index *posit
         o += !reduced[d];
     }
     const Local *best = lower_local(lower, "best", dtype, true), *where = lower_local(lower, "where", DT_I64, true);
-    stmt_local(arena, lower->block, best, lower_value(lower, node->in[0], at));
+    stmt_local(arena, lower->block, best, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
     stmt_local(arena, lower->block, where, expr_number(arena, DT_I64, 0));
     Block *block = lower->block;
     for (uint32_t d = 0; d < from->rank; d++)
@@ -140,7 +140,7 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Index *posit
         }
     Block *outer = lower_enter(lower, block);
     const Local *x = lower_local(lower, "x", dtype, true);
-    stmt_local(arena, lower->block, x, lower_value(lower, node->in[0], at));
+    stmt_local(arena, lower->block, x, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
     const Expr *b = expr_local(arena, best), *v = expr_local(arena, x);
     const Expr *wins = expr_op(arena, node->op == OP_ARGMAX ? OP_GT : OP_LT, DT_BOOL, v, b, NULL);
     if (dtype_is_float(dtype)) {
@@ -209,7 +209,7 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Index *posi
     block = window_dimension(lower, block, "kw", position[3], window[1], stride[1], 1, pad[1], from->dim[3], &tap[1],
                              &at[3]);
     Block *outer = lower_enter(lower, block);
-    const Expr *value = lower_value(lower, node->in[0], at);
+    const Expr *value = expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
     value = guarded(lower, at[2], from->dim[2], window[0], 1, value, neutral);
     value = guarded(lower, at[3], from->dim[3], window[1], 1, value, neutral);
     accumulate(lower, acc, combine, value);
@@ -340,6 +340,8 @@ static bool nested_vectorizes(const Block *block, const Var *var)
             return false;
         if (stmt->kind == STMT_FOR && ((stmt->clamp_low && index_uses(stmt->low_least, var)) ||
                                        (stmt->clamp_high && index_uses(stmt->high_most, var))))
+            return false;
+        if (stmt->kind == STMT_IF && index_uses(stmt->index, var))
             return false;
         if ((stmt->kind == STMT_FOR || stmt->kind == STMT_IF) && !nested_vectorizes(&stmt->body, var))
             return false;
