@@ -1,12 +1,12 @@
-#!/usr/bin/python3
 """Conformance: every op against NumPy, on the reference evaluator or on emitted code.
 
-    conform.py --nnc build/nnc [--target reference|generic|...] [--op NAME] [--keep FOLDER] [-- flags of nnc run]
+    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME] [--keep FOLDER]
 
-Makes the cases (nothing is stored), puts those of one op into models of one graph each with many inputs and outputs,
-runs `nnc run MODEL --input NAME=FILE ... --output NAME=FILE ...` and compares.  Speaks TAP: one result per op.  An op
-of the op table without a case fails.  Elementwise arithmetic must be exact; the tolerance of everything else stands
-with its cases, and the reference evaluator must be within one unit in the last place of a sum.
+Makes the cases (nothing is stored) and puts those of one op into models of one graph each with many inputs and outputs.
+The reference evaluator runs each through `nnc run MODEL --input NAME=FILE ... --output NAME=FILE ...`.  Emitted code of
+all models is built into one program, without a warning, and runs at once.  Speaks TAP: one result per op.  An op of the
+op table without a case fails.  Elementwise arithmetic must be exact; the tolerance of everything else stands with its
+cases, and the reference evaluator must be within one unit in the last place of a sum.
 """
 
 import argparse
@@ -21,62 +21,97 @@ import numpy as np
 import elementwise
 import tensor_ops
 from cases import Cases
-from tensors import NUMPY, load, mismatch, save
+from tensors import from_bytes, load, mismatch, save, to_bytes
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
+import build
 
 PER_MODEL = 60
+OPTIMIZE = ["-O2", "-ffp-contract=fast", "-fno-math-errno"]  # as `nnc compile --emit lib`, in less time
 
 
 class Model:
     """Some cases as one graph, its files in a folder of their own."""
 
-    def __init__(self, folder, cases):
-        self.folder, self.cases = folder, cases
-        folder.mkdir(parents=True)
+    def __init__(self, folder, name, cases):
+        self.folder, self.name, self.cases, self.wrong = folder / name, name, cases, []
 
     def names(self, number, kind, count):
         return [f"c{number}_{kind}{i}" for i in range(count)]
 
+    def path(self):
+        return self.folder / f"{self.name}.nnc"
+
     def write(self):
+        self.folder.mkdir(parents=True)
         inputs, outputs, body, prelude = [], [], [], dict.fromkeys(c.prelude for c in self.cases)
         for n, case in enumerate(self.cases):
             x, r = self.names(n, "x", len(case.inputs)), self.names(n, "r", len(case.outputs))
             inputs += [f"{name}: {t.type()}" for name, t in zip(x, case.inputs)]
             outputs += [f"{name}: {t.type()}" for name, t in zip(r, case.outputs)]
             body.append("    " + case.body.format(x=x, r=r, id=f"c{n}_t"))
-            for name, tensor in zip(x, case.inputs):
-                save(self.folder / f"{name}.npy", tensor)
         text = "nnc 1\n" + "".join(prelude)
-        text += f"graph conform({', '.join(inputs)}) -> ({', '.join(outputs)}) {{\n" + "\n".join(body) + "\n}\n"
-        (self.folder / "model.nnc").write_text(text)
+        text += f"graph {self.name}({', '.join(inputs)}) -> ({', '.join(outputs)}) {{\n" + "\n".join(body) + "\n}\n"
+        self.path().write_text(text)
 
-    def command(self, nnc, flags):
-        words = [nnc, "run", str(self.folder / "model.nnc"), *flags]
-        for n, case in enumerate(self.cases):
-            for name in self.names(n, "x", len(case.inputs)):
-                words += ["--input", f"{name}={self.folder}/{name}.npy"]
-            for name in self.names(n, "r", len(case.outputs)):
-                words += ["--output", f"{name}={self.folder}/{name}.npy"]
-        return words
+    def compare(self, case, want, got, strict):
+        difference = mismatch(want.dtype, got, want.values, case.tolerance, strict)
+        if difference:
+            statement = case.body.format(x=[t.type() for t in case.inputs], r=[t.type() for t in case.outputs], id="t")
+            self.wrong.append(f"{statement}: {difference}")
 
-    def compare(self, strict):
-        """What is wrong, in words, one line per result."""
-        wrong = []
-        for n, case in enumerate(self.cases):
-            for name, want in zip(self.names(n, "r", len(case.outputs)), case.outputs):
-                got = load(self.folder / f"{name}.npy", want.dtype)
-                difference = mismatch(want.dtype, got, want.values, case.tolerance, strict)
-                if difference:
-                    statement = case.body.format(x=[t.type() for t in case.inputs],
-                                                 r=[t.type() for t in case.outputs], id="t")
-                    wrong.append(f"{statement}: {difference}")
-        return wrong
 
-    def run(self, nnc, flags, strict):
-        self.write()
-        done = subprocess.run(self.command(nnc, flags), capture_output=True, text=True, check=False)
-        if done.returncode:
-            return [f"nnc run ended with status {done.returncode}: {self.folder}"] + done.stderr.splitlines()[:20]
-        return self.compare(strict)
+def run_reference(model, nnc):
+    """Through files, one process per model."""
+    model.write()
+    words = [nnc, "run", str(model.path()), "--target", "reference"]
+    for n, case in enumerate(model.cases):
+        for name, tensor in zip(model.names(n, "x", len(case.inputs)), case.inputs):
+            save(model.folder / f"{name}.npy", tensor)
+            words += ["--input", f"{name}={model.folder}/{name}.npy"]
+        for name in model.names(n, "r", len(case.outputs)):
+            words += ["--output", f"{name}={model.folder}/{name}.npy"]
+    error = build.command(words)
+    if error:
+        model.wrong += error.splitlines()
+        return
+    for n, case in enumerate(model.cases):
+        for name, want in zip(model.names(n, "r", len(case.outputs)), case.outputs):
+            model.compare(case, want, load(model.folder / f"{name}.npy", want.dtype), strict=True)
+
+
+def compile_model(model, arguments):
+    """The model's object, in the folder of its own."""
+    model.write()
+    error = build.emit(arguments.nnc, model.path(), model.folder, arguments.target, "--weights", "c")
+    error = error or build.compile_source(model.folder / f"{model.name}.c", arguments.target, arguments.cc, *OPTIMIZE)
+    error = error or build.check_plus_plus(model.folder / f"{model.name}.c", arguments.target, arguments.cc)
+    if error:
+        model.wrong += error.splitlines()
+        return
+    foreign = build.foreign_symbols(model.folder / f"{model.name}.o")
+    if foreign:
+        model.wrong.append(f"calls {', '.join(foreign)}")
+
+
+def run_emitted(models, folder, arguments):
+    """All of them in one process."""
+    build.side_by_side(lambda model: compile_model(model, arguments), models)
+    built = [m for m in models if not m.wrong]
+    error = build.link(folder, [m.name for m in built], [m.folder / f"{m.name}.o" for m in built], arguments.cc)
+    data = b"".join(to_bytes(t) for m in built for c in m.cases for t in c.inputs)
+    if not error:
+        outputs, error = build.run(folder, data)
+    if error:
+        for model in built:
+            model.wrong += error.splitlines()
+        return
+    at = 0
+    for model in built:
+        for case in model.cases:
+            for want in case.outputs:
+                got, at = from_bytes(outputs, at, want)
+                model.compare(case, want, got, strict=False)
 
 
 def op_names(nnc):
@@ -84,46 +119,47 @@ def op_names(nnc):
     return re.findall(r"^  (\w+)\(", table, re.MULTILINE)
 
 
-def run_op(op, cases, folder, arguments, flags):
-    strict = arguments.target == "reference"
+def models_of(op, cases, folder):
+    """Tensors of no elements apart, since targets may treat them apart."""
     groups = [[c for c in cases if not c.empty], [c for c in cases if c.empty]]
-    if arguments.skip_empty:
-        groups.pop()
-    wrong = []
-    for g, group in enumerate(groups):
-        for i in range(0, len(group), PER_MODEL):
-            model = Model(folder / f"{op}-{g}-{i // PER_MODEL}", group[i:i + PER_MODEL])
-            wrong += model.run(arguments.nnc, flags, strict)
-    return wrong
+    return [Model(folder, f"{op}_{g}_{i // PER_MODEL}", group[i:i + PER_MODEL])
+            for g, group in enumerate(groups) for i in range(0, len(group), PER_MODEL)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True)
     parser.add_argument("--target", default="reference")
+    parser.add_argument("--cc", default="clang")
     parser.add_argument("--op", help="only this one")
     parser.add_argument("--keep", help="leave models and files in this folder")
-    parser.add_argument("--skip-empty", action="store_true", help="without tensors of no elements")
-    parser.add_argument("flags", nargs="*", help="passed on to nnc run")
     arguments = parser.parse_args()
+    if arguments.target != "reference" and not build.available(arguments.target, arguments.cc):
+        print(f"1..0 # SKIP no {arguments.cc}, or the machine is no {arguments.target}")
+        return 0
 
     cases = Cases()
     with np.errstate(all="ignore"):
         elementwise.add_cases(cases)
         tensor_ops.add_cases(cases)
     names = [op for op in op_names(arguments.nnc) if arguments.op in (None, op)]
-    flags = ["--target", arguments.target, *arguments.flags]
     failed = 0
     print(f"1..{len(names)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary)
-        for number, op in enumerate(names, 1):
-            mine = [c for c in cases.list if c.op == op]
-            wrong = run_op(op, mine, folder, arguments, flags) if mine else ["no case"]
-            print(f"{'not ok' if wrong else 'ok'} {number} - {op}: {len(mine)} cases", flush=True)
-            for line in wrong[:20]:
-                print(f"# {line}")
-            failed += bool(wrong)
+        models = {op: models_of(op, [c for c in cases.list if c.op == op], folder) for op in names}
+        everything = [m for op in names for m in models[op]]
+        if arguments.target == "reference":
+            build.side_by_side(lambda model: run_reference(model, arguments.nnc), everything)
+        else:
+            run_emitted(everything, folder, arguments)
+    for number, op in enumerate(names, 1):
+        wrong = [line for m in models[op] for line in m.wrong] if models[op] else ["no case"]
+        count = sum(len(m.cases) for m in models[op])
+        print(f"{'not ok' if wrong else 'ok'} {number} - {op}: {count} cases", flush=True)
+        for line in wrong[:20]:
+            print(f"# {line}")
+        failed += bool(wrong)
     return 1 if failed else 0
 
 

@@ -64,6 +64,22 @@ def save(path, tensor):
     np.save(path, values)
 
 
+def to_bytes(tensor):
+    """The elements as they lie in memory."""
+    values = np.ascontiguousarray(tensor.values)
+    return ((values.view(np.uint32) >> 16).astype(np.uint16) if tensor.dtype == "bf16" else values).tobytes()
+
+
+def from_bytes(data, at, like):
+    """Elements at a position of raw bytes, as an array, and the position after them."""
+    dtype = np.dtype(np.uint16 if like.dtype == "bf16" else NUMPY[like.dtype])
+    count = like.values.size
+    values = np.frombuffer(data, dtype, count, at).reshape(like.shape)
+    if like.dtype == "bf16":
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return values, at + count * dtype.itemsize
+
+
 def load(path, dtype):
     values = np.load(path)
     if dtype == "bf16":

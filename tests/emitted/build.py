@@ -1,0 +1,96 @@
+"""Builds emitted C and runs it: many models in one program, around host.c."""
+
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+RUNTIME = HERE.parent.parent / "runtime"
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+LANGUAGE = {"gcc": ["-std=c99"], "clang": ["-std=c99"], "g++": ["-x", "c++", "-std=c++17"],
+            "clang++": ["-x", "c++", "-std=c++17"]}
+PLUS_PLUS = {"gcc": "g++", "clang": "clang++"}
+SYMBOLS = {"memcpy", "memset", "memmove"}  # what may be called beside math.h; compilers make loops memmove
+
+
+FEATURES = {"generic": set(), "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
+            "x86-64-v4": {"avx2", "fma", "bmi2", "f16c", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}
+
+
+def march(target):
+    return [] if target == "generic" else [f"-march={target}"]
+
+
+def available(target, cc):
+    """Can this machine build for the target and run what it has built?"""
+    if not shutil.which(cc):
+        return False
+    if not FEATURES[target]:
+        return True
+    try:
+        return FEATURES[target] <= set(pathlib.Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        return False
+
+
+def command(words):
+    """None, or what a command that failed has said."""
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else f"{words[0]} ended with status {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def side_by_side(function, items):
+    """function of each item, as many at once as there are cores."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, items))
+
+
+def emit(nnc, model, folder, target, *flags):
+    """NAME.c and NAME.h in a folder; None or the error."""
+    return command([nnc, "compile", model, "-o", folder, "--target", target, "--emit", "c", *flags])
+
+
+def compile_source(source, target, cc, *flags):
+    """The object beside the source, made without a warning; None or the error."""
+    return command([cc, *LANGUAGE[cc], *march(target), *WARNINGS, *flags, "-fPIC", "-I", source.parent, "-c", source,
+                    "-o", source.with_suffix(".o")])
+
+
+def check_plus_plus(source, target, cc):
+    """Is the source C++17 too?  None or the error."""
+    return command([PLUS_PLUS[cc], *LANGUAGE[PLUS_PLUS[cc]], *march(target), *WARNINGS, "-fsyntax-only", source])
+
+
+def foreign_symbols(thing):
+    """Functions that an object calls beside memcpy, memset and those of math.h."""
+    done = subprocess.run(["nm", "-u", str(thing)], capture_output=True, text=True, check=True)
+    names = {line.split()[-1].split("@")[0] for line in done.stdout.splitlines() if line.split()[:1] == ["U"]}
+    return sorted(n for n in names - SYMBOLS - MATH if not n.endswith("_weights") and n != "_GLOBAL_OFFSET_TABLE_")
+
+
+MATH = {name + suffix for suffix in ("", "f") for name in (
+    "exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh erf floor ceil nearbyint rint trunc pow fmod sqrt fabs "
+    "fmax fmin round ldexp frexp fma scalbn copysign").split()}
+
+
+def link(folder, names, objects, cc, *flags):
+    """The program `host` in the folder, of models by their names; None or the error."""
+    table = '#include "nnc_model.h"\n' + "".join(f"extern const nnc_model {n}_model;\n" for n in names)
+    table += "extern const nnc_model *const models[];\nextern const unsigned model_count;\n"
+    table += "const nnc_model *const models[] = {" + ", ".join(f"&{n}_model" for n in names) + "};\n"
+    table += f"const unsigned model_count = {len(names)};\n"
+    (folder / "models.c").write_text(table)
+    return command([cc, "-std=gnu99", "-g", *flags, "-I", RUNTIME,
+                    HERE / "host.c", folder / "models.c", *objects, "-lm", "-o", folder / "host"])
+
+
+def run(folder, inputs):
+    """(output bytes, None), or (None, what went wrong)."""
+    (folder / "inputs").write_bytes(inputs)
+    done = subprocess.run([str(folder / "host"), str(folder / "inputs"), str(folder / "outputs")],
+                          capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode == 0:
+        return (folder / "outputs").read_bytes(), None
+    return None, f"host ended with status {done.returncode}\n" + "\n".join(done.stderr.splitlines()[-30:])

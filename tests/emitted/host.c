@@ -1,0 +1,102 @@
+/* Runs compiled models on arrays from a file:
+ *
+ *     host INPUTS OUTPUTS
+ *
+ * It is linked with the models and with a table of them, `models` and `model_count`.  INPUTS holds the arrays of all
+ * models one after another as raw bytes, without gaps; so will OUTPUTS.  Every array, the arena too, is a heap block of
+ * exactly its size, so that AddressSanitizer sees the first byte beside it.  Each model runs twice, with other bytes in
+ * the arena and the outputs before; what it writes must not depend on them.  On stderr stands the number of each model
+ * before it runs, for a caller that must know which one crashed.  Exit status: 0; 1 after a wrong run; 2 without files.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nnc_model.h"
+
+extern const nnc_model *const models[];
+extern const unsigned model_count;
+
+#define MOST_ARRAYS 4096
+
+static void *block(size_t bytes)
+{
+    void *memory = NULL;
+    if (!bytes)
+        return NULL;
+    if (posix_memalign(&memory, 64, bytes)) {
+        fprintf(stderr, "no memory for %zu bytes\n", bytes);
+        exit(2);
+    }
+    return memory;
+}
+
+static int run(const nnc_model *model, const void *const *input, void *const *output, void *arena, int fill)
+{
+    if (arena)
+        memset(arena, fill, model->arena_bytes);
+    for (unsigned i = 0; i < model->output_count; i++)
+        if (output[i])
+            memset(output[i], fill, model->output[i].bytes);
+    return model->run(input, output, arena, NULL);
+}
+
+/* The second run's outputs against the first's. */
+static int same(const nnc_model *model, void *const *output, void *const *again)
+{
+    for (unsigned i = 0; i < model->output_count; i++)
+        if (output[i] && memcmp(output[i], again[i], model->output[i].bytes) != 0) {
+            fprintf(stderr, "%s: output %s depends on what the arena held before\n", model->name,
+                    model->output[i].name);
+            return 0;
+        }
+    return 1;
+}
+
+static int run_model(const nnc_model *model, FILE *inputs, FILE *outputs)
+{
+    static void *input[MOST_ARRAYS], *output[MOST_ARRAYS], *again[MOST_ARRAYS];
+    void *arena = block(model->arena_bytes);
+    int good = model->input_count <= MOST_ARRAYS && model->output_count <= MOST_ARRAYS;
+
+    for (unsigned i = 0; good && i < model->input_count; i++) {
+        input[i] = block(model->input[i].bytes);
+        good = !input[i] || fread(input[i], model->input[i].bytes, 1, inputs) == 1;
+    }
+    for (unsigned i = 0; good && i < model->output_count; i++) {
+        output[i] = block(model->output[i].bytes);
+        again[i] = block(model->output[i].bytes);
+    }
+    good = good && run(model, (const void *const *)input, again, arena, 0xFF) == 0; /* NaN to floats */
+    good = good && run(model, (const void *const *)input, output, arena, 0x5A) == 0;
+    good = good && same(model, output, again);
+    for (unsigned i = 0; good && i < model->output_count; i++)
+        good = !output[i] || fwrite(output[i], model->output[i].bytes, 1, outputs) == 1;
+
+    for (unsigned i = 0; i < model->input_count; i++)
+        free(input[i]);
+    for (unsigned i = 0; i < model->output_count; i++) {
+        free(output[i]);
+        free(again[i]);
+    }
+    free(arena);
+    return good;
+}
+
+int main(int count, char **word)
+{
+    FILE *inputs = count > 2 ? fopen(word[1], "rb") : NULL, *outputs = count > 2 ? fopen(word[2], "wb") : NULL;
+    int good = 1;
+    if (!inputs || !outputs)
+        return 2;
+    for (unsigned m = 0; m < model_count; m++) {
+        fprintf(stderr, "%u\n", m);
+        if (!run_model(models[m], inputs, outputs)) {
+            fprintf(stderr, "%s: wrong\n", models[m]->name);
+            good = 0;
+            break;
+        }
+    }
+    fclose(inputs);
+    return fclose(outputs) == 0 && good ? 0 : 1;
+}
