@@ -1,7 +1,9 @@
 /* `nnc bench`: how long a model takes, and what that is of what the machine can do. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "cli/clock.h"
 #include "cli/host.h"
 #include "cli/inputs.h"
 #include "cli/peak.h"
@@ -21,27 +23,44 @@ static Work total_work(const Program *program)
     return work;
 }
 
+/* One figure over all samples; sorted when they are complete. */
+typedef struct Samples {
+    double *value;
+    uint32_t count, capacity;
+} Samples;
+
 typedef struct Result {
     Str model;
     const char *target;
     Work work;
-    Times times;
-    double peak; /* operations per second */
+    Samples second, peak, share; /* of a run; operations per second; work / second / peak */
+    uint32_t runs;
     int64_t arena_bytes, weights_bytes;
     uint32_t kernels;
 } Result;
 
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const Samples *samples, uint32_t tenth)
+{
+    return samples->value[(uint64_t)(samples->count - 1) * tenth / 10];
+}
+
 static void print_table(Text *out, const Result *r)
 {
     char arena[32], weights[32], moved[32];
-    double median = r->times.second[r->times.count / 2], rate = (double)r->work.flops / median;
+    double median = quantile(&r->second, 5);
 
-    text_printf(out, STR_FMT " for %s, one core, %u runs\n", STR_ARG(r->model), r->target, r->times.count);
+    text_printf(out, STR_FMT " for %s, one core, %u runs\n", STR_ARG(r->model), r->target, r->runs);
     text_printf(out, "  latency      %10.3f ms    median; least %.3f, 90 %% under %.3f\n", median * 1e3,
-                r->times.second[0] * 1e3, r->times.second[r->times.count * 9 / 10] * 1e3);
+                quantile(&r->second, 0) * 1e3, quantile(&r->second, 9) * 1e3);
     text_printf(out, "  work         %10.3f GFLOP in %u kernels\n", (double)r->work.flops * 1e-9, r->kernels);
-    text_printf(out, "  rate         %10.1f GFLOP/s, %.1f %% of the peak of %.1f measured now\n", rate * 1e-9,
-                rate / r->peak * 100, r->peak * 1e-9);
+    text_printf(out, "  rate         %10.1f GFLOP/s, %.1f %% of the peak of %.1f measured in between\n",
+                (double)r->work.flops / median * 1e-9, quantile(&r->share, 5) * 100, quantile(&r->peak, 5) * 1e-9);
     text_printf(out, "  bytes moved  %10s       %.1f GB/s\n", plan_bytes(moved, r->work.bytes),
                 (double)r->work.bytes / median * 1e-9);
     text_printf(out, "  memory       %10s       arena; weights %s\n", plan_bytes(arena, r->arena_bytes),
@@ -50,43 +69,69 @@ static void print_table(Text *out, const Result *r)
 
 static void print_json(Text *out, const Result *r)
 {
-    double median = r->times.second[r->times.count / 2];
+    double median = quantile(&r->second, 5);
 
     text_printf(
         out, "{\"model\": \"" STR_FMT "\", \"target\": \"%s\", \"runs\": %u, \"median_s\": %.9g, \"least_s\": %.9g, ",
-        STR_ARG(r->model), r->target, r->times.count, median, r->times.second[0]);
+        STR_ARG(r->model), r->target, r->runs, median, quantile(&r->second, 0));
     text_printf(out,
                 "\"flop\": %" PRId64 ", \"flop_per_s\": %.6g, \"peak_flop_per_s\": %.6g, \"share_of_peak\": %.4f, ",
-                r->work.flops, (double)r->work.flops / median, r->peak, (double)r->work.flops / median / r->peak);
+                r->work.flops, (double)r->work.flops / median, quantile(&r->peak, 5), quantile(&r->share, 5));
     text_printf(out,
                 "\"bytes_moved\": %" PRId64 ", \"arena_bytes\": %" PRId64 ", \"weights_bytes\": %" PRId64
                 ", \"kernels\": %u}\n",
                 r->work.bytes, r->arena_bytes, r->weights_bytes, r->kernels);
 }
 
-/* The peak is measured before and after the model, so that both see the machine in the same states. */
+static void add(Cli *cli, Samples *samples, double value)
+{
+    ARENA_PUSH(&cli->arena, samples->value, samples->count, samples->capacity, value);
+}
+
+/* A sample is some runs, at least a millisecond, between two rounds of the peak: a machine that slows down slows both.
+ */
+static void sample(Cli *cli, const Host *host, const Peak *peak, uint32_t runs, Result *result)
+{
+    double before = peak_round(peak), begin = clock_processor();
+    for (uint32_t i = 0; i < runs; i++)
+        host_run(host);
+    double second = (clock_processor() - begin) / runs, highest = (before + peak_round(peak)) / 2;
+    add(cli, &result->second, second);
+    add(cli, &result->peak, highest);
+    add(cli, &result->share, (double)result->work.flops / second / highest);
+    result->runs += runs;
+}
+
+static void sort(Samples *samples)
+{
+    qsort(samples->value, samples->count, sizeof *samples->value, by_value);
+}
+
 static int measure(Cli *cli, const Program *program, const Host *host, double seconds, Result *result)
 {
-    double before, after;
-
-    cli_step(cli, "warming up");
-    host_time(cli, host, seconds / 4, 1);
-    int status = peak_measure(cli, program->options.target, &before);
-    if (status != STATUS_OK)
-        return status;
-    cli_step(cli, "timing");
-    result->times = host_time(cli, host, seconds, 5);
-    status = peak_measure(cli, program->options.target, &after);
-    if (status != STATUS_OK)
-        return status;
-    result->peak = fmax(before, after);
-    result->model = program->options.name;
-    result->target = program->options.target->name;
-    result->work = total_work(program);
-    result->arena_bytes = program->arena_bytes;
-    result->weights_bytes = program->weights_bytes;
-    result->kernels = program->kernel_count;
-    return STATUS_OK;
+    Peak peak;
+    int status = peak_open(cli, program->options.target, &peak);
+    if (status == STATUS_OK) {
+        cli_step(cli, "warming up");
+        Times warm = host_time(cli, host, seconds / 4, 1);
+        double once = warm.second[warm.count / 2];
+        uint32_t runs = once > 1e-3 ? 1 : (uint32_t)(1e-3 / fmax(once, 1e-7)) + 1;
+        result->model = program->options.name;
+        result->target = program->options.target->name;
+        result->work = total_work(program);
+        result->arena_bytes = program->arena_bytes;
+        result->weights_bytes = program->weights_bytes;
+        result->kernels = program->kernel_count;
+        cli_step(cli, "timing");
+        double begin = clock_seconds();
+        while (result->second.count < 5 || clock_seconds() - begin < seconds)
+            sample(cli, host, &peak, runs, result);
+        sort(&result->second);
+        sort(&result->peak);
+        sort(&result->share);
+    }
+    peak_close(&peak);
+    return status;
 }
 
 static int bench_model(Cli *cli, Model *model, double seconds, uint32_t format)
@@ -143,9 +188,9 @@ const Verb verb_bench = {
     .operands = "MODEL",
     .summary = "Time a model against what the machine can do",
     .text =
-        "The median latency of repeated runs on one core, the rate of floating-point operations (a multiply-add is "
-        "two), its share of the peak of a loop of multiply-adds that is compiled alike and measured before "
-        "and after, and the bytes that the kernels read and write.",
+        "The median latency of repeated runs on one core in processor time, the rate of floating-point operations (a "
+        "multiply-add is two), its share of the peak of a loop of multiply-adds that is compiled alike and "
+        "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.",
     .flag = (const Flag[]){FLAG_TARGET,
                            {"seconds", "N", "How long to repeat (default: 2; at least 5 runs)"},
                            {"format", "table|json", "How to print (default: table)"},

@@ -1,18 +1,21 @@
 #include "cli/peak.h"
 
 #include <dlfcn.h>
-#include <math.h>
 
 #include "base/file.h"
 #include "cli/clock.h"
 
-#define SPAN  0.3    /* seconds of rounds; the best counts, since other work on the machine only slows them */
-#define STEPS 200000 /* of a round: below a millisecond */
+#define STEPS 200000 /* of a round: about a millisecond */
+
+static uint32_t sum_count(const Target *target)
+{
+    return target->vector_registers >= 32 ? 24 : 12;
+}
 
 /* Enough sums to cover the latency of a multiply-add on both ports, and few enough to stay in registers. */
 static void write_loop(Text *out, const Target *target)
 {
-    uint32_t lanes = target->lanes ? target->lanes : 1, sums = target->vector_registers >= 32 ? 24 : 12;
+    uint32_t lanes = target->lanes ? target->lanes : 1, sums = sum_count(target);
 
     text_printf(out, "typedef float v __attribute__((vector_size(%u)));\n", lanes * 4);
     text_printf(out, "float nnc_peak(float seed, long steps);\nfloat nnc_peak(float seed, long steps)\n{\n");
@@ -28,44 +31,38 @@ static void write_loop(Text *out, const Target *target)
     text_printf(out, ";\n    return sum[0];\n}\n");
 }
 
-static double time_loop(float (*loop)(float, long), const Target *target)
+int peak_open(Cli *cli, const Target *target, Peak *peak)
 {
-    double operations = 2.0 * STEPS * target->lanes * (target->vector_registers >= 32 ? 24 : 12), best = 0;
-    volatile float sink;
-
-    for (double start = clock_seconds(), end = start; end - start < SPAN;) {
-        double begin = clock_seconds();
-        sink = loop(0.5f, STEPS);
-        end = clock_seconds();
-        best = fmax(best, operations / (end - begin));
-    }
-    (void)sink;
-    return best;
-}
-
-int peak_measure(Cli *cli, const Target *target, double *flops)
-{
-    Folder folder;
     Text source = {0};
     int status = STATUS_ENVIRONMENT;
 
-    *flops = 0;
-    if (!folder_open(cli, (Str){NULL, 0}, &folder))
+    *peak = (Peak){.operations = 2.0 * (target->lanes ? target->lanes : 1) * sum_count(target)};
+    if (!folder_open(cli, (Str){NULL, 0}, &peak->folder))
         return status;
     write_loop(&source, target);
-    if (file_write(&cli->diag, folder_file(cli, &folder, STR("peak.c")), source.ptr, source.len))
-        status = emit_compile_shared(cli, target, &folder, "peak.c", "peak.so");
+    if (file_write(&cli->diag, folder_file(cli, &peak->folder, STR("peak.c")), source.ptr, source.len))
+        status = emit_compile_shared(cli, target, &peak->folder, "peak.c", "peak.so");
     text_free(&source);
-    void *library = status == STATUS_OK ? dlopen(folder_file(cli, &folder, STR("peak.so")).ptr, RTLD_NOW) : NULL;
-    float (*loop)(float, long) = library ? (float (*)(float, long))(uintptr_t)dlsym(library, "nnc_peak") : NULL;
-    if (loop) {
-        cli_step(cli, "measuring the peak");
-        *flops = time_loop(loop, target);
-    } else if (status == STATUS_OK) {
-        status = cli_environment("cannot load the loop that measures the peak: %s", dlerror());
-    }
-    if (library)
-        dlclose(library);
-    folder_remove(&folder);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    peak->library = dlopen(folder_file(cli, &peak->folder, STR("peak.so")).ptr, RTLD_NOW);
+    if (peak->library)
+        peak->loop = (float (*)(float, long))(uintptr_t)dlsym(peak->library, "nnc_peak");
+    return peak->loop ? STATUS_OK : cli_environment("cannot load the loop that measures the peak: %s", dlerror());
+}
+
+double peak_round(const Peak *peak)
+{
+    volatile float sink;
+    double begin = clock_processor();
+    sink = peak->loop(0.5f, STEPS);
+    (void)sink;
+    return peak->operations * STEPS / (clock_processor() - begin);
+}
+
+void peak_close(Peak *peak)
+{
+    if (peak->library)
+        dlclose(peak->library);
+    folder_remove(&peak->folder);
 }

@@ -4,8 +4,17 @@
 
 #include "cli/emit.h"
 
-/* Multiply-adds per second on the target's vectors, two operations each, in f32 on one core: the best of some runs of a
- * loop of independent multiply-adds, compiled by the same compiler with the same flags.  Returns the exit status. */
-int peak_measure(Cli *cli, const Target *target, double *flops);
+/* A loop of independent multiply-adds on the target's vectors, in f32, compiled by the same compiler with the same
+ * flags as a model, and loaded. */
+typedef struct Peak {
+    Folder folder;
+    void *library;
+    float (*loop)(float seed, long steps);
+    double operations; /* of one step; a multiply-add is two */
+} Peak;
+
+int peak_open(Cli *cli, const Target *target, Peak *peak); /* returns the exit status; peak_close in any case */
+double peak_round(const Peak *peak); /* operations per second of processor time, over about 1 ms */
+void peak_close(Peak *peak);
 
 #endif
