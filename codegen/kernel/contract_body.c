@@ -96,11 +96,11 @@ static void multiply(Body *body, Block *block, const Step *step, uint32_t at_onc
     }
 }
 
-/* `count` steps along the depth, two a round. */
+/* `count` steps along the depth, two a round where they are vectors. */
 static void depth_steps(Body *body, Block *block, int64_t count, uint32_t valid, Index x, Index w)
 {
     Contraction *con = body->con;
-    uint32_t at_once = count % 2 ? 1 : 2;
+    uint32_t at_once = count % 2 || con->lower->target->dialect != DIALECT_VECTOR ? 1 : 2;
     const Var *c = var_new(body->arena, "c", 0, count - at_once);
     const char *name = "w";
     Step step = {.valid = valid};
@@ -396,8 +396,8 @@ static void plan_prefetch(Body *body, Block *block)
     const PanelGroup *group = body->at->group;
     int64_t tiles = con->tiling.tiles * (con->tiling.rows ? con->out_h : 1), taps = con->taps_h * con->taps_w;
     int64_t lines = ceil_div(con->block_depth * group->vectors * con->lanes, 16);
-    if (con->order != ORDER_PANELS || !con->packed || tiles == 1 || !con->block_count || group->partial ||
-        group->count * con->rounds == 1)
+    if (con->lower->target->dialect != DIALECT_VECTOR || con->order != ORDER_PANELS || !con->packed || tiles == 1 ||
+        !con->block_count || group->partial || group->count * con->rounds == 1)
         return;
 
     body->prefetches = ceil_div(lines, tiles);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#define MANY_LINES 900
 #define MOST_LINES 2000
 
 /* Bytes of weights that stay in the first level while all tiles pass over them. */
@@ -161,20 +162,28 @@ static bool rows_suit(const Contraction *con)
     return con->few_channels || con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
 }
 
-/* Lines of multiplications in the emitted text, about. */
+/* Lines of the emitted text, about: two steps of the depth per tap, sums started and stored in two ways. */
 static int64_t text_length(const Contraction *con)
 {
-    int64_t lines = 0;
+    int64_t pixels = 0, taps = con->taps_w * (con->taps_h > 1 ? 2 : 1);
     for (uint32_t i = 0; i < con->tiling.count; i++)
-        lines += con->tiling.loop[i].pixels;
-    return 2 * lines * con->taps_w * (con->taps_h > 1 ? 2 : 1);
+        pixels += con->tiling.loop[i].pixels;
+    int64_t lines = pixels * (2 * taps + 5 * con->vectors);
+    return con->lower->target->dialect == DIALECT_VECTOR ? lines : 2 * lines; /* each a loop over the lanes */
+}
+
+/* Long texts are worth some idle registers, very long ones any. */
+static bool text_suits(const Contraction *con)
+{
+    int64_t lines = text_length(con), held = ceil_div(con->out_w, con->pixels) * con->pixels;
+    return lines <= MANY_LINES || (lines <= MOST_LINES && 10 * con->out_w < 9 * held);
 }
 
 static void cut_image(Contraction *con)
 {
-    con->tiling = (Tiling){.rows = con->pool || rows_suit(con)};
+    con->tiling = (Tiling){.rows = rows_suit(con)};
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
-    if (con->out_h > 1 && !con->tiling.rows && text_length(con) > MOST_LINES) {
+    if (con->out_h > 1 && !con->tiling.rows && !text_suits(con)) {
         con->tiling = (Tiling){.rows = true};
         cut_run(con, con->out_w);
     }
