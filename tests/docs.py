@@ -1,7 +1,8 @@
 """Runs the commands that the documentation shows and compares what they print.
 
-In a fenced block ```console a line `$ command` is run in a copy of models/, with `nnc` on the PATH; the lines after it
-are its output, where a line `...` stands for any lines.  With --write the blocks are brought up to date instead (blocks
+In a fenced block ```console a line `$ command` is run in a copy of models/, with `nnc` on the PATH, together with the
+lines `> ...` that continue it; the lines after that are its output, where a line `...` stands for any lines and ` ... `
+within a line for any text.  With --write the blocks are brought up to date instead (blocks
 with `...` keep their cuts: the line before and the line after a cut must still be there).
 """
 
@@ -18,7 +19,8 @@ BLOCK = re.compile(r"```console\n(.*?)```\n", re.S)
 
 def matches(expected, actual):
     """Do the lines agree, `...` standing for any number of lines?"""
-    pattern = "".join("(?:.*\n)*?" if line.strip() == "..." else re.escape(line) + "\n" for line in expected)
+    pattern = "".join("(?:.*\n)*?" if line.strip() == "..." else re.escape(line).replace(r"\ \.\.\.\ ", ".*") + "\n"
+                      for line in expected)
     return re.fullmatch(pattern, "".join(line + "\n" for line in actual)) is not None
 
 
@@ -28,6 +30,8 @@ def commands(block):
     for line in block.splitlines():
         if line.startswith("$ "):
             pairs.append((line[2:], []))
+        elif line.startswith(">") and not pairs[-1][1]:
+            pairs[-1] = (pairs[-1][0] + "\n" + line[2:], [])
         else:
             pairs[-1][1].append(line)
     return pairs
@@ -36,7 +40,7 @@ def commands(block):
 def output(command, folder, nnc):
     environment = dict(os.environ, PATH=os.path.dirname(nnc) + os.pathsep + os.environ["PATH"])
     done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
-    return [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
+    return [line for line in (done.stdout + done.stderr).splitlines()]
 
 
 def main():
@@ -57,7 +61,7 @@ def main():
         for number, (path, (command, expected)) in enumerate(cases, 1):
             actual = output(command, work, nnc)
             good = matches(expected, actual)
-            print(f"{'ok' if good else 'not ok'} {number} - {os.path.basename(path)}: {command}")
+            print(f"{'ok' if good else 'not ok'} {number} - {os.path.basename(path)}: {command.splitlines()[0]}")
             if not good and arguments.write and "..." not in [line.strip() for line in expected]:
                 text = open(path, encoding="utf-8").read()
                 old = "".join(line + "\n" for line in [f"$ {command}"] + expected)
