@@ -201,6 +201,7 @@ void plan_report_finish(Arena *arena, PlanReport *r)
     }
     find_reuse(f);
     find_peak_step(f);
+    plan_find_blame(arena, r);
     arena_free(&f->scratch);
 }
 
@@ -275,6 +276,58 @@ static int widest(const PlanReport *r, bool types)
     return width > 40 ? 40 : width;
 }
 
+/* Words up to a width; `indent` blanks begin every line but the first. */
+static void put_wrapped(Text *out, Str s, int indent, int width)
+{
+    int column = indent;
+    while (s.len) {
+        uint32_t word = 0;
+        while (word < s.len && s.ptr[word] != ' ')
+            word++;
+        int columns = columns_of((Str){s.ptr, word});
+        if (column > indent && column + 1 + columns > width) {
+            text_char(out, '\n');
+            text_fill(out, ' ', (size_t)indent);
+            column = indent;
+        } else if (column > indent) {
+            text_char(out, ' ');
+            column++;
+        }
+        text_put(out, s.ptr, word);
+        column += columns;
+        word += word < s.len;
+        s.ptr += word;
+        s.len -= word;
+    }
+    text_char(out, '\n');
+}
+
+#define BLAMED 8 /* rows of the blame that are shown */
+
+static void print_blame(Text *out, const PlanReport *r)
+{
+    char a[32];
+    int64_t rest = 0;
+    text_printf(out, "\nfullest step %15" PRId64, r->peak_step);
+    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count)
+        text_printf(out, "  " STR_FMT, STR_ARG(r->step[r->peak_step]));
+    text_printf(out, ", %s B live\n", plan_digits(a, r->peak_live));
+    for (uint32_t k = 0; k < r->blame_count; k++) {
+        const PlanRow *row = &r->row[r->blame[k]];
+        if (k < BLAMED)
+            text_printf(out, "%28s B  " STR_FMT ", steps %" PRId64 " to %" PRId64 "\n", plan_digits(a, row->bytes),
+                        STR_ARG(row->name), row->first, row->last - 1);
+        else
+            rest += row->bytes;
+    }
+    if (r->blame_count > BLAMED)
+        text_printf(out, "%28s B  in %u more\n", plan_digits(a, rest), r->blame_count - BLAMED);
+    if (r->hint.len) {
+        text_printf(out, "hint         ");
+        put_wrapped(out, r->hint, 13, 100);
+    }
+}
+
 static void print_totals(Text *out, const PlanReport *r)
 {
     char a[32], b[32];
@@ -294,10 +347,7 @@ static void print_totals(Text *out, const PlanReport *r)
         text_printf(out, "\n%s ", i ? "            " : "saved       ");
         text_printf(out, "%15s B  by " STR_FMT, plan_digits(a, r->saving[i].bytes), STR_ARG(r->saving[i].what));
     }
-    text_printf(out, "\nfullest step %15" PRId64, r->peak_step);
-    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count)
-        text_printf(out, "  " STR_FMT, STR_ARG(r->step[r->peak_step]));
-    text_printf(out, ", %s B live\n", plan_digits(a, r->peak_live));
+    print_blame(out, r);
 }
 
 void plan_print_table(Text *out, const PlanReport *r)

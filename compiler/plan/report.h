@@ -55,6 +55,9 @@ typedef struct PlanReport {
     int64_t first_step, last_step; /* [first_step, last_step) covers all lives */
     PlanShare *share;
     uint32_t share_count;
+    const uint32_t *blame; /* rows live at peak_step, largest first */
+    uint32_t blame_count;
+    Str hint; /* what would lower the peak, in a few sentences; empty when nothing is live */
 } PlanReport;
 
 /* A report of a bare problem; `id` gives the names, or NULL.  Finished. */
@@ -62,6 +65,12 @@ PlanReport plan_report_of(Arena *arena, const PlanProblem *problem, const PlanRe
 
 /* Computes what can be known from the rows.  O(n log n). */
 void plan_report_finish(Arena *arena, PlanReport *report);
+
+/* The part of it that fills in blame and hint (report_blame.c). */
+void plan_find_blame(Arena *arena, PlanReport *report);
+
+/* "conv2d_relu (step 12)", or "step 12". */
+Str plan_step_name(Arena *arena, const PlanReport *report, int64_t step);
 
 /* The live bytes of one region, or with PLAN_NO_ROW of all, by rising step; what rows share counts once. */
 uint32_t plan_report_levels(Arena *arena, const PlanReport *report, uint32_t region, PlanLevel **levels);
@@ -71,9 +80,11 @@ void plan_print_table(Text *out, const PlanReport *report);
 void plan_print_chart(Text *out, const PlanReport *report, uint32_t columns); /* columns: width, 100 suits terminals */
 void plan_print_json(Text *out, const PlanReport *report);                    /* schema: docs/planning.md, version 1 */
 void plan_print_svg(Text *out, const PlanReport *report);
+void plan_print_html(Text *out, const PlanReport *report); /* one page, with the JSON inside */
 
 /* For the printers: 25088 as "25,088" (at most 27 bytes with the zero), and as "24.5 KiB" (at most 16). */
 const char *plan_digits(char *buffer, int64_t value);
 const char *plan_bytes(char *buffer, int64_t bytes);
+void plan_escape_xml(Text *out, Str s); /* for text between tags; control characters become blanks */
 
 #endif

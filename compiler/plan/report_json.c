@@ -44,6 +44,21 @@ static void put_totals(Text *out, const PlanReport *r)
     text_printf(out, "},\n");
 }
 
+static void put_blame(Text *out, const PlanReport *r)
+{
+    text_printf(out, "  \"blame\": {\"step\": %" PRId64 ", \"kernel\": ", r->peak_step);
+    bool named = r->step && r->peak_step >= 0 && r->peak_step < r->step_count;
+    plan_json_string(out, named ? r->step[r->peak_step] : (Str){0});
+    text_printf(out, ", \"bytes\": %" PRId64 ", \"live\": [", r->peak_live);
+    for (uint32_t k = 0; k < r->blame_count; k++) {
+        text_printf(out, k ? ", " : "");
+        plan_json_string(out, r->row[r->blame[k]].name);
+    }
+    text_printf(out, "],\n    \"hint\": ");
+    plan_json_string(out, r->hint);
+    text_printf(out, "},\n");
+}
+
 static void put_names(Text *out, const char *key, const Str *name, int64_t count)
 {
     text_printf(out, "  \"%s\": [", key);
@@ -60,6 +75,7 @@ void plan_print_json(Text *out, const PlanReport *r)
     plan_json_string(out, r->title);
     text_printf(out, ",\n");
     put_totals(out, r);
+    put_blame(out, r);
     put_names(out, "regions", r->region, r->region_count);
     put_names(out, "steps", r->step, r->step_count);
     text_printf(out, "  \"tensors\": [");

@@ -41,7 +41,7 @@ typedef struct Drawing {
     double y;    /* upper edge of the picture */
 } Drawing;
 
-static void put_escaped(Text *out, Str s)
+void plan_escape_xml(Text *out, Str s)
 {
     for (uint32_t i = 0; i < s.len; i++) {
         char c = s.ptr[i];
@@ -74,25 +74,25 @@ static void put_story(Drawing *d, const PlanRow *t)
     char a[32], b[32];
     const PlanReport *r = d->report;
     text_printf(d->out, "<title>");
-    put_escaped(d->out, t->name);
+    plan_escape_xml(d->out, t->name);
     if (t->type.len) {
         text_printf(d->out, "  ");
-        put_escaped(d->out, t->type);
+        plan_escape_xml(d->out, t->type);
     }
     text_printf(d->out, "\n%s bytes (%s)", plan_digits(a, t->bytes), plan_bytes(b, t->bytes));
     text_printf(d->out, "\nat %s to %s", plan_digits(a, t->offset), plan_digits(b, t->offset + t->bytes));
     text_printf(d->out, "\nlive in steps %" PRId64 " to %" PRId64, t->first, t->last - 1);
     if (r->step && t->first >= 0 && t->first < r->step_count) {
         text_printf(d->out, "\nmade by ");
-        put_escaped(d->out, r->step[t->first]);
+        plan_escape_xml(d->out, r->step[t->first]);
     }
     if (r->step && t->last > 0 && t->last <= r->step_count) {
         text_printf(d->out, "\nlast used by ");
-        put_escaped(d->out, r->step[t->last - 1]);
+        plan_escape_xml(d->out, r->step[t->last - 1]);
     }
     if (t->reuses != PLAN_NO_ROW) {
         text_printf(d->out, "\ntakes over memory of ");
-        put_escaped(d->out, r->row[t->reuses].name);
+        plan_escape_xml(d->out, r->row[t->reuses].name);
     }
     text_printf(d->out, "</title>");
 }
@@ -109,12 +109,12 @@ static void put_tensor(Drawing *d, uint32_t index)
     double width = 6.1 * t->name.len + 8; /* of the name, about, at 11 px */
     if (h >= 13 && width <= w) {
         text_printf(d->out, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"middle\">", x + w / 2, y + h / 2 + 4);
-        put_escaped(d->out, t->name);
+        plan_escape_xml(d->out, t->name);
         text_printf(d->out, "</text>");
     } else if (w >= 13 && width <= h) {
         text_printf(d->out, "<text transform=\"translate(%.2f %.2f) rotate(-90)\" text-anchor=\"middle\">",
                     x + w / 2 + 4, y + h / 2);
-        put_escaped(d->out, t->name);
+        plan_escape_xml(d->out, t->name);
         text_printf(d->out, "</text>");
     }
     text_printf(d->out, "</g>\n");
@@ -178,7 +178,7 @@ static void put_strip(Drawing *d)
                 when);
     if (d->report->step && when >= 0 && when < d->report->step_count) {
         text_printf(d->out, ", ");
-        put_escaped(d->out, d->report->step[when]);
+        plan_escape_xml(d->out, d->report->step[when]);
     }
     text_printf(d->out, "</text>\n");
     arena_free(&scratch);
@@ -188,7 +188,7 @@ static void put_header(Text *out, const PlanReport *r)
 {
     char a[32], b[32], c[32];
     text_printf(out, "<text class=\"head\" x=\"%.0f\" y=\"40\">", LEFT);
-    put_escaped(out, r->title);
+    plan_escape_xml(out, r->title);
     text_printf(out, "</text>\n<text class=\"sub\" x=\"%.0f\" y=\"64\">", LEFT);
     text_printf(out, "%s (%s bytes) for %u tensors of %s; ", plan_bytes(a, r->peak), plan_digits(b, r->peak), r->count,
                 plan_bytes(c, r->naive));
@@ -218,7 +218,7 @@ void plan_print_svg(Text *out, const PlanReport *r)
                 d.top = r->row[i].offset + r->row[i].bytes;
         if (r->region && d.region < r->region_count) {
             text_printf(out, "<text x=\"%.0f\" y=\"%.1f\">", LEFT, d.y - 8);
-            put_escaped(out, r->region[d.region]);
+            plan_escape_xml(out, r->region[d.region]);
             text_printf(out, "</text>\n");
         }
         put_axes(&d);

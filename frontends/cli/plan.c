@@ -8,8 +8,8 @@
 
 #define CHART_COLUMNS 100
 
-typedef enum PlanFormat { FORMAT_TABLE, FORMAT_CHART, FORMAT_JSON, FORMAT_SVG } PlanFormat;
-static const char *const formats[] = {"table", "chart", "json", "svg", NULL};
+typedef enum PlanFormat { FORMAT_TABLE, FORMAT_CHART, FORMAT_JSON, FORMAT_SVG, FORMAT_HTML } PlanFormat;
+static const char *const formats[] = {"table", "chart", "json", "svg", "html", NULL};
 
 static void print_report(const PlanReport *report, PlanFormat format)
 {
@@ -26,6 +26,9 @@ static void print_report(const PlanReport *report, PlanFormat format)
         break;
     case FORMAT_SVG:
         plan_print_svg(&out, report);
+        break;
+    case FORMAT_HTML:
+        plan_print_html(&out, report);
         break;
     }
     cli_put(&out);
@@ -119,7 +122,7 @@ const Verb verb_plan = {
     .text =
         "The plan of a model, or of a bare placement problem: a table with the columns id, lower, upper and size, "
         "each buffer live in [lower, upper). The exit status is 1 when a capacity is given and exceeded.",
-    .flag = (const Flag[]){{"format", "table|chart|json|svg", "How to print (default: table)"},
+    .flag = (const Flag[]){{"format", "table|chart|json|svg|html", "How to print (default: table)"},
                            FLAG_ALLOCATOR,
                            {"effort", "N", "Scale the work limit of the search; 1 is normal"},
                            {"problem", "FILE.csv", "Plan this problem instead of a model"},

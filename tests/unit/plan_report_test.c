@@ -17,6 +17,8 @@ static void print(Text *out, const PlanReport *r, const char *format)
         plan_print_chart(out, r, 100);
     else if (strcmp(format, "json") == 0)
         plan_print_json(out, r);
+    else if (strcmp(format, "html") == 0)
+        plan_print_html(out, r);
     else
         plan_print_svg(out, r);
 }
@@ -136,10 +138,36 @@ static void printers_show_every_tensor(void)
     arena_free(&arena);
 }
 
+/* The step with the most bytes is blamed on what is live there, largest first. */
+static void blame_names_what_is_live(void)
+{
+    Arena arena = {0};
+    PlanReport r = small_report(&arena);
+    CHECK(r.blame_count == 2 && r.blame[0] == 1 && r.blame[1] == 0, "what is live at step 1");
+    CHECK(strstr(r.hint.ptr, "c&1") && strstr(r.hint.ptr, "conv <1> (step 1)"), "hint: " STR_FMT, STR_ARG(r.hint));
+    CHECK(strstr(r.hint.ptr, "The next fullest needs 350 bytes, so at most 50"), "hint: " STR_FMT, STR_ARG(r.hint));
+    arena_free(&arena);
+}
+
+/* A name cannot end the script that the page's data stand in. */
+static void names_stay_inside_the_page(void)
+{
+    Arena arena = {0};
+    Text out = {0};
+    PlanReport r = small_report(&arena);
+    r.title = STR("</title><script>alert(1)</script>");
+    plan_print_html(&out, &r);
+    CHECK(!strstr(out.ptr, "<script>alert"), "the title is not escaped");
+    CHECK(strstr(out.ptr, "conv \\u003c1>"), "a step's name in JSON");
+    CHECK(!strstr(out.ptr, "@TITLE@") && !strstr(out.ptr, "@PLAN@"), "a place that was not filled in");
+    text_free(&out);
+    arena_free(&arena);
+}
+
 /* Any plan can be shown: no crash, and the chart keeps to its width. */
 static void anything_can_be_printed(void)
 {
-    static const char *const format[] = {"table", "chart", "json", "svg"};
+    static const char *const format[] = {"table", "chart", "json", "svg", "html"};
     Random random = {11};
     for (uint32_t trial = 0; trial < 60; trial++) {
         Arena arena = {0};
@@ -153,7 +181,7 @@ static void anything_can_be_printed(void)
         PlanResult result;
         CHECK(plan_place(&arena, &p, "bestfit", 0, &result), "trial %u", trial);
         PlanReport r = plan_report_of(&arena, &p, &result, NULL);
-        for (int f = 0; f < 4; f++) {
+        for (int f = 0; f < 5; f++) {
             Text out = {0};
             print(&out, &r, format[f]);
             CHECK(f != 1 || trial % 3 == 0 || widest_line(out.ptr) <= 100, "trial %u: a chart %d wide", trial,
@@ -170,6 +198,8 @@ int main(int argc, char **argv)
         return show(argv[1], argv[2]);
     totals_are_right();
     printers_show_every_tensor();
+    blame_names_what_is_live();
+    names_stay_inside_the_page();
     anything_can_be_printed();
     puts("plan_report: ok");
     return 0;
