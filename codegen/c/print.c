@@ -453,7 +453,9 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
     Printer printer = {.out = out, .arena = arena, .target = target, .kernel = kernel, .names = names, .needs = needs};
     print_start(&printer);
 
-    text_printf(out, "static void " STR_FMT "(", STR_ARG(names->function));
+    /* Inlined into its caller a kernel's pointers lose `restrict` in gcc, and its sums their registers. */
+    const char *apart = target->dialect == DIALECT_VECTOR ? "__attribute__((noinline)) " : "";
+    text_printf(out, "%sstatic void " STR_FMT "(", apart, STR_ARG(names->function));
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const KernelBuffer *buffer = &kernel->buffer[i];
         text_printf(out, "%s%s%s *%s" STR_FMT, i ? ", " : "", buffer->written ? "" : "const ", c_type(buffer->dtype),
