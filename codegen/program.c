@@ -189,7 +189,7 @@ static bool place_buffers(Program *program)
     draft_plan(program);
     if (!plan_place(arena, &program->problem, program->options.allocator, program->options.effort, &program->plan))
         return diag_error(graph->module->diag, (Place){0}, "memory plan: " STR_FMT, STR_ARG(program->plan.message));
-    if (!plan_check(arena, &program->problem, &program->plan, &message))
+    if (!program_check_lives(program, &message) || !plan_check(arena, &program->problem, &program->plan, &message))
         return diag_error(graph->module->diag, (Place){0}, "internal error: the memory plan is wrong: " STR_FMT,
                           STR_ARG(message));
     program->arena_bytes = program->plan.peak;

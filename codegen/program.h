@@ -64,6 +64,10 @@ typedef struct Program {
 /* The pipeline.  The graph is rewritten in place.  False after reported errors. */
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program);
 
+/* Are all lives in the plan's problem as long as the final schedule needs?  They are found anew from the nodes
+ * (lives.c). False, with a message, names the first that is not.  Every compilation asks. */
+bool program_check_lives(const Program *program, Str *message);
+
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 
 /* The elements of one array of the weights as they lie in memory (packed); array->bytes long. */

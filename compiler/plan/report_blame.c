@@ -103,9 +103,11 @@ static Str limit_of_gain(Arena *arena, const PlanReport *r)
     PlanLevel *level;
     uint32_t count = plan_report_levels(&scratch, r, PLAN_NO_ROW, &level);
     int64_t other = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (level[i].step != r->peak_step && level[i].live > other)
+    for (uint32_t i = 0; i < count; i++) {
+        bool only_here = level[i].step == r->peak_step && i + 1 < count && level[i + 1].step == r->peak_step + 1;
+        if (!only_here && level[i].live > other)
             other = level[i].live;
+    }
     arena_free(&scratch);
     if (!other)
         return (Str){0};

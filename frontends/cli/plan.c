@@ -3,6 +3,7 @@
 
 #include "cli/model.h"
 #include "cli/program.h"
+#include "cli/verify.h"
 #include "plan/problem_csv.h"
 #include "plan/report.h"
 
@@ -86,7 +87,7 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
 
 static int run(Cli *cli)
 {
-    Str problem = args_value(cli, "problem"), word = args_value(cli, "format");
+    Str problem = args_value(cli, "problem"), word = args_value(cli, "format"), verify = args_value(cli, "verify");
     int64_t capacity = 0, effort = 1;
     const char *allocator;
     uint32_t format = FORMAT_TABLE;
@@ -96,6 +97,8 @@ static int run(Cli *cli)
         return STATUS_USAGE;
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv");
+    if (verify.ptr && (problem.ptr || word.ptr))
+        return cli_usage(cli, "--verify takes a MODEL, and prints nothing but its verdict");
     if (problem.ptr)
         return plan_problem(cli, problem, (PlanFormat)format, allocator, capacity, (int)effort);
 
@@ -108,6 +111,8 @@ static int run(Cli *cli)
         return status;
     cli_step(cli, NULL);
     PlanReport report = program_report(&cli->arena, &program);
+    if (verify.ptr)
+        return verify_plan(cli, &program, &report, verify);
     print_report(&report, (PlanFormat)format);
     if (capacity && program.plan.peak > capacity)
         diag_file_error(&cli->diag, model.path, "the plan takes %lld bytes, more than the capacity of %lld",
@@ -127,6 +132,8 @@ const Verb verb_plan = {
                            {"effort", "N", "Scale the work limit of the search; 1 is normal"},
                            {"problem", "FILE.csv", "Plan this problem instead of a model"},
                            {"capacity", "BYTES", "The memory there is; K, M and G are understood"},
+                           {"verify", "PLAN.json",
+                            "Do not plan, but check this plan of the model; exit status 1 when it is wrong"},
                            FLAG_TARGET,
                            FLAG_DEFINE,
                            FLAG_WEIGHTS_FROM,
@@ -134,6 +141,8 @@ const Verb verb_plan = {
                            FLAG_END},
     .example = (const Example[]){{"nnc plan digits.nnc --format chart", "time across, addresses up"},
                                  {"nnc plan --problem A.1048576.csv --capacity 1M --format json", "a bare problem"},
+                                 {"nnc plan digits.nnc --format html >plan.html", "a page for the browser"},
+                                 {"nnc plan digits.nnc --verify plan.json", "is a stored plan right?"},
                                  {NULL, NULL}},
     .run = run,
 };

@@ -1,5 +1,7 @@
 #include "cli/program.h"
 
+#include <inttypes.h>
+
 #include "frontends/nnc/text.h"
 #include "kernel/kernel.h"
 
@@ -78,7 +80,6 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
     const PlanBuffer *buffer = &program->problem.buffer[i];
     ValueId value = program->plan_value[i];
     PlanRow row = {.kind = value == NONE ? PLAN_SCRATCH : PLAN_TENSOR,
-                   .name = STR("scratch"),
                    .bytes = buffer->size,
                    .offset = program->plan.offset[i],
                    .first = buffer->first,
@@ -86,7 +87,14 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
                    .region = buffer->region,
                    .alias_of = PLAN_NO_ROW,
                    .reuses = PLAN_NO_ROW};
-    if (value != NONE) {
+    if (value == NONE) { /* `@` is an operator, so no value has such a name */
+        uint32_t before = 0;
+        while (before < i && program->plan_value[i - before - 1] == NONE &&
+               buffer[-1 - (int)before].first == buffer->first)
+            before++;
+        row.name = before ? str_format(arena, "scratch@%" PRId64 ".%u", buffer->first, before)
+                          : str_format(arena, "scratch@%" PRId64, buffer->first);
+    } else {
         row.name = value_show(program->graph, value);
         row.type = type_show(arena, value_type(program->graph, value));
     }

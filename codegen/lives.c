@@ -1,0 +1,72 @@
+/* Are the lives that were planned those that the schedule needs?
+ *
+ * The plan's buffers come from the kernels' lists of the arrays they touch.  Here lives are found anew from what the
+ * nodes read and write, in their final order, and compared.  plan_check then only has to compare offsets. */
+#include "program.h"
+
+typedef struct Need {
+    int64_t first, last; /* kernels [first, last); first < 0: no kernel makes it */
+} Need;
+
+/* Views that stand alone hold no bytes: who reads one reads what it looks at. */
+static ValueId looked_at(const Graph *graph, ValueId value)
+{
+    while (value_is_inline(graph, value) && graph->node[graph->value[value].node].in_count)
+        value = graph->node[graph->value[value].node].in[0];
+    return value;
+}
+
+static Need *find_needs(const Program *program, Arena *arena)
+{
+    const Graph *graph = program->graph;
+    Need *need = ARENA_ARRAY(arena, Need, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++)
+        need[v].first = -1;
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        for (uint32_t i = 0; i < program->kernel[k].node_count; i++) {
+            const Node *node = &graph->node[program->kernel[k].node[i]];
+            for (uint32_t r = 0; r < node->out_count; r++)
+                need[node->out[r]] = (Need){k, (int64_t)k + 1};
+            for (uint32_t r = 0; r < node->in_count; r++)
+                need[looked_at(graph, node->in[r])].last = (int64_t)k + 1;
+        }
+    return need;
+}
+
+static bool wrong(const Program *program, Str *message, ValueId value, const char *what)
+{
+    const Graph *graph = program->graph;
+    *message = str_format(graph->module->arena, STR_FMT " %s", STR_ARG(value_show(graph, value)), what);
+    return false;
+}
+
+static bool check_value(const Program *program, const Need *need, ValueId v, Str *message)
+{
+    const Graph *graph = program->graph;
+    const Home *home = &program->home[v];
+    bool passed_on = need[v].first >= 0 && need[v].last > need[v].first + 1;
+    if (home->space == SPACE_NONE && passed_on && !value_is_inline(graph, v))
+        return wrong(program, message, v, "goes from kernel to kernel and has no memory");
+    if (home->space != SPACE_ARENA)
+        return true;
+    const PlanBuffer *buffer = &program->problem.buffer[home->index];
+    if (program->plan_value[home->index] != v || buffer->size != type_bytes(value_type(graph, v)))
+        return wrong(program, message, v, "has a buffer of another");
+    if (need[v].first >= 0 && (buffer->first > need[v].first || buffer->last < need[v].last))
+        return wrong(program, message, v, "is needed longer than it was planned");
+    ValueId operand = graph->value[v].inplace == NONE ? NONE : looked_at(graph, graph->value[v].inplace);
+    if (operand != NONE && buffer->group && need[operand].last > need[v].first + 1)
+        return wrong(program, message, operand, "is read after it was overwritten");
+    return true;
+}
+
+bool program_check_lives(const Program *program, Str *message)
+{
+    Arena scratch = {0};
+    const Need *need = find_needs(program, &scratch);
+    bool good = true;
+    for (ValueId v = 0; good && v < program->graph->value_count; v++)
+        good = check_value(program, need, v, message);
+    arena_free(&scratch);
+    return good;
+}
