@@ -212,6 +212,8 @@ static void place_weights(Program *program)
 static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
 {
     const Program *program = context;
+    if (program->options.without & WITHOUT_INPLACE)
+        return false;
     uint32_t kernel = program->kernel_of[graph->node[producer].kernel];
     return kernel != NONE && !program->kernel[kernel].partial_sums && inplace_kernel_rule(graph, producer, operand);
 }
@@ -224,6 +226,8 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
     context.lanes = options->target->lanes;
     context.may_overwrite = may_overwrite;
     context.target = program;
+    context.keep_order = options->without & WITHOUT_ORDER;
+    context.copy_views = options->without & WITHOUT_VIEWS;
 
     bool good = check_supported(graph);
     for (uint32_t i = 0; good && pass_pipeline[i]; i++) {

@@ -14,11 +14,19 @@ typedef enum WeightsForm {
     WEIGHTS_AUTO, /* C up to 64 KiB, else blob */
 } WeightsForm;
 
+/* What lowers the peak before placement, each of which can be left out, to see what it saves. */
+typedef enum Without {
+    WITHOUT_INPLACE = 1, /* no result is written over its operand */
+    WITHOUT_VIEWS = 2,   /* every view of a result is a copy, made by a kernel of its own */
+    WITHOUT_ORDER = 4,   /* kernels run in the order in which fusion left them */
+} Without;
+
 typedef struct CompileOptions {
     const Target *target; /* target_find */
     WeightsForm weights;
     const char *allocator; /* plan_place; NULL is best */
     int effort;            /* 1 is normal */
+    unsigned without;      /* of Without, added */
     Str name;              /* a C identifier: prefix of all that is emitted */
     Str source;            /* the model's file name, for the head of what is emitted; may be empty */
     /* Prints a node as text, for comments; may be NULL. */

@@ -36,6 +36,7 @@ typedef struct Fuser {
     uint32_t group_count, group_capacity;
     uint32_t *latest; /* per value: the largest kernel it depends on, through views; NONE for none */
     uint32_t lanes;
+    bool copy_views;
     Users users;
     const bool *live_out;
 } Fuser;
@@ -243,8 +244,10 @@ static void assign(Fuser *fuser)
         uint32_t kernel = NONE;
         for (uint32_t i = 0; i < node->in_count; i++)
             kernel = later(kernel, fuser->latest[node->in[i]]);
-        if (!is_inline(node)) {
-            kernel = node->kernel = place(fuser, node, kernel);
+        bool view = is_inline(node);
+        if (!view || (fuser->copy_views && kernel != NONE)) {
+            kernel = node->kernel =
+                view ? open_group(fuser, KERNEL_ALONE, value_type(graph, node->out[0]), 0) : place(fuser, node, kernel);
             fuser->group[kernel].size++;
         } else
             node->kernel = NONE;
@@ -377,7 +380,8 @@ static void copy_shared_outputs(Graph *graph, Arena *arena)
 bool pass_fuse(Graph *graph, PassContext *context)
 {
     copy_shared_outputs(graph, context->scratch);
-    Fuser fuser = {.graph = graph, .arena = context->scratch, .lanes = context->lanes};
+    Fuser fuser = {
+        .graph = graph, .arena = context->scratch, .lanes = context->lanes, .copy_views = context->copy_views};
     fuser.users = graph_users(graph, fuser.arena);
     fuser.live_out = graph_live_out(graph, fuser.arena);
     fuser.latest = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);

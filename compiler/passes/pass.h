@@ -16,6 +16,10 @@ typedef struct PassContext {
     uint32_t lanes;     /* of f32 in a vector of the target; for layout */
     uint32_t streams;   /* the most that schedule may use; 1 on a CPU */
 
+    /* For measuring what they save: */
+    bool keep_order; /* schedule changes nothing but what kernels need */
+    bool copy_views; /* fuse makes a kernel of its own of every view of a result */
+
     /* May the kernel of `producer` write its result over `operand`, apart from lifetimes?  NULL is inplace_kernel_rule.
      * A target whose kernels read or write more than once where it has side tiles answers for itself. */
     bool (*may_overwrite)(void *target, const Graph *graph, NodeId producer, ValueId operand);

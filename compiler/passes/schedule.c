@@ -189,10 +189,12 @@ bool pass_schedule(Graph *graph, PassContext *context)
     for (uint32_t u = 0; u < s.units.count; u++)
         order[u] = u;
     adopt(&s, order);
-    schedule_depth_first(&s, order);
-    adopt(&s, order);
-    schedule_by_memory(&s, order);
-    adopt(&s, order);
+    if (!context->keep_order || !s.found) {
+        schedule_depth_first(&s, order);
+        adopt(&s, order);
+        schedule_by_memory(&s, order);
+        adopt(&s, order);
+    }
     if (!s.found) /* a cycle between kernels: the verifier's business */
         return true;
     schedule_streams(&s, context->streams);

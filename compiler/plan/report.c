@@ -371,7 +371,8 @@ void plan_print_table(Text *out, const PlanReport *r)
         if (row->alias_of != PLAN_NO_ROW)
             text_printf(out, "  = " STR_FMT, STR_ARG(r->row[row->alias_of].name));
         else if (row->reuses != PLAN_NO_ROW)
-            text_printf(out, "  " STR_FMT, STR_ARG(r->row[row->reuses].name));
+            text_printf(out, "  " STR_FMT "%s", STR_ARG(r->row[row->reuses].name),
+                        r->row[row->reuses].last > row->first ? " (in place)" : "");
         text_char(out, '\n');
     }
     print_totals(out, r);

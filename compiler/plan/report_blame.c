@@ -54,20 +54,30 @@ Str plan_step_name(Arena *arena, const PlanReport *r, int64_t step)
     return str_format(arena, "step %" PRId64, step);
 }
 
-/* Two tensors of comparable size: the step reads one and writes the other, or holds both for other reasons. */
+/* The largest row that ends at the step, or that begins there; PLAN_NO_ROW when there is none. */
+static uint32_t largest_at_edge(const PlanReport *r, bool begins)
+{
+    for (uint32_t k = 0; k < r->blame_count; k++) {
+        const PlanRow *row = &r->row[r->blame[k]];
+        bool edge = begins ? row->first == r->peak_step : row->first < r->peak_step && row->last == r->peak_step + 1;
+        if (edge && row->kind != PLAN_SCRATCH)
+            return r->blame[k];
+    }
+    return PLAN_NO_ROW;
+}
+
+/* No single tensor is to blame: what the step reads last and what it writes first are both there. */
 static Str hint_of_pair(Arena *arena, const PlanReport *r, Str where)
 {
-    const PlanRow *a = &r->row[r->blame[0]], *b = &r->row[r->blame[1]];
-    bool passes_on = (a->first == r->peak_step && b->last == r->peak_step + 1) ||
-                     (b->first == r->peak_step && a->last == r->peak_step + 1);
-    if (passes_on)
-        return str_format(arena,
-                          STR_FMT " and " STR_FMT " are both live at " STR_FMT
-                                  ", which ends the one and begins the other: only fusing it with a neighbour, or work "
-                                  "in pieces, spares one of them.",
-                          STR_ARG(a->name), STR_ARG(b->name), STR_ARG(where));
-    return str_format(arena, STR_FMT " and " STR_FMT " are the largest of what is live at " STR_FMT ".",
-                      STR_ARG(a->name), STR_ARG(b->name), STR_ARG(where));
+    uint32_t ends = largest_at_edge(r, false), begins = largest_at_edge(r, true);
+    if (ends == PLAN_NO_ROW || begins == PLAN_NO_ROW)
+        return str_format(arena, STR_FMT " and " STR_FMT " are the largest of what is live at " STR_FMT ".",
+                          STR_ARG(r->row[r->blame[0]].name), STR_ARG(r->row[r->blame[1]].name), STR_ARG(where));
+    return str_format(arena,
+                      STR_FMT " and " STR_FMT " are both live at " STR_FMT
+                              ", where the one ends and the other begins: fusing it with a neighbour, or working in "
+                              "pieces, would spare one of them.",
+                      STR_ARG(r->row[ends].name), STR_ARG(r->row[begins].name), STR_ARG(where));
 }
 
 static Str main_hint(Arena *arena, const PlanReport *r)

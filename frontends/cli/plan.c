@@ -3,6 +3,7 @@
 
 #include "cli/model.h"
 #include "cli/program.h"
+#include "cli/savings.h"
 #include "cli/verify.h"
 #include "plan/problem_csv.h"
 #include "plan/report.h"
@@ -85,15 +86,54 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
     return cli->diag.error_count ? STATUS_INPUT : STATUS_OK;
 }
 
+/* Compiles for the plan alone, with the verb's own flags. */
+static int compile(Cli *cli, Model *model, int effort, unsigned without, Program *program)
+{
+    CompileOptions options;
+    int status = model_load(cli, WEIGHTS_SOME, model);
+
+    if (status == STATUS_OK)
+        status = program_options(cli, model, "generic", WEIGHTS_FILE, &options);
+    if (status != STATUS_OK)
+        return status;
+    options.effort = effort;
+    options.without = without;
+    return program_compile(model->graph, &options, program) ? STATUS_OK : STATUS_INPUT;
+}
+
+static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort, unsigned without)
+{
+    Str verify = args_value(cli, "verify");
+    Model model;
+    Program program;
+    int status = compile(cli, &model, effort, without, &program);
+
+    if (status != STATUS_OK)
+        return status;
+    PlanReport report = program_report(&cli->arena, &program);
+    if (!verify.ptr)
+        savings_measure(cli, &program, &report);
+    cli_step(cli, NULL);
+    if (verify.ptr)
+        return verify_plan(cli, &program, &report, verify);
+    print_report(&report, format);
+    if (capacity && program.plan.peak > capacity)
+        diag_file_error(&cli->diag, model.path, "the plan takes %lld bytes, more than the capacity of %lld",
+                        (long long)program.plan.peak, (long long)capacity);
+    return STATUS_OK;
+}
+
 static int run(Cli *cli)
 {
     Str problem = args_value(cli, "problem"), word = args_value(cli, "format"), verify = args_value(cli, "verify");
     int64_t capacity = 0, effort = 1;
     const char *allocator;
+    unsigned without;
     uint32_t format = FORMAT_TABLE;
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) || !program_allocator(cli, &allocator) ||
-        !take_bytes(cli, "capacity", &capacity) || !args_number(cli, "effort", 0, 1000, &effort))
+        !take_bytes(cli, "capacity", &capacity) || !args_number(cli, "effort", 0, 1000, &effort) ||
+        !savings_without(cli, &without))
         return STATUS_USAGE;
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv");
@@ -101,23 +141,7 @@ static int run(Cli *cli)
         return cli_usage(cli, "--verify takes a MODEL, and prints nothing but its verdict");
     if (problem.ptr)
         return plan_problem(cli, problem, (PlanFormat)format, allocator, capacity, (int)effort);
-
-    Model model;
-    Program program;
-    int status = model_load(cli, WEIGHTS_SOME, &model);
-    if (status == STATUS_OK)
-        status = program_of(cli, &model, "generic", WEIGHTS_FILE, &program);
-    if (status != STATUS_OK)
-        return status;
-    cli_step(cli, NULL);
-    PlanReport report = program_report(&cli->arena, &program);
-    if (verify.ptr)
-        return verify_plan(cli, &program, &report, verify);
-    print_report(&report, (PlanFormat)format);
-    if (capacity && program.plan.peak > capacity)
-        diag_file_error(&cli->diag, model.path, "the plan takes %lld bytes, more than the capacity of %lld",
-                        (long long)program.plan.peak, (long long)capacity);
-    return STATUS_OK;
+    return plan_model(cli, (PlanFormat)format, capacity, (int)effort, without);
 }
 
 const Verb verb_plan = {
@@ -130,6 +154,9 @@ const Verb verb_plan = {
     .flag = (const Flag[]){{"format", "table|chart|json|svg|html", "How to print (default: table)"},
                            FLAG_ALLOCATOR,
                            {"effort", "N", "Scale the work limit of the search; 1 is normal"},
+                           {"without", "inplace,views,order",
+                            "Leave out some of what lowers the peak before placement: results written over their "
+                            "operands, views, an order of kernels that needs less"},
                            {"problem", "FILE.csv", "Plan this problem instead of a model"},
                            {"capacity", "BYTES", "The memory there is; K, M and G are understood"},
                            {"verify", "PLAN.json",

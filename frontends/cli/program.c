@@ -58,20 +58,27 @@ static void show_node(void *context, Text *out, const Graph *graph, NodeId node)
     nnc_print_node(*printer, out, node);
 }
 
+int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options)
+{
+    *options = (CompileOptions){.weights = weights,
+                                .effort = 1,
+                                .name = model->name,
+                                .progress = show_step,
+                                .progress_context = cli,
+                                .source = file_name(model->path),
+                                .describe = show_node,
+                                .describe_context = ARENA_NEW(&cli->arena, NodePrinter *),
+                                .target = program_target(cli, target)};
+    return options->target && program_allocator(cli, &options->allocator) ? STATUS_OK : STATUS_USAGE;
+}
+
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program)
 {
-    CompileOptions options = {.weights = weights,
-                              .effort = 1,
-                              .name = model->name,
-                              .progress = show_step,
-                              .progress_context = cli,
-                              .source = file_name(model->path),
-                              .describe = show_node,
-                              .describe_context = ARENA_NEW(&cli->arena, NodePrinter *)};
+    CompileOptions options;
+    int status = program_options(cli, model, target, weights, &options);
 
-    options.target = program_target(cli, target);
-    if (!options.target || !program_allocator(cli, &options.allocator))
-        return STATUS_USAGE;
+    if (status != STATUS_OK)
+        return status;
     return program_compile(model->graph, &options, program) ? STATUS_OK : STATUS_INPUT;
 }
 

@@ -16,7 +16,10 @@ bool program_runs_here(Cli *cli);
 /* The allocator that --allocator names, or NULL for the best; false after a usage error. */
 bool program_allocator(Cli *cli, const char **allocator);
 
-/* Compiles with the flags target and allocator, which the verb must have.  Returns the exit status. */
+/* Options from the flags target and allocator, which the verb must have.  Returns the exit status. */
+int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options);
+
+/* Compiles with these options.  Returns the exit status. */
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program);
 
 /* The program's plan for the printers, finished. */

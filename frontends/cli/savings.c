@@ -1,0 +1,65 @@
+#include "cli/savings.h"
+
+#include <string.h>
+
+static const struct {
+    const char *word, *name; /* on the command line, in reports */
+    Without bit;
+} part[] = {
+    {"inplace", "in-place", WITHOUT_INPLACE}, {"views", "views", WITHOUT_VIEWS}, {"order", "order", WITHOUT_ORDER}};
+
+#define PARTS (sizeof part / sizeof *part)
+
+bool savings_without(Cli *cli, unsigned *without)
+{
+    const char *known[PARTS + 1] = {NULL};
+    Str list = args_value(cli, "without");
+
+    for (uint32_t i = 0; i < PARTS; i++)
+        known[i] = part[i].word;
+    for (*without = 0; list.len;) {
+        const char *comma = memchr(list.ptr, ',', list.len);
+        Str word = {list.ptr, comma ? (uint32_t)(comma - list.ptr) : list.len};
+        uint32_t chosen, taken = word.len + (comma != NULL);
+        if (!cli_choose(cli, "without", word, known, &chosen))
+            return false;
+        *without |= part[chosen].bit;
+        list.ptr += taken;
+        list.len -= taken;
+    }
+    return true;
+}
+
+/* The peak of the same model under other options, or -1.  What it says goes nowhere: all has been said before. */
+static int64_t peak_with(const Cli *cli, const CompileOptions *options)
+{
+    Cli other = *cli;
+    Model model;
+    Program program;
+
+    other.arena = (Arena){0};
+    other.diag = (Diag){.arena = &other.arena};
+    CompileOptions quiet = *options;
+    quiet.progress = NULL;
+    bool good = model_load(&other, WEIGHTS_SOME, &model) == STATUS_OK && program_compile(model.graph, &quiet, &program);
+    int64_t peak = good ? program.plan.peak : -1;
+    diag_free(&other.diag);
+    arena_free(&other.arena);
+    return peak;
+}
+
+void savings_measure(Cli *cli, const Program *program, PlanReport *report)
+{
+    PlanSaving *saving = ARENA_ARRAY(&cli->arena, PlanSaving, PARTS);
+
+    report->saving = saving;
+    for (uint32_t i = 0; i < PARTS; i++) {
+        CompileOptions options = program->options;
+        if (options.without & part[i].bit)
+            continue;
+        options.without |= part[i].bit;
+        int64_t peak = peak_with(cli, &options);
+        if (peak >= 0)
+            saving[report->saving_count++] = (PlanSaving){str_from(part[i].name), peak - report->peak};
+    }
+}

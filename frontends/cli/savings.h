@@ -1,0 +1,14 @@
+/* What in-place results, views and the order of kernels each save in a plan. */
+#ifndef NNC_CLI_SAVINGS_H
+#define NNC_CLI_SAVINGS_H
+
+#include "cli/program.h"
+
+/* The words of the flag --without, `inplace,views,order`, as a sum of Without; false after a usage error. */
+bool savings_without(Cli *cli, unsigned *without);
+
+/* Fills in report->saving: the model is compiled again without each of them that `program` has, and the peaks compared.
+ * All at once may save more or less than the sum. */
+void savings_measure(Cli *cli, const Program *program, PlanReport *report);
+
+#endif
