@@ -454,7 +454,7 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
     print_start(&printer);
 
     /* Inlined into its caller a kernel's pointers lose `restrict` in gcc, and its sums their registers. */
-    const char *apart = target->dialect == DIALECT_VECTOR ? "__attribute__((noinline)) " : "";
+    const char *apart = target->dialect == DIALECT_VECTOR ? "__attribute__((noinline))\n" : "";
     text_printf(out, "%sstatic void " STR_FMT "(", apart, STR_ARG(names->function));
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const KernelBuffer *buffer = &kernel->buffer[i];
