@@ -16,6 +16,28 @@ static ValueId looked_at(const Graph *graph, ValueId value)
     return value;
 }
 
+/* The value whose memory it is: of parts, the outermost whole. */
+static ValueId whole_of(const Program *program, ValueId value)
+{
+    while (program->placement[value].owner != NONE)
+        value = program->placement[value].owner;
+    return value;
+}
+
+/* A whole is needed from the first part that is made to the last that is read. */
+static void join_parts(const Program *program, Need *need)
+{
+    for (ValueId v = 0; v < program->graph->value_count; v++) {
+        ValueId whole = whole_of(program, v);
+        if (whole == v || need[v].first < 0)
+            continue;
+        if (need[whole].first < 0 || need[v].first < need[whole].first)
+            need[whole].first = need[v].first;
+        if (need[v].last > need[whole].last)
+            need[whole].last = need[v].last;
+    }
+}
+
 static Need *find_needs(const Program *program, Arena *arena)
 {
     const Graph *graph = program->graph;
@@ -30,6 +52,7 @@ static Need *find_needs(const Program *program, Arena *arena)
             for (uint32_t r = 0; r < node->in_count; r++)
                 need[looked_at(graph, node->in[r])].last = (int64_t)k + 1;
         }
+    join_parts(program, need);
     return need;
 }
 
@@ -40,10 +63,27 @@ static bool wrong(const Program *program, Str *message, ValueId value, const cha
     return false;
 }
 
+/* Is the part where the concat of the whole wants it? */
+static bool check_part(const Program *program, ValueId v, Str *message)
+{
+    const Graph *graph = program->graph;
+    const Placement *place = &program->placement[v];
+    const Node *concat = value_producer(graph, place->owner);
+    int64_t begin = 0;
+    for (uint32_t i = 0; concat->op == OP_CONCAT && i < concat->in_count; i++) {
+        if (concat->in[i] == v && begin == place->begin && program->home[v].space == SPACE_NONE)
+            return true;
+        begin += value_shape(graph, concat->in[i])->dim[place->axis];
+    }
+    return wrong(program, message, v, "does not lie where the value it is a part of wants it");
+}
+
 static bool check_value(const Program *program, const Need *need, ValueId v, Str *message)
 {
     const Graph *graph = program->graph;
     const Home *home = &program->home[v];
+    if (program->placement[v].owner != NONE)
+        return check_part(program, v, message);
     bool passed_on = need[v].first >= 0 && need[v].last > need[v].first + 1;
     if (home->space == SPACE_NONE && passed_on && !value_is_inline(graph, v))
         return wrong(program, message, v, "goes from kernel to kernel and has no memory");

@@ -56,12 +56,15 @@ static void lower_kernels(Program *program)
     Graph *graph = program->graph;
     Arena *arena = graph->module->arena;
     Users users = graph_users(graph, arena);
+    bool *live_out = graph_live_out(graph, arena);
+    place_parts(program, live_out);
     Lower lower = {.graph = graph,
                    .target = program->options.target,
                    .arena = arena,
                    .weights = &program->weights,
                    .users = &users,
-                   .live_out = graph_live_out(graph, arena)};
+                   .live_out = live_out,
+                   .placement = program->placement};
     lower.bound = ARENA_ARRAY(arena, const Expr *, graph->value_count);
     lower.spill = ARENA_ARRAY(arena, uint32_t, graph->value_count);
     lower.spilled = ARENA_ARRAY(arena, bool, graph->value_count);
@@ -208,14 +211,19 @@ static void place_weights(Program *program)
     program->weights_bytes = offset;
 }
 
-/* A kernel that keeps partial sums in its result must not write over an operand it still reads. */
+/* A kernel that keeps partial sums in its result must not write over an operand it still reads; what lies inside
+ * another value, or has others inside it, keeps its place. */
 static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
 {
     const Program *program = context;
     if (program->options.without & WITHOUT_INPLACE)
         return false;
     uint32_t kernel = program->kernel_of[graph->node[producer].kernel];
-    return kernel != NONE && !program->kernel[kernel].partial_sums && inplace_kernel_rule(graph, producer, operand);
+    ValueId result = graph->node[producer].out[0], owner = view_owner(graph, operand);
+    if (kernel == NONE || program->kernel[kernel].partial_sums || program->placement[result].owner != NONE ||
+        program->placement[owner].owner != NONE || program->has_parts[owner])
+        return false;
+    return inplace_kernel_rule(graph, producer, operand);
 }
 
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program)

@@ -53,8 +53,10 @@ typedef struct Home {
 typedef struct Program {
     Graph *graph; /* after all passes; node order is the schedule */
     CompileOptions options;
-    Home *home;     /* per value */
-    Kernel *kernel; /* in order of execution: the steps of the plan */
+    Home *home;           /* per value */
+    Placement *placement; /* per value: inside which other one it lies */
+    bool *has_parts;      /* per value: others lie inside it */
+    Kernel *kernel;       /* in order of execution: the steps of the plan */
     uint32_t kernel_count;
     uint32_t *kernel_of; /* per Node.kernel: its step; NONE when all it makes is empty */
     PlanProblem problem; /* the arena's buffers ... */
@@ -75,6 +77,9 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
 /* Are all lives in the plan's problem as long as the final schedule needs?  They are found anew from the nodes
  * (lives.c). False, with a message, names the first that is not.  Every compilation asks. */
 bool program_check_lives(const Program *program, Str *message);
+
+/* place.c: which operands of concats lie inside the results. */
+void place_parts(Program *program, const bool *live_out);
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 

@@ -113,14 +113,20 @@ void nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *pos
 
 Index value_address(Lower *lower, ValueId value, const Index *position)
 {
+    const Shape *shape = value_shape(lower->graph, value);
+    Index loop[MAX_RANK + 1];
+    for (uint32_t i = 0; i < shape->rank; i++)
+        loop[i] = position[i];
+    for (const Placement *place = &lower->placement[value]; place->owner != NONE; place = &lower->placement[value]) {
+        loop[place->axis] = index_add(lower->arena, loop[place->axis], index_constant(place->begin));
+        value = place->owner;
+    }
     const Type *type = value_type(lower->graph, value);
     Nest nest = nest_of(type);
-    Index loop[MAX_RANK + 1];
-    for (uint32_t i = 0; i < type->shape.rank; i++)
-        loop[i] = position[i];
     if (type->layout.block) {
-        loop[1] = index_div(lower->arena, position[1], type->layout.block);
-        loop[type->shape.rank] = index_mod(lower->arena, position[1], type->layout.block);
+        Index channel = loop[1];
+        loop[1] = index_div(lower->arena, channel, type->layout.block);
+        loop[type->shape.rank] = index_mod(lower->arena, channel, type->layout.block);
     }
     return index_flatten(lower->arena, loop, nest.extent, nest.rank);
 }

@@ -51,6 +51,13 @@ typedef struct Band {
     bool filled; /* loads come from it; before, lower_stores writes the image to it and nothing else */
 } Band;
 
+/* A value that lies inside another one, so that putting them together copies nothing: an operand of a concat. */
+typedef struct Placement {
+    ValueId owner; /* NONE: it has memory of its own */
+    uint32_t axis;
+    int64_t begin; /* of its part along the axis */
+} Placement;
+
 typedef struct Lower {
     Graph *graph;
     const Target *target;
@@ -58,6 +65,7 @@ typedef struct Lower {
     WeightTable *weights;
     const Users *users;
     const bool *live_out;
+    const Placement *placement; /* per value */
     Kernel *kernel;
     Block *block;      /* where statements go now */
     struct Memo *memo; /* values computed already in this block */

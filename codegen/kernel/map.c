@@ -212,7 +212,7 @@ void lower_map(Lower *lower)
     map_nest(lower, value_type(lower->graph, root_of(lower)), store_element, NULL);
 }
 
-/* Concat: each operand is copied, or computed, into its part. */
+/* Concat: each operand that does not lie in its part already is copied, or computed, into it. */
 
 typedef struct Part {
     ValueId operand, result;
@@ -237,8 +237,12 @@ void lower_concat(Lower *lower, const Node *node)
     axis += axis < 0 ? result->shape.rank : 0;
     for (uint32_t i = 0; i < node->in_count; i++) {
         Type part = *value_type(lower->graph, node->in[i]);
-        if (shape_elements(&part.shape) == 0)
+        const Placement *place = &lower->placement[node->in[i]];
+        bool there = place->owner == node->out[0] && place->begin == begin; /* its kernel has written it in place */
+        if (there || shape_elements(&part.shape) == 0) {
+            begin += part.shape.dim[axis];
             continue;
+        }
         if (result->layout.block && part.shape.dim[1] % result->layout.block == 0)
             part.layout = result->layout;
         map_nest(lower, &part, part_element, &(Part){node->in[i], node->out[0], axis, begin});

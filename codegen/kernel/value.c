@@ -40,6 +40,8 @@ static uint32_t add_buffer(Lower *lower, KernelBuffer buffer)
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written)
 {
     Kernel *kernel = lower->kernel;
+    while (lower->placement[value].owner != NONE)
+        value = lower->placement[value].owner;
     const Value *v = &lower->graph->value[value];
     if (v->role == ROLE_CONST || v->role == ROLE_PARAM)
         return lower_weights(lower, value, &(Packing){0}, shape_elements(&v->type->shape));

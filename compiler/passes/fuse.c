@@ -8,8 +8,8 @@
  *
  * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling or reduction (an
  * epilogue); pooling to its convolution where windows do not overlap from row to row; a change of layout to the pooling
- * before it; elementwise and further reductions to a kernel of rows (softmax, layer norm).  Views and ramps belong to
- * no kernel: their users read through them.  An output that is only a view gets a copy of its own. */
+ * or map before it; elementwise and further reductions to a kernel of rows (softmax, layer norm).  Views and ramps
+ * belong to no kernel: their users read through them.  An output that is only a view gets a copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"
@@ -25,6 +25,7 @@ typedef struct Group {
     KernelKind kind;
     const Type *type; /* of the space; ROWS: the type of what is reduced */
     uint32_t row_rank, size;
+    bool contraction; /* has one; its tiles store whole vectors */
 } Group;
 
 #define MOST_NODES 48 /* in one kernel */
@@ -48,7 +49,7 @@ static bool is_inline(const Node *node)
 
 static uint32_t open_group(Fuser *fuser, KernelKind kind, const Type *type, uint32_t row_rank)
 {
-    Group group = {kind, type, row_rank, 0};
+    Group group = {.kind = kind, .type = type, .row_rank = row_rank};
     ARENA_PUSH(fuser->arena, fuser->group, fuser->group_count, fuser->group_capacity, group);
     return fuser->group_count - 1;
 }
@@ -194,13 +195,15 @@ static bool pooling_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
     return convolution && tiled_convolution(fuser, convolution);
 }
 
-/* A pooled image that is only wanted in another layout is stored in it. */
+/* What a map or a window makes, and is only wanted in another layout, is stored in it. */
 static bool relayout_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
 {
     ValueId image = node->in[0];
     const Node *producer = value_producer(fuser->graph, image);
-    return producer && producer->kernel == kernel && op_info(producer->op)->family == FAMILY_POOL &&
-           !fuser->live_out[image] && fuser->users.first[image + 1] - fuser->users.first[image] == 1;
+    const Group *group = &fuser->group[kernel];
+    return producer && producer->kernel == kernel && (group->kind == KERNEL_MAP || group->kind == KERNEL_ANCHOR) &&
+           (!group->contraction || op_info(producer->op)->family == FAMILY_POOL) && !fuser->live_out[image] &&
+           fuser->users.first[image + 1] - fuser->users.first[image] == 1;
 }
 
 /* A second reduction of what a kernel of rows also reads (layer norm: the mean and the variance of x). */
@@ -228,7 +231,9 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         }
         return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_CONTRACT:
-        return open_group(fuser, KERNEL_ANCHOR, type, 0);
+        kernel = open_group(fuser, KERNEL_ANCHOR, type, 0);
+        fuser->group[kernel].contraction = true;
+        return kernel;
     case FAMILY_GATHER:
         return open_group(fuser, KERNEL_MAP, type, 0);
     default:
