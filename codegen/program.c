@@ -51,6 +51,26 @@ static void collect_kernels(Program *program)
     program->kernel_of = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
 }
 
+/* Weights that no kernel reads any more are left out. */
+static void drop_unread_weights(Program *program)
+{
+    uint32_t kept = 0, *number = ARENA_ARRAY(program->graph->module->arena, uint32_t, program->weights.count);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        for (uint32_t b = 0; b < program->kernel[k].buffer_count; b++)
+            if (program->kernel[k].buffer[b].weights != NONE)
+                number[program->kernel[k].buffer[b].weights] = 1;
+    for (uint32_t w = 0; w < program->weights.count; w++)
+        if (number[w]) {
+            program->weights.array[kept] = program->weights.array[w];
+            number[w] = kept++;
+        }
+    program->weights.count = kept;
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        for (uint32_t b = 0; b < program->kernel[k].buffer_count; b++)
+            if (program->kernel[k].buffer[b].weights != NONE)
+                program->kernel[k].buffer[b].weights = number[program->kernel[k].buffer[b].weights];
+}
+
 static void lower_kernels(Program *program)
 {
     Graph *graph = program->graph;
@@ -77,6 +97,15 @@ static void lower_kernels(Program *program)
             program->kernel[kept++] = *kernel;
     }
     program->kernel_count = kept;
+    drop_unread_weights(program);
+}
+
+static void make_kernels(Program *program)
+{
+    if (program->kernel_of)
+        return;
+    collect_kernels(program);
+    lower_kernels(program);
 }
 
 /* Homes */
@@ -236,17 +265,18 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
     context.target = program;
     context.keep_order = options->without & WITHOUT_ORDER;
     context.copy_views = options->without & WITHOUT_VIEWS;
+    context.apart = options->apart;
 
+    const char *const *pass = options->passes ? options->passes : pass_pipeline;
     bool good = check_supported(graph);
-    for (uint32_t i = 0; good && pass_pipeline[i]; i++) {
-        report_progress(options, pass_pipeline[i]);
-        if (strcmp(pass_pipeline[i], "inplace") == 0) { /* the last one, which asks what the kernels do */
-            collect_kernels(program);
-            lower_kernels(program);
-        }
-        good = pass_run(pass_find(str_from(pass_pipeline[i])), graph, &context);
+    for (uint32_t i = 0; good && pass[i]; i++) {
+        report_progress(options, pass[i]);
+        if (strcmp(pass[i], "inplace") == 0) /* the last one, which asks what the kernels do */
+            make_kernels(program);
+        good = pass_run(pass_find(str_from(pass[i])), graph, &context);
     }
     if (good) {
+        make_kernels(program);
         report_progress(options, "plan");
         good = place_buffers(program);
         place_weights(program);

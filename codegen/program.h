@@ -24,11 +24,13 @@ typedef enum Without {
 typedef struct CompileOptions {
     const Target *target; /* target_find */
     WeightsForm weights;
-    const char *allocator; /* plan_place; NULL is best */
-    int effort;            /* 1 is normal */
-    unsigned without;      /* of Without, added */
-    Str name;              /* a C identifier: prefix of all that is emitted */
-    Str source;            /* the model's file name, for the head of what is emitted; may be empty */
+    const char *allocator;     /* plan_place; NULL is best */
+    const char *const *passes; /* ends with NULL; expand and fuse must be there.  NULL is pass_pipeline */
+    bool apart;                /* every node a kernel of its own */
+    unsigned without;          /* of Without, added */
+    int effort;                /* 1 is normal */
+    Str name;                  /* a C identifier: prefix of all that is emitted */
+    Str source;                /* the model's file name, for the head of what is emitted; may be empty */
     /* Prints a node as text, for comments; may be NULL. */
     void (*describe)(void *context, Text *out, const Graph *graph, NodeId node);
     void *describe_context;
@@ -58,7 +60,7 @@ typedef struct Program {
     bool *has_parts;      /* per value: others lie inside it */
     Kernel *kernel;       /* in order of execution: the steps of the plan */
     uint32_t kernel_count;
-    uint32_t *kernel_of; /* per Node.kernel: its step; NONE when all it makes is empty */
+    uint32_t *kernel_of; /* per Node.kernel: its step; NONE when all it makes is empty or dead */
     PlanProblem problem; /* the arena's buffers ... */
     ValueId *plan_value; /* ... the value each holds, NONE for a kernel's scratch ... */
     uint32_t **scratch;  /* ... and, per kernel and kernel buffer that is scratch, the buffer of the plan */

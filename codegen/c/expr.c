@@ -298,9 +298,7 @@ static bool is_number_text(Str text)
 /* x != x asks whether x is NaN, but compilers warn of the words. */
 static Piece self_comparison(OpReader *reader, const char *name, Piece x)
 {
-    bool less = strcmp(name, "LT") == 0, differs = strcmp(name, "NE") == 0;
-    if (!dtype_is_float(reader->dtype) || less)
-        return (Piece){less || differs ? STR("0") : STR("1"), PREC_PRIMARY, false};
+    bool differs = strcmp(name, "NE") == 0;
     return (Piece){str_format(reader->printer->arena, "%sisnan(" STR_FMT ")", differs ? "" : "!", STR_ARG(x.text)),
                    PREC_UNARY, false};
 }
@@ -317,7 +315,8 @@ static Piece call_word(OpReader *reader, const char *name, const Piece *arg, uin
             return (Piece){STR("1"), PREC_PRIMARY, false};
     }
     for (uint32_t i = 0; i < 4; i++)
-        if (strcmp(name, compare[i].name) == 0 && str_eq(arg[0].text, arg[1].text) && !arg[0].vector)
+        if (strcmp(name, compare[i].name) == 0 && str_eq(arg[0].text, arg[1].text) && !arg[0].vector &&
+            dtype_is_float(reader->dtype))
             return self_comparison(reader, name, arg[0]);
         else if (strcmp(name, compare[i].name) == 0)
             return infix(reader, arg[0], compare[i].operator, arg[1], PREC_COMPARE);

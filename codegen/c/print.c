@@ -12,6 +12,7 @@
 void kernel_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
 {
     names->function = kernel->name;
+    names->buffer = ARENA_ARRAY(arena, Str, kernel->buffer_count);
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         uint32_t same = 0, before = 0;
         for (uint32_t j = 0; j < kernel->buffer_count; j++)

@@ -7,10 +7,10 @@
 
 typedef struct KernelNames {
     Str function;
-    Str buffer[MOST_BUFFERS];
+    Str *buffer; /* per buffer of the kernel */
 } KernelNames;
 
-/* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them. */
+/* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them; in the arena. */
 void kernel_role_names(Arena *arena, const Kernel *kernel, KernelNames *names);
 
 /* `static void name(const float *restrict x, ...) { ... }`.  Buffers in `aliased` may overlap others. */

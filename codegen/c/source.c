@@ -55,10 +55,10 @@ Str source_identifier(Arena *arena, Str name)
 }
 
 /* In place: two parameters of one function are the same memory. */
-void source_aliased(const Program *program, uint32_t k, bool *aliased)
+const bool *source_aliased(const Program *program, Arena *arena, uint32_t k)
 {
     const Kernel *kernel = &program->kernel[k];
-    memset(aliased, 0, MOST_BUFFERS * sizeof *aliased);
+    bool *aliased = ARENA_ARRAY(arena, bool, kernel->buffer_count);
     for (uint32_t a = 0; a < kernel->buffer_count; a++)
         for (uint32_t b = 0; b < a; b++) {
             const KernelBuffer *x = &kernel->buffer[a], *y = &kernel->buffer[b];
@@ -70,14 +70,14 @@ void source_aliased(const Program *program, uint32_t k, bool *aliased)
             if (program->plan.offset[hx->index] == program->plan.offset[hy->index])
                 aliased[a] = aliased[b] = true;
         }
+    return aliased;
 }
 
 static Str print_function(Unit *unit, uint32_t k, const KernelNames *names)
 {
     const Program *program = unit->program;
-    bool aliased[MOST_BUFFERS];
+    const bool *aliased = source_aliased(program, unit->arena, k);
     Text body = {0};
-    source_aliased(program, k, aliased);
     print_kernel(&body, unit->arena, program->options.target, &program->kernel[k], names, aliased, &unit->needs);
     Str text = str_copy(unit->arena, text_view(&body));
     text_free(&body);
@@ -385,7 +385,7 @@ static void print_call(Run *run, uint32_t k)
 {
     const Unit *unit = run->unit;
     const Kernel *kernel = &unit->program->kernel[k];
-    Str argument[MOST_BUFFERS];
+    Str *argument = ARENA_ARRAY(unit->arena, Str, kernel->buffer_count);
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         argument[b] = run_argument(run, k, b);
     source_describe(run->out, unit->program, kernel);

@@ -9,8 +9,8 @@
 Str source_identifier(Arena *arena, Str name);
 const char *source_upper(Arena *arena, Str name);
 
-/* Is each buffer of kernel k the same memory as another one of it (in place)? MOST_BUFFERS flags. */
-void source_aliased(const Program *program, uint32_t k, bool *aliased);
+/* Is each buffer of kernel k the same memory as another one of it (in place)? */
+const bool *source_aliased(const Program *program, Arena *arena, uint32_t k);
 /* Names of a kernel that stands in one place: the model's; what has none there keeps its role. */
 void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names);
 /* Buffer b of kernel k where NAME_run calls it. */

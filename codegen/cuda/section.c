@@ -91,6 +91,7 @@ uint32_t sections_of(Arena *arena, const Kernel *kernel, Section **result)
     }
     for (uint32_t i = 0; i < count; i++) {
         set_launch(&list[i]);
+        list[i].used = ARENA_ARRAY(arena, bool, kernel->buffer_count);
         use_buffers(&list[i], &list[i].body);
     }
     *result = list;

@@ -17,7 +17,7 @@ typedef struct Section {
     int64_t rounds;   /* of all loops together */
     int64_t blocks;   /* the launch */
     uint32_t threads;
-    bool used[MOST_BUFFERS]; /* buffers of the kernel */
+    bool *used; /* buffers of the kernel */
 } Section;
 
 /* The sections of a kernel, in order; returns how many. */

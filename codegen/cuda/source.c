@@ -50,10 +50,10 @@ static void name_weights(const Unit *unit, const Kernel *kernel, KernelNames *na
 static Str section_text(Unit *unit, uint32_t k, const Section *section, KernelNames *names)
 {
     const Kernel *kernel = &unit->program->kernel[k];
-    bool aliased[MOST_BUFFERS], global[MOST_BUFFERS];
+    const bool *aliased = source_aliased(unit->program, unit->arena, k);
+    bool *global = ARENA_ARRAY(unit->arena, bool, kernel->buffer_count);
     Text text = {0};
     name_weights(unit, kernel, names, global);
-    source_aliased(unit->program, k, aliased);
     Printer printer = {.out = &text,
                        .arena = unit->arena,
                        .target = unit->program->options.target,

@@ -181,7 +181,7 @@ static bool text_suits(const Contraction *con)
 
 static void cut_image(Contraction *con)
 {
-    con->tiling = (Tiling){.rows = rows_suit(con)};
+    con->tiling = (Tiling){.rows = con->pool || rows_suit(con)}; /* a pool takes the image row by row */
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
     if (con->out_h > 1 && !con->tiling.rows && !text_suits(con)) {
         con->tiling = (Tiling){.rows = true};

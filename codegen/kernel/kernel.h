@@ -5,8 +5,6 @@
 #include "kernel/loop.h"
 #include "target.h"
 
-#define MOST_BUFFERS 64
-
 /* One array of the weights: a constant as it is, or packed for a contraction by an affine reading order.
  * Element e of the packed array, with e's mixed-radix digits over `extent`, is the source's element
  * start + sum(digit * stride), or zero where sum(digit * factor) >= most of one of the bounds. */
@@ -29,8 +27,8 @@ struct Kernel {
     uint32_t id; /* Node.kernel */
     NodeId *node;
     uint32_t node_count;
-    KernelBuffer buffer[MOST_BUFFERS];
-    uint32_t buffer_count;
+    KernelBuffer *buffer;
+    uint32_t buffer_count, buffer_capacity;
     Block body;
     int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
     bool partial_sums;    /* the result's memory holds partial sums while operands are still read */
@@ -81,6 +79,7 @@ typedef struct Lower {
 } Lower;
 
 void lower_kernel(Lower *lower, Kernel *kernel); /* fills all but id and node */
+void sweep_kernel(Lower *lower);                 /* what nothing reads is gone (sweep.c) */
 
 /* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position);

@@ -134,6 +134,7 @@ void lower_kernel(Lower *lower, Kernel *kernel)
         assert(lower->band.value == NONE && "fuse joins pooling only to contractions that are tiled");
         lower_window(lower, anchor);
     }
+    sweep_kernel(lower);
     kernel->flops = count_flops(lower);
     kernel->bytes = count_bytes(lower);
 }

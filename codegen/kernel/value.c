@@ -32,9 +32,9 @@ bool kernel_stores(const Lower *lower, ValueId value)
 
 static uint32_t add_buffer(Lower *lower, KernelBuffer buffer)
 {
-    assert(lower->kernel->buffer_count < MOST_BUFFERS);
-    lower->kernel->buffer[lower->kernel->buffer_count] = buffer;
-    return lower->kernel->buffer_count++;
+    Kernel *kernel = lower->kernel;
+    ARENA_PUSH(lower->arena, kernel->buffer, kernel->buffer_count, kernel->buffer_capacity, buffer);
+    return kernel->buffer_count - 1;
 }
 
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written)
@@ -148,6 +148,14 @@ static bool used_twice_here(const Lower *lower, ValueId value)
     return uses > 1 || (uses == 1 && kernel_stores(lower, value));
 }
 
+/* x == x and the like, whose words compilers warn of. Floats are another matter: they may be NaN. */
+static bool compares_itself(OpCode op, const Expr *const *arg, double *known)
+{
+    *known = op == OP_EQ || op == OP_LE || op == OP_GE;
+    bool compares = *known || op == OP_NE || op == OP_LT || op == OP_GT || op == OP_XOR;
+    return compares && (!dtype_is_float(arg[0]->dtype) || op == OP_LT || op == OP_GT) && expr_eq(arg[0], arg[1]);
+}
+
 /* f16 and bf16 are computed in f32 and rounded after each op, as the reference does. */
 static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index *position)
 {
@@ -160,6 +168,9 @@ static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index
         arg[i] = expr_cast(lower->arena, reduce_accumulator(arg[i]->dtype), arg[i]);
     }
     DType dtype = value_type(lower->graph, node->out[0])->dtype;
+    double known;
+    if (compares_itself(node->op, arg, &known))
+        return expr_number(lower->arena, dtype, known);
     const Expr *expr = expr_op(lower->arena, node->op, reduce_accumulator(dtype), arg[0], arg[1], arg[2]);
     return expr_cast(lower->arena, dtype, expr);
 }
@@ -230,8 +241,10 @@ static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, c
         if (node->op == OP_FULL)
             return expr_number(arena, type->dtype, attr_float(node, "value"));
         assert(node->op == OP_IOTA);
-        return expr_index(arena, type->dtype,
-                          position[attr_int(node, "axis") + (attr_int(node, "axis") < 0 ? type->shape.rank : 0)]);
+        return expr_cast(
+            arena, type->dtype, /* f16 is bits: through f32 */
+            expr_index(arena, reduce_accumulator(type->dtype),
+                       position[attr_int(node, "axis") + (attr_int(node, "axis") < 0 ? type->shape.rank : 0)]));
     default:
         assert(!"anchors are bound before their users are lowered");
         return NULL;

@@ -241,7 +241,7 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
     }
 }
 
-static void assign(Fuser *fuser)
+static void assign(Fuser *fuser, bool apart)
 {
     Graph *graph = fuser->graph;
     for (uint32_t n = 0; n < graph->node_count; n++) {
@@ -251,8 +251,8 @@ static void assign(Fuser *fuser)
             kernel = later(kernel, fuser->latest[node->in[i]]);
         bool view = is_inline(node);
         if (!view || (fuser->copy_views && kernel != NONE)) {
-            kernel = node->kernel =
-                view ? open_group(fuser, KERNEL_ALONE, value_type(graph, node->out[0]), 0) : place(fuser, node, kernel);
+            kernel = node->kernel = view ? open_group(fuser, KERNEL_ALONE, value_type(graph, node->out[0]), 0)
+                                         : place(fuser, node, apart ? NONE : kernel);
             fuser->group[kernel].size++;
         } else
             node->kernel = NONE;
@@ -392,8 +392,9 @@ bool pass_fuse(Graph *graph, PassContext *context)
     fuser.latest = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);
     for (uint32_t v = 0; v < graph->value_count; v++)
         fuser.latest[v] = NONE;
-    assign(&fuser);
-    merge_maps(&fuser, fuser.live_out);
+    assign(&fuser, context->apart);
+    if (!context->apart)
+        merge_maps(&fuser, fuser.live_out);
     order(&fuser);
     return true;
 }

@@ -14,6 +14,7 @@ typedef struct PassContext {
     Diag *diag;         /* the module's when NULL */
     bool freeze_params; /* params that no update writes are constants */
     uint32_t lanes;     /* of f32 in a vector of the target; for layout */
+    bool apart;         /* fuse makes a kernel of every node, to test it against those of many */
     uint32_t streams;   /* the most that schedule may use; 1 on a CPU */
 
     /* For measuring what they save: */

@@ -140,7 +140,7 @@ static void print_source(Text *out, const Program *program, const Kernel *kernel
     Arena arena = {0};
     PreludeNeeds needs = {0};
     KernelNames names = {0};
-    bool aliased[MOST_BUFFERS] = {0};
+    const bool *aliased = ARENA_ARRAY(&arena, bool, kernel->buffer_count);
     Text body = {0};
     const Target *target = program->options.target;
 
@@ -310,7 +310,7 @@ static bool bench_shape(const Shape6 *shape, const Target *target, const Setting
         return false;
 
     const Kernel *kernel = contraction_of(&program);
-    void *buffer[MOST_BUFFERS] = {0};
+    void **buffer = ARENA_ARRAY(&arena, void *, kernel->buffer_count);
     Text source = {0};
     print_source(&source, &program, kernel);
     void *library = load_library(setting->cc, target, &source, setting->folder);

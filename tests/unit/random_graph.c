@@ -112,8 +112,20 @@ static ValueId build(Maker *m, OpCode op, const ValueId *in, uint32_t count, con
     return op_build(m->graph, op, in, count, attr, (Place){0});
 }
 
+/* Its last bits are not those of the reference. */
+static bool is_approximate(OpCode op)
+{
+    return op == OP_TANH || op == OP_SIGMOID || op == OP_SIN || op == OP_EXP || op == OP_POW;
+}
+
+static int64_t channels(const Maker *m)
+{
+    return m->options->channels ? m->options->channels : 4;
+}
+
 static ValueId unary(Maker *m, OpCode op, ValueId x)
 {
+    m->result_rough |= m->options->emitted && is_approximate(op);
     return build(m, op, &x, 1, NULL);
 }
 
@@ -384,6 +396,7 @@ static ValueId step_reduce(Maker *m)
     attr_defaults(OP_REDUCE_SUM, attr);
     attr[attr_index(OP_REDUCE_SUM, STR("axes"))] = ints(&axis, chance(m, 80));
     attr[attr_index(OP_REDUCE_SUM, STR("keep"))].i = chance(m, 50);
+    m->result_rough |= m->options->emitted;
     ValueId sum = build(m, op[draw(m, 3)], &x, 1, attr);
     return is_main(m, x) ? unary(m, OP_TANH, sum) : sum;
 }
@@ -431,12 +444,12 @@ static ValueId prepared(Maker *m, ValueId x)
 static ValueId step_conv(Maker *m)
 {
     ValueId x = pick(m);
-    if (is_main(m, x) && value_shape(m->graph, x)->rank == 4 && value_shape(m->graph, x)->dim[1] <= 12)
+    if (is_main(m, x) && value_shape(m->graph, x)->rank == 4 && value_shape(m->graph, x)->dim[1] <= 3 * channels(m))
         x = prepared(m, x);
     Shape shape = *value_shape(m->graph, x);
-    if (!is_main(m, x) || shape.rank != 4 || shape.dim[1] > 16 || shape.dim[2] < 2 || shape.dim[3] < 2)
+    if (!is_main(m, x) || shape.rank != 4 || shape.dim[1] > 4 * channels(m) || shape.dim[2] < 2 || shape.dim[3] < 2)
         return NONE;
-    int64_t groups = shape.dim[1] % 2 == 0 && chance(m, 30) ? 2 : 1, outputs = 2 * (1 + draw(m, 3));
+    int64_t groups = shape.dim[1] % 2 == 0 && chance(m, 30) ? 2 : 1, outputs = channels(m) / 2 * (1 + draw(m, 3));
     int64_t dim[] = {outputs, shape.dim[1] / groups, 1 + draw(m, 2), 1 + draw(m, 2)}, pad[] = {draw(m, 2), draw(m, 2)};
     Shape weight = shape_of(4, dim), bias = shape_of(1, &outputs);
     Attr attr[6];
@@ -543,6 +556,185 @@ static ValueId step_call(Maker *m)
     return call->out[0];
 }
 
+/* Steps for emitted code */
+
+static ValueId reduced(Maker *m, OpCode op, ValueId x, int64_t axis)
+{
+    Attr attr[6];
+    attr_defaults(op, attr);
+    attr[attr_index(op, STR("axes"))] = ints(&axis, 1);
+    attr[attr_index(op, STR("keep"))].i = true;
+    m->result_rough = true;
+    return build(m, op, &x, 1, attr);
+}
+
+/* softmax, or x less its mean, scaled */
+static ValueId step_rows(Maker *m)
+{
+    ValueId x = pick(m);
+    if (!is_main(m, x) || !value_shape(m->graph, x)->rank)
+        return NONE;
+    int64_t axis = chance(m, 80) ? -1 : 0;
+    if (!value_shape(m->graph, x)->dim[axis < 0 ? value_shape(m->graph, x)->rank - 1 : 0])
+        return NONE;
+    if (chance(m, 50)) {
+        ValueId e = unary(m, OP_EXP, op_build2(m->graph, OP_SUB, x, reduced(m, OP_REDUCE_MAX, x, axis), (Place){0}));
+        return op_build2(m->graph, OP_DIV, e, reduced(m, OP_REDUCE_SUM, e, axis), (Place){0});
+    }
+    ValueId mean = op_build2(m->graph, OP_MUL, reduced(m, OP_REDUCE_SUM, x, axis),
+                             graph_add_scalar(m->graph, m->options->dtype, 0.125), (Place){0});
+    ValueId centred = op_build2(m->graph, OP_SUB, x, mean, (Place){0});
+    ValueId power = reduced(m, OP_REDUCE_SUM, unary(m, OP_SQUARE, centred), axis);
+    ValueId scale = unary(
+        m, OP_SQRT, op_build2(m->graph, OP_ADD, power, graph_add_scalar(m->graph, m->options->dtype, 1), (Place){0}));
+    return op_build2(m->graph, OP_DIV, centred, scale, (Place){0});
+}
+
+static ValueId step_gather(Maker *m)
+{
+    Shape table, index = {0};
+    ValueId x = pick(m), in[2] = {x};
+    table = *value_shape(m->graph, x);
+    if (!table.rank)
+        return NONE;
+    int64_t axis = draw(m, table.rank);
+    if (!table.dim[axis])
+        return NONE;
+    index.rank = draw(m, 3);
+    for (uint32_t i = 0; i < index.rank; i++)
+        index.dim[i] = 1 + draw(m, 3);
+    if (table.rank + index.rank > MAX_RANK + 1)
+        return NONE;
+    in[1] = constant(m, chance(m, 50) ? DT_I64 : DT_I32, &index);
+    return with_attr(m, OP_GATHER, in, 2, "axis", (Attr){.i = axis});
+}
+
+static ValueId step_iota(Maker *m)
+{
+    ValueId x = pick(m);
+    Shape shape = *value_shape(m->graph, x);
+    if (!is_main(m, x) || !shape.rank)
+        return NONE;
+    Attr attr[6];
+    attr_defaults(OP_IOTA, attr);
+    attr[attr_index(OP_IOTA, STR("axis"))].i = draw(m, shape.rank);
+    attr[attr_index(OP_IOTA, STR("shape"))] = ints(shape.dim, shape.rank);
+    attr[attr_index(OP_IOTA, STR("dtype"))].i = m->options->dtype;
+    m->result_rough = true;
+    return op_build2(m->graph, OP_MUL, x, build(m, OP_IOTA, NULL, 0, attr), (Place){0});
+}
+
+static ValueId step_relayout(Maker *m)
+{
+    static const int64_t block[] = {4, 8, 16};
+    ValueId x = pick(m);
+    if (value_shape(m->graph, x)->rank != 4)
+        return NONE;
+    ValueId y = with_attr(m, OP_RELAYOUT, &x, 1, "block", (Attr){.i = block[draw(m, 3)]});
+    if (chance(m, 50) && type_of(m, y)->dtype != DT_BOOL)
+        y = unary(m, OP_NEG, y);
+    return with_attr(m, OP_RELAYOUT, &y, 1, "block", (Attr){.i = 0});
+}
+
+/* Convolutions with strides and holes, and one filter per channel. */
+static ValueId step_wide_conv(Maker *m)
+{
+    ValueId x = pick(m);
+    Shape shape = *value_shape(m->graph, x);
+    if (!is_main(m, x) || shape.rank != 4 || shape.dim[1] > 4 * channels(m) || shape.dim[2] < 3 || shape.dim[3] < 3)
+        return NONE;
+    bool depthwise = chance(m, 40);
+    int64_t groups = depthwise ? shape.dim[1] : 1, outputs = depthwise ? groups : channels(m) * (1 + draw(m, 2));
+    int64_t dim[] = {outputs, depthwise ? 1 : shape.dim[1], 1 + draw(m, 3), 1 + draw(m, 3)};
+    int64_t pad[] = {draw(m, 3), draw(m, 3), draw(m, 2), draw(m, 2)}, stride[] = {1 + draw(m, 2), 1 + draw(m, 2)},
+            dilation = 1 + draw(m, 2);
+    if (shape.dim[2] + pad[0] + pad[2] <= (dim[2] - 1) * dilation ||
+        shape.dim[3] + pad[1] + pad[3] <= (dim[3] - 1) * dilation)
+        return NONE;
+    Shape weight = shape_of(4, dim), bias = shape_of(1, &outputs);
+    Attr attr[6];
+    attr_defaults(OP_CONV2D, attr);
+    attr[attr_index(OP_CONV2D, STR("groups"))].i = groups;
+    attr[attr_index(OP_CONV2D, STR("pad"))] = ints(pad, 4);
+    attr[attr_index(OP_CONV2D, STR("stride"))] = ints(stride, 2);
+    attr[attr_index(OP_CONV2D, STR("dilation"))] = ints(&dilation, 1);
+    ValueId in[] = {x, weights(m, &weight), weights(m, &bias)};
+    m->result_rough = true;
+    ValueId y = build(m, OP_CONV2D, in, 2 + draw(m, 2), attr);
+    return chance(m, 50) ? affine_chain(m, y) : chance(m, 50) ? unary(m, OP_RELU, y) : y;
+}
+
+static ValueId step_wide_pool(Maker *m)
+{
+    ValueId x = pick(m);
+    Shape shape = *value_shape(m->graph, x);
+    if (!is_main(m, x) || shape.rank != 4 || shape.dim[2] < 3 || shape.dim[3] < 3)
+        return NONE;
+    int64_t window[] = {1 + draw(m, 3), 1 + draw(m, 3)}, stride[] = {1 + draw(m, 3), 1 + draw(m, 3)};
+    int64_t pad[] = {draw(m, 2), draw(m, 2), draw(m, 2), draw(m, 2)};
+    for (int i = 0; i < 4; i++)
+        pad[i] = pad[i] < window[i % 2] ? pad[i] : 0;
+    OpCode op = chance(m, 50) ? OP_MAX_POOL : OP_AVG_POOL;
+    Attr attr[6];
+    attr_defaults(op, attr);
+    attr[attr_index(op, STR("window"))] = ints(window, 2);
+    attr[attr_index(op, STR("stride"))] = ints(stride, 2);
+    attr[attr_index(op, STR("pad"))] = ints(pad, 4);
+    if (op == OP_AVG_POOL)
+        attr[attr_index(op, STR("count_pad"))].i = chance(m, 50);
+    m->result_rough |= op == OP_AVG_POOL;
+    return build(m, op, &x, 1, attr);
+}
+
+/* x @ x transposed: neither operand is known before the run. */
+static ValueId step_product(Maker *m)
+{
+    ValueId x = pick(m);
+    Shape shape = *value_shape(m->graph, x);
+    if (!is_main(m, x) || shape.rank < 2 || shape.dim[shape.rank - 2] > 40)
+        return NONE;
+    ValueId in[] = {x, x};
+    m->result_rough = true;
+    return unary(m, OP_TANH, with_attr(m, OP_MATMUL, in, 2, "transpose_y", (Attr){.i = true}));
+}
+
+static ValueId step_arg(Maker *m)
+{
+    ValueId x = pick(m);
+    Shape shape = *value_shape(m->graph, x);
+    if (m->result_rough || !shape.rank || type_of(m, x)->dtype == DT_BOOL)
+        return NONE;
+    int64_t axis = draw(m, shape.rank);
+    return shape.dim[axis] ? with_attr(m, chance(m, 50) ? OP_ARGMAX : OP_ARGMIN, &x, 1, "axis", (Attr){.i = axis})
+                           : NONE;
+}
+
+static ValueId step_join(Maker *m)
+{
+    ValueId x = pick(m), in[8] = {x};
+    uint32_t rank = value_shape(m->graph, x)->rank, count = 2 + draw(m, 7);
+    if (!rank)
+        return NONE;
+    int64_t axis = draw(m, rank);
+    for (uint32_t i = 1; i < count; i++) {
+        ValueId y = pick(m);
+        Shape a = *value_shape(m->graph, x), b = *value_shape(m->graph, y);
+        if (b.rank == rank)
+            b.dim[axis] = a.dim[axis];
+        in[i] = type_of(m, x)->dtype == type_of(m, y)->dtype && shape_eq(&a, &b) ? y : x;
+    }
+    return with_attr(m, OP_CONCAT, in, count, "axis", (Attr){.i = axis});
+}
+
+static ValueId step_emitted(Maker *m)
+{
+    static ValueId (*const step[])(Maker *) = {
+        step_rows,      step_gather,  step_iota, step_relayout,  step_wide_conv, step_wide_conv,
+        step_wide_pool, step_product, step_arg,  step_wide_pool, step_join,      step_rows,
+    };
+    return step[draw(m, sizeof step / sizeof step[0])](m);
+}
+
 static ValueId make_step(Maker *m)
 {
     static ValueId (*const step[])(Maker *) = {
@@ -553,20 +745,36 @@ static ValueId make_step(Maker *m)
     ValueId made = NONE;
     for (int attempt = 0; attempt < 8 && made == NONE; attempt++) {
         m->result_rough = false;
-        made = step[draw(m, sizeof step / sizeof step[0])](m);
+        made = m->options->emitted && chance(m, 35) ? step_emitted(m) : step[draw(m, sizeof step / sizeof step[0])](m);
     }
     return made != NONE && shape_elements(value_shape(m->graph, made)) > LARGEST ? NONE : made;
 }
 
 static void add_inputs(Maker *m)
 {
-    static const int64_t dim[INPUTS][4] = {{2, 4, 5, 6}, {4, 1, 1, 0}, {5, 6, 0, 0}, {40, 16, 0, 0}};
+    const int64_t c = channels(m), dim[INPUTS][4] = {{2, c, 5, 6}, {c, 1, 1, 0}, {5, 6, 0, 0}, {40, 16, 0, 0}};
     static const uint32_t rank[INPUTS] = {4, 3, 2, 2};
     for (uint32_t i = 0; i < INPUTS; i++) {
         const Type *type = module_plain_type(m->graph->module, m->options->dtype, rank[i], dim[i]);
         Str name = str_format(m->graph->module->arena, "x%u", i);
         m->slot[m->slots++] = graph_add_input(m->graph, type, name, (Place){0});
     }
+}
+
+/* Outputs that are no memory of a kernel's own. */
+static void add_odd_outputs(Maker *m)
+{
+    Graph *graph = m->graph;
+    Shape shape = {.rank = 1, .dim = {3}};
+    m->state = mix(m->options->seed);
+    if (chance(m, 10))
+        graph_add_output(graph, m->slot[draw(m, INPUTS)], STR("an_input"));
+    if (chance(m, 10))
+        graph_add_output(graph, constant(m, m->options->dtype, &shape), STR("a_constant"));
+    if (chance(m, 10))
+        graph_add_output(graph, step_transpose(m, m->slot[2]), STR("a_view"));
+    if (chance(m, 10) && graph->output_count)
+        graph_add_output(graph, graph->output[0].value, STR("again"));
 }
 
 static void add_outputs(Maker *m)
@@ -581,6 +789,8 @@ static void add_outputs(Maker *m)
     for (uint32_t s = INPUTS; s < m->slots; s++)
         if (m->slot[s] != NONE && (!used[m->slot[s]] || s == inner))
             graph_add_output(graph, m->slot[s], str_format(arena, "out%u", s));
+    if (m->options->emitted)
+        add_odd_outputs(m);
     if (!graph->output_count)
         graph_add_output(graph, m->slot[0], STR("out"));
 }

@@ -11,8 +11,12 @@
 typedef struct RandomGraph {
     uint64_t seed;
     uint32_t steps; /* each adds one node or a few */
-    DType dtype;    /* of inputs and weights: f32 or f64 */
+    DType dtype;    /* of inputs and weights: a float */
     bool calls;     /* also composites, params with initialisers inside, and updates of states */
+    /* For emitted code, whose functions and sums round otherwise: nothing is floored after those; more steps take part
+     * (windows, gathers, rows, layouts), and outputs may be inputs, constants, views, or twice the same. */
+    bool emitted;
+    int64_t channels; /* of images; 0 is 4.  Full vectors of channels make blocked layouts */
     bool left_out[RANDOM_MOST];
 } RandomGraph;
 

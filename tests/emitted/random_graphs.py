@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+"""Random graphs: emitted code against the reference evaluator, across passes, allocators, targets and compilers.
+
+    random_graphs.py --emit build/tests/emitted/random_emit --target T --cc CC [--first SEED] [--count N] [--sanitize]
+                     [--keep FOLDER]
+
+All graphs of a run become one program around host.c.  A graph that goes wrong is shrunk; its seed, how it was compiled
+and its text are printed.  Speaks TAP: one result for each ten graphs.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import build
+
+# Of the largest magnitude of an output; products are rounded before they are added, as the evaluator does.
+TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 3e-2, "bf16": 2e-1}
+NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i64": np.int64, "i32": np.int32,
+         "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8}
+GROUP = 10
+
+
+def tensor(data, at, dtype, count):
+    values = np.frombuffer(data, NUMPY[dtype], count, at)
+    at += values.nbytes
+    if dtype == "bf16":
+        values = (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float64) if dtype in TOLERANCE else values, at
+
+
+def difference(dtype, main, got, want):
+    """None, or what differs, in words; the graph computes in the dtype `main`."""
+    with np.errstate(all="ignore"):
+        same = (got == want) | ((got != got) & (want != want))
+        if dtype in TOLERANCE:
+            scale = 1 + np.max(np.abs(np.where(np.isfinite(want), want, 0)), initial=0)
+            same |= np.abs(got - want) <= max(TOLERANCE[dtype], TOLERANCE[main]) * scale
+    if np.all(same):
+        return None
+    first = int(np.argmin(same))
+    return f"{np.count_nonzero(~same)} of {same.size} differ; at {first}: got {got[first]!r}, expected {want[first]!r}"
+
+
+class Run:
+    """Some graphs, given as words of random_emit, through everything."""
+
+    def __init__(self, arguments, folder, words):
+        self.arguments, self.folder, self.words = arguments, folder, words
+        self.names = [f"r{w.split(':')[0]}" for w in words]
+        self.wrong, self.how = {}, {}
+
+    def flags(self):
+        flags = ["-O1", "-ffp-contract=off", "-fno-math-errno"]
+        return flags + (["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if self.arguments.sanitize
+                        else [])
+
+    def go(self):
+        """Fills `wrong`: name to words."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run([self.arguments.emit, self.folder, self.arguments.target, *self.words],
+                              capture_output=True, text=True, check=False)
+        lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
+        self.how = {name: rest for name, mark, rest in lines if mark == ":"}
+        if done.returncode:
+            last = list(self.how)[-1] if self.how else self.names[0]
+            self.wrong[last] = f"random_emit ended with status {done.returncode}\n{done.stderr}"
+            return
+        cc, flags = self.arguments.cc, self.flags()
+        sources = [self.folder / f"{n}.c" for n in self.names]
+        errors = build.side_by_side(lambda s: build.compile_source(s, self.arguments.target, cc, *flags), sources)
+        self.wrong = {name: error for name, error in zip(self.names, errors) if error}
+        if not self.wrong:
+            self.run_host([line for line in lines if line[1] != ":"], flags)
+
+    def run_host(self, manifest, flags):
+        objects = [self.folder / f"{n}.o" for n in self.names]
+        error = build.link(self.folder, self.names, objects, self.arguments.cc, *flags)
+        if not error:
+            outputs, error = build.run(self.folder, (self.folder / "inputs").read_bytes())
+        if error:
+            begun = [line for line in error.splitlines() if line.isdigit()]
+            self.wrong[self.names[int(begun[-1])] if begun else self.names[0]] = error
+            return
+        expected, at = (self.folder / "expected").read_bytes(), 0
+        for name, output, rest in manifest:
+            dtype, main, count = rest.split()
+            got, _ = tensor(outputs, at, dtype, int(count))
+            want, at = tensor(expected, at, dtype, int(count))
+            words = difference(dtype, main, got, want)
+            if words and name not in self.wrong:
+                self.wrong[name] = f"{output}: {dtype}: {words}"
+
+
+def fails(arguments, seed, steps, left_out):
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(arguments, pathlib.Path(folder), [f"{seed}:{steps}" + (":" if left_out else "") +
+                                                    ",".join(map(str, left_out))])
+        run.go()
+        return run.wrong
+
+
+def shrink(arguments, seed, steps):
+    """The fewest steps that still go wrong, from the end and then one by one."""
+    while steps > 1 and fails(arguments, seed, steps - 1, []):
+        steps -= 1
+    left_out = []
+    for step in reversed(range(steps)):
+        if fails(arguments, seed, steps, [step] + left_out):
+            left_out = [step] + left_out
+    return f"{seed}:{steps}" + (":" if left_out else "") + ",".join(map(str, left_out))
+
+
+def report(arguments, name, run):
+    """The least graph that goes wrong, as TAP comments."""
+    seed, steps = int(name[1:]), int(run.how[name].split()[0])
+    word = shrink(arguments, seed, steps)
+    with tempfile.TemporaryDirectory() as temporary:
+        small = Run(arguments, pathlib.Path(temporary), [word])
+        small.go()
+        text = "\n".join([f"random graph {word} ({run.how[name]}) for {arguments.target} with {arguments.cc}:",
+                          *(w[:3000] for w in small.wrong.values()), "as found: " + run.wrong[name][:1000],
+                          (small.folder / f"{name}.nnc").read_text()])
+    for line in text.splitlines():
+        print(f"# {line[:300]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--emit", required=True)
+    parser.add_argument("--target", default="generic")
+    parser.add_argument("--cc", default="clang")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--count", type=int, default=int(os.environ.get("NNC_RANDOM_ROUNDS", "60")))
+    parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--keep", help="leave sources in this folder")
+    arguments = parser.parse_args()
+    if not build.available(arguments.target, arguments.cc):
+        print(f"1..0 # SKIP no {arguments.cc}, or the machine is no {arguments.target}")
+        return 0
+
+    failed = 0
+    groups = range(arguments.first, arguments.first + arguments.count, GROUP)
+    print(f"1..{len(groups)}")
+    for number, first in enumerate(groups, 1):
+        seeds = range(first, min(first + GROUP, arguments.first + arguments.count))
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = pathlib.Path(arguments.keep or temporary)
+            run = Run(arguments, folder, [str(s) for s in seeds])
+            run.go()
+            print(f"{'not ok' if run.wrong else 'ok'} {number} - seeds {seeds[0]} to {seeds[-1]}", flush=True)
+            for name in list(run.wrong)[:1]:
+                report(arguments, name, run)
+            failed += bool(run.wrong)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
