@@ -22,6 +22,7 @@ typedef struct Variant { /* a way to compile */
     const char *name;
     const char *pass[16];
     bool apart;
+    unsigned without;
 } Variant;
 
 static const Variant variants[] = {
@@ -31,6 +32,7 @@ static const Variant variants[] = {
     {.name = "every node apart", .pass = {"expand", "layout", "fuse", "schedule", "inplace"}, .apart = true},
     {.name = "no layout", .pass = {"expand", "simplify", "fold", "dce", "fuse", "schedule", "inplace"}},
     {.name = "fuse only", .pass = {"expand", "fuse"}},
+    {.name = "no views", .without = WITHOUT_VIEWS},
     {.name = "no inplace", .pass = {"expand", "simplify", "fold", "cse", "dce", "layout", "fuse", "schedule"}},
 };
 static const char *const allocators[] = {NULL, "greedy", "nnc", "best", NULL};
@@ -116,6 +118,7 @@ static bool emit(const Job *job, const char *word)
                               .allocator = *PICK(allocators, bits >> 16),
                               .passes = variant->pass[0] ? variant->pass : NULL,
                               .apart = variant->apart,
+                              .without = variant->without,
                               .effort = 1,
                               .name = str_format(&arena, "r%llu", (unsigned long long)random.seed)};
     Program program;
