@@ -6,6 +6,6 @@ name, path = sys.argv[1:]
 print(f"static const char {name}[] =")
 with open(path, encoding="utf-8") as lines:
     for line in lines:
-        text = line.rstrip("\n").replace("\\", "\\\\").replace('"', '\\"')
+        text = line.rstrip("\n").replace("\\", "\\\\").replace('"', '\\"').replace("??", "?\\?")  # no trigraphs
         print(f'    "{text}\\n"')
 print("    ;")

@@ -96,9 +96,8 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
                    .reuses = PLAN_NO_ROW};
     if (value == NONE) { /* `@` is an operator, so no value has such a name */
         uint32_t before = 0;
-        while (before < i && program->plan_value[i - before - 1] == NONE &&
-               buffer[-1 - (int)before].first == buffer->first)
-            before++;
+        for (uint32_t k = i; k-- > 0 && program->problem.buffer[k].first == buffer->first;)
+            before += program->plan_value[k] == NONE;
         row.name = before ? str_format(arena, "scratch@%" PRId64 ".%u", buffer->first, before)
                           : str_format(arena, "scratch@%" PRId64, buffer->first);
     } else {
@@ -108,14 +107,62 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
     return row;
 }
 
+static bool is_view(const Graph *graph, ValueId value)
+{
+    return value_is_inline(graph, value) && graph->node[graph->value[value].node].in_count > 0;
+}
+
+/* A kernel reads through these views; all of them get the step as their last, and as their first unless they have one.
+ */
+static void note_reads(const Program *program, uint32_t step, ValueId value, PlanRow *seen)
+{
+    const Graph *graph = program->graph;
+    for (; is_view(graph, value); value = graph->node[graph->value[value].node].in[0]) {
+        if (!seen[value].last)
+            seen[value].first = step;
+        seen[value].last = (int64_t)step + 1;
+    }
+}
+
+/* Views of whole tensors that kernels read through: other shapes of the same bytes.  Those of parts are left out, since
+ * a range of addresses does not tell what they see. */
+static uint32_t add_views(Arena *arena, const Program *program, PlanRow *row, uint32_t count)
+{
+    const Graph *graph = program->graph;
+    PlanRow *seen = ARENA_ARRAY(arena, PlanRow, graph->value_count);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        for (uint32_t i = 0; i < program->kernel[k].node_count; i++) {
+            const Node *node = &graph->node[program->kernel[k].node[i]];
+            for (uint32_t r = 0; r < node->in_count; r++)
+                note_reads(program, k, node->in[r], seen);
+        }
+    for (ValueId v = 0; v < graph->value_count; v++) {
+        ValueId owner = v;
+        while (is_view(graph, owner))
+            owner = graph->node[graph->value[owner].node].in[0];
+        const Home *home = &program->home[owner];
+        if (owner == v || !seen[v].last || home->space != SPACE_ARENA ||
+            type_bytes(value_type(graph, v)) != row[home->index].bytes)
+            continue;
+        row[count] = row[home->index];
+        row[count].name = value_show(graph, v);
+        row[count].type = type_show(arena, value_type(graph, v));
+        row[count].first = seen[v].first;
+        row[count].last = seen[v].last;
+        row[count++].alias_of = home->index;
+    }
+    return count;
+}
+
 PlanReport program_report(Arena *arena, const Program *program)
 {
     uint32_t count = program->problem.count;
-    PlanRow *row = ARENA_ARRAY(arena, PlanRow, count + 1);
+    PlanRow *row = ARENA_ARRAY(arena, PlanRow, count + program->graph->value_count);
     Str *step = ARENA_ARRAY(arena, Str, program->kernel_count + 1);
 
     for (uint32_t i = 0; i < count; i++)
         row[i] = row_of(program, i, arena);
+    count = add_views(arena, program, row, count);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         step[k] = program->kernel[k].name;
     PlanReport report = {.title = program->options.name,

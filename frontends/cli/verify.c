@@ -24,7 +24,7 @@ typedef struct Verify {
     Claim *claim;
     uint32_t count, capacity;
     Map claimed; /* name -> claim */
-    Map row;     /* name -> row of the report */
+    Map row;     /* name -> row of the report that is a buffer, not a view */
 } Verify;
 
 #define FAULT(v, ...) diag_file_error(&(v)->cli->diag, (v)->path, __VA_ARGS__)
@@ -174,7 +174,7 @@ static void check_presence(Verify *v)
             check_view(v, &v->claim[i]);
         else
             FAULT(v, "the model has no tensor " STR_FMT, STR_ARG(v->claim[i].name));
-    for (uint32_t i = 0; i < v->report->count && !diag_full(&v->cli->diag); i++)
+    for (uint32_t i = 0; i < v->program->problem.count && !diag_full(&v->cli->diag); i++)
         if (map_get(&v->claimed, v->report->row[i].name) == MAP_NONE)
             FAULT(v, STR_FMT " is missing", STR_ARG(v->report->row[i].name));
 }
@@ -233,7 +233,7 @@ static void print_verdict(const Verify *v, int64_t peak)
     char bytes[32];
     Text out = {0};
     text_printf(&out, STR_FMT ": right for " STR_FMT ": %u tensors in %s bytes\n", STR_ARG(v->path),
-                STR_ARG(v->report->title), v->report->count, plan_digits(bytes, peak));
+                STR_ARG(v->report->title), v->program->problem.count, plan_digits(bytes, peak));
     cli_put(&out);
     text_free(&out);
 }
@@ -245,7 +245,7 @@ int verify_plan(Cli *cli, const Program *program, const PlanReport *report, Str 
     v.claimed.arena = v.row.arena = &cli->arena;
     if (!file_read(&cli->arena, &cli->diag, path, &text))
         return STATUS_INPUT;
-    for (uint32_t i = 0; i < report->count; i++)
+    for (uint32_t i = 0; i < program->problem.count; i++)
         map_put(&v.row, report->row[i].name, i);
     cJSON *root = cJSON_ParseWithLength(text.ptr, text.len);
     int64_t peak = 0;

@@ -5,7 +5,8 @@
 #include "cli/program.h"
 
 /* `path` is a plan in the JSON schema of docs/planning.md, version 1; of it only the tensors' names, bytes and offsets
- * are needed.  Lives are those of the program's schedule, and every tensor of the report must be there.  Reports all
+ * are needed.  Lives are those of the program's schedule, and every buffer of the
+ * report must be there.  Reports all
  * faults with the tensors' names; returns the exit status. */
 int verify_plan(Cli *cli, const Program *program, const PlanReport *report, Str path);
 

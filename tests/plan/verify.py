@@ -30,6 +30,7 @@ def overlap(a, b):
 
 def inplace_groups(tensors):
     """Of a plan that is right: tensors that overlap while both live are computed in place of each other."""
+    tensors = [t for t in tensors if "alias_of" not in t]
     group = {t["name"]: t["name"] for t in tensors}
     for i, a in enumerate(tensors):
         for b in tensors[:i]:
@@ -39,19 +40,29 @@ def inplace_groups(tensors):
     return group
 
 
+def views_are_inside(plan):
+    owner = {t["name"]: t for t in plan["tensors"]}
+    return all(owner[t["alias_of"]]["offset"] <= t["offset"] and t["offset"] + t["bytes"] <=
+               owner[t["alias_of"]]["offset"] + owner[t["alias_of"]]["bytes"] for t in plan["tensors"] if "alias_of" in t)
+
+
 def is_right(plan, model):
     """Is the plan right?  `model` is a plan of the same model that is."""
     known = {t["name"]: t for t in model["tensors"]}
     group = inplace_groups(model["tensors"])
-    if sorted(known) != sorted(t["name"] for t in plan["tensors"]):
+    names = [t["name"] for t in plan["tensors"]]
+    if len(set(names)) < len(names) or any(t["name"] not in names for t in known.values() if "alias_of" not in t):
         return False
-    for i, a in enumerate(plan["tensors"]):
+    if any(t["offset"] + t["bytes"] > plan["peak"] for t in plan["tensors"]) or not views_are_inside(plan):
+        return False
+    stored = [t for t in plan["tensors"] if "alias_of" not in t]
+    for i, a in enumerate(stored):
         own = known[a["name"]]
-        if a["bytes"] != own["bytes"] or a["offset"] % 64 or a["offset"] < 0 or a["offset"] + a["bytes"] > plan["peak"]:
+        if a["bytes"] != own["bytes"] or a["offset"] % 64 or min(a["offset"], a["first"], a["last"]) < 0:
             return False
         if a["first"] > own["first"] or a["last"] < own["last"]:
             return False
-        for b in plan["tensors"][:i]:
+        for b in stored[:i]:
             same = a["offset"] == b["offset"] and group[a["name"]] == group[b["name"]]
             if together(own, known[b["name"]]) and overlap(a, b) and not same:
                 return False
