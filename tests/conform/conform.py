@@ -1,9 +1,10 @@
 """Conformance: every op against NumPy, on the reference evaluator or on emitted code.
 
-    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME] [--keep FOLDER]
+    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME] [--keep FOLDER] [-- WORD ...]
 
 Makes the cases (nothing is stored) and puts those of one op into models of one graph each with many inputs and outputs.
-The reference evaluator runs each through `nnc run MODEL --input NAME=FILE ... --output NAME=FILE ...`.  Emitted code of
+The reference evaluator runs each through `nnc run MODEL --input NAME=FILE ... --output NAME=FILE ...`; so does another
+program in the place of nnc, when there are words for it after `--`.  Emitted code of
 all models is built into one program, without a warning, and runs at once.  Speaks TAP: one result per op.  An op of the
 op table without a case fails.  Elementwise arithmetic must be exact; the tolerance of everything else stands with its
 cases, and the reference evaluator must be within one unit in the last place of a sum.
@@ -61,23 +62,24 @@ class Model:
             self.wrong.append(f"{statement}: {difference}")
 
 
-def run_reference(model, nnc):
-    """Through files, one process per model."""
+def run_through_files(model, arguments):
+    """One process per model."""
     model.write()
-    words = [nnc, "run", str(model.path()), "--target", "reference"]
+    words = [arguments.nnc, "run", str(model.path()), "--target", arguments.target]
     for n, case in enumerate(model.cases):
         for name, tensor in zip(model.names(n, "x", len(case.inputs)), case.inputs):
             save(model.folder / f"{name}.npy", tensor)
             words += ["--input", f"{name}={model.folder}/{name}.npy"]
         for name in model.names(n, "r", len(case.outputs)):
             words += ["--output", f"{name}={model.folder}/{name}.npy"]
-    error = build.command(words)
+    error = build.command(words + arguments.words)
     if error:
         model.wrong += error.splitlines()
         return
+    strict = arguments.target == "reference"
     for n, case in enumerate(model.cases):
         for name, want in zip(model.names(n, "r", len(case.outputs)), case.outputs):
-            model.compare(case, want, load(model.folder / f"{name}.npy", want.dtype), strict=True)
+            model.compare(case, want, load(model.folder / f"{name}.npy", want.dtype), strict)
 
 
 def compile_model(model, arguments):
@@ -133,8 +135,10 @@ def main():
     parser.add_argument("--cc", default="clang")
     parser.add_argument("--op", help="only this one")
     parser.add_argument("--keep", help="leave models and files in this folder")
+    parser.add_argument("words", nargs="*", help="more words for `run`")
     arguments = parser.parse_args()
-    if arguments.target != "reference" and not build.available(arguments.target, arguments.cc):
+    through_files = arguments.target == "reference" or arguments.words
+    if not through_files and not build.available(arguments.target, arguments.cc):
         print(f"1..0 # SKIP no {arguments.cc}, or the machine is no {arguments.target}")
         return 0
 
@@ -149,8 +153,8 @@ def main():
         folder = pathlib.Path(arguments.keep or temporary)
         models = {op: models_of(op, [c for c in cases.list if c.op == op], folder) for op in names}
         everything = [m for op in names for m in models[op]]
-        if arguments.target == "reference":
-            build.side_by_side(lambda model: run_reference(model, arguments.nnc), everything)
+        if through_files:
+            build.side_by_side(lambda model: run_through_files(model, arguments), everything)
         else:
             run_emitted(everything, folder, arguments)
     for number, op in enumerate(names, 1):

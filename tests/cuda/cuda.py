@@ -115,14 +115,14 @@ def main():
             sources = [f"{name}.cu", f"{name}_test.cu", "-o", "device"]
             check_nvcc(tap, name, sources, folder, "./device" if arguments.device else None)
         for i in parts:
-            ops = Model(pathlib.Path(temporary) / f"ops{i}", cases[i:i + PER_MODEL])
+            ops = Model(pathlib.Path(temporary), f"ops{i}", cases[i:i + PER_MODEL])
             ops.write()
-            problem = emit(arguments.nnc, ops.folder / "model.nnc", ops.folder, "--weights", "c")
+            problem = emit(arguments.nnc, ops.path(), ops.folder, "--weights", "c")
             name = f"ops {i + 1} to {min(i + PER_MODEL, len(cases))}"
             if problem:
                 tap.result(name, problem)
             else:
-                check_nvcc(tap, name, ["-c", "conform.cu"], ops.folder)
+                check_nvcc(tap, name, ["-c", f"{ops.name}.cu"], ops.folder)
     return 1 if tap.failed else 0
 
 
