@@ -72,6 +72,7 @@ def open_browser():
     """A headless Chromium, or None with the reason."""
     try:
         from selenium import webdriver
+        from selenium.common.exceptions import WebDriverException
     except ImportError:
         return None, "needs python3-selenium"
     if not shutil.which("chromium") or not shutil.which("chromedriver"):
@@ -83,7 +84,10 @@ def open_browser():
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.chrome.service.Service(shutil.which("chromedriver"))
-    return webdriver.Chrome(options=options, service=service), ""
+    try:
+        return webdriver.Chrome(options=options, service=service), ""
+    except WebDriverException as error: # no loopback, no shared memory: a sandbox, not a fault of the page
+        return None, f"chromium does not start: {error.msg.splitlines()[0]}"
 
 
 def settle(browser):
