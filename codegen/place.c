@@ -30,6 +30,8 @@ void place_parts(Program *program, const bool *live_out)
     program->has_parts = ARENA_ARRAY(graph->module->arena, bool, graph->value_count);
     for (uint32_t v = 0; v < graph->value_count; v++)
         program->placement[v].owner = NONE;
+    if (program->options.without & WITHOUT_PARTS)
+        return;
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const Node *concat = &graph->node[n];
         if (concat->op != OP_CONCAT)

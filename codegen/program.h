@@ -19,6 +19,7 @@ typedef enum Without {
     WITHOUT_INPLACE = 1, /* no result is written over its operand */
     WITHOUT_VIEWS = 2,   /* every view of a result is a copy, made by a kernel of its own */
     WITHOUT_ORDER = 4,   /* kernels run in the order in which fusion left them */
+    WITHOUT_PARTS = 8,   /* every concat copies its operands */
 } Without;
 
 typedef struct CompileOptions {

@@ -151,21 +151,22 @@ const Verb verb_plan = {
     .text =
         "The plan of a model, or of a bare placement problem: a table with the columns id, lower, upper and size, "
         "each buffer live in [lower, upper). The exit status is 1 when a capacity is given and exceeded.",
-    .flag = (const Flag[]){{"format", "table|chart|json|svg|html", "How to print (default: table)"},
-                           FLAG_ALLOCATOR,
-                           {"effort", "N", "Scale the work limit of the search; 1 is normal"},
-                           {"without", "inplace,views,order",
-                            "Leave out some of what lowers the peak before placement: results written over their "
-                            "operands, views, an order of kernels that needs less"},
-                           {"problem", "FILE.csv", "Plan this problem instead of a model"},
-                           {"capacity", "BYTES", "The memory there is; K, M and G are understood"},
-                           {"verify", "PLAN.json",
-                            "Do not plan, but check this plan of the model; exit status 1 when it is wrong"},
-                           FLAG_TARGET,
-                           FLAG_DEFINE,
-                           FLAG_WEIGHTS_FROM,
-                           FLAG_GRAPH,
-                           FLAG_END},
+    .flag =
+        (const Flag[]){
+            {"format", "table|chart|json|svg|html", "How to print (default: table)"},
+            FLAG_ALLOCATOR,
+            {"effort", "N", "Scale the work limit of the search; 1 is normal"},
+            {"without", "inplace,views,parts,order",
+             "Leave out some of what lowers the peak before placement: results written over their "
+             "operands, views, parts of a concat that are made inside it, an order of kernels that needs less"},
+            {"problem", "FILE.csv", "Plan this problem instead of a model"},
+            {"capacity", "BYTES", "The memory there is; K, M and G are understood"},
+            {"verify", "PLAN.json", "Do not plan, but check this plan of the model; exit status 1 when it is wrong"},
+            FLAG_TARGET,
+            FLAG_DEFINE,
+            FLAG_WEIGHTS_FROM,
+            FLAG_GRAPH,
+            FLAG_END},
     .example = (const Example[]){{"nnc plan digits.nnc --format chart", "time across, addresses up"},
                                  {"nnc plan --problem A.1048576.csv --capacity 1M --format json", "a bare problem"},
                                  {"nnc plan digits.nnc --format html >plan.html", "a page for the browser"},

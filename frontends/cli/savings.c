@@ -5,8 +5,10 @@
 static const struct {
     const char *word, *name; /* on the command line, in reports */
     Without bit;
-} part[] = {
-    {"inplace", "in-place", WITHOUT_INPLACE}, {"views", "views", WITHOUT_VIEWS}, {"order", "order", WITHOUT_ORDER}};
+} part[] = {{"inplace", "in-place", WITHOUT_INPLACE},
+            {"views", "views", WITHOUT_VIEWS},
+            {"parts", "parts", WITHOUT_PARTS},
+            {"order", "order", WITHOUT_ORDER}};
 
 #define PARTS (sizeof part / sizeof *part)
 

@@ -1,10 +1,10 @@
-/* What in-place results, views and the order of kernels each save in a plan. */
+/* What in-place results, views, parts of concats and the order of kernels each save in a plan. */
 #ifndef NNC_CLI_SAVINGS_H
 #define NNC_CLI_SAVINGS_H
 
 #include "cli/program.h"
 
-/* The words of the flag --without, `inplace,views,order`, as a sum of Without; false after a usage error. */
+/* The words of the flag --without, `inplace,views,parts,order`, as a sum of Without; false after a usage error. */
 bool savings_without(Cli *cli, unsigned *without);
 
 /* Fills in report->saving: the model is compiled again without each of them that `program` has, and the peaks compared.
