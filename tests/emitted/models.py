@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""The models as emitted C, by their own test harness: outputs against the reference evaluator, a canary around the arena.
+
+    models.py --nnc build/nnc --models models [--target T ...] [--cc CC ...] [--full]
+
+Each model is compiled for each target, built without a warning as C99, checked as C++17, and run; the same model again
+gives the same bytes.  The large ones are reduced where the evaluator is slow, unless --full asks for all of them.
+Speaks TAP: one result per model, target and compiler.
+"""
+
+import argparse
+import pathlib
+import sys
+import tempfile
+
+import build
+
+REDUCED = {
+    "resnet50": ["SIZE=64", "CLASSES=100"],
+    "bert_base": ["LAYERS=2", "S=40", "HIDDEN=192", "HEADS=3", "VOCABULARY=200"],
+}
+
+
+def words(name, full):
+    return [word for define in ([] if full else REDUCED.get(name, [])) for word in ("-D", define)]
+
+
+def compile_model(nnc, model, folder, target, full):
+    return build.command([nnc, "compile", model, "-o", folder, "--target", target, "--emit", "c,test", "--weights", "blob",
+                          *words(model.stem, full)])
+
+
+def same_bytes(one, two):
+    """None, or the file that differs."""
+    files = sorted(p.name for p in one.iterdir() if p.suffix in (".c", ".h", ".S", ".weights"))
+    return next((f"{f} differs from one run to the next" for f in files
+                 if (one / f).read_bytes() != (two / f).read_bytes()), None)
+
+
+def run_harness(folder, name, target, cc):
+    flags = ["-O2", "-ffp-contract=fast", "-fno-math-errno"]
+    error = build.compile_source(folder / f"{name}.c", target, cc, *flags)
+    link = [cc, *build.LANGUAGE[cc], *build.WARNINGS, f"{name}_test.c", f"{name}.o", f"{name}_weights.S", "-lm", "-o",
+            "harness"]
+    error = error or build.command(["sh", "-c", f"cd '{folder}' && {' '.join(link)}"])  # .incbin looks where it stands
+    error = error or build.check_plus_plus(folder / f"{name}.c", target, cc)
+    error = error or build.command([folder / "harness"])
+    foreign = [] if error else build.foreign_symbols(folder / f"{name}.o")
+    return error or (f"calls {', '.join(foreign)}" if foreign else None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nnc", required=True, type=pathlib.Path)
+    parser.add_argument("--models", required=True, type=pathlib.Path)
+    parser.add_argument("--target", nargs="*", default=list(build.FEATURES))
+    parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
+    parser.add_argument("--full", action="store_true")
+    arguments = parser.parse_args()
+    models = sorted(arguments.models.glob("*.nnc"))
+    runs = [(m, t, cc) for m in models for t in arguments.target for cc in arguments.cc]
+    print(f"1..{len(runs)}")
+    failed = 0
+    for number, (model, target, cc) in enumerate(runs, 1):
+        label = f"{number} - {model.stem} for {target} by {cc}"
+        if not build.available(target, cc):
+            print(f"ok {label} # SKIP no {cc}, or the machine is no {target}")
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            one, two = pathlib.Path(temporary) / "one", pathlib.Path(temporary) / "two"
+            error = compile_model(arguments.nnc, model, one, target, arguments.full)
+            error = error or run_harness(one, model.stem, target, cc)
+            if cc == arguments.cc[0]:
+                error = error or compile_model(arguments.nnc, model, two, target, arguments.full) or same_bytes(two, one)
+        print(f"{'not ok' if error else 'ok'} {label}", flush=True)
+        for line in (error or "").splitlines()[:20]:
+            print(f"# {line}")
+        failed += bool(error)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
