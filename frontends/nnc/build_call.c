@@ -186,6 +186,10 @@ bool finish_results(Builder *b, const Function *function, bool *constant)
     bool ok = true, all = function->result_count > 0;
 
     for (uint32_t i = 0; i < function->result_count; i++) {
+        for (uint32_t k = 0; k < i; k++)
+            if (str_eq(function->result[k].name->text, function->result[i].name->text))
+                ok = complain(b, function->result[i].name->place, "'" STR_FMT "' is a result already",
+                              STR_ARG(function->result[i].name->text));
         ok &= finish_result(b, &function->result[i], &all, &thing[i]);
         all &= function->result[i].type == NULL;
     }

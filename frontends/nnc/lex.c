@@ -44,7 +44,8 @@ bool name_is_reserved(Str name)
 Lexer lex_start(Diag *diag, uint32_t source)
 {
     Str text = diag_source(diag, source)->text;
-    return (Lexer){.diag = diag, .text = text, .source = source, .end = text.len};
+    bool marked = text.len >= 3 && memcmp(text.ptr, "\xef\xbb\xbf", 3) == 0; /* the byte order mark of some editors */
+    return (Lexer){.diag = diag, .text = text, .source = source, .at = marked ? 3 : 0, .end = text.len};
 }
 
 static bool is_letter(char c)
