@@ -33,11 +33,25 @@ const char harness_compare_text[] =
     "    return bad;\n"
     "}\n\n";
 
+static bool compared_as_bits(DType dtype)
+{
+    return dtype == DT_F16 || dtype == DT_BF16;
+}
+
+bool harness_has_numbers(const Program *program)
+{
+    const Graph *graph = program->graph;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (!compared_as_bits(value_type(graph, graph->output[i].value)->dtype))
+            return true;
+    return false;
+}
+
 void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected)
 {
     DType dtype = expected->type->dtype;
     Str name = program->graph->output[i].name;
-    if (dtype == DT_F16 || dtype == DT_BF16) { /* as bits: at most two units apart */
+    if (compared_as_bits(dtype)) { /* at most two units apart */
         text_printf(out,
                     "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
                     "        bad |= abs((int)output%u[i] - (int)expected%u[i]) > 2;\n",
@@ -83,17 +97,18 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
         text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
                     (long long)(count ? count : 1));
     }
-    text_printf(out, "%s", harness_compare_text);
+    text_printf(out, "%s", harness_has_numbers(program) ? harness_compare_text : "");
     text_printf(out,
                 "int main(%s)\n{\n"
                 "    const size_t canary = %d, bytes = " STR_FMT
                 "_model.arena_bytes;\n"
                 "    unsigned char *block = (unsigned char *)malloc(bytes + 2 * canary + %d);\n"
-                "    unsigned char *arena;\n    double error = 0, scale = 0;\n    int bad = 0;\n\n"
+                "    unsigned char *arena;\n%s    int bad = 0;\n\n"
                 "    if (!block)\n        return 2;\n"
                 "    arena = block + canary + (%d - (uintptr_t)(block + canary) %% %d) %% %d;\n"
                 "    memset(block, 0xA5, bytes + 2 * canary + %d);\n",
-                file ? "int argc, char **argv" : "void", CANARY, STR_ARG(name), ARENA_ALIGNMENT, ARENA_ALIGNMENT,
+                file ? "int argc, char **argv" : "void", CANARY, STR_ARG(name), ARENA_ALIGNMENT,
+                harness_has_numbers(program) ? "    double error = 0, scale = 0;\n" : "", ARENA_ALIGNMENT,
                 ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT);
     if (file)
         text_printf(out,

@@ -54,6 +54,36 @@ Str source_identifier(Arena *arena, Str name)
     return copy;
 }
 
+static Str port_name(const Graph *graph, uint32_t port)
+{
+    return port < graph->input_count ? graph->value[graph->input[port]].name
+                                     : graph->output[port - graph->input_count].name;
+}
+
+/* Inputs and outputs are parameters of one function: where `a.b` and `a_b` meet, or an input is passed through under
+ * its own name, the later one is numbered. */
+static Str parameter_name(const Graph *graph, Arena *arena, uint32_t port)
+{
+    Map taken = {.arena = arena};
+    Str name = {0};
+    for (uint32_t i = 0; i <= port; i++) {
+        Str plain = name = source_identifier(arena, port_name(graph, i));
+        for (int n = 2; !map_add(&taken, name, i); n++)
+            name = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
+    }
+    return name;
+}
+
+Str source_input_name(const Graph *graph, Arena *arena, uint32_t i)
+{
+    return parameter_name(graph, arena, i);
+}
+
+Str source_output_name(const Graph *graph, Arena *arena, uint32_t i)
+{
+    return parameter_name(graph, arena, graph->input_count + i);
+}
+
 /* In place: two parameters of one function are the same memory. */
 const bool *source_aliased(const Program *program, Arena *arena, uint32_t k)
 {
@@ -271,9 +301,9 @@ Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b
     Space space = buffer->value == NONE ? SPACE_ARENA : program->home[buffer->value].space;
     const Graph *graph = program->graph;
     if (space == SPACE_INPUT)
-        return source_identifier(arena, graph->value[graph->input[index]].name);
+        return source_input_name(graph, arena, index);
     if (space == SPACE_OUTPUT)
-        return source_identifier(arena, graph->output[index].name);
+        return source_output_name(graph, arena, index);
     return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type, (long long)program->plan.offset[index]);
 }
 
@@ -293,13 +323,13 @@ void source_parameters(Text *out, const Program *program, Arena *arena)
         const Value *value = &graph->value[graph->input[i]];
         int64_t count = shape_elements(&value->type->shape);
         text_printf(out, "const %s " STR_FMT "[%lld], ", c_type(value->type->dtype),
-                    STR_ARG(source_identifier(arena, value->name)), (long long)(count ? count : 1));
+                    STR_ARG(source_input_name(graph, arena, i)), (long long)(count ? count : 1));
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const Type *type = value_type(graph, graph->output[i].value);
         int64_t count = shape_elements(&type->shape);
-        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype),
-                    STR_ARG(source_identifier(arena, graph->output[i].name)), (long long)(count ? count : 1));
+        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype), STR_ARG(source_output_name(graph, arena, i)),
+                    (long long)(count ? count : 1));
     }
     text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
 }
@@ -334,9 +364,9 @@ static void start_names(Run *run)
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         map_add(&run->taken, str_from(own[i]), 0);
     for (uint32_t i = 0; i < graph->input_count; i++)
-        map_add(&run->taken, source_identifier(arena, graph->value[graph->input[i]].name), 0);
+        map_add(&run->taken, source_input_name(graph, arena, i), 0);
     for (uint32_t i = 0; i < graph->output_count; i++)
-        map_add(&run->taken, source_identifier(arena, graph->output[i].name), 0);
+        map_add(&run->taken, source_output_name(graph, arena, i), 0);
     for (uint32_t f = 0; f < run->unit->function_count; f++)
         map_add(&run->taken, run->unit->function[f].name, 0);
 }
@@ -416,12 +446,10 @@ static void print_run(Text *out, const Unit *unit)
     }
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (program->home[graph->input[i]].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n",
-                        STR_ARG(source_identifier(unit->arena, graph->value[graph->input[i]].name)));
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(graph, unit->arena, i)));
     for (uint32_t i = 0; i < graph->output_count; i++) /* of no elements */
         if (program->home[graph->output[i].value].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n",
-                        STR_ARG(source_identifier(unit->arena, graph->output[i].name)));
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_output_name(graph, unit->arena, i)));
     text_printf(out, "\n    return 0;\n}\n\n");
 }
 

@@ -7,6 +7,9 @@
 
 /* A model's name as a C identifier: dots and the like become underscores, keywords and NAME_run's own names get one. */
 Str source_identifier(Arena *arena, Str name);
+/* The parameters of NAME_run, each with a name of its own. */
+Str source_input_name(const Graph *graph, Arena *arena, uint32_t i);
+Str source_output_name(const Graph *graph, Arena *arena, uint32_t i);
 const char *source_upper(Arena *arena, Str name);
 
 /* Is each buffer of kernel k the same memory as another one of it (in place)? */

@@ -66,10 +66,10 @@ static void print_main(Text *out, const Program *program, const Tensor *const *e
     text_printf(out,
                 "int main(%s)\n{\n    const size_t canary = %d, bytes = %s_ARENA_BYTES;\n"
                 "    unsigned char *const block = (unsigned char *)device(NULL, bytes + 2 * canary);\n"
-                "    static unsigned char edge[2 * %d];\n    double error = 0, scale = 0;\n    int bad = 0;\n\n"
+                "    static unsigned char edge[2 * %d];\n%s    int bad = 0;\n\n"
                 "    check(cudaMemset(block, 0xA5, bytes + 2 * canary), \"cudaMemset\");\n",
                 file ? "int argc, char **argv" : "void", 4 * CANARY, source_upper(&arena, program->options.name),
-                4 * CANARY);
+                4 * CANARY, harness_has_numbers(program) ? "    double error = 0, scale = 0;\n" : "");
     arena_free(&arena);
     if (file)
         print_weights(out, program);
@@ -115,6 +115,6 @@ void emit_cuda_test(const Program *program, const Tensor *const *input, const Te
         text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
                     (long long)(count ? count : 1));
     }
-    text_printf(out, "%s%s", harness_compare_text, device_text);
+    text_printf(out, "%s%s", harness_has_numbers(program) ? harness_compare_text : "", device_text);
     print_main(out, program, expected);
 }
