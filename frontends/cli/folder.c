@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,81 @@
 #include <unistd.h>
 
 #include "base/file.h"
+
+/* What a signal or a fatal error must not leave behind: folders that exist now, and the program that runs in one.
+ * Fixed storage, as a signal handler may look at nothing else. */
+#define MOST_FOLDERS 4
+#define LONGEST_PATH 4096
+
+static struct Leftover {
+    volatile sig_atomic_t there;
+    char path[LONGEST_PATH], made[LONGEST_PATH];
+} leftover[MOST_FOLDERS];
+static volatile pid_t running;
+
+/* By rm, since a signal handler may start a program but may not read a folder. */
+static void remove_leftovers(void)
+{
+    for (struct Leftover *at = leftover; at < leftover + MOST_FOLDERS; at++) {
+        if (!at->there)
+            continue;
+        at->there = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            execl("/bin/rm", "rm", "-rf", "--", at->path, (char *)NULL);
+            _exit(1);
+        }
+        if (child > 0)
+            waitpid(child, NULL, 0);
+        if (*at->made)
+            rmdir(at->made);
+    }
+}
+
+static void stop(int signal_number)
+{
+    if (running > 0) {
+        kill(running, SIGTERM);
+        waitpid(running, NULL, 0);
+    }
+    remove_leftovers();
+    raise(signal_number); /* the handler was for once: this ends the process as the signal would have */
+}
+
+static void watch_signals(void)
+{
+    static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
+    static bool watching;
+    struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND}, before;
+
+    if (watching)
+        return;
+    watching = true;
+    atexit(remove_leftovers);
+    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++)
+        sigaddset(&action.sa_mask, watched[i]);
+    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++)
+        if (sigaction(watched[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as nohup has it */
+            sigaction(watched[i], &action, NULL);
+}
+
+static void remember(const Folder *folder)
+{
+    for (struct Leftover *at = leftover; at < leftover + MOST_FOLDERS; at++)
+        if (!at->there) {
+            snprintf(at->path, sizeof at->path, STR_FMT, STR_ARG(folder->path));
+            snprintf(at->made, sizeof at->made, STR_FMT, STR_ARG(folder->made));
+            at->there = folder->path.len < LONGEST_PATH && folder->made.len < LONGEST_PATH;
+            return;
+        }
+}
+
+static void forget(const Folder *folder)
+{
+    for (struct Leftover *at = leftover; at < leftover + MOST_FOLDERS; at++)
+        if (at->there && str_is(folder->path, at->path))
+            at->there = 0;
+}
 
 bool folder_open(Cli *cli, Str parent, Folder *folder)
 {
@@ -23,6 +99,8 @@ bool folder_open(Cli *cli, Str parent, Folder *folder)
     if (!mkdtemp((char *)(uintptr_t)pattern.ptr))
         return diag_file_error(&cli->diag, parent.len ? parent : pattern, "cannot make a folder: %s", strerror(errno));
     folder->path = pattern;
+    watch_signals();
+    remember(folder);
     return true;
 }
 
@@ -76,6 +154,7 @@ void folder_remove(Folder *folder)
         return;
     each_file(NULL, folder, (Str){NULL, 0}, discard);
     rmdir(folder->path.ptr);
+    forget(folder);
     if (folder->made.len) {
         char *made = strndup(folder->made.ptr, folder->made.len);
         if (made)
@@ -102,7 +181,7 @@ int folder_run(const Folder *folder, const char *const *words, Text *output)
 
     if (pipe(ends))
         return -1;
-    pid_t child = fork();
+    pid_t child = running = fork();
     if (child == 0)
         become(folder, words, ends[1]);
     close(ends[1]);
@@ -110,7 +189,9 @@ int folder_run(const Folder *folder, const char *const *words, Text *output)
         if (count > 0)
             text_put(output, block, (size_t)count);
     close(ends[0]);
-    if (child < 0 || waitpid(child, &status, 0) < 0)
+    bool ended = child > 0 && waitpid(child, &status, 0) >= 0;
+    running = 0;
+    if (!ended)
         return -1;
     if (WIFEXITED(status))
         return WEXITSTATUS(status) == NOT_THERE ? -1 : WEXITSTATUS(status);
