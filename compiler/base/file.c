@@ -72,11 +72,23 @@ bool file_read(Arena *arena, Diag *diag, Str path, Str *bytes)
     return true;
 }
 
+/* A device, a pipe or a folder, which a rename would replace: it is written to as it stands. */
+static bool is_special(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
 bool file_writer_open(FileWriter *writer, Diag *diag, Str path)
 {
-    *writer = (FileWriter){.path = terminated(path), .temporary = terminated(path)};
-    strcpy(writer->temporary + path.len, ".part");
-    writer->stream = fopen(writer->temporary, "wb");
+    *writer = (FileWriter){.path = terminated(path)};
+    if (is_special(writer->path)) {
+        writer->stream = fopen(writer->path, "wb");
+    } else {
+        writer->temporary = terminated(path);
+        strcpy(writer->temporary + path.len, ".part");
+        writer->stream = fopen(writer->temporary, "wb");
+    }
     if (writer->stream)
         return true;
     int error = errno;
@@ -94,7 +106,7 @@ bool file_writer_commit(FileWriter *writer, Diag *diag)
 {
     bool good = fclose(writer->stream) == 0 && !writer->failed;
     writer->stream = NULL;
-    if (good && rename(writer->temporary, writer->path) == 0) {
+    if (good && (!writer->temporary || rename(writer->temporary, writer->path) == 0)) {
         free(writer->path);
         free(writer->temporary);
         return true;

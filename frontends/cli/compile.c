@@ -106,9 +106,9 @@ static int emit_parts(Cli *cli, const Program *program, const Folder *folder, un
     if (good && parts & EMIT_TEST)
         good = emit_harness(cli, program, folder, golden);
     if (good && parts & EMIT_IR)
-        good = emit_listing(cli, program, folder, EMIT_IR);
+        good = emit_ir(cli, program, folder);
     if (good && parts & EMIT_KERNELS)
-        good = emit_listing(cli, program, folder, EMIT_KERNELS);
+        good = emit_kernel_listing(cli, program, folder);
     if (good && parts & EMIT_LIB)
         status = emit_libraries(cli, program, folder);
     if (good && parts & EMIT_LIB && !(parts & EMIT_C))
@@ -140,6 +140,8 @@ static int run(Cli *cli)
 
     if (!where.ptr)
         where = STR(".");
+    if (!where.len)
+        return cli_usage(cli, "-o wants a folder");
     if (!take_parts(cli, &parts) || !take_form(cli, &form))
         return STATUS_USAGE;
     const char *target = settle(cli, &parts);
@@ -177,7 +179,7 @@ const Verb verb_compile = {
         "  c        NAME.h, NAME.c, weights\n"
         "  lib      libNAME.a, libNAME.so, NAME.h\n"
         "  test     NAME_test.c, or NAME_test.cu: runs the model, compares with the reference evaluator\n"
-        "  ir       NAME.ir.nnc: the graph after all passes\n"
+        "  ir       NAME.ir.nnc: the graph after all passes; elements too many for text in NAME.ir.safetensors\n"
         "  kernels  NAME.kernels: the loops, as the compiler sees them\n"
         "  cuda     NAME.cu, NAME.h, and NAME.weights, to be copied to the device, where they are not in NAME.cu\n"
         "\n"

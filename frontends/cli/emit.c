@@ -70,16 +70,21 @@ bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder)
     return good && (program_weights_form(program) == WEIGHTS_C || write_weights(cli, program, folder));
 }
 
-bool emit_listing(Cli *cli, const Program *program, const Folder *folder, EmitPart part)
+bool emit_kernel_listing(Cli *cli, const Program *program, const Folder *folder)
 {
     Text text = {0};
-    if (part == EMIT_IR)
-        nnc_print(&text, program->graph->module);
-    else
-        emit_kernels(program, &text);
-    const char *suffix = part == EMIT_IR ? "ir.nnc" : "kernels";
-    return write_text(cli, folder, str_format(&cli->arena, STR_FMT ".%s", STR_ARG(program->options.name), suffix),
-                      &text);
+    emit_kernels(program, &text);
+    return write_text(cli, folder, str_format(&cli->arena, STR_FMT ".kernels", STR_ARG(program->options.name)), &text);
+}
+
+bool emit_ir(Cli *cli, const Program *program, const Folder *folder)
+{
+    Text text = {0};
+    Str name = str_format(&cli->arena, STR_FMT ".ir.nnc", STR_ARG(program->options.name));
+    nnc_print(&text, program->graph->module);
+    bool good = model_save(cli, program->graph->module, folder_file(cli, folder, name), &text);
+    text_free(&text);
+    return good;
 }
 
 typedef struct Command {
@@ -124,7 +129,7 @@ static Command compiler(Cli *cli, const Target *target)
     Command command = {0};
     Str cc = args_value(cli, "cc");
 
-    add_words(cli, &command, cc.ptr ? cc : STR("clang"));
+    add_words(cli, &command, cc.len ? cc : STR("clang"));
     add_words(cli, &command, STR("-std=gnu99 -O3 -fPIC -ffp-contract=fast -fno-math-errno"));
     add_words(cli, &command, str_from(target->cc_flags));
     return command;

@@ -17,7 +17,8 @@ typedef enum EmitPart {
 /* Writes the sources.  False after an error in the diag. */
 bool emit_sources(Cli *cli, const Program *program, const Folder *folder);
 bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder);
-bool emit_listing(Cli *cli, const Program *program, const Folder *folder, EmitPart part); /* IR or KERNELS */
+bool emit_ir(Cli *cli, const Program *program, const Folder *folder); /* with the elements its text leaves out */
+bool emit_kernel_listing(Cli *cli, const Program *program, const Folder *folder);
 
 /* Compiles the folder's sources with the flag cc, which the verb must have.  Returns the exit status. */
 int emit_shared(Cli *cli, const Program *program, const Folder *folder);

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "formats/weights.h"
 #include "nnc/text.h"
@@ -67,6 +68,42 @@ static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
     return weights_load(model->module, path, need == WEIGHTS_ALL, &model->weights);
 }
 
+/* A mistyped extent should end in an error at its place, not in a machine that swaps. */
+static bool fits_memory(Cli *cli, const Graph *graph)
+{
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), sum = 0;
+    for (ValueId id = 0; memory > 0 && id < graph->value_count; id++) {
+        const Value *value = &graph->value[id];
+        if (!value->type || (value->role != ROLE_PARAM && value->role != ROLE_STATE))
+            continue;
+        sum += (double)type_bytes(value->type);
+        if (sum > memory)
+            return diag_error(&cli->diag, value->place,
+                              STR_FMT " is " STR_FMT ": with it the weights take %.1f GiB, this machine has %.1f",
+                              STR_ARG(value_show(graph, id)), STR_ARG(type_show(&cli->arena, value->type)),
+                              sum / 0x1p30, memory / 0x1p30);
+    }
+    return true;
+}
+
+static bool has_elements(const Value *value)
+{
+    bool param = value->role == ROLE_PARAM || value->role == ROLE_STATE;
+    return nnc_const_is_stored(value) || (param && value->data);
+}
+
+bool model_save(Cli *cli, Module *module, Str path, const Text *text)
+{
+    FileWriter writer;
+    if (!file_writer_open(&writer, &cli->diag, path))
+        return false;
+    file_writer_put(&writer, text->ptr, text->len);
+    if (weights_save(module, weights_path_beside(&cli->arena, path), has_elements))
+        return file_writer_commit(&writer, &cli->diag);
+    file_writer_abandon(&writer);
+    return false;
+}
+
 int model_load(Cli *cli, WeightsNeed need, Model *model)
 {
     Define *define;
@@ -81,6 +118,8 @@ int model_load(Cli *cli, WeightsNeed need, Model *model)
         return STATUS_INPUT;
     model->graph = choose_graph(cli, model->module);
     if (!model->graph || !load_weights(cli, need, model))
+        return STATUS_INPUT;
+    if (need == WEIGHTS_ALL && !fits_memory(cli, model->graph))
         return STATUS_INPUT;
     model->name = identifier(&cli->arena, model->graph->name);
     return STATUS_OK;

@@ -23,4 +23,8 @@ typedef enum WeightsNeed {
  * return after the errors that have been reported. */
 int model_load(Cli *cli, WeightsNeed need, Model *model);
 
+/* Writes `text`, which nnc_print made of the module, and beside it, in a .safetensors file, the elements that the text
+ * leaves out.  False after an error in the diag. */
+bool model_save(Cli *cli, Module *module, Str path, const Text *text);
+
 #endif

@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "cli/passes.h"
-#include "formats/weights.h"
 #include "nnc/text.h"
 
 static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds)
@@ -20,20 +19,6 @@ static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t ch
     text_char(&text, '\n');
     cli_put(&text);
     text_free(&text);
-}
-
-static bool has_elements(const Value *value)
-{
-    bool param = value->role == ROLE_PARAM || value->role == ROLE_STATE;
-    return nnc_const_is_stored(value) || (param && value->data);
-}
-
-/* The text, and beside it the elements that the text leaves out. */
-static int save(Cli *cli, Model *model, Str path, const Text *text)
-{
-    bool good = weights_save(model->module, weights_path_beside(&cli->arena, path), has_elements) &&
-                file_write(&cli->diag, path, text->ptr, text->len);
-    return good ? STATUS_OK : STATUS_ENVIRONMENT;
 }
 
 static int run(Cli *cli)
@@ -56,7 +41,7 @@ static int run(Cli *cli)
         return STATUS_INPUT;
     nnc_print(&text, model.module);
     if (path.ptr)
-        status = save(cli, &model, path, &text);
+        status = model_save(cli, model.module, path, &text) ? STATUS_OK : STATUS_ENVIRONMENT;
     else
         cli_put(&text);
     text_free(&text);
