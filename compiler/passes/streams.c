@@ -29,9 +29,9 @@ static int64_t *ways_to_end(const Schedule *s)
     int64_t *way = ARENA_ARRAY(s->scratch, int64_t, s->units.count);
     for (uint32_t i = s->units.count; i-- > 0;) {
         uint32_t u = s->order[i];
-        for (uint32_t k = s->feeds.first[u]; k < s->feeds.first[u + 1]; k++)
-            if (way[s->feeds.item[k]] > way[u])
-                way[u] = way[s->feeds.item[k]];
+        for (uint32_t k = s->problem.feeds.first[u]; k < s->problem.feeds.first[u + 1]; k++)
+            if (way[s->problem.feeds.item[k]] > way[u])
+                way[u] = way[s->problem.feeds.item[k]];
         way[u] += unit_time(s, u);
     }
     return way;
@@ -41,9 +41,9 @@ static int64_t *ways_to_end(const Schedule *s)
 static uint32_t heir_of(const Schedule *s, const int64_t *way, uint32_t unit)
 {
     uint32_t heir = NONE;
-    for (uint32_t k = s->feeds.first[unit]; k < s->feeds.first[unit + 1]; k++)
-        if (heir == NONE || way[s->feeds.item[k]] > way[heir])
-            heir = s->feeds.item[k];
+    for (uint32_t k = s->problem.feeds.first[unit]; k < s->problem.feeds.first[unit + 1]; k++)
+        if (heir == NONE || way[s->problem.feeds.item[k]] > way[heir])
+            heir = s->problem.feeds.item[k];
     return heir;
 }
 
@@ -80,8 +80,8 @@ void schedule_streams(const Schedule *s, uint32_t most)
     for (uint32_t i = 0; i < units; i++) {
         uint32_t u = s->order[i];
         int64_t ready = 0;
-        for (uint32_t k = s->needs.first[u]; k < s->needs.first[u + 1]; k++)
-            ready = end[s->needs.item[k]] > ready ? end[s->needs.item[k]] : ready;
+        for (uint32_t k = s->problem.needs.first[u]; k < s->problem.needs.first[u + 1]; k++)
+            ready = end[s->problem.needs.item[k]] > ready ? end[s->problem.needs.item[k]] : ready;
         uint32_t chosen = choose_stream(stream, used, most, heir, end, u, ready);
         int64_t start = chosen < used && stream[chosen].busy > ready ? stream[chosen].busy : ready;
         used += chosen == used;

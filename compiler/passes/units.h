@@ -6,11 +6,8 @@
 #ifndef NNC_PASSES_UNITS_H
 #define NNC_PASSES_UNITS_H
 
+#include "passes/lists.h"
 #include "passes/pass.h"
-
-typedef struct Lists { /* list i is item[first[i]] ... item[first[i + 1] - 1] */
-    uint32_t *first, *item;
-} Lists;
 
 typedef struct Units {
     uint32_t count;

@@ -1,0 +1,11 @@
+/* Many short lists in two arrays. */
+#ifndef NNC_PASSES_LISTS_H
+#define NNC_PASSES_LISTS_H
+
+#include <stdint.h>
+
+typedef struct Lists { /* list i is item[first[i]] ... item[first[i + 1] - 1] */
+    uint32_t *first, *item;
+} Lists;
+
+#endif
