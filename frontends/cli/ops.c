@@ -1,7 +1,10 @@
-/* `nnc ops`: the op table, for people. */
+/* `nnc ops`: the op table and the library's functions, for people. */
 #include "cli/cli.h"
 
+#include "nnc/text.h"
 #include "ops/doc.h"
+
+#define COLUMN 38 /* where docs begin, as in the op table */
 
 static void print_one(Text *out, const OpInfo *info)
 {
@@ -16,14 +19,76 @@ static void print_one(Text *out, const OpInfo *info)
                 info->inplace == INPLACE_SAME ? "yes" : "no");
 }
 
+static void print_function(Text *out, const LibraryFunction *function)
+{
+    text_printf(out, STR_FMT STR_FMT "\n", STR_ARG(function->doc), STR_ARG(function->text));
+}
+
+/* The comment as one line: without the marks and line breaks; in a table of Markdown a bar is written `\|`. */
+static void print_doc(Text *out, Str doc, bool markdown)
+{
+    bool begin = true;
+    for (uint32_t i = 0; i < doc.len; begin = doc.ptr[i] == '\n', i++) {
+        if (begin && i)
+            text_char(out, ' ');
+        if (begin)
+            i += 2; /* over `# ` */
+        if (i >= doc.len || doc.ptr[i] == '\n')
+            continue;
+        text_printf(out, "%s%c", markdown && doc.ptr[i] == '|' ? "\\" : "", doc.ptr[i]);
+    }
+}
+
+static void print_library_table(Text *out)
+{
+    LibraryFunction function = {0};
+    Str section = {0};
+    text_printf(out, "\nThe library, with `use \"nn\"`\n");
+    for (uint32_t at = 0; nnc_library_next(&at, &function); section = function.section) {
+        if (!str_eq(section, function.section))
+            text_printf(out, "\n" STR_FMT "\n", STR_ARG(function.section));
+        text_printf(out, "  " STR_FMT, STR_ARG(function.signature));
+        if (function.signature.len + 4 > COLUMN) {
+            text_char(out, '\n');
+            text_fill(out, ' ', COLUMN);
+        } else {
+            text_fill(out, ' ', COLUMN - 2 - function.signature.len);
+        }
+        print_doc(out, function.doc, false);
+        text_char(out, '\n');
+    }
+}
+
+static void print_library_markdown(Text *out)
+{
+    LibraryFunction function = {0};
+    Str section = {0};
+    text_printf(out,
+                "\n## The library\n\nFunctions written in .nnc, for files that say `use \"nn\"`; "
+                "`nnc ops NAME` shows one's text.\n");
+    for (uint32_t at = 0; nnc_library_next(&at, &function); section = function.section) {
+        if (!str_eq(section, function.section))
+            text_printf(out, "\n### " STR_FMT "\n\n| function | meaning |\n|---|---|\n", STR_ARG(function.section));
+        text_printf(out, "| `" STR_FMT "` | ", STR_ARG(function.signature));
+        print_doc(out, function.doc, true);
+        text_printf(out, " |\n");
+    }
+}
+
+#define MOST_NAMES 512 /* of ops and functions, to look for a near one */
+
 static int unknown_op(Cli *cli, Str name)
 {
-    const char *list[OP_COUNT];
+    const char *list[MOST_NAMES];
+    uint32_t count = 0;
+    LibraryFunction function = {0};
     for (int op = 0; op < OP_COUNT; op++)
-        list[op] = op_info((OpCode)op)->name;
-    const char *near = cli_nearest(name, list, OP_COUNT);
-    return cli_usage(cli, "no op is called `" STR_FMT "`%s%s%s", STR_ARG(name), near ? "; did you mean `" : "",
-                     near ? near : "", near ? "`?" : "");
+        list[count++] = op_info((OpCode)op)->name;
+    for (uint32_t at = 0; count < MOST_NAMES && nnc_library_next(&at, &function);)
+        list[count++] = str_copy(&cli->arena, function.name).ptr;
+    const char *near = cli_nearest(name, list, count);
+    return cli_usage(cli, "no op or function is called `" STR_FMT "`%s%s%s", STR_ARG(name),
+                     near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }
 
 static int run(Cli *cli)
@@ -32,18 +97,24 @@ static int run(Cli *cli)
     Str name = args_operand(cli, 0), word = args_value(cli, "format");
     OpCode op = name.ptr ? op_find(name) : OP_COUNT;
     uint32_t format = 0;
+    LibraryFunction function;
     Text out = {0};
 
     if (word.ptr && !cli_choose(cli, "format", word, formats, &format))
         return STATUS_USAGE;
-    if (name.ptr && op == OP_COUNT)
-        return unknown_op(cli, name);
-    if (name.ptr)
+    if (name.ptr && op != OP_COUNT) {
         print_one(&out, op_info(op));
-    else if (format == 1)
+    } else if (name.ptr) {
+        if (!nnc_library_find(name, &function))
+            return unknown_op(cli, name);
+        print_function(&out, &function);
+    } else if (format == 1) {
         ops_print_markdown(&out);
-    else
+        print_library_markdown(&out);
+    } else {
         ops_print_table(&out);
+        print_library_table(&out);
+    }
     cli_put(&out);
     text_free(&out);
     return STATUS_OK;
@@ -51,11 +122,13 @@ static int run(Cli *cli)
 
 const Verb verb_ops = {
     .name = "ops",
-    .operands = "[OP]",
-    .summary = "List the primitive ops, or show one",
+    .operands = "[NAME]",
+    .summary = "List the primitive ops and the library's functions, or show one",
     .text =
         "Operands marked `?` may be left out; `*` stands for one or more. Attributes are shown with their defaults.",
     .flag = (const Flag[]){{"format", "table|markdown", "How to print (default: table)"}, FLAG_END},
-    .example = (const Example[]){{"nnc ops conv2d", "one op, with its attributes"}, {NULL, NULL}},
+    .example = (const Example[]){{"nnc ops conv2d", "one op, with its attributes"},
+                                 {"nnc ops softmax", "a function of the library, as it is written"},
+                                 {NULL, NULL}},
     .run = run,
 };

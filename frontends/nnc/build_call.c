@@ -340,17 +340,6 @@ static Thing call_constant(Builder *b, Str name, const Expr *call)
     return const_call(b, name, arg, call->count, call->place, &result, &known) ? thing_const(result) : thing_bad();
 }
 
-/* Does the library define it?  Its text is searched, for a file that does not use it has not parsed it. */
-static bool in_library(Str name)
-{
-    Str text = nnc_library_text();
-    for (uint32_t i = 0; i + 5 + name.len < text.len; i++)
-        if (memcmp(text.ptr + i, "\nfn ", 4) == 0 && memcmp(text.ptr + i + 4, name.ptr, name.len) == 0 &&
-            text.ptr[i + 4 + name.len] == '(')
-            return true;
-    return false;
-}
-
 static Thing unknown_function(Builder *b, Str name, Place place)
 {
     Nearest nearest = {.wanted = name};
@@ -363,7 +352,8 @@ static Thing unknown_function(Builder *b, Str name, Place place)
         for (uint32_t i = 0; i < file->used[u]->function_count; i++)
             nearest_try(&nearest, file->used[u]->function[i]->name->text);
     Str hint = nearest_show(b->scratch, &nearest);
-    if (in_library(name))
+    LibraryFunction function; /* a file that does not use the library has not parsed it */
+    if (nnc_library_find(name, &function))
         hint = STR("; the library has one: use \"nn\"");
     complain(b, place, "no op or function '" STR_FMT "'" STR_FMT, STR_ARG(name), STR_ARG(hint));
     return thing_bad();

@@ -34,5 +34,14 @@ bool nnc_const_is_stored(const Value *value);
 
 /* The library: its functions with the comment above each, for `nnc help` and docs. */
 Str nnc_library_text(void);
+typedef struct LibraryFunction { /* parts of that text */
+    Str name, section;           /* section: the heading that it stands under */
+    Str signature;               /* `softmax(x, axis = -1)` */
+    Str doc;                     /* the lines of the comment above it, each with its `# ` and line break */
+    Str text;                    /* from `fn` to the closing brace */
+} LibraryFunction;
+/* The next function; `at` starts at 0, `function` cleared.  False after the last. */
+bool nnc_library_next(uint32_t *at, LibraryFunction *function);
+bool nnc_library_find(Str name, LibraryFunction *function);
 
 #endif
