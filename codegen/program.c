@@ -255,6 +255,77 @@ static bool may_overwrite(void *context, const Graph *graph, NodeId producer, Va
     return inplace_kernel_rule(graph, producer, operand);
 }
 
+/* All from the pass on, to the plan. */
+static bool finish(Program *program, const char *const *pass, PassContext *context)
+{
+    for (; *pass; pass++) {
+        report_progress(&program->options, *pass);
+        if (strcmp(*pass, "inplace") == 0) /* the last one, which asks what the kernels do */
+            make_kernels(program);
+        if (!pass_run(pass_find(str_from(*pass)), program->graph, context))
+            return false;
+    }
+    make_kernels(program);
+    report_progress(&program->options, "plan");
+    bool good = place_buffers(program);
+    place_weights(program);
+    return good;
+}
+
+/* The order of a graph, to come back to: all that schedule, inplace and the kernels change. */
+typedef struct Order {
+    Node *node;
+    Value *value;
+} Order;
+
+static Order keep_order(const Graph *graph, Arena *arena)
+{
+    return (Order){arena_copy(arena, graph->node, graph->node_count * sizeof *graph->node),
+                   arena_copy(arena, graph->value, graph->value_count * sizeof *graph->value)};
+}
+
+static bool same_order(const Graph *graph, const Order *order)
+{
+    bool same = true;
+    for (uint32_t v = 0; v < graph->value_count; v++)
+        same &= graph->value[v].node == order->value[v].node;
+    return same;
+}
+
+static void restore_order(Graph *graph, const Order *order)
+{
+    memcpy(graph->node, order->node, graph->node_count * sizeof *graph->node);
+    memcpy(graph->value, order->value, graph->value_count * sizeof *graph->value);
+}
+
+/* Another order is taken only when the plan gains by it.  Schedule goes by live bytes, and knows neither the scratch of
+ * kernels nor parts of concats nor gaps; so both orders are planned. */
+static bool schedule_and_finish(Program *program, const char *const *pass, PassContext *context)
+{
+    Graph *graph = program->graph;
+    const Program blank = *program;
+    Order given = keep_order(graph, context->scratch);
+    if (!finish(program, pass, context))
+        return false;
+    if (context->keep_order || same_order(graph, &given))
+        return true;
+
+    const Program changed = *program;
+    Order order = keep_order(graph, context->scratch);
+    restore_order(graph, &given);
+    *program = blank;
+    program->options.progress = NULL; /* all has been said */
+    context->keep_order = true;
+    if (!finish(program, pass, context))
+        return false;
+    program->options.progress = blank.options.progress;
+    if (program->plan.peak > changed.plan.peak) {
+        restore_order(graph, &order);
+        *program = changed;
+    }
+    return true;
+}
+
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program)
 {
     Arena scratch = {0};
@@ -269,18 +340,12 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
 
     const char *const *pass = options->passes ? options->passes : pass_pipeline;
     bool good = check_supported(graph);
-    for (uint32_t i = 0; good && pass[i]; i++) {
-        report_progress(options, pass[i]);
-        if (strcmp(pass[i], "inplace") == 0) /* the last one, which asks what the kernels do */
-            make_kernels(program);
-        good = pass_run(pass_find(str_from(pass[i])), graph, &context);
+    for (; good && *pass && strcmp(*pass, "schedule") != 0 && strcmp(*pass, "inplace") != 0; pass++) {
+        report_progress(options, *pass);
+        good = pass_run(pass_find(str_from(*pass)), graph, &context);
     }
-    if (good) {
-        make_kernels(program);
-        report_progress(options, "plan");
-        good = place_buffers(program);
-        place_weights(program);
-    }
+    bool ends = good && *pass && (!pass[1] || (strcmp(pass[1], "inplace") == 0 && !pass[2]));
+    good = good && (ends ? schedule_and_finish(program, pass, &context) : finish(program, pass, &context));
     arena_free(&scratch);
     return good && graph->module->diag->error_count == 0;
 }
