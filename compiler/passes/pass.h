@@ -56,8 +56,8 @@ bool pass_run_pipeline(Graph *graph, PassContext *context);
 bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand);
 
 /* The largest sum of live bytes over the graph's order: what no placement can go below.  Counts results of nodes only
- * (not inputs, params, constants, and not what leaves the graph), views with their owner, and values inside a kernel not
- * at all. */
+ * (not inputs, params, constants, and not what leaves the graph), views with their owner, and values inside a kernel
+ * not at all. */
 int64_t schedule_peak(const Graph *graph, Arena *scratch);
 
 #endif
