@@ -92,24 +92,37 @@ static Str print_atom(Printer *printer, const Atom *atom)
     return (Str){0};
 }
 
+static void print_term(Printer *printer, Text *text, const Term *term)
+{
+    const Atom *atom = term->atom;
+    Str shown = print_atom(printer, atom);
+    text_printf(text, "%s", term->factor < 0 ? (text->len ? " - " : "-") : text->len ? " + " : "");
+    if (llabs(term->factor) == 1)
+        text_str(text, shown);
+    else if (atom->kind == ATOM_DIV || atom->kind == ATOM_MOD)
+        text_printf(text, "(" STR_FMT ") * %lld", STR_ARG(shown), (long long)llabs(term->factor));
+    else
+        text_printf(text, STR_FMT " * %lld", STR_ARG(shown), (long long)llabs(term->factor));
+}
+
+/* What is added stands before what is taken away: `2 - row`, not `-row + 2`. */
 Str print_index(Printer *printer, Index index)
 {
     Text text = {0};
-    for (uint32_t i = 0; i < index.count; i++) {
-        int64_t factor = index.term[i].factor;
-        const Atom *atom = index.term[i].atom;
-        Str shown = print_atom(printer, atom);
-        text_printf(&text, "%s", factor < 0 ? (text.len ? " - " : "-") : text.len ? " + " : "");
-        if (llabs(factor) == 1)
-            text_str(&text, shown);
-        else if (atom->kind == ATOM_DIV || atom->kind == ATOM_MOD)
-            text_printf(&text, "(" STR_FMT ") * %lld", STR_ARG(shown), (long long)llabs(factor));
-        else
-            text_printf(&text, STR_FMT " * %lld", STR_ARG(shown), (long long)llabs(factor));
-    }
+    uint32_t first = 0;
+    while (first < index.count && index.term[first].factor < 0)
+        first++;
+    bool constant_first = first == index.count && index.constant > 0;
+    if (constant_first)
+        text_printf(&text, "%lld", (long long)index.constant);
+    else if (first < index.count)
+        print_term(printer, &text, &index.term[first]);
+    for (uint32_t i = 0; i < index.count; i++)
+        if (i != first)
+            print_term(printer, &text, &index.term[i]);
     if (!text.len)
         text_printf(&text, "%lld", (long long)index.constant);
-    else if (index.constant)
+    else if (index.constant && !constant_first)
         text_printf(&text, " %c %lld", index.constant < 0 ? '-' : '+', (long long)llabs(index.constant));
     Str shown = str_copy(printer->arena, text_view(&text));
     text_free(&text);

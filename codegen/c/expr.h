@@ -19,6 +19,8 @@ typedef struct Printer {
     uint32_t lanes;
     bool vectors;               /* the region prints as vectors; else as loops over arrays */
     bool wide;                  /* positions need more than an int */
+    bool alone;                 /* the statement is all that its braces hold */
+    bool shared;                /* the next block prints between statements of another */
     const Var *var[MOST_LOOPS]; /* loops around, and the names they got */
     Str var_name[MOST_LOOPS];
     uint32_t depth;

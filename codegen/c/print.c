@@ -267,18 +267,22 @@ static void print_for(Printer *printer, const Stmt *stmt)
     printer->depth--;
 }
 
+/* The braces of the statement around a region serve for it too where it is all that stands there. */
 static void print_lanes(Printer *printer, const Stmt *stmt)
 {
+    bool braces = printer->target->dialect == DIALECT_CUDA || !printer->alone;
     assert(!printer->lane);
     printer->lane = stmt->var;
     printer->lanes = stmt->lanes;
     printer->vectors = printer->target->dialect == DIALECT_VECTOR;
     print_push(printer, stmt->var);
-    print_line(printer, "{");
-    printer->indent++;
+    if (braces)
+        print_line(printer, "{");
+    printer->indent += braces;
     print_block(printer, &stmt->body);
-    printer->indent--;
-    print_line(printer, "}");
+    printer->indent -= braces;
+    if (braces)
+        print_line(printer, "}");
     printer->depth--;
     printer->lane = NULL;
 }
@@ -294,6 +298,7 @@ static void print_if(Printer *printer, const Stmt *stmt)
                : to       ? str_format(printer->arena, STR_FMT " < " STR_FMT, STR_ARG(index), STR_ARG(high))
                           : STR("");
     if (!test.len) {
+        printer->shared = !printer->alone;
         print_block(printer, &stmt->body);
         return;
     }
@@ -407,8 +412,11 @@ void print_block(Printer *printer, const Block *block)
 {
     const Stmt *previous = NULL;
     size_t before = 0;
+    bool shared = printer->shared;
+    printer->shared = false;
     for (const Stmt *stmt = block->first; stmt; previous = stmt, stmt = stmt->next) {
         size_t start = printer->out->len;
+        printer->alone = !shared && !previous && !stmt->next;
         print_stmt(printer, stmt);
         if (!shares_line(printer, previous, stmt) || !join_lines(printer, before, start))
             before = start;
