@@ -237,6 +237,7 @@ def open_nnc(folder, name, inputs):
             sys.exit("peers.py: the compiled model failed")
         return y
 
+    run.keep = x  # the addresses in `ins` are theirs
     return run
 
 
