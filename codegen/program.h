@@ -28,6 +28,7 @@ typedef struct CompileOptions {
     const char *allocator;     /* plan_place; NULL is best */
     const char *const *passes; /* ends with NULL; expand and fuse must be there.  NULL is pass_pipeline */
     bool apart;                /* every node a kernel of its own */
+    bool checked;              /* C makes memory that holds nothing alive unreadable between kernels */
     unsigned without;          /* of Without, added */
     int effort;                /* 1 is normal */
     Str name;                  /* a C identifier: prefix of all that is emitted */

@@ -442,8 +442,12 @@ static void print_run(Text *out, const Unit *unit)
         text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return 2;\n", WEIGHTS_ALIGNMENT);
     for (uint32_t k = 0; k < program->kernel_count; k++) {
         text_char(out, '\n');
+        if (program->options.checked)
+            checked_step(out, program, k);
         print_call(&run, k);
     }
+    if (program->options.checked)
+        checked_step(out, program, program->kernel_count);
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (program->home[graph->input[i]].first < 0)
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(graph, unit->arena, i)));
@@ -533,6 +537,8 @@ void emit_source(const Program *program, Text *out)
                 "#ifdef __cplusplus\n#define NNC_RESTRICT\n#else\n#define NNC_RESTRICT restrict\n#endif\n\n",
                 STR_ARG(program->options.name));
     prelude_print(out, program->options.target, &unit.needs);
+    if (program->options.checked)
+        checked_macros(out);
     print_weights(out, &unit);
     print_functions(out, &unit);
     text_char(out, '\n');

@@ -27,6 +27,10 @@ void source_parameters(Text *out, const Program *program, Arena *arena);
 void source_interface(Text *out, const Program *program, Arena *arena);
 void source_head(Text *out, const Program *program, const char *suffix, const char *what);
 
+/* For CompileOptions.checked: the macros, and the statements before kernel k (after the last one for kernel_count). */
+void checked_macros(Text *out);
+void checked_step(Text *out, const Program *program, int64_t k);
+
 Str source_weight_name(const Program *program, Arena *arena, uint32_t w);
 /* `qualifier float w0_name[10] = {...};` under a comment that names it. */
 void source_weight_array(Text *out, const Program *program, Arena *arena, uint32_t w, const char *qualifier);

@@ -155,6 +155,7 @@ static int run(Cli *cli)
     status = program_of(cli, &model, target, form, &program);
     if (status != STATUS_OK)
         return status;
+    program.options.checked = args_has(cli, "checked");
     if (!folder_open(cli, where, &folder))
         return STATUS_ENVIRONMENT;
     status = emit_parts(cli, &program, &folder, parts, &golden);
@@ -194,6 +195,7 @@ const Verb verb_compile = {
                            FLAG_DEFINE,
                            FLAG_CC,
                            FLAG_WEIGHTS_FROM,
+                           {"checked", NULL, "C that makes arena memory unreadable while it holds nothing alive"},
                            {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
                            FLAG_ALLOCATOR,
                            FLAG_GRAPH,

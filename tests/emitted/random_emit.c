@@ -45,7 +45,6 @@ typedef struct Job {
     const char *folder;
     const Target *target;
     FILE *inputs, *expected;
-    bool checked;
 } Job;
 
 static uint64_t scramble(uint64_t x)
@@ -119,13 +118,14 @@ static bool emit(const Job *job, const char *word)
                               .passes = variant->pass[0] ? variant->pass : NULL,
                               .apart = variant->apart,
                               .without = variant->without,
+                              .checked = bits >> 24 & 1,
                               .effort = 1,
                               .name = str_format(&arena, "r%llu", (unsigned long long)random.seed)};
     Program program;
     Text text = {0};
 
-    printf(STR_FMT " : %u steps, %s, %s\n", STR_ARG(options.name), random.steps, variant->name,
-           options.allocator ? options.allocator : "best");
+    printf(STR_FMT " : %u steps, %s, %s%s\n", STR_ARG(options.name), random.steps, variant->name,
+           options.allocator ? options.allocator : "best", options.checked ? ", checked" : "");
     nnc_print_graph(&text, reference);
     write_file(job, &diag, options.name, ".nnc", &text);
     bool good = program_compile(graph, &options, &program);
