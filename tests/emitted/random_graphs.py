@@ -56,7 +56,7 @@ class Run:
         self.wrong, self.how = {}, {}
 
     def flags(self):
-        flags = ["-O1", "-ffp-contract=off", "-fno-math-errno"]
+        flags = ["-O0" if self.arguments.sanitize else "-O1", "-ffp-contract=off", "-fno-math-errno"]
         return flags + (["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if self.arguments.sanitize
                         else [])
 
