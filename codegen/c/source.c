@@ -34,21 +34,13 @@ const char *source_upper(Arena *arena, Str name)
 
 Str source_identifier(Arena *arena, Str name)
 {
-    static const char *const reserved[] = {
-        "auto",   "break",    "case",     "char",     "const",   "continue", "default", "do",     "double",
-        "else",   "enum",     "extern",   "float",    "for",     "goto",     "if",      "inline", "int",
-        "long",   "register", "restrict", "return",   "short",   "signed",   "sizeof",  "static", "struct",
-        "switch", "typedef",  "union",    "unsigned", "void",    "volatile", "while",   "class",  "new",
-        "delete", "this",     "template", "bool",     "true",    "false",    "and",     "or",     "not",
-        "xor",    "a",        "w",        "arena",    "weights", "stream"};
     Text text = {0};
-    if (name.len && isdigit((unsigned char)name.ptr[0]))
+    if (!name.len || isdigit((unsigned char)name.ptr[0]))
         text_char(&text, '_');
     for (uint32_t i = 0; i < name.len; i++)
-        text_char(&text, isalnum((unsigned char)name.ptr[i]) ? name.ptr[i] : '_');
-    for (uint32_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-        if (str_is(name, reserved[i]))
-            text_char(&text, '_');
+        text_char(&text, isalnum((unsigned char)name.ptr[i]) && !(name.ptr[i] & 0x80) ? name.ptr[i] : '_');
+    if (source_name_is_taken(text_view(&text)))
+        text_char(&text, '_');
     Str copy = str_copy(arena, text_view(&text));
     text_free(&text);
     return copy;
@@ -140,6 +132,10 @@ static void make_functions(Unit *unit, const Program *program, Arena *arena)
     *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
     unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
     map_add(&unit->taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
+    for (uint32_t i = 0; i < program->graph->input_count; i++) /* a parameter would hide the function that it names */
+        map_add(&unit->taken, source_input_name(program->graph, arena, i), 0);
+    for (uint32_t i = 0; i < program->graph->output_count; i++)
+        map_add(&unit->taken, source_output_name(program->graph, arena, i), 0);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         make_function(unit, k);
 }
@@ -149,7 +145,7 @@ static void make_functions(Unit *unit, const Program *program, Arena *arena)
 static Str safe_name(Arena *arena, Str name, bool inside)
 {
     name = source_identifier(arena, name);
-    bool bare = !inside || !isdigit((unsigned char)name.ptr[name.len - 1]);
+    bool bare = !inside || !(isdigit((unsigned char)name.ptr[name.len - 1]) || source_name_is_function(name));
     return bare ? name : str_format(arena, STR_FMT "_", STR_ARG(name));
 }
 

@@ -40,7 +40,7 @@ def same_bytes(one, two):
 def run_harness(folder, name, target, cc):
     flags = ["-O2", "-ffp-contract=fast", "-fno-math-errno"]
     error = build.compile_source(folder / f"{name}.c", target, cc, *flags)
-    link = [cc, *build.LANGUAGE[cc], *build.WARNINGS, f"{name}_test.c", f"{name}.o", f"{name}_weights.S", "-lm", "-o",
+    link = [cc, *build.LANGUAGE[cc], *build.WARNINGS, f"{name}_test.c", f"{name}.o", *(s.name for s in folder.glob("*_weights.S")), "-lm", "-o",
             "harness"]
     error = error or build.command(["sh", "-c", f"cd '{folder}' && {' '.join(link)}"])  # .incbin looks where it stands
     error = error or build.check_plus_plus(folder / f"{name}.c", target, cc)
