@@ -195,13 +195,21 @@ static bool pooling_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
     return convolution && tiled_convolution(fuser, convolution);
 }
 
+/* Channels that only fill up the last block: the kernel runs over them too, and may store nothing else there. */
+static bool has_padding(const Type *type)
+{
+    return type->layout.block && type->shape.dim[1] % type->layout.block;
+}
+
 /* What a map or a window makes, and is only wanted in another layout, is stored in it. */
 static bool relayout_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
 {
     ValueId image = node->in[0];
     const Node *producer = value_producer(fuser->graph, image);
     const Group *group = &fuser->group[kernel];
-    return producer && producer->kernel == kernel && (group->kind == KERNEL_MAP || group->kind == KERNEL_ANCHOR) &&
+    return producer && !has_padding(value_type(fuser->graph, image)) &&
+           !has_padding(value_type(fuser->graph, node->out[0])) && producer->kernel == kernel &&
+           (group->kind == KERNEL_MAP || group->kind == KERNEL_ANCHOR) &&
            (!group->contraction || op_info(producer->op)->family == FAMILY_POOL) && !fuser->live_out[image] &&
            fuser->users.first[image + 1] - fuser->users.first[image] == 1;
 }

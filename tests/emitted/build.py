@@ -93,4 +93,7 @@ def run(folder, inputs):
                           capture_output=True, text=True, errors="replace", check=False)
     if done.returncode == 0:
         return (folder / "outputs").read_bytes(), None
-    return None, f"host ended with status {done.returncode}\n" + "\n".join(done.stderr.splitlines()[-30:])
+    lines = done.stderr.splitlines()
+    begun = max((i for i, line in enumerate(lines) if line.isdigit()), default=0)
+    said = "\n".join(lines[begun:begun + 30])  # from the number of the model that ran
+    return None, f"host ended with status {done.returncode}\n{said}"

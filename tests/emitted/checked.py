@@ -38,6 +38,7 @@ def main():
     parser.add_argument("--target", nargs="*", default=list(build.FEATURES))
     parser.add_argument("--cc", default="gcc")
     arguments = parser.parse_args()
+    arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     jobs = [(m, t) for m in sorted(arguments.models.glob("*.nnc")) for t in arguments.target]
 
     print(f"1..{len(jobs)}")

@@ -57,6 +57,7 @@ def main():
     parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
+    arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     models = sorted(arguments.models.glob("*.nnc"))
     runs = [(m, t, cc) for m in models for t in arguments.target for cc in arguments.cc]
     print(f"1..{len(runs)}")

@@ -124,7 +124,7 @@ def report(arguments, name, run):
         small = Run(arguments, pathlib.Path(temporary), [word])
         small.go()
         text = "\n".join([f"random graph {word} ({run.how[name]}) for {arguments.target} with {arguments.cc}:",
-                          *(w[:3000] for w in small.wrong.values()), "as found: " + run.wrong[name][:1000],
+                          *(w[:3000] for w in small.wrong.values()), "as found: " + run.wrong[name][:3000],
                           (small.folder / f"{name}.nnc").read_text()])
     for line in text.splitlines():
         print(f"# {line[:300]}")
