@@ -20,6 +20,7 @@ def main():
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--models", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
+    arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     print("1..1")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
