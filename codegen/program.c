@@ -126,6 +126,20 @@ static void assign_callers_arrays(Program *program)
         program->home[view_owner(graph, graph->output[i].value)] = (Home){SPACE_OUTPUT, i, 0, 0};
 }
 
+/* A kernel may have found that it need not read an operand of its nodes (x == x); the checker goes by the nodes. */
+static void hold_operands(Program *program, uint32_t k)
+{
+    const Graph *graph = program->graph;
+    for (uint32_t n = 0; n < program->kernel[k].node_count; n++) {
+        const Node *node = &graph->node[program->kernel[k].node[n]];
+        for (uint32_t i = 0; i < node->in_count; i++) {
+            Home *home = &program->home[view_owner(graph, node->in[i])];
+            if (home->first >= 0 && home->last <= k)
+                home->last = (int64_t)k + 1;
+        }
+    }
+}
+
 static void measure_lives(Program *program)
 {
     for (uint32_t v = 0; v < program->graph->value_count; v++)
@@ -142,6 +156,8 @@ static void measure_lives(Program *program)
             if (home->space == SPACE_NONE)
                 home->space = SPACE_ARENA;
         }
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        hold_operands(program, k);
 }
 
 typedef struct PlanDraft {

@@ -12,9 +12,19 @@ static const Expr *keep(Arena *arena, Expr expr)
     return arena_copy(arena, &expr, sizeof expr);
 }
 
+/* As a tensor of the dtype holds it: rounded, brought to the nearest end, and of bool its truth. */
+static double held(DType dtype, double number)
+{
+    int64_t element = 0;
+    Type type = {.dtype = dtype};
+    Tensor tensor = {&type, &element};
+    tensor_set_number(&tensor, 0, number);
+    return tensor_number(&tensor, 0);
+}
+
 const Expr *expr_number(Arena *arena, DType dtype, double number)
 {
-    return keep(arena, (Expr){.kind = EXPR_NUMBER, .dtype = dtype, .number = number});
+    return keep(arena, (Expr){.kind = EXPR_NUMBER, .dtype = dtype, .number = held(dtype, number)});
 }
 
 const Expr *expr_index(Arena *arena, DType dtype, Index index)

@@ -2,6 +2,7 @@
 #include "kernel/kernel.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 bool kernel_makes(const Lower *lower, ValueId value)
@@ -156,6 +157,20 @@ static bool compares_itself(OpCode op, const Expr *const *arg, double *known)
     return compares && (!dtype_is_float(arg[0]->dtype) || op == OP_LT || op == OP_GT) && expr_eq(arg[0], arg[1]);
 }
 
+/* An integer against a number at the end of its dtype's range: x < 0 of u8, x <= 127 of i8. */
+static bool compares_with_end(Arena *arena, OpCode op, const Expr *const *arg, double *known)
+{
+    if ((op != OP_LT && op != OP_LE && op != OP_GT && op != OP_GE) || dtype_is_float(arg[0]->dtype))
+        return false;
+    bool swap = op == OP_GT || op == OP_GE, equal = op == OP_LE || op == OP_GE; /* low < high, or low <= high */
+    const Expr *low = arg[swap], *high = arg[!swap];
+    double least = expr_number(arena, low->dtype, -INFINITY)->number;
+    double most = expr_number(arena, low->dtype, INFINITY)->number;
+    *known = equal;
+    return (low->kind == EXPR_NUMBER && low->number == (equal ? least : most)) ||
+           (high->kind == EXPR_NUMBER && high->number == (equal ? most : least));
+}
+
 /* f16 and bf16 are computed in f32 and rounded after each op, as the reference does. */
 static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index *position)
 {
@@ -169,7 +184,7 @@ static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index
     }
     DType dtype = value_type(lower->graph, node->out[0])->dtype;
     double known;
-    if (compares_itself(node->op, arg, &known))
+    if (compares_itself(node->op, arg, &known) || compares_with_end(lower->arena, node->op, arg, &known))
         return expr_number(lower->arena, dtype, known);
     const Expr *expr = expr_op(lower->arena, node->op, reduce_accumulator(dtype), arg[0], arg[1], arg[2]);
     return expr_cast(lower->arena, dtype, expr);

@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,8 @@ bool value_is_number(const Graph *graph, ValueId id, double *number)
     if (value->role != ROLE_CONST || shape_elements(&value->type->shape) != 1)
         return false;
     *number = tensor_number(value->data, 0);
-    return true;
+    bool wide = value->type->dtype == DT_I64 && fabs(*number) >= 0x1p53; /* then it may have been rounded */
+    return !wide;
 }
 
 Str value_show(const Graph *graph, ValueId id)

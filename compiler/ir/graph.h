@@ -135,7 +135,7 @@ static inline Node *value_producer(const Graph *graph, ValueId id)
     return value->role == ROLE_RESULT ? &graph->node[value->node] : NULL;
 }
 
-/* A constant of one element; true and its number. */
+/* A constant of one element that a double holds exactly (i64 goes beyond); true and its number. */
 bool value_is_number(const Graph *graph, ValueId id, double *number);
 /* The name, or %<index> for a temporary. */
 Str value_show(const Graph *graph, ValueId id);
