@@ -2,26 +2,18 @@
 #include "c/harness.h"
 
 #include "c/print.h"
-
-#include <ctype.h>
+#include "c/source.h"
 
 void harness_array(Text *out, const char *side, uint32_t index, const Tensor *tensor)
 {
     int64_t count = shape_elements(&tensor->type->shape);
     DType dtype = tensor->type->dtype;
-    Arena arena = {0};
     text_printf(out, "static const %s %s%u[%lld] = {", c_type(dtype), side, index, (long long)(count ? count : 1));
     for (int64_t i = 0; i < count; i++) {
-        ArenaMark mark = arena_mark(&arena);
         text_printf(out, i % 8 ? ", " : i ? ",\n    " : "\n    ");
-        if (dtype == DT_F16 || dtype == DT_BF16)
-            text_printf(out, "0x%04x", ((const uint16_t *)tensor->data)[i]);
-        else
-            text_str(out, print_number(&arena, dtype, tensor_number(tensor, i)));
-        arena_reset(&arena, mark);
+        source_element(out, dtype, tensor->data, i);
     }
     text_printf(out, "%s\n};\n", count ? "" : "0");
-    arena_free(&arena);
 }
 
 /* Largest error against the largest expected magnitude: rounding differs between orders of summation. */
@@ -33,9 +25,10 @@ const char harness_compare_text[] =
     "    return bad;\n"
     "}\n\n";
 
+/* Integers must be the same; of 16-bit floats the bits are at most two units apart. */
 static bool compared_as_bits(DType dtype)
 {
-    return dtype == DT_F16 || dtype == DT_BF16;
+    return dtype != DT_F32 && dtype != DT_F64;
 }
 
 bool harness_has_numbers(const Program *program)
@@ -51,7 +44,14 @@ void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor
 {
     DType dtype = expected->type->dtype;
     Str name = program->graph->output[i].name;
-    if (compared_as_bits(dtype)) { /* at most two units apart */
+    if (compared_as_bits(dtype) && !dtype_is_float(dtype)) {
+        text_printf(out,
+                    "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
+                    "        bad |= output%u[i] != expected%u[i];\n",
+                    i, i, i, i);
+        return;
+    }
+    if (compared_as_bits(dtype)) {
         text_printf(out,
                     "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
                     "        bad |= abs((int)output%u[i] - (int)expected%u[i]) > 2;\n",

@@ -12,7 +12,7 @@ void harness_array(Text *out, const char *side, uint32_t index, const Tensor *te
  * harness_compare_text. */
 void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected);
 extern const char harness_compare_text[];
-/* Some output is compared so: not all are of 16 bits, which are compared as such. */
+/* Some output is compared so: not all are integers or of 16 bits. */
 bool harness_has_numbers(const Program *program);
 
 #endif

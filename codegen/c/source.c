@@ -190,7 +190,7 @@ Str source_weight_name(const Program *program, Arena *arena, uint32_t w)
     return str_format(arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
 }
 
-static void print_element(Text *out, DType dtype, const void *bytes, int64_t i)
+void source_element(Text *out, DType dtype, const void *bytes, int64_t i)
 {
     switch (dtype) {
     case DT_F64: {
@@ -253,7 +253,7 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
                 program->options.target->dialect == DIALECT_VECTOR ? " __attribute__((aligned(64)))" : "");
     for (int64_t i = 0; i < count; i++) {
         text_printf(out, i % 8 ? ", " : i ? ",\n    " : "\n    ");
-        print_element(out, dtype, bytes, i);
+        source_element(out, dtype, bytes, i);
     }
     text_printf(out, "%s\n};\n\n", count ? "" : "0");
 }

@@ -34,6 +34,8 @@ void checked_macros(Text *out);
 void checked_step(Text *out, const Program *program, int64_t k);
 
 Str source_weight_name(const Program *program, Arena *arena, uint32_t w);
+/* Element i of an array in memory as a literal that reads back the same. */
+void source_element(Text *out, DType dtype, const void *bytes, int64_t i);
 /* `qualifier float w0_name[10] = {...};` under a comment that names it. */
 void source_weight_array(Text *out, const Program *program, Arena *arena, uint32_t w, const char *qualifier);
 
