@@ -17,7 +17,7 @@ static ValueId looked_at(const Graph *graph, ValueId value)
 }
 
 /* The value whose memory it is: of parts, the outermost whole. */
-static ValueId whole_of(const Program *program, ValueId value)
+static ValueId outermost(const Program *program, ValueId value)
 {
     while (program->placement[value].owner != NONE)
         value = program->placement[value].owner;
@@ -28,7 +28,7 @@ static ValueId whole_of(const Program *program, ValueId value)
 static void join_parts(const Program *program, Need *need)
 {
     for (ValueId v = 0; v < program->graph->value_count; v++) {
-        ValueId whole = whole_of(program, v);
+        ValueId whole = outermost(program, v);
         if (whole == v || need[v].first < 0)
             continue;
         if (need[whole].first < 0 || need[v].first < need[whole].first)
@@ -63,18 +63,16 @@ static bool wrong(const Program *program, Str *message, ValueId value, const cha
     return false;
 }
 
-/* Is the part where the concat of the whole wants it? */
+/* Is the part an operand of what makes the whole, by itself or in another shape? */
 static bool check_part(const Program *program, ValueId v, Str *message)
 {
     const Graph *graph = program->graph;
     const Placement *place = &program->placement[v];
-    const Node *concat = value_producer(graph, place->owner);
-    int64_t begin = 0;
-    for (uint32_t i = 0; concat->op == OP_CONCAT && i < concat->in_count; i++) {
-        if (concat->in[i] == v && begin == place->begin && program->home[v].space == SPACE_NONE)
-            return true;
-        begin += value_shape(graph, concat->in[i])->dim[place->axis];
-    }
+    const Node *node = value_producer(graph, place->owner);
+    bool assembled = node->op == OP_CONCAT || node->op == OP_PAD || node->op == OP_RELAYOUT;
+    if (assembled && place->operand < node->in_count && looked_at(graph, node->in[place->operand]) == v &&
+        program->home[v].space == SPACE_NONE)
+        return true;
     return wrong(program, message, v, "does not lie where the value it is a part of wants it");
 }
 

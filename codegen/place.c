@@ -1,49 +1,124 @@
-/* Concat without copies: an operand is placed inside the result, so that the kernel that makes it writes it there.
+/* Assembly without copies: an operand of a concat or a pad is placed inside the result, so that the kernel that makes
+ * it writes it there.  What is stacked is a reshape of what was made, and lies there all the same, if its elements are
+ * evenly apart in the result.  So does what an output is only another shape, or another order of the axes, of.
  *
  * Concats nest, as in a DenseNet block: each takes in the one before, and all parts lie in the last.  An operand can be
- * placed once; where a second concat wants it, that one copies.  Views, inputs, constants and outputs stay where they
- * are.  The owner's memory lives from the first kernel that writes a part to the last that reads one. */
+ * placed once; where a second concat wants it, that one copies.  Inputs, constants and outputs stay where they are. The
+ * owner's memory lives from the first kernel that writes a part to the last that reads one. */
 #include "program.h"
 
-static bool can_lie_inside(const Program *program, const Node *concat, uint32_t operand, int64_t axis, int64_t begin,
-                           const bool *live_out)
+#include "ops/family.h"
+
+/* A kernel without loops inside its elements can store at any stride, others store vectors along the last axis. */
+static bool is_map(const Graph *graph, const Kernel *kernel)
 {
-    const Graph *graph = program->graph;
-    ValueId value = concat->in[operand];
-    const Type *type = value_type(graph, value), *whole = value_type(graph, concat->out[0]);
-    const Node *producer = value_producer(graph, value);
-    if (!producer || producer->kernel == NONE || producer->kernel == concat->kernel || live_out[value] ||
-        program->placement[value].owner != NONE || type->layout.block != whole->layout.block)
-        return false;
-    if (whole->layout.block && axis == 1 && begin % whole->layout.block != 0)
-        return false;
-    for (uint32_t i = 0; i < operand; i++)
-        if (concat->in[i] == value)
+    for (uint32_t i = 0; i < kernel->node_count; i++)
+        switch (op_info(graph->node[kernel->node[i]].op)->family) {
+        case FAMILY_CONTRACT:
+        case FAMILY_POOL:
+        case FAMILY_REDUCE:
             return false;
+        default:
+            break;
+        }
     return true;
 }
 
-void place_parts(Program *program, const bool *live_out)
+/* Are the value's elements evenly apart in each of its dimensions, and next to each other in the last? */
+static bool lies_evenly(const Program *program, Lower *lower, ValueId value, ValueId operand)
 {
     const Graph *graph = program->graph;
-    program->placement = ARENA_ARRAY(graph->module->arena, Placement, graph->value_count);
-    program->has_parts = ARENA_ARRAY(graph->module->arena, bool, graph->value_count);
+    const Shape *shape = value_shape(graph, value);
+    const Var *var[MAX_RANK];
+    Index position[MAX_RANK];
+    int64_t stride = 1, last = 1;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        var[d] = var_new(lower->arena, "i", 0, shape->dim[d] - 1);
+        position[d] = index_var(lower->arena, var[d]);
+    }
+    Index address = value_address(lower, value, position);
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        if (shape->dim[d] > 1 && !index_factor(address, var[d], &stride))
+            return false;
+        last = shape->dim[d] > 1 ? stride : last;
+    }
+    uint32_t kernel = program->kernel_of[value_producer(graph, value)->kernel];
+    bool only_here = lower->users->first[value + 1] - lower->users->first[value] == 1;
+    return last == 1 || (value != operand && only_here && is_map(graph, &program->kernel[kernel]));
+}
+
+/* Blocks of channels: a part begins with one, and a border leaves them alone. */
+static bool blocks_agree(const Graph *graph, const Node *node, uint32_t operand)
+{
+    const Type *type = value_type(graph, node->in[operand]), *whole = value_type(graph, node->out[0]);
+    int64_t begin = 0, block = whole->layout.block;
+    if (type->layout.block != whole->layout.block || !block)
+        return !block && !type->layout.block;
+    if (node->op == OP_PAD)
+        return type->shape.dim[1] == whole->shape.dim[1] && type->shape.dim[1] % block == 0;
+    int64_t axis = attr_int(node, "axis");
+    for (uint32_t i = 0; i < operand && (axis == 1 || axis == 1 - (int64_t)whole->shape.rank); i++)
+        begin += value_shape(graph, node->in[i])->dim[1];
+    return begin % block == 0;
+}
+
+static bool can_lie_inside(const Program *program, const Lower *lower, const Node *node, uint32_t operand)
+{
+    const Graph *graph = program->graph;
+    ValueId value = rearranged_value(graph, node->in[operand]);
+    const Node *producer = value_producer(graph, value);
+    if (!producer || producer->kernel == NONE || producer->kernel == node->kernel || lower->live_out[value] ||
+        program->placement[value].owner != NONE || !blocks_agree(graph, node, operand) ||
+        (value_type(graph, value)->layout.block && value != node->in[operand]) ||
+        shape_elements(value_shape(graph, value)) == 0)
+        return false;
+    return true;
+}
+
+static void place_operand(Program *program, Lower *lower, const Node *node, uint32_t operand)
+{
+    if (!can_lie_inside(program, lower, node, operand))
+        return;
+    ValueId value = rearranged_value(program->graph, node->in[operand]);
+    program->placement[value] = (Placement){node->out[0], operand};
+    if (!value_type(program->graph, value)->layout.block && !lies_evenly(program, lower, value, node->in[operand]))
+        program->placement[value].owner = NONE;
+}
+
+void place_parts(Program *program, Lower *lower)
+{
+    const Graph *graph = program->graph;
     for (uint32_t v = 0; v < graph->value_count; v++)
         program->placement[v].owner = NONE;
     if (program->options.without & WITHOUT_PARTS)
         return;
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        const Node *concat = &graph->node[n];
-        if (concat->op != OP_CONCAT)
-            continue;
-        int64_t axis = attr_int(concat, "axis"), begin = 0;
-        axis += axis < 0 ? value_shape(graph, concat->out[0])->rank : 0;
-        for (uint32_t i = 0; i < concat->in_count; i++) {
-            if (can_lie_inside(program, concat, i, axis, begin, live_out)) {
-                program->placement[concat->in[i]] = (Placement){concat->out[0], (uint32_t)axis, begin};
-                program->has_parts[concat->out[0]] = true;
-            }
-            begin += value_shape(graph, concat->in[i])->dim[axis];
-        }
+    for (uint32_t k = 0; k < program->kernel_count; k++) {
+        const Kernel *kernel = &program->kernel[k];
+        const Node *node = &graph->node[kernel->node[0]];
+        if (kernel->node_count == 1 && assembles(graph, node))
+            for (uint32_t i = 0; i < node->in_count; i++)
+                place_operand(program, lower, node, i);
     }
+}
+
+ValueId whole_of(const Program *program, ValueId value)
+{
+    while (program->placement[value].owner != NONE)
+        value = program->placement[value].owner;
+    return value;
+}
+
+void note_part_readers(Program *program)
+{
+    const Graph *graph = program->graph;
+    program->parts_end = ARENA_ARRAY(graph->module->arena, int64_t, graph->value_count);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        for (uint32_t n = 0; n < program->kernel[k].node_count; n++) {
+            const Node *node = &graph->node[program->kernel[k].node[n]];
+            for (uint32_t i = 0; i < node->in_count; i++) {
+                ValueId part = view_owner(graph, node->in[i]), whole = whole_of(program, part);
+                if (whole != part)
+                    program->parts_end[whole] = (int64_t)k + 1;
+            }
+        }
 }

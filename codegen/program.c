@@ -49,6 +49,8 @@ static void collect_kernels(Program *program)
         n = end;
     }
     program->kernel_of = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        program->kernel_of[program->kernel[k].id] = k;
 }
 
 /* Weights that no kernel reads any more are left out. */
@@ -76,18 +78,18 @@ static void lower_kernels(Program *program)
     Graph *graph = program->graph;
     Arena *arena = graph->module->arena;
     Users users = graph_users(graph, arena);
-    bool *live_out = graph_live_out(graph, arena);
-    place_parts(program, live_out);
+    program->placement = ARENA_ARRAY(arena, Placement, graph->value_count);
     Lower lower = {.graph = graph,
                    .target = program->options.target,
                    .arena = arena,
                    .weights = &program->weights,
                    .users = &users,
-                   .live_out = live_out,
+                   .live_out = graph_live_out(graph, arena),
                    .placement = program->placement};
     lower.bound = ARENA_ARRAY(arena, const Expr *, graph->value_count);
     lower.spill = ARENA_ARRAY(arena, uint32_t, graph->value_count);
     lower.spilled = ARENA_ARRAY(arena, bool, graph->value_count);
+    place_parts(program, &lower);
     uint32_t kept = 0;
     for (uint32_t k = 0; k < program->kernel_count; k++) {
         Kernel *kernel = &program->kernel[k];
@@ -97,6 +99,7 @@ static void lower_kernels(Program *program)
             program->kernel[kept++] = *kernel;
     }
     program->kernel_count = kept;
+    note_part_readers(program);
     drop_unread_weights(program);
 }
 
@@ -109,13 +112,6 @@ static void make_kernels(Program *program)
 }
 
 /* Homes */
-
-static ValueId view_owner(const Graph *graph, ValueId value)
-{
-    while (value_is_inline(graph, value) && graph->node[graph->value[value].node].in_count)
-        value = graph->node[graph->value[value].node].in[0];
-    return value;
-}
 
 static void assign_callers_arrays(Program *program)
 {
@@ -133,7 +129,7 @@ static void hold_operands(Program *program, uint32_t k)
     for (uint32_t n = 0; n < program->kernel[k].node_count; n++) {
         const Node *node = &graph->node[program->kernel[k].node[n]];
         for (uint32_t i = 0; i < node->in_count; i++) {
-            Home *home = &program->home[view_owner(graph, node->in[i])];
+            Home *home = &program->home[whole_of(program, view_owner(graph, node->in[i]))];
             if (home->first >= 0 && home->last <= k)
                 home->last = (int64_t)k + 1;
         }
@@ -257,7 +253,7 @@ static void place_weights(Program *program)
 }
 
 /* A kernel that keeps partial sums in its result must not write over an operand it still reads; what lies inside
- * another value, or has others inside it, keeps its place. */
+ * another value keeps its place, and so does what has others inside it that are still read. */
 static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
 {
     const Program *program = context;
@@ -266,7 +262,7 @@ static bool may_overwrite(void *context, const Graph *graph, NodeId producer, Va
     uint32_t kernel = program->kernel_of[graph->node[producer].kernel];
     ValueId result = graph->node[producer].out[0], owner = view_owner(graph, operand);
     if (kernel == NONE || program->kernel[kernel].partial_sums || program->placement[result].owner != NONE ||
-        program->placement[owner].owner != NONE || program->has_parts[owner])
+        program->placement[owner].owner != NONE || program->parts_end[owner] > kernel)
         return false;
     return inplace_kernel_rule(graph, producer, operand);
 }

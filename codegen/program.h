@@ -19,7 +19,7 @@ typedef enum Without {
     WITHOUT_INPLACE = 1, /* no result is written over its operand */
     WITHOUT_VIEWS = 2,   /* every view of a result is a copy, made by a kernel of its own */
     WITHOUT_ORDER = 4,   /* kernels run in the order in which fusion left them */
-    WITHOUT_PARTS = 8,   /* every concat copies its operands */
+    WITHOUT_PARTS = 8,   /* every concat and pad copies its operands */
 } Without;
 
 typedef struct CompileOptions {
@@ -59,7 +59,7 @@ typedef struct Program {
     CompileOptions options;
     Home *home;           /* per value */
     Placement *placement; /* per value: inside which other one it lies */
-    bool *has_parts;      /* per value: others lie inside it */
+    int64_t *parts_end;   /* per value: from this step on no kernel reads others that lie inside it; 0: none do */
     Kernel *kernel;       /* in order of execution: the steps of the plan */
     uint32_t kernel_count;
     uint32_t *kernel_of; /* per Node.kernel: its step; NONE when all it makes is empty or dead */
@@ -82,8 +82,10 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
  * (lives.c). False, with a message, names the first that is not.  Every compilation asks. */
 bool program_check_lives(const Program *program, Str *message);
 
-/* place.c: which operands of concats lie inside the results. */
-void place_parts(Program *program, const bool *live_out);
+/* place.c: which operands of concats and pads lie inside the results, and when such parts are read. */
+void place_parts(Program *program, Lower *lower);
+void note_part_readers(Program *program);
+ValueId whole_of(const Program *program, ValueId value); /* the outermost value that it lies inside, or itself */
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 

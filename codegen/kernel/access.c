@@ -2,12 +2,25 @@
 #include "kernel/kernel.h"
 
 #include <assert.h>
+#include <string.h>
 
 bool value_is_inline(const Graph *graph, ValueId value)
 {
     const Node *node = value_producer(graph, value);
     return node && (op_info(node->op)->family == FAMILY_VIEW || node->op == OP_FULL || node->op == OP_IOTA) &&
            node->kernel == NONE;
+}
+
+bool value_is_view(const Graph *graph, ValueId value)
+{
+    return value_is_inline(graph, value) && value_producer(graph, value)->in_count > 0;
+}
+
+ValueId view_owner(const Graph *graph, ValueId value)
+{
+    while (value_is_view(graph, value))
+        value = value_producer(graph, value)->in[0];
+    return value;
 }
 
 void broadcast_position(const Shape *shape, const Shape *result, const Index *position, Index *operand)
@@ -111,14 +124,74 @@ void nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *pos
         position[1] = index_add(arena, index_scale(arena, loop[1], block), loop[rank]);
 }
 
+/* Reshapes and transpositions only: from a position of the operand to that of the result. */
+static void rearranged_position(Arena *arena, const Graph *graph, const Node *node, Index *position)
+{
+    const Shape *from = value_shape(graph, node->in[0]), *to = value_shape(graph, node->out[0]);
+    if (node->op == OP_RESHAPE) {
+        index_unflatten(arena, index_flatten(arena, position, from->dim, from->rank), to->dim, to->rank, position);
+        return;
+    }
+    Index result[MAX_RANK];
+    const Attr *axes = node_attr(node, "axes");
+    for (uint32_t i = 0; i < to->rank; i++) {
+        int64_t axis = axes->i ? axes->ints[i] : to->rank - 1 - i;
+        result[i] = position[axis < 0 ? axis + to->rank : axis];
+    }
+    memcpy(position, result, to->rank * sizeof *result);
+}
+
+bool assembles(const Graph *graph, const Node *node)
+{
+    bool copies = node->op == OP_RELAYOUT && !value_type(graph, node->in[0])->layout.block &&
+                  !value_type(graph, node->out[0])->layout.block;
+    return copies || op_info(node->op)->family == FAMILY_ASSEMBLE;
+}
+
+static bool is_rearrangement(const Graph *graph, ValueId value)
+{
+    const Node *node = value_producer(graph, value);
+    return node && node->kernel == NONE && (node->op == OP_RESHAPE || node->op == OP_TRANSPOSE);
+}
+
+ValueId rearranged_value(const Graph *graph, ValueId value)
+{
+    while (is_rearrangement(graph, value))
+        value = value_producer(graph, value)->in[0];
+    return value;
+}
+
+/* A position of the value becomes one of the value it lies in. */
+static void position_in_owner(Arena *arena, const Graph *graph, ValueId value, const Placement *place, Index *position)
+{
+    const Node *node = value_producer(graph, place->owner);
+    ValueId part = node->in[place->operand];
+    while (value != part) { /* forwards, from the value to the operand */
+        ValueId view = part;
+        while (value_producer(graph, view)->in[0] != value)
+            view = value_producer(graph, view)->in[0];
+        rearranged_position(arena, graph, value_producer(graph, view), position);
+        value = view;
+    }
+    uint32_t rank = value_shape(graph, part)->rank;
+    int64_t before[MAX_RANK] = {0};
+    if (node->op == OP_PAD) {
+        attr_ints(node, "before", rank, before);
+    } else if (node->op == OP_CONCAT) {
+        int64_t axis = attr_int(node, "axis") + (attr_int(node, "axis") < 0 ? rank : 0);
+        for (uint32_t i = 0; i < place->operand; i++)
+            before[axis] += value_shape(graph, node->in[i])->dim[axis];
+    }
+    for (uint32_t d = 0; d < rank; d++)
+        position[d] = index_add(arena, position[d], index_constant(before[d]));
+}
+
 Index value_address(Lower *lower, ValueId value, const Index *position)
 {
-    const Shape *shape = value_shape(lower->graph, value);
     Index loop[MAX_RANK + 1];
-    for (uint32_t i = 0; i < shape->rank; i++)
-        loop[i] = position[i];
+    memcpy(loop, position, value_shape(lower->graph, value)->rank * sizeof *loop);
     for (const Placement *place = &lower->placement[value]; place->owner != NONE; place = &lower->placement[value]) {
-        loop[place->axis] = index_add(lower->arena, loop[place->axis], index_constant(place->begin));
+        position_in_owner(lower->arena, lower->graph, value, place, loop);
         value = place->owner;
     }
     const Type *type = value_type(lower->graph, value);

@@ -49,11 +49,11 @@ typedef struct Band {
     bool filled; /* loads come from it; before, lower_stores writes the image to it and nothing else */
 } Band;
 
-/* A value that lies inside another one, so that putting them together copies nothing: an operand of a concat. */
+/* A value that lies inside another one, so that putting them together copies nothing: the operand of a concat, a pad or
+ * the copy of a view, or what the operand is another shape or another order of the axes of. */
 typedef struct Placement {
-    ValueId owner; /* NONE: it has memory of its own */
-    uint32_t axis;
-    int64_t begin; /* of its part along the axis */
+    ValueId owner;    /* NONE: it has memory of its own */
+    uint32_t operand; /* of the owner's node */
 } Placement;
 
 typedef struct Lower {
@@ -93,6 +93,8 @@ const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes
 const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns);
 /* Is the value in memory outside this kernel, or produced by an earlier kernel? */
 bool value_is_inline(const Graph *graph, ValueId value); /* views and ramps: an index map, never memory */
+bool value_is_view(const Graph *graph, ValueId value);
+ValueId view_owner(const Graph *graph, ValueId value); /* the value that a view of a view ... looks at, or itself */
 bool kernel_makes(const Lower *lower, ValueId value);
 /* Must it be written to memory: an output, or used by another kernel (also through views)? */
 bool kernel_stores(const Lower *lower, ValueId value);
@@ -106,6 +108,11 @@ typedef struct Memo {
 /* Maps a position of a view's result to one of its operand. */
 void view_position(Arena *arena, const Graph *graph, const Node *node, uint32_t result, const Index *position,
                    Index *operand);
+/* Is a kernel made of this node alone put together from operands that may lie in it already? */
+bool assembles(const Graph *graph, const Node *node);
+/* The value whose elements, all of them and each once, a value is, by reshapes and transpositions that belong to no
+ * kernel: what may lie inside an owner instead of it. */
+ValueId rearranged_value(const Graph *graph, ValueId value);
 /* The operand at a broadcast position. */
 void broadcast_position(const Shape *shape, const Shape *result, const Index *position, Index *operand);
 
@@ -134,7 +141,7 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
 
 /* The schedules. */
 void lower_map(Lower *lower); /* map.c */
-void lower_concat(Lower *lower, const Node *node);
+void lower_assembly(Lower *lower, const Node *node);
 void lower_rows(Lower *lower);                       /* rows.c */
 bool rows_apply(const Lower *lower);                 /* are all reductions of the kernel over the rows of one space? */
 void lower_window(Lower *lower, const Node *anchor); /* window.c */

@@ -1,6 +1,6 @@
 /* From a fused group to a loop nest.  The anchor decides the schedule:
  *   none                            a map over the result's memory (map.c)
- *   concat                          one map per operand (map.c)
+ *   concat, pad or a copy, alone    one map per part that is not there already (map.c)
  *   reductions of rows              stages: a loop over the row per reduction, one for the results (rows.c)
  *   contraction                     the register-tiled micro-kernel (contract.c), blocks of threads (block.c), windows
  *   pooling, other reductions       windows: one accumulator per result element (window.c) */
@@ -35,7 +35,7 @@ static const Node *find_anchor(const Lower *lower)
         case FAMILY_POOL:
             return node;
         default:
-            if (node->op == OP_CONCAT)
+            if (lower->kernel->node_count == 1 && assembles(lower->graph, node))
                 return node;
         }
     }
@@ -125,8 +125,8 @@ void lower_kernel(Lower *lower, Kernel *kernel)
     if (kernel_is_empty(lower)) {
     } else if (!anchor)
         lower_map(lower);
-    else if (anchor->op == OP_CONCAT)
-        lower_concat(lower, anchor);
+    else if (assembles(lower->graph, anchor))
+        lower_assembly(lower, anchor);
     else if (rows_apply(lower))
         lower_rows(lower);
     else if (op_info(anchor->op)->family != FAMILY_CONTRACT ||

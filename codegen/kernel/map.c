@@ -6,6 +6,8 @@
  *   concat                    one map per operand, each into its part of the result */
 #include "kernel/kernel.h"
 
+#include <string.h>
+
 static ValueId root_of(const Lower *lower)
 {
     for (uint32_t n = lower->kernel->node_count; n-- > 0;) {
@@ -207,45 +209,106 @@ static void store_element(Lower *lower, void *context, const Index *position)
     lower_stores(lower, position);
 }
 
-void lower_map(Lower *lower)
+/* The position is one of an operand of an assembly; what it is another shape or order of the axes of is stored. */
+static void store_rearranged(Lower *lower, void *context, const Index *position)
 {
-    map_nest(lower, value_type(lower->graph, root_of(lower)), store_element, NULL);
+    const Graph *graph = lower->graph;
+    ValueId operand = *(const ValueId *)context, value = rearranged_value(graph, operand);
+    Index from[MAX_RANK], to[MAX_RANK];
+    memcpy(to, position, value_shape(graph, operand)->rank * sizeof *to);
+    for (; operand != value; operand = value_producer(graph, operand)->in[0]) {
+        view_position(lower->arena, graph, value_producer(graph, operand), 0, to, from);
+        memcpy(to, from, sizeof to);
+    }
+    lower_stores(lower, to);
 }
 
-/* Concat: each operand that does not lie in its part already is copied, or computed, into it. */
+/* Loops follow the result's memory: that of the operand it lies in another one as. */
+void lower_map(Lower *lower)
+{
+    ValueId root = root_of(lower);
+    const Placement *place = &lower->placement[root];
+    ValueId operand = place->owner == NONE ? root : value_producer(lower->graph, place->owner)->in[place->operand];
+    if (operand == root)
+        map_nest(lower, value_type(lower->graph, root), store_element, NULL);
+    else
+        map_nest(lower, value_type(lower->graph, operand), store_rearranged, &operand);
+}
 
-typedef struct Part {
+/* Assembly: what does not lie in its part of the result already is copied, or computed, into it. */
+
+typedef struct Part { /* of a result, from `begin` on; filled with the operand, or with a number */
     ValueId operand, result;
-    int64_t axis, begin;
+    double number; /* where operand is NONE */
+    int64_t begin[MAX_RANK];
 } Part;
 
 static void part_element(Lower *lower, void *context, const Index *position)
 {
     const Part *part = context;
+    const Type *type = value_type(lower->graph, part->result);
     Index to[MAX_RANK];
-    for (uint32_t d = 0; d < value_shape(lower->graph, part->operand)->rank; d++)
-        to[d] = d == part->axis ? index_add(lower->arena, position[d], index_constant(part->begin)) : position[d];
-    const Expr *value = lower_value(lower, part->operand, position);
+    for (uint32_t d = 0; d < type->shape.rank; d++)
+        to[d] = index_add(lower->arena, position[d], index_constant(part->begin[d]));
+    const Expr *value = part->operand == NONE ? expr_number(lower->arena, type->dtype, part->number)
+                                              : lower_value(lower, part->operand, position);
     stmt_store(lower->arena, lower->block, lower_buffer(lower, part->result, true),
                value_address(lower, part->result, to), value);
 }
 
-void lower_concat(Lower *lower, const Node *node)
+/* Has its kernel written the operand in place? */
+static bool is_placed(const Lower *lower, const Node *node, uint32_t operand)
+{
+    const Placement *place = &lower->placement[rearranged_value(lower->graph, node->in[operand])];
+    return place->owner == node->out[0] && place->operand == operand;
+}
+
+static void lower_concat(Lower *lower, const Node *node)
 {
     const Type *result = value_type(lower->graph, node->out[0]);
-    int64_t axis = attr_int(node, "axis"), begin = 0;
+    int64_t axis = attr_int(node, "axis");
     axis += axis < 0 ? result->shape.rank : 0;
+    Part copy = {.result = node->out[0]};
     for (uint32_t i = 0; i < node->in_count; i++) {
         Type part = *value_type(lower->graph, node->in[i]);
-        const Placement *place = &lower->placement[node->in[i]];
-        bool there = place->owner == node->out[0] && place->begin == begin; /* its kernel has written it in place */
-        if (there || shape_elements(&part.shape) == 0) {
-            begin += part.shape.dim[axis];
-            continue;
-        }
+        copy.operand = node->in[i];
         if (result->layout.block && part.shape.dim[1] % result->layout.block == 0)
             part.layout = result->layout;
-        map_nest(lower, &part, part_element, &(Part){node->in[i], node->out[0], axis, begin});
-        begin += part.shape.dim[axis];
+        if (!is_placed(lower, node, i) && shape_elements(&part.shape) > 0)
+            map_nest(lower, &part, part_element, &copy);
+        copy.begin[axis] += part.shape.dim[axis];
     }
+}
+
+/* The border is made of slabs: before and after along each axis, over the operand's extent of those before and the
+ * whole extent of those after. */
+static void lower_border(Lower *lower, const Node *node)
+{
+    const Type *result = value_type(lower->graph, node->out[0]);
+    const Shape *inside = value_shape(lower->graph, node->in[0]);
+    Part slab = {.operand = NONE, .result = node->out[0], .number = attr_float(node, "value")};
+    Type type = *result;
+    int64_t before[MAX_RANK], after[MAX_RANK];
+    attr_ints(node, "before", inside->rank, before);
+    attr_ints(node, "after", inside->rank, after);
+    for (uint32_t d = 0; d < inside->rank; d++) {
+        for (int end = 0; end < 2; end++) {
+            type.shape.dim[d] = end ? after[d] : before[d];
+            slab.begin[d] = end ? before[d] + inside->dim[d] : 0;
+            if (shape_elements(&type.shape) > 0)
+                map_nest(lower, &type, part_element, &slab);
+        }
+        type.shape.dim[d] = inside->dim[d];
+        slab.begin[d] = before[d];
+    }
+}
+
+void lower_assembly(Lower *lower, const Node *node)
+{
+    if (node->op == OP_CONCAT)
+        lower_concat(lower, node);
+    else if (!is_placed(lower, node, 0))
+        lower_map(lower);
+    else if (node->op == OP_PAD)
+        lower_border(lower, node);
 }

@@ -107,17 +107,12 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
     return row;
 }
 
-static bool is_view(const Graph *graph, ValueId value)
-{
-    return value_is_inline(graph, value) && graph->node[graph->value[value].node].in_count > 0;
-}
-
 /* A kernel reads through these views; all of them get the step as their last, and as their first unless they have one.
  */
 static void note_reads(const Program *program, uint32_t step, ValueId value, PlanRow *seen)
 {
     const Graph *graph = program->graph;
-    for (; is_view(graph, value); value = graph->node[graph->value[value].node].in[0]) {
+    for (; value_is_view(graph, value); value = graph->node[graph->value[value].node].in[0]) {
         if (!seen[value].last)
             seen[value].first = step;
         seen[value].last = (int64_t)step + 1;
@@ -138,7 +133,7 @@ static uint32_t add_views(Arena *arena, const Program *program, PlanRow *row, ui
         }
     for (ValueId v = 0; v < graph->value_count; v++) {
         ValueId owner = v;
-        while (is_view(graph, owner))
+        while (value_is_view(graph, owner))
             owner = graph->node[graph->value[owner].node].in[0];
         const Home *home = &program->home[owner];
         if (owner == v || !seen[v].last || home->space != SPACE_ARENA ||

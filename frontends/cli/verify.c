@@ -112,20 +112,15 @@ static bool read_plan(Verify *v, const cJSON *root)
 
 /* Checks */
 
-static bool is_view(const Graph *graph, ValueId value)
-{
-    return value_is_inline(graph, value) && graph->node[graph->value[value].node].in_count > 0;
-}
-
 /* Does the model have such a view of such a tensor? */
 static bool knows_view(const Verify *v, const Claim *view)
 {
     const Graph *graph = v->program->graph;
     for (ValueId value = 0; value < graph->value_count; value++) {
-        if (!is_view(graph, value) || !str_eq(value_show(graph, value), view->name))
+        if (!value_is_view(graph, value) || !str_eq(value_show(graph, value), view->name))
             continue;
         ValueId owner = value;
-        while (is_view(graph, owner))
+        while (value_is_view(graph, owner))
             owner = graph->node[graph->value[owner].node].in[0];
         return str_eq(value_show(graph, owner), view->alias_of);
     }
