@@ -252,7 +252,7 @@ static Piece logic(OpReader *reader, const char *name, const Piece *arg)
     if (name[0] == 'N')
         return (Piece){str_format(printer->arena, "%c" STR_FMT, vector ? '~' : '!',
                                   STR_ARG(parenthesize(printer, arg[0], PREC_PRIMARY))),
-                       PREC_UNARY, vector};
+                       vector ? PREC_UNARY : PREC_NOT, vector};
     const char *operator= name[0] == 'A' ? (vector ? "&" : "&&")
     : name[0] == 'O'                     ? (vector ? "|" : "||")
                                          : (vector ? "^" : "!=");
@@ -313,7 +313,7 @@ static Piece self_comparison(OpReader *reader, const char *name, Piece x)
 {
     bool differs = strcmp(name, "NE") == 0;
     return (Piece){str_format(reader->printer->arena, "%sisnan(" STR_FMT ")", differs ? "" : "!", STR_ARG(x.text)),
-                   PREC_UNARY, false};
+                   differs ? PREC_PRIMARY : PREC_NOT, false};
 }
 
 static Piece call_word(OpReader *reader, const char *name, const Piece *arg, uint32_t count)

@@ -27,7 +27,8 @@ typedef struct Printer {
     bool *assigned; /* per local id: changes after its declaration */
 } Printer;
 
-enum { PREC_SELECT, PREC_COMPARE, PREC_SUM, PREC_PRODUCT, PREC_UNARY, PREC_PRIMARY };
+/* !x is unary, but compilers ask for parentheses around it where it is an operand of a comparison. */
+enum { PREC_SELECT, PREC_COMPARE, PREC_SUM, PREC_PRODUCT, PREC_UNARY, PREC_PRIMARY, PREC_NOT = PREC_COMPARE };
 
 typedef struct Piece { /* an expression's text */
     Str text;
