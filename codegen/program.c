@@ -280,6 +280,7 @@ static bool finish(Program *program, const char *const *pass, PassContext *conte
     make_kernels(program);
     report_progress(&program->options, "plan");
     bool good = place_buffers(program);
+    program->given_peak = program->plan.peak;
     place_weights(program);
     return good;
 }
@@ -322,7 +323,7 @@ static bool schedule_and_finish(Program *program, const char *const *pass, PassC
     if (context->keep_order || same_order(graph, &given))
         return true;
 
-    const Program changed = *program;
+    Program changed = *program;
     Order order = keep_order(graph, context->scratch);
     restore_order(graph, &given);
     *program = blank;
@@ -331,6 +332,7 @@ static bool schedule_and_finish(Program *program, const char *const *pass, PassC
     if (!finish(program, pass, context))
         return false;
     program->options.progress = blank.options.progress;
+    changed.given_peak = program->given_peak;
     if (program->plan.peak > changed.plan.peak) {
         restore_order(graph, &order);
         *program = changed;

@@ -67,6 +67,7 @@ typedef struct Program {
     ValueId *plan_value; /* ... the value each holds, NONE for a kernel's scratch ... */
     uint32_t **scratch;  /* ... and, per kernel and kernel buffer that is scratch, the buffer of the plan */
     PlanResult plan;
+    int64_t given_peak; /* of the plan without another order of execution, which is `plan` when there was none to try */
     int64_t arena_bytes;
     WeightTable weights; /* in the order of their offsets */
     int64_t weights_bytes;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "plan/report.h"
 
 #define MOST_COLUMNS 256
 
@@ -24,6 +25,7 @@ typedef struct Reader {
     PlanBuffer *buffer;
     Str *id;
     uint32_t count, capacity, id_count, id_capacity;
+    int64_t total; /* of sizes and alignments */
     Map seen;
 } Reader;
 
@@ -191,6 +193,17 @@ static bool read_life(Reader *r, PlanBuffer *b)
     return true;
 }
 
+/* What can be planned: the sum of all sizes, each with its alignment, is a number as well. */
+static bool add_to_total(Reader *r, const PlanBuffer *b)
+{
+    uint32_t f = (uint32_t)r->column[COL_SIZE];
+    if (b->size > PLAN_LARGEST - r->total || b->alignment > PLAN_LARGEST - r->total - b->size)
+        return diag_error(r->diag, place(r, r->begin[f], r->field[f].len),
+                          "size: the sizes up to here add up to more than can be planned (%" PRId64 ")", PLAN_LARGEST);
+    r->total += b->size + b->alignment;
+    return true;
+}
+
 static bool read_buffer(Reader *r)
 {
     PlanBuffer b = {.alignment = 1, .pinned = PLAN_FREE};
@@ -203,11 +216,14 @@ static bool read_buffer(Reader *r)
     good &= read_number(r, COL_SIZE, 0, PLAN_LARGEST, &b.size);
     if (r->column[COL_ALIGNMENT] >= 0)
         good &= read_number(r, COL_ALIGNMENT, 1, PLAN_LARGEST, &b.alignment);
+    good = good && add_to_total(r, &b);
 
     Str id = r->field[r->column[COL_ID]];
     Place where = place(r, r->begin[r->column[COL_ID]], id.len ? id.len : 1);
     if (!id.len)
         good = diag_error(r->diag, where, "id: expected a name");
+    else if (!plan_is_text(id))
+        good = diag_error(r->diag, where, "id: expected UTF-8 without control characters");
     else if (!map_add(&r->seen, id, r->count))
         good = diag_error(r->diag, where, "id: \"" STR_FMT "\" appears twice", STR_ARG(id));
     ARENA_PUSH(r->arena, r->buffer, r->count, r->capacity, b);
@@ -232,43 +248,6 @@ bool plan_read_csv(Arena *arena, Diag *diag, uint32_t source, PlanNamedProblem *
     if (good && !plan_valid(arena, &out->problem, &message))
         good = diag_error(diag, place(r, 0, 1), STR_FMT, STR_ARG(message));
     return good;
-}
-
-/* The length of the well-formed UTF-8 sequence at s, or 0. */
-static uint32_t utf8_length(Str s)
-{
-    unsigned char c = (unsigned char)s.ptr[0];
-    uint32_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (n > s.len)
-        return 0;
-    for (uint32_t i = 1; i < n; i++)
-        if (((unsigned char)s.ptr[i] & 0xc0) != 0x80)
-            return 0;
-    unsigned char second = n > 1 ? (unsigned char)s.ptr[1] : 0;
-    bool overlong = (c == 0xe0 && second < 0xa0) || (c == 0xf0 && second < 0x90);
-    bool beyond = (c == 0xed && second >= 0xa0) || (c == 0xf4 && second >= 0x90); /* surrogates; above U+10FFFF */
-    return overlong || beyond ? 0 : n;
-}
-
-void plan_json_string(Text *out, Str s)
-{
-    text_char(out, '"');
-    while (s.len) {
-        unsigned char c = (unsigned char)s.ptr[0];
-        uint32_t n = utf8_length(s);
-        if (c == '"' || c == '\\')
-            text_printf(out, "\\%c", c);
-        else if (c < 32 || c == 127)
-            text_printf(out, "\\u%04x", c);
-        else if (n)
-            text_put(out, s.ptr, n);
-        else
-            text_printf(out, "\\ufffd");
-        n = n ? n : 1;
-        s.ptr += n;
-        s.len -= n;
-    }
-    text_char(out, '"');
 }
 
 void plan_write_json(Text *out, const PlanNamedProblem *named, const PlanResult *result)

@@ -3,7 +3,8 @@
  *     id,lower,upper,size            live in [lower, upper): MiniMalloc's form
  *     id,start,end,size,alignment    live in [start, end], both included
  *
- * Columns may come in any order and others are ignored; alignment is optional.  Ids are any text and may be quoted.
+ * Columns may come in any order and others are ignored; alignment is optional.  Ids are any text (UTF-8 without
+ * control characters) and may be quoted.
  * Blank lines and lines that begin with # are skipped. */
 #ifndef NNC_PLAN_PROBLEM_CSV_H
 #define NNC_PLAN_PROBLEM_CSV_H
@@ -23,8 +24,5 @@ bool plan_read_csv(Arena *arena, Diag *diag, uint32_t source, PlanNamedProblem *
 /* {"peak", "lower_bound", "proven", "nodes", "allocator", "offsets": {id: offset, ...} in the order of the file}; when
  * ids repeat, the last one counts for most readers of JSON, so plan_read_csv does not let them. */
 void plan_write_json(Text *out, const PlanNamedProblem *named, const PlanResult *result);
-
-/* Text as a JSON string, quotes included.  Bytes that are not UTF-8 become U+FFFD. */
-void plan_json_string(Text *out, Str s);
 
 #endif

@@ -1,34 +1,8 @@
 #include "plan/report.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "plan/sort.h"
-
-const char *plan_digits(char *buffer, int64_t value)
-{
-    char plain[24];
-    int length = snprintf(plain, sizeof plain, "%" PRId64, value), n = 0;
-    for (int i = 0; i < length; i++) {
-        buffer[n++] = plain[i];
-        if (plain[i] != '-' && i + 1 < length && (length - i - 1) % 3 == 0)
-            buffer[n++] = ',';
-    }
-    buffer[n] = 0;
-    return buffer;
-}
-
-const char *plan_bytes(char *buffer, int64_t bytes)
-{
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    int u = 0;
-    for (; value >= 1024 && u < 6; u++)
-        value /= 1024;
-    snprintf(buffer, 16, u == 0 ? "%.0f %s" : value < 10 ? "%.2f %s" : "%.1f %s", value, unit[u]);
-    return buffer;
-}
 
 /* The address space of one region as intervals, each with the row that wrote there last. */
 typedef struct Owned {
@@ -128,6 +102,14 @@ static void find_reuse(Finish *f)
         if (stored(row))
             row->reuses = take_over(f, o, (Owned){row->offset, row->offset + row->bytes, order[k].index});
     }
+}
+
+uint32_t plan_stored(const PlanReport *r)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->count; i++)
+        count += stored(&r->row[i]);
+    return count;
 }
 
 typedef struct Change {
@@ -248,132 +230,4 @@ PlanReport plan_report_of(Arena *arena, const PlanProblem *p, const PlanResult *
     find_aliases(arena, p, r.row);
     plan_report_finish(arena, &r);
     return r;
-}
-
-/* Display columns: one per code point, which holds for the names that models have. */
-static int columns_of(Str s)
-{
-    int columns = 0;
-    for (uint32_t i = 0; i < s.len; i++)
-        columns += ((unsigned char)s.ptr[i] & 0xc0) != 0x80;
-    return columns;
-}
-
-static void put_left(Text *out, Str s, int width)
-{
-    text_str(out, s);
-    int columns = columns_of(s);
-    text_fill(out, ' ', columns < width ? (size_t)(width - columns) : 0);
-}
-
-static int widest(const PlanReport *r, bool types)
-{
-    int width = 4;
-    for (uint32_t i = 0; i < r->count; i++) {
-        int columns = columns_of(types ? r->row[i].type : r->row[i].name);
-        width = columns > width ? columns : width;
-    }
-    return width > 40 ? 40 : width;
-}
-
-/* Words up to a width; `indent` blanks begin every line but the first. */
-static void put_wrapped(Text *out, Str s, int indent, int width)
-{
-    int column = indent;
-    while (s.len) {
-        uint32_t word = 0;
-        while (word < s.len && s.ptr[word] != ' ')
-            word++;
-        int columns = columns_of((Str){s.ptr, word});
-        if (column > indent && column + 1 + columns > width) {
-            text_char(out, '\n');
-            text_fill(out, ' ', (size_t)indent);
-            column = indent;
-        } else if (column > indent) {
-            text_char(out, ' ');
-            column++;
-        }
-        text_put(out, s.ptr, word);
-        column += columns;
-        word += word < s.len;
-        s.ptr += word;
-        s.len -= word;
-    }
-    text_char(out, '\n');
-}
-
-#define BLAMED 8 /* rows of the blame that are shown */
-
-static void print_blame(Text *out, const PlanReport *r)
-{
-    char a[32];
-    int64_t rest = 0;
-    text_printf(out, "\nfullest step %15" PRId64, r->peak_step);
-    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count)
-        text_printf(out, "  " STR_FMT, STR_ARG(r->step[r->peak_step]));
-    text_printf(out, ", %s B live\n", plan_digits(a, r->peak_live));
-    for (uint32_t k = 0; k < r->blame_count; k++) {
-        const PlanRow *row = &r->row[r->blame[k]];
-        if (k < BLAMED)
-            text_printf(out, "%28s B  " STR_FMT ", steps %" PRId64 " to %" PRId64 "\n", plan_digits(a, row->bytes),
-                        STR_ARG(row->name), row->first, row->last - 1);
-        else
-            rest += row->bytes;
-    }
-    if (r->blame_count > BLAMED)
-        text_printf(out, "%28s B  in %u more\n", plan_digits(a, rest), r->blame_count - BLAMED);
-    if (r->hint.len) {
-        text_printf(out, "hint         ");
-        put_wrapped(out, r->hint, 13, 100);
-    }
-}
-
-static void print_totals(Text *out, const PlanReport *r)
-{
-    char a[32], b[32];
-    text_printf(out, "\npeak         %15s B  %10s  %s\n", plan_digits(a, r->peak), plan_bytes(b, r->peak),
-                r->proven ? "proven minimal" : "not proven minimal");
-    text_printf(out, "lower bound  %15s B  %10s", plan_digits(a, r->lower_bound), plan_bytes(b, r->lower_bound));
-    if (r->peak > r->lower_bound)
-        text_printf(out, "  gap %s B (%.2f %%)", plan_digits(a, r->peak - r->lower_bound),
-                    100.0 * (double)(r->peak - r->lower_bound) / (double)r->lower_bound);
-    text_printf(out, "\nnaive sum    %15s B  %10s", plan_digits(a, r->naive), plan_bytes(b, r->naive));
-    if (r->peak > 0)
-        text_printf(out, "  %.1f times the peak", (double)r->naive / (double)r->peak);
-    text_printf(out, "\nallocator    %s", r->allocator);
-    if (r->nodes)
-        text_printf(out, ", %s search nodes", plan_digits(a, (int64_t)r->nodes));
-    for (uint32_t i = 0; i < r->saving_count; i++) {
-        text_printf(out, "\n%s ", i ? "            " : "saved       ");
-        text_printf(out, "%15s B  by " STR_FMT, plan_digits(a, r->saving[i].bytes), STR_ARG(r->saving[i].what));
-    }
-    print_blame(out, r);
-}
-
-void plan_print_table(Text *out, const PlanReport *r)
-{
-    char a[32], b[32];
-    int name = widest(r, false), type = widest(r, true);
-    put_left(out, STR("name"), name);
-    text_printf(out, "  ");
-    put_left(out, STR("type"), type);
-    text_printf(out, "  %13s  %13s  %6s  %6s", "bytes", "offset", "first", "last");
-    text_printf(out, r->region_count > 1 ? "  region  reuses\n" : "  reuses\n");
-    for (uint32_t i = 0; i < r->count; i++) {
-        const PlanRow *row = &r->row[i];
-        put_left(out, row->name, name);
-        text_printf(out, "  ");
-        put_left(out, row->type, type);
-        text_printf(out, "  %13s  %13s  %6" PRId64 "  %6" PRId64, plan_digits(a, row->bytes),
-                    plan_digits(b, row->offset), row->first, row->last - 1);
-        if (r->region_count > 1)
-            text_printf(out, "  %6u", row->region);
-        if (row->alias_of != PLAN_NO_ROW)
-            text_printf(out, "  = " STR_FMT, STR_ARG(r->row[row->alias_of].name));
-        else if (row->reuses != PLAN_NO_ROW)
-            text_printf(out, "  " STR_FMT "%s", STR_ARG(r->row[row->reuses].name),
-                        r->row[row->reuses].last > row->first ? " (in place)" : "");
-        text_char(out, '\n');
-    }
-    print_totals(out, r);
 }

@@ -15,8 +15,10 @@ typedef struct PlanRow { /* a tensor */
     int64_t bytes, offset; /* offset within its region's arena */
     int64_t first, last;   /* live in the steps [first, last) */
     uint32_t region;
-    uint32_t alias_of; /* row it is a view of or computed in place of, or PLAN_NO_ROW; an alias adds nothing to sums */
-    uint32_t reuses;   /* row whose memory it takes over, or PLAN_NO_ROW; plan_report_finish fills it in */
+    uint32_t alias_of;  /* row it is a view of or computed in place of, or PLAN_NO_ROW; an alias adds nothing to sums */
+    uint32_t reuses;    /* row whose memory it takes over, or PLAN_NO_ROW; plan_report_finish fills it in */
+    const int64_t *use; /* steps that read or write it, rising; NULL: not known */
+    uint32_t use_count;
 } PlanRow;
 
 typedef struct PlanSaving { /* what a decision before placement saved: "in-place", 1234567 */
@@ -69,6 +71,9 @@ void plan_report_finish(Arena *arena, PlanReport *report);
 /* The part of it that fills in blame and hint (report_blame.c). */
 void plan_find_blame(Arena *arena, PlanReport *report);
 
+/* How many rows have memory of their own. */
+uint32_t plan_stored(const PlanReport *report);
+
 /* "conv2d_relu (step 12)", or "step 12". */
 Str plan_step_name(Arena *arena, const PlanReport *report, int64_t step);
 
@@ -82,9 +87,15 @@ void plan_print_json(Text *out, const PlanReport *report);                    /*
 void plan_print_svg(Text *out, const PlanReport *report);
 void plan_print_html(Text *out, const PlanReport *report); /* one page, with the JSON inside */
 
-/* For the printers: 25088 as "25,088" (at most 27 bytes with the zero), and as "24.5 KiB" (at most 16). */
+/* For the printers (report_text.c).  25088 as "25,088" (at most 27 bytes with the zero), and as "24.5 KiB" (at most
+ * 16). */
 const char *plan_digits(char *buffer, int64_t value);
 const char *plan_bytes(char *buffer, int64_t bytes);
-void plan_escape_xml(Text *out, Str s); /* for text between tags; control characters become blanks */
+int plan_columns(Str s);        /* of a terminal: one per code point, which holds for the names that models have */
+uint32_t plan_character(Str s); /* the length of the well-formed UTF-8 sequence at s, or 0 */
+bool plan_is_text(Str s);       /* UTF-8 without control characters */
+Str plan_printable(Arena *arena, Str s); /* a copy with ? where it is no text */
+void plan_json_string(Text *out, Str s); /* with its quotes; bytes that are not UTF-8 become U+FFFD */
+void plan_escape_xml(Text *out, Str s);  /* for text and attributes; U+FFFD where XML knows no such character */
 
 #endif

@@ -8,13 +8,32 @@
 
 typedef struct Shares { /* of the bytes live at the fullest step */
     int64_t scratch, waiting;
-    uint32_t longest; /* the largest row that waits, or PLAN_NO_ROW */
+    uint32_t waits;   /* the largest row that is only kept for later, or PLAN_NO_ROW ... */
+    uint32_t read;    /* ... that is read and was there before ... */
+    uint32_t written; /* ... and that begins here and is no scratch */
 } Shares;
 
-/* Made before the step and used after it. */
+static bool used_at(const PlanRow *row, int64_t step)
+{
+    uint32_t k = 0;
+    while (k < row->use_count && row->use[k] < step)
+        k++;
+    return k < row->use_count && row->use[k] == step;
+}
+
+/* Kept over the step, by which it is neither read nor written.  Where uses are not known, it may be either. */
 static bool waits(const PlanReport *r, const PlanRow *row)
 {
-    return row->first < r->peak_step && row->last > r->peak_step + 1;
+    return row->first < r->peak_step && row->last > r->peak_step + 1 && !used_at(row, r->peak_step);
+}
+
+/* The first use after the fullest step, or where the row ends. */
+static int64_t next_use(const PlanReport *r, const PlanRow *row)
+{
+    for (uint32_t k = 0; k < row->use_count; k++)
+        if (row->use[k] > r->peak_step)
+            return row->use[k];
+    return row->last - 1;
 }
 
 static void list_live(Arena *arena, PlanReport *r)
@@ -32,17 +51,24 @@ static void list_live(Arena *arena, PlanReport *r)
     r->blame = row;
 }
 
+static void keep_first(uint32_t *row, uint32_t index)
+{
+    *row = *row == PLAN_NO_ROW ? index : *row;
+}
+
 static Shares shares_of(const PlanReport *r)
 {
-    Shares s = {.longest = PLAN_NO_ROW};
+    Shares s = {.waits = PLAN_NO_ROW, .read = PLAN_NO_ROW, .written = PLAN_NO_ROW};
     for (uint32_t k = 0; k < r->blame_count; k++) {
         const PlanRow *row = &r->row[r->blame[k]];
-        if (row->kind == PLAN_SCRATCH)
+        if (waits(r, row)) {
+            s.waiting += row->bytes;
+            keep_first(&s.waits, r->blame[k]);
+        } else if (row->kind == PLAN_SCRATCH) {
             s.scratch += row->bytes;
-        if (!waits(r, row))
-            continue;
-        s.waiting += row->bytes;
-        s.longest = s.longest == PLAN_NO_ROW ? r->blame[k] : s.longest;
+        } else {
+            keep_first(row->first < r->peak_step ? &s.read : &s.written, r->blame[k]);
+        }
     }
     return s;
 }
@@ -54,30 +80,57 @@ Str plan_step_name(Arena *arena, const PlanReport *r, int64_t step)
     return str_format(arena, "step %" PRId64, step);
 }
 
-/* The largest row that ends at the step, or that begins there; PLAN_NO_ROW when there is none. */
-static uint32_t largest_at_edge(const PlanReport *r, bool begins)
+/* What is kept for later. */
+static Str hint_of_waiting(Arena *arena, const PlanReport *r, const Shares *s, Str where)
 {
-    for (uint32_t k = 0; k < r->blame_count; k++) {
-        const PlanRow *row = &r->row[r->blame[k]];
-        bool edge = begins ? row->first == r->peak_step : row->first < r->peak_step && row->last == r->peak_step + 1;
-        if (edge && row->kind != PLAN_SCRATCH)
-            return r->blame[k];
-    }
-    return PLAN_NO_ROW;
+    char bytes[32];
+    const PlanRow *row = &r->row[s->waits];
+    Str most = s->waiting == row->bytes ? row->name : str_format(arena, "most of all " STR_FMT, STR_ARG(row->name));
+    if (!row->use)
+        return str_format(arena,
+                          "%s bytes are live before and after " STR_FMT ", " STR_FMT " (until " STR_FMT
+                          "): shorter lives would lower the peak.",
+                          plan_digits(bytes, s->waiting), STR_ARG(where), STR_ARG(most),
+                          STR_ARG(plan_step_name(arena, r, row->last - 1)));
+    return str_format(arena,
+                      "%s bytes only wait while " STR_FMT " runs, " STR_FMT " (for " STR_FMT
+                      "): using it before, or computing it again, would lower the peak.",
+                      plan_digits(bytes, s->waiting), STR_ARG(where), STR_ARG(most),
+                      STR_ARG(plan_step_name(arena, r, next_use(r, row))));
 }
 
-/* No single tensor is to blame: what the step reads last and what it writes first are both there. */
-static Str hint_of_pair(Arena *arena, const PlanReport *r, Str where)
+/* One tensor is most of it. */
+static Str hint_of_largest(Arena *arena, const PlanReport *r, const Shares *s, Str where)
 {
-    uint32_t ends = largest_at_edge(r, false), begins = largest_at_edge(r, true);
-    if (ends == PLAN_NO_ROW || begins == PLAN_NO_ROW)
-        return str_format(arena, STR_FMT " and " STR_FMT " are the largest of what is live at " STR_FMT ".",
-                          STR_ARG(r->row[r->blame[0]].name), STR_ARG(r->row[r->blame[1]].name), STR_ARG(where));
+    char bytes[32];
+    const PlanRow *row = &r->row[r->blame[0]];
+    Str scratch = {0};
+    if (s->scratch)
+        scratch = str_format(arena, " The kernel's scratch takes %s bytes.", plan_digits(bytes, s->scratch));
     return str_format(arena,
-                      STR_FMT " and " STR_FMT " are both live at " STR_FMT
-                              ", where the one ends and the other begins: fusing it with a neighbour, or working in "
-                              "pieces, would spare one of them.",
-                      STR_ARG(r->row[ends].name), STR_ARG(r->row[begins].name), STR_ARG(where));
+                      STR_FMT " is %.0f %% of what is live at " STR_FMT
+                              ": a narrower type, or making and using it in pieces, would lower the peak." STR_FMT,
+                      STR_ARG(row->name), 100.0 * (double)row->bytes / (double)r->peak_live, STR_ARG(where),
+                      STR_ARG(scratch));
+}
+
+/* No single tensor is to blame: what the step reads and what it writes are both there. */
+static Str hint_of_pair(Arena *arena, const PlanReport *r, const Shares *s, Str where)
+{
+    const PlanRow *read = &r->row[s->read], *written = &r->row[s->written];
+    if (read->last == r->peak_step + 1)
+        return str_format(arena,
+                          STR_FMT
+                          " and " STR_FMT " are both live at " STR_FMT
+                          ", where the one ends and the other begins: fusing it with a neighbour, or working in "
+                          "pieces, would spare one of them.",
+                          STR_ARG(read->name), STR_ARG(written->name), STR_ARG(where));
+    return str_format(arena,
+                      STR_FMT " begins at " STR_FMT " while " STR_FMT " is still needed by " STR_FMT ": fusing " STR_FMT
+                              " away, or computing " STR_FMT " again later, would spare one of them.",
+                      STR_ARG(written->name), STR_ARG(where), STR_ARG(read->name),
+                      STR_ARG(plan_step_name(arena, r, next_use(r, read))), STR_ARG(written->name),
+                      STR_ARG(read->name));
 }
 
 static Str main_hint(Arena *arena, const PlanReport *r)
@@ -91,40 +144,62 @@ static Str main_hint(Arena *arena, const PlanReport *r)
                           "%s bytes are scratch of " STR_FMT ": only a kernel that works in smaller pieces needs less.",
                           plan_digits(bytes, s.scratch), STR_ARG(where));
     if (s.waiting * 2 > r->peak_live)
-        return str_format(arena,
-                          "%s bytes only wait at " STR_FMT ", most of all " STR_FMT " (until " STR_FMT
-                          "): using it sooner, or computing it again before that, would lower the peak.",
-                          plan_digits(bytes, s.waiting), STR_ARG(where), STR_ARG(r->row[s.longest].name),
-                          STR_ARG(plan_step_name(arena, r, r->row[s.longest].last - 1)));
+        return hint_of_waiting(arena, r, &s, where);
     if (r->blame_count == 1 || largest->bytes * 4 > r->peak_live * 3)
-        return str_format(arena,
-                          STR_FMT " is %.0f %% of what is live at " STR_FMT
-                                  ": only a narrower type, or making and using it in pieces, lowers the peak.",
-                          STR_ARG(largest->name), 100.0 * (double)largest->bytes / (double)r->peak_live,
-                          STR_ARG(where));
-    return hint_of_pair(arena, r, where);
+        return hint_of_largest(arena, r, &s, where);
+    if (s.read != PLAN_NO_ROW && s.written != PLAN_NO_ROW)
+        return hint_of_pair(arena, r, &s, where);
+    return str_format(arena, STR_FMT " and " STR_FMT " are the largest of what is live at " STR_FMT ".",
+                      STR_ARG(largest->name), STR_ARG(r->row[r->blame[1]].name), STR_ARG(where));
+}
+
+typedef struct Rivals {   /* of the fullest step */
+    int64_t equal, first; /* steps that are as full, and the first of them */
+    int64_t other;        /* the most live bytes at any other step */
+} Rivals;
+
+static Rivals find_rivals(const PlanReport *r)
+{
+    Arena scratch = {0};
+    PlanLevel *level;
+    uint32_t count = plan_report_levels(&scratch, r, PLAN_NO_ROW, &level);
+    Rivals rivals = {0};
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        int64_t from = level[i].step, steps = level[i + 1].step - from;
+        if (from == r->peak_step) {
+            from++;
+            steps--;
+        }
+        if (!steps)
+            continue;
+        if (level[i].live > rivals.other)
+            rivals.other = level[i].live;
+        if (level[i].live < r->peak_live)
+            continue;
+        if (!rivals.equal)
+            rivals.first = from;
+        rivals.equal += steps;
+    }
+    arena_free(&scratch);
+    return rivals;
 }
 
 /* How much can be gained at this step at all, before another becomes the fullest. */
 static Str limit_of_gain(Arena *arena, const PlanReport *r)
 {
     char a[32], b[32];
-    Arena scratch = {0};
-    PlanLevel *level;
-    uint32_t count = plan_report_levels(&scratch, r, PLAN_NO_ROW, &level);
-    int64_t other = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        bool only_here = level[i].step == r->peak_step && i + 1 < count && level[i + 1].step == r->peak_step + 1;
-        if (!only_here && level[i].live > other)
-            other = level[i].live;
-    }
-    arena_free(&scratch);
-    if (!other)
+    Rivals rivals = find_rivals(r);
+    if (!rivals.other)
         return (Str){0};
-    if (other == r->peak_live)
-        return STR(" Other steps are as full, and would have to change as well.");
+    Str first = plan_step_name(arena, r, rivals.first);
+    if (rivals.equal == 1)
+        return str_format(arena, " Another step is as full and would have to change as well: " STR_FMT ".",
+                          STR_ARG(first));
+    if (rivals.equal)
+        return str_format(arena, " %s other steps are as full and would have to change as well, the first " STR_FMT ".",
+                          plan_digits(a, rivals.equal), STR_ARG(first));
     return str_format(arena, " The next fullest needs %s bytes, so at most %s are to be gained here.",
-                      plan_digits(a, other), plan_digits(b, r->peak_live - other));
+                      plan_digits(a, rivals.other), plan_digits(b, r->peak_live - rivals.other));
 }
 
 void plan_find_blame(Arena *arena, PlanReport *r)
@@ -137,7 +212,9 @@ void plan_find_blame(Arena *arena, PlanReport *r)
         return;
     Str first = {0}, main = main_hint(arena, r), limit = limit_of_gain(arena, r);
     if (!r->proven)
-        first = str_format(arena, "The plan may lie up to %s bytes above the minimum; a larger --effort searches on. ",
+        first = str_format(arena,
+                           "The plan may lie up to %s bytes above the minimum; `--allocator best` with a larger "
+                           "--effort searches on. ",
                            plan_digits(gap, r->peak - r->lower_bound));
     r->hint = str_format(arena, STR_FMT STR_FMT STR_FMT, STR_ARG(first), STR_ARG(main), STR_ARG(limit));
 }

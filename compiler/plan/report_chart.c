@@ -110,14 +110,6 @@ static void choose_shades(Chart *c)
     }
 }
 
-static int columns_of(Str s)
-{
-    int columns = 0;
-    for (uint32_t i = 0; i < s.len; i++)
-        columns += ((unsigned char)s.ptr[i] & 0xc0) != 0x80;
-    return columns;
-}
-
 /* Writes text into the picture, one code point per cell. */
 static void write_label(Chart *c, uint32_t cell, Str text)
 {
@@ -171,7 +163,7 @@ static void label_one(Chart *c, uint32_t self, Run run)
 {
     char buffer[4];
     Str name = c->report->row[self].name;
-    uint32_t width = (uint32_t)columns_of(name);
+    uint32_t width = (uint32_t)plan_columns(name);
     if (!run.length || width == 0 || width > run.length) {
         c->key[self] = ++c->keys;
         name = key_text(buffer, c->key[self]);
@@ -260,7 +252,7 @@ static void put_legend(Text *out, const Chart *c)
         if (c->key[i])
             by_key[c->key[i]] = i;
     for (uint16_t k = 1; k <= c->keys && k <= MOST_LEGEND; k++) {
-        uint32_t w = (uint32_t)columns_of(c->report->row[by_key[k]].name);
+        uint32_t w = (uint32_t)plan_columns(c->report->row[by_key[k]].name);
         width = w > width ? w : width;
     }
     char a_step[24];
@@ -274,7 +266,7 @@ static void put_legend(Text *out, const Chart *c)
         }
         Str letters = key_text(key, k);
         text_printf(out, "%3.*s  " STR_FMT, STR_ARG(letters), STR_ARG(t->name));
-        text_fill(out, ' ', width - (uint32_t)columns_of(t->name));
+        text_fill(out, ' ', width - (uint32_t)plan_columns(t->name));
         text_printf(out, " %13s B", plan_digits(a, t->bytes));
         size_t before = out->len;
         text_printf(out, "  %" PRId64, t->first);
@@ -330,7 +322,7 @@ void plan_print_chart(Text *out, const PlanReport *r, uint32_t columns)
     char a[32], b[32];
     uint32_t width = columns < MARGIN + 20 ? 20 : columns - MARGIN;
     text_printf(out, STR_FMT ": %s in one arena, %u tensors of %s\n", STR_ARG(r->title), plan_bytes(a, r->peak),
-                r->count, plan_bytes(b, r->naive));
+                plan_stored(r), plan_bytes(b, r->naive));
     for (uint32_t region = 0; region < (r->region_count ? r->region_count : 1); region++)
         chart_region(out, r, region, width);
     text_printf(out, "\npeak %s B, %s", plan_digits(a, r->peak), r->proven ? "proven minimal" : "");

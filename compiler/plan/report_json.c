@@ -1,7 +1,6 @@
 /* The plan as JSON, version 1 of the schema in docs/planning.md. */
 #include <inttypes.h>
 
-#include "plan/problem_csv.h"
 #include "plan/report.h"
 
 static const char *const kind_name[PLAN_KINDS] = {"tensor", "input", "output", "state", "scratch"};
@@ -23,6 +22,12 @@ static void put_row(Text *out, const PlanReport *r, const PlanRow *t)
     if (t->reuses != PLAN_NO_ROW) {
         text_printf(out, ", \"reuses\": ");
         plan_json_string(out, r->row[t->reuses].name);
+    }
+    if (t->use) {
+        text_printf(out, ", \"uses\": [");
+        for (uint32_t i = 0; i < t->use_count; i++)
+            text_printf(out, "%s%" PRId64, i ? ", " : "", t->use[i]);
+        text_char(out, ']');
     }
     text_char(out, '}');
 }

@@ -41,23 +41,6 @@ typedef struct Drawing {
     double y;    /* upper edge of the picture */
 } Drawing;
 
-void plan_escape_xml(Text *out, Str s)
-{
-    for (uint32_t i = 0; i < s.len; i++) {
-        char c = s.ptr[i];
-        if (c == '<')
-            text_printf(out, "&lt;");
-        else if (c == '>')
-            text_printf(out, "&gt;");
-        else if (c == '&')
-            text_printf(out, "&amp;");
-        else if ((unsigned char)c < 32)
-            text_char(out, ' ');
-        else
-            text_char(out, c);
-    }
-}
-
 static double x_of(const Drawing *d, int64_t step)
 {
     double span = (double)d->report->last_step - (double)d->report->first_step;
@@ -190,8 +173,8 @@ static void put_header(Text *out, const PlanReport *r)
     text_printf(out, "<text class=\"head\" x=\"%.0f\" y=\"40\">", LEFT);
     plan_escape_xml(out, r->title);
     text_printf(out, "</text>\n<text class=\"sub\" x=\"%.0f\" y=\"64\">", LEFT);
-    text_printf(out, "%s (%s bytes) for %u tensors of %s; ", plan_bytes(a, r->peak), plan_digits(b, r->peak), r->count,
-                plan_bytes(c, r->naive));
+    text_printf(out, "%s (%s bytes) for %u tensors of %s; ", plan_bytes(a, r->peak), plan_digits(b, r->peak),
+                plan_stored(r), plan_bytes(c, r->naive));
     if (r->proven)
         text_printf(out, "no plan is smaller");
     else

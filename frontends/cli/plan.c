@@ -55,6 +55,18 @@ static bool take_bytes(Cli *cli, const char *flag, int64_t *bytes)
     return true;
 }
 
+/* problems/A.csv as A */
+static Str problem_name(Str path)
+{
+    uint32_t begin = path.len;
+    while (begin > 0 && path.ptr[begin - 1] != '/')
+        begin--;
+    Str name = {path.ptr + begin, path.len - begin};
+    if (str_ends(name, ".csv") && name.len > 4)
+        name.len -= 4;
+    return name;
+}
+
 static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *allocator, int64_t capacity, int effort)
 {
     PlanNamedProblem named = {0};
@@ -76,7 +88,7 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
         text_free(&out);
     } else if (result.offset) {
         PlanReport report = plan_report_of(&cli->arena, &named.problem, &result, named.id);
-        report.title = path;
+        report.title = plan_printable(&cli->arena, problem_name(path));
         print_report(&report, format);
     }
     if (good && !plan_check(&cli->arena, &named.problem, &result, &fault))
@@ -111,7 +123,7 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
     if (status != STATUS_OK)
         return status;
     PlanReport report = program_report(&cli->arena, &program);
-    if (!verify.ptr)
+    if (!verify.ptr && format != FORMAT_CHART && format != FORMAT_SVG) /* they do not show it */
         savings_measure(cli, &program, &report);
     cli_step(cli, NULL);
     if (verify.ptr)

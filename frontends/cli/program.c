@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "cli/uses.h"
 #include "frontends/nnc/text.h"
 #include "kernel/kernel.h"
 
@@ -158,6 +159,7 @@ PlanReport program_report(Arena *arena, const Program *program)
     for (uint32_t i = 0; i < count; i++)
         row[i] = row_of(program, i, arena);
     count = add_views(arena, program, row, count);
+    uses_note(arena, program, row);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         step[k] = program->kernel[k].name;
     PlanReport report = {.title = program->options.name,

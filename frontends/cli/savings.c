@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ir/op.h"
+
 static const struct {
     const char *word, *name; /* on the command line, in reports */
     Without bit;
@@ -50,17 +52,41 @@ static int64_t peak_with(const Cli *cli, const CompileOptions *options)
     return peak;
 }
 
+static bool is_view_of_result(const Graph *graph, ValueId value)
+{
+    NodeId node = graph->value[value].node;
+    bool view = false;
+    for (; node != NONE && op_info(graph->node[node].op)->family == FAMILY_VIEW; view = true)
+        node = graph->value[graph->node[node].in[0]].node;
+    return view && node != NONE;
+}
+
+/* The peak without one of them.  Where there is nothing that it does, all would stay as it is. */
+static int64_t peak_without(const Cli *cli, const Program *program, Without bit)
+{
+    const Graph *graph = program->graph;
+    CompileOptions options = program->options;
+    bool used = false;
+
+    if (bit == WITHOUT_ORDER)
+        return program->given_peak;
+    for (ValueId v = 0; v < graph->value_count; v++)
+        used |= bit == WITHOUT_INPLACE ? graph->value[v].inplace != NONE
+                : bit == WITHOUT_PARTS ? program->placement[v].owner != NONE
+                                       : is_view_of_result(graph, v);
+    options.without |= bit;
+    return used ? peak_with(cli, &options) : program->plan.peak;
+}
+
 void savings_measure(Cli *cli, const Program *program, PlanReport *report)
 {
     PlanSaving *saving = ARENA_ARRAY(&cli->arena, PlanSaving, PARTS);
 
     report->saving = saving;
     for (uint32_t i = 0; i < PARTS; i++) {
-        CompileOptions options = program->options;
-        if (options.without & part[i].bit)
+        if (program->options.without & part[i].bit)
             continue;
-        options.without |= part[i].bit;
-        int64_t peak = peak_with(cli, &options);
+        int64_t peak = peak_without(cli, program, part[i].bit);
         if (peak >= 0)
             saving[report->saving_count++] = (PlanSaving){str_from(part[i].name), peak - report->peak};
     }

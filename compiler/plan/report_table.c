@@ -1,0 +1,156 @@
+/* The plan as a table of tensors, its totals and its blame. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/report.h"
+
+static void put_left(Text *out, Str s, int width)
+{
+    text_str(out, s);
+    int columns = plan_columns(s);
+    text_fill(out, ' ', columns < width ? (size_t)(width - columns) : 0);
+}
+
+/* A column is as wide as its widest entry; text that is longer than MOST stands alone on its line. */
+#define MOST 60
+
+typedef struct Widths {
+    int name, type, bytes, offset, first, last;
+} Widths;
+
+static void widen(int *width, int columns)
+{
+    if (columns > *width && columns <= MOST)
+        *width = columns;
+}
+
+static Widths widths_of(const PlanReport *r)
+{
+    char a[32];
+    Widths w = {.name = 4, .type = 4, .bytes = 5, .offset = 6, .first = 5, .last = 4};
+    for (uint32_t i = 0; i < r->count; i++) {
+        const PlanRow *row = &r->row[i];
+        widen(&w.name, plan_columns(row->name));
+        widen(&w.type, plan_columns(row->type));
+        widen(&w.bytes, (int)strlen(plan_digits(a, row->bytes)));
+        widen(&w.offset, (int)strlen(plan_digits(a, row->offset)));
+        widen(&w.first, snprintf(a, sizeof a, "%" PRId64, row->first));
+        widen(&w.last, snprintf(a, sizeof a, "%" PRId64, row->last - 1));
+    }
+    return w;
+}
+
+/* Words up to a width; `indent` blanks begin every line but the first. */
+static void put_wrapped(Text *out, Str s, int indent, int width)
+{
+    int column = indent;
+    while (s.len) {
+        uint32_t word = 0;
+        while (word < s.len && s.ptr[word] != ' ')
+            word++;
+        int columns = plan_columns((Str){s.ptr, word});
+        if (column > indent && column + 1 + columns > width) {
+            text_char(out, '\n');
+            text_fill(out, ' ', (size_t)indent);
+            column = indent;
+        } else if (column > indent) {
+            text_char(out, ' ');
+            column++;
+        }
+        text_put(out, s.ptr, word);
+        column += columns;
+        word += word < s.len;
+        s.ptr += word;
+        s.len -= word;
+    }
+    text_char(out, '\n');
+}
+
+#define BLAMED 8 /* rows of the blame that are shown */
+
+static void print_blame(Text *out, const PlanReport *r)
+{
+    char a[32];
+    int64_t rest = 0;
+    text_printf(out, "\nfullest step %15" PRId64, r->peak_step);
+    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count)
+        text_printf(out, "  " STR_FMT, STR_ARG(r->step[r->peak_step]));
+    text_printf(out, ", %s B live\n", plan_digits(a, r->peak_live));
+    for (uint32_t k = 0; k < r->blame_count; k++) {
+        const PlanRow *row = &r->row[r->blame[k]];
+        if (k < BLAMED)
+            text_printf(out, "%28s B  " STR_FMT ", steps %" PRId64 " to %" PRId64 "\n", plan_digits(a, row->bytes),
+                        STR_ARG(row->name), row->first, row->last - 1);
+        else
+            rest += row->bytes;
+    }
+    if (r->blame_count > BLAMED)
+        text_printf(out, "%28s B  in %u more\n", plan_digits(a, rest), r->blame_count - BLAMED);
+    if (r->hint.len) {
+        text_printf(out, "hint         ");
+        put_wrapped(out, r->hint, 13, 100);
+    }
+}
+
+static void print_totals(Text *out, const PlanReport *r)
+{
+    char a[32], b[32];
+    text_printf(out, "\npeak         %15s B  %10s  %s\n", plan_digits(a, r->peak), plan_bytes(b, r->peak),
+                r->proven ? "proven minimal" : "not proven minimal");
+    text_printf(out, "lower bound  %15s B  %10s", plan_digits(a, r->lower_bound), plan_bytes(b, r->lower_bound));
+    if (r->peak > r->lower_bound)
+        text_printf(out, "  gap %s B (%.2f %%)", plan_digits(a, r->peak - r->lower_bound),
+                    100.0 * (double)(r->peak - r->lower_bound) / (double)r->lower_bound);
+    text_printf(out, "\nnaive sum    %15s B  %10s", plan_digits(a, r->naive), plan_bytes(b, r->naive));
+    if (r->peak > 0)
+        text_printf(out, "  %.1f times the peak, %u tensors", (double)r->naive / (double)r->peak, plan_stored(r));
+    text_printf(out, "\nallocator    %s", r->allocator);
+    if (r->nodes)
+        text_printf(out, ", %s search nodes", plan_digits(a, (int64_t)r->nodes));
+    for (uint32_t i = 0; i < r->saving_count; i++) {
+        text_printf(out, "\n%s ", i ? "            " : "saved       ");
+        text_printf(out, "%15s B  by " STR_FMT, plan_digits(a, r->saving[i].bytes), STR_ARG(r->saving[i].what));
+    }
+    print_blame(out, r);
+}
+
+/* Text and the gap behind it; what is too long for its column goes on below. */
+static void put_column(Text *out, Str s, int width, int indent)
+{
+    put_left(out, s, width);
+    if (plan_columns(s) > width) {
+        text_char(out, '\n');
+        text_fill(out, ' ', (size_t)(indent + width));
+    }
+    text_printf(out, "  ");
+}
+
+static void print_row(Text *out, const PlanReport *r, const PlanRow *row, const Widths *w)
+{
+    char a[32], b[32];
+    put_column(out, row->name, w->name, 0);
+    put_column(out, row->type, w->type, w->name + 2);
+    text_printf(out, "%*s  %*s  %*" PRId64 "  %*" PRId64, w->bytes, plan_digits(a, row->bytes), w->offset,
+                plan_digits(b, row->offset), w->first, row->first, w->last, row->last - 1);
+    if (r->region_count > 1)
+        text_printf(out, "  %6u", row->region);
+    if (row->alias_of != PLAN_NO_ROW)
+        text_printf(out, "  = " STR_FMT, STR_ARG(r->row[row->alias_of].name));
+    else if (row->reuses != PLAN_NO_ROW)
+        text_printf(out, "  " STR_FMT "%s", STR_ARG(r->row[row->reuses].name),
+                    r->row[row->reuses].last > row->first ? " (in place)" : "");
+    text_char(out, '\n');
+}
+
+void plan_print_table(Text *out, const PlanReport *r)
+{
+    Widths w = widths_of(r);
+    put_column(out, STR("name"), w.name, 0);
+    put_column(out, STR("type"), w.type, 0);
+    text_printf(out, "%*s  %*s  %*s  %*s", w.bytes, "bytes", w.offset, "offset", w.first, "first", w.last, "last");
+    text_printf(out, r->region_count > 1 ? "  region  reuses\n" : "  reuses\n");
+    for (uint32_t i = 0; i < r->count; i++)
+        print_row(out, r, &r->row[i], &w);
+    print_totals(out, r);
+}

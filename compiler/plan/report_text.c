@@ -1,0 +1,139 @@
+/* What the printers share: numbers as people read them, and names, which may be anything, as text, JSON and XML. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/report.h"
+
+const char *plan_digits(char *buffer, int64_t value)
+{
+    char plain[24];
+    int length = snprintf(plain, sizeof plain, "%" PRId64, value), n = 0;
+    for (int i = 0; i < length; i++) {
+        buffer[n++] = plain[i];
+        if (plain[i] != '-' && i + 1 < length && (length - i - 1) % 3 == 0)
+            buffer[n++] = ',';
+    }
+    buffer[n] = 0;
+    return buffer;
+}
+
+const char *plan_bytes(char *buffer, int64_t bytes)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double value = (double)bytes;
+    int u = 0;
+    for (; value >= 1024 && u < 6; u++)
+        value /= 1024;
+    snprintf(buffer, 16, u == 0 ? "%.0f %s" : value < 10 ? "%.2f %s" : "%.1f %s", value, unit[u]);
+    return buffer;
+}
+
+int plan_columns(Str s)
+{
+    int columns = 0;
+    for (uint32_t i = 0; i < s.len; i++)
+        columns += ((unsigned char)s.ptr[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+uint32_t plan_character(Str s)
+{
+    unsigned char c = (unsigned char)s.ptr[0];
+    uint32_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    if (n > s.len)
+        return 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (((unsigned char)s.ptr[i] & 0xc0) != 0x80)
+            return 0;
+    unsigned char second = n > 1 ? (unsigned char)s.ptr[1] : 0;
+    bool overlong = (c == 0xe0 && second < 0xa0) || (c == 0xf0 && second < 0x90);
+    bool beyond = (c == 0xed && second >= 0xa0) || (c == 0xf4 && second >= 0x90); /* surrogates; above U+10FFFF */
+    return overlong || beyond ? 0 : n;
+}
+
+bool plan_is_text(Str s)
+{
+    for (uint32_t n; s.len; s.ptr += n, s.len -= n) {
+        n = plan_character(s);
+        unsigned char first = (unsigned char)s.ptr[0], second = n > 1 ? (unsigned char)s.ptr[1] : 0;
+        if (!n || first < 32 || first == 127 || (first == 0xc2 && second < 0xa0))
+            return false;
+    }
+    return true;
+}
+
+Str plan_printable(Arena *arena, Str s)
+{
+    Text text = {0};
+    for (uint32_t n; s.len; s.ptr += n, s.len -= n) {
+        n = plan_character(s);
+        if (n && plan_is_text((Str){s.ptr, n}))
+            text_put(&text, s.ptr, n);
+        else
+            text_char(&text, '?');
+        n = n ? n : 1;
+    }
+    Str copy = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return copy;
+}
+
+/* XML has no control characters, not even escaped, nor the two noncharacters U+FFFE and U+FFFF. */
+static bool fit_for_xml(Str s)
+{
+    bool noncharacter = s.len == 3 && memcmp(s.ptr, "\xef\xbf", 2) == 0 && (unsigned char)s.ptr[2] >= 0xbe;
+    return s.len > 0 && (unsigned char)s.ptr[0] >= 32 && !noncharacter;
+}
+
+static const char *entity_of(char c)
+{
+    switch (c) {
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '&':
+        return "&amp;";
+    case '"':
+        return "&quot;";
+    default:
+        return NULL;
+    }
+}
+
+void plan_escape_xml(Text *out, Str s)
+{
+    for (uint32_t n; s.len; s.ptr += n, s.len -= n) {
+        n = plan_character(s);
+        const char *entity = n == 1 ? entity_of(s.ptr[0]) : NULL;
+        if (!fit_for_xml((Str){s.ptr, n}))
+            text_printf(out, "\xef\xbf\xbd");
+        else if (entity)
+            text_printf(out, "%s", entity);
+        else
+            text_put(out, s.ptr, n);
+        n = n ? n : 1;
+    }
+}
+
+void plan_json_string(Text *out, Str s)
+{
+    text_char(out, '"');
+    while (s.len) {
+        unsigned char c = (unsigned char)s.ptr[0];
+        uint32_t n = plan_character(s);
+        if (c == '"' || c == '\\')
+            text_printf(out, "\\%c", c);
+        else if (c < 32 || c == 127)
+            text_printf(out, "\\u%04x", c);
+        else if (n)
+            text_put(out, s.ptr, n);
+        else
+            text_printf(out, "\\ufffd");
+        n = n ? n : 1;
+        s.ptr += n;
+        s.len -= n;
+    }
+    text_char(out, '"');
+}

@@ -1,0 +1,11 @@
+/* Which steps read or write a tensor of the plan. */
+#ifndef NNC_CLI_USES_H
+#define NNC_CLI_USES_H
+
+#include "codegen/program.h"
+#include "plan/report.h"
+
+/* Fills in the uses of the rows that stand for the buffers of the plan, in their order.  A view's uses are its owner's. */
+void uses_note(Arena *arena, const Program *program, PlanRow *row);
+
+#endif
