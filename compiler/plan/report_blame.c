@@ -213,7 +213,7 @@ void plan_find_blame(Arena *arena, PlanReport *r)
     Str first = {0}, main = main_hint(arena, r), limit = limit_of_gain(arena, r);
     if (!r->proven)
         first = str_format(arena,
-                           "The plan may lie up to %s bytes above the minimum; `--allocator best` with a larger "
+                           "The plan may lie up to %s bytes above the minimum; --allocator best with a larger "
                            "--effort searches on. ",
                            plan_digits(gap, r->peak - r->lower_bound));
     r->hint = str_format(arena, STR_FMT STR_FMT STR_FMT, STR_ARG(first), STR_ARG(main), STR_ARG(limit));

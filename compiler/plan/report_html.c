@@ -1,11 +1,16 @@
-/* The plan as one page for the browser, with nothing to load from elsewhere: report.html with the plan's JSON inside,
+/* The plan as one page for the browser, with nothing to load from elsewhere: page/ with the plan's JSON inside,
  * drawn by the page's own script.  What the page shows is what the JSON says, so there is one source for both. */
 #include <string.h>
 
 #include "plan/report.h"
 
-#pragma GCC diagnostic ignored "-Woverlength-strings" /* the page is one literal; C11 promises 4095 bytes only */
-#include "report_page.h"
+#pragma GCC diagnostic ignored "-Woverlength-strings" /* each part is one literal; C11 promises 4095 bytes only */
+#include "page_data_js.h"
+#include "page_hand_js.h"
+#include "page_page_css.h"
+#include "page_page_html.h"
+#include "page_picture_js.h"
+#include "page_story_js.h"
 
 /* JSON has `<` only inside strings, where an escape means the same; as it stands it could end the script. */
 static void put_inside_script(Text *out, const PlanReport *r)
@@ -22,16 +27,31 @@ static void put_inside_script(Text *out, const PlanReport *r)
     text_free(&json);
 }
 
+static void put_string(Text *out, const char *string)
+{
+    text_put(out, string, strlen(string));
+}
+
+/* What stands for @TITLE@, @STYLE@, @PLAN@ and @SCRIPT@ in page.html. */
+static void put_part(Text *out, const PlanReport *r, Str name)
+{
+    static const char *const script[] = {page_data_js, page_picture_js, page_story_js, page_hand_js};
+    if (str_is(name, "TITLE"))
+        plan_escape_xml(out, r->title);
+    else if (str_is(name, "STYLE"))
+        put_string(out, page_page_css);
+    else if (str_is(name, "PLAN"))
+        put_inside_script(out, r);
+    for (size_t i = 0; str_is(name, "SCRIPT") && i < sizeof script / sizeof *script; i++)
+        put_string(out, script[i]);
+}
+
 void plan_print_html(Text *out, const PlanReport *r)
 {
-    static const char title[] = "@TITLE@", plan[] = "@PLAN@";
-    const char *head = strstr(report_page, title), *body = strstr(report_page, plan);
-
-    text_put(out, report_page, (size_t)(head - report_page));
-    plan_escape_xml(out, r->title);
-    head += sizeof title - 1;
-    text_put(out, head, (size_t)(body - head));
-    put_inside_script(out, r);
-    body += sizeof plan - 1;
-    text_put(out, body, strlen(body));
+    const char *at = page_page_html;
+    for (const char *open; (open = strchr(at, '@')); at = strchr(open + 1, '@') + 1) {
+        text_put(out, at, (size_t)(open - at));
+        put_part(out, r, (Str){open + 1, (uint32_t)(strchr(open + 1, '@') - open - 1)});
+    }
+    put_string(out, at);
 }

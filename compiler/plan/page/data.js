@@ -1,0 +1,122 @@
+"use strict";
+const $ = (id) => document.getElementById(id);
+const plan = JSON.parse($("plan").textContent);
+const tensors = plan.tensors.map((t, index) => ({...t, index, end: t.last + 1, top: t.offset + t.bytes, reusedBy: []}));
+
+/* Numbers and names. */
+
+const digits = (n) => n.toLocaleString("en-US");
+
+function bytes(n) {
+    let unit = 0;
+    for (; Math.abs(n) >= 1024 && unit < 6; unit++) n /= 1024;
+    return (unit ? n.toFixed(Math.abs(n) < 10 ? 2 : 1) : Math.round(n)) + " " + ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][unit];
+}
+
+/* For scales: no idle zeros. */
+const roundBytes = (n) => bytes(n).replace(/\.?0+ /, " ");
+const stepName = (step) => plan.steps[step] ?? "";
+const stepText = (step) => (stepName(step) ? `${stepName(step)} (${step})` : `step ${digits(step)}`);
+
+function element(tag, attributes, ...children) {
+    const node = Object.assign(document.createElement(tag), attributes);
+    node.append(...children);
+    return node;
+}
+
+/* Who takes over whose memory. */
+
+const byName = new Map();
+for (const t of tensors) if (!byName.has(t.name)) byName.set(t.name, t);
+for (const t of tensors) {
+    t.from = t.reuses === undefined ? undefined : byName.get(t.reuses);
+    t.owner = t.alias_of === undefined ? undefined : byName.get(t.alias_of);
+    t.from?.reusedBy.push(t);
+    if (t.owner) (t.owner.views = t.owner.views ?? []).push(t);
+    t.inPlace = t.from && t.from.last >= t.first;
+    if (t.inPlace) t.from.covered = Math.min(t.from.covered ?? Infinity, t.first);
+    t.scope = "";
+    t.words = t.name.toLowerCase();
+}
+for (const t of tensors) if (t.owner) t.owner.words += "\n" + t.words; /* a view is found by its owner's block */
+
+/* Colour tells the part of the model: `stage2.block0.a` is of stage2, at the first depth where names differ.  What has no
+ * such part is plain, scratch is grey.  Where no parts are to be told apart, neighbours are. */
+
+const HUES = 8, SCRATCH = "@";
+const scopes = []; /* {name, count, hue}, by first use */
+
+function scopeAt(t, depth) {
+    const parts = t.name.replace(/(\.\d+)+$/, "").split(".");
+    return parts.length > depth ? parts.slice(0, depth).join(".") : "";
+}
+
+function findScopes() {
+    const named = tensors.filter((t) => !t.owner && t.bytes > 0 && t.kind !== "scratch").sort((a, b) => a.first - b.first);
+    for (let depth = 1; depth < 5 && scopes.length < 2; depth++) {
+        const found = new Map();
+        for (const t of named) {
+            t.scope = scopeAt(t, depth);
+            if (t.scope) found.set(t.scope, (found.get(t.scope) ?? 0) + 1);
+        }
+        scopes.splice(0, scopes.length, ...[...found].map(([name, count], k) => ({name, count, hue: k % HUES})));
+    }
+    if (scopes.length < 2) scopes.length = 0;
+    const hue = new Map(scopes.map((scope) => [scope.name, scope.hue])), seen = new Map();
+    for (const t of tensors) t.colour = "--scratch";
+    for (const t of tensors) if (t.kind === "scratch") t.scope = SCRATCH;
+    named.forEach((t, k) => {
+        const turn = seen.get(t.scope) ?? 0;
+        seen.set(t.scope, turn + 1);
+        const base = scopes.length ? (hue.has(t.scope) ? "--c" + hue.get(t.scope) : "--plain") : "--c" + (k % HUES);
+        t.colour = scopes.length && turn % 2 ? base + "b" : base; /* two shades of one hue keep neighbours apart */
+    });
+    for (const t of tensors) if (t.owner) t.colour = t.owner.colour;
+}
+
+findScopes();
+
+/* The region on show: its blocks, and the bytes live over time.  Two blocks that share addresses while both live (one is
+ * computed in place of the other) count once, so every pair is looked at when the later one begins. */
+
+const firstStep = tensors.reduce((least, t) => Math.min(least, t.first), Infinity);
+const lastStep = tensors.reduce((most, t) => Math.max(most, t.end), -Infinity);
+const shown = {region: 0, blocks: [], levels: [], height: 1, peakLive: 0, peakStep: 0};
+
+function showRegion(region) {
+    shown.region = region;
+    shown.blocks = tensors.filter((t) => t.region === region && !t.owner && t.bytes > 0).sort((a, b) => a.first - b.first);
+    shown.height = shown.blocks.reduce((most, t) => Math.max(most, t.top), 1);
+    const change = new Map();
+    const add = (step, amount) => change.set(step, (change.get(step) ?? 0) + amount);
+    let active = [];
+    for (const t of shown.blocks) {
+        active = active.filter((other) => other.end > t.first);
+        for (const other of active) {
+            const common = Math.min(t.top, other.top) - Math.max(t.offset, other.offset);
+            if (common <= 0) continue;
+            add(t.first, -common);
+            add(Math.min(t.end, other.end), common);
+        }
+        active.push(t);
+        add(t.first, t.bytes);
+        add(t.end, -t.bytes);
+    }
+    let live = 0;
+    shown.levels = [...change].sort((a, b) => a[0] - b[0]).map(([step, amount]) => ({step, live: (live += amount)}));
+    shown.peakLive = shown.levels.reduce((most, l) => Math.max(most, l.live), 0);
+    shown.peakStep = shown.levels.find((l) => l.live === shown.peakLive)?.step ?? 0;
+    shown.largest = shown.blocks.reduce((most, t) => Math.max(most, t.bytes), 1);
+}
+
+function liveBytes(step) {
+    let low = 0, high = shown.levels.length;
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (shown.levels[middle].step <= step) low = middle + 1;
+        else high = middle;
+    }
+    return low ? shown.levels[low - 1].live : 0;
+}
+
+const liveAt = (step) => shown.blocks.filter((t) => t.first <= step && step < t.end);
