@@ -194,8 +194,8 @@ window.planLocate = (name) => {
 };
 
 fillHead();
-fillLegend();
 showRegion(0);
+fillLegend();
 Object.assign(view, everything());
 readColours();
 renewList();
