@@ -5,7 +5,8 @@
 #include "codegen/program.h"
 #include "plan/report.h"
 
-/* Fills in the uses of the rows that stand for the buffers of the plan, in their order.  A view's uses are its owner's. */
+/* Fills in the uses of the rows that stand for the buffers of the plan, in their order.  A view's uses are its owner's.
+ */
 void uses_note(Arena *arena, const Program *program, PlanRow *row);
 
 #endif
