@@ -63,37 +63,88 @@ static bool wrong(const Program *program, Str *message, ValueId value, const cha
     return false;
 }
 
-/* Is the part an operand of what makes the whole, by itself or in another shape? */
-static bool check_part(const Program *program, ValueId v, Str *message)
+typedef struct Lives {
+    const Program *program;
+    const Need *need;       /* per value */
+    uint32_t *first, *next; /* per value and per buffer of the plan: the buffers of one value, by number */
+} Lives;
+
+static void list_buffers(Lives *lives, Arena *arena)
 {
+    const Program *program = lives->program;
+    lives->first = ARENA_ARRAY(arena, uint32_t, program->graph->value_count);
+    lives->next = ARENA_ARRAY(arena, uint32_t, program->problem.count);
+    for (ValueId v = 0; v < program->graph->value_count; v++)
+        lives->first[v] = NONE;
+    for (uint32_t i = program->problem.count; i-- > 0;)
+        if (program->plan_value[i] != NONE) {
+            lives->next[i] = lives->first[program->plan_value[i]];
+            lives->first[program->plan_value[i]] = i;
+        }
+}
+
+/* One buffer, or, as parts are made in it, several: each takes over from the one before at the same address, and is
+ * larger. */
+static bool check_buffers(const Lives *lives, ValueId v, Str *message)
+{
+    const Program *program = lives->program;
+    const PlanBuffer *all = program->problem.buffer;
+    uint32_t i = lives->first[v];
+    if (i == NONE || (lives->need[v].first >= 0 && all[i].first > lives->need[v].first))
+        return wrong(program, message, v, "is made before it has memory");
+    for (; lives->next[i] != NONE; i = lives->next[i]) {
+        const PlanBuffer *now = &all[i], *then = &all[lives->next[i]];
+        if (!now->group || now->group != then->group || now->last != then->first || now->size > then->size)
+            return wrong(program, message, v, "loses its memory");
+    }
+    if (i != program->home[v].index || all[i].size != type_bytes(value_type(program->graph, v)))
+        return wrong(program, message, v, "has a buffer of another");
+    if (lives->need[v].first >= 0 && all[i].last < lives->need[v].last)
+        return wrong(program, message, v, "is needed longer than it was planned");
+    return true;
+}
+
+/* Is the part an operand of what makes its owner, by itself or in another shape? And had the whole, if it is in the
+ * arena, grown to it when it was made? */
+static bool check_part(const Lives *lives, ValueId v, Str *message)
+{
+    const Program *program = lives->program;
     const Graph *graph = program->graph;
     const Placement *place = &program->placement[v];
     const Node *node = value_producer(graph, place->owner);
+    ValueId whole = outermost(program, v);
     bool assembled = node->op == OP_CONCAT || node->op == OP_PAD || node->op == OP_RELAYOUT;
-    if (assembled && place->operand < node->in_count && looked_at(graph, node->in[place->operand]) == v &&
-        program->home[v].space == SPACE_NONE)
+    if (!assembled || place->operand >= node->in_count || looked_at(graph, node->in[place->operand]) != v ||
+        program->home[v].space != SPACE_NONE)
+        return wrong(program, message, v, "does not lie where the value it is a part of wants it");
+    if (program->home[whole].space != SPACE_ARENA || lives->need[v].first < 0)
         return true;
-    return wrong(program, message, v, "does not lie where the value it is a part of wants it");
+    for (uint32_t i = lives->first[whole]; i != NONE; i = lives->next[i]) {
+        const PlanBuffer *buffer = &program->problem.buffer[i];
+        if (buffer->first <= lives->need[v].first && lives->need[v].first < buffer->last)
+            return buffer->size >= part_end(program, v) ||
+                   wrong(program, message, v, "is made where its whole has not grown yet");
+    }
+    return wrong(program, message, v, "is made before it has memory");
 }
 
-static bool check_value(const Program *program, const Need *need, ValueId v, Str *message)
+static bool check_value(const Lives *lives, ValueId v, Str *message)
 {
+    const Program *program = lives->program;
     const Graph *graph = program->graph;
     const Home *home = &program->home[v];
+    const Need *need = lives->need;
     if (program->placement[v].owner != NONE)
-        return check_part(program, v, message);
+        return check_part(lives, v, message);
     bool passed_on = need[v].first >= 0 && need[v].last > need[v].first + 1;
     if (home->space == SPACE_NONE && passed_on && !value_is_inline(graph, v))
         return wrong(program, message, v, "goes from kernel to kernel and has no memory");
     if (home->space != SPACE_ARENA)
         return true;
-    const PlanBuffer *buffer = &program->problem.buffer[home->index];
-    if (program->plan_value[home->index] != v || buffer->size != type_bytes(value_type(graph, v)))
-        return wrong(program, message, v, "has a buffer of another");
-    if (need[v].first >= 0 && (buffer->first > need[v].first || buffer->last < need[v].last))
-        return wrong(program, message, v, "is needed longer than it was planned");
+    if (!check_buffers(lives, v, message))
+        return false;
     ValueId operand = graph->value[v].inplace == NONE ? NONE : looked_at(graph, graph->value[v].inplace);
-    if (operand != NONE && buffer->group && need[operand].last > need[v].first + 1)
+    if (operand != NONE && program->problem.buffer[home->index].group && need[operand].last > need[v].first + 1)
         return wrong(program, message, operand, "is read after it was overwritten");
     return true;
 }
@@ -101,10 +152,11 @@ static bool check_value(const Program *program, const Need *need, ValueId v, Str
 bool program_check_lives(const Program *program, Str *message)
 {
     Arena scratch = {0};
-    const Need *need = find_needs(program, &scratch);
+    Lives lives = {.program = program, .need = find_needs(program, &scratch)};
     bool good = true;
+    list_buffers(&lives, &scratch);
     for (ValueId v = 0; good && v < program->graph->value_count; v++)
-        good = check_value(program, need, v, message);
+        good = check_value(&lives, v, message);
     arena_free(&scratch);
     return good;
 }

@@ -68,8 +68,8 @@ static bool can_lie_inside(const Program *program, const Lower *lower, const Nod
     ValueId value = rearranged_value(graph, node->in[operand]);
     const Node *producer = value_producer(graph, value);
     if (!producer || producer->kernel == NONE || producer->kernel == node->kernel || lower->live_out[value] ||
-        program->placement[value].owner != NONE || !blocks_agree(graph, node, operand) ||
-        (value_type(graph, value)->layout.block && value != node->in[operand]) ||
+        program->placement[value].owner != NONE || (program->copied && program->copied[value]) ||
+        !blocks_agree(graph, node, operand) || (value_type(graph, value)->layout.block && value != node->in[operand]) ||
         shape_elements(value_shape(graph, value)) == 0)
         return false;
     return true;
@@ -85,13 +85,9 @@ static void place_operand(Program *program, Lower *lower, const Node *node, uint
         program->placement[value].owner = NONE;
 }
 
-void place_parts(Program *program, Lower *lower)
+static void place_all(Program *program, Lower *lower)
 {
     const Graph *graph = program->graph;
-    for (uint32_t v = 0; v < graph->value_count; v++)
-        program->placement[v].owner = NONE;
-    if (program->options.without & WITHOUT_PARTS)
-        return;
     for (uint32_t k = 0; k < program->kernel_count; k++) {
         const Kernel *kernel = &program->kernel[k];
         const Node *node = &graph->node[kernel->node[0]];
@@ -99,6 +95,21 @@ void place_parts(Program *program, Lower *lower)
             for (uint32_t i = 0; i < node->in_count; i++)
                 place_operand(program, lower, node, i);
     }
+}
+
+void place_parts(Program *program, Lower *lower)
+{
+    const Graph *graph = program->graph;
+    program->has_parts = ARENA_ARRAY(graph->module->arena, bool, graph->value_count);
+    program->placement = ARENA_ARRAY(graph->module->arena, Placement, graph->value_count);
+    lower->placement = program->placement;
+    for (ValueId v = 0; v < graph->value_count; v++)
+        program->placement[v].owner = NONE;
+    if (!(program->options.without & WITHOUT_PARTS))
+        place_all(program, lower);
+    for (ValueId v = 0; v < graph->value_count; v++)
+        if (program->placement[v].owner != NONE)
+            program->has_parts[program->placement[v].owner] = true;
 }
 
 ValueId whole_of(const Program *program, ValueId value)
@@ -121,4 +132,33 @@ void note_part_readers(Program *program)
                     program->parts_end[whole] = (int64_t)k + 1;
             }
         }
+}
+
+/* The address of a value's elements in its whole: all that its kernel writes, with the channels that fill up a block.
+ */
+static Index memory_address(const Program *program, Arena *scratch, ValueId part)
+{
+    Lower lower = {.graph = program->graph, .arena = scratch, .placement = program->placement};
+    Nest nest = nest_of(value_type(program->graph, part));
+    Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
+    for (uint32_t d = 0; d < nest.rank; d++)
+        loop[d] = index_var(scratch, var_new(scratch, "i", 0, nest.extent[d] - 1));
+    nest_position(scratch, &nest, loop, position);
+    return value_address(&lower, part, position);
+}
+
+int64_t part_begin(const Program *program, ValueId part)
+{
+    Arena scratch = {0};
+    int64_t element = index_low(memory_address(program, &scratch, part));
+    arena_free(&scratch);
+    return element * dtype_bytes(value_type(program->graph, part)->dtype);
+}
+
+int64_t part_end(const Program *program, ValueId part)
+{
+    Arena scratch = {0};
+    int64_t element = index_high(memory_address(program, &scratch, part));
+    arena_free(&scratch);
+    return (element + 1) * dtype_bytes(value_type(program->graph, part)->dtype);
 }

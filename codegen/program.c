@@ -78,14 +78,12 @@ static void lower_kernels(Program *program)
     Graph *graph = program->graph;
     Arena *arena = graph->module->arena;
     Users users = graph_users(graph, arena);
-    program->placement = ARENA_ARRAY(arena, Placement, graph->value_count);
     Lower lower = {.graph = graph,
                    .target = program->options.target,
                    .arena = arena,
                    .weights = &program->weights,
                    .users = &users,
-                   .live_out = graph_live_out(graph, arena),
-                   .placement = program->placement};
+                   .live_out = graph_live_out(graph, arena)};
     lower.bound = ARENA_ARRAY(arena, const Expr *, graph->value_count);
     lower.spill = ARENA_ARRAY(arena, uint32_t, graph->value_count);
     lower.spilled = ARENA_ARRAY(arena, bool, graph->value_count);
@@ -159,7 +157,8 @@ static void measure_lives(Program *program)
 typedef struct PlanDraft {
     PlanBuffer *buffer;
     ValueId *value;
-    uint32_t count, capacity, value_count, value_capacity;
+    uint32_t count, capacity, value_count, value_capacity, groups;
+    bool *begun; /* per value: the buffer of its home is of the draft */
 } PlanDraft;
 
 static uint32_t add_buffer(Program *program, PlanDraft *draft, PlanBuffer buffer, ValueId value)
@@ -174,7 +173,6 @@ static uint32_t add_buffer(Program *program, PlanDraft *draft, PlanBuffer buffer
 static void group_inplace(Program *program, PlanDraft *draft)
 {
     Graph *graph = program->graph;
-    uint32_t groups = 0;
     for (uint32_t i = 0; i < draft->count; i++) {
         if (draft->value[i] == NONE || graph->value[draft->value[i]].inplace == NONE)
             continue;
@@ -183,8 +181,49 @@ static void group_inplace(Program *program, PlanDraft *draft)
             continue;
         PlanBuffer *from = &draft->buffer[operand->index];
         if (!from->group)
-            from->group = ++groups;
+            from->group = ++draft->groups;
         draft->buffer[i].group = from->group;
+    }
+}
+
+/* A whole takes only the bytes up to the end of the parts that have been made: whenever that grows it goes on as a
+ * larger buffer at the same address. */
+static void grow_whole(Program *program, PlanDraft *draft, ValueId whole, ValueId part, int64_t k)
+{
+    Home *home = &program->home[whole];
+    PlanBuffer *now = draft->begun[whole] ? &draft->buffer[home->index] : NULL;
+    PlanBuffer larger = {.size = part_end(program, part),
+                         .alignment = ARENA_ALIGNMENT,
+                         .pinned = PLAN_FREE,
+                         .first = k,
+                         .last = home->last};
+    program->ahead[part] = part_begin(program, part) > (now ? now->size : 0);
+    program->has_holes |= program->ahead[part];
+    if (now && now->size >= larger.size)
+        return;
+    if (now && now->first == k) {
+        now->size = larger.size;
+        return;
+    }
+    if (now) {
+        now->group = now->group ? now->group : ++draft->groups;
+        now->last = k;
+        larger.group = now->group;
+    }
+    draft->begun[whole] = true;
+    home->index = add_buffer(program, draft, larger, whole);
+}
+
+static void draft_wholes(Program *program, PlanDraft *draft, uint32_t k)
+{
+    const Kernel *kernel = &program->kernel[k];
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &program->graph->node[kernel->node[n]];
+        for (uint32_t r = 0; r < node->out_count; r++) {
+            ValueId part = node->out[r], whole = whole_of(program, part);
+            if (program->has_parts[whole] && program->home[whole].space == SPACE_ARENA)
+                grow_whole(program, draft, whole, part, k);
+        }
     }
 }
 
@@ -192,11 +231,13 @@ static void group_inplace(Program *program, PlanDraft *draft)
 static void draft_plan(Program *program)
 {
     Graph *graph = program->graph;
-    PlanDraft draft = {0};
+    PlanDraft draft = {.begun = ARENA_ARRAY(graph->module->arena, bool, graph->value_count)};
+    program->ahead = ARENA_ARRAY(graph->module->arena, bool, graph->value_count);
     program->scratch = ARENA_ARRAY(graph->module->arena, uint32_t *, program->kernel_count);
     for (uint32_t k = 0; k < program->kernel_count; k++) {
         const Kernel *kernel = &program->kernel[k];
         program->scratch[k] = ARENA_ARRAY(graph->module->arena, uint32_t, kernel->buffer_count);
+        draft_wholes(program, &draft, k);
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
             const KernelBuffer *buffer = &kernel->buffer[b];
             PlanBuffer place = {.alignment = ARENA_ALIGNMENT, .pinned = PLAN_FREE, .first = k, .last = k + 1};
@@ -205,7 +246,7 @@ static void draft_plan(Program *program)
                 program->scratch[k][b] = add_buffer(program, &draft, place, NONE);
             } else if (buffer->value != NONE && buffer->weights == NONE) {
                 Home *home = &program->home[buffer->value];
-                if (home->space != SPACE_ARENA || home->first != k)
+                if (home->space != SPACE_ARENA || home->first != k || program->has_parts[buffer->value])
                     continue;
                 place.size = type_bytes(value_type(graph, buffer->value));
                 place.last = home->last;
@@ -280,7 +321,6 @@ static bool finish(Program *program, const char *const *pass, PassContext *conte
     make_kernels(program);
     report_progress(&program->options, "plan");
     bool good = place_buffers(program);
-    program->given_peak = program->plan.peak;
     place_weights(program);
     return good;
 }
@@ -311,33 +351,55 @@ static void restore_order(Graph *graph, const Order *order)
     memcpy(graph->value, order->value, graph->value_count * sizeof *graph->value);
 }
 
-/* Another order is taken only when the plan gains by it.  Schedule goes by live bytes, and knows neither the scratch of
- * kernels nor parts of concats nor gaps; so both orders are planned. */
-static bool schedule_and_finish(Program *program, const char *const *pass, PassContext *context)
+/* What was tried, and the best of it so far. */
+typedef struct Trials {
+    Order given, best_order;
+    Program blank, best;
+} Trials;
+
+/* Once more from `schedule` on; the new plan stays if it is at least `gain` bytes smaller. */
+static bool try_again(Program *program, const char *const *pass, PassContext *context, Trials *trials, int64_t gain)
 {
     Graph *graph = program->graph;
-    const Program blank = *program;
-    Order given = keep_order(graph, context->scratch);
-    if (!finish(program, pass, context))
-        return false;
-    if (context->keep_order || same_order(graph, &given))
-        return true;
-
-    Program changed = *program;
-    Order order = keep_order(graph, context->scratch);
-    restore_order(graph, &given);
-    *program = blank;
+    trials->best = *program;
+    trials->best_order = keep_order(graph, context->scratch);
+    restore_order(graph, &trials->given);
+    trials->blank.copied = program->copied;
+    *program = trials->blank;
     program->options.progress = NULL; /* all has been said */
-    context->keep_order = true;
     if (!finish(program, pass, context))
         return false;
-    program->options.progress = blank.options.progress;
-    changed.given_peak = program->given_peak;
-    if (program->plan.peak > changed.plan.peak) {
-        restore_order(graph, &order);
-        *program = changed;
+    program->options.progress = trials->blank.options.progress;
+    if (program->plan.peak > trials->best.plan.peak - gain) {
+        restore_order(graph, &trials->best_order);
+        *program = trials->best;
     }
     return true;
+}
+
+static bool try_given_order(Program *program, const char *const *pass, PassContext *context, Trials *trials)
+{
+    context->keep_order = true;
+    if (!try_again(program, pass, context, trials, 0))
+        return false;
+    context->keep_order = same_order(program->graph, &trials->given);
+    trials->blank.order_gains = program->order_gains = !context->keep_order;
+    return true;
+}
+
+/* Two decisions are taken only when the plan gains by them, so both ways are planned.  Another order: schedule goes by
+ * live bytes, and knows neither the scratch of kernels nor parts of concats nor gaps.  And to copy a part that lies
+ * beyond others which are made later: until then it keeps their memory from everybody else. */
+static bool schedule_and_finish(Program *program, const char *const *pass, PassContext *context)
+{
+    Trials trials = {.given = keep_order(program->graph, context->scratch), .blank = *program};
+    if (!finish(program, pass, context))
+        return false;
+    if (!context->keep_order && !same_order(program->graph, &trials.given) &&
+        !try_given_order(program, pass, context, &trials))
+        return false;
+    program->copied = program->ahead;
+    return !program->has_holes || try_again(program, pass, context, &trials, 1);
 }
 
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program)

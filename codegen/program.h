@@ -43,7 +43,7 @@ typedef struct CompileOptions {
 /* Where a value of the scheduled graph lives. */
 typedef enum Space {
     SPACE_NONE,   /* inside a kernel, or a view: it has no memory of its own */
-    SPACE_ARENA,  /* index = buffer of the plan */
+    SPACE_ARENA,  /* index = buffer of the plan, the last one where it grows */
     SPACE_INPUT,  /* the caller's array, read only; index = position among inputs */
     SPACE_OUTPUT, /* the caller's array; index = position among outputs */
 } Space;
@@ -59,15 +59,20 @@ typedef struct Program {
     CompileOptions options;
     Home *home;           /* per value */
     Placement *placement; /* per value: inside which other one it lies */
-    int64_t *parts_end;   /* per value: from this step on no kernel reads others that lie inside it; 0: none do */
-    Kernel *kernel;       /* in order of execution: the steps of the plan */
+    bool *has_parts;      /* per value: others lie inside it */
+    bool *ahead;          /* per value: it lies beyond others of its whole that are made later; has_holes: some do */
+    bool has_holes;
+    const bool *copied; /* per value: it is not to be a part; may be NULL */
+    int64_t *parts_end; /* per value: from this step on no kernel reads others that lie inside it; 0: none do */
+    Kernel *kernel;     /* in order of execution: the steps of the plan */
     uint32_t kernel_count;
     uint32_t *kernel_of; /* per Node.kernel: its step; NONE when all it makes is empty or dead */
     PlanProblem problem; /* the arena's buffers ... */
-    ValueId *plan_value; /* ... the value each holds, NONE for a kernel's scratch ... */
+    ValueId *plan_value; /* ... the value each holds, NONE for a kernel's scratch; a value with parts may have several,
+                            each larger and later than the one before, of one group ... */
     uint32_t **scratch;  /* ... and, per kernel and kernel buffer that is scratch, the buffer of the plan */
     PlanResult plan;
-    int64_t given_peak; /* of the plan without another order of execution, which is `plan` when there was none to try */
+    bool order_gains; /* another order of execution than the given one has a smaller plan, and was taken */
     int64_t arena_bytes;
     WeightTable weights; /* in the order of their offsets */
     int64_t weights_bytes;
@@ -87,6 +92,9 @@ bool program_check_lives(const Program *program, Str *message);
 void place_parts(Program *program, Lower *lower);
 void note_part_readers(Program *program);
 ValueId whole_of(const Program *program, ValueId value); /* the outermost value that it lies inside, or itself */
+/* Where a value, as memory, begins and ends inside the memory of its whole, in bytes. */
+int64_t part_begin(const Program *program, ValueId part);
+int64_t part_end(const Program *program, ValueId part);
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 

@@ -174,7 +174,7 @@ void plan_report_finish(Arena *arena, PlanReport *r)
     r->last_step = r->count ? INT64_MIN : 0;
     for (uint32_t i = 0; i < r->count; i++) {
         const PlanRow *row = &r->row[i];
-        if (row->alias_of == PLAN_NO_ROW)
+        if (row->alias_of == PLAN_NO_ROW && row->kind != PLAN_GROWING)
             r->naive += row->bytes;
         if (row->first < r->first_step)
             r->first_step = row->first;

@@ -7,7 +7,15 @@
 
 #define PLAN_NO_ROW UINT32_MAX
 
-typedef enum PlanKind { PLAN_TENSOR, PLAN_INPUT, PLAN_OUTPUT, PLAN_STATE, PLAN_SCRATCH, PLAN_KINDS } PlanKind;
+typedef enum PlanKind {
+    PLAN_TENSOR,
+    PLAN_INPUT,
+    PLAN_OUTPUT,
+    PLAN_STATE,
+    PLAN_SCRATCH,
+    PLAN_GROWING, /* what there is of a tensor before all of its parts have been made; a larger row takes it over */
+    PLAN_KINDS
+} PlanKind;
 
 typedef struct PlanRow { /* a tensor */
     Str name, type;      /* "conv1", "f32[1, 64, 112, 112]"; type may be empty */

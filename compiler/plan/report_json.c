@@ -3,7 +3,7 @@
 
 #include "plan/report.h"
 
-static const char *const kind_name[PLAN_KINDS] = {"tensor", "input", "output", "state", "scratch"};
+static const char *const kind_name[PLAN_KINDS] = {"tensor", "input", "output", "state", "scratch", "growing"};
 
 static void put_row(Text *out, const PlanReport *r, const PlanRow *t)
 {

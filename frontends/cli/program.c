@@ -105,6 +105,11 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
         row.name = value_show(program->graph, value);
         row.type = type_show(arena, value_type(program->graph, value));
     }
+    if (value != NONE && i != program->home[value].index) { /* a concat of which only some parts have been made */
+        row.name = str_format(arena, STR_FMT "@%" PRId64, STR_ARG(row.name), buffer->first);
+        row.type = (Str){0};
+        row.kind = PLAN_GROWING;
+    }
     return row;
 }
 

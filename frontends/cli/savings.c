@@ -66,14 +66,13 @@ static int64_t peak_without(const Cli *cli, const Program *program, Without bit)
 {
     const Graph *graph = program->graph;
     CompileOptions options = program->options;
-    bool used = false;
+    bool used = bit == WITHOUT_ORDER && program->order_gains;
 
-    if (bit == WITHOUT_ORDER)
-        return program->given_peak;
     for (ValueId v = 0; v < graph->value_count; v++)
         used |= bit == WITHOUT_INPLACE ? graph->value[v].inplace != NONE
                 : bit == WITHOUT_PARTS ? program->placement[v].owner != NONE
-                                       : is_view_of_result(graph, v);
+                : bit == WITHOUT_VIEWS ? is_view_of_result(graph, v)
+                                       : false;
     options.without |= bit;
     return used ? peak_with(cli, &options) : program->plan.peak;
 }
