@@ -122,7 +122,7 @@ static bool check_part(const Lives *lives, ValueId v, Str *message)
     for (uint32_t i = lives->first[whole]; i != NONE; i = lives->next[i]) {
         const PlanBuffer *buffer = &program->problem.buffer[i];
         if (buffer->first <= lives->need[v].first && lives->need[v].first < buffer->last)
-            return buffer->size >= part_end(program, v) ||
+            return buffer->size >= value_extent(program, v).end ||
                    wrong(program, message, v, "is made where its whole has not grown yet");
     }
     return wrong(program, message, v, "is made before it has memory");

@@ -7,6 +7,8 @@
  * owner's memory lives from the first kernel that writes a part to the last that reads one. */
 #include "program.h"
 
+#include <string.h>
+
 #include "ops/family.h"
 
 /* A kernel without loops inside its elements can store at any stride, others store vectors along the last axis. */
@@ -134,31 +136,30 @@ void note_part_readers(Program *program)
         }
 }
 
-/* The address of a value's elements in its whole: all that its kernel writes, with the channels that fill up a block.
- */
-static Index memory_address(const Program *program, Arena *scratch, ValueId part)
+/* The address of a value's elements in its whole: of all that its kernel writes, with the channels that fill up a
+ * block, and of those that a view sees. */
+static Index memory_address(const Program *program, Arena *scratch, ValueId value)
 {
+    const Graph *graph = program->graph;
     Lower lower = {.graph = program->graph, .arena = scratch, .placement = program->placement};
-    Nest nest = nest_of(value_type(program->graph, part));
+    Nest nest = nest_of(value_type(graph, value));
     Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
     for (uint32_t d = 0; d < nest.rank; d++)
         loop[d] = index_var(scratch, var_new(scratch, "i", 0, nest.extent[d] - 1));
     nest_position(scratch, &nest, loop, position);
-    return value_address(&lower, part, position);
+    for (; value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
+        view_position(scratch, graph, value_producer(graph, value), graph->value[value].result, position, loop);
+        memcpy(position, loop, sizeof position);
+    }
+    return value_address(&lower, value, position);
 }
 
-int64_t part_begin(const Program *program, ValueId part)
+Extent value_extent(const Program *program, ValueId value)
 {
     Arena scratch = {0};
-    int64_t element = index_low(memory_address(program, &scratch, part));
+    Index address = memory_address(program, &scratch, value);
+    int64_t element = dtype_bytes(value_type(program->graph, value)->dtype);
+    Extent extent = {index_low(address) * element, (index_high(address) + 1) * element};
     arena_free(&scratch);
-    return element * dtype_bytes(value_type(program->graph, part)->dtype);
-}
-
-int64_t part_end(const Program *program, ValueId part)
-{
-    Arena scratch = {0};
-    int64_t element = index_high(memory_address(program, &scratch, part));
-    arena_free(&scratch);
-    return (element + 1) * dtype_bytes(value_type(program->graph, part)->dtype);
+    return extent;
 }

@@ -192,12 +192,10 @@ static void grow_whole(Program *program, PlanDraft *draft, ValueId whole, ValueI
 {
     Home *home = &program->home[whole];
     PlanBuffer *now = draft->begun[whole] ? &draft->buffer[home->index] : NULL;
-    PlanBuffer larger = {.size = part_end(program, part),
-                         .alignment = ARENA_ALIGNMENT,
-                         .pinned = PLAN_FREE,
-                         .first = k,
-                         .last = home->last};
-    program->ahead[part] = part_begin(program, part) > (now ? now->size : 0);
+    Extent extent = value_extent(program, part);
+    PlanBuffer larger = {
+        .size = extent.end, .alignment = ARENA_ALIGNMENT, .pinned = PLAN_FREE, .first = k, .last = home->last};
+    program->ahead[part] = extent.begin > (now ? now->size : 0);
     program->has_holes |= program->ahead[part];
     if (now && now->size >= larger.size)
         return;

@@ -92,9 +92,12 @@ bool program_check_lives(const Program *program, Str *message);
 void place_parts(Program *program, Lower *lower);
 void note_part_readers(Program *program);
 ValueId whole_of(const Program *program, ValueId value); /* the outermost value that it lies inside, or itself */
-/* Where a value, as memory, begins and ends inside the memory of its whole, in bytes. */
-int64_t part_begin(const Program *program, ValueId part);
-int64_t part_end(const Program *program, ValueId part);
+/* The bytes [begin, end) from the first to the last of a part or a view, which may leave out some between, inside the
+ * memory of the whole.  The value must not be empty. */
+typedef struct Extent {
+    int64_t begin, end;
+} Extent;
+Extent value_extent(const Program *program, ValueId value);
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 

@@ -76,7 +76,7 @@ static uint32_t take_over(Finish *f, Owners *o, Owned claim)
     return main;
 }
 
-static SortKey *rows_by_start(Arena *arena, const PlanReport *r)
+SortKey *plan_rows_by_start(Arena *arena, const PlanReport *r)
 {
     SortKey *key = ARENA_ARRAY(arena, SortKey, r->count);
     for (uint32_t i = 0; i < r->count; i++)
@@ -93,7 +93,7 @@ static bool stored(const PlanRow *row)
 static void find_reuse(Finish *f)
 {
     PlanReport *r = f->report;
-    SortKey *order = rows_by_start(&f->scratch, r);
+    SortKey *order = plan_rows_by_start(&f->scratch, r);
     for (uint32_t k = 0; k < r->count; k++) {
         PlanRow *row = &r->row[order[k].index];
         Owners *o = &f->owners[row->region % PLAN_MOST_REGION];
@@ -221,6 +221,7 @@ PlanReport plan_report_of(Arena *arena, const PlanProblem *p, const PlanResult *
         const PlanBuffer *b = &p->buffer[i];
         r.row[i] = (PlanRow){.name = id ? id[i] : str_format(arena, "%u", i),
                              .bytes = b->size,
+                             .span = b->size,
                              .offset = result->offset[i],
                              .first = b->first,
                              .last = b->last,

@@ -4,6 +4,7 @@
 #define NNC_PLAN_REPORT_H
 
 #include "plan/problem.h"
+#include "plan/sort.h"
 
 #define PLAN_NO_ROW UINT32_MAX
 
@@ -21,9 +22,10 @@ typedef struct PlanRow { /* a tensor */
     Str name, type;      /* "conv1", "f32[1, 64, 112, 112]"; type may be empty */
     PlanKind kind;
     int64_t bytes, offset; /* offset within its region's arena */
+    int64_t span;          /* bytes from its first to its last: more where a part or a view leaves out some between */
     int64_t first, last;   /* live in the steps [first, last) */
     uint32_t region;
-    uint32_t alias_of;  /* row it is a view of or computed in place of, or PLAN_NO_ROW; an alias adds nothing to sums */
+    uint32_t alias_of;  /* row it is a part or a view of, or PLAN_NO_ROW; an alias adds nothing to sums */
     uint32_t reuses;    /* row whose memory it takes over, or PLAN_NO_ROW; plan_report_finish fills it in */
     const int64_t *use; /* steps that read or write it, rising; NULL: not known */
     uint32_t use_count;
@@ -81,6 +83,9 @@ void plan_find_blame(Arena *arena, PlanReport *report);
 
 /* How many rows have memory of their own. */
 uint32_t plan_stored(const PlanReport *report);
+
+/* The rows by the step in which their lives begin, else as they are. */
+SortKey *plan_rows_by_start(Arena *arena, const PlanReport *report);
 
 /* "conv2d_relu (step 12)", or "step 12". */
 Str plan_step_name(Arena *arena, const PlanReport *report, int64_t step);

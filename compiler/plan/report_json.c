@@ -15,6 +15,8 @@ static void put_row(Text *out, const PlanReport *r, const PlanRow *t)
                 ", \"kind\": \"%s\", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"first\": %" PRId64
                 ", \"last\": %" PRId64 ", \"region\": %u",
                 kind_name[t->kind], t->bytes, t->offset, t->first, t->last - 1, t->region);
+    if (t->span != t->bytes)
+        text_printf(out, ", \"span\": %" PRId64, t->span);
     if (t->alias_of != PLAN_NO_ROW) {
         text_printf(out, ", \"alias_of\": ");
         plan_json_string(out, r->row[t->alias_of].name);

@@ -136,7 +136,8 @@ static void print_row(Text *out, const PlanReport *r, const PlanRow *row, const 
     if (r->region_count > 1)
         text_printf(out, "  %6u", row->region);
     if (row->alias_of != PLAN_NO_ROW)
-        text_printf(out, "  = " STR_FMT, STR_ARG(r->row[row->alias_of].name));
+        text_printf(out, "  %s " STR_FMT, row->bytes == r->row[row->alias_of].bytes ? "=" : "in",
+                    STR_ARG(r->row[row->alias_of].name));
     else if (row->reuses != PLAN_NO_ROW)
         text_printf(out, "  " STR_FMT "%s", STR_ARG(r->row[row->reuses].name),
                     r->row[row->reuses].last > row->first ? " (in place)" : "");
@@ -150,7 +151,10 @@ void plan_print_table(Text *out, const PlanReport *r)
     put_column(out, STR("type"), w.type, 0);
     text_printf(out, "%*s  %*s  %*s  %*s", w.bytes, "bytes", w.offset, "offset", w.first, "first", w.last, "last");
     text_printf(out, r->region_count > 1 ? "  region  reuses\n" : "  reuses\n");
+    Arena scratch = {0};
+    const SortKey *order = plan_rows_by_start(&scratch, r);
     for (uint32_t i = 0; i < r->count; i++)
-        print_row(out, r, &r->row[i], &w);
+        print_row(out, r, &r->row[order[i].index], &w);
+    arena_free(&scratch);
     print_totals(out, r);
 }

@@ -89,6 +89,7 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
     ValueId value = program->plan_value[i];
     PlanRow row = {.kind = value == NONE ? PLAN_SCRATCH : PLAN_TENSOR,
                    .bytes = buffer->size,
+                   .span = buffer->size,
                    .offset = program->plan.offset[i],
                    .first = buffer->first,
                    .last = buffer->last,
@@ -113,44 +114,65 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
     return row;
 }
 
-/* A kernel reads through these views; all of them get the step as their last, and as their first unless they have one.
- */
-static void note_reads(const Program *program, uint32_t step, ValueId value, PlanRow *seen)
+/* The steps in which kernels read each value: itself, or through views. */
+static PlanRow *find_reads(Arena *arena, const Program *program)
 {
     const Graph *graph = program->graph;
-    for (; value_is_view(graph, value); value = graph->node[graph->value[value].node].in[0]) {
-        if (!seen[value].last)
-            seen[value].first = step;
-        seen[value].last = (int64_t)step + 1;
-    }
-}
-
-/* Views of whole tensors that kernels read through: other shapes of the same bytes.  Those of parts are left out, since
- * a range of addresses does not tell what they see. */
-static uint32_t add_views(Arena *arena, const Program *program, PlanRow *row, uint32_t count)
-{
-    const Graph *graph = program->graph;
-    PlanRow *seen = ARENA_ARRAY(arena, PlanRow, graph->value_count);
+    PlanRow *read = ARENA_ARRAY(arena, PlanRow, graph->value_count);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         for (uint32_t i = 0; i < program->kernel[k].node_count; i++) {
             const Node *node = &graph->node[program->kernel[k].node[i]];
             for (uint32_t r = 0; r < node->in_count; r++)
-                note_reads(program, k, node->in[r], seen);
+                for (ValueId v = node->in[r]; v != NONE;
+                     v = value_is_view(graph, v) ? value_producer(graph, v)->in[0] : NONE) {
+                    if (!read[v].last)
+                        read[v].first = k;
+                    read[v].last = (int64_t)k + 1;
+                }
         }
+    return read;
+}
+
+/* Adds a row for a value in the memory of another: a part of it, or a view.  Not for one that repeats elements, since
+ * it has no bytes to show. */
+static uint32_t add_alias(Arena *arena, const Program *program, ValueId value, PlanRow life, PlanRow *row,
+                          uint32_t count)
+{
+    const Graph *graph = program->graph;
+    const Home *home = &program->home[whole_of(program, view_owner(graph, value))];
+    int64_t bytes = type_bytes(value_type(graph, value));
+    if (home->space != SPACE_ARENA || !bytes)
+        return count;
+    Extent extent = value_extent(program, value);
+    if (extent.end - extent.begin < bytes)
+        return count;
+    row[count] = life;
+    row[count].name = value_show(graph, value);
+    row[count].type = type_show(arena, value_type(graph, value));
+    row[count].bytes = bytes;
+    row[count].offset = row[home->index].offset + extent.begin;
+    row[count].span = extent.end - extent.begin;
+    row[count].region = row[home->index].region;
+    row[count].alias_of = home->index;
+    return count + 1;
+}
+
+/* Parts live from the kernel that makes them, or, when they have come together from parts themselves, from the first
+ * that reads them, to the end of the whole; views where kernels read through them. */
+static uint32_t add_aliases(Arena *arena, const Program *program, PlanRow *row, uint32_t count)
+{
+    const Graph *graph = program->graph;
+    const PlanRow *read = find_reads(arena, program);
     for (ValueId v = 0; v < graph->value_count; v++) {
-        ValueId owner = v;
-        while (value_is_view(graph, owner))
-            owner = graph->node[graph->value[owner].node].in[0];
-        const Home *home = &program->home[owner];
-        if (owner == v || !seen[v].last || home->space != SPACE_ARENA ||
-            type_bytes(value_type(graph, v)) != row[home->index].bytes)
+        PlanRow life = read[v];
+        if (program->placement[v].owner != NONE) {
+            uint32_t step = program->kernel_of[value_producer(graph, v)->kernel];
+            life.first = step == NONE ? life.first : step;
+            life.last = step == NONE && !life.last ? 0 : program->home[whole_of(program, v)].last;
+        } else if (!value_is_view(graph, v))
             continue;
-        row[count] = row[home->index];
-        row[count].name = value_show(graph, v);
-        row[count].type = type_show(arena, value_type(graph, v));
-        row[count].first = seen[v].first;
-        row[count].last = seen[v].last;
-        row[count++].alias_of = home->index;
+        if (life.last)
+            count = add_alias(arena, program, v, life, row, count);
     }
     return count;
 }
@@ -163,7 +185,7 @@ PlanReport program_report(Arena *arena, const Program *program)
 
     for (uint32_t i = 0; i < count; i++)
         row[i] = row_of(program, i, arena);
-    count = add_views(arena, program, row, count);
+    count = add_aliases(arena, program, row, count);
     uses_note(arena, program, row);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         step[k] = program->kernel[k].name;

@@ -24,7 +24,8 @@ typedef struct Verify {
     Claim *claim;
     uint32_t count, capacity;
     Map claimed; /* name -> claim */
-    Map row;     /* name -> row of the report that is a buffer, not a view */
+    Map row;     /* name -> row of the report that is a buffer ... */
+    Map alias;   /* ... and of a part or a view */
 } Verify;
 
 #define FAULT(v, ...) diag_file_error(&(v)->cli->diag, (v)->path, __VA_ARGS__)
@@ -112,35 +113,27 @@ static bool read_plan(Verify *v, const cJSON *root)
 
 /* Checks */
 
-/* Does the model have such a view of such a tensor? */
-static bool knows_view(const Verify *v, const Claim *view)
+/* A part or a view lies where the layout of its owner says, wherever that is. */
+static void check_alias(Verify *v, const Claim *c)
 {
-    const Graph *graph = v->program->graph;
-    for (ValueId value = 0; value < graph->value_count; value++) {
-        if (!value_is_view(graph, value) || !str_eq(value_show(graph, value), view->name))
-            continue;
-        ValueId owner = value;
-        while (value_is_view(graph, owner))
-            owner = graph->node[graph->value[owner].node].in[0];
-        return str_eq(value_show(graph, owner), view->alias_of);
-    }
-    return false;
-}
-
-static void check_view(Verify *v, const Claim *c)
-{
-    uint32_t index = map_get(&v->claimed, c->alias_of);
+    uint32_t index = map_get(&v->claimed, c->alias_of), known = map_get(&v->alias, c->name);
+    const PlanRow *row = known == MAP_NONE ? NULL : &v->report->row[known];
     const Claim *owner = index == MAP_NONE ? NULL : &v->claim[index];
-    if (!knows_view(v, c))
-        FAULT(v, "the model has no tensor " STR_FMT " that is a view of " STR_FMT, STR_ARG(c->name),
+    if (!row || !str_eq(v->report->row[row->alias_of].name, c->alias_of)) {
+        FAULT(v, "the model has no tensor " STR_FMT " in the memory of " STR_FMT, STR_ARG(c->name),
               STR_ARG(c->alias_of));
-    else if (!owner || owner->row == PLAN_NO_ROW)
-        FAULT(v, STR_FMT " is a view of " STR_FMT ", which has no memory", STR_ARG(c->name), STR_ARG(c->alias_of));
-    else if (c->region != owner->region || c->offset < owner->offset ||
-             c->offset + c->bytes > owner->offset + owner->bytes)
-        FAULT(v, STR_FMT " at [%" PRId64 ", %" PRId64 ") leaves its owner " STR_FMT " at [%" PRId64 ", %" PRId64 ")",
-              STR_ARG(c->name), c->offset, c->offset + c->bytes, STR_ARG(owner->name), owner->offset,
-              owner->offset + owner->bytes);
+        return;
+    }
+    if (!owner || owner->row == PLAN_NO_ROW) {
+        FAULT(v, STR_FMT " lies in " STR_FMT ", which has no memory", STR_ARG(c->name), STR_ARG(c->alias_of));
+        return;
+    }
+    int64_t offset = owner->offset + row->offset - v->report->row[row->alias_of].offset;
+    if (c->bytes != row->bytes)
+        FAULT(v, STR_FMT " has %" PRId64 " bytes, not %" PRId64, STR_ARG(c->name), row->bytes, c->bytes);
+    if (c->offset != offset || c->region != owner->region)
+        FAULT(v, STR_FMT " in " STR_FMT " begins at %" PRId64 " of region %" PRId64 ", not at %" PRId64 " of %" PRId64,
+              STR_ARG(c->name), STR_ARG(c->alias_of), offset, owner->region, c->offset, c->region);
 }
 
 static void check_tensor(Verify *v, const Claim *c)
@@ -160,13 +153,25 @@ static void check_tensor(Verify *v, const Claim *c)
               c->last == NOT_SAID ? row->last - 1 : c->last);
 }
 
+/* Parts stay where they are while more of them come. */
+static void check_growth(Verify *v, const Claim *c)
+{
+    ValueId value = v->program->plan_value[c->row];
+    uint32_t last = value == NONE ? c->row : v->program->home[value].index;
+    uint32_t index = map_get(&v->claimed, v->report->row[last].name);
+    if (index != MAP_NONE && v->claim[index].offset != c->offset)
+        FAULT(v, STR_FMT " at %" PRId64 " grows into " STR_FMT ", which is at %" PRId64, STR_ARG(c->name), c->offset,
+              STR_ARG(v->claim[index].name), v->claim[index].offset);
+}
+
 static void check_presence(Verify *v)
 {
     for (uint32_t i = 0; i < v->count && !diag_full(&v->cli->diag); i++)
-        if (v->claim[i].row != PLAN_NO_ROW)
+        if (v->claim[i].row != PLAN_NO_ROW) {
             check_tensor(v, &v->claim[i]);
-        else if (v->claim[i].alias_of.ptr)
-            check_view(v, &v->claim[i]);
+            check_growth(v, &v->claim[i]);
+        } else if (v->claim[i].alias_of.ptr)
+            check_alias(v, &v->claim[i]);
         else
             FAULT(v, "the model has no tensor " STR_FMT, STR_ARG(v->claim[i].name));
     for (uint32_t i = 0; i < v->program->problem.count && !diag_full(&v->cli->diag); i++)
@@ -237,11 +242,13 @@ int verify_plan(Cli *cli, const Program *program, const PlanReport *report, Str 
 {
     Verify v = {.cli = cli, .program = program, .report = report, .path = path};
     Str text;
-    v.claimed.arena = v.row.arena = &cli->arena;
+    v.claimed.arena = v.row.arena = v.alias.arena = &cli->arena;
     if (!file_read(&cli->arena, &cli->diag, path, &text))
         return STATUS_INPUT;
     for (uint32_t i = 0; i < program->problem.count; i++)
         map_put(&v.row, report->row[i].name, i);
+    for (uint32_t i = program->problem.count; i < report->count; i++)
+        map_put(&v.alias, report->row[i].name, i);
     cJSON *root = cJSON_ParseWithLength(text.ptr, text.len);
     int64_t peak = 0;
     if (!cJSON_IsObject(root)) {

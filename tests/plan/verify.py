@@ -40,10 +40,17 @@ def inplace_groups(tensors):
     return group
 
 
-def views_are_inside(plan):
-    owner = {t["name"]: t for t in plan["tensors"]}
-    return all(owner[t["alias_of"]]["offset"] <= t["offset"] and t["offset"] + t["bytes"] <=
-               owner[t["alias_of"]]["offset"] + owner[t["alias_of"]]["bytes"] for t in plan["tensors"] if "alias_of" in t)
+def aliases_fit(plan, known):
+    """Parts and views lie where they do in the owner of a plan that is right; what grows stays where it is."""
+    own = {t["name"]: t for t in plan["tensors"]}
+    for t in plan["tensors"]:
+        owner = own.get(t["alias_of"] if "alias_of" in t else t["name"].split("@")[0] if t["kind"] == "growing" else None)
+        if not owner:
+            continue
+        old, old_owner = known[t["name"]], known[owner["name"]]
+        if t["offset"] - owner["offset"] != old["offset"] - old_owner["offset"] or t["bytes"] != old["bytes"]:
+            return False
+    return True
 
 
 def is_right(plan, model):
@@ -53,7 +60,7 @@ def is_right(plan, model):
     names = [t["name"] for t in plan["tensors"]]
     if len(set(names)) < len(names) or any(t["name"] not in names for t in known.values() if "alias_of" not in t):
         return False
-    if any(t["offset"] + t["bytes"] > plan["peak"] for t in plan["tensors"]) or not views_are_inside(plan):
+    if any(t["offset"] + t["bytes"] > plan["peak"] for t in plan["tensors"]) or not aliases_fit(plan, known):
         return False
     stored = [t for t in plan["tensors"] if "alias_of" not in t]
     for i, a in enumerate(stored):
