@@ -29,13 +29,15 @@ typedef struct Merge {
 
 static void check_address(Merge *merge, Index address)
 {
-    for (uint32_t d = 0; d + 1 < merge->nest->rank; d++) {
+    for (uint32_t d = 0, next; d + 1 < merge->nest->rank; d = next) {
+        for (next = d + 1; next + 1 < merge->nest->rank && merge->nest->extent[next] == 1;)
+            next++; /* loops of one round join any */
         int64_t outer, inner;
-        if (merge->nest->extent[d] == 1 || merge->nest->extent[d + 1] == 1)
+        if (merge->nest->extent[d] == 1 || merge->nest->extent[next] == 1)
             continue;
-        if (!index_factor(address, merge->var[d], &outer) || !index_factor(address, merge->var[d + 1], &inner) ||
-            outer != inner * merge->nest->extent[d + 1])
-            merge->merged[d] = false;
+        if (!index_factor(address, merge->var[d], &outer) || !index_factor(address, merge->var[next], &inner) ||
+            outer != inner * merge->nest->extent[next])
+            merge->merged[next - 1] = false;
     }
 }
 

@@ -131,9 +131,11 @@ static void check_alias(Verify *v, const Claim *c)
     int64_t offset = owner->offset + row->offset - v->report->row[row->alias_of].offset;
     if (c->bytes != row->bytes)
         FAULT(v, STR_FMT " has %" PRId64 " bytes, not %" PRId64, STR_ARG(c->name), row->bytes, c->bytes);
-    if (c->offset != offset || c->region != owner->region)
-        FAULT(v, STR_FMT " in " STR_FMT " begins at %" PRId64 " of region %" PRId64 ", not at %" PRId64 " of %" PRId64,
-              STR_ARG(c->name), STR_ARG(c->alias_of), offset, owner->region, c->offset, c->region);
+    if (c->region != owner->region)
+        FAULT(v, STR_FMT " is in region %" PRId64 ", not %" PRId64, STR_ARG(c->name), owner->region, c->region);
+    else if (c->offset != offset)
+        FAULT(v, STR_FMT " is at %" PRId64 ", but " STR_FMT " has it at %" PRId64, STR_ARG(c->name), c->offset,
+              STR_ARG(c->alias_of), offset);
 }
 
 static void check_tensor(Verify *v, const Claim *c)
