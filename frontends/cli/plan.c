@@ -170,7 +170,8 @@ const Verb verb_plan = {
             {"effort", "N", "Scale the work limit of the search; 1 is normal"},
             {"without", "inplace,views,parts,order",
              "Leave out some of what lowers the peak before placement: results written over their "
-             "operands, views, parts of a concat that are made inside it, an order of kernels that needs less"},
+             "operands, views, operands of concats and pads that are made inside them, an order of kernels that needs "
+             "less"},
             {"problem", "FILE.csv", "Plan this problem instead of a model"},
             {"capacity", "BYTES", "The memory there is; K, M and G are understood"},
             {"verify", "PLAN.json", "Do not plan, but check this plan of the model; exit status 1 when it is wrong"},

@@ -1,4 +1,4 @@
-/* What in-place results, views, parts of concats and the order of kernels each save in a plan. */
+/* What in-place results, views, parts of concats and pads and the order of kernels each save in a plan. */
 #ifndef NNC_CLI_SAVINGS_H
 #define NNC_CLI_SAVINGS_H
 
