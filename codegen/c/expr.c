@@ -303,9 +303,11 @@ static const Word words[] = {
     {"DIV", HELPER_DIV},     {"MOD", HELPER_MOD},
 };
 
+/* A number alone: no blank of an operator is in it. */
 static bool is_number_text(Str text)
 {
-    return text.len && (isdigit((unsigned char)text.ptr[0]) || (text.ptr[0] == '-' && text.len > 1));
+    size_t sign = text.len && text.ptr[0] == '-';
+    return text.len > sign && isdigit((unsigned char)text.ptr[sign]) && !memchr(text.ptr, ' ', text.len);
 }
 
 /* x != x asks whether x is NaN, but compilers warn of the words. */

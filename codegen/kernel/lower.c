@@ -109,7 +109,10 @@ static int64_t count_bytes(const Lower *lower)
 static bool kernel_is_empty(const Lower *lower)
 {
     const Node *last = &lower->graph->node[lower->kernel->node[lower->kernel->node_count - 1]];
-    return shape_elements(value_shape(lower->graph, last->out[0])) == 0;
+    for (uint32_t r = 0; r < last->out_count; r++)
+        if (shape_elements(value_shape(lower->graph, last->out[r])) > 0)
+            return false;
+    return true;
 }
 
 void lower_kernel(Lower *lower, Kernel *kernel)

@@ -225,9 +225,32 @@ static void store_rearranged(Lower *lower, void *context, const Index *position)
     lower_stores(lower, to);
 }
 
+static void store_result(Lower *lower, void *context, const Index *position)
+{
+    ValueId value = *(const ValueId *)context;
+    const Expr *element = lower_value(lower, value, position);
+    stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true), value_address(lower, value, position),
+               element);
+}
+
+/* The results of a split that copies have different shapes. */
+static void map_each(Lower *lower, const Node *node)
+{
+    for (uint32_t r = 0; r < node->out_count; r++) {
+        const Type *type = value_type(lower->graph, node->out[r]);
+        if (kernel_stores(lower, node->out[r]) && shape_elements(&type->shape) > 0)
+            map_nest(lower, type, store_result, &node->out[r]);
+    }
+}
+
 /* Loops follow the result's memory: that of the operand it lies in another one as. */
 void lower_map(Lower *lower)
 {
+    const Node *first = &lower->graph->node[lower->kernel->node[0]];
+    if (first->out_count > 1) {
+        map_each(lower, first);
+        return;
+    }
     ValueId root = root_of(lower);
     const Placement *place = &lower->placement[root];
     ValueId operand = place->owner == NONE ? root : value_producer(lower->graph, place->owner)->in[place->operand];
