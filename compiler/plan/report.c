@@ -108,7 +108,7 @@ uint32_t plan_stored(const PlanReport *r)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < r->count; i++)
-        count += stored(&r->row[i]);
+        count += stored(&r->row[i]) && r->row[i].kind != PLAN_GROWING;
     return count;
 }
 
@@ -184,6 +184,7 @@ void plan_report_finish(Arena *arena, PlanReport *r)
     find_reuse(f);
     find_peak_step(f);
     plan_find_blame(arena, r);
+    plan_find_scopes(arena, r);
     arena_free(&f->scratch);
 }
 

@@ -29,6 +29,7 @@ typedef struct PlanRow { /* a tensor */
     uint32_t reuses;    /* row whose memory it takes over, or PLAN_NO_ROW; plan_report_finish fills it in */
     const int64_t *use; /* steps that read or write it, rising; NULL: not known */
     uint32_t use_count;
+    uint32_t scope; /* the part of the model it is of, or PLAN_NO_ROW; plan_report_finish fills it in */
 } PlanRow;
 
 typedef struct PlanSaving { /* what a decision before placement saved: "in-place", 1234567 */
@@ -69,6 +70,8 @@ typedef struct PlanReport {
     uint32_t share_count;
     const uint32_t *blame; /* rows live at peak_step, largest first */
     uint32_t blame_count;
+    const Str *scope; /* names of the parts of the model, by first use; none when they cannot be told apart */
+    uint32_t scope_count;
     Str hint; /* what would lower the peak, in a few sentences; empty when nothing is live */
 } PlanReport;
 
@@ -81,11 +84,14 @@ void plan_report_finish(Arena *arena, PlanReport *report);
 /* The part of it that fills in blame and hint (report_blame.c). */
 void plan_find_blame(Arena *arena, PlanReport *report);
 
-/* How many rows have memory of their own. */
+/* How many tensors have memory of their own; one that is made in parts counts once. */
 uint32_t plan_stored(const PlanReport *report);
 
 /* The rows by the step in which their lives begin, else as they are. */
 SortKey *plan_rows_by_start(Arena *arena, const PlanReport *report);
+
+/* The part of it that fills in scopes (report_scopes.c). */
+void plan_find_scopes(Arena *arena, PlanReport *report);
 
 /* "conv2d_relu (step 12)", or "step 12". */
 Str plan_step_name(Arena *arena, const PlanReport *report, int64_t step);

@@ -28,6 +28,7 @@ typedef struct Chart {
     uint8_t *shade;   /* [report->count] */
     uint16_t *key;    /* [report->count] 1-based; 0: labelled in the picture, or absent from it */
     uint16_t keys;
+    uint32_t hidden;   /* tensors without a label, since there are so many */
     char (*letter)[8]; /* [rows][columns] what a label puts there instead of the shade, UTF-8 */
 } Chart;
 
@@ -159,12 +160,18 @@ static void find_runs(Chart *c, Run *longest, uint32_t *first_row, uint32_t *las
             }
 }
 
+static bool has_room(const Chart *c, uint32_t self, Run run)
+{
+    int columns = plan_columns(c->report->row[self].name);
+    return columns > 0 && (uint32_t)columns <= run.length;
+}
+
 static void label_one(Chart *c, uint32_t self, Run run)
 {
     char buffer[4];
     Str name = c->report->row[self].name;
     uint32_t width = (uint32_t)plan_columns(name);
-    if (!run.length || width == 0 || width > run.length) {
+    if (!has_room(c, self, run)) {
         c->key[self] = ++c->keys;
         name = key_text(buffer, c->key[self]);
         width = name.len;
@@ -179,21 +186,40 @@ static void label_one(Chart *c, uint32_t self, Run run)
     write_label(c, at, name);
 }
 
+/* Tensors whose names do not fit get keys, the ones with the most cells first, as many as are explained. */
+static void choose_keys(Chart *c, const Run *longest, bool *keyed)
+{
+    uint32_t count = c->report->count, n = 0, *cells = ARENA_ARRAY(&c->scratch, uint32_t, count);
+    SortKey *order = ARENA_ARRAY(&c->scratch, SortKey, count);
+    for (uint32_t cell = 0; cell < c->rows * c->columns; cell++)
+        if (c->owner[cell] != EMPTY)
+            cells[c->owner[cell]]++;
+    for (uint32_t i = 0; i < count; i++)
+        if (drawn(c, i) && !has_room(c, i, longest[i]))
+            order[n++] = (SortKey){UINT32_MAX - cells[i], i};
+    sort_ascending(&c->scratch, order, n);
+    for (uint32_t k = 0; k < n && k < MOST_LEGEND; k++)
+        keyed[order[k].index] = true;
+    c->hidden = n > MOST_LEGEND ? n - MOST_LEGEND : 0;
+}
+
 /* Labels tensors in order of their first step, so that keys rise with time. */
 static void label(Chart *c)
 {
     uint32_t count = c->report->count, n = 0;
     Run *longest = ARENA_ARRAY(&c->scratch, Run, count);
+    bool *keyed = ARENA_ARRAY(&c->scratch, bool, count);
     uint32_t *first_row = ARENA_ARRAY(&c->scratch, uint32_t, count),
              *last_row = ARENA_ARRAY(&c->scratch, uint32_t, count);
     SortKey *order = ARENA_ARRAY(&c->scratch, SortKey, count);
     memset(first_row, 0xff, sizeof *first_row * count);
     find_runs(c, longest, first_row, last_row);
+    choose_keys(c, longest, keyed);
     for (uint32_t i = 0; i < count; i++)
-        if (drawn(c, i))
+        if (drawn(c, i) && (keyed[i] || has_room(c, i, longest[i])))
             order[n++] = (SortKey){(uint64_t)c->report->row[i].first ^ UINT64_C(1) << 63, i};
     sort_ascending(&c->scratch, order, n);
-    for (uint32_t k = 0; k < n && c->keys < 2000; k++)
+    for (uint32_t k = 0; k < n; k++)
         label_one(c, order[k].index, longest[order[k].index]);
 }
 
@@ -215,7 +241,28 @@ static void put_picture(Text *out, const Chart *c)
     }
 }
 
-static void put_axis(Text *out, const Chart *c)
+/* The bytes live over time as bars of eighths, in every column the most. */
+static void put_live(Text *out, Chart *c)
+{
+    static const char *const bar[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    PlanLevel *level;
+    uint32_t count = plan_report_levels(&c->scratch, c->report, c->region, &level);
+    int64_t most = 1, *live = ARENA_ARRAY(&c->scratch, int64_t, c->columns);
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        uint32_t x = column_of(c, level[i].step), end = column_of(c, level[i + 1].step);
+        for (end = end > x ? end : x + 1; x < end && x < c->columns; x++)
+            live[x] = level[i].live > live[x] ? level[i].live : live[x];
+        most = level[i].live > most ? level[i].live : most;
+    }
+    text_printf(out, "%*s ", MARGIN - 1, "live");
+    for (uint32_t x = 0; x < c->columns; x++) {
+        uint32_t eighths = (uint32_t)(8 * (long double)live[x] / (long double)most + 0.5L);
+        text_printf(out, "%s", bar[live[x] > 0 && eighths == 0 ? 1 : eighths]);
+    }
+    text_char(out, '\n');
+}
+
+static void put_axis(Text *out, Chart *c)
 {
     const PlanReport *r = c->report;
     uint32_t peak = column_of(c, r->peak_step), used = 0;
@@ -236,6 +283,7 @@ static void put_axis(Text *out, const Chart *c)
             text_char(out, ' ');
     }
     text_char(out, '\n');
+    put_live(out, c);
     text_fill(out, ' ', MARGIN + peak);
     text_printf(out, "↑ fullest at step %" PRId64, r->peak_step);
     if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count)
@@ -243,41 +291,64 @@ static void put_axis(Text *out, const Chart *c)
     text_char(out, '\n');
 }
 
-static void put_legend(Text *out, const Chart *c)
+typedef struct Legend { /* the tensors that a key stands for, and the columns of their table */
+    uint32_t *row, count;
+    int name, bytes, steps;
+} Legend;
+
+static int steps_text(char *buffer, size_t size, const PlanRow *t)
 {
-    char key[4], a[32];
-    uint32_t shown = 0, hidden = 0, width = 4, count = c->report->count;
-    uint32_t *by_key = ARENA_ARRAY((Arena *)&c->scratch, uint32_t, (size_t)c->keys + 1);
-    for (uint32_t i = 0; i < count; i++)
+    if (t->last - 1 == t->first)
+        return snprintf(buffer, size, "%" PRId64, t->first);
+    snprintf(buffer, size, "%" PRId64 "–%" PRId64, t->first, t->last - 1);
+    return plan_columns(str_from(buffer));
+}
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static Legend find_legend(Chart *c)
+{
+    char text[64];
+    Legend l = {.row = ARENA_ARRAY(&c->scratch, uint32_t, (size_t)c->keys + 1)};
+    l.count = c->keys;
+    for (uint32_t i = 0; i < c->report->count; i++)
         if (c->key[i])
-            by_key[c->key[i]] = i;
-    for (uint16_t k = 1; k <= c->keys && k <= MOST_LEGEND; k++) {
-        uint32_t w = (uint32_t)plan_columns(c->report->row[by_key[k]].name);
-        width = w > width ? w : width;
+            l.row[c->key[i]] = i;
+    for (uint32_t k = 1; k <= l.count; k++) {
+        const PlanRow *t = &c->report->row[l.row[k]];
+        l.name = larger(l.name, plan_columns(t->name));
+        l.bytes = larger(l.bytes, (int)strlen(plan_bytes(text, t->bytes)));
+        l.steps = larger(l.steps, steps_text(text, sizeof text, t));
     }
-    char a_step[24];
-    uint32_t digits = (uint32_t)snprintf(a_step, sizeof a_step, "%" PRId64, c->report->last_step);
-    uint32_t steps = 2 * digits + 8, across = (c->columns + MARGIN) / (width + 20 + steps);
-    for (uint16_t k = 1; k <= c->keys; k++) {
-        const PlanRow *t = &c->report->row[by_key[k]];
-        if (shown == MOST_LEGEND) {
-            hidden = (uint32_t)(c->keys - MOST_LEGEND);
-            break;
+    return l;
+}
+
+/* Keys run down the first column of the table, then down the next. */
+static void put_legend(Text *out, Chart *c)
+{
+    char key[4], bytes[16], steps[64];
+    Legend l = find_legend(c);
+    uint32_t width = (uint32_t)(l.name + l.bytes + l.steps) + 11, across = (c->columns + MARGIN + 2) / width;
+    across = across ? across : 1;
+    uint32_t down = (l.count + across - 1) / across;
+    for (uint32_t line = 0; line < down; line++) {
+        for (uint32_t k = line + 1; k <= l.count; k += down) {
+            const PlanRow *t = &c->report->row[l.row[k]];
+            int shown = steps_text(steps, sizeof steps, t);
+            Str letters = key_text(key, (uint16_t)k);
+            text_printf(out, "%3.*s  " STR_FMT, STR_ARG(letters), STR_ARG(t->name));
+            text_fill(out, ' ', (size_t)(l.name - plan_columns(t->name)));
+            text_printf(out, "  %*s  %s", l.bytes, plan_bytes(bytes, t->bytes), steps);
+            if (k + down <= l.count)
+                text_fill(out, ' ', (size_t)(l.steps - shown + 2));
         }
-        Str letters = key_text(key, k);
-        text_printf(out, "%3.*s  " STR_FMT, STR_ARG(letters), STR_ARG(t->name));
-        text_fill(out, ' ', width - (uint32_t)plan_columns(t->name));
-        text_printf(out, " %13s B", plan_digits(a, t->bytes));
-        size_t before = out->len;
-        text_printf(out, "  %" PRId64, t->first);
-        if (t->last - 1 != t->first)
-            text_printf(out, " to %" PRId64, t->last - 1);
-        bool last = ++shown % (across ? across : 1) == 0 || k == c->keys || shown == MOST_LEGEND;
-        size_t written = out->len - before;
-        text_fill(out, last ? '\n' : ' ', last ? 1 : written < steps ? steps - written : 1);
+        text_char(out, '\n');
     }
-    if (hidden)
-        text_printf(out, "  and %u more\n", hidden);
+    if (c->hidden)
+        text_printf(out, "  and %u smaller ones without a letter\n", c->hidden);
 }
 
 static void chart_region(Text *out, const PlanReport *r, uint32_t region, uint32_t width)
@@ -319,14 +390,18 @@ static void chart_region(Text *out, const PlanReport *r, uint32_t region, uint32
 
 void plan_print_chart(Text *out, const PlanReport *r, uint32_t columns)
 {
-    char a[32], b[32];
+    char a[32], b[32], c[32];
     uint32_t width = columns < MARGIN + 20 ? 20 : columns - MARGIN;
-    text_printf(out, STR_FMT ": %s in one arena, %u tensors of %s\n", STR_ARG(r->title), plan_bytes(a, r->peak),
-                plan_stored(r), plan_bytes(b, r->naive));
+    text_printf(out, STR_FMT ": %s in one arena, %s tensors of %s\n", STR_ARG(r->title), plan_bytes(a, r->peak),
+                plan_digits(c, plan_stored(r)), plan_bytes(b, r->naive));
     for (uint32_t region = 0; region < (r->region_count ? r->region_count : 1); region++)
         chart_region(out, r, region, width);
-    text_printf(out, "\npeak %s B, %s", plan_digits(a, r->peak), r->proven ? "proven minimal" : "");
-    if (!r->proven)
-        text_printf(out, "at most %s B above the minimum", plan_digits(b, r->peak - r->lower_bound));
+    text_printf(out, "\npeak %s B, ", plan_digits(a, r->peak));
+    if (r->proven)
+        text_printf(out, "proven minimal");
+    else
+        text_printf(out, "lower bound %s B, gap %s B (%.2f %%)", plan_digits(b, r->lower_bound),
+                    plan_digits(c, r->peak - r->lower_bound),
+                    100.0 * (double)(r->peak - r->lower_bound) / (double)(r->lower_bound ? r->lower_bound : 1));
     text_printf(out, " (%s)\n", r->allocator);
 }

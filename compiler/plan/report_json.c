@@ -25,6 +25,8 @@ static void put_row(Text *out, const PlanReport *r, const PlanRow *t)
         text_printf(out, ", \"reuses\": ");
         plan_json_string(out, r->row[t->reuses].name);
     }
+    if (t->scope != PLAN_NO_ROW)
+        text_printf(out, ", \"scope\": %u", t->scope);
     if (t->use) {
         text_printf(out, ", \"uses\": [");
         for (uint32_t i = 0; i < t->use_count; i++)
@@ -84,6 +86,7 @@ void plan_print_json(Text *out, const PlanReport *r)
     put_totals(out, r);
     put_blame(out, r);
     put_names(out, "regions", r->region, r->region_count);
+    put_names(out, "scopes", r->scope, r->scope_count);
     put_names(out, "steps", r->step, r->step_count);
     text_printf(out, "  \"tensors\": [");
     for (uint32_t i = 0; i < r->count; i++) {

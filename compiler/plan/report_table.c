@@ -104,7 +104,8 @@ static void print_totals(Text *out, const PlanReport *r)
                     100.0 * (double)(r->peak - r->lower_bound) / (double)r->lower_bound);
     text_printf(out, "\nnaive sum    %15s B  %10s", plan_digits(a, r->naive), plan_bytes(b, r->naive));
     if (r->peak > 0)
-        text_printf(out, "  %.1f times the peak, %u tensors", (double)r->naive / (double)r->peak, plan_stored(r));
+        text_printf(out, "  %.1f times the peak, %s tensors", (double)r->naive / (double)r->peak,
+                    plan_digits(a, plan_stored(r)));
     text_printf(out, "\nallocator    %s", r->allocator);
     if (r->nodes)
         text_printf(out, ", %s search nodes", plan_digits(a, (int64_t)r->nodes));

@@ -49,7 +49,7 @@ static bool take_bytes(Cli *cli, const char *flag, int64_t *bytes)
     unsigned long long number = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : (end = "?", 0);
     int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     end += shift != 0;
-    if (*end || number > (unsigned long long)PLAN_LARGEST >> shift)
+    if (*end || !number || number > (unsigned long long)PLAN_LARGEST >> shift)
         return cli_usage(cli, "--%s wants bytes (65536, 64K, 2M, 1G), not `%s`", flag, text), false;
     *bytes = (int64_t)(number << shift);
     return true;
@@ -135,6 +135,26 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
     return STATUS_OK;
 }
 
+/* What would be given and not heeded; false after a usage error. */
+static bool take_none(Cli *cli, const char *with, const char *const *flag)
+{
+    for (; *flag; flag++)
+        if (args_value(cli, *flag).ptr)
+            return cli_usage(cli, "%s%s has no meaning together with --%s", (*flag)[1] ? "--" : "-", *flag, with),
+                   false;
+    return true;
+}
+
+static bool take_operands(Cli *cli, Str problem, Str verify)
+{
+    static const char *const of_models[] = {"without", "target", "D", "weights-from", "graph", "verify", NULL},
+                             *const of_plans[] = {"format", "allocator", "effort", "capacity", NULL};
+    if (!problem.ptr == !args_operand(cli, 0).ptr)
+        return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
+    return (!problem.ptr || take_none(cli, "problem", of_models)) &&
+           (!verify.ptr || take_none(cli, "verify", of_plans));
+}
+
 static int run(Cli *cli)
 {
     Str problem = args_value(cli, "problem"), word = args_value(cli, "format"), verify = args_value(cli, "verify");
@@ -145,12 +165,8 @@ static int run(Cli *cli)
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) || !program_allocator(cli, &allocator) ||
         !take_bytes(cli, "capacity", &capacity) || !args_number(cli, "effort", 0, 1000, &effort) ||
-        !savings_without(cli, &without))
+        !savings_without(cli, &without) || !take_operands(cli, problem, verify))
         return STATUS_USAGE;
-    if (!problem.ptr == !args_operand(cli, 0).ptr)
-        return cli_usage(cli, "give a MODEL or --problem FILE.csv");
-    if (verify.ptr && (problem.ptr || word.ptr))
-        return cli_usage(cli, "--verify takes a MODEL, and prints nothing but its verdict");
     if (problem.ptr)
         return plan_problem(cli, problem, (PlanFormat)format, allocator, capacity, (int)effort);
     return plan_model(cli, (PlanFormat)format, capacity, (int)effort, without);

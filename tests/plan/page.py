@@ -178,6 +178,11 @@ class Session:
             assert self.data["steps"][t["last"]] in card, "the kernel that uses it last"
         if "reuses" in t:
             assert t["reuses"] in card, "whose memory it takes over"
+        for heir in [other["name"] for other in self.data["tensors"] if other.get("reuses") == t["name"]][:1]:
+            assert heir in card, "who takes it over"
+        between = [step for step in t.get("uses", []) if t["first"] < step < t["last"]]
+        assert ("Then used by" in card) == bool(between), "the steps between"
+        assert f"{100 * t['bytes'] / self.data['fullest_step']['bytes']:.0f} %" in card, "its share of the peak"
 
     def cursor(self):
         from selenium.webdriver.common.keys import Keys
@@ -190,6 +195,52 @@ class Session:
         heading = text_of(self.browser, "#heading")
         assert (f"({step})" in heading or f"step {step:,}" in heading) and f"{live:,} tensor" in heading, heading
         body.send_keys(Keys.ESCAPE)
+
+    def click(self):
+        """A click holds the cursor and the tensor under it; escape lets go."""
+        from selenium.webdriver.common.action_chains import ActionChains
+        from selenium.webdriver.common.keys import Keys
+
+        self.hover()
+        ActionChains(self.browser).click().perform()
+        settle(self.browser)
+        assert self.browser.execute_script("return state.cursorHeld && state.held.name") == self.largest["name"]
+        heading = text_of(self.browser, "#heading")
+        assert heading.startswith("At "), heading
+        self.browser.find_element("tag name", "body").send_keys(Keys.ESCAPE)
+        assert self.browser.execute_script("return !state.cursorHeld && !state.held && document.getElementById('card').hidden")
+        self.browser.execute_script("setView(everything())")
+
+    def list(self):
+        """The list of what is live at the peak: largest first, by keyboard, and it shows what it tells of."""
+        from selenium.webdriver.common.keys import Keys
+
+        settle(self.browser)
+        names = self.browser.execute_script("return listed.map((t) => t.name)")
+        expected = sorted(self.live, key=lambda t: -t["bytes"])
+        assert [t["name"] for t in expected] == names or [t["bytes"] for t in expected] == sorted(
+            (t["bytes"] for t in self.live if t["name"] in names), reverse=True), names[:5]
+        row = self.browser.find_element("css selector", "#list .row")
+        row.click()
+        assert names[0] in text_of(self.browser, "#card")
+        for _ in range(min(30, len(names))):
+            self.browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+        focused = self.browser.switch_to.active_element.get_attribute("title")
+        assert focused == names[min(30, len(names) - 1)], f"{focused} has the focus"
+        assert focused in text_of(self.browser, "#card"), "the story of the row with the focus"
+        self.browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+
+    def legend(self):
+        """Colours are parts of the model; a click on one shows its tensors alone."""
+        chips = self.browser.find_elements("css selector", "#legend button")
+        assert len(self.data["scopes"]) >= 2 and len(chips) >= 2, "no legend"
+        self.browser.execute_script("setMode('all')")
+        chips[0].click()
+        settle(self.browser)
+        count = sum(t.get("scope") == 0 for t in self.data["tensors"])
+        assert f"{count:,} tensor" in text_of(self.browser, "#heading"), text_of(self.browser, "#heading")
+        chips[0].click()
+        self.browser.execute_script("setMode('peak')")
 
     def filter(self):
         word = self.largest["name"]
@@ -206,8 +257,59 @@ class Session:
         self.browser.execute_script("setView(everything())")
         before = self.browser.execute_script(span)
         self.browser.execute_script("canvas.dispatchEvent(new WheelEvent('wheel', {deltaY: -240, cancelable: true}))")
-        assert self.browser.execute_script(span) < before, "the wheel does not zoom in"
+        zoomed = self.browser.execute_script(span)
+        assert zoomed < before, "the wheel does not zoom in"
+        for button, narrower in (("nearer", True), ("farther", False)):
+            self.browser.find_element("id", button).click()
+            assert (self.browser.execute_script(span) < zoomed) == narrower, button
+            zoomed = self.browser.execute_script(span)
         self.browser.find_element("tag name", "body").send_keys("0")
+        self.wait_for("Math.abs(view.t1 - everything().t1) < 1e-6 && view.t0 === firstStep", "0 does not show everything")
+
+    def pan(self):
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        self.browser.execute_script("setView({t0: firstStep, t1: firstStep + 4, a0: 0, a1: shown.height})")
+        canvas = self.browser.find_element("id", "picture")
+        ActionChains(self.browser).drag_and_drop_by_offset(canvas, -150, 0).perform()
+        settle(self.browser)
+        assert self.browser.execute_script("return view.t0 > firstStep && !state.cursorHeld"), "a drag does not move the picture"
+        self.browser.execute_script("letGo(); setView(everything())")
+
+    def peak(self):
+        """The fullest step is marked in red, with its kernel's name in the picture."""
+        drawn = self.browser.execute_script(
+            "const seen = [], original = screen.fillText;"
+            "screen.fillText = layer.fillText = function (text) { seen.push(text); };"
+            "painted = ''; paint(); delete screen.fillText; delete layer.fillText; painted = ''; paint(); return seen")
+        kernel = self.data["blame"]["kernel"] or f"step {self.step:,}"
+        assert any(text.startswith(kernel) and text.endswith("live") for text in drawn), drawn[-8:]
+        wanted = "peak = lower bound" if not self.data["gap"] else "gap"
+        assert any(wanted in text for text in drawn), drawn[-8:]
+
+    def phone(self):
+        """On a narrow screen everything lies below one another and nothing sticks out; two fingers zoom."""
+        size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.browser.get(self.path.as_uri())
+        settle(self.browser)
+        try:
+            assert self.browser.execute_script("return document.documentElement.scrollWidth") <= 390, "sticks out"
+            assert self.browser.execute_script("return canvas.clientHeight") > 300, "no room for the picture"
+            span = self.browser.execute_script(
+                "const touch = (type, id, x) => canvas.dispatchEvent(new PointerEvent(type, {pointerId: id, clientX: x,"
+                "  clientY: canvas.getBoundingClientRect().top + 150, isPrimary: id === 1}));"
+                "canvas.setPointerCapture = () => {};"
+                "touch('pointerdown', 1, 150); touch('pointerdown', 2, 250); touch('pointermove', 2, 350);"
+                "touch('pointerup', 1, 150); touch('pointerup', 2, 350); return (view.t1 - view.t0) / (lastStep - firstStep)")
+            assert span < 0.7, f"two fingers show {span:.2f} of the time"
+        finally:
+            self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    def wait_for(self, condition, what):
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        WebDriverWait(self.browser, 10).until(lambda browser: browser.execute_script("return " + condition), what)
 
     def picture(self, keep):
         """Light and dark differ, and neither is blank: blocks of several colours beside the paper."""
@@ -266,7 +368,7 @@ def main():
         offsets = json.loads(nnc(arguments.nnc, "--problem", "random.csv", "--format", "json"))["offsets"]
         check("random: offsets", lambda: same_offsets(data["random"], offsets))
         browser, why = open_browser()
-        steps = ["load", "hover", "cursor", "filter", "zoom", "picture", "errors"]
+        steps = ["load", "peak", "hover", "cursor", "click", "list", "legend", "filter", "zoom", "pan", "picture", "phone", "errors"]
         for name in paths if browser else []:
             session = Session(browser, paths[name], data[name])
             for step in steps:

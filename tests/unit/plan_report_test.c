@@ -149,6 +149,162 @@ static void blame_names_what_is_live(void)
     arena_free(&arena);
 }
 
+static PlanReport report_of_rows(Arena *arena, const PlanRow *row, uint32_t count, int64_t peak, int64_t bound)
+{
+    PlanReport r = {.title = STR("rows"),
+                    .count = count,
+                    .region_count = 1,
+                    .peak = peak,
+                    .lower_bound = bound,
+                    .proven = peak == bound,
+                    .allocator = "bestfit"};
+    r.row = arena_copy(arena, row, count * sizeof *row);
+    for (uint32_t i = 0; i < count; i++)
+        r.row[i].alias_of = PLAN_NO_ROW;
+    plan_report_finish(arena, &r);
+    return r;
+}
+
+/* What is only kept over the step is told from what it reads; that needs the uses. */
+static void hints_are_true(void)
+{
+    static const int64_t around[] = {0, 3}, through[] = {0, 1, 3}, none[] = {1};
+    const struct {
+        PlanRow row[3];
+        uint32_t count;
+        const char *hint;
+    } of[] = {
+        {{{.name = STR("a"), .bytes = 600, .last = 4, .use = around, .use_count = 2},
+          {.name = STR("b"), .bytes = 400, .offset = 600, .first = 1, .last = 2, .use = none, .use_count = 1}},
+         2,
+         "600 bytes only wait while step 1 runs, a (for step 3): using it before"},
+        {{{.name = STR("a"), .bytes = 600, .last = 4},
+          {.name = STR("b"), .bytes = 400, .offset = 600, .first = 1, .last = 2}},
+         2,
+         "600 bytes are live before and after step 1, a (until step 3): shorter lives"},
+        {{{.name = STR("a"), .bytes = 600, .last = 4, .use = through, .use_count = 3},
+          {.name = STR("b"), .bytes = 400, .offset = 600, .first = 1, .last = 2, .use = none, .use_count = 1}},
+         2,
+         "b begins at step 1 while a is still needed by step 3"},
+        {{{.name = STR("a"), .bytes = 600, .last = 2},
+          {.name = STR("b"), .bytes = 400, .offset = 600, .first = 1, .last = 3}},
+         2,
+         "a and b are both live at step 1, where the one ends and the other begins"},
+        {{{.name = STR("a"), .bytes = 300, .last = 2},
+          {.name = STR("s"), .kind = PLAN_SCRATCH, .bytes = 400, .offset = 300, .first = 1, .last = 2}},
+         2,
+         "400 bytes are scratch of step 1"},
+        {{{.name = STR("a"), .bytes = 900, .last = 2},
+          {.name = STR("s"), .kind = PLAN_SCRATCH, .bytes = 70, .offset = 900, .first = 1, .last = 2}},
+         2,
+         "a is 93 % of what is live at step 1: a narrower type, or making and using it in pieces, would lower the "
+         "peak. "
+         "The kernel's scratch takes 70 bytes. The next fullest needs 900 bytes, so at most 70"},
+        {{{.name = STR("a"), .bytes = 9, .last = 1},
+          {.name = STR("b"), .bytes = 9, .first = 2, .last = 3},
+          {.name = STR("c"), .bytes = 9, .first = 4, .last = 6}},
+         3,
+         "3 other steps are as full and would have to change as well, the first step 2."},
+    };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        Arena arena = {0};
+        PlanReport r = report_of_rows(&arena, of[i].row, of[i].count, 1000, 1000);
+        CHECK(strstr(r.hint.ptr, of[i].hint), "case %zu: " STR_FMT, i, STR_ARG(r.hint));
+        arena_free(&arena);
+    }
+}
+
+static void names_tell_parts_of_the_model(void)
+{
+    const PlanRow rows[] = {{.name = STR("net.b.x"), .bytes = 1, .first = 5, .last = 6},
+                            {.name = STR("net.a.x.y"), .bytes = 1, .last = 6},
+                            {.name = STR("net.h.3"), .bytes = 1, .last = 6},
+                            {.name = STR("net.s.t"), .bytes = 1, .last = 6, .kind = PLAN_SCRATCH},
+                            {.name = STR("x"), .bytes = 1, .last = 6}};
+    Arena arena = {0};
+    PlanReport r = report_of_rows(&arena, rows, 5, 5, 5);
+    CHECK(r.scope_count == 2 && str_is(r.scope[0], "net.a") && str_is(r.scope[1], "net.b"), "by first use, at depth 2");
+    CHECK(r.row[0].scope == 1 && r.row[1].scope == 0, "of these parts");
+    CHECK(r.row[2].scope == PLAN_NO_ROW && r.row[3].scope == PLAN_NO_ROW && r.row[4].scope == PLAN_NO_ROW, "of none");
+    r = report_of_rows(&arena, rows + 1, 1, 5, 5);
+    CHECK(r.scope_count == 0 && r.row[0].scope == PLAN_NO_ROW, "one alone tells nothing");
+    arena_free(&arena);
+}
+
+/* Columns stand one below the other, also where a name is longer than any column. */
+static void tables_are_aligned(void)
+{
+    static const char name[] = "a.name.that.is.a.good.deal.longer.than.the.sixty.columns.which.names.may.take";
+    const PlanRow rows[] = {
+        {.name = STR("caf\xc3\xa9"), .type = STR("f32[9]"), .bytes = 1234567, .last = 12},
+        {.name = STR("b"), .bytes = 7, .offset = 1234567, .first = 3, .last = 11},
+        {.name = {name, sizeof name - 1}, .type = STR("f32[1]"), .bytes = 5, .first = 12, .last = 13}};
+    Arena arena = {0};
+    Text out = {0};
+    PlanReport r = report_of_rows(&arena, rows, 3, 1234574, 1234574);
+    plan_print_table(&out, &r);
+    static const char expected[] =
+        "name  type        bytes     offset  first  last  reuses\n"
+        "caf\xc3\xa9  f32[9]  1,234,567          0      0    11\n"
+        "b                     7  1,234,567      3    10\n"
+        "a.name.that.is.a.good.deal.longer.than.the.sixty.columns.which.names.may.take\n"
+        "      f32[1]          5          0     12    12  caf\xc3\xa9\n";
+    CHECK(strncmp(out.ptr, expected, sizeof expected - 1) == 0, "%s", out.ptr);
+    CHECK(strstr(out.ptr, "1.0 times the peak, 3 tensors"), "%s", out.ptr);
+    text_free(&out);
+    arena_free(&arena);
+}
+
+/* Where a plan is not proven, the pictures say by how much it may be too high. */
+static void pictures_show_the_gap(void)
+{
+    const PlanRow rows[] = {{.name = STR("stage.first"), .bytes = 600, .last = 2},
+                            {.name = STR("other.b"), .bytes = 400, .offset = 600, .first = 1, .last = 4}};
+    Arena arena = {0};
+    Text svg = {0}, chart = {0};
+    PlanReport r = report_of_rows(&arena, rows, 2, 1000, 800);
+    plan_print_svg(&svg, &r);
+    CHECK(strstr(svg.ptr, "lower bound 800 B, gap 200 B") && strstr(svg.ptr, ">peak 1000 B<"), "%s", svg.ptr);
+    CHECK(strstr(svg.ptr, ">step 1: 1000 B live<"), "the fullest step is named");
+    CHECK(strstr(svg.ptr, ">stage</text>") && strstr(svg.ptr, ">other</text>"), "a legend of the parts");
+    plan_print_chart(&chart, &r, 100);
+    CHECK(strstr(chart.ptr, "lower bound 800 B, gap 200 B (25.00 %)"), "%s", chart.ptr);
+    CHECK(strstr(chart.ptr, "live ▅") && strstr(chart.ptr, "█▃"), "bars of live bytes: %s", chart.ptr);
+    text_free(&svg);
+    text_free(&chart);
+    arena_free(&arena);
+}
+
+/* Heirs and what is written in place are in the story; a name that finds no room is cut at its dots. */
+static void stories_are_complete(void)
+{
+    const PlanRow rows[] = {
+        {.name = STR("old"), .bytes = 64, .last = 2},
+        {.name = STR("a.very.long.name.with.many.dots.and.an.end"), .bytes = 64, .first = 1, .last = 3},
+        {.name = STR("late"), .bytes = 64, .first = 3, .last = 60}};
+    Arena arena = {0};
+    Text out = {0};
+    PlanReport r = report_of_rows(&arena, rows, 3, 64, 64);
+    plan_print_svg(&out, &r);
+    CHECK(strstr(out.ptr, "\nin place of old\ntaken over by late</title>"), "%s", out.ptr);
+    CHECK(strstr(out.ptr, "\ntaken over by a.very.long"), "%s", out.ptr);
+    CHECK(strstr(out.ptr, "rotate(-90)") || strstr(out.ptr, ">end</text>"), "%s", out.ptr);
+    text_free(&out);
+    arena_free(&arena);
+}
+
+static void hostile_names_are_escaped(void)
+{
+    Arena arena = {0};
+    Text out = {0};
+    plan_escape_xml(&out, STR("<&>\"\x01\xff\xef\xbf\xbe\xef\xbf\xbd\xc3\xa9"));
+    CHECK(strcmp(out.ptr, "&lt;&amp;&gt;&quot;\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9") == 0, "%s",
+          out.ptr);
+    CHECK(str_is(plan_printable(&arena, STR("a\x1b[31m\xff\xc2\x9b\xc3\xa9")), "a?[31m??\xc3\xa9"), "for a terminal");
+    text_free(&out);
+    arena_free(&arena);
+}
+
 /* A name cannot end the script that the page's data stand in. */
 static void names_stay_inside_the_page(void)
 {
@@ -199,6 +355,12 @@ int main(int argc, char **argv)
     totals_are_right();
     printers_show_every_tensor();
     blame_names_what_is_live();
+    hints_are_true();
+    names_tell_parts_of_the_model();
+    tables_are_aligned();
+    pictures_show_the_gap();
+    stories_are_complete();
+    hostile_names_are_escaped();
     names_stay_inside_the_page();
     anything_can_be_printed();
     puts("plan_report: ok");

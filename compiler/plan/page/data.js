@@ -1,7 +1,7 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 const plan = JSON.parse($("plan").textContent);
-const tensors = plan.tensors.map((t, index) => ({...t, index, end: t.last + 1, top: t.offset + t.bytes, reusedBy: []}));
+const tensors = plan.tensors.map((t, index) => ({...t, index, end: t.last + 1, top: t.offset + (t.span ?? t.bytes), reusedBy: []}));
 
 /* Numbers and names. */
 
@@ -35,46 +35,34 @@ for (const t of tensors) {
     if (t.owner) (t.owner.views = t.owner.views ?? []).push(t);
     t.inPlace = t.from && t.from.last >= t.first;
     if (t.inPlace) t.from.covered = Math.min(t.from.covered ?? Infinity, t.first);
-    t.scope = "";
+    t.scope ??= PLAIN;
     t.words = t.name.toLowerCase();
 }
 for (const t of tensors) if (t.owner) t.owner.words += "\n" + t.words; /* a view is found by its owner's block */
 
-/* Colour tells the part of the model: `stage2.block0.a` is of stage2, at the first depth where names differ.  What has no
- * such part is plain, scratch is grey.  Where no parts are to be told apart, neighbours are. */
+/* Colour tells the part of the model.  What is of none is plain, scratch is grey.  Where no parts are to be told apart,
+ * neighbours are. */
 
-const HUES = 8, SCRATCH = "@";
-const scopes = []; /* {name, count, hue}, by first use */
+const HUES = 8, PLAIN = -1, SCRATCH = -2;
+const scopes = plan.scopes.map((name, k) => ({name, hue: k % HUES, count: 0})); /* by first use */
 
-function scopeAt(t, depth) {
-    const parts = t.name.replace(/(\.\d+)+$/, "").split(".");
-    return parts.length > depth ? parts.slice(0, depth).join(".") : "";
-}
-
-function findScopes() {
-    const named = tensors.filter((t) => !t.owner && t.bytes > 0 && t.kind !== "scratch").sort((a, b) => a.first - b.first);
-    for (let depth = 1; depth < 5 && scopes.length < 2; depth++) {
-        const found = new Map();
-        for (const t of named) {
-            t.scope = scopeAt(t, depth);
-            if (t.scope) found.set(t.scope, (found.get(t.scope) ?? 0) + 1);
-        }
-        scopes.splice(0, scopes.length, ...[...found].map(([name, count], k) => ({name, count, hue: k % HUES})));
+function chooseColours() {
+    const named = tensors.filter((t) => !t.owner && t.kind !== "scratch").sort((a, b) => a.first - b.first), seen = new Map();
+    for (const t of tensors) {
+        t.colour = "--scratch";
+        if (t.kind === "scratch") t.scope = SCRATCH;
     }
-    if (scopes.length < 2) scopes.length = 0;
-    const hue = new Map(scopes.map((scope) => [scope.name, scope.hue])), seen = new Map();
-    for (const t of tensors) t.colour = "--scratch";
-    for (const t of tensors) if (t.kind === "scratch") t.scope = SCRATCH;
     named.forEach((t, k) => {
-        const turn = seen.get(t.scope) ?? 0;
+        const turn = seen.get(t.scope) ?? 0, scope = scopes[t.scope];
         seen.set(t.scope, turn + 1);
-        const base = scopes.length ? (hue.has(t.scope) ? "--c" + hue.get(t.scope) : "--plain") : "--c" + (k % HUES);
+        if (scope) scope.count++;
+        const base = scope ? "--c" + scope.hue : scopes.length ? "--plain" : "--c" + (k % HUES);
         t.colour = scopes.length && turn % 2 ? base + "b" : base; /* two shades of one hue keep neighbours apart */
     });
     for (const t of tensors) if (t.owner) t.colour = t.owner.colour;
 }
 
-findScopes();
+chooseColours();
 
 /* The region on show: its blocks, and the bytes live over time.  Two blocks that share addresses while both live (one is
  * computed in place of the other) count once, so every pair is looked at when the later one begins. */

@@ -158,7 +158,7 @@ list.addEventListener("click", (event) => {
 list.addEventListener("focusin", (event) => rowTensor(event) && choose(rowTensor(event), null));
 $("legend").addEventListener("click", (event) => {
     const chip = event.target.closest("button");
-    if (chip) showScope(chip.dataset.scope);
+    if (chip) showScope(Number(chip.dataset.scope));
 });
 for (const [id, key] of [["nearer", "+"], ["farther", "-"], ["whole", "0"], ["to-peak", "p"]]) $(id).addEventListener("click", () => keys[key]());
 $("region").addEventListener("change", (event) => {
@@ -172,7 +172,7 @@ $("region").addEventListener("change", (event) => {
 function fillHead() {
     $("title").textContent = plan.title;
     const verdict = plan.proven ? "No plan is smaller." : `At most ${bytes(plan.gap)} above the minimum.`;
-    $("summary").textContent = `${bytes(plan.peak)} hold ${digits(tensors.filter((t) => !t.owner).length)} tensors of ${bytes(plan.naive)}. ${verdict}`;
+    $("summary").textContent = `${bytes(plan.peak)} hold ${digits(tensors.filter((t) => !t.owner && t.bytes > 0 && t.kind !== "growing").length)} tensors of ${bytes(plan.naive)}. ${verdict}`;
     const total = (name, value, title, hot) =>
         $("totals").append(element("div", {title}, element("dt", {}, name), element("dd", {className: hot ? "hot" : ""}, value)));
     total("Peak", bytes(plan.peak), digits(plan.peak) + " bytes", true);

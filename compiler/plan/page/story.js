@@ -12,8 +12,10 @@ function storyRows(t) {
         ["First use", stepText(t.first)]];
     if (between.length) rows.push(["Then used by", some(between.map(stepText))]);
     if (steps > 1) rows.push(["Last use", stepText(t.last)]);
-    if (t.owner) rows.push(["View of", t.owner.name]);
-    if (t.views) rows.push(["Seen as", some(t.views.map((view) => view.name))]);
+    if (t.owner) rows.push([t.bytes < t.owner.bytes ? "Part of" : "View of", t.owner.name]);
+    const seen = (t.views ?? []).filter((view) => view.bytes === t.bytes), held = (t.views ?? []).filter((view) => view.bytes < t.bytes);
+    if (seen.length) rows.push(["Seen as", some(seen.map((view) => view.name))]);
+    if (held.length) rows.push(["Holds", some(held.map((view) => view.name))]);
     if (t.from) rows.push([t.inPlace ? "In place of" : "Takes over", t.from.name]);
     if (t.reusedBy.length) rows.push(["Taken over by", some(t.reusedBy.map((other) => other.name))]);
     if (!t.owner && t.region === shown.region && t.first <= shown.peakStep && shown.peakStep < t.end)
@@ -116,19 +118,19 @@ function fillLegend() {
         $("legend").append(button);
         return button;
     };
-    for (const scope of scopes.slice(0, MOST_CHIPS)) {
+    for (const [k, scope] of scopes.slice(0, MOST_CHIPS).entries()) {
         const button = chip(scope.name, "--c" + scope.hue);
-        button.dataset.scope = scope.name;
+        button.dataset.scope = k;
         button.title = `${digits(scope.count)} ${scope.count === 1 ? "tensor" : "tensors"}; click to show these alone`;
     }
-    const others = [["", "--plain", "other"], [SCRATCH, "--scratch", "scratch"]];
+    const others = [[PLAIN, "--plain", "other"], [SCRATCH, "--scratch", "scratch"]];
     for (const [scope, colour, name] of scopes.length ? others : [])
         if (shown.blocks.some((t) => t.scope === scope)) chip(name, colour).dataset.scope = scope;
     if (scopes.length > MOST_CHIPS) $("legend").append(element("span", {}, `and ${digits(scopes.length - MOST_CHIPS)} more`));
 }
 
-function showScope(name) {
-    state.scope = state.scope === name ? null : name;
-    for (const chip of $("legend").querySelectorAll("button")) chip.setAttribute("aria-pressed", chip.dataset.scope === state.scope);
+function showScope(scope) {
+    state.scope = state.scope === scope ? null : scope;
+    for (const chip of $("legend").querySelectorAll("button")) chip.setAttribute("aria-pressed", Number(chip.dataset.scope) === state.scope);
     applyFilter();
 }
