@@ -24,6 +24,10 @@ function element(tag, attributes, ...children) {
     return node;
 }
 
+/* Colours of parts of the model, and what stands in for a part. */
+
+const HUES = 8, PLAIN = -1, SCRATCH = -2;
+
 /* Who takes over whose memory. */
 
 const byName = new Map();
@@ -43,7 +47,6 @@ for (const t of tensors) if (t.owner) t.owner.words += "\n" + t.words; /* a view
 /* Colour tells the part of the model.  What is of none is plain, scratch is grey.  Where no parts are to be told apart,
  * neighbours are. */
 
-const HUES = 8, PLAIN = -1, SCRATCH = -2;
 const scopes = plan.scopes.map((name, k) => ({name, hue: k % HUES, count: 0})); /* by first use */
 
 function chooseColours() {
