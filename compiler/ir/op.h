@@ -19,7 +19,8 @@ typedef enum OpFamily {
     FAMILY_CONTRACT,    /* matmul, convolution */
     FAMILY_POOL,        /* over a sliding window */
     FAMILY_VIEW,        /* an index map: aliases where strides allow */
-    FAMILY_ASSEMBLE,    /* concat, pad: the result is put together from its operands */
+    FAMILY_ASSEMBLE,    /* concat, stack, pad: the result is put together from its operands; no stack is left after
+                           expand */
     FAMILY_GATHER,      /* reads at computed positions */
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
     FAMILY_LAYOUT,      /* changes where elements lie, not what they are */

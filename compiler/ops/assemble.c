@@ -1,5 +1,7 @@
-/* Assembly: concat and pad put a result together from their operands. */
+/* Assembly: concat, stack and pad put a result together from their operands. */
 #include "ops/infer.h"
+
+#include <inttypes.h>
 
 #include "ops/attrs.h"
 #include "ops/elements.h"
@@ -30,6 +32,31 @@ static bool infer_concat(Graph *graph, NodeId node)
     return set_plain(graph, node, 0, in_type(graph, node, 0)->dtype, &shape);
 }
 
+static bool infer_stack(Graph *graph, NodeId node)
+{
+    const Node *n = &graph->node[node];
+    const Shape *slice = in_shape(graph, node, 0);
+    Shape shape = *slice;
+
+    for (uint32_t i = 1; i < n->in_count; i++)
+        if (!check_same_dtype(graph, node, 0, i))
+            return false;
+        else if (!shape_eq(slice, in_shape(graph, node, i)))
+            return infer_fail(graph, node, "shapes differ: " STR_FMT ", " STR_FMT,
+                              STR_ARG(show_operand(graph, node, 0)), STR_ARG(show_operand(graph, node, i)));
+    if (slice->rank == MAX_RANK)
+        return infer_fail(graph, node, "the result would have %d dimensions, more than %d", MAX_RANK + 1, MAX_RANK);
+    shape.rank++;
+    if (!axis_in_range(attr_int(n, "axis"), shape.rank))
+        return infer_fail(graph, node, "axis %" PRId64 " is out of range: the result has %u dimensions",
+                          attr_int(n, "axis"), shape.rank);
+    uint32_t axis = axis_position(attr_int(n, "axis"), shape.rank);
+    for (uint32_t d = axis; d < slice->rank; d++)
+        shape.dim[d + 1] = slice->dim[d];
+    shape.dim[axis] = n->in_count;
+    return set_plain(graph, node, 0, in_type(graph, node, 0)->dtype, &shape);
+}
+
 static bool infer_pad(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
@@ -51,17 +78,25 @@ static bool infer_pad(Graph *graph, NodeId node)
 
 bool infer_assemble(Graph *graph, NodeId node)
 {
-    return graph->node[node].op == OP_CONCAT ? infer_concat(graph, node) : infer_pad(graph, node);
+    switch (graph->node[node].op) {
+    case OP_CONCAT:
+        return infer_concat(graph, node);
+    case OP_STACK:
+        return infer_stack(graph, node);
+    default:
+        return infer_pad(graph, node);
+    }
 }
 
 /* Evaluation: operands are written to their places in the result through an index map. */
 
+/* A stack is a concat of operands with an extent of 1 at the axis. */
 static void eval_concat(const Node *node, const Tensor *const *in, Tensor *out)
 {
     uint32_t axis = axis_position(attr_int(node, "axis"), out->type->shape.rank);
     Strided map = strided_plain(&out->type->shape);
     for (uint32_t i = 0; i < node->in_count; i++) {
-        map.dim[axis] = in[i]->type->shape.dim[axis];
+        map.dim[axis] = node->op == OP_STACK ? 1 : in[i]->type->shape.dim[axis];
         strided_write(out->data, in[i]->data, &map, dtype_bytes(out->type->dtype));
         map.offset += map.dim[axis] * map.stride[axis];
     }
@@ -84,8 +119,8 @@ static void eval_pad(const Node *node, const Tensor *x, Tensor *out)
 void eval_assemble(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
     (void)graph;
-    if (node->op == OP_CONCAT)
-        eval_concat(node, in, out[0]);
-    else
+    if (node->op == OP_PAD)
         eval_pad(node, in[0], out[0]);
+    else
+        eval_concat(node, in, out[0]);
 }

@@ -70,7 +70,7 @@ bool set_plain(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *
     return set_result(graph, node, i, dtype, shape, (Layout){0});
 }
 
-static bool axis_in_range(int64_t axis, uint32_t rank)
+bool axis_in_range(int64_t axis, uint32_t rank)
 {
     return axis >= -(int64_t)rank && axis < (int64_t)rank;
 }

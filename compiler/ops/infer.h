@@ -25,6 +25,7 @@ static inline const Shape *in_shape(const Graph *graph, NodeId node, uint32_t i)
 bool set_result(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape, Layout layout);
 bool set_plain(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape);
 
+bool axis_in_range(int64_t axis, uint32_t rank);
 /* A dimension number from -rank to rank - 1, counted from the end when negative. */
 bool check_axis(Graph *graph, NodeId node, int64_t axis, uint32_t rank, uint32_t *out);
 /* Every entry of a list of axes in range and none twice. */

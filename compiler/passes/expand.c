@@ -1,11 +1,15 @@
-/* Expansion of calls.
+/* Expansion of calls and stacks.
  * Needs: a verified graph.  Keeps: the order of nodes; the callees themselves, which calls may share.
  * Replaces each call, also inside other calls, by its body.  Params and states of the body become the graph's own
  * (one of each name), with their initialisers, and so do its updates.  Each node is copied once, however deep it is
- * nested, so the pass is linear in what comes out. */
+ * nested, so the pass is linear in what comes out.  Each stack becomes a concat of reshapes, so no later pass and no
+ * target needs to know of it. */
 #include "passes/pass.h"
 
 #include <string.h>
+
+#include "ops/attrs.h"
+#include "ops/family.h"
 
 typedef struct Expander {
     Graph *graph; /* what all bodies are copied to */
@@ -14,8 +18,29 @@ typedef struct Expander {
     uint32_t expanded;
 } Expander;
 
+/* A concat of the operands with an extent of 1 at the new axis; the reshapes are appended. */
+static Node stack_as_concat(Graph *graph, Node stack)
+{
+    Arena *arena = graph->module->arena;
+    const Value result = graph->value[stack.out[0]];
+    Shape slice = result.type->shape;
+    Attr shape = {.i = slice.rank, .ints = slice.dim};
+    Node concat = stack;
+
+    slice.dim[axis_position(attr_int(&stack, "axis"), slice.rank)] = 1;
+    concat.op = OP_CONCAT; /* with the same attributes */
+    concat.in = ARENA_ARRAY(arena, ValueId, stack.in_count);
+    for (uint32_t i = 0; i < stack.in_count; i++) {
+        concat.in[i] = op_build(graph, OP_RESHAPE, &stack.in[i], 1, &shape, stack.place);
+        graph->value[concat.in[i]].placement = result.placement;
+    }
+    return concat;
+}
+
 static void append_node(Graph *graph, Node node)
 {
+    if (node.op == OP_STACK)
+        node = stack_as_concat(graph, node);
     for (uint32_t i = 0; i < node.out_count; i++) {
         graph->value[node.out[i]].node = graph->node_count;
         graph->value[node.out[i]].result = i;
@@ -142,10 +167,10 @@ static void expand_top(Expander *e, const Node *call, ValueId *map)
     }
 }
 
-static bool has_calls(const Graph *graph)
+static bool has_work(const Graph *graph)
 {
     for (NodeId n = 0; n < graph->node_count; n++)
-        if (!graph->node[n].dead && graph->node[n].op == OP_CALL)
+        if (!graph->node[n].dead && (graph->node[n].op == OP_CALL || graph->node[n].op == OP_STACK))
             return true;
     return false;
 }
@@ -153,7 +178,7 @@ static bool has_calls(const Graph *graph)
 bool pass_expand(Graph *graph, PassContext *context)
 {
     Expander e = {graph, context->scratch, {.arena = context->scratch}, 0};
-    if (!has_calls(graph))
+    if (!has_work(graph))
         return true;
 
     uint32_t value_count = graph->value_count, node_count = graph->node_count;
@@ -176,6 +201,7 @@ bool pass_expand(Graph *graph, PassContext *context)
         }
         for (uint32_t i = 0; i < old[n].in_count; i++)
             old[n].in[i] = map[old[n].in[i]];
+        e.expanded += old[n].op == OP_STACK;
         append_node(graph, old[n]);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)

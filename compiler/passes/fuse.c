@@ -245,7 +245,7 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
     case FAMILY_GATHER:
         return open_group(fuser, KERNEL_MAP, type, 0);
     default:
-        return open_group(fuser, node->op == OP_CONCAT ? KERNEL_ALONE : KERNEL_MAP, type, 0);
+        return open_group(fuser, node->op == OP_CONCAT || node->op == OP_STACK ? KERNEL_ALONE : KERNEL_MAP, type, 0);
     }
 }
 

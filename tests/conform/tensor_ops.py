@@ -207,6 +207,7 @@ def view_cases(cases):
         cases.add("slice", [x], Tensor(dtype, v[:, 1:3, ::2]), "axes = [1, 2], begin = [1, 0], end = [3, 5], step = [1, 2]")
         cases.add("split", [x], [Tensor(dtype, p) for p in np.split(v, [1, 3], axis=1)], "axis = 1, sizes = [1, 2, 1]")
         cases.add("concat", [x, x], Tensor(dtype, np.concatenate([v, v], 1)), "axis = 1")
+        cases.add("stack", [x, x], Tensor(dtype, np.stack([v, v], 1)), "axis = 1")
         cases.add("pad", [x], Tensor(dtype, np.pad(v, ((0, 1), (2, 0), (1, 1)), constant_values=1)),
                   "before = [0, 2, 1], after = [1, 0, 1], value = 1")
     x = numbers("f32", (3, 4, 5), "view")
@@ -249,6 +250,10 @@ def assemble_cases(cases):
                          (1, [(1, 3, 5, 5), (1, 17, 5, 5), (1, 2, 5, 5)]), (0, [(0, 3), (2, 3)]), (2, [(2, 3, 4)] * 4)]:
         parts = [numbers("f32", s, "concat", i) for i, s in enumerate(shapes)]
         cases.add("concat", parts, Tensor("f32", np.concatenate([p.values for p in parts], axis)), f"axis = {axis}")
+    for axis, shape, count in [(0, (2, 3), 3), (1, (2, 3), 2), (2, (2, 3), 2), (-1, (2, 3, 4), 3), (-4, (2, 3, 4), 2),
+                               (0, (), 4), (0, (17,), 1), (1, (0, 3), 2), (2, (1, 5, 1, 4), 9), (3, (2, 1, 2, 1, 2, 1, 3), 2)]:
+        parts = [numbers("f32", shape, "stack", i) for i in range(count)]
+        cases.add("stack", parts, Tensor("f32", np.stack([p.values for p in parts], axis)), f"axis = {axis}")
     x = numbers("f32", (2, 3, 4), "pad")
     for before, after, value in [((1, 1, 1), (1, 1, 1), 0), ((0, 0, 2), (0, 0, 3), -1.5), ((0, 3, 0), (0, 0, 0), 2.5),
                                  ((0, 0, 0), (0, 0, 0), 7)]:

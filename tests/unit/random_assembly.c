@@ -79,13 +79,21 @@ ValueId step_dense(Maker *m)
     return h;
 }
 
+static ValueId with_new_axis(Maker *m, ValueId x, uint32_t at)
+{
+    Shape shape = *value_shape(m->graph, x);
+    memmove(shape.dim + at + 1, shape.dim + at, (shape.rank++ - at) * sizeof *shape.dim);
+    shape.dim[at] = 1;
+    return maker_with_attr(m, OP_RESHAPE, &x, 1, "shape", maker_ints(shape.dim, shape.rank));
+}
+
 /* Values of one shape, or their transposes, along a new axis. */
 ValueId step_stack(Maker *m)
 {
     ValueId x = maker_pick(m), in[4];
     uint32_t rank = value_shape(m->graph, x)->rank, count = 2 + maker_draw(m, 3), at = maker_draw(m, rank + 1);
     int64_t axes[MAX_RANK];
-    bool transposed = maker_chance(m, 40);
+    bool transposed = maker_chance(m, 40), by_concat = maker_chance(m, 50);
     if (rank > 5)
         return NONE;
     for (uint32_t d = 0; d < rank; d++) {
@@ -99,12 +107,9 @@ ValueId step_stack(Maker *m)
             m->part = y;
         if (transposed)
             y = maker_with_attr(m, OP_TRANSPOSE, &y, 1, "axes", maker_ints(axes, rank));
-        Shape shape = *value_shape(m->graph, y);
-        memmove(shape.dim + at + 1, shape.dim + at, (rank - at) * sizeof *shape.dim);
-        shape.dim[at] = 1;
-        in[i] = maker_with_attr(m, OP_RESHAPE, &y, 1, "shape", maker_ints(shape.dim, rank + 1));
+        in[i] = by_concat ? with_new_axis(m, y, at) : y;
     }
-    return maker_with_attr(m, OP_CONCAT, in, count, "axis", (Attr){.i = at});
+    return maker_with_attr(m, by_concat ? OP_CONCAT : OP_STACK, in, count, "axis", (Attr){.i = at});
 }
 
 static ValueId bordered(Maker *m, ValueId x)

@@ -136,7 +136,7 @@ ValueId maker_changed(Maker *m, ValueId x)
     DType dtype = maker_type_of(m, x)->dtype;
     if (dtype == DT_BOOL)
         return maker_unary(m, OP_NOT, x);
-    return maker_unary(m, op[maker_draw(m, dtype_is_float(dtype) ? 5 : 2)], x);
+    return maker_unary(m, op[maker_draw(m, maker_is_main(m, x) ? 5 : 3)], x);
 }
 
 Attr maker_ints(const int64_t *list, uint32_t count)
