@@ -26,9 +26,13 @@ void plan_settle(const PlanItems *items, int64_t *offset);
  * when pins cannot be met in this way. */
 bool plan_stack(const PlanItems *items, PlanOrder order, int64_t *offset);
 
-/* The NNC algorithm, see nnc.c.  A group's uses count as live from the first to the last.  Work: quadratic.  False when
- * there are pins, which it does not know. */
-bool plan_nnc(const PlanItems *items, int64_t *offset);
+typedef enum PlanNnc {
+    PLAN_NNC_BY_EDGES, /* the article: tensors with the most edges first, in tuples of up to three */
+    PLAN_NNC_BY_SIZE,  /* ccv's code since: the largest tensor first */
+} PlanNnc;
+
+/* The NNC algorithm, see nnc.c.  Work: n log n and a constant, but for searches that pass many edges too narrow. */
+void plan_nnc(const PlanItems *items, PlanNnc rule, int64_t *offset);
 
 /* greedy by start, computed as a heap would: a walk through time with free lists, O(n log n) whatever the conflicts.
  * `reversed` walks from the end.  Plain problems only. */

@@ -12,7 +12,6 @@
 #include "plan/tighten.h"
 
 #define PAIRS_PER_EFFORT UINT64_C(4000000) /* conflicting pairs that all greedy runs of one region may look at */
-#define MOST_NNC         1000              /* items up to which `best` tries nnc, which is quadratic */
 #define MANY             200000            /* items from which on even n log n is done sparingly */
 #define NODES_PER_EFFORT UINT64_C(150000)
 
@@ -115,12 +114,20 @@ static void quick(Attempt *a)
         }
 }
 
+static bool can_settle(const Attempt *a)
+{
+    return a->pairs <= PAIRS_PER_EFFORT * (uint64_t)(a->effort + 1);
+}
+
+/* By both rules; what lies in the air after that may come down a little. */
 static void try_nnc(Attempt *a)
 {
-    bool placed = plan_nnc(a->items, a->trial);
-    if (placed)
-        plan_settle(a->items, a->trial); /* what one edge could not hold may still fit between what several hold */
-    consider(a, placed, "nnc");
+    for (PlanNnc rule = 0; rule <= PLAN_NNC_BY_SIZE && !done(a); rule++) {
+        plan_nnc(a->items, rule, a->trial);
+        if (can_settle(a))
+            plan_settle(a->items, a->trial);
+        consider(a, true, "nnc");
+    }
 }
 
 static void search(Attempt *a)
@@ -141,7 +148,7 @@ static void search(Attempt *a)
 /* Lowers what hangs in the air: the plan reads better, and may even shrink. */
 static void settle(Attempt *a)
 {
-    if (a->peak == INT64_MAX || a->pairs > PAIRS_PER_EFFORT * (uint64_t)(a->effort + 1))
+    if (a->peak == INT64_MAX || !can_settle(a))
         return;
     plan_settle(a->items, a->offset);
     a->peak = plan_items_peak(a->items, a->offset);
@@ -150,7 +157,7 @@ static void settle(Attempt *a)
 static void run_best(Attempt *a)
 {
     quick(a);
-    if (!done(a) && a->items->count <= MOST_NNC)
+    if (!done(a) && a->items->count <= MANY)
         try_nnc(a);
     settle(a);
     search(a);
