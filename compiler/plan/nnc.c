@@ -9,25 +9,26 @@
  * What is inserted next is the first candidate, by falling size of its largest tensor, then by falling number of its
  * edges in the interference graph, for which an edge has room; if there is none, the first of all.  Candidates are
  *
- * - by edges, as in the article: of the tensors that wait, those with the most edges; each alone, with a larger one that
- *   does not interfere with it, and with two of these that do not interfere with each other either;
+ * - by edges, as in the article: of the tensors that wait, those with the most edges; each alone, with a larger one
+ * that does not interfere with it, and with two of these that do not interfere with each other either;
  * - by size, as in ccv since 2019: of the tensors that wait, the largest, each alone.
  *
  * The same tuple structure carries groups: their uses follow each other in time and lie at one offset (ccv calls them
  * companions).  The room between two uses is an edge like any other.  Pins come first.
  *
- * Two things are ours.  The article fills each edge with new bytes of their own; here offsets are those of one arena, so
- * before new bytes flow, the candidate may lie across edges that are neighbours in address.  And the number of tuples
- * is cubic: looks at tensors, searches for edges counting as several, are limited for all insertions together.  Below
- * some thousand tensors the limit is hardly ever reached; beyond, a tensor whose tuples took too long is tried alone. */
+ * Two things are ours.  The article fills each edge with new bytes of their own; here offsets are those of one arena,
+ * so before new bytes flow, the candidate may lie across edges that are neighbours in address.  And the number of
+ * tuples is cubic: looks at tensors, searches for edges counting as several, are limited for all insertions together.
+ * Below some thousand tensors the limit is hardly ever reached; beyond, a tensor whose tuples took too long is tried
+ * alone. */
 #include "plan/greedy.h"
 #include "plan/nnc_graph.h"
 #include "plan/order.h"
 #include "plan/sort.h"
 
-#define NONE           UINT32_MAX
-#define LOOKS          8000000  /* at a tensor, in all */
-#define LEAST_LOOKS    60       /* for one insertion */
+#define NONE        UINT32_MAX
+#define LOOKS       8000000 /* at a tensor, in all */
+#define LEAST_LOOKS 60      /* for one insertion */
 
 typedef struct List { /* items that wait, doubly linked in some order; entry [count] is the head */
     uint32_t *next, *prev, head;

@@ -1,6 +1,6 @@
 /* Edges of like weight, up to a power of two, are kept in one treap, those to the sink in another.  They are ordered by
- * the time from which they are free, the longest first; every subtree knows its largest weight and the latest time until
- * which one is free. */
+ * the time from which they are free, the longest first; every subtree knows its largest weight and the latest time
+ * until which one is free. */
 #include "plan/nnc_graph.h"
 
 #include "plan/sort.h"
@@ -22,10 +22,11 @@ struct NncGraph {
     NncEdge *edge;
     Node *node;
     uint32_t edge_count, edge_capacity, node_count, node_capacity;
-    uint32_t root[TREES]; /* of edges between pieces, by the binary logarithm of the weight, then of those to the sink */
-    int64_t top;    /* bytes that flow out of the source */
-    uint32_t flows; /* in so many lots */
-    SortKey *met;   /* edges that are free during a need, by offset */
+    uint32_t
+        root[TREES]; /* of edges between pieces, by the binary logarithm of the weight, then of those to the sink */
+    int64_t top;     /* bytes that flow out of the source */
+    uint32_t flows;  /* in so many lots */
+    SortKey *met;    /* edges that are free during a need, by offset */
     uint32_t met_count, met_capacity;
     uint32_t across_left;
     uint64_t steps; /* nodes that searches for one edge have seen */
@@ -192,8 +193,8 @@ static void look_at(Search *s, uint32_t n)
     int64_t offset = plan_align(e->offset, need->alignment);
     if (e->before < need->last || offset + need->size > e->offset + e->bytes)
         return;
-    uint64_t hop = (e->from == NNC_SOURCE ? far : need->first - e->after) +
-                   (e->to == NNC_SINK ? far : e->before - need->last);
+    uint64_t hop =
+        (e->from == NNC_SOURCE ? far : need->first - e->after) + (e->to == NNC_SINK ? far : e->before - need->last);
     if (hop >= s->hop)
         return;
     s->hop = hop;

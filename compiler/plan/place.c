@@ -11,9 +11,14 @@
 #include "plan/order.h"
 #include "plan/tighten.h"
 
-#define PAIRS_PER_EFFORT UINT64_C(4000000) /* conflicting pairs that all greedy runs of one region may look at */
-#define MANY             200000            /* items from which on even n log n is done sparingly */
+#define PAIRS_PER_EFFORT UINT64_C(500000) /* conflicting pairs that all greedy runs of one region may look at */
+#define PAIRS_PER_ITEM   UINT64_C(4)      /* and as many more for each item */
+#define MANY             200000           /* items from which on even n log n is done sparingly */
+#define MOST_BY_EDGES    10000            /* items up to which `best` tries nnc by edges, which takes longer */
 #define NODES_PER_EFFORT UINT64_C(150000)
+#define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
+#define PLAIN_CONFLICTS  75
+#define PAIRS_PER_NODE   10 /* more, and to prepare the search would take longer than the search */
 
 typedef struct Attempt { /* what is known of one region */
     const PlanItems *items;
@@ -25,6 +30,12 @@ typedef struct Attempt { /* what is known of one region */
     uint64_t pairs; /* conflicting pairs of the region */
     int effort;
 } Attempt;
+
+/* The conflicting pairs that may be looked at, in each of the parts that count them. */
+static uint64_t pair_limit(const Attempt *a)
+{
+    return (PAIRS_PER_EFFORT + PAIRS_PER_ITEM * a->items->count) * (uint64_t)(a->effort + 1);
+}
 
 static bool done(const Attempt *a)
 {
@@ -101,7 +112,7 @@ static void quick(Attempt *a)
 {
     static const PlanOrder order[] = {PLAN_BY_SIZE,   PLAN_BY_AREA,      PLAN_BY_BREADTH,
                                       PLAN_BY_LENGTH, PLAN_BY_CONFLICTS, PLAN_BY_START};
-    uint64_t limit = PAIRS_PER_EFFORT * (uint64_t)(a->effort + 1), spent = 0;
+    uint64_t limit = pair_limit(a), spent = 0;
 
     both_heaps(a);
     all_stack(a);
@@ -116,27 +127,41 @@ static void quick(Attempt *a)
 
 static bool can_settle(const Attempt *a)
 {
-    return a->pairs <= PAIRS_PER_EFFORT * (uint64_t)(a->effort + 1);
+    return a->pairs <= pair_limit(a) / 2;
 }
 
-/* By both rules; what lies in the air after that may come down a little. */
-static void try_nnc(Attempt *a)
+/* What lies in the air afterwards may come down a little. */
+static void try_nnc(Attempt *a, PlanNnc rule)
 {
-    for (PlanNnc rule = 0; rule <= PLAN_NNC_BY_SIZE && !done(a); rule++) {
-        plan_nnc(a->items, rule, a->trial);
-        if (can_settle(a))
-            plan_settle(a->items, a->trial);
-        consider(a, true, "nnc");
-    }
+    plan_nnc(a->items, rule, a->trial);
+    if (can_settle(a))
+        plan_settle(a->items, a->trial);
+    consider(a, true, "nnc");
+}
+
+static void both_nnc(Attempt *a)
+{
+    try_nnc(a, PLAN_NNC_BY_SIZE);
+    if (!done(a))
+        try_nnc(a, PLAN_NNC_BY_EDGES);
+}
+
+/* A node of the search takes time in proportion to what it looks at. */
+static uint64_t node_limit(const Attempt *a)
+{
+    uint64_t nodes = NODES_PER_EFFORT * (uint64_t)a->effort, count = a->items->count;
+    uint64_t size = count + a->items->section_count, conflicts = a->pairs / (count ? count : 1);
+    nodes = size > PLAIN_SIZE ? nodes * PLAIN_SIZE / size : nodes;
+    return conflicts > PLAIN_CONFLICTS ? nodes * PLAIN_CONFLICTS / conflicts : nodes;
 }
 
 static void search(Attempt *a)
 {
-    if (done(a) || plan_too_large(a->items, a->pairs))
+    uint64_t nodes = node_limit(a);
+    if (done(a) || plan_too_large(a->items, a->pairs) || a->pairs > PAIRS_PER_NODE * nodes)
         return;
     PlanBest best = {.offset = a->offset, .peak = a->peak, .bound = a->bound};
-    uint64_t nodes = NODES_PER_EFFORT * (uint64_t)a->effort, size = a->items->count + a->items->section_count;
-    plan_tighten(a->items, size > 500 ? nodes * 500 / size : nodes, &best); /* a node takes time in proportion */
+    plan_tighten(a->items, nodes, &best);
     a->bound = best.bound;
     a->nodes = best.nodes;
     if (best.improved) {
@@ -158,7 +183,9 @@ static void run_best(Attempt *a)
 {
     quick(a);
     if (!done(a) && a->items->count <= MANY)
-        try_nnc(a);
+        try_nnc(a, PLAN_NNC_BY_SIZE);
+    if (!done(a) && a->items->count <= MOST_BY_EDGES)
+        try_nnc(a, PLAN_NNC_BY_EDGES);
     settle(a);
     search(a);
     settle(a);
@@ -206,7 +233,7 @@ static bool run(Attempt *a, const char *allocator)
     if (strcmp(allocator, "exact") == 0)
         return run_exact(a), true;
     if (strcmp(allocator, "nnc") == 0)
-        return try_nnc(a), true;
+        return both_nnc(a), true;
     if (strcmp(allocator, "greedy") == 0)
         return all_greedy(a), true;
     if (strcmp(allocator, "stack") == 0)

@@ -72,7 +72,8 @@ int main(int argc, char **argv)
     uint32_t most = 1000000;
     for (int a = 1; a < argc; a++)
         most = strcmp(argv[a], "--quick") == 0 ? 10000 : most;
-    printf("%-9s %8s  %-5s %8s %8s  %-7s %s\n", "lives", "tensors", "asked", "plan s", "check s", "peak/bound", "found by");
+    printf("%-9s %8s  %-5s %8s %8s  %-7s %s\n", "lives", "tensors", "asked", "plan s", "check s", "peak/bound",
+           "found by");
     for (int k = 0; k < 3; k++)
         for (uint32_t count = 100; count <= most; count = next_count(count))
             for (int a = 0; a < 2; a++)
