@@ -56,6 +56,12 @@ static void keep_first(uint32_t *row, uint32_t index)
     *row = *row == PLAN_NO_ROW ? index : *row;
 }
 
+/* Was it there before the fullest step?  A tensor that is made in parts was, but for the part that is new. */
+static bool was_there(const PlanReport *r, const PlanRow *row)
+{
+    return row->first < r->peak_step || (row->reuses != PLAN_NO_ROW && r->row[row->reuses].kind == PLAN_GROWING);
+}
+
 static Shares shares_of(const PlanReport *r)
 {
     Shares s = {.waits = PLAN_NO_ROW, .read = PLAN_NO_ROW, .written = PLAN_NO_ROW};
@@ -67,7 +73,7 @@ static Shares shares_of(const PlanReport *r)
         } else if (row->kind == PLAN_SCRATCH) {
             s.scratch += row->bytes;
         } else {
-            keep_first(row->first < r->peak_step ? &s.read : &s.written, r->blame[k]);
+            keep_first(was_there(r, row) ? &s.read : &s.written, r->blame[k]);
         }
     }
     return s;

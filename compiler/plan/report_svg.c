@@ -27,7 +27,7 @@ static const char style[] =
     ".peak,.low,.at{fill:none;stroke-width:1}.low{stroke-dasharray:5 4}.at{stroke-dasharray:2 3;stroke-opacity:.7}"
     ".band{fill-opacity:.09}.full{fill-opacity:.5}.live{fill-opacity:.28;stroke-opacity:.8}\n"
     ".halo{paint-order:stroke;stroke-width:4;stroke-linejoin:round}.t:hover rect{stroke-width:2}\n"
-    ".paper{fill:#faf9f6}.halo{stroke:#faf9f6}text{fill:#1d1c1a}.soft,.sub{fill:#76726a}.axis{stroke:#e6e2d9}"
+    ".paper{fill:#faf9f6}.halo{stroke:#faf9f6}text{fill:#1d1c1a}.soft,.sub{fill:#6c6860}.axis{stroke:#e6e2d9}"
     ".peak,.at{stroke:#b5432e}.hot,.band,.full{fill:#b5432e}.low,.live{stroke:#3d6f9f}.cool,.live{fill:#3d6f9f}"
     ".t:hover rect{stroke:#1d1c1a}\n"
     ".c0{fill:#9fc0e6}.c1{fill:#a3d1ba}.c2{fill:#efcd95}.c3{fill:#cbbae8}.c4{fill:#efb4a8}.c5{fill:#9ad0d6}"
@@ -37,10 +37,10 @@ static const char style[] =
     "@media(prefers-color-scheme:dark){.paper{fill:#151619}.halo{stroke:#151619}text{fill:#e9e6df}"
     ".soft,.sub{fill:#98948c}.axis{stroke:#2d2e34}.peak,.at{stroke:#ff8d74}.hot,.band,.full{fill:#ff8d74}"
     ".low,.live{stroke:#8ab8e6}.cool,.live{fill:#8ab8e6}.t:hover rect{stroke:#e9e6df}"
-    ".c0{fill:#3f6798}.c1{fill:#37755d}.c2{fill:#876a36}.c3{fill:#6a578f}.c4{fill:#8f564e}.c5{fill:#33737b}"
-    ".c6{fill:#706d3b}.c7{fill:#864f70}.plain{fill:#5a5750}.scratch{fill:#46464b}"
-    ".c0.b{fill:#345277}.c1.b{fill:#2e5c4b}.c2.b{fill:#69542e}.c3.b{fill:#544670}.c4.b{fill:#6f4540}"
-    ".c5.b{fill:#2b5b62}.c6.b{fill:#585632}.c7.b{fill:#694059}.plain.b{fill:#484642}}\n"
+    ".c0{fill:#3f6798}.c1{fill:#326e56}.c2{fill:#7d6231}.c3{fill:#6a578f}.c4{fill:#8f564e}.c5{fill:#2f6c74}"
+    ".c6{fill:#686537}.c7{fill:#864f70}.plain{fill:#5a5750}.scratch{fill:#46464b}"
+    ".c0.b{fill:#345277}.c1.b{fill:#2a5746}.c2.b{fill:#624e2b}.c3.b{fill:#544670}.c4.b{fill:#6f4540}"
+    ".c5.b{fill:#28565c}.c6.b{fill:#52502f}.c7.b{fill:#694059}.plain.b{fill:#484642}}\n"
     "</style>\n";
 
 typedef struct Drawing {

@@ -62,7 +62,10 @@ function chooseColours() {
         const base = scope ? "--c" + scope.hue : scopes.length ? "--plain" : "--c" + (k % HUES);
         t.colour = scopes.length && turn % 2 ? base + "b" : base; /* two shades of one hue keep neighbours apart */
     });
-    for (const t of tensors) if (t.owner) t.colour = t.owner.colour;
+    for (const t of tensors) {
+        if (t.kind === "growing") t.colour = byName.get(t.name.slice(0, t.name.lastIndexOf("@")))?.colour ?? t.colour;
+        if (t.owner) t.colour = t.owner.colour;
+    }
 }
 
 chooseColours();

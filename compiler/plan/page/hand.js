@@ -146,7 +146,8 @@ $("filter").addEventListener("input", (event) => {
 
 document.querySelector(".tabs").addEventListener("click", (event) => event.target.dataset.mode && setMode(event.target.dataset.mode));
 list.addEventListener("scroll", () => requestAnimationFrame(paintList), {passive: true});
-list.addEventListener("pointermove", (event) => rowTensor(event) && choose(rowTensor(event), null)); /* over would also come when rows change beneath a hand at rest */
+/* Not pointerover, which comes as well when rows change beneath a hand at rest. */
+list.addEventListener("pointermove", (event) => rowTensor(event) && choose(rowTensor(event), null));
 list.addEventListener("pointerleave", () => choose(null, null));
 list.addEventListener("click", (event) => {
     const t = rowTensor(event);
