@@ -17,6 +17,7 @@ import build
 
 REDUCED = {
     "resnet50": ["SIZE=64", "CLASSES=100"],
+    "densenet121": ["SIZE=64", "CLASSES=100", "LAYERS1=3", "LAYERS2=2", "LAYERS3=2", "LAYERS4=2"],
     "bert_base": ["LAYERS=2", "S=40", "HIDDEN=192", "HEADS=3", "VOCABULARY=200"],
 }
 
