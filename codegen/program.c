@@ -88,6 +88,7 @@ static void lower_kernels(Program *program)
     lower.spill = ARENA_ARRAY(arena, uint32_t, graph->value_count);
     lower.spilled = ARENA_ARRAY(arena, bool, graph->value_count);
     place_parts(program, &lower);
+    name_kernels(graph, arena, program->kernel, program->kernel_count);
     uint32_t kept = 0;
     for (uint32_t k = 0; k < program->kernel_count; k++) {
         Kernel *kernel = &program->kernel[k];

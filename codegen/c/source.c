@@ -76,6 +76,21 @@ Str source_output_name(const Graph *graph, Arena *arena, uint32_t i)
     return parameter_name(graph, arena, graph->input_count + i);
 }
 
+void source_take_names(const Program *program, Arena *arena, Map *taken)
+{
+    static const char *const own[] = {"run", "inputs", "outputs"};
+    const Graph *graph = program->graph;
+    for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
+        map_add(taken, str_from(own[i]), 0);
+    map_add(taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
+    for (uint32_t w = 0; w < program->weights.count; w++)
+        map_add(taken, source_weight_name(program, arena, w), 0);
+    for (uint32_t i = 0; i < graph->input_count; i++) /* a parameter would hide the function that it names */
+        map_add(taken, source_input_name(graph, arena, i), 0);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        map_add(taken, source_output_name(graph, arena, i), 0);
+}
+
 /* In place: two parameters of one function are the same memory. */
 const bool *source_aliased(const Program *program, Arena *arena, uint32_t k)
 {
@@ -131,11 +146,7 @@ static void make_functions(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
     unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
-    map_add(&unit->taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
-    for (uint32_t i = 0; i < program->graph->input_count; i++) /* a parameter would hide the function that it names */
-        map_add(&unit->taken, source_input_name(program->graph, arena, i), 0);
-    for (uint32_t i = 0; i < program->graph->output_count; i++)
-        map_add(&unit->taken, source_output_name(program->graph, arena, i), 0);
+    source_take_names(program, arena, &unit->taken);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         make_function(unit, k);
 }

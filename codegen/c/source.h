@@ -12,6 +12,8 @@ bool source_name_is_function(Str name); /* of the C library, and called by kerne
 /* The parameters of NAME_run, each with a name of its own. */
 Str source_input_name(const Graph *graph, Arena *arena, uint32_t i);
 Str source_output_name(const Graph *graph, Arena *arena, uint32_t i);
+/* Adds the names that stand in the source already, or hide what is called so in NAME_run. */
+void source_take_names(const Program *program, Arena *arena, Map *taken);
 const char *source_upper(Arena *arena, Str name);
 
 /* Is each buffer of kernel k the same memory as another one of it (in place)? */

@@ -132,7 +132,7 @@ static bool make_launches(Unit *unit, uint32_t k)
 static bool make_unit(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_text = {.arena = arena}, .taken = {.arena = arena}};
-    map_add(&unit->taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
+    source_take_names(program, arena, &unit->taken);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         if (!make_launches(unit, k))
             return false;

@@ -78,8 +78,9 @@ typedef struct Lower {
     Band band;
 } Lower;
 
-void lower_kernel(Lower *lower, Kernel *kernel); /* fills all but id and node */
+void lower_kernel(Lower *lower, Kernel *kernel); /* fills all but id, node and name */
 void sweep_kernel(Lower *lower);                 /* what nothing reads is gone (sweep.c) */
+void name_kernels(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t count); /* name.c; they may be equal */
 
 /* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position);

@@ -42,22 +42,6 @@ static const Node *find_anchor(const Lower *lower)
     return NULL;
 }
 
-/* conv2d_relu: the ops of the group, at most four of them.  exp, xor and the like are taken in C or C++: exp_all. */
-static Str kernel_name(Lower *lower)
-{
-    Text text = {0};
-    uint32_t shown = 0;
-    for (uint32_t n = 0; n < lower->kernel->node_count && shown < 4; n++, shown++)
-        text_printf(&text, "%s%s", n ? "_" : "", op_info(lower->graph->node[lower->kernel->node[n]].op)->name);
-    if (shown < lower->kernel->node_count)
-        text_printf(&text, "_etc");
-    if (shown == 1 && op_info(lower->graph->node[lower->kernel->node[0]].op)->family == FAMILY_ELEMENTWISE)
-        text_printf(&text, "_all");
-    Str name = str_copy(lower->arena, text_view(&text));
-    text_free(&text);
-    return name;
-}
-
 /* Arithmetic of the kernel, a multiplication and an addition counted as two; other elementwise ops as one. */
 static int64_t count_flops(const Lower *lower)
 {
@@ -122,7 +106,6 @@ void lower_kernel(Lower *lower, Kernel *kernel)
     lower->memo_count = 0;
     lower->name_count = 0;
     lower->band = (Band){.value = NONE};
-    kernel->name = kernel_name(lower);
     const Node *anchor = find_anchor(lower);
 
     if (kernel_is_empty(lower)) {

@@ -204,7 +204,7 @@ NodeId graph_add_node(Graph *graph, OpCode op, const ValueId *in, uint32_t in_co
 {
     Module *module = graph->module;
     NodeId id = graph->node_count;
-    Node node = {.op = op, .in_count = in_count, .out_count = out_count, .kernel = NONE, .place = place};
+    Node node = {.op = op, .in_count = in_count, .out_count = out_count, .from = NONE, .kernel = NONE, .place = place};
 
     node.in = arena_copy(module->arena, in, in_count * sizeof *in);
     node.out = ARENA_ARRAY(module->arena, ValueId, out_count);
@@ -220,7 +220,7 @@ NodeId graph_add_node(Graph *graph, OpCode op, const ValueId *in, uint32_t in_co
 
 NodeId graph_add_initial(Graph *graph, OpCode op, const Attr *attr, Place place)
 {
-    Node node = {.op = op, .kernel = NONE, .place = place, .attr = copy_attrs(graph->module, op, attr)};
+    Node node = {.op = op, .from = NONE, .kernel = NONE, .place = place, .attr = copy_attrs(graph->module, op, attr)};
     ARENA_PUSH(graph->module->arena, graph->initial, graph->initial_count, graph->initial_capacity, node);
     return graph->initial_count - 1;
 }

@@ -57,7 +57,14 @@ typedef struct Attr {
 typedef struct Call {
     Str name, label, arguments; /* arguments: `, axis = 1`, as printed after the operands */
     const Str *operand;         /* per operand, the parameter it was given to by name, or empty when by position */
+    bool library;               /* its function is one of nn.nnc */
 } Call;
+
+/* A call that expand has replaced by its body, for those who name what came of it. */
+typedef struct Inlined {
+    const Call *call;
+    uint32_t outer; /* the call in whose body it stood, or NONE */
+} Inlined;
 
 typedef struct Node {
     OpCode op;
@@ -66,6 +73,7 @@ typedef struct Node {
     const Attr *attr; /* op_attr_count(op) of them */
     Graph **sub;      /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order */
     const Call *call; /* OP_CALL */
+    uint32_t from;    /* the call whose body it comes from, in Graph.inlined, or NONE */
     uint32_t kernel;  /* nodes of one number form one kernel; set by fuse; NONE before */
     uint32_t stream;  /* set by schedule */
     bool dead;        /* removed; graph_compact drops it */
@@ -91,8 +99,10 @@ struct Graph {
     ValueId *input;
     Output *output;
     Update *update;
-    uint32_t value_count, node_count, initial_count, input_count, output_count, update_count;
-    uint32_t value_capacity, node_capacity, initial_capacity, input_capacity, output_capacity, update_capacity;
+    Inlined *inlined;
+    uint32_t value_count, node_count, initial_count, input_count, output_count, update_count, inlined_count;
+    uint32_t value_capacity, node_capacity, initial_capacity, input_capacity, output_capacity, update_capacity,
+        inlined_capacity;
     Str placement; /* as of values */
     Place place;
 };

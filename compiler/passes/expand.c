@@ -2,8 +2,9 @@
  * Needs: a verified graph.  Keeps: the order of nodes; the callees themselves, which calls may share.
  * Replaces each call, also inside other calls, by its body.  Params and states of the body become the graph's own
  * (one of each name), with their initialisers, and so do its updates.  Each node is copied once, however deep it is
- * nested, so the pass is linear in what comes out.  Each stack becomes a concat of reshapes, so no later pass and no
- * target needs to know of it. */
+ * nested, so the pass is linear in what comes out.  Each node notes which call it comes from, and each call which one
+ * it stood in (Graph.inlined).
+ * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it. */
 #include "passes/pass.h"
 
 #include <string.h>
@@ -33,6 +34,7 @@ static Node stack_as_concat(Graph *graph, Node stack)
     for (uint32_t i = 0; i < stack.in_count; i++) {
         concat.in[i] = op_build(graph, OP_RESHAPE, &stack.in[i], 1, &shape, stack.place);
         graph->value[concat.in[i]].placement = result.placement;
+        value_producer(graph, concat.in[i])->from = stack.from;
     }
     return concat;
 }
@@ -86,12 +88,13 @@ static Str inner_name(Expander *e, Str prefix, Str name)
     return map_get(&e->name, full) == MAP_NONE ? full : (Str){0};
 }
 
-static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId *map, Str prefix)
+static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId *map, Str prefix, uint32_t inlined)
 {
     Graph *graph = e->graph;
     Arena *arena = graph->module->arena;
     Node node = *from;
 
+    node.from = inlined;
     node.in = ARENA_ARRAY(arena, ValueId, node.in_count);
     node.out = ARENA_ARRAY(arena, ValueId, node.out_count);
     for (uint32_t i = 0; i < node.in_count; i++)
@@ -119,13 +122,22 @@ static void rename_result(Expander *e, ValueId value, Str name, Place place)
     map_add(&e->name, name, value);
 }
 
+static uint32_t note_call(Graph *graph, const Call *call, uint32_t outer)
+{
+    Inlined inlined = {call, outer};
+    ARENA_PUSH(graph->module->arena, graph->inlined, graph->inlined_count, graph->inlined_capacity, inlined);
+    return graph->inlined_count - 1;
+}
+
 /* Appends the body of `call` to the graph; `map` takes values of the caller, where the call's results get theirs.
+ * `around` is the call in whose body this one stands, in Graph.inlined.
  * Recurses over the nesting of calls. */
-static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer)
+static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, uint32_t around)
 {
     const Graph *body = call->sub[0];
     Str label = call->call->label.len ? call->call->label : call->call->name;
     Str prefix = str_format(e->scratch, STR_FMT STR_FMT ".", STR_ARG(outer), STR_ARG(label));
+    uint32_t inlined = note_call(e->graph, call->call, around);
     ValueId *inner = ARENA_ARRAY(e->scratch, ValueId, body->value_count);
 
     for (ValueId v = 0; v < body->value_count; v++) {
@@ -139,10 +151,10 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer)
         if (node->dead)
             continue;
         if (node->op != OP_CALL) {
-            copy_node(e, body, node, inner, prefix);
+            copy_node(e, body, node, inner, prefix, inlined);
             continue;
         }
-        expand_call(e, node, inner, prefix);
+        expand_call(e, node, inner, prefix, inlined);
         for (uint32_t i = 0; i < node->out_count; i++) {
             const Value *result = &body->value[node->out[i]];
             rename_result(e, inner[node->out[i]], inner_name(e, prefix, result->name), result->place);
@@ -158,7 +170,7 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer)
 /* The graph's own call: its results take their values from the body, and hand on their names. */
 static void expand_top(Expander *e, const Node *call, ValueId *map)
 {
-    expand_call(e, call, map, (Str){0});
+    expand_call(e, call, map, (Str){0}, NONE);
     for (uint32_t i = 0; i < call->out_count; i++) {
         Value *old = &e->graph->value[call->out[i]];
         Str name = old->name;

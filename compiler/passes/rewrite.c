@@ -70,7 +70,8 @@ static void make_room(Rewriter *rw)
 ValueId rewrite_build(Rewriter *rw, OpCode op, const ValueId *in, uint32_t in_count, const Attr *attr)
 {
     ValueId result = op_build(rw->graph, op, in, in_count, attr, rw->place);
-    const Node *node = &rw->graph->node[rw->graph->value[result].node];
+    Node *node = &rw->graph->node[rw->graph->value[result].node];
+    node->from = rw->from;
     assert(value_type(rw->graph, result)); /* rules build only what is well typed */
 
     make_room(rw);
@@ -192,6 +193,7 @@ static void rewrite_node(Rewriter *rw, const Node *old, Rule *rule)
     for (int round = 0; round < MOST_ROUNDS; round++) {
         Node node = graph->node[n];
         NodeId built = graph->node_count;
+        rw->from = node.from;
         ValueId by = rule(rw, &node);
         if (by == NONE)
             return;

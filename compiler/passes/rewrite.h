@@ -14,7 +14,8 @@ typedef struct Rewriter {
     bool *constant; /* as of constant.h */
     uint32_t *uses; /* operands, outputs and updates that mention it */
     uint32_t count, capacity;
-    Place place; /* of the node being rewritten */
+    Place place;   /* of the node being rewritten ... */
+    uint32_t from; /* ... and the call it comes from, which what is built in its stead is taken to come from too */
     uint32_t changes;
 } Rewriter;
 

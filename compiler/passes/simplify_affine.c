@@ -125,6 +125,7 @@ static ValueId fold_into_conv(Rewriter *rw, const Affine *a, const Node *conv)
         return NONE;
     if (!rewrite_constant(rw, a->term) && (scales || shape_elements(value_shape(rw->graph, a->term)) != channels))
         return NONE;
+    rw->from = conv->from;
     if (scales) {
         in[1] = simplify_scale_weights(rw, in[1], a->op, along_outputs(rw, a->term));
         in[2] = in[2] == NONE ? NONE : rewrite_build2(rw, a->op, in[2], flat(rw, a->term));
@@ -150,6 +151,7 @@ static ValueId scaled_matmul(Rewriter *rw, const Affine *a, const Node *matmul)
     bool transposed = attr_bool(matmul, "transpose_y");
     ValueId in[] = {matmul->in[0], matmul->in[1]};
     const Attr *attr = matmul->attr;
+    rw->from = matmul->from;
     in[1] = simplify_scale_weights(rw, in[1], a->op, along_columns(rw, a->term, transposed));
     return rewrite_build(rw, OP_MATMUL, in, 2, attr);
 }
@@ -177,7 +179,9 @@ static ValueId scale_shifted(Rewriter *rw, const Affine *a, const Node *shift)
     if (!may_scale_weights(rw, matmul->in[1]) || !shape_broadcast(term, shape, &joint) ||
         (!shape_eq(&joint, term) && !shape_eq(&joint, shape)))
         return NONE;
+    uint32_t from = shift->from;
     ValueId scaled = scaled_matmul(rw, a, matmul);
+    rw->from = from;
     return rewrite_build2(rw, op, scaled, rewrite_build2(rw, a->op, t, a->term));
 }
 
@@ -190,6 +194,7 @@ static ValueId join_shifts(Rewriter *rw, const Affine *a, const Node *shift)
     Shape joint;
     if (!a->left || !shape_broadcast(term, shape, &joint) || (!shape_eq(&joint, term) && !shape_eq(&joint, shape)))
         return NONE;
+    rw->from = shift->from;
     OpCode op = first == a->op ? OP_ADD : OP_SUB; /* p - t - u = p - (t + u), p - t + u = p - (t - u) */
     return rewrite_build2(rw, first, product, rewrite_build2(rw, op, t, a->term));
 }

@@ -241,6 +241,7 @@ static const Call *describe_call(Builder *b, const Binder *binder, const ValueId
     call->label = binder->call->label ? str_copy(b->arena, name_text(b, binder->call->label)) : (Str){0};
     call->arguments = str_copy(b->arena, text_view(&text));
     call->operand = operand;
+    call->library = str_is(function->file->path, "nn");
     text_free(&text);
     return call;
 }
