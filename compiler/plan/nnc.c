@@ -283,6 +283,8 @@ static void insert(Nnc *n, const Tuple *t, bool has_edge)
     make_need(n, t);
     if (has_edge && nnc_graph_find(n->graph, &n->need, &place))
         nnc_graph_insert(n->graph, &n->need, place);
+    else if (t->count == 1 && n->need.count > 1)
+        place.offset = nnc_graph_insert_apart(n->graph, &n->need);
     else
         place.offset = nnc_graph_insert_across(n->graph, &n->need);
     for (uint32_t k = 0; k < t->count; k++) {

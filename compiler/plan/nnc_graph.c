@@ -162,8 +162,8 @@ static void add_edge(NncGraph *g, uint32_t from, uint32_t to, int64_t offset, in
     const PlanPiece *piece = g->items->piece;
     uint32_t after = from == NNC_SOURCE ? 0 : piece[from].upper;
     uint32_t before = to == NNC_SINK ? g->items->section_count : piece[to].lower, n = *old;
-    if (after == before || offset == end)
-        return; /* nothing can lie there */
+    if (offset == end)
+        return;
     if (n == NONE) {
         n = g->edge_count;
         ARENA_PUSH(g->arena, g->edge, g->edge_count, g->edge_capacity, (NncEdge){0});
@@ -173,6 +173,8 @@ static void add_edge(NncGraph *g, uint32_t from, uint32_t to, int64_t offset, in
     g->edge[n] = (NncEdge){from, to, after, before, offset, end - offset};
     g->node[n].left = g->node[n].right = NONE;
     update(g, n);
+    if (after == before)
+        return; /* nothing can lie there */
     uint32_t *root = tree_of(g, &g->edge[n]);
     *root = hang(g, *root, n);
 }
@@ -295,8 +297,6 @@ static void split(NncGraph *g, uint32_t n, const NncNeed *need, int64_t base)
         top = top < to ? top : to;
         flow(g, need, k + 1, (NncEdge){need->piece[k], e.to, 0, 0, from, top - from}, base, &n);
     }
-    if (n != NONE)
-        g->edge[n].bytes = 0;
 }
 
 void nnc_graph_insert(NncGraph *g, const NncNeed *need, NncPlace place)
@@ -347,4 +347,42 @@ int64_t nnc_graph_insert_across(NncGraph *g, const NncNeed *need)
     }
     nnc_graph_insert_at(g, need, base);
     return base;
+}
+
+/* What one of the pieces needs. */
+static NncNeed need_alone(const NncGraph *g, const NncNeed *need, uint32_t k)
+{
+    const PlanPiece *piece = &g->items->piece[need->piece[k]];
+    return (NncNeed){&need->piece[k], 1, piece->lower, piece->upper, piece->size, need->alignment};
+}
+
+/* The lowest offset from `at` on where nothing lies during the need. */
+static int64_t lowest(NncGraph *g, const NncNeed *need, int64_t at)
+{
+    meet(g, need);
+    for (uint32_t k = 0, next; k < g->met_count; k = next) {
+        int64_t begin = g->edge[g->met[k].index].offset, end = begin;
+        for (next = k; next < g->met_count && g->edge[g->met[next].index].offset == end; next++)
+            end += g->edge[g->met[next].index].bytes;
+        int64_t offset = plan_align(begin > at ? begin : at, need->alignment);
+        if (offset + need->size <= end || end == g->top)
+            return offset;
+    }
+    return plan_align(g->top > at ? g->top : at, need->alignment);
+}
+
+int64_t nnc_graph_insert_apart(NncGraph *g, const NncNeed *need)
+{
+    int64_t offset = 0;
+    for (uint32_t k = 0, agreed = 0; agreed < need->count; k = (k + 1) % need->count) {
+        NncNeed alone = need_alone(g, need, k);
+        int64_t at = lowest(g, &alone, offset);
+        agreed = at == offset ? agreed + 1 : 1;
+        offset = at;
+    }
+    for (uint32_t k = 0; k < need->count; k++) {
+        NncNeed alone = need_alone(g, need, k);
+        nnc_graph_insert_at(g, &alone, offset);
+    }
+    return offset;
 }

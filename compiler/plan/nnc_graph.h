@@ -46,6 +46,9 @@ void nnc_graph_insert(NncGraph *graph, const NncNeed *need, NncPlace place);
  * on the topmost one with as many new bytes from the source as are missing.  Returns the offset. */
 int64_t nnc_graph_insert_across(NncGraph *graph, const NncNeed *need);
 
+/* Inserts pieces of one group, between which others may already lie, at the lowest offset that all can have. */
+int64_t nnc_graph_insert_apart(NncGraph *graph, const NncNeed *need);
+
 /* Inserts the pieces at an offset where nothing else lies in their time, with new bytes from the source up to there. */
 void nnc_graph_insert_at(NncGraph *graph, const NncNeed *need, int64_t offset);
 
@@ -55,7 +58,7 @@ uint32_t nnc_graph_flows(const NncGraph *graph);
 /* The work of all nnc_graph_find so far. */
 uint64_t nnc_graph_steps(const NncGraph *graph);
 
-/* The edges, in no order; those without bytes are no more. */
+/* The edges, in no order. */
 const NncEdge *nnc_graph_edges(const NncGraph *graph, uint32_t *count);
 
 #endif
