@@ -77,7 +77,7 @@ UNIT(three_tensors_are_inserted_together)
     PlanBuffer b[] = {
         buffer(10, 4, 8), buffer(100, 0, 2), buffer(90, 10, 12), /* a tuple */
         buffer(30, 1, 5), buffer(30, 7, 11),                     /* live with two of it each */
-        buffer(5, 4, 5),  buffer(5, 5, 6),   buffer(5, 6, 7),   buffer(5, 7, 8),
+        buffer(5, 4, 5),  buffer(5, 5, 6),   buffer(5, 6, 7),    buffer(5, 7, 8),
     };
     Plan p = plan(b, 9, PLAN_NNC_BY_EDGES);
     EXPECT_INT(p.offset[SMALL], 0);
@@ -106,13 +106,16 @@ UNIT(of_equal_size_that_with_more_edges_comes_first)
     arena_free(&p.arena);
 }
 
+/* At 0 memory is free from just before the tensor until long after it, at 50 from a little earlier until just then. */
 UNIT(the_tightest_edge_in_time_wins)
 {
-    PlanBuffer b[] = {buffer(50, 0, 2), buffer(50, 0, 5), buffer(20, 6, 8), buffer(1, 2, 3), buffer(1, 4, 6)};
-    b[0].pinned = 0;
-    b[1].pinned = 50;
-    Plan p = plan(b, 5, PLAN_NNC_BY_SIZE);
-    EXPECT_INT(p.offset[2], 50);
+    PlanBuffer b[] = {buffer(50, 0, 5), buffer(50, 20, 22), buffer(50, 0, 4),  buffer(50, 9, 11),
+                      buffer(1, 4, 6),  buffer(1, 12, 13),  buffer(1, 14, 15), buffer(20, 6, 8)};
+    static const int64_t pin[] = {0, 0, 50, 50, 200, 200, 200};
+    for (uint32_t i = 0; i < 7; i++)
+        b[i].pinned = pin[i];
+    Plan p = plan(b, 8, PLAN_NNC_BY_SIZE);
+    EXPECT_INT(p.offset[7], 50);
     arena_free(&p.arena);
 }
 
@@ -214,14 +217,23 @@ UNIT(every_plan_of_both_rules_is_right)
     Random random = {2};
     for (uint32_t trial = 0; trial < 2000; trial++) {
         Arena arena = {0};
-        RandomShape shape = {1 + (uint32_t)random_below(&random, trial % 10 ? 30 : 300), 1 + random_below(&random, 60),
-                             1 + random_below(&random, trial % 3 ? 8 : 40), 1 + random_below(&random, 200),
-                             .aligned = trial & 4, .grouped = trial & 8, .pinned = trial & 16, .regions = 1};
+        RandomShape shape = {1 + (uint32_t)random_below(&random, trial % 10 ? 30 : 300),
+                             1 + random_below(&random, 60),
+                             1 + random_below(&random, trial % 3 ? 8 : 40),
+                             1 + random_below(&random, 200),
+                             .aligned = trial & 4,
+                             .grouped = trial & 8,
+                             .pinned = trial & 16,
+                             .regions = 1};
         PlanProblem problem = random_problem(&arena, &random, shape);
         for (PlanNnc rule = 0; rule <= PLAN_NNC_BY_SIZE; rule++) {
             Plan p = plan(problem.buffer, problem.count, rule), again = plan(problem.buffer, problem.count, rule);
-            PlanResult r = {.offset = p.offset, .region_peak = &p.peak, .region_bound = &p.items.lower_bound,
-                            .region_count = 1, .peak = p.peak, .lower_bound = p.items.lower_bound};
+            PlanResult r = {.offset = p.offset,
+                            .region_peak = &p.peak,
+                            .region_bound = &p.items.lower_bound,
+                            .region_count = 1,
+                            .peak = p.peak,
+                            .lower_bound = p.items.lower_bound};
             Str message = {0};
             for (uint32_t i = 0; i < problem.count; i++) {
                 bool stored = p.items.item[p.items.buffer_item[i]].piece_count > 0;
@@ -247,12 +259,18 @@ UNIT(large_problems_take_no_time_and_little_more_than_they_must)
     Random random = {3};
     PlanBuffer *b = calloc(MANY, sizeof *b);
     for (uint32_t i = 0; i < MANY; i++)
-        b[i] = (PlanBuffer){64 + random_below(&random, 1 << 20), 64, i, i + 1 + (INT64_C(1) << random_below(&random, 16)),
-                            PLAN_FREE, 0, 0};
+        b[i] = (PlanBuffer){64 + random_below(&random, 1 << 20),
+                            64,
+                            i,
+                            i + 1 + (INT64_C(1) << random_below(&random, 16)),
+                            PLAN_FREE,
+                            0,
+                            0};
     for (PlanNnc rule = 0; rule <= PLAN_NNC_BY_SIZE; rule++) {
         clock_t start = clock();
         Plan p = plan(b, MANY, rule);
-        double seconds = (double)(clock() - start) / CLOCKS_PER_SEC, ratio = (double)p.peak / (double)p.items.lower_bound;
+        double seconds = (double)(clock() - start) / CLOCKS_PER_SEC,
+               ratio = (double)p.peak / (double)p.items.lower_bound;
         printf("# rule %d: %.2f s, %.3f of the bound\n", (int)rule, seconds, ratio);
         EXPECT(seconds < 10); /* a fraction of a second; quadratic time would be minutes */
         EXPECT(ratio < (rule == PLAN_NNC_BY_SIZE ? 1.05 : 2));
