@@ -11,16 +11,19 @@
  *
  * - by edges, as in the article: of the tensors that wait, those with the most edges; each alone, with a larger one
  * that does not interfere with it, and with two of these that do not interfere with each other either;
- * - by size, as in ccv since 2019: of the tensors that wait, the largest, each alone.
+ * - by size, as ccv's code has it now (liuliu/ccv, lib/nnc/ccv_nnc_symbolic_graph_compile.c): of the tensors that wait,
+ *   the largest, each alone.
  *
  * The same tuple structure carries groups: their uses follow each other in time and lie at one offset (ccv calls them
  * companions).  The room between two uses is an edge like any other.  Pins come first.
  *
+ * As in the code, an edge may begin at the source or end at the sink, which the article does not let it; as in the
+ * article, the interference graph keeps its edges, where the code drops those to tensors that are inserted.
+ *
  * Two things are ours.  The article fills each edge with new bytes of their own; here offsets are those of one arena,
  * so before new bytes flow, the candidate may lie across edges that are neighbours in address.  And the number of
- * tuples is cubic: looks at tensors, searches for edges counting as several, are limited for all insertions together.
- * Below some thousand tensors the limit is hardly ever reached; beyond, a tensor whose tuples took too long is tried
- * alone. */
+ * tuples is cubic: looks at tensors and at edges are limited, in all and for each insertion.  Some hundred tensors do
+ * not come near the limit; beyond, a tensor whose tuples took too long is tried alone. */
 #include "plan/greedy.h"
 #include "plan/nnc_graph.h"
 #include "plan/order.h"

@@ -14,7 +14,8 @@
 #define PAIRS_PER_EFFORT UINT64_C(500000) /* conflicting pairs that all greedy runs of one region may look at */
 #define PAIRS_PER_ITEM   UINT64_C(4)      /* and as many more for each item */
 #define MANY             200000           /* items from which on even n log n is done sparingly */
-#define MOST_BY_EDGES    10000            /* items up to which `best` tries nnc by edges, which takes longer */
+#define MOST_BY_SIZE     100000           /* items up to which `best` tries nnc by size */
+#define MOST_BY_EDGES    10000            /* and by edges */
 #define NODES_PER_EFFORT UINT64_C(150000)
 #define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
 #define PLAIN_CONFLICTS  75
@@ -182,7 +183,7 @@ static void settle(Attempt *a)
 static void run_best(Attempt *a)
 {
     quick(a);
-    if (!done(a) && a->items->count <= MANY)
+    if (!done(a) && a->items->count <= MOST_BY_SIZE)
         try_nnc(a, PLAN_NNC_BY_SIZE);
     if (!done(a) && a->items->count <= MOST_BY_EDGES)
         try_nnc(a, PLAN_NNC_BY_EDGES);
