@@ -161,7 +161,8 @@ $("legend").addEventListener("click", (event) => {
     const chip = event.target.closest("button");
     if (chip) showScope(Number(chip.dataset.scope));
 });
-for (const [id, key] of [["nearer", "+"], ["farther", "-"], ["whole", "0"], ["to-peak", "p"]]) $(id).addEventListener("click", () => keys[key]());
+for (const [id, key] of [["nearer", "+"], ["farther", "-"], ["whole", "0"], ["to-peak", "p"]])
+    $(id).addEventListener("click", () => keys[key]());
 $("region").addEventListener("change", (event) => {
     showRegion(Number(event.target.value));
     letGo();
@@ -173,7 +174,8 @@ $("region").addEventListener("change", (event) => {
 function fillHead() {
     $("title").textContent = plan.title;
     const verdict = plan.proven ? "No plan is smaller." : `At most ${bytes(plan.gap)} above the minimum.`;
-    $("summary").textContent = `${bytes(plan.peak)} hold ${digits(tensors.filter((t) => !t.owner && t.bytes > 0 && t.kind !== "growing").length)} tensors of ${bytes(plan.naive)}. ${verdict}`;
+    const count = tensors.filter((t) => !t.owner && t.bytes > 0 && t.kind !== "growing").length;
+    $("summary").textContent = `${bytes(plan.peak)} hold ${digits(count)} tensors of ${bytes(plan.naive)}. ${verdict}`;
     const total = (name, value, title, hot) =>
         $("totals").append(element("div", {title}, element("dt", {}, name), element("dd", {className: hot ? "hot" : ""}, value)));
     total("Peak", bytes(plan.peak), digits(plan.peak) + " bytes", true);

@@ -79,7 +79,8 @@ function redraw() {
 /* Between two colours #rrggbb. */
 function mix(one, other, part) {
     const channel = (colour, k) => parseInt(colour.slice(1 + 2 * k, 3 + 2 * k), 16);
-    return "#" + [0, 1, 2].map((k) => Math.round(channel(one, k) * (1 - part) + channel(other, k) * part).toString(16).padStart(2, "0")).join("");
+    const mixed = [0, 1, 2].map((k) => Math.round(channel(one, k) * (1 - part) + channel(other, k) * part));
+    return "#" + mixed.map((value) => value.toString(16).padStart(2, "0")).join("");
 }
 
 function readColours() {
@@ -145,7 +146,8 @@ function paintGrid() {
     const stride = roundStep(view.t1 - view.t0, plotWidth() / 76, false);
     for (let t = Math.max(firstStep, Math.ceil(view.t0 / stride) * stride); t < Math.min(view.t1, lastStep); t += stride) {
         const one = xOf(t + 1) - xOf(t), x = one > 30 ? xOf(t + 0.5) : xOf(t);
-        if (one > 30 || x + draw.measureText(digits(t)).width < width) label(digits(t), x, bottom + 18, colours["--soft"], one > 30 ? "center" : "left");
+        if (one > 30 || x + draw.measureText(digits(t)).width < width)
+            label(digits(t), x, bottom + 18, colours["--soft"], one > 30 ? "center" : "left");
         if (stride === 1 && stepName(t)) label(fit(stepName(t), one - 8), x, bottom + 32, colours["--soft"], "center");
     }
 }
@@ -359,7 +361,7 @@ function paintMarks() {
 function paintPeakName(top) {
     const right = width - box.right, x = xOf(shown.peakStep + 0.5);
     if (!shown.peakLive || x < box.left || x > right) return;
-    const step = stepName(shown.peakStep) ? `${stepName(shown.peakStep)}, step ${digits(shown.peakStep)}` : `step ${digits(shown.peakStep)}`;
+    const kernel = stepName(shown.peakStep), step = `${kernel}${kernel && ", "}step ${digits(shown.peakStep)}`;
     font(11.5, 500);
     const text = fit(`${step}: ${bytes(shown.peakLive)} live`, plotWidth()), half = draw.measureText(text).width / 2;
     label(text, Math.min(Math.max(x, box.left + half), right - half), top, colours["--hot"], "center", true);

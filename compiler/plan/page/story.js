@@ -29,7 +29,8 @@ function tellStory() {
     card.hidden = !t;
     if (!t) return;
     const table = element("table");
-    for (const [key, value] of storyRows(t)) table.append(element("tr", {}, element("th", {scope: "row"}, key), element("td", {}, ...breakable(value))));
+    for (const [key, value] of storyRows(t))
+        table.append(element("tr", {}, element("th", {scope: "row"}, key), element("td", {}, ...breakable(value))));
     const about = [t.type, t.kind === "tensor" ? "" : t.kind].filter(Boolean).join("  ");
     card.replaceChildren(element("b", {}, ...breakable(t.name)), ...(about ? [element("code", {}, about)] : []), table);
     placeCard();
@@ -40,7 +41,8 @@ function placeCard() {
     if (!t) return;
     const b = blockBox(t.owner ?? t);
     const at = state.hover && state.pointer ? state.pointer : {
-        x: Math.min(Math.max(b.x + b.w / 2, box.left), width - box.right), y: Math.min(Math.max(b.y + b.h / 2, box.top), height - box.strip)};
+        x: Math.min(Math.max(b.x + b.w / 2, box.left), width - box.right),
+        y: Math.min(Math.max(b.y + b.h / 2, box.top), height - box.strip)};
     const left = at.x + 20 + card.offsetWidth > width ? at.x - card.offsetWidth - 20 : at.x + 20;
     card.style.left = Math.max(8, left) + "px";
     card.style.top = Math.max(8, Math.min(at.y + 18, height - card.offsetHeight - 8)) + "px";
@@ -131,6 +133,7 @@ function fillLegend() {
 
 function showScope(scope) {
     state.scope = state.scope === scope ? null : scope;
-    for (const chip of $("legend").querySelectorAll("button")) chip.setAttribute("aria-pressed", Number(chip.dataset.scope) === state.scope);
+    for (const chip of $("legend").querySelectorAll("button"))
+        chip.setAttribute("aria-pressed", Number(chip.dataset.scope) === state.scope);
     applyFilter();
 }
