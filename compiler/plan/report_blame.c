@@ -21,10 +21,16 @@ static bool used_at(const PlanRow *row, int64_t step)
     return k < row->use_count && row->use[k] == step;
 }
 
+/* What grows lives on in the row that takes it over. */
+static bool ends_there(const PlanReport *r, const PlanRow *row)
+{
+    return row->last == r->peak_step + 1 && row->kind != PLAN_GROWING;
+}
+
 /* Kept over the step, by which it is neither read nor written.  Where uses are not known, it may be either. */
 static bool waits(const PlanReport *r, const PlanRow *row)
 {
-    return row->first < r->peak_step && row->last > r->peak_step + 1 && !used_at(row, r->peak_step);
+    return row->first < r->peak_step && !ends_there(r, row) && !used_at(row, r->peak_step);
 }
 
 /* The first use after the fullest step, or where the row ends. */
@@ -33,7 +39,7 @@ static int64_t next_use(const PlanReport *r, const PlanRow *row)
     for (uint32_t k = 0; k < row->use_count; k++)
         if (row->use[k] > r->peak_step)
             return row->use[k];
-    return row->last - 1;
+    return row->kind == PLAN_GROWING ? row->last : row->last - 1;
 }
 
 static void list_live(Arena *arena, PlanReport *r)
@@ -124,7 +130,7 @@ static Str hint_of_largest(Arena *arena, const PlanReport *r, const Shares *s, S
 static Str hint_of_pair(Arena *arena, const PlanReport *r, const Shares *s, Str where)
 {
     const PlanRow *read = &r->row[s->read], *written = &r->row[s->written];
-    if (read->last == r->peak_step + 1)
+    if (ends_there(r, read))
         return str_format(arena,
                           STR_FMT
                           " and " STR_FMT " are both live at " STR_FMT

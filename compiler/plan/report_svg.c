@@ -141,6 +141,8 @@ static Str fit_name(Str name, double room)
         const char *dot = memchr(name.ptr, '.', name.len);
         uint32_t cut = dot ? (uint32_t)(dot - name.ptr) + 1 : name.len;
         name = (Str){name.ptr + cut, name.len - cut};
+        if (name.len && name.ptr[0] >= '0' && name.ptr[0] <= '9') /* a number alone tells nothing */
+            name.len = 0;
     }
     return name;
 }

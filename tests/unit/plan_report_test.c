@@ -200,6 +200,11 @@ static void hints_are_true(void)
          "a is 93 % of what is live at step 1: a narrower type, or making and using it in pieces, would lower the "
          "peak. "
          "The kernel's scratch takes 70 bytes. The next fullest needs 900 bytes, so at most 70"},
+        {{{.name = STR("c@0"), .kind = PLAN_GROWING, .bytes = 600, .last = 2, .use = around, .use_count = 1},
+          {.name = STR("b"), .bytes = 400, .offset = 600, .first = 1, .last = 2, .use = none, .use_count = 1},
+          {.name = STR("c"), .bytes = 700, .first = 2, .last = 3}},
+         3,
+         "600 bytes only wait while step 1 runs, c@0 (for step 2)"},
         {{{.name = STR("a"), .bytes = 9, .last = 1},
           {.name = STR("b"), .bytes = 9, .first = 2, .last = 3},
           {.name = STR("c"), .bytes = 9, .first = 4, .last = 6}},

@@ -169,7 +169,8 @@ function fit(text, room) {
 function fitName(name, room) {
     for (let at = 0; ; ) {
         const rest = name.slice(at);
-        if (draw.measureText(rest).width <= room) return /^\d*$/.test(rest) && at ? "" : rest;
+        if (at && /^\d/.test(rest)) return ""; /* a number alone tells nothing */
+        if (draw.measureText(rest).width <= room) return rest;
         const dot = name.indexOf(".", at);
         if (dot < 0) return fit(rest, room);
         at = dot + 1;
