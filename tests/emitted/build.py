@@ -27,6 +27,8 @@ def available(target, cc):
     """Can this machine build for the target and run what it has built?"""
     if not shutil.which(cc):
         return False
+    if target.startswith("cuda"):
+        return shutil.which("g++") is not None
     if not FEATURES[target]:
         return True
     try:

@@ -3,15 +3,16 @@
  *     random_emit FOLDER TARGET GRAPH...        GRAPH is SEED or SEED:STEPS or SEED:STEPS:LEFT,OUT,...
  *
  * Everything else about a graph follows from its seed: dtype, channels, allocator, passes.  Writes rSEED.c, rSEED.h and
- * rSEED.nnc (the graph before all passes), `inputs` as host.c reads it, and `expected`.  On stdout stands a line for
- * each output: the graph, the output's name, its dtype, the dtype that most of the graph is computed
- * in, and the number of elements; and one that tells how the graph is
- * compiled.  Exit status 1 when a graph does not compile. */
+ * rSEED.nnc (the graph before all passes), `inputs` as host.c reads it, and `expected`.  For CUDA it writes rSEED.cu,
+ * and rSEED.cc, which makes a model for host.c of it.  On stdout stands a line for each output: the graph, the output's
+ * name, its dtype, the dtype that most of the graph is computed in, and the number of elements; and one that tells how
+ * the graph is compiled.  Exit status 1 when a graph does not compile. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "c/prelude.h"
 #include "nnc/text.h"
 #include "ops/family.h"
 #include "passes/pass.h"
@@ -44,6 +45,7 @@ static const DType dtypes[] = {DT_F32, DT_F32, DT_F64, DT_F32, DT_F32, DT_F16, D
 typedef struct Job {
     const char *folder;
     const Target *target;
+    bool cuda;
     FILE *inputs, *expected;
 } Job;
 
@@ -103,6 +105,68 @@ static void write_data(const Job *job, Graph *graph, Arena *arena, Str name, DTy
     }
 }
 
+/* Sources */
+
+static void emit_c(const Job *job, Diag *diag, const Program *program)
+{
+    Text text = {0};
+    emit_header(program, &text);
+    write_file(job, diag, program->options.name, ".h", &text);
+    text.len = 0;
+    emit_source(program, &text);
+    write_file(job, diag, program->options.name, ".c", &text);
+    text_free(&text);
+}
+
+static void describe_array(Text *infos, Text *arguments, const Type *type, bool output, uint32_t i)
+{
+    text_printf(infos, "%s{\"%s%u\", \"%s\", 0, nullptr, %lld}", i ? ", " : "", output ? "output" : "input", i,
+                dtype_name(type->dtype), (long long)type_bytes(type));
+    text_printf(arguments, "(%s%s *)%s[%u], ", output ? "" : "const ", c_type(type->dtype), output ? "output" : "input",
+                i);
+}
+
+/* The descriptor that C sources have and CUDA's have not. */
+static void write_model(const Job *job, Diag *diag, const Program *program)
+{
+    const Graph *graph = program->graph;
+    Text text = {0}, in = {0}, out = {0}, arguments = {0};
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        describe_array(&in, &arguments, value_type(graph, graph->input[i]), false, i);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        describe_array(&out, &arguments, value_type(graph, graph->output[i].value), true, i);
+    Str name = program->options.name;
+    text_printf(&text, "#include \"" STR_FMT ".cu\"\n#include \"nnc_model.h\"\n\n", STR_ARG(name));
+    text_printf(&text, "static const nnc_tensor_info input_info[] = {%s}, output_info[] = {%s};\n\n", in.ptr, out.ptr);
+    text_printf(&text,
+                "static int run_model(const void *const *input, void *const *output, void *arena, const void *)\n{\n"
+                "    return " STR_FMT "_run(%sarena, nullptr);\n}\n\n",
+                STR_ARG(name), arguments.ptr);
+    text_printf(&text,
+                "extern \"C\" const nnc_model " STR_FMT "_model = {NNC_MODEL_ABI, \"" STR_FMT
+                "\", %u, %u, input_info, output_info, %lld, 64, 0, 0, run_model};\n",
+                STR_ARG(name), STR_ARG(name), graph->input_count, graph->output_count, (long long)program->arena_bytes);
+    write_file(job, diag, name, ".cc", &text);
+    text_free(&text);
+    text_free(&in);
+    text_free(&out);
+    text_free(&arguments);
+}
+
+static bool emit_device(const Job *job, Diag *diag, const Program *program)
+{
+    Text source = {0}, header = {0};
+    bool good = emit_cuda(program, &source, &header);
+    if (good) {
+        write_file(job, diag, program->options.name, ".cu", &source);
+        write_file(job, diag, program->options.name, ".h", &header);
+        write_model(job, diag, program);
+    }
+    text_free(&source);
+    text_free(&header);
+    return good;
+}
+
 static bool emit(const Job *job, const char *word)
 {
     Arena arena = {0};
@@ -118,7 +182,7 @@ static bool emit(const Job *job, const char *word)
                               .passes = variant->pass[0] ? variant->pass : NULL,
                               .apart = variant->apart,
                               .without = variant->without,
-                              .checked = bits >> 24 & 1,
+                              .checked = !job->cuda && bits >> 24 & 1,
                               .effort = 1,
                               .name = str_format(&arena, "r%llu", (unsigned long long)random.seed)};
     Program program;
@@ -129,15 +193,13 @@ static bool emit(const Job *job, const char *word)
     nnc_print_graph(&text, reference);
     write_file(job, &diag, options.name, ".nnc", &text);
     bool good = program_compile(graph, &options, &program);
-    if (good) {
-        text.len = 0;
-        emit_header(&program, &text);
-        write_file(job, &diag, options.name, ".h", &text);
-        text.len = 0;
-        emit_source(&program, &text);
-        write_file(job, &diag, options.name, ".c", &text);
+    if (good && !job->cuda)
+        emit_c(job, &diag, &program);
+    if (good && job->cuda)
+        good = emit_device(job, &diag, &program);
+    if (good)
         write_data(job, reference, &arena, options.name, random.dtype);
-    } else
+    else
         fprintf(stderr, STR_FMT ": %s", STR_ARG(options.name), diag.text.ptr ? diag.text.ptr : "failed\n");
     text_free(&text);
     diag_free(&diag);
@@ -160,6 +222,7 @@ int main(int count, char **word)
     if (!good)
         return 2;
     Job job = {.folder = word[1], .target = target_find(str_from(word[2]), &diag)};
+    job.cuda = strncmp(word[2], "cuda", 4) == 0;
     job.inputs = create(job.folder, "inputs");
     job.expected = create(job.folder, "expected");
     if (!job.target || !job.inputs || !job.expected)

@@ -4,8 +4,9 @@
     random_graphs.py --emit build/tests/emitted/random_emit --target T --cc CC [--first SEED] [--count N] [--sanitize]
                      [--keep FOLDER]
 
-All graphs of a run become one program around host.c.  A graph that goes wrong is shrunk; its seed, how it was compiled
-and its text are printed.  Speaks TAP: one result for each ten graphs.
+All graphs of a run become one program around host.c; those for CUDA run on the emulated device of tests/cuda/emulate.
+A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
+each ten graphs.
 """
 
 import argparse
@@ -24,6 +25,7 @@ TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 3e-2, "bf16": 2e-1}
 NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i64": np.int64, "i32": np.int32,
          "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8}
 GROUP = 10
+EMULATE = build.HERE.parent / "cuda" / "emulate"
 
 
 def tensor(data, at, dtype, count):
@@ -60,6 +62,13 @@ class Run:
         return flags + (["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if self.arguments.sanitize
                         else [])
 
+    def compile_source(self, source):
+        """The object beside the source; None or the error."""
+        if self.arguments.target.startswith("cuda"):
+            return build.command(["g++", "-O1", "-fwrapv", "-ffp-contract=off", "-w", "-I", EMULATE, "-I", build.RUNTIME,
+                                  "-c", source.with_suffix(".cc"), "-o", source.with_suffix(".o")])
+        return build.compile_source(source, self.arguments.target, self.arguments.cc, *self.flags())
+
     def go(self):
         """Fills `wrong`: name to words."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -71,16 +80,15 @@ class Run:
             last = list(self.how)[-1] if self.how else self.names[0]
             self.wrong[last] = f"random_emit ended with status {done.returncode}\n{done.stderr}"
             return
-        cc, flags = self.arguments.cc, self.flags()
         sources = [self.folder / f"{n}.c" for n in self.names]
-        errors = build.side_by_side(lambda s: build.compile_source(s, self.arguments.target, cc, *flags), sources)
+        errors = build.side_by_side(self.compile_source, sources)
         self.wrong = {name: error for name, error in zip(self.names, errors) if error}
         if not self.wrong:
-            self.run_host([line for line in lines if line[1] != ":"], flags)
+            self.run_host([line for line in lines if line[1] != ":"])
 
-    def run_host(self, manifest, flags):
+    def run_host(self, manifest):
         objects = [self.folder / f"{n}.o" for n in self.names]
-        error = build.link(self.folder, self.names, objects, self.arguments.cc, *flags)
+        error = build.link(self.folder, self.names, objects, self.arguments.cc, *self.flags())
         if not error:
             outputs, error = build.run(self.folder, (self.folder / "inputs").read_bytes())
         if error:

@@ -132,7 +132,7 @@ ValueId maker_unary(Maker *m, OpCode op, ValueId x)
 
 ValueId maker_changed(Maker *m, ValueId x)
 {
-    static const OpCode op[] = {OP_NEG, OP_ABS, OP_RELU, OP_TANH, OP_SIN};
+    static const OpCode op[] = {OP_NEG, OP_ABS, OP_RELU, OP_TANH, OP_SIGMOID};
     DType dtype = maker_type_of(m, x)->dtype;
     if (dtype == DT_BOOL)
         return maker_unary(m, OP_NOT, x);
