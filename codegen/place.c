@@ -7,8 +7,6 @@
  * owner's memory lives from the first kernel that writes a part to the last that reads one. */
 #include "program.h"
 
-#include <string.h>
-
 #include "ops/family.h"
 
 /* A kernel without loops inside its elements can store at any stride, others store vectors along the last axis. */
@@ -136,30 +134,12 @@ void note_part_readers(Program *program)
         }
 }
 
-/* The address of a value's elements in its whole: of all that its kernel writes, with the channels that fill up a
- * block, and of those that a view sees. */
-static Index memory_address(const Program *program, Arena *scratch, ValueId value)
-{
-    const Graph *graph = program->graph;
-    Lower lower = {.graph = program->graph, .arena = scratch, .placement = program->placement};
-    Nest nest = nest_of(value_type(graph, value));
-    Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
-    for (uint32_t d = 0; d < nest.rank; d++)
-        loop[d] = index_var(scratch, var_new(scratch, "i", 0, nest.extent[d] - 1));
-    nest_position(scratch, &nest, loop, position);
-    for (; value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
-        view_position(scratch, graph, value_producer(graph, value), graph->value[value].result, position, loop);
-        memcpy(position, loop, sizeof position);
-    }
-    return value_address(&lower, value, position);
-}
-
 Extent value_extent(const Program *program, ValueId value)
 {
     Arena scratch = {0};
-    Index address = memory_address(program, &scratch, value);
-    int64_t element = dtype_bytes(value_type(program->graph, value)->dtype);
-    Extent extent = {index_low(address) * element, (index_high(address) + 1) * element};
+    Lower lower = {.graph = program->graph, .placement = program->placement};
+    int64_t element = dtype_bytes(value_type(program->graph, value)->dtype), begin, end;
+    value_range(&lower, &scratch, value, &begin, &end);
     arena_free(&scratch);
-    return extent;
+    return (Extent){begin * element, end * element};
 }

@@ -87,6 +87,7 @@ static void lower_kernels(Program *program)
     lower.bound = ARENA_ARRAY(arena, const Expr *, graph->value_count);
     lower.spill = ARENA_ARRAY(arena, uint32_t, graph->value_count);
     lower.spilled = ARENA_ARRAY(arena, bool, graph->value_count);
+    lower.window = ARENA_ARRAY(arena, Window, graph->value_count);
     place_parts(program, &lower);
     name_kernels(graph, arena, program->kernel, program->kernel_count);
     uint32_t kept = 0;

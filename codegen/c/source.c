@@ -1,28 +1,11 @@
 /* NAME.c, NAME.h and NAME_weights.S: kernels as functions, one function that runs them in order, the descriptor. */
-#include "c/print.h"
-#include "c/source.h"
+#include "c/unit.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime_nnc_model.h" /* runtime/nnc_model.h as a C string: model_descriptor_text */
-
-typedef struct Function { /* a kernel's function; kernels of equal text share one */
-    Str name;
-    uint32_t kernel; /* the first of its users */
-    uint32_t users;
-} Function;
-
-typedef struct Unit {
-    const Program *program;
-    Arena *arena;
-    PreludeNeeds needs;
-    Function *function;
-    uint32_t function_count, function_capacity;
-    uint32_t *of_kernel; /* per kernel: its function */
-    Map by_body, taken;
-} Unit;
 
 const char *source_upper(Arena *arena, Str name)
 {
@@ -89,107 +72,6 @@ void source_take_names(const Program *program, Arena *arena, Map *taken)
         map_add(taken, source_input_name(graph, arena, i), 0);
     for (uint32_t i = 0; i < graph->output_count; i++)
         map_add(taken, source_output_name(graph, arena, i), 0);
-}
-
-/* In place: two parameters of one function are the same memory. */
-const bool *source_aliased(const Program *program, Arena *arena, uint32_t k)
-{
-    const Kernel *kernel = &program->kernel[k];
-    bool *aliased = ARENA_ARRAY(arena, bool, kernel->buffer_count);
-    for (uint32_t a = 0; a < kernel->buffer_count; a++)
-        for (uint32_t b = 0; b < a; b++) {
-            const KernelBuffer *x = &kernel->buffer[a], *y = &kernel->buffer[b];
-            if (x->weights != NONE || y->weights != NONE || x->value == NONE || y->value == NONE)
-                continue;
-            const Home *hx = &program->home[x->value], *hy = &program->home[y->value];
-            if (hx->space != SPACE_ARENA || hy->space != SPACE_ARENA)
-                continue;
-            if (program->plan.offset[hx->index] == program->plan.offset[hy->index])
-                aliased[a] = aliased[b] = true;
-        }
-    return aliased;
-}
-
-static Str print_function(Unit *unit, uint32_t k, const KernelNames *names)
-{
-    const Program *program = unit->program;
-    const bool *aliased = source_aliased(program, unit->arena, k);
-    Text body = {0};
-    print_kernel(&body, unit->arena, program->options.target, &program->kernel[k], names, aliased, &unit->needs);
-    Str text = str_copy(unit->arena, text_view(&body));
-    text_free(&body);
-    return text;
-}
-
-static void make_function(Unit *unit, uint32_t k)
-{
-    const Kernel *kernel = &unit->program->kernel[k];
-    KernelNames names;
-    kernel_role_names(unit->arena, kernel, &names);
-    Str key = print_function(unit, k, &names);
-
-    uint32_t known = map_get(&unit->by_body, key);
-    if (known == MAP_NONE) {
-        known = unit->function_count;
-        Str name = kernel->name;
-        for (int n = 2; !map_add(&unit->taken, name, 0); n++)
-            name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
-        map_put(&unit->by_body, key, known);
-        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
-                   ((Function){name, k, 0}));
-    }
-    unit->function[known].users++;
-    unit->of_kernel[k] = known;
-}
-
-static void make_functions(Unit *unit, const Program *program, Arena *arena)
-{
-    *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
-    unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
-    source_take_names(program, arena, &unit->taken);
-    for (uint32_t k = 0; k < program->kernel_count; k++)
-        make_function(unit, k);
-}
-
-/* A name that is no keyword and, inside a kernel, no loop variable, local (they end in digits) or helper (exp_f32x16).
- */
-static Str safe_name(Arena *arena, Str name, bool inside)
-{
-    name = source_identifier(arena, name);
-    bool bare = !inside || !(isdigit((unsigned char)name.ptr[name.len - 1]) || source_name_is_function(name));
-    return bare ? name : str_format(arena, STR_FMT "_", STR_ARG(name));
-}
-
-/* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
-void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names)
-{
-    const Kernel *kernel = &program->kernel[k];
-    Map taken = {.arena = arena};
-    kernel_role_names(arena, kernel, names);
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        map_add(&taken, names->buffer[b], b);
-    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        ValueId value = kernel->buffer[b].value;
-        if (value == NONE || !program->graph->value[value].name.len)
-            continue;
-        Str name = safe_name(arena, program->graph->value[value].name, true);
-        if (map_add(&taken, name, b))
-            names->buffer[b] = name;
-    }
-}
-
-static void print_functions(Text *out, Unit *unit)
-{
-    for (uint32_t f = 0; f < unit->function_count; f++) {
-        const Function *function = &unit->function[f];
-        KernelNames names;
-        if (function->users == 1)
-            source_model_names(unit->program, unit->arena, function->kernel, &names);
-        else
-            kernel_role_names(unit->arena, &unit->program->kernel[function->kernel], &names);
-        names.function = function->name;
-        text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(print_function(unit, function->kernel, &names)));
-    }
 }
 
 /* Weights */
@@ -306,12 +188,12 @@ Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b
     }
     uint32_t index = buffer->value == NONE ? program->scratch[k][b] : program->home[buffer->value].index;
     Space space = buffer->value == NONE ? SPACE_ARENA : program->home[buffer->value].space;
-    const Graph *graph = program->graph;
-    if (space == SPACE_INPUT)
-        return source_input_name(graph, arena, index);
-    if (space == SPACE_OUTPUT)
-        return source_output_name(graph, arena, index);
-    return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type, (long long)program->plan.offset[index]);
+    if (space == SPACE_ARENA)
+        return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type,
+                          (long long)(program->plan.offset[index] + buffer->begin * dtype_bytes(buffer->dtype)));
+    Str name = space == SPACE_INPUT ? source_input_name(program->graph, arena, index)
+                                    : source_output_name(program->graph, arena, index);
+    return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(name), (long long)buffer->begin) : name;
 }
 
 void source_describe(Text *out, const Program *program, const Kernel *kernel)
@@ -339,129 +221,6 @@ void source_parameters(Text *out, const Program *program, Arena *arena)
                     (long long)(count ? count : 1));
     }
     text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
-}
-
-/* NAME_run: a pointer for each buffer of the arena and each array of the weights, by the model's names, declared where
- * a kernel first uses it; then the calls. */
-
-typedef struct Run {
-    const Unit *unit;
-    Text *out;
-    Map taken;
-    Str *buffer, *weights; /* names: per buffer of the plan, per array of the weights; empty before the first use */
-} Run;
-
-static Str free_name(Run *run, Str wanted)
-{
-    Str name = wanted;
-    for (int n = 2; !map_add(&run->taken, name, 0); n++)
-        name = str_format(run->unit->arena, STR_FMT "_%d", STR_ARG(wanted), n);
-    return name;
-}
-
-static void start_names(Run *run)
-{
-    const Program *program = run->unit->program;
-    const Graph *graph = program->graph;
-    Arena *arena = run->unit->arena;
-    static const char *const own[] = {"a", "w", "arena", "weights", "run"};
-    run->taken.arena = arena;
-    run->buffer = ARENA_ARRAY(arena, Str, program->problem.count);
-    run->weights = ARENA_ARRAY(arena, Str, program->weights.count);
-    for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
-        map_add(&run->taken, str_from(own[i]), 0);
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        map_add(&run->taken, source_input_name(graph, arena, i), 0);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        map_add(&run->taken, source_output_name(graph, arena, i), 0);
-    for (uint32_t f = 0; f < run->unit->function_count; f++)
-        map_add(&run->taken, run->unit->function[f].name, 0);
-}
-
-/* Declares the pointer of a kernel's buffer at its first use; arrays of the caller have names already. */
-static Str run_argument(Run *run, uint32_t k, uint32_t b)
-{
-    const Program *program = run->unit->program;
-    const KernelBuffer *buffer = &program->kernel[k].buffer[b];
-    Arena *arena = run->unit->arena;
-    bool constant = buffer->weights != NONE;
-    bool in_arena = !constant && (buffer->value == NONE || program->home[buffer->value].space == SPACE_ARENA);
-    if (!in_arena && (!constant || program_weights_form(program) == WEIGHTS_C))
-        return source_argument(program, arena, k, b);
-
-    uint32_t index = constant                ? buffer->weights
-                     : buffer->value == NONE ? program->scratch[k][b]
-                                             : program->home[buffer->value].index;
-    Str *known = constant ? &run->weights[index] : &run->buffer[index];
-    if (known->len)
-        return *known;
-    Str name = buffer->value == NONE ? (Str){0} : program->graph->value[buffer->value].name;
-    if (name.len)
-        name = safe_name(arena, name, false);
-    else if (buffer->value == NONE)
-        name = str_from(buffer->role);
-    else
-        name = str_format(arena, "t%u", buffer->value);
-    *known = free_name(run, name);
-
-    const char *type = c_type(buffer->dtype), *fixed = constant ? "const " : "";
-    Str base = !constant ? STR("a")
-               : program_weights_form(program) == WEIGHTS_FILE
-                   ? STR("w")
-                   : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
-    int64_t offset = constant ? program->weights.array[index].offset : program->plan.offset[index];
-    Str what = buffer->value == NONE ? STR("scratch") : type_show(arena, value_type(program->graph, buffer->value));
-    bool packed = constant && program->weights.array[index].packing.rank;
-    text_printf(run->out, "    %s%s *const " STR_FMT " = (%s%s *)(%svoid *)(" STR_FMT " + %lld); /* " STR_FMT "%s */\n",
-                fixed, type, STR_ARG(*known), fixed, type, fixed, STR_ARG(base), (long long)offset, STR_ARG(what),
-                packed ? ", packed" : "");
-    return *known;
-}
-
-static void print_call(Run *run, uint32_t k)
-{
-    const Unit *unit = run->unit;
-    const Kernel *kernel = &unit->program->kernel[k];
-    Str *argument = ARENA_ARRAY(unit->arena, Str, kernel->buffer_count);
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        argument[b] = run_argument(run, k, b);
-    source_describe(run->out, unit->program, kernel);
-    text_printf(run->out, "    " STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[k]].name));
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        text_printf(run->out, "%s" STR_FMT, b ? ", " : "", STR_ARG(argument[b]));
-    text_printf(run->out, ");\n");
-}
-
-static void print_run(Text *out, const Unit *unit)
-{
-    const Program *program = unit->program;
-    const Graph *graph = program->graph;
-    Str name = program->options.name;
-    Run run = {.unit = unit, .out = out};
-    start_names(&run);
-    text_printf(out, "int " STR_FMT "_run(", STR_ARG(name));
-    source_parameters(out, program, unit->arena);
-    text_printf(out, ")\n{\n    unsigned char *const a = (unsigned char *)arena;\n");
-    if (program_weights_form(program) == WEIGHTS_FILE)
-        text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
-    text_printf(out, "\n    if ((uintptr_t)a %% %d != 0)\n        return 1;\n", ARENA_ALIGNMENT);
-    if (program_weights_form(program) == WEIGHTS_FILE)
-        text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return 2;\n", WEIGHTS_ALIGNMENT);
-    for (uint32_t k = 0; k < program->kernel_count; k++) {
-        text_char(out, '\n');
-        if (program->options.checked)
-            checked_step(out, program, k);
-        print_call(&run, k);
-    }
-    if (program->options.checked)
-        checked_step(out, program, program->kernel_count);
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        if (program->home[graph->input[i]].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(graph, unit->arena, i)));
-    for (uint32_t i = 0; i < graph->output_count; i++) /* of no elements */
-        if (program->home[graph->output[i].value].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_output_name(graph, unit->arena, i)));
-    text_printf(out, "\n    return 0;\n}\n\n");
 }
 
 /* The descriptor */
@@ -533,7 +292,7 @@ void emit_source(const Program *program, Text *out)
 {
     Arena arena = {0};
     Unit unit;
-    make_functions(&unit, program, &arena);
+    unit_make(&unit, program, &arena);
 
     source_head(out, program, ".c", "kernels and the order they run in");
     if (program->options.target->cc_flags[0])
@@ -547,9 +306,9 @@ void emit_source(const Program *program, Text *out)
     if (program->options.checked)
         checked_macros(out);
     print_weights(out, &unit);
-    print_functions(out, &unit);
+    unit_print_functions(out, &unit);
     text_char(out, '\n');
-    print_run(out, &unit);
+    unit_print_run(out, &unit);
     print_descriptor(out, &unit);
     arena_free(&arena);
 }
@@ -558,8 +317,8 @@ void emit_kernels(const Program *program, Text *out)
 {
     Arena arena = {0};
     Unit unit;
-    make_functions(&unit, program, &arena);
-    print_functions(out, &unit);
+    unit_make(&unit, program, &arena);
+    unit_print_functions(out, &unit);
     arena_free(&arena);
 }
 

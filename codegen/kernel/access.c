@@ -186,20 +186,51 @@ static void position_in_owner(Arena *arena, const Graph *graph, ValueId value, c
         position[d] = index_add(arena, position[d], index_constant(before[d]));
 }
 
-Index value_address(Lower *lower, ValueId value, const Index *position)
+ValueId value_whole(const Lower *lower, ValueId value)
+{
+    while (lower->placement[value].owner != NONE)
+        value = lower->placement[value].owner;
+    return value;
+}
+
+static Index address_in_whole(const Lower *lower, Arena *arena, ValueId value, const Index *position)
 {
     Index loop[MAX_RANK + 1];
     memcpy(loop, position, value_shape(lower->graph, value)->rank * sizeof *loop);
     for (const Placement *place = &lower->placement[value]; place->owner != NONE; place = &lower->placement[value]) {
-        position_in_owner(lower->arena, lower->graph, value, place, loop);
+        position_in_owner(arena, lower->graph, value, place, loop);
         value = place->owner;
     }
     const Type *type = value_type(lower->graph, value);
     Nest nest = nest_of(type);
     if (type->layout.block) {
         Index channel = loop[1];
-        loop[1] = index_div(lower->arena, channel, type->layout.block);
-        loop[type->shape.rank] = index_mod(lower->arena, channel, type->layout.block);
+        loop[1] = index_div(arena, channel, type->layout.block);
+        loop[type->shape.rank] = index_mod(arena, channel, type->layout.block);
     }
-    return index_flatten(lower->arena, loop, nest.extent, nest.rank);
+    return index_flatten(arena, loop, nest.extent, nest.rank);
+}
+
+Index value_address(Lower *lower, ValueId value, const Index *position)
+{
+    Index address = address_in_whole(lower, lower->arena, value, position);
+    return index_add(lower->arena, address, index_constant(-lower->window[value_whole(lower, value)].begin));
+}
+
+/* Of all that the value's kernel writes, with the channels that fill up a block, and of what a view sees. */
+void value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end)
+{
+    const Graph *graph = lower->graph;
+    Nest nest = nest_of(value_type(graph, value));
+    Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
+    for (uint32_t d = 0; d < nest.rank; d++)
+        loop[d] = index_var(scratch, var_new(scratch, "i", 0, nest.extent[d] - 1));
+    nest_position(scratch, &nest, loop, position);
+    for (; value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
+        view_position(scratch, graph, value_producer(graph, value), graph->value[value].result, position, loop);
+        memcpy(position, loop, sizeof position);
+    }
+    Index address = address_in_whole(lower, scratch, value, position);
+    *begin = index_low(address);
+    *end = index_high(address) + 1;
 }

@@ -56,6 +56,13 @@ typedef struct Placement {
     uint32_t operand; /* of the owner's node */
 } Placement;
 
+/* What a kernel sees of a value in memory: kernels that do the same to other parts are then the same. */
+typedef struct Window {
+    int64_t begin; /* element */
+    ValueId part;  /* KernelBuffer.part */
+    bool seen;
+} Window;
+
 typedef struct Lower {
     Graph *graph;
     const Target *target;
@@ -64,6 +71,7 @@ typedef struct Lower {
     const Users *users;
     const bool *live_out;
     const Placement *placement; /* per value */
+    Window *window;             /* per value that has memory of its own */
     Kernel *kernel;
     Block *block;      /* where statements go now */
     struct Memo *memo; /* values computed already in this block */
@@ -84,8 +92,12 @@ void name_kernels(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t cou
 
 /* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position);
-/* Element address of a value that is in memory, by its layout. */
+/* Element address of a value that is in memory, by its layout, from where the kernel's parameter points to. */
 Index value_address(Lower *lower, ValueId value, const Index *position);
+/* The elements [begin, end) of the memory of its whole, from the first to the last of a value or a view; needs `graph`
+ * and `placement` only.  Not for empty ones. */
+void value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end);
+ValueId value_whole(const Lower *lower, ValueId value); /* the outermost value that it lies inside, or itself */
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written);
 uint32_t lower_scratch(Lower *lower, DType dtype, int64_t elements, const char *role);
 uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role);

@@ -83,7 +83,8 @@ static int64_t count_bytes(const Lower *lower)
         if (buffer->weights != NONE)
             bytes += lower->weights->array[buffer->weights].bytes;
         else if (buffer->value != NONE)
-            bytes += type_bytes(value_type(lower->graph, buffer->value)) * (buffer->read + buffer->written);
+            bytes += type_bytes(value_type(lower->graph, buffer->part == NONE ? buffer->value : buffer->part)) *
+                     (buffer->read + buffer->written);
         else
             bytes += 2 * buffer->scratch;
     }
@@ -99,6 +100,43 @@ static bool kernel_is_empty(const Lower *lower)
     return true;
 }
 
+/* Widens the window of the memory that a value, or a view, is in. */
+static void see(Lower *lower, Arena *scratch, ValueId value)
+{
+    ValueId owner = view_owner(lower->graph, value), whole = value_whole(lower, owner);
+    Role role = lower->graph->value[owner].role;
+    if ((role != ROLE_RESULT && role != ROLE_INPUT) || shape_elements(value_shape(lower->graph, value)) == 0)
+        return;
+    Window *window = &lower->window[whole];
+    int64_t begin, end;
+    value_range(lower, scratch, value, &begin, &end);
+    if (!window->seen)
+        *window = (Window){begin, value == whole ? NONE : value, true};
+    else if (window->part != value) {
+        window->begin = begin < window->begin ? begin : window->begin;
+        window->part = NONE;
+    }
+}
+
+/* Where the parameters of the kernel point to; `shut` forgets it. */
+static void find_windows(Lower *lower, bool shut)
+{
+    Arena scratch = {0};
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        for (uint32_t i = 0; i < node->in_count + node->out_count; i++) {
+            ValueId value = i < node->in_count ? node->in[i] : node->out[i - node->in_count];
+            ValueId owner = view_owner(lower->graph, value);
+            bool here = kernel_makes(lower, owner);
+            if (shut)
+                lower->window[value_whole(lower, owner)] = (Window){.part = NONE};
+            else if (here ? value == owner && kernel_stores(lower, value) : true)
+                see(lower, &scratch, value);
+        }
+    }
+    arena_free(&scratch);
+}
+
 void lower_kernel(Lower *lower, Kernel *kernel)
 {
     lower->kernel = kernel;
@@ -106,6 +144,7 @@ void lower_kernel(Lower *lower, Kernel *kernel)
     lower->memo_count = 0;
     lower->name_count = 0;
     lower->band = (Band){.value = NONE};
+    find_windows(lower, false);
     const Node *anchor = find_anchor(lower);
 
     if (kernel_is_empty(lower)) {
@@ -121,6 +160,7 @@ void lower_kernel(Lower *lower, Kernel *kernel)
         lower_window(lower, anchor);
     }
     sweep_kernel(lower);
+    find_windows(lower, true);
     kernel->flops = count_flops(lower);
     kernel->bytes = count_bytes(lower);
 }

@@ -41,8 +41,7 @@ static uint32_t add_buffer(Lower *lower, KernelBuffer buffer)
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written)
 {
     Kernel *kernel = lower->kernel;
-    while (lower->placement[value].owner != NONE)
-        value = lower->placement[value].owner;
+    value = value_whole(lower, value);
     const Value *v = &lower->graph->value[value];
     if (v->role == ROLE_CONST || v->role == ROLE_PARAM)
         return lower_weights(lower, value, &(Packing){0}, shape_elements(&v->type->shape));
@@ -55,6 +54,8 @@ uint32_t lower_buffer(Lower *lower, ValueId value, bool written)
     return add_buffer(lower, (KernelBuffer){.role = written ? "y" : "x",
                                             .dtype = v->type->dtype,
                                             .value = value,
+                                            .begin = lower->window[value].begin,
+                                            .part = lower->window[value].seen ? lower->window[value].part : NONE,
                                             .weights = NONE,
                                             .read = !written,
                                             .written = written});

@@ -1,0 +1,104 @@
+/* The kernels of NAME.c as functions; those of equal text share one. */
+#include <ctype.h>
+
+#include "c/unit.h"
+
+/* In place: two parameters of one function are the same memory. */
+const bool *source_aliased(const Program *program, Arena *arena, uint32_t k)
+{
+    const Kernel *kernel = &program->kernel[k];
+    bool *aliased = ARENA_ARRAY(arena, bool, kernel->buffer_count);
+    for (uint32_t a = 0; a < kernel->buffer_count; a++)
+        for (uint32_t b = 0; b < a; b++) {
+            const KernelBuffer *x = &kernel->buffer[a], *y = &kernel->buffer[b];
+            if (x->weights != NONE || y->weights != NONE || x->value == NONE || y->value == NONE)
+                continue;
+            const Home *hx = &program->home[x->value], *hy = &program->home[y->value];
+            if (hx->space != SPACE_ARENA || hy->space != SPACE_ARENA)
+                continue;
+            if (program->plan.offset[hx->index] == program->plan.offset[hy->index])
+                aliased[a] = aliased[b] = true;
+        }
+    return aliased;
+}
+
+static Str print_function(Unit *unit, uint32_t k, const KernelNames *names)
+{
+    const Program *program = unit->program;
+    const bool *aliased = source_aliased(program, unit->arena, k);
+    Text body = {0};
+    print_kernel(&body, unit->arena, program->options.target, &program->kernel[k], names, aliased, &unit->needs);
+    Str text = str_copy(unit->arena, text_view(&body));
+    text_free(&body);
+    return text;
+}
+
+static void make_function(Unit *unit, uint32_t k)
+{
+    const Kernel *kernel = &unit->program->kernel[k];
+    KernelNames names;
+    kernel_role_names(unit->arena, kernel, &names);
+    Str key = print_function(unit, k, &names);
+
+    uint32_t known = map_get(&unit->by_body, key);
+    if (known == MAP_NONE) {
+        known = unit->function_count;
+        Str name = kernel->name;
+        for (int n = 2; !map_add(&unit->taken, name, 0); n++)
+            name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
+        map_put(&unit->by_body, key, known);
+        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
+                   ((Function){name, k, 0}));
+    }
+    unit->function[known].users++;
+    unit->of_kernel[k] = known;
+}
+
+void unit_make(Unit *unit, const Program *program, Arena *arena)
+{
+    *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
+    unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
+    source_take_names(program, arena, &unit->taken);
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        make_function(unit, k);
+}
+
+Str unit_safe_name(Arena *arena, Str name, bool inside)
+{
+    name = source_identifier(arena, name);
+    bool bare = !inside || !(isdigit((unsigned char)name.ptr[name.len - 1]) || source_name_is_function(name));
+    return bare ? name : str_format(arena, STR_FMT "_", STR_ARG(name));
+}
+
+/* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
+void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names)
+{
+    const Kernel *kernel = &program->kernel[k];
+    Map taken = {.arena = arena};
+    kernel_role_names(arena, kernel, names);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        map_add(&taken, names->buffer[b], b);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+        const KernelBuffer *buffer = &kernel->buffer[b];
+        ValueId value = buffer->value != NONE && buffer->part != NONE ? buffer->part : buffer->value;
+        if (value == NONE || !program->graph->value[value].name.len)
+            continue;
+        Str name = unit_safe_name(arena, program->graph->value[value].name, true);
+        if (map_add(&taken, name, b))
+            names->buffer[b] = name;
+    }
+}
+
+void unit_print_functions(Text *out, Unit *unit)
+{
+    for (uint32_t f = 0; f < unit->function_count; f++) {
+        const Function *function = &unit->function[f];
+        KernelNames names;
+        if (function->users == 1)
+            source_model_names(unit->program, unit->arena, function->kernel, &names);
+        else
+            kernel_role_names(unit->arena, &unit->program->kernel[function->kernel], &names);
+        names.function = function->name;
+        text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(print_function(unit, function->kernel, &names)));
+    }
+}

@@ -1,0 +1,31 @@
+/* NAME.c in the making: the functions of its kernels, shared where they are equal, and the one that calls them. */
+#ifndef NNC_C_UNIT_H
+#define NNC_C_UNIT_H
+
+#include "c/source.h"
+
+typedef struct Function { /* a kernel's function; kernels of equal text share one */
+    Str name;
+    uint32_t kernel; /* the first of its users */
+    uint32_t users;
+} Function;
+
+typedef struct Unit {
+    const Program *program;
+    Arena *arena;
+    PreludeNeeds needs;
+    Function *function;
+    uint32_t function_count, function_capacity;
+    uint32_t *of_kernel; /* per kernel: its function */
+    Map by_body, taken;
+} Unit;
+
+void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */
+void unit_print_functions(Text *out, Unit *unit);
+void unit_print_run(Text *out, const Unit *unit); /* NAME_run */
+
+/* A name that is no keyword and, inside a kernel, no loop variable, local (they end in digits) or helper (exp_f32x16).
+ */
+Str unit_safe_name(Arena *arena, Str name, bool inside);
+
+#endif
