@@ -41,10 +41,18 @@ static void start_names(Run *run)
 /* What a pointer to memory is called: a value by its name in the model, others by what they are for. */
 static Str pointer_name(Run *run, const KernelBuffer *buffer, ValueId value)
 {
-    Str name = value == NONE ? (Str){0} : run->unit->program->graph->value[value].name;
-    if (name.len)
-        return free_name(run, unit_safe_name(run->unit->arena, name, false));
-    return free_name(run, value == NONE ? str_from(buffer->role) : str_format(run->unit->arena, "t%u", value));
+    const Graph *graph = run->unit->program->graph;
+    if (value == NONE)
+        return free_name(run, str_from(buffer->role));
+    Str title = value_title(graph, value);
+    if (graph->value[value].name.len) {
+        title = unit_safe_name(run->unit->arena, title, false);
+    } else { /* stage1.block0.%12 */
+        Str scope = {title.ptr, title.len - value_show(graph, value).len};
+        title = str_format(run->unit->arena, STR_FMT "t%u", STR_ARG(scope), value);
+        title = source_identifier(run->unit->arena, title);
+    }
+    return free_name(run, title);
 }
 
 /* The declaration, with what it points to as a comment; returns the name. */

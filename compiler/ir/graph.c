@@ -41,6 +41,27 @@ Str value_show(const Graph *graph, ValueId id)
     return value->name.len ? value->name : str_format(graph->module->arena, "%%%u", id);
 }
 
+/* Outer calls last; each goes by its label, else by its function, as the names that expand gives. */
+static Str scope_of(const Graph *graph, uint32_t from)
+{
+    Str scope = {0};
+    for (; from != NONE; from = graph->inlined[from].outer) {
+        const Call *call = graph->inlined[from].call;
+        Str word = call->label.len ? call->label : call->name;
+        scope = str_format(graph->module->arena, STR_FMT "." STR_FMT, STR_ARG(word), STR_ARG(scope));
+    }
+    return scope;
+}
+
+Str value_title(const Graph *graph, ValueId id)
+{
+    const Node *node = value_producer(graph, id);
+    Str name = value_show(graph, id);
+    if (graph->value[id].name.len || !node || node->from == NONE)
+        return name;
+    return str_format(graph->module->arena, STR_FMT STR_FMT, STR_ARG(scope_of(graph, node->from)), STR_ARG(name));
+}
+
 /* Attributes */
 
 uint32_t attr_index(OpCode op, Str name)

@@ -149,6 +149,9 @@ static inline Node *value_producer(const Graph *graph, ValueId id)
 bool value_is_number(const Graph *graph, ValueId id, double *number);
 /* The name, or %<index> for a temporary. */
 Str value_show(const Graph *graph, ValueId id);
+/* The same for people who look for it in the model: a temporary after the calls that it comes from, stage1.block0.%12.
+ */
+Str value_title(const Graph *graph, ValueId id);
 
 const Attr *node_attr(const Node *node, const char *name); /* asserts that the op has it */
 int64_t attr_int(const Node *node, const char *name);

@@ -103,7 +103,7 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
         row.name = before ? str_format(arena, "scratch@%" PRId64 ".%u", buffer->first, before)
                           : str_format(arena, "scratch@%" PRId64, buffer->first);
     } else {
-        row.name = value_show(program->graph, value);
+        row.name = value_title(program->graph, value);
         row.type = type_show(arena, value_type(program->graph, value));
     }
     if (value != NONE && i != program->home[value].index) { /* a concat of which only some parts have been made */
@@ -147,7 +147,7 @@ static uint32_t add_alias(Arena *arena, const Program *program, ValueId value, P
     if (extent.end - extent.begin < bytes)
         return count;
     row[count] = life;
-    row[count].name = value_show(graph, value);
+    row[count].name = value_title(graph, value);
     row[count].type = type_show(arena, value_type(graph, value));
     row[count].bytes = bytes;
     row[count].offset = row[home->index].offset + extent.begin;
