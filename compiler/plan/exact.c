@@ -354,41 +354,6 @@ static void rank_items(PlanExact *x, SortKey *item, uint32_t count)
     link_items(x, item, count);
 }
 
-static PlanVerdict search(PlanExact *x, Part part, int64_t last_offset, uint32_t last_rank);
-
-/* Solves what is left of the part after its items have been cut apart at some point in time. */
-static PlanVerdict search_split(PlanExact *x, Part part)
-{
-    PlanVerdict verdict = PLAN_FOUND;
-    ArenaMark mark = arena_mark(x->stack);
-    uint32_t end = x->items->count, count = 0, path_count = x->path_count;
-    SortKey *whole = ARENA_ARRAY(x->stack, SortKey, part.count), *some = ARENA_ARRAY(x->stack, SortKey, part.count);
-    for (uint32_t i = x->next[end]; i != end; i = x->next[i])
-        whole[count++] = (SortKey){x->rank[i], i};
-
-    for (uint32_t lower = part.lower, upper; lower < part.upper && verdict == PLAN_FOUND; lower = upper) {
-        uint32_t n = 0;
-        for (upper = lower + 1; upper < part.upper && x->cut[upper - 1];)
-            upper++;
-        for (uint32_t k = 0; k < count; k++)
-            if (lower <= extent_lower(x, whole[k].index) && extent_lower(x, whole[k].index) < upper)
-                some[n++].index = whole[k].index;
-        if (!n)
-            continue;
-        rank_items(x, some, n);
-        verdict = search(x, (Part){n, lower, upper}, 0, 0);
-    }
-    if (verdict == PLAN_REFUTED) {
-        while (x->path_count > path_count)
-            take_back(x);
-        for (uint32_t k = 0; k < count; k++)
-            x->rank[whole[k].index] = (uint32_t)whole[k].key;
-        link_items(x, whole, count);
-    }
-    arena_reset(x->stack, mark);
-    return verdict;
-}
-
 /* Counts the item as gone from (or, with `by` 1, back at) the points it crosses; true when that cuts the part. */
 static bool change_cuts(PlanExact *x, uint32_t item, uint32_t by)
 {
@@ -443,6 +408,43 @@ static bool fits_below_target(const PlanExact *x, uint32_t item)
         if (x->support[item] + p->size - p->slack > x->target)
             return false;
     return true;
+}
+
+static PlanVerdict search(PlanExact *x, Part part, int64_t last_offset, uint32_t last_rank);
+
+/* Solves what is left of the part after its items have been cut apart at some point in time. */
+static PlanVerdict search_split(PlanExact *x, Part part)
+{
+    PlanVerdict verdict = PLAN_FOUND;
+    ArenaMark mark = arena_mark(x->stack);
+    uint32_t end = x->items->count, count = 0, path_count = x->path_count;
+    SortKey *whole = ARENA_ARRAY(x->stack, SortKey, part.count), *some = ARENA_ARRAY(x->stack, SortKey, part.count);
+    for (uint32_t i = x->next[end]; i != end; i = x->next[i])
+        whole[count++] = (SortKey){x->rank[i], i};
+
+    for (uint32_t lower = part.lower, upper; lower < part.upper && verdict == PLAN_FOUND; lower = upper) {
+        uint32_t n = 0;
+        for (upper = lower + 1; upper < part.upper && x->cut[upper - 1];)
+            upper++;
+        for (uint32_t k = 0; k < count; k++)
+            if (lower <= extent_lower(x, whole[k].index) && extent_lower(x, whole[k].index) < upper)
+                some[n++].index = whole[k].index;
+        if (!n)
+            continue;
+        rank_items(x, some, n);
+        verdict = search(x, (Part){n, lower, upper}, 0, 0);
+    }
+    if (verdict == PLAN_REFUTED) {
+        while (x->path_count > path_count) { /* parts that were solved before the one that failed */
+            change_cuts(x, x->path[x->path_count - 1].item, 1);
+            take_back(x);
+        }
+        for (uint32_t k = 0; k < count; k++)
+            x->rank[whole[k].index] = (uint32_t)whole[k].key;
+        link_items(x, whole, count);
+    }
+    arena_reset(x->stack, mark);
+    return verdict;
 }
 
 static PlanVerdict try_candidate(PlanExact *x, Part part, Candidate c)

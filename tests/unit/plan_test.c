@@ -310,8 +310,36 @@ static void the_search_is_exact_with_pins_and_groups(void)
     }
 }
 
+/* A time cut apart, where one side has a placement and the other has none: when that is taken back, the points in time
+ * that its items cross are no cuts.  The search once took them for such, and refuted what can be had. */
+static void a_side_is_taken_back_whole(void)
+{
+    static const struct {
+        int64_t first, last, size;
+        uint32_t group;
+    } row[] = {{0, 19, 3072, 0},  {1, 4, 4608, 0},   {2, 4, 8, 0},      {3, 5, 4608, 0},   {4, 7, 7680, 0},
+               {5, 7, 3840, 0},   {6, 11, 7680, 0},  {10, 12, 6240, 1}, {10, 12, 6144, 0}, {11, 12, 48, 0},
+               {12, 14, 6336, 1}, {13, 14, 7872, 2}, {14, 16, 7920, 2}, {15, 18, 7920, 0}, {16, 18, 8, 0}};
+    Arena arena = {0};
+    PlanBuffer buffer[sizeof row / sizeof *row];
+    PlanProblem p = {.buffer = buffer, .count = sizeof row / sizeof *row};
+    for (uint32_t i = 0; i < p.count; i++)
+        buffer[i] = (PlanBuffer){.size = row[i].size,
+                                 .alignment = 64,
+                                 .first = row[i].first,
+                                 .last = row[i].last,
+                                 .pinned = PLAN_FREE,
+                                 .group = row[i].group};
+    PlanResult r;
+    Str message = {0};
+    CHECK(plan_place(&arena, &p, "best", 1, &r) && plan_check(&arena, &p, &r, &message), STR_FMT, STR_ARG(message));
+    CHECK(r.peak == 23168 && r.lower_bound <= r.peak, "%" PRId64 ", not below %" PRId64, r.peak, r.lower_bound);
+    arena_free(&arena);
+}
+
 int main(void)
 {
+    a_side_is_taken_back_whole();
     the_search_is_exact_with_pins_and_groups();
     the_search_is_exact();
     every_allocator_places_every_problem();
