@@ -24,27 +24,41 @@ static bool is_map(const Graph *graph, const Kernel *kernel)
     return true;
 }
 
-/* Are the value's elements evenly apart in each of its dimensions, and next to each other in the last? */
-static bool lies_evenly(const Program *program, Lower *lower, ValueId value, ValueId operand)
+/* Where the value is in memory, if its elements are evenly apart along each dimension of its nest. */
+static bool find_spot(Lower *lower, ValueId value, Spot *spot)
+{
+    Nest nest = nest_of(value_type(lower->graph, value));
+    const Var *var[MAX_RANK + 1];
+    Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
+    for (uint32_t d = 0; d < nest.rank; d++) {
+        var[d] = var_new(lower->arena, "i", 0, nest.extent[d] - 1);
+        loop[d] = index_var(lower->arena, var[d]);
+    }
+    nest_position(lower->arena, &nest, loop, position);
+    Index address = value_address(lower, value, position);
+    *spot = (Spot){.whole = value_whole(lower, value), .begin = address.constant};
+    for (uint32_t d = 0; d < nest.rank; d++)
+        if (!index_factor(address, var[d], &spot->stride[d]))
+            return false;
+    return true;
+}
+
+/* Are elements that follow one another in the last dimension neighbours in memory? */
+static bool is_dense(const Graph *graph, ValueId value, const Spot *spot)
+{
+    Nest nest = nest_of(value_type(graph, value));
+    for (uint32_t d = nest.rank; d-- > 0;)
+        if (nest.extent[d] > 1)
+            return spot->stride[d] == 1;
+    return true;
+}
+
+/* Could the value be made at any stride, and does nobody but the assembly read it? */
+static bool may_be_strided(const Program *program, const Lower *lower, ValueId value)
 {
     const Graph *graph = program->graph;
-    const Shape *shape = value_shape(graph, value);
-    const Var *var[MAX_RANK];
-    Index position[MAX_RANK];
-    int64_t stride = 1, last = 1;
-    for (uint32_t d = 0; d < shape->rank; d++) {
-        var[d] = var_new(lower->arena, "i", 0, shape->dim[d] - 1);
-        position[d] = index_var(lower->arena, var[d]);
-    }
-    Index address = value_address(lower, value, position);
-    for (uint32_t d = 0; d < shape->rank; d++) {
-        if (shape->dim[d] > 1 && !index_factor(address, var[d], &stride))
-            return false;
-        last = shape->dim[d] > 1 ? stride : last;
-    }
     uint32_t kernel = program->kernel_of[value_producer(graph, value)->kernel];
-    bool only_here = lower->users->first[value + 1] - lower->users->first[value] == 1;
-    return last == 1 || (value != operand && only_here && is_map(graph, &program->kernel[kernel]));
+    return lower->users->first[value + 1] - lower->users->first[value] == 1 && is_map(graph, &program->kernel[kernel]);
 }
 
 /* Blocks of channels: a part begins with one, and a border leaves them alone. */
@@ -79,22 +93,47 @@ static void place_operand(Program *program, Lower *lower, const Node *node, uint
 {
     if (!can_lie_inside(program, lower, node, operand))
         return;
-    ValueId value = rearranged_value(program->graph, node->in[operand]);
-    program->placement[value] = (Placement){node->out[0], operand};
-    if (!value_type(program->graph, value)->layout.block && !lies_evenly(program, lower, value, node->in[operand]))
+    const Graph *graph = program->graph;
+    ValueId value = rearranged_value(graph, node->in[operand]);
+    Spot spot;
+    program->placement[value] = (Placement){node->out[0], operand, NULL};
+    if (!find_spot(lower, value, &spot) ||
+        !(is_dense(graph, value, &spot) || (value != node->in[operand] && may_be_strided(program, lower, value))))
         program->placement[value].owner = NONE;
 }
 
+/* The owners have places of their own by now: is the operand still evenly apart in the outermost of them? */
+static void settle_operand(Program *program, Lower *lower, const Node *node, uint32_t operand)
+{
+    ValueId value = rearranged_value(program->graph, node->in[operand]);
+    Placement *place = &program->placement[value];
+    Spot spot;
+    if (place->owner != node->out[0] || place->operand != operand)
+        return;
+    if (find_spot(lower, value, &spot) &&
+        (is_dense(program->graph, value, &spot) || may_be_strided(program, lower, value)))
+        place->spot = arena_copy(lower->arena, &spot, sizeof spot);
+    else
+        place->owner = NONE;
+}
+
+static void for_operands(Program *program, Lower *lower, uint32_t k,
+                         void (*each)(Program *, Lower *, const Node *, uint32_t))
+{
+    const Kernel *kernel = &program->kernel[k];
+    const Node *node = &program->graph->node[kernel->node[0]];
+    if (kernel->node_count == 1 && assembles(program->graph, node))
+        for (uint32_t i = 0; i < node->in_count; i++)
+            each(program, lower, node, i);
+}
+
+/* First come, first placed; then from the outermost owners inwards. */
 static void place_all(Program *program, Lower *lower)
 {
-    const Graph *graph = program->graph;
-    for (uint32_t k = 0; k < program->kernel_count; k++) {
-        const Kernel *kernel = &program->kernel[k];
-        const Node *node = &graph->node[kernel->node[0]];
-        if (kernel->node_count == 1 && assembles(graph, node))
-            for (uint32_t i = 0; i < node->in_count; i++)
-                place_operand(program, lower, node, i);
-    }
+    for (uint32_t k = 0; k < program->kernel_count; k++)
+        for_operands(program, lower, k, place_operand);
+    for (uint32_t k = program->kernel_count; k-- > 0;)
+        for_operands(program, lower, k, settle_operand);
 }
 
 void place_parts(Program *program, Lower *lower)
@@ -114,9 +153,8 @@ void place_parts(Program *program, Lower *lower)
 
 ValueId whole_of(const Program *program, ValueId value)
 {
-    while (program->placement[value].owner != NONE)
-        value = program->placement[value].owner;
-    return value;
+    const Placement *place = &program->placement[value];
+    return place->owner == NONE ? value : place->spot->whole;
 }
 
 void note_part_readers(Program *program)

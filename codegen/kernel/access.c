@@ -188,27 +188,36 @@ static void position_in_owner(Arena *arena, const Graph *graph, ValueId value, c
 
 ValueId value_whole(const Lower *lower, ValueId value)
 {
-    while (lower->placement[value].owner != NONE)
-        value = lower->placement[value].owner;
-    return value;
+    const Placement *place = &lower->placement[value];
+    return place->owner == NONE ? value : place->spot ? place->spot->whole : value_whole(lower, place->owner);
+}
+
+static Index address_at(Arena *arena, const Spot *spot, const Index *loop, uint32_t rank)
+{
+    Index address = index_constant(spot->begin);
+    for (uint32_t d = 0; d < rank; d++)
+        address = index_add(arena, address, index_scale(arena, loop[d], spot->stride[d]));
+    return address;
 }
 
 static Index address_in_whole(const Lower *lower, Arena *arena, ValueId value, const Index *position)
 {
-    Index loop[MAX_RANK + 1];
-    memcpy(loop, position, value_shape(lower->graph, value)->rank * sizeof *loop);
-    for (const Placement *place = &lower->placement[value]; place->owner != NONE; place = &lower->placement[value]) {
-        position_in_owner(arena, lower->graph, value, place, loop);
-        value = place->owner;
-    }
     const Type *type = value_type(lower->graph, value);
+    const Placement *place = &lower->placement[value];
     Nest nest = nest_of(type);
+    Index loop[MAX_RANK + 1];
+    memcpy(loop, position, type->shape.rank * sizeof *loop);
+    if (place->owner != NONE && !place->spot) {
+        position_in_owner(arena, lower->graph, value, place, loop);
+        return address_in_whole(lower, arena, place->owner, loop);
+    }
     if (type->layout.block) {
         Index channel = loop[1];
         loop[1] = index_div(arena, channel, type->layout.block);
         loop[type->shape.rank] = index_mod(arena, channel, type->layout.block);
     }
-    return index_flatten(arena, loop, nest.extent, nest.rank);
+    return place->spot ? address_at(arena, place->spot, loop, nest.rank)
+                       : index_flatten(arena, loop, nest.extent, nest.rank);
 }
 
 Index value_address(Lower *lower, ValueId value, const Index *position)

@@ -49,11 +49,19 @@ typedef struct Band {
     bool filled; /* loads come from it; before, lower_stores writes the image to it and nothing else */
 } Band;
 
+/* Where a value that lies inside another one is in memory: an element of its nest is at begin + the sum of stride[d]
+ * times its position along d. */
+typedef struct Spot {
+    ValueId whole; /* the outermost value around it, which has memory */
+    int64_t begin, stride[MAX_RANK + 1];
+} Spot;
+
 /* A value that lies inside another one, so that putting them together copies nothing: the operand of a concat, a pad or
  * the copy of a view, or what the operand is another shape or another order of the axes of. */
 typedef struct Placement {
     ValueId owner;    /* NONE: it has memory of its own */
     uint32_t operand; /* of the owner's node */
+    const Spot *spot; /* NULL while it is not known yet where the owner lies */
 } Placement;
 
 /* What a kernel sees of a value in memory: kernels that do the same to other parts are then the same. */
