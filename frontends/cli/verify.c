@@ -38,7 +38,7 @@ static Str printable(Arena *arena, const char *text)
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)copy[i] < 32 || copy[i] == 127)
             copy[i] = '?';
-    return (Str){copy, (uint32_t)(length < 256 ? length : 256)};
+    return (Str){copy, (uint32_t)length};
 }
 
 static bool take_name(Verify *v, const cJSON *object, const char *key, Str *name)
