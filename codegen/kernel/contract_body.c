@@ -96,11 +96,29 @@ static void multiply(Body *body, Block *block, const Step *step, uint32_t at_onc
     }
 }
 
-/* `count` steps along the depth, two a round where they are vectors. */
+/* Pixels that lie whole pages apart share one set of the first-level cache, which has fewer ways than a tall tile has
+ * pixels: each line that is fetched should serve two steps before it is gone. */
+static bool pixels_collide(const Body *body)
+{
+    const int64_t *offset = body->at->loop->offset;
+    return body->pixels > 12 && (offset[1] - offset[0]) % 1024 == 0;
+}
+
+/* Two steps a round spare half of the loop, but compilers load the weights of both at its head, and spill sums where
+ * few registers are left. */
+static bool steps_in_pairs(const Body *body, int64_t count)
+{
+    const Target *target = body->con->lower->target;
+    uint32_t registers = body->pixels * body->vectors + 2 * body->vectors + 3;
+    return count % 2 == 0 && target->dialect == DIALECT_VECTOR &&
+           (registers <= target->vector_registers || pixels_collide(body));
+}
+
+/* `count` steps along the depth. */
 static void depth_steps(Body *body, Block *block, int64_t count, uint32_t valid, Index x, Index w)
 {
     Contraction *con = body->con;
-    uint32_t at_once = count % 2 || con->lower->target->dialect != DIALECT_VECTOR ? 1 : 2;
+    uint32_t at_once = steps_in_pairs(body, count) ? 2 : 1;
     const Var *c = var_new(body->arena, "c", 0, count - at_once);
     const char *name = "w";
     Step step = {.valid = valid};

@@ -1,6 +1,6 @@
-"""nnc beside ONNX Runtime: resnet50 and bert_base, f32, batch 1, one core, in one process.
+"""nnc beside ONNX Runtime: resnet50, densenet121 and bert_base, f32, batch 1, one core, in one process.
 
-    peers.py BUILD [--turns N] [MODEL ...]      default: 25 turns, resnet50 bert_base
+    peers.py BUILD [--turns N] [MODEL ...]      default: 25 turns, all three
 
 The script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
 ONNX file built here, in the ops that exporters write, so that ONNX Runtime's optimiser finds the patterns it knows.
@@ -132,6 +132,32 @@ def resnet50(net):
     return [net.op("Softmax", x, axis=1)]
 
 
+def densenet121(net, layers=(6, 12, 24, 16)):
+    """What models/densenet121.nnc says."""
+
+    def norm(x, label):
+        y = net.op("BatchNormalization", x, *(f"{label}.{p}" for p in ("scale", "bias", "mean", "variance")), epsilon=1e-5)
+        return net.op("Relu", y)
+
+    def conv(x, label, stride=1, pad=0):
+        side = net.weights[label + ".weight"].shape[-1]
+        return net.op("Conv", x, label + ".weight", kernel_shape=[side] * 2, strides=[stride] * 2, pads=[pad] * 4)
+
+    def unit(x, label, pad=0):
+        return conv(norm(x, label + ".bn"), label + ".conv", pad=pad)
+
+    x = norm(conv("image", "stem", 2, 3), "stem.bn")
+    x = net.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    for block, count in enumerate(layers, 1):
+        for i in range(count):
+            label = f"block{block}.layer{i}"
+            x = net.op("Concat", x, unit(unit(x, label + ".bottleneck"), label + ".grow", 1), axis=1)
+        if block < len(layers):
+            x = net.op("AveragePool", unit(x, f"transition{block}.unit"), kernel_shape=[2, 2], strides=[2, 2])
+    x = net.op("Flatten", net.op("GlobalAveragePool", norm(x, "last.bn")))
+    return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
+
+
 def bert_base(net, tokens=128, layers=12, heads=12, hidden=768):
     """What models/bert_base.nnc says, in the ops of PyTorch's exporter."""
 
@@ -181,7 +207,11 @@ def bert_base_input(rng):
     return {"token": rng.integers(0, 30522, (1, 128)), "segment": (np.arange(128)[None] >= 60) * 1, "mask": mask}
 
 
-NETWORKS = {"resnet50": (resnet50, resnet50_input), "bert_base": (bert_base, bert_base_input)}
+NETWORKS = {
+    "resnet50": (resnet50, resnet50_input),
+    "densenet121": (densenet121, resnet50_input),
+    "bert_base": (bert_base, bert_base_input),
+}
 
 # ---- The two runners: input arrays in, a function that runs and returns the outputs ----
 
