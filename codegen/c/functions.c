@@ -76,8 +76,11 @@ void source_model_names(const Program *program, Arena *arena, uint32_t k, Kernel
     const Kernel *kernel = &program->kernel[k];
     Map taken = {.arena = arena};
     kernel_role_names(arena, kernel, names);
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         map_add(&taken, names->buffer[b], b);
+        if (kernel->buffer[b].weights != NONE) /* kernels on a GPU go by the array's own name */
+            map_add(&taken, source_weight_name(program, arena, kernel->buffer[b].weights), b);
+    }
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
         ValueId value = buffer->value != NONE && buffer->part != NONE ? buffer->part : buffer->value;

@@ -30,10 +30,11 @@ static void start_names(Run *run)
     run->weights = ARENA_ARRAY(arena, Str, program->weights.count);
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         map_add(&run->taken, str_from(own[i]), 0);
+    source_take_weights(program, arena, &run->taken);
     for (uint32_t i = 0; i < graph->input_count; i++)
-        map_add(&run->taken, source_input_name(graph, arena, i), 0);
+        map_add(&run->taken, source_input_name(program, arena, i), 0);
     for (uint32_t i = 0; i < graph->output_count; i++)
-        map_add(&run->taken, source_output_name(graph, arena, i), 0);
+        map_add(&run->taken, source_output_name(program, arena, i), 0);
     for (uint32_t f = 0; f < run->unit->function_count; f++)
         map_add(&run->taken, run->unit->function[f].name, 0);
 }
@@ -159,9 +160,9 @@ void unit_print_run(Text *out, const Unit *unit)
         checked_step(out, program, program->kernel_count);
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (program->home[graph->input[i]].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(graph, unit->arena, i)));
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(program, unit->arena, i)));
     for (uint32_t i = 0; i < graph->output_count; i++) /* of no elements */
         if (program->home[graph->output[i].value].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_output_name(graph, unit->arena, i)));
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_output_name(program, unit->arena, i)));
     text_printf(out, "\n    return 0;\n}\n\n");
 }

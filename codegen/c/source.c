@@ -35,28 +35,38 @@ static Str port_name(const Graph *graph, uint32_t port)
                                      : graph->output[port - graph->input_count].name;
 }
 
+void source_take_weights(const Program *program, Arena *arena, Map *taken)
+{
+    if (program_weights_form(program) == WEIGHTS_C)
+        for (uint32_t w = 0; w < program->weights.count; w++)
+            map_add(taken, source_weight_name(program, arena, w), 0);
+    else if (program_weights_form(program) == WEIGHTS_BLOB)
+        map_add(taken, str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name)), 0);
+}
+
 /* Inputs and outputs are parameters of one function: where `a.b` and `a_b` meet, or an input is passed through under
  * its own name, the later one is numbered. */
-static Str parameter_name(const Graph *graph, Arena *arena, uint32_t port)
+static Str parameter_name(const Program *program, Arena *arena, uint32_t port)
 {
     Map taken = {.arena = arena};
     Str name = {0};
+    source_take_weights(program, arena, &taken);
     for (uint32_t i = 0; i <= port; i++) {
-        Str plain = name = source_identifier(arena, port_name(graph, i));
+        Str plain = name = source_identifier(arena, port_name(program->graph, i));
         for (int n = 2; !map_add(&taken, name, i); n++)
             name = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
     }
     return name;
 }
 
-Str source_input_name(const Graph *graph, Arena *arena, uint32_t i)
+Str source_input_name(const Program *program, Arena *arena, uint32_t i)
 {
-    return parameter_name(graph, arena, i);
+    return parameter_name(program, arena, i);
 }
 
-Str source_output_name(const Graph *graph, Arena *arena, uint32_t i)
+Str source_output_name(const Program *program, Arena *arena, uint32_t i)
 {
-    return parameter_name(graph, arena, graph->input_count + i);
+    return parameter_name(program, arena, program->graph->input_count + i);
 }
 
 void source_take_names(const Program *program, Arena *arena, Map *taken)
@@ -66,12 +76,11 @@ void source_take_names(const Program *program, Arena *arena, Map *taken)
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         map_add(taken, str_from(own[i]), 0);
     map_add(taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
-    for (uint32_t w = 0; w < program->weights.count; w++)
-        map_add(taken, source_weight_name(program, arena, w), 0);
+    source_take_weights(program, arena, taken);
     for (uint32_t i = 0; i < graph->input_count; i++) /* a parameter would hide the function that it names */
-        map_add(taken, source_input_name(graph, arena, i), 0);
+        map_add(taken, source_input_name(program, arena, i), 0);
     for (uint32_t i = 0; i < graph->output_count; i++)
-        map_add(taken, source_output_name(graph, arena, i), 0);
+        map_add(taken, source_output_name(program, arena, i), 0);
 }
 
 /* Weights */
@@ -191,8 +200,8 @@ Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b
     if (space == SPACE_ARENA)
         return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type,
                           (long long)(program->plan.offset[index] + buffer->begin * dtype_bytes(buffer->dtype)));
-    Str name = space == SPACE_INPUT ? source_input_name(program->graph, arena, index)
-                                    : source_output_name(program->graph, arena, index);
+    Str name =
+        space == SPACE_INPUT ? source_input_name(program, arena, index) : source_output_name(program, arena, index);
     return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(name), (long long)buffer->begin) : name;
 }
 
@@ -212,12 +221,12 @@ void source_parameters(Text *out, const Program *program, Arena *arena)
         const Value *value = &graph->value[graph->input[i]];
         int64_t count = shape_elements(&value->type->shape);
         text_printf(out, "const %s " STR_FMT "[%lld], ", c_type(value->type->dtype),
-                    STR_ARG(source_input_name(graph, arena, i)), (long long)(count ? count : 1));
+                    STR_ARG(source_input_name(program, arena, i)), (long long)(count ? count : 1));
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const Type *type = value_type(graph, graph->output[i].value);
         int64_t count = shape_elements(&type->shape);
-        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype), STR_ARG(source_output_name(graph, arena, i)),
+        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype), STR_ARG(source_output_name(program, arena, i)),
                     (long long)(count ? count : 1));
     }
     text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");

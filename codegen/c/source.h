@@ -10,8 +10,10 @@ Str source_identifier(Arena *arena, Str name);
 bool source_name_is_taken(Str name);    /* a keyword of C or C++, a macro, a name of NAME_run's own */
 bool source_name_is_function(Str name); /* of the C library, and called by kernels */
 /* The parameters of NAME_run, each with a name of its own. */
-Str source_input_name(const Graph *graph, Arena *arena, uint32_t i);
-Str source_output_name(const Graph *graph, Arena *arena, uint32_t i);
+Str source_input_name(const Program *program, Arena *arena, uint32_t i);
+Str source_output_name(const Program *program, Arena *arena, uint32_t i);
+/* Adds the names of the weights' arrays, which nothing may hide. */
+void source_take_weights(const Program *program, Arena *arena, Map *taken);
 /* Adds the names that stand in the source already, or hide what is called so in NAME_run. */
 void source_take_names(const Program *program, Arena *arena, Map *taken);
 const char *source_upper(Arena *arena, Str name);

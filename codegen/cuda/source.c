@@ -166,7 +166,7 @@ static void print_unused(Text *out, const Unit *unit)
     const Graph *graph = unit->program->graph;
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (unit->program->home[graph->input[i]].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(graph, unit->arena, i)));
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(unit->program, unit->arena, i)));
     if (!unit->launch_count)
         text_printf(out, "    (void)stream;\n");
 }

@@ -107,7 +107,7 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
         row.type = type_show(arena, value_type(program->graph, value));
     }
     if (value != NONE && i != program->home[value].index) { /* a concat of which only some parts have been made */
-        bool plain = !str_is(row.name, "scratch"); /* whose name belongs to the kernels */
+        bool plain = !str_is(row.name, "scratch");          /* whose name belongs to the kernels */
         row.name = str_format(arena, "%s" STR_FMT "@%" PRId64, plain ? "" : "%", STR_ARG(row.name), buffer->first);
         row.type = (Str){0};
         row.kind = PLAN_GROWING;
