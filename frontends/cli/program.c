@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/map.h"
 #include "cli/uses.h"
 #include "frontends/nnc/text.h"
 #include "kernel/kernel.h"
@@ -83,11 +84,30 @@ int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, 
     return program_compile(model->graph, &options, program) ? STATUS_OK : STATUS_INPUT;
 }
 
-static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
+/* A kernel's scratch is called after its step. */
+static Str scratch_name(const Program *program, uint32_t i, Arena *arena)
+{
+    const PlanBuffer *buffer = program->problem.buffer;
+    uint32_t before = 0;
+    for (uint32_t k = i; k-- > 0 && buffer[k].first == buffer[i].first;)
+        before += program->plan_value[k] == NONE;
+    return before ? str_format(arena, "scratch@%" PRId64 ".%u", buffer[i].first, before)
+                  : str_format(arena, "scratch@%" PRId64, buffer[i].first);
+}
+
+/* Of what is no value of the model, which may have one that is called so. */
+static Str free_name(Map *taken, Arena *arena, Str name)
+{
+    while (!map_add(taken, name, 0))
+        name = str_format(arena, STR_FMT "'", STR_ARG(name));
+    return name;
+}
+
+static PlanRow row_of(const Program *program, uint32_t i, Map *taken, Arena *arena)
 {
     const PlanBuffer *buffer = &program->problem.buffer[i];
     ValueId value = program->plan_value[i];
-    PlanRow row = {.kind = value == NONE ? PLAN_SCRATCH : PLAN_TENSOR,
+    PlanRow row = {.kind = PLAN_TENSOR,
                    .bytes = buffer->size,
                    .span = buffer->size,
                    .offset = program->plan.offset[i],
@@ -96,21 +116,18 @@ static PlanRow row_of(const Program *program, uint32_t i, Arena *arena)
                    .region = buffer->region,
                    .alias_of = PLAN_NO_ROW,
                    .reuses = PLAN_NO_ROW};
-    if (value == NONE) { /* `@` is an operator, so no value has such a name */
-        uint32_t before = 0;
-        for (uint32_t k = i; k-- > 0 && program->problem.buffer[k].first == buffer->first;)
-            before += program->plan_value[k] == NONE;
-        row.name = before ? str_format(arena, "scratch@%" PRId64 ".%u", buffer->first, before)
-                          : str_format(arena, "scratch@%" PRId64, buffer->first);
-    } else {
-        row.name = value_title(program->graph, value);
-        row.type = type_show(arena, value_type(program->graph, value));
+    if (value == NONE) {
+        row.kind = PLAN_SCRATCH;
+        row.name = free_name(taken, arena, scratch_name(program, i, arena));
+        return row;
     }
-    if (value != NONE && i != program->home[value].index) { /* a concat of which only some parts have been made */
-        bool plain = !str_is(row.name, "scratch");          /* whose name belongs to the kernels */
-        row.name = str_format(arena, "%s" STR_FMT "@%" PRId64, plain ? "" : "%", STR_ARG(row.name), buffer->first);
-        row.type = (Str){0};
+    row.name = value_title(program->graph, value);
+    if (i == program->home[value].index) {
+        row.type = type_show(arena, value_type(program->graph, value));
+    } else { /* a concat of which only some parts have been made */
         row.kind = PLAN_GROWING;
+        row.name = str_format(arena, STR_FMT "@%" PRId64, STR_ARG(row.name), buffer->first);
+        row.name = free_name(taken, arena, row.name);
     }
     return row;
 }
@@ -183,9 +200,13 @@ PlanReport program_report(Arena *arena, const Program *program)
     uint32_t count = program->problem.count;
     PlanRow *row = ARENA_ARRAY(arena, PlanRow, count + program->graph->value_count);
     Str *step = ARENA_ARRAY(arena, Str, program->kernel_count + 1);
+    Map taken = {.arena = arena};
 
+    for (ValueId v = 0; v < program->graph->value_count; v++)
+        if (program->graph->value[v].name.len)
+            map_add(&taken, program->graph->value[v].name, v);
     for (uint32_t i = 0; i < count; i++)
-        row[i] = row_of(program, i, arena);
+        row[i] = row_of(program, i, &taken, arena);
     count = add_aliases(arena, program, row, count);
     uses_note(arena, program, row);
     for (uint32_t k = 0; k < program->kernel_count; k++)
