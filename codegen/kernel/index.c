@@ -234,8 +234,9 @@ Index index_flatten(Arena *arena, const Index *position, const int64_t *dim, uin
 void index_unflatten(Arena *arena, Index flat, const int64_t *dim, uint32_t rank, Index *position)
 {
     for (uint32_t i = rank; i-- > 1;) {
-        position[i] = index_mod(arena, flat, dim[i]);
-        flat = index_div(arena, flat, dim[i]);
+        int64_t extent = dim[i] ? dim[i] : 1; /* of what is empty nobody reads an element */
+        position[i] = index_mod(arena, flat, extent);
+        flat = index_div(arena, flat, extent);
     }
     if (rank)
         position[0] = flat;
