@@ -5,6 +5,7 @@
 typedef struct Run {
     const Unit *unit;
     Text *out;
+    const Str *port; /* source_port_names */
     Map taken;
     Str *buffer, *part,
         *weights; /* names: per buffer of the plan, value, array of the weights; empty before the first use */
@@ -24,6 +25,7 @@ static void start_names(Run *run)
     const Graph *graph = program->graph;
     Arena *arena = run->unit->arena;
     static const char *const own[] = {"a", "w", "arena", "weights", "run"};
+    run->port = source_port_names(program, arena);
     run->taken.arena = arena;
     run->buffer = ARENA_ARRAY(arena, Str, program->problem.count);
     run->part = ARENA_ARRAY(arena, Str, graph->value_count);
@@ -31,10 +33,8 @@ static void start_names(Run *run)
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         map_add(&run->taken, str_from(own[i]), 0);
     source_take_weights(program, arena, &run->taken);
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        map_add(&run->taken, source_input_name(program, arena, i), 0);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        map_add(&run->taken, source_output_name(program, arena, i), 0);
+    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
+        map_add(&run->taken, run->port[i], 0);
     for (uint32_t f = 0; f < run->unit->function_count; f++)
         map_add(&run->taken, run->unit->function[f].name, 0);
 }
@@ -118,7 +118,7 @@ static Str run_argument(Run *run, uint32_t k, uint32_t b)
         return weights_argument(run, buffer);
     if (buffer->weights == NONE && (buffer->value == NONE || program->home[buffer->value].space == SPACE_ARENA))
         return arena_argument(run, k, b);
-    return source_argument(program, run->unit->arena, k, b);
+    return source_argument(program, run->port, run->unit->arena, k, b);
 }
 
 static void print_call(Run *run, uint32_t k)
@@ -160,9 +160,9 @@ void unit_print_run(Text *out, const Unit *unit)
         checked_step(out, program, program->kernel_count);
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (program->home[graph->input[i]].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(program, unit->arena, i)));
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[i]));
     for (uint32_t i = 0; i < graph->output_count; i++) /* of no elements */
         if (program->home[graph->output[i].value].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_output_name(program, unit->arena, i)));
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[graph->input_count + i]));
     text_printf(out, "\n    return 0;\n}\n\n");
 }

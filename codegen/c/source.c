@@ -46,27 +46,19 @@ void source_take_weights(const Program *program, Arena *arena, Map *taken)
 
 /* Inputs and outputs are parameters of one function: where `a.b` and `a_b` meet, or an input is passed through under
  * its own name, the later one is numbered. */
-static Str parameter_name(const Program *program, Arena *arena, uint32_t port)
+const Str *source_port_names(const Program *program, Arena *arena)
 {
+    const Graph *graph = program->graph;
+    uint32_t count = graph->input_count + graph->output_count;
+    Str *name = ARENA_ARRAY(arena, Str, count);
     Map taken = {.arena = arena};
-    Str name = {0};
     source_take_weights(program, arena, &taken);
-    for (uint32_t i = 0; i <= port; i++) {
-        Str plain = name = source_identifier(arena, port_name(program->graph, i));
-        for (int n = 2; !map_add(&taken, name, i); n++)
-            name = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
+    for (uint32_t i = 0; i < count; i++) {
+        Str plain = name[i] = source_identifier(arena, port_name(graph, i));
+        for (int n = 2; !map_add(&taken, name[i], i); n++)
+            name[i] = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
     }
     return name;
-}
-
-Str source_input_name(const Program *program, Arena *arena, uint32_t i)
-{
-    return parameter_name(program, arena, i);
-}
-
-Str source_output_name(const Program *program, Arena *arena, uint32_t i)
-{
-    return parameter_name(program, arena, program->graph->input_count + i);
 }
 
 void source_take_names(const Program *program, Arena *arena, Map *taken)
@@ -77,10 +69,9 @@ void source_take_names(const Program *program, Arena *arena, Map *taken)
         map_add(taken, str_from(own[i]), 0);
     map_add(taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
     source_take_weights(program, arena, taken);
-    for (uint32_t i = 0; i < graph->input_count; i++) /* a parameter would hide the function that it names */
-        map_add(taken, source_input_name(program, arena, i), 0);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        map_add(taken, source_output_name(program, arena, i), 0);
+    const Str *port = source_port_names(program, arena);
+    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
+        map_add(taken, port[i], 0); /* a parameter would hide the function that it names */
 }
 
 /* Weights */
@@ -181,7 +172,7 @@ static void print_weights(Text *out, Unit *unit)
 
 /* Arguments of a kernel's call */
 
-Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b)
+Str source_argument(const Program *program, const Str *port, Arena *arena, uint32_t k, uint32_t b)
 {
     const KernelBuffer *buffer = &program->kernel[k].buffer[b];
     const char *type = c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
@@ -200,8 +191,7 @@ Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b
     if (space == SPACE_ARENA)
         return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type,
                           (long long)(program->plan.offset[index] + buffer->begin * dtype_bytes(buffer->dtype)));
-    Str name =
-        space == SPACE_INPUT ? source_input_name(program, arena, index) : source_output_name(program, arena, index);
+    Str name = port[space == SPACE_INPUT ? index : program->graph->input_count + index];
     return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(name), (long long)buffer->begin) : name;
 }
 
@@ -217,16 +207,17 @@ void source_describe(Text *out, const Program *program, const Kernel *kernel)
 void source_parameters(Text *out, const Program *program, Arena *arena)
 {
     const Graph *graph = program->graph;
+    const Str *port = source_port_names(program, arena);
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const Value *value = &graph->value[graph->input[i]];
         int64_t count = shape_elements(&value->type->shape);
-        text_printf(out, "const %s " STR_FMT "[%lld], ", c_type(value->type->dtype),
-                    STR_ARG(source_input_name(program, arena, i)), (long long)(count ? count : 1));
+        text_printf(out, "const %s " STR_FMT "[%lld], ", c_type(value->type->dtype), STR_ARG(port[i]),
+                    (long long)(count ? count : 1));
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const Type *type = value_type(graph, graph->output[i].value);
         int64_t count = shape_elements(&type->shape);
-        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype), STR_ARG(source_output_name(program, arena, i)),
+        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype), STR_ARG(port[graph->input_count + i]),
                     (long long)(count ? count : 1));
     }
     text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");

@@ -9,9 +9,8 @@
 Str source_identifier(Arena *arena, Str name);
 bool source_name_is_taken(Str name);    /* a keyword of C or C++, a macro, a name of NAME_run's own */
 bool source_name_is_function(Str name); /* of the C library, and called by kernels */
-/* The parameters of NAME_run, each with a name of its own. */
-Str source_input_name(const Program *program, Arena *arena, uint32_t i);
-Str source_output_name(const Program *program, Arena *arena, uint32_t i);
+/* The parameters of NAME_run, each with a name of its own: the inputs', then the outputs'. */
+const Str *source_port_names(const Program *program, Arena *arena);
 /* Adds the names of the weights' arrays, which nothing may hide. */
 void source_take_weights(const Program *program, Arena *arena, Map *taken);
 /* Adds the names that stand in the source already, or hide what is called so in NAME_run. */
@@ -22,8 +21,8 @@ const char *source_upper(Arena *arena, Str name);
 const bool *source_aliased(const Program *program, Arena *arena, uint32_t k);
 /* Names of a kernel that stands in one place: the model's; what has none there keeps its role. */
 void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names);
-/* Buffer b of kernel k where NAME_run calls it. */
-Str source_argument(const Program *program, Arena *arena, uint32_t k, uint32_t b);
+/* Buffer b of kernel k where NAME_run, whose parameters are called `port`, calls it. */
+Str source_argument(const Program *program, const Str *port, Arena *arena, uint32_t k, uint32_t b);
 /* The kernel's nodes as a comment, when the caller can describe them. */
 void source_describe(Text *out, const Program *program, const Kernel *kernel);
 

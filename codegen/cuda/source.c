@@ -20,6 +20,7 @@ typedef struct Launch {
 typedef struct Unit {
     const Program *program;
     Arena *arena;
+    const Str *port; /* source_port_names */
     PreludeNeeds needs;
     MeetNeeds meets;
     Function *function;
@@ -132,6 +133,7 @@ static bool make_launches(Unit *unit, uint32_t k)
 static bool make_unit(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_text = {.arena = arena}, .taken = {.arena = arena}};
+    unit->port = source_port_names(program, arena);
     source_take_names(program, arena, &unit->taken);
     for (uint32_t k = 0; k < program->kernel_count; k++)
         if (!make_launches(unit, k))
@@ -149,7 +151,8 @@ static void print_launch(Text *out, const Unit *unit, const Launch *launch)
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         if (launch->section->used[b] && !kernel->buffer[b].shared &&
             !(kernel->buffer[b].weights != NONE && weights_in_source(unit->program)))
-            text_printf(out, ", " STR_FMT, STR_ARG(source_argument(unit->program, unit->arena, launch->kernel, b)));
+            text_printf(out, ", " STR_FMT,
+                        STR_ARG(source_argument(unit->program, unit->port, unit->arena, launch->kernel, b)));
     text_printf(out, ");\n");
 }
 
@@ -166,7 +169,7 @@ static void print_unused(Text *out, const Unit *unit)
     const Graph *graph = unit->program->graph;
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (unit->program->home[graph->input[i]].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(source_input_name(unit->program, unit->arena, i)));
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(unit->port[i]));
     if (!unit->launch_count)
         text_printf(out, "    (void)stream;\n");
 }
