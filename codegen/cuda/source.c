@@ -163,13 +163,16 @@ static void print_signature(Text *out, const Program *program, Arena *arena)
     text_printf(out, ", cudaStream_t stream)");
 }
 
-/* Inputs that no kernel reads, and a stream without launches. */
+/* Inputs that no kernel reads, outputs of no elements, and a stream without launches. */
 static void print_unused(Text *out, const Unit *unit)
 {
     const Graph *graph = unit->program->graph;
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (unit->program->home[graph->input[i]].first < 0)
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(unit->port[i]));
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (unit->program->home[graph->output[i].value].first < 0)
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(unit->port[graph->input_count + i]));
     if (!unit->launch_count)
         text_printf(out, "    (void)stream;\n");
 }
