@@ -88,6 +88,10 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
  * (lives.c). False, with a message, names the first that is not.  Every compilation asks. */
 bool program_check_lives(const Program *program, Str *message);
 
+/* homes.c: where values live, and the plan's problem.  Fills in home, problem, plan_value, scratch, ahead, has_holes.
+ */
+void find_homes(Program *program);
+
 /* place.c: which operands of concats and pads lie inside the results, and when such parts are read. */
 void place_parts(Program *program, Lower *lower);
 void note_part_readers(Program *program);
