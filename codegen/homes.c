@@ -85,8 +85,9 @@ static void grow_whole(Program *program, PlanDraft *draft, ValueId whole, ValueI
     Extent extent = value_extent(program, part);
     PlanBuffer larger = {
         .size = extent.end, .alignment = ARENA_ALIGNMENT, .pinned = PLAN_FREE, .first = k, .last = home->last};
-    program->ahead[part] = extent.begin > (now ? now->size : 0);
-    program->has_holes |= program->ahead[part];
+    int64_t own = type_bytes(value_type(program->graph, part)), grows = larger.size - (now ? now->size : 0);
+    program->early[part] = grows > own;
+    program->has_holes |= program->early[part];
     if (now && now->size >= larger.size)
         return;
     if (now && now->first == k) {
@@ -143,7 +144,7 @@ static void draft_plan(Program *program)
 {
     Arena *arena = program->graph->module->arena;
     PlanDraft draft = {.begun = ARENA_ARRAY(arena, bool, program->graph->value_count)};
-    program->ahead = ARENA_ARRAY(arena, bool, program->graph->value_count);
+    program->early = ARENA_ARRAY(arena, bool, program->graph->value_count);
     program->scratch = ARENA_ARRAY(arena, uint32_t *, program->kernel_count);
     for (uint32_t k = 0; k < program->kernel_count; k++) {
         draft_wholes(program, &draft, k);

@@ -198,23 +198,29 @@ static void restore_order(Graph *graph, const Order *order)
 
 /* What was tried, and the best of it so far. */
 typedef struct Trials {
+    const char *const *pass;
+    PassContext *context;
     Order given, best_order;
     Program blank, best;
+    const bool *early; /* Program.early of the last trial that copied no part; NULL: it had no holes */
 } Trials;
 
-/* Once more from `schedule` on; the new plan stays if it is at least `gain` bytes smaller. */
-static bool try_again(Program *program, const char *const *pass, PassContext *context, Trials *trials, int64_t gain)
+/* Once more from `schedule` on, without the parts in `copied` (NULL: with all); the new plan stays if it is at least
+ * `gain` bytes smaller. */
+static bool try_again(Program *program, Trials *trials, const bool *copied, int64_t gain)
 {
     Graph *graph = program->graph;
     trials->best = *program;
-    trials->best_order = keep_order(graph, context->scratch);
+    trials->best_order = keep_order(graph, trials->context->scratch);
     restore_order(graph, &trials->given);
-    trials->blank.copied = program->copied;
     *program = trials->blank;
+    program->copied = copied;
     program->options.progress = NULL; /* all has been said */
-    if (!finish(program, pass, context))
+    if (!finish(program, trials->pass, trials->context))
         return false;
     program->options.progress = trials->blank.options.progress;
+    if (!copied)
+        trials->early = program->has_holes ? program->early : NULL;
     if (program->plan.peak > trials->best.plan.peak - gain) {
         restore_order(graph, &trials->best_order);
         *program = trials->best;
@@ -222,29 +228,33 @@ static bool try_again(Program *program, const char *const *pass, PassContext *co
     return true;
 }
 
-static bool try_given_order(Program *program, const char *const *pass, PassContext *context, Trials *trials)
+/* Without the parts that were made early, and without any. */
+static bool try_copies(Program *program, Trials *trials)
 {
-    context->keep_order = true;
-    if (!try_again(program, pass, context, trials, 0))
-        return false;
-    context->keep_order = same_order(program->graph, &trials->given);
-    trials->blank.order_gains = program->order_gains = !context->keep_order;
-    return true;
+    if (!trials->early)
+        return true;
+    bool *every = ARENA_ARRAY(program->graph->module->arena, bool, program->graph->value_count);
+    memset(every, true, program->graph->value_count * sizeof *every);
+    return try_again(program, trials, trials->early, 1) && try_again(program, trials, every, 1);
 }
 
-/* Two decisions are taken only when the plan gains by them, so both ways are planned.  Another order: schedule goes by
- * live bytes, and knows neither the scratch of kernels nor parts of concats nor gaps.  And to copy a part that lies
- * beyond others which are made later: until then it keeps their memory from everybody else. */
+/* Two decisions are taken only when the plan gains by them, so all ways are planned.  Another order: schedule goes by
+ * live bytes, and knows neither the scratch of kernels nor parts of concats nor gaps.  And to copy parts: one that has
+ * room in front of it, or between its rows, for others which are made later, keeps that room from everybody else. */
 static bool schedule_and_finish(Program *program, const char *const *pass, PassContext *context)
 {
-    Trials trials = {.given = keep_order(program->graph, context->scratch), .blank = *program};
+    Trials trials = {pass, context, .given = keep_order(program->graph, context->scratch), .blank = *program};
     if (!finish(program, pass, context))
         return false;
-    if (!context->keep_order && !same_order(program->graph, &trials.given) &&
-        !try_given_order(program, pass, context, &trials))
+    trials.early = program->has_holes ? program->early : NULL;
+    bool changed = !context->keep_order && !same_order(program->graph, &trials.given);
+    if (!try_copies(program, &trials))
         return false;
-    program->copied = program->ahead;
-    return !program->has_holes || try_again(program, pass, context, &trials, 1);
+    context->keep_order = true;
+    if (changed && !(try_again(program, &trials, NULL, 0) && try_copies(program, &trials)))
+        return false;
+    program->order_gains = changed && !same_order(program->graph, &trials.given);
+    return true;
 }
 
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program)

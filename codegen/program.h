@@ -60,7 +60,7 @@ typedef struct Program {
     Home *home;           /* per value */
     Placement *placement; /* per value: inside which other one it lies */
     bool *has_parts;      /* per value: others lie inside it */
-    bool *ahead;          /* per value: it lies beyond others of its whole that are made later; has_holes: some do */
+    bool *early;          /* per value: made before others that lie in front of it or between; has_holes: some are */
     bool has_holes;
     const bool *copied; /* per value: it is not to be a part; may be NULL */
     int64_t *parts_end; /* per value: from this step on no kernel reads others that lie inside it; 0: none do */
@@ -88,7 +88,7 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
  * (lives.c). False, with a message, names the first that is not.  Every compilation asks. */
 bool program_check_lives(const Program *program, Str *message);
 
-/* homes.c: where values live, and the plan's problem.  Fills in home, problem, plan_value, scratch, ahead, has_holes.
+/* homes.c: where values live, and the plan's problem.  Fills in home, problem, plan_value, scratch, early, has_holes.
  */
 void find_homes(Program *program);
 
