@@ -19,6 +19,7 @@ typedef struct Layouter {
     Node *order; /* the new schedule */
     uint32_t count, order_capacity;
     uint32_t changes;
+    Map taken; /* names of values */
 } Layouter;
 
 static bool image(const Type *type)
@@ -50,6 +51,18 @@ static void emit(Layouter *layouter, Node node)
     ARENA_PUSH(layouter->arena, layouter->order, layouter->count, layouter->order_capacity, node);
 }
 
+/* h in blocks is h.blocked, unless something is called so. */
+static void name_twin(Layouter *layouter, ValueId value, ValueId twin, uint32_t block)
+{
+    Graph *graph = layouter->graph;
+    if (!graph->value[value].name.len)
+        return;
+    Str name =
+        str_format(graph->module->arena, STR_FMT ".%s", STR_ARG(graph->value[value].name), block ? "blocked" : "plain");
+    if (map_add(&layouter->taken, name, twin))
+        graph->value[twin].name = name;
+}
+
 /* The value in another layout: a constant or an existing twin at no cost, else a relayout node just before its user. */
 static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
 {
@@ -65,6 +78,7 @@ static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
     ValueId out = graph->node[node].out[0];
     graph->value[out].type = value_type(graph, value);
     set_block(graph, out, block);
+    name_twin(layouter, value, out, block);
     emit(layouter, graph->node[node]);
     graph->node_count--; /* it lives in the new schedule only */
     layouter->changes++;
@@ -174,6 +188,10 @@ bool pass_layout(Graph *graph, PassContext *context)
                          .lanes = context->lanes,
                          .arena = graph->module->arena,
                          .capacity = graph->value_count + operands + graph->output_count + graph->update_count};
+    layouter.taken.arena = context->scratch;
+    for (ValueId v = 0; v < graph->value_count; v++)
+        if (graph->value[v].name.len)
+            map_add(&layouter.taken, graph->value[v].name, v);
     layouter.plain = twins(&layouter);
     layouter.blocked = twins(&layouter);
 
