@@ -228,14 +228,11 @@ static bool try_again(Program *program, Trials *trials, const bool *copied, int6
     return true;
 }
 
-/* Without the parts that were made early, and without any. */
+/* With copies of the parts that were made early, but of no others: a DenseNet block must not copy all of its concats
+ * for the sake of a few bytes. */
 static bool try_copies(Program *program, Trials *trials)
 {
-    if (!trials->early)
-        return true;
-    bool *every = ARENA_ARRAY(program->graph->module->arena, bool, program->graph->value_count);
-    memset(every, true, program->graph->value_count * sizeof *every);
-    return try_again(program, trials, trials->early, 1) && try_again(program, trials, every, 1);
+    return !trials->early || try_again(program, trials, trials->early, 1);
 }
 
 /* Two decisions are taken only when the plan gains by them, so all ways are planned.  Another order: schedule goes by
