@@ -34,9 +34,11 @@ static bool compared_as_bits(DType dtype)
 bool harness_has_numbers(const Program *program)
 {
     const Graph *graph = program->graph;
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        if (!compared_as_bits(value_type(graph, graph->output[i].value)->dtype))
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const Type *type = value_type(graph, graph->output[i].value);
+        if (!compared_as_bits(type->dtype) && shape_elements(&type->shape))
             return true;
+    }
     return false;
 }
 
@@ -44,6 +46,8 @@ void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor
 {
     DType dtype = expected->type->dtype;
     Str name = program->graph->output[i].name;
+    if (shape_elements(&expected->type->shape) == 0) /* its array has one element for C's sake */
+        return;
     if (compared_as_bits(dtype) && !dtype_is_float(dtype)) {
         text_printf(out,
                     "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
@@ -92,8 +96,9 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
     for (uint32_t i = 0; i < graph->input_count; i++)
         harness_array(out, "input", i, input[i]);
     for (uint32_t i = 0; i < graph->output_count; i++) {
-        harness_array(out, "expected", i, expected[i]);
         int64_t count = shape_elements(&expected[i]->type->shape);
+        if (count)
+            harness_array(out, "expected", i, expected[i]);
         text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
                     (long long)(count ? count : 1));
     }

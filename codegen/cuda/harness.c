@@ -111,7 +111,8 @@ void emit_cuda_test(const Program *program, const Tensor *const *input, const Te
         harness_array(out, "input", i, input[i]);
     for (uint32_t i = 0; i < graph->output_count; i++) {
         int64_t count = shape_elements(&expected[i]->type->shape);
-        harness_array(out, "expected", i, expected[i]);
+        if (count)
+            harness_array(out, "expected", i, expected[i]);
         text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
                     (long long)(count ? count : 1));
     }
