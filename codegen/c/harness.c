@@ -76,11 +76,60 @@ void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor
                 i, i, i, i, i, i, i, i, i, STR_ARG(name));
 }
 
-void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out)
+/* The weights come from the file that the program is given, or beside it. */
+static void print_weights(Text *out, Str name)
+{
+    text_printf(out,
+                "    FILE *stream = fopen(argc > 1 ? argv[1] : \"" STR_FMT
+                ".weights\", \"rb\");\n"
+                "    unsigned char *raw = (unsigned char *)malloc(" STR_FMT
+                "_model.weights_bytes + 64);\n"
+                "    unsigned char *weights = raw + (64 - (uintptr_t)raw %% 64) %% 64;\n"
+                "    if (!stream || !raw || fread(weights, 1, " STR_FMT "_model.weights_bytes, stream) != " STR_FMT
+                "_model.weights_bytes)\n        return 2;\n    fclose(stream);\n",
+                STR_ARG(name), STR_ARG(name), STR_ARG(name), STR_ARG(name));
+}
+
+static void print_main(Text *out, const Program *program, const Tensor *const *expected)
 {
     const Graph *graph = program->graph;
     Str name = program->options.name;
     bool file = program_weights_form(program) == WEIGHTS_FILE;
+    text_printf(out,
+                "int main(%s)\n{\n"
+                "    const size_t canary = %d, bytes = " STR_FMT
+                "_model.arena_bytes;\n"
+                "    unsigned char *block = (unsigned char *)malloc(bytes + 2 * canary + %d);\n"
+                "    unsigned char *arena;\n%s    int bad = 0;\n\n"
+                "    if (!block)\n        return 2;\n"
+                "    arena = block + canary + (%d - (uintptr_t)(block + canary) %% %d) %% %d;\n"
+                "    memset(block, 0xA5, bytes + 2 * canary + %d);\n",
+                file ? "int argc, char **argv" : "void", CANARY, STR_ARG(name), ARENA_ALIGNMENT,
+                harness_has_numbers(program) ? "    double error = 0, scale = 0;\n" : "", ARENA_ALIGNMENT,
+                ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT);
+    if (file)
+        print_weights(out, name);
+    text_printf(out, "    bad |= " STR_FMT "_run(", STR_ARG(name));
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        text_printf(out, "input%u, ", i);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        text_printf(out, "output%u, ", i);
+    text_printf(out, "%sarena);\n", file ? "weights, " : "");
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        harness_compare(out, program, i, expected[i]);
+    text_printf(out,
+                "    for (size_t i = 0; i < canary; i++)\n"
+                "        if (arena[-1 - (ptrdiff_t)i] != 0xA5 || arena[bytes + i] != 0xA5) {\n"
+                "            printf(\"written beside the arena\\n\");\n            bad = 1;\n            break;\n"
+                "        }\n"
+                "    free(block);\n%s    return bad;\n}\n",
+                file ? "    free(raw);\n" : "");
+}
+
+void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out)
+{
+    const Graph *graph = program->graph;
+    Str name = program->options.name;
     if (program->options.target->dialect == DIALECT_CUDA) {
         emit_cuda_test(program, input, expected, out);
         return;
@@ -103,41 +152,5 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
                     (long long)(count ? count : 1));
     }
     text_printf(out, "%s", harness_has_numbers(program) ? harness_compare_text : "");
-    text_printf(out,
-                "int main(%s)\n{\n"
-                "    const size_t canary = %d, bytes = " STR_FMT
-                "_model.arena_bytes;\n"
-                "    unsigned char *block = (unsigned char *)malloc(bytes + 2 * canary + %d);\n"
-                "    unsigned char *arena;\n%s    int bad = 0;\n\n"
-                "    if (!block)\n        return 2;\n"
-                "    arena = block + canary + (%d - (uintptr_t)(block + canary) %% %d) %% %d;\n"
-                "    memset(block, 0xA5, bytes + 2 * canary + %d);\n",
-                file ? "int argc, char **argv" : "void", CANARY, STR_ARG(name), ARENA_ALIGNMENT,
-                harness_has_numbers(program) ? "    double error = 0, scale = 0;\n" : "", ARENA_ALIGNMENT,
-                ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT);
-    if (file)
-        text_printf(out,
-                    "    FILE *stream = fopen(argc > 1 ? argv[1] : \"" STR_FMT
-                    ".weights\", \"rb\");\n"
-                    "    unsigned char *raw = (unsigned char *)malloc(" STR_FMT
-                    "_model.weights_bytes + 64);\n"
-                    "    unsigned char *weights = raw + (64 - (uintptr_t)raw %% 64) %% 64;\n"
-                    "    if (!stream || !raw || fread(weights, 1, " STR_FMT "_model.weights_bytes, stream) != " STR_FMT
-                    "_model.weights_bytes)\n        return 2;\n    fclose(stream);\n",
-                    STR_ARG(name), STR_ARG(name), STR_ARG(name), STR_ARG(name));
-    text_printf(out, "    bad |= " STR_FMT "_run(", STR_ARG(name));
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        text_printf(out, "input%u, ", i);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "output%u, ", i);
-    text_printf(out, "%sarena);\n", file ? "weights, " : "");
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        harness_compare(out, program, i, expected[i]);
-    text_printf(out,
-                "    for (size_t i = 0; i < canary; i++)\n"
-                "        if (arena[-1 - (ptrdiff_t)i] != 0xA5 || arena[bytes + i] != 0xA5) {\n"
-                "            printf(\"written beside the arena\\n\");\n            bad = 1;\n            break;\n"
-                "        }\n"
-                "    free(block);\n%s    return bad;\n}\n",
-                file ? "    free(raw);\n" : "");
+    print_main(out, program, expected);
 }
