@@ -120,8 +120,8 @@ void emit_weights(const Program *program, Sink sink); /* NAME.weights: weights_b
 uint64_t weights_checksum(const Program *program);    /* XXH3, 64 bits, seed 0, of NAME.weights */
 void emit_incbin(const Program *program, Text *out);  /* NAME_weights.S */
 void emit_kernels(const Program *program, Text *out); /* the kernels alone, for people */
-/* NAME_test.c, for CUDA NAME_test.cu: runs the model on inputs with expected outputs from the reference evaluator and a
- * canary around the arena.  Its exit status is 0 when all agree. */
+/* NAME_test.c, and below NAME_test.cu: runs the model on inputs with expected outputs from the reference evaluator and
+ * a canary around the arena.  Its exit status is 0 when all agree. */
 void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out);
 bool emit_cuda(const Program *program, Text *source, Text *header); /* NAME.cu, NAME.h; false after an error */
 void emit_cuda_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out);

@@ -63,13 +63,6 @@ void unit_make(Unit *unit, const Program *program, Arena *arena)
         make_function(unit, k);
 }
 
-Str unit_safe_name(Arena *arena, Str name, bool inside)
-{
-    name = source_identifier(arena, name);
-    bool bare = !inside || !(isdigit((unsigned char)name.ptr[name.len - 1]) || source_name_is_function(name));
-    return bare ? name : str_format(arena, STR_FMT "_", STR_ARG(name));
-}
-
 /* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
 void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names)
 {
@@ -86,7 +79,7 @@ void source_model_names(const Program *program, Arena *arena, uint32_t k, Kernel
         ValueId value = buffer->value != NONE && buffer->part != NONE ? buffer->part : buffer->value;
         if (value == NONE || !program->graph->value[value].name.len)
             continue;
-        Str name = unit_safe_name(arena, program->graph->value[value].name, true);
+        Str name = source_safe_name(arena, program->graph->value[value].name, true);
         if (map_add(&taken, name, b))
             names->buffer[b] = name;
     }

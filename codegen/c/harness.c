@@ -130,10 +130,6 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
 {
     const Graph *graph = program->graph;
     Str name = program->options.name;
-    if (program->options.target->dialect == DIALECT_CUDA) {
-        emit_cuda_test(program, input, expected, out);
-        return;
-    }
     text_printf(out,
                 "/* " STR_FMT
                 "_test.c: runs the model on fixed inputs; expected outputs are the reference\n"

@@ -1,6 +1,7 @@
-/* Names that emitted sources cannot give to what a model calls so. */
+/* A model's names in C: what emitted sources cannot call so, and what they call it instead. */
 #include "c/source.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* Each between two blanks. */
@@ -46,4 +47,85 @@ bool source_name_is_function(Str name)
 {
     bool single = name.len > 1 && name.ptr[name.len - 1] == 'f'; /* expf */
     return is_word_of(functions, name) || (single && is_word_of(functions, (Str){name.ptr, name.len - 1}));
+}
+
+const char *source_upper(Arena *arena, Str name)
+{
+    Str copy = str_copy(arena, name);
+    for (uint32_t i = 0; i < copy.len; i++)
+        ((char *)(uintptr_t)copy.ptr)[i] = (char)toupper((unsigned char)copy.ptr[i]);
+    return copy.ptr;
+}
+
+Str source_identifier(Arena *arena, Str name)
+{
+    Text text = {0};
+    if (!name.len || isdigit((unsigned char)name.ptr[0]))
+        text_char(&text, '_');
+    for (uint32_t i = 0; i < name.len; i++)
+        text_char(&text, isalnum((unsigned char)name.ptr[i]) && !(name.ptr[i] & 0x80) ? name.ptr[i] : '_');
+    if (source_name_is_taken(text_view(&text)))
+        text_char(&text, '_');
+    Str copy = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return copy;
+}
+
+static Str port_name(const Graph *graph, uint32_t port)
+{
+    return port < graph->input_count ? graph->value[graph->input[port]].name
+                                     : graph->output[port - graph->input_count].name;
+}
+
+void source_take_weights(const Program *program, Arena *arena, Map *taken)
+{
+    if (program_weights_form(program) == WEIGHTS_C)
+        for (uint32_t w = 0; w < program->weights.count; w++)
+            map_add(taken, source_weight_name(program, arena, w), 0);
+    else if (program_weights_form(program) == WEIGHTS_BLOB)
+        map_add(taken, str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name)), 0);
+}
+
+/* Inputs and outputs are parameters of one function: where `a.b` and `a_b` meet, or an input is passed through under
+ * its own name, the later one is numbered. */
+const Str *source_port_names(const Program *program, Arena *arena)
+{
+    const Graph *graph = program->graph;
+    uint32_t count = graph->input_count + graph->output_count;
+    Str *name = ARENA_ARRAY(arena, Str, count);
+    Map taken = {.arena = arena};
+    source_take_weights(program, arena, &taken);
+    for (uint32_t i = 0; i < count; i++) {
+        Str plain = name[i] = source_identifier(arena, port_name(graph, i));
+        for (int n = 2; !map_add(&taken, name[i], i); n++)
+            name[i] = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
+    }
+    return name;
+}
+
+void source_take_names(const Program *program, Arena *arena, Map *taken)
+{
+    static const char *const own[] = {"run", "inputs", "outputs"};
+    const Graph *graph = program->graph;
+    for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
+        map_add(taken, str_from(own[i]), 0);
+    map_add(taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
+    source_take_weights(program, arena, taken);
+    const Str *port = source_port_names(program, arena);
+    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
+        map_add(taken, port[i], 0); /* a parameter would hide the function that it names */
+}
+
+Str source_safe_name(Arena *arena, Str name, bool inside)
+{
+    name = source_identifier(arena, name);
+    bool bare = !inside || !(isdigit((unsigned char)name.ptr[name.len - 1]) || source_name_is_function(name));
+    return bare ? name : str_format(arena, STR_FMT "_", STR_ARG(name));
+}
+
+Str source_weight_name(const Program *program, Arena *arena, uint32_t w)
+{
+    const WeightArray *array = &program->weights.array[w];
+    Str name = source_identifier(arena, program->graph->value[array->value].name);
+    return str_format(arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
 }

@@ -47,7 +47,7 @@ static Str pointer_name(Run *run, const KernelBuffer *buffer, ValueId value)
         return free_name(run, str_from(buffer->role));
     Str title = value_title(graph, value);
     if (graph->value[value].name.len) {
-        title = unit_safe_name(run->unit->arena, title, false);
+        title = source_safe_name(run->unit->arena, title, false);
     } else { /* stage1.block0.%12 */
         Str scope = {title.ptr, title.len - value_show(graph, value).len};
         title = str_format(run->unit->arena, STR_FMT "t%u", STR_ARG(scope), value);

@@ -7,81 +7,7 @@
 
 #include "runtime_nnc_model.h" /* runtime/nnc_model.h as a C string: model_descriptor_text */
 
-const char *source_upper(Arena *arena, Str name)
-{
-    Str copy = str_copy(arena, name);
-    for (uint32_t i = 0; i < copy.len; i++)
-        ((char *)(uintptr_t)copy.ptr)[i] = (char)toupper((unsigned char)copy.ptr[i]);
-    return copy.ptr;
-}
-
-Str source_identifier(Arena *arena, Str name)
-{
-    Text text = {0};
-    if (!name.len || isdigit((unsigned char)name.ptr[0]))
-        text_char(&text, '_');
-    for (uint32_t i = 0; i < name.len; i++)
-        text_char(&text, isalnum((unsigned char)name.ptr[i]) && !(name.ptr[i] & 0x80) ? name.ptr[i] : '_');
-    if (source_name_is_taken(text_view(&text)))
-        text_char(&text, '_');
-    Str copy = str_copy(arena, text_view(&text));
-    text_free(&text);
-    return copy;
-}
-
-static Str port_name(const Graph *graph, uint32_t port)
-{
-    return port < graph->input_count ? graph->value[graph->input[port]].name
-                                     : graph->output[port - graph->input_count].name;
-}
-
-void source_take_weights(const Program *program, Arena *arena, Map *taken)
-{
-    if (program_weights_form(program) == WEIGHTS_C)
-        for (uint32_t w = 0; w < program->weights.count; w++)
-            map_add(taken, source_weight_name(program, arena, w), 0);
-    else if (program_weights_form(program) == WEIGHTS_BLOB)
-        map_add(taken, str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name)), 0);
-}
-
-/* Inputs and outputs are parameters of one function: where `a.b` and `a_b` meet, or an input is passed through under
- * its own name, the later one is numbered. */
-const Str *source_port_names(const Program *program, Arena *arena)
-{
-    const Graph *graph = program->graph;
-    uint32_t count = graph->input_count + graph->output_count;
-    Str *name = ARENA_ARRAY(arena, Str, count);
-    Map taken = {.arena = arena};
-    source_take_weights(program, arena, &taken);
-    for (uint32_t i = 0; i < count; i++) {
-        Str plain = name[i] = source_identifier(arena, port_name(graph, i));
-        for (int n = 2; !map_add(&taken, name[i], i); n++)
-            name[i] = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
-    }
-    return name;
-}
-
-void source_take_names(const Program *program, Arena *arena, Map *taken)
-{
-    static const char *const own[] = {"run", "inputs", "outputs"};
-    const Graph *graph = program->graph;
-    for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
-        map_add(taken, str_from(own[i]), 0);
-    map_add(taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
-    source_take_weights(program, arena, taken);
-    const Str *port = source_port_names(program, arena);
-    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
-        map_add(taken, port[i], 0); /* a parameter would hide the function that it names */
-}
-
 /* Weights */
-
-Str source_weight_name(const Program *program, Arena *arena, uint32_t w)
-{
-    const WeightArray *array = &program->weights.array[w];
-    Str name = source_identifier(arena, program->graph->value[array->value].name);
-    return str_format(arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
-}
 
 void source_element(Text *out, DType dtype, const void *bytes, int64_t i)
 {
@@ -168,59 +94,6 @@ static void print_weights(Text *out, Unit *unit)
     default:
         break;
     }
-}
-
-/* Arguments of a kernel's call */
-
-Str source_argument(const Program *program, const Str *port, Arena *arena, uint32_t k, uint32_t b)
-{
-    const KernelBuffer *buffer = &program->kernel[k].buffer[b];
-    const char *type = c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
-    if (buffer->weights != NONE) {
-        const WeightArray *array = &program->weights.array[buffer->weights];
-        if (program_weights_form(program) == WEIGHTS_C)
-            return source_weight_name(program, arena, buffer->weights);
-        Str base = program_weights_form(program) == WEIGHTS_FILE
-                       ? STR("w")
-                       : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
-        return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type, STR_ARG(base),
-                          (long long)array->offset);
-    }
-    uint32_t index = buffer->value == NONE ? program->scratch[k][b] : program->home[buffer->value].index;
-    Space space = buffer->value == NONE ? SPACE_ARENA : program->home[buffer->value].space;
-    if (space == SPACE_ARENA)
-        return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type,
-                          (long long)(program->plan.offset[index] + buffer->begin * dtype_bytes(buffer->dtype)));
-    Str name = port[space == SPACE_INPUT ? index : program->graph->input_count + index];
-    return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(name), (long long)buffer->begin) : name;
-}
-
-void source_describe(Text *out, const Program *program, const Kernel *kernel)
-{
-    for (uint32_t n = 0; program->options.describe && n < kernel->node_count; n++) {
-        text_printf(out, n ? "       " : "    /* ");
-        program->options.describe(program->options.describe_context, out, program->graph, kernel->node[n]);
-        text_printf(out, n + 1 < kernel->node_count ? "\n" : " */\n");
-    }
-}
-
-void source_parameters(Text *out, const Program *program, Arena *arena)
-{
-    const Graph *graph = program->graph;
-    const Str *port = source_port_names(program, arena);
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        const Value *value = &graph->value[graph->input[i]];
-        int64_t count = shape_elements(&value->type->shape);
-        text_printf(out, "const %s " STR_FMT "[%lld], ", c_type(value->type->dtype), STR_ARG(port[i]),
-                    (long long)(count ? count : 1));
-    }
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        const Type *type = value_type(graph, graph->output[i].value);
-        int64_t count = shape_elements(&type->shape);
-        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype), STR_ARG(port[graph->input_count + i]),
-                    (long long)(count ? count : 1));
-    }
-    text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
 }
 
 /* The descriptor */

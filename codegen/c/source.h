@@ -7,6 +7,8 @@
 
 /* A model's name as a C identifier: dots and the like become underscores, keywords and NAME_run's own names get one. */
 Str source_identifier(Arena *arena, Str name);
+/* The same; inside a kernel also no loop variable, local (they end in digits) or helper (exp_f32x16). */
+Str source_safe_name(Arena *arena, Str name, bool inside);
 bool source_name_is_taken(Str name);    /* a keyword of C or C++, a macro, a name of NAME_run's own */
 bool source_name_is_function(Str name); /* of the C library, and called by kernels */
 /* The parameters of NAME_run, each with a name of its own: the inputs', then the outputs'. */

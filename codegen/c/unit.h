@@ -24,8 +24,4 @@ void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kerne
 void unit_print_functions(Text *out, Unit *unit);
 void unit_print_run(Text *out, const Unit *unit); /* NAME_run */
 
-/* A name that is no keyword and, inside a kernel, no loop variable, local (they end in digits) or helper (exp_f32x16).
- */
-Str unit_safe_name(Arena *arena, Str name, bool inside);
-
 #endif

@@ -76,8 +76,8 @@ static bool make_golden(Cli *cli, const Model *model, Golden *golden)
 static bool emit_harness(Cli *cli, const Program *program, const Folder *folder, const Golden *golden)
 {
     Text text = {0};
-    emit_test(program, golden->input, golden->expected, &text);
     bool cuda = program->options.target->dialect == DIALECT_CUDA;
+    (cuda ? emit_cuda_test : emit_test)(program, golden->input, golden->expected, &text);
     Str name = str_format(&cli->arena, STR_FMT "_test.%s", STR_ARG(program->options.name), cuda ? "cu" : "c");
     bool good = file_write(&cli->diag, folder_file(cli, folder, name), text.ptr, text.len);
     text_free(&text);

@@ -131,7 +131,7 @@ static bool emit(Job *job)
     if (!compile(job, option(&job->words, "--weights")))
         return false;
     Text test = {0};
-    emit_test(&job->program, in, out, &test);
+    emit_cuda_test(&job->program, in, out, &test);
     write_file(job, "model_test.cu", test.ptr, test.len);
     text_free(&test);
     return true;
