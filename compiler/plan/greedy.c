@@ -1,8 +1,15 @@
+/* Greedy placement, in either of two ways with the same outcome.
+ *
+ * By pairs: for each item gather all placed ones that it conflicts with, sort them by address, and walk up through the
+ * gaps.  Nothing is faster where conflicts are few.  By columns (columns.h) where they are many. */
 #include "plan/greedy.h"
 
 #include <stdlib.h>
 
+#include "plan/columns.h"
 #include "plan/sort.h"
+
+#define CONFLICTS_BY_PAIRS 500 /* of the mean item, to which the way by pairs is the faster one */
 
 typedef struct Block { /* an offset in (below, end) collides: [below + size, end) is taken */
     int64_t below, end;
@@ -19,6 +26,8 @@ typedef struct Greedy {
     int64_t *offset;
     Block *block;
     uint32_t block_count, block_capacity;
+    Columns *columns; /* NULL: by pairs */
+    uint64_t looks;   /* at blocks, by pairs */
 } Greedy;
 
 static void start(Greedy *g)
@@ -65,6 +74,7 @@ static void gather(Greedy *g, const PlanPiece *piece)
             int64_t at = g->offset[other->item];
             Block block = {at - piece->size, at + other->size};
             ARENA_PUSH(&g->scratch, g->block, g->block_count, g->block_capacity, block);
+            g->looks++;
             continue;
         }
         stack[depth] = 2 * node + 1, from[depth] = begin + half, width[depth++] = half;
@@ -121,7 +131,7 @@ static bool fits_at(const Greedy *g, int64_t offset)
 }
 
 /* Places one item; false when it is pinned to where something lies. */
-static bool place(Greedy *g, uint32_t index, PlanFit fit)
+static bool place_by_pairs(Greedy *g, uint32_t index, PlanFit fit)
 {
     const PlanItem *item = &g->items->item[index];
     bool good = true;
@@ -140,23 +150,56 @@ static bool place(Greedy *g, uint32_t index, PlanFit fit)
     return good;
 }
 
-bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *offset)
+static bool place_in_columns(Greedy *g, uint32_t index, PlanFit fit)
+{
+    const PlanItem *item = &g->items->item[index];
+    bool pinned = item->pinned != PLAN_FREE, good = !pinned || columns_free(g->columns, item, item->pinned);
+    g->offset[index] = pinned ? item->pinned : columns_find(g->columns, item, fit);
+    columns_add(g->columns, item, g->offset[index]);
+    return good;
+}
+
+static bool place(Greedy *g, uint32_t index, PlanFit fit)
+{
+    return g->columns ? place_in_columns(g, index, fit) : place_by_pairs(g, index, fit);
+}
+
+static void prepare(Greedy *g, PlanWay way)
+{
+    if (way == PLAN_WAY_FASTER) {
+        uint64_t few = CONFLICTS_BY_PAIRS / 2 * (uint64_t)g->items->piece_count;
+        way = plan_items_pairs(&g->scratch, g->items) > few ? PLAN_WAY_COLUMNS : PLAN_WAY_PAIRS;
+    }
+    if (way == PLAN_WAY_COLUMNS && g->items->section_count)
+        g->columns = columns_new(&g->scratch, g->items);
+    else
+        start(g);
+}
+
+bool plan_greedy_by(const PlanItems *items, PlanOrder order, PlanFit fit, PlanWay way, int64_t *offset, uint64_t *looks)
 {
     Greedy g = {.items = items, .offset = offset};
     bool good = true;
-    start(&g);
+    prepare(&g, way);
     uint32_t *sequence = ARENA_ARRAY(&g.scratch, uint32_t, items->count);
     uint32_t count = plan_order(&g.scratch, items, order, sequence);
     for (uint32_t k = 0; k < count && good; k++)
         good = place(&g, sequence[k], fit);
+    if (looks)
+        *looks = g.columns ? columns_looks(g.columns) : g.looks;
     arena_free(&g.scratch);
     return good;
+}
+
+bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *offset)
+{
+    return plan_greedy_by(items, order, fit, PLAN_WAY_FASTER, offset, NULL);
 }
 
 void plan_settle(const PlanItems *items, int64_t *offset)
 {
     Greedy g = {.items = items, .offset = offset};
-    start(&g);
+    prepare(&g, PLAN_WAY_FASTER);
     SortKey *key = ARENA_ARRAY(&g.scratch, SortKey, items->count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < items->count; i++)

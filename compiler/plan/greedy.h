@@ -14,8 +14,19 @@ typedef enum PlanFit {
 bool plan_pins_agree(const PlanItems *items);
 
 /* Takes items in the given order and puts each into a gap between those placed before it that are live at the same
- * time.  Work: the number of conflicting pairs, times a logarithm.  False when pins do not agree. */
+ * time.  Work: that of the cheaper PlanWay.  False when pins do not agree. */
 bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *offset);
+
+typedef enum PlanWay {                   /* to find the gaps; offsets are the same */
+                       PLAN_WAY_FASTER,  /* that of the two below which has less to look at */
+                       PLAN_WAY_PAIRS,   /* work: the number of conflicting pairs, times a logarithm */
+                       PLAN_WAY_COLUMNS, /* work: for each item about the root of the number of its conflicts, see
+                                            columns.h */
+} PlanWay;
+
+/* plan_greedy in a way that is asked for; for tests.  looks, if not NULL: the work, in pieces looked at. */
+bool plan_greedy_by(const PlanItems *items, PlanOrder order, PlanFit fit, PlanWay way, int64_t *offset,
+                    uint64_t *looks);
 
 /* Moves the items of a placement down, from the lowest up, each into the lowest gap.  Nothing can rise: whatever was
  * below an item has only moved further down.  Work as plan_greedy. */
