@@ -57,6 +57,20 @@ static bool set_operand(Contraction *con, const Expr *load, const Var *depth, co
 
 /* Convolution */
 
+/* The image that a pointwise convolution reads may be computed in its kernel, a row at a time. */
+static bool see_computed(Contraction *con)
+{
+    if (con->taps_h * con->taps_w * con->stride_h * con->stride_w != 1 || con->pad_top || con->pad_left ||
+        con->out_h != con->in_h || con->out_w != con->in_w || con->depth % con->lanes)
+        return false;
+    con->computed = true;
+    con->x = lower_scratch(con->lower, DT_F32, con->in_w * con->depth, "line");
+    con->x_depth = 1;
+    con->x_w = con->lanes;
+    con->x_base = index_scale(con->lower->arena, index_var(con->lower->arena, con->block), con->in_w * con->lanes);
+    return true;
+}
+
 static bool see_conv(Contraction *con)
 {
     Lower *lower = con->lower;
@@ -90,6 +104,8 @@ static bool see_conv(Contraction *con)
     con->position[2] = index_div(arena, pixel, con->out_w);
     con->position[3] = index_mod(arena, pixel, con->out_w);
 
+    if (kernel_makes(lower, node->in[0]))
+        return see_computed(con);
     Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h),
                                 index_var(arena, column)};
     const Expr *load = operand_load(con, position);
@@ -333,10 +349,45 @@ static void panels_of_row(Contraction *con, Block *block, const Var *row)
     }
 }
 
+typedef struct Line { /* the pixel of the computed row that is being made, and its block of channels */
+    const Contraction *con;
+    const Var *row, *block, *w;
+} Line;
+
+static void line_element(Lower *lower, void *context, Index at)
+{
+    const Line *line = context;
+    const Contraction *con = line->con;
+    Arena *arena = lower->arena;
+    Index block = index_var(arena, line->block), w = index_var(arena, line->w);
+    Index channel = index_add(arena, index_scale(arena, block, con->lanes), at);
+    Index position[] = {con->position[0], channel, index_var(arena, line->row), w};
+    Index pixel = index_add(arena, index_scale(arena, block, con->in_w), w);
+    stmt_store(arena, lower->block, con->x, index_add(arena, index_scale(arena, pixel, con->lanes), at),
+               lower_value(lower, con->node->in[0], position));
+}
+
+/* The computed row, and what is made of it. */
+static void line_and_panels(Contraction *con, Block *block, const Var *row)
+{
+    Lower *lower = con->lower;
+    Line line = {con, row, var_new(lower->arena, "b", 0, con->depth / con->lanes - 1),
+                 var_new(lower->arena, "w", 0, con->in_w - 1)};
+    Block *inner = loop_of(con, block, line.block, con->depth / con->lanes, LOOP_SERIAL);
+    inner = loop_of(con, inner, line.w, con->in_w, LOOP_SERIAL);
+    Block *outer = lower_enter(lower, inner);
+    lower_vector_loop(lower, "c", con->lanes, LOOP_SERIAL, line_element, &line);
+    lower_leave(lower, outer);
+    panels_of_row(con, block, row);
+}
+
 static void chunks_of_row(Contraction *con, Block *block)
 {
-    const Var *row = row_loop(con, &block, LOOP_PARALLEL);
-    panels_of_row(con, block, row);
+    const Var *row = row_loop(con, &block, con->computed ? LOOP_SERIAL : LOOP_PARALLEL);
+    if (con->computed)
+        line_and_panels(con, block, row);
+    else
+        panels_of_row(con, block, row);
 }
 
 /* The rows of one pooling window at a time: into the band, and out of it. */
@@ -349,7 +400,10 @@ static void pooled_rows(Contraction *con, Block *block)
     Stmt *rows = stmt_for(arena, block, row, 0, con->out_h, 1, LOOP_SERIAL);
     rows->low = lower->band.first;
     rows->high = index_add(arena, rows->low, index_constant(con->pool_window));
-    panels_of_row(con, &rows->body, row);
+    if (con->computed)
+        line_and_panels(con, &rows->body, row);
+    else
+        panels_of_row(con, &rows->body, row);
 
     Block *outer = lower_enter(lower, block);
     lower->band.filled = true;

@@ -68,6 +68,7 @@ typedef struct Contraction {
     uint32_t x;
     Index x_base;
     int64_t x_depth, x_h, x_w;
+    bool computed; /* here, a row of the image at a time, into the scratch x: [block][w][channel of the block] */
 
     /* Schedule */
     uint32_t pixels, vectors; /* of a tile at most */

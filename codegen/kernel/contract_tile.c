@@ -43,7 +43,7 @@ static void choose_order(Contraction *con)
     con->rounds = 1;
     con->blocks = con->block_count;
     con->order = ORDER_PANELS;
-    if (con->pool) {
+    if (con->pool || con->computed) {
         con->order = ORDER_CHUNKS;
         return;
     }
@@ -181,7 +181,8 @@ static bool text_suits(const Contraction *con)
 
 static void cut_image(Contraction *con)
 {
-    con->tiling = (Tiling){.rows = con->pool || rows_suit(con)}; /* a pool takes the image row by row */
+    /* A pool takes the image row by row, and so does an operand that is computed come. */
+    con->tiling = (Tiling){.rows = con->pool || con->computed || rows_suit(con)};
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
     if (con->out_h > 1 && !con->tiling.rows && !text_suits(con)) {
         con->tiling = (Tiling){.rows = true};

@@ -29,6 +29,7 @@ typedef struct Group {
 } Group;
 
 #define MOST_NODES 48 /* in one kernel */
+#define NARROWEST  14 /* image that is made row by row: a row fills a tile */
 
 typedef struct Fuser {
     Graph *graph;
@@ -159,6 +160,25 @@ static bool tiled_convolution(const Fuser *fuser, const Node *node)
            !(input && is_inline(input)) && shape_elements(&w->shape) * 4 <= 512 << 10 && shape_elements(&x->shape) > 0;
 }
 
+/* Is the value all that the kernel makes, by nodes of which each is read by the next one only? */
+static bool read_once(const Fuser *fuser, ValueId value, uint32_t kernel)
+{
+    const Graph *graph = fuser->graph;
+    for (uint32_t left = fuser->group[kernel].size;;) {
+        const Node *node = value_producer(graph, value);
+        if (fuser->live_out[value] || fuser->users.first[value + 1] - fuser->users.first[value] != 1 ||
+            node->out_count != 1)
+            return false;
+        left--;
+        value = NONE;
+        for (uint32_t i = 0; i < node->in_count; i++)
+            if (made_in(fuser, node->in[i], kernel))
+                value = value == NONE ? node->in[i] : value;
+        if (value == NONE)
+            return left == 0;
+    }
+}
+
 /* The convolution whose result, through elementwise nodes of the kernel, is the image and goes nowhere else; or NULL.
  */
 static const Node *convolution_of(const Fuser *fuser, ValueId image, uint32_t kernel)
@@ -193,6 +213,20 @@ static bool pooling_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
         return false;
     const Node *convolution = convolution_of(fuser, node->in[0], kernel);
     return convolution && tiled_convolution(fuser, convolution);
+}
+
+/* A pointwise convolution joins the map that makes its image when nothing else reads it: the rows are made one by one
+ * in scratch, and the image as a whole never exists. */
+static bool pointwise_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
+{
+    const Graph *graph = fuser->graph;
+    if (kernel == NONE || fuser->group[kernel].kind != KERNEL_MAP || !made_in(fuser, node->in[0], kernel) ||
+        !tiled_convolution(fuser, node))
+        return false;
+    const Type *x = value_type(graph, node->in[0]), *y = value_type(graph, node->out[0]);
+    const Shape *w = value_shape(graph, node->in[1]);
+    return w->dim[2] * w->dim[3] == 1 && x->shape.dim[2] == y->shape.dim[2] && x->shape.dim[3] == y->shape.dim[3] &&
+           x->layout.block == fuser->lanes && x->shape.dim[3] >= NARROWEST && read_once(fuser, node->in[0], kernel);
 }
 
 /* Channels that only fill up the last block: the kernel runs over them too, and may store nothing else there. */
@@ -239,6 +273,10 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         }
         return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_CONTRACT:
+        if (pointwise_joins(fuser, node, kernel)) {
+            fuser->group[kernel] = (Group){KERNEL_ANCHOR, type, 0, fuser->group[kernel].size, true};
+            return kernel;
+        }
         kernel = open_group(fuser, KERNEL_ANCHOR, type, 0);
         fuser->group[kernel].contraction = true;
         return kernel;
