@@ -7,9 +7,10 @@
  * a schedule.  Then maps whose results feed one kernel only move into it.
  *
  * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling or reduction (an
- * epilogue); pooling to its convolution where windows do not overlap from row to row; a change of layout to the pooling
- * or map before it; elementwise and further reductions to a kernel of rows (softmax, layer norm).  Views and ramps
- * belong to no kernel: their users read through them.  An output that is only a view gets a copy of its own. */
+ * epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution to the
+ * map that makes its image; a change of layout to the pooling or map before it; elementwise and further reductions to a
+ * kernel of rows (softmax, layer norm).  Views and ramps belong to no kernel: their users read through them.  An output
+ * that is only a view gets a copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"

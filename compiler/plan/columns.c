@@ -26,9 +26,9 @@ typedef struct Cursor { /* one of the sets that an item must keep clear of; its 
     const Runs *runs;   /* NULL: the column's parts, as far as they are live in [lower, upper) */
     const Column *column;
     uint32_t lower, upper;
-    uint32_t at;   /* block or part */
-    int64_t size;  /* wanted */
-    Run gap;       /* found */
+    uint32_t at;  /* block or part */
+    int64_t size; /* wanted */
+    Run gap;      /* found */
 } Cursor;
 
 struct Columns {
@@ -62,7 +62,8 @@ static void cut_time(Columns *c)
 {
     const PlanItems *items = c->items;
     uint32_t sections = items->section_count, most = pieces_per_column(items), inside = 0;
-    uint32_t *ends = ARENA_ARRAY(c->arena, uint32_t, (size_t)sections + 1); /* pieces that begin or end before section s */
+    uint32_t *ends =
+        ARENA_ARRAY(c->arena, uint32_t, (size_t)sections + 1); /* pieces that begin or end before section s */
     for (uint32_t i = 0; i < items->piece_count; i++) {
         ends[items->piece[i].lower]++;
         ends[items->piece[i].upper]++;

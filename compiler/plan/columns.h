@@ -1,4 +1,5 @@
-/* Where is room among many placed pieces?  For problems with so many conflicts that to look at each would take too long.
+/* Where is room among many placed pieces?  For problems with so many conflicts that to look at each would take too
+ * long.
  *
  * Time is cut into columns, in each of which only so many pieces begin or end.  A column keeps the addresses that are
  * taken all through it as runs (runs.h), and the pieces that begin or end inside one by one; above the columns stands a

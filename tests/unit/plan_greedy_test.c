@@ -168,8 +168,8 @@ static void check_gaps(RunStore *store, const Runs *runs, const bool *taken, int
         for (; end < BYTES && !taken[end]; end++)
             ;
         end = end < BYTES ? end : INT64_MAX;
-        CHECK(gap.begin == begin && gap.end == end, "from %" PRId64 ", %" PRId64 ": %" PRId64 " to %" PRId64, from, size,
-              gap.begin, gap.end);
+        CHECK(gap.begin == begin && gap.end == end, "from %" PRId64 ", %" PRId64 ": %" PRId64 " to %" PRId64, from,
+              size, gap.begin, gap.end);
     }
 }
 
