@@ -5,9 +5,9 @@
 #include "plan/runs.h"
 
 #define FAN_OUT      4
-#define LEVELS       18 /* enough for 2^32 columns, and one that is not used */
-#define LEAST_PIECES 32 /* that begin or end in a column */
-#define ADDING       30 /* times what it takes to look at a part */
+#define LEVELS       18  /* enough for 2^32 columns, and one that is not used */
+#define LEAST_PIECES 32  /* that begin or end in a column */
+#define ADDING       100 /* to a set takes so many times what a look at a piece does */
 
 typedef struct Part { /* a placed piece that begins or ends inside a column */
     int64_t begin, end;
@@ -26,9 +26,10 @@ typedef struct Cursor { /* one of the sets that an item must keep clear of; its 
     const Runs *runs;   /* NULL: the column's parts, as far as they are live in [lower, upper) */
     const Column *column;
     uint32_t lower, upper;
-    uint32_t at;  /* block or part */
-    int64_t size; /* wanted */
-    Run gap;      /* found */
+    RunPlace place; /* in the runs */
+    uint32_t at;    /* among the parts */
+    int64_t size;   /* wanted */
+    Run gap;        /* found */
 } Cursor;
 
 struct Columns {
@@ -45,7 +46,7 @@ struct Columns {
 };
 
 /* A piece is added to every column of its life, and a search looks at the parts of two columns.  With pieces in a
- * column as the root of those live at one time, times what adding costs more, both take about the same time. */
+ * column as the root of those live at one time, times ADDING, both take about the same time. */
 static uint32_t pieces_per_column(const PlanItems *items)
 {
     uint64_t live = 0;
@@ -228,7 +229,7 @@ static int64_t leap(Columns *c, int64_t at, int64_t alignment)
         agreed++;
         if (cursor->gap.begin <= at && cursor->gap.end - at >= cursor->size)
             continue;
-        cursor->gap = cursor->runs ? runs_gap(&c->store, cursor->runs, &cursor->at, at, cursor->size)
+        cursor->gap = cursor->runs ? runs_gap(&c->store, cursor->runs, &cursor->place, at, cursor->size)
                                    : gap_between_parts(c, cursor, at);
         if (cursor->gap.begin > at) {
             at = plan_align(cursor->gap.begin, alignment);

@@ -9,7 +9,7 @@
 #include "plan/columns.h"
 #include "plan/sort.h"
 
-#define CONFLICTS_BY_PAIRS 500 /* of the mean item, to which the way by pairs is the faster one */
+#define CONFLICTS_BY_PAIRS 12 /* of the mean piece: up to here the way by pairs is the faster one */
 
 typedef struct Block { /* an offset in (below, end) collides: [below + size, end) is taken */
     int64_t below, end;
@@ -217,7 +217,7 @@ bool plan_pins_agree(const PlanItems *items)
     bool good = true;
     if (items->plain)
         return true;
-    start(&g);
+    prepare(&g, PLAN_WAY_FASTER);
     g.offset = ARENA_ARRAY(&g.scratch, int64_t, items->count);
     for (uint32_t i = 0; i < items->count && good; i++)
         if (items->item[i].pinned != PLAN_FREE)

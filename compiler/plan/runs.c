@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define BLOCK_RUNS 32u
+#define BLOCK_RUNS 16u
 
 static Run *take_block(RunStore *store)
 {
@@ -157,32 +157,38 @@ void runs_add(RunStore *store, Runs *runs, int64_t begin, int64_t end)
     }
 }
 
-/* Looks for a gap in front of a run of the block; else `from` ends behind the last one. */
-static bool gap_inside(RunStore *store, const RunBlock *block, int64_t *from, int64_t size, int64_t *end)
+/* Looks for a gap in front of a run of the block, from the place's run on; else `from` ends behind the last one. */
+static bool gap_inside(RunStore *store, const RunBlock *block, RunPlace *place, int64_t *from, int64_t size)
 {
     store->looks++;
-    if (block->room >= size && block->end > *from)
-        for (uint32_t i = run_at(block, *from); i < block->count; i++) {
-            store->looks++;
-            *end = block->run[i].begin;
-            if (*end - *from >= size)
-                return true;
-            if (block->run[i].end > *from)
-                *from = block->run[i].end;
-        }
+    if (block->room >= size && block->end > *from) {
+        uint32_t i = place->run;
+        for (; block->run[i].end <= *from; i++)
+            ;
+        for (; i < block->count && block->run[i].begin - *from < size; i++)
+            *from = block->run[i].end;
+        store->looks += i - place->run;
+        place->run = i;
+        if (i < block->count)
+            return true;
+    }
     if (block->end > *from)
         *from = block->end;
     return false;
 }
 
-Run runs_gap(RunStore *store, const Runs *runs, uint32_t *hint, int64_t from, int64_t size)
+Run runs_gap(RunStore *store, const Runs *runs, RunPlace *place, int64_t from, int64_t size)
 {
-    for (uint32_t next = block_after(runs, *hint, from);; next++) {
-        int64_t end;
-        *hint = next > 0 ? next - 1 : 0;
-        if (next > 0 && gap_inside(store, &runs->block[next - 1], &from, size, &end))
-            return (Run){from, end};
-        end = next < runs->count ? runs->block[next].begin : INT64_MAX;
+    uint32_t next = place->next;
+    if (next < runs->count && runs->block[next].begin <= from) {
+        next = block_after(runs, next + 1, from);
+        place->run = 0;
+    }
+    for (;; next++, place->run = 0) {
+        place->next = next;
+        if (next > 0 && gap_inside(store, &runs->block[next - 1], place, &from, size))
+            return (Run){from, runs->block[next - 1].run[place->run].begin};
+        int64_t end = next < runs->count ? runs->block[next].begin : INT64_MAX;
         if (end - from >= size)
             return (Run){from, end};
     }

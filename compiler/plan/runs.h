@@ -1,5 +1,5 @@
-/* A set of addresses, kept as runs: disjoint, in order, merged where they touch.  Runs lie in blocks of a few dozen,
- * and of each block the widest gap between two of its runs is known, so that a search for room passes whole blocks. */
+/* A set of addresses, kept as runs: disjoint, in order, merged where they touch.  Runs lie in blocks of a dozen, and
+ * of each block the widest gap between two of its runs is known, so that a search for room passes whole blocks. */
 #ifndef NNC_PLAN_RUNS_H
 #define NNC_PLAN_RUNS_H
 
@@ -33,8 +33,13 @@ typedef struct RunStore { /* where sets get their blocks from */
 /* Adds [begin, end), of which some may be in the set already. */
 void runs_add(RunStore *store, Runs *runs, int64_t begin, int64_t end);
 
-/* The first gap of `size` bytes at or after `from`: a part of it from there on, up to the next run or INT64_MAX. `hint`
- * is 0 before the first of a series of searches with rising `from`, and kept by the caller between them. */
-Run runs_gap(RunStore *store, const Runs *runs, uint32_t *hint, int64_t from, int64_t size);
+typedef struct RunPlace { /* how far a series of searches has come; zeroed: nowhere yet */
+    uint32_t next;        /* the first block not reached */
+    uint32_t run;         /* the first run, in the one before it, that matters */
+} RunPlace;
+
+/* The first gap of `size` bytes at or after `from`: the part of it from there on, up to the next run or INT64_MAX.
+ * In a series the set stays as it is, and no search begins below the gap that the one before has found. */
+Run runs_gap(RunStore *store, const Runs *runs, RunPlace *place, int64_t from, int64_t size);
 
 #endif

@@ -158,9 +158,9 @@ static void many_conflicts_take_little_work(void)
 
 static void check_gaps(RunStore *store, const Runs *runs, const bool *taken, int64_t size)
 {
-    uint32_t hint = 0;
+    RunPlace place = {0};
     for (int64_t from = 0; from < BYTES; from += 1 + from % 7) {
-        Run gap = runs_gap(store, runs, &hint, from, size);
+        Run gap = runs_gap(store, runs, &place, from, size);
         int64_t begin = from, end = from;
         for (; end - begin < size; end++) /* behind the map all is free */
             if (end < BYTES && taken[end])
@@ -170,6 +170,7 @@ static void check_gaps(RunStore *store, const Runs *runs, const bool *taken, int
         end = end < BYTES ? end : INT64_MAX;
         CHECK(gap.begin == begin && gap.end == end, "from %" PRId64 ", %" PRId64 ": %" PRId64 " to %" PRId64, from,
               size, gap.begin, gap.end);
+        from = begin;
     }
 }
 
