@@ -1,4 +1,6 @@
-/* Planner time against the number of tensors, for three kinds of lives. */
+/* Planner time against the number of tensors, for three kinds of lives.
+ *
+ *     plan_scale [--quick] [ALLOCATOR ...]        without one: best and nnc */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,16 +70,16 @@ static bool run(const char *kind, uint32_t count, const char *allocator)
 int main(int argc, char **argv)
 {
     static const char *const kind[] = {"chain", "training", "mixed"};
-    static const char *const all[] = {"best", "nnc"};
-    uint32_t most = 1000000;
-    for (int a = 1; a < argc; a++)
-        most = strcmp(argv[a], "--quick") == 0 ? 10000 : most;
+    static const char *const usual[] = {"best", "nnc"};
+    bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    int first = quick ? 2 : 1, asked = argc > first ? argc - first : 2;
+    uint32_t most = quick ? 10000 : 1000000;
     printf("%-9s %8s  %-5s %8s %8s  %-7s %s\n", "lives", "tensors", "asked", "plan s", "check s", "peak/bound",
            "found by");
     for (int k = 0; k < 3; k++)
         for (uint32_t count = 100; count <= most; count = next_count(count))
-            for (int a = 0; a < 2; a++)
-                if (!run(kind[k], count, all[a]))
+            for (int a = 0; a < asked; a++)
+                if (!run(kind[k], count, argc > first ? argv[first + a] : usual[a]))
                     return 1;
     return 0;
 }
