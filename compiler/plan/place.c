@@ -126,13 +126,6 @@ static void quick(Attempt *a)
         }
 }
 
-/* Where nnc would take too long: the greedy run that is cheapest where conflicts are many, if none was tried. */
-static void one_greedy(Attempt *a)
-{
-    if (a->pairs > pair_limit(a))
-        try_greedy(a, PLAN_BY_CONFLICTS, PLAN_FIRST_FIT);
-}
-
 static bool can_settle(const Attempt *a)
 {
     return a->pairs <= pair_limit(a) / 2;
@@ -192,8 +185,6 @@ static void run_best(Attempt *a)
     quick(a);
     if (!done(a) && a->items->count <= MOST_BY_SIZE)
         try_nnc(a, PLAN_NNC_BY_SIZE);
-    else if (!done(a))
-        one_greedy(a);
     if (!done(a) && a->items->count <= MOST_BY_EDGES)
         try_nnc(a, PLAN_NNC_BY_EDGES);
     settle(a);
