@@ -4,17 +4,8 @@
 #include <string.h>
 
 #include "plan/problem_csv.h"
+#include "check.h"
 #include "plan_random.h"
-
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("%s:%d: ", __FILE__, __LINE__);                                                                     \
-            printf(__VA_ARGS__);                                                                                       \
-            printf("\n");                                                                                              \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static bool read_text(Arena *arena, Diag *diag, Str text, PlanNamedProblem *named)
 {

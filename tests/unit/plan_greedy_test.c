@@ -7,17 +7,8 @@
 
 #include "plan/greedy.h"
 #include "plan/runs.h"
+#include "check.h"
 #include "plan_random.h"
-
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("%s:%d: ", __FILE__, __LINE__);                                                                     \
-            printf(__VA_ARGS__);                                                                                       \
-            printf("\n");                                                                                              \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 typedef struct Plain { /* offsets at which an item would lie on a placed one: (below, end) */
     int64_t below, end;

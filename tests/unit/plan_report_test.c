@@ -7,6 +7,7 @@
 #include "plan/problem_csv.h"
 #include "plan/report.h"
 
+#include "check.h"
 #include "plan_random.h"
 
 static void print(Text *out, const PlanReport *r, const char *format)
@@ -44,16 +45,6 @@ static int show(const char *format, const char *path)
     arena_free(&arena);
     return 0;
 }
-
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("%s:%d: ", __FILE__, __LINE__);                                                                     \
-            printf(__VA_ARGS__);                                                                                       \
-            printf("\n");                                                                                              \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static int widest_line(const char *text)
 {
