@@ -64,7 +64,7 @@ void unit_make(Unit *unit, const Program *program, Arena *arena)
 }
 
 /* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
-void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names)
+static void take_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names)
 {
     const Kernel *kernel = &program->kernel[k];
     Map taken = {.arena = arena};
@@ -85,16 +85,23 @@ void source_model_names(const Program *program, Arena *arena, uint32_t k, Kernel
     }
 }
 
+KernelNames source_function_names(const Program *program, Arena *arena, uint32_t k, uint32_t users, Str function)
+{
+    KernelNames names;
+    if (users == 1)
+        take_model_names(program, arena, k, &names);
+    else
+        kernel_role_names(arena, &program->kernel[k], &names);
+    names.function = function;
+    return names;
+}
+
 void unit_print_functions(Text *out, Unit *unit)
 {
     for (uint32_t f = 0; f < unit->function_count; f++) {
         const Function *function = &unit->function[f];
-        KernelNames names;
-        if (function->users == 1)
-            source_model_names(unit->program, unit->arena, function->kernel, &names);
-        else
-            kernel_role_names(unit->arena, &unit->program->kernel[function->kernel], &names);
-        names.function = function->name;
+        KernelNames names =
+            source_function_names(unit->program, unit->arena, function->kernel, function->users, function->name);
         text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(print_function(unit, function->kernel, &names)));
     }
 }

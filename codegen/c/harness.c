@@ -4,7 +4,7 @@
 #include "c/print.h"
 #include "c/source.h"
 
-void harness_array(Text *out, const char *side, uint32_t index, const Tensor *tensor)
+static void print_array(Text *out, const char *side, uint32_t index, const Tensor *tensor)
 {
     int64_t count = shape_elements(&tensor->type->shape);
     DType dtype = tensor->type->dtype;
@@ -24,6 +24,20 @@ const char harness_compare_text[] =
     "    printf(\"%s: largest error %.3g of %.3g%s\\n\", name, error, scale, bad ? \"  WRONG\" : \"\");\n"
     "    return bad;\n"
     "}\n\n";
+
+void harness_arrays(Text *out, const Program *program, const Tensor *const *input, const Tensor *const *expected)
+{
+    const Graph *graph = program->graph;
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        print_array(out, "input", i, input[i]);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        int64_t count = shape_elements(&expected[i]->type->shape);
+        if (count)
+            print_array(out, "expected", i, expected[i]);
+        text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
+                    (long long)(count ? count : 1));
+    }
+}
 
 /* Integers must be the same; of 16-bit floats the bits are at most two units apart. */
 static bool compared_as_bits(DType dtype)
@@ -128,7 +142,6 @@ static void print_main(Text *out, const Program *program, const Tensor *const *e
 
 void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out)
 {
-    const Graph *graph = program->graph;
     Str name = program->options.name;
     text_printf(out,
                 "/* " STR_FMT
@@ -138,15 +151,7 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
                 ".h\"\n\n"
                 "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
                 STR_ARG(name), STR_ARG(name));
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        harness_array(out, "input", i, input[i]);
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        int64_t count = shape_elements(&expected[i]->type->shape);
-        if (count)
-            harness_array(out, "expected", i, expected[i]);
-        text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
-                    (long long)(count ? count : 1));
-    }
+    harness_arrays(out, program, input, expected);
     text_printf(out, "%s", harness_has_numbers(program) ? harness_compare_text : "");
     print_main(out, program, expected);
 }

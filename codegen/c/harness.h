@@ -6,8 +6,8 @@
 
 #define CANARY 64 /* bytes on either side of the arena */
 
-/* `static const float input0[784] = {...};` */
-void harness_array(Text *out, const char *side, uint32_t index, const Tensor *tensor);
+/* `static const float input0[784] = {...};`, expected0 likewise unless it is empty, and `static float output0[10];` */
+void harness_arrays(Text *out, const Program *program, const Tensor *const *input, const Tensor *const *expected);
 /* Statements that compare output<i> with expected<i>; they set `bad` and use `double error, scale` and the function of
  * harness_compare_text. */
 void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected);

@@ -21,8 +21,8 @@ const char *source_upper(Arena *arena, Str name);
 
 /* Is each buffer of kernel k the same memory as another one of it (in place)? */
 const bool *source_aliased(const Program *program, Arena *arena, uint32_t k);
-/* Names of a kernel that stands in one place: the model's; what has none there keeps its role. */
-void source_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names);
+/* Names in the function of kernel k: where it stands in one place the model's, as far as there are any, else roles. */
+KernelNames source_function_names(const Program *program, Arena *arena, uint32_t k, uint32_t users, Str function);
 /* Buffer b of kernel k where NAME_run, whose parameters are called `port`, calls it. */
 Str source_argument(const Program *program, const Str *port, Arena *arena, uint32_t k, uint32_t b);
 /* The kernel's nodes as a comment, when the caller can describe them. */

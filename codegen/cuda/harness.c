@@ -96,7 +96,6 @@ static void print_main(Text *out, const Program *program, const Tensor *const *e
 
 void emit_cuda_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out)
 {
-    const Graph *graph = program->graph;
     Str name = program->options.name;
     text_printf(out,
                 "/* " STR_FMT
@@ -107,15 +106,7 @@ void emit_cuda_test(const Program *program, const Tensor *const *input, const Te
                 "#include \"" STR_FMT
                 ".h\"\n\n#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
                 STR_ARG(name), program->options.target->cc_flags, STR_ARG(name), STR_ARG(name), STR_ARG(name));
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        harness_array(out, "input", i, input[i]);
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        int64_t count = shape_elements(&expected[i]->type->shape);
-        if (count)
-            harness_array(out, "expected", i, expected[i]);
-        text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
-                    (long long)(count ? count : 1));
-    }
+    harness_arrays(out, program, input, expected);
     text_printf(out, "%s%s", harness_has_numbers(program) ? harness_compare_text : "", device_text);
     print_main(out, program, expected);
 }

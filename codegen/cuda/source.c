@@ -102,12 +102,8 @@ static void print_functions(Text *out, Unit *unit)
 {
     for (uint32_t f = 0; f < unit->function_count; f++) {
         const Function *function = &unit->function[f];
-        KernelNames names;
-        if (function->users == 1)
-            source_model_names(unit->program, unit->arena, function->kernel, &names);
-        else
-            kernel_role_names(unit->arena, &unit->program->kernel[function->kernel], &names);
-        names.function = function->name;
+        KernelNames names =
+            source_function_names(unit->program, unit->arena, function->kernel, function->users, function->name);
         text_printf(out, STR_FMT "\n", STR_ARG(section_text(unit, function->kernel, function->section, &names)));
     }
 }

@@ -130,7 +130,7 @@ static void find_windows(Lower *lower, bool shut)
             bool here = kernel_makes(lower, owner);
             if (shut)
                 lower->window[value_whole(lower, owner)] = (Window){.part = NONE};
-            else if (here ? value == owner && kernel_stores(lower, value) : true)
+            else if (!here || (value == owner && kernel_stores(lower, value)))
                 see(lower, &scratch, value);
         }
     }
