@@ -1,0 +1,58 @@
+/* Words: the language that scalar computations are said in.
+ *
+ * An elementwise row of op.def is an expression over its operands x, y, z.  It is parsed once, when the compiler is
+ * built (words.py), into a list of words over named sub-terms: a Term applies a word to earlier terms of its list, and
+ * the last one is the result.  A term that the expression writes twice is one term.  The evaluator interprets the list,
+ * the lowering inlines it into the loop IR, and printers and reductions switch over the words alone. */
+#ifndef NNC_IR_WORD_H
+#define NNC_IR_WORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum Word {
+    WORD_OPERAND, /* leaves: an operand of the op, by position; a number */
+    WORD_NUMBER,
+    WORD_ADD, /* integers wrap around */
+    WORD_SUB,
+    WORD_MUL,
+    WORD_DIV, /* of integers rounded down, x / 0 is 0 */
+    WORD_MOD, /* sign of the divisor; of integers, x mod 0 is 0 */
+    WORD_NEG,
+    WORD_LT, /* comparisons give a mask; masks and bools are 0 or 1 */
+    WORD_LE,
+    WORD_EQ,
+    WORD_NE,
+    WORD_AND, /* of masks and bools */
+    WORD_OR,
+    WORD_XOR,
+    WORD_NOT,
+    WORD_SELECT, /* mask, a, b */
+    WORD_MAX,    /* NaN in either operand gives NaN */
+    WORD_MIN,
+    WORD_ABS,
+    WORD_SQRT,
+    WORD_EXP,
+    WORD_EXPM1,
+    WORD_LOG,
+    WORD_LOG1P,
+    WORD_SIN,
+    WORD_COS,
+    WORD_TAN,
+    WORD_ASIN,
+    WORD_ACOS,
+    WORD_ATAN,
+    WORD_SINH,
+    WORD_COSH,
+    WORD_TANH,
+    WORD_ERF,
+    WORD_POW,
+    WORD_FMOD, /* sign of the dividend */
+    WORD_FLOOR,
+    WORD_CEIL,
+    WORD_ROUND, /* half to even */
+    WORD_TRUNC,
+    WORD_COUNT
+} Word;
+
+#endif

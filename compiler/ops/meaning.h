@@ -1,0 +1,157 @@
+/* What nodes mean, in one normal form per family.  Code generation and passes ask here, and read no attribute.
+ *
+ * All of these take for granted that inference has accepted the node; positions and extents are those of logical
+ * shapes, whatever the layout.  A form holds no pointers into the graph and needs no freeing. */
+#ifndef NNC_OPS_MEANING_H
+#define NNC_OPS_MEANING_H
+
+#include "ir/graph.h"
+#include "ir/word.h"
+
+/* Contractions: result = sum over some axes of first * second (+ bias).
+ *
+ * An axis is a loop.  Where an element of a tensor is read or written is affine in the axes, one sum per dimension:
+ *     position[d] = (begin[d] + sum over axes a of factor[d][a] * a) / divisor[d]
+ * What is outside of the tensor, or where the divisor leaves a rest, reads as 0.  A divisor above 1 is a transposed
+ * convolution, or the gradient of one with strides. */
+
+typedef enum AxisRole {
+    AXIS_BATCH,  /* in both operands and the result: leading dimensions, images, groups */
+    AXIS_ROW,    /* in the first operand and the result: rows of a matrix, pixels */
+    AXIS_COLUMN, /* in the second operand and the result: columns of a matrix, output channels */
+    AXIS_SUM,    /* summed, in both operands: k, input channels of a group */
+    AXIS_TAP,    /* summed: positions of a sliding window */
+} AxisRole;
+
+#define MOST_AXES 20 /* a convolution over six dimensions: images, groups, two of channels, rows and taps */
+
+typedef struct Axis {
+    AxisRole role;
+    int64_t extent;
+} Axis;
+
+typedef struct Access {
+    uint32_t rank;
+    int64_t begin[MAX_RANK], divisor[MAX_RANK];
+    int64_t factor[MAX_RANK][MOST_AXES];
+    bool guarded[MAX_RANK]; /* some positions are outside, or have a rest */
+} Access;
+
+typedef struct Contraction {
+    uint32_t axis_count;
+    Axis axis[MOST_AXES];         /* batches, rows and columns as the result has them, then sums, then taps */
+    Access first, second, result; /* operands 0 and 1 of the node */
+    bool has_bias;                /* operand 2, one number per ... */
+    uint32_t bias_dimension;      /* ... position in this dimension of the result */
+    DType element, sum;           /* of the operands; what products are added in: f32 for f16 and bf16 */
+} Contraction;
+
+bool node_is_contraction(const Graph *graph, const Node *node);
+Contraction contraction_of(const Graph *graph, const Node *node);
+/* The product of the extents of all axes with this role. */
+int64_t contraction_extent(const Contraction *contraction, AxisRole role);
+
+/* What a contraction is, seen as a convolution: an image of `rank` spatial dimensions, for kernels that know windows.
+ * Of a matmul, or where the axes do not fit this picture, false. */
+typedef struct WindowDimension {
+    int64_t in, out; /* extents of the image and of the result */
+    int64_t size, stride, dilation;
+    int64_t before, after; /* padding */
+} WindowDimension;
+
+/* A sliding window over the last `rank` dimensions of [n, channels, ...]. */
+typedef struct Window {
+    uint32_t rank;
+    WindowDimension dim[MAX_RANK];
+} Window;
+
+typedef struct Convolution {
+    Window window;
+    int64_t images, groups, channels, outputs; /* channels and outputs of all groups together */
+} Convolution;
+bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution);
+/* Every window is one pixel, and every pixel is one window. */
+bool window_is_pointwise(const Window *window);
+
+/* A contraction seen as a matrix product: [batch..., rows, depth] * [batch..., depth, columns], where an operand may
+ * lack leading dimensions, the rows or the columns.  Of a convolution false. */
+typedef struct Product {
+    uint32_t batch_rank; /* leading dimensions of the result */
+    int64_t rows, columns, depth;
+    bool has_rows, has_columns; /* dimensions of the result; an operand of rank 1 lacks its own */
+    bool transposed;            /* the second operand is [..., columns, depth] */
+} Product;
+bool product_of(const Graph *graph, const Node *node, Product *product);
+
+/* Reductions and pooling */
+
+typedef enum ReductionKind {
+    REDUCE_VALUES,   /* combined */
+    REDUCE_POSITION, /* where the first element is that `combine` (max or min) would give, as i64; a NaN wins */
+    REDUCE_MEAN,     /* combined, and divided by how many there were */
+} ReductionKind;
+
+typedef struct Reduction {
+    ReductionKind kind;
+    Word combine;               /* WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN */
+    DType accumulator;          /* what it is kept in: f32 for f16 and bf16 */
+    uint32_t rank;              /* of the operand */
+    bool reduced[MAX_RANK];     /* dimensions of the operand that it runs over, if it has no window */
+    bool keep;                  /* they stay in the result, with extent 1 */
+    bool has_window, count_pad; /* pooling: over the window; a mean counts its padding too */
+    Window window;
+} Reduction;
+
+bool node_is_reduction(const Graph *graph, const Node *node); /* also pooling */
+Reduction reduction_of(const Graph *graph, const Node *node);
+/* Of `combine` in elements of the dtype; the infinities, or the ends of an integer's range. */
+double word_neutral(Word combine, DType dtype);
+/* What sums and products of the dtype are kept in. */
+DType dtype_accumulator(DType dtype);
+/* Reduces the last dimensions of the operand, from *row_rank on, and nothing else: rows of one space. */
+bool reduction_is_of_rows(const Reduction *reduction, uint32_t *row_rank);
+
+/* Views: where each element of result r is in the operand. */
+
+typedef enum ViewKind {
+    VIEW_RESHAPE, /* at the same place in row-major order */
+    VIEW_STRIDED, /* dimension d of the operand is at begin[d] + step[d] * (position in dimension from[d] of the
+                     result) */
+} ViewKind;
+
+typedef struct View {
+    ViewKind kind;
+    uint32_t rank; /* of the operand */
+    int64_t begin[MAX_RANK], step[MAX_RANK];
+    uint32_t from[MAX_RANK]; /* NONE: at begin[d] for all positions */
+} View;
+
+bool node_is_view(const Node *node);
+View view_of(const Graph *graph, const Node *node, uint32_t result);
+/* All elements, each once: a reshape or a permutation of dimensions. */
+bool view_is_rearrangement(const Graph *graph, const Node *node);
+/* A reshape: the same elements in the same order. */
+bool view_is_reshape(const Node *node);
+
+/* Results put together from operands: operand i lies at begin[d] ... in each dimension.  Not for stacks, which expand
+ * makes concats of. */
+typedef struct Assembly {
+    uint32_t rank;
+    bool filled; /* what no operand covers is `fill`: a pad.  Else the operands cover all: a concat */
+    double fill;
+    uint32_t axis; /* of a concat; of a pad NONE */
+} Assembly;
+
+bool node_is_assembly(const Node *node);
+Assembly assembly_of(const Graph *graph, const Node *node);
+void assembly_begin(const Graph *graph, const Node *node, uint32_t operand, int64_t begin[MAX_RANK]);
+
+/* Generators without memory, and the rest. */
+bool node_is_number(const Node *node, double *number);                        /* one number everywhere */
+bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /* its position along a dimension */
+uint32_t gather_dimension(const Graph *graph, const Node *node);              /* of the table */
+
+/* Arithmetic of a node: a multiplication and an addition counted as two, other scalar ops as one. */
+int64_t node_flops(const Graph *graph, const Node *node);
+
+#endif
