@@ -3,24 +3,22 @@
 
 Str source_argument(const Program *program, const Str *port, Arena *arena, uint32_t k, uint32_t b)
 {
-    const KernelBuffer *buffer = &program->kernel[k].buffer[b];
+    const KernelBuffer *buffer = &program->memory.kernel[k].buffer[b];
+    const Storage *storage = program_storage(program, buffer->storage);
     const char *type = c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
-    if (buffer->weights != NONE) {
-        const WeightArray *array = &program->weights.array[buffer->weights];
+    if (storage->role == STORAGE_WEIGHTS) {
         if (program_weights_form(program) == WEIGHTS_C)
-            return source_weight_name(program, arena, buffer->weights);
+            return source_weight_name(program, arena, storage->index);
         Str base = program_weights_form(program) == WEIGHTS_FILE
                        ? STR("w")
                        : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
         return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type, STR_ARG(base),
-                          (long long)array->offset);
+                          (long long)storage->offset);
     }
-    uint32_t index = buffer->value == NONE ? program->scratch[k][b] : program->home[buffer->value].index;
-    Space space = buffer->value == NONE ? SPACE_ARENA : program->home[buffer->value].space;
-    if (space == SPACE_ARENA)
+    if (storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH)
         return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type,
-                          (long long)(program->plan.offset[index] + buffer->begin * dtype_bytes(buffer->dtype)));
-    Str name = port[space == SPACE_INPUT ? index : program->graph->input_count + index];
+                          (long long)(storage->offset + buffer->begin * dtype_bytes(buffer->dtype)));
+    Str name = port[storage->role == STORAGE_INPUT ? storage->index : program->graph->input_count + storage->index];
     return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(name), (long long)buffer->begin) : name;
 }
 

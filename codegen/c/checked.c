@@ -23,12 +23,12 @@ static int by_begin(const void *a, const void *b)
 /* What is alive while kernel k runs; nothing before the first and after the last. */
 static Ranges alive(const Program *program, Arena *arena, int64_t k)
 {
-    const PlanProblem *problem = &program->problem;
+    const PlanProblem *problem = &program->memory.problem;
     Ranges live = {ARENA_ARRAY(arena, Range, problem->count), 0};
     uint32_t found = 0;
     for (uint32_t b = 0; b < problem->count; b++)
         if (problem->buffer[b].first <= k && k < problem->buffer[b].last && problem->buffer[b].size)
-            live.range[found++] = (Range){program->plan.offset[b], program->plan.offset[b] + problem->buffer[b].size};
+            live.range[found++] = (Range){program->memory.plan.offset[b], program->memory.plan.offset[b] + problem->buffer[b].size};
     qsort(live.range, found, sizeof *live.range, by_begin);
     for (uint32_t i = 0; i < found; i++) {
         Range *last = live.count ? &live.range[live.count - 1] : NULL;
@@ -86,7 +86,7 @@ void checked_step(Text *out, const Program *program, int64_t k)
     if (k == 0)
         print_difference(out, "NNC_DEAD", whole, now);
     print_difference(out, "NNC_DEAD", before, now);
-    if (k < program->kernel_count)
+    if (k < program->memory.kernel_count)
         print_difference(out, "NNC_LIVE", now, before);
     else /* the arena is the caller's again */
         print_difference(out, "NNC_LIVE", whole, none);

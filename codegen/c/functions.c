@@ -6,17 +6,13 @@
 /* In place: two parameters of one function are the same memory. */
 const bool *source_aliased(const Program *program, Arena *arena, uint32_t k)
 {
-    const Kernel *kernel = &program->kernel[k];
+    const Kernel *kernel = &program->memory.kernel[k];
     bool *aliased = ARENA_ARRAY(arena, bool, kernel->buffer_count);
     for (uint32_t a = 0; a < kernel->buffer_count; a++)
         for (uint32_t b = 0; b < a; b++) {
-            const KernelBuffer *x = &kernel->buffer[a], *y = &kernel->buffer[b];
-            if (x->weights != NONE || y->weights != NONE || x->value == NONE || y->value == NONE)
-                continue;
-            const Home *hx = &program->home[x->value], *hy = &program->home[y->value];
-            if (hx->space != SPACE_ARENA || hy->space != SPACE_ARENA)
-                continue;
-            if (program->plan.offset[hx->index] == program->plan.offset[hy->index])
+            const Storage *x = program_storage(program, kernel->buffer[a].storage),
+                          *y = program_storage(program, kernel->buffer[b].storage);
+            if (x->role == STORAGE_ARENA && y->role == STORAGE_ARENA && x->offset == y->offset)
                 aliased[a] = aliased[b] = true;
         }
     return aliased;
@@ -27,7 +23,7 @@ static Str print_function(Unit *unit, uint32_t k, const KernelNames *names)
     const Program *program = unit->program;
     const bool *aliased = source_aliased(program, unit->arena, k);
     Text body = {0};
-    print_kernel(&body, unit->arena, program->options.target, &program->kernel[k], names, aliased, &unit->needs);
+    print_kernel(&body, unit->arena, program->options.target, &program->memory.kernel[k], names, aliased, &unit->needs);
     Str text = str_copy(unit->arena, text_view(&body));
     text_free(&body);
     return text;
@@ -35,7 +31,7 @@ static Str print_function(Unit *unit, uint32_t k, const KernelNames *names)
 
 static void make_function(Unit *unit, uint32_t k)
 {
-    const Kernel *kernel = &unit->program->kernel[k];
+    const Kernel *kernel = &unit->program->memory.kernel[k];
     KernelNames names;
     kernel_role_names(unit->arena, kernel, &names);
     Str key = print_function(unit, k, &names);
@@ -57,26 +53,27 @@ static void make_function(Unit *unit, uint32_t k)
 void unit_make(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
-    unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->kernel_count);
+    unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->memory.kernel_count);
     source_take_names(program, arena, &unit->taken);
-    for (uint32_t k = 0; k < program->kernel_count; k++)
+    for (uint32_t k = 0; k < program->memory.kernel_count; k++)
         make_function(unit, k);
 }
 
 /* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
 static void take_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names)
 {
-    const Kernel *kernel = &program->kernel[k];
+    const Kernel *kernel = &program->memory.kernel[k];
     Map taken = {.arena = arena};
     kernel_role_names(arena, kernel, names);
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+        const Storage *storage = program_storage(program, kernel->buffer[b].storage);
         map_add(&taken, names->buffer[b], b);
-        if (kernel->buffer[b].weights != NONE) /* kernels on a GPU go by the array's own name */
-            map_add(&taken, source_weight_name(program, arena, kernel->buffer[b].weights), b);
+        if (storage->role == STORAGE_WEIGHTS) /* kernels on a GPU go by the array's own name */
+            map_add(&taken, source_weight_name(program, arena, storage->index), b);
     }
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
-        ValueId value = buffer->value != NONE && buffer->part != NONE ? buffer->part : buffer->value;
+        ValueId value = buffer->part != NONE ? buffer->part : program_storage(program, buffer->storage)->value;
         if (value == NONE || !program->graph->value[value].name.len)
             continue;
         Str name = source_safe_name(arena, program->graph->value[value].name, true);
@@ -91,7 +88,7 @@ KernelNames source_function_names(const Program *program, Arena *arena, uint32_t
     if (users == 1)
         take_model_names(program, arena, k, &names);
     else
-        kernel_role_names(arena, &program->kernel[k], &names);
+        kernel_role_names(arena, &program->memory.kernel[k], &names);
     names.function = function;
     return names;
 }

@@ -2,7 +2,7 @@
 #ifndef NNC_C_HARNESS_H
 #define NNC_C_HARNESS_H
 
-#include "program.h"
+#include "program/program.h"
 
 #define CANARY 64 /* bytes on either side of the arena */
 

@@ -125,7 +125,6 @@ Str source_safe_name(Arena *arena, Str name, bool inside)
 
 Str source_weight_name(const Program *program, Arena *arena, uint32_t w)
 {
-    const WeightArray *array = &program->weights.array[w];
-    Str name = source_identifier(arena, program->graph->value[array->value].name);
+    Str name = source_identifier(arena, program->graph->value[program_weight(program, w)->value].name);
     return str_format(arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
 }

@@ -7,8 +7,7 @@ typedef struct Run {
     Text *out;
     const Str *port; /* source_port_names */
     Map taken;
-    Str *buffer, *part,
-        *weights; /* names: per buffer of the plan, value, array of the weights; empty before the first use */
+    Str *storage, *part; /* names: per storage, per value that is a part or a view; empty before the first use */
 } Run;
 
 static Str free_name(Run *run, Str wanted)
@@ -27,9 +26,8 @@ static void start_names(Run *run)
     static const char *const own[] = {"a", "w", "arena", "weights", "run"};
     run->port = source_port_names(program, arena);
     run->taken.arena = arena;
-    run->buffer = ARENA_ARRAY(arena, Str, program->problem.count);
+    run->storage = ARENA_ARRAY(arena, Str, program->memory.storage.count);
     run->part = ARENA_ARRAY(arena, Str, graph->value_count);
-    run->weights = ARENA_ARRAY(arena, Str, program->weights.count);
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         map_add(&run->taken, str_from(own[i]), 0);
     source_take_weights(program, arena, &run->taken);
@@ -59,7 +57,7 @@ static Str pointer_name(Run *run, const KernelBuffer *buffer, ValueId value)
 /* The declaration, with what it points to as a comment; returns the name. */
 static Str declare_pointer(Run *run, const KernelBuffer *buffer, ValueId value, Str base, int64_t offset, Str what)
 {
-    bool constant = buffer->weights != NONE;
+    bool constant = program_storage(run->unit->program, buffer->storage)->role == STORAGE_WEIGHTS;
     const char *type = c_type(buffer->dtype), *fixed = constant ? "const " : "";
     Str name = pointer_name(run, buffer, value);
     text_printf(run->out, "    %s%s *const " STR_FMT " = (%s%s *)(%svoid *)(" STR_FMT " + %lld); /* " STR_FMT " */\n",
@@ -71,41 +69,39 @@ static Str weights_argument(Run *run, const KernelBuffer *buffer)
 {
     const Program *program = run->unit->program;
     Arena *arena = run->unit->arena;
-    const WeightArray *array = &program->weights.array[buffer->weights];
-    Str *known = &run->weights[buffer->weights];
+    const Storage *storage = program_storage(program, buffer->storage);
+    Str *known = &run->storage[buffer->storage];
     Str base = program_weights_form(program) == WEIGHTS_FILE
                    ? STR("w")
                    : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
-    Str what = str_format(arena, STR_FMT "%s", STR_ARG(type_show(arena, value_type(program->graph, array->value))),
-                          array->packing.rank ? ", packed" : "");
+    bool packed = program->weights.array[storage->index].packing.rank;
+    Str what = str_format(arena, STR_FMT "%s", STR_ARG(type_show(arena, value_type(program->graph, storage->value))),
+                          packed ? ", packed" : "");
     if (!known->len)
-        *known = declare_pointer(run, buffer, buffer->value, base, array->offset, what);
+        *known = declare_pointer(run, buffer, storage->value, base, storage->offset, what);
     return *known;
 }
 
 /* Kernels that see a part or a view alone take a pointer to it; those that see several, one into the whole. */
-static Str arena_argument(Run *run, uint32_t k, uint32_t b)
+static Str arena_argument(Run *run, const KernelBuffer *buffer)
 {
     const Program *program = run->unit->program;
     const Graph *graph = program->graph;
     Arena *arena = run->unit->arena;
-    const KernelBuffer *buffer = &program->kernel[k].buffer[b];
-    ValueId value = buffer->value;
-    uint32_t index = value == NONE ? program->scratch[k][b] : program->home[value].index;
-    int64_t offset = program->plan.offset[index];
-    if (value != NONE && buffer->part != NONE) {
+    const Storage *storage = program_storage(program, buffer->storage);
+    int64_t begin = buffer->begin * dtype_bytes(buffer->dtype);
+    if (buffer->part != NONE) {
         Str *known = &run->part[buffer->part];
         Str what = str_format(arena, STR_FMT " in " STR_FMT, STR_ARG(type_show(arena, value_type(graph, buffer->part))),
-                              STR_ARG(value_show(graph, value)));
+                              STR_ARG(value_show(graph, storage->value)));
         if (!known->len)
-            *known = declare_pointer(run, buffer, buffer->part, STR("a"),
-                                     offset + buffer->begin * dtype_bytes(buffer->dtype), what);
+            *known = declare_pointer(run, buffer, buffer->part, STR("a"), storage->offset + begin, what);
         return *known;
     }
-    Str *known = &run->buffer[index];
-    Str what = value == NONE ? STR("scratch") : type_show(arena, value_type(graph, value));
+    Str *known = &run->storage[buffer->storage];
+    Str what = storage->value == NONE ? STR("scratch") : type_show(arena, value_type(graph, storage->value));
     if (!known->len)
-        *known = declare_pointer(run, buffer, value, STR("a"), offset, what);
+        *known = declare_pointer(run, buffer, storage->value, STR("a"), storage->offset, what);
     return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(*known), (long long)buffer->begin) : *known;
 }
 
@@ -113,18 +109,19 @@ static Str arena_argument(Run *run, uint32_t k, uint32_t b)
 static Str run_argument(Run *run, uint32_t k, uint32_t b)
 {
     const Program *program = run->unit->program;
-    const KernelBuffer *buffer = &program->kernel[k].buffer[b];
-    if (buffer->weights != NONE && program_weights_form(program) != WEIGHTS_C)
+    const KernelBuffer *buffer = &program->memory.kernel[k].buffer[b];
+    StorageRole role = program_storage(program, buffer->storage)->role;
+    if (role == STORAGE_WEIGHTS && program_weights_form(program) != WEIGHTS_C)
         return weights_argument(run, buffer);
-    if (buffer->weights == NONE && (buffer->value == NONE || program->home[buffer->value].space == SPACE_ARENA))
-        return arena_argument(run, k, b);
+    if (role == STORAGE_ARENA || role == STORAGE_SCRATCH)
+        return arena_argument(run, buffer);
     return source_argument(program, run->port, run->unit->arena, k, b);
 }
 
 static void print_call(Run *run, uint32_t k)
 {
     const Unit *unit = run->unit;
-    const Kernel *kernel = &unit->program->kernel[k];
+    const Kernel *kernel = &unit->program->memory.kernel[k];
     Str *argument = ARENA_ARRAY(unit->arena, Str, kernel->buffer_count);
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         argument[b] = run_argument(run, k, b);
@@ -150,19 +147,16 @@ void unit_print_run(Text *out, const Unit *unit)
     text_printf(out, "\n    if ((uintptr_t)a %% %d != 0)\n        return 1;\n", ARENA_ALIGNMENT);
     if (program_weights_form(program) == WEIGHTS_FILE)
         text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return 2;\n", WEIGHTS_ALIGNMENT);
-    for (uint32_t k = 0; k < program->kernel_count; k++) {
+    for (uint32_t s = 0; s < program->step_count; s++) {
         text_char(out, '\n');
         if (program->options.checked)
-            checked_step(out, program, k);
-        print_call(&run, k);
+            checked_step(out, program, program->step[s].kernel);
+        print_call(&run, program->step[s].kernel);
     }
     if (program->options.checked)
-        checked_step(out, program, program->kernel_count);
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        if (program->home[graph->input[i]].first < 0)
+        checked_step(out, program, program->memory.kernel_count);
+    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
+        if (!program->used[i])
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[i]));
-    for (uint32_t i = 0; i < graph->output_count; i++) /* of no elements */
-        if (program->home[graph->output[i].value].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[graph->input_count + i]));
     text_printf(out, "\n    return 0;\n}\n\n");
 }

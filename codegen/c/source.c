@@ -58,13 +58,14 @@ void source_element(Text *out, DType dtype, const void *bytes, int64_t i)
 void source_weight_array(Text *out, const Program *program, Arena *arena, uint32_t w, const char *qualifier)
 {
     const WeightArray *array = &program->weights.array[w];
-    const Value *value = &program->graph->value[array->value];
+    const Storage *storage = program_weight(program, w);
+    const Value *value = &program->graph->value[storage->value];
     DType dtype = value->type->dtype;
-    int64_t count = array->bytes / dtype_bytes(dtype);
-    void *bytes = arena_alloc(arena, (size_t)array->bytes);
-    weights_fill(program, array, bytes);
+    int64_t count = storage->bytes / dtype_bytes(dtype);
+    void *bytes = arena_alloc(arena, (size_t)storage->bytes);
+    weights_fill(program, w, bytes);
 
-    Str shown = value_show(program->graph, array->value), type = type_show(arena, value->type);
+    Str shown = value_show(program->graph, storage->value), type = type_show(arena, value->type);
     text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(shown), STR_ARG(type),
                 array->packing.rank ? ", packed for its kernel" : "");
     text_printf(out, "%s %s " STR_FMT "[%lld]%s = {", qualifier, c_type(dtype),

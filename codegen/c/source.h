@@ -3,7 +3,7 @@
 #define NNC_C_SOURCE_H
 
 #include "c/print.h"
-#include "program.h"
+#include "program/program.h"
 
 /* A model's name as a C identifier: dots and the like become underscores, keywords and NAME_run's own names get one. */
 Str source_identifier(Arena *arena, Str name);

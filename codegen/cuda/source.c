@@ -12,11 +12,6 @@ typedef struct Function { /* sections of equal text and launch share one */
     uint32_t users;
 } Function;
 
-typedef struct Launch {
-    uint32_t kernel, function;
-    const Section *section;
-} Launch;
-
 typedef struct Unit {
     const Program *program;
     Arena *arena;
@@ -24,12 +19,10 @@ typedef struct Unit {
     PreludeNeeds needs;
     MeetNeeds meets;
     Function *function;
-    Launch *launch;
-    uint32_t function_count, function_capacity, launch_count, launch_capacity;
+    uint32_t function_count, function_capacity;
+    uint32_t *of_step; /* per step: its function */
     Map by_text, taken;
 } Unit;
-
-#define MOST_BLOCKS INT32_MAX /* of a grid, in x */
 
 /* Functions */
 
@@ -42,15 +35,16 @@ static bool weights_in_source(const Program *program)
 static void name_weights(const Unit *unit, const Kernel *kernel, KernelNames *names, bool *global)
 {
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        global[b] = kernel->buffer[b].weights != NONE && weights_in_source(unit->program);
+        const Storage *storage = program_storage(unit->program, kernel->buffer[b].storage);
+        global[b] = storage->role == STORAGE_WEIGHTS && weights_in_source(unit->program);
         if (global[b])
-            names->buffer[b] = source_weight_name(unit->program, unit->arena, kernel->buffer[b].weights);
+            names->buffer[b] = source_weight_name(unit->program, unit->arena, storage->index);
     }
 }
 
 static Str section_text(Unit *unit, uint32_t k, const Section *section, KernelNames *names)
 {
-    const Kernel *kernel = &unit->program->kernel[k];
+    const Kernel *kernel = &unit->program->memory.kernel[k];
     const bool *aliased = source_aliased(unit->program, unit->arena, k);
     bool *global = ARENA_ARRAY(unit->arena, bool, kernel->buffer_count);
     Text text = {0};
@@ -79,7 +73,7 @@ static void note_meets(Unit *unit, const Block *block)
 
 static uint32_t function_for(Unit *unit, uint32_t k, const Section *section)
 {
-    const Kernel *kernel = &unit->program->kernel[k];
+    const Kernel *kernel = &unit->program->memory.kernel[k];
     KernelNames names;
     kernel_role_names(unit->arena, kernel, &names);
     Str text = section_text(unit, k, section, &names);
@@ -108,47 +102,34 @@ static void print_functions(Text *out, Unit *unit)
     }
 }
 
-static bool make_launches(Unit *unit, uint32_t k)
-{
-    const Kernel *kernel = &unit->program->kernel[k];
-    Section *section;
-    uint32_t count = sections_of(unit->arena, kernel, &section);
-    note_meets(unit, &kernel->body);
-    for (uint32_t i = 0; i < count; i++) {
-        if (section[i].blocks > MOST_BLOCKS)
-            return diag_error(unit->program->graph->module->diag, unit->program->graph->node[kernel->node[0]].place,
-                              "too many elements for one CUDA grid");
-        if (section[i].rounds == 0)
-            continue;
-        Launch launch = {k, function_for(unit, k, &section[i]), &section[i]};
-        ARENA_PUSH(unit->arena, unit->launch, unit->launch_count, unit->launch_capacity, launch);
-    }
-    return true;
-}
-
-static bool make_unit(Unit *unit, const Program *program, Arena *arena)
+static void make_unit(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_text = {.arena = arena}, .taken = {.arena = arena}};
     unit->port = source_port_names(program, arena);
+    unit->of_step = ARENA_ARRAY(arena, uint32_t, program->step_count);
     source_take_names(program, arena, &unit->taken);
-    for (uint32_t k = 0; k < program->kernel_count; k++)
-        if (!make_launches(unit, k))
-            return false;
-    return true;
+    for (uint32_t k = 0; k < program->memory.kernel_count; k++)
+        note_meets(unit, &program->memory.kernel[k].body);
+    for (uint32_t s = 0; s < program->step_count; s++)
+        unit->of_step[s] = function_for(unit, program->step[s].kernel, program->step[s].section);
 }
 
 /* NAME_run */
 
-static void print_launch(Text *out, const Unit *unit, const Launch *launch)
+static void print_launch(Text *out, const Unit *unit, uint32_t s)
 {
-    const Kernel *kernel = &unit->program->kernel[launch->kernel];
-    text_printf(out, "    NNC_LAUNCH(" STR_FMT ", %lld, %u, stream", STR_ARG(unit->function[launch->function].name),
-                (long long)launch->section->blocks, launch->section->threads);
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        if (launch->section->used[b] && !kernel->buffer[b].shared &&
-            !(kernel->buffer[b].weights != NONE && weights_in_source(unit->program)))
+    const Program *program = unit->program;
+    const Step *step = &program->step[s];
+    const Kernel *kernel = &program->memory.kernel[step->kernel];
+    text_printf(out, "    NNC_LAUNCH(" STR_FMT ", %lld, %u, stream", STR_ARG(unit->function[unit->of_step[s]].name),
+                (long long)step->section->blocks, step->section->threads);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+        StorageRole role = program_storage(program, kernel->buffer[b].storage)->role;
+        if (step->section->used[b] && role != STORAGE_SHARED &&
+            !(role == STORAGE_WEIGHTS && weights_in_source(program)))
             text_printf(out, ", " STR_FMT,
-                        STR_ARG(source_argument(unit->program, unit->port, unit->arena, launch->kernel, b)));
+                        STR_ARG(source_argument(program, unit->port, unit->arena, step->kernel, b)));
+    }
     text_printf(out, ");\n");
 }
 
@@ -163,13 +144,10 @@ static void print_signature(Text *out, const Program *program, Arena *arena)
 static void print_unused(Text *out, const Unit *unit)
 {
     const Graph *graph = unit->program->graph;
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        if (unit->program->home[graph->input[i]].first < 0)
+    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
+        if (!unit->program->used[i])
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(unit->port[i]));
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        if (unit->program->home[graph->output[i].value].first < 0)
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(unit->port[graph->input_count + i]));
-    if (!unit->launch_count)
+    if (!unit->program->step_count)
         text_printf(out, "    (void)stream;\n");
 }
 
@@ -186,14 +164,14 @@ static void print_run(Text *out, const Unit *unit)
         text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n",
                     WEIGHTS_ALIGNMENT);
     uint32_t shown = NONE;
-    for (uint32_t i = 0; i < unit->launch_count; i++) {
-        const Launch *launch = &unit->launch[i];
-        if (launch->kernel != shown) {
+    for (uint32_t s = 0; s < program->step_count; s++) {
+        uint32_t k = program->step[s].kernel;
+        if (k != shown) {
             text_char(out, '\n');
-            source_describe(out, program, &program->kernel[launch->kernel]);
-            shown = launch->kernel;
+            source_describe(out, program, &program->memory.kernel[k]);
+            shown = k;
         }
-        print_launch(out, unit, launch);
+        print_launch(out, unit, s);
     }
     print_unused(out, unit);
     text_printf(out, "\n    return 0;\n}\n");
@@ -256,15 +234,12 @@ static void print_header(Text *out, const Program *program, Arena *arena)
     text_printf(out, ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
-bool emit_cuda(const Program *program, Text *source, Text *header)
+void emit_cuda(const Program *program, Text *source, Text *header)
 {
     Arena arena = {0};
     Unit unit;
-    bool good = make_unit(&unit, program, &arena);
-    if (good) {
-        print_source(source, &unit);
-        print_header(header, program, &arena);
-    }
+    make_unit(&unit, program, &arena);
+    print_source(source, &unit);
+    print_header(header, program, &arena);
     arena_free(&arena);
-    return good;
 }

@@ -248,6 +248,36 @@ NodeId graph_add_initial(Graph *graph, OpCode op, const Attr *attr, Place place)
 
 /* Rewriting */
 
+#define COPY(array) clone->array = arena_copy(arena, graph->array, graph->array##_count * sizeof *graph->array)
+
+Graph *graph_clone(const Graph *graph)
+{
+    Arena *arena = graph->module->arena;
+    Graph *clone = arena_copy(arena, graph, sizeof *graph);
+    COPY(value);
+    COPY(node);
+    COPY(initial);
+    COPY(input);
+    COPY(output);
+    COPY(update);
+    COPY(inlined);
+    clone->value_capacity = graph->value_count;
+    clone->node_capacity = graph->node_count;
+    clone->initial_capacity = graph->initial_count;
+    clone->input_capacity = graph->input_count;
+    clone->output_capacity = graph->output_count;
+    clone->update_capacity = graph->update_count;
+    clone->inlined_capacity = graph->inlined_count;
+    for (NodeId n = 0; n < clone->node_count; n++) {
+        Node *node = &clone->node[n];
+        node->in = arena_copy(arena, node->in, node->in_count * sizeof *node->in);
+        node->out = arena_copy(arena, node->out, node->out_count * sizeof *node->out);
+    }
+    return clone;
+}
+
+#undef COPY
+
 void graph_replace(Graph *graph, const ValueId *map)
 {
     for (uint32_t n = 0; n < graph->node_count; n++)

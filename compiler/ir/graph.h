@@ -66,6 +66,20 @@ typedef struct Inlined {
     uint32_t outer; /* the call in whose body it stood, or NONE */
 } Inlined;
 
+/* How a kernel is to be computed: `tiled, pixels = 14`.  What the words mean is up to who generates its code. */
+typedef struct Knob {
+    Str name;
+    int64_t value;
+    bool flag; /* on, and written by its name alone */
+} Knob;
+
+typedef struct KernelMark {
+    Str provider;
+    const Knob *knob;
+    uint32_t knob_count;
+    Place place; /* where a user has written it; nowhere when it was chosen */
+} KernelMark;
+
 typedef struct Node {
     OpCode op;
     uint32_t in_count, out_count, sub_count;
@@ -75,7 +89,8 @@ typedef struct Node {
     const Call *call; /* OP_CALL */
     uint32_t from;    /* the call whose body it comes from, in Graph.inlined, or NONE */
     uint32_t kernel;  /* nodes of one number form one kernel; set by fuse; NONE before */
-    uint32_t stream;  /* set by schedule */
+    const KernelMark *mark; /* of its kernel, at one node of it; else NULL */
+    uint32_t stream;        /* set by schedule */
     bool dead;        /* removed; graph_compact drops it */
     Place place;
 } Node;
@@ -183,6 +198,9 @@ uint32_t attr_index(OpCode op, Str name); /* NONE when there is none */
 
 /* Rewriting. */
 void graph_replace(Graph *graph, const ValueId *map); /* every use of v becomes map[v]: operands, outputs, updates */
+/* A copy that passes can change: values, nodes and their lists of operands are its own; types, attributes, elements and
+ * bodies of calls are shared. */
+Graph *graph_clone(const Graph *graph);
 void graph_compact(Graph *graph);                     /* drops dead nodes; keeps the order of the rest */
 /* Users of each value as lists: users of v are user[first[v]] ... user[first[v + 1] - 1], ascending. */
 typedef struct Users {

@@ -9,9 +9,8 @@ const PassRow pass_table[] = {
 const uint32_t pass_count = sizeof pass_table / sizeof pass_table[0];
 
 /* Simplify sees through constants that are still sums of nodes, so that weights are folded once, fully scaled; the
- * second round finds what folding has made a number.  In-place comes last: it depends on the order. */
-const char *const pass_pipeline[] = {"expand", "cse",    "simplify", "fold",     "simplify", "fold", "cse",
-                                     "dce",    "layout", "fuse",     "schedule", "inplace",  NULL};
+ * second round finds what folding has made a number. */
+const char *const pass_pipeline[] = {"expand", "cse", "simplify", "fold", "simplify", "fold", "cse", "dce", "layout", NULL};
 
 PassContext pass_context(Arena *scratch, Diag *diag)
 {
@@ -68,12 +67,4 @@ bool pass_run(const PassRow *pass, Graph *graph, PassContext *context)
 #else
     return verify_after(pass, graph, context);
 #endif
-}
-
-bool pass_run_pipeline(Graph *graph, PassContext *context)
-{
-    for (uint32_t i = 0; pass_pipeline[i]; i++)
-        if (!pass_run(pass_find(str_from(pass_pipeline[i])), graph, context))
-            return false;
-    return true;
 }

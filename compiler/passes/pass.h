@@ -14,17 +14,13 @@ typedef struct PassContext {
     Diag *diag;         /* the module's when NULL */
     bool freeze_params; /* params that no update writes are constants */
     uint32_t lanes;     /* of f32 in a vector of the target; for layout */
-    bool apart;         /* fuse makes a kernel of every node, to test it against those of many */
-    uint32_t streams;   /* the most that schedule may use; 1 on a CPU */
 
-    /* For measuring what they save: */
-    bool keep_order; /* schedule changes nothing but what kernels need */
-    bool copy_views; /* fuse makes a kernel of its own of every view of a result */
-
-    /* May the kernel of `producer` write its result over `operand`, apart from lifetimes?  NULL is inplace_kernel_rule.
-     * A target whose kernels read or write more than once where it has side tiles answers for itself. */
-    bool (*may_overwrite)(void *target, const Graph *graph, NodeId producer, ValueId operand);
-    void *target;
+    /* For the stages behind the passes, which the code generator brings: */
+    const struct Target *target; /* NULL: kernels are numbered, but nobody says how they are computed */
+    bool apart;                  /* fuse makes a kernel of every node, to test it against those of many */
+    uint32_t streams;            /* the most that schedule may use; 1 on a CPU */
+    bool keep_order;             /* schedule changes nothing but what kernels need */
+    bool copy_views;             /* fuse makes a kernel of its own of every view of a result */
 
     uint32_t changes; /* what the last pass did, in its own unit: nodes removed, values replaced, ... */
 } PassContext;
@@ -41,23 +37,15 @@ extern const PassRow pass_table[];
 extern const uint32_t pass_count;
 const PassRow *pass_find(Str name); /* NULL when there is none */
 
-/* What a compilation runs, in order; ends with NULL.  Names may repeat. */
+
+/* What a compilation runs first, in order; ends with NULL.  Names may repeat. */
 extern const char *const pass_pipeline[];
 
 /* Runs the pass on the graph and on the bodies of its loops and branches (not of calls: expand makes those part of the
  * graph).  Debug builds verify afterwards and report the pass that broke the graph. */
 bool pass_run(const PassRow *pass, Graph *graph, PassContext *context);
-bool pass_run_pipeline(Graph *graph, PassContext *context);
 
 #define PASS(NAME, doc) bool pass_##NAME(Graph *graph, PassContext *context);
 #include "passes/pass.def"
-
-/* The default of PassContext.may_overwrite, see inplace.c. */
-bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand);
-
-/* The largest sum of live bytes over the graph's order: what no placement can go below.  Counts results of nodes only
- * (not inputs, params, constants, and not what leaves the graph), views with their owner, and values inside a kernel
- * not at all. */
-int64_t schedule_peak(const Graph *graph, Arena *scratch);
 
 #endif

@@ -16,9 +16,9 @@ typedef struct Work { /* of one run */
 static Work total_work(const Program *program)
 {
     Work work = {0};
-    for (uint32_t k = 0; k < program->kernel_count; k++) {
-        work.flops += program->kernel[k].flops;
-        work.bytes += program->kernel[k].bytes;
+    for (uint32_t k = 0; k < program->memory.kernel_count; k++) {
+        work.flops += program->memory.kernel[k].flops;
+        work.bytes += program->memory.kernel[k].bytes;
     }
     return work;
 }
@@ -121,7 +121,7 @@ static int measure(Cli *cli, const Program *program, const Host *host, double se
         result->work = total_work(program);
         result->arena_bytes = program->arena_bytes;
         result->weights_bytes = program->weights_bytes;
-        result->kernels = program->kernel_count;
+        result->kernels = program->memory.kernel_count;
         cli_step(cli, "timing");
         double begin = clock_seconds();
         while (result->second.count < 5 || clock_seconds() - begin < seconds)

@@ -123,7 +123,7 @@ static void summarize(Cli *cli, const Program *program, Str where)
     cli_step(cli, NULL);
     text_printf(&text, STR_FMT " for %s: arena %s, weights %s, %u kernels, in " STR_FMT "\n",
                 STR_ARG(program->options.name), program->options.target->name, plan_bytes(arena, program->arena_bytes),
-                plan_bytes(weights, program->weights_bytes), program->kernel_count, STR_ARG(where));
+                plan_bytes(weights, program->weights_bytes), program->memory.kernel_count, STR_ARG(where));
     cli_put(&text);
     text_free(&text);
 }

@@ -60,11 +60,7 @@ bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder)
     Text source = {0}, header = {0};
 
     cli_step(cli, "writing CUDA");
-    if (!emit_cuda(program, &source, &header)) {
-        text_free(&source);
-        text_free(&header);
-        return false;
-    }
+    emit_cuda(program, &source, &header);
     bool good = write_text(cli, folder, str_format(&cli->arena, STR_FMT ".cu", STR_ARG(name)), &source);
     good &= write_text(cli, folder, str_format(&cli->arena, STR_FMT ".h", STR_ARG(name)), &header);
     return good && (program_weights_form(program) == WEIGHTS_C || write_weights(cli, program, folder));

@@ -224,17 +224,18 @@ static int run(Cli *cli)
 {
     static const char *const formats[] = {"dot", "svg", NULL};
     Str word = args_value(cli, "format");
-    uint32_t format = 0, lanes = passes_lanes(cli);
+    uint32_t format = 0;
+    const Target *target;
     PassList list = {0};
     Model model;
     Text dot = {0};
 
-    if (!lanes || !passes_take(cli, &list) || (word.ptr && !cli_choose(cli, "format", word, formats, &format)))
+    if (!passes_target(cli, &target) || !passes_take(cli, &list) || (word.ptr && !cli_choose(cli, "format", word, formats, &format)))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_SOME, &model);
     if (status != STATUS_OK)
         return status;
-    if (!passes_run(cli, &model, &list, lanes, NULL))
+    if (!passes_run(cli, &model, &list, target, NULL))
         return STATUS_INPUT;
     put_graph(&dot, model.graph, &cli->arena);
     if (format == 1)

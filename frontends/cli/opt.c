@@ -27,9 +27,9 @@ static int run(Cli *cli)
     Model model;
     Text text = {0};
     Str path = args_value(cli, "o"), after = args_value(cli, "print-after");
-    uint32_t lanes = passes_lanes(cli);
+    const Target *target;
 
-    if (!lanes || !passes_take(cli, &list) ||
+    if (!passes_target(cli, &target) || !passes_take(cli, &list) ||
         (after.ptr && !str_is(after, "all") && !passes_find(cli, "print-after", after)))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_SOME, &model);
@@ -37,7 +37,7 @@ static int run(Cli *cli)
         return status;
     if (args_has(cli, "stats"))
         fprintf(stderr, "%-12s %8u nodes %8u values\n", "parse", model.graph->node_count, model.graph->value_count);
-    if (!passes_run(cli, &model, &list, lanes, watch))
+    if (!passes_run(cli, &model, &list, target, watch))
         return STATUS_INPUT;
     nnc_print(&text, model.module);
     if (path.ptr)

@@ -3,48 +3,51 @@
 #include <string.h>
 
 #include "cli/clock.h"
-#include "codegen/target.h"
 
 const PassRow *passes_find(Cli *cli, const char *flag, Str name)
 {
-    const PassRow *row = pass_find(name);
+    const PassRow *row = stage_find(name);
+    const char **known = NULL;
+    uint32_t count = 0, capacity = 0, none;
     if (row)
         return row;
-    const char **known = ARENA_ARRAY(&cli->arena, const char *, pass_count + 1);
-    for (uint32_t i = 0; i < pass_count; i++)
-        known[i] = pass_table[i].name;
-    uint32_t none;
+    for (uint32_t i = 0; (row = stage_at(i)); i++)
+        ARENA_PUSH(&cli->arena, known, count, capacity, row->name);
+    ARENA_PUSH(&cli->arena, known, count, capacity, NULL);
     cli_choose(cli, flag, name, known, &none);
     return NULL;
+}
+
+static void add_pass(Cli *cli, PassList *list, const PassRow *row)
+{
+    ARENA_PUSH(&cli->arena, list->row, list->count, list->capacity, row);
 }
 
 bool passes_take(Cli *cli, PassList *list)
 {
     Str word = args_value(cli, "passes");
+    const char *name;
 
-    if (!word.ptr)
-        for (uint32_t i = 0; pass_pipeline[i]; i++)
-            ARENA_PUSH(&cli->arena, list->row, list->count, list->capacity, pass_find(str_from(pass_pipeline[i])));
+    for (uint32_t i = 0; !word.ptr && (name = stage_of_compilation(i)); i++)
+        add_pass(cli, list, stage_find(str_from(name)));
     while (word.len) {
         const char *comma = memchr(word.ptr, ',', word.len);
         uint32_t length = comma ? (uint32_t)(comma - word.ptr) : word.len;
         const PassRow *row = passes_find(cli, "passes", (Str){word.ptr, length});
         if (!row)
             return false;
-        ARENA_PUSH(&cli->arena, list->row, list->count, list->capacity, row);
+        add_pass(cli, list, row);
         length += comma != NULL;
         word = (Str){word.ptr + length, word.len - length};
     }
     return true;
 }
 
-uint32_t passes_lanes(Cli *cli)
+bool passes_target(Cli *cli, const Target **target)
 {
     Str name = args_value(cli, "target");
-    if (!name.ptr)
-        return 1;
-    const Target *target = target_find(name, &cli->diag);
-    return target ? target->lanes : 0;
+    *target = name.ptr ? target_find(name, &cli->diag) : NULL;
+    return *target || !name.ptr;
 }
 
 /* On every graph of the file; counts are those of the model's own. */
@@ -56,13 +59,14 @@ static bool run_pass(const Model *model, const PassRow *row, PassContext *contex
     return pass_run(row, model->graph, context);
 }
 
-bool passes_run(Cli *cli, Model *model, const PassList *list, uint32_t lanes, PassWatch *after)
+bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, PassWatch *after)
 {
     Arena scratch = {0};
     PassContext context = pass_context(&scratch, &cli->diag);
     bool good = true;
 
-    context.lanes = lanes;
+    context.target = target;
+    context.lanes = target ? target->lanes : 1;
     for (uint32_t i = 0; good && i < list->count; i++) {
         double begin = clock_seconds();
         cli_step(cli, list->row[i]->name);

@@ -3,7 +3,8 @@
 #define NNC_CLI_PASSES_H
 
 #include "cli/model.h"
-#include "passes/pass.h"
+#include "codegen/program/stage.h"
+#include "codegen/target.h"
 
 typedef struct PassList {
     const PassRow **row;
@@ -16,12 +17,12 @@ const PassRow *passes_find(Cli *cli, const char *flag, Str name);
  */
 bool passes_take(Cli *cli, PassList *list);
 
-/* The vector lanes of the target that --target names, 1 without it; 0 after an error. */
-uint32_t passes_lanes(Cli *cli);
+/* The target that --target names, NULL without it; false after an error. */
+bool passes_target(Cli *cli, const Target **target);
 
 /* Runs the passes on every graph of the file; `after` is called after each.  False after errors. */
 typedef void PassWatch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds);
-bool passes_run(Cli *cli, Model *model, const PassList *list, uint32_t lanes, PassWatch *after);
+bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, PassWatch *after);
 
 #define FLAG_PASSES                                                                                                    \
     {                                                                                                                  \

@@ -129,9 +129,9 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
     if (verify.ptr)
         return verify_plan(cli, &program, &report, verify);
     print_report(&report, format);
-    if (capacity && program.plan.peak > capacity)
+    if (capacity && program.memory.plan.peak > capacity)
         diag_file_error(&cli->diag, model.path, "the plan takes %lld bytes, more than the capacity of %lld",
-                        (long long)program.plan.peak, (long long)capacity);
+                        (long long)program.memory.plan.peak, (long long)capacity);
     return STATUS_OK;
 }
 

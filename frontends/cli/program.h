@@ -3,7 +3,7 @@
 #define NNC_CLI_PROGRAM_H
 
 #include "cli/model.h"
-#include "codegen/program.h"
+#include "codegen/program/program.h"
 #include "codegen/target.h"
 #include "plan/report.h"
 

@@ -34,24 +34,6 @@ bool savings_without(Cli *cli, unsigned *without)
     return true;
 }
 
-/* The peak of the same model under other options, or -1.  What it says goes nowhere: all has been said before. */
-static int64_t peak_with(const Cli *cli, const CompileOptions *options)
-{
-    Cli other = *cli;
-    Model model;
-    Program program;
-
-    other.arena = (Arena){0};
-    other.diag = (Diag){.arena = &other.arena};
-    CompileOptions quiet = *options;
-    quiet.progress = NULL;
-    bool good = model_load(&other, WEIGHTS_SOME, &model) == STATUS_OK && program_compile(model.graph, &quiet, &program);
-    int64_t peak = good ? program.plan.peak : -1;
-    diag_free(&other.diag);
-    arena_free(&other.arena);
-    return peak;
-}
-
 static bool is_view_of_result(const Graph *graph, ValueId value)
 {
     NodeId node = graph->value[value].node;
@@ -62,19 +44,17 @@ static bool is_view_of_result(const Graph *graph, ValueId value)
 }
 
 /* The peak without one of them.  Where there is nothing that it does, all would stay as it is. */
-static int64_t peak_without(const Cli *cli, const Program *program, Without bit)
+static int64_t peak_without(const Program *program, Without bit)
 {
     const Graph *graph = program->graph;
-    CompileOptions options = program->options;
     bool used = bit == WITHOUT_ORDER && program->order_gains;
 
     for (ValueId v = 0; v < graph->value_count; v++)
         used |= bit == WITHOUT_INPLACE ? graph->value[v].inplace != NONE
-                : bit == WITHOUT_PARTS ? program->placement[v].owner != NONE
+                : bit == WITHOUT_PARTS ? program_storage(program, v)->inside != NONE
                 : bit == WITHOUT_VIEWS ? is_view_of_result(graph, v)
                                        : false;
-    options.without |= bit;
-    return used ? peak_with(cli, &options) : program->plan.peak;
+    return used ? program_peak_without(program, bit) : program->memory.plan.peak;
 }
 
 void savings_measure(Cli *cli, const Program *program, PlanReport *report)
@@ -85,7 +65,7 @@ void savings_measure(Cli *cli, const Program *program, PlanReport *report)
     for (uint32_t i = 0; i < PARTS; i++) {
         if (program->options.without & part[i].bit)
             continue;
-        int64_t peak = peak_without(cli, program, part[i].bit);
+        int64_t peak = peak_without(program, part[i].bit);
         if (peak >= 0)
             saving[report->saving_count++] = (PlanSaving){str_from(part[i].name), peak - report->peak};
     }

@@ -2,7 +2,7 @@
 #ifndef NNC_CLI_USES_H
 #define NNC_CLI_USES_H
 
-#include "codegen/program.h"
+#include "codegen/program/program.h"
 #include "plan/report.h"
 
 /* Fills in the uses of the rows that stand for the buffers of the plan, in their order.  A view's uses are its owner's.

@@ -86,9 +86,10 @@ typedef struct TypeExpr {
     Place place;
 } TypeExpr;
 
-typedef struct Mark { /* @kernel(3), @inplace(x, _), @mem(sram) */
+typedef struct Mark { /* @kernel(3, tiled, pixels = 14), @inplace(x, _), @mem(sram) */
     Str name;
-    const Name **word; /* arguments; numbers as text */
+    const Name **word;   /* arguments; numbers as text */
+    const Name **number; /* per argument: what stands after its `=`, or NULL */
     uint32_t count;
     Place place;
 } Mark;

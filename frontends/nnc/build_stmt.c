@@ -24,6 +24,9 @@ Str placement_text(Builder *b, const Mark *mark, uint32_t count)
         }
         text_printf(&text, "%s@" STR_FMT, text.len ? " " : "", STR_ARG(mark[i].name));
         for (uint32_t w = 0; w < mark[i].count; w++)
+            if (mark[i].number[w])
+                complain(b, mark[i].number[w]->place, "@" STR_FMT " takes names alone", STR_ARG(mark[i].name));
+        for (uint32_t w = 0; w < mark[i].count; w++)
             text_printf(&text, "%s" STR_FMT, w ? ", " : "(", STR_ARG(mark[i].word[w]->text));
         if (mark[i].count)
             text_char(&text, ')');
@@ -33,18 +36,49 @@ Str placement_text(Builder *b, const Mark *mark, uint32_t count)
     return s;
 }
 
-static bool mark_number(Builder *b, const Mark *mark, uint32_t *number)
+/* Digits as a number below `end`; false for other text, and *large where they are too many. */
+static bool small_number(Str text, uint64_t end, uint64_t *number, bool *large)
 {
     char digits[12] = {0};
-    Str text = mark->count == 1 ? mark->word[0]->text : (Str){0};
+    *large = false;
     if (!text.len || text.len >= sizeof digits || text.ptr[0] < '0' || text.ptr[0] > '9')
-        return complain(b, mark->place, "@" STR_FMT " takes one number", STR_ARG(mark->name));
+        return false;
     memcpy(digits, text.ptr, text.len);
-    unsigned long long n = strtoull(digits, NULL, 10);
-    if (n >= NONE)
-        return complain(b, mark->place, "@" STR_FMT " takes a smaller number", STR_ARG(mark->name));
-    *number = (uint32_t)n;
-    return true;
+    *number = strtoull(digits, NULL, 10);
+    *large = *number >= end;
+    return !*large;
+}
+
+static bool mark_number(Builder *b, const Mark *mark, uint32_t *number)
+{
+    uint64_t n = 0;
+    bool large = false, alone = mark->count == 1 || (mark->count > 1 && str_is(mark->name, "kernel"));
+    if (alone && small_number(mark->word[0]->text, NONE, &n, &large)) {
+        *number = (uint32_t)n;
+        return true;
+    }
+    return complain(b, mark->place, large ? "@" STR_FMT " takes a smaller number" : "@" STR_FMT " takes one number",
+                    STR_ARG(mark->name));
+}
+
+/* After the number a kernel's mark says how it is computed: who does it, and with which knobs. */
+static void mark_kernel(Builder *b, const Mark *mark, Node *node)
+{
+    if (!mark_number(b, mark, &node->kernel) || mark->count == 1)
+        return;
+    KernelMark *kernel = ARENA_NEW(b->arena, KernelMark);
+    Knob *knob = ARENA_ARRAY(b->arena, Knob, mark->count);
+    *kernel = (KernelMark){.provider = str_copy(b->arena, mark->word[1]->text), .knob = knob, .place = mark->place};
+    for (uint32_t i = 2; i < mark->count; i++) {
+        uint64_t value = 1;
+        bool large;
+        if (mark->number[i] && !small_number(mark->number[i]->text, INT32_MAX, &value, &large)) {
+            complain(b, mark->number[i]->place, "a knob takes a whole number below 2^31");
+            return;
+        }
+        knob[kernel->knob_count++] = (Knob){str_copy(b->arena, mark->word[i]->text), (int64_t)value, !mark->number[i]};
+    }
+    node->mark = kernel;
 }
 
 static void mark_inplace(Builder *b, const Mark *mark, const Node *node)
@@ -64,6 +98,16 @@ static void mark_inplace(Builder *b, const Mark *mark, const Node *node)
         else
             b->frame->graph->value[node->out[i]].inplace = binding->thing.value;
     }
+}
+
+static void mark_of_node(Builder *b, const Mark *mark, Node *node)
+{
+    if (str_is(mark->name, "inplace"))
+        mark_inplace(b, mark, node);
+    else if (str_is(mark->name, "kernel"))
+        mark_kernel(b, mark, node);
+    else
+        mark_number(b, mark, &node->stream);
 }
 
 static void apply_marks(Builder *b, const Stmt *stmt, Thing thing)
@@ -86,10 +130,8 @@ static void apply_marks(Builder *b, const Stmt *stmt, Thing thing)
             memcpy((Mark *)&place[places++], mark, sizeof *mark);
         else if (!node)
             complain(b, mark->place, "@" STR_FMT " is for results of ops", STR_ARG(mark->name));
-        else if (str_is(mark->name, "inplace"))
-            mark_inplace(b, mark, node);
         else
-            mark_number(b, mark, str_is(mark->name, "kernel") ? &node->kernel : &node->stream);
+            mark_of_node(b, mark, node);
     }
     if (places)
         graph->value[value].placement = placement_text(b, place, places);

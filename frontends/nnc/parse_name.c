@@ -156,10 +156,28 @@ bool at_mark(const Parser *p)
            is_mark_name(p->next.text);
 }
 
+/* One argument: `sram`, `3`, `pixels = 14`. */
+static bool parse_mark_word(Parser *p, const Name **word, const Name **number)
+{
+    if (p->token.kind != T_NAME && p->token.kind != T_TEMP && p->token.kind != T_INT)
+        return unexpected(p, "a name or number");
+    bool named = p->token.kind == T_NAME;
+    Token token = advance(p);
+    *word = name_of(p, token);
+    *number = NULL;
+    if (!named || !accept(p, T_ASSIGN))
+        return true;
+    if (p->token.kind != T_INT)
+        return unexpected(p, "a number");
+    token = advance(p);
+    *number = name_of(p, token);
+    return true;
+}
+
 static bool parse_mark(Parser *p, Mark *mark)
 {
-    const Name **word = NULL;
-    uint32_t count = 0, capacity = 0;
+    const Name **word = NULL, **number = NULL, *one, *its;
+    uint32_t count = 0, capacity = 0, numbers = 0, number_capacity = 0;
 
     advance(p);
     mark->place = p->token.place;
@@ -170,18 +188,19 @@ static bool parse_mark(Parser *p, Mark *mark)
         p->paren++;
         advance(p);
         do {
-            if (p->token.kind != T_NAME && p->token.kind != T_TEMP && p->token.kind != T_INT) {
+            if (!parse_mark_word(p, &one, &its)) {
                 p->paren--;
-                return unexpected(p, "a name or number");
+                return false;
             }
-            Token token = advance(p);
-            ARENA_PUSH(p->arena, word, count, capacity, name_of(p, token));
+            ARENA_PUSH(p->arena, word, count, capacity, one);
+            ARENA_PUSH(p->arena, number, numbers, number_capacity, its);
         } while (accept(p, T_COMMA));
         p->paren--;
         if (!expect(p, T_RPAREN, "',' or ')'"))
             return false;
     }
     mark->word = word;
+    mark->number = number;
     mark->count = count;
     mark->place = place_to_here(p, mark->place);
     return true;

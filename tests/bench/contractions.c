@@ -19,7 +19,7 @@
 #include "c/prelude.h"
 #include "c/print.h"
 #include "ops/family.h"
-#include "program.h"
+#include "program/program.h"
 
 #define MOST_TURNS 200
 #define PEAK_STEPS 20000
@@ -207,12 +207,10 @@ static void *allocate(int64_t bytes)
 static void fill_buffers(const Program *program, const Kernel *kernel, void **buffer)
 {
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
-        const KernelBuffer *b = &kernel->buffer[i];
-        if (b->weights != NONE) {
-            buffer[i] = allocate(program->weights.array[b->weights].bytes);
-            weights_fill(program, &program->weights.array[b->weights], buffer[i]);
-        } else
-            buffer[i] = allocate(b->scratch ? b->scratch : type_bytes(value_type(program->graph, b->value)));
+        const Storage *storage = program_storage(program, kernel->buffer[i].storage);
+        buffer[i] = allocate(storage->bytes);
+        if (storage->role == STORAGE_WEIGHTS)
+            weights_fill(program, storage->index, buffer[i]);
     }
 }
 
@@ -280,12 +278,11 @@ static Share take_share(const Timing *t)
     return (Share){share[turns / 2], time[turns / 2] * 1e3, peak[turns / 2] * 2e-9};
 }
 
-static const Kernel *contraction_of(const Program *program)
+static const Kernel *contraction_in(const Program *program)
 {
-    for (uint32_t k = 0; k < program->kernel_count; k++)
-        for (uint32_t n = 0; n < program->kernel[k].node_count; n++)
-            if (op_info(program->graph->node[program->kernel[k].node[n]].op)->family == FAMILY_CONTRACT)
-                return &program->kernel[k];
+    for (uint32_t k = 0; k < program->memory.kernel_count; k++)
+        if (program->memory.kernel[k].form == FORM_CONTRACTION)
+            return &program->memory.kernel[k];
     return NULL;
 }
 
@@ -309,7 +306,7 @@ static bool bench_shape(const Shape6 *shape, const Target *target, const Setting
     if (!program_compile(graph, &options, &program))
         return false;
 
-    const Kernel *kernel = contraction_of(&program);
+    const Kernel *kernel = contraction_in(&program);
     void **buffer = ARENA_ARRAY(&arena, void *, kernel->buffer_count);
     Text source = {0};
     print_source(&source, &program, kernel);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codegen/program.h"
+#include "codegen/program/program.h"
 
 #include "c/prelude.h"
 #include "formats/npy.h"
@@ -93,8 +93,9 @@ static bool compile(Job *job, const char *weights)
     CompileOptions options = {.target = target_find(STR("cuda:sm_90"), job->diag), .name = STR("model"), .effort = 1};
     options.weights = !weights ? WEIGHTS_AUTO : strcmp(weights, "file") == 0 ? WEIGHTS_FILE : WEIGHTS_C;
     Text source = {0}, header = {0};
-    bool good = program_compile(job->graph, &options, &job->program) && emit_cuda(&job->program, &source, &header);
+    bool good = program_compile(job->graph, &options, &job->program);
     if (good) {
+        emit_cuda(&job->program, &source, &header);
         write_file(job, "model.cu", source.ptr, source.len);
         write_file(job, "model.h", header.ptr, header.len);
         FILE *file = open_file(job, "model.weights", "wb");

@@ -16,7 +16,7 @@
 #include "nnc/text.h"
 #include "ops/family.h"
 #include "passes/pass.h"
-#include "program.h"
+#include "program/program.h"
 #include "unit/random_graph.h"
 
 typedef struct Variant { /* a way to compile */
@@ -29,12 +29,12 @@ typedef struct Variant { /* a way to compile */
 static const Variant variants[] = {
     {.name = "all passes"},
     {.name = "all passes"},
-    {.name = "no simplify", .pass = {"expand", "cse", "dce", "layout", "fuse", "schedule", "inplace"}},
-    {.name = "every node apart", .pass = {"expand", "layout", "fuse", "schedule", "inplace"}, .apart = true},
-    {.name = "no layout", .pass = {"expand", "simplify", "fold", "dce", "fuse", "schedule", "inplace"}},
-    {.name = "fuse only", .pass = {"expand", "fuse"}},
+    {.name = "no simplify", .pass = {"expand", "cse", "dce", "layout"}},
+    {.name = "every node apart", .pass = {"expand", "layout"}, .apart = true},
+    {.name = "no layout", .pass = {"expand", "simplify", "fold", "dce"}},
+    {.name = "fuse only", .pass = {"expand"}, .without = WITHOUT_ORDER | WITHOUT_INPLACE},
     {.name = "no views", .without = WITHOUT_VIEWS},
-    {.name = "no inplace", .pass = {"expand", "simplify", "fold", "cse", "dce", "layout", "fuse", "schedule"}},
+    {.name = "no inplace", .pass = {"expand", "simplify", "fold", "cse", "dce", "layout"}, .without = WITHOUT_INPLACE},
 };
 static const char *const allocators[] = {NULL, "greedy", "nnc", "best", NULL};
 /* f32 most of all: it alone has vectors. */
@@ -153,18 +153,15 @@ static void write_model(const Job *job, Diag *diag, const Program *program)
     text_free(&arguments);
 }
 
-static bool emit_device(const Job *job, Diag *diag, const Program *program)
+static void emit_device(const Job *job, Diag *diag, const Program *program)
 {
     Text source = {0}, header = {0};
-    bool good = emit_cuda(program, &source, &header);
-    if (good) {
-        write_file(job, diag, program->options.name, ".cu", &source);
-        write_file(job, diag, program->options.name, ".h", &header);
-        write_model(job, diag, program);
-    }
+    emit_cuda(program, &source, &header);
+    write_file(job, diag, program->options.name, ".cu", &source);
+    write_file(job, diag, program->options.name, ".h", &header);
+    write_model(job, diag, program);
     text_free(&source);
     text_free(&header);
-    return good;
 }
 
 static bool emit(const Job *job, const char *word)
@@ -196,7 +193,7 @@ static bool emit(const Job *job, const char *word)
     if (good && !job->cuda)
         emit_c(job, &diag, &program);
     if (good && job->cuda)
-        good = emit_device(job, &diag, &program);
+        emit_device(job, &diag, &program);
     if (good)
         write_data(job, reference, &arena, options.name, random.dtype);
     else

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "passes/order.h"
+#include "storage/order.h"
 #include "unit.h"
 
 enum { MOST_UNITS = 400 };

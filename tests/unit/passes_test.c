@@ -7,7 +7,8 @@
 
 #include "ir/verify.h"
 #include "ops/family.h"
-#include "passes/pass.h"
+#include "program/stage.h"
+#include "storage/schedule.h"
 #include "random_graph.h"
 #include "unit.h"
 
@@ -102,7 +103,7 @@ static bool fails(void *context, const RandomGraph *options)
 
     pass.lanes = 2;
     for (uint32_t i = 0; ok && trial->pass[i]; i++)
-        ok = pass_run(pass_find(str_from(trial->pass[i])), graph, &pass);
+        ok = pass_run(stage_find(str_from(trial->pass[i])), graph, &pass);
     ok = ok && same_values(trial, graph, before, run(graph, &arena));
     if (trial->print) {
         print_graph(original);
@@ -268,7 +269,7 @@ UNIT(inplace_reads_where_it_writes)
         PassContext context = pass_context(&scratch, &diag);
         for (size_t i = 0; i < sizeof pass / sizeof pass[0]; i++)
             if (seed % 3 || strcmp(pass[i], "fuse") != 0) /* nodes by themselves, too */
-                EXPECT(pass_run(pass_find(str_from(pass[i])), graph, &context));
+                EXPECT(pass_run(stage_find(str_from(pass[i])), graph, &context));
         EXPECT(keeps_inplace_promises(graph, &arena, &checked));
         if (unit->failed) {
             printf("# seed %llu\n", (unsigned long long)seed);
@@ -311,11 +312,12 @@ UNIT(a_million_nodes_take_seconds)
     Graph *graph = long_chain(module_new(&arena, &diag), 1000000);
     PassContext pass = pass_context(&scratch, &diag);
     double whole = 0;
-    for (uint32_t i = 0; pass_pipeline[i]; i++) {
+    const char *name;
+    for (uint32_t i = 0; (name = stage_of_compilation(i)); i++) {
         double start = seconds();
-        EXPECT(pass_run(pass_find(str_from(pass_pipeline[i])), graph, &pass));
+        EXPECT(pass_run(stage_find(str_from(name)), graph, &pass));
         double took = seconds() - start;
-        printf("# %-8s %7.0f ms, %u nodes left\n", pass_pipeline[i], 1e3 * took, graph->node_count);
+        printf("# %-8s %7.0f ms, %u nodes left\n", name, 1e3 * took, graph->node_count);
         EXPECT(took < 10);
         whole += took;
     }
@@ -345,7 +347,7 @@ UNIT(schedule_lowers_the_peak)
     PassContext pass = pass_context(&scratch, &diag);
     pass.streams = 4;
     EXPECT_INT(schedule_peak(graph, &scratch), 8 * 64 * 64 * 4);
-    EXPECT(pass_run(pass_find(STR("schedule")), graph, &pass));
+    EXPECT(pass_run(stage_find(STR("schedule")), graph, &pass));
     EXPECT_INT(schedule_peak(graph, &scratch), 64 * 64 * 4);
     uint32_t streams = 0;
     for (NodeId n = 0; n < graph->node_count; n++)

@@ -4,7 +4,7 @@
 #include "frontends/nnc/text.h"
 #include "ir/verify.h"
 #include "ops/family.h"
-#include "passes/pass.h"
+#include "program/stage.h"
 #include "random_graph.h"
 #include "unit.h"
 
@@ -118,9 +118,9 @@ static bool survives_passes(Session *s, Module *module, bool freeze, bool evalua
             printf("# %s: other values after the round trip\n", done);
             return false;
         }
-        if (!(done = pass_pipeline[i]))
+        if (!(done = stage_of_compilation(i)))
             return true;
-        if (!pass_run(pass_find(str_from(done)), module->graph[0], &context))
+        if (!pass_run(stage_find(str_from(done)), module->graph[0], &context))
             return false;
     }
 }
@@ -160,7 +160,7 @@ UNIT(random_graphs_print_parse_and_compute_the_same)
         Graph *graph = random_graph(module, &options);
         if (!module->graph_count)
             ARENA_PUSH(&s.arena, module->graph, module->graph_count, module->graph_capacity, graph);
-        bool good = pass_run(pass_find(STR("expand")), graph, &context) && survives_passes(&s, module, true, true);
+        bool good = pass_run(stage_find(STR("expand")), graph, &context) && survives_passes(&s, module, true, true);
         EXPECT(good);
         if (!good)
             printf("# seed %llu\n", (unsigned long long)seed);

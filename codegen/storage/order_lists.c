@@ -1,5 +1,5 @@
 /* Orders by rule.  Both are linear but for a heap. */
-#include "passes/order.h"
+#include "storage/order.h"
 
 #include <string.h>
 

@@ -4,13 +4,13 @@
  * values of others.  A value is live from the unit that writes it to the last that reads it, both included, or to the
  * end.  A unit that may write its value over an operand does so when it is the last to read that one, and then takes no
  * bytes of its own while it runs.  Wanted: an order whose peak, the largest sum of live bytes, is least. */
-#ifndef NNC_PASSES_ORDER_H
-#define NNC_PASSES_ORDER_H
+#ifndef NNC_STORAGE_ORDER_H
+#define NNC_STORAGE_ORDER_H
 
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "passes/lists.h"
+#include "storage/lists.h"
 
 typedef struct OrderProblem {
     uint32_t units, values;

@@ -9,7 +9,7 @@
  * come to.  Most models end with the first, where one kernel's operands and results are the peak and nothing helps.
  *
  * Each is searched exhaustively, while the steps last, then by beam. */
-#include "passes/order.h"
+#include "storage/order.h"
 
 #include <stdlib.h>
 #include <string.h>

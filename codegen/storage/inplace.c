@@ -9,9 +9,12 @@
  * path from the operand to the result, and every other use of the operand in the kernel, goes through such nodes of the
  * result's shape: the residual of conv + add + relu may be overwritten; the input of the convolution, or of a softmax,
  * whose rows are read more than once, may not.  The rule takes for granted that the kernel reads position i before it
- * writes it and writes it once.  A target whose kernels do otherwise (overlapping edge tiles computed twice, partial
- * sums kept in the result) answers through PassContext.may_overwrite. */
-#include "passes/units.h"
+ * writes it and writes it once.  Where recipes are known, memory.c adds what they say (partial sums kept in the
+ * result), and what parts say. */
+#include "storage/inplace.h"
+
+#include "passes/pass.h"
+#include "storage/memory.h"
 
 #include <string.h>
 
@@ -67,15 +70,15 @@ static uint32_t *last_readers(const Graph *graph, const Units *units, Arena *are
     return last;
 }
 
-bool pass_inplace(Graph *graph, PassContext *context)
+void inplace_find(Graph *graph, OverwriteRule rule, Arena *scratch, uint32_t *changes)
 {
-    Arena *scratch = context->scratch;
-    Units units = units_of(graph, scratch);
-    Lists candidates = units_overwritable(graph, &units, context, scratch);
-    const uint32_t *last = last_readers(graph, &units, scratch);
-
     for (ValueId v = 0; v < graph->value_count; v++)
         graph->value[v].inplace = NONE;
+    if (!rule.may)
+        return;
+    Units units = units_of(graph, scratch);
+    Lists candidates = units_overwritable(graph, &units, rule, scratch);
+    const uint32_t *last = last_readers(graph, &units, scratch);
     for (uint32_t u = 0; u < units.count; u++)
         for (uint32_t i = candidates.first[u]; i < candidates.first[u + 1]; i++) {
             ValueId operand = candidates.item[i], buffer = units.buffer[operand];
@@ -83,8 +86,25 @@ bool pass_inplace(Graph *graph, PassContext *context)
             if (last[buffer] != u || units.leaves[buffer] || units.leaves[result])
                 continue;
             graph->value[result].inplace = operand;
-            context->changes++;
+            ++*changes;
             break;
         }
+}
+
+static bool rule_of_nodes(void *context, const Graph *graph, NodeId producer, ValueId operand)
+{
+    (void)context;
+    return inplace_kernel_rule(graph, producer, operand);
+}
+
+const OverwriteRule inplace_rule = {rule_of_nodes, NULL};
+
+/* Alone, it goes by the nodes; for a target as a compilation does, by parts and recipes too. */
+bool pass_inplace(Graph *graph, PassContext *context)
+{
+    Memory memory;
+    if (context->target)
+        return memory_decide(graph, &(MemoryOptions){.target = context->target}, &memory);
+    inplace_find(graph, inplace_rule, context->scratch, &context->changes);
     return true;
 }

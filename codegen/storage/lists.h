@@ -1,6 +1,6 @@
 /* Many short lists in two arrays. */
-#ifndef NNC_PASSES_LISTS_H
-#define NNC_PASSES_LISTS_H
+#ifndef NNC_STORAGE_LISTS_H
+#define NNC_STORAGE_LISTS_H
 
 #include <stdint.h>
 

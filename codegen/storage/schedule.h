@@ -1,9 +1,9 @@
 /* What the parts of the scheduler share.  Orders are arrays of units. */
-#ifndef NNC_PASSES_SCHEDULE_H
-#define NNC_PASSES_SCHEDULE_H
+#ifndef NNC_STORAGE_SCHEDULE_H
+#define NNC_STORAGE_SCHEDULE_H
 
-#include "passes/order.h"
-#include "passes/units.h"
+#include "storage/order.h"
+#include "storage/units.h"
 
 typedef struct Schedule {
     Graph *graph;
@@ -14,6 +14,11 @@ typedef struct Schedule {
     int64_t peak;         /* of it, in bytes */
     bool found;
 } Schedule;
+
+/* The largest sum of live bytes over the graph's order: what no placement can go below.  Counts results of nodes only
+ * (not inputs, params, constants, and not what leaves the graph), views with their owner, and values inside a kernel
+ * not at all. */
+int64_t schedule_peak(const Graph *graph, Arena *scratch);
 
 /* Gives each node a stream, at most `most` of them (streams.c). */
 void schedule_streams(const Schedule *schedule, uint32_t most);

@@ -1,7 +1,7 @@
 /* Streams by longest path: of the units that could follow one on its stream, the one with the longest way to the end
  * does; the others go to a stream that is idle by then, else to a new one.  So the critical path stays on one stream
  * and needs no events.  A unit takes as long as the bytes it reads and writes. */
-#include "passes/schedule.h"
+#include "storage/schedule.h"
 
 typedef struct Stream {
     uint32_t tail; /* the last unit on it */

@@ -8,7 +8,10 @@
  * kernels numbered in order of execution.
  *
  * Streams: streams.c, on the order found. */
-#include "passes/schedule.h"
+#include "storage/schedule.h"
+
+#include "passes/pass.h"
+#include "storage/inplace.h"
 
 #include <string.h>
 
@@ -52,8 +55,7 @@ static const int64_t *buffer_bytes(const Graph *graph, const Units *units, Arena
 
 static OrderProblem pose(const Graph *graph, const Units *units, Arena *arena)
 {
-    PassContext plain = pass_context(arena, NULL); /* an estimate: targets are asked when the order is final */
-    Lists over = units_overwritable(graph, units, &plain, arena);
+    Lists over = units_overwritable(graph, units, inplace_rule, arena); /* an estimate: recipes come later */
     for (uint32_t i = 0; i < over.first[units->count]; i++)
         over.item[i] = units->buffer[over.item[i]];
     OrderProblem problem = {.units = units->count,

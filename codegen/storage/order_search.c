@@ -11,7 +11,7 @@
  *
  * The beam is the same search, keeping in each layer the states of the lowest peak, then the fewest live bytes, then
  * the first that were found. */
-#include "passes/order.h"
+#include "storage/order.h"
 
 #include <stdlib.h>
 #include <string.h>

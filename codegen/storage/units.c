@@ -1,4 +1,4 @@
-#include "passes/units.h"
+#include "storage/units.h"
 
 #include <string.h>
 
@@ -151,13 +151,7 @@ static bool is_only_window(const Graph *graph, const Units *units, uint32_t unit
     return true;
 }
 
-static bool may_overwrite(const Graph *graph, const PassContext *context, NodeId producer, ValueId operand)
-{
-    return context->may_overwrite ? context->may_overwrite(context->target, graph, producer, operand)
-                                  : inplace_kernel_rule(graph, producer, operand);
-}
-
-Lists units_overwritable(const Graph *graph, const Units *units, const PassContext *context, Arena *arena)
+Lists units_overwritable(const Graph *graph, const Units *units, OverwriteRule rule, Arena *arena)
 {
     enum { MOST = 8 }; /* operands tried per unit: keeps kernels with many operands linear */
     Lists lists = {.first = ARENA_ARRAY(arena, uint32_t, units->count + 1)};
@@ -175,7 +169,7 @@ Lists units_overwritable(const Graph *graph, const Units *units, const PassConte
                 if (b == NONE || units->of[graph->value[b].node] == u)
                     continue;
                 tried++;
-                if (covers_buffer(graph, units, v) && may_overwrite(graph, context, producer, v) &&
+                if (covers_buffer(graph, units, v) && rule.may(rule.context, graph, producer, v) &&
                     is_only_window(graph, units, u, v))
                     ARENA_PUSH(arena, lists.item, count, capacity, v);
             }

@@ -3,11 +3,11 @@
  * A unit is a kernel, or a node that has no kernel number; the nodes of a kernel run as one.  A buffer is the memory of
  * a value that one unit writes and another reads, or that leaves the graph.  Views that stand alone have no memory of
  * their own: they read their operand's buffer and keep it alive, whatever the code generator makes of them. */
-#ifndef NNC_PASSES_UNITS_H
-#define NNC_PASSES_UNITS_H
+#ifndef NNC_STORAGE_UNITS_H
+#define NNC_STORAGE_UNITS_H
 
-#include "passes/lists.h"
-#include "passes/pass.h"
+#include "storage/lists.h"
+#include "ir/graph.h"
 
 typedef struct Units {
     uint32_t count;
@@ -22,8 +22,14 @@ typedef struct Units {
 
 Units units_of(const Graph *graph, Arena *arena);
 
+/* May the unit of `producer` write its result over `operand`, apart from lifetimes? */
+typedef struct OverwriteRule {
+    bool (*may)(void *context, const Graph *graph, NodeId producer, ValueId operand);
+    void *context;
+} OverwriteRule;
+
 /* What the unit could write its first buffer over, were it the last to read it: buffers with the same bytes at the same
  * positions, per unit.  Empty for units with several buffers. */
-Lists units_overwritable(const Graph *graph, const Units *units, const PassContext *context, Arena *arena);
+Lists units_overwritable(const Graph *graph, const Units *units, OverwriteRule rule, Arena *arena);
 
 #endif

@@ -1,5 +1,5 @@
 /* The weights as they lie in memory: plain arrays, or packed for the contraction that reads them. */
-#include "program.h"
+#include "program/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,31 +72,33 @@ static void pack(Packer *packer, uint32_t d, int64_t at, const int64_t sum[2])
     packer->to += rest;
 }
 
-void weights_fill(const Program *program, const WeightArray *array, void *bytes)
+void weights_fill(const Program *program, uint32_t w, void *bytes)
 {
-    const Tensor *data = eval_data(program->graph, array->value);
-    if (!array->packing.rank) {
-        memcpy(bytes, data->data, (size_t)array->bytes);
+    const Packing *packing = &program->weights.array[w].packing;
+    const Storage *storage = program_weight(program, w);
+    const Tensor *data = eval_data(program->graph, storage->value);
+    if (!packing->rank) {
+        memcpy(bytes, data->data, (size_t)storage->bytes);
         return;
     }
-    Packer packer = {&array->packing, data->data, bytes, dtype_bytes(data->type->dtype)};
-    pack(&packer, 0, array->packing.start, (int64_t[]){0, 0});
+    Packer packer = {packing, data->data, bytes, dtype_bytes(data->type->dtype)};
+    pack(&packer, 0, packing->start, (int64_t[]){0, 0});
 }
 
 void emit_weights(const Program *program, Sink sink)
 {
     static const unsigned char zero[WEIGHTS_ALIGNMENT];
     int64_t at = 0;
-    for (uint32_t i = 0; i < program->weights.count; i++) {
-        const WeightArray *array = &program->weights.array[i];
-        sink.put(sink.context, zero, (size_t)(array->offset - at));
-        unsigned char *bytes = malloc((size_t)array->bytes + 1);
+    for (uint32_t w = 0; w < program->weights.count; w++) {
+        const Storage *storage = program_weight(program, w);
+        sink.put(sink.context, zero, (size_t)(storage->offset - at));
+        unsigned char *bytes = malloc((size_t)storage->bytes + 1);
         if (!bytes)
-            fatal_memory((size_t)array->bytes);
-        weights_fill(program, array, bytes);
-        sink.put(sink.context, bytes, (size_t)array->bytes);
+            fatal_memory((size_t)storage->bytes);
+        weights_fill(program, w, bytes);
+        sink.put(sink.context, bytes, (size_t)storage->bytes);
         free(bytes);
-        at = array->offset + array->bytes;
+        at = storage->offset + storage->bytes;
     }
 }
 

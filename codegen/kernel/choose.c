@@ -1,0 +1,120 @@
+/* Choice: who computes each kernel, and how.
+ * Needs: kernels collected, and where values lie (a tile walks addresses).  Keeps: the graph, but for marks. */
+#include "kernel/kernel.h"
+
+#include <string.h>
+
+static const Provider *provider_find(Str name)
+{
+    for (uint32_t i = 0; provider_table[i]; i++)
+        if (str_is(name, provider_table[i]->name))
+            return provider_table[i];
+    return NULL;
+}
+
+static bool refuse(const Lower *lower, const KernelMark *mark, const char *why, Str what)
+{
+    return diag_error(lower->graph->module->diag, mark->place, why, STR_ARG(what));
+}
+
+static bool unknown_provider(const Lower *lower, const KernelMark *mark)
+{
+    Text known = {0};
+    for (uint32_t i = 0; provider_table[i]; i++)
+        text_printf(&known, "%s%s", i ? ", " : "", provider_table[i]->name);
+    diag_error(lower->graph->module->diag, mark->place, "nobody called '" STR_FMT "' computes kernels; known are %s",
+               STR_ARG(mark->provider), known.ptr);
+    text_free(&known);
+    return false;
+}
+
+static uint32_t knob_find(const Provider *provider, Str name)
+{
+    for (uint32_t i = 0; provider->knob[i].name; i++)
+        if (str_is(name, provider->knob[i].name))
+            return i;
+    return NONE;
+}
+
+/* The first mark of the kernel's nodes. */
+static const KernelMark *asked_for(const Lower *lower, const Kernel *kernel)
+{
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        if (lower->graph->node[kernel->node[n]].mark)
+            return lower->graph->node[kernel->node[n]].mark;
+    return NULL;
+}
+
+static void free_knobs(Recipe *recipe, const Provider *provider)
+{
+    *recipe = (Recipe){.provider = provider};
+    for (uint32_t i = 0; i < MOST_KNOBS; i++)
+        recipe->knob[i] = KNOB_FREE;
+}
+
+static bool takes_form(const Provider *provider, const Kernel *kernel)
+{
+    return provider->forms >> kernel->form & 1;
+}
+
+static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
+{
+    const Provider *provider = provider_find(mark->provider);
+    if (!provider)
+        return unknown_provider(lower, mark);
+    free_knobs(&kernel->recipe, provider);
+    for (uint32_t i = 0; i < mark->knob_count; i++) {
+        uint32_t knob = knob_find(provider, mark->knob[i].name);
+        if (knob == NONE)
+            return refuse(lower, mark, "it has no knob called '" STR_FMT "'", mark->knob[i].name);
+        kernel->recipe.knob[knob] = mark->knob[i].value;
+    }
+    if (!takes_form(provider, kernel) || !provider->offers(lower, kernel, &kernel->recipe))
+        return refuse(lower, mark, "this kernel cannot be computed so, by '" STR_FMT "'", mark->provider);
+    return true;
+}
+
+bool choose_recipe(Lower *lower, Kernel *kernel)
+{
+    const KernelMark *mark = asked_for(lower, kernel);
+    double least = 0;
+    if (mark)
+        return follow_mark(lower, kernel, mark);
+    kernel->recipe.provider = NULL;
+    for (uint32_t i = 0; provider_table[i]; i++) {
+        Recipe recipe;
+        free_knobs(&recipe, provider_table[i]);
+        if (!takes_form(provider_table[i], kernel) || !provider_table[i]->offers(lower, kernel, &recipe))
+            continue;
+        double cost = provider_table[i]->cost(lower, kernel, &recipe);
+        if (kernel->recipe.provider && cost >= least)
+            continue;
+        kernel->recipe = recipe;
+        least = cost;
+    }
+    return kernel->recipe.provider != NULL;
+}
+
+void mark_recipe(Graph *graph, const Kernel *kernel)
+{
+    const Recipe *recipe = &kernel->recipe;
+    Arena *arena = graph->module->arena;
+    Node *node = &graph->node[kernel->anchor == NONE ? kernel->node[0] : kernel->anchor];
+    KernelMark *mark = ARENA_NEW(arena, KernelMark);
+    Knob *knob = ARENA_ARRAY(arena, Knob, MOST_KNOBS);
+    *mark = (KernelMark){.provider = str_from(recipe->provider->name), .knob = knob};
+    for (uint32_t i = 0; recipe->provider->knob[i].name; i++)
+        if (recipe->knob[i] > 0)
+            knob[mark->knob_count++] = (Knob){str_from(recipe->provider->knob[i].name), recipe->knob[i],
+                                              recipe->provider->knob[i].flag};
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        graph->node[kernel->node[n]].mark = NULL;
+    node->mark = mark;
+}
+
+uint32_t recipe_scratch(Lower *lower, Recipe *recipe, const char *name, DType dtype, int64_t elements, bool per_thread)
+{
+    Scratch scratch = {name, dtype, elements, per_thread, NONE};
+    ARENA_PUSH(lower->arena, recipe->scratch, recipe->scratch_count, recipe->scratch_capacity, scratch);
+    return recipe->scratch_count - 1;
+}

@@ -1,0 +1,71 @@
+/* How a kernel is computed, as a value: who does it, with which knobs, and what that takes.  A recipe prints and parses
+ * as the mark `@kernel(3, tiled, pixels = 14, vectors = 2)`; a user may write one, and then it is followed or refused.
+ */
+#ifndef NNC_KERNEL_RECIPE_H
+#define NNC_KERNEL_RECIPE_H
+
+#include "kernel/storage.h"
+
+typedef struct Kernel Kernel;
+typedef struct Lower Lower;
+typedef struct Provider Provider;
+
+/* What a kernel is, which decides who may compute it. */
+typedef enum Form {
+    FORM_MAP,         /* every result at its own position */
+    FORM_ASSEMBLY,    /* a concat, a pad or a copy, alone: what does not lie in the result already is put there */
+    FORM_ROWS,        /* reductions over the rows of one space, and what is made of them */
+    FORM_WINDOW,      /* a pooling or another reduction, and what is made of it */
+    FORM_CONTRACTION, /* the same of a contraction */
+} Form;
+
+#define MOST_KNOBS 6
+#define KNOB_FREE  (-1) /* nobody has asked for a value */
+
+typedef struct Scratch {
+    const char *name;
+    DType dtype;
+    int64_t elements;
+    bool per_thread; /* threads that run the kernel's rounds at once need one each; else they share it */
+    StorageId storage;
+} Scratch;
+
+typedef struct Recipe {
+    const Provider *provider;
+    int64_t knob[MOST_KNOBS]; /* in the order of the provider's */
+    Scratch *scratch;
+    uint32_t scratch_count, scratch_capacity;
+    bool partial_sums; /* the result's memory holds partial sums while operands are still read */
+} Recipe;
+
+typedef struct KnobSpec {
+    const char *name; /* NULL ends a list */
+    bool flag;        /* on or off; on, it prints as its name alone */
+    const char *doc;
+} KnobSpec;
+
+/* One way to compute kernels. */
+struct Provider {
+    const char *name, *doc;
+    const KnobSpec *knob;
+    unsigned forms; /* 1 << Form, added: what it may take */
+    /* Does it compute this kernel on this target?  `recipe` comes with knobs that are asked for or free, and goes with
+     * all of them set, and with what it takes.  Nothing is lowered. */
+    bool (*offers)(Lower *lower, const Kernel *kernel, Recipe *recipe);
+    /* In cycles of one core, about; only compared. */
+    double (*cost)(const Lower *lower, const Kernel *kernel, const Recipe *recipe);
+    void (*lower)(Lower *lower); /* appends the loops of lower->kernel to lower->block */
+};
+
+extern const Provider *const provider_table[]; /* ends with NULL */
+
+/* Sets kernel->recipe to the cheapest one that is offered, or to the one that a mark of its nodes asks for.  False
+ * after an error in the diag: what is asked for is not offered. */
+bool choose_recipe(Lower *lower, Kernel *kernel);
+/* Writes the recipe down at the kernel's anchor, or first node. */
+void mark_recipe(Graph *graph, const Kernel *kernel);
+
+/* Adds a piece of scratch; the lowering finds it by its number. */
+uint32_t recipe_scratch(Lower *lower, Recipe *recipe, const char *name, DType dtype, int64_t elements, bool per_thread);
+
+#endif

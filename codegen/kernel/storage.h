@@ -1,0 +1,50 @@
+/* Storage: one record for every piece of memory that a program's kernels touch.
+ *
+ * Storage v < value_count belongs to value v of the graph; behind those stand the scratch of kernels, arrays of weights
+ * and arrays that the threads of a block share.  Who decides what: parts.c says what lies inside what, inplace.c what
+ * is written over what, lives.c roles, bytes and lives, the plan offsets. */
+#ifndef NNC_KERNEL_STORAGE_H
+#define NNC_KERNEL_STORAGE_H
+
+#include "ir/graph.h"
+
+typedef uint32_t StorageId;
+
+typedef enum StorageRole {
+    STORAGE_NONE,    /* a value inside a kernel, a view, or a part of another: no bytes of its own */
+    STORAGE_ARENA,   /* planned */
+    STORAGE_INPUT,   /* the caller's array, read only; index = position among inputs */
+    STORAGE_OUTPUT,  /* the caller's array; index = position among outputs */
+    STORAGE_WEIGHTS, /* constant; index = array of the weights */
+    STORAGE_SCRATCH, /* planned, alive in one step; index = that step */
+    STORAGE_SHARED,  /* of the threads of a block: no memory of ours */
+} StorageRole;
+
+typedef struct Storage {
+    StorageRole role;
+    DType dtype;
+    int64_t bytes;
+    ValueId value; /* whose elements it holds; NONE for scratch and shared arrays */
+    uint32_t index;
+    bool per_thread; /* scratch: every thread that runs rounds of the kernel at once needs its own */
+
+    /* A value that lies inside another one, so that putting them together copies nothing. */
+    StorageId inside; /* the value that is put together; NONE: memory of its own */
+    uint32_t operand; /* as which operand of the node that makes it */
+    StorageId whole;  /* the outermost value around it, which has memory; itself */
+    bool settled;     /* begin and stride are known: */
+    int64_t begin, stride[MAX_RANK + 1]; /* in elements of the whole; per dimension of the value's nest */
+    bool has_parts;                      /* others lie inside it */
+    int64_t parts_end;                   /* from this step on nothing reads those; 0: nothing does */
+
+    int64_t first, last; /* alive in steps [first, last); first < 0: never touched */
+    uint32_t buffer;     /* of the plan; the last one where a whole grows with its parts */
+    int64_t offset;      /* bytes from the start of the arena, or of the weights */
+} Storage;
+
+typedef struct Storages {
+    Storage *at;
+    uint32_t count, capacity;
+} Storages;
+
+#endif

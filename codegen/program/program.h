@@ -1,0 +1,90 @@
+/* A compiled model, and the way there: one function takes a graph through all passes, the kernels and the plan. */
+#ifndef NNC_PROGRAM_PROGRAM_H
+#define NNC_PROGRAM_PROGRAM_H
+
+#include "ir/graph.h"
+#include "program/step.h"
+#include "storage/memory.h"
+
+typedef enum WeightsForm {
+    WEIGHTS_C,    /* C arrays in the source: small models */
+    WEIGHTS_BLOB, /* NAME.weights pulled in with .incbin by NAME_weights.S */
+    WEIGHTS_FILE, /* NAME.weights, mapped by the host and handed to NAME_run; checksummed */
+    WEIGHTS_AUTO, /* C up to 64 KiB, else blob */
+} WeightsForm;
+
+typedef struct CompileOptions {
+    const Target *target; /* target_find */
+    WeightsForm weights;
+    const char *allocator;     /* plan_place; NULL is best */
+    const char *const *passes; /* in front of fuse; ends with NULL, expand must be there.  NULL is pass_pipeline */
+    bool apart;                /* every node a kernel of its own */
+    bool checked;              /* C makes memory that holds nothing alive unreadable between kernels */
+    unsigned without;          /* of Without, added */
+    int effort;                /* 1 is normal */
+    Str name;                  /* a C identifier: prefix of all that is emitted */
+    Str source;                /* the model's file name, for the head of what is emitted; may be empty */
+    /* Prints a node as text, for comments; may be NULL. */
+    void (*describe)(void *context, Text *out, const Graph *graph, NodeId node);
+    void *describe_context;
+    void (*progress)(void *context, const char *step); /* may be NULL */
+    void *progress_context;
+} CompileOptions;
+
+typedef struct Program {
+    Graph *graph; /* after all passes; node order is the order of execution */
+    CompileOptions options;
+    Memory memory;       /* kernels, storage, plan */
+    const Graph *source; /* after the passes, before fuse: to plan it otherwise */
+    bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
+    int64_t arena_bytes;
+    WeightTable weights; /* in the order of their offsets */
+    int64_t weights_bytes;
+    Step *step; /* the entry point, in order */
+    uint32_t step_count;
+    bool *used; /* per input, then per output: some kernel touches it */
+} Program;
+
+#define WEIGHTS_ALIGNMENT 64
+
+/* The pipeline.  The graph is rewritten in place.  False after reported errors. */
+bool program_compile(Graph *graph, const CompileOptions *options, Program *program);
+
+/* The peak of the same model with `without` left out, too; -1 when it has no plan.  Nothing is lowered. */
+int64_t program_peak_without(const Program *program, unsigned without);
+
+static inline const Storage *program_storage(const Program *program, StorageId id)
+{
+    return &program->memory.storage.at[id];
+}
+
+/* The storage that holds array w of the weights: its bytes, and its offset among them all. */
+static inline const Storage *program_weight(const Program *program, uint32_t w)
+{
+    return &program->memory.storage.at[program->weights.array[w].storage];
+}
+
+WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
+
+/* The elements of array w of the weights as they lie in memory (packed); as long as its storage. */
+void weights_fill(const Program *program, uint32_t w, void *bytes);
+
+/* Emission.  Everything goes to Texts, or in pieces to a sink (weights may be large); callers write whole files. */
+typedef struct Sink {
+    void (*put)(void *context, const void *bytes, size_t size);
+    void *context;
+} Sink;
+
+void emit_header(const Program *program, Text *out);  /* NAME.h */
+void emit_source(const Program *program, Text *out);  /* NAME.c */
+void emit_weights(const Program *program, Sink sink); /* NAME.weights: weights_bytes */
+uint64_t weights_checksum(const Program *program);    /* XXH3, 64 bits, seed 0, of NAME.weights */
+void emit_incbin(const Program *program, Text *out);  /* NAME_weights.S */
+void emit_kernels(const Program *program, Text *out); /* the kernels alone, for people */
+/* NAME_test.c, and below NAME_test.cu: runs the model on inputs with expected outputs from the reference evaluator and
+ * a canary around the arena.  Its exit status is 0 when all agree. */
+void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out);
+void emit_cuda(const Program *program, Text *source, Text *header); /* NAME.cu, NAME.h */
+void emit_cuda_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out);
+
+#endif

@@ -1,0 +1,14 @@
+/* Results that take over the memory of an operand. */
+#ifndef NNC_STORAGE_INPLACE_H
+#define NNC_STORAGE_INPLACE_H
+
+#include "storage/units.h"
+
+/* By the nodes of the producer's kernel alone: is each position of the operand read only where it is written? */
+bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand);
+extern const OverwriteRule inplace_rule;
+
+/* Sets Value.inplace of every result; of none where the rule has no `may`.  Counts those it sets. */
+void inplace_find(Graph *graph, OverwriteRule rule, Arena *scratch, uint32_t *changes);
+
+#endif

@@ -1,0 +1,429 @@
+/* The judge of lowered kernels.
+ *
+ * It trusts neither fusion, recipes, parts, in-place nor lives: it reads the loads and stores of the loops and walks the
+ * steps in order, with a map that says for every byte of the arena whose elements were written there last.
+ *
+ *   - An access stays inside the bytes that its storage has at that step.
+ *   - A load finds its own storage's bytes: nobody has written over them since.
+ *   - Two storages that one step writes do not share a byte; one that it reads may share those it writes only where
+ *     every load stands with the store at the same element: the result in place of an operand.
+ *   - Inputs and weights are not written.
+ *
+ * Ranges of addresses come from the ranges of loop variables.  Under a clamped loop or a guard they are cut to the
+ * storage: whether guards are right is for the tests that run what is emitted. */
+#include "storage/memory.h"
+
+typedef struct Spot { /* of a statement: its block, and how far into it */
+    uint32_t block, at;
+} Spot;
+
+typedef struct Reach { /* one load or store */
+    uint32_t buffer;
+    Index index;
+    int64_t low, high; /* elements, both inclusive, from where the buffer points to */
+    bool guarded, store;
+    Spot spot;
+} Reach;
+
+typedef struct Owner { /* bytes [begin, end) of the arena hold elements of `of` */
+    int64_t begin, end;
+    StorageId of;
+} Owner;
+
+typedef struct Judge {
+    const Memory *memory;
+    Arena *arena;
+    Str *message;
+    const Kernel *kernel;
+    uint32_t step;
+    Reach *reach; /* of the kernel */
+    uint32_t reach_count, reach_capacity;
+    uint32_t *outer; /* per block: the one around it */
+    uint32_t block_count, block_capacity;
+    const Index **local; /* per local id: the position that it names, or NULL */
+    Owner *owner;        /* ascending, apart */
+    uint32_t owner_count, owner_capacity;
+    uint32_t *first_buffer, *next_buffer; /* of the plan, by storage */
+} Judge;
+
+/* Names for messages */
+
+static Str name_of(const Judge *judge, StorageId id)
+{
+    const Storage *storage = &judge->memory->storage.at[id];
+    return storage->value == NONE ? STR("scratch") : value_show(judge->memory->graph, storage->value);
+}
+
+static bool fault(Judge *judge, StorageId a, const char *what, StorageId b)
+{
+    Arena *arena = judge->memory->graph->module->arena;
+    *judge->message = str_format(arena, "step %u (" STR_FMT ") %s " STR_FMT, judge->step, STR_ARG(judge->kernel->name),
+                                 what, STR_ARG(name_of(judge, a)));
+    if (b != NONE)
+        *judge->message = str_format(arena, STR_FMT ", which has " STR_FMT, STR_ARG(*judge->message),
+                                     STR_ARG(name_of(judge, b)));
+    return false;
+}
+
+/* Ranges of addresses */
+
+static int64_t index_end(const Judge *judge, Index index, bool high);
+
+static int64_t atom_end(const Judge *judge, const Atom *atom, bool high)
+{
+    const Expr *data = atom->kind == ATOM_DATA ? atom->data : NULL;
+    if (data && data->kind == EXPR_LOCAL && judge->local[data->local->id])
+        return index_end(judge, *judge->local[data->local->id], high);
+    return high ? atom->high : atom->low;
+}
+
+static int64_t index_end(const Judge *judge, Index index, bool high)
+{
+    int64_t end = index.constant;
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Term *term = &index.term[i];
+        end += term->factor * atom_end(judge, term->atom, high == (term->factor > 0));
+    }
+    return end;
+}
+
+/* Collecting what a kernel reaches */
+
+typedef struct Walk {
+    Judge *judge;
+    Spot spot;
+    bool guarded;
+} Walk;
+
+static void add_reach(Walk *walk, uint32_t buffer, Index index, int64_t more, bool store)
+{
+    Judge *judge = walk->judge;
+    Reach reach = {.buffer = buffer,
+                   .index = index,
+                   .low = index_end(judge, index, false),
+                   .high = index_end(judge, index, true) + more,
+                   .guarded = walk->guarded,
+                   .store = store,
+                   .spot = walk->spot};
+    ARENA_PUSH(judge->arena, judge->reach, judge->reach_count, judge->reach_capacity, reach);
+}
+
+static void walk_index(Walk *walk, Index index);
+
+static void walk_expr(Walk *walk, const Expr *expr)
+{
+    bool guarded = walk->guarded;
+    if (expr->kind == EXPR_LOAD)
+        add_reach(walk, expr->buffer, expr->index, 0, false);
+    walk_index(walk, expr->index);
+    walk->guarded |= expr->kind == EXPR_WITHIN;
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            walk_expr(walk, expr->arg[i]);
+    walk->guarded = guarded;
+}
+
+/* A position may itself be read from memory. */
+static void walk_index(Walk *walk, Index index)
+{
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Atom *atom = index.term[i].atom;
+        if (atom->kind == ATOM_DATA)
+            walk_expr(walk, atom->data);
+        else if (atom->kind != ATOM_VAR)
+            walk_index(walk, atom->index);
+    }
+}
+
+static uint32_t open_block(Judge *judge, uint32_t outer)
+{
+    ARENA_PUSH(judge->arena, judge->outer, judge->block_count, judge->block_capacity, outer);
+    return judge->block_count - 1;
+}
+
+static void walk_stmt(Walk *walk, const Stmt *stmt)
+{
+    int64_t last = (int64_t)stmt->lanes - 1;
+    if (stmt->kind == STMT_LOCAL && stmt->value && stmt->value->kind == EXPR_INDEX && !stmt->local->lanes)
+        walk->judge->local[stmt->local->id] = &stmt->value->index;
+    if (stmt->kind == STMT_PREFETCH)
+        return;
+    if (stmt->kind == STMT_TRANSPOSE) {
+        add_reach(walk, stmt->value->buffer, stmt->value->index, last * stmt->from_stride + last, false);
+        add_reach(walk, stmt->buffer, stmt->index, last * stmt->stride + last, true);
+        return;
+    }
+    if (stmt->value)
+        walk_expr(walk, stmt->value);
+    walk_index(walk, stmt->index);
+    if (stmt->kind == STMT_STORE)
+        add_reach(walk, stmt->buffer, stmt->index, 0, true);
+}
+
+static void walk_block(Judge *judge, const Block *block, uint32_t outer, bool guarded)
+{
+    Walk walk = {judge, {open_block(judge, outer), 0}, guarded};
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
+        bool inner = guarded || stmt->clamp_low || stmt->clamp_high || stmt->kind == STMT_IF;
+        walk_stmt(&walk, stmt);
+        walk_block(judge, &stmt->body, walk.spot.block, inner);
+        walk_block(judge, &stmt->other, walk.spot.block, inner);
+    }
+}
+
+static uint32_t most_local(const Block *block)
+{
+    uint32_t most = 0;
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        uint32_t here[] = {stmt->local ? stmt->local->id + 1 : 0, most_local(&stmt->body), most_local(&stmt->other)};
+        for (int i = 0; i < 3; i++)
+            most = here[i] > most ? here[i] : most;
+    }
+    return most;
+}
+
+/* Bytes of an access in the arena, or in the array of its storage */
+
+typedef struct Range {
+    int64_t begin, end;
+} Range;
+
+static Range range_of(const Judge *judge, const Reach *reach)
+{
+    const KernelBuffer *buffer = &judge->kernel->buffer[reach->buffer];
+    int64_t element = dtype_bytes(buffer->dtype);
+    return (Range){(buffer->begin + reach->low) * element, (buffer->begin + reach->high + 1) * element};
+}
+
+/* The bytes that the storage has at this step; fewer than in the end where parts of it are still to come. */
+static int64_t bytes_now(const Judge *judge, StorageId id)
+{
+    const Memory *memory = judge->memory;
+    if (memory->storage.at[id].role != STORAGE_ARENA && memory->storage.at[id].role != STORAGE_SCRATCH)
+        return memory->storage.at[id].bytes;
+    for (uint32_t i = judge->first_buffer[id]; i != NONE; i = judge->next_buffer[i]) {
+        const PlanBuffer *buffer = &memory->problem.buffer[i];
+        if (buffer->first <= judge->step && judge->step < buffer->last)
+            return buffer->size;
+    }
+    return -1;
+}
+
+static bool in_arena(const Judge *judge, StorageId id)
+{
+    StorageRole role = judge->memory->storage.at[id].role;
+    return role == STORAGE_ARENA || role == STORAGE_SCRATCH;
+}
+
+static int64_t offset_of(const Judge *judge, StorageId id)
+{
+    return judge->memory->plan.offset[judge->memory->storage.at[id].buffer];
+}
+
+/* Inside of what the storage has; under a guard it is cut to that. */
+static bool check_inside(Judge *judge, const Reach *reach, Range *range)
+{
+    StorageId id = judge->kernel->buffer[reach->buffer].storage;
+    const Storage *storage = &judge->memory->storage.at[id];
+    int64_t bytes = bytes_now(judge, id);
+    *range = range_of(judge, reach);
+    if (bytes < 0)
+        return fault(judge, id, reach->store ? "writes, without memory," : "reads, without memory,", NONE);
+    if (reach->store && (storage->role == STORAGE_INPUT || storage->role == STORAGE_WEIGHTS))
+        return fault(judge, id, "writes", NONE);
+    if (!reach->guarded && (range->begin < 0 || range->end > bytes))
+        return fault(judge, id, reach->store ? "writes outside of" : "reads outside of", NONE);
+    range->begin = range->begin < 0 ? 0 : range->begin;
+    range->end = range->end > bytes ? bytes : range->end;
+    return true;
+}
+
+/* Owners */
+
+/* The first owner that ends behind the byte. */
+static uint32_t owner_at(const Judge *judge, int64_t byte)
+{
+    uint32_t low = 0, high = judge->owner_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (judge->owner[middle].end <= byte)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool check_owned(Judge *judge, StorageId id, Range range)
+{
+    int64_t offset = offset_of(judge, id);
+    for (uint32_t i = owner_at(judge, offset + range.begin);
+         i < judge->owner_count && judge->owner[i].begin < offset + range.end; i++)
+        if (judge->owner[i].of != id)
+            return fault(judge, id, "reads", judge->owner[i].of);
+    return true;
+}
+
+static void insert_owner(Judge *judge, uint32_t at, Owner owner)
+{
+    ARENA_PUSH(judge->arena, judge->owner, judge->owner_count, judge->owner_capacity, owner);
+    for (uint32_t i = judge->owner_count - 1; i > at; i--)
+        judge->owner[i] = judge->owner[i - 1];
+    judge->owner[at] = owner;
+}
+
+static void take_bytes(Judge *judge, StorageId id, Range range)
+{
+    int64_t begin = offset_of(judge, id) + range.begin, end = offset_of(judge, id) + range.end;
+    uint32_t first = owner_at(judge, begin), last = first;
+    Owner left = {0}, right = {0};
+    if (begin >= end)
+        return;
+    if (first < judge->owner_count && judge->owner[first].begin < begin)
+        left = (Owner){judge->owner[first].begin, begin, judge->owner[first].of};
+    for (; last < judge->owner_count && judge->owner[last].begin < end; last++)
+        if (judge->owner[last].end > end)
+            right = (Owner){end, judge->owner[last].end, judge->owner[last].of};
+    for (uint32_t i = last; i < judge->owner_count; i++)
+        judge->owner[first + i - last] = judge->owner[i];
+    judge->owner_count -= last - first;
+    if (right.end)
+        insert_owner(judge, first, right);
+    insert_owner(judge, first, (Owner){begin, end, id});
+    if (left.end)
+        insert_owner(judge, first, left);
+}
+
+/* In place */
+
+/* Does the store come at or after the load, in its block or one around it? */
+static bool stands_with(const Judge *judge, const Reach *load, const Reach *store)
+{
+    uint32_t block = load->spot.block;
+    if (block == store->spot.block)
+        return store->spot.at >= load->spot.at;
+    while (block != NONE && block != store->spot.block)
+        block = judge->outer[block];
+    return block != NONE;
+}
+
+static bool same_element(const Judge *judge, const Reach *load, const Reach *store)
+{
+    const KernelBuffer *from = &judge->kernel->buffer[load->buffer], *to = &judge->kernel->buffer[store->buffer];
+    return dtype_bytes(from->dtype) == dtype_bytes(to->dtype) && from->begin == to->begin &&
+           offset_of(judge, from->storage) == offset_of(judge, to->storage) && index_eq(load->index, store->index);
+}
+
+static bool load_is_in_place(const Judge *judge, const Reach *load, uint32_t into)
+{
+    for (uint32_t i = 0; i < judge->reach_count; i++) {
+        const Reach *store = &judge->reach[i];
+        if (store->store && store->buffer == into && same_element(judge, load, store) &&
+            stands_with(judge, load, store))
+            return true;
+    }
+    return false;
+}
+
+/* The hulls of all loads, or of all stores, of each buffer of the kernel, in its storage */
+static bool find_hulls(Judge *judge, Range *hull, bool *reached, bool store)
+{
+    for (uint32_t i = 0; i < judge->reach_count; i++) {
+        const Reach *reach = &judge->reach[i];
+        Range range;
+        if (reach->store != store || judge->memory->storage.at[judge->kernel->buffer[reach->buffer].storage].role ==
+                                         STORAGE_SHARED)
+            continue;
+        if (!check_inside(judge, reach, &range))
+            return false;
+        Range *all = &hull[reach->buffer];
+        if (!reached[reach->buffer]) {
+            *all = range;
+            reached[reach->buffer] = true;
+        }
+        all->begin = range.begin < all->begin ? range.begin : all->begin;
+        all->end = range.end > all->end ? range.end : all->end;
+    }
+    return true;
+}
+
+typedef struct Hulls {
+    Range *load, *store;
+    bool *loaded, *stored;
+} Hulls;
+
+static bool overlap(const Judge *judge, StorageId a, Range x, StorageId b, Range y)
+{
+    int64_t p = offset_of(judge, a), q = offset_of(judge, b);
+    return p + x.begin < q + y.end && q + y.begin < p + x.end;
+}
+
+/* What the kernel writes through buffer b, against all else it touches. */
+static bool check_store(Judge *judge, const Hulls *hulls, uint32_t b)
+{
+    StorageId into = judge->kernel->buffer[b].storage;
+    for (uint32_t a = 0; a < judge->kernel->buffer_count; a++) {
+        StorageId of = judge->kernel->buffer[a].storage;
+        if (of == into || !in_arena(judge, of))
+            continue;
+        if (hulls->stored[a] && overlap(judge, of, hulls->store[a], into, hulls->store[b]))
+            return fault(judge, of, "writes", into);
+        if (!hulls->loaded[a] || !overlap(judge, of, hulls->load[a], into, hulls->store[b]))
+            continue;
+        for (uint32_t i = 0; i < judge->reach_count; i++)
+            if (!judge->reach[i].store && judge->reach[i].buffer == a && !load_is_in_place(judge, &judge->reach[i], b))
+                return fault(judge, of, "writes over", into);
+    }
+    return true;
+}
+
+static bool judge_step(Judge *judge)
+{
+    uint32_t count = judge->kernel->buffer_count;
+    Hulls hulls = {ARENA_ARRAY(judge->arena, Range, count), ARENA_ARRAY(judge->arena, Range, count),
+                   ARENA_ARRAY(judge->arena, bool, count), ARENA_ARRAY(judge->arena, bool, count)};
+    if (!find_hulls(judge, hulls.load, hulls.loaded, false) || !find_hulls(judge, hulls.store, hulls.stored, true))
+        return false;
+    for (uint32_t b = 0; b < count; b++) {
+        StorageId id = judge->kernel->buffer[b].storage;
+        if (!in_arena(judge, id))
+            continue;
+        if (hulls.loaded[b] && judge->memory->storage.at[id].role == STORAGE_ARENA &&
+            !check_owned(judge, id, hulls.load[b]))
+            return false;
+        if (hulls.stored[b] && !check_store(judge, &hulls, b))
+            return false;
+    }
+    for (uint32_t b = 0; b < count; b++)
+        if (hulls.stored[b] && in_arena(judge, judge->kernel->buffer[b].storage))
+            take_bytes(judge, judge->kernel->buffer[b].storage, hulls.store[b]);
+    return true;
+}
+
+static void list_buffers(Judge *judge)
+{
+    const Memory *memory = judge->memory;
+    judge->first_buffer = ARENA_ARRAY(judge->arena, uint32_t, memory->storage.count);
+    judge->next_buffer = ARENA_ARRAY(judge->arena, uint32_t, memory->problem.count);
+    for (uint32_t s = 0; s < memory->storage.count; s++)
+        judge->first_buffer[s] = NONE;
+    for (uint32_t i = memory->problem.count; i-- > 0;) {
+        judge->next_buffer[i] = judge->first_buffer[memory->holder[i]];
+        judge->first_buffer[memory->holder[i]] = i;
+    }
+}
+
+bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
+{
+    Judge judge = {.memory = memory, .arena = scratch, .message = message};
+    list_buffers(&judge);
+    for (judge.step = 0; judge.step < memory->kernel_count; judge.step++) {
+        judge.kernel = &memory->kernel[judge.step];
+        judge.reach_count = judge.block_count = 0;
+        judge.local = ARENA_ARRAY(scratch, const Index *, most_local(&judge.kernel->body));
+        walk_block(&judge, &judge.kernel->body, NONE, false);
+        if (!judge_step(&judge))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,210 @@
+/* Roles, bytes and lives of everything that the steps touch, and the buffers of the plan. */
+#include "storage/memory.h"
+
+static Arena *arena_of(const Memory *memory)
+{
+    return memory->graph->module->arena;
+}
+
+StorageId memory_whole(const Memory *memory, ValueId value)
+{
+    return memory->storage.at[view_owner(memory->graph, value)].whole;
+}
+
+Extent memory_extent(const Memory *memory, ValueId value)
+{
+    Arena scratch = {0};
+    Lower lower = {.graph = memory->graph, .storage = memory->storage.at};
+    int64_t element = dtype_bytes(value_type(memory->graph, value)->dtype), begin, end;
+    value_range(&lower, &scratch, value, &begin, &end);
+    arena_free(&scratch);
+    return (Extent){begin * element, end * element};
+}
+
+static void assign_callers_arrays(Memory *memory)
+{
+    const Graph *graph = memory->graph;
+    Storage *storage = memory->storage.at;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        storage[graph->input[i]].role = STORAGE_INPUT;
+        storage[graph->input[i]].index = i;
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        Storage *output = &storage[view_owner(graph, graph->output[i].value)];
+        output->role = STORAGE_OUTPUT;
+        output->index = i;
+    }
+}
+
+/* A step touches the memory of a value: constants have theirs elsewhere. */
+static void touch(Memory *memory, ValueId value, uint32_t step)
+{
+    ValueId owner = view_owner(memory->graph, value);
+    Role role = memory->graph->value[owner].role;
+    Storage *whole = &memory->storage.at[memory->storage.at[owner].whole];
+    if (role == ROLE_CONST || role == ROLE_PARAM || value_is_inline(memory->graph, owner))
+        return;
+    if (whole->first < 0)
+        whole->first = step;
+    whole->last = (int64_t)step + 1;
+    if (whole->role == STORAGE_NONE)
+        whole->role = STORAGE_ARENA;
+}
+
+static void measure_lives(Memory *memory)
+{
+    const Graph *graph = memory->graph;
+    Users users = graph_users(graph, arena_of(memory));
+    const bool *live_out = graph_live_out(graph, arena_of(memory));
+    for (uint32_t k = 0; k < memory->kernel_count; k++) {
+        const Kernel *kernel = &memory->kernel[k];
+        Lower lower = {.graph = memory->graph, .kernel = &memory->kernel[k], .users = &users, .live_out = live_out};
+        for (uint32_t n = 0; n < kernel->node_count; n++) {
+            const Node *node = &graph->node[kernel->node[n]];
+            for (uint32_t r = 0; r < node->out_count; r++)
+                if (kernel_stores(&lower, node->out[r]))
+                    touch(memory, node->out[r], k);
+            for (uint32_t i = 0; i < node->in_count; i++)
+                if (!kernel_makes(&lower, view_owner(graph, node->in[i])))
+                    touch(memory, node->in[i], k);
+        }
+    }
+    for (ValueId v = 0; v < graph->value_count; v++)
+        if (memory->storage.at[v].role != STORAGE_NONE)
+            memory->storage.at[v].bytes = type_bytes(value_type(graph, v));
+}
+
+/* The plan's buffers */
+
+typedef struct PlanDraft {
+    Memory *memory;
+    PlanBuffer *buffer;
+    uint32_t count, capacity, holder_count, holder_capacity, groups;
+    bool *begun; /* per value: it has a buffer */
+} PlanDraft;
+
+static uint32_t add_buffer(PlanDraft *draft, PlanBuffer buffer, StorageId holder)
+{
+    Arena *arena = arena_of(draft->memory);
+    ARENA_PUSH(arena, draft->buffer, draft->count, draft->capacity, buffer);
+    ARENA_PUSH(arena, draft->memory->holder, draft->holder_count, draft->holder_capacity, holder);
+    return draft->count - 1;
+}
+
+/* A result written over an operand shares its address: both are of one group. */
+static void group_inplace(PlanDraft *draft)
+{
+    const Memory *memory = draft->memory;
+    const Graph *graph = memory->graph;
+    for (uint32_t i = 0; i < draft->count; i++) {
+        ValueId value = memory->storage.at[memory->holder[i]].value;
+        if (value == NONE || graph->value[value].inplace == NONE)
+            continue;
+        const Storage *operand = &memory->storage.at[view_owner(graph, graph->value[value].inplace)];
+        if (operand->role != STORAGE_ARENA)
+            continue;
+        PlanBuffer *from = &draft->buffer[operand->buffer];
+        if (!from->group)
+            from->group = ++draft->groups;
+        draft->buffer[i].group = from->group;
+    }
+}
+
+/* A whole takes only the bytes up to the end of the parts that have been made: whenever that grows it goes on as a
+ * larger buffer at the same address. */
+static void grow_whole(PlanDraft *draft, StorageId whole, ValueId part, int64_t step)
+{
+    Memory *memory = draft->memory;
+    Storage *storage = &memory->storage.at[whole];
+    PlanBuffer *now = draft->begun[whole] ? &draft->buffer[storage->buffer] : NULL;
+    Extent extent = memory_extent(memory, part);
+    PlanBuffer larger = {
+        .size = extent.end, .alignment = ARENA_ALIGNMENT, .pinned = PLAN_FREE, .first = step, .last = storage->last};
+    int64_t own = type_bytes(value_type(memory->graph, part)), grows = larger.size - (now ? now->size : 0);
+    memory->early[part] = grows > own;
+    memory->has_holes |= memory->early[part];
+    if (now && now->size >= larger.size)
+        return;
+    if (now && now->first == step) {
+        now->size = larger.size;
+        return;
+    }
+    if (now) {
+        now->group = now->group ? now->group : ++draft->groups;
+        now->last = step;
+        larger.group = now->group;
+    }
+    draft->begun[whole] = true;
+    storage->buffer = add_buffer(draft, larger, whole);
+}
+
+/* What the step makes, if it is the first to use its memory. */
+static void draft_result(PlanDraft *draft, ValueId value, int64_t step)
+{
+    Memory *memory = draft->memory;
+    StorageId whole = memory->storage.at[value].whole;
+    Storage *storage = &memory->storage.at[whole];
+    if (storage->role != STORAGE_ARENA || shape_elements(value_shape(memory->graph, value)) == 0)
+        return;
+    if (storage->has_parts)
+        grow_whole(draft, whole, value, step);
+    else if (storage->first == step && !draft->begun[value]) {
+        PlanBuffer buffer = {.size = storage->bytes,
+                             .alignment = ARENA_ALIGNMENT,
+                             .pinned = PLAN_FREE,
+                             .first = step,
+                             .last = storage->last};
+        draft->begun[value] = true;
+        storage->buffer = add_buffer(draft, buffer, whole);
+    }
+}
+
+static void draft_scratch(PlanDraft *draft, Kernel *kernel, uint32_t step)
+{
+    Memory *memory = draft->memory;
+    Recipe *recipe = &kernel->recipe;
+    for (uint32_t i = 0; i < recipe->scratch_count; i++) {
+        Scratch *scratch = &recipe->scratch[i];
+        Storage storage = {.role = STORAGE_SCRATCH,
+                           .dtype = scratch->dtype,
+                           .bytes = scratch->elements * dtype_bytes(scratch->dtype),
+                           .value = NONE,
+                           .index = step,
+                           .per_thread = scratch->per_thread,
+                           .inside = NONE,
+                           .whole = memory->storage.count,
+                           .first = step,
+                           .last = (int64_t)step + 1};
+        PlanBuffer buffer = {
+            .size = storage.bytes, .alignment = ARENA_ALIGNMENT, .pinned = PLAN_FREE, .first = step, .last = step + 1};
+        scratch->storage = memory->storage.count;
+        storage.buffer = add_buffer(draft, buffer, scratch->storage);
+        ARENA_PUSH(arena_of(memory), memory->storage.at, memory->storage.count, memory->storage.capacity, storage);
+    }
+}
+
+/* Buffers come in the order of the steps that first touch them, so a result comes after the operand it takes over. */
+static void draft_plan(Memory *memory)
+{
+    Arena *arena = arena_of(memory);
+    PlanDraft draft = {.memory = memory, .begun = ARENA_ARRAY(arena, bool, memory->graph->value_count)};
+    memory->early = ARENA_ARRAY(arena, bool, memory->graph->value_count);
+    for (uint32_t k = 0; k < memory->kernel_count; k++) {
+        Kernel *kernel = &memory->kernel[k];
+        for (uint32_t n = 0; n < kernel->node_count; n++) {
+            const Node *node = &memory->graph->node[kernel->node[n]];
+            for (uint32_t r = 0; r < node->out_count; r++)
+                draft_result(&draft, node->out[r], k);
+        }
+        draft_scratch(&draft, kernel, k);
+    }
+    group_inplace(&draft);
+    memory->problem = (PlanProblem){.buffer = draft.buffer, .count = draft.count};
+}
+
+void memory_lives(Memory *memory)
+{
+    assign_callers_arrays(memory);
+    measure_lives(memory);
+    draft_plan(memory);
+}

@@ -1,0 +1,116 @@
+/* From a graph in its order of execution to a plan, without lowering anything. */
+#include "storage/memory.h"
+
+#include "ops/meaning.h"
+#include "storage/inplace.h"
+#include "storage/parts.h"
+
+/* Steps */
+
+static bool makes_something(const Lower *lower, const Kernel *kernel)
+{
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        for (uint32_t r = 0; r < node->out_count; r++)
+            if (kernel_stores(lower, node->out[r]) && shape_elements(value_shape(lower->graph, node->out[r])) > 0)
+                return true;
+    }
+    return false;
+}
+
+/* An assembly whose operands all lie in it, and that has no border to fill, is there already. */
+static bool assembly_is_there(const Lower *lower, const Kernel *kernel)
+{
+    const Graph *graph = lower->graph;
+    const Node *node = &graph->node[kernel->anchor];
+    int64_t elements = shape_elements(value_shape(graph, node->out[0]));
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const Storage *part = &lower->storage[rearranged_value(graph, node->in[i])];
+        if (part->inside == node->out[0] && part->operand == i)
+            elements -= shape_elements(value_shape(graph, node->in[i]));
+    }
+    return elements == 0;
+}
+
+static bool is_step(Lower *lower, Kernel *kernel)
+{
+    lower->kernel = kernel;
+    return makes_something(lower, kernel) &&
+           !(kernel->form == FORM_ASSEMBLY && assembly_is_there(lower, kernel));
+}
+
+static void keep_steps(Lower *lower, Memory *memory)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < memory->kernel_count; k++) {
+        bool step = is_step(lower, &memory->kernel[k]);
+        memory->kernel_of[memory->kernel[k].id] = step ? kept : NONE;
+        if (step)
+            memory->kernel[kept++] = memory->kernel[k];
+    }
+    memory->kernel_count = kept;
+}
+
+/* What is read of the parts of a whole must be over before it is written over. */
+static void note_part_readers(Memory *memory)
+{
+    const Graph *graph = memory->graph;
+    for (uint32_t k = 0; k < memory->kernel_count; k++)
+        for (uint32_t n = 0; n < memory->kernel[k].node_count; n++) {
+            const Node *node = &graph->node[memory->kernel[k].node[n]];
+            for (uint32_t i = 0; i < node->in_count; i++) {
+                ValueId part = view_owner(graph, node->in[i]);
+                StorageId whole = memory->storage.at[part].whole;
+                if (whole != part)
+                    memory->storage.at[whole].parts_end = (int64_t)k + 1;
+            }
+        }
+}
+
+/* A kernel that keeps partial sums in its result must not write over an operand it still reads; what lies inside
+ * another value keeps its place, and so does what has others inside it that are still read. */
+static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
+{
+    const Memory *memory = context;
+    uint32_t step = memory->kernel_of[graph->node[producer].kernel];
+    const Storage *result = &memory->storage.at[graph->node[producer].out[0]];
+    const Storage *owner = &memory->storage.at[view_owner(graph, operand)];
+    return step != NONE && !memory->kernel[step].recipe.partial_sums && result->inside == NONE &&
+           owner->inside == NONE && owner->parts_end <= step && inplace_kernel_rule(graph, producer, operand);
+}
+
+bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
+{
+    Arena *arena = graph->module->arena, scratch = {0};
+    Users users = graph_users(graph, arena);
+    *memory = (Memory){.graph = graph};
+    memory->kernel_count = kernels_collect(graph, arena, &memory->kernel);
+    memory->kernel_of = kernels_by_number(graph, arena, memory->kernel, memory->kernel_count);
+    memory->storage = parts_place(graph, arena, memory->kernel, memory->kernel_count, options->copied,
+                                  options->without & WITHOUT_PARTS);
+    Lower lower = lower_new(graph, options->target, arena, memory->storage.at, &users);
+    keep_steps(&lower, memory);
+    bool good = true;
+    for (uint32_t k = 0; k < memory->kernel_count; k++) {
+        lower.kernel = &memory->kernel[k];
+        good &= choose_recipe(&lower, &memory->kernel[k]);
+        if (memory->kernel[k].recipe.provider)
+            mark_recipe(graph, &memory->kernel[k]);
+    }
+    note_part_readers(memory);
+    if (good)
+        inplace_find(graph, (OverwriteRule){options->without & WITHOUT_INPLACE ? NULL : may_overwrite, memory},
+                     &scratch, &memory->inplace_count);
+    arena_free(&scratch);
+    return good;
+}
+
+bool memory_plan(Graph *graph, const MemoryOptions *options, Memory *memory)
+{
+    Diag *diag = graph->module->diag;
+    if (!memory_decide(graph, options, memory))
+        return false;
+    memory_lives(memory);
+    return plan_place(graph->module->arena, &memory->problem, options->allocator, options->effort, &memory->plan) ||
+           diag_error(diag, (Place){0}, "memory plan: " STR_FMT, STR_ARG(memory->plan.message));
+}

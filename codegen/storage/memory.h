@@ -1,0 +1,65 @@
+/* The kernels of a graph in order of execution, and where all that they touch lies: one value, which is made without
+ * lowering anything, so that several ways to run a model can be planned and compared. */
+#ifndef NNC_STORAGE_MEMORY_H
+#define NNC_STORAGE_MEMORY_H
+
+#include "kernel/kernel.h"
+#include "plan/problem.h"
+
+#define ARENA_ALIGNMENT 64 /* of the arena, and of every buffer in it */
+
+typedef struct Memory {
+    Graph *graph;   /* node order is the order of execution */
+    Kernel *kernel; /* the steps; kernels that have nothing to do are none */
+    uint32_t kernel_count;
+    uint32_t *kernel_of; /* per Node.kernel: its step, or NONE */
+    Storages storage;
+    PlanProblem problem; /* the arena's buffers ... */
+    StorageId *holder;   /* ... and whose bytes each holds; a whole with parts may have several, each larger and later
+                            than the one before, of one group */
+    PlanResult plan;
+    uint32_t inplace_count; /* results written over an operand */
+    bool *early;            /* per value: made before others that lie in front of it, or between; has_holes: some are */
+    bool has_holes;
+} Memory;
+
+/* What may be left out, to see what it saves. */
+typedef enum Without {
+    WITHOUT_INPLACE = 1, /* no result is written over its operand */
+    WITHOUT_VIEWS = 2,   /* every view of a result is a copy, made by a kernel of its own */
+    WITHOUT_ORDER = 4,   /* kernels run in the order in which fusion left them */
+    WITHOUT_PARTS = 8,   /* every concat and pad copies its operands */
+} Without;
+
+typedef struct MemoryOptions {
+    const Target *target;
+    const bool *copied; /* per value: it is not to be a part; may be NULL */
+    unsigned without;   /* of Without, added */
+    const char *allocator;
+    int effort;
+} MemoryOptions;
+
+/* From a graph in its final order to a plan: parts, recipes, in-place, lives, placement.  Sets Value.inplace and the
+ * kernels' marks.  False after an error in the module's diag. */
+bool memory_plan(Graph *graph, const MemoryOptions *options, Memory *memory);
+
+/* The first part of it: parts, recipes and in-place. */
+bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory);
+
+/* lives.c: roles, bytes and lives of all storage, the kernels' scratch, and the plan's problem. */
+void memory_lives(Memory *memory);
+
+StorageId memory_whole(const Memory *memory, ValueId value); /* whose bytes the value's, or the view's, are */
+/* The bytes [begin, end) from the first to the last of a part or a view, which may leave out some between, inside the
+ * memory of the whole.  The value must not be empty. */
+typedef struct Extent {
+    int64_t begin, end;
+} Extent;
+Extent memory_extent(const Memory *memory, ValueId value);
+
+/* judge.c: do the loads and stores of the lowered kernels find, and leave, what they should?  It asks neither fusion nor
+ * recipes nor lives: it walks the steps and keeps for every byte of the arena whose it is.  False, with a message, names
+ * the first fault.  Every compilation asks. */
+bool memory_judge(const Memory *memory, Arena *scratch, Str *message);
+
+#endif
