@@ -155,32 +155,7 @@ Str print_local(Printer *printer, const Local *local, Index i, Index j)
     return shown;
 }
 
-/* Elementwise ops: the op table's expression is read with the operands' texts in place of x, y and z. */
-
-typedef struct OpReader {
-    Printer *printer;
-    const char *at;
-    const Piece *arg;
-    const Expr *const *arg_expr;
-    DType dtype; /* of the numbers in it */
-} OpReader;
-
-static Piece read_sum(OpReader *reader);
-
-static void skip_blanks(OpReader *reader)
-{
-    while (*reader->at == ' ')
-        reader->at++;
-}
-
-static bool accept(OpReader *reader, char c)
-{
-    skip_blanks(reader);
-    if (*reader->at != c)
-        return false;
-    reader->at++;
-    return true;
-}
+/* Words: operators where C has them, else helpers.  Arguments come printed; `dtype` is that of the numbers. */
 
 static Str as_vector(Printer *printer, Piece piece)
 {
@@ -190,14 +165,12 @@ static Str as_vector(Printer *printer, Piece piece)
     return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
 }
 
-static Piece call(OpReader *reader, Helper helper, const Piece *arg, uint32_t count)
+static Piece call(Printer *printer, DType dtype, Helper helper, const Piece *arg)
 {
-    Printer *printer = reader->printer;
-    bool vector = false;
-    for (uint32_t i = 0; i < count; i++)
-        vector |= arg[i].vector;
-    const char *name = prelude_need(printer->needs, printer->arena, helper, vector ? DT_F32 : reader->dtype,
-                                    vector ? printer->lanes : 1);
+    uint32_t count = arg[1].text.len ? 2 : 1;
+    bool vector = arg[0].vector || arg[1].vector;
+    const char *name =
+        prelude_need(printer->needs, printer->arena, helper, vector ? DT_F32 : dtype, vector ? printer->lanes : 1);
     bool scalar_second = helper == HELPER_ATLEAST || helper == HELPER_ATMOST;
     Text text = {0};
     text_printf(&text, "%s(", name);
@@ -211,9 +184,8 @@ static Piece call(OpReader *reader, Helper helper, const Piece *arg, uint32_t co
     return piece;
 }
 
-static Piece infix(OpReader *reader, Piece a, const char *operator, Piece b, int precedence)
+static Piece infix(Printer *printer, Piece a, const char *operator, Piece b, int precedence)
 {
-    Printer *printer = reader->printer;
     int left = precedence == PREC_COMPARE ? precedence + 1 : precedence;
     return (Piece){str_format(printer->arena, STR_FMT " %s " STR_FMT, STR_ARG(parenthesize(printer, a, left)), operator,
                               STR_ARG(parenthesize(printer, b, precedence + 1))),
@@ -221,87 +193,20 @@ static Piece infix(OpReader *reader, Piece a, const char *operator, Piece b, int
 }
 
 /* Integers wrap around, as NumPy's do; C leaves the overflow of signed ones undefined. */
-static Piece arithmetic(OpReader *reader, Piece a, const char *operator, Piece b, int precedence)
+static Piece arithmetic(Printer *printer, DType dtype, Piece a, const char *operator, Piece b, int precedence)
 {
     static const char *const wrapped[DT_COUNT] = {[DT_I64] = "uint64_t", [DT_I32] = "uint32_t"};
-    Piece piece = infix(reader, a, operator, b, precedence);
-    if (!dtype_is_int(reader->dtype))
+    Piece piece = infix(printer, a, operator, b, precedence);
+    if (!dtype_is_int(dtype))
         return piece;
-    const char *as = wrapped[reader->dtype];
-    Printer *printer = reader->printer;
+    const char *as = wrapped[dtype];
     if (as)
         piece.text = str_format(printer->arena, "(%s)" STR_FMT " %s (%s)" STR_FMT, as,
                                 STR_ARG(parenthesize(printer, a, PREC_UNARY)), operator, as,
                                 STR_ARG(parenthesize(printer, b, PREC_UNARY)));
-    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", c_type(reader->dtype), STR_ARG(piece.text)),
-                   PREC_UNARY, false};
+    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", c_type(dtype), STR_ARG(piece.text)), PREC_UNARY,
+                   false};
 }
-
-/* A scalar truth among vector masks: all lanes or none. */
-static Piece as_mask(OpReader *reader, Piece piece)
-{
-    if (piece.vector)
-        return piece;
-    return (Piece){str_format(reader->printer->arena, "-(" STR_FMT ")", STR_ARG(piece.text)), PREC_UNARY, false};
-}
-
-static Piece logic(OpReader *reader, const char *name, const Piece *arg)
-{
-    bool vector = arg[0].vector || (name[0] != 'N' && arg[1].vector);
-    Printer *printer = reader->printer;
-    if (name[0] == 'N')
-        return (Piece){str_format(printer->arena, "%c" STR_FMT, vector ? '~' : '!',
-                                  STR_ARG(parenthesize(printer, arg[0], PREC_PRIMARY))),
-                       vector ? PREC_UNARY : PREC_NOT, vector};
-    const char *operator= name[0] == 'A' ? (vector ? "&" : "&&")
-    : name[0] == 'O'                     ? (vector ? "|" : "||")
-                                         : (vector ? "^" : "!=");
-    Piece a = vector ? as_mask(reader, arg[0]) : arg[0], b = vector ? as_mask(reader, arg[1]) : arg[1];
-    return (Piece){str_format(printer->arena, "(" STR_FMT " %s " STR_FMT ")",
-                              STR_ARG(parenthesize(printer, a, PREC_PRIMARY)), operator,
-                              STR_ARG(parenthesize(printer, b, PREC_PRIMARY))),
-                   PREC_PRIMARY, vector};
-}
-
-static Piece choice(OpReader *reader, const Piece *arg)
-{
-    Printer *printer = reader->printer;
-    if (str_is(arg[0].text, "0"))
-        return arg[2];
-    if (arg[0].vector) {
-        const char *select = prelude_need(printer->needs, printer->arena, HELPER_SELECT, DT_F32, printer->lanes);
-        return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", select,
-                                  STR_ARG(arg[0].text), STR_ARG(as_vector(printer, arg[1])),
-                                  STR_ARG(as_vector(printer, arg[2]))),
-                       PREC_PRIMARY, true};
-    }
-    bool vector = arg[1].vector || arg[2].vector;
-    Piece a = arg[1], b = arg[2];
-    if (vector) {
-        a = (Piece){as_vector(printer, a), PREC_PRIMARY, true};
-        b = (Piece){as_vector(printer, b), PREC_PRIMARY, true};
-    }
-    return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT,
-                              STR_ARG(parenthesize(printer, arg[0], PREC_COMPARE)),
-                              STR_ARG(parenthesize(printer, a, PREC_COMPARE)),
-                              STR_ARG(parenthesize(printer, b, PREC_COMPARE))),
-                   PREC_SELECT, vector};
-}
-
-typedef struct Word {
-    const char *name;
-    Helper helper;
-} Word;
-
-static const Word words[] = {
-    {"MAX", HELPER_MAX},     {"MIN", HELPER_MIN},     {"ABS", HELPER_ABS},     {"SQRT", HELPER_SQRT},
-    {"EXP", HELPER_EXP},     {"EXPM1", HELPER_EXPM1}, {"LOG", HELPER_LOG},     {"LOG1P", HELPER_LOG1P},
-    {"SIN", HELPER_SIN},     {"COS", HELPER_COS},     {"TAN", HELPER_TAN},     {"ASIN", HELPER_ASIN},
-    {"ACOS", HELPER_ACOS},   {"ATAN", HELPER_ATAN},   {"SINH", HELPER_SINH},   {"COSH", HELPER_COSH},
-    {"TANH", HELPER_TANH},   {"ERF", HELPER_ERF},     {"FLOOR", HELPER_FLOOR}, {"CEIL", HELPER_CEIL},
-    {"ROUND", HELPER_ROUND}, {"TRUNC", HELPER_TRUNC}, {"POW", HELPER_POW},     {"FMOD", HELPER_FMOD},
-    {"DIV", HELPER_DIV},     {"MOD", HELPER_MOD},
-};
 
 /* A number alone: no blank of an operator is in it. */
 static bool is_number_text(Str text)
@@ -310,125 +215,126 @@ static bool is_number_text(Str text)
     return text.len > sign && isdigit((unsigned char)text.ptr[sign]) && !memchr(text.ptr, ' ', text.len);
 }
 
-/* x != x asks whether x is NaN, but compilers warn of the words. */
-static Piece self_comparison(OpReader *reader, const char *name, Piece x)
+static Piece negation(Printer *printer, DType dtype, Piece x)
 {
-    bool differs = strcmp(name, "NE") == 0;
-    return (Piece){str_format(reader->printer->arena, "%sisnan(" STR_FMT ")", differs ? "" : "!", STR_ARG(x.text)),
+    if (dtype_is_int(dtype) && !is_number_text(x.text))
+        return arithmetic(printer, dtype, (Piece){STR("0"), PREC_PRIMARY, false}, "-", x, PREC_SUM);
+    return (Piece){str_format(printer->arena, "-" STR_FMT, STR_ARG(parenthesize(printer, x, PREC_PRIMARY))), PREC_UNARY,
+                   x.vector};
+}
+
+/* x != x asks whether x is NaN, but compilers warn of the words. */
+static Piece comparison(Printer *printer, DType dtype, Piece a, const char *operator, Piece b)
+{
+    bool differs = operator[0] == '!';
+    if (!str_eq(a.text, b.text) || a.vector || !dtype_is_float(dtype))
+        return infix(printer, a, operator, b, PREC_COMPARE);
+    return (Piece){str_format(printer->arena, "%sisnan(" STR_FMT ")", differs ? "" : "!", STR_ARG(a.text)),
                    differs ? PREC_PRIMARY : PREC_NOT, false};
 }
 
-static Piece call_word(OpReader *reader, const char *name, const Piece *arg, uint32_t count)
+/* A scalar truth among vector masks: all lanes or none. */
+static Piece as_mask(Printer *printer, Piece piece)
 {
-    static const struct {
-        const char *name, *operator;
-    } compare[] = {{"LT", "<"}, {"LE", "<="}, {"EQ", "=="}, {"NE", "!="}};
-    if (reader->dtype == DT_U8 || reader->dtype == DT_BOOL) { /* never below 0: compilers warn of asking */
-        if (strcmp(name, "LT") == 0 && str_is(arg[1].text, "0"))
-            return (Piece){STR("0"), PREC_PRIMARY, false};
-        if (strcmp(name, "LE") == 0 && str_is(arg[0].text, "0"))
-            return (Piece){STR("1"), PREC_PRIMARY, false};
+    if (piece.vector)
+        return piece;
+    return (Piece){str_format(printer->arena, "-(" STR_FMT ")", STR_ARG(piece.text)), PREC_UNARY, false};
+}
+
+static Piece logic(Printer *printer, Piece a, const char *scalar, const char *lanes, Piece b)
+{
+    bool vector = a.vector || b.vector;
+    a = vector ? as_mask(printer, a) : a;
+    b = vector ? as_mask(printer, b) : b;
+    return (Piece){str_format(printer->arena, "(" STR_FMT " %s " STR_FMT ")",
+                              STR_ARG(parenthesize(printer, a, PREC_PRIMARY)), vector ? lanes : scalar,
+                              STR_ARG(parenthesize(printer, b, PREC_PRIMARY))),
+                   PREC_PRIMARY, vector};
+}
+
+static Piece logical_not(Printer *printer, Piece x)
+{
+    Str shown = parenthesize(printer, x, PREC_PRIMARY);
+    return (Piece){str_format(printer->arena, "%c" STR_FMT, x.vector ? '~' : '!', STR_ARG(shown)),
+                   x.vector ? PREC_UNARY : PREC_NOT, x.vector};
+}
+
+static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
+{
+    bool vector = a.vector || b.vector;
+    if (mask.vector || vector) {
+        a = (Piece){as_vector(printer, a), PREC_PRIMARY, true};
+        b = (Piece){as_vector(printer, b), PREC_PRIMARY, true};
     }
-    for (uint32_t i = 0; i < 4; i++)
-        if (strcmp(name, compare[i].name) == 0 && str_eq(arg[0].text, arg[1].text) && !arg[0].vector &&
-            dtype_is_float(reader->dtype))
-            return self_comparison(reader, name, arg[0]);
-        else if (strcmp(name, compare[i].name) == 0)
-            return infix(reader, arg[0], compare[i].operator, arg[1], PREC_COMPARE);
-    if (strcmp(name, "SELECT") == 0)
-        return choice(reader, arg);
-    if (strcmp(name, "AND") == 0 || strcmp(name, "OR") == 0 || strcmp(name, "XOR") == 0 || strcmp(name, "NOT") == 0)
-        return logic(reader, name, arg);
-    if (strcmp(name, "DIV") == 0 && dtype_is_float(reader->dtype))
-        return infix(reader, arg[0], "/", arg[1], PREC_PRODUCT);
-    if (count == 2 && reader->dtype == DT_F32 && is_number_text(arg[1].text)) {
-        if (strcmp(name, "MAX") == 0)
-            return call(reader, HELPER_ATLEAST, arg, count);
-        if (strcmp(name, "MIN") == 0)
-            return call(reader, HELPER_ATMOST, arg, count);
+    if (mask.vector) {
+        const char *select = prelude_need(printer->needs, printer->arena, HELPER_SELECT, DT_F32, printer->lanes);
+        return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", select,
+                                  STR_ARG(mask.text), STR_ARG(a.text), STR_ARG(b.text)),
+                       PREC_PRIMARY, true};
     }
-    for (uint32_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(name, words[i].name) == 0)
-            return call(reader, words[i].helper, arg, count);
-    assert(!"a word of op.def's vocabulary");
-    return arg[0];
+    return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT,
+                              STR_ARG(parenthesize(printer, mask, PREC_COMPARE)),
+                              STR_ARG(parenthesize(printer, a, PREC_COMPARE)),
+                              STR_ARG(parenthesize(printer, b, PREC_COMPARE))),
+                   PREC_SELECT, vector};
 }
 
-static Piece read_primary(OpReader *reader)
-{
-    char name[16];
-    uint32_t length = 0, count = 0;
-    Piece arg[3];
-    if (accept(reader, '(')) {
-        Piece inner = read_sum(reader);
-        accept(reader, ')');
-        return inner;
-    }
-    skip_blanks(reader);
-    if (isdigit((unsigned char)*reader->at))
-        return (Piece){
-            print_number(reader->printer->arena, reader->dtype, (double)strtol(reader->at, (char **)&reader->at, 10)),
-            PREC_PRIMARY, false};
-    while (isalnum((unsigned char)*reader->at) && length + 1 < sizeof name)
-        name[length++] = *reader->at++;
-    name[length] = 0;
-    if (length == 1 && name[0] >= 'x' && name[0] <= 'z')
-        return reader->arg[name[0] - 'x'];
-    accept(reader, '(');
-    do
-        arg[count++] = read_sum(reader);
-    while (count < 3 && accept(reader, ','));
-    accept(reader, ')');
-    return call_word(reader, name, arg, count);
-}
+static const Helper helper_of[WORD_COUNT] = {
+    [WORD_DIV] = HELPER_DIV,     [WORD_MOD] = HELPER_MOD,     [WORD_MAX] = HELPER_MAX,     [WORD_MIN] = HELPER_MIN,
+    [WORD_ABS] = HELPER_ABS,     [WORD_SQRT] = HELPER_SQRT,   [WORD_EXP] = HELPER_EXP,     [WORD_EXPM1] = HELPER_EXPM1,
+    [WORD_LOG] = HELPER_LOG,     [WORD_LOG1P] = HELPER_LOG1P, [WORD_SIN] = HELPER_SIN,     [WORD_COS] = HELPER_COS,
+    [WORD_TAN] = HELPER_TAN,     [WORD_ASIN] = HELPER_ASIN,   [WORD_ACOS] = HELPER_ACOS,   [WORD_ATAN] = HELPER_ATAN,
+    [WORD_SINH] = HELPER_SINH,   [WORD_COSH] = HELPER_COSH,   [WORD_TANH] = HELPER_TANH,   [WORD_ERF] = HELPER_ERF,
+    [WORD_POW] = HELPER_POW,     [WORD_FMOD] = HELPER_FMOD,   [WORD_FLOOR] = HELPER_FLOOR, [WORD_CEIL] = HELPER_CEIL,
+    [WORD_ROUND] = HELPER_ROUND, [WORD_TRUNC] = HELPER_TRUNC,
+};
 
-static Piece read_unary(OpReader *reader)
+static Piece print_word(Printer *printer, const Expr *expr)
 {
-    if (!accept(reader, '-'))
-        return read_primary(reader);
-    Piece piece = read_unary(reader);
-    if (dtype_is_int(reader->dtype) && !is_number_text(piece.text))
-        return arithmetic(reader, (Piece){STR("0"), PREC_PRIMARY, false}, "-", piece, PREC_SUM);
-    return (Piece){
-        str_format(reader->printer->arena, "-" STR_FMT, STR_ARG(parenthesize(reader->printer, piece, PREC_PRIMARY))),
-        PREC_UNARY, piece.vector};
-}
-
-static Piece read_product(OpReader *reader)
-{
-    Piece piece = read_unary(reader);
-    for (;;)
-        if (accept(reader, '*'))
-            piece = arithmetic(reader, piece, "*", read_unary(reader), PREC_PRODUCT);
-        else if (accept(reader, '/'))
-            piece = infix(reader, piece, "/", read_unary(reader), PREC_PRODUCT);
-        else
-            return piece;
-}
-
-static Piece read_sum(OpReader *reader)
-{
-    Piece piece = read_product(reader);
-    for (;;)
-        if (accept(reader, '+'))
-            piece = arithmetic(reader, piece, "+", read_product(reader), PREC_SUM);
-        else if (accept(reader, '-'))
-            piece = arithmetic(reader, piece, "-", read_product(reader), PREC_SUM);
-        else
-            return piece;
-}
-
-/* An operand that the expression names more than once is computed once where it is more than a name. */
-static Piece print_op(Printer *printer, const Expr *expr)
-{
-    const OpInfo *info = op_info(expr->op);
     Piece arg[3] = {0};
     for (int i = 0; i < 3; i++)
         if (expr->arg[i])
             arg[i] = print_expr(printer, expr->arg[i]);
-    DType dtype = expr->arg[info->result == RESULT_SELECT ? 1 : 0]->dtype;
-    OpReader reader = {printer, info->expression, arg, expr->arg, dtype};
-    return read_sum(&reader);
+    DType dtype = expr->arg[expr->word == WORD_SELECT]->dtype;
+    bool second_number = dtype == DT_F32 && is_number_text(arg[1].text);
+
+    switch (expr->word) {
+    case WORD_ADD:
+        return arithmetic(printer, dtype, arg[0], "+", arg[1], PREC_SUM);
+    case WORD_SUB:
+        return arithmetic(printer, dtype, arg[0], "-", arg[1], PREC_SUM);
+    case WORD_MUL:
+        return arithmetic(printer, dtype, arg[0], "*", arg[1], PREC_PRODUCT);
+    case WORD_DIV:
+        return dtype_is_float(dtype) ? infix(printer, arg[0], "/", arg[1], PREC_PRODUCT)
+                                     : call(printer, dtype, HELPER_DIV, arg);
+    case WORD_NEG:
+        return negation(printer, dtype, arg[0]);
+    case WORD_LT:
+        return comparison(printer, dtype, arg[0], "<", arg[1]);
+    case WORD_LE:
+        return comparison(printer, dtype, arg[0], "<=", arg[1]);
+    case WORD_EQ:
+        return comparison(printer, dtype, arg[0], "==", arg[1]);
+    case WORD_NE:
+        return comparison(printer, dtype, arg[0], "!=", arg[1]);
+    case WORD_AND:
+        return logic(printer, arg[0], "&&", "&", arg[1]);
+    case WORD_OR:
+        return logic(printer, arg[0], "||", "|", arg[1]);
+    case WORD_XOR:
+        return logic(printer, arg[0], "!=", "^", arg[1]);
+    case WORD_NOT:
+        return logical_not(printer, arg[0]);
+    case WORD_SELECT:
+        return choice(printer, arg[0], arg[1], arg[2]);
+    case WORD_MAX:
+        return call(printer, dtype, second_number ? HELPER_ATLEAST : HELPER_MAX, arg);
+    case WORD_MIN:
+        return call(printer, dtype, second_number ? HELPER_ATMOST : HELPER_MIN, arg);
+    default:
+        return call(printer, dtype, helper_of[expr->word], arg);
+    }
 }
 
 static Piece print_load(Printer *printer, const Expr *expr)
@@ -497,8 +403,8 @@ Piece print_expr(Printer *printer, const Expr *expr)
     case EXPR_LOCAL:
         return (Piece){print_local(printer, expr->local, expr->index, expr->index2), PREC_PRIMARY,
                        expr->local->lanes && printer->lane && printer->vectors};
-    case EXPR_OP:
-        return print_op(printer, expr);
+    case EXPR_WORD:
+        return print_word(printer, expr);
     case EXPR_CAST:
         return print_cast(printer, expr);
     case EXPR_WITHIN:

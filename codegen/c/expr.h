@@ -54,6 +54,6 @@ void print_block(Printer *printer, const Block *block);
 void print_line(Printer *printer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Names a variable for what is printed until depth is brought back. */
 Str print_push(Printer *printer, const Var *var);
-const char *meet_name(OpCode op); /* the function of STMT_MEET, without _dtype */
+const char *meet_name(Word word); /* the function of STMT_MEET, without _dtype */
 
 #endif

@@ -169,7 +169,7 @@ static void print_assign(Printer *printer, const Stmt *stmt)
     bool vector = stmt->local->lanes && printer->lane && printer->vectors;
     const char *loop = stmt->local->lanes ? lane_loop(printer) : "";
     const Expr *value = stmt->value;
-    bool adds = value->kind == EXPR_OP && value->op == OP_ADD && is_this_local(value->arg[0], stmt) &&
+    bool adds = value->kind == EXPR_WORD && value->word == WORD_ADD && is_this_local(value->arg[0], stmt) &&
                 dtype_is_float(value->dtype);
     if (adds) {
         print_line(printer, "%s" STR_FMT " += " STR_FMT ";", loop, STR_ARG(name),
@@ -199,24 +199,27 @@ static void print_store(Printer *printer, const Stmt *stmt)
     print_line(printer, "%s(" STR_FMT STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), STR_ARG(stride), STR_ARG(value));
 }
 
-const char *meet_name(OpCode op)
+const char *meet_name(Word word)
 {
-    return op == OP_ADD ? "block_sum" : op == OP_MUL ? "block_product" : op == OP_MAXIMUM ? "block_max" : "block_min";
+    return word == WORD_ADD   ? "block_sum"
+           : word == WORD_MUL ? "block_product"
+           : word == WORD_MAX ? "block_max"
+                              : "block_min";
 }
 
-/* total = total op (all lanes of value) */
+/* total = total combined with all lanes of value */
 static void print_reduce(Printer *printer, const Stmt *stmt)
 {
     static const struct {
-        OpCode op;
+        Word word;
         Helper across, join;
         const char *operator;
-    } rows[] = {{OP_ADD, HELPER_SUM, HELPER_COUNT, "+"},
-                {OP_MUL, HELPER_PRODUCT, HELPER_COUNT, "*"},
-                {OP_MAXIMUM, HELPER_LARGEST, HELPER_MAX, NULL},
-                {OP_MINIMUM, HELPER_LEAST, HELPER_MIN, NULL}};
+    } rows[] = {{WORD_ADD, HELPER_SUM, HELPER_COUNT, "+"},
+                {WORD_MUL, HELPER_PRODUCT, HELPER_COUNT, "*"},
+                {WORD_MAX, HELPER_LARGEST, HELPER_MAX, NULL},
+                {WORD_MIN, HELPER_LEAST, HELPER_MIN, NULL}};
     uint32_t r = 0;
-    while (rows[r].op != stmt->op)
+    while (rows[r].word != stmt->word)
         r++;
     Str total = print_local(printer, stmt->local, stmt->index, stmt->index2);
     Str value = print_expr(printer, stmt->value).text;
@@ -319,7 +322,7 @@ static void print_if(Printer *printer, const Stmt *stmt)
 static void print_meet(Printer *printer, const Stmt *stmt)
 {
     Str name = print_local(printer, stmt->local, stmt->index, stmt->index2);
-    print_line(printer, STR_FMT " = %s_%s<%u>(" STR_FMT ");", STR_ARG(name), meet_name(stmt->op),
+    print_line(printer, STR_FMT " = %s_%s<%u>(" STR_FMT ");", STR_ARG(name), meet_name(stmt->word),
                dtype_name(stmt->local->dtype), stmt->lanes, STR_ARG(name));
 }
 

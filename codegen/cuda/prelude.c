@@ -201,31 +201,31 @@ static bool needs_half(const PreludeNeeds *needs, DType half)
 
 /* Blocks of threads */
 
-static const OpCode meet_op[4] = {OP_ADD, OP_MUL, OP_MAXIMUM, OP_MINIMUM};
+static const Word meet_word[4] = {WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN};
 
-void cuda_need_meet(MeetNeeds *meets, PreludeNeeds *needs, Arena *arena, OpCode op, DType dtype)
+void cuda_need_meet(MeetNeeds *meets, PreludeNeeds *needs, Arena *arena, Word word, DType dtype)
 {
     for (uint32_t i = 0; i < 4; i++)
-        meets->need[i][dtype] |= meet_op[i] == op;
-    if (op == OP_MAXIMUM || op == OP_MINIMUM)
-        prelude_need(needs, arena, op == OP_MAXIMUM ? HELPER_MAX : HELPER_MIN, dtype, 1);
+        meets->need[i][dtype] |= meet_word[i] == word;
+    if (word == WORD_MAX || word == WORD_MIN)
+        prelude_need(needs, arena, word == WORD_MAX ? HELPER_MAX : HELPER_MIN, dtype, 1);
 }
 
 /* x with y taken in. */
-static Str joined(Arena *arena, PreludeNeeds *needs, OpCode op, DType dtype, const char *y)
+static Str joined(Arena *arena, PreludeNeeds *needs, Word word, DType dtype, const char *y)
 {
     const char *type = c_type(dtype);
-    if (op == OP_ADD || op == OP_MUL)
-        return str_format(arena, "(%s)(x %c %s)", type, op == OP_ADD ? '+' : '*', y);
+    if (word == WORD_ADD || word == WORD_MUL)
+        return str_format(arena, "(%s)(x %c %s)", type, word == WORD_ADD ? '+' : '*', y);
     return str_format(arena, "%s(x, (%s)%s)",
-                      prelude_need(needs, arena, op == OP_MAXIMUM ? HELPER_MAX : HELPER_MIN, dtype, 1), type, y);
+                      prelude_need(needs, arena, word == WORD_MAX ? HELPER_MAX : HELPER_MIN, dtype, 1), type, y);
 }
 
 /* By halves: inside each warp, then over what the warps have left in shared memory.  All threads get the same bits. */
-static void print_meet(Text *out, Arena *arena, PreludeNeeds *needs, OpCode op, DType dtype)
+static void print_meet(Text *out, Arena *arena, PreludeNeeds *needs, Word word, DType dtype)
 {
     const char *type = c_type(dtype);
-    Str join = joined(arena, needs, op, dtype, "__shfl_xor_sync(0xffffffffu, x, step)");
+    Str join = joined(arena, needs, word, dtype, "__shfl_xor_sync(0xffffffffu, x, step)");
     text_printf(out,
                 "/* Over all threads of the block, a power of two from 32 on. */\n"
                 "template <int threads> static __device__ %s %s_%s(%s x)\n{\n"
@@ -241,7 +241,7 @@ static void print_meet(Text *out, Arena *arena, PreludeNeeds *needs, OpCode op, 
                 "        __syncthreads();\n"
                 "    }\n"
                 "    return x;\n}\n\n",
-                type, meet_name(op), dtype_name(dtype), type, type, STR_ARG(join), STR_ARG(join));
+                type, meet_name(word), dtype_name(dtype), type, type, STR_ARG(join), STR_ARG(join));
 }
 
 void cuda_print_prelude(Text *out, Arena *arena, PreludeNeeds *needs, const MeetNeeds *meets)
@@ -263,5 +263,5 @@ void cuda_print_prelude(Text *out, Arena *arena, PreludeNeeds *needs, const Meet
     for (uint32_t i = 0; i < 4; i++)
         for (DType dtype = 0; dtype < DT_COUNT; dtype++)
             if (meets->need[i][dtype])
-                print_meet(out, arena, needs, meet_op[i], dtype);
+                print_meet(out, arena, needs, meet_word[i], dtype);
 }

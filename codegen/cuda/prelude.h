@@ -5,11 +5,11 @@
 
 #include "c/prelude.h"
 
-typedef struct MeetNeeds { /* STMT_MEET, by op: sum, product, largest, least */
+typedef struct MeetNeeds { /* STMT_MEET, by word: sum, product, largest, least */
     bool need[4][DT_COUNT];
 } MeetNeeds;
 
-void cuda_need_meet(MeetNeeds *meets, PreludeNeeds *needs, Arena *arena, OpCode op, DType dtype);
+void cuda_need_meet(MeetNeeds *meets, PreludeNeeds *needs, Arena *arena, Word word, DType dtype);
 void cuda_print_prelude(Text *out, Arena *arena, PreludeNeeds *needs, const MeetNeeds *meets);
 
 #endif

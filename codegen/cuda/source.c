@@ -65,7 +65,7 @@ static void note_meets(Unit *unit, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
         if (stmt->kind == STMT_MEET)
-            cuda_need_meet(&unit->meets, &unit->needs, unit->arena, stmt->op, stmt->local->dtype);
+            cuda_need_meet(&unit->meets, &unit->needs, unit->arena, stmt->word, stmt->local->dtype);
         note_meets(unit, &stmt->body);
         note_meets(unit, &stmt->other);
     }

@@ -7,8 +7,8 @@
  * positions of both operands' tiles into shared memory, meet, and add up the products.  What lies outside an operand is
  * fetched as 0.
  *
- * Needs: a target with teams, ungrouped, operands of rank 2 or more whose elements can be computed where they are
- * fetched, and enough rows and columns.  Otherwise nothing is changed and windows do it. */
+ * Needs: a target with teams, ungrouped, operands of rank 2 or more, and enough rows and columns.  Otherwise nothing is
+ * changed and windows do it. */
 #include "kernel/kernel.h"
 
 #define SIDE        16 /* threads along a side of the tile */
@@ -49,7 +49,7 @@ static const Expr *conv_left(const Blocked *b, Index row, Index depth)
     return fetch(b, b->node->in[1], position);
 }
 
-static const Expr *conv_right(const Blocked *b, Index depth, Index column)
+static const Expr *conv_right(const Blocked *b, Index depth, Index column, Guard *guard, uint32_t *guards)
 {
     Arena *arena = b->lower->arena;
     const Shape *x = value_shape(b->lower->graph, b->node->in[0]), *w = value_shape(b->lower->graph, b->node->in[1]);
@@ -66,11 +66,9 @@ static const Expr *conv_right(const Blocked *b, Index depth, Index column)
         position[2 + d] =
             index_add(arena, index_add(arena, index_scale(arena, out[d], stride[d]), index_constant(-pad[d])),
                       index_scale(arena, tap[1 + d], dilation[d]));
-    const Expr *value = fetch(b, b->node->in[0], position);
     for (int d = 0; d < 2; d++)
-        if (index_low(position[2 + d]) < 0 || index_high(position[2 + d]) >= x->dim[2 + d])
-            value = expr_within(arena, position[2 + d], x->dim[2 + d], value, zero_of(b));
-    return value;
+        guard[(*guards)++] = (Guard){position[2 + d], x->dim[2 + d]};
+    return fetch(b, b->node->in[0], position);
 }
 
 /* Operand 0 at [..., first, second], or operand 1. */
@@ -94,17 +92,19 @@ static bool right_is_transposed(const Blocked *b)
 /* Left at [row, depth] or right at [depth, column]; 0 outside. */
 static const Expr *operand(const Blocked *b, bool right, Index across, Index depth)
 {
-    Arena *arena = b->lower->arena;
-    const Expr *value = b->node->op == OP_CONV2D ? (right ? conv_right(b, depth, across) : conv_left(b, across, depth))
+    bool conv = b->node->op == OP_CONV2D;
+    Guarded guarded;
+    Guard guard[4];
+    uint32_t guards = 0;
+    guard_open(b->lower, &guarded);
+    const Expr *value = conv && right            ? conv_right(b, depth, across, guard, &guards)
+                        : conv                   ? conv_left(b, across, depth)
                         : !right                 ? matmul_operand(b, 0, across, depth)
                         : right_is_transposed(b) ? matmul_operand(b, 1, across, depth)
                                                  : matmul_operand(b, 1, depth, across);
-    int64_t most = right ? b->columns : b->rows;
-    if (index_high(depth) >= b->depth)
-        value = expr_within(arena, depth, b->depth, value, zero_of(b));
-    if (index_high(across) >= most)
-        value = expr_within(arena, across, most, value, zero_of(b));
-    return value;
+    guard[guards++] = (Guard){depth, b->depth};
+    guard[guards++] = (Guard){across, right ? b->columns : b->rows};
+    return guard_close(b->lower, &guarded, value, guard, guards, zero_of(b));
 }
 
 /* Which */
@@ -175,7 +175,7 @@ static void open_tile(Blocked *b)
 }
 
 /* Element `at` of an operand's tile is fetched by thread at % threads; neighbours in memory by neighbouring threads. */
-static bool fetch_tile(Blocked *b, bool right)
+static void fetch_tile(Blocked *b, bool right)
 {
     Lower *lower = b->lower;
     Arena *arena = lower->arena;
@@ -189,11 +189,9 @@ static bool fetch_tile(Blocked *b, bool right)
     Block *outer = lower_enter(lower, &loop->body);
     const Expr *value =
         operand(b, right, index_add(arena, right ? b->column : b->row, across), index_add(arena, b->start, depth));
-    bool plain = !lower->block->first; /* else something is computed in front, where no guard holds */
     stmt_store(arena, lower->block, right ? b->right : b->left,
                index_add(arena, index_scale(arena, depth, b->tile + 1), across), value);
     lower_leave(lower, outer);
-    return plain;
 }
 
 /* A thread's rows and columns stand SIDE apart, so that neighbouring threads touch neighbouring elements. */
@@ -223,27 +221,26 @@ static void add_products(Blocked *b, const Local *acc)
     for (int64_t i = 0; i < b->each; i++)
         for (int64_t j = 0; j < b->each; j++) {
             Index x = index_constant(i), y = index_constant(j);
-            const Expr *product =
-                expr_op(arena, OP_MUL, b->dtype, expr_local(arena, side[0][i]), expr_local(arena, side[1][j]), NULL);
+            const Expr *product = expr_word(arena, WORD_MUL, b->dtype, expr_local(arena, side[0][i]),
+                                            expr_local(arena, side[1][j]), NULL);
             stmt_assign(arena, body, acc, x, y,
-                        expr_op(arena, OP_ADD, b->dtype, expr_local_at(arena, acc, x, y), product, NULL));
+                        expr_word(arena, WORD_ADD, b->dtype, expr_local_at(arena, acc, x, y), product, NULL));
         }
 }
 
-static bool add_depth(Blocked *b, const Local *acc)
+static void add_depth(Blocked *b, const Local *acc)
 {
     Lower *lower = b->lower;
     const Var *start = var_new(lower->arena, "k", 0, (tiles(b->depth, DEPTH_TILE) - 1) * DEPTH_TILE);
     Stmt *loop = stmt_for(lower->arena, lower->block, start, 0, b->depth, DEPTH_TILE, LOOP_SERIAL);
     Block *outer = lower_enter(lower, &loop->body);
     b->start = index_var(lower->arena, start);
-    bool plain = fetch_tile(b, false);
-    plain &= fetch_tile(b, true);
+    fetch_tile(b, false);
+    fetch_tile(b, true);
     stmt_barrier(lower->arena, lower->block);
     add_products(b, acc);
     stmt_barrier(lower->arena, lower->block);
     lower_leave(lower, outer);
-    return plain;
 }
 
 /* What follows the contraction in the kernel, for one element of the result. */
@@ -262,7 +259,7 @@ static void store_element(Blocked *b, Index row, Index column, const Expr *sum)
     else
         position[b->batch_rank + 1] = column;
     if (b->node->in_count > 2)
-        sum = expr_op(lower->arena, OP_ADD, b->dtype, sum, fetch(b, b->node->in[2], &row), NULL);
+        sum = expr_word(lower->arena, WORD_ADD, b->dtype, sum, fetch(b, b->node->in[2], &row), NULL);
     lower->bound[result] = expr_cast(lower->arena, dtype, sum);
     lower_stores(lower, position);
     lower->bound[result] = NULL;
@@ -287,9 +284,7 @@ static void store_tile(Blocked *b, const Local *acc)
 bool lower_contraction_blocked(Lower *lower, const Node *node)
 {
     Blocked b = {.lower = lower, .node = node};
-    Kernel *kernel = lower->kernel;
-    Block *start = lower->block, before = *start;
-    uint32_t buffers = kernel->buffer_count, weights = lower->weights->count;
+    Block *start = lower->block;
     if (!lower->target->team || !see(&b))
         return false;
     choose_tile(&b);
@@ -298,14 +293,8 @@ bool lower_contraction_blocked(Lower *lower, const Node *node)
     open_tile(&b);
     const Local *acc = lower_registers(lower, "acc", b.dtype, false, b.each, b.each);
     stmt_local(lower->arena, lower->block, acc, zero_of(&b));
-    bool plain = add_depth(&b, acc);
-    if (plain)
-        store_tile(&b, acc);
+    add_depth(&b, acc);
+    store_tile(&b, acc);
     lower_leave(lower, start);
-    if (!plain) {
-        *start = before;
-        kernel->buffer_count = buffers;
-        lower->weights->count = weights;
-    }
-    return plain;
+    return true;
 }

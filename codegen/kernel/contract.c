@@ -266,6 +266,8 @@ static bool stores_vectors(Contraction *con)
     Index column = index_add(arena, index_var(arena, lane), index_scale(arena, index_var(arena, vector), con->lanes));
     for (const Stmt *stmt = trial.first; stmt; stmt = stmt->next) {
         int64_t factor;
+        if (stmt->kind != STMT_LOCAL && stmt->kind != STMT_STORE)
+            return false;
         if (!expr_vectorizes(expr_substitute(arena, stmt->value, con->column, column), lane))
             return false;
         Index to = stmt->kind == STMT_STORE ? index_substitute(arena, stmt->index, con->column, column)

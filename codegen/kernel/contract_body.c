@@ -89,9 +89,9 @@ static void multiply(Body *body, Block *block, const Step *step, uint32_t at_onc
         for (uint32_t v = 0; v < body->vectors; v++) {
             const Expr *weight = expr_local_at(arena, step->weight, row, index_constant(v));
             const Expr *acc = expr_local_at(arena, body->acc, index_constant(p), index_constant(v));
-            const Expr *product = expr_op(arena, OP_MUL, DT_F32, expr_local(arena, step->element), weight, NULL);
+            const Expr *product = expr_word(arena, WORD_MUL, DT_F32, expr_local(arena, step->element), weight, NULL);
             stmt_assign(arena, block, body->acc, index_constant(p), index_constant(v),
-                        expr_op(arena, OP_ADD, DT_F32, acc, product, NULL));
+                        expr_word(arena, WORD_ADD, DT_F32, acc, product, NULL));
         }
     }
 }
@@ -398,7 +398,7 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     const Expr *sum = expr_load(arena, DT_F32, scratch, at);
     column = sum2(body, panel_column(body, 0), column);
     if (con->node->in_count > 2 && group->partial)
-        sum = expr_op(arena, OP_ADD, DT_F32, sum, lower_value(lower, con->node->in[2], &column), NULL);
+        sum = expr_word(arena, WORD_ADD, DT_F32, sum, lower_value(lower, con->node->in[2], &column), NULL);
     contraction_position(con, sum2(body, body->at->pixel, pixel), column, position);
     lower->bound[con->node->out[0]] = sum;
     lower_stores(lower, position);
@@ -426,7 +426,7 @@ static void plan_prefetch(Body *body, Block *block)
     next = sum2(body, next, index_scale(arena, body->at->tile, share));
     const Expr *last = expr_number(arena, DT_I64, (double)most(0, group->elements - share));
     const Local *local = lower_local(body->lower, "next", DT_I64, false);
-    stmt_local(arena, block, local, expr_op(arena, OP_MINIMUM, DT_I64, expr_index(arena, DT_I64, next), last, NULL));
+    stmt_local(arena, block, local, expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, next), last, NULL));
     body->next = index_data(arena, expr_local(arena, local), 0, INT32_MAX);
     if (group->elements < share)
         body->prefetches = 0;

@@ -100,6 +100,19 @@ void name_kernels(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t cou
 
 /* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position);
+/* What is computed between opening and closing a guard is computed only where every index is in 0 .. limit - 1;
+ * elsewhere the value is `outside`. */
+typedef struct Guard {
+    Index index;
+    int64_t limit;
+} Guard;
+typedef struct Guarded { /* the statements inside, and what to come back to */
+    Block inside, *outer;
+    uint32_t memo_count;
+} Guarded;
+void guard_open(Lower *lower, Guarded *guarded);
+const Expr *guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
+                        const Expr *outside);
 /* Element address of a value that is in memory, by its layout, from where the kernel's parameter points to. */
 Index value_address(Lower *lower, ValueId value, const Index *position);
 /* The elements [begin, end) of the memory of its whole, from the first to the last of a value or a view; needs `graph`
@@ -171,9 +184,9 @@ void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
 bool lower_contraction_tiled(Lower *lower, const Node *node);   /* contract.c; false when it must go another way */
 bool lower_contraction_blocked(Lower *lower, const Node *node); /* block.c; the same */
 
-/* Reductions: the op that combines two values, its neutral element, the dtype that sums are kept in, the axes. */
-OpCode reduce_combining_op(OpCode op);
-double reduce_neutral(OpCode combine, DType dtype);
+/* Reductions: the word that combines two values, its neutral element, the dtype that sums are kept in, the axes. */
+Word reduce_combining_word(OpCode op);
+double reduce_neutral(Word combine, DType dtype);
 DType reduce_accumulator(DType dtype);
 void reduce_axes(const Graph *graph, const Node *node, bool *reduced);
 

@@ -47,9 +47,9 @@ const Expr *expr_local_at(Arena *arena, const Local *local, Index i, Index j)
     return keep(arena, (Expr){.kind = EXPR_LOCAL, .dtype = local->dtype, .local = local, .index = i, .index2 = j});
 }
 
-const Expr *expr_op(Arena *arena, OpCode op, DType dtype, const Expr *x, const Expr *y, const Expr *z)
+const Expr *expr_word(Arena *arena, Word word, DType dtype, const Expr *x, const Expr *y, const Expr *z)
 {
-    return keep(arena, (Expr){.kind = EXPR_OP, .dtype = dtype, .op = op, .arg = {x, y, z}});
+    return keep(arena, (Expr){.kind = EXPR_WORD, .dtype = dtype, .word = word, .arg = {x, y, z}});
 }
 
 const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x)
@@ -82,7 +82,7 @@ bool expr_eq(const Expr *a, const Expr *b)
 {
     if (a == b)
         return true;
-    if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->op != b->op || a->buffer != b->buffer ||
+    if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->word != b->word || a->buffer != b->buffer ||
         a->local != b->local || a->limit != b->limit || !index_eq(a->index, b->index) ||
         !index_eq(a->index2, b->index2))
         return false;
@@ -126,14 +126,19 @@ void expr_loads(const Expr *expr, void (*visit)(void *, const Expr *), void *con
 
 /* Statements */
 
+void block_append(Block *block, Block rest)
+{
+    if (!rest.first)
+        return;
+    *(block->last ? &block->last->next : &block->first) = rest.first;
+    block->last = rest.last;
+}
+
 static Stmt *append(Arena *arena, Block *block, Stmt stmt)
 {
     Stmt *kept = arena_copy(arena, &stmt, sizeof stmt);
-    if (block->last)
-        block->last->next = kept;
-    else
-        block->first = kept;
-    return block->last = kept;
+    block_append(block, (Block){kept, kept});
+    return kept;
 }
 
 Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t high, int64_t step, LoopKind kind)
@@ -167,14 +172,14 @@ void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const 
     append(arena, block, (Stmt){.kind = STMT_STORE, .buffer = buffer, .index = index, .value = value});
 }
 
-void stmt_reduce(Arena *arena, Block *block, OpCode op, const Local *into, const Local *lanes)
+void stmt_reduce(Arena *arena, Block *block, Word word, const Local *into, const Local *lanes)
 {
-    append(arena, block, (Stmt){.kind = STMT_REDUCE, .op = op, .local = into, .value = expr_local(arena, lanes)});
+    append(arena, block, (Stmt){.kind = STMT_REDUCE, .word = word, .local = into, .value = expr_local(arena, lanes)});
 }
 
-void stmt_meet(Arena *arena, Block *block, OpCode op, const Local *local, uint32_t threads)
+void stmt_meet(Arena *arena, Block *block, Word word, const Local *local, uint32_t threads)
 {
-    append(arena, block, (Stmt){.kind = STMT_MEET, .op = op, .local = local, .lanes = threads});
+    append(arena, block, (Stmt){.kind = STMT_MEET, .word = word, .local = local, .lanes = threads});
 }
 
 void stmt_barrier(Arena *arena, Block *block)

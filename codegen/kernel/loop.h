@@ -26,7 +26,7 @@ typedef enum ExprKind {
     EXPR_INDEX,  /* a loop position as a number */
     EXPR_LOAD,   /* buffer[index] */
     EXPR_LOCAL,  /* local, or local[index] */
-    EXPR_OP,     /* an elementwise op of arg[0..2] */
+    EXPR_WORD,   /* a word of arg[0..2] */
     EXPR_CAST,   /* arg[0] as dtype */
     EXPR_WITHIN, /* 0 <= index < limit ? arg[0] : arg[1]; arg[0] is not evaluated outside */
 } ExprKind;
@@ -42,7 +42,7 @@ typedef struct Local {
 typedef struct Expr {
     ExprKind kind;
     DType dtype;
-    OpCode op;
+    Word word;
     double number;
     uint32_t buffer;
     const Local *local;
@@ -52,19 +52,19 @@ typedef struct Expr {
 } Expr;
 
 typedef enum StmtKind {
-    STMT_FOR,      /* var from low to high (exclusive) by step */
-    STMT_LANES,    /* see above */
-    STMT_LOCAL,    /* declares local, with the value if it has one */
-    STMT_ASSIGN,   /* local[index][index2] = value */
-    STMT_STORE,    /* buffer[index] = value */
-    STMT_REDUCE,   /* local (no lanes) = op over the lanes of value (a lanes local), combined with the local's own value
-                    */
-    STMT_NOTE,     /* a comment */
-    STMT_IF,       /* body when low <= index < high (constants), else other */
-    STMT_PREFETCH, /* the cache line of buffer[index] will be read soon (into the second level) */
+    STMT_FOR,    /* var from low to high (exclusive) by step */
+    STMT_LANES,  /* see above */
+    STMT_LOCAL,  /* declares local, with the value if it has one */
+    STMT_ASSIGN, /* local[index][index2] = value */
+    STMT_STORE,  /* buffer[index] = value */
+    STMT_REDUCE, /* local (no lanes) = word over the lanes of value (a lanes local), combined with the local's own value
+                  */
+    STMT_NOTE,   /* a comment */
+    STMT_IF,     /* body when low <= index < high (constants), else other */
+    STMT_PREFETCH,  /* the cache line of buffer[index] will be read soon (into the second level) */
     STMT_TRANSPOSE, /* a square of lanes x lanes floats: buffer[index + j * stride + i] = value[i * from_stride + j],
                        where value is the load of the square's first element; outside LANES */
-    STMT_MEET,      /* inside THREADS: local (of every thread) = op over the locals of all threads */
+    STMT_MEET,      /* inside THREADS: local (of every thread) = word over the locals of all threads */
     STMT_BARRIER,   /* inside THREADS: all threads have come here, and see each other's stores */
 } StmtKind;
 
@@ -95,7 +95,7 @@ struct Stmt {
     uint32_t buffer;
     Index index, index2;
     const Expr *value;
-    OpCode op; /* REDUCE, MEET: OP_ADD, OP_MUL, OP_MAXIMUM, OP_MINIMUM */
+    Word word; /* REDUCE, MEET: WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN */
     const char *note;
     int64_t stride, from_stride; /* TRANSPOSE */
 };
@@ -106,7 +106,7 @@ const Expr *expr_index(Arena *arena, DType dtype, Index index);
 const Expr *expr_load(Arena *arena, DType dtype, uint32_t buffer, Index index);
 const Expr *expr_local(Arena *arena, const Local *local);
 const Expr *expr_local_at(Arena *arena, const Local *local, Index i, Index j);
-const Expr *expr_op(Arena *arena, OpCode op, DType dtype, const Expr *x, const Expr *y, const Expr *z);
+const Expr *expr_word(Arena *arena, Word word, DType dtype, const Expr *x, const Expr *y, const Expr *z);
 const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x);
 const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *inside, const Expr *outside);
 bool expr_uses(const Expr *expr, const Var *var);
@@ -116,13 +116,14 @@ const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Inde
 void expr_loads(const Expr *expr, void (*visit)(void *context, const Expr *load), void *context);
 
 /* Statements; each is appended to the block. */
+void block_append(Block *block, Block rest); /* statements that nothing else holds */
 Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t high, int64_t step, LoopKind kind);
 Stmt *stmt_lanes(Arena *arena, Block *block, const Var *var, uint32_t lanes);
 void stmt_local(Arena *arena, Block *block, const Local *local, const Expr *value);
 void stmt_assign(Arena *arena, Block *block, const Local *local, Index i, Index j, const Expr *value);
 void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const Expr *value);
-void stmt_reduce(Arena *arena, Block *block, OpCode op, const Local *into, const Local *lanes);
-void stmt_meet(Arena *arena, Block *block, OpCode op, const Local *local, uint32_t threads);
+void stmt_reduce(Arena *arena, Block *block, Word word, const Local *into, const Local *lanes);
+void stmt_meet(Arena *arena, Block *block, Word word, const Local *local, uint32_t threads);
 void stmt_barrier(Arena *arena, Block *block);
 Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high);
 void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index);

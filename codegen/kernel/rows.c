@@ -72,27 +72,10 @@ static bool is_full(const Lower *lower, const Rows *rows, ValueId value)
 }
 
 /* Worth a load and a store rather than computing again? */
-static bool is_expensive(const Lower *lower, const Node *node)
+static bool is_expensive(const Node *node)
 {
-    (void)lower;
-    switch (node->op) {
-    case OP_EXP:
-    case OP_EXPM1:
-    case OP_LOG:
-    case OP_LOG1P:
-    case OP_POW:
-    case OP_SIN:
-    case OP_COS:
-    case OP_TAN:
-    case OP_TANH:
-    case OP_SINH:
-    case OP_COSH:
-    case OP_ERF:
-    case OP_SIGMOID:
-        return true;
-    default:
-        return false;
-    }
+    const ScalarList *scalar = op_info(node->op)->scalar;
+    return scalar && list_is_expensive(scalar);
 }
 
 static void plan_spills(Lower *lower, const Rows *rows)
@@ -102,7 +85,7 @@ static void plan_spills(Lower *lower, const Rows *rows)
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
         ValueId value = node->out[0];
-        if (is_expensive(lower, node) && is_full(lower, rows, value) &&
+        if (is_expensive(node) && is_full(lower, rows, value) &&
             lower->users->first[value + 1] - lower->users->first[value] > 1)
             lower->spill[value] =
                 1 + lower_scratch(lower, value_type(lower->graph, value)->dtype, rows->columns, "row");
@@ -127,7 +110,7 @@ static void stage_value(Lower *lower, void *context, Index at)
     const Expr *value = expr_cast(arena, rows->acc->dtype, lower_value(lower, rows->reduce->in[0], position));
     const Expr *old = expr_local(arena, rows->acc);
     stmt_assign(arena, lower->block, rows->acc, zero, zero,
-                expr_op(arena, reduce_combining_op(rows->reduce->op), rows->acc->dtype, old, value, NULL));
+                expr_word(arena, reduce_combining_word(rows->reduce->op), rows->acc->dtype, old, value, NULL));
 }
 
 /* A straight block may be vectors when all its values and stores may. */
@@ -138,6 +121,8 @@ static bool stage_vectorizes(const Block *block, const Var *var)
         if (stmt->value && (!expr_vectorizes(stmt->value, var) || stmt->value->dtype != DT_F32))
             return false;
         if (stmt->kind == STMT_STORE && (!index_factor(stmt->index, var, &factor) || factor != 1))
+            return false;
+        if (stmt->kind == STMT_IF)
             return false;
     }
     return true;
@@ -182,7 +167,7 @@ static void reduce_stage(Lower *lower, Rows *rows)
 {
     Arena *arena = lower->arena;
     const Node *node = rows->reduce;
-    OpCode combine = reduce_combining_op(node->op);
+    Word combine = reduce_combining_word(node->op);
     DType dtype = reduce_accumulator(value_type(lower->graph, node->out[0])->dtype);
     const Expr *neutral = expr_number(arena, dtype, reduce_neutral(combine, dtype));
     const Local *total = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, dtype, false);

@@ -47,7 +47,7 @@ static void see_block(Sweep *sweep, const Block *block)
             see_index(sweep, index[i]);
         if (stmt->value)
             see_expr(sweep, stmt->value);
-        if (stmt->local && stmt->kind != STMT_LOCAL) /* a target: its last value is for others */
+        if (stmt->kind == STMT_REDUCE || stmt->kind == STMT_MEET) /* they read what they change */
             sweep->used[stmt->local->id] = true;
         if (stmt->kind == STMT_STORE || stmt->kind == STMT_TRANSPOSE)
             sweep->stored[stmt->buffer] = true;
@@ -58,6 +58,14 @@ static void see_block(Sweep *sweep, const Block *block)
     }
 }
 
+/* Does it only give a local a value that nothing reads, or nothing at all? */
+static bool is_dead(const Sweep *sweep, const Stmt *stmt)
+{
+    if (stmt->kind == STMT_LOCAL || stmt->kind == STMT_ASSIGN)
+        return !sweep->used[stmt->local->id];
+    return stmt->kind == STMT_IF && !stmt->body.first && !stmt->other.first;
+}
+
 static bool drop_locals(const Sweep *sweep, Block *block)
 {
     bool dropped = false;
@@ -65,7 +73,7 @@ static bool drop_locals(const Sweep *sweep, Block *block)
     for (Stmt *stmt = block->first; stmt; stmt = stmt->next) {
         dropped |= drop_locals(sweep, &stmt->body);
         dropped |= drop_locals(sweep, &stmt->other);
-        if (stmt->kind == STMT_LOCAL && !sweep->used[stmt->local->id]) {
+        if (is_dead(sweep, stmt)) {
             *(last ? &last->next : &block->first) = stmt->next;
             dropped = true;
         } else

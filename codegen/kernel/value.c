@@ -150,21 +150,23 @@ static bool used_twice_here(const Lower *lower, ValueId value)
     return uses > 1 || (uses == 1 && kernel_stores(lower, value));
 }
 
+/* Words */
+
 /* x == x and the like, whose words compilers warn of. Floats are another matter: they may be NaN. */
-static bool compares_itself(OpCode op, const Expr *const *arg, double *known)
+static bool compares_itself(Word word, const Expr *const *arg, double *known)
 {
-    *known = op == OP_EQ || op == OP_LE || op == OP_GE;
-    bool compares = *known || op == OP_NE || op == OP_LT || op == OP_GT || op == OP_XOR;
-    return compares && (!dtype_is_float(arg[0]->dtype) || op == OP_LT || op == OP_GT) && expr_eq(arg[0], arg[1]);
+    *known = word == WORD_EQ || word == WORD_LE;
+    bool compares = *known || word == WORD_NE || word == WORD_LT || word == WORD_XOR;
+    return compares && (!dtype_is_float(arg[0]->dtype) || word == WORD_LT) && expr_eq(arg[0], arg[1]);
 }
 
 /* An integer against a number at the end of its dtype's range: x < 0 of u8, x <= 127 of i8. */
-static bool compares_with_end(Arena *arena, OpCode op, const Expr *const *arg, double *known)
+static bool compares_with_end(Arena *arena, Word word, const Expr *const *arg, double *known)
 {
-    if ((op != OP_LT && op != OP_LE && op != OP_GT && op != OP_GE) || dtype_is_float(arg[0]->dtype))
+    if ((word != WORD_LT && word != WORD_LE) || dtype_is_float(arg[0]->dtype))
         return false;
-    bool swap = op == OP_GT || op == OP_GE, equal = op == OP_LE || op == OP_GE; /* low < high, or low <= high */
-    const Expr *low = arg[swap], *high = arg[!swap];
+    bool equal = word == WORD_LE;
+    const Expr *low = arg[0], *high = arg[1]; /* low < high, or low <= high */
     double least = expr_number(arena, low->dtype, -INFINITY)->number;
     double most = expr_number(arena, low->dtype, INFINITY)->number;
     *known = equal;
@@ -172,23 +174,108 @@ static bool compares_with_end(Arena *arena, OpCode op, const Expr *const *arg, d
            (high->kind == EXPR_NUMBER && high->number == (equal ? most : least));
 }
 
-/* f16 and bf16 are computed in f32 and rounded after each op, as the reference does. */
+static const Expr *lower_term(Arena *arena, const ScalarTerm *term, const Expr *const *value)
+{
+    const Expr *arg[3] = {0};
+    double known;
+    for (uint32_t i = 0; i < term->args; i++)
+        arg[i] = value[term->arg[i]];
+    if (compares_itself(term->word, arg, &known) || compares_with_end(arena, term->word, arg, &known))
+        return expr_number(arena, DT_BOOL, known);
+    if (term->word == WORD_SELECT && arg[0]->kind == EXPR_NUMBER)
+        return arg[0]->number ? arg[1] : arg[2];
+    DType dtype = word_is_mask(term->word) ? DT_BOOL : arg[term->word == WORD_SELECT]->dtype;
+    return expr_word(arena, term->word, dtype, arg[0], arg[1], arg[2]);
+}
+
+static bool reads_data(Index index)
+{
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Atom *atom = index.term[i].atom;
+        if (atom->kind == ATOM_DATA || (atom->kind != ATOM_VAR && reads_data(atom->index)))
+            return true;
+    }
+    return false;
+}
+
+/* What is used again gets a name, unless it is as good as one: a number, or an element at a known position. */
+static const Expr *named(Lower *lower, const Expr *expr)
+{
+    bool load = expr->kind == EXPR_LOAD || expr->kind == EXPR_INDEX;
+    if (expr->kind == EXPR_NUMBER || expr->kind == EXPR_LOCAL || (load && !reads_data(expr->index)))
+        return expr;
+    const Local *local = lower_local(lower, "t", expr->dtype, true);
+    stmt_local(lower->arena, lower->block, local, expr);
+    return expr_local(lower->arena, local);
+}
+
+/* The op's terms, each written once.  f16 and bf16 are computed in f32 and rounded after each op, as the reference
+ * does. */
 static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index *position)
 {
+    Arena *arena = lower->arena;
     const Shape *result = value_shape(lower->graph, node->out[0]);
-    const Expr *arg[3] = {0};
+    const ScalarList *list = op_info(node->op)->scalar;
+    const Expr *operand[3] = {0}, *value[MOST_TERMS];
     for (uint32_t i = 0; i < node->in_count; i++) {
-        Index operand[MAX_RANK];
-        broadcast_position(value_shape(lower->graph, node->in[i]), result, position, operand);
-        arg[i] = lower_value(lower, node->in[i], operand);
-        arg[i] = expr_cast(lower->arena, reduce_accumulator(arg[i]->dtype), arg[i]);
+        Index at[MAX_RANK];
+        broadcast_position(value_shape(lower->graph, node->in[i]), result, position, at);
+        operand[i] = lower_value(lower, node->in[i], at);
+        operand[i] = expr_cast(arena, reduce_accumulator(operand[i]->dtype), operand[i]);
     }
-    DType dtype = value_type(lower->graph, node->out[0])->dtype;
-    double known;
-    if (compares_itself(node->op, arg, &known) || compares_with_end(lower->arena, node->op, arg, &known))
-        return expr_number(lower->arena, dtype, known);
-    const Expr *expr = expr_op(lower->arena, node->op, reduce_accumulator(dtype), arg[0], arg[1], arg[2]);
-    return expr_cast(lower->arena, dtype, expr);
+    DType number = operand[node->in_count - 1]->dtype; /* a mask comes first */
+    for (uint32_t t = 0; t < list->count; t++) {
+        const ScalarTerm *term = &list->term[t];
+        value[t] = term->word == WORD_OPERAND  ? operand[term->arg[0]]
+                   : term->word == WORD_NUMBER ? expr_number(arena, number, term->number)
+                                               : lower_term(arena, term, value);
+        if (term->uses > 1)
+            value[t] = named(lower, value[t]);
+    }
+    return expr_cast(arena, value_type(lower->graph, node->out[0])->dtype, value[list->count - 1]);
+}
+
+/* Guards */
+
+void guard_open(Lower *lower, Guarded *guarded)
+{
+    *guarded = (Guarded){.outer = lower->block, .memo_count = lower->memo_count};
+    lower->block = &guarded->inside;
+}
+
+static bool always_holds(const Guard *guard)
+{
+    return index_low(guard->index) >= 0 && index_high(guard->index) < guard->limit;
+}
+
+/* What has no statements is an expression; else a local gets its value under an `if`, where they stand. */
+const Expr *guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
+                        const Expr *outside)
+{
+    Arena *arena = lower->arena;
+    bool holds = true;
+    for (uint32_t i = 0; i < count; i++)
+        holds &= always_holds(&guard[i]);
+    lower->block = guarded->outer;
+    if (holds) {
+        block_append(lower->block, guarded->inside);
+        return inside;
+    }
+    lower->memo_count = guarded->memo_count; /* names of inside mean nothing outside */
+    if (!guarded->inside.first) {
+        for (uint32_t i = 0; i < count; i++)
+            inside = expr_within(arena, guard[i].index, guard[i].limit, inside, outside);
+        return inside;
+    }
+    const Local *local = lower_local(lower, "t", inside->dtype, true);
+    Block *block = lower->block;
+    stmt_local(arena, block, local, outside);
+    for (uint32_t i = count; i-- > 0;)
+        if (!always_holds(&guard[i]))
+            block = &stmt_if(arena, block, guard[i].index, 0, guard[i].limit)->body;
+    block_append(block, guarded->inside);
+    stmt_assign(arena, block, local, index_constant(0), index_constant(0), inside);
+    return expr_local(arena, local);
 }
 
 /* Negative indices count from the end; others are clamped to the table. */
@@ -203,11 +290,11 @@ static const Expr *lower_gather(Lower *lower, const Node *node, const Index *pos
     const Expr *at = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], position + axis));
     const Expr *zero = expr_number(arena, DT_I64, 0), *size = expr_number(arena, DT_I64, (double)extent);
     if (value_type(lower->graph, node->in[1])->dtype != DT_U8) {
-        at = expr_op(arena, OP_SELECT, DT_I64, expr_op(arena, OP_LT, DT_BOOL, at, zero, NULL),
-                     expr_op(arena, OP_ADD, DT_I64, at, size, NULL), at);
-        at = expr_op(arena, OP_MAXIMUM, DT_I64, at, zero, NULL);
+        at = expr_word(arena, WORD_SELECT, DT_I64, expr_word(arena, WORD_LT, DT_BOOL, at, zero, NULL),
+                       expr_word(arena, WORD_ADD, DT_I64, at, size, NULL), at);
+        at = expr_word(arena, WORD_MAX, DT_I64, at, zero, NULL);
     }
-    at = expr_op(arena, OP_MINIMUM, DT_I64, at, expr_number(arena, DT_I64, (double)(extent - 1)), NULL);
+    at = expr_word(arena, WORD_MIN, DT_I64, at, expr_number(arena, DT_I64, (double)(extent - 1)), NULL);
 
     Index operand[MAX_RANK];
     for (uint32_t i = 0; i < table->rank; i++)
@@ -222,14 +309,17 @@ static const Expr *lower_pad(Lower *lower, const Node *node, const Index *positi
     const Shape *from = value_shape(lower->graph, node->in[0]);
     int64_t before[MAX_RANK];
     Index operand[MAX_RANK];
+    Guard guard[MAX_RANK];
     attr_ints(node, "before", from->rank, before);
-    for (uint32_t i = 0; i < from->rank; i++)
+    for (uint32_t i = 0; i < from->rank; i++) {
         operand[i] = index_add(lower->arena, position[i], index_constant(-before[i]));
+        guard[i] = (Guard){operand[i], from->dim[i]};
+    }
+    Guarded guarded;
+    guard_open(lower, &guarded);
     const Expr *value = lower_value(lower, node->in[0], operand);
     const Expr *border = expr_number(lower->arena, value->dtype, attr_float(node, "value"));
-    for (uint32_t i = 0; i < from->rank; i++)
-        value = expr_within(lower->arena, operand[i], from->dim[i], value, border);
-    return value;
+    return guard_close(lower, &guarded, value, guard, from->rank, border);
 }
 
 static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, const Index *position)
@@ -383,7 +473,7 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
         return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;
     case EXPR_LOAD:
         return !expr_uses(expr, var) || (expr->dtype == DT_F32 && load_vectorizes(expr, var));
-    case EXPR_OP:
+    case EXPR_WORD:
         for (int i = 0; i < 3; i++)
             if (expr->arg[i] && (!expr_vectorizes(expr->arg[i], var) ||
                                  (expr->arg[i]->dtype != DT_F32 && expr->arg[i]->dtype != DT_BOOL)))

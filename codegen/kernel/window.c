@@ -6,33 +6,33 @@
 #include <assert.h>
 #include <math.h>
 
-OpCode reduce_combining_op(OpCode op)
+Word reduce_combining_word(OpCode op)
 {
     switch (op) {
     case OP_REDUCE_MAX:
     case OP_MAX_POOL:
-        return OP_MAXIMUM;
+        return WORD_MAX;
     case OP_REDUCE_MIN:
-        return OP_MINIMUM;
+        return WORD_MIN;
     case OP_REDUCE_PROD:
-        return OP_MUL;
+        return WORD_MUL;
     default:
-        return OP_ADD;
+        return WORD_ADD;
     }
 }
 
-double reduce_neutral(OpCode combine, DType dtype)
+double reduce_neutral(Word combine, DType dtype)
 {
     static const double least[DT_COUNT] = {[DT_I64] = -0x1p63, [DT_I32] = -0x1p31, [DT_I16] = -0x1p15, [DT_I8] = -128};
     static const double most[DT_COUNT] = {
         [DT_I64] = 0x1p63, [DT_I32] = 0x1p31 - 1, [DT_I16] = 0x1p15 - 1, [DT_I8] = 127, [DT_U8] = 255, [DT_BOOL] = 1};
     bool real = dtype_is_float(dtype);
     switch (combine) {
-    case OP_MAXIMUM:
+    case WORD_MAX:
         return real ? -INFINITY : least[dtype];
-    case OP_MINIMUM:
+    case WORD_MIN:
         return real ? INFINITY : most[dtype];
-    case OP_MUL:
+    case WORD_MUL:
         return 1;
     default:
         return 0;
@@ -45,11 +45,11 @@ DType reduce_accumulator(DType dtype)
     return dtype == DT_F16 || dtype == DT_BF16 ? DT_F32 : dtype;
 }
 
-static void accumulate(Lower *lower, const Local *acc, OpCode combine, const Expr *value)
+static void accumulate(Lower *lower, const Local *acc, Word combine, const Expr *value)
 {
     const Expr *old = expr_local(lower->arena, acc);
     stmt_assign(lower->arena, lower->block, acc, index_constant(0), index_constant(0),
-                expr_op(lower->arena, combine, acc->dtype, old, expr_cast(lower->arena, acc->dtype, value), NULL));
+                expr_word(lower->arena, combine, acc->dtype, old, expr_cast(lower->arena, acc->dtype, value), NULL));
 }
 
 void reduce_axes(const Graph *graph, const Node *node, bool *reduced)
@@ -88,7 +88,7 @@ static const Expr *window_reduce(Lower *lower, const Node *node, const Index *po
 {
     const Shape *from = value_shape(lower->graph, node->in[0]);
     DType dtype = reduce_accumulator(value_type(lower->graph, node->out[0])->dtype);
-    OpCode combine = reduce_combining_op(node->op);
+    Word combine = reduce_combining_word(node->op);
     bool reduced[MAX_RANK];
     Index at[MAX_RANK];
     reduce_axes(lower->graph, node, reduced);
@@ -142,15 +142,17 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Index *posit
     const Local *x = lower_local(lower, "x", dtype, true);
     stmt_local(arena, lower->block, x, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
     const Expr *b = expr_local(arena, best), *v = expr_local(arena, x);
-    const Expr *wins = expr_op(arena, node->op == OP_ARGMAX ? OP_GT : OP_LT, DT_BOOL, v, b, NULL);
+    bool largest = node->op == OP_ARGMAX;
+    const Expr *wins = expr_word(arena, WORD_LT, DT_BOOL, largest ? b : v, largest ? v : b, NULL);
     if (dtype_is_float(dtype)) {
-        const Expr *fresh_nan = expr_op(arena, OP_AND, DT_BOOL, expr_op(arena, OP_NE, DT_BOOL, v, v, NULL),
-                                        expr_op(arena, OP_EQ, DT_BOOL, b, b, NULL), NULL);
-        wins = expr_op(arena, OP_OR, DT_BOOL, wins, fresh_nan, NULL);
+        const Expr *fresh_nan = expr_word(arena, WORD_AND, DT_BOOL, expr_word(arena, WORD_NE, DT_BOOL, v, v, NULL),
+                                          expr_word(arena, WORD_EQ, DT_BOOL, b, b, NULL), NULL);
+        wins = expr_word(arena, WORD_OR, DT_BOOL, wins, fresh_nan, NULL);
     }
-    stmt_assign(arena, lower->block, where, zero, zero,
-                expr_op(arena, OP_SELECT, DT_I64, wins, expr_index(arena, DT_I64, along), expr_local(arena, where)));
-    stmt_assign(arena, lower->block, best, zero, zero, expr_op(arena, OP_SELECT, dtype, wins, v, b));
+    stmt_assign(
+        arena, lower->block, where, zero, zero,
+        expr_word(arena, WORD_SELECT, DT_I64, wins, expr_index(arena, DT_I64, along), expr_local(arena, where)));
+    stmt_assign(arena, lower->block, best, zero, zero, expr_word(arena, WORD_SELECT, dtype, wins, v, b));
     lower_leave(lower, outer);
     return expr_local(arena, where);
 }
@@ -181,12 +183,10 @@ static Block *window_dimension(Lower *lower, Block *block, const char *name, Ind
 }
 
 /* Where the loop's bounds alone do not keep the tap inside, reading is guarded. */
-static const Expr *guarded(Lower *lower, Index in, int64_t extent, int64_t window, int64_t dilation, const Expr *inside,
-                           const Expr *outside)
+static void add_guard(Guard *guard, uint32_t *count, Index in, int64_t extent, int64_t window, int64_t dilation)
 {
-    if (window > 1 && dilation == 1)
-        return inside;
-    return expr_within(lower->arena, in, extent, inside, outside);
+    if (window == 1 || dilation != 1)
+        guard[(*count)++] = (Guard){in, extent};
 }
 
 static const Expr *window_pool(Lower *lower, const Node *node, const Index *position)
@@ -194,7 +194,7 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Index *posi
     Arena *arena = lower->arena;
     const Shape *from = value_shape(lower->graph, node->in[0]);
     DType dtype = reduce_accumulator(value_type(lower->graph, node->out[0])->dtype);
-    OpCode combine = reduce_combining_op(node->op);
+    Word combine = reduce_combining_word(node->op);
     int64_t window[2], stride[2], pad[4];
     Index at[MAX_RANK] = {position[0], position[1]}, tap[2];
     attr_ints(node, "window", 2, window);
@@ -209,9 +209,14 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Index *posi
     block = window_dimension(lower, block, "kw", position[3], window[1], stride[1], 1, pad[1], from->dim[3], &tap[1],
                              &at[3]);
     Block *outer = lower_enter(lower, block);
+    Guarded guarded;
+    Guard guard[2];
+    uint32_t guards = 0;
+    for (int d = 0; d < 2; d++)
+        add_guard(guard, &guards, at[2 + d], from->dim[2 + d], window[d], 1);
+    guard_open(lower, &guarded);
     const Expr *value = expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
-    value = guarded(lower, at[2], from->dim[2], window[0], 1, value, neutral);
-    value = guarded(lower, at[3], from->dim[3], window[1], 1, value, neutral);
+    value = guard_close(lower, &guarded, value, guard, guards, neutral);
     accumulate(lower, acc, combine, value);
     lower_leave(lower, outer);
     const Expr *sum = expr_local(arena, acc);
@@ -225,18 +230,18 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Index *posi
         bool inside = index_low(start) >= 0 && index_high(start) + window[d] <= from->dim[2 + d];
         const Expr *taps = expr_number(arena, dtype, (double)window[d]);
         if (!inside && !attr_bool(node, "count_pad")) {
-            const Expr *first = expr_op(arena, OP_MAXIMUM, DT_I64, expr_index(arena, DT_I64, start),
-                                        expr_number(arena, DT_I64, 0), NULL);
-            const Expr *end = expr_op(arena, OP_MINIMUM, DT_I64,
-                                      expr_index(arena, DT_I64, index_add(arena, start, index_constant(window[d]))),
-                                      expr_number(arena, DT_I64, (double)from->dim[2 + d]), NULL);
-            taps = expr_cast(arena, dtype, expr_op(arena, OP_SUB, DT_I64, end, first, NULL));
+            const Expr *first = expr_word(arena, WORD_MAX, DT_I64, expr_index(arena, DT_I64, start),
+                                          expr_number(arena, DT_I64, 0), NULL);
+            const Expr *end = expr_word(arena, WORD_MIN, DT_I64,
+                                        expr_index(arena, DT_I64, index_add(arena, start, index_constant(window[d]))),
+                                        expr_number(arena, DT_I64, (double)from->dim[2 + d]), NULL);
+            taps = expr_cast(arena, dtype, expr_word(arena, WORD_SUB, DT_I64, end, first, NULL));
         }
         count = count->kind == EXPR_NUMBER && taps->kind == EXPR_NUMBER
                     ? expr_number(arena, dtype, count->number * taps->number)
-                    : expr_op(arena, OP_MUL, dtype, count, taps, NULL);
+                    : expr_word(arena, WORD_MUL, dtype, count, taps, NULL);
     }
-    return expr_op(arena, OP_DIV, dtype, sum, count, NULL);
+    return expr_word(arena, WORD_DIV, dtype, sum, count, NULL);
 }
 
 static const Expr *window_conv(Lower *lower, const Node *node, const Index *position)
@@ -263,11 +268,16 @@ static const Expr *window_conv(Lower *lower, const Node *node, const Index *posi
         weight[2 + d] = tap[d];
     }
     Block *outer = lower_enter(lower, block);
-    const Expr *a = expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
+    Guarded guarded;
+    Guard guard[2];
+    uint32_t guards = 0;
     for (int d = 0; d < 2; d++)
-        a = guarded(lower, at[2 + d], x->dim[2 + d], w->dim[2 + d], dilation[d], a, zero);
+        add_guard(guard, &guards, at[2 + d], x->dim[2 + d], w->dim[2 + d], dilation[d]);
+    guard_open(lower, &guarded);
+    const Expr *a = expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
+    a = guard_close(lower, &guarded, a, guard, guards, zero);
     const Expr *b = expr_cast(arena, dtype, lower_value(lower, node->in[1], weight));
-    accumulate(lower, acc, OP_ADD, expr_op(arena, OP_MUL, dtype, a, b, NULL));
+    accumulate(lower, acc, WORD_ADD, expr_word(arena, WORD_MUL, dtype, a, b, NULL));
     lower_leave(lower, outer);
     return expr_local(arena, acc);
 }
@@ -301,13 +311,13 @@ static const Expr *window_matmul(Lower *lower, const Node *node, const Index *po
     }
     if (x->dim[x->rank - 1]) {
         Block *outer = lower_enter(lower, block);
-        accumulate(lower, acc, OP_ADD,
-                   expr_op(arena, OP_MUL, dtype, expr_cast(arena, dtype, lower_value(lower, node->in[0], a)),
-                           expr_cast(arena, dtype, lower_value(lower, node->in[1], b)), NULL));
+        accumulate(lower, acc, WORD_ADD,
+                   expr_word(arena, WORD_MUL, dtype, expr_cast(arena, dtype, lower_value(lower, node->in[0], a)),
+                             expr_cast(arena, dtype, lower_value(lower, node->in[1], b)), NULL));
         lower_leave(lower, outer);
     }
     if (lower->team)
-        stmt_meet(arena, lower->block, OP_ADD, acc, lower->team);
+        stmt_meet(arena, lower->block, WORD_ADD, acc, lower->team);
     return expr_local(arena, acc);
 }
 

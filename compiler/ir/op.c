@@ -1,5 +1,7 @@
 #include "ir/op.h"
 
+#include "scalar.inc" /* of each elementwise row: NAME_scalar, made by words.py */
+
 /* Attribute lists are written in op.def without commas between entries, so each entry brings its own. */
 #define REQUIRED NULL
 #define A_NONE
@@ -18,8 +20,8 @@
 #define ELEMENTWISE(NAME, name_, operands_, expression_, CLASS, RESULT, commutative_, doc_)                            \
     [OP_##NAME] = {.name = #name_, .operands = operands_, .family = FAMILY_ELEMENTWISE, .effect = EFFECT_PURE,         \
                    .inplace = INPLACE_SAME, .attr = (const AttrSpec[]){{NULL, ATTR_INT, NULL}},                        \
-                   .expression = #expression_, .result = RESULT_##RESULT, .operand_class = CLASS_##CLASS,              \
-                   .commutative = commutative_, .doc = doc_},
+                   .scalar = &name_##_scalar, .expression = #expression_, .result = RESULT_##RESULT,                   \
+                   .operand_class = CLASS_##CLASS, .commutative = commutative_, .doc = doc_},
 /* clang-format on */
 
 static const OpInfo op_table[OP_COUNT] = {

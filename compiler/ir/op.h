@@ -3,6 +3,7 @@
 #define NNC_IR_OP_H
 
 #include "ir/type.h"
+#include "ir/word.h"
 
 typedef enum OpCode {
 #define OP(NAME, ...)          OP_##NAME,
@@ -72,8 +73,9 @@ typedef struct OpInfo {
     OpFamily family;
     Effect effect;
     Inplace inplace;
-    const AttrSpec *attr;   /* sorted as nodes hold them; ends with a NULL name */
-    const char *expression; /* elementwise: the scalar expression over x, y, z; else NULL */
+    const AttrSpec *attr;     /* sorted as nodes hold them; ends with a NULL name */
+    const ScalarList *scalar; /* elementwise: the scalar expression over x, y, z; else NULL */
+    const char *expression;   /* its text */
     ResultRule result;
     DTypeClass operand_class;
     bool commutative;

@@ -1,9 +1,9 @@
 /* Words: the language that scalar computations are said in.
  *
  * An elementwise row of op.def is an expression over its operands x, y, z.  It is parsed once, when the compiler is
- * built (words.py), into a list of words over named sub-terms: a Term applies a word to earlier terms of its list, and
- * the last one is the result.  A term that the expression writes twice is one term.  The evaluator interprets the list,
- * the lowering inlines it into the loop IR, and printers and reductions switch over the words alone. */
+ * built (words.py), into a list of terms: each applies a word to earlier terms of its list, and the last one is the
+ * result.  A term that the expression writes twice is one term.  The evaluator interprets the list, the lowering
+ * inlines it into the loop IR, and printers and reductions switch over the words alone. */
 #ifndef NNC_IR_WORD_H
 #define NNC_IR_WORD_H
 
@@ -54,5 +54,24 @@ typedef enum Word {
     WORD_TRUNC,
     WORD_COUNT
 } Word;
+
+#define MOST_TERMS 16 /* of a list */
+
+typedef struct ScalarTerm {
+    Word word;
+    uint8_t args;   /* how many terms the word is applied to */
+    uint8_t arg[3]; /* which: earlier ones; of WORD_OPERAND arg[0] is the operand's position */
+    uint8_t uses;   /* how often later terms name this one */
+    double number;  /* WORD_NUMBER */
+} ScalarTerm;
+
+typedef struct ScalarList {
+    uint32_t count;
+    const ScalarTerm *term;
+} ScalarList;
+
+bool word_is_mask(Word word);      /* does it give a mask, whatever it is applied to? */
+bool word_is_expensive(Word word); /* worth a load and a store rather than computing again: exp, tanh, erf, ... */
+bool list_is_expensive(const ScalarList *list);
 
 #endif

@@ -67,8 +67,9 @@ bool infer_elementwise(Graph *graph, NodeId node)
            infer_block(graph, node, &shape, &layout) && set_result(graph, node, 0, dtype, &shape, layout);
 }
 
-/* Evaluation: operands are read in chunks, broadcast and converted to the number type of the op, then one loop over
- * the chunk computes, then the chunk is rounded and stored.  Chunks keep the buffers in the cache. */
+/* Evaluation: operands are read in chunks, broadcast and converted to the number type of the op; then its terms are
+ * computed one after another, each in a loop over the chunk; then the last one is rounded and stored.  Chunks keep the
+ * buffers in the cache. */
 
 #define CHUNK 1024
 
@@ -76,47 +77,66 @@ typedef struct Operand {
     const Tensor *tensor;
     Strided map;
     bool direct; /* elements lie in order and are numbers of the computing type already */
-    int64_t numbers[CHUNK];
 } Operand;
 
-static void open_operand(Operand *operand, const Tensor *tensor, const Shape *shape, Compute compute)
+static Operand open_operand(const Tensor *tensor, const Shape *shape, Compute compute)
 {
     DType dtype = tensor->type->dtype;
-    operand->tensor = tensor;
-    operand->map = strided_broadcast(&tensor->type->shape, shape);
-    strided_coalesce(&operand->map);
-    bool in_order = operand->map.rank == 0 || (operand->map.rank == 1 && operand->map.stride[0] == 1);
-    operand->direct = in_order && shape_elements(shape) > 1 &&
-                      ((compute == COMPUTE_F32 && dtype == DT_F32) || (compute == COMPUTE_F64 && dtype == DT_F64));
+    Operand operand = {.tensor = tensor, .map = strided_broadcast(&tensor->type->shape, shape)};
+    strided_coalesce(&operand.map);
+    bool in_order = operand.map.rank == 0 || (operand.map.rank == 1 && operand.map.stride[0] == 1);
+    operand.direct = in_order && shape_elements(shape) > 1 &&
+                     ((compute == COMPUTE_F32 && dtype == DT_F32) || (compute == COMPUTE_F64 && dtype == DT_F64));
+    return operand;
 }
 
-static const void *next_numbers(Operand *operand, int64_t start, int64_t count, Compute compute)
+static const void *next_numbers(const Operand *operand, int64_t start, int64_t count, Compute compute, void *numbers)
 {
     if (operand->direct)
         return (const char *)operand->tensor->data + (size_t)start * dtype_bytes(operand->tensor->type->dtype);
-    elements_load(operand->tensor, &operand->map, start, count, compute, operand->numbers);
-    return operand->numbers;
+    elements_load(operand->tensor, &operand->map, start, count, compute, numbers);
+    return numbers;
+}
+
+static void fill_number(double number, int64_t count, Compute compute, void *numbers)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (compute == COMPUTE_F32)
+            ((float *)numbers)[i] = (float)number;
+        else if (compute == COMPUTE_F64)
+            ((double *)numbers)[i] = number;
+        else
+            ((int64_t *)numbers)[i] = (int64_t)number;
 }
 
 void eval_elementwise(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
     const Shape *shape = &out[0]->type->shape;
     Compute compute = compute_elementwise(in[node->in_count - 1]->type->dtype); /* a mask comes first */
-    ScalarLoop *loop = (compute == COMPUTE_F32   ? scalar_f32
-                        : compute == COMPUTE_F64 ? scalar_f64
-                                                 : scalar_i64)[node->op];
-    int64_t result[CHUNK], elements = shape_elements(shape);
+    WordLoop *const *loop = compute == COMPUTE_F32 ? scalar_f32 : compute == COMPUTE_F64 ? scalar_f64 : scalar_i64;
+    const ScalarList *list = op_info(node->op)->scalar;
+    int64_t buffer[MOST_TERMS][CHUNK], elements = shape_elements(shape);
+    const void *value[MOST_TERMS]; /* of each term, in the chunk */
     Operand operand[3];
 
     (void)graph;
     for (uint32_t i = 0; i < node->in_count; i++)
-        open_operand(&operand[i], in[i], shape, compute);
+        operand[i] = open_operand(in[i], shape, compute);
+    for (uint32_t t = 0; t < list->count; t++) {
+        value[t] = buffer[t];
+        if (list->term[t].word == WORD_NUMBER)
+            fill_number(list->term[t].number, elements < CHUNK ? elements : CHUNK, compute, buffer[t]);
+    }
     for (int64_t start = 0; start < elements; start += CHUNK) {
         int64_t count = elements - start < CHUNK ? elements - start : CHUNK;
-        const void *x[3] = {NULL, NULL, NULL};
-        for (uint32_t i = 0; i < 3; i++) /* the loops read three operands, whether the op uses them or not */
-            x[i] = i < node->in_count ? next_numbers(&operand[i], start, count, compute) : x[0];
-        loop(count, x[0], x[1], x[2], result);
-        elements_store(out[0], start, count, compute, result);
+        for (uint32_t t = 0; t < list->count; t++) {
+            const ScalarTerm *term = &list->term[t];
+            const uint8_t *arg = term->arg;
+            if (term->word == WORD_OPERAND)
+                value[t] = next_numbers(&operand[arg[0]], start, count, compute, buffer[t]);
+            else if (term->word != WORD_NUMBER)
+                loop[term->word](count, value[arg[0]], value[arg[1]], value[arg[2]], buffer[t]);
+        }
+        elements_store(out[0], start, count, compute, value[list->count - 1]);
     }
 }

@@ -1,15 +1,29 @@
-/* The scalar expressions of op.def compiled over arrays: out[i] = expression(x[i], y[i], z[i]), all four of one
- * number type.  Masks and bools are the numbers 0 and 1.  An operand that the op lacks may point anywhere readable. */
+/* Words over arrays: out[i] = word(x[i], y[i], z[i]), all four of one number type.  Masks and bools are the numbers 0
+ * and 1.  An argument that the word lacks may point anywhere readable. */
 #ifndef NNC_OPS_SCALAR_H
 #define NNC_OPS_SCALAR_H
 
 #include "ir/op.h"
 
-typedef void ScalarLoop(int64_t count, const void *x, const void *y, const void *z, void *out);
+typedef void WordLoop(int64_t count, const void *x, const void *y, const void *z, void *out);
 
-/* By op; NULL where the op is not elementwise or does not take such numbers. */
-extern ScalarLoop *const scalar_f32[OP_COUNT]; /* float, computed in float */
-extern ScalarLoop *const scalar_f64[OP_COUNT]; /* double */
-extern ScalarLoop *const scalar_i64[OP_COUNT]; /* int64_t, wrapping; narrower integers and bool are widened to it */
+/* By word; NULL for the leaves and where the word does not take such numbers. */
+extern WordLoop *const scalar_f32[WORD_COUNT]; /* float, computed in float */
+extern WordLoop *const scalar_f64[WORD_COUNT]; /* double */
+extern WordLoop *const scalar_i64[WORD_COUNT]; /* int64_t, wrapping; narrower integers and bool are widened to it */
+
+/* A dialect's table from WORDS(row), its list of rows (WORD, expression over x, y, z), for numbers of type T. */
+#define SCALAR_LOOP(WORD, expression)                                                                                  \
+    static void loop_##WORD(int64_t count, const void *x_, const void *y_, const void *z_, void *out_)                 \
+    {                                                                                                                  \
+        const T *xs = x_, *ys = y_, *zs = z_;                                                                          \
+        T *out = out_;                                                                                                 \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            T x = xs[i], y = ys[i], z = zs[i];                                                                         \
+            (void)x, (void)y, (void)z;                                                                                 \
+            out[i] = (T)(expression);                                                                                  \
+        }                                                                                                              \
+    }
+#define SCALAR_ROW(WORD, expression) [WORD_##WORD] = loop_##WORD,
 
 #endif

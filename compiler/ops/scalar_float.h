@@ -1,4 +1,4 @@
-/* The floating-point dialect of op.def.  Include with T (the type), F(name) (its form of a libm function) and TABLE
+/* The words of floating-point numbers.  Include with T (the type), F(name) (its form of a libm function) and TABLE
  * defined, in a file of its own. */
 #include "ops/scalar.h"
 
@@ -25,56 +25,19 @@ static inline T scalar_mod(T a, T b)
     return (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-#define LT(a, b)           ((a) < (b))
-#define LE(a, b)           ((a) <= (b))
-#define EQ(a, b)           ((a) == (b))
-#define NE(a, b)           ((a) != (b))
-#define AND(a, b)          ((a) != 0 && (b) != 0)
-#define OR(a, b)           ((a) != 0 || (b) != 0)
-#define XOR(a, b)          (((a) != 0) != ((b) != 0))
-#define NOT(a)             ((a) == 0)
-#define SELECT(mask, a, b) ((mask) != 0 ? (a) : (b))
-#define MAX(a, b)          scalar_max(a, b)
-#define MIN(a, b)          scalar_min(a, b)
-#define DIV(a, b)          ((a) / (b))
-#define MOD(a, b)          scalar_mod(a, b)
-#define POW(a, b)          F(pow)(a, b)
-#define FMOD(a, b)         F(fmod)(a, b)
-#define ABS(a)             F(fabs)(a)
-#define SQRT(a)            F(sqrt)(a)
-#define EXP(a)             F(exp)(a)
-#define EXPM1(a)           F(expm1)(a)
-#define LOG(a)             F(log)(a)
-#define LOG1P(a)           F(log1p)(a)
-#define SIN(a)             F(sin)(a)
-#define COS(a)             F(cos)(a)
-#define TAN(a)             F(tan)(a)
-#define ASIN(a)            F(asin)(a)
-#define ACOS(a)            F(acos)(a)
-#define ATAN(a)            F(atan)(a)
-#define SINH(a)            F(sinh)(a)
-#define COSH(a)            F(cosh)(a)
-#define TANH(a)            F(tanh)(a)
-#define ERF(a)             F(erf)(a)
-#define FLOOR(a)           F(floor)(a)
-#define CEIL(a)            F(ceil)(a)
-#define ROUND(a)           F(rint)(a) /* in the default rounding mode: half to even */
-#define TRUNC(a)           F(trunc)(a)
+/* Words that come after a comparison get masks, as numbers: 0 or 1.  rint, in the default mode, is half to even. */
+/* clang-format off */
+#define WORDS(WORD)                                                                                                    \
+    WORD(ADD, x + y) WORD(SUB, x - y) WORD(MUL, x * y) WORD(DIV, x / y) WORD(MOD, scalar_mod(x, y)) WORD(NEG, -x)      \
+    WORD(LT, x < y) WORD(LE, x <= y) WORD(EQ, x == y) WORD(NE, x != y)                                                 \
+    WORD(AND, x != 0 && y != 0) WORD(OR, x != 0 || y != 0) WORD(XOR, (x != 0) != (y != 0)) WORD(NOT, x == 0)           \
+    WORD(SELECT, x != 0 ? y : z) WORD(MAX, scalar_max(x, y)) WORD(MIN, scalar_min(x, y))                               \
+    WORD(ABS, F(fabs)(x)) WORD(SQRT, F(sqrt)(x)) WORD(EXP, F(exp)(x)) WORD(EXPM1, F(expm1)(x)) WORD(LOG, F(log)(x))    \
+    WORD(LOG1P, F(log1p)(x)) WORD(SIN, F(sin)(x)) WORD(COS, F(cos)(x)) WORD(TAN, F(tan)(x)) WORD(ASIN, F(asin)(x))     \
+    WORD(ACOS, F(acos)(x)) WORD(ATAN, F(atan)(x)) WORD(SINH, F(sinh)(x)) WORD(COSH, F(cosh)(x))                        \
+    WORD(TANH, F(tanh)(x)) WORD(ERF, F(erf)(x)) WORD(POW, F(pow)(x, y)) WORD(FMOD, F(fmod)(x, y))                      \
+    WORD(FLOOR, F(floor)(x)) WORD(CEIL, F(ceil)(x)) WORD(ROUND, F(rint)(x)) WORD(TRUNC, F(trunc)(x))
+/* clang-format on */
 
-#define ELEMENTWISE(NAME, name, operands, expression, ...)                                                             \
-    static void loop_##name(int64_t count, const void *x_, const void *y_, const void *z_, void *out_)                 \
-    {                                                                                                                  \
-        const T *xs = x_, *ys = y_, *zs = z_;                                                                          \
-        T *out = out_;                                                                                                 \
-        for (int64_t i = 0; i < count; i++) {                                                                          \
-            T x = xs[i], y = ys[i], z = zs[i];                                                                         \
-            (void)x, (void)y, (void)z;                                                                                 \
-            out[i] = (T)(expression);                                                                                  \
-        }                                                                                                              \
-    }
-#include "ir/op.def"
-
-#define ELEMENTWISE(NAME, name, ...) [OP_##NAME] = loop_##name,
-ScalarLoop *const TABLE[OP_COUNT] = {
-#include "ir/op.def"
-};
+WORDS(SCALAR_LOOP)
+WordLoop *const TABLE[WORD_COUNT] = {WORDS(SCALAR_ROW)};

@@ -11,14 +11,14 @@
 #include "ops/doc.h"
 #include "ops/family.h"
 
-typedef struct Word { /* NAME=FILE */
+typedef struct Binding { /* NAME=FILE */
     Str name, file;
-} Word;
+} Binding;
 
-static Word split(const char *word)
+static Binding split(const char *word)
 {
     size_t length = strcspn(word, "=");
-    return (Word){{word, (uint32_t)length}, str_from(word + length + (word[length] != 0))};
+    return (Binding){{word, (uint32_t)length}, str_from(word + length + (word[length] != 0))};
 }
 
 /* The file that --input or --output gives for a name; empty when none does. */

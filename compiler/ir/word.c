@@ -1,0 +1,35 @@
+#include "ir/word.h"
+
+bool word_is_mask(Word word)
+{
+    return word >= WORD_LT && word <= WORD_NOT;
+}
+
+bool word_is_expensive(Word word)
+{
+    switch (word) {
+    case WORD_EXP:
+    case WORD_EXPM1:
+    case WORD_LOG:
+    case WORD_LOG1P:
+    case WORD_SIN:
+    case WORD_COS:
+    case WORD_TAN:
+    case WORD_SINH:
+    case WORD_COSH:
+    case WORD_TANH:
+    case WORD_ERF:
+    case WORD_POW:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool list_is_expensive(const ScalarList *list)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (word_is_expensive(list->term[i].word))
+            return true;
+    return false;
+}
