@@ -162,9 +162,9 @@ ValueId rearranged_value(const Graph *graph, ValueId value)
 }
 
 /* A position of the value becomes one of the value it lies in. */
-static void position_in_owner(Arena *arena, const Graph *graph, ValueId value, const Placement *place, Index *position)
+static void position_in_owner(Arena *arena, const Graph *graph, ValueId value, const Storage *place, Index *position)
 {
-    const Node *node = value_producer(graph, place->owner);
+    const Node *node = value_producer(graph, place->inside);
     ValueId part = node->in[place->operand];
     while (value != part) { /* forwards, from the value to the operand */
         ValueId view = part;
@@ -188,42 +188,66 @@ static void position_in_owner(Arena *arena, const Graph *graph, ValueId value, c
 
 ValueId value_whole(const Lower *lower, ValueId value)
 {
-    const Placement *place = &lower->placement[value];
-    return place->owner == NONE ? value : place->spot ? place->spot->whole : value_whole(lower, place->owner);
+    const Storage *storage = &lower->storage->at[value];
+    while (storage->inside != NONE && !storage->settled)
+        storage = &lower->storage->at[storage->inside];
+    return storage->whole;
 }
 
-static Index address_at(Arena *arena, const Spot *spot, const Index *loop, uint32_t rank)
+static Index address_at(Arena *arena, const Storage *storage, const Index *loop, uint32_t rank)
 {
-    Index address = index_constant(spot->begin);
+    Index address = index_constant(storage->begin);
     for (uint32_t d = 0; d < rank; d++)
-        address = index_add(arena, address, index_scale(arena, loop[d], spot->stride[d]));
+        address = index_add(arena, address, index_scale(arena, loop[d], storage->stride[d]));
     return address;
 }
 
 static Index address_in_whole(const Lower *lower, Arena *arena, ValueId value, const Index *position)
 {
     const Type *type = value_type(lower->graph, value);
-    const Placement *place = &lower->placement[value];
+    const Storage *storage = &lower->storage->at[value];
     Nest nest = nest_of(type);
     Index loop[MAX_RANK + 1];
     memcpy(loop, position, type->shape.rank * sizeof *loop);
-    if (place->owner != NONE && !place->spot) {
-        position_in_owner(arena, lower->graph, value, place, loop);
-        return address_in_whole(lower, arena, place->owner, loop);
+    if (storage->inside != NONE && !storage->settled) {
+        position_in_owner(arena, lower->graph, value, storage, loop);
+        return address_in_whole(lower, arena, storage->inside, loop);
     }
     if (type->layout.block) {
         Index channel = loop[1];
         loop[1] = index_div(arena, channel, type->layout.block);
         loop[type->shape.rank] = index_mod(arena, channel, type->layout.block);
     }
-    return place->spot ? address_at(arena, place->spot, loop, nest.rank)
-                       : index_flatten(arena, loop, nest.extent, nest.rank);
+    return storage->inside != NONE ? address_at(arena, storage, loop, nest.rank)
+                                   : index_flatten(arena, loop, nest.extent, nest.rank);
+}
+
+Index memory_address(const Lower *lower, ValueId value, const Index *position)
+{
+    return address_in_whole(lower, lower->arena, value, position);
+}
+
+bool memory_source(const Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address)
+{
+    const Graph *graph = lower->graph;
+    Index at[MAX_RANK], operand[MAX_RANK];
+    double number;
+    memcpy(at, position, sizeof at);
+    for (; value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
+        view_position(lower->arena, graph, value_producer(graph, value), graph->value[value].result, at, operand);
+        memcpy(at, operand, sizeof at);
+    }
+    if (value_is_inline(graph, value) || value_is_number(graph, value, &number))
+        return false;
+    *source = value;
+    *address = memory_address(lower, value, at);
+    return true;
 }
 
 Index value_address(Lower *lower, ValueId value, const Index *position)
 {
-    Index address = address_in_whole(lower, lower->arena, value, position);
-    return index_add(lower->arena, address, index_constant(-lower->window[value_whole(lower, value)].begin));
+    Index address = memory_address(lower, value, position);
+    return index_add(lower->arena, address, index_constant(-lower->sight[value_whole(lower, value)].begin));
 }
 
 /* Of all that the value's kernel writes, with the channels that fill up a block, and of what a view sees. */

@@ -3,6 +3,7 @@
 #define NNC_KERNEL_KERNEL_H
 
 #include "kernel/loop.h"
+#include "kernel/recipe.h"
 #include "target.h"
 
 /* One array of the weights: a constant as it is, or packed for a contraction by an affine reading order.
@@ -17,28 +18,36 @@ typedef struct Packing {
 } Packing;
 
 typedef struct WeightArray {
-    ValueId value;
     Packing packing;
-    int64_t offset, bytes;
+    StorageId storage; /* which says whose elements these are, and where */
+    uint32_t next;     /* array of the same value; NONE */
 } WeightArray;
-
-struct Kernel {
-    Str name;    /* of its function, before sharing */
-    uint32_t id; /* Node.kernel */
-    NodeId *node;
-    uint32_t node_count;
-    KernelBuffer *buffer;
-    uint32_t buffer_count, buffer_capacity;
-    Block body;
-    int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
-    bool partial_sums;    /* the result's memory holds partial sums while operands are still read */
-};
-typedef struct Kernel Kernel;
 
 typedef struct WeightTable {
     WeightArray *array;
     uint32_t count, capacity;
+    uint32_t *first; /* per value: its first array; NONE */
 } WeightTable;
+
+struct Kernel {
+    Str name;    /* of its function, before sharing */
+    uint32_t id; /* Node.kernel */
+    Form form;
+    NodeId anchor; /* the node that decides how it is computed; NONE for a map */
+    NodeId *node;
+    uint32_t node_count;
+    Recipe recipe;
+    KernelBuffer *buffer;
+    uint32_t buffer_count, buffer_capacity;
+    Block body;
+    int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
+};
+
+/* The kernels of a graph in the order of their nodes, with what partition says of them; returns how many (group.c). */
+uint32_t kernels_collect(const Graph *graph, Arena *arena, Kernel **kernel);
+/* Per Node.kernel: the position of that kernel in the list, or NONE. */
+uint32_t *kernels_by_number(const Graph *graph, Arena *arena, const Kernel *kernel, uint32_t count);
+void kernels_name(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t count); /* name.c; they may be equal */
 
 /* Rows of an image that one kernel makes and reads again: a convolution writes those of one pooled row into scratch,
  * [row][column][channel], the pooling reads them. */
@@ -49,38 +58,23 @@ typedef struct Band {
     bool filled; /* loads come from it; before, lower_stores writes the image to it and nothing else */
 } Band;
 
-/* Where a value that lies inside another one is in memory: an element of its nest is at begin + the sum of stride[d]
- * times its position along d. */
-typedef struct Spot {
-    ValueId whole; /* the outermost value around it, which has memory */
-    int64_t begin, stride[MAX_RANK + 1];
-} Spot;
-
-/* A value that lies inside another one, so that putting them together copies nothing: the operand of a concat, a pad or
- * the copy of a view, or what the operand is another shape or another order of the axes of. */
-typedef struct Placement {
-    ValueId owner;    /* NONE: it has memory of its own */
-    uint32_t operand; /* of the owner's node */
-    const Spot *spot; /* NULL while it is not known yet where the owner lies */
-} Placement;
-
 /* What a kernel sees of a value in memory: kernels that do the same to other parts are then the same. */
-typedef struct Window {
+typedef struct Sight {
     int64_t begin; /* element */
     ValueId part;  /* KernelBuffer.part */
     bool seen;
-} Window;
+} Sight;
 
-typedef struct Lower {
+struct Lower {
     Graph *graph;
     const Target *target;
     Arena *arena;
-    WeightTable *weights;
+    Storages *storage;
     const Users *users;
     const bool *live_out;
-    const Placement *placement; /* per value */
-    Window *window;             /* per value that has memory of its own */
-    Kernel *kernel;
+    Kernel *kernel; /* that is chosen for, or lowered; below: for lowering */
+    WeightTable *weights;
+    Sight *sight; /* per value that has memory of its own */
     Block *block;      /* where statements go now */
     struct Memo *memo; /* values computed already in this block */
     uint32_t memo_count, memo_capacity;
@@ -92,11 +86,14 @@ typedef struct Lower {
     uint32_t team; /* threads that share out the window being built, which `thread` counts; 0: one does it */
     const Var *thread;
     Band band;
-} Lower;
+};
 
-void lower_kernel(Lower *lower, Kernel *kernel); /* fills all but id, node and name */
+/* For choosing, and after lower_start for lowering.  The storage of values must say what lies inside what. */
+Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Users *users);
+void lower_start(Lower *lower, WeightTable *weights);
+
+void lower_kernel(Lower *lower, Kernel *kernel); /* fills in buffers, body, flops and bytes */
 void sweep_kernel(Lower *lower);                 /* what nothing reads is gone (sweep.c) */
-void name_kernels(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t count); /* name.c; they may be equal */
 
 /* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position);
@@ -113,14 +110,18 @@ typedef struct Guarded { /* the statements inside, and what to come back to */
 void guard_open(Lower *lower, Guarded *guarded);
 const Expr *guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
                         const Expr *outside);
-/* Element address of a value that is in memory, by its layout, from where the kernel's parameter points to. */
+/* Element address of a value that is in memory, from the start of its whole's. */
+Index memory_address(const Lower *lower, ValueId value, const Index *position);
+/* The same through views: whose memory is read, and where.  False when it is computed: a number, a ramp. */
+bool memory_source(const Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address);
+/* The same as memory_address, from where the kernel's parameter points to. */
 Index value_address(Lower *lower, ValueId value, const Index *position);
 /* The elements [begin, end) of the memory of its whole, from the first to the last of a value or a view; needs `graph`
- * and `placement` only.  Not for empty ones. */
+ * and `storage` only.  Not for empty ones. */
 void value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end);
 ValueId value_whole(const Lower *lower, ValueId value); /* the outermost value that it lies inside, or itself */
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written);
-uint32_t lower_scratch(Lower *lower, DType dtype, int64_t elements, const char *role);
+uint32_t lower_scratch(Lower *lower, uint32_t piece); /* of the kernel's recipe */
 uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role);
 uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements);
 const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes);
@@ -173,16 +174,16 @@ extern const char *const loop_names[]; /* i0, i1, ... */
 typedef void (*BuildBody)(Lower *lower, void *context, Index at);
 void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, BuildBody build, void *context);
 
-/* The schedules. */
-void lower_map(Lower *lower); /* map.c */
-void lower_assembly(Lower *lower, const Node *node);
-void lower_rows(Lower *lower);                       /* rows.c */
-bool rows_apply(const Lower *lower);                 /* are all reductions of the kernel over the rows of one space? */
-void lower_window(Lower *lower, const Node *anchor); /* window.c */
+/* The providers; a row for each in provider.c. */
+extern const Provider map_provider, assembly_provider, rows_provider, window_provider, tiled_provider, blocked_provider;
+
 /* The part of a window kernel for one row h of image n. */
 void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
-bool lower_contraction_tiled(Lower *lower, const Node *node);   /* contract.c; false when it must go another way */
-bool lower_contraction_blocked(Lower *lower, const Node *node); /* block.c; the same */
+
+/* What fuse asks: could tiles of this contraction take in the pooling of its result, or the map that makes its image,
+ * so that what is between them never exists as a whole?  (tiled.c) */
+bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *contraction, const Node *pool);
+bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction);
 
 /* Reductions: the word that combines two values, its neutral element, the dtype that sums are kept in, the axes. */
 Word reduce_combining_word(OpCode op);

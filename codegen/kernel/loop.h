@@ -12,11 +12,9 @@
 typedef struct KernelBuffer { /* a parameter of the kernel's function */
     const char *role;         /* x, weight, y ...: a name for shared kernels */
     DType dtype;
-    ValueId value;    /* the value whose memory it is (an owner, never a view); NONE for scratch and packed weights */
+    uint32_t storage; /* whose memory it is (of an owner, never of a view) */
     int64_t begin;    /* the element of it that the parameter points to: the first that the kernel uses ... */
     ValueId part;     /* ... which is the first of this part or view of it; NONE where there are several */
-    uint32_t weights; /* index of Program.weights, or NONE */
-    int64_t scratch;  /* bytes, when it is the kernel's scratch */
     int64_t shared;   /* elements, when it is not a parameter but an array that the threads of a block share */
     bool read, written;
 } KernelBuffer;

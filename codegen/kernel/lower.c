@@ -1,12 +1,7 @@
-/* From a fused group to a loop nest.  The anchor decides the schedule:
- *   none                            a map over the result's memory (map.c)
- *   concat, pad or a copy, alone    one map per part that is not there already (map.c)
- *   reductions of rows              stages: a loop over the row per reduction, one for the results (rows.c)
- *   contraction                     the register-tiled micro-kernel (contract.c), blocks of threads (block.c), windows
- *   pooling, other reductions       windows: one accumulator per result element (window.c) */
+/* From a kernel and its recipe to a loop nest, once: the recipe's provider builds it.
+ * Needs: where everything lies.  Keeps: the graph.  Fills in the kernel's buffers, body and counts. */
 #include "kernel/kernel.h"
 
-#include <assert.h>
 #include <string.h>
 
 const char *const loop_names[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
@@ -25,21 +20,28 @@ void lower_leave(Lower *lower, Block *outer)
     lower->memo_count = 0;
 }
 
-static const Node *find_anchor(const Lower *lower)
+Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Users *users)
 {
-    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[lower->kernel->node[n]];
-        switch (op_info(node->op)->family) {
-        case FAMILY_REDUCE:
-        case FAMILY_CONTRACT:
-        case FAMILY_POOL:
-            return node;
-        default:
-            if (lower->kernel->node_count == 1 && assembles(lower->graph, node))
-                return node;
-        }
-    }
-    return NULL;
+    Arena *arena = graph->module->arena;
+    return (Lower){.graph = graph,
+                   .target = target,
+                   .arena = arena,
+                   .storage = storage,
+                   .users = users,
+                   .live_out = graph_live_out(graph, arena)};
+}
+
+void lower_start(Lower *lower, WeightTable *weights)
+{
+    uint32_t values = lower->graph->value_count;
+    lower->weights = weights;
+    lower->bound = ARENA_ARRAY(lower->arena, const Expr *, values);
+    lower->spill = ARENA_ARRAY(lower->arena, uint32_t, values);
+    lower->spilled = ARENA_ARRAY(lower->arena, bool, values);
+    lower->sight = ARENA_ARRAY(lower->arena, Sight, values);
+    weights->first = ARENA_ARRAY(lower->arena, uint32_t, values);
+    for (uint32_t v = 0; v < values; v++)
+        weights->first[v] = NONE;
 }
 
 /* Arithmetic of the kernel, a multiplication and an addition counted as two; other elementwise ops as one. */
@@ -80,46 +82,34 @@ static int64_t count_bytes(const Lower *lower)
     int64_t bytes = 0;
     for (uint32_t i = 0; i < lower->kernel->buffer_count; i++) {
         const KernelBuffer *buffer = &lower->kernel->buffer[i];
-        if (buffer->weights != NONE)
-            bytes += lower->weights->array[buffer->weights].bytes;
-        else if (buffer->value != NONE)
-            bytes += type_bytes(value_type(lower->graph, buffer->part == NONE ? buffer->value : buffer->part)) *
+        const Storage *storage = &lower->storage->at[buffer->storage];
+        if (storage->role != STORAGE_SHARED)
+            bytes += (buffer->part == NONE ? storage->bytes : type_bytes(value_type(lower->graph, buffer->part))) *
                      (buffer->read + buffer->written);
-        else
-            bytes += 2 * buffer->scratch;
     }
     return bytes;
 }
 
-static bool kernel_is_empty(const Lower *lower)
-{
-    const Node *last = &lower->graph->node[lower->kernel->node[lower->kernel->node_count - 1]];
-    for (uint32_t r = 0; r < last->out_count; r++)
-        if (shape_elements(value_shape(lower->graph, last->out[r])) > 0)
-            return false;
-    return true;
-}
-
-/* Widens the window of the memory that a value, or a view, is in. */
+/* Widens what the kernel sees of the memory that a value, or a view, is in. */
 static void see(Lower *lower, Arena *scratch, ValueId value)
 {
     ValueId owner = view_owner(lower->graph, value), whole = value_whole(lower, owner);
     Role role = lower->graph->value[owner].role;
     if ((role != ROLE_RESULT && role != ROLE_INPUT) || shape_elements(value_shape(lower->graph, value)) == 0)
         return;
-    Window *window = &lower->window[whole];
+    Sight *sight = &lower->sight[whole];
     int64_t begin, end;
     value_range(lower, scratch, value, &begin, &end);
-    if (!window->seen)
-        *window = (Window){begin, value == whole ? NONE : value, true};
-    else if (window->part != value) {
-        window->begin = begin < window->begin ? begin : window->begin;
-        window->part = NONE;
+    if (!sight->seen)
+        *sight = (Sight){begin, value == whole ? NONE : value, true};
+    else if (sight->part != value) {
+        sight->begin = begin < sight->begin ? begin : sight->begin;
+        sight->part = NONE;
     }
 }
 
 /* Where the parameters of the kernel point to; `shut` forgets it. */
-static void find_windows(Lower *lower, bool shut)
+static void find_sights(Lower *lower, bool shut)
 {
     Arena scratch = {0};
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
@@ -129,7 +119,7 @@ static void find_windows(Lower *lower, bool shut)
             ValueId owner = view_owner(lower->graph, value);
             bool here = kernel_makes(lower, owner);
             if (shut)
-                lower->window[value_whole(lower, owner)] = (Window){.part = NONE};
+                lower->sight[value_whole(lower, owner)] = (Sight){.part = NONE};
             else if (!here || (value == owner && kernel_stores(lower, value)))
                 see(lower, &scratch, value);
         }
@@ -144,23 +134,10 @@ void lower_kernel(Lower *lower, Kernel *kernel)
     lower->memo_count = 0;
     lower->name_count = 0;
     lower->band = (Band){.value = NONE};
-    find_windows(lower, false);
-    const Node *anchor = find_anchor(lower);
-
-    if (kernel_is_empty(lower)) {
-    } else if (!anchor)
-        lower_map(lower);
-    else if (assembles(lower->graph, anchor))
-        lower_assembly(lower, anchor);
-    else if (rows_apply(lower))
-        lower_rows(lower);
-    else if (op_info(anchor->op)->family != FAMILY_CONTRACT ||
-             !(lower_contraction_tiled(lower, anchor) || lower_contraction_blocked(lower, anchor))) {
-        assert(lower->band.value == NONE && "fuse joins pooling only to contractions that are tiled");
-        lower_window(lower, anchor);
-    }
+    find_sights(lower, false);
+    kernel->recipe.provider->lower(lower);
     sweep_kernel(lower);
-    find_windows(lower, true);
+    find_sights(lower, true);
     kernel->flops = count_flops(lower);
     kernel->bytes = count_bytes(lower);
 }

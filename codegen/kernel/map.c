@@ -1,9 +1,5 @@
-/* From a fused group to a loop nest.  The anchor decides the shape of the nest:
- *   none                      a map: loops over the result's memory, adjacent ones merged where every access allows
- *   reductions of rows        stages: one loop over the row per reduction, one for the results
- *   contraction               the register-tiled micro-kernel (contract.c), else one window per result element
- *   pooling, other reductions one window per result element
- *   concat                    one map per operand, each into its part of the result */
+/* Maps: loops over the result's memory, adjacent ones merged where every access allows.  And assemblies: one map for each
+ * operand that does not lie in its part of the result already. */
 #include "kernel/kernel.h"
 
 #include <string.h>
@@ -244,7 +240,7 @@ static void map_each(Lower *lower, const Node *node)
 }
 
 /* Loops follow the result's memory: that of the operand it lies in another one as. */
-void lower_map(Lower *lower)
+static void map_lower(Lower *lower)
 {
     const Node *first = &lower->graph->node[lower->kernel->node[0]];
     if (first->out_count > 1) {
@@ -252,8 +248,9 @@ void lower_map(Lower *lower)
         return;
     }
     ValueId root = root_of(lower);
-    const Placement *place = &lower->placement[root];
-    ValueId operand = place->owner == NONE ? root : value_producer(lower->graph, place->owner)->in[place->operand];
+    const Storage *storage = &lower->storage->at[root];
+    ValueId operand =
+        storage->inside == NONE ? root : value_producer(lower->graph, storage->inside)->in[storage->operand];
     if (operand == root)
         map_nest(lower, value_type(lower->graph, root), store_element, NULL);
     else
@@ -284,8 +281,8 @@ static void part_element(Lower *lower, void *context, const Index *position)
 /* Has its kernel written the operand in place? */
 static bool is_placed(const Lower *lower, const Node *node, uint32_t operand)
 {
-    const Placement *place = &lower->placement[rearranged_value(lower->graph, node->in[operand])];
-    return place->owner == node->out[0] && place->operand == operand;
+    const Storage *storage = &lower->storage->at[rearranged_value(lower->graph, node->in[operand])];
+    return storage->inside == node->out[0] && storage->operand == operand;
 }
 
 static void lower_concat(Lower *lower, const Node *node)
@@ -328,12 +325,46 @@ static void lower_border(Lower *lower, const Node *node)
     }
 }
 
-void lower_assembly(Lower *lower, const Node *node)
+static void assembly_lower(Lower *lower)
 {
+    const Node *node = &lower->graph->node[lower->kernel->anchor];
     if (node->op == OP_CONCAT)
         lower_concat(lower, node);
     else if (!is_placed(lower, node, 0))
-        lower_map(lower);
+        map_lower(lower);
     else if (node->op == OP_PAD)
         lower_border(lower, node);
 }
+
+static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    (void)lower, (void)kernel, (void)recipe;
+    return true;
+}
+
+static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    (void)recipe;
+    return (double)shape_elements(value_shape(lower->graph, lower->graph->node[kernel->node[0]].out[0]));
+}
+
+static const KnobSpec no_knobs[] = {{NULL, false, NULL}};
+
+const Provider map_provider = {
+    .name = "map",
+    .doc = "loops over the result, each element at its own position",
+    .knob = no_knobs,
+    .forms = 1u << FORM_MAP,
+    .offers = offers,
+    .cost = cost,
+    .lower = map_lower,
+};
+const Provider assembly_provider = {
+    .name = "assembly",
+    .doc = "a map for each part that is not in its place already",
+    .knob = no_knobs,
+    .forms = 1u << FORM_ASSEMBLY,
+    .offers = offers,
+    .cost = cost,
+    .lower = assembly_lower,
+};

@@ -59,13 +59,6 @@ static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_ra
     return *space != NULL;
 }
 
-bool rows_apply(const Lower *lower)
-{
-    const Shape *space;
-    uint32_t row_rank;
-    return rows_space(lower, &space, &row_rank);
-}
-
 static bool is_full(const Lower *lower, const Rows *rows, ValueId value)
 {
     return shape_eq(value_shape(lower->graph, value), rows->space);
@@ -78,17 +71,21 @@ static bool is_expensive(const Node *node)
     return scalar && list_is_expensive(scalar);
 }
 
-static void plan_spills(Lower *lower, const Rows *rows)
+static bool is_spilled(const Lower *lower, const Rows *rows, const Node *node)
 {
-    if (lower->target->team)
-        return;
+    ValueId value = node->out[0];
+    return !rows->team && is_expensive(node) && is_full(lower, rows, value) &&
+           lower->users->first[value + 1] - lower->users->first[value] > 1;
+}
+
+/* The rows of scratch that the recipe has, in the order of the nodes that fill them. */
+static void take_spills(Lower *lower, const Rows *rows)
+{
+    uint32_t piece = 0;
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
-        ValueId value = node->out[0];
-        if (is_expensive(node) && is_full(lower, rows, value) &&
-            lower->users->first[value + 1] - lower->users->first[value] > 1)
-            lower->spill[value] =
-                1 + lower_scratch(lower, value_type(lower->graph, value)->dtype, rows->columns, "row");
+        if (is_spilled(lower, rows, node))
+            lower->spill[node->out[0]] = 1 + lower_scratch(lower, piece++);
     }
 }
 
@@ -267,27 +264,66 @@ static void store_stage(Lower *lower, Rows *rows)
 }
 
 /* Threads for a row: some columns each; a short row is left to one thread. */
-static void gather_team(Lower *lower, Rows *rows)
+static uint32_t team_for(const Target *target, int64_t columns)
 {
     uint32_t team = 32;
-    if (!lower->target->team || rows->columns < team)
-        return;
-    while (team * 4 < rows->columns && team < lower->target->team)
+    if (!target->team || columns < team)
+        return 0;
+    while (team * 4 < columns && team < target->team)
         team *= 2;
-    rows->team = team;
-    rows->thread = var_new(lower->arena, "thread", 0, team - 1);
-    lower->block = &stmt_for(lower->arena, lower->block, rows->thread, 0, team, 1, LOOP_THREADS)->body;
+    return team;
 }
 
-void lower_rows(Lower *lower)
+static void gather_team(Lower *lower, Rows *rows)
 {
-    Rows rows = {0};
-    Index row[MAX_RANK];
-    Block *start = lower->block;
-    rows_space(lower, &rows.space, &rows.row_rank);
-    rows.columns = 1;
+    if (!rows->team)
+        return;
+    rows->thread = var_new(lower->arena, "thread", 0, rows->team - 1);
+    lower->block = &stmt_for(lower->arena, lower->block, rows->thread, 0, rows->team, 1, LOOP_THREADS)->body;
+}
+
+static Rows see_rows(const Lower *lower)
+{
+    Rows rows = {.columns = 1};
+    bool found = rows_space(lower, &rows.space, &rows.row_rank);
+    assert(found && "a kernel of rows has a space of rows");
+    (void)found;
     for (uint32_t d = rows.row_rank; d < rows.space->rank; d++)
         rows.columns *= rows.space->dim[d];
+    return rows;
+}
+
+enum { KNOB_TEAM };
+
+static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    Rows rows = see_rows(lower);
+    int64_t team = team_for(lower->target, rows.columns);
+    if (recipe->knob[KNOB_TEAM] == KNOB_FREE)
+        recipe->knob[KNOB_TEAM] = team;
+    else if (recipe->knob[KNOB_TEAM] > lower->target->team)
+        return false;
+    rows.team = (uint32_t)recipe->knob[KNOB_TEAM];
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        if (is_spilled(lower, &rows, node))
+            recipe_scratch(lower, recipe, "row", value_type(lower->graph, node->out[0])->dtype, rows.columns, true);
+    }
+    return true;
+}
+
+static double rows_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    (void)kernel, (void)recipe;
+    return (double)shape_elements(see_rows(lower).space);
+}
+
+static void rows_lower(Lower *lower)
+{
+    Rows rows = see_rows(lower);
+    Index row[MAX_RANK];
+    Block *start = lower->block;
+    rows.team = (uint32_t)lower->kernel->recipe.knob[KNOB_TEAM];
     for (uint32_t d = 0; d < rows.row_rank; d++) {
         const Var *var = var_new(lower->arena, loop_names[d], 0, rows.space->dim[d] - 1);
         row[d] = index_var(lower->arena, var);
@@ -296,7 +332,7 @@ void lower_rows(Lower *lower)
     }
     rows.row = row;
     gather_team(lower, &rows);
-    plan_spills(lower, &rows);
+    take_spills(lower, &rows);
 
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
@@ -315,3 +351,13 @@ void lower_rows(Lower *lower)
     }
     lower_leave(lower, start);
 }
+
+const Provider rows_provider = {
+    .name = "rows",
+    .doc = "stages: one loop over the row per reduction, one for the results",
+    .knob = (const KnobSpec[]){{"team", false, "threads that share out the columns of a row"}, {NULL, false, NULL}},
+    .forms = 1u << FORM_ROWS,
+    .offers = rows_offers,
+    .cost = rows_cost,
+    .lower = rows_lower,
+};

@@ -38,70 +38,101 @@ static uint32_t add_buffer(Lower *lower, KernelBuffer buffer)
     return kernel->buffer_count - 1;
 }
 
+static uint32_t find_buffer(const Kernel *kernel, StorageId storage)
+{
+    for (uint32_t i = 0; i < kernel->buffer_count; i++)
+        if (kernel->buffer[i].storage == storage)
+            return i;
+    return NONE;
+}
+
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written)
 {
-    Kernel *kernel = lower->kernel;
     value = value_whole(lower, value);
     const Value *v = &lower->graph->value[value];
     if (v->role == ROLE_CONST || v->role == ROLE_PARAM)
         return lower_weights(lower, value, &(Packing){0}, shape_elements(&v->type->shape));
-    for (uint32_t i = 0; i < kernel->buffer_count; i++)
-        if (kernel->buffer[i].value == value && kernel->buffer[i].weights == NONE) {
-            kernel->buffer[i].written |= written;
-            kernel->buffer[i].read |= !written;
-            return i;
-        }
-    return add_buffer(lower, (KernelBuffer){.role = written ? "y" : "x",
-                                            .dtype = v->type->dtype,
-                                            .value = value,
-                                            .begin = lower->window[value].begin,
-                                            .part = lower->window[value].seen ? lower->window[value].part : NONE,
-                                            .weights = NONE,
-                                            .read = !written,
-                                            .written = written});
+    const Sight *sight = &lower->sight[value];
+    uint32_t known = find_buffer(lower->kernel, value);
+    if (known == NONE)
+        known = add_buffer(lower, (KernelBuffer){.role = written ? "y" : "x",
+                                                 .dtype = v->type->dtype,
+                                                 .storage = value,
+                                                 .begin = sight->begin,
+                                                 .part = sight->seen ? sight->part : NONE});
+    lower->kernel->buffer[known].written |= written;
+    lower->kernel->buffer[known].read |= !written;
+    return known;
 }
 
-uint32_t lower_scratch(Lower *lower, DType dtype, int64_t elements, const char *role)
+uint32_t lower_scratch(Lower *lower, uint32_t piece)
 {
-    return add_buffer(lower, (KernelBuffer){.role = role,
-                                            .dtype = dtype,
-                                            .value = NONE,
-                                            .weights = NONE,
-                                            .scratch = elements * dtype_bytes(dtype),
+    const Scratch *scratch = &lower->kernel->recipe.scratch[piece];
+    uint32_t known = find_buffer(lower->kernel, scratch->storage);
+    if (known != NONE)
+        return known;
+    return add_buffer(lower, (KernelBuffer){.role = scratch->name,
+                                            .dtype = scratch->dtype,
+                                            .storage = scratch->storage,
+                                            .part = NONE,
                                             .read = true,
                                             .written = true});
 }
 
+static StorageId add_storage(Lower *lower, Storage storage)
+{
+    storage.whole = lower->storage->count;
+    storage.inside = NONE;
+    ARENA_PUSH(lower->arena, lower->storage->at, lower->storage->count, lower->storage->capacity, storage);
+    return storage.whole;
+}
+
 uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role)
 {
+    StorageId storage = add_storage(
+        lower,
+        (Storage){.role = STORAGE_SHARED, .dtype = dtype, .bytes = elements * dtype_bytes(dtype), .value = NONE});
     return add_buffer(lower, (KernelBuffer){.role = role,
                                             .dtype = dtype,
-                                            .value = NONE,
-                                            .weights = NONE,
+                                            .storage = storage,
+                                            .part = NONE,
                                             .shared = elements,
                                             .read = true,
                                             .written = true});
 }
 
-uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
+/* The array of the value's elements in this order, which kernels share. */
+static uint32_t find_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
 {
     WeightTable *table = lower->weights;
-    const Type *type = value_type(lower->graph, value);
-    uint32_t at = 0;
-    while (at < table->count &&
-           (table->array[at].value != value || memcmp(&table->array[at].packing, packing, sizeof *packing) != 0))
-        at++;
-    if (at == table->count) {
-        WeightArray array = {value, *packing, 0, elements * dtype_bytes(type->dtype)};
-        ARENA_PUSH(lower->arena, table->array, table->count, table->capacity, array);
-    }
-    for (uint32_t i = 0; i < lower->kernel->buffer_count; i++)
-        if (lower->kernel->buffer[i].weights == at)
-            return i;
+    DType dtype = value_type(lower->graph, value)->dtype;
+    uint32_t at = table->first[value];
+    while (at != NONE && memcmp(&table->array[at].packing, packing, sizeof *packing) != 0)
+        at = table->array[at].next;
+    if (at != NONE)
+        return at;
+    WeightArray array = {.packing = *packing, .next = table->first[value]};
+    table->first[value] = table->count;
+    array.storage = add_storage(lower, (Storage){.role = STORAGE_WEIGHTS,
+                                                 .dtype = dtype,
+                                                 .bytes = elements * dtype_bytes(dtype),
+                                                 .value = value,
+                                                 .index = table->count});
+    ARENA_PUSH(lower->arena, table->array, table->count, table->capacity, array);
+    return table->count - 1;
+}
+
+uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
+{
+    uint32_t array = find_weights(lower, value, packing, elements);
+    StorageId storage = lower->weights->array[array].storage;
+    uint32_t known = find_buffer(lower->kernel, storage);
+    if (known != NONE)
+        return known;
     return add_buffer(lower, (KernelBuffer){.role = packing->rank ? "weight" : "constant",
-                                            .dtype = type->dtype,
-                                            .value = value,
-                                            .weights = at,
+                                            .dtype = value_type(lower->graph, value)->dtype,
+                                            .storage = storage,
+                                            .part = NONE,
                                             .read = true});
 }
 

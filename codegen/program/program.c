@@ -139,7 +139,7 @@ static void lower_kernels(Program *program)
     Memory *memory = &program->memory;
     Users users = graph_users(graph, graph->module->arena);
     Lower lower = lower_new(graph, program->options.target, &memory->storage, &users);
-    lower.weights = &program->weights;
+    lower_start(&lower, &program->weights);
     kernels_name(graph, graph->module->arena, memory->kernel, memory->kernel_count);
     for (uint32_t k = 0; k < memory->kernel_count; k++)
         lower_kernel(&lower, &memory->kernel[k]);

@@ -13,8 +13,9 @@ StorageId memory_whole(const Memory *memory, ValueId value)
 
 Extent memory_extent(const Memory *memory, ValueId value)
 {
+    Storages storage = memory->storage;
     Arena scratch = {0};
-    Lower lower = {.graph = memory->graph, .storage = memory->storage.at};
+    Lower lower = {.graph = memory->graph, .storage = &storage};
     int64_t element = dtype_bytes(value_type(memory->graph, value)->dtype), begin, end;
     value_range(&lower, &scratch, value, &begin, &end);
     arena_free(&scratch);

@@ -1,7 +1,7 @@
 /* From a graph in its order of execution to a plan, without lowering anything. */
 #include "storage/memory.h"
 
-#include "ops/meaning.h"
+#include "passes/pass.h"
 #include "storage/inplace.h"
 #include "storage/parts.h"
 
@@ -25,7 +25,7 @@ static bool assembly_is_there(const Lower *lower, const Kernel *kernel)
     const Node *node = &graph->node[kernel->anchor];
     int64_t elements = shape_elements(value_shape(graph, node->out[0]));
     for (uint32_t i = 0; i < node->in_count; i++) {
-        const Storage *part = &lower->storage[rearranged_value(graph, node->in[i])];
+        const Storage *part = &lower->storage->at[rearranged_value(graph, node->in[i])];
         if (part->inside == node->out[0] && part->operand == i)
             elements -= shape_elements(value_shape(graph, node->in[i]));
     }
@@ -88,7 +88,7 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     memory->kernel_of = kernels_by_number(graph, arena, memory->kernel, memory->kernel_count);
     memory->storage = parts_place(graph, arena, memory->kernel, memory->kernel_count, options->copied,
                                   options->without & WITHOUT_PARTS);
-    Lower lower = lower_new(graph, options->target, arena, memory->storage.at, &users);
+    Lower lower = lower_new(graph, options->target, &memory->storage, &users);
     keep_steps(&lower, memory);
     bool good = true;
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
@@ -105,12 +105,31 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     return good;
 }
 
+/* The third of the stages: a way to compute each kernel. */
+bool pass_choose(Graph *graph, PassContext *context)
+{
+    Memory memory;
+    return !context->target ||
+           memory_decide(graph, &(MemoryOptions){.target = context->target, .without = WITHOUT_INPLACE}, &memory);
+}
+
+static void note_offsets(Memory *memory)
+{
+    for (StorageId s = 0; s < memory->storage.count; s++) {
+        Storage *storage = &memory->storage.at[s];
+        if (storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH)
+            storage->offset = memory->plan.offset[storage->buffer];
+    }
+}
+
 bool memory_plan(Graph *graph, const MemoryOptions *options, Memory *memory)
 {
     Diag *diag = graph->module->diag;
     if (!memory_decide(graph, options, memory))
         return false;
     memory_lives(memory);
-    return plan_place(graph->module->arena, &memory->problem, options->allocator, options->effort, &memory->plan) ||
-           diag_error(diag, (Place){0}, "memory plan: " STR_FMT, STR_ARG(memory->plan.message));
+    if (!plan_place(graph->module->arena, &memory->problem, options->allocator, options->effort, &memory->plan))
+        return diag_error(diag, (Place){0}, "memory plan: " STR_FMT, STR_ARG(memory->plan.message));
+    note_offsets(memory);
+    return true;
 }

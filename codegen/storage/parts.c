@@ -30,7 +30,7 @@ static bool find_spot(Placer *placer, ValueId value, int64_t *begin, int64_t *st
         loop[d] = index_var(arena, var[d]);
     }
     nest_position(arena, &nest, loop, position);
-    Index address = value_address(&placer->lower, value, position);
+    Index address = memory_address(&placer->lower, value, position);
     *begin = address.constant;
     for (uint32_t d = 0; d < nest.rank; d++)
         if (!index_factor(address, var[d], &stride[d]))
@@ -144,8 +144,9 @@ Storages parts_place(Graph *graph, Arena *arena, const Kernel *kernel, uint32_t 
 {
     Users users = graph_users(graph, arena);
     Storage *storage = ARENA_ARRAY(arena, Storage, graph->value_count);
+    Storages storages = {storage, graph->value_count, graph->value_count};
     Placer placer = {
-        .lower = {.graph = graph, .arena = arena, .storage = storage, .users = &users},
+        .lower = lower_new(graph, NULL, &storages, &users),
         .graph = graph,
         .storage = storage,
         .kernel = kernel,
@@ -153,8 +154,6 @@ Storages parts_place(Graph *graph, Arena *arena, const Kernel *kernel, uint32_t 
         .count = count,
         .copied = copied,
     };
-    placer.lower.live_out = graph_live_out(graph, arena);
-    placer.lower.sight = ARENA_ARRAY(arena, Sight, graph->value_count);
     clear(&placer);
     for (uint32_t k = 0; k < count && !none; k++) /* first come, first placed ... */
         for_operands(&placer, k, place_operand);
@@ -163,5 +162,5 @@ Storages parts_place(Graph *graph, Arena *arena, const Kernel *kernel, uint32_t 
     for (ValueId v = 0; v < graph->value_count; v++)
         if (storage[v].inside != NONE)
             storage[storage[v].inside].has_parts = true;
-    return (Storages){storage, graph->value_count, graph->value_count};
+    return storages;
 }
