@@ -1,5 +1,6 @@
 /* Where a value's elements are: through views by index maps, in memory by layout. */
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 #include <assert.h>
 #include <string.h>
@@ -7,8 +8,7 @@
 bool value_is_inline(const Graph *graph, ValueId value)
 {
     const Node *node = value_producer(graph, value);
-    return node && (op_info(node->op)->family == FAMILY_VIEW || node->op == OP_FULL || node->op == OP_IOTA) &&
-           node->kernel == NONE;
+    return node && (node_is_view(node) || node_is_formula(node)) && node->kernel == NONE;
 }
 
 bool value_is_view(const Graph *graph, ValueId value)
@@ -30,74 +30,19 @@ void broadcast_position(const Shape *shape, const Shape *result, const Index *po
         operand[i] = shape->dim[i] == 1 ? index_constant(0) : position[skip + i];
 }
 
-static void slice_position(Arena *arena, const Graph *graph, const Node *node, const Index *position, Index *operand)
-{
-    const Shape *shape = value_shape(graph, node->in[0]);
-    const Attr *axes = node_attr(node, "axes");
-    uint32_t count = (uint32_t)axes->i;
-    int64_t begin[MAX_RANK], step[MAX_RANK];
-    attr_ints(node, "begin", count, begin);
-    attr_ints(node, "step", count, step);
-
-    for (uint32_t i = 0; i < shape->rank; i++)
-        operand[i] = position[i];
-    for (uint32_t i = 0; i < count; i++) {
-        int64_t axis = axes->ints[i] < 0 ? axes->ints[i] + shape->rank : axes->ints[i], extent = shape->dim[axis];
-        int64_t first = begin[i] < 0 ? begin[i] + extent : begin[i];
-        int64_t low = 0, high = step[i] < 0 ? extent - 1 : extent;
-        first = first < low ? low : first > high ? high : first;
-        operand[axis] = index_add(arena, index_scale(arena, position[axis], step[i]), index_constant(first));
-    }
-}
-
-static void split_position(Arena *arena, const Graph *graph, const Node *node, uint32_t result, const Index *position,
-                           Index *operand)
-{
-    const Shape *shape = value_shape(graph, node->in[0]);
-    const Attr *sizes = node_attr(node, "sizes");
-    int64_t axis = attr_int(node, "axis"), begin = 0;
-    axis += axis < 0 ? shape->rank : 0;
-    for (uint32_t i = 0; i < result; i++)
-        begin += sizes->ints[i];
-    for (uint32_t i = 0; i < shape->rank; i++)
-        operand[i] = position[i];
-    operand[axis] = index_add(arena, position[axis], index_constant(begin));
-}
-
-static void transpose_position(const Graph *graph, const Node *node, const Index *position, Index *operand)
-{
-    uint32_t rank = value_shape(graph, node->in[0])->rank;
-    const Attr *axes = node_attr(node, "axes");
-    for (uint32_t i = 0; i < rank; i++) {
-        int64_t axis = axes->i ? axes->ints[i] : rank - 1 - i;
-        operand[axis < 0 ? axis + rank : axis] = position[i];
-    }
-}
-
 void view_position(Arena *arena, const Graph *graph, const Node *node, uint32_t result, const Index *position,
                    Index *operand)
 {
     const Shape *from = value_shape(graph, node->in[0]), *to = value_shape(graph, node->out[result]);
-    switch (node->op) {
-    case OP_RESHAPE: {
+    View view = view_of(graph, node, result);
+    if (view.kind == VIEW_RESHAPE) {
         Index flat = index_flatten(arena, position, to->dim, to->rank);
         index_unflatten(arena, flat, from->dim, from->rank, operand);
-        break;
+        return;
     }
-    case OP_TRANSPOSE:
-        transpose_position(graph, node, position, operand);
-        break;
-    case OP_BROADCAST:
-        broadcast_position(from, to, position, operand);
-        break;
-    case OP_SLICE:
-        slice_position(arena, graph, node, position, operand);
-        break;
-    case OP_SPLIT:
-        split_position(arena, graph, node, result, position, operand);
-        break;
-    default:
-        assert(!"a view");
+    for (uint32_t d = 0; d < view.rank; d++) {
+        Index along = view.from[d] == NONE ? index_constant(0) : position[view.from[d]];
+        operand[d] = index_add(arena, index_scale(arena, along, view.step[d]), index_constant(view.begin[d]));
     }
 }
 
@@ -128,30 +73,27 @@ void nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *pos
 static void rearranged_position(Arena *arena, const Graph *graph, const Node *node, Index *position)
 {
     const Shape *from = value_shape(graph, node->in[0]), *to = value_shape(graph, node->out[0]);
-    if (node->op == OP_RESHAPE) {
-        index_unflatten(arena, index_flatten(arena, position, from->dim, from->rank), to->dim, to->rank, position);
-        return;
-    }
+    View view = view_of(graph, node, 0);
     Index result[MAX_RANK];
-    const Attr *axes = node_attr(node, "axes");
-    for (uint32_t i = 0; i < to->rank; i++) {
-        int64_t axis = axes->i ? axes->ints[i] : to->rank - 1 - i;
-        result[i] = position[axis < 0 ? axis + to->rank : axis];
-    }
+    if (view.kind == VIEW_RESHAPE)
+        index_unflatten(arena, index_flatten(arena, position, from->dim, from->rank), to->dim, to->rank, result);
+    else
+        for (uint32_t d = 0; d < view.rank; d++)
+            result[view.from[d]] = position[d];
     memcpy(position, result, to->rank * sizeof *result);
 }
 
 bool assembles(const Graph *graph, const Node *node)
 {
-    bool copies = node->op == OP_RELAYOUT && !value_type(graph, node->in[0])->layout.block &&
+    bool copies = op_info(node->op)->family == FAMILY_LAYOUT && !value_type(graph, node->in[0])->layout.block &&
                   !value_type(graph, node->out[0])->layout.block;
-    return copies || op_info(node->op)->family == FAMILY_ASSEMBLE;
+    return copies || node_is_assembly(node);
 }
 
 static bool is_rearrangement(const Graph *graph, ValueId value)
 {
     const Node *node = value_producer(graph, value);
-    return node && node->kernel == NONE && (node->op == OP_RESHAPE || node->op == OP_TRANSPOSE);
+    return node && node->kernel == NONE && view_is_rearrangement(graph, node);
 }
 
 ValueId rearranged_value(const Graph *graph, ValueId value)
@@ -175,13 +117,8 @@ static void position_in_owner(Arena *arena, const Graph *graph, ValueId value, c
     }
     uint32_t rank = value_shape(graph, part)->rank;
     int64_t before[MAX_RANK] = {0};
-    if (node->op == OP_PAD) {
-        attr_ints(node, "before", rank, before);
-    } else if (node->op == OP_CONCAT) {
-        int64_t axis = attr_int(node, "axis") + (attr_int(node, "axis") < 0 ? rank : 0);
-        for (uint32_t i = 0; i < place->operand; i++)
-            before[axis] += value_shape(graph, node->in[i])->dim[axis];
-    }
+    if (node_is_assembly(node))
+        assembly_begin(graph, node, place->operand, before);
     for (uint32_t d = 0; d < rank; d++)
         position[d] = index_add(arena, position[d], index_constant(before[d]));
 }

@@ -10,6 +10,7 @@
  * Needs: a target with teams, ungrouped, operands of rank 2 or more, and enough rows and columns.  Otherwise nothing is
  * changed and windows do it. */
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 #define SIDE        16 /* threads along a side of the tile */
 #define DEPTH_TILE  16
@@ -19,6 +20,9 @@
 typedef struct Blocked {
     Lower *lower;
     const Node *node;
+    bool is_product; /* of matrices; else a convolution */
+    Product product;
+    Convolution conv;
     DType dtype; /* of sums */
     int64_t rows, columns, depth, batches;
     uint32_t batch_rank;
@@ -41,33 +45,41 @@ static const Expr *zero_of(const Blocked *b)
     return expr_number(b->lower->arena, b->dtype, 0);
 }
 
-static const Expr *conv_left(const Blocked *b, Index row, Index depth)
+/* Channels and taps. */
+static void unflatten_depth(const Blocked *b, Index depth, Index *tap)
 {
     const Shape *w = value_shape(b->lower->graph, b->node->in[1]);
+    index_unflatten(b->lower->arena, depth, w->dim + 1, 1 + b->conv.window.rank, tap);
+}
+
+/* Pixels of the result. */
+static void unflatten_column(const Blocked *b, Index column, Index *pixel)
+{
+    const Shape *y = value_shape(b->lower->graph, b->node->out[0]);
+    index_unflatten(b->lower->arena, column, y->dim + 2, b->conv.window.rank, pixel);
+}
+
+static const Expr *conv_left(const Blocked *b, Index row, Index depth)
+{
     Index position[MAX_RANK] = {row};
-    index_unflatten(b->lower->arena, depth, w->dim + 1, 3, position + 1);
+    unflatten_depth(b, depth, position + 1);
     return fetch(b, b->node->in[1], position);
 }
 
 static const Expr *conv_right(const Blocked *b, Index depth, Index column, Guard *guard, uint32_t *guards)
 {
     Arena *arena = b->lower->arena;
-    const Shape *x = value_shape(b->lower->graph, b->node->in[0]), *w = value_shape(b->lower->graph, b->node->in[1]);
-    const Shape *y = value_shape(b->lower->graph, b->node->out[0]);
-    int64_t stride[2], dilation[2], pad[4];
-    Index tap[3], out[2], position[MAX_RANK] = {b->batch[0]};
-    attr_ints(b->node, "stride", 2, stride);
-    attr_ints(b->node, "dilation", 2, dilation);
-    attr_pad2d(b->node, pad);
-    index_unflatten(arena, depth, w->dim + 1, 3, tap);
-    index_unflatten(arena, column, y->dim + 2, 2, out);
+    const Window *window = &b->conv.window;
+    Index tap[MAX_RANK], out[MAX_RANK], position[MAX_RANK] = {b->batch[0]};
+    unflatten_depth(b, depth, tap);
+    unflatten_column(b, column, out);
     position[1] = tap[0];
-    for (int d = 0; d < 2; d++)
-        position[2 + d] =
-            index_add(arena, index_add(arena, index_scale(arena, out[d], stride[d]), index_constant(-pad[d])),
-                      index_scale(arena, tap[1 + d], dilation[d]));
-    for (int d = 0; d < 2; d++)
-        guard[(*guards)++] = (Guard){position[2 + d], x->dim[2 + d]};
+    for (uint32_t i = 0; i < window->rank; i++) {
+        const WindowDimension *d = &window->dim[i];
+        Index start = index_add(arena, index_scale(arena, out[i], d->stride), index_constant(-d->before));
+        position[2 + i] = index_add(arena, start, index_scale(arena, tap[1 + i], d->dilation));
+        guard[(*guards)++] = (Guard){position[2 + i], d->in};
+    }
     return fetch(b, b->node->in[0], position);
 }
 
@@ -84,23 +96,18 @@ static const Expr *matmul_operand(const Blocked *b, uint32_t which, Index first,
     return fetch(b, b->node->in[which], position);
 }
 
-static bool right_is_transposed(const Blocked *b)
-{
-    return b->node->op == OP_MATMUL && attr_bool(b->node, "transpose_y");
-}
-
 /* Left at [row, depth] or right at [depth, column]; 0 outside. */
 static const Expr *operand(const Blocked *b, bool right, Index across, Index depth)
 {
-    bool conv = b->node->op == OP_CONV2D;
+    bool conv = !b->is_product;
     Guarded guarded;
-    Guard guard[4];
+    Guard guard[MAX_RANK + 2];
     uint32_t guards = 0;
     guard_open(b->lower, &guarded);
     const Expr *value = conv && right            ? conv_right(b, depth, across, guard, &guards)
                         : conv                   ? conv_left(b, across, depth)
                         : !right                 ? matmul_operand(b, 0, across, depth)
-                        : right_is_transposed(b) ? matmul_operand(b, 1, across, depth)
+                        : b->product.transposed ? matmul_operand(b, 1, across, depth)
                                                  : matmul_operand(b, 1, depth, across);
     guard[guards++] = (Guard){depth, b->depth};
     guard[guards++] = (Guard){across, right ? b->columns : b->rows};
@@ -109,29 +116,39 @@ static const Expr *operand(const Blocked *b, bool right, Index across, Index dep
 
 /* Which */
 
+static void see_product(Blocked *b)
+{
+    b->rows = b->product.rows, b->columns = b->product.columns;
+    b->depth = b->product.depth;
+    b->batch_rank = b->product.batch_rank;
+}
+
+static void see_conv(Blocked *b)
+{
+    b->rows = b->conv.outputs, b->columns = 1;
+    b->depth = b->conv.channels;
+    for (uint32_t i = 0; i < b->conv.window.rank; i++) {
+        b->columns *= b->conv.window.dim[i].out;
+        b->depth *= b->conv.window.dim[i].size;
+    }
+    b->batch_rank = 1;
+}
+
 static bool see(Blocked *b)
 {
     const Graph *graph = b->lower->graph;
-    const Shape *x = value_shape(graph, b->node->in[0]), *w = value_shape(graph, b->node->in[1]);
     const Type *type = value_type(graph, b->node->out[0]);
-    const Shape *y = &type->shape;
-    b->dtype = reduce_accumulator(type->dtype);
-    if (b->node->op == OP_CONV2D) {
-        b->rows = y->dim[1], b->columns = y->dim[2] * y->dim[3];
-        b->depth = w->dim[1] * w->dim[2] * w->dim[3];
-        b->batch_rank = 1;
-        if (attr_int(b->node, "groups") != 1)
-            return false;
-    } else {
-        if (x->rank < 2 || w->rank < 2)
-            return false;
-        b->rows = y->dim[y->rank - 2], b->columns = y->dim[y->rank - 1];
-        b->depth = x->dim[x->rank - 1];
-        b->batch_rank = y->rank - 2;
-    }
+    b->dtype = dtype_accumulator(type->dtype);
+    b->is_product = product_of(graph, b->node, &b->product);
+    if (b->is_product && b->product.has_rows && b->product.has_columns)
+        see_product(b);
+    else if (!b->is_product && convolution_of(graph, b->node, &b->conv) && b->conv.groups == 1)
+        see_conv(b);
+    else
+        return false;
     b->batches = 1;
     for (uint32_t d = 0; d < b->batch_rank; d++)
-        b->batches *= y->dim[d];
+        b->batches *= type->shape.dim[d];
     return !type->layout.block && b->rows >= SIDE && b->columns >= SIDE && b->depth >= DEPTH_TILE;
 }
 
@@ -179,7 +196,7 @@ static void fetch_tile(Blocked *b, bool right)
 {
     Lower *lower = b->lower;
     Arena *arena = lower->arena;
-    bool along_depth = !right || right_is_transposed(b);
+    bool along_depth = !right || b->product.transposed;
     const Var *at = var_new(arena, "e", 0, b->tile * DEPTH_TILE - 1);
     Stmt *loop = stmt_for(arena, lower->block, at, 0, b->tile * DEPTH_TILE, SIDE * SIDE, LOOP_SERIAL);
     loop->low = index_var(arena, b->thread);
@@ -248,16 +265,15 @@ static void store_element(Blocked *b, Index row, Index column, const Expr *sum)
 {
     Lower *lower = b->lower;
     Index position[MAX_RANK];
-    const Shape *y = value_shape(lower->graph, b->node->out[0]);
     DType dtype = value_type(lower->graph, b->node->out[0])->dtype;
     ValueId result = b->node->out[0];
     for (uint32_t d = 0; d < b->batch_rank; d++)
         position[d] = b->batch[d];
     position[b->batch_rank] = row;
-    if (b->node->op == OP_CONV2D)
-        index_unflatten(lower->arena, column, y->dim + 2, 2, position + 2);
-    else
+    if (b->is_product)
         position[b->batch_rank + 1] = column;
+    else
+        unflatten_column(b, column, position + 2);
     if (b->node->in_count > 2)
         sum = expr_word(lower->arena, WORD_ADD, b->dtype, sum, fetch(b, b->node->in[2], &row), NULL);
     lower->bound[result] = expr_cast(lower->arena, dtype, sum);

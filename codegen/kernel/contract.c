@@ -13,7 +13,7 @@ static bool is_f32(const Lower *lower, ValueId value)
 /* The first operand */
 
 /* Its load at a position, from memory; NULL when it is computed here. */
-static const Expr *operand_load(Contraction *con, const Index *position)
+static const Expr *operand_load(Tiled *con, const Index *position)
 {
     Lower *lower = con->lower;
     const Expr *expr = kernel_makes(lower, con->node->in[0]) ? NULL : lower_value(lower, con->node->in[0], position);
@@ -27,21 +27,21 @@ static int64_t largest_divisor(int64_t of, int64_t limit)
     return limit;
 }
 
-static Index at_depth(const Contraction *con, const Var *depth)
+static Index at_depth(const Tiled *con, const Var *depth)
 {
     Arena *arena = con->lower->arena;
     return index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth),
                      index_var(arena, depth));
 }
 
-static void set_blocks(Contraction *con, int64_t block_depth)
+static void set_blocks(Tiled *con, int64_t block_depth)
 {
     con->block_depth = block_depth;
     con->block_count = con->depth / block_depth;
     con->block = var_new(con->lower->arena, "block", 0, ceil_div(con->depth, block_depth) - 1);
 }
 
-static bool set_operand(Contraction *con, const Expr *load, const Var *depth, const Var *h, const Var *w)
+static bool set_operand(Tiled *con, const Expr *load, const Var *depth, const Var *h, const Var *w)
 {
     Arena *arena = con->lower->arena;
     Index zero = index_constant(0);
@@ -58,7 +58,7 @@ static bool set_operand(Contraction *con, const Expr *load, const Var *depth, co
 /* Convolution */
 
 /* The image that a pointwise convolution reads may be computed in its kernel, a row at a time. */
-static bool see_computed(Contraction *con)
+static bool see_computed(Tiled *con)
 {
     if (con->taps_h * con->taps_w * con->stride_h * con->stride_w != 1 || con->pad_top || con->pad_left ||
         con->out_h != con->in_h || con->out_w != con->in_w || con->depth % con->lanes)
@@ -71,30 +71,36 @@ static bool see_computed(Contraction *con)
     return true;
 }
 
-static bool see_conv(Contraction *con)
+/* One dimension of the window, and what it makes of a dimension less: height 1. */
+static WindowDimension window_dimension(const Window *window, uint32_t from_last)
+{
+    WindowDimension one = {1, 1, 1, 1, 1, 0, 0};
+    return from_last < window->rank ? window->dim[window->rank - 1 - from_last] : one;
+}
+
+static void see_window(Tiled *con, const Convolution *conv)
+{
+    WindowDimension h = window_dimension(&conv->window, 1), w = window_dimension(&conv->window, 0);
+    con->out_h = h.out, con->out_w = w.out, con->columns = conv->outputs;
+    con->in_h = h.in, con->in_w = w.in, con->depth = conv->channels;
+    con->taps_h = h.size, con->taps_w = w.size;
+    con->stride_h = h.stride, con->stride_w = w.stride;
+    con->dilation_h = h.dilation, con->dilation_w = w.dilation;
+    con->pad_top = h.before, con->pad_left = w.before;
+    set_blocks(con, con->lanes);
+}
+
+static bool see_conv(Tiled *con, const Convolution *conv)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
-    const Node *node = con->node;
-    const Shape *x = value_shape(lower->graph, node->in[0]), *w = value_shape(lower->graph, node->in[1]);
-    const Shape *y = value_shape(lower->graph, node->out[0]);
-    int64_t stride[2], dilation[2], pad[4];
-    if (attr_int(node, "groups") != 1)
+    uint32_t rank = conv->window.rank;
+    if (conv->groups != 1 || rank < 1 || rank > 2)
         return false;
 
-    attr_ints(node, "stride", 2, stride);
-    attr_ints(node, "dilation", 2, dilation);
-    attr_pad2d(node, pad);
-    con->out_h = y->dim[2], con->out_w = y->dim[3], con->columns = y->dim[1];
-    con->in_h = x->dim[2], con->in_w = x->dim[3], con->depth = x->dim[1];
-    con->taps_h = w->dim[2], con->taps_w = w->dim[3];
-    con->stride_h = stride[0], con->stride_w = stride[1];
-    con->dilation_h = dilation[0], con->dilation_w = dilation[1];
-    con->pad_top = pad[0], con->pad_left = pad[1];
-    set_blocks(con, con->lanes);
-
-    const Var *image = var_new(arena, "n", 0, x->dim[0] - 1), *depth = var_new(arena, "c", 0, con->lanes - 1);
-    const Var *h = var_new(arena, "h", 0, x->dim[2] - 1), *column = var_new(arena, "w", 0, x->dim[3] - 1);
+    see_window(con, conv);
+    const Var *image = var_new(arena, "n", 0, conv->images - 1), *depth = var_new(arena, "c", 0, con->lanes - 1);
+    const Var *h = var_new(arena, "h", 0, con->in_h - 1), *column = var_new(arena, "w", 0, con->in_w - 1);
     con->outer[con->outer_count++] = image;
     con->pixel = var_new(arena, "pixel", 0, con->out_h * con->out_w - 1);
     con->column = var_new(arena, "o", 0, con->columns - 1);
@@ -102,12 +108,12 @@ static bool see_conv(Contraction *con)
     con->position[0] = index_var(arena, image);
     con->position[1] = index_var(arena, con->column);
     con->position[2] = index_div(arena, pixel, con->out_w);
-    con->position[3] = index_mod(arena, pixel, con->out_w);
+    con->position[1 + rank] = index_mod(arena, pixel, con->out_w);
 
-    if (kernel_makes(lower, node->in[0]))
-        return see_computed(con);
-    Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h),
-                                index_var(arena, column)};
+    if (kernel_makes(lower, con->node->in[0]))
+        return rank == 2 && see_computed(con);
+    Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h)};
+    position[1 + rank] = index_var(arena, column);
     const Expr *load = operand_load(con, position);
     return load && set_operand(con, load, depth, h, column);
 }
@@ -120,12 +126,12 @@ typedef struct Rows { /* how the batch and the rows become loops and pixels */
     int64_t inner;    /* pixels; rows / inner are a loop outside */
 } Rows;
 
-static void see_rows(Contraction *con, const Rows *rows)
+static void see_rows(Tiled *con, const Rows *rows)
 {
     Arena *arena = con->lower->arena;
     const Shape *y = value_shape(con->lower->graph, con->node->out[0]);
-    bool row = value_shape(con->lower->graph, con->node->in[0])->rank > 1;
-    int64_t extent = row ? y->dim[rows->batch] : 1;
+    bool row = con->product.has_rows;
+    int64_t extent = con->product.rows;
 
     con->outer_count = 0;
     for (uint32_t d = 0; d < rows->batch && !rows->flat; d++) {
@@ -149,7 +155,7 @@ static void see_rows(Contraction *con, const Rows *rows)
     con->position[y->rank - 1] = index_var(arena, con->column);
 }
 
-static const Expr *rows_operand(Contraction *con, const Rows *rows, const Var *depth)
+static const Expr *rows_operand(Tiled *con, const Rows *rows, const Var *depth)
 {
     const Shape *x = value_shape(con->lower->graph, con->node->in[0]);
     Index position[MAX_RANK] = {0};
@@ -170,7 +176,7 @@ static bool batched(const Shape *shape)
 }
 
 /* Tries this view of the rows; where the address cuts them or the depth, says where. */
-static bool try_rows(Contraction *con, Rows *rows, bool *again)
+static bool try_rows(Tiled *con, Rows *rows, bool *again)
 {
     Arena *arena = con->lower->arena;
     const Var *depth = var_new(arena, "c", 0, con->block_depth - 1);
@@ -200,18 +206,16 @@ static bool try_rows(Contraction *con, Rows *rows, bool *again)
     return false;
 }
 
-static bool see_matmul(Contraction *con)
+static bool see_matmul(Tiled *con)
 {
     Lower *lower = con->lower;
-    const Node *node = con->node;
-    const Shape *x = value_shape(lower->graph, node->in[0]), *w = value_shape(lower->graph, node->in[1]);
-    const Shape *y = value_shape(lower->graph, node->out[0]);
-    if (w->rank < 2)
+    const Product *product = &con->product;
+    if (!product->has_columns)
         return false;
 
-    Rows rows = {.batch = y->rank - 1 - (x->rank > 1), .flat = !batched(w)};
-    con->columns = y->dim[y->rank - 1];
-    con->depth = x->dim[x->rank - 1];
+    Rows rows = {.batch = product->batch_rank, .flat = !batched(value_shape(lower->graph, con->node->in[1]))};
+    con->columns = product->columns;
+    con->depth = product->depth;
     con->out_h = con->in_h = con->taps_h = con->taps_w = 1;
     con->stride_h = con->stride_w = con->dilation_h = con->dilation_w = 1;
     con->column = var_new(lower->arena, "n", 0, con->columns - 1);
@@ -249,7 +253,7 @@ static ValueId result_for_sums(const Lower *lower, const Node *anchor)
 }
 
 /* Can the epilogue compute and store a vector of columns? Tried out on the side. */
-static bool stores_vectors(Contraction *con)
+static bool stores_vectors(Tiled *con)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
@@ -278,7 +282,7 @@ static bool stores_vectors(Contraction *con)
     return true;
 }
 
-static void prepare_spill(Contraction *con)
+static void prepare_spill(Tiled *con)
 {
     uint32_t vectors = 0;
     for (uint32_t g = 0; g < con->group_count; g++)
@@ -289,13 +293,13 @@ static void prepare_spill(Contraction *con)
 
 /* The nest */
 
-static Block *loop_of(Contraction *con, Block *block, const Var *var, int64_t extent, LoopKind kind)
+static Block *loop_of(Tiled *con, Block *block, const Var *var, int64_t extent, LoopKind kind)
 {
     return extent > 1 ? &stmt_for(con->lower->arena, block, var, 0, extent, 1, kind)->body : block;
 }
 
 /* The tile of a loop at round `round`, in the row when tiles stay in rows. */
-static void tile(Contraction *con, Block *block, const TileLoop *loop, const PanelGroup *group, Index round,
+static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGroup *group, Index round,
                  const Var *row)
 {
     Arena *arena = con->lower->arena;
@@ -312,7 +316,7 @@ static void tile(Contraction *con, Block *block, const TileLoop *loop, const Pan
     contraction_tile(con, block, &at);
 }
 
-static void all_tiles(Contraction *con, Block *block, const PanelGroup *group, const Var *row)
+static void all_tiles(Tiled *con, Block *block, const PanelGroup *group, const Var *row)
 {
     for (uint32_t i = 0; i < con->tiling.count; i++) {
         const TileLoop *loop = &con->tiling.loop[i];
@@ -322,7 +326,7 @@ static void all_tiles(Contraction *con, Block *block, const PanelGroup *group, c
     }
 }
 
-static const Var *row_loop(Contraction *con, Block **block, LoopKind kind)
+static const Var *row_loop(Tiled *con, Block **block, LoopKind kind)
 {
     if (!con->tiling.rows)
         return NULL;
@@ -331,7 +335,7 @@ static const Var *row_loop(Contraction *con, Block **block, LoopKind kind)
     return row;
 }
 
-static void panels_outside(Contraction *con, Block *block)
+static void panels_outside(Tiled *con, Block *block)
 {
     for (uint32_t g = 0; g < con->group_count; g++) {
         const PanelGroup *group = &con->group[g];
@@ -343,7 +347,7 @@ static void panels_outside(Contraction *con, Block *block)
     }
 }
 
-static void panels_of_row(Contraction *con, Block *block, const Var *row)
+static void panels_of_row(Tiled *con, Block *block, const Var *row)
 {
     for (uint32_t g = 0; g < con->group_count; g++) {
         Block *inner = loop_of(con, block, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
@@ -352,14 +356,14 @@ static void panels_of_row(Contraction *con, Block *block, const Var *row)
 }
 
 typedef struct Line { /* the pixel of the computed row that is being made, and its block of channels */
-    const Contraction *con;
+    const Tiled *con;
     const Var *row, *block, *w;
 } Line;
 
 static void line_element(Lower *lower, void *context, Index at)
 {
     const Line *line = context;
-    const Contraction *con = line->con;
+    const Tiled *con = line->con;
     Arena *arena = lower->arena;
     Index block = index_var(arena, line->block), w = index_var(arena, line->w);
     Index channel = index_add(arena, index_scale(arena, block, con->lanes), at);
@@ -370,7 +374,7 @@ static void line_element(Lower *lower, void *context, Index at)
 }
 
 /* The computed row, and what is made of it. */
-static void line_and_panels(Contraction *con, Block *block, const Var *row)
+static void line_and_panels(Tiled *con, Block *block, const Var *row)
 {
     Lower *lower = con->lower;
     Line line = {con, row, var_new(lower->arena, "b", 0, con->depth / con->lanes - 1),
@@ -383,7 +387,7 @@ static void line_and_panels(Contraction *con, Block *block, const Var *row)
     panels_of_row(con, block, row);
 }
 
-static void chunks_of_row(Contraction *con, Block *block)
+static void chunks_of_row(Tiled *con, Block *block)
 {
     const Var *row = row_loop(con, &block, con->computed ? LOOP_SERIAL : LOOP_PARALLEL);
     if (con->computed)
@@ -393,7 +397,7 @@ static void chunks_of_row(Contraction *con, Block *block)
 }
 
 /* The rows of one pooling window at a time: into the band, and out of it. */
-static void pooled_rows(Contraction *con, Block *block)
+static void pooled_rows(Tiled *con, Block *block)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
@@ -415,7 +419,7 @@ static void pooled_rows(Contraction *con, Block *block)
 }
 
 /* A pooling that fuse has joined to the convolution: its windows do not overlap from row to row. */
-static void see_pool(Contraction *con)
+static void see_pool(Tiled *con)
 {
     Lower *lower = con->lower;
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
@@ -425,17 +429,15 @@ static void see_pool(Contraction *con)
     }
     if (!con->pool)
         return;
-    int64_t window[2], stride[2];
-    attr_ints(con->pool, "window", 2, window);
-    attr_ints(con->pool, "stride", 2, stride);
-    con->pool_window = window[0], con->pool_stride = stride[0];
+    Window window = reduction_of(lower->graph, con->pool).window;
+    con->pool_window = window.dim[0].size, con->pool_stride = window.dim[0].stride;
     con->pool_row = var_new(lower->arena, "pooled", 0, value_shape(lower->graph, con->pool->out[0])->dim[2] - 1);
     lower->band.value = con->pool->in[0];
-    lower->band.buffer = lower_scratch(lower, DT_F32, window[0] * con->out_w * con->columns, "band");
-    lower->band.first = index_scale(lower->arena, index_var(lower->arena, con->pool_row), stride[0]);
+    lower->band.buffer = lower_scratch(lower, DT_F32, con->pool_window * con->out_w * con->columns, "band");
+    lower->band.first = index_scale(lower->arena, index_var(lower->arena, con->pool_row), con->pool_stride);
 }
 
-static void chunks_of_image(Contraction *con, Block *block)
+static void chunks_of_image(Tiled *con, Block *block)
 {
     Arena *arena = con->lower->arena;
     for (uint32_t i = 0; i < con->tiling.count; i++) {
@@ -460,7 +462,7 @@ static void chunks_of_image(Contraction *con, Block *block)
     }
 }
 
-static void emit(Contraction *con)
+static void emit(Tiled *con)
 {
     Block *block = con->lower->block;
     for (uint32_t d = 0; d < con->outer_count; d++)
@@ -478,10 +480,19 @@ static void emit(Contraction *con)
     lower_leave(con->lower, outer);
 }
 
-static bool worth_it(const Contraction *con)
+static bool see(Tiled *con)
+{
+    Convolution conv;
+    con->is_product = product_of(con->lower->graph, con->node, &con->product);
+    if (con->is_product)
+        return see_matmul(con);
+    return convolution_of(con->lower->graph, con->node, &conv) && see_conv(con, &conv);
+}
+
+static bool worth_it(const Tiled *con)
 {
     int64_t pixels = con->out_h * con->out_w;
-    bool in_place = con->packed || (con->node->op == OP_MATMUL && !attr_bool(con->node, "transpose_y"));
+    bool in_place = con->packed || (con->is_product && !con->product.transposed);
     bool wide = con->columns >= con->lanes || (con->packed && con->columns * 2 >= con->lanes); /* padded with zeros */
     return wide && con->depth > 0 && pixels > 0 && (in_place || pixels >= 4);
 }
@@ -489,13 +500,13 @@ static bool worth_it(const Contraction *con)
 bool lower_contraction_tiled(Lower *lower, const Node *node)
 {
     uint32_t buffers = lower->kernel->buffer_count, weights = lower->weights->count;
-    Contraction con = {.lower = lower, .node = node, .lanes = lower->target->lanes};
+    Tiled con = {.lower = lower, .node = node, .lanes = lower->target->lanes};
     if (con.lanes < 2)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (!is_f32(lower, node->in[i]) || (i == 2 && kernel_makes(lower, node->in[i])))
             return false;
-    if (!(node->op == OP_CONV2D ? see_conv(&con) : see_matmul(&con)) ||
+    if (!see(&con) ||
         (con.packed = contraction_weights_constant(&con), !worth_it(&con))) {
         lower->kernel->buffer_count = buffers;
         lower->weights->count = weights;

@@ -7,6 +7,7 @@
 #define NNC_KERNEL_CONTRACT_H
 
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 #define MOST_PIXELS 32
 #define MOST_GROUPS 3
@@ -46,9 +47,11 @@ typedef enum Order {
     ORDER_PANELS, /* a panel x a block of its depth x all tiles: the block stays in the first level */
 } Order;
 
-typedef struct Contraction {
+typedef struct Tiled {
     Lower *lower;
     const Node *node;
+    bool is_product; /* of matrices; else a convolution */
+    Product product;
     uint32_t lanes;
 
     /* Result */
@@ -87,7 +90,7 @@ typedef struct Contraction {
     int64_t pool_window, pool_stride;
     bool one_by_one; /* no vector can store the results ... */
     uint32_t spill;  /* ... or those of the last panel: scratch for the sums of a tile */
-} Contraction;
+} Tiled;
 
 static inline int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -103,12 +106,12 @@ static inline int64_t most(int64_t a, int64_t b)
 }
 
 /* contract_tile.c: chooses the tile and cuts the image. */
-void contraction_choose(Contraction *con);
+void contraction_choose(Tiled *con);
 /* contract_pack.c: the panels of the second operand: packed at compile time, read where they are, or packed into
  * scratch by loops appended to lower->block (inside the loops over the batch). */
-void contraction_panels(Contraction *con);
-bool contraction_weights_constant(const Contraction *con);
-void contraction_weights(Contraction *con);
+void contraction_panels(Tiled *con);
+bool contraction_weights_constant(const Tiled *con);
+void contraction_weights(Tiled *con);
 /* contract_body.c: one tile.  `pixel` is its first pixel, `x` the address of that pixel's operand at tap 0, 0 without
  * x_base, `tile` its number, `row` the row's variable or NULL. */
 typedef struct TileAt {
@@ -117,7 +120,7 @@ typedef struct TileAt {
     Index pixel, x, tile;
     const Var *row;
 } TileAt;
-void contraction_tile(Contraction *con, Block *block, const TileAt *at);
-void contraction_position(const Contraction *con, Index pixel, Index column, Index *position);
+void contraction_tile(Tiled *con, Block *block, const TileAt *at);
+void contraction_position(const Tiled *con, Index pixel, Index column, Index *position);
 
 #endif

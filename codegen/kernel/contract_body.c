@@ -5,7 +5,7 @@
 #include "kernel/contract.h"
 
 typedef struct Body {
-    Contraction *con;
+    Tiled *con;
     Lower *lower;
     Arena *arena;
     const TileAt *at;
@@ -17,7 +17,7 @@ typedef struct Body {
     Index next;         /* where they start */
 } Body;
 
-void contraction_position(const Contraction *con, Index pixel, Index column, Index *position)
+void contraction_position(const Tiled *con, Index pixel, Index column, Index *position)
 {
     Arena *arena = con->lower->arena;
     uint32_t rank = value_shape(con->lower->graph, con->node->out[0])->rank;
@@ -72,7 +72,7 @@ typedef struct Step {
 
 static void multiply(Body *body, Block *block, const Step *step, uint32_t at_once)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     Arena *arena = body->arena;
     Index row = index_constant(at_once), zero = index_constant(0);
 
@@ -117,7 +117,7 @@ static bool steps_in_pairs(const Body *body, int64_t count)
 /* `count` steps along the depth. */
 static void depth_steps(Body *body, Block *block, int64_t count, uint32_t valid, Index x, Index w)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     uint32_t at_once = steps_in_pairs(body, count) ? 2 : 1;
     const Var *c = var_new(body->arena, "c", 0, count - at_once);
     const char *name = "w";
@@ -150,7 +150,7 @@ static void prefetch_next(Body *body, Block *block, Index number)
 /* One tap of one block of the depth. */
 static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, int64_t count, uint32_t valid)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     Arena *arena = body->arena;
     const PanelGroup *group = body->at->group;
     if (!valid)
@@ -204,7 +204,7 @@ static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int6
 /* The taps kh whose row lies inside the image, for the row of the tile. */
 static Block *clamped_taps(Body *body, Block *block, Index *kh)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     Arena *arena = body->arena;
     const Var *var = var_new(arena, "kh", 0, con->taps_h - 1);
     int64_t d = con->dilation_h, lift = d * con->out_h * con->stride_h; /* keeps dividends positive */
@@ -227,7 +227,7 @@ static Block *clamped_taps(Body *body, Block *block, Index *kh)
 
 static void taps(Body *body, Block *block, Index at_block, int64_t count)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     const uint32_t *valid = body->at->loop->valid;
     Index kh;
     if (con->tiling.rows) {
@@ -253,7 +253,7 @@ static void taps(Body *body, Block *block, Index at_block, int64_t count)
 /* Three channels of an image: the taps are the long side. */
 static void few_channels(Body *body, Block *block)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     const PanelGroup *group = body->at->group;
     for (int64_t kw = 0; kw < con->taps_w; kw++) {
         Index c, kh;
@@ -277,7 +277,7 @@ static void few_channels(Body *body, Block *block)
 /* Whole blocks of this round, then what is left of the depth, in the last round. */
 static void reduce(Body *body, Block *block)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     Arena *arena = body->arena;
     if (con->few_channels) {
         few_channels(body, block);
@@ -383,7 +383,7 @@ static void spill_sums(Body *body, Block *block, uint32_t scratch)
 
 static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     Lower *lower = body->lower;
     Arena *arena = body->arena;
     const PanelGroup *group = body->at->group;
@@ -409,7 +409,7 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
 /* The next block of the weights is fetched while this one is used, a few lines in each tile. */
 static void plan_prefetch(Body *body, Block *block)
 {
-    Contraction *con = body->con;
+    Tiled *con = body->con;
     Arena *arena = body->arena;
     const PanelGroup *group = body->at->group;
     int64_t tiles = con->tiling.tiles * (con->tiling.rows ? con->out_h : 1), taps = con->taps_h * con->taps_w;
@@ -432,7 +432,7 @@ static void plan_prefetch(Body *body, Block *block)
         body->prefetches = 0;
 }
 
-void contraction_tile(Contraction *con, Block *block, const TileAt *at)
+void contraction_tile(Tiled *con, Block *block, const TileAt *at)
 {
     Arena *arena = con->lower->arena;
     const Var *lane = var_new(arena, "lane", 0, con->lanes - 1);

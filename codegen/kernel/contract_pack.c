@@ -8,7 +8,7 @@
 
 /* Panels */
 
-static void add_group(Contraction *con, int64_t first, int64_t count, uint32_t vectors, bool partial)
+static void add_group(Tiled *con, int64_t first, int64_t count, uint32_t vectors, bool partial)
 {
     if (!count)
         return;
@@ -18,7 +18,7 @@ static void add_group(Contraction *con, int64_t first, int64_t count, uint32_t v
 }
 
 /* Balanced widths: 7 vectors by 3 are 3, 2, 2.  The last panel stands alone when its last lanes are past the end. */
-void contraction_panels(Contraction *con)
+void contraction_panels(Tiled *con)
 {
     int64_t vectors = ceil_div(con->columns, con->lanes), panels = ceil_div(vectors, con->vectors);
     uint32_t narrow = (uint32_t)(vectors / panels), partial = con->columns % con->lanes != 0;
@@ -32,24 +32,23 @@ void contraction_panels(Contraction *con)
 
 /* Where the operand's elements are */
 
-static void weights_position(const Contraction *con, Index depth, Index kh, Index kw, Index column, Index *position)
+static void weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position)
 {
-    if (con->node->op == OP_CONV2D) {
+    const Shape *shape = value_shape(con->lower->graph, con->node->in[1]);
+    if (!con->is_product) {
         position[0] = column;
         position[1] = depth;
         position[2] = kh;
-        position[3] = kw;
+        position[shape->rank - 1] = kw;
         return;
     }
-    const Shape *shape = value_shape(con->lower->graph, con->node->in[1]);
     const Shape *result = value_shape(con->lower->graph, con->node->out[0]);
     uint32_t rows = value_shape(con->lower->graph, con->node->in[0])->rank > 1;
-    bool transposed = attr_bool(con->node, "transpose_y");
     for (uint32_t d = 0; d + 2 < shape->rank; d++)
         position[d] =
             shape->dim[d] == 1 ? index_constant(0) : con->position[result->rank - 1 - rows - (shape->rank - 2) + d];
-    position[shape->rank - 2] = transposed ? column : depth;
-    position[shape->rank - 1] = transposed ? depth : column;
+    position[shape->rank - 2] = con->product.transposed ? column : depth;
+    position[shape->rank - 1] = con->product.transposed ? depth : column;
 }
 
 /* Follows views to the memory they look at. */
@@ -72,7 +71,7 @@ typedef struct ConstantSource { /* start + depth * .. + kh * .. + kw * .. + colu
     int64_t start, depth, tap_h, tap_w, column;
 } ConstantSource;
 
-static bool constant_source(const Contraction *con, ConstantSource *source)
+static bool constant_source(const Tiled *con, ConstantSource *source)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
@@ -99,7 +98,7 @@ static bool constant_source(const Contraction *con, ConstantSource *source)
     return affine;
 }
 
-bool contraction_weights_constant(const Contraction *con)
+bool contraction_weights_constant(const Tiled *con)
 {
     ConstantSource source;
     return constant_source(con, &source);
@@ -114,7 +113,7 @@ typedef struct Order6 { /* which digit stands where, and each digit's extent and
     int64_t extent[DIGITS], step[DIGITS], elements;
 } Order6;
 
-static Order6 packed_order(const Contraction *con, const PanelGroup *group)
+static Order6 packed_order(const Tiled *con, const PanelGroup *group)
 {
     Order6 order = {{DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN}, {0}, {0}, 1};
     if (con->few_channels) {
@@ -135,7 +134,7 @@ static Order6 packed_order(const Contraction *con, const PanelGroup *group)
     return order;
 }
 
-static void set_packed(Contraction *con, PanelGroup *group, uint32_t buffer, int64_t start)
+static void set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t start)
 {
     Arena *arena = con->lower->arena;
     Order6 order = packed_order(con, group);
@@ -150,7 +149,7 @@ static void set_packed(Contraction *con, PanelGroup *group, uint32_t buffer, int
     group->elements = order.elements;
 }
 
-static void pack_constant(Contraction *con, PanelGroup *group, const ConstantSource *source)
+static void pack_constant(Tiled *con, PanelGroup *group, const ConstantSource *source)
 {
     Order6 order = packed_order(con, group);
     int64_t width = group->vectors * con->lanes;
@@ -177,14 +176,14 @@ static void pack_constant(Contraction *con, PanelGroup *group, const ConstantSou
 /* A dynamic operand */
 
 /* Its address, if it is in memory and its columns follow each other there. */
-static bool readable_in_place(const Contraction *con, const Var *depth, const Expr **load)
+static bool readable_in_place(const Tiled *con, const Var *depth, const Expr **load)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     Index position[MAX_RANK] = {0}, zero = index_constant(0);
     int64_t factor;
 
-    if (con->node->op != OP_MATMUL || con->columns % con->lanes || kernel_makes(lower, con->node->in[1]))
+    if (!con->is_product || con->columns % con->lanes || kernel_makes(lower, con->node->in[1]))
         return false;
     Index k =
         index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
@@ -194,7 +193,7 @@ static bool readable_in_place(const Contraction *con, const Var *depth, const Ex
            (factor == 1 || con->columns == 1) && index_factor((*load)->index, depth, &factor);
 }
 
-static void read_in_place(Contraction *con, PanelGroup *group, const Var *depth, const Expr *load)
+static void read_in_place(Tiled *con, PanelGroup *group, const Var *depth, const Expr *load)
 {
     Arena *arena = con->lower->arena;
     Index column = index_add(arena, index_constant(group->first * con->lanes),
@@ -206,12 +205,12 @@ static void read_in_place(Contraction *con, PanelGroup *group, const Var *depth,
 }
 
 /* Rows of stride 1 along k, columns at any even step: squares of lanes x lanes are transposed in registers. */
-static bool pack_by_squares(Contraction *con, const PanelGroup *group, const Order6 *order)
+static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *order)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     int64_t lanes = con->lanes, along, across;
-    if (con->node->op != OP_MATMUL || con->columns % lanes || con->depth % lanes || con->block_depth != lanes)
+    if (!con->is_product || con->columns % lanes || con->depth % lanes || con->block_depth != lanes)
         return false;
 
     const Var *vector = var_new(arena, "v", 0, group->vectors - 1), *depth = var_new(arena, "depth", 0, lanes - 1);
@@ -244,7 +243,7 @@ static bool pack_by_squares(Contraction *con, const PanelGroup *group, const Ord
     return true;
 }
 
-static void pack_one_by_one(Contraction *con, const PanelGroup *group, const Order6 *order)
+static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *order)
 {
     static const char *const name[DIGITS] = {"panel", "block", "kh", "kw", "c", "o"};
     Lower *lower = con->lower;
@@ -274,7 +273,7 @@ static void pack_one_by_one(Contraction *con, const PanelGroup *group, const Ord
     lower_leave(lower, outer);
 }
 
-static void pack_now(Contraction *con)
+static void pack_now(Tiled *con)
 {
     int64_t elements = 0;
     for (uint32_t g = 0; g < con->group_count; g++)
@@ -292,7 +291,7 @@ static void pack_now(Contraction *con)
     }
 }
 
-void contraction_weights(Contraction *con)
+void contraction_weights(Tiled *con)
 {
     ConstantSource source;
     const Expr *load;

@@ -8,19 +8,19 @@
 #define MOST_LINES 2000
 
 /* Bytes of weights that stay in the first level while all tiles pass over them. */
-static int64_t block_bytes(const Contraction *con)
+static int64_t block_bytes(const Tiled *con)
 {
     int64_t bytes = con->lanes >= 16 ? 48 << 10 : 18 << 10;
-    return con->node->op == OP_MATMUL ? 2 * bytes : bytes;
+    return con->is_product ? 2 * bytes : bytes;
 }
 
 /* 14 x 2 sums, 2 vectors of weights and one broadcast fill 32 registers; 6 x 2 or 4 x 3 fill 16. */
-static void choose_tile(Contraction *con)
+static void choose_tile(Tiled *con)
 {
     int64_t registers = con->lower->target->vector_registers, pixels = con->out_h * con->out_w;
     int64_t vectors = ceil_div(con->columns, con->lanes);
     bool wide = registers >= 32, strided = con->taps_h * con->taps_w == 1 && con->stride_h == 2;
-    bool three = !wide && con->packed && vectors % 3 == 0 && (con->node->op == OP_MATMUL || strided);
+    bool three = !wide && con->packed && vectors % 3 == 0 && (con->is_product || strided);
 
     con->vectors = vectors == 1 ? 1 : three ? 3 : 2;
     con->pixels = wide ? 14 : three ? 4 : 6;
@@ -34,11 +34,11 @@ static void choose_tile(Contraction *con)
 }
 
 /* All of the depth in registers when the weights fit the second level, or when nothing can hold partial sums. */
-static void choose_order(Contraction *con)
+static void choose_order(Tiled *con)
 {
     int64_t taps = con->taps_h * con->taps_w;
     int64_t width = con->vectors * con->lanes * 4; /* bytes */
-    bool pointwise = con->node->op == OP_CONV2D && taps == 1;
+    bool pointwise = !con->is_product && taps == 1;
 
     con->rounds = 1;
     con->blocks = con->block_count;
@@ -63,26 +63,26 @@ static void choose_order(Contraction *con)
 
 /* Cutting */
 
-static bool inside_row(const Contraction *con, int64_t pixel, int64_t kw)
+static bool inside_row(const Tiled *con, int64_t pixel, int64_t kw)
 {
     int64_t w = pixel % con->out_w * con->stride_w + kw * con->dilation_w - con->pad_left;
     return w >= 0 && w < con->in_w;
 }
 
-static bool inside(const Contraction *con, int64_t pixel, int64_t kh, int64_t kw)
+static bool inside(const Tiled *con, int64_t pixel, int64_t kh, int64_t kw)
 {
     int64_t h = pixel / con->out_w * con->stride_h + kh * con->dilation_h - con->pad_top;
     return h >= 0 && h < con->in_h && inside_row(con, pixel, kw);
 }
 
-static int64_t operand_address(const Contraction *con, int64_t pixel)
+static int64_t operand_address(const Tiled *con, int64_t pixel)
 {
     return (pixel / con->out_w * con->stride_h - con->pad_top) * con->x_h +
            (pixel % con->out_w * con->stride_w - con->pad_left) * con->x_w;
 }
 
 /* Where tiles stay in a row only kw decides what is inside: kh is clamped at run time. */
-static const uint32_t *valid_taps(const Contraction *con, int64_t pixel, uint32_t pixels)
+static const uint32_t *valid_taps(const Tiled *con, int64_t pixel, uint32_t pixels)
 {
     int64_t taps_h = con->tiling.rows ? 1 : con->taps_h;
     uint32_t *valid = ARENA_ARRAY(con->lower->arena, uint32_t, (size_t)(taps_h * con->taps_w));
@@ -96,7 +96,7 @@ static const uint32_t *valid_taps(const Contraction *con, int64_t pixel, uint32_
     return valid;
 }
 
-static TileLoop tile_at(const Contraction *con, int64_t pixel, uint32_t pixels, int64_t number)
+static TileLoop tile_at(const Tiled *con, int64_t pixel, uint32_t pixels, int64_t number)
 {
     TileLoop tile = {.pixels = pixels, .count = 1, .pixel = pixel, .tile = number};
     tile.valid = valid_taps(con, pixel, pixels);
@@ -106,7 +106,7 @@ static TileLoop tile_at(const Contraction *con, int64_t pixel, uint32_t pixels, 
     return tile;
 }
 
-static bool same_tile(const Contraction *con, const TileLoop *a, const TileLoop *b)
+static bool same_tile(const Tiled *con, const TileLoop *a, const TileLoop *b)
 {
     size_t taps = (size_t)((con->tiling.rows ? 1 : con->taps_h) * con->taps_w);
     return a->pixels == b->pixels && !memcmp(a->offset, b->offset, sizeof a->offset) &&
@@ -114,7 +114,7 @@ static bool same_tile(const Contraction *con, const TileLoop *a, const TileLoop 
 }
 
 /* Is `next` the next round of the loop? A loop of one round takes any step. */
-static bool joins(const Contraction *con, TileLoop *loop, const TileLoop *next)
+static bool joins(const Tiled *con, TileLoop *loop, const TileLoop *next)
 {
     if (!same_tile(con, loop, next))
         return false;
@@ -127,7 +127,7 @@ static bool joins(const Contraction *con, TileLoop *loop, const TileLoop *next)
            next->x == loop->x + loop->count * loop->x_step && next->tile == loop->tile + loop->count * loop->tile_step;
 }
 
-static void add_tile(Contraction *con, const TileLoop *tile, uint32_t *capacity)
+static void add_tile(Tiled *con, const TileLoop *tile, uint32_t *capacity)
 {
     for (uint32_t i = 0; i < con->tiling.count; i++)
         if (joins(con, &con->tiling.loop[i], tile)) {
@@ -138,7 +138,7 @@ static void add_tile(Contraction *con, const TileLoop *tile, uint32_t *capacity)
 }
 
 /* `extent` pixels in tiles of balanced size: 49 is 13, 12, 12, 12. */
-static void cut_run(Contraction *con, int64_t extent)
+static void cut_run(Tiled *con, int64_t extent)
 {
     int64_t tiles = ceil_div(extent, con->pixels), pixel = 0;
     uint32_t capacity = 0;
@@ -153,7 +153,7 @@ static void cut_run(Contraction *con, int64_t extent)
 
 /* Tiles that cross rows waste no pixels but repeat with a long period, each kind a text of its own; where rows hold
  * whole tiles, or many of them, tiles stay inside their row. */
-static bool rows_suit(const Contraction *con)
+static bool rows_suit(const Tiled *con)
 {
     bool contiguous =
         con->taps_h * con->taps_w == 1 && con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
@@ -163,7 +163,7 @@ static bool rows_suit(const Contraction *con)
 }
 
 /* Lines of the emitted text, about: two steps of the depth per tap, sums started and stored in two ways. */
-static int64_t text_length(const Contraction *con)
+static int64_t text_length(const Tiled *con)
 {
     int64_t pixels = 0, taps = con->taps_w * (con->taps_h > 1 ? 2 : 1);
     for (uint32_t i = 0; i < con->tiling.count; i++)
@@ -173,13 +173,13 @@ static int64_t text_length(const Contraction *con)
 }
 
 /* Long texts are worth some idle registers, very long ones any. */
-static bool text_suits(const Contraction *con)
+static bool text_suits(const Tiled *con)
 {
     int64_t lines = text_length(con), held = ceil_div(con->out_w, con->pixels) * con->pixels;
     return lines <= MANY_LINES || (lines <= MOST_LINES && 10 * con->out_w < 9 * held);
 }
 
-static void cut_image(Contraction *con)
+static void cut_image(Tiled *con)
 {
     /* A pool takes the image row by row, and so does an operand that is computed come. */
     con->tiling = (Tiling){.rows = con->pool || con->computed || rows_suit(con)};
@@ -190,10 +190,10 @@ static void cut_image(Contraction *con)
     }
 }
 
-void contraction_choose(Contraction *con)
+void contraction_choose(Tiled *con)
 {
     choose_tile(con);
-    con->few_channels = con->node->op == OP_CONV2D && con->depth < con->lanes && con->taps_h * con->taps_w > 1 &&
+    con->few_channels = !con->is_product && con->depth < con->lanes && con->taps_h * con->taps_w > 1 &&
                         con->out_h > 1 && con->out_w >= con->pixels;
     cut_image(con);
     choose_order(con);

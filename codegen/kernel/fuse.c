@@ -14,6 +14,7 @@
 #include "passes/pass.h"
 
 #include "ops/family.h"
+#include "ops/meaning.h"
 
 typedef enum KernelKind {
     KERNEL_MAP,    /* elementwise over `space` */
@@ -46,7 +47,7 @@ typedef struct Fuser {
 
 static bool is_inline(const Node *node)
 {
-    return op_info(node->op)->family == FAMILY_VIEW || node->op == OP_FULL || node->op == OP_IOTA;
+    return node_is_view(node) || node_is_formula(node);
 }
 
 static uint32_t open_group(Fuser *fuser, KernelKind kind, const Type *type, uint32_t row_rank)
@@ -109,21 +110,8 @@ static bool elementwise_joins(const Fuser *fuser, const Node *node, uint32_t ker
 static bool row_reduction(const Graph *graph, const Node *node, uint32_t *row_rank)
 {
     const Type *type = value_type(graph, node->in[0]);
-    if (node->op == OP_ARGMAX || node->op == OP_ARGMIN || type->layout.block)
-        return false;
-    const Attr *axes = node_attr(node, "axes");
-    bool reduced[MAX_RANK] = {0};
-    for (uint32_t d = 0; d < type->shape.rank; d++)
-        reduced[d] = axes->i == 0;
-    for (int64_t i = 0; i < axes->i; i++)
-        reduced[axes->ints[i] < 0 ? axes->ints[i] + type->shape.rank : axes->ints[i]] = true;
-    *row_rank = 0;
-    while (*row_rank < type->shape.rank && !reduced[*row_rank])
-        ++*row_rank;
-    for (uint32_t d = *row_rank; d < type->shape.rank; d++)
-        if (!reduced[d])
-            return false;
-    return *row_rank < type->shape.rank && shape_elements(&type->shape) > 0;
+    Reduction reduction = reduction_of(graph, node);
+    return !type->layout.block && shape_elements(&type->shape) > 0 && reduction_is_of_rows(&reduction, row_rank);
 }
 
 static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
@@ -150,7 +138,8 @@ static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
 static bool tiled_convolution(const Fuser *fuser, const Node *node)
 {
     const Graph *graph = fuser->graph;
-    if (node->op != OP_CONV2D || attr_int(node, "groups") != 1 || fuser->lanes < 2)
+    Convolution conv;
+    if (!convolution_of(graph, node, &conv) || conv.groups != 1 || conv.window.rank != 2 || fuser->lanes < 2)
         return false;
     const Type *x = value_type(graph, node->in[0]), *w = value_type(graph, node->in[1]);
     const Node *input = value_producer(graph, node->in[0]);
@@ -182,7 +171,7 @@ static bool read_once(const Fuser *fuser, ValueId value, uint32_t kernel)
 
 /* The convolution whose result, through elementwise nodes of the kernel, is the image and goes nowhere else; or NULL.
  */
-static const Node *convolution_of(const Fuser *fuser, ValueId image, uint32_t kernel)
+static const Node *convolution_under(const Fuser *fuser, ValueId image, uint32_t kernel)
 {
     const Graph *graph = fuser->graph;
     for (;;) {
@@ -204,15 +193,15 @@ static const Node *convolution_of(const Fuser *fuser, ValueId image, uint32_t ke
  * and the image as a whole never exists. */
 static bool pooling_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
 {
-    int64_t window[2], stride[2], pad[4];
     if (kernel == NONE || !made_in(fuser, node->in[0], kernel) || fuser->group[kernel].kind != KERNEL_ANCHOR)
         return false;
-    attr_ints(node, "window", 2, window);
-    attr_ints(node, "stride", 2, stride);
-    attr_pad2d(node, pad);
-    if (stride[0] < window[0] || pad[0] || pad[1] || pad[2] || pad[3])
+    Window window = reduction_of(fuser->graph, node).window;
+    for (uint32_t d = 0; d < window.rank; d++)
+        if (window.dim[d].before || window.dim[d].after)
+            return false;
+    if (window.rank != 2 || window.dim[0].stride < window.dim[0].size)
         return false;
-    const Node *convolution = convolution_of(fuser, node->in[0], kernel);
+    const Node *convolution = convolution_under(fuser, node->in[0], kernel);
     return convolution && tiled_convolution(fuser, convolution);
 }
 
@@ -283,8 +272,10 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         return kernel;
     case FAMILY_GATHER:
         return open_group(fuser, KERNEL_MAP, type, 0);
+    case FAMILY_ASSEMBLE:
+        return open_group(fuser, assembly_of(fuser->graph, node).filled ? KERNEL_MAP : KERNEL_ALONE, type, 0);
     default:
-        return open_group(fuser, node->op == OP_CONCAT || node->op == OP_STACK ? KERNEL_ALONE : KERNEL_MAP, type, 0);
+        return open_group(fuser, KERNEL_MAP, type, 0);
     }
 }
 

@@ -177,6 +177,10 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
 /* The providers; a row for each in provider.c. */
 extern const Provider map_provider, assembly_provider, rows_provider, window_provider, tiled_provider, blocked_provider;
 
+/* window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.  Where
+ * lower->team is set the team shares out the first loop, whose extent this is, or 0 where that cannot be. */
+const Expr *window_value(Lower *lower, const Node *anchor, const Index *position);
+int64_t window_shared_extent(const Lower *lower, const Node *anchor);
 /* The part of a window kernel for one row h of image n. */
 void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
 
@@ -184,11 +188,5 @@ void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
  * so that what is between them never exists as a whole?  (tiled.c) */
 bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *contraction, const Node *pool);
 bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction);
-
-/* Reductions: the word that combines two values, its neutral element, the dtype that sums are kept in, the axes. */
-Word reduce_combining_word(OpCode op);
-double reduce_neutral(Word combine, DType dtype);
-DType reduce_accumulator(DType dtype);
-void reduce_axes(const Graph *graph, const Node *node, bool *reduced);
 
 #endif

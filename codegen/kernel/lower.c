@@ -1,6 +1,7 @@
 /* From a kernel and its recipe to a loop nest, once: the recipe's provider builds it.
  * Needs: where everything lies.  Keeps: the graph.  Fills in the kernel's buffers, body and counts. */
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 #include <string.h>
 
@@ -44,36 +45,11 @@ void lower_start(Lower *lower, WeightTable *weights)
         weights->first[v] = NONE;
 }
 
-/* Arithmetic of the kernel, a multiplication and an addition counted as two; other elementwise ops as one. */
 static int64_t count_flops(const Lower *lower)
 {
     int64_t flops = 0;
-    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[lower->kernel->node[n]];
-        const Shape *in = node->in_count ? value_shape(lower->graph, node->in[0]) : NULL;
-        int64_t out = shape_elements(value_shape(lower->graph, node->out[0]));
-        switch (op_info(node->op)->family) {
-        case FAMILY_ELEMENTWISE:
-            flops += out;
-            break;
-        case FAMILY_REDUCE:
-            flops += shape_elements(in);
-            break;
-        case FAMILY_POOL: {
-            int64_t window[2];
-            attr_ints(node, "window", 2, window);
-            flops += out * window[0] * window[1];
-            break;
-        }
-        case FAMILY_CONTRACT: {
-            const Shape *w = value_shape(lower->graph, node->in[1]);
-            flops += 2 * out * (node->op == OP_MATMUL ? in->dim[in->rank - 1] : w->dim[1] * w->dim[2] * w->dim[3]);
-            break;
-        }
-        default:
-            break;
-        }
-    }
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++)
+        flops += node_flops(lower->graph, &lower->graph->node[lower->kernel->node[n]]);
     return flops;
 }
 

@@ -1,6 +1,7 @@
 /* Maps: loops over the result's memory, adjacent ones merged where every access allows.  And assemblies: one map for each
  * operand that does not lie in its part of the result already. */
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 #include <string.h>
 
@@ -288,8 +289,7 @@ static bool is_placed(const Lower *lower, const Node *node, uint32_t operand)
 static void lower_concat(Lower *lower, const Node *node)
 {
     const Type *result = value_type(lower->graph, node->out[0]);
-    int64_t axis = attr_int(node, "axis");
-    axis += axis < 0 ? result->shape.rank : 0;
+    uint32_t axis = assembly_of(lower->graph, node).axis;
     Part copy = {.result = node->out[0]};
     for (uint32_t i = 0; i < node->in_count; i++) {
         Type part = *value_type(lower->graph, node->in[i]);
@@ -308,14 +308,14 @@ static void lower_border(Lower *lower, const Node *node)
 {
     const Type *result = value_type(lower->graph, node->out[0]);
     const Shape *inside = value_shape(lower->graph, node->in[0]);
-    Part slab = {.operand = NONE, .result = node->out[0], .number = attr_float(node, "value")};
+    Part slab = {.operand = NONE, .result = node->out[0], .number = assembly_of(lower->graph, node).fill};
     Type type = *result;
-    int64_t before[MAX_RANK], after[MAX_RANK];
-    attr_ints(node, "before", inside->rank, before);
-    attr_ints(node, "after", inside->rank, after);
+    int64_t before[MAX_RANK];
+    assembly_begin(lower->graph, node, 0, before);
     for (uint32_t d = 0; d < inside->rank; d++) {
+        int64_t after = result->shape.dim[d] - inside->dim[d] - before[d];
         for (int end = 0; end < 2; end++) {
-            type.shape.dim[d] = end ? after[d] : before[d];
+            type.shape.dim[d] = end ? after : before[d];
             slab.begin[d] = end ? before[d] + inside->dim[d] : 0;
             if (shape_elements(&type.shape) > 0)
                 map_nest(lower, &type, part_element, &slab);
@@ -328,11 +328,12 @@ static void lower_border(Lower *lower, const Node *node)
 static void assembly_lower(Lower *lower)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
-    if (node->op == OP_CONCAT)
+    bool parts = node_is_assembly(node), filled = parts && assembly_of(lower->graph, node).filled;
+    if (parts && !filled)
         lower_concat(lower, node);
     else if (!is_placed(lower, node, 0))
         map_lower(lower);
-    else if (node->op == OP_PAD)
+    else if (filled)
         lower_border(lower, node);
 }
 

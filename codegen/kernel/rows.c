@@ -7,6 +7,7 @@
  * Where the target has teams of threads, a team shares out the columns of a long row, each thread keeps a part of the
  * reduction, and they meet after each stage. Rows run at once, so nothing is kept in scratch. */
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 #include <assert.h>
 
@@ -16,25 +17,11 @@ typedef struct Rows {
     int64_t columns;
     const Index *row;   /* position of the row */
     const Node *reduce; /* of the stage; NULL in the last one */
+    Word combine;     /* of the stage */
     const Local *acc;   /* what the stage adds into: a scalar, or lanes */
     uint32_t team;      /* threads that share out the columns, or 0 */
     const Var *thread;
 } Rows;
-
-static bool trailing(const Graph *graph, const Node *node, uint32_t *row_rank)
-{
-    const Shape *shape = value_shape(graph, node->in[0]);
-    bool reduced[MAX_RANK];
-    reduce_axes(graph, node, reduced);
-    uint32_t first = 0;
-    while (first < shape->rank && !reduced[first])
-        first++;
-    *row_rank = first;
-    for (uint32_t d = first; d < shape->rank; d++)
-        if (!reduced[d])
-            return false;
-    return first < shape->rank;
-}
 
 /* The first reduction's space; others must agree with it, and so must the layout. */
 static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_rank)
@@ -43,13 +30,14 @@ static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_ra
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
         OpFamily family = op_info(node->op)->family;
-        if (family == FAMILY_CONTRACT || family == FAMILY_POOL || node->op == OP_ARGMAX || node->op == OP_ARGMIN)
+        if (family == FAMILY_CONTRACT)
             return false;
-        if (family != FAMILY_REDUCE)
+        if (!node_is_reduction(lower->graph, node))
             continue;
+        Reduction reduction = reduction_of(lower->graph, node);
         const Type *type = value_type(lower->graph, node->in[0]);
         uint32_t rank;
-        if (type->layout.block || !trailing(lower->graph, node, &rank) || shape_elements(&type->shape) == 0)
+        if (type->layout.block || !reduction_is_of_rows(&reduction, &rank) || shape_elements(&type->shape) == 0)
             return false;
         if (*space && (!shape_eq(*space, &type->shape) || rank != *row_rank))
             return false;
@@ -62,13 +50,6 @@ static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_ra
 static bool is_full(const Lower *lower, const Rows *rows, ValueId value)
 {
     return shape_eq(value_shape(lower->graph, value), rows->space);
-}
-
-/* Worth a load and a store rather than computing again? */
-static bool is_expensive(const Node *node)
-{
-    const ScalarList *scalar = op_info(node->op)->scalar;
-    return scalar && list_is_expensive(scalar);
 }
 
 static bool is_spilled(const Lower *lower, const Rows *rows, const Node *node)
@@ -107,7 +88,7 @@ static void stage_value(Lower *lower, void *context, Index at)
     const Expr *value = expr_cast(arena, rows->acc->dtype, lower_value(lower, rows->reduce->in[0], position));
     const Expr *old = expr_local(arena, rows->acc);
     stmt_assign(arena, lower->block, rows->acc, zero, zero,
-                expr_word(arena, reduce_combining_word(rows->reduce->op), rows->acc->dtype, old, value, NULL));
+                expr_word(arena, rows->combine, rows->acc->dtype, old, value, NULL));
 }
 
 /* A straight block may be vectors when all its values and stores may. */
@@ -164,9 +145,10 @@ static void reduce_stage(Lower *lower, Rows *rows)
 {
     Arena *arena = lower->arena;
     const Node *node = rows->reduce;
-    Word combine = reduce_combining_word(node->op);
-    DType dtype = reduce_accumulator(value_type(lower->graph, node->out[0])->dtype);
-    const Expr *neutral = expr_number(arena, dtype, reduce_neutral(combine, dtype));
+    Reduction reduction = reduction_of(lower->graph, node);
+    Word combine = rows->combine = reduction.combine;
+    DType dtype = reduction.accumulator;
+    const Expr *neutral = expr_number(arena, dtype, word_neutral(combine, dtype));
     const Local *total = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, dtype, false);
     int64_t lanes = lower->target->lanes;
     rows->acc = total;

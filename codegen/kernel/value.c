@@ -1,5 +1,6 @@
 /* Values inside a kernel: computed at a position by pulling operands, loaded where another kernel has made them. */
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 #include <assert.h>
 #include <math.h>
@@ -252,7 +253,7 @@ static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index
         Index at[MAX_RANK];
         broadcast_position(value_shape(lower->graph, node->in[i]), result, position, at);
         operand[i] = lower_value(lower, node->in[i], at);
-        operand[i] = expr_cast(arena, reduce_accumulator(operand[i]->dtype), operand[i]);
+        operand[i] = expr_cast(arena, dtype_accumulator(operand[i]->dtype), operand[i]);
     }
     DType number = operand[node->in_count - 1]->dtype; /* a mask comes first */
     for (uint32_t t = 0; t < list->count; t++) {
@@ -314,8 +315,7 @@ static const Expr *lower_gather(Lower *lower, const Node *node, const Index *pos
 {
     Arena *arena = lower->arena;
     const Shape *table = value_shape(lower->graph, node->in[0]), *index = value_shape(lower->graph, node->in[1]);
-    int64_t axis = attr_int(node, "axis");
-    axis += axis < 0 ? table->rank : 0;
+    uint32_t axis = gather_dimension(lower->graph, node);
     int64_t extent = table->dim[axis];
 
     const Expr *at = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], position + axis));
@@ -341,7 +341,7 @@ static const Expr *lower_pad(Lower *lower, const Node *node, const Index *positi
     int64_t before[MAX_RANK];
     Index operand[MAX_RANK];
     Guard guard[MAX_RANK];
-    attr_ints(node, "before", from->rank, before);
+    assembly_begin(lower->graph, node, 0, before);
     for (uint32_t i = 0; i < from->rank; i++) {
         operand[i] = index_add(lower->arena, position[i], index_constant(-before[i]));
         guard[i] = (Guard){operand[i], from->dim[i]};
@@ -349,8 +349,23 @@ static const Expr *lower_pad(Lower *lower, const Node *node, const Index *positi
     Guarded guarded;
     guard_open(lower, &guarded);
     const Expr *value = lower_value(lower, node->in[0], operand);
-    const Expr *border = expr_number(lower->arena, value->dtype, attr_float(node, "value"));
+    const Expr *border = expr_number(lower->arena, value->dtype, assembly_of(lower->graph, node).fill);
     return guard_close(lower, &guarded, value, guard, from->rank, border);
+}
+
+static const Expr *lower_formula(Lower *lower, const Node *node, const Index *position)
+{
+    DType dtype = value_type(lower->graph, node->out[0])->dtype;
+    double number;
+    uint32_t dimension = 0;
+    if (node_is_number(node, &number))
+        return expr_number(lower->arena, dtype, number);
+    bool ramp = node_is_ramp(lower->graph, node, &dimension);
+    assert(ramp);
+    (void)ramp;
+    /* f16 is bits: through f32 */
+    return expr_cast(lower->arena, dtype,
+                     expr_index(lower->arena, dtype_accumulator(dtype), position[dimension]));
 }
 
 static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, const Index *position)
@@ -372,16 +387,10 @@ static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, c
     case FAMILY_GATHER:
         return lower_gather(lower, node, position);
     case FAMILY_ASSEMBLE:
-        assert(node->op == OP_PAD);
+        assert(assembly_of(lower->graph, node).filled);
         return lower_pad(lower, node, position);
     case FAMILY_GENERATE:
-        if (node->op == OP_FULL)
-            return expr_number(arena, type->dtype, attr_float(node, "value"));
-        assert(node->op == OP_IOTA);
-        return expr_cast(
-            arena, type->dtype, /* f16 is bits: through f32 */
-            expr_index(arena, reduce_accumulator(type->dtype),
-                       position[attr_int(node, "axis") + (attr_int(node, "axis") < 0 ? type->shape.rank : 0)]));
+        return lower_formula(lower, node, position);
     default:
         assert(!"anchors are bound before their users are lowered");
         return NULL;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ops/meaning.h"
+
 static void number_units(const Graph *graph, Units *units, Arena *arena)
 {
     uint32_t kernels = 0;
@@ -47,14 +49,13 @@ static bool stands_alone(const Units *units, NodeId n)
 
 static bool is_view(const Graph *graph, const Units *units, NodeId n)
 {
-    return op_info(graph->node[n].op)->family == FAMILY_VIEW && stands_alone(units, n);
+    return node_is_view(&graph->node[n]) && stands_alone(units, n);
 }
 
 /* Ramps and single numbers outside of kernels are computed by whoever reads them. */
 static bool is_ramp(const Graph *graph, const Units *units, NodeId n)
 {
-    OpCode op = graph->node[n].op;
-    return (op == OP_FULL || op == OP_IOTA) && stands_alone(units, n);
+    return node_is_formula(&graph->node[n]) && stands_alone(units, n);
 }
 
 /* Results that a unit keeps to itself have no buffer. */
@@ -132,7 +133,7 @@ static bool covers_buffer(const Graph *graph, const Units *units, ValueId v)
     ValueId buffer = units->buffer[v];
     while (v != buffer) {
         const Node *node = &graph->node[graph->value[v].node];
-        if (node->op != OP_RESHAPE)
+        if (!view_is_reshape(node))
             return false;
         v = node->in[0];
     }

@@ -73,42 +73,6 @@ uint32_t attr_index(OpCode op, Str name)
     return NONE;
 }
 
-const Attr *node_attr(const Node *node, const char *name)
-{
-    uint32_t index = attr_index(node->op, str_from(name));
-    assert(index != NONE);
-    return &node->attr[index];
-}
-
-int64_t attr_int(const Node *node, const char *name)
-{
-    return node_attr(node, name)->i;
-}
-
-double attr_float(const Node *node, const char *name)
-{
-    return node_attr(node, name)->f;
-}
-
-bool attr_bool(const Node *node, const char *name)
-{
-    return node_attr(node, name)->i != 0;
-}
-
-void attr_ints(const Node *node, const char *name, uint32_t count, int64_t *out)
-{
-    const Attr *attr = node_attr(node, name);
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = attr->ints[attr->i == 1 ? 0 : i];
-}
-
-void attr_pad2d(const Node *node, int64_t pad[4])
-{
-    const Attr *attr = node_attr(node, "pad");
-    for (int i = 0; i < 4; i++)
-        pad[i] = attr->ints[attr->i == 4 ? i : attr->i == 2 ? i % 2 : 0];
-}
-
 /* Defaults are written as .nnc text: a number, true/false, a dtype, or a list `[]` or a single integer. */
 static Attr attr_from_text(const AttrSpec *spec)
 {

@@ -168,14 +168,10 @@ Str value_show(const Graph *graph, ValueId id);
  */
 Str value_title(const Graph *graph, ValueId id);
 
-const Attr *node_attr(const Node *node, const char *name); /* asserts that the op has it */
-int64_t attr_int(const Node *node, const char *name);
-double attr_float(const Node *node, const char *name);
-bool attr_bool(const Node *node, const char *name);
-/* A list attribute brought to `count` entries: a single integer is repeated. */
-void attr_ints(const Node *node, const char *name, uint32_t count, int64_t *out);
-/* Padding of a 2-D window as top, left, bottom, right, from one, two or four numbers. */
-void attr_pad2d(const Node *node, int64_t pad[4]);
+static inline bool node_is_call(const Node *node)
+{
+    return node->op == OP_CALL;
+}
 
 /* Building. */
 Graph *graph_new(Module *module, Str name);

@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 
-#include "ops/attrs.h"
+#include "ir/attr.h"
+#include "ops/axis.h"
 #include "ops/elements.h"
 #include "ops/families.h"
+#include "ops/meaning.h"
 
 static bool infer_concat(Graph *graph, NodeId node)
 {
@@ -88,39 +90,77 @@ bool infer_assemble(Graph *graph, NodeId node)
     }
 }
 
-/* Evaluation: operands are written to their places in the result through an index map. */
+/* The normal form */
 
-/* A stack is a concat of operands with an extent of 1 at the axis. */
-static void eval_concat(const Node *node, const Tensor *const *in, Tensor *out)
+bool node_is_assembly(const Node *node)
 {
-    uint32_t axis = axis_position(attr_int(node, "axis"), out->type->shape.rank);
-    Strided map = strided_plain(&out->type->shape);
-    for (uint32_t i = 0; i < node->in_count; i++) {
-        map.dim[axis] = node->op == OP_STACK ? 1 : in[i]->type->shape.dim[axis];
-        strided_write(out->data, in[i]->data, &map, dtype_bytes(out->type->dtype));
-        map.offset += map.dim[axis] * map.stride[axis];
-    }
+    return op_info(node->op)->family == FAMILY_ASSEMBLE;
 }
 
-static void eval_pad(const Node *node, const Tensor *x, Tensor *out)
+bool node_is_stack(const Graph *graph, const Node *node, uint32_t *axis)
 {
-    int64_t before[MAX_RANK];
-    Strided map = strided_plain(&out->type->shape);
+    if (node->op != OP_STACK)
+        return false;
+    *axis = axis_position(attr_int(node, "axis"), value_shape(graph, node->out[0])->rank);
+    return true;
+}
 
-    elements_fill(out, attr_float(node, "value"));
-    attr_ints(node, "before", map.rank, before);
-    for (uint32_t i = 0; i < map.rank; i++) {
-        map.dim[i] = x->type->shape.dim[i];
-        map.offset += before[i] * map.stride[i];
+Assembly assembly_of(const Graph *graph, const Node *node)
+{
+    uint32_t rank = value_shape(graph, node->out[0])->rank;
+    if (node->op == OP_PAD)
+        return (Assembly){.rank = rank, .filled = true, .fill = attr_float(node, "value"), .axis = NONE};
+    return (Assembly){.rank = rank, .axis = axis_position(attr_int(node, "axis"), rank)};
+}
+
+void assembly_begin(const Graph *graph, const Node *node, uint32_t operand, int64_t begin[MAX_RANK])
+{
+    Assembly assembly = assembly_of(graph, node);
+    for (uint32_t d = 0; d < assembly.rank; d++)
+        begin[d] = 0;
+    if (assembly.filled)
+        attr_ints(node, "before", assembly.rank, begin);
+    else
+        for (uint32_t i = 0; i < operand; i++)
+            begin[assembly.axis] += value_shape(graph, node->in[i])->dim[assembly.axis];
+}
+
+/* Evaluation: operands are written to their places in the result through an index map. */
+
+static void write_part(const Shape *part, const int64_t *begin, const Tensor *x, Tensor *out)
+{
+    Strided map = strided_plain(&out->type->shape);
+    for (uint32_t d = 0; d < map.rank; d++) {
+        map.dim[d] = part->dim[d];
+        map.offset += begin[d] * map.stride[d];
     }
     strided_write(out->data, x->data, &map, dtype_bytes(out->type->dtype));
 }
 
+/* As of a concat of operands with an extent of 1 at the axis. */
+static void eval_stack(uint32_t axis, const Node *node, const Tensor *const *in, Tensor *out)
+{
+    Shape part = out->type->shape;
+    int64_t begin[MAX_RANK] = {0};
+    part.dim[axis] = 1;
+    for (uint32_t i = 0; i < node->in_count; i++, begin[axis]++)
+        write_part(&part, begin, in[i], out);
+}
+
 void eval_assemble(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    (void)graph;
-    if (node->op == OP_PAD)
-        eval_pad(node, in[0], out[0]);
-    else
-        eval_concat(node, in, out[0]);
+    Assembly assembly = assembly_of(graph, node);
+    int64_t begin[MAX_RANK];
+    if (node->op == OP_STACK) {
+        eval_stack(assembly.axis, node, in, out[0]);
+        return;
+    }
+    if (assembly.filled)
+        elements_fill(out[0], assembly.fill);
+    assembly_begin(graph, node, 0, begin);
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        write_part(&in[i]->type->shape, begin, in[i], out[0]);
+        if (!assembly.filled)
+            begin[assembly.axis] += in[i]->type->shape.dim[assembly.axis];
+    }
 }

@@ -3,6 +3,7 @@
 #include "ops/infer.h"
 
 #include "ops/elements.h"
+#include "ir/attr.h"
 #include "ops/families.h"
 
 bool infer_cast(Graph *graph, NodeId node)

@@ -1,31 +1,30 @@
-/* Contractions: matmul and conv2d.  Inference; contract_eval.c evaluates. */
-#include "ops/infer.h"
+/* Contractions: matmul and conv2d.  Inference; contract_form.c says what they are, contract_eval.c evaluates. */
+#include "ops/contract.h"
 
-#include "ops/attrs.h"
+#include "ir/attr.h"
 #include "ops/families.h"
 #include "ops/window.h"
 
 static bool infer_matmul(Graph *graph, NodeId node)
 {
     const Shape *x = in_shape(graph, node, 0), *y = in_shape(graph, node, 1);
-    MatmulShape product;
+    Product product;
+    Shape shape;
 
     if (!check_class(graph, node, 0, CLASS_NUMBER) || !check_same_dtype(graph, node, 0, 1))
         return false;
     if (x->rank == 0 || y->rank == 0)
         return infer_fail(graph, node, "takes at least one dimension: " STR_FMT, STR_ARG(show_operands(graph, node)));
-    if (!matmul_shape(&graph->node[node], x, y, &product)) {
-        bool transposed = attr_bool(&graph->node[node], "transpose_y") && y->rank > 1;
-        int64_t inner = y->dim[y->rank == 1 || transposed ? y->rank - 1 : y->rank - 2];
+    if (!matmul_product(&graph->node[node], x, y, &product, &shape)) {
+        int64_t inner = y->dim[y->rank == 1 || product.transposed ? y->rank - 1 : y->rank - 2];
         return infer_fail(graph, node, "%s: " STR_FMT "%s",
-                          inner != product.k ? "inner extents differ" : "leading dimensions do not broadcast",
-                          STR_ARG(show_operands(graph, node)), transposed ? " (transposed)" : "");
+                          inner != product.depth ? "inner extents differ" : "leading dimensions do not broadcast",
+                          STR_ARG(show_operands(graph, node)), product.transposed ? " (transposed)" : "");
     }
-    Shape shape = product.batch; /* two dimensions short of MAX_RANK at least */
-    if (x->rank > 1)
-        shape.dim[shape.rank++] = product.m;
-    if (y->rank > 1)
-        shape.dim[shape.rank++] = product.n;
+    if (product.has_rows) /* leading dimensions are two short of MAX_RANK at least */
+        shape.dim[shape.rank++] = product.rows;
+    if (product.has_columns)
+        shape.dim[shape.rank++] = product.columns;
     return set_plain(graph, node, 0, in_type(graph, node, 0)->dtype, &shape);
 }
 
@@ -73,20 +72,22 @@ static bool check_conv_channels(Graph *graph, NodeId node)
     return true;
 }
 
-static bool infer_conv2d(Graph *graph, NodeId node)
+static bool infer_convolution(Graph *graph, NodeId node)
 {
-    if (!check_conv_operands(graph, node) || !check_conv_channels(graph, node) || !check_window(graph, node))
-        return false;
-
     const Type *x = in_type(graph, node, 0);
     const Shape *weight = in_shape(graph, node, 1);
-    Window window = window_of(&graph->node[node], &x->shape, weight);
-    int64_t dim[] = {x->shape.dim[0], weight->dim[0], window.out[0], window.out[1]};
-    Shape shape = shape_of(4, dim);
+    if (!check_conv_operands(graph, node) || !check_conv_channels(graph, node) ||
+        !check_window(graph, node, &x->shape, weight))
+        return false;
+
+    Convolution conv = convolution_with(&graph->node[node], &x->shape, weight);
+    Shape shape = {2 + conv.window.rank, {conv.images, conv.outputs}};
+    for (uint32_t d = 0; d < conv.window.rank; d++)
+        shape.dim[2 + d] = conv.window.dim[d].out;
     return set_result(graph, node, 0, x->dtype, &shape, x->layout);
 }
 
 bool infer_contract(Graph *graph, NodeId node)
 {
-    return graph->node[node].op == OP_MATMUL ? infer_matmul(graph, node) : infer_conv2d(graph, node);
+    return graph->node[node].op == OP_MATMUL ? infer_matmul(graph, node) : infer_convolution(graph, node);
 }

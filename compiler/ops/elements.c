@@ -82,15 +82,20 @@ DEFINE_LOAD(load_f32, float, AS_FLOAT)
 DEFINE_LOAD(load_f64, double, AS_DOUBLE)
 DEFINE_LOAD(load_i64, int64_t, AS_INT)
 
-static void load_run(const Tensor *tensor, Run run, Compute to, void *numbers, int64_t at)
+static size_t number_bytes(Compute compute)
+{
+    return compute == COMPUTE_F32 ? sizeof(float) : sizeof(double);
+}
+
+void elements_load_run(const Tensor *tensor, Run run, Compute to, void *numbers)
 {
     DType dtype = tensor->type->dtype;
     if (to == COMPUTE_F32)
-        load_f32(dtype, tensor->data, run.offset, run.stride, run.count, (float *)numbers + at);
+        load_f32(dtype, tensor->data, run.offset, run.stride, run.count, numbers);
     else if (to == COMPUTE_F64)
-        load_f64(dtype, tensor->data, run.offset, run.stride, run.count, (double *)numbers + at);
+        load_f64(dtype, tensor->data, run.offset, run.stride, run.count, numbers);
     else
-        load_i64(dtype, tensor->data, run.offset, run.stride, run.count, (int64_t *)numbers + at);
+        load_i64(dtype, tensor->data, run.offset, run.stride, run.count, numbers);
 }
 
 void elements_load(const Tensor *tensor, const Strided *map, int64_t start, int64_t count, Compute to, void *numbers)
@@ -99,14 +104,14 @@ void elements_load(const Tensor *tensor, const Strided *map, int64_t start, int6
     int64_t at = 0;
     Run run;
     while (walk_next(&walk, &run)) {
-        load_run(tensor, run, to, numbers, at);
+        elements_load_run(tensor, run, to, (char *)numbers + (size_t)at * number_bytes(to));
         at += run.count;
     }
 }
 
 void elements_load_plain(const Tensor *tensor, int64_t start, int64_t count, Compute to, void *numbers)
 {
-    load_run(tensor, (Run){start, 1, count}, to, numbers, 0);
+    elements_load_run(tensor, (Run){start, 1, count}, to, numbers);
 }
 
 #define STORE_RUN(T, EXPRESSION)                                                                                       \

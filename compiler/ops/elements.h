@@ -11,11 +11,18 @@ typedef enum Compute {
     COMPUTE_I64, /* int64_t: integers and bool */
 } Compute;
 
+typedef union Number { /* of COMPUTE_F64 or COMPUTE_I64 */
+    double f;
+    int64_t i;
+} Number;
+
 Compute compute_elementwise(DType dtype); /* F32, F64 or I64 */
 Compute compute_exact(DType dtype);       /* F64 or I64: holds every value of the dtype */
 
 /* `count` elements at positions start ... of the map, as numbers. Floats to I64 truncate, clamped; NaN is 0. */
 void elements_load(const Tensor *tensor, const Strided *map, int64_t start, int64_t count, Compute to, void *numbers);
+/* The same from elements that are evenly apart. */
+void elements_load_run(const Tensor *tensor, Run run, Compute to, void *numbers);
 /* The same from consecutive elements. */
 void elements_load_plain(const Tensor *tensor, int64_t start, int64_t count, Compute to, void *numbers);
 /* Rounds (once, to nearest even) or converts, as cast does. */

@@ -3,9 +3,11 @@
 
 #include <string.h>
 
-#include "ops/attrs.h"
+#include "ir/attr.h"
+#include "ops/axis.h"
 #include "ops/elements.h"
 #include "ops/families.h"
+#include "ops/meaning.h"
 
 bool infer_gather(Graph *graph, NodeId node)
 {
@@ -32,6 +34,11 @@ bool infer_gather(Graph *graph, NodeId node)
     return set_plain(graph, node, 0, table->dtype, &shape);
 }
 
+uint32_t gather_dimension(const Graph *graph, const Node *node)
+{
+    return axis_position(attr_int(node, "axis"), value_shape(graph, node->in[0])->rank);
+}
+
 static int64_t row_of(int64_t index, int64_t rows)
 {
     if (index < 0)
@@ -42,11 +49,10 @@ static int64_t row_of(int64_t index, int64_t rows)
 void eval_gather(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
     const Shape *table = &in[0]->type->shape;
-    uint32_t axis = axis_position(attr_int(node, "axis"), table->rank);
+    uint32_t axis = gather_dimension(graph, node);
     int64_t outer = 1, rows = table->dim[axis], count = shape_elements(&in[1]->type->shape);
     size_t row_bytes = dtype_bytes(in[0]->type->dtype);
 
-    (void)graph;
     for (uint32_t i = 0; i < axis; i++)
         outer *= table->dim[i];
     for (uint32_t i = axis + 1; i < table->rank; i++)

@@ -5,14 +5,37 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "ops/attrs.h"
+#include "ir/attr.h"
+#include "ops/axis.h"
 #include "ops/elements.h"
 #include "ops/families.h"
+#include "ops/meaning.h"
 #include "ops/random.h"
 
 static bool is_random(OpCode op)
 {
     return op != OP_FULL && op != OP_IOTA;
+}
+
+bool node_is_number(const Node *node, double *number)
+{
+    if (node->op != OP_FULL)
+        return false;
+    *number = attr_float(node, "value");
+    return true;
+}
+
+bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension)
+{
+    if (node->op != OP_IOTA)
+        return false;
+    *dimension = axis_position(attr_int(node, "axis"), value_shape(graph, node->out[0])->rank);
+    return true;
+}
+
+bool node_is_formula(const Node *node)
+{
+    return op_info(node->op)->family == FAMILY_GENERATE && !is_random(node->op);
 }
 
 /* What is wrong with generating this type, as text; empty when nothing. */

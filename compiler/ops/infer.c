@@ -4,6 +4,8 @@
 
 #include <inttypes.h>
 
+#include "ir/attr.h"
+
 bool infer_fail(Graph *graph, NodeId node, const char *format, ...)
 {
     const Node *n = &graph->node[node];

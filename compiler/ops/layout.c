@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ir/attr.h"
 #include "ops/families.h"
 
 #define MOST_BLOCK 64

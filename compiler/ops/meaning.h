@@ -13,10 +13,14 @@
  * An axis is a loop.  Where an element of a tensor is read or written is affine in the axes, one sum per dimension:
  *     position[d] = (begin[d] + sum over axes a of factor[d][a] * a) / divisor[d]
  * What is outside of the tensor, or where the divisor leaves a rest, reads as 0.  A divisor above 1 is a transposed
- * convolution, or the gradient of one with strides. */
+ * convolution, or the gradient of one with strides.
+ *
+ * The result's own access meets each element once: it begins at 0, divides by 1, and the axes of a dimension are the
+ * digits of its position, the first axis the highest (groups, then output channels of a group). */
 
 typedef enum AxisRole {
-    AXIS_BATCH,  /* in both operands and the result: leading dimensions, images, groups */
+    AXIS_BATCH,  /* in the result and in both operands, which may be the same for all: leading dimensions, images,
+                    groups */
     AXIS_ROW,    /* in the first operand and the result: rows of a matrix, pixels */
     AXIS_COLUMN, /* in the second operand and the result: columns of a matrix, output channels */
     AXIS_SUM,    /* summed, in both operands: k, input channels of a group */
@@ -76,7 +80,7 @@ bool window_is_pointwise(const Window *window);
 /* A contraction seen as a matrix product: [batch..., rows, depth] * [batch..., depth, columns], where an operand may
  * lack leading dimensions, the rows or the columns.  Of a convolution false. */
 typedef struct Product {
-    uint32_t batch_rank; /* leading dimensions of the result */
+    uint32_t batch_rank; /* leading dimensions of the result; an operand's are its last ones, repeated from extent 1 */
     int64_t rows, columns, depth;
     bool has_rows, has_columns; /* dimensions of the result; an operand of rank 1 lacks its own */
     bool transposed;            /* the second operand is [..., columns, depth] */
@@ -127,6 +131,7 @@ typedef struct View {
 } View;
 
 bool node_is_view(const Node *node);
+/* Of any result of a view; `step` is 1 where the result has one position at most. */
 View view_of(const Graph *graph, const Node *node, uint32_t result);
 /* All elements, each once: a reshape or a permutation of dimensions. */
 bool view_is_rearrangement(const Graph *graph, const Node *node);
@@ -143,15 +148,20 @@ typedef struct Assembly {
 } Assembly;
 
 bool node_is_assembly(const Node *node);
+/* Operands of one shape along a new dimension of the result, which expand makes a concat of. */
+bool node_is_stack(const Graph *graph, const Node *node, uint32_t *axis);
 Assembly assembly_of(const Graph *graph, const Node *node);
 void assembly_begin(const Graph *graph, const Node *node, uint32_t operand, int64_t begin[MAX_RANK]);
 
 /* Generators without memory, and the rest. */
 bool node_is_number(const Node *node, double *number);                        /* one number everywhere */
 bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /* its position along a dimension */
+bool node_is_formula(const Node *node); /* one of these two: whoever reads it computes it */
 uint32_t gather_dimension(const Graph *graph, const Node *node);              /* of the table */
 
 /* Arithmetic of a node: a multiplication and an addition counted as two, other scalar ops as one. */
 int64_t node_flops(const Graph *graph, const Node *node);
+/* An elementwise node worth a load and a store rather than computing again. */
+bool node_is_expensive(const Node *node);
 
 #endif

@@ -1,11 +1,6 @@
 /* Pooling: the largest element, or the mean, of each window of an image. */
-#include "ops/infer.h"
-
-#include <math.h>
-
-#include "ops/attrs.h"
-#include "ops/elements.h"
 #include "ops/families.h"
+#include "ops/reduce.h"
 #include "ops/window.h"
 
 bool infer_pool(Graph *graph, NodeId node)
@@ -17,81 +12,88 @@ bool infer_pool(Graph *graph, NodeId node)
         return false;
     if (x->shape.rank != 4)
         return infer_fail(graph, node, "takes an image [n, c, h, w]: " STR_FMT, STR_ARG(show_operand(graph, node, 0)));
-    if (!check_window(graph, node))
+    if (!check_window(graph, node, &x->shape, NULL))
         return false;
 
     Window window = window_of(n, &x->shape, NULL);
     Shape shape = x->shape;
-    shape.dim[2] = window.out[0];
-    shape.dim[3] = window.out[1];
+    for (uint32_t d = 0; d < window.rank; d++)
+        shape.dim[2 + d] = window.dim[d].out;
     return set_result(graph, node, 0, x->dtype, &shape, x->layout);
 }
 
-/* Evaluation: one plane [h, w] at a time, in double or int64, rounded once. */
+/* Evaluation: one plane, all that one channel of one image has, at a time, in double or int64, rounded once. */
 
-typedef struct Span {
-    int64_t begin, end; /* the part of a window that lies inside the image */
-} Span;
+typedef struct Box { /* the part of a window that lies inside the image */
+    int64_t begin[MAX_RANK], end[MAX_RANK];
+    int64_t rows; /* along the last dimension */
+} Box;
 
-static Span inside(const Window *w, int direction, int64_t out)
+/* Of the window that result number `number` of the plane looks through. */
+static Box box_of(const Window *w, int64_t number)
 {
-    int64_t begin = out * w->stride[direction] - w->before[direction], end = begin + w->size[direction];
-    return (Span){begin < 0 ? 0 : begin, end > w->in[direction] ? w->in[direction] : end};
+    Box box = {.rows = 1};
+    for (uint32_t i = w->rank; i-- > 0; number /= w->dim[i].out) {
+        const WindowDimension *d = &w->dim[i];
+        int64_t begin = number % d->out * d->stride - d->before, end = begin + d->size;
+        box.begin[i] = begin < 0 ? 0 : begin;
+        box.end[i] = end > d->in ? d->in : end;
+        box.rows *= i + 1 < w->rank ? box.end[i] - box.begin[i] : 1;
+    }
+    return box;
 }
 
-static double largest_f64(const double *plane, int64_t width, Span rows, Span columns)
+/* Where row number `row` of the box begins in the plane. */
+static int64_t row_begin(const Window *w, const Box *box, int64_t row)
 {
-    double best = -INFINITY;
-    for (int64_t y = rows.begin; y < rows.end; y++)
-        for (int64_t x = columns.begin; x < columns.end; x++) {
-            double e = plane[y * width + x];
-            best = e > best || e != e ? e : best; /* NaN wins, and stays */
-        }
-    return best;
+    uint32_t last = w->rank - 1;
+    int64_t at = box->begin[last], stride = w->dim[last].in;
+    for (uint32_t i = last; i-- > 0; stride *= w->dim[i].in) {
+        int64_t extent = box->end[i] - box->begin[i];
+        at += (box->begin[i] + row % extent) * stride;
+        row /= extent;
+    }
+    return at;
 }
 
-static int64_t largest_i64(const int64_t *plane, int64_t width, Span rows, Span columns)
+static int64_t window_elements(const Window *w)
 {
-    int64_t best = INT64_MIN;
-    for (int64_t y = rows.begin; y < rows.end; y++)
-        for (int64_t x = columns.begin; x < columns.end; x++)
-            best = plane[y * width + x] > best ? plane[y * width + x] : best;
-    return best;
+    int64_t elements = 1;
+    for (uint32_t i = 0; i < w->rank; i++)
+        elements *= w->dim[i].size;
+    return elements;
 }
 
-static double mean(const double *plane, const Window *w, bool count_pad, Span rows, Span columns)
+static Number pooled(const Reduction *reduction, Compute compute, const Number *plane, int64_t number)
 {
-    double sum = 0;
-    for (int64_t y = rows.begin; y < rows.end; y++)
-        for (int64_t x = columns.begin; x < columns.end; x++)
-            sum += plane[y * w->in[1] + x];
-    int64_t real = (rows.end - rows.begin) * (columns.end - columns.begin);
-    return sum / (double)(count_pad ? w->size[0] * w->size[1] : real);
+    const Window *w = &reduction->window;
+    Number sum = number_neutral(reduction->combine, compute);
+    Box box = box_of(w, number);
+    int64_t width = box.end[w->rank - 1] - box.begin[w->rank - 1];
+    for (int64_t row = 0; row < box.rows; row++)
+        numbers_combine(reduction->combine, compute, &sum, 0, plane + row_begin(w, &box, row), width);
+    if (reduction->kind == REDUCE_MEAN)
+        sum.f /= (double)(reduction->count_pad ? window_elements(w) : box.rows * width);
+    return sum;
 }
 
 void eval_pool(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
     const Shape *shape = &in[0]->type->shape;
-    Window w = window_of(node, shape, NULL);
+    Reduction reduction = reduction_of(graph, node);
     Compute compute = compute_exact(in[0]->type->dtype);
-    bool is_mean = node->op == OP_AVG_POOL, count_pad = is_mean && attr_bool(node, "count_pad");
-    int64_t planes = shape->dim[0] * shape->dim[1], pixels = w.in[0] * w.in[1], results = w.out[0] * w.out[1];
+    int64_t planes = shape->dim[0] * shape->dim[1], pixels = 1, results = 1;
+    for (uint32_t d = 0; d < reduction.window.rank; d++) {
+        pixels *= reduction.window.dim[d].in;
+        results *= reduction.window.dim[d].out;
+    }
     Arena scratch = {0};
-    double *plane = ARENA_ARRAY(&scratch, double, pixels), *result = ARENA_ARRAY(&scratch, double, results);
-    int64_t *int_plane = (int64_t *)(void *)plane, *int_result = (int64_t *)(void *)result;
+    Number *plane = ARENA_ARRAY(&scratch, Number, pixels), *result = ARENA_ARRAY(&scratch, Number, results);
 
-    (void)graph;
     for (int64_t p = 0; p < planes; p++) {
         elements_load_plain(in[0], p * pixels, pixels, compute, plane);
-        for (int64_t i = 0; i < results; i++) {
-            Span rows = inside(&w, 0, i / w.out[1]), columns = inside(&w, 1, i % w.out[1]);
-            if (is_mean)
-                result[i] = mean(plane, &w, count_pad, rows, columns);
-            else if (compute == COMPUTE_F64)
-                result[i] = largest_f64(plane, w.in[1], rows, columns);
-            else
-                int_result[i] = largest_i64(int_plane, w.in[1], rows, columns);
-        }
+        for (int64_t i = 0; i < results; i++)
+            result[i] = pooled(&reduction, compute, plane, i);
         elements_store(out[0], p * results, results, compute, result);
     }
     arena_free(&scratch);

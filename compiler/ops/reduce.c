@@ -1,22 +1,17 @@
 /* Reductions over dimensions, and the position of an extreme along one. */
-#include "ops/infer.h"
+#include "ops/reduce.h"
 
 #include <math.h>
 
-#include "ops/attrs.h"
-#include "ops/elements.h"
+#include "ir/attr.h"
 #include "ops/families.h"
-
-static bool is_arg(OpCode op)
-{
-    return op == OP_ARGMAX || op == OP_ARGMIN;
-}
+#include "ops/infer.h"
 
 static bool check_reduced(Graph *graph, NodeId node, uint32_t rank)
 {
     const Node *n = &graph->node[node];
     uint32_t axis;
-    if (!is_arg(n->op))
+    if (n->op != OP_ARGMAX && n->op != OP_ARGMIN)
         return check_axes(graph, node, "axes", rank);
     if (rank == 0)
         return infer_fail(graph, node, "takes at least one dimension: " STR_FMT, STR_ARG(show_operand(graph, node, 0)));
@@ -27,22 +22,22 @@ bool infer_reduce(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
     const Type *x = in_type(graph, node, 0);
-    bool keep = attr_bool(n, "keep"), empty_fits = n->op == OP_REDUCE_SUM || n->op == OP_REDUCE_PROD;
 
     if (!check_class(graph, node, 0, CLASS_NUMBER) || !check_reduced(graph, node, x->shape.rank))
         return false;
 
-    uint32_t mask = reduce_mask(n, x->shape.rank);
+    Reduction reduction = reduction_of(graph, n);
+    bool empty_fits = reduction.combine == WORD_ADD || reduction.combine == WORD_MUL;
     Shape shape = {0};
     for (uint32_t i = 0; i < x->shape.rank; i++) {
-        bool reduced = mask >> i & 1;
+        bool reduced = reduction.reduced[i];
         if (reduced && x->shape.dim[i] == 0 && !empty_fits)
             return infer_fail(graph, node, "nothing to choose from, dimension %u is empty: " STR_FMT, i,
                               STR_ARG(show_operand(graph, node, 0)));
-        if (!reduced || keep)
+        if (!reduced || reduction.keep)
             shape.dim[shape.rank++] = reduced ? 1 : x->shape.dim[i];
     }
-    return set_plain(graph, node, 0, is_arg(n->op) ? DT_I64 : x->dtype, &shape);
+    return set_plain(graph, node, 0, reduction.kind == REDUCE_POSITION ? DT_I64 : x->dtype, &shape);
 }
 
 /* Evaluation.  The operand streams by once, in chunks; an index map over its shape says to which accumulator (double
@@ -73,84 +68,77 @@ bool infer_reduce(Graph *graph, NodeId node)
 DEFINE_FOLDS(f64, double)
 DEFINE_FOLDS(i64, int64_t)
 
-static void fold_f64(OpCode op, double *to, int64_t stride, const double *from, int64_t count)
+static void combine_f64(Word combine, double *to, int64_t stride, const double *from, int64_t count)
 {
-    if (op == OP_REDUCE_SUM)
+    if (combine == WORD_ADD)
         sum_f64(to, stride, from, count);
-    else if (op == OP_REDUCE_PROD)
+    else if (combine == WORD_MUL)
         prod_f64(to, stride, from, count);
-    else if (op == OP_REDUCE_MAX)
+    else if (combine == WORD_MAX)
         max_f64(to, stride, from, count);
     else
         min_f64(to, stride, from, count);
 }
 
-static void fold_i64(OpCode op, int64_t *to, int64_t stride, const int64_t *from, int64_t count)
+static void combine_i64(Word combine, int64_t *to, int64_t stride, const int64_t *from, int64_t count)
 {
-    if (op == OP_REDUCE_SUM)
+    if (combine == WORD_ADD)
         sum_i64(to, stride, from, count);
-    else if (op == OP_REDUCE_PROD)
+    else if (combine == WORD_MUL)
         prod_i64(to, stride, from, count);
-    else if (op == OP_REDUCE_MAX)
+    else if (combine == WORD_MAX)
         max_i64(to, stride, from, count);
     else
         min_i64(to, stride, from, count);
 }
 
-typedef union Number {
-    double f;
-    int64_t i;
-} Number;
-
-static Number neutral(OpCode op, Compute compute)
+void numbers_combine(Word combine, Compute compute, Number *to, int64_t stride, const Number *from, int64_t count)
 {
-    bool f = compute == COMPUTE_F64;
-    switch (op) {
-    case OP_REDUCE_PROD:
-        return f ? (Number){.f = 1} : (Number){.i = 1};
-    case OP_REDUCE_MAX:
-        return f ? (Number){.f = -INFINITY} : (Number){.i = INT64_MIN};
-    case OP_REDUCE_MIN:
-        return f ? (Number){.f = INFINITY} : (Number){.i = INT64_MAX};
-    default:
-        return f ? (Number){.f = 0} : (Number){.i = 0};
-    }
+    if (compute == COMPUTE_F64)
+        combine_f64(combine, &to->f, stride, &from->f, count);
+    else
+        combine_i64(combine, &to->i, stride, &from->i, count);
+}
+
+Number number_neutral(Word combine, Compute compute)
+{
+    if (compute == COMPUTE_F64)
+        return (Number){.f = word_neutral(combine, DT_F64)};
+    if (combine == WORD_MIN)
+        return (Number){.i = INT64_MAX}; /* no double */
+    return (Number){.i = (int64_t)word_neutral(combine, DT_I64)};
 }
 
 /* For each element of the operand its accumulator: the result's strides, 0 along what is reduced. */
-static Strided accumulator_map(const Shape *x, uint32_t mask)
+static Strided accumulator_map(const Shape *x, const bool *reduced)
 {
     Strided map = {.rank = x->rank};
     int64_t stride = 1;
     for (uint32_t i = x->rank; i-- > 0;) {
-        bool reduced = mask >> i & 1;
         map.dim[i] = x->dim[i];
-        map.stride[i] = reduced ? 0 : stride;
-        stride *= reduced ? 1 : x->dim[i];
+        map.stride[i] = reduced[i] ? 0 : stride;
+        stride *= reduced[i] ? 1 : x->dim[i];
     }
     strided_coalesce(&map);
     return map;
 }
 
-static void reduce(const Node *node, const Tensor *x, Tensor *out)
+static void reduce(const Reduction *reduction, const Tensor *x, Tensor *out)
 {
     Compute compute = compute_exact(x->type->dtype);
-    Strided map = accumulator_map(&x->type->shape, reduce_mask(node, x->type->shape.rank));
+    Strided map = accumulator_map(&x->type->shape, reduction->reduced);
     int64_t elements = shape_elements(&x->type->shape), results = shape_elements(&out->type->shape);
     Arena scratch = {0};
     Number *sum = ARENA_ARRAY(&scratch, Number, results), chunk[CHUNK];
 
     for (int64_t i = 0; i < results; i++)
-        sum[i] = neutral(node->op, compute);
+        sum[i] = number_neutral(reduction->combine, compute);
     for (int64_t start = 0; start < elements; start += CHUNK) {
         int64_t count = elements - start < CHUNK ? elements - start : CHUNK, at = 0;
         elements_load_plain(x, start, count, compute, chunk);
         Walk walk = walk_start(&map, start, count);
         for (Run run; walk_next(&walk, &run); at += run.count)
-            if (compute == COMPUTE_F64)
-                fold_f64(node->op, &sum[run.offset].f, run.stride, &chunk[at].f, run.count);
-            else
-                fold_i64(node->op, &sum[run.offset].i, run.stride, &chunk[at].i, run.count);
+            numbers_combine(reduction->combine, compute, &sum[run.offset], run.stride, &chunk[at], run.count);
     }
     elements_store(out, 0, results, compute, sum);
     arena_free(&scratch);
@@ -158,25 +146,27 @@ static void reduce(const Node *node, const Tensor *x, Tensor *out)
 
 /* argmax, argmin: x as [outer, extent, inner]; the first NaN wins. */
 
-static bool beats_f64(OpCode op, double e, double best)
+static bool beats_f64(Word combine, double e, double best)
 {
     if (isnan(best))
         return false;
-    return isnan(e) || (op == OP_ARGMAX ? e > best : e < best);
+    return isnan(e) || (combine == WORD_MAX ? e > best : e < best);
 }
 
-static bool beats(OpCode op, Compute compute, Number e, Number best)
+static bool beats(Word combine, Compute compute, Number e, Number best)
 {
     if (compute == COMPUTE_F64)
-        return beats_f64(op, e.f, best.f);
-    return op == OP_ARGMAX ? e.i > best.i : e.i < best.i;
+        return beats_f64(combine, e.f, best.f);
+    return combine == WORD_MAX ? e.i > best.i : e.i < best.i;
 }
 
-static void arg_extreme(const Node *node, const Tensor *x, Tensor *out)
+static void arg_extreme(const Reduction *reduction, const Tensor *x, Tensor *out)
 {
     const Shape *shape = &x->type->shape;
-    uint32_t axis = axis_position(attr_int(node, "axis"), shape->rank);
     Compute compute = compute_exact(x->type->dtype);
+    uint32_t axis = 0;
+    while (!reduction->reduced[axis])
+        axis++;
     int64_t outer = 1, inner = 1, extent = shape->dim[axis], *position = out->data;
     for (uint32_t i = 0; i < axis; i++)
         outer *= shape->dim[i];
@@ -189,7 +179,7 @@ static void arg_extreme(const Node *node, const Tensor *x, Tensor *out)
         for (int64_t k = 0; k < extent; k++) {
             elements_load_plain(x, (o * extent + k) * inner, inner, compute, row);
             for (int64_t i = 0; i < inner; i++)
-                if (k == 0 || beats(node->op, compute, row[i], best[i])) {
+                if (k == 0 || beats(reduction->combine, compute, row[i], best[i])) {
                     best[i] = row[i];
                     position[i] = k;
                 }
@@ -199,9 +189,9 @@ static void arg_extreme(const Node *node, const Tensor *x, Tensor *out)
 
 void eval_reduce(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    (void)graph;
-    if (is_arg(node->op))
-        arg_extreme(node, in[0], out[0]);
+    Reduction reduction = reduction_of(graph, node);
+    if (reduction.kind == REDUCE_POSITION)
+        arg_extreme(&reduction, in[0], out[0]);
     else
-        reduce(node, in[0], out[0]);
+        reduce(&reduction, in[0], out[0]);
 }

@@ -1,10 +1,12 @@
 /* Views: the operand's elements under another index.  The evaluator copies; plans alias where strides allow. */
-#include "ops/infer.h"
+#include "ops/view.h"
 
 #include <inttypes.h>
 
-#include "ops/attrs.h"
+#include "ir/attr.h"
 #include "ops/families.h"
+#include "ops/infer.h"
+#include "ops/meaning.h"
 #include "ops/strided.h"
 
 static bool read_shape(Graph *graph, NodeId node, Shape *shape)
@@ -69,7 +71,7 @@ static bool infer_transpose(Graph *graph, NodeId node)
                           STR_ARG(show_operand(graph, node, 0)));
     if (!check_axes(graph, node, "axes", rank))
         return false;
-    transpose_axes(&graph->node[node], rank, axes);
+    view_permutation(&graph->node[node], rank, axes);
     for (uint32_t i = 0; i < rank; i++)
         shape.dim[i] = x->shape.dim[axes[i]];
     return set_plain(graph, node, 0, x->dtype, &shape);
@@ -156,64 +158,26 @@ bool infer_view(Graph *graph, NodeId node)
 
 /* Evaluation: each result is read from the operand through an index map. */
 
-static Strided transposed(const Node *node, const Shape *x)
+static Strided map_of(const View *view, const Shape *x, const Shape *to)
 {
-    Strided own = strided_plain(x), map = {.rank = x->rank};
-    uint32_t axes[MAX_RANK];
-    transpose_axes(node, x->rank, axes);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        map.dim[i] = own.dim[axes[i]];
-        map.stride[i] = own.stride[axes[i]];
+    Strided own = strided_plain(x), map = {.rank = to->rank};
+    if (view->kind == VIEW_RESHAPE)
+        return own;
+    for (uint32_t i = 0; i < to->rank; i++)
+        map.dim[i] = to->dim[i];
+    for (uint32_t d = 0; d < x->rank; d++) {
+        map.offset += view->begin[d] * own.stride[d];
+        if (view->from[d] != NONE)
+            map.stride[view->from[d]] += view->step[d] * own.stride[d];
     }
     return map;
-}
-
-static Strided sliced(const Node *node, const Shape *x)
-{
-    Strided map = strided_plain(x);
-    Range range[MAX_RANK];
-    slice_ranges(node, x, range);
-    for (uint32_t i = 0; i < x->rank; i++) {
-        map.offset += range[i].begin * map.stride[i];
-        map.dim[i] = range[i].count;
-        map.stride[i] *= range[i].count > 1 ? range[i].step : 1; /* an unused step may be of any size */
-    }
-    return map;
-}
-
-static void eval_split(const Node *node, const Tensor *x, Tensor *const *out)
-{
-    uint32_t axis = axis_position(attr_int(node, "axis"), x->type->shape.rank);
-    Strided map = strided_plain(&x->type->shape);
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        map.dim[axis] = out[i]->type->shape.dim[axis];
-        strided_read(out[i]->data, x->data, &map, dtype_bytes(x->type->dtype));
-        map.offset += map.dim[axis] * map.stride[axis];
-    }
 }
 
 void eval_view(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    const Shape *x = &in[0]->type->shape;
-    Strided map;
-
-    (void)graph;
-    switch (node->op) {
-    case OP_RESHAPE:
-        map = strided_plain(x);
-        break;
-    case OP_TRANSPOSE:
-        map = transposed(node, x);
-        break;
-    case OP_BROADCAST:
-        map = strided_broadcast(x, &out[0]->type->shape);
-        break;
-    case OP_SLICE:
-        map = sliced(node, x);
-        break;
-    default:
-        eval_split(node, in[0], out);
-        return;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        View view = view_of(graph, node, i);
+        Strided map = map_of(&view, &in[0]->type->shape, &out[i]->type->shape);
+        strided_read(out[i]->data, in[0]->data, &map, dtype_bytes(in[0]->type->dtype));
     }
-    strided_read(out[0]->data, in[0]->data, &map, dtype_bytes(in[0]->type->dtype));
 }

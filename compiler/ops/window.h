@@ -1,10 +1,15 @@
-/* Checks of a sliding window, for conv2d and the pools. */
+/* Sliding windows, for convolutions and pools of any number of dimensions. */
 #ifndef NNC_OPS_WINDOW_H
 #define NNC_OPS_WINDOW_H
 
 #include "ops/infer.h"
+#include "ops/meaning.h"
 
-/* stride, pad, dilation and the window's size are in range and the window fits into the padded image. */
-bool check_window(Graph *graph, NodeId node);
+/* stride, pad, dilation and the window's size are in range and the window fits into the padded image.  `weight` is
+ * [o, c / groups, ...], or NULL for a pool, whose window is an attribute. */
+bool check_window(Graph *graph, NodeId node, const Shape *image, const Shape *weight);
+
+/* The window over an image [n, channels, ...]. */
+Window window_of(const Node *node, const Shape *image, const Shape *weight);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "ops/attrs.h"
 #include "ops/family.h"
+#include "ops/meaning.h"
 
 typedef struct Expander {
     Graph *graph; /* what all bodies are copied to */
@@ -20,7 +20,7 @@ typedef struct Expander {
 } Expander;
 
 /* A concat of the operands with an extent of 1 at the new axis; the reshapes are appended. */
-static Node stack_as_concat(Graph *graph, Node stack)
+static Node stack_as_concat(Graph *graph, Node stack, uint32_t axis)
 {
     Arena *arena = graph->module->arena;
     const Value result = graph->value[stack.out[0]];
@@ -28,7 +28,7 @@ static Node stack_as_concat(Graph *graph, Node stack)
     Attr shape = {.i = slice.rank, .ints = slice.dim};
     Node concat = stack;
 
-    slice.dim[axis_position(attr_int(&stack, "axis"), slice.rank)] = 1;
+    slice.dim[axis] = 1;
     concat.op = OP_CONCAT; /* with the same attributes */
     concat.in = ARENA_ARRAY(arena, ValueId, stack.in_count);
     for (uint32_t i = 0; i < stack.in_count; i++) {
@@ -41,8 +41,9 @@ static Node stack_as_concat(Graph *graph, Node stack)
 
 static void append_node(Graph *graph, Node node)
 {
-    if (node.op == OP_STACK)
-        node = stack_as_concat(graph, node);
+    uint32_t axis;
+    if (node_is_stack(graph, &node, &axis))
+        node = stack_as_concat(graph, node, axis);
     for (uint32_t i = 0; i < node.out_count; i++) {
         graph->value[node.out[i]].node = graph->node_count;
         graph->value[node.out[i]].result = i;
@@ -150,7 +151,7 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, 
         const Node *node = &body->node[n];
         if (node->dead)
             continue;
-        if (node->op != OP_CALL) {
+        if (!node_is_call(node)) {
             copy_node(e, body, node, inner, prefix, inlined);
             continue;
         }
@@ -181,9 +182,12 @@ static void expand_top(Expander *e, const Node *call, ValueId *map)
 
 static bool has_work(const Graph *graph)
 {
-    for (NodeId n = 0; n < graph->node_count; n++)
-        if (!graph->node[n].dead && (graph->node[n].op == OP_CALL || graph->node[n].op == OP_STACK))
+    uint32_t axis;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        if (!node->dead && (node_is_call(node) || node_is_stack(graph, node, &axis)))
             return true;
+    }
     return false;
 }
 
@@ -207,13 +211,14 @@ bool pass_expand(Graph *graph, PassContext *context)
     for (NodeId n = 0; n < node_count; n++) {
         if (old[n].dead)
             continue;
-        if (old[n].op == OP_CALL) {
+        if (node_is_call(&old[n])) {
             expand_top(&e, &old[n], map);
             continue;
         }
         for (uint32_t i = 0; i < old[n].in_count; i++)
             old[n].in[i] = map[old[n].in[i]];
-        e.expanded += old[n].op == OP_STACK;
+        uint32_t axis;
+        e.expanded += node_is_stack(graph, &old[n], &axis);
         append_node(graph, old[n]);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)

@@ -7,6 +7,7 @@
  * reads it, the result takes over its memory; values between are freed after their last reader.  So folding scales
  * into 100 MB of weights takes 100 MB and the largest tensor. */
 #include "ops/family.h"
+#include "ops/meaning.h"
 #include "passes/constant.h"
 
 #include <string.h>
@@ -31,7 +32,7 @@ typedef struct Folder {
 
 static bool is_lazy(const Graph *graph, const Node *node)
 {
-    if (node->op != OP_BROADCAST && node->op != OP_FULL && node->op != OP_IOTA)
+    if (!node_is_view(node) && !node_is_formula(node))
         return false;
     int64_t operand = node->in_count ? type_bytes(value_type(graph, node->in[0])) : 0;
     int64_t result = type_bytes(value_type(graph, node->out[0]));
@@ -198,7 +199,7 @@ static void release_operands(Folder *f, const Node *node)
 static bool share_elements(Folder *f, const Node *node)
 {
     ValueId from = node->in[0], to = node->out[0];
-    if (node->op != OP_RESHAPE || !f->kept[to] || f->graph->value[from].role == ROLE_RESULT)
+    if (!view_is_reshape(node) || !f->kept[to] || f->graph->value[from].role == ROLE_RESULT)
         return false;
     void *data = operand(f, from)->data;
     f->materialised[from] = false;

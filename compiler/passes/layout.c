@@ -9,6 +9,7 @@
 #include "passes/pass.h"
 
 #include "ops/family.h"
+#include "ops/meaning.h"
 
 typedef struct Layouter {
     Graph *graph;
@@ -125,47 +126,57 @@ static uint32_t keep_concat(Layouter *layouter, Node *node)
     return block;
 }
 
+/* The result in plain, from plain operands. */
+static uint32_t keep_plain(Layouter *layouter, Node *node)
+{
+    operands_in(layouter, node, 0);
+    return 0;
+}
+
+static uint32_t keep_contraction(Layouter *layouter, Node *node)
+{
+    Graph *graph = layouter->graph;
+    const Type *out = value_type(graph, node->out[0]);
+    Convolution conv;
+    if (!convolution_of(graph, node, &conv))
+        return keep_plain(layouter, node);
+    bool depthwise = conv.groups == conv.channels && conv.groups == conv.outputs;
+    if (conv.groups != 1 && !(depthwise && block_of(graph, node->in[0])))
+        return keep_plain(layouter, node);
+    return may_block(layouter, out) && conv.outputs >= layouter->lanes ? layouter->lanes : 0;
+}
+
+static uint32_t keep_assembly(Layouter *layouter, Node *node)
+{
+    Graph *graph = layouter->graph;
+    if (!assembly_of(graph, node).filled)
+        return keep_concat(layouter, node);
+    const Shape *x = value_shape(graph, node->in[0]), *out = value_shape(graph, node->out[0]);
+    bool channels = x->rank > 1 && x->dim[1] != out->dim[1];
+    return channels ? keep_plain(layouter, node) : block_of(graph, node->in[0]);
+}
+
 /* The block of the node's result, its operands brought to what it reads. */
 static uint32_t choose(Layouter *layouter, Node *node)
 {
     Graph *graph = layouter->graph;
     const Type *out = value_type(graph, node->out[0]);
-    switch (node->op) {
-    case OP_CONV2D: {
-        const Type *x = value_type(graph, node->in[0]);
-        int64_t groups = attr_int(node, "groups");
-        bool depthwise = groups == x->shape.dim[1] && groups == out->shape.dim[1];
-        bool tiles = may_block(layouter, out) && out->shape.dim[1] >= layouter->lanes;
-        if (groups != 1 && !(depthwise && block_of(graph, node->in[0]))) {
-            operands_in(layouter, node, 0);
-            return 0;
-        }
-        return tiles ? layouter->lanes : 0;
-    }
-    case OP_MAX_POOL:
-    case OP_AVG_POOL:
+    switch (op_info(node->op)->family) {
+    case FAMILY_CONTRACT:
+        return keep_contraction(layouter, node);
+    case FAMILY_POOL:
         return may_block(layouter, out) ? block_of(graph, node->in[0]) : 0;
-    case OP_PAD: {
-        const Attr *before = node_attr(node, "before"), *after = node_attr(node, "after");
-        bool channels = before->i > 1 && (before->ints[1] || after->ints[1]);
-        if (!channels)
-            return block_of(graph, node->in[0]);
-        operands_in(layouter, node, 0);
-        return 0;
-    }
-    case OP_CONCAT:
-        return keep_concat(layouter, node);
-    case OP_REDUCE_SUM:
-    case OP_REDUCE_MAX:
-    case OP_REDUCE_MIN:
-    case OP_REDUCE_PROD:
-    case OP_RELAYOUT:
-        return node->op == OP_RELAYOUT ? out->layout.block : 0; /* these read any layout */
+    case FAMILY_ASSEMBLE:
+        return keep_assembly(layouter, node);
+    case FAMILY_REDUCE: /* these read any layout */
+        return reduction_of(graph, node).kind == REDUCE_POSITION ? keep_plain(layouter, node) : 0;
+    case FAMILY_LAYOUT:
+        return out->layout.block;
+    case FAMILY_ELEMENTWISE:
+    case FAMILY_CAST:
+        return keep_elementwise(layouter, node);
     default:
-        if (op_info(node->op)->family == FAMILY_ELEMENTWISE || node->op == OP_CAST)
-            return keep_elementwise(layouter, node);
-        operands_in(layouter, node, 0);
-        return 0;
+        return keep_plain(layouter, node);
     }
 }
 

@@ -28,7 +28,7 @@ const PassRow *pass_find(Str name)
 static bool run_nested(const PassRow *pass, Graph *graph, PassContext *context)
 {
     for (NodeId n = 0; n < graph->node_count; n++) {
-        if (graph->node[n].op == OP_CALL)
+        if (node_is_call(&graph->node[n]))
             continue;
         for (uint32_t i = 0; i < graph->node[n].sub_count; i++)
             if (!run_nested(pass, graph->node[n].sub[i], context))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/family.h"
+#include "ops/meaning.h"
 #include "passes/constant.h"
 
 #define MOST_ROUNDS  64   /* rewrites of one node; a rule that undoes another would otherwise never end */
@@ -44,11 +45,11 @@ static bool constant_number(const Value *value, double *number)
 bool rewrite_number(const Rewriter *rw, ValueId v, double *number)
 {
     for (const Node *node; (node = value_producer(rw->graph, v)); v = node->in[0]) {
-        if (node->op == OP_FULL) {
-            *number = stored_number(value_type(rw->graph, v), attr_float(node, "value"));
+        if (node_is_number(node, number)) {
+            *number = stored_number(value_type(rw->graph, v), *number);
             return true;
         }
-        if (node->op != OP_BROADCAST && node->op != OP_RESHAPE)
+        if (!node_is_view(node))
             return false;
     }
     const Value *value = graph_value(rw->graph, v);

@@ -14,6 +14,8 @@
 
 #include <string.h>
 
+#include "ir/attr.h"
+
 #define SMALL_WEIGHTS 65536 /* bytes */
 
 typedef struct Affine {

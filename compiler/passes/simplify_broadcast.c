@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "ir/attr.h"
+
 static bool repeats(const Node *node)
 {
     return node && (node->op == OP_BROADCAST || node->op == OP_FULL);

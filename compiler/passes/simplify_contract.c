@@ -11,7 +11,10 @@
 
 #include <string.h>
 
-#include "ops/attrs.h"
+#include "ir/attr.h"
+#include "ops/meaning.h"
+#include "ops/view.h"
+
 
 static bool is_scalable(const Rewriter *rw, ValueId v)
 {
@@ -111,20 +114,24 @@ static ValueId scale_behind_view(Rewriter *rw, const Node *node)
 static ValueId absorb_padding(Rewriter *rw, const Node *node)
 {
     const Node *pad = rewrite_producer(rw, node->in[0], OP_PAD);
-    int64_t before[4], after[4], sum[4];
+    int64_t before[MAX_RANK], after[MAX_RANK], sum[2 * MAX_RANK];
+    Convolution conv;
     Attr attr[4];
     if (!pad || !rewrite_used_once(rw, node->in[0]) || attr_float(pad, "value") != 0)
         return NONE;
-    attr_ints(pad, "before", 4, before);
-    attr_ints(pad, "after", 4, after);
+    convolution_of(rw->graph, node, &conv);
+    uint32_t rank = conv.window.rank;
+    attr_ints(pad, "before", 2 + rank, before);
+    attr_ints(pad, "after", 2 + rank, after);
     if (before[0] || before[1] || after[0] || after[1])
         return NONE;
 
-    attr_pad2d(node, sum);
-    for (int i = 0; i < 4; i++)
-        sum[i] += i < 2 ? before[2 + i] : after[i];
+    for (uint32_t d = 0; d < rank; d++) {
+        sum[d] = conv.window.dim[d].before + before[2 + d];
+        sum[rank + d] = conv.window.dim[d].after + after[2 + d];
+    }
     memcpy(attr, node->attr, sizeof attr);
-    attr[attr_index(OP_CONV2D, STR("pad"))] = (Attr){.i = 4, .ints = sum};
+    attr[attr_index(OP_CONV2D, STR("pad"))] = (Attr){.i = 2 * rank, .ints = sum};
     ValueId in[3];
     memcpy(in, node->in, node->in_count * sizeof *in);
     in[0] = pad->in[0];
@@ -137,7 +144,7 @@ static ValueId absorb_transpose(Rewriter *rw, const Node *node)
     uint32_t rank = value_shape(rw->graph, node->in[1])->rank, axes[MAX_RANK];
     if (!transpose || rank < 2)
         return NONE;
-    transpose_axes(transpose, rank, axes);
+    view_permutation(transpose, rank, axes);
     for (uint32_t i = 0; i < rank; i++)
         if (axes[i] != (i + 2 < rank ? i : 2 * rank - 3 - i))
             return NONE;

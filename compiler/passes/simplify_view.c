@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "ops/attrs.h"
+#include "ops/meaning.h"
+#include "ops/view.h"
 
 static bool same_type(const Rewriter *rw, ValueId a, ValueId b)
 {
@@ -54,7 +55,7 @@ static ValueId merge_transposes(Rewriter *rw, const Node *inner, const uint32_t 
 {
     uint32_t first[MAX_RANK];
     int64_t both[MAX_RANK];
-    transpose_axes(inner, rank, first);
+    view_permutation(inner, rank, first);
     for (uint32_t i = 0; i < rank; i++)
         both[i] = first[axes[i]];
     Attr attr = {.i = rank, .ints = both};
@@ -66,7 +67,7 @@ static ValueId simplify_transpose(Rewriter *rw, const Node *node)
     ValueId x = node->in[0];
     const Shape *shape = value_shape(rw->graph, x);
     uint32_t axes[MAX_RANK];
-    transpose_axes(node, shape->rank, axes);
+    view_permutation(node, shape->rank, axes);
     if (moves_nothing(shape, axes))
         return rewrite_reshape(rw, x, value_shape(rw->graph, node->out[0]));
     const Node *inner = rewrite_producer(rw, x, OP_TRANSPOSE);
@@ -105,11 +106,11 @@ static ValueId simplify_slice(Rewriter *rw, const Node *node)
 static ValueId simplify_reduce(Rewriter *rw, const Node *node)
 {
     const Shape *x = value_shape(rw->graph, node->in[0]);
-    if (node->op == OP_ARGMAX || node->op == OP_ARGMIN)
+    Reduction reduction = reduction_of(rw->graph, node);
+    if (reduction.kind == REDUCE_POSITION)
         return NONE;
-    uint32_t mask = reduce_mask(node, x->rank);
     for (uint32_t i = 0; i < x->rank; i++)
-        if ((mask >> i & 1) && x->dim[i] != 1)
+        if (reduction.reduced[i] && x->dim[i] != 1)
             return NONE;
     return rewrite_reshape(rw, node->in[0], value_shape(rw->graph, node->out[0]));
 }
@@ -117,11 +118,8 @@ static ValueId simplify_reduce(Rewriter *rw, const Node *node)
 /* A window of one element that visits every position. */
 static ValueId simplify_pool(const Rewriter *rw, const Node *node)
 {
-    Window w = window_of(node, value_shape(rw->graph, node->in[0]), NULL);
-    for (int i = 0; i < 2; i++)
-        if (w.size[i] != 1 || w.stride[i] != 1 || w.before[i] || w.after[i])
-            return NONE;
-    return node->in[0];
+    Reduction reduction = reduction_of(rw->graph, node);
+    return window_is_pointwise(&reduction.window) ? node->in[0] : NONE;
 }
 
 /* There and back again; and to where it is. */

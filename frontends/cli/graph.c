@@ -50,7 +50,7 @@ static void node_label(Text *out, const Graph *graph, const Node *node)
     Attr fallback[16];
     double number;
 
-    if (node->op == OP_CALL)
+    if (node_is_call(node))
         quoted(out, node->call->name);
     else
         text_printf(out, "%s", info->name);

@@ -102,7 +102,7 @@ static int run(Cli *cli)
 
     if (word.ptr && !cli_choose(cli, "format", word, formats, &format))
         return STATUS_USAGE;
-    if (name.ptr && op != OP_COUNT) {
+    if (name.ptr && op < OP_COUNT) {
         print_one(&out, op_info(op));
     } else if (name.ptr) {
         if (!nnc_library_find(name, &function))

@@ -370,7 +370,7 @@ Thing build_call(Builder *b, const Expr *call)
     if (function)
         return call_function(b, function, call);
     uint32_t op = map_get(&b->ops, name);
-    if (op == OP_CALL)
+    if (op != MAP_NONE && op_info((OpCode)op)->family == FAMILY_CONTROL)
         return complain(b, call->place, "a composite is called by its own name"), thing_bad();
     if (op != MAP_NONE)
         return build_op(b, (OpCode)op, call);

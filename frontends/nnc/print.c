@@ -9,6 +9,7 @@
 #include "frontends/nnc/constant.h"
 #include "frontends/nnc/lex.h"
 #include "frontends/nnc/text.h"
+#include "ops/meaning.h"
 
 #define MOST_PRINTED 64 /* elements of a constant */
 
@@ -230,7 +231,7 @@ static bool is_inferable(const Printer *p, const Node *node, uint32_t index)
     const OpInfo *info = op_info(node->op);
     bool chooses = info->family == FAMILY_ELEMENTWISE && info->result == RESULT_SELECT;
     DType dtype = p->graph->value[node->in[index]].type->dtype;
-    if (node->op == OP_CALL)
+    if (node_is_call(node))
         return false;
     if (chooses && index == 0)
         return dtype == DT_BOOL;
@@ -259,7 +260,7 @@ static void put_operand(const Printer *p, const Node *node, uint32_t index)
 
 static void put_callee(const Printer *p, const Node *node)
 {
-    const Call *call = node->op == OP_CALL ? node->call : NULL;
+    const Call *call = node_is_call(node) ? node->call : NULL;
     text_str(p->out, call ? call->name : str_from(op_info(node->op)->name));
     if (call && call->label.len) {
         text_char(p->out, '@');
@@ -270,7 +271,7 @@ static void put_callee(const Printer *p, const Node *node)
 static void put_arguments(const Printer *p, const Node *node)
 {
     Text *out = p->out;
-    const Call *call = node->op == OP_CALL ? node->call : NULL;
+    const Call *call = node_is_call(node) ? node->call : NULL;
     for (uint32_t i = 0; i < node->in_count; i++) {
         if (i)
             text_put(out, ", ", 2);
@@ -361,13 +362,13 @@ static void put_initial(const Printer *p, const Value *value)
     const Node *initial = &p->graph->initial[value->initial];
     DType dtype = value->type->dtype;
     text_put(p->out, " = ", 3);
-    if (initial->op != OP_FULL) {
+    double number;
+    if (!node_is_number(initial, &number)) {
         text_printf(p->out, "%s(", op_info(initial->op)->name);
         put_attrs(p->out, initial->op, initial->attr, true);
         text_char(p->out, ')');
         return;
     }
-    double number = attr_float(initial, "value");
     if (dtype_is_float(dtype))
         number_print(p->out, dtype, number);
     else if (dtype == DT_BOOL)
@@ -517,7 +518,7 @@ void nnc_print_node(NodePrinter *printer, Text *out, NodeId node)
 static bool has_calls(const Graph *graph)
 {
     for (NodeId n = 0; n < graph->node_count; n++)
-        if (!graph->node[n].dead && graph->node[n].op == OP_CALL)
+        if (!graph->node[n].dead && node_is_call(&graph->node[n]))
             return true;
     return false;
 }

@@ -1,0 +1,379 @@
+/* The value of one window: an accumulator, and loops over what is reduced. */
+#include "kernel/kernel.h"
+#include "ops/meaning.h"
+
+static void accumulate(Lower *lower, const Local *acc, Word combine, const Expr *value)
+{
+    const Expr *old = expr_local(lower->arena, acc);
+    stmt_assign(lower->arena, lower->block, acc, index_constant(0), index_constant(0),
+                expr_word(lower->arena, combine, acc->dtype, old, expr_cast(lower->arena, acc->dtype, value), NULL));
+}
+
+/* The loop of a window that a team of threads shares out. */
+static Block *team_loop(Lower *lower, Block *block, const char *name, int64_t extent, Index *at)
+{
+    const Var *var = var_new(lower->arena, name, 0, extent - 1);
+    Stmt *loop = stmt_for(lower->arena, block, var, 0, extent, lower->team, LOOP_SERIAL);
+    loop->low = index_var(lower->arena, lower->thread);
+    *at = index_var(lower->arena, var);
+    return &loop->body;
+}
+
+static Block *window_loop(Lower *lower, Block *block, const char *name, int64_t extent, Index *at)
+{
+    const Var *var = var_new(lower->arena, name, 0, extent - 1);
+    *at = index_var(lower->arena, var);
+    if (extent == 1)
+        return block;
+    return &stmt_for(lower->arena, block, var, 0, extent, 1, LOOP_SERIAL)->body;
+}
+
+/* The first position in the operand that a result is made of; dimensions that are reduced are at 0. */
+static void reduced_position(const Reduction *reduction, const Index *position, Index *at)
+{
+    for (uint32_t d = 0, o = 0; d < reduction->rank; d++) {
+        at[d] = reduction->reduced[d] ? index_constant(0) : position[reduction->keep ? d : o];
+        o += !reduction->reduced[d];
+    }
+}
+
+static const Expr *window_reduce(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
+{
+    const Shape *from = value_shape(lower->graph, node->in[0]);
+    DType dtype = reduction->accumulator;
+    Word combine = reduction->combine;
+    Index at[MAX_RANK];
+
+    const Local *acc = lower_local(lower, "acc", dtype, true);
+    stmt_local(lower->arena, lower->block, acc,
+               expr_number(lower->arena, dtype, word_neutral(reduction->combine, dtype)));
+    Block *block = lower->block;
+    bool share = lower->team > 0; /* the first loop is the team's */
+    reduced_position(reduction, position, at);
+    for (uint32_t d = 0; d < from->rank; d++)
+        if (reduction->reduced[d]) {
+            block = (share ? team_loop : window_loop)(lower, block, loop_names[d], from->dim[d], &at[d]);
+            share = false;
+        }
+    if (shape_elements(from)) {
+        Block *outer = lower_enter(lower, block);
+        accumulate(lower, acc, combine, lower_value(lower, node->in[0], at));
+        lower_leave(lower, outer);
+    }
+    if (lower->team)
+        stmt_meet(lower->arena, lower->block, combine, acc, lower->team);
+    return expr_local(lower->arena, acc);
+}
+
+/* The first position of the extreme value; a NaN wins, as in NumPy. */
+static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
+{
+    Arena *arena = lower->arena;
+    const Shape *from = value_shape(lower->graph, node->in[0]);
+    DType dtype = reduction->accumulator; /* f16 is not compared as bits */
+    Index at[MAX_RANK], along = index_constant(0), zero = index_constant(0);
+
+    reduced_position(reduction, position, at);
+    const Local *best = lower_local(lower, "best", dtype, true), *where = lower_local(lower, "where", DT_I64, true);
+    stmt_local(arena, lower->block, best, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
+    stmt_local(arena, lower->block, where, expr_number(arena, DT_I64, 0));
+    Block *block = lower->block;
+    for (uint32_t d = 0; d < from->rank; d++)
+        if (reduction->reduced[d]) {
+            block = window_loop(lower, block, loop_names[d], from->dim[d], &at[d]);
+            along = at[d];
+        }
+    Block *outer = lower_enter(lower, block);
+    const Local *x = lower_local(lower, "x", dtype, true);
+    stmt_local(arena, lower->block, x, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
+    const Expr *b = expr_local(arena, best), *v = expr_local(arena, x);
+    bool most = reduction->combine == WORD_MAX;
+    const Expr *wins = expr_word(arena, WORD_LT, DT_BOOL, most ? b : v, most ? v : b, NULL);
+    if (dtype_is_float(dtype)) {
+        const Expr *fresh_nan = expr_word(arena, WORD_AND, DT_BOOL, expr_word(arena, WORD_NE, DT_BOOL, v, v, NULL),
+                                        expr_word(arena, WORD_EQ, DT_BOOL, b, b, NULL), NULL);
+        wins = expr_word(arena, WORD_OR, DT_BOOL, wins, fresh_nan, NULL);
+    }
+    stmt_assign(arena, lower->block, where, zero, zero,
+                expr_word(arena, WORD_SELECT, DT_I64, wins, expr_index(arena, DT_I64, along), expr_local(arena, where)));
+    stmt_assign(arena, lower->block, best, zero, zero, expr_word(arena, WORD_SELECT, dtype, wins, v, b));
+    lower_leave(lower, outer);
+    return expr_local(arena, where);
+}
+
+/* One dimension of a sliding window: the tap's position in the input, in a loop cut to what lies inside it. */
+static Block *window_dimension(Lower *lower, Block *block, const char *name, Index start, int64_t size,
+                               int64_t dilation, int64_t extent, Index *tap, Index *in)
+{
+    Arena *arena = lower->arena;
+    const Var *var = var_new(arena, name, 0, size - 1);
+    *tap = index_var(arena, var);
+    *in = index_add(arena, start, index_scale(arena, *tap, dilation));
+    if (size == 1)
+        return block;
+    Stmt *loop = stmt_for(arena, block, var, 0, size, 1, LOOP_SERIAL);
+    if (dilation != 1)
+        return &loop->body;
+    if (index_low(*in) < 0) { /* tap >= -start */
+        loop->clamp_low = true;
+        loop->low_least = index_scale(arena, start, -1);
+    }
+    if (index_high(*in) >= extent) { /* tap < extent - start */
+        loop->clamp_high = true;
+        loop->high_most = index_add(arena, index_constant(extent), index_scale(arena, start, -1));
+    }
+    return &loop->body;
+}
+
+static const char *tap_name(Arena *arena, uint32_t from_last)
+{
+    static const char *const name[] = {"kw", "kh", "kd"};
+    return from_last < 3 ? name[from_last] : str_format(arena, "k%u", from_last).ptr;
+}
+
+/* Pooling */
+
+static Index window_start(Arena *arena, const WindowDimension *d, Index out)
+{
+    return index_add(arena, index_scale(arena, out, d->stride), index_constant(-d->before));
+}
+
+/* Taps in one dimension of the window that are inside the image. */
+static const Expr *taps_inside(Arena *arena, const WindowDimension *d, Index start, DType dtype)
+{
+    if (index_low(start) >= 0 && index_high(start) + d->size <= d->in)
+        return expr_number(arena, dtype, (double)d->size);
+    const Expr *first =
+        expr_word(arena, WORD_MAX, DT_I64, expr_index(arena, DT_I64, start), expr_number(arena, DT_I64, 0), NULL);
+    const Expr *end = expr_word(arena, WORD_MIN, DT_I64,
+                              expr_index(arena, DT_I64, index_add(arena, start, index_constant(d->size))),
+                              expr_number(arena, DT_I64, (double)d->in), NULL);
+    return expr_cast(arena, dtype, expr_word(arena, WORD_SUB, DT_I64, end, first, NULL));
+}
+
+/* The mean is over the taps inside the input, or over the whole window. */
+static const Expr *window_count(Lower *lower, const Reduction *reduction, const Index *position)
+{
+    Arena *arena = lower->arena;
+    DType dtype = reduction->accumulator;
+    const Expr *count = expr_number(arena, dtype, 1);
+    for (uint32_t i = 0; i < reduction->window.rank; i++) {
+        const WindowDimension *d = &reduction->window.dim[i];
+        const Expr *taps = reduction->count_pad
+                               ? expr_number(arena, dtype, (double)d->size)
+                               : taps_inside(arena, d, window_start(arena, d, position[2 + i]), dtype);
+        count = count->kind == EXPR_NUMBER && taps->kind == EXPR_NUMBER
+                    ? expr_number(arena, dtype, count->number * taps->number)
+                    : expr_word(arena, WORD_MUL, dtype, count, taps, NULL);
+    }
+    return count;
+}
+
+static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
+{
+    Arena *arena = lower->arena;
+    const Window *window = &reduction->window;
+    DType dtype = reduction->accumulator;
+    Index at[MAX_RANK] = {position[0], position[1]}, tap;
+
+    const Local *acc = lower_local(lower, "acc", dtype, true);
+    const Expr *neutral = expr_number(arena, dtype, word_neutral(reduction->combine, dtype));
+    stmt_local(arena, lower->block, acc, neutral);
+    Block *block = lower->block;
+    for (uint32_t i = 0; i < window->rank; i++) {
+        const WindowDimension *d = &window->dim[i];
+        block = window_dimension(lower, block, tap_name(arena, window->rank - 1 - i),
+                                 window_start(arena, d, position[2 + i]), d->size, 1, d->in, &tap, &at[2 + i]);
+    }
+    Block *outer = lower_enter(lower, block);
+    Guard guard[MAX_RANK];
+    Guarded guarded;
+    uint32_t guards = 0;
+    for (uint32_t i = 0; i < window->rank; i++)
+        if (window->dim[i].size == 1) /* else the loop's bounds keep it inside */
+            guard[guards++] = (Guard){at[2 + i], window->dim[i].in};
+    guard_open(lower, &guarded);
+    const Expr *value = expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
+    value = guard_close(lower, &guarded, value, guard, guards, neutral);
+    accumulate(lower, acc, reduction->combine, value);
+    lower_leave(lower, outer);
+    const Expr *sum = expr_local(arena, acc);
+    if (reduction->kind != REDUCE_MEAN)
+        return sum;
+    return expr_word(arena, WORD_DIV, dtype, sum, window_count(lower, reduction, position), NULL);
+}
+
+/* Contractions */
+
+typedef struct Sum {
+    Lower *lower;
+    const Node *node;
+    const Contraction *form;
+    Index axis[MOST_AXES];
+    bool open[MOST_AXES];  /* axes whose position is known */
+    bool inside[MAX_RANK]; /* dimensions of the first operand that the loops' bounds keep inside */
+} Sum;
+
+/* The axes of a dimension of the result are the digits of its position. */
+static void open_result(Sum *sum, const Index *position)
+{
+    Arena *arena = sum->lower->arena;
+    const Contraction *form = sum->form;
+    for (uint32_t d = 0; d < form->result.rank; d++) {
+        Index rest = position[d];
+        for (uint32_t a = 0; a < form->axis_count; a++) {
+            int64_t factor = form->result.factor[d][a];
+            if (!factor)
+                continue;
+            bool one = form->axis[a].extent == 1;
+            sum->axis[a] = one ? index_constant(0) : index_div(arena, rest, factor);
+            rest = one ? rest : index_mod(arena, rest, factor);
+            sum->open[a] = true;
+        }
+    }
+}
+
+/* The position along a dimension of an operand, before it is divided, as far as its axes are open. */
+static Index access_position(const Sum *sum, const Access *access, uint32_t d)
+{
+    Arena *arena = sum->lower->arena;
+    Index position = index_constant(access->begin[d]);
+    for (uint32_t a = 0; a < sum->form->axis_count; a++)
+        if (sum->open[a])
+            position = index_add(arena, position, index_scale(arena, sum->axis[a], access->factor[d][a]));
+    return position;
+}
+
+/* The guarded dimension of the first operand that a loop over this axis can keep inside by its bounds, or NONE: all
+ * else that moves it is known, and the loop goes through it step by step. */
+static uint32_t bounding_dimension(const Sum *sum, uint32_t axis)
+{
+    const Access *access = &sum->form->first;
+    for (uint32_t d = 0; d < access->rank; d++) {
+        bool known = access->guarded[d] && access->divisor[d] == 1 && access->factor[d][axis] == 1;
+        for (uint32_t a = 0; a < sum->form->axis_count; a++)
+            known &= a == axis || sum->open[a] || !access->factor[d][a];
+        if (known && !sum->inside[d])
+            return d;
+    }
+    return NONE;
+}
+
+static bool has_taps(const Contraction *form)
+{
+    return form->axis[form->axis_count - 1].role == AXIS_TAP; /* they come last */
+}
+
+/* k of matrices; c, kh, kw of images. */
+static const char *sum_name(const Sum *sum, uint32_t axis)
+{
+    const Contraction *form = sum->form;
+    if (form->axis[axis].role == AXIS_TAP)
+        return tap_name(sum->lower->arena, form->axis_count - 1 - axis);
+    if (axis && form->axis[axis - 1].role == AXIS_SUM)
+        return str_format(sum->lower->arena, "c%u", axis).ptr;
+    return has_taps(form) ? "c" : "k";
+}
+
+static Block *sum_loop(Sum *sum, Block *block, uint32_t axis)
+{
+    Lower *lower = sum->lower;
+    int64_t extent = sum->form->axis[axis].extent;
+    const char *name = sum_name(sum, axis);
+    uint32_t d = bounding_dimension(sum, axis);
+    Index in;
+    if (d != NONE && extent > 1) {
+        const Shape *x = value_shape(lower->graph, sum->node->in[0]);
+        block = window_dimension(lower, block, name, access_position(sum, &sum->form->first, d), extent, 1, x->dim[d],
+                                 &sum->axis[axis], &in);
+        sum->inside[d] = true;
+    } else
+        block = (lower->team ? team_loop : window_loop)(lower, block, name, extent, &sum->axis[axis]);
+    sum->open[axis] = true;
+    return block;
+}
+
+/* An element of an operand, 0 where there is none. */
+static const Expr *sum_operand(const Sum *sum, uint32_t which)
+{
+    Lower *lower = sum->lower;
+    Arena *arena = lower->arena;
+    const Access *access = which ? &sum->form->second : &sum->form->first;
+    const Shape *shape = value_shape(lower->graph, sum->node->in[which]);
+    const Expr *zero = expr_number(arena, sum->form->sum, 0);
+    Index place[MAX_RANK], position[MAX_RANK];
+    for (uint32_t d = 0; d < access->rank; d++) {
+        place[d] = access_position(sum, access, d);
+        position[d] = index_div(arena, place[d], access->divisor[d]);
+    }
+    Guard guard[2 * MAX_RANK];
+    Guarded guarded;
+    uint32_t guards = 0;
+    for (uint32_t d = 0; d < access->rank; d++) {
+        if (!access->guarded[d] || (!which && sum->inside[d]))
+            continue;
+        if (access->divisor[d] > 1) /* no rest */
+            guard[guards++] = (Guard){index_mod(arena, place[d], access->divisor[d]), 1};
+        guard[guards++] = (Guard){place[d], shape->dim[d] * access->divisor[d]};
+    }
+    guard_open(lower, &guarded);
+    const Expr *value = expr_cast(arena, sum->form->sum, lower_value(lower, sum->node->in[which], position));
+    return guard_close(lower, &guarded, value, guard, guards, zero);
+}
+
+static const Expr *window_sum(Lower *lower, const Node *node, const Index *position)
+{
+    Arena *arena = lower->arena;
+    Contraction form = contraction_of(lower->graph, node);
+    Sum sum = {.lower = lower, .node = node, .form = &form};
+    DType dtype = form.sum;
+    const Local *acc = lower_local(lower, "acc", dtype, true);
+    stmt_local(arena, lower->block, acc,
+               form.has_bias ? expr_cast(arena, dtype, lower_value(lower, node->in[2], &position[form.bias_dimension]))
+                             : expr_number(arena, dtype, 0));
+    Block *block = lower->block;
+    open_result(&sum, position);
+    for (uint32_t a = 0; a < form.axis_count; a++)
+        if (form.axis[a].role == AXIS_SUM || form.axis[a].role == AXIS_TAP)
+            block = sum_loop(&sum, block, a);
+    if (contraction_extent(&form, AXIS_SUM) && contraction_extent(&form, AXIS_TAP)) {
+        Block *outer = lower_enter(lower, block);
+        const Expr *x = sum_operand(&sum, 0), *y = sum_operand(&sum, 1);
+        accumulate(lower, acc, WORD_ADD, expr_word(arena, WORD_MUL, dtype, x, y, NULL));
+        lower_leave(lower, outer);
+    }
+    if (lower->team)
+        stmt_meet(arena, lower->block, WORD_ADD, acc, lower->team);
+    return expr_local(arena, acc);
+}
+
+const Expr *window_value(Lower *lower, const Node *node, const Index *position)
+{
+    if (node_is_contraction(lower->graph, node))
+        return window_sum(lower, node, position);
+    Reduction reduction = reduction_of(lower->graph, node);
+    if (reduction.has_window)
+        return window_pool(lower, node, &reduction, position);
+    if (reduction.kind == REDUCE_POSITION)
+        return window_arg(lower, node, &reduction, position);
+    return window_reduce(lower, node, &reduction, position);
+}
+
+/* A team shares out one loop over a plain sum. */
+int64_t window_shared_extent(const Lower *lower, const Node *node)
+{
+    const Shape *from = value_shape(lower->graph, node->in[0]);
+    if (node_is_contraction(lower->graph, node)) {
+        Contraction form = contraction_of(lower->graph, node);
+        const Axis *last = &form.axis[form.axis_count - 1];
+        bool alone = contraction_extent(&form, AXIS_SUM) == last->extent && last->role == AXIS_SUM;
+        return alone && !form.has_bias ? last->extent : 0;
+    }
+    Reduction reduction = reduction_of(lower->graph, node);
+    if (reduction.has_window || reduction.kind == REDUCE_POSITION)
+        return 0;
+    for (uint32_t d = 0; d < from->rank; d++)
+        if (reduction.reduced[d])
+            return from->dim[d];
+    return 0;
+}

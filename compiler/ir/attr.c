@@ -1,0 +1,32 @@
+#include "ir/attr.h"
+
+#include <assert.h>
+
+const Attr *node_attr(const Node *node, const char *name)
+{
+    uint32_t index = attr_index(node->op, str_from(name));
+    assert(index != NONE);
+    return &node->attr[index];
+}
+
+int64_t attr_int(const Node *node, const char *name)
+{
+    return node_attr(node, name)->i;
+}
+
+double attr_float(const Node *node, const char *name)
+{
+    return node_attr(node, name)->f;
+}
+
+bool attr_bool(const Node *node, const char *name)
+{
+    return node_attr(node, name)->i != 0;
+}
+
+void attr_ints(const Node *node, const char *name, uint32_t count, int64_t *out)
+{
+    const Attr *attr = node_attr(node, name);
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = attr->ints[attr->i == 1 ? 0 : i];
+}

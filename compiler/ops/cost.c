@@ -1,0 +1,57 @@
+/* What nodes cost to compute. */
+#include "ops/meaning.h"
+
+static int64_t window_elements(const Window *window)
+{
+    int64_t elements = 1;
+    for (uint32_t d = 0; d < window->rank; d++)
+        elements *= window->dim[d].size;
+    return elements;
+}
+
+static int64_t contraction_flops(const Graph *graph, const Node *node, int64_t results)
+{
+    Contraction contraction = contraction_of(graph, node);
+    return 2 * results * contraction_extent(&contraction, AXIS_SUM) * contraction_extent(&contraction, AXIS_TAP);
+}
+
+int64_t node_flops(const Graph *graph, const Node *node)
+{
+    int64_t results = shape_elements(value_shape(graph, node->out[0]));
+    switch (op_info(node->op)->family) {
+    case FAMILY_ELEMENTWISE:
+        return results;
+    case FAMILY_REDUCE:
+        return shape_elements(value_shape(graph, node->in[0]));
+    case FAMILY_POOL: {
+        Reduction reduction = reduction_of(graph, node);
+        return results * window_elements(&reduction.window);
+    }
+    case FAMILY_CONTRACT:
+        return contraction_flops(graph, node, results);
+    default:
+        return 0;
+    }
+}
+
+bool node_is_expensive(const Node *node)
+{
+    switch (node->op) {
+    case OP_EXP:
+    case OP_EXPM1:
+    case OP_LOG:
+    case OP_LOG1P:
+    case OP_POW:
+    case OP_SIN:
+    case OP_COS:
+    case OP_TAN:
+    case OP_TANH:
+    case OP_SINH:
+    case OP_COSH:
+    case OP_ERF:
+    case OP_SIGMOID:
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,148 @@
+/* The normal form of views: where in the operand each element of a result is. */
+#include "ops/meaning.h"
+
+#include "ir/attr.h"
+#include "ops/axis.h"
+#include "ops/view.h"
+
+bool node_is_view(const Node *node)
+{
+    return op_info(node->op)->family == FAMILY_VIEW;
+}
+
+bool view_is_reshape(const Node *node)
+{
+    return node->op == OP_RESHAPE;
+}
+
+void view_permutation(const Node *node, uint32_t rank, uint32_t axes[MAX_RANK])
+{
+    const Attr *given = node_attr(node, "axes");
+    for (uint32_t i = 0; i < rank; i++)
+        axes[i] = given->i ? axis_position(given->ints[i], rank) : rank - 1 - i;
+}
+
+/* Slices */
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* NumPy's slice.indices(). */
+static Range slice_range(int64_t extent, int64_t begin, int64_t end, int64_t step)
+{
+    int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+    begin = clamp(begin < 0 ? begin + extent : begin, low, high);
+    end = clamp(end < 0 ? end + extent : end, low, high);
+
+    uint64_t stride = step > 0 ? (uint64_t)step : 0 - (uint64_t)step; /* also of the least int64 */
+    int64_t distance = step > 0 ? end - begin : begin - end;
+    Range range = {begin, step, 0};
+    if (distance > 0)
+        range.count = (int64_t)(((uint64_t)distance - 1) / stride) + 1;
+    else
+        range.begin = 0; /* an empty range still points inside */
+    return range;
+}
+
+void slice_ranges(const Node *node, const Shape *shape, Range range[MAX_RANK])
+{
+    const Attr *axes = node_attr(node, "axes");
+    uint32_t count = (uint32_t)axes->i;
+    int64_t begin[MAX_RANK], end[MAX_RANK], step[MAX_RANK];
+
+    attr_ints(node, "begin", count, begin);
+    attr_ints(node, "end", count, end);
+    attr_ints(node, "step", count, step);
+    for (uint32_t i = 0; i < shape->rank; i++)
+        range[i] = (Range){0, 1, shape->dim[i]};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t axis = axis_position(axes->ints[i], shape->rank);
+        range[axis] = slice_range(shape->dim[axis], begin[i], end[i], step[i]);
+    }
+}
+
+/* Views */
+
+static View identity(uint32_t rank)
+{
+    View view = {.kind = VIEW_STRIDED, .rank = rank};
+    for (uint32_t d = 0; d < rank; d++) {
+        view.step[d] = 1;
+        view.from[d] = d;
+    }
+    return view;
+}
+
+static View transposed(const Node *node, uint32_t rank)
+{
+    uint32_t axes[MAX_RANK];
+    View view = identity(rank);
+    view_permutation(node, rank, axes);
+    for (uint32_t i = 0; i < rank; i++)
+        view.from[axes[i]] = i;
+    return view;
+}
+
+static View repeated(const Shape *x, const Shape *to)
+{
+    View view = identity(x->rank);
+    for (uint32_t d = 0; d < x->rank; d++)
+        view.from[d] = x->dim[d] == 1 ? NONE : to->rank - x->rank + d;
+    return view;
+}
+
+static View sliced(const Node *node, const Shape *x)
+{
+    Range range[MAX_RANK];
+    View view = identity(x->rank);
+    slice_ranges(node, x, range);
+    for (uint32_t d = 0; d < x->rank; d++) {
+        view.begin[d] = range[d].begin;
+        view.step[d] = range[d].count > 1 ? range[d].step : 1; /* an unused step may be of any size */
+    }
+    return view;
+}
+
+static View part(const Node *node, uint32_t rank, uint32_t result)
+{
+    View view = identity(rank);
+    const Attr *sizes = node_attr(node, "sizes");
+    uint32_t axis = axis_position(attr_int(node, "axis"), rank);
+    for (uint32_t i = 0; i < result; i++)
+        view.begin[axis] += sizes->ints[i];
+    return view;
+}
+
+View view_of(const Graph *graph, const Node *node, uint32_t result)
+{
+    const Shape *x = value_shape(graph, node->in[0]);
+    switch (node->op) {
+    case OP_TRANSPOSE:
+        return transposed(node, x->rank);
+    case OP_BROADCAST:
+        return repeated(x, value_shape(graph, node->out[result]));
+    case OP_SLICE:
+        return sliced(node, x);
+    case OP_SPLIT:
+        return part(node, x->rank, result);
+    default:
+        return (View){.kind = VIEW_RESHAPE, .rank = x->rank};
+    }
+}
+
+/* A view of as many elements that repeats none has all of them. */
+bool view_is_rearrangement(const Graph *graph, const Node *node)
+{
+    if (!node_is_view(node) || node->out_count != 1)
+        return false;
+    const Shape *x = value_shape(graph, node->in[0]), *to = value_shape(graph, node->out[0]);
+    View view = view_of(graph, node, 0);
+    if (view.kind == VIEW_RESHAPE)
+        return true;
+    for (uint32_t d = 0; d < view.rank; d++)
+        if (view.from[d] == NONE || view.begin[d] || view.step[d] != 1 || to->dim[view.from[d]] != x->dim[d])
+            return false;
+    return to->rank == x->rank;
+}
