@@ -14,6 +14,7 @@
 #include "passes/pass.h"
 
 #include "ops/family.h"
+#include "kernel/kernel.h"
 #include "ops/meaning.h"
 
 typedef enum KernelKind {
@@ -31,7 +32,6 @@ typedef struct Group {
 } Group;
 
 #define MOST_NODES 48 /* in one kernel */
-#define NARROWEST  14 /* image that is made row by row: a row fills a tile */
 
 typedef struct Fuser {
     Graph *graph;
@@ -39,7 +39,7 @@ typedef struct Fuser {
     Group *group;
     uint32_t group_count, group_capacity;
     uint32_t *latest; /* per value: the largest kernel it depends on, through views; NONE for none */
-    uint32_t lanes;
+    const Target *target; /* or NULL */
     bool copy_views;
     Users users;
     const bool *live_out;
@@ -134,22 +134,6 @@ static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
     return open_group(fuser, KERNEL_ROWS, in, row_rank);
 }
 
-/* Is the kernel a convolution that is sure to run in register tiles, and small enough to go row by row? */
-static bool tiled_convolution(const Fuser *fuser, const Node *node)
-{
-    const Graph *graph = fuser->graph;
-    Convolution conv;
-    if (!convolution_of(graph, node, &conv) || conv.groups != 1 || conv.window.rank != 2 || fuser->lanes < 2)
-        return false;
-    const Type *x = value_type(graph, node->in[0]), *w = value_type(graph, node->in[1]);
-    const Node *input = value_producer(graph, node->in[0]);
-    for (uint32_t i = 1; i < node->in_count; i++)
-        if (value_producer(graph, node->in[i]))
-            return false; /* weights are packed at compile time */
-    return x->dtype == DT_F32 && w->dtype == DT_F32 && w->shape.dim[0] % fuser->lanes == 0 &&
-           !(input && is_inline(input)) && shape_elements(&w->shape) * 4 <= 512 << 10 && shape_elements(&x->shape) > 0;
-}
-
 /* Is the value all that the kernel makes, by nodes of which each is read by the next one only? */
 static bool read_once(const Fuser *fuser, ValueId value, uint32_t kernel)
 {
@@ -189,34 +173,20 @@ static const Node *convolution_under(const Fuser *fuser, ValueId image, uint32_t
     }
 }
 
-/* Pooling joins its convolution when each row of the image lies in one window: the rows of a window are made in scratch
- * and the image as a whole never exists. */
+/* Pooling joins its convolution where tiles keep a band of its rows. */
 static bool pooling_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
 {
     if (kernel == NONE || !made_in(fuser, node->in[0], kernel) || fuser->group[kernel].kind != KERNEL_ANCHOR)
         return false;
-    Window window = reduction_of(fuser->graph, node).window;
-    for (uint32_t d = 0; d < window.rank; d++)
-        if (window.dim[d].before || window.dim[d].after)
-            return false;
-    if (window.rank != 2 || window.dim[0].stride < window.dim[0].size)
-        return false;
     const Node *convolution = convolution_under(fuser, node->in[0], kernel);
-    return convolution && tiled_convolution(fuser, convolution);
+    return convolution && tiled_takes_pool(fuser->graph, fuser->target, convolution, node);
 }
 
-/* A pointwise convolution joins the map that makes its image when nothing else reads it: the rows are made one by one
- * in scratch, and the image as a whole never exists. */
+/* A pointwise convolution joins the map that makes its image when nothing else reads it. */
 static bool pointwise_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
 {
-    const Graph *graph = fuser->graph;
-    if (kernel == NONE || fuser->group[kernel].kind != KERNEL_MAP || !made_in(fuser, node->in[0], kernel) ||
-        !tiled_convolution(fuser, node))
-        return false;
-    const Type *x = value_type(graph, node->in[0]), *y = value_type(graph, node->out[0]);
-    const Shape *w = value_shape(graph, node->in[1]);
-    return w->dim[2] * w->dim[3] == 1 && x->shape.dim[2] == y->shape.dim[2] && x->shape.dim[3] == y->shape.dim[3] &&
-           x->layout.block == fuser->lanes && x->shape.dim[3] >= NARROWEST && read_once(fuser, node->in[0], kernel);
+    return kernel != NONE && fuser->group[kernel].kind == KERNEL_MAP && made_in(fuser, node->in[0], kernel) &&
+           tiled_takes_map(fuser->graph, fuser->target, node) && read_once(fuser, node->in[0], kernel);
 }
 
 /* Channels that only fill up the last block: the kernel runs over them too, and may store nothing else there. */
@@ -424,7 +394,7 @@ bool pass_fuse(Graph *graph, PassContext *context)
 {
     copy_shared_outputs(graph, context->scratch);
     Fuser fuser = {
-        .graph = graph, .arena = context->scratch, .lanes = context->lanes, .copy_views = context->copy_views};
+        .graph = graph, .arena = context->scratch, .target = context->target, .copy_views = context->copy_views};
     fuser.users = graph_users(graph, fuser.arena);
     fuser.live_out = graph_live_out(graph, fuser.arena);
     fuser.latest = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);

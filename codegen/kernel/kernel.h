@@ -170,9 +170,15 @@ Block *lower_enter(Lower *lower, Block *block); /* returns the block to go back 
 void lower_leave(Lower *lower, Block *outer);
 extern const char *const loop_names[]; /* i0, i1, ... */
 
-/* A loop over `extent` positions whose body is built for vectors where every access allows, the rest one by one. */
+/* A loop over `extent` positions.  Its body is built once; where `vectorizes` says that all of it may run for several
+ * positions at once it becomes vectors, and the same one by one for the rest. */
 typedef void (*BuildBody)(Lower *lower, void *context, Index at);
-void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, BuildBody build, void *context);
+typedef bool (*Vectorizes)(const Block *body, const Var *var);
+void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                       BuildBody build, void *context);
+/* The same for a body that stands already, built for `var`, which goes from 0 to extent - 1. */
+void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body);
+bool block_vectorizes(const Block *body, const Var *var); /* straight code of f32 loads and stores */
 
 /* The providers; a row for each in provider.c. */
 extern const Provider map_provider, assembly_provider, rows_provider, window_provider, tiled_provider, blocked_provider;

@@ -141,6 +141,22 @@ static Stmt *append(Arena *arena, Block *block, Stmt stmt)
     return kept;
 }
 
+Block block_substitute(Arena *arena, const Block *block, const Var *var, Index with)
+{
+    Block copy = {0};
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        Stmt *to = append(arena, &copy, *stmt);
+        Index *index[] = {&to->index, &to->index2, &to->low, &to->high, &to->low_least, &to->high_most};
+        to->next = NULL;
+        for (uint32_t i = 0; i < sizeof index / sizeof *index; i++)
+            *index[i] = index_substitute(arena, *index[i], var, with);
+        to->value = expr_substitute(arena, to->value, var, with);
+        to->body = block_substitute(arena, &stmt->body, var, with);
+        to->other = block_substitute(arena, &stmt->other, var, with);
+    }
+    return copy;
+}
+
 Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t high, int64_t step, LoopKind kind)
 {
     return append(arena, block,

@@ -113,6 +113,9 @@ const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Inde
 /* Calls visit for every load in the expression, also inside data indices. */
 void expr_loads(const Expr *expr, void (*visit)(void *context, const Expr *load), void *context);
 
+/* A copy of the block in which every use of the variable is `with`. */
+Block block_substitute(Arena *arena, const Block *block, const Var *var, Index with);
+
 /* Statements; each is appended to the block. */
 void block_append(Block *block, Block rest); /* statements that nothing else holds */
 Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t high, int64_t step, LoopKind kind);

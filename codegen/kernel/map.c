@@ -78,10 +78,9 @@ static void check_block(Merge *merge, const Block *block)
     }
 }
 
-/* Can the statements of a straight block run for several values of var at once? */
-static bool block_vectorizes(const Block *block, const Var *var)
+bool block_vectorizes(const Block *body, const Var *var)
 {
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+    for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
         int64_t factor;
         if (stmt->value && !expr_vectorizes(stmt->value, var))
             return false;
@@ -94,111 +93,104 @@ static bool block_vectorizes(const Block *block, const Var *var)
     return true;
 }
 
-static bool try_vector(Lower *lower, const char *name, int64_t extent, BuildBody build, void *context)
-{
-    Block trial = {0};
-    const Var *var = var_new(lower->arena, name, 0, extent - 1);
-    Block *outer = lower_enter(lower, &trial);
-    build(lower, context, index_var(lower->arena, var));
-    lower_leave(lower, outer);
-    return extent >= lower->target->lanes && lower->target->lanes > 1 && block_vectorizes(&trial, var);
-}
-
-void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, BuildBody build, void *context)
+void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body)
 {
     Arena *arena = lower->arena;
     int64_t lanes = lower->target->lanes;
-    int64_t whole = try_vector(lower, name, extent, build, context) ? extent / lanes * lanes : 0;
+    int64_t whole = lanes > 1 && extent >= lanes && vectorizes(&body, var) ? extent / lanes * lanes : 0;
 
     if (whole) {
-        const Var *var = var_new(arena, name, 0, whole - lanes), *lane = var_new(arena, "lane", 0, lanes - 1);
-        Block *body = lower->block;
-        Index at = index_constant(0);
-        if (whole > lanes) {
-            body = &stmt_for(arena, lower->block, var, 0, whole, lanes, kind)->body;
-            at = index_var(arena, var);
-        }
-        Stmt *region = stmt_lanes(arena, body, lane, (uint32_t)lanes);
-        Block *outer = lower_enter(lower, &region->body);
-        build(lower, context, index_add(arena, at, index_var(arena, lane)));
-        lower_leave(lower, outer);
+        const Var *step = var_new(arena, var->name, 0, whole - lanes), *lane = var_new(arena, "lane", 0, lanes - 1);
+        Block *around =
+            whole > lanes ? &stmt_for(arena, lower->block, step, 0, whole, lanes, kind)->body : lower->block;
+        Index at = index_add(arena, index_var(arena, step), index_var(arena, lane));
+        stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = block_substitute(arena, &body, var, at);
     }
-    if (whole < extent) {
-        const Var *var = var_new(arena, name, whole, extent - 1);
-        Block *body =
-            extent - whole > 1 ? &stmt_for(arena, lower->block, var, whole, extent, 1, kind)->body : lower->block;
-        Block *outer = lower_enter(lower, body);
-        build(lower, context, index_var(arena, var));
-        lower_leave(lower, outer);
+    if (whole && whole < extent) {
+        const Var *rest = var_new(arena, var->name, whole, extent - 1);
+        body = block_substitute(arena, &body, var, index_var(arena, rest));
+        var = rest;
     }
+    if (extent - whole > 1)
+        stmt_for(arena, lower->block, var, whole, extent, 1, kind)->body = body;
+    else if (extent - whole == 1)
+        block_append(lower->block, body);
+}
+
+void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                       BuildBody build, void *context)
+{
+    Block body = {0};
+    const Var *var = var_new(lower->arena, name, 0, extent - 1);
+    Block *outer = lower_enter(lower, &body);
+    build(lower, context, index_var(lower->arena, var));
+    lower_leave(lower, outer);
+    lower_finish_loop(lower, var, extent, kind, vectorizes, body);
 }
 
 /* Maps */
 
-typedef struct MapNest {
-    Nest nest;
-    Index *loop;                  /* per dimension of the nest */
-    int64_t extent[MAX_RANK + 1]; /* of the merged innermost run */
-    uint32_t first;               /* first dimension of the innermost run */
-    void (*element)(Lower *lower, void *context, const Index *position);
-    void *context;
-} MapNest;
+typedef void MapElement(Lower *lower, void *context, const Index *position);
 
-static void map_body(Lower *lower, void *context, Index at)
+/* The body for one element, in a loop for each dimension of the nest. */
+static Block map_body(Lower *lower, const Nest *nest, const Var **var, MapElement *element, void *context)
 {
-    MapNest *map = context;
+    Block body = {0};
     Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
-    for (uint32_t d = 0; d < map->first; d++)
-        loop[d] = map->loop[d];
-    index_unflatten(lower->arena, at, map->nest.extent + map->first, map->nest.rank - map->first, loop + map->first);
-    nest_position(lower->arena, &map->nest, loop, position);
-    map->element(lower, map->context, position);
+    for (uint32_t d = 0; d < nest->rank; d++) {
+        var[d] = var_new(lower->arena, loop_names[d], 0, nest->extent[d] - 1);
+        loop[d] = index_var(lower->arena, var[d]);
+    }
+    Block *outer = lower_enter(lower, &body);
+    nest_position(lower->arena, nest, loop, position);
+    element(lower, context, position);
+    lower_leave(lower, outer);
+    return body;
 }
 
-static void find_merges(Lower *lower, MapNest *map, bool *merged)
+/* Dimensions first ... last as one loop: each of their variables becomes a digit of its position. */
+static const Var *merge_loops(Arena *arena, const Nest *nest, const Var **var, uint32_t first, uint32_t last,
+                              Block *body)
 {
-    const Var *var[MAX_RANK + 1];
-    Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
-    Block trial = {0};
-    for (uint32_t d = 0; d < map->nest.rank; d++) {
-        var[d] = var_new(lower->arena, loop_names[d], 0, map->nest.extent[d] - 1);
-        loop[d] = index_var(lower->arena, var[d]);
-        merged[d] = d + 1 < map->nest.rank;
-    }
-    Block *outer = lower_enter(lower, &trial);
-    nest_position(lower->arena, &map->nest, loop, position);
-    map->element(lower, map->context, position);
-    lower_leave(lower, outer);
-    check_block(&(Merge){var, &map->nest, merged}, &trial);
+    int64_t extent = 1;
+    Index digit[MAX_RANK + 1];
+    for (uint32_t d = first; d <= last; d++)
+        extent *= nest->extent[d];
+    if (first == last)
+        return var[first];
+    const Var *joint = var_new(arena, loop_names[first], 0, extent - 1);
+    index_unflatten(arena, index_var(arena, joint), nest->extent + first, last - first + 1, digit);
+    for (uint32_t d = first; d <= last; d++)
+        if (nest->extent[d] > 1)
+            *body = block_substitute(arena, body, var[d], digit[d - first]);
+    return joint;
 }
 
 /* Loops over the memory of `type`; runs of dimensions that every access walks evenly become one loop. */
-static void map_nest(Lower *lower, const Type *type, void (*element)(Lower *, void *, const Index *), void *context)
+static void map_nest(Lower *lower, const Type *type, MapElement *element, void *context)
 {
-    MapNest map = {.nest = nest_of(type), .element = element, .context = context};
-    Index loop[MAX_RANK + 1];
+    Nest nest = nest_of(type);
+    const Var *var[MAX_RANK + 1], *loop[MAX_RANK + 1];
     bool merged[MAX_RANK + 1] = {0};
-    map.loop = loop;
-    find_merges(lower, &map, merged);
+    uint32_t loops = 0;
+    Block *start = lower->block, body = map_body(lower, &nest, var, element, context);
+    for (uint32_t d = 0; d + 1 < nest.rank; d++)
+        merged[d] = true;
+    check_block(&(Merge){var, &nest, merged}, &body);
 
-    Block *start = lower->block;
-    uint32_t d = 0;
-    for (;;) {
-        uint32_t last = d;
-        int64_t extent = map.nest.rank ? map.nest.extent[d] : 1;
-        while (last + 1 < map.nest.rank && merged[last])
-            extent *= map.nest.extent[++last];
-        if (last + 1 >= map.nest.rank) {
-            map.first = d;
-            lower_vector_loop(lower, loop_names[d], extent, LOOP_PARALLEL, map_body, &map);
-            break;
-        }
-        const Var *var = var_new(lower->arena, loop_names[d], 0, extent - 1);
-        if (extent > 1)
-            lower->block = &stmt_for(lower->arena, lower->block, var, 0, extent, 1, LOOP_PARALLEL)->body;
-        index_unflatten(lower->arena, index_var(lower->arena, var), map.nest.extent + d, last - d + 1, loop + d);
-        d = last + 1;
+    for (uint32_t d = 0, last; d < nest.rank; d = last + 1) {
+        for (last = d; last + 1 < nest.rank && merged[last];)
+            last++;
+        loop[loops++] = merge_loops(lower->arena, &nest, var, d, last, &body);
     }
+    if (!loops)
+        loop[loops++] = var_new(lower->arena, loop_names[0], 0, 0);
+    for (uint32_t i = 0; i + 1 < loops; i++)
+        if (loop[i]->high > 0)
+            lower->block =
+                &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
+    const Var *last = loop[loops - 1];
+    lower_finish_loop(lower, last, last->high + 1, LOOP_PARALLEL, block_vectorizes, body);
     lower_leave(lower, start);
 }
 

@@ -16,9 +16,6 @@ typedef struct Rows {
     uint32_t row_rank; /* dimensions before the columns */
     int64_t columns;
     const Index *row;   /* position of the row */
-    const Node *reduce; /* of the stage; NULL in the last one */
-    Word combine;     /* of the stage */
-    const Local *acc;   /* what the stage adds into: a scalar, or lanes */
     uint32_t team;      /* threads that share out the columns, or 0 */
     const Var *thread;
 } Rows;
@@ -55,7 +52,7 @@ static bool is_full(const Lower *lower, const Rows *rows, ValueId value)
 static bool is_spilled(const Lower *lower, const Rows *rows, const Node *node)
 {
     ValueId value = node->out[0];
-    return !rows->team && is_expensive(node) && is_full(lower, rows, value) &&
+    return !rows->team && node_is_expensive(node) && is_full(lower, rows, value) &&
            lower->users->first[value + 1] - lower->users->first[value] > 1;
 }
 
@@ -79,54 +76,54 @@ static void row_position(Lower *lower, const Rows *rows, Index at, Index *positi
     lower->row_position = at;
 }
 
-static void stage_value(Lower *lower, void *context, Index at)
+/* What a stage adds up, for one column: the value, and the statements in front of it. */
+typedef struct Stage {
+    Block block;
+    const Expr *value;
+    const Var *column;
+} Stage;
+
+static Stage build_stage(Lower *lower, const Rows *rows, const Node *reduce, DType dtype)
 {
-    const Rows *rows = context;
+    Stage stage = {.column = var_new(lower->arena, "j", 0, rows->columns - 1)};
+    Index position[MAX_RANK];
+    Block *outer = lower_enter(lower, &stage.block);
+    row_position(lower, rows, index_var(lower->arena, stage.column), position);
+    stage.value = expr_cast(lower->arena, dtype, lower_value(lower, reduce->in[0], position));
+    for (uint32_t i = 0; i < lower->memo_count; i++)
+        if (lower->spill[lower->memo[i].value]) /* it is in scratch from now on */
+            lower->spilled[lower->memo[i].value] = true;
+    lower_leave(lower, outer);
+    return stage;
+}
+
+/* The stage at a column, added to an accumulator. */
+static void add_stage(Lower *lower, Block *block, const Stage *stage, Index column, Word combine, const Local *acc)
+{
     Arena *arena = lower->arena;
-    Index position[MAX_RANK], zero = index_constant(0);
-    row_position(lower, rows, at, position);
-    const Expr *value = expr_cast(arena, rows->acc->dtype, lower_value(lower, rows->reduce->in[0], position));
-    const Expr *old = expr_local(arena, rows->acc);
-    stmt_assign(arena, lower->block, rows->acc, zero, zero,
-                expr_word(arena, rows->combine, rows->acc->dtype, old, value, NULL));
+    Index zero = index_constant(0);
+    block_append(block, block_substitute(arena, &stage->block, stage->column, column));
+    const Expr *value = expr_substitute(arena, stage->value, stage->column, column);
+    stmt_assign(arena, block, acc, zero, zero,
+                expr_word(arena, combine, acc->dtype, expr_local(arena, acc), value, NULL));
 }
 
 /* A straight block may be vectors when all its values and stores may. */
-static bool stage_vectorizes(const Block *block, const Var *var)
+static int64_t stage_lanes(const Lower *lower, const Rows *rows, const Stage *stage)
 {
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        int64_t factor;
-        if (stmt->value && (!expr_vectorizes(stmt->value, var) || stmt->value->dtype != DT_F32))
-            return false;
-        if (stmt->kind == STMT_STORE && (!index_factor(stmt->index, var, &factor) || factor != 1))
-            return false;
-        if (stmt->kind == STMT_IF)
-            return false;
-    }
-    return true;
-}
-
-static int64_t stage_lanes(Lower *lower, Rows *rows)
-{
-    Block trial = {0};
     int64_t lanes = lower->target->lanes;
-    if (lanes < 2 || rows->columns < lanes || rows->acc->dtype != DT_F32)
+    if (lanes < 2 || rows->columns < lanes || stage->value->dtype != DT_F32 ||
+        !expr_vectorizes(stage->value, stage->column))
         return 0;
-    const Var *var = var_new(lower->arena, "j", 0, rows->columns - 1);
-    Block *outer = lower_enter(lower, &trial);
-    stage_value(lower, rows, index_var(lower->arena, var));
-    lower_leave(lower, outer);
-    return stage_vectorizes(&trial, var) ? rows->columns / lanes * lanes : 0;
-}
-
-/* Values that this block has written to scratch: later stages may load them. */
-static uint32_t spilled_here(const Lower *lower, ValueId *filled)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < lower->memo_count; i++)
-        if (lower->spill[lower->memo[i].value])
-            filled[count++] = lower->memo[i].value;
-    return count;
+    for (const Stmt *stmt = stage->block.first; stmt; stmt = stmt->next) {
+        int64_t factor;
+        if ((stmt->kind != STMT_LOCAL && stmt->kind != STMT_STORE) || stmt->value->dtype != DT_F32 ||
+            !expr_vectorizes(stmt->value, stage->column))
+            return 0;
+        if (stmt->kind == STMT_STORE && (!index_factor(stmt->index, stage->column, &factor) || factor != 1))
+            return 0;
+    }
+    return rows->columns / lanes * lanes;
 }
 
 /* The columns from `begin` on, or this thread's share of them. */
@@ -141,20 +138,16 @@ static Stmt *columns_loop(Lower *lower, const Rows *rows, int64_t begin, const V
 }
 
 /* One reduction over the row: vector accumulators over whole vectors, then the lanes, then the rest. */
-static void reduce_stage(Lower *lower, Rows *rows)
+static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
 {
     Arena *arena = lower->arena;
-    const Node *node = rows->reduce;
     Reduction reduction = reduction_of(lower->graph, node);
-    Word combine = rows->combine = reduction.combine;
+    Word combine = reduction.combine;
     DType dtype = reduction.accumulator;
     const Expr *neutral = expr_number(arena, dtype, word_neutral(combine, dtype));
     const Local *total = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, dtype, false);
-    int64_t lanes = lower->target->lanes;
-    rows->acc = total;
-    int64_t whole = stage_lanes(lower, rows);
-    ValueId *filled = ARENA_ARRAY(arena, ValueId, lower->kernel->node_count);
-    uint32_t filled_count = 0;
+    Stage stage = build_stage(lower, rows, node, dtype);
+    int64_t lanes = lower->target->lanes, whole = stage_lanes(lower, rows, &stage);
 
     stmt_local(arena, lower->block, total, neutral);
     if (whole) {
@@ -163,26 +156,17 @@ static void reduce_stage(Lower *lower, Rows *rows)
         Stmt *region = stmt_lanes(arena, lower->block, lane, (uint32_t)lanes);
         stmt_local(arena, &region->body, acc, neutral);
         Stmt *loop = stmt_for(arena, &region->body, step, 0, whole, lanes, LOOP_SERIAL);
-        Block *outer = lower_enter(lower, &loop->body);
-        rows->acc = acc;
-        stage_value(lower, rows, index_add(arena, index_var(arena, step), index_var(arena, lane)));
-        filled_count = spilled_here(lower, filled);
-        lower_leave(lower, outer);
+        add_stage(lower, &loop->body, &stage, index_add(arena, index_var(arena, step), index_var(arena, lane)),
+                  combine, acc);
         stmt_reduce(arena, &region->body, combine, total, acc);
     }
     if (whole < rows->columns) {
         const Var *rest;
         Stmt *loop = columns_loop(lower, rows, whole, &rest);
-        Block *outer = lower_enter(lower, &loop->body);
-        rows->acc = total;
-        stage_value(lower, rows, index_var(arena, rest));
-        filled_count = spilled_here(lower, filled);
-        lower_leave(lower, outer);
+        add_stage(lower, &loop->body, &stage, index_var(arena, rest), combine, total);
     }
     if (rows->team)
         stmt_meet(arena, lower->block, combine, total, rows->team);
-    for (uint32_t i = 0; i < filled_count; i++)
-        lower->spilled[filled[i]] = true;
     lower->bound[node->out[0]] =
         expr_cast(arena, value_type(lower->graph, node->out[0])->dtype, expr_local(arena, total));
 }
@@ -236,7 +220,7 @@ static bool stores_full(const Lower *lower, const Rows *rows)
 static void store_stage(Lower *lower, Rows *rows)
 {
     if (!rows->team) {
-        lower_vector_loop(lower, "j", rows->columns, LOOP_SERIAL, store_full, rows);
+        lower_vector_loop(lower, "j", rows->columns, LOOP_SERIAL, block_vectorizes, store_full, rows);
         return;
     }
     const Var *at;
@@ -318,9 +302,8 @@ static void rows_lower(Lower *lower)
 
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
-        rows.reduce = node;
         if (op_info(node->op)->family == FAMILY_REDUCE)
-            reduce_stage(lower, &rows);
+            reduce_stage(lower, &rows, node);
         if (!is_full(lower, &rows, node->out[0]))
             row_value(lower, &rows, node->out[0]);
     }

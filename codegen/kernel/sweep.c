@@ -1,6 +1,5 @@
 /* Drops from a lowered kernel what nothing reads: locals whose value an expression has lost again (of x == x only its
- * truth is left), then buffers that only those, or the trial of another schedule, have touched; all of it when nothing
- * is stored.
+ * truth is left), then buffers that only those have touched; all of it when nothing is stored.
  * Keeps: the order of statements and of buffers. */
 #include "kernel/kernel.h"
 
@@ -143,7 +142,7 @@ void sweep_kernel(Lower *lower)
 
     bool stores = false;
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        stores |= sweep.stored[b] && !kernel->buffer[b].scratch && !kernel->buffer[b].shared;
+        stores |= sweep.stored[b] && lower->storage->at[kernel->buffer[b].storage].value != NONE;
     if (!stores) { /* its results are dead */
         kernel->body = (Block){0};
         kernel->buffer_count = 0;

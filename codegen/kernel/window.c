@@ -2,6 +2,7 @@
  * axes, argmax, and contractions that the register-tiled kernel does not take (grouped, other dtypes, narrow).  Where
  * the target has teams of threads, one shares out each sum when sums are few and long. */
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 /* Can the loads of a nested block, and its locals, be vectors over var? */
 static bool nested_vectorizes(const Block *block, const Var *var)
@@ -45,54 +46,49 @@ static void window_element(Lower *lower, const Node *anchor, const Index *positi
 #define SHARE       8 /* rounds left to each thread of a team */
 
 /* Few results of long sums: a team of threads for each. */
-static void gather_team(Lower *lower, const Node *anchor)
+static uint32_t team_for(const Lower *lower, const Node *anchor)
 {
     int64_t extent = window_shared_extent(lower, anchor);
-    lower->team = 0;
-    if (extent < LONG_WINDOW || shape_elements(value_shape(lower->graph, anchor->out[0])) > FEW_RESULTS)
-        return;
-    for (lower->team = 32; lower->team * SHARE < extent && lower->team < lower->target->team; lower->team *= 2) {
-    }
-    lower->thread = var_new(lower->arena, "thread", 0, lower->team - 1);
+    uint32_t team = 32;
+    if (!lower->target->team || extent < LONG_WINDOW ||
+        shape_elements(value_shape(lower->graph, anchor->out[0])) > FEW_RESULTS)
+        return 0;
+    while (team * SHARE < extent && team < lower->target->team)
+        team *= 2;
+    return team;
 }
 
-/* The last loop over the result: lanes where everything in it can be a vector. */
-static void window_row(Lower *lower, const Node *anchor, const Nest *nest, Index *loop)
+typedef struct WindowRow {
+    const Node *anchor;
+    const Nest *nest;
+    Index *loop;
+} WindowRow;
+
+static void row_element(Lower *lower, void *context, Index at)
 {
-    Arena *arena = lower->arena;
-    uint32_t d = nest->rank - 1;
-    int64_t extent = nest->extent[d], lanes = lower->target->lanes;
+    WindowRow *row = context;
     Index position[MAX_RANK + 1];
-    const Var *var = var_new(arena, loop_names[d], 0, extent - 1);
-    Block trial = {0}, *outer = lower_enter(lower, &trial);
+    row->loop[row->nest->rank - 1] = at;
+    nest_position(lower->arena, row->nest, row->loop, position);
+    window_element(lower, row->anchor, position);
+}
 
-    loop[d] = index_var(arena, var);
-    nest_position(arena, nest, loop, position);
-    window_element(lower, anchor, position);
+/* The last loop over the result: lanes where everything in it can be a vector, or a team for each element. */
+static void window_row(Lower *lower, WindowRow *row)
+{
+    uint32_t d = row->nest->rank - 1;
+    if (!lower->team) {
+        lower_vector_loop(lower, loop_names[d], row->nest->extent[d], LOOP_PARALLEL, nested_vectorizes, row_element,
+                          row);
+        return;
+    }
+    const Var *at = var_new(lower->arena, loop_names[d], 0, row->nest->extent[d] - 1);
+    Block *body = &stmt_for(lower->arena, lower->block, at, 0, row->nest->extent[d], 1, LOOP_PARALLEL)->body;
+    lower->thread = var_new(lower->arena, "thread", 0, lower->team - 1);
+    body = &stmt_for(lower->arena, body, lower->thread, 0, lower->team, 1, LOOP_THREADS)->body;
+    Block *outer = lower_enter(lower, body);
+    row_element(lower, row, index_var(lower->arena, at));
     lower_leave(lower, outer);
-    int64_t whole = lanes > 1 && extent >= lanes && nested_vectorizes(&trial, var) ? extent / lanes * lanes : 0;
-
-    if (whole) {
-        const Var *step = var_new(arena, loop_names[d], 0, whole - lanes), *lane = var_new(arena, "lane", 0, lanes - 1);
-        Block *body =
-            whole > lanes ? &stmt_for(arena, lower->block, step, 0, whole, lanes, LOOP_PARALLEL)->body : lower->block;
-        outer = lower_enter(lower, &stmt_lanes(arena, body, lane, (uint32_t)lanes)->body);
-        loop[d] = index_add(arena, whole > lanes ? index_var(arena, step) : index_constant(0), index_var(arena, lane));
-        nest_position(arena, nest, loop, position);
-        window_element(lower, anchor, position);
-        lower_leave(lower, outer);
-    }
-    if (whole < extent) {
-        const Var *rest = var_new(arena, loop_names[d], whole, extent - 1);
-        Block *body = &stmt_for(arena, lower->block, rest, whole, extent, 1, LOOP_PARALLEL)->body;
-        if (lower->team)
-            body = &stmt_for(arena, body, lower->thread, 0, lower->team, 1, LOOP_THREADS)->body;
-        outer = lower_enter(lower, body);
-        loop[d] = index_add(arena, index_constant(0), index_var(arena, rest));
-        nest_position(arena, nest, loop, position);
-        window_element(lower, anchor, position);
-        lower_leave(lower, outer);
-    }
 }
 
 /* Loops over the result; where `image` and `row` are given, over the part of one row. */
@@ -102,8 +98,6 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
     Index loop[MAX_RANK + 1];
     Block *start = lower->block;
 
-    if (lower->target->team)
-        gather_team(lower, anchor);
     if (nest.rank == 0) {
         nest.rank = 1;
         nest.extent[0] = 1;
@@ -115,17 +109,59 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
         if (!given && nest.extent[d] > 1)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, nest.extent[d], 1, LOOP_PARALLEL)->body;
     }
-    window_row(lower, anchor, &nest, loop);
-    lower->team = 0;
+    window_row(lower, &(WindowRow){anchor, &nest, loop});
     lower_leave(lower, start);
-}
-
-void lower_window(Lower *lower, const Node *anchor)
-{
-    window_nest(lower, anchor, NULL, NULL);
 }
 
 void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h)
 {
     window_nest(lower, anchor, &n, &h);
 }
+
+enum { KNOB_TEAM };
+
+/* A kernel of a contraction and a pooling is for those who keep a band of rows between them. */
+static bool has_other_windows(const Lower *lower, const Kernel *kernel)
+{
+    uint32_t anchors = 0;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        anchors += node_is_contraction(lower->graph, node) || node_is_reduction(lower->graph, node);
+    }
+    return anchors > 1;
+}
+
+static bool window_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    const Node *anchor = &lower->graph->node[kernel->anchor];
+    int64_t *team = &recipe->knob[KNOB_TEAM];
+    if (has_other_windows(lower, kernel))
+        return false;
+    if (*team == KNOB_FREE)
+        *team = team_for(lower, anchor);
+    return *team == 0 || (*team <= lower->target->team && window_shared_extent(lower, anchor) > 0);
+}
+
+/* One multiply-add at a time. */
+static double window_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    (void)recipe;
+    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]);
+}
+
+static void window_lower(Lower *lower)
+{
+    lower->team = (uint32_t)lower->kernel->recipe.knob[KNOB_TEAM];
+    window_nest(lower, &lower->graph->node[lower->kernel->anchor], NULL, NULL);
+    lower->team = 0;
+}
+
+const Provider window_provider = {
+    .name = "window",
+    .doc = "one accumulator per result, in loops over what is reduced",
+    .knob = (const KnobSpec[]){{"team", false, "threads that share out one sum"}, {NULL, false, NULL}},
+    .forms = 1u << FORM_WINDOW | 1u << FORM_CONTRACTION,
+    .offers = window_offers,
+    .cost = window_cost,
+    .lower = window_lower,
+};

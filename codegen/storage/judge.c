@@ -9,8 +9,8 @@
  *     every load stands with the store at the same element: the result in place of an operand.
  *   - Inputs and weights are not written.
  *
- * Ranges of addresses come from the ranges of loop variables.  Under a clamped loop or a guard they are cut to the
- * storage: whether guards are right is for the tests that run what is emitted. */
+ * Ranges of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are cut to
+ * the storage: whether guards are right is for the tests that run what is emitted. */
 #include "storage/memory.h"
 
 typedef struct Spot { /* of a statement: its block, and how far into it */
@@ -160,11 +160,17 @@ static void walk_stmt(Walk *walk, const Stmt *stmt)
         add_reach(walk, stmt->buffer, stmt->index, 0, true);
 }
 
+/* Then the ranges of its variable, and of those in its bounds, are not independent. */
+static bool bounds_vary(const Stmt *stmt)
+{
+    return stmt->clamp_low || stmt->clamp_high || stmt->low.count || stmt->high.count;
+}
+
 static void walk_block(Judge *judge, const Block *block, uint32_t outer, bool guarded)
 {
     Walk walk = {judge, {open_block(judge, outer), 0}, guarded};
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
-        bool inner = guarded || stmt->clamp_low || stmt->clamp_high || stmt->kind == STMT_IF;
+        bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt);
         walk_stmt(&walk, stmt);
         walk_block(judge, &stmt->body, walk.spot.block, inner);
         walk_block(judge, &stmt->other, walk.spot.block, inner);
@@ -388,8 +394,9 @@ static bool judge_step(Judge *judge)
         StorageId id = judge->kernel->buffer[b].storage;
         if (!in_arena(judge, id))
             continue;
-        if (hulls.loaded[b] && judge->memory->storage.at[id].role == STORAGE_ARENA &&
-            !check_owned(judge, id, hulls.load[b]))
+        bool own = hulls.stored[b] && hulls.store[b].begin <= hulls.load[b].begin &&
+                   hulls.load[b].end <= hulls.store[b].end; /* it may have written that itself: partial sums, scratch */
+        if (hulls.loaded[b] && !own && !check_owned(judge, id, hulls.load[b]))
             return false;
         if (hulls.stored[b] && !check_store(judge, &hulls, b))
             return false;

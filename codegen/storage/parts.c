@@ -6,6 +6,8 @@
  * placed once; where a second concat wants it, that one copies.  Inputs, constants and outputs stay where they are. */
 #include "storage/parts.h"
 
+#include <string.h>
+
 #include "ops/meaning.h"
 
 typedef struct Placer {

@@ -36,22 +36,6 @@ int64_t node_flops(const Graph *graph, const Node *node)
 
 bool node_is_expensive(const Node *node)
 {
-    switch (node->op) {
-    case OP_EXP:
-    case OP_EXPM1:
-    case OP_LOG:
-    case OP_LOG1P:
-    case OP_POW:
-    case OP_SIN:
-    case OP_COS:
-    case OP_TAN:
-    case OP_TANH:
-    case OP_SINH:
-    case OP_COSH:
-    case OP_ERF:
-    case OP_SIGMOID:
-        return true;
-    default:
-        return false;
-    }
+    const ScalarList *scalar = op_info(node->op)->scalar;
+    return scalar && list_is_expensive(scalar);
 }

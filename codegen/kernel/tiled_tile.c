@@ -1,6 +1,6 @@
 /* The tile of a contraction, and the cutting of its image into tiles.
  * Registers decide the tile, the image's extents where tiles end; equal tiles become one loop. */
-#include "kernel/contract.h"
+#include "kernel/tiled.h"
 
 #include <string.h>
 
@@ -31,6 +31,10 @@ static void choose_tile(Tiled *con)
         con->vectors = (uint32_t)least(vectors, least(8, (registers - 1) / (pixels + 1)));
         con->vectors = pixels == 1 ? (uint32_t)least(vectors, 8) : con->vectors;
     }
+    if (con->asked.pixels > 0)
+        con->pixels = (uint32_t)con->asked.pixels;
+    if (con->asked.vectors > 0)
+        con->vectors = (uint32_t)con->asked.vectors;
 }
 
 /* All of the depth in registers when the weights fit the second level, or when nothing can hold partial sums. */
@@ -47,16 +51,17 @@ static void choose_order(Tiled *con)
         con->order = ORDER_CHUNKS;
         return;
     }
-    if (con->few_channels || (pointwise && con->columns * con->depth * 4 <= 512 << 10)) {
+    bool chunks = con->few_channels || (pointwise && con->columns * con->depth * 4 <= 512 << 10);
+    if (con->asked.chunk > 0 || (con->asked.chunk == KNOB_FREE && chunks)) {
         con->order = ORDER_CHUNKS;
-        con->chunk = most(1, (16 << 10) / (con->pixels * con->depth * 4));
+        con->chunk = con->asked.chunk > 0 ? con->asked.chunk : most(1, (16 << 10) / (con->pixels * con->depth * 4));
         return;
     }
     if (con->stored == NONE || !con->packed || con->tiling.tiles == 1 || !con->block_count)
         return;
     int64_t bytes = con->block_depth * taps * width;
     int64_t most_blocks = most(1, (block_bytes(con) + bytes / 2) / bytes);
-    con->rounds = ceil_div(con->block_count, most_blocks);
+    con->rounds = con->asked.rounds == KNOB_FREE ? ceil_div(con->block_count, most_blocks) : most(1, con->asked.rounds);
     con->blocks = ceil_div(con->block_count, con->rounds);
     con->rounds = ceil_div(con->block_count, con->blocks);
 }
@@ -159,7 +164,7 @@ static bool rows_suit(const Tiled *con)
         con->taps_h * con->taps_w == 1 && con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
     if (con->out_h == 1 || contiguous)
         return false;
-    return con->few_channels || con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
+    return con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
 }
 
 /* Lines of the emitted text, about: two steps of the depth per tap, sums started and stored in two ways. */
@@ -182,19 +187,32 @@ static bool text_suits(const Tiled *con)
 static void cut_image(Tiled *con)
 {
     /* A pool takes the image row by row, and so does an operand that is computed come. */
-    con->tiling = (Tiling){.rows = con->pool || con->computed || rows_suit(con)};
+    bool free = con->asked.rows == KNOB_FREE;
+    con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
+                                   (free ? rows_suit(con) : con->asked.rows > 0)};
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
-    if (con->out_h > 1 && !con->tiling.rows && !text_suits(con)) {
+    if (free && con->out_h > 1 && !con->tiling.rows && !text_suits(con)) {
         con->tiling = (Tiling){.rows = true};
         cut_run(con, con->out_w);
     }
 }
 
-void contraction_choose(Tiled *con)
+/* Registers for the sums, a vector of weights and an element. */
+static bool fits_registers(const Tiled *con)
 {
+    int64_t sums = (int64_t)con->pixels * con->vectors;
+    return con->pixels <= MOST_PIXELS && sums + 2 <= con->lower->target->vector_registers;
+}
+
+bool tiled_choose(Tiled *con)
+{
+    bool asked = con->asked.pixels > 0 || con->asked.vectors > 0;
     choose_tile(con);
+    if (asked && !fits_registers(con))
+        return false;
     con->few_channels = !con->is_product && con->depth < con->lanes && con->taps_h * con->taps_w > 1 &&
                         con->out_h > 1 && con->out_w >= con->pixels;
     cut_image(con);
     choose_order(con);
+    return con->asked.rounds <= 1 || con->rounds == con->asked.rounds;
 }

@@ -2,7 +2,7 @@
  *
  * A step of the depth loads a panel's vectors of weights and multiplies each with one element per pixel.  Its loop is
  * kept rolled: unrolled, compilers hoist the elements and spill the sums. */
-#include "kernel/contract.h"
+#include "kernel/tiled.h"
 
 typedef struct Body {
     Tiled *con;
@@ -17,7 +17,7 @@ typedef struct Body {
     Index next;         /* where they start */
 } Body;
 
-void contraction_position(const Tiled *con, Index pixel, Index column, Index *position)
+void tiled_position(const Tiled *con, Index pixel, Index column, Index *position)
 {
     Arena *arena = con->lower->arena;
     uint32_t rank = value_shape(con->lower->graph, con->node->out[0])->rank;
@@ -47,7 +47,7 @@ static Index panel_column(Body *body, uint32_t vector)
 
 static void tile_position(Body *body, uint32_t pixel, uint32_t vector, Index *position)
 {
-    contraction_position(body->con, sum2(body, body->at->pixel, index_constant(pixel)),
+    tiled_position(body->con, sum2(body, body->at->pixel, index_constant(pixel)),
                          sum2(body, panel_column(body, vector), body->lane), position);
 }
 
@@ -399,7 +399,7 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     column = sum2(body, panel_column(body, 0), column);
     if (con->node->in_count > 2 && group->partial)
         sum = expr_word(arena, WORD_ADD, DT_F32, sum, lower_value(lower, con->node->in[2], &column), NULL);
-    contraction_position(con, sum2(body, body->at->pixel, pixel), column, position);
+    tiled_position(con, sum2(body, body->at->pixel, pixel), column, position);
     lower->bound[con->node->out[0]] = sum;
     lower_stores(lower, position);
     lower->bound[con->node->out[0]] = NULL;
@@ -432,7 +432,7 @@ static void plan_prefetch(Body *body, Block *block)
         body->prefetches = 0;
 }
 
-void contraction_tile(Tiled *con, Block *block, const TileAt *at)
+void tiled_tile(Tiled *con, Block *block, const TileAt *at)
 {
     Arena *arena = con->lower->arena;
     const Var *lane = var_new(arena, "lane", 0, con->lanes - 1);
@@ -459,8 +459,9 @@ void contraction_tile(Tiled *con, Block *block, const TileAt *at)
     reduce(&body, inner);
 
     if (con->one_by_one || at->group->partial) {
-        spill_sums(&body, inner, con->spill);
-        finish_one_by_one(&body, block, con->spill);
+        uint32_t sums = lower_scratch(con->lower, con->piece[PIECE_SUMS]);
+        spill_sums(&body, inner, sums);
+        finish_one_by_one(&body, block, sums);
     } else if (body.partial_sums) {
         Stmt *last = stmt_if(arena, inner, index_var(arena, con->round), con->rounds - 1, con->rounds);
         store_results(&body, &last->body);

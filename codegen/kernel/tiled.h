@@ -3,8 +3,8 @@
  * Both are seen as pixels x columns: rows of a matmul are the pixels of a 1 x M image, its columns the channels.  A
  * tile is a few pixels times `vectors` vectors of columns, whose sums stay in registers while the reduction runs over
  * blocks of the depth (input channels, k) and the window's taps. */
-#ifndef NNC_KERNEL_CONTRACT_H
-#define NNC_KERNEL_CONTRACT_H
+#ifndef NNC_KERNEL_TILED_H
+#define NNC_KERNEL_TILED_H
 
 #include "kernel/kernel.h"
 #include "ops/meaning.h"
@@ -47,6 +47,13 @@ typedef enum Order {
     ORDER_PANELS, /* a panel x a block of its depth x all tiles: the block stays in the first level */
 } Order;
 
+/* What a recipe asks for, or KNOB_FREE. */
+typedef struct TiledKnobs {
+    int64_t pixels, vectors, chunk, rounds, rows;
+} TiledKnobs;
+
+enum { PIECE_LINE, PIECE_BAND, PIECE_PANELS, PIECE_SUMS, PIECES }; /* of scratch */
+
 typedef struct Tiled {
     Lower *lower;
     const Node *node;
@@ -68,6 +75,7 @@ typedef struct Tiled {
     const Var *block;
 
     /* First operand: x_base + c * x_depth + h * x_h + w * x_w; x_base depends on block and outer */
+    ValueId x_source; /* whose memory it is in; x: the kernel's buffer, once it is lowered */
     uint32_t x;
     Index x_base;
     int64_t x_depth, x_h, x_w;
@@ -85,11 +93,12 @@ typedef struct Tiled {
     PanelGroup group[MOST_GROUPS];
     uint32_t group_count;
     const Var *round;
-    const Node *pool;    /* pooling of the result, row by row through a band; NULL */
-    const Var *pool_row; /* its row */
+    const Node *pool; /* pooling of the result, row by row through a band; NULL */
     int64_t pool_window, pool_stride;
-    bool one_by_one; /* no vector can store the results ... */
-    uint32_t spill;  /* ... or those of the last panel: scratch for the sums of a tile */
+    bool one_by_one; /* no vector can store the results, nor those of a last panel that is partial: they go through
+                        scratch */
+    TiledKnobs asked;
+    uint32_t piece[PIECES]; /* of the recipe's scratch; NONE */
 } Tiled;
 
 static inline int64_t ceil_div(int64_t a, int64_t b)
@@ -105,14 +114,17 @@ static inline int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* contract_tile.c: chooses the tile and cuts the image. */
-void contraction_choose(Tiled *con);
-/* contract_pack.c: the panels of the second operand: packed at compile time, read where they are, or packed into
+/* tiled_see.c: fills in result, reduction and first operand of lower->kernel; false when tiles do not take it. */
+bool tiled_see(Lower *lower, Tiled *con);
+/* tiled_tile.c: chooses the tile and cuts the image, as it is asked to; false when that cannot be. */
+bool tiled_choose(Tiled *con);
+/* tiled_pack.c: the panels of the second operand: packed at compile time, read where they are, or packed into
  * scratch by loops appended to lower->block (inside the loops over the batch). */
-void contraction_panels(Tiled *con);
-bool contraction_weights_constant(const Tiled *con);
-void contraction_weights(Tiled *con);
-/* contract_body.c: one tile.  `pixel` is its first pixel, `x` the address of that pixel's operand at tap 0, 0 without
+void tiled_panels(Tiled *con);
+bool tiled_weights_constant(const Tiled *con);
+int64_t tiled_packed_elements(const Tiled *con); /* that loops pack into scratch; 0: none */
+void tiled_weights(Tiled *con);
+/* tiled_body.c: one tile.  `pixel` is its first pixel, `x` the address of that pixel's operand at tap 0, 0 without
  * x_base, `tile` its number, `row` the row's variable or NULL. */
 typedef struct TileAt {
     const TileLoop *loop;
@@ -120,7 +132,7 @@ typedef struct TileAt {
     Index pixel, x, tile;
     const Var *row;
 } TileAt;
-void contraction_tile(Tiled *con, Block *block, const TileAt *at);
-void contraction_position(const Tiled *con, Index pixel, Index column, Index *position);
+void tiled_tile(Tiled *con, Block *block, const TileAt *at);
+void tiled_position(const Tiled *con, Index pixel, Index column, Index *position);
 
 #endif

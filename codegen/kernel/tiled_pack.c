@@ -2,7 +2,7 @@
  * Constants are packed at compile time, [panel][block][kh][kw][depth of a block][columns of a panel], so that a tile
  * reads them in one stream.  Others are read where they are when their columns have stride 1, else packed into scratch
  * the same way. */
-#include "kernel/contract.h"
+#include "kernel/tiled.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void add_group(Tiled *con, int64_t first, int64_t count, uint32_t vectors
 }
 
 /* Balanced widths: 7 vectors by 3 are 3, 2, 2.  The last panel stands alone when its last lanes are past the end. */
-void contraction_panels(Tiled *con)
+void tiled_panels(Tiled *con)
 {
     int64_t vectors = ceil_div(con->columns, con->lanes), panels = ceil_div(vectors, con->vectors);
     uint32_t narrow = (uint32_t)(vectors / panels), partial = con->columns % con->lanes != 0;
@@ -51,21 +51,6 @@ static void weights_position(const Tiled *con, Index depth, Index kh, Index kw, 
     position[shape->rank - 1] = con->product.transposed ? depth : column;
 }
 
-/* Follows views to the memory they look at. */
-static ValueId view_source(Lower *lower, ValueId value, Index *position)
-{
-    while (value_is_inline(lower->graph, value)) {
-        const Node *node = value_producer(lower->graph, value);
-        Index operand[MAX_RANK];
-        if (op_info(node->op)->family != FAMILY_VIEW)
-            return NONE;
-        view_position(lower->arena, lower->graph, node, lower->graph->value[value].result, position, operand);
-        memcpy(position, operand, sizeof operand);
-        value = node->in[0];
-    }
-    return value;
-}
-
 typedef struct ConstantSource { /* start + depth * .. + kh * .. + kw * .. + column * .. */
     ValueId value;
     int64_t start, depth, tap_h, tap_w, column;
@@ -81,13 +66,12 @@ static bool constant_source(const Tiled *con, ConstantSource *source)
 
     weights_position(con, index_var(arena, depth), index_var(arena, kh), index_var(arena, kw), index_var(arena, column),
                      position);
-    source->value = view_source(lower, con->node->in[1], position);
-    if (source->value == NONE)
+    Index address;
+    if (!memory_source(lower, con->node->in[1], position, &source->value, &address))
         return false;
     Role role = lower->graph->value[source->value].role;
     if (role != ROLE_CONST && role != ROLE_PARAM)
         return false;
-    Index address = value_address(lower, source->value, position);
     bool affine = index_factor(address, depth, &source->depth) && index_factor(address, kh, &source->tap_h) &&
                   index_factor(address, kw, &source->tap_w) && index_factor(address, column, &source->column);
     source->start = address.constant;
@@ -98,7 +82,7 @@ static bool constant_source(const Tiled *con, ConstantSource *source)
     return affine;
 }
 
-bool contraction_weights_constant(const Tiled *con)
+bool tiled_weights_constant(const Tiled *con)
 {
     ConstantSource source;
     return constant_source(con, &source);
@@ -176,7 +160,7 @@ static void pack_constant(Tiled *con, PanelGroup *group, const ConstantSource *s
 /* A dynamic operand */
 
 /* Its address, if it is in memory and its columns follow each other there. */
-static bool readable_in_place(const Tiled *con, const Var *depth, const Expr **load)
+static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *source, Index *address)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
@@ -188,20 +172,23 @@ static bool readable_in_place(const Tiled *con, const Var *depth, const Expr **l
     Index k =
         index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
     weights_position(con, k, zero, zero, index_var(arena, con->column), position);
-    *load = lower_value(lower, con->node->in[1], position);
-    return (*load)->kind == EXPR_LOAD && index_factor((*load)->index, con->column, &factor) &&
-           (factor == 1 || con->columns == 1) && index_factor((*load)->index, depth, &factor);
+    return memory_source(lower, con->node->in[1], position, source, address) &&
+           index_factor(*address, con->column, &factor) && (factor == 1 || con->columns == 1) &&
+           index_factor(*address, depth, &factor);
 }
 
-static void read_in_place(Tiled *con, PanelGroup *group, const Var *depth, const Expr *load)
+static void read_in_place(Tiled *con, PanelGroup *group, const Var *depth, ValueId source, Index address)
 {
-    Arena *arena = con->lower->arena;
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
     Index column = index_add(arena, index_constant(group->first * con->lanes),
                              index_scale(arena, index_var(arena, group->panel), group->vectors * con->lanes));
-    group->buffer = load->buffer;
-    index_factor(load->index, depth, &group->depth);
-    group->weights = index_substitute(arena, load->index, depth, index_constant(0));
+    group->buffer = lower_buffer(lower, source, false);
+    index_factor(address, depth, &group->depth);
+    group->weights = index_substitute(arena, address, depth, index_constant(0));
     group->weights = index_substitute(arena, group->weights, con->column, column);
+    group->weights =
+        index_add(arena, group->weights, index_constant(-lower->kernel->buffer[group->buffer].begin));
 }
 
 /* Rows of stride 1 along k, columns at any even step: squares of lanes x lanes are transposed in registers. */
@@ -273,14 +260,26 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *o
     lower_leave(lower, outer);
 }
 
-static void pack_now(Tiled *con)
+static bool packs_now(const Tiled *con)
+{
+    const Var *depth = var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
+    ValueId source;
+    Index address;
+    return !con->packed && !readable_in_place(con, depth, &source, &address);
+}
+
+int64_t tiled_packed_elements(const Tiled *con)
 {
     int64_t elements = 0;
-    for (uint32_t g = 0; g < con->group_count; g++)
+    for (uint32_t g = 0; packs_now(con) && g < con->group_count; g++)
         elements += packed_order(con, &con->group[g]).elements;
-    uint32_t scratch = lower_scratch(con->lower, DT_F32, elements, "panels");
+    return elements;
+}
 
-    elements = 0;
+static void pack_now(Tiled *con)
+{
+    uint32_t scratch = lower_scratch(con->lower, con->piece[PIECE_PANELS]);
+    int64_t elements = 0;
     for (uint32_t g = 0; g < con->group_count; g++) {
         PanelGroup *group = &con->group[g];
         Order6 order = packed_order(con, group);
@@ -291,18 +290,19 @@ static void pack_now(Tiled *con)
     }
 }
 
-void contraction_weights(Tiled *con)
+void tiled_weights(Tiled *con)
 {
-    ConstantSource source;
-    const Expr *load;
+    ConstantSource constant;
+    ValueId source;
+    Index address;
     const Var *depth = var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
 
-    if (con->packed && constant_source(con, &source)) {
+    if (con->packed && constant_source(con, &constant)) {
         for (uint32_t g = 0; g < con->group_count; g++)
-            pack_constant(con, &con->group[g], &source);
-    } else if (readable_in_place(con, depth, &load)) {
+            pack_constant(con, &con->group[g], &constant);
+    } else if (readable_in_place(con, depth, &source, &address)) {
         for (uint32_t g = 0; g < con->group_count; g++)
-            read_in_place(con, &con->group[g], depth, load);
+            read_in_place(con, &con->group[g], depth, source, address);
     } else
         pack_now(con);
 }

@@ -158,12 +158,12 @@ static int64_t tiles(int64_t extent, int64_t tile)
 }
 
 /* The largest tile that still gives every multiprocessor a block. */
-static void choose_tile(Blocked *b)
+static int64_t choose_tile(const Blocked *b)
 {
-    for (b->each = MOST_THREAD;; b->each /= 2) {
-        b->tile = b->each * SIDE;
-        if (b->each == 1 || tiles(b->rows, b->tile) * tiles(b->columns, b->tile) * b->batches >= ENOUGH)
-            return;
+    for (int64_t each = MOST_THREAD;; each /= 2) {
+        int64_t tile = each * SIDE;
+        if (each == 1 || tiles(b->rows, tile) * tiles(b->columns, tile) * b->batches >= ENOUGH)
+            return each;
     }
 }
 
@@ -297,13 +297,37 @@ static void store_tile(Blocked *b, const Local *acc)
         }
 }
 
-bool lower_contraction_blocked(Lower *lower, const Node *node)
+enum { KNOB_EACH };
+
+static const KnobSpec blocked_knobs[] = {
+    {"each", false, "rows, and columns, of the result that one thread sums up: 1, 2 or 4"},
+    {NULL, false, NULL},
+};
+
+static bool blocked_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
-    Blocked b = {.lower = lower, .node = node};
-    Block *start = lower->block;
+    Blocked b = {.lower = lower, .node = &lower->graph->node[kernel->anchor]};
+    int64_t *each = &recipe->knob[KNOB_EACH];
     if (!lower->target->team || !see(&b))
         return false;
-    choose_tile(&b);
+    if (*each == KNOB_FREE)
+        *each = choose_tile(&b);
+    return *each == 1 || *each == 2 || *each == 4;
+}
+
+static double blocked_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    (void)recipe;
+    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]) / 8;
+}
+
+static void blocked_lower(Lower *lower)
+{
+    Blocked b = {.lower = lower, .node = &lower->graph->node[lower->kernel->anchor]};
+    Block *start = lower->block;
+    see(&b);
+    b.each = lower->kernel->recipe.knob[KNOB_EACH];
+    b.tile = b.each * SIDE;
     b.left = lower_shared(lower, b.dtype, DEPTH_TILE * (b.tile + 1), "left");
     b.right = lower_shared(lower, b.dtype, DEPTH_TILE * (b.tile + 1), "right");
     open_tile(&b);
@@ -312,5 +336,14 @@ bool lower_contraction_blocked(Lower *lower, const Node *node)
     add_depth(&b, acc);
     store_tile(&b, acc);
     lower_leave(lower, start);
-    return true;
 }
+
+const Provider blocked_provider = {
+    .name = "blocked",
+    .doc = "square tiles of the result, each by a block of threads that share the operands",
+    .knob = blocked_knobs,
+    .forms = 1u << FORM_CONTRACTION,
+    .offers = blocked_offers,
+    .cost = blocked_cost,
+    .lower = blocked_lower,
+};

@@ -1,0 +1,277 @@
+/* Contractions by the register-tiled micro-kernel: the order of loops, and the provider's row.
+ * Takes f32 operands and results, ungrouped, at least a vector of columns, a first operand in memory whose address is
+ * affine in the pixel and in the depth within a block. */
+#include "kernel/tiled.h"
+
+#include <assert.h>
+
+/* The nest */
+
+static Block *loop_of(Tiled *con, Block *block, const Var *var, int64_t extent, LoopKind kind)
+{
+    return extent > 1 ? &stmt_for(con->lower->arena, block, var, 0, extent, 1, kind)->body : block;
+}
+
+/* The tile of a loop at round `round`, in the row when tiles stay in rows. */
+static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGroup *group, Index round,
+                 const Var *row)
+{
+    Arena *arena = con->lower->arena;
+    TileAt at = {.loop = loop, .group = group, .row = row};
+    at.pixel = index_add(arena, index_constant(loop->pixel), index_scale(arena, round, loop->pixel_step));
+    at.x = index_add(arena, index_constant(loop->x), index_scale(arena, round, loop->x_step));
+    at.tile = index_add(arena, index_constant(loop->tile), index_scale(arena, round, loop->tile_step));
+    if (row) {
+        Index r = index_var(arena, row);
+        at.pixel = index_add(arena, at.pixel, index_scale(arena, r, con->out_w));
+        at.x = index_add(arena, at.x, index_scale(arena, r, con->stride_h * con->x_h));
+        at.tile = index_add(arena, at.tile, index_scale(arena, r, con->tiling.tiles));
+    }
+    tiled_tile(con, block, &at);
+}
+
+static void all_tiles(Tiled *con, Block *block, const PanelGroup *group, const Var *row)
+{
+    for (uint32_t i = 0; i < con->tiling.count; i++) {
+        const TileLoop *loop = &con->tiling.loop[i];
+        const Var *t = var_new(con->lower->arena, "t", 0, loop->count - 1);
+        Block *inner = loop_of(con, block, t, loop->count, LOOP_SERIAL);
+        tile(con, inner, loop, group, index_var(con->lower->arena, t), row);
+    }
+}
+
+static const Var *row_loop(Tiled *con, Block **block, LoopKind kind)
+{
+    if (!con->tiling.rows)
+        return NULL;
+    const Var *row = var_new(con->lower->arena, "row", 0, con->out_h - 1);
+    *block = loop_of(con, *block, row, con->out_h, kind);
+    return row;
+}
+
+static void panels_outside(Tiled *con, Block *block)
+{
+    for (uint32_t g = 0; g < con->group_count; g++) {
+        const PanelGroup *group = &con->group[g];
+        Block *inner = loop_of(con, block, group->panel, group->count, LOOP_PARALLEL);
+        if (!group->partial)
+            inner = loop_of(con, inner, con->round, con->rounds, LOOP_SERIAL);
+        const Var *row = row_loop(con, &inner, LOOP_SERIAL);
+        all_tiles(con, inner, group, row);
+    }
+}
+
+static void panels_of_row(Tiled *con, Block *block, const Var *row)
+{
+    for (uint32_t g = 0; g < con->group_count; g++) {
+        Block *inner = loop_of(con, block, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
+        all_tiles(con, inner, &con->group[g], row);
+    }
+}
+
+typedef struct Line { /* the pixel of the computed row that is being made, and its block of channels */
+    const Tiled *con;
+    const Var *row, *block, *w;
+} Line;
+
+static void line_element(Lower *lower, void *context, Index at)
+{
+    const Line *line = context;
+    const Tiled *con = line->con;
+    Arena *arena = lower->arena;
+    Index block = index_var(arena, line->block), w = index_var(arena, line->w);
+    Index channel = index_add(arena, index_scale(arena, block, con->lanes), at);
+    Index position[] = {con->position[0], channel, index_var(arena, line->row), w};
+    Index pixel = index_add(arena, index_scale(arena, block, con->in_w), w);
+    stmt_store(arena, lower->block, con->x, index_add(arena, index_scale(arena, pixel, con->lanes), at),
+               lower_value(lower, con->node->in[0], position));
+}
+
+/* The computed row, and what is made of it. */
+static void line_and_panels(Tiled *con, Block *block, const Var *row)
+{
+    Lower *lower = con->lower;
+    Line line = {con, row, var_new(lower->arena, "b", 0, con->depth / con->lanes - 1),
+                 var_new(lower->arena, "w", 0, con->in_w - 1)};
+    Block *inner = loop_of(con, block, line.block, con->depth / con->lanes, LOOP_SERIAL);
+    inner = loop_of(con, inner, line.w, con->in_w, LOOP_SERIAL);
+    Block *outer = lower_enter(lower, inner);
+    lower_vector_loop(lower, "c", con->lanes, LOOP_SERIAL, block_vectorizes, line_element, &line);
+    lower_leave(lower, outer);
+    panels_of_row(con, block, row);
+}
+
+static void chunks_of_row(Tiled *con, Block *block)
+{
+    const Var *row = row_loop(con, &block, con->computed ? LOOP_SERIAL : LOOP_PARALLEL);
+    if (con->computed)
+        line_and_panels(con, block, row);
+    else
+        panels_of_row(con, block, row);
+}
+
+/* The rows of one pooling window at a time: into the band, and out of it. */
+static void pooled_rows(Tiled *con, Block *block)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    const Var *pooled = var_new(arena, "pooled", 0, value_shape(lower->graph, con->pool->out[0])->dim[2] - 1);
+    block = loop_of(con, block, pooled, pooled->high + 1, LOOP_SERIAL);
+    lower->band = (Band){.value = con->pool->in[0],
+                         .buffer = lower_scratch(lower, con->piece[PIECE_BAND]),
+                         .first = index_scale(arena, index_var(arena, pooled), con->pool_stride)};
+    const Var *row = var_new(arena, "row", 0, con->out_h - 1);
+    Stmt *rows = stmt_for(arena, block, row, 0, con->out_h, 1, LOOP_SERIAL);
+    rows->low = lower->band.first;
+    rows->high = index_add(arena, rows->low, index_constant(con->pool_window));
+    if (con->computed)
+        line_and_panels(con, &rows->body, row);
+    else
+        panels_of_row(con, &rows->body, row);
+
+    Block *outer = lower_enter(lower, block);
+    lower->band.filled = true;
+    lower_window_row(lower, con->pool, con->position[0], index_var(arena, pooled));
+    lower->band.filled = false;
+    lower_leave(lower, outer);
+}
+
+static void chunks_of_image(Tiled *con, Block *block)
+{
+    Arena *arena = con->lower->arena;
+    for (uint32_t i = 0; i < con->tiling.count; i++) {
+        const TileLoop *loop = &con->tiling.loop[i];
+        int64_t chunks = ceil_div(loop->count, con->chunk);
+        const Var *chunk = var_new(arena, "chunk", 0, chunks - 1), *t = var_new(arena, "t", 0, loop->count - 1);
+        Block *outside = loop_of(con, block, chunk, chunks, LOOP_PARALLEL);
+        for (uint32_t g = 0; g < con->group_count; g++) {
+            Block *inner = loop_of(con, outside, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
+            Index round = index_var(arena, chunk);
+            if (con->chunk > 1 && loop->count > 1) {
+                Stmt *tiles = stmt_for(arena, inner, t, 0, loop->count, 1, LOOP_SERIAL);
+                tiles->low = index_scale(arena, round, con->chunk);
+                tiles->high = index_add(arena, tiles->low, index_constant(con->chunk));
+                tiles->clamp_high = loop->count % con->chunk != 0;
+                tiles->high_most = index_constant(loop->count);
+                inner = &tiles->body;
+                round = index_var(arena, t);
+            }
+            tile(con, inner, loop, &con->group[g], round, NULL);
+        }
+    }
+}
+
+static void emit(Tiled *con)
+{
+    Block *block = con->lower->block;
+    for (uint32_t d = 0; d < con->outer_count; d++)
+        block = loop_of(con, block, con->outer[d], con->outer[d]->high + 1, LOOP_SERIAL);
+    Block *outer = lower_enter(con->lower, block);
+    tiled_weights(con);
+    if (con->pool)
+        pooled_rows(con, block);
+    else if (con->order == ORDER_PANELS)
+        panels_outside(con, block);
+    else if (con->tiling.rows)
+        chunks_of_row(con, block);
+    else
+        chunks_of_image(con, block);
+    lower_leave(con->lower, outer);
+}
+
+/* The recipe */
+
+enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_CHUNK, KNOB_ROUNDS, KNOB_ROWS };
+
+static const KnobSpec tiled_knobs[] = {
+    {"pixels", false, "rows of a matrix, or pixels, whose sums a tile keeps in registers, at most"},
+    {"vectors", false, "vectors of columns of a tile, at most"},
+    {"chunk", false, "tiles that pass over all panels of the weights; without it all tiles pass over a panel"},
+    {"rounds", false, "blocks of the depth; between two the result's memory holds partial sums"},
+    {"rows", true, "tiles end where rows of the image do"},
+    {NULL, false, NULL},
+};
+
+static void piece_of(Tiled *con, Recipe *recipe, uint32_t piece, const char *name, int64_t elements, bool per_thread)
+{
+    con->piece[piece] = NONE;
+    if (elements)
+        con->piece[piece] = recipe_scratch(con->lower, recipe, name, DT_F32, elements, per_thread);
+}
+
+static int64_t spilled_sums(const Tiled *con)
+{
+    uint32_t vectors = 0;
+    for (uint32_t g = 0; g < con->group_count; g++)
+        if ((con->one_by_one || con->group[g].partial) && con->group[g].vectors > vectors)
+            vectors = con->group[g].vectors;
+    return (int64_t)con->pixels * vectors * con->lanes;
+}
+
+/* The tile that the recipe says, or, where it says nothing, a good one; and the scratch that takes. */
+static bool plan(Lower *lower, Tiled *con, Recipe *recipe)
+{
+    if (!tiled_see(lower, con))
+        return false;
+    con->asked = (TiledKnobs){recipe->knob[KNOB_PIXELS], recipe->knob[KNOB_VECTORS], recipe->knob[KNOB_CHUNK],
+                              recipe->knob[KNOB_ROUNDS], recipe->knob[KNOB_ROWS]};
+    if (!tiled_choose(con))
+        return false;
+    tiled_panels(con);
+    con->round = var_new(lower->arena, "round", 0, con->rounds - 1);
+    piece_of(con, recipe, PIECE_LINE, "line", con->computed ? con->in_w * con->depth : 0, true);
+    piece_of(con, recipe, PIECE_BAND, "band", con->pool ? con->pool_window * con->out_w * con->columns : 0, true);
+    piece_of(con, recipe, PIECE_PANELS, "panels", tiled_packed_elements(con), false);
+    piece_of(con, recipe, PIECE_SUMS, "sums", spilled_sums(con), true);
+    return true;
+}
+
+static bool tiled_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    Tiled con;
+    (void)kernel;
+    if (!plan(lower, &con, recipe))
+        return false;
+    recipe->knob[KNOB_PIXELS] = con.pixels;
+    recipe->knob[KNOB_VECTORS] = con.vectors;
+    recipe->knob[KNOB_CHUNK] = con.order == ORDER_CHUNKS ? con.chunk : 0;
+    recipe->knob[KNOB_ROUNDS] = con.rounds > 1 ? con.rounds : 0;
+    recipe->knob[KNOB_ROWS] = con.tiling.rows;
+    recipe->partial_sums = con.rounds > 1;
+    return true;
+}
+
+/* Vectors of sums at once; half of the peak for tiles that cannot store vectors. */
+static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    (void)recipe;
+    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]) / (4.0 * lower->target->lanes);
+}
+
+static void tiled_lower(Lower *lower)
+{
+    Tiled con;
+    Recipe recipe = lower->kernel->recipe;
+    recipe.scratch = NULL;
+    recipe.scratch_count = recipe.scratch_capacity = 0; /* the pieces get the same numbers again */
+    bool offered = plan(lower, &con, &recipe);
+    assert(offered && "what was offered is offered again");
+    (void)offered;
+    if (con.computed)
+        con.x = lower_scratch(lower, con.piece[PIECE_LINE]);
+    else {
+        con.x = lower_buffer(lower, con.x_source, false);
+        con.x_base = index_add(lower->arena, con.x_base, index_constant(-lower->kernel->buffer[con.x].begin));
+    }
+    emit(&con);
+}
+
+const Provider tiled_provider = {
+    .name = "tiled",
+    .doc = "a tile of sums in registers, operands packed for it",
+    .knob = tiled_knobs,
+    .forms = 1u << FORM_CONTRACTION,
+    .offers = tiled_offers,
+    .cost = tiled_cost,
+    .lower = tiled_lower,
+};

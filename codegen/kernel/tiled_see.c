@@ -1,0 +1,445 @@
+/* What a contraction is to the register tiles (tiled.h): rows and columns, pixels and channels, addresses, and whether
+ * vectors of columns can be finished and stored.  Nothing is lowered here. */
+#include "kernel/tiled.h"
+
+#include <string.h>
+
+static bool is_f32(const Lower *lower, ValueId value)
+{
+    return value_type(lower->graph, value)->dtype == DT_F32;
+}
+
+/* The first operand */
+
+/* Whose memory it is read from at a position, and where; false when it is computed here, or elsewhere than in memory. */
+static bool operand_address(Tiled *con, const Index *position, Index *address)
+{
+    Lower *lower = con->lower;
+    return !kernel_makes(lower, con->node->in[0]) &&
+           memory_source(lower, con->node->in[0], position, &con->x_source, address);
+}
+
+static int64_t largest_divisor(int64_t of, int64_t limit)
+{
+    while (of % limit)
+        limit--;
+    return limit;
+}
+
+static Index at_depth(const Tiled *con, const Var *depth)
+{
+    Arena *arena = con->lower->arena;
+    return index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth),
+                     index_var(arena, depth));
+}
+
+static void set_blocks(Tiled *con, int64_t block_depth)
+{
+    con->block_depth = block_depth;
+    con->block_count = con->depth / block_depth;
+    con->block = var_new(con->lower->arena, "block", 0, ceil_div(con->depth, block_depth) - 1);
+}
+
+static bool set_operand(Tiled *con, Index address, const Var *depth, const Var *h, const Var *w)
+{
+    Arena *arena = con->lower->arena;
+    Index zero = index_constant(0);
+    if (!index_factor(address, depth, &con->x_depth) || !index_factor(address, w, &con->x_w) ||
+        (h && !index_factor(address, h, &con->x_h)))
+        return false;
+    con->x_base = index_substitute(arena, index_substitute(arena, address, depth, zero), w, zero);
+    if (h)
+        con->x_base = index_substitute(arena, con->x_base, h, zero);
+    return true;
+}
+
+/* Convolution */
+
+/* The image that a pointwise convolution reads may be computed in its kernel, a row at a time. */
+static bool see_computed(Tiled *con)
+{
+    if (con->taps_h * con->taps_w * con->stride_h * con->stride_w != 1 || con->pad_top || con->pad_left ||
+        con->out_h != con->in_h || con->out_w != con->in_w || con->depth % con->lanes)
+        return false;
+    con->computed = true;
+    con->x_depth = 1;
+    con->x_w = con->lanes;
+    con->x_base = index_scale(con->lower->arena, index_var(con->lower->arena, con->block), con->in_w * con->lanes);
+    return true;
+}
+
+/* One dimension of the window, and what it makes of a dimension less: height 1. */
+static WindowDimension window_dimension(const Window *window, uint32_t from_last)
+{
+    WindowDimension one = {1, 1, 1, 1, 1, 0, 0};
+    return from_last < window->rank ? window->dim[window->rank - 1 - from_last] : one;
+}
+
+static void see_window(Tiled *con, const Convolution *conv)
+{
+    WindowDimension h = window_dimension(&conv->window, 1), w = window_dimension(&conv->window, 0);
+    con->out_h = h.out, con->out_w = w.out, con->columns = conv->outputs;
+    con->in_h = h.in, con->in_w = w.in, con->depth = conv->channels;
+    con->taps_h = h.size, con->taps_w = w.size;
+    con->stride_h = h.stride, con->stride_w = w.stride;
+    con->dilation_h = h.dilation, con->dilation_w = w.dilation;
+    con->pad_top = h.before, con->pad_left = w.before;
+    set_blocks(con, con->lanes);
+}
+
+static bool see_conv(Tiled *con, const Convolution *conv)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    uint32_t rank = conv->window.rank;
+    if (conv->groups != 1 || rank < 1 || rank > 2)
+        return false;
+
+    see_window(con, conv);
+    const Var *image = var_new(arena, "n", 0, conv->images - 1), *depth = var_new(arena, "c", 0, con->lanes - 1);
+    const Var *h = var_new(arena, "h", 0, con->in_h - 1), *column = var_new(arena, "w", 0, con->in_w - 1);
+    con->outer[con->outer_count++] = image;
+    con->pixel = var_new(arena, "pixel", 0, con->out_h * con->out_w - 1);
+    con->column = var_new(arena, "o", 0, con->columns - 1);
+    Index pixel = index_var(arena, con->pixel);
+    con->position[0] = index_var(arena, image);
+    con->position[1] = index_var(arena, con->column);
+    con->position[2] = index_div(arena, pixel, con->out_w);
+    con->position[1 + rank] = index_mod(arena, pixel, con->out_w);
+
+    if (kernel_makes(lower, con->node->in[0]))
+        return rank == 2 && see_computed(con);
+    Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h)};
+    position[1 + rank] = index_var(arena, column);
+    Index address;
+    return operand_address(con, position, &address) && set_operand(con, address, depth, h, column);
+}
+
+/* Matmul: rows are the pixels of an image of height 1. */
+
+typedef struct Rows { /* how the batch and the rows become loops and pixels */
+    uint32_t batch;   /* dimensions of the result before the rows */
+    bool flat;        /* the batch joins the rows */
+    int64_t inner;    /* pixels; rows / inner are a loop outside */
+} Rows;
+
+static void see_rows(Tiled *con, const Rows *rows)
+{
+    Arena *arena = con->lower->arena;
+    const Shape *y = value_shape(con->lower->graph, con->node->out[0]);
+    bool row = con->product.has_rows;
+    int64_t extent = con->product.rows;
+
+    con->outer_count = 0;
+    for (uint32_t d = 0; d < rows->batch && !rows->flat; d++) {
+        con->outer[con->outer_count] = var_new(arena, loop_names[d], 0, y->dim[d] - 1);
+        con->position[d] = index_var(arena, con->outer[con->outer_count++]);
+    }
+    for (uint32_t d = 0; d < rows->batch && rows->flat; d++)
+        extent *= y->dim[d];
+    con->out_w = rows->inner ? rows->inner : extent;
+    con->pixel = var_new(arena, "m", 0, con->out_w - 1);
+    Index at = index_var(arena, con->pixel);
+    if (con->out_w != extent) {
+        const Var *outer = var_new(arena, "m0", 0, extent / con->out_w - 1);
+        con->outer[con->outer_count++] = outer;
+        at = index_add(arena, at, index_scale(arena, index_var(arena, outer), con->out_w));
+    }
+    if (rows->flat)
+        index_unflatten(arena, at, y->dim, rows->batch + row, con->position);
+    else if (row)
+        con->position[rows->batch] = at;
+    con->position[y->rank - 1] = index_var(arena, con->column);
+}
+
+static bool rows_operand(Tiled *con, const Rows *rows, const Var *depth, Index *address)
+{
+    const Shape *x = value_shape(con->lower->graph, con->node->in[0]);
+    Index position[MAX_RANK] = {0};
+    for (uint32_t d = 0; d + 2 < x->rank; d++)
+        position[d] = x->dim[d] == 1 ? index_constant(0) : con->position[rows->batch - (x->rank - 2) + d];
+    if (x->rank > 1)
+        position[x->rank - 2] = con->position[rows->batch];
+    position[x->rank - 1] = at_depth(con, depth);
+    return operand_address(con, position, address);
+}
+
+static bool batched(const Shape *shape)
+{
+    for (uint32_t d = 0; d + 2 < shape->rank; d++)
+        if (shape->dim[d] != 1)
+            return true;
+    return false;
+}
+
+/* Where the depth's address is cut, it is cut into blocks that end there. */
+static bool cut_depth(Tiled *con, const Rows *rows)
+{
+    Arena *arena = con->lower->arena;
+    const Var *k = var_new(arena, "k", 0, con->depth - 1); /* not yet cut into blocks */
+    int64_t block = con->block_depth;
+    Index address;
+    con->block = var_new(arena, "block", 0, 0);
+    int64_t cut = rows_operand(con, rows, k, &address) ? index_cut(address, k) : 0;
+    if (cut <= 1 || con->depth % cut)
+        return false;
+    set_blocks(con, largest_divisor(cut, least(cut, 2 * con->lanes)));
+    return con->block_depth != block;
+}
+
+/* Tries this view of the rows; where the address cuts them or the depth, says where. */
+static bool try_rows(Tiled *con, Rows *rows, bool *again)
+{
+    const Var *depth = var_new(con->lower->arena, "c", 0, con->block_depth - 1);
+    Index address;
+    int64_t factor;
+    *again = false;
+    see_rows(con, rows);
+    if (!rows_operand(con, rows, depth, &address))
+        return false;
+    if (set_operand(con, address, depth, NULL, con->pixel))
+        return true;
+    int64_t cut = index_cut(address, con->pixel);
+    if (cut > 1 && cut < con->out_w && con->out_w % cut == 0) {
+        rows->inner = cut;
+        *again = true;
+    } else if (!index_factor(address, depth, &factor))
+        *again = cut_depth(con, rows);
+    return false;
+}
+
+static bool see_matmul(Tiled *con)
+{
+    Lower *lower = con->lower;
+    const Product *product = &con->product;
+    if (!product->has_columns)
+        return false;
+
+    Rows rows = {.batch = product->batch_rank, .flat = !batched(value_shape(lower->graph, con->node->in[1]))};
+    con->columns = product->columns;
+    con->depth = product->depth;
+    con->out_h = con->in_h = con->taps_h = con->taps_w = 1;
+    con->stride_h = con->stride_w = con->dilation_h = con->dilation_w = 1;
+    con->column = var_new(lower->arena, "n", 0, con->columns - 1);
+    for (int flat = rows.flat; flat >= 0; flat--) {
+        bool again = true;
+        rows.flat = flat;
+        rows.inner = 0;
+        set_blocks(con, con->lanes);
+        for (int round = 0; again && round < 4; round++)
+            if (try_rows(con, &rows, &again)) {
+                con->in_w = con->out_w;
+                return true;
+            }
+    }
+    return false;
+}
+
+/* Results */
+
+/* The one stored result, when it has the type of the sums. */
+static ValueId result_for_sums(const Lower *lower, const Node *anchor)
+{
+    ValueId found = NONE;
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        for (uint32_t r = 0; r < node->out_count; r++) {
+            if (!kernel_stores(lower, node->out[r]))
+                continue;
+            if (found != NONE || value_type(lower->graph, node->out[r]) != value_type(lower->graph, anchor->out[0]))
+                return NONE;
+            found = node->out[r];
+        }
+    }
+    return found;
+}
+
+/* The epilogue, a vector of columns at a time */
+
+typedef struct Epilogue {
+    const Tiled *con;
+    const Var *lane;
+    Index column; /* of the lane, in any vector */
+    const bool *follows; /* per node of the kernel: it reads the sums, or what is made of them */
+} Epilogue;
+
+/* How the address of a value at the result's position goes with the lane; false when not evenly. */
+static bool lane_factor(const Epilogue *e, ValueId value, int64_t *factor)
+{
+    const Tiled *con = e->con;
+    Lower *lower = con->lower;
+    Index position[MAX_RANK], address;
+    ValueId source;
+    broadcast_position(value_shape(lower->graph, value), value_shape(lower->graph, con->node->out[0]), con->position,
+                       position);
+    if (!memory_source(lower, value, position, &source, &address))
+        return false;
+    return index_factor(index_substitute(lower->arena, address, con->column, e->column), e->lane, factor);
+}
+
+/* Is it a number, the same for all lanes, or an f32 at an even step? */
+static bool reads_vector(const Epilogue *e, ValueId value)
+{
+    const Graph *graph = e->con->lower->graph;
+    double number;
+    int64_t factor;
+    if (value_is_number(graph, value, &number) ||
+        (value_is_inline(graph, value) && node_is_number(value_producer(graph, value), &number)))
+        return true;
+    return lane_factor(e, value, &factor) && (!factor || value_type(graph, value)->dtype == DT_F32);
+}
+
+static bool computes_vector(const Epilogue *e, const Node *node)
+{
+    const Lower *lower = e->con->lower;
+    OpFamily family = op_info(node->op)->family;
+    if (node == e->con->node || family == FAMILY_LAYOUT)
+        return true;
+    if (family != FAMILY_ELEMENTWISE || value_type(lower->graph, node->out[0])->dtype != DT_F32)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!kernel_makes(lower, node->in[i]) && !reads_vector(e, node->in[i]))
+            return false;
+    return true;
+}
+
+static bool stores_vector(const Epilogue *e, ValueId value)
+{
+    const Tiled *con = e->con;
+    int64_t factor;
+    if (con->pool)
+        return true; /* into the band */
+    return !kernel_stores(con->lower, value) ||
+           (value_type(con->lower->graph, value)->dtype == DT_F32 && lane_factor(e, value, &factor) && factor == 1);
+}
+
+static bool follows_sums(const Tiled *con, const bool *follows, const Node *node)
+{
+    const Graph *graph = con->lower->graph;
+    const Kernel *kernel = con->lower->kernel;
+    if (node == con->node)
+        return true;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        for (uint32_t n = 0; n < kernel->node_count && &graph->node[kernel->node[n]] != node; n++)
+            if (follows[n] && graph->node[kernel->node[n]].out[0] == node->in[i])
+                return true;
+    return false;
+}
+
+static bool stores_vectors(const Tiled *con)
+{
+    const Kernel *kernel = con->lower->kernel;
+    const Graph *graph = con->lower->graph;
+    Arena *arena = con->lower->arena;
+    bool *follows = ARENA_ARRAY(arena, bool, kernel->node_count);
+    const Var *vector = var_new(arena, "v", 0, con->columns / con->lanes - 1);
+    Epilogue e = {con, var_new(arena, "lane", 0, con->lanes - 1), index_constant(0), follows};
+    e.column = index_add(arena, index_var(arena, e.lane), index_scale(arena, index_var(arena, vector), con->lanes));
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &graph->node[kernel->node[n]];
+        if (node == con->pool)
+            break; /* what follows it is made of the band */
+        follows[n] = follows_sums(con, follows, node);
+        if (follows[n] && !(computes_vector(&e, node) && stores_vector(&e, node->out[0])))
+            return false;
+    }
+    return true;
+}
+
+static bool see_operands(Tiled *con)
+{
+    Convolution conv;
+    con->is_product = product_of(con->lower->graph, con->node, &con->product);
+    if (con->is_product)
+        return see_matmul(con);
+    return convolution_of(con->lower->graph, con->node, &conv) && see_conv(con, &conv);
+}
+
+/* A pooling that fuse has joined to the convolution: its windows do not overlap from row to row. */
+static void see_pool(Tiled *con)
+{
+    const Lower *lower = con->lower;
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        if (op_info(node->op)->family == FAMILY_POOL)
+            con->pool = node;
+    }
+    if (!con->pool)
+        return;
+    Window window = reduction_of(lower->graph, con->pool).window;
+    con->pool_window = window.dim[0].size, con->pool_stride = window.dim[0].stride;
+}
+
+static bool worth_it(const Tiled *con)
+{
+    int64_t pixels = con->out_h * con->out_w;
+    bool in_place = con->packed || (con->is_product && !con->product.transposed);
+    bool wide = con->columns >= con->lanes || (con->packed && con->columns * 2 >= con->lanes); /* padded with zeros */
+    return wide && con->depth > 0 && pixels > 0 && (in_place || pixels >= 4);
+}
+
+bool tiled_see(Lower *lower, Tiled *con)
+{
+    const Node *node = &lower->graph->node[lower->kernel->anchor];
+    *con = (Tiled){.lower = lower, .node = node, .lanes = lower->target->lanes};
+    if (con->lanes < 2)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!is_f32(lower, node->in[i]) || (i == 2 && kernel_makes(lower, node->in[i])))
+            return false;
+    if (!see_operands(con))
+        return false;
+    con->packed = tiled_weights_constant(con);
+    if (!worth_it(con))
+        return false;
+    see_pool(con);
+    con->one_by_one = !stores_vectors(con);
+    con->stored = con->pool || con->one_by_one ? NONE : result_for_sums(lower, node);
+    return true;
+}
+
+/* What fuse asks */
+
+#define MOST_WEIGHTS (512 << 10) /* bytes that stay in the second level while one row after the other is made */
+#define NARROWEST    14          /* image that is made row by row: a row fills a tile */
+
+/* Is the convolution sure to run in register tiles, and small enough to go row by row?  Its image must be in memory or
+ * be made in the kernel. */
+static bool goes_by_rows(const Graph *graph, const Target *target, const Node *node, Convolution *conv)
+{
+    double number;
+    if (!target || target->lanes < 2 || !convolution_of(graph, node, conv) || conv->groups != 1 ||
+        conv->window.rank != 2)
+        return false;
+    const Type *x = value_type(graph, node->in[0]), *w = value_type(graph, node->in[1]);
+    const Node *input = value_producer(graph, node->in[0]);
+    uint32_t unused;
+    for (uint32_t i = 1; i < node->in_count; i++)
+        if (value_producer(graph, node->in[i]))
+            return false; /* weights are packed at compile time */
+    bool computed = input && (node_is_view(input) || node_is_number(input, &number) ||
+                              node_is_ramp(graph, input, &unused));
+    return !computed && x->dtype == DT_F32 && w->dtype == DT_F32 && conv->outputs % target->lanes == 0 &&
+           shape_elements(&w->shape) * 4 <= MOST_WEIGHTS && shape_elements(&x->shape) > 0;
+}
+
+bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *contraction, const Node *pool)
+{
+    Convolution conv;
+    Window window = reduction_of(graph, pool).window;
+    if (window.rank != 2 || window.dim[0].stride < window.dim[0].size)
+        return false;
+    for (uint32_t d = 0; d < window.rank; d++)
+        if (window.dim[d].before || window.dim[d].after)
+            return false;
+    return goes_by_rows(graph, target, contraction, &conv);
+}
+
+bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction)
+{
+    Convolution conv;
+    if (!goes_by_rows(graph, target, contraction, &conv) || !window_is_pointwise(&conv.window))
+        return false;
+    return value_type(graph, contraction->in[0])->layout.block == target->lanes &&
+           conv.window.dim[1].in >= NARROWEST;
+}
