@@ -50,19 +50,18 @@ typedef struct Expr {
 } Expr;
 
 typedef enum StmtKind {
-    STMT_FOR,    /* var from low to high (exclusive) by step */
-    STMT_LANES,  /* see above */
-    STMT_LOCAL,  /* declares local, with the value if it has one */
-    STMT_ASSIGN, /* local[index][index2] = value */
-    STMT_STORE,  /* buffer[index] = value */
-    STMT_REDUCE, /* local (no lanes) = word over the lanes of value (a lanes local), combined with the local's own value
-                  */
-    STMT_NOTE,   /* a comment */
-    STMT_IF,     /* body when low <= index < high (constants), else other */
+    STMT_FOR,       /* var from low to high (exclusive) by step */
+    STMT_LANES,     /* see above */
+    STMT_LOCAL,     /* declares local, with the value if it has one */
+    STMT_ASSIGN,    /* local[index][index2] = value */
+    STMT_STORE,     /* buffer[index] = value */
+    STMT_REDUCE,    /* local (no lanes) = it and all lanes of value (a lanes local), combined by word */
+    STMT_NOTE,      /* a comment */
+    STMT_IF,        /* body when low <= index < high (constants), else other */
     STMT_PREFETCH,  /* the cache line of buffer[index] will be read soon (into the second level) */
     STMT_TRANSPOSE, /* a square of lanes x lanes floats: buffer[index + j * stride + i] = value[i * from_stride + j],
                        where value is the load of the square's first element; outside LANES */
-    STMT_MEET,      /* inside THREADS: local (of every thread) = word over the locals of all threads */
+    STMT_MEET,      /* inside THREADS: local (of every thread) = those of all threads, combined by word */
     STMT_BARRIER,   /* inside THREADS: all threads have come here, and see each other's stores */
 } StmtKind;
 

@@ -3,18 +3,18 @@
 
 #include <string.h>
 
-typedef struct Word {
+typedef struct Keyword {
     const char *text;
     uint32_t length;
     TokenKind kind;
-} Word;
+} Keyword;
 
 #define WORD(text, kind)                                                                                               \
     {                                                                                                                  \
         text, sizeof text - 1, kind                                                                                    \
     }
 
-static const Word keywords[] = {
+static const Keyword keywords[] = {
     WORD("and", T_AND),     WORD("false", T_BOOL_FALSE), WORD("true", T_BOOL_TRUE),    WORD("carry", T_CARRY),
     WORD("case", T_CASE),   WORD("const", T_CONST),      WORD("else", T_ELSE),         WORD("fn", T_FN),
     WORD("for", T_FOR),     WORD("grad", T_GRAD),        WORD("graph", T_GRAPH),       WORD("if", T_IF),
@@ -29,7 +29,7 @@ static const Word keywords[] = {
 static TokenKind word_kind(Str s)
 {
     for (size_t i = 0; i < COUNT(keywords); i++) {
-        const Word *word = &keywords[i];
+        const Keyword *word = &keywords[i];
         if (word->length == s.len && word->text[0] == s.ptr[0] && memcmp(word->text, s.ptr, s.len) == 0)
             return word->kind;
     }
