@@ -28,7 +28,8 @@ static Ranges alive(const Program *program, Arena *arena, int64_t k)
     uint32_t found = 0;
     for (uint32_t b = 0; b < problem->count; b++)
         if (problem->buffer[b].first <= k && k < problem->buffer[b].last && problem->buffer[b].size)
-            live.range[found++] = (Range){program->memory.plan.offset[b], program->memory.plan.offset[b] + problem->buffer[b].size};
+            live.range[found++] =
+                (Range){program->memory.plan.offset[b], program->memory.plan.offset[b] + problem->buffer[b].size};
     qsort(live.range, found, sizeof *live.range, by_begin);
     for (uint32_t i = 0; i < found; i++) {
         Range *last = live.count ? &live.range[live.count - 1] : NULL;

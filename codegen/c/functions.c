@@ -73,8 +73,10 @@ static void take_model_names(const Program *program, Arena *arena, uint32_t k, K
     }
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
-        ValueId value = buffer->part != NONE ? buffer->part : program_storage(program, buffer->storage)->value;
-        if (value == NONE || !program->graph->value[value].name.len)
+        const Storage *storage = program_storage(program, buffer->storage);
+        ValueId value = buffer->part != NONE ? buffer->part : storage->value;
+        bool packed = storage->role == STORAGE_WEIGHTS && program->weights.array[storage->index].packing.rank;
+        if (value == NONE || packed || !program->graph->value[value].name.len)
             continue;
         Str name = source_safe_name(arena, program->graph->value[value].name, true);
         if (map_add(&taken, name, b))

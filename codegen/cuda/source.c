@@ -127,8 +127,7 @@ static void print_launch(Text *out, const Unit *unit, uint32_t s)
         StorageRole role = program_storage(program, kernel->buffer[b].storage)->role;
         if (step->section->used[b] && role != STORAGE_SHARED &&
             !(role == STORAGE_WEIGHTS && weights_in_source(program)))
-            text_printf(out, ", " STR_FMT,
-                        STR_ARG(source_argument(program, unit->port, unit->arena, step->kernel, b)));
+            text_printf(out, ", " STR_FMT, STR_ARG(source_argument(program, unit->port, unit->arena, step->kernel, b)));
     }
     text_printf(out, ");\n");
 }

@@ -104,11 +104,11 @@ static const Expr *operand(const Blocked *b, bool right, Index across, Index dep
     Guard guard[MAX_RANK + 2];
     uint32_t guards = 0;
     guard_open(b->lower, &guarded);
-    const Expr *value = conv && right            ? conv_right(b, depth, across, guard, &guards)
-                        : conv                   ? conv_left(b, across, depth)
-                        : !right                 ? matmul_operand(b, 0, across, depth)
+    const Expr *value = conv && right           ? conv_right(b, depth, across, guard, &guards)
+                        : conv                  ? conv_left(b, across, depth)
+                        : !right                ? matmul_operand(b, 0, across, depth)
                         : b->product.transposed ? matmul_operand(b, 1, across, depth)
-                                                 : matmul_operand(b, 1, depth, across);
+                                                : matmul_operand(b, 1, depth, across);
     guard[guards++] = (Guard){depth, b->depth};
     guard[guards++] = (Guard){across, right ? b->columns : b->rows};
     return guard_close(b->lower, &guarded, value, guard, guards, zero_of(b));

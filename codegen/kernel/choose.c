@@ -105,8 +105,8 @@ void mark_recipe(Graph *graph, const Kernel *kernel)
     *mark = (KernelMark){.provider = str_from(recipe->provider->name), .knob = knob};
     for (uint32_t i = 0; recipe->provider->knob[i].name; i++)
         if (recipe->knob[i] > 0)
-            knob[mark->knob_count++] = (Knob){str_from(recipe->provider->knob[i].name), recipe->knob[i],
-                                              recipe->provider->knob[i].flag};
+            knob[mark->knob_count++] =
+                (Knob){str_from(recipe->provider->knob[i].name), recipe->knob[i], recipe->provider->knob[i].flag};
     for (uint32_t n = 0; n < kernel->node_count; n++)
         graph->node[kernel->node[n]].mark = NULL;
     node->mark = mark;

@@ -38,7 +38,7 @@ typedef struct Fuser {
     Arena *arena;
     Group *group;
     uint32_t group_count, group_capacity;
-    uint32_t *latest; /* per value: the largest kernel it depends on, through views; NONE for none */
+    uint32_t *latest;     /* per value: the largest kernel it depends on, through views; NONE for none */
     const Target *target; /* or NULL */
     bool copy_views;
     Users users;

@@ -43,7 +43,7 @@ static void find_form(const Graph *graph, Kernel *kernel)
         return;
     }
     const Node *anchor = &graph->node[kernel->anchor];
-    kernel->form = node_is_contraction(graph, anchor) ? FORM_CONTRACTION
+    kernel->form = node_is_contraction(graph, anchor)  ? FORM_CONTRACTION
                    : !node_is_reduction(graph, anchor) ? FORM_ASSEMBLY
                    : is_of_rows(graph, kernel)         ? FORM_ROWS
                                                        : FORM_WINDOW;

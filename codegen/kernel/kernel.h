@@ -74,7 +74,7 @@ struct Lower {
     const bool *live_out;
     Kernel *kernel; /* that is chosen for, or lowered; below: for lowering */
     WeightTable *weights;
-    Sight *sight; /* per value that has memory of its own */
+    Sight *sight;      /* per value that has memory of its own */
     Block *block;      /* where statements go now */
     struct Memo *memo; /* values computed already in this block */
     uint32_t memo_count, memo_capacity;
@@ -184,7 +184,7 @@ bool block_vectorizes(const Block *body, const Var *var); /* straight code of f3
 extern const Provider map_provider, assembly_provider, rows_provider, window_provider, tiled_provider, blocked_provider;
 
 /* window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.  Where
- * lower->team is set the team shares out the first loop, whose extent this is, or 0 where that cannot be. */
+ * lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */
 const Expr *window_value(Lower *lower, const Node *anchor, const Index *position);
 int64_t window_shared_extent(const Lower *lower, const Node *anchor);
 /* The part of a window kernel for one row h of image n. */

@@ -1,5 +1,5 @@
-/* Maps: loops over the result's memory, adjacent ones merged where every access allows.  And assemblies: one map for each
- * operand that does not lie in its part of the result already. */
+/* Maps: loops over the result's memory, adjacent ones merged where every access allows.  And assemblies: one map for
+ * each operand that does not lie in its part of the result already. */
 #include "kernel/kernel.h"
 #include "ops/meaning.h"
 
@@ -187,8 +187,7 @@ static void map_nest(Lower *lower, const Type *type, MapElement *element, void *
         loop[loops++] = var_new(lower->arena, loop_names[0], 0, 0);
     for (uint32_t i = 0; i + 1 < loops; i++)
         if (loop[i]->high > 0)
-            lower->block =
-                &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
+            lower->block = &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
     const Var *last = loop[loops - 1];
     lower_finish_loop(lower, last, last->high + 1, LOOP_PARALLEL, block_vectorizes, body);
     lower_leave(lower, start);

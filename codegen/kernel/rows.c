@@ -15,8 +15,8 @@ typedef struct Rows {
     const Shape *space;
     uint32_t row_rank; /* dimensions before the columns */
     int64_t columns;
-    const Index *row;   /* position of the row */
-    uint32_t team;      /* threads that share out the columns, or 0 */
+    const Index *row; /* position of the row */
+    uint32_t team;    /* threads that share out the columns, or 0 */
     const Var *thread;
 } Rows;
 
@@ -156,8 +156,8 @@ static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
         Stmt *region = stmt_lanes(arena, lower->block, lane, (uint32_t)lanes);
         stmt_local(arena, &region->body, acc, neutral);
         Stmt *loop = stmt_for(arena, &region->body, step, 0, whole, lanes, LOOP_SERIAL);
-        add_stage(lower, &loop->body, &stage, index_add(arena, index_var(arena, step), index_var(arena, lane)),
-                  combine, acc);
+        add_stage(lower, &loop->body, &stage, index_add(arena, index_var(arena, step), index_var(arena, lane)), combine,
+                  acc);
         stmt_reduce(arena, &region->body, combine, total, acc);
     }
     if (whole < rows->columns) {

@@ -29,10 +29,10 @@ typedef struct Storage {
     bool per_thread; /* scratch: every thread that runs rounds of the kernel at once needs its own */
 
     /* A value that lies inside another one, so that putting them together copies nothing. */
-    StorageId inside; /* the value that is put together; NONE: memory of its own */
-    uint32_t operand; /* as which operand of the node that makes it */
-    StorageId whole;  /* the outermost value around it, which has memory; itself */
-    bool settled;     /* begin and stride are known: */
+    StorageId inside;                    /* the value that is put together; NONE: memory of its own */
+    uint32_t operand;                    /* as which operand of the node that makes it */
+    StorageId whole;                     /* the outermost value around it, which has memory; itself */
+    bool settled;                        /* begin and stride are known: */
     int64_t begin, stride[MAX_RANK + 1]; /* in elements of the whole; per dimension of the value's nest */
     bool has_parts;                      /* others lie inside it */
     int64_t parts_end;                   /* from this step on nothing reads those; 0: nothing does */

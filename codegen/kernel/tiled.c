@@ -13,8 +13,7 @@ static Block *loop_of(Tiled *con, Block *block, const Var *var, int64_t extent, 
 }
 
 /* The tile of a loop at round `round`, in the row when tiles stay in rows. */
-static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGroup *group, Index round,
-                 const Var *row)
+static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGroup *group, Index round, const Var *row)
 {
     Arena *arena = con->lower->arena;
     TileAt at = {.loop = loop, .group = group, .row = row};

@@ -48,7 +48,7 @@ static Index panel_column(Body *body, uint32_t vector)
 static void tile_position(Body *body, uint32_t pixel, uint32_t vector, Index *position)
 {
     tiled_position(body->con, sum2(body, body->at->pixel, index_constant(pixel)),
-                         sum2(body, panel_column(body, vector), body->lane), position);
+                   sum2(body, panel_column(body, vector), body->lane), position);
 }
 
 /* An address computed once, in a variable. */

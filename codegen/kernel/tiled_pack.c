@@ -187,8 +187,7 @@ static void read_in_place(Tiled *con, PanelGroup *group, const Var *depth, Value
     index_factor(address, depth, &group->depth);
     group->weights = index_substitute(arena, address, depth, index_constant(0));
     group->weights = index_substitute(arena, group->weights, con->column, column);
-    group->weights =
-        index_add(arena, group->weights, index_constant(-lower->kernel->buffer[group->buffer].begin));
+    group->weights = index_add(arena, group->weights, index_constant(-lower->kernel->buffer[group->buffer].begin));
 }
 
 /* Rows of stride 1 along k, columns at any even step: squares of lanes x lanes are transposed in registers. */

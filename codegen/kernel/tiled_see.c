@@ -11,7 +11,8 @@ static bool is_f32(const Lower *lower, ValueId value)
 
 /* The first operand */
 
-/* Whose memory it is read from at a position, and where; false when it is computed here, or elsewhere than in memory. */
+/* Whose memory it is read from at a position, and where; false when it is computed here, or elsewhere than in memory.
+ */
 static bool operand_address(Tiled *con, const Index *position, Index *address)
 {
     Lower *lower = con->lower;
@@ -259,7 +260,7 @@ static ValueId result_for_sums(const Lower *lower, const Node *anchor)
 typedef struct Epilogue {
     const Tiled *con;
     const Var *lane;
-    Index column; /* of the lane, in any vector */
+    Index column;        /* of the lane, in any vector */
     const bool *follows; /* per node of the kernel: it reads the sums, or what is made of them */
 } Epilogue;
 
@@ -417,8 +418,8 @@ static bool goes_by_rows(const Graph *graph, const Target *target, const Node *n
     for (uint32_t i = 1; i < node->in_count; i++)
         if (value_producer(graph, node->in[i]))
             return false; /* weights are packed at compile time */
-    bool computed = input && (node_is_view(input) || node_is_number(input, &number) ||
-                              node_is_ramp(graph, input, &unused));
+    bool computed =
+        input && (node_is_view(input) || node_is_number(input, &number) || node_is_ramp(graph, input, &unused));
     return !computed && x->dtype == DT_F32 && w->dtype == DT_F32 && conv->outputs % target->lanes == 0 &&
            shape_elements(&w->shape) * 4 <= MOST_WEIGHTS && shape_elements(&x->shape) > 0;
 }
@@ -440,6 +441,5 @@ bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contr
     Convolution conv;
     if (!goes_by_rows(graph, target, contraction, &conv) || !window_is_pointwise(&conv.window))
         return false;
-    return value_type(graph, contraction->in[0])->layout.block == target->lanes &&
-           conv.window.dim[1].in >= NARROWEST;
+    return value_type(graph, contraction->in[0])->layout.block == target->lanes && conv.window.dim[1].in >= NARROWEST;
 }

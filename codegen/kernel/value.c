@@ -364,8 +364,7 @@ static const Expr *lower_formula(Lower *lower, const Node *node, const Index *po
     assert(ramp);
     (void)ramp;
     /* f16 is bits: through f32 */
-    return expr_cast(lower->arena, dtype,
-                     expr_index(lower->arena, dtype_accumulator(dtype), position[dimension]));
+    return expr_cast(lower->arena, dtype, expr_index(lower->arena, dtype_accumulator(dtype), position[dimension]));
 }
 
 static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, const Index *position)

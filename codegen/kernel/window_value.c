@@ -91,11 +91,12 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *r
     const Expr *wins = expr_word(arena, WORD_LT, DT_BOOL, most ? b : v, most ? v : b, NULL);
     if (dtype_is_float(dtype)) {
         const Expr *fresh_nan = expr_word(arena, WORD_AND, DT_BOOL, expr_word(arena, WORD_NE, DT_BOOL, v, v, NULL),
-                                        expr_word(arena, WORD_EQ, DT_BOOL, b, b, NULL), NULL);
+                                          expr_word(arena, WORD_EQ, DT_BOOL, b, b, NULL), NULL);
         wins = expr_word(arena, WORD_OR, DT_BOOL, wins, fresh_nan, NULL);
     }
-    stmt_assign(arena, lower->block, where, zero, zero,
-                expr_word(arena, WORD_SELECT, DT_I64, wins, expr_index(arena, DT_I64, along), expr_local(arena, where)));
+    stmt_assign(
+        arena, lower->block, where, zero, zero,
+        expr_word(arena, WORD_SELECT, DT_I64, wins, expr_index(arena, DT_I64, along), expr_local(arena, where)));
     stmt_assign(arena, lower->block, best, zero, zero, expr_word(arena, WORD_SELECT, dtype, wins, v, b));
     lower_leave(lower, outer);
     return expr_local(arena, where);
@@ -145,9 +146,9 @@ static const Expr *taps_inside(Arena *arena, const WindowDimension *d, Index sta
         return expr_number(arena, dtype, (double)d->size);
     const Expr *first =
         expr_word(arena, WORD_MAX, DT_I64, expr_index(arena, DT_I64, start), expr_number(arena, DT_I64, 0), NULL);
-    const Expr *end = expr_word(arena, WORD_MIN, DT_I64,
-                              expr_index(arena, DT_I64, index_add(arena, start, index_constant(d->size))),
-                              expr_number(arena, DT_I64, (double)d->in), NULL);
+    const Expr *end =
+        expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, index_add(arena, start, index_constant(d->size))),
+                  expr_number(arena, DT_I64, (double)d->in), NULL);
     return expr_cast(arena, dtype, expr_word(arena, WORD_SUB, DT_I64, end, first, NULL));
 }
 
@@ -159,9 +160,8 @@ static const Expr *window_count(Lower *lower, const Reduction *reduction, const 
     const Expr *count = expr_number(arena, dtype, 1);
     for (uint32_t i = 0; i < reduction->window.rank; i++) {
         const WindowDimension *d = &reduction->window.dim[i];
-        const Expr *taps = reduction->count_pad
-                               ? expr_number(arena, dtype, (double)d->size)
-                               : taps_inside(arena, d, window_start(arena, d, position[2 + i]), dtype);
+        const Expr *taps = reduction->count_pad ? expr_number(arena, dtype, (double)d->size)
+                                                : taps_inside(arena, d, window_start(arena, d, position[2 + i]), dtype);
         count = count->kind == EXPR_NUMBER && taps->kind == EXPR_NUMBER
                     ? expr_number(arena, dtype, count->number * taps->number)
                     : expr_word(arena, WORD_MUL, dtype, count, taps, NULL);
@@ -281,6 +281,7 @@ static Block *sum_loop(Sum *sum, Block *block, uint32_t axis)
     int64_t extent = sum->form->axis[axis].extent;
     const char *name = sum_name(sum, axis);
     uint32_t d = bounding_dimension(sum, axis);
+    bool shared = lower->team && axis + 1 == sum->form->axis_count;
     Index in;
     if (d != NONE && extent > 1) {
         const Shape *x = value_shape(lower->graph, sum->node->in[0]);
@@ -288,7 +289,7 @@ static Block *sum_loop(Sum *sum, Block *block, uint32_t axis)
                                  &sum->axis[axis], &in);
         sum->inside[d] = true;
     } else
-        block = (lower->team ? team_loop : window_loop)(lower, block, name, extent, &sum->axis[axis]);
+        block = (shared ? team_loop : window_loop)(lower, block, name, extent, &sum->axis[axis]);
     sum->open[axis] = true;
     return block;
 }
@@ -359,20 +360,27 @@ const Expr *window_value(Lower *lower, const Node *node, const Index *position)
     return window_reduce(lower, node, &reduction, position);
 }
 
-/* A team shares out one loop over a plain sum. */
+/* A team shares out the last axis of a contraction, when that is all that is summed ... */
+static int64_t shared_sum(const Contraction *form)
+{
+    const Axis *last = &form->axis[form->axis_count - 1];
+    for (uint32_t d = 0; d < form->first.rank; d++)
+        if (form->first.guarded[d])
+            return 0;
+    bool alone = last->role == AXIS_SUM && contraction_extent(form, AXIS_SUM) == last->extent;
+    return alone && !form->has_bias ? last->extent : 0;
+}
+
+/* ... and the first dimension that a reduction combines. */
 int64_t window_shared_extent(const Lower *lower, const Node *node)
 {
     const Shape *from = value_shape(lower->graph, node->in[0]);
     if (node_is_contraction(lower->graph, node)) {
         Contraction form = contraction_of(lower->graph, node);
-        const Axis *last = &form.axis[form.axis_count - 1];
-        bool alone = contraction_extent(&form, AXIS_SUM) == last->extent && last->role == AXIS_SUM;
-        return alone && !form.has_bias ? last->extent : 0;
+        return shared_sum(&form);
     }
     Reduction reduction = reduction_of(lower->graph, node);
-    if (reduction.has_window || reduction.kind == REDUCE_POSITION)
-        return 0;
-    for (uint32_t d = 0; d < from->rank; d++)
+    for (uint32_t d = 0; d < from->rank && reduction.kind == REDUCE_VALUES && !reduction.has_window; d++)
         if (reduction.reduced[d])
             return from->dim[d];
     return 0;

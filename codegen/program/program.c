@@ -207,8 +207,8 @@ static bool make_program(Program *program, Graph *graph, const Ways *ways)
     lower_kernels(program);
     place_weights(program);
     note_used(program);
-    program->step_count = steps_of(graph, program->options.target, program->memory.kernel,
-                                   program->memory.kernel_count, &program->step);
+    program->step_count =
+        steps_of(graph, program->options.target, program->memory.kernel, program->memory.kernel_count, &program->step);
     return judge(program);
 }
 
@@ -226,8 +226,7 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
         good = plan_graph(graph, options, options->without, &context, &ways);
     }
     if (good) {
-        program->order_gains =
-            !(options->without & WITHOUT_ORDER) && !same_order(ways.best.graph, ways.fused);
+        program->order_gains = !(options->without & WITHOUT_ORDER) && !same_order(ways.best.graph, ways.fused);
         report_progress(options, "kernels");
         good = make_program(program, graph, &ways);
     }

@@ -27,7 +27,7 @@ const char *stage_of_compilation(uint32_t number)
     uint32_t passes = 0;
     while (pass_pipeline[passes])
         passes++;
-    return number < passes                                                    ? pass_pipeline[number]
+    return number < passes                                              ? pass_pipeline[number]
            : number - passes < sizeof stage_table / sizeof *stage_table ? stage_table[number - passes].name
-                                                                         : NULL;
+                                                                        : NULL;
 }

@@ -1,7 +1,7 @@
 /* The judge of lowered kernels.
  *
- * It trusts neither fusion, recipes, parts, in-place nor lives: it reads the loads and stores of the loops and walks the
- * steps in order, with a map that says for every byte of the arena whose elements were written there last.
+ * It trusts neither fusion, recipes, parts, in-place nor lives: it reads the loads and stores of the loops and walks
+ * the steps in order, with a map that says for every byte of the arena whose elements were written there last.
  *
  *   - An access stays inside the bytes that its storage has at that step.
  *   - A load finds its own storage's bytes: nobody has written over them since.
@@ -9,8 +9,8 @@
  *     every load stands with the store at the same element: the result in place of an operand.
  *   - Inputs and weights are not written.
  *
- * Ranges of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are cut to
- * the storage: whether guards are right is for the tests that run what is emitted. */
+ * Ranges of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are cut
+ * to the storage: whether guards are right is for the tests that run what is emitted. */
 #include "storage/memory.h"
 
 typedef struct Spot { /* of a statement: its block, and how far into it */
@@ -60,8 +60,8 @@ static bool fault(Judge *judge, StorageId a, const char *what, StorageId b)
     *judge->message = str_format(arena, "step %u (" STR_FMT ") %s " STR_FMT, judge->step, STR_ARG(judge->kernel->name),
                                  what, STR_ARG(name_of(judge, a)));
     if (b != NONE)
-        *judge->message = str_format(arena, STR_FMT ", which has " STR_FMT, STR_ARG(*judge->message),
-                                     STR_ARG(name_of(judge, b)));
+        *judge->message =
+            str_format(arena, STR_FMT ", which has " STR_FMT, STR_ARG(*judge->message), STR_ARG(name_of(judge, b)));
     return false;
 }
 
@@ -337,8 +337,8 @@ static bool find_hulls(Judge *judge, Range *hull, bool *reached, bool store)
     for (uint32_t i = 0; i < judge->reach_count; i++) {
         const Reach *reach = &judge->reach[i];
         Range range;
-        if (reach->store != store || judge->memory->storage.at[judge->kernel->buffer[reach->buffer].storage].role ==
-                                         STORAGE_SHARED)
+        if (reach->store != store ||
+            judge->memory->storage.at[judge->kernel->buffer[reach->buffer].storage].role == STORAGE_SHARED)
             continue;
         if (!check_inside(judge, reach, &range))
             return false;

@@ -35,8 +35,7 @@ static bool assembly_is_there(const Lower *lower, const Kernel *kernel)
 static bool is_step(Lower *lower, Kernel *kernel)
 {
     lower->kernel = kernel;
-    return makes_something(lower, kernel) &&
-           !(kernel->form == FORM_ASSEMBLY && assembly_is_there(lower, kernel));
+    return makes_something(lower, kernel) && !(kernel->form == FORM_ASSEMBLY && assembly_is_there(lower, kernel));
 }
 
 static void keep_steps(Lower *lower, Memory *memory)

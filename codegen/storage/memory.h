@@ -57,9 +57,9 @@ typedef struct Extent {
 } Extent;
 Extent memory_extent(const Memory *memory, ValueId value);
 
-/* judge.c: do the loads and stores of the lowered kernels find, and leave, what they should?  It asks neither fusion nor
- * recipes nor lives: it walks the steps and keeps for every byte of the arena whose it is.  False, with a message, names
- * the first fault.  Every compilation asks. */
+/* judge.c: do the loads and stores of the lowered kernels find, and leave, what they should?  It asks neither fusion
+ * nor recipes nor lives: it walks the steps and keeps for every byte of the arena whose it is.  False, with a message,
+ * names the first fault.  Every compilation asks. */
 bool memory_judge(const Memory *memory, Arena *scratch, Str *message);
 
 #endif

@@ -81,9 +81,9 @@ static bool can_lie_inside(const Placer *placer, const Node *node, uint32_t oper
     const Graph *graph = placer->graph;
     ValueId value = rearranged_value(graph, node->in[operand]);
     const Node *producer = value_producer(graph, value);
-    return producer && producer->kernel != NONE && producer->kernel != node->kernel &&
-           !placer->lower.live_out[value] && placer->storage[value].inside == NONE &&
-           !(placer->copied && placer->copied[value]) && blocks_agree(graph, node, operand) &&
+    return producer && producer->kernel != NONE && producer->kernel != node->kernel && !placer->lower.live_out[value] &&
+           placer->storage[value].inside == NONE && !(placer->copied && placer->copied[value]) &&
+           blocks_agree(graph, node, operand) &&
            !(value_type(graph, value)->layout.block && value != node->in[operand]) &&
            shape_elements(value_shape(graph, value)) > 0;
 }
@@ -98,8 +98,7 @@ static void place_operand(Placer *placer, const Node *node, uint32_t operand)
     storage->inside = node->out[0];
     storage->operand = operand;
     if (!find_spot(placer, value, &begin, stride) ||
-        !(is_dense(placer->graph, value, stride) ||
-          (value != node->in[operand] && may_be_strided(placer, value))))
+        !(is_dense(placer->graph, value, stride) || (value != node->in[operand] && may_be_strided(placer, value))))
         storage->inside = NONE;
 }
 
@@ -137,8 +136,8 @@ static void clear(Placer *placer)
     const Graph *graph = placer->graph;
     for (ValueId v = 0; v < graph->value_count; v++) {
         const Type *type = value_type(graph, v);
-        placer->storage[v] = (Storage){
-            .dtype = type ? type->dtype : DT_F32, .value = v, .inside = NONE, .whole = v, .first = -1};
+        placer->storage[v] =
+            (Storage){.dtype = type ? type->dtype : DT_F32, .value = v, .inside = NONE, .whole = v, .first = -1};
     }
 }
 

@@ -84,14 +84,14 @@ typedef struct Node {
     OpCode op;
     uint32_t in_count, out_count, sub_count;
     ValueId *in, *out;
-    const Attr *attr; /* op_attr_count(op) of them */
-    Graph **sub;      /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order */
-    const Call *call; /* OP_CALL */
-    uint32_t from;    /* the call whose body it comes from, in Graph.inlined, or NONE */
-    uint32_t kernel;  /* nodes of one number form one kernel; set by fuse; NONE before */
+    const Attr *attr;       /* op_attr_count(op) of them */
+    Graph **sub;            /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order */
+    const Call *call;       /* OP_CALL */
+    uint32_t from;          /* the call whose body it comes from, in Graph.inlined, or NONE */
+    uint32_t kernel;        /* nodes of one number form one kernel; set by fuse; NONE before */
     const KernelMark *mark; /* of its kernel, at one node of it; else NULL */
     uint32_t stream;        /* set by schedule */
-    bool dead;        /* removed; graph_compact drops it */
+    bool dead;              /* removed; graph_compact drops it */
     Place place;
 } Node;
 
@@ -197,7 +197,7 @@ void graph_replace(Graph *graph, const ValueId *map); /* every use of v becomes 
 /* A copy that passes can change: values, nodes and their lists of operands are its own; types, attributes, elements and
  * bodies of calls are shared. */
 Graph *graph_clone(const Graph *graph);
-void graph_compact(Graph *graph);                     /* drops dead nodes; keeps the order of the rest */
+void graph_compact(Graph *graph); /* drops dead nodes; keeps the order of the rest */
 /* Users of each value as lists: users of v are user[first[v]] ... user[first[v + 1] - 1], ascending. */
 typedef struct Users {
     uint32_t *first;

@@ -40,7 +40,7 @@ static void panel_product(Compute compute, int64_t rows, int64_t k, int64_t colu
 
 /* Walks */
 
-typedef struct Point { /* where an operand is read */
+typedef struct Point {    /* where an operand is read */
     int64_t element;      /* its number, without the dimensions that are divided */
     int64_t at[MAX_RANK]; /* per guard: the position, before it is divided */
 } Point;
@@ -161,10 +161,10 @@ static Walker walker_of(const Contraction *c, const Access *access, const Tensor
     walker.batch = walker.across = walker.deep = (Walks){.walk = {{.extent = 1}}, .count = 1, .extent = 1};
     for (uint32_t a = 0; a < c->axis_count; a++) {
         uint32_t role = ROLES(c->axis[a].role);
-        Walks *walks = role & across            ? &walker.across
-                       : role & deep            ? &walker.deep
+        Walks *walks = role & across              ? &walker.across
+                       : role & deep              ? &walker.deep
                        : role & ROLES(AXIS_BATCH) ? &walker.batch
-                                                : NULL;
+                                                  : NULL;
         if (walks)
             add_axis(&walker, walks, access, &own, a, c->axis[a].extent);
     }
@@ -298,8 +298,8 @@ static void pack(const Walker *matrix, Point point, int64_t first, int64_t colum
 /* Writing */
 
 /* The numbers at from[i * stride], to positions of the walks from the first on. */
-static void store_line(const Walker *walker, Tensor *out, Point point, const Walks *walks, int64_t first,
-                       int64_t count, const Number *from, int64_t stride)
+static void store_line(const Walker *walker, Tensor *out, Point point, const Walks *walks, int64_t first, int64_t count,
+                       const Number *from, int64_t stride)
 {
     const Stride *inner = &walks->walk[walks->count - 1];
     int64_t some;

@@ -156,8 +156,8 @@ void assembly_begin(const Graph *graph, const Node *node, uint32_t operand, int6
 /* Generators without memory, and the rest. */
 bool node_is_number(const Node *node, double *number);                        /* one number everywhere */
 bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /* its position along a dimension */
-bool node_is_formula(const Node *node); /* one of these two: whoever reads it computes it */
-uint32_t gather_dimension(const Graph *graph, const Node *node);              /* of the table */
+bool node_is_formula(const Node *node);                          /* one of these two: whoever reads it computes it */
+uint32_t gather_dimension(const Graph *graph, const Node *node); /* of the table */
 
 /* Arithmetic of a node: a multiplication and an addition counted as two, other scalar ops as one. */
 int64_t node_flops(const Graph *graph, const Node *node);

@@ -66,8 +66,8 @@ static bool check_pad(Graph *graph, NodeId node, uint32_t rank)
     if (given == 1 || given == rank || given == 2 * (long long)rank)
         return check_list(graph, node, "pad", 0);
     if (rank == 2)
-        return infer_fail(
-            graph, node, "`pad` takes one number, [h, w] or [top, left, bottom, right], not %lld numbers", given);
+        return infer_fail(graph, node, "`pad` takes one number, [h, w] or [top, left, bottom, right], not %lld numbers",
+                          given);
     return infer_fail(graph, node, "`pad` takes 1, %u or %u numbers, not %lld", rank, 2 * rank, given);
 }
 

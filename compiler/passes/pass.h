@@ -37,7 +37,6 @@ extern const PassRow pass_table[];
 extern const uint32_t pass_count;
 const PassRow *pass_find(Str name); /* NULL when there is none */
 
-
 /* What a compilation runs first, in order; ends with NULL.  Names may repeat. */
 extern const char *const pass_pipeline[];
 

@@ -12,12 +12,6 @@
 
 /* Asking */
 
-const Node *rewrite_producer(const Rewriter *rw, ValueId v, OpCode op)
-{
-    const Node *node = value_producer(rw->graph, v);
-    return node && node->op == op ? node : NULL;
-}
-
 /* As it will be stored: 0.1 in f32 is not the double 0.1. */
 static double stored_number(const Type *type, double number)
 {

@@ -35,8 +35,6 @@ static inline bool rewrite_used_once(const Rewriter *rewriter, ValueId v)
 {
     return rewriter->uses[v] == 1;
 }
-/* The producer of v if it is an instance of the op, else NULL.  The pointer is good until something is built. */
-const Node *rewrite_producer(const Rewriter *rewriter, ValueId v, OpCode op);
 /* One number everywhere? Sees through views. */
 bool rewrite_number(const Rewriter *rewriter, ValueId v, double *number);
 

@@ -4,6 +4,9 @@
 
 #include "passes/rewrite.h"
 
+/* The producer of v if it is an instance of the op, else NULL.  The pointer is good until something is built. */
+const Node *simplify_producer(const Rewriter *rewriter, ValueId v, OpCode op);
+
 ValueId simplify_elementwise(Rewriter *rewriter, const Node *node); /* algebra of numbers and masks, casts */
 ValueId simplify_broadcast(Rewriter *rewriter, const Node *node);   /* broadcast operands of elementwise ops */
 ValueId simplify_view(Rewriter *rewriter, const Node *node);        /* views, reductions, assembly, layouts */

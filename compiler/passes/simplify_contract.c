@@ -15,7 +15,6 @@
 #include "ops/meaning.h"
 #include "ops/view.h"
 
-
 static bool is_scalable(const Rewriter *rw, ValueId v)
 {
     DType dtype = value_type(rw->graph, v)->dtype;
@@ -113,7 +112,7 @@ static ValueId scale_behind_view(Rewriter *rw, const Node *node)
 
 static ValueId absorb_padding(Rewriter *rw, const Node *node)
 {
-    const Node *pad = rewrite_producer(rw, node->in[0], OP_PAD);
+    const Node *pad = simplify_producer(rw, node->in[0], OP_PAD);
     int64_t before[MAX_RANK], after[MAX_RANK], sum[2 * MAX_RANK];
     Convolution conv;
     Attr attr[4];
@@ -140,7 +139,7 @@ static ValueId absorb_padding(Rewriter *rw, const Node *node)
 
 static ValueId absorb_transpose(Rewriter *rw, const Node *node)
 {
-    const Node *transpose = rewrite_producer(rw, node->in[1], OP_TRANSPOSE);
+    const Node *transpose = simplify_producer(rw, node->in[1], OP_TRANSPOSE);
     uint32_t rank = value_shape(rw->graph, node->in[1])->rank, axes[MAX_RANK];
     if (!transpose || rank < 2)
         return NONE;

@@ -23,7 +23,7 @@ static bool same_type(const Rewriter *rw, ValueId a, ValueId b)
 /* The operand of v's producer, when that is an instance of the op; else NONE. */
 static ValueId under(const Rewriter *rw, ValueId v, OpCode op)
 {
-    const Node *node = rewrite_producer(rw, v, op);
+    const Node *node = simplify_producer(rw, v, op);
     return node ? node->in[0] : NONE;
 }
 
@@ -32,7 +32,7 @@ static ValueId reassociate(Rewriter *rw, const Node *node)
 {
     if (is_float(rw, node) || !rewrite_constant(rw, node->in[1]))
         return NONE;
-    const Node *inner = rewrite_producer(rw, node->in[0], node->op);
+    const Node *inner = simplify_producer(rw, node->in[0], node->op);
     if (!inner || !rewrite_constant(rw, inner->in[1]) || !same_type(rw, inner->in[1], node->in[1]) ||
         !same_type(rw, inner->in[0], node->out[0]))
         return NONE;
@@ -151,7 +151,7 @@ static ValueId simplify_rounding(const Rewriter *rw, const Node *node)
 {
     static const OpCode whole[] = {OP_FLOOR, OP_CEIL, OP_ROUND, OP_TRUNC};
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
-        if (rewrite_producer(rw, node->in[0], whole[i]))
+        if (simplify_producer(rw, node->in[0], whole[i]))
             return node->in[0];
     return NONE;
 }
@@ -208,7 +208,7 @@ static ValueId simplify_cast(Rewriter *rw, const Node *node)
     ValueId x = node->in[0];
     if (same_type(rw, x, node->out[0]))
         return x;
-    const Node *inner = rewrite_producer(rw, x, OP_CAST);
+    const Node *inner = simplify_producer(rw, x, OP_CAST);
     if (!inner)
         return NONE;
     DType from = value_type(rw->graph, inner->in[0])->dtype, by = value_type(rw->graph, x)->dtype,

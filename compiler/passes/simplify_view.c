@@ -14,7 +14,7 @@ static bool same_type(const Rewriter *rw, ValueId a, ValueId b)
 /* For a scalar repeated to a shape, its number under another shape. */
 static ValueId reshaped_full(Rewriter *rw, const Node *node)
 {
-    const Node *full = rewrite_producer(rw, node->in[0], OP_FULL);
+    const Node *full = simplify_producer(rw, node->in[0], OP_FULL);
     if (!full)
         return NONE;
     Attr attr[3];
@@ -29,7 +29,7 @@ static ValueId simplify_reshape(Rewriter *rw, const Node *node)
     ValueId x = node->in[0];
     if (same_type(rw, x, node->out[0]))
         return x;
-    const Node *inner = rewrite_producer(rw, x, OP_RESHAPE);
+    const Node *inner = simplify_producer(rw, x, OP_RESHAPE);
     if (inner)
         return rewrite_reshape(rw, inner->in[0], value_shape(rw->graph, node->out[0]));
     return reshaped_full(rw, node);
@@ -70,7 +70,7 @@ static ValueId simplify_transpose(Rewriter *rw, const Node *node)
     view_permutation(node, shape->rank, axes);
     if (moves_nothing(shape, axes))
         return rewrite_reshape(rw, x, value_shape(rw->graph, node->out[0]));
-    const Node *inner = rewrite_producer(rw, x, OP_TRANSPOSE);
+    const Node *inner = simplify_producer(rw, x, OP_TRANSPOSE);
     if (inner)
         return merge_transposes(rw, inner, axes, shape->rank);
     return reshaped_full(rw, node);
@@ -82,7 +82,7 @@ static ValueId simplify_broadcast_node(Rewriter *rw, const Node *node)
     const Shape *shape = value_shape(rw->graph, node->out[0]);
     if (same_type(rw, x, node->out[0]))
         return x;
-    const Node *inner = rewrite_producer(rw, x, OP_BROADCAST);
+    const Node *inner = simplify_producer(rw, x, OP_BROADCAST);
     if (inner)
         return rewrite_broadcast(rw, inner->in[0], shape);
     if (shape_elements(shape) && shape_elements(shape) == shape_elements(value_shape(rw->graph, x)))
@@ -125,7 +125,7 @@ static ValueId simplify_pool(const Rewriter *rw, const Node *node)
 /* There and back again; and to where it is. */
 static ValueId simplify_relayout(const Rewriter *rw, const Node *node)
 {
-    const Node *inner = rewrite_producer(rw, node->in[0], OP_RELAYOUT);
+    const Node *inner = simplify_producer(rw, node->in[0], OP_RELAYOUT);
     if (same_type(rw, node->in[0], node->out[0]))
         return node->in[0];
     return inner && same_type(rw, inner->in[0], node->out[0]) ? inner->in[0] : NONE;

@@ -230,7 +230,8 @@ static int run(Cli *cli)
     Model model;
     Text dot = {0};
 
-    if (!passes_target(cli, &target) || !passes_take(cli, &list) || (word.ptr && !cli_choose(cli, "format", word, formats, &format)))
+    if (!passes_target(cli, &target) || !passes_take(cli, &list) ||
+        (word.ptr && !cli_choose(cli, "format", word, formats, &format)))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_SOME, &model);
     if (status != STATUS_OK)

@@ -187,9 +187,8 @@ static uint32_t add_aliases(Arena *arena, const Program *program, PlanRow *row, 
         if (program_storage(program, v)->inside != NONE) {
             uint32_t step = program->memory.kernel_of[value_producer(graph, v)->kernel];
             life.first = step == NONE ? life.first : step;
-            life.last = step == NONE && !life.last
-                            ? 0
-                            : program_storage(program, memory_whole(&program->memory, v))->last;
+            life.last =
+                step == NONE && !life.last ? 0 : program_storage(program, memory_whole(&program->memory, v))->last;
         } else if (!value_is_view(graph, v))
             continue;
         if (life.last)

@@ -181,8 +181,8 @@ static void check_presence(Verify *v)
             FAULT(v, STR_FMT " is missing", STR_ARG(v->report->row[i].name));
 }
 
-/* A result may lie exactly where the operand does that it is computed in place of; the judge has seen that the operand is not
- * read later. */
+/* A result may lie exactly where the operand does that it is computed in place of; the judge has seen that the operand
+ * is not read later. */
 static bool may_share(const Verify *v, const Claim *a, const Claim *b)
 {
     const PlanBuffer *buffer = v->program->memory.problem.buffer;

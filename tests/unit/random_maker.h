@@ -3,7 +3,6 @@
 #ifndef NNC_TESTS_RANDOM_MAKER_H
 #define NNC_TESTS_RANDOM_MAKER_H
 
-#include "ops/attrs.h"
 #include "ops/family.h"
 #include "random_graph.h"
 
