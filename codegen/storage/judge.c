@@ -25,6 +25,11 @@ typedef struct Reach { /* one load or store */
     Spot spot;
 } Reach;
 
+typedef struct Round { /* a loop around: what its variable takes here, which may be less than it could */
+    const Var *var;
+    int64_t low, high;
+} Round;
+
 typedef struct Owner { /* bytes [begin, end) of the arena hold elements of `of` */
     int64_t begin, end;
     StorageId of;
@@ -40,6 +45,8 @@ typedef struct Judge {
     uint32_t reach_count, reach_capacity;
     uint32_t *outer; /* per block: the one around it */
     uint32_t block_count, block_capacity;
+    Round *round;
+    uint32_t round_count, round_capacity;
     const Index **local; /* per local id: the position that it names, or NULL */
     Owner *owner;        /* ascending, apart */
     uint32_t owner_count, owner_capacity;
@@ -74,6 +81,9 @@ static int64_t atom_end(const Judge *judge, const Atom *atom, bool high)
     const Expr *data = atom->kind == ATOM_DATA ? atom->data : NULL;
     if (data && data->kind == EXPR_LOCAL && judge->local[data->local->id])
         return index_end(judge, *judge->local[data->local->id], high);
+    for (uint32_t i = judge->round_count; atom->kind == ATOM_VAR && i-- > 0;)
+        if (judge->round[i].var == atom->var)
+            return high ? judge->round[i].high : judge->round[i].low;
     return high ? atom->high : atom->low;
 }
 
@@ -166,13 +176,27 @@ static bool bounds_vary(const Stmt *stmt)
     return stmt->clamp_low || stmt->clamp_high || stmt->low.count || stmt->high.count;
 }
 
+static bool is_plain_loop(const Stmt *stmt)
+{
+    return stmt->kind == STMT_FOR && !bounds_vary(stmt);
+}
+
+static Round round_of(const Stmt *loop)
+{
+    int64_t low = loop->low.constant, rounds = (loop->high.constant - low + loop->step - 1) / loop->step;
+    return (Round){loop->var, low, low + (rounds - 1) * loop->step};
+}
+
 static void walk_block(Judge *judge, const Block *block, uint32_t outer, bool guarded)
 {
     Walk walk = {judge, {open_block(judge, outer), 0}, guarded};
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
-        bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt);
+        bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt), loop = is_plain_loop(stmt);
         walk_stmt(&walk, stmt);
+        if (loop)
+            ARENA_PUSH(judge->arena, judge->round, judge->round_count, judge->round_capacity, round_of(stmt));
         walk_block(judge, &stmt->body, walk.spot.block, inner);
+        judge->round_count -= loop;
         walk_block(judge, &stmt->other, walk.spot.block, inner);
     }
 }

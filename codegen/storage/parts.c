@@ -56,8 +56,8 @@ static bool may_be_strided(const Placer *placer, ValueId value)
 {
     const Node *producer = value_producer(placer->graph, value);
     const Users *users = placer->lower.users;
-    return users->first[value + 1] - users->first[value] == 1 &&
-           placer->kernel[placer->kernel_of[producer->kernel]].form == FORM_MAP;
+    Form form = placer->kernel[placer->kernel_of[producer->kernel]].form;
+    return users->first[value + 1] - users->first[value] == 1 && (form == FORM_MAP || form == FORM_ASSEMBLY);
 }
 
 /* Blocks of channels: a part begins with one, and a border leaves them alone. */

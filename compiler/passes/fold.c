@@ -24,7 +24,8 @@ typedef struct Folder {
     uint32_t *readers;     /* evaluations still to come; for params all uses */
     const Tensor **tensor; /* the elements of values between */
     Arena *own;            /* where the large ones of these live */
-    ValueId *origin;       /* the largest leaf that a value is made of, for its name */
+    ValueId *origin;       /* the largest leaf that a value is made of, for its name, ... */
+    uint32_t *distance;    /* ... and how many nodes lie between */
     uint32_t made;
 } Folder;
 
@@ -111,14 +112,21 @@ static const Tensor *operand(Folder *f, ValueId v)
     return eval_data(f->graph, v);
 }
 
-static ValueId find_origin(const Folder *f, const Node *node)
+/* The largest of what the node is computed from; of equal ones the nearest: of scale * x + bias it is the bias. */
+static ValueId find_origin(Folder *f, const Node *node, uint32_t *distance)
 {
     ValueId best = NONE;
+    int64_t most = 0;
     for (uint32_t i = 0; i < node->in_count; i++) {
-        ValueId v = f->graph->value[node->in[i]].role == ROLE_RESULT ? f->origin[node->in[i]] : node->in[i];
-        if (v != NONE &&
-            (best == NONE || type_bytes(value_type(f->graph, v)) >= type_bytes(value_type(f->graph, best))))
-            best = v;
+        bool result = f->graph->value[node->in[i]].role == ROLE_RESULT;
+        ValueId v = result ? f->origin[node->in[i]] : node->in[i];
+        uint32_t from = result ? f->distance[node->in[i]] + 1 : 1;
+        int64_t bytes = v == NONE ? -1 : type_bytes(value_type(f->graph, v));
+        if (bytes < 0 || (best != NONE && (bytes < most || (bytes == most && from > *distance))))
+            continue;
+        best = v;
+        most = bytes;
+        *distance = from;
     }
     return best;
 }
@@ -214,7 +222,7 @@ static void evaluate(Folder *f, NodeId n)
     Tensor **out = ARENA_ARRAY(f->scratch, Tensor *, node->out_count);
     Arena results = {0};
 
-    f->origin[node->out[0]] = find_origin(f, node);
+    f->origin[node->out[0]] = find_origin(f, node, &f->distance[node->out[0]]);
     for (uint32_t i = 1; i < node->out_count; i++)
         f->origin[node->out[i]] = f->origin[node->out[0]];
     if (!share_elements(f, node)) {
@@ -238,6 +246,7 @@ bool pass_fold(Graph *graph, PassContext *context)
     f.tensor = ARENA_ARRAY(scratch, const Tensor *, graph->value_count);
     f.own = ARENA_ARRAY(scratch, Arena, graph->value_count);
     f.origin = ARENA_ARRAY(scratch, ValueId, graph->value_count);
+    f.distance = ARENA_ARRAY(scratch, uint32_t, graph->value_count);
 
     decide(&f);
     count_readers(&f);

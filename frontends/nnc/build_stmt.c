@@ -24,9 +24,6 @@ Str placement_text(Builder *b, const Mark *mark, uint32_t count)
         }
         text_printf(&text, "%s@" STR_FMT, text.len ? " " : "", STR_ARG(mark[i].name));
         for (uint32_t w = 0; w < mark[i].count; w++)
-            if (mark[i].number[w])
-                complain(b, mark[i].number[w]->place, "@" STR_FMT " takes names alone", STR_ARG(mark[i].name));
-        for (uint32_t w = 0; w < mark[i].count; w++)
             text_printf(&text, "%s" STR_FMT, w ? ", " : "(", STR_ARG(mark[i].word[w]->text));
         if (mark[i].count)
             text_char(&text, ')');

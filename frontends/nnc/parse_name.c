@@ -156,12 +156,12 @@ bool at_mark(const Parser *p)
            is_mark_name(p->next.text);
 }
 
-/* One argument: `sram`, `3`, `pixels = 14`. */
-static bool parse_mark_word(Parser *p, const Name **word, const Name **number)
+/* One argument: `sram`, `3`; of a kernel also `pixels = 14`. */
+static bool parse_mark_word(Parser *p, const Mark *mark, const Name **word, const Name **number)
 {
     if (p->token.kind != T_NAME && p->token.kind != T_TEMP && p->token.kind != T_INT)
         return unexpected(p, "a name or number");
-    bool named = p->token.kind == T_NAME;
+    bool named = p->token.kind == T_NAME && str_is(mark->name, "kernel");
     Token token = advance(p);
     *word = name_of(p, token);
     *number = NULL;
@@ -188,7 +188,7 @@ static bool parse_mark(Parser *p, Mark *mark)
         p->paren++;
         advance(p);
         do {
-            if (!parse_mark_word(p, &one, &its)) {
+            if (!parse_mark_word(p, mark, &one, &its)) {
                 p->paren--;
                 return false;
             }
