@@ -11,10 +11,36 @@ static void report_progress(const CompileOptions *options, const char *step)
         options->progress(options->progress_context, step);
 }
 
+/* `@cpu` for C and `@gpu(0)` for CUDA ask for what is done anyway; nothing else is done yet. */
+static void check_placement(const Graph *graph, const Target *target, Str placement, Place place)
+{
+    bool cuda = target->dialect == DIALECT_CUDA;
+    if (!placement.len || str_is(placement, cuda ? "@gpu(0)" : "@cpu") || str_is(placement, cuda ? "@gpu" : "@cpu"))
+        return;
+    diag_error(graph->module->diag, place, STR_FMT " cannot be honoured for %s", STR_ARG(placement), target->name);
+}
+
+/* Marks that nobody would heed.  Recurses over the nesting of calls. */
+static void check_marks(const Graph *graph, const Target *target)
+{
+    check_placement(graph, target, graph->placement, graph->place);
+    for (ValueId v = 0; v < graph->value_count; v++)
+        check_placement(graph, target, graph->value[v].placement, graph->value[v].place);
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        if (node->stream)
+            diag_error(graph->module->diag, node->place, "@stream(%u) cannot be honoured: there is one stream",
+                       node->stream);
+        for (uint32_t i = 0; i < node->sub_count; i++)
+            check_marks(node->sub[i], target);
+    }
+}
+
 /* What this generator cannot carry out yet, said before any work is done. */
-static bool check_supported(const Graph *graph)
+static bool check_supported(const Graph *graph, const Target *target)
 {
     Diag *diag = graph->module->diag;
+    check_marks(graph, target);
     for (uint32_t i = 0; i < graph->update_count; i++)
         diag_error(diag, graph->update[i].place, "updates cannot be compiled yet; the evaluator runs them");
     for (uint32_t v = 0; v < graph->value_count; v++)
@@ -218,8 +244,9 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
     Diag *diag = graph->module->diag;
     PassContext context = stage_context(options, options->without, &scratch, diag);
     Ways ways;
-    *program = (Program){.graph = graph, .options = *options};
-    bool good = check_supported(graph) && run_passes(graph, options, &context);
+    *program = (Program){
+        .graph = graph, .options = *options, .checksum = ARENA_NEW(graph->module->arena, Checksum)};
+    bool good = check_supported(graph, options->target) && run_passes(graph, options, &context);
     if (good) {
         program->source = graph_clone(graph);
         report_progress(options, "plan");

@@ -31,6 +31,11 @@ typedef struct CompileOptions {
     void *progress_context;
 } CompileOptions;
 
+typedef struct Checksum {
+    uint64_t sum;
+    bool known;
+} Checksum;
+
 typedef struct Program {
     Graph *graph; /* after all passes; node order is the order of execution */
     CompileOptions options;
@@ -40,6 +45,7 @@ typedef struct Program {
     int64_t arena_bytes;
     WeightTable weights; /* in the order of their offsets */
     int64_t weights_bytes;
+    Checksum *checksum; /* of the weights */
     Step *step; /* the entry point, in order */
     uint32_t step_count;
     bool *used; /* per input, then per output: some kernel touches it */

@@ -26,29 +26,31 @@ typedef struct Packer {
     const unsigned char *from;
     unsigned char *to;
     uint32_t element;
+    bool bounded[2]; /* some factor of the bound is not zero */
 } Packer;
 
 static void pack_run(Packer *packer, int64_t count, int64_t stride, int64_t at)
 {
-    if (packer->element == 4 && stride == 1) {
-        memcpy(packer->to, packer->from + at * 4, (size_t)count * 4);
-        packer->to += count * 4;
-        return;
-    }
-    for (int64_t i = 0; i < count; i++, at += stride) {
-        memcpy(packer->to, packer->from + at * packer->element, packer->element);
-        packer->to += packer->element;
-    }
+    size_t element = packer->element;
+    if (stride == 1) {
+        memcpy(packer->to, packer->from + (size_t)at * element, (size_t)count * element);
+    } else if (element == 4) {
+        const uint32_t *from = (const void *)packer->from;
+        uint32_t *to = (void *)packer->to;
+        for (int64_t i = 0; i < count; i++)
+            to[i] = from[at + i * stride];
+    } else
+        for (int64_t i = 0; i < count; i++)
+            memcpy(packer->to + (size_t)i * element, packer->from + (size_t)(at + i * stride) * element, element);
+    packer->to += (size_t)count * element;
 }
 
 /* How many of the innermost run's elements stay below one bound. */
-static int64_t inside_bound(const Packing *p, uint32_t b, uint32_t d, int64_t sum)
+static int64_t inside_bound(const Packer *packer, uint32_t b, uint32_t d, int64_t sum)
 {
+    const Packing *p = packer->packing;
     int64_t factor = p->bound[b].factor[d], room = p->bound[b].most - sum;
-    bool none = true;
-    for (uint32_t i = 0; i < p->rank; i++)
-        none &= p->bound[b].factor[i] == 0;
-    if (none)
+    if (!packer->bounded[b])
         return p->extent[d];
     if (!factor)
         return room > 0 ? p->extent[d] : 0;
@@ -65,7 +67,7 @@ static void pack(Packer *packer, uint32_t d, int64_t at, const int64_t sum[2])
                  (int64_t[]){sum[0] + i * p->bound[0].factor[d], sum[1] + i * p->bound[1].factor[d]});
         return;
     }
-    int64_t a = inside_bound(p, 0, d, sum[0]), b = inside_bound(p, 1, d, sum[1]), inside = a < b ? a : b;
+    int64_t a = inside_bound(packer, 0, d, sum[0]), b = inside_bound(packer, 1, d, sum[1]), inside = a < b ? a : b;
     pack_run(packer, inside, p->stride[d], at);
     size_t rest = (size_t)(p->extent[d] - inside) * packer->element;
     memset(packer->to, 0, rest);
@@ -81,40 +83,62 @@ void weights_fill(const Program *program, uint32_t w, void *bytes)
         memcpy(bytes, data->data, (size_t)storage->bytes);
         return;
     }
-    Packer packer = {packing, data->data, bytes, dtype_bytes(data->type->dtype)};
+    Packer packer = {packing, data->data, bytes, dtype_bytes(data->type->dtype), {false, false}};
+    for (uint32_t i = 0; i < packing->rank; i++)
+        for (uint32_t b = 0; b < 2; b++)
+            packer.bounded[b] |= packing->bound[b].factor[i] != 0;
     pack(&packer, 0, packing->start, (int64_t[]){0, 0});
 }
 
-void emit_weights(const Program *program, Sink sink)
+typedef struct Hashed { /* a sink that also hashes */
+    Sink sink;
+    XXH3_state_t *state;
+} Hashed;
+
+static void put_hashed(const Hashed *hashed, const void *bytes, size_t size)
+{
+    XXH3_64bits_update(hashed->state, bytes, size);
+    hashed->sink.put(hashed->sink.context, bytes, size);
+}
+
+static void put_weights(const Program *program, const Hashed *hashed)
 {
     static const unsigned char zero[WEIGHTS_ALIGNMENT];
     int64_t at = 0;
     for (uint32_t w = 0; w < program->weights.count; w++) {
         const Storage *storage = program_weight(program, w);
-        sink.put(sink.context, zero, (size_t)(storage->offset - at));
+        put_hashed(hashed, zero, (size_t)(storage->offset - at));
         unsigned char *bytes = malloc((size_t)storage->bytes + 1);
         if (!bytes)
             fatal_memory((size_t)storage->bytes);
         weights_fill(program, w, bytes);
-        sink.put(sink.context, bytes, (size_t)storage->bytes);
+        put_hashed(hashed, bytes, (size_t)storage->bytes);
         free(bytes);
         at = storage->offset + storage->bytes;
     }
 }
 
-static void hash_put(void *context, const void *bytes, size_t size)
+/* Once written, the weights need not be made again to be summed up. */
+void emit_weights(const Program *program, Sink sink)
 {
-    XXH3_64bits_update(context, bytes, size);
+    Hashed hashed = {sink, XXH3_createState()};
+    if (!hashed.state)
+        fatal_memory(1);
+    XXH3_64bits_reset(hashed.state);
+    put_weights(program, &hashed);
+    program->checksum->sum = XXH3_64bits_digest(hashed.state);
+    program->checksum->known = true;
+    XXH3_freeState(hashed.state);
+}
+
+static void put_nowhere(void *context, const void *bytes, size_t size)
+{
+    (void)context, (void)bytes, (void)size;
 }
 
 uint64_t weights_checksum(const Program *program)
 {
-    XXH3_state_t *state = XXH3_createState();
-    if (!state)
-        fatal_memory(sizeof *state);
-    XXH3_64bits_reset(state);
-    emit_weights(program, (Sink){hash_put, state});
-    uint64_t sum = XXH3_64bits_digest(state);
-    XXH3_freeState(state);
-    return sum;
+    if (!program->checksum->known)
+        emit_weights(program, (Sink){put_nowhere, NULL});
+    return program->checksum->sum;
 }

@@ -36,6 +36,11 @@ bool emit_sources(Cli *cli, const Program *program, const Folder *folder)
     WeightsForm form = program_weights_form(program);
     Text text = {0};
 
+    if (form != WEIGHTS_C && program->weights_bytes) {
+        cli_step(cli, "writing weights"); /* first: the source has their checksum */
+        if (!write_weights(cli, program, folder))
+            return false;
+    }
     cli_step(cli, "writing C");
     emit_header(program, &text);
     if (!write_text(cli, folder, str_format(&cli->arena, STR_FMT ".h", STR_ARG(name)), &text))
@@ -43,12 +48,7 @@ bool emit_sources(Cli *cli, const Program *program, const Folder *folder)
     emit_source(program, &text);
     if (!write_text(cli, folder, str_format(&cli->arena, STR_FMT ".c", STR_ARG(name)), &text))
         return false;
-    if (form == WEIGHTS_C || !program->weights_bytes)
-        return true;
-    cli_step(cli, "writing weights");
-    if (!write_weights(cli, program, folder))
-        return false;
-    if (form == WEIGHTS_FILE)
+    if (form != WEIGHTS_BLOB || !program->weights_bytes)
         return true;
     emit_incbin(program, &text);
     return write_text(cli, folder, str_format(&cli->arena, STR_FMT "_weights.S", STR_ARG(name)), &text);

@@ -176,7 +176,7 @@ static bool parse_mark_word(Parser *p, const Mark *mark, const Name **word, cons
 
 static bool parse_mark(Parser *p, Mark *mark)
 {
-    const Name **word = NULL, **number = NULL, *one, *its;
+    const Name **word = NULL, **number = NULL, *one = NULL, *its = NULL;
     uint32_t count = 0, capacity = 0, numbers = 0, number_capacity = 0;
 
     advance(p);
