@@ -35,6 +35,11 @@ typedef struct Owner { /* bytes [begin, end) of the arena hold elements of `of` 
     StorageId of;
 } Owner;
 
+typedef struct Loss { /* bytes [begin, end) that had elements of a storage, until another one was written there */
+    int64_t begin, end;
+    uint32_t next;
+} Loss;
+
 typedef struct Judge {
     const Memory *memory;
     Arena *arena;
@@ -50,7 +55,9 @@ typedef struct Judge {
     const Index **local; /* per local id: the position that it names, or NULL */
     Owner *owner;        /* ascending, apart */
     uint32_t owner_count, owner_capacity;
-    uint32_t *first_buffer, *next_buffer; /* of the plan, by storage */
+    Loss *loss;
+    uint32_t loss_count, loss_capacity, *first_loss; /* by storage; NONE */
+    uint32_t *first_buffer, *next_buffer;            /* of the plan, by storage */
 } Judge;
 
 /* Names for messages */
@@ -284,13 +291,26 @@ static uint32_t owner_at(const Judge *judge, int64_t byte)
     return low;
 }
 
+/* Of a whole some bytes may be missing between parts that have been made; of others all must be there. */
 static bool check_owned(Judge *judge, StorageId id, Range range)
 {
-    int64_t offset = offset_of(judge, id);
-    for (uint32_t i = owner_at(judge, offset + range.begin);
-         i < judge->owner_count && judge->owner[i].begin < offset + range.end; i++)
-        if (judge->owner[i].of != id)
-            return fault(judge, id, "reads", judge->owner[i].of);
+    int64_t begin = offset_of(judge, id) + range.begin, end = offset_of(judge, id) + range.end;
+    bool whole = judge->memory->storage.at[id].has_parts, some = false;
+    int64_t at = begin;
+    for (uint32_t i = owner_at(judge, begin); i < judge->owner_count && judge->owner[i].begin < end; i++) {
+        const Owner *owner = &judge->owner[i];
+        some |= owner->of == id;
+        if (!whole && owner->of != id)
+            return fault(judge, id, "reads", owner->of);
+        if (!whole && owner->begin > at)
+            break;
+        at = owner->end;
+    }
+    if (begin < end && (!some || (!whole && at < end)))
+        return fault(judge, id, "reads, before it is made,", NONE);
+    for (uint32_t i = judge->first_loss[id]; i != NONE; i = judge->loss[i].next)
+        if (judge->loss[i].begin < end && begin < judge->loss[i].end)
+            return fault(judge, id, "reads what has been written over of", NONE);
     return true;
 }
 
@@ -302,6 +322,14 @@ static void insert_owner(Judge *judge, uint32_t at, Owner owner)
     judge->owner[at] = owner;
 }
 
+static void lose_bytes(Judge *judge, const Owner *owner, int64_t begin, int64_t end)
+{
+    Loss loss = {owner->begin > begin ? owner->begin : begin, owner->end < end ? owner->end : end,
+                 judge->first_loss[owner->of]};
+    judge->first_loss[owner->of] = judge->loss_count;
+    ARENA_PUSH(judge->arena, judge->loss, judge->loss_count, judge->loss_capacity, loss);
+}
+
 static void take_bytes(Judge *judge, StorageId id, Range range)
 {
     int64_t begin = offset_of(judge, id) + range.begin, end = offset_of(judge, id) + range.end;
@@ -311,9 +339,12 @@ static void take_bytes(Judge *judge, StorageId id, Range range)
         return;
     if (first < judge->owner_count && judge->owner[first].begin < begin)
         left = (Owner){judge->owner[first].begin, begin, judge->owner[first].of};
-    for (; last < judge->owner_count && judge->owner[last].begin < end; last++)
+    for (; last < judge->owner_count && judge->owner[last].begin < end; last++) {
+        if (judge->owner[last].of != id)
+            lose_bytes(judge, &judge->owner[last], begin, end);
         if (judge->owner[last].end > end)
             right = (Owner){end, judge->owner[last].end, judge->owner[last].of};
+    }
     for (uint32_t i = last; i < judge->owner_count; i++)
         judge->owner[first + i - last] = judge->owner[i];
     judge->owner_count -= last - first;
@@ -436,8 +467,9 @@ static void list_buffers(Judge *judge)
     const Memory *memory = judge->memory;
     judge->first_buffer = ARENA_ARRAY(judge->arena, uint32_t, memory->storage.count);
     judge->next_buffer = ARENA_ARRAY(judge->arena, uint32_t, memory->problem.count);
+    judge->first_loss = ARENA_ARRAY(judge->arena, uint32_t, memory->storage.count);
     for (uint32_t s = 0; s < memory->storage.count; s++)
-        judge->first_buffer[s] = NONE;
+        judge->first_buffer[s] = judge->first_loss[s] = NONE;
     for (uint32_t i = memory->problem.count; i-- > 0;) {
         judge->next_buffer[i] = judge->first_buffer[memory->holder[i]];
         judge->first_buffer[memory->holder[i]] = i;

@@ -139,23 +139,24 @@ static void grow_whole(PlanDraft *draft, StorageId whole, ValueId part, int64_t 
     storage->buffer = add_buffer(draft, larger, whole);
 }
 
-/* What the step makes, if it is the first to use its memory. */
-static void draft_result(PlanDraft *draft, ValueId value, int64_t step)
+/* What the step makes, or reads without anybody having made it, as what is empty: if it is the first to use its
+ * memory. */
+static void draft_value(PlanDraft *draft, ValueId value, int64_t step)
 {
     Memory *memory = draft->memory;
     StorageId whole = memory->storage.at[value].whole;
     Storage *storage = &memory->storage.at[whole];
-    if (storage->role != STORAGE_ARENA || shape_elements(value_shape(memory->graph, value)) == 0)
+    if (storage->role != STORAGE_ARENA)
         return;
-    if (storage->has_parts)
+    if (storage->has_parts && shape_elements(value_shape(memory->graph, value)) > 0)
         grow_whole(draft, whole, value, step);
-    else if (storage->first == step && !draft->begun[value]) {
+    else if (storage->first == step && !draft->begun[whole]) {
         PlanBuffer buffer = {.size = storage->bytes,
                              .alignment = ARENA_ALIGNMENT,
                              .pinned = PLAN_FREE,
                              .first = step,
                              .last = storage->last};
-        draft->begun[value] = true;
+        draft->begun[whole] = true;
         storage->buffer = add_buffer(draft, buffer, whole);
     }
 }
@@ -195,7 +196,10 @@ static void draft_plan(Memory *memory)
         for (uint32_t n = 0; n < kernel->node_count; n++) {
             const Node *node = &memory->graph->node[kernel->node[n]];
             for (uint32_t r = 0; r < node->out_count; r++)
-                draft_result(&draft, node->out[r], k);
+                draft_value(&draft, node->out[r], k);
+            for (uint32_t i = 0; i < node->in_count; i++)
+                if (shape_elements(value_shape(memory->graph, node->in[i])) == 0)
+                    draft_value(&draft, view_owner(memory->graph, node->in[i]), k);
         }
         draft_scratch(&draft, kernel, k);
     }

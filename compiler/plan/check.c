@@ -251,13 +251,29 @@ static bool check_groups(Judge *j)
     return true;
 }
 
+static bool check_relation(Judge *j)
+{
+    const PlanProblem *p = j->problem;
+    for (uint32_t i = 0; i < p->conflict_count; i++) {
+        uint32_t x = p->conflict[i].a, y = p->conflict[i].b;
+        const PlanBuffer *a = &p->buffer[x], *b = &p->buffer[y];
+        int64_t from = j->result->offset[x], to = j->result->offset[y];
+        if (x == y || a->region != b->region || (a->group && a->group == b->group) || !a->size || !b->size ||
+            from + a->size <= to || to + b->size <= from)
+            continue;
+        *j->message = str_format(j->arena, "buffers %u and %u conflict and overlap", x, y);
+        return false;
+    }
+    return true;
+}
+
 static bool check_all(Judge *j)
 {
     j->peak = ARENA_ARRAY(&j->scratch, int64_t, j->result->region_count);
     for (uint32_t i = 0; i < j->problem->count; i++)
         if (!check_buffer(j, i))
             return false;
-    if (!check_peaks(j) || !check_groups(j))
+    if (!check_peaks(j) || !check_groups(j) || !check_relation(j))
         return false;
     if (!j->problem->count)
         return true;

@@ -9,6 +9,7 @@
 #include "plan/greedy.h"
 #include "plan/items.h"
 #include "plan/order.h"
+#include "plan/relation.h"
 #include "plan/tighten.h"
 
 #define PAIRS_PER_EFFORT UINT64_C(500000) /* conflicting pairs that all greedy runs of one region may look at */
@@ -200,6 +201,12 @@ static void run_exact(Attempt *a)
         quick(a);
 }
 
+static void run_relation(Attempt *a, const PlanProblem *problem)
+{
+    for (uint32_t order = 0; order < PLAN_RELATION_ORDERS && !done(a); order++)
+        consider(a, plan_relation(a->items, problem, order, a->trial), "greedy-relation");
+}
+
 static const PlanAllocator allocators[] = {
     {"best", "the portfolio of all others, from cheap to dear; stops at a proof (the default)"},
     {"nnc", "the NNC algorithm: tensors flow through the memory of others, up to three at a time"},
@@ -271,7 +278,9 @@ static bool place_region(const PlanProblem *p, uint32_t region, const char *allo
     a.offset = ARENA_ARRAY(&scratch, int64_t, items.count);
     a.trial = ARENA_ARRAY(&scratch, int64_t, items.count);
     a.pairs = plan_items_pairs(&scratch, &items);
-    if (plan_pins_agree(&items))
+    if (p->conflict_count)
+        run_relation(&a, p);
+    else if (plan_pins_agree(&items))
         run(&a, allocator);
 
     bool placed = a.peak != INT64_MAX;

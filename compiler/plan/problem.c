@@ -80,6 +80,11 @@ bool plan_valid(Arena *arena, const PlanProblem *p, Str *message)
             return bad(arena, message, i, "the sizes add up to more than can be planned", b->size);
         total += b->size + b->alignment;
     }
+    for (uint32_t i = 0; i < p->conflict_count; i++)
+        if (p->conflict[i].a >= p->count || p->conflict[i].b >= p->count) {
+            *message = str_format(arena, "conflict %u: there is no such buffer", i);
+            return false;
+        }
     if (p->capacity < 0) {
         *message = str_format(arena, "capacity out of range (%" PRId64 ")", p->capacity);
         return false;

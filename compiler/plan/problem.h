@@ -27,9 +27,17 @@ typedef struct PlanBuffer {
     uint32_t group;      /* buffers of one group (not 0) and region get one offset and may overlap each other */
 } PlanBuffer;
 
+typedef struct PlanPair { /* of buffers */
+    uint32_t a, b;
+} PlanPair;
+
 typedef struct PlanProblem {
     const PlanBuffer *buffer;
     uint32_t count;
+    /* Pairs that must not share a byte although no step has both, unless they are of one group: work on several streams
+     * is not an interval.  With any, every allocator is greedy by these and the intervals together. */
+    const PlanPair *conflict;
+    uint32_t conflict_count;
     int64_t capacity;               /* bytes of every region without an entry below; 0 = unlimited */
     const int64_t *region_capacity; /* [region_count], 0 = unlimited; may be NULL */
     uint32_t region_count;
