@@ -256,7 +256,7 @@ const Verb verb_graph = {
         "`--passes=` draws the model as it is written, with composites whole. SVG needs Graphviz.",
     .flag = (const Flag[]){{"format", "dot|svg", "How to print (default: dot)"},
                            FLAG_PASSES,
-                           {"target", "T", "The machine whose vector width layouts follow (default: one lane)"},
+                           {"target", "T", "The machine that layouts and recipes are for (default: none)"},
                            FLAG_DEFINE,
                            FLAG_WEIGHTS_FROM,
                            FLAG_GRAPH,

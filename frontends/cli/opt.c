@@ -60,7 +60,7 @@ const Verb verb_opt = {
                            {"print-after", "PASS|all", "Print the graph after this pass too, under a comment"},
                            {"stats", NULL, "Tell of each pass on stderr: nodes, values, changes, time"},
                            {"o", "FILE", "Write to the file instead of stdout"},
-                           {"target", "T", "The machine whose vector width layouts follow (default: one lane)"},
+                           {"target", "T", "The machine that layouts and recipes are for (default: none)"},
                            FLAG_DEFINE,
                            FLAG_WEIGHTS_FROM,
                            FLAG_GRAPH,
