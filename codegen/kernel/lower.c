@@ -5,46 +5,6 @@
 
 #include <string.h>
 
-const char *const loop_names[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
-
-Block *lower_enter(Lower *lower, Block *block)
-{
-    Block *outer = lower->block;
-    lower->block = block;
-    lower->memo_count = 0;
-    return outer;
-}
-
-void lower_leave(Lower *lower, Block *outer)
-{
-    lower->block = outer;
-    lower->memo_count = 0;
-}
-
-Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Users *users)
-{
-    Arena *arena = graph->module->arena;
-    return (Lower){.graph = graph,
-                   .target = target,
-                   .arena = arena,
-                   .storage = storage,
-                   .users = users,
-                   .live_out = graph_live_out(graph, arena)};
-}
-
-void lower_start(Lower *lower, WeightTable *weights)
-{
-    uint32_t values = lower->graph->value_count;
-    lower->weights = weights;
-    lower->bound = ARENA_ARRAY(lower->arena, const Expr *, values);
-    lower->spill = ARENA_ARRAY(lower->arena, uint32_t, values);
-    lower->spilled = ARENA_ARRAY(lower->arena, bool, values);
-    lower->sight = ARENA_ARRAY(lower->arena, Sight, values);
-    weights->first = ARENA_ARRAY(lower->arena, uint32_t, values);
-    for (uint32_t v = 0; v < values; v++)
-        weights->first[v] = NONE;
-}
-
 static int64_t count_flops(const Lower *lower)
 {
     int64_t flops = 0;

@@ -244,8 +244,7 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
     Diag *diag = graph->module->diag;
     PassContext context = stage_context(options, options->without, &scratch, diag);
     Ways ways;
-    *program = (Program){
-        .graph = graph, .options = *options, .checksum = ARENA_NEW(graph->module->arena, Checksum)};
+    *program = (Program){.graph = graph, .options = *options, .checksum = ARENA_NEW(graph->module->arena, Checksum)};
     bool good = check_supported(graph, options->target) && run_passes(graph, options, &context);
     if (good) {
         program->source = graph_clone(graph);

@@ -46,7 +46,7 @@ typedef struct Program {
     WeightTable weights; /* in the order of their offsets */
     int64_t weights_bytes;
     Checksum *checksum; /* of the weights */
-    Step *step; /* the entry point, in order */
+    Step *step;         /* the entry point, in order */
     uint32_t step_count;
     bool *used; /* per input, then per output: some kernel touches it */
 } Program;

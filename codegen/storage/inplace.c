@@ -13,9 +13,6 @@
  * result), and what parts say. */
 #include "storage/inplace.h"
 
-#include "passes/pass.h"
-#include "storage/memory.h"
-
 #include <string.h>
 
 static bool same_positions(const Type *a, const Type *b)
@@ -98,13 +95,3 @@ static bool rule_of_nodes(void *context, const Graph *graph, NodeId producer, Va
 }
 
 const OverwriteRule inplace_rule = {rule_of_nodes, NULL};
-
-/* Alone, it goes by the nodes; for a target as a compilation does, by parts and recipes too. */
-bool pass_inplace(Graph *graph, PassContext *context)
-{
-    Memory memory;
-    if (context->target)
-        return memory_decide(graph, &(MemoryOptions){.target = context->target}, &memory);
-    inplace_find(graph, inplace_rule, context->scratch, &context->changes);
-    return true;
-}

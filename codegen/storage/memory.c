@@ -112,6 +112,16 @@ bool pass_choose(Graph *graph, PassContext *context)
            memory_decide(graph, &(MemoryOptions){.target = context->target, .without = WITHOUT_INPLACE}, &memory);
 }
 
+/* The last: alone, it goes by the nodes; for a target as a compilation does, by parts and recipes too. */
+bool pass_inplace(Graph *graph, PassContext *context)
+{
+    Memory memory;
+    if (context->target)
+        return memory_decide(graph, &(MemoryOptions){.target = context->target}, &memory);
+    inplace_find(graph, inplace_rule, context->scratch, &context->changes);
+    return true;
+}
+
 static void note_offsets(Memory *memory)
 {
     for (StorageId s = 0; s < memory->storage.count; s++) {

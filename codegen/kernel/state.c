@@ -1,0 +1,187 @@
+/* The state of choosing and lowering a kernel: what it makes and stores, the block that statements go to, the arrays
+ * and names that it has. */
+#include "kernel/kernel.h"
+
+#include <string.h>
+
+const char *const loop_names[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
+
+Block *lower_enter(Lower *lower, Block *block)
+{
+    Block *outer = lower->block;
+    lower->block = block;
+    lower->memo_count = 0;
+    return outer;
+}
+
+void lower_leave(Lower *lower, Block *outer)
+{
+    lower->block = outer;
+    lower->memo_count = 0;
+}
+
+Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Users *users)
+{
+    Arena *arena = graph->module->arena;
+    return (Lower){.graph = graph,
+                   .target = target,
+                   .arena = arena,
+                   .storage = storage,
+                   .users = users,
+                   .live_out = graph_live_out(graph, arena)};
+}
+
+void lower_start(Lower *lower, WeightTable *weights)
+{
+    uint32_t values = lower->graph->value_count;
+    lower->weights = weights;
+    lower->bound = ARENA_ARRAY(lower->arena, const Expr *, values);
+    lower->spill = ARENA_ARRAY(lower->arena, uint32_t, values);
+    lower->spilled = ARENA_ARRAY(lower->arena, bool, values);
+    lower->sight = ARENA_ARRAY(lower->arena, Sight, values);
+    weights->first = ARENA_ARRAY(lower->arena, uint32_t, values);
+    for (uint32_t v = 0; v < values; v++)
+        weights->first[v] = NONE;
+}
+
+bool kernel_makes(const Lower *lower, ValueId value)
+{
+    const Node *node = value_producer(lower->graph, value);
+    return node && node->kernel == lower->kernel->id;
+}
+
+/* Used by another kernel: directly, or through inline views. Views form short chains. */
+bool kernel_stores(const Lower *lower, ValueId value)
+{
+    if (lower->live_out[value])
+        return true;
+    for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++) {
+        const Node *user = &lower->graph->node[lower->users->user[i]];
+        if (user->kernel == lower->kernel->id)
+            continue;
+        if (user->kernel != NONE)
+            return true;
+        for (uint32_t r = 0; r < user->out_count; r++)
+            if (kernel_stores(lower, user->out[r]))
+                return true;
+    }
+    return false;
+}
+
+/* Buffers */
+
+static uint32_t add_buffer(Lower *lower, KernelBuffer buffer)
+{
+    Kernel *kernel = lower->kernel;
+    ARENA_PUSH(lower->arena, kernel->buffer, kernel->buffer_count, kernel->buffer_capacity, buffer);
+    return kernel->buffer_count - 1;
+}
+
+static uint32_t find_buffer(const Kernel *kernel, StorageId storage)
+{
+    for (uint32_t i = 0; i < kernel->buffer_count; i++)
+        if (kernel->buffer[i].storage == storage)
+            return i;
+    return NONE;
+}
+
+uint32_t lower_buffer(Lower *lower, ValueId value, bool written)
+{
+    value = value_whole(lower, value);
+    const Value *v = &lower->graph->value[value];
+    if (v->role == ROLE_CONST || v->role == ROLE_PARAM)
+        return lower_weights(lower, value, &(Packing){0}, shape_elements(&v->type->shape));
+    const Sight *sight = &lower->sight[value];
+    uint32_t known = find_buffer(lower->kernel, value);
+    if (known == NONE)
+        known = add_buffer(lower, (KernelBuffer){.role = written ? "y" : "x",
+                                                 .dtype = v->type->dtype,
+                                                 .storage = value,
+                                                 .begin = sight->begin,
+                                                 .part = sight->seen ? sight->part : NONE});
+    lower->kernel->buffer[known].written |= written;
+    lower->kernel->buffer[known].read |= !written;
+    return known;
+}
+
+uint32_t lower_scratch(Lower *lower, uint32_t piece)
+{
+    const Scratch *scratch = &lower->kernel->recipe.scratch[piece];
+    uint32_t known = find_buffer(lower->kernel, scratch->storage);
+    if (known != NONE)
+        return known;
+    return add_buffer(lower, (KernelBuffer){.role = scratch->name,
+                                            .dtype = scratch->dtype,
+                                            .storage = scratch->storage,
+                                            .part = NONE,
+                                            .read = true,
+                                            .written = true});
+}
+
+static StorageId add_storage(Lower *lower, Storage storage)
+{
+    storage.whole = lower->storage->count;
+    storage.inside = NONE;
+    ARENA_PUSH(lower->arena, lower->storage->at, lower->storage->count, lower->storage->capacity, storage);
+    return storage.whole;
+}
+
+uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role)
+{
+    StorageId storage = add_storage(
+        lower,
+        (Storage){.role = STORAGE_SHARED, .dtype = dtype, .bytes = elements * dtype_bytes(dtype), .value = NONE});
+    return add_buffer(lower, (KernelBuffer){.role = role,
+                                            .dtype = dtype,
+                                            .storage = storage,
+                                            .part = NONE,
+                                            .shared = elements,
+                                            .read = true,
+                                            .written = true});
+}
+
+/* The array of the value's elements in this order, which kernels share. */
+static uint32_t find_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
+{
+    WeightTable *table = lower->weights;
+    DType dtype = value_type(lower->graph, value)->dtype;
+    uint32_t at = table->first[value];
+    while (at != NONE && memcmp(&table->array[at].packing, packing, sizeof *packing) != 0)
+        at = table->array[at].next;
+    if (at != NONE)
+        return at;
+    WeightArray array = {.packing = *packing, .next = table->first[value]};
+    table->first[value] = table->count;
+    array.storage = add_storage(lower, (Storage){.role = STORAGE_WEIGHTS,
+                                                 .dtype = dtype,
+                                                 .bytes = elements * dtype_bytes(dtype),
+                                                 .value = value,
+                                                 .index = table->count});
+    ARENA_PUSH(lower->arena, table->array, table->count, table->capacity, array);
+    return table->count - 1;
+}
+
+uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
+{
+    uint32_t array = find_weights(lower, value, packing, elements);
+    StorageId storage = lower->weights->array[array].storage;
+    uint32_t known = find_buffer(lower->kernel, storage);
+    if (known != NONE)
+        return known;
+    return add_buffer(lower, (KernelBuffer){.role = packing->rank ? "weight" : "constant",
+                                            .dtype = value_type(lower->graph, value)->dtype,
+                                            .storage = storage,
+                                            .part = NONE,
+                                            .read = true});
+}
+
+const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns)
+{
+    Local local = {.name = name, .dtype = dtype, .lanes = lanes, .extent = {rows, columns}, .id = lower->name_count++};
+    return arena_copy(lower->arena, &local, sizeof local);
+}
+
+const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes)
+{
+    return lower_registers(lower, name, dtype, lanes, 0, 0);
+}
