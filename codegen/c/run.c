@@ -60,9 +60,30 @@ static Str declare_pointer(Run *run, const KernelBuffer *buffer, ValueId value, 
     bool constant = program_storage(run->unit->program, buffer->storage)->role == STORAGE_WEIGHTS;
     const char *type = c_type(buffer->dtype), *fixed = constant ? "const " : "";
     Str name = pointer_name(run, buffer, value);
-    text_printf(run->out, "    %s%s *const " STR_FMT " = (%s%s *)(%svoid *)(" STR_FMT " + %lld); /* " STR_FMT " */\n",
-                fixed, type, STR_ARG(name), fixed, type, fixed, STR_ARG(base), (long long)offset, STR_ARG(what));
+    bool whole = constant && program_weights_form(run->unit->program) == WEIGHTS_C; /* not a place in a blob */
+    Str at =
+        whole ? base
+              : str_format(run->unit->arena, "(%svoid *)(" STR_FMT " + %lld)", fixed, STR_ARG(base), (long long)offset);
+    text_printf(run->out, "    %s%s *const " STR_FMT " = (%s%s *)" STR_FMT "; /* " STR_FMT " */\n", fixed, type,
+                STR_ARG(name), fixed, type, STR_ARG(at), STR_ARG(what));
     return name;
+}
+
+/* Where an array of the weights starts. */
+static Str weights_base(const Run *run, const Storage *storage, int64_t *offset)
+{
+    const Program *program = run->unit->program;
+    Arena *arena = run->unit->arena;
+    *offset = program_weights_form(program) == WEIGHTS_C ? 0 : storage->offset;
+    switch (program_weights_form(program)) {
+    case WEIGHTS_C:
+        return str_format(arena, "nnc_hidden(" STR_FMT ")",
+                          STR_ARG(source_weight_name(program, arena, storage->index)));
+    case WEIGHTS_FILE:
+        return STR("w");
+    default:
+        return str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
+    }
 }
 
 static Str weights_argument(Run *run, const KernelBuffer *buffer)
@@ -71,14 +92,13 @@ static Str weights_argument(Run *run, const KernelBuffer *buffer)
     Arena *arena = run->unit->arena;
     const Storage *storage = program_storage(program, buffer->storage);
     Str *known = &run->storage[buffer->storage];
-    Str base = program_weights_form(program) == WEIGHTS_FILE
-                   ? STR("w")
-                   : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
     bool packed = program->weights.array[storage->index].packing.rank;
     Str what = str_format(arena, STR_FMT "%s", STR_ARG(type_show(arena, value_type(program->graph, storage->value))),
                           packed ? ", packed" : "");
+    int64_t offset;
+    Str base = weights_base(run, storage, &offset);
     if (!known->len)
-        *known = declare_pointer(run, buffer, storage->value, base, storage->offset, what);
+        *known = declare_pointer(run, buffer, storage->value, base, offset, what);
     return *known;
 }
 
@@ -111,7 +131,7 @@ static Str run_argument(Run *run, uint32_t k, uint32_t b)
     const Program *program = run->unit->program;
     const KernelBuffer *buffer = &program->memory.kernel[k].buffer[b];
     StorageRole role = program_storage(program, buffer->storage)->role;
-    if (role == STORAGE_WEIGHTS && program_weights_form(program) != WEIGHTS_C)
+    if (role == STORAGE_WEIGHTS)
         return weights_argument(run, buffer);
     if (role == STORAGE_ARENA || role == STORAGE_SCRATCH)
         return arena_argument(run, buffer);

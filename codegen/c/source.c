@@ -78,6 +78,16 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
     text_printf(out, "%s\n};\n\n", count ? "" : "0");
 }
 
+static const char hidden_text[] =
+    "/* What a compiler cannot see it cannot fold: gcc 12 copies some constant arrays wrongly (PR 108599). */\n"
+    "static inline const void *nnc_hidden(const void *p)\n"
+    "{\n"
+    "#ifdef __GNUC__\n"
+    "    __asm__(\"\" : \"+r\"(p));\n"
+    "#endif\n"
+    "    return p;\n"
+    "}\n\n";
+
 static void print_weights(Text *out, Unit *unit)
 {
     const Program *program = unit->program;
@@ -85,6 +95,7 @@ static void print_weights(Text *out, Unit *unit)
         return;
     switch (program_weights_form(program)) {
     case WEIGHTS_C:
+        text_str(out, str_from(hidden_text));
         for (uint32_t w = 0; w < program->weights.count; w++)
             source_weight_array(out, program, unit->arena, w, "static const");
         break;
