@@ -142,18 +142,67 @@ static void add_tile(Tiled *con, const TileLoop *tile, uint32_t *capacity)
     ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, *capacity, *tile);
 }
 
+/* Tiles `first` ... of `pixels` each, from a pixel on; all have the same operand steps. */
+typedef struct TileRun {
+    int64_t first, count, pixel;
+    uint32_t pixels;
+} TileRun;
+
+/* Do neighbours among pixels have neighbouring operands all along the run, but for taps outside at its ends? */
+static bool is_straight(const Tiled *con)
+{
+    bool contiguous = con->taps_h * con->taps_w == 1 && !con->pad_top && !con->pad_left &&
+                      con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
+    return con->tiling.rows || con->out_h == 1 || contiguous;
+}
+
+/* The tiles of a straight run all of whose taps are inside are equal: they are counted, not looked at one by one. */
+static void inner_tiles(const Tiled *con, const TileRun *run, int64_t *begin, int64_t *end)
+{
+    int64_t low = ceil_div(con->pad_left, con->stride_w), span = (con->taps_w - 1) * con->dilation_w;
+    int64_t room = con->in_w - 1 + con->pad_left - span, high = room < 0 ? -1 : room / con->stride_w; /* inclusive */
+    *begin = *end = run->first;
+    if (!is_straight(con))
+        return;
+    if (con->out_h > 1 && !con->tiling.rows) { /* pointwise */
+        *end = run->first + run->count;
+        return;
+    }
+    int64_t skip = low > run->pixel ? ceil_div(low - run->pixel, run->pixels) : 0;
+    int64_t fit = high < run->pixel ? 0 : (high - run->pixel + 1) / run->pixels;
+    *begin = run->first + least(skip, run->count);
+    *end = most(*begin, run->first + least(fit, run->count));
+}
+
+static void cut_tiles(Tiled *con, const TileRun *run, uint32_t *capacity)
+{
+    int64_t begin, end;
+    inner_tiles(con, run, &begin, &end);
+    for (int64_t t = run->first; t < run->first + run->count;) {
+        int64_t pixel = run->pixel + (t - run->first) * run->pixels;
+        TileLoop tile = tile_at(con, pixel, run->pixels, t);
+        if (t == begin && end - begin > 1) {
+            tile.count = end - begin;
+            tile.pixel_step = run->pixels;
+            tile.x_step = operand_address(con, pixel + run->pixels) - tile.x;
+            tile.tile_step = 1;
+            ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, *capacity, tile);
+            t = end;
+        } else {
+            add_tile(con, &tile, capacity);
+            t++;
+        }
+    }
+}
+
 /* `extent` pixels in tiles of balanced size: 49 is 13, 12, 12, 12. */
 static void cut_run(Tiled *con, int64_t extent)
 {
-    int64_t tiles = ceil_div(extent, con->pixels), pixel = 0;
-    uint32_t capacity = 0;
+    int64_t tiles = ceil_div(extent, con->pixels), wide = extent % tiles;
+    uint32_t capacity = 0, pixels = (uint32_t)(extent / tiles);
     con->tiling.tiles = tiles;
-    for (int64_t t = 0; t < tiles; t++) {
-        uint32_t pixels = (uint32_t)(extent / tiles + (t < extent % tiles));
-        TileLoop tile = tile_at(con, pixel, pixels, t);
-        add_tile(con, &tile, &capacity);
-        pixel += pixels;
-    }
+    cut_tiles(con, &(TileRun){0, wide, 0, pixels + 1}, &capacity);
+    cut_tiles(con, &(TileRun){wide, tiles - wide, wide * (pixels + 1), pixels}, &capacity);
 }
 
 /* Tiles that cross rows waste no pixels but repeat with a long period, each kind a text of its own; where rows hold
@@ -184,12 +233,16 @@ static bool text_suits(const Tiled *con)
     return lines <= MANY_LINES || (lines <= MOST_LINES && 10 * con->out_w < 9 * held);
 }
 
+#define MANY_TILES 4096 /* that are looked at one by one */
+
 static void cut_image(Tiled *con)
 {
     /* A pool takes the image row by row, and so does an operand that is computed come. */
     bool free = con->asked.rows == KNOB_FREE;
     con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
                                    (free ? rows_suit(con) : con->asked.rows > 0)};
+    if (!is_straight(con) && ceil_div(con->out_h * con->out_w, con->pixels) > MANY_TILES)
+        con->tiling.rows = true;
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
     if (free && con->out_h > 1 && !con->tiling.rows && !text_suits(con)) {
         con->tiling = (Tiling){.rows = true};

@@ -206,9 +206,9 @@ static void release_operands(Folder *f, const Node *node)
 /* A constant under another shape shares its elements, which from then on have two owners. */
 static bool share_elements(Folder *f, const Node *node)
 {
-    ValueId from = node->in[0], to = node->out[0];
-    if (!view_is_reshape(node) || !f->kept[to] || f->graph->value[from].role == ROLE_RESULT)
+    if (!view_is_reshape(node) || !f->kept[node->out[0]] || f->graph->value[node->in[0]].role == ROLE_RESULT)
         return false;
+    ValueId from = node->in[0], to = node->out[0];
     void *data = operand(f, from)->data;
     f->materialised[from] = false;
     make_constant(f, to, tensor_at(f->graph->module->arena, value_type(f->graph, to), data));

@@ -179,7 +179,7 @@ static bool read_number(Reader *r, Column column, int64_t least, int64_t most, i
 
 static bool read_life(Reader *r, PlanBuffer *b)
 {
-    bool inclusive = r->column[COL_START] >= 0;
+    bool inclusive = r->column[COL_LOWER] < 0 || r->column[COL_UPPER] < 0; /* then there are start and end */
     Column from = inclusive ? COL_START : COL_LOWER, to = inclusive ? COL_END : COL_UPPER;
     bool good = read_number(r, from, -PLAN_LARGEST, PLAN_LARGEST, &b->first);
     good &= read_number(r, to, -PLAN_LARGEST, PLAN_LARGEST, &b->last);

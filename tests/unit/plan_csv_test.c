@@ -29,6 +29,12 @@ static void both_forms_are_read(void)
         const PlanBuffer *x = &a.problem.buffer[i], *y = &b.problem.buffer[i];
         CHECK(x->first == y->first && x->last == y->last && x->size == y->size, "row %d differs", i);
     }
+    CHECK(read_text(&arena, &diag, STR("id,start,lower,upper,size\na,9,0,3,10\n"), &b) && b.problem.buffer[0].last == 3,
+          "a start without an end is any other column");
+    CHECK(read_text(&arena, &diag, STR("id,upper,end,start,size\na,9,0,0,10\n"), &b) && b.problem.buffer[0].last == 1,
+          "and so is an upper without a lower");
+    CHECK(read_text(&arena, &diag, STR("size,alignment,end,id,start\n10,8,2,a,0\n7,1,4,\"b,c\",-2"), &b),
+          "inclusive again");
     CHECK(b.problem.buffer[0].alignment == 8 && str_is(b.id[1], "b,c"), "alignment and quotes");
     diag_free(&diag);
     arena_free(&arena);
