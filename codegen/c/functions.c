@@ -29,6 +29,17 @@ static Str print_function(Unit *unit, uint32_t k, const KernelNames *names)
     return text;
 }
 
+/* The name, or the name with the first number that is free: those of equal names go on from one to the next. */
+static Str free_name(Unit *unit, Str plain)
+{
+    Str name = plain;
+    uint32_t tried = map_get(&unit->tried, plain), n = tried == MAP_NONE ? 1 : tried;
+    for (bool numbered = n > 1; numbered || !map_add(&unit->taken, name, 0); numbered = false)
+        name = str_format(unit->arena, STR_FMT "_%u", STR_ARG(plain), ++n);
+    map_put(&unit->tried, plain, n);
+    return name;
+}
+
 static void make_function(Unit *unit, uint32_t k)
 {
     const Kernel *kernel = &unit->program->memory.kernel[k];
@@ -39,9 +50,7 @@ static void make_function(Unit *unit, uint32_t k)
     uint32_t known = map_get(&unit->by_body, key);
     if (known == MAP_NONE) {
         known = unit->function_count;
-        Str name = kernel->name;
-        for (int n = 2; !map_add(&unit->taken, name, 0); n++)
-            name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
+        Str name = free_name(unit, kernel->name);
         map_put(&unit->by_body, key, known);
         ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
                    ((Function){name, k, 0}));
@@ -53,6 +62,7 @@ static void make_function(Unit *unit, uint32_t k)
 void unit_make(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
+    unit->tried.arena = arena;
     unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->memory.kernel_count);
     source_take_names(program, arena, &unit->taken);
     for (uint32_t k = 0; k < program->memory.kernel_count; k++)

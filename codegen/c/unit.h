@@ -17,7 +17,7 @@ typedef struct Unit {
     Function *function;
     uint32_t function_count, function_capacity;
     uint32_t *of_kernel; /* per kernel: its function */
-    Map by_body, taken;
+    Map by_body, taken, tried; /* tried: per name, the last number behind it */
 } Unit;
 
 void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */

@@ -37,11 +37,11 @@ static uint32_t knob_find(const Provider *provider, Str name)
 }
 
 /* The first mark of the kernel's nodes. */
-static const KernelMark *asked_for(const Lower *lower, const Kernel *kernel)
+static const KernelMark *asked_for(const Graph *graph, const Kernel *kernel)
 {
     for (uint32_t n = 0; n < kernel->node_count; n++)
-        if (lower->graph->node[kernel->node[n]].mark)
-            return lower->graph->node[kernel->node[n]].mark;
+        if (graph->node[kernel->node[n]].mark)
+            return graph->node[kernel->node[n]].mark;
     return NULL;
 }
 
@@ -67,6 +67,12 @@ static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
         uint32_t knob = knob_find(provider, mark->knob[i].name);
         if (knob == NONE)
             return refuse(lower, mark, "it has no knob called '" STR_FMT "'", mark->knob[i].name);
+        if (kernel->recipe.knob[knob] != KNOB_FREE)
+            return refuse(lower, mark, "'" STR_FMT "' is given twice", mark->knob[i].name);
+        if (mark->knob[i].flag && !provider->knob[knob].flag)
+            return refuse(lower, mark, "'" STR_FMT "' takes a number", mark->knob[i].name);
+        if (mark->knob[i].value > 1 && provider->knob[knob].flag)
+            return refuse(lower, mark, "'" STR_FMT "' is on, or off by 0", mark->knob[i].name);
         kernel->recipe.knob[knob] = mark->knob[i].value;
     }
     if (!takes_form(provider, kernel) || !provider->offers(lower, kernel, &kernel->recipe))
@@ -76,7 +82,7 @@ static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
 
 bool choose_recipe(Lower *lower, Kernel *kernel)
 {
-    const KernelMark *mark = asked_for(lower, kernel);
+    const KernelMark *mark = asked_for(lower->graph, kernel);
     double least = 0;
     if (mark)
         return follow_mark(lower, kernel, mark);
@@ -95,18 +101,30 @@ bool choose_recipe(Lower *lower, Kernel *kernel)
     return kernel->recipe.provider != NULL;
 }
 
+/* Has a mark asked for the knob, even for 0? */
+static bool asks_for(const KernelMark *mark, const Recipe *recipe, uint32_t knob)
+{
+    for (uint32_t i = 0; mark && i < mark->knob_count; i++)
+        if (str_is(mark->knob[i].name, recipe->provider->knob[knob].name))
+            return true;
+    return false;
+}
+
 void mark_recipe(Graph *graph, const Kernel *kernel)
 {
     const Recipe *recipe = &kernel->recipe;
     Arena *arena = graph->module->arena;
     Node *node = &graph->node[kernel->anchor == NONE ? kernel->node[0] : kernel->anchor];
+    const KernelMark *asked = asked_for(graph, kernel);
     KernelMark *mark = ARENA_NEW(arena, KernelMark);
     Knob *knob = ARENA_ARRAY(arena, Knob, MOST_KNOBS);
     *mark = (KernelMark){.provider = str_from(recipe->provider->name), .knob = knob};
-    for (uint32_t i = 0; recipe->provider->knob[i].name; i++)
-        if (recipe->knob[i] > 0)
+    for (uint32_t i = 0; recipe->provider->knob[i].name; i++) {
+        const KnobSpec *spec = &recipe->provider->knob[i];
+        if (recipe->knob[i] > 0 || asks_for(asked, recipe, i))
             knob[mark->knob_count++] =
-                (Knob){str_from(recipe->provider->knob[i].name), recipe->knob[i], recipe->provider->knob[i].flag};
+                (Knob){str_from(spec->name), recipe->knob[i], spec->flag && recipe->knob[i] > 0};
+    }
     for (uint32_t n = 0; n < kernel->node_count; n++)
         graph->node[kernel->node[n]].mark = NULL;
     node->mark = mark;

@@ -259,13 +259,15 @@ static bool fits_registers(const Tiled *con)
 
 bool tiled_choose(Tiled *con)
 {
-    bool asked = con->asked.pixels > 0 || con->asked.vectors > 0;
+    const TiledKnobs *asked = &con->asked;
     choose_tile(con);
-    if (asked && !fits_registers(con))
+    if (!asked->pixels || !asked->vectors || ((asked->pixels > 0 || asked->vectors > 0) && !fits_registers(con)))
         return false;
     con->few_channels = !con->is_product && con->depth < con->lanes && con->taps_h * con->taps_w > 1 &&
                         con->out_h > 1 && con->out_w >= con->pixels;
     cut_image(con);
     choose_order(con);
-    return con->asked.rounds <= 1 || con->rounds == con->asked.rounds;
+    if ((con->pool || con->computed) && asked->chunk > 0) /* each row passes over all panels */
+        return false;
+    return (asked->rounds <= 1 || con->rounds == asked->rounds) && !(asked->rows == 0 && con->tiling.rows);
 }

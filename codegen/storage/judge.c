@@ -57,7 +57,7 @@ typedef struct Judge {
     uint32_t owner_count, owner_capacity;
     Loss *loss;
     uint32_t loss_count, loss_capacity, *first_loss; /* by storage; NONE */
-    uint32_t *first_buffer, *next_buffer;            /* of the plan, by storage */
+    uint32_t *first_buffer, *next_buffer; /* of the plan, by storage; those that are over by this step are gone */
 } Judge;
 
 /* Names for messages */
@@ -238,7 +238,10 @@ static int64_t bytes_now(const Judge *judge, StorageId id)
     const Memory *memory = judge->memory;
     if (memory->storage.at[id].role != STORAGE_ARENA && memory->storage.at[id].role != STORAGE_SCRATCH)
         return memory->storage.at[id].bytes;
-    for (uint32_t i = judge->first_buffer[id]; i != NONE; i = judge->next_buffer[i]) {
+    uint32_t *first = &judge->first_buffer[id];
+    while (*first != NONE && memory->problem.buffer[*first].last <= judge->step)
+        *first = judge->next_buffer[*first];
+    for (uint32_t i = *first; i != NONE; i = judge->next_buffer[i]) {
         const PlanBuffer *buffer = &memory->problem.buffer[i];
         if (buffer->first <= judge->step && judge->step < buffer->last)
             return buffer->size;

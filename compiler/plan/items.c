@@ -56,6 +56,46 @@ static int64_t lcm(int64_t a, int64_t b)
     return step > PLAN_LARGEST / b ? 0 : step * b;
 }
 
+/* The position of a step among the ascending moments. */
+static uint32_t moment_of(const SortKey *time, uint32_t count, int64_t step)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (time[middle].key < step_key(step))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The size from each moment to the next: that of the largest use.  The uses in order of falling size paint what is
+ * still blank; `next` skips over what is painted. */
+static int64_t *largest_use(Builder *b, const SortKey *member, uint32_t count, const SortKey *time)
+{
+    uint32_t moments = 2 * count, *next = ARENA_ARRAY(b->scratch, uint32_t, (size_t)moments + 1);
+    int64_t *size = ARENA_ARRAY(b->scratch, int64_t, moments);
+    SortKey *order = ARENA_ARRAY(b->scratch, SortKey, count);
+    for (uint32_t m = 0; m < count; m++)
+        order[m] = (SortKey){sort_falling(b->problem->buffer[member[m].index].size), member[m].index};
+    sort_ascending(b->scratch, order, count);
+    for (uint32_t t = 0; t <= moments; t++)
+        next[t] = t;
+    for (uint32_t m = 0; m < count; m++) {
+        const PlanBuffer *use = &b->problem->buffer[order[m].index];
+        uint32_t t = moment_of(time, moments, use->first), end = moment_of(time, moments, use->last);
+        while (t < end)
+            if (next[t] != t)
+                t = next[t] = next[next[t]];
+            else {
+                size[t] = use->size;
+                next[t++]++;
+            }
+    }
+    return size;
+}
+
 /* The uses of one group become disjoint spans; where uses overlap, the larger counts. */
 static void add_group(Builder *b, const SortKey *member, uint32_t count)
 {
@@ -75,17 +115,14 @@ static void add_group(Builder *b, const SortKey *member, uint32_t count)
         time[2 * m + 1].key = step_key(use->last);
     }
     sort_ascending(b->scratch, time, 2 * count);
+    const int64_t *largest = largest_use(b, member, count, time);
 
     Span open = {.item = item};
     for (uint32_t t = 0; t + 1 < 2 * count; t++) {
-        int64_t from = step_of(time[t].key), to = step_of(time[t + 1].key), size = 0;
+        int64_t from = step_of(time[t].key), to = step_of(time[t + 1].key), size;
         if (from == to)
             continue;
-        for (uint32_t m = 0; m < count; m++) {
-            const PlanBuffer *use = &buffer[member[m].index];
-            if (use->first <= from && to <= use->last && use->size > size)
-                size = use->size;
-        }
+        size = largest[moment_of(time, 2 * count, from)];
         if (open.size && (size != open.size || from != open.last)) {
             add_span(b, open);
             open.size = 0;

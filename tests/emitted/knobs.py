@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+"""Recipes that a user writes: any value of any knob is refused, or it gives right results.
+
+    knobs.py --nnc build/nnc [--target T ...] [--random COUNT] [--seed N]
+
+Each case is a graph with one mark in it.  Every knob takes odd values, one at a time and drawn together; a refusal must
+be an error at the mark, anything else must agree with the reference evaluator.  The text that `nnc opt` prints of what is
+taken reads back, and prints the same.  Speaks TAP: one result per case and target.
+"""
+
+import argparse
+import concurrent.futures
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+HUGE = 2**31 - 2
+VALUES = {
+    "pixels": [0, 1, 2, 3, 5, 7, 12, 14, 28, 32, 33, 64, HUGE],
+    "vectors": [0, 1, 2, 3, 4, 5, 8, 9, 31, 2**16, HUGE],
+    "chunk": [0, 1, 2, 3, 7, 100, HUGE],
+    "rounds": [0, 1, 2, 3, 5, 8, HUGE],
+    "rows": [None, 0, 1, 2, HUGE],
+    "team": [0, 1, 7, 32, 256, 1024, HUGE],
+    "each": [0, 1, 2, 3, 4, 5, HUGE],
+}
+TILED = ["pixels", "vectors", "chunk", "rounds", "rows"]
+CASES = {  # what the marked node is, with MARK where the mark stands: (provider, knobs, text)
+    "matmul": ("tiled", TILED, """graph g(x: f32[20, 40]) -> (y: f32[20, 48]) {
+    param w: f32[40, 48] = he_normal(seed = 1)
+    m = matmul(x, w) MARK
+    y = relu(m)
+}"""),
+    "matmul_deep": ("tiled", TILED, """graph g(x: f32[7, 600]) -> (y: f32[7, 33]) {
+    param w: f32[600, 33] = he_normal(seed = 1)
+    y = matmul(x, w) MARK
+}"""),
+    "matmul_batch": ("tiled", TILED, """graph g(x: f32[3, 10, 24], z: f32[3, 24, 35]) -> (y: f32[3, 10, 35]) {
+    m = matmul(x, z) MARK
+    y = exp(m) + 1.0
+}"""),
+    "matmul_transposed": ("tiled", TILED, """graph g(x: f32[2, 9, 24], z: f32[2, 36, 24]) -> (y: f32[2, 9, 36]) {
+    y = matmul(x, transpose(z, axes = [0, 2, 1])) MARK
+}"""),
+    "matmul_sums": ("tiled", TILED, """graph g(x: f32[18, 40]) -> (y: f16[18, 48]) {
+    param w: f32[40, 48] = he_normal(seed = 1)
+    m = matmul(x, w) MARK
+    y = f16(m)
+}"""),
+    "conv_few": ("tiled", TILED, """graph g(x: f32[2, 3, 9, 17]) -> (y: f32[2, 32, 9, 17]) {
+    param w: f32[32, 3, 3, 3] = he_normal(seed = 1)
+    c = conv2d(x, w, pad = 1) MARK
+    y = relu(c)
+}"""),
+    "conv": ("tiled", TILED, """graph g(x: f32[1, 32, 9, 11]) -> (y: f32[1, 40, 5, 6]) {
+    param w: f32[40, 32, 3, 3] = he_normal(seed = 1)
+    y = conv2d(x, w, pad = 1, stride = 2) MARK
+}"""),
+    "pointwise": ("tiled", TILED, """graph g(x: f32[2, 32, 8, 8]) -> (y: f32[2, 48, 8, 8]) {
+    param w: f32[48, 32, 1, 1] = he_normal(seed = 1)
+    y = conv2d(x, w) MARK
+}"""),
+    "pooled": ("tiled", TILED, """graph g(x: f32[1, 3, 32, 32]) -> (y: f32[1, 16, 16, 16]) {
+    param w: f32[16, 3, 3, 3] = he_normal(seed = 1)
+    c = conv2d(x, w, pad = 1) MARK
+    y = max_pool(relu(c), window = 2, stride = 2)
+}"""),
+    "line": ("tiled", TILED, """graph g(x: f32[1, 16, 16, 16]) -> (y: f32[1, 16, 16, 16]) {
+    param u: f32[16, 16, 3, 3] = he_normal(seed = 1)
+    param v: f32[16, 32, 1, 1] = he_normal(seed = 2)
+    param w: f32[16, 16, 3, 3] = he_normal(seed = 3)
+    h = concat(conv2d(x, u, pad = 1), conv2d(x, w, pad = 1), axis = 1)
+    c = conv2d(exp(h), v) MARK
+    y = relu(c)
+}"""),
+    "softmax": ("rows", ["team"], """graph g(x: f32[5, 300]) -> (y: f32[5, 300]) {
+    e = exp(x)
+    s = reduce_sum(e, axes = 1, keep = true) MARK
+    y = e / s
+}"""),
+    "pool": ("window", ["team"], """graph g(x: f32[1, 5, 9, 9]) -> (y: f32[1, 5, 4, 4]) {
+    y = max_pool(x, window = 3, stride = 2) MARK
+}"""),
+    "column_sums": ("window", ["team"], """graph g(x: f32[300, 7]) -> (y: f32[7]) {
+    y = reduce_sum(x, axes = 0) MARK
+}"""),
+    "matmul_blocked": ("blocked", ["each"], """graph g(x: f32[70, 40]) -> (y: f32[70, 48]) {
+    param w: f32[40, 48] = he_normal(seed = 1)
+    y = matmul(x, w) MARK
+}"""),
+    "matmul_window": ("window", ["team"], """graph g(x: f32[7, 40]) -> (y: f32[7, 9]) {
+    param w: f32[40, 9] = he_normal(seed = 1)
+    y = matmul(x, w) MARK
+}"""),
+}
+
+
+def show(knobs):
+    return "".join(f", {k}" if v is None else f", {k} = {v}" for k, v in knobs)
+
+
+def marks(provider, knobs, count, draw):
+    """Each knob alone with each value, then some of them together."""
+    yield f"@kernel(0, {provider})"
+    for knob in knobs:
+        for value in VALUES[knob]:
+            yield f"@kernel(0, {provider}{show([(knob, value)])})"
+    for _ in range(count if len(knobs) > 1 else 0):
+        some = draw.sample(knobs, draw.randint(2, len(knobs)))
+        yield f"@kernel(0, {provider}{show([(k, draw.choice(VALUES[k][:6])) for k in some])})"
+
+
+def call(nnc, *words):
+    done = subprocess.run([str(w) for w in (nnc, *words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    return done.returncode, done.stdout
+
+
+def inputs_of(text):
+    names = [piece.split(":")[0] for piece in text[text.index("(") + 1:text.index(") ->")].split(", ") if ":" in piece]
+    return [word for seed, name in enumerate(names, 1) for word in ("--input", f"{name}=random:{seed}")]
+
+
+REFUSALS = ["this kernel cannot be computed so, by '", "is on, or off by 0"]
+
+
+def check_refusal(path, mark, output):
+    line = path.read_text()[:path.read_text().index(mark)].count("\n") + 1
+    if f"{path.name}:{line}:" in output and any(refusal in output for refusal in REFUSALS):
+        return None
+    return f"refused otherwise: {output}"
+
+
+def check_text(nnc, path, mark, target):
+    """What is printed of it has all that was asked for, and says the same when it is read."""
+    again = path.with_suffix(".again.nnc")
+    status, printed = call(nnc, "opt", path, "--target", target)
+    if status:
+        return f"does not print: {printed}"
+    missing = [k for k in re.findall(r", (\w+ = \d+|rows\b(?! =))", mark) if not re.search(rf", {k.replace('rows = 1', 'rows')}\b", printed)]
+    if missing:
+        return f"{', '.join(missing)} is not in what is printed:\n{printed}"
+    again.write_text(printed)
+    status, twice = call(nnc, "opt", again, "--target", target)
+    return None if not status and twice == printed else f"prints otherwise when it is read back:\n{printed}\n{twice}"
+
+
+def check_mark(nnc, folder, number, text, mark, target):
+    """(taken, fault)"""
+    path = folder / f"case{number}.nnc"
+    path.write_text("nnc 1\n" + text.replace("MARK", mark) + "\n")
+    gpu = target.startswith("cuda")
+    try:
+        if gpu:
+            status, output = call(nnc, "compile", path, "-o", folder / f"out{number}", "--target", target)
+        else:
+            status, output = call(nnc, "run", "--check", "--target", target, *inputs_of(text), path)
+        if status == 1 and "error" in output:
+            return False, check_refusal(path, mark, output)
+        if status or not (gpu or "agrees" in output):
+            return True, f"exit status {status}: {output}"
+        return True, check_text(nnc, path, mark, target)
+    except subprocess.TimeoutExpired:
+        return True, "takes longer than two minutes"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nnc", required=True, type=pathlib.Path)
+    parser.add_argument("--target", nargs="*", default=["generic", "x86-64-v3", "x86-64-v4", "cuda:sm_90"])
+    parser.add_argument("--case", nargs="*", default=list(CASES))
+    parser.add_argument("--random", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+
+    failed = number = 0
+    print(f"1..{len(arguments.case) * len(arguments.target)}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="nnc-knobs-") as folder, concurrent.futures.ThreadPoolExecutor() as pool:
+        for case in arguments.case:
+            provider, knobs, text = CASES[case]
+            for target in arguments.target:
+                draw = random.Random(f"{arguments.seed} {case} {target}")
+                asked = list(marks(provider, knobs, arguments.random, draw))
+                found = list(pool.map(lambda item: check_mark(
+                    arguments.nnc.resolve(), pathlib.Path(folder), item[0], text, item[1], target), enumerate(asked)))
+                faults = [f"{mark}: {fault}" for mark, (_, fault) in zip(asked, found) if fault]
+                taken = sum(took for took, _ in found)
+                number += 1
+                failed += bool(faults)
+                print(f"{'not ok' if faults else 'ok'} {number} - {case} for {target}: {taken} of {len(asked)} taken")
+                print("".join(f"# {line}\n" for fault in faults for line in fault.splitlines()), end="", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
