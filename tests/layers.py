@@ -23,7 +23,7 @@ LAYERS = ["base", "ir", "ops", "passes", "codegen", "codegen/kernel", "codegen/s
 ROOTS = ["", "compiler", "codegen", "frontends"]  # where includes are looked for
 
 KNOW_OPS = ("compiler/ops/", "compiler/ir/", "compiler/passes/simplify", "tests/")
-READS_ATTRIBUTE = re.compile(r'\b(attr_ints?|attr_float|attr_bool|node_attr)\s*\(|#\s*include\s+"ir/attr\.h"')
+READS_ATTRIBUTE = re.compile(r'\b(attr_ints?|attr_float|attr_bool|attr_of)\s*\(|#\s*include\s+"ir/attr\.h"')
 ASKS_OP = re.compile(r"\bcase\s+OP_[A-Z]|[=!]=\s*OP_[A-Z]|\bOP_[A-Z0-9_]+\s*[=!]="
                      r"|(->|\.)op\s*[=!]=(?!\s*T_)|switch\s*\((?!op_info).*(->|\.)op\)")  # T_: tokens of the text
 
@@ -92,7 +92,7 @@ SNIPPETS = [  # path, line, a word of the complaint or None
     ("codegen/storage/memory.c", '#include "plan/problem.h"', None),
     ("runtime/nnc_pool.c", '#include "base/arena.h"', "runtime"),
     ("codegen/kernel/map.c", '    int64_t axis = attr_int(node, "axis");', "attribute"),
-    ("compiler/passes/layout.c", '    const Attr *before = node_attr(node, "before");', "attribute"),
+    ("compiler/passes/layout.c", '    const Attr *before = attr_of(node, "before");', "attribute"),
     ("codegen/kernel/map.c", '#include "ir/attr.h"', "attribute"),
     ("codegen/kernel/map.c", "    if (node->op == OP_CONCAT)", "which op"),
     ("codegen/kernel/map.c", "    bool pads = OP_PAD != node->op;", "which op"),

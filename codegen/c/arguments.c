@@ -5,7 +5,7 @@ Str source_argument(const Program *program, const Str *port, Arena *arena, uint3
 {
     const KernelBuffer *buffer = &program->memory.kernel[k].buffer[b];
     const Storage *storage = program_storage(program, buffer->storage);
-    const char *type = c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
+    const char *type = prelude_c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
     if (storage->role == STORAGE_WEIGHTS) {
         if (program_weights_form(program) == WEIGHTS_C)
             return source_weight_name(program, arena, storage->index);
@@ -38,13 +38,13 @@ void source_parameters(Text *out, const Program *program, Arena *arena)
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const Value *value = &graph->value[graph->input[i]];
         int64_t count = shape_elements(&value->type->shape);
-        text_printf(out, "const %s " STR_FMT "[%lld], ", c_type(value->type->dtype), STR_ARG(port[i]),
+        text_printf(out, "const %s " STR_FMT "[%lld], ", prelude_c_type(value->type->dtype), STR_ARG(port[i]),
                     (long long)(count ? count : 1));
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const Type *type = value_type(graph, graph->output[i].value);
         int64_t count = shape_elements(&type->shape);
-        text_printf(out, "%s " STR_FMT "[%lld], ", c_type(type->dtype), STR_ARG(port[graph->input_count + i]),
+        text_printf(out, "%s " STR_FMT "[%lld], ", prelude_c_type(type->dtype), STR_ARG(port[graph->input_count + i]),
                     (long long)(count ? count : 1));
     }
     text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");

@@ -4,160 +4,160 @@
 
 #include <stddef.h>
 
-const Snippet basic_snippets[] = {
-    {"bits", FORM_F32,
+const Snippet snippet_basic[] = {
+    {"bits", SNIPPET_F32,
      "static inline uint32_t bits$(float x)\n"
      "{\n"
      "    uint32_t u;\n"
      "    memcpy(&u, &x, sizeof u);\n"
      "    return u;\n"
      "}\n"},
-    {"value", FORM_F32,
+    {"value", SNIPPET_F32,
      "static inline float value$(uint32_t u)\n"
      "{\n"
      "    float x;\n"
      "    memcpy(&x, &u, sizeof x);\n"
      "    return x;\n"
      "}\n"},
-    {"bits", FORM_VECTOR,
+    {"bits", SNIPPET_VECTOR,
      "static inline U bits$(F x)\n"
      "{\n"
      "    return (U)x;\n"
      "}\n"},
-    {"value", FORM_VECTOR,
+    {"value", SNIPPET_VECTOR,
      "static inline F value$(U u)\n"
      "{\n"
      "    return (F)u;\n"
      "}\n"},
-    {"load", FORM_VECTOR,
+    {"load", SNIPPET_VECTOR,
      "static inline F load$(const float *p)\n"
      "{\n"
      "    return *(const UNALIGNED *)p;\n"
      "}\n"},
-    {"store", FORM_VECTOR,
+    {"store", SNIPPET_VECTOR,
      "static inline void store$(float *p, F x)\n"
      "{\n"
      "    *(UNALIGNED *)p = x;\n"
      "}\n"},
-    {"gather", FORM_VECTOR,
+    {"gather", SNIPPET_VECTOR,
      "static inline F gather$(const float *p, ptrdiff_t stride)\n"
      "{\n"
      "    const F x = {EACH(p[# * stride])};\n"
      "    return x;\n"
      "}\n"},
-    {"scatter", FORM_VECTOR,
+    {"scatter", SNIPPET_VECTOR,
      "static inline void scatter$(float *p, ptrdiff_t stride, F x)\n"
      "{\n"
      "    for (int i = 0; i < LANES; i++)\n"
      "        p[i * stride] = x[i];\n"
      "}\n"},
-    {"splat", FORM_F32,
+    {"splat", SNIPPET_F32,
      "static inline float splat$(float x)\n"
      "{\n"
      "    return x;\n"
      "}\n"},
-    {"splat", FORM_VECTOR,
+    {"splat", SNIPPET_VECTOR,
      "static inline F splat$(float x)\n"
      "{\n"
      "    const F zero = {0};\n"
      "    return x - zero; /* keeps -0 */\n"
      "}\n"},
-    {"select", FORM_SCALAR,
+    {"select", SNIPPET_SCALAR,
      "static inline T select$(int mask, T a, T b)\n"
      "{\n"
      "    return mask ? a : b;\n"
      "}\n"},
-    {"select", FORM_VECTOR,
+    {"select", SNIPPET_VECTOR,
      "static inline F select$(I mask, F a, F b)\n"
      "{\n"
      "    return (F)((mask & (I)a) | (~mask & (I)b));\n"
      "}\n"},
-    {"max", FORM_F32 | FORM_F64,
+    {"max", SNIPPET_F32 | SNIPPET_F64,
      "static inline T max$(T a, T b)\n"
      "{\n"
      "    return a > b || a != a ? a : b;\n"
      "}\n"},
-    {"min", FORM_F32 | FORM_F64,
+    {"min", SNIPPET_F32 | SNIPPET_F64,
      "static inline T min$(T a, T b)\n"
      "{\n"
      "    return a < b || a != a ? a : b;\n"
      "}\n"},
-    {"max", FORM_SIGNED | FORM_UNSIGNED,
+    {"max", SNIPPET_SIGNED | SNIPPET_UNSIGNED,
      "static inline T max$(T a, T b)\n"
      "{\n"
      "    return a > b ? a : b;\n"
      "}\n"},
-    {"min", FORM_SIGNED | FORM_UNSIGNED,
+    {"min", SNIPPET_SIGNED | SNIPPET_UNSIGNED,
      "static inline T min$(T a, T b)\n"
      "{\n"
      "    return a < b ? a : b;\n"
      "}\n"},
-    {"max", FORM_VECTOR,
+    {"max", SNIPPET_VECTOR,
      "static inline F max$(F a, F b)\n"
      "{\n"
      "    return select$(a != a, a, select$(a > b, a, b)); /* the inner one is maxps */\n"
      "}\n"},
-    {"min", FORM_VECTOR,
+    {"min", SNIPPET_VECTOR,
      "static inline F min$(F a, F b)\n"
      "{\n"
      "    return select$(a != a, a, select$(a < b, a, b));\n"
      "}\n"},
-    {"atleast", FORM_ANY_F32,
+    {"atleast", SNIPPET_ANY_F32,
      "static inline F atleast$(F x, float low)\n"
      "{\n"
      "    return select$(x < low, splat$(low), x);\n"
      "}\n"},
-    {"atmost", FORM_ANY_F32,
+    {"atmost", SNIPPET_ANY_F32,
      "static inline F atmost$(F x, float high)\n"
      "{\n"
      "    return select$(x > high, splat$(high), x);\n"
      "}\n"},
-    {"sum", FORM_VECTOR,
+    {"sum", SNIPPET_VECTOR,
      "static inline float sum$(F x)\n"
      "{\n"
      "TREE(x + y)\n"
      "    return x[0];\n"
      "}\n"},
-    {"product", FORM_VECTOR,
+    {"product", SNIPPET_VECTOR,
      "static inline float product$(F x)\n"
      "{\n"
      "TREE(x * y)\n"
      "    return x[0];\n"
      "}\n"},
-    {"largest", FORM_VECTOR,
+    {"largest", SNIPPET_VECTOR,
      "static inline float largest$(F x)\n"
      "{\n"
      "TREE(max$(x, y))\n"
      "    return x[0];\n"
      "}\n"},
-    {"least", FORM_VECTOR,
+    {"least", SNIPPET_VECTOR,
      "static inline float least$(F x)\n"
      "{\n"
      "TREE(min$(x, y))\n"
      "    return x[0];\n"
      "}\n"},
-    {"abs", FORM_SIGNED,
+    {"abs", SNIPPET_SIGNED,
      "static inline T abs$(T x)\n"
      "{\n"
      "    return x < 0 ? (T)(0u - (uint64_t)x) : x;\n"
      "}\n"},
-    {"abs", FORM_UNSIGNED,
+    {"abs", SNIPPET_UNSIGNED,
      "static inline T abs$(T x)\n"
      "{\n"
      "    return x;\n"
      "}\n"},
-    {"abs", FORM_VECTOR,
+    {"abs", SNIPPET_VECTOR,
      "static inline F abs$(F x)\n"
      "{\n"
      "    return value$(bits$(x) & 0x7FFFFFFFu);\n"
      "}\n"},
-    {"sign_of", FORM_ANY_F32,
+    {"sign_of", SNIPPET_ANY_F32,
      "/* a >= 0 with the sign of x */\n"
      "static inline F sign_of$(F a, F x)\n"
      "{\n"
      "    return value$(bits$(a) | (bits$(x) & 0x80000000u));\n"
      "}\n"},
-    {"sqrt", FORM_VECTOR,
+    {"sqrt", SNIPPET_VECTOR,
      "static inline F sqrt$(F x)\n"
      "{\n"
      "    F y;\n"
@@ -170,30 +170,30 @@ const Snippet basic_snippets[] = {
      "    return y;\n"
      "}\n"},
     /* From 2^23 on every float is an integer; below, adding 2^23 rounds. */
-    {"round", FORM_VECTOR,
+    {"round", SNIPPET_VECTOR,
      "static inline F round$(F x)\n"
      "{\n"
      "    const F a = abs$(x);\n"
      "    return sign_of$(select$(a < 8388608.0f, (a + 8388608.0f) - 8388608.0f, a), x);\n"
      "}\n"},
-    {"floor", FORM_VECTOR,
+    {"floor", SNIPPET_VECTOR,
      "static inline F floor$(F x)\n"
      "{\n"
      "    const F y = round$(x);\n"
      "    return sign_of$(y - select$(y > x, splat$(1.0f), splat$(0.0f)), x);\n"
      "}\n"},
-    {"ceil", FORM_VECTOR,
+    {"ceil", SNIPPET_VECTOR,
      "static inline F ceil$(F x)\n"
      "{\n"
      "    const F y = round$(x);\n"
      "    return sign_of$(y + select$(y < x, splat$(1.0f), splat$(0.0f)), x);\n"
      "}\n"},
-    {"trunc", FORM_VECTOR,
+    {"trunc", SNIPPET_VECTOR,
      "static inline F trunc$(F x)\n"
      "{\n"
      "    return sign_of$(floor$(abs$(x)), x);\n"
      "}\n"},
-    {"fmod", FORM_VECTOR,
+    {"fmod", SNIPPET_VECTOR,
      "static inline F fmod$(F x, F y)\n"
      "{\n"
      "    F z;\n"
@@ -201,7 +201,7 @@ const Snippet basic_snippets[] = {
      "        z[i] = fmodf(x[i], y[i]);\n"
      "    return z;\n"
      "}\n"},
-    {"mod", FORM_VECTOR,
+    {"mod", SNIPPET_VECTOR,
      "static inline F mod$(F x, F y)\n"
      "{\n"
      "    F z;\n"
@@ -209,7 +209,7 @@ const Snippet basic_snippets[] = {
      "        z[i] = mod@(x[i], y[i]);\n"
      "    return z;\n"
      "}\n"},
-    {"mod", FORM_F32 | FORM_F64,
+    {"mod", SNIPPET_F32 | SNIPPET_F64,
      "static inline T mod$(T x, T y)\n"
      "{\n"
      "    const T rest = fmod$(x, y);\n"
@@ -217,7 +217,7 @@ const Snippet basic_snippets[] = {
      "        return copysign$(rest, y);\n"
      "    return (rest < 0) != (y < 0) ? rest + y : rest;\n"
      "}\n"},
-    {"div", FORM_SIGNED,
+    {"div", SNIPPET_SIGNED,
      "static inline T div$(T x, T y)\n"
      "{\n"
      "    if (y == 0)\n"
@@ -226,7 +226,7 @@ const Snippet basic_snippets[] = {
      "        return (T)(0u - (uint64_t)x); /* wraps */\n"
      "    return (T)(x / y - (x % y != 0 && (x < 0) != (y < 0)));\n"
      "}\n"},
-    {"mod", FORM_SIGNED,
+    {"mod", SNIPPET_SIGNED,
      "static inline T mod$(T x, T y)\n"
      "{\n"
      "    if (y == 0 || y == -1)\n"
@@ -234,23 +234,23 @@ const Snippet basic_snippets[] = {
      "    const T rest = (T)(x % y);\n"
      "    return (T)(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);\n"
      "}\n"},
-    {"div", FORM_UNSIGNED,
+    {"div", SNIPPET_UNSIGNED,
      "static inline T div$(T x, T y)\n"
      "{\n"
      "    return (T)(y ? x / y : 0);\n"
      "}\n"},
-    {"mod", FORM_UNSIGNED,
+    {"mod", SNIPPET_UNSIGNED,
      "static inline T mod$(T x, T y)\n"
      "{\n"
      "    return (T)(y ? x % y : 0);\n"
      "}\n"},
-    {"to_f32_from_bf16", FORM_PLAIN,
+    {"to_f32_from_bf16", SNIPPET_PLAIN,
      "static inline float to_f32_from_bf16(uint16_t x)\n"
      "{\n"
      "    return value@((uint32_t)x << 16);\n"
      "}\n"},
     /* A NaN stays one when its low half is cut. */
-    {"to_bf16_from_f32", FORM_PLAIN,
+    {"to_bf16_from_f32", SNIPPET_PLAIN,
      "static inline uint16_t to_bf16_from_f32(float x)\n"
      "{\n"
      "    const uint32_t u = bits@(x);\n"
@@ -258,7 +258,7 @@ const Snippet basic_snippets[] = {
      "        return (uint16_t)((u >> 16) | 0x40u);\n"
      "    return (uint16_t)((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16);\n"
      "}\n"},
-    {"to_f32_from_f16", FORM_PLAIN,
+    {"to_f32_from_f16", SNIPPET_PLAIN,
      "static inline float to_f32_from_f16(uint16_t x)\n"
      "{\n"
      "    const uint32_t sign = (uint32_t)(x & 0x8000u) << 16, exponent = (x >> 10) & 31u, fraction = x & 1023u;\n"
@@ -269,7 +269,7 @@ const Snippet basic_snippets[] = {
      "    const float small = (float)fraction * 5.96046448e-08f; /* 2^-24 */\n"
      "    return sign ? -small : small;\n"
      "}\n"},
-    {"to_f16_from_f32", FORM_PLAIN,
+    {"to_f16_from_f32", SNIPPET_PLAIN,
      "static inline uint16_t to_f16_from_f32(float x)\n"
      "{\n"
      "    const uint32_t u = bits@(x), sign = (u >> 16) & 0x8000u, a = u & 0x7FFFFFFFu;\n"
@@ -282,7 +282,7 @@ const Snippet basic_snippets[] = {
      "    return (uint16_t)(sign | (((a + 0xFFFu + ((a >> 13) & 1u)) >> 13) - (112u << 10)));\n"
      "}\n"},
     /* The step to f32 rounds to odd, so that the two steps round as one (Boldo and Melquiond 2008). */
-    {"odd_f32_from_f64", FORM_PLAIN,
+    {"odd_f32_from_f64", SNIPPET_PLAIN,
      "static inline float odd_f32_from_f64(double x)\n"
      "{\n"
      "    const float near = (float)x;\n"

@@ -62,7 +62,7 @@ static void print_difference(Text *out, const char *macro, Ranges of, Ranges but
     }
 }
 
-void checked_macros(Text *out)
+void source_checked_macros(Text *out)
 {
     text_printf(out,
                 "/* Checked: memory that holds nothing alive is made unreadable between kernels. */\n"
@@ -78,7 +78,7 @@ void checked_macros(Text *out)
                 "#endif\n\n");
 }
 
-void checked_step(Text *out, const Program *program, int64_t k)
+void source_checked_step(Text *out, const Program *program, int64_t k)
 {
     Arena arena = {0};
     Ranges before = alive(program, &arena, k - 1), now = alive(program, &arena, k);

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *index_type(const Printer *printer)
+const char *print_index_type(const Printer *printer)
 {
     return printer->wide ? "ptrdiff_t" : "int";
 }
 
-Str parenthesize(Printer *printer, Piece piece, int least)
+Str print_parenthesized(Printer *printer, Piece piece, int least)
 {
     if (piece.precedence >= least)
         return piece.text;
@@ -31,7 +31,8 @@ Str print_number(Arena *arena, DType dtype, double number)
                           (long long)number);
     }
     if (dtype == DT_F16 || dtype == DT_BF16) /* held as bits */
-        return str_format(arena, "0x%04x", dtype == DT_F16 ? f32_to_f16((float)number) : f32_to_bf16((float)number));
+        return str_format(arena, "0x%04x",
+                          dtype == DT_F16 ? dtype_f32_to_f16((float)number) : dtype_f32_to_bf16((float)number));
     const char *suffix = dtype == DT_F64 ? "" : "f";
     if (isnan(number))
         return dtype == DT_F64 ? STR("(double)NAN") : STR("NAN");
@@ -86,8 +87,8 @@ static Str print_atom(Printer *printer, const Atom *atom)
     case ATOM_DATA:
         if (is_position(atom->data))
             return print_local(printer, atom->data->local, index_constant(0), index_constant(0));
-        return str_format(printer->arena, "(%s)" STR_FMT, index_type(printer),
-                          STR_ARG(parenthesize(printer, print_expr(printer, atom->data), PREC_UNARY)));
+        return str_format(printer->arena, "(%s)" STR_FMT, print_index_type(printer),
+                          STR_ARG(print_parenthesized(printer, print_expr(printer, atom->data), PREC_UNARY)));
     }
     return (Str){0};
 }
@@ -187,8 +188,9 @@ static Piece call(Printer *printer, DType dtype, Helper helper, const Piece *arg
 static Piece infix(Printer *printer, Piece a, const char *operator, Piece b, int precedence)
 {
     int left = precedence == PREC_COMPARE ? precedence + 1 : precedence;
-    return (Piece){str_format(printer->arena, STR_FMT " %s " STR_FMT, STR_ARG(parenthesize(printer, a, left)), operator,
-                              STR_ARG(parenthesize(printer, b, precedence + 1))),
+    return (Piece){str_format(printer->arena, STR_FMT " %s " STR_FMT,
+                              STR_ARG(print_parenthesized(printer, a, left)), operator,
+                              STR_ARG(print_parenthesized(printer, b, precedence + 1))),
                    precedence, a.vector || b.vector};
 }
 
@@ -202,10 +204,10 @@ static Piece arithmetic(Printer *printer, DType dtype, Piece a, const char *oper
     const char *as = wrapped[dtype];
     if (as)
         piece.text = str_format(printer->arena, "(%s)" STR_FMT " %s (%s)" STR_FMT, as,
-                                STR_ARG(parenthesize(printer, a, PREC_UNARY)), operator, as,
-                                STR_ARG(parenthesize(printer, b, PREC_UNARY)));
-    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", c_type(dtype), STR_ARG(piece.text)), PREC_UNARY,
-                   false};
+                                STR_ARG(print_parenthesized(printer, a, PREC_UNARY)), operator, as,
+                                STR_ARG(print_parenthesized(printer, b, PREC_UNARY)));
+    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", prelude_c_type(dtype), STR_ARG(piece.text)),
+                   PREC_UNARY, false};
 }
 
 /* A number alone: no blank of an operator is in it. */
@@ -219,8 +221,8 @@ static Piece negation(Printer *printer, DType dtype, Piece x)
 {
     if (dtype_is_int(dtype) && !is_number_text(x.text))
         return arithmetic(printer, dtype, (Piece){STR("0"), PREC_PRIMARY, false}, "-", x, PREC_SUM);
-    return (Piece){str_format(printer->arena, "-" STR_FMT, STR_ARG(parenthesize(printer, x, PREC_PRIMARY))), PREC_UNARY,
-                   x.vector};
+    return (Piece){str_format(printer->arena, "-" STR_FMT, STR_ARG(print_parenthesized(printer, x, PREC_PRIMARY))),
+                   PREC_UNARY, x.vector};
 }
 
 /* x != x asks whether x is NaN, but compilers warn of the words. */
@@ -247,14 +249,14 @@ static Piece logic(Printer *printer, Piece a, const char *scalar, const char *la
     a = vector ? as_mask(printer, a) : a;
     b = vector ? as_mask(printer, b) : b;
     return (Piece){str_format(printer->arena, "(" STR_FMT " %s " STR_FMT ")",
-                              STR_ARG(parenthesize(printer, a, PREC_PRIMARY)), vector ? lanes : scalar,
-                              STR_ARG(parenthesize(printer, b, PREC_PRIMARY))),
+                              STR_ARG(print_parenthesized(printer, a, PREC_PRIMARY)), vector ? lanes : scalar,
+                              STR_ARG(print_parenthesized(printer, b, PREC_PRIMARY))),
                    PREC_PRIMARY, vector};
 }
 
 static Piece logical_not(Printer *printer, Piece x)
 {
-    Str shown = parenthesize(printer, x, PREC_PRIMARY);
+    Str shown = print_parenthesized(printer, x, PREC_PRIMARY);
     return (Piece){str_format(printer->arena, "%c" STR_FMT, x.vector ? '~' : '!', STR_ARG(shown)),
                    x.vector ? PREC_UNARY : PREC_NOT, x.vector};
 }
@@ -273,9 +275,9 @@ static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
                        PREC_PRIMARY, true};
     }
     return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT,
-                              STR_ARG(parenthesize(printer, mask, PREC_COMPARE)),
-                              STR_ARG(parenthesize(printer, a, PREC_COMPARE)),
-                              STR_ARG(parenthesize(printer, b, PREC_COMPARE))),
+                              STR_ARG(print_parenthesized(printer, mask, PREC_COMPARE)),
+                              STR_ARG(print_parenthesized(printer, a, PREC_COMPARE)),
+                              STR_ARG(print_parenthesized(printer, b, PREC_COMPARE))),
                    PREC_SELECT, vector};
 }
 
@@ -367,8 +369,8 @@ static Piece print_within(Printer *printer, const Expr *expr)
         test = str_format(printer->arena, STR_FMT " < %lld", STR_ARG(index), (long long)expr->limit);
     Piece a = print_expr(printer, expr->arg[0]), b = print_expr(printer, expr->arg[1]);
     return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT, STR_ARG(test),
-                              STR_ARG(parenthesize(printer, a, PREC_COMPARE)),
-                              STR_ARG(parenthesize(printer, b, PREC_COMPARE))),
+                              STR_ARG(print_parenthesized(printer, a, PREC_COMPARE)),
+                              STR_ARG(print_parenthesized(printer, b, PREC_COMPARE))),
                    PREC_SELECT, false};
 }
 
@@ -377,14 +379,15 @@ static Piece print_cast(Printer *printer, const Expr *expr)
     Piece x = print_expr(printer, expr->arg[0]);
     DType from = expr->arg[0]->dtype, to = expr->dtype;
     if (to == DT_BOOL && from != DT_F16 && from != DT_BF16)
-        return (Piece){str_format(printer->arena, STR_FMT " != 0", STR_ARG(parenthesize(printer, x, PREC_COMPARE + 1))),
-                       PREC_COMPARE, false};
+        return (Piece){
+            str_format(printer->arena, STR_FMT " != 0", STR_ARG(print_parenthesized(printer, x, PREC_COMPARE + 1))),
+            PREC_COMPARE, false};
     const char *convert = prelude_need_convert(printer->needs, printer->arena, from, to);
     if (convert)
         return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", convert, STR_ARG(x.text)), PREC_PRIMARY, false};
-    return (Piece){
-        str_format(printer->arena, "(%s)" STR_FMT, c_type(to), STR_ARG(parenthesize(printer, x, PREC_UNARY))),
-        PREC_UNARY, false};
+    return (Piece){str_format(printer->arena, "(%s)" STR_FMT, prelude_c_type(to),
+                              STR_ARG(print_parenthesized(printer, x, PREC_UNARY))),
+                   PREC_UNARY, false};
 }
 
 Piece print_expr(Printer *printer, const Expr *expr)
@@ -395,7 +398,7 @@ Piece print_expr(Printer *printer, const Expr *expr)
         return (Piece){number, number.ptr[0] == '-' ? PREC_UNARY : PREC_PRIMARY, false};
     }
     case EXPR_INDEX:
-        return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", c_type(expr->dtype),
+        return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", prelude_c_type(expr->dtype),
                                   STR_ARG(print_index(printer, expr->index))),
                        PREC_UNARY, false};
     case EXPR_LOAD:

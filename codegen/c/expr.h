@@ -45,8 +45,8 @@ Str print_base(Printer *printer, Index index, int64_t *lane_factor);
 /* name, name3_1, with [lane] where lanes are arrays. */
 Str print_local(Printer *printer, const Local *local, Index i, Index j);
 Str print_var(const Printer *printer, const Var *var);
-Str parenthesize(Printer *printer, Piece piece, int least);
-const char *index_type(const Printer *printer);
+Str print_parenthesized(Printer *printer, Piece piece, int least);
+const char *print_index_type(const Printer *printer);
 
 /* Statements (print.c) */
 void print_start(Printer *printer); /* learns what printing needs to know of printer->kernel as a whole */
@@ -54,6 +54,6 @@ void print_block(Printer *printer, const Block *block);
 void print_line(Printer *printer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Names a variable for what is printed until depth is brought back. */
 Str print_push(Printer *printer, const Var *var);
-const char *meet_name(Word word); /* the function of STMT_MEET, without _dtype */
+const char *print_meet_name(Word word); /* the function of STMT_MEET, without _dtype */
 
 #endif

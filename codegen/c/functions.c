@@ -44,7 +44,7 @@ static void make_function(Unit *unit, uint32_t k)
 {
     const Kernel *kernel = &unit->program->memory.kernel[k];
     KernelNames names;
-    kernel_role_names(unit->arena, kernel, &names);
+    print_role_names(unit->arena, kernel, &names);
     Str key = print_function(unit, k, &names);
 
     uint32_t known = map_get(&unit->by_body, key);
@@ -74,7 +74,7 @@ static void take_model_names(const Program *program, Arena *arena, uint32_t k, K
 {
     const Kernel *kernel = &program->memory.kernel[k];
     Map taken = {.arena = arena};
-    kernel_role_names(arena, kernel, names);
+    print_role_names(arena, kernel, names);
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const Storage *storage = program_storage(program, kernel->buffer[b].storage);
         map_add(&taken, names->buffer[b], b);
@@ -100,7 +100,7 @@ KernelNames source_function_names(const Program *program, Arena *arena, uint32_t
     if (users == 1)
         take_model_names(program, arena, k, &names);
     else
-        kernel_role_names(arena, &program->memory.kernel[k], &names);
+        print_role_names(arena, &program->memory.kernel[k], &names);
     names.function = function;
     return names;
 }

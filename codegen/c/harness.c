@@ -8,7 +8,8 @@ static void print_array(Text *out, const char *side, uint32_t index, const Tenso
 {
     int64_t count = shape_elements(&tensor->type->shape);
     DType dtype = tensor->type->dtype;
-    text_printf(out, "static const %s %s%u[%lld] = {", c_type(dtype), side, index, (long long)(count ? count : 1));
+    text_printf(out, "static const %s %s%u[%lld] = {", prelude_c_type(dtype), side, index,
+                (long long)(count ? count : 1));
     for (int64_t i = 0; i < count; i++) {
         text_printf(out, i % 8 ? ", " : i ? ",\n    " : "\n    ");
         source_element(out, dtype, tensor->data, i);
@@ -34,7 +35,7 @@ void harness_arrays(Text *out, const Program *program, const Tensor *const *inpu
         int64_t count = shape_elements(&expected[i]->type->shape);
         if (count)
             print_array(out, "expected", i, expected[i]);
-        text_printf(out, "static %s output%u[%lld];\n\n", c_type(expected[i]->type->dtype), i,
+        text_printf(out, "static %s output%u[%lld];\n\n", prelude_c_type(expected[i]->type->dtype), i,
                     (long long)(count ? count : 1));
     }
 }

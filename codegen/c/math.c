@@ -10,9 +10,9 @@
 
 #include <stddef.h>
 
-const Snippet math_snippets[] = {
+const Snippet snippet_math[] = {
     /* m = 256 + n is split in two factors, so that overflow and denormals come out by one rounding at the end. */
-    {"exp_by", FORM_ANY_F32,
+    {"exp_by", SNIPPET_ANY_F32,
      "/* 2^k e^x; k is -1, 0 or 1 */\n"
      "static inline F exp_by$(F x, int k)\n"
      "{\n"
@@ -30,13 +30,13 @@ const Snippet math_snippets[] = {
      "    const U h = m >> 1;\n"
      "    return (p * value$((h - 1u) << 23)) * value$((m - h - 1u) << 23);\n"
      "}\n"},
-    {"exp", FORM_ANY_F32,
+    {"exp", SNIPPET_ANY_F32,
      "static inline F exp$(F x)\n"
      "{\n"
      "    return exp_by$(x, 0);\n"
      "}\n"},
     /* s is 2^(n - 1), since 2^128 is no float; s * e is exact. */
-    {"expm1", FORM_ANY_F32,
+    {"expm1", SNIPPET_ANY_F32,
      "static inline F expm1$(F x)\n"
      "{\n"
      "    const F y = atmost$(atleast$(x, -20.0f), 89.0f);\n"
@@ -54,7 +54,7 @@ const Snippet math_snippets[] = {
      "    return select$(abs$(x) < 2.98023224e-08f, x, z);\n"
      "}\n"},
     /* All products in e * ln2 - f^2 / 2 are exact, so one rounding each is left to contract. */
-    {"log_of", FORM_ANY_F32,
+    {"log_of", SNIPPET_ANY_F32,
      "/* e log(2) + log(1 + f) for an integer e and sqrt(1/2) <= 1 + f < sqrt(2) */\n"
      "static inline F log_of$(F e, F f)\n"
      "{\n"
@@ -70,7 +70,7 @@ const Snippet math_snippets[] = {
      "    const F low = e * 1.42861973e-06f - 0.5f * z;\n"
      "    return e * 0.693145752f + (f + ((f * z) * p + low));\n"
      "}\n"},
-    {"log", FORM_ANY_F32,
+    {"log", SNIPPET_ANY_F32,
      "static inline F log$(F x)\n"
      "{\n"
      "    const I tiny = x < 1.17549435e-38f;\n"
@@ -82,7 +82,7 @@ const Snippet math_snippets[] = {
      "    y = select$(x < 0.0f, splat$(NAN), y);\n"
      "    return select$(x == 0.0f, splat$(-INFINITY), y);\n"
      "}\n"},
-    {"log1p", FORM_ANY_F32,
+    {"log1p", SNIPPET_ANY_F32,
      "static inline F log1p$(F x)\n"
      "{\n"
      "    const F u = x + 1.0f;\n"
@@ -97,7 +97,7 @@ const Snippet math_snippets[] = {
      "    y = select$(x == -1.0f, splat$(-INFINITY), y);\n"
      "    return select$(x == 0.0f, x, y);\n"
      "}\n"},
-    {"tanh", FORM_ANY_F32,
+    {"tanh", SNIPPET_ANY_F32,
      "static inline F tanh$(F x)\n"
      "{\n"
      "    const F a = abs$(x);\n"
@@ -111,7 +111,7 @@ const Snippet math_snippets[] = {
      "    const F far = 1.0f - 1.0f / (exp_by$(a + a, -1) + 0.5f);\n"
      "    return sign_of$(select$(a < 0.625f, near, far), x);\n"
      "}\n"},
-    {"erf", FORM_ANY_F32,
+    {"erf", SNIPPET_ANY_F32,
      "static inline F erf$(F x)\n"
      "{\n"
      "    const F a = abs$(x);\n"
@@ -135,7 +135,7 @@ const Snippet math_snippets[] = {
      "}\n"},
     /* The first three of four parts of pi / 2 have 11 bits: n * part is exact for |n| < 2^13.  Only the third
      * subtraction can round, and what it loses goes to *low. */
-    {"quarter", FORM_ANY_F32,
+    {"quarter", SNIPPET_ANY_F32,
      "/* x less the nearest multiple of pi / 2, for |x| <= 8192: the result + *low; the multiple is in the low bits of "
      "*n */\n"
      "static inline F quarter$(F x, F *low, U *n)\n"
@@ -150,7 +150,7 @@ const Snippet math_snippets[] = {
      "    *n = bits$(t);\n"
      "    return r;\n"
      "}\n"},
-    {"sin_of", FORM_ANY_F32,
+    {"sin_of", SNIPPET_ANY_F32,
      "static inline F sin_of$(F r, F low) /* of r + low, |r| <= pi / 4 */\n"
      "{\n"
      "    const F z = r * r;\n"
@@ -161,7 +161,7 @@ const Snippet math_snippets[] = {
      "    const F q = low - low * (0.5f * z);\n"
      "    return r + (p * r + q);\n"
      "}\n"},
-    {"cos_of", FORM_ANY_F32,
+    {"cos_of", SNIPPET_ANY_F32,
      "static inline F cos_of$(F r, F low)\n"
      "{\n"
      "    const F z = r * r;\n"
@@ -172,7 +172,7 @@ const Snippet math_snippets[] = {
      "    p = p * r - low;\n"
      "    return y + (p * r + ((1.0f - y) - 0.5f * z));\n"
      "}\n"},
-    {"sin_near", FORM_ANY_F32,
+    {"sin_near", SNIPPET_ANY_F32,
      "static inline F sin_near$(F x) /* |x| <= 8192 */\n"
      "{\n"
      "    F low;\n"
@@ -181,7 +181,7 @@ const Snippet math_snippets[] = {
      "    const F y = select$((n & 1u) != 0u, cos_of$(r, low), sin_of$(r, low));\n"
      "    return select$(abs$(x) < 0.000122070312f, x, value$(bits$(y) ^ ((n & 2u) << 30)));\n"
      "}\n"},
-    {"cos_near", FORM_ANY_F32,
+    {"cos_near", SNIPPET_ANY_F32,
      "static inline F cos_near$(F x)\n"
      "{\n"
      "    F low;\n"
@@ -190,7 +190,7 @@ const Snippet math_snippets[] = {
      "    const F y = select$((n & 1u) != 0u, sin_of$(r, low), cos_of$(r, low));\n"
      "    return value$(bits$(y) ^ (((n + 1u) & 2u) << 30));\n"
      "}\n"},
-    {"tan_near", FORM_ANY_F32,
+    {"tan_near", SNIPPET_ANY_F32,
      "static inline F tan_near$(F x)\n"
      "{\n"
      "    F low;\n"
@@ -201,22 +201,22 @@ const Snippet math_snippets[] = {
      "    const F y = select$(odd, -c, s) / select$(odd, s, c);\n"
      "    return select$(abs$(x) < 0.000122070312f, x, y);\n"
      "}\n"},
-    {"sin", FORM_F32,
+    {"sin", SNIPPET_F32,
      "static inline F sin$(F x)\n"
      "{\n"
      "    return fabsf(x) <= 8192.0f ? sin_near$(x) : (float)sin((double)x);\n"
      "}\n"},
-    {"cos", FORM_F32,
+    {"cos", SNIPPET_F32,
      "static inline F cos$(F x)\n"
      "{\n"
      "    return fabsf(x) <= 8192.0f ? cos_near$(x) : (float)cos((double)x);\n"
      "}\n"},
-    {"tan", FORM_F32,
+    {"tan", SNIPPET_F32,
      "static inline F tan$(F x)\n"
      "{\n"
      "    return fabsf(x) <= 8192.0f ? tan_near$(x) : (float)tan((double)x);\n"
      "}\n"},
-    {"sin", FORM_VECTOR,
+    {"sin", SNIPPET_VECTOR,
      "static inline F sin$(F x)\n"
      "{\n"
      "    F y;\n"
@@ -226,7 +226,7 @@ const Snippet math_snippets[] = {
      "        y[i] = sin@(x[i]);\n"
      "    return y;\n"
      "}\n"},
-    {"cos", FORM_VECTOR,
+    {"cos", SNIPPET_VECTOR,
      "static inline F cos$(F x)\n"
      "{\n"
      "    F y;\n"
@@ -236,7 +236,7 @@ const Snippet math_snippets[] = {
      "        y[i] = cos@(x[i]);\n"
      "    return y;\n"
      "}\n"},
-    {"tan", FORM_VECTOR,
+    {"tan", SNIPPET_VECTOR,
      "static inline F tan$(F x)\n"
      "{\n"
      "    F y;\n"
@@ -246,7 +246,7 @@ const Snippet math_snippets[] = {
      "        y[i] = tan@(x[i]);\n"
      "    return y;\n"
      "}\n"},
-    {"asin_of", FORM_ANY_F32,
+    {"asin_of", SNIPPET_ANY_F32,
      "/* asin(r) = r + r p for 0 <= r <= 1/2; gives p for z = r^2 */\n"
      "static inline F asin_of$(F z)\n"
      "{\n"
@@ -257,7 +257,7 @@ const Snippet math_snippets[] = {
      "    return p * z;\n"
      "}\n"},
     /* asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)) */
-    {"asin", FORM_ANY_F32,
+    {"asin", SNIPPET_ANY_F32,
      "static inline F asin$(F x)\n"
      "{\n"
      "    const F a = abs$(x);\n"
@@ -269,7 +269,7 @@ const Snippet math_snippets[] = {
      "    const F y = high + r;\n"
      "    return sign_of$(y + (((high - y) + r) + (asin_of$(z) * r + low)), x);\n"
      "}\n"},
-    {"acos", FORM_ANY_F32,
+    {"acos", SNIPPET_ANY_F32,
      "static inline F acos$(F x)\n"
      "{\n"
      "    const F a = abs$(x);\n"
@@ -281,7 +281,7 @@ const Snippet math_snippets[] = {
      "    return select$(near, 1.57079637f - (y + 4.37113883e-08f), end);\n"
      "}\n"},
     /* atan(a) = pi/2 + atan(-1 / a) */
-    {"atan", FORM_ANY_F32,
+    {"atan", SNIPPET_ANY_F32,
      "static inline F atan$(F x)\n"
      "{\n"
      "    const F a = abs$(x);\n"
@@ -301,7 +301,7 @@ const Snippet math_snippets[] = {
      "    p = p * z;\n"
      "    return sign_of$(high + (t + (p * t + low)), x);\n"
      "}\n"},
-    {"sinh", FORM_ANY_F32,
+    {"sinh", SNIPPET_ANY_F32,
      "static inline F sinh$(F x)\n"
      "{\n"
      "    const F a = abs$(x);\n"
@@ -314,13 +314,13 @@ const Snippet math_snippets[] = {
      "    const F h = exp_by$(a, -1);\n"
      "    return sign_of$(select$(a < 1.0f, near, h - 0.25f / h), x);\n"
      "}\n"},
-    {"cosh", FORM_ANY_F32,
+    {"cosh", SNIPPET_ANY_F32,
      "static inline F cosh$(F x)\n"
      "{\n"
      "    const F h = exp_by$(abs$(x), -1);\n"
      "    return h + 0.25f / h;\n"
      "}\n"},
-    {"pow", FORM_VECTOR,
+    {"pow", SNIPPET_VECTOR,
      "static inline F pow$(F x, F y)\n"
      "{\n"
      "    F z;\n"

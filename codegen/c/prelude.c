@@ -35,7 +35,7 @@ static const char *const element_type[DT_COUNT] = {
     [DT_U8] = "uint8_t",  [DT_BOOL] = "unsigned char",
 };
 
-const char *c_type(DType dtype)
+const char *prelude_c_type(DType dtype)
 {
     return element_type[dtype];
 }
@@ -48,14 +48,14 @@ static bool is_half(DType dtype)
 static unsigned form_of(unsigned variant)
 {
     if (variant == VARIANT_VECTOR)
-        return FORM_VECTOR;
+        return SNIPPET_VECTOR;
     if (variant == VARIANT_PLAIN)
-        return FORM_PLAIN;
+        return SNIPPET_PLAIN;
     if (variant == DT_F64)
-        return FORM_F64;
+        return SNIPPET_F64;
     if (variant == DT_F32)
-        return FORM_F32;
-    return variant == DT_U8 || variant == DT_BOOL ? FORM_UNSIGNED : FORM_SIGNED;
+        return SNIPPET_F32;
+    return variant == DT_U8 || variant == DT_BOOL ? SNIPPET_UNSIGNED : SNIPPET_SIGNED;
 }
 
 static const Snippet *find_in(const Snippet *table, Str name, unsigned form)
@@ -68,8 +68,8 @@ static const Snippet *find_in(const Snippet *table, Str name, unsigned form)
 
 static const Snippet *find(Str name, unsigned variant)
 {
-    const Snippet *found = find_in(basic_snippets, name, form_of(variant));
-    return found ? found : find_in(math_snippets, name, form_of(variant));
+    const Snippet *found = find_in(snippet_basic, name, form_of(variant));
+    return found ? found : find_in(snippet_math, name, form_of(variant));
 }
 
 /* The function of math.h that serves a scalar without a text of ours, less the f of its f32 form; else NULL. */
@@ -283,8 +283,8 @@ static void print_convert(Printer *printer, DType from, DType to);
 
 static void open_convert(Printer *printer, DType from, DType to)
 {
-    text_printf(printer->out, "static inline %s to_%s_from_%s(%s x)\n{\n", c_type(to), dtype_name(to), dtype_name(from),
-                c_type(from));
+    text_printf(printer->out, "static inline %s to_%s_from_%s(%s x)\n{\n", prelude_c_type(to), dtype_name(to),
+                dtype_name(from), prelude_c_type(from));
 }
 
 static void print_to_half(Printer *printer, DType from, DType to)
@@ -334,7 +334,7 @@ static void print_to_int(Printer *printer, DType from, DType to)
                 "    if (x != x)\n"
                 "        return 0;\n"
                 "    return x <= %s%s ? %s : x >= %s%s ? %s : (%s)x;\n}\n\n",
-                ends[to].low_float, f, ends[to].low, ends[to].high_float, f, ends[to].high, c_type(to));
+                ends[to].low_float, f, ends[to].low, ends[to].high_float, f, ends[to].high, prelude_c_type(to));
 }
 
 static void print_convert(Printer *printer, DType from, DType to)

@@ -71,6 +71,6 @@ const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, 
 void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs);
 
 /* The C type of an element: float, double, int64_t, uint16_t (f16, bf16), unsigned char (bool) ... */
-const char *c_type(DType dtype);
+const char *prelude_c_type(DType dtype);
 
 #endif

@@ -9,7 +9,7 @@
 
 /* Names */
 
-void kernel_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
+void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
 {
     names->function = kernel->name;
     names->buffer = ARENA_ARRAY(arena, Str, kernel->buffer_count);
@@ -98,7 +98,7 @@ static void declare(Printer *printer, const Local *local, Index i, Index j, cons
 {
     bool vector = local->lanes && printer->lane && printer->vectors;
     bool array = local->lanes && lane_arrays(printer);
-    const char *type = vector ? vector_type(printer, local->dtype) : c_type(local->dtype);
+    const char *type = vector ? vector_type(printer, local->dtype) : prelude_c_type(local->dtype);
     const char *fixed = value && !printer->assigned[local->id] && !array ? "const " : "";
     if (array) {
         const Var *lane = printer->lane;
@@ -113,7 +113,7 @@ static void declare(Printer *printer, const Local *local, Index i, Index j, cons
     }
     Str name = print_local(printer, local, i, j);
     if (value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes) { /* names a position */
-        print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, index_type(printer), STR_ARG(name),
+        print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, print_index_type(printer), STR_ARG(name),
                    STR_ARG(print_index(printer, value->index)));
         return;
     }
@@ -136,7 +136,8 @@ static void declare_row(Printer *printer, const Local *local, int64_t i)
             text_printf(&names, "[%u]", printer->lanes);
     }
     printer->lane = lane;
-    print_line(printer, "%s %s;", vector ? vector_type(printer, local->dtype) : c_type(local->dtype), names.ptr);
+    print_line(printer, "%s %s;", vector ? vector_type(printer, local->dtype) : prelude_c_type(local->dtype),
+               names.ptr);
     text_free(&names);
 }
 
@@ -199,7 +200,7 @@ static void print_store(Printer *printer, const Stmt *stmt)
     print_line(printer, "%s(" STR_FMT STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), STR_ARG(stride), STR_ARG(value));
 }
 
-const char *meet_name(Word word)
+const char *print_meet_name(Word word)
 {
     return word == WORD_ADD   ? "block_sum"
            : word == WORD_MUL ? "block_product"
@@ -245,7 +246,7 @@ static Str clamped(Printer *printer, Index bound, Index other, char side)
 
 static void print_for(Printer *printer, const Stmt *stmt)
 {
-    const char *type = index_type(printer);
+    const char *type = print_index_type(printer);
     Str low = print_index(printer, stmt->low), high = print_index(printer, stmt->high);
     if (stmt->clamp_low)
         low = clamped(printer, stmt->low, stmt->low_least, '>');
@@ -322,7 +323,7 @@ static void print_if(Printer *printer, const Stmt *stmt)
 static void print_meet(Printer *printer, const Stmt *stmt)
 {
     Str name = print_local(printer, stmt->local, stmt->index, stmt->index2);
-    print_line(printer, STR_FMT " = %s_%s<%u>(" STR_FMT ");", STR_ARG(name), meet_name(stmt->word),
+    print_line(printer, STR_FMT " = %s_%s<%u>(" STR_FMT ");", STR_ARG(name), print_meet_name(stmt->word),
                dtype_name(stmt->local->dtype), stmt->lanes, STR_ARG(name));
 }
 
@@ -470,8 +471,8 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
     text_printf(out, "%sstatic void " STR_FMT "(", apart, STR_ARG(names->function));
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const KernelBuffer *buffer = &kernel->buffer[i];
-        text_printf(out, "%s%s%s *%s" STR_FMT, i ? ", " : "", buffer->written ? "" : "const ", c_type(buffer->dtype),
-                    aliased[i] ? "" : "NNC_RESTRICT ", STR_ARG(names->buffer[i]));
+        text_printf(out, "%s%s%s *%s" STR_FMT, i ? ", " : "", buffer->written ? "" : "const ",
+                    prelude_c_type(buffer->dtype), aliased[i] ? "" : "NNC_RESTRICT ", STR_ARG(names->buffer[i]));
     }
     text_printf(out, "%s)\n{\n", kernel->buffer_count ? "" : "void");
     printer.indent = 1;

@@ -11,7 +11,7 @@ typedef struct KernelNames {
 } KernelNames;
 
 /* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them; in the arena. */
-void kernel_role_names(Arena *arena, const Kernel *kernel, KernelNames *names);
+void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names);
 
 /* `static void name(const float *restrict x, ...) { ... }`.  Buffers in `aliased` may overlap others. */
 void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const KernelNames *names,

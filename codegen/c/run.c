@@ -58,7 +58,7 @@ static Str pointer_name(Run *run, const KernelBuffer *buffer, ValueId value)
 static Str declare_pointer(Run *run, const KernelBuffer *buffer, ValueId value, Str base, int64_t offset, Str what)
 {
     bool constant = program_storage(run->unit->program, buffer->storage)->role == STORAGE_WEIGHTS;
-    const char *type = c_type(buffer->dtype), *fixed = constant ? "const " : "";
+    const char *type = prelude_c_type(buffer->dtype), *fixed = constant ? "const " : "";
     Str name = pointer_name(run, buffer, value);
     bool whole = constant && program_weights_form(run->unit->program) == WEIGHTS_C; /* not a place in a blob */
     Str at =
@@ -170,11 +170,11 @@ void unit_print_run(Text *out, const Unit *unit)
     for (uint32_t s = 0; s < program->step_count; s++) {
         text_char(out, '\n');
         if (program->options.checked)
-            checked_step(out, program, program->step[s].kernel);
+            source_checked_step(out, program, program->step[s].kernel);
         print_call(&run, program->step[s].kernel);
     }
     if (program->options.checked)
-        checked_step(out, program, program->memory.kernel_count);
+        source_checked_step(out, program, program->memory.kernel_count);
     for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
         if (!program->used[i])
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[i]));

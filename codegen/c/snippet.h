@@ -16,16 +16,16 @@
 #ifndef NNC_C_SNIPPET_H
 #define NNC_C_SNIPPET_H
 
-typedef enum Form {
-    FORM_F32 = 1,
-    FORM_F64 = 2,
-    FORM_SIGNED = 4,
-    FORM_UNSIGNED = 8, /* u8 and bool */
-    FORM_VECTOR = 16,
-    FORM_PLAIN = 32, /* conversions: named in full */
-    FORM_ANY_F32 = FORM_F32 | FORM_VECTOR,
-    FORM_SCALAR = FORM_F32 | FORM_F64 | FORM_SIGNED | FORM_UNSIGNED,
-} Form;
+typedef enum SnippetForm {
+    SNIPPET_F32 = 1,
+    SNIPPET_F64 = 2,
+    SNIPPET_SIGNED = 4,
+    SNIPPET_UNSIGNED = 8, /* u8 and bool */
+    SNIPPET_VECTOR = 16,
+    SNIPPET_PLAIN = 32, /* conversions: named in full */
+    SNIPPET_ANY_F32 = SNIPPET_F32 | SNIPPET_VECTOR,
+    SNIPPET_SCALAR = SNIPPET_F32 | SNIPPET_F64 | SNIPPET_SIGNED | SNIPPET_UNSIGNED,
+} SnippetForm;
 
 typedef struct Snippet {
     const char *name;
@@ -33,6 +33,6 @@ typedef struct Snippet {
     const char *text;
 } Snippet;
 
-extern const Snippet basic_snippets[], math_snippets[]; /* each ends with a null name */
+extern const Snippet snippet_basic[], snippet_math[]; /* each ends with a null name */
 
 #endif

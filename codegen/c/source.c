@@ -63,12 +63,12 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
     DType dtype = value->type->dtype;
     int64_t count = storage->bytes / dtype_bytes(dtype);
     void *bytes = arena_alloc(arena, (size_t)storage->bytes);
-    weights_fill(program, w, bytes);
+    program_weights_fill(program, w, bytes);
 
     Str shown = value_show(program->graph, storage->value), type = type_show(arena, value->type);
     text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(shown), STR_ARG(type),
                 array->packing.rank ? ", packed for its kernel" : "");
-    text_printf(out, "%s %s " STR_FMT "[%lld]%s = {", qualifier, c_type(dtype),
+    text_printf(out, "%s %s " STR_FMT "[%lld]%s = {", qualifier, prelude_c_type(dtype),
                 STR_ARG(source_weight_name(program, arena, w)), (long long)(count ? count : 1),
                 program->options.target->dialect == DIALECT_VECTOR ? " __attribute__((aligned(64)))" : "");
     for (int64_t i = 0; i < count; i++) {
@@ -149,9 +149,9 @@ static void print_descriptor(Text *out, const Unit *unit)
         text_printf(out, "    (void)input;\n");
     text_printf(out, "    return " STR_FMT "_run(", STR_ARG(name));
     for (uint32_t i = 0; i < graph->input_count; i++)
-        text_printf(out, "(const %s *)input[%u], ", c_type(value_type(graph, graph->input[i])->dtype), i);
+        text_printf(out, "(const %s *)input[%u], ", prelude_c_type(value_type(graph, graph->input[i])->dtype), i);
     for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "(%s *)output[%u], ", c_type(value_type(graph, graph->output[i].value)->dtype), i);
+        text_printf(out, "(%s *)output[%u], ", prelude_c_type(value_type(graph, graph->output[i].value)->dtype), i);
     text_printf(out, "%sarena);\n}\n\n", file ? "weights, " : "");
     text_printf(out,
                 "const nnc_model " STR_FMT
@@ -161,7 +161,7 @@ static void print_descriptor(Text *out, const Unit *unit)
                 "    %s_ARENA_BYTES, %d, %lld, UINT64_C(0x%016llx), run,\n};\n",
                 STR_ARG(name), STR_ARG(name), graph->input_count, graph->output_count, source_upper(unit->arena, name),
                 ARENA_ALIGNMENT, (long long)(file ? program->weights_bytes : 0),
-                (unsigned long long)(file ? weights_checksum(program) : 0));
+                (unsigned long long)(file ? program_weights_checksum(program) : 0));
 }
 
 void source_head(Text *out, const Program *program, const char *suffix, const char *what)
@@ -189,7 +189,7 @@ void emit_source(const Program *program, Text *out)
                 STR_ARG(program->options.name));
     prelude_print(out, program->options.target, &unit.needs);
     if (program->options.checked)
-        checked_macros(out);
+        source_checked_macros(out);
     print_weights(out, &unit);
     unit_print_functions(out, &unit);
     text_char(out, '\n');

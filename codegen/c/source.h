@@ -35,8 +35,8 @@ void source_interface(Text *out, const Program *program, Arena *arena);
 void source_head(Text *out, const Program *program, const char *suffix, const char *what);
 
 /* For CompileOptions.checked: the macros, and the statements before kernel k (after the last one for kernel_count). */
-void checked_macros(Text *out);
-void checked_step(Text *out, const Program *program, int64_t k);
+void source_checked_macros(Text *out);
+void source_checked_step(Text *out, const Program *program, int64_t k);
 
 Str source_weight_name(const Program *program, Arena *arena, uint32_t w);
 /* Element i of an array in memory as a literal that reads back the same. */

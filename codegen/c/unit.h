@@ -16,7 +16,7 @@ typedef struct Unit {
     PreludeNeeds needs;
     Function *function;
     uint32_t function_count, function_capacity;
-    uint32_t *of_kernel; /* per kernel: its function */
+    uint32_t *of_kernel;       /* per kernel: its function */
     Map by_body, taken, tried; /* tried: per name, the last number behind it */
 } Unit;
 

@@ -48,9 +48,10 @@ static void print_call(Text *out, const Program *program, bool file)
     const Graph *graph = program->graph;
     text_printf(out, "    const int status = " STR_FMT "_run(", STR_ARG(program->options.name));
     for (uint32_t i = 0; i < graph->input_count; i++)
-        text_printf(out, "(const %s *)device_input%u, ", c_type(value_type(graph, graph->input[i])->dtype), i);
+        text_printf(out, "(const %s *)device_input%u, ", prelude_c_type(value_type(graph, graph->input[i])->dtype), i);
     for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "(%s *)device_output%u, ", c_type(value_type(graph, graph->output[i].value)->dtype), i);
+        text_printf(out, "(%s *)device_output%u, ", prelude_c_type(value_type(graph, graph->output[i].value)->dtype),
+                    i);
     text_printf(out,
                 "%sblock + canary, 0);\n"
                 "    check((cudaError_t)status, \"launch\");\n"

@@ -86,7 +86,7 @@ static void print_body(Text *out, const char *body, DType dtype)
     for (; *body; body++) {
         bool word = body[0] >= 'A' && body[0] <= 'Z';
         if (word && body[0] == 'T')
-            text_printf(out, "%s", c_type(dtype));
+            text_printf(out, "%s", prelude_c_type(dtype));
         else if (word && body[0] == 'U')
             text_printf(out, "%s", dtype == DT_I64 ? "uint64_t" : "uint32_t");
         else if (word && body[0] == 'F') {
@@ -124,7 +124,7 @@ static bool is_library(const char *name, Helper helper)
 
 static void print_helper(Text *out, const char *name, Helper helper, DType dtype)
 {
-    const char *type = c_type(dtype);
+    const char *type = prelude_c_type(dtype);
     if (is_library(name, helper))
         return;
     const char *body = dtype_is_float(dtype) ? float_body(helper)
@@ -169,13 +169,14 @@ static void print_saturating(Text *out, DType from, DType to)
                 "const %s n = %s;\n"
                 "    if (n != n)\n        return 0;\n"
                 "    return n <= %s%s ? %s : n >= %s%s ? %s : (%s)n;",
-                type, read_text(from), range[to].low, f, range[to].least, range[to].end, f, range[to].most, c_type(to));
+                type, read_text(from), range[to].low, f, range[to].least, range[to].end, f, range[to].most,
+                prelude_c_type(to));
 }
 
 static void print_convert(Text *out, const char *name, DType from, DType to)
 {
     const char *read = read_text(from);
-    text_printf(out, DEVICE "%s %s(%s x)\n{\n    ", c_type(to), name, c_type(from));
+    text_printf(out, DEVICE "%s %s(%s x)\n{\n    ", prelude_c_type(to), name, prelude_c_type(from));
     bool wide = from == DT_F64 || from == DT_I64 || from == DT_I32; /* more than f32 holds */
     if (to == DT_BOOL)
         text_printf(out, "return %s != 0;", from == DT_F16 || from == DT_BF16 ? "(x & 0x7fff)" : "x");
@@ -187,7 +188,7 @@ static void print_convert(Text *out, const char *name, DType from, DType to)
     else if (dtype_is_float(from) && dtype_is_int(to))
         print_saturating(out, from, to);
     else
-        text_printf(out, "return (%s)%s;", c_type(to), read);
+        text_printf(out, "return (%s)%s;", prelude_c_type(to), read);
     text_printf(out, "\n}\n\n");
 }
 
@@ -214,7 +215,7 @@ void cuda_need_meet(MeetNeeds *meets, PreludeNeeds *needs, Arena *arena, Word wo
 /* x with y taken in. */
 static Str joined(Arena *arena, PreludeNeeds *needs, Word word, DType dtype, const char *y)
 {
-    const char *type = c_type(dtype);
+    const char *type = prelude_c_type(dtype);
     if (word == WORD_ADD || word == WORD_MUL)
         return str_format(arena, "(%s)(x %c %s)", type, word == WORD_ADD ? '+' : '*', y);
     return str_format(arena, "%s(x, (%s)%s)",
@@ -224,7 +225,7 @@ static Str joined(Arena *arena, PreludeNeeds *needs, Word word, DType dtype, con
 /* By halves: inside each warp, then over what the warps have left in shared memory.  All threads get the same bits. */
 static void print_meet(Text *out, Arena *arena, PreludeNeeds *needs, Word word, DType dtype)
 {
-    const char *type = c_type(dtype);
+    const char *type = prelude_c_type(dtype);
     Str join = joined(arena, needs, word, dtype, "__shfl_xor_sync(0xffffffffu, x, step)");
     text_printf(out,
                 "/* Over all threads of the block, a power of two from 32 on. */\n"
@@ -241,7 +242,7 @@ static void print_meet(Text *out, Arena *arena, PreludeNeeds *needs, Word word, 
                 "        __syncthreads();\n"
                 "    }\n"
                 "    return x;\n}\n\n",
-                type, meet_name(word), dtype_name(dtype), type, type, STR_ARG(join), STR_ARG(join));
+                type, print_meet_name(word), dtype_name(dtype), type, type, STR_ARG(join), STR_ARG(join));
 }
 
 void cuda_print_prelude(Text *out, Arena *arena, PreludeNeeds *needs, const MeetNeeds *meets)

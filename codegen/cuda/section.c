@@ -7,7 +7,7 @@ static void print_positions(Printer *printer, const Section *section, Str round)
     int64_t inner = section->rounds;
     for (uint32_t i = 0; i < section->loop_count; i++) {
         const Stmt *loop = section->loop[i];
-        int64_t rounds = loop_rounds(loop);
+        int64_t rounds = step_rounds(loop);
         if (rounds == 1) /* its one position stands as a number wherever it is used */
             continue;
         inner /= rounds;
@@ -21,18 +21,19 @@ static void print_positions(Printer *printer, const Section *section, Str round)
         if (loop->low.constant)
             at = str_format(printer->arena, STR_FMT " + %lld", STR_ARG(at), (long long)loop->low.constant);
         Str name = print_push(printer, loop->var);
-        print_line(printer, "const %s " STR_FMT " = " STR_FMT ";", index_type(printer), STR_ARG(name), STR_ARG(at));
+        print_line(printer, "const %s " STR_FMT " = " STR_FMT ";", print_index_type(printer), STR_ARG(name),
+                   STR_ARG(at));
     }
 }
 
 /* Which round of the loops this thread, or this block of threads, carries out. */
 static void print_round(Printer *printer, const Section *section)
 {
-    const char *type = index_type(printer);
+    const char *type = print_index_type(printer);
     static const Var round = {"round", 0, 0}, block = {"block", 0, 0};
     const Stmt *only = NULL; /* the loop of more than one round, when it is one and counts from 0 */
     for (uint32_t i = 0; i < section->loop_count; i++)
-        if (loop_rounds(section->loop[i]) == section->rounds && section->loop[i]->step == 1 &&
+        if (step_rounds(section->loop[i]) == section->rounds && section->loop[i]->step == 1 &&
             !section->loop[i]->low.constant)
             only = section->loop[i];
     const Var *var = only ? only->var : section->team ? &block : &round;
@@ -69,8 +70,9 @@ static void print_parameters(Printer *printer, const Section *section, const boo
         const KernelBuffer *buffer = &kernel->buffer[b];
         if (!section->used[b] || global[b] || is_shared(buffer))
             continue;
-        text_printf(printer->out, "%s%s%s *%s" STR_FMT, comma, buffer->written ? "" : "const ", c_type(buffer->dtype),
-                    aliased[b] ? "" : "__restrict__ ", STR_ARG(printer->names->buffer[b]));
+        text_printf(printer->out, "%s%s%s *%s" STR_FMT, comma, buffer->written ? "" : "const ",
+                    prelude_c_type(buffer->dtype), aliased[b] ? "" : "__restrict__ ",
+                    STR_ARG(printer->names->buffer[b]));
         comma = ", ";
     }
 }
@@ -80,12 +82,12 @@ static void print_shared(Printer *printer, const Section *section)
     for (uint32_t b = 0; b < printer->kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &printer->kernel->buffer[b];
         if (section->used[b] && is_shared(buffer))
-            print_line(printer, "__shared__ %s " STR_FMT "[%lld];", c_type(buffer->dtype),
+            print_line(printer, "__shared__ %s " STR_FMT "[%lld];", prelude_c_type(buffer->dtype),
                        STR_ARG(printer->names->buffer[b]), (long long)buffer->shared);
     }
 }
 
-void print_section(Printer *printer, const Section *section, const bool *aliased, const bool *global)
+void cuda_print_section(Printer *printer, const Section *section, const bool *aliased, const bool *global)
 {
     print_start(printer);
     printer->wide |= section->rounds > INT32_MAX - BLOCK_THREADS;

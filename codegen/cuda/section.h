@@ -7,6 +7,6 @@
 
 /* `static __global__ void name(const float *__restrict__ x, ...) { ... }`.  Parameters are the used buffers but for
  * those in `global`, which are device arrays known by name. */
-void print_section(Printer *printer, const Section *section, const bool *aliased, const bool *global);
+void cuda_print_section(Printer *printer, const Section *section, const bool *aliased, const bool *global);
 
 #endif

@@ -55,7 +55,7 @@ static Str section_text(Unit *unit, uint32_t k, const Section *section, KernelNa
                        .kernel = kernel,
                        .names = names,
                        .needs = &unit->needs};
-    print_section(&printer, section, aliased, global);
+    cuda_print_section(&printer, section, aliased, global);
     Str copy = str_copy(unit->arena, text_view(&text));
     text_free(&text);
     return copy;
@@ -75,7 +75,7 @@ static uint32_t function_for(Unit *unit, uint32_t k, const Section *section)
 {
     const Kernel *kernel = &unit->program->memory.kernel[k];
     KernelNames names;
-    kernel_role_names(unit->arena, kernel, &names);
+    print_role_names(unit->arena, kernel, &names);
     Str text = section_text(unit, k, section, &names);
     Str key = str_format(unit->arena, "%lld " STR_FMT, (long long)section->blocks, STR_ARG(text));
     uint32_t known = map_get(&unit->by_text, key);

@@ -5,33 +5,33 @@
 #include <assert.h>
 #include <string.h>
 
-bool value_is_inline(const Graph *graph, ValueId value)
+bool kernel_value_is_inline(const Graph *graph, ValueId value)
 {
     const Node *node = value_producer(graph, value);
     return node && (node_is_view(node) || node_is_formula(node)) && node->kernel == NONE;
 }
 
-bool value_is_view(const Graph *graph, ValueId value)
+bool kernel_value_is_view(const Graph *graph, ValueId value)
 {
-    return value_is_inline(graph, value) && value_producer(graph, value)->in_count > 0;
+    return kernel_value_is_inline(graph, value) && value_producer(graph, value)->in_count > 0;
 }
 
-ValueId view_owner(const Graph *graph, ValueId value)
+ValueId kernel_view_owner(const Graph *graph, ValueId value)
 {
-    while (value_is_view(graph, value))
+    while (kernel_value_is_view(graph, value))
         value = value_producer(graph, value)->in[0];
     return value;
 }
 
-void broadcast_position(const Shape *shape, const Shape *result, const Index *position, Index *operand)
+void lower_broadcast_position(const Shape *shape, const Shape *result, const Index *position, Index *operand)
 {
     uint32_t skip = result->rank - shape->rank;
     for (uint32_t i = 0; i < shape->rank; i++)
         operand[i] = shape->dim[i] == 1 ? index_constant(0) : position[skip + i];
 }
 
-void view_position(Arena *arena, const Graph *graph, const Node *node, uint32_t result, const Index *position,
-                   Index *operand)
+void kernel_view_position(Arena *arena, const Graph *graph, const Node *node, uint32_t result, const Index *position,
+                          Index *operand)
 {
     const Shape *from = value_shape(graph, node->in[0]), *to = value_shape(graph, node->out[result]);
     View view = view_of(graph, node, result);
@@ -47,7 +47,7 @@ void view_position(Arena *arena, const Graph *graph, const Node *node, uint32_t 
 }
 
 /* Blocked: [n][c / block][spatial ...][c % block]. */
-Nest nest_of(const Type *type)
+Nest lower_nest(const Type *type)
 {
     const Shape *shape = &type->shape;
     Nest nest = {.rank = shape->rank, .type = type};
@@ -60,7 +60,7 @@ Nest nest_of(const Type *type)
     return nest;
 }
 
-void nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *position)
+void lower_nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *position)
 {
     uint32_t rank = nest->type->shape.rank, block = nest->type->layout.block;
     for (uint32_t i = 0; i < rank; i++)
@@ -83,7 +83,7 @@ static void rearranged_position(Arena *arena, const Graph *graph, const Node *no
     memcpy(position, result, to->rank * sizeof *result);
 }
 
-bool assembles(const Graph *graph, const Node *node)
+bool kernel_assembles(const Graph *graph, const Node *node)
 {
     bool copies = op_info(node->op)->family == FAMILY_LAYOUT && !value_type(graph, node->in[0])->layout.block &&
                   !value_type(graph, node->out[0])->layout.block;
@@ -96,7 +96,7 @@ static bool is_rearrangement(const Graph *graph, ValueId value)
     return node && node->kernel == NONE && view_is_rearrangement(graph, node);
 }
 
-ValueId rearranged_value(const Graph *graph, ValueId value)
+ValueId lower_rearranged_value(const Graph *graph, ValueId value)
 {
     while (is_rearrangement(graph, value))
         value = value_producer(graph, value)->in[0];
@@ -123,7 +123,7 @@ static void position_in_owner(Arena *arena, const Graph *graph, ValueId value, c
         position[d] = index_add(arena, position[d], index_constant(before[d]));
 }
 
-ValueId value_whole(const Lower *lower, ValueId value)
+ValueId kernel_value_whole(const Lower *lower, ValueId value)
 {
     const Storage *storage = &lower->storage->at[value];
     while (storage->inside != NONE && !storage->settled)
@@ -143,7 +143,7 @@ static Index address_in_whole(const Lower *lower, Arena *arena, ValueId value, c
 {
     const Type *type = value_type(lower->graph, value);
     const Storage *storage = &lower->storage->at[value];
-    Nest nest = nest_of(type);
+    Nest nest = lower_nest(type);
     Index loop[MAX_RANK + 1];
     memcpy(loop, position, type->shape.rank * sizeof *loop);
     if (storage->inside != NONE && !storage->settled) {
@@ -159,45 +159,46 @@ static Index address_in_whole(const Lower *lower, Arena *arena, ValueId value, c
                                    : index_flatten(arena, loop, nest.extent, nest.rank);
 }
 
-Index memory_address(const Lower *lower, ValueId value, const Index *position)
+Index lower_memory_address(const Lower *lower, ValueId value, const Index *position)
 {
     return address_in_whole(lower, lower->arena, value, position);
 }
 
-bool memory_source(const Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address)
+bool lower_memory_source(const Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address)
 {
     const Graph *graph = lower->graph;
     Index at[MAX_RANK], operand[MAX_RANK];
     double number;
     memcpy(at, position, sizeof at);
-    for (; value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
-        view_position(lower->arena, graph, value_producer(graph, value), graph->value[value].result, at, operand);
+    for (; kernel_value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
+        kernel_view_position(lower->arena, graph, value_producer(graph, value), graph->value[value].result, at,
+                             operand);
         memcpy(at, operand, sizeof at);
     }
-    if (value_is_inline(graph, value) || value_is_number(graph, value, &number))
+    if (kernel_value_is_inline(graph, value) || value_is_number(graph, value, &number))
         return false;
     *source = value;
-    *address = memory_address(lower, value, at);
+    *address = lower_memory_address(lower, value, at);
     return true;
 }
 
-Index value_address(Lower *lower, ValueId value, const Index *position)
+Index lower_value_address(Lower *lower, ValueId value, const Index *position)
 {
-    Index address = memory_address(lower, value, position);
-    return index_add(lower->arena, address, index_constant(-lower->sight[value_whole(lower, value)].begin));
+    Index address = lower_memory_address(lower, value, position);
+    return index_add(lower->arena, address, index_constant(-lower->sight[kernel_value_whole(lower, value)].begin));
 }
 
 /* Of all that the value's kernel writes, with the channels that fill up a block, and of what a view sees. */
-void value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end)
+void kernel_value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end)
 {
     const Graph *graph = lower->graph;
-    Nest nest = nest_of(value_type(graph, value));
+    Nest nest = lower_nest(value_type(graph, value));
     Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
     for (uint32_t d = 0; d < nest.rank; d++)
-        loop[d] = index_var(scratch, var_new(scratch, "i", 0, nest.extent[d] - 1));
-    nest_position(scratch, &nest, loop, position);
-    for (; value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
-        view_position(scratch, graph, value_producer(graph, value), graph->value[value].result, position, loop);
+        loop[d] = index_var(scratch, index_var_new(scratch, "i", 0, nest.extent[d] - 1));
+    lower_nest_position(scratch, &nest, loop, position);
+    for (; kernel_value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
+        kernel_view_position(scratch, graph, value_producer(graph, value), graph->value[value].result, position, loop);
         memcpy(position, loop, sizeof position);
     }
     Index address = address_in_whole(lower, scratch, value, position);

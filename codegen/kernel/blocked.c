@@ -103,7 +103,7 @@ static const Expr *operand(const Blocked *b, bool right, Index across, Index dep
     Guarded guarded;
     Guard guard[MAX_RANK + 2];
     uint32_t guards = 0;
-    guard_open(b->lower, &guarded);
+    lower_guard_open(b->lower, &guarded);
     const Expr *value = conv && right           ? conv_right(b, depth, across, guard, &guards)
                         : conv                  ? conv_left(b, across, depth)
                         : !right                ? matmul_operand(b, 0, across, depth)
@@ -111,7 +111,7 @@ static const Expr *operand(const Blocked *b, bool right, Index across, Index dep
                                                 : matmul_operand(b, 1, depth, across);
     guard[guards++] = (Guard){depth, b->depth};
     guard[guards++] = (Guard){across, right ? b->columns : b->rows};
-    return guard_close(b->lower, &guarded, value, guard, guards, zero_of(b));
+    return lower_guard_close(b->lower, &guarded, value, guard, guards, zero_of(b));
 }
 
 /* Which */
@@ -138,7 +138,7 @@ static bool see(Blocked *b)
 {
     const Graph *graph = b->lower->graph;
     const Type *type = value_type(graph, b->node->out[0]);
-    b->dtype = dtype_accumulator(type->dtype);
+    b->dtype = reduction_accumulator(type->dtype);
     b->is_product = product_of(graph, b->node, &b->product);
     if (b->is_product && b->product.has_rows && b->product.has_columns)
         see_product(b);
@@ -172,7 +172,7 @@ static int64_t choose_tile(const Blocked *b)
 static Index parallel_loop(Blocked *b, const char *name, int64_t extent, int64_t step)
 {
     Lower *lower = b->lower;
-    const Var *var = var_new(lower->arena, name, 0, tiles(extent, step) - 1);
+    const Var *var = index_var_new(lower->arena, name, 0, tiles(extent, step) - 1);
     if (extent <= step)
         return index_constant(0);
     lower->block = &stmt_for(lower->arena, lower->block, var, 0, tiles(extent, step), 1, LOOP_PARALLEL)->body;
@@ -184,10 +184,10 @@ static void open_tile(Blocked *b)
     Lower *lower = b->lower;
     const Shape *y = value_shape(lower->graph, b->node->out[0]);
     for (uint32_t d = 0; d < b->batch_rank; d++)
-        b->batch[d] = parallel_loop(b, loop_names[d], y->dim[d], 1);
+        b->batch[d] = parallel_loop(b, lower_loop_names[d], y->dim[d], 1);
     b->row = parallel_loop(b, "row_tile", b->rows, b->tile);
     b->column = parallel_loop(b, "column_tile", b->columns, b->tile);
-    b->thread = var_new(lower->arena, "thread", 0, SIDE * SIDE - 1);
+    b->thread = index_var_new(lower->arena, "thread", 0, SIDE * SIDE - 1);
     lower->block = &stmt_for(lower->arena, lower->block, b->thread, 0, SIDE * SIDE, 1, LOOP_THREADS)->body;
 }
 
@@ -197,7 +197,7 @@ static void fetch_tile(Blocked *b, bool right)
     Lower *lower = b->lower;
     Arena *arena = lower->arena;
     bool along_depth = !right || b->product.transposed;
-    const Var *at = var_new(arena, "e", 0, b->tile * DEPTH_TILE - 1);
+    const Var *at = index_var_new(arena, "e", 0, b->tile * DEPTH_TILE - 1);
     Stmt *loop = stmt_for(arena, lower->block, at, 0, b->tile * DEPTH_TILE, SIDE * SIDE, LOOP_SERIAL);
     loop->low = index_var(arena, b->thread);
     int64_t inner = along_depth ? DEPTH_TILE : b->tile;
@@ -224,7 +224,7 @@ static void add_products(Blocked *b, const Local *acc)
 {
     Lower *lower = b->lower;
     Arena *arena = lower->arena;
-    const Var *d = var_new(arena, "d", 0, DEPTH_TILE - 1);
+    const Var *d = index_var_new(arena, "d", 0, DEPTH_TILE - 1);
     Block *body = &stmt_for(arena, lower->block, d, 0, DEPTH_TILE, 1, LOOP_SERIAL)->body;
     Index start = index_scale(arena, index_var(arena, d), b->tile + 1);
     const Local *side[2][MOST_THREAD];
@@ -248,7 +248,7 @@ static void add_products(Blocked *b, const Local *acc)
 static void add_depth(Blocked *b, const Local *acc)
 {
     Lower *lower = b->lower;
-    const Var *start = var_new(lower->arena, "k", 0, (tiles(b->depth, DEPTH_TILE) - 1) * DEPTH_TILE);
+    const Var *start = index_var_new(lower->arena, "k", 0, (tiles(b->depth, DEPTH_TILE) - 1) * DEPTH_TILE);
     Stmt *loop = stmt_for(lower->arena, lower->block, start, 0, b->depth, DEPTH_TILE, LOOP_SERIAL);
     Block *outer = lower_enter(lower, &loop->body);
     b->start = index_var(lower->arena, start);
@@ -338,7 +338,7 @@ static void blocked_lower(Lower *lower)
     lower_leave(lower, start);
 }
 
-const Provider blocked_provider = {
+const Provider provider_blocked = {
     .name = "blocked",
     .doc = "square tiles of the result, each by a block of threads that share the operands",
     .knob = blocked_knobs,

@@ -80,7 +80,7 @@ static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
     return true;
 }
 
-bool choose_recipe(Lower *lower, Kernel *kernel)
+bool recipe_choose(Lower *lower, Kernel *kernel)
 {
     const KernelMark *mark = asked_for(lower->graph, kernel);
     double least = 0;
@@ -110,7 +110,7 @@ static bool asks_for(const KernelMark *mark, const Recipe *recipe, uint32_t knob
     return false;
 }
 
-void mark_recipe(Graph *graph, const Kernel *kernel)
+void recipe_mark(Graph *graph, const Kernel *kernel)
 {
     const Recipe *recipe = &kernel->recipe;
     Arena *arena = graph->module->arena;
@@ -122,8 +122,7 @@ void mark_recipe(Graph *graph, const Kernel *kernel)
     for (uint32_t i = 0; recipe->provider->knob[i].name; i++) {
         const KnobSpec *spec = &recipe->provider->knob[i];
         if (recipe->knob[i] > 0 || asks_for(asked, recipe, i))
-            knob[mark->knob_count++] =
-                (Knob){str_from(spec->name), recipe->knob[i], spec->flag && recipe->knob[i] > 0};
+            knob[mark->knob_count++] = (Knob){str_from(spec->name), recipe->knob[i], spec->flag && recipe->knob[i] > 0};
     }
     for (uint32_t n = 0; n < kernel->node_count; n++)
         graph->node[kernel->node[n]].mark = NULL;

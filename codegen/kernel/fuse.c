@@ -390,7 +390,7 @@ static void copy_shared_outputs(Graph *graph, Arena *arena)
     }
 }
 
-bool pass_fuse(Graph *graph, PassContext *context)
+bool stage_fuse(Graph *graph, PassContext *context)
 {
     copy_shared_outputs(graph, context->scratch);
     Fuser fuser = {

@@ -6,7 +6,7 @@
 static bool is_anchor(const Graph *graph, const Kernel *kernel, const Node *node)
 {
     return node_is_contraction(graph, node) || node_is_reduction(graph, node) ||
-           (kernel->node_count == 1 && assembles(graph, node));
+           (kernel->node_count == 1 && kernel_assembles(graph, node));
 }
 
 /* Do all reductions run over the rows of one plain space? */
@@ -63,7 +63,7 @@ static uint32_t collect_one(const Graph *graph, Arena *arena, uint32_t first, Ke
     return end;
 }
 
-uint32_t kernels_collect(const Graph *graph, Arena *arena, Kernel **kernel)
+uint32_t kernel_collect(const Graph *graph, Arena *arena, Kernel **kernel)
 {
     Kernel *list = NULL;
     uint32_t count = 0, capacity = 0;
@@ -80,7 +80,7 @@ uint32_t kernels_collect(const Graph *graph, Arena *arena, Kernel **kernel)
     return count;
 }
 
-uint32_t *kernels_by_number(const Graph *graph, Arena *arena, const Kernel *kernel, uint32_t count)
+uint32_t *kernel_by_number(const Graph *graph, Arena *arena, const Kernel *kernel, uint32_t count)
 {
     uint32_t most = 0;
     for (uint32_t n = 0; n < graph->node_count; n++)

@@ -1,7 +1,5 @@
 #include "kernel/index.h"
 
-#include "kernel/loop.h"
-
 Index index_constant(int64_t value)
 {
     return (Index){.constant = value};
@@ -240,66 +238,4 @@ void index_unflatten(Arena *arena, Index flat, const int64_t *dim, uint32_t rank
     }
     if (rank)
         position[0] = flat;
-}
-
-bool index_uses(Index a, const Var *var)
-{
-    for (uint32_t i = 0; i < a.count; i++) {
-        const Atom *atom = a.term[i].atom;
-        if (atom->kind == ATOM_VAR    ? atom->var == var
-            : atom->kind == ATOM_DATA ? expr_uses(atom->data, var)
-                                      : index_uses(atom->index, var))
-            return true;
-    }
-    return false;
-}
-
-bool index_factor(Index a, const Var *var, int64_t *factor)
-{
-    *factor = 0;
-    for (uint32_t i = 0; i < a.count; i++) {
-        const Atom *atom = a.term[i].atom;
-        if (atom->kind == ATOM_VAR && atom->var == var)
-            *factor = a.term[i].factor;
-        else if (index_uses((Index){0, 1, &a.term[i]}, var))
-            return false;
-    }
-    return true;
-}
-
-int64_t index_cut(Index a, const Var *var)
-{
-    for (uint32_t i = 0; i < a.count; i++) {
-        const Atom *atom = a.term[i].atom;
-        int64_t factor;
-        if ((atom->kind == ATOM_DIV || atom->kind == ATOM_MOD) && index_factor(atom->index, var, &factor) && factor &&
-            atom->divisor % factor == 0)
-            return atom->divisor / factor;
-    }
-    return 0;
-}
-
-Index index_substitute(Arena *arena, Index a, const Var *var, Index with)
-{
-    Index sum = index_constant(a.constant);
-    for (uint32_t i = 0; i < a.count; i++) {
-        const Atom *atom = a.term[i].atom;
-        Index part;
-        switch (atom->kind) {
-        case ATOM_VAR:
-            part = atom->var == var ? with : from_atom(arena, atom);
-            break;
-        case ATOM_DIV:
-            part = index_div(arena, index_substitute(arena, atom->index, var, with), atom->divisor);
-            break;
-        case ATOM_MOD:
-            part = index_mod(arena, index_substitute(arena, atom->index, var, with), atom->divisor);
-            break;
-        default:
-            part = index_data(arena, expr_substitute(arena, atom->data, var, with), atom->low, atom->high);
-            break;
-        }
-        sum = index_add(arena, sum, index_scale(arena, part, a.term[i].factor));
-    }
-    return sum;
 }

@@ -32,7 +32,8 @@ struct Atom {
     const Var *var; /* ATOM_VAR */
     Index index;    /* ATOM_DIV, ATOM_MOD: index / divisor, index % divisor, of a non-negative index */
     int64_t divisor;
-    const struct Expr *data; /* ATOM_DATA: an integer computed by the kernel, within [low, high] */
+    const struct Expr *data; /* ATOM_DATA: an integer computed by the kernel, within [low, high].  Nothing here looks
+                                into it: what does is in loop.h */
     int64_t low, high;
 };
 
@@ -46,16 +47,9 @@ Index index_mod(Arena *arena, Index a, int64_t divisor);
 /* Row-major position in a shape, and back. */
 Index index_flatten(Arena *arena, const Index *position, const int64_t *dim, uint32_t rank);
 void index_unflatten(Arena *arena, Index flat, const int64_t *dim, uint32_t rank, Index *position);
-/* Every use of `var` becomes `with`. */
-Index index_substitute(Arena *arena, Index a, const Var *var, Index with);
 
 int64_t index_low(Index a);
 int64_t index_high(Index a);
 bool index_eq(Index a, Index b);
-bool index_uses(Index a, const Var *var);
-/* Is it affine in var: a == factor * var + (something without var)? */
-bool index_factor(Index a, const Var *var, int64_t *factor);
-/* A divisor by which an atom cuts `var` itself (so that splitting its loop makes the address affine), or 0. */
-int64_t index_cut(Index a, const Var *var);
 
 #endif

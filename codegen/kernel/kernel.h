@@ -44,10 +44,10 @@ struct Kernel {
 };
 
 /* The kernels of a graph in the order of their nodes, with what partition says of them; returns how many (group.c). */
-uint32_t kernels_collect(const Graph *graph, Arena *arena, Kernel **kernel);
+uint32_t kernel_collect(const Graph *graph, Arena *arena, Kernel **kernel);
 /* Per Node.kernel: the position of that kernel in the list, or NONE. */
-uint32_t *kernels_by_number(const Graph *graph, Arena *arena, const Kernel *kernel, uint32_t count);
-void kernels_name(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t count); /* name.c; they may be equal */
+uint32_t *kernel_by_number(const Graph *graph, Arena *arena, const Kernel *kernel, uint32_t count);
+void kernel_name_all(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t count); /* name.c; they may be equal */
 
 /* Rows of an image that one kernel makes and reads again: a convolution writes those of one pooled row into scratch,
  * [row][column][channel], the pooling reads them. */
@@ -93,7 +93,7 @@ Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Use
 void lower_start(Lower *lower, WeightTable *weights);
 
 void lower_kernel(Lower *lower, Kernel *kernel); /* fills in buffers, body, flops and bytes */
-void sweep_kernel(Lower *lower);                 /* what nothing reads is gone (sweep.c) */
+void kernel_sweep(Lower *lower);                 /* what nothing reads is gone (sweep.c) */
 
 /* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position);
@@ -107,19 +107,19 @@ typedef struct Guarded { /* the statements inside, and what to come back to */
     Block inside, *outer;
     uint32_t memo_count;
 } Guarded;
-void guard_open(Lower *lower, Guarded *guarded);
-const Expr *guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
-                        const Expr *outside);
+void lower_guard_open(Lower *lower, Guarded *guarded);
+const Expr *lower_guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
+                              const Expr *outside);
 /* Element address of a value that is in memory, from the start of its whole's. */
-Index memory_address(const Lower *lower, ValueId value, const Index *position);
+Index lower_memory_address(const Lower *lower, ValueId value, const Index *position);
 /* The same through views: whose memory is read, and where.  False when it is computed: a number, a ramp. */
-bool memory_source(const Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address);
-/* The same as memory_address, from where the kernel's parameter points to. */
-Index value_address(Lower *lower, ValueId value, const Index *position);
+bool lower_memory_source(const Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address);
+/* The same as lower_memory_address, from where the kernel's parameter points to. */
+Index lower_value_address(Lower *lower, ValueId value, const Index *position);
 /* The elements [begin, end) of the memory of its whole, from the first to the last of a value or a view; needs `graph`
  * and `storage` only.  Not for empty ones. */
-void value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end);
-ValueId value_whole(const Lower *lower, ValueId value); /* the outermost value that it lies inside, or itself */
+void kernel_value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end);
+ValueId kernel_value_whole(const Lower *lower, ValueId value); /* the outermost value that it lies inside, or itself */
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written);
 uint32_t lower_scratch(Lower *lower, uint32_t piece); /* of the kernel's recipe */
 uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role);
@@ -127,9 +127,10 @@ uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int6
 const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes);
 const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns);
 /* Is the value in memory outside this kernel, or produced by an earlier kernel? */
-bool value_is_inline(const Graph *graph, ValueId value); /* views and ramps: an index map, never memory */
-bool value_is_view(const Graph *graph, ValueId value);
-ValueId view_owner(const Graph *graph, ValueId value); /* the value that a view of a view ... looks at, or itself */
+bool kernel_value_is_inline(const Graph *graph, ValueId value); /* views and ramps: an index map, never memory */
+bool kernel_value_is_view(const Graph *graph, ValueId value);
+ValueId kernel_view_owner(const Graph *graph,
+                          ValueId value); /* the value that a view of a view ... looks at, or itself */
 bool kernel_makes(const Lower *lower, ValueId value);
 /* Must it be written to memory: an output, or used by another kernel (also through views)? */
 bool kernel_stores(const Lower *lower, ValueId value);
@@ -141,15 +142,15 @@ typedef struct Memo {
 } Memo;
 
 /* Maps a position of a view's result to one of its operand. */
-void view_position(Arena *arena, const Graph *graph, const Node *node, uint32_t result, const Index *position,
-                   Index *operand);
+void kernel_view_position(Arena *arena, const Graph *graph, const Node *node, uint32_t result, const Index *position,
+                          Index *operand);
 /* Is a kernel made of this node alone put together from operands that may lie in it already? */
-bool assembles(const Graph *graph, const Node *node);
+bool kernel_assembles(const Graph *graph, const Node *node);
 /* The value whose elements, all of them and each once, a value is, by reshapes and transpositions that belong to no
  * kernel: what may lie inside an owner instead of it. */
-ValueId rearranged_value(const Graph *graph, ValueId value);
+ValueId lower_rearranged_value(const Graph *graph, ValueId value);
 /* The operand at a broadcast position. */
-void broadcast_position(const Shape *shape, const Shape *result, const Index *position, Index *operand);
+void lower_broadcast_position(const Shape *shape, const Shape *result, const Index *position, Index *operand);
 
 /* The loops over a value's memory, outermost first: extents, and the logical position they give. */
 typedef struct Nest {
@@ -157,8 +158,8 @@ typedef struct Nest {
     int64_t extent[MAX_RANK + 1];
     const Type *type;
 } Nest;
-Nest nest_of(const Type *type);
-void nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *position);
+Nest lower_nest(const Type *type);
+void lower_nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *position);
 
 /* May the expression be computed for `lanes` consecutive values of var at once? */
 bool expr_vectorizes(const Expr *expr, const Var *var);
@@ -168,7 +169,7 @@ void lower_stores(Lower *lower, const Index *position);
 /* Blocks: what was computed at other positions outside no longer helps inside. */
 Block *lower_enter(Lower *lower, Block *block); /* returns the block to go back to */
 void lower_leave(Lower *lower, Block *outer);
-extern const char *const loop_names[]; /* i0, i1, ... */
+extern const char *const lower_loop_names[]; /* i0, i1, ... */
 
 /* A loop over `extent` positions.  Its body is built once; where `vectorizes` says that all of it may run for several
  * positions at once it becomes vectors, and the same one by one for the rest. */
@@ -181,12 +182,12 @@ void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind ki
 bool block_vectorizes(const Block *body, const Var *var); /* straight code of f32 loads and stores */
 
 /* The providers; a row for each in provider.c. */
-extern const Provider map_provider, assembly_provider, rows_provider, window_provider, tiled_provider, blocked_provider;
+extern const Provider provider_map, provider_assembly, provider_rows, provider_window, provider_tiled, provider_blocked;
 
-/* window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.  Where
- * lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */
-const Expr *window_value(Lower *lower, const Node *anchor, const Index *position);
-int64_t window_shared_extent(const Lower *lower, const Node *anchor);
+/* lower_window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.
+ * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */
+const Expr *lower_window_value(Lower *lower, const Node *anchor, const Index *position);
+int64_t lower_window_shared_extent(const Lower *lower, const Node *anchor);
 /* The part of a window kernel for one row h of image n. */
 void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
 

@@ -1,6 +1,6 @@
 #include "kernel/loop.h"
 
-const Var *var_new(Arena *arena, const char *name, int64_t low, int64_t high)
+const Var *index_var_new(Arena *arena, const char *name, int64_t low, int64_t high)
 {
     return arena_copy(arena, &(Var){name, low, high}, sizeof(Var));
 }
@@ -122,6 +122,77 @@ void expr_loads(const Expr *expr, void (*visit)(void *, const Expr *), void *con
     for (int i = 0; i < 3; i++)
         if (expr->arg[i])
             expr_loads(expr->arg[i], visit, context);
+}
+
+/* Indices, into the expressions that they read */
+
+bool index_uses(Index a, const Var *var)
+{
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        if (atom->kind == ATOM_VAR    ? atom->var == var
+            : atom->kind == ATOM_DATA ? expr_uses(atom->data, var)
+                                      : index_uses(atom->index, var))
+            return true;
+    }
+    return false;
+}
+
+bool index_factor(Index a, const Var *var, int64_t *factor)
+{
+    *factor = 0;
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        if (atom->kind == ATOM_VAR && atom->var == var)
+            *factor = a.term[i].factor;
+        else if (index_uses((Index){0, 1, &a.term[i]}, var))
+            return false;
+    }
+    return true;
+}
+
+int64_t index_cut(Index a, const Var *var)
+{
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        int64_t factor;
+        if ((atom->kind == ATOM_DIV || atom->kind == ATOM_MOD) && index_factor(atom->index, var, &factor) && factor &&
+            atom->divisor % factor == 0)
+            return atom->divisor / factor;
+    }
+    return 0;
+}
+
+static Index of_atom(Arena *arena, const Atom *atom)
+{
+    Term *term = ARENA_NEW(arena, Term);
+    *term = (Term){1, atom};
+    return (Index){0, 1, term};
+}
+
+Index index_substitute(Arena *arena, Index a, const Var *var, Index with)
+{
+    Index sum = index_constant(a.constant);
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        Index part;
+        switch (atom->kind) {
+        case ATOM_VAR:
+            part = atom->var == var ? with : of_atom(arena, atom);
+            break;
+        case ATOM_DIV:
+            part = index_div(arena, index_substitute(arena, atom->index, var, with), atom->divisor);
+            break;
+        case ATOM_MOD:
+            part = index_mod(arena, index_substitute(arena, atom->index, var, with), atom->divisor);
+            break;
+        default:
+            part = index_data(arena, expr_substitute(arena, atom->data, var, with), atom->low, atom->high);
+            break;
+        }
+        sum = index_add(arena, sum, index_scale(arena, part, a.term[i].factor));
+    }
+    return sum;
 }
 
 /* Statements */

@@ -112,6 +112,15 @@ const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Inde
 /* Calls visit for every load in the expression, also inside data indices. */
 void expr_loads(const Expr *expr, void (*visit)(void *context, const Expr *load), void *context);
 
+/* Indices, and the expressions that they read. */
+bool index_uses(Index a, const Var *var);
+/* Every use of `var` becomes `with`. */
+Index index_substitute(Arena *arena, Index a, const Var *var, Index with);
+/* Is it affine in var: a == factor * var + (something without var)? */
+bool index_factor(Index a, const Var *var, int64_t *factor);
+/* A divisor by which an atom cuts `var` itself (so that splitting its loop makes the address affine), or 0. */
+int64_t index_cut(Index a, const Var *var);
+
 /* A copy of the block in which every use of the variable is `with`. */
 Block block_substitute(Arena *arena, const Block *block, const Var *var, Index with);
 
@@ -131,6 +140,6 @@ void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Ind
                     const Expr *from, int64_t from_stride);
 void stmt_note(Arena *arena, Block *block, const char *note);
 
-const Var *var_new(Arena *arena, const char *name, int64_t low, int64_t high);
+const Var *index_var_new(Arena *arena, const char *name, int64_t low, int64_t high);
 
 #endif

@@ -29,13 +29,13 @@ static int64_t count_bytes(const Lower *lower)
 /* Widens what the kernel sees of the memory that a value, or a view, is in. */
 static void see(Lower *lower, Arena *scratch, ValueId value)
 {
-    ValueId owner = view_owner(lower->graph, value), whole = value_whole(lower, owner);
+    ValueId owner = kernel_view_owner(lower->graph, value), whole = kernel_value_whole(lower, owner);
     Role role = lower->graph->value[owner].role;
     if ((role != ROLE_RESULT && role != ROLE_INPUT) || shape_elements(value_shape(lower->graph, value)) == 0)
         return;
     Sight *sight = &lower->sight[whole];
     int64_t begin, end;
-    value_range(lower, scratch, value, &begin, &end);
+    kernel_value_range(lower, scratch, value, &begin, &end);
     if (!sight->seen)
         *sight = (Sight){begin, value == whole ? NONE : value, true};
     else if (sight->part != value) {
@@ -52,10 +52,10 @@ static void find_sights(Lower *lower, bool shut)
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
         for (uint32_t i = 0; i < node->in_count + node->out_count; i++) {
             ValueId value = i < node->in_count ? node->in[i] : node->out[i - node->in_count];
-            ValueId owner = view_owner(lower->graph, value);
+            ValueId owner = kernel_view_owner(lower->graph, value);
             bool here = kernel_makes(lower, owner);
             if (shut)
-                lower->sight[value_whole(lower, owner)] = (Sight){.part = NONE};
+                lower->sight[kernel_value_whole(lower, owner)] = (Sight){.part = NONE};
             else if (!here || (value == owner && kernel_stores(lower, value)))
                 see(lower, &scratch, value);
         }
@@ -72,7 +72,7 @@ void lower_kernel(Lower *lower, Kernel *kernel)
     lower->band = (Band){.value = NONE};
     find_sights(lower, false);
     kernel->recipe.provider->lower(lower);
-    sweep_kernel(lower);
+    kernel_sweep(lower);
     find_sights(lower, true);
     kernel->flops = count_flops(lower);
     kernel->bytes = count_bytes(lower);

@@ -100,14 +100,15 @@ void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind ki
     int64_t whole = lanes > 1 && extent >= lanes && vectorizes(&body, var) ? extent / lanes * lanes : 0;
 
     if (whole) {
-        const Var *step = var_new(arena, var->name, 0, whole - lanes), *lane = var_new(arena, "lane", 0, lanes - 1);
+        const Var *step = index_var_new(arena, var->name, 0, whole - lanes),
+                  *lane = index_var_new(arena, "lane", 0, lanes - 1);
         Block *around =
             whole > lanes ? &stmt_for(arena, lower->block, step, 0, whole, lanes, kind)->body : lower->block;
         Index at = index_add(arena, index_var(arena, step), index_var(arena, lane));
         stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = block_substitute(arena, &body, var, at);
     }
     if (whole && whole < extent) {
-        const Var *rest = var_new(arena, var->name, whole, extent - 1);
+        const Var *rest = index_var_new(arena, var->name, whole, extent - 1);
         body = block_substitute(arena, &body, var, index_var(arena, rest));
         var = rest;
     }
@@ -121,7 +122,7 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
                        BuildBody build, void *context)
 {
     Block body = {0};
-    const Var *var = var_new(lower->arena, name, 0, extent - 1);
+    const Var *var = index_var_new(lower->arena, name, 0, extent - 1);
     Block *outer = lower_enter(lower, &body);
     build(lower, context, index_var(lower->arena, var));
     lower_leave(lower, outer);
@@ -138,11 +139,11 @@ static Block map_body(Lower *lower, const Nest *nest, const Var **var, MapElemen
     Block body = {0};
     Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
     for (uint32_t d = 0; d < nest->rank; d++) {
-        var[d] = var_new(lower->arena, loop_names[d], 0, nest->extent[d] - 1);
+        var[d] = index_var_new(lower->arena, lower_loop_names[d], 0, nest->extent[d] - 1);
         loop[d] = index_var(lower->arena, var[d]);
     }
     Block *outer = lower_enter(lower, &body);
-    nest_position(lower->arena, nest, loop, position);
+    lower_nest_position(lower->arena, nest, loop, position);
     element(lower, context, position);
     lower_leave(lower, outer);
     return body;
@@ -158,7 +159,7 @@ static const Var *merge_loops(Arena *arena, const Nest *nest, const Var **var, u
         extent *= nest->extent[d];
     if (first == last)
         return var[first];
-    const Var *joint = var_new(arena, loop_names[first], 0, extent - 1);
+    const Var *joint = index_var_new(arena, lower_loop_names[first], 0, extent - 1);
     index_unflatten(arena, index_var(arena, joint), nest->extent + first, last - first + 1, digit);
     for (uint32_t d = first; d <= last; d++)
         if (nest->extent[d] > 1)
@@ -169,7 +170,7 @@ static const Var *merge_loops(Arena *arena, const Nest *nest, const Var **var, u
 /* Loops over the memory of `type`; runs of dimensions that every access walks evenly become one loop. */
 static void map_nest(Lower *lower, const Type *type, MapElement *element, void *context)
 {
-    Nest nest = nest_of(type);
+    Nest nest = lower_nest(type);
     const Var *var[MAX_RANK + 1], *loop[MAX_RANK + 1];
     bool merged[MAX_RANK + 1] = {0};
     uint32_t loops = 0;
@@ -184,7 +185,7 @@ static void map_nest(Lower *lower, const Type *type, MapElement *element, void *
         loop[loops++] = merge_loops(lower->arena, &nest, var, d, last, &body);
     }
     if (!loops)
-        loop[loops++] = var_new(lower->arena, loop_names[0], 0, 0);
+        loop[loops++] = index_var_new(lower->arena, lower_loop_names[0], 0, 0);
     for (uint32_t i = 0; i + 1 < loops; i++)
         if (loop[i]->high > 0)
             lower->block = &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
@@ -203,11 +204,11 @@ static void store_element(Lower *lower, void *context, const Index *position)
 static void store_rearranged(Lower *lower, void *context, const Index *position)
 {
     const Graph *graph = lower->graph;
-    ValueId operand = *(const ValueId *)context, value = rearranged_value(graph, operand);
+    ValueId operand = *(const ValueId *)context, value = lower_rearranged_value(graph, operand);
     Index from[MAX_RANK], to[MAX_RANK];
     memcpy(to, position, value_shape(graph, operand)->rank * sizeof *to);
     for (; operand != value; operand = value_producer(graph, operand)->in[0]) {
-        view_position(lower->arena, graph, value_producer(graph, operand), 0, to, from);
+        kernel_view_position(lower->arena, graph, value_producer(graph, operand), 0, to, from);
         memcpy(to, from, sizeof to);
     }
     lower_stores(lower, to);
@@ -217,8 +218,8 @@ static void store_result(Lower *lower, void *context, const Index *position)
 {
     ValueId value = *(const ValueId *)context;
     const Expr *element = lower_value(lower, value, position);
-    stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true), value_address(lower, value, position),
-               element);
+    stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true),
+               lower_value_address(lower, value, position), element);
 }
 
 /* The results of a split that copies have different shapes. */
@@ -267,13 +268,13 @@ static void part_element(Lower *lower, void *context, const Index *position)
     const Expr *value = part->operand == NONE ? expr_number(lower->arena, type->dtype, part->number)
                                               : lower_value(lower, part->operand, position);
     stmt_store(lower->arena, lower->block, lower_buffer(lower, part->result, true),
-               value_address(lower, part->result, to), value);
+               lower_value_address(lower, part->result, to), value);
 }
 
 /* Has its kernel written the operand in place? */
 static bool is_placed(const Lower *lower, const Node *node, uint32_t operand)
 {
-    const Storage *storage = &lower->storage->at[rearranged_value(lower->graph, node->in[operand])];
+    const Storage *storage = &lower->storage->at[lower_rearranged_value(lower->graph, node->in[operand])];
     return storage->inside == node->out[0] && storage->operand == operand;
 }
 
@@ -342,7 +343,7 @@ static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recip
 
 static const KnobSpec no_knobs[] = {{NULL, false, NULL}};
 
-const Provider map_provider = {
+const Provider provider_map = {
     .name = "map",
     .doc = "loops over the result, each element at its own position",
     .knob = no_knobs,
@@ -351,7 +352,7 @@ const Provider map_provider = {
     .cost = cost,
     .lower = map_lower,
 };
-const Provider assembly_provider = {
+const Provider provider_assembly = {
     .name = "assembly",
     .doc = "a map for each part that is not in its place already",
     .knob = no_knobs,

@@ -92,7 +92,7 @@ static Str kernel_name(Namer *namer, Arena *arena, const Kernel *kernel)
     return name;
 }
 
-void kernels_name(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t count)
+void kernel_name_all(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t count)
 {
     Namer namer = {graph, ARENA_ARRAY(arena, uint32_t, graph->inlined_count),
                    ARENA_ARRAY(arena, uint32_t, graph->inlined_count),

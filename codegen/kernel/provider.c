@@ -2,5 +2,5 @@
 #include "kernel/kernel.h"
 
 const Provider *const provider_table[] = {
-    &map_provider, &assembly_provider, &rows_provider, &window_provider, &tiled_provider, &blocked_provider, NULL,
+    &provider_map, &provider_assembly, &provider_rows, &provider_window, &provider_tiled, &provider_blocked, NULL,
 };

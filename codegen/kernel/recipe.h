@@ -61,9 +61,9 @@ extern const Provider *const provider_table[]; /* ends with NULL */
 
 /* Sets kernel->recipe to the cheapest one that is offered, or to the one that a mark of its nodes asks for.  False
  * after an error in the diag: what is asked for is not offered. */
-bool choose_recipe(Lower *lower, Kernel *kernel);
+bool recipe_choose(Lower *lower, Kernel *kernel);
 /* Writes the recipe down at the kernel's anchor, or first node. */
-void mark_recipe(Graph *graph, const Kernel *kernel);
+void recipe_mark(Graph *graph, const Kernel *kernel);
 
 /* Adds a piece of scratch; the lowering finds it by its number. */
 uint32_t recipe_scratch(Lower *lower, Recipe *recipe, const char *name, DType dtype, int64_t elements, bool per_thread);

@@ -85,7 +85,7 @@ typedef struct Stage {
 
 static Stage build_stage(Lower *lower, const Rows *rows, const Node *reduce, DType dtype)
 {
-    Stage stage = {.column = var_new(lower->arena, "j", 0, rows->columns - 1)};
+    Stage stage = {.column = index_var_new(lower->arena, "j", 0, rows->columns - 1)};
     Index position[MAX_RANK];
     Block *outer = lower_enter(lower, &stage.block);
     row_position(lower, rows, index_var(lower->arena, stage.column), position);
@@ -129,7 +129,7 @@ static int64_t stage_lanes(const Lower *lower, const Rows *rows, const Stage *st
 /* The columns from `begin` on, or this thread's share of them. */
 static Stmt *columns_loop(Lower *lower, const Rows *rows, int64_t begin, const Var **at)
 {
-    *at = var_new(lower->arena, "j", begin, rows->columns - 1);
+    *at = index_var_new(lower->arena, "j", begin, rows->columns - 1);
     Stmt *loop =
         stmt_for(lower->arena, lower->block, *at, begin, rows->columns, rows->team ? rows->team : 1, LOOP_SERIAL);
     if (rows->team)
@@ -144,14 +144,15 @@ static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
     Reduction reduction = reduction_of(lower->graph, node);
     Word combine = reduction.combine;
     DType dtype = reduction.accumulator;
-    const Expr *neutral = expr_number(arena, dtype, word_neutral(combine, dtype));
+    const Expr *neutral = expr_number(arena, dtype, reduction_neutral(combine, dtype));
     const Local *total = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, dtype, false);
     Stage stage = build_stage(lower, rows, node, dtype);
     int64_t lanes = lower->target->lanes, whole = stage_lanes(lower, rows, &stage);
 
     stmt_local(arena, lower->block, total, neutral);
     if (whole) {
-        const Var *step = var_new(arena, "j", 0, whole - lanes), *lane = var_new(arena, "lane", 0, lanes - 1);
+        const Var *step = index_var_new(arena, "j", 0, whole - lanes),
+                  *lane = index_var_new(arena, "lane", 0, lanes - 1);
         const Local *acc = lower_local(lower, "acc", dtype, true);
         Stmt *region = stmt_lanes(arena, lower->block, lane, (uint32_t)lanes);
         stmt_local(arena, &region->body, acc, neutral);
@@ -181,8 +182,8 @@ static void store_full(Lower *lower, void *context, Index at)
         if (!kernel_stores(lower, value) || !is_full(lower, rows, value))
             continue;
         const Expr *expr = lower_value(lower, value, position);
-        stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true), value_address(lower, value, position),
-                   expr);
+        stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true),
+                   lower_value_address(lower, value, position), expr);
     }
 }
 
@@ -203,7 +204,7 @@ static void row_value(Lower *lower, const Rows *rows, ValueId value)
     Block *block = lower->block;
     if (rows->team)
         block = &stmt_if(lower->arena, block, index_var(lower->arena, rows->thread), 0, 1)->body;
-    stmt_store(lower->arena, block, lower_buffer(lower, value, true), value_address(lower, value, position),
+    stmt_store(lower->arena, block, lower_buffer(lower, value, true), lower_value_address(lower, value, position),
                lower->bound[value]);
 }
 
@@ -244,7 +245,7 @@ static void gather_team(Lower *lower, Rows *rows)
 {
     if (!rows->team)
         return;
-    rows->thread = var_new(lower->arena, "thread", 0, rows->team - 1);
+    rows->thread = index_var_new(lower->arena, "thread", 0, rows->team - 1);
     lower->block = &stmt_for(lower->arena, lower->block, rows->thread, 0, rows->team, 1, LOOP_THREADS)->body;
 }
 
@@ -291,7 +292,7 @@ static void rows_lower(Lower *lower)
     Block *start = lower->block;
     rows.team = (uint32_t)lower->kernel->recipe.knob[KNOB_TEAM];
     for (uint32_t d = 0; d < rows.row_rank; d++) {
-        const Var *var = var_new(lower->arena, loop_names[d], 0, rows.space->dim[d] - 1);
+        const Var *var = index_var_new(lower->arena, lower_loop_names[d], 0, rows.space->dim[d] - 1);
         row[d] = index_var(lower->arena, var);
         if (rows.space->dim[d] > 1)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, rows.space->dim[d], 1, LOOP_PARALLEL)->body;
@@ -317,7 +318,7 @@ static void rows_lower(Lower *lower)
     lower_leave(lower, start);
 }
 
-const Provider rows_provider = {
+const Provider provider_rows = {
     .name = "rows",
     .doc = "stages: one loop over the row per reduction, one for the results",
     .knob = (const KnobSpec[]){{"team", false, "threads that share out the columns of a row"}, {NULL, false, NULL}},

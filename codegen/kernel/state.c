@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-const char *const loop_names[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
+const char *const lower_loop_names[] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8"};
 
 Block *lower_enter(Lower *lower, Block *block)
 {
@@ -87,7 +87,7 @@ static uint32_t find_buffer(const Kernel *kernel, StorageId storage)
 
 uint32_t lower_buffer(Lower *lower, ValueId value, bool written)
 {
-    value = value_whole(lower, value);
+    value = kernel_value_whole(lower, value);
     const Value *v = &lower->graph->value[value];
     if (v->role == ROLE_CONST || v->role == ROLE_PARAM)
         return lower_weights(lower, value, &(Packing){0}, shape_elements(&v->type->shape));

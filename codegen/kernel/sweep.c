@@ -129,7 +129,7 @@ static void renumber_block(const Sweep *sweep, Block *block)
     }
 }
 
-void sweep_kernel(Lower *lower)
+void kernel_sweep(Lower *lower)
 {
     Kernel *kernel = lower->kernel;
     Sweep sweep = {.arena = lower->arena};

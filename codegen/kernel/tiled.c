@@ -33,7 +33,7 @@ static void all_tiles(Tiled *con, Block *block, const PanelGroup *group, const V
 {
     for (uint32_t i = 0; i < con->tiling.count; i++) {
         const TileLoop *loop = &con->tiling.loop[i];
-        const Var *t = var_new(con->lower->arena, "t", 0, loop->count - 1);
+        const Var *t = index_var_new(con->lower->arena, "t", 0, loop->count - 1);
         Block *inner = loop_of(con, block, t, loop->count, LOOP_SERIAL);
         tile(con, inner, loop, group, index_var(con->lower->arena, t), row);
     }
@@ -43,7 +43,7 @@ static const Var *row_loop(Tiled *con, Block **block, LoopKind kind)
 {
     if (!con->tiling.rows)
         return NULL;
-    const Var *row = var_new(con->lower->arena, "row", 0, con->out_h - 1);
+    const Var *row = index_var_new(con->lower->arena, "row", 0, con->out_h - 1);
     *block = loop_of(con, *block, row, con->out_h, kind);
     return row;
 }
@@ -90,8 +90,8 @@ static void line_element(Lower *lower, void *context, Index at)
 static void line_and_panels(Tiled *con, Block *block, const Var *row)
 {
     Lower *lower = con->lower;
-    Line line = {con, row, var_new(lower->arena, "b", 0, con->depth / con->lanes - 1),
-                 var_new(lower->arena, "w", 0, con->in_w - 1)};
+    Line line = {con, row, index_var_new(lower->arena, "b", 0, con->depth / con->lanes - 1),
+                 index_var_new(lower->arena, "w", 0, con->in_w - 1)};
     Block *inner = loop_of(con, block, line.block, con->depth / con->lanes, LOOP_SERIAL);
     inner = loop_of(con, inner, line.w, con->in_w, LOOP_SERIAL);
     Block *outer = lower_enter(lower, inner);
@@ -114,12 +114,12 @@ static void pooled_rows(Tiled *con, Block *block)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
-    const Var *pooled = var_new(arena, "pooled", 0, value_shape(lower->graph, con->pool->out[0])->dim[2] - 1);
+    const Var *pooled = index_var_new(arena, "pooled", 0, value_shape(lower->graph, con->pool->out[0])->dim[2] - 1);
     block = loop_of(con, block, pooled, pooled->high + 1, LOOP_SERIAL);
     lower->band = (Band){.value = con->pool->in[0],
                          .buffer = lower_scratch(lower, con->piece[PIECE_BAND]),
                          .first = index_scale(arena, index_var(arena, pooled), con->pool_stride)};
-    const Var *row = var_new(arena, "row", 0, con->out_h - 1);
+    const Var *row = index_var_new(arena, "row", 0, con->out_h - 1);
     Stmt *rows = stmt_for(arena, block, row, 0, con->out_h, 1, LOOP_SERIAL);
     rows->low = lower->band.first;
     rows->high = index_add(arena, rows->low, index_constant(con->pool_window));
@@ -141,7 +141,8 @@ static void chunks_of_image(Tiled *con, Block *block)
     for (uint32_t i = 0; i < con->tiling.count; i++) {
         const TileLoop *loop = &con->tiling.loop[i];
         int64_t chunks = ceil_div(loop->count, con->chunk);
-        const Var *chunk = var_new(arena, "chunk", 0, chunks - 1), *t = var_new(arena, "t", 0, loop->count - 1);
+        const Var *chunk = index_var_new(arena, "chunk", 0, chunks - 1),
+                  *t = index_var_new(arena, "t", 0, loop->count - 1);
         Block *outside = loop_of(con, block, chunk, chunks, LOOP_PARALLEL);
         for (uint32_t g = 0; g < con->group_count; g++) {
             Block *inner = loop_of(con, outside, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
@@ -217,7 +218,7 @@ static bool plan(Lower *lower, Tiled *con, Recipe *recipe)
     if (!tiled_choose(con))
         return false;
     tiled_panels(con);
-    con->round = var_new(lower->arena, "round", 0, con->rounds - 1);
+    con->round = index_var_new(lower->arena, "round", 0, con->rounds - 1);
     piece_of(con, recipe, PIECE_LINE, "line", con->computed ? con->in_w * con->depth : 0, true);
     piece_of(con, recipe, PIECE_BAND, "band", con->pool ? con->pool_window * con->out_w * con->columns : 0, true);
     piece_of(con, recipe, PIECE_PANELS, "panels", tiled_packed_elements(con), false);
@@ -265,7 +266,7 @@ static void tiled_lower(Lower *lower)
     emit(&con);
 }
 
-const Provider tiled_provider = {
+const Provider provider_tiled = {
     .name = "tiled",
     .doc = "a tile of sums in registers, operands packed for it",
     .knob = tiled_knobs,

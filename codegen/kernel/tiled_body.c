@@ -119,7 +119,7 @@ static void depth_steps(Body *body, Block *block, int64_t count, uint32_t valid,
 {
     Tiled *con = body->con;
     uint32_t at_once = steps_in_pairs(body, count) ? 2 : 1;
-    const Var *c = var_new(body->arena, "c", 0, count - at_once);
+    const Var *c = index_var_new(body->arena, "c", 0, count - at_once);
     const char *name = "w";
     Step step = {.valid = valid};
 
@@ -186,7 +186,7 @@ static Block *small_loop(Body *body, Block *block, const char *name, int64_t fir
     *index = index_constant(first);
     if (extent == 1)
         return block;
-    const Var *var = var_new(body->arena, name, first, first + extent - 1);
+    const Var *var = index_var_new(body->arena, name, first, first + extent - 1);
     *index = index_var(body->arena, var);
     return &stmt_for(body->arena, block, var, first, first + extent, 1, LOOP_ROLLED)->body;
 }
@@ -206,7 +206,7 @@ static Block *clamped_taps(Body *body, Block *block, Index *kh)
 {
     Tiled *con = body->con;
     Arena *arena = body->arena;
-    const Var *var = var_new(arena, "kh", 0, con->taps_h - 1);
+    const Var *var = index_var_new(arena, "kh", 0, con->taps_h - 1);
     int64_t d = con->dilation_h, lift = d * con->out_h * con->stride_h; /* keeps dividends positive */
     Index start = sum2(body, times(body, body->at->row, -con->stride_h), index_constant(con->pad_top));
     Index low = index_div(arena, sum2(body, start, index_constant(lift + d - 1)), d);
@@ -321,7 +321,7 @@ static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
 {
     Index position[MAX_RANK];
     tile_position(body, pixel, vector, position);
-    return value_address(body->lower, body->con->stored, position);
+    return lower_value_address(body->lower, body->con->stored, position);
 }
 
 static const Expr *start_stored(Body *body, uint32_t pixel, uint32_t vector)
@@ -435,7 +435,7 @@ static void plan_prefetch(Body *body, Block *block)
 void tiled_tile(Tiled *con, Block *block, const TileAt *at)
 {
     Arena *arena = con->lower->arena;
-    const Var *lane = var_new(arena, "lane", 0, con->lanes - 1);
+    const Var *lane = index_var_new(arena, "lane", 0, con->lanes - 1);
     Body body = {.con = con,
                  .lower = con->lower,
                  .arena = arena,

@@ -12,7 +12,7 @@ static void add_group(Tiled *con, int64_t first, int64_t count, uint32_t vectors
 {
     if (!count)
         return;
-    const Var *panel = var_new(con->lower->arena, "panel", 0, count - 1);
+    const Var *panel = index_var_new(con->lower->arena, "panel", 0, count - 1);
     con->group[con->group_count++] =
         (PanelGroup){.first = first, .count = count, .vectors = vectors, .partial = partial, .panel = panel};
 }
@@ -60,14 +60,15 @@ static bool constant_source(const Tiled *con, ConstantSource *source)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
-    const Var *depth = var_new(arena, "depth", 0, con->depth - 1), *column = con->column;
-    const Var *kh = var_new(arena, "kh", 0, con->taps_h - 1), *kw = var_new(arena, "kw", 0, con->taps_w - 1);
+    const Var *depth = index_var_new(arena, "depth", 0, con->depth - 1), *column = con->column;
+    const Var *kh = index_var_new(arena, "kh", 0, con->taps_h - 1),
+              *kw = index_var_new(arena, "kw", 0, con->taps_w - 1);
     Index position[MAX_RANK] = {0};
 
     weights_position(con, index_var(arena, depth), index_var(arena, kh), index_var(arena, kw), index_var(arena, column),
                      position);
     Index address;
-    if (!memory_source(lower, con->node->in[1], position, &source->value, &address))
+    if (!lower_memory_source(lower, con->node->in[1], position, &source->value, &address))
         return false;
     Role role = lower->graph->value[source->value].role;
     if (role != ROLE_CONST && role != ROLE_PARAM)
@@ -172,7 +173,7 @@ static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *sourc
     Index k =
         index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
     weights_position(con, k, zero, zero, index_var(arena, con->column), position);
-    return memory_source(lower, con->node->in[1], position, source, address) &&
+    return lower_memory_source(lower, con->node->in[1], position, source, address) &&
            index_factor(*address, con->column, &factor) && (factor == 1 || con->columns == 1) &&
            index_factor(*address, depth, &factor);
 }
@@ -199,8 +200,9 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *o
     if (!con->is_product || con->columns % lanes || con->depth % lanes || con->block_depth != lanes)
         return false;
 
-    const Var *vector = var_new(arena, "v", 0, group->vectors - 1), *depth = var_new(arena, "depth", 0, lanes - 1);
-    const Var *lane = var_new(arena, "lane", 0, lanes - 1);
+    const Var *vector = index_var_new(arena, "v", 0, group->vectors - 1),
+              *depth = index_var_new(arena, "depth", 0, lanes - 1);
+    const Var *lane = index_var_new(arena, "lane", 0, lanes - 1);
     Index zero = index_constant(0), position[MAX_RANK] = {0};
     Index first = index_add(arena, index_constant(group->first * lanes),
                             index_scale(arena, index_var(arena, group->panel), order->step[DIGIT_DEPTH]));
@@ -239,7 +241,7 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *o
 
     for (uint32_t i = 0; i < DIGITS; i++) {
         uint32_t digit = order->place[i];
-        const Var *var = var_new(arena, name[digit], 0, order->extent[digit] - 1);
+        const Var *var = index_var_new(arena, name[digit], 0, order->extent[digit] - 1);
         if (order->extent[digit] > 1)
             block = &stmt_for(arena, block, var, 0, order->extent[digit], 1, LOOP_SERIAL)->body;
         at[digit] = index_var(arena, var);
@@ -261,7 +263,7 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *o
 
 static bool packs_now(const Tiled *con)
 {
-    const Var *depth = var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
+    const Var *depth = index_var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
     ValueId source;
     Index address;
     return !con->packed && !readable_in_place(con, depth, &source, &address);
@@ -294,7 +296,7 @@ void tiled_weights(Tiled *con)
     ConstantSource constant;
     ValueId source;
     Index address;
-    const Var *depth = var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
+    const Var *depth = index_var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
 
     if (con->packed && constant_source(con, &constant)) {
         for (uint32_t g = 0; g < con->group_count; g++)

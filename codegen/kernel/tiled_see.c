@@ -17,7 +17,7 @@ static bool operand_address(Tiled *con, const Index *position, Index *address)
 {
     Lower *lower = con->lower;
     return !kernel_makes(lower, con->node->in[0]) &&
-           memory_source(lower, con->node->in[0], position, &con->x_source, address);
+           lower_memory_source(lower, con->node->in[0], position, &con->x_source, address);
 }
 
 static int64_t largest_divisor(int64_t of, int64_t limit)
@@ -38,7 +38,7 @@ static void set_blocks(Tiled *con, int64_t block_depth)
 {
     con->block_depth = block_depth;
     con->block_count = con->depth / block_depth;
-    con->block = var_new(con->lower->arena, "block", 0, ceil_div(con->depth, block_depth) - 1);
+    con->block = index_var_new(con->lower->arena, "block", 0, ceil_div(con->depth, block_depth) - 1);
 }
 
 static bool set_operand(Tiled *con, Index address, const Var *depth, const Var *h, const Var *w)
@@ -97,11 +97,12 @@ static bool see_conv(Tiled *con, const Convolution *conv)
         return false;
 
     see_window(con, conv);
-    const Var *image = var_new(arena, "n", 0, conv->images - 1), *depth = var_new(arena, "c", 0, con->lanes - 1);
-    const Var *h = var_new(arena, "h", 0, con->in_h - 1), *column = var_new(arena, "w", 0, con->in_w - 1);
+    const Var *image = index_var_new(arena, "n", 0, conv->images - 1),
+              *depth = index_var_new(arena, "c", 0, con->lanes - 1);
+    const Var *h = index_var_new(arena, "h", 0, con->in_h - 1), *column = index_var_new(arena, "w", 0, con->in_w - 1);
     con->outer[con->outer_count++] = image;
-    con->pixel = var_new(arena, "pixel", 0, con->out_h * con->out_w - 1);
-    con->column = var_new(arena, "o", 0, con->columns - 1);
+    con->pixel = index_var_new(arena, "pixel", 0, con->out_h * con->out_w - 1);
+    con->column = index_var_new(arena, "o", 0, con->columns - 1);
     Index pixel = index_var(arena, con->pixel);
     con->position[0] = index_var(arena, image);
     con->position[1] = index_var(arena, con->column);
@@ -133,16 +134,16 @@ static void see_rows(Tiled *con, const Rows *rows)
 
     con->outer_count = 0;
     for (uint32_t d = 0; d < rows->batch && !rows->flat; d++) {
-        con->outer[con->outer_count] = var_new(arena, loop_names[d], 0, y->dim[d] - 1);
+        con->outer[con->outer_count] = index_var_new(arena, lower_loop_names[d], 0, y->dim[d] - 1);
         con->position[d] = index_var(arena, con->outer[con->outer_count++]);
     }
     for (uint32_t d = 0; d < rows->batch && rows->flat; d++)
         extent *= y->dim[d];
     con->out_w = rows->inner ? rows->inner : extent;
-    con->pixel = var_new(arena, "m", 0, con->out_w - 1);
+    con->pixel = index_var_new(arena, "m", 0, con->out_w - 1);
     Index at = index_var(arena, con->pixel);
     if (con->out_w != extent) {
-        const Var *outer = var_new(arena, "m0", 0, extent / con->out_w - 1);
+        const Var *outer = index_var_new(arena, "m0", 0, extent / con->out_w - 1);
         con->outer[con->outer_count++] = outer;
         at = index_add(arena, at, index_scale(arena, index_var(arena, outer), con->out_w));
     }
@@ -177,10 +178,10 @@ static bool batched(const Shape *shape)
 static bool cut_depth(Tiled *con, const Rows *rows)
 {
     Arena *arena = con->lower->arena;
-    const Var *k = var_new(arena, "k", 0, con->depth - 1); /* not yet cut into blocks */
+    const Var *k = index_var_new(arena, "k", 0, con->depth - 1); /* not yet cut into blocks */
     int64_t block = con->block_depth;
     Index address;
-    con->block = var_new(arena, "block", 0, 0);
+    con->block = index_var_new(arena, "block", 0, 0);
     int64_t cut = rows_operand(con, rows, k, &address) ? index_cut(address, k) : 0;
     if (cut <= 1 || con->depth % cut)
         return false;
@@ -191,7 +192,7 @@ static bool cut_depth(Tiled *con, const Rows *rows)
 /* Tries this view of the rows; where the address cuts them or the depth, says where. */
 static bool try_rows(Tiled *con, Rows *rows, bool *again)
 {
-    const Var *depth = var_new(con->lower->arena, "c", 0, con->block_depth - 1);
+    const Var *depth = index_var_new(con->lower->arena, "c", 0, con->block_depth - 1);
     Index address;
     int64_t factor;
     *again = false;
@@ -221,7 +222,7 @@ static bool see_matmul(Tiled *con)
     con->depth = product->depth;
     con->out_h = con->in_h = con->taps_h = con->taps_w = 1;
     con->stride_h = con->stride_w = con->dilation_h = con->dilation_w = 1;
-    con->column = var_new(lower->arena, "n", 0, con->columns - 1);
+    con->column = index_var_new(lower->arena, "n", 0, con->columns - 1);
     for (int flat = rows.flat; flat >= 0; flat--) {
         bool again = true;
         rows.flat = flat;
@@ -271,9 +272,9 @@ static bool lane_factor(const Epilogue *e, ValueId value, int64_t *factor)
     Lower *lower = con->lower;
     Index position[MAX_RANK], address;
     ValueId source;
-    broadcast_position(value_shape(lower->graph, value), value_shape(lower->graph, con->node->out[0]), con->position,
-                       position);
-    if (!memory_source(lower, value, position, &source, &address))
+    lower_broadcast_position(value_shape(lower->graph, value), value_shape(lower->graph, con->node->out[0]),
+                             con->position, position);
+    if (!lower_memory_source(lower, value, position, &source, &address))
         return false;
     return index_factor(index_substitute(lower->arena, address, con->column, e->column), e->lane, factor);
 }
@@ -285,7 +286,7 @@ static bool reads_vector(const Epilogue *e, ValueId value)
     double number;
     int64_t factor;
     if (value_is_number(graph, value, &number) ||
-        (value_is_inline(graph, value) && node_is_number(value_producer(graph, value), &number)))
+        (kernel_value_is_inline(graph, value) && node_is_number(value_producer(graph, value), &number)))
         return true;
     return lane_factor(e, value, &factor) && (!factor || value_type(graph, value)->dtype == DT_F32);
 }
@@ -333,8 +334,8 @@ static bool stores_vectors(const Tiled *con)
     const Graph *graph = con->lower->graph;
     Arena *arena = con->lower->arena;
     bool *follows = ARENA_ARRAY(arena, bool, kernel->node_count);
-    const Var *vector = var_new(arena, "v", 0, con->columns / con->lanes - 1);
-    Epilogue e = {con, var_new(arena, "lane", 0, con->lanes - 1), index_constant(0), follows};
+    const Var *vector = index_var_new(arena, "v", 0, con->columns / con->lanes - 1);
+    Epilogue e = {con, index_var_new(arena, "lane", 0, con->lanes - 1), index_constant(0), follows};
     e.column = index_add(arena, index_var(arena, e.lane), index_scale(arena, index_var(arena, vector), con->lanes));
     for (uint32_t n = 0; n < kernel->node_count; n++) {
         const Node *node = &graph->node[kernel->node[n]];

@@ -107,9 +107,9 @@ static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index
     const Expr *operand[3] = {0}, *value[MOST_TERMS];
     for (uint32_t i = 0; i < node->in_count; i++) {
         Index at[MAX_RANK];
-        broadcast_position(value_shape(lower->graph, node->in[i]), result, position, at);
+        lower_broadcast_position(value_shape(lower->graph, node->in[i]), result, position, at);
         operand[i] = lower_value(lower, node->in[i], at);
-        operand[i] = expr_cast(arena, dtype_accumulator(operand[i]->dtype), operand[i]);
+        operand[i] = expr_cast(arena, reduction_accumulator(operand[i]->dtype), operand[i]);
     }
     DType number = operand[node->in_count - 1]->dtype; /* a mask comes first */
     for (uint32_t t = 0; t < list->count; t++) {
@@ -125,7 +125,7 @@ static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index
 
 /* Guards */
 
-void guard_open(Lower *lower, Guarded *guarded)
+void lower_guard_open(Lower *lower, Guarded *guarded)
 {
     *guarded = (Guarded){.outer = lower->block, .memo_count = lower->memo_count};
     lower->block = &guarded->inside;
@@ -137,8 +137,8 @@ static bool always_holds(const Guard *guard)
 }
 
 /* What has no statements is an expression; else a local gets its value under an `if`, where they stand. */
-const Expr *guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
-                        const Expr *outside)
+const Expr *lower_guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
+                              const Expr *outside)
 {
     Arena *arena = lower->arena;
     bool holds = true;
@@ -203,10 +203,10 @@ static const Expr *lower_pad(Lower *lower, const Node *node, const Index *positi
         guard[i] = (Guard){operand[i], from->dim[i]};
     }
     Guarded guarded;
-    guard_open(lower, &guarded);
+    lower_guard_open(lower, &guarded);
     const Expr *value = lower_value(lower, node->in[0], operand);
     const Expr *border = expr_number(lower->arena, value->dtype, assembly_of(lower->graph, node).fill);
-    return guard_close(lower, &guarded, value, guard, from->rank, border);
+    return lower_guard_close(lower, &guarded, value, guard, from->rank, border);
 }
 
 static const Expr *lower_formula(Lower *lower, const Node *node, const Index *position)
@@ -220,7 +220,7 @@ static const Expr *lower_formula(Lower *lower, const Node *node, const Index *po
     assert(ramp);
     (void)ramp;
     /* f16 is bits: through f32 */
-    return expr_cast(lower->arena, dtype, expr_index(lower->arena, dtype_accumulator(dtype), position[dimension]));
+    return expr_cast(lower->arena, dtype, expr_index(lower->arena, reduction_accumulator(dtype), position[dimension]));
 }
 
 static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, const Index *position)
@@ -237,7 +237,7 @@ static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, c
     case FAMILY_LAYOUT:
         return lower_value(lower, node->in[0], position);
     case FAMILY_VIEW:
-        view_position(arena, lower->graph, node, result, position, operand);
+        kernel_view_position(arena, lower->graph, node, result, position, operand);
         return lower_value(lower, node->in[0], operand);
     case FAMILY_GATHER:
         return lower_gather(lower, node, position);
@@ -281,16 +281,17 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
     if (lower->band.filled && lower->band.value == value)
         return expr_load(lower->arena, type->dtype, lower->band.buffer, band_address(lower, position));
     const Node *node = value_producer(lower->graph, value);
-    if (!node || (node->kernel != lower->kernel->id && !value_is_inline(lower->graph, value)))
+    if (!node || (node->kernel != lower->kernel->id && !kernel_value_is_inline(lower->graph, value)))
         return expr_load(lower->arena, type->dtype, lower_buffer(lower, value, false),
-                         value_address(lower, value, position));
+                         lower_value_address(lower, value, position));
 
     const Expr *known = remembered(lower, value, position);
     if (known)
         return known;
     const Expr *expr = lower_made(lower, node, lower->graph->value[value].result, position);
-    bool keep = !value_is_inline(lower->graph, value) && (used_twice_here(lower, value) || lower->spill[value]) &&
-                expr->kind != EXPR_NUMBER && expr->kind != EXPR_LOCAL;
+    bool keep = !kernel_value_is_inline(lower->graph, value) &&
+                (used_twice_here(lower, value) || lower->spill[value]) && expr->kind != EXPR_NUMBER &&
+                expr->kind != EXPR_LOCAL;
     if (keep) {
         const Local *local = lower_local(lower, "t", type->dtype, true);
         stmt_local(lower->arena, lower->block, local, expr);
@@ -304,8 +305,8 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
 
 static void store_value(Lower *lower, ValueId value, const Index *position, const Expr *expr)
 {
-    stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true), value_address(lower, value, position),
-               expr);
+    stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true),
+               lower_value_address(lower, value, position), expr);
 }
 
 /* Channels that only fill up the last block are zeros, and nothing is read to make them. */

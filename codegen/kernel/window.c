@@ -1,6 +1,6 @@
-/* Windows: one accumulator per result element (window_value.c) in loops over the result: pooling, reductions over any
- * axes, argmax, and contractions that the register-tiled kernel does not take (grouped, other dtypes, narrow).  Where
- * the target has teams of threads, one shares out each sum when sums are few and long. */
+/* Windows: one accumulator per result element (lower_window_value.c) in loops over the result: pooling, reductions over
+ * any axes, argmax, and contractions that the register-tiled kernel does not take (grouped, other dtypes, narrow).
+ * Where the target has teams of threads, one shares out each sum when sums are few and long. */
 #include "kernel/kernel.h"
 #include "ops/meaning.h"
 
@@ -28,7 +28,7 @@ static bool nested_vectorizes(const Block *block, const Var *var)
 
 static void window_element(Lower *lower, const Node *anchor, const Index *position)
 {
-    const Expr *value = window_value(lower, anchor, position);
+    const Expr *value = lower_window_value(lower, anchor, position);
     DType dtype = value_type(lower->graph, anchor->out[0])->dtype;
     lower->bound[anchor->out[0]] = expr_cast(lower->arena, dtype, value);
     Block *outer = lower->block;
@@ -48,7 +48,7 @@ static void window_element(Lower *lower, const Node *anchor, const Index *positi
 /* Few results of long sums: a team of threads for each. */
 static uint32_t team_for(const Lower *lower, const Node *anchor)
 {
-    int64_t extent = window_shared_extent(lower, anchor);
+    int64_t extent = lower_window_shared_extent(lower, anchor);
     uint32_t team = 32;
     if (!lower->target->team || extent < LONG_WINDOW ||
         shape_elements(value_shape(lower->graph, anchor->out[0])) > FEW_RESULTS)
@@ -69,7 +69,7 @@ static void row_element(Lower *lower, void *context, Index at)
     WindowRow *row = context;
     Index position[MAX_RANK + 1];
     row->loop[row->nest->rank - 1] = at;
-    nest_position(lower->arena, row->nest, row->loop, position);
+    lower_nest_position(lower->arena, row->nest, row->loop, position);
     window_element(lower, row->anchor, position);
 }
 
@@ -78,13 +78,13 @@ static void window_row(Lower *lower, WindowRow *row)
 {
     uint32_t d = row->nest->rank - 1;
     if (!lower->team) {
-        lower_vector_loop(lower, loop_names[d], row->nest->extent[d], LOOP_PARALLEL, nested_vectorizes, row_element,
-                          row);
+        lower_vector_loop(lower, lower_loop_names[d], row->nest->extent[d], LOOP_PARALLEL, nested_vectorizes,
+                          row_element, row);
         return;
     }
-    const Var *at = var_new(lower->arena, loop_names[d], 0, row->nest->extent[d] - 1);
+    const Var *at = index_var_new(lower->arena, lower_loop_names[d], 0, row->nest->extent[d] - 1);
     Block *body = &stmt_for(lower->arena, lower->block, at, 0, row->nest->extent[d], 1, LOOP_PARALLEL)->body;
-    lower->thread = var_new(lower->arena, "thread", 0, lower->team - 1);
+    lower->thread = index_var_new(lower->arena, "thread", 0, lower->team - 1);
     body = &stmt_for(lower->arena, body, lower->thread, 0, lower->team, 1, LOOP_THREADS)->body;
     Block *outer = lower_enter(lower, body);
     row_element(lower, row, index_var(lower->arena, at));
@@ -94,7 +94,7 @@ static void window_row(Lower *lower, WindowRow *row)
 /* Loops over the result; where `image` and `row` are given, over the part of one row. */
 static void window_nest(Lower *lower, const Node *anchor, const Index *image, const Index *row)
 {
-    Nest nest = nest_of(value_type(lower->graph, anchor->out[0]));
+    Nest nest = lower_nest(value_type(lower->graph, anchor->out[0]));
     Index loop[MAX_RANK + 1];
     Block *start = lower->block;
 
@@ -103,7 +103,7 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
         nest.extent[0] = 1;
     }
     for (uint32_t d = 0; d + 1 < nest.rank; d++) {
-        const Var *var = var_new(lower->arena, loop_names[d], 0, nest.extent[d] - 1);
+        const Var *var = index_var_new(lower->arena, lower_loop_names[d], 0, nest.extent[d] - 1);
         const Index *given = d == 0 ? image : d == 2 ? row : NULL;
         loop[d] = given ? *given : index_var(lower->arena, var);
         if (!given && nest.extent[d] > 1)
@@ -139,7 +139,7 @@ static bool window_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
         return false;
     if (*team == KNOB_FREE)
         *team = team_for(lower, anchor);
-    return *team == 0 || (*team <= lower->target->team && window_shared_extent(lower, anchor) > 0);
+    return *team == 0 || (*team <= lower->target->team && lower_window_shared_extent(lower, anchor) > 0);
 }
 
 /* One multiply-add at a time. */
@@ -156,7 +156,7 @@ static void window_lower(Lower *lower)
     lower->team = 0;
 }
 
-const Provider window_provider = {
+const Provider provider_window = {
     .name = "window",
     .doc = "one accumulator per result, in loops over what is reduced",
     .knob = (const KnobSpec[]){{"team", false, "threads that share out one sum"}, {NULL, false, NULL}},

@@ -12,7 +12,7 @@ static void accumulate(Lower *lower, const Local *acc, Word combine, const Expr 
 /* The loop of a window that a team of threads shares out. */
 static Block *team_loop(Lower *lower, Block *block, const char *name, int64_t extent, Index *at)
 {
-    const Var *var = var_new(lower->arena, name, 0, extent - 1);
+    const Var *var = index_var_new(lower->arena, name, 0, extent - 1);
     Stmt *loop = stmt_for(lower->arena, block, var, 0, extent, lower->team, LOOP_SERIAL);
     loop->low = index_var(lower->arena, lower->thread);
     *at = index_var(lower->arena, var);
@@ -21,7 +21,7 @@ static Block *team_loop(Lower *lower, Block *block, const char *name, int64_t ex
 
 static Block *window_loop(Lower *lower, Block *block, const char *name, int64_t extent, Index *at)
 {
-    const Var *var = var_new(lower->arena, name, 0, extent - 1);
+    const Var *var = index_var_new(lower->arena, name, 0, extent - 1);
     *at = index_var(lower->arena, var);
     if (extent == 1)
         return block;
@@ -46,13 +46,13 @@ static const Expr *window_reduce(Lower *lower, const Node *node, const Reduction
 
     const Local *acc = lower_local(lower, "acc", dtype, true);
     stmt_local(lower->arena, lower->block, acc,
-               expr_number(lower->arena, dtype, word_neutral(reduction->combine, dtype)));
+               expr_number(lower->arena, dtype, reduction_neutral(reduction->combine, dtype)));
     Block *block = lower->block;
     bool share = lower->team > 0; /* the first loop is the team's */
     reduced_position(reduction, position, at);
     for (uint32_t d = 0; d < from->rank; d++)
         if (reduction->reduced[d]) {
-            block = (share ? team_loop : window_loop)(lower, block, loop_names[d], from->dim[d], &at[d]);
+            block = (share ? team_loop : window_loop)(lower, block, lower_loop_names[d], from->dim[d], &at[d]);
             share = false;
         }
     if (shape_elements(from)) {
@@ -80,7 +80,7 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *r
     Block *block = lower->block;
     for (uint32_t d = 0; d < from->rank; d++)
         if (reduction->reduced[d]) {
-            block = window_loop(lower, block, loop_names[d], from->dim[d], &at[d]);
+            block = window_loop(lower, block, lower_loop_names[d], from->dim[d], &at[d]);
             along = at[d];
         }
     Block *outer = lower_enter(lower, block);
@@ -107,7 +107,7 @@ static Block *window_dimension(Lower *lower, Block *block, const char *name, Ind
                                int64_t dilation, int64_t extent, Index *tap, Index *in)
 {
     Arena *arena = lower->arena;
-    const Var *var = var_new(arena, name, 0, size - 1);
+    const Var *var = index_var_new(arena, name, 0, size - 1);
     *tap = index_var(arena, var);
     *in = index_add(arena, start, index_scale(arena, *tap, dilation));
     if (size == 1)
@@ -177,7 +177,7 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
     Index at[MAX_RANK] = {position[0], position[1]}, tap;
 
     const Local *acc = lower_local(lower, "acc", dtype, true);
-    const Expr *neutral = expr_number(arena, dtype, word_neutral(reduction->combine, dtype));
+    const Expr *neutral = expr_number(arena, dtype, reduction_neutral(reduction->combine, dtype));
     stmt_local(arena, lower->block, acc, neutral);
     Block *block = lower->block;
     for (uint32_t i = 0; i < window->rank; i++) {
@@ -192,9 +192,9 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
     for (uint32_t i = 0; i < window->rank; i++)
         if (window->dim[i].size == 1) /* else the loop's bounds keep it inside */
             guard[guards++] = (Guard){at[2 + i], window->dim[i].in};
-    guard_open(lower, &guarded);
+    lower_guard_open(lower, &guarded);
     const Expr *value = expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
-    value = guard_close(lower, &guarded, value, guard, guards, neutral);
+    value = lower_guard_close(lower, &guarded, value, guard, guards, neutral);
     accumulate(lower, acc, reduction->combine, value);
     lower_leave(lower, outer);
     const Expr *sum = expr_local(arena, acc);
@@ -317,9 +317,9 @@ static const Expr *sum_operand(const Sum *sum, uint32_t which)
             guard[guards++] = (Guard){index_mod(arena, place[d], access->divisor[d]), 1};
         guard[guards++] = (Guard){place[d], shape->dim[d] * access->divisor[d]};
     }
-    guard_open(lower, &guarded);
+    lower_guard_open(lower, &guarded);
     const Expr *value = expr_cast(arena, sum->form->sum, lower_value(lower, sum->node->in[which], position));
-    return guard_close(lower, &guarded, value, guard, guards, zero);
+    return lower_guard_close(lower, &guarded, value, guard, guards, zero);
 }
 
 static const Expr *window_sum(Lower *lower, const Node *node, const Index *position)
@@ -348,7 +348,7 @@ static const Expr *window_sum(Lower *lower, const Node *node, const Index *posit
     return expr_local(arena, acc);
 }
 
-const Expr *window_value(Lower *lower, const Node *node, const Index *position)
+const Expr *lower_window_value(Lower *lower, const Node *node, const Index *position)
 {
     if (node_is_contraction(lower->graph, node))
         return window_sum(lower, node, position);
@@ -372,7 +372,7 @@ static int64_t shared_sum(const Contraction *form)
 }
 
 /* ... and the first dimension that a reduction combines. */
-int64_t window_shared_extent(const Lower *lower, const Node *node)
+int64_t lower_window_shared_extent(const Lower *lower, const Node *node)
 {
     const Shape *from = value_shape(lower->graph, node->in[0]);
     if (node_is_contraction(lower->graph, node)) {

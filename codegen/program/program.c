@@ -166,7 +166,7 @@ static void lower_kernels(Program *program)
     Users users = graph_users(graph, graph->module->arena);
     Lower lower = lower_new(graph, program->options.target, &memory->storage, &users);
     lower_start(&lower, &program->weights);
-    kernels_name(graph, graph->module->arena, memory->kernel, memory->kernel_count);
+    kernel_name_all(graph, graph->module->arena, memory->kernel, memory->kernel_count);
     for (uint32_t k = 0; k < memory->kernel_count; k++)
         lower_kernel(&lower, &memory->kernel[k]);
 }
@@ -234,7 +234,7 @@ static bool make_program(Program *program, Graph *graph, const Ways *ways)
     place_weights(program);
     note_used(program);
     program->step_count =
-        steps_of(graph, program->options.target, program->memory.kernel, program->memory.kernel_count, &program->step);
+        step_list(graph, program->options.target, program->memory.kernel, program->memory.kernel_count, &program->step);
     return judge(program);
 }
 

@@ -73,7 +73,7 @@ static inline const Storage *program_weight(const Program *program, uint32_t w)
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 
 /* The elements of array w of the weights as they lie in memory (packed); as long as its storage. */
-void weights_fill(const Program *program, uint32_t w, void *bytes);
+void program_weights_fill(const Program *program, uint32_t w, void *bytes);
 
 /* Emission.  Everything goes to Texts, or in pieces to a sink (weights may be large); callers write whole files. */
 typedef struct Sink {
@@ -81,12 +81,12 @@ typedef struct Sink {
     void *context;
 } Sink;
 
-void emit_header(const Program *program, Text *out);  /* NAME.h */
-void emit_source(const Program *program, Text *out);  /* NAME.c */
-void emit_weights(const Program *program, Sink sink); /* NAME.weights: weights_bytes */
-uint64_t weights_checksum(const Program *program);    /* XXH3, 64 bits, seed 0, of NAME.weights */
-void emit_incbin(const Program *program, Text *out);  /* NAME_weights.S */
-void emit_kernels(const Program *program, Text *out); /* the kernels alone, for people */
+void emit_header(const Program *program, Text *out);       /* NAME.h */
+void emit_source(const Program *program, Text *out);       /* NAME.c */
+void emit_weights(const Program *program, Sink sink);      /* NAME.weights: weights_bytes */
+uint64_t program_weights_checksum(const Program *program); /* XXH3, 64 bits, seed 0, of NAME.weights */
+void emit_incbin(const Program *program, Text *out);       /* NAME_weights.S */
+void emit_kernels(const Program *program, Text *out);      /* the kernels alone, for people */
 /* NAME_test.c, and below NAME_test.cu: runs the model on inputs with expected outputs from the reference evaluator and
  * a canary around the arena.  Its exit status is 0 when all agree. */
 void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out);

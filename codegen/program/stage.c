@@ -1,7 +1,7 @@
 #include "program/stage.h"
 
 static const PassRow stage_table[] = {
-#define STAGE(NAME, doc) {#NAME, doc, pass_##NAME},
+#define STAGE(NAME, doc) {#NAME, doc, stage_##NAME},
 #include "program/stage.def"
 };
 

@@ -4,7 +4,7 @@
 
 #include "passes/pass.h"
 
-#define STAGE(NAME, doc) bool pass_##NAME(Graph *graph, PassContext *context);
+#define STAGE(NAME, doc) bool stage_##NAME(Graph *graph, PassContext *context);
 #include "program/stage.def"
 
 /* Passes and stages, by number; NULL behind the last. */

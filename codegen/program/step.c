@@ -11,7 +11,7 @@ static bool is_parallel(const Stmt *stmt)
            constant_bounds(stmt);
 }
 
-int64_t loop_rounds(const Stmt *loop)
+int64_t step_rounds(const Stmt *loop)
 {
     return (loop->high.constant - loop->low.constant + loop->step - 1) / loop->step;
 }
@@ -38,9 +38,9 @@ static void set_launch(Section *section)
 {
     section->rounds = 1;
     for (uint32_t i = 0; i < section->loop_count; i++)
-        section->rounds *= loop_rounds(section->loop[i]);
+        section->rounds *= step_rounds(section->loop[i]);
     if (section->team) {
-        section->threads = (uint32_t)loop_rounds(section->team);
+        section->threads = (uint32_t)step_rounds(section->team);
         section->blocks = section->rounds;
     } else {
         section->threads = section->rounds < BLOCK_THREADS ? (uint32_t)section->rounds : BLOCK_THREADS;
@@ -98,7 +98,7 @@ static uint32_t sections_of(Arena *arena, const Kernel *kernel, Section **result
     return count;
 }
 
-uint32_t steps_of(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Step **step)
+uint32_t step_list(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Step **step)
 {
     Arena *arena = graph->module->arena;
     uint32_t steps = 0, capacity = 0;

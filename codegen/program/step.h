@@ -30,8 +30,8 @@ typedef struct Step {
 
 /* The steps of kernels that run one after another; returns how many.  With a diag error, and 0, when a section has more
  * blocks than a grid. */
-uint32_t steps_of(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Step **step);
+uint32_t step_list(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Step **step);
 
-int64_t loop_rounds(const Stmt *loop); /* of constant bounds */
+int64_t step_rounds(const Stmt *loop); /* of constant bounds */
 
 #endif

@@ -74,7 +74,7 @@ static void pack(Packer *packer, uint32_t d, int64_t at, const int64_t sum[2])
     packer->to += rest;
 }
 
-void weights_fill(const Program *program, uint32_t w, void *bytes)
+void program_weights_fill(const Program *program, uint32_t w, void *bytes)
 {
     const Packing *packing = &program->weights.array[w].packing;
     const Storage *storage = program_weight(program, w);
@@ -111,7 +111,7 @@ static void put_weights(const Program *program, const Hashed *hashed)
         unsigned char *bytes = malloc((size_t)storage->bytes + 1);
         if (!bytes)
             fatal_memory((size_t)storage->bytes);
-        weights_fill(program, w, bytes);
+        program_weights_fill(program, w, bytes);
         put_hashed(hashed, bytes, (size_t)storage->bytes);
         free(bytes);
         at = storage->offset + storage->bytes;
@@ -136,7 +136,7 @@ static void put_nowhere(void *context, const void *bytes, size_t size)
     (void)context, (void)bytes, (void)size;
 }
 
-uint64_t weights_checksum(const Program *program)
+uint64_t program_weights_checksum(const Program *program)
 {
     if (!program->checksum->known)
         emit_weights(program, (Sink){put_nowhere, NULL});

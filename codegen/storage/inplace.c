@@ -73,8 +73,8 @@ void inplace_find(Graph *graph, OverwriteRule rule, Arena *scratch, uint32_t *ch
         graph->value[v].inplace = NONE;
     if (!rule.may)
         return;
-    Units units = units_of(graph, scratch);
-    Lists candidates = units_overwritable(graph, &units, rule, scratch);
+    Units units = unit_list(graph, scratch);
+    Lists candidates = unit_overwritable(graph, &units, rule, scratch);
     const uint32_t *last = last_readers(graph, &units, scratch);
     for (uint32_t u = 0; u < units.count; u++)
         for (uint32_t i = candidates.first[u]; i < candidates.first[u + 1]; i++) {

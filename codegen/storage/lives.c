@@ -8,7 +8,7 @@ static Arena *arena_of(const Memory *memory)
 
 StorageId memory_whole(const Memory *memory, ValueId value)
 {
-    return memory->storage.at[view_owner(memory->graph, value)].whole;
+    return memory->storage.at[kernel_view_owner(memory->graph, value)].whole;
 }
 
 Extent memory_extent(const Memory *memory, ValueId value)
@@ -17,7 +17,7 @@ Extent memory_extent(const Memory *memory, ValueId value)
     Arena scratch = {0};
     Lower lower = {.graph = memory->graph, .storage = &storage};
     int64_t element = dtype_bytes(value_type(memory->graph, value)->dtype), begin, end;
-    value_range(&lower, &scratch, value, &begin, &end);
+    kernel_value_range(&lower, &scratch, value, &begin, &end);
     arena_free(&scratch);
     return (Extent){begin * element, end * element};
 }
@@ -31,7 +31,7 @@ static void assign_callers_arrays(Memory *memory)
         storage[graph->input[i]].index = i;
     }
     for (uint32_t i = 0; i < graph->output_count; i++) {
-        Storage *output = &storage[view_owner(graph, graph->output[i].value)];
+        Storage *output = &storage[kernel_view_owner(graph, graph->output[i].value)];
         output->role = STORAGE_OUTPUT;
         output->index = i;
     }
@@ -40,10 +40,10 @@ static void assign_callers_arrays(Memory *memory)
 /* A step touches the memory of a value: constants have theirs elsewhere. */
 static void touch(Memory *memory, ValueId value, uint32_t step)
 {
-    ValueId owner = view_owner(memory->graph, value);
+    ValueId owner = kernel_view_owner(memory->graph, value);
     Role role = memory->graph->value[owner].role;
     Storage *whole = &memory->storage.at[memory->storage.at[owner].whole];
-    if (role == ROLE_CONST || role == ROLE_PARAM || value_is_inline(memory->graph, owner))
+    if (role == ROLE_CONST || role == ROLE_PARAM || kernel_value_is_inline(memory->graph, owner))
         return;
     if (whole->first < 0)
         whole->first = step;
@@ -66,7 +66,7 @@ static void measure_lives(Memory *memory)
                 if (kernel_stores(&lower, node->out[r]))
                     touch(memory, node->out[r], k);
             for (uint32_t i = 0; i < node->in_count; i++)
-                if (!kernel_makes(&lower, view_owner(graph, node->in[i])))
+                if (!kernel_makes(&lower, kernel_view_owner(graph, node->in[i])))
                     touch(memory, node->in[i], k);
         }
     }
@@ -101,7 +101,7 @@ static void group_inplace(PlanDraft *draft)
         ValueId value = memory->storage.at[memory->holder[i]].value;
         if (value == NONE || graph->value[value].inplace == NONE)
             continue;
-        const Storage *operand = &memory->storage.at[view_owner(graph, graph->value[value].inplace)];
+        const Storage *operand = &memory->storage.at[kernel_view_owner(graph, graph->value[value].inplace)];
         if (operand->role != STORAGE_ARENA)
             continue;
         PlanBuffer *from = &draft->buffer[operand->buffer];
@@ -199,7 +199,7 @@ static void draft_plan(Memory *memory)
                 draft_value(&draft, node->out[r], k);
             for (uint32_t i = 0; i < node->in_count; i++)
                 if (shape_elements(value_shape(memory->graph, node->in[i])) == 0)
-                    draft_value(&draft, view_owner(memory->graph, node->in[i]), k);
+                    draft_value(&draft, kernel_view_owner(memory->graph, node->in[i]), k);
         }
         draft_scratch(&draft, kernel, k);
     }

@@ -25,7 +25,7 @@ static bool assembly_is_there(const Lower *lower, const Kernel *kernel)
     const Node *node = &graph->node[kernel->anchor];
     int64_t elements = shape_elements(value_shape(graph, node->out[0]));
     for (uint32_t i = 0; i < node->in_count; i++) {
-        const Storage *part = &lower->storage->at[rearranged_value(graph, node->in[i])];
+        const Storage *part = &lower->storage->at[lower_rearranged_value(graph, node->in[i])];
         if (part->inside == node->out[0] && part->operand == i)
             elements -= shape_elements(value_shape(graph, node->in[i]));
     }
@@ -58,7 +58,7 @@ static void note_part_readers(Memory *memory)
         for (uint32_t n = 0; n < memory->kernel[k].node_count; n++) {
             const Node *node = &graph->node[memory->kernel[k].node[n]];
             for (uint32_t i = 0; i < node->in_count; i++) {
-                ValueId part = view_owner(graph, node->in[i]);
+                ValueId part = kernel_view_owner(graph, node->in[i]);
                 StorageId whole = memory->storage.at[part].whole;
                 if (whole != part)
                     memory->storage.at[whole].parts_end = (int64_t)k + 1;
@@ -73,7 +73,7 @@ static bool may_overwrite(void *context, const Graph *graph, NodeId producer, Va
     const Memory *memory = context;
     uint32_t step = memory->kernel_of[graph->node[producer].kernel];
     const Storage *result = &memory->storage.at[graph->node[producer].out[0]];
-    const Storage *owner = &memory->storage.at[view_owner(graph, operand)];
+    const Storage *owner = &memory->storage.at[kernel_view_owner(graph, operand)];
     return step != NONE && !memory->kernel[step].recipe.partial_sums && result->inside == NONE &&
            owner->inside == NONE && owner->parts_end <= step && inplace_kernel_rule(graph, producer, operand);
 }
@@ -83,8 +83,8 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     Arena *arena = graph->module->arena, scratch = {0};
     Users users = graph_users(graph, arena);
     *memory = (Memory){.graph = graph};
-    memory->kernel_count = kernels_collect(graph, arena, &memory->kernel);
-    memory->kernel_of = kernels_by_number(graph, arena, memory->kernel, memory->kernel_count);
+    memory->kernel_count = kernel_collect(graph, arena, &memory->kernel);
+    memory->kernel_of = kernel_by_number(graph, arena, memory->kernel, memory->kernel_count);
     memory->storage = parts_place(graph, arena, memory->kernel, memory->kernel_count, options->copied,
                                   options->without & WITHOUT_PARTS);
     Lower lower = lower_new(graph, options->target, &memory->storage, &users);
@@ -92,9 +92,9 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     bool good = true;
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
         lower.kernel = &memory->kernel[k];
-        good &= choose_recipe(&lower, &memory->kernel[k]);
+        good &= recipe_choose(&lower, &memory->kernel[k]);
         if (memory->kernel[k].recipe.provider)
-            mark_recipe(graph, &memory->kernel[k]);
+            recipe_mark(graph, &memory->kernel[k]);
     }
     note_part_readers(memory);
     if (good)
@@ -105,7 +105,7 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
 }
 
 /* The third of the stages: a way to compute each kernel. */
-bool pass_choose(Graph *graph, PassContext *context)
+bool stage_choose(Graph *graph, PassContext *context)
 {
     Memory memory;
     return !context->target ||
@@ -113,7 +113,7 @@ bool pass_choose(Graph *graph, PassContext *context)
 }
 
 /* The last: alone, it goes by the nodes; for a target as a compilation does, by parts and recipes too. */
-bool pass_inplace(Graph *graph, PassContext *context)
+bool stage_inplace(Graph *graph, PassContext *context)
 {
     Memory memory;
     if (context->target)

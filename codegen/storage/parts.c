@@ -24,15 +24,15 @@ typedef struct Placer {
 static bool find_spot(Placer *placer, ValueId value, int64_t *begin, int64_t *stride)
 {
     Arena *arena = placer->lower.arena;
-    Nest nest = nest_of(value_type(placer->graph, value));
+    Nest nest = lower_nest(value_type(placer->graph, value));
     const Var *var[MAX_RANK + 1];
     Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
     for (uint32_t d = 0; d < nest.rank; d++) {
-        var[d] = var_new(arena, "i", 0, nest.extent[d] - 1);
+        var[d] = index_var_new(arena, "i", 0, nest.extent[d] - 1);
         loop[d] = index_var(arena, var[d]);
     }
-    nest_position(arena, &nest, loop, position);
-    Index address = memory_address(&placer->lower, value, position);
+    lower_nest_position(arena, &nest, loop, position);
+    Index address = lower_memory_address(&placer->lower, value, position);
     *begin = address.constant;
     for (uint32_t d = 0; d < nest.rank; d++)
         if (!index_factor(address, var[d], &stride[d]))
@@ -43,7 +43,7 @@ static bool find_spot(Placer *placer, ValueId value, int64_t *begin, int64_t *st
 /* Are elements that follow one another in the last dimension neighbours in memory? */
 static bool is_dense(const Graph *graph, ValueId value, const int64_t *stride)
 {
-    Nest nest = nest_of(value_type(graph, value));
+    Nest nest = lower_nest(value_type(graph, value));
     for (uint32_t d = nest.rank; d-- > 0;)
         if (nest.extent[d] > 1)
             return stride[d] == 1;
@@ -79,7 +79,7 @@ static bool blocks_agree(const Graph *graph, const Node *node, uint32_t operand)
 static bool can_lie_inside(const Placer *placer, const Node *node, uint32_t operand)
 {
     const Graph *graph = placer->graph;
-    ValueId value = rearranged_value(graph, node->in[operand]);
+    ValueId value = lower_rearranged_value(graph, node->in[operand]);
     const Node *producer = value_producer(graph, value);
     return producer && producer->kernel != NONE && producer->kernel != node->kernel && !placer->lower.live_out[value] &&
            placer->storage[value].inside == NONE && !(placer->copied && placer->copied[value]) &&
@@ -91,7 +91,7 @@ static bool can_lie_inside(const Placer *placer, const Node *node, uint32_t oper
 static void place_operand(Placer *placer, const Node *node, uint32_t operand)
 {
     int64_t begin, stride[MAX_RANK + 1];
-    ValueId value = rearranged_value(placer->graph, node->in[operand]);
+    ValueId value = lower_rearranged_value(placer->graph, node->in[operand]);
     Storage *storage = &placer->storage[value];
     if (!can_lie_inside(placer, node, operand))
         return;
@@ -106,7 +106,7 @@ static void place_operand(Placer *placer, const Node *node, uint32_t operand)
 static void settle_operand(Placer *placer, const Node *node, uint32_t operand)
 {
     int64_t begin, stride[MAX_RANK + 1];
-    ValueId value = rearranged_value(placer->graph, node->in[operand]);
+    ValueId value = lower_rearranged_value(placer->graph, node->in[operand]);
     Storage *storage = &placer->storage[value];
     if (storage->inside != node->out[0] || storage->operand != operand)
         return;
@@ -151,7 +151,7 @@ Storages parts_place(Graph *graph, Arena *arena, const Kernel *kernel, uint32_t 
         .graph = graph,
         .storage = storage,
         .kernel = kernel,
-        .kernel_of = kernels_by_number(graph, arena, kernel, count),
+        .kernel_of = kernel_by_number(graph, arena, kernel, count),
         .count = count,
         .copied = copied,
     };

@@ -55,7 +55,7 @@ static const int64_t *buffer_bytes(const Graph *graph, const Units *units, Arena
 
 static OrderProblem pose(const Graph *graph, const Units *units, Arena *arena)
 {
-    Lists over = units_overwritable(graph, units, inplace_rule, arena); /* an estimate: recipes come later */
+    Lists over = unit_overwritable(graph, units, inplace_rule, arena); /* an estimate: recipes come later */
     for (uint32_t i = 0; i < over.first[units->count]; i++)
         over.item[i] = units->buffer[over.item[i]];
     OrderProblem problem = {.units = units->count,
@@ -72,7 +72,7 @@ static OrderProblem pose(const Graph *graph, const Units *units, Arena *arena)
 
 static Schedule begin(Graph *graph, Arena *scratch)
 {
-    Schedule s = {.graph = graph, .scratch = scratch, .units = units_of(graph, scratch)};
+    Schedule s = {.graph = graph, .scratch = scratch, .units = unit_list(graph, scratch)};
     s.problem = pose(graph, &s.units, scratch);
     s.order = ARENA_ARRAY(scratch, uint32_t, s.units.count);
     for (uint32_t u = 0; u < s.units.count; u++)
@@ -140,7 +140,7 @@ static void apply(Schedule *s, PassContext *context)
         graph->value[v].inplace = NONE;
 }
 
-bool pass_schedule(Graph *graph, PassContext *context)
+bool stage_schedule(Graph *graph, PassContext *context)
 {
     Schedule s = begin(graph, context->scratch);
     find_order(&s, context->keep_order);

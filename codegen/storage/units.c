@@ -116,7 +116,7 @@ static void list_buffers(const Graph *graph, Units *units, bool made, Lists *lis
     lists->first[units->count] = count;
 }
 
-Units units_of(const Graph *graph, Arena *arena)
+Units unit_list(const Graph *graph, Arena *arena)
 {
     Units units = {0};
     number_units(graph, &units, arena);
@@ -152,7 +152,7 @@ static bool is_only_window(const Graph *graph, const Units *units, uint32_t unit
     return true;
 }
 
-Lists units_overwritable(const Graph *graph, const Units *units, OverwriteRule rule, Arena *arena)
+Lists unit_overwritable(const Graph *graph, const Units *units, OverwriteRule rule, Arena *arena)
 {
     enum { MOST = 8 }; /* operands tried per unit: keeps kernels with many operands linear */
     Lists lists = {.first = ARENA_ARRAY(arena, uint32_t, units->count + 1)};

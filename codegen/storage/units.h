@@ -20,7 +20,7 @@ typedef struct Units {
     Lists read;      /* per unit: the buffers of other units that it reads, each once */
 } Units;
 
-Units units_of(const Graph *graph, Arena *arena);
+Units unit_list(const Graph *graph, Arena *arena);
 
 /* May the unit of `producer` write its result over `operand`, apart from lifetimes? */
 typedef struct OverwriteRule {
@@ -30,6 +30,6 @@ typedef struct OverwriteRule {
 
 /* What the unit could write its first buffer over, were it the last to read it: buffers with the same bytes at the same
  * positions, per unit.  Empty for units with several buffers. */
-Lists units_overwritable(const Graph *graph, const Units *units, OverwriteRule rule, Arena *arena);
+Lists unit_overwritable(const Graph *graph, const Units *units, OverwriteRule rule, Arena *arena);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-const Attr *node_attr(const Node *node, const char *name); /* asserts that the op has it */
+const Attr *attr_of(const Node *node, const char *name); /* asserts that the op has it */
 int64_t attr_int(const Node *node, const char *name);
 double attr_float(const Node *node, const char *name);
 bool attr_bool(const Node *node, const char *name);

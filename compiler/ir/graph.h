@@ -212,9 +212,9 @@ double tensor_number(const Tensor *tensor, int64_t index);
 void tensor_set_number(Tensor *tensor, int64_t index, double number);
 
 /* bf16 and f16 as held in tensors. */
-float f16_to_f32(uint16_t bits);
-uint16_t f32_to_f16(float x); /* round to nearest even */
-float bf16_to_f32(uint16_t bits);
-uint16_t f32_to_bf16(float x);
+float dtype_f16_to_f32(uint16_t bits);
+uint16_t dtype_f32_to_f16(float x); /* round to nearest even */
+float dtype_bf16_to_f32(uint16_t bits);
+uint16_t dtype_f32_to_bf16(float x);
 
 #endif

@@ -20,9 +20,9 @@ double tensor_number(const Tensor *tensor, int64_t index)
     case DT_F32:
         return ((const float *)tensor->data)[index];
     case DT_F16:
-        return f16_to_f32(((const uint16_t *)tensor->data)[index]);
+        return dtype_f16_to_f32(((const uint16_t *)tensor->data)[index]);
     case DT_BF16:
-        return bf16_to_f32(((const uint16_t *)tensor->data)[index]);
+        return dtype_bf16_to_f32(((const uint16_t *)tensor->data)[index]);
     case DT_I64:
         return (double)((const int64_t *)tensor->data)[index];
     case DT_I32:
@@ -58,10 +58,10 @@ void tensor_set_number(Tensor *tensor, int64_t index, double number)
         ((float *)tensor->data)[index] = (float)number;
         break;
     case DT_F16:
-        ((uint16_t *)tensor->data)[index] = f32_to_f16((float)number);
+        ((uint16_t *)tensor->data)[index] = dtype_f32_to_f16((float)number);
         break;
     case DT_BF16:
-        ((uint16_t *)tensor->data)[index] = f32_to_bf16((float)number);
+        ((uint16_t *)tensor->data)[index] = dtype_f32_to_bf16((float)number);
         break;
     case DT_I64:
         ((int64_t *)tensor->data)[index] = to_int(number, INT64_MIN, INT64_MAX);
@@ -100,12 +100,12 @@ static float bits_float(uint32_t bits)
     return x;
 }
 
-float bf16_to_f32(uint16_t bits)
+float dtype_bf16_to_f32(uint16_t bits)
 {
     return bits_float((uint32_t)bits << 16);
 }
 
-uint16_t f32_to_bf16(float x)
+uint16_t dtype_f32_to_bf16(float x)
 {
     uint32_t bits = float_bits(x);
     if (isnan(x))
@@ -113,7 +113,7 @@ uint16_t f32_to_bf16(float x)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-float f16_to_f32(uint16_t half)
+float dtype_f16_to_f32(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 1023;
     if (exponent == 31)
@@ -124,7 +124,7 @@ float f16_to_f32(uint16_t half)
     return sign ? -small : small;
 }
 
-uint16_t f32_to_f16(float x)
+uint16_t dtype_f32_to_f16(float x)
 {
     uint32_t bits = float_bits(x), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000)

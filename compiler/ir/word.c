@@ -26,7 +26,7 @@ bool word_is_expensive(Word word)
     }
 }
 
-bool list_is_expensive(const ScalarList *list)
+bool word_list_is_expensive(const ScalarList *list)
 {
     for (uint32_t i = 0; i < list->count; i++)
         if (word_is_expensive(list->term[i].word))

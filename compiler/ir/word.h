@@ -72,6 +72,6 @@ typedef struct ScalarList {
 
 bool word_is_mask(Word word);      /* does it give a mask, whatever it is applied to? */
 bool word_is_expensive(Word word); /* worth a load and a store rather than computing again: exp, tanh, erf, ... */
-bool list_is_expensive(const ScalarList *list);
+bool word_list_is_expensive(const ScalarList *list);
 
 #endif

@@ -12,62 +12,62 @@
 static bool infer_concat(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    Shape shape = *in_shape(graph, node, 0);
+    Shape shape = *infer_in_shape(graph, node, 0);
     uint32_t axis;
 
-    if (!check_axis(graph, node, attr_int(n, "axis"), shape.rank, &axis))
+    if (!infer_check_axis(graph, node, attr_int(n, "axis"), shape.rank, &axis))
         return false;
     for (uint32_t i = 1; i < n->in_count; i++) {
-        Shape other = *in_shape(graph, node, i);
-        if (!check_same_dtype(graph, node, 0, i))
+        Shape other = *infer_in_shape(graph, node, i);
+        if (!infer_check_same_dtype(graph, node, 0, i))
             return false;
         int64_t sum = shape.dim[axis] + (other.rank > axis ? other.dim[axis] : 0); /* extents are below 2^54 */
         other.dim[axis] = shape.dim[axis];
         if (!shape_eq(&shape, &other))
             return infer_fail(graph, node, "shapes differ outside of dimension %u: " STR_FMT ", " STR_FMT, axis,
-                              STR_ARG(show_operand(graph, node, 0)), STR_ARG(show_operand(graph, node, i)));
+                              STR_ARG(infer_show_operand(graph, node, 0)), STR_ARG(infer_show_operand(graph, node, i)));
         shape.dim[axis] = sum;
         int64_t elements;
         if (!shape_checked_elements(&shape, &elements))
             return infer_fail(graph, node, "the result would have too many elements");
     }
-    return set_plain(graph, node, 0, in_type(graph, node, 0)->dtype, &shape);
+    return infer_set_plain(graph, node, 0, infer_in_type(graph, node, 0)->dtype, &shape);
 }
 
 static bool infer_stack(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    const Shape *slice = in_shape(graph, node, 0);
+    const Shape *slice = infer_in_shape(graph, node, 0);
     Shape shape = *slice;
 
     for (uint32_t i = 1; i < n->in_count; i++)
-        if (!check_same_dtype(graph, node, 0, i))
+        if (!infer_check_same_dtype(graph, node, 0, i))
             return false;
-        else if (!shape_eq(slice, in_shape(graph, node, i)))
+        else if (!shape_eq(slice, infer_in_shape(graph, node, i)))
             return infer_fail(graph, node, "shapes differ: " STR_FMT ", " STR_FMT,
-                              STR_ARG(show_operand(graph, node, 0)), STR_ARG(show_operand(graph, node, i)));
+                              STR_ARG(infer_show_operand(graph, node, 0)), STR_ARG(infer_show_operand(graph, node, i)));
     if (slice->rank == MAX_RANK)
         return infer_fail(graph, node, "the result would have %d dimensions, more than %d", MAX_RANK + 1, MAX_RANK);
     shape.rank++;
-    if (!axis_in_range(attr_int(n, "axis"), shape.rank))
+    if (!infer_axis_in_range(attr_int(n, "axis"), shape.rank))
         return infer_fail(graph, node, "axis %" PRId64 " is out of range: the result has %u dimensions",
                           attr_int(n, "axis"), shape.rank);
     uint32_t axis = axis_position(attr_int(n, "axis"), shape.rank);
     for (uint32_t d = axis; d < slice->rank; d++)
         shape.dim[d + 1] = slice->dim[d];
     shape.dim[axis] = n->in_count;
-    return set_plain(graph, node, 0, in_type(graph, node, 0)->dtype, &shape);
+    return infer_set_plain(graph, node, 0, infer_in_type(graph, node, 0)->dtype, &shape);
 }
 
 static bool infer_pad(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    const Type *x = in_type(graph, node, 0);
+    const Type *x = infer_in_type(graph, node, 0);
     int64_t before[MAX_RANK], after[MAX_RANK];
     Shape shape = x->shape;
 
-    if (!check_count(graph, node, "before", shape.rank) || !check_count(graph, node, "after", shape.rank) ||
-        !check_least(graph, node, "before", 0) || !check_least(graph, node, "after", 0))
+    if (!infer_check_count(graph, node, "before", shape.rank) || !infer_check_count(graph, node, "after", shape.rank) ||
+        !infer_check_least(graph, node, "before", 0) || !infer_check_least(graph, node, "after", 0))
         return false;
     attr_ints(n, "before", shape.rank, before);
     attr_ints(n, "after", shape.rank, after);
@@ -75,7 +75,7 @@ static bool infer_pad(Graph *graph, NodeId node)
         if (__builtin_add_overflow(shape.dim[i], before[i], &shape.dim[i]) ||
             __builtin_add_overflow(shape.dim[i], after[i], &shape.dim[i]))
             return infer_fail(graph, node, "the result would have too many elements");
-    return set_plain(graph, node, 0, x->dtype, &shape);
+    return infer_set_plain(graph, node, 0, x->dtype, &shape);
 }
 
 bool infer_assemble(Graph *graph, NodeId node)

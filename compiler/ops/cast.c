@@ -8,17 +8,17 @@
 
 bool infer_cast(Graph *graph, NodeId node)
 {
-    const Type *type = in_type(graph, node, 0);
+    const Type *type = infer_in_type(graph, node, 0);
     DType to = (DType)attr_int(&graph->node[node], "to");
 
-    return set_result(graph, node, 0, to, &type->shape, type->layout);
+    return infer_set_result(graph, node, 0, to, &type->shape, type->layout);
 }
 
 #define CHUNK 1024
 
 void eval_cast(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    Compute compute = compute_exact(in[0]->type->dtype);
+    Compute compute = elements_compute_exact(in[0]->type->dtype);
     int64_t numbers[CHUNK], elements = shape_elements(&out[0]->type->shape);
 
     (void)graph, (void)node;

@@ -6,14 +6,14 @@
 
 /* The product that a matmul of these shapes is, and the leading dimensions of its result; false when the shapes, which
  * have a dimension at least, do not fit.  Then `depth` is that of the first operand all the same. */
-bool matmul_product(const Node *matmul, const Shape *x, const Shape *y, Product *product, Shape *batch);
+bool product_of_matmul(const Node *matmul, const Shape *x, const Shape *y, Product *product, Shape *batch);
 /* The convolution of an image [n, channels, ...] with a weight [outputs, channels / groups, ...]. */
 Convolution convolution_with(const Node *node, const Shape *image, const Shape *weight);
 
 /* The axes and accesses of a convolution, without bias and dtypes. */
 Contraction convolution_contraction(const Convolution *convolution);
 /* Notes which dimensions of a tensor are read outside of it, or between its elements. */
-void access_guard(Access *access, const Axis *axis, uint32_t axis_count, const Shape *shape);
+void contraction_guard(Access *access, const Axis *axis, uint32_t axis_count, const Shape *shape);
 
 /* in[2] is the bias, when there is one. */
 void contraction_eval(const Contraction *contraction, const Tensor *const *in, Tensor *out);

@@ -156,7 +156,7 @@ static Walker walker_of(const Contraction *c, const Access *access, const Tensor
                         uint32_t deep)
 {
     Strided own = strided_plain(&tensor->type->shape);
-    Walker walker = {.tensor = tensor, .compute = compute_exact(tensor->type->dtype)};
+    Walker walker = {.tensor = tensor, .compute = elements_compute_exact(tensor->type->dtype)};
     start_walker(&walker, access, &own);
     walker.batch = walker.across = walker.deep = (Walks){.walk = {{.extent = 1}}, .count = 1, .extent = 1};
     for (uint32_t a = 0; a < c->axis_count; a++) {

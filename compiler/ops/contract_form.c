@@ -45,7 +45,7 @@ static bool reads_outside(const Access *access, const Axis *axis, uint32_t axis_
     return access->divisor[d] > 1 || low < 0 || high >= extent;
 }
 
-void access_guard(Access *access, const Axis *axis, uint32_t axis_count, const Shape *shape)
+void contraction_guard(Access *access, const Axis *axis, uint32_t axis_count, const Shape *shape)
 {
     for (uint32_t d = 0; d < access->rank; d++)
         access->guarded[d] = reads_outside(access, axis, axis_count, d, shape->dim[d]);
@@ -53,7 +53,7 @@ void access_guard(Access *access, const Axis *axis, uint32_t axis_count, const S
 
 /* Matmul: NumPy's, with leading dimensions broadcast and rank 1 promoted. */
 
-bool matmul_product(const Node *matmul, const Shape *x, const Shape *y, Product *product, Shape *batch)
+bool product_of_matmul(const Node *matmul, const Shape *x, const Shape *y, Product *product, Shape *batch)
 {
     uint32_t xr = x->rank, yr = y->rank;
     bool transposed = attr_bool(matmul, "transpose_y") && yr > 1;
@@ -142,7 +142,7 @@ Contraction convolution_contraction(const Convolution *conv)
         c.second.factor[2 + d][tap + d] = c.result.factor[2 + d][pixel + d] = 1;
         shape.dim[2 + d] = w->dim[d].in;
     }
-    access_guard(&c.first, c.axis, c.axis_count, &shape);
+    contraction_guard(&c.first, c.axis, c.axis_count, &shape);
     return c;
 }
 
@@ -165,7 +165,7 @@ bool product_of(const Graph *graph, const Node *node, Product *product)
 {
     Shape batch;
     return node->op == OP_MATMUL &&
-           matmul_product(node, operand_shape(graph, node, 0), operand_shape(graph, node, 1), product, &batch);
+           product_of_matmul(node, operand_shape(graph, node, 0), operand_shape(graph, node, 1), product, &batch);
 }
 
 Contraction contraction_of(const Graph *graph, const Node *node)
@@ -176,7 +176,7 @@ Contraction contraction_of(const Graph *graph, const Node *node)
     if (node->op == OP_MATMUL) {
         Product product;
         Shape batch = {0};
-        matmul_product(node, x, y, &product, &batch);
+        product_of_matmul(node, x, y, &product, &batch);
         c = matmul_contraction(&product, &batch, x, y);
     } else {
         Convolution convolution = convolution_with(node, x, y);
@@ -185,6 +185,6 @@ Contraction contraction_of(const Graph *graph, const Node *node)
         c.bias_dimension = 1;
     }
     c.element = dtype;
-    c.sum = dtype_accumulator(dtype);
+    c.sum = reduction_accumulator(dtype);
     return c;
 }

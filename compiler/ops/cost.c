@@ -37,5 +37,5 @@ int64_t node_flops(const Graph *graph, const Node *node)
 bool node_is_expensive(const Node *node)
 {
     const ScalarList *scalar = op_info(node->op)->scalar;
-    return scalar && list_is_expensive(scalar);
+    return scalar && word_list_is_expensive(scalar);
 }

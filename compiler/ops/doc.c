@@ -50,7 +50,7 @@ static const char *class_name(const OpInfo *info)
     return name[info->operand_class];
 }
 
-const char *attr_kind_name(AttrKind kind)
+const char *ops_attr_kind(AttrKind kind)
 {
     static const char *const name[] = {"int", "float", "bool", "ints", "dtype", "string"};
     return name[kind];
@@ -65,7 +65,7 @@ void ops_print_signature(Text *out, const OpInfo *info)
     for (const AttrSpec *spec = info->attr; spec->name; spec++) {
         text_printf(out, "%s%s", separator, spec->name);
         text_printf(out, spec->fallback ? " = %s" : ": %s",
-                    spec->fallback ? spec->fallback : attr_kind_name(spec->kind));
+                    spec->fallback ? spec->fallback : ops_attr_kind(spec->kind));
         separator = ", ";
     }
     text_char(out, ')');

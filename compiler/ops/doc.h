@@ -6,7 +6,7 @@
 
 /* `conv2d(x, weight, bias?, stride = 1)`; an attribute that must be given shows its kind, `to: dtype`. */
 void ops_print_signature(Text *out, const OpInfo *info);
-const char *attr_kind_name(AttrKind kind);
+const char *ops_attr_kind(AttrKind kind);
 void ops_print_table(Text *out);
 void ops_print_markdown(Text *out);
 

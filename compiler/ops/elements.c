@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-Compute compute_elementwise(DType dtype)
+Compute elements_compute(DType dtype)
 {
     return dtype == DT_F64 ? COMPUTE_F64 : dtype_is_float(dtype) ? COMPUTE_F32 : COMPUTE_I64;
 }
 
-Compute compute_exact(DType dtype)
+Compute elements_compute_exact(DType dtype)
 {
     return dtype_is_float(dtype) ? COMPUTE_F64 : COMPUTE_I64;
 }
@@ -56,9 +56,9 @@ static inline int64_t clamped(double x, int64_t low, int64_t high)
         case DT_F32:                                                                                                   \
             LOAD_RUN(float, FROM_FLOAT(e));                                                                            \
         case DT_F16:                                                                                                   \
-            LOAD_RUN(uint16_t, FROM_FLOAT(f16_to_f32(e)));                                                             \
+            LOAD_RUN(uint16_t, FROM_FLOAT(dtype_f16_to_f32(e)));                                                       \
         case DT_BF16:                                                                                                  \
-            LOAD_RUN(uint16_t, FROM_FLOAT(bf16_to_f32(e)));                                                            \
+            LOAD_RUN(uint16_t, FROM_FLOAT(dtype_bf16_to_f32(e)));                                                      \
         case DT_I64:                                                                                                   \
             LOAD_RUN(int64_t, (C)e);                                                                                   \
         case DT_I32:                                                                                                   \
@@ -100,10 +100,10 @@ void elements_load_run(const Tensor *tensor, Run run, Compute to, void *numbers)
 
 void elements_load(const Tensor *tensor, const Strided *map, int64_t start, int64_t count, Compute to, void *numbers)
 {
-    Walk walk = walk_start(map, start, count);
+    Walk walk = strided_walk(map, start, count);
     int64_t at = 0;
     Run run;
-    while (walk_next(&walk, &run)) {
+    while (strided_next(&walk, &run)) {
         elements_load_run(tensor, run, to, (char *)numbers + (size_t)at * number_bytes(to));
         at += run.count;
     }
@@ -131,9 +131,9 @@ void elements_load_plain(const Tensor *tensor, int64_t start, int64_t count, Com
         case DT_F32:                                                                                                   \
             STORE_RUN(float, (float)in[i]);                                                                            \
         case DT_F16:                                                                                                   \
-            STORE_RUN(uint16_t, f32_to_f16(TO_FLOAT(in[i])));                                                          \
+            STORE_RUN(uint16_t, dtype_f32_to_f16(TO_FLOAT(in[i])));                                                    \
         case DT_BF16:                                                                                                  \
-            STORE_RUN(uint16_t, f32_to_bf16(TO_FLOAT(in[i])));                                                         \
+            STORE_RUN(uint16_t, dtype_f32_to_bf16(TO_FLOAT(in[i])));                                                   \
         case DT_I64:                                                                                                   \
             STORE_RUN(int64_t, TO_INT(in[i], INT64_MIN, INT64_MAX));                                                   \
         case DT_I32:                                                                                                   \

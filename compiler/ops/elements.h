@@ -16,8 +16,8 @@ typedef union Number { /* of COMPUTE_F64 or COMPUTE_I64 */
     int64_t i;
 } Number;
 
-Compute compute_elementwise(DType dtype); /* F32, F64 or I64 */
-Compute compute_exact(DType dtype);       /* F64 or I64: holds every value of the dtype */
+Compute elements_compute(DType dtype);       /* F32, F64 or I64 */
+Compute elements_compute_exact(DType dtype); /* F64 or I64: holds every value of the dtype */
 
 /* `count` elements at positions start ... of the map, as numbers. Floats to I64 truncate, clamped; NaN is 0. */
 void elements_load(const Tensor *tensor, const Strided *map, int64_t start, int64_t count, Compute to, void *numbers);

@@ -14,27 +14,28 @@ static bool infer_dtype(Graph *graph, NodeId node, DType *result)
     uint32_t first = 0; /* of those that must agree */
 
     if (info->result == RESULT_SELECT) {
-        if (!check_class(graph, node, 0, CLASS_BOOL))
+        if (!infer_check_class(graph, node, 0, CLASS_BOOL))
             return false;
         first = 1;
     }
     for (uint32_t i = first; i < n->in_count; i++) {
-        if (!check_class(graph, node, i, info->operand_class))
+        if (!infer_check_class(graph, node, i, info->operand_class))
             return false;
-        if (!check_same_dtype(graph, node, first, i))
+        if (!infer_check_same_dtype(graph, node, first, i))
             return false;
     }
     bool is_bool = info->result == RESULT_BOOL || info->result == RESULT_LOGIC;
-    *result = is_bool ? DT_BOOL : in_type(graph, node, first)->dtype;
+    *result = is_bool ? DT_BOOL : infer_in_type(graph, node, first)->dtype;
     return true;
 }
 
 static bool infer_shape(Graph *graph, NodeId node, Shape *result)
 {
-    *result = *in_shape(graph, node, 0);
+    *result = *infer_in_shape(graph, node, 0);
     for (uint32_t i = 1; i < graph->node[node].in_count; i++)
-        if (!shape_broadcast(result, in_shape(graph, node, i), result))
-            return infer_fail(graph, node, "shapes do not broadcast: " STR_FMT, STR_ARG(show_operands(graph, node)));
+        if (!shape_broadcast(result, infer_in_shape(graph, node, i), result))
+            return infer_fail(graph, node, "shapes do not broadcast: " STR_FMT,
+                              STR_ARG(infer_show_operands(graph, node)));
     return true;
 }
 
@@ -42,15 +43,15 @@ static bool infer_block(Graph *graph, NodeId node, const Shape *result, Layout *
 {
     const Type *full = NULL;
     for (uint32_t i = 0; i < graph->node[node].in_count; i++) {
-        const Type *type = in_type(graph, node, i);
+        const Type *type = infer_in_type(graph, node, i);
         if (!shape_eq(&type->shape, result)) {
             if (type->layout.block)
                 return infer_fail(graph, node, "a blocked operand cannot be broadcast: " STR_FMT,
-                                  STR_ARG(show_operand(graph, node, i)));
+                                  STR_ARG(infer_show_operand(graph, node, i)));
             continue;
         }
         if (full && full->layout.block != type->layout.block)
-            return infer_fail(graph, node, "layouts differ: " STR_FMT, STR_ARG(show_operands(graph, node)));
+            return infer_fail(graph, node, "layouts differ: " STR_FMT, STR_ARG(infer_show_operands(graph, node)));
         full = type;
     }
     *layout = full ? full->layout : (Layout){0};
@@ -64,7 +65,7 @@ bool infer_elementwise(Graph *graph, NodeId node)
     Layout layout;
 
     return infer_dtype(graph, node, &dtype) && infer_shape(graph, node, &shape) &&
-           infer_block(graph, node, &shape, &layout) && set_result(graph, node, 0, dtype, &shape, layout);
+           infer_block(graph, node, &shape, &layout) && infer_set_result(graph, node, 0, dtype, &shape, layout);
 }
 
 /* Evaluation: operands are read in chunks, broadcast and converted to the number type of the op; then its terms are
@@ -112,7 +113,7 @@ static void fill_number(double number, int64_t count, Compute compute, void *num
 void eval_elementwise(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
     const Shape *shape = &out[0]->type->shape;
-    Compute compute = compute_elementwise(in[node->in_count - 1]->type->dtype); /* a mask comes first */
+    Compute compute = elements_compute(in[node->in_count - 1]->type->dtype); /* a mask comes first */
     WordLoop *const *loop = compute == COMPUTE_F32 ? scalar_f32 : compute == COMPUTE_F64 ? scalar_f64 : scalar_i64;
     const ScalarList *list = op_info(node->op)->scalar;
     int64_t buffer[MOST_TERMS][CHUNK], elements = shape_elements(shape);

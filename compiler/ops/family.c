@@ -70,7 +70,7 @@ bool op_infer(Graph *graph, NodeId node)
     if (n->op != OP_CALL && !check_operand_count(graph, node))
         return false;
     for (uint32_t i = 0; i < n->in_count; i++)
-        if (!in_type(graph, node, i))
+        if (!infer_in_type(graph, node, i))
             return false;
     return family_table[op_info(n->op)->family].infer(graph, node);
 }

@@ -11,27 +11,27 @@
 
 bool infer_gather(Graph *graph, NodeId node)
 {
-    const Type *table = in_type(graph, node, 0);
-    const Shape *index = in_shape(graph, node, 1);
+    const Type *table = infer_in_type(graph, node, 0);
+    const Shape *index = infer_in_shape(graph, node, 1);
     uint32_t axis;
     Shape shape = {0};
 
-    if (!check_class(graph, node, 1, CLASS_INT) ||
-        !check_axis(graph, node, attr_int(&graph->node[node], "axis"), table->shape.rank, &axis))
+    if (!infer_check_class(graph, node, 1, CLASS_INT) ||
+        !infer_check_axis(graph, node, attr_int(&graph->node[node], "axis"), table->shape.rank, &axis))
         return false;
     if (table->shape.rank - 1 + index->rank > MAX_RANK)
         return infer_fail(graph, node, "the result would have %u dimensions, more than %d",
                           table->shape.rank - 1 + index->rank, MAX_RANK);
     if (table->shape.dim[axis] == 0 && shape_elements(index) > 0)
         return infer_fail(graph, node, "the table has nothing to read: " STR_FMT,
-                          STR_ARG(show_operand(graph, node, 0)));
+                          STR_ARG(infer_show_operand(graph, node, 0)));
     for (uint32_t i = 0; i < axis; i++)
         shape.dim[shape.rank++] = table->shape.dim[i];
     for (uint32_t i = 0; i < index->rank; i++)
         shape.dim[shape.rank++] = index->dim[i];
     for (uint32_t i = axis + 1; i < table->shape.rank; i++)
         shape.dim[shape.rank++] = table->shape.dim[i];
-    return set_plain(graph, node, 0, table->dtype, &shape);
+    return infer_set_plain(graph, node, 0, table->dtype, &shape);
 }
 
 uint32_t gather_dimension(const Graph *graph, const Node *node)

@@ -56,7 +56,7 @@ static Str generate_complaint(Arena *arena, const Node *node, DType dtype, uint3
 bool infer_generate(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    const Attr *given = node_attr(n, "shape");
+    const Attr *given = attr_of(n, "shape");
     DType dtype = (DType)attr_int(n, "dtype");
 
     if (given->i > MAX_RANK)
@@ -66,16 +66,16 @@ bool infer_generate(Graph *graph, NodeId node)
     Str complaint = generate_complaint(graph->module->arena, n, dtype, shape.rank);
     if (complaint.len)
         return infer_fail(graph, node, STR_FMT, STR_ARG(complaint));
-    if (!check_least(graph, node, "shape", 0))
+    if (!infer_check_least(graph, node, "shape", 0))
         return false;
-    return set_plain(graph, node, 0, dtype, &shape);
+    return infer_set_plain(graph, node, 0, dtype, &shape);
 }
 
 bool op_infer_initial(Graph *graph, ValueId value)
 {
     const Value *v = graph_value(graph, value);
     const Node *n = &graph->initial[v->initial];
-    const Attr *given = node_attr(n, "shape");
+    const Attr *given = attr_of(n, "shape");
     Diag *diag = graph->module->diag;
 
     Str complaint = generate_complaint(graph->module->arena, n, v->type->dtype, v->type->shape.rank);

@@ -38,14 +38,14 @@ static Str keep(Graph *graph, Text *text)
     return kept;
 }
 
-Str show_operand(Graph *graph, NodeId node, uint32_t i)
+Str infer_show_operand(Graph *graph, NodeId node, uint32_t i)
 {
     Text text = {0};
     print_operand(&text, graph, graph->node[node].in[i]);
     return keep(graph, &text);
 }
 
-Str show_operands(Graph *graph, NodeId node)
+Str infer_show_operands(Graph *graph, NodeId node)
 {
     Text text = {0};
     for (uint32_t i = 0; i < graph->node[node].in_count; i++) {
@@ -56,7 +56,7 @@ Str show_operands(Graph *graph, NodeId node)
     return keep(graph, &text);
 }
 
-bool set_result(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape, Layout layout)
+bool infer_set_result(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape, Layout layout)
 {
     int64_t elements;
     if (shape->rank > MAX_RANK)
@@ -67,12 +67,12 @@ bool set_result(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape 
     return true;
 }
 
-bool set_plain(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape)
+bool infer_set_plain(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape)
 {
-    return set_result(graph, node, i, dtype, shape, (Layout){0});
+    return infer_set_result(graph, node, i, dtype, shape, (Layout){0});
 }
 
-bool axis_in_range(int64_t axis, uint32_t rank)
+bool infer_axis_in_range(int64_t axis, uint32_t rank)
 {
     return axis >= -(int64_t)rank && axis < (int64_t)rank;
 }
@@ -82,24 +82,24 @@ static bool fail_axis(Graph *graph, NodeId node, int64_t axis, uint32_t rank)
     if (!graph->node[node].in_count)
         return infer_fail(graph, node, "axis %" PRId64 " is out of range: the shape has %u dimensions", axis, rank);
     return infer_fail(graph, node, "axis %" PRId64 " is out of range: " STR_FMT, axis,
-                      STR_ARG(show_operand(graph, node, 0)));
+                      STR_ARG(infer_show_operand(graph, node, 0)));
 }
 
-bool check_axis(Graph *graph, NodeId node, int64_t axis, uint32_t rank, uint32_t *out)
+bool infer_check_axis(Graph *graph, NodeId node, int64_t axis, uint32_t rank, uint32_t *out)
 {
-    if (!axis_in_range(axis, rank))
+    if (!infer_axis_in_range(axis, rank))
         return fail_axis(graph, node, axis, rank);
     *out = (uint32_t)(axis < 0 ? axis + rank : axis);
     return true;
 }
 
-bool check_axes(Graph *graph, NodeId node, const char *name, uint32_t rank)
+bool infer_check_axes(Graph *graph, NodeId node, const char *name, uint32_t rank)
 {
-    const Attr *attr = node_attr(&graph->node[node], name);
+    const Attr *attr = attr_of(&graph->node[node], name);
     uint32_t seen = 0;
     for (int64_t i = 0; i < attr->i; i++) {
         uint32_t axis;
-        if (!check_axis(graph, node, attr->ints[i], rank, &axis))
+        if (!infer_check_axis(graph, node, attr->ints[i], rank, &axis))
             return false;
         if (seen >> axis & 1)
             return infer_fail(graph, node, "axis %" PRId64 " is given twice in `%s`", attr->ints[i], name);
@@ -108,17 +108,17 @@ bool check_axes(Graph *graph, NodeId node, const char *name, uint32_t rank)
     return true;
 }
 
-bool check_count(Graph *graph, NodeId node, const char *name, uint32_t count)
+bool infer_check_count(Graph *graph, NodeId node, const char *name, uint32_t count)
 {
-    int64_t given = node_attr(&graph->node[node], name)->i;
+    int64_t given = attr_of(&graph->node[node], name)->i;
     if (given != 1 && given != count)
         return infer_fail(graph, node, "`%s` takes one number or %u, not %" PRId64, name, count, given);
     return true;
 }
 
-bool check_least(Graph *graph, NodeId node, const char *name, int64_t least)
+bool infer_check_least(Graph *graph, NodeId node, const char *name, int64_t least)
 {
-    const Attr *attr = node_attr(&graph->node[node], name);
+    const Attr *attr = attr_of(&graph->node[node], name);
     for (int64_t i = 0; i < attr->i; i++)
         if (attr->ints[i] < least)
             return infer_fail(graph, node, "`%s` must be at least %" PRId64 ", not %" PRId64, name, least,
@@ -143,22 +143,22 @@ bool dtype_in_class(DType dtype, DTypeClass class)
     return false;
 }
 
-bool check_class(Graph *graph, NodeId node, uint32_t i, DTypeClass class)
+bool infer_check_class(Graph *graph, NodeId node, uint32_t i, DTypeClass class)
 {
     static const char *const takes[] = {[CLASS_ANY] = "anything",
                                         [CLASS_NUMBER] = "numbers",
                                         [CLASS_FLOAT] = "floating-point numbers (cast them)",
                                         [CLASS_INT] = "integers",
                                         [CLASS_BOOL] = "bools"};
-    if (!dtype_in_class(in_type(graph, node, i)->dtype, class))
-        return infer_fail(graph, node, "takes %s: " STR_FMT, takes[class], STR_ARG(show_operand(graph, node, i)));
+    if (!dtype_in_class(infer_in_type(graph, node, i)->dtype, class))
+        return infer_fail(graph, node, "takes %s: " STR_FMT, takes[class], STR_ARG(infer_show_operand(graph, node, i)));
     return true;
 }
 
-bool check_same_dtype(Graph *graph, NodeId node, uint32_t i, uint32_t j)
+bool infer_check_same_dtype(Graph *graph, NodeId node, uint32_t i, uint32_t j)
 {
-    if (in_type(graph, node, i)->dtype != in_type(graph, node, j)->dtype)
-        return infer_fail(graph, node, "dtypes differ: " STR_FMT ", " STR_FMT, STR_ARG(show_operand(graph, node, i)),
-                          STR_ARG(show_operand(graph, node, j)));
+    if (infer_in_type(graph, node, i)->dtype != infer_in_type(graph, node, j)->dtype)
+        return infer_fail(graph, node, "dtypes differ: " STR_FMT ", " STR_FMT,
+                          STR_ARG(infer_show_operand(graph, node, i)), STR_ARG(infer_show_operand(graph, node, j)));
     return true;
 }

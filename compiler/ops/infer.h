@@ -8,37 +8,37 @@
 bool infer_fail(Graph *graph, NodeId node, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Operand i for a message: `bias is f32[32]`; an unnamed constant of one element shows its number. */
-Str show_operand(Graph *graph, NodeId node, uint32_t i);
+Str infer_show_operand(Graph *graph, NodeId node, uint32_t i);
 /* All operands: `x is f32[3], y is f32[4]`. */
-Str show_operands(Graph *graph, NodeId node);
+Str infer_show_operands(Graph *graph, NodeId node);
 
-static inline const Type *in_type(const Graph *graph, NodeId node, uint32_t i)
+static inline const Type *infer_in_type(const Graph *graph, NodeId node, uint32_t i)
 {
     return value_type(graph, graph->node[node].in[i]);
 }
-static inline const Shape *in_shape(const Graph *graph, NodeId node, uint32_t i)
+static inline const Shape *infer_in_shape(const Graph *graph, NodeId node, uint32_t i)
 {
     return value_shape(graph, graph->node[node].in[i]);
 }
 
 /* Sets the type of result i; fails when it has too many elements or dimensions. */
-bool set_result(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape, Layout layout);
-bool set_plain(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape);
+bool infer_set_result(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape, Layout layout);
+bool infer_set_plain(Graph *graph, NodeId node, uint32_t i, DType dtype, const Shape *shape);
 
-bool axis_in_range(int64_t axis, uint32_t rank);
+bool infer_axis_in_range(int64_t axis, uint32_t rank);
 /* A dimension number from -rank to rank - 1, counted from the end when negative. */
-bool check_axis(Graph *graph, NodeId node, int64_t axis, uint32_t rank, uint32_t *out);
+bool infer_check_axis(Graph *graph, NodeId node, int64_t axis, uint32_t rank, uint32_t *out);
 /* Every entry of a list of axes in range and none twice. */
-bool check_axes(Graph *graph, NodeId node, const char *name, uint32_t rank);
+bool infer_check_axes(Graph *graph, NodeId node, const char *name, uint32_t rank);
 /* The list has `count` entries, or one that stands for all. */
-bool check_count(Graph *graph, NodeId node, const char *name, uint32_t count);
+bool infer_check_count(Graph *graph, NodeId node, const char *name, uint32_t count);
 /* Every entry is at least `least`. */
-bool check_least(Graph *graph, NodeId node, const char *name, int64_t least);
+bool infer_check_least(Graph *graph, NodeId node, const char *name, int64_t least);
 
 bool dtype_in_class(DType dtype, DTypeClass class);
 /* Operand i is of the class, or an error that says what the op takes. */
-bool check_class(Graph *graph, NodeId node, uint32_t i, DTypeClass class);
+bool infer_check_class(Graph *graph, NodeId node, uint32_t i, DTypeClass class);
 /* Operands i and j have one dtype. */
-bool check_same_dtype(Graph *graph, NodeId node, uint32_t i, uint32_t j);
+bool infer_check_same_dtype(Graph *graph, NodeId node, uint32_t i, uint32_t j);
 
 #endif

@@ -11,15 +11,15 @@
 
 bool infer_layout(Graph *graph, NodeId node)
 {
-    const Type *x = in_type(graph, node, 0);
+    const Type *x = infer_in_type(graph, node, 0);
     int64_t block = attr_int(&graph->node[node], "block");
 
     if (block < 0 || block > MOST_BLOCK)
         return infer_fail(graph, node, "`block` must be from 0 to %d, not %lld", MOST_BLOCK, (long long)block);
     if (block && x->shape.rank != 4)
         return infer_fail(graph, node, "blocks the channels of an image [n, c, h, w]: " STR_FMT,
-                          STR_ARG(show_operand(graph, node, 0)));
-    return set_result(graph, node, 0, x->dtype, &x->shape, (Layout){(uint32_t)block});
+                          STR_ARG(infer_show_operand(graph, node, 0)));
+    return infer_set_result(graph, node, 0, x->dtype, &x->shape, (Layout){(uint32_t)block});
 }
 
 void eval_layout(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)

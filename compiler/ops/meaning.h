@@ -109,9 +109,9 @@ typedef struct Reduction {
 bool node_is_reduction(const Graph *graph, const Node *node); /* also pooling */
 Reduction reduction_of(const Graph *graph, const Node *node);
 /* Of `combine` in elements of the dtype; the infinities, or the ends of an integer's range. */
-double word_neutral(Word combine, DType dtype);
+double reduction_neutral(Word combine, DType dtype);
 /* What sums and products of the dtype are kept in. */
-DType dtype_accumulator(DType dtype);
+DType reduction_accumulator(DType dtype);
 /* Reduces the last dimensions of the operand, from *row_rank on, and nothing else: rows of one space. */
 bool reduction_is_of_rows(const Reduction *reduction, uint32_t *row_rank);
 

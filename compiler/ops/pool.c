@@ -6,20 +6,21 @@
 bool infer_pool(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    const Type *x = in_type(graph, node, 0);
+    const Type *x = infer_in_type(graph, node, 0);
 
-    if (!check_class(graph, node, 0, n->op == OP_AVG_POOL ? CLASS_FLOAT : CLASS_NUMBER))
+    if (!infer_check_class(graph, node, 0, n->op == OP_AVG_POOL ? CLASS_FLOAT : CLASS_NUMBER))
         return false;
     if (x->shape.rank != 4)
-        return infer_fail(graph, node, "takes an image [n, c, h, w]: " STR_FMT, STR_ARG(show_operand(graph, node, 0)));
-    if (!check_window(graph, node, &x->shape, NULL))
+        return infer_fail(graph, node, "takes an image [n, c, h, w]: " STR_FMT,
+                          STR_ARG(infer_show_operand(graph, node, 0)));
+    if (!window_check(graph, node, &x->shape, NULL))
         return false;
 
     Window window = window_of(n, &x->shape, NULL);
     Shape shape = x->shape;
     for (uint32_t d = 0; d < window.rank; d++)
         shape.dim[2 + d] = window.dim[d].out;
-    return set_result(graph, node, 0, x->dtype, &shape, x->layout);
+    return infer_set_result(graph, node, 0, x->dtype, &shape, x->layout);
 }
 
 /* Evaluation: one plane, all that one channel of one image has, at a time, in double or int64, rounded once. */
@@ -67,11 +68,11 @@ static int64_t window_elements(const Window *w)
 static Number pooled(const Reduction *reduction, Compute compute, const Number *plane, int64_t number)
 {
     const Window *w = &reduction->window;
-    Number sum = number_neutral(reduction->combine, compute);
+    Number sum = reduce_neutral(reduction->combine, compute);
     Box box = box_of(w, number);
     int64_t width = box.end[w->rank - 1] - box.begin[w->rank - 1];
     for (int64_t row = 0; row < box.rows; row++)
-        numbers_combine(reduction->combine, compute, &sum, 0, plane + row_begin(w, &box, row), width);
+        reduce_combine(reduction->combine, compute, &sum, 0, plane + row_begin(w, &box, row), width);
     if (reduction->kind == REDUCE_MEAN)
         sum.f /= (double)(reduction->count_pad ? window_elements(w) : box.rows * width);
     return sum;
@@ -81,7 +82,7 @@ void eval_pool(const Graph *graph, const Node *node, const Tensor *const *in, Te
 {
     const Shape *shape = &in[0]->type->shape;
     Reduction reduction = reduction_of(graph, node);
-    Compute compute = compute_exact(in[0]->type->dtype);
+    Compute compute = elements_compute_exact(in[0]->type->dtype);
     int64_t planes = shape->dim[0] * shape->dim[1], pixels = 1, results = 1;
     for (uint32_t d = 0; d < reduction.window.rank; d++) {
         pixels *= reduction.window.dim[d].in;

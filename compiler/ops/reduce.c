@@ -12,18 +12,19 @@ static bool check_reduced(Graph *graph, NodeId node, uint32_t rank)
     const Node *n = &graph->node[node];
     uint32_t axis;
     if (n->op != OP_ARGMAX && n->op != OP_ARGMIN)
-        return check_axes(graph, node, "axes", rank);
+        return infer_check_axes(graph, node, "axes", rank);
     if (rank == 0)
-        return infer_fail(graph, node, "takes at least one dimension: " STR_FMT, STR_ARG(show_operand(graph, node, 0)));
-    return check_axis(graph, node, attr_int(n, "axis"), rank, &axis);
+        return infer_fail(graph, node, "takes at least one dimension: " STR_FMT,
+                          STR_ARG(infer_show_operand(graph, node, 0)));
+    return infer_check_axis(graph, node, attr_int(n, "axis"), rank, &axis);
 }
 
 bool infer_reduce(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    const Type *x = in_type(graph, node, 0);
+    const Type *x = infer_in_type(graph, node, 0);
 
-    if (!check_class(graph, node, 0, CLASS_NUMBER) || !check_reduced(graph, node, x->shape.rank))
+    if (!infer_check_class(graph, node, 0, CLASS_NUMBER) || !check_reduced(graph, node, x->shape.rank))
         return false;
 
     Reduction reduction = reduction_of(graph, n);
@@ -33,11 +34,11 @@ bool infer_reduce(Graph *graph, NodeId node)
         bool reduced = reduction.reduced[i];
         if (reduced && x->shape.dim[i] == 0 && !empty_fits)
             return infer_fail(graph, node, "nothing to choose from, dimension %u is empty: " STR_FMT, i,
-                              STR_ARG(show_operand(graph, node, 0)));
+                              STR_ARG(infer_show_operand(graph, node, 0)));
         if (!reduced || reduction.keep)
             shape.dim[shape.rank++] = reduced ? 1 : x->shape.dim[i];
     }
-    return set_plain(graph, node, 0, reduction.kind == REDUCE_POSITION ? DT_I64 : x->dtype, &shape);
+    return infer_set_plain(graph, node, 0, reduction.kind == REDUCE_POSITION ? DT_I64 : x->dtype, &shape);
 }
 
 /* Evaluation.  The operand streams by once, in chunks; an index map over its shape says to which accumulator (double
@@ -92,7 +93,7 @@ static void combine_i64(Word combine, int64_t *to, int64_t stride, const int64_t
         min_i64(to, stride, from, count);
 }
 
-void numbers_combine(Word combine, Compute compute, Number *to, int64_t stride, const Number *from, int64_t count)
+void reduce_combine(Word combine, Compute compute, Number *to, int64_t stride, const Number *from, int64_t count)
 {
     if (compute == COMPUTE_F64)
         combine_f64(combine, &to->f, stride, &from->f, count);
@@ -100,13 +101,13 @@ void numbers_combine(Word combine, Compute compute, Number *to, int64_t stride, 
         combine_i64(combine, &to->i, stride, &from->i, count);
 }
 
-Number number_neutral(Word combine, Compute compute)
+Number reduce_neutral(Word combine, Compute compute)
 {
     if (compute == COMPUTE_F64)
-        return (Number){.f = word_neutral(combine, DT_F64)};
+        return (Number){.f = reduction_neutral(combine, DT_F64)};
     if (combine == WORD_MIN)
         return (Number){.i = INT64_MAX}; /* no double */
-    return (Number){.i = (int64_t)word_neutral(combine, DT_I64)};
+    return (Number){.i = (int64_t)reduction_neutral(combine, DT_I64)};
 }
 
 /* For each element of the operand its accumulator: the result's strides, 0 along what is reduced. */
@@ -125,20 +126,20 @@ static Strided accumulator_map(const Shape *x, const bool *reduced)
 
 static void reduce(const Reduction *reduction, const Tensor *x, Tensor *out)
 {
-    Compute compute = compute_exact(x->type->dtype);
+    Compute compute = elements_compute_exact(x->type->dtype);
     Strided map = accumulator_map(&x->type->shape, reduction->reduced);
     int64_t elements = shape_elements(&x->type->shape), results = shape_elements(&out->type->shape);
     Arena scratch = {0};
     Number *sum = ARENA_ARRAY(&scratch, Number, results), chunk[CHUNK];
 
     for (int64_t i = 0; i < results; i++)
-        sum[i] = number_neutral(reduction->combine, compute);
+        sum[i] = reduce_neutral(reduction->combine, compute);
     for (int64_t start = 0; start < elements; start += CHUNK) {
         int64_t count = elements - start < CHUNK ? elements - start : CHUNK, at = 0;
         elements_load_plain(x, start, count, compute, chunk);
-        Walk walk = walk_start(&map, start, count);
-        for (Run run; walk_next(&walk, &run); at += run.count)
-            numbers_combine(reduction->combine, compute, &sum[run.offset], run.stride, &chunk[at], run.count);
+        Walk walk = strided_walk(&map, start, count);
+        for (Run run; strided_next(&walk, &run); at += run.count)
+            reduce_combine(reduction->combine, compute, &sum[run.offset], run.stride, &chunk[at], run.count);
     }
     elements_store(out, 0, results, compute, sum);
     arena_free(&scratch);
@@ -163,7 +164,7 @@ static bool beats(Word combine, Compute compute, Number e, Number best)
 static void arg_extreme(const Reduction *reduction, const Tensor *x, Tensor *out)
 {
     const Shape *shape = &x->type->shape;
-    Compute compute = compute_exact(x->type->dtype);
+    Compute compute = elements_compute_exact(x->type->dtype);
     uint32_t axis = 0;
     while (!reduction->reduced[axis])
         axis++;

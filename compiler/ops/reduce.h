@@ -5,8 +5,8 @@
 #include "ops/elements.h"
 #include "ops/meaning.h"
 
-Number number_neutral(Word combine, Compute compute);
+Number reduce_neutral(Word combine, Compute compute);
 /* to[i * stride] = combine(to[i * stride], from[i]), in order; stride 0 combines all into one. */
-void numbers_combine(Word combine, Compute compute, Number *to, int64_t stride, const Number *from, int64_t count);
+void reduce_combine(Word combine, Compute compute, Number *to, int64_t stride, const Number *from, int64_t count);
 
 #endif

@@ -14,7 +14,7 @@ bool node_is_reduction(const Graph *graph, const Node *node)
     return family == FAMILY_REDUCE || family == FAMILY_POOL;
 }
 
-double word_neutral(Word combine, DType dtype)
+double reduction_neutral(Word combine, DType dtype)
 {
     static const double least[DT_COUNT] = {[DT_I64] = -0x1p63, [DT_I32] = -0x1p31, [DT_I16] = -0x1p15, [DT_I8] = -128};
     static const double most[DT_COUNT] = {
@@ -32,7 +32,7 @@ double word_neutral(Word combine, DType dtype)
     }
 }
 
-DType dtype_accumulator(DType dtype)
+DType reduction_accumulator(DType dtype)
 {
     return dtype == DT_F16 || dtype == DT_BF16 ? DT_F32 : dtype;
 }
@@ -70,7 +70,7 @@ static void read_window(const Node *node, const Shape *shape, Reduction *reducti
 static void read_axes(const Node *node, Reduction *reduction)
 {
     bool one = reduction->kind == REDUCE_POSITION;
-    const Attr *axes = node_attr(node, one ? "axis" : "axes");
+    const Attr *axes = attr_of(node, one ? "axis" : "axes");
     reduction->keep = attr_bool(node, "keep");
     for (uint32_t d = 0; d < reduction->rank; d++)
         reduction->reduced[d] = !one && axes->i == 0;
@@ -86,7 +86,7 @@ Reduction reduction_of(const Graph *graph, const Node *node)
     const Type *type = value_type(graph, node->in[0]);
     Reduction reduction = {.kind = kind_of(node->op),
                            .combine = combining_word(node->op),
-                           .accumulator = dtype_accumulator(type->dtype),
+                           .accumulator = reduction_accumulator(type->dtype),
                            .rank = type->shape.rank};
     if (op_info(node->op)->family == FAMILY_POOL)
         read_window(node, &type->shape, &reduction);

@@ -43,7 +43,7 @@ void strided_coalesce(Strided *map)
     map->rank = rank;
 }
 
-Walk walk_start(const Strided *map, int64_t start, int64_t count)
+Walk strided_walk(const Strided *map, int64_t start, int64_t count)
 {
     Walk walk = {.map = map, .offset = map->offset, .left = count};
     for (uint32_t i = map->rank; i-- > 0 && count > 0;) {
@@ -54,7 +54,7 @@ Walk walk_start(const Strided *map, int64_t start, int64_t count)
     return walk;
 }
 
-bool walk_next(Walk *walk, Run *run)
+bool strided_next(Walk *walk, Run *run)
 {
     const Strided *map = walk->map;
     if (walk->left <= 0)
@@ -115,10 +115,10 @@ void strided_read(void *out, const void *in, const Strided *map, uint32_t bytes)
 {
     Strided joined = *map;
     strided_coalesce(&joined);
-    Walk walk = walk_start(&joined, 0, positions(&joined));
+    Walk walk = strided_walk(&joined, 0, positions(&joined));
     char *to = out;
     Run run;
-    while (walk_next(&walk, &run)) {
+    while (strided_next(&walk, &run)) {
         copy_run(to, 1, (const char *)in + run.offset * bytes, run.stride, run.count, bytes);
         to += run.count * bytes;
     }
@@ -128,10 +128,10 @@ void strided_write(void *out, const void *in, const Strided *map, uint32_t bytes
 {
     Strided joined = *map;
     strided_coalesce(&joined);
-    Walk walk = walk_start(&joined, 0, positions(&joined));
+    Walk walk = strided_walk(&joined, 0, positions(&joined));
     const char *from = in;
     Run run;
-    while (walk_next(&walk, &run)) {
+    while (strided_next(&walk, &run)) {
         copy_run((char *)out + run.offset * bytes, run.stride, from, 1, run.count, bytes);
         from += run.count * bytes;
     }

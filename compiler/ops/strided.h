@@ -29,8 +29,8 @@ typedef struct Walk {
 } Walk;
 
 /* Starts at position `start`, for `count` positions, which must exist. */
-Walk walk_start(const Strided *map, int64_t start, int64_t count);
-bool walk_next(Walk *walk, Run *run); /* false at the end */
+Walk strided_walk(const Strided *map, int64_t start, int64_t count);
+bool strided_next(Walk *walk, Run *run); /* false at the end */
 
 /* out[i] = in[map(i)] over all positions, for elements of 1, 2, 4 or 8 bytes. */
 void strided_read(void *out, const void *in, const Strided *map, uint32_t bytes);

@@ -11,7 +11,7 @@
 
 static bool read_shape(Graph *graph, NodeId node, Shape *shape)
 {
-    const Attr *attr = node_attr(&graph->node[node], "shape");
+    const Attr *attr = attr_of(&graph->node[node], "shape");
     if (attr->i > MAX_RANK)
         return infer_fail(graph, node, "the result would have %" PRId64 " dimensions, more than %d", attr->i, MAX_RANK);
     *shape = shape_of((uint32_t)attr->i, attr->ints);
@@ -21,7 +21,7 @@ static bool read_shape(Graph *graph, NodeId node, Shape *shape)
 /* Puts the extent that -1 stands for into the shape, when one does. */
 static bool fill_wildcard(Graph *graph, NodeId node, Shape *shape)
 {
-    int64_t known, elements = shape_elements(in_shape(graph, node, 0));
+    int64_t known, elements = shape_elements(infer_in_shape(graph, node, 0));
     int wildcard = -1;
     for (uint32_t i = 0; i < shape->rank; i++) {
         if (shape->dim[i] != -1)
@@ -35,14 +35,14 @@ static bool fill_wildcard(Graph *graph, NodeId node, Shape *shape)
         return true;
     if (known == 0 || elements % known)
         return infer_fail(graph, node, "no extent fits for -1, the others make %" PRId64 ": " STR_FMT, known,
-                          STR_ARG(show_operand(graph, node, 0)));
+                          STR_ARG(infer_show_operand(graph, node, 0)));
     shape->dim[wildcard] = elements / known;
     return true;
 }
 
 static bool infer_reshape(Graph *graph, NodeId node)
 {
-    const Type *x = in_type(graph, node, 0);
+    const Type *x = infer_in_type(graph, node, 0);
     int64_t elements, have = shape_elements(&x->shape);
     Shape shape;
 
@@ -55,31 +55,31 @@ static bool infer_reshape(Graph *graph, NodeId node)
         return infer_fail(graph, node, "the result would have too many elements");
     if (elements != have)
         return infer_fail(graph, node, "the shape has %" PRId64 " elements, the operand %" PRId64 ": " STR_FMT,
-                          elements, have, STR_ARG(show_operand(graph, node, 0)));
-    return set_plain(graph, node, 0, x->dtype, &shape);
+                          elements, have, STR_ARG(infer_show_operand(graph, node, 0)));
+    return infer_set_plain(graph, node, 0, x->dtype, &shape);
 }
 
 static bool infer_transpose(Graph *graph, NodeId node)
 {
-    const Type *x = in_type(graph, node, 0);
+    const Type *x = infer_in_type(graph, node, 0);
     uint32_t rank = x->shape.rank, axes[MAX_RANK];
-    int64_t given = node_attr(&graph->node[node], "axes")->i;
+    int64_t given = attr_of(&graph->node[node], "axes")->i;
     Shape shape = {.rank = rank};
 
     if (given && given != rank)
         return infer_fail(graph, node, "`axes` must list all %u dimensions, not %" PRId64 ": " STR_FMT, rank, given,
-                          STR_ARG(show_operand(graph, node, 0)));
-    if (!check_axes(graph, node, "axes", rank))
+                          STR_ARG(infer_show_operand(graph, node, 0)));
+    if (!infer_check_axes(graph, node, "axes", rank))
         return false;
     view_permutation(&graph->node[node], rank, axes);
     for (uint32_t i = 0; i < rank; i++)
         shape.dim[i] = x->shape.dim[axes[i]];
-    return set_plain(graph, node, 0, x->dtype, &shape);
+    return infer_set_plain(graph, node, 0, x->dtype, &shape);
 }
 
 static bool infer_broadcast(Graph *graph, NodeId node)
 {
-    const Type *x = in_type(graph, node, 0);
+    const Type *x = infer_in_type(graph, node, 0);
     Shape shape, joint;
 
     if (!read_shape(graph, node, &shape))
@@ -87,41 +87,42 @@ static bool infer_broadcast(Graph *graph, NodeId node)
     if (!shape_broadcast(&x->shape, &shape, &joint) || !shape_eq(&joint, &shape)) {
         const Type *to = module_type(graph->module, x->dtype, &shape, (Layout){0});
         return infer_fail(graph, node, "does not broadcast to " STR_FMT ": " STR_FMT,
-                          STR_ARG(type_show(graph->module->arena, to)), STR_ARG(show_operand(graph, node, 0)));
+                          STR_ARG(type_show(graph->module->arena, to)), STR_ARG(infer_show_operand(graph, node, 0)));
     }
-    return set_plain(graph, node, 0, x->dtype, &shape);
+    return infer_set_plain(graph, node, 0, x->dtype, &shape);
 }
 
 static bool infer_slice(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    const Type *x = in_type(graph, node, 0);
-    const Attr *step = node_attr(n, "step");
-    uint32_t count = (uint32_t)node_attr(n, "axes")->i;
+    const Type *x = infer_in_type(graph, node, 0);
+    const Attr *step = attr_of(n, "step");
+    uint32_t count = (uint32_t)attr_of(n, "axes")->i;
     Range range[MAX_RANK];
 
-    if (!check_axes(graph, node, "axes", x->shape.rank) || !check_count(graph, node, "begin", count) ||
-        !check_count(graph, node, "end", count) || !check_count(graph, node, "step", count))
+    if (!infer_check_axes(graph, node, "axes", x->shape.rank) || !infer_check_count(graph, node, "begin", count) ||
+        !infer_check_count(graph, node, "end", count) || !infer_check_count(graph, node, "step", count))
         return false;
     for (int64_t i = 0; i < step->i; i++)
         if (step->ints[i] == 0)
             return infer_fail(graph, node, "a step cannot be 0");
     Shape shape = x->shape;
-    slice_ranges(n, &x->shape, range);
+    view_slice_ranges(n, &x->shape, range);
     for (uint32_t i = 0; i < shape.rank; i++)
         shape.dim[i] = range[i].count;
-    return set_plain(graph, node, 0, x->dtype, &shape);
+    return infer_set_plain(graph, node, 0, x->dtype, &shape);
 }
 
 static bool infer_split(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
-    const Type *x = in_type(graph, node, 0);
-    const Attr *sizes = node_attr(n, "sizes");
+    const Type *x = infer_in_type(graph, node, 0);
+    const Attr *sizes = attr_of(n, "sizes");
     uint32_t axis;
     Shape shape = x->shape;
 
-    if (!check_axis(graph, node, attr_int(n, "axis"), shape.rank, &axis) || !check_least(graph, node, "sizes", 0))
+    if (!infer_check_axis(graph, node, attr_int(n, "axis"), shape.rank, &axis) ||
+        !infer_check_least(graph, node, "sizes", 0))
         return false;
     int64_t left = shape.dim[axis];
     bool fits = sizes->i == n->out_count;
@@ -131,10 +132,10 @@ static bool infer_split(Graph *graph, NodeId node)
     }
     if (!fits || left)
         return infer_fail(graph, node, "`sizes` must add up to %" PRId64 ", the extent of dimension %u: " STR_FMT,
-                          shape.dim[axis], axis, STR_ARG(show_operand(graph, node, 0)));
+                          shape.dim[axis], axis, STR_ARG(infer_show_operand(graph, node, 0)));
     for (uint32_t i = 0; i < n->out_count; i++) {
         shape.dim[axis] = sizes->ints[i];
-        if (!set_plain(graph, node, i, x->dtype, &shape))
+        if (!infer_set_plain(graph, node, i, x->dtype, &shape))
             return false;
     }
     return true;

@@ -12,6 +12,6 @@ void view_permutation(const Node *node, uint32_t rank, uint32_t axes[MAX_RANK]);
 typedef struct Range {
     int64_t begin, step, count;
 } Range;
-void slice_ranges(const Node *node, const Shape *shape, Range range[MAX_RANK]);
+void view_slice_ranges(const Node *node, const Shape *shape, Range range[MAX_RANK]);
 
 #endif

@@ -17,7 +17,7 @@ bool view_is_reshape(const Node *node)
 
 void view_permutation(const Node *node, uint32_t rank, uint32_t axes[MAX_RANK])
 {
-    const Attr *given = node_attr(node, "axes");
+    const Attr *given = attr_of(node, "axes");
     for (uint32_t i = 0; i < rank; i++)
         axes[i] = given->i ? axis_position(given->ints[i], rank) : rank - 1 - i;
 }
@@ -46,9 +46,9 @@ static Range slice_range(int64_t extent, int64_t begin, int64_t end, int64_t ste
     return range;
 }
 
-void slice_ranges(const Node *node, const Shape *shape, Range range[MAX_RANK])
+void view_slice_ranges(const Node *node, const Shape *shape, Range range[MAX_RANK])
 {
-    const Attr *axes = node_attr(node, "axes");
+    const Attr *axes = attr_of(node, "axes");
     uint32_t count = (uint32_t)axes->i;
     int64_t begin[MAX_RANK], end[MAX_RANK], step[MAX_RANK];
 
@@ -97,7 +97,7 @@ static View sliced(const Node *node, const Shape *x)
 {
     Range range[MAX_RANK];
     View view = identity(x->rank);
-    slice_ranges(node, x, range);
+    view_slice_ranges(node, x, range);
     for (uint32_t d = 0; d < x->rank; d++) {
         view.begin[d] = range[d].begin;
         view.step[d] = range[d].count > 1 ? range[d].step : 1; /* an unused step may be of any size */
@@ -108,7 +108,7 @@ static View sliced(const Node *node, const Shape *x)
 static View part(const Node *node, uint32_t rank, uint32_t result)
 {
     View view = identity(rank);
-    const Attr *sizes = node_attr(node, "sizes");
+    const Attr *sizes = attr_of(node, "sizes");
     uint32_t axis = axis_position(attr_int(node, "axis"), rank);
     for (uint32_t i = 0; i < result; i++)
         view.begin[axis] += sizes->ints[i];

@@ -7,7 +7,7 @@
 /* Padding from one number, one per dimension, or all those before and then all those after. */
 static void read_pad(const Node *node, Window *window)
 {
-    const Attr *pad = node_attr(node, "pad");
+    const Attr *pad = attr_of(node, "pad");
     uint32_t rank = window->rank;
     bool apart = pad->i == 2 * (int64_t)rank;
     for (uint32_t d = 0; d < rank; d++) {
@@ -53,16 +53,16 @@ bool window_is_pointwise(const Window *window)
 
 static bool check_list(Graph *graph, NodeId node, const char *name, int64_t least)
 {
-    const Attr *attr = node_attr(&graph->node[node], name);
+    const Attr *attr = attr_of(&graph->node[node], name);
     for (int64_t i = 0; i < attr->i; i++)
         if (attr->ints[i] > MOST)
             return infer_fail(graph, node, "`%s` is too large: %lld", name, (long long)attr->ints[i]);
-    return check_least(graph, node, name, least);
+    return infer_check_least(graph, node, name, least);
 }
 
 static bool check_pad(Graph *graph, NodeId node, uint32_t rank)
 {
-    long long given = node_attr(&graph->node[node], "pad")->i;
+    long long given = attr_of(&graph->node[node], "pad")->i;
     if (given == 1 || given == rank || given == 2 * (long long)rank)
         return check_list(graph, node, "pad", 0);
     if (rank == 2)
@@ -74,12 +74,12 @@ static bool check_pad(Graph *graph, NodeId node, uint32_t rank)
 static bool check_size(Graph *graph, NodeId node, uint32_t rank, const Shape *weight)
 {
     if (!weight)
-        return check_count(graph, node, "window", rank) && check_list(graph, node, "window", 1);
+        return infer_check_count(graph, node, "window", rank) && check_list(graph, node, "window", 1);
     for (uint32_t i = 2; i < 2 + rank; i++)
         if (weight->dim[i] < 1 || weight->dim[i] > MOST)
             return infer_fail(graph, node, "takes a weight [o, c / groups, kh, kw] with a window: " STR_FMT,
-                              STR_ARG(show_operand(graph, node, 1)));
-    return check_count(graph, node, "dilation", rank) && check_list(graph, node, "dilation", 1);
+                              STR_ARG(infer_show_operand(graph, node, 1)));
+    return infer_check_count(graph, node, "dilation", rank) && check_list(graph, node, "dilation", 1);
 }
 
 static bool check_fit(Graph *graph, NodeId node, const Shape *image, const Shape *weight)
@@ -94,21 +94,21 @@ static bool check_fit(Graph *graph, NodeId node, const Shape *image, const Shape
         if (span > padded)
             return infer_fail(graph, node, "the window is %lld %s, the padded image only %lld: " STR_FMT,
                               (long long)span, extent[from_last < 2 ? from_last : 2], (long long)padded,
-                              STR_ARG(show_operand(graph, node, 0)));
+                              STR_ARG(infer_show_operand(graph, node, 0)));
         if (!weight && (d->before >= d->size || d->after >= d->size))
             return infer_fail(graph, node, "`pad` must be smaller than the window, or windows of padding alone arise");
         if (!weight && d->in == 0)
             return infer_fail(graph, node, "takes an image that is not empty: " STR_FMT,
-                              STR_ARG(show_operand(graph, node, 0)));
+                              STR_ARG(infer_show_operand(graph, node, 0)));
     }
     return true;
 }
 
-bool check_window(Graph *graph, NodeId node, const Shape *image, const Shape *weight)
+bool window_check(Graph *graph, NodeId node, const Shape *image, const Shape *weight)
 {
     uint32_t rank = image->rank - 2;
 
-    return check_count(graph, node, "stride", rank) && check_list(graph, node, "stride", 1) &&
+    return infer_check_count(graph, node, "stride", rank) && check_list(graph, node, "stride", 1) &&
            check_pad(graph, node, rank) && check_size(graph, node, rank, weight) &&
            check_fit(graph, node, image, weight);
 }

@@ -7,7 +7,7 @@
 
 /* stride, pad, dilation and the window's size are in range and the window fits into the padded image.  `weight` is
  * [o, c / groups, ...], or NULL for a pool, whose window is an attribute. */
-bool check_window(Graph *graph, NodeId node, const Shape *image, const Shape *weight);
+bool window_check(Graph *graph, NodeId node, const Shape *image, const Shape *weight);
 
 /* The window over an image [n, channels, ...]. */
 Window window_of(const Node *node, const Shape *image, const Shape *weight);

@@ -8,7 +8,7 @@ static bool all_plain(const Graph *graph, const ValueId *value, uint32_t count)
     return true;
 }
 
-bool node_is_foldable(const Graph *graph, const Node *node)
+bool constant_is_foldable(const Graph *graph, const Node *node)
 {
     const OpInfo *info = op_info(node->op);
     return info->effect == EFFECT_PURE && info->family != FAMILY_CONTROL && info->family != FAMILY_LAYOUT &&
@@ -16,7 +16,7 @@ bool node_is_foldable(const Graph *graph, const Node *node)
            all_plain(graph, node->out, node->out_count);
 }
 
-bool node_has_constant_operands(const Node *node, const bool *constant)
+bool constant_has_operands(const Node *node, const bool *constant)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
         if (!constant[node->in[i]])
@@ -44,7 +44,7 @@ bool *constant_values(const Graph *graph, const PassContext *context, Arena *are
 
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
-        bool known = !node->dead && node_is_foldable(graph, node) && node_has_constant_operands(node, constant);
+        bool known = !node->dead && constant_is_foldable(graph, node) && constant_has_operands(node, constant);
         for (uint32_t i = 0; i < node->out_count; i++)
             constant[node->out[i]] = known;
     }

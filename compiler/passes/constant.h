@@ -5,8 +5,8 @@
 #include "passes/pass.h"
 
 /* May the evaluator stand in for this node, given constant operands? Pure, without sub-graphs, in plain layouts. */
-bool node_is_foldable(const Graph *graph, const Node *node);
-bool node_has_constant_operands(const Node *node, const bool *constant);
+bool constant_is_foldable(const Graph *graph, const Node *node);
+bool constant_has_operands(const Node *node, const bool *constant);
 
 /* One flag per value: constants, params that are frozen (PassContext.freeze_params, not updated, with elements stored
  * or an initialiser), and what foldable nodes make of these. */

@@ -72,7 +72,7 @@ ValueId rewrite_build(Rewriter *rw, OpCode op, const ValueId *in, uint32_t in_co
     make_room(rw);
     for (uint32_t i = 0; i < in_count; i++)
         rw->uses[in[i]]++;
-    bool known = node_is_foldable(rw->graph, node) && node_has_constant_operands(node, rw->constant);
+    bool known = constant_is_foldable(rw->graph, node) && constant_has_operands(node, rw->constant);
     for (uint32_t i = 0; i < node->out_count; i++)
         rw->constant[node->out[i]] = known;
     return result;

@@ -95,7 +95,7 @@ static ValueId simplify_slice(Rewriter *rw, const Node *node)
 {
     const Shape *x = value_shape(rw->graph, node->in[0]);
     Range range[MAX_RANK];
-    slice_ranges(node, x, range);
+    view_slice_ranges(node, x, range);
     for (uint32_t i = 0; i < x->rank; i++)
         if (range[i].count != x->dim[i] || (range[i].step != 1 && x->dim[i] > 1))
             return NONE;

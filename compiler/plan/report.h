@@ -84,6 +84,12 @@ void plan_report_finish(Arena *arena, PlanReport *report);
 /* The part of it that fills in blame and hint (report_blame.c). */
 void plan_find_blame(Arena *arena, PlanReport *report);
 
+/* Has the row memory of its own? */
+static inline bool plan_row_is_stored(const PlanRow *row)
+{
+    return row->alias_of == PLAN_NO_ROW && row->bytes > 0;
+}
+
 /* How many tensors have memory of their own; one that is made in parts counts once. */
 uint32_t plan_stored(const PlanReport *report);
 

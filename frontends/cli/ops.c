@@ -13,7 +13,7 @@ static void print_one(Text *out, const OpInfo *info)
     if (info->expression)
         text_printf(out, "  at each position: %s\n", info->expression);
     for (const AttrSpec *attr = info->attr; attr && attr->name; attr++)
-        text_printf(out, "  %s: %s%s%s\n", attr->name, attr_kind_name(attr->kind),
+        text_printf(out, "  %s: %s%s%s\n", attr->name, ops_attr_kind(attr->kind),
                     attr->fallback ? ", default " : ", must be given", attr->fallback ? attr->fallback : "");
     text_printf(out, "  effect: %s; in place: %s\n", info->effect == EFFECT_PURE ? "none" : "ordered",
                 info->inplace == INPLACE_SAME ? "yes" : "no");

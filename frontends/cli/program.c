@@ -143,7 +143,7 @@ static PlanRow *find_reads(Arena *arena, const Program *program)
             const Node *node = &graph->node[program->memory.kernel[k].node[i]];
             for (uint32_t r = 0; r < node->in_count; r++)
                 for (ValueId v = node->in[r]; v != NONE;
-                     v = value_is_view(graph, v) ? value_producer(graph, v)->in[0] : NONE) {
+                     v = kernel_value_is_view(graph, v) ? value_producer(graph, v)->in[0] : NONE) {
                     if (!read[v].last)
                         read[v].first = k;
                     read[v].last = (int64_t)k + 1;
@@ -189,7 +189,7 @@ static uint32_t add_aliases(Arena *arena, const Program *program, PlanRow *row, 
             life.first = step == NONE ? life.first : step;
             life.last =
                 step == NONE && !life.last ? 0 : program_storage(program, memory_whole(&program->memory, v))->last;
-        } else if (!value_is_view(graph, v))
+        } else if (!kernel_value_is_view(graph, v))
             continue;
         if (life.last)
             count = add_alias(arena, program, v, life, row, count);

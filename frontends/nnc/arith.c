@@ -6,8 +6,8 @@
 
 static bool mismatch(Builder *b, const char *what, const Const *x, const Const *y, Place place)
 {
-    return complain(b, place, "%s does not work on %s and %s", what, const_kind_name(x->kind),
-                    const_kind_name(y->kind));
+    return build_complain(b, place, "%s does not work on %s and %s", what, const_kind_name(x->kind),
+                          const_kind_name(y->kind));
 }
 
 static int64_t floor_div(int64_t x, int64_t y)
@@ -33,7 +33,7 @@ static bool int_binary(Builder *b, TokenKind op, int64_t x, int64_t y, Place pla
     bool ok = true;
     *result = const_int(0);
     if ((op == T_SLASH || op == T_SLASH2 || op == T_PERCENT) && (y == 0 || (y == -1 && x == INT64_MIN)))
-        return complain(b, place, y ? "this does not fit in 64 bits" : "division by zero");
+        return build_complain(b, place, y ? "this does not fit in 64 bits" : "division by zero");
     switch (op) {
     case T_PLUS:
         ok = !__builtin_add_overflow(x, y, &result->i);
@@ -46,8 +46,9 @@ static bool int_binary(Builder *b, TokenKind op, int64_t x, int64_t y, Place pla
         break;
     case T_SLASH:
         if (x % y)
-            return complain(b, place, "%lld / %lld is not whole: write // to round down, or %lld.0 for a fraction",
-                            (long long)x, (long long)y, (long long)x);
+            return build_complain(b, place,
+                                  "%lld / %lld is not whole: write // to round down, or %lld.0 for a fraction",
+                                  (long long)x, (long long)y, (long long)x);
         result->i = x / y;
         break;
     case T_SLASH2:
@@ -63,7 +64,7 @@ static bool int_binary(Builder *b, TokenKind op, int64_t x, int64_t y, Place pla
             ok = int_power(x, y, &result->i);
         break;
     }
-    return ok || complain(b, place, "this does not fit in 64 bits");
+    return ok || build_complain(b, place, "this does not fit in 64 bits");
 }
 
 static double float_binary(TokenKind op, double x, double y)
@@ -106,14 +107,14 @@ static bool join(Builder *b, const Const *x, const Const *y, Place place, Const 
 {
     if (x->kind == C_STRING) {
         if (x->s.len > CONST_STRING_MOST - y->s.len)
-            return complain(b, place, "a string longer than %d bytes", CONST_STRING_MOST);
+            return build_complain(b, place, "a string longer than %d bytes", CONST_STRING_MOST);
         b->steps += (x->s.len + y->s.len) / 64;
         *result = (Const){.kind = C_STRING, .s = str_format(b->scratch, STR_FMT STR_FMT, STR_ARG(x->s), STR_ARG(y->s))};
         return true;
     }
     uint32_t count = x->count + y->count;
     if (count > CONST_LIST_MOST)
-        return complain(b, place, "a list longer than %u", CONST_LIST_MOST);
+        return build_complain(b, place, "a list longer than %u", CONST_LIST_MOST);
     b->steps += count / 4; /* copies are work too */
     Const *item = ARENA_ARRAY(b->scratch, Const, count);
     if (x->count)
@@ -127,7 +128,7 @@ static bool join(Builder *b, const Const *x, const Const *y, Place place, Const 
 static bool repeat(Builder *b, const Const *list, int64_t times, Place place, Const *result)
 {
     if (times < 0 || (list->count && times > CONST_LIST_MOST / list->count))
-        return complain(b, place, times < 0 ? "a negative count" : "a list longer than %u", CONST_LIST_MOST);
+        return build_complain(b, place, times < 0 ? "a negative count" : "a list longer than %u", CONST_LIST_MOST);
     uint32_t count = list->count ? list->count * (uint32_t)times : 0;
     b->steps += count / 4;
     Const *item = ARENA_ARRAY(b->scratch, Const, count);
@@ -142,14 +143,15 @@ bool const_unary(Builder *b, TokenKind op, const Const *x, Place place, Const *r
     *result = *x;
     if (op == T_NOT) {
         *result = const_bool(!x->i);
-        return x->kind == C_BOOL || complain(b, place, "'not' takes true or false, not %s", const_kind_name(x->kind));
+        return x->kind == C_BOOL ||
+               build_complain(b, place, "'not' takes true or false, not %s", const_kind_name(x->kind));
     }
     if (!const_is_number(x))
-        return complain(b, place, "'-' takes a number, not %s", const_kind_name(x->kind));
+        return build_complain(b, place, "'-' takes a number, not %s", const_kind_name(x->kind));
     if (x->kind == C_FLOAT)
         result->f = -x->f;
     else if (__builtin_sub_overflow(0, x->i, &result->i))
-        return complain(b, place, "this does not fit in 64 bits");
+        return build_complain(b, place, "this does not fit in 64 bits");
     return true;
 }
 
@@ -183,7 +185,7 @@ bool const_binary(Builder *b, TokenKind op, const Const *x, const Const *y, Plac
 static bool call_len(Builder *b, const Const *x, Place place, Const *result)
 {
     *result = const_int(x->kind == C_STRING ? x->s.len : x->count);
-    return x->kind == C_LIST || x->kind == C_STRING || complain(b, place, "len takes a list or a string");
+    return x->kind == C_LIST || x->kind == C_STRING || build_complain(b, place, "len takes a list or a string");
 }
 
 /* FNV-1a, 31 bits: part of the language, for seeds made from labels. */
@@ -191,7 +193,7 @@ static bool call_hash(Builder *b, const Const *x, Place place, Const *result)
 {
     uint32_t hash = 2166136261u;
     if (x->kind != C_STRING)
-        return complain(b, place, "hash takes a string");
+        return build_complain(b, place, "hash takes a string");
     for (uint32_t i = 0; i < x->s.len; i++)
         hash = (hash ^ (unsigned char)x->s.ptr[i]) * 16777619u;
     *result = const_int(hash & INT32_MAX);
@@ -202,7 +204,7 @@ static bool call_product(Builder *b, const Const *x, Place place, Const *result)
 {
     *result = const_int(1);
     if (x->kind != C_LIST)
-        return complain(b, place, "product takes a list");
+        return build_complain(b, place, "product takes a list");
     for (uint32_t i = 0; i < x->count; i++)
         if (!const_binary(b, T_STAR, result, &x->item[i], place, result))
             return false;
@@ -212,9 +214,9 @@ static bool call_product(Builder *b, const Const *x, Place place, Const *result)
 static bool call_range(Builder *b, const Const *from, const Const *to, Place place, Const *result)
 {
     if (from->kind != C_INT || to->kind != C_INT)
-        return complain(b, place, "range takes two integers");
+        return build_complain(b, place, "range takes two integers");
     if (to->i > from->i && (uint64_t)to->i - (uint64_t)from->i > CONST_LIST_MOST)
-        return complain(b, place, "a list longer than %u", CONST_LIST_MOST);
+        return build_complain(b, place, "a list longer than %u", CONST_LIST_MOST);
     uint32_t count = to->i > from->i ? (uint32_t)(to->i - from->i) : 0;
     b->steps += count / 4;
     Const *item = ARENA_ARRAY(b->scratch, Const, count);
@@ -227,7 +229,7 @@ static bool call_range(Builder *b, const Const *from, const Const *to, Place pla
 static bool call_extreme(Builder *b, const Const *arg, TokenKind better, Place place, Const *result)
 {
     if (!const_is_number(&arg[0]) || !const_is_number(&arg[1]))
-        return complain(b, place, "min and max take two numbers; for tensors there are minimum and maximum");
+        return build_complain(b, place, "min and max take two numbers; for tensors there are minimum and maximum");
     *result = compare(better, &arg[1], &arg[0]) ? arg[1] : arg[0];
     return true;
 }
@@ -236,9 +238,9 @@ static bool call_int(Builder *b, const Const *x, Place place, Const *result)
 {
     double whole = x->kind == C_FLOAT ? trunc(x->f) : 0;
     if (x->kind != C_FLOAT && x->kind != C_INT && x->kind != C_BOOL)
-        return complain(b, place, "int takes a number");
+        return build_complain(b, place, "int takes a number");
     if (!(whole >= -9223372036854775808.0 && whole < 9223372036854775808.0))
-        return complain(b, place, "this does not fit in 64 bits");
+        return build_complain(b, place, "this does not fit in 64 bits");
     *result = const_int(x->kind == C_FLOAT ? (int64_t)whole : x->i);
     return true;
 }
@@ -258,8 +260,8 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
     if (!*known)
         return false;
     if (arg && count != table[n].count)
-        return complain(b, place, "%s takes %u argument%s; %u given", table[n].name, table[n].count,
-                        table[n].count == 1 ? "" : "s", count);
+        return build_complain(b, place, "%s takes %u argument%s; %u given", table[n].name, table[n].count,
+                              table[n].count == 1 ? "" : "s", count);
     if (!arg) /* the caller only asks whether there is one */
         return false;
     switch (n) {
@@ -273,7 +275,7 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
         return call_int(b, arg, place, result);
     case 4:
         *result = const_float(const_number(arg));
-        return const_is_number(arg) || complain(b, place, "float takes a number");
+        return const_is_number(arg) || build_complain(b, place, "float takes a number");
     case 5:
         return call_range(b, &arg[0], &arg[1], place, result);
     case 6:

@@ -9,164 +9,164 @@
 #define DEEPEST_EXPR  200
 #define DEEPEST_BLOCK 32
 
-typedef struct Expr Expr;
-typedef struct Block Block;
+typedef struct AstExpr AstExpr;
+typedef struct AstBlock AstBlock;
 
 /* `layer{i}.weight` is the parts `layer`, i, `.weight`. */
-typedef struct NamePart {
-    Str text;         /* when expr is NULL */
-    const Expr *expr; /* in braces */
-} NamePart;
+typedef struct AstNamePart {
+    Str text;            /* when expr is NULL */
+    const AstExpr *expr; /* in braces */
+} AstNamePart;
 
-typedef struct Name {
+typedef struct AstName {
     Str text; /* without interpolation; `%12` of temporaries */
-    const NamePart *part;
+    const AstNamePart *part;
     uint32_t part_count; /* 0 without interpolation */
     bool temporary;
     Place place;
-} Name;
+} AstName;
 
-typedef enum ExprKind {
-    EXPR_BAD, /* a syntax error stood here */
-    EXPR_CONST,
-    EXPR_NAME,
-    EXPR_LIST,
-    EXPR_UNARY,
-    EXPR_BINARY,
-    EXPR_CALL,
-    EXPR_INDEX,
-    EXPR_PROPERTY, /* (...).shape */
-    EXPR_IF,       /* left if cond else right */
-} ExprKind;
+typedef enum AstExprKind {
+    AST_BAD, /* a syntax error stood here */
+    AST_CONST,
+    AST_NAME,
+    AST_LIST,
+    AST_UNARY,
+    AST_BINARY,
+    AST_CALL,
+    AST_INDEX,
+    AST_PROPERTY,    /* (...).shape */
+    AST_CONDITIONAL, /* left if cond else right */
+} AstExprKind;
 
-typedef struct Arg {
+typedef struct AstArg {
     Str name; /* empty when by position */
     Place name_place;
-    const Expr *value;
-} Arg;
+    const AstExpr *value;
+} AstArg;
 
-typedef enum PickKind { PICK_INDEX, PICK_RANGE, PICK_REST } PickKind;
-typedef struct Pick { /* one entry of x[...] */
-    PickKind kind;
-    const Expr *begin, *end, *step; /* NULL where not written; an index is in `begin` */
+typedef enum AstPickKind { AST_PICK_INDEX, AST_PICK_RANGE, AST_PICK_REST } AstPickKind;
+typedef struct AstPick { /* one entry of x[...] */
+    AstPickKind kind;
+    const AstExpr *begin, *end, *step; /* NULL where not written; an index is in `begin` */
     Place place;
-} Pick;
+} AstPick;
 
-struct Expr {
-    ExprKind kind;
+struct AstExpr {
+    AstExprKind kind;
     TokenKind op; /* UNARY, BINARY */
     uint16_t depth;
     bool too_large; /* CONST: 2^63, right only after a minus */
     Place place;
     union {
         struct {
-            const Name *name;  /* NAME; CALL: the function */
-            const Name *label; /* CALL: or NULL */
+            const AstName *name;  /* NAME; CALL: the function */
+            const AstName *label; /* CALL: or NULL */
         };
         struct {
-            const Expr *left, *right; /* BINARY, IF; UNARY, INDEX and PROPERTY: left */
+            const AstExpr *left, *right; /* BINARY, IF; UNARY, INDEX and PROPERTY: left */
         };
     };
     union {
-        const Expr *cond;         /* IF */
-        const Name *property;     /* PROPERTY */
-        const Const *constant;    /* CONST */
-        const Arg *arg;           /* CALL */
-        const Pick *pick;         /* INDEX */
-        const Expr *const *items; /* LIST */
+        const AstExpr *cond;         /* IF */
+        const AstName *property;     /* PROPERTY */
+        const Const *constant;       /* CONST */
+        const AstArg *arg;           /* CALL */
+        const AstPick *pick;         /* INDEX */
+        const AstExpr *const *items; /* LIST */
     } u;
     uint32_t count; /* of args, picks, items */
 };
 
-typedef struct TypeExpr {
-    const Name *dtype;
-    const Expr **dim; /* NULL entries are `?` */
+typedef struct AstType {
+    const AstName *dtype;
+    const AstExpr **dim; /* NULL entries are `?` */
     uint32_t rank;
     Layout layout;
     Place place;
-} TypeExpr;
+} AstType;
 
-typedef struct Mark { /* @kernel(3, tiled, pixels = 14), @inplace(x, _), @mem(sram) */
+typedef struct AstMark { /* @kernel(3, tiled, pixels = 14), @inplace(x, _), @mem(sram) */
     Str name;
-    const Name **word;   /* arguments; numbers as text */
-    const Name **number; /* per argument: what stands after its `=`, or NULL */
+    const AstName **word;   /* arguments; numbers as text */
+    const AstName **number; /* per argument: what stands after its `=`, or NULL */
     uint32_t count;
     Place place;
-} Mark;
+} AstMark;
 
-typedef struct Target {
-    const Name *name;
-    const TypeExpr *type; /* or NULL */
-} Target;
+typedef struct AstTarget {
+    const AstName *name;
+    const AstType *type; /* or NULL */
+} AstTarget;
 
-typedef enum StmtKind { STMT_DECLARE, STMT_ASSIGN, STMT_UPDATE, STMT_FOR, STMT_IF } StmtKind;
+typedef enum AstStmtKind { AST_DECLARE, AST_ASSIGN, AST_UPDATE, AST_FOR, AST_IF } AstStmtKind;
 
-typedef struct Stmt {
-    StmtKind kind;
-    TokenKind role;       /* DECLARE: T_PARAM, T_STATE, T_CONST */
-    const Target *target; /* FOR: what `carry` names */
+typedef struct AstStmt {
+    AstStmtKind kind;
+    TokenKind role;          /* DECLARE: T_PARAM, T_STATE, T_CONST */
+    const AstTarget *target; /* FOR: what `carry` names */
     uint32_t target_count;
-    const Expr *value; /* DECLARE: may be NULL.  IF: the condition */
-    const Mark *mark;
+    const AstExpr *value; /* DECLARE: may be NULL.  IF: the condition */
+    const AstMark *mark;
     uint32_t mark_count;
-    const Name *index; /* FOR */
-    const Expr *from, *to;
-    const Block *body, *otherwise; /* FOR; IF, where `otherwise` may be NULL */
+    const AstName *index; /* FOR */
+    const AstExpr *from, *to;
+    const AstBlock *body, *otherwise; /* FOR; IF, where `otherwise` may be NULL */
     Place place;
-} Stmt;
+} AstStmt;
 
-struct Block {
-    const Stmt *stmt;
+struct AstBlock {
+    const AstStmt *stmt;
     uint32_t count;
 };
 
-typedef struct Formal { /* an input, result or parameter of a function */
-    const Name *name;
-    const TypeExpr *type; /* or NULL */
-    const Expr *fallback; /* or NULL */
-    const Mark *mark;
+typedef struct AstFormal { /* an input, result or parameter of a function */
+    const AstName *name;
+    const AstType *type;     /* or NULL */
+    const AstExpr *fallback; /* or NULL */
+    const AstMark *mark;
     uint32_t mark_count;
-} Formal;
+} AstFormal;
 
-typedef struct Function { /* or a graph */
-    const Name *name;
-    const Formal *formal, *result;
+typedef struct AstFunction { /* or a graph */
+    const AstName *name;
+    const AstFormal *formal, *result;
     uint32_t formal_count, result_count;
-    const Mark *mark;
+    const AstMark *mark;
     uint32_t mark_count;
-    const Block *body;
+    const AstBlock *body;
     struct File *file;
     Place place; /* from `fn` to the closing brace */
-} Function;
+} AstFunction;
 
-typedef struct ConstItem { /* a top-level constant */
-    const Name *name;
-    const TypeExpr *type;
-    const Expr *value; /* NULL when it must come from -D */
+typedef struct AstConst { /* a top-level constant */
+    const AstName *name;
+    const AstType *type;
+    const AstExpr *value; /* NULL when it must come from -D */
     Place place;
-} ConstItem;
+} AstConst;
 
-typedef struct UseItem {
+typedef struct AstUse {
     Str path;
     Place place;
-} UseItem;
+} AstUse;
 
 /* What stands at the top level, in order. */
-typedef struct Item {
-    enum { ITEM_USE, ITEM_CONST, ITEM_FN, ITEM_GRAPH } kind;
-    UseItem use;
-    ConstItem constant;
-    const Function *function;
-} Item;
+typedef struct AstItem {
+    enum { AST_ITEM_USE, AST_ITEM_CONST, AST_ITEM_FN, AST_ITEM_GRAPH } kind;
+    AstUse use;
+    AstConst constant;
+    const AstFunction *function;
+} AstItem;
 
-typedef struct Tree {
-    Item *item;
+typedef struct AstTree {
+    AstItem *item;
     uint32_t count, capacity;
-} Tree;
+} AstTree;
 
 /* Parses a source that the diag knows; what has errors is left out or EXPR_BAD. */
-void parse_tree(Arena *arena, Diag *diag, uint32_t source, Tree *tree);
+void parse_tree(Arena *arena, Diag *diag, uint32_t source, AstTree *tree);
 /* An expression alone, for -D. */
-const Expr *parse_constant(Arena *arena, Diag *diag, uint32_t source);
+const AstExpr *parse_constant(Arena *arena, Diag *diag, uint32_t source);
 
 #endif

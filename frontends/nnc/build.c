@@ -8,10 +8,10 @@
 
 Str nnc_library_text(void)
 {
-    return (Str){(const char *)library_text, library_size};
+    return (Str){(const char *)nnc_library_bytes, nnc_library_size};
 }
 
-static File *load_file(Builder *b, Str path, Str text, Tree *tree)
+static File *load_file(Builder *b, Str path, Str text, AstTree *tree)
 {
     File *file = ARENA_NEW(b->scratch, File);
     *file = (File){.path = path, .functions = {.arena = b->scratch}, .constants = {.map = {.arena = b->scratch}}};
@@ -22,7 +22,7 @@ static File *load_file(Builder *b, Str path, Str text, Tree *tree)
     return file;
 }
 
-static void build_items(Builder *b, File *file, const Tree *tree, uint32_t depth);
+static void build_items(Builder *b, File *file, const AstTree *tree, uint32_t depth);
 
 /* `use` */
 
@@ -43,26 +43,26 @@ static Str beside(Builder *b, Str path, Str name)
     return str_format(b->arena, "%.*s" STR_FMT, (int)folder, path.ptr, STR_ARG(name));
 }
 
-static File *used_file(Builder *b, const File *user, const UseItem *use, uint32_t depth)
+static File *used_file(Builder *b, const File *user, const AstUse *use, uint32_t depth)
 {
     bool library = str_is(use->path, "nn");
     Str path = library ? STR("nn") : beside(b, user->path, use->path), text;
-    Tree tree = {0};
+    AstTree tree = {0};
 
     uint32_t known = map_get(&b->files, path);
     if (known != MAP_NONE)
         return b->file[known];
     if (depth >= DEEPEST_USE)
-        return complain(b, use->place, "files use each other more than %d deep", DEEPEST_USE), NULL;
+        return build_complain(b, use->place, "files use each other more than %d deep", DEEPEST_USE), NULL;
     if (library) {
         text = nnc_library_text();
     } else {
         if (!is_safe_path(use->path))
-            return complain(b, use->place,
-                            "'use' takes \"nn\" or a file in the model's folder, such as \"blocks.nnc\""),
+            return build_complain(b, use->place,
+                                  "'use' takes \"nn\" or a file in the model's folder, such as \"blocks.nnc\""),
                    NULL;
         if (!file_exists(path))
-            return complain(b, use->place, "cannot find " STR_FMT, STR_ARG(path)), NULL;
+            return build_complain(b, use->place, "cannot find " STR_FMT, STR_ARG(path)), NULL;
         if (!file_read(b->arena, b->diag, path, &text))
             return NULL;
     }
@@ -71,21 +71,21 @@ static File *used_file(Builder *b, const File *user, const UseItem *use, uint32_
     return file;
 }
 
-static void build_use(Builder *b, File *file, const UseItem *use, uint32_t depth)
+static void build_use(Builder *b, File *file, const AstUse *use, uint32_t depth)
 {
     File *used = used_file(b, file, use, depth);
     if (used)
         ARENA_PUSH(b->scratch, file->used, file->used_count, file->used_capacity, used);
     if (depth == 0) {
         text_printf(&b->prelude, "use ");
-        put_escaped(&b->prelude, use->path, '"');
+        lex_put_escaped(&b->prelude, use->path, '"');
         text_char(&b->prelude, '\n');
     }
 }
 
 /* Constants */
 
-static const Expr *defined(Builder *b, const ConstItem *item, uint32_t depth)
+static const AstExpr *defined(Builder *b, const AstConst *item, uint32_t depth)
 {
     for (uint32_t i = 0; depth == 0 && i < b->define_count; i++) {
         const Define *define = &b->define[i];
@@ -96,18 +96,18 @@ static const Expr *defined(Builder *b, const ConstItem *item, uint32_t depth)
         return parse_constant(b->scratch, b->diag, diag_add_source(b->diag, shown, define->value));
     }
     if (!item->value)
-        complain(b, item->place, "'" STR_FMT "' has no value: give it with -D " STR_FMT "=...",
-                 STR_ARG(item->name->text), STR_ARG(item->name->text));
+        build_complain(b, item->place, "'" STR_FMT "' has no value: give it with -D " STR_FMT "=...",
+                       STR_ARG(item->name->text), STR_ARG(item->name->text));
     return item->value;
 }
 
-static void print_constant(Builder *b, const ConstItem *item, const Const *c, uint32_t depth)
+static void print_constant(Builder *b, const AstConst *item, const Const *c, uint32_t depth)
 {
     if (depth > 0)
         return;
     text_printf(&b->prelude, "const " STR_FMT, STR_ARG(item->name->text));
     if (item->type) {
-        const Type *type = eval_type(b, item->type, (Str){0});
+        const Type *type = build_eval_type(b, item->type, (Str){0});
         text_printf(&b->prelude, ": " STR_FMT, STR_ARG(type ? type_show(b->scratch, type) : (Str){0}));
     }
     text_printf(&b->prelude, " = ");
@@ -115,26 +115,26 @@ static void print_constant(Builder *b, const ConstItem *item, const Const *c, ui
     text_char(&b->prelude, '\n');
 }
 
-static void build_constant(Builder *b, File *file, const ConstItem *item, uint32_t depth)
+static void build_constant(Builder *b, File *file, const AstConst *item, uint32_t depth)
 {
     Scope *scope = &file->constants;
     Binding binding = {.name = str_copy(b->arena, item->name->text), .place = item->name->place};
-    const Binding *old = scope_find(scope, binding.name);
-    const Expr *expr = defined(b, item, depth);
+    const Binding *old = build_scope_find(scope, binding.name);
+    const AstExpr *expr = defined(b, item, depth);
     Const c = {0};
 
     if (old) {
-        complain(b, item->name->place, "'" STR_FMT "' has a value already", STR_ARG(binding.name));
+        build_complain(b, item->name->place, "'" STR_FMT "' has a value already", STR_ARG(binding.name));
         diag_note(b->diag, old->place, "the first one");
         return;
     }
-    if (expr && eval_const(b, expr, &c)) {
-        binding.thing = thing_const(c);
+    if (expr && build_eval_const(b, expr, &c)) {
+        binding.thing = build_thing_const(c);
         print_constant(b, item, &c, depth);
         if (item->type) {
-            const Type *type = eval_type(b, item->type, (Str){0});
-            binding.tensor = type ? tensor_from_const(b, &c, type, expr->place) : NULL;
-            binding.thing = thing_bad();
+            const Type *type = build_eval_type(b, item->type, (Str){0});
+            binding.tensor = type ? build_tensor(b, &c, type, expr->place) : NULL;
+            binding.thing = build_thing_bad();
         }
     }
     map_put(&scope->map, binding.name, scope->count);
@@ -143,17 +143,17 @@ static void build_constant(Builder *b, File *file, const ConstItem *item, uint32
 
 /* Functions and graphs */
 
-static void add_function(Builder *b, File *file, const Function *function, uint32_t depth)
+static void add_function(Builder *b, File *file, const AstFunction *function, uint32_t depth)
 {
     Str name = function->name->text;
     uint32_t known = map_get(&file->functions, name);
     DType dtype;
 
-    ((Function *)function)->file = file;
+    ((AstFunction *)function)->file = file;
     if (map_get(&b->ops, name) != MAP_NONE || dtype_parse(name, &dtype)) {
-        complain(b, function->name->place, "'" STR_FMT "' is the name of a primitive", STR_ARG(name));
+        build_complain(b, function->name->place, "'" STR_FMT "' is the name of a primitive", STR_ARG(name));
     } else if (known != MAP_NONE) {
-        complain(b, function->name->place, "'" STR_FMT "' is defined already", STR_ARG(name));
+        build_complain(b, function->name->place, "'" STR_FMT "' is defined already", STR_ARG(name));
         diag_note(b->diag, file->function[known]->name->place, "the first definition");
     } else {
         map_put(&file->functions, name, file->function_count);
@@ -166,32 +166,33 @@ static void add_function(Builder *b, File *file, const Function *function, uint3
     }
 }
 
-static bool build_inputs(Builder *b, const Function *function)
+static bool build_inputs(Builder *b, const AstFunction *function)
 {
     Graph *graph = b->frame->graph;
     bool ok = true;
     for (uint32_t i = 0; i < function->formal_count; i++) {
-        const Formal *formal = &function->formal[i];
+        const AstFormal *formal = &function->formal[i];
         Str name = str_copy(b->arena, formal->name->text);
-        Thing thing = thing_bad();
+        Thing thing = build_thing_bad();
         const Type *type = NULL;
         if (formal->fallback)
-            ok = complain(b, formal->fallback->place, "an input of a graph has no default");
+            ok = build_complain(b, formal->fallback->place, "an input of a graph has no default");
         if (formal->type)
-            type = eval_type(b, formal->type, name);
+            type = build_eval_type(b, formal->type, name);
         else
-            ok = complain(b, formal->name->place, "an input needs its type: " STR_FMT ": f32[...]", STR_ARG(name));
+            ok =
+                build_complain(b, formal->name->place, "an input needs its type: " STR_FMT ": f32[...]", STR_ARG(name));
         if (type) {
             ValueId value = graph_add_input(graph, type, name, formal->name->place);
-            graph->value[value].placement = placement_text(b, formal->mark, formal->mark_count);
-            thing = thing_value(b, value);
+            graph->value[value].placement = build_placement_text(b, formal->mark, formal->mark_count);
+            thing = build_thing_value(b, value);
         }
-        ok &= bind(b, name, formal->name->place, thing) && type;
+        ok &= build_bind(b, name, formal->name->place, thing) && type;
     }
     return ok;
 }
 
-static void build_graph(Builder *b, File *file, const Function *function)
+static void build_graph(Builder *b, File *file, const AstFunction *function)
 {
     Module *module = b->module;
     Frame frame = {.graph = graph_new(module, str_copy(b->arena, function->name->text)),
@@ -203,40 +204,41 @@ static void build_graph(Builder *b, File *file, const Function *function)
 
     for (uint32_t i = 0; i < module->graph_count; i++)
         if (str_eq(module->graph[i]->name, frame.graph->name))
-            complain(b, function->name->place, "there is a graph '" STR_FMT "' already", STR_ARG(frame.graph->name));
+            build_complain(b, function->name->place, "there is a graph '" STR_FMT "' already",
+                           STR_ARG(frame.graph->name));
     frame.graph->place = function->place;
-    frame.graph->placement = placement_text(b, function->mark, function->mark_count);
+    frame.graph->placement = build_placement_text(b, function->mark, function->mark_count);
     b->frame = &frame;
     b->params = (Map){.arena = b->scratch};
     b->param_count = 0;
-    scope_push(b);
+    build_scope_push(b);
     build_inputs(b, function);
     build_block(b, function->body);
     if (!b->exhausted)
-        finish_results(b, function, NULL);
+        build_finish_results(b, function, NULL);
     if (!function->result_count)
-        complain(b, function->name->place, "a graph needs a result");
-    renumber_temporaries(b);
+        build_complain(b, function->name->place, "a graph needs a result");
+    build_renumber(b);
     ARENA_PUSH(b->arena, module->graph, module->graph_count, module->graph_capacity, frame.graph);
     b->frame = outer;
 }
 
 /* The items of a file, with a frame in which constants are evaluated.  Functions first: their order does not matter. */
-static void build_items(Builder *b, File *file, const Tree *tree, uint32_t depth)
+static void build_items(Builder *b, File *file, const AstTree *tree, uint32_t depth)
 {
     Frame frame = {.file = file}, *outer = b->frame;
     b->frame = &frame;
     for (uint32_t i = 0; i < tree->count; i++)
-        if (tree->item[i].kind == ITEM_USE)
+        if (tree->item[i].kind == AST_ITEM_USE)
             build_use(b, file, &tree->item[i].use, depth);
     for (uint32_t i = 0; i < tree->count; i++)
-        if (tree->item[i].kind == ITEM_FN)
+        if (tree->item[i].kind == AST_ITEM_FN)
             add_function(b, file, tree->item[i].function, depth);
     for (uint32_t i = 0; i < tree->count; i++) {
-        const Item *item = &tree->item[i];
-        if (item->kind == ITEM_CONST)
+        const AstItem *item = &tree->item[i];
+        if (item->kind == AST_ITEM_CONST)
             build_constant(b, file, &item->constant, depth);
-        else if (item->kind == ITEM_GRAPH && depth == 0 && !b->exhausted)
+        else if (item->kind == AST_ITEM_GRAPH && depth == 0 && !b->exhausted)
             build_graph(b, file, item->function);
     }
     b->frame = outer;
@@ -275,7 +277,7 @@ Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *de
                        .ops = {.arena = &scratch},
                        .failed = {.arena = &scratch}};
     Builder *b = &builder;
-    Tree tree = {0};
+    AstTree tree = {0};
     uint32_t errors = diag->error_count;
 
     b->define_used = ARENA_ARRAY(&scratch, bool, define_count);

@@ -52,7 +52,7 @@ typedef struct File {
     Str path;
     uint32_t source;
     Map functions; /* to index of `function` */
-    const Function **function;
+    const AstFunction **function;
     uint32_t function_count, function_capacity;
     Scope constants;
     struct File **used;
@@ -71,7 +71,7 @@ typedef struct Frame {
     Scope *scope;
     Str prefix; /* of params: `fire2.`, empty in a graph */
     Str label;  /* the prefix without its dot */
-    const Name *callee;
+    const AstName *callee;
     bool labelled;
     Place call;
     uint32_t depth;
@@ -105,51 +105,52 @@ typedef struct Builder {
 } Builder;
 
 /* build_scope.c */
-bool complain(Builder *b, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
-bool has_failed(const Builder *b, Place place);
-void mark_failed_quietly(Builder *b, Place place);
-void mark_failed(Builder *b, Place place); /* an error was reported there: adds notes on the calls that led to it */
-bool step(Builder *b, Place place, uint32_t cost); /* false when a limit is passed; a plain statement costs 1 */
-bool go_deeper(Builder *b, Place place);           /* to be followed by b->depth-- when true */
-Scope *scope_push(Builder *b);
-void scope_pop(Builder *b);
-Binding *scope_find(Scope *scope, Str name); /* in this scope only */
-bool bind(Builder *b, Str name, Place place, Thing thing);
-void rebind(Builder *b, Str name, Place place, Thing thing);
-Binding *lookup(Builder *b, Str name); /* all scopes, then the constants of the file and of those it uses */
-const Function *find_function(const File *file, Str name);
-Str name_text(Builder *b, const Name *name); /* with interpolation; lives as long as the build */
+bool build_complain(Builder *b, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool build_has_failed(const Builder *b, Place place);
+void build_mark_failed_quietly(Builder *b, Place place);
+void build_mark_failed(Builder *b,
+                       Place place); /* an error was reported there: adds notes on the calls that led to it */
+bool build_step(Builder *b, Place place, uint32_t cost); /* false when a limit is passed; a plain statement costs 1 */
+bool build_go_deeper(Builder *b, Place place);           /* to be followed by b->depth-- when true */
+Scope *build_scope_push(Builder *b);
+void build_scope_pop(Builder *b);
+Binding *build_scope_find(Scope *scope, Str name); /* in this scope only */
+bool build_bind(Builder *b, Str name, Place place, Thing thing);
+void build_rebind(Builder *b, Str name, Place place, Thing thing);
+Binding *build_lookup(Builder *b, Str name); /* all scopes, then the constants of the file and of those it uses */
+const AstFunction *build_find_function(const File *file, Str name);
+Str build_name_text(Builder *b, const AstName *name); /* with interpolation; lives as long as the build */
 /* `; did you mean 'stride'?`, or nothing, for the nearest of the names. */
 typedef struct Nearest {
     Str wanted, best;
     uint32_t distance;
 } Nearest;
-void nearest_try(Nearest *nearest, Str candidate);
-Str nearest_show(Arena *arena, const Nearest *nearest);
+void build_nearest_try(Nearest *nearest, Str candidate);
+Str build_nearest_show(Arena *arena, const Nearest *nearest);
 
 /* build_expr.c */
-static inline Thing thing_bad(void)
+static inline Thing build_thing_bad(void)
 {
     return (Thing){.kind = THING_BAD};
 }
-static inline Thing thing_const(Const c)
+static inline Thing build_thing_const(Const c)
 {
     return (Thing){.kind = THING_CONST, .c = c};
 }
-Thing thing_value(const Builder *b, ValueId value);           /* bad when the value has no type */
-Thing bound_thing(Builder *b, Binding *binding, Place place); /* what a name stands for in the current graph */
-Thing eval(Builder *b, const Expr *expr);
-bool eval_const(Builder *b, const Expr *expr, Const *c); /* an error unless it is constant */
-bool eval_int(Builder *b, const Expr *expr, const char *what, int64_t *i);
-Thing single(Builder *b, Thing thing, Place place); /* an error when it is several */
-const Type *eval_type(Builder *b, const TypeExpr *type, Str open_name);
+Thing build_thing_value(const Builder *b, ValueId value);     /* bad when the value has no type */
+Thing build_bound(Builder *b, Binding *binding, Place place); /* what a name stands for in the current graph */
+Thing build_eval(Builder *b, const AstExpr *expr);
+bool build_eval_const(Builder *b, const AstExpr *expr, Const *c); /* an error unless it is constant */
+bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *i);
+Thing build_single(Builder *b, Thing thing, Place place); /* an error when it is several */
+const Type *build_eval_type(Builder *b, const AstType *type, Str open_name);
 
 /* build_literal.c */
-ValueId scalar_value(Builder *b, DType dtype, const Const *c);
-bool check_fits(Builder *b, const Const *c, DType dtype, Place place);
+ValueId build_scalar_value(Builder *b, DType dtype, const Const *c);
+bool build_check_fits(Builder *b, const Const *c, DType dtype, Place place);
 /* A value from a thing; a constant takes this dtype. */
-bool as_value(Builder *b, Thing thing, DType dtype, Place place, ValueId *value);
-const Tensor *tensor_from_const(Builder *b, const Const *c, const Type *type, Place place);
+bool build_as_value(Builder *b, Thing thing, DType dtype, Place place, ValueId *value);
+const Tensor *build_tensor(Builder *b, const Const *c, const Type *type, Place place);
 
 /* arith.c */
 bool const_unary(Builder *b, TokenKind op, const Const *x, Place place, Const *result);
@@ -157,23 +158,23 @@ bool const_binary(Builder *b, TokenKind op, const Const *x, const Const *y, Plac
 bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place place, Const *result, bool *known);
 
 /* build_op.c */
-Thing build_op(Builder *b, OpCode op, const Expr *call);
+Thing build_op(Builder *b, OpCode op, const AstExpr *call);
 Thing build_operator(Builder *b, OpCode op, Thing *operand, const Place *at, uint32_t count, Place place);
-bool build_attrs(Builder *b, OpCode op, const Expr *call, Attr *attr);
+bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr);
 
 /* build_view.c */
-Thing build_index(Builder *b, const Expr *expr);
+Thing build_index(Builder *b, const AstExpr *expr);
 
 /* build_call.c */
-Thing build_call(Builder *b, const Expr *call);
-bool finish_results(Builder *b, const Function *function, bool *constant);
+Thing build_call(Builder *b, const AstExpr *call);
+bool build_finish_results(Builder *b, const AstFunction *function, bool *constant);
 
 /* build_stmt.c */
-void build_block(Builder *b, const Block *block);
-Str placement_text(Builder *b, const Mark *mark, uint32_t count);
-bool check_type(Builder *b, Str name, const Type *found, const Type *wanted, Place place);
+void build_block(Builder *b, const AstBlock *block);
+Str build_placement_text(Builder *b, const AstMark *mark, uint32_t count);
+bool build_check_type(Builder *b, Str name, const Type *found, const Type *wanted, Place place);
 
 /* renumber.c */
-void renumber_temporaries(Builder *b);
+void build_renumber(Builder *b);
 
 #endif

@@ -13,12 +13,12 @@ typedef struct Given { /* what a call gives to a parameter */
 } Given;
 
 typedef struct Binder {
-    const Function *function;
-    const Expr *call;
+    const AstFunction *function;
+    const AstExpr *call;
     Given *given; /* per parameter */
 } Binder;
 
-static uint32_t formal_index(const Function *function, Str name)
+static uint32_t formal_index(const AstFunction *function, Str name)
 {
     for (uint32_t i = 0; i < function->formal_count; i++)
         if (str_eq(function->formal[i].name->text, name))
@@ -26,43 +26,43 @@ static uint32_t formal_index(const Function *function, Str name)
     return NONE;
 }
 
-static void put_formals(Text *text, const Function *function)
+static void put_formals(Text *text, const AstFunction *function)
 {
     for (uint32_t i = 0; i < function->formal_count; i++)
         text_printf(text, "%s" STR_FMT, i ? ", " : "", STR_ARG(function->formal[i].name->text));
 }
 
-static bool report_formals(Builder *b, const Function *function, Place place, Str what)
+static bool report_formals(Builder *b, const AstFunction *function, Place place, Str what)
 {
     Text text = {0};
     put_formals(&text, function);
-    complain(b, place, STR_FMT "; the parameters are (" STR_FMT ")", STR_ARG(what), STR_ARG(text_view(&text)));
+    build_complain(b, place, STR_FMT "; the parameters are (" STR_FMT ")", STR_ARG(what), STR_ARG(text_view(&text)));
     text_free(&text);
     return false;
 }
 
-static bool give(Builder *b, Binder *binder, uint32_t index, const Arg *arg)
+static bool give(Builder *b, Binder *binder, uint32_t index, const AstArg *arg)
 {
     Given *given = &binder->given[index];
     if (given->present)
-        return complain(b, arg->name_place, "'" STR_FMT "' is given twice", STR_ARG(arg->name));
+        return build_complain(b, arg->name_place, "'" STR_FMT "' is given twice", STR_ARG(arg->name));
     given->present = true;
     given->by_name = arg->name.len > 0;
     given->place = arg->value->place;
-    given->thing = single(b, eval(b, arg->value), arg->value->place);
+    given->thing = build_single(b, build_eval(b, arg->value), arg->value->place);
     return given->thing.kind != THING_BAD;
 }
 
 /* Named arguments first; those by position fill the parameters that are left, in order. */
 static bool give_all(Builder *b, Binder *binder)
 {
-    const Function *function = binder->function;
-    const Expr *call = binder->call;
+    const AstFunction *function = binder->function;
+    const AstExpr *call = binder->call;
     bool ok = true;
     uint32_t next = 0;
 
     for (uint32_t i = 0; i < call->count; i++) {
-        const Arg *arg = &call->u.arg[i];
+        const AstArg *arg = &call->u.arg[i];
         if (!arg->name.len)
             continue;
         uint32_t index = formal_index(function, arg->name);
@@ -74,7 +74,7 @@ static bool give_all(Builder *b, Binder *binder)
             ok &= give(b, binder, index, arg);
     }
     for (uint32_t i = 0; i < call->count; i++) {
-        const Arg *arg = &call->u.arg[i];
+        const AstArg *arg = &call->u.arg[i];
         if (arg->name.len)
             continue;
         while (next < function->formal_count && binder->given[next].present)
@@ -100,9 +100,9 @@ static Str join_label(Builder *b, Str prefix, Str name)
     return str_format(b->arena, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(name));
 }
 
-static void enter_frame(Builder *b, Frame *frame, const Function *function, const Expr *call)
+static void enter_frame(Builder *b, Frame *frame, const AstFunction *function, const AstExpr *call)
 {
-    Str name = call->label ? name_text(b, call->label) : function->name->text;
+    Str name = call->label ? build_name_text(b, call->label) : function->name->text;
     *frame = (Frame){.caller = b->frame,
                      .graph = graph_new(b->module, str_copy(b->arena, function->name->text)),
                      .file = function->file,
@@ -117,7 +117,7 @@ static void enter_frame(Builder *b, Frame *frame, const Function *function, cons
     frame->prefix = join_label(b, frame->label, STR("."));
     frame->graph->place = function->place;
     b->frame = frame;
-    scope_push(b);
+    build_scope_push(b);
 }
 
 /* Binds the parameters inside; a tensor becomes an input of the body. */
@@ -125,62 +125,63 @@ static bool bind_formals(Builder *b, Binder *binder, const Graph *outer)
 {
     bool ok = true;
     for (uint32_t i = 0; i < binder->function->formal_count; i++) {
-        const Formal *formal = &binder->function->formal[i];
+        const AstFormal *formal = &binder->function->formal[i];
         Given *given = &binder->given[i];
-        Thing thing = given->present ? given->thing : eval(b, formal->fallback);
+        Thing thing = given->present ? given->thing : build_eval(b, formal->fallback);
         if (thing.kind == THING_VALUE && given->present) {
             const Type *type = outer->value[thing.value].type;
             Str name = str_copy(b->arena, formal->name->text);
-            thing = thing_value(b, graph_add_input(b->frame->graph, type, name, formal->name->place));
-            const Type *wanted = formal->type ? eval_type(b, formal->type, (Str){0}) : NULL;
-            ok &= !formal->type || (wanted && check_type(b, name, type, wanted, formal->type->place));
+            thing = build_thing_value(b, graph_add_input(b->frame->graph, type, name, formal->name->place));
+            const Type *wanted = formal->type ? build_eval_type(b, formal->type, (Str){0}) : NULL;
+            ok &= !formal->type || (wanted && build_check_type(b, name, type, wanted, formal->type->place));
         } else if (thing.kind == THING_VALUE) {
-            ok = complain(b, formal->fallback->place, "a default must be a constant");
+            ok = build_complain(b, formal->fallback->place, "a default must be a constant");
         }
-        ok &= thing.kind != THING_BAD && bind(b, formal->name->text, formal->name->place, thing);
+        ok &= thing.kind != THING_BAD && build_bind(b, formal->name->text, formal->name->place, thing);
     }
     return ok;
 }
 
 /* One result of a function or graph, found by name when the body is done. */
-static bool finish_result(Builder *b, const Formal *result, bool *constant, Thing *thing)
+static bool finish_result(Builder *b, const AstFormal *result, bool *constant, Thing *thing)
 {
     Str name = result->name->text;
-    Binding *binding = lookup(b, name);
+    Binding *binding = build_lookup(b, name);
     if (!binding)
-        return !b->syntax_errors &&
-               complain(b, result->name->place, "'" STR_FMT "' is a result, but nothing assigns it", STR_ARG(name));
-    *thing = bound_thing(b, binding, result->name->place);
+        return !b->syntax_errors && build_complain(b, result->name->place,
+                                                   "'" STR_FMT "' is a result, but nothing assigns it", STR_ARG(name));
+    *thing = build_bound(b, binding, result->name->place);
     *constant &= thing->kind == THING_CONST;
     return thing->kind != THING_BAD;
 }
 
-static bool add_result(Builder *b, const Formal *result, Thing thing)
+static bool add_result(Builder *b, const AstFormal *result, Thing thing)
 {
     Graph *graph = b->frame->graph;
-    const Type *wanted = result->type ? eval_type(b, result->type, (Str){0}) : NULL;
+    const Type *wanted = result->type ? build_eval_type(b, result->type, (Str){0}) : NULL;
     Place place = result->name->place;
     ValueId value;
 
     if (result->type && !wanted)
         return false;
     if (thing.kind == THING_CONST && wanted) {
-        const Tensor *tensor = tensor_from_const(b, &thing.c, wanted, place);
+        const Tensor *tensor = build_tensor(b, &thing.c, wanted, place);
         if (!tensor)
             return false;
-        value = wanted->shape.rank == 0 ? scalar_value(b, wanted->dtype, &thing.c)
+        value = wanted->shape.rank == 0 ? build_scalar_value(b, wanted->dtype, &thing.c)
                                         : graph_add_const(graph, tensor, (Str){0}, place);
-    } else if (!as_value(b, thing, thing.kind == THING_CONST ? const_default_dtype(&thing.c) : DT_F32, place, &value)) {
+    } else if (!build_as_value(b, thing, thing.kind == THING_CONST ? const_default_dtype(&thing.c) : DT_F32, place,
+                               &value)) {
         return false;
     }
-    if (wanted && !check_type(b, result->name->text, graph->value[value].type, wanted, result->type->place))
+    if (wanted && !build_check_type(b, result->name->text, graph->value[value].type, wanted, result->type->place))
         return false;
     graph_add_output(graph, value, str_copy(b->arena, result->name->text));
     return true;
 }
 
 /* Adds the results as outputs; when all are constants and may stay so, `constant` is true and nothing is added. */
-bool finish_results(Builder *b, const Function *function, bool *constant)
+bool build_finish_results(Builder *b, const AstFunction *function, bool *constant)
 {
     Thing *thing = ARENA_ARRAY(b->scratch, Thing, function->result_count);
     bool ok = true, all = function->result_count > 0;
@@ -188,8 +189,8 @@ bool finish_results(Builder *b, const Function *function, bool *constant)
     for (uint32_t i = 0; i < function->result_count; i++) {
         for (uint32_t k = 0; k < i; k++)
             if (str_eq(function->result[k].name->text, function->result[i].name->text))
-                ok = complain(b, function->result[i].name->place, "'" STR_FMT "' is a result already",
-                              STR_ARG(function->result[i].name->text));
+                ok = build_complain(b, function->result[i].name->place, "'" STR_FMT "' is a result already",
+                                    STR_ARG(function->result[i].name->text));
         ok &= finish_result(b, &function->result[i], &all, &thing[i]);
         all &= function->result[i].type == NULL;
     }
@@ -202,11 +203,11 @@ bool finish_results(Builder *b, const Function *function, bool *constant)
     return ok;
 }
 
-static Thing constant_results(Builder *b, const Function *function)
+static Thing constant_results(Builder *b, const AstFunction *function)
 {
     Thing *list = ARENA_ARRAY(b->scratch, Thing, function->result_count);
     for (uint32_t i = 0; i < function->result_count; i++)
-        list[i] = lookup(b, function->result[i].name->text)->thing;
+        list[i] = build_lookup(b, function->result[i].name->text)->thing;
     return function->result_count == 1 ? list[0]
                                        : (Thing){.kind = THING_MANY, .many = list, .count = function->result_count};
 }
@@ -216,7 +217,7 @@ static Thing constant_results(Builder *b, const Function *function)
 /* Operands stand first when parameters before them are operands too; others are printed by name. */
 static const Call *describe_call(Builder *b, const Binder *binder, const ValueId *in, uint32_t count)
 {
-    const Function *function = binder->function;
+    const AstFunction *function = binder->function;
     Call *call = ARENA_NEW(b->arena, Call);
     Str *operand = ARENA_ARRAY(b->arena, Str, count);
     Text text = {0};
@@ -238,7 +239,7 @@ static const Call *describe_call(Builder *b, const Binder *binder, const ValueId
         }
     }
     call->name = str_copy(b->arena, function->name->text);
-    call->label = binder->call->label ? str_copy(b->arena, name_text(b, binder->call->label)) : (Str){0};
+    call->label = binder->call->label ? str_copy(b->arena, build_name_text(b, binder->call->label)) : (Str){0};
     call->arguments = str_copy(b->arena, text_view(&text));
     call->operand = operand;
     call->library = str_is(function->file->path, "nn");
@@ -249,7 +250,7 @@ static const Call *describe_call(Builder *b, const Binder *binder, const ValueId
 static Thing add_call(Builder *b, const Binder *binder, Graph *body)
 {
     Graph *graph = b->frame->graph;
-    const Function *function = binder->function;
+    const AstFunction *function = binder->function;
     ValueId *in = ARENA_ARRAY(b->scratch, ValueId, function->formal_count);
     uint32_t count = 0;
 
@@ -265,80 +266,83 @@ static Thing add_call(Builder *b, const Binder *binder, Graph *body)
     Thing *list = ARENA_ARRAY(b->scratch, Thing, node->out_count);
     for (uint32_t i = 0; i < node->out_count; i++) {
         graph->value[node->out[i]].type = body->value[body->output[i].value].type;
-        list[i] = thing_value(b, node->out[i]);
+        list[i] = build_thing_value(b, node->out[i]);
     }
     return node->out_count == 1 ? list[0] : (Thing){.kind = THING_MANY, .many = list, .count = node->out_count};
 }
 
-static Thing call_function(Builder *b, const Function *function, const Expr *call)
+static Thing call_function(Builder *b, const AstFunction *function, const AstExpr *call)
 {
     Binder binder = {function, call, ARENA_ARRAY(b->scratch, Given, function->formal_count)};
     Frame frame, *outer = b->frame;
     uint32_t errors = b->diag->error_count;
     bool constant = false;
-    Thing result = thing_bad();
+    Thing result = build_thing_bad();
 
-    if (!give_all(b, &binder) || !step(b, call->place, COST_OF_CALL) || has_failed(b, function->place))
+    if (!give_all(b, &binder) || !build_step(b, call->place, COST_OF_CALL) || build_has_failed(b, function->place))
         return result;
     if (outer->depth >= DEEPEST_CALL) {
-        complain(b, call->place, "calls nest deeper than %d: does " STR_FMT " call itself?", DEEPEST_CALL,
-                 STR_ARG(function->name->text));
-        mark_failed_quietly(b, function->place); /* no further calls: it could branch */
+        build_complain(b, call->place, "calls nest deeper than %d: does " STR_FMT " call itself?", DEEPEST_CALL,
+                       STR_ARG(function->name->text));
+        build_mark_failed_quietly(b, function->place); /* no further calls: it could branch */
         return result;
     }
     enter_frame(b, &frame, function, call);
     bool ok = bind_formals(b, &binder, outer->graph);
     if (ok) {
         build_block(b, function->body);
-        ok = !b->exhausted && finish_results(b, function, &constant) && b->diag->error_count == errors;
+        ok = !b->exhausted && build_finish_results(b, function, &constant) && b->diag->error_count == errors;
     }
     if (ok && constant)
         result = constant_results(b, function);
     if (ok && !constant)
-        renumber_temporaries(b);
+        build_renumber(b);
     b->frame = outer;
     if (!ok || constant)
         return result;
     if (!outer->graph) {
-        complain(b, call->place, STR_FMT " makes a tensor: a constant expression cannot use it",
-                 STR_ARG(function->name->text));
+        build_complain(b, call->place, STR_FMT " makes a tensor: a constant expression cannot use it",
+                       STR_ARG(function->name->text));
         return result;
     }
     return add_call(b, &binder, frame.graph);
 }
 
 /* f32(x): a conversion; of a literal, a scalar of that dtype. */
-static Thing convert(Builder *b, DType to, const Expr *call)
+static Thing convert(Builder *b, DType to, const AstExpr *call)
 {
     if (call->count != 1 || call->u.arg[0].name.len || call->label)
-        return complain(b, call->place, "%s(x) converts one tensor or number", dtype_name(to)), thing_bad();
+        return build_complain(b, call->place, "%s(x) converts one tensor or number", dtype_name(to)), build_thing_bad();
     Place place = call->u.arg[0].value->place;
-    Thing thing = single(b, eval(b, call->u.arg[0].value), place);
+    Thing thing = build_single(b, build_eval(b, call->u.arg[0].value), place);
     ValueId value;
 
     if (!b->frame->graph && thing.kind != THING_BAD)
-        return complain(b, call->place, "%s(x) makes a tensor: a constant expression cannot use it", dtype_name(to)),
-               thing_bad();
+        return build_complain(b, call->place, "%s(x) makes a tensor: a constant expression cannot use it",
+                              dtype_name(to)),
+               build_thing_bad();
     if (thing.kind == THING_CONST)
-        return as_value(b, thing, to, place, &value) ? thing_value(b, value) : thing_bad();
+        return build_as_value(b, thing, to, place, &value) ? build_thing_value(b, value) : build_thing_bad();
     if (thing.kind != THING_VALUE)
-        return thing_bad();
+        return build_thing_bad();
     Attr attr[4];
     attr_defaults(OP_CAST, attr);
     attr[attr_index(OP_CAST, STR("to"))].i = to;
-    return thing_value(b, op_build(b->frame->graph, OP_CAST, &thing.value, 1, attr, call->place));
+    return build_thing_value(b, op_build(b->frame->graph, OP_CAST, &thing.value, 1, attr, call->place));
 }
 
-static Thing call_constant(Builder *b, Str name, const Expr *call)
+static Thing call_constant(Builder *b, Str name, const AstExpr *call)
 {
     Const *arg = ARENA_ARRAY(b->scratch, Const, call->count + 1), result;
     bool known;
     for (uint32_t i = 0; i < call->count; i++)
         if (call->u.arg[i].name.len)
-            return complain(b, call->place, STR_FMT " takes its arguments by position", STR_ARG(name)), thing_bad();
-        else if (!eval_const(b, call->u.arg[i].value, &arg[i]))
-            return thing_bad();
-    return const_call(b, name, arg, call->count, call->place, &result, &known) ? thing_const(result) : thing_bad();
+            return build_complain(b, call->place, STR_FMT " takes its arguments by position", STR_ARG(name)),
+                   build_thing_bad();
+        else if (!build_eval_const(b, call->u.arg[i].value, &arg[i]))
+            return build_thing_bad();
+    return const_call(b, name, arg, call->count, call->place, &result, &known) ? build_thing_const(result)
+                                                                               : build_thing_bad();
 }
 
 static Thing unknown_function(Builder *b, Str name, Place place)
@@ -346,24 +350,24 @@ static Thing unknown_function(Builder *b, Str name, Place place)
     Nearest nearest = {.wanted = name};
     const File *file = b->frame->file;
     for (int i = 0; i < OP_COUNT; i++)
-        nearest_try(&nearest, str_from(op_info((OpCode)i)->name));
+        build_nearest_try(&nearest, str_from(op_info((OpCode)i)->name));
     for (uint32_t i = 0; i < file->function_count; i++)
-        nearest_try(&nearest, file->function[i]->name->text);
+        build_nearest_try(&nearest, file->function[i]->name->text);
     for (uint32_t u = 0; u < file->used_count; u++)
         for (uint32_t i = 0; i < file->used[u]->function_count; i++)
-            nearest_try(&nearest, file->used[u]->function[i]->name->text);
-    Str hint = nearest_show(b->scratch, &nearest);
+            build_nearest_try(&nearest, file->used[u]->function[i]->name->text);
+    Str hint = build_nearest_show(b->scratch, &nearest);
     LibraryFunction function; /* a file that does not use the library has not parsed it */
     if (nnc_library_find(name, &function))
         hint = STR("; the library has one: use \"nn\"");
-    complain(b, place, "no op or function '" STR_FMT "'" STR_FMT, STR_ARG(name), STR_ARG(hint));
-    return thing_bad();
+    build_complain(b, place, "no op or function '" STR_FMT "'" STR_FMT, STR_ARG(name), STR_ARG(hint));
+    return build_thing_bad();
 }
 
-Thing build_call(Builder *b, const Expr *call)
+Thing build_call(Builder *b, const AstExpr *call)
 {
-    Str name = name_text(b, call->name);
-    const Function *function = find_function(b->frame->file, name);
+    Str name = build_name_text(b, call->name);
+    const AstFunction *function = build_find_function(b->frame->file, name);
     bool known;
     DType dtype;
 
@@ -371,7 +375,7 @@ Thing build_call(Builder *b, const Expr *call)
         return call_function(b, function, call);
     uint32_t op = map_get(&b->ops, name);
     if (op != MAP_NONE && op_info((OpCode)op)->family == FAMILY_CONTROL)
-        return complain(b, call->place, "a composite is called by its own name"), thing_bad();
+        return build_complain(b, call->place, "a composite is called by its own name"), build_thing_bad();
     if (op != MAP_NONE)
         return build_op(b, (OpCode)op, call);
     if (dtype_parse(name, &dtype))

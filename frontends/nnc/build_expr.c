@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-Thing thing_value(const Builder *b, ValueId value)
+Thing build_thing_value(const Builder *b, ValueId value)
 {
     if (!b->frame->graph->value[value].type)
-        return thing_bad();
+        return build_thing_bad();
     return (Thing){.kind = THING_VALUE, .value = value};
 }
 
-Thing single(Builder *b, Thing thing, Place place)
+Thing build_single(Builder *b, Thing thing, Place place)
 {
     if (thing.kind != THING_MANY)
         return thing;
-    complain(b, place, "this gives %u results: take them apart with (a, b) = ...", thing.count);
-    return thing_bad();
+    build_complain(b, place, "this gives %u results: take them apart with (a, b) = ...", thing.count);
+    return build_thing_bad();
 }
 
 /* Names */
@@ -25,18 +25,19 @@ static Thing tensor_value(Builder *b, Binding *binding, Place place)
 {
     Frame *frame = b->frame;
     if (!frame->graph) {
-        complain(b, place, "'" STR_FMT "' is an array: a constant expression cannot use it", STR_ARG(binding->name));
-        return thing_bad();
+        build_complain(b, place, "'" STR_FMT "' is an array: a constant expression cannot use it",
+                       STR_ARG(binding->name));
+        return build_thing_bad();
     }
     uint32_t known = map_get(&frame->tensors, binding->name);
     if (known == MAP_NONE) {
         known = graph_add_const(frame->graph, binding->tensor, binding->name, binding->place);
         map_put(&frame->tensors, binding->name, known);
     }
-    return thing_value(b, known);
+    return build_thing_value(b, known);
 }
 
-Thing bound_thing(Builder *b, Binding *binding, Place place)
+Thing build_bound(Builder *b, Binding *binding, Place place)
 {
     return binding->tensor ? tensor_value(b, binding, place) : binding->thing;
 }
@@ -46,7 +47,7 @@ static Thing dims_list(Builder *b, const Shape *shape)
     Const *item = ARENA_ARRAY(b->scratch, Const, shape->rank);
     for (uint32_t i = 0; i < shape->rank; i++)
         item[i] = const_int(shape->dim[i]);
-    return thing_const((Const){.kind = C_LIST, .item = item, .count = shape->rank, .depth = 1});
+    return build_thing_const((Const){.kind = C_LIST, .item = item, .count = shape->rank, .depth = 1});
 }
 
 static bool is_property(Str name)
@@ -59,32 +60,33 @@ static Thing property_of(Builder *b, Thing thing, Str property, Place place)
     if (thing.kind == THING_BAD)
         return thing;
     if (!is_property(property)) {
-        complain(b, place, "no property '" STR_FMT "'; a tensor has shape, rank, size and dtype", STR_ARG(property));
-        return thing_bad();
+        build_complain(b, place, "no property '" STR_FMT "'; a tensor has shape, rank, size and dtype",
+                       STR_ARG(property));
+        return build_thing_bad();
     }
     if (thing.kind == THING_MANY)
-        return single(b, thing, place);
+        return build_single(b, thing, place);
     if (thing.kind == THING_CONST) {
         if (thing.c.kind == C_INT || thing.c.kind == C_FLOAT ||
             thing.c.kind == C_BOOL) { /* a scalar, when it must be */
             if (str_is(property, "dtype"))
-                return thing_const((Const){.kind = C_DTYPE, .i = const_default_dtype(&thing.c)});
-            return str_is(property, "shape") ? thing_const((Const){.kind = C_LIST, .depth = 1})
-                                             : thing_const(const_int(str_is(property, "size")));
+                return build_thing_const((Const){.kind = C_DTYPE, .i = const_default_dtype(&thing.c)});
+            return str_is(property, "shape") ? build_thing_const((Const){.kind = C_LIST, .depth = 1})
+                                             : build_thing_const(const_int(str_is(property, "size")));
         }
         if (thing.c.kind == C_LIST && str_is(property, "rank"))
-            return thing_const(const_int(thing.c.depth));
-        complain(b, place, "%s has no '" STR_FMT "'", const_kind_name(thing.c.kind), STR_ARG(property));
-        return thing_bad();
+            return build_thing_const(const_int(thing.c.depth));
+        build_complain(b, place, "%s has no '" STR_FMT "'", const_kind_name(thing.c.kind), STR_ARG(property));
+        return build_thing_bad();
     }
     const Type *type = value_type(b->frame->graph, thing.value);
     if (str_is(property, "shape"))
         return dims_list(b, &type->shape);
     if (str_is(property, "rank"))
-        return thing_const(const_int(type->shape.rank));
+        return build_thing_const(const_int(type->shape.rank));
     if (str_is(property, "size"))
-        return thing_const(const_int(shape_elements(&type->shape)));
-    return thing_const((Const){.kind = C_DTYPE, .i = type->dtype});
+        return build_thing_const(const_int(shape_elements(&type->shape)));
+    return build_thing_const((Const){.kind = C_DTYPE, .i = type->dtype});
 }
 
 static Thing unknown_name(Builder *b, Str name, Place place)
@@ -92,65 +94,65 @@ static Thing unknown_name(Builder *b, Str name, Place place)
     Nearest nearest = {.wanted = name};
     for (const Scope *s = b->frame->scope; s; s = s->outer)
         for (uint32_t i = 0; i < s->count && i < 1000; i++)
-            nearest_try(&nearest, s->binding[i].name);
+            build_nearest_try(&nearest, s->binding[i].name);
     const Scope *constants = &b->frame->file->constants;
     for (uint32_t i = 0; i < constants->count && i < 1000; i++)
-        nearest_try(&nearest, constants->binding[i].name);
-    Str hint = nearest_show(b->scratch, &nearest);
-    complain(b, place, "nothing is called '" STR_FMT "' here" STR_FMT, STR_ARG(name), STR_ARG(hint));
-    return thing_bad();
+        build_nearest_try(&nearest, constants->binding[i].name);
+    Str hint = build_nearest_show(b->scratch, &nearest);
+    build_complain(b, place, "nothing is called '" STR_FMT "' here" STR_FMT, STR_ARG(name), STR_ARG(hint));
+    return build_thing_bad();
 }
 
-static Thing eval_name(Builder *b, const Expr *expr)
+static Thing eval_name(Builder *b, const AstExpr *expr)
 {
-    Str name = name_text(b, expr->name);
-    Binding *binding = lookup(b, name);
+    Str name = build_name_text(b, expr->name);
+    Binding *binding = build_lookup(b, name);
     DType dtype;
     if (binding)
-        return bound_thing(b, binding, expr->place);
+        return build_bound(b, binding, expr->place);
 
     const char *dot = NULL; /* the last: of `a.b.shape` the property is `shape` */
     for (uint32_t i = 0; i < name.len; i++)
         dot = name.ptr[i] == '.' ? name.ptr + i : dot;
     if (dot) {
         Str head = {name.ptr, (uint32_t)(dot - name.ptr)}, tail = {dot + 1, name.len - head.len - 1};
-        if ((binding = lookup(b, head)))
-            return property_of(b, bound_thing(b, binding, expr->place), tail, expr->place);
+        if ((binding = build_lookup(b, head)))
+            return property_of(b, build_bound(b, binding, expr->place), tail, expr->place);
     }
     if (dtype_parse(name, &dtype))
-        return thing_const((Const){.kind = C_DTYPE, .i = dtype});
+        return build_thing_const((Const){.kind = C_DTYPE, .i = dtype});
     if (str_is(name, "label"))
-        return thing_const((Const){.kind = C_STRING, .s = b->frame->label});
+        return build_thing_const((Const){.kind = C_STRING, .s = b->frame->label});
     return unknown_name(b, name, expr->place);
 }
 
 /* Lists and operators */
 
-static Thing eval_list(Builder *b, const Expr *expr)
+static Thing eval_list(Builder *b, const AstExpr *expr)
 {
     Const list = {.kind = C_LIST, .count = expr->count, .depth = 1};
     Const *item = ARENA_ARRAY(b->scratch, Const, expr->count);
     for (uint32_t i = 0; i < expr->count; i++) {
-        if (!eval_const(b, expr->u.items[i], &item[i]))
-            return thing_bad();
+        if (!build_eval_const(b, expr->u.items[i], &item[i]))
+            return build_thing_bad();
         if (item[i].depth >= list.depth)
             list.depth = item[i].depth + 1;
     }
     b->steps += expr->count / 4;
     list.item = item;
     if (list.depth > CONST_DEPTH_MOST) {
-        complain(b, expr->place, "lists nest deeper than %d", CONST_DEPTH_MOST);
-        return thing_bad();
+        build_complain(b, expr->place, "lists nest deeper than %d", CONST_DEPTH_MOST);
+        return build_thing_bad();
     }
-    return thing_const(list);
+    return build_thing_const(list);
 }
 
-static Thing eval_unary(Builder *b, const Expr *expr)
+static Thing eval_unary(Builder *b, const AstExpr *expr)
 {
-    Thing x = single(b, eval(b, expr->left), expr->left->place);
+    Thing x = build_single(b, build_eval(b, expr->left), expr->left->place);
     Const c;
     if (x.kind == THING_CONST)
-        return const_unary(b, expr->op, &x.c, expr->place, &c) ? thing_const(c) : thing_bad();
+        return const_unary(b, expr->op, &x.c, expr->place, &c) ? build_thing_const(c) : build_thing_bad();
     return build_operator(b, expr->op == T_NOT ? OP_NOT : OP_NEG, &x, &expr->left->place, 1, expr->place);
 }
 
@@ -203,97 +205,97 @@ static bool is_decided(TokenKind op, const Thing *x) /* `false and ...` */
     return x->kind == THING_CONST && x->c.kind == C_BOOL && ((op == T_AND && !x->c.i) || (op == T_OR && x->c.i));
 }
 
-static Thing eval_binary(Builder *b, const Expr *expr)
+static Thing eval_binary(Builder *b, const AstExpr *expr)
 {
     Place at[2] = {expr->left->place, expr->right->place};
-    Thing x[2] = {single(b, eval(b, expr->left), at[0])};
+    Thing x[2] = {build_single(b, build_eval(b, expr->left), at[0])};
     Const c;
 
     if (is_decided(expr->op, &x[0]))
         return x[0];
-    x[1] = single(b, eval(b, expr->right), at[1]);
+    x[1] = build_single(b, build_eval(b, expr->right), at[1]);
     if (x[0].kind == THING_BAD || x[1].kind == THING_BAD)
-        return thing_bad();
+        return build_thing_bad();
     if (is_none_test(expr->op, &x[0], &x[1]))
-        return thing_const(const_bool(expr->op == T_NE));
+        return build_thing_const(const_bool(expr->op == T_NE));
     if (x[0].kind == THING_CONST && x[1].kind == THING_CONST)
-        return const_binary(b, expr->op, &x[0].c, &x[1].c, expr->place, &c) ? thing_const(c) : thing_bad();
+        return const_binary(b, expr->op, &x[0].c, &x[1].c, expr->place, &c) ? build_thing_const(c) : build_thing_bad();
     Thing result = build_operator(b, operator_op(expr->op), x, at, 2, expr->place);
     if (expr->op == T_SLASH2 && result.kind == THING_VALUE &&
         dtype_is_float(value_type(b->frame->graph, result.value)->dtype))
-        return thing_value(b, op_build1(b->frame->graph, OP_FLOOR, result.value, expr->place));
+        return build_thing_value(b, op_build1(b->frame->graph, OP_FLOOR, result.value, expr->place));
     return result;
 }
 
-static Thing eval_if(Builder *b, const Expr *expr)
+static Thing eval_if(Builder *b, const AstExpr *expr)
 {
     Const cond;
-    if (!eval_const(b, expr->u.cond, &cond))
-        return thing_bad();
+    if (!build_eval_const(b, expr->u.cond, &cond))
+        return build_thing_bad();
     if (cond.kind != C_BOOL) {
-        complain(b, expr->u.cond->place, "'if' takes true or false, not %s; between tensors choose with select",
-                 const_kind_name(cond.kind));
-        return thing_bad();
+        build_complain(b, expr->u.cond->place, "'if' takes true or false, not %s; between tensors choose with select",
+                       const_kind_name(cond.kind));
+        return build_thing_bad();
     }
-    return eval(b, cond.i ? expr->left : expr->right);
+    return build_eval(b, cond.i ? expr->left : expr->right);
 }
 
-static Thing eval_any(Builder *b, const Expr *expr)
+static Thing eval_any(Builder *b, const AstExpr *expr)
 {
     switch (expr->kind) {
-    case EXPR_BAD:
-        return thing_bad();
-    case EXPR_CONST:
+    case AST_BAD:
+        return build_thing_bad();
+    case AST_CONST:
         if (expr->too_large) {
-            complain(b, expr->place, "this integer does not fit in 64 bits");
-            return thing_bad();
+            build_complain(b, expr->place, "this integer does not fit in 64 bits");
+            return build_thing_bad();
         }
-        return thing_const(*expr->u.constant);
-    case EXPR_NAME:
+        return build_thing_const(*expr->u.constant);
+    case AST_NAME:
         return eval_name(b, expr);
-    case EXPR_LIST:
+    case AST_LIST:
         return eval_list(b, expr);
-    case EXPR_UNARY:
+    case AST_UNARY:
         return eval_unary(b, expr);
-    case EXPR_BINARY:
+    case AST_BINARY:
         return eval_binary(b, expr);
-    case EXPR_CALL:
+    case AST_CALL:
         return build_call(b, expr);
-    case EXPR_INDEX:
+    case AST_INDEX:
         return build_index(b, expr);
-    case EXPR_PROPERTY:
-        return property_of(b, eval(b, expr->left), expr->u.property->text, expr->place);
-    case EXPR_IF:
+    case AST_PROPERTY:
+        return property_of(b, build_eval(b, expr->left), expr->u.property->text, expr->place);
+    case AST_CONDITIONAL:
         return eval_if(b, expr);
     }
-    return thing_bad();
+    return build_thing_bad();
 }
 
-Thing eval(Builder *b, const Expr *expr)
+Thing build_eval(Builder *b, const AstExpr *expr)
 {
-    if (b->exhausted || !go_deeper(b, expr->place))
-        return thing_bad();
+    if (b->exhausted || !build_go_deeper(b, expr->place))
+        return build_thing_bad();
     Thing thing = eval_any(b, expr);
     b->depth--;
     return thing;
 }
 
-bool eval_const(Builder *b, const Expr *expr, Const *c)
+bool build_eval_const(Builder *b, const AstExpr *expr, Const *c)
 {
-    Thing thing = eval(b, expr);
+    Thing thing = build_eval(b, expr);
     if (thing.kind == THING_VALUE || thing.kind == THING_MANY)
-        return complain(b, expr->place, "expected a constant, found a tensor");
+        return build_complain(b, expr->place, "expected a constant, found a tensor");
     *c = thing.c;
     return thing.kind == THING_CONST;
 }
 
-bool eval_int(Builder *b, const Expr *expr, const char *what, int64_t *i)
+bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *i)
 {
     Const c;
-    if (!eval_const(b, expr, &c))
+    if (!build_eval_const(b, expr, &c))
         return false;
     if (c.kind != C_INT)
-        return complain(b, expr->place, "%s must be an integer, not %s", what, const_kind_name(c.kind));
+        return build_complain(b, expr->place, "%s must be an integer, not %s", what, const_kind_name(c.kind));
     *i = c.i;
     return true;
 }
@@ -310,39 +312,39 @@ static bool open_dim(Builder *b, Str name, uint32_t i, Place place, int64_t *dim
         b->define_used[d] = true;
         uint32_t source =
             diag_add_source(b->diag, str_format(b->arena, "-D " STR_FMT, STR_ARG(key)), b->define[d].value);
-        const Expr *expr = parse_constant(b->scratch, b->diag, source);
-        return expr && eval_int(b, expr, "a dimension", dim);
+        const AstExpr *expr = parse_constant(b->scratch, b->diag, source);
+        return expr && build_eval_int(b, expr, "a dimension", dim);
     }
     if (!name.len)
-        return complain(b, place, "only the inputs of a graph may leave a dimension open with '?'");
-    return complain(b, place, "dimension %u of " STR_FMT " is open: give it with -D " STR_FMT "=N", i, STR_ARG(name),
-                    STR_ARG(key));
+        return build_complain(b, place, "only the inputs of a graph may leave a dimension open with '?'");
+    return build_complain(b, place, "dimension %u of " STR_FMT " is open: give it with -D " STR_FMT "=N", i,
+                          STR_ARG(name), STR_ARG(key));
 }
 
-static bool eval_dtype(Builder *b, const Name *name, DType *dtype)
+static bool eval_dtype(Builder *b, const AstName *name, DType *dtype)
 {
-    Expr expr = {.kind = EXPR_NAME, .depth = 1, .place = name->place, .name = name};
+    AstExpr expr = {.kind = AST_NAME, .depth = 1, .place = name->place, .name = name};
     Const c;
     if (!name->part_count && dtype_parse(name->text, dtype))
         return true;
-    if (!lookup(b, name->text) && !memchr(name->text.ptr, '.', name->text.len)) {
+    if (!build_lookup(b, name->text) && !memchr(name->text.ptr, '.', name->text.len)) {
         Text known = {0};
         for (int i = 0; i < DT_COUNT; i++)
             text_printf(&known, " %s", dtype_name((DType)i));
-        complain(b, name->place, "no dtype '" STR_FMT "'; there are" STR_FMT, STR_ARG(name->text),
-                 STR_ARG(text_view(&known)));
+        build_complain(b, name->place, "no dtype '" STR_FMT "'; there are" STR_FMT, STR_ARG(name->text),
+                       STR_ARG(text_view(&known)));
         text_free(&known);
         return false;
     }
-    if (!eval_const(b, &expr, &c))
+    if (!build_eval_const(b, &expr, &c))
         return false;
     if (c.kind != C_DTYPE)
-        return complain(b, name->place, "expected a dtype, found %s", const_kind_name(c.kind));
+        return build_complain(b, name->place, "expected a dtype, found %s", const_kind_name(c.kind));
     *dtype = (DType)c.i;
     return true;
 }
 
-const Type *eval_type(Builder *b, const TypeExpr *type, Str open_name)
+const Type *build_eval_type(Builder *b, const AstType *type, Str open_name)
 {
     Shape shape = {0};
     DType dtype;
@@ -351,20 +353,21 @@ const Type *eval_type(Builder *b, const TypeExpr *type, Str open_name)
     if (!eval_dtype(b, type->dtype, &dtype))
         return NULL;
     if (type->rank > MAX_RANK)
-        return complain(b, type->place, "%u dimensions; at most %d are possible", type->rank, MAX_RANK), NULL;
+        return build_complain(b, type->place, "%u dimensions; at most %d are possible", type->rank, MAX_RANK), NULL;
     for (uint32_t i = 0; i < type->rank; i++) {
-        const Expr *dim = type->dim[i];
-        bool ok = dim ? eval_int(b, dim, "a dimension", &shape.dim[i])
+        const AstExpr *dim = type->dim[i];
+        bool ok = dim ? build_eval_int(b, dim, "a dimension", &shape.dim[i])
                       : open_dim(b, open_name, i, type->place, &shape.dim[i]);
         if (!ok)
             return NULL;
         if (shape.dim[i] < 0)
-            return complain(b, dim ? dim->place : type->place, "a dimension of %lld", (long long)shape.dim[i]), NULL;
+            return build_complain(b, dim ? dim->place : type->place, "a dimension of %lld", (long long)shape.dim[i]),
+                   NULL;
     }
     shape.rank = type->rank;
     if (!shape_checked_elements(&shape, &elements))
-        return complain(b, type->place, "this tensor is too large"), NULL;
+        return build_complain(b, type->place, "this tensor is too large"), NULL;
     if (type->layout.block && shape.rank != 4)
-        return complain(b, type->place, "a blocked layout is for four dimensions"), NULL;
+        return build_complain(b, type->place, "a blocked layout is for four dimensions"), NULL;
     return module_type(b->module, dtype, &shape, type->layout);
 }

@@ -5,16 +5,16 @@
 
 #define MOST_FILL_BYTES ((int64_t)1 << 28) /* `const c: f32[...] = 0.0` */
 
-bool check_fits(Builder *b, const Const *c, DType dtype, Place place)
+bool build_check_fits(Builder *b, const Const *c, DType dtype, Place place)
 {
     if (const_fits(c, dtype))
         return true;
-    return complain(b, place, STR_FMT " is not %s %s", STR_ARG(const_show(b->scratch, c)),
-                    strchr("if", dtype_name(dtype)[0]) ? "an" : "a", dtype_name(dtype));
+    return build_complain(b, place, STR_FMT " is not %s %s", STR_ARG(const_show(b->scratch, c)),
+                          strchr("if", dtype_name(dtype)[0]) ? "an" : "a", dtype_name(dtype));
 }
 
 /* One value per dtype and bits in each graph, so that equal literals are the same operand. */
-ValueId scalar_value(Builder *b, DType dtype, const Const *c)
+ValueId build_scalar_value(Builder *b, DType dtype, const Const *c)
 {
     struct {
         uint64_t dtype;
@@ -23,7 +23,7 @@ ValueId scalar_value(Builder *b, DType dtype, const Const *c)
     Graph *graph = b->frame->graph;
     Tensor *tensor = tensor_new(b->arena, module_plain_type(b->module, dtype, 0, NULL));
 
-    tensor_set_const(tensor, 0, c);
+    const_set_element(tensor, 0, c);
     memcpy(key.bits, tensor->data, dtype_bytes(dtype));
     uint32_t known = map_get(&b->frame->scalars, map_key(&key, sizeof key));
     if (known != MAP_NONE)
@@ -36,9 +36,9 @@ ValueId scalar_value(Builder *b, DType dtype, const Const *c)
 static bool fill_from(Builder *b, Tensor *tensor, const Const *c, int64_t *index, Place place)
 {
     if (c->kind != C_LIST) {
-        if (!check_fits(b, c, tensor->type->dtype, place))
+        if (!build_check_fits(b, c, tensor->type->dtype, place))
             return false;
-        tensor_set_const(tensor, (*index)++, c);
+        const_set_element(tensor, (*index)++, c);
         return true;
     }
     for (uint32_t i = 0; i < c->count; i++)
@@ -48,28 +48,28 @@ static bool fill_from(Builder *b, Tensor *tensor, const Const *c, int64_t *index
 }
 
 /* From a list of the type's shape, or one number for all elements. */
-const Tensor *tensor_from_const(Builder *b, const Const *c, const Type *type, Place place)
+const Tensor *build_tensor(Builder *b, const Const *c, const Type *type, Place place)
 {
     Shape shape;
     if (type->layout.block)
-        return complain(b, place, "a constant has no layout"), NULL;
+        return build_complain(b, place, "a constant has no layout"), NULL;
     if (c->kind != C_LIST && (c->kind == C_INT || c->kind == C_FLOAT || c->kind == C_BOOL)) {
         if (type_bytes(type) > MOST_FILL_BYTES)
-            return complain(b, place, "a constant of more than 256 MiB: use full(...), or a param"), NULL;
-        if (!check_fits(b, c, type->dtype, place))
+            return build_complain(b, place, "a constant of more than 256 MiB: use full(...), or a param"), NULL;
+        if (!build_check_fits(b, c, type->dtype, place))
             return NULL;
         b->steps += (uint32_t)(type_bytes(type) / 256); /* loops could make many of these */
         Tensor *tensor = tensor_new(b->arena, type);
         for (int64_t i = 0, n = shape_elements(&type->shape); i < n; i++)
-            tensor_set_const(tensor, i, c);
+            const_set_element(tensor, i, c);
         return tensor;
     }
     if (!const_shape(c, &shape))
-        return complain(b, place, "expected a number, or a rectangular list of numbers"), NULL;
+        return build_complain(b, place, "expected a number, or a rectangular list of numbers"), NULL;
     if (!shape_eq(&shape, &type->shape)) {
         const Type *found = module_type(b->module, type->dtype, &shape, (Layout){0});
-        return complain(b, place, "this list is " STR_FMT ", not " STR_FMT, STR_ARG(type_show(b->scratch, found)),
-                        STR_ARG(type_show(b->scratch, type))),
+        return build_complain(b, place, "this list is " STR_FMT ", not " STR_FMT, STR_ARG(type_show(b->scratch, found)),
+                              STR_ARG(type_show(b->scratch, type))),
                NULL;
     }
     Tensor *tensor = tensor_new(b->arena, type);
@@ -77,9 +77,9 @@ const Tensor *tensor_from_const(Builder *b, const Const *c, const Type *type, Pl
     return fill_from(b, tensor, c, &index, place) ? tensor : NULL;
 }
 
-bool as_value(Builder *b, Thing thing, DType dtype, Place place, ValueId *value)
+bool build_as_value(Builder *b, Thing thing, DType dtype, Place place, ValueId *value)
 {
-    thing = single(b, thing, place);
+    thing = build_single(b, thing, place);
     if (thing.kind == THING_VALUE) {
         *value = thing.value;
         return true;
@@ -90,17 +90,17 @@ bool as_value(Builder *b, Thing thing, DType dtype, Place place, ValueId *value)
     if (c->kind == C_LIST) {
         Shape shape;
         if (!const_shape(c, &shape))
-            return complain(b, place, "expected a rectangular list of numbers");
-        const Tensor *tensor = tensor_from_const(b, c, module_type(b->module, dtype, &shape, (Layout){0}), place);
+            return build_complain(b, place, "expected a rectangular list of numbers");
+        const Tensor *tensor = build_tensor(b, c, module_type(b->module, dtype, &shape, (Layout){0}), place);
         if (!tensor)
             return false;
         *value = graph_add_const(b->frame->graph, tensor, (Str){0}, place);
         return true;
     }
     if (c->kind != C_INT && c->kind != C_FLOAT && c->kind != C_BOOL)
-        return complain(b, place, "expected a tensor, found %s", const_kind_name(c->kind));
-    if (!check_fits(b, c, dtype, place))
+        return build_complain(b, place, "expected a tensor, found %s", const_kind_name(c->kind));
+    if (!build_check_fits(b, c, dtype, place))
         return false;
-    *value = scalar_value(b, dtype, c);
+    *value = build_scalar_value(b, dtype, c);
     return true;
 }

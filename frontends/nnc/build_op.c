@@ -15,8 +15,8 @@ static void report_attr_kind(Builder *b, OpCode op, const AttrSpec *spec, const 
         [ATTR_DTYPE] = "a dtype such as f32",
         [ATTR_STRING] = "a string",
     };
-    complain(b, place, "%s of %s takes %s, not " STR_FMT, spec->name, op_info(op)->name, wanted[spec->kind],
-             STR_ARG(const_show(b->scratch, c)));
+    build_complain(b, place, "%s of %s takes %s, not " STR_FMT, spec->name, op_info(op)->name, wanted[spec->kind],
+                   STR_ARG(const_show(b->scratch, c)));
 }
 
 static bool ints_from(Builder *b, const Const *c, Attr *attr)
@@ -70,21 +70,21 @@ static void put_attr_names(Text *text, OpCode op)
         text_printf(text, "%s%s", i ? ", " : "; attributes: ", spec[i].name);
 }
 
-static void report_unknown_attr(Builder *b, OpCode op, const Arg *arg)
+static void report_unknown_attr(Builder *b, OpCode op, const AstArg *arg)
 {
     const AttrSpec *spec = op_info(op)->attr;
     Nearest nearest = {.wanted = arg->name};
     Text text = {0};
     put_attr_names(&text, op);
     for (uint32_t i = 0; spec[i].name; i++)
-        nearest_try(&nearest, str_from(spec[i].name));
-    text_str(&text, nearest_show(b->scratch, &nearest));
-    complain(b, arg->name_place, "%s has no attribute '" STR_FMT "'" STR_FMT, op_info(op)->name, STR_ARG(arg->name),
-             STR_ARG(text_view(&text)));
+        build_nearest_try(&nearest, str_from(spec[i].name));
+    text_str(&text, build_nearest_show(b->scratch, &nearest));
+    build_complain(b, arg->name_place, "%s has no attribute '" STR_FMT "'" STR_FMT, op_info(op)->name,
+                   STR_ARG(arg->name), STR_ARG(text_view(&text)));
     text_free(&text);
 }
 
-bool build_attrs(Builder *b, OpCode op, const Expr *call, Attr *attr)
+bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr)
 {
     const AttrSpec *spec = op_info(op)->attr;
     uint32_t given = 0; /* bits: no op has 32 attributes */
@@ -92,7 +92,7 @@ bool build_attrs(Builder *b, OpCode op, const Expr *call, Attr *attr)
 
     attr_defaults(op, attr);
     for (uint32_t i = 0; i < call->count; i++) {
-        const Arg *arg = &call->u.arg[i];
+        const AstArg *arg = &call->u.arg[i];
         Const c;
         if (!arg->name.len)
             continue;
@@ -101,8 +101,8 @@ bool build_attrs(Builder *b, OpCode op, const Expr *call, Attr *attr)
             report_unknown_attr(b, op, arg);
             ok = false;
         } else if (given >> index & 1) {
-            ok = complain(b, arg->name_place, "'" STR_FMT "' is given twice", STR_ARG(arg->name));
-        } else if (!eval_const(b, arg->value, &c)) {
+            ok = build_complain(b, arg->name_place, "'" STR_FMT "' is given twice", STR_ARG(arg->name));
+        } else if (!build_eval_const(b, arg->value, &c)) {
             ok = false;
         } else if (!attr_from(b, spec[index].kind, &c, &attr[index])) {
             report_attr_kind(b, op, &spec[index], &c, arg->value->place);
@@ -112,7 +112,7 @@ bool build_attrs(Builder *b, OpCode op, const Expr *call, Attr *attr)
     }
     for (uint32_t i = 0; ok && spec[i].name; i++)
         if (!spec[i].fallback && !(given >> i & 1))
-            ok = complain(b, call->place, "%s needs the attribute %s", op_info(op)->name, spec[i].name);
+            ok = build_complain(b, call->place, "%s needs the attribute %s", op_info(op)->name, spec[i].name);
     return ok;
 }
 
@@ -139,7 +139,7 @@ static DType literal_dtype(const Builder *b, OpCode op, const Thing *operand, ui
 static bool check_graph(Builder *b, OpCode op, Place place)
 {
     return b->frame->graph ||
-           complain(b, place, "%s makes a tensor: a constant expression cannot use it", op_info(op)->name);
+           build_complain(b, place, "%s makes a tensor: a constant expression cannot use it", op_info(op)->name);
 }
 
 static Thing many(Builder *b, NodeId node)
@@ -147,7 +147,7 @@ static Thing many(Builder *b, NodeId node)
     const Node *n = graph_node(b->frame->graph, node);
     Thing *list = ARENA_ARRAY(b->scratch, Thing, n->out_count);
     for (uint32_t i = 0; i < n->out_count; i++)
-        list[i] = thing_value(b, n->out[i]);
+        list[i] = build_thing_value(b, n->out[i]);
     return (Thing){.kind = THING_MANY, .many = list, .count = n->out_count};
 }
 
@@ -155,15 +155,15 @@ static Thing add_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, 
 {
     Graph *graph = b->frame->graph;
     uint32_t errors = b->diag->error_count;
-    if (has_failed(b, place))
-        return thing_bad();
+    if (build_has_failed(b, place))
+        return build_thing_bad();
     ValueId first = op_build(graph, op, in, count, attr, place);
     if (b->diag->error_count > errors) {
-        mark_failed(b, place);
-        return thing_bad();
+        build_mark_failed(b, place);
+        return build_thing_bad();
     }
     NodeId node = graph->value[first].node;
-    return op_result_count(op, attr) == 1 ? thing_value(b, first) : many(b, node);
+    return op_result_count(op, attr) == 1 ? build_thing_value(b, first) : many(b, node);
 }
 
 static bool operand_values(Builder *b, OpCode op, const Thing *operand, const Place *at, uint32_t count, ValueId *in)
@@ -172,7 +172,8 @@ static bool operand_values(Builder *b, OpCode op, const Thing *operand, const Pl
     for (uint32_t i = 0; i < count; i++) {
         if (operand[i].kind == THING_BAD)
             ok = false;
-        else if (ok && !as_value(b, operand[i],
+        else if (ok &&
+                 !build_as_value(b, operand[i],
                                  operand[i].kind == THING_CONST ? literal_dtype(b, op, operand, count, i) : DT_F32,
                                  at[i], &in[i]))
             ok = false;
@@ -185,7 +186,7 @@ Thing build_operator(Builder *b, OpCode op, Thing *operand, const Place *at, uin
     ValueId in[2];
     Attr attr[8];
     if (!check_graph(b, op, place) || !operand_values(b, op, operand, at, count, in))
-        return thing_bad();
+        return build_thing_bad();
     attr_defaults(op, attr);
     return add_node(b, op, in, count, attr, place);
 }
@@ -218,21 +219,21 @@ static Thing compute(Builder *b, OpCode op, const Thing *operand, uint32_t count
     const Tensor *x[3];
     for (uint32_t i = 0; i < count; i++) {
         DType dtype = operand[i].c.kind == C_BOOL ? DT_BOOL : floats ? DT_F64 : DT_I64;
-        in[i] = scalar_value(b, dtype, &operand[i].c);
+        in[i] = build_scalar_value(b, dtype, &operand[i].c);
         x[i] = frame.graph->value[in[i]].data;
     }
     Thing result = add_node(b, op, in, count, NULL, place);
     b->frame = outer;
     if (result.kind != THING_VALUE)
-        return thing_bad();
+        return build_thing_bad();
     eval_node(frame.graph, frame.graph->value[result.value].node, b->scratch, x, &out);
     if (out->type->dtype == DT_BOOL)
-        return thing_const(const_bool(tensor_number(out, 0) != 0));
-    return thing_const(out->type->dtype == DT_I64 ? const_int(*(const int64_t *)out->data)
-                                                  : const_float(tensor_number(out, 0)));
+        return build_thing_const(const_bool(tensor_number(out, 0) != 0));
+    return build_thing_const(out->type->dtype == DT_I64 ? const_int(*(const int64_t *)out->data)
+                                                        : const_float(tensor_number(out, 0)));
 }
 
-static bool report_operands(Builder *b, OpCode op, const Expr *call, uint32_t count)
+static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t count)
 {
     Text text = {0};
     const OpInfo *info = op_info(op);
@@ -247,14 +248,14 @@ static bool report_operands(Builder *b, OpCode op, const Expr *call, uint32_t co
         put_attr_names(&text, op);
         text_printf(&text, ", each as name = value");
     }
-    complain(b, call->place, STR_FMT, STR_ARG(text_view(&text)));
+    build_complain(b, call->place, STR_FMT, STR_ARG(text_view(&text)));
     text_free(&text);
     return false;
 }
 
 #define FEW 4 /* operands and attributes of a common call: on the stack, not in the arena */
 
-Thing build_op(Builder *b, OpCode op, const Expr *call)
+Thing build_op(Builder *b, OpCode op, const AstExpr *call)
 {
     Attr attr[32];
     uint32_t count = 0, positional = 0;
@@ -269,25 +270,26 @@ Thing build_op(Builder *b, OpCode op, const Expr *call)
         in = ARENA_ARRAY(b->scratch, ValueId, call->count);
     }
     if (call->label)
-        ok = complain(b, call->label->place, "%s is a primitive without params: it takes no label", op_info(op)->name);
+        ok = build_complain(b, call->label->place, "%s is a primitive without params: it takes no label",
+                            op_info(op)->name);
     for (uint32_t i = 0; i < call->count; i++)
         positional += !call->u.arg[i].name.len;
     if (positional < op_least(op) || positional > op_most(op))
-        return report_operands(b, op, call, positional), thing_bad();
+        return report_operands(b, op, call, positional), build_thing_bad();
     for (uint32_t i = 0; i < call->count; i++) {
-        const Arg *arg = &call->u.arg[i];
+        const AstArg *arg = &call->u.arg[i];
         if (arg->name.len)
             continue;
         at[count] = arg->value->place;
-        operand[count] = single(b, eval(b, arg->value), arg->value->place);
+        operand[count] = build_single(b, build_eval(b, arg->value), arg->value->place);
         ok &= operand[count++].kind != THING_BAD;
     }
     ok &= build_attrs(b, op, call, attr);
     if (!ok)
-        return thing_bad();
+        return build_thing_bad();
     if (count && is_numeric(op, operand, count))
         return compute(b, op, operand, count, call->place);
     if (!check_graph(b, op, call->place) || !operand_values(b, op, operand, at, count, in))
-        return thing_bad();
+        return build_thing_bad();
     return add_node(b, op, in, count, attr, call->place);
 }

@@ -11,22 +11,22 @@ static Str place_key(const Place *place)
     return map_key(place, sizeof *place);
 }
 
-bool has_failed(const Builder *b, Place place)
+bool build_has_failed(const Builder *b, Place place)
 {
     return map_get(&b->failed, place_key(&place)) != MAP_NONE;
 }
 
-void mark_failed_quietly(Builder *b, Place place)
+void build_mark_failed_quietly(Builder *b, Place place)
 {
     Place *kept = arena_copy(b->scratch, &place, sizeof place);
     map_put(&b->failed, place_key(kept), 0);
 }
 
-void mark_failed(Builder *b, Place place)
+void build_mark_failed(Builder *b, Place place)
 {
     uint32_t notes = 0;
 
-    mark_failed_quietly(b, place);
+    build_mark_failed_quietly(b, place);
     uint32_t last = place.offset; /* a recursive call, and a call that is itself the error, are shown once */
     for (const Frame *f = b->frame; f && f->caller && notes < MOST_NOTES; f = f->caller) {
         if (f->call.offset == last)
@@ -37,9 +37,9 @@ void mark_failed(Builder *b, Place place)
     }
 }
 
-bool complain(Builder *b, Place place, const char *format, ...)
+bool build_complain(Builder *b, Place place, const char *format, ...)
 {
-    if (b->exhausted || has_failed(b, place))
+    if (b->exhausted || build_has_failed(b, place))
         return false;
     Text text = {0};
     va_list args;
@@ -48,11 +48,11 @@ bool complain(Builder *b, Place place, const char *format, ...)
     va_end(args);
     diag_error(b->diag, place, STR_FMT, STR_ARG(text_view(&text)));
     text_free(&text);
-    mark_failed(b, place);
+    build_mark_failed(b, place);
     return false;
 }
 
-bool step(Builder *b, Place place, uint32_t cost)
+bool build_step(Builder *b, Place place, uint32_t cost)
 {
     b->steps += cost;
     b->exhausted |= b->diag->error_count > DIAG_LIMIT; /* nothing more would be shown */
@@ -60,25 +60,25 @@ bool step(Builder *b, Place place, uint32_t cost)
         return false;
     if (b->steps <= MOST_STEPS)
         return true;
-    complain(b, place, "more than %u statements, with all repetition written out", MOST_STEPS);
+    build_complain(b, place, "more than %u statements, with all repetition written out", MOST_STEPS);
     b->exhausted = true;
     return false;
 }
 
-bool go_deeper(Builder *b, Place place)
+bool build_go_deeper(Builder *b, Place place)
 {
     if (b->depth < DEEPEST_BUILD) {
         b->depth++;
         return true;
     }
-    complain(b, place, "expressions, blocks and calls nest too deep");
+    build_complain(b, place, "expressions, blocks and calls nest too deep");
     b->exhausted = true;
     return false;
 }
 
 /* Scopes */
 
-Scope *scope_push(Builder *b)
+Scope *build_scope_push(Builder *b)
 {
     Scope *scope = ARENA_NEW(b->scratch, Scope);
     scope->outer = b->frame->scope;
@@ -88,12 +88,12 @@ Scope *scope_push(Builder *b)
     return scope;
 }
 
-void scope_pop(Builder *b)
+void build_scope_pop(Builder *b)
 {
     b->frame->scope = b->frame->scope->outer;
 }
 
-Binding *scope_find(Scope *scope, Str name)
+Binding *build_scope_find(Scope *scope, Str name)
 {
     uint32_t index = map_get(&scope->map, name);
     return index == MAP_NONE ? NULL : &scope->binding[index];
@@ -112,30 +112,30 @@ static const Binding *hidden(const Scope *scope, Str name)
     if (!scope->carried || map_get(&scope->carried->map, name) != MAP_NONE)
         return NULL;
     for (Scope *s = scope->carried->outer; s; s = s->outer) {
-        const Binding *found = scope_find(s, name);
+        const Binding *found = build_scope_find(s, name);
         if (found)
             return found;
     }
     return NULL;
 }
 
-bool bind(Builder *b, Str name, Place place, Thing thing)
+bool build_bind(Builder *b, Str name, Place place, Thing thing)
 {
     Scope *scope = b->frame->scope;
-    const Binding *old = scope_find(scope, name);
+    const Binding *old = build_scope_find(scope, name);
     if (old) {
-        if (!has_failed(b, place)) {
-            complain(b, place, "'" STR_FMT "' has a value already; every name is assigned once", STR_ARG(name));
+        if (!build_has_failed(b, place)) {
+            build_complain(b, place, "'" STR_FMT "' has a value already; every name is assigned once", STR_ARG(name));
             diag_note(b->diag, old->place, "the first assignment");
         }
         return false;
     }
     if ((old = hidden(scope, name))) {
-        if (!has_failed(b, place)) {
-            complain(b, place,
-                     "'" STR_FMT "' belongs to the code around the loop: carry it (for ... carry " STR_FMT
-                     ") or take another name",
-                     STR_ARG(name), STR_ARG(name));
+        if (!build_has_failed(b, place)) {
+            build_complain(b, place,
+                           "'" STR_FMT "' belongs to the code around the loop: carry it (for ... carry " STR_FMT
+                           ") or take another name",
+                           STR_ARG(name), STR_ARG(name));
             diag_note(b->diag, old->place, "it is assigned here");
         }
         return false;
@@ -144,34 +144,34 @@ bool bind(Builder *b, Str name, Place place, Thing thing)
     return true;
 }
 
-void rebind(Builder *b, Str name, Place place, Thing thing)
+void build_rebind(Builder *b, Str name, Place place, Thing thing)
 {
-    Binding *own = scope_find(b->frame->scope, name);
+    Binding *own = build_scope_find(b->frame->scope, name);
     if (own)
         own->thing = thing;
     else
-        bind(b, name, place, thing);
+        build_bind(b, name, place, thing);
 }
 
 static Binding *find_constant(File *file, Str name)
 {
-    Binding *found = scope_find(&file->constants, name);
+    Binding *found = build_scope_find(&file->constants, name);
     for (uint32_t i = 0; !found && i < file->used_count; i++)
-        found = scope_find(&file->used[i]->constants, name);
+        found = build_scope_find(&file->used[i]->constants, name);
     return found;
 }
 
-Binding *lookup(Builder *b, Str name)
+Binding *build_lookup(Builder *b, Str name)
 {
     for (Scope *s = b->frame->scope; s; s = s->outer) {
-        Binding *found = scope_find(s, name);
+        Binding *found = build_scope_find(s, name);
         if (found)
             return found;
     }
     return find_constant(b->frame->file, name);
 }
 
-const Function *find_function(const File *file, Str name)
+const AstFunction *build_find_function(const File *file, Str name)
 {
     uint32_t index = map_get(&file->functions, name);
     if (index != MAP_NONE)
@@ -183,28 +183,28 @@ const Function *find_function(const File *file, Str name)
 }
 
 /* The text of a name, braces filled in; constants in them must be integers or strings.  Lives as long as the build. */
-Str name_text(Builder *b, const Name *name)
+Str build_name_text(Builder *b, const AstName *name)
 {
     if (!name->part_count)
         return name->text;
     Text text = {0};
     for (uint32_t i = 0; i < name->part_count; i++) {
-        const NamePart *part = &name->part[i];
+        const AstNamePart *part = &name->part[i];
         Const c;
         if (!part->expr)
             text_str(&text, part->text);
-        else if (!eval_const(b, part->expr, &c))
+        else if (!build_eval_const(b, part->expr, &c))
             break;
         else if (c.kind == C_INT)
             text_printf(&text, "%lld", (long long)c.i);
         else if (c.kind == C_STRING)
             text_str(&text, c.s);
         else
-            complain(b, part->expr->place, "braces in a name take an integer or a string, not %s",
-                     const_kind_name(c.kind));
+            build_complain(b, part->expr->place, "braces in a name take an integer or a string, not %s",
+                           const_kind_name(c.kind));
     }
     if (text.len > LONGEST_NAME) {
-        complain(b, name->place, "a name longer than %d bytes", LONGEST_NAME);
+        build_complain(b, name->place, "a name longer than %d bytes", LONGEST_NAME);
         text.len = 0;
     }
     b->steps += (uint32_t)text.len / 64;
@@ -235,7 +235,7 @@ static uint32_t edit_distance(Str a, Str b)
     return row[b.len];
 }
 
-void nearest_try(Nearest *nearest, Str candidate)
+void build_nearest_try(Nearest *nearest, Str candidate)
 {
     Str wanted = nearest->wanted;
     if (wanted.len > LONGEST_SUGGESTION || candidate.len > LONGEST_SUGGESTION || !candidate.len)
@@ -247,7 +247,7 @@ void nearest_try(Nearest *nearest, Str candidate)
     }
 }
 
-Str nearest_show(Arena *arena, const Nearest *nearest)
+Str build_nearest_show(Arena *arena, const Nearest *nearest)
 {
     return nearest->best.len ? str_format(arena, "; did you mean '" STR_FMT "'?", STR_ARG(nearest->best)) : (Str){0};
 }

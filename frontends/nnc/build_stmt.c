@@ -4,22 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool check_type(Builder *b, Str name, const Type *found, const Type *wanted, Place place)
+bool build_check_type(Builder *b, Str name, const Type *found, const Type *wanted, Place place)
 {
     if (!found || (found->dtype == wanted->dtype && shape_eq(&found->shape, &wanted->shape)))
         return found != NULL;
-    return complain(b, place, STR_FMT " is " STR_FMT ", not " STR_FMT, STR_ARG(name),
-                    STR_ARG(type_show(b->scratch, found)), STR_ARG(type_show(b->scratch, wanted)));
+    return build_complain(b, place, STR_FMT " is " STR_FMT ", not " STR_FMT, STR_ARG(name),
+                          STR_ARG(type_show(b->scratch, found)), STR_ARG(type_show(b->scratch, wanted)));
 }
 
 /* Marks */
 
-Str placement_text(Builder *b, const Mark *mark, uint32_t count)
+Str build_placement_text(Builder *b, const AstMark *mark, uint32_t count)
 {
     Text text = {0};
     for (uint32_t i = 0; i < count; i++) {
         if (!str_is(mark[i].name, "gpu") && !str_is(mark[i].name, "cpu") && !str_is(mark[i].name, "mem")) {
-            complain(b, mark[i].place, "@" STR_FMT " does not belong here", STR_ARG(mark[i].name));
+            build_complain(b, mark[i].place, "@" STR_FMT " does not belong here", STR_ARG(mark[i].name));
             continue;
         }
         text_printf(&text, "%s@" STR_FMT, text.len ? " " : "", STR_ARG(mark[i].name));
@@ -46,7 +46,7 @@ static bool small_number(Str text, uint64_t end, uint64_t *number, bool *large)
     return !*large;
 }
 
-static bool mark_number(Builder *b, const Mark *mark, uint32_t *number)
+static bool mark_number(Builder *b, const AstMark *mark, uint32_t *number)
 {
     uint64_t n = 0;
     bool large = false, alone = mark->count == 1 || (mark->count > 1 && str_is(mark->name, "kernel"));
@@ -54,12 +54,13 @@ static bool mark_number(Builder *b, const Mark *mark, uint32_t *number)
         *number = (uint32_t)n;
         return true;
     }
-    return complain(b, mark->place, large ? "@" STR_FMT " takes a smaller number" : "@" STR_FMT " takes one number",
-                    STR_ARG(mark->name));
+    return build_complain(b, mark->place,
+                          large ? "@" STR_FMT " takes a smaller number" : "@" STR_FMT " takes one number",
+                          STR_ARG(mark->name));
 }
 
 /* After the number a kernel's mark says how it is computed: who does it, and with which knobs. */
-static void mark_kernel(Builder *b, const Mark *mark, Node *node)
+static void mark_kernel(Builder *b, const AstMark *mark, Node *node)
 {
     if (!mark_number(b, mark, &node->kernel) || mark->count == 1)
         return;
@@ -70,7 +71,7 @@ static void mark_kernel(Builder *b, const Mark *mark, Node *node)
         uint64_t value = 1;
         bool large;
         if (mark->number[i] && !small_number(mark->number[i]->text, INT32_MAX, &value, &large)) {
-            complain(b, mark->number[i]->place, "a knob takes a whole number below 2^31");
+            build_complain(b, mark->number[i]->place, "a knob takes a whole number below 2^31");
             return;
         }
         knob[kernel->knob_count++] = (Knob){str_copy(b->arena, mark->word[i]->text), (int64_t)value, !mark->number[i]};
@@ -78,26 +79,26 @@ static void mark_kernel(Builder *b, const Mark *mark, Node *node)
     node->mark = kernel;
 }
 
-static void mark_inplace(Builder *b, const Mark *mark, const Node *node)
+static void mark_inplace(Builder *b, const AstMark *mark, const Node *node)
 {
     if (mark->count > node->out_count) {
-        complain(b, mark->place, "@inplace names %u values for %u result%s", mark->count, node->out_count,
-                 node->out_count == 1 ? "" : "s");
+        build_complain(b, mark->place, "@inplace names %u values for %u result%s", mark->count, node->out_count,
+                       node->out_count == 1 ? "" : "s");
         return;
     }
     for (uint32_t i = 0; i < mark->count; i++) {
         Str name = mark->word[i]->text;
         if (str_is(name, "_"))
             continue;
-        const Binding *binding = lookup(b, name);
+        const Binding *binding = build_lookup(b, name);
         if (!binding || binding->thing.kind != THING_VALUE)
-            complain(b, mark->word[i]->place, "nothing is called '" STR_FMT "' here", STR_ARG(name));
+            build_complain(b, mark->word[i]->place, "nothing is called '" STR_FMT "' here", STR_ARG(name));
         else
             b->frame->graph->value[node->out[i]].inplace = binding->thing.value;
     }
 }
 
-static void mark_of_node(Builder *b, const Mark *mark, Node *node)
+static void mark_of_node(Builder *b, const AstMark *mark, Node *node)
 {
     if (str_is(mark->name, "inplace"))
         mark_inplace(b, mark, node);
@@ -107,31 +108,31 @@ static void mark_of_node(Builder *b, const Mark *mark, Node *node)
         mark_number(b, mark, &node->stream);
 }
 
-static void apply_marks(Builder *b, const Stmt *stmt, Thing thing)
+static void apply_marks(Builder *b, const AstStmt *stmt, Thing thing)
 {
     Graph *graph = b->frame->graph;
     ValueId value = thing.kind == THING_MANY ? thing.many[0].value : thing.value;
     if (!stmt->mark_count || thing.kind == THING_BAD)
         return;
     if (thing.kind == THING_CONST || (thing.kind == THING_MANY && thing.many[0].kind != THING_VALUE)) {
-        complain(b, stmt->mark[0].place, "a constant takes no mark");
+        build_complain(b, stmt->mark[0].place, "a constant takes no mark");
         return;
     }
     Node *node = value_producer(graph, value);
-    const Mark *place = ARENA_ARRAY(b->scratch, Mark, stmt->mark_count);
+    const AstMark *place = ARENA_ARRAY(b->scratch, AstMark, stmt->mark_count);
     uint32_t places = 0;
     for (uint32_t i = 0; i < stmt->mark_count; i++) {
-        const Mark *mark = &stmt->mark[i];
+        const AstMark *mark = &stmt->mark[i];
         bool of_node = str_is(mark->name, "kernel") || str_is(mark->name, "stream") || str_is(mark->name, "inplace");
         if (!of_node)
-            memcpy((Mark *)&place[places++], mark, sizeof *mark);
+            memcpy((AstMark *)&place[places++], mark, sizeof *mark);
         else if (!node)
-            complain(b, mark->place, "@" STR_FMT " is for results of ops", STR_ARG(mark->name));
+            build_complain(b, mark->place, "@" STR_FMT " is for results of ops", STR_ARG(mark->name));
         else
             mark_of_node(b, mark, node);
     }
     if (places)
-        graph->value[value].placement = placement_text(b, place, places);
+        graph->value[value].placement = build_placement_text(b, place, places);
 }
 
 /* Names of values */
@@ -144,7 +145,7 @@ static Str value_name(Builder *b, Str name)
                       : str_copy(b->arena, name);
 }
 
-static void want_index(Builder *b, const Name *name, ValueId value)
+static void want_index(Builder *b, const AstName *name, ValueId value)
 {
     Frame *frame = b->frame;
     char digits[12] = {0};
@@ -158,7 +159,7 @@ static void want_index(Builder *b, const Name *name, ValueId value)
 }
 
 /* Gives a new value its name; a value that had one keeps it, and the second name is an alias. */
-static void name_value(Builder *b, const Target *target, Str name, ValueId value, uint32_t first_new)
+static void name_value(Builder *b, const AstTarget *target, Str name, ValueId value, uint32_t first_new)
 {
     Value *v = graph_value(b->frame->graph, value);
     if (value < first_new || v->role != ROLE_RESULT || v->name.len)
@@ -170,11 +171,11 @@ static void name_value(Builder *b, const Target *target, Str name, ValueId value
 }
 
 /* Checks the type that was written; it also decides the layout. */
-static bool apply_type(Builder *b, const Target *target, Str name, ValueId value)
+static bool apply_type(Builder *b, const AstTarget *target, Str name, ValueId value)
 {
     Value *v = graph_value(b->frame->graph, value);
-    const Type *wanted = eval_type(b, target->type, (Str){0});
-    if (!wanted || !check_type(b, name, v->type, wanted, target->type->place))
+    const Type *wanted = build_eval_type(b, target->type, (Str){0});
+    if (!wanted || !build_check_type(b, name, v->type, wanted, target->type->place))
         return false;
     if (v->role == ROLE_RESULT)
         v->type = wanted;
@@ -182,43 +183,43 @@ static bool apply_type(Builder *b, const Target *target, Str name, ValueId value
 }
 
 /* A constant with a written type is an array in the text. */
-static Thing typed_constant(Builder *b, const Target *target, Str name, const Const *c, Place place)
+static Thing typed_constant(Builder *b, const AstTarget *target, Str name, const Const *c, Place place)
 {
-    const Type *type = eval_type(b, target->type, (Str){0});
-    const Tensor *tensor = type ? tensor_from_const(b, c, type, place) : NULL;
+    const Type *type = build_eval_type(b, target->type, (Str){0});
+    const Tensor *tensor = type ? build_tensor(b, c, type, place) : NULL;
     if (!tensor)
-        return thing_bad();
+        return build_thing_bad();
     Str shown = target->name->temporary ? (Str){0} : value_name(b, name);
     ValueId value = graph_add_const(b->frame->graph, tensor, shown, target->name->place);
     if (target->name->temporary)
         want_index(b, target->name, value);
-    return thing_value(b, value);
+    return build_thing_value(b, value);
 }
 
-static void assign(Builder *b, const Target *target, Thing thing, Place place, uint32_t first_new)
+static void assign(Builder *b, const AstTarget *target, Thing thing, Place place, uint32_t first_new)
 {
-    Str name = name_text(b, target->name);
+    Str name = build_name_text(b, target->name);
     if (thing.kind == THING_CONST && target->type && b->frame->graph) {
         thing = typed_constant(b, target, name, &thing.c, place);
     } else if (thing.kind == THING_VALUE) {
         if (target->type && !apply_type(b, target, name, thing.value))
-            thing = thing_bad();
+            thing = build_thing_bad();
         else
             name_value(b, target, name, thing.value, first_new);
     }
-    bind(b, name, target->name->place, thing);
+    build_bind(b, name, target->name->place, thing);
 }
 
-static void build_assign(Builder *b, const Stmt *stmt)
+static void build_assign(Builder *b, const AstStmt *stmt)
 {
     uint32_t first_new = b->frame->graph ? b->frame->graph->value_count : 0;
-    Thing thing = eval(b, stmt->value);
+    Thing thing = build_eval(b, stmt->value);
     uint32_t count = thing.kind == THING_MANY ? thing.count : 1;
 
     if (thing.kind != THING_BAD && count != stmt->target_count) {
-        complain(b, stmt->value->place, "this gives %u result%s for %u name%s", count, count == 1 ? "" : "s",
-                 stmt->target_count, stmt->target_count == 1 ? "" : "s");
-        thing = thing_bad();
+        build_complain(b, stmt->value->place, "this gives %u result%s for %u name%s", count, count == 1 ? "" : "s",
+                       stmt->target_count, stmt->target_count == 1 ? "" : "s");
+        thing = build_thing_bad();
     }
     for (uint32_t i = 0; i < stmt->target_count; i++)
         assign(b, &stmt->target[i], thing.kind == THING_MANY ? thing.many[i] : thing, stmt->value->place, first_new);
@@ -241,33 +242,34 @@ static bool claim_param(Builder *b, Str full, Place place)
     if (!f->caller)
         f = b->frame;
     Place at = f->caller ? f->call : place;
-    if (has_failed(b, at))
+    if (build_has_failed(b, at))
         return false;
     if (f->caller)
-        complain(b, at, "'" STR_FMT "' exists already: give this call a label of its own, " STR_FMT "@name(...)",
-                 STR_ARG(full), STR_ARG(f->callee->text));
+        build_complain(b, at, "'" STR_FMT "' exists already: give this call a label of its own, " STR_FMT "@name(...)",
+                       STR_ARG(full), STR_ARG(f->callee->text));
     else
-        complain(b, at, "'" STR_FMT "' exists already", STR_ARG(full));
+        build_complain(b, at, "'" STR_FMT "' exists already", STR_ARG(full));
     diag_note(b->diag, b->param_place[known], "declared here for another call");
     return false;
 }
 
 /* The initialiser: a number for all elements, a list, or a generator. */
-static bool set_initial(Builder *b, ValueId value, const Expr *init)
+static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
 {
     Graph *graph = b->frame->graph;
     Attr attr[32];
     OpCode op = OP_FULL;
     const Type *type = graph->value[value].type;
 
-    if (init->kind == EXPR_CALL) {
+    if (init->kind == AST_CALL) {
         uint32_t found = map_get(&b->ops, init->name->text);
         if (found != MAP_NONE && op_info((OpCode)found)->family == FAMILY_GENERATE) {
             op = (OpCode)found;
             for (uint32_t i = 0; i < init->count; i++)
                 if (!init->u.arg[i].name.len)
-                    return complain(b, init->u.arg[i].value->place,
-                                    "%s takes no operands; attributes are written name = value", op_info(op)->name);
+                    return build_complain(b, init->u.arg[i].value->place,
+                                          "%s takes no operands; attributes are written name = value",
+                                          op_info(op)->name);
             if (!build_attrs(b, op, init, attr))
                 return false;
             graph->value[value].initial = graph_add_initial(graph, op, attr, init->place);
@@ -275,18 +277,18 @@ static bool set_initial(Builder *b, ValueId value, const Expr *init)
         }
     }
     Const c;
-    Thing thing = eval(b, init);
+    Thing thing = build_eval(b, init);
     if (thing.kind == THING_BAD)
         return false;
     if (thing.kind != THING_CONST)
-        return complain(b, init->place,
-                        "an initialiser is a number, a list, or a generator such as he_normal(seed = 1)");
+        return build_complain(b, init->place,
+                              "an initialiser is a number, a list, or a generator such as he_normal(seed = 1)");
     c = thing.c;
     if (c.kind == C_LIST) {
-        graph->value[value].data = tensor_from_const(b, &c, type, init->place);
+        graph->value[value].data = build_tensor(b, &c, type, init->place);
         return graph->value[value].data != NULL;
     }
-    if (!check_fits(b, &c, type->dtype, init->place))
+    if (!build_check_fits(b, &c, type->dtype, init->place))
         return false;
     attr_defaults(op, attr);
     attr[attr_index(op, STR("value"))].f = c.kind == C_FLOAT ? c.f : (double)c.i;
@@ -294,96 +296,98 @@ static bool set_initial(Builder *b, ValueId value, const Expr *init)
     return op_infer_initial(graph, value);
 }
 
-static Thing declare_param(Builder *b, const Stmt *stmt, Str name)
+static Thing declare_param(Builder *b, const AstStmt *stmt, Str name)
 {
-    const Target *target = stmt->target;
+    const AstTarget *target = stmt->target;
     Frame *frame = b->frame;
     if (!target->type)
-        return complain(b, target->name->place, "a param or state needs its type: " STR_FMT ": f32[...]",
-                        STR_ARG(name)),
-               thing_bad();
-    const Type *type = eval_type(b, target->type, (Str){0});
+        return build_complain(b, target->name->place, "a param or state needs its type: " STR_FMT ": f32[...]",
+                              STR_ARG(name)),
+               build_thing_bad();
+    const Type *type = build_eval_type(b, target->type, (Str){0});
     Str full = str_format(b->arena, STR_FMT STR_FMT, STR_ARG(frame->prefix), STR_ARG(name));
     if (!type || !claim_param(b, full, target->name->place))
-        return thing_bad();
+        return build_thing_bad();
     ValueId value =
         graph_add_value(frame->graph, stmt->role == T_PARAM ? ROLE_PARAM : ROLE_STATE, type, full, target->name->place);
     uint32_t errors = b->diag->error_count;
-    if (stmt->value && !has_failed(b, stmt->value->place) && !set_initial(b, value, stmt->value) &&
+    if (stmt->value && !build_has_failed(b, stmt->value->place) && !set_initial(b, value, stmt->value) &&
         b->diag->error_count > errors)
-        mark_failed(b, stmt->value->place);
-    return thing_value(b, value);
+        build_mark_failed(b, stmt->value->place);
+    return build_thing_value(b, value);
 }
 
 /* const c: f32[3] = [...]; without a value it is in the weights file; without a type it is a constant of the text. */
-static Thing declare_const(Builder *b, const Stmt *stmt, Str name)
+static Thing declare_const(Builder *b, const AstStmt *stmt, Str name)
 {
-    const Target *target = stmt->target;
+    const AstTarget *target = stmt->target;
     if (stmt->value) {
         Const c;
-        if (!eval_const(b, stmt->value, &c))
-            return thing_bad();
-        return target->type ? typed_constant(b, target, name, &c, stmt->value->place) : thing_const(c);
+        if (!build_eval_const(b, stmt->value, &c))
+            return build_thing_bad();
+        return target->type ? typed_constant(b, target, name, &c, stmt->value->place) : build_thing_const(c);
     }
     if (!target->type)
-        return complain(b, target->name->place,
-                        "a constant needs a value, or a type when the weights file has its value"),
-               thing_bad();
-    const Type *type = eval_type(b, target->type, (Str){0});
+        return build_complain(b, target->name->place,
+                              "a constant needs a value, or a type when the weights file has its value"),
+               build_thing_bad();
+    const Type *type = build_eval_type(b, target->type, (Str){0});
     if (!type)
-        return thing_bad();
+        return build_thing_bad();
     Tensor *tensor = shape_elements(&type->shape) ? ARENA_NEW(b->arena, Tensor) : tensor_new(b->arena, type);
     tensor->type = type;
     ValueId value = graph_add_const(b->frame->graph, tensor, target->name->temporary ? (Str){0} : value_name(b, name),
                                     target->name->place);
     if (target->name->temporary)
         want_index(b, target->name, value);
-    return thing_value(b, value);
+    return build_thing_value(b, value);
 }
 
-static void build_declare(Builder *b, const Stmt *stmt)
+static void build_declare(Builder *b, const AstStmt *stmt)
 {
-    const Name *target = stmt->target->name;
-    Str name = name_text(b, target);
+    const AstName *target = stmt->target->name;
+    Str name = build_name_text(b, target);
     if (target->temporary && stmt->role != T_CONST) {
-        complain(b, target->place, "a param or state needs a name");
+        build_complain(b, target->place, "a param or state needs a name");
         return;
     }
     Thing thing = stmt->role == T_CONST ? declare_const(b, stmt, name) : declare_param(b, stmt, name);
-    bind(b, name, target->place, thing);
+    build_bind(b, name, target->place, thing);
     apply_marks(b, stmt, thing);
 }
 
-static void build_update(Builder *b, const Stmt *stmt)
+static void build_update(Builder *b, const AstStmt *stmt)
 {
-    const Name *target = stmt->target->name;
+    const AstName *target = stmt->target->name;
     Graph *graph = b->frame->graph;
-    Str name = name_text(b, target);
-    Binding *binding = lookup(b, name);
-    Thing thing = eval(b, stmt->value);
+    Str name = build_name_text(b, target);
+    Binding *binding = build_lookup(b, name);
+    Thing thing = build_eval(b, stmt->value);
     ValueId source;
 
     if (!binding) {
-        complain(b, target->place, "nothing is called '" STR_FMT "' here", STR_ARG(name));
+        build_complain(b, target->place, "nothing is called '" STR_FMT "' here", STR_ARG(name));
         return;
     }
     if (binding->thing.kind == THING_BAD || thing.kind == THING_BAD)
         return;
     Value *v = binding->thing.kind == THING_VALUE ? graph_value(graph, binding->thing.value) : NULL;
     if (!v || (v->role != ROLE_PARAM && v->role != ROLE_STATE)) {
-        complain(b, target->place, "only a param or a state can be updated; '" STR_FMT "' is neither", STR_ARG(name));
+        build_complain(b, target->place, "only a param or a state can be updated; '" STR_FMT "' is neither",
+                       STR_ARG(name));
         return;
     }
     ValueId to = binding->thing.value;
     Str key = map_key(arena_copy(b->scratch, &to, sizeof to), sizeof to);
     uint32_t earlier = map_get(&b->frame->updated, key);
     if (earlier != MAP_NONE) {
-        complain(b, stmt->place, "'" STR_FMT "' is updated already", STR_ARG(name));
+        build_complain(b, stmt->place, "'" STR_FMT "' is updated already", STR_ARG(name));
         diag_note(b->diag, graph->update[earlier].place, "the first update");
         return;
     }
-    if (!as_value(b, thing, v->type->dtype, stmt->value->place, &source) ||
-        !check_type(b, STR("the new value"), value_type(graph, source), graph->value[to].type, stmt->value->place))
+    if (!build_as_value(b, thing, v->type->dtype, stmt->value->place, &source) ||
+        !build_check_type(b, STR("the new value"), value_type(graph, source), graph->value[to].type,
+                          stmt->value->place))
         return;
     map_put(&b->frame->updated, key, graph->update_count);
     graph_add_update(graph, to, source, stmt->place);
@@ -392,92 +396,94 @@ static void build_update(Builder *b, const Stmt *stmt)
 /* Repetition */
 
 /* One round: a scope with the counter and the carried names, and inside it the scope of the body. */
-static bool build_round(Builder *b, const Stmt *stmt, int64_t i, Thing *carried)
+static bool build_round(Builder *b, const AstStmt *stmt, int64_t i, Thing *carried)
 {
-    Str counter = name_text(b, stmt->index);
-    Scope *names = scope_push(b);
+    Str counter = build_name_text(b, stmt->index);
+    Scope *names = build_scope_push(b);
     names->suffix = str_format(b->arena, STR_FMT ".%lld", STR_ARG(names->suffix), (long long)i);
-    bind(b, counter, stmt->index->place, thing_const(const_int(i)));
+    build_bind(b, counter, stmt->index->place, build_thing_const(const_int(i)));
     for (uint32_t c = 0; c < stmt->target_count; c++)
-        bind(b, name_text(b, stmt->target[c].name), stmt->target[c].name->place, carried[c]);
-    Scope *body = scope_push(b);
+        build_bind(b, build_name_text(b, stmt->target[c].name), stmt->target[c].name->place, carried[c]);
+    Scope *body = build_scope_push(b);
     body->carried = names;
     build_block(b, stmt->body);
 
     bool ok = !b->exhausted;
     for (uint32_t c = 0; c < stmt->target_count && ok; c++) {
-        const Name *name = stmt->target[c].name;
-        Binding *binding = scope_find(body, name_text(b, name));
+        const AstName *name = stmt->target[c].name;
+        Binding *binding = build_scope_find(body, build_name_text(b, name));
         if (!binding)
-            ok = complain(b, name->place, "'" STR_FMT "' is carried, but a round does not assign it",
-                          STR_ARG(name->text));
+            ok = build_complain(b, name->place, "'" STR_FMT "' is carried, but a round does not assign it",
+                                STR_ARG(name->text));
         else
             carried[c] = binding->thing;
     }
-    scope_pop(b);
-    scope_pop(b);
+    build_scope_pop(b);
+    build_scope_pop(b);
     return ok;
 }
 
-static void build_for(Builder *b, const Stmt *stmt)
+static void build_for(Builder *b, const AstStmt *stmt)
 {
     int64_t from, to;
     Thing *carried = ARENA_ARRAY(b->scratch, Thing, stmt->target_count);
-    bool ok = eval_int(b, stmt->from, "the first count", &from) && eval_int(b, stmt->to, "the end of the count", &to);
+    bool ok = build_eval_int(b, stmt->from, "the first count", &from) &&
+              build_eval_int(b, stmt->to, "the end of the count", &to);
 
     for (uint32_t c = 0; c < stmt->target_count; c++) {
-        const Name *name = stmt->target[c].name;
-        Binding *binding = lookup(b, name_text(b, name));
+        const AstName *name = stmt->target[c].name;
+        Binding *binding = build_lookup(b, build_name_text(b, name));
         if (binding)
-            carried[c] = bound_thing(b, binding, name->place);
+            carried[c] = build_bound(b, binding, name->place);
         else
-            ok = complain(b, name->place, "'" STR_FMT "' is carried, but has no value before the loop",
-                          STR_ARG(name->text));
+            ok = build_complain(b, name->place, "'" STR_FMT "' is carried, but has no value before the loop",
+                                STR_ARG(name->text));
     }
     for (int64_t i = ok ? from : 0; ok && i < to; i++)
-        ok = step(b, stmt->place, COST_OF_CALL) && build_round(b, stmt, i, carried);
+        ok = build_step(b, stmt->place, COST_OF_CALL) && build_round(b, stmt, i, carried);
     for (uint32_t c = 0; c < stmt->target_count; c++)
-        rebind(b, name_text(b, stmt->target[c].name), stmt->target[c].name->place, ok ? carried[c] : thing_bad());
+        build_rebind(b, build_name_text(b, stmt->target[c].name), stmt->target[c].name->place,
+                     ok ? carried[c] : build_thing_bad());
 }
 
-static void build_if(Builder *b, const Stmt *stmt)
+static void build_if(Builder *b, const AstStmt *stmt)
 {
     Const cond;
-    if (!eval_const(b, stmt->value, &cond))
+    if (!build_eval_const(b, stmt->value, &cond))
         return;
     if (cond.kind != C_BOOL)
-        complain(b, stmt->value->place, "'if' takes true or false, not %s", const_kind_name(cond.kind));
+        build_complain(b, stmt->value->place, "'if' takes true or false, not %s", const_kind_name(cond.kind));
     else if (cond.i)
         build_block(b, stmt->body);
     else if (stmt->otherwise)
         build_block(b, stmt->otherwise);
 }
 
-static void build_stmt(Builder *b, const Stmt *stmt)
+static void build_stmt(Builder *b, const AstStmt *stmt)
 {
     switch (stmt->kind) {
-    case STMT_DECLARE:
+    case AST_DECLARE:
         build_declare(b, stmt);
         break;
-    case STMT_ASSIGN:
+    case AST_ASSIGN:
         build_assign(b, stmt);
         break;
-    case STMT_UPDATE:
+    case AST_UPDATE:
         build_update(b, stmt);
         break;
-    case STMT_FOR:
+    case AST_FOR:
         build_for(b, stmt);
         break;
-    case STMT_IF:
+    case AST_IF:
         build_if(b, stmt);
         break;
     }
 }
 
-void build_block(Builder *b, const Block *block)
+void build_block(Builder *b, const AstBlock *block)
 {
     for (uint32_t i = 0; i < block->count && !b->exhausted; i++) {
-        if (!step(b, block->stmt[i].place, 1) || !go_deeper(b, block->stmt[i].place))
+        if (!build_step(b, block->stmt[i].place, 1) || !build_go_deeper(b, block->stmt[i].place))
             return;
         build_stmt(b, &block->stmt[i]);
         b->depth--;

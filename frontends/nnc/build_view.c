@@ -8,42 +8,42 @@ typedef struct Cut {
     bool dropped[MAX_RANK];
 } Cut;
 
-static Thing index_list(Builder *b, const Expr *expr, const Const *list)
+static Thing index_list(Builder *b, const AstExpr *expr, const Const *list)
 {
-    const Pick *pick = &expr->u.pick[0];
+    const AstPick *pick = &expr->u.pick[0];
     int64_t begin = 0, end = list->count, step = 1;
 
-    if (expr->count != 1 || pick->kind == PICK_REST)
-        return complain(b, expr->place, "a list takes one index or range"), thing_bad();
-    if (pick->begin && !eval_int(b, pick->begin, "an index", &begin))
-        return thing_bad();
+    if (expr->count != 1 || pick->kind == AST_PICK_REST)
+        return build_complain(b, expr->place, "a list takes one index or range"), build_thing_bad();
+    if (pick->begin && !build_eval_int(b, pick->begin, "an index", &begin))
+        return build_thing_bad();
     begin += begin < 0 ? list->count : 0;
-    if (pick->kind == PICK_INDEX) {
+    if (pick->kind == AST_PICK_INDEX) {
         if (begin < 0 || begin >= list->count)
-            return complain(b, pick->place, "this index is outside of the list, which has %u items", list->count),
-                   thing_bad();
-        return thing_const(list->item[begin]);
+            return build_complain(b, pick->place, "this index is outside of the list, which has %u items", list->count),
+                   build_thing_bad();
+        return build_thing_const(list->item[begin]);
     }
-    if ((pick->end && !eval_int(b, pick->end, "an index", &end)) ||
-        (pick->step && !eval_int(b, pick->step, "a step", &step)))
-        return thing_bad();
+    if ((pick->end && !build_eval_int(b, pick->end, "an index", &end)) ||
+        (pick->step && !build_eval_int(b, pick->step, "a step", &step)))
+        return build_thing_bad();
     if (step != 1)
-        return complain(b, pick->place, "a range of a list has no step"), thing_bad();
+        return build_complain(b, pick->place, "a range of a list has no step"), build_thing_bad();
     end += end < 0 ? list->count : 0;
     begin = begin < 0 ? 0 : begin > list->count ? list->count : begin;
     end = end < begin ? begin : end > list->count ? list->count : end;
-    return thing_const(
+    return build_thing_const(
         (Const){.kind = C_LIST, .item = list->item + begin, .count = (uint32_t)(end - begin), .depth = list->depth});
 }
 
-static bool cut_index(Builder *b, const Pick *pick, uint32_t axis, int64_t extent, Cut *cut)
+static bool cut_index(Builder *b, const AstPick *pick, uint32_t axis, int64_t extent, Cut *cut)
 {
     int64_t index;
-    if (!eval_int(b, pick->begin, "an index", &index))
+    if (!build_eval_int(b, pick->begin, "an index", &index))
         return false;
     if (index < -extent || index >= extent)
-        return complain(b, pick->place, "index %lld is outside of dimension %u, whose extent is %lld", (long long)index,
-                        axis, (long long)extent);
+        return build_complain(b, pick->place, "index %lld is outside of dimension %u, whose extent is %lld",
+                              (long long)index, axis, (long long)extent);
     index += index < 0 ? extent : 0;
     cut->axes[cut->count] = axis;
     cut->begin[cut->count] = index;
@@ -53,19 +53,19 @@ static bool cut_index(Builder *b, const Pick *pick, uint32_t axis, int64_t exten
     return true;
 }
 
-static bool cut_range(Builder *b, const Pick *pick, uint32_t axis, int64_t extent, Cut *cut)
+static bool cut_range(Builder *b, const AstPick *pick, uint32_t axis, int64_t extent, Cut *cut)
 {
     int64_t begin, end, step = 1;
     if (!pick->begin && !pick->end && !pick->step)
         return true;
-    if (pick->step && !eval_int(b, pick->step, "a step", &step))
+    if (pick->step && !build_eval_int(b, pick->step, "a step", &step))
         return false;
     if (step == 0)
-        return complain(b, pick->place, "a step of 0");
+        return build_complain(b, pick->place, "a step of 0");
     begin = step > 0 ? 0 : extent - 1;
     end = step > 0 ? extent : -extent - 1; /* before the first element */
-    if ((pick->begin && !eval_int(b, pick->begin, "an index", &begin)) ||
-        (pick->end && !eval_int(b, pick->end, "an index", &end)))
+    if ((pick->begin && !build_eval_int(b, pick->begin, "an index", &begin)) ||
+        (pick->end && !build_eval_int(b, pick->end, "an index", &end)))
         return false;
     cut->axes[cut->count] = axis;
     cut->begin[cut->count] = begin;
@@ -74,23 +74,23 @@ static bool cut_range(Builder *b, const Pick *pick, uint32_t axis, int64_t exten
     return true;
 }
 
-static bool cut_all(Builder *b, const Expr *expr, const Shape *shape, Cut *cut)
+static bool cut_all(Builder *b, const AstExpr *expr, const Shape *shape, Cut *cut)
 {
     uint32_t axis = 0, rest = 0;
     for (uint32_t i = 0; i < expr->count; i++)
-        rest += expr->u.pick[i].kind == PICK_REST;
+        rest += expr->u.pick[i].kind == AST_PICK_REST;
     if (rest > 1)
-        return complain(b, expr->place, "'...' stands once");
+        return build_complain(b, expr->place, "'...' stands once");
     if (expr->count - rest > shape->rank)
-        return complain(b, expr->place, "%u indices for %u dimensions", expr->count - rest, shape->rank);
+        return build_complain(b, expr->place, "%u indices for %u dimensions", expr->count - rest, shape->rank);
     for (uint32_t i = 0; i < expr->count; i++) {
-        const Pick *pick = &expr->u.pick[i];
-        if (pick->kind == PICK_REST) {
+        const AstPick *pick = &expr->u.pick[i];
+        if (pick->kind == AST_PICK_REST) {
             axis += shape->rank - (expr->count - rest);
             continue;
         }
-        if (pick->kind == PICK_INDEX ? !cut_index(b, pick, axis, shape->dim[axis], cut)
-                                     : !cut_range(b, pick, axis, shape->dim[axis], cut))
+        if (pick->kind == AST_PICK_INDEX ? !cut_index(b, pick, axis, shape->dim[axis], cut)
+                                         : !cut_range(b, pick, axis, shape->dim[axis], cut))
             return false;
         axis++;
     }
@@ -114,7 +114,7 @@ static Thing slice(Builder *b, ValueId x, const Cut *cut, Place place)
     for (uint32_t i = 0; i < cut->count; i++)
         if (cut->step[i] != 1) /* else the default says it shorter */
             set_ints(attr, OP_SLICE, STR("step"), cut->step, cut->count);
-    return thing_value(b, op_build(b->frame->graph, OP_SLICE, &x, 1, attr, place));
+    return build_thing_value(b, op_build(b->frame->graph, OP_SLICE, &x, 1, attr, place));
 }
 
 static Thing drop_dims(Builder *b, ValueId x, const Cut *cut, Place place)
@@ -127,31 +127,32 @@ static Thing drop_dims(Builder *b, ValueId x, const Cut *cut, Place place)
         if (!cut->dropped[i])
             kept[count++] = shape->dim[i];
     if (count == shape->rank)
-        return thing_value(b, x);
+        return build_thing_value(b, x);
     attr_defaults(OP_RESHAPE, attr);
     set_ints(attr, OP_RESHAPE, STR("shape"), kept, count);
-    return thing_value(b, op_build(b->frame->graph, OP_RESHAPE, &x, 1, attr, place));
+    return build_thing_value(b, op_build(b->frame->graph, OP_RESHAPE, &x, 1, attr, place));
 }
 
-Thing build_index(Builder *b, const Expr *expr)
+Thing build_index(Builder *b, const AstExpr *expr)
 {
-    Thing base = single(b, eval(b, expr->left), expr->left->place);
+    Thing base = build_single(b, build_eval(b, expr->left), expr->left->place);
     Cut cut = {0};
     uint32_t errors = b->diag->error_count;
 
     if (base.kind == THING_CONST && base.c.kind == C_LIST)
         return index_list(b, expr, &base.c);
     if (base.kind == THING_CONST)
-        return complain(b, expr->left->place, "%s cannot be indexed", const_kind_name(base.c.kind)), thing_bad();
-    if (base.kind != THING_VALUE || has_failed(b, expr->place) ||
+        return build_complain(b, expr->left->place, "%s cannot be indexed", const_kind_name(base.c.kind)),
+               build_thing_bad();
+    if (base.kind != THING_VALUE || build_has_failed(b, expr->place) ||
         !cut_all(b, expr, value_shape(b->frame->graph, base.value), &cut))
-        return thing_bad();
+        return build_thing_bad();
     if (!cut.count)
         return base;
     base = slice(b, base.value, &cut, expr->place);
     if (base.kind == THING_VALUE)
         base = drop_dims(b, base.value, &cut, expr->place);
     if (b->diag->error_count > errors)
-        mark_failed(b, expr->place);
+        build_mark_failed(b, expr->place);
     return base;
 }

@@ -40,15 +40,15 @@ static double rounded(DType dtype, double x)
     case DT_F32:
         return (double)(float)x;
     case DT_F16:
-        return (double)f16_to_f32(f32_to_f16((float)x));
+        return (double)dtype_f16_to_f32(dtype_f32_to_f16((float)x));
     case DT_BF16:
-        return (double)bf16_to_f32(f32_to_bf16((float)x));
+        return (double)dtype_bf16_to_f32(dtype_f32_to_bf16((float)x));
     default:
         return x;
     }
 }
 
-void number_print(Text *out, DType dtype, double x)
+void const_print_number(Text *out, DType dtype, double x)
 {
     char digits[40];
 
@@ -77,11 +77,11 @@ static int64_t element_int(const Tensor *tensor, int64_t index)
     return (int64_t)tensor_number(tensor, index);
 }
 
-void element_print(Text *out, const Tensor *tensor, int64_t index)
+void const_print_element(Text *out, const Tensor *tensor, int64_t index)
 {
     DType dtype = tensor->type->dtype;
     if (dtype_is_float(dtype))
-        number_print(out, dtype, tensor_number(tensor, index));
+        const_print_number(out, dtype, tensor_number(tensor, index));
     else if (dtype == DT_BOOL)
         text_str(out, tensor_number(tensor, index) != 0 ? STR("true") : STR("false"));
     else
@@ -101,10 +101,10 @@ void const_print(Text *out, const Const *c)
         text_printf(out, "%lld", (long long)c->i);
         break;
     case C_FLOAT:
-        number_print(out, DT_F64, c->f);
+        const_print_number(out, DT_F64, c->f);
         break;
     case C_STRING:
-        put_escaped(out, c->s, '"');
+        lex_put_escaped(out, c->s, '"');
         break;
     case C_DTYPE:
         text_str(out, str_from(dtype_name((DType)c->i)));
@@ -160,7 +160,7 @@ bool const_fits(const Const *c, DType dtype)
     return c->kind == C_FLOAT && dtype_is_float(dtype);
 }
 
-void tensor_set_const(Tensor *tensor, int64_t index, const Const *c)
+void const_set_element(Tensor *tensor, int64_t index, const Const *c)
 {
     if (tensor->type->dtype == DT_I64)
         ((int64_t *)tensor->data)[index] = c->i;

@@ -49,13 +49,13 @@ Str const_show(Arena *arena, const Const *c);
 const char *const_kind_name(ConstKind kind); /* "an integer", ... */
 
 /* Shortest decimal text that gives the same element again; with a point or exponent for floats. */
-void number_print(Text *out, DType dtype, double number);
+void const_print_number(Text *out, DType dtype, double number);
 /* Element `index` of a tensor, exact for every dtype. */
-void element_print(Text *out, const Tensor *tensor, int64_t index);
+void const_print_element(Text *out, const Tensor *tensor, int64_t index);
 
 /* Does the constant exist in this dtype? Floats round; integers must fit; bool takes only true and false. */
 bool const_fits(const Const *c, DType dtype);
-void tensor_set_const(Tensor *tensor, int64_t index, const Const *c);
+void const_set_element(Tensor *tensor, int64_t index, const Const *c);
 DType const_default_dtype(const Const *c); /* f32, i64 or bool; of lists by their first leaf */
 /* The shape of a rectangular nested list; false when ragged, too deep or not of numbers. */
 bool const_shape(const Const *c, Shape *shape);

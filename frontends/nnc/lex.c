@@ -36,7 +36,7 @@ static TokenKind word_kind(Str s)
     return T_NAME;
 }
 
-bool name_is_reserved(Str name)
+bool lex_is_reserved(Str name)
 {
     return word_kind(name) != T_NAME;
 }
@@ -68,9 +68,9 @@ static char peek(const Lexer *lexer, uint32_t ahead)
     return lexer->end - lexer->at > ahead ? lexer->text.ptr[lexer->at + ahead] : 0;
 }
 
-bool name_is_plain(Str name)
+bool lex_is_plain(Str name)
 {
-    if (!name.len || !is_letter(name.ptr[0]) || name_is_reserved(name))
+    if (!name.len || !is_letter(name.ptr[0]) || lex_is_reserved(name))
         return false;
     for (uint32_t i = 1; i < name.len; i++) {
         bool dot = name.ptr[i] == '.' && i + 1 < name.len && is_part(name.ptr[i + 1]);
@@ -265,7 +265,7 @@ Token lex_next(Lexer *lexer)
     return token;
 }
 
-Str token_show(Arena *arena, Token token)
+Str lex_show(Arena *arena, Token token)
 {
     if (token.kind == T_END)
         return STR("the end of the file");
@@ -279,7 +279,7 @@ static int hex_digit(char c)
     return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-Str unescape(Arena *arena, Str text)
+Str lex_unescape(Arena *arena, Str text)
 {
     if (!text.len || !memchr(text.ptr, '\\', text.len))
         return text;
@@ -301,7 +301,7 @@ Str unescape(Arena *arena, Str text)
     return (Str){out, length};
 }
 
-void put_escaped(Text *out, Str s, char quote)
+void lex_put_escaped(Text *out, Str s, char quote)
 {
     text_char(out, quote);
     for (uint32_t i = 0; i < s.len; i++) {

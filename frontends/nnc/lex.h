@@ -92,11 +92,11 @@ Lexer lex_start(Diag *diag, uint32_t source);
 Token lex_next(Lexer *lexer);
 
 /* Names a token for messages: `'}'`, `'relu'`, `the end of the file`. */
-Str token_show(Arena *arena, Token token);
-bool name_is_reserved(Str name);
-bool name_is_plain(Str name); /* may be written without backquotes */
+Str lex_show(Arena *arena, Token token);
+bool lex_is_reserved(Str name);
+bool lex_is_plain(Str name); /* may be written without backquotes */
 /* What stands between quotes, with \n \t \" \\ \` and \xNN resolved. */
-Str unescape(Arena *arena, Str text);
-void put_escaped(Text *out, Str s, char quote);
+Str lex_unescape(Arena *arena, Str text);
+void lex_put_escaped(Text *out, Str s, char quote);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-extern const unsigned char library_text[];
-extern const uint32_t library_size;
+extern const unsigned char nnc_library_bytes[];
+extern const uint32_t nnc_library_size;
 
 #endif

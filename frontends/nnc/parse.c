@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-void parser_start(Parser *p, Arena *arena, Diag *diag, uint32_t source)
+void parse_start(Parser *p, Arena *arena, Diag *diag, uint32_t source)
 {
     *p = (Parser){.arena = arena, .diag = diag, .lexer = lex_start(diag, source)};
     p->next = lex_next(&p->lexer);
-    advance(p);
+    parse_advance(p);
 }
 
-Token advance(Parser *p)
+Token parse_advance(Parser *p)
 {
     Token token = p->token;
     p->last_end = token.place.offset + token.place.length;
@@ -23,15 +23,15 @@ Token advance(Parser *p)
     return token;
 }
 
-bool accept(Parser *p, TokenKind kind)
+bool parse_accept(Parser *p, TokenKind kind)
 {
     if (p->panic || p->token.kind != kind)
         return false;
-    advance(p);
+    parse_advance(p);
     return true;
 }
 
-bool syntax_error(Parser *p, Place place, const char *format, ...)
+bool parse_error(Parser *p, Place place, const char *format, ...)
 {
     if (p->panic)
         return false;
@@ -46,18 +46,18 @@ bool syntax_error(Parser *p, Place place, const char *format, ...)
     return false;
 }
 
-bool unexpected(Parser *p, const char *wanted)
+bool parse_unexpected(Parser *p, const char *wanted)
 {
-    Str found = p->inner && p->token.kind == T_END ? STR("'}'") : token_show(p->arena, p->token);
-    return syntax_error(p, p->token.place, "expected %s, found " STR_FMT, wanted, STR_ARG(found));
+    Str found = p->inner && p->token.kind == T_END ? STR("'}'") : lex_show(p->arena, p->token);
+    return parse_error(p, p->token.place, "expected %s, found " STR_FMT, wanted, STR_ARG(found));
 }
 
-bool expect(Parser *p, TokenKind kind, const char *what)
+bool parse_expect(Parser *p, TokenKind kind, const char *what)
 {
-    return accept(p, kind) || unexpected(p, what);
+    return parse_accept(p, kind) || parse_unexpected(p, what);
 }
 
-Place place_to_here(const Parser *p, Place begin)
+Place parse_place(const Parser *p, Place begin)
 {
     begin.length = p->last_end > begin.offset ? p->last_end - begin.offset : begin.length;
     return begin;
@@ -71,7 +71,7 @@ static uint32_t column_of(const Parser *p, uint32_t offset)
     return column;
 }
 
-bool at_line_end(const Parser *p)
+bool parse_at_line_end(const Parser *p)
 {
     return p->paren == 0 && p->token.newline_before;
 }
@@ -103,7 +103,7 @@ static void synchronise(Parser *p, uint32_t start)
         braces -= kind == T_RBRACE;
         parens += kind == T_LPAREN || kind == T_LBRACKET;
         parens -= (kind == T_RPAREN || kind == T_RBRACKET) && parens > 0;
-        advance(p);
+        parse_advance(p);
         kind = p->token.kind;
         bool declares = kind == T_PARAM || kind == T_STATE || kind == T_GRAPH || kind == T_FN || kind == T_FOR;
         fresh = p->token.newline_before && braces == 0 && (parens == 0 || declares || looks_fresh(p, start));
@@ -114,137 +114,137 @@ static void synchronise(Parser *p, uint32_t start)
 /* Statements */
 
 typedef struct StmtList {
-    Stmt *item;
+    AstStmt *item;
     uint32_t count, capacity;
 } StmtList;
 
-static const Block *parse_block(Parser *p);
+static const AstBlock *parse_block(Parser *p);
 
-static bool parse_target(Parser *p, Target *target)
+static bool parse_target(Parser *p, AstTarget *target)
 {
     if (!(target->name = parse_name(p, "a name")))
         return false;
-    if (accept(p, T_COLON))
+    if (parse_accept(p, T_COLON))
         target->type = parse_type(p);
     return !p->panic;
 }
 
-static void set_targets(Parser *p, Stmt *stmt, const Target *target, uint32_t count)
+static void set_targets(Parser *p, AstStmt *stmt, const AstTarget *target, uint32_t count)
 {
     stmt->target = arena_copy(p->arena, target, count * sizeof *target);
     stmt->target_count = count;
 }
 
 /* param w: f32[3] = value */
-static bool parse_declare(Parser *p, Stmt *stmt)
+static bool parse_declare(Parser *p, AstStmt *stmt)
 {
-    Target target = {0};
-    stmt->kind = STMT_DECLARE;
-    stmt->role = advance(p).kind;
+    AstTarget target = {0};
+    stmt->kind = AST_DECLARE;
+    stmt->role = parse_advance(p).kind;
     if (!parse_target(p, &target))
         return false;
     set_targets(p, stmt, &target, 1);
-    if (accept(p, T_ASSIGN))
+    if (parse_accept(p, T_ASSIGN))
         stmt->value = parse_expr(p);
     return !p->panic;
 }
 
-static bool parse_assign(Parser *p, Stmt *stmt)
+static bool parse_assign(Parser *p, AstStmt *stmt)
 {
-    Target target = {0};
-    stmt->kind = STMT_ASSIGN;
+    AstTarget target = {0};
+    stmt->kind = AST_ASSIGN;
     if (!parse_target(p, &target))
         return false;
     set_targets(p, stmt, &target, 1);
-    if (!target.type && accept(p, T_UPDATE))
-        stmt->kind = STMT_UPDATE;
-    else if (!expect(p, T_ASSIGN, target.type ? "'='" : "'=' or '<-' after the name"))
+    if (!target.type && parse_accept(p, T_UPDATE))
+        stmt->kind = AST_UPDATE;
+    else if (!parse_expect(p, T_ASSIGN, target.type ? "'='" : "'=' or '<-' after the name"))
         return false;
     stmt->value = parse_expr(p);
     return !p->panic;
 }
 
 /* (a, b: f32[3]) = value */
-static bool parse_assign_many(Parser *p, Stmt *stmt)
+static bool parse_assign_many(Parser *p, AstStmt *stmt)
 {
-    LIST(Target) list;
+    LIST(AstTarget) list;
 
     LIST_START(list);
-    stmt->kind = STMT_ASSIGN;
+    stmt->kind = AST_ASSIGN;
     p->paren++;
-    advance(p);
+    parse_advance(p);
     do {
-        Target target = {0};
+        AstTarget target = {0};
         if (!parse_target(p, &target))
             return false;
         LIST_PUSH(p, list, target);
-    } while (accept(p, T_COMMA));
+    } while (parse_accept(p, T_COMMA));
     p->paren--;
     stmt->target = LIST_KEEP(p, list);
     stmt->target_count = list.count;
-    if (!expect(p, T_RPAREN, "',' or ')'") || !expect(p, T_ASSIGN, "'='"))
+    if (!parse_expect(p, T_RPAREN, "',' or ')'") || !parse_expect(p, T_ASSIGN, "'='"))
         return false;
     stmt->value = parse_expr(p);
     return !p->panic;
 }
 
 /* for i in 0..12 carry x, y { ... } */
-static bool parse_for(Parser *p, Stmt *stmt)
+static bool parse_for(Parser *p, AstStmt *stmt)
 {
-    LIST(Target) list;
+    LIST(AstTarget) list;
 
     LIST_START(list);
-    stmt->kind = STMT_FOR;
-    advance(p);
-    if (!(stmt->index = parse_name(p, "the name of the counter")) || !expect(p, T_IN, "'in'"))
+    stmt->kind = AST_FOR;
+    parse_advance(p);
+    if (!(stmt->index = parse_name(p, "the name of the counter")) || !parse_expect(p, T_IN, "'in'"))
         return false;
     stmt->from = parse_expr(p);
-    if (p->panic || !expect(p, T_RANGE, "'..'"))
+    if (p->panic || !parse_expect(p, T_RANGE, "'..'"))
         return false;
     stmt->to = parse_expr(p);
-    if (accept(p, T_CARRY))
+    if (parse_accept(p, T_CARRY))
         do {
-            Target target = {.name = parse_name(p, "a name to carry")};
+            AstTarget target = {.name = parse_name(p, "a name to carry")};
             if (!target.name)
                 return false;
             LIST_PUSH(p, list, target);
-        } while (accept(p, T_COMMA));
+        } while (parse_accept(p, T_COMMA));
     stmt->target = LIST_KEEP(p, list);
     stmt->target_count = list.count;
     return !p->panic && (stmt->body = parse_block(p)) != NULL;
 }
 
-static bool parse_if(Parser *p, Stmt *stmt);
+static bool parse_if(Parser *p, AstStmt *stmt);
 
-static const Block *parse_else(Parser *p)
+static const AstBlock *parse_else(Parser *p)
 {
     if (p->token.kind != T_IF)
         return parse_block(p);
-    Stmt *inner = ARENA_NEW(p->arena, Stmt);
-    Block *block = ARENA_NEW(p->arena, Block);
+    AstStmt *inner = ARENA_NEW(p->arena, AstStmt);
+    AstBlock *block = ARENA_NEW(p->arena, AstBlock);
     if (p->block_depth >= DEEPEST_BLOCK) {
-        syntax_error(p, p->token.place, "blocks nest deeper than %d", DEEPEST_BLOCK);
+        parse_error(p, p->token.place, "blocks nest deeper than %d", DEEPEST_BLOCK);
         return NULL;
     }
     p->block_depth++;
     inner->place = p->token.place;
     bool ok = parse_if(p, inner);
     p->block_depth--;
-    *block = (Block){inner, 1};
+    *block = (AstBlock){inner, 1};
     return ok ? block : NULL;
 }
 
-static bool parse_if(Parser *p, Stmt *stmt)
+static bool parse_if(Parser *p, AstStmt *stmt)
 {
-    stmt->kind = STMT_IF;
-    advance(p);
+    stmt->kind = AST_IF;
+    parse_advance(p);
     stmt->value = parse_expr(p);
     if (p->panic || !(stmt->body = parse_block(p)))
         return false;
-    return !accept(p, T_ELSE) || (stmt->otherwise = parse_else(p)) != NULL;
+    return !parse_accept(p, T_ELSE) || (stmt->otherwise = parse_else(p)) != NULL;
 }
 
-static bool parse_kind(Parser *p, Stmt *stmt)
+static bool parse_kind(Parser *p, AstStmt *stmt)
 {
     if (p->token.kind > T_KEYWORD && (p->next.kind == T_ASSIGN || p->next.kind == T_COLON))
         return parse_assign(p, stmt); /* which reports the reserved word */
@@ -264,32 +264,32 @@ static bool parse_kind(Parser *p, Stmt *stmt)
     case T_YIELD:
     case T_GRAD:
     case T_MINIMIZE:
-        return syntax_error(p, p->token.place, "'" STR_FMT "' is not supported yet", STR_ARG(p->token.text));
+        return parse_error(p, p->token.place, "'" STR_FMT "' is not supported yet", STR_ARG(p->token.text));
     case T_NAME:
     case T_TEMP:
         return parse_assign(p, stmt);
     default:
-        return unexpected(p, "a statement");
+        return parse_unexpected(p, "a statement");
     }
 }
 
 /* A statement ends with its line; `;` and a closing brace also end it, and a word that starts another. */
 static bool statement_ends(Parser *p)
 {
-    if (accept(p, T_SEMICOLON) || p->token.newline_before)
+    if (parse_accept(p, T_SEMICOLON) || p->token.newline_before)
         return true;
     TokenKind kind = p->token.kind;
-    return kind == T_RBRACE || kind == T_END || kind == T_YIELD || unexpected(p, "the end of the line");
+    return kind == T_RBRACE || kind == T_END || kind == T_YIELD || parse_unexpected(p, "the end of the line");
 }
 
-static bool parse_stmt(Parser *p, Stmt *stmt)
+static bool parse_stmt(Parser *p, AstStmt *stmt)
 {
     uint32_t start = p->token.place.offset;
-    *stmt = (Stmt){.place = p->token.place};
+    *stmt = (AstStmt){.place = p->token.place};
     bool ok = parse_kind(p, stmt);
-    if (ok && stmt->kind != STMT_FOR && stmt->kind != STMT_IF)
+    if (ok && stmt->kind != AST_FOR && stmt->kind != AST_IF)
         parse_marks(p, &stmt->mark, &stmt->mark_count);
-    stmt->place = place_to_here(p, stmt->place);
+    stmt->place = parse_place(p, stmt->place);
     ok = ok && !p->panic && statement_ends(p);
     if (!ok || p->panic)
         synchronise(p, start);
@@ -297,41 +297,41 @@ static bool parse_stmt(Parser *p, Stmt *stmt)
 }
 
 /* What could be read of a statement with a syntax error still binds its names, so that their users are not reported. */
-static bool is_salvaged(Stmt *stmt)
+static bool is_salvaged(AstStmt *stmt)
 {
-    static const Expr bad = {.kind = EXPR_BAD};
-    if ((stmt->kind != STMT_ASSIGN && stmt->kind != STMT_DECLARE) || !stmt->target_count)
+    static const AstExpr bad = {.kind = AST_BAD};
+    if ((stmt->kind != AST_ASSIGN && stmt->kind != AST_DECLARE) || !stmt->target_count)
         return false;
-    stmt->kind = STMT_ASSIGN;
+    stmt->kind = AST_ASSIGN;
     stmt->value = &bad;
     stmt->mark_count = 0;
     return true;
 }
 
-static const Block *parse_block(Parser *p)
+static const AstBlock *parse_block(Parser *p)
 {
     StmtList list = {0};
     Place open = p->token.place;
     if (p->block_depth >= DEEPEST_BLOCK) {
-        syntax_error(p, open, "blocks nest deeper than %d", DEEPEST_BLOCK);
+        parse_error(p, open, "blocks nest deeper than %d", DEEPEST_BLOCK);
         return NULL;
     }
-    if (!expect(p, T_LBRACE, "'{'"))
+    if (!parse_expect(p, T_LBRACE, "'{'"))
         return NULL;
     p->block_depth++;
     while (p->token.kind != T_RBRACE && p->token.kind != T_END) {
-        Stmt stmt;
+        AstStmt stmt;
         uint32_t at = p->token.place.offset;
         if (parse_stmt(p, &stmt) || is_salvaged(&stmt))
             ARENA_PUSH(p->arena, list.item, list.count, list.capacity, stmt);
         if (p->token.place.offset == at) /* nothing was passed: a stray token */
-            advance(p);
+            parse_advance(p);
     }
     p->block_depth--;
-    Block *block = ARENA_NEW(p->arena, Block);
-    *block = (Block){list.item, list.count};
-    if (!accept(p, T_RBRACE) && !p->at_end) {
-        unexpected(p, "'}'");
+    AstBlock *block = ARENA_NEW(p->arena, AstBlock);
+    *block = (AstBlock){list.item, list.count};
+    if (!parse_accept(p, T_RBRACE) && !p->at_end) {
+        parse_unexpected(p, "'}'");
         diag_note(p->diag, open, "to close this one");
         p->at_end = true;
     }
@@ -341,52 +341,52 @@ static const Block *parse_block(Parser *p)
 /* Items */
 
 typedef struct FormalList {
-    Formal *item;
+    AstFormal *item;
     uint32_t count, capacity;
 } FormalList;
 
-static bool parse_formal(Parser *p, Formal *formal)
+static bool parse_formal(Parser *p, AstFormal *formal)
 {
     if (!(formal->name = parse_name(p, "a name")))
         return false;
-    if (accept(p, T_COLON) && !(formal->type = parse_type(p)))
+    if (parse_accept(p, T_COLON) && !(formal->type = parse_type(p)))
         return false;
     parse_marks(p, &formal->mark, &formal->mark_count);
-    if (accept(p, T_ASSIGN))
+    if (parse_accept(p, T_ASSIGN))
         formal->fallback = parse_expr(p);
     return !p->panic;
 }
 
 static bool parse_formals(Parser *p, FormalList *list, const char *what)
 {
-    if (!expect(p, T_LPAREN, what))
+    if (!parse_expect(p, T_LPAREN, what))
         return false;
     p->paren++;
     while (!p->panic && p->token.kind != T_RPAREN) {
-        Formal formal = {0};
+        AstFormal formal = {0};
         if (!parse_formal(p, &formal))
             break;
         ARENA_PUSH(p->arena, list->item, list->count, list->capacity, formal);
-        if (!accept(p, T_COMMA))
+        if (!parse_accept(p, T_COMMA))
             break;
     }
     p->paren--;
-    return !p->panic && expect(p, T_RPAREN, "',' or ')'");
+    return !p->panic && parse_expect(p, T_RPAREN, "',' or ')'");
 }
 
 /* fn name(x, n = 3) -> (y) { ... }, and the same for graphs */
-static bool parse_function(Parser *p, Item *item)
+static bool parse_function(Parser *p, AstItem *item)
 {
-    Function *function = ARENA_NEW(p->arena, Function);
+    AstFunction *function = ARENA_NEW(p->arena, AstFunction);
     FormalList formals = {0}, results = {0};
 
-    item->kind = p->token.kind == T_FN ? ITEM_FN : ITEM_GRAPH;
+    item->kind = p->token.kind == T_FN ? AST_ITEM_FN : AST_ITEM_GRAPH;
     function->place = p->token.place;
-    advance(p);
+    parse_advance(p);
     if (!(function->name = parse_name(p, "a name")) || !parse_formals(p, &formals, "'(' and the inputs"))
         return false;
     parse_marks(p, &function->mark, &function->mark_count);
-    if (!expect(p, T_ARROW, "'->' and the results in parentheses") ||
+    if (!parse_expect(p, T_ARROW, "'->' and the results in parentheses") ||
         !parse_formals(p, &results, "'(' and the results"))
         return false;
     function->formal = formals.item;
@@ -394,39 +394,39 @@ static bool parse_function(Parser *p, Item *item)
     function->result = results.item;
     function->result_count = results.count;
     function->body = parse_block(p);
-    function->place = place_to_here(p, function->place);
+    function->place = parse_place(p, function->place);
     item->function = function;
     return function->body != NULL;
 }
 
-static bool parse_use(Parser *p, Item *item)
+static bool parse_use(Parser *p, AstItem *item)
 {
-    item->kind = ITEM_USE;
+    item->kind = AST_ITEM_USE;
     item->use.place = p->token.place;
-    advance(p);
+    parse_advance(p);
     if (p->token.kind != T_STRING)
-        return unexpected(p, "the file in quotes");
-    item->use.path = unescape(p->arena, advance(p).text);
-    item->use.place = place_to_here(p, item->use.place);
+        return parse_unexpected(p, "the file in quotes");
+    item->use.path = lex_unescape(p->arena, parse_advance(p).text);
+    item->use.place = parse_place(p, item->use.place);
     return true;
 }
 
-static bool parse_const(Parser *p, Item *item)
+static bool parse_const(Parser *p, AstItem *item)
 {
-    item->kind = ITEM_CONST;
+    item->kind = AST_ITEM_CONST;
     item->constant.place = p->token.place;
-    advance(p);
+    parse_advance(p);
     if (!(item->constant.name = parse_name(p, "a name")))
         return false;
-    if (accept(p, T_COLON) && !(item->constant.type = parse_type(p)))
+    if (parse_accept(p, T_COLON) && !(item->constant.type = parse_type(p)))
         return false;
-    if (expect(p, T_ASSIGN, "'='") && !accept(p, T_QUESTION))
+    if (parse_expect(p, T_ASSIGN, "'='") && !parse_accept(p, T_QUESTION))
         item->constant.value = parse_expr(p);
-    item->constant.place = place_to_here(p, item->constant.place);
+    item->constant.place = parse_place(p, item->constant.place);
     return !p->panic;
 }
 
-static bool parse_item(Parser *p, Item *item)
+static bool parse_item(Parser *p, AstItem *item)
 {
     switch (p->token.kind) {
     case T_USE:
@@ -437,7 +437,7 @@ static bool parse_item(Parser *p, Item *item)
     case T_GRAPH:
         return parse_function(p, item);
     default:
-        return unexpected(p, "'use', 'const', 'fn' or 'graph'");
+        return parse_unexpected(p, "'use', 'const', 'fn' or 'graph'");
     }
 }
 
@@ -445,7 +445,7 @@ static bool parse_item(Parser *p, Item *item)
 static void synchronise_items(Parser *p)
 {
     p->paren = p->depth = p->block_depth = 0;
-    for (; p->token.kind != T_END; advance(p)) {
+    for (; p->token.kind != T_END; parse_advance(p)) {
         TokenKind kind = p->token.kind;
         if (p->token.newline_before && (kind == T_USE || kind == T_CONST || kind == T_FN || kind == T_GRAPH))
             break;
@@ -456,43 +456,43 @@ static void synchronise_items(Parser *p)
 static void parse_version(Parser *p)
 {
     if (p->token.kind != T_NAME || !str_is(p->token.text, "nnc")) {
-        syntax_error(p, p->token.place, "a file starts with the version of the language: 'nnc 1'");
+        parse_error(p, p->token.place, "a file starts with the version of the language: 'nnc 1'");
         p->panic = false;
         return;
     }
-    advance(p);
+    parse_advance(p);
     if (p->token.kind != T_INT || !str_is(p->token.text, "1")) {
-        syntax_error(p, p->token.place, "this compiler reads version 1 of the language only");
+        parse_error(p, p->token.place, "this compiler reads version 1 of the language only");
         p->panic = false;
     }
     if (p->token.kind == T_INT)
-        advance(p);
+        parse_advance(p);
 }
 
-void parse_tree(Arena *arena, Diag *diag, uint32_t source, Tree *tree)
+void parse_tree(Arena *arena, Diag *diag, uint32_t source, AstTree *tree)
 {
     Parser parser, *p = &parser;
-    parser_start(p, arena, diag, source);
+    parse_start(p, arena, diag, source);
     parse_version(p);
     while (p->token.kind != T_END) {
-        Item item = {0};
+        AstItem item = {0};
         uint32_t at = p->token.place.offset;
         if (parse_item(p, &item))
             ARENA_PUSH(arena, tree->item, tree->count, tree->capacity, item);
         if (p->panic)
             synchronise_items(p);
         if (p->token.place.offset == at && p->token.kind != T_END)
-            advance(p);
+            parse_advance(p);
     }
 }
 
-const Expr *parse_constant(Arena *arena, Diag *diag, uint32_t source)
+const AstExpr *parse_constant(Arena *arena, Diag *diag, uint32_t source)
 {
     Parser parser;
-    parser_start(&parser, arena, diag, source);
+    parse_start(&parser, arena, diag, source);
     parser.paren = 1; /* newlines mean nothing */
-    const Expr *expr = parse_expr(&parser);
+    const AstExpr *expr = parse_expr(&parser);
     if (parser.token.kind != T_END)
-        unexpected(&parser, "the end of the value");
+        parse_unexpected(&parser, "the end of the value");
     return parser.panic ? NULL : expr;
 }

@@ -17,21 +17,21 @@ typedef struct Parser {
     bool at_end; /* the end of the file has been reported */
 } Parser;
 
-void parser_start(Parser *parser, Arena *arena, Diag *diag, uint32_t source);
-Token advance(Parser *parser); /* returns the token passed over */
-bool accept(Parser *parser, TokenKind kind);
-bool expect(Parser *parser, TokenKind kind, const char *what);
-bool syntax_error(Parser *parser, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
-bool unexpected(Parser *parser, const char *wanted);
-Place place_to_here(const Parser *parser, Place begin); /* from there to the end of the last token */
-bool at_line_end(const Parser *parser);                 /* does the statement end here? */
+void parse_start(Parser *parser, Arena *arena, Diag *diag, uint32_t source);
+Token parse_advance(Parser *parser); /* returns the token passed over */
+bool parse_accept(Parser *parser, TokenKind kind);
+bool parse_expect(Parser *parser, TokenKind kind, const char *what);
+bool parse_error(Parser *parser, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool parse_unexpected(Parser *parser, const char *wanted);
+Place parse_place(const Parser *parser, Place begin); /* from there to the end of the last token */
+bool parse_at_line_end(const Parser *parser);         /* does the statement end here? */
 
-const Expr *parse_expr(Parser *parser);
-const Name *parse_name(Parser *parser, const char *what); /* a name or a temporary; NULL after an error */
-const Name *name_of(Parser *parser, Token token);
-const TypeExpr *parse_type(Parser *parser);
-bool at_mark(const Parser *parser);
-void parse_marks(Parser *parser, const Mark **mark, uint32_t *count);
+const AstExpr *parse_expr(Parser *parser);
+const AstName *parse_name(Parser *parser, const char *what); /* a name or a temporary; NULL after an error */
+const AstName *parse_name_of(Parser *parser, Token token);
+const AstType *parse_type(Parser *parser);
+bool parse_at_mark(const Parser *parser);
+void parse_marks(Parser *parser, const AstMark **mark, uint32_t *count);
 
 /* A list under construction: a few items on the stack, since most lists are short; then all of them in the arena. */
 #define LIST_FEW 8

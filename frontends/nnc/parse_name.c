@@ -5,13 +5,13 @@
 
 /* Names */
 
-static void push_part(Parser *p, NamePart **part, uint32_t *count, uint32_t *capacity, NamePart value)
+static void push_part(Parser *p, AstNamePart **part, uint32_t *count, uint32_t *capacity, AstNamePart value)
 {
     ARENA_PUSH(p->arena, *part, *count, *capacity, value);
 }
 
 /* The braces of an interpolated name hold an expression: a parser of its own reads that slice of the source. */
-static const Expr *parse_slice(Parser *p, uint32_t begin, uint32_t end)
+static const AstExpr *parse_slice(Parser *p, uint32_t begin, uint32_t end)
 {
     Parser inner = {
         .arena = p->arena, .diag = p->diag, .lexer = p->lexer, .panic = p->panic, .inner = true, .depth = p->depth};
@@ -19,17 +19,17 @@ static const Expr *parse_slice(Parser *p, uint32_t begin, uint32_t end)
     inner.lexer.end = end;
     inner.lexer.last = T_END;
     inner.next = lex_next(&inner.lexer);
-    advance(&inner);
-    const Expr *expr = parse_expr(&inner);
+    parse_advance(&inner);
+    const AstExpr *expr = parse_expr(&inner);
     if (inner.token.kind != T_END)
-        unexpected(&inner, "'}'");
+        parse_unexpected(&inner, "'}'");
     p->panic = inner.panic;
     return inner.panic ? NULL : expr;
 }
 
-static void interpolate(Parser *p, Name *name, Token token)
+static void interpolate(Parser *p, AstName *name, Token token)
 {
-    NamePart *part = NULL;
+    AstNamePart *part = NULL;
     uint32_t count = 0, capacity = 0, start = 0;
     Str text = token.text;
     for (uint32_t i = 0; i < text.len; i++) {
@@ -38,59 +38,59 @@ static void interpolate(Parser *p, Name *name, Token token)
         const char *close = memchr(text.ptr + i, '}', text.len - i);
         uint32_t end = (uint32_t)(close - text.ptr);
         if (i > start)
-            push_part(p, &part, &count, &capacity, (NamePart){{text.ptr + start, i - start}, NULL});
-        const Expr *expr = parse_slice(p, token.place.offset + i + 1, token.place.offset + end);
-        push_part(p, &part, &count, &capacity, (NamePart){{0}, expr});
+            push_part(p, &part, &count, &capacity, (AstNamePart){{text.ptr + start, i - start}, NULL});
+        const AstExpr *expr = parse_slice(p, token.place.offset + i + 1, token.place.offset + end);
+        push_part(p, &part, &count, &capacity, (AstNamePart){{0}, expr});
         i = end;
         start = end + 1;
     }
     if (text.len > start)
-        push_part(p, &part, &count, &capacity, (NamePart){{text.ptr + start, text.len - start}, NULL});
+        push_part(p, &part, &count, &capacity, (AstNamePart){{text.ptr + start, text.len - start}, NULL});
     name->part = part;
     name->part_count = count;
 }
 
-const Name *name_of(Parser *p, Token token)
+const AstName *parse_name_of(Parser *p, Token token)
 {
-    Name *name = ARENA_NEW(p->arena, Name);
+    AstName *name = ARENA_NEW(p->arena, AstName);
     name->place = token.place;
     name->temporary = token.kind == T_TEMP;
-    name->text = token.quoted ? unescape(p->arena, token.text) : token.text;
+    name->text = token.quoted ? lex_unescape(p->arena, token.text) : token.text;
     if (token.interpolated)
         interpolate(p, name, token);
     return name;
 }
 
-const Name *parse_name(Parser *p, const char *what)
+const AstName *parse_name(Parser *p, const char *what)
 {
     if (p->token.kind > T_KEYWORD) {
-        syntax_error(p, p->token.place, "'" STR_FMT "' is a reserved word; in backquotes it can be a name",
-                     STR_ARG(p->token.text));
+        parse_error(p, p->token.place, "'" STR_FMT "' is a reserved word; in backquotes it can be a name",
+                    STR_ARG(p->token.text));
         return NULL;
     }
     if (p->token.kind != T_NAME && p->token.kind != T_TEMP) {
-        unexpected(p, what);
+        parse_unexpected(p, what);
         return NULL;
     }
-    Token token = advance(p);
-    return name_of(p, token);
+    Token token = parse_advance(p);
+    return parse_name_of(p, token);
 }
 
 /* Types */
 
 static bool bad_layout(Parser *p)
 {
-    syntax_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c");
+    parse_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c");
     while (p->token.kind != T_END && !p->token.newline_before && p->token.kind != T_RBRACE)
-        advance(p);
+        parse_advance(p);
     if (p->token.kind == T_RBRACE && !p->token.newline_before)
-        advance(p);
+        parse_advance(p);
     return false;
 }
 
 static bool parse_layout(Parser *p, Layout *layout)
 {
-    advance(p);
+    parse_advance(p);
     Str name = p->token.text;
     if (str_is(name, "NCHW")) {
         layout->block = 0;
@@ -103,39 +103,39 @@ static bool parse_layout(Parser *p, Layout *layout)
     } else {
         return bad_layout(p);
     }
-    advance(p);
-    return expect(p, T_RBRACE, "'}' after the layout");
+    parse_advance(p);
+    return parse_expect(p, T_RBRACE, "'}' after the layout");
 }
 
-const TypeExpr *parse_type(Parser *p)
+const AstType *parse_type(Parser *p)
 {
-    TypeExpr *type = ARENA_NEW(p->arena, TypeExpr);
-    LIST(const Expr *) dims;
+    AstType *type = ARENA_NEW(p->arena, AstType);
+    LIST(const AstExpr *) dims;
 
     LIST_START(dims);
     type->place = p->token.place;
     if (!(type->dtype = parse_name(p, "a type such as f32[2, 3]")))
         return NULL;
     p->paren++;
-    if (!expect(p, T_LBRACKET, "'[' and the dimensions of the type")) {
+    if (!parse_expect(p, T_LBRACKET, "'[' and the dimensions of the type")) {
         p->paren--;
         return NULL;
     }
     while (!p->panic && p->token.kind != T_RBRACKET) {
-        const Expr *dim = accept(p, T_QUESTION) ? NULL : parse_expr(p);
+        const AstExpr *dim = parse_accept(p, T_QUESTION) ? NULL : parse_expr(p);
         LIST_PUSH(p, dims, dim);
-        if (!accept(p, T_COMMA))
+        if (!parse_accept(p, T_COMMA))
             break;
     }
     p->paren--;
     bool brace_glued = p->token.glued;
-    if (p->panic || !expect(p, T_RBRACKET, "',' or ']'"))
+    if (p->panic || !parse_expect(p, T_RBRACKET, "',' or ']'"))
         return NULL;
     type->dim = LIST_KEEP(p, dims);
     type->rank = dims.count;
     if (brace_glued && p->token.kind == T_LBRACE && !parse_layout(p, &type->layout))
         return NULL;
-    type->place = place_to_here(p, type->place);
+    type->place = parse_place(p, type->place);
     return type;
 }
 
@@ -150,43 +150,43 @@ static bool is_mark_name(Str name)
     return false;
 }
 
-bool at_mark(const Parser *p)
+bool parse_at_mark(const Parser *p)
 {
     return p->token.kind == T_AT && p->token.space_before && p->token.glued && p->next.kind == T_NAME &&
            is_mark_name(p->next.text);
 }
 
 /* One argument: `sram`, `3`; of a kernel also `pixels = 14`. */
-static bool parse_mark_word(Parser *p, const Mark *mark, const Name **word, const Name **number)
+static bool parse_mark_word(Parser *p, const AstMark *mark, const AstName **word, const AstName **number)
 {
     if (p->token.kind != T_NAME && p->token.kind != T_TEMP && p->token.kind != T_INT)
-        return unexpected(p, "a name or number");
+        return parse_unexpected(p, "a name or number");
     bool named = p->token.kind == T_NAME && str_is(mark->name, "kernel");
-    Token token = advance(p);
-    *word = name_of(p, token);
+    Token token = parse_advance(p);
+    *word = parse_name_of(p, token);
     *number = NULL;
-    if (!named || !accept(p, T_ASSIGN))
+    if (!named || !parse_accept(p, T_ASSIGN))
         return true;
     if (p->token.kind != T_INT)
-        return unexpected(p, "a number");
-    token = advance(p);
-    *number = name_of(p, token);
+        return parse_unexpected(p, "a number");
+    token = parse_advance(p);
+    *number = parse_name_of(p, token);
     return true;
 }
 
-static bool parse_mark(Parser *p, Mark *mark)
+static bool parse_mark(Parser *p, AstMark *mark)
 {
-    const Name **word = NULL, **number = NULL, *one = NULL, *its = NULL;
+    const AstName **word = NULL, **number = NULL, *one = NULL, *its = NULL;
     uint32_t count = 0, capacity = 0, numbers = 0, number_capacity = 0;
 
-    advance(p);
+    parse_advance(p);
     mark->place = p->token.place;
     mark->name = p->token.text;
     bool list = p->token.glued && p->next.kind == T_LPAREN;
-    advance(p);
+    parse_advance(p);
     if (list) {
         p->paren++;
-        advance(p);
+        parse_advance(p);
         do {
             if (!parse_mark_word(p, mark, &one, &its)) {
                 p->paren--;
@@ -194,26 +194,26 @@ static bool parse_mark(Parser *p, Mark *mark)
             }
             ARENA_PUSH(p->arena, word, count, capacity, one);
             ARENA_PUSH(p->arena, number, numbers, number_capacity, its);
-        } while (accept(p, T_COMMA));
+        } while (parse_accept(p, T_COMMA));
         p->paren--;
-        if (!expect(p, T_RPAREN, "',' or ')'"))
+        if (!parse_expect(p, T_RPAREN, "',' or ')'"))
             return false;
     }
     mark->word = word;
     mark->number = number;
     mark->count = count;
-    mark->place = place_to_here(p, mark->place);
+    mark->place = parse_place(p, mark->place);
     return true;
 }
 
-void parse_marks(Parser *p, const Mark **mark, uint32_t *count)
+void parse_marks(Parser *p, const AstMark **mark, uint32_t *count)
 {
-    Mark *list = NULL;
+    AstMark *list = NULL;
     uint32_t capacity = 0;
 
     *count = 0;
-    while (!p->panic && at_mark(p)) {
-        Mark one = {0};
+    while (!p->panic && parse_at_mark(p)) {
+        AstMark one = {0};
         if (parse_mark(p, &one))
             ARENA_PUSH(p->arena, list, *count, capacity, one);
     }

@@ -85,10 +85,10 @@ static void printer_start(Printer *p, Arena *scratch, Text *out, const Graph *gr
 
 static void put_name(Text *out, Str name)
 {
-    if (name_is_plain(name))
+    if (lex_is_plain(name))
         text_str(out, name);
     else
-        put_escaped(out, name, '`');
+        lex_put_escaped(out, name, '`');
 }
 
 static bool has_name(const Printer *p, ValueId v)
@@ -118,7 +118,7 @@ static void put_elements(Text *out, const Tensor *tensor, uint32_t dim, int64_t 
 {
     const Shape *shape = &tensor->type->shape;
     if (dim == shape->rank) {
-        element_print(out, tensor, (*index)++);
+        const_print_element(out, tensor, (*index)++);
         return;
     }
     text_char(out, '[');
@@ -174,7 +174,7 @@ static void put_attr(Text *out, AttrKind kind, const Attr *attr)
         text_printf(out, "%lld", (long long)attr->i);
         break;
     case ATTR_FLOAT:
-        number_print(out, DT_F64, attr->f);
+        const_print_number(out, DT_F64, attr->f);
         break;
     case ATTR_BOOL:
         text_str(out, attr->i ? STR("true") : STR("false"));
@@ -189,7 +189,7 @@ static void put_attr(Text *out, AttrKind kind, const Attr *attr)
         text_str(out, str_from(dtype_name((DType)attr->i)));
         break;
     case ATTR_STRING:
-        put_escaped(out, attr->s, '"');
+        lex_put_escaped(out, attr->s, '"');
         break;
     }
 }
@@ -253,7 +253,7 @@ static void put_operand(const Printer *p, const Node *node, uint32_t index)
     bool bare = is_inferable(p, node, index);
     if (!bare)
         text_printf(p->out, "%s(", dtype_name(value->type->dtype));
-    element_print(p->out, value->data, 0);
+    const_print_element(p->out, value->data, 0);
     if (!bare)
         text_char(p->out, ')');
 }
@@ -370,7 +370,7 @@ static void put_initial(const Printer *p, const Value *value)
         return;
     }
     if (dtype_is_float(dtype))
-        number_print(p->out, dtype, number);
+        const_print_number(p->out, dtype, number);
     else if (dtype == DT_BOOL)
         text_str(p->out, number != 0 ? STR("true") : STR("false"));
     else
@@ -389,7 +389,7 @@ static void put_declaration(const Printer *p, ValueId v, const char *word)
     if (shown != SHOWN_NOT)
         text_put(p->out, " = ", 3);
     if (shown == SHOWN_AS_NUMBER)
-        element_print(p->out, value->data, 0);
+        const_print_element(p->out, value->data, 0);
     if (shown == SHOWN_AS_LIST)
         put_elements(p->out, value->data, 0, &first);
     if (value->placement.len)
@@ -447,7 +447,7 @@ static void put_output(const Printer *p, const Output *output)
     text_put(p->out, " = ", 3);
     if (is_inline(value)) {
         text_printf(p->out, "%s(", dtype_name(value->type->dtype));
-        element_print(p->out, value->data, 0);
+        const_print_element(p->out, value->data, 0);
         text_char(p->out, ')');
     } else {
         put_value(p, output->value);
@@ -462,7 +462,7 @@ static void put_update(const Printer *p, const Update *update)
     put_value(p, update->target);
     text_put(p->out, " <- ", 4);
     if (is_inline(source))
-        element_print(p->out, source->data, 0);
+        const_print_element(p->out, source->data, 0);
     else
         put_value(p, update->source);
     text_char(p->out, '\n');

@@ -61,7 +61,7 @@ static void move_uses(Graph *graph, const uint32_t *place)
     }
 }
 
-void renumber_temporaries(Builder *b)
+void build_renumber(Builder *b)
 {
     const Frame *frame = b->frame;
     Graph *graph = frame->graph;

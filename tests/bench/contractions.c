@@ -144,7 +144,7 @@ static void print_source(Text *out, const Program *program, const Kernel *kernel
     Text body = {0};
     const Target *target = program->options.target;
 
-    kernel_role_names(&arena, kernel, &names);
+    print_role_names(&arena, kernel, &names);
     print_kernel(&body, &arena, target, kernel, &names, aliased, &needs);
     text_printf(out,
                 "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
@@ -210,7 +210,7 @@ static void fill_buffers(const Program *program, const Kernel *kernel, void **bu
         const Storage *storage = program_storage(program, kernel->buffer[i].storage);
         buffer[i] = allocate(storage->bytes);
         if (storage->role == STORAGE_WEIGHTS)
-            weights_fill(program, storage->index, buffer[i]);
+            program_weights_fill(program, storage->index, buffer[i]);
     }
 }
 

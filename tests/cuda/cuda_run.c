@@ -181,7 +181,8 @@ static void write_main(const Job *job)
     for (uint32_t i = 0; i < count; i++) {
         bool output = i >= graph->input_count;
         ValueId value = output ? graph->output[i - graph->input_count].value : graph->input[i];
-        text_printf(&text, "(%s%s *)memory[%u], ", output ? "" : "const ", c_type(value_type(graph, value)->dtype), i);
+        text_printf(&text, "(%s%s *)memory[%u], ", output ? "" : "const ",
+                    prelude_c_type(value_type(graph, value)->dtype), i);
     }
     if (program_weights_form(&job->program) != WEIGHTS_C)
         text_printf(&text, "move(\"model.weights\", MODEL_WEIGHTS_BYTES, true, nullptr), ");

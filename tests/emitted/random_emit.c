@@ -122,8 +122,8 @@ static void describe_array(Text *infos, Text *arguments, const Type *type, bool 
 {
     text_printf(infos, "%s{\"%s%u\", \"%s\", 0, nullptr, %lld}", i ? ", " : "", output ? "output" : "input", i,
                 dtype_name(type->dtype), (long long)type_bytes(type));
-    text_printf(arguments, "(%s%s *)%s[%u], ", output ? "" : "const ", c_type(type->dtype), output ? "output" : "input",
-                i);
+    text_printf(arguments, "(%s%s *)%s[%u], ", output ? "" : "const ", prelude_c_type(type->dtype),
+                output ? "output" : "input", i);
 }
 
 /* The descriptor that C sources have and CUDA's have not. */

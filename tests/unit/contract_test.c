@@ -222,7 +222,7 @@ UNIT(gradient_of_the_image)
         c.first.divisor[2 + d] = STRIDE;
         c.first.factor[2 + d][tap[d]] = -1;
     }
-    access_guard(&c.first, c.axis, c.axis_count, &y_shape);
+    contraction_guard(&c.first, c.axis, c.axis_count, &y_shape);
     EXPECT(c.first.guarded[2] && c.first.guarded[3] && !c.first.guarded[0]);
     each_product(add_to_x, in, expected);
     check(unit, &b, &c, in, expected);
@@ -251,7 +251,7 @@ UNIT(gradient_of_the_weight)
         c.first.begin[2 + d] = -PAD;
         c.first.factor[2 + d][out[d]] = STRIDE;
     }
-    access_guard(&c.first, c.axis, c.axis_count, &x_shape);
+    contraction_guard(&c.first, c.axis, c.axis_count, &x_shape);
     each_product(add_to_w, in, expected);
     check(unit, &b, &c, in, expected);
     bench_close(&b);
