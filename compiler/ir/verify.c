@@ -13,22 +13,62 @@ static bool wrong(Verifier *v, Str what, uint32_t index)
     return false;
 }
 
+/* Elements are plain, whatever the layout. */
+static bool data_fits(const Value *value)
+{
+    const Type *type = value->data->type;
+    return type->dtype == value->type->dtype && shape_eq(&type->shape, &value->type->shape);
+}
+
+static bool verify_leaf(Verifier *v, uint32_t i)
+{
+    const Value *value = &v->graph->value[i];
+    bool trained = value->role == ROLE_PARAM || value->role == ROLE_STATE;
+    v->defined[i] = true;
+    if (value->role > ROLE_CONST)
+        return wrong(v, STR("bad role of value"), i);
+    if (!value->type)
+        return wrong(v, STR("no type for value"), i);
+    if (value->role == ROLE_CONST && !value->data)
+        return wrong(v, STR("no data for constant"), i);
+    if (value->data && !data_fits(value))
+        return wrong(v, STR("data of another type for value"), i);
+    if (value->inplace != NONE)
+        return wrong(v, STR("in place, but no result: value"), i);
+    if (value->initial != NONE && (!trained || value->initial >= v->graph->initial_count))
+        return wrong(v, STR("bad initialiser of value"), i);
+    return true;
+}
+
 static bool verify_values(Verifier *v)
 {
     const Graph *graph = v->graph;
-    for (uint32_t i = 0; i < graph->value_count; i++) {
-        const Value *value = &graph->value[i];
-        if (value->role != ROLE_RESULT) {
-            v->defined[i] = true;
-            if (!value->type)
-                return wrong(v, STR("no type for value"), i);
-            if (value->role == ROLE_CONST && (!value->data || value->data->type->dtype != value->type->dtype))
-                return wrong(v, STR("no data for constant"), i);
-        }
-        if (value->initial != NONE && value->initial >= graph->initial_count)
-            return wrong(v, STR("bad initialiser of value"), i);
-    }
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        if (graph->value[i].role != ROLE_RESULT && !verify_leaf(v, i))
+            return false;
     return true;
+}
+
+/* The inputs are the values of that role, each once. */
+static bool verify_inputs(Verifier *v)
+{
+    const Graph *graph = v->graph;
+    uint32_t inputs = 0;
+    bool *seen = ARENA_ARRAY(v->arena, bool, graph->value_count);
+    for (uint32_t i = 0; i < graph->value_count; i++)
+        inputs += graph->value[i].role == ROLE_INPUT;
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        ValueId input = graph->input[i];
+        if (input >= graph->value_count || graph->value[input].role != ROLE_INPUT || seen[input])
+            return wrong(v, STR("no value of that role, or it twice, is input"), i);
+        seen[input] = true;
+    }
+    return inputs == graph->input_count || wrong(v, STR("other values have that role than the inputs:"), inputs);
+}
+
+static bool is_defined(const Verifier *v, ValueId value)
+{
+    return value < v->graph->value_count && v->defined[value];
 }
 
 static bool verify_node(Verifier *v, NodeId n)
@@ -40,21 +80,25 @@ static bool verify_node(Verifier *v, NodeId n)
     if (node->op >= OP_COUNT || node->in_count < op_least(node->op) || node->in_count > op_most(node->op))
         return wrong(v, STR("bad op or operand count in node"), n);
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (node->in[i] >= graph->value_count || !v->defined[node->in[i]])
+        if (!is_defined(v, node->in[i]))
             return wrong(v, STR("operand before its producer in node"), n);
     for (uint32_t i = 0; i < node->out_count; i++) {
         ValueId out = node->out[i];
+        if (out < graph->value_count && v->defined[out])
+            return wrong(v, STR("second producer: node"), n);
         if (out >= graph->value_count || graph->value[out].node != n || graph->value[out].result != i)
             return wrong(v, STR("result not linked back to node"), n);
-        if (v->defined[out])
-            return wrong(v, STR("second producer: node"), n);
         if (!graph->value[out].type)
             return wrong(v, STR("no result type in node"), n);
+        if (graph->value[out].inplace != NONE && !is_defined(v, graph->value[out].inplace))
+            return wrong(v, STR("in place of nothing in node"), n);
         v->defined[out] = true;
     }
+    if (node->sub_count && op_info(node->op)->family != FAMILY_CONTROL)
+        return wrong(v, STR("sub-graphs in node"), n);
     for (uint32_t i = 0; i < node->sub_count; i++)
-        if (!graph_verify(node->sub[i], v->arena, v->message))
-            return false;
+        if (!node->sub[i] || !graph_verify(node->sub[i], v->arena, v->message))
+            return node->sub[i] ? false : wrong(v, STR("no sub-graph in node"), n);
     if (node->op == OP_CALL && (node->sub_count != 1 || !node->call || node->sub[0]->input_count != node->in_count ||
                                 node->sub[0]->output_count != node->out_count))
         return wrong(v, STR("call and callee differ in node"), n);
@@ -65,11 +109,11 @@ static bool verify_ends(Verifier *v)
 {
     const Graph *graph = v->graph;
     for (uint32_t i = 0; i < graph->output_count; i++)
-        if (graph->output[i].value >= graph->value_count || !v->defined[graph->output[i].value])
+        if (!is_defined(v, graph->output[i].value))
             return wrong(v, STR("undefined output"), i);
     for (uint32_t i = 0; i < graph->update_count; i++) {
         const Update *update = &graph->update[i];
-        if (update->source >= graph->value_count || !v->defined[update->source] || update->target >= graph->value_count)
+        if (!is_defined(v, update->source) || update->target >= graph->value_count)
             return wrong(v, STR("undefined value in update"), i);
         const Value *target = &graph->value[update->target];
         if (target->role != ROLE_PARAM && target->role != ROLE_STATE)
@@ -81,7 +125,7 @@ static bool verify_ends(Verifier *v)
 bool graph_verify(const Graph *graph, Arena *arena, Str *message)
 {
     Verifier v = {graph, arena, message, ARENA_ARRAY(arena, bool, graph->value_count)};
-    if (!verify_values(&v))
+    if (!verify_values(&v) || !verify_inputs(&v))
         return false;
     for (uint32_t n = 0; n < graph->node_count; n++)
         if (!verify_node(&v, n))

@@ -199,6 +199,8 @@ static void rewrite_node(Rewriter *rw, const Node *old, Rule *rule)
             return;
         }
         replace(rw, node.out[0], by, fresh);
+        if (fresh && !graph->node[graph->value[by].node].mark) /* how it is to be computed */
+            graph->node[graph->value[by].node].mark = node.mark;
         rw->map[first] = by;
         if (!fresh)
             return;
