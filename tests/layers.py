@@ -2,7 +2,7 @@
 
 Includes only go down: base < ir < ops < passes < kernel < storage < program < c, cuda < frontends; plan needs base only and
 stands below storage; runtime stands apart.  Within frontends the readers and writers (nnc, onnx, trace, formats) stand
-below cli.
+below api, the compiler as a library, and that below cli.
 
 What an op means is said in ops/ alone: elsewhere nobody reads an attribute by name, and nobody switches on an op's code
 or compares it, except `simplify`, whose rules are about single ops.  Others ask ops/meaning.h.
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 LAYERS = ["base", "ir", "ops", "passes", "codegen", "codegen/kernel", "codegen/storage", "codegen/program", "codegen/c",
-          "codegen/cuda", "frontends", "frontends/cli"]  # codegen itself: the table of targets
+          "codegen/cuda", "frontends", "frontends/api", "frontends/cli"]  # codegen itself: the table of targets
 
 
 ROOTS = ["", "compiler", "codegen", "frontends"]  # where includes are looked for
@@ -90,6 +90,8 @@ SNIPPETS = [  # path, line, a word of the complaint or None
     ("codegen/kernel/map.c", '#include "storage/memory.h"', "down"),
     ("codegen/kernel/map.c", '#include "plan/problem.h"', "plan stands"),
     ("codegen/storage/memory.c", '#include "plan/problem.h"', None),
+    ("frontends/api/module.c", '#include "cli/cli.h"', "down"),
+    ("frontends/cli/model.c", '#include "api/prepare.h"', None),
     ("runtime/nnc_pool.c", '#include "base/arena.h"', "runtime"),
     ("codegen/kernel/map.c", '    int64_t axis = attr_int(node, "axis");', "attribute"),
     ("compiler/passes/layout.c", '    const Attr *before = attr_of(node, "before");', "attribute"),

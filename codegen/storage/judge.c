@@ -8,6 +8,7 @@
  *   - Two storages that one step writes do not share a byte; one that it reads may share those it writes only where
  *     every load stands with the store at the same element: the result in place of an operand.
  *   - Inputs and weights are not written.
+ *   - A loop marked parallel stores every round elsewhere, but for scratch that each thread has for itself.
  *
  * Ranges of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are cut
  * to the storage: whether guards are right is for the tests that run what is emitted. */
@@ -22,6 +23,7 @@ typedef struct Reach { /* one load or store */
     Index index;
     int64_t low, high; /* elements, both inclusive, from where the buffer points to */
     bool guarded, store;
+    const Var *again; /* a parallel loop around, all of whose rounds store there; NULL */
     Spot spot;
 } Reach;
 
@@ -52,6 +54,8 @@ typedef struct Judge {
     uint32_t block_count, block_capacity;
     Round *round;
     uint32_t round_count, round_capacity;
+    const Stmt **around; /* all loops around */
+    uint32_t around_count, around_capacity;
     const Index **local; /* per local id: the position that it names, or NULL */
     Owner *owner;        /* ascending, apart */
     uint32_t owner_count, owner_capacity;
@@ -104,6 +108,49 @@ static int64_t index_end(const Judge *judge, Index index, bool high)
     return end;
 }
 
+/* Then the ranges of its variable, and of those in its bounds, are not independent. */
+static bool bounds_vary(const Stmt *stmt)
+{
+    return stmt->clamp_low || stmt->clamp_high || stmt->low.count || stmt->high.count;
+}
+
+/* Does the address change with the variable: directly, or through locals that name positions? */
+static bool changes(const Judge *judge, Index index, const Var *var)
+{
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Atom *atom = index.term[i].atom;
+        const Expr *data = atom->kind == ATOM_DATA ? atom->data : NULL;
+        bool named = data && data->kind == EXPR_LOCAL && judge->local[data->local->id];
+        if (named ? changes(judge, *judge->local[data->local->id], var)
+                  : index_uses((Index){0, 1, &index.term[i]}, var))
+            return true;
+    }
+    return false;
+}
+
+/* The same also through inner loops that start where the variable says, such as the tiles of a chunk. */
+static bool goes_with(const Judge *judge, Index index, uint32_t loop)
+{
+    const Var *var = judge->around[loop]->var;
+    bool found = changes(judge, index, var);
+    for (uint32_t i = loop + 1; i < judge->around_count && !found; i++)
+        found = changes(judge, index, judge->around[i]->var) && changes(judge, judge->around[i]->low, var);
+    return found;
+}
+
+static bool is_shared_out(const Stmt *loop)
+{
+    return loop->loop == LOOP_PARALLEL && (bounds_vary(loop) || loop->high.constant - loop->low.constant > loop->step);
+}
+
+static const Var *stored_again(const Judge *judge, Index index)
+{
+    for (uint32_t i = 0; i < judge->around_count; i++)
+        if (is_shared_out(judge->around[i]) && !goes_with(judge, index, i))
+            return judge->around[i]->var;
+    return NULL;
+}
+
 /* Collecting what a kernel reaches */
 
 typedef struct Walk {
@@ -121,6 +168,7 @@ static void add_reach(Walk *walk, uint32_t buffer, Index index, int64_t more, bo
                    .high = index_end(judge, index, true) + more,
                    .guarded = walk->guarded,
                    .store = store,
+                   .again = store ? stored_again(judge, index) : NULL,
                    .spot = walk->spot};
     ARENA_PUSH(judge->arena, judge->reach, judge->reach_count, judge->reach_capacity, reach);
 }
@@ -177,12 +225,6 @@ static void walk_stmt(Walk *walk, const Stmt *stmt)
         add_reach(walk, stmt->buffer, stmt->index, 0, true);
 }
 
-/* Then the ranges of its variable, and of those in its bounds, are not independent. */
-static bool bounds_vary(const Stmt *stmt)
-{
-    return stmt->clamp_low || stmt->clamp_high || stmt->low.count || stmt->high.count;
-}
-
 static bool is_plain_loop(const Stmt *stmt)
 {
     return stmt->kind == STMT_FOR && !bounds_vary(stmt);
@@ -202,7 +244,10 @@ static void walk_block(Judge *judge, const Block *block, uint32_t outer, bool gu
         walk_stmt(&walk, stmt);
         if (loop)
             ARENA_PUSH(judge->arena, judge->round, judge->round_count, judge->round_capacity, round_of(stmt));
+        if (stmt->kind == STMT_FOR)
+            ARENA_PUSH(judge->arena, judge->around, judge->around_count, judge->around_capacity, stmt);
         walk_block(judge, &stmt->body, walk.spot.block, inner);
+        judge->around_count -= stmt->kind == STMT_FOR;
         judge->round_count -= loop;
         walk_block(judge, &stmt->other, walk.spot.block, inner);
     }
@@ -271,6 +316,8 @@ static bool check_inside(Judge *judge, const Reach *reach, Range *range)
         return fault(judge, id, reach->store ? "writes, without memory," : "reads, without memory,", NONE);
     if (reach->store && (storage->role == STORAGE_INPUT || storage->role == STORAGE_WEIGHTS))
         return fault(judge, id, "writes", NONE);
+    if (reach->again && !storage->per_thread && storage->role != STORAGE_SHARED)
+        return fault(judge, id, "stores in every round of a parallel loop to", NONE);
     if (!reach->guarded && (range->begin < 0 || range->end > bytes))
         return fault(judge, id, reach->store ? "writes outside of" : "reads outside of", NONE);
     range->begin = range->begin < 0 ? 0 : range->begin;

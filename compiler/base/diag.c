@@ -46,19 +46,32 @@ static void show_line(Text *out, Str text, Line line, uint32_t offset, uint32_t 
     text_char(out, '\n');
 }
 
-static void report(Diag *diag, Place place, const char *kind, const char *format, va_list args)
+static void report(Diag *diag, Place place, Str path, bool error, const char *format, va_list args)
 {
     const Source *source = diag_source(diag, place.source);
     Line line = {0};
+    Text message = {0};
+    DiagEntry entry = {.error = error, .path = path};
+
+    text_vprintf(&message, format, args);
     if (source) {
         line = line_at(source->text, place.offset);
-        text_printf(&diag->text, STR_FMT ":%u:%u: ", STR_ARG(source->path), line.number, place.offset - line.begin + 1);
+        entry.path = source->path;
+        entry.line = line.number;
+        entry.column = place.offset - line.begin + 1;
+        text_printf(&diag->text, STR_FMT ":%u:%u: ", STR_ARG(entry.path), entry.line, entry.column);
+    } else if (path.len) {
+        text_printf(&diag->text, STR_FMT ": ", STR_ARG(path));
     }
-    text_printf(&diag->text, "%s: ", kind);
-    text_vprintf(&diag->text, format, args);
-    text_char(&diag->text, '\n');
+    text_printf(&diag->text, "%s: %s\n", error ? "error" : "note", message.ptr ? message.ptr : "");
     if (source)
         show_line(&diag->text, source->text, line, place.offset, place.length);
+    if (diag->arena) {
+        entry.message = str_copy(diag->arena, text_view(&message));
+        entry.path = str_copy(diag->arena, entry.path);
+        ARENA_PUSH(diag->arena, diag->entry, diag->entry_count, diag->entry_capacity, entry);
+    }
+    text_free(&message);
 }
 
 static bool counted(Diag *diag)
@@ -74,7 +87,7 @@ bool diag_error(Diag *diag, Place place, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (counted(diag))
-        report(diag, place, "error", format, args);
+        report(diag, place, (Str){0}, true, format, args);
     va_end(args);
     return false;
 }
@@ -84,7 +97,7 @@ void diag_note(Diag *diag, Place place, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (diag->error_count <= DIAG_LIMIT)
-        report(diag, place, "note", format, args);
+        report(diag, place, (Str){0}, false, format, args);
     va_end(args);
 }
 
@@ -92,12 +105,16 @@ bool diag_file_error(Diag *diag, Str path, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (counted(diag)) {
-        text_printf(&diag->text, STR_FMT ": ", STR_ARG(path));
-        report(diag, (Place){0}, "error", format, args);
-    }
+    if (counted(diag))
+        report(diag, (Place){0}, path, true, format, args);
     va_end(args);
     return false;
+}
+
+void diag_clear(Diag *diag)
+{
+    diag->error_count = diag->entry_count = 0;
+    text_free(&diag->text);
 }
 
 void diag_free(Diag *diag)

@@ -20,12 +20,21 @@ typedef struct Source {
     Str path, text;
 } Source;
 
+typedef struct DiagEntry { /* what was reported, for who does not want it as text */
+    bool error;            /* else a note */
+    Str path;              /* empty: nowhere */
+    uint32_t line, column; /* 1-based, columns in bytes; 0: the file as a whole */
+    Str message;
+} DiagEntry;
+
 typedef struct Diag { /* zero is ready for use, once `arena` is set */
     Arena *arena;
     Source *source; /* 1-based through diag_source */
     uint32_t source_count, source_capacity;
     uint32_t error_count;
     Text text; /* what has been reported so far; the front end prints it to stderr */
+    DiagEntry *entry;
+    uint32_t entry_count, entry_capacity;
 } Diag;
 
 uint32_t diag_add_source(Diag *diag, Str path, Str text); /* both must outlive the diag; returns the Place's source */
@@ -43,6 +52,7 @@ static inline bool diag_full(const Diag *diag)
     return diag->error_count >= DIAG_LIMIT;
 }
 
+void diag_clear(Diag *diag); /* forgets what has been reported; sources stay */
 void diag_free(Diag *diag);
 
 #endif

@@ -98,7 +98,7 @@ bool infer_check_axes(Graph *graph, NodeId node, const char *name, uint32_t rank
     const Attr *attr = attr_of(&graph->node[node], name);
     uint32_t seen = 0;
     for (int64_t i = 0; i < attr->i; i++) {
-        uint32_t axis;
+        uint32_t axis = 0;
         if (!infer_check_axis(graph, node, attr->ints[i], rank, &axis))
             return false;
         if (seen >> axis & 1)
@@ -126,7 +126,7 @@ bool infer_check_least(Graph *graph, NodeId node, const char *name, int64_t leas
     return true;
 }
 
-bool dtype_in_class(DType dtype, DTypeClass class)
+static bool in_class(DType dtype, DTypeClass class)
 {
     switch (class) {
     case CLASS_ANY:
@@ -150,7 +150,7 @@ bool infer_check_class(Graph *graph, NodeId node, uint32_t i, DTypeClass class)
                                         [CLASS_FLOAT] = "floating-point numbers (cast them)",
                                         [CLASS_INT] = "integers",
                                         [CLASS_BOOL] = "bools"};
-    if (!dtype_in_class(infer_in_type(graph, node, i)->dtype, class))
+    if (!in_class(infer_in_type(graph, node, i)->dtype, class))
         return infer_fail(graph, node, "takes %s: " STR_FMT, takes[class], STR_ARG(infer_show_operand(graph, node, i)));
     return true;
 }

@@ -35,7 +35,6 @@ bool infer_check_count(Graph *graph, NodeId node, const char *name, uint32_t cou
 /* Every entry is at least `least`. */
 bool infer_check_least(Graph *graph, NodeId node, const char *name, int64_t least);
 
-bool dtype_in_class(DType dtype, DTypeClass class);
 /* Operand i is of the class, or an error that says what the op takes. */
 bool infer_check_class(Graph *graph, NodeId node, uint32_t i, DTypeClass class);
 /* Operands i and j have one dtype. */

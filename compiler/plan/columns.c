@@ -29,7 +29,7 @@ typedef struct Cursor { /* one of the sets that an item must keep clear of; its 
     RunPlace place; /* in the runs */
     uint32_t at;    /* among the parts */
     int64_t size;   /* wanted */
-    Run gap;        /* found */
+    PlanRun gap;    /* found */
 } Cursor;
 
 struct Columns {
@@ -204,7 +204,7 @@ static void heed_item(Columns *c, const PlanItem *item)
 }
 
 /* The first gap between the parts of a column; they may overlap where they are not live together. */
-static Run gap_between_parts(Columns *c, Cursor *cursor, int64_t from)
+static PlanRun gap_between_parts(Columns *c, Cursor *cursor, int64_t from)
 {
     const Part *part = cursor->column->part;
     uint32_t i = cursor->at, count = cursor->column->part_count;
@@ -217,7 +217,7 @@ static Run gap_between_parts(Columns *c, Cursor *cursor, int64_t from)
         i++;
     c->store.looks += 1 + i - cursor->at;
     cursor->at = i;
-    return (Run){from, i < count ? part[i].begin : INT64_MAX};
+    return (PlanRun){from, i < count ? part[i].begin : INT64_MAX};
 }
 
 /* The first address, from `at` on, where all have room. */

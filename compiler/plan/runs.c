@@ -4,16 +4,16 @@
 
 #define BLOCK_RUNS 16u
 
-static Run *take_block(RunStore *store)
+static PlanRun *take_block(RunStore *store)
 {
     if (store->spare_count)
         return store->spare[--store->spare_count];
-    return ARENA_ARRAY(store->arena, Run, BLOCK_RUNS);
+    return ARENA_ARRAY(store->arena, PlanRun, BLOCK_RUNS);
 }
 
 static void refresh(RunBlock *block)
 {
-    const Run *run = block->run;
+    const PlanRun *run = block->run;
     int64_t room = 0;
     for (uint32_t i = 1; i < block->count; i++) {
         int64_t gap = run[i].begin - run[i - 1].end;
@@ -69,7 +69,7 @@ static void drop_blocks(RunStore *store, Runs *runs, uint32_t from, uint32_t to)
 
 static void drop_runs(RunBlock *block, uint32_t from, uint32_t to)
 {
-    memmove(&block->run[from], &block->run[to], sizeof(Run) * (block->count - to));
+    memmove(&block->run[from], &block->run[to], sizeof(PlanRun) * (block->count - to));
     block->count -= to - from;
 }
 
@@ -78,14 +78,14 @@ static void split(RunStore *store, Runs *runs, uint32_t b)
 {
     uint32_t half = BLOCK_RUNS / 2;
     RunBlock upper = {.run = take_block(store), .count = BLOCK_RUNS - half};
-    memcpy(upper.run, &runs->block[b].run[half], sizeof(Run) * upper.count);
+    memcpy(upper.run, &runs->block[b].run[half], sizeof(PlanRun) * upper.count);
     refresh(&upper);
     runs->block[b].count = half;
     refresh(&runs->block[b]);
     insert_block(store, runs, b + 1, upper);
 }
 
-static void insert_run(RunStore *store, Runs *runs, uint32_t b, uint32_t at, Run run)
+static void insert_run(RunStore *store, Runs *runs, uint32_t b, uint32_t at, PlanRun run)
 {
     if (runs->block[b].count == BLOCK_RUNS) {
         split(store, runs, b);
@@ -133,7 +133,7 @@ static void extend(RunStore *store, Runs *runs, uint32_t b, uint32_t at, int64_t
 
 void runs_add(RunStore *store, Runs *runs, int64_t begin, int64_t end)
 {
-    Run run = {begin, end};
+    PlanRun run = {begin, end};
     store->looks++;
     if (!runs->count) {
         RunBlock first = {.begin = begin, .end = end, .run = take_block(store), .count = 1};
@@ -148,7 +148,7 @@ void runs_add(RunStore *store, Runs *runs, int64_t begin, int64_t end)
         b++;
         at = 0;
     }
-    Run *met = &runs->block[b].run[at];
+    PlanRun *met = &runs->block[b].run[at];
     if (at == runs->block[b].count || met->begin > end) {
         insert_run(store, runs, b, at, run);
     } else if (met->begin > begin || met->end < end) {
@@ -177,7 +177,7 @@ static bool gap_inside(RunStore *store, const RunBlock *block, RunPlace *place, 
     return false;
 }
 
-Run runs_gap(RunStore *store, const Runs *runs, RunPlace *place, int64_t from, int64_t size)
+PlanRun runs_gap(RunStore *store, const Runs *runs, RunPlace *place, int64_t from, int64_t size)
 {
     uint32_t next = place->next;
     if (next < runs->count && runs->block[next].begin <= from) {
@@ -187,9 +187,9 @@ Run runs_gap(RunStore *store, const Runs *runs, RunPlace *place, int64_t from, i
     for (;; next++, place->run = 0) {
         place->next = next;
         if (next > 0 && gap_inside(store, &runs->block[next - 1], place, &from, size))
-            return (Run){from, runs->block[next - 1].run[place->run].begin};
+            return (PlanRun){from, runs->block[next - 1].run[place->run].begin};
         int64_t end = next < runs->count ? runs->block[next].begin : INT64_MAX;
         if (end - from >= size)
-            return (Run){from, end};
+            return (PlanRun){from, end};
     }
 }

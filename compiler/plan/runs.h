@@ -7,14 +7,14 @@
 
 #include "base/arena.h"
 
-typedef struct Run {
+typedef struct PlanRun {
     int64_t begin, end;
-} Run;
+} PlanRun;
 
 typedef struct RunBlock {
     int64_t begin, end; /* of its first and its last run */
     int64_t room;       /* the widest gap between two of its runs */
-    Run *run;
+    PlanRun *run;
     uint32_t count; /* never 0 */
 } RunBlock;
 
@@ -25,7 +25,7 @@ typedef struct Runs { /* zeroed: the empty set */
 
 typedef struct RunStore { /* where sets get their blocks from */
     Arena *arena;
-    Run **spare;
+    PlanRun **spare;
     uint32_t spare_count, spare_capacity;
     uint64_t looks; /* the work so far: at blocks and at runs */
 } RunStore;
@@ -40,6 +40,6 @@ typedef struct RunPlace { /* how far a series of searches has come; zeroed: nowh
 
 /* The first gap of `size` bytes at or after `from`: the part of it from there on, up to the next run or INT64_MAX.
  * In a series the set stays as it is, and no search begins below the gap that the one before has found. */
-Run runs_gap(RunStore *store, const Runs *runs, RunPlace *place, int64_t from, int64_t size);
+PlanRun runs_gap(RunStore *store, const Runs *runs, RunPlace *place, int64_t from, int64_t size);
 
 #endif

@@ -99,10 +99,8 @@ static int emit_parts(Cli *cli, const Program *program, const Folder *folder, un
     bool good = true;
     int status = STATUS_OK;
 
-    if (parts & (EMIT_C | EMIT_LIB))
+    if (parts & (EMIT_C | EMIT_LIB | EMIT_CUDA))
         good = emit_sources(cli, program, folder);
-    if (good && parts & EMIT_CUDA)
-        good = emit_cuda_sources(cli, program, folder);
     if (good && parts & EMIT_TEST)
         good = emit_harness(cli, program, folder, golden);
     if (good && parts & EMIT_IR)

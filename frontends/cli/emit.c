@@ -3,16 +3,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/files.h"
 #include "base/file.h"
 #include "nnc/text.h"
 
 #define MOST_WORDS 64 /* of a compiler's command line */
 
-static bool write_text(Cli *cli, const Folder *folder, Str name, Text *text)
+typedef struct Destination {
+    Cli *cli;
+    const Folder *folder;
+} Destination;
+
+static bool write_text(void *context, Str name, const Text *text)
 {
-    bool good = file_write(&cli->diag, folder_file(cli, folder, name), text->ptr, text->len);
-    text_free(text);
-    return good;
+    const Destination *to = context;
+    return file_write(&to->cli->diag, folder_file(to->cli, to->folder, name), text->ptr, text->len);
 }
 
 static void put_piece(void *context, const void *bytes, size_t size)
@@ -20,57 +25,31 @@ static void put_piece(void *context, const void *bytes, size_t size)
     file_writer_put(context, bytes, size);
 }
 
-static bool write_weights(Cli *cli, const Program *program, const Folder *folder)
+static bool write_weights(void *context, Str name, const Program *program)
 {
+    const Destination *to = context;
     FileWriter writer;
-    Str name = str_format(&cli->arena, STR_FMT ".weights", STR_ARG(program->options.name));
-    if (!file_writer_open(&writer, &cli->diag, folder_file(cli, folder, name)))
+    if (!file_writer_open(&writer, &to->cli->diag, folder_file(to->cli, to->folder, name)))
         return false;
     emit_weights(program, (Sink){put_piece, &writer});
-    return file_writer_commit(&writer, &cli->diag);
+    return file_writer_commit(&writer, &to->cli->diag);
 }
 
 bool emit_sources(Cli *cli, const Program *program, const Folder *folder)
 {
-    Str name = program->options.name;
-    WeightsForm form = program_weights_form(program);
-    Text text = {0};
-
-    if (form != WEIGHTS_C && program->weights_bytes) {
-        cli_step(cli, "writing weights"); /* first: the source has their checksum */
-        if (!write_weights(cli, program, folder))
-            return false;
-    }
-    cli_step(cli, "writing C");
-    emit_header(program, &text);
-    if (!write_text(cli, folder, str_format(&cli->arena, STR_FMT ".h", STR_ARG(name)), &text))
-        return false;
-    emit_source(program, &text);
-    if (!write_text(cli, folder, str_format(&cli->arena, STR_FMT ".c", STR_ARG(name)), &text))
-        return false;
-    if (form != WEIGHTS_BLOB || !program->weights_bytes)
-        return true;
-    emit_incbin(program, &text);
-    return write_text(cli, folder, str_format(&cli->arena, STR_FMT "_weights.S", STR_ARG(name)), &text);
-}
-
-bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder)
-{
-    Str name = program->options.name;
-    Text source = {0}, header = {0};
-
-    cli_step(cli, "writing CUDA");
-    emit_cuda(program, &source, &header);
-    bool good = write_text(cli, folder, str_format(&cli->arena, STR_FMT ".cu", STR_ARG(name)), &source);
-    good &= write_text(cli, folder, str_format(&cli->arena, STR_FMT ".h", STR_ARG(name)), &header);
-    return good && (program_weights_form(program) == WEIGHTS_C || write_weights(cli, program, folder));
+    Destination to = {cli, folder};
+    cli_step(cli, "writing the sources");
+    return files_emit(program, (FileSink){write_text, write_weights, &to});
 }
 
 bool emit_kernel_listing(Cli *cli, const Program *program, const Folder *folder)
 {
     Text text = {0};
     emit_kernels(program, &text);
-    return write_text(cli, folder, str_format(&cli->arena, STR_FMT ".kernels", STR_ARG(program->options.name)), &text);
+    Str name = str_format(&cli->arena, STR_FMT ".kernels", STR_ARG(program->options.name));
+    bool good = write_text(&(Destination){cli, folder}, name, &text);
+    text_free(&text);
+    return good;
 }
 
 bool emit_ir(Cli *cli, const Program *program, const Folder *folder)

@@ -14,9 +14,8 @@ typedef enum EmitPart {
     EMIT_CUDA = 32,    /* NAME.cu, NAME.h */
 } EmitPart;
 
-/* Writes the sources.  False after an error in the diag. */
+/* Writes the sources, C or CUDA.  False after an error in the diag. */
 bool emit_sources(Cli *cli, const Program *program, const Folder *folder);
-bool emit_cuda_sources(Cli *cli, const Program *program, const Folder *folder);
 bool emit_ir(Cli *cli, const Program *program, const Folder *folder); /* with the elements its text leaves out */
 bool emit_kernel_listing(Cli *cli, const Program *program, const Folder *folder);
 

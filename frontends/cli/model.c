@@ -1,9 +1,8 @@
 #include "cli/model.h"
 
-#include <ctype.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "api/prepare.h"
 #include "formats/weights.h"
 #include "nnc/text.h"
 
@@ -46,16 +45,6 @@ static Graph *choose_graph(Cli *cli, const Module *module)
     return NULL;
 }
 
-static Str identifier(Arena *arena, Str name)
-{
-    Str copy = str_format(arena, "%s" STR_FMT, name.len && isdigit((unsigned char)*name.ptr) ? "_" : "", STR_ARG(name));
-    char *at = (char *)(uintptr_t)copy.ptr;
-    for (uint32_t i = 0; i < copy.len; i++)
-        if (!isalnum((unsigned char)at[i]))
-            at[i] = '_';
-    return copy;
-}
-
 static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
 {
     Str path = args_value(cli, "weights-from");
@@ -66,24 +55,6 @@ static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
             path = (Str){NULL, 0};
     }
     return weights_load(model->module, path, need == WEIGHTS_ALL, &model->weights);
-}
-
-/* A mistyped extent should end in an error at its place, not in a machine that swaps. */
-static bool fits_memory(Cli *cli, const Graph *graph)
-{
-    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), sum = 0;
-    for (ValueId id = 0; memory > 0 && id < graph->value_count; id++) {
-        const Value *value = &graph->value[id];
-        if (!value->type || (value->role != ROLE_PARAM && value->role != ROLE_STATE))
-            continue;
-        sum += (double)type_bytes(value->type);
-        if (sum > memory)
-            return diag_error(&cli->diag, value->place,
-                              STR_FMT " is " STR_FMT ": with it the weights take %.1f GiB, this machine has %.1f",
-                              STR_ARG(value_show(graph, id)), STR_ARG(type_show(&cli->arena, value->type)),
-                              sum / 0x1p30, memory / 0x1p30);
-    }
-    return true;
 }
 
 static bool has_elements(const Value *value)
@@ -119,8 +90,8 @@ int model_load(Cli *cli, WeightsNeed need, Model *model)
     model->graph = choose_graph(cli, model->module);
     if (!model->graph || !load_weights(cli, need, model))
         return STATUS_INPUT;
-    if (need == WEIGHTS_ALL && !fits_memory(cli, model->graph))
+    if (need == WEIGHTS_ALL && !prepare_fits_memory(model->graph))
         return STATUS_INPUT;
-    model->name = identifier(&cli->arena, model->graph->name);
+    model->name = prepare_identifier(&cli->arena, model->graph->name);
     return STATUS_OK;
 }

@@ -1,9 +1,11 @@
 /* `nnc plan`: where every tensor lives in the arena, and when. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "api/report.h"
+#include "api/savings.h"
 #include "cli/model.h"
 #include "cli/program.h"
-#include "cli/savings.h"
 #include "cli/verify.h"
 #include "plan/problem_csv.h"
 #include "plan/report.h"
@@ -52,6 +54,27 @@ static bool take_bytes(Cli *cli, const char *flag, int64_t *bytes)
     if (*end || !number || number > (unsigned long long)PLAN_LARGEST >> shift)
         return cli_usage(cli, "--%s wants bytes (65536, 64K, 2M, 1G), not `%s`", flag, text), false;
     *bytes = (int64_t)(number << shift);
+    return true;
+}
+
+/* The words of the flag --without as a sum of Without; false after a usage error. */
+static bool take_without(Cli *cli, unsigned *without)
+{
+    const char *known[SAVINGS_PARTS + 1] = {NULL};
+    Str list = args_value(cli, "without");
+
+    for (uint32_t i = 0; i < SAVINGS_PARTS; i++)
+        known[i] = savings_part[i].word;
+    for (*without = 0; list.len;) {
+        const char *comma = memchr(list.ptr, ',', list.len);
+        Str word = {list.ptr, comma ? (uint32_t)(comma - list.ptr) : list.len};
+        uint32_t chosen, taken = word.len + (comma != NULL);
+        if (!cli_choose(cli, "without", word, known, &chosen))
+            return false;
+        *without |= savings_part[chosen].bit;
+        list.ptr += taken;
+        list.len -= taken;
+    }
     return true;
 }
 
@@ -122,9 +145,9 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
 
     if (status != STATUS_OK)
         return status;
-    PlanReport report = program_report(&cli->arena, &program);
+    PlanReport report = report_of_program(&cli->arena, &program);
     if (!verify.ptr && format != FORMAT_CHART && format != FORMAT_SVG) /* they do not show it */
-        savings_measure(cli, &program, &report);
+        savings_measure(&cli->arena, &program, &report);
     cli_step(cli, NULL);
     if (verify.ptr)
         return verify_plan(cli, &program, &report, verify);
@@ -165,7 +188,7 @@ static int run(Cli *cli)
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) || !program_allocator(cli, &allocator) ||
         !take_bytes(cli, "capacity", &capacity) || !args_number(cli, "effort", 0, 1000, &effort) ||
-        !savings_without(cli, &without) || !take_operands(cli, problem, verify))
+        !take_without(cli, &without) || !take_operands(cli, problem, verify))
         return STATUS_USAGE;
     if (problem.ptr)
         return plan_problem(cli, problem, (PlanFormat)format, allocator, capacity, (int)effort);

@@ -22,8 +22,4 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
 /* Compiles with these options.  Returns the exit status. */
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program);
 
-/* The program's plan for the printers, finished.  The first rows are the buffers of program->problem, then come views.
- */
-PlanReport program_report(Arena *arena, const Program *program);
-
 #endif

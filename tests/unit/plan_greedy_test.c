@@ -151,7 +151,7 @@ static void check_gaps(RunStore *store, const Runs *runs, const bool *taken, int
 {
     RunPlace place = {0};
     for (int64_t from = 0; from < BYTES; from += 1 + from % 7) {
-        Run gap = runs_gap(store, runs, &place, from, size);
+        PlanRun gap = runs_gap(store, runs, &place, from, size);
         int64_t begin = from, end = from;
         for (; end - begin < size; end++) /* behind the map all is free */
             if (end < BYTES && taken[end])

@@ -1,4 +1,4 @@
-#include "cli/uses.h"
+#include "api/uses.h"
 
 typedef struct Uses {
     const Memory *memory;

@@ -1,6 +1,6 @@
 /* Which steps read or write a tensor of the plan. */
-#ifndef NNC_CLI_USES_H
-#define NNC_CLI_USES_H
+#ifndef NNC_API_USES_H
+#define NNC_API_USES_H
 
 #include "codegen/program/program.h"
 #include "plan/report.h"

@@ -1,0 +1,17 @@
+/* What a graph needs before it is compiled: a name, comments, memory. */
+#ifndef NNC_API_PREPARE_H
+#define NNC_API_PREPARE_H
+
+#include "ir/graph.h"
+
+/* A name as a C identifier, the prefix of all that is emitted. */
+Str prepare_identifier(Arena *arena, Str name);
+/* Without its folders: what is emitted must not depend on where it is made. */
+Str prepare_file_name(Str path);
+/* For CompileOptions.describe; its context is a prepare_printer. */
+void prepare_describe(void *context, Text *out, const Graph *graph, NodeId node);
+void *prepare_printer(Arena *arena);
+/* A mistyped extent should end in an error at its place, not in a machine that swaps.  False after that error. */
+bool prepare_fits_memory(const Graph *graph);
+
+#endif

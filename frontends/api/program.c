@@ -1,0 +1,255 @@
+/* Programs: compilation, emission, listings. */
+#include <string.h>
+
+#include "api/files.h"
+#include "api/prepare.h"
+#include "api/report.h"
+#include "api/savings.h"
+#include "api/session.h"
+#include "codegen/target.h"
+#include "frontends/nnc/text.h"
+
+#define CHART_COLUMNS 100
+#define MOST_EFFORT   1000
+
+const char *nnc_target_name(uint32_t index)
+{
+    return index < target_count ? target_table[index].name : NULL;
+}
+
+const char *nnc_allocator_name(uint32_t index)
+{
+    const PlanAllocator *allocator = plan_allocators();
+    while (index && allocator->name) {
+        allocator++;
+        index--;
+    }
+    return allocator->name;
+}
+
+typedef struct Compilation {
+    nnc_module *module;
+    uint32_t graph;
+    const nnc_options *options;
+    nnc_program *program; /* the result */
+} Compilation;
+
+static bool find_allocator(nnc_session *session, const char *name, const char **found)
+{
+    *found = NULL;
+    for (uint32_t i = 0; name && nnc_allocator_name(i); i++)
+        if (strcmp(name, nnc_allocator_name(i)) == 0)
+            *found = nnc_allocator_name(i);
+    if (name && !*found)
+        session_misuse(session, "unknown allocator `%s`", name);
+    return !name || *found;
+}
+
+/* False after a wrong use. */
+static bool take_options(nnc_session *session, const Compilation *c, Str graph, CompileOptions *options)
+{
+    static const WeightsForm form[] = {[NNC_WEIGHTS_AUTO] = WEIGHTS_AUTO,
+                                       [NNC_WEIGHTS_C] = WEIGHTS_C,
+                                       [NNC_WEIGHTS_BLOB] = WEIGHTS_BLOB,
+                                       [NNC_WEIGHTS_FILE] = WEIGHTS_FILE};
+    const nnc_options *from = c->options;
+
+    if ((unsigned)from->weights > NNC_WEIGHTS_FILE)
+        return session_misuse(session, "unknown form of weights: %d", (int)from->weights), false;
+    *options = (CompileOptions){
+        .target = target_find(str_from(from->target ? from->target : "generic"), &session->diag),
+        .weights = form[from->weights],
+        .effort = from->effort > MOST_EFFORT ? MOST_EFFORT
+                  : from->effort             ? (int)from->effort
+                                             : 1,
+        .checked = from->checked,
+        .name = prepare_identifier(&session->arena, from->name ? str_from(from->name) : graph),
+        .source = prepare_file_name(c->module->path),
+        .describe = prepare_describe,
+        .describe_context = prepare_printer(&session->arena),
+    };
+    if (!options->name.len)
+        return session_misuse(session, "a program has a name"), false;
+    return options->target && find_allocator(session, from->allocator, &options->allocator);
+}
+
+static nnc_result work_compile(nnc_session *session, void *argument)
+{
+    Compilation *c = argument;
+    const Module *module = c->module->module;
+    CompileOptions options;
+
+    if (c->graph >= module->graph_count)
+        return session_misuse(session, "graph %u of %u", c->graph, module->graph_count);
+    const Graph *graph = module->graph[c->graph];
+    if (!take_options(session, c, graph->name, &options))
+        return NNC_RESULT_USE;
+    if (!c->module->shapes_only && !prepare_fits_memory(graph))
+        return NNC_RESULT_INPUT;
+    nnc_program *program = ARENA_NEW(&session->arena, nnc_program);
+    program->session = session;
+    program->shapes_only = c->module->shapes_only;
+    if (!program_compile(graph_clone(graph), &options, &program->program))
+        return NNC_RESULT_INPUT;
+    c->program = program;
+    return NNC_RESULT_OK;
+}
+
+nnc_result nnc_graph_compile(nnc_module *module, uint32_t graph, const nnc_options *options, nnc_program **program)
+{
+    static const nnc_options none = {0};
+    Compilation c = {module, graph, options ? options : &none, NULL};
+    nnc_result result = session_call(module->session, work_compile, &c);
+    *program = c.program;
+    return result;
+}
+
+uint64_t nnc_program_arena_bytes(const nnc_program *program)
+{
+    return (uint64_t)program->program.arena_bytes;
+}
+
+uint64_t nnc_program_weights_bytes(const nnc_program *program)
+{
+    return (uint64_t)program->program.weights_bytes;
+}
+
+/* Emission */
+
+typedef struct Emission {
+    const nnc_program *program;
+    nnc_take_file *take;
+    void *context;
+    const char *folder; /* where files are written, without `take` */
+} Emission;
+
+static bool hand_over(void *context, Str name, const Text *text)
+{
+    const Emission *e = context;
+    return e->take(e->context, name.ptr, text->ptr ? text->ptr : "", text->len) == 0;
+}
+
+static void gather(void *context, const void *bytes, size_t size)
+{
+    text_put(context, bytes, size);
+}
+
+static bool hand_over_weights(void *context, Str name, const Program *program)
+{
+    Text bytes = {0};
+    emit_weights(program, (Sink){gather, &bytes});
+    bool good = hand_over(context, name, &bytes);
+    text_free(&bytes);
+    return good;
+}
+
+static Str in_folder(const Emission *e, Str name)
+{
+    return str_format(&e->program->session->arena, "%s/" STR_FMT, e->folder, STR_ARG(name));
+}
+
+static bool write_text(void *context, Str name, const Text *text)
+{
+    const Emission *e = context;
+    return file_write(&e->program->session->diag, in_folder(e, name), text->ptr, text->len);
+}
+
+static void put_piece(void *context, const void *bytes, size_t size)
+{
+    file_writer_put(context, bytes, size);
+}
+
+static bool write_weights(void *context, Str name, const Program *program)
+{
+    const Emission *e = context;
+    FileWriter writer;
+    if (!file_writer_open(&writer, &e->program->session->diag, in_folder(e, name)))
+        return false;
+    emit_weights(program, (Sink){put_piece, &writer});
+    return file_writer_commit(&writer, &e->program->session->diag);
+}
+
+static nnc_result work_emit(nnc_session *session, void *argument)
+{
+    Emission *e = argument;
+
+    if (e->program->shapes_only)
+        return session_misuse(session, "a model parsed for its shapes only has no weights to emit");
+    if (e->take)
+        return files_emit(&e->program->program, (FileSink){hand_over, hand_over_weights, e}) ? NNC_RESULT_OK
+                                                                                             : NNC_RESULT_STOPPED;
+    return file_make_folder(&session->diag, str_from(e->folder)) &&
+                   files_emit(&e->program->program, (FileSink){write_text, write_weights, e})
+               ? NNC_RESULT_OK
+               : NNC_RESULT_SYSTEM;
+}
+
+nnc_result nnc_program_emit(nnc_program *program, nnc_take_file *take, void *context)
+{
+    Emission e = {.program = program, .take = take, .context = context};
+    return session_call(program->session, work_emit, &e);
+}
+
+nnc_result nnc_program_write(nnc_program *program, const char *folder)
+{
+    Emission e = {.program = program, .folder = folder};
+    return session_call(program->session, work_emit, &e);
+}
+
+/* Listings */
+
+typedef struct Listing {
+    const nnc_program *program;
+    nnc_text_kind kind;
+    const char *text; /* the result */
+} Listing;
+
+static void print_plan(nnc_session *session, const Listing *l, Text *out)
+{
+    const Program *program = &l->program->program;
+    PlanReport report = report_of_program(&session->arena, program);
+    if (l->kind != NNC_TEXT_CHART && l->kind != NNC_TEXT_SVG) /* they do not show it */
+        savings_measure(&session->arena, program, &report);
+    switch (l->kind) {
+    case NNC_TEXT_CHART:
+        plan_print_chart(out, &report, CHART_COLUMNS);
+        break;
+    case NNC_TEXT_JSON:
+        plan_print_json(out, &report);
+        break;
+    case NNC_TEXT_SVG:
+        plan_print_svg(out, &report);
+        break;
+    case NNC_TEXT_HTML:
+        plan_print_html(out, &report);
+        break;
+    default:
+        plan_print_table(out, &report);
+        break;
+    }
+}
+
+static nnc_result work_list(nnc_session *session, void *argument)
+{
+    Listing *l = argument;
+    Text text = {0};
+
+    if ((unsigned)l->kind > NNC_TEXT_KERNELS)
+        return session_misuse(session, "unknown kind of text: %d", (int)l->kind);
+    if (l->kind == NNC_TEXT_GRAPH)
+        nnc_print_graph(&text, l->program->program.graph);
+    else if (l->kind == NNC_TEXT_KERNELS)
+        emit_kernels(&l->program->program, &text);
+    else
+        print_plan(session, l, &text);
+    l->text = session_keep(session, &text);
+    return NNC_RESULT_OK;
+}
+
+nnc_result nnc_program_text(nnc_program *program, nnc_text_kind kind, const char **text)
+{
+    Listing listing = {program, kind, NULL};
+    nnc_result result = session_call(program->session, work_list, &listing);
+    *text = listing.text;
+    return result;
+}

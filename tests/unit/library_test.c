@@ -1,0 +1,229 @@
+/* The compiler as a library, seen from outside: only nnc_compiler.h, and the shared library. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "nnc_compiler.h"
+
+#include "unit.h"
+
+static const char model[] =
+    "nnc 1\n"
+    "use \"nn\"\n"
+    "const N = 2\n"
+    "graph small(x: f32[N, 4]) -> (y: f32[N, 3], z: i64[N]) {\n"
+    "    h = relu(dense(x * 2.0, 8))\n"
+    "    y = dense@last(h, 3)\n"
+    "    z = argmax(y, axis = 1)\n"
+    "}\n"
+    "graph twice(x: f32[5]) -> (y: f32[5]) {\n"
+    "    y = x + x\n"
+    "}\n";
+
+typedef struct Bytes { /* files as they come, name after name */
+    char *at;
+    size_t size;
+    int files;
+} Bytes;
+
+static void add(Bytes *b, const void *bytes, size_t size)
+{
+    b->at = realloc(b->at, b->size + size + 1);
+    memcpy(b->at + b->size, bytes, size);
+    b->size += size;
+    b->at[b->size] = 0;
+}
+
+static int take(void *context, const char *name, const void *bytes, size_t size)
+{
+    Bytes *b = context;
+    b->files++;
+    add(b, name, strlen(name));
+    add(b, bytes, size);
+    return 0;
+}
+
+static int refuse(void *context, const char *name, const void *bytes, size_t size)
+{
+    (void)context, (void)name, (void)bytes, (void)size;
+    return 1;
+}
+
+static nnc_result parse(nnc_session *session, const char *text, nnc_module **module)
+{
+    nnc_source source = {.path = "small.nnc", .text = text, .bytes = strlen(text)};
+    return nnc_module_parse(session, &source, module);
+}
+
+/* Everything that a session gives of the model, for a target. */
+static void *compile_all(void *context)
+{
+    Bytes *b = context;
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_program *program;
+    nnc_options options = {.target = "x86-64-v3"};
+    const char *text;
+
+    for (int round = 0; round < 3; round++) {
+        if (parse(session, model, &module) || nnc_graph_compile(module, 0, &options, &program) ||
+            nnc_program_emit(program, take, b))
+            break;
+        for (int kind = NNC_TEXT_PLAN; kind <= NNC_TEXT_KERNELS; kind++)
+            if (nnc_program_text(program, (nnc_text_kind)kind, &text) == NNC_RESULT_OK)
+                add(b, text, strlen(text));
+    }
+    nnc_session_free(session);
+    return NULL;
+}
+
+UNIT(two_threads_make_the_same_bytes)
+{
+    pthread_t thread[2];
+    Bytes bytes[2] = {{0}, {0}};
+    for (int i = 0; i < 2; i++)
+        EXPECT_INT(pthread_create(&thread[i], NULL, compile_all, &bytes[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    EXPECT_INT(bytes[0].files, 6); /* a source and a header, three times */
+    EXPECT(bytes[0].size == bytes[1].size && bytes[0].size && memcmp(bytes[0].at, bytes[1].at, bytes[0].size) == 0);
+    EXPECT(bytes[0].size % 3 == 0 && memcmp(bytes[0].at, bytes[0].at + bytes[0].size / 3, bytes[0].size / 3) == 0);
+    for (int i = 0; i < 2; i++)
+        free(bytes[i].at);
+}
+
+UNIT(a_graph_compiles_again_and_for_another_target)
+{
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_program *program;
+    Bytes first = {0}, second = {0};
+    const char *before, *after;
+
+    EXPECT_INT(parse(session, model, &module), NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_text(module, 0, &before), NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_compile(module, 0, NULL, &program), NNC_RESULT_OK);
+    EXPECT_INT(nnc_program_emit(program, take, &first), NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.target = "cuda:sm_90"}, &program), NNC_RESULT_OK);
+    EXPECT(nnc_program_arena_bytes(program) > 0);
+    EXPECT_INT(nnc_graph_compile(module, 0, NULL, &program), NNC_RESULT_OK);
+    EXPECT_INT(nnc_program_emit(program, take, &second), NNC_RESULT_OK);
+    EXPECT(first.size == second.size && memcmp(first.at, second.at, first.size) == 0);
+    EXPECT_INT(nnc_graph_text(module, 0, &after), NNC_RESULT_OK);
+    EXPECT(strcmp(before, after) == 0);
+    EXPECT_INT(nnc_program_emit(program, refuse, NULL), NNC_RESULT_STOPPED);
+    nnc_session_free(session);
+    free(first.at);
+    free(second.at);
+}
+
+UNIT(a_module_tells_its_graphs)
+{
+    nnc_session *session = nnc_session_new();
+    nnc_define define = {"N", "7"};
+    nnc_source source = {.text = model, .bytes = sizeof model - 1, .define = &define, .define_count = 1};
+    nnc_module *module;
+    EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
+    const nnc_graph *graph = nnc_module_graph(module, 0);
+    EXPECT(strcmp(graph->name, "small") == 0 && graph->input_count == 1 && graph->output_count == 2);
+    EXPECT(strcmp(graph->input->name, "x") == 0 && strcmp(graph->output[1].dtype, "i64") == 0);
+    EXPECT_INT(graph->input->shape[0], 7);
+    EXPECT_INT(graph->output[1].bytes, 56);
+    EXPECT(strcmp(nnc_module_graph(module, 1)->name, "twice") == 0 && !nnc_module_graph(module, 2));
+    nnc_session_free(session);
+}
+
+UNIT(a_graph_is_evaluated)
+{
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    float x[5] = {1, 2, 3, 4, 5}, y[5] = {0};
+    EXPECT_INT(parse(session, model, &module), NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_evaluate(module, 1, (const void *[]){x}, (void *[]){y}), NNC_RESULT_OK);
+    EXPECT(y[0] == 2 && y[4] == 10);
+    nnc_session_free(session);
+}
+
+UNIT(an_error_has_its_place)
+{
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    EXPECT_INT(parse(session, "nnc 1\ngraph g(x: f32[2]) -> (y: f32[2]) {\n    y = x + nothing\n}\n", &module),
+               NNC_RESULT_INPUT);
+    EXPECT(!module);
+    const nnc_diagnostic *error = nnc_session_diagnostic(session, 0);
+    EXPECT(error && error->is_error && strcmp(error->file, "small.nnc") == 0 && strstr(error->message, "nothing"));
+    EXPECT_INT(error->line, 3);
+    EXPECT_INT(error->column, 13);
+    EXPECT(!nnc_session_diagnostic(session, 1));
+    EXPECT(strstr(nnc_session_text(session), "small.nnc:3:13: error: ") != NULL);
+
+    EXPECT_INT(parse(session, model, &module), NNC_RESULT_OK); /* the session goes on */
+    EXPECT(!*nnc_session_text(session) && !nnc_session_diagnostic(session, 0));
+    nnc_session_free(session);
+}
+
+UNIT(a_wrong_use_is_told)
+{
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_program *program;
+    EXPECT_INT(nnc_module_parse(session, &(nnc_source){0}, &module), NNC_RESULT_USE);
+    EXPECT_INT(nnc_module_parse(session, &(nnc_source){.path = "/nowhere/at all.nnc"}, &module), NNC_RESULT_INPUT);
+    EXPECT(strcmp(nnc_session_diagnostic(session, 0)->file, "/nowhere/at all.nnc") == 0);
+    EXPECT_INT(parse(session, model, &module), NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_compile(module, 2, NULL, &program), NNC_RESULT_USE);
+    EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.target = "abacus"}, &program), NNC_RESULT_USE);
+    EXPECT(strstr(nnc_session_text(session), "abacus") != NULL);
+    EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.allocator = "none"}, &program), NNC_RESULT_USE);
+    EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.allocator = nnc_allocator_name(0)}, &program),
+               NNC_RESULT_OK);
+    EXPECT_INT(nnc_program_write(program, "/dev/null/x"), NNC_RESULT_SYSTEM);
+    nnc_session_free(session);
+}
+
+static void note_bytes(void *context, size_t bytes)
+{
+    *(size_t *)context = bytes;
+}
+
+UNIT(without_memory_a_call_returns)
+{
+    static const char large[] =
+        "nnc 1\n"
+        "graph g(x: f32[1]) -> (y: f32[16, 16777216]) {\n"
+        "    y = broadcast(x, shape = [16, 16777216])\n"
+        "}\n";
+    struct rlimit limit;
+    size_t asked = 0;
+    float x = 1, y;
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+
+    EXPECT_INT(parse(session, large, &module), NNC_RESULT_OK);
+    nnc_session_on_memory(session, note_bytes, &asked);
+    getrlimit(RLIMIT_AS, &limit);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = 900u << 20;
+    setrlimit(RLIMIT_AS, &limit);
+    nnc_result result = nnc_graph_evaluate(module, 0, (const void *[]){&x}, (void *[]){&y});
+    limit.rlim_cur = before;
+    setrlimit(RLIMIT_AS, &limit);
+    EXPECT_INT(result, NNC_RESULT_MEMORY);
+    EXPECT(asked >= (size_t)1 << 30);
+    EXPECT(strstr(nnc_session_text(session), "out of memory") != NULL);
+    EXPECT_INT(parse(session, model, &module), NNC_RESULT_MEMORY);
+    nnc_session_free(session);
+}
+
+int main(void)
+{
+    static const Test test[] = {
+        RUN(two_threads_make_the_same_bytes), RUN(a_graph_compiles_again_and_for_another_target),
+        RUN(a_module_tells_its_graphs),       RUN(a_graph_is_evaluated),
+        RUN(an_error_has_its_place),          RUN(a_wrong_use_is_told),
+        RUN(without_memory_a_call_returns),
+    };
+    return UNIT_MAIN(test);
+}
