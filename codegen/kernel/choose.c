@@ -40,7 +40,7 @@ static uint32_t knob_find(const Provider *provider, Str name)
 static const KernelMark *asked_for(const Graph *graph, const Kernel *kernel)
 {
     for (uint32_t n = 0; n < kernel->node_count; n++)
-        if (graph->node[kernel->node[n]].mark)
+        if (graph->node[kernel->node[n]].mark && graph->node[kernel->node[n]].mark->place.source)
             return graph->node[kernel->node[n]].mark;
     return NULL;
 }
@@ -118,7 +118,8 @@ void recipe_mark(Graph *graph, const Kernel *kernel)
     const KernelMark *asked = asked_for(graph, kernel);
     KernelMark *mark = ARENA_NEW(arena, KernelMark);
     Knob *knob = ARENA_ARRAY(arena, Knob, MOST_KNOBS);
-    *mark = (KernelMark){.provider = str_from(recipe->provider->name), .knob = knob};
+    *mark = (KernelMark){
+        .provider = str_from(recipe->provider->name), .knob = knob, .place = asked ? asked->place : (Place){0}};
     for (uint32_t i = 0; recipe->provider->knob[i].name; i++) {
         const KnobSpec *spec = &recipe->provider->knob[i];
         if (recipe->knob[i] > 0 || asks_for(asked, recipe, i))

@@ -107,9 +107,10 @@ static bool try_way(Ways *ways, Graph *graph, const bool *copied, int64_t gain, 
 static bool try_order(Ways *ways, Graph *graph)
 {
     Memory memory, copying;
-    Graph *other = graph_clone(graph); /* recipes and in-place are marks of a graph */
-    return try_way(ways, graph, NULL, 0, &memory) &&
-           (!memory.has_holes || try_way(ways, other, memory.early, 1, &copying));
+    if (!try_way(ways, graph, NULL, 0, &memory))
+        return false;
+    /* recipes and in-place results are marks of a graph of its own */
+    return !memory.has_holes || try_way(ways, graph_clone(graph), memory.early, 1, &copying);
 }
 
 static bool same_order(const Graph *a, const Graph *b)
@@ -123,11 +124,10 @@ static bool same_order(const Graph *a, const Graph *b)
 static bool best_way(Ways *ways)
 {
     Graph *searched, *given;
-    bool keep = ways->context->keep_order;
-    if (!in_order(ways, keep, &searched) || !in_order(ways, true, &given))
+    if (!in_order(ways, ways->context->keep_order, &searched))
         return false;
-    bool differ = !keep && !same_order(searched, given);
-    return try_order(ways, searched) && (!differ || try_order(ways, given));
+    bool differ = !same_order(searched, ways->fused);
+    return try_order(ways, searched) && (!differ || (in_order(ways, true, &given) && try_order(ways, given)));
 }
 
 static bool plan_graph(Graph *graph, const CompileOptions *options, unsigned without, PassContext *context, Ways *ways)
@@ -247,7 +247,7 @@ bool program_compile(Graph *graph, const CompileOptions *options, Program *progr
     *program = (Program){.graph = graph, .options = *options, .checksum = ARENA_NEW(graph->module->arena, Checksum)};
     bool good = check_supported(graph, options->target) && run_passes(graph, options, &context);
     if (good) {
-        program->source = graph_clone(graph);
+        program->source = options->compare ? graph_clone(graph) : NULL;
         report_progress(options, "plan");
         good = plan_graph(graph, options, options->without, &context, &ways);
     }

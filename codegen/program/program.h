@@ -19,6 +19,7 @@ typedef struct CompileOptions {
     const char *allocator;     /* plan_place; NULL is best */
     const char *const *passes; /* in front of fuse; ends with NULL, expand must be there.  NULL is pass_pipeline */
     bool apart;                /* every node a kernel of its own */
+    bool compare;              /* program_peak_without will be asked */
     bool checked;              /* C makes memory that holds nothing alive unreadable between kernels */
     unsigned without;          /* of Without, added */
     int effort;                /* 1 is normal */
@@ -40,7 +41,7 @@ typedef struct Program {
     Graph *graph; /* after all passes; node order is the order of execution */
     CompileOptions options;
     Memory memory;       /* kernels, storage, plan */
-    const Graph *source; /* after the passes, before fuse: to plan it otherwise */
+    const Graph *source; /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
     bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
     int64_t arena_bytes;
     WeightTable weights; /* in the order of their offsets */
@@ -56,7 +57,8 @@ typedef struct Program {
 /* The pipeline.  The graph is rewritten in place.  False after reported errors. */
 bool program_compile(Graph *graph, const CompileOptions *options, Program *program);
 
-/* The peak of the same model with `without` left out, too; -1 when it has no plan.  Nothing is lowered. */
+/* The peak of the same model with `without` left out, too; -1 when it has no plan.  Nothing is lowered.  Needs
+ * options.compare. */
 int64_t program_peak_without(const Program *program, unsigned without);
 
 static inline const Storage *program_storage(const Program *program, StorageId id)

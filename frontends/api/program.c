@@ -62,6 +62,7 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
         .effort = from->effort > MOST_EFFORT ? MOST_EFFORT
                   : from->effort             ? (int)from->effort
                                              : 1,
+        .compare = true,
         .checked = from->checked,
         .name = prepare_identifier(&session->arena, from->name ? str_from(from->name) : graph),
         .source = prepare_file_name(c->module->path),

@@ -133,6 +133,7 @@ static int compile(Cli *cli, Model *model, int effort, unsigned without, Program
         return status;
     options.effort = effort;
     options.without = without;
+    options.compare = true;
     return program_compile(model->graph, &options, program) ? STATUS_OK : STATUS_INPUT;
 }
 

@@ -186,9 +186,9 @@ static bool data_of_another_type(Damager *d)
     const Type *type = d->graph->value[v].type;
     Shape shape = type->shape;
     shape.dim[shape.rank++] = 3;
-    d->graph->value[v].type = draw(d, 2) ? module_type(d->graph->module, type->dtype, &shape, type->layout)
-                                         : module_type(d->graph->module, (type->dtype + 1) % DT_COUNT, &type->shape,
-                                                       type->layout);
+    d->graph->value[v].type =
+        draw(d, 2) ? module_type(d->graph->module, type->dtype, &shape, type->layout)
+                   : module_type(d->graph->module, (type->dtype + 1) % DT_COUNT, &type->shape, type->layout);
     return true;
 }
 
@@ -299,7 +299,10 @@ typedef struct Kind {
     bool (*damage)(Damager *d);
 } Kind;
 
-#define KIND(name) {#name, name}
+#define KIND(name)                                                                                                     \
+    {                                                                                                                  \
+#name, name                                                                                                    \
+    }
 static const Kind kinds[] = {
     KIND(operand_out_of_range),
     KIND(operand_later),
