@@ -15,8 +15,8 @@ OWN = {  # the words of each library: modules, and the types that they serve
                     "reduction scalar strided view window",
     "libnnc-passes.a": "constant pass rewrite simplify",
     "libnnc-plan.a": "columns nnc plan runs sort",  # nnc: the allocator of that name
-    "libnnc-codegen.a": "block cuda emit expr harness index inplace kernel lower memory order parts prelude print "
-                        "program provider recipe schedule snippet source stage step stmt target tiled unit",
+    "libnnc-codegen.a": "block cuda emit expr harness index inplace kernel lower memory order owners parts prelude print "
+                        "program provider reach recipe schedule snippet source stage step stmt target tiled unit",
     "libnnc-text.a": "build const lex nnc parse",
     "libnnc-formats.a": "npy npz pnm safetensors weights",
     "libnnc-api.a": "files nnc prepare report savings session uses",

@@ -181,6 +181,12 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
 void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body);
 bool block_vectorizes(const Block *body, const Var *var); /* straight code of f32 loads and stores */
 
+/* May so many threads of a block share work and meet?  Any power of two from 32 on, and 0: none do. */
+static inline bool team_fits(const Target *target, int64_t team)
+{
+    return team == 0 || (team >= 32 && team <= target->team && (team & (team - 1)) == 0);
+}
+
 /* The providers; a row for each in provider.c. */
 extern const Provider provider_map, provider_assembly, provider_rows, provider_window, provider_tiled, provider_blocked;
 

@@ -268,7 +268,7 @@ static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     int64_t team = team_for(lower->target, rows.columns);
     if (recipe->knob[KNOB_TEAM] == KNOB_FREE)
         recipe->knob[KNOB_TEAM] = team;
-    else if (recipe->knob[KNOB_TEAM] > lower->target->team)
+    if (!team_fits(lower->target, recipe->knob[KNOB_TEAM]))
         return false;
     rows.team = (uint32_t)recipe->knob[KNOB_TEAM];
     for (uint32_t n = 0; n < kernel->node_count; n++) {

@@ -140,18 +140,17 @@ static void chunks_of_image(Tiled *con, Block *block)
     Arena *arena = con->lower->arena;
     for (uint32_t i = 0; i < con->tiling.count; i++) {
         const TileLoop *loop = &con->tiling.loop[i];
-        int64_t chunks = ceil_div(loop->count, con->chunk);
-        const Var *chunk = index_var_new(arena, "chunk", 0, chunks - 1),
-                  *t = index_var_new(arena, "t", 0, loop->count - 1);
+        int64_t chunk_tiles = least(con->chunk, loop->count), chunks = ceil_div(loop->count, chunk_tiles);
+        const Var *chunk = index_var_new(arena, "chunk", 0, chunks - 1), *t = index_var_new(arena, "t", 0, loop->count - 1);
         Block *outside = loop_of(con, block, chunk, chunks, LOOP_PARALLEL);
         for (uint32_t g = 0; g < con->group_count; g++) {
             Block *inner = loop_of(con, outside, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
             Index round = index_var(arena, chunk);
-            if (con->chunk > 1 && loop->count > 1) {
+            if (chunk_tiles > 1) {
                 Stmt *tiles = stmt_for(arena, inner, t, 0, loop->count, 1, LOOP_SERIAL);
-                tiles->low = index_scale(arena, round, con->chunk);
-                tiles->high = index_add(arena, tiles->low, index_constant(con->chunk));
-                tiles->clamp_high = loop->count % con->chunk != 0;
+                tiles->low = index_scale(arena, round, chunk_tiles);
+                tiles->high = index_add(arena, tiles->low, index_constant(chunk_tiles));
+                tiles->clamp_high = loop->count % chunk_tiles != 0;
                 tiles->high_most = index_constant(loop->count);
                 inner = &tiles->body;
                 round = index_var(arena, t);

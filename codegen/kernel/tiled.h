@@ -6,6 +6,7 @@
 #ifndef NNC_KERNEL_TILED_H
 #define NNC_KERNEL_TILED_H
 
+#include "base/number.h"
 #include "kernel/kernel.h"
 #include "ops/meaning.h"
 
@@ -100,19 +101,6 @@ typedef struct Tiled {
     TiledKnobs asked;
     uint32_t piece[PIECES]; /* of the recipe's scratch; NONE */
 } Tiled;
-
-static inline int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-static inline int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* tiled_see.c: fills in result, reduction and first operand of lower->kernel; false when tiles do not take it. */
 bool tiled_see(Lower *lower, Tiled *con);

@@ -139,7 +139,7 @@ static bool window_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
         return false;
     if (*team == KNOB_FREE)
         *team = team_for(lower, anchor);
-    return *team == 0 || (*team <= lower->target->team && lower_window_shared_extent(lower, anchor) > 0);
+    return *team == 0 || (team_fits(lower->target, *team) && lower_window_shared_extent(lower, anchor) > 0);
 }
 
 /* One multiply-add at a time. */

@@ -4,63 +4,29 @@
  * the steps in order, with a map that says for every byte of the arena whose elements were written there last.
  *
  *   - An access stays inside the bytes that its storage has at that step.
- *   - A load finds its own storage's bytes: nobody has written over them since.
+ *   - A load finds its own storage's bytes: they have been written, and nobody has written over them since.  Arrays of
+ *     outputs count as if they lay behind the arena.
+ *   - What is not made in parts has all of its bytes from the first step to the last.
  *   - Two storages that one step writes do not share a byte; one that it reads may share those it writes only where
  *     every load stands with the store at the same element: the result in place of an operand.
  *   - Inputs and weights are not written.
  *   - A loop marked parallel stores every round elsewhere, but for scratch that each thread has for itself.
  *
- * Ranges of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are cut
- * to the storage: whether guards are right is for the tests that run what is emitted. */
-#include "storage/memory.h"
-
-typedef struct Spot { /* of a statement: its block, and how far into it */
-    uint32_t block, at;
-} Spot;
-
-typedef struct Reach { /* one load or store */
-    uint32_t buffer;
-    Index index;
-    int64_t low, high; /* elements, both inclusive, from where the buffer points to */
-    bool guarded, store;
-    const Var *again; /* a parallel loop around, all of whose rounds store there; NULL */
-    Spot spot;
-} Reach;
-
-typedef struct Round { /* a loop around: what its variable takes here, which may be less than it could */
-    const Var *var;
-    int64_t low, high;
-} Round;
-
-typedef struct Owner { /* bytes [begin, end) of the arena hold elements of `of` */
-    int64_t begin, end;
-    StorageId of;
-} Owner;
-
-typedef struct Loss { /* bytes [begin, end) that had elements of a storage, until another one was written there */
-    int64_t begin, end;
-    uint32_t next;
-} Loss;
+ * Extents of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are
+ * cut to the storage: whether guards are right is for the tests that run what is emitted. */
+#include "base/number.h"
+#include "storage/owners.h"
+#include "storage/reach.h"
 
 typedef struct Judge {
     const Memory *memory;
-    Arena *arena;
     Str *message;
     const Kernel *kernel;
     uint32_t step;
-    Reach *reach; /* of the kernel */
-    uint32_t reach_count, reach_capacity;
-    uint32_t *outer; /* per block: the one around it */
-    uint32_t block_count, block_capacity;
-    Round *round;
-    uint32_t round_count, round_capacity;
-    const Stmt **around; /* all loops around */
-    uint32_t around_count, around_capacity;
-    const Index **local; /* per local id: the position that it names, or NULL */
-    Owner *owner;        /* ascending, apart */
-    uint32_t owner_count, owner_capacity;
-    Loss *loss;
-    uint32_t loss_count, loss_capacity, *first_loss; /* by storage; NONE */
+    Arena of_step;   /* what is needed for this step only */
+    Reached reached; /* of the kernel */
+    Owners owners;
+    int64_t *output;                      /* per output: where its array would lie behind the arena */
     uint32_t *first_buffer, *next_buffer; /* of the plan, by storage; those that are over by this step are gone */
 } Judge;
 
@@ -83,198 +49,13 @@ static bool fault(Judge *judge, StorageId a, const char *what, StorageId b)
     return false;
 }
 
-/* Ranges of addresses */
-
-static int64_t index_end(const Judge *judge, Index index, bool high);
-
-static int64_t atom_end(const Judge *judge, const Atom *atom, bool high)
-{
-    const Expr *data = atom->kind == ATOM_DATA ? atom->data : NULL;
-    if (data && data->kind == EXPR_LOCAL && judge->local[data->local->id])
-        return index_end(judge, *judge->local[data->local->id], high);
-    for (uint32_t i = judge->round_count; atom->kind == ATOM_VAR && i-- > 0;)
-        if (judge->round[i].var == atom->var)
-            return high ? judge->round[i].high : judge->round[i].low;
-    return high ? atom->high : atom->low;
-}
-
-static int64_t index_end(const Judge *judge, Index index, bool high)
-{
-    int64_t end = index.constant;
-    for (uint32_t i = 0; i < index.count; i++) {
-        const Term *term = &index.term[i];
-        end += term->factor * atom_end(judge, term->atom, high == (term->factor > 0));
-    }
-    return end;
-}
-
-/* Then the ranges of its variable, and of those in its bounds, are not independent. */
-static bool bounds_vary(const Stmt *stmt)
-{
-    return stmt->clamp_low || stmt->clamp_high || stmt->low.count || stmt->high.count;
-}
-
-/* Does the address change with the variable: directly, or through locals that name positions? */
-static bool changes(const Judge *judge, Index index, const Var *var)
-{
-    for (uint32_t i = 0; i < index.count; i++) {
-        const Atom *atom = index.term[i].atom;
-        const Expr *data = atom->kind == ATOM_DATA ? atom->data : NULL;
-        bool named = data && data->kind == EXPR_LOCAL && judge->local[data->local->id];
-        if (named ? changes(judge, *judge->local[data->local->id], var)
-                  : index_uses((Index){0, 1, &index.term[i]}, var))
-            return true;
-    }
-    return false;
-}
-
-/* The same also through inner loops that start where the variable says, such as the tiles of a chunk. */
-static bool goes_with(const Judge *judge, Index index, uint32_t loop)
-{
-    const Var *var = judge->around[loop]->var;
-    bool found = changes(judge, index, var);
-    for (uint32_t i = loop + 1; i < judge->around_count && !found; i++)
-        found = changes(judge, index, judge->around[i]->var) && changes(judge, judge->around[i]->low, var);
-    return found;
-}
-
-static bool is_shared_out(const Stmt *loop)
-{
-    return loop->loop == LOOP_PARALLEL && (bounds_vary(loop) || loop->high.constant - loop->low.constant > loop->step);
-}
-
-static const Var *stored_again(const Judge *judge, Index index)
-{
-    for (uint32_t i = 0; i < judge->around_count; i++)
-        if (is_shared_out(judge->around[i]) && !goes_with(judge, index, i))
-            return judge->around[i]->var;
-    return NULL;
-}
-
-/* Collecting what a kernel reaches */
-
-typedef struct Walk {
-    Judge *judge;
-    Spot spot;
-    bool guarded;
-} Walk;
-
-static void add_reach(Walk *walk, uint32_t buffer, Index index, int64_t more, bool store)
-{
-    Judge *judge = walk->judge;
-    Reach reach = {.buffer = buffer,
-                   .index = index,
-                   .low = index_end(judge, index, false),
-                   .high = index_end(judge, index, true) + more,
-                   .guarded = walk->guarded,
-                   .store = store,
-                   .again = store ? stored_again(judge, index) : NULL,
-                   .spot = walk->spot};
-    ARENA_PUSH(judge->arena, judge->reach, judge->reach_count, judge->reach_capacity, reach);
-}
-
-static void walk_index(Walk *walk, Index index);
-
-static void walk_expr(Walk *walk, const Expr *expr)
-{
-    bool guarded = walk->guarded;
-    if (expr->kind == EXPR_LOAD)
-        add_reach(walk, expr->buffer, expr->index, 0, false);
-    walk_index(walk, expr->index);
-    walk->guarded |= expr->kind == EXPR_WITHIN;
-    for (int i = 0; i < 3; i++)
-        if (expr->arg[i])
-            walk_expr(walk, expr->arg[i]);
-    walk->guarded = guarded;
-}
-
-/* A position may itself be read from memory. */
-static void walk_index(Walk *walk, Index index)
-{
-    for (uint32_t i = 0; i < index.count; i++) {
-        const Atom *atom = index.term[i].atom;
-        if (atom->kind == ATOM_DATA)
-            walk_expr(walk, atom->data);
-        else if (atom->kind != ATOM_VAR)
-            walk_index(walk, atom->index);
-    }
-}
-
-static uint32_t open_block(Judge *judge, uint32_t outer)
-{
-    ARENA_PUSH(judge->arena, judge->outer, judge->block_count, judge->block_capacity, outer);
-    return judge->block_count - 1;
-}
-
-static void walk_stmt(Walk *walk, const Stmt *stmt)
-{
-    int64_t last = (int64_t)stmt->lanes - 1;
-    if (stmt->kind == STMT_LOCAL && stmt->value && stmt->value->kind == EXPR_INDEX && !stmt->local->lanes)
-        walk->judge->local[stmt->local->id] = &stmt->value->index;
-    if (stmt->kind == STMT_PREFETCH)
-        return;
-    if (stmt->kind == STMT_TRANSPOSE) {
-        add_reach(walk, stmt->value->buffer, stmt->value->index, last * stmt->from_stride + last, false);
-        add_reach(walk, stmt->buffer, stmt->index, last * stmt->stride + last, true);
-        return;
-    }
-    if (stmt->value)
-        walk_expr(walk, stmt->value);
-    walk_index(walk, stmt->index);
-    if (stmt->kind == STMT_STORE)
-        add_reach(walk, stmt->buffer, stmt->index, 0, true);
-}
-
-static bool is_plain_loop(const Stmt *stmt)
-{
-    return stmt->kind == STMT_FOR && !bounds_vary(stmt);
-}
-
-static Round round_of(const Stmt *loop)
-{
-    int64_t low = loop->low.constant, rounds = (loop->high.constant - low + loop->step - 1) / loop->step;
-    return (Round){loop->var, low, low + (rounds - 1) * loop->step};
-}
-
-static void walk_block(Judge *judge, const Block *block, uint32_t outer, bool guarded)
-{
-    Walk walk = {judge, {open_block(judge, outer), 0}, guarded};
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
-        bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt), loop = is_plain_loop(stmt);
-        walk_stmt(&walk, stmt);
-        if (loop)
-            ARENA_PUSH(judge->arena, judge->round, judge->round_count, judge->round_capacity, round_of(stmt));
-        if (stmt->kind == STMT_FOR)
-            ARENA_PUSH(judge->arena, judge->around, judge->around_count, judge->around_capacity, stmt);
-        walk_block(judge, &stmt->body, walk.spot.block, inner);
-        judge->around_count -= stmt->kind == STMT_FOR;
-        judge->round_count -= loop;
-        walk_block(judge, &stmt->other, walk.spot.block, inner);
-    }
-}
-
-static uint32_t most_local(const Block *block)
-{
-    uint32_t most = 0;
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        uint32_t here[] = {stmt->local ? stmt->local->id + 1 : 0, most_local(&stmt->body), most_local(&stmt->other)};
-        for (int i = 0; i < 3; i++)
-            most = here[i] > most ? here[i] : most;
-    }
-    return most;
-}
-
 /* Bytes of an access in the arena, or in the array of its storage */
 
-typedef struct Range {
-    int64_t begin, end;
-} Range;
-
-static Range range_of(const Judge *judge, const Reach *reach)
+static Extent range_of(const Judge *judge, const Reach *reach)
 {
     const KernelBuffer *buffer = &judge->kernel->buffer[reach->buffer];
     int64_t element = dtype_bytes(buffer->dtype);
-    return (Range){(buffer->begin + reach->low) * element, (buffer->begin + reach->high + 1) * element};
+    return (Extent){(buffer->begin + reach->low) * element, (buffer->begin + reach->high + 1) * element};
 }
 
 /* The bytes that the storage has at this step; fewer than in the end where parts of it are still to come. */
@@ -294,26 +75,37 @@ static int64_t bytes_now(const Judge *judge, StorageId id)
     return -1;
 }
 
-static bool in_arena(const Judge *judge, StorageId id)
+/* Are its bytes written by steps of ours? */
+static bool is_tracked(const Judge *judge, StorageId id)
 {
     StorageRole role = judge->memory->storage.at[id].role;
-    return role == STORAGE_ARENA || role == STORAGE_SCRATCH;
+    return role == STORAGE_ARENA || role == STORAGE_SCRATCH || role == STORAGE_OUTPUT;
 }
 
 static int64_t offset_of(const Judge *judge, StorageId id)
 {
-    return judge->memory->plan.offset[judge->memory->storage.at[id].buffer];
+    const Storage *storage = &judge->memory->storage.at[id];
+    return storage->role == STORAGE_OUTPUT ? judge->output[storage->index]
+                                           : judge->memory->plan.offset[storage->buffer];
+}
+
+static StorageId storage_of(const Judge *judge, const Reach *reach)
+{
+    return judge->kernel->buffer[reach->buffer].storage;
 }
 
 /* Inside of what the storage has; under a guard it is cut to that. */
-static bool check_inside(Judge *judge, const Reach *reach, Range *range)
+static bool check_inside(Judge *judge, Reach *reach)
 {
-    StorageId id = judge->kernel->buffer[reach->buffer].storage;
+    StorageId id = storage_of(judge, reach);
+    Extent *range = &reach->bytes;
     const Storage *storage = &judge->memory->storage.at[id];
     int64_t bytes = bytes_now(judge, id);
     *range = range_of(judge, reach);
     if (bytes < 0)
         return fault(judge, id, reach->store ? "writes, without memory," : "reads, without memory,", NONE);
+    if (bytes < storage->bytes && !storage->has_parts)
+        return fault(judge, id, "has too little memory for", NONE);
     if (reach->store && (storage->role == STORAGE_INPUT || storage->role == STORAGE_WEIGHTS))
         return fault(judge, id, "writes", NONE);
     if (reach->again && !storage->per_thread && storage->role != STORAGE_SHARED)
@@ -325,98 +117,32 @@ static bool check_inside(Judge *judge, const Reach *reach, Range *range)
     return true;
 }
 
-/* Owners */
+/* Whose bytes are read */
 
-/* The first owner that ends behind the byte. */
-static uint32_t owner_at(const Judge *judge, int64_t byte)
+/* Of what lies around a part a load may only seem to read, when it is `loose`, and it may not be there yet. */
+static bool check_owned(Judge *judge, StorageId id, Extent range, bool loose)
 {
-    uint32_t low = 0, high = judge->owner_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (judge->owner[middle].end <= byte)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Of a whole some bytes may be missing between parts that have been made; of others all must be there. */
-static bool check_owned(Judge *judge, StorageId id, Range range)
-{
-    int64_t begin = offset_of(judge, id) + range.begin, end = offset_of(judge, id) + range.end;
-    bool whole = judge->memory->storage.at[id].has_parts, some = false;
-    int64_t at = begin;
-    for (uint32_t i = owner_at(judge, begin); i < judge->owner_count && judge->owner[i].begin < end; i++) {
-        const Owner *owner = &judge->owner[i];
-        some |= owner->of == id;
-        if (!whole && owner->of != id)
-            return fault(judge, id, "reads", owner->of);
-        if (!whole && owner->begin > at)
+    int64_t begin = offset_of(judge, id) + range.begin, end = offset_of(judge, id) + range.end, known = begin;
+    bool some = false;
+    for (uint32_t i = owners_find(&judge->owners, known); i < judge->owners.count; i++) {
+        const Owner *owner = &judge->owners.at[i];
+        if (owner->begin >= end)
             break;
-        at = owner->end;
+        bool own = owner->of == id;
+        if (!own && !loose)
+            return fault(judge, id, "reads", owner->of);
+        if (owner->begin > known && !loose)
+            break;
+        known = owner->end;
+        some |= own;
     }
-    if (begin < end && (!some || (!whole && at < end)))
-        return fault(judge, id, "reads, before it is made,", NONE);
-    for (uint32_t i = judge->first_loss[id]; i != NONE; i = judge->loss[i].next)
-        if (judge->loss[i].begin < end && begin < judge->loss[i].end)
-            return fault(judge, id, "reads what has been written over of", NONE);
-    return true;
-}
-
-static void insert_owner(Judge *judge, uint32_t at, Owner owner)
-{
-    ARENA_PUSH(judge->arena, judge->owner, judge->owner_count, judge->owner_capacity, owner);
-    for (uint32_t i = judge->owner_count - 1; i > at; i--)
-        judge->owner[i] = judge->owner[i - 1];
-    judge->owner[at] = owner;
-}
-
-static void lose_bytes(Judge *judge, const Owner *owner, int64_t begin, int64_t end)
-{
-    Loss loss = {owner->begin > begin ? owner->begin : begin, owner->end < end ? owner->end : end,
-                 judge->first_loss[owner->of]};
-    judge->first_loss[owner->of] = judge->loss_count;
-    ARENA_PUSH(judge->arena, judge->loss, judge->loss_count, judge->loss_capacity, loss);
-}
-
-static void take_bytes(Judge *judge, StorageId id, Range range)
-{
-    int64_t begin = offset_of(judge, id) + range.begin, end = offset_of(judge, id) + range.end;
-    uint32_t first = owner_at(judge, begin), last = first;
-    Owner left = {0}, right = {0};
-    if (begin >= end)
-        return;
-    if (first < judge->owner_count && judge->owner[first].begin < begin)
-        left = (Owner){judge->owner[first].begin, begin, judge->owner[first].of};
-    for (; last < judge->owner_count && judge->owner[last].begin < end; last++) {
-        if (judge->owner[last].of != id)
-            lose_bytes(judge, &judge->owner[last], begin, end);
-        if (judge->owner[last].end > end)
-            right = (Owner){end, judge->owner[last].end, judge->owner[last].of};
-    }
-    for (uint32_t i = last; i < judge->owner_count; i++)
-        judge->owner[first + i - last] = judge->owner[i];
-    judge->owner_count -= last - first;
-    if (right.end)
-        insert_owner(judge, first, right);
-    insert_owner(judge, first, (Owner){begin, end, id});
-    if (left.end)
-        insert_owner(judge, first, left);
+    if (loose && owners_lost(&judge->owners, id, (Extent){begin, end}))
+        return fault(judge, id, "reads what has been written over of", NONE);
+    return (loose && begin < end ? some : known >= end) ||
+           fault(judge, id, "reads, before all of it is written,", NONE);
 }
 
 /* In place */
-
-/* Does the store come at or after the load, in its block or one around it? */
-static bool stands_with(const Judge *judge, const Reach *load, const Reach *store)
-{
-    uint32_t block = load->spot.block;
-    if (block == store->spot.block)
-        return store->spot.at >= load->spot.at;
-    while (block != NONE && block != store->spot.block)
-        block = judge->outer[block];
-    return block != NONE;
-}
 
 static bool same_element(const Judge *judge, const Reach *load, const Reach *store)
 {
@@ -427,27 +153,26 @@ static bool same_element(const Judge *judge, const Reach *load, const Reach *sto
 
 static bool load_is_in_place(const Judge *judge, const Reach *load, uint32_t into)
 {
-    for (uint32_t i = 0; i < judge->reach_count; i++) {
-        const Reach *store = &judge->reach[i];
+    for (uint32_t i = 0; i < judge->reached.count; i++) {
+        const Reach *store = &judge->reached.at[i];
         if (store->store && store->buffer == into && same_element(judge, load, store) &&
-            stands_with(judge, load, store))
+            reach_stands_with(&judge->reached, load, store))
             return true;
     }
     return false;
 }
 
 /* The hulls of all loads, or of all stores, of each buffer of the kernel, in its storage */
-static bool find_hulls(Judge *judge, Range *hull, bool *reached, bool store)
+static bool find_hulls(Judge *judge, Extent *hull, bool *reached, bool store)
 {
-    for (uint32_t i = 0; i < judge->reach_count; i++) {
-        const Reach *reach = &judge->reach[i];
-        Range range;
-        if (reach->store != store ||
-            judge->memory->storage.at[judge->kernel->buffer[reach->buffer].storage].role == STORAGE_SHARED)
+    for (uint32_t i = 0; i < judge->reached.count; i++) {
+        Reach *reach = &judge->reached.at[i];
+        if (reach->store != store || judge->memory->storage.at[storage_of(judge, reach)].role == STORAGE_SHARED)
             continue;
-        if (!check_inside(judge, reach, &range))
+        if (!check_inside(judge, reach))
             return false;
-        Range *all = &hull[reach->buffer];
+        Extent range = reach->bytes;
+        Extent *all = &hull[reach->buffer];
         if (!reached[reach->buffer]) {
             *all = range;
             reached[reach->buffer] = true;
@@ -459,11 +184,11 @@ static bool find_hulls(Judge *judge, Range *hull, bool *reached, bool store)
 }
 
 typedef struct Hulls {
-    Range *load, *store;
+    Extent *load, *store;
     bool *loaded, *stored;
 } Hulls;
 
-static bool overlap(const Judge *judge, StorageId a, Range x, StorageId b, Range y)
+static bool overlap(const Judge *judge, StorageId a, Extent x, StorageId b, Extent y)
 {
     int64_t p = offset_of(judge, a), q = offset_of(judge, b);
     return p + x.begin < q + y.end && q + y.begin < p + x.end;
@@ -475,68 +200,124 @@ static bool check_store(Judge *judge, const Hulls *hulls, uint32_t b)
     StorageId into = judge->kernel->buffer[b].storage;
     for (uint32_t a = 0; a < judge->kernel->buffer_count; a++) {
         StorageId of = judge->kernel->buffer[a].storage;
-        if (of == into || !in_arena(judge, of))
+        if (of == into || !is_tracked(judge, of))
             continue;
         if (hulls->stored[a] && overlap(judge, of, hulls->store[a], into, hulls->store[b]))
             return fault(judge, of, "writes", into);
         if (!hulls->loaded[a] || !overlap(judge, of, hulls->load[a], into, hulls->store[b]))
             continue;
-        for (uint32_t i = 0; i < judge->reach_count; i++)
-            if (!judge->reach[i].store && judge->reach[i].buffer == a && !load_is_in_place(judge, &judge->reach[i], b))
+        for (uint32_t i = 0; i < judge->reached.count; i++)
+            if (!judge->reached.at[i].store && judge->reached.at[i].buffer == a &&
+                !load_is_in_place(judge, &judge->reached.at[i], b))
                 return fault(judge, of, "writes over", into);
     }
     return true;
 }
 
-static bool judge_step(Judge *judge)
+static bool find_runs(const Judge *judge, const Reach *reach, Runs *runs)
 {
-    uint32_t count = judge->kernel->buffer_count;
-    Hulls hulls = {ARENA_ARRAY(judge->arena, Range, count), ARENA_ARRAY(judge->arena, Range, count),
-                   ARENA_ARRAY(judge->arena, bool, count), ARENA_ARRAY(judge->arena, bool, count)};
-    if (!find_hulls(judge, hulls.load, hulls.loaded, false) || !find_hulls(judge, hulls.store, hulls.stored, true))
-        return false;
-    for (uint32_t b = 0; b < count; b++) {
-        StorageId id = judge->kernel->buffer[b].storage;
-        if (!in_arena(judge, id))
-            continue;
-        bool own = hulls.stored[b] && hulls.store[b].begin <= hulls.load[b].begin &&
-                   hulls.load[b].end <= hulls.store[b].end; /* it may have written that itself: partial sums, scratch */
-        if (hulls.loaded[b] && !own && !check_owned(judge, id, hulls.load[b]))
+    return reach_find_runs(reach, dtype_bytes(judge->kernel->buffer[reach->buffer].dtype), runs);
+}
+
+static bool check_read(Judge *judge, const Reach *load)
+{
+    StorageId id = storage_of(judge, load);
+    Runs runs;
+    if (!judge->memory->storage.at[id].has_parts)
+        return check_owned(judge, id, load->bytes, false);
+    if (!find_runs(judge, load, &runs))
+        return check_owned(judge, id, load->bytes, true);
+    for (int64_t i = 0; i < runs.all; i++)
+        if (!check_owned(judge, id, reach_run(&runs, load, i), false))
             return false;
-        if (hulls.stored[b] && !check_store(judge, &hulls, b))
-            return false;
-    }
-    for (uint32_t b = 0; b < count; b++)
-        if (hulls.stored[b] && in_arena(judge, judge->kernel->buffer[b].storage))
-            take_bytes(judge, judge->kernel->buffer[b].storage, hulls.store[b]);
     return true;
 }
 
-static void list_buffers(Judge *judge)
+static void take_bytes(Judge *judge, StorageId id, Extent range)
+{
+    int64_t offset = offset_of(judge, id);
+    owners_take(&judge->owners, id, (Extent){offset + range.begin, offset + range.end});
+}
+
+static void note_written(Judge *judge, const Reach *store)
+{
+    StorageId id = storage_of(judge, store);
+    Runs runs = {.all = 0};
+    if (!judge->memory->storage.at[id].has_parts || !find_runs(judge, store, &runs))
+        take_bytes(judge, id, store->bytes);
+    else
+        for (int64_t i = 0; i < runs.all; i++)
+            take_bytes(judge, id, reach_run(&runs, store, i));
+}
+
+/* What a kernel writes itself, partial sums or scratch, it may read. */
+static bool check_load(Judge *judge, const Hulls *hulls, const Reach *load)
+{
+    const Extent *store = &hulls->store[load->buffer];
+    bool own = hulls->stored[load->buffer] && store->begin <= load->bytes.begin && load->bytes.end <= store->end;
+    return load->store || own || !is_tracked(judge, storage_of(judge, load)) || check_read(judge, load);
+}
+
+static bool judge_step(Judge *judge)
+{
+    Arena *arena = &judge->of_step;
+    uint32_t count = judge->kernel->buffer_count;
+    Hulls hulls = {ARENA_ARRAY(arena, Extent, count), ARENA_ARRAY(arena, Extent, count),
+                   ARENA_ARRAY(arena, bool, count), ARENA_ARRAY(arena, bool, count)};
+    if (!find_hulls(judge, hulls.load, hulls.loaded, false) || !find_hulls(judge, hulls.store, hulls.stored, true))
+        return false;
+    for (uint32_t i = 0; i < judge->reached.count; i++)
+        if (!check_load(judge, &hulls, &judge->reached.at[i]))
+            return false;
+    for (uint32_t b = 0; b < count; b++)
+        if (hulls.stored[b] && is_tracked(judge, judge->kernel->buffer[b].storage) && !check_store(judge, &hulls, b))
+            return false;
+    for (uint32_t i = 0; i < judge->reached.count; i++) {
+        const Reach *reach = &judge->reached.at[i];
+        if (reach->store && is_tracked(judge, storage_of(judge, reach)))
+            note_written(judge, reach);
+    }
+    return true;
+}
+
+static void list_buffers(Judge *judge, Arena *arena)
 {
     const Memory *memory = judge->memory;
-    judge->first_buffer = ARENA_ARRAY(judge->arena, uint32_t, memory->storage.count);
-    judge->next_buffer = ARENA_ARRAY(judge->arena, uint32_t, memory->problem.count);
-    judge->first_loss = ARENA_ARRAY(judge->arena, uint32_t, memory->storage.count);
+    judge->first_buffer = ARENA_ARRAY(arena, uint32_t, memory->storage.count);
+    judge->next_buffer = ARENA_ARRAY(arena, uint32_t, memory->problem.count);
     for (uint32_t s = 0; s < memory->storage.count; s++)
-        judge->first_buffer[s] = judge->first_loss[s] = NONE;
+        judge->first_buffer[s] = NONE;
     for (uint32_t i = memory->problem.count; i-- > 0;) {
         judge->next_buffer[i] = judge->first_buffer[memory->holder[i]];
         judge->first_buffer[memory->holder[i]] = i;
     }
 }
 
+static void place_outputs(Judge *judge, Arena *arena)
+{
+    const Memory *memory = judge->memory;
+    int64_t end = memory->plan.peak;
+    judge->output = ARENA_ARRAY(arena, int64_t, memory->graph->output_count);
+    for (uint32_t s = 0; s < memory->storage.count; s++)
+        if (memory->storage.at[s].role == STORAGE_OUTPUT) {
+            judge->output[memory->storage.at[s].index] = end;
+            end += memory->storage.at[s].bytes;
+        }
+}
+
 bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
 {
-    Judge judge = {.memory = memory, .arena = scratch, .message = message};
-    list_buffers(&judge);
-    for (judge.step = 0; judge.step < memory->kernel_count; judge.step++) {
+    Judge judge = {.memory = memory, .message = message, .owners = owners_new(scratch, memory->storage.count)};
+    bool good = true;
+    list_buffers(&judge, scratch);
+    place_outputs(&judge, scratch);
+    for (judge.step = 0; judge.step < memory->kernel_count && good; judge.step++) {
+        ArenaMark mark = arena_mark(&judge.of_step);
         judge.kernel = &memory->kernel[judge.step];
-        judge.reach_count = judge.block_count = 0;
-        judge.local = ARENA_ARRAY(scratch, const Index *, most_local(&judge.kernel->body));
-        walk_block(&judge, &judge.kernel->body, NONE, false);
-        if (!judge_step(&judge))
-            return false;
+        judge.reached = reach_collect(judge.kernel, &judge.of_step);
+        good = judge_step(&judge);
+        arena_reset(&judge.of_step, mark);
     }
-    return true;
+    arena_free(&judge.of_step);
+    return good;
 }

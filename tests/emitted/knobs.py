@@ -176,21 +176,22 @@ def main():
     arguments = parser.parse_args()
 
     failed = number = 0
-    print(f"1..{len(arguments.case) * len(arguments.target)}", flush=True)
+    wanted = [(case, target) for case in arguments.case for target in arguments.target
+              if CASES[case][0] != ("tiled" if target.startswith("cuda") else "blocked") or case == "matmul"]
+    print(f"1..{len(wanted)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="nnc-knobs-") as folder, concurrent.futures.ThreadPoolExecutor() as pool:
-        for case in arguments.case:
+        for case, target in wanted:
             provider, knobs, text = CASES[case]
-            for target in arguments.target:
-                draw = random.Random(f"{arguments.seed} {case} {target}")
-                asked = list(marks(provider, knobs, arguments.random, draw))
-                found = list(pool.map(lambda item: check_mark(
-                    arguments.nnc.resolve(), pathlib.Path(folder), item[0], text, item[1], target), enumerate(asked)))
-                faults = [f"{mark}: {fault}" for mark, (_, fault) in zip(asked, found) if fault]
-                taken = sum(took for took, _ in found)
-                number += 1
-                failed += bool(faults)
-                print(f"{'not ok' if faults else 'ok'} {number} - {case} for {target}: {taken} of {len(asked)} taken")
-                print("".join(f"# {line}\n" for fault in faults for line in fault.splitlines()), end="", flush=True)
+            draw = random.Random(f"{arguments.seed} {case} {target}")
+            asked = list(marks(provider, knobs, arguments.random, draw))
+            found = list(pool.map(lambda item: check_mark(
+                arguments.nnc.resolve(), pathlib.Path(folder), item[0], text, item[1], target), enumerate(asked)))
+            faults = [f"{mark}: {fault}" for mark, (_, fault) in zip(asked, found) if fault]
+            taken = sum(took for took, _ in found)
+            number += 1
+            failed += bool(faults)
+            print(f"{'not ok' if faults else 'ok'} {number} - {case} for {target}: {taken} of {len(asked)} taken")
+            print("".join(f"# {line}\n" for fault in faults for line in fault.splitlines()), end="", flush=True)
     return 1 if failed else 0
 
 

@@ -1,0 +1,266 @@
+/* Collecting what a kernel reaches (reach.h): a walk over its statements, with the loops around in hand. */
+#include "storage/reach.h"
+
+typedef struct Round { /* a loop around: what its variable takes here, which may be less than it could */
+    const Var *var;
+    int64_t low, high;
+} Round;
+
+typedef struct Collector {
+    Arena *arena;
+    Reached reached;
+    Round *round;
+    uint32_t round_count, round_capacity;
+    const Stmt **around; /* all loops around */
+    uint32_t around_count, around_capacity;
+    const Index **local; /* per local id: the position that it names, or NULL */
+} Collector;
+
+/* Ranges of addresses */
+
+static int64_t index_end(const Collector *c, Index index, bool high);
+
+static int64_t atom_end(const Collector *c, const Atom *atom, bool high)
+{
+    const Expr *data = atom->kind == ATOM_DATA ? atom->data : NULL;
+    if (data && data->kind == EXPR_LOCAL && c->local[data->local->id])
+        return index_end(c, *c->local[data->local->id], high);
+    for (uint32_t i = c->round_count; atom->kind == ATOM_VAR && i-- > 0;)
+        if (c->round[i].var == atom->var)
+            return high ? c->round[i].high : c->round[i].low;
+    return high ? atom->high : atom->low;
+}
+
+static int64_t index_end(const Collector *c, Index index, bool high)
+{
+    int64_t end = index.constant;
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Term *term = &index.term[i];
+        end += term->factor * atom_end(c, term->atom, high == (term->factor > 0));
+    }
+    return end;
+}
+
+/* Then the ranges of its variable, and of those in its bounds, are not independent. */
+static bool bounds_vary(const Stmt *stmt)
+{
+    return stmt->clamp_low || stmt->clamp_high || stmt->low.count || stmt->high.count;
+}
+
+/* Does the address change with the variable: directly, or through locals that name positions? */
+static bool changes(const Collector *c, Index index, const Var *var)
+{
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Atom *atom = index.term[i].atom;
+        const Expr *data = atom->kind == ATOM_DATA ? atom->data : NULL;
+        bool named = data && data->kind == EXPR_LOCAL && c->local[data->local->id];
+        if (named ? changes(c, *c->local[data->local->id], var) : index_uses((Index){0, 1, &index.term[i]}, var))
+            return true;
+    }
+    return false;
+}
+
+/* The same also through inner loops that start where the variable says, such as the tiles of a chunk. */
+static bool goes_with(const Collector *c, Index index, uint32_t loop)
+{
+    const Var *var = c->around[loop]->var;
+    bool found = changes(c, index, var);
+    for (uint32_t i = loop + 1; i < c->around_count && !found; i++)
+        found = changes(c, index, c->around[i]->var) && changes(c, c->around[i]->low, var);
+    return found;
+}
+
+static bool is_shared_out(const Stmt *loop)
+{
+    return loop->loop == LOOP_PARALLEL && (bounds_vary(loop) || loop->high.constant - loop->low.constant > loop->step);
+}
+
+static const Var *stored_again(const Collector *c, Index index)
+{
+    for (uint32_t i = 0; i < c->around_count; i++)
+        if (is_shared_out(c->around[i]) && !goes_with(c, index, i))
+            return c->around[i]->var;
+    return NULL;
+}
+
+/* The walk */
+
+typedef struct Walk {
+    Collector *collector;
+    Spot spot;
+    bool guarded;
+} Walk;
+
+static int64_t *rounds_of(const Collector *c, Index index)
+{
+    int64_t *rounds = ARENA_ARRAY(c->arena, int64_t, index.count);
+    for (uint32_t i = 0; i < index.count; i++)
+        rounds[i] = atom_end(c, index.term[i].atom, true) - atom_end(c, index.term[i].atom, false) + 1;
+    return rounds;
+}
+
+static void add_reach(Walk *walk, uint32_t buffer, Index index, int64_t more, bool store)
+{
+    Collector *c = walk->collector;
+    Reach reach = {.buffer = buffer,
+                   .index = index,
+                   .low = index_end(c, index, false),
+                   .high = index_end(c, index, true) + more,
+                   .guarded = walk->guarded,
+                   .transposes = more > 0,
+                   .rounds = rounds_of(c, index),
+                   .store = store,
+                   .again = store ? stored_again(c, index) : NULL,
+                   .spot = walk->spot};
+    ARENA_PUSH(c->arena, c->reached.at, c->reached.count, c->reached.capacity, reach);
+}
+
+static void walk_index(Walk *walk, Index index);
+
+static void walk_expr(Walk *walk, const Expr *expr)
+{
+    bool guarded = walk->guarded;
+    if (expr->kind == EXPR_LOAD)
+        add_reach(walk, expr->buffer, expr->index, 0, false);
+    walk_index(walk, expr->index);
+    walk->guarded |= expr->kind == EXPR_WITHIN;
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            walk_expr(walk, expr->arg[i]);
+    walk->guarded = guarded;
+}
+
+/* A position may itself be read from memory. */
+static void walk_index(Walk *walk, Index index)
+{
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Atom *atom = index.term[i].atom;
+        if (atom->kind == ATOM_DATA)
+            walk_expr(walk, atom->data);
+        else if (atom->kind != ATOM_VAR)
+            walk_index(walk, atom->index);
+    }
+}
+
+static uint32_t open_block(Collector *c, uint32_t outer)
+{
+    Reached *reached = &c->reached;
+    ARENA_PUSH(c->arena, reached->outer, reached->block_count, reached->block_capacity, outer);
+    return reached->block_count - 1;
+}
+
+static void walk_stmt(Walk *walk, const Stmt *stmt)
+{
+    int64_t last = (int64_t)stmt->lanes - 1;
+    if (stmt->kind == STMT_LOCAL && stmt->value && stmt->value->kind == EXPR_INDEX && !stmt->local->lanes)
+        walk->collector->local[stmt->local->id] = &stmt->value->index;
+    if (stmt->kind == STMT_PREFETCH)
+        return;
+    if (stmt->kind == STMT_TRANSPOSE) {
+        add_reach(walk, stmt->value->buffer, stmt->value->index, last * stmt->from_stride + last, false);
+        add_reach(walk, stmt->buffer, stmt->index, last * stmt->stride + last, true);
+        return;
+    }
+    if (stmt->value)
+        walk_expr(walk, stmt->value);
+    walk_index(walk, stmt->index);
+    if (stmt->kind == STMT_STORE)
+        add_reach(walk, stmt->buffer, stmt->index, 0, true);
+}
+
+static bool is_plain_loop(const Stmt *stmt)
+{
+    return stmt->kind == STMT_FOR && !bounds_vary(stmt);
+}
+
+static Round round_of(const Stmt *loop)
+{
+    int64_t low = loop->low.constant, rounds = (loop->high.constant - low + loop->step - 1) / loop->step;
+    return (Round){loop->var, low, low + (rounds - 1) * loop->step};
+}
+
+static void walk_block(Collector *c, const Block *block, uint32_t outer, bool guarded)
+{
+    Walk walk = {c, {open_block(c, outer), 0}, guarded};
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
+        bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt), loop = is_plain_loop(stmt);
+        walk_stmt(&walk, stmt);
+        if (loop)
+            ARENA_PUSH(c->arena, c->round, c->round_count, c->round_capacity, round_of(stmt));
+        if (stmt->kind == STMT_FOR)
+            ARENA_PUSH(c->arena, c->around, c->around_count, c->around_capacity, stmt);
+        walk_block(c, &stmt->body, walk.spot.block, inner);
+        c->around_count -= stmt->kind == STMT_FOR;
+        c->round_count -= loop;
+        walk_block(c, &stmt->other, walk.spot.block, inner);
+    }
+}
+
+static uint32_t most_local(const Block *block)
+{
+    uint32_t most = 0;
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        uint32_t here[] = {stmt->local ? stmt->local->id + 1 : 0, most_local(&stmt->body), most_local(&stmt->other)};
+        for (int i = 0; i < 3; i++)
+            most = here[i] > most ? here[i] : most;
+    }
+    return most;
+}
+
+Reached reach_collect(const Kernel *kernel, Arena *arena)
+{
+    Collector c = {.arena = arena};
+    c.local = ARENA_ARRAY(arena, const Index *, most_local(&kernel->body));
+    walk_block(&c, &kernel->body, NONE, false);
+    return c.reached;
+}
+
+bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *store)
+{
+    uint32_t block = load->spot.block;
+    if (block == store->spot.block)
+        return store->spot.at >= load->spot.at;
+    while (block != NONE && block != store->spot.block)
+        block = reached->outer[block];
+    return block != NONE;
+}
+
+bool reach_find_runs(const Reach *reach, int64_t element, Runs *runs)
+{
+    *runs = (Runs){.bytes = element, .all = 1};
+    if (reach->guarded || reach->transposes || reach->index.count > REACH_DIMENSIONS)
+        return false;
+    for (uint32_t i = 0; i < reach->index.count; i++) {
+        const Term *term = &reach->index.term[i];
+        int64_t stride = (term->factor < 0 ? -term->factor : term->factor) * element;
+        uint32_t d = runs->rank++;
+        if (term->atom->kind != ATOM_VAR)
+            return false;
+        for (; d > 0 && runs->stride[d - 1] > stride; d--) {
+            runs->stride[d] = runs->stride[d - 1];
+            runs->count[d] = runs->count[d - 1];
+        }
+        runs->stride[d] = stride;
+        runs->count[d] = reach->rounds[i];
+    }
+    uint32_t inner = 0;
+    for (; inner < runs->rank && runs->stride[inner] <= runs->bytes; inner++)
+        runs->bytes += (runs->count[inner] - 1) * runs->stride[inner];
+    for (uint32_t d = inner; d < runs->rank; d++) {
+        runs->stride[d - inner] = runs->stride[d];
+        runs->count[d - inner] = runs->count[d];
+        runs->all = runs->all > REACH_MOST_RUNS ? runs->all : runs->all * runs->count[d];
+    }
+    runs->rank -= inner;
+    return runs->all <= REACH_MOST_RUNS;
+}
+
+Extent reach_run(const Runs *runs, const Reach *reach, int64_t number)
+{
+    int64_t begin = reach->bytes.begin;
+    for (uint32_t d = 0; d < runs->rank; d++) {
+        begin += number % runs->count[d] * runs->stride[d];
+        number /= runs->count[d];
+    }
+    return (Extent){begin, begin + runs->bytes};
+}

@@ -1,0 +1,52 @@
+/* What the loops of a lowered kernel load and store: every access, with the range of its addresses. */
+#ifndef NNC_STORAGE_REACH_H
+#define NNC_STORAGE_REACH_H
+
+#include "storage/memory.h"
+
+typedef struct Spot { /* of a statement: its block, and how far into it */
+    uint32_t block, at;
+} Spot;
+
+typedef struct Reach { /* one load or store */
+    uint32_t buffer;
+    Index index;
+    int64_t low, high; /* elements, both inclusive, from where the buffer points to */
+    int64_t *rounds;   /* per term of the index: how many values its atom takes */
+    const Var *again;  /* of a store, a parallel loop around, all of whose rounds store there; NULL */
+    bool store;
+    bool guarded;    /* the loop's bounds vary, or it stands under a condition: the range is what it could be at most */
+    bool transposes; /* more than the element at the index: a square of them */
+    Spot spot;
+    Extent bytes; /* for the judge: in its storage, once they are known to be inside */
+} Reach;
+
+typedef struct Reached {
+    Reach *at;
+    uint32_t count, capacity;
+    uint32_t *outer; /* per block: the one around it; NONE */
+    uint32_t block_count, block_capacity;
+} Reached;
+
+/* In the order of the statements.  All memory is the arena's. */
+Reached reach_collect(const Kernel *kernel, Arena *arena);
+
+/* Does the store come at or after the load, in its block or one around it? */
+bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *store);
+
+/* Runs: an access as rows of bytes that lie apart, as in a whole that is made in parts. */
+
+#define REACH_DIMENSIONS (MAX_RANK + 4)
+#define REACH_MOST_RUNS  256
+
+typedef struct Runs {
+    int64_t stride[REACH_DIMENSIONS], count[REACH_DIMENSIONS]; /* ascending strides, bytes */
+    uint32_t rank;
+    int64_t all, bytes; /* how many; of one */
+} Runs;
+
+/* False where the address is not a sum over loops, or there are too many. */
+bool reach_find_runs(const Reach *reach, int64_t element_bytes, Runs *runs);
+Extent reach_run(const Runs *runs, const Reach *reach, int64_t number); /* its bytes in the storage */
+
+#endif
