@@ -40,7 +40,7 @@ static bool load_weights(nnc_session *session, const nnc_source *source, nnc_mod
         path = keep(session, source->weights);
     else if (!source->text)
         path = weights_path_beside(&session->arena, module->path);
-    if (!source->weights && !file_exists(path))
+    if (!source->weights && path.len && !file_exists(path))
         path = (Str){0};
     return weights_load(module->module, path, !module->shapes_only, &module->weights);
 }
