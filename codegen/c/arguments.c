@@ -24,11 +24,17 @@ Str source_argument(const Program *program, const Str *port, Arena *arena, uint3
 
 void source_describe(Text *out, const Program *program, const Kernel *kernel)
 {
+    Arena arena = {0};
+    Text line = {0};
     for (uint32_t n = 0; program->options.describe && n < kernel->node_count; n++) {
+        line.len = 0;
+        program->options.describe(program->options.describe_context, &line, program->graph, kernel->node[n]);
         text_printf(out, n ? "       " : "    /* ");
-        program->options.describe(program->options.describe_context, out, program->graph, kernel->node[n]);
+        text_str(out, source_comment(&arena, text_view(&line)));
         text_printf(out, n + 1 < kernel->node_count ? "\n" : " */\n");
     }
+    text_free(&line);
+    arena_free(&arena);
 }
 
 void source_parameters(Text *out, const Program *program, Arena *arena)

@@ -61,6 +61,7 @@ void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor
 {
     DType dtype = expected->type->dtype;
     Str name = program->graph->output[i].name;
+    Arena arena = {0};
     if (shape_elements(&expected->type->shape) == 0) /* its array has one element for C's sake */
         return;
     if (compared_as_bits(dtype) && !dtype_is_float(dtype)) {
@@ -88,7 +89,8 @@ void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor
                 "        if (fabs((double)expected%u[i]) > scale && fabs((double)expected%u[i]) < 1e300)\n"
                 "            scale = fabs((double)expected%u[i]);\n"
                 "    bad |= differs(\"" STR_FMT "\", error, scale);\n",
-                i, i, i, i, i, i, i, i, i, STR_ARG(name));
+                i, i, i, i, i, i, i, i, i, STR_ARG(source_string(&arena, name)));
+    arena_free(&arena);
 }
 
 /* The weights come from the file that the program is given, or beside it. */

@@ -4,21 +4,23 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Each between two blanks. */
+/* Keywords, macros of the headers in small letters, and what emitted functions say.  Each between two blanks. */
 static const char words[] =
     " auto break case char const continue default do double else enum extern float for goto if inline int long"
     " register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
-    " alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class co_await co_return"
-    " co_yield compl concept const_cast consteval constexpr constinit decltype delete dynamic_cast explicit export"
-    " false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public"
-    " reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename"
-    " typeof using virtual wchar_t xor xor_eq NULL NAN INFINITY memcpy memset MATH_ERRNO MATH_ERREXCEPT OVERFLOW "
-    "UNDERFLOW DOMAIN"
-    " SING PLOSS TLOSS linux unix i386 EOF a w arena weights stream run ";
-/* Macros of the headers, of sources and of the compiler. */
-static const char *const prefixes[] = {"__",    "INT", "UINT", "PTRDIFF_", "SIZE_", "SIG_", "WCHAR_",
-                                       "WINT_", "FP_", "M_",   "HUGE",     "NNC_",  "cuda", "nnc_"};
-static const char *const suffixes[] = {"_ARENA_BYTES", "_WEIGHTS_BYTES", "_H", "_t"}; /* of the model's header; types */
+    " alignas alignof and and_eq asm bitand bitor bool catch class co_await co_return co_yield compl concept const_cast"
+    " consteval constexpr constinit contract_assert decltype delete dynamic_cast explicit export false friend mutable"
+    " namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires"
+    " static_assert static_cast template this thread_local throw true try typeid typename typeof typeof_unqual using"
+    " virtual xor xor_eq"
+    " linux unix i386 alloca assert assert_perror be16toh be32toh be64toh le16toh le32toh le64toh htobe16 htobe32 "
+    "htobe64"
+    " htole16 htole32 htole64 fpclassify iscanonical iseqsig isfinite isgreater isgreaterequal isinf isless islessequal"
+    " islessgreater isnan isnormal issignaling issubnormal isunordered iszero signbit math_errhandling offsetof stderr"
+    " stdin stdout strdupa strndupa toascii isascii L_ctermid L_cuserid L_tmpnam P_tmpdir"
+    " blockDim blockIdx gridDim threadIdx warpSize memcpy memset a w arena weights stream run ";
+static const char *const prefixes[] = {"__", "_mm", "M_", "cuda", "nnc_", "va_"}; /* of headers, compilers and ours */
+static const char *const suffixes[] = {"_t", "_l"};                               /* types; isalpha_l */
 static const char functions[] =
     " acos asin atan ceil cos cosh erf exp expm1 fabs floor fmax fmin fmod isnan log log1p memcpy memset nearbyint"
     " pow rint round sin sinh sqrt tan tanh trunc ";
@@ -31,6 +33,24 @@ static bool is_word_of(const char *list, Str name)
     return false;
 }
 
+/* _Bool, _MM_HINT_T0. */
+static bool is_reserved(Str name)
+{
+    return name.len > 1 && name.ptr[0] == '_' && isupper((unsigned char)name.ptr[1]);
+}
+
+/* RAND_MAX: headers have more of these than anyone lists.  A letter alone, such as K, is none of them. */
+static bool is_in_capitals(Str name)
+{
+    uint32_t letters = 0;
+    for (uint32_t i = 0; i < name.len; i++) {
+        if (islower((unsigned char)name.ptr[i]))
+            return false;
+        letters += isupper((unsigned char)name.ptr[i]) != 0;
+    }
+    return letters > 1;
+}
+
 bool source_name_is_taken(Str name)
 {
     for (uint32_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
@@ -40,7 +60,7 @@ bool source_name_is_taken(Str name)
         if (name.len >= strlen(suffixes[i]) &&
             memcmp(name.ptr + name.len - strlen(suffixes[i]), suffixes[i], strlen(suffixes[i])) == 0)
             return true;
-    return is_word_of(words, name);
+    return is_reserved(name) || is_in_capitals(name) || is_word_of(words, name);
 }
 
 bool source_name_is_function(Str name)
@@ -57,6 +77,16 @@ const char *source_upper(Arena *arena, Str name)
     return copy.ptr;
 }
 
+#define LONGEST 100 /* of a name in C; what is longer ends in a hash of the whole */
+
+static void cut(Text *text, Str name)
+{
+    if (text->len <= LONGEST)
+        return;
+    text->len = LONGEST;
+    text_printf(text, "_%08x", (unsigned)str_hash(name));
+}
+
 Str source_identifier(Arena *arena, Str name)
 {
     Text text = {0};
@@ -64,10 +94,46 @@ Str source_identifier(Arena *arena, Str name)
         text_char(&text, '_');
     for (uint32_t i = 0; i < name.len; i++)
         text_char(&text, isalnum((unsigned char)name.ptr[i]) && !(name.ptr[i] & 0x80) ? name.ptr[i] : '_');
+    cut(&text, name);
     if (source_name_is_taken(text_view(&text)))
         text_char(&text, '_');
     Str copy = str_copy(arena, text_view(&text));
     text_free(&text);
+    return copy;
+}
+
+Str source_comment(Arena *arena, Str text)
+{
+    bool utf8 = str_is_utf8(text);
+    Text out = {0};
+    for (uint32_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i], last = i ? text.ptr[i - 1] : 0;
+        bool end = (c == '/' && last == '*') || (c == '*' && last == '/'), trigraph = c == '?' && last == '?';
+        if (end || trigraph)
+            text_char(&out, ' ');
+        bool hidden = (unsigned char)c < 32 || c == 127 || (!utf8 && (c & 0x80));
+        text_char(&out, hidden ? '?' : c);
+    }
+    Str copy = str_copy(arena, text_view(&out));
+    text_free(&out);
+    return copy;
+}
+
+Str source_string(Arena *arena, Str text)
+{
+    Text out = {0};
+    bool utf8 = str_is_utf8(text);
+    for (uint32_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c < 32 || c == 127 || (!utf8 && c >= 128))
+            text_printf(&out, "\\%03o", c);
+        else if (c == '"' || c == '\\' || c == '?') /* ??/ is a trigraph */
+            text_printf(&out, "\\%c", c);
+        else
+            text_char(&out, (char)c);
+    }
+    Str copy = str_copy(arena, text_view(&out));
+    text_free(&out);
     return copy;
 }
 

@@ -113,7 +113,7 @@ static Str arena_argument(Run *run, const KernelBuffer *buffer)
     if (buffer->part != NONE) {
         Str *known = &run->part[buffer->part];
         Str what = str_format(arena, STR_FMT " in " STR_FMT, STR_ARG(type_show(arena, value_type(graph, buffer->part))),
-                              STR_ARG(value_show(graph, storage->value)));
+                              STR_ARG(source_comment(arena, value_show(graph, storage->value))));
         if (!known->len)
             *known = declare_pointer(run, buffer, buffer->part, STR("a"), storage->offset + begin, what);
         return *known;

@@ -66,7 +66,7 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
     program_weights_fill(program, w, bytes);
 
     Str shown = value_show(program->graph, storage->value), type = type_show(arena, value->type);
-    text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(shown), STR_ARG(type),
+    text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(source_comment(arena, shown)), STR_ARG(type),
                 array->packing.rank ? ", packed for its kernel" : "");
     text_printf(out, "%s %s " STR_FMT "[%lld]%s = {", qualifier, prelude_c_type(dtype),
                 STR_ARG(source_weight_name(program, arena, w)), (long long)(count ? count : 1),
@@ -126,8 +126,9 @@ static void print_infos(Text *out, const Unit *unit, bool outputs)
     for (uint32_t i = 0; i < count; i++) {
         const Type *type = value_type(graph, outputs ? graph->output[i].value : graph->input[i]);
         Str name = outputs ? graph->output[i].name : graph->value[graph->input[i]].name;
-        text_printf(out, "    {\"" STR_FMT "\", \"%s\", %u, %s%u_shape, %lld},\n", STR_ARG(name),
-                    dtype_name(type->dtype), type->shape.rank, side, i, (long long)type_bytes(type));
+        text_printf(out, "    {\"" STR_FMT "\", \"%s\", %u, %s%u_shape, %lld},\n",
+                    STR_ARG(source_string(unit->arena, name)), dtype_name(type->dtype), type->shape.rank, side, i,
+                    (long long)type_bytes(type));
     }
     text_printf(out, "%s};\n", count ? "" : "    {0, 0, 0, 0, 0},\n");
 }
@@ -166,11 +167,13 @@ static void print_descriptor(Text *out, const Unit *unit)
 
 void source_head(Text *out, const Program *program, const char *suffix, const char *what)
 {
-    Str name = program->options.name, source = program->options.source;
+    Arena arena = {0};
+    Str name = program->options.name, source = source_comment(&arena, program->options.source);
     text_printf(out, "/* " STR_FMT "%s: %s", STR_ARG(name), suffix, what);
     if (source.len)
         text_printf(out, "\n * Written by nnc from " STR_FMT " for %s", STR_ARG(source), program->options.target->name);
     text_printf(out, ". */\n");
+    arena_free(&arena);
 }
 
 void emit_source(const Program *program, Text *out)
@@ -215,7 +218,7 @@ void source_interface(Text *out, const Program *program, Arena *arena)
         ValueId value = output ? graph->output[i - graph->input_count].value : graph->input[i];
         Str shown = output ? graph->output[i - graph->input_count].name : graph->value[value].name;
         text_printf(out, "%s%-6s " STR_FMT ": " STR_FMT "\n", i ? " * " : "/* ", output ? "output" : "input",
-                    STR_ARG(shown), STR_ARG(type_show(arena, value_type(graph, value))));
+                    STR_ARG(source_comment(arena, shown)), STR_ARG(type_show(arena, value_type(graph, value))));
     }
 }
 

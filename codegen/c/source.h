@@ -5,9 +5,13 @@
 #include "c/print.h"
 #include "program/program.h"
 
-/* A model's name as a C identifier: dots and the like become underscores, keywords and NAME_run's own names get one. */
+/* A model's name as a C identifier: dots and the like become underscores, keywords, macros and NAME_run's own
+ * names get one, and what is very long is cut. */
 Str source_identifier(Arena *arena, Str name);
-/* The same; inside a kernel also no loop variable, local (they end in digits) or helper (exp_f32x16). */
+/* Text of the model or of its user inside a comment: without what ends it, or what compilers warn of there. */
+Str source_comment(Arena *arena, Str text);
+Str source_string(Arena *arena, Str text); /* what stands between the quotes of a C string */
+/* As source_identifier; inside a kernel also no loop variable, local (they end in digits) or helper (exp_f32x16). */
 Str source_safe_name(Arena *arena, Str name, bool inside);
 bool source_name_is_taken(Str name);    /* a keyword of C or C++, a macro, a name of NAME_run's own */
 bool source_name_is_function(Str name); /* of the C library, and called by kernels */

@@ -62,6 +62,33 @@ uint32_t str_hash(Str s) /* FNV-1a: for tables in memory, never stored */
     return hash;
 }
 
+/* Bytes of the character that begins here, by RFC 3629; 0 when none does. */
+static uint32_t utf8_length(const unsigned char *at, uint32_t left)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint32_t length = at[0] < 0x80 ? 1 : at[0] < 0xc0 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf8 ? 4 : 0;
+    if (length <= 1 || length > left)
+        return length > left ? 0 : length;
+    uint32_t code = at[0] & (0x7fu >> length);
+    for (uint32_t i = 1; i < length; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (at[i] & 0x3fu);
+    }
+    bool surrogate = code >= 0xd800 && code < 0xe000;
+    return code < least[length] || code > 0x10ffff || surrogate ? 0 : length;
+}
+
+bool str_is_utf8(Str s)
+{
+    for (uint32_t i = 0, length; i < s.len; i += length) {
+        length = utf8_length((const unsigned char *)s.ptr + i, s.len - i);
+        if (!length)
+            return false;
+    }
+    return true;
+}
+
 static void reserve(Text *text, size_t more)
 {
     size_t need = text->len + more + 1;

@@ -26,6 +26,7 @@ bool str_is(Str s, const char *zero_terminated);
 int str_compare(Str a, Str b); /* by bytes, a prefix first */
 bool str_ends(Str s, const char *suffix);
 uint32_t str_hash(Str s);
+bool str_is_utf8(Str s);
 
 /* A growing text.  It owns its bytes (malloc), which are always followed by a zero. */
 typedef struct Text {

@@ -39,6 +39,8 @@ static bool infer_shape(Graph *graph, NodeId node, Shape *result)
     return true;
 }
 
+/* The layout of the operands of the result's shape.  What is read from the caller's arrays or the weights may be plain
+ * beside blocks: no layout is made of it first. */
 static bool infer_block(Graph *graph, NodeId node, const Shape *result, Layout *layout)
 {
     const Type *full = NULL;
@@ -50,6 +52,8 @@ static bool infer_block(Graph *graph, NodeId node, const Shape *result, Layout *
                                   STR_ARG(infer_show_operand(graph, node, i)));
             continue;
         }
+        if (!type->layout.block && !value_producer(graph, graph->node[node].in[i]))
+            continue;
         if (full && full->layout.block != type->layout.block)
             return infer_fail(graph, node, "layouts differ: " STR_FMT, STR_ARG(infer_show_operands(graph, node)));
         full = type;

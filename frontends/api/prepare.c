@@ -5,6 +5,21 @@
 
 #include "frontends/nnc/text.h"
 
+#define LONGEST_NAME 100 /* of files, without what is added; what is longer ends in a hash of the whole */
+
+/* NAME.h would stand before a header that emitted sources include; nnc_model is a type in each of them. */
+static bool is_of_headers(Str name)
+{
+    static const char *const header[] = {
+        "nnc",          "nnc_model", "math",      "stddef", "stdint", "stdio",     "stdlib",
+        "string",       "strings",   "features",  "endian", "alloca", "immintrin", "cuda_runtime_api",
+        "cuda_runtime", "cuda_bf16", "cuda_fp16", "cuda",   "crt",    "limits"};
+    for (uint32_t i = 0; i < sizeof header / sizeof *header; i++)
+        if (str_is(name, header[i]))
+            return true;
+    return false;
+}
+
 Str prepare_identifier(Arena *arena, Str name)
 {
     Str copy = str_format(arena, "%s" STR_FMT, name.len && isdigit((unsigned char)*name.ptr) ? "_" : "", STR_ARG(name));
@@ -12,7 +27,9 @@ Str prepare_identifier(Arena *arena, Str name)
     for (uint32_t i = 0; i < copy.len; i++)
         if (!isalnum((unsigned char)at[i]))
             at[i] = '_';
-    return copy;
+    if (copy.len > LONGEST_NAME)
+        copy = str_format(arena, "%.*s_%08x", LONGEST_NAME, copy.ptr, (unsigned)str_hash(name));
+    return is_of_headers(copy) ? str_format(arena, STR_FMT "_", STR_ARG(copy)) : copy;
 }
 
 Str prepare_file_name(Str path)

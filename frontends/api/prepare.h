@@ -4,7 +4,8 @@
 
 #include "ir/graph.h"
 
-/* A name as a C identifier, the prefix of all that is emitted. */
+/* A name as a C identifier, the prefix of all that is emitted; as long as a file's name may be, and of no header that
+ * emitted sources include. */
 Str prepare_identifier(Arena *arena, Str name);
 /* Without its folders: what is emitted must not depend on where it is made. */
 Str prepare_file_name(Str path);

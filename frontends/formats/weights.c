@@ -74,7 +74,7 @@ static void fill_value(Loader *l, const Graph *graph, ValueId id)
     Str name = value_show(graph, id);
     uint32_t found = map_get(&l->file.by_name, name);
     if (found == MAP_NONE) {
-        if (open || (l->need_params && value->initial == NONE))
+        if (open || (l->need_params && value->initial == NONE && !value->data))
             complain_of_absence(l, value, name);
         return;
     }

@@ -199,6 +199,8 @@ static void build_graph(Builder *b, File *file, const AstFunction *function)
                    .file = file,
                    .scalars = {.arena = b->scratch},
                    .tensors = {.arena = b->scratch},
+                   .entry = function,
+                   .given = {.arena = b->scratch},
                    .updated = {.arena = b->scratch}};
     Frame *outer = b->frame;
 

@@ -75,9 +75,11 @@ typedef struct Frame {
     bool labelled;
     Place call;
     uint32_t depth;
-    Map scalars; /* type and bits of a scalar constant, to its value */
-    Map tensors; /* name of a file's typed constant, to its value in this graph */
-    Map updated; /* value to index in graph->update */
+    Map scalars;              /* type and bits of a scalar constant, to its value */
+    Map tensors;              /* name of a file's typed constant, to its value in this graph */
+    Map updated;              /* value to index in graph->update */
+    const AstFunction *entry; /* of a graph itself; NULL in functions */
+    Map given;                /* name of a result that is an input's, too, to the value that `<-` gives it */
     Wanted *wanted;
     uint32_t wanted_count, wanted_capacity;
 } Frame;

@@ -112,6 +112,7 @@ static void enter_frame(Builder *b, Frame *frame, const AstFunction *function, c
                      .depth = b->frame->depth + 1,
                      .scalars = {.arena = b->scratch},
                      .tensors = {.arena = b->scratch},
+                     .given = {.arena = b->scratch},
                      .updated = {.arena = b->scratch}};
     frame->label = join_label(b, b->frame->prefix, name);
     frame->prefix = join_label(b, frame->label, STR("."));
@@ -146,6 +147,12 @@ static bool bind_formals(Builder *b, Binder *binder, const Graph *outer)
 static bool finish_result(Builder *b, const AstFormal *result, bool *constant, Thing *thing)
 {
     Str name = result->name->text;
+    uint32_t given = map_get(&b->frame->given, name);
+    if (given != MAP_NONE) {
+        *thing = build_thing_value(b, given);
+        *constant = false;
+        return true;
+    }
     Binding *binding = build_lookup(b, name);
     if (!binding)
         return !b->syntax_errors && build_complain(b, result->name->place,

@@ -356,6 +356,24 @@ static void build_declare(Builder *b, const AstStmt *stmt)
     apply_marks(b, stmt, thing);
 }
 
+static bool is_result(const AstFunction *function, Str name)
+{
+    for (uint32_t i = 0; function && i < function->result_count; i++)
+        if (str_eq(function->result[i].name->text, name))
+            return true;
+    return false;
+}
+
+/* `x <- %3`: a graph's result under the name of an input, which goes on naming the input. */
+static void give_result(Builder *b, const AstStmt *stmt, Str name, ValueId input, Thing thing)
+{
+    ValueId value;
+    DType dtype = value_type(b->frame->graph, input)->dtype;
+    if (build_as_value(b, thing, dtype, stmt->value->place, &value) &&
+        !map_add(&b->frame->given, str_copy(b->scratch, name), value))
+        build_complain(b, stmt->place, "'" STR_FMT "' is updated already", STR_ARG(name));
+}
+
 static void build_update(Builder *b, const AstStmt *stmt)
 {
     const AstName *target = stmt->target->name;
@@ -372,6 +390,10 @@ static void build_update(Builder *b, const AstStmt *stmt)
     if (binding->thing.kind == THING_BAD || thing.kind == THING_BAD)
         return;
     Value *v = binding->thing.kind == THING_VALUE ? graph_value(graph, binding->thing.value) : NULL;
+    if (v && v->role == ROLE_INPUT && is_result(b->frame->entry, name)) {
+        give_result(b, stmt, name, binding->thing.value, thing);
+        return;
+    }
     if (!v || (v->role != ROLE_PARAM && v->role != ROLE_STATE)) {
         build_complain(b, target->place, "only a param or a state can be updated; '" STR_FMT "' is neither",
                        STR_ARG(name));

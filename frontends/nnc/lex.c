@@ -225,6 +225,22 @@ static void report_bad(Lexer *lexer, Token *token)
         diag_error(lexer->diag, token->place, "stray '%c'", c);
 }
 
+#define LONGEST_NAME 1000
+
+/* What tools and files that names go to would choke on. */
+static void check_name(Lexer *lexer, Token *token)
+{
+    Str name = token->quoted ? lex_unescape(lexer->diag->arena, token->text) : token->text;
+    const char *wrong = name.len > LONGEST_NAME            ? "is longer than 1000 bytes"
+                        : memchr(name.ptr, '\0', name.len) ? "has a zero byte"
+                        : !str_is_utf8(name)               ? "is not UTF-8"
+                                                           : NULL;
+    if (!wrong)
+        return;
+    diag_error(lexer->diag, token->place, "this name %s", wrong);
+    token->kind = T_BAD;
+}
+
 Token lex_next(Lexer *lexer)
 {
     Token token = {0};
@@ -259,6 +275,8 @@ Token lex_next(Lexer *lexer)
                    c == '"' ? "this string has no closing quote" : "this name has no closing quote, or is empty");
         token.kind = T_BAD;
     }
+    if (token.kind == T_NAME)
+        check_name(lexer, &token);
     if (token.kind == T_NAME && !token.interpolated && !token.quoted)
         token.kind = word_kind(token.text);
     lexer->last = token.kind;

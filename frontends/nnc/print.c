@@ -436,7 +436,15 @@ static void put_signature(const Printer *p)
     text_str(p->out, STR(") {\n"));
 }
 
-/* `y = %3` for an output whose value has another name. */
+static bool names_input(const Printer *p, Str name)
+{
+    for (uint32_t i = 0; i < p->graph->input_count; i++)
+        if (str_eq(p->graph->value[p->graph->input[i]].name, name))
+            return true;
+    return false;
+}
+
+/* `y = %3` for an output whose value has another name; `x <- %3` where the name is an input's. */
 static void put_output(const Printer *p, const Output *output)
 {
     const Value *value = &p->graph->value[output->value];
@@ -444,7 +452,7 @@ static void put_output(const Printer *p, const Output *output)
         return;
     text_put(p->out, "    ", 4);
     put_name(p->out, output->name);
-    text_put(p->out, " = ", 3);
+    text_str(p->out, names_input(p, output->name) ? STR(" <- ") : STR(" = "));
     if (is_inline(value)) {
         text_printf(p->out, "%s(", dtype_name(value->type->dtype));
         const_print_element(p->out, value->data, 0);

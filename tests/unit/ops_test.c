@@ -326,7 +326,8 @@ UNIT(result_types)
     check_types(unit, c, COUNT(c));
 }
 
-/* An image and the same in blocks: elementwise ops keep the layout, refuse a mixture, and take a plain bias. */
+/* An image and the same in blocks: elementwise ops keep the layout, take a plain bias, and a plain image where it is
+ * the caller's or a weight, but no mixture of what was computed. */
 UNIT(blocked_layout)
 {
     Bench b;
@@ -338,8 +339,10 @@ UNIT(blocked_layout)
 
     EXPECT_INT(value_type(b.graph, sum)->layout.block, 16);
     EXPECT_INT(b.diag.error_count, 0);
-    op_build2(b.graph, OP_ADD, x, blocked, (Place){0});
-    EXPECT(strstr(b.diag.text.ptr, "add: layouts differ: x is f32[1, 20, 2, 2], %2 is f32[1, 20, 2, 2]{NCHW16c}"));
+    EXPECT_INT(value_type(b.graph, op_build2(b.graph, OP_ADD, x, blocked, (Place){0}))->layout.block, 16);
+    EXPECT_INT(b.diag.error_count, 0);
+    op_build2(b.graph, OP_ADD, op_build1(b.graph, OP_RELU, x, (Place){0}), blocked, (Place){0});
+    EXPECT(strstr(b.diag.text.ptr, "add: layouts differ: %6 is f32[1, 20, 2, 2], %2 is f32[1, 20, 2, 2]{NCHW16c}"));
     bench_close(&b);
 }
 
