@@ -124,6 +124,7 @@ typedef struct Printer {
     } done[256];
     unsigned done_count;
     bool converted[DT_COUNT][DT_COUNT];
+    bool shuffles; /* NNC_SHUFFLE is used */
 } Printer;
 
 static bool done_before(Printer *printer, const Snippet *snippet, unsigned variant)
@@ -226,8 +227,9 @@ static void print_tree(Printer *printer, Str combine)
 {
     print_vector(printer, "    f32");
     text_str(printer->out, STR(" y;\n"));
+    printer->shuffles = true;
     for (unsigned half = printer->lanes / 2; half; half /= 2) {
-        text_str(printer->out, STR("    y = __builtin_shufflevector(x, x"));
+        text_str(printer->out, STR("    y = NNC_SHUFFLE(x, x"));
         for (unsigned lane = 0; lane < printer->lanes; lane++)
             text_printf(printer->out, ", %u", lane ^ half);
         text_str(printer->out, STR(");\n    x = "));
@@ -397,7 +399,8 @@ static void print_shuffle(Printer *printer, Shuffle shuffle)
 
     text_printf(printer->out, "/* %s */\nstatic inline f32x%u %s_f32x%u(f32x%u a, f32x%u b)\n{\n",
                 shuffle_text[shuffle].doc, lanes, name, lanes, lanes, lanes);
-    text_str(printer->out, STR("    return __builtin_shufflevector(a, b"));
+    printer->shuffles = true;
+    text_str(printer->out, STR("    return NNC_SHUFFLE(a, b"));
     for (unsigned lane = 0; lane < lanes; lane++)
         text_printf(printer->out, ", %u", shuffle_source(shuffle, lane, lanes));
     text_str(printer->out, STR(");\n}\n\n"));
@@ -471,7 +474,7 @@ static bool any_vector(const PreludeNeeds *needs)
     return false;
 }
 
-static void print_vector_types(Text *out, const Target *target)
+static void print_vector_types(Text *out, const Target *target, bool shuffles)
 {
     unsigned lanes = target->lanes, bytes = 4 * lanes;
     const char *feature = lanes == 16 ? "__AVX512F__" : lanes == 8 ? "__AVX2__" : NULL;
@@ -485,6 +488,14 @@ static void print_vector_types(Text *out, const Target *target)
                 "typedef uint32_t u32x%u __attribute__((vector_size(%u)));\n"
                 "typedef float f32x%uu __attribute__((vector_size(%u), aligned(4), may_alias));\n\n",
                 lanes, bytes, lanes, bytes, lanes, bytes, lanes, bytes);
+    if (shuffles)
+        text_printf(out,
+                    "#if defined(__clang__) || __GNUC__ >= 12\n"
+                    "#define NNC_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
+                    "#else\n"
+                    "#define NNC_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, __extension__(i32x%u){__VA_ARGS__})\n"
+                    "#endif\n\n",
+                    lanes);
 }
 
 static void print_helpers(Printer *printer, const PreludeNeeds *needs)
@@ -515,7 +526,7 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
                       "#pragma GCC optimize(\"fp-contract=fast\") /* under -std=c99 gcc has no FMA otherwise */\n"
                       "#endif\n\n"));
     if (target->dialect == DIALECT_VECTOR && any_vector(needs))
-        print_vector_types(out, target);
+        print_vector_types(out, target, printer.shuffles);
     text_str(out, text_view(&body));
     text_free(&body);
 }

@@ -88,11 +88,25 @@ static const char hidden_text[] =
     "    return p;\n"
     "}\n\n";
 
+/* Weights in the other byte order would be read as other numbers, in silence. */
+static void print_byte_order(Text *out, const Program *program)
+{
+    bool big = program->options.byte_order == BYTES_BIG;
+    text_printf(out,
+                "#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_%s_ENDIAN__\n"
+                "#error \"" STR_FMT
+                ".weights is %s-endian, this machine is not: compile the model with --byte-order %s\"\n"
+                "#endif\n\n",
+                big ? "BIG" : "LITTLE", STR_ARG(program->options.name), big ? "big" : "little", big ? "little" : "big");
+}
+
 static void print_weights(Text *out, Unit *unit)
 {
     const Program *program = unit->program;
     if (!program->weights.count)
         return;
+    if (program_weights_form(program) != WEIGHTS_C)
+        print_byte_order(out, program);
     switch (program_weights_form(program)) {
     case WEIGHTS_C:
         text_str(out, str_from(hidden_text));
@@ -234,8 +248,9 @@ void emit_header(const Program *program, Text *out)
     text_printf(out, "#define %s_ARENA_BYTES %lld /* alignment %d; nothing else is written */\n", shout,
                 (long long)program->arena_bytes, ARENA_ALIGNMENT);
     if (program_weights_form(program) == WEIGHTS_FILE)
-        text_printf(out, "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights; alignment %d */\n", shout,
-                    (long long)program->weights_bytes, STR_ARG(name), WEIGHTS_ALIGNMENT);
+        text_printf(out, "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights; alignment %d, %s-endian */\n", shout,
+                    (long long)program->weights_bytes, STR_ARG(name), WEIGHTS_ALIGNMENT,
+                    program->options.byte_order == BYTES_BIG ? "big" : "little");
     text_char(out, '\n');
     source_interface(out, program, &arena);
     text_printf(out, " * Arrays do not overlap. Returns 0; 1 when the arena%s is not aligned. */\n",

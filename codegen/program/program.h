@@ -13,9 +13,12 @@ typedef enum WeightsForm {
     WEIGHTS_AUTO, /* C up to 64 KiB, else blob */
 } WeightsForm;
 
+typedef enum ByteOrder { BYTES_LITTLE, BYTES_BIG } ByteOrder;
+
 typedef struct CompileOptions {
     const Target *target; /* target_find */
     WeightsForm weights;
+    ByteOrder byte_order;      /* of the elements in NAME.weights */
     const char *allocator;     /* plan_place; NULL is best */
     const char *const *passes; /* in front of fuse; ends with NULL, expand must be there.  NULL is pass_pipeline */
     bool apart;                /* every node a kernel of its own */
@@ -74,7 +77,10 @@ static inline const Storage *program_weight(const Program *program, uint32_t w)
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 
-/* The elements of array w of the weights as they lie in memory (packed); as long as its storage. */
+ByteOrder byte_order_here(void); /* of the machine that this runs on */
+
+/* The elements of array w of the weights as they lie in memory (packed), in this machine's byte order; as long as its
+ * storage. */
 void program_weights_fill(const Program *program, uint32_t w, void *bytes);
 
 /* Emission.  Everything goes to Texts, or in pieces to a sink (weights may be large); callers write whole files. */
@@ -86,7 +92,7 @@ typedef struct Sink {
 void emit_header(const Program *program, Text *out);       /* NAME.h */
 void emit_source(const Program *program, Text *out);       /* NAME.c */
 void emit_weights(const Program *program, Sink sink);      /* NAME.weights: weights_bytes */
-uint64_t program_weights_checksum(const Program *program); /* XXH3, 64 bits, seed 0, of NAME.weights */
+uint64_t program_weights_checksum(const Program *program); /* XXH3, 64 bits, seed 0, of NAME.weights as written */
 void emit_incbin(const Program *program, Text *out);       /* NAME_weights.S */
 void emit_kernels(const Program *program, Text *out);      /* the kernels alone, for people */
 /* NAME_test.c, and below NAME_test.cu: runs the model on inputs with expected outputs from the reference evaluator and

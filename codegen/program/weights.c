@@ -1,4 +1,5 @@
-/* The weights as they lie in memory: plain arrays, or packed for the contraction that reads them. */
+/* The weights as they lie in memory: plain arrays, or packed for the contraction that reads them.  Their elements have
+ * this machine's byte order, and the target's when they are written. */
 #include "program/program.h"
 
 #include <stdlib.h>
@@ -90,6 +91,22 @@ void program_weights_fill(const Program *program, uint32_t w, void *bytes)
     pack(&packer, 0, packing->start, (int64_t[]){0, 0});
 }
 
+ByteOrder byte_order_here(void)
+{
+    const uint16_t one = 1;
+    return *(const unsigned char *)&one ? BYTES_LITTLE : BYTES_BIG;
+}
+
+static void swap_elements(unsigned char *bytes, size_t size, uint32_t element)
+{
+    for (size_t at = 0; at + element <= size; at += element)
+        for (uint32_t i = 0; i < element / 2; i++) {
+            unsigned char byte = bytes[at + i];
+            bytes[at + i] = bytes[at + element - 1 - i];
+            bytes[at + element - 1 - i] = byte;
+        }
+}
+
 typedef struct Hashed { /* a sink that also hashes */
     Sink sink;
     XXH3_state_t *state;
@@ -112,6 +129,9 @@ static void put_weights(const Program *program, const Hashed *hashed)
         if (!bytes)
             fatal_memory((size_t)storage->bytes);
         program_weights_fill(program, w, bytes);
+        if (program->options.byte_order != byte_order_here())
+            swap_elements(bytes, (size_t)storage->bytes,
+                          dtype_bytes(value_type(program->graph, storage->value)->dtype));
         put_hashed(hashed, bytes, (size_t)storage->bytes);
         free(bytes);
         at = storage->offset + storage->bytes;

@@ -39,6 +39,19 @@ static bool take_form(Cli *cli, WeightsForm *form)
     return true;
 }
 
+/* What is written does not depend on the machine that nnc runs on, unless it is the target. */
+static bool take_byte_order(Cli *cli, ByteOrder *order)
+{
+    static const char *const names[] = {[BYTES_LITTLE] = "little", [BYTES_BIG] = "big", NULL};
+    Str word = args_value(cli, "byte-order"), target = args_value(cli, "target");
+    uint32_t chosen = str_is(target, "host") ? byte_order_here() : BYTES_LITTLE;
+
+    if (word.ptr && !cli_choose(cli, "byte-order", word, names, &chosen))
+        return false;
+    *order = (ByteOrder)chosen;
+    return true;
+}
+
 /* Parts and target must agree.  Returns the target's fallback, or NULL after a usage error. */
 static const char *settle(Cli *cli, unsigned *parts)
 {
@@ -130,6 +143,7 @@ static int run(Cli *cli)
 {
     unsigned parts;
     WeightsForm form;
+    ByteOrder order;
     Model model;
     Program program;
     Golden golden = {0};
@@ -140,11 +154,14 @@ static int run(Cli *cli)
         where = STR(".");
     if (!where.len)
         return cli_usage(cli, "-o wants a folder");
-    if (!take_parts(cli, &parts) || !take_form(cli, &form))
+    if (!take_parts(cli, &parts) || !take_form(cli, &form) || !take_byte_order(cli, &order))
         return STATUS_USAGE;
     const char *target = settle(cli, &parts);
-    if (!target || !program_target(cli, target))
+    const Target *machine = target ? program_target(cli, target) : NULL;
+    if (!machine)
         return STATUS_USAGE;
+    if (order == BYTES_BIG && machine->dialect != DIALECT_C99)
+        return cli_usage(cli, "%s is little-endian: --byte-order big goes with --target generic", machine->name);
     int status = model_load(cli, WEIGHTS_ALL, &model);
     if (status != STATUS_OK)
         return status;
@@ -153,6 +170,7 @@ static int run(Cli *cli)
     status = program_of(cli, &model, target, form, &program);
     if (status != STATUS_OK)
         return status;
+    program.options.byte_order = order;
     program.options.checked = args_has(cli, "checked");
     if (!folder_open(cli, where, &folder))
         return STATUS_ENVIRONMENT;
@@ -185,19 +203,25 @@ const Verb verb_compile = {
         "What --weights takes (default: c up to 64 KiB, else blob):\n"
         "  c        an array in NAME.c\n"
         "  blob     NAME.weights, pulled in by NAME_weights.S\n"
-        "  file     NAME.weights, which the program maps and hands to NAME_run; its checksum is in NAME.h",
-    .flag = (const Flag[]){{"o", "DIR", "The folder to write to (default: this one)"},
-                           FLAG_TARGET,
-                           {"emit", "c,lib,test,ir,kernels,cuda", "What to write"},
-                           {"weights", "c|blob|file", "The form that weights take in what is written"},
-                           FLAG_DEFINE,
-                           FLAG_CC,
-                           FLAG_WEIGHTS_FROM,
-                           {"checked", NULL, "C that makes arena memory unreadable while it holds nothing alive"},
-                           {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
-                           FLAG_ALLOCATOR,
-                           FLAG_GRAPH,
-                           FLAG_END},
+        "  file     NAME.weights, which the program maps and hands to NAME_run; its checksum is in NAME.c\n"
+        "\n"
+        "NAME.weights has the byte order that --byte-order says; where the C compiler tells its own (gcc and clang "
+        "do), NAME.c is refused on a machine of the other.",
+    .flag =
+        (const Flag[]){{"o", "DIR", "The folder to write to (default: this one)"},
+                       FLAG_TARGET,
+                       {"emit", "c,lib,test,ir,kernels,cuda", "What to write"},
+                       {"weights", "c|blob|file", "The form that weights take in what is written"},
+                       {"byte-order", "little|big",
+                        "The byte order of the weights' file (default: little; with --target host, this machine's)"},
+                       FLAG_DEFINE,
+                       FLAG_CC,
+                       FLAG_WEIGHTS_FROM,
+                       {"checked", NULL, "C that makes arena memory unreadable while it holds nothing alive"},
+                       {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
+                       FLAG_ALLOCATOR,
+                       FLAG_GRAPH,
+                       FLAG_END},
     .example =
         (const Example[]){{"nnc compile digits.nnc -o out", "strict C99 for any compiler"},
                           {"nnc compile digits.nnc -o out --target host --emit lib", "a library for this machine"},

@@ -9,9 +9,7 @@ import subprocess
 HERE = pathlib.Path(__file__).resolve().parent
 RUNTIME = HERE.parent.parent / "runtime"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-LANGUAGE = {"gcc": ["-std=c99"], "clang": ["-std=c99"], "g++": ["-x", "c++", "-std=c++17"],
-            "clang++": ["-x", "c++", "-std=c++17"]}
-PLUS_PLUS = {"gcc": "g++", "clang": "clang++"}
+C99, PLUS_PLUS_17 = ["-std=c99"], ["-x", "c++", "-std=c++17"]
 SYMBOLS = {"memcpy", "memset", "memmove"}  # what may be called beside math.h; compilers make loops memmove
 
 
@@ -56,13 +54,18 @@ def emit(nnc, model, folder, target, *flags):
 
 def compile_source(source, target, cc, *flags):
     """The object beside the source, made without a warning; None or the error."""
-    return command([cc, *LANGUAGE[cc], *march(target), *WARNINGS, *flags, "-fPIC", "-I", source.parent, "-c", source,
+    return command([cc, *C99, *march(target), *WARNINGS, *flags, "-fPIC", "-I", source.parent, "-c", source,
                     "-o", source.with_suffix(".o")])
+
+
+def plus_plus(cc):
+    """The C++ compiler beside a C compiler: g++-11 of gcc-11, clang++ of clang."""
+    return cc.replace("gcc", "g++") if "gcc" in cc else cc.replace("clang", "clang++")
 
 
 def check_plus_plus(source, target, cc):
     """Is the source C++17 too?  None or the error."""
-    return command([PLUS_PLUS[cc], *LANGUAGE[PLUS_PLUS[cc]], *march(target), *WARNINGS, "-fsyntax-only", source])
+    return command([plus_plus(cc), *PLUS_PLUS_17, *march(target), *WARNINGS, "-fsyntax-only", source])
 
 
 def foreign_symbols(thing):

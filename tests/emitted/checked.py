@@ -26,7 +26,7 @@ def test(arguments, model, target, folder):
     if error:
         return error
     sources = [folder / f"{model.stem}.c", folder / f"{model.stem}_test.c", *folder.glob("*_weights.S")]
-    error = build.command([arguments.cc, *build.LANGUAGE[arguments.cc], *build.march(target), *build.WARNINGS, *SANITIZE,
+    error = build.command([arguments.cc, *build.C99, *build.march(target), *build.WARNINGS, *SANITIZE,
                            "-I", folder, *sources, "-lm", "-o", folder / "harness"])
     return error or build.command([folder / "harness"])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The models as emitted C, by their own test harness: outputs against the reference evaluator, a canary around the arena.
 
-    models.py --nnc build/nnc --models models [--target T ...] [--cc CC ...] [--full]
+    models.py --nnc build/nnc --models models [--target T ...] [--cc CC ...] [--level L] [--full]
 
 Each model is compiled for each target, built without a warning as C99, checked as C++17, and run; the same model again
 gives the same bytes.  The large ones are reduced where the evaluator is slow, unless --full asks for all of them.
@@ -38,10 +38,10 @@ def same_bytes(one, two):
                  if (one / f).read_bytes() != (two / f).read_bytes()), None)
 
 
-def run_harness(folder, name, target, cc):
-    flags = ["-O2", "-ffp-contract=fast", "-fno-math-errno"]
+def run_harness(folder, name, target, cc, level):
+    flags = [f"-O{level}", "-ffp-contract=fast", "-fno-math-errno"]
     error = build.compile_source(folder / f"{name}.c", target, cc, *flags)
-    link = [cc, *build.LANGUAGE[cc], *build.WARNINGS, f"{name}_test.c", f"{name}.o", *(s.name for s in folder.glob("*_weights.S")), "-lm", "-o",
+    link = [cc, *build.C99, *build.WARNINGS, f"{name}_test.c", f"{name}.o", *(s.name for s in folder.glob("*_weights.S")), "-lm", "-o",
             "harness"]
     error = error or build.command(["sh", "-c", f"cd '{folder}' && {' '.join(link)}"])  # .incbin looks where it stands
     error = error or build.check_plus_plus(folder / f"{name}.c", target, cc)
@@ -56,6 +56,7 @@ def main():
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("--target", nargs="*", default=list(build.FEATURES))
     parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
+    parser.add_argument("--level", default="2", help="of optimization: 1, 2, 3, s")
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
@@ -71,7 +72,7 @@ def main():
         with tempfile.TemporaryDirectory() as temporary:
             one, two = pathlib.Path(temporary) / "one", pathlib.Path(temporary) / "two"
             error = compile_model(arguments.nnc, model, one, target, arguments.full)
-            error = error or run_harness(one, model.stem, target, cc)
+            error = error or run_harness(one, model.stem, target, cc, arguments.level)
             if cc == arguments.cc[0]:
                 error = error or compile_model(arguments.nnc, model, two, target, arguments.full) or same_bytes(two, one)
         print(f"{'not ok' if error else 'ok'} {label}", flush=True)

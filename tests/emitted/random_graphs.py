@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Random graphs: emitted code against the reference evaluator, across passes, allocators, targets and compilers.
 
-    random_graphs.py --emit build/tests/emitted/random_emit --target T --cc CC [--first SEED] [--count N] [--sanitize]
-                     [--keep FOLDER]
+    random_graphs.py --emit build/tests/emitted/random_emit --target T --cc CC,... [--level L,...] [--first SEED]
+                     [--count N] [--sanitize] [--keep FOLDER]
 
-All graphs of a run become one program around host.c; those for CUDA run on the emulated device of tests/cuda/emulate.
+Ten graphs become one program around host.c, for each compiler and level of optimization; those for CUDA run on the
+emulated device of tests/cuda/emulate.
 A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
 each ten graphs.
 """
@@ -56,9 +57,10 @@ class Run:
         self.arguments, self.folder, self.words = arguments, folder, words
         self.names = [f"r{w.split(':')[0]}" for w in words]
         self.wrong, self.how = {}, {}
+        self.way = None  # compiler and level; of what is wrong
 
     def flags(self):
-        flags = ["-O0" if self.arguments.sanitize else "-O1", "-ffp-contract=off", "-fno-math-errno"]
+        flags = ["-O0" if self.arguments.sanitize else f"-O{self.way[1]}", "-ffp-contract=off", "-fno-math-errno"]
         return flags + (["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if self.arguments.sanitize
                         else [])
 
@@ -67,7 +69,7 @@ class Run:
         if self.arguments.target.startswith("cuda"):
             return build.command(["g++", "-O1", "-fwrapv", "-ffp-contract=off", "-w", "-I", EMULATE, "-I", build.RUNTIME,
                                   "-c", source.with_suffix(".cc"), "-o", source.with_suffix(".o")])
-        return build.compile_source(source, self.arguments.target, self.arguments.cc, *self.flags())
+        return build.compile_source(source, self.arguments.target, self.way[0], *self.flags())
 
     def go(self):
         """Fills `wrong`: name to words."""
@@ -80,15 +82,21 @@ class Run:
             last = list(self.how)[-1] if self.how else self.names[0]
             self.wrong[last] = f"random_emit ended with status {done.returncode}\n{done.stderr}"
             return
+        for self.way in self.arguments.ways:
+            self.build_and_run([line for line in lines if line[1] != ":"])
+            if self.wrong:
+                break
+
+    def build_and_run(self, manifest):
         sources = [self.folder / f"{n}.c" for n in self.names]
         errors = build.side_by_side(self.compile_source, sources)
         self.wrong = {name: error for name, error in zip(self.names, errors) if error}
         if not self.wrong:
-            self.run_host([line for line in lines if line[1] != ":"])
+            self.run_host(manifest)
 
     def run_host(self, manifest):
         objects = [self.folder / f"{n}.o" for n in self.names]
-        error = build.link(self.folder, self.names, objects, self.arguments.cc, *self.flags())
+        error = build.link(self.folder, self.names, objects, self.way[0], *self.flags())
         if not error:
             outputs, error = build.run(self.folder, (self.folder / "inputs").read_bytes())
         if error:
@@ -124,14 +132,20 @@ def shrink(arguments, seed, steps):
     return f"{seed}:{steps}" + (":" if left_out else "") + ",".join(map(str, left_out))
 
 
+def show(way):
+    return f"{way[0]} -O{way[1]}" if way else "no compiler"
+
+
 def report(arguments, name, run):
     """The least graph that goes wrong, as TAP comments."""
     seed, steps = int(name[1:]), int(run.how[name].split()[0])
+    if run.way:
+        arguments = argparse.Namespace(**{**vars(arguments), "ways": [run.way]})
     word = shrink(arguments, seed, steps)
     with tempfile.TemporaryDirectory() as temporary:
         small = Run(arguments, pathlib.Path(temporary), [word])
         small.go()
-        text = "\n".join([f"random graph {word} ({run.how[name]}) for {arguments.target} with {arguments.cc}:",
+        text = "\n".join([f"random graph {word} ({run.how[name]}) for {arguments.target} with {show(run.way)}:",
                           *(w[:3000] for w in small.wrong.values()), "as found: " + run.wrong[name][:3000],
                           (small.folder / f"{name}.nnc").read_text()])
     for line in text.splitlines():
@@ -142,13 +156,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--emit", required=True)
     parser.add_argument("--target", default="generic")
-    parser.add_argument("--cc", default="clang")
+    parser.add_argument("--cc", default="clang", help="compilers, with commas between")
+    parser.add_argument("--level", default="1", help="of optimization: 1, 2, 3, s; with commas between")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=int(os.environ.get("NNC_RANDOM_ROUNDS", "60")))
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--keep", help="leave sources in this folder")
     arguments = parser.parse_args()
-    if not build.available(arguments.target, arguments.cc):
+    arguments.ways = [(cc, level) for cc in arguments.cc.split(",") if build.available(arguments.target, cc)
+                      for level in arguments.level.split(",")]
+    if not arguments.ways:
         print(f"1..0 # SKIP no {arguments.cc}, or the machine is no {arguments.target}")
         return 0
 

@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+"""Models on machines of other word lengths and byte orders: cross compiled for the target generic, run by qemu-user.
+
+    machines.py --nnc build/nnc --models FOLDER [--forms c blob file] [--machine M ...] [--name MODEL ...]
+
+Each model runs in its own harness, with its weights in each of the forms.  Where they lie in a file, code made for the
+other byte order must not compile, the runtime must open the file, and refuse it when a byte of it is another.
+Speaks TAP: one result per machine and model; those whose compiler or emulator is not here are skipped.
+"""
+
+import argparse
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import build
+
+MACHINES = {  # compiler, emulator, byte order
+    "s390x": ("s390x-linux-gnu-gcc", "qemu-s390x", "big"),
+    "i686": ("i686-linux-gnu-gcc", "qemu-i386", "little"),
+    "armhf": ("arm-linux-gnueabihf-gcc", "qemu-arm", "little"),
+    "riscv64": ("riscv64-linux-gnu-gcc", "qemu-riscv64", "little"),
+}
+XXHASH = pathlib.Path("/usr/include/xxhash.h")  # a header only; a cross compiler does not look there
+RUNTIME = [build.RUNTIME / name for name in ("weights.c", "call.c", "example/host.c")]
+
+
+class Case:
+    """A model on a machine, with its weights in one form."""
+
+    def __init__(self, arguments, machine, model, form, folder):
+        self.nnc, self.model, self.form, self.folder = arguments.nnc, model, form, folder
+        self.cc, self.emulator, self.order = MACHINES[machine]
+        self.name = model.stem
+
+    def emit(self, order, parts="c,test"):
+        return build.command([self.nnc, "compile", self.model, "-o", self.folder, "--emit", parts, "--weights", self.form,
+                              "--byte-order", order])
+
+    def compile(self, sources, program, *flags):
+        return build.command([self.cc, "-O2", "-static", "-I", self.folder, *flags, *sources, self.folder / f"{self.name}.c",
+                              *self.folder.glob("*_weights.S"), "-lm", "-o", self.folder / program])
+
+    def harness(self):
+        error = self.emit(self.order)
+        error = error or self.compile([self.folder / f"{self.name}_test.c"], "harness", "-std=c99", *build.WARNINGS)
+        return error or build.command([self.emulator, self.folder / "harness", self.folder / f"{self.name}.weights"])
+
+    def other_order(self):
+        """Code for the other byte order is refused by the compiler."""
+        error = self.emit("little" if self.order == "big" else "big", "c")
+        said = build.command([self.cc, "-std=c99", "-fsyntax-only", self.folder / f"{self.name}.c"])
+        if error or not (self.folder / f"{self.name}.weights").exists():
+            return error  # no weights: nothing to refuse
+        return None if said and "--byte-order" in said else f"{self.order}-endian weights are expected, and not missed"
+
+    def runtime(self):
+        """nnc_weights_open takes the file, and no other; the generic host runs the model on zeros."""
+        (self.folder / "runtime").mkdir()
+        shutil.copy(XXHASH, self.folder / "runtime")
+        weights, damaged, zeros = self.folder / f"{self.name}.weights", self.folder / "damaged", self.folder / "zeros"
+        header = (self.folder / f"{self.name}.h").read_text()
+        data = bytearray(weights.read_bytes())
+        data[len(data) // 2] ^= 1
+        damaged.write_bytes(data)
+        zeros.write_bytes(bytes(1 << 24))
+        inputs = [zeros] * sum(line[3:].startswith("input ") for line in header.splitlines())
+        error = self.compile(RUNTIME, "host", f"-DMODEL={self.name}_model", "-I", build.RUNTIME, "-I", self.folder / "runtime")
+        error = error or build.command([self.emulator, self.folder / "host", weights, *inputs])
+        said = error or build.command([self.emulator, self.folder / "host", damaged, *inputs])
+        if not error and "checksum" not in (said or ""):
+            return f"damaged weights: {said or 'taken'}"
+        return error
+
+    def go(self):
+        error = self.harness()
+        if self.form == "file" and not error and XXHASH.exists() and (self.folder / f"{self.name}.weights").exists():
+            error = self.runtime()
+        return error or (self.other_order() if self.form != "c" else None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nnc", required=True, type=pathlib.Path)
+    parser.add_argument("--models", required=True, type=pathlib.Path)
+    parser.add_argument("--forms", nargs="*", default=["c", "blob", "file"])
+    parser.add_argument("--machine", nargs="*", default=list(MACHINES))
+    parser.add_argument("--name", nargs="*", help="only these models")
+    arguments = parser.parse_args()
+    arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
+    models = [m for m in sorted(arguments.models.glob("*.nnc")) if not arguments.name or m.stem in arguments.name]
+    jobs = [(machine, model) for machine in arguments.machine for model in models]
+
+    def available(machine):
+        return all(shutil.which(tool) for tool in MACHINES[machine][:2])
+
+    print(f"1..{len(jobs)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        def run(job):
+            machine, model = job
+            for form in arguments.forms if available(machine) else []:
+                folder = pathlib.Path(temporary) / machine / model.stem / form
+                error = Case(arguments, machine, model, form, folder).go()
+                if error:
+                    return f"weights {form}: {error}"
+            return None
+        errors = build.side_by_side(run, jobs)
+    for number, ((machine, model), error) in enumerate(zip(jobs, errors), 1):
+        skip = "" if available(machine) else f" # SKIP no {' or no '.join(MACHINES[machine][:2])}"
+        print(f"{'not ok' if error else 'ok'} {number} - {model.stem} on {machine}{skip}")
+        for line in (error or "").splitlines()[:30]:
+            print(f"# {line[:300]}")
+    return 1 if any(errors) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
