@@ -13,15 +13,17 @@ void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
 {
     names->function = kernel->name;
     names->buffer = ARENA_ARRAY(arena, Str, kernel->buffer_count);
+    Map last = {.arena = arena}; /* per role: its last buffer; before: how many of the role stand in front of it */
+    uint32_t *before = ARENA_ARRAY(arena, uint32_t, kernel->buffer_count);
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
-        uint32_t same = 0, before = 0;
-        for (uint32_t j = 0; j < kernel->buffer_count; j++)
-            if (str_is(str_from(kernel->buffer[j].role), kernel->buffer[i].role)) {
-                same++;
-                before += j < i;
-            }
-        names->buffer[i] =
-            same == 1 ? str_from(kernel->buffer[i].role) : str_format(arena, "%s%u", kernel->buffer[i].role, before);
+        uint32_t known = map_get(&last, str_from(kernel->buffer[i].role));
+        before[i] = known == MAP_NONE ? 0 : before[known] + 1;
+        map_put(&last, str_from(kernel->buffer[i].role), i);
+    }
+    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
+        const char *role = kernel->buffer[i].role;
+        bool alone = before[map_get(&last, str_from(role))] == 0;
+        names->buffer[i] = alone ? str_from(role) : str_format(arena, "%s%u", role, before[i]);
     }
 }
 

@@ -101,6 +101,9 @@ static bool check_inside(Judge *judge, Reach *reach)
     Extent *range = &reach->bytes;
     const Storage *storage = &judge->memory->storage.at[id];
     int64_t bytes = bytes_now(judge, id);
+    *range = (Extent){0, 0};
+    if (reach->guarded && !storage->bytes) /* none of its elements is ever reached */
+        return true;
     *range = range_of(judge, reach);
     if (bytes < 0)
         return fault(judge, id, reach->store ? "writes, without memory," : "reads, without memory,", NONE);

@@ -102,6 +102,9 @@ static int64_t *rounds_of(const Collector *c, Index index)
 static void add_reach(Walk *walk, uint32_t buffer, Index index, int64_t more, bool store)
 {
     Collector *c = walk->collector;
+    for (uint32_t i = 0; i < c->round_count; i++) /* loops of one round, in all that is compared */
+        if (c->round[i].low == c->round[i].high)
+            index = index_substitute(c->arena, index, c->round[i].var, index_constant(c->round[i].low));
     Reach reach = {.buffer = buffer,
                    .index = index,
                    .low = index_end(c, index, false),
@@ -173,25 +176,36 @@ static bool is_plain_loop(const Stmt *stmt)
     return stmt->kind == STMT_FOR && !bounds_vary(stmt);
 }
 
-static Round round_of(const Stmt *loop)
+/* A condition that only one value of a variable meets: the single channel of a block that is filled up with zeros. */
+static bool holds_for_one(const Stmt *stmt)
 {
-    int64_t low = loop->low.constant, rounds = (loop->high.constant - low + loop->step - 1) / loop->step;
-    return (Round){loop->var, low, low + (rounds - 1) * loop->step};
+    const Index *index = &stmt->index;
+    return stmt->kind == STMT_IF && index->count == 1 && index->constant == 0 && index->term[0].factor == 1 &&
+           index->term[0].atom->kind == ATOM_VAR && stmt->high.constant - stmt->low.constant == 1;
+}
+
+static Round round_of(const Stmt *stmt)
+{
+    if (stmt->kind == STMT_IF)
+        return (Round){stmt->index.term[0].atom->var, stmt->low.constant, stmt->low.constant};
+    int64_t low = stmt->low.constant, rounds = (stmt->high.constant - low + stmt->step - 1) / stmt->step;
+    return (Round){stmt->var, low, low + (rounds - 1) * stmt->step};
 }
 
 static void walk_block(Collector *c, const Block *block, uint32_t outer, bool guarded)
 {
     Walk walk = {c, {open_block(c, outer), 0}, guarded};
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
-        bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt), loop = is_plain_loop(stmt);
+        bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt),
+             known = is_plain_loop(stmt) || holds_for_one(stmt);
         walk_stmt(&walk, stmt);
-        if (loop)
+        if (known)
             ARENA_PUSH(c->arena, c->round, c->round_count, c->round_capacity, round_of(stmt));
         if (stmt->kind == STMT_FOR)
             ARENA_PUSH(c->arena, c->around, c->around_count, c->around_capacity, stmt);
         walk_block(c, &stmt->body, walk.spot.block, inner);
         c->around_count -= stmt->kind == STMT_FOR;
-        c->round_count -= loop;
+        c->round_count -= known;
         walk_block(c, &stmt->other, walk.spot.block, inner);
     }
 }
