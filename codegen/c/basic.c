@@ -12,6 +12,23 @@ const Snippet snippet_basic[] = {
      "    memcpy(&u, &x, sizeof u);\n"
      "    return u;\n"
      "}\n"},
+    /* gcc rounds at assignments and casts, as C99 says, only when it is told to (-std=c99). */
+    {"stored", SNIPPET_F32,
+     "/* x rounded to a float, also where registers are wider: x87 */\n"
+     "static inline float stored$(float x)\n"
+     "{\n"
+     "#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16\n"
+     "    volatile float y = x;\n"
+     "    return y;\n"
+     "#else\n"
+     "    return x;\n"
+     "#endif\n"
+     "}\n"},
+    {"stored", SNIPPET_VECTOR,
+     "static inline F stored$(F x)\n"
+     "{\n"
+     "    return x;\n"
+     "}\n"},
     {"value", SNIPPET_F32,
      "static inline float value$(uint32_t u)\n"
      "{\n"
@@ -285,7 +302,7 @@ const Snippet snippet_basic[] = {
     {"odd_f32_from_f64", SNIPPET_PLAIN,
      "static inline float odd_f32_from_f64(double x)\n"
      "{\n"
-     "    const float near = (float)x;\n"
+     "    const float near = stored@((float)x);\n"
      "    uint32_t u = bits@(near);\n"
      "    if ((double)near == x || x != x || (u & 0x7FFFFFFFu) == 0x7F800000u)\n"
      "        return near;\n"

@@ -5,7 +5,7 @@
  * constant has 15 bits and n at most 8.  docs/math.md states the error bounds; tests/unit/prelude_check.c checks them.
  *
  * Adding 12582912 = 1.5 * 2^23 to a float of less than 2^22 rounds it to an integer, half to even, and leaves that
- * integer in the low bits: 0x4B400000 + n. */
+ * integer in the low bits: 0x4B400000 + n.  stored$ makes it round where registers are wider than floats. */
 #include "c/snippet.h"
 
 #include <stddef.h>
@@ -17,7 +17,7 @@ const Snippet snippet_math[] = {
      "static inline F exp_by$(F x, int k)\n"
      "{\n"
      "    const F y = atmost$(atleast$(x, -105.0f), 91.0f);\n"
-     "    const F t = y * 1.44269502f + 12582912.0f;\n"
+     "    const F t = stored$(y * 1.44269502f + 12582912.0f);\n"
      "    const F n = t - 12582912.0f;\n"
      "    const F r = (y - n * 0.693145752f) - n * 1.42860677e-06f; /* |r| <= log(2) / 2 */\n"
      "    F p = 0.00138189562f * r + 0.00836853124f;\n"
@@ -40,7 +40,7 @@ const Snippet snippet_math[] = {
      "static inline F expm1$(F x)\n"
      "{\n"
      "    const F y = atmost$(atleast$(x, -20.0f), 89.0f);\n"
-     "    const F t = y * 1.44269502f + 12582912.0f;\n"
+     "    const F t = stored$(y * 1.44269502f + 12582912.0f);\n"
      "    const F n = t - 12582912.0f;\n"
      "    const F r = (y - n * 0.693145752f) - n * 1.42860677e-06f;\n"
      "    F p = 0.000199497183f * r + 0.00139326451f;\n"
@@ -140,7 +140,7 @@ const Snippet snippet_math[] = {
      "*n */\n"
      "static inline F quarter$(F x, F *low, U *n)\n"
      "{\n"
-     "    const F t = x * 0.636619747f + 12582912.0f;\n"
+     "    const F t = stored$(x * 0.636619747f + 12582912.0f);\n"
      "    const F k = t - 12582912.0f;\n"
      "    const F a = (x - k * 1.5703125f) - k * 0.000483751297f;\n"
      "    const F b = a - k * 7.54953362e-08f;\n"
