@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +19,12 @@ static nnc_status map_file(nnc_weights *weights, const char *path)
     if (fd < 0)
         return NNC_E_OPEN;
     void *memory = MAP_FAILED;
-    if (fstat(fd, &status) == 0 && status.st_size > 0)
+    bool known = fstat(fd, &status) == 0;
+    if (known && S_ISREG(status.st_mode) && status.st_size == 0) { /* which mmap refuses */
+        close(fd);
+        return NNC_E_SIZE;
+    }
+    if (known && status.st_size > 0)
         memory = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     int error = errno;
     close(fd);

@@ -97,13 +97,17 @@ void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor
 static void print_weights(Text *out, Str name)
 {
     text_printf(out,
-                "    FILE *stream = fopen(argc > 1 ? argv[1] : \"" STR_FMT
-                ".weights\", \"rb\");\n"
+                "    const char *const path = argc > 1 ? argv[1] : \"" STR_FMT
+                ".weights\";\n"
+                "    FILE *stream = fopen(path, \"rb\");\n"
                 "    unsigned char *raw = (unsigned char *)malloc(" STR_FMT
                 "_model.weights_bytes + 64);\n"
                 "    unsigned char *weights = raw + (64 - (uintptr_t)raw %% 64) %% 64;\n"
                 "    if (!stream || !raw || fread(weights, 1, " STR_FMT "_model.weights_bytes, stream) != " STR_FMT
-                "_model.weights_bytes)\n        return 2;\n    fclose(stream);\n",
+                "_model.weights_bytes) {\n"
+                "        fprintf(stderr, \"%%s: %%s\\n\", path, !stream ? \"the weights file cannot be opened\" :\n"
+                "                !raw ? \"no memory\" : \"the weights file is too short\");\n"
+                "        return 2;\n    }\n    fclose(stream);\n",
                 STR_ARG(name), STR_ARG(name), STR_ARG(name), STR_ARG(name));
 }
 
@@ -118,7 +122,7 @@ static void print_main(Text *out, const Program *program, const Tensor *const *e
                 "_model.arena_bytes;\n"
                 "    unsigned char *block = (unsigned char *)malloc(bytes + 2 * canary + %d);\n"
                 "    unsigned char *arena;\n%s    int bad = 0;\n\n"
-                "    if (!block)\n        return 2;\n"
+                "    if (!block) {\n        fprintf(stderr, \"no memory\\n\");\n        return 2;\n    }\n"
                 "    arena = block + canary + (%d - (uintptr_t)(block + canary) %% %d) %% %d;\n"
                 "    memset(block, 0xA5, bytes + 2 * canary + %d);\n",
                 file ? "int argc, char **argv" : "void", CANARY, STR_ARG(name), ARENA_ALIGNMENT,

@@ -164,7 +164,8 @@ void unit_print_run(Text *out, const Unit *unit)
     text_printf(out, ")\n{\n    unsigned char *const a = (unsigned char *)arena;\n");
     if (program_weights_form(program) == WEIGHTS_FILE)
         text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
-    text_printf(out, "\n    if ((uintptr_t)a %% %d != 0)\n        return 1;\n", ARENA_ALIGNMENT);
+    text_printf(out, "\n    if (%s(uintptr_t)a %% %d != 0)\n        return 1;\n", program->arena_bytes ? "!a || " : "",
+                ARENA_ALIGNMENT);
     if (program_weights_form(program) == WEIGHTS_FILE)
         text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return 2;\n", WEIGHTS_ALIGNMENT);
     for (uint32_t s = 0; s < program->step_count; s++) {

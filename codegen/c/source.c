@@ -241,6 +241,7 @@ void emit_header(const Program *program, Text *out)
     Arena arena = {0};
     Str name = program->options.name;
     const char *shout = source_upper(&arena, name);
+    bool file = program_weights_form(program) == WEIGHTS_FILE;
 
     source_head(out, program, ".h", "a neural network as one function");
     text_printf(out, "#ifndef %s_H\n#define %s_H\n\n%s\n", shout, shout, model_descriptor_text);
@@ -253,8 +254,9 @@ void emit_header(const Program *program, Text *out)
                     program->options.byte_order == BYTES_BIG ? "big" : "little");
     text_char(out, '\n');
     source_interface(out, program, &arena);
-    text_printf(out, " * Arrays do not overlap. Returns 0; 1 when the arena%s is not aligned. */\n",
-                program_weights_form(program) == WEIGHTS_FILE ? ", 2 when the weights," : "");
+    text_printf(out, " * Arrays do not overlap.%s Returns 0; 1 when the arena%s is %snot aligned. */\n",
+                program->arena_bytes ? "" : " The arena may be NULL.", file ? ", 2 when the weights," : "",
+                program->arena_bytes || file ? "missing or " : "");
     text_printf(out, "int " STR_FMT "_run(", STR_ARG(name));
     source_parameters(out, program, &arena);
     text_printf(out,

@@ -33,10 +33,14 @@ static void print_weights(Text *out, const Program *program)
     Arena arena = {0};
     const char *shout = source_upper(&arena, name);
     text_printf(out,
-                "    FILE *file = fopen(argc > 1 ? argv[1] : \"" STR_FMT
-                ".weights\", \"rb\");\n"
+                "    const char *const path = argc > 1 ? argv[1] : \"" STR_FMT
+                ".weights\";\n"
+                "    FILE *file = fopen(path, \"rb\");\n"
                 "    unsigned char *raw = (unsigned char *)malloc(%s_%s + 1);\n"
-                "    if (!file || !raw || fread(raw, 1, %s_%s, file) != %s_%s)\n        return 2;\n"
+                "    if (!file || !raw || fread(raw, 1, %s_%s, file) != %s_%s) {\n"
+                "        fprintf(stderr, \"%%s: %%s\\n\", path, !file ? \"the weights file cannot be opened\" :\n"
+                "                !raw ? \"no memory\" : \"the weights file is too short\");\n"
+                "        return 2;\n    }\n"
                 "    fclose(file);\n"
                 "    void *weights = device(raw, %s_%s);\n    free(raw);\n",
                 STR_ARG(name), shout, bytes, shout, bytes, shout, bytes, shout, bytes);

@@ -157,8 +157,8 @@ static void print_run(Text *out, const Unit *unit)
     text_printf(out, "\n{\n    unsigned char *const a = (unsigned char *)arena;\n");
     if (!weights_in_source(program))
         text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
-    text_printf(out, "\n    if ((uintptr_t)a %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n",
-                ARENA_ALIGNMENT);
+    text_printf(out, "\n    if (%s(uintptr_t)a %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n",
+                program->arena_bytes ? "!a || " : "", ARENA_ALIGNMENT);
     if (!weights_in_source(program))
         text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n",
                     WEIGHTS_ALIGNMENT);
@@ -227,8 +227,8 @@ static void print_header(Text *out, const Program *program, Arena *arena)
         out,
         " * All pointers are to device memory, and arrays do not overlap. Work is put on the stream and not waited "
         "for.\n"
-        " * Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s not aligned. */\n",
-        handed ? " or weights are" : " is");
+        " * Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s %snot aligned. */\n",
+        handed ? " or weights are" : " is", program->arena_bytes || handed ? "missing or " : "");
     print_signature(out, program, arena);
     text_printf(out, ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }

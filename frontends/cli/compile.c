@@ -15,13 +15,16 @@ static bool take_parts(Cli *cli, unsigned *parts)
     Str word = args_value(cli, "emit");
 
     *parts = 0;
-    while (word.len) {
+    if (!word.ptr)
+        return true;
+    for (bool more = true; more;) { /* an empty word is none that is known, also after a comma */
         const char *comma = memchr(word.ptr, ',', word.len);
         uint32_t length = comma ? (uint32_t)(comma - word.ptr) : word.len, part;
         if (!cli_choose(cli, "emit", (Str){word.ptr, length}, part_name, &part))
             return false;
         *parts |= 1u << part;
-        length += comma != NULL;
+        more = comma != NULL;
+        length += more;
         word = (Str){word.ptr + length, word.len - length};
     }
     return true;

@@ -246,11 +246,23 @@ static void build_items(Builder *b, File *file, const AstTree *tree, uint32_t de
     b->frame = outer;
 }
 
+static bool is_given_before(const Builder *b, uint32_t define)
+{
+    for (uint32_t i = 0; i < define; i++)
+        if (str_eq(b->define[i].name, b->define[define].name))
+            return true;
+    return false;
+}
+
 static void check_defines(Builder *b, const File *file)
 {
     for (uint32_t i = 0; i < b->define_count; i++) {
         if (b->define_used[i])
             continue;
+        if (is_given_before(b, i)) {
+            diag_file_error(b->diag, file->path, "-D " STR_FMT " is given twice", STR_ARG(b->define[i].name));
+            continue;
+        }
         Text known = {0};
         for (uint32_t c = 0; c < file->constants.count; c++)
             text_printf(&known, "%s" STR_FMT, c ? ", " : "; there are ", STR_ARG(file->constants.binding[c].name));

@@ -22,19 +22,37 @@ void build_mark_failed_quietly(Builder *b, Place place)
     map_put(&b->failed, place_key(kept), 0);
 }
 
-void build_mark_failed(Builder *b, Place place)
+static bool in_library(const Frame *frame)
+{
+    return frame && frame->file && str_is(frame->file->path, "nn");
+}
+
+/* The user's call of the library function in whose body we are; NULL when we are in none. */
+static const Frame *library_call(const Builder *b)
+{
+    const Frame *f = b->frame;
+    while (in_library(f) && f->caller && in_library(f->caller))
+        f = f->caller;
+    return in_library(f) && f->caller ? f : NULL;
+}
+
+static void note_calls(Builder *b, Place place, const Frame *f)
 {
     uint32_t notes = 0;
-
-    build_mark_failed_quietly(b, place);
     uint32_t last = place.offset; /* a recursive call, and a call that is itself the error, are shown once */
-    for (const Frame *f = b->frame; f && f->caller && notes < MOST_NOTES; f = f->caller) {
+    for (; f && f->caller && notes < MOST_NOTES; f = f->caller) {
         if (f->call.offset == last)
             continue;
         last = f->call.offset;
         notes++;
         diag_note(b->diag, f->call, "in this call of " STR_FMT, STR_ARG(f->callee->text));
     }
+}
+
+void build_mark_failed(Builder *b, Place place)
+{
+    build_mark_failed_quietly(b, place);
+    note_calls(b, place, b->frame);
 }
 
 bool build_complain(Builder *b, Place place, const char *format, ...)
@@ -46,9 +64,18 @@ bool build_complain(Builder *b, Place place, const char *format, ...)
     va_start(args, format);
     text_vprintf(&text, format, args);
     va_end(args);
-    diag_error(b->diag, place, STR_FMT, STR_ARG(text_view(&text)));
+    const Frame *library = library_call(b);
+    if (library && place.source == b->frame->file->source) { /* the fault is in what it was called with */
+        diag_error(b->diag, library->call, STR_FMT ": " STR_FMT, STR_ARG(library->callee->text),
+                   STR_ARG(text_view(&text)));
+        diag_note(b->diag, place, "for this line of the library");
+        build_mark_failed_quietly(b, place);
+        note_calls(b, library->call, library->caller);
+    } else {
+        diag_error(b->diag, place, STR_FMT, STR_ARG(text_view(&text)));
+        build_mark_failed(b, place);
+    }
     text_free(&text);
-    build_mark_failed(b, place);
     return false;
 }
 

@@ -468,17 +468,26 @@ static void build_for(Builder *b, const AstStmt *stmt)
                      ok ? carried[c] : build_thing_bad());
 }
 
+/* `else if` goes round: a long chain nests no deeper than a short one. */
 static void build_if(Builder *b, const AstStmt *stmt)
 {
-    Const cond;
-    if (!build_eval_const(b, stmt->value, &cond))
-        return;
-    if (cond.kind != C_BOOL)
-        build_complain(b, stmt->value->place, "'if' takes true or false, not %s", const_kind_name(cond.kind));
-    else if (cond.i)
-        build_block(b, stmt->body);
-    else if (stmt->otherwise)
-        build_block(b, stmt->otherwise);
+    for (;;) {
+        Const cond;
+        if (!build_step(b, stmt->place, 1) || !build_eval_const(b, stmt->value, &cond))
+            return;
+        if (cond.kind != C_BOOL) {
+            build_complain(b, stmt->value->place, "'if' takes true or false, not %s", const_kind_name(cond.kind));
+            return;
+        }
+        const AstBlock *chosen = cond.i ? stmt->body : stmt->otherwise;
+        if (!chosen)
+            return;
+        if (cond.i || chosen->count != 1 || chosen->stmt->kind != AST_IF) {
+            build_block(b, chosen);
+            return;
+        }
+        stmt = chosen->stmt;
+    }
 }
 
 static void build_stmt(Builder *b, const AstStmt *stmt)

@@ -214,34 +214,26 @@ static bool parse_for(Parser *p, AstStmt *stmt)
     return !p->panic && (stmt->body = parse_block(p)) != NULL;
 }
 
-static bool parse_if(Parser *p, AstStmt *stmt);
-
-static const AstBlock *parse_else(Parser *p)
-{
-    if (p->token.kind != T_IF)
-        return parse_block(p);
-    AstStmt *inner = ARENA_NEW(p->arena, AstStmt);
-    AstBlock *block = ARENA_NEW(p->arena, AstBlock);
-    if (p->block_depth >= DEEPEST_BLOCK) {
-        parse_error(p, p->token.place, "blocks nest deeper than %d", DEEPEST_BLOCK);
-        return NULL;
-    }
-    p->block_depth++;
-    inner->place = p->token.place;
-    bool ok = parse_if(p, inner);
-    p->block_depth--;
-    *block = (AstBlock){inner, 1};
-    return ok ? block : NULL;
-}
-
+/* A chain of `else if` is no nesting, however long: each is the only statement of the block before. */
 static bool parse_if(Parser *p, AstStmt *stmt)
 {
-    stmt->kind = AST_IF;
-    parse_advance(p);
-    stmt->value = parse_expr(p);
-    if (p->panic || !(stmt->body = parse_block(p)))
-        return false;
-    return !parse_accept(p, T_ELSE) || (stmt->otherwise = parse_else(p)) != NULL;
+    for (;;) {
+        stmt->kind = AST_IF;
+        parse_advance(p);
+        stmt->value = parse_expr(p);
+        if (p->panic || !(stmt->body = parse_block(p)))
+            return false;
+        if (!parse_accept(p, T_ELSE))
+            return true;
+        if (p->token.kind != T_IF)
+            return (stmt->otherwise = parse_block(p)) != NULL;
+        AstStmt *inner = ARENA_NEW(p->arena, AstStmt);
+        AstBlock *block = ARENA_NEW(p->arena, AstBlock);
+        inner->place = p->token.place;
+        *block = (AstBlock){inner, 1};
+        stmt->otherwise = block;
+        stmt = inner;
+    }
 }
 
 static bool parse_kind(Parser *p, AstStmt *stmt)

@@ -325,13 +325,26 @@ static const AstExpr *binary(Parser *p, TokenKind op, const AstExpr *left, const
     return deeper_than(p, expr, deeper(left->depth, right));
 }
 
+static bool enter(Parser *p)
+{
+    if (p->depth >= DEEPEST_EXPR)
+        return parse_error(p, p->token.place, "this expression nests deeper than %d: give a part of it a name",
+                           DEEPEST_EXPR);
+    p->depth++;
+    return true;
+}
+
 static const AstExpr *parse_power(Parser *p)
 {
     const AstExpr *left = parse_postfix(p);
     if (p->panic || parse_at_line_end(p) || p->token.kind != T_POWER)
         return left;
+    if (!enter(p))
+        return &bad_expr;
     parse_advance(p);
-    return binary(p, T_POWER, left, parse_unary(p));
+    const AstExpr *right = parse_unary(p);
+    p->depth--;
+    return binary(p, T_POWER, left, right);
 }
 
 static const AstExpr *negated(Parser *p, Place place, const AstExpr *operand)
@@ -347,29 +360,18 @@ static const AstExpr *negated(Parser *p, Place place, const AstExpr *operand)
     return deeper_than(p, expr, operand->depth);
 }
 
-static bool enter(Parser *p)
-{
-    if (p->depth >= DEEPEST_EXPR)
-        return parse_error(p, p->token.place, "this expression nests deeper than %d: give a part of it a name",
-                           DEEPEST_EXPR);
-    p->depth++;
-    return true;
-}
-
+/* Nesting is counted at each minus, `not`, exponent and whole expression. */
 static const AstExpr *parse_unary(Parser *p)
 {
+    Place place = p->token.place;
+    if (p->token.kind != T_MINUS)
+        return parse_power(p);
     if (!enter(p))
         return &bad_expr;
-    const AstExpr *expr = &bad_expr;
-    Place place = p->token.place;
-    if (parse_accept(p, T_MINUS)) {
-        const AstExpr *operand = parse_unary(p);
-        expr = p->panic ? &bad_expr : negated(p, place, operand);
-    } else {
-        expr = parse_power(p);
-    }
+    parse_advance(p);
+    const AstExpr *operand = parse_unary(p);
     p->depth--;
-    return expr;
+    return p->panic ? &bad_expr : negated(p, place, operand);
 }
 
 enum { LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_COMPARE, LEVEL_SUM, LEVEL_PRODUCT, LEVEL_UNARY };

@@ -93,6 +93,8 @@ UNIT(weights_are_verified)
     stored.weights_bytes = 4;
     EXPECT_INT(nnc_weights_open(&weights, &stored, path), NNC_E_SIZE);
     EXPECT(!weights.data);
+    EXPECT(truncate(path, 0) == 0);
+    EXPECT_INT(nnc_weights_open(&weights, &stored, path), NNC_E_SIZE);
     EXPECT_INT(nnc_weights_open(&weights, &stored, "/nowhere/at/all"), NNC_E_OPEN);
     EXPECT_INT(nnc_weights_open(&weights, &stored, NULL), NNC_E_OPEN);
     unlink(path);

@@ -51,7 +51,8 @@ static void copy_constants(const Graph *from, Graph *to)
         if (value->role != ROLE_CONST || value->data->data)
             continue;
         for (ValueId w = 0; w < from->value_count; w++)
-            if (from->value[w].role == ROLE_CONST && str_eq(value_show(from, w), value_show(to, v)))
+            if (from->value[w].role == ROLE_CONST && str_eq(value_show(from, w), value_show(to, v)) &&
+                shape_eq(value_shape(from, w), value_shape(to, v)))
                 value->data = from->value[w].data;
     }
 }
@@ -88,16 +89,23 @@ static const Tensor **outputs(Session *s, Graph *graph)
     return output;
 }
 
-/* Bit for bit: the text keeps every literal and every attribute exactly. */
+static bool same_element(const Tensor *x, const Tensor *y, int64_t i)
+{
+    size_t bytes = dtype_bytes(x->type->dtype), at = (size_t)i * bytes;
+    double a = tensor_number(x, i), b = tensor_number(y, i);
+    return memcmp((const char *)x->data + at, (const char *)y->data + at, bytes) == 0 || (a != a && b != b);
+}
+
+/* Bit for bit: the text keeps every literal and every attribute exactly, but for the payload of NaN. */
 static bool same_outputs(Session *s, Graph *a, Graph *b)
 {
     const Tensor **x = outputs(s, a), **y = outputs(s, b);
     for (uint32_t i = 0; i < a->output_count; i++) {
         if (x[i]->type->dtype != y[i]->type->dtype || !shape_eq(&x[i]->type->shape, &y[i]->type->shape))
             return false;
-        if (memcmp(x[i]->data, y[i]->data,
-                   (size_t)shape_elements(&x[i]->type->shape) * dtype_bytes(x[i]->type->dtype)) != 0)
-            return false;
+        for (int64_t k = 0; k < shape_elements(&x[i]->type->shape); k++)
+            if (!same_element(x[i], y[i], k))
+                return false;
     }
     return true;
 }
@@ -150,7 +158,7 @@ UNIT(models_print_and_parse_after_every_pass)
 
 UNIT(random_graphs_print_parse_and_compute_the_same)
 {
-    for (uint64_t seed = 1; seed <= 150; seed++) {
+    for (uint64_t seed = 1; seed <= 200; seed++) {
         Session s;
         session_start(&s);
         RandomGraph options = {.seed = seed,
