@@ -141,7 +141,8 @@ static void chunks_of_image(Tiled *con, Block *block)
     for (uint32_t i = 0; i < con->tiling.count; i++) {
         const TileLoop *loop = &con->tiling.loop[i];
         int64_t chunk_tiles = least(con->chunk, loop->count), chunks = ceil_div(loop->count, chunk_tiles);
-        const Var *chunk = index_var_new(arena, "chunk", 0, chunks - 1), *t = index_var_new(arena, "t", 0, loop->count - 1);
+        const Var *chunk = index_var_new(arena, "chunk", 0, chunks - 1),
+                  *t = index_var_new(arena, "t", 0, loop->count - 1);
         Block *outside = loop_of(con, block, chunk, chunks, LOOP_PARALLEL);
         for (uint32_t g = 0; g < con->group_count; g++) {
             Block *inner = loop_of(con, outside, con->group[g].panel, con->group[g].count, LOOP_SERIAL);

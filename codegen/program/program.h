@@ -77,7 +77,7 @@ static inline const Storage *program_weight(const Program *program, uint32_t w)
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 
-ByteOrder byte_order_here(void); /* of the machine that this runs on */
+ByteOrder program_byte_order_here(void); /* of the machine that this runs on */
 
 /* The elements of array w of the weights as they lie in memory (packed), in this machine's byte order; as long as its
  * storage. */

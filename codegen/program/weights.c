@@ -91,7 +91,7 @@ void program_weights_fill(const Program *program, uint32_t w, void *bytes)
     pack(&packer, 0, packing->start, (int64_t[]){0, 0});
 }
 
-ByteOrder byte_order_here(void)
+ByteOrder program_byte_order_here(void)
 {
     const uint16_t one = 1;
     return *(const unsigned char *)&one ? BYTES_LITTLE : BYTES_BIG;
@@ -129,7 +129,7 @@ static void put_weights(const Program *program, const Hashed *hashed)
         if (!bytes)
             fatal_memory((size_t)storage->bytes);
         program_weights_fill(program, w, bytes);
-        if (program->options.byte_order != byte_order_here())
+        if (program->options.byte_order != program_byte_order_here())
             swap_elements(bytes, (size_t)storage->bytes,
                           dtype_bytes(value_type(program->graph, storage->value)->dtype));
         put_hashed(hashed, bytes, (size_t)storage->bytes);

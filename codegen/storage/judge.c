@@ -217,7 +217,7 @@ static bool check_store(Judge *judge, const Hulls *hulls, uint32_t b)
     return true;
 }
 
-static bool find_runs(const Judge *judge, const Reach *reach, Runs *runs)
+static bool find_runs(const Judge *judge, const Reach *reach, ReachRuns *runs)
 {
     return reach_find_runs(reach, dtype_bytes(judge->kernel->buffer[reach->buffer].dtype), runs);
 }
@@ -225,7 +225,7 @@ static bool find_runs(const Judge *judge, const Reach *reach, Runs *runs)
 static bool check_read(Judge *judge, const Reach *load)
 {
     StorageId id = storage_of(judge, load);
-    Runs runs;
+    ReachRuns runs;
     if (!judge->memory->storage.at[id].has_parts)
         return check_owned(judge, id, load->bytes, false);
     if (!find_runs(judge, load, &runs))
@@ -245,7 +245,7 @@ static void take_bytes(Judge *judge, StorageId id, Extent range)
 static void note_written(Judge *judge, const Reach *store)
 {
     StorageId id = storage_of(judge, store);
-    Runs runs = {.all = 0};
+    ReachRuns runs = {.all = 0};
     if (!judge->memory->storage.at[id].has_parts || !find_runs(judge, store, &runs))
         take_bytes(judge, id, store->bytes);
     else

@@ -239,9 +239,9 @@ bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *s
     return block != NONE;
 }
 
-bool reach_find_runs(const Reach *reach, int64_t element, Runs *runs)
+bool reach_find_runs(const Reach *reach, int64_t element, ReachRuns *runs)
 {
-    *runs = (Runs){.bytes = element, .all = 1};
+    *runs = (ReachRuns){.bytes = element, .all = 1};
     if (reach->guarded || reach->transposes || reach->index.count > REACH_DIMENSIONS)
         return false;
     for (uint32_t i = 0; i < reach->index.count; i++) {
@@ -269,7 +269,7 @@ bool reach_find_runs(const Reach *reach, int64_t element, Runs *runs)
     return runs->all <= REACH_MOST_RUNS;
 }
 
-Extent reach_run(const Runs *runs, const Reach *reach, int64_t number)
+Extent reach_run(const ReachRuns *runs, const Reach *reach, int64_t number)
 {
     int64_t begin = reach->bytes.begin;
     for (uint32_t d = 0; d < runs->rank; d++) {

@@ -39,14 +39,14 @@ bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *s
 #define REACH_DIMENSIONS (MAX_RANK + 4)
 #define REACH_MOST_RUNS  256
 
-typedef struct Runs {
+typedef struct ReachRuns {
     int64_t stride[REACH_DIMENSIONS], count[REACH_DIMENSIONS]; /* ascending strides, bytes */
     uint32_t rank;
     int64_t all, bytes; /* how many; of one */
-} Runs;
+} ReachRuns;
 
 /* False where the address is not a sum over loops, or there are too many. */
-bool reach_find_runs(const Reach *reach, int64_t element_bytes, Runs *runs);
-Extent reach_run(const Runs *runs, const Reach *reach, int64_t number); /* its bytes in the storage */
+bool reach_find_runs(const Reach *reach, int64_t element_bytes, ReachRuns *runs);
+Extent reach_run(const ReachRuns *runs, const Reach *reach, int64_t number); /* its bytes in the storage */
 
 #endif

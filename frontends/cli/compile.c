@@ -47,7 +47,7 @@ static bool take_byte_order(Cli *cli, ByteOrder *order)
 {
     static const char *const names[] = {[BYTES_LITTLE] = "little", [BYTES_BIG] = "big", NULL};
     Str word = args_value(cli, "byte-order"), target = args_value(cli, "target");
-    uint32_t chosen = str_is(target, "host") ? byte_order_here() : BYTES_LITTLE;
+    uint32_t chosen = str_is(target, "host") ? program_byte_order_here() : BYTES_LITTLE;
 
     if (word.ptr && !cli_choose(cli, "byte-order", word, names, &chosen))
         return false;

@@ -40,7 +40,7 @@ bool program_allocator(Cli *cli, const char **allocator)
 int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options)
 {
     *options = (CompileOptions){.weights = weights,
-                                .byte_order = byte_order_here(),
+                                .byte_order = program_byte_order_here(),
                                 .effort = 1,
                                 .name = model->name,
                                 .progress = show_step,
