@@ -39,13 +39,15 @@ class Case:
         return build.command([self.nnc, "compile", self.model, "-o", self.folder, "--emit", parts, "--weights", self.form,
                               "--byte-order", order])
 
-    def compile(self, sources, program, *flags):
-        return build.command([self.cc, "-O2", "-static", "-I", self.folder, *flags, *sources, self.folder / f"{self.name}.c",
+    def link(self, sources, program, *flags):
+        return build.command([self.cc, "-O1", "-static", "-I", self.folder, *flags, *sources, self.folder / f"{self.name}.o",
                               *self.folder.glob("*_weights.S"), "-lm", "-o", self.folder / program])
 
     def harness(self):
         error = self.emit(self.order)
-        error = error or self.compile([self.folder / f"{self.name}_test.c"], "harness", *DIALECT, *build.WARNINGS)
+        error = error or build.command([self.cc, "-O1", *DIALECT, *build.WARNINGS, "-c", self.folder / f"{self.name}.c", "-o",
+                                        self.folder / f"{self.name}.o"])
+        error = error or self.link([self.folder / f"{self.name}_test.c"], "harness", *DIALECT, *build.WARNINGS)
         return error or build.command([self.emulator, self.folder / "harness", self.folder / f"{self.name}.weights"])
 
     def other_order(self):
@@ -67,7 +69,7 @@ class Case:
         damaged.write_bytes(data)
         zeros.write_bytes(bytes(1 << 24))
         inputs = [zeros] * sum(line[3:].startswith("input ") for line in header.splitlines())
-        error = self.compile(RUNTIME, "host", f"-DMODEL={self.name}_model", "-I", build.RUNTIME, "-I", self.folder / "runtime")
+        error = self.link(RUNTIME, "host", f"-DMODEL={self.name}_model", "-I", build.RUNTIME, "-I", self.folder / "runtime")
         error = error or build.command([self.emulator, self.folder / "host", weights, *inputs])
         said = error or build.command([self.emulator, self.folder / "host", damaged, *inputs])
         if not error and "checksum" not in (said or ""):
