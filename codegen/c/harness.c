@@ -3,6 +3,7 @@
 
 #include "c/print.h"
 #include "c/source.h"
+#include "ops/family.h"
 
 static void print_array(Text *out, const char *side, uint32_t index, const Tensor *tensor)
 {
@@ -19,9 +20,9 @@ static void print_array(Text *out, const char *side, uint32_t index, const Tenso
 
 /* Largest error against the largest expected magnitude: rounding differs between orders of summation. */
 const char harness_compare_text[] =
-    "static int differs(const char *name, const double error, const double scale)\n"
+    "static int differs(const char *name, const double error, const double scale, const double within)\n"
     "{\n"
-    "    const int bad = !(error <= 1e-4 * scale + 1e-6);\n"
+    "    const int bad = !(error <= within * scale + 1e-6);\n"
     "    printf(\"%s: largest error %.3g of %.3g%s\\n\", name, error, scale, bad ? \"  WRONG\" : \"\");\n"
     "    return bad;\n"
     "}\n\n";
@@ -57,6 +58,14 @@ bool harness_has_numbers(const Program *program)
     return false;
 }
 
+/* By the narrowest dtype on the way; no less than for f32, since functions of f64 are not the evaluator's. */
+static double tolerance(const Program *program, Arena *arena, uint32_t i)
+{
+    double *within = ARENA_ARRAY(arena, double, program->graph->output_count);
+    eval_tolerance(program->graph, arena, NULL, within);
+    return within[i] > 1e-4 ? within[i] : 1e-4;
+}
+
 void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected)
 {
     DType dtype = expected->type->dtype;
@@ -88,8 +97,8 @@ void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor
                 "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
                 "        if (fabs((double)expected%u[i]) > scale && fabs((double)expected%u[i]) < 1e300)\n"
                 "            scale = fabs((double)expected%u[i]);\n"
-                "    bad |= differs(\"" STR_FMT "\", error, scale);\n",
-                i, i, i, i, i, i, i, i, i, STR_ARG(source_string(&arena, name)));
+                "    bad |= differs(\"" STR_FMT "\", error, scale, %g);\n",
+                i, i, i, i, i, i, i, i, i, STR_ARG(source_string(&arena, name)), tolerance(program, &arena, i));
     arena_free(&arena);
 }
 

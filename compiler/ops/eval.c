@@ -3,6 +3,7 @@
 #include "ops/family.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/fatal.h"
@@ -119,4 +120,41 @@ void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Te
     for (uint32_t i = 0; updated && i < graph->update_count; i++)
         updated[i] = value_tensor(&e, graph->update[i].source);
     arena_free(&e.scratch);
+}
+
+static double tolerance_of(DType dtype)
+{
+    return dtype == DT_F64 ? 1e-9 : dtype == DT_F32 ? 1e-4 : dtype_is_float(dtype) ? 2e-2 : 0;
+}
+
+/* Of what flows into a node the worst; recurses over the nesting of calls. */
+static void tolerate_node(const Graph *graph, const Node *node, Arena *arena, double *within)
+{
+    double *in = ARENA_ARRAY(arena, double, node->in_count), *out = ARENA_ARRAY(arena, double, node->out_count);
+    double worst = 0;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        in[i] = within[node->in[i]];
+        worst = fmax(worst, in[i]);
+    }
+    if (node_is_call(node))
+        eval_tolerance(node->sub[0], arena, in, out);
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        bool rounds = op_info(node->op)->family != FAMILY_VIEW;
+        double own = rounds ? tolerance_of(value_type(graph, node->out[i])->dtype) : 0;
+        within[node->out[i]] = node_is_call(node) ? out[i] : fmax(worst, own);
+    }
+}
+
+void eval_tolerance(const Graph *graph, Arena *arena, const double *input, double *output)
+{
+    double *within = ARENA_ARRAY(arena, double, graph->value_count);
+    for (uint32_t i = 0; input && i < graph->input_count; i++)
+        within[graph->input[i]] = input[i];
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (!graph->node[n].dead)
+            tolerate_node(graph, &graph->node[n], arena, within);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        DType dtype = value_type(graph, graph->output[i].value)->dtype;
+        output[i] = dtype_is_float(dtype) ? fmax(within[graph->output[i].value], tolerance_of(dtype)) : 0;
+    }
 }

@@ -80,12 +80,6 @@ static void show_outputs(Cli *cli, const Model *model, const Tensor *const *outp
     text_free(&out);
 }
 
-/* What the dtype lets one expect, relative to the largest magnitude of the reference. */
-static double tolerance(DType dtype)
-{
-    return dtype == DT_F64 ? 1e-9 : dtype == DT_F32 ? 1e-4 : dtype_is_float(dtype) ? 2e-2 : 0;
-}
-
 typedef struct Difference {
     double largest, scale; /* absolute; the largest magnitude of the reference */
     int64_t at;
@@ -110,14 +104,28 @@ static Difference difference(const Tensor *got, const Tensor *want)
     return d;
 }
 
-static int check(const Model *model, const Tensor *const *got, const Tensor *const *want)
+typedef struct Expected {
+    const Tensor **output;
+    double *within; /* relative to the largest magnitude of each output */
+} Expected;
+
+static Expected evaluate(Cli *cli, Graph *graph, const Tensor *const *input)
+{
+    Expected e = {ARENA_ARRAY(&cli->arena, const Tensor *, graph->output_count + 1),
+                  ARENA_ARRAY(&cli->arena, double, graph->output_count + 1)};
+    eval_graph(graph, &cli->arena, input, e.output, NULL);
+    eval_tolerance(graph, &cli->arena, NULL, e.within);
+    return e;
+}
+
+static int check(const Model *model, const Tensor *const *got, const Expected *want)
 {
     int status = STATUS_OK;
     Text out = {0};
     for (uint32_t i = 0; i < model->graph->output_count; i++) {
-        Difference d = difference(got[i], want[i]);
+        Difference d = difference(got[i], want->output[i]);
         double relative = d.largest > 0 ? d.largest / (d.scale > 0 ? d.scale : 1) : 0;
-        bool good = relative <= tolerance(want[i]->type->dtype);
+        bool good = relative <= want->within[i];
         text_printf(&out,
                     "check " STR_FMT ": largest error %.3g, %.3g of the largest value, at element %" PRId64 ": %s\n",
                     STR_ARG(model->graph->output[i].name), d.largest, relative, d.at, good ? "agrees" : "DIFFERS");
@@ -140,7 +148,7 @@ static void show_time(Cli *cli, const Host *host)
     text_free(&out);
 }
 
-static int finish(Cli *cli, const Model *model, const Tensor *const *output, const Tensor *const *expected, int64_t top)
+static int finish(Cli *cli, const Model *model, const Tensor *const *output, const Expected *expected, int64_t top)
 {
     cli_step(cli, NULL);
     show_outputs(cli, model, output, top);
@@ -149,7 +157,7 @@ static int finish(Cli *cli, const Model *model, const Tensor *const *output, con
     return written ? written : status;
 }
 
-static int run_compiled(Cli *cli, Model *model, const Tensor *const *input, const Tensor *const *expected, int64_t top)
+static int run_compiled(Cli *cli, Model *model, const Tensor *const *input, const Expected *expected, int64_t top)
 {
     Program program;
     Host host;
@@ -192,15 +200,14 @@ static int run(Cli *cli)
     const Tensor *const *input = inputs_read(cli, &model, NULL, &status);
     if (!input)
         return status;
-    const Tensor **expected = NULL;
+    Expected expected = {0};
     if (reference || args_has(cli, "check")) { /* before compiling, which rewrites the graph */
         cli_step(cli, "evaluating the reference");
-        expected = ARENA_ARRAY(&cli->arena, const Tensor *, model.graph->output_count + 1);
-        eval_graph(model.graph, &cli->arena, input, expected, NULL);
+        expected = evaluate(cli, model.graph, input);
     }
     if (reference)
-        return finish(cli, &model, expected, NULL, top);
-    return run_compiled(cli, &model, input, expected, top);
+        return finish(cli, &model, expected.output, NULL, top);
+    return run_compiled(cli, &model, input, expected.output ? &expected : NULL, top);
 }
 
 const Verb verb_run = {
@@ -214,7 +221,8 @@ const Verb verb_run = {
         "runs the evaluator and needs no C compiler.\n"
         "\n"
         "--check runs the reference evaluator too and states the largest error of each output; the exit status is "
-        "1 when one is larger than 1e-4 (f32), 1e-9 (f64) or 2e-2 (f16, bf16) of the largest value.",
+        "1 when one is larger than 1e-4 (f32), 1e-9 (f64) or 2e-2 (f16, bf16) of the largest value, by the narrowest "
+        "dtype that the output was computed through.",
     .flag = (const Flag[]){{"input", "NAME=FILE|random:SEED|zeros", "An input; once for each"},
                            {"output", "NAME=FILE", "Write an output: .npy, .npz, .pgm or .ppm"},
                            {"top", "K", "Show the K largest elements along the last axis"},
