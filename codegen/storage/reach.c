@@ -70,15 +70,19 @@ static bool goes_with(const Collector *c, Index index, uint32_t loop)
     return found;
 }
 
-static bool is_shared_out(const Stmt *loop)
+/* Do several of its rounds come here?  A condition around may leave it one value. */
+static bool is_shared_out(const Collector *c, const Stmt *loop)
 {
-    return loop->loop == LOOP_PARALLEL && (bounds_vary(loop) || loop->high.constant - loop->low.constant > loop->step);
+    for (uint32_t i = 0; i < c->round_count; i++)
+        if (c->round[i].var == loop->var && c->round[i].low == c->round[i].high)
+            return false;
+    return loop->loop == LOOP_PARALLEL;
 }
 
 static const Var *stored_again(const Collector *c, Index index)
 {
     for (uint32_t i = 0; i < c->around_count; i++)
-        if (is_shared_out(c->around[i]) && !goes_with(c, index, i))
+        if (is_shared_out(c, c->around[i]) && !goes_with(c, index, i))
             return c->around[i]->var;
     return NULL;
 }
