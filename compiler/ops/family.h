@@ -42,8 +42,8 @@ void eval_node(const Graph *graph, NodeId node, Arena *arena, const Tensor *cons
 void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output, const Tensor **updated);
 
 /* How far from the evaluator's each output may be where rounding and the order of sums differ, relative to its largest
- * element: by the narrowest dtype that it was computed through.  0 for integers and bools.  `input`, when not NULL, says
- * so of the inputs. */
+ * element: by the narrowest dtype that it was computed through.  0 for integers and bools.  `input`, when not NULL,
+ * says so of the inputs. */
 void eval_tolerance(const Graph *graph, Arena *arena, const double *input, double *output);
 
 #endif
