@@ -280,7 +280,7 @@ static const Kind kinds[] = {
     {"kernels_swapped", kernels_swapped, 100},
     {"kernel_left_out", kernel_left_out, 100},
     {"over_what_is_read_again", over_what_is_read_again, 94},
-    {"scratch_is_shared", scratch_is_shared, 100},
+    {"scratch_is_shared", scratch_is_shared, 99},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
