@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "program/program.h"
+#include "draw.h"
 #include "random_graph.h"
 #include "unit.h"
 
@@ -14,12 +15,6 @@ typedef struct Damager {
     Arena *arena;
     uint64_t state;
 } Damager;
-
-static uint32_t draw(Damager *d, uint32_t below)
-{
-    d->state = d->state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((d->state >> 33) % below);
-}
 
 static void *copy(Arena *arena, const void *from, size_t bytes)
 {
@@ -57,7 +52,7 @@ static bool place_again(Damager *d)
 static bool onto_a_live_one(Damager *d)
 {
     for (int i = 0; i < TRIES && d->memory.problem.count > 1; i++) {
-        uint32_t a = draw(d, d->memory.problem.count), b = draw(d, d->memory.problem.count);
+        uint32_t a = draw(&d->state, d->memory.problem.count), b = draw(&d->state, d->memory.problem.count);
         const PlanBuffer *x = plan_buffer(d, a), *y = plan_buffer(d, b);
         bool meet = x->first < y->last && y->first < x->last && x->size && y->size;
         if (a == b || !meet || (x->group && x->group == y->group))
@@ -73,7 +68,7 @@ static bool onto_a_live_one(Damager *d)
 static bool life_ends_early(Damager *d)
 {
     for (int i = 0; i < TRIES && d->memory.problem.count; i++) {
-        PlanBuffer *buffer = plan_buffer(d, draw(d, d->memory.problem.count));
+        PlanBuffer *buffer = plan_buffer(d, draw(&d->state, d->memory.problem.count));
         if (buffer->last - buffer->first < 2 || !buffer->size)
             continue;
         buffer->last--;
@@ -85,7 +80,7 @@ static bool life_ends_early(Damager *d)
 static bool life_begins_late(Damager *d)
 {
     for (int i = 0; i < TRIES && d->memory.problem.count; i++) {
-        PlanBuffer *buffer = plan_buffer(d, draw(d, d->memory.problem.count));
+        PlanBuffer *buffer = plan_buffer(d, draw(&d->state, d->memory.problem.count));
         if (buffer->last - buffer->first < 2 || !buffer->size)
             continue;
         buffer->first++;
@@ -97,10 +92,10 @@ static bool life_begins_late(Damager *d)
 static bool size_is_short(Damager *d)
 {
     for (int i = 0; i < TRIES && d->memory.problem.count; i++) {
-        PlanBuffer *buffer = plan_buffer(d, draw(d, d->memory.problem.count));
+        PlanBuffer *buffer = plan_buffer(d, draw(&d->state, d->memory.problem.count));
         if (!buffer->size)
             continue;
-        buffer->size -= 1 + draw(d, 2) * (buffer->size / 2);
+        buffer->size -= 1 + draw(&d->state, 2) * (buffer->size / 2);
         return place_again(d);
     }
     return false;
@@ -108,7 +103,7 @@ static bool size_is_short(Damager *d)
 
 static Kernel *some_kernel(Damager *d)
 {
-    return &d->memory.kernel[draw(d, d->memory.kernel_count)];
+    return &d->memory.kernel[draw(&d->state, d->memory.kernel_count)];
 }
 
 static const Storage *storage_of(const Damager *d, const KernelBuffer *buffer)
@@ -123,8 +118,8 @@ static bool storages_swapped(Damager *d)
         Kernel *kernel = some_kernel(d);
         if (!kernel->buffer_count)
             continue;
-        KernelBuffer *a = &kernel->buffer[draw(d, kernel->buffer_count)];
-        KernelBuffer *b = &kernel->buffer[draw(d, kernel->buffer_count)];
+        KernelBuffer *a = &kernel->buffer[draw(&d->state, kernel->buffer_count)];
+        KernelBuffer *b = &kernel->buffer[draw(&d->state, kernel->buffer_count)];
         StorageRole role[] = {storage_of(d, a)->role, storage_of(d, b)->role};
         if (a->shared || b->shared || a->written || !b->written || b->read || role[0] == STORAGE_SHARED ||
             (role[0] == STORAGE_ARENA && role[1] == STORAGE_ARENA &&
@@ -145,10 +140,10 @@ static bool begins_elsewhere(Damager *d)
         Kernel *kernel = some_kernel(d);
         if (!kernel->buffer_count)
             continue;
-        KernelBuffer *buffer = &kernel->buffer[draw(d, kernel->buffer_count)];
+        KernelBuffer *buffer = &kernel->buffer[draw(&d->state, kernel->buffer_count)];
         if (buffer->shared || buffer->part != NONE || storage_of(d, buffer)->has_parts)
             continue;
-        buffer->begin += draw(d, 2) ? 1 : -1;
+        buffer->begin += draw(&d->state, 2) ? 1 : -1;
         return true;
     }
     return false;
@@ -161,10 +156,10 @@ static bool part_begins_elsewhere(Damager *d)
         Kernel *kernel = some_kernel(d);
         if (!kernel->buffer_count)
             continue;
-        KernelBuffer *buffer = &kernel->buffer[draw(d, kernel->buffer_count)];
+        KernelBuffer *buffer = &kernel->buffer[draw(&d->state, kernel->buffer_count)];
         if (!buffer->written || !storage_of(d, buffer)->has_parts)
             continue;
-        buffer->begin += draw(d, 2) ? 1 : -1;
+        buffer->begin += draw(&d->state, 2) ? 1 : -1;
         return true;
     }
     return false;
@@ -183,7 +178,7 @@ static bool depends(const Damager *d, const Kernel *later, const Kernel *earlier
 static bool kernels_swapped(Damager *d)
 {
     for (int i = 0; i < TRIES && d->memory.kernel_count > 1; i++) {
-        uint32_t k = draw(d, d->memory.kernel_count - 1);
+        uint32_t k = draw(&d->state, d->memory.kernel_count - 1);
         Kernel *one = &d->memory.kernel[k], other = one[1];
         if (!depends(d, &one[1], one))
             continue;
@@ -197,7 +192,7 @@ static bool kernels_swapped(Damager *d)
 static bool kernel_left_out(Damager *d)
 {
     for (int i = 0; i < TRIES && d->memory.kernel_count > 1; i++) {
-        uint32_t k = draw(d, d->memory.kernel_count - 1);
+        uint32_t k = draw(&d->state, d->memory.kernel_count - 1);
         Kernel *kernel = &d->memory.kernel[k];
         if (!depends(d, &kernel[1], kernel))
             continue;
@@ -212,7 +207,7 @@ static bool over_what_is_read_again(Damager *d)
 {
     const Graph *graph = d->memory.graph;
     for (int i = 0; i < TRIES; i++) {
-        uint32_t k = draw(d, d->memory.kernel_count);
+        uint32_t k = draw(&d->state, d->memory.kernel_count);
         const Kernel *kernel = &d->memory.kernel[k];
         if (kernel->form != FORM_CONTRACTION && kernel->form != FORM_WINDOW && kernel->form != FORM_ROWS)
             continue;

@@ -3,6 +3,7 @@
 
 #include "ir/verify.h"
 #include "ops/family.h"
+#include "draw.h"
 #include "random_graph.h"
 #include "unit.h"
 
@@ -13,16 +14,10 @@ typedef struct Damager {
     uint64_t state;
 } Damager;
 
-static uint32_t draw(Damager *d, uint32_t below)
-{
-    d->state = d->state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((d->state >> 33) % below);
-}
-
 static ValueId value_of_role(Damager *d, Role role)
 {
     Graph *graph = d->graph;
-    uint32_t from = draw(d, graph->value_count);
+    uint32_t from = draw(&d->state, graph->value_count);
     for (uint32_t i = 0; i < graph->value_count; i++)
         if (graph->value[(from + i) % graph->value_count].role == role)
             return (from + i) % graph->value_count;
@@ -31,7 +26,7 @@ static ValueId value_of_role(Damager *d, Role role)
 
 static Node *some_node(Damager *d)
 {
-    return &d->graph->node[draw(d, d->graph->node_count)];
+    return &d->graph->node[draw(&d->state, d->graph->node_count)];
 }
 
 static Node *reader(Damager *d)
@@ -47,23 +42,23 @@ static Node *reader(Damager *d)
 static bool operand_out_of_range(Damager *d)
 {
     Node *node = reader(d);
-    node->in[draw(d, node->in_count)] = draw(d, 2) ? NONE : d->graph->value_count;
+    node->in[draw(&d->state, node->in_count)] = draw(&d->state, 2) ? NONE : d->graph->value_count;
     return true;
 }
 
 static bool operand_later(Damager *d)
 {
-    NodeId at = draw(d, d->graph->node_count);
-    Node *node = &d->graph->node[at], *later = &d->graph->node[at + draw(d, d->graph->node_count - at)];
+    NodeId at = draw(&d->state, d->graph->node_count);
+    Node *node = &d->graph->node[at], *later = &d->graph->node[at + draw(&d->state, d->graph->node_count - at)];
     if (!node->in_count || !later->out_count)
         return false;
-    node->in[draw(d, node->in_count)] = later->out[0];
+    node->in[draw(&d->state, node->in_count)] = later->out[0];
     return true;
 }
 
 static bool nodes_swapped(Damager *d)
 {
-    Node *node = reader(d), other, *producer = value_producer(d->graph, node->in[draw(d, node->in_count)]);
+    Node *node = reader(d), other, *producer = value_producer(d->graph, node->in[draw(&d->state, node->in_count)]);
     if (!producer)
         return false;
     other = *node;
@@ -88,7 +83,7 @@ static bool operands_lost(Damager *d)
 static bool result_of_another(Damager *d)
 {
     Node *node = some_node(d);
-    d->graph->value[node->out[0]].node += 1 + draw(d, 3);
+    d->graph->value[node->out[0]].node += 1 + draw(&d->state, 3);
     return true;
 }
 
@@ -100,7 +95,7 @@ static bool result_of_another_number(Damager *d)
 
 static bool result_out_of_range(Damager *d)
 {
-    some_node(d)->out[0] = d->graph->value_count + draw(d, 9);
+    some_node(d)->out[0] = d->graph->value_count + draw(&d->state, 9);
     return true;
 }
 
@@ -128,7 +123,7 @@ static bool no_result_type(Damager *d)
 static bool no_type(Damager *d)
 {
     static const Role role[] = {ROLE_INPUT, ROLE_PARAM, ROLE_CONST};
-    ValueId v = value_of_role(d, role[draw(d, 3)]);
+    ValueId v = value_of_role(d, role[draw(&d->state, 3)]);
     if (v != NONE)
         d->graph->value[v].type = NULL;
     return v != NONE;
@@ -136,7 +131,7 @@ static bool no_type(Damager *d)
 
 static bool result_becomes_leaf(Damager *d)
 {
-    d->graph->value[some_node(d)->out[0]].role = draw(d, 2) ? ROLE_INPUT : ROLE_PARAM;
+    d->graph->value[some_node(d)->out[0]].role = draw(&d->state, 2) ? ROLE_INPUT : ROLE_PARAM;
     return true;
 }
 
@@ -148,7 +143,7 @@ static bool input_becomes_result(Damager *d)
 
 static bool no_such_role(Damager *d)
 {
-    d->graph->value[d->graph->input[0]].role = (Role)(ROLE_CONST + 1 + draw(d, 5));
+    d->graph->value[d->graph->input[0]].role = (Role)(ROLE_CONST + 1 + draw(&d->state, 5));
     return true;
 }
 
@@ -166,7 +161,7 @@ static bool input_lost(Damager *d)
 
 static bool input_out_of_range(Damager *d)
 {
-    d->graph->input[draw(d, d->graph->input_count)] = NONE;
+    d->graph->input[draw(&d->state, d->graph->input_count)] = NONE;
     return true;
 }
 
@@ -187,8 +182,8 @@ static bool data_of_another_type(Damager *d)
     Shape shape = type->shape;
     shape.dim[shape.rank++] = 3;
     d->graph->value[v].type =
-        draw(d, 2) ? module_type(d->graph->module, type->dtype, &shape, type->layout)
-                   : module_type(d->graph->module, (type->dtype + 1) % DT_COUNT, &type->shape, type->layout);
+        draw(&d->state, 2) ? module_type(d->graph->module, type->dtype, &shape, type->layout)
+                           : module_type(d->graph->module, (type->dtype + 1) % DT_COUNT, &type->shape, type->layout);
     return true;
 }
 
@@ -196,7 +191,7 @@ static bool initialiser_out_of_range(Damager *d)
 {
     ValueId v = value_of_role(d, ROLE_PARAM);
     if (v != NONE)
-        d->graph->value[v].initial = d->graph->initial_count + draw(d, 3);
+        d->graph->value[v].initial = d->graph->initial_count + draw(&d->state, 3);
     return v != NONE;
 }
 
@@ -210,14 +205,14 @@ static bool output_undefined(Damager *d)
 {
     Graph *graph = d->graph;
     ValueId v = graph_add_value(graph, ROLE_RESULT, value_type(graph, 0), (Str){0}, (Place){0});
-    graph->output[draw(d, graph->output_count)].value = draw(d, 2) ? v : NONE;
+    graph->output[draw(&d->state, graph->output_count)].value = draw(&d->state, 2) ? v : NONE;
     return true;
 }
 
 static bool update_of_no_param(Damager *d)
 {
     Graph *graph = d->graph;
-    graph_add_update(graph, draw(d, 2) ? graph->input[0] : some_node(d)->out[0], graph->input[0], (Place){0});
+    graph_add_update(graph, draw(&d->state, 2) ? graph->input[0] : some_node(d)->out[0], graph->input[0], (Place){0});
     return true;
 }
 
@@ -227,13 +222,13 @@ static bool update_out_of_range(Damager *d)
     ValueId param = value_of_role(d, ROLE_PARAM);
     if (param == NONE)
         return false;
-    graph_add_update(graph, draw(d, 2) ? NONE : param, NONE, (Place){0});
+    graph_add_update(graph, draw(&d->state, 2) ? NONE : param, NONE, (Place){0});
     return true;
 }
 
 static bool inplace_of_nothing(Damager *d)
 {
-    d->graph->value[some_node(d)->out[0]].inplace = d->graph->value_count + draw(d, 3);
+    d->graph->value[some_node(d)->out[0]].inplace = d->graph->value_count + draw(&d->state, 3);
     return true;
 }
 
@@ -246,7 +241,7 @@ static bool inplace_of_itself(Damager *d)
 
 static bool op_unknown(Damager *d)
 {
-    some_node(d)->op = (OpCode)(OP_COUNT + draw(d, 9));
+    some_node(d)->op = (OpCode)(OP_COUNT + draw(&d->state, 9));
     return true;
 }
 
