@@ -36,6 +36,10 @@ const char *nnc_status_text(nnc_status status)
         return "the arena is missing or not aligned";
     case NNC_E_RUN:
         return "the model's function failed";
+    case NNC_E_ENTRY:
+        return "the model has no such entry";
+    case NNC_E_STATE:
+        return "the state is missing or not aligned";
     }
     return "unknown status";
 }
@@ -92,18 +96,44 @@ nnc_status nnc_tensor_check(const nnc_tensor_info *info, const nnc_tensor *tenso
     return NNC_OK;
 }
 
+static void *lend(const nnc_model *model, size_t bytes)
+{
+    void *memory = NULL;
+    size_t alignment = model->arena_alignment < sizeof(void *) ? sizeof(void *) : model->arena_alignment;
+    return posix_memalign(&memory, alignment, bytes ? bytes : 1) ? NULL : memory;
+}
+
 void *nnc_arena_new(const nnc_model *model)
 {
-    void *arena = NULL;
-    size_t alignment = model->arena_alignment < sizeof(void *) ? sizeof(void *) : model->arena_alignment;
-    if (posix_memalign(&arena, alignment, model->arena_bytes ? model->arena_bytes : 1))
-        return NULL;
-    return arena;
+    return lend(model, model->arena_bytes);
 }
 
 void nnc_arena_free(void *arena)
 {
     free(arena);
+}
+
+void *nnc_state_new(const nnc_model *model, const nnc_weights *weights)
+{
+    void *state = lend(model, model->state_bytes);
+    if (state && model->state_init && model->state_init(state, weights ? weights->data : NULL)) {
+        free(state);
+        return NULL;
+    }
+    return state;
+}
+
+void nnc_state_free(void *state)
+{
+    free(state);
+}
+
+int32_t nnc_entry_find(const nnc_model *model, const char *name)
+{
+    for (uint32_t i = 0; i < model->entry_count; i++)
+        if (strcmp(model->entry[i].name, name) == 0)
+            return (int32_t)i;
+    return -1;
 }
 
 static nnc_status gather(const nnc_tensor_info *info, const nnc_tensor *tensor, uint32_t count, void **data)
@@ -117,25 +147,41 @@ static nnc_status gather(const nnc_tensor_info *info, const nnc_tensor *tensor, 
     return NNC_OK;
 }
 
-nnc_status nnc_call(const nnc_model *model, const nnc_tensor *input, uint32_t input_count, nnc_tensor *output,
-                    uint32_t output_count, void *arena, const nnc_weights *weights)
+static int is_lent(const nnc_model *model, size_t bytes, const void *memory)
+{
+    return !bytes || (memory && (uintptr_t)memory % (model->arena_alignment ? model->arena_alignment : 1) == 0);
+}
+
+static nnc_status check_lent(const nnc_model *model, const void *arena, const void *state, const nnc_weights *weights)
+{
+    if (!is_lent(model, model->arena_bytes, arena))
+        return NNC_E_ARENA;
+    if (!is_lent(model, model->state_bytes, state))
+        return NNC_E_STATE;
+    return model->weights_bytes && (!weights || weights->bytes != model->weights_bytes) ? NNC_E_SIZE : NNC_OK;
+}
+
+nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *input, uint32_t input_count,
+                    nnc_tensor *output, uint32_t output_count, void *arena, void *state, const nnc_weights *weights)
 {
     void *in[MOST_TENSORS], *out[MOST_TENSORS];
+    const nnc_entry *e;
     nnc_status status;
 
     if (model->abi != NNC_MODEL_ABI)
         return NNC_E_ABI;
-    if (input_count != model->input_count || output_count != model->output_count || input_count > MOST_TENSORS ||
+    if (entry >= model->entry_count)
+        return NNC_E_ENTRY;
+    e = &model->entry[entry];
+    if (input_count != e->input_count || output_count != e->output_count || input_count > MOST_TENSORS ||
         output_count > MOST_TENSORS)
         return NNC_E_COUNT;
-    if (model->arena_bytes && (!arena || (uintptr_t)arena % (model->arena_alignment ? model->arena_alignment : 1)))
-        return NNC_E_ARENA;
-    if (model->weights_bytes && (!weights || weights->bytes != model->weights_bytes))
-        return NNC_E_SIZE;
-    status = gather(model->input, input, input_count, in);
+    status = check_lent(model, arena, state, weights);
     if (status == NNC_OK)
-        status = gather(model->output, output, output_count, out);
+        status = gather(e->input, input, input_count, in);
+    if (status == NNC_OK)
+        status = gather(e->output, output, output_count, out);
     if (status != NNC_OK)
         return status;
-    return model->run((const void *const *)in, out, arena, weights ? weights->data : NULL) ? NNC_E_RUN : NNC_OK;
+    return e->run((const void *const *)in, out, arena, weights ? weights->data : NULL, state) ? NNC_E_RUN : NNC_OK;
 }

@@ -26,7 +26,9 @@ typedef enum nnc_status {
     NNC_E_STRIDES,  /* a tensor is not row-major without gaps */
     NNC_E_DEVICE,   /* a tensor does not lie in memory of the CPU */
     NNC_E_ARENA,    /* the arena is NULL or not aligned */
-    NNC_E_RUN       /* the model's own function failed */
+    NNC_E_RUN,      /* the model's own function failed */
+    NNC_E_ENTRY,    /* the model has no such entry */
+    NNC_E_STATE     /* the state is NULL or not aligned */
 } nnc_status;
 
 const char *nnc_status_text(nnc_status status);
@@ -77,9 +79,19 @@ void nnc_weights_close(nnc_weights *weights);
 void *nnc_arena_new(const nnc_model *model);
 void nnc_arena_free(void *arena);
 
-/* Checks everything, then runs.  `input` and `output` are in the model's order. */
-nnc_status nnc_call(const nnc_model *model, const nnc_tensor *input, uint32_t input_count, nnc_tensor *output,
-                    uint32_t output_count, void *arena, const nnc_weights *weights);
+/* What a model keeps from run to run, filled with its first values; NULL when there is no memory, or the weights that
+ * they come from are missing.  `weights` may be NULL where the code holds them.  Of a model without states it is a byte
+ * that nothing touches.  Give it back with nnc_state_free. */
+void *nnc_state_new(const nnc_model *model, const nnc_weights *weights);
+void nnc_state_free(void *state);
+
+/* The entry's number by its name; -1 when there is none. */
+int32_t nnc_entry_find(const nnc_model *model, const char *name);
+
+/* Checks everything, then runs entry number `entry`, 0 where there is one.  `input` and `output` are in its order.
+ * `state` may be NULL where the model has none. */
+nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *input, uint32_t input_count,
+                    nnc_tensor *output, uint32_t output_count, void *arena, void *state, const nnc_weights *weights);
 
 #ifdef __cplusplus
 }

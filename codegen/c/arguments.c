@@ -1,10 +1,39 @@
 /* What NAME_run is given, and what it gives to kernels. */
 #include "c/source.h"
 
-Str source_argument(const Program *program, const Str *port, Arena *arena, uint32_t k, uint32_t b)
+Str source_entry_name(const Entry *entry, Arena *arena)
 {
-    const KernelBuffer *buffer = &program->memory.kernel[k].buffer[b];
-    const Storage *storage = program_storage(program, buffer->storage);
+    return str_format(arena, STR_FMT "_" STR_FMT, STR_ARG(entry->program->options.name), STR_ARG(entry->name));
+}
+
+Str source_entry_suffix(const Entry *entry, Arena *arena)
+{
+    return entry->program->entry_count == 1 ? (Str){0} : str_format(arena, "_" STR_FMT, STR_ARG(entry->name));
+}
+
+Str source_state_place(const Entry *entry, Arena *arena, const Storage *storage)
+{
+    const StateSlot *slot = &entry->program->state.slot[entry->slot[storage->index]];
+    bool device = entry->program->options.target->dialect == DIALECT_CUDA; /* whose memory the host does not read */
+    if (device)
+        return str_format(arena, "s + %lld", (long long)slot->offset[storage->next]);
+    if (!slot->twice)
+        return str_format(arena, "s + %lld", (long long)slot->offset[0]);
+    return str_format(arena, "s + (s[%u] ? %lld : %lld)", slot->flag, (long long)slot->offset[!storage->next],
+                      (long long)slot->offset[storage->next]);
+}
+
+/* ` + 12` elements. */
+static const char *plus_elements(Arena *arena, int64_t begin)
+{
+    return begin ? str_format(arena, " + %lld", (long long)begin).ptr : "";
+}
+
+Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t k, uint32_t b)
+{
+    const KernelBuffer *buffer = &entry->memory.kernel[k].buffer[b];
+    const Storage *storage = entry_storage(entry, buffer->storage);
+    const Program *program = entry->program;
     const char *type = prelude_c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
     if (storage->role == STORAGE_WEIGHTS) {
         if (program_weights_form(program) == WEIGHTS_C)
@@ -15,20 +44,24 @@ Str source_argument(const Program *program, const Str *port, Arena *arena, uint3
         return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type, STR_ARG(base),
                           (long long)storage->offset);
     }
+    if (storage->role == STORAGE_STATE)
+        return str_format(arena, "(%s%s *)(void *)(" STR_FMT ")%s", fixed, type,
+                          STR_ARG(source_state_place(entry, arena, storage)), plus_elements(arena, buffer->begin));
     if (storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH)
         return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type,
                           (long long)(storage->offset + buffer->begin * dtype_bytes(buffer->dtype)));
-    Str name = port[storage->role == STORAGE_INPUT ? storage->index : program->graph->input_count + storage->index];
-    return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(name), (long long)buffer->begin) : name;
+    Str name = port[storage->role == STORAGE_INPUT ? storage->index : entry->graph->input_count + storage->index];
+    return str_format(arena, STR_FMT "%s", STR_ARG(name), plus_elements(arena, buffer->begin));
 }
 
-void source_describe(Text *out, const Program *program, const Kernel *kernel)
+void source_describe(Text *out, const Entry *entry, const Kernel *kernel)
 {
+    const CompileOptions *options = &entry->program->options;
     Arena arena = {0};
     Text line = {0};
-    for (uint32_t n = 0; program->options.describe && n < kernel->node_count; n++) {
+    for (uint32_t n = 0; options->describe && n < kernel->node_count; n++) {
         line.len = 0;
-        program->options.describe(program->options.describe_context, &line, program->graph, kernel->node[n]);
+        options->describe(options->describe_context, &line, entry->graph, kernel->node[n]);
         text_printf(out, n ? "       " : "    /* ");
         text_str(out, source_comment(&arena, text_view(&line)));
         text_printf(out, n + 1 < kernel->node_count ? "\n" : " */\n");
@@ -37,10 +70,10 @@ void source_describe(Text *out, const Program *program, const Kernel *kernel)
     arena_free(&arena);
 }
 
-void source_parameters(Text *out, const Program *program, Arena *arena)
+void source_parameters(Text *out, const Entry *entry, Arena *arena)
 {
-    const Graph *graph = program->graph;
-    const Str *port = source_port_names(program, arena);
+    const Graph *graph = entry->graph;
+    const Str *port = source_port_names(entry, arena);
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const Value *value = &graph->value[graph->input[i]];
         int64_t count = shape_elements(&value->type->shape);
@@ -53,5 +86,7 @@ void source_parameters(Text *out, const Program *program, Arena *arena)
         text_printf(out, "%s " STR_FMT "[%lld], ", prelude_c_type(type->dtype), STR_ARG(port[graph->input_count + i]),
                     (long long)(count ? count : 1));
     }
-    text_printf(out, "%svoid *arena", program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
+    text_printf(out, "%s%svoid *arena",
+                program_weights_form(entry->program) == WEIGHTS_FILE ? "const void *weights, " : "",
+                entry->memory.state_count ? "void *state, " : "");
 }

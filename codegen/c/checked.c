@@ -21,15 +21,15 @@ static int by_begin(const void *a, const void *b)
 }
 
 /* What is alive while kernel k runs; nothing before the first and after the last. */
-static Ranges alive(const Program *program, Arena *arena, int64_t k)
+static Ranges alive(const Entry *entry, Arena *arena, int64_t k)
 {
-    const PlanProblem *problem = &program->memory.problem;
+    const PlanProblem *problem = &entry->memory.problem;
     Ranges live = {ARENA_ARRAY(arena, Range, problem->count), 0};
     uint32_t found = 0;
     for (uint32_t b = 0; b < problem->count; b++)
         if (problem->buffer[b].first <= k && k < problem->buffer[b].last && problem->buffer[b].size)
             live.range[found++] =
-                (Range){program->memory.plan.offset[b], program->memory.plan.offset[b] + problem->buffer[b].size};
+                (Range){entry->memory.plan.offset[b], entry->memory.plan.offset[b] + problem->buffer[b].size};
     qsort(live.range, found, sizeof *live.range, by_begin);
     for (uint32_t i = 0; i < found; i++) {
         Range *last = live.count ? &live.range[live.count - 1] : NULL;
@@ -78,16 +78,16 @@ void source_checked_macros(Text *out)
                 "#endif\n\n");
 }
 
-void source_checked_step(Text *out, const Program *program, int64_t k)
+void source_checked_step(Text *out, const Entry *entry, int64_t k)
 {
     Arena arena = {0};
-    Ranges before = alive(program, &arena, k - 1), now = alive(program, &arena, k);
-    Range everything = {0, program->arena_bytes};
-    Ranges whole = {&everything, program->arena_bytes > 0}, none = {NULL, 0};
+    Ranges before = alive(entry, &arena, k - 1), now = alive(entry, &arena, k);
+    Range everything = {0, entry->program->arena_bytes};
+    Ranges whole = {&everything, everything.end > 0}, none = {NULL, 0};
     if (k == 0)
         print_difference(out, "NNC_DEAD", whole, now);
     print_difference(out, "NNC_DEAD", before, now);
-    if (k < program->memory.kernel_count)
+    if (k < entry->memory.kernel_count)
         print_difference(out, "NNC_LIVE", now, before);
     else /* the arena is the caller's again */
         print_difference(out, "NNC_LIVE", whole, none);

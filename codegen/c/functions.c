@@ -4,26 +4,28 @@
 #include "c/unit.h"
 
 /* In place: two parameters of one function are the same memory. */
-const bool *source_aliased(const Program *program, Arena *arena, uint32_t k)
+const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k)
 {
-    const Kernel *kernel = &program->memory.kernel[k];
+    const Kernel *kernel = &entry->memory.kernel[k];
     bool *aliased = ARENA_ARRAY(arena, bool, kernel->buffer_count);
     for (uint32_t a = 0; a < kernel->buffer_count; a++)
         for (uint32_t b = 0; b < a; b++) {
-            const Storage *x = program_storage(program, kernel->buffer[a].storage),
-                          *y = program_storage(program, kernel->buffer[b].storage);
-            if (x->role == STORAGE_ARENA && y->role == STORAGE_ARENA && x->offset == y->offset)
+            const Storage *x = entry_storage(entry, kernel->buffer[a].storage),
+                          *y = entry_storage(entry, kernel->buffer[b].storage);
+            bool arena_place = x->role == STORAGE_ARENA && x->offset == y->offset;
+            bool state_place = x->role == STORAGE_STATE && x->index == y->index && x->next == y->next;
+            if (x->role == y->role && (arena_place || state_place))
                 aliased[a] = aliased[b] = true;
         }
     return aliased;
 }
 
-static Str print_function(Unit *unit, uint32_t k, const KernelNames *names)
+static Str print_function(Unit *unit, const Entry *entry, uint32_t k, const KernelNames *names)
 {
-    const Program *program = unit->program;
-    const bool *aliased = source_aliased(program, unit->arena, k);
+    const bool *aliased = source_aliased(entry, unit->arena, k);
     Text body = {0};
-    print_kernel(&body, unit->arena, program->options.target, &program->memory.kernel[k], names, aliased, &unit->needs);
+    print_kernel(&body, unit->arena, unit->program->options.target, &entry->memory.kernel[k], names, aliased,
+                 &unit->needs);
     Str text = str_copy(unit->arena, text_view(&body));
     text_free(&body);
     return text;
@@ -40,12 +42,13 @@ static Str free_name(Unit *unit, Str plain)
     return name;
 }
 
-static void make_function(Unit *unit, uint32_t k)
+static void make_function(Unit *unit, uint32_t e, uint32_t k)
 {
-    const Kernel *kernel = &unit->program->memory.kernel[k];
+    const Entry *entry = &unit->program->entry[e];
+    const Kernel *kernel = &entry->memory.kernel[k];
     KernelNames names;
     print_role_names(unit->arena, kernel, &names);
-    Str key = print_function(unit, k, &names);
+    Str key = print_function(unit, entry, k, &names);
 
     uint32_t known = map_get(&unit->by_body, key);
     if (known == MAP_NONE) {
@@ -53,54 +56,58 @@ static void make_function(Unit *unit, uint32_t k)
         Str name = free_name(unit, kernel->name);
         map_put(&unit->by_body, key, known);
         ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
-                   ((Function){name, k, 0}));
+                   ((Function){name, entry, k, 0}));
     }
     unit->function[known].users++;
-    unit->of_kernel[k] = known;
+    unit->of_kernel[e][k] = known;
 }
 
 void unit_make(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
     unit->tried.arena = arena;
-    unit->of_kernel = ARENA_ARRAY(arena, uint32_t, program->memory.kernel_count);
+    unit->of_kernel = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
     source_take_names(program, arena, &unit->taken);
-    for (uint32_t k = 0; k < program->memory.kernel_count; k++)
-        make_function(unit, k);
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        unit->of_kernel[e] = ARENA_ARRAY(arena, uint32_t, program->entry[e].memory.kernel_count);
+        for (uint32_t k = 0; k < program->entry[e].memory.kernel_count; k++)
+            make_function(unit, e, k);
+    }
 }
 
 /* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
-static void take_model_names(const Program *program, Arena *arena, uint32_t k, KernelNames *names)
+static void take_model_names(const Entry *entry, Arena *arena, uint32_t k, KernelNames *names)
 {
-    const Kernel *kernel = &program->memory.kernel[k];
+    const Kernel *kernel = &entry->memory.kernel[k];
+    const Graph *graph = entry->graph;
     Map taken = {.arena = arena};
     print_role_names(arena, kernel, names);
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        const Storage *storage = program_storage(program, kernel->buffer[b].storage);
+        const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
         map_add(&taken, names->buffer[b], b);
         if (storage->role == STORAGE_WEIGHTS) /* kernels on a GPU go by the array's own name */
-            map_add(&taken, source_weight_name(program, arena, storage->index), b);
+            map_add(&taken, source_weight_name(entry->program, arena, storage->index), b);
     }
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
-        const Storage *storage = program_storage(program, buffer->storage);
+        const Storage *storage = entry_storage(entry, buffer->storage);
         ValueId value = buffer->part != NONE ? buffer->part : storage->value;
-        bool packed = storage->role == STORAGE_WEIGHTS && program->weights.array[storage->index].packing.rank;
-        if (value == NONE || packed || !program->graph->value[value].name.len)
+        bool packed = storage->role == STORAGE_WEIGHTS && entry->program->weights[storage->index].packing.rank;
+        if (value == NONE || packed || !graph->value[value].name.len)
             continue;
-        Str name = source_safe_name(arena, program->graph->value[value].name, true);
+        Str name = source_safe_name(arena, graph->value[value].name, true);
         if (map_add(&taken, name, b))
             names->buffer[b] = name;
     }
 }
 
-KernelNames source_function_names(const Program *program, Arena *arena, uint32_t k, uint32_t users, Str function)
+KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, uint32_t users, Str function)
 {
     KernelNames names;
     if (users == 1)
-        take_model_names(program, arena, k, &names);
+        take_model_names(entry, arena, k, &names);
     else
-        print_role_names(arena, &program->memory.kernel[k], &names);
+        print_role_names(arena, &entry->memory.kernel[k], &names);
     names.function = function;
     return names;
 }
@@ -110,7 +117,8 @@ void unit_print_functions(Text *out, Unit *unit)
     for (uint32_t f = 0; f < unit->function_count; f++) {
         const Function *function = &unit->function[f];
         KernelNames names =
-            source_function_names(unit->program, unit->arena, function->kernel, function->users, function->name);
-        text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(print_function(unit, function->kernel, &names)));
+            source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
+        Str text = print_function(unit, function->entry, function->kernel, &names);
+        text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(text));
     }
 }

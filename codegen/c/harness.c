@@ -5,17 +5,23 @@
 #include "c/source.h"
 #include "ops/family.h"
 
-static void print_array(Text *out, const char *side, uint32_t index, const Tensor *tensor)
+Str harness_prefix(const Entry *entry, Arena *arena)
 {
-    int64_t count = shape_elements(&tensor->type->shape);
-    DType dtype = tensor->type->dtype;
-    text_printf(out, "static const %s %s%u[%lld] = {", prelude_c_type(dtype), side, index,
-                (long long)(count ? count : 1));
-    for (int64_t i = 0; i < count; i++) {
+    return entry->program->entry_count == 1 ? (Str){0} : str_format(arena, STR_FMT "_", STR_ARG(entry->name));
+}
+
+/* Tensors of one type, one behind another. */
+static void print_array(Text *out, Str name, const Tensor *const *tensor, uint32_t tensors, uint32_t apart)
+{
+    int64_t count = shape_elements(&tensor[0]->type->shape), all = count * tensors;
+    DType dtype = tensor[0]->type->dtype;
+    text_printf(out, "static const %s " STR_FMT "[%lld] = {", prelude_c_type(dtype), STR_ARG(name),
+                (long long)(all ? all : 1));
+    for (int64_t i = 0; i < all; i++) {
         text_printf(out, i % 8 ? ", " : i ? ",\n    " : "\n    ");
-        source_element(out, dtype, tensor->data, i);
+        source_element(out, dtype, tensor[i / count * apart]->data, i % count);
     }
-    text_printf(out, "%s\n};\n", count ? "" : "0");
+    text_printf(out, "%s\n};\n", all ? "" : "0");
 }
 
 /* Largest error against the largest expected magnitude: rounding differs between orders of summation. */
@@ -27,18 +33,24 @@ const char harness_compare_text[] =
     "    return bad;\n"
     "}\n\n";
 
-void harness_arrays(Text *out, const Program *program, const Tensor *const *input, const Tensor *const *expected)
+void harness_arrays(Text *out, const Entry *entry, const Golden *golden)
 {
-    const Graph *graph = program->graph;
+    const Graph *graph = entry->graph;
+    Arena arena = {0};
+    Str prefix = harness_prefix(entry, &arena);
     for (uint32_t i = 0; i < graph->input_count; i++)
-        print_array(out, "input", i, input[i]);
+        print_array(out, str_format(&arena, STR_FMT "input%u", STR_ARG(prefix), i), &golden->input[i], 1, 0);
     for (uint32_t i = 0; i < graph->output_count; i++) {
-        int64_t count = shape_elements(&expected[i]->type->shape);
+        const Type *type = golden->expected[i]->type;
+        int64_t count = shape_elements(&type->shape);
         if (count)
-            print_array(out, "expected", i, expected[i]);
-        text_printf(out, "static %s output%u[%lld];\n\n", prelude_c_type(expected[i]->type->dtype), i,
+            print_array(out, str_format(&arena, STR_FMT "expected%u", STR_ARG(prefix), i),
+                        (const Tensor *const *)&golden->expected[i], program_golden_calls(entry->program),
+                        graph->output_count);
+        text_printf(out, "static %s " STR_FMT "output%u[%lld];\n\n", prelude_c_type(type->dtype), STR_ARG(prefix), i,
                     (long long)(count ? count : 1));
     }
+    arena_free(&arena);
 }
 
 /* Integers must be the same; of 16-bit floats the bits are at most two units apart. */
@@ -49,56 +61,66 @@ static bool compared_as_bits(DType dtype)
 
 bool harness_has_numbers(const Program *program)
 {
-    const Graph *graph = program->graph;
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        const Type *type = value_type(graph, graph->output[i].value);
-        if (!compared_as_bits(type->dtype) && shape_elements(&type->shape))
-            return true;
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        const Graph *graph = program->entry[e].graph;
+        for (uint32_t i = 0; i < graph->output_count; i++) {
+            const Type *type = value_type(graph, graph->output[i].value);
+            if (!compared_as_bits(type->dtype) && shape_elements(&type->shape))
+                return true;
+        }
     }
     return false;
 }
 
 /* By the narrowest dtype on the way; no less than for f32, since functions of f64 are not the evaluator's. */
-static double tolerance(const Program *program, Arena *arena, uint32_t i)
+static double tolerance(const Entry *entry, Arena *arena, uint32_t i)
 {
-    double *within = ARENA_ARRAY(arena, double, program->graph->output_count);
-    eval_tolerance(program->graph, arena, NULL, within);
+    double *within = ARENA_ARRAY(arena, double, entry->graph->output_count);
+    eval_tolerance(entry->graph, arena, NULL, within);
     return within[i] > 1e-4 ? within[i] : 1e-4;
 }
 
-void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected)
+static void compare_bits(Text *out, const char *got, const char *count, const char *want, bool exactly)
 {
-    DType dtype = expected->type->dtype;
-    Str name = program->graph->output[i].name;
-    Arena arena = {0};
-    if (shape_elements(&expected->type->shape) == 0) /* its array has one element for C's sake */
-        return;
-    if (compared_as_bits(dtype) && !dtype_is_float(dtype)) {
-        text_printf(out,
-                    "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
-                    "        bad |= output%u[i] != expected%u[i];\n",
-                    i, i, i, i);
-        return;
-    }
-    if (compared_as_bits(dtype)) {
-        text_printf(out,
-                    "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
-                    "        bad |= abs((int)output%u[i] - (int)expected%u[i]) > 2;\n",
-                    i, i, i, i);
-        return;
-    }
+    text_printf(out, "    for (size_t i = 0; i < %s; i++)\n", count);
+    if (exactly)
+        text_printf(out, "        bad |= %s[i] != %s;\n", got, want);
+    else
+        text_printf(out, "        bad |= abs((int)%s[i] - (int)%s) > 2;\n", got, want);
+}
+
+static void compare_numbers(Text *out, const char *got, const char *count, const char *want)
+{
     text_printf(out,
                 "    error = scale = 0;\n"
-                "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++) {\n"
-                "        const double x = (double)output%u[i], y = (double)expected%u[i];\n"
+                "    for (size_t i = 0; i < %s; i++) {\n"
+                "        const double x = (double)%s[i], y = (double)%s;\n"
                 "        if (x == y || (x != x && y != y))\n            continue;\n"
                 "        if (!(fabs(x - y) <= error))\n            error = fabs(x - y);\n"
                 "    }\n"
-                "    for (size_t i = 0; i < sizeof output%u / sizeof output%u[0]; i++)\n"
-                "        if (fabs((double)expected%u[i]) > scale && fabs((double)expected%u[i]) < 1e300)\n"
-                "            scale = fabs((double)expected%u[i]);\n"
-                "    bad |= differs(\"" STR_FMT "\", error, scale, %g);\n",
-                i, i, i, i, i, i, i, i, i, STR_ARG(source_string(&arena, name)), tolerance(program, &arena, i));
+                "    for (size_t i = 0; i < %s; i++)\n"
+                "        if (fabs((double)%s) > scale && fabs((double)%s) < 1e300)\n"
+                "            scale = fabs((double)%s);\n",
+                count, got, want, count, want, want, want);
+}
+
+void harness_compare(Text *out, const Entry *entry, uint32_t i)
+{
+    const Type *type = value_type(entry->graph, entry->graph->output[i].value);
+    bool several = program_golden_calls(entry->program) > 1;
+    Arena arena = {0};
+    Str prefix = harness_prefix(entry, &arena);
+    const char *got = str_format(&arena, STR_FMT "output%u", STR_ARG(prefix), i).ptr;
+    const char *count = str_format(&arena, "sizeof %s / sizeof %s[0]", got, got).ptr;
+    const char *at = several ? str_format(&arena, "call * (%s) + i", count).ptr : "i";
+    const char *want = str_format(&arena, STR_FMT "expected%u[%s]", STR_ARG(prefix), i, at).ptr;
+    if (shape_elements(&type->shape) && compared_as_bits(type->dtype))
+        compare_bits(out, got, count, want, !dtype_is_float(type->dtype));
+    else if (shape_elements(&type->shape)) { /* an empty one has one element for C's sake */
+        compare_numbers(out, got, count, want);
+        text_printf(out, "    bad |= differs(\"" STR_FMT "\", error, scale, %g);\n",
+                    STR_ARG(source_string(&arena, entry->graph->output[i].name)), tolerance(entry, &arena, i));
+    }
     arena_free(&arena);
 }
 
@@ -120,13 +142,10 @@ static void print_weights(Text *out, Str name)
                 STR_ARG(name), STR_ARG(name), STR_ARG(name), STR_ARG(name));
 }
 
-static void print_main(Text *out, const Program *program, const Tensor *const *expected)
+static void print_memory(Text *out, const Program *program)
 {
-    const Graph *graph = program->graph;
     Str name = program->options.name;
-    bool file = program_weights_form(program) == WEIGHTS_FILE;
     text_printf(out,
-                "int main(%s)\n{\n"
                 "    const size_t canary = %d, bytes = " STR_FMT
                 "_model.arena_bytes;\n"
                 "    unsigned char *block = (unsigned char *)malloc(bytes + 2 * canary + %d);\n"
@@ -134,29 +153,70 @@ static void print_main(Text *out, const Program *program, const Tensor *const *e
                 "    if (!block) {\n        fprintf(stderr, \"no memory\\n\");\n        return 2;\n    }\n"
                 "    arena = block + canary + (%d - (uintptr_t)(block + canary) %% %d) %% %d;\n"
                 "    memset(block, 0xA5, bytes + 2 * canary + %d);\n",
-                file ? "int argc, char **argv" : "void", CANARY, STR_ARG(name), ARENA_ALIGNMENT,
+                CANARY, STR_ARG(name), ARENA_ALIGNMENT,
                 harness_has_numbers(program) ? "    double error = 0, scale = 0;\n" : "", ARENA_ALIGNMENT,
                 ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT);
-    if (file)
+    if (program_weights_form(program) == WEIGHTS_FILE)
         print_weights(out, name);
-    text_printf(out, "    bad |= " STR_FMT "_run(", STR_ARG(name));
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        text_printf(out, "input%u, ", i);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "output%u, ", i);
-    text_printf(out, "%sarena);\n", file ? "weights, " : "");
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        harness_compare(out, program, i, expected[i]);
-    text_printf(out,
-                "    for (size_t i = 0; i < canary; i++)\n"
-                "        if (arena[-1 - (ptrdiff_t)i] != 0xA5 || arena[bytes + i] != 0xA5) {\n"
-                "            printf(\"written beside the arena\\n\");\n            bad = 1;\n            break;\n"
-                "        }\n"
-                "    free(block);\n%s    return bad;\n}\n",
-                file ? "    free(raw);\n" : "");
 }
 
-void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out)
+/* States lie in memory of their own, with a canary behind. */
+static void print_state(Text *out, const Program *program)
+{
+    Str name = program->options.name;
+    bool file = program_weights_form(program) == WEIGHTS_FILE;
+    if (program->state.count)
+        text_printf(out,
+                    "    const size_t kept = " STR_FMT
+                    "_model.state_bytes;\n"
+                    "    unsigned char *held = (unsigned char *)malloc(kept + canary + %d);\n"
+                    "    unsigned char *state = held + (%d - (uintptr_t)held %% %d) %% %d;\n"
+                    "    if (!held) {\n        fprintf(stderr, \"no memory\\n\");\n        return 2;\n    }\n"
+                    "    memset(held, 0xA5, kept + canary + %d);\n"
+                    "    bad |= " STR_FMT "_state_init(%sstate);\n",
+                    STR_ARG(name), ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT,
+                    STR_ARG(name), file ? "weights, " : "");
+}
+
+static void print_call(Text *out, const Entry *entry)
+{
+    Arena arena = {0};
+    Str prefix = harness_prefix(entry, &arena);
+    text_printf(out, "    bad |= " STR_FMT "(", STR_ARG(source_entry_name(entry, &arena)));
+    for (uint32_t i = 0; i < entry->graph->input_count; i++)
+        text_printf(out, STR_FMT "input%u, ", STR_ARG(prefix), i);
+    for (uint32_t i = 0; i < entry->graph->output_count; i++)
+        text_printf(out, STR_FMT "output%u, ", STR_ARG(prefix), i);
+    text_printf(out, "%s%sarena);\n", program_weights_form(entry->program) == WEIGHTS_FILE ? "weights, " : "",
+                entry->memory.state_count ? "state, " : "");
+    for (uint32_t i = 0; i < entry->graph->output_count; i++)
+        harness_compare(out, entry, i);
+    arena_free(&arena);
+}
+
+static void print_main(Text *out, const Program *program)
+{
+    bool file = program_weights_form(program) == WEIGHTS_FILE, kept = program->state.count;
+    text_printf(out, "int main(%s)\n{\n", file ? "int argc, char **argv" : "void");
+    print_memory(out, program);
+    print_state(out, program);
+    if (program_golden_calls(program) > 1)
+        text_printf(out, "    for (size_t call = 0; call < %u; call++) {\n", program_golden_calls(program));
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        print_call(out, &program->entry[e]);
+    if (program_golden_calls(program) > 1)
+        text_printf(out, "    }\n");
+    text_printf(out,
+                "    for (size_t i = 0; i < canary; i++)\n"
+                "        if (arena[-1 - (ptrdiff_t)i] != 0xA5 || arena[bytes + i] != 0xA5%s) {\n"
+                "            printf(\"written beside the %s\\n\");\n            bad = 1;\n            break;\n"
+                "        }\n"
+                "    free(block);\n%s%s    return bad;\n}\n",
+                kept ? " || state[kept + i] != 0xA5" : "", kept ? "arena or the state" : "arena",
+                kept ? "    free(held);\n" : "", file ? "    free(raw);\n" : "");
+}
+
+void emit_test(const Program *program, const Golden *golden, Text *out)
 {
     Str name = program->options.name;
     text_printf(out,
@@ -167,7 +227,8 @@ void emit_test(const Program *program, const Tensor *const *input, const Tensor 
                 ".h\"\n\n"
                 "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
                 STR_ARG(name), STR_ARG(name));
-    harness_arrays(out, program, input, expected);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        harness_arrays(out, &program->entry[e], &golden[e]);
     text_printf(out, "%s", harness_has_numbers(program) ? harness_compare_text : "");
-    print_main(out, program, expected);
+    print_main(out, program);
 }

@@ -6,11 +6,13 @@
 
 #define CANARY 64 /* bytes on either side of the arena */
 
+/* In front of the names of an entry's arrays: `decode_`, or nothing where there is one entry. */
+Str harness_prefix(const Entry *entry, Arena *arena);
 /* `static const float input0[784] = {...};`, expected0 likewise unless it is empty, and `static float output0[10];` */
-void harness_arrays(Text *out, const Program *program, const Tensor *const *input, const Tensor *const *expected);
-/* Statements that compare output<i> with expected<i>; they set `bad` and use `double error, scale` and the function of
- * harness_compare_text. */
-void harness_compare(Text *out, const Program *program, uint32_t i, const Tensor *expected);
+void harness_arrays(Text *out, const Entry *entry, const Golden *golden);
+/* Statements that compare output<i> with expected<i>, of the call `call` where there are several; they set `bad` and
+ * use `double error, scale` and the function of harness_compare_text. */
+void harness_compare(Text *out, const Entry *entry, uint32_t i);
 extern const char harness_compare_text[];
 /* Some output is compared so: not all are integers or of 16 bits. */
 bool harness_has_numbers(const Program *program);

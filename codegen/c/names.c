@@ -146,21 +146,29 @@ static Str port_name(const Graph *graph, uint32_t port)
 void source_take_weights(const Program *program, Arena *arena, Map *taken)
 {
     if (program_weights_form(program) == WEIGHTS_C)
-        for (uint32_t w = 0; w < program->weights.count; w++)
+        for (uint32_t w = 0; w < program->weight_count; w++)
             map_add(taken, source_weight_name(program, arena, w), 0);
     else if (program_weights_form(program) == WEIGHTS_BLOB)
         map_add(taken, str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name)), 0);
 }
 
+void source_take_state(const Program *program, Map *taken)
+{
+    static const char *const own[] = {"s", "state"};
+    for (uint32_t i = 0; program->state.count && i < sizeof own / sizeof *own; i++)
+        map_add(taken, str_from(own[i]), 0);
+}
+
 /* Inputs and outputs are parameters of one function: where `a.b` and `a_b` meet, or an input is passed through under
  * its own name, the later one is numbered. */
-const Str *source_port_names(const Program *program, Arena *arena)
+const Str *source_port_names(const Entry *entry, Arena *arena)
 {
-    const Graph *graph = program->graph;
+    const Graph *graph = entry->graph;
     uint32_t count = graph->input_count + graph->output_count;
     Str *name = ARENA_ARRAY(arena, Str, count);
     Map taken = {.arena = arena};
-    source_take_weights(program, arena, &taken);
+    source_take_weights(entry->program, arena, &taken);
+    source_take_state(entry->program, &taken);
     for (uint32_t i = 0; i < count; i++) {
         Str plain = name[i] = source_identifier(arena, port_name(graph, i));
         for (int n = 2; !map_add(&taken, name[i], i); n++)
@@ -172,14 +180,20 @@ const Str *source_port_names(const Program *program, Arena *arena)
 void source_take_names(const Program *program, Arena *arena, Map *taken)
 {
     static const char *const own[] = {"run", "inputs", "outputs"};
-    const Graph *graph = program->graph;
-    for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
-        map_add(taken, str_from(own[i]), 0);
-    map_add(taken, str_format(arena, STR_FMT "_run", STR_ARG(program->options.name)), 0);
     source_take_weights(program, arena, taken);
-    const Str *port = source_port_names(program, arena);
-    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
-        map_add(taken, port[i], 0); /* a parameter would hide the function that it names */
+    source_take_state(program, taken);
+    map_add(taken, STR("entries"), 0);
+    map_add(taken, STR("state_init"), 0);
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        const Entry *entry = &program->entry[e];
+        Str suffix = source_entry_suffix(entry, arena);
+        for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
+            map_add(taken, str_format(arena, "%s" STR_FMT, own[i], STR_ARG(suffix)), 0);
+        map_add(taken, source_entry_name(entry, arena), 0);
+        const Str *port = source_port_names(entry, arena);
+        for (uint32_t i = 0; i < entry->graph->input_count + entry->graph->output_count; i++)
+            map_add(taken, port[i], 0); /* a parameter would hide the function that it names */
+    }
 }
 
 Str source_safe_name(Arena *arena, Str name, bool inside)
@@ -191,6 +205,6 @@ Str source_safe_name(Arena *arena, Str name, bool inside)
 
 Str source_weight_name(const Program *program, Arena *arena, uint32_t w)
 {
-    Str name = source_identifier(arena, program->graph->value[program_weight(program, w)->value].name);
+    Str name = source_identifier(arena, program->weights[w].graph->value[program->weights[w].value].name);
     return str_format(arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
 }

@@ -1,4 +1,5 @@
-/* NAME.c, NAME.h and NAME_weights.S: kernels as functions, one function that runs them in order, the descriptor. */
+/* NAME.c, NAME.h and NAME_weights.S: kernels as functions, a function for each entry that runs them in order, weights.
+ */
 #include "c/unit.h"
 
 #include <ctype.h>
@@ -57,15 +58,14 @@ void source_element(Text *out, DType dtype, const void *bytes, int64_t i)
 
 void source_weight_array(Text *out, const Program *program, Arena *arena, uint32_t w, const char *qualifier)
 {
-    const WeightArray *array = &program->weights.array[w];
-    const Storage *storage = program_weight(program, w);
-    const Value *value = &program->graph->value[storage->value];
+    const Weights *array = &program->weights[w];
+    const Value *value = &array->graph->value[array->value];
     DType dtype = value->type->dtype;
-    int64_t count = storage->bytes / dtype_bytes(dtype);
-    void *bytes = arena_alloc(arena, (size_t)storage->bytes);
+    int64_t count = array->bytes / dtype_bytes(dtype);
+    void *bytes = arena_alloc(arena, (size_t)array->bytes);
     program_weights_fill(program, w, bytes);
 
-    Str shown = value_show(program->graph, storage->value), type = type_show(arena, value->type);
+    Str shown = value_show(array->graph, array->value), type = type_show(arena, value->type);
     text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(source_comment(arena, shown)), STR_ARG(type),
                 array->packing.rank ? ", packed for its kernel" : "");
     text_printf(out, "%s %s " STR_FMT "[%lld]%s = {", qualifier, prelude_c_type(dtype),
@@ -76,6 +76,19 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
         source_element(out, dtype, bytes, i);
     }
     text_printf(out, "%s\n};\n\n", count ? "" : "0");
+}
+
+Str source_weights_place(const Program *program, Arena *arena, uint32_t w)
+{
+    long long offset = (long long)program->weights[w].offset;
+    switch (program_weights_form(program)) {
+    case WEIGHTS_C:
+        return str_format(arena, "nnc_hidden(" STR_FMT ")", STR_ARG(source_weight_name(program, arena, w)));
+    case WEIGHTS_FILE:
+        return str_format(arena, "w + %lld", offset);
+    default:
+        return str_format(arena, STR_FMT "_weights + %lld", STR_ARG(program->options.name), offset);
+    }
 }
 
 static const char hidden_text[] =
@@ -103,14 +116,14 @@ static void print_byte_order(Text *out, const Program *program)
 static void print_weights(Text *out, Unit *unit)
 {
     const Program *program = unit->program;
-    if (!program->weights.count)
+    if (!program->weight_count)
         return;
     if (program_weights_form(program) != WEIGHTS_C)
         print_byte_order(out, program);
     switch (program_weights_form(program)) {
     case WEIGHTS_C:
         text_str(out, str_from(hidden_text));
-        for (uint32_t w = 0; w < program->weights.count; w++)
+        for (uint32_t w = 0; w < program->weight_count; w++)
             source_weight_array(out, program, unit->arena, w, "static const");
         break;
     case WEIGHTS_BLOB:
@@ -120,63 +133,6 @@ static void print_weights(Text *out, Unit *unit)
     default:
         break;
     }
-}
-
-/* The descriptor */
-
-static void print_infos(Text *out, const Unit *unit, bool outputs)
-{
-    const Graph *graph = unit->program->graph;
-    const char *side = outputs ? "output" : "input";
-    uint32_t count = outputs ? graph->output_count : graph->input_count;
-    for (uint32_t i = 0; i < count; i++) {
-        const Shape *shape = value_shape(graph, outputs ? graph->output[i].value : graph->input[i]);
-        text_printf(out, "static const int64_t %s%u_shape[%u] = {", side, i, shape->rank ? shape->rank : 1);
-        for (uint32_t d = 0; d < shape->rank; d++)
-            text_printf(out, "%s%lld", d ? ", " : "", (long long)shape->dim[d]);
-        text_printf(out, "%s};\n", shape->rank ? "" : "1");
-    }
-    text_printf(out, "static const nnc_tensor_info %ss[%u] = {\n", side, count ? count : 1);
-    for (uint32_t i = 0; i < count; i++) {
-        const Type *type = value_type(graph, outputs ? graph->output[i].value : graph->input[i]);
-        Str name = outputs ? graph->output[i].name : graph->value[graph->input[i]].name;
-        text_printf(out, "    {\"" STR_FMT "\", \"%s\", %u, %s%u_shape, %lld},\n",
-                    STR_ARG(source_string(unit->arena, name)), dtype_name(type->dtype), type->shape.rank, side, i,
-                    (long long)type_bytes(type));
-    }
-    text_printf(out, "%s};\n", count ? "" : "    {0, 0, 0, 0, 0},\n");
-}
-
-static void print_descriptor(Text *out, const Unit *unit)
-{
-    const Program *program = unit->program;
-    const Graph *graph = program->graph;
-    Str name = program->options.name;
-    bool file = program_weights_form(program) == WEIGHTS_FILE;
-    print_infos(out, unit, false);
-    print_infos(out, unit, true);
-    text_printf(out,
-                "\nstatic int run(const void *const *input, void *const *output, void *arena, const void *weights)\n"
-                "{\n");
-    if (!file)
-        text_printf(out, "    (void)weights;\n");
-    if (!graph->input_count)
-        text_printf(out, "    (void)input;\n");
-    text_printf(out, "    return " STR_FMT "_run(", STR_ARG(name));
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        text_printf(out, "(const %s *)input[%u], ", prelude_c_type(value_type(graph, graph->input[i])->dtype), i);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "(%s *)output[%u], ", prelude_c_type(value_type(graph, graph->output[i].value)->dtype), i);
-    text_printf(out, "%sarena);\n}\n\n", file ? "weights, " : "");
-    text_printf(out,
-                "const nnc_model " STR_FMT
-                "_model = {\n"
-                "    NNC_MODEL_ABI, \"" STR_FMT
-                "\", %u, %u, inputs, outputs,\n"
-                "    %s_ARENA_BYTES, %d, %lld, UINT64_C(0x%016llx), run,\n};\n",
-                STR_ARG(name), STR_ARG(name), graph->input_count, graph->output_count, source_upper(unit->arena, name),
-                ARENA_ALIGNMENT, (long long)(file ? program->weights_bytes : 0),
-                (unsigned long long)(file ? program_weights_checksum(program) : 0));
 }
 
 void source_head(Text *out, const Program *program, const char *suffix, const char *what)
@@ -210,8 +166,10 @@ void emit_source(const Program *program, Text *out)
     print_weights(out, &unit);
     unit_print_functions(out, &unit);
     text_char(out, '\n');
-    unit_print_run(out, &unit);
-    print_descriptor(out, &unit);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        unit_print_run(out, &unit, e);
+    unit_print_state(out, &unit);
+    unit_print_descriptor(out, &unit);
     arena_free(&arena);
 }
 
@@ -224,16 +182,75 @@ void emit_kernels(const Program *program, Text *out)
     arena_free(&arena);
 }
 
-void source_interface(Text *out, const Program *program, Arena *arena)
+static void print_port(Text *out, const char *open, const char *kind, Str name, const Type *type, Arena *arena)
 {
-    const Graph *graph = program->graph;
-    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++) {
-        bool output = i >= graph->input_count;
-        ValueId value = output ? graph->output[i - graph->input_count].value : graph->input[i];
-        Str shown = output ? graph->output[i - graph->input_count].name : graph->value[value].name;
-        text_printf(out, "%s%-6s " STR_FMT ": " STR_FMT "\n", i ? " * " : "/* ", output ? "output" : "input",
-                    STR_ARG(source_comment(arena, shown)), STR_ARG(type_show(arena, value_type(graph, value))));
+    text_printf(out, "%s %-6s " STR_FMT ": " STR_FMT "\n", open, kind, STR_ARG(source_comment(arena, name)),
+                STR_ARG(type_show(arena, type)));
+}
+
+void source_interface(Text *out, const Entry *entry, Arena *arena)
+{
+    const Graph *graph = entry->graph;
+    const char *open = "/*";
+    for (uint32_t i = 0; i < graph->input_count; i++, open = " *")
+        print_port(out, open, "input", graph->value[graph->input[i]].name, value_type(graph, graph->input[i]), arena);
+    for (uint32_t i = 0; i < graph->output_count; i++, open = " *")
+        print_port(out, open, "output", graph->output[i].name, value_type(graph, graph->output[i].value), arena);
+    for (uint32_t i = 0; i < entry->memory.state_count; i++, open = " *") {
+        const StateValue *state = &entry->memory.state[i];
+        print_port(out, open, state->next == NONE ? "reads" : "state", value_show(graph, state->value),
+                   value_type(graph, state->value), arena);
     }
+}
+
+/* `Returns 0; 1 when the arena, 2 when the weights, is missing or not aligned.` */
+static void print_results(Text *out, const Program *program, bool arena, bool state)
+{
+    bool file = program_weights_form(program) == WEIGHTS_FILE;
+    bool missing = (arena && program->arena_bytes) || file || state;
+    const char *separate[] = {arena ? "1 when the arena" : NULL, file ? "2 when the weights" : NULL,
+                              state ? "3 when the state" : NULL};
+    int shown = 0;
+    text_printf(out, " Returns 0; ");
+    for (int i = 0; i < 3; i++)
+        if (separate[i])
+            text_printf(out, "%s%s", shown++ ? ", " : "", separate[i]);
+    text_printf(out, "%s is %snot aligned. */\n", shown > 1 ? "," : "", missing ? "missing or " : "");
+}
+
+/* The function of an entry, under its inputs, outputs and states. */
+static void print_prototype(Text *out, const Entry *entry, Arena *arena)
+{
+    source_interface(out, entry, arena);
+    text_printf(out, " * Arrays do not overlap.%s", entry->program->arena_bytes ? "" : " The arena may be NULL.");
+    print_results(out, entry->program, true, entry->memory.state_count);
+    text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
+    source_parameters(out, entry, arena);
+    text_printf(out, ");\n\n");
+}
+
+static void print_state_prototype(Text *out, const Program *program)
+{
+    if (!program->state.count)
+        return;
+    text_printf(out, "/* Fills the state with its first values: once, before the first call.");
+    print_results(out, program, false, true);
+    text_printf(out, "int " STR_FMT "_state_init(%svoid *state);\n\n", STR_ARG(program->options.name),
+                program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
+}
+
+/* The sizes of what the caller lends. */
+static void print_sizes(Text *out, const Program *program, const char *shout)
+{
+    text_printf(out, "#define %s_ARENA_BYTES %lld /* alignment %d; nothing else is written */\n", shout,
+                (long long)program->arena_bytes, ARENA_ALIGNMENT);
+    if (program->state.count)
+        text_printf(out, "#define %s_STATE_BYTES %lld /* alignment %d; kept from call to call */\n", shout,
+                    (long long)program->state.bytes, ARENA_ALIGNMENT);
+    if (program_weights_form(program) == WEIGHTS_FILE)
+        text_printf(out, "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights; alignment %d, %s-endian */\n", shout,
+                    (long long)program->weights_bytes, STR_ARG(program->options.name), WEIGHTS_ALIGNMENT,
+                    program->options.byte_order == BYTES_BIG ? "big" : "little");
 }
 
 void emit_header(const Program *program, Text *out)
@@ -241,28 +258,20 @@ void emit_header(const Program *program, Text *out)
     Arena arena = {0};
     Str name = program->options.name;
     const char *shout = source_upper(&arena, name);
-    bool file = program_weights_form(program) == WEIGHTS_FILE;
+    bool one = program->entry_count == 1;
 
-    source_head(out, program, ".h", "a neural network as one function");
+    source_head(out, program, ".h", one ? "a neural network as one function" : "a neural network as functions");
     text_printf(out, "#ifndef %s_H\n#define %s_H\n\n%s\n", shout, shout, model_descriptor_text);
     text_printf(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
-    text_printf(out, "#define %s_ARENA_BYTES %lld /* alignment %d; nothing else is written */\n", shout,
-                (long long)program->arena_bytes, ARENA_ALIGNMENT);
-    if (program_weights_form(program) == WEIGHTS_FILE)
-        text_printf(out, "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights; alignment %d, %s-endian */\n", shout,
-                    (long long)program->weights_bytes, STR_ARG(name), WEIGHTS_ALIGNMENT,
-                    program->options.byte_order == BYTES_BIG ? "big" : "little");
+    print_sizes(out, program, shout);
     text_char(out, '\n');
-    source_interface(out, program, &arena);
-    text_printf(out, " * Arrays do not overlap.%s Returns 0; 1 when the arena%s is %snot aligned. */\n",
-                program->arena_bytes ? "" : " The arena may be NULL.", file ? ", 2 when the weights," : "",
-                program->arena_bytes || file ? "missing or " : "");
-    text_printf(out, "int " STR_FMT "_run(", STR_ARG(name));
-    source_parameters(out, program, &arena);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        print_prototype(out, &program->entry[e], &arena);
+    print_state_prototype(out, program);
     text_printf(out,
-                ");\n\n/* Names, shapes, sizes and the entry point, for generic hosts. */\n"
+                "/* Names, shapes, sizes and the entry point%s, for generic hosts. */\n"
                 "extern const nnc_model " STR_FMT "_model;\n\n",
-                STR_ARG(name));
+                one ? "" : "s", STR_ARG(name));
     text_printf(out, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
     arena_free(&arena);
 }

@@ -15,36 +15,46 @@ Str source_string(Arena *arena, Str text); /* what stands between the quotes of 
 Str source_safe_name(Arena *arena, Str name, bool inside);
 bool source_name_is_taken(Str name);    /* a keyword of C or C++, a macro, a name of NAME_run's own */
 bool source_name_is_function(Str name); /* of the C library, and called by kernels */
-/* The parameters of NAME_run, each with a name of its own: the inputs', then the outputs'. */
-const Str *source_port_names(const Program *program, Arena *arena);
+/* The function's name: digits_run. */
+Str source_entry_name(const Entry *entry, Arena *arena);
+/* Behind names of what there is for each entry: `_decode`, or nothing where there is one. */
+Str source_entry_suffix(const Entry *entry, Arena *arena);
+/* The parameters of an entry, each with a name of its own: the inputs', then the outputs'. */
+const Str *source_port_names(const Entry *entry, Arena *arena);
 /* Adds the names of the weights' arrays, which nothing may hide. */
 void source_take_weights(const Program *program, Arena *arena, Map *taken);
+/* Adds what entries call the block of states, where there is one. */
+void source_take_state(const Program *program, Map *taken);
 /* Adds the names that stand in the source already, or hide what is called so in NAME_run. */
 void source_take_names(const Program *program, Arena *arena, Map *taken);
 const char *source_upper(Arena *arena, Str name);
 
 /* Is each buffer of kernel k the same memory as another one of it (in place)? */
-const bool *source_aliased(const Program *program, Arena *arena, uint32_t k);
+const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k);
 /* Names in the function of kernel k: where it stands in one place the model's, as far as there are any, else roles. */
-KernelNames source_function_names(const Program *program, Arena *arena, uint32_t k, uint32_t users, Str function);
+KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, uint32_t users, Str function);
+/* Where a state lies: `s + 64`, or `s + (s[0] ? 4160 : 64)` for one that has memory twice. */
+Str source_state_place(const Entry *entry, Arena *arena, const Storage *storage);
 /* Buffer b of kernel k where NAME_run, whose parameters are called `port`, calls it. */
-Str source_argument(const Program *program, const Str *port, Arena *arena, uint32_t k, uint32_t b);
+Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t k, uint32_t b);
 /* The kernel's nodes as a comment, when the caller can describe them. */
-void source_describe(Text *out, const Program *program, const Kernel *kernel);
+void source_describe(Text *out, const Entry *entry, const Kernel *kernel);
 
 /* `const float image[784], float probability[10], const void *weights, void *arena` */
-void source_parameters(Text *out, const Program *program, Arena *arena);
+void source_parameters(Text *out, const Entry *entry, Arena *arena);
 /* The same as prose for the header: names and types. */
-void source_interface(Text *out, const Program *program, Arena *arena);
+void source_interface(Text *out, const Entry *entry, Arena *arena);
 void source_head(Text *out, const Program *program, const char *suffix, const char *what);
 
 /* For CompileOptions.checked: the macros, and the statements before kernel k (after the last one for kernel_count). */
 void source_checked_macros(Text *out);
-void source_checked_step(Text *out, const Program *program, int64_t k);
+void source_checked_step(Text *out, const Entry *entry, int64_t k);
 
 Str source_weight_name(const Program *program, Arena *arena, uint32_t w);
 /* Element i of an array in memory as a literal that reads back the same. */
 void source_element(Text *out, DType dtype, const void *bytes, int64_t i);
+/* Where an array of the weights starts, in the function of an entry. */
+Str source_weights_place(const Program *program, Arena *arena, uint32_t w);
 /* `qualifier float w0_name[10] = {...};` under a comment that names it. */
 void source_weight_array(Text *out, const Program *program, Arena *arena, uint32_t w, const char *qualifier);
 

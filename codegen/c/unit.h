@@ -1,4 +1,4 @@
-/* NAME.c in the making: the functions of its kernels, shared where they are equal, and the one that calls them. */
+/* NAME.c in the making: the functions of its kernels, shared where they are equal, and those that call them. */
 #ifndef NNC_C_UNIT_H
 #define NNC_C_UNIT_H
 
@@ -6,7 +6,8 @@
 
 typedef struct Function { /* a kernel's function; kernels of equal text share one */
     Str name;
-    uint32_t kernel; /* the first of its users */
+    const Entry *entry; /* the first of its users: an entry's kernel */
+    uint32_t kernel;
     uint32_t users;
 } Function;
 
@@ -16,12 +17,14 @@ typedef struct Unit {
     PreludeNeeds needs;
     Function *function;
     uint32_t function_count, function_capacity;
-    uint32_t *of_kernel;       /* per kernel: its function */
+    uint32_t **of_kernel;      /* per entry, per kernel: its function */
     Map by_body, taken, tried; /* tried: per name, the last number behind it */
 } Unit;
 
 void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */
 void unit_print_functions(Text *out, Unit *unit);
-void unit_print_run(Text *out, const Unit *unit); /* NAME_run */
+void unit_print_run(Text *out, const Unit *unit, uint32_t entry); /* NAME_run */
+void unit_print_state(Text *out, const Unit *unit);               /* NAME_state_init */
+void unit_print_descriptor(Text *out, const Unit *unit);
 
 #endif

@@ -47,26 +47,73 @@ static void print_weights(Text *out, const Program *program)
     arena_free(&arena);
 }
 
-static void print_call(Text *out, const Program *program, bool file)
+static void print_state(Text *out, const Program *program)
 {
-    const Graph *graph = program->graph;
-    text_printf(out, "    const int status = " STR_FMT "_run(", STR_ARG(program->options.name));
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        text_printf(out, "(const %s *)device_input%u, ", prelude_c_type(value_type(graph, graph->input[i])->dtype), i);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "(%s *)device_output%u, ", prelude_c_type(value_type(graph, graph->output[i].value)->dtype),
-                    i);
-    text_printf(out,
-                "%sblock + canary, 0);\n"
-                "    check((cudaError_t)status, \"launch\");\n"
-                "    check(cudaDeviceSynchronize(), \"run\");\n",
-                file ? "weights, " : "");
+    Arena arena = {0};
+    bool file = program_weights_form(program) == WEIGHTS_FILE;
+    if (program->state.count)
+        text_printf(out,
+                    "    void *state = device(NULL, %s_STATE_BYTES);\n"
+                    "    check((cudaError_t)" STR_FMT "_state_init(%sstate, 0), \"state\");\n",
+                    source_upper(&arena, program->options.name), STR_ARG(program->options.name),
+                    file ? "weights, " : "");
+    arena_free(&arena);
 }
 
-static void print_main(Text *out, const Program *program, const Tensor *const *expected)
+static void print_arrays(Text *out, const Entry *entry)
 {
-    const Graph *graph = program->graph;
+    Arena arena = {0};
+    Str prefix = harness_prefix(entry, &arena);
+    for (uint32_t i = 0; i < entry->graph->input_count; i++)
+        text_printf(out,
+                    "    void *" STR_FMT "device_input%u = device(" STR_FMT "input%u, sizeof " STR_FMT "input%u);\n",
+                    STR_ARG(prefix), i, STR_ARG(prefix), i, STR_ARG(prefix), i);
+    for (uint32_t i = 0; i < entry->graph->output_count; i++)
+        text_printf(out, "    void *" STR_FMT "device_output%u = device(NULL, sizeof " STR_FMT "output%u);\n",
+                    STR_ARG(prefix), i, STR_ARG(prefix), i);
+    arena_free(&arena);
+}
+
+static void print_call(Text *out, const Entry *entry)
+{
+    const Graph *graph = entry->graph;
+    Arena arena = {0};
+    Str prefix = harness_prefix(entry, &arena);
+    bool file = program_weights_form(entry->program) == WEIGHTS_FILE;
+    text_printf(out, "    check((cudaError_t)" STR_FMT "(", STR_ARG(source_entry_name(entry, &arena)));
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        text_printf(out, "(const %s *)" STR_FMT "device_input%u, ",
+                    prelude_c_type(value_type(graph, graph->input[i])->dtype), STR_ARG(prefix), i);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        text_printf(out, "(%s *)" STR_FMT "device_output%u, ",
+                    prelude_c_type(value_type(graph, graph->output[i].value)->dtype), STR_ARG(prefix), i);
+    text_printf(out,
+                "%s%sblock + canary, 0), \"launch\");\n"
+                "    check(cudaDeviceSynchronize(), \"run\");\n",
+                file ? "weights, " : "", entry->memory.state_count ? "state, " : "");
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        text_printf(out, "    fetch(" STR_FMT "output%u, " STR_FMT "device_output%u, sizeof " STR_FMT "output%u);\n",
+                    STR_ARG(prefix), i, STR_ARG(prefix), i, STR_ARG(prefix), i);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        harness_compare(out, entry, i);
+    arena_free(&arena);
+}
+
+static void print_free(Text *out, const Entry *entry)
+{
+    const Graph *graph = entry->graph;
+    Arena arena = {0};
+    Str prefix = harness_prefix(entry, &arena);
+    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
+        text_printf(out, "    cudaFree(" STR_FMT "device_%s%u);\n", STR_ARG(prefix),
+                    i < graph->input_count ? "input" : "output", i < graph->input_count ? i : i - graph->input_count);
+    arena_free(&arena);
+}
+
+static void print_main(Text *out, const Program *program)
+{
     bool file = program_weights_form(program) == WEIGHTS_FILE;
+    uint32_t calls = program_golden_calls(program);
     Arena arena = {0};
     text_printf(out,
                 "int main(%s)\n{\n    const size_t canary = %d, bytes = %s_ARENA_BYTES;\n"
@@ -78,28 +125,27 @@ static void print_main(Text *out, const Program *program, const Tensor *const *e
     arena_free(&arena);
     if (file)
         print_weights(out, program);
-    for (uint32_t i = 0; i < graph->input_count; i++)
-        text_printf(out, "    void *device_input%u = device(input%u, sizeof input%u);\n", i, i, i);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "    void *device_output%u = device(NULL, sizeof output%u);\n", i, i);
-    print_call(out, program, file);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "    fetch(output%u, device_output%u, sizeof output%u);\n", i, i, i);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        harness_compare(out, program, i, expected[i]);
+    print_state(out, program);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        print_arrays(out, &program->entry[e]);
+    if (calls > 1)
+        text_printf(out, "    for (size_t call = 0; call < %u; call++) {\n", calls);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        print_call(out, &program->entry[e]);
     text_printf(out,
-                "    fetch(edge, block, canary);\n    fetch(edge + canary, block + canary + bytes, canary);\n"
+                "%s    fetch(edge, block, canary);\n    fetch(edge + canary, block + canary + bytes, canary);\n"
                 "    for (size_t i = 0; i < sizeof edge; i++)\n"
                 "        if (edge[i] != 0xA5) {\n"
                 "            printf(\"written beside the arena\\n\");\n            bad = 1;\n            break;\n"
-                "        }\n");
-    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
-        text_printf(out, "    cudaFree(device_%s%u);\n", i < graph->input_count ? "input" : "output",
-                    i < graph->input_count ? i : i - graph->input_count);
-    text_printf(out, "%s    cudaFree(block);\n    return bad;\n}\n", file ? "    cudaFree(weights);\n" : "");
+                "        }\n",
+                calls > 1 ? "    }\n" : "");
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        print_free(out, &program->entry[e]);
+    text_printf(out, "%s%s    cudaFree(block);\n    return bad;\n}\n", file ? "    cudaFree(weights);\n" : "",
+                program->state.count ? "    cudaFree(state);\n" : "");
 }
 
-void emit_cuda_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out)
+void emit_cuda_test(const Program *program, const Golden *golden, Text *out)
 {
     Str name = program->options.name;
     text_printf(out,
@@ -111,7 +157,8 @@ void emit_cuda_test(const Program *program, const Tensor *const *input, const Te
                 "#include \"" STR_FMT
                 ".h\"\n\n#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
                 STR_ARG(name), program->options.target->cc_flags, STR_ARG(name), STR_ARG(name), STR_ARG(name));
-    harness_arrays(out, program, input, expected);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        harness_arrays(out, &program->entry[e], &golden[e]);
     text_printf(out, "%s%s", harness_has_numbers(program) ? harness_compare_text : "", device_text);
-    print_main(out, program, expected);
+    print_main(out, program);
 }

@@ -1,4 +1,5 @@
 /* NAME.cu and NAME.h: kernels as __global__ functions and NAME_run, which launches them in order on a stream. */
+#include "base/number.h"
 #include "c/source.h"
 #include "cuda/prelude.h"
 #include "cuda/section.h"
@@ -7,7 +8,8 @@
 
 typedef struct Function { /* sections of equal text and launch share one */
     Str name;
-    uint32_t kernel; /* of the first of its users */
+    const Entry *entry; /* of the first of its users */
+    uint32_t kernel;
     const Section *section;
     uint32_t users;
 } Function;
@@ -15,12 +17,11 @@ typedef struct Function { /* sections of equal text and launch share one */
 typedef struct Unit {
     const Program *program;
     Arena *arena;
-    const Str *port; /* source_port_names */
     PreludeNeeds needs;
     MeetNeeds meets;
     Function *function;
     uint32_t function_count, function_capacity;
-    uint32_t *of_step; /* per step: its function */
+    uint32_t **of_step; /* per entry, per step: its function */
     Map by_text, taken;
 } Unit;
 
@@ -32,23 +33,23 @@ static bool weights_in_source(const Program *program)
 }
 
 /* Weights that are device arrays go by the array's own name: the host has no address of them to hand to a kernel. */
-static void name_weights(const Unit *unit, const Kernel *kernel, KernelNames *names, bool *global)
+static void name_weights(const Unit *unit, const Entry *entry, const Kernel *kernel, KernelNames *names, bool *global)
 {
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        const Storage *storage = program_storage(unit->program, kernel->buffer[b].storage);
+        const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
         global[b] = storage->role == STORAGE_WEIGHTS && weights_in_source(unit->program);
         if (global[b])
             names->buffer[b] = source_weight_name(unit->program, unit->arena, storage->index);
     }
 }
 
-static Str section_text(Unit *unit, uint32_t k, const Section *section, KernelNames *names)
+static Str section_text(Unit *unit, const Entry *entry, uint32_t k, const Section *section, KernelNames *names)
 {
-    const Kernel *kernel = &unit->program->memory.kernel[k];
-    const bool *aliased = source_aliased(unit->program, unit->arena, k);
+    const Kernel *kernel = &entry->memory.kernel[k];
+    const bool *aliased = source_aliased(entry, unit->arena, k);
     bool *global = ARENA_ARRAY(unit->arena, bool, kernel->buffer_count);
     Text text = {0};
-    name_weights(unit, kernel, names, global);
+    name_weights(unit, entry, kernel, names, global);
     Printer printer = {.out = &text,
                        .arena = unit->arena,
                        .target = unit->program->options.target,
@@ -71,12 +72,13 @@ static void note_meets(Unit *unit, const Block *block)
     }
 }
 
-static uint32_t function_for(Unit *unit, uint32_t k, const Section *section)
+static uint32_t function_for(Unit *unit, const Entry *entry, const Step *step)
 {
-    const Kernel *kernel = &unit->program->memory.kernel[k];
+    const Section *section = step->section;
+    const Kernel *kernel = &entry->memory.kernel[step->kernel];
     KernelNames names;
     print_role_names(unit->arena, kernel, &names);
-    Str text = section_text(unit, k, section, &names);
+    Str text = section_text(unit, entry, step->kernel, section, &names);
     Str key = str_format(unit->arena, "%lld " STR_FMT, (long long)section->blocks, STR_ARG(text));
     uint32_t known = map_get(&unit->by_text, key);
     if (known == MAP_NONE) {
@@ -86,7 +88,7 @@ static uint32_t function_for(Unit *unit, uint32_t k, const Section *section)
         for (int n = 2; !map_add(&unit->taken, name, 0); n++)
             name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
         ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
-                   ((Function){name, k, section, 0}));
+                   ((Function){name, entry, step->kernel, section, 0}));
     }
     unit->function[known].users++;
     return known;
@@ -97,84 +99,205 @@ static void print_functions(Text *out, Unit *unit)
     for (uint32_t f = 0; f < unit->function_count; f++) {
         const Function *function = &unit->function[f];
         KernelNames names =
-            source_function_names(unit->program, unit->arena, function->kernel, function->users, function->name);
-        text_printf(out, STR_FMT "\n", STR_ARG(section_text(unit, function->kernel, function->section, &names)));
+            source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
+        Str text = section_text(unit, function->entry, function->kernel, function->section, &names);
+        text_printf(out, STR_FMT "\n", STR_ARG(text));
     }
+}
+
+static void make_entry(Unit *unit, uint32_t e)
+{
+    const Entry *entry = &unit->program->entry[e];
+    unit->of_step[e] = ARENA_ARRAY(unit->arena, uint32_t, entry->step_count);
+    for (uint32_t k = 0; k < entry->memory.kernel_count; k++)
+        note_meets(unit, &entry->memory.kernel[k].body);
+    for (uint32_t s = 0; s < entry->step_count; s++)
+        unit->of_step[e][s] = function_for(unit, entry, &entry->step[s]);
 }
 
 static void make_unit(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_text = {.arena = arena}, .taken = {.arena = arena}};
-    unit->port = source_port_names(program, arena);
-    unit->of_step = ARENA_ARRAY(arena, uint32_t, program->step_count);
+    unit->of_step = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
     source_take_names(program, arena, &unit->taken);
-    for (uint32_t k = 0; k < program->memory.kernel_count; k++)
-        note_meets(unit, &program->memory.kernel[k].body);
-    for (uint32_t s = 0; s < program->step_count; s++)
-        unit->of_step[s] = function_for(unit, program->step[s].kernel, program->step[s].section);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        make_entry(unit, e);
 }
 
 /* NAME_run */
 
-static void print_launch(Text *out, const Unit *unit, uint32_t s)
+static void print_launch(Text *out, const Unit *unit, uint32_t e, uint32_t s)
 {
     const Program *program = unit->program;
-    const Step *step = &program->step[s];
-    const Kernel *kernel = &program->memory.kernel[step->kernel];
-    text_printf(out, "    NNC_LAUNCH(" STR_FMT ", %lld, %u, stream", STR_ARG(unit->function[unit->of_step[s]].name),
+    const Entry *entry = &program->entry[e];
+    const Step *step = &entry->step[s];
+    const Kernel *kernel = &entry->memory.kernel[step->kernel];
+    const Str *port = source_port_names(entry, unit->arena);
+    text_printf(out, "    NNC_LAUNCH(" STR_FMT ", %lld, %u, stream", STR_ARG(unit->function[unit->of_step[e][s]].name),
                 (long long)step->section->blocks, step->section->threads);
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        StorageRole role = program_storage(program, kernel->buffer[b].storage)->role;
+        StorageRole role = entry_storage(entry, kernel->buffer[b].storage)->role;
         if (step->section->used[b] && role != STORAGE_SHARED &&
             !(role == STORAGE_WEIGHTS && weights_in_source(program)))
-            text_printf(out, ", " STR_FMT, STR_ARG(source_argument(program, unit->port, unit->arena, step->kernel, b)));
+            text_printf(out, ", " STR_FMT, STR_ARG(source_argument(entry, port, unit->arena, step->kernel, b)));
     }
     text_printf(out, ");\n");
 }
 
-static void print_signature(Text *out, const Program *program, Arena *arena)
+static void print_signature(Text *out, const Entry *entry, Arena *arena)
 {
-    text_printf(out, "int " STR_FMT "_run(", STR_ARG(program->options.name));
-    source_parameters(out, program, arena);
+    text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
+    source_parameters(out, entry, arena);
     text_printf(out, ", cudaStream_t stream)");
 }
 
 /* Inputs that no kernel reads, outputs of no elements, and a stream without launches. */
-static void print_unused(Text *out, const Unit *unit)
+static void print_unused(Text *out, const Entry *entry, Arena *arena)
 {
-    const Graph *graph = unit->program->graph;
+    const Graph *graph = entry->graph;
+    const Str *port = source_port_names(entry, arena);
     for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
-        if (!unit->program->used[i])
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(unit->port[i]));
-    if (!unit->program->step_count)
+        if (!entry->used[i])
+            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(port[i]));
+    if (!entry->step_count)
         text_printf(out, "    (void)stream;\n");
 }
 
-static void print_run(Text *out, const Unit *unit)
+static void print_check(Text *out, const char *pointer, bool needed)
 {
-    const Program *program = unit->program;
-    print_signature(out, program, unit->arena);
-    text_printf(out, "\n{\n    unsigned char *const a = (unsigned char *)arena;\n");
-    if (!weights_in_source(program))
+    text_printf(out, "    if (");
+    if (needed)
+        text_printf(out, "!%s || ", pointer);
+    text_printf(out, "(uintptr_t)%s %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n", pointer,
+                ARENA_ALIGNMENT);
+}
+
+static void print_checks(Text *out, const Entry *entry)
+{
+    bool handed = !weights_in_source(entry->program), kept = entry->memory.state_count;
+    text_printf(out, "    unsigned char *const a = (unsigned char *)arena;\n");
+    if (handed)
         text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
-    text_printf(out, "\n    if (%s(uintptr_t)a %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n",
-                program->arena_bytes ? "!a || " : "", ARENA_ALIGNMENT);
-    if (!weights_in_source(program))
-        text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n",
-                    WEIGHTS_ALIGNMENT);
+    if (kept)
+        text_printf(out, "    unsigned char *const s = (unsigned char *)state;\n");
+    text_char(out, '\n');
+    print_check(out, "a", entry->program->arena_bytes);
+    if (handed)
+        print_check(out, "w", true);
+    if (kept)
+        print_check(out, "s", true);
+}
+
+static void print_steps(Text *out, const Unit *unit, uint32_t e)
+{
+    const Entry *entry = &unit->program->entry[e];
     uint32_t shown = NONE;
-    for (uint32_t s = 0; s < program->step_count; s++) {
-        uint32_t k = program->step[s].kernel;
+    for (uint32_t s = 0; s < entry->step_count; s++) {
+        uint32_t k = entry->step[s].kernel;
         if (k != shown) {
             text_char(out, '\n');
-            source_describe(out, program, &program->memory.kernel[k]);
+            source_describe(out, entry, &entry->memory.kernel[k]);
             shown = k;
         }
-        print_launch(out, unit, s);
+        print_launch(out, unit, e, s);
     }
-    print_unused(out, unit);
+}
+
+/* The host does not read the block of states, so it cannot tell which of two places holds a value: what was made is
+ * moved there. */
+static void print_turns(Text *out, const Entry *entry)
+{
+    for (uint32_t i = 0; i < entry->memory.state_count; i++) {
+        const StateSlot *slot = &entry->program->state.slot[entry->slot[i]];
+        if (entry->memory.state[i].twice)
+            text_printf(out,
+                        "    NNC_CALL(cudaMemcpyAsync(s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
+                        (long long)slot->offset[0], (long long)slot->offset[1], (long long)slot->bytes);
+    }
+}
+
+static void print_run(Text *out, const Unit *unit, uint32_t e)
+{
+    const Entry *entry = &unit->program->entry[e];
+    print_signature(out, entry, unit->arena);
+    text_printf(out, "\n{\n");
+    print_checks(out, entry);
+    print_steps(out, unit, e);
+    print_turns(out, entry);
+    print_unused(out, entry, unit->arena);
     text_printf(out, "\n    return 0;\n}\n");
 }
+
+/* NAME_state_init */
+
+static void print_state_signature(Text *out, const Program *program)
+{
+    text_printf(out, "int " STR_FMT "_state_init(%svoid *state, cudaStream_t stream)", STR_ARG(program->options.name),
+                weights_in_source(program) ? "" : "const void *weights, ");
+}
+
+static void print_fill(Text *out, const StateSlot *slot)
+{
+    DType dtype = value_type(slot->graph, slot->value)->dtype;
+    const char *type = prelude_c_type(dtype);
+    long long count = (long long)(slot->bytes / dtype_bytes(dtype));
+    text_printf(out, "    NNC_LAUNCH(nnc_fill<%s>, %lld, 256, stream, (%s *)(void *)(s + %lld), (%s)", type,
+                (long long)least((count + 255) / 256, 1024), type, (long long)slot->offset[0], type);
+    source_element(out, dtype, slot->fill, 0);
+    text_printf(out, ", %lld);\n", count);
+}
+
+static void print_slot(Text *out, const Unit *unit, const StateSlot *slot)
+{
+    const Program *program = unit->program;
+    long long at = (long long)slot->offset[0], bytes = (long long)slot->bytes;
+    text_printf(out, "    /* " STR_FMT ": " STR_FMT " */\n",
+                STR_ARG(source_comment(unit->arena, value_show(slot->graph, slot->value))),
+                STR_ARG(type_show(unit->arena, value_type(slot->graph, slot->value))));
+    if (slot->weights == NONE)
+        print_fill(out, slot);
+    else if (weights_in_source(program))
+        text_printf(out,
+                    "    NNC_CALL(cudaMemcpyFromSymbolAsync(s + %lld, " STR_FMT
+                    ", %lld, 0, cudaMemcpyDeviceToDevice, stream));\n",
+                    at, STR_ARG(source_weight_name(program, unit->arena, slot->weights)), bytes);
+    else
+        text_printf(out,
+                    "    NNC_CALL(cudaMemcpyAsync(s + %lld, (const unsigned char *)weights + %lld, %lld, "
+                    "cudaMemcpyDeviceToDevice, stream));\n",
+                    at, (long long)program->weights[slot->weights].offset, bytes);
+}
+
+static void print_state_init(Text *out, const Unit *unit)
+{
+    const State *state = &unit->program->state;
+    if (!state->count)
+        return;
+    text_char(out, '\n');
+    print_state_signature(out, unit->program);
+    text_printf(out, "\n{\n    unsigned char *const s = (unsigned char *)state;\n\n");
+    if (!weights_in_source(unit->program))
+        print_check(out, "weights", true);
+    print_check(out, "s", true);
+    for (uint32_t i = 0; i < state->count; i++)
+        if (state->slot[i].bytes)
+            print_slot(out, unit, &state->slot[i]);
+    text_printf(out, "    (void)stream;\n    return 0;\n}\n");
+}
+
+/* Calls and kernels that only states need. */
+static const char state_text[] =
+    "#define NNC_CALL(call)                                                    \\\n"
+    "    do {                                                                  \\\n"
+    "        const cudaError_t call_status = (call);                           \\\n"
+    "        if (call_status != cudaSuccess)                                   \\\n"
+    "            return (int)call_status;                                      \\\n"
+    "    } while (0)\n\n"
+    "template <typename T> static __global__ void nnc_fill(T *y, T x, long long count)\n"
+    "{\n"
+    "    for (long long i = blockIdx.x * 256ll + threadIdx.x; i < count; i += gridDim.x * 256ll)\n"
+    "        y[i] = x;\n"
+    "}\n\n";
 
 static const char launch_text[] =
     "/* Launches a kernel; an error ends the function around, as its result.  A test may define it otherwise. */\n"
@@ -197,40 +320,67 @@ static void print_source(Text *out, Unit *unit)
                 ".h\"\n\n#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n\n%s",
                 program->options.target->cc_flags, STR_ARG(program->options.name), launch_text);
     cuda_print_prelude(out, unit->arena, &unit->needs, &unit->meets);
-    for (uint32_t w = 0; weights_in_source(program) && w < program->weights.count; w++)
+    for (uint32_t w = 0; weights_in_source(program) && w < program->weight_count; w++)
         source_weight_array(out, program, unit->arena, w, "static __device__ const");
+    if (program->state.count)
+        text_str(out, str_from(state_text));
     print_functions(out, unit);
-    print_run(out, unit);
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        text_printf(out, "%s", e ? "\n" : "");
+        print_run(out, unit, e);
+    }
+    print_state_init(out, unit);
 }
 
 /* The header */
+
+static void print_sizes(Text *out, const Program *program, const char *shout)
+{
+    text_printf(out, "#define %s_ARENA_BYTES %lld /* of device memory; alignment %d; nothing else is written */\n",
+                shout, (long long)program->arena_bytes, ARENA_ALIGNMENT);
+    if (program->state.count)
+        text_printf(out, "#define %s_STATE_BYTES %lld /* of device memory; alignment %d; kept from call to call */\n",
+                    shout, (long long)program->state.bytes, ARENA_ALIGNMENT);
+    if (!weights_in_source(program))
+        text_printf(out,
+                    "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights, to copy to the device; alignment %d */\n",
+                    shout, (long long)program->weights_bytes, STR_ARG(program->options.name), WEIGHTS_ALIGNMENT);
+    text_char(out, '\n');
+}
+
+static void print_prototype(Text *out, const Entry *entry, Arena *arena)
+{
+    bool handed = !weights_in_source(entry->program), kept = entry->memory.state_count;
+    source_interface(out, entry, arena);
+    text_printf(
+        out,
+        " * All pointers are to device memory, and arrays do not overlap. Work is put on the stream and not waited "
+        "for.\n"
+        " * Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s%s %s %snot aligned. */\n",
+        handed ? " or weights" : "", kept ? " or state" : "", handed ? "are" : "is",
+        entry->program->arena_bytes || handed || kept ? "missing or " : "");
+    print_signature(out, entry, arena);
+    text_printf(out, ";\n\n");
+}
 
 static void print_header(Text *out, const Program *program, Arena *arena)
 {
     Str name = program->options.name;
     const char *shout = source_upper(arena, name);
-    bool handed = !weights_in_source(program);
     source_head(out, program, ".h", "a neural network as one function, on a GPU");
     text_printf(out,
                 "#ifndef %s_H\n#define %s_H\n\n#include <cuda_runtime_api.h>\n#include <stdint.h>\n\n"
                 "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
                 shout, shout);
-    text_printf(out, "#define %s_ARENA_BYTES %lld /* of device memory; alignment %d; nothing else is written */\n",
-                shout, (long long)program->arena_bytes, ARENA_ALIGNMENT);
-    if (handed)
-        text_printf(out,
-                    "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights, to copy to the device; alignment %d */\n",
-                    shout, (long long)program->weights_bytes, STR_ARG(name), WEIGHTS_ALIGNMENT);
-    text_char(out, '\n');
-    source_interface(out, program, arena);
-    text_printf(
-        out,
-        " * All pointers are to device memory, and arrays do not overlap. Work is put on the stream and not waited "
-        "for.\n"
-        " * Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s %snot aligned. */\n",
-        handed ? " or weights are" : " is", program->arena_bytes || handed ? "missing or " : "");
-    print_signature(out, program, arena);
-    text_printf(out, ";\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    print_sizes(out, program, shout);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        print_prototype(out, &program->entry[e], arena);
+    if (program->state.count) {
+        text_printf(out, "/* Fills the state with its first values: once, before the first call. */\n");
+        print_state_signature(out, program);
+        text_printf(out, ";\n\n");
+    }
+    text_printf(out, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
 void emit_cuda(const Program *program, Text *source, Text *header)

@@ -9,8 +9,8 @@
  * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling or reduction (an
  * epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution to the
  * map that makes its image; a change of layout to the pooling or map before it; elementwise and further reductions to a
- * kernel of rows (softmax, layer norm).  Views and ramps belong to no kernel: their users read through them.  An output
- * that is only a view gets a copy of its own. */
+ * kernel of rows (softmax, layer norm).  Views and ramps belong to no kernel: their users read through them.  What
+ * leaves the graph and is only a view gets a copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"
@@ -368,31 +368,32 @@ static void order(Fuser *fuser)
     }
 }
 
-/* An output must be memory of its own: not a view, an input, a constant, nor the same value twice. */
-static void copy_shared_outputs(Graph *graph, Arena *arena)
+static ValueId copy_of(Graph *graph, ValueId value)
+{
+    Attr attr[1];
+    attr_defaults(OP_RELAYOUT, attr);
+    return op_build(graph, OP_RELAYOUT, &value, 1, attr, graph->value[value].place);
+}
+
+/* What leaves the graph, to the caller or into a state, is memory of its own: not a view, an input, a constant, nor the
+ * same value twice. */
+static void copy_shared_ends(Graph *graph, Arena *arena)
 {
     bool *taken = ARENA_ARRAY(arena, bool, graph->value_count);
-    Attr attr[1];
-    for (uint32_t i = 0; i < graph->output_count + graph->update_count; i++) {
-        bool update = i >= graph->output_count;
-        ValueId *value = update ? &graph->update[i - graph->output_count].source : &graph->output[i].value;
+    uint32_t updates = graph->update_count;
+    for (uint32_t i = 0; i < graph->output_count + updates; i++) {
+        ValueId *value = i < updates ? &graph->update[i].source : &graph->output[i - updates].value;
         const Node *node = value_producer(graph, *value);
-        if (node && !is_inline(node) && !taken[*value] && !update) {
+        if (!node || is_inline(node) || taken[*value])
+            *value = copy_of(graph, *value);
+        else
             taken[*value] = true;
-            continue;
-        }
-        if (update)
-            continue;
-        attr_defaults(OP_RELAYOUT, attr);
-        ValueId copy = op_build(graph, OP_RELAYOUT, value, 1, attr, graph->value[*value].place);
-        value = &graph->output[i].value;
-        *value = copy;
     }
 }
 
 bool stage_fuse(Graph *graph, PassContext *context)
 {
-    copy_shared_outputs(graph, context->scratch);
+    copy_shared_ends(graph, context->scratch);
     Fuser fuser = {
         .graph = graph, .arena = context->scratch, .target = context->target, .copy_views = context->copy_views};
     fuser.users = graph_users(graph, fuser.arena);

@@ -2,7 +2,8 @@
  *
  * Storage v < value_count belongs to value v of the graph; behind those stand the scratch of kernels, arrays of weights
  * and arrays that the threads of a block share.  Who decides what: parts.c says what lies inside what, inplace.c what
- * is written over what, lives.c roles, bytes and lives, the plan offsets. */
+ * is written over what, state.c where the next value of a state is made, lives.c roles, bytes and lives, the plan
+ * offsets. */
 #ifndef NNC_KERNEL_STORAGE_H
 #define NNC_KERNEL_STORAGE_H
 
@@ -15,6 +16,7 @@ typedef enum StorageRole {
     STORAGE_ARENA,   /* planned */
     STORAGE_INPUT,   /* the caller's array, read only; index = position among inputs */
     STORAGE_OUTPUT,  /* the caller's array; index = position among outputs */
+    STORAGE_STATE,   /* in the block that is kept between calls; index = which of Memory.state */
     STORAGE_WEIGHTS, /* constant; index = array of the weights */
     STORAGE_SCRATCH, /* planned, alive in one step; index = that step */
     STORAGE_SHARED,  /* of the threads of a block: no memory of ours */
@@ -26,6 +28,7 @@ typedef struct Storage {
     int64_t bytes;
     ValueId value; /* whose elements it holds; NONE for scratch and shared arrays */
     uint32_t index;
+    bool next;       /* state: made by this run, for the next one */
     bool per_thread; /* scratch: every thread that runs rounds of the kernel at once needs its own */
 
     /* A value that lies inside another one, so that putting them together copies nothing. */

@@ -321,26 +321,55 @@ static void store_padded(Lower *lower, ValueId value, const Index *position)
     lower_leave(lower, outer);
 }
 
+/* The results that the kernel writes to memory; returns how many. */
+static uint32_t stored_values(const Lower *lower, ValueId **list)
+{
+    uint32_t count = 0, capacity = 0;
+    *list = NULL;
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        for (uint32_t r = 0; r < node->out_count; r++)
+            if (kernel_stores(lower, node->out[r]))
+                ARENA_PUSH(lower->arena, *list, count, capacity, node->out[r]);
+    }
+    return count;
+}
+
+static void store_result(Lower *lower, ValueId value, const Index *position)
+{
+    const Type *type = value_type(lower->graph, value);
+    if (type->layout.block && type->shape.dim[1] % type->layout.block)
+        store_padded(lower, value, position);
+    else
+        store_value(lower, value, position, lower_value(lower, value, position));
+}
+
+/* One by one, each would be written while the next still reads what it may lie over. */
+static void bind_values(Lower *lower, const ValueId *value, uint32_t count, const Index *position)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const Expr *expr = lower_value(lower, value[i], position);
+        if (expr->kind == EXPR_LOCAL || expr->kind == EXPR_NUMBER)
+            continue;
+        const Local *local = lower_local(lower, "t", expr->dtype, true);
+        stmt_local(lower->arena, lower->block, local, expr);
+        remember(lower, value[i], position, expr_local(lower->arena, local));
+    }
+}
+
 void lower_stores(Lower *lower, const Index *position)
 {
+    ValueId *value;
     if (lower->band.value != NONE && !lower->band.filled) {
         const Expr *expr = lower_value(lower, lower->band.value, position);
         stmt_store(lower->arena, lower->block, lower->band.buffer, band_address(lower, position), expr);
         return;
     }
-    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[lower->kernel->node[n]];
-        for (uint32_t r = 0; r < node->out_count; r++) {
-            ValueId value = node->out[r];
-            if (!kernel_stores(lower, value))
-                continue;
-            const Type *type = value_type(lower->graph, value);
-            if (type->layout.block && type->shape.dim[1] % type->layout.block)
-                store_padded(lower, value, position);
-            else
-                store_value(lower, value, position, lower_value(lower, value, position));
-        }
-    }
+    uint32_t count = stored_values(lower, &value);
+    if (count > 1 && lower->kernel->form == FORM_MAP)
+        bind_values(lower, value, count, position);
+    for (uint32_t i = 0; i < count; i++)
+        store_result(lower, value[i], position);
 }
 
 /* Vectors */

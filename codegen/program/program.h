@@ -40,39 +40,75 @@ typedef struct Checksum {
     bool known;
 } Checksum;
 
-typedef struct Program {
-    Graph *graph; /* after all passes; node order is the order of execution */
-    CompileOptions options;
+/* One graph of the model: a function of the emitted code. */
+typedef struct Entry {
+    const struct Program *program;
+    Str name;            /* of its function, behind the program's and a `_` */
+    Graph *graph;        /* after all passes; node order is the order of execution */
     Memory memory;       /* kernels, storage, plan */
     const Graph *source; /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
     bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
-    int64_t arena_bytes;
-    WeightTable weights; /* in the order of their offsets */
+    Step *step;          /* what it does, in order */
+    uint32_t step_count;
+    bool *used;     /* per input, then per output: some kernel touches it */
+    uint32_t *slot; /* per state of memory.state: its slot of the program */
+} Entry;
+
+/* An array of the weights, which entries share: elements of a value as they are, or packed. */
+typedef struct Weights {
+    Graph *graph;
+    ValueId value;
+    Packing packing;
+    int64_t bytes, offset; /* offset: from the start of them all */
+} Weights;
+
+/* What is kept between calls: in a block of memory that the caller owns, which entries share. */
+typedef struct StateSlot {
+    Graph *graph;
+    ValueId value; /* a state, or a param that an entry updates */
+    int64_t bytes;
+    int64_t offset[2]; /* from the start of the block; twice: where the value and its next one are, in turns */
+    bool twice;        /* some entry makes the next value while it still reads this one */
+    uint32_t flag;     /* twice: the byte of the block that says which holds the value */
+    uint32_t weights;  /* the array that its first value is copied from; NONE: all its elements are `fill` */
+    const void *fill;  /* one element */
+} StateSlot;
+
+typedef struct State {
+    StateSlot *slot;
+    uint32_t count, capacity;
+    int64_t bytes;  /* of the block; 0: there is none */
+    uint32_t flags; /* bytes in front of the slots */
+} State;
+
+typedef struct Program {
+    CompileOptions options;
+    Entry *entry;
+    uint32_t entry_count;
+    int64_t arena_bytes; /* of the entry that takes most: they run one at a time */
+    Weights *weights;    /* in the order of their offsets */
+    uint32_t weight_count, weight_capacity;
     int64_t weights_bytes;
     Checksum *checksum; /* of the weights */
-    Step *step;         /* the entry point, in order */
-    uint32_t step_count;
-    bool *used; /* per input, then per output: some kernel touches it */
+    State state;
 } Program;
 
 #define WEIGHTS_ALIGNMENT 64
 
-/* The pipeline.  The graph is rewritten in place.  False after reported errors. */
-bool program_compile(Graph *graph, const CompileOptions *options, Program *program);
+/* The pipeline: the graphs become the entries of one program.  They are rewritten in place.  `program` stays where it
+ * is: its entries point to it.  False after reported errors. */
+bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program);
 
-/* The peak of the same model with `without` left out, too; -1 when it has no plan.  Nothing is lowered.  Needs
+/* The peak of the same entry with `without` left out, too; -1 when it has no plan.  Nothing is lowered.  Needs
  * options.compare. */
-int64_t program_peak_without(const Program *program, unsigned without);
+int64_t entry_peak_without(const Entry *entry, unsigned without);
 
-static inline const Storage *program_storage(const Program *program, StorageId id)
-{
-    return &program->memory.storage.at[id];
-}
+/* The first of those with the largest arena: what the program needs. */
+const Entry *program_largest_entry(const Program *program);
 
-/* The storage that holds array w of the weights: its bytes, and its offset among them all. */
-static inline const Storage *program_weight(const Program *program, uint32_t w)
+static inline const Storage *entry_storage(const Entry *entry, StorageId id)
 {
-    return &program->memory.storage.at[program->weights.array[w].storage];
+    return &entry->memory.storage.at[id];
 }
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
@@ -95,10 +131,22 @@ void emit_weights(const Program *program, Sink sink);      /* NAME.weights: weig
 uint64_t program_weights_checksum(const Program *program); /* XXH3, 64 bits, seed 0, of NAME.weights as written */
 void emit_incbin(const Program *program, Text *out);       /* NAME_weights.S */
 void emit_kernels(const Program *program, Text *out);      /* the kernels alone, for people */
+/* Inputs of an entry, and what the reference evaluator makes of them. */
+typedef struct Golden {
+    const Tensor *const *input;
+    const Tensor **expected; /* output i of call c is expected[c * outputs + i] */
+} Golden;
+
+/* How often the harness calls the entries, one after another: what a call leaves behind shows in the next. */
+static inline uint32_t program_golden_calls(const Program *program)
+{
+    return program->state.count ? 3 : 1;
+}
+
 /* NAME_test.c, and below NAME_test.cu: runs the model on inputs with expected outputs from the reference evaluator and
  * a canary around the arena.  Its exit status is 0 when all agree. */
-void emit_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out);
+void emit_test(const Program *program, const Golden *golden, Text *out);
 void emit_cuda(const Program *program, Text *source, Text *header); /* NAME.cu, NAME.h */
-void emit_cuda_test(const Program *program, const Tensor *const *input, const Tensor *const *expected, Text *out);
+void emit_cuda_test(const Program *program, const Golden *golden, Text *out);
 
 #endif

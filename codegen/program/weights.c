@@ -77,11 +77,11 @@ static void pack(Packer *packer, uint32_t d, int64_t at, const int64_t sum[2])
 
 void program_weights_fill(const Program *program, uint32_t w, void *bytes)
 {
-    const Packing *packing = &program->weights.array[w].packing;
-    const Storage *storage = program_weight(program, w);
-    const Tensor *data = eval_data(program->graph, storage->value);
+    const Weights *weights = &program->weights[w];
+    const Packing *packing = &weights->packing;
+    const Tensor *data = eval_data(weights->graph, weights->value);
     if (!packing->rank) {
-        memcpy(bytes, data->data, (size_t)storage->bytes);
+        memcpy(bytes, data->data, (size_t)weights->bytes);
         return;
     }
     Packer packer = {packing, data->data, bytes, dtype_bytes(data->type->dtype), {false, false}};
@@ -122,19 +122,19 @@ static void put_weights(const Program *program, const Hashed *hashed)
 {
     static const unsigned char zero[WEIGHTS_ALIGNMENT];
     int64_t at = 0;
-    for (uint32_t w = 0; w < program->weights.count; w++) {
-        const Storage *storage = program_weight(program, w);
-        put_hashed(hashed, zero, (size_t)(storage->offset - at));
-        unsigned char *bytes = malloc((size_t)storage->bytes + 1);
+    for (uint32_t w = 0; w < program->weight_count; w++) {
+        const Weights *weights = &program->weights[w];
+        put_hashed(hashed, zero, (size_t)(weights->offset - at));
+        unsigned char *bytes = malloc((size_t)weights->bytes + 1);
         if (!bytes)
-            fatal_memory((size_t)storage->bytes);
+            fatal_memory((size_t)weights->bytes);
         program_weights_fill(program, w, bytes);
         if (program->options.byte_order != program_byte_order_here())
-            swap_elements(bytes, (size_t)storage->bytes,
-                          dtype_bytes(value_type(program->graph, storage->value)->dtype));
-        put_hashed(hashed, bytes, (size_t)storage->bytes);
+            swap_elements(bytes, (size_t)weights->bytes,
+                          dtype_bytes(value_type(weights->graph, weights->value)->dtype));
+        put_hashed(hashed, bytes, (size_t)weights->bytes);
         free(bytes);
-        at = storage->offset + storage->bytes;
+        at = weights->offset + weights->bytes;
     }
 }
 

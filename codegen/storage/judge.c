@@ -10,6 +10,7 @@
  *   - Two storages that one step writes do not share a byte; one that it reads may share those it writes only where
  *     every load stands with the store at the same element: the result in place of an operand.
  *   - Inputs and weights are not written.
+ *   - At the end all of an output is written, and a state's memory holds the value that the next run is to find.
  *   - A loop marked parallel stores every round elsewhere, but for scratch that each thread has for itself.
  *
  * Extents of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are
@@ -26,7 +27,8 @@ typedef struct Judge {
     Arena of_step;   /* what is needed for this step only */
     Reached reached; /* of the kernel */
     Owners owners;
-    int64_t *output;                      /* per output: where its array would lie behind the arena */
+    int64_t *output;                      /* per output: where its array would lie behind the arena ... */
+    int64_t *state;                       /* ... and per state; one that has memory twice has it in one piece */
     uint32_t *first_buffer, *next_buffer; /* of the plan, by storage; those that are over by this step are gone */
 } Judge;
 
@@ -79,12 +81,14 @@ static int64_t bytes_now(const Judge *judge, StorageId id)
 static bool is_tracked(const Judge *judge, StorageId id)
 {
     StorageRole role = judge->memory->storage.at[id].role;
-    return role == STORAGE_ARENA || role == STORAGE_SCRATCH || role == STORAGE_OUTPUT;
+    return role == STORAGE_ARENA || role == STORAGE_SCRATCH || role == STORAGE_OUTPUT || role == STORAGE_STATE;
 }
 
 static int64_t offset_of(const Judge *judge, StorageId id)
 {
     const Storage *storage = &judge->memory->storage.at[id];
+    if (storage->role == STORAGE_STATE)
+        return judge->state[storage->index] + (storage->next ? storage->bytes : 0);
     return storage->role == STORAGE_OUTPUT ? judge->output[storage->index]
                                            : judge->memory->plan.offset[storage->buffer];
 }
@@ -296,7 +300,8 @@ static void list_buffers(Judge *judge, Arena *arena)
     }
 }
 
-static void place_outputs(Judge *judge, Arena *arena)
+/* Outputs and states, one after another; what states hold is theirs. */
+static void place_ends(Judge *judge, Arena *arena)
 {
     const Memory *memory = judge->memory;
     int64_t end = memory->plan.peak;
@@ -306,6 +311,42 @@ static void place_outputs(Judge *judge, Arena *arena)
             judge->output[memory->storage.at[s].index] = end;
             end += memory->storage.at[s].bytes;
         }
+    judge->state = ARENA_ARRAY(arena, int64_t, memory->state_count);
+    for (uint32_t i = 0; i < memory->state_count; i++) {
+        int64_t bytes = memory->storage.at[memory->state[i].value].bytes;
+        judge->state[i] = end;
+        owners_take(&judge->owners, memory->state[i].value, (Extent){end, end + bytes});
+        end += 2 * bytes;
+    }
+}
+
+/* Is the memory where the value is to be at the end all its own? */
+static bool check_end(Judge *judge, ValueId value, const char *what)
+{
+    const Storage *storage = &judge->memory->storage.at[value];
+    int64_t at = offset_of(judge, value), end = at + storage->bytes;
+    for (uint32_t i = owners_find(&judge->owners, at); at < end; i++) {
+        if (i == judge->owners.count || judge->owners.at[i].of != value || judge->owners.at[i].begin > at) {
+            Arena *arena = judge->memory->graph->module->arena;
+            *judge->message = str_format(arena, "%s " STR_FMT " is not there at the end", what,
+                                         STR_ARG(value_show(judge->memory->graph, value)));
+            return false;
+        }
+        at = judge->owners.at[i].end;
+    }
+    return true;
+}
+
+static bool check_ends(Judge *judge)
+{
+    const Memory *memory = judge->memory;
+    bool good = true;
+    for (uint32_t i = 0; good && i < memory->graph->output_count; i++)
+        good = check_end(judge, memory->graph->output[i].value, "output");
+    for (uint32_t i = 0; good && i < memory->state_count; i++)
+        good =
+            check_end(judge, memory->state[i].next == NONE ? memory->state[i].value : memory->state[i].next, "state");
+    return good;
 }
 
 bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
@@ -313,7 +354,7 @@ bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
     Judge judge = {.memory = memory, .message = message, .owners = owners_new(scratch, memory->storage.count)};
     bool good = true;
     list_buffers(&judge, scratch);
-    place_outputs(&judge, scratch);
+    place_ends(&judge, scratch);
     for (judge.step = 0; judge.step < memory->kernel_count && good; judge.step++) {
         ArenaMark mark = arena_mark(&judge.of_step);
         judge.kernel = &memory->kernel[judge.step];
@@ -322,5 +363,5 @@ bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
         arena_reset(&judge.of_step, mark);
     }
     arena_free(&judge.of_step);
-    return good;
+    return good && check_ends(&judge);
 }

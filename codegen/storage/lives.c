@@ -1,6 +1,8 @@
 /* Roles, bytes and lives of everything that the steps touch, and the buffers of the plan. */
 #include "storage/memory.h"
 
+#include "storage/state.h"
+
 static Arena *arena_of(const Memory *memory)
 {
     return memory->graph->module->arena;
@@ -34,6 +36,15 @@ static void assign_callers_arrays(Memory *memory)
         Storage *output = &storage[kernel_view_owner(graph, graph->output[i].value)];
         output->role = STORAGE_OUTPUT;
         output->index = i;
+    }
+    for (uint32_t i = 0; i < memory->state_count; i++) {
+        const StateValue *state = &memory->state[i];
+        storage[state->value].role = STORAGE_STATE;
+        storage[state->value].index = i;
+        if (state->next == NONE)
+            continue;
+        storage[state->next].role = STORAGE_STATE;
+        storage[state->next].index = i;
     }
 }
 
@@ -209,7 +220,9 @@ static void draft_plan(Memory *memory)
 
 void memory_lives(Memory *memory)
 {
+    memory->state_count = state_list(memory->graph, arena_of(memory), &memory->state);
     assign_callers_arrays(memory);
     measure_lives(memory);
+    state_settle(memory);
     draft_plan(memory);
 }

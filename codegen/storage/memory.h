@@ -8,6 +8,11 @@
 
 #define ARENA_ALIGNMENT 64 /* of the arena, and of every buffer in it */
 
+typedef struct StateValue {
+    ValueId value, next; /* what a run finds, and what it leaves there: NONE, the same */
+    bool twice;          /* the next value cannot be made where the value is (state.h) */
+} StateValue;
+
 typedef struct Memory {
     Graph *graph;   /* node order is the order of execution */
     Kernel *kernel; /* the steps; kernels that have nothing to do are none */
@@ -18,6 +23,8 @@ typedef struct Memory {
     StorageId *holder;   /* ... and whose bytes each holds; a whole with parts may have several, each larger and later
                             than the one before, of one group */
     PlanResult plan;
+    StateValue *state;
+    uint32_t state_count;
     uint32_t inplace_count; /* results written over an operand */
     bool *early;            /* per value: made before others that lie in front of it, or between; has_holes: some are */
     bool has_holes;

@@ -12,6 +12,7 @@
 
 #include "passes/pass.h"
 #include "storage/inplace.h"
+#include "storage/state.h"
 
 #include <string.h>
 
@@ -53,14 +54,36 @@ static const int64_t *buffer_bytes(const Graph *graph, const Units *units, Arena
     return bytes;
 }
 
-static OrderProblem pose(const Graph *graph, const Units *units, Arena *arena)
+/* The needs, and for each state that its readers run before its next value is made, as far as that can be. */
+static Lists with_wishes(const Graph *graph, const Units *units, Lists needs, Arena *arena)
+{
+    UnitPair *pair;
+    uint32_t count = state_wishes(graph, units, &needs, arena, &pair), at = 0, *first, *item;
+    if (!count)
+        return needs;
+    Lists more = {first = ARENA_ARRAY(arena, uint32_t, units->count + 2),
+                  item = ARENA_ARRAY(arena, uint32_t, needs.first[units->count] + count)};
+    for (uint32_t i = 0; i < count; i++)
+        first[pair[i].after + 2]++;
+    for (uint32_t u = 0; u < units->count; u++)
+        first[u + 2] += first[u + 1] + needs.first[u + 1] - needs.first[u];
+    for (uint32_t u = 0; u < units->count; u++)
+        for (at = needs.first[u]; at < needs.first[u + 1]; at++)
+            item[first[u + 1]++] = needs.item[at];
+    for (uint32_t i = 0; i < count; i++)
+        item[first[pair[i].after + 1]++] = pair[i].before;
+    return more;
+}
+
+static OrderProblem pose(const Graph *graph, const Units *units, bool keep, Arena *arena)
 {
     Lists over = unit_overwritable(graph, units, inplace_rule, arena); /* an estimate: recipes come later */
     for (uint32_t i = 0; i < over.first[units->count]; i++)
         over.item[i] = units->buffer[over.item[i]];
+    Lists needs = find_needs(graph, units, arena);
     OrderProblem problem = {.units = units->count,
                             .values = graph->value_count,
-                            .needs = find_needs(graph, units, arena),
+                            .needs = keep ? needs : with_wishes(graph, units, needs, arena),
                             .made = units->made,
                             .read = units->read,
                             .over = over,
@@ -70,10 +93,10 @@ static OrderProblem pose(const Graph *graph, const Units *units, Arena *arena)
     return problem;
 }
 
-static Schedule begin(Graph *graph, Arena *scratch)
+static Schedule begin(Graph *graph, bool keep, Arena *scratch)
 {
     Schedule s = {.graph = graph, .scratch = scratch, .units = unit_list(graph, scratch)};
-    s.problem = pose(graph, &s.units, scratch);
+    s.problem = pose(graph, &s.units, keep, scratch);
     s.order = ARENA_ARRAY(scratch, uint32_t, s.units.count);
     for (uint32_t u = 0; u < s.units.count; u++)
         s.order[u] = u;
@@ -142,7 +165,7 @@ static void apply(Schedule *s, PassContext *context)
 
 bool stage_schedule(Graph *graph, PassContext *context)
 {
-    Schedule s = begin(graph, context->scratch);
+    Schedule s = begin(graph, context->keep_order, context->scratch);
     find_order(&s, context->keep_order);
     if (!s.found) /* a cycle between kernels: the verifier's business */
         return true;
@@ -154,7 +177,7 @@ bool stage_schedule(Graph *graph, PassContext *context)
 int64_t schedule_peak(const Graph *graph, Arena *scratch)
 {
     ArenaMark mark = arena_mark(scratch);
-    Schedule s = begin((Graph *)graph, scratch);
+    Schedule s = begin((Graph *)graph, true, scratch);
     int64_t peak = order_peak(&s.problem, s.order, scratch);
     arena_reset(scratch, mark);
     return peak;

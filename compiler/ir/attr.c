@@ -1,6 +1,7 @@
 #include "ir/attr.h"
 
 #include <assert.h>
+#include <string.h>
 
 const Attr *attr_of(const Node *node, const char *name)
 {
@@ -29,4 +30,22 @@ void attr_ints(const Node *node, const char *name, uint32_t count, int64_t *out)
     const Attr *attr = attr_of(node, name);
     for (uint32_t i = 0; i < count; i++)
         out[i] = attr->ints[attr->i == 1 ? 0 : i];
+}
+
+static bool same_attr(AttrKind kind, const Attr *a, const Attr *b)
+{
+    if (a->i != b->i || (kind == ATTR_FLOAT && memcmp(&a->f, &b->f, sizeof a->f) != 0))
+        return false;
+    if (kind == ATTR_INTS)
+        return a->i == 0 || memcmp(a->ints, b->ints, (size_t)a->i * sizeof *a->ints) == 0;
+    return kind != ATTR_STRING || str_eq(a->s, b->s);
+}
+
+bool node_alike(const Node *a, const Node *b)
+{
+    const AttrSpec *spec = op_info(a->op)->attr;
+    bool same = a->op == b->op;
+    for (uint32_t i = 0; same && spec[i].name; i++)
+        same = same_attr(spec[i].kind, &a->attr[i], &b->attr[i]);
+    return same;
 }

@@ -190,7 +190,8 @@ NodeId graph_add_node(Graph *graph, OpCode op, const ValueId *in, uint32_t in_co
 NodeId graph_add_initial(Graph *graph, OpCode op, const Attr *attr, Place place);
 /* Writes the defaults of the op into attr[op_attr_count(op)]; required ones are left zero. */
 void attr_defaults(OpCode op, Attr *attr);
-uint32_t attr_index(OpCode op, Str name); /* NONE when there is none */
+uint32_t attr_index(OpCode op, Str name);      /* NONE when there is none */
+bool node_alike(const Node *a, const Node *b); /* the same op with equal attributes, whatever the operands */
 
 /* Rewriting. */
 void graph_replace(Graph *graph, const ValueId *map); /* every use of v becomes map[v]: operands, outputs, updates */

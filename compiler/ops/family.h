@@ -2,6 +2,7 @@
 #ifndef NNC_OPS_FAMILY_H
 #define NNC_OPS_FAMILY_H
 
+#include "base/map.h"
 #include "ir/graph.h"
 
 typedef struct FamilyRow {
@@ -40,6 +41,19 @@ void eval_node(const Graph *graph, NodeId node, Arena *arena, const Tensor *cons
  * updated params and states go to updated[0 .. update_count) when it is not NULL.  Intermediate tensors are freed as
  * soon as their last user has run. */
 void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output, const Tensor **updated);
+
+/* What graphs keep between runs: new values of states and params, by name.  Starts with its arena set and all else
+ * zero; `known` has the same arena. */
+typedef struct EvalMemory {
+    Arena *arena;
+    Map known;
+    const Tensor **tensor;
+    uint32_t count, capacity;
+} EvalMemory;
+
+/* The graph with what was kept so far; its updates are kept for the next run.  Its own first values stay as they are.
+ */
+void eval_run(EvalMemory *memory, Graph *graph, const Tensor *const *input, const Tensor **output);
 
 /* How far from the evaluator's each output may be where rounding and the order of sums differ, relative to its largest
  * element: by the narrowest dtype that it was computed through.  0 for integers and bools.  `input`, when not NULL,

@@ -218,6 +218,8 @@ bool pass_layout(Graph *graph, PassContext *context)
         graph->output[i].value = in_layout(&layouter, graph->output[i].value, 0);
     for (uint32_t i = 0; i < graph->update_count; i++)
         graph->update[i].source = in_layout(&layouter, graph->update[i].source, 0);
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        graph->update[i].source = in_layout(&layouter, graph->update[i].source, 0);
     graph->node = layouter.order;
     graph->node_count = layouter.count;
     graph->node_capacity = layouter.order_capacity;

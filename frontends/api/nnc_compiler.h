@@ -128,19 +128,24 @@ typedef enum nnc_weights_form {
 
 typedef struct nnc_options { /* zero is fine everywhere */
     const char *target;      /* NULL: "generic"; "host" is this machine */
-    const char *name; /* prefix of all that is emitted; what is no C identifier in it becomes _; NULL: the graph's */
+    const char *name; /* prefix of all that is emitted; what is no C identifier in it becomes _; NULL: the graph's, or
+                         the file's where there are several */
     const char *allocator; /* NULL: the best of all */
     nnc_weights_form weights;
     uint32_t effort; /* scales the work limit of the planner; 0 and 1 are normal */
     int checked;     /* C that makes arena memory unreadable while it holds nothing alive */
 } nnc_options;
 
-/* May be called as often as wanted, also for one graph.  `options` NULL: all of them zero. */
+#define NNC_ALL_GRAPHS UINT32_MAX /* they become the entries of one program, NAME_GRAPH */
+
+/* `graph` alone, as NAME_run, or NNC_ALL_GRAPHS.  May be called as often as wanted, also for one graph.  `options`
+ * NULL: all of them zero. */
 NNC_API nnc_result nnc_graph_compile(nnc_module *module, uint32_t graph, const nnc_options *options,
                                      nnc_program **program);
 
 NNC_API uint64_t nnc_program_arena_bytes(const nnc_program *program);
 NNC_API uint64_t nnc_program_weights_bytes(const nnc_program *program);
+NNC_API uint64_t nnc_program_state_bytes(const nnc_program *program); /* kept between runs; 0: none */
 
 /* Every file that the program is emitted as: NAME.h, NAME.c or NAME.cu, weights in their form.  `bytes` is good during
  * the callback, which returns 0 to go on. */
@@ -151,7 +156,7 @@ NNC_API nnc_result nnc_program_emit(nnc_program *program, nnc_take_file *take, v
 NNC_API nnc_result nnc_program_write(nnc_program *program, const char *folder);
 
 typedef enum nnc_text_kind {
-    NNC_TEXT_PLAN,   /* the memory plan as a table */
+    NNC_TEXT_PLAN,   /* the memory plan as a table; these five are of the entry that takes most */
     NNC_TEXT_CHART,  /* as a picture of characters */
     NNC_TEXT_JSON,   /* for programs: docs/planning.md has the schema */
     NNC_TEXT_SVG,    /* a drawing */

@@ -40,18 +40,32 @@ Str prepare_file_name(Str path)
     return (Str){path.ptr + begin, path.len - begin};
 }
 
-void *prepare_printer(Arena *arena)
+Str prepare_stem(Str path)
 {
-    return ARENA_NEW(arena, NodePrinter *);
+    Str name = prepare_file_name(path);
+    for (uint32_t i = name.len; i-- > 1;)
+        if (name.ptr[i] == '.')
+            return (Str){name.ptr, i};
+    return name;
 }
 
-/* The printer of nodes comes into being with the first comment, when the graph no longer changes. */
+typedef struct Describer {
+    const Graph *graph; /* that the printer is of */
+    NodePrinter *printer;
+} Describer;
+
+void *prepare_printer(Arena *arena)
+{
+    return ARENA_NEW(arena, Describer);
+}
+
+/* The printer of nodes comes into being with the first comment on a graph, when that no longer changes. */
 void prepare_describe(void *context, Text *out, const Graph *graph, NodeId node)
 {
-    NodePrinter **printer = context;
-    if (!*printer)
-        *printer = nnc_node_printer(graph->module->arena, graph);
-    nnc_print_node(*printer, out, node);
+    Describer *describer = context;
+    if (describer->graph != graph)
+        *describer = (Describer){graph, nnc_node_printer(graph->module->arena, graph)};
+    nnc_print_node(describer->printer, out, node);
 }
 
 bool prepare_fits_memory(const Graph *graph)

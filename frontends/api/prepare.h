@@ -9,6 +9,8 @@
 Str prepare_identifier(Arena *arena, Str name);
 /* Without its folders: what is emitted must not depend on where it is made. */
 Str prepare_file_name(Str path);
+/* That without what follows its last dot: the name of a program of several graphs. */
+Str prepare_stem(Str path);
 /* For CompileOptions.describe; its context is a prepare_printer. */
 void prepare_describe(void *context, Text *out, const Graph *graph, NodeId node);
 void *prepare_printer(Arena *arena);

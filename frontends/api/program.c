@@ -79,18 +79,24 @@ static nnc_result work_compile(nnc_session *session, void *argument)
     Compilation *c = argument;
     const Module *module = c->module->module;
     CompileOptions options;
+    bool all = c->graph == NNC_ALL_GRAPHS;
+    uint32_t count = all ? module->graph_count : 1, first = all ? 0 : c->graph;
 
-    if (c->graph >= module->graph_count)
-        return session_misuse(session, "graph %u of %u", c->graph, module->graph_count);
-    const Graph *graph = module->graph[c->graph];
-    if (!take_options(session, c, graph->name, &options))
+    if (!count || first >= module->graph_count)
+        return session_misuse(session, "graph %u of %u", first, module->graph_count);
+    Str name = count == 1 ? module->graph[first]->name : prepare_stem(c->module->path);
+    if (!take_options(session, c, name, &options))
         return NNC_RESULT_USE;
-    if (!c->module->shapes_only && !prepare_fits_memory(graph))
-        return NNC_RESULT_INPUT;
+    Graph **graph = ARENA_ARRAY(&session->arena, Graph *, count);
+    for (uint32_t i = 0; i < count; i++) {
+        graph[i] = graph_clone(module->graph[first + i]);
+        if (!c->module->shapes_only && !prepare_fits_memory(graph[i]))
+            return NNC_RESULT_INPUT;
+    }
     nnc_program *program = ARENA_NEW(&session->arena, nnc_program);
     program->session = session;
     program->shapes_only = c->module->shapes_only;
-    if (!program_compile(graph_clone(graph), &options, &program->program))
+    if (!program_compile(graph, count, &options, &program->program))
         return NNC_RESULT_INPUT;
     c->program = program;
     return NNC_RESULT_OK;
@@ -113,6 +119,11 @@ uint64_t nnc_program_arena_bytes(const nnc_program *program)
 uint64_t nnc_program_weights_bytes(const nnc_program *program)
 {
     return (uint64_t)program->program.weights_bytes;
+}
+
+uint64_t nnc_program_state_bytes(const nnc_program *program)
+{
+    return (uint64_t)program->program.state.bytes;
 }
 
 /* Emission */
@@ -207,10 +218,10 @@ typedef struct Listing {
 
 static void print_plan(nnc_session *session, const Listing *l, Text *out)
 {
-    const Program *program = &l->program->program;
-    PlanReport report = report_of_program(&session->arena, program);
+    const Entry *entry = program_largest_entry(&l->program->program);
+    PlanReport report = report_of_entry(&session->arena, entry);
     if (l->kind != NNC_TEXT_CHART && l->kind != NNC_TEXT_SVG) /* they do not show it */
-        savings_measure(&session->arena, program, &report);
+        savings_measure(&session->arena, entry, &report);
     switch (l->kind) {
     case NNC_TEXT_CHART:
         plan_print_chart(out, &report, CHART_COLUMNS);
@@ -230,6 +241,14 @@ static void print_plan(nnc_session *session, const Listing *l, Text *out)
     }
 }
 
+static void print_graphs(Text *out, const Program *program)
+{
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        text_printf(out, "%s", e ? "\n" : "");
+        nnc_print_graph(out, program->entry[e].graph);
+    }
+}
+
 static nnc_result work_list(nnc_session *session, void *argument)
 {
     Listing *l = argument;
@@ -238,7 +257,7 @@ static nnc_result work_list(nnc_session *session, void *argument)
     if ((unsigned)l->kind > NNC_TEXT_KERNELS)
         return session_misuse(session, "unknown kind of text: %d", (int)l->kind);
     if (l->kind == NNC_TEXT_GRAPH)
-        nnc_print_graph(&text, l->program->program.graph);
+        print_graphs(&text, &l->program->program);
     else if (l->kind == NNC_TEXT_KERNELS)
         emit_kernels(&l->program->program, &text);
     else

@@ -25,9 +25,9 @@ static Str free_name(Map *taken, Arena *arena, Str name)
     return name;
 }
 
-static PlanRow row_of(const Program *program, uint32_t i, Map *taken, Arena *arena)
+static PlanRow row_of(const Entry *entry, uint32_t i, Map *taken, Arena *arena)
 {
-    const Memory *memory = &program->memory;
+    const Memory *memory = &entry->memory;
     const PlanBuffer *buffer = &memory->problem.buffer[i];
     const Storage *storage = &memory->storage.at[memory->holder[i]];
     PlanRow row = {.kind = PLAN_TENSOR,
@@ -44,9 +44,9 @@ static PlanRow row_of(const Program *program, uint32_t i, Map *taken, Arena *are
         row.name = free_name(taken, arena, scratch_name(memory, i, arena));
         return row;
     }
-    row.name = value_title(program->graph, storage->value);
+    row.name = value_title(entry->graph, storage->value);
     if (i == storage->buffer) {
-        row.type = type_show(arena, value_type(program->graph, storage->value));
+        row.type = type_show(arena, value_type(entry->graph, storage->value));
     } else { /* a concat of which only some parts have been made */
         row.kind = PLAN_GROWING;
         row.name = str_format(arena, STR_FMT "@%" PRId64, STR_ARG(row.name), buffer->first);
@@ -56,13 +56,13 @@ static PlanRow row_of(const Program *program, uint32_t i, Map *taken, Arena *are
 }
 
 /* The steps in which kernels read each value: itself, or through views. */
-static PlanRow *find_reads(Arena *arena, const Program *program)
+static PlanRow *find_reads(Arena *arena, const Entry *entry)
 {
-    const Graph *graph = program->graph;
+    const Graph *graph = entry->graph;
     PlanRow *read = ARENA_ARRAY(arena, PlanRow, graph->value_count);
-    for (uint32_t k = 0; k < program->memory.kernel_count; k++)
-        for (uint32_t i = 0; i < program->memory.kernel[k].node_count; i++) {
-            const Node *node = &graph->node[program->memory.kernel[k].node[i]];
+    for (uint32_t k = 0; k < entry->memory.kernel_count; k++)
+        for (uint32_t i = 0; i < entry->memory.kernel[k].node_count; i++) {
+            const Node *node = &graph->node[entry->memory.kernel[k].node[i]];
             for (uint32_t r = 0; r < node->in_count; r++)
                 for (ValueId v = node->in[r]; v != NONE;
                      v = kernel_value_is_view(graph, v) ? value_producer(graph, v)->in[0] : NONE) {
@@ -76,15 +76,14 @@ static PlanRow *find_reads(Arena *arena, const Program *program)
 
 /* Adds a row for a value in the memory of another: a part of it, or a view.  Not for one that repeats elements, since
  * it has no bytes to show. */
-static uint32_t add_alias(Arena *arena, const Program *program, ValueId value, PlanRow life, PlanRow *row,
-                          uint32_t count)
+static uint32_t add_alias(Arena *arena, const Entry *entry, ValueId value, PlanRow life, PlanRow *row, uint32_t count)
 {
-    const Graph *graph = program->graph;
-    const Storage *whole = program_storage(program, memory_whole(&program->memory, value));
+    const Graph *graph = entry->graph;
+    const Storage *whole = entry_storage(entry, memory_whole(&entry->memory, value));
     int64_t bytes = type_bytes(value_type(graph, value));
     if (whole->role != STORAGE_ARENA || !bytes)
         return count;
-    Extent extent = memory_extent(&program->memory, value);
+    Extent extent = memory_extent(&entry->memory, value);
     if (extent.end - extent.begin < bytes)
         return count;
     row[count] = life;
@@ -100,43 +99,46 @@ static uint32_t add_alias(Arena *arena, const Program *program, ValueId value, P
 
 /* Parts live from the kernel that makes them, or, when they have come together from parts themselves, from the first
  * that reads them, to the end of the whole; views where kernels read through them. */
-static uint32_t add_aliases(Arena *arena, const Program *program, PlanRow *row, uint32_t count)
+static uint32_t add_aliases(Arena *arena, const Entry *entry, PlanRow *row, uint32_t count)
 {
-    const Graph *graph = program->graph;
-    const PlanRow *read = find_reads(arena, program);
+    const Graph *graph = entry->graph;
+    const PlanRow *read = find_reads(arena, entry);
     for (ValueId v = 0; v < graph->value_count; v++) {
         PlanRow life = read[v];
-        if (program_storage(program, v)->inside != NONE) {
-            uint32_t step = program->memory.kernel_of[value_producer(graph, v)->kernel];
+        if (entry_storage(entry, v)->inside != NONE) {
+            uint32_t step = entry->memory.kernel_of[value_producer(graph, v)->kernel];
             life.first = step == NONE ? life.first : step;
-            life.last =
-                step == NONE && !life.last ? 0 : program_storage(program, memory_whole(&program->memory, v))->last;
+            life.last = step == NONE && !life.last ? 0 : entry_storage(entry, memory_whole(&entry->memory, v))->last;
         } else if (!kernel_value_is_view(graph, v))
             continue;
         if (life.last)
-            count = add_alias(arena, program, v, life, row, count);
+            count = add_alias(arena, entry, v, life, row, count);
     }
     return count;
 }
 
-PlanReport report_of_program(Arena *arena, const Program *program)
+PlanReport report_of_entry(Arena *arena, const Entry *entry)
 {
-    const Memory *memory = &program->memory;
+    const Memory *memory = &entry->memory;
     uint32_t count = memory->problem.count;
-    PlanRow *row = ARENA_ARRAY(arena, PlanRow, count + program->graph->value_count);
+    PlanRow *row = ARENA_ARRAY(arena, PlanRow, count + entry->graph->value_count);
     Str *step = ARENA_ARRAY(arena, Str, memory->kernel_count + 1);
     Map taken = {.arena = arena};
+    const Program *program = entry->program;
+    Str title = program->entry_count == 1
+                    ? program->options.name
+                    : str_format(arena, STR_FMT "_" STR_FMT, STR_ARG(program->options.name), STR_ARG(entry->name));
 
-    for (ValueId v = 0; v < program->graph->value_count; v++)
-        if (program->graph->value[v].name.len)
-            map_add(&taken, program->graph->value[v].name, v);
+    for (ValueId v = 0; v < entry->graph->value_count; v++)
+        if (entry->graph->value[v].name.len)
+            map_add(&taken, entry->graph->value[v].name, v);
     for (uint32_t i = 0; i < count; i++)
-        row[i] = row_of(program, i, &taken, arena);
-    count = add_aliases(arena, program, row, count);
-    uses_note(arena, program, row);
+        row[i] = row_of(entry, i, &taken, arena);
+    count = add_aliases(arena, entry, row, count);
+    uses_note(arena, entry, row);
     for (uint32_t k = 0; k < memory->kernel_count; k++)
         step[k] = memory->kernel[k].name;
-    PlanReport report = {.title = program->options.name,
+    PlanReport report = {.title = title,
                          .row = row,
                          .count = count,
                          .step = step,

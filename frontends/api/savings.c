@@ -17,28 +17,28 @@ static bool is_view_of_result(const Graph *graph, ValueId value)
 }
 
 /* The peak without one of them.  Where there is nothing that it does, all would stay as it is. */
-static int64_t peak_without(const Program *program, Without bit)
+static int64_t peak_without(const Entry *entry, Without bit)
 {
-    const Graph *graph = program->graph;
-    bool used = bit == WITHOUT_ORDER && program->order_gains;
+    const Graph *graph = entry->graph;
+    bool used = bit == WITHOUT_ORDER && entry->order_gains;
 
     for (ValueId v = 0; v < graph->value_count; v++)
         used |= bit == WITHOUT_INPLACE ? graph->value[v].inplace != NONE
-                : bit == WITHOUT_PARTS ? program_storage(program, v)->inside != NONE
+                : bit == WITHOUT_PARTS ? entry_storage(entry, v)->inside != NONE
                 : bit == WITHOUT_VIEWS ? is_view_of_result(graph, v)
                                        : false;
-    return used ? program_peak_without(program, bit) : program->memory.plan.peak;
+    return used ? entry_peak_without(entry, bit) : entry->memory.plan.peak;
 }
 
-void savings_measure(Arena *arena, const Program *program, PlanReport *report)
+void savings_measure(Arena *arena, const Entry *entry, PlanReport *report)
 {
     PlanSaving *saving = ARENA_ARRAY(arena, PlanSaving, SAVINGS_PARTS);
 
     report->saving = saving;
     for (uint32_t i = 0; i < SAVINGS_PARTS; i++) {
-        if (program->options.without & savings_part[i].bit)
+        if (entry->program->options.without & savings_part[i].bit)
             continue;
-        int64_t peak = peak_without(program, savings_part[i].bit);
+        int64_t peak = peak_without(entry, savings_part[i].bit);
         if (peak >= 0)
             saving[report->saving_count++] = (PlanSaving){str_from(savings_part[i].name), peak - report->peak};
     }

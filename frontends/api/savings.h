@@ -13,8 +13,8 @@ typedef struct SavingsPart {
 } SavingsPart;
 extern const SavingsPart savings_part[SAVINGS_PARTS];
 
-/* Fills in report->saving: the model is compiled again without each of them that `program` may owe something to, and
+/* Fills in report->saving: the model is compiled again without each of them that `entry` may owe something to, and
  * the peaks are compared. All at once may save more or less than the sum. */
-void savings_measure(Arena *arena, const Program *program, PlanReport *report);
+void savings_measure(Arena *arena, const Entry *entry, PlanReport *report);
 
 #endif

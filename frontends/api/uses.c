@@ -32,9 +32,9 @@ static uint32_t row_at(const Uses *u, uint32_t step, uint32_t b)
     return row;
 }
 
-void uses_note(Arena *arena, const Program *program, PlanRow *row)
+void uses_note(Arena *arena, const Entry *entry, PlanRow *row)
 {
-    const Memory *memory = &program->memory;
+    const Memory *memory = &entry->memory;
     uint32_t rows = memory->problem.count, *room = ARENA_ARRAY(arena, uint32_t, rows);
     int64_t **use = ARENA_ARRAY(arena, int64_t *, rows);
     for (uint32_t pass = 0; pass < 2; pass++) { /* counted, then listed */

@@ -7,6 +7,6 @@
 
 /* Fills in the uses of the rows that stand for the buffers of the plan, in their order.  A view's uses are its owner's.
  */
-void uses_note(Arena *arena, const Program *program, PlanRow *row);
+void uses_note(Arena *arena, const Entry *entry, PlanRow *row);
 
 #endif

@@ -13,12 +13,12 @@ typedef struct Work { /* of one run */
     int64_t flops, bytes;
 } Work;
 
-static Work total_work(const Program *program)
+static Work total_work(const Entry *entry)
 {
     Work work = {0};
-    for (uint32_t k = 0; k < program->memory.kernel_count; k++) {
-        work.flops += program->memory.kernel[k].flops;
-        work.bytes += program->memory.kernel[k].bytes;
+    for (uint32_t k = 0; k < entry->memory.kernel_count; k++) {
+        work.flops += entry->memory.kernel[k].flops;
+        work.bytes += entry->memory.kernel[k].bytes;
     }
     return work;
 }
@@ -109,6 +109,7 @@ static void sort(Samples *samples)
 
 static int measure(Cli *cli, const Program *program, const Host *host, double seconds, Result *result)
 {
+    const Entry *entry = program->entry;
     Peak peak;
     int status = peak_open(cli, program->options.target, &peak);
     if (status == STATUS_OK) {
@@ -118,10 +119,10 @@ static int measure(Cli *cli, const Program *program, const Host *host, double se
         uint32_t runs = once > 1e-3 ? 1 : (uint32_t)(1e-3 / fmax(once, 1e-7)) + 1;
         result->model = program->options.name;
         result->target = program->options.target->name;
-        result->work = total_work(program);
+        result->work = total_work(entry);
         result->arena_bytes = program->arena_bytes;
         result->weights_bytes = program->weights_bytes;
-        result->kernels = program->memory.kernel_count;
+        result->kernels = entry->memory.kernel_count;
         cli_step(cli, "timing");
         double begin = clock_seconds();
         while (result->second.count < 5 || clock_seconds() - begin < seconds)
@@ -149,7 +150,7 @@ static int bench_model(Cli *cli, Model *model, double seconds, uint32_t format)
         return status;
     status = host_open(cli, &program, &host);
     if (status == STATUS_OK) {
-        host_bind(cli, program.graph, &host, input);
+        host_bind(cli, program.entry->graph, &host, input);
         status = measure(cli, &program, &host, seconds, &result);
     }
     host_close(&host);

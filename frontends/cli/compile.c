@@ -6,6 +6,7 @@
 #include "cli/emit.h"
 #include "cli/inputs.h"
 #include "ops/family.h"
+#include "passes/pass.h"
 
 static const char *const part_name[] = {"c", "lib", "test", "ir", "kernels", "cuda", NULL};
 
@@ -72,28 +73,65 @@ static const char *settle(Cli *cli, unsigned *parts)
     return wants_cuda ? "cuda:sm_90" : "generic";
 }
 
-typedef struct Golden { /* inputs of the test harness, and what the evaluator makes of them */
-    const Tensor *const *input;
-    const Tensor **expected;
-} Golden;
+/* Does a run leave something behind for the next? Recurses over the nesting of calls. */
+static bool keeps_something(const Graph *graph)
+{
+    bool keeps = graph->update_count > 0;
+    for (NodeId n = 0; n < graph->node_count && !keeps; n++)
+        for (uint32_t i = 0; i < graph->node[n].sub_count && !keeps; i++)
+            keeps = keeps_something(graph->node[n].sub[i]);
+    return keeps;
+}
 
-static bool make_golden(Cli *cli, const Model *model, Golden *golden)
+/* Updates stand in the bodies of calls: the evaluator gives those of the graph itself. */
+static Graph *expanded(Cli *cli, const Graph *graph)
+{
+    Graph *copy = graph_clone(graph);
+    Arena scratch = {0};
+    PassContext context = pass_context(&scratch, &cli->diag);
+    pass_run(pass_find(STR("expand")), copy, &context);
+    arena_free(&scratch);
+    return copy;
+}
+
+/* In turns, three times where that makes a difference (program_golden_calls). */
+static void run_graphs(Cli *cli, const Model *model, Golden *golden)
+{
+    EvalMemory memory = {.arena = &cli->arena, .known = {.arena = &cli->arena}};
+    Graph **graph = ARENA_ARRAY(&cli->arena, Graph *, model->graph_count);
+    bool keeps = false;
+    for (uint32_t g = 0; g < model->graph_count; g++)
+        keeps |= keeps_something(model->graphs[g]);
+    for (uint32_t g = 0; g < model->graph_count; g++)
+        graph[g] = keeps ? expanded(cli, model->graphs[g]) : model->graphs[g];
+    for (uint32_t call = 0; call < (keeps ? 3 : 1); call++)
+        for (uint32_t g = 0; g < model->graph_count; g++)
+            eval_run(&memory, graph[g], golden[g].input, golden[g].expected + call * graph[g]->output_count);
+}
+
+/* Inputs of the test harness for each graph, and what the evaluator makes of them. */
+static Golden *make_golden(Cli *cli, const Model *model)
 {
     int status;
-    golden->input = inputs_read(cli, model, "random:1", &status);
-    golden->expected = ARENA_ARRAY(&cli->arena, const Tensor *, model->graph->output_count + 1);
-    if (!golden->input)
-        return false;
+    Golden *golden = ARENA_ARRAY(&cli->arena, Golden, model->graph_count);
+    for (uint32_t g = 0; g < model->graph_count; g++) {
+        Model one = *model;
+        one.graph = model->graphs[g];
+        golden[g].input = inputs_read(cli, &one, "random:1", &status);
+        golden[g].expected = ARENA_ARRAY(&cli->arena, const Tensor *, 3 * one.graph->output_count + 1);
+        if (!golden[g].input)
+            return NULL;
+    }
     cli_step(cli, "evaluating the reference");
-    eval_graph(model->graph, &cli->arena, golden->input, golden->expected, NULL);
-    return true;
+    run_graphs(cli, model, golden);
+    return golden;
 }
 
 static bool emit_harness(Cli *cli, const Program *program, const Folder *folder, const Golden *golden)
 {
     Text text = {0};
     bool cuda = program->options.target->dialect == DIALECT_CUDA;
-    (cuda ? emit_cuda_test : emit_test)(program, golden->input, golden->expected, &text);
+    (cuda ? emit_cuda_test : emit_test)(program, golden, &text);
     Str name = str_format(&cli->arena, STR_FMT "_test.%s", STR_ARG(program->options.name), cuda ? "cu" : "c");
     bool good = file_write(&cli->diag, folder_file(cli, folder, name), text.ptr, text.len);
     text_free(&text);
@@ -132,12 +170,20 @@ static int emit_parts(Cli *cli, const Program *program, const Folder *folder, un
 
 static void summarize(Cli *cli, const Program *program, Str where)
 {
-    char arena[32], weights[32];
+    char arena[32], weights[32], state[32];
+    uint32_t kernels = 0;
     Text text = {0};
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        kernels += program->entry[e].memory.kernel_count;
     cli_step(cli, NULL);
-    text_printf(&text, STR_FMT " for %s: arena %s, weights %s, %u kernels, in " STR_FMT "\n",
-                STR_ARG(program->options.name), program->options.target->name, plan_bytes(arena, program->arena_bytes),
-                plan_bytes(weights, program->weights_bytes), program->memory.kernel_count, STR_ARG(where));
+    text_printf(&text, STR_FMT " for %s: arena %s, weights %s, ", STR_ARG(program->options.name),
+                program->options.target->name, plan_bytes(arena, program->arena_bytes),
+                plan_bytes(weights, program->weights_bytes));
+    if (program->state.count)
+        text_printf(&text, "state %s, ", plan_bytes(state, program->state.bytes));
+    if (program->entry_count > 1)
+        text_printf(&text, "%u entries, ", program->entry_count);
+    text_printf(&text, "%u kernel%s, in " STR_FMT "\n", kernels, kernels == 1 ? "" : "s", STR_ARG(where));
     cli_put(&text);
     text_free(&text);
 }
@@ -149,7 +195,8 @@ static int run(Cli *cli)
     ByteOrder order;
     Model model;
     Program program;
-    Golden golden = {0};
+    CompileOptions options;
+    Golden *golden = NULL;
     Folder folder;
     Str where = args_value(cli, "o");
 
@@ -168,16 +215,18 @@ static int run(Cli *cli)
     int status = model_load(cli, WEIGHTS_ALL, &model);
     if (status != STATUS_OK)
         return status;
-    if (parts & EMIT_TEST && !make_golden(cli, &model, &golden))
+    if (parts & EMIT_TEST && !(golden = make_golden(cli, &model)))
         return STATUS_INPUT;
-    status = program_of(cli, &model, target, form, &program);
+    status = program_options(cli, &model, target, form, &options);
+    options.byte_order = order;
+    options.checked = args_has(cli, "checked");
+    if (status == STATUS_OK)
+        status = program_of_all(cli, &model, &options, &program);
     if (status != STATUS_OK)
         return status;
-    program.options.byte_order = order;
-    program.options.checked = args_has(cli, "checked");
     if (!folder_open(cli, where, &folder))
         return STATUS_ENVIRONMENT;
-    status = emit_parts(cli, &program, &folder, parts, &golden);
+    status = emit_parts(cli, &program, &folder, parts, golden);
     if (status == STATUS_OK && !folder_commit(cli, &folder, where))
         status = STATUS_ENVIRONMENT;
     folder_remove(&folder);

@@ -56,8 +56,8 @@ bool emit_ir(Cli *cli, const Program *program, const Folder *folder)
 {
     Text text = {0};
     Str name = str_format(&cli->arena, STR_FMT ".ir.nnc", STR_ARG(program->options.name));
-    nnc_print(&text, program->graph->module);
-    bool good = model_save(cli, program->graph->module, folder_file(cli, folder, name), &text);
+    nnc_print(&text, program->entry->graph->module);
+    bool good = model_save(cli, program->entry->graph->module, folder_file(cli, folder, name), &text);
     text_free(&text);
     return good;
 }

@@ -23,7 +23,10 @@ static int load(Cli *cli, const Program *program, Host *host)
     if (status != NNC_OK)
         return cli_environment("cannot take the compiled model: %s", nnc_status_text(status));
     host->arena = nnc_arena_new(host->model);
-    return host->arena ? STATUS_OK : cli_environment("no memory for an arena of %zu bytes", host->model->arena_bytes);
+    host->state = nnc_state_new(host->model, &host->weights);
+    if (!host->arena)
+        return cli_environment("no memory for an arena of %zu bytes", host->model->arena_bytes);
+    return host->state ? STATUS_OK : cli_environment("no memory for %zu bytes of states", host->model->state_bytes);
 }
 
 int host_open(Cli *cli, const Program *program, Host *host)
@@ -54,7 +57,7 @@ const Tensor **host_bind(Cli *cli, const Graph *graph, Host *host, const Tensor 
 
 int host_run(const Host *host)
 {
-    return host->model->run(host->input, host->output, host->arena, host->weights.data);
+    return host->model->entry->run(host->input, host->output, host->arena, host->weights.data, host->state);
 }
 
 static int by_value(const void *a, const void *b)
@@ -83,6 +86,7 @@ void host_close(Host *host)
 {
     nnc_weights_close(&host->weights);
     nnc_arena_free(host->arena);
+    nnc_state_free(host->state);
     if (host->library)
         dlclose(host->library);
     folder_remove(&host->folder);

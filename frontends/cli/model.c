@@ -92,6 +92,9 @@ int model_load(Cli *cli, WeightsNeed need, Model *model)
         return STATUS_INPUT;
     if (need == WEIGHTS_ALL && !prepare_fits_memory(model->graph))
         return STATUS_INPUT;
+    bool named = args_value(cli, "graph").ptr != NULL;
+    model->graphs = named ? arena_copy(&cli->arena, &model->graph, sizeof model->graph) : model->module->graph;
+    model->graph_count = named ? 1 : model->module->graph_count;
     model->name = prepare_identifier(&cli->arena, model->graph->name);
     return STATUS_OK;
 }

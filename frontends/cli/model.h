@@ -9,7 +9,9 @@
 typedef struct Model {
     Str path;
     Module *module;
-    Graph *graph;
+    Graph *graph;         /* that --graph names, or the first */
+    Graph *const *graphs; /* that alone when it was named, else all */
+    uint32_t graph_count;
     Str name;        /* of the graph, as a C identifier */
     FileMap weights; /* tensors point into it */
 } Model;

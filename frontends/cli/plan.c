@@ -1,5 +1,6 @@
 /* `nnc plan`: where every tensor lives in the arena, and when. */
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/report.h"
@@ -134,7 +135,31 @@ static int compile(Cli *cli, Model *model, int effort, unsigned without, Program
     options.effort = effort;
     options.without = without;
     options.compare = true;
-    return program_compile(model->graph, &options, program) ? STATUS_OK : STATUS_INPUT;
+    return program_of_all(cli, model, &options, program);
+}
+
+static PlanReport report_entry(Cli *cli, const Entry *entry, PlanFormat format)
+{
+    PlanReport report = report_of_entry(&cli->arena, entry);
+    if (format != FORMAT_CHART && format != FORMAT_SVG) /* they do not show it */
+        savings_measure(&cli->arena, entry, &report);
+    return report;
+}
+
+/* A table or a chart of every entry; what is one document is of the one that takes most. */
+static void print_entries(Cli *cli, const Program *program, PlanFormat format)
+{
+    bool all = format == FORMAT_TABLE || format == FORMAT_CHART;
+    const Entry *largest = program_largest_entry(program);
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        if (!all && &program->entry[e] != largest)
+            continue;
+        PlanReport report = report_entry(cli, &program->entry[e], format);
+        cli_step(cli, NULL);
+        if (all && e)
+            printf("\n");
+        print_report(&report, format);
+    }
 }
 
 static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort, unsigned without)
@@ -146,16 +171,16 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
 
     if (status != STATUS_OK)
         return status;
-    PlanReport report = report_of_program(&cli->arena, &program);
-    if (!verify.ptr && format != FORMAT_CHART && format != FORMAT_SVG) /* they do not show it */
-        savings_measure(&cli->arena, &program, &report);
-    cli_step(cli, NULL);
-    if (verify.ptr)
-        return verify_plan(cli, &program, &report, verify);
-    print_report(&report, format);
-    if (capacity && program.memory.plan.peak > capacity)
+    if (verify.ptr) {
+        const Entry *entry = program_largest_entry(&program);
+        PlanReport report = report_of_entry(&cli->arena, entry);
+        cli_step(cli, NULL);
+        return verify_plan(cli, entry, &report, verify);
+    }
+    print_entries(cli, &program, format);
+    if (capacity && program.arena_bytes > capacity)
         diag_file_error(&cli->diag, model.path, "the plan takes %lld bytes, more than the capacity of %lld",
-                        (long long)program.memory.plan.peak, (long long)capacity);
+                        (long long)program.arena_bytes, (long long)capacity);
     return STATUS_OK;
 }
 

@@ -59,5 +59,13 @@ int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, 
 
     if (status != STATUS_OK)
         return status;
-    return program_compile(model->graph, &options, program) ? STATUS_OK : STATUS_INPUT;
+    return program_compile(&model->graph, 1, &options, program) ? STATUS_OK : STATUS_INPUT;
+}
+
+int program_of_all(Cli *cli, Model *model, const CompileOptions *options, Program *program)
+{
+    CompileOptions all = *options;
+    if (model->graph_count > 1)
+        all.name = prepare_identifier(&cli->arena, prepare_stem(model->path));
+    return program_compile(model->graphs, model->graph_count, &all, program) ? STATUS_OK : STATUS_INPUT;
 }

@@ -19,7 +19,10 @@ bool program_allocator(Cli *cli, const char **allocator);
 /* Options from the flags target and allocator, which the verb must have.  Returns the exit status. */
 int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options);
 
-/* Compiles with these options.  Returns the exit status. */
+/* Compiles the model's graph as a program of its own.  Returns the exit status. */
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program);
+
+/* The same for all its graphs as one program, which is called after the file. */
+int program_of_all(Cli *cli, Model *model, const CompileOptions *options, Program *program);
 
 #endif

@@ -167,7 +167,7 @@ static int run_compiled(Cli *cli, Model *model, const Tensor *const *input, cons
         return status;
     status = host_open(cli, &program, &host);
     if (status == STATUS_OK) {
-        const Tensor **output = host_bind(cli, program.graph, &host, input);
+        const Tensor **output = host_bind(cli, program.entry->graph, &host, input);
         cli_step(cli, "running");
         int code = host_run(&host);
         if (code)

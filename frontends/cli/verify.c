@@ -18,7 +18,7 @@ typedef struct Claim {                          /* what the file says of a tenso
 
 typedef struct Verify {
     Cli *cli;
-    const Program *program;
+    const Entry *entry;
     const PlanReport *report;
     Str path;
     Claim *claim;
@@ -141,7 +141,7 @@ static void check_alias(Verify *v, const Claim *c)
 static void check_tensor(Verify *v, const Claim *c)
 {
     const PlanRow *row = &v->report->row[c->row];
-    int64_t alignment = v->program->memory.problem.buffer[c->row].alignment;
+    int64_t alignment = v->entry->memory.problem.buffer[c->row].alignment;
     if (c->bytes != row->bytes)
         FAULT(v, STR_FMT " has %" PRId64 " bytes, not %" PRId64, STR_ARG(c->name), row->bytes, c->bytes);
     if (c->offset % alignment)
@@ -158,7 +158,7 @@ static void check_tensor(Verify *v, const Claim *c)
 /* Parts stay where they are while more of them come. */
 static void check_growth(Verify *v, const Claim *c)
 {
-    const Memory *memory = &v->program->memory;
+    const Memory *memory = &v->entry->memory;
     uint32_t last = memory->storage.at[memory->holder[c->row]].buffer;
     uint32_t index = map_get(&v->claimed, v->report->row[last].name);
     if (index != MAP_NONE && v->claim[index].offset != c->offset)
@@ -176,7 +176,7 @@ static void check_presence(Verify *v)
             check_alias(v, &v->claim[i]);
         else
             FAULT(v, "the model has no tensor " STR_FMT, STR_ARG(v->claim[i].name));
-    for (uint32_t i = 0; i < v->program->memory.problem.count && !diag_full(&v->cli->diag); i++)
+    for (uint32_t i = 0; i < v->entry->memory.problem.count && !diag_full(&v->cli->diag); i++)
         if (map_get(&v->claimed, v->report->row[i].name) == MAP_NONE)
             FAULT(v, STR_FMT " is missing", STR_ARG(v->report->row[i].name));
 }
@@ -185,7 +185,7 @@ static void check_presence(Verify *v)
  * is not read later. */
 static bool may_share(const Verify *v, const Claim *a, const Claim *b)
 {
-    const PlanBuffer *buffer = v->program->memory.problem.buffer;
+    const PlanBuffer *buffer = v->entry->memory.problem.buffer;
     return a->offset == b->offset && buffer[a->row].group && buffer[a->row].group == buffer[b->row].group;
 }
 
@@ -235,21 +235,21 @@ static void print_verdict(const Verify *v, int64_t peak)
     char bytes[32];
     Text out = {0};
     text_printf(&out, STR_FMT ": right for " STR_FMT ": %u tensors in %s bytes\n", STR_ARG(v->path),
-                STR_ARG(v->report->title), v->program->memory.problem.count, plan_digits(bytes, peak));
+                STR_ARG(v->report->title), v->entry->memory.problem.count, plan_digits(bytes, peak));
     cli_put(&out);
     text_free(&out);
 }
 
-int verify_plan(Cli *cli, const Program *program, const PlanReport *report, Str path)
+int verify_plan(Cli *cli, const Entry *entry, const PlanReport *report, Str path)
 {
-    Verify v = {.cli = cli, .program = program, .report = report, .path = path};
+    Verify v = {.cli = cli, .entry = entry, .report = report, .path = path};
     Str text;
     v.claimed.arena = v.row.arena = v.alias.arena = &cli->arena;
     if (!file_read(&cli->arena, &cli->diag, path, &text))
         return STATUS_INPUT;
-    for (uint32_t i = 0; i < program->memory.problem.count; i++)
+    for (uint32_t i = 0; i < entry->memory.problem.count; i++)
         map_put(&v.row, report->row[i].name, i);
-    for (uint32_t i = program->memory.problem.count; i < report->count; i++)
+    for (uint32_t i = entry->memory.problem.count; i < report->count; i++)
         map_put(&v.alias, report->row[i].name, i);
     cJSON *root = cJSON_ParseWithLength(text.ptr, text.len);
     int64_t peak = 0;

@@ -1,5 +1,5 @@
-/* A host that runs any emitted model: it reads each input as raw bytes from a file, in the model's order, and writes
- * the outputs to standard output as numbers.
+/* A host that runs the first entry of any emitted model: it reads each input as raw bytes from a file, in the model's
+ * order, and writes the outputs to standard output as numbers.
  *
  *     nnc compile digits.nnc -o out --emit c,lib --weights file
  *     cc -DMODEL=digits_model host.c out/libdigits.a -lnnc-runtime -lm -o host
@@ -33,30 +33,34 @@ static void stop_unless(nnc_status status)
 
 int main(int count, char **word)
 {
+    const nnc_entry *entry = MODEL.entry;
     nnc_tensor input[16], output[16];
     nnc_weights weights;
     void *arena = nnc_arena_new(&MODEL);
 
-    if (count < 2 || (uint32_t)count != MODEL.input_count + 2 || MODEL.input_count > 16 || MODEL.output_count > 16) {
+    if (count < 2 || (uint32_t)count != entry->input_count + 2 || entry->input_count > 16 || entry->output_count > 16) {
         fprintf(stderr, "usage: host WEIGHTS INPUT...\n");
         return 2;
     }
     stop_unless(arena ? NNC_OK : NNC_E_MEMORY);
     stop_unless(nnc_weights_open(&weights, &MODEL, word[1]));
-    for (uint32_t i = 0; i < MODEL.input_count; i++)
-        input[i] = nnc_tensor_of(&MODEL.input[i], read_exactly(word[2 + i], MODEL.input[i].bytes));
-    for (uint32_t i = 0; i < MODEL.output_count; i++)
-        output[i] = nnc_tensor_of(&MODEL.output[i], calloc(1, MODEL.output[i].bytes + 1));
+    void *state = nnc_state_new(&MODEL, &weights);
+    stop_unless(state ? NNC_OK : NNC_E_MEMORY);
+    for (uint32_t i = 0; i < entry->input_count; i++)
+        input[i] = nnc_tensor_of(&entry->input[i], read_exactly(word[2 + i], entry->input[i].bytes));
+    for (uint32_t i = 0; i < entry->output_count; i++)
+        output[i] = nnc_tensor_of(&entry->output[i], calloc(1, entry->output[i].bytes + 1));
 
-    stop_unless(nnc_call(&MODEL, input, MODEL.input_count, output, MODEL.output_count, arena, &weights));
+    stop_unless(nnc_call(&MODEL, 0, input, entry->input_count, output, entry->output_count, arena, state, &weights));
 
-    for (uint32_t i = 0; i < MODEL.output_count; i++) {
-        printf("%s:", MODEL.output[i].name);
-        for (size_t k = 0; output[i].dtype.bits == 32 && k < MODEL.output[i].bytes / sizeof(float); k++)
+    for (uint32_t i = 0; i < entry->output_count; i++) {
+        printf("%s:", entry->output[i].name);
+        for (size_t k = 0; output[i].dtype.bits == 32 && k < entry->output[i].bytes / sizeof(float); k++)
             printf(" %g", ((const float *)output[i].data)[k]);
         printf("\n");
     }
     nnc_weights_close(&weights);
+    nnc_state_free(state);
     nnc_arena_free(arena);
     return 0;
 }

@@ -207,7 +207,7 @@ static void *allocate(int64_t bytes)
 static void fill_buffers(const Program *program, const Kernel *kernel, void **buffer)
 {
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
-        const Storage *storage = program_storage(program, kernel->buffer[i].storage);
+        const Storage *storage = entry_storage(program->entry, kernel->buffer[i].storage);
         buffer[i] = allocate(storage->bytes);
         if (storage->role == STORAGE_WEIGHTS)
             program_weights_fill(program, storage->index, buffer[i]);
@@ -280,9 +280,9 @@ static Share take_share(const Timing *t)
 
 static const Kernel *contraction_in(const Program *program)
 {
-    for (uint32_t k = 0; k < program->memory.kernel_count; k++)
-        if (program->memory.kernel[k].form == FORM_CONTRACTION)
-            return &program->memory.kernel[k];
+    for (uint32_t k = 0; k < program->entry->memory.kernel_count; k++)
+        if (program->entry->memory.kernel[k].form == FORM_CONTRACTION)
+            return &program->entry->memory.kernel[k];
     return NULL;
 }
 
@@ -303,7 +303,7 @@ static bool bench_shape(const Shape6 *shape, const Target *target, const Setting
                                        : build_attention(graph, shape);
     CompileOptions options = {.target = target, .weights = WEIGHTS_FILE, .effort = 1, .name = STR("bench")};
     graph_add_output(graph, y, STR("y"));
-    if (!program_compile(graph, &options, &program))
+    if (!program_compile(&graph, 1, &options, &program))
         return false;
 
     const Kernel *kernel = contraction_in(&program);

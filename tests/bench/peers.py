@@ -229,19 +229,30 @@ class TensorInfo(ctypes.Structure):  # runtime/nnc_model.h
 Pointers = ctypes.POINTER(ctypes.c_void_p)
 
 
-class Model(ctypes.Structure):
+Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Entry(ctypes.Structure):
     _fields_ = [
-        ("abi", ctypes.c_uint32),
         ("name", ctypes.c_char_p),
         ("input_count", ctypes.c_uint32),
         ("output_count", ctypes.c_uint32),
         ("input", ctypes.POINTER(TensorInfo)),
         ("output", ctypes.POINTER(TensorInfo)),
+        ("run", Run),
+    ]
+
+
+class Model(ctypes.Structure):
+    _fields_ = [
+        ("abi", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("entry_count", ctypes.c_uint32),
+        ("entry", ctypes.POINTER(Entry)),
         ("arena_bytes", ctypes.c_size_t),
         ("arena_alignment", ctypes.c_size_t),
         ("weights_bytes", ctypes.c_size_t),
         ("weights_checksum", ctypes.c_uint64),
-        ("run", ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, ctypes.c_void_p, ctypes.c_void_p)),
     ]
 
 
@@ -253,17 +264,18 @@ def aligned(size, alignment=64):
 
 def open_nnc(folder, name, inputs):
     model = Model.in_dll(ctypes.CDLL(str(folder / f"lib{name}.so")), f"{name}_model")
-    if model.abi != 1:
+    if model.abi != 2:
         sys.exit("peers.py: the model's descriptor is of another version")
     weights = np.memmap(folder / f"{name}.weights", np.uint8, "r")
     arena = aligned(model.arena_bytes)
-    x = [inputs[model.input[i].name.decode()] for i in range(model.input_count)]
-    y = [np.zeros(model.output[i].shape[: model.output[i].rank], np.float32) for i in range(model.output_count)]
+    entry = model.entry[0]
+    x = [inputs[entry.input[i].name.decode()] for i in range(entry.input_count)]
+    y = [np.zeros(entry.output[i].shape[: entry.output[i].rank], np.float32) for i in range(entry.output_count)]
     ins = (ctypes.c_void_p * len(x))(*(a.ctypes.data for a in x))
     outs = (ctypes.c_void_p * len(y))(*(a.ctypes.data for a in y))
 
     def run():
-        if model.run(ins, outs, arena.ctypes.data, weights.ctypes.data) != 0:
+        if entry.run(ins, outs, arena.ctypes.data, weights.ctypes.data, None) != 0:
             sys.exit("peers.py: the compiled model failed")
         return y
 

@@ -93,7 +93,7 @@ static bool compile(Job *job, const char *weights)
     CompileOptions options = {.target = target_find(STR("cuda:sm_90"), job->diag), .name = STR("model"), .effort = 1};
     options.weights = !weights ? WEIGHTS_AUTO : strcmp(weights, "file") == 0 ? WEIGHTS_FILE : WEIGHTS_C;
     Text source = {0}, header = {0};
-    bool good = program_compile(job->graph, &options, &job->program);
+    bool good = program_compile(&job->graph, 1, &options, &job->program);
     if (good) {
         emit_cuda(&job->program, &source, &header);
         write_file(job, "model.cu", source.ptr, source.len);
@@ -132,7 +132,7 @@ static bool emit(Job *job)
     if (!compile(job, option(&job->words, "--weights")))
         return false;
     Text test = {0};
-    emit_cuda_test(&job->program, in, out, &test);
+    emit_cuda_test(&job->program, &(Golden){in, out}, &test);
     write_file(job, "model_test.cu", test.ptr, test.len);
     text_free(&test);
     return true;

@@ -1,11 +1,12 @@
-/* Runs compiled models on arrays from a file:
+/* Runs the first entries of compiled models on arrays from a file:
  *
  *     host INPUTS OUTPUTS
  *
  * It is linked with the models and with a table of them, `models` and `model_count`.  INPUTS holds the arrays of all
  * models one after another as raw bytes, without gaps; so will OUTPUTS.  Every array, the arena too, is a heap block of
  * exactly its size, so that AddressSanitizer sees the first byte beside it.  Each model runs twice, with other bytes in
- * the arena and the outputs before; what it writes must not depend on them.  On stderr stands the number of each model
+ * the arena and the outputs before; what it writes must not depend on them.  One with states is called three times from
+ * its first ones on, and its last outputs count.  On stderr stands the number of each model
  * before it runs, for a caller that must know which one crashed.  Exit status: 0; 1 after a wrong run; 2 without files.
  */
 #include <stdio.h>
@@ -31,23 +32,27 @@ static void *block(size_t bytes)
     return memory;
 }
 
-static int run(const nnc_model *model, const void *const *input, void *const *output, void *arena, int fill)
+static int run(const nnc_model *model, const void *const *input, void *const *output, void *arena, void *state,
+               int fill)
 {
+    int status = state ? model->state_init(state, NULL) : 0;
     if (arena)
         memset(arena, fill, model->arena_bytes);
-    for (unsigned i = 0; i < model->output_count; i++)
+    for (unsigned i = 0; i < model->entry->output_count; i++)
         if (output[i])
-            memset(output[i], fill, model->output[i].bytes);
-    return model->run(input, output, arena, NULL);
+            memset(output[i], fill, model->entry->output[i].bytes);
+    for (int call = 0; call < (state ? 3 : 1) && !status; call++)
+        status = model->entry->run(input, output, arena, NULL, state);
+    return status;
 }
 
 /* The second run's outputs against the first's. */
 static int same(const nnc_model *model, void *const *output, void *const *again)
 {
-    for (unsigned i = 0; i < model->output_count; i++)
-        if (output[i] && memcmp(output[i], again[i], model->output[i].bytes) != 0) {
+    for (unsigned i = 0; i < model->entry->output_count; i++)
+        if (output[i] && memcmp(output[i], again[i], model->entry->output[i].bytes) != 0) {
             fprintf(stderr, "%s: output %s depends on what the arena held before\n", model->name,
-                    model->output[i].name);
+                    model->entry->output[i].name);
             return 0;
         }
     return 1;
@@ -56,30 +61,31 @@ static int same(const nnc_model *model, void *const *output, void *const *again)
 static int run_model(const nnc_model *model, FILE *inputs, FILE *outputs)
 {
     static void *input[MOST_ARRAYS], *output[MOST_ARRAYS], *again[MOST_ARRAYS];
-    void *arena = block(model->arena_bytes);
-    int good = model->input_count <= MOST_ARRAYS && model->output_count <= MOST_ARRAYS;
+    void *arena = block(model->arena_bytes), *state = block(model->state_bytes);
+    int good = model->entry->input_count <= MOST_ARRAYS && model->entry->output_count <= MOST_ARRAYS;
 
-    for (unsigned i = 0; good && i < model->input_count; i++) {
-        input[i] = block(model->input[i].bytes);
-        good = !input[i] || fread(input[i], model->input[i].bytes, 1, inputs) == 1;
+    for (unsigned i = 0; good && i < model->entry->input_count; i++) {
+        input[i] = block(model->entry->input[i].bytes);
+        good = !input[i] || fread(input[i], model->entry->input[i].bytes, 1, inputs) == 1;
     }
-    for (unsigned i = 0; good && i < model->output_count; i++) {
-        output[i] = block(model->output[i].bytes);
-        again[i] = block(model->output[i].bytes);
+    for (unsigned i = 0; good && i < model->entry->output_count; i++) {
+        output[i] = block(model->entry->output[i].bytes);
+        again[i] = block(model->entry->output[i].bytes);
     }
-    good = good && run(model, (const void *const *)input, again, arena, 0xFF) == 0; /* NaN to floats */
-    good = good && run(model, (const void *const *)input, output, arena, 0x5A) == 0;
+    good = good && run(model, (const void *const *)input, again, arena, state, 0xFF) == 0; /* NaN to floats */
+    good = good && run(model, (const void *const *)input, output, arena, state, 0x5A) == 0;
     good = good && same(model, output, again);
-    for (unsigned i = 0; good && i < model->output_count; i++)
-        good = !output[i] || fwrite(output[i], model->output[i].bytes, 1, outputs) == 1;
+    for (unsigned i = 0; good && i < model->entry->output_count; i++)
+        good = !output[i] || fwrite(output[i], model->entry->output[i].bytes, 1, outputs) == 1;
 
-    for (unsigned i = 0; i < model->input_count; i++)
+    for (unsigned i = 0; i < model->entry->input_count; i++)
         free(input[i]);
-    for (unsigned i = 0; i < model->output_count; i++) {
+    for (unsigned i = 0; i < model->entry->output_count; i++) {
         free(output[i]);
         free(again[i]);
     }
     free(arena);
+    free(state);
     return good;
 }
 

@@ -129,7 +129,7 @@ static void describe_array(Text *infos, Text *arguments, const Type *type, bool 
 /* The descriptor that C sources have and CUDA's have not. */
 static void write_model(const Job *job, Diag *diag, const Program *program)
 {
-    const Graph *graph = program->graph;
+    const Graph *graph = program->entry->graph;
     Text text = {0}, in = {0}, out = {0}, arguments = {0};
     for (uint32_t i = 0; i < graph->input_count; i++)
         describe_array(&in, &arguments, value_type(graph, graph->input[i]), false, i);
@@ -138,14 +138,16 @@ static void write_model(const Job *job, Diag *diag, const Program *program)
     Str name = program->options.name;
     text_printf(&text, "#include \"" STR_FMT ".cu\"\n#include \"nnc_model.h\"\n\n", STR_ARG(name));
     text_printf(&text, "static const nnc_tensor_info input_info[] = {%s}, output_info[] = {%s};\n\n", in.ptr, out.ptr);
+    text_printf(
+        &text,
+        "static int run_model(const void *const *input, void *const *output, void *arena, const void *, void *)\n{\n"
+        "    return " STR_FMT "_run(%sarena, nullptr);\n}\n\n",
+        STR_ARG(name), arguments.ptr);
     text_printf(&text,
-                "static int run_model(const void *const *input, void *const *output, void *arena, const void *)\n{\n"
-                "    return " STR_FMT "_run(%sarena, nullptr);\n}\n\n",
-                STR_ARG(name), arguments.ptr);
-    text_printf(&text,
+                "static const nnc_entry entries[] = {{\"run\", %u, %u, input_info, output_info, run_model}};\n"
                 "extern \"C\" const nnc_model " STR_FMT "_model = {NNC_MODEL_ABI, \"" STR_FMT
-                "\", %u, %u, input_info, output_info, %lld, 64, 0, 0, run_model};\n",
-                STR_ARG(name), STR_ARG(name), graph->input_count, graph->output_count, (long long)program->arena_bytes);
+                "\", 1, entries, %lld, 64, 0, 0, 0, nullptr};\n",
+                graph->input_count, graph->output_count, STR_ARG(name), STR_ARG(name), (long long)program->arena_bytes);
     write_file(job, diag, name, ".cc", &text);
     text_free(&text);
     text_free(&in);
@@ -189,7 +191,7 @@ static bool emit(const Job *job, const char *word)
            options.allocator ? options.allocator : "best", options.checked ? ", checked" : "");
     nnc_print_graph(&text, reference);
     write_file(job, &diag, options.name, ".nnc", &text);
-    bool good = program_compile(graph, &options, &program);
+    bool good = program_compile(&graph, 1, &options, &program);
     if (good && !job->cuda)
         emit_c(job, &diag, &program);
     if (good && job->cuda)

@@ -325,13 +325,13 @@ static void judge_graph(Unit *unit, const Target *target, uint64_t seed, Count *
     Graph *graph = random_graph(module_new(&arena, &diag), &options);
     CompileOptions how = {.target = target, .effort = 1, .name = STR("g"), .apart = seed % 7 == 0};
     Program program;
-    bool sound = program_compile(graph, &how, &program);
+    bool sound = program_compile(&graph, 1, &how, &program);
     EXPECT(sound);
     if (!sound)
         printf("# graph %llu for %s: " STR_FMT "\n", (unsigned long long)seed, target->name,
                STR_ARG(text_view(&diag.text)));
-    else if (program.memory.kernel_count)
-        damage_all(&program.memory, seed, count);
+    else if (program.entry->memory.kernel_count)
+        damage_all(&program.entry->memory, seed, count);
     diag_free(&diag);
     arena_free(&arena);
 }

@@ -10,11 +10,13 @@
 
 #include "unit.h"
 
-static int twice(const void *const *input, void *const *output, void *arena, const void *weights)
+static int twice(const void *const *input, void *const *output, void *arena, const void *weights, void *state)
 {
     const float *x = input[0], *w = weights;
     float *y = output[0];
     (void)arena;
+    if (state)
+        ++*(int *)state;
     for (int i = 0; i < 6; i++)
         y[i] = 2 * x[i] + (w ? w[0] : 0);
     return x[0] < 0; /* fails on purpose */
@@ -22,12 +24,20 @@ static int twice(const void *const *input, void *const *output, void *arena, con
 
 static const int64_t shape[2] = {2, 3};
 static const nnc_tensor_info info = {"x", "f32", 2, shape, 24};
-static const nnc_model model = {NNC_MODEL_ABI, "twice", 1, 1, &info, &info, 128, 64, 0, 0, twice};
+static int start_counting(void *state, const void *weights)
+{
+    *(int *)state = 40;
+    return weights != NULL;
+}
+
+static const nnc_entry entry[2] = {{"run", 1, 1, &info, &info, twice}, {"again", 1, 1, &info, &info, twice}};
+static const nnc_model model = {NNC_MODEL_ABI, "twice", 2, entry, 128, 64, 0, 0, 0, NULL};
+static const nnc_model counting = {NNC_MODEL_ABI, "counting", 2, entry, 128, 64, 0, 0, sizeof(int), start_counting};
 
 static nnc_status call(nnc_tensor *x, nnc_tensor *y)
 {
     void *arena = nnc_arena_new(&model);
-    nnc_status status = nnc_call(&model, x, 1, y, 1, arena, NULL);
+    nnc_status status = nnc_call(&model, 0, x, 1, y, 1, arena, NULL, NULL);
     nnc_arena_free(arena);
     return status;
 }
@@ -60,16 +70,34 @@ UNIT(a_call_checks)
     EXPECT_INT(call(&bad, &y), NNC_E_STRIDES);
     bad = x, bad.device.type = 2;
     EXPECT_INT(call(&bad, &y), NNC_E_DEVICE);
-    EXPECT_INT(nnc_call(&model, &x, 1, &y, 1, NULL, NULL), NNC_E_ARENA);
-    EXPECT_INT(nnc_call(&model, &x, 1, &y, 1, (char *)64 + 4, NULL), NNC_E_ARENA);
-    EXPECT_INT(nnc_call(&model, &x, 0, &y, 1, (char *)64, NULL), NNC_E_COUNT);
+    EXPECT_INT(nnc_call(&model, 0, &x, 1, &y, 1, NULL, NULL, NULL), NNC_E_ARENA);
+    EXPECT_INT(nnc_call(&model, 0, &x, 1, &y, 1, (char *)64 + 4, NULL, NULL), NNC_E_ARENA);
+    EXPECT_INT(nnc_call(&model, 0, &x, 0, &y, 1, (char *)64, NULL, NULL), NNC_E_COUNT);
     nnc_model old = model;
     old.abi = 0;
-    EXPECT_INT(nnc_call(&old, &x, 1, &y, 1, (char *)64, NULL), NNC_E_ABI);
+    EXPECT_INT(nnc_call(&old, 0, &x, 1, &y, 1, (char *)64, NULL, NULL), NNC_E_ABI);
     in[0] = -1;
     EXPECT_INT(call(&x, &y), NNC_E_RUN);
-    for (int s = NNC_OK; s <= NNC_E_RUN; s++)
+    for (int s = NNC_OK; s <= NNC_E_STATE; s++)
         EXPECT(nnc_status_text((nnc_status)s)[0]);
+}
+
+UNIT(states_are_kept)
+{
+    float in[6] = {1}, out[6];
+    nnc_tensor x = nnc_tensor_of(&info, in), y = nnc_tensor_of(&info, out);
+    void *arena = nnc_arena_new(&counting), *state = nnc_state_new(&counting, NULL);
+    EXPECT_INT(nnc_entry_find(&counting, "again"), 1);
+    EXPECT_INT(nnc_entry_find(&counting, "never"), -1);
+    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, state, NULL), NNC_OK);
+    EXPECT_INT(nnc_call(&counting, 1, &x, 1, &y, 1, arena, state, NULL), NNC_OK);
+    EXPECT_INT(*(int *)state, 42);
+    EXPECT_INT(nnc_call(&counting, 2, &x, 1, &y, 1, arena, state, NULL), NNC_E_ENTRY);
+    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, NULL, NULL), NNC_E_STATE);
+    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, (char *)state + 4, NULL), NNC_E_STATE);
+    nnc_state_free(state);
+    nnc_arena_free(arena);
+    EXPECT(!nnc_state_new(&counting, &(nnc_weights){in, 4})); /* its own function refuses */
 }
 
 UNIT(weights_are_verified)
@@ -102,6 +130,6 @@ UNIT(weights_are_verified)
 
 int main(void)
 {
-    static const Test test[] = {RUN(a_call_runs), RUN(a_call_checks), RUN(weights_are_verified)};
+    static const Test test[] = {RUN(a_call_runs), RUN(a_call_checks), RUN(states_are_kept), RUN(weights_are_verified)};
     return UNIT_MAIN(test);
 }

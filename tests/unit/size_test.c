@@ -117,7 +117,7 @@ static double compile(Unit *unit, void (*build)(Big *b, uint32_t count), uint32_
     CompileOptions options = {.target = target_find(STR("generic"), &diag), .effort = 1, .name = STR("g")};
     Program program;
     Text text = {0};
-    EXPECT(program_compile(b.graph, &options, &program));
+    EXPECT(program_compile(&b.graph, 1, &options, &program));
     emit_source(&program, &text);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     EXPECT(text.len > 0);

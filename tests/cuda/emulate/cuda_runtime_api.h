@@ -12,7 +12,7 @@
 #include <ucontext.h>
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
 typedef struct CUstream_st *cudaStream_t;
 
 #define __global__
@@ -26,7 +26,7 @@ typedef struct CUstream_st *cudaStream_t;
 struct EmulatedIndex {
     unsigned x;
 };
-inline EmulatedIndex blockIdx, threadIdx;
+inline EmulatedIndex blockIdx, threadIdx, gridDim;
 
 namespace emulate
 {
@@ -98,6 +98,7 @@ template <typename Kernel> void launch(long long blocks, unsigned threads, Kerne
     body = [](void *k) { (*(Kernel *)k)(); };
     argument = &kernel;
     met = false;
+    gridDim.x = (unsigned)blocks;
     for (long long b = blocks; b-- > 0;) {
         blockIdx.x = (unsigned)b;
         if (met || b == blocks - 1) {
@@ -142,6 +143,19 @@ inline cudaError_t cudaFree(void *memory)
 inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 {
     memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t)
+{
+    return cudaMemcpy(to, from, bytes, kind);
+}
+
+template <typename T>
+cudaError_t cudaMemcpyFromSymbolAsync(void *to, const T &symbol, size_t bytes, size_t begin, cudaMemcpyKind,
+                                      cudaStream_t)
+{
+    memcpy(to, (const char *)&symbol + begin, bytes);
     return cudaSuccess;
 }
 

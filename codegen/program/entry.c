@@ -1,0 +1,174 @@
+/* From a graph to an entry: the best of several ways to run it is planned, lowered and judged. */
+#include "program/entry.h"
+
+#include "program/stage.h"
+
+PassContext entry_context(const CompileOptions *options, unsigned without, Arena *scratch, Diag *diag)
+{
+    PassContext context = pass_context(scratch, diag);
+    context.target = options->target;
+    context.lanes = options->target->lanes;
+    context.apart = options->apart;
+    context.keep_order = without & WITHOUT_ORDER;
+    context.copy_views = without & WITHOUT_VIEWS;
+    return context;
+}
+
+/* Ways to run a fused graph.  Two decisions are taken only when the plan gains by them, so all ways are planned.
+ * Another order: schedule goes by live bytes, and knows neither the scratch of kernels nor parts of concats nor gaps.
+ * And to copy parts: one that has room in front of it, or between its rows, for others which are made later, keeps that
+ * room from everybody else.  A DenseNet block must not copy all of its concats for the sake of a few bytes, so only
+ * those made early are ever copied. */
+
+typedef struct Ways {
+    const Graph *fused;
+    MemoryOptions options;
+    PassContext *context;
+    Memory best;
+    bool found;
+} Ways;
+
+static bool in_order(Ways *ways, bool keep, Graph **graph)
+{
+    ways->context->keep_order = keep;
+    *graph = graph_clone(ways->fused);
+    return pass_run(stage_find(STR("schedule")), *graph, ways->context);
+}
+
+/* What the way takes: the arena, and states that have memory twice. */
+static int64_t bytes_of(const Memory *memory)
+{
+    int64_t bytes = memory->plan.peak;
+    for (uint32_t i = 0; i < memory->state_count; i++)
+        if (memory->state[i].twice)
+            bytes += memory->storage.at[memory->state[i].value].bytes;
+    return bytes;
+}
+
+/* Plans the graph; the plan becomes the best when it is smaller than the best so far by `gain` bytes. */
+static bool try_way(Ways *ways, Graph *graph, const bool *copied, int64_t gain, Memory *memory)
+{
+    ways->options.copied = copied;
+    if (!memory_plan(graph, &ways->options, memory))
+        return false;
+    if (!ways->found || bytes_of(memory) <= bytes_of(&ways->best) - gain)
+        ways->best = *memory;
+    ways->found = true;
+    return true;
+}
+
+static bool try_order(Ways *ways, Graph *graph)
+{
+    Memory memory, copying;
+    if (!try_way(ways, graph, NULL, 0, &memory))
+        return false;
+    /* recipes and in-place results are marks of a graph of its own */
+    return !memory.has_holes || try_way(ways, graph_clone(graph), memory.early, 1, &copying);
+}
+
+static bool same_order(const Graph *a, const Graph *b)
+{
+    bool same = true;
+    for (uint32_t v = 0; v < a->value_count; v++)
+        same &= a->value[v].node == b->value[v].node;
+    return same;
+}
+
+static bool best_way(Ways *ways)
+{
+    Graph *searched, *given;
+    if (!in_order(ways, ways->context->keep_order, &searched))
+        return false;
+    bool differ = !same_order(searched, ways->fused);
+    return try_order(ways, searched) && (!differ || (in_order(ways, true, &given) && try_order(ways, given)));
+}
+
+static bool plan_ways(Ways *ways, Graph *graph, const CompileOptions *options, unsigned without, PassContext *context)
+{
+    *ways = (Ways){.fused = graph,
+                   .options = {.target = options->target,
+                               .without = without,
+                               .allocator = options->allocator,
+                               .effort = options->effort},
+                   .context = context};
+    return pass_run(stage_find(STR("fuse")), graph, context) && best_way(ways);
+}
+
+bool entry_plan(Entry *entry, PassContext *context)
+{
+    const CompileOptions *options = &entry->program->options;
+    Ways ways;
+    entry->source = options->compare ? graph_clone(entry->graph) : NULL;
+    if (!plan_ways(&ways, entry->graph, options, options->without, context))
+        return false;
+    entry->order_gains = !(options->without & WITHOUT_ORDER) && !same_order(ways.best.graph, ways.fused);
+    *entry->graph = *ways.best.graph; /* the caller's graph is what was chosen */
+    entry->memory = ways.best;
+    entry->memory.graph = entry->graph;
+    return true;
+}
+
+int64_t entry_peak_without(const Entry *entry, unsigned without)
+{
+    const CompileOptions *options = &entry->program->options;
+    Graph *graph = graph_clone(entry->source);
+    Arena scratch = {0};
+    Diag *diag = graph->module->diag, quiet = {.arena = &scratch};
+    Ways ways;
+    without |= options->without;
+    graph->module->diag = &quiet; /* all has been said of the model */
+    PassContext context = entry_context(options, without, &scratch, &quiet);
+    bool good = plan_ways(&ways, graph, options, without, &context);
+    graph->module->diag = diag;
+    diag_free(&quiet);
+    arena_free(&scratch);
+    return good ? ways.best.plan.peak : -1;
+}
+
+void entry_lower(Entry *entry, WeightTable *weights)
+{
+    Graph *graph = entry->graph;
+    Memory *memory = &entry->memory;
+    Users users = graph_users(graph, graph->module->arena);
+    Lower lower = lower_new(graph, entry->program->options.target, &memory->storage, &users);
+    lower_start(&lower, weights);
+    kernel_name_all(graph, graph->module->arena, memory->kernel, memory->kernel_count);
+    for (uint32_t k = 0; k < memory->kernel_count; k++)
+        lower_kernel(&lower, &memory->kernel[k]);
+}
+
+static void note_used(Entry *entry)
+{
+    const Graph *graph = entry->graph;
+    const Memory *memory = &entry->memory;
+    entry->used = ARENA_ARRAY(graph->module->arena, bool, graph->input_count + graph->output_count);
+    for (uint32_t k = 0; k < memory->kernel_count; k++)
+        for (uint32_t b = 0; b < memory->kernel[k].buffer_count; b++) {
+            const Storage *storage = &memory->storage.at[memory->kernel[k].buffer[b].storage];
+            if (storage->role == STORAGE_INPUT)
+                entry->used[storage->index] = true;
+            if (storage->role == STORAGE_OUTPUT)
+                entry->used[graph->input_count + storage->index] = true;
+        }
+}
+
+static bool judge(const Entry *entry)
+{
+    Arena scratch = {0};
+    Str message = {0};
+    bool good = plan_check(&scratch, &entry->memory.problem, &entry->memory.plan, &message) &&
+                memory_judge(&entry->memory, &scratch, &message);
+    if (!good)
+        diag_error(entry->graph->module->diag, (Place){0}, "internal error: the memory plan is wrong: " STR_FMT,
+                   STR_ARG(message));
+    arena_free(&scratch);
+    return good;
+}
+
+bool entry_finish(Entry *entry)
+{
+    note_used(entry);
+    entry->step_count = step_list(entry->graph, entry->program->options.target, entry->memory.kernel,
+                                  entry->memory.kernel_count, &entry->step);
+    return judge(entry);
+}

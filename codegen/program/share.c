@@ -1,0 +1,271 @@
+/* What the entries of a program share: params, weights and states. */
+#include "program/share.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "ops/family.h"
+
+/* Names */
+
+/* What the program has beside its entries: NAME_weights, NAME_model, ... */
+static bool is_own_name(Str name)
+{
+    static const char *const own[] = {"model", "weights", "state_init", "test", "arena", "bench"};
+    bool taken = false;
+    for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
+        taken |= str_is(name, own[i]);
+    return taken;
+}
+
+static Str identifier(Arena *arena, Str name)
+{
+    Str copy = str_copy(arena, name);
+    for (uint32_t i = 0; i < copy.len; i++)
+        if (!isalnum((unsigned char)copy.ptr[i]) || copy.ptr[i] & 0x80)
+            ((char *)(uintptr_t)copy.ptr)[i] = '_';
+    return copy;
+}
+
+void share_names(Program *program)
+{
+    Arena *arena = program->entry[0].graph->module->arena;
+    Map taken = {.arena = arena};
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        Entry *entry = &program->entry[e];
+        Str plain = program->entry_count == 1 ? STR("run") : identifier(arena, entry->graph->name);
+        entry->name = is_own_name(plain) ? str_format(arena, STR_FMT "_", STR_ARG(plain)) : plain;
+        for (int n = 2; !map_add(&taken, entry->name, e); n++)
+            entry->name = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
+    }
+}
+
+/* Params and states */
+
+typedef struct Declared { /* a param or state, where it was met first */
+    const Graph *graph;
+    ValueId value;
+    bool updated;
+} Declared;
+
+typedef struct Agreement {
+    Arena *arena;
+    Map known; /* by name */
+    Declared *list;
+    uint32_t count, capacity;
+} Agreement;
+
+static bool is_kept(const Value *value)
+{
+    return value->role == ROLE_PARAM || value->role == ROLE_STATE;
+}
+
+static bool same_initial(const Graph *a, const Value *x, const Graph *b, const Value *y)
+{
+    if (x->initial == NONE || y->initial == NONE)
+        return x->initial == y->initial;
+    return node_alike(&a->initial[x->initial], &b->initial[y->initial]);
+}
+
+static bool agree(Agreement *a, const Graph *graph, ValueId value)
+{
+    const Value *v = &graph->value[value];
+    uint32_t known = map_get(&a->known, v->name);
+    if (known == MAP_NONE) {
+        map_put(&a->known, v->name, a->count);
+        ARENA_PUSH(a->arena, a->list, a->count, a->capacity, ((Declared){graph, value, false}));
+        return true;
+    }
+    const Graph *before = a->list[known].graph;
+    const Value *first = &before->value[a->list[known].value];
+    const char *what = first->role != v->role           ? "a param in one graph and a state in another"
+                       : first->type != v->type         ? "of another type in another graph"
+                       : !same_initial(before, first, graph, v) ? "initialised otherwise in another graph"
+                                                        : NULL;
+    if (!what)
+        return true;
+    diag_error(graph->module->diag, v->place, STR_FMT " is %s: one name is one %s for all graphs of a file",
+               STR_ARG(v->name), what, v->role == ROLE_PARAM ? "param" : "state");
+    diag_note(graph->module->diag, first->place, "here it is " STR_FMT,
+              STR_ARG(type_show(a->arena, first->type)));
+    return false;
+}
+
+static void keep_updated(const Agreement *a, Graph *graph)
+{
+    for (ValueId v = 0; v < graph->value_count; v++)
+        if (graph->value[v].role == ROLE_PARAM && a->list[map_get(&a->known, graph->value[v].name)].updated)
+            graph->value[v].role = ROLE_STATE;
+}
+
+bool share_agree(Program *program)
+{
+    Arena scratch = {0};
+    Agreement a = {.arena = &scratch, .known = {.arena = &scratch}};
+    bool good = true;
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        const Graph *graph = program->entry[e].graph;
+        for (ValueId v = 0; v < graph->value_count; v++)
+            if (is_kept(&graph->value[v]))
+                good &= agree(&a, graph, v);
+        for (uint32_t i = 0; i < graph->update_count; i++)
+            a.list[map_get(&a.known, graph->value[graph->update[i].target].name)].updated = true;
+    }
+    for (uint32_t e = 0; e < program->entry_count && good; e++)
+        keep_updated(&a, program->entry[e].graph);
+    arena_free(&scratch);
+    return good;
+}
+
+/* Weights */
+
+typedef struct Sharing {
+    Program *program;
+    Arena *arena;
+    Arena scratch;
+    Map known; /* name, type and packing, to the last such array ... */
+    uint32_t *before; /* ... and per array the one before it of the same key */
+    uint32_t capacity;
+} Sharing;
+
+static const void *elements(const Graph *graph, ValueId value)
+{
+    const Tensor *data = graph->value[value].data;
+    return data ? data->data : NULL;
+}
+
+/* Of one name and type they are the same, unless folding has made different things of it. */
+static bool same_elements(const Weights *w, const Graph *graph, ValueId value)
+{
+    const Value *a = &w->graph->value[w->value], *b = &graph->value[value];
+    const void *x = elements(w->graph, w->value), *y = elements(graph, value);
+    if (a->data && b->data && x && y)
+        return memcmp(x, y, (size_t)type_bytes(a->type)) == 0;
+    return a->role == b->role && (a->role == ROLE_PARAM || a->role == ROLE_STATE);
+}
+
+static Str key_of(Sharing *s, const Graph *graph, ValueId value, const Packing *packing)
+{
+    const Value *v = &graph->value[value];
+    Text key = {0};
+    text_printf(&key, STR_FMT ":" STR_FMT ":", STR_ARG(v->name), STR_ARG(type_show(&s->scratch, v->type)));
+    text_put(&key, (const char *)packing, sizeof *packing);
+    Str copy = str_copy(&s->scratch, text_view(&key));
+    text_free(&key);
+    return copy;
+}
+
+static uint32_t add_weights(Sharing *s, Graph *graph, ValueId value, const Packing *packing, int64_t bytes)
+{
+    Program *program = s->program;
+    Str key = key_of(s, graph, value, packing);
+    uint32_t last = map_get(&s->known, key), count = program->weight_count;
+    for (uint32_t w = last; w != MAP_NONE; w = s->before[w])
+        if (same_elements(&program->weights[w], graph, value))
+            return w;
+    Weights weights = {.graph = graph, .value = value, .packing = *packing, .bytes = bytes};
+    weights.offset = ceil_div(program->weights_bytes, WEIGHTS_ALIGNMENT) * WEIGHTS_ALIGNMENT;
+    program->weights_bytes = weights.offset + bytes;
+    ARENA_PUSH(s->arena, program->weights, program->weight_count, program->weight_capacity, weights);
+    ARENA_PUSH(&s->scratch, s->before, count, s->capacity, last);
+    map_put(&s->known, key, count - 1);
+    return count - 1;
+}
+
+static bool *find_read(const Memory *memory, Arena *scratch)
+{
+    bool *read = ARENA_ARRAY(scratch, bool, memory->storage.count);
+    for (uint32_t k = 0; k < memory->kernel_count; k++)
+        for (uint32_t b = 0; b < memory->kernel[k].buffer_count; b++)
+            read[memory->kernel[k].buffer[b].storage] = true;
+    return read;
+}
+
+/* Weights that no kernel reads any more are left out. */
+static void share_entry(Sharing *s, Entry *entry, const WeightTable *table)
+{
+    const bool *read = find_read(&entry->memory, &s->scratch);
+    for (uint32_t w = 0; w < table->count; w++) {
+        Storage *storage = &entry->memory.storage.at[table->array[w].storage];
+        if (!read[table->array[w].storage])
+            continue;
+        storage->index = add_weights(s, entry->graph, storage->value, &table->array[w].packing, storage->bytes);
+        storage->offset = s->program->weights[storage->index].offset;
+    }
+}
+
+/* Are all elements the same? */
+static bool is_uniform(const Tensor *data)
+{
+    int64_t count = shape_elements(&data->type->shape);
+    size_t bytes = dtype_bytes(data->type->dtype);
+    const char *at = data->data;
+    for (int64_t i = 1; i < count; i++)
+        if (memcmp(at, at + (size_t)i * bytes, bytes) != 0)
+            return false;
+    return true;
+}
+
+/* The state's slot; its first value is a number, or an array of the weights. */
+static uint32_t find_slot(Sharing *s, Map *slots, Graph *graph, ValueId value)
+{
+    State *state = &s->program->state;
+    const Value *v = &graph->value[value];
+    uint32_t known = map_get(slots, v->name);
+    if (known != MAP_NONE)
+        return known;
+    StateSlot slot = {.graph = graph, .value = value, .bytes = type_bytes(v->type), .weights = NONE};
+    const Tensor *data = v->data || v->initial != NONE ? eval_data(graph, value) : NULL;
+    if (data && data->data && is_uniform(data))
+        slot.fill = data->data;
+    else
+        slot.weights = add_weights(s, graph, value, &(Packing){0}, slot.bytes);
+    map_put(slots, v->name, state->count);
+    ARENA_PUSH(s->arena, state->slot, state->count, state->capacity, slot);
+    return state->count - 1;
+}
+
+static void list_slots(Sharing *s)
+{
+    Map slots = {.arena = &s->scratch};
+    for (uint32_t e = 0; e < s->program->entry_count; e++) {
+        Entry *entry = &s->program->entry[e];
+        entry->slot = ARENA_ARRAY(s->arena, uint32_t, entry->memory.state_count);
+        for (uint32_t i = 0; i < entry->memory.state_count; i++) {
+            entry->slot[i] = find_slot(s, &slots, entry->graph, entry->memory.state[i].value);
+            s->program->state.slot[entry->slot[i]].twice |= entry->memory.state[i].twice;
+        }
+    }
+}
+
+void share_weights(Program *program, const WeightTable *weights)
+{
+    Sharing s = {.program = program, .arena = program->entry[0].graph->module->arena};
+    s.known.arena = &s.scratch;
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        share_entry(&s, &program->entry[e], &weights[e]);
+    list_slots(&s);
+    arena_free(&s.scratch);
+}
+
+/* The block: a byte for each state that has memory twice, then the slots. */
+void share_state(Program *program)
+{
+    State *state = &program->state;
+    for (uint32_t i = 0; i < state->count; i++)
+        if (state->slot[i].twice)
+            state->slot[i].flag = state->flags++;
+    int64_t at = state->flags;
+    for (uint32_t i = 0; i < state->count; i++)
+        for (uint32_t k = 0; k < 2; k++) {
+            StateSlot *slot = &state->slot[i];
+            if (k == 1 && !slot->twice) {
+                slot->offset[1] = slot->offset[0];
+                continue;
+            }
+            slot->offset[k] = at = ceil_div(at, ARENA_ALIGNMENT) * ARENA_ALIGNMENT;
+            at += slot->bytes;
+        }
+    state->bytes = state->count ? most(at, 1) : 0;
+}

@@ -1,0 +1,21 @@
+/* What the entries of a program have in common. */
+#ifndef NNC_PROGRAM_SHARE_H
+#define NNC_PROGRAM_SHARE_H
+
+#include "program/program.h"
+
+/* Names for the functions: `run` where there is one entry, else the graphs' own. */
+void share_names(Program *program);
+
+/* Params and states of one name are one: they must be declared alike in all graphs.  A param that some entry updates is
+ * kept between runs, so it becomes a state in all of them.  False after errors. */
+bool share_agree(Program *program);
+
+/* The arrays of weights that the entries' kernels read, each once, and their offsets.  `weights` has a table for each
+ * entry. */
+void share_weights(Program *program, const WeightTable *weights);
+
+/* The block of memory for states. */
+void share_state(Program *program);
+
+#endif
