@@ -7,7 +7,7 @@
 
 /* The nest */
 
-static Block *loop_of(Tiled *con, Block *block, const Var *var, int64_t extent, LoopKind kind)
+static Block *add_loop(Tiled *con, Block *block, const Var *var, int64_t extent, LoopKind kind)
 {
     return extent > 1 ? &stmt_for(con->lower->arena, block, var, 0, extent, 1, kind)->body : block;
 }
@@ -34,7 +34,7 @@ static void all_tiles(Tiled *con, Block *block, const PanelGroup *group, const V
     for (uint32_t i = 0; i < con->tiling.count; i++) {
         const TileLoop *loop = &con->tiling.loop[i];
         const Var *t = index_var_new(con->lower->arena, "t", 0, loop->count - 1);
-        Block *inner = loop_of(con, block, t, loop->count, LOOP_SERIAL);
+        Block *inner = add_loop(con, block, t, loop->count, LOOP_SERIAL);
         tile(con, inner, loop, group, index_var(con->lower->arena, t), row);
     }
 }
@@ -44,7 +44,7 @@ static const Var *row_loop(Tiled *con, Block **block, LoopKind kind)
     if (!con->tiling.rows)
         return NULL;
     const Var *row = index_var_new(con->lower->arena, "row", 0, con->out_h - 1);
-    *block = loop_of(con, *block, row, con->out_h, kind);
+    *block = add_loop(con, *block, row, con->out_h, kind);
     return row;
 }
 
@@ -52,9 +52,9 @@ static void panels_outside(Tiled *con, Block *block)
 {
     for (uint32_t g = 0; g < con->group_count; g++) {
         const PanelGroup *group = &con->group[g];
-        Block *inner = loop_of(con, block, group->panel, group->count, LOOP_PARALLEL);
+        Block *inner = add_loop(con, block, group->panel, group->count, LOOP_PARALLEL);
         if (!group->partial)
-            inner = loop_of(con, inner, con->round, con->rounds, LOOP_SERIAL);
+            inner = add_loop(con, inner, con->round, con->rounds, LOOP_SERIAL);
         const Var *row = row_loop(con, &inner, LOOP_SERIAL);
         all_tiles(con, inner, group, row);
     }
@@ -63,7 +63,7 @@ static void panels_outside(Tiled *con, Block *block)
 static void panels_of_row(Tiled *con, Block *block, const Var *row)
 {
     for (uint32_t g = 0; g < con->group_count; g++) {
-        Block *inner = loop_of(con, block, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
+        Block *inner = add_loop(con, block, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
         all_tiles(con, inner, &con->group[g], row);
     }
 }
@@ -92,8 +92,8 @@ static void line_and_panels(Tiled *con, Block *block, const Var *row)
     Lower *lower = con->lower;
     Line line = {con, row, index_var_new(lower->arena, "b", 0, con->depth / con->lanes - 1),
                  index_var_new(lower->arena, "w", 0, con->in_w - 1)};
-    Block *inner = loop_of(con, block, line.block, con->depth / con->lanes, LOOP_SERIAL);
-    inner = loop_of(con, inner, line.w, con->in_w, LOOP_SERIAL);
+    Block *inner = add_loop(con, block, line.block, con->depth / con->lanes, LOOP_SERIAL);
+    inner = add_loop(con, inner, line.w, con->in_w, LOOP_SERIAL);
     Block *outer = lower_enter(lower, inner);
     lower_vector_loop(lower, "c", con->lanes, LOOP_SERIAL, block_vectorizes, line_element, &line);
     lower_leave(lower, outer);
@@ -115,7 +115,7 @@ static void pooled_rows(Tiled *con, Block *block)
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     const Var *pooled = index_var_new(arena, "pooled", 0, value_shape(lower->graph, con->pool->out[0])->dim[2] - 1);
-    block = loop_of(con, block, pooled, pooled->high + 1, LOOP_SERIAL);
+    block = add_loop(con, block, pooled, pooled->high + 1, LOOP_SERIAL);
     lower->band = (Band){.value = con->pool->in[0],
                          .buffer = lower_scratch(lower, con->piece[PIECE_BAND]),
                          .first = index_scale(arena, index_var(arena, pooled), con->pool_stride)};
@@ -143,9 +143,9 @@ static void chunks_of_image(Tiled *con, Block *block)
         int64_t chunk_tiles = least(con->chunk, loop->count), chunks = ceil_div(loop->count, chunk_tiles);
         const Var *chunk = index_var_new(arena, "chunk", 0, chunks - 1),
                   *t = index_var_new(arena, "t", 0, loop->count - 1);
-        Block *outside = loop_of(con, block, chunk, chunks, LOOP_PARALLEL);
+        Block *outside = add_loop(con, block, chunk, chunks, LOOP_PARALLEL);
         for (uint32_t g = 0; g < con->group_count; g++) {
-            Block *inner = loop_of(con, outside, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
+            Block *inner = add_loop(con, outside, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
             Index round = index_var(arena, chunk);
             if (chunk_tiles > 1) {
                 Stmt *tiles = stmt_for(arena, inner, t, 0, loop->count, 1, LOOP_SERIAL);
@@ -165,7 +165,7 @@ static void emit(Tiled *con)
 {
     Block *block = con->lower->block;
     for (uint32_t d = 0; d < con->outer_count; d++)
-        block = loop_of(con, block, con->outer[d], con->outer[d]->high + 1, LOOP_SERIAL);
+        block = add_loop(con, block, con->outer[d], con->outer[d]->high + 1, LOOP_SERIAL);
     Block *outer = lower_enter(con->lower, block);
     tiled_weights(con);
     if (con->pool)

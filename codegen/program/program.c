@@ -43,6 +43,15 @@ static bool check_supported(const Graph *graph, const Target *target)
     return diag->error_count == 0;
 }
 
+static bool check_bodies(const Graph *graph) /* after the passes, which may have resolved them */
+{
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (node_has_bodies(&graph->node[n]))
+            return diag_error(graph->module->diag, graph->node[n].place,
+                              "loops and branches cannot be compiled yet; the evaluator runs them");
+    return true;
+}
+
 static bool run_passes(Graph *graph, const CompileOptions *options, PassContext *context)
 {
     const char *const *pass = options->passes ? options->passes : pass_pipeline;
@@ -73,7 +82,7 @@ static bool compile_entry(Entry *entry, WeightTable *weights)
     const CompileOptions *options = &entry->program->options;
     Arena scratch = {0};
     PassContext context = entry_context(options, options->without, &scratch, entry->graph->module->diag);
-    bool good = run_passes(entry->graph, options, &context);
+    bool good = run_passes(entry->graph, options, &context) && check_bodies(entry->graph);
     if (good) {
         report_progress(options, "plan");
         good = entry_plan(entry, &context);

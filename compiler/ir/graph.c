@@ -214,6 +214,15 @@ NodeId graph_add_initial(Graph *graph, OpCode op, const Attr *attr, Place place)
 
 #define COPY(array) clone->array = arena_copy(arena, graph->array, graph->array##_count * sizeof *graph->array)
 
+/* Recurses over the nesting. */
+static Graph **clone_bodies(const Node *node, Arena *arena)
+{
+    Graph **sub = ARENA_ARRAY(arena, Graph *, node->sub_count);
+    for (uint32_t i = 0; i < node->sub_count; i++)
+        sub[i] = graph_clone(node->sub[i]);
+    return sub;
+}
+
 Graph *graph_clone(const Graph *graph)
 {
     Arena *arena = graph->module->arena;
@@ -236,6 +245,8 @@ Graph *graph_clone(const Graph *graph)
         Node *node = &clone->node[n];
         node->in = arena_copy(arena, node->in, node->in_count * sizeof *node->in);
         node->out = arena_copy(arena, node->out, node->out_count * sizeof *node->out);
+        if (node_has_bodies(node))
+            node->sub = clone_bodies(node, arena);
     }
     return clone;
 }

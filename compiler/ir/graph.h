@@ -85,7 +85,8 @@ typedef struct Node {
     uint32_t in_count, out_count, sub_count;
     ValueId *in, *out;
     const Attr *attr;       /* op_attr_count(op) of them */
-    Graph **sub;            /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order */
+    Graph **sub;            /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order; of while and
+                               case see op.def */
     const Call *call;       /* OP_CALL */
     uint32_t from;          /* the call whose body it comes from, in Graph.inlined, or NONE */
     uint32_t kernel;        /* nodes of one number form one kernel; set by fuse; NONE before */
@@ -173,6 +174,13 @@ static inline bool node_is_call(const Node *node)
     return node->op == OP_CALL;
 }
 
+/* A loop or a branch: its sub-graphs are part of this graph, and a graph's params and states are not in them, but
+ * captured.  A call's sub-graph stands alone until expand. */
+static inline bool node_has_bodies(const Node *node)
+{
+    return node->op == OP_WHILE || node->op == OP_CASE;
+}
+
 /* Building. */
 Graph *graph_new(Module *module, Str name);
 ValueId graph_add_value(Graph *graph, Role role, const Type *type, Str name, Place place);
@@ -195,8 +203,8 @@ bool node_alike(const Node *a, const Node *b); /* the same op with equal attribu
 
 /* Rewriting. */
 void graph_replace(Graph *graph, const ValueId *map); /* every use of v becomes map[v]: operands, outputs, updates */
-/* A copy that passes can change: values, nodes and their lists of operands are its own; types, attributes, elements and
- * bodies of calls are shared. */
+/* A copy that passes can change: values, nodes, their lists of operands, and bodies of loops and branches are its own;
+ * types, attributes, elements and bodies of calls are shared. */
 Graph *graph_clone(const Graph *graph);
 void graph_compact(Graph *graph); /* drops dead nodes; keeps the order of the rest */
 /* Users of each value as lists: users of v are user[first[v]] ... user[first[v + 1] - 1], ascending. */

@@ -99,6 +99,9 @@ static bool verify_node(Verifier *v, NodeId n)
     for (uint32_t i = 0; i < node->sub_count; i++)
         if (!node->sub[i] || !graph_verify(node->sub[i], v->arena, v->message))
             return node->sub[i] ? false : wrong(v, STR("no sub-graph in node"), n);
+    const char *complaint = node_has_bodies(node) ? graph_verify_bodies(graph, node) : NULL;
+    if (complaint)
+        return wrong(v, str_from(complaint), n);
     if (node->op == OP_CALL && (node->sub_count != 1 || !node->call || node->sub[0]->input_count != node->in_count ||
                                 node->sub[0]->output_count != node->out_count))
         return wrong(v, STR("call and callee differ in node"), n);

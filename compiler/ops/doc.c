@@ -37,7 +37,9 @@ static const char *const family_note[FAMILY_COUNT] = {
         "Random numbers are a pure function of seed and position (Philox 4x32-10).  Fans are those of "
         "a weight `[o, c, window...]`, or `[in, out]` with two dimensions.",
     [FAMILY_LAYOUT] = "Placed by the compiler.",
-    [FAMILY_CONTROL] = "Made by the language's calls.",
+    [FAMILY_CONTROL] =
+        "Made by the language's calls, `while`, `do`, `scan`, `case` and `if`; see the language.  All bodies of a "
+        "`while` take its operands as inputs, those of a `case` all but the selector.",
 };
 
 static const char *class_name(const OpInfo *info)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/fatal.h"
+#include "ops/eval.h"
 
 static const Type *plain_type(const Graph *graph, const Type *type)
 {
@@ -27,12 +28,34 @@ const Tensor *eval_data(Graph *graph, ValueId id)
     return data;
 }
 
-void eval_node(const Graph *graph, NodeId node, Arena *arena, const Tensor *const *in, Tensor **out)
+/* Runs the node, and takes what it costs off the work there is. */
+static bool run_within(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out, int64_t *work)
+{
+    if (node->sub_count)
+        return eval_control_within(graph, node, in, out, work);
+    if (work) {
+        *work -= node_flops(graph, node) + 1;
+        for (uint32_t i = 0; i < node->out_count; i++)
+            *work -= shape_elements(&out[i]->type->shape);
+    }
+    if (work && *work < 0)
+        return false;
+    family_table[op_info(node->op)->family].eval(graph, node, in, out);
+    return true;
+}
+
+bool eval_node_within(const Graph *graph, NodeId node, Arena *arena, const Tensor *const *in, Tensor **out,
+                      int64_t *work)
 {
     const Node *n = graph_node(graph, node);
     for (uint32_t i = 0; i < n->out_count; i++)
         out[i] = tensor_new(arena, plain_type(graph, value_type(graph, n->out[i])));
-    family_table[op_info(n->op)->family].eval(graph, n, in, out);
+    return run_within(graph, n, in, out, work);
+}
+
+void eval_node(const Graph *graph, NodeId node, Arena *arena, const Tensor *const *in, Tensor **out)
+{
+    eval_node_within(graph, node, arena, in, out, NULL);
 }
 
 typedef struct Evaluation {
@@ -42,6 +65,7 @@ typedef struct Evaluation {
     const Tensor **tensor; /* per value, once known */
     uint32_t *readers;     /* per value: nodes that have yet to read it */
     bool *live_out;
+    int64_t *work; /* left, or NULL */
 } Evaluation;
 
 static void count_readers(Evaluation *e)
@@ -83,7 +107,7 @@ static void free_unread(Evaluation *e, ValueId id)
     e->tensor[id] = NULL;
 }
 
-static void run_node(Evaluation *e, NodeId n)
+static bool run_node(Evaluation *e, NodeId n)
 {
     const Node *node = graph_node(e->graph, n);
     const Tensor **in = ARENA_ARRAY(&e->scratch, const Tensor *, node->in_count);
@@ -93,18 +117,39 @@ static void run_node(Evaluation *e, NodeId n)
         in[i] = value_tensor(e, node->in[i]);
     for (uint32_t i = 0; i < node->out_count; i++)
         e->tensor[node->out[i]] = out[i] = new_result(e, node->out[i]);
-    family_table[op_info(node->op)->family].eval(e->graph, node, in, out);
-
+    if (!run_within(e->graph, node, in, out, e->work))
+        return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (--e->readers[node->in[i]] == 0)
             free_unread(e, node->in[i]);
     for (uint32_t i = 0; i < node->out_count; i++)
         free_unread(e, node->out[i]);
+    return true;
 }
 
-void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output, const Tensor **updated)
+/* After the work ran out: values that wait for readers. */
+static void free_waiting(Evaluation *e)
 {
-    Evaluation e = {.graph = graph, .results = arena};
+    for (ValueId v = 0; v < e->graph->value_count; v++)
+        if (e->tensor[v] && !e->live_out[v] && graph_value(e->graph, v)->role == ROLE_RESULT)
+            free(e->tensor[v]->data);
+}
+
+static bool run_nodes(Evaluation *e)
+{
+    bool done = !e->work || --*e->work >= 0; /* so that rounds of nothing end, too */
+    for (NodeId n = 0; done && n < e->graph->node_count; n++)
+        if (!graph_node(e->graph, n)->dead)
+            done = run_node(e, n);
+    if (!done)
+        free_waiting(e);
+    return done;
+}
+
+bool eval_graph_within(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output,
+                       const Tensor **updated, int64_t *work)
+{
+    Evaluation e = {.graph = graph, .results = arena, .work = work};
     e.tensor = ARENA_ARRAY(&e.scratch, const Tensor *, graph->value_count);
     e.readers = ARENA_ARRAY(&e.scratch, uint32_t, graph->value_count);
     e.live_out = graph_live_out(graph, &e.scratch);
@@ -112,14 +157,18 @@ void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Te
     count_readers(&e);
     for (uint32_t i = 0; i < graph->input_count; i++)
         e.tensor[graph->input[i]] = input[i];
-    for (uint32_t n = 0; n < graph->node_count; n++)
-        if (!graph_node(graph, n)->dead)
-            run_node(&e, n);
-    for (uint32_t i = 0; i < graph->output_count; i++)
+    bool done = run_nodes(&e);
+    for (uint32_t i = 0; done && i < graph->output_count; i++)
         output[i] = value_tensor(&e, graph->output[i].value);
-    for (uint32_t i = 0; updated && i < graph->update_count; i++)
+    for (uint32_t i = 0; done && updated && i < graph->update_count; i++)
         updated[i] = value_tensor(&e, graph->update[i].source);
     arena_free(&e.scratch);
+    return done;
+}
+
+void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output, const Tensor **updated)
+{
+    eval_graph_within(graph, arena, input, output, updated, NULL);
 }
 
 static double tolerance_of(DType dtype)
@@ -127,7 +176,7 @@ static double tolerance_of(DType dtype)
     return dtype == DT_F64 ? 1e-9 : dtype == DT_F32 ? 1e-4 : dtype_is_float(dtype) ? 2e-2 : 0;
 }
 
-/* Of what flows into a node the worst; recurses over the nesting of calls. */
+/* Of what flows into a node the worst; recurses over the nesting of sub-graphs. */
 static void tolerate_node(const Graph *graph, const Node *node, Arena *arena, double *within)
 {
     double *in = ARENA_ARRAY(arena, double, node->in_count), *out = ARENA_ARRAY(arena, double, node->out_count);
@@ -136,12 +185,12 @@ static void tolerate_node(const Graph *graph, const Node *node, Arena *arena, do
         in[i] = within[node->in[i]];
         worst = fmax(worst, in[i]);
     }
-    if (node_is_call(node))
-        eval_tolerance(node->sub[0], arena, in, out);
+    if (node->sub_count)
+        eval_control_tolerance(graph, node, arena, in, out);
     for (uint32_t i = 0; i < node->out_count; i++) {
         bool rounds = op_info(node->op)->family != FAMILY_VIEW;
         double own = rounds ? tolerance_of(value_type(graph, node->out[i])->dtype) : 0;
-        within[node->out[i]] = node_is_call(node) ? out[i] : fmax(worst, own);
+        within[node->out[i]] = node->sub_count ? out[i] : fmax(worst, own);
     }
 }
 

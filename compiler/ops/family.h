@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 #include "ir/graph.h"
+#include "ops/meaning.h"
 
 typedef struct FamilyRow {
     /* Sets the type of every result from the operands and attributes, or reports to the module's diag and returns
@@ -28,6 +29,9 @@ bool op_infer_initial(Graph *graph, ValueId value);
 /* Adds a node and infers it.  `attr` may be NULL for the defaults.  Result 0, whose type is NULL after a reported
  * error. */
 ValueId op_build(Graph *graph, OpCode op, const ValueId *in, uint32_t in_count, const Attr *attr, Place place);
+/* A loop and a branch (meaning.h), whose sub-graphs become the node's. */
+NodeId op_build_loop(Graph *graph, const Loop *loop, const ValueId *in, Place place);
+NodeId op_build_choice(Graph *graph, const Branches *branches, const ValueId *in, Graph *const *sub, Place place);
 ValueId op_build1(Graph *graph, OpCode op, ValueId x, Place place);
 ValueId op_build2(Graph *graph, OpCode op, ValueId x, ValueId y, Place place);
 
@@ -37,10 +41,16 @@ ValueId op_build2(Graph *graph, OpCode op, ValueId x, ValueId y, Place place);
 const Tensor *eval_data(Graph *graph, ValueId value);
 /* One node; operands as tensors; results are allocated in the arena. */
 void eval_node(const Graph *graph, NodeId node, Arena *arena, const Tensor *const *in, Tensor **out);
+bool eval_node_within(const Graph *graph, NodeId node, Arena *arena, const Tensor *const *in, Tensor **out,
+                      int64_t *work); /* as eval_graph_within */
 /* The whole graph.  input[i] must have the type of graph->input[i]; fills output[0 .. output_count).  New values of
  * updated params and states go to updated[0 .. update_count) when it is not NULL.  Intermediate tensors are freed as
  * soon as their last user has run. */
 void eval_graph(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output, const Tensor **updated);
+/* The same, as long as *work lasts, which counts down scalar operations and elements, about; NULL: whatever it takes.
+ * False when it ended: there are no outputs then. */
+bool eval_graph_within(Graph *graph, Arena *arena, const Tensor *const *input, const Tensor **output,
+                       const Tensor **updated, int64_t *work);
 
 /* What graphs keep between runs: new values of states and params, by name.  Starts with its arena set and all else
  * zero; `known` has the same arena. */

@@ -159,6 +159,35 @@ bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /*
 bool node_is_formula(const Node *node);                          /* one of these two: whoever reads it computes it */
 uint32_t gather_dimension(const Graph *graph, const Node *node); /* of the table */
 
+/* Loops and branches.  All bodies of a node take the operands named here as inputs, in order; what a body captures it
+ * has as an input like the others. */
+
+/* Operands: the first values of what is carried, then what is captured.  Results: the carried values at the end. */
+typedef struct Loop {
+    uint32_t carried, captured;
+    int64_t most;     /* rounds at most, also where the condition still holds; 0: as many as it holds */
+    int64_t unroll;   /* rounds asked for in one; 0 or 1: nothing was asked */
+    Graph *condition; /* gives one bool, tested before each round; NULL: the body gives it, after its other outputs,
+                         and the first round runs always */
+    Graph *body;      /* gives the next carried values */
+} Loop;
+
+bool node_is_loop(const Node *node);
+Loop loop_of(const Graph *graph, const Node *node);
+
+/* Operands: the selector, i32[] or bool[], then what is captured, which alone are inputs of the branches.  Sub-graph i
+ * runs for key[i], the one after all keys for everything else. */
+typedef struct Branches {
+    uint32_t keys, captured;
+    const int64_t *key;
+} Branches;
+
+bool node_is_choice(const Node *node);
+Branches branches_of(const Graph *graph, const Node *node);
+uint32_t branches_select(const Branches *branches, int64_t selector); /* the sub-graph that runs */
+/* The first operand that is captured, of a loop or a branch. */
+uint32_t node_first_captured(const Graph *graph, const Node *node);
+
 /* Arithmetic of a node: a multiplication and an addition counted as two, other scalar ops as one. */
 int64_t node_flops(const Graph *graph, const Node *node);
 /* An elementwise node worth a load and a store rather than computing again. */

@@ -11,6 +11,7 @@
 
 typedef struct AstExpr AstExpr;
 typedef struct AstBlock AstBlock;
+typedef struct AstControl AstControl;
 
 /* `layer{i}.weight` is the parts `layer`, i, `.weight`. */
 typedef struct AstNamePart {
@@ -37,6 +38,7 @@ typedef enum AstExprKind {
     AST_INDEX,
     AST_PROPERTY,    /* (...).shape */
     AST_CONDITIONAL, /* left if cond else right */
+    AST_CONTROL,     /* while, do, scan, case, if */
 } AstExprKind;
 
 typedef struct AstArg {
@@ -74,6 +76,7 @@ struct AstExpr {
         const AstArg *arg;           /* CALL */
         const AstPick *pick;         /* INDEX */
         const AstExpr *const *items; /* LIST */
+        const AstControl *control;   /* CONTROL */
     } u;
     uint32_t count; /* of args, picks, items */
 };
@@ -99,7 +102,7 @@ typedef struct AstTarget {
     const AstType *type; /* or NULL */
 } AstTarget;
 
-typedef enum AstStmtKind { AST_DECLARE, AST_ASSIGN, AST_UPDATE, AST_FOR, AST_IF } AstStmtKind;
+typedef enum AstStmtKind { AST_DECLARE, AST_ASSIGN, AST_UPDATE, AST_FOR, AST_IF, AST_YIELD } AstStmtKind;
 
 typedef struct AstStmt {
     AstStmtKind kind;
@@ -111,6 +114,8 @@ typedef struct AstStmt {
     uint32_t mark_count;
     const AstName *index; /* FOR */
     const AstExpr *from, *to;
+    const AstExpr *const *yield; /* YIELD */
+    uint32_t yield_count;
     const AstBlock *body, *otherwise; /* FOR; IF, where `otherwise` may be NULL */
     Place place;
 } AstStmt;
@@ -118,6 +123,45 @@ typedef struct AstStmt {
 struct AstBlock {
     const AstStmt *stmt;
     uint32_t count;
+};
+
+/* Loops and branches that depend on data; frontends/nnc/parse_control.c has their syntax. */
+
+typedef struct AstCarry { /* of with (...): x: f32[3] = x0 */
+    AstTarget target;
+    const AstExpr *first;
+} AstCarry;
+
+typedef struct AstNext { /* of next (...): x <- y */
+    const AstName *name;
+    const AstExpr *value;
+} AstNext;
+
+typedef struct AstElement { /* of scan (...): x in xs */
+    const AstName *name;
+    const AstExpr *sequence;
+} AstElement;
+
+typedef struct AstBranch {
+    const AstExpr *key;   /* CASE; NULL for `else` */
+    const AstBlock *body; /* ends with a yield */
+    Place place;
+} AstBranch;
+
+typedef enum AstControlKind { AST_WHILE, AST_DO, AST_SCAN, AST_CASE, AST_CHOICE } AstControlKind;
+
+struct AstControl {
+    AstControlKind kind;
+    const AstBlock *condition; /* WHILE: yields it */
+    const AstExpr *test;       /* DO: in the scope of the body; CASE: the selector; CHOICE: the condition */
+    const AstCarry *carry;     /* loops */
+    const AstNext *next;
+    const AstElement *element; /* SCAN */
+    const AstExpr *const *stack;
+    const AstExpr *axis, *most, *unroll; /* loops; NULL where not written */
+    const AstBlock *body;
+    const AstBranch *branch; /* CASE; CHOICE: two, of which the first has no key either */
+    uint32_t carry_count, next_count, element_count, stack_count, branch_count;
 };
 
 typedef struct AstFormal { /* an input, result or parameter of a function */

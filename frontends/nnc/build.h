@@ -1,8 +1,8 @@
 /* From syntax tree to graphs: shared by the build_*.c files.
  *
- * A frame is one graph under construction: a `graph`, or the body of a function for one call.  Scopes nest inside a
- * frame, one per block of a loop.  Expressions evaluate to Things: constants, which exist while building only, or
- * values of the frame's graph. */
+ * A frame is one graph under construction: a `graph`, the body of a function for one call, or a body of a loop or a
+ * branch.  Scopes nest inside a frame, one per round of a static loop.  Expressions evaluate to Things: constants,
+ * which exist while building only, or values of the frame's graph. */
 #ifndef NNC_FRONTENDS_NNC_BUILD_H
 #define NNC_FRONTENDS_NNC_BUILD_H
 
@@ -64,8 +64,24 @@ typedef struct Wanted { /* the index that a temporary had in the text */
     uint32_t index;
 } Wanted;
 
+/* What the `yield` of a block gives. */
+typedef struct Yield {
+    Thing *thing;
+    Place *place; /* of each */
+    uint32_t count;
+    bool done;
+    Place at;
+} Yield;
+
 typedef struct Frame {
     struct Frame *caller;
+    struct Frame *around; /* of a body: the frame whose graph its node stands in */
+    const char *advice;   /* of a body: what to do instead of assigning a name from around it */
+    ValueId *own;         /* of a body: its inputs for what is carried, ... */
+    ValueId *capture;     /* ... and the values of the graph around that are inputs after those; ... */
+    uint32_t own_count, own_capacity, capture_count, capture_capacity;
+    Map imported; /* ... what each value that was asked for is inside */
+    Yield *yield; /* where a block gives values; else NULL */
     Graph *graph; /* NULL while the file's constants are evaluated */
     File *file;
     Scope *scope;
@@ -147,6 +163,29 @@ bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *
 Thing build_single(Builder *b, Thing thing, Place place); /* an error when it is several */
 const Type *build_eval_type(Builder *b, const AstType *type, Str open_name);
 
+/* build_body.c */
+void build_body_enter(Builder *b, Frame *body, const char *advice); /* becomes b->frame */
+void build_body_leave(Builder *b);
+Frame *build_root(Frame *frame); /* of the graph or function that the body is a part of */
+/* What is bound in a frame around, for use in the current one: values become inputs of the bodies between. */
+Thing build_import(Builder *b, const Frame *home, Thing thing);
+ValueId build_import_value(Builder *b, const Frame *home, Frame *frame, ValueId value);
+/* An input of the current body for what is carried; `target` is its name, or NULL. */
+ValueId build_carried_input(Builder *b, const AstTarget *target, const Type *type);
+/* The block's yield, in the current frame; false after errors. */
+bool build_yield_block(Builder *b, const AstBlock *block, Yield *yield);
+void build_yield(Builder *b, const AstStmt *stmt);
+/* Gives all bodies of a node the same inputs: their own, then everything that any of them captures, which is appended
+ * to the operands.  Renumbers them: nothing may be built into them afterwards. */
+void build_share_captures(Builder *b, Frame *body, uint32_t count, ValueId **in, uint32_t *in_count);
+Thing build_results(Builder *b, NodeId node);
+
+/* build_control.c, build_branch.c, build_scan.c */
+Thing build_control(Builder *b, const AstExpr *expr);
+Thing build_choice(Builder *b, const AstExpr *expr);
+Thing build_case(Builder *b, const AstExpr *expr);
+Thing build_scan(Builder *b, const AstExpr *expr);
+
 /* build_literal.c */
 ValueId build_scalar_value(Builder *b, DType dtype, const Const *c);
 bool build_check_fits(Builder *b, const Const *c, DType dtype, Place place);
@@ -173,6 +212,8 @@ bool build_finish_results(Builder *b, const AstFunction *function, bool *constan
 
 /* build_stmt.c */
 void build_block(Builder *b, const AstBlock *block);
+void build_want_index(Builder *b, const AstName *name, ValueId value); /* a temporary keeps the index of its name */
+Str build_value_name(Builder *b, Str name);                            /* in rounds of a static loop with its count */
 Str build_placement_text(Builder *b, const AstMark *mark, uint32_t count);
 bool build_check_type(Builder *b, Str name, const Type *found, const Type *wanted, Place place);
 

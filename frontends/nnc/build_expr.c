@@ -23,7 +23,7 @@ Thing build_single(Builder *b, Thing thing, Place place)
 /* A typed constant of the file becomes a value where a graph uses it; elsewhere it only has a shape. */
 static Thing tensor_value(Builder *b, Binding *binding, Place place)
 {
-    Frame *frame = b->frame;
+    Frame *frame = build_root(b->frame);
     if (!frame->graph) {
         build_complain(b, place, "'" STR_FMT "' is an array: a constant expression cannot use it",
                        STR_ARG(binding->name));
@@ -34,7 +34,7 @@ static Thing tensor_value(Builder *b, Binding *binding, Place place)
         known = graph_add_const(frame->graph, binding->tensor, binding->name, binding->place);
         map_put(&frame->tensors, binding->name, known);
     }
-    return build_thing_value(b, known);
+    return build_thing_value(b, build_import_value(b, frame, b->frame, known));
 }
 
 Thing build_bound(Builder *b, Binding *binding, Place place)
@@ -92,9 +92,10 @@ static Thing property_of(Builder *b, Thing thing, Str property, Place place)
 static Thing unknown_name(Builder *b, Str name, Place place)
 {
     Nearest nearest = {.wanted = name};
-    for (const Scope *s = b->frame->scope; s; s = s->outer)
-        for (uint32_t i = 0; i < s->count && i < 1000; i++)
-            build_nearest_try(&nearest, s->binding[i].name);
+    for (const Frame *f = b->frame; f; f = f->around)
+        for (const Scope *s = f->scope; s; s = s->outer)
+            for (uint32_t i = 0; i < s->count && i < 1000; i++)
+                build_nearest_try(&nearest, s->binding[i].name);
     const Scope *constants = &b->frame->file->constants;
     for (uint32_t i = 0; i < constants->count && i < 1000; i++)
         build_nearest_try(&nearest, constants->binding[i].name);
@@ -267,6 +268,8 @@ static Thing eval_any(Builder *b, const AstExpr *expr)
         return property_of(b, build_eval(b, expr->left), expr->u.property->text, expr->place);
     case AST_CONDITIONAL:
         return eval_if(b, expr);
+    case AST_CONTROL:
+        return build_control(b, expr);
     }
     return build_thing_bad();
 }

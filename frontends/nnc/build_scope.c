@@ -133,17 +133,37 @@ static void put(Builder *b, Scope *scope, Str name, Place place, Thing thing)
                ((Binding){.name = name, .thing = thing, .place = place}));
 }
 
-/* In a round of a loop: is the name one of an outer scope of this frame, and not carried? */
-static const Binding *hidden(const Scope *scope, Str name)
+static Binding *find_from(Scope *scope, Str name)
 {
+    Binding *found = NULL;
+    for (; scope && !found; scope = scope->outer)
+        found = build_scope_find(scope, name);
+    return found;
+}
+
+/* In a round of a loop, or in a body: is the name one of a scope around it, and not carried? */
+static const Binding *hidden(const Frame *frame, Str name, const char **advice)
+{
+    const Scope *scope = frame->scope;
     if (!scope->carried || map_get(&scope->carried->map, name) != MAP_NONE)
         return NULL;
-    for (Scope *s = scope->carried->outer; s; s = s->outer) {
-        const Binding *found = build_scope_find(s, name);
-        if (found)
-            return found;
-    }
-    return NULL;
+    const Binding *found = NULL;
+    for (const Frame *f = frame->around; f && !found; f = f->around)
+        found = find_from(f->scope, name);
+    *advice = found ? frame->advice : NULL;
+    return found ? found : find_from(scope->carried->outer, name);
+}
+
+static void complain_hidden(Builder *b, Str name, Place place, const char *advice)
+{
+    if (advice)
+        build_complain(b, place, "'" STR_FMT "' belongs to the code around this: %s, or take another name",
+                       STR_ARG(name), advice);
+    else
+        build_complain(b, place,
+                       "'" STR_FMT "' belongs to the code around the loop: carry it (for ... carry " STR_FMT
+                       ") or take another name",
+                       STR_ARG(name), STR_ARG(name));
 }
 
 bool build_bind(Builder *b, Str name, Place place, Thing thing)
@@ -157,12 +177,10 @@ bool build_bind(Builder *b, Str name, Place place, Thing thing)
         }
         return false;
     }
-    if ((old = hidden(scope, name))) {
+    const char *advice = NULL;
+    if ((old = hidden(b->frame, name, &advice))) {
         if (!build_has_failed(b, place)) {
-            build_complain(b, place,
-                           "'" STR_FMT "' belongs to the code around the loop: carry it (for ... carry " STR_FMT
-                           ") or take another name",
-                           STR_ARG(name), STR_ARG(name));
+            complain_hidden(b, name, place, advice);
             diag_note(b->diag, old->place, "it is assigned here");
         }
         return false;
@@ -188,12 +206,22 @@ static Binding *find_constant(File *file, Str name)
     return found;
 }
 
+/* What is found around a body is bound in its outermost scope from then on, as what it is inside. */
+static Binding *import(Builder *b, const Frame *home, const Binding *binding)
+{
+    Scope *scope = b->frame->scope;
+    while (scope->outer)
+        scope = scope->outer;
+    put(b, scope, binding->name, binding->place, build_import(b, home, binding->thing));
+    return &scope->binding[scope->count - 1];
+}
+
 Binding *build_lookup(Builder *b, Str name)
 {
-    for (Scope *s = b->frame->scope; s; s = s->outer) {
-        Binding *found = build_scope_find(s, name);
+    for (Frame *f = b->frame; f; f = f->around) {
+        Binding *found = find_from(f->scope, name);
         if (found)
-            return found;
+            return f == b->frame ? found : import(b, f, found);
     }
     return find_constant(b->frame->file, name);
 }

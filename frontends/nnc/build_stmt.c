@@ -138,19 +138,22 @@ static void apply_marks(Builder *b, const AstStmt *stmt, Thing thing)
 /* Names of values */
 
 /* In rounds of a loop a value is called `x.3`: names in the printed graph are unique. */
-static Str value_name(Builder *b, Str name)
+Str build_value_name(Builder *b, Str name)
 {
     Str suffix = b->frame->scope->suffix;
     return suffix.len ? str_format(b->arena, STR_FMT STR_FMT, STR_ARG(name), STR_ARG(suffix))
                       : str_copy(b->arena, name);
 }
 
-static void want_index(Builder *b, const AstName *name, ValueId value)
+void build_want_index(Builder *b, const AstName *name, ValueId value)
 {
     Frame *frame = b->frame;
     char digits[12] = {0};
-    if (name->text.len - 1 < sizeof digits - 1) {
-        memcpy(digits, name->text.ptr + 1, name->text.len - 1);
+    uint32_t begin = name->text.len; /* %1.12 in a body is its value 12 */
+    while (begin && name->text.ptr[begin - 1] >= '0' && name->text.ptr[begin - 1] <= '9')
+        begin--;
+    if (name->text.len - begin < sizeof digits - 1) {
+        memcpy(digits, name->text.ptr + begin, name->text.len - begin);
         unsigned long long n = strtoull(digits, NULL, 10);
         if (n < UINT32_MAX / 2)
             ARENA_PUSH(b->scratch, frame->wanted, frame->wanted_count, frame->wanted_capacity,
@@ -165,9 +168,9 @@ static void name_value(Builder *b, const AstTarget *target, Str name, ValueId va
     if (value < first_new || v->role != ROLE_RESULT || v->name.len)
         return;
     if (target->name->temporary)
-        want_index(b, target->name, value);
+        build_want_index(b, target->name, value);
     else
-        v->name = value_name(b, name);
+        v->name = build_value_name(b, name);
 }
 
 /* Checks the type that was written; it also decides the layout. */
@@ -189,10 +192,10 @@ static Thing typed_constant(Builder *b, const AstTarget *target, Str name, const
     const Tensor *tensor = type ? build_tensor(b, c, type, place) : NULL;
     if (!tensor)
         return build_thing_bad();
-    Str shown = target->name->temporary ? (Str){0} : value_name(b, name);
+    Str shown = target->name->temporary ? (Str){0} : build_value_name(b, name);
     ValueId value = graph_add_const(b->frame->graph, tensor, shown, target->name->place);
     if (target->name->temporary)
-        want_index(b, target->name, value);
+        build_want_index(b, target->name, value);
     return build_thing_value(b, value);
 }
 
@@ -256,7 +259,7 @@ static bool claim_param(Builder *b, Str full, Place place)
 /* The initialiser: a number for all elements, a list, or a generator. */
 static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
 {
-    Graph *graph = b->frame->graph;
+    Graph *graph = build_root(b->frame)->graph;
     Attr attr[32];
     OpCode op = OP_FULL;
     const Type *type = graph->value[value].type;
@@ -308,13 +311,14 @@ static Thing declare_param(Builder *b, const AstStmt *stmt, Str name)
     Str full = str_format(b->arena, STR_FMT STR_FMT, STR_ARG(frame->prefix), STR_ARG(name));
     if (!type || !claim_param(b, full, target->name->place))
         return build_thing_bad();
+    Frame *root = build_root(frame); /* what rounds and branches there are: it exists once */
     ValueId value =
-        graph_add_value(frame->graph, stmt->role == T_PARAM ? ROLE_PARAM : ROLE_STATE, type, full, target->name->place);
+        graph_add_value(root->graph, stmt->role == T_PARAM ? ROLE_PARAM : ROLE_STATE, type, full, target->name->place);
     uint32_t errors = b->diag->error_count;
     if (stmt->value && !build_has_failed(b, stmt->value->place) && !set_initial(b, value, stmt->value) &&
         b->diag->error_count > errors)
         build_mark_failed(b, stmt->value->place);
-    return build_thing_value(b, value);
+    return build_thing_value(b, build_import_value(b, root, frame, value));
 }
 
 /* const c: f32[3] = [...]; without a value it is in the weights file; without a type it is a constant of the text. */
@@ -336,10 +340,10 @@ static Thing declare_const(Builder *b, const AstStmt *stmt, Str name)
         return build_thing_bad();
     Tensor *tensor = shape_elements(&type->shape) ? ARENA_NEW(b->arena, Tensor) : tensor_new(b->arena, type);
     tensor->type = type;
-    ValueId value = graph_add_const(b->frame->graph, tensor, target->name->temporary ? (Str){0} : value_name(b, name),
-                                    target->name->place);
+    ValueId value = graph_add_const(
+        b->frame->graph, tensor, target->name->temporary ? (Str){0} : build_value_name(b, name), target->name->place);
     if (target->name->temporary)
-        want_index(b, target->name, value);
+        build_want_index(b, target->name, value);
     return build_thing_value(b, value);
 }
 
@@ -374,6 +378,13 @@ static void give_result(Builder *b, const AstStmt *stmt, Str name, ValueId input
         build_complain(b, stmt->place, "'" STR_FMT "' is updated already", STR_ARG(name));
 }
 
+static bool in_body(const Frame *frame)
+{
+    while (frame && !frame->around)
+        frame = frame->caller;
+    return frame != NULL;
+}
+
 static void build_update(Builder *b, const AstStmt *stmt)
 {
     const AstName *target = stmt->target->name;
@@ -385,6 +396,14 @@ static void build_update(Builder *b, const AstStmt *stmt)
 
     if (!binding) {
         build_complain(b, target->place, "nothing is called '" STR_FMT "' here", STR_ARG(name));
+        return;
+    }
+    if (in_body(b->frame)) {
+        build_complain(b, target->place,
+                       "'" STR_FMT
+                       "' cannot be updated in a loop or a branch: updates are made at the end of a run; "
+                       "carry or yield the new value, and update it outside",
+                       STR_ARG(name));
         return;
     }
     if (binding->thing.kind == THING_BAD || thing.kind == THING_BAD)
@@ -468,12 +487,23 @@ static void build_for(Builder *b, const AstStmt *stmt)
                      ok ? carried[c] : build_thing_bad());
 }
 
+static bool eval_condition(Builder *b, const AstExpr *expr, Const *cond)
+{
+    Thing thing = build_eval(b, expr);
+    *cond = thing.c;
+    if (thing.kind == THING_VALUE)
+        return build_complain(b, expr->place,
+                              "this `if` chooses statements while parsing, and its condition is a tensor: name what it "
+                              "gives, y = if (...) { ... yield a } else { ... yield b }");
+    return build_single(b, thing, expr->place).kind == THING_CONST;
+}
+
 /* `else if` goes round: a long chain nests no deeper than a short one. */
 static void build_if(Builder *b, const AstStmt *stmt)
 {
     for (;;) {
         Const cond;
-        if (!build_step(b, stmt->place, 1) || !build_eval_const(b, stmt->value, &cond))
+        if (!build_step(b, stmt->place, 1) || !eval_condition(b, stmt->value, &cond))
             return;
         if (cond.kind != C_BOOL) {
             build_complain(b, stmt->value->place, "'if' takes true or false, not %s", const_kind_name(cond.kind));
@@ -507,6 +537,9 @@ static void build_stmt(Builder *b, const AstStmt *stmt)
         break;
     case AST_IF:
         build_if(b, stmt);
+        break;
+    case AST_YIELD:
+        build_yield(b, stmt);
         break;
     }
 }

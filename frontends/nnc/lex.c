@@ -195,7 +195,7 @@ static void lex_sign(Lexer *lexer, Token *token)
     token->kind = T_BAD;
 }
 
-/* %12 is a temporary, but after an operand on the same line % is the operator. */
+/* %12 and %1.12 are temporaries, but after an operand on the same line % is the operator. */
 static bool is_temporary(const Lexer *lexer, const Token *token)
 {
     bool after_operand = lexer->last == T_NAME || lexer->last == T_TEMP || lexer->last == T_INT ||
@@ -260,6 +260,10 @@ Token lex_next(Lexer *lexer)
     else if (is_temporary(lexer, &token)) {
         lexer->at++;
         skip_digits(lexer);
+        if (peek(lexer, 0) == '.' && is_digit(peek(lexer, 1))) { /* %1.12, in a body */
+            lexer->at++;
+            skip_digits(lexer);
+        }
         token.kind = T_TEMP;
     } else
         lex_sign(lexer, &token);

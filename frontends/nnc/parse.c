@@ -118,9 +118,7 @@ typedef struct StmtList {
     uint32_t count, capacity;
 } StmtList;
 
-static const AstBlock *parse_block(Parser *p);
-
-static bool parse_target(Parser *p, AstTarget *target)
+bool parse_target(Parser *p, AstTarget *target)
 {
     if (!(target->name = parse_name(p, "a name")))
         return false;
@@ -251,9 +249,12 @@ static bool parse_kind(Parser *p, AstStmt *stmt)
         return parse_if(p, stmt);
     case T_LPAREN:
         return parse_assign_many(p, stmt);
+    case T_YIELD:
+        return parse_yield(p, stmt);
     case T_WHILE:
     case T_CASE:
-    case T_YIELD:
+        return parse_error(p, p->token.place, "'" STR_FMT "' gives values: give them names, y = " STR_FMT " ...",
+                           STR_ARG(p->token.text), STR_ARG(p->token.text));
     case T_GRAD:
     case T_MINIMIZE:
         return parse_error(p, p->token.place, "'" STR_FMT "' is not supported yet", STR_ARG(p->token.text));
@@ -300,7 +301,7 @@ static bool is_salvaged(AstStmt *stmt)
     return true;
 }
 
-static const AstBlock *parse_block(Parser *p)
+const AstBlock *parse_block(Parser *p)
 {
     StmtList list = {0};
     Place open = p->token.place;
@@ -314,6 +315,8 @@ static const AstBlock *parse_block(Parser *p)
     while (p->token.kind != T_RBRACE && p->token.kind != T_END) {
         AstStmt stmt;
         uint32_t at = p->token.place.offset;
+        if (list.count && list.item[list.count - 1].kind == AST_YIELD)
+            parse_error(p, p->token.place, "nothing may follow 'yield' in its block");
         if (parse_stmt(p, &stmt) || is_salvaged(&stmt))
             ARENA_PUSH(p->arena, list.item, list.count, list.capacity, stmt);
         if (p->token.place.offset == at) /* nothing was passed: a stray token */

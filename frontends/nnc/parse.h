@@ -1,4 +1,5 @@
-/* Shared by the two halves of the parser: expressions (parse_expr.c), statements and items (parse.c). */
+/* Shared by the parts of the parser: expressions (parse_expr.c), loops and branches (parse_control.c), names, types and
+ * marks (parse_name.c), statements and items (parse.c). */
 #ifndef NNC_FRONTENDS_NNC_PARSE_H
 #define NNC_FRONTENDS_NNC_PARSE_H
 
@@ -27,6 +28,11 @@ Place parse_place(const Parser *parser, Place begin); /* from there to the end o
 bool parse_at_line_end(const Parser *parser);         /* does the statement end here? */
 
 const AstExpr *parse_expr(Parser *parser);
+const AstBlock *parse_block(Parser *parser);
+bool parse_target(Parser *parser, AstTarget *target); /* x: f32[3] */
+bool parse_at_control(const Parser *parser);
+const AstControl *parse_control(Parser *parser); /* NULL after an error */
+bool parse_yield(Parser *parser, AstStmt *stmt);
 const AstName *parse_name(Parser *parser, const char *what); /* a name or a temporary; NULL after an error */
 const AstName *parse_name_of(Parser *parser, Token token);
 const AstType *parse_type(Parser *parser);

@@ -85,8 +85,6 @@ static const AstExpr *parse_word(Parser *p)
     case T_NAN:
         parse_advance(p);
         return constant_expr(p, token.place, const_float(NAN));
-    case T_WHILE:
-    case T_CASE:
     case T_GRAD:
     case T_MINIMIZE:
         parse_error(p, token.place, "'" STR_FMT "' is not supported yet", STR_ARG(token.text));
@@ -212,10 +210,23 @@ static bool is_word_op(const Parser *p)
     return (p->token.kind == T_AND || p->token.kind == T_OR) && p->next.kind == T_LPAREN && !p->next.space_before;
 }
 
+static const AstExpr *parse_controlled(Parser *p)
+{
+    Place begin = p->token.place;
+    const AstControl *control = parse_control(p);
+    if (!control)
+        return &bad_expr;
+    AstExpr *expr = new_expr(p, AST_CONTROL, begin);
+    expr->u.control = control;
+    return expr;
+}
+
 static const AstExpr *parse_primary(Parser *p)
 {
     if (is_word_op(p))
         return parse_named(p);
+    if (parse_at_control(p))
+        return parse_controlled(p);
     if (is_next_statement(p))
         return missing_operand(p);
     switch (p->token.kind) {

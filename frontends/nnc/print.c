@@ -1,116 +1,14 @@
-/* Graphs as text.  What is printed parses to the same graph: temporaries as %<index>, every result with its type,
- * scalar constants as literals, small constant arrays as lists, larger ones by name only.
- *
- * Values print by their names.  Where two values of a graph have one name, or a name is taken by an output, params come
- * first, then outputs, then the order of values; who comes late prints as a temporary. */
+/* Graphs as text.  What is printed parses to the same graph: every result with its type, scalar constants as literals,
+ * small constant arrays as lists, larger ones by name only; what values are called is said in print_name.c. */
 #include <math.h>
 #include <string.h>
 
 #include "frontends/nnc/constant.h"
 #include "frontends/nnc/lex.h"
-#include "frontends/nnc/text.h"
+#include "frontends/nnc/print.h"
 #include "ops/meaning.h"
 
 #define MOST_PRINTED 64 /* elements of a constant */
-
-typedef struct Printer {
-    Text *out;
-    const Graph *graph;
-    Arena *scratch;
-    Map owner; /* name to the value that may use it */
-    bool *used;
-} Printer;
-
-/* Names */
-
-static bool is_inline(const Value *value)
-{
-    return value->role == ROLE_CONST && !value->name.len && value->type->shape.rank == 0 && value->data &&
-           value->data->data;
-}
-
-static void claim(Printer *p, ValueId v)
-{
-    Str name = p->graph->value[v].name;
-    if (name.len)
-        map_add(&p->owner, name, v);
-}
-
-static bool is_printed(const Printer *p, ValueId v)
-{
-    const Value *value = &p->graph->value[v];
-    if (value->role == ROLE_PARAM || value->role == ROLE_STATE || value->role == ROLE_INPUT)
-        return true;
-    return p->used[v];
-}
-
-/* Inputs, params and states own their names, then outputs, then all others in order. */
-static void claim_names(Printer *p)
-{
-    const Graph *graph = p->graph;
-    p->owner.arena = p->scratch;
-    for (ValueId v = 0; v < graph->value_count; v++)
-        if (graph->value[v].role != ROLE_RESULT && graph->value[v].role != ROLE_CONST)
-            claim(p, v);
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        map_add(&p->owner, graph->output[i].name, graph->output[i].value);
-    for (ValueId v = 0; v < graph->value_count; v++)
-        if (is_printed(p, v))
-            claim(p, v);
-}
-
-static void find_used(Printer *p)
-{
-    const Graph *graph = p->graph;
-    p->used = ARENA_ARRAY(p->scratch, bool, graph->value_count);
-    for (NodeId n = 0; n < graph->node_count; n++) {
-        const Node *node = &graph->node[n];
-        for (uint32_t i = 0; !node->dead && i < node->in_count; i++)
-            p->used[node->in[i]] = true;
-        for (uint32_t i = 0; !node->dead && i < node->out_count; i++)
-            p->used[node->out[i]] = true;
-    }
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        p->used[graph->output[i].value] = true;
-    for (uint32_t i = 0; i < graph->update_count; i++)
-        p->used[graph->update[i].source] = true;
-}
-
-static void printer_start(Printer *p, Arena *scratch, Text *out, const Graph *graph)
-{
-    *p = (Printer){.out = out, .graph = graph, .scratch = scratch};
-    find_used(p);
-    claim_names(p);
-}
-
-static void put_name(Text *out, Str name)
-{
-    if (lex_is_plain(name))
-        text_str(out, name);
-    else
-        lex_put_escaped(out, name, '`');
-}
-
-static bool has_name(const Printer *p, ValueId v)
-{
-    Str name = p->graph->value[v].name;
-    return name.len && map_get(&p->owner, name) == v;
-}
-
-static void put_value(const Printer *p, ValueId v)
-{
-    if (has_name(p, v))
-        put_name(p->out, p->graph->value[v].name);
-    else
-        text_printf(p->out, "%%%u", v);
-}
-
-static void put_typed(const Printer *p, ValueId v)
-{
-    put_value(p, v);
-    text_put(p->out, ": ", 2);
-    type_print(p->out, p->graph->value[v].type);
-}
 
 /* Constants */
 
@@ -238,24 +136,18 @@ static bool is_inferable(const Printer *p, const Node *node, uint32_t index)
     if (info->family == FAMILY_GATHER && index > 0)
         return dtype == DT_I64;
     for (uint32_t i = chooses ? 1 : 0; i < node->in_count; i++)
-        if (!is_inline(&p->graph->value[node->in[i]]))
+        if (!printer_literal(p, node->in[i]))
             return p->graph->value[node->in[i]].type->dtype == dtype;
     return false;
 }
 
 static void put_operand(const Printer *p, const Node *node, uint32_t index)
 {
-    const Value *value = &p->graph->value[node->in[index]];
-    if (!is_inline(value)) {
-        put_value(p, node->in[index]);
-        return;
-    }
-    bool bare = is_inferable(p, node, index);
-    if (!bare)
-        text_printf(p->out, "%s(", dtype_name(value->type->dtype));
-    const_print_element(p->out, value->data, 0);
-    if (!bare)
-        text_char(p->out, ')');
+    const Value *literal = printer_literal(p, node->in[index]);
+    if (literal && is_inferable(p, node, index))
+        const_print_element(p->out, literal->data, 0);
+    else
+        printer_operand(p, node->in[index]);
 }
 
 static void put_callee(const Printer *p, const Node *node)
@@ -264,7 +156,7 @@ static void put_callee(const Printer *p, const Node *node)
     text_str(p->out, call ? call->name : str_from(op_info(node->op)->name));
     if (call && call->label.len) {
         text_char(p->out, '@');
-        put_name(p->out, call->label);
+        printer_name(p->out, call->label);
     }
 }
 
@@ -276,7 +168,7 @@ static void put_arguments(const Printer *p, const Node *node)
         if (i)
             text_put(out, ", ", 2);
         if (call && call->operand && call->operand[i].len) {
-            put_name(out, call->operand[i]);
+            printer_name(out, call->operand[i]);
             text_put(out, " = ", 3);
         }
         put_operand(p, node, i);
@@ -303,7 +195,7 @@ static void put_inplace(const Printer *p, const Node *node)
         if (from == NONE)
             text_char(p->out, '_');
         else
-            put_value(p, from);
+            printer_value(p, from);
     }
     if (count)
         text_char(p->out, ')');
@@ -336,6 +228,14 @@ static void put_marks(const Printer *p, const Node *node)
         text_printf(p->out, " " STR_FMT, STR_ARG(placement));
 }
 
+void printer_expression(const Printer *p, const Node *node)
+{
+    put_callee(p, node);
+    text_char(p->out, '(');
+    put_arguments(p, node);
+    text_char(p->out, ')');
+}
+
 static void put_node(const Printer *p, const Node *node)
 {
     if (node->out_count > 1)
@@ -343,15 +243,15 @@ static void put_node(const Printer *p, const Node *node)
     for (uint32_t i = 0; i < node->out_count; i++) {
         if (i)
             text_put(p->out, ", ", 2);
-        put_typed(p, node->out[i]);
+        printer_typed(p, node->out[i]);
     }
     if (node->out_count > 1)
         text_char(p->out, ')');
     text_put(p->out, " = ", 3);
-    put_callee(p, node);
-    text_char(p->out, '(');
-    put_arguments(p, node);
-    text_char(p->out, ')');
+    if (node_has_bodies(node))
+        printer_bodies(p, node);
+    else
+        printer_expression(p, node);
     put_marks(p, node);
 }
 
@@ -380,8 +280,9 @@ static void put_initial(const Printer *p, const Value *value)
 static void put_declaration(const Printer *p, ValueId v, const char *word)
 {
     const Value *value = &p->graph->value[v];
-    text_printf(p->out, "    %s ", word);
-    put_typed(p, v);
+    printer_indent(p);
+    text_printf(p->out, "%s ", word);
+    printer_typed(p, v);
     Shown shown = value->initial == NONE ? how_shown(value) : SHOWN_NOT;
     int64_t first = 0;
     if (value->initial != NONE)
@@ -403,7 +304,8 @@ static void put_declarations(const Printer *p, Role role, const char *word)
     for (int named = 1; named >= 0; named--)
         for (ValueId v = 0; v < p->graph->value_count; v++) {
             const Value *value = &p->graph->value[v];
-            if (value->role == role && is_printed(p, v) && !is_inline(value) && has_name(p, v) == named)
+            if (value->role == role && printer_is_declared(p, v) && !printer_literal(p, v) &&
+                printer_has_name(p, v) == named)
                 put_declaration(p, v, word);
         }
 }
@@ -414,12 +316,12 @@ static void put_signature(const Printer *p)
 {
     const Graph *graph = p->graph;
     text_printf(p->out, "graph ");
-    put_name(p->out, graph->name);
+    printer_name(p->out, graph->name);
     text_char(p->out, '(');
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const Value *input = &graph->value[graph->input[i]];
         text_str(p->out, i ? STR(", ") : STR(""));
-        put_typed(p, graph->input[i]);
+        printer_typed(p, graph->input[i]);
         if (input->placement.len)
             text_printf(p->out, " " STR_FMT, STR_ARG(input->placement));
     }
@@ -429,7 +331,7 @@ static void put_signature(const Printer *p)
     text_str(p->out, STR(" -> ("));
     for (uint32_t i = 0; i < graph->output_count; i++) {
         text_str(p->out, i ? STR(", ") : STR(""));
-        put_name(p->out, graph->output[i].name);
+        printer_name(p->out, graph->output[i].name);
         text_put(p->out, ": ", 2);
         type_print(p->out, graph->value[graph->output[i].value].type);
     }
@@ -448,18 +350,12 @@ static bool names_input(const Printer *p, Str name)
 static void put_output(const Printer *p, const Output *output)
 {
     const Value *value = &p->graph->value[output->value];
-    if (has_name(p, output->value) && str_eq(value->name, output->name))
+    if (printer_has_name(p, output->value) && str_eq(value->name, output->name))
         return;
     text_put(p->out, "    ", 4);
-    put_name(p->out, output->name);
+    printer_name(p->out, output->name);
     text_str(p->out, names_input(p, output->name) ? STR(" <- ") : STR(" = "));
-    if (is_inline(value)) {
-        text_printf(p->out, "%s(", dtype_name(value->type->dtype));
-        const_print_element(p->out, value->data, 0);
-        text_char(p->out, ')');
-    } else {
-        put_value(p, output->value);
-    }
+    printer_operand(p, output->value);
     text_char(p->out, '\n');
 }
 
@@ -467,13 +363,30 @@ static void put_update(const Printer *p, const Update *update)
 {
     const Value *source = &p->graph->value[update->source];
     text_put(p->out, "    ", 4);
-    put_value(p, update->target);
+    printer_value(p, update->target);
     text_put(p->out, " <- ", 4);
-    if (is_inline(source))
+    if (printer_literal(p, update->source))
         const_print_element(p->out, source->data, 0);
     else
-        put_value(p, update->source);
+        printer_value(p, update->source);
     text_char(p->out, '\n');
+}
+
+void printer_indent(const Printer *p)
+{
+    text_fill(p->out, ' ', p->indent);
+}
+
+void printer_statements(const Printer *p)
+{
+    put_declarations(p, ROLE_CONST, "const");
+    for (NodeId n = 0; n < p->graph->node_count; n++) {
+        if (p->graph->node[n].dead)
+            continue;
+        printer_indent(p);
+        put_node(p, &p->graph->node[n]);
+        text_char(p->out, '\n');
+    }
 }
 
 static void put_graph(const Printer *p)
@@ -482,14 +395,7 @@ static void put_graph(const Printer *p)
     put_signature(p);
     put_declarations(p, ROLE_PARAM, "param");
     put_declarations(p, ROLE_STATE, "state");
-    put_declarations(p, ROLE_CONST, "const");
-    for (NodeId n = 0; n < graph->node_count; n++) {
-        if (graph->node[n].dead)
-            continue;
-        text_put(p->out, "    ", 4);
-        put_node(p, &graph->node[n]);
-        text_char(p->out, '\n');
-    }
+    printer_statements(p);
     for (uint32_t i = 0; i < graph->output_count; i++)
         put_output(p, &graph->output[i]);
     for (uint32_t i = 0; i < graph->update_count; i++)
@@ -525,9 +431,14 @@ void nnc_print_node(NodePrinter *printer, Text *out, NodeId node)
 
 static bool has_calls(const Graph *graph)
 {
-    for (NodeId n = 0; n < graph->node_count; n++)
-        if (!graph->node[n].dead && node_is_call(&graph->node[n]))
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        if (!node->dead && node_is_call(node))
             return true;
+        for (uint32_t i = 0; !node->dead && i < node->sub_count; i++)
+            if (has_calls(node->sub[i]))
+                return true;
+    }
     return false;
 }
 
