@@ -46,9 +46,10 @@ static bool check_supported(const Graph *graph, const Target *target)
 static bool check_bodies(const Graph *graph) /* after the passes, which may have resolved them */
 {
     for (NodeId n = 0; n < graph->node_count; n++)
-        if (node_has_bodies(&graph->node[n]))
-            return diag_error(graph->module->diag, graph->node[n].place,
-                              "loops and branches cannot be compiled yet; the evaluator runs them");
+        if (node_has_bodies(&graph->node[n]) || op_info(graph->node[n].op)->family == FAMILY_DYNAMIC)
+            return diag_error(
+                graph->module->diag, graph->node[n].place,
+                "loops, branches and parts at run-time positions cannot be compiled yet; the evaluator runs them");
     return true;
 }
 

@@ -23,6 +23,7 @@ typedef enum OpFamily {
     FAMILY_ASSEMBLE,    /* concat, stack, pad: the result is put together from its operands; no stack is left after
                            expand */
     FAMILY_GATHER,      /* reads at computed positions */
+    FAMILY_DYNAMIC,     /* a part that begins at computed positions, read or replaced */
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
     FAMILY_LAYOUT,      /* changes where elements lie, not what they are */
     FAMILY_CONTROL,     /* call, while, case: nodes with sub-graphs */
@@ -37,8 +38,9 @@ typedef enum Effect {
 /* May the result take over the memory of an operand that dies here? */
 typedef enum Inplace {
     INPLACE_NEVER,
-    INPLACE_SAME, /* of any operand with the same bytes at the same positions: position i is read before it is written
-                   */
+    INPLACE_SAME,  /* of any operand with the same bytes at the same positions: position i is read before it is written
+                    */
+    INPLACE_FIRST, /* of operand 0, which it is like but where it is written; the other operands must not share it */
 } Inplace;
 
 /* The result's dtype, for elementwise ops. */

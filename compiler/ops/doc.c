@@ -1,10 +1,18 @@
 #include "ops/doc.h"
 
 static const char *const family_title[FAMILY_COUNT] = {
-    [FAMILY_ELEMENTWISE] = "Elementwise", [FAMILY_CAST] = "Conversion",    [FAMILY_REDUCE] = "Reductions",
-    [FAMILY_CONTRACT] = "Contractions",   [FAMILY_POOL] = "Pooling",       [FAMILY_VIEW] = "Views",
-    [FAMILY_ASSEMBLE] = "Assembly",       [FAMILY_GATHER] = "Gather",      [FAMILY_GENERATE] = "Generators",
-    [FAMILY_LAYOUT] = "Memory layout",    [FAMILY_CONTROL] = "Sub-graphs",
+    [FAMILY_ELEMENTWISE] = "Elementwise",
+    [FAMILY_CAST] = "Conversion",
+    [FAMILY_REDUCE] = "Reductions",
+    [FAMILY_CONTRACT] = "Contractions",
+    [FAMILY_POOL] = "Pooling",
+    [FAMILY_VIEW] = "Views",
+    [FAMILY_ASSEMBLE] = "Assembly",
+    [FAMILY_GATHER] = "Gather",
+    [FAMILY_DYNAMIC] = "Parts at run-time positions",
+    [FAMILY_GENERATE] = "Generators",
+    [FAMILY_LAYOUT] = "Memory layout",
+    [FAMILY_CONTROL] = "Sub-graphs",
 };
 
 static const char *const family_note[FAMILY_COUNT] = {
@@ -32,6 +40,12 @@ static const char *const family_note[FAMILY_COUNT] = {
     [FAMILY_GATHER] =
         "The shape of `index` replaces the axis.  Negative indices count from the end; one out of range "
         "reads the nearest end.",
+    [FAMILY_DYNAMIC] =
+        "`at` is an `i32` or `i64` vector with one position for each dimension of `x`; in the language also a list, "
+        "`dynamic_slice(x, [0, t, 0], [1, 4, 8])`, or one number for one axis, "
+        "`dynamic_slice(x, t, 1, axis = 1)`, where the other axes stay whole.  Positions are clamped so that the part "
+        "stays inside, as in XLA: a negative one is 0, and the largest is the extent less the part's.  An update is "
+        "made in the memory of `x` where that dies.",
     [FAMILY_GENERATE] =
         "The type comes from `shape` and `dtype`, or from the `param` or `state` that is initialised. "
         "Random numbers are a pure function of seed and position (Philox 4x32-10).  Fans are those of "

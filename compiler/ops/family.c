@@ -15,6 +15,7 @@ const FamilyRow family_table[FAMILY_COUNT] = {
     [FAMILY_VIEW] = {infer_view, eval_view},
     [FAMILY_ASSEMBLE] = {infer_assemble, eval_assemble},
     [FAMILY_GATHER] = {infer_gather, eval_gather},
+    [FAMILY_DYNAMIC] = {infer_dynamic, eval_dynamic},
     [FAMILY_GENERATE] = {infer_generate, eval_generate},
     [FAMILY_LAYOUT] = {infer_layout, eval_layout},
     [FAMILY_CONTROL] = {infer_control, eval_control},

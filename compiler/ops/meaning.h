@@ -153,6 +153,13 @@ bool node_is_stack(const Graph *graph, const Node *node, uint32_t *axis);
 Assembly assembly_of(const Graph *graph, const Node *node);
 void assembly_begin(const Graph *graph, const Node *node, uint32_t operand, int64_t begin[MAX_RANK]);
 
+/* Parts at run-time positions: operand 1 has one position for each dimension of operand 0, to be clamped to 0 ...
+ * node_dynamic_last.  A slice gives the part there; an update gives operand 0 with operand 2 there. */
+bool node_is_dynamic_slice(const Node *node);
+bool node_is_dynamic_update(const Node *node);
+/* The largest position where the part stays inside, in this dimension. */
+int64_t node_dynamic_last(const Graph *graph, const Node *node, uint32_t dimension);
+
 /* Generators without memory, and the rest. */
 bool node_is_number(const Node *node, double *number);                        /* one number everywhere */
 bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /* its position along a dimension */

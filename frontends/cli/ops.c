@@ -16,7 +16,9 @@ static void print_one(Text *out, const OpInfo *info)
         text_printf(out, "  %s: %s%s%s\n", attr->name, ops_attr_kind(attr->kind),
                     attr->fallback ? ", default " : ", must be given", attr->fallback ? attr->fallback : "");
     text_printf(out, "  effect: %s; in place: %s\n", info->effect == EFFECT_PURE ? "none" : "ordered",
-                info->inplace == INPLACE_SAME ? "yes" : "no");
+                info->inplace == INPLACE_NEVER   ? "no"
+                : info->inplace == INPLACE_FIRST ? "of the first operand"
+                                                 : "yes");
 }
 
 static void print_function(Text *out, const LibraryFunction *function)

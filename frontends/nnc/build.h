@@ -201,7 +201,11 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
 /* build_op.c */
 Thing build_op(Builder *b, OpCode op, const AstExpr *call);
 Thing build_operator(Builder *b, OpCode op, Thing *operand, const Place *at, uint32_t count, Place place);
+Thing build_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, const Attr *attr, Place place);
 bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr);
+
+/* build_dynamic.c */
+Thing build_dynamic(Builder *b, OpCode op, const AstExpr *call);
 
 /* build_view.c */
 Thing build_index(Builder *b, const AstExpr *expr);

@@ -151,7 +151,7 @@ static Thing many(Builder *b, NodeId node)
     return (Thing){.kind = THING_MANY, .many = list, .count = n->out_count};
 }
 
-static Thing add_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, const Attr *attr, Place place)
+Thing build_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, const Attr *attr, Place place)
 {
     Graph *graph = b->frame->graph;
     uint32_t errors = b->diag->error_count;
@@ -188,7 +188,7 @@ Thing build_operator(Builder *b, OpCode op, Thing *operand, const Place *at, uin
     if (!check_graph(b, op, place) || !operand_values(b, op, operand, at, count, in))
         return build_thing_bad();
     attr_defaults(op, attr);
-    return add_node(b, op, in, count, attr, place);
+    return build_node(b, op, in, count, attr, place);
 }
 
 /* An elementwise op on plain numbers is a number: sqrt(64.0) may stand in an attribute.  A typed number, f32(64.0), is
@@ -222,7 +222,7 @@ static Thing compute(Builder *b, OpCode op, const Thing *operand, uint32_t count
         in[i] = build_scalar_value(b, dtype, &operand[i].c);
         x[i] = frame.graph->value[in[i]].data;
     }
-    Thing result = add_node(b, op, in, count, NULL, place);
+    Thing result = build_node(b, op, in, count, NULL, place);
     b->frame = outer;
     if (result.kind != THING_VALUE)
         return build_thing_bad();
@@ -255,7 +255,7 @@ static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t
 
 #define FEW 4 /* operands and attributes of a common call: on the stack, not in the arena */
 
-Thing build_op(Builder *b, OpCode op, const AstExpr *call)
+static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
 {
     Attr attr[32];
     uint32_t count = 0, positional = 0;
@@ -291,5 +291,12 @@ Thing build_op(Builder *b, OpCode op, const AstExpr *call)
         return compute(b, op, operand, count, call->place);
     if (!check_graph(b, op, call->place) || !operand_values(b, op, operand, at, count, in))
         return build_thing_bad();
-    return add_node(b, op, in, count, attr, call->place);
+    return build_node(b, op, in, count, attr, call->place);
+}
+
+Thing build_op(Builder *b, OpCode op, const AstExpr *call)
+{
+    if (op_info(op)->family == FAMILY_DYNAMIC)
+        return build_dynamic(b, op, call);
+    return build_plain(b, op, call);
 }

@@ -493,8 +493,8 @@ static bool eval_condition(Builder *b, const AstExpr *expr, Const *cond)
     *cond = thing.c;
     if (thing.kind == THING_VALUE)
         return build_complain(b, expr->place,
-                              "this `if` chooses statements while parsing, and its condition is a tensor: name what it "
-                              "gives, y = if (...) { ... yield a } else { ... yield b }");
+                              "this 'if' chooses while parsing, and its condition is a tensor; one that gives values "
+                              "may have it: y = if (...) { ... yield a } else { ... yield b }");
     return build_single(b, thing, expr->place).kind == THING_CONST;
 }
 

@@ -124,12 +124,12 @@ static void put_attrs(Text *out, OpCode op, const Attr *attr, bool first)
 /* Nodes */
 
 /* A literal may stand bare when the parser would give it this dtype: that of the first operand which is no literal. */
-static bool is_inferable(const Printer *p, const Node *node, uint32_t index)
+static bool is_inferable(const TextPrinter *p, const Node *node, uint32_t index)
 {
     const OpInfo *info = op_info(node->op);
     bool chooses = info->family == FAMILY_ELEMENTWISE && info->result == RESULT_SELECT;
     DType dtype = p->graph->value[node->in[index]].type->dtype;
-    if (node_is_call(node))
+    if (node_is_call(node) || info->family == FAMILY_DYNAMIC)
         return false;
     if (chooses && index == 0)
         return dtype == DT_BOOL;
@@ -141,7 +141,7 @@ static bool is_inferable(const Printer *p, const Node *node, uint32_t index)
     return false;
 }
 
-static void put_operand(const Printer *p, const Node *node, uint32_t index)
+static void put_operand(const TextPrinter *p, const Node *node, uint32_t index)
 {
     const Value *literal = printer_literal(p, node->in[index]);
     if (literal && is_inferable(p, node, index))
@@ -150,7 +150,7 @@ static void put_operand(const Printer *p, const Node *node, uint32_t index)
         printer_operand(p, node->in[index]);
 }
 
-static void put_callee(const Printer *p, const Node *node)
+static void put_callee(const TextPrinter *p, const Node *node)
 {
     const Call *call = node_is_call(node) ? node->call : NULL;
     text_str(p->out, call ? call->name : str_from(op_info(node->op)->name));
@@ -160,7 +160,7 @@ static void put_callee(const Printer *p, const Node *node)
     }
 }
 
-static void put_arguments(const Printer *p, const Node *node)
+static void put_arguments(const TextPrinter *p, const Node *node)
 {
     Text *out = p->out;
     const Call *call = node_is_call(node) ? node->call : NULL;
@@ -183,7 +183,7 @@ static void put_arguments(const Printer *p, const Node *node)
     text_str(out, rest);
 }
 
-static void put_inplace(const Printer *p, const Node *node)
+static void put_inplace(const TextPrinter *p, const Node *node)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < node->out_count; i++)
@@ -213,7 +213,7 @@ static void put_kernel_mark(Text *out, const KernelMark *mark)
     }
 }
 
-static void put_marks(const Printer *p, const Node *node)
+static void put_marks(const TextPrinter *p, const Node *node)
 {
     Str placement = p->graph->value[node->out[0]].placement;
     if (node->kernel != NONE) {
@@ -228,7 +228,7 @@ static void put_marks(const Printer *p, const Node *node)
         text_printf(p->out, " " STR_FMT, STR_ARG(placement));
 }
 
-void printer_expression(const Printer *p, const Node *node)
+void printer_expression(const TextPrinter *p, const Node *node)
 {
     put_callee(p, node);
     text_char(p->out, '(');
@@ -236,7 +236,7 @@ void printer_expression(const Printer *p, const Node *node)
     text_char(p->out, ')');
 }
 
-static void put_node(const Printer *p, const Node *node)
+static void put_node(const TextPrinter *p, const Node *node)
 {
     if (node->out_count > 1)
         text_char(p->out, '(');
@@ -257,7 +257,7 @@ static void put_node(const Printer *p, const Node *node)
 
 /* Declarations */
 
-static void put_initial(const Printer *p, const Value *value)
+static void put_initial(const TextPrinter *p, const Value *value)
 {
     const Node *initial = &p->graph->initial[value->initial];
     DType dtype = value->type->dtype;
@@ -277,7 +277,7 @@ static void put_initial(const Printer *p, const Value *value)
         text_printf(p->out, "%lld", (long long)number);
 }
 
-static void put_declaration(const Printer *p, ValueId v, const char *word)
+static void put_declaration(const TextPrinter *p, ValueId v, const char *word)
 {
     const Value *value = &p->graph->value[v];
     printer_indent(p);
@@ -299,7 +299,7 @@ static void put_declaration(const Printer *p, ValueId v, const char *word)
 }
 
 /* Those with names before temporaries: the order must not depend on indices that are free to change. */
-static void put_declarations(const Printer *p, Role role, const char *word)
+static void put_declarations(const TextPrinter *p, Role role, const char *word)
 {
     for (int named = 1; named >= 0; named--)
         for (ValueId v = 0; v < p->graph->value_count; v++) {
@@ -312,7 +312,7 @@ static void put_declarations(const Printer *p, Role role, const char *word)
 
 /* Graphs */
 
-static void put_signature(const Printer *p)
+static void put_signature(const TextPrinter *p)
 {
     const Graph *graph = p->graph;
     text_printf(p->out, "graph ");
@@ -338,7 +338,7 @@ static void put_signature(const Printer *p)
     text_str(p->out, STR(") {\n"));
 }
 
-static bool names_input(const Printer *p, Str name)
+static bool names_input(const TextPrinter *p, Str name)
 {
     for (uint32_t i = 0; i < p->graph->input_count; i++)
         if (str_eq(p->graph->value[p->graph->input[i]].name, name))
@@ -347,7 +347,7 @@ static bool names_input(const Printer *p, Str name)
 }
 
 /* `y = %3` for an output whose value has another name; `x <- %3` where the name is an input's. */
-static void put_output(const Printer *p, const Output *output)
+static void put_output(const TextPrinter *p, const Output *output)
 {
     const Value *value = &p->graph->value[output->value];
     if (printer_has_name(p, output->value) && str_eq(value->name, output->name))
@@ -359,7 +359,7 @@ static void put_output(const Printer *p, const Output *output)
     text_char(p->out, '\n');
 }
 
-static void put_update(const Printer *p, const Update *update)
+static void put_update(const TextPrinter *p, const Update *update)
 {
     const Value *source = &p->graph->value[update->source];
     text_put(p->out, "    ", 4);
@@ -372,12 +372,12 @@ static void put_update(const Printer *p, const Update *update)
     text_char(p->out, '\n');
 }
 
-void printer_indent(const Printer *p)
+void printer_indent(const TextPrinter *p)
 {
     text_fill(p->out, ' ', p->indent);
 }
 
-void printer_statements(const Printer *p)
+void printer_statements(const TextPrinter *p)
 {
     put_declarations(p, ROLE_CONST, "const");
     for (NodeId n = 0; n < p->graph->node_count; n++) {
@@ -389,7 +389,7 @@ void printer_statements(const Printer *p)
     }
 }
 
-static void put_graph(const Printer *p)
+static void put_graph(const TextPrinter *p)
 {
     const Graph *graph = p->graph;
     put_signature(p);
@@ -406,14 +406,14 @@ static void put_graph(const Printer *p)
 void nnc_print_graph(Text *out, const Graph *graph)
 {
     Arena scratch = {0};
-    Printer p;
+    TextPrinter p;
     printer_start(&p, &scratch, out, graph);
     put_graph(&p);
     arena_free(&scratch);
 }
 
 struct NodePrinter {
-    Printer printer;
+    TextPrinter printer;
 };
 
 NodePrinter *nnc_node_printer(Arena *arena, const Graph *graph)

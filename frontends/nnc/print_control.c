@@ -14,7 +14,7 @@ static uint32_t live_nodes(const Graph *body)
     return count;
 }
 
-static bool declares(const Printer *p)
+static bool declares(const TextPrinter *p)
 {
     for (ValueId v = 0; v < p->graph->value_count; v++)
         if (p->graph->value[v].role == ROLE_CONST && printer_is_declared(p, v) && !printer_literal(p, v))
@@ -23,12 +23,12 @@ static bool declares(const Printer *p)
 }
 
 /* Gives what stands around, or constants: no statement is needed. */
-static bool is_bare(const Printer *p)
+static bool is_bare(const TextPrinter *p)
 {
     return !live_nodes(p->graph) && !declares(p);
 }
 
-static void put_outputs(const Printer *p)
+static void put_outputs(const TextPrinter *p)
 {
     for (uint32_t i = 0; i < p->graph->output_count; i++) {
         text_str(p->out, i ? STR(", ") : STR(""));
@@ -36,7 +36,7 @@ static void put_outputs(const Printer *p)
     }
 }
 
-static void put_yield(const Printer *p)
+static void put_yield(const TextPrinter *p)
 {
     printer_indent(p);
     text_str(p->out, STR("yield "));
@@ -45,7 +45,7 @@ static void put_yield(const Printer *p)
 }
 
 /* { ... yield a }, the closing brace in the column of `outer` */
-static void put_block(const Printer *p, const Printer *outer)
+static void put_block(const TextPrinter *p, const TextPrinter *outer)
 {
     text_str(p->out, STR("{\n"));
     printer_statements(p);
@@ -57,7 +57,7 @@ static void put_block(const Printer *p, const Printer *outer)
 /* Loops */
 
 /* One op without a name: it may stand in parentheses. */
-static const Node *only_op(const Printer *p)
+static const Node *only_op(const TextPrinter *p)
 {
     const Graph *body = p->graph;
     const Node *node = value_producer(body, body->output[0].value);
@@ -67,7 +67,7 @@ static const Node *only_op(const Printer *p)
     return plain && live_nodes(body) == 1 && !declares(p) ? node : NULL;
 }
 
-static void put_condition(const Printer *p, const Printer *outer)
+static void put_condition(const TextPrinter *p, const TextPrinter *outer)
 {
     const Node *node = only_op(p);
     ValueId condition = p->graph->output[0].value;
@@ -85,7 +85,7 @@ static void put_condition(const Printer *p, const Printer *outer)
     text_char(p->out, ')');
 }
 
-static void put_carried(const Printer *body, const Node *node, uint32_t carried)
+static void put_carried(const TextPrinter *body, const Node *node, uint32_t carried)
 {
     text_str(body->out, STR(" with ("));
     for (uint32_t i = 0; i < carried; i++) {
@@ -105,7 +105,7 @@ static void put_limits(Text *out, const Loop *loop)
         text_printf(out, "%sunroll = %lld", loop->most ? ", " : " ", (long long)loop->unroll);
 }
 
-static void put_next(const Printer *body, uint32_t carried)
+static void put_next(const TextPrinter *body, uint32_t carried)
 {
     text_str(body->out, STR("} next ("));
     for (uint32_t i = 0; i < carried; i++) {
@@ -117,10 +117,10 @@ static void put_next(const Printer *body, uint32_t carried)
     text_char(body->out, ')');
 }
 
-static void put_loop(const Printer *p, const Node *node)
+static void put_loop(const TextPrinter *p, const Node *node)
 {
     Loop loop = loop_of(p->graph, node);
-    Printer body, condition;
+    TextPrinter body, condition;
     uint32_t next = 0;
 
     printer_start_body(&body, p, node, loop.body, &next);
@@ -149,16 +149,16 @@ static void put_loop(const Printer *p, const Node *node)
 
 /* Branches */
 
-static void start_branch(Printer *branch, const Printer *p, const Node *node, uint32_t i, uint32_t *next)
+static void start_branch(TextPrinter *branch, const TextPrinter *p, const Node *node, uint32_t i, uint32_t *next)
 {
     *next = 0;
     printer_start_body(branch, p, node, node->sub[i], next);
     printer_claim_body(branch);
 }
 
-static void put_branch(const Printer *p, const Node *node, uint32_t i)
+static void put_branch(const TextPrinter *p, const Node *node, uint32_t i)
 {
-    Printer branch, column = *p;
+    TextPrinter branch, column = *p;
     uint32_t next;
     start_branch(&branch, p, node, i, &next);
     column.indent += 4;
@@ -170,7 +170,7 @@ static void put_branch(const Printer *p, const Node *node, uint32_t i)
     text_char(p->out, '\n');
 }
 
-static void put_case(const Printer *p, const Node *node)
+static void put_case(const TextPrinter *p, const Node *node)
 {
     Branches branches = branches_of(p->graph, node);
     text_str(p->out, STR("case ("));
@@ -188,9 +188,9 @@ static void put_case(const Printer *p, const Node *node)
     text_char(p->out, '}');
 }
 
-static void put_if(const Printer *p, const Node *node)
+static void put_if(const TextPrinter *p, const Node *node)
 {
-    Printer branch;
+    TextPrinter branch;
     uint32_t next;
     text_str(p->out, STR("if ("));
     printer_operand(p, node->in[0]);
@@ -202,7 +202,7 @@ static void put_if(const Printer *p, const Node *node)
     }
 }
 
-void printer_bodies(const Printer *p, const Node *node)
+void printer_bodies(const TextPrinter *p, const Node *node)
 {
     if (node_is_loop(node))
         put_loop(p, node);

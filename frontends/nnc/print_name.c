@@ -12,14 +12,14 @@
 #include "frontends/nnc/lex.h"
 #include "ops/meaning.h"
 
-static void claim(Printer *p, ValueId v)
+static void claim(TextPrinter *p, ValueId v)
 {
     Str name = p->graph->value[v].name;
     if (name.len)
         map_add(&p->owner, name, v);
 }
 
-bool printer_is_declared(const Printer *p, ValueId v)
+bool printer_is_declared(const TextPrinter *p, ValueId v)
 {
     const Value *value = &p->graph->value[v];
     if (value->role == ROLE_PARAM || value->role == ROLE_STATE || value->role == ROLE_INPUT)
@@ -28,7 +28,7 @@ bool printer_is_declared(const Printer *p, ValueId v)
 }
 
 /* Inputs, params and states own their names, then outputs, then all others in order. */
-static void claim_names(Printer *p)
+static void claim_names(TextPrinter *p)
 {
     const Graph *graph = p->graph;
     for (ValueId v = 0; v < graph->value_count; v++)
@@ -41,7 +41,7 @@ static void claim_names(Printer *p)
             claim(p, v);
 }
 
-static void find_used(Printer *p)
+static void find_used(TextPrinter *p)
 {
     const Graph *graph = p->graph;
     p->used = ARENA_ARRAY(p->scratch, bool, graph->value_count);
@@ -58,39 +58,39 @@ static void find_used(Printer *p)
         p->used[graph->update[i].source] = true;
 }
 
-static void start(Printer *p, const Graph *graph)
+static void start(TextPrinter *p, const Graph *graph)
 {
     p->graph = graph;
     p->owner = (Map){.arena = p->scratch};
     find_used(p);
 }
 
-void printer_start(Printer *p, Arena *scratch, Text *out, const Graph *graph)
+void printer_start(TextPrinter *p, Arena *scratch, Text *out, const Graph *graph)
 {
-    *p = (Printer){.out = out, .scratch = scratch, .indent = 4};
+    *p = (TextPrinter){.out = out, .scratch = scratch, .indent = 4};
     start(p, graph);
     claim_names(p);
 }
 
 /* Bodies */
 
-static uint32_t *none_per_value(const Printer *p)
+static uint32_t *none_per_value(const TextPrinter *p)
 {
     uint32_t *list = ARENA_ARRAY(p->scratch, uint32_t, p->graph->value_count);
     memset(list, 0xff, p->graph->value_count * sizeof *list);
     return list;
 }
 
-void printer_start_body(Printer *p, const Printer *outer, const Node *node, const Graph *body, uint32_t *next)
+void printer_start_body(TextPrinter *p, const TextPrinter *outer, const Node *node, const Graph *body, uint32_t *next)
 {
     uint32_t left = node->in_count - body->input_count; /* operands that are no inputs: a selector */
-    *p = (Printer){.out = outer->out,
-                   .scratch = outer->scratch,
-                   .indent = outer->indent + 4,
-                   .outer = outer,
-                   .node = node,
-                   .depth = outer->depth + 1,
-                   .next = next};
+    *p = (TextPrinter){.out = outer->out,
+                       .scratch = outer->scratch,
+                       .indent = outer->indent + 4,
+                       .outer = outer,
+                       .node = node,
+                       .depth = outer->depth + 1,
+                       .next = next};
     start(p, body);
     p->input = none_per_value(p);
     p->temporary = none_per_value(p);
@@ -98,18 +98,18 @@ void printer_start_body(Printer *p, const Printer *outer, const Node *node, cons
         p->input[body->input[i]] = left + i;
 }
 
-static bool is_captured(const Printer *p, ValueId v)
+static bool is_captured(const TextPrinter *p, ValueId v)
 {
     return p->outer && p->input[v] != NONE && p->input[v] >= node_first_captured(p->outer->graph, p->node);
 }
 
-static bool is_carried(const Printer *p, ValueId v)
+static bool is_carried(const TextPrinter *p, ValueId v)
 {
     return p->outer && p->input[v] != NONE && !is_captured(p, v);
 }
 
 /* Where a captured value comes from: the printer of that graph, and the value in it. */
-static const Printer *origin(const Printer *p, ValueId *v)
+static const TextPrinter *origin(const TextPrinter *p, ValueId *v)
 {
     while (is_captured(p, *v)) {
         *v = p->node->in[p->input[*v]];
@@ -119,7 +119,7 @@ static const Printer *origin(const Printer *p, ValueId *v)
 }
 
 /* Does the name mean something else where the body stands? What is defined only after its node does not. */
-static bool is_taken_outside(const Printer *p, Str name)
+static bool is_taken_outside(const TextPrinter *p, Str name)
 {
     for (; p->outer; p = p->outer) {
         uint32_t holder = map_get(&p->outer->owner, name);
@@ -133,7 +133,7 @@ static bool is_taken_outside(const Printer *p, Str name)
     return false;
 }
 
-void printer_claim_body(Printer *p)
+void printer_claim_body(TextPrinter *p)
 {
     for (ValueId v = 0; v < p->graph->value_count; v++) {
         Str name = p->graph->value[v].name;
@@ -143,12 +143,12 @@ void printer_claim_body(Printer *p)
 }
 
 /* Names by which captured values print. */
-static Map captured_names(const Printer *p)
+static Map captured_names(const TextPrinter *p)
 {
     Map names = {.arena = p->scratch};
     for (uint32_t i = node_first_captured(p->outer->graph, p->node); i < p->node->in_count; i++) {
         ValueId v = p->node->in[i];
-        const Printer *from = origin(p->outer, &v);
+        const TextPrinter *from = origin(p->outer, &v);
         if (is_carried(from, v))
             map_add(&names, from->carried[from->input[v]].name, 0);
         else if (printer_has_name(from, v))
@@ -157,7 +157,7 @@ static Map captured_names(const Printer *p)
     return names;
 }
 
-const Carried *printer_claim_carried(Printer *p, uint32_t count)
+const Carried *printer_claim_carried(TextPrinter *p, uint32_t count)
 {
     Map taken = captured_names(p);
     Carried *carried = ARENA_ARRAY(p->scratch, Carried, count);
@@ -169,7 +169,7 @@ const Carried *printer_claim_carried(Printer *p, uint32_t count)
     return carried;
 }
 
-void printer_use_carried(Printer *p, const Carried *carried, uint32_t count)
+void printer_use_carried(TextPrinter *p, const Carried *carried, uint32_t count)
 {
     p->carried = carried;
     for (uint32_t i = 0; i < count; i++)
@@ -187,20 +187,20 @@ void printer_name(Text *out, Str name)
         lex_put_escaped(out, name, '`');
 }
 
-bool printer_has_name(const Printer *p, ValueId v)
+bool printer_has_name(const TextPrinter *p, ValueId v)
 {
     Str name = p->graph->value[v].name;
     return name.len && map_get(&p->owner, name) == v;
 }
 
-static uint32_t number_of(const Printer *p, ValueId v)
+static uint32_t number_of(const TextPrinter *p, ValueId v)
 {
     if (p->temporary[v] == NONE)
         p->temporary[v] = (*p->next)++;
     return p->temporary[v];
 }
 
-static void put_carried(const Printer *p, const Carried *carried)
+static void put_carried(const TextPrinter *p, const Carried *carried)
 {
     if (carried->name.len)
         printer_name(p->out, carried->name);
@@ -208,7 +208,7 @@ static void put_carried(const Printer *p, const Carried *carried)
         text_printf(p->out, "%%%u.%u", p->depth, carried->temporary);
 }
 
-static void put_own(const Printer *p, ValueId v)
+static void put_own(const TextPrinter *p, ValueId v)
 {
     if (is_carried(p, v))
         put_carried(p, &p->carried[p->input[v]]);
@@ -220,22 +220,22 @@ static void put_own(const Printer *p, ValueId v)
         text_printf(p->out, "%%%u", v);
 }
 
-void printer_value(const Printer *p, ValueId v)
+void printer_value(const TextPrinter *p, ValueId v)
 {
     Text *out = p->out;
-    Printer from = *origin(p, &v);
+    TextPrinter from = *origin(p, &v);
     from.out = out;
     put_own(&from, v);
 }
 
-void printer_typed(const Printer *p, ValueId v)
+void printer_typed(const TextPrinter *p, ValueId v)
 {
     printer_value(p, v);
     text_put(p->out, ": ", 2);
     type_print(p->out, p->graph->value[v].type);
 }
 
-const Value *printer_literal(const Printer *p, ValueId v)
+const Value *printer_literal(const TextPrinter *p, ValueId v)
 {
     const Value *value = &origin(p, &v)->graph->value[v];
     bool literal = value->role == ROLE_CONST && !value->name.len && value->type->shape.rank == 0 && value->data &&
@@ -243,7 +243,7 @@ const Value *printer_literal(const Printer *p, ValueId v)
     return literal ? value : NULL;
 }
 
-void printer_operand(const Printer *p, ValueId v)
+void printer_operand(const TextPrinter *p, ValueId v)
 {
     const Value *literal = printer_literal(p, v);
     if (!literal) {
