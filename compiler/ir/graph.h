@@ -206,6 +206,11 @@ void graph_replace(Graph *graph, const ValueId *map); /* every use of v becomes 
 /* A copy that passes can change: values, nodes, their lists of operands, and bodies of loops and branches are its own;
  * types, attributes, elements and bodies of calls are shared. */
 Graph *graph_clone(const Graph *graph);
+/* Appends a node made elsewhere, whose results are values of the graph, to the schedule. */
+void graph_append_node(Graph *graph, const Node *node);
+/* Appends copies of a body's nodes and constants; its input i is the value in[i], its output i becomes out[i].  Bodies
+ * inside are cloned. */
+void graph_append_body(Graph *graph, const Graph *body, const ValueId *in, ValueId *out);
 void graph_compact(Graph *graph); /* drops dead nodes; keeps the order of the rest */
 /* Users of each value as lists: users of v are user[first[v]] ... user[first[v + 1] - 1], ascending. */
 typedef struct Users {

@@ -3,10 +3,13 @@
  * Pure nodes with the same op, attributes and operands (in either order where the op is commutative) become one, and so
  * do constants with the same elements.  One sweep with a hash table suffices: operands come before their users, so they
  * are one already.  Random ops take no exception: they are functions of their seed and shape, so equal seeds draw the
- * same numbers and may merge, while draws with different seeds differ in an attribute. */
+ * same numbers and may merge, while draws with different seeds differ in an attribute.
+ * Loops and branches stay as they are, but what they capture twice their bodies read as one. */
 #include "passes/pass.h"
 
 #include <string.h>
+
+#include "ops/control.h"
 
 #define WHOLE_KEY 4096 /* constants up to here are compared through the table; larger ones by a sample, then whole */
 #define SAMPLES   256
@@ -144,6 +147,40 @@ static void merge_node(Merger *m, NodeId n)
     node->dead = true;
 }
 
+/* Bodies */
+
+/* Readers of an input that is captured as another one, too, read that. */
+static void merge_inputs(Merger *m, const Node *node, Graph *body)
+{
+    uint32_t first = node_first_captured(m->graph, node);
+    ValueId *map = ARENA_ARRAY(m->scratch, ValueId, body->value_count);
+    Map known = {.arena = m->scratch};
+    bool found = false;
+
+    for (ValueId v = 0; v < body->value_count; v++)
+        map[v] = v;
+    for (uint32_t i = first; i < node->in_count; i++) {
+        Str key = map_key(&node->in[i], sizeof node->in[i]);
+        uint32_t earlier = map_get(&known, key);
+        if (earlier == MAP_NONE)
+            map_put(&known, key, i);
+        else
+            map[body->input[node_input(m->graph, node, i)]] = body->input[node_input(m->graph, node, earlier)];
+        found |= earlier != MAP_NONE;
+    }
+    if (found)
+        graph_replace(body, map);
+}
+
+static void merge_captures(Merger *m)
+{
+    for (NodeId n = 0; n < m->graph->node_count; n++) {
+        const Node *node = &m->graph->node[n];
+        for (uint32_t s = 0; node_has_bodies(node) && s < node->sub_count; s++)
+            merge_inputs(m, node, node->sub[s]);
+    }
+}
+
 bool pass_cse(Graph *graph, PassContext *context)
 {
     Merger m = {.graph = graph, .scratch = context->scratch, .map.arena = context->scratch};
@@ -158,6 +195,7 @@ bool pass_cse(Graph *graph, PassContext *context)
     graph_replace(graph, m.replacement);
     graph_compact(graph);
     text_free(&m.key);
+    merge_captures(&m);
     context->changes = m.merged;
     return true;
 }

@@ -1,10 +1,14 @@
 /* Dead code elimination.
- * Needs: a verified graph.  Keeps: the order of nodes and of values; all inputs.
+ * Needs: a verified graph.  Keeps: the order of nodes and of values; all inputs of the graph itself.
  * Removes nodes that no output, update or effect reaches, then values that nothing mentions: their results, and
- * params, states and constants that are not read and not updated.  Values are renumbered. */
+ * params, states and constants that are not read and not updated.  Values are renumbered.
+ * Of loops and branches, captured values that no body reads go, results of a branch that nobody reads, and what a loop
+ * carries without its condition or a result that is read depending on it; then bodies get the same treatment. */
 #include "passes/pass.h"
 
 #include <string.h>
+
+#include "ops/control.h"
 
 static void mark_uses(const Node *node, bool *live)
 {
@@ -25,14 +29,151 @@ static bool node_is_live(const Node *node, const bool *live)
     return false;
 }
 
+/* What a loop or a branch needs of its bodies */
+
+typedef struct Needed {
+    uint32_t sub;
+    ValueId value;
+} Needed;
+
+typedef struct Need {
+    const Graph *graph;
+    const Node *node;
+    Arena *scratch;
+    bool *operand;    /* is read by a body that matters */
+    bool **value;     /* per body */
+    uint32_t **input; /* per body and value: which operand it is, or NONE */
+    Needed *stack;    /* values whose producers are still to be looked at */
+    uint32_t count, capacity;
+} Need;
+
+static void need_value(Need *need, uint32_t sub, ValueId v)
+{
+    if (need->value[sub][v])
+        return;
+    need->value[sub][v] = true;
+    ARENA_PUSH(need->scratch, need->stack, need->count, need->capacity, ((Needed){sub, v}));
+}
+
+static void need_output(Need *need, uint32_t sub, uint32_t output)
+{
+    need_value(need, sub, need->node->sub[sub]->output[output].value);
+}
+
+/* A carried value that is needed is needed of the round before. */
+static void need_operand(Need *need, uint32_t operand)
+{
+    if (need->operand[operand])
+        return;
+    need->operand[operand] = true;
+    if (node_is_loop(need->node) && operand < loop_of(need->graph, need->node).carried)
+        need_output(need, need->node->sub_count - 1, operand);
+}
+
+static void follow(Need *need)
+{
+    while (need->count) {
+        uint32_t sub = need->stack[--need->count].sub;
+        ValueId v = need->stack[need->count].value;
+        const Node *producer = value_producer(need->node->sub[sub], v);
+        if (need->input[sub][v] != NONE)
+            need_operand(need, need->input[sub][v]);
+        for (uint32_t i = 0; producer && i < producer->in_count; i++)
+            need_value(need, sub, producer->in[i]);
+    }
+}
+
+static Need need_start(const Graph *graph, const Node *node, Arena *scratch)
+{
+    Need need = {.graph = graph, .node = node, .scratch = scratch};
+    uint32_t left = node->in_count - node->sub[0]->input_count; /* operands that are no inputs: a selector */
+    need.operand = ARENA_ARRAY(scratch, bool, node->in_count);
+    need.value = ARENA_ARRAY(scratch, bool *, node->sub_count);
+    need.input = ARENA_ARRAY(scratch, uint32_t *, node->sub_count);
+    for (uint32_t s = 0; s < node->sub_count; s++) {
+        const Graph *body = node->sub[s];
+        need.value[s] = ARENA_ARRAY(scratch, bool, body->value_count);
+        need.input[s] = ARENA_ARRAY(scratch, uint32_t, body->value_count);
+        memset(need.input[s], 0xff, body->value_count * sizeof **need.input);
+        for (uint32_t i = 0; i < body->input_count; i++)
+            need.input[s][body->input[i]] = left + i;
+    }
+    for (uint32_t i = 0; i < left; i++)
+        need.operand[i] = true;
+    return need;
+}
+
+/* Results that are read, and the condition of a loop. */
+static void need_results(Need *need, const bool *live)
+{
+    const Node *node = need->node;
+    bool loops = node_is_loop(node);
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        if (live[node->out[i]] && loops)
+            need_operand(need, i);
+        for (uint32_t s = 0; live[node->out[i]] && !loops && s < node->sub_count; s++)
+            need_output(need, s, i);
+    }
+    if (loops)
+        need_output(need, 0, node->sub[0]->output_count - 1);
+    follow(need);
+}
+
+static bool any_of(const bool *flag, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (flag[i])
+            return true;
+    return false;
+}
+
+static bool drop_operands(Graph *graph, Node *node, const Need *need, PassContext *context)
+{
+    bool *drop = ARENA_ARRAY(context->scratch, bool, node->in_count);
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        drop[i] = !need->operand[i];
+        context->changes += drop[i];
+    }
+    if (!any_of(drop, node->in_count))
+        return false;
+    node_drop(graph, node, drop);
+    return true;
+}
+
+static bool drop_results(Graph *graph, Node *node, const bool *live, Arena *scratch)
+{
+    bool *drop = ARENA_ARRAY(scratch, bool, node->out_count);
+    for (uint32_t i = 0; i < node->out_count; i++)
+        drop[i] = !live[node->out[i]];
+    if (node_is_loop(node) || !any_of(drop, node->out_count))
+        return false;
+    node_drop_results(graph, node, drop);
+    return true;
+}
+
+/* Bodies first, so that what they do not read is known; again when they give less.  Recurses over the nesting. */
+static void shrink(Graph *graph, Node *node, const bool *live, PassContext *context)
+{
+    for (uint32_t s = 0; s < node->sub_count; s++)
+        pass_dce(node->sub[s], context);
+    Need need = need_start(graph, node, context->scratch);
+    need_results(&need, live);
+    bool less = drop_operands(graph, node, &need, context);
+    less |= drop_results(graph, node, live, context->scratch);
+    for (uint32_t s = 0; less && s < node->sub_count; s++)
+        pass_dce(node->sub[s], context);
+}
+
 /* The order is topological, so one sweep from the end sees every user before its operand. */
 static void remove_nodes(Graph *graph, bool *live, PassContext *context)
 {
     for (NodeId n = graph->node_count; n-- > 0;) {
         Node *node = &graph->node[n];
-        if (!node->dead && node_is_live(node, live))
+        if (!node->dead && node_is_live(node, live)) {
+            if (node_has_bodies(node))
+                shrink(graph, node, live, context);
             mark_uses(node, live);
-        else {
+        } else {
             context->changes += !node->dead;
             node->dead = true;
         }

@@ -4,19 +4,23 @@
  * (one of each name), with their initialisers, and so do its updates.  Each node is copied once, however deep it is
  * nested, so the pass is linear in what comes out.  Each node notes which call it comes from, and each call which one
  * it stood in (Graph.inlined).
- * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it. */
+ * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it.
+ * Bodies of loops and branches follow, from the outside in: what a call there brings of params, states and arrays
+ * becomes the graph's own, too, and is captured. */
 #include "passes/pass.h"
 
 #include <string.h>
 
 #include "ops/family.h"
-#include "ops/meaning.h"
+#include "ops/control.h"
 
 typedef struct Expander {
-    Graph *graph; /* what all bodies are copied to */
+    Graph *graph; /* what all bodies of calls are copied to */
     Arena *scratch;
     Map name; /* the values of the graph by name: each name once */
     uint32_t expanded;
+    struct Expander *outer; /* where the graph is a body: of the graph around ... */
+    NodeId node;            /* ... its node there */
 } Expander;
 
 /* A concat of the operands with an extent of 1 at the new axis; the reshapes are appended. */
@@ -44,15 +48,11 @@ static void append_node(Graph *graph, Node node)
     uint32_t axis;
     if (node_is_stack(graph, &node, &axis))
         node = stack_as_concat(graph, node, axis);
-    for (uint32_t i = 0; i < node.out_count; i++) {
-        graph->value[node.out[i]].node = graph->node_count;
-        graph->value[node.out[i]].result = i;
-    }
-    ARENA_PUSH(graph->module->arena, graph->node, graph->node_count, graph->node_capacity, node);
+    graph_append_node(graph, &node);
 }
 
-/* The graph's value for a param, state or constant of a body. */
-static ValueId import_leaf(Expander *e, const Graph *body, ValueId v)
+/* The graph's value for a param, state or constant of a callee. */
+static ValueId own_leaf(Expander *e, const Graph *body, ValueId v)
 {
     Graph *graph = e->graph;
     const Value *from = &body->value[v];
@@ -77,6 +77,20 @@ static ValueId import_leaf(Expander *e, const Graph *body, ValueId v)
     if (name.len)
         map_add(&e->name, name, to);
     return to;
+}
+
+/* The same where the graph is a body: but for plain numbers, the leaf belongs to the outermost graph, and is captured
+ * by all bodies between.  Recurses over the nesting. */
+static ValueId import_leaf(Expander *e, const Graph *body, ValueId v)
+{
+    bool number = body->value[v].role == ROLE_CONST && body->value[v].type->shape.rank == 0;
+    if (!e->outer || number)
+        return own_leaf(e, body, v);
+    Graph *outer = e->outer->graph;
+    ValueId leaf = import_leaf(e->outer, body, v);
+    Node *node = &outer->node[e->node];
+    uint32_t operand = node_capture(outer, node, leaf);
+    return e->graph->input[node_input(outer, node, operand)];
 }
 
 /* `layer1.dense.name`, after the labels of the calls, as params inside are called; a call without a label goes by its
@@ -108,6 +122,11 @@ static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId 
         if (name.len)
             map_add(&e->name, name, node.out[i]);
         map[from->out[i]] = node.out[i];
+    }
+    if (node_has_bodies(&node)) { /* which calls may share */
+        node.sub = ARENA_ARRAY(arena, Graph *, node.sub_count);
+        for (uint32_t i = 0; i < node.sub_count; i++)
+            node.sub[i] = graph_clone(from->sub[i]);
     }
     append_node(graph, node);
 }
@@ -191,34 +210,29 @@ static bool has_work(const Graph *graph)
     return false;
 }
 
-bool pass_expand(Graph *graph, PassContext *context)
+static void expand_own(Expander *e)
 {
-    Expander e = {graph, context->scratch, {.arena = context->scratch}, 0};
-    if (!has_work(graph))
-        return true;
-
+    Graph *graph = e->graph;
     uint32_t value_count = graph->value_count, node_count = graph->node_count;
-    ValueId *map = ARENA_ARRAY(e.scratch, ValueId, value_count);
+    ValueId *map = ARENA_ARRAY(e->scratch, ValueId, value_count);
     for (ValueId v = 0; v < value_count; v++) {
         map[v] = v;
         graph->value[v].owner = NONE;
-        if (graph->value[v].name.len)
-            map_add(&e.name, graph->value[v].name, v);
     }
 
-    const Node *old = arena_copy(e.scratch, graph->node, node_count * sizeof *old);
+    const Node *old = arena_copy(e->scratch, graph->node, node_count * sizeof *old);
     graph->node_count = 0;
     for (NodeId n = 0; n < node_count; n++) {
         if (old[n].dead)
             continue;
         if (node_is_call(&old[n])) {
-            expand_top(&e, &old[n], map);
+            expand_top(e, &old[n], map);
             continue;
         }
         for (uint32_t i = 0; i < old[n].in_count; i++)
             old[n].in[i] = map[old[n].in[i]];
         uint32_t axis;
-        e.expanded += node_is_stack(graph, &old[n], &axis);
+        e->expanded += node_is_stack(graph, &old[n], &axis);
         append_node(graph, old[n]);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
@@ -226,6 +240,32 @@ bool pass_expand(Graph *graph, PassContext *context)
     for (uint32_t i = 0; i < graph->update_count; i++) /* those from bodies are beyond the map, and right already */
         if (graph->update[i].source < value_count)
             graph->update[i].source = map[graph->update[i].source];
-    context->changes = e.expanded;
+}
+
+/* Recurses over the nesting. */
+static void expand_nest(Expander *e)
+{
+    for (ValueId v = 0; v < e->graph->value_count; v++)
+        if (e->graph->value[v].name.len)
+            map_add(&e->name, e->graph->value[v].name, v);
+    if (has_work(e->graph))
+        expand_own(e);
+    for (NodeId n = 0; n < e->graph->node_count; n++)
+        for (uint32_t s = 0; node_has_bodies(&e->graph->node[n]) && s < e->graph->node[n].sub_count; s++) {
+            Expander inner = {.graph = e->graph->node[n].sub[s],
+                              .scratch = e->scratch,
+                              .name = {.arena = e->scratch},
+                              .outer = e,
+                              .node = n};
+            expand_nest(&inner);
+            e->expanded += inner.expanded;
+        }
+}
+
+bool pass_expand(Graph *graph, PassContext *context)
+{
+    Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}};
+    expand_nest(&e);
+    context->changes += e.expanded;
     return true;
 }

@@ -10,8 +10,8 @@ const uint32_t pass_count = sizeof pass_table / sizeof pass_table[0];
 
 /* Simplify sees through constants that are still sums of nodes, so that weights are folded once, fully scaled; the
  * second round finds what folding has made a number. */
-const char *const pass_pipeline[] = {"expand", "cse", "simplify", "fold",   "simplify",
-                                     "fold",   "cse", "dce",      "layout", NULL};
+const char *const pass_pipeline[] = {"expand", "cse",      "hoist", "simplify", "fold", "control", "unroll",
+                                     "cse",    "simplify", "fold",  "cse",      "dce",  "layout",  NULL};
 
 PassContext pass_context(Arena *scratch, Diag *diag)
 {
@@ -26,22 +26,25 @@ const PassRow *pass_find(Str name)
     return NULL;
 }
 
-static bool run_nested(const PassRow *pass, Graph *graph, PassContext *context)
+static bool run_one(const PassRow *pass, Graph *graph, PassContext *context)
 {
-    for (NodeId n = 0; n < graph->node_count; n++) {
-        if (node_is_call(&graph->node[n]))
-            continue;
-        for (uint32_t i = 0; i < graph->node[n].sub_count; i++)
-            if (!run_nested(pass, graph->node[n].sub[i], context))
-                return false;
-    }
-
     ArenaMark mark = arena_mark(context->scratch);
     uint32_t before = context->changes;
     context->changes = 0;
     bool ok = pass->run(graph, context);
     context->changes += before;
     arena_reset(context->scratch, mark);
+    return ok;
+}
+
+static bool run_nested(const PassRow *pass, Graph *graph, PassContext *context)
+{
+    bool ok = run_one(pass, graph, context);
+    for (NodeId n = 0; ok && n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        for (uint32_t i = 0; ok && !node->dead && node_has_bodies(node) && i < node->sub_count; i++)
+            ok = run_nested(pass, node->sub[i], context);
+    }
     return ok;
 }
 

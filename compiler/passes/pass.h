@@ -40,8 +40,9 @@ const PassRow *pass_find(Str name); /* NULL when there is none */
 /* What a compilation runs first, in order; ends with NULL.  Names may repeat. */
 extern const char *const pass_pipeline[];
 
-/* Runs the pass on the graph and on the bodies of its loops and branches (not of calls: expand makes those part of the
- * graph).  Debug builds verify afterwards and report the pass that broke the graph. */
+/* Runs the pass on the graph, and then on the bodies of its loops and branches, from the outside in (not of calls:
+ * expand makes those part of the graph).  Passes that need another order take bodies along themselves, which leaves
+ * nothing to do for the runs that follow.  Debug builds verify afterwards and report the pass that broke the graph. */
 bool pass_run(const PassRow *pass, Graph *graph, PassContext *context);
 
 #define PASS(NAME, doc) bool pass_##NAME(Graph *graph, PassContext *context);

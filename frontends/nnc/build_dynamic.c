@@ -7,6 +7,7 @@
 
 typedef struct Dynamic {
     OpCode op;
+    bool reads; /* a slice, which has sizes; else an update, which has y */
     const AstExpr *call;
     const AstArg *positional[3], *sizes, *axis;
     uint32_t count; /* of those by position */
@@ -20,12 +21,12 @@ static const AstArg **named_arg(Dynamic *d, Str name)
 {
     if (str_is(name, "axis"))
         return &d->axis;
-    return d->op == OP_DYNAMIC_SLICE && str_is(name, "sizes") ? &d->sizes : NULL;
+    return d->reads && str_is(name, "sizes") ? &d->sizes : NULL;
 }
 
 static bool sort_args(Builder *b, Dynamic *d)
 {
-    const char *last = d->op == OP_DYNAMIC_SLICE ? "sizes" : "y";
+    const char *last = d->reads ? "sizes" : "y";
     for (uint32_t i = 0; i < d->call->count; i++) {
         const AstArg *arg = &d->call->u.arg[i];
         const AstArg **named = named_arg(d, arg->name);
@@ -41,11 +42,11 @@ static bool sort_args(Builder *b, Dynamic *d)
         else
             d->positional[d->count++] = arg;
     }
-    if (d->op == OP_DYNAMIC_SLICE && d->count == 3 && !d->sizes) {
+    if (d->reads && d->count == 3 && !d->sizes) {
         d->sizes = d->positional[2];
         d->count = 2;
     }
-    if (d->call->label || d->count != op_least(d->op) || (d->op == OP_DYNAMIC_SLICE && !d->sizes))
+    if (d->call->label || d->count != op_least(d->op) || (d->reads && !d->sizes))
         return build_complain(b, d->call->place, "%s takes (x, at, %s)", op_info(d->op)->name, last);
     return true;
 }
@@ -169,7 +170,7 @@ static bool operand(Builder *b, const AstArg *arg, DType dtype, ValueId *value)
 
 Thing build_dynamic(Builder *b, OpCode op, const AstExpr *call)
 {
-    Dynamic d = {.op = op, .call = call};
+    Dynamic d = {.op = op, .reads = op_attr_count(op) > 0, .call = call};
     int64_t sizes[MAX_RANK];
     Attr attr = {.ints = sizes};
 
