@@ -29,9 +29,19 @@ static const char *plus_elements(Arena *arena, int64_t begin)
     return begin ? str_format(arena, " + %lld", (long long)begin).ptr : "";
 }
 
+bool source_moves(const Entry *entry, const Storage *storage)
+{
+    return storage->role == STORAGE_ARENA && storage->family != NONE &&
+           entry->memory.family[storage->family].places > 1;
+}
+
 Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t k, uint32_t b)
 {
-    const KernelBuffer *buffer = &entry->memory.kernel[k].buffer[b];
+    return source_storage(entry, port, arena, &entry->memory.kernel[k].buffer[b]);
+}
+
+Str source_storage(const Entry *entry, const Str *port, Arena *arena, const KernelBuffer *buffer)
+{
     const Storage *storage = entry_storage(entry, buffer->storage);
     const Program *program = entry->program;
     const char *type = prelude_c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
@@ -47,6 +57,8 @@ Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t 
     if (storage->role == STORAGE_STATE)
         return str_format(arena, "(%s%s *)(void *)(" STR_FMT ")%s", fixed, type,
                           STR_ARG(source_state_place(entry, arena, storage)), plus_elements(arena, buffer->begin));
+    if (storage->role == STORAGE_PASSED || source_moves(entry, storage))
+        return str_format(arena, "v%u%s", storage->value, plus_elements(arena, buffer->begin));
     if (storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH)
         return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type,
                           (long long)(storage->offset + buffer->begin * dtype_bytes(buffer->dtype)));
@@ -54,15 +66,16 @@ Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t 
     return str_format(arena, STR_FMT "%s", STR_ARG(name), plus_elements(arena, buffer->begin));
 }
 
-void source_describe(Text *out, const Entry *entry, const Kernel *kernel)
+void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent)
 {
     const CompileOptions *options = &entry->program->options;
     Arena arena = {0};
     Text line = {0};
     for (uint32_t n = 0; options->describe && n < kernel->node_count; n++) {
         line.len = 0;
+        text_fill(out, ' ', indent);
         options->describe(options->describe_context, &line, entry->graph, kernel->node[n]);
-        text_printf(out, n ? "       " : "    /* ");
+        text_printf(out, n ? "   " : "/* ");
         text_str(out, source_comment(&arena, text_view(&line)));
         text_printf(out, n + 1 < kernel->node_count ? "\n" : " */\n");
     }

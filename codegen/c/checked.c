@@ -81,14 +81,16 @@ void source_checked_macros(Text *out)
 void source_checked_step(Text *out, const Entry *entry, int64_t k)
 {
     Arena arena = {0};
+    bool jumps = entry->memory.regions; /* the step before is not always k - 1 */
     Ranges before = alive(entry, &arena, k - 1), now = alive(entry, &arena, k);
     Range everything = {0, entry->program->arena_bytes};
     Ranges whole = {&everything, everything.end > 0}, none = {NULL, 0};
-    if (k == 0)
+    if (k == 0 || jumps)
         print_difference(out, "NNC_DEAD", whole, now);
-    print_difference(out, "NNC_DEAD", before, now);
+    if (!jumps)
+        print_difference(out, "NNC_DEAD", before, now);
     if (k < entry->memory.kernel_count)
-        print_difference(out, "NNC_LIVE", now, before);
+        print_difference(out, "NNC_LIVE", now, jumps ? none : before);
     else /* the arena is the caller's again */
         print_difference(out, "NNC_LIVE", whole, none);
     arena_free(&arena);

@@ -2,6 +2,16 @@
 #include <ctype.h>
 
 #include "c/unit.h"
+#include "storage/flow.h"
+
+/* Is the place of the one chosen so that it is not the other's? */
+static bool avoids(const Entry *entry, const Storage *maker, const Storage *other)
+{
+    const ValueId *avoided = flow_avoided(&entry->memory, maker->value);
+    while (*avoided != NONE && *avoided != other->value)
+        avoided++;
+    return *avoided != NONE;
+}
 
 /* In place: two parameters of one function are the same memory. */
 const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k)
@@ -12,9 +22,10 @@ const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k)
         for (uint32_t b = 0; b < a; b++) {
             const Storage *x = entry_storage(entry, kernel->buffer[a].storage),
                           *y = entry_storage(entry, kernel->buffer[b].storage);
+            bool passed = x->family != NONE && x->family == y->family && !avoids(entry, x, y) && !avoids(entry, y, x);
             bool arena_place = x->role == STORAGE_ARENA && x->offset == y->offset;
             bool state_place = x->role == STORAGE_STATE && x->index == y->index && x->next == y->next;
-            if (x->role == y->role && (arena_place || state_place))
+            if (passed || (x->role == y->role && (arena_place || state_place)))
                 aliased[a] = aliased[b] = true;
         }
     return aliased;
@@ -71,7 +82,8 @@ void unit_make(Unit *unit, const Program *program, Arena *arena)
     for (uint32_t e = 0; e < program->entry_count; e++) {
         unit->of_kernel[e] = ARENA_ARRAY(arena, uint32_t, program->entry[e].memory.kernel_count);
         for (uint32_t k = 0; k < program->entry[e].memory.kernel_count; k++)
-            make_function(unit, e, k);
+            if (program->entry[e].memory.kernel[k].form != FORM_FLOW)
+                make_function(unit, e, k);
     }
 }
 

@@ -2,6 +2,14 @@
  * of the weights, by the model's names, declared where a kernel first uses it; then the calls. */
 #include "c/unit.h"
 
+#include "ops/meaning.h"
+#include "storage/flow.h"
+
+typedef struct Pointer {
+    Str name;       /* empty before the first use */
+    uint32_t depth; /* 1 + that of the block in which it is declared and can be seen; 0: it is not */
+} Pointer;
+
 typedef struct Run {
     const Unit *unit;
     const Entry *entry;
@@ -9,7 +17,8 @@ typedef struct Run {
     Text *out;
     const Str *port; /* source_port_names */
     Map taken;
-    Str *storage, *part; /* names: per storage, per value that is a part or a view; empty before the first use */
+    Pointer *storage, *part; /* per storage, per value that is a part or a view */
+    uint32_t depth;          /* of blocks */
 } Run;
 
 static Str free_name(Run *run, Str wanted)
@@ -28,8 +37,8 @@ static void start_names(Run *run)
     static const char *const own[] = {"a", "w", "arena", "weights", "run"};
     run->port = source_port_names(run->entry, arena);
     run->taken.arena = arena;
-    run->storage = ARENA_ARRAY(arena, Str, run->entry->memory.storage.count);
-    run->part = ARENA_ARRAY(arena, Str, graph->value_count);
+    run->storage = ARENA_ARRAY(arena, Pointer, run->entry->memory.storage.count);
+    run->part = ARENA_ARRAY(arena, Pointer, graph->value_count);
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         map_add(&run->taken, str_from(own[i]), 0);
     source_take_weights(program, arena, &run->taken);
@@ -57,15 +66,36 @@ static Str pointer_name(Run *run, const KernelBuffer *buffer, ValueId value)
     return free_name(run, title);
 }
 
-/* The declaration, with what it points to as a comment; returns the name. */
-static Str declare_pointer(Run *run, const KernelBuffer *buffer, ValueId value, Str at, Str what)
+static void indent(Run *run)
+{
+    text_fill(run->out, ' ', 4 * (run->depth + 1));
+}
+
+/* Leaves a block: what is declared there is not seen any more, but keeps its name. */
+static void leave_block(Run *run)
+{
+    uint32_t storages = run->entry->memory.storage.count, values = run->entry->graph->value_count;
+    for (uint32_t i = 0; i < storages; i++)
+        run->storage[i].depth = run->storage[i].depth > run->depth ? 0 : run->storage[i].depth;
+    for (uint32_t i = 0; i < values; i++)
+        run->part[i].depth = run->part[i].depth > run->depth ? 0 : run->part[i].depth;
+    run->depth--;
+}
+
+/* The name of a pointer, which is declared where it cannot be seen: `at` is where it points, `what` says it to people. */
+static Str declare_pointer(Run *run, Pointer *pointer, const KernelBuffer *buffer, ValueId value, Str at, Str what)
 {
     bool constant = entry_storage(run->entry, buffer->storage)->role == STORAGE_WEIGHTS;
     const char *type = prelude_c_type(buffer->dtype), *fixed = constant ? "const " : "";
-    Str name = pointer_name(run, buffer, value);
-    text_printf(run->out, "    %s%s *const " STR_FMT " = (%s%s *)" STR_FMT "; /* " STR_FMT " */\n", fixed, type,
-                STR_ARG(name), fixed, type, STR_ARG(at), STR_ARG(what));
-    return name;
+    if (pointer->depth)
+        return pointer->name;
+    if (!pointer->name.len)
+        pointer->name = pointer_name(run, buffer, value);
+    pointer->depth = run->depth + 1;
+    indent(run);
+    text_printf(run->out, "%s%s *const " STR_FMT " = (%s%s *)" STR_FMT "; /* " STR_FMT " */\n", fixed, type,
+                STR_ARG(pointer->name), fixed, type, STR_ARG(at), STR_ARG(what));
+    return pointer->name;
 }
 
 /* `(void *)(a + 64)`: a place of an aligned block as one of any type. */
@@ -79,16 +109,50 @@ static Str weights_argument(Run *run, const KernelBuffer *buffer)
     const Program *program = run->unit->program;
     Arena *arena = run->unit->arena;
     const Storage *storage = entry_storage(run->entry, buffer->storage);
-    Str *known = &run->storage[buffer->storage];
     bool packed = program->weights[storage->index].packing.rank;
     Str what = str_format(arena, STR_FMT "%s", STR_ARG(type_show(arena, value_type(run->entry->graph, storage->value))),
                           packed ? ", packed" : "");
     Str at = source_weights_place(program, arena, storage->index);
     if (program_weights_form(program) != WEIGHTS_C)
         at = str_format(arena, "(const void *)(" STR_FMT ")", STR_ARG(at));
-    if (!known->len)
-        *known = declare_pointer(run, buffer, storage->value, at, what);
-    return *known;
+    return declare_pointer(run, &run->storage[buffer->storage], buffer, storage->value, at, what);
+}
+
+static Str plus_elements(Run *run, Str pointer, int64_t elements)
+{
+    return elements ? str_format(run->unit->arena, STR_FMT " + %lld", STR_ARG(pointer), (long long)elements) : pointer;
+}
+
+static Str pointer_of(Run *run, ValueId value);
+
+/* The place of a family that is free: `x != p && y != p ? p : ...`, the last without a question. */
+static Str free_place(Run *run, ValueId maker, const Family *family)
+{
+    Arena *arena = run->unit->arena;
+    const ValueId *avoided = flow_avoided(&run->entry->memory, maker);
+    Text text = {0};
+    for (uint32_t p = 0; p < family->places; p++) {
+        Str place = arena_place(run, family->offset[p]);
+        for (uint32_t i = 0; p + 1 < family->places && avoided[i] != NONE; i++)
+            text_printf(&text, "%s" STR_FMT " != " STR_FMT, i ? " && " : "", STR_ARG(pointer_of(run, avoided[i])),
+                        STR_ARG(place));
+        if (avoided[0] == NONE || p + 1 == family->places) {
+            text_printf(&text, STR_FMT, STR_ARG(place));
+            break;
+        }
+        text_printf(&text, " ? " STR_FMT " : ", STR_ARG(place));
+    }
+    Str chosen = str_format(arena, avoided[0] == NONE ? STR_FMT : "(" STR_FMT ")", STR_ARG(text_view(&text)));
+    text_free(&text);
+    return chosen;
+}
+
+static Str arena_base(Run *run, const Storage *storage)
+{
+    const Family *family = storage->family == NONE ? NULL : &run->entry->memory.family[storage->family];
+    if (family && family->places > 1)
+        return free_place(run, storage->value, family);
+    return arena_place(run, storage->offset);
 }
 
 /* Kernels that see a part or a view alone take a pointer to it; those that see several, one into the whole. */
@@ -98,19 +162,18 @@ static Str arena_argument(Run *run, const KernelBuffer *buffer)
     Arena *arena = run->unit->arena;
     const Storage *storage = entry_storage(run->entry, buffer->storage);
     int64_t begin = buffer->begin * dtype_bytes(buffer->dtype);
-    if (buffer->part != NONE) {
-        Str *known = &run->part[buffer->part];
+    bool moves = storage->family != NONE && run->entry->memory.family[storage->family].places > 1;
+    if (buffer->part != NONE && !moves) {
         Str what = str_format(arena, STR_FMT " in " STR_FMT, STR_ARG(type_show(arena, value_type(graph, buffer->part))),
                               STR_ARG(source_comment(arena, value_show(graph, storage->value))));
-        if (!known->len)
-            *known = declare_pointer(run, buffer, buffer->part, arena_place(run, storage->offset + begin), what);
-        return *known;
+        return declare_pointer(run, &run->part[buffer->part], buffer, buffer->part,
+                               arena_place(run, storage->offset + begin), what);
     }
-    Str *known = &run->storage[buffer->storage];
+    Pointer *pointer = &run->storage[buffer->storage];
     Str what = storage->value == NONE ? STR("scratch") : type_show(arena, value_type(graph, storage->value));
-    if (!known->len)
-        *known = declare_pointer(run, buffer, storage->value, arena_place(run, storage->offset), what);
-    return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(*known), (long long)buffer->begin) : *known;
+    Str name = pointer->depth ? pointer->name
+                              : declare_pointer(run, pointer, buffer, storage->value, arena_base(run, storage), what);
+    return plus_elements(run, name, buffer->begin);
 }
 
 /* A state's value, or its next one where that is elsewhere. */
@@ -121,30 +184,49 @@ static Str state_argument(Run *run, const KernelBuffer *buffer)
     const Storage *storage = entry_storage(entry, buffer->storage);
     const StateValue *state = &entry->memory.state[storage->index];
     ValueId value = storage->next ? storage->value : state->value;
-    Str *known = &run->storage[storage->next ? state->next : state->value];
-    if (!known->len) {
+    Pointer *pointer = &run->storage[storage->next ? state->next : state->value];
+    if (!pointer->depth) {
         Str type = type_show(arena, value_type(entry->graph, value));
         Str what = storage->next ? str_format(arena, STR_FMT ", the next " STR_FMT, STR_ARG(type),
                                               STR_ARG(source_comment(arena, value_show(entry->graph, state->value))))
                                  : str_format(arena, STR_FMT ", state", STR_ARG(type));
         Str at = str_format(arena, "(void *)(" STR_FMT ")", STR_ARG(source_state_place(entry, arena, storage)));
-        *known = declare_pointer(run, buffer, value, at, what);
+        declare_pointer(run, pointer, buffer, value, at, what);
     }
-    return buffer->begin ? str_format(arena, STR_FMT " + %lld", STR_ARG(*known), (long long)buffer->begin) : *known;
+    return plus_elements(run, pointer->name, buffer->begin);
 }
 
 /* Declares the pointer of a kernel's buffer at its first use; arrays of the caller have names already. */
-static Str run_argument(Run *run, uint32_t k, uint32_t b)
+static Str buffer_argument(Run *run, const KernelBuffer *buffer)
 {
-    const KernelBuffer *buffer = &run->entry->memory.kernel[k].buffer[b];
-    StorageRole role = entry_storage(run->entry, buffer->storage)->role;
-    if (role == STORAGE_WEIGHTS)
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
+    const Graph *graph = run->entry->graph;
+    switch (storage->role) {
+    case STORAGE_WEIGHTS:
         return weights_argument(run, buffer);
-    if (role == STORAGE_ARENA || role == STORAGE_SCRATCH)
+    case STORAGE_ARENA:
+    case STORAGE_SCRATCH:
         return arena_argument(run, buffer);
-    if (role == STORAGE_STATE)
+    case STORAGE_STATE:
         return state_argument(run, buffer);
-    return source_argument(run->entry, run->port, run->unit->arena, k, b);
+    case STORAGE_PASSED:
+        return plus_elements(run, run->storage[buffer->storage].name, buffer->begin);
+    default:
+        return plus_elements(
+            run, run->port[storage->role == STORAGE_INPUT ? storage->index : graph->input_count + storage->index],
+            buffer->begin);
+    }
+}
+
+/* Of a value that is in memory, as a whole. */
+static Str pointer_of(Run *run, ValueId value)
+{
+    const Memory *memory = &run->entry->memory;
+    StorageId whole = memory->storage.at[flow_owner(memory->graph, value)].whole;
+    return buffer_argument(run, &(KernelBuffer){.role = "y",
+                                                .storage = whole,
+                                                .part = NONE,
+                                                .dtype = memory->storage.at[whole].dtype});
 }
 
 static void print_call(Run *run, uint32_t k)
@@ -152,27 +234,168 @@ static void print_call(Run *run, uint32_t k)
     const Unit *unit = run->unit;
     const Kernel *kernel = &run->entry->memory.kernel[k];
     Str *argument = ARENA_ARRAY(unit->arena, Str, kernel->buffer_count);
+    text_char(run->out, '\n');
+    if (unit->program->options.checked)
+        source_checked_step(run->out, run->entry, k);
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        argument[b] = run_argument(run, k, b);
-    source_describe(run->out, run->entry, kernel);
-    text_printf(run->out, "    " STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[run->number][k]].name));
+        argument[b] = buffer_argument(run, &kernel->buffer[b]);
+    source_describe(run->out, run->entry, kernel, 4 * (run->depth + 1));
+    indent(run);
+    text_printf(run->out, STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[run->number][k]].name));
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         text_printf(run->out, "%s" STR_FMT, b ? ", " : "", STR_ARG(argument[b]));
     text_printf(run->out, ");\n");
 }
 
-static void print_steps(Run *run)
+static void print_steps(Run *run, const StepList *list);
+
+/* Pointers that move: `const float *x = x0; / * f32[4], passed on * /`, without a first value where branches set it. */
+static void declare_passed(Run *run, const Node *node, const ValueId *first)
 {
-    const Entry *entry = run->entry;
-    bool checked = run->unit->program->options.checked;
-    for (uint32_t s = 0; s < entry->step_count; s++) {
-        text_char(run->out, '\n');
-        if (checked)
-            source_checked_step(run->out, entry, entry->step[s].kernel);
-        print_call(run, entry->step[s].kernel);
+    const Graph *graph = run->entry->graph;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        ValueId value = node->out[i];
+        const Storage *storage = entry_storage(run->entry, value);
+        Pointer *pointer = &run->storage[value];
+        if (storage->role != STORAGE_PASSED)
+            continue;
+        Str from = first ? pointer_of(run, first[i]) : (Str){0};
+        if (!pointer->name.len)
+            pointer->name = pointer_name(run, &(KernelBuffer){.role = "x", .dtype = storage->dtype}, value);
+        pointer->depth = run->depth + 1;
+        indent(run);
+        text_printf(run->out, "const %s *" STR_FMT "%s" STR_FMT "; /* " STR_FMT ", %s */\n",
+                    prelude_c_type(storage->dtype), STR_ARG(pointer->name), first ? " = " : "", STR_ARG(from),
+                    STR_ARG(type_show(run->unit->arena, value_type(graph, value))),
+                    first ? "moves from round to round" : "of the branch that runs");
     }
-    if (checked)
-        source_checked_step(run->out, entry, entry->memory.kernel_count);
+}
+
+static bool is_passed(const Run *run, ValueId value)
+{
+    return entry_storage(run->entry, value)->role == STORAGE_PASSED;
+}
+
+/* The pointers move: first those are kept that others come to be. */
+static void print_moves(Run *run, const ValueId *to, const ValueId *from, uint32_t count)
+{
+    Str *source = ARENA_ARRAY(run->unit->arena, Str, count);
+    for (uint32_t i = 0; i < count; i++) {
+        ValueId owner = flow_owner(run->entry->graph, from[i]);
+        if (!is_passed(run, to[i]) || owner == to[i])
+            continue;
+        source[i] = pointer_of(run, owner);
+        bool moved = false;
+        for (uint32_t k = 0; k < i; k++)
+            moved |= to[k] == owner;
+        if (!moved)
+            continue;
+        source[i] = free_name(run, str_format(run->unit->arena, STR_FMT "_next", STR_ARG(run->storage[to[i]].name)));
+        indent(run);
+        text_printf(run->out, "const %s *const " STR_FMT " = " STR_FMT ";\n",
+                    prelude_c_type(entry_storage(run->entry, to[i])->dtype), STR_ARG(source[i]),
+                    STR_ARG(pointer_of(run, owner)));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!source[i].len)
+            continue;
+        indent(run);
+        text_printf(run->out, STR_FMT " = " STR_FMT ";\n", STR_ARG(run->storage[to[i]].name), STR_ARG(source[i]));
+    }
+}
+
+static const Node *node_of_step(const Run *run, uint32_t k)
+{
+    return &run->entry->graph->node[run->entry->memory.kernel[k].node[0]];
+}
+
+static void print_leave(Run *run, ValueId condition)
+{
+    Str at = pointer_of(run, condition);
+    text_char(run->out, '\n');
+    indent(run);
+    text_printf(run->out, "if (!*" STR_FMT ")\n", STR_ARG(at));
+    indent(run);
+    text_printf(run->out, "    break;\n");
+}
+
+static void print_loop(Run *run, const Step *step)
+{
+    const Node *begin = node_of_step(run, step->kernel), *end = node_of_step(run, step->end);
+    int64_t most = flow_most_rounds(begin);
+    text_char(run->out, '\n');
+    declare_passed(run, begin, begin->in);
+    indent(run);
+    if (most)
+        text_printf(run->out, "for (int64_t round_%u = 0; round_%u < %lld; round_%u++) {\n", run->depth, run->depth,
+                    (long long)most, run->depth);
+    else
+        text_printf(run->out, "for (;;) {\n");
+    run->depth++;
+    print_steps(run, &step->body[0]);
+    if (!flow_tests(end))
+        print_leave(run, node_of_step(run, step->test)->in[0]);
+    print_steps(run, &step->body[1]);
+    print_moves(run, begin->out, end->in, begin->out_count);
+    if (flow_tests(end))
+        print_leave(run, end->in[end->in_count - 1]);
+    leave_block(run);
+    indent(run);
+    text_printf(run->out, "}\n");
+}
+
+/* A bool selects by `if`, an integer by `switch`. */
+static void print_branches(Run *run, const Step *step)
+{
+    const Node *begin = node_of_step(run, step->kernel), *end = node_of_step(run, step->end);
+    Branches branches = flow_branches(begin);
+    bool truth = value_type(run->entry->graph, begin->in[0])->dtype == DT_BOOL;
+    text_char(run->out, '\n');
+    Str selector = pointer_of(run, begin->in[0]);
+    declare_passed(run, end, NULL);
+    indent(run);
+    text_printf(run->out, truth ? "if (*" STR_FMT ") {\n" : "switch (*" STR_FMT ") {\n", STR_ARG(selector));
+    for (uint32_t i = 0; i < step->body_count; i++) {
+        bool other = i == branches.keys;
+        if (!truth || other) {
+            indent(run);
+            text_printf(run->out, truth ? "} else {\n" : other ? "default: {\n" : "case %lld: {\n",
+                        other ? 0LL : (long long)branches.key[i]);
+        }
+        run->depth++;
+        print_steps(run, &step->body[i]);
+        print_moves(run, end->out, end->in + (size_t)i * end->out_count, end->out_count);
+        if (!truth) {
+            indent(run);
+            text_printf(run->out, "break;\n");
+        }
+        leave_block(run);
+        if (!truth) {
+            indent(run);
+            text_printf(run->out, "}\n");
+        }
+    }
+    indent(run);
+    text_printf(run->out, "}\n");
+}
+
+/* Recurses over the nesting of loops and branches. */
+static void print_steps(Run *run, const StepList *list)
+{
+    for (uint32_t s = 0; s < list->count; s++) {
+        const Step *step = &list->step[s];
+        switch (step->kind) {
+        case STEP_LAUNCH:
+            print_call(run, step->kernel);
+            break;
+        case STEP_LOOP:
+            print_loop(run, step);
+            break;
+        case STEP_BRANCH:
+            print_branches(run, step);
+            break;
+        }
+    }
 }
 
 /* What is borrowed must be there, and aligned. */
@@ -214,7 +437,9 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     source_parameters(out, entry, unit->arena);
     text_printf(out, ")\n{\n");
     print_checks(out, entry);
-    print_steps(&run);
+    print_steps(&run, &entry->steps.list);
+    if (unit->program->options.checked)
+        source_checked_step(out, entry, entry->memory.kernel_count);
     for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
         if (!entry->used[i])
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[i]));

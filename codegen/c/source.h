@@ -37,8 +37,12 @@ KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, 
 Str source_state_place(const Entry *entry, Arena *arena, const Storage *storage);
 /* Buffer b of kernel k where NAME_run, whose parameters are called `port`, calls it. */
 Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t k, uint32_t b);
+/* The same of any buffer; what moves is called v and the value's number. */
+Str source_storage(const Entry *entry, const Str *port, Arena *arena, const KernelBuffer *buffer);
+/* Is it made at one of several places, which is chosen then (storage/flow.h)? */
+bool source_moves(const Entry *entry, const Storage *storage);
 /* The kernel's nodes as a comment, when the caller can describe them. */
-void source_describe(Text *out, const Entry *entry, const Kernel *kernel);
+void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent);
 
 /* `const float image[784], float probability[10], const void *weights, void *arena` */
 void source_parameters(Text *out, const Entry *entry, Arena *arena);

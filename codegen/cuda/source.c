@@ -1,33 +1,13 @@
 /* NAME.cu and NAME.h: kernels as __global__ functions and NAME_run, which launches them in order on a stream. */
 #include "base/number.h"
 #include "c/source.h"
-#include "cuda/prelude.h"
-#include "cuda/section.h"
+#include "cuda/unit.h"
 
 #include <string.h>
 
-typedef struct Function { /* sections of equal text and launch share one */
-    Str name;
-    const Entry *entry; /* of the first of its users */
-    uint32_t kernel;
-    const Section *section;
-    uint32_t users;
-} Function;
-
-typedef struct Unit {
-    const Program *program;
-    Arena *arena;
-    PreludeNeeds needs;
-    MeetNeeds meets;
-    Function *function;
-    uint32_t function_count, function_capacity;
-    uint32_t **of_step; /* per entry, per step: its function */
-    Map by_text, taken;
-} Unit;
-
 /* Functions */
 
-static bool weights_in_source(const Program *program)
+bool cuda_weights_in_source(const Program *program)
 {
     return program_weights_form(program) == WEIGHTS_C;
 }
@@ -37,7 +17,7 @@ static void name_weights(const Unit *unit, const Entry *entry, const Kernel *ker
 {
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
-        global[b] = storage->role == STORAGE_WEIGHTS && weights_in_source(unit->program);
+        global[b] = storage->role == STORAGE_WEIGHTS && cuda_weights_in_source(unit->program);
         if (global[b])
             names->buffer[b] = source_weight_name(unit->program, unit->arena, storage->index);
     }
@@ -105,14 +85,25 @@ static void print_functions(Text *out, Unit *unit)
     }
 }
 
+/* Recurses over the nesting of loops and branches. */
+static void make_launches(Unit *unit, uint32_t e, const StepList *list)
+{
+    for (uint32_t s = 0; s < list->count; s++) {
+        const Step *step = &list->step[s];
+        if (step->kind == STEP_LAUNCH)
+            unit->of_step[e][step->number] = function_for(unit, &unit->program->entry[e], step);
+        for (uint32_t i = 0; i < step->body_count; i++)
+            make_launches(unit, e, &step->body[i]);
+    }
+}
+
 static void make_entry(Unit *unit, uint32_t e)
 {
     const Entry *entry = &unit->program->entry[e];
-    unit->of_step[e] = ARENA_ARRAY(unit->arena, uint32_t, entry->step_count);
+    unit->of_step[e] = ARENA_ARRAY(unit->arena, uint32_t, entry->steps.launches);
     for (uint32_t k = 0; k < entry->memory.kernel_count; k++)
         note_meets(unit, &entry->memory.kernel[k].body);
-    for (uint32_t s = 0; s < entry->step_count; s++)
-        unit->of_step[e][s] = function_for(unit, entry, &entry->step[s]);
+    make_launches(unit, e, &entry->steps.list);
 }
 
 static void make_unit(Unit *unit, const Program *program, Arena *arena)
@@ -124,116 +115,12 @@ static void make_unit(Unit *unit, const Program *program, Arena *arena)
         make_entry(unit, e);
 }
 
-/* NAME_run */
-
-static void print_launch(Text *out, const Unit *unit, uint32_t e, uint32_t s)
-{
-    const Program *program = unit->program;
-    const Entry *entry = &program->entry[e];
-    const Step *step = &entry->step[s];
-    const Kernel *kernel = &entry->memory.kernel[step->kernel];
-    const Str *port = source_port_names(entry, unit->arena);
-    text_printf(out, "    NNC_LAUNCH(" STR_FMT ", %lld, %u, stream", STR_ARG(unit->function[unit->of_step[e][s]].name),
-                (long long)step->section->blocks, step->section->threads);
-    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        StorageRole role = entry_storage(entry, kernel->buffer[b].storage)->role;
-        if (step->section->used[b] && role != STORAGE_SHARED &&
-            !(role == STORAGE_WEIGHTS && weights_in_source(program)))
-            text_printf(out, ", " STR_FMT, STR_ARG(source_argument(entry, port, unit->arena, step->kernel, b)));
-    }
-    text_printf(out, ");\n");
-}
-
-static void print_signature(Text *out, const Entry *entry, Arena *arena)
-{
-    text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
-    source_parameters(out, entry, arena);
-    text_printf(out, ", cudaStream_t stream)");
-}
-
-/* Inputs that no kernel reads, outputs of no elements, and a stream without launches. */
-static void print_unused(Text *out, const Entry *entry, Arena *arena)
-{
-    const Graph *graph = entry->graph;
-    const Str *port = source_port_names(entry, arena);
-    for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
-        if (!entry->used[i])
-            text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(port[i]));
-    if (!entry->step_count)
-        text_printf(out, "    (void)stream;\n");
-}
-
-static void print_check(Text *out, const char *pointer, bool needed)
-{
-    text_printf(out, "    if (");
-    if (needed)
-        text_printf(out, "!%s || ", pointer);
-    text_printf(out, "(uintptr_t)%s %% %d != 0)\n        return (int)cudaErrorInvalidValue;\n", pointer,
-                ARENA_ALIGNMENT);
-}
-
-static void print_checks(Text *out, const Entry *entry)
-{
-    bool handed = !weights_in_source(entry->program), kept = entry->memory.state_count;
-    text_printf(out, "    unsigned char *const a = (unsigned char *)arena;\n");
-    if (handed)
-        text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
-    if (kept)
-        text_printf(out, "    unsigned char *const s = (unsigned char *)state;\n");
-    text_char(out, '\n');
-    print_check(out, "a", entry->program->arena_bytes);
-    if (handed)
-        print_check(out, "w", true);
-    if (kept)
-        print_check(out, "s", true);
-}
-
-static void print_steps(Text *out, const Unit *unit, uint32_t e)
-{
-    const Entry *entry = &unit->program->entry[e];
-    uint32_t shown = NONE;
-    for (uint32_t s = 0; s < entry->step_count; s++) {
-        uint32_t k = entry->step[s].kernel;
-        if (k != shown) {
-            text_char(out, '\n');
-            source_describe(out, entry, &entry->memory.kernel[k]);
-            shown = k;
-        }
-        print_launch(out, unit, e, s);
-    }
-}
-
-/* The host does not read the block of states, so it cannot tell which of two places holds a value: what was made is
- * moved there. */
-static void print_turns(Text *out, const Entry *entry)
-{
-    for (uint32_t i = 0; i < entry->memory.state_count; i++) {
-        const StateSlot *slot = &entry->program->state.slot[entry->slot[i]];
-        if (entry->memory.state[i].twice)
-            text_printf(out,
-                        "    NNC_CALL(cudaMemcpyAsync(s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
-                        (long long)slot->offset[0], (long long)slot->offset[1], (long long)slot->bytes);
-    }
-}
-
-static void print_run(Text *out, const Unit *unit, uint32_t e)
-{
-    const Entry *entry = &unit->program->entry[e];
-    print_signature(out, entry, unit->arena);
-    text_printf(out, "\n{\n");
-    print_checks(out, entry);
-    print_steps(out, unit, e);
-    print_turns(out, entry);
-    print_unused(out, entry, unit->arena);
-    text_printf(out, "\n    return 0;\n}\n");
-}
-
 /* NAME_state_init */
 
 static void print_state_signature(Text *out, const Program *program)
 {
     text_printf(out, "int " STR_FMT "_state_init(%svoid *state, cudaStream_t stream)", STR_ARG(program->options.name),
-                weights_in_source(program) ? "" : "const void *weights, ");
+                cuda_weights_in_source(program) ? "" : "const void *weights, ");
 }
 
 static void print_fill(Text *out, const StateSlot *slot)
@@ -256,7 +143,7 @@ static void print_slot(Text *out, const Unit *unit, const StateSlot *slot)
                 STR_ARG(type_show(unit->arena, value_type(slot->graph, slot->value))));
     if (slot->weights == NONE)
         print_fill(out, slot);
-    else if (weights_in_source(program))
+    else if (cuda_weights_in_source(program))
         text_printf(out,
                     "    NNC_CALL(cudaMemcpyFromSymbolAsync(s + %lld, " STR_FMT
                     ", %lld, 0, cudaMemcpyDeviceToDevice, stream));\n",
@@ -276,28 +163,37 @@ static void print_state_init(Text *out, const Unit *unit)
     text_char(out, '\n');
     print_state_signature(out, unit->program);
     text_printf(out, "\n{\n    unsigned char *const s = (unsigned char *)state;\n\n");
-    if (!weights_in_source(unit->program))
-        print_check(out, "weights", true);
-    print_check(out, "s", true);
+    if (!cuda_weights_in_source(unit->program))
+        cuda_print_check(out, "weights", true);
+    cuda_print_check(out, "s", true);
     for (uint32_t i = 0; i < state->count; i++)
         if (state->slot[i].bytes)
             print_slot(out, unit, &state->slot[i]);
     text_printf(out, "    (void)stream;\n    return 0;\n}\n");
 }
 
-/* Calls and kernels that only states need. */
-static const char state_text[] =
+/* What only states and conditions need. */
+static const char call_text[] =
     "#define NNC_CALL(call)                                                    \\\n"
     "    do {                                                                  \\\n"
     "        const cudaError_t call_status = (call);                           \\\n"
     "        if (call_status != cudaSuccess)                                   \\\n"
     "            return (int)call_status;                                      \\\n"
-    "    } while (0)\n\n"
+    "    } while (0)\n\n";
+static const char fill_text[] =
     "template <typename T> static __global__ void nnc_fill(T *y, T x, long long count)\n"
     "{\n"
     "    for (long long i = blockIdx.x * 256ll + threadIdx.x; i < count; i += gridDim.x * 256ll)\n"
     "        y[i] = x;\n"
     "}\n\n";
+
+static bool has_flow(const Program *program)
+{
+    bool has = false;
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        has |= program->entry[e].memory.regions != NULL;
+    return has;
+}
 
 static const char launch_text[] =
     "/* Launches a kernel; an error ends the function around, as its result.  A test may define it otherwise. */\n"
@@ -320,14 +216,16 @@ static void print_source(Text *out, Unit *unit)
                 ".h\"\n\n#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n\n%s",
                 program->options.target->cc_flags, STR_ARG(program->options.name), launch_text);
     cuda_print_prelude(out, unit->arena, &unit->needs, &unit->meets);
-    for (uint32_t w = 0; weights_in_source(program) && w < program->weight_count; w++)
+    for (uint32_t w = 0; cuda_weights_in_source(program) && w < program->weight_count; w++)
         source_weight_array(out, program, unit->arena, w, "static __device__ const");
+    if (program->state.count || has_flow(program))
+        text_str(out, str_from(call_text));
     if (program->state.count)
-        text_str(out, str_from(state_text));
+        text_str(out, str_from(fill_text));
     print_functions(out, unit);
     for (uint32_t e = 0; e < program->entry_count; e++) {
         text_printf(out, "%s", e ? "\n" : "");
-        print_run(out, unit, e);
+        cuda_print_run(out, unit, e);
     }
     print_state_init(out, unit);
 }
@@ -341,7 +239,7 @@ static void print_sizes(Text *out, const Program *program, const char *shout)
     if (program->state.count)
         text_printf(out, "#define %s_STATE_BYTES %lld /* of device memory; alignment %d; kept from call to call */\n",
                     shout, (long long)program->state.bytes, ARENA_ALIGNMENT);
-    if (!weights_in_source(program))
+    if (!cuda_weights_in_source(program))
         text_printf(out,
                     "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights, to copy to the device; alignment %d */\n",
                     shout, (long long)program->weights_bytes, STR_ARG(program->options.name), WEIGHTS_ALIGNMENT);
@@ -350,7 +248,7 @@ static void print_sizes(Text *out, const Program *program, const char *shout)
 
 static void print_prototype(Text *out, const Entry *entry, Arena *arena)
 {
-    bool handed = !weights_in_source(entry->program), kept = entry->memory.state_count;
+    bool handed = !cuda_weights_in_source(entry->program), kept = entry->memory.state_count;
     source_interface(out, entry, arena);
     text_printf(
         out,
@@ -359,7 +257,7 @@ static void print_prototype(Text *out, const Entry *entry, Arena *arena)
         " * Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s%s %s %snot aligned. */\n",
         handed ? " or weights" : "", kept ? " or state" : "", handed ? "are" : "is",
         entry->program->arena_bytes || handed || kept ? "missing or " : "");
-    print_signature(out, entry, arena);
+    cuda_print_signature(out, entry, arena);
     text_printf(out, ";\n\n");
 }
 

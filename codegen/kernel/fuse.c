@@ -29,6 +29,7 @@ typedef struct Group {
     const Type *type; /* of the space; ROWS: the type of what is reduced */
     uint32_t row_rank, size;
     bool contraction; /* has one; its tiles store whole vectors */
+    uint32_t segment; /* of the nodes between two places where a body begins or ends */
 } Group;
 
 #define MOST_NODES 48 /* in one kernel */
@@ -43,6 +44,7 @@ typedef struct Fuser {
     bool copy_views;
     Users users;
     const bool *live_out;
+    uint32_t segment; /* that the walk is in */
 } Fuser;
 
 static bool is_inline(const Node *node)
@@ -52,7 +54,7 @@ static bool is_inline(const Node *node)
 
 static uint32_t open_group(Fuser *fuser, KernelKind kind, const Type *type, uint32_t row_rank)
 {
-    Group group = {.kind = kind, .type = type, .row_rank = row_rank};
+    Group group = {.kind = kind, .type = type, .row_rank = row_rank, .segment = fuser->segment};
     ARENA_PUSH(fuser->arena, fuser->group, fuser->group_count, fuser->group_capacity, group);
     return fuser->group_count - 1;
 }
@@ -234,7 +236,7 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_CONTRACT:
         if (pointwise_joins(fuser, node, kernel)) {
-            fuser->group[kernel] = (Group){KERNEL_ANCHOR, type, 0, fuser->group[kernel].size, true};
+            fuser->group[kernel] = (Group){KERNEL_ANCHOR, type, 0, fuser->group[kernel].size, true, fuser->segment};
             return kernel;
         }
         kernel = open_group(fuser, KERNEL_ANCHOR, type, 0);
@@ -249,6 +251,25 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
     }
 }
 
+/* Where a body begins or ends stands alone, and nothing joins what stands on the other side. */
+static uint32_t assign_flow(Fuser *fuser)
+{
+    fuser->segment++;
+    uint32_t kernel = open_group(fuser, KERNEL_ALONE, NULL, 0);
+    fuser->segment++;
+    return kernel;
+}
+
+static uint32_t assign_node(Fuser *fuser, const Node *node, uint32_t kernel, bool apart)
+{
+    if (node_flow(node))
+        return assign_flow(fuser);
+    if (is_inline(node))
+        return open_group(fuser, KERNEL_ALONE, value_type(fuser->graph, node->out[0]), 0);
+    bool here = kernel != NONE && fuser->group[kernel].segment == fuser->segment;
+    return place(fuser, node, apart || !here ? NONE : kernel);
+}
+
 static void assign(Fuser *fuser, bool apart)
 {
     Graph *graph = fuser->graph;
@@ -259,8 +280,7 @@ static void assign(Fuser *fuser, bool apart)
             kernel = later(kernel, fuser->latest[node->in[i]]);
         bool view = is_inline(node);
         if (!view || (fuser->copy_views && kernel != NONE)) {
-            kernel = node->kernel = view ? open_group(fuser, KERNEL_ALONE, value_type(graph, node->out[0]), 0)
-                                         : place(fuser, node, apart ? NONE : kernel);
+            kernel = node->kernel = assign_node(fuser, node, kernel, apart);
             fuser->group[kernel].size++;
         } else
             node->kernel = NONE;
@@ -320,7 +340,7 @@ static void merge_maps(Fuser *fuser, const bool *live_out)
             continue;
         uint32_t into = merger.moved[merger.only[k]];
         Group *user = &fuser->group[into];
-        if ((user->kind == KERNEL_MAP || user->kind == KERNEL_ROWS) && user->size + map->size <= MOST_NODES &&
+        if (user->segment == map->segment && (user->kind == KERNEL_MAP || user->kind == KERNEL_ROWS) && user->size + map->size <= MOST_NODES &&
             shape_eq(&user->type->shape, &map->type->shape) && user->type->layout.block == map->type->layout.block) {
             merger.moved[k] = into;
             user->size += map->size;
@@ -375,7 +395,8 @@ static ValueId copy_of(Graph *graph, ValueId value)
     return op_build(graph, OP_RELAYOUT, &value, 1, attr, graph->value[value].place);
 }
 
-/* What leaves the graph, to the caller or into a state, is memory of its own: not a view, an input, a constant, nor the
+/* What leaves the graph, to the caller or into a state, is memory of its own: not a view, an input, a constant, what a loop
+ * or branches give, nor the
  * same value twice. */
 static void copy_shared_ends(Graph *graph, Arena *arena)
 {
@@ -384,7 +405,7 @@ static void copy_shared_ends(Graph *graph, Arena *arena)
     for (uint32_t i = 0; i < graph->output_count + updates; i++) {
         ValueId *value = i < updates ? &graph->update[i].source : &graph->output[i - updates].value;
         const Node *node = value_producer(graph, *value);
-        if (!node || is_inline(node) || taken[*value])
+        if (!node || is_inline(node) || node_flow(node) || taken[*value])
             *value = copy_of(graph, *value);
         else
             taken[*value] = true;

@@ -35,6 +35,10 @@ static bool is_of_rows(const Graph *graph, const Kernel *kernel)
 static void find_form(const Graph *graph, Kernel *kernel)
 {
     kernel->anchor = NONE;
+    if (node_flow(&graph->node[kernel->node[0]])) {
+        kernel->form = FORM_FLOW;
+        return;
+    }
     for (uint32_t n = 0; n < kernel->node_count && kernel->anchor == NONE; n++)
         if (is_anchor(graph, kernel, &graph->node[kernel->node[n]]))
             kernel->anchor = kernel->node[n];

@@ -43,6 +43,9 @@ struct Kernel {
     int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
 };
 
+/* Lays bodies out in line (flatten.c); graphs without any stay as they are. */
+void kernel_flatten(Graph *graph, Arena *scratch);
+
 /* The kernels of a graph in the order of their nodes, with what partition says of them; returns how many (group.c). */
 uint32_t kernel_collect(const Graph *graph, Arena *arena, Kernel **kernel);
 /* Per Node.kernel: the position of that kernel in the list, or NONE. */

@@ -122,6 +122,7 @@ static StorageId add_storage(Lower *lower, Storage storage)
 {
     storage.whole = lower->storage->count;
     storage.inside = NONE;
+    storage.family = NONE;
     ARENA_PUSH(lower->arena, lower->storage->at, lower->storage->count, lower->storage->capacity, storage);
     return storage.whole;
 }

@@ -19,6 +19,7 @@ typedef enum StorageRole {
     STORAGE_STATE,   /* in the block that is kept between calls; index = which of Memory.state */
     STORAGE_WEIGHTS, /* constant; index = array of the weights */
     STORAGE_SCRATCH, /* planned, alive in one step; index = that step */
+    STORAGE_PASSED,  /* a pointer, to a place of its family or elsewhere (storage/flow.h) */
     STORAGE_SHARED,  /* of the threads of a block: no memory of ours */
 } StorageRole;
 
@@ -41,6 +42,8 @@ typedef struct Storage {
     int64_t parts_end;                   /* from this step on nothing reads those; 0: nothing does */
 
     int64_t first, last; /* alive in steps [first, last); first < 0: never touched */
+    const struct Life *life; /* the same with its holes; NULL in a graph without loops and branches */
+    uint32_t family;     /* of Memory.family; NONE */
     uint32_t buffer;     /* of the plan; the last one where a whole grows with its parts */
     int64_t offset;      /* bytes from the start of the arena, or of the weights */
 } Storage;

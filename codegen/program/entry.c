@@ -1,7 +1,9 @@
 /* From a graph to an entry: the best of several ways to run it is planned, lowered and judged. */
 #include "program/entry.h"
 
+#include "ops/meaning.h"
 #include "program/stage.h"
+#include "storage/flow.h"
 
 PassContext entry_context(const CompileOptions *options, unsigned without, Arena *scratch, Diag *diag)
 {
@@ -98,6 +100,7 @@ bool entry_plan(Entry *entry, PassContext *context)
 {
     const CompileOptions *options = &entry->program->options;
     Ways ways;
+    kernel_flatten(entry->graph, context->scratch);
     entry->source = options->compare ? graph_clone(entry->graph) : NULL;
     if (!plan_ways(&ways, entry->graph, options, options->without, context))
         return false;
@@ -134,7 +137,20 @@ void entry_lower(Entry *entry, WeightTable *weights)
     lower_start(&lower, weights);
     kernel_name_all(graph, graph->module->arena, memory->kernel, memory->kernel_count);
     for (uint32_t k = 0; k < memory->kernel_count; k++)
-        lower_kernel(&lower, &memory->kernel[k]);
+        if (memory->kernel[k].form != FORM_FLOW)
+            lower_kernel(&lower, &memory->kernel[k]);
+}
+
+/* An array of the caller that is handed round: x in x -> while. */
+static void note_passed(Entry *entry)
+{
+    const Graph *graph = entry->graph;
+    for (NodeId n = 0; entry->memory.regions && n < graph->node_count; n++)
+        for (uint32_t i = 0; node_flow(&graph->node[n]) && i < graph->node[n].in_count; i++) {
+            const Storage *storage = entry_storage(entry, flow_owner(graph, graph->node[n].in[i]));
+            if (storage->role == STORAGE_INPUT)
+                entry->used[storage->index] = true;
+        }
 }
 
 static void note_used(Entry *entry)
@@ -150,6 +166,7 @@ static void note_used(Entry *entry)
             if (storage->role == STORAGE_OUTPUT)
                 entry->used[graph->input_count + storage->index] = true;
         }
+    note_passed(entry);
 }
 
 static bool judge(const Entry *entry)
@@ -168,7 +185,7 @@ static bool judge(const Entry *entry)
 bool entry_finish(Entry *entry)
 {
     note_used(entry);
-    entry->step_count = step_list(entry->graph, entry->program->options.target, entry->memory.kernel,
-                                  entry->memory.kernel_count, &entry->step);
-    return judge(entry);
+    return step_tree(entry->graph, entry->program->options.target, entry->memory.kernel, entry->memory.kernel_count,
+                     &entry->steps) &&
+           judge(entry);
 }

@@ -48,8 +48,7 @@ typedef struct Entry {
     Memory memory;       /* kernels, storage, plan */
     const Graph *source; /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
     bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
-    Step *step;          /* what it does, in order */
-    uint32_t step_count;
+    Steps steps;         /* what it does */
     bool *used;     /* per input, then per output: some kernel touches it */
     uint32_t *slot; /* per state of memory.state: its slot of the program */
 } Entry;

@@ -1,5 +1,7 @@
 #include "program/step.h"
 
+#include "ops/meaning.h"
+
 static bool constant_bounds(const Stmt *loop)
 {
     return !loop->low.count && !loop->high.count && !loop->clamp_low && !loop->clamp_high;
@@ -98,23 +100,103 @@ static uint32_t sections_of(Arena *arena, const Kernel *kernel, Section **result
     return count;
 }
 
-uint32_t step_list(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Step **step)
+/* The tree */
+
+typedef struct Planter {
+    const Graph *graph;
+    const Target *target;
+    const Kernel *kernel;
+    uint32_t count, at; /* the kernel that comes next */
+    uint32_t launches;
+    bool good;
+} Planter;
+
+static Arena *arena_of(const Planter *p)
 {
-    Arena *arena = graph->module->arena;
-    uint32_t steps = 0, capacity = 0;
-    *step = NULL;
-    for (uint32_t k = 0; k < count; k++) {
-        Section *section = NULL;
-        uint32_t sections = target->dialect == DIALECT_CUDA ? sections_of(arena, &kernel[k], &section) : 1;
-        for (uint32_t i = 0; i < sections; i++) {
-            if (section && section[i].blocks > MOST_BLOCKS) {
-                diag_error(graph->module->diag, graph->node[kernel[k].node[0]].place,
-                           "too many elements for one CUDA grid");
-                return 0;
-            }
-            if (!section || section[i].rounds)
-                ARENA_PUSH(arena, *step, steps, capacity, ((Step){k, section ? &section[i] : NULL}));
-        }
+    return p->graph->module->arena;
+}
+
+static FlowKind flow_at(const Planter *p)
+{
+    return p->at < p->count ? node_flow(&p->graph->node[p->kernel[p->at].node[0]]) : FLOW_NONE;
+}
+
+static void add_launch(Planter *p, StepList *list, uint32_t k, const Section *section)
+{
+    Step step = {.kind = STEP_LAUNCH, .kernel = k, .section = section, .number = p->launches};
+    if (section && section->blocks > MOST_BLOCKS)
+        p->good = diag_error(p->graph->module->diag, p->graph->node[p->kernel[k].node[0]].place,
+                             "too many elements for one CUDA grid");
+    if (section && !section->rounds)
+        return;
+    p->launches++;
+    ARENA_PUSH(arena_of(p), list->step, list->count, list->capacity, step);
+}
+
+static void add_kernel(Planter *p, StepList *list)
+{
+    Section *section = NULL;
+    bool cuda = p->target->dialect == DIALECT_CUDA;
+    uint32_t k = p->at++, sections = cuda ? sections_of(arena_of(p), &p->kernel[k], &section) : 1;
+    for (uint32_t i = 0; i < sections; i++)
+        add_launch(p, list, k, section ? &section[i] : NULL);
+}
+
+static void plant(Planter *p, StepList *list);
+
+static void add_loop(Planter *p, StepList *list)
+{
+    Step step = {.kind = STEP_LOOP, .kernel = p->at++, .test = NONE, .body_count = 2};
+    step.body = ARENA_ARRAY(arena_of(p), StepList, 2);
+    plant(p, &step.body[0]);
+    if (flow_at(p) == FLOW_LOOP_TEST) {
+        step.test = p->at++;
+        plant(p, &step.body[1]);
+    } else { /* tested at the end: all is the round */
+        step.body[1] = step.body[0];
+        step.body[0] = (StepList){0};
     }
-    return steps;
+    step.end = p->at++;
+    ARENA_PUSH(arena_of(p), list->step, list->count, list->capacity, step);
+}
+
+static void add_branches(Planter *p, StepList *list)
+{
+    Step step = {.kind = STEP_BRANCH, .kernel = p->at};
+    uint32_t capacity = 0;
+    do {
+        p->at++;
+        ARENA_PUSH(arena_of(p), step.body, step.body_count, capacity, (StepList){0});
+        plant(p, &step.body[step.body_count - 1]);
+    } while (flow_at(p) == FLOW_BRANCH_NEXT);
+    step.end = p->at++;
+    ARENA_PUSH(arena_of(p), list->step, list->count, list->capacity, step);
+}
+
+/* Up to where the body ends in which the list stands.  Recurses over the nesting of loops and branches. */
+static void plant(Planter *p, StepList *list)
+{
+    while (p->at < p->count)
+        switch (flow_at(p)) {
+        case FLOW_NONE:
+            add_kernel(p, list);
+            break;
+        case FLOW_LOOP_BEGIN:
+            add_loop(p, list);
+            break;
+        case FLOW_BRANCH_BEGIN:
+            add_branches(p, list);
+            break;
+        default:
+            return;
+        }
+}
+
+bool step_tree(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Steps *steps)
+{
+    Planter p = {.graph = graph, .target = target, .kernel = kernel, .count = count, .good = true};
+    *steps = (Steps){{0}, 0};
+    plant(&p, &steps->list);
+    steps->launches = p.launches;
+    return p.good;
 }

@@ -1,6 +1,8 @@
-/* Steps: what an entry point does, in order.  The printers print steps, and nothing else decides what runs when.
+/* Steps: what an entry point does, as a tree.  The printers print steps, and nothing else decides what runs when.
  *
- * A step launches a kernel.  In C that is a call of its function; on a GPU each section of a kernel is a launch. */
+ * A launch runs a kernel: in C a call of its function; on a GPU each section of a kernel is a launch.  A loop has the
+ * steps of its condition and of a round, a branch those of each of its branches.  What loops carry and branches give are
+ * pointers (storage/flow.h), so there are no steps that copy. */
 #ifndef NNC_PROGRAM_STEP_H
 #define NNC_PROGRAM_STEP_H
 
@@ -23,14 +25,30 @@ typedef struct Section {
     bool *used; /* buffers of the kernel */
 } Section;
 
+typedef enum StepKind { STEP_LAUNCH, STEP_LOOP, STEP_BRANCH } StepKind;
+
+typedef struct StepList {
+    struct Step *step;
+    uint32_t count, capacity;
+} StepList;
+
 typedef struct Step {
-    uint32_t kernel;
-    const Section *section; /* on a GPU; else NULL: the whole kernel */
+    StepKind kind;
+    uint32_t kernel;        /* in Memory.kernel: that is launched, or where the loop or the branches begin ... */
+    uint32_t test, end;     /* ... where the loop is left, NONE when it is at its end; and where they end */
+    const Section *section; /* of a launch on a GPU; else NULL: the whole kernel */
+    uint32_t number;        /* of a launch, among those of the entry */
+    StepList *body;         /* of a loop: its condition, a round; of branches: each */
+    uint32_t body_count;
 } Step;
 
-/* The steps of kernels that run one after another; returns how many.  With a diag error, and 0, when a section has more
- * blocks than a grid. */
-uint32_t step_list(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Step **step);
+typedef struct Steps {
+    StepList list;
+    uint32_t launches;
+} Steps;
+
+/* The steps of kernels that run one after another.  False after a diag error: a section has more blocks than a grid. */
+bool step_tree(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Steps *steps);
 
 int64_t step_rounds(const Stmt *loop); /* of constant bounds */
 

@@ -11,13 +11,23 @@
  *     every load stands with the store at the same element: the result in place of an operand.
  *   - Inputs and weights are not written.
  *   - At the end all of an output is written, and a state's memory holds the value that the next run is to find.
+ *   - Loops run for some rounds, and branches in turns, several times over: what is passed is where it points to then,
+ *     and every content that is made is another one.
  *   - A loop marked parallel stores every round elsewhere, but for scratch that each thread has for itself.
  *
  * Extents of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are
  * cut to the storage: whether guards are right is for the tests that run what is emitted. */
 #include "base/number.h"
+#include "ops/meaning.h"
+#include "storage/flow.h"
 #include "storage/owners.h"
 #include "storage/reach.h"
+
+/* How loops and branches run. */
+typedef struct Scenario {
+    uint32_t rounds;       /* of every loop */
+    uint32_t pick, picked; /* branches in turns, from this one on; how many have been picked */
+} Scenario;
 
 typedef struct Judge {
     const Memory *memory;
@@ -27,8 +37,11 @@ typedef struct Judge {
     Arena of_step;   /* what is needed for this step only */
     Reached reached; /* of the kernel */
     Owners owners;
-    int64_t *output;                      /* per output: where its array would lie behind the arena ... */
-    int64_t *state;                       /* ... and per state; one that has memory twice has it in one piece */
+    int64_t *address;  /* per storage: where it is; the caller's arrays and states as if they lay behind the arena */
+    uint32_t *content; /* per storage: what it holds, a number of `owners` ... */
+    StorageId *holder; /* ... and per content: whose it is */
+    uint32_t contents;
+    Scenario scenario;
     uint32_t *first_buffer, *next_buffer; /* of the plan, by storage; those that are over by this step are gone */
 } Judge;
 
@@ -60,14 +73,30 @@ static Extent range_of(const Judge *judge, const Reach *reach)
     return (Extent){(buffer->begin + reach->low) * element, (buffer->begin + reach->high + 1) * element};
 }
 
+static bool is_planned(const Storage *storage)
+{
+    return storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH;
+}
+
+static bool lives_at(const Life *life, int64_t step)
+{
+    bool lives = false;
+    for (uint32_t i = 0; i < life->count; i++)
+        lives |= life->piece[i].first <= step && step < life->piece[i].last;
+    return lives;
+}
+
 /* The bytes that the storage has at this step; fewer than in the end where parts of it are still to come. */
 static int64_t bytes_now(const Judge *judge, StorageId id)
 {
     const Memory *memory = judge->memory;
-    if (memory->storage.at[id].role != STORAGE_ARENA && memory->storage.at[id].role != STORAGE_SCRATCH)
-        return memory->storage.at[id].bytes;
+    const Storage *storage = &memory->storage.at[id];
+    if (!is_planned(storage))
+        return storage->bytes;
+    if (memory->regions && storage->role == STORAGE_ARENA)
+        return storage->life && lives_at(storage->life, judge->step) ? storage->bytes : -1;
     uint32_t *first = &judge->first_buffer[id];
-    while (*first != NONE && memory->problem.buffer[*first].last <= judge->step)
+    while (!memory->regions && *first != NONE && memory->problem.buffer[*first].last <= judge->step)
         *first = judge->next_buffer[*first];
     for (uint32_t i = *first; i != NONE; i = judge->next_buffer[i]) {
         const PlanBuffer *buffer = &memory->problem.buffer[i];
@@ -77,20 +106,17 @@ static int64_t bytes_now(const Judge *judge, StorageId id)
     return -1;
 }
 
-/* Are its bytes written by steps of ours? */
+/* Are its bytes written by steps of ours, or handed round by them? */
 static bool is_tracked(const Judge *judge, StorageId id)
 {
     StorageRole role = judge->memory->storage.at[id].role;
-    return role == STORAGE_ARENA || role == STORAGE_SCRATCH || role == STORAGE_OUTPUT || role == STORAGE_STATE;
+    return role != STORAGE_WEIGHTS && role != STORAGE_SHARED && role != STORAGE_NONE &&
+           (role != STORAGE_INPUT || judge->memory->regions);
 }
 
 static int64_t offset_of(const Judge *judge, StorageId id)
 {
-    const Storage *storage = &judge->memory->storage.at[id];
-    if (storage->role == STORAGE_STATE)
-        return judge->state[storage->index] + (storage->next ? storage->bytes : 0);
-    return storage->role == STORAGE_OUTPUT ? judge->output[storage->index]
-                                           : judge->memory->plan.offset[storage->buffer];
+    return judge->address[id];
 }
 
 static StorageId storage_of(const Judge *judge, const Reach *reach)
@@ -135,15 +161,15 @@ static bool check_owned(Judge *judge, StorageId id, Extent range, bool loose)
         const Owner *owner = &judge->owners.at[i];
         if (owner->begin >= end)
             break;
-        bool own = owner->of == id;
+        bool own = owner->of == judge->content[id];
         if (!own && !loose)
-            return fault(judge, id, "reads", owner->of);
+            return fault(judge, id, "reads", judge->holder[owner->of]);
         if (owner->begin > known && !loose)
             break;
         known = owner->end;
         some |= own;
     }
-    if (loose && owners_lost(&judge->owners, id, (Extent){begin, end}))
+    if (loose && owners_lost(&judge->owners, judge->content[id], (Extent){begin, end}))
         return fault(judge, id, "reads what has been written over of", NONE);
     return (loose && begin < end ? some : known >= end) ||
            fault(judge, id, "reads, before all of it is written,", NONE);
@@ -243,7 +269,7 @@ static bool check_read(Judge *judge, const Reach *load)
 static void take_bytes(Judge *judge, StorageId id, Extent range)
 {
     int64_t offset = offset_of(judge, id);
-    owners_take(&judge->owners, id, (Extent){offset + range.begin, offset + range.end});
+    owners_take(&judge->owners, judge->content[id], (Extent){offset + range.begin, offset + range.end});
 }
 
 static void note_written(Judge *judge, const Reach *store)
@@ -300,24 +326,32 @@ static void list_buffers(Judge *judge, Arena *arena)
     }
 }
 
-/* Outputs and states, one after another; what states hold is theirs. */
-static void place_ends(Judge *judge, Arena *arena)
+/* Where everything begins: in the plan, or behind the arena, one after another; what is there before the first step is
+ * whole. */
+static void place_all(Judge *judge)
 {
     const Memory *memory = judge->memory;
     int64_t end = memory->plan.peak;
-    judge->output = ARENA_ARRAY(arena, int64_t, memory->graph->output_count);
-    for (uint32_t s = 0; s < memory->storage.count; s++)
-        if (memory->storage.at[s].role == STORAGE_OUTPUT) {
-            judge->output[memory->storage.at[s].index] = end;
-            end += memory->storage.at[s].bytes;
-        }
-    judge->state = ARENA_ARRAY(arena, int64_t, memory->state_count);
+    for (StorageId s = 0; s < memory->storage.count; s++) {
+        const Storage *storage = &memory->storage.at[s];
+        judge->content[s] = judge->holder[s] = s;
+        judge->address[s] = is_planned(storage) ? memory->plan.offset[storage->buffer] : end;
+        if (storage->role != STORAGE_INPUT && storage->role != STORAGE_OUTPUT)
+            continue;
+        if (storage->role == STORAGE_INPUT && memory->regions)
+            owners_take(&judge->owners, s, (Extent){end, end + storage->bytes});
+        end += storage->bytes;
+    }
     for (uint32_t i = 0; i < memory->state_count; i++) {
-        int64_t bytes = memory->storage.at[memory->state[i].value].bytes;
-        judge->state[i] = end;
-        owners_take(&judge->owners, memory->state[i].value, (Extent){end, end + bytes});
+        const StateValue *state = &memory->state[i];
+        int64_t bytes = memory->storage.at[state->value].bytes;
+        owners_take(&judge->owners, state->value, (Extent){end, end + bytes});
+        judge->address[state->value] = end;
+        if (state->next != NONE)
+            judge->address[state->next] = end + (state->twice ? bytes : 0);
         end += 2 * bytes;
     }
+    judge->contents = memory->storage.count;
 }
 
 /* Is the memory where the value is to be at the end all its own? */
@@ -326,7 +360,7 @@ static bool check_end(Judge *judge, ValueId value, const char *what)
     const Storage *storage = &judge->memory->storage.at[value];
     int64_t at = offset_of(judge, value), end = at + storage->bytes;
     for (uint32_t i = owners_find(&judge->owners, at); at < end; i++) {
-        if (i == judge->owners.count || judge->owners.at[i].of != value || judge->owners.at[i].begin > at) {
+        if (i == judge->owners.count || judge->owners.at[i].of != judge->content[value] || judge->owners.at[i].begin > at) {
             Arena *arena = judge->memory->graph->module->arena;
             *judge->message = str_format(arena, "%s " STR_FMT " is not there at the end", what,
                                          STR_ARG(value_show(judge->memory->graph, value)));
@@ -349,19 +383,177 @@ static bool check_ends(Judge *judge)
     return good;
 }
 
+/* Steps */
+
+/* A place that none of those is in that must stay. */
+static int64_t free_place(const Judge *judge, ValueId maker, const Family *family)
+{
+    const ValueId *avoided = flow_avoided(judge->memory, maker);
+    uint32_t place = 0;
+    for (uint32_t i = 0; avoided[i] != NONE && place + 1 < family->places; i++)
+        if (judge->address[avoided[i]] == family->offset[place]) {
+            place++;
+            i = UINT32_MAX; /* from the first on again */
+        }
+    return family->offset[place];
+}
+
+/* What the step makes first of a value is another content, at a place that is free then. */
+static void begin_contents(Judge *judge)
+{
+    const Memory *memory = judge->memory;
+    for (uint32_t b = 0; memory->regions && b < judge->kernel->buffer_count; b++) {
+        StorageId id = judge->kernel->buffer[b].storage;
+        const Storage *storage = &memory->storage.at[id];
+        if (!judge->kernel->buffer[b].written || (storage->value != NONE && storage->first != judge->step))
+            continue;
+        judge->content[id] = judge->contents;
+        judge->holder[judge->contents++] = id;
+        if (storage->family != NONE && storage->role == STORAGE_ARENA)
+            judge->address[id] = free_place(judge, id, &memory->family[storage->family]);
+    }
+}
+
+static bool run_kernel(Judge *judge, uint32_t step)
+{
+    ArenaMark mark = arena_mark(&judge->of_step);
+    judge->step = step;
+    judge->kernel = &judge->memory->kernel[step];
+    begin_contents(judge);
+    judge->reached = reach_collect(judge->kernel, &judge->of_step);
+    bool good = judge_step(judge);
+    arena_reset(&judge->of_step, mark);
+    return good;
+}
+
+static bool run_steps(Judge *judge, uint32_t from, uint32_t end);
+
+/* Together: some of them may be what others come to be. */
+static void pass_on(Judge *judge, const ValueId *to, const ValueId *from, uint32_t count)
+{
+    Arena scratch = {0};
+    int64_t *address = ARENA_ARRAY(&scratch, int64_t, count);
+    uint32_t *content = ARENA_ARRAY(&scratch, uint32_t, count);
+    for (uint32_t i = 0; i < count; i++) {
+        ValueId value = flow_owner(judge->memory->graph, from[i]);
+        address[i] = judge->address[value];
+        content[i] = judge->content[value];
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        judge->address[to[i]] = address[i];
+        judge->content[to[i]] = content[i];
+    }
+    arena_free(&scratch);
+}
+
+static const Node *flow_node(const Judge *judge, uint32_t step)
+{
+    return &judge->memory->graph->node[judge->memory->kernel[step].node[0]];
+}
+
+static uint32_t region_after(const Judge *judge, RegionKind kind, uint32_t begin)
+{
+    const Regions *regions = judge->memory->regions;
+    uint32_t r = 1;
+    while (regions->at[r].begin != begin || regions->at[r].kind != kind)
+        r++;
+    return r;
+}
+
+static bool run_loop(Judge *judge, uint32_t step, uint32_t *after)
+{
+    const Region loop = judge->memory->regions->at[region_after(judge, REGION_LOOP, step)];
+    const Node *begin = flow_node(judge, step), *end = flow_node(judge, loop.end);
+    bool tests_first = loop.test != NONE, good = true;
+    uint32_t rounds = tests_first || judge->scenario.rounds ? judge->scenario.rounds : 1;
+    uint32_t body = tests_first ? loop.test + 1 : step + 1;
+    *after = loop.end + 1;
+    pass_on(judge, begin->out, begin->in, begin->out_count);
+    for (uint32_t round = 0; round < rounds && good; round++) {
+        good = (!tests_first || run_steps(judge, step + 1, loop.test)) && run_steps(judge, body, loop.end);
+        pass_on(judge, begin->out, end->in, begin->out_count);
+    }
+    return good && (!tests_first || run_steps(judge, step + 1, loop.test));
+}
+
+static bool run_branches(Judge *judge, uint32_t step, uint32_t *after)
+{
+    const Regions *regions = judge->memory->regions;
+    uint32_t first = region_after(judge, REGION_BRANCH, step), count = 0, last = first;
+    for (uint32_t r = first; r < regions->count; r++)
+        if (regions->at[r].kind == REGION_BRANCH && regions->at[r].choice == step) {
+            count++;
+            last = r;
+        }
+    uint32_t wanted = (judge->scenario.pick + judge->scenario.picked++) % count, chosen = first;
+    for (uint32_t r = first, at = 0; r <= last; r++)
+        if (regions->at[r].kind == REGION_BRANCH && regions->at[r].choice == step && at++ == wanted)
+            chosen = r;
+    const Node *end = flow_node(judge, regions->at[last].end);
+    *after = regions->at[last].end + 1;
+    if (!run_steps(judge, regions->at[chosen].begin + 1, regions->at[chosen].end))
+        return false;
+    pass_on(judge, end->out, end->in + (size_t)wanted * end->out_count, end->out_count);
+    return true;
+}
+
+/* Recurses over the nesting of loops and branches. */
+static bool run_steps(Judge *judge, uint32_t from, uint32_t end)
+{
+    bool good = true;
+    for (uint32_t step = from; step < end && good;) {
+        FlowKind kind = judge->memory->regions ? node_flow(flow_node(judge, step)) : FLOW_NONE;
+        if (kind == FLOW_LOOP_BEGIN)
+            good = run_loop(judge, step, &step);
+        else if (kind == FLOW_BRANCH_BEGIN)
+            good = run_branches(judge, step, &step);
+        else
+            good = run_kernel(judge, step++);
+    }
+    return good;
+}
+
+/* How many contents there are at most. */
+static uint32_t most_contents(const Memory *memory, uint32_t rounds)
+{
+    uint64_t most = memory->storage.count;
+    for (uint32_t k = 0; memory->regions && k < memory->kernel_count; k++) {
+        uint64_t times = 1;
+        for (uint32_t r = memory->regions->of[k]; r != NONE; r = memory->regions->at[r].outer)
+            times *= memory->regions->at[r].kind == REGION_LOOP ? rounds + 1 : 1;
+        most += times * memory->kernel[k].buffer_count;
+    }
+    return (uint32_t)most;
+}
+
+static bool judge_scenario(const Memory *memory, Scenario scenario, Str *message)
+{
+    Arena scratch = {0};
+    uint32_t contents = most_contents(memory, scenario.rounds);
+    Judge judge = {.memory = memory,
+                   .message = message,
+                   .owners = owners_new(&scratch, contents),
+                   .address = ARENA_ARRAY(&scratch, int64_t, memory->storage.count),
+                   .content = ARENA_ARRAY(&scratch, uint32_t, memory->storage.count),
+                   .holder = ARENA_ARRAY(&scratch, StorageId, contents),
+                   .scenario = scenario};
+    list_buffers(&judge, &scratch);
+    place_all(&judge);
+    bool good = run_steps(&judge, 0, memory->kernel_count) && check_ends(&judge);
+    arena_free(&judge.of_step);
+    arena_free(&scratch);
+    return good;
+}
+
+#define MOST_ROUNDS 4 /* of loops: what is carried over more of them is carried over these */
+#define MOST_PICKS  4
+
 bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
 {
-    Judge judge = {.memory = memory, .message = message, .owners = owners_new(scratch, memory->storage.count)};
     bool good = true;
-    list_buffers(&judge, scratch);
-    place_ends(&judge, scratch);
-    for (judge.step = 0; judge.step < memory->kernel_count && good; judge.step++) {
-        ArenaMark mark = arena_mark(&judge.of_step);
-        judge.kernel = &memory->kernel[judge.step];
-        judge.reached = reach_collect(judge.kernel, &judge.of_step);
-        good = judge_step(&judge);
-        arena_reset(&judge.of_step, mark);
-    }
-    arena_free(&judge.of_step);
-    return good && check_ends(&judge);
+    (void)scratch;
+    for (uint32_t rounds = 0; good && rounds <= (memory->regions ? MOST_ROUNDS : 0); rounds++)
+        for (uint32_t pick = 0; good && pick < (memory->regions ? MOST_PICKS : 1); pick++)
+            good = judge_scenario(memory, (Scenario){.rounds = rounds, .pick = pick}, message);
+    return good;
 }

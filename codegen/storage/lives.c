@@ -1,6 +1,7 @@
 /* Roles, bytes and lives of everything that the steps touch, and the buffers of the plan. */
 #include "storage/memory.h"
 
+#include "storage/flow.h"
 #include "storage/state.h"
 
 static Arena *arena_of(const Memory *memory)
@@ -63,7 +64,7 @@ static void touch(Memory *memory, ValueId value, uint32_t step)
         whole->role = STORAGE_ARENA;
 }
 
-static void measure_lives(Memory *memory)
+static void measure_straight(Memory *memory)
 {
     const Graph *graph = memory->graph;
     Users users = graph_users(graph, arena_of(memory));
@@ -81,9 +82,19 @@ static void measure_lives(Memory *memory)
                     touch(memory, node->in[i], k);
         }
     }
-    for (ValueId v = 0; v < graph->value_count; v++)
+}
+
+static void measure_lives(Memory *memory)
+{
+    Arena scratch = {0};
+    if (memory->regions)
+        flow_lives(memory, &scratch);
+    else
+        measure_straight(memory);
+    for (ValueId v = 0; v < memory->graph->value_count; v++)
         if (memory->storage.at[v].role != STORAGE_NONE)
-            memory->storage.at[v].bytes = type_bytes(value_type(graph, v));
+            memory->storage.at[v].bytes = type_bytes(value_type(memory->graph, v));
+    arena_free(&scratch);
 }
 
 /* The plan's buffers */
@@ -185,6 +196,7 @@ static void draft_scratch(PlanDraft *draft, Kernel *kernel, uint32_t step)
                            .index = step,
                            .per_thread = scratch->per_thread,
                            .inside = NONE,
+                           .family = NONE,
                            .whole = memory->storage.count,
                            .first = step,
                            .last = (int64_t)step + 1};
@@ -196,24 +208,96 @@ static void draft_scratch(PlanDraft *draft, Kernel *kernel, uint32_t step)
     }
 }
 
-/* Buffers come in the order of the steps that first touch them, so a result comes after the operand it takes over. */
-static void draft_plan(Memory *memory)
+/* A buffer for each piece of a life, all of one group: the last of them. */
+static uint32_t draft_pieces(PlanDraft *draft, StorageId holder, const Life *life, int64_t bytes)
 {
-    Arena *arena = arena_of(memory);
-    PlanDraft draft = {.memory = memory, .begun = ARENA_ARRAY(arena, bool, memory->graph->value_count)};
-    memory->early = ARENA_ARRAY(arena, bool, memory->graph->value_count);
+    uint32_t buffer = 0, group = life->count > 1 ? ++draft->groups : 0;
+    for (uint32_t i = 0; i < life->count; i++)
+        buffer = add_buffer(draft,
+                            (PlanBuffer){.size = bytes,
+                                         .alignment = ARENA_ALIGNMENT,
+                                         .pinned = PLAN_FREE,
+                                         .first = life->piece[i].first,
+                                         .last = life->piece[i].last,
+                                         .group = group},
+                            holder);
+    return buffer;
+}
+
+/* The places of a family, held by the first member that some kernel makes. */
+static void draft_family(PlanDraft *draft, Family *family)
+{
+    Arena *arena = arena_of(draft->memory);
+    Storages storage = draft->memory->storage;
+    ValueId holder = family->member[0];
+    for (uint32_t m = family->count; m-- > 0;)
+        if (storage.at[family->member[m]].role == STORAGE_ARENA)
+            holder = family->member[m];
+    family->buffer = ARENA_ARRAY(arena, uint32_t, family->places);
+    family->offset = ARENA_ARRAY(arena, int64_t, family->places);
+    for (uint32_t p = 0; p < family->places; p++)
+        family->buffer[p] = draft_pieces(draft, holder, storage.at[holder].life, family->bytes);
+    for (uint32_t m = 0; family->places && m < family->count; m++)
+        storage.at[family->member[m]].buffer = family->buffer[0];
+}
+
+/* Values in order of the steps that first touch them. */
+static ValueId *in_order_of_life(const Memory *memory, Arena *arena)
+{
+    uint32_t values = memory->graph->value_count;
+    uint32_t *next = ARENA_ARRAY(arena, uint32_t, memory->kernel_count + 2);
+    ValueId *order = ARENA_ARRAY(arena, ValueId, values);
+    for (ValueId v = 0; v < values; v++)
+        next[memory->storage.at[v].first < 0 ? 1 : memory->storage.at[v].first + 1]++;
+    for (uint32_t k = 0; k <= memory->kernel_count; k++)
+        next[k + 1] += next[k];
+    for (ValueId v = 0; v < values; v++)
+        order[next[memory->storage.at[v].first < 0 ? 0 : memory->storage.at[v].first]++] = v;
+    return order;
+}
+
+static void draft_flow(PlanDraft *draft)
+{
+    Memory *memory = draft->memory;
+    const ValueId *order = in_order_of_life(memory, arena_of(memory));
+    for (uint32_t i = 0; i < memory->graph->value_count; i++) {
+        Storage *storage = &memory->storage.at[order[i]];
+        if (storage->role == STORAGE_ARENA && storage->family == NONE && storage->whole == order[i])
+            storage->buffer = draft_pieces(draft, order[i], storage->life, storage->bytes);
+    }
+    for (uint32_t f = 0; f < memory->family_count; f++)
+        draft_family(draft, &memory->family[f]);
+    for (uint32_t k = 0; k < memory->kernel_count; k++)
+        draft_scratch(draft, &memory->kernel[k], k);
+}
+
+/* Buffers come in the order of the steps that first touch them, so a result comes after the operand it takes over. */
+static void draft_straight(PlanDraft *draft)
+{
+    Memory *memory = draft->memory;
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
         Kernel *kernel = &memory->kernel[k];
         for (uint32_t n = 0; n < kernel->node_count; n++) {
             const Node *node = &memory->graph->node[kernel->node[n]];
             for (uint32_t r = 0; r < node->out_count; r++)
-                draft_value(&draft, node->out[r], k);
+                draft_value(draft, node->out[r], k);
             for (uint32_t i = 0; i < node->in_count; i++)
                 if (shape_elements(value_shape(memory->graph, node->in[i])) == 0)
-                    draft_value(&draft, kernel_view_owner(memory->graph, node->in[i]), k);
+                    draft_value(draft, kernel_view_owner(memory->graph, node->in[i]), k);
         }
-        draft_scratch(&draft, kernel, k);
+        draft_scratch(draft, kernel, k);
     }
+}
+
+static void draft_plan(Memory *memory)
+{
+    Arena *arena = arena_of(memory);
+    PlanDraft draft = {.memory = memory, .begun = ARENA_ARRAY(arena, bool, memory->graph->value_count)};
+    memory->early = ARENA_ARRAY(arena, bool, memory->graph->value_count);
+    if (memory->regions)
+        draft_flow(&draft);
+    else
+        draft_straight(&draft);
     group_inplace(&draft);
     memory->problem = (PlanProblem){.buffer = draft.buffer, .count = draft.count};
 }

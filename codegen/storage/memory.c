@@ -2,6 +2,7 @@
 #include "storage/memory.h"
 
 #include "passes/pass.h"
+#include "storage/flow.h"
 #include "storage/inplace.h"
 #include "storage/parts.h"
 
@@ -35,6 +36,8 @@ static bool assembly_is_there(const Lower *lower, const Kernel *kernel)
 static bool is_step(Lower *lower, Kernel *kernel)
 {
     lower->kernel = kernel;
+    if (kernel->form == FORM_FLOW)
+        return true;
     return makes_something(lower, kernel) && !(kernel->form == FORM_ASSEMBLY && assembly_is_there(lower, kernel));
 }
 
@@ -66,16 +69,42 @@ static void note_part_readers(Memory *memory)
         }
 }
 
+/* What was made outside of a loop is read again in its next round; what is passed is looked after by flow.c. */
+static bool may_overwrite_here(const Memory *memory, NodeId producer, ValueId operand, uint32_t step)
+{
+    const Graph *graph = memory->graph;
+    const Regions *regions = memory->regions;
+    ValueId owner = kernel_view_owner(graph, operand);
+    const Node *maker = value_producer(graph, owner);
+    uint32_t made = maker && maker->kernel != NONE ? memory->kernel_of[maker->kernel] : NONE;
+    return made != NONE && !memory->member[owner] && !memory->member[graph->node[producer].out[0]] &&
+           flow_loop_of(regions, regions->of[made]) == flow_loop_of(regions, regions->of[step]);
+}
+
 /* A kernel that keeps partial sums in its result must not write over an operand it still reads; what lies inside
  * another value keeps its place, and so does what has others inside it that are still read. */
 static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
 {
     const Memory *memory = context;
     uint32_t step = memory->kernel_of[graph->node[producer].kernel];
+    if (step != NONE && memory->regions && !may_overwrite_here(memory, producer, operand, step))
+        return false;
     const Storage *result = &memory->storage.at[graph->node[producer].out[0]];
     const Storage *owner = &memory->storage.at[kernel_view_owner(graph, operand)];
     return step != NONE && !memory->kernel[step].recipe.partial_sums && result->inside == NONE &&
            owner->inside == NONE && owner->parts_end <= step && inplace_kernel_rule(graph, producer, operand);
+}
+
+static void note_regions(Memory *memory, Arena *arena)
+{
+    bool flows = false;
+    for (uint32_t k = 0; k < memory->kernel_count; k++)
+        flows |= memory->kernel[k].form == FORM_FLOW;
+    if (!flows)
+        return;
+    memory->regions = ARENA_NEW(arena, Regions);
+    *memory->regions = flow_regions(memory->graph, arena, memory->kernel, memory->kernel_count);
+    memory->member = flow_members(memory->graph, arena);
 }
 
 bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
@@ -92,11 +121,12 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     bool good = true;
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
         lower.kernel = &memory->kernel[k];
-        good &= recipe_choose(&lower, &memory->kernel[k]);
+        good &= memory->kernel[k].form == FORM_FLOW || recipe_choose(&lower, &memory->kernel[k]);
         if (memory->kernel[k].recipe.provider)
             recipe_mark(graph, &memory->kernel[k]);
     }
     note_part_readers(memory);
+    note_regions(memory, arena);
     if (good)
         inplace_find(graph, (OverwriteRule){options->without & WITHOUT_INPLACE ? NULL : may_overwrite, memory},
                      &scratch, &memory->inplace_count);
@@ -129,6 +159,9 @@ static void note_offsets(Memory *memory)
         if (storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH)
             storage->offset = memory->plan.offset[storage->buffer];
     }
+    for (uint32_t f = 0; f < memory->family_count; f++)
+        for (uint32_t p = 0; p < memory->family[f].places; p++)
+            memory->family[f].offset[p] = memory->plan.offset[memory->family[f].buffer[p]];
 }
 
 bool memory_plan(Graph *graph, const MemoryOptions *options, Memory *memory)

@@ -13,6 +13,27 @@ typedef struct StateValue {
     bool twice;          /* the next value cannot be made where the value is (state.h) */
 } StateValue;
 
+typedef struct LifePiece { /* steps [first, last) */
+    int64_t first, last;
+} LifePiece;
+
+typedef struct Life { /* ascending and apart */
+    LifePiece *piece;
+    uint32_t count, capacity;
+} Life;
+
+/* Values of one type that share places, see flow.h. */
+typedef struct Family {
+    ValueId *member; /* passed and made */
+    uint32_t count, capacity;
+    uint32_t places;         /* 0: nothing of it is in the arena */
+    uint32_t *buffer;        /* per place: one of its buffers of the plan */
+    int64_t *offset;
+    bool elsewhere;          /* what is passed may be an array of the caller, or a state */
+    int64_t bytes;
+    ValueId maker, conflict; /* with several places: why; NONE */
+} Family;
+
 typedef struct Memory {
     Graph *graph;   /* node order is the order of execution */
     Kernel *kernel; /* the steps; kernels that have nothing to do are none */
@@ -23,6 +44,11 @@ typedef struct Memory {
     StorageId *holder;   /* ... and whose bytes each holds; a whole with parts may have several, each larger and later
                             than the one before, of one group */
     PlanResult plan;
+    struct Regions *regions; /* of the steps; NULL where there are neither loops nor branches */
+    const bool *member; /* per value: of a family */
+    Family *family;
+    uint32_t family_count;
+    const ValueId **avoided; /* per value: flow_avoided; NULL for most */
     StateValue *state;
     uint32_t state_count;
     uint32_t inplace_count; /* results written over an operand */
@@ -55,6 +81,11 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory);
 
 /* lives.c: roles, bytes and lives of all storage, the kernels' scratch, and the plan's problem. */
 void memory_lives(Memory *memory);
+
+/* by_element.c: does the kernel that makes the result read each element of the value before it writes it at the same
+ * place, and only then? A map makes all that it stores of an element before it stores any (lower_stores). */
+bool memory_reads_by_element(const Memory *memory, const Users *users, const bool *live_out, ValueId result,
+                             ValueId value);
 
 StorageId memory_whole(const Memory *memory, ValueId value); /* whose bytes the value's, or the view's, are */
 /* The bytes [begin, end) from the first to the last of a part or a view, which may leave out some between, inside the

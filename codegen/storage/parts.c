@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ops/meaning.h"
+#include "storage/flow.h"
 
 typedef struct Placer {
     Lower lower; /* for addresses */
@@ -18,6 +19,8 @@ typedef struct Placer {
     uint32_t *kernel_of; /* per Node.kernel: its position in `kernel` */
     uint32_t count;
     const bool *copied;
+    const Regions *regions; /* of `kernel`; NULL where there are neither loops nor branches */
+    const bool *passed;     /* per value, then: it is one of those that are passed (flow.h) */
 } Placer;
 
 /* Where the value is in memory, if its elements are evenly apart along each dimension of its nest. */
@@ -76,12 +79,23 @@ static bool blocks_agree(const Graph *graph, const Node *node, uint32_t operand)
     return begin[1] % block == 0;
 }
 
+/* A part is made in the round, and in the branch, in which the whole is put together; what is passed lies alone. */
+static bool region_allows(const Placer *placer, ValueId value, const Node *node)
+{
+    if (!placer->regions)
+        return true;
+    uint32_t made = placer->kernel_of[value_producer(placer->graph, value)->kernel];
+    return !placer->passed[value] && node->kernel != NONE &&
+           placer->regions->of[made] == placer->regions->of[placer->kernel_of[node->kernel]];
+}
+
 static bool can_lie_inside(const Placer *placer, const Node *node, uint32_t operand)
 {
     const Graph *graph = placer->graph;
     ValueId value = lower_rearranged_value(graph, node->in[operand]);
     const Node *producer = value_producer(graph, value);
     return producer && producer->kernel != NONE && producer->kernel != node->kernel && !placer->lower.live_out[value] &&
+           region_allows(placer, value, node) &&
            placer->storage[value].inside == NONE && !(placer->copied && placer->copied[value]) &&
            blocks_agree(graph, node, operand) &&
            !(value_type(graph, value)->layout.block && value != node->in[operand]) &&
@@ -137,8 +151,16 @@ static void clear(Placer *placer)
     for (ValueId v = 0; v < graph->value_count; v++) {
         const Type *type = value_type(graph, v);
         placer->storage[v] =
-            (Storage){.dtype = type ? type->dtype : DT_F32, .value = v, .inside = NONE, .whole = v, .first = -1};
+            (Storage){.dtype = type ? type->dtype : DT_F32, .value = v, .inside = NONE, .whole = v, .first = -1, .family = NONE};
     }
+}
+
+static bool has_flow(const Kernel *kernel, uint32_t count)
+{
+    bool has = false;
+    for (uint32_t k = 0; k < count; k++)
+        has |= kernel[k].form == FORM_FLOW;
+    return has;
 }
 
 Storages parts_place(Graph *graph, Arena *arena, const Kernel *kernel, uint32_t count, const bool *copied, bool none)
@@ -155,6 +177,12 @@ Storages parts_place(Graph *graph, Arena *arena, const Kernel *kernel, uint32_t 
         .count = count,
         .copied = copied,
     };
+    Regions regions;
+    if (has_flow(kernel, count)) {
+        regions = flow_regions(graph, arena, kernel, count);
+        placer.regions = &regions;
+        placer.passed = flow_members(graph, arena);
+    }
     clear(&placer);
     for (uint32_t k = 0; k < count && !none; k++) /* first come, first placed ... */
         for_operands(&placer, k, place_operand);

@@ -10,19 +10,27 @@
  * Streams: streams.c, on the order found. */
 #include "storage/schedule.h"
 
+#include "ops/meaning.h"
 #include "passes/pass.h"
 #include "storage/inplace.h"
 #include "storage/state.h"
 
 #include <string.h>
 
-/* Dependencies between units: producers before readers, and effects in program order. */
+/* Dependencies between units: producers before readers, effects in program order, and nothing past a place where a
+ * body begins or ends. */
 static Lists find_needs(const Graph *graph, const Units *units, Arena *arena)
 {
     Lists needs = {.first = ARENA_ARRAY(arena, uint32_t, units->count + 1)};
-    uint32_t count = 0, capacity = 0, *seen = ARENA_ARRAY(arena, uint32_t, units->count), effect = NONE;
+    uint32_t count = 0, capacity = 0, *seen = ARENA_ARRAY(arena, uint32_t, units->count), effect = NONE, fence = NONE;
     for (uint32_t u = 0; u < units->count; u++) {
         needs.first[u] = count;
+        bool is_fence = node_flow(&graph->node[units->node.item[units->node.first[u]]]) != FLOW_NONE;
+        if (fence != NONE)
+            ARENA_PUSH(arena, needs.item, count, capacity, fence);
+        for (uint32_t before = fence == NONE ? 0 : fence + 1; is_fence && before < u; before++)
+            ARENA_PUSH(arena, needs.item, count, capacity, before);
+        fence = is_fence ? u : fence;
         for (uint32_t k = units->node.first[u]; k < units->node.first[u + 1]; k++) {
             const Node *node = &graph->node[units->node.item[k]];
             for (uint32_t i = 0; i < node->in_count; i++) {
@@ -49,7 +57,7 @@ static const int64_t *buffer_bytes(const Graph *graph, const Units *units, Arena
 {
     int64_t *bytes = ARENA_ARRAY(arena, int64_t, graph->value_count);
     for (ValueId v = 0; v < graph->value_count; v++)
-        if (units->buffer[v] == v && !units->leaves[v])
+        if (units->buffer[v] == v && !units->leaves[v] && !node_flow(value_producer(graph, v)))
             bytes[v] = type_bytes(value_type(graph, v));
     return bytes;
 }

@@ -1,8 +1,6 @@
 /* Where the next values of states are made (state.h). */
 #include "storage/state.h"
 
-#include "ops/meaning.h"
-#include "storage/inplace.h"
 
 static const bool *find_used(const Graph *graph, Arena *arena)
 {
@@ -151,53 +149,11 @@ uint32_t state_wishes(const Graph *graph, const Units *units, const Lists *needs
 
 /* Settling */
 
-/* How many results the kernel writes to memory. */
-static uint32_t stored_results(const Memory *memory, Kernel *kernel, const Users *users, const bool *live_out)
-{
-    const Graph *graph = memory->graph;
-    Lower lower = {.graph = memory->graph, .kernel = kernel, .users = users, .live_out = live_out};
-    uint32_t stored = 0;
-    for (uint32_t n = 0; n < kernel->node_count; n++)
-        for (uint32_t r = 0; r < graph->node[kernel->node[n]].out_count; r++)
-            stored += kernel_stores(&lower, graph->node[kernel->node[n]].out[r]);
-    return stored;
-}
-
-/* Another shape of the state, each element in its place? */
-static bool covers(const Graph *graph, ValueId value, ValueId state)
-{
-    for (; value != state; value = value_producer(graph, value)->in[0])
-        if (!view_is_reshape(value_producer(graph, value)))
-            return false;
-    return true;
-}
-
 typedef struct Settler {
     Memory *memory;
     const Users *users;
     const bool *live_out;
 } Settler;
-
-/* Does the kernel that makes the next value read each element of the state before it writes it there, and only then?  A
- * map makes all that it stores of an element before it stores any (lower_stores). */
-static bool reads_by_element(const Settler *settler, const StateValue *state)
-{
-    const Graph *graph = settler->memory->graph;
-    NodeId producer = graph->value[state->next].node;
-    Kernel *kernel = &settler->memory->kernel[settler->memory->kernel_of[graph->node[producer].kernel]];
-    ValueId seen = NONE;
-    for (uint32_t n = 0; n < kernel->node_count; n++)
-        for (uint32_t i = 0; i < graph->node[kernel->node[n]].in_count; i++) {
-            ValueId in = graph->node[kernel->node[n]].in[i];
-            if (kernel_view_owner(graph, in) != state->value)
-                continue;
-            if ((seen != NONE && seen != in) || !covers(graph, in, state->value))
-                return false;
-            seen = in;
-        }
-    return seen != NONE && !kernel->recipe.partial_sums && inplace_kernel_rule(graph, producer, seen) &&
-           (kernel->form == FORM_MAP || stored_results(settler->memory, kernel, settler->users, settler->live_out) == 1);
-}
 
 /* Can the next value be written over this one? */
 static bool may_share(const Settler *settler, const StateValue *state)
@@ -207,7 +163,7 @@ static bool may_share(const Settler *settler, const StateValue *state)
     if (read <= made || !storage[state->next].bytes)
         return true;
     bool last = read == made + 1 && !storage[state->next].has_parts;
-    return last && reads_by_element(settler, state);
+    return last && memory_reads_by_element(settler->memory, settler->users, settler->live_out, state->next, state->value);
 }
 
 void state_settle(Memory *memory)

@@ -154,11 +154,11 @@ static inline const Shape *value_shape(const Graph *graph, ValueId id)
     return &graph->value[id].type->shape;
 }
 
-/* The producer, or NULL for inputs, params, states and constants. */
+/* The producer, or NULL for inputs, params, states, constants and results of nodes that are gone. */
 static inline Node *value_producer(const Graph *graph, ValueId id)
 {
     const Value *value = &graph->value[id];
-    return value->role == ROLE_RESULT ? &graph->node[value->node] : NULL;
+    return value->role == ROLE_RESULT && value->node != NONE ? &graph->node[value->node] : NULL;
 }
 
 /* A constant of one element that a double holds exactly (i64 goes beyond); true and its number. */

@@ -35,7 +35,7 @@ const OpInfo *op_info(OpCode op)
 
 OpCode op_find(Str name)
 {
-    for (int i = 0; i < OP_COUNT; i++)
+    for (int i = 0; i < OP_WRITTEN; i++)
         if (str_is(name, op_table[i].name))
             return (OpCode)i;
     return OP_COUNT;

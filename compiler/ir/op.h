@@ -12,6 +12,8 @@ typedef enum OpCode {
     OP_COUNT
 } OpCode;
 
+#define OP_WRITTEN OP_LOOP_BEGIN /* those that a text may have come before it */
+
 /* An op family shares shape inference, evaluation and lowering; ops/<family>.c implements it. */
 typedef enum OpFamily {
     FAMILY_ELEMENTWISE, /* one scalar expression at each position, operands broadcast */
@@ -27,6 +29,7 @@ typedef enum OpFamily {
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
     FAMILY_LAYOUT,      /* changes where elements lie, not what they are */
     FAMILY_CONTROL,     /* call, while, case: nodes with sub-graphs */
+    FAMILY_FLOW,        /* where bodies that are laid out in line begin and end; hidden */
     FAMILY_COUNT
 } OpFamily;
 
@@ -85,7 +88,7 @@ typedef struct OpInfo {
 } OpInfo;
 
 const OpInfo *op_info(OpCode op);
-OpCode op_find(Str name); /* OP_COUNT when there is none */
+OpCode op_find(Str name); /* of those that a text may have; OP_COUNT when there is none */
 uint32_t op_attr_count(OpCode op);
 uint32_t op_least(OpCode op); /* operands */
 uint32_t op_most(OpCode op);  /* UINT32_MAX after `*` */

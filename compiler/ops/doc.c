@@ -91,7 +91,7 @@ void ops_print_signature(Text *out, const OpInfo *info)
 
 void ops_print_table(Text *out)
 {
-    for (int family = 0; family < FAMILY_COUNT; family++) {
+    for (int family = 0; family < FAMILY_FLOW; family++) {
         text_printf(out, "%s%s\n", family ? "\n" : "", family_title[family]);
         for (int op = 0; op < OP_COUNT; op++) {
             const OpInfo *info = op_info((OpCode)op);
@@ -139,7 +139,7 @@ void ops_print_markdown(Text *out)
                 "The primitives of nnc.  "
                 "`?` marks an optional operand, `*` one or more.  Everything else (softmax, layer norm, GELU, "
                 "...) is a function of the library `nn`, written in the language.\n");
-    for (int family = 0; family < FAMILY_COUNT; family++) {
+    for (int family = 0; family < FAMILY_FLOW; family++) {
         bool scalar = family == FAMILY_ELEMENTWISE;
         text_printf(out, "\n## %s\n\n%s\n\n%s", family_title[family], family_note[family],
                     scalar ? "| op | meaning | takes | expression |\n|---|---|---|---|\n"

@@ -20,5 +20,6 @@ FAMILY(generate)
 FAMILY(layout)
 FAMILY(control)
 #undef FAMILY
+bool infer_flow(Graph *graph, NodeId node);
 
 #endif

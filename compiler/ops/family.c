@@ -19,6 +19,7 @@ const FamilyRow family_table[FAMILY_COUNT] = {
     [FAMILY_GENERATE] = {infer_generate, eval_generate},
     [FAMILY_LAYOUT] = {infer_layout, eval_layout},
     [FAMILY_CONTROL] = {infer_control, eval_control},
+    [FAMILY_FLOW] = {infer_flow, NULL},
 };
 
 uint32_t op_result_count(OpCode op, const Attr *attr)

@@ -195,6 +195,28 @@ uint32_t branches_select(const Branches *branches, int64_t selector); /* the sub
 /* The first operand that is captured, of a loop or a branch. */
 uint32_t node_first_captured(const Graph *graph, const Node *node);
 
+/* Bodies laid out in line. */
+typedef enum FlowKind {
+    FLOW_NONE,
+    FLOW_LOOP_BEGIN,
+    FLOW_LOOP_TEST,
+    FLOW_LOOP_END,
+    FLOW_BRANCH_BEGIN,
+    FLOW_BRANCH_NEXT,
+    FLOW_BRANCH_END,
+} FlowKind;
+
+FlowKind node_flow(const Node *node);
+int64_t flow_most_rounds(const Node *node);   /* of a loop that begins; 0: as many as its condition holds */
+bool flow_tests(const Node *node);            /* of a loop that ends: its last operand is the condition */
+Branches flow_branches(const Node *node);     /* of branches that begin */
+NodeId flow_loop_begin(Graph *graph, const ValueId *first, uint32_t count, int64_t most, Place place);
+NodeId flow_loop_test(Graph *graph, ValueId condition, Place place);
+NodeId flow_loop_end(Graph *graph, const ValueId *next, uint32_t count, bool tests, Place place);
+NodeId flow_branch_begin(Graph *graph, ValueId selector, const Node *choice);
+NodeId flow_branch_next(Graph *graph, Place place);
+NodeId flow_branch_end(Graph *graph, const ValueId *yield, uint32_t count, uint32_t results, Place place);
+
 /* Arithmetic of a node: a multiplication and an addition counted as two, other scalar ops as one. */
 int64_t node_flops(const Graph *graph, const Node *node);
 /* An elementwise node worth a load and a store rather than computing again. */

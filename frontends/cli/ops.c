@@ -84,7 +84,7 @@ static int unknown_op(Cli *cli, Str name)
     const char *list[MOST_NAMES];
     uint32_t count = 0;
     LibraryFunction function = {0};
-    for (int op = 0; op < OP_COUNT; op++)
+    for (int op = 0; op < OP_WRITTEN; op++)
         list[count++] = op_info((OpCode)op)->name;
     for (uint32_t at = 0; count < MOST_NAMES && nnc_library_next(&at, &function);)
         list[count++] = str_copy(&cli->arena, function.name).ptr;

@@ -274,7 +274,7 @@ static void check_defines(Builder *b, const File *file)
 
 static void index_ops(Builder *b)
 {
-    for (uint32_t i = 0; i < OP_COUNT; i++)
+    for (uint32_t i = 0; i < OP_WRITTEN; i++)
         map_put(&b->ops, str_from(op_info((OpCode)i)->name), i);
 }
 

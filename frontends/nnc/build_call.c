@@ -356,7 +356,7 @@ static Thing unknown_function(Builder *b, Str name, Place place)
 {
     Nearest nearest = {.wanted = name};
     const File *file = b->frame->file;
-    for (int i = 0; i < OP_COUNT; i++)
+    for (int i = 0; i < OP_WRITTEN; i++)
         build_nearest_try(&nearest, str_from(op_info((OpCode)i)->name));
     for (uint32_t i = 0; i < file->function_count; i++)
         build_nearest_try(&nearest, file->function[i]->name->text);

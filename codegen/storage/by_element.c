@@ -1,0 +1,49 @@
+/* May a kernel write a result over a value that it reads, and that nobody reads later? */
+#include "storage/memory.h"
+
+#include "ops/meaning.h"
+#include "storage/inplace.h"
+
+/* How many results the kernel writes to memory. */
+static uint32_t stored_results(const Memory *memory, Kernel *kernel, const Users *users, const bool *live_out)
+{
+    const Graph *graph = memory->graph;
+    Lower lower = {.graph = memory->graph, .kernel = kernel, .users = users, .live_out = live_out};
+    uint32_t stored = 0;
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        for (uint32_t r = 0; r < graph->node[kernel->node[n]].out_count; r++)
+            stored += kernel_stores(&lower, graph->node[kernel->node[n]].out[r]);
+    return stored;
+}
+
+/* Another shape of the owner, each element in its place? */
+static bool covers(const Graph *graph, ValueId value, ValueId owner)
+{
+    for (; value != owner; value = value_producer(graph, value)->in[0])
+        if (!view_is_reshape(value_producer(graph, value)))
+            return false;
+    return true;
+}
+
+bool memory_reads_by_element(const Memory *memory, const Users *users, const bool *live_out, ValueId result,
+                             ValueId value)
+{
+    const Graph *graph = memory->graph;
+    NodeId producer = graph->value[result].node;
+    uint32_t step = memory->kernel_of[graph->node[producer].kernel];
+    if (step == NONE || memory->storage.at[result].has_parts) /* made by others, earlier */
+        return false;
+    Kernel *kernel = &memory->kernel[step];
+    ValueId seen = NONE;
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        for (uint32_t i = 0; i < graph->node[kernel->node[n]].in_count; i++) {
+            ValueId in = graph->node[kernel->node[n]].in[i];
+            if (kernel_view_owner(graph, in) != value)
+                continue;
+            if ((seen != NONE && seen != in) || !covers(graph, in, value))
+                return false;
+            seen = in;
+        }
+    return seen != NONE && !kernel->recipe.partial_sums && inplace_kernel_rule(graph, producer, seen) &&
+           (kernel->form == FORM_MAP || stored_results(memory, kernel, users, live_out) == 1);
+}
