@@ -176,7 +176,25 @@ static void prepare(Greedy *g, PlanWay way)
         start(g);
 }
 
-bool plan_greedy_by(const PlanItems *items, PlanOrder order, PlanFit fit, PlanWay way, int64_t *offset, uint64_t *looks)
+static uint64_t looks(const Greedy *g)
+{
+    return g->columns ? columns_looks(g->columns) : g->looks;
+}
+
+/* Does the item, placed, reach no limit? */
+static bool within(const Greedy *g, uint32_t index, const PlanLimit *limit)
+{
+    return looks(g) <= limit->looks && plan_item_top(g->items, index, g->offset[index]) < limit->below;
+}
+
+static void finish(Greedy *g, PlanLimit *limit)
+{
+    limit->looks -= looks(g) < limit->looks ? looks(g) : limit->looks;
+    arena_free(&g->scratch);
+}
+
+bool plan_greedy_by(const PlanItems *items, PlanOrder order, PlanFit fit, PlanWay way, PlanLimit *limit,
+                    int64_t *offset)
 {
     Greedy g = {.items = items, .offset = offset};
     bool good = true;
@@ -184,19 +202,17 @@ bool plan_greedy_by(const PlanItems *items, PlanOrder order, PlanFit fit, PlanWa
     uint32_t *sequence = ARENA_ARRAY(&g.scratch, uint32_t, items->count);
     uint32_t count = plan_order(&g.scratch, items, order, sequence);
     for (uint32_t k = 0; k < count && good; k++)
-        good = place(&g, sequence[k], fit);
-    if (looks)
-        *looks = g.columns ? columns_looks(g.columns) : g.looks;
-    arena_free(&g.scratch);
+        good = place(&g, sequence[k], fit) && within(&g, sequence[k], limit);
+    finish(&g, limit);
     return good;
 }
 
-bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, int64_t *offset)
+bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, PlanLimit *limit, int64_t *offset)
 {
-    return plan_greedy_by(items, order, fit, PLAN_WAY_FASTER, offset, NULL);
+    return plan_greedy_by(items, order, fit, PLAN_WAY_FASTER, limit, offset);
 }
 
-void plan_settle(const PlanItems *items, int64_t *offset)
+void plan_settle(const PlanItems *items, PlanLimit *limit, int64_t *offset)
 {
     Greedy g = {.items = items, .offset = offset};
     prepare(&g, PLAN_WAY_FASTER);
@@ -206,9 +222,9 @@ void plan_settle(const PlanItems *items, int64_t *offset)
         if (items->item[i].piece_count)
             key[count++] = (SortKey){items->item[i].pinned == PLAN_FREE ? 1 + (uint64_t)offset[i] : 0, i};
     sort_ascending(&g.scratch, key, count);
-    for (uint32_t k = 0; k < count; k++)
+    for (uint32_t k = 0; k < count && looks(&g) <= limit->looks; k++)
         place(&g, key[k].index, PLAN_FIRST_FIT);
-    arena_free(&g.scratch);
+    finish(&g, limit);
 }
 
 bool plan_pins_agree(const PlanItems *items)

@@ -266,11 +266,13 @@ static void describe_items(Builder *b)
         if (piece->size > item->size)
             item->size = piece->size;
     }
-    out->plain = true;
+    out->plain = out->uniform = true;
     for (uint32_t i = 0; i < out->count; i++) {
         const PlanItem *item = &out->item[i];
-        out->plain &= item->pinned == PLAN_FREE && item->piece_count <= 1 && item->alignment == out->unit;
+        out->uniform &= item->alignment == out->unit;
+        out->plain &= item->pinned == PLAN_FREE && item->piece_count <= 1;
     }
+    out->plain &= out->uniform;
 }
 
 void plan_items(Arena *arena, const PlanProblem *problem, uint32_t region, PlanItems *items)
@@ -318,4 +320,13 @@ int64_t plan_items_peak(const PlanItems *items, const int64_t *offset)
             peak = end;
     }
     return peak;
+}
+
+int64_t plan_item_top(const PlanItems *items, uint32_t index, int64_t offset)
+{
+    const PlanItem *item = &items->item[index];
+    int64_t top = 0;
+    for (const PlanPiece *p = &items->piece[item->piece]; p < &items->piece[item->piece + item->piece_count]; p++)
+        top = p->size - p->slack > top ? p->size - p->slack : top;
+    return offset + top;
 }

@@ -31,6 +31,7 @@ typedef struct PlanItems {
     uint32_t count, piece_count, section_count;
     int64_t unit;
     bool plain;            /* no pins, one piece and one alignment everywhere: the fast paths apply */
+    bool uniform;          /* one alignment everywhere */
     int64_t *load;         /* [section_count] padded live bytes */
     int64_t lower_bound;   /* of the peak, in bytes, exact to the last byte */
     uint32_t *buffer_item; /* [problem count]: the item of each buffer of the region, UINT32_MAX for others */
@@ -43,6 +44,9 @@ uint64_t plan_items_pairs(Arena *scratch, const PlanItems *items);
 
 /* The real peak: padding above the topmost pieces does not count.  offset is per item. */
 int64_t plan_items_peak(const PlanItems *items, const int64_t *offset);
+
+/* Where the item ends at an offset, likewise. */
+int64_t plan_item_top(const PlanItems *items, uint32_t index, int64_t offset);
 
 static inline int64_t plan_align(int64_t offset, int64_t alignment)
 {

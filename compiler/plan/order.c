@@ -1,8 +1,13 @@
 #include "plan/order.h"
 
+#include <string.h>
+
 #include "plan/sort.h"
 
-const char *const plan_order_name[PLAN_ORDERS] = {"size", "conflicts", "area", "length", "start", "breadth"};
+#define ORDER_NAME(NAME, name, first, keys) name,
+#define ORDER_KEYS(NAME, name, first, keys) keys,
+const char *const plan_order_name[PLAN_ORDERS] = {PLAN_ORDER_ROWS(ORDER_NAME)};
+static const char *const order_keys[PLAN_ORDERS] = {PLAN_ORDER_ROWS(ORDER_KEYS)};
 
 uint32_t *plan_conflicts(Arena *arena, const PlanItems *items)
 {
@@ -62,36 +67,43 @@ static int64_t saturating_area(const PlanItem *item)
     return item->length && item->size > INT64_MAX / item->length ? INT64_MAX : item->size * item->length;
 }
 
-static void sort_by(Arena *scratch, SortKey *keys, uint32_t count, const PlanItems *items, PlanOrder order)
+typedef struct Figures { /* those that take work, per item; NULL until asked for */
+    const PlanItems *items;
+    uint32_t *conflicts;
+    int64_t *breadth;
+} Figures;
+
+static uint64_t sort_key(const Figures *f, uint32_t index, char key)
 {
-    uint32_t *conflicts = order == PLAN_BY_CONFLICTS ? plan_conflicts(scratch, items) : NULL;
-    int64_t *breadth = order == PLAN_BY_BREADTH ? plan_breadth(scratch, items) : NULL;
-    for (uint32_t k = 0; k < count; k++) {
-        const PlanItem *item = &items->item[keys[k].index];
-        uint64_t *key = &keys[k].key;
-        switch (order) {
-        case PLAN_BY_SIZE:
-            *key = sort_falling(item->size);
-            break;
-        case PLAN_BY_CONFLICTS:
-            *key = sort_falling(conflicts[keys[k].index]);
-            break;
-        case PLAN_BY_AREA:
-            *key = sort_falling(saturating_area(item));
-            break;
-        case PLAN_BY_LENGTH:
-            *key = sort_falling(item->length);
-            break;
-        case PLAN_BY_START:
-            *key = (uint64_t)item->start ^ UINT64_C(1) << 63;
-            break;
-        case PLAN_BY_BREADTH:
-            *key = sort_falling(breadth[keys[k].index]);
-            break;
-        case PLAN_ORDERS:
-            break;
-        }
+    const PlanItem *item = &f->items->item[index];
+    switch (key) {
+    case 's':
+        return sort_falling(item->size);
+    case 'l':
+        return sort_falling(item->length);
+    case 'a':
+        return sort_falling(saturating_area(item));
+    case 'c':
+        return sort_falling(f->conflicts[index]);
+    case 'b':
+        return sort_falling(f->breadth[index]);
+    case 'g':
+        return sort_falling(item->alignment);
+    case 'e':
+        return sort_falling(f->items->piece[item->piece + item->piece_count - 1].upper);
+    default:
+        return (uint64_t)item->start ^ UINT64_C(1) << 63;
     }
+}
+
+static void sort_by(Arena *scratch, Figures *f, SortKey *keys, uint32_t count, char key)
+{
+    if (key == 'c')
+        f->conflicts = plan_conflicts(scratch, f->items);
+    if (key == 'b')
+        f->breadth = plan_breadth(scratch, f->items);
+    for (uint32_t k = 0; k < count; k++)
+        keys[k].key = sort_key(f, keys[k].index, key);
     sort_ascending(scratch, keys, count);
 }
 
@@ -99,16 +111,14 @@ uint32_t plan_order(Arena *arena, const PlanItems *items, PlanOrder order, uint3
 {
     ArenaMark mark = arena_mark(arena);
     SortKey *keys = ARENA_ARRAY(arena, SortKey, items->count);
+    Figures figures = {.items = items};
     uint32_t count = 0;
     for (uint32_t i = 0; i < items->count; i++)
         if (items->item[i].piece_count)
             keys[count++].index = i;
 
-    if (order != PLAN_BY_LENGTH)
-        sort_by(arena, keys, count, items, PLAN_BY_LENGTH);
-    if (order != PLAN_BY_SIZE)
-        sort_by(arena, keys, count, items, PLAN_BY_SIZE);
-    sort_by(arena, keys, count, items, order);
+    for (size_t k = strlen(order_keys[order]); k-- > 0;)
+        sort_by(arena, &figures, keys, count, order_keys[order][k]);
     for (uint32_t k = 0; !items->plain && k < count; k++)
         keys[k].key = items->item[keys[k].index].pinned == PLAN_FREE;
     if (!items->plain)

@@ -1,19 +1,33 @@
-/* Orders in which allocators take the items of a problem.  Every order is total: ties go to the larger size, then the
- * longer life, then the lower index. */
+/* Orders in which allocators take the items of a problem.  Every order is total: where its keys tie, the lower index
+ * comes first. */
 #ifndef NNC_PLAN_ORDER_H
 #define NNC_PLAN_ORDER_H
 
 #include "plan/items.h"
 
+/* X(NAME, name, what comes first, keys): the keys in turn, most important first, each falling but for S.
+ *
+ * s: size.  l: length of life.  a: size times length.  c: the number of other buffers live during its life.
+ * S: first step.  e: last section.  b: load of the fullest section it lives in.  g: alignment.
+ *
+ * By size is TensorFlow Lite's; by breadth is from the same article (Pisarchyk and Lee, "Efficient memory management
+ * for deep neural net inference", 2020). */
+#define PLAN_ORDER_ROWS(X)                                                                                             \
+    X(SIZE, "size", "largest first", "sl")                                                                             \
+    X(AGE, "age", "largest first, of equals the earliest", "sS")                                                       \
+    X(ALIGNMENT, "alignment", "largest alignment first, of equals the largest", "gsl")                                 \
+    X(CONFLICTS, "conflicts", "most neighbours in time first", "csl")                                                  \
+    X(AREA, "area", "largest size times life first", "asl")                                                            \
+    X(LENGTH, "length", "longest life first", "ls")                                                                    \
+    X(START, "start", "in order of execution", "Ssl")                                                                  \
+    X(END, "end", "in order of execution backwards", "esl")                                                            \
+    X(BREADTH, "breadth", "the fullest step's buffers first, by size", "bsl")
+
 typedef enum PlanOrder {
-    PLAN_BY_SIZE,      /* largest first: TensorFlow Lite's (Pisarchyk and Lee, "Efficient memory management for deep
-                          neural net inference", 2020) */
-    PLAN_BY_CONFLICTS, /* that with the most other buffers live during its life first */
-    PLAN_BY_AREA,      /* size times length of life */
-    PLAN_BY_LENGTH,    /* longest life first */
-    PLAN_BY_START,     /* in order of execution */
-    PLAN_BY_BREADTH,   /* by the fullest section it lives in, then by size (Pisarchyk and Lee's "greedy by breadth") */
-    PLAN_ORDERS
+#define PLAN_ORDER_ENUM(NAME, name, first, keys) PLAN_BY_##NAME,
+    PLAN_ORDER_ROWS(PLAN_ORDER_ENUM)
+#undef PLAN_ORDER_ENUM
+        PLAN_ORDERS
 } PlanOrder;
 
 extern const char *const plan_order_name[PLAN_ORDERS];

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const plan_relation_name[PLAN_RELATION_ORDERS] = {"greedy-size", "greedy-area", "greedy-length",
+                                                              "greedy-start"};
+
 typedef struct Extent {
     int64_t begin, end;
 } Extent;

@@ -24,13 +24,13 @@ static void show_step(void *context, const char *step)
 bool program_allocator(Cli *cli, const char **allocator)
 {
     Str word = args_value(cli, "allocator");
-    const char *known[32];
-    uint32_t count = 0, chosen;
+    const char **known = NULL;
+    uint32_t count = 0, capacity = 0, chosen;
 
     *allocator = NULL;
-    for (const PlanAllocator *a = plan_allocators(); a->name && count < 31; a++)
-        known[count++] = a->name;
-    known[count] = NULL;
+    for (const PlanAllocator *a = plan_allocators(); a->name; a++)
+        ARENA_PUSH(&cli->arena, known, count, capacity, a->name);
+    ARENA_PUSH(&cli->arena, known, count, capacity, NULL);
     if (word.ptr && !cli_choose(cli, "allocator", word, known, &chosen))
         return false;
     *allocator = word.ptr ? known[chosen] : NULL;

@@ -67,7 +67,7 @@ static void every_allocator_places_every_problem(void)
             PlanResult r;
             Str message = {0};
             bool placed = plan_place(&arena, &p, a->name, trial % 2, &r);
-            if (!placed && strcmp(a->name, "stack") == 0 && (trial & 16))
+            if (!placed && strncmp(a->name, "stack", 5) == 0 && (trial & 16))
                 continue; /* it may not reach all pins */
             CHECK(placed, "trial %u, %s: %.*s", trial, a->name, STR_ARG(r.message));
             CHECK(plan_check(&arena, &p, &r, &message), "trial %u, %s: %.*s", trial, a->name, STR_ARG(message));

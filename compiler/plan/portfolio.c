@@ -1,0 +1,291 @@
+/* `best` runs the others from cheap to dear and stops at the first plan whose peak equals the lower bound, which proves
+ * it.  What is dear has a limit of work, which the effort scales, counted in what it looks at; no clock decides
+ * anything.  A run that can no longer be lower than the best plan so far is given up at once, and loses nothing.
+ *
+ * So that `best` is never higher than any allocator that can be named, all of them are part of it, and the limit is so
+ * large that it is not reached before some 100,000 items. */
+#include "plan/portfolio.h"
+
+#include <string.h>
+
+#include "plan/greedy.h"
+#include "plan/relation.h"
+#include "plan/tighten.h"
+
+#define LOOKS_PER_EFFORT UINT64_C(400000000) /* of all runs of one region */
+#define MANY             200000              /* items from which on even n log n is done sparingly */
+#define MOST_BY_NNC      100000              /* items up to which `best` tries nnc, at normal effort */
+#define NODES_PER_EFFORT UINT64_C(150000)
+#define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
+#define PLAIN_CONFLICTS  75
+#define PAIRS_PER_NODE   10 /* more, and to prepare the search would take longer than the search */
+
+typedef PlanAttempt Attempt;
+
+static bool done(const Attempt *a)
+{
+    return plan_attempt_proven(a);
+}
+
+static void consider(Attempt *a, bool placed, const char *by)
+{
+    if (!placed)
+        return;
+    int64_t peak = plan_items_peak(a->items, a->trial);
+    if (peak >= a->peak)
+        return;
+    int64_t *swap = a->offset;
+    a->offset = a->trial;
+    a->trial = swap;
+    a->peak = peak;
+    a->by = by;
+}
+
+typedef enum Family { FIRST_FIT, BEST_FIT, SKYLINE, STACK, FAMILIES } Family; /* of allocators, one for each order */
+
+#define FIRST_NAME(NAME, name, first, keys)   "greedy-" name,
+#define BEST_NAME(NAME, name, first, keys)    "greedy-" name "-best",
+#define SKYLINE_NAME(NAME, name, first, keys) "skyline-" name,
+#define STACK_NAME(NAME, name, first, keys)   "stack-" name,
+static const char *const family_name[FAMILIES][PLAN_ORDERS] = {
+    [FIRST_FIT] = {PLAN_ORDER_ROWS(FIRST_NAME)},
+    [BEST_FIT] = {PLAN_ORDER_ROWS(BEST_NAME)},
+    [SKYLINE] = {PLAN_ORDER_ROWS(SKYLINE_NAME)},
+    [STACK] = {PLAN_ORDER_ROWS(STACK_NAME)},
+};
+
+/* Only what is lower than the best so far is wanted, within what work is left. */
+static PlanLimit limit_of(const Attempt *a)
+{
+    return (PlanLimit){.below = a->peak, .looks = a->looks};
+}
+
+static bool heap_does(const Attempt *a, PlanOrder order)
+{
+    return a->items->plain && (order == PLAN_BY_START || order == PLAN_BY_END);
+}
+
+static bool fit(Attempt *a, PlanFit fit, PlanOrder order, PlanLimit *limit)
+{
+    if (!heap_does(a, order))
+        return plan_greedy(a->items, order, fit, limit, a->trial);
+    plan_heap(a->items, fit, order == PLAN_BY_END, a->trial);
+    return true;
+}
+
+static void try_one(Attempt *a, Family family, PlanOrder order)
+{
+    PlanLimit limit = limit_of(a);
+    bool placed = false;
+    switch (family) {
+    case FIRST_FIT:
+        placed = fit(a, PLAN_FIRST_FIT, order, &limit);
+        break;
+    case BEST_FIT:
+        placed = fit(a, PLAN_BEST_FIT, order, &limit);
+        break;
+    case SKYLINE:
+        placed = plan_skyline(a->items, order, &limit, a->trial);
+        break;
+    default:
+        placed = plan_stack(a->items, order, a->trial);
+        break;
+    }
+    a->looks = limit.looks;
+    consider(a, placed, family_name[family][order]);
+}
+
+/* With one alignment everywhere the order by alignment is that by size. */
+static bool repeats(const Attempt *a, PlanOrder order)
+{
+    return order == PLAN_BY_ALIGNMENT && a->items->uniform;
+}
+
+static void try_family(Attempt *a, Family family)
+{
+    for (PlanOrder order = 0; order < PLAN_ORDERS && !done(a) && a->looks; order++)
+        if (!repeats(a, order))
+            try_one(a, family, order);
+}
+
+/* What takes n log n whatever the conflicts. */
+static void try_light(Attempt *a)
+{
+    bool many = a->items->count > MANY;
+    for (PlanOrder order = PLAN_BY_START; order <= PLAN_BY_END; order++)
+        for (Family fit = many ? BEST_FIT : FIRST_FIT; fit <= BEST_FIT && !done(a); fit++)
+            if (heap_does(a, order))
+                try_one(a, fit, order);
+    if (!many)
+        try_family(a, STACK);
+    else if (!done(a))
+        try_one(a, STACK, PLAN_BY_LENGTH);
+}
+
+static void settle(Attempt *a, int64_t *offset)
+{
+    PlanLimit limit = limit_of(a);
+    plan_settle(a->items, &limit, offset);
+    a->looks = limit.looks;
+}
+
+/* What lies in the air afterwards may come down a little. */
+static void try_nnc(Attempt *a, PlanNnc rule)
+{
+    plan_nnc(a->items, rule, a->trial);
+    settle(a, a->trial);
+    consider(a, true, "nnc");
+}
+
+static void run_nnc(Attempt *a)
+{
+    try_nnc(a, PLAN_NNC_BY_SIZE);
+    if (!done(a))
+        try_nnc(a, PLAN_NNC_BY_EDGES);
+}
+
+/* A node of the search takes time in proportion to what it looks at. */
+static uint64_t node_limit(const Attempt *a, uint64_t pairs)
+{
+    uint64_t nodes = NODES_PER_EFFORT * (uint64_t)a->effort, count = a->items->count;
+    uint64_t size = count + a->items->section_count, conflicts = pairs / (count ? count : 1);
+    nodes = size > PLAIN_SIZE ? nodes * PLAIN_SIZE / size : nodes;
+    return conflicts > PLAIN_CONFLICTS ? nodes * PLAIN_CONFLICTS / conflicts : nodes;
+}
+
+static void search(Attempt *a)
+{
+    Arena scratch = {0};
+    uint64_t pairs = plan_items_pairs(&scratch, a->items), nodes = node_limit(a, pairs);
+    arena_free(&scratch);
+    if (done(a) || plan_too_large(a->items, pairs) || pairs > PAIRS_PER_NODE * nodes)
+        return;
+    PlanBest best = {.offset = a->offset, .peak = a->peak, .bound = a->bound};
+    plan_tighten(a->items, nodes, &best);
+    a->bound = best.bound;
+    a->nodes = best.nodes;
+    if (best.improved) {
+        a->peak = best.peak;
+        a->by = "exact";
+    }
+}
+
+/* Lowers what hangs in the air: the plan reads better, and may even shrink. */
+static void settle_best(Attempt *a)
+{
+    if (a->peak == INT64_MAX)
+        return;
+    settle(a, a->offset);
+    a->peak = plan_items_peak(a->items, a->offset);
+}
+
+static void run_quick(Attempt *a)
+{
+    try_light(a);
+    try_family(a, SKYLINE);
+    try_family(a, FIRST_FIT);
+}
+
+static void run_best(Attempt *a)
+{
+    a->looks = LOOKS_PER_EFFORT / 2 * ((uint64_t)a->effort + 1);
+    run_quick(a);
+    if (!done(a) && a->items->count <= MOST_BY_NNC * (uint64_t)(a->effort + 1) / 2)
+        run_nnc(a);
+    try_family(a, BEST_FIT);
+    settle_best(a);
+    search(a);
+    settle_best(a);
+}
+
+/* The search alone; only where it finds nothing in its budget does a fast plan have to do. */
+static void run_exact(Attempt *a)
+{
+    search(a);
+    if (a->peak == INT64_MAX)
+        run_quick(a);
+}
+
+static void run_greedy(Attempt *a)
+{
+    try_family(a, FIRST_FIT);
+    try_family(a, BEST_FIT);
+}
+
+static void run_skyline(Attempt *a)
+{
+    try_family(a, SKYLINE);
+}
+
+static void run_stack(Attempt *a)
+{
+    try_family(a, STACK);
+}
+
+static void run_bestfit(Attempt *a)
+{
+    try_one(a, BEST_FIT, PLAN_BY_START);
+    a->by = "bestfit";
+}
+
+static void run_relation(Attempt *a)
+{
+    for (uint32_t order = 0; order < PLAN_RELATION_ORDERS && !done(a); order++)
+        consider(a, plan_relation(a->items, a->problem, order, a->trial), plan_relation_name[order]);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(Attempt *a);
+} whole[] = {{"best", run_best},       {"nnc", run_nnc},         {"exact", run_exact}, {"bestfit", run_bestfit},
+             {"greedy", run_greedy},   {"skyline", run_skyline}, {"stack", run_stack}};
+
+void plan_attempt_run(Attempt *a, const char *allocator)
+{
+    if (a->problem->conflict_count) {
+        run_relation(a);
+        return;
+    }
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (strcmp(allocator, whole[i].name) == 0)
+            whole[i].run(a);
+    for (Family family = 0; family < FAMILIES; family++)
+        for (PlanOrder order = 0; order < PLAN_ORDERS; order++)
+            if (strcmp(allocator, family_name[family][order]) == 0)
+                try_one(a, family, order);
+}
+
+#define FIRST_ROW(NAME, name, first, keys)   {"greedy-" name, first ", each into the lowest gap"},
+#define BEST_ROW(NAME, name, first, keys)    {"greedy-" name "-best", first ", each into the tightest gap"},
+#define SKYLINE_ROW(NAME, name, first, keys) {"skyline-" name, "always what can lie lowest; of equals, " first},
+#define STACK_ROW(NAME, name, first, keys)   {"stack-" name, first ", each on top of all it conflicts with"},
+
+static const PlanAllocator allocators[] = {
+    {"best", "the portfolio of all others, from cheap to dear; stops at a proof (the default)"},
+    {"nnc", "the NNC algorithm: tensors flow through the memory of others, up to three at a time"},
+    {"exact", "exhaustive search, to the budget that --effort scales; proves what it can"},
+    {"bestfit", "greedy-start-best by its other name"},
+    {"greedy", "the best of all greedy-ORDER and greedy-ORDER-best"},
+    {"skyline", "the best of all skyline-ORDER"},
+    {"stack", "the best of all stack-ORDER; exact for lives that nest; always n log n"},
+    PLAN_ORDER_ROWS(FIRST_ROW) PLAN_ORDER_ROWS(BEST_ROW) PLAN_ORDER_ROWS(SKYLINE_ROW) PLAN_ORDER_ROWS(STACK_ROW)
+    {NULL, NULL},
+};
+
+const PlanAllocator *plan_allocators(void)
+{
+    return allocators;
+}
+
+PlanAttempt plan_attempt(Arena *arena, const PlanProblem *problem, const PlanItems *items, int effort, int64_t wanted)
+{
+    return (PlanAttempt){.items = items,
+                         .problem = problem,
+                         .effort = effort,
+                         .wanted = wanted,
+                         .offset = ARENA_ARRAY(arena, int64_t, items->count),
+                         .trial = ARENA_ARRAY(arena, int64_t, items->count),
+                         .peak = INT64_MAX,
+                         .bound = items->lower_bound,
+                         .looks = UINT64_MAX};
+}
