@@ -91,7 +91,8 @@ static bool plan_ways(Ways *ways, Graph *graph, const CompileOptions *options, u
                    .options = {.target = options->target,
                                .without = without,
                                .allocator = options->allocator,
-                               .effort = options->effort},
+                               .effort = options->effort,
+                               .capacity = options->capacity},
                    .context = context};
     return pass_run(stage_find(STR("fuse")), graph, context) && best_way(ways);
 }

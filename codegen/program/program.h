@@ -26,6 +26,7 @@ typedef struct CompileOptions {
     bool checked;              /* C makes memory that holds nothing alive unreadable between kernels */
     unsigned without;          /* of Without, added */
     int effort;                /* 1 is normal */
+    int64_t capacity;          /* bytes that the arena should not exceed; 0: any number */
     Str name;                  /* a C identifier: prefix of all that is emitted */
     Str source;                /* the model's file name, for the head of what is emitted; may be empty */
     /* Prints a node as text, for comments; may be NULL. */

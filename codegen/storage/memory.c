@@ -170,7 +170,10 @@ bool memory_plan(Graph *graph, const MemoryOptions *options, Memory *memory)
     if (!memory_decide(graph, options, memory))
         return false;
     memory_lives(memory);
-    if (!plan_place(graph->module->arena, &memory->problem, options->allocator, options->effort, &memory->plan))
+    PlanProblem problem = memory->problem;
+    problem.capacity = options->capacity;
+    if (!plan_place(graph->module->arena, &problem, options->allocator, options->effort, &memory->plan) &&
+        !memory->plan.offset)
         return diag_error(diag, (Place){0}, "memory plan: " STR_FMT, STR_ARG(memory->plan.message));
     note_offsets(memory);
     return true;

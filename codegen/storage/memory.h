@@ -70,6 +70,7 @@ typedef struct MemoryOptions {
     unsigned without;   /* of Without, added */
     const char *allocator;
     int effort;
+    int64_t capacity; /* bytes that the arena should not exceed; 0: any number.  A plan that does is no error */
 } MemoryOptions;
 
 /* From a graph in its final order to a plan: parts, recipes, in-place, lives, placement.  Sets Value.inplace and the

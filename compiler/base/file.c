@@ -72,6 +72,27 @@ bool file_read(Arena *arena, Diag *diag, Str path, Str *bytes)
     return true;
 }
 
+bool file_read_input(Arena *arena, Diag *diag, Str *bytes)
+{
+    Str path = STR("<stdin>");
+    size_t capacity = 1 << 16, size = 0, got;
+    char *text = arena_alloc(arena, capacity);
+    while ((got = fread(text + size, 1, capacity - size, stdin)) > 0) {
+        size += got;
+        if (size > INT32_MAX)
+            return diag_file_error(diag, path, "larger than 2 GiB");
+        if (size < capacity)
+            continue;
+        char *larger = arena_alloc(arena, capacity *= 2);
+        memcpy(larger, text, size);
+        text = larger;
+    }
+    if (ferror(stdin))
+        return diag_file_error(diag, path, "cannot read: %s", strerror(errno));
+    *bytes = (Str){text, (uint32_t)size};
+    return true;
+}
+
 /* A device, a pipe or a folder, which a rename would replace: it is written to as it stands. */
 static bool is_special(const char *path)
 {

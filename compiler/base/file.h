@@ -7,6 +7,9 @@
 /* Reads the file into the arena.  False, with a file error in the diag, when it cannot. */
 bool file_read(Arena *arena, Diag *diag, Str path, Str *bytes);
 
+/* Reads what is left of standard input; the same errors. */
+bool file_read_input(Arena *arena, Diag *diag, Str *bytes);
+
 /* Maps the file read-only for the life of the process or until file_unmap; the same errors. */
 typedef struct FileMap {
     const unsigned char *bytes;

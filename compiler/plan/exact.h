@@ -23,8 +23,17 @@ extern const char *const plan_preorders[]; /* ends with NULL */
 
 PlanExact *plan_exact_new(Arena *arena, const PlanItems *items);
 
-/* Spends at most `budget` nodes and adds those it took to *nodes.  Writes offset[item] when found. */
-PlanVerdict plan_exact_fit(PlanExact *exact, int64_t target, const char *preorder, uint64_t budget, int64_t *offset,
-                           uint64_t *nodes);
+typedef struct PlanQuest {
+    int64_t target; /* height */
+    const char *preorder;
+    uint64_t nodes; /* at most */
+    uint64_t spent; /* result: the nodes it took */
+    int64_t bound;  /* result, when refuted: no placement is lower than this, which is above the target: the least height
+                       at which some cut of the search would not have been one, as in iterative deepening (Korf,
+                       "Depth-first iterative-deepening", Artificial Intelligence 1985) */
+} PlanQuest;
+
+/* Writes offset[item] when found. */
+PlanVerdict plan_exact_fit(PlanExact *exact, PlanQuest *quest, int64_t *offset);
 
 #endif

@@ -16,6 +16,7 @@ bool plan_pins_agree(const PlanItems *items);
 typedef struct PlanLimit { /* of a run, which gives up at either */
     int64_t below;         /* only a plan with a lower peak is wanted; INT64_MAX: any */
     uint64_t looks;        /* work that may be done, at pieces, runs and nodes looked at: counts down */
+    uint32_t failed;       /* the item at which it did */
 } PlanLimit;
 
 /* Takes items in the given order and puts each into a gap between those placed before it that are live at the same
@@ -42,9 +43,9 @@ void plan_settle(const PlanItems *items, PlanLimit *limit, int64_t *offset);
  * when pins cannot be met in this way. */
 bool plan_stack(const PlanItems *items, PlanOrder order, int64_t *offset);
 
-/* Takes always the item that can lie lowest on those placed, the first in the order of equals; see skyline.c.  Work: of
- * each item about the root of their number at worst.  False at the limit. */
-bool plan_skyline(const PlanItems *items, PlanOrder order, PlanLimit *limit, int64_t *offset);
+/* Takes always the item that can lie lowest on those placed, of equals the first in the sequence of plan_order; see
+ * skyline.c.  Work: for each item about the root of their number at worst.  False at the limit. */
+bool plan_skyline(const PlanItems *items, const uint32_t *sequence, uint32_t count, PlanLimit *limit, int64_t *offset);
 
 typedef enum PlanNnc {
     PLAN_NNC_BY_EDGES, /* the article: tensors with the most edges first, in tuples of up to three */

@@ -1,5 +1,6 @@
 #include "plan/items.h"
 
+#include "plan/bound.h"
 #include "plan/sort.h"
 
 typedef struct Span { /* a piece while times are still steps */
@@ -185,63 +186,6 @@ static void compress_time(Builder *b)
     }
 }
 
-/* The most padding of any piece that is live, for each section: pieces in order of falling slack paint the sections
- * that are still blank; `next` skips over painted ones. */
-static int64_t *most_slack(Arena *scratch, const PlanItems *items)
-{
-    uint32_t n = items->piece_count, sections = items->section_count;
-    int64_t *slack = ARENA_ARRAY(scratch, int64_t, sections);
-    uint32_t *next = ARENA_ARRAY(scratch, uint32_t, (size_t)sections + 1);
-    SortKey *order = ARENA_ARRAY(scratch, SortKey, n);
-    for (uint32_t i = 0; i < n; i++)
-        order[i] = (SortKey){sort_falling(items->piece[i].slack), i};
-    for (uint32_t s = 0; s <= sections; s++)
-        next[s] = s;
-    sort_ascending(scratch, order, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const PlanPiece *piece = &items->piece[order[i].index];
-        uint32_t s = piece->lower;
-        while (s < piece->upper) {
-            if (next[s] != s) {
-                next[s] = next[next[s]];
-                s = next[s];
-                continue;
-            }
-            slack[s] = piece->slack;
-            next[s] = s + 1;
-            s++;
-        }
-    }
-    return slack;
-}
-
-static void measure_load(Arena *scratch, PlanItems *items)
-{
-    ArenaMark mark = arena_mark(scratch);
-    int64_t live = 0, *change = ARENA_ARRAY(scratch, int64_t, (size_t)items->section_count + 1);
-    for (uint32_t i = 0; i < items->piece_count; i++) {
-        change[items->piece[i].lower] += items->piece[i].size;
-        change[items->piece[i].upper] -= items->piece[i].size;
-    }
-    int64_t *slack = items->unit > 1 ? most_slack(scratch, items) : NULL;
-    items->lower_bound = 0;
-    for (uint32_t s = 0; s < items->section_count; s++) {
-        live += change[s];
-        items->load[s] = live;
-        int64_t bound = live - (slack ? slack[s] : 0);
-        if (bound > items->lower_bound)
-            items->lower_bound = bound;
-    }
-    /* A pin may reach higher than any sum. */
-    for (uint32_t i = 0; i < items->piece_count; i++) {
-        const PlanPiece *piece = &items->piece[i];
-        int64_t pinned = items->item[piece->item].pinned;
-        if (pinned != PLAN_FREE && pinned + piece->size - piece->slack > items->lower_bound)
-            items->lower_bound = pinned + piece->size - piece->slack;
-    }
-    arena_reset(scratch, mark);
-}
-
 static void describe_items(Builder *b)
 {
     PlanItems *out = b->out;
@@ -287,7 +231,7 @@ void plan_items(Arena *arena, const PlanProblem *problem, uint32_t region, PlanI
     compress_time(&b);
     describe_items(&b);
     items->load = ARENA_ARRAY(arena, int64_t, items->section_count);
-    measure_load(&scratch, items);
+    plan_measure(&scratch, items);
     arena_free(&scratch);
 }
 

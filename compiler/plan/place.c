@@ -56,6 +56,35 @@ static bool refuse(PlanResult *r, Str message)
     return false;
 }
 
+/* What may be hoped for, when a plan exceeds the capacity of its region. */
+static const char *hope(const PlanProblem *p, const PlanResult *r, uint32_t region, const char *allocator)
+{
+    if (r->region_bound[region] > capacity_of(p, region))
+        return "no plan can fit";
+    if (p->conflict_count)
+        return "a lower one is not ruled out";
+    if (strcmp(allocator, "best") == 0 || strcmp(allocator, "exact") == 0)
+        return "a lower one is not ruled out, and more effort may find it";
+    return "a lower one is not ruled out, and the allocator `best` may find it";
+}
+
+static bool keeps_capacities(Arena *arena, const PlanProblem *p, PlanResult *r, const char *allocator)
+{
+    for (uint32_t region = 0; region < r->region_count; region++) {
+        int64_t capacity = capacity_of(p, region);
+        if (!capacity || r->region_peak[region] <= capacity)
+            continue;
+        Str where = r->region_count > 1 ? str_format(arena, " of region %u", region) : (Str){"", 0};
+        r->message = str_format(arena,
+                                "the plan takes %" PRId64 " bytes" STR_FMT ", more than the capacity of %" PRId64
+                                ": %s (lower bound %" PRId64 ")",
+                                r->region_peak[region], STR_ARG(where), capacity, hope(p, r, region, allocator),
+                                r->region_bound[region]);
+        return false;
+    }
+    return true;
+}
+
 bool plan_place(Arena *arena, const PlanProblem *p, const char *allocator, int effort, PlanResult *r)
 {
     *r = (PlanResult){.region_count = 1, .proven = true, .allocator = allocator ? allocator : "best"};
@@ -79,14 +108,5 @@ bool plan_place(Arena *arena, const PlanProblem *p, const char *allocator, int e
         r->peak += r->region_peak[region];
         r->lower_bound += r->region_bound[region];
     }
-    for (uint32_t region = 0; region < r->region_count; region++) {
-        int64_t capacity = capacity_of(p, region);
-        if (!capacity || r->region_peak[region] <= capacity)
-            continue;
-        r->message = str_format(arena, "the plan needs %" PRId64 " bytes of region %u, which has %" PRId64 "%s",
-                                r->region_peak[region], region, capacity,
-                                r->region_bound[region] > capacity ? "; no plan can fit" : "");
-        return false;
-    }
-    return true;
+    return keeps_capacities(arena, p, r, allocator);
 }

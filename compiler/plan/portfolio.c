@@ -12,11 +12,14 @@
 #include "plan/relation.h"
 #include "plan/tighten.h"
 
-#define LOOKS_PER_EFFORT UINT64_C(400000000) /* of all runs of one region */
-#define MANY             200000              /* items from which on even n log n is done sparingly */
-#define MOST_BY_NNC      100000              /* items up to which `best` tries nnc, at normal effort */
+#define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
+#define MANY             200000               /* items from which on even n log n is done sparingly */
+#define LOOKS_OF_MANY    UINT64_C(250000000)
+#define MOST_BY_NNC      100000               /* items up to which `best` tries nnc, at normal effort */
+#define REPAIR_LOOKS     UINT64_C(10000000)   /* for each unit of effort, where the search cannot go */
 #define NODES_PER_EFFORT UINT64_C(150000)
 #define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
+#define SMALL_SIZE       100 /* and of such whose nodes cost so much less that they get more */
 #define PLAIN_CONFLICTS  75
 #define PAIRS_PER_NODE   10 /* more, and to prepare the search would take longer than the search */
 
@@ -73,6 +76,16 @@ static bool fit(Attempt *a, PlanFit fit, PlanOrder order, PlanLimit *limit)
     return true;
 }
 
+static bool skyline(Attempt *a, PlanOrder order, PlanLimit *limit)
+{
+    Arena scratch = {0};
+    uint32_t *sequence = ARENA_ARRAY(&scratch, uint32_t, a->items->count);
+    uint32_t count = plan_order(&scratch, a->items, order, sequence);
+    bool placed = plan_skyline(a->items, sequence, count, limit, a->trial);
+    arena_free(&scratch);
+    return placed;
+}
+
 static void try_one(Attempt *a, Family family, PlanOrder order)
 {
     PlanLimit limit = limit_of(a);
@@ -85,7 +98,7 @@ static void try_one(Attempt *a, Family family, PlanOrder order)
         placed = fit(a, PLAN_BEST_FIT, order, &limit);
         break;
     case SKYLINE:
-        placed = plan_skyline(a->items, order, &limit, a->trial);
+        placed = skyline(a, order, &limit);
         break;
     default:
         placed = plan_stack(a->items, order, a->trial);
@@ -117,7 +130,7 @@ static void try_light(Attempt *a)
             if (heap_does(a, order))
                 try_one(a, fit, order);
     if (!many)
-        try_family(a, STACK);
+        try_family(a, SKYLINE);
     else if (!done(a))
         try_one(a, STACK, PLAN_BY_LENGTH);
 }
@@ -149,18 +162,26 @@ static uint64_t node_limit(const Attempt *a, uint64_t pairs)
 {
     uint64_t nodes = NODES_PER_EFFORT * (uint64_t)a->effort, count = a->items->count;
     uint64_t size = count + a->items->section_count, conflicts = pairs / (count ? count : 1);
-    nodes = size > PLAIN_SIZE ? nodes * PLAIN_SIZE / size : nodes;
+    if (size <= SMALL_SIZE)
+        nodes *= PLAIN_SIZE / SMALL_SIZE;
+    if (size > PLAIN_SIZE)
+        nodes = nodes * PLAIN_SIZE / size;
     return conflicts > PLAIN_CONFLICTS ? nodes * PLAIN_CONFLICTS / conflicts : nodes;
 }
 
-static void search(Attempt *a)
+/* Would the search take longer to prepare than to do, or its tables be too large? */
+static bool can_search(const Attempt *a, uint64_t *nodes)
 {
     Arena scratch = {0};
-    uint64_t pairs = plan_items_pairs(&scratch, a->items), nodes = node_limit(a, pairs);
+    uint64_t pairs = plan_items_pairs(&scratch, a->items);
     arena_free(&scratch);
-    if (done(a) || plan_too_large(a->items, pairs) || pairs > PAIRS_PER_NODE * nodes)
-        return;
-    PlanBest best = {.offset = a->offset, .peak = a->peak, .bound = a->bound};
+    *nodes = node_limit(a, pairs);
+    return !plan_too_large(a->items, pairs) && pairs <= PAIRS_PER_NODE * *nodes;
+}
+
+static void search(Attempt *a, uint64_t nodes)
+{
+    PlanBest best = {.offset = a->offset, .peak = a->peak, .bound = a->bound, .wanted = a->wanted};
     plan_tighten(a->items, nodes, &best);
     a->bound = best.bound;
     a->nodes = best.nodes;
@@ -179,29 +200,79 @@ static void settle_best(Attempt *a)
     a->peak = plan_items_peak(a->items, a->offset);
 }
 
+/* Moves one of a sequence ahead, to half its place; pins stay first. */
+static void promote(uint32_t *sequence, uint32_t count, uint32_t pins, uint32_t item)
+{
+    uint32_t from = pins;
+    while (from < count && sequence[from] != item)
+        from++;
+    if (from == count)
+        return;
+    uint32_t to = pins + (from - pins) / 2;
+    memmove(&sequence[to + 1], &sequence[to], sizeof *sequence * (from - to));
+    sequence[to] = item;
+}
+
+/* Again and again the skyline, each time with the item ahead that came to lie too high the time before: what a plan
+ * suffers from tells what should come sooner (Joslin and Clements, "Squeaky wheel optimization", JAIR 1999). */
+static void repair_order(Attempt *a, PlanOrder order, uint64_t looks)
+{
+    Arena scratch = {0};
+    uint32_t *sequence = ARENA_ARRAY(&scratch, uint32_t, a->items->count), pins = 0;
+    uint32_t count = plan_order(&scratch, a->items, order, sequence);
+    while (pins < count && a->items->item[sequence[pins]].pinned != PLAN_FREE)
+        pins++;
+    for (PlanLimit limit = {.looks = looks}; !done(a) && limit.looks;) {
+        limit.below = a->peak;
+        limit.looks -= limit.looks > count ? count : limit.looks;
+        bool placed = plan_skyline(a->items, sequence, count, &limit, a->trial);
+        consider(a, placed, "skyline");
+        if (!placed)
+            promote(sequence, count, pins, limit.failed);
+    }
+    arena_free(&scratch);
+}
+
+static void repair(Attempt *a)
+{
+    for (PlanOrder order = 0; order < PLAN_ORDERS && !done(a); order++)
+        if (!repeats(a, order))
+            repair_order(a, order, REPAIR_LOOKS * (uint64_t)a->effort / PLAN_ORDERS);
+}
+
 static void run_quick(Attempt *a)
 {
     try_light(a);
-    try_family(a, SKYLINE);
+    if (a->items->count > MANY)
+        try_family(a, SKYLINE);
+    try_family(a, STACK);
     try_family(a, FIRST_FIT);
 }
 
 static void run_best(Attempt *a)
 {
-    a->looks = LOOKS_PER_EFFORT / 2 * ((uint64_t)a->effort + 1);
+    uint64_t nodes;
+    a->looks = (a->items->count > MANY ? LOOKS_OF_MANY : LOOKS_PER_EFFORT) / 2 * ((uint64_t)a->effort + 1);
     run_quick(a);
     if (!done(a) && a->items->count <= MOST_BY_NNC * (uint64_t)(a->effort + 1) / 2)
         run_nnc(a);
     try_family(a, BEST_FIT);
     settle_best(a);
-    search(a);
+    if (done(a))
+        return;
+    if (can_search(a, &nodes))
+        search(a, nodes);
+    else
+        repair(a);
     settle_best(a);
 }
 
 /* The search alone; only where it finds nothing in its budget does a fast plan have to do. */
 static void run_exact(Attempt *a)
 {
-    search(a);
+    uint64_t nodes;
+    if (can_search(a, &nodes))
+        search(a, nodes);
     if (a->peak == INT64_MAX)
         run_quick(a);
 }

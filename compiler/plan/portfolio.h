@@ -15,7 +15,6 @@ typedef struct PlanAttempt { /* what is known of one region */
     const char *by;
     uint64_t looks; /* work that may still be done, see PlanLimit */
     uint64_t nodes; /* of the search */
-    bool cut_short; /* some limit of work was reached: more effort may find more */
 } PlanAttempt;
 
 /* Ready for one run; the arena holds it. */

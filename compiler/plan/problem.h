@@ -38,7 +38,7 @@ typedef struct PlanProblem {
      * is not an interval.  With any, every allocator is greedy by these and the intervals together. */
     const PlanPair *conflict;
     uint32_t conflict_count;
-    int64_t capacity;               /* bytes of every region without an entry below; 0 = unlimited */
+    int64_t capacity; /* bytes of every region without an entry below; 0 = unlimited.  The search tries it first */
     const int64_t *region_capacity; /* [region_count], 0 = unlimited; may be NULL */
     uint32_t region_count;
 } PlanProblem;
@@ -66,7 +66,8 @@ const PlanAllocator *plan_allocators(void);
 /* Fills the result; offsets live in the arena.  `allocator` NULL means "best".  `effort` (>= 0, 1 is normal) scales the
  * work limit of the search; the outcome depends on nothing but the arguments.  False, with a message, when the
  * problem is malformed or its pins contradict each other (offset is then NULL), or when the plan found exceeds a
- * capacity (everything is filled in, so that the plan can still be shown). */
+ * capacity (everything is filled in, so that the plan can still be shown; the message says whether a plan that fits is
+ * ruled out). */
 bool plan_place(Arena *arena, const PlanProblem *problem, const char *allocator, int effort, PlanResult *result);
 
 /* The largest number of bytes that must be in memory at one step, summed over regions.  The problem must be valid. */

@@ -44,7 +44,7 @@ typedef struct Skyline {
     Arena scratch;
     const PlanItems *items;
     int64_t *offset;
-    uint32_t *sequence; /* [rank]: the item */
+    const uint32_t *sequence; /* [rank]: the item */
     uint32_t *tree_of, *leaf_of; /* [item] */
     Tree tree[MOST_TREES];
     uint32_t tree_count;
@@ -316,25 +316,31 @@ static void lay_ground(Skyline *s, uint32_t pins)
     }
 }
 
-bool plan_skyline(const PlanItems *items, PlanOrder order, PlanLimit *limit, int64_t *offset)
+/* Places one more item, if the next ledge takes any; false at the limit. */
+static bool step(Skyline *s, PlanLimit *limit, uint32_t *placed)
 {
-    Skyline s = {.items = items, .offset = offset};
-    s.sequence = ARENA_ARRAY(&s.scratch, uint32_t, items->count);
-    uint32_t count = plan_order(&s.scratch, items, order, s.sequence), placed = 0;
+    Event event = pop_event(s);
+    if (s->ledge[event.ledge].left == s->ledge[event.ledge].right)
+        return true;
+    uint32_t item = use_ledge(s, event);
+    if (item == NONE)
+        return s->looks <= limit->looks;
+    ++*placed;
+    limit->failed = item;
+    return s->looks <= limit->looks && plan_item_top(s->items, item, s->offset[item]) < limit->below;
+}
+
+bool plan_skyline(const PlanItems *items, const uint32_t *sequence, uint32_t count, PlanLimit *limit, int64_t *offset)
+{
+    Skyline s = {.items = items, .offset = offset, .sequence = sequence};
+    uint32_t placed = 0;
     bool good = true;
-    while (placed < count && items->item[s.sequence[placed]].pinned != PLAN_FREE)
+    while (placed < count && items->item[sequence[placed]].pinned != PLAN_FREE)
         placed++;
     lay_ground(&s, placed);
     plant_trees(&s, placed, count);
-    while (placed < count && good) {
-        Event event = pop_event(&s);
-        const Ledge *ledge = &s.ledge[event.ledge];
-        if (ledge->left == ledge->right)
-            continue;
-        uint32_t item = use_ledge(&s, event);
-        placed += item != NONE;
-        good = s.looks <= limit->looks && (item == NONE || plan_item_top(items, item, offset[item]) < limit->below);
-    }
+    while (placed < count && good)
+        good = step(&s, limit, &placed);
     limit->looks -= s.looks < limit->looks ? s.looks : limit->looks;
     arena_free(&s.scratch);
     return good;

@@ -1,4 +1,4 @@
-/* Rounds with rising budgets.  In each the lower bound comes first, since most real problems can be placed at it, and
+/* Rounds with rising budgets.  In each a height that was asked for comes first.  Then the lower bound comes first, since most real problems can be placed at it, and
  * then nothing is left to prove; after it the gap between bound and plan is narrowed from above.
  * Within a round the preorders take turns: the time to a solution is heavy-tailed (Gomes, Selman and Kautz, "Boosting
  * combinatorial search through randomization", AAAI 1998), so many short tries beat one long one. */
@@ -51,17 +51,17 @@ static int64_t grain_of(const PlanItems *items)
 static PlanVerdict try_all(Tighten *t, int64_t target, uint64_t budget)
 {
     for (const char *const *preorder = plan_preorders; *preorder && t->left; preorder++) {
-        uint64_t spent = 0, limit = budget < t->left ? budget : t->left;
-        PlanVerdict verdict = plan_exact_fit(t->exact, target, *preorder, limit, t->trial, &spent);
-        t->best->nodes += spent;
-        t->left -= spent < t->left ? spent : t->left;
+        PlanQuest quest = {.target = target, .preorder = *preorder, .nodes = budget < t->left ? budget : t->left};
+        PlanVerdict verdict = plan_exact_fit(t->exact, &quest, t->trial);
+        t->best->nodes += quest.spent;
+        t->left -= quest.spent < t->left ? quest.spent : t->left;
         if (verdict == PLAN_FOUND) {
             memcpy(t->best->offset, t->trial, sizeof *t->trial * t->items->count);
             t->best->peak = plan_items_peak(t->items, t->trial);
             t->best->improved = true;
         }
-        if (verdict == PLAN_REFUTED && target + t->grain > t->best->bound)
-            t->best->bound = target + t->grain;
+        if (verdict == PLAN_REFUTED && quest.bound > t->best->bound)
+            t->best->bound = quest.bound;
         if (verdict != PLAN_GAVE_UP)
             return verdict;
     }
@@ -92,6 +92,13 @@ static void from_below(Tighten *t, uint64_t budget)
         ;
 }
 
+/* A height that was asked for is one target more, as long as it is open. */
+static void for_wanted(Tighten *t, uint64_t budget)
+{
+    if (!done(t) && t->best->wanted < t->best->peak && t->best->wanted >= t->best->bound)
+        try_all(t, t->best->wanted, budget);
+}
+
 void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best)
 {
     Arena arena = {0};
@@ -99,6 +106,7 @@ void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best)
     t.trial = ARENA_ARRAY(&arena, int64_t, items->count);
     t.exact = plan_exact_new(&arena, items);
     for (uint64_t round = FIRST_BUDGET; !done(&t); round *= 4) {
+        for_wanted(&t, 4 * round);
         from_below(&t, 4 * round);
         if (round > FIRST_BUDGET)
             from_above(&t, round);

@@ -7,7 +7,8 @@
 typedef struct PlanBest {
     int64_t *offset; /* [item]; read only where there is none yet (peak INT64_MAX) */
     int64_t peak;
-    int64_t bound; /* no plan is lower: may rise */
+    int64_t bound;  /* no plan is lower: may rise */
+    int64_t wanted; /* a peak that would do, and comes first until it is reached or refuted; 0: none */
     uint64_t nodes;
     bool improved;
 } PlanBest;

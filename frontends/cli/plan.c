@@ -97,7 +97,10 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
     PlanResult result;
     Str text;
 
-    if (!file_read(&cli->arena, &cli->diag, path, &text) ||
+    bool input = str_is(path, "-");
+    path = input ? STR("<stdin>") : path;
+    if (!(input ? file_read_input(&cli->arena, &cli->diag, &text)
+                : file_read(&cli->arena, &cli->diag, path, &text)) ||
         !plan_read_csv(&cli->arena, &cli->diag, diag_add_source(&cli->diag, path, text), &named))
         return STATUS_INPUT;
     named.problem.capacity = capacity;
@@ -112,7 +115,7 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
         text_free(&out);
     } else if (result.offset) {
         PlanReport report = plan_report_of(&cli->arena, &named.problem, &result, named.id);
-        report.title = plan_printable(&cli->arena, problem_name(path));
+        report.title = plan_printable(&cli->arena, input ? STR("problem") : problem_name(path));
         print_report(&report, format);
     }
     if (good && !plan_check(&cli->arena, &named.problem, &result, &fault))
@@ -123,7 +126,7 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
 }
 
 /* Compiles for the plan alone, with the verb's own flags. */
-static int compile(Cli *cli, Model *model, int effort, unsigned without, Program *program)
+static int compile(Cli *cli, Model *model, int effort, int64_t capacity, unsigned without, Program *program)
 {
     CompileOptions options;
     int status = model_load(cli, WEIGHTS_SOME, model);
@@ -133,6 +136,7 @@ static int compile(Cli *cli, Model *model, int effort, unsigned without, Program
     if (status != STATUS_OK)
         return status;
     options.effort = effort;
+    options.capacity = capacity;
     options.without = without;
     options.compare = true;
     return program_of_all(cli, model, &options, program);
@@ -167,7 +171,7 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
     Str verify = args_value(cli, "verify");
     Model model;
     Program program;
-    int status = compile(cli, &model, effort, without, &program);
+    int status = compile(cli, &model, effort, capacity, without, &program);
 
     if (status != STATUS_OK)
         return status;
@@ -179,8 +183,8 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
     }
     print_entries(cli, &program, format);
     if (capacity && program.arena_bytes > capacity)
-        diag_file_error(&cli->diag, model.path, "the plan takes %lld bytes, more than the capacity of %lld",
-                        (long long)program.arena_bytes, (long long)capacity);
+        diag_file_error(&cli->diag, model.path, STR_FMT,
+                        STR_ARG(program_largest_entry(&program)->memory.plan.message));
     return STATUS_OK;
 }
 
@@ -227,7 +231,8 @@ const Verb verb_plan = {
     .summary = "Show where every tensor lives in memory, and when",
     .text =
         "The plan of a model, or of a bare placement problem: a table with the columns id, lower, upper and size, "
-        "each buffer live in [lower, upper). The exit status is 1 when a capacity is given and exceeded.",
+        "each buffer live in [lower, upper). The exit status is 1 when a capacity is given and exceeded; the message "
+        "says whether a plan that keeps to it is ruled out or more effort may find one.",
     .flag =
         (const Flag[]){
             {"format", "table|chart|json|svg|html", "How to print (default: table)"},
@@ -237,8 +242,9 @@ const Verb verb_plan = {
              "Leave out some of what lowers the peak before placement: results written over their "
              "operands, views, operands of concats and pads that are made inside them, an order of kernels that needs "
              "less"},
-            {"problem", "FILE.csv", "Plan this problem instead of a model"},
-            {"capacity", "BYTES", "The memory there is; K, M and G are understood"},
+            {"problem", "FILE.csv", "Plan this problem instead of a model; - is standard input"},
+            {"capacity", "BYTES",
+             "The memory there is, which the search tries to keep to before all else; K, M and G are understood"},
             {"verify", "PLAN.json", "Do not plan, but check this plan of the model; exit status 1 when it is wrong"},
             FLAG_TARGET,
             FLAG_DEFINE,

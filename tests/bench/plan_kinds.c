@@ -2,7 +2,7 @@
  *
  *     plan_kinds KIND COUNT [--seeds N] [--first SEED] [--effort N] [ALLOCATOR ...]      without one: best and greedy
  *
- * KIND: training, aligned, guillotine, pinwheel. */
+ * KIND: training, mixed, aligned, guillotine, pinwheel. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +23,8 @@ static PlanProblem draw(Arena *arena, const char *kind, uint32_t count, uint64_t
     Random random = {seed};
     if (strcmp(kind, "training") == 0)
         return draw_training(arena, &random, count);
+    if (strcmp(kind, "mixed") == 0)
+        return draw_mixed(arena, &random, count);
     if (strcmp(kind, "aligned") == 0)
         return draw_aligned(arena, &random, count);
     return draw_packing(arena, &random, count, 1000, 1 << 20, strcmp(kind, "pinwheel") == 0);

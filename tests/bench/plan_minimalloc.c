@@ -41,8 +41,12 @@ static bool try_target(Arena *arena, const PlanProblem *p, const Options *o, Pla
     int64_t *offset = ARENA_ARRAY(arena, int64_t, items.count);
     PlanVerdict v = PLAN_GAVE_UP;
     PlanExact *x = plan_exact_new(arena, &items);
-    for (int i = 0; i < o->effort && v == PLAN_GAVE_UP; i++)
-        v = plan_exact_fit(x, o->target ? o->target : items.lower_bound, o->preorder, o->budget, offset, &r->nodes);
+    for (int i = 0; i < o->effort && v == PLAN_GAVE_UP; i++) {
+        PlanQuest quest = {
+            .target = o->target ? o->target : items.lower_bound, .preorder = o->preorder, .nodes = o->budget};
+        v = plan_exact_fit(x, &quest, offset);
+        r->nodes += quest.spent;
+    }
     if (v == PLAN_GAVE_UP)
         return false;
     r->allocator = v == PLAN_FOUND ? "found" : "refuted";

@@ -71,6 +71,17 @@ static inline PlanProblem draw_training(Arena *arena, Random *r, uint32_t count)
     return (PlanProblem){.buffer = buffer, .count = count};
 }
 
+/* Lives of any length up to 32,768 steps. */
+static inline PlanProblem draw_mixed(Arena *arena, Random *r, uint32_t count)
+{
+    PlanBuffer *buffer = ARENA_ARRAY(arena, PlanBuffer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t size = 64 + (random_below(r, 1 << 12) << random_below(r, 10));
+        buffer[i] = (PlanBuffer){size, 64, i, i + 1 + (INT64_C(1) << random_below(r, 16)), PLAN_FREE, 0, 0};
+    }
+    return (PlanProblem){.buffer = buffer, .count = count};
+}
+
 /* Lives of at most a few steps with alignments of a few kinds: to be solved exactly. */
 static inline PlanProblem draw_aligned(Arena *arena, Random *r, uint32_t count)
 {
