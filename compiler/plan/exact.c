@@ -22,7 +22,7 @@
 
 #include "plan/sort.h"
 
-const char *const plan_preorders[] = {"TLA", "TAL", "VAL", "VLA", "VOL", NULL};
+const char *const plan_preorders[] = {"TLA", "VAL", "TAL", "VLA", "VOL", NULL};
 
 /* The largest of a per-section figure over the item's sections. */
 static int64_t most_over_sections(const PlanExact *x, const PlanItem *it, const int64_t *figure)

@@ -28,9 +28,9 @@ typedef struct PlanQuest {
     const char *preorder;
     uint64_t nodes; /* at most */
     uint64_t spent; /* result: the nodes it took */
-    int64_t bound;  /* result, when refuted: no placement is lower than this, which is above the target: the least height
-                       at which some cut of the search would not have been one, as in iterative deepening (Korf,
-                       "Depth-first iterative-deepening", Artificial Intelligence 1985) */
+    int64_t bound; /* result, when refuted: no placement is lower than this, which is above the target: the least height
+                      at which some cut of the search would not have been one, as in iterative deepening (Korf,
+                      "Depth-first iterative-deepening", Artificial Intelligence 1985) */
 } PlanQuest;
 
 /* Writes offset[item] when found. */

@@ -1,6 +1,6 @@
-/* Dynamic programming over sets of items (Held and Karp, "A dynamic programming approach to sequencing problems", 1962):
- * the least height of a set is that of the set without its topmost, and on it the topmost.  A set on which the rest
- * does not fit is of no use. */
+/* Dynamic programming over sets of items (Held and Karp, "A dynamic programming approach to sequencing problems",
+ * 1962): the least height of a set is that of the set without its topmost, and on it the topmost.  A set on which the
+ * rest does not fit is of no use. */
 #include "plan/exact_stack.h"
 
 #define SETS (1u << PLAN_MOST_STACKED)

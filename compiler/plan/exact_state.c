@@ -200,9 +200,9 @@ static void lift_neighbours(PlanExact *x, uint32_t item, Part *hull)
     }
 }
 
-/* Does what is left of a section, in one class, fit above its floor, the lowest least offset?  The topmost need not keep
- * its padding.  Mostly the floor is not needed, only a witness: an item that can lie low enough.  The last one mostly
- * still is one. */
+/* Does what is left of a section, in one class, fit above its floor, the lowest least offset?  The topmost need not
+ * keep its padding.  Mostly the floor is not needed, only a witness: an item that can lie low enough.  The last one
+ * mostly still is one. */
 static bool row_fits(PlanExact *x, Class *c, uint32_t s)
 {
     int64_t limit = x->target - c->rest[s], floor = INT64_MAX, slack = 0;

@@ -1,4 +1,5 @@
-/* The state of the exhaustive search (exact.c): what is placed, how low the rest can lie, and the bound that follows. */
+/* The state of the exhaustive search (exact.c): what is placed, how low the rest can lie, and the bound that follows.
+ */
 #ifndef NNC_PLAN_EXACT_STATE_H
 #define NNC_PLAN_EXACT_STATE_H
 
@@ -37,10 +38,10 @@ typedef struct Class {
     int64_t *size, *slack; /* [piece]: padded, and how much of it is padding; size 0: not of this class */
     uint32_t *start;       /* [section + 1] into item: CSR */
     uint32_t *item;
-    int64_t *item_slack;   /* as `item`: the slack of its piece there */
-    int64_t *most_slack;   /* [section] */
-    int64_t *rest;         /* [section]: sum of the sizes of what is to be placed */
-    uint32_t *witness;     /* [section]: what could lie low enough when last looked at, as an index into item */
+    int64_t *item_slack; /* as `item`: the slack of its piece there */
+    int64_t *most_slack; /* [section] */
+    int64_t *rest;       /* [section]: sum of the sizes of what is to be placed */
+    uint32_t *witness;   /* [section]: what could lie low enough when last looked at, as an index into item */
 } Class;
 
 #define MOST_CLASSES PLAN_MOST_UNITS

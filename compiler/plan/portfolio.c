@@ -15,8 +15,8 @@
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
 #define MANY             200000               /* items from which on even n log n is done sparingly */
 #define LOOKS_OF_MANY    UINT64_C(250000000)
-#define MOST_BY_NNC      100000               /* items up to which `best` tries nnc, at normal effort */
-#define REPAIR_LOOKS     UINT64_C(10000000)   /* for each unit of effort, where the search cannot go */
+#define MOST_BY_NNC      100000             /* items up to which `best` tries nnc, at normal effort */
+#define REPAIR_LOOKS     UINT64_C(10000000) /* for each unit of effort, where the search cannot go */
 #define NODES_PER_EFFORT UINT64_C(150000)
 #define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
 #define SMALL_SIZE       100 /* and of such whose nodes cost so much less that they get more */
@@ -308,8 +308,8 @@ static void run_relation(Attempt *a)
 static const struct {
     const char *name;
     void (*run)(Attempt *a);
-} whole[] = {{"best", run_best},       {"nnc", run_nnc},         {"exact", run_exact}, {"bestfit", run_bestfit},
-             {"greedy", run_greedy},   {"skyline", run_skyline}, {"stack", run_stack}};
+} whole[] = {{"best", run_best},     {"nnc", run_nnc},         {"exact", run_exact}, {"bestfit", run_bestfit},
+             {"greedy", run_greedy}, {"skyline", run_skyline}, {"stack", run_stack}};
 
 void plan_attempt_run(Attempt *a, const char *allocator)
 {
@@ -339,8 +339,8 @@ static const PlanAllocator allocators[] = {
     {"greedy", "the best of all greedy-ORDER and greedy-ORDER-best"},
     {"skyline", "the best of all skyline-ORDER"},
     {"stack", "the best of all stack-ORDER; exact for lives that nest; always n log n"},
-    PLAN_ORDER_ROWS(FIRST_ROW) PLAN_ORDER_ROWS(BEST_ROW) PLAN_ORDER_ROWS(SKYLINE_ROW) PLAN_ORDER_ROWS(STACK_ROW)
-    {NULL, NULL},
+    PLAN_ORDER_ROWS(FIRST_ROW) PLAN_ORDER_ROWS(BEST_ROW) PLAN_ORDER_ROWS(SKYLINE_ROW)
+        PLAN_ORDER_ROWS(STACK_ROW){NULL, NULL},
 };
 
 const PlanAllocator *plan_allocators(void)

@@ -44,7 +44,7 @@ typedef struct Skyline {
     Arena scratch;
     const PlanItems *items;
     int64_t *offset;
-    const uint32_t *sequence; /* [rank]: the item */
+    const uint32_t *sequence;    /* [rank]: the item */
     uint32_t *tree_of, *leaf_of; /* [item] */
     Tree tree[MOST_TREES];
     uint32_t tree_count;
@@ -90,8 +90,8 @@ static void fill_tree(Skyline *s, uint32_t t, uint32_t node, SortKey *key, uint3
     Tree *tree = &s->tree[t];
     if (node >= tree->leaves) {
         uint32_t rank = count ? key->index : NONE, item = count ? s->sequence[rank] : 0;
-        tree->box[node] = count ? (Box){lower_of(s, item), lower_of(s, item), upper_of(s, item), upper_of(s, item), rank}
-                                : empty_box;
+        tree->box[node] =
+            count ? (Box){lower_of(s, item), lower_of(s, item), upper_of(s, item), upper_of(s, item), rank} : empty_box;
         if (count)
             s->leaf_of[item] = node;
         return;

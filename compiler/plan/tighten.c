@@ -1,14 +1,15 @@
-/* Rounds with rising budgets.  In each a height that was asked for comes first.  Then the lower bound comes first, since most real problems can be placed at it, and
- * then nothing is left to prove; after it the gap between bound and plan is narrowed from above.
- * Within a round the preorders take turns: the time to a solution is heavy-tailed (Gomes, Selman and Kautz, "Boosting
- * combinatorial search through randomization", AAAI 1998), so many short tries beat one long one. */
+/* Rounds with rising budgets.  In each a height that was asked for comes first.  Then the lower bound comes first,
+ * since most real problems can be placed at it, and then nothing is left to prove; after it the gap between bound and
+ * plan is narrowed from above. Within a round the preorders take turns: the time to a solution is heavy-tailed (Gomes,
+ * Selman and Kautz, "Boosting combinatorial search through randomization", AAAI 1998), so many short tries beat one
+ * long one. */
 #include "plan/tighten.h"
 
 #include <string.h>
 
 #include "plan/exact.h"
 
-#define FIRST_BUDGET UINT64_C(500) /* nodes of one try; each round takes four times as many as the last */
+#define FIRST_BUDGET UINT64_C(2) /* nodes of one try for each item; each round takes four times as many as the last */
 #define MOST_ITEMS   6000
 #define MOST_PAIRS   UINT64_C(3000000)
 
@@ -105,10 +106,11 @@ void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best)
     Tighten t = {.best = best, .items = items, .grain = grain_of(items), .left = budget};
     t.trial = ARENA_ARRAY(&arena, int64_t, items->count);
     t.exact = plan_exact_new(&arena, items);
-    for (uint64_t round = FIRST_BUDGET; !done(&t); round *= 4) {
+    uint64_t first = FIRST_BUDGET * items->count;
+    for (uint64_t round = first; !done(&t); round *= 4) {
         for_wanted(&t, 4 * round);
         from_below(&t, 4 * round);
-        if (round > FIRST_BUDGET)
+        if (round > first)
             from_above(&t, round);
     }
     arena_free(&arena);

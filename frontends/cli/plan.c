@@ -99,8 +99,7 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
 
     bool input = str_is(path, "-");
     path = input ? STR("<stdin>") : path;
-    if (!(input ? file_read_input(&cli->arena, &cli->diag, &text)
-                : file_read(&cli->arena, &cli->diag, path, &text)) ||
+    if (!(input ? file_read_input(&cli->arena, &cli->diag, &text) : file_read(&cli->arena, &cli->diag, path, &text)) ||
         !plan_read_csv(&cli->arena, &cli->diag, diag_add_source(&cli->diag, path, text), &named))
         return STATUS_INPUT;
     named.problem.capacity = capacity;

@@ -39,9 +39,9 @@ static void run(const PlanProblem *p, uint64_t seed, const char *allocator, int 
     bool good = plan_place(&arena, p, allocator, effort, &r);
     time += seconds();
     good = good && plan_check(&arena, p, &r, &message);
-    printf("%6" PRIu64 " %8u  %-16s %8.4f s  %12" PRId64 " %12" PRId64 " %8.4f %-6s %9" PRIu64 " %s%s\n", seed, p->count,
-           allocator, time, r.peak, r.lower_bound, (double)r.peak / (double)r.lower_bound, r.proven ? "proven" : "",
-           r.nodes, r.allocator, good ? "" : "  BAD PLAN");
+    printf("%6" PRIu64 " %8u  %-16s %8.4f s  %12" PRId64 " %12" PRId64 " %8.4f %-6s %9" PRIu64 " %s%s\n", seed,
+           p->count, allocator, time, r.peak, r.lower_bound, (double)r.peak / (double)r.lower_bound,
+           r.proven ? "proven" : "", r.nodes, r.allocator, good ? "" : "  BAD PLAN");
     fflush(stdout);
     arena_free(&arena);
 }

@@ -9,11 +9,11 @@
 typedef struct DrawTraining {
     Random *random;
     int64_t layers;
-    int64_t segment;   /* layers of one checkpoint, whose activations are computed again; 0: all are kept */
-    int64_t bucket;    /* layers whose weight gradients wait for each other; layers: for an optimizer that runs last */
-    int64_t stages;    /* between which sizes change */
-    int64_t usual;     /* of so many tensors one has any size at all; 0: none */
-    int64_t longest;   /* life of a temporary */
+    int64_t segment; /* layers of one checkpoint, whose activations are computed again; 0: all are kept */
+    int64_t bucket;  /* layers whose weight gradients wait for each other; layers: for an optimizer that runs last */
+    int64_t stages;  /* between which sizes change */
+    int64_t usual;   /* of so many tensors one has any size at all; 0: none */
+    int64_t longest; /* life of a temporary */
 } DrawTraining;
 
 /* Mostly one of the few that the layers of a stage have in common. */
@@ -30,7 +30,8 @@ static inline int64_t draw_tensor_size(const DrawTraining *t, int64_t layer)
 static inline PlanBuffer draw_training_buffer(const DrawTraining *t, int64_t layer, uint32_t role)
 {
     int64_t forward = 2 * layer, backward = 4 * t->layers - 2 - forward, size = draw_tensor_size(t, layer);
-    int64_t bucket_end = 4 * t->layers - 2 * (layer / t->bucket * t->bucket), some = random_below(t->random, t->longest);
+    int64_t bucket_end = 4 * t->layers - 2 * (layer / t->bucket * t->bucket),
+            some = random_below(t->random, t->longest);
     PlanBuffer b = {size, 64, forward, backward + 2, PLAN_FREE, 0, 0};
     switch (role) {
     case 0:
@@ -85,8 +86,9 @@ static inline PlanProblem draw_mixed(Arena *arena, Random *r, uint32_t count)
 /* Lives of at most a few steps with alignments of a few kinds: to be solved exactly. */
 static inline PlanProblem draw_aligned(Arena *arena, Random *r, uint32_t count)
 {
-    static const int64_t kinds[][4] = {{64, 4096, 64, 64},   {64, 512, 4096, 64}, {16, 64, 256, 4096}, {1, 16, 64, 1},
-                                       {48, 64, 4096, 1000}, {12, 16, 64, 20},    {3, 5, 7, 1},        {64, 128, 256, 512}};
+    static const int64_t kinds[][4] = {{64, 4096, 64, 64}, {64, 512, 4096, 64},  {16, 64, 256, 4096},
+                                       {1, 16, 64, 1},     {48, 64, 4096, 1000}, {12, 16, 64, 20},
+                                       {3, 5, 7, 1},       {64, 128, 256, 512}};
     const int64_t *kind = kinds[random_below(r, 8)];
     int64_t alignments = 2 + random_below(r, 3), grain = random_below(r, 2) ? 64 : 1 + random_below(r, 3);
     int64_t steps = 3 + random_below(r, 2 * (int64_t)count / 3 + 3), longest = 1 + random_below(r, steps);
@@ -94,8 +96,13 @@ static inline PlanProblem draw_aligned(Arena *arena, Random *r, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         int64_t first = random_below(r, steps);
         int64_t last = first + 1 + random_below(r, longest);
-        buffer[i] = (PlanBuffer){grain * (1 + random_below(r, 24)), kind[random_below(r, alignments)],
-                                 first, last < steps ? last : steps, PLAN_FREE, 0, 0};
+        buffer[i] = (PlanBuffer){grain * (1 + random_below(r, 24)),
+                                 kind[random_below(r, alignments)],
+                                 first,
+                                 last < steps ? last : steps,
+                                 PLAN_FREE,
+                                 0,
+                                 0};
     }
     return (PlanProblem){.buffer = buffer, .count = count};
 }
@@ -104,9 +111,9 @@ typedef struct DrawRect { /* steps across, bytes up */
     int64_t left, right, bottom, top;
 } DrawRect;
 
-/* A perfect packing: a rectangle of `steps` by `height` cut into `count`, or a few more.  Each cut goes through a random
- * one of those there are, large ones more often: in two by a straight line, or in five as a pinwheel, which no straight
- * lines cut apart.  The least height of an arena is `height`. */
+/* A perfect packing: a rectangle of `steps` by `height` cut into `count`, or a few more.  Each cut goes through a
+ * random one of those there are, large ones more often: in two by a straight line, or in five as a pinwheel, which no
+ * straight lines cut apart.  The least height of an arena is `height`. */
 static inline PlanProblem draw_packing(Arena *arena, Random *r, uint32_t count, int64_t steps, int64_t height,
                                        bool pinwheels)
 {

@@ -105,7 +105,7 @@ static void both_ways_are_the_plain_one(void)
         bool good = plain_greedy(&arena, &items, order, fit, plain);
         for (PlanWay way = PLAN_WAY_FASTER; way <= PLAN_WAY_COLUMNS; way++) {
             int64_t *offset = ARENA_ARRAY(&arena, int64_t, items.count);
-            PlanLimit limit = {INT64_MAX, UINT64_MAX};
+            PlanLimit limit = {.below = INT64_MAX, .looks = UINT64_MAX};
             CHECK(plan_greedy_by(&items, order, fit, way, &limit, offset) == good, "trial %u, way %d", trial, way);
             for (uint32_t i = 0; i < items.count && good; i++)
                 CHECK(offset[i] == plain[i], "trial %u, way %d, item %u: %" PRId64 ", not %" PRId64, trial, way, i,
@@ -139,7 +139,7 @@ static void many_conflicts_take_little_work(void)
     CHECK(plan_items_pairs(&arena, &items) > UINT64_C(800000000), "too few pairs");
     int64_t *offset = ARENA_ARRAY(&arena, int64_t, items.count);
     for (PlanOrder order = 0; order < PLAN_ORDERS; order++) {
-        PlanLimit limit = {INT64_MAX, UINT64_MAX};
+        PlanLimit limit = {.below = INT64_MAX, .looks = UINT64_MAX};
         plan_greedy_by(&items, order, PLAN_FIRST_FIT, PLAN_WAY_FASTER, &limit, offset);
         uint64_t looks = UINT64_MAX - limit.looks;
         CHECK(looks < UINT64_C(45000000), "%s: %" PRIu64 " looks", plan_order_name[order], looks);
