@@ -106,7 +106,7 @@ static bool twin_waits(const PlanExact *x, uint32_t item)
 }
 
 /* Pushes the items that may come next, in the order to try them. */
-static void push_candidates(PlanExact *x, const Part *part, int64_t last_offset, uint32_t last_rank)
+static void push_candidates(PlanExact *x, const ExactPart *part, int64_t last_offset, uint32_t last_rank)
 {
     uint32_t end = x->items->count, base = x->candidate_count;
     int64_t limit = ceiling(x), rest = plan_exact_most_rest(x, part);
@@ -116,10 +116,10 @@ static void push_candidates(PlanExact *x, const Part *part, int64_t last_offset,
             (offset == last_offset && x->rank[i] < last_rank) || twin_waits(x, i) || !reaches(x, offset + rest))
             continue;
         ARENA_PUSH(x->arena, x->candidate, x->candidate_count, x->candidate_capacity,
-                   ((Candidate){offset, i, x->rank[i]}));
+                   ((ExactCandidate){offset, i, x->rank[i]}));
     }
     for (uint32_t k = base + 1; k < x->candidate_count; k++) { /* the list is by rank: keep that among equals */
-        Candidate c = x->candidate[k];
+        ExactCandidate c = x->candidate[k];
         uint32_t j = k;
         for (; j > base && x->candidate[j - 1].offset > c.offset; j--)
             x->candidate[j] = x->candidate[j - 1];
@@ -136,10 +136,10 @@ static bool fits_below_target(PlanExact *x, uint32_t item)
     return true;
 }
 
-static PlanVerdict search(PlanExact *x, Part part, int64_t last_offset, uint32_t last_rank);
+static PlanVerdict search(PlanExact *x, ExactPart part, int64_t last_offset, uint32_t last_rank);
 
 /* Solves what is left of the part after its items have been cut apart at some point in time. */
-static PlanVerdict search_split(PlanExact *x, Part part)
+static PlanVerdict search_split(PlanExact *x, ExactPart part)
 {
     PlanVerdict verdict = PLAN_FOUND;
     ArenaMark mark = arena_mark(x->stack);
@@ -158,7 +158,7 @@ static PlanVerdict search_split(PlanExact *x, Part part)
         if (!n)
             continue;
         rank_items(x, some, n);
-        verdict = search(x, (Part){n, lower, upper}, 0, 0);
+        verdict = search(x, (ExactPart){n, lower, upper}, 0, 0);
     }
     if (verdict == PLAN_REFUTED) {
         while (x->path_count > path_count) { /* parts that were solved before the one that failed */
@@ -173,7 +173,7 @@ static PlanVerdict search_split(PlanExact *x, Part part)
     return verdict;
 }
 
-static PlanVerdict try_candidate(PlanExact *x, Part part, Candidate c)
+static PlanVerdict try_candidate(PlanExact *x, ExactPart part, ExactCandidate c)
 {
     PlanVerdict verdict = PLAN_REFUTED;
     if (!fits_below_target(x, c.item))
@@ -190,7 +190,7 @@ static PlanVerdict try_candidate(PlanExact *x, Part part, Candidate c)
     return verdict;
 }
 
-static PlanVerdict search(PlanExact *x, Part part, int64_t last_offset, uint32_t last_rank)
+static PlanVerdict search(PlanExact *x, ExactPart part, int64_t last_offset, uint32_t last_rank)
 {
     if (x->next[x->items->count] == x->items->count)
         return PLAN_FOUND;
@@ -227,7 +227,7 @@ PlanVerdict plan_exact_fit(PlanExact *x, PlanQuest *quest, int64_t *offset)
             if (items->item[i].piece_count)
                 all[count++].index = i;
         rank_items(x, all, count);
-        verdict = search_split(x, (Part){count, 0, items->section_count});
+        verdict = search_split(x, (ExactPart){count, 0, items->section_count});
     }
     if (verdict == PLAN_FOUND)
         memcpy(offset, x->placed, sizeof *offset * items->count);

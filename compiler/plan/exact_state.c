@@ -43,14 +43,14 @@ static void index_sections(Arena *arena, const PlanItems *items, const int64_t *
 static void add_class(PlanExact *x, int64_t unit)
 {
     const PlanItems *items = x->items;
-    Class *c = &x->class[x->class_count++];
+    ExactClass *c = &x->class[x->class_count++];
     uint32_t *list;
-    *c = (Class){.unit = unit,
-                 .size = ARENA_ARRAY(x->arena, int64_t, items->piece_count),
-                 .slack = ARENA_ARRAY(x->arena, int64_t, items->piece_count),
-                 .most_slack = ARENA_ARRAY(x->arena, int64_t, items->section_count),
-                 .rest = ARENA_ARRAY(x->arena, int64_t, items->section_count),
-                 .witness = ARENA_ARRAY(x->arena, uint32_t, items->section_count)};
+    *c = (ExactClass){.unit = unit,
+                      .size = ARENA_ARRAY(x->arena, int64_t, items->piece_count),
+                      .slack = ARENA_ARRAY(x->arena, int64_t, items->piece_count),
+                      .most_slack = ARENA_ARRAY(x->arena, int64_t, items->section_count),
+                      .rest = ARENA_ARRAY(x->arena, int64_t, items->section_count),
+                      .witness = ARENA_ARRAY(x->arena, uint32_t, items->section_count)};
     plan_class_sizes(items, unit, c->size, c->slack);
     index_sections(x->arena, items, c->size, &c->start, &list);
     c->item_slack = ARENA_ARRAY(x->arena, int64_t, c->start[items->section_count]);
@@ -82,9 +82,9 @@ static void index_neighbours(PlanExact *x, const uint32_t *start, const uint32_t
                     continue;
                 if (seen[other] == PLAN_NONE || seen[other] < begin) {
                     seen[other] = count;
-                    ARENA_PUSH(x->arena, x->neighbour, count, capacity, ((Neighbour){other, 0, 0}));
+                    ARENA_PUSH(x->arena, x->neighbour, count, capacity, ((ExactNeighbour){other, 0, 0}));
                 }
-                Neighbour *n = &x->neighbour[seen[other]];
+                ExactNeighbour *n = &x->neighbour[seen[other]];
                 int64_t size = items->piece[list[k]].size;
                 n->reach = items->piece[p].size > n->reach ? items->piece[p].size : n->reach;
                 n->lift = size > n->lift ? size : n->lift;
@@ -139,20 +139,20 @@ PlanExact *plan_exact_new(Arena *arena, const PlanItems *items)
     x->prev = ARENA_ARRAY(arena, uint32_t, (size_t)n + 1);
     x->cut = ARENA_ARRAY(arena, uint32_t, sections);
     x->blame = ARENA_ARRAY(arena, int64_t, sections);
-    x->path = ARENA_ARRAY(arena, Step, n);
+    x->path = ARENA_ARRAY(arena, ExactStep, n);
     return x;
 }
 
 static void change(PlanExact *x, int64_t *where, int64_t value)
 {
-    ARENA_PUSH(x->arena, x->undo, x->undo_count, x->undo_capacity, ((Undo){where, *where}));
+    ARENA_PUSH(x->arena, x->undo, x->undo_count, x->undo_capacity, ((ExactUndo){where, *where}));
     *where = value;
 }
 
 void plan_exact_undo(PlanExact *x, uint32_t undo_count)
 {
     while (x->undo_count > undo_count) {
-        const Undo *u = &x->undo[--x->undo_count];
+        const ExactUndo *u = &x->undo[--x->undo_count];
         *u->where = u->value;
     }
 }
@@ -167,7 +167,7 @@ static int64_t clear_of_pins(const PlanExact *x, uint32_t item, int64_t at)
     for (bool moved = true; moved;) {
         moved = false;
         for (uint32_t k = x->neighbour_start[item]; k < x->neighbour_start[item + 1]; k++) {
-            const Neighbour *n = &x->neighbour[k];
+            const ExactNeighbour *n = &x->neighbour[k];
             int64_t pin = x->items->item[n->item].pinned;
             if (pin == PLAN_FREE || at + n->reach <= pin)
                 continue;
@@ -181,7 +181,7 @@ static int64_t clear_of_pins(const PlanExact *x, uint32_t item, int64_t at)
 }
 
 /* Raises what the item, now placed, supports; widens *hull to the sections in which a bound may have changed. */
-static void lift_neighbours(PlanExact *x, uint32_t item, Part *hull)
+static void lift_neighbours(PlanExact *x, uint32_t item, ExactPart *hull)
 {
     int64_t offset = x->placed[item];
     for (uint32_t k = x->neighbour_start[item]; k < x->neighbour_start[item + 1]; k++) {
@@ -203,7 +203,7 @@ static void lift_neighbours(PlanExact *x, uint32_t item, Part *hull)
 /* Does what is left of a section, in one class, fit above its floor, the lowest least offset?  The topmost need not
  * keep its padding.  Mostly the floor is not needed, only a witness: an item that can lie low enough.  The last one
  * mostly still is one. */
-static bool row_fits(PlanExact *x, Class *c, uint32_t s)
+static bool row_fits(PlanExact *x, ExactClass *c, uint32_t s)
 {
     int64_t limit = x->target - c->rest[s], floor = INT64_MAX, slack = 0;
     if (!c->rest[s] || x->least[c->item[c->witness[s]]] - c->item_slack[c->witness[s]] <= limit)
@@ -230,7 +230,7 @@ static bool row_fits(PlanExact *x, Class *c, uint32_t s)
 /* Lists what the section has yet to place; false when that is too much. */
 static bool list_stack(const PlanExact *x, uint32_t s, PlanStack *stack)
 {
-    const Class *c = &x->class[0];
+    const ExactClass *c = &x->class[0];
     stack->count = 0;
     for (uint32_t k = c->start[s]; k < c->start[s + 1]; k++) {
         uint32_t item = c->item[k];
@@ -273,7 +273,7 @@ static bool stack_fits(PlanExact *x, uint32_t s)
     return false;
 }
 
-static bool sections_fit(PlanExact *x, const Part *hull)
+static bool sections_fit(PlanExact *x, const ExactPart *hull)
 {
     for (uint32_t k = 0; k < x->class_count; k++)
         for (uint32_t s = hull->lower; s < hull->upper; s++)
@@ -290,7 +290,7 @@ static void change_rest(PlanExact *x, uint32_t item, int64_t sign)
 {
     const PlanItem *it = &x->items->item[item];
     for (uint32_t k = 0; k < x->class_count; k++) {
-        Class *c = &x->class[k];
+        ExactClass *c = &x->class[k];
         for (uint32_t p = it->piece; p < it->piece + it->piece_count && it->alignment % c->unit == 0; p++)
             for (uint32_t s = x->items->piece[p].lower; s < x->items->piece[p].upper; s++)
                 c->rest[s] += sign * c->size[p];
@@ -299,8 +299,8 @@ static void change_rest(PlanExact *x, uint32_t item, int64_t sign)
 
 bool plan_exact_put(PlanExact *x, uint32_t item)
 {
-    Part hull = {0, plan_exact_lower(x, item), plan_exact_upper(x, item)};
-    x->path[x->path_count++] = (Step){item, x->undo_count};
+    ExactPart hull = {0, plan_exact_lower(x, item), plan_exact_upper(x, item)};
+    x->path[x->path_count++] = (ExactStep){item, x->undo_count};
     x->placed[item] = x->support[item];
     change(x, &x->least[item], INT64_MAX);
     x->next[x->prev[item]] = x->next[item];
@@ -312,7 +312,7 @@ bool plan_exact_put(PlanExact *x, uint32_t item)
 
 void plan_exact_take_back(PlanExact *x)
 {
-    Step step = x->path[--x->path_count];
+    ExactStep step = x->path[--x->path_count];
     uint32_t item = step.item;
     plan_exact_undo(x, step.undo_count);
     change_rest(x, item, 1);
@@ -336,7 +336,7 @@ bool plan_exact_pass_over(PlanExact *x, uint32_t item, int64_t offset)
     if (lowest <= x->least[item])
         return true;
     change(x, &x->least[item], lowest);
-    return sections_fit(x, &(Part){0, plan_exact_lower(x, item), plan_exact_upper(x, item)});
+    return sections_fit(x, &(ExactPart){0, plan_exact_lower(x, item), plan_exact_upper(x, item)});
 }
 
 bool plan_exact_cut(PlanExact *x, uint32_t item, uint32_t by)
@@ -347,7 +347,7 @@ bool plan_exact_cut(PlanExact *x, uint32_t item, uint32_t by)
     return zero;
 }
 
-int64_t plan_exact_most_rest(const PlanExact *x, const Part *part)
+int64_t plan_exact_most_rest(const PlanExact *x, const ExactPart *part)
 {
     int64_t most = 0;
     for (uint32_t k = 0; k < x->class_count; k++)
@@ -358,7 +358,7 @@ int64_t plan_exact_most_rest(const PlanExact *x, const Part *part)
     return most;
 }
 
-static void reset_class(PlanExact *x, Class *c)
+static void reset_class(PlanExact *x, ExactClass *c)
 {
     const PlanItems *items = x->items;
     memset(c->rest, 0, sizeof *c->rest * items->section_count);

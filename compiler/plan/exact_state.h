@@ -8,32 +8,32 @@
 
 #define PLAN_NONE UINT32_MAX
 
-typedef struct Neighbour {
+typedef struct ExactNeighbour {
     uint32_t item;
     int64_t reach; /* how far above this item's offset the neighbour must lie, when it is the higher one */
     int64_t lift;  /* and the other way round */
-} Neighbour;
+} ExactNeighbour;
 
-typedef struct Candidate {
+typedef struct ExactCandidate {
     int64_t offset;
     uint32_t item, rank;
-} Candidate;
+} ExactCandidate;
 
-typedef struct Undo {
+typedef struct ExactUndo {
     int64_t *where, value;
-} Undo;
+} ExactUndo;
 
-typedef struct Step {
+typedef struct ExactStep {
     uint32_t item, undo_count;
-} Step;
+} ExactStep;
 
-typedef struct Part { /* a number of items that are to be placed, and the sections they span */
+typedef struct ExactPart { /* a number of items that are to be placed, and the sections they span */
     uint32_t count, lower, upper;
-} Part;
+} ExactPart;
 
 /* Items whose alignment is a multiple of `unit`, as one that knows nothing else sees them: padded to it.  A row is a
  * section of a class. */
-typedef struct Class {
+typedef struct ExactClass {
     int64_t unit;
     int64_t *size, *slack; /* [piece]: padded, and how much of it is padding; size 0: not of this class */
     uint32_t *start;       /* [section + 1] into item: CSR */
@@ -42,7 +42,7 @@ typedef struct Class {
     int64_t *most_slack; /* [section] */
     int64_t *rest;       /* [section]: sum of the sizes of what is to be placed */
     uint32_t *witness;   /* [section]: what could lie low enough when last looked at, as an index into item */
-} Class;
+} ExactClass;
 
 #define MOST_CLASSES PLAN_MOST_UNITS
 
@@ -50,10 +50,10 @@ struct PlanExact {
     Arena *arena, *stack; /* stack: what the search has to remember while it is deeper */
     const PlanItems *items;
     uint32_t *neighbour_start; /* CSR */
-    Neighbour *neighbour;
+    ExactNeighbour *neighbour;
     uint32_t *conflicts;
     uint32_t *twin; /* an item like this one in all, to be placed first, or PLAN_NONE */
-    Class class[MOST_CLASSES];
+    ExactClass class[MOST_CLASSES];
     uint32_t class_count; /* the first is of all items */
     int64_t unit[MOST_CLASSES];
     uint32_t *order;         /* per section PLAN_MOST_STACKED items: from the lowest up, as they could be stacked when
@@ -69,11 +69,11 @@ struct PlanExact {
     uint32_t *cut;    /* items to be placed that cross from section s to s + 1 */
     uint32_t *rank, *next, *prev;
     int64_t *blame; /* per section: how often it failed the bound, over all searches */
-    Undo *undo;
+    ExactUndo *undo;
     uint32_t undo_count, undo_capacity;
-    Candidate *candidate; /* those of all nodes above, and of this one */
+    ExactCandidate *candidate; /* those of all nodes above, and of this one */
     uint32_t candidate_count, candidate_capacity;
-    Step *path; /* what was placed, in this order */
+    ExactStep *path; /* what was placed, in this order */
     uint32_t path_count;
     const char *preorder;
     uint64_t budget, nodes;
@@ -101,6 +101,6 @@ void plan_exact_undo(PlanExact *x, uint32_t undo_count);
 bool plan_exact_cut(PlanExact *x, uint32_t item, uint32_t by);
 
 /* The most that any section of the part has yet to place, less padding. */
-int64_t plan_exact_most_rest(const PlanExact *x, const Part *part);
+int64_t plan_exact_most_rest(const PlanExact *x, const ExactPart *part);
 
 #endif

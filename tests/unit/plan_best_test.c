@@ -91,10 +91,10 @@ static void effort_helps_the_large(void)
 /* Three of these have an alignment of 4,096 and are live at step 2. */
 static void alignments_bound_the_peak(void)
 {
-    static const int64_t row[][4] = {{0, 1, 896, 64},   {0, 4, 1280, 64},  {0, 1, 64, 64},    {2, 3, 640, 4096},
-                                     {3, 5, 320, 64},   {4, 8, 128, 64},   {1, 2, 384, 4096}, {4, 5, 384, 64},
-                                     {2, 3, 1024, 64},  {2, 3, 192, 4096}, {2, 3, 896, 4096}, {2, 3, 704, 64},
-                                     {3, 4, 1024, 64},  {1, 2, 576, 4096}};
+    static const int64_t row[][4] = {{0, 1, 896, 64},  {0, 4, 1280, 64},  {0, 1, 64, 64},    {2, 3, 640, 4096},
+                                     {3, 5, 320, 64},  {4, 8, 128, 64},   {1, 2, 384, 4096}, {4, 5, 384, 64},
+                                     {2, 3, 1024, 64}, {2, 3, 192, 4096}, {2, 3, 896, 4096}, {2, 3, 704, 64},
+                                     {3, 4, 1024, 64}, {1, 2, 576, 4096}};
     Arena arena = {0};
     PlanBuffer buffer[14];
     PlanProblem p = {.buffer = buffer, .count = 14};
