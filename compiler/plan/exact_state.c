@@ -9,7 +9,7 @@
 #include "plan/bound.h"
 #include "plan/order.h"
 
-#define STACKS_PER_NODE 16 /* sets looked at */
+#define STACKS_PER_NODE 8 /* sets looked at */
 
 uint32_t plan_exact_lower(const PlanExact *x, uint32_t item)
 {

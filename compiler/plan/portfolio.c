@@ -19,7 +19,8 @@
 #define REPAIR_LOOKS     UINT64_C(10000000) /* for each unit of effort, where the search cannot go */
 #define NODES_PER_EFFORT UINT64_C(150000)
 #define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
-#define SMALL_SIZE       100 /* and of such whose nodes cost so much less that they get more */
+#define SMALL_SIZE       45 /* and of such whose nodes cost so little that they get more */
+#define SMALL_TIMES      6
 #define PLAIN_CONFLICTS  75
 #define PAIRS_PER_NODE   10 /* more, and to prepare the search would take longer than the search */
 
@@ -163,7 +164,7 @@ static uint64_t node_limit(const Attempt *a, uint64_t pairs)
     uint64_t nodes = NODES_PER_EFFORT * (uint64_t)a->effort, count = a->items->count;
     uint64_t size = count + a->items->section_count, conflicts = pairs / (count ? count : 1);
     if (size <= SMALL_SIZE)
-        nodes *= PLAIN_SIZE / SMALL_SIZE;
+        nodes *= SMALL_TIMES;
     if (size > PLAIN_SIZE)
         nodes = nodes * PLAIN_SIZE / size;
     return conflicts > PLAIN_CONFLICTS ? nodes * PLAIN_CONFLICTS / conflicts : nodes;
