@@ -15,6 +15,7 @@
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
 #define MANY             200000               /* items from which on even n log n is done sparingly */
 #define LOOKS_OF_MANY    UINT64_C(250000000)
+#define NO_EFFORT        20                   /* an effort of 0 has such a part of the looks of 1 */
 #define MOST_BY_NNC      100000             /* items up to which `best` tries nnc, at normal effort */
 #define REPAIR_LOOKS     UINT64_C(10000000) /* for each unit of effort, where the search cannot go */
 #define NODES_PER_EFFORT UINT64_C(150000)
@@ -248,14 +249,19 @@ static void run_quick(Attempt *a)
         try_family(a, SKYLINE);
     try_family(a, STACK);
     try_family(a, FIRST_FIT);
+    if (a->peak == INT64_MAX) { /* all came to the limit: the skyline always has a plan */
+        a->looks = UINT64_MAX;
+        try_one(a, SKYLINE, PLAN_BY_SIZE);
+    }
 }
 
 static void run_best(Attempt *a)
 {
     uint64_t nodes;
-    a->looks = (a->items->count > MANY ? LOOKS_OF_MANY : LOOKS_PER_EFFORT) / 2 * ((uint64_t)a->effort + 1);
+    uint64_t looks = a->items->count > MANY ? LOOKS_OF_MANY : LOOKS_PER_EFFORT;
+    a->looks = looks * (uint64_t)a->effort + looks / NO_EFFORT;
     run_quick(a);
-    if (!done(a) && a->items->count <= MOST_BY_NNC * (uint64_t)(a->effort + 1) / 2)
+    if (!done(a) && a->items->count <= MOST_BY_NNC * (uint64_t)a->effort)
         run_nnc(a);
     try_family(a, BEST_FIT);
     settle_best(a);
