@@ -15,12 +15,13 @@
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
 #define MANY             200000               /* items from which on even n log n is done sparingly */
 #define LOOKS_OF_MANY    UINT64_C(250000000)
-#define NO_EFFORT        20                   /* an effort of 0 has such a part of the looks of 1 */
+#define NO_EFFORT        20                 /* an effort of 0 has such a part of the looks of 1 */
 #define MOST_BY_NNC      100000             /* items up to which `best` tries nnc, at normal effort */
+#define FEW              1000               /* items, of which the search does more than repair could */
 #define REPAIR_LOOKS     UINT64_C(10000000) /* for each unit of effort, where the search cannot go */
 #define NODES_PER_EFFORT UINT64_C(150000)
 #define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
-#define SMALL_SIZE       45 /* and of such whose nodes cost so little that they get more */
+#define SMALL_SIZE       45  /* and of such whose nodes cost so little that they get more */
 #define SMALL_TIMES      6
 #define PLAIN_CONFLICTS  75
 #define PAIRS_PER_NODE   10 /* more, and to prepare the search would take longer than the search */
@@ -267,10 +268,11 @@ static void run_best(Attempt *a)
     settle_best(a);
     if (done(a))
         return;
-    if (can_search(a, &nodes))
-        search(a, nodes);
-    else
+    bool searchable = can_search(a, &nodes);
+    if (!searchable || a->items->count > FEW)
         repair(a);
+    if (searchable && !done(a))
+        search(a, nodes);
     settle_best(a);
 }
 
