@@ -19,6 +19,11 @@ const Type *module_type(Module *module, DType dtype, const Shape *shape, Layout 
     return type_intern(&module->types, dtype, shape, layout);
 }
 
+void module_add_file(Module *module, Str path)
+{
+    ARENA_PUSH(module->arena, module->file, module->file_count, module->file_capacity, str_copy(module->arena, path));
+}
+
 const Type *module_plain_type(Module *module, DType dtype, uint32_t rank, const int64_t *dim)
 {
     Shape shape = shape_of(rank, dim);

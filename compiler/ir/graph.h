@@ -129,10 +129,13 @@ struct Module {
     TypeTable types;
     Graph **graph;
     uint32_t graph_count, graph_capacity;
+    Str *file; /* the paths that it was read from, those of imports first; each followed by a zero byte */
+    uint32_t file_count, file_capacity;
     Str prelude; /* the source of uses, constants and functions, printed again while calls remain */
 };
 
 Module *module_new(Arena *arena, Diag *diag);
+void module_add_file(Module *module, Str path);
 const Type *module_type(Module *module, DType dtype, const Shape *shape, Layout layout);
 const Type *module_plain_type(Module *module, DType dtype, uint32_t rank, const int64_t *dim);
 

@@ -33,16 +33,25 @@ static Module *parse(nnc_session *session, const nnc_source *source, Str path)
     return nnc_parse(arena, &session->diag, path, text, define, source->define_count);
 }
 
+/* The file that is named, or the one beside a model that is a file itself; empty when there is none. */
+static Str weights_path(nnc_session *session, const nnc_source *source, const nnc_module *module)
+{
+    if (source->weights)
+        return keep(session, source->weights);
+    Str path = source->text ? (Str){0} : weights_path_beside(&session->arena, module->path);
+    return path.len && file_exists(path) ? path : (Str){0};
+}
+
 static bool load_weights(nnc_session *session, const nnc_source *source, nnc_module *module)
 {
-    Str path = {0};
-    if (source->weights)
-        path = keep(session, source->weights);
-    else if (!source->text)
-        path = weights_path_beside(&session->arena, module->path);
-    if (!source->weights && path.len && !file_exists(path))
-        path = (Str){0};
-    return weights_load(module->module, path, !module->shapes_only, &module->weights);
+    module->weights_path = weights_path(session, source, module);
+    WeightsOptions options = {
+        .path = module->weights_path,
+        .need_elements = !module->shapes_only,
+        .init_missing = source->init_missing,
+        .convert = source->convert_weights,
+    };
+    return weights_load(module->module, &options, &module->weights);
 }
 
 static nnc_tensor_info tensor_info(Arena *arena, Str name, const Type *type)
@@ -56,6 +65,17 @@ static nnc_tensor_info tensor_info(Arena *arena, Str name, const Type *type)
     };
 }
 
+static nnc_param param_info(Arena *arena, const WantedTensor *wanted)
+{
+    Str initialiser = prepare_initialiser(arena, wanted);
+    return (nnc_param){
+        .tensor = tensor_info(arena, wanted->name, weights_value(wanted)->type),
+        .role = weights_role(wanted),
+        .initialiser = initialiser.len ? initialiser.ptr : NULL,
+        .stored = wanted->tensor != NULL,
+    };
+}
+
 static nnc_graph graph_info(Arena *arena, const Graph *graph)
 {
     nnc_tensor_info *input = ARENA_ARRAY(arena, nnc_tensor_info, graph->input_count);
@@ -65,6 +85,19 @@ static nnc_graph graph_info(Arena *arena, const Graph *graph)
     for (uint32_t i = 0; i < graph->output_count; i++)
         output[i] = tensor_info(arena, graph->output[i].name, value_type(graph, graph->output[i].value));
     return (nnc_graph){str_copy(arena, graph->name).ptr, graph->input_count, graph->output_count, input, output};
+}
+
+static void describe(nnc_module *module)
+{
+    Arena *arena = &module->session->arena;
+    const WantedList *wanted = &module->weights.wanted;
+
+    module->graph = ARENA_ARRAY(arena, nnc_graph, module->module->graph_count);
+    for (uint32_t i = 0; i < module->module->graph_count; i++)
+        module->graph[i] = graph_info(arena, module->module->graph[i]);
+    module->param = ARENA_ARRAY(arena, nnc_param, wanted->count);
+    for (uint32_t i = 0; i < wanted->count; i++)
+        module->param[i] = param_info(arena, &wanted->at[i]);
 }
 
 static nnc_result work_parse(nnc_session *session, void *argument)
@@ -84,9 +117,7 @@ static nnc_result work_parse(nnc_session *session, void *argument)
     session->module = module; /* now: it may come to hold a mapping */
     if (!load_weights(session, source, module))
         return NNC_RESULT_INPUT;
-    module->graph = ARENA_ARRAY(arena, nnc_graph, module->module->graph_count);
-    for (uint32_t i = 0; i < module->module->graph_count; i++)
-        module->graph[i] = graph_info(arena, module->module->graph[i]);
+    describe(module);
     parsing->module = module;
     return NNC_RESULT_OK;
 }
@@ -102,6 +133,19 @@ nnc_result nnc_module_parse(nnc_session *session, const nnc_source *source, nnc_
 const nnc_graph *nnc_module_graph(const nnc_module *module, uint32_t index)
 {
     return index < module->module->graph_count ? &module->graph[index] : NULL;
+}
+
+const nnc_param *nnc_module_param(const nnc_module *module, uint32_t index)
+{
+    return index < module->weights.wanted.count ? &module->param[index] : NULL;
+}
+
+const char *nnc_module_file(const nnc_module *module, uint32_t index)
+{
+    uint32_t files = module->module->file_count;
+    if (index < files)
+        return module->module->file[index].ptr;
+    return index == files && module->weights_path.len ? module->weights_path.ptr : NULL;
 }
 
 typedef struct GraphCall {

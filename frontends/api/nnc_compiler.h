@@ -65,7 +65,8 @@ NNC_API void nnc_session_free(nnc_session *session);
  * session; it may leave by longjmp, or end the process. */
 NNC_API void nnc_session_on_memory(nnc_session *session, void (*hook)(void *context, size_t bytes), void *context);
 
-/* What the last call had to say, as text: errors and notes with their lines and carets; "" when all is well. */
+/* What the last call had to say, as text: errors and notes with their lines and carets; "" when there is
+ * nothing to say. */
 NNC_API const char *nnc_session_text(const nnc_session *session);
 
 typedef struct nnc_diagnostic {
@@ -88,9 +89,12 @@ typedef struct nnc_source {
     const char *path;    /* of the .nnc file; with `text` its name in messages, and where `use "..."` looks from */
     const char *text;    /* the model itself; NULL: it is read from `path` */
     size_t bytes;        /* of text */
-    const char *weights; /* a .safetensors file; NULL: the one beside a model that is read from a file, if there is */
+    const char *weights; /* a .safetensors file; NULL: the one beside a model that is read from a file, if there is;
+                            without any, params are drawn from their initialisers, and a note says so */
     const nnc_define *define;
     uint32_t define_count;
+    int init_missing;    /* params that the weights file lacks are drawn from their initialisers; else they are errors */
+    int convert_weights; /* stored floats of another width than the param's are converted; else they are errors */
     int shapes_only; /* params need no elements: enough for plans, not for files that hold weights or evaluation */
 } nnc_source;
 
@@ -104,6 +108,20 @@ typedef struct nnc_graph {
 
 /* Graph `index` of the file, NULL behind the last. */
 NNC_API const nnc_graph *nnc_module_graph(const nnc_module *module, uint32_t index);
+
+typedef struct nnc_param { /* what the weights file may hold: a param, a state, a constant that has no elements in the text */
+    nnc_tensor_info tensor;
+    const char *role;        /* "param", "state" or "const" */
+    const char *initialiser; /* as the text has it, `he_normal(seed = 1)`; NULL when it has none */
+    int stored;              /* its elements come from the weights file */
+} nnc_param;
+
+/* Param `index` of all graphs, each name once; NULL behind the last. */
+NNC_API const nnc_param *nnc_module_param(const nnc_module *module, uint32_t index);
+
+/* The files that the module was read from: the model, what it imports, its weights; NULL behind the last.  For build
+ * systems, which compile again when one changes. */
+NNC_API const char *nnc_module_file(const nnc_module *module, uint32_t index);
 
 /* A graph as .nnc text, as it was parsed. */
 NNC_API nnc_result nnc_graph_text(nnc_module *module, uint32_t graph, const char **text);

@@ -40,6 +40,15 @@ Str prepare_file_name(Str path)
     return (Str){path.ptr + begin, path.len - begin};
 }
 
+Str prepare_initialiser(Arena *arena, const WantedTensor *wanted)
+{
+    Text text = {0};
+    nnc_print_initial(&text, wanted->graph, wanted->value);
+    Str shown = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return shown;
+}
+
 Str prepare_stem(Str path)
 {
     Str name = prepare_file_name(path);

@@ -24,7 +24,7 @@ void nnc_session_free(nnc_session *session)
     if (!session)
         return;
     for (nnc_module *module = session->module; module; module = module->next)
-        file_unmap(&module->weights);
+        file_unmap(&module->weights.map);
     diag_free(&session->diag);
     arena_free(&session->arena);
     free(session);

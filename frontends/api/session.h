@@ -5,6 +5,7 @@
 #include "api/nnc_compiler.h"
 #include "base/file.h"
 #include "codegen/program/program.h"
+#include "formats/weights.h"
 
 struct nnc_session {
     Arena arena; /* all that the session gives */
@@ -22,8 +23,10 @@ struct nnc_module {
     nnc_module *next;
     Module *module;
     Str path;
-    FileMap weights; /* tensors point into it */
+    Str weights_path;    /* empty: there is none */
+    WeightsFile weights; /* tensors point into its mapping */
     nnc_graph *graph;
+    nnc_param *param; /* one for each that WeightsFile.wanted has */
     bool shapes_only;
 };
 

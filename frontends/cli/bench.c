@@ -198,7 +198,7 @@ const Verb verb_bench = {
                            {"input", "NAME=FILE|random:SEED|zeros", "An input (default: random:1)"},
                            FLAG_CC,
                            FLAG_DEFINE,
-                           FLAG_WEIGHTS_FROM,
+                           FLAGS_WEIGHTS,
                            FLAG_ALLOCATOR,
                            FLAG_GRAPH,
                            FLAG_END},

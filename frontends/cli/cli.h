@@ -85,6 +85,15 @@ void cli_put(const Text *text);
         "weights-from", "FILE",                                                                                        \
             "Read the stored weights from this .safetensors file instead of the one beside the model"                  \
     }
+#define FLAG_INIT_MISSING                                                                                              \
+    {                                                                                                                  \
+        "init-missing", NULL, "Draw params that the weights file lacks from their initialisers"                        \
+    }
+#define FLAG_CONVERT_WEIGHTS                                                                                           \
+    {                                                                                                                  \
+        "convert-weights", NULL, "Convert stored floats of another width (f64, f32, f16, bf16)"                        \
+    }
+#define FLAGS_WEIGHTS FLAG_WEIGHTS_FROM, FLAG_INIT_MISSING, FLAG_CONVERT_WEIGHTS
 #define FLAG_TARGET                                                                                                    \
     {                                                                                                                  \
         "target", "T", "The machine to compile for: generic, host, x86-64-v3, x86-64-v4, cuda:sm_90"                   \

@@ -268,7 +268,7 @@ const Verb verb_compile = {
                         "The byte order of the weights' file (default: little; with --target host, this machine's)"},
                        FLAG_DEFINE,
                        FLAG_CC,
-                       FLAG_WEIGHTS_FROM,
+                       FLAGS_WEIGHTS,
                        {"checked", NULL, "C that makes arena memory unreadable while it holds nothing alive"},
                        {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
                        FLAG_ALLOCATOR,

@@ -258,7 +258,7 @@ const Verb verb_graph = {
                            FLAG_PASSES,
                            {"target", "T", "The machine that layouts and recipes are for (default: none)"},
                            FLAG_DEFINE,
-                           FLAG_WEIGHTS_FROM,
+                           FLAGS_WEIGHTS,
                            FLAG_GRAPH,
                            FLAG_END},
     .example = (const Example[]){{"nnc graph digits.nnc --format svg > digits.svg", "as a compilation sees it"},

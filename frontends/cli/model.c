@@ -45,16 +45,24 @@ static Graph *choose_graph(Cli *cli, const Module *module)
     return NULL;
 }
 
-static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
+Str model_weights_path(const Cli *cli, Arena *arena, Str model)
 {
     Str path = args_value(cli, "weights-from");
+    if (path.ptr)
+        return path;
+    path = weights_path_beside(arena, model);
+    return file_exists(path) ? path : (Str){NULL, 0};
+}
 
-    if (!path.ptr) {
-        path = weights_path_beside(&cli->arena, model->path);
-        if (!file_exists(path))
-            path = (Str){NULL, 0};
-    }
-    return weights_load(model->module, path, need == WEIGHTS_ALL, &model->weights);
+static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
+{
+    WeightsOptions options = {
+        .path = model->weights_path = model_weights_path(cli, &cli->arena, model->path),
+        .need_elements = need == WEIGHTS_ALL,
+        .init_missing = args_has(cli, "init-missing"),
+        .convert = args_has(cli, "convert-weights"),
+    };
+    return weights_load(model->module, &options, &model->weights);
 }
 
 static bool has_elements(const Value *value)
@@ -75,7 +83,7 @@ bool model_save(Cli *cli, Module *module, Str path, const Text *text)
     return false;
 }
 
-int model_load(Cli *cli, WeightsNeed need, Model *model)
+int model_parse(Cli *cli, Model *model)
 {
     Define *define;
     uint32_t count;
@@ -85,8 +93,14 @@ int model_load(Cli *cli, WeightsNeed need, Model *model)
         return STATUS_USAGE;
     cli_step(cli, "reading the model");
     model->module = nnc_parse_file(&cli->arena, &cli->diag, model->path, define, count);
-    if (!model->module)
-        return STATUS_INPUT;
+    return model->module ? STATUS_OK : STATUS_INPUT;
+}
+
+int model_load(Cli *cli, WeightsNeed need, Model *model)
+{
+    int status = model_parse(cli, model);
+    if (status != STATUS_OK)
+        return status;
     model->graph = choose_graph(cli, model->module);
     if (!model->graph || !load_weights(cli, need, model))
         return STATUS_INPUT;

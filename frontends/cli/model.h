@@ -2,9 +2,8 @@
 #ifndef NNC_CLI_MODEL_H
 #define NNC_CLI_MODEL_H
 
-#include "base/file.h"
 #include "cli/cli.h"
-#include "ir/graph.h"
+#include "formats/weights.h"
 
 typedef struct Model {
     Str path;
@@ -12,8 +11,9 @@ typedef struct Model {
     Graph *graph;         /* that --graph names, or the first */
     Graph *const *graphs; /* that alone when it was named, else all */
     uint32_t graph_count;
-    Str name;        /* of the graph, as a C identifier */
-    FileMap weights; /* tensors point into it */
+    Str name;            /* of the graph, as a C identifier */
+    Str weights_path;    /* empty: there is no file */
+    WeightsFile weights; /* tensors point into its mapping */
 } Model;
 
 typedef enum WeightsNeed {
@@ -21,9 +21,13 @@ typedef enum WeightsNeed {
     WEIGHTS_SOME, /* the elements of params are not looked at: a shape is enough */
 } WeightsNeed;
 
-/* Takes the operand MODEL and the flags D, weights-from and graph, which the verb must have.  STATUS_OK, or what to
+/* Takes the operand MODEL and the flags D, graph and FLAGS_WEIGHTS, which the verb must have.  STATUS_OK, or what to
  * return after the errors that have been reported. */
 int model_load(Cli *cli, WeightsNeed need, Model *model);
+/* The first part of it: path and module only, from MODEL and D. */
+int model_parse(Cli *cli, Model *model);
+/* The file that --weights-from names, or that stands beside the model; empty when there is none. */
+Str model_weights_path(const Cli *cli, Arena *arena, Str model);
 
 /* Writes `text`, which nnc_print made of the module, and beside it, in a .safetensors file, the elements that the text
  * leaves out.  False after an error in the diag. */

@@ -62,7 +62,7 @@ const Verb verb_opt = {
                            {"o", "FILE", "Write to the file instead of stdout"},
                            {"target", "T", "The machine that layouts and recipes are for (default: none)"},
                            FLAG_DEFINE,
-                           FLAG_WEIGHTS_FROM,
+                           FLAGS_WEIGHTS,
                            FLAG_GRAPH,
                            FLAG_END},
     .example = (const Example[]){{"nnc opt digits.nnc --passes=expand,cse,dce", "three passes"},

@@ -191,7 +191,7 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
 static bool take_none(Cli *cli, const char *with, const char *const *flag)
 {
     for (; *flag; flag++)
-        if (args_value(cli, *flag).ptr)
+        if (args_has(cli, *flag))
             return cli_usage(cli, "%s%s has no meaning together with --%s", (*flag)[1] ? "--" : "-", *flag, with),
                    false;
     return true;
@@ -199,7 +199,8 @@ static bool take_none(Cli *cli, const char *with, const char *const *flag)
 
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
-    static const char *const of_models[] = {"without", "target", "D", "weights-from", "graph", "verify", NULL},
+    static const char *const of_models[] = {"without", "target", "D", "weights-from", "init-missing", "convert-weights", "graph",
+                                            "verify", NULL},
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
@@ -247,7 +248,7 @@ const Verb verb_plan = {
             {"verify", "PLAN.json", "Do not plan, but check this plan of the model; exit status 1 when it is wrong"},
             FLAG_TARGET,
             FLAG_DEFINE,
-            FLAG_WEIGHTS_FROM,
+            FLAGS_WEIGHTS,
             FLAG_GRAPH,
             FLAG_END},
     .example = (const Example[]){{"nnc plan digits.nnc --format chart", "time across, addresses up"},

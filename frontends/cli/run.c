@@ -231,7 +231,7 @@ const Verb verb_run = {
                            FLAG_TARGET,
                            FLAG_CC,
                            FLAG_DEFINE,
-                           FLAG_WEIGHTS_FROM,
+                           FLAGS_WEIGHTS,
                            FLAG_ALLOCATOR,
                            FLAG_GRAPH,
                            FLAG_END},

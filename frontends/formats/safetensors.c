@@ -8,6 +8,7 @@
 #include "base/file.h"
 
 #define LARGEST_HEADER ((uint64_t)16 << 20) /* real ones have some hundred KiB */
+#define PARTIAL_KEY    "nnc.partial" /* of the metadata, where "true" */
 #define LARGEST_EXACT  9007199254740992.0   /* 2 to the 53: JSON numbers above are not exact */
 
 static const char *const dtype_code[DT_COUNT] = {
@@ -100,6 +101,12 @@ static bool parse_tensor(const Reader *r, const cJSON *json, StoredTensor *t)
     return check_extent(r, t);
 }
 
+static void parse_metadata(const cJSON *json, Safetensors *out)
+{
+    const cJSON *partial = cJSON_GetObjectItemCaseSensitive(json, PARTIAL_KEY);
+    out->partial = cJSON_IsString(partial) && strcmp(partial->valuestring, "true") == 0;
+}
+
 static int by_begin(const void *a, const void *b)
 {
     const StoredTensor *x = *(StoredTensor *const *)a, *y = *(StoredTensor *const *)b;
@@ -131,7 +138,11 @@ static bool parse_tensors(const Reader *r, const cJSON *header, Safetensors *out
         StoredTensor tensor = {0};
         if (diag_full(r->diag))
             break;
-        if (strcmp(item->string, "__metadata__") == 0 || !parse_tensor(r, item, &tensor))
+        if (strcmp(item->string, "__metadata__") == 0) {
+            parse_metadata(item, out);
+            continue;
+        }
+        if (!parse_tensor(r, item, &tensor))
             continue;
         if (!map_add(&out->by_name, tensor.name, out->count))
             diag_file_error(r->diag, r->path, "tensor " STR_FMT " is there twice", STR_ARG(tensor.name));
@@ -169,11 +180,13 @@ bool safetensors_parse(Arena *arena, Diag *diag, Str path, const unsigned char *
 }
 
 /* The header, padded with blanks so that elements begin at a multiple of 64. */
-static bool print_header(Text *out, const NamedTensor *tensor, uint32_t count)
+static bool print_header(Text *out, const NamedTensor *tensor, uint32_t count, bool partial)
 {
     cJSON *root = cJSON_CreateObject();
     double at = 0;
 
+    if (partial)
+        cJSON_AddStringToObject(cJSON_AddObjectToObject(root, "__metadata__"), PARTIAL_KEY, "true");
     for (uint32_t i = 0; i < count; i++) {
         const Type *type = tensor[i].tensor->type;
         double offsets[2] = {at, at + (double)type_bytes(type)}, dim[MAX_RANK];
@@ -198,13 +211,13 @@ static bool print_header(Text *out, const NamedTensor *tensor, uint32_t count)
     return true;
 }
 
-bool safetensors_write(Diag *diag, Str path, const NamedTensor *tensor, uint32_t count)
+bool safetensors_write(Diag *diag, Str path, const NamedTensor *tensor, uint32_t count, bool partial)
 {
     FileWriter writer;
     Text header = {0};
     unsigned char length[8];
 
-    if (!print_header(&header, tensor, count))
+    if (!print_header(&header, tensor, count, partial))
         return diag_file_error(diag, path, "cannot print the header");
     bool open = file_writer_open(&writer, diag, path);
     if (open) {

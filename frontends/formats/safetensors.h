@@ -21,12 +21,13 @@ typedef struct Safetensors {
     StoredTensor *tensor; /* in the order of the header */
     uint32_t count;
     Map by_name;
+    bool partial; /* its metadata says that what it lacks is drawn from initialisers */
 } Safetensors;
 
 /* False after an error. */
 bool safetensors_parse(Arena *arena, Diag *diag, Str path, const unsigned char *bytes, size_t size, Safetensors *out);
 
 /* Elements begin at a multiple of 64.  Writes aside and renames. */
-bool safetensors_write(Diag *diag, Str path, const NamedTensor *tensor, uint32_t count);
+bool safetensors_write(Diag *diag, Str path, const NamedTensor *tensor, uint32_t count, bool partial);
 
 #endif

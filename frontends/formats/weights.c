@@ -1,130 +1,269 @@
 #include "formats/weights.h"
 
 #include <inttypes.h>
-#include <string.h>
 
-#include "formats/safetensors.h"
+#include "formats/wanted.h"
 
-#define NOTE_NAMES 5 /* of tensors that the model does not have */
+#define NOTE_NAMES 5 /* of many, in a note of one line */
 
 typedef struct Loader {
     Module *module;
-    Str path;
-    Safetensors file;
-    bool *used; /* per tensor of the file */
-    bool need_params;
+    const WeightsOptions *options;
+    WeightsFile *file;
+    uint32_t params, missing; /* of the model; of those, that neither text nor file has elements for */
 } Loader;
 
-static void show_stored(Text *out, const StoredTensor *t)
+static const char *plural(uint32_t count)
 {
-    text_str(out, t->dtype_name);
-    text_char(out, '[');
+    return count == 1 ? "" : "s";
+}
+
+Str weights_show_stored(Arena *arena, const StoredTensor *t)
+{
+    Text out = {0};
+    text_str(&out, t->dtype_name);
+    text_char(&out, '[');
     for (uint32_t d = 0; d < t->shape.rank && d < MAX_RANK; d++)
-        text_printf(out, "%s%" PRId64, d ? ", " : "", t->shape.dim[d]);
-    text_printf(out, "%s]", t->shape.rank > MAX_RANK ? ", ..." : "");
+        text_printf(&out, "%s%" PRId64, d ? ", " : "", t->shape.dim[d]);
+    text_printf(&out, "%s]", t->shape.rank > MAX_RANK ? ", ..." : "");
+    Str shown = str_copy(arena, text_view(&out));
+    text_free(&out);
+    return shown;
 }
 
-static void complain_of_type(Loader *l, const Value *value, Str name, const StoredTensor *t)
+const char *weights_role(const WantedTensor *wanted)
 {
-    Text got = {0};
-    show_stored(&got, t);
-    diag_error(l->module->diag, value->place, STR_FMT " is " STR_FMT ", but " STR_FMT " holds %s", STR_ARG(name),
-               STR_ARG(type_show(l->module->arena, value->type)), STR_ARG(l->path), got.ptr);
-    text_free(&got);
+    Role role = weights_value(wanted)->role;
+    return role == ROLE_PARAM ? "param" : role == ROLE_STATE ? "state" : "const";
 }
 
-/* Elements in the mapping; copied where they do not lie at a multiple of their size, or are bools to be checked. */
-static const Tensor *adopt(Loader *l, const Value *value, const StoredTensor *t)
+static const char *advice(WeightsFit fit)
 {
-    const unsigned char *bytes = l->file.bytes + t->begin;
-    size_t size = (size_t)(t->end - t->begin);
-
-    for (size_t i = 0; t->dtype == DT_BOOL && i < size; i++)
-        if (bytes[i] > 1) {
-            diag_file_error(l->module->diag, l->path, "tensor " STR_FMT ": a bool is %u, neither 0 nor 1",
-                            STR_ARG(t->name), bytes[i]);
-            return NULL;
-        }
-    Tensor *tensor = ARENA_NEW(l->module->arena, Tensor);
-    tensor->type = value->type;
-    bool aligned = (uintptr_t)bytes % dtype_bytes(t->dtype) == 0;
-    tensor->data = aligned ? (void *)(uintptr_t)bytes : arena_copy(l->module->arena, bytes, size);
-    return tensor;
+    switch (fit) {
+    case FIT_WIDTH:
+        return "; --convert-weights converts it";
+    case FIT_TRANSPOSED:
+        return ", its transpose: dense is [in, out] here, and [out, in] in PyTorch and in ONNX's Gemm; store it "
+               "transposed";
+    case FIT_PERMUTED:
+        return ", the same extents in another order";
+    default:
+        return "";
+    }
 }
 
-static void complain_of_absence(Loader *l, const Value *value, Str name)
+/* What is wrong with single tensors */
+
+static void complain_of_type(const Loader *l, const WantedTensor *w)
 {
-    const char *kind = value->role == ROLE_PARAM ? "param" : value->role == ROLE_STATE ? "state" : "constant";
-    if (!l->path.len)
-        diag_error(l->module->diag, value->place,
-                   "%s " STR_FMT " has no initialiser, and there is no file of stored weights", kind, STR_ARG(name));
+    Arena *arena = l->module->arena;
+    diag_error(l->module->diag, weights_value(w)->place,
+               STR_FMT " is " STR_FMT ", but " STR_FMT " holds " STR_FMT "%s", STR_ARG(w->name),
+               STR_ARG(type_show(arena, weights_value(w)->type)), STR_ARG(l->options->path),
+               STR_ARG(weights_show_stored(arena, w->stored)), advice(w->fit));
+}
+
+static void complain_of_absence(const Loader *l, const WantedTensor *w)
+{
+    const char *kind = weights_role(w);
+    if (!l->options->path.len)
+        diag_error(l->module->diag, weights_value(w)->place,
+                   "%s " STR_FMT " has no initialiser, and there is no file of stored weights", kind,
+                   STR_ARG(w->name));
     else
-        diag_error(l->module->diag, value->place, "%s " STR_FMT " has no initialiser, and " STR_FMT " does not hold it",
-                   kind, STR_ARG(name), STR_ARG(l->path));
+        diag_error(l->module->diag, weights_value(w)->place,
+                   "%s " STR_FMT " has no initialiser, and " STR_FMT " does not hold it", kind, STR_ARG(w->name),
+                   STR_ARG(l->options->path));
 }
 
-static void fill_value(Loader *l, const Graph *graph, ValueId id)
+/* Elements, or an initialiser for them, in the text itself */
+static bool is_given(const WantedTensor *w)
 {
-    Value *value = graph_value(graph, id);
-    bool param = value->role == ROLE_PARAM || value->role == ROLE_STATE;
-    bool open = value->role == ROLE_CONST && value->data && !value->data->data && shape_elements(&value->type->shape);
-
-    if ((!param && !open) || !value->type)
-        return;
-    Str name = value_show(graph, id);
-    uint32_t found = map_get(&l->file.by_name, name);
-    if (found == MAP_NONE) {
-        if (open || (l->need_params && value->initial == NONE && !value->data))
-            complain_of_absence(l, value, name);
-        return;
-    }
-    const StoredTensor *t = &l->file.tensor[found];
-    l->used[found] = true;
-    if (t->dtype != value->type->dtype || t->shape.rank > MAX_RANK || !shape_eq(&t->shape, &value->type->shape)) {
-        complain_of_type(l, value, name, t);
-        return;
-    }
-    const Tensor *tensor = adopt(l, value, t);
-    if (tensor)
-        value->data = tensor;
+    const Value *value = weights_value(w);
+    return value->initial != NONE || (value->data && value->data->data);
 }
 
-/* Recurses over the nesting of sub-graphs. */
-static void fill_graph(Loader *l, const Graph *graph)
+static bool is_missing_param(const WantedTensor *w)
 {
-    for (ValueId id = 0; id < graph->value_count; id++)
-        fill_value(l, graph, id);
-    for (NodeId n = 0; n < graph->node_count; n++)
-        for (uint32_t s = 0; s < graph->node[n].sub_count; s++)
-            fill_graph(l, graph->node[n].sub[s]);
+    return weights_value(w)->role == ROLE_PARAM && !w->stored;
 }
 
-static void note_unused(Loader *l)
+static bool is_fine(const Loader *l, const WantedTensor *w)
+{
+    return w->fit == FIT_SAME || (w->fit == FIT_WIDTH && l->options->convert);
+}
+
+/* `strict`: params that are missing are listed elsewhere, all in one error. */
+static void load_tensor(Loader *l, WantedTensor *w, bool strict)
+{
+    bool open = weights_value(w)->role == ROLE_CONST;
+
+    if (w->stored && is_fine(l, w))
+        w->tensor = weights_take(l->module, l->options->path, &l->file->stored, w);
+    else if (w->stored)
+        complain_of_type(l, w);
+    else if ((open || l->options->need_elements) && !is_given(w) && !(strict && is_missing_param(w)))
+        complain_of_absence(l, w);
+}
+
+static void fill_value(void *context, const Graph *graph, ValueId id)
+{
+    const Loader *l = context;
+    const WantedTensor *w = weights_wanted_of(&l->file->wanted, l->module->arena, graph, id);
+    if (w && w->tensor)
+        graph_value(graph, id)->data = w->tensor;
+}
+
+/* What is missing, in one error */
+
+/* The prefix that the stored name has before the wanted one: `model.` */
+static Str prefix_of(const StoredTensor *stored, Str name)
+{
+    bool ends = stored && stored->name.len > name.len &&
+                str_eq((Str){stored->name.ptr + stored->name.len - name.len, name.len}, name);
+    return ends ? (Str){stored->name.ptr, stored->name.len - name.len} : (Str){0};
+}
+
+static void note_missing(const Loader *l, const WantedTensor *w, const StoredTensor *nearest, bool left)
+{
+    Arena *arena = l->module->arena;
+    const Type *type = weights_value(w)->type;
+    if (!nearest)
+        diag_note(l->module->diag, (Place){0}, STR_FMT ": " STR_FMT "%s%s",
+                  STR_ARG(w->name), STR_ARG(type_show(arena, type)), is_given(w) ? "" : ", without initialiser",
+                  left ? "" : "; no tensor of the file is left for it");
+    else
+        diag_note(l->module->diag, (Place){0}, STR_FMT ": " STR_FMT "%s; nearest in the file is " STR_FMT ": " STR_FMT "%s",
+                  STR_ARG(w->name), STR_ARG(type_show(arena, type)), is_given(w) ? "" : ", without initialiser",
+                  STR_ARG(nearest->name),
+                  STR_ARG(weights_show_stored(arena, nearest)),
+                  weights_fit(type, nearest) == FIT_TRANSPOSED ? ", its transpose" : "");
+}
+
+static void list_missing(const Loader *l)
+{
+    NearestStored *nearest = weights_nearest_open(l->module->arena, &l->file->stored, l->file->wanted.used);
+    Str prefix = {0};
+    uint32_t prefixed = 0;
+
+    for (uint32_t i = 0; i < l->file->wanted.count; i++) {
+        const WantedTensor *w = &l->file->wanted.at[i];
+        if (!is_missing_param(w))
+            continue;
+        const StoredTensor *stored = weights_nearest(nearest, w->name, weights_value(w)->type);
+        Str before = prefix_of(stored, w->name);
+        prefix = prefix.len ? prefix : before;
+        prefixed += before.len && str_eq(before, prefix);
+        note_missing(l, w, stored, weights_nearest_left(nearest));
+    }
+    if (prefixed > 1)
+        diag_note(l->module->diag, (Place){0},
+                  "%u names in the file begin with " STR_FMT ", which the model's do not; docs/weights.md shows how to "
+                  "rename them",
+                  prefixed, STR_ARG(prefix));
+}
+
+/* `the only param`, `all 4 params`, `3 of 4 params` */
+static void put_count(Text *out, uint32_t count, uint32_t params)
+{
+    if (params == 1)
+        text_printf(out, "the only param");
+    else if (count == params)
+        text_printf(out, "all %u params", params);
+    else
+        text_printf(out, "%u of %u params", count, params);
+}
+
+static void complain_of_missing(const Loader *l)
+{
+    Text count = {0};
+    put_count(&count, l->missing, l->params);
+    diag_file_error(l->module->diag, l->options->path, "it lacks %s of the model; --init-missing draws %s", count.ptr,
+                    l->missing == 1 ? "it from its initialiser" : "them from their initialisers");
+    text_free(&count);
+    list_missing(l);
+}
+
+/* What is drawn, and what is left over */
+
+static void put_name(Text *names, uint32_t number, Str name)
+{
+    if (number < NOTE_NAMES)
+        text_printf(names, "%s" STR_FMT, number ? ", " : "", STR_ARG(name));
+    else if (number == NOTE_NAMES)
+        text_printf(names, ", ...");
+}
+
+static void note_drawn(const Loader *l)
+{
+    Text line = {0};
+    bool one = l->missing == 1, given = l->options->path.len;
+
+    put_count(&line, l->missing, l->params);
+    text_printf(&line, one ? " is drawn from its initialiser" : " are drawn from their initialisers");
+    if (given)
+        text_printf(&line, "; " STR_FMT " lacks %s: ", STR_ARG(l->options->path), one ? "it" : "them");
+    for (uint32_t i = 0, number = 0; given && i < l->file->wanted.count; i++)
+        if (is_missing_param(&l->file->wanted.at[i]))
+            put_name(&line, number++, l->file->wanted.at[i].name);
+    diag_note(l->module->diag, (Place){0}, "%s%s", given ? "" : "there is no weights file: ", line.ptr);
+    text_free(&line);
+}
+
+static void note_unused(const Loader *l)
 {
     uint32_t unused = 0;
     Text names = {0};
-    for (uint32_t i = 0; i < l->file.count; i++)
-        if (!l->used[i] && unused++ < NOTE_NAMES)
-            text_printf(&names, "%s" STR_FMT, unused > 1 ? ", " : "", STR_ARG(l->file.tensor[i].name));
+    for (uint32_t i = 0; i < l->file->stored.count; i++)
+        if (!l->file->wanted.used[i])
+            put_name(&names, unused++, l->file->stored.tensor[i].name);
     if (unused)
-        diag_note(l->module->diag, (Place){0}, STR_FMT " holds %u tensor%s that the model does not have: %s%s",
-                  STR_ARG(l->path), unused, unused > 1 ? "s" : "", names.ptr, unused > NOTE_NAMES ? ", ..." : "");
+        diag_note(l->module->diag, (Place){0}, STR_FMT " holds %u tensor%s that the model does not have: %s",
+                  STR_ARG(l->options->path), unused, plural(unused), names.ptr);
     text_free(&names);
 }
 
-bool weights_load(Module *module, Str path, bool need_params, FileMap *map)
+static void count_params(Loader *l)
 {
-    Loader loader = {.module = module, .path = path, .need_params = need_params};
+    for (uint32_t i = 0; i < l->file->wanted.count; i++) {
+        l->params += weights_value(&l->file->wanted.at[i])->role == ROLE_PARAM;
+        l->missing += is_missing_param(&l->file->wanted.at[i]);
+    }
+}
+
+static void load(Loader *l)
+{
+    bool strict = l->options->path.len && !l->options->init_missing && !l->file->stored.partial;
+
+    count_params(l);
+    for (uint32_t i = 0; i < l->file->wanted.count; i++)
+        load_tensor(l, &l->file->wanted.at[i], strict);
+    if (strict && l->missing)
+        complain_of_missing(l);
+    else if (l->missing && l->options->need_elements && !l->module->diag->error_count)
+        note_drawn(l);
+    weights_each_value(l->module, fill_value, l);
+    note_unused(l);
+}
+
+bool weights_match(Module *module, Str path, WeightsFile *file)
+{
+    *file = (WeightsFile){0};
+    if (path.len &&
+        (!file_map(module->diag, path, &file->map) ||
+         !safetensors_parse(module->arena, module->diag, path, file->map.bytes, file->map.size, &file->stored)))
+        return false;
+    file->wanted = weights_wanted(module, &file->stored);
+    return true;
+}
+
+bool weights_load(Module *module, const WeightsOptions *options, WeightsFile *file)
+{
+    Loader loader = {.module = module, .options = options, .file = file};
     uint32_t errors = module->diag->error_count;
 
-    *map = (FileMap){0};
-    if (path.len && (!file_map(module->diag, path, map) ||
-                     !safetensors_parse(module->arena, module->diag, path, map->bytes, map->size, &loader.file)))
-        return false;
-    loader.used = ARENA_ARRAY(module->arena, bool, loader.file.count + 1);
-    for (uint32_t g = 0; g < module->graph_count; g++)
-        fill_graph(&loader, module->graph[g]);
-    note_unused(&loader);
+    if (weights_match(module, options->path, file))
+        load(&loader);
     return errors == module->diag->error_count;
 }
 
@@ -144,23 +283,24 @@ typedef struct Saver {
     Arena *arena;
     NamedTensor *list;
     uint32_t count, capacity;
+    Map by_name;  /* graphs share params */
+    bool partial; /* some param is left to its initialiser */
 } Saver;
 
-static void collect(Saver *s, const Graph *graph)
+static void collect(void *context, const Graph *graph, ValueId id)
 {
-    for (ValueId id = 0; id < graph->value_count; id++)
-        if (s->stored(graph_value(graph, id)))
-            ARENA_PUSH(s->arena, s->list, s->count, s->capacity,
-                       ((NamedTensor){value_show(graph, id), graph_value(graph, id)->data}));
-    for (NodeId n = 0; n < graph->node_count; n++)
-        for (uint32_t i = 0; i < graph->node[n].sub_count; i++)
-            collect(s, graph->node[n].sub[i]);
+    Saver *s = context;
+    const Value *value = graph_value(graph, id);
+    bool stored = s->stored(value);
+    Str name = stored ? value_show(graph, id) : (Str){0};
+    if (stored && map_add(&s->by_name, name, s->count))
+        ARENA_PUSH(s->arena, s->list, s->count, s->capacity, ((NamedTensor){name, value->data}));
+    s->partial |= !stored && value->role == ROLE_PARAM;
 }
 
 bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))
 {
-    Saver saver = {.stored = stored, .arena = module->arena};
-    for (uint32_t g = 0; g < module->graph_count; g++)
-        collect(&saver, module->graph[g]);
-    return !saver.count || safetensors_write(module->diag, path, saver.list, saver.count);
+    Saver s = {.stored = stored, .arena = module->arena, .by_name = {.arena = module->arena}};
+    weights_each_value(module, collect, &s);
+    return !s.count || safetensors_write(module->diag, path, s.list, s.count, s.partial);
 }

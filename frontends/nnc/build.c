@@ -65,6 +65,7 @@ static File *used_file(Builder *b, const File *user, const AstUse *use, uint32_t
             return build_complain(b, use->place, "cannot find " STR_FMT, STR_ARG(path)), NULL;
         if (!file_read(b->arena, b->diag, path, &text))
             return NULL;
+        module_add_file(b->module, path);
     }
     File *file = load_file(b, path, text, &tree);
     build_items(b, file, &tree, depth + 1);
@@ -313,5 +314,10 @@ Module *nnc_parse_file(Arena *arena, Diag *diag, Str path, const Define *define,
 {
     Str text;
     path = str_copy(arena, path);
-    return file_read(arena, diag, path, &text) ? nnc_parse(arena, diag, path, text, define, define_count) : NULL;
+    if (!file_read(arena, diag, path, &text))
+        return NULL;
+    Module *module = nnc_parse(arena, diag, path, text, define, define_count);
+    if (module)
+        module_add_file(module, path);
+    return module;
 }

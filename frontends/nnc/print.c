@@ -261,7 +261,6 @@ static void put_initial(const TextPrinter *p, const Value *value)
 {
     const Node *initial = &p->graph->initial[value->initial];
     DType dtype = value->type->dtype;
-    text_put(p->out, " = ", 3);
     double number;
     if (!node_is_number(initial, &number)) {
         text_printf(p->out, "%s(", op_info(initial->op)->name);
@@ -277,22 +276,32 @@ static void put_initial(const TextPrinter *p, const Value *value)
         text_printf(p->out, "%lld", (long long)number);
 }
 
+bool nnc_print_initial(Text *out, const Graph *graph, ValueId id)
+{
+    const TextPrinter p = {.out = out, .graph = graph};
+    const Value *value = graph_value(graph, id);
+    int64_t first = 0;
+    if (value->initial == NONE && how_shown(value) == SHOWN_NOT)
+        return false;
+    if (value->initial != NONE)
+        put_initial(&p, value);
+    else if (how_shown(value) == SHOWN_AS_NUMBER)
+        const_print_element(out, value->data, 0);
+    else
+        put_elements(out, value->data, 0, &first);
+    return true;
+}
+
 static void put_declaration(const TextPrinter *p, ValueId v, const char *word)
 {
     const Value *value = &p->graph->value[v];
+    Text initial = {0};
     printer_indent(p);
     text_printf(p->out, "%s ", word);
     printer_typed(p, v);
-    Shown shown = value->initial == NONE ? how_shown(value) : SHOWN_NOT;
-    int64_t first = 0;
-    if (value->initial != NONE)
-        put_initial(p, value);
-    if (shown != SHOWN_NOT)
-        text_put(p->out, " = ", 3);
-    if (shown == SHOWN_AS_NUMBER)
-        const_print_element(p->out, value->data, 0);
-    if (shown == SHOWN_AS_LIST)
-        put_elements(p->out, value->data, 0, &first);
+    if (nnc_print_initial(&initial, p->graph, v))
+        text_printf(p->out, " = %s", initial.ptr);
+    text_free(&initial);
     if (value->placement.len)
         text_printf(p->out, " " STR_FMT, STR_ARG(value->placement));
     text_char(p->out, '\n');

@@ -25,6 +25,9 @@ Module *nnc_parse_file(Arena *arena, Diag *diag, Str path, const Define *define,
  * elements: whoever saves the text saves those beside it, by value_show. */
 void nnc_print(Text *out, const Module *module);
 void nnc_print_graph(Text *out, const Graph *graph);
+/* The initialiser of a param or state as the text has it: `he_normal(seed = 1)`, `0.0`, `[1, 2]`.  False when it has
+ * none. */
+bool nnc_print_initial(Text *out, const Graph *graph, ValueId id);
 /* One node as a statement, without indentation or line break, for comments.  The printer knows the names of one graph,
  * which must not change while it is in use. */
 typedef struct NodePrinter NodePrinter;

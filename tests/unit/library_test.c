@@ -159,7 +159,8 @@ UNIT(an_error_has_its_place)
     EXPECT(!nnc_session_diagnostic(session, 1));
     EXPECT(strstr(nnc_session_text(session), "small.nnc:3:13: error: ") != NULL);
 
-    EXPECT_INT(parse(session, model, &module), NNC_RESULT_OK); /* the session goes on */
+    EXPECT_INT(parse(session, "nnc 1\ngraph g(x: f32[2]) -> (y: f32[2]) {\n    y = x + x\n}\n", &module),
+               NNC_RESULT_OK); /* the session goes on */
     EXPECT(!*nnc_session_text(session) && !nnc_session_diagnostic(session, 0));
     nnc_session_free(session);
 }
@@ -180,6 +181,88 @@ UNIT(a_wrong_use_is_told)
     EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.allocator = nnc_allocator_name(0)}, &program),
                NNC_RESULT_OK);
     EXPECT_INT(nnc_program_write(program, "/dev/null/x"), NNC_RESULT_SYSTEM);
+    nnc_session_free(session);
+}
+
+/* Stored weights */
+
+/* A file of one tensor `w` of the dtype, two elements, in the folder of the test. */
+static const char *store(const char *dtype, const void *elements, size_t bytes)
+{
+    static char path[] = "library_test.safetensors";
+    char header[200] = {0};
+    size_t length = (size_t)snprintf(header + 8, sizeof header - 8,
+                                     "{\"w\":{\"dtype\":\"%s\",\"shape\":[2],\"data_offsets\":[0,%zu]}}", dtype, bytes);
+    header[0] = (char)length;
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(header, 1, length + 8, file) != length + 8 || fwrite(elements, 1, bytes, file) != bytes)
+        abort();
+    fclose(file);
+    return path;
+}
+
+static const char weighted[] =
+    "nnc 1\n"
+    "graph g(x: f32[2]) -> (y: f32[2]) {\n"
+    "    param w: f32[2] = 3.0\n"
+    "    param v: f32[2] = 1.0\n"
+    "    y = x * w * v\n"
+    "}\n";
+
+UNIT(what_the_weights_file_lacks_is_an_error_or_drawn)
+{
+    const float stored[] = {5, 7}, x[] = {1, 1};
+    float y[2] = {0};
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_source source = {.text = weighted, .bytes = sizeof weighted - 1, .weights = store("F32", stored, sizeof stored)};
+
+    EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_INPUT);
+    EXPECT(!module);
+    const nnc_diagnostic *error = nnc_session_diagnostic(session, 0), *note = nnc_session_diagnostic(session, 1);
+    EXPECT(error && error->is_error && strcmp(error->file, source.weights) == 0 &&
+           strstr(error->message, "it lacks 1 of 2 params of the model"));
+    EXPECT(note && !note->is_error && strstr(note->message, "v: f32[2]; no tensor of the file is left for it"));
+    EXPECT(!nnc_session_diagnostic(session, 2));
+
+    source.init_missing = 1;
+    EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
+    EXPECT(strstr(nnc_session_text(session), "note: 1 of 2 params is drawn from its initialiser") != NULL);
+    EXPECT_INT(nnc_graph_evaluate(module, 0, (const void *[]){x}, (void *[]){y}), NNC_RESULT_OK);
+    EXPECT(y[0] == 5 && y[1] == 7);
+    source = (nnc_source){.text = weighted, .bytes = sizeof weighted - 1};
+    EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
+    EXPECT(strstr(nnc_session_text(session), "no weights file: all 2 params are drawn from their initialisers") != NULL);
+    source.shapes_only = 1;
+    EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
+    EXPECT(!*nnc_session_text(session));
+    nnc_session_free(session);
+}
+
+UNIT(stored_floats_convert_on_request)
+{
+    const double stored[] = {5, 7};
+    const float x[] = {1, 1};
+    float y[2] = {0};
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_source source = {.text = weighted,
+                         .bytes = sizeof weighted - 1,
+                         .weights = store("F64", stored, sizeof stored),
+                         .init_missing = 1};
+
+    EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_INPUT);
+    source.convert_weights = 1;
+    EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_evaluate(module, 0, (const void *[]){x}, (void *[]){y}), NNC_RESULT_OK);
+    EXPECT(y[0] == 5 && y[1] == 7);
+
+    const nnc_param *w = nnc_module_param(module, 0), *v = nnc_module_param(module, 1);
+    EXPECT(w && strcmp(w->tensor.name, "w") == 0 && strcmp(w->initialiser, "3.0") == 0 && w->stored);
+    EXPECT(v && strcmp(v->role, "param") == 0 && v->tensor.bytes == 8 && !v->stored);
+    EXPECT(!nnc_module_param(module, 2));
+    EXPECT(strcmp(nnc_module_file(module, 0), source.weights) == 0 && !nnc_module_file(module, 1));
+    remove(source.weights);
     nnc_session_free(session);
 }
 
@@ -236,6 +319,7 @@ int main(void)
         RUN(two_threads_make_the_same_bytes), RUN(a_graph_compiles_again_and_for_another_target),
         RUN(a_module_tells_its_graphs),       RUN(a_graph_is_evaluated),
         RUN(an_error_has_its_place),          RUN(a_wrong_use_is_told),
+        RUN(what_the_weights_file_lacks_is_an_error_or_drawn), RUN(stored_floats_convert_on_request),
         RUN(without_memory_a_call_returns),
     };
     return UNIT_MAIN(test);

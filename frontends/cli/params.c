@@ -1,0 +1,203 @@
+/* `nnc params`: what a model wants stored, and what of it is. */
+#include <inttypes.h>
+
+#include "api/prepare.h"
+#include "cli/model.h"
+#include "plan/report.h"
+
+/* `yes`, `no`, or what stands there instead. */
+static Str stored_as(Arena *arena, const WantedTensor *w)
+{
+    static const char *const remark[] = {[FIT_NONE] = "no",
+                                         [FIT_SAME] = "yes",
+                                         [FIT_WIDTH] = "another width",
+                                         [FIT_TRANSPOSED] = "the transpose",
+                                         [FIT_PERMUTED] = "another order",
+                                         [FIT_OTHER] = "does not fit"};
+    if (w->fit == FIT_NONE || w->fit == FIT_SAME)
+        return str_from(remark[w->fit]);
+    return str_format(arena, STR_FMT ": %s", STR_ARG(weights_show_stored(arena, w->stored)), remark[w->fit]);
+}
+
+/* Table */
+
+enum { COLUMN_NAME, COLUMN_TYPE, COLUMN_ROLE, COLUMN_INITIAL, COLUMN_STORED, COLUMNS };
+
+typedef struct Line {
+    Str cell[COLUMNS];
+} Line;
+
+static Line line_of(Arena *arena, const WantedTensor *w)
+{
+    return (Line){{w->name, type_show(arena, weights_value(w)->type), str_from(weights_role(w)),
+                   prepare_initialiser(arena, w), stored_as(arena, w)}};
+}
+
+static void put_line(Text *out, const Line *line, const int *width)
+{
+    for (int c = 0; c < COLUMNS; c++) {
+        text_str(out, line->cell[c]);
+        if (c + 1 < COLUMNS)
+            text_fill(out, ' ', (size_t)(width[c] + 2 - plan_columns(line->cell[c])));
+    }
+    text_char(out, '\n');
+}
+
+static void put_lines(Text *out, Arena *arena, const WantedList *list)
+{
+    int width[COLUMNS] = {0};
+    Line *line = ARENA_ARRAY(arena, Line, list->count + 1);
+
+    line[0] = (Line){{STR("name"), STR("type"), STR("role"), STR("initialiser"), STR("stored")}};
+    for (uint32_t i = 0; i < list->count; i++)
+        line[i + 1] = line_of(arena, &list->at[i]);
+    for (uint32_t i = 0; i <= list->count; i++)
+        for (int c = 0; c < COLUMNS; c++)
+            if (plan_columns(line[i].cell[c]) > width[c])
+                width[c] = plan_columns(line[i].cell[c]);
+    for (uint32_t i = 0; list->count && i <= list->count; i++)
+        put_line(out, &line[i], width);
+}
+
+static uint32_t count_stored(const WantedList *list)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        count += list->at[i].fit == FIT_SAME;
+    return count;
+}
+
+static int64_t total_bytes(const WantedList *list)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        bytes += type_bytes(weights_value(&list->at[i])->type);
+    return bytes;
+}
+
+static void put_unused(Text *out, Arena *arena, const WeightsFile *file)
+{
+    for (uint32_t i = 0, number = 0; i < file->stored.count; i++)
+        if (!file->wanted.used[i])
+            text_printf(out, "%s  " STR_FMT "  " STR_FMT "\n", number++ ? "" : "\nin the file, but not in the model:\n",
+                        STR_ARG(file->stored.tensor[i].name),
+                        STR_ARG(weights_show_stored(arena, &file->stored.tensor[i])));
+}
+
+static void print_table(Text *out, Arena *arena, const Model *model)
+{
+    const WantedList *list = &model->weights.wanted;
+    char bytes[32];
+
+    put_lines(out, arena, list);
+    text_printf(out, "%s%u tensor%s, %s; ", list->count ? "\n" : "", list->count, list->count == 1 ? "" : "s",
+                plan_bytes(bytes, total_bytes(list)));
+    if (model->weights_path.len)
+        text_printf(out, "%u stored in " STR_FMT "\n", count_stored(list), STR_ARG(model->weights_path));
+    else
+        text_printf(out, "there is no weights file\n");
+    put_unused(out, arena, &model->weights);
+}
+
+/* JSON */
+
+static void put_member(Text *out, const char *name, Str text)
+{
+    text_printf(out, ", \"%s\": ", name);
+    if (text.len)
+        plan_json_string(out, text);
+    else
+        text_printf(out, "null");
+}
+
+static void put_shape(Text *out, const Shape *shape)
+{
+    text_printf(out, ", \"shape\": [");
+    for (uint32_t d = 0; d < shape->rank && d < MAX_RANK; d++)
+        text_printf(out, "%s%" PRId64, d ? ", " : "", shape->dim[d]);
+    text_char(out, ']');
+}
+
+static void put_wanted(Text *out, Arena *arena, const WantedTensor *w)
+{
+    const Type *type = weights_value(w)->type;
+    text_printf(out, "{\"name\": ");
+    plan_json_string(out, w->name);
+    put_member(out, "dtype", str_from(dtype_name(type->dtype)));
+    put_shape(out, &type->shape);
+    put_member(out, "role", str_from(weights_role(w)));
+    put_member(out, "initialiser", prepare_initialiser(arena, w));
+    text_printf(out, ", \"stored\": %s", w->fit == FIT_SAME ? "true" : "false");
+    put_member(out, "stored_as", w->stored ? weights_show_stored(arena, w->stored) : (Str){0});
+    text_char(out, '}');
+}
+
+static void put_stored(Text *out, const StoredTensor *stored)
+{
+    text_printf(out, "{\"name\": ");
+    plan_json_string(out, stored->name);
+    put_member(out, "dtype", stored->dtype_name);
+    put_shape(out, &stored->shape);
+    text_char(out, '}');
+}
+
+static void print_json(Text *out, Arena *arena, const Model *model)
+{
+    const WeightsFile *file = &model->weights;
+
+    text_printf(out, "{\"model\": ");
+    plan_json_string(out, model->path);
+    put_member(out, "weights", model->weights_path);
+    text_printf(out, ",\n \"tensors\": [");
+    for (uint32_t i = 0; i < file->wanted.count; i++) {
+        text_printf(out, i ? ",\n  " : "\n  ");
+        put_wanted(out, arena, &file->wanted.at[i]);
+    }
+    text_printf(out, "],\n \"unused\": [");
+    for (uint32_t i = 0, number = 0; i < file->stored.count; i++)
+        if (!file->wanted.used[i]) {
+            text_printf(out, number++ ? ",\n  " : "\n  ");
+            put_stored(out, &file->stored.tensor[i]);
+        }
+    text_printf(out, "]}\n");
+}
+
+static int run(Cli *cli)
+{
+    static const char *const formats[] = {"table", "json", NULL};
+    Str word = args_value(cli, "format");
+    uint32_t format = 0;
+    Model model;
+    Text out = {0};
+
+    if (word.ptr && !cli_choose(cli, "format", word, formats, &format))
+        return STATUS_USAGE;
+    int status = model_parse(cli, &model);
+    if (status != STATUS_OK)
+        return status;
+    model.weights_path = model_weights_path(cli, &cli->arena, model.path);
+    if (!weights_match(model.module, model.weights_path, &model.weights))
+        return STATUS_INPUT;
+    (format ? print_json : print_table)(&out, &cli->arena, &model);
+    cli_step(cli, NULL);
+    cli_put(&out);
+    text_free(&out);
+    return STATUS_OK;
+}
+
+const Verb verb_params = {
+    .name = "params",
+    .operands = "MODEL",
+    .summary = "List the params and states of a model, and what is stored of them",
+    .text =
+        "Name, type, role, initialiser, and whether the weights file has it: `no`, `yes`, or what stands there "
+        "instead. Tensors of the file that the model does not have follow. Nothing that is missing is an error here.",
+    .flag =
+        (const Flag[]){
+            {"format", "table|json", "How to print (default: table)"}, FLAG_DEFINE, FLAG_WEIGHTS_FROM, FLAG_END},
+    .example = (const Example[]){{"nnc params digits.nnc", "beside digits.safetensors"},
+                                 {"nnc params digits.nnc --weights-from trained.safetensors --format json",
+                                  "for a script that converts weights"},
+                                 {NULL, NULL}},
+    .run = run,
+};
