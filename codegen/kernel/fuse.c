@@ -9,8 +9,9 @@
  * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling or reduction (an
  * epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution to the
  * map that makes its image; a change of layout to the pooling or map before it; elementwise and further reductions to a
- * kernel of rows (softmax, layer norm).  Views and ramps belong to no kernel: their users read through them.  What
- * leaves the graph and is only a view gets a copy of its own. */
+ * kernel of rows (softmax, layer norm); a cast of an integer input to the contraction, pooling or reduction that alone
+ * reads it.  Views and ramps belong to no kernel: their users read through them.  What leaves the graph and is only a
+ * view gets a copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"
@@ -289,11 +290,20 @@ static void assign(Fuser *fuser, bool apart)
     }
 }
 
+/* Does the node, an anchor, read the cast as its first operand only? */
+static bool takes_cast(const Graph *graph, const Node *node, uint32_t operand)
+{
+    const Node *cast = value_producer(graph, node->in[operand]);
+    return operand == 0 && node_casts_input(graph, cast) &&
+           (node_is_contraction(graph, node) || node_is_reduction(graph, node));
+}
+
 /* The only kernel that uses the results of each map, directly and at full shape; NONE when there are others.  Users
  * come later, so one walk backwards sees all of them first. */
 typedef struct Merger {
     uint32_t *only, *moved; /* per kernel: its one user, and where it went */
     bool *shared;
+    bool *cast; /* per kernel: a cast that its user's anchor reads */
 } Merger;
 
 static void note_use(Merger *merger, uint32_t maker, uint32_t user, bool direct)
@@ -313,8 +323,10 @@ static void note_uses(const Fuser *fuser, Merger *merger, const bool *live_out)
             const Node *producer = value_producer(graph, node->in[i]);
             if (!producer || producer->kernel == NONE || producer->kernel == node->kernel)
                 continue;
-            bool same = shape_eq(value_shape(graph, node->in[i]), value_shape(graph, node->out[0])) ||
+            bool cast = node->kernel != NONE && takes_cast(graph, node, i);
+            bool same = cast || shape_eq(value_shape(graph, node->in[i]), value_shape(graph, node->out[0])) ||
                         op_info(node->op)->family == FAMILY_REDUCE;
+            merger->cast[producer->kernel] |= cast && fuser->group[producer->kernel].size == 1;
             note_use(merger, producer->kernel, node->kernel, node->kernel != NONE && same);
         }
         for (uint32_t r = 0; r < node->out_count; r++)
@@ -328,6 +340,7 @@ static void merge_maps(Fuser *fuser, const bool *live_out)
 {
     Merger merger = {ARENA_ARRAY(fuser->arena, uint32_t, fuser->group_count),
                      ARENA_ARRAY(fuser->arena, uint32_t, fuser->group_count),
+                     ARENA_ARRAY(fuser->arena, bool, fuser->group_count),
                      ARENA_ARRAY(fuser->arena, bool, fuser->group_count)};
     for (uint32_t k = 0; k < fuser->group_count; k++) {
         merger.only[k] = NONE;
@@ -340,8 +353,10 @@ static void merge_maps(Fuser *fuser, const bool *live_out)
             continue;
         uint32_t into = merger.moved[merger.only[k]];
         Group *user = &fuser->group[into];
-        if (user->segment == map->segment && (user->kind == KERNEL_MAP || user->kind == KERNEL_ROWS) && user->size + map->size <= MOST_NODES &&
-            shape_eq(&user->type->shape, &map->type->shape) && user->type->layout.block == map->type->layout.block) {
+        bool same_space = (user->kind == KERNEL_MAP || user->kind == KERNEL_ROWS) &&
+                          shape_eq(&user->type->shape, &map->type->shape) &&
+                          user->type->layout.block == map->type->layout.block;
+        if (user->segment == map->segment && (same_space || merger.cast[k]) && user->size + map->size <= MOST_NODES) {
             merger.moved[k] = into;
             user->size += map->size;
         }

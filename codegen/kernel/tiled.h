@@ -76,6 +76,7 @@ typedef struct Tiled {
     const Var *block;
 
     /* First operand: x_base + c * x_depth + h * x_h + w * x_w; x_base depends on block and outer */
+    ValueId x_value;  /* the operand, or what the kernel casts to it */
     ValueId x_source; /* whose memory it is in; x: the kernel's buffer, once it is lowered */
     uint32_t x;
     Index x_base;

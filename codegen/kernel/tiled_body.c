@@ -10,6 +10,7 @@ typedef struct Body {
     Arena *arena;
     const TileAt *at;
     uint32_t pixels, vectors;
+    DType x_dtype; /* as it lies in memory; converted where it is loaded */
     Index lane;
     const Local *acc;   /* [pixels][vectors] */
     bool partial_sums;  /* rounds > 1: the result's memory holds sums between rounds */
@@ -85,7 +86,8 @@ static void multiply(Body *body, Block *block, const Step *step, uint32_t at_onc
         if (!(step->valid >> p & 1))
             continue;
         Index x = sum2(body, step->x, index_constant(body->at->loop->offset[p]));
-        stmt_assign(arena, block, step->element, zero, zero, expr_load(arena, DT_F32, con->x, x));
+        stmt_assign(arena, block, step->element, zero, zero,
+                    expr_cast(arena, DT_F32, expr_load(arena, body->x_dtype, con->x, x)));
         for (uint32_t v = 0; v < body->vectors; v++) {
             const Expr *weight = expr_local_at(arena, step->weight, row, index_constant(v));
             const Expr *acc = expr_local_at(arena, body->acc, index_constant(p), index_constant(v));
@@ -442,6 +444,7 @@ void tiled_tile(Tiled *con, Block *block, const TileAt *at)
                  .at = at,
                  .pixels = at->loop->pixels,
                  .vectors = at->group->vectors,
+                 .x_dtype = value_type(con->lower->graph, con->x_value)->dtype,
                  .lane = index_var(arena, lane),
                  .partial_sums = con->rounds > 1 && !at->group->partial};
     Block *inner = &stmt_lanes(arena, block, lane, con->lanes)->body;

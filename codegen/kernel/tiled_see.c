@@ -16,8 +16,15 @@ static bool is_f32(const Lower *lower, ValueId value)
 static bool operand_address(Tiled *con, const Index *position, Index *address)
 {
     Lower *lower = con->lower;
-    return !kernel_makes(lower, con->node->in[0]) &&
-           lower_memory_source(lower, con->node->in[0], position, &con->x_source, address);
+    return !kernel_makes(lower, con->x_value) &&
+           lower_memory_source(lower, con->x_value, position, &con->x_source, address);
+}
+
+/* What a cast of the kernel reads is converted where it is loaded. */
+static ValueId under_cast(const Lower *lower, ValueId value)
+{
+    const Node *node = value_producer(lower->graph, value);
+    return kernel_makes(lower, value) && node_casts_input(lower->graph, node) ? node->in[0] : value;
 }
 
 static int64_t largest_divisor(int64_t of, int64_t limit)
@@ -109,7 +116,7 @@ static bool see_conv(Tiled *con, const Convolution *conv)
     con->position[2] = index_div(arena, pixel, con->out_w);
     con->position[1 + rank] = index_mod(arena, pixel, con->out_w);
 
-    if (kernel_makes(lower, con->node->in[0]))
+    if (kernel_makes(lower, con->x_value))
         return rank == 2 && see_computed(con);
     Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h)};
     position[1 + rank] = index_var(arena, column);
@@ -386,6 +393,7 @@ bool tiled_see(Lower *lower, Tiled *con)
     *con = (Tiled){.lower = lower, .node = node, .lanes = lower->target->lanes};
     if (con->lanes < 2)
         return false;
+    con->x_value = under_cast(lower, node->in[0]);
     for (uint32_t i = 0; i < node->in_count; i++)
         if (!is_f32(lower, node->in[i]) || (i == 2 && kernel_makes(lower, node->in[i])))
             return false;

@@ -131,6 +131,9 @@ typedef struct View {
 } View;
 
 bool node_is_view(const Node *node);
+/* Does it convert integers or bools that lie in an input, also behind views?  Where each is loaded, that costs next to
+ * nothing. */
+bool node_casts_input(const Graph *graph, const Node *node);
 /* Of any result of a view; `step` is 1 where the result has one position at most. */
 View view_of(const Graph *graph, const Node *node, uint32_t result);
 /* All elements, each once: a reshape or a permutation of dimensions. */

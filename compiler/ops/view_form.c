@@ -10,6 +10,16 @@ bool node_is_view(const Node *node)
     return op_info(node->op)->family == FAMILY_VIEW;
 }
 
+bool node_casts_input(const Graph *graph, const Node *node)
+{
+    if (op_info(node->op)->family != FAMILY_CAST || dtype_is_float(value_type(graph, node->in[0])->dtype))
+        return false;
+    ValueId v = node->in[0];
+    for (const Node *view; (view = value_producer(graph, v)) && node_is_view(view);)
+        v = view->in[0];
+    return graph_value(graph, v)->role == ROLE_INPUT;
+}
+
 bool view_is_reshape(const Node *node)
 {
     return node->op == OP_RESHAPE;
