@@ -40,7 +40,8 @@ static void print_wrapper(Text *out, const Entry *entry, Arena *arena)
     const Graph *graph = entry->graph;
     bool file = program_weights_form(entry->program) == WEIGHTS_FILE, state = entry->memory.state_count;
     text_printf(out,
-                "\nstatic int run" STR_FMT "(const void *const *input, void *const *output, void *arena, "
+                "\nstatic int run" STR_FMT
+                "(const void *const *input, void *const *output, void *arena, "
                 "const void *weights, void *state)\n{\n",
                 STR_ARG(source_entry_suffix(entry, arena)));
     text_printf(out, "%s%s%s%s", file ? "" : "    (void)weights;\n", state ? "" : "    (void)state;\n",
@@ -90,7 +91,8 @@ void unit_print_descriptor(Text *out, const Unit *unit)
     print_state_wrapper(out, program);
     print_entries(out, program, unit->arena);
     text_printf(out,
-                "const nnc_model " STR_FMT "_model = {\n    NNC_MODEL_ABI, \"" STR_FMT "\", %u, entries,\n"
+                "const nnc_model " STR_FMT "_model = {\n    NNC_MODEL_ABI, \"" STR_FMT
+                "\", %u, entries,\n"
                 "    %s_ARENA_BYTES, %d, %lld, UINT64_C(0x%016llx), %lld, %s,\n};\n",
                 STR_ARG(name), STR_ARG(name), program->entry_count, source_upper(unit->arena, name), ARENA_ALIGNMENT,
                 (long long)(file ? program->weights_bytes : 0),

@@ -1,4 +1,4 @@
-/* What the test harnesses of C and CUDA have in common. */
+/* What the test harnesses of C, of CUDA and of firmware have in common. */
 #ifndef NNC_C_HARNESS_H
 #define NNC_C_HARNESS_H
 
@@ -13,6 +13,9 @@ void harness_arrays(Text *out, const Entry *entry, const Golden *golden);
 /* Statements that compare output<i> with expected<i>, of the call `call` where there are several; they set `bad` and
  * use `double error, scale` and the function of harness_compare_text. */
 void harness_compare(Text *out, const Entry *entry, uint32_t i);
+/* Statements that call each entry and compare, as often as program_golden_calls says; they set `bad`, and use `arena`,
+ * `weights` and `state` where they are parameters. */
+void harness_calls(Text *out, const Program *program);
 extern const char harness_compare_text[];
 /* Some output is compared so: not all are integers or of 16 bits. */
 bool harness_has_numbers(const Program *program);

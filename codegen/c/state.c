@@ -16,7 +16,8 @@ static void print_slot(Text *out, const Unit *unit, const StateSlot *slot)
                     STR_ARG(source_weights_place(program, unit->arena, slot->weights)), (long long)slot->bytes);
         return;
     }
-    text_printf(out, "    for (size_t i = 0; i < %lld; i++)\n        ((%s *)(void *)(s + %lld))[i] = ", count, type, at);
+    text_printf(out, "    for (size_t i = 0; i < %lld; i++)\n        ((%s *)(void *)(s + %lld))[i] = ", count, type,
+                at);
     source_element(out, dtype, slot->fill, 0);
     text_printf(out, ";\n");
 }
@@ -36,13 +37,16 @@ void unit_print_state(Text *out, const Unit *unit)
     bool file = program_weights_form(program) == WEIGHTS_FILE;
     if (!state->count)
         return;
-    text_printf(out, "int " STR_FMT "_state_init(%svoid *state)\n{\n    unsigned char *const s = (unsigned char *)state;\n",
+    text_printf(out,
+                "int " STR_FMT "_state_init(%svoid *state)\n{\n    unsigned char *const s = (unsigned char *)state;\n",
                 STR_ARG(program->options.name), file ? "const void *weights, " : "");
     if (file && reads_weights(state))
         text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
     if (file)
-        text_printf(out, "\n    if (!weights || (uintptr_t)weights %% %d != 0)\n        return 2;\n", WEIGHTS_ALIGNMENT);
-    text_printf(out, "%s    if (!s || (uintptr_t)s %% %d != 0)\n        return 3;\n", file ? "" : "\n", ARENA_ALIGNMENT);
+        text_printf(out, "\n    if (!weights || (uintptr_t)weights %% %d != 0)\n        return 2;\n",
+                    WEIGHTS_ALIGNMENT);
+    text_printf(out, "%s    if (!s || (uintptr_t)s %% %d != 0)\n        return 3;\n", file ? "" : "\n",
+                ARENA_ALIGNMENT);
     for (uint32_t i = 0; i < state->flags; i++)
         text_printf(out, "    s[%u] = 0;\n", i);
     for (uint32_t i = 0; i < state->count; i++)

@@ -146,6 +146,8 @@ static inline uint32_t program_golden_calls(const Program *program)
 /* NAME_test.c, and below NAME_test.cu: runs the model on inputs with expected outputs from the reference evaluator and
  * a canary around the arena.  Its exit status is 0 when all agree. */
 void emit_test(const Program *program, const Golden *golden, Text *out);
+/* NAME_selftest.c: the same as a function, without malloc, stdio and main. */
+void emit_selftest(const Program *program, const Golden *golden, Text *out);
 void emit_cuda(const Program *program, Text *source, Text *header); /* NAME.cu, NAME.h */
 void emit_cuda_test(const Program *program, const Golden *golden, Text *out);
 

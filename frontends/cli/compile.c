@@ -3,12 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/prepare.h"
+#include "cli/depfile.h"
 #include "cli/emit.h"
 #include "cli/inputs.h"
 #include "ops/family.h"
 #include "passes/pass.h"
 
-static const char *const part_name[] = {"c", "lib", "test", "ir", "kernels", "cuda", NULL};
+static const char *const part_name[] = {"c", "lib", "test", "ir", "kernels", "cuda", "static", "selftest", NULL};
 
 /* `c,lib` as a sum of EmitPart; false after a usage error. */
 static bool take_parts(Cli *cli, unsigned *parts)
@@ -64,11 +66,11 @@ static const char *settle(Cli *cli, unsigned *parts)
 
     if (!*parts)
         *parts = cuda ? EMIT_CUDA : EMIT_C;
-    bool wants_c = *parts & (EMIT_C | EMIT_LIB), wants_cuda = *parts & EMIT_CUDA;
+    bool wants_c = *parts & (EMIT_C | EMIT_LIB | EMIT_STATIC | EMIT_SELFTEST), wants_cuda = *parts & EMIT_CUDA;
     if ((cuda && wants_c) || (wants_cuda && (wants_c || (target.ptr && !cuda))))
         return cli_usage(cli,
-                         "C and CUDA are different targets: --emit cuda goes with --target cuda:sm_90 and neither c "
-                         "nor lib"),
+                         "C and CUDA are different targets: --emit cuda goes with --target cuda:sm_90, and with "
+                         "neither c, lib, static nor selftest"),
                NULL;
     return wants_cuda ? "cuda:sm_90" : "generic";
 }
@@ -127,12 +129,14 @@ static Golden *make_golden(Cli *cli, const Model *model)
     return golden;
 }
 
-static bool emit_harness(Cli *cli, const Program *program, const Folder *folder, const Golden *golden)
+typedef void PrintHarness(const Program *program, const Golden *golden, Text *out);
+
+static bool emit_harness(Cli *cli, const Program *program, const Folder *folder, const Golden *golden,
+                         PrintHarness *print, const char *suffix)
 {
     Text text = {0};
-    bool cuda = program->options.target->dialect == DIALECT_CUDA;
-    (cuda ? emit_cuda_test : emit_test)(program, golden, &text);
-    Str name = str_format(&cli->arena, STR_FMT "_test.%s", STR_ARG(program->options.name), cuda ? "cu" : "c");
+    print(program, golden, &text);
+    Str name = str_format(&cli->arena, STR_FMT "%s", STR_ARG(program->options.name), suffix);
     bool good = file_write(&cli->diag, folder_file(cli, folder, name), text.ptr, text.len);
     text_free(&text);
     return good;
@@ -150,20 +154,25 @@ static void drop_sources(Cli *cli, const Program *program, const Folder *folder)
 
 static int emit_parts(Cli *cli, const Program *program, const Folder *folder, unsigned parts, const Golden *golden)
 {
-    bool good = true;
+    bool good = true, cuda = program->options.target->dialect == DIALECT_CUDA;
     int status = STATUS_OK;
 
-    if (parts & (EMIT_C | EMIT_LIB | EMIT_CUDA))
+    if (parts & (EMIT_C | EMIT_LIB | EMIT_STATIC | EMIT_CUDA))
         good = emit_sources(cli, program, folder);
     if (good && parts & EMIT_TEST)
-        good = emit_harness(cli, program, folder, golden);
+        good = emit_harness(cli, program, folder, golden, cuda ? emit_cuda_test : emit_test,
+                            cuda ? "_test.cu" : "_test.c");
+    if (good && parts & EMIT_SELFTEST)
+        good = emit_harness(cli, program, folder, golden, emit_selftest, "_selftest.c");
     if (good && parts & EMIT_IR)
         good = emit_ir(cli, program, folder);
     if (good && parts & EMIT_KERNELS)
         good = emit_kernel_listing(cli, program, folder);
     if (good && parts & EMIT_LIB)
         status = emit_libraries(cli, program, folder);
-    if (good && parts & EMIT_LIB && !(parts & EMIT_C))
+    else if (good && parts & EMIT_STATIC)
+        status = emit_archive(cli, program, folder);
+    if (good && parts & (EMIT_LIB | EMIT_STATIC) && !(parts & EMIT_C))
         drop_sources(cli, program, folder);
     return good ? status : STATUS_ENVIRONMENT;
 }
@@ -188,50 +197,120 @@ static void summarize(Cli *cli, const Program *program, Str where)
     text_free(&text);
 }
 
-static int run(Cli *cli)
+/* --name as it stands, since build systems rely on it; false after a usage error. */
+static bool take_name(Cli *cli, Str *name)
 {
+    Str word = args_value(cli, "name"), identifier = prepare_identifier(&cli->arena, word);
+
+    *name = word;
+    if (word.ptr && !word.len)
+        return cli_usage(cli, "--name wants a C identifier"), false;
+    if (word.ptr && !str_eq(word, identifier))
+        return cli_usage(cli, "--name " STR_FMT " cannot be the prefix of names and files in C; " STR_FMT " could",
+                         STR_ARG(word), STR_ARG(identifier)),
+               false;
+    return true;
+}
+
+typedef struct Request { /* what the command line asks for */
     unsigned parts;
     WeightsForm form;
     ByteOrder order;
-    Model model;
-    Program program;
-    CompileOptions options;
-    Golden *golden = NULL;
-    Folder folder;
-    Str where = args_value(cli, "o");
+    Str name;           /* of the program; ptr NULL: the graph's */
+    Str where;          /* the folder */
+    const char *target; /* without --target */
+} Request;
 
-    if (!where.ptr)
-        where = STR(".");
-    if (!where.len)
+/* Returns the exit status. */
+static int take_request(Cli *cli, Request *request)
+{
+    Str where = args_value(cli, "o"), depfile = args_value(cli, "depfile");
+
+    request->where = where.ptr ? where : STR(".");
+    if (!request->where.len)
         return cli_usage(cli, "-o wants a folder");
-    if (!take_parts(cli, &parts) || !take_form(cli, &form) || !take_byte_order(cli, &order))
+    if (depfile.ptr && !depfile.len)
+        return cli_usage(cli, "--depfile wants a file");
+    if (!take_parts(cli, &request->parts) || !take_form(cli, &request->form) ||
+        !take_byte_order(cli, &request->order) || !take_name(cli, &request->name))
         return STATUS_USAGE;
-    const char *target = settle(cli, &parts);
-    const Target *machine = target ? program_target(cli, target) : NULL;
+    request->target = settle(cli, &request->parts);
+    const Target *machine = request->target ? program_target(cli, request->target) : NULL;
     if (!machine)
         return STATUS_USAGE;
-    if (order == BYTES_BIG && machine->dialect != DIALECT_C99)
+    if (request->order == BYTES_BIG && machine->dialect != DIALECT_C99)
         return cli_usage(cli, "%s is little-endian: --byte-order big goes with --target generic", machine->name);
-    int status = model_load(cli, WEIGHTS_ALL, &model);
+    return STATUS_OK;
+}
+
+/* Model to program; and, where a harness is asked for, what it compares with. */
+static int make_program(Cli *cli, const Request *request, Model *model, Program *program, Golden **golden)
+{
+    CompileOptions options;
+    int status = model_load(cli, WEIGHTS_ALL, model);
     if (status != STATUS_OK)
         return status;
-    if (parts & EMIT_TEST && !(golden = make_golden(cli, &model)))
+    if (request->name.ptr)
+        model->program_name = request->name;
+    if (request->parts & (EMIT_TEST | EMIT_SELFTEST) && !(*golden = make_golden(cli, model)))
         return STATUS_INPUT;
-    status = program_options(cli, &model, target, form, &options);
-    options.byte_order = order;
+    status = program_options(cli, model, request->target, request->form, &options);
+    options.byte_order = request->order;
     options.checked = args_has(cli, "checked");
-    if (status == STATUS_OK)
-        status = program_of_all(cli, &model, &options, &program);
-    if (status != STATUS_OK)
-        return status;
-    if (!folder_open(cli, where, &folder))
+    return status == STATUS_OK ? program_of_all(model, &options, program) : status;
+}
+
+/* The first file that stands for all that is written, as it will be called. */
+static Str main_file(Cli *cli, const Program *program, const Request *request)
+{
+    const char *before = "", *after = ".c";
+    if (request->parts & EMIT_CUDA)
+        after = ".cu";
+    else if (request->parts & EMIT_C)
+        after = ".c";
+    else if (request->parts & (EMIT_LIB | EMIT_STATIC))
+        before = "lib", after = ".a";
+    else if (request->parts & (EMIT_TEST | EMIT_SELFTEST))
+        after = request->parts & EMIT_TEST ? "_test.c" : "_selftest.c";
+    else
+        after = request->parts & EMIT_IR ? ".ir.nnc" : ".kernels";
+    Str folder = str_is(request->where, ".") ? (Str){0} : request->where;
+    bool slash = folder.len && folder.ptr[folder.len - 1] != '/';
+    return str_format(&cli->arena, STR_FMT "%s%s" STR_FMT "%s", STR_ARG(folder), slash ? "/" : "", before,
+                      STR_ARG(program->options.name), after);
+}
+
+/* All files, or none. */
+static int write_all(Cli *cli, const Request *request, const Model *model, const Program *program, const Golden *golden)
+{
+    Folder folder;
+    Depfile depfile = {0};
+
+    if (!folder_open(cli, request->where, &folder))
         return STATUS_ENVIRONMENT;
-    status = emit_parts(cli, &program, &folder, parts, golden);
-    if (status == STATUS_OK && !folder_commit(cli, &folder, where))
+    int status = emit_parts(cli, program, &folder, request->parts, golden);
+    if (status == STATUS_OK && !(depfile_write(cli, model, main_file(cli, program, request), &depfile) &&
+                                 folder_commit(cli, &folder, request->where) && depfile_commit(cli, &depfile)))
         status = STATUS_ENVIRONMENT;
+    depfile_abandon(&depfile);
     folder_remove(&folder);
+    return status;
+}
+
+static int run(Cli *cli)
+{
+    Request request = {0};
+    Model model;
+    Program program;
+    Golden *golden = NULL;
+    int status = take_request(cli, &request);
+
     if (status == STATUS_OK)
-        summarize(cli, &program, where);
+        status = make_program(cli, &request, &model, &program, &golden);
+    if (status == STATUS_OK)
+        status = write_all(cli, &request, &model, &program, golden);
+    if (status == STATUS_OK)
+        summarize(cli, &program, request.where);
     return status;
 }
 
@@ -240,14 +319,17 @@ const Verb verb_compile = {
     .operands = "MODEL",
     .summary = "Compile a model to C or CUDA source, or to a library",
     .text =
-        "Writes NAME.h, NAME.c and the weights, where NAME is the graph's. Stored weights are found in the "
+        "Writes NAME.h, NAME.c and the weights, where NAME is the graph's or that of --name. Stored weights are found "
+        "in the "
         ".safetensors "
         "file beside the model. Nothing is written when anything fails.\n"
         "\n"
         "What --emit takes, several separated by commas (default: c, or cuda for a CUDA target):\n"
         "  c        NAME.h, NAME.c, weights\n"
         "  lib      libNAME.a, libNAME.so, NAME.h\n"
+        "  static   libNAME.a, NAME.h: for machines without shared libraries, by the `ar` beside --cc\n"
         "  test     NAME_test.c, or NAME_test.cu: runs the model, compares with the reference evaluator\n"
+        "  selftest NAME_selftest.c: the same as a function, without malloc, stdio and main, for firmware\n"
         "  ir       NAME.ir.nnc: the graph after all passes; elements too many for text in NAME.ir.safetensors\n"
         "  kernels  NAME.kernels: the loops, as the compiler sees them\n"
         "  cuda     NAME.cu, NAME.h, and NAME.weights, to be copied to the device, where they are not in NAME.cu\n"
@@ -262,10 +344,14 @@ const Verb verb_compile = {
     .flag =
         (const Flag[]){{"o", "DIR", "The folder to write to (default: this one)"},
                        FLAG_TARGET,
-                       {"emit", "c,lib,test,ir,kernels,cuda", "What to write"},
+                       {"name", "NAME", "The prefix of all that is written, instead of the graph's name"},
+                       {"emit", "c,lib,static,test,selftest,ir,kernels,cuda", "What to write"},
                        {"weights", "c|blob|file", "The form that weights take in what is written"},
                        {"byte-order", "little|big",
                         "The byte order of the weights' file (default: little; with --target host, this machine's)"},
+                       {"depfile", "FILE",
+                        "Write what the first file (NAME.c) was made from, the model, its imports, weights and inputs, "
+                        "as a rule for make or ninja"},
                        FLAG_DEFINE,
                        FLAG_CC,
                        FLAGS_WEIGHTS,

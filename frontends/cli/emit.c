@@ -91,21 +91,22 @@ static int run_command(Cli *cli, const Folder *folder, const Command *command)
 
     cli_step(cli, NULL);
     if (code < 0)
-        status =
-            cli_environment("%s is not installed, or not on the PATH; name a C compiler with --cc", command->word[0]);
+        status = cli_environment("%s is not installed, or not on the PATH; name a C compiler that is with --cc",
+                                 command->word[0]);
     else if (code)
         status = cli_environment("%s failed with status %d:\n%s", command->word[0], code, output.ptr ? output.ptr : "");
     text_free(&output);
     return status;
 }
 
-static Command compiler(Cli *cli, const Target *target)
+static Command compiler(Cli *cli, const Target *target, const char *flags)
 {
     Command command = {0};
     Str cc = args_value(cli, "cc");
 
     add_words(cli, &command, cc.len ? cc : STR("clang"));
-    add_words(cli, &command, STR("-std=gnu99 -O3 -fPIC -ffp-contract=fast -fno-math-errno"));
+    add_words(cli, &command, STR("-std=gnu99 -O3 -ffp-contract=fast -fno-math-errno"));
+    add_words(cli, &command, str_from(flags));
     add_words(cli, &command, str_from(target->cc_flags));
     return command;
 }
@@ -120,29 +121,38 @@ static const char *name_with(Cli *cli, const Program *program, const char *befor
     return str_format(&cli->arena, "%s" STR_FMT "%s", before, STR_ARG(program->options.name), after).ptr;
 }
 
-static int compile_object(Cli *cli, const Program *program, const Folder *folder, const char *source,
-                          const char *object)
+typedef struct Building {
+    Cli *cli;
+    const Program *program;
+    const Folder *folder;
+    const char *flags; /* besides those of every build */
+} Building;
+
+static int compile_object(const Building *b, const char *source, const char *object)
 {
-    Command command = compiler(cli, program->options.target);
+    Cli *cli = b->cli;
+    const Program *program = b->program;
+    Command command = compiler(cli, program->options.target, b->flags);
     add(&command, "-c");
     add(&command, name_with(cli, program, "", source));
     add(&command, "-o");
     add(&command, name_with(cli, program, "", object));
-    return run_command(cli, folder, &command);
+    return run_command(cli, b->folder, &command);
 }
 
-static int compile_objects(Cli *cli, const Program *program, const Folder *folder)
+static int compile_objects(Cli *cli, const Program *program, const Folder *folder, const char *flags)
 {
+    Building b = {cli, program, folder, flags};
     cli_step(cli, "compiling C");
-    int status = compile_object(cli, program, folder, ".c", ".o");
+    int status = compile_object(&b, ".c", ".o");
     if (status == STATUS_OK && has_assembly(program))
-        status = compile_object(cli, program, folder, "_weights.S", "_weights.o");
+        status = compile_object(&b, "_weights.S", "_weights.o");
     return status;
 }
 
 static int link_shared(Cli *cli, const Program *program, const Folder *folder)
 {
-    Command command = compiler(cli, program->options.target);
+    Command command = compiler(cli, program->options.target, "-fPIC");
     add(&command, "-shared");
     add(&command, name_with(cli, program, "", ".o"));
     if (has_assembly(program))
@@ -155,7 +165,7 @@ static int link_shared(Cli *cli, const Program *program, const Folder *folder)
 
 int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, const char *source, const char *library)
 {
-    Command command = compiler(cli, target);
+    Command command = compiler(cli, target, "-fPIC");
     add(&command, "-shared");
     add(&command, source);
     add(&command, "-o");
@@ -163,10 +173,26 @@ int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, co
     return run_command(cli, folder, &command);
 }
 
+/* The archiver that comes with a cross compiler: `arm-none-eabi-ar` beside `ccache arm-none-eabi-gcc -mthumb`. */
+static const char *archiver(Cli *cli)
+{
+    static const char *const compilers[] = {"-gcc", "-cc", "-clang"};
+    Command command = {0};
+    add_words(cli, &command, args_value(cli, "cc"));
+    for (uint32_t i = 0; i < command.count && command.word[i][0] != '-'; i++)
+        for (size_t k = 0; k < sizeof compilers / sizeof *compilers; k++) {
+            Str word = str_from(command.word[i]);
+            uint32_t stem = word.len - (uint32_t)strlen(compilers[k]);
+            if (str_ends(word, compilers[k]))
+                return str_format(&cli->arena, "%.*s-ar", (int)stem, word.ptr).ptr;
+        }
+    return "ar";
+}
+
 static int make_archive(Cli *cli, const Program *program, const Folder *folder)
 {
     Command command = {0};
-    add(&command, "ar");
+    add(&command, archiver(cli));
     add(&command, "rcsD");
     add(&command, name_with(cli, program, "lib", ".a"));
     add(&command, name_with(cli, program, "", ".o"));
@@ -177,8 +203,14 @@ static int make_archive(Cli *cli, const Program *program, const Folder *folder)
 
 int emit_shared(Cli *cli, const Program *program, const Folder *folder)
 {
-    int status = compile_objects(cli, program, folder);
+    int status = compile_objects(cli, program, folder, "-fPIC");
     return status == STATUS_OK ? link_shared(cli, program, folder) : status;
+}
+
+static void drop_objects(Cli *cli, const Program *program, const Folder *folder)
+{
+    unlink(folder_file(cli, folder, str_from(name_with(cli, program, "", ".o"))).ptr);
+    unlink(folder_file(cli, folder, str_from(name_with(cli, program, "", "_weights.o"))).ptr);
 }
 
 int emit_libraries(Cli *cli, const Program *program, const Folder *folder)
@@ -186,7 +218,15 @@ int emit_libraries(Cli *cli, const Program *program, const Folder *folder)
     int status = emit_shared(cli, program, folder);
     if (status == STATUS_OK)
         status = make_archive(cli, program, folder);
-    unlink(folder_file(cli, folder, str_from(name_with(cli, program, "", ".o"))).ptr);
-    unlink(folder_file(cli, folder, str_from(name_with(cli, program, "", "_weights.o"))).ptr);
+    drop_objects(cli, program, folder);
+    return status;
+}
+
+int emit_archive(Cli *cli, const Program *program, const Folder *folder)
+{
+    int status = compile_objects(cli, program, folder, "");
+    if (status == STATUS_OK)
+        status = make_archive(cli, program, folder);
+    drop_objects(cli, program, folder);
     return status;
 }

@@ -6,12 +6,14 @@
 #include "cli/program.h"
 
 typedef enum EmitPart {
-    EMIT_C = 1,        /* NAME.c, NAME.h, and the weights in their form */
-    EMIT_LIB = 2,      /* libNAME.a and libNAME.so, from C sources that are kept when EMIT_C is asked too */
-    EMIT_TEST = 4,     /* NAME_test.c */
-    EMIT_IR = 8,       /* NAME.ir.nnc: the graph after all passes */
-    EMIT_KERNELS = 16, /* NAME.kernels: the loop IR */
-    EMIT_CUDA = 32,    /* NAME.cu, NAME.h */
+    EMIT_C = 1,          /* NAME.c, NAME.h, and the weights in their form */
+    EMIT_LIB = 2,        /* libNAME.a and libNAME.so, from C sources that are kept when EMIT_C is asked too */
+    EMIT_TEST = 4,       /* NAME_test.c */
+    EMIT_IR = 8,         /* NAME.ir.nnc: the graph after all passes */
+    EMIT_KERNELS = 16,   /* NAME.kernels: the loop IR */
+    EMIT_CUDA = 32,      /* NAME.cu, NAME.h */
+    EMIT_STATIC = 64,    /* libNAME.a alone, for machines that have no shared libraries */
+    EMIT_SELFTEST = 128, /* NAME_selftest.c */
 } EmitPart;
 
 /* Writes the sources, C or CUDA.  False after an error in the diag. */
@@ -24,5 +26,6 @@ int emit_shared(Cli *cli, const Program *program, const Folder *folder);
 /* Any C source of the folder as a shared library, with the same flags. */
 int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, const char *source, const char *library);
 int emit_libraries(Cli *cli, const Program *program, const Folder *folder);
+int emit_archive(Cli *cli, const Program *program, const Folder *folder); /* libNAME.a, by the `ar` of cc */
 
 #endif

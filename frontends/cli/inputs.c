@@ -137,6 +137,19 @@ static const Tensor *make_input(Cli *cli, const Model *model, Str word, Str name
     return tensor;
 }
 
+Str input_file(Str flag)
+{
+    const char *equals = memchr(flag.ptr, '=', flag.len);
+    uint32_t skip = equals ? (uint32_t)(equals - flag.ptr) + 1 : 0;
+    Str path = {flag.ptr + skip, flag.len - skip};
+    if (str_is(path, "zeros") || (path.len >= 7 && memcmp(path.ptr, "random:", 7) == 0))
+        return (Str){0};
+    for (uint32_t i = 0; i + 5 < path.len; i++)
+        if (memcmp(path.ptr + i, ".npz:", 5) == 0)
+            path.len = i + 4;
+    return path;
+}
+
 static uint32_t find_input(const Graph *graph, Str name)
 {
     for (uint32_t i = 0; i < graph->input_count; i++)

@@ -109,6 +109,8 @@ int model_load(Cli *cli, WeightsNeed need, Model *model)
     bool named = args_value(cli, "graph").ptr != NULL;
     model->graphs = named ? arena_copy(&cli->arena, &model->graph, sizeof model->graph) : model->module->graph;
     model->graph_count = named ? 1 : model->module->graph_count;
-    model->name = prepare_identifier(&cli->arena, model->graph->name);
+    model->name = model->program_name = prepare_identifier(&cli->arena, model->graph->name);
+    if (model->graph_count > 1)
+        model->program_name = prepare_identifier(&cli->arena, prepare_stem(model->path));
     return STATUS_OK;
 }

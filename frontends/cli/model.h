@@ -12,6 +12,7 @@ typedef struct Model {
     Graph *const *graphs; /* that alone when it was named, else all */
     uint32_t graph_count;
     Str name;            /* of the graph, as a C identifier */
+    Str program_name;    /* of all the graphs together; of one, the same */
     Str weights_path;    /* empty: there is no file */
     WeightsFile weights; /* tensors point into its mapping */
 } Model;

@@ -138,7 +138,7 @@ static int compile(Cli *cli, Model *model, int effort, int64_t capacity, unsigne
     options.capacity = capacity;
     options.without = without;
     options.compare = true;
-    return program_of_all(cli, model, &options, program);
+    return program_of_all(model, &options, program);
 }
 
 static PlanReport report_entry(Cli *cli, const Entry *entry, PlanFormat format)
@@ -199,8 +199,8 @@ static bool take_none(Cli *cli, const char *with, const char *const *flag)
 
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
-    static const char *const of_models[] = {"without", "target", "D", "weights-from", "init-missing", "convert-weights", "graph",
-                                            "verify", NULL},
+    static const char *const of_models[] = {"without", "target", "D", "weights-from", "init-missing", "convert-weights",
+                                            "graph",   "verify", NULL},
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;

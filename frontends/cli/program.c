@@ -62,10 +62,9 @@ int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, 
     return program_compile(&model->graph, 1, &options, program) ? STATUS_OK : STATUS_INPUT;
 }
 
-int program_of_all(Cli *cli, Model *model, const CompileOptions *options, Program *program)
+int program_of_all(const Model *model, const CompileOptions *options, Program *program)
 {
     CompileOptions all = *options;
-    if (model->graph_count > 1)
-        all.name = prepare_identifier(&cli->arena, prepare_stem(model->path));
+    all.name = model->program_name;
     return program_compile(model->graphs, model->graph_count, &all, program) ? STATUS_OK : STATUS_INPUT;
 }

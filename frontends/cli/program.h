@@ -23,6 +23,6 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program);
 
 /* The same for all its graphs as one program, which is called after the file. */
-int program_of_all(Cli *cli, Model *model, const CompileOptions *options, Program *program);
+int program_of_all(const Model *model, const CompileOptions *options, Program *program);
 
 #endif
