@@ -91,8 +91,8 @@ static int run_command(Cli *cli, const Folder *folder, const Command *command)
 
     cli_step(cli, NULL);
     if (code < 0)
-        status = cli_environment("%s is not installed, or not on the PATH; name a C compiler that is with --cc",
-                                 command->word[0]);
+        status =
+            cli_environment("%s is not installed, or not on the PATH; name a C compiler with --cc", command->word[0]);
     else if (code)
         status = cli_environment("%s failed with status %d:\n%s", command->word[0], code, output.ptr ? output.ptr : "");
     text_free(&output);
