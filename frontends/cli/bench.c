@@ -58,7 +58,8 @@ static void print_table(Text *out, const Result *r)
     text_printf(out, STR_FMT " for %s, one core, %u runs\n", STR_ARG(r->model), r->target, r->runs);
     text_printf(out, "  latency      %10.3f ms    median; least %.3f, 90 %% under %.3f\n", median * 1e3,
                 quantile(&r->second, 0) * 1e3, quantile(&r->second, 9) * 1e3);
-    text_printf(out, "  work         %10.3f GFLOP in %u kernels\n", (double)r->work.flops * 1e-9, r->kernels);
+    text_printf(out, "  work         %10.3f GFLOP in %u kernel%s\n", (double)r->work.flops * 1e-9, r->kernels,
+                r->kernels == 1 ? "" : "s");
     text_printf(out, "  rate         %10.1f GFLOP/s, %.1f %% of the peak of %.1f measured in between\n",
                 (double)r->work.flops / median * 1e-9, quantile(&r->share, 5) * 100, quantile(&r->peak, 5) * 1e-9);
     text_printf(out, "  bytes moved  %10s       %.1f GB/s\n", plan_bytes(moved, r->work.bytes),
