@@ -108,6 +108,8 @@ static nnc_result work_parse(nnc_session *session, void *argument)
 
     if (!source->path && !source->text)
         return session_misuse(session, "a source has a path or a text");
+    if (source->weights && !*source->weights)
+        return session_misuse(session, "the path of the weights is empty");
     nnc_module *module = ARENA_NEW(arena, nnc_module);
     *module = (nnc_module){.session = session, .next = session->module, .shapes_only = source->shapes_only};
     module->path = keep(session, source->path ? source->path : "model.nnc");

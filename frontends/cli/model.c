@@ -89,6 +89,8 @@ int model_parse(Cli *cli, Model *model)
     uint32_t count;
 
     *model = (Model){.path = args_operand(cli, 0)};
+    if (args_has(cli, "weights-from") && !args_value(cli, "weights-from").len)
+        return cli_usage(cli, "--weights-from wants a file");
     if (!take_defines(cli, &define, &count))
         return STATUS_USAGE;
     cli_step(cli, "reading the model");

@@ -215,7 +215,8 @@ UNIT(what_the_weights_file_lacks_is_an_error_or_drawn)
     float y[2] = {0};
     nnc_session *session = nnc_session_new();
     nnc_module *module;
-    nnc_source source = {.text = weighted, .bytes = sizeof weighted - 1, .weights = store("F32", stored, sizeof stored)};
+    nnc_source source = {
+        .text = weighted, .bytes = sizeof weighted - 1, .weights = store("F32", stored, sizeof stored)};
 
     EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_INPUT);
     EXPECT(!module);
@@ -225,6 +226,9 @@ UNIT(what_the_weights_file_lacks_is_an_error_or_drawn)
     EXPECT(note && !note->is_error && strstr(note->message, "v: f32[2]; no tensor of the file is left for it"));
     EXPECT(!nnc_session_diagnostic(session, 2));
 
+    EXPECT_INT(nnc_module_parse(session, &(nnc_source){.text = weighted, .bytes = sizeof weighted - 1, .weights = ""},
+                                &module),
+               NNC_RESULT_USE);
     source.init_missing = 1;
     EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
     EXPECT(strstr(nnc_session_text(session), "note: 1 of 2 params is drawn from its initialiser") != NULL);
@@ -232,7 +236,8 @@ UNIT(what_the_weights_file_lacks_is_an_error_or_drawn)
     EXPECT(y[0] == 5 && y[1] == 7);
     source = (nnc_source){.text = weighted, .bytes = sizeof weighted - 1};
     EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
-    EXPECT(strstr(nnc_session_text(session), "no weights file: all 2 params are drawn from their initialisers") != NULL);
+    EXPECT(strstr(nnc_session_text(session), "no weights file: all 2 params are drawn from their initialisers") !=
+           NULL);
     source.shapes_only = 1;
     EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
     EXPECT(!*nnc_session_text(session));
@@ -316,10 +321,14 @@ UNIT(without_memory_a_call_returns)
 int main(void)
 {
     static const Test test[] = {
-        RUN(two_threads_make_the_same_bytes), RUN(a_graph_compiles_again_and_for_another_target),
-        RUN(a_module_tells_its_graphs),       RUN(a_graph_is_evaluated),
-        RUN(an_error_has_its_place),          RUN(a_wrong_use_is_told),
-        RUN(what_the_weights_file_lacks_is_an_error_or_drawn), RUN(stored_floats_convert_on_request),
+        RUN(two_threads_make_the_same_bytes),
+        RUN(a_graph_compiles_again_and_for_another_target),
+        RUN(a_module_tells_its_graphs),
+        RUN(a_graph_is_evaluated),
+        RUN(an_error_has_its_place),
+        RUN(a_wrong_use_is_told),
+        RUN(what_the_weights_file_lacks_is_an_error_or_drawn),
+        RUN(stored_floats_convert_on_request),
         RUN(without_memory_a_call_returns),
     };
     return UNIT_MAIN(test);
