@@ -376,7 +376,7 @@ static void see_pool(Tiled *con)
     if (!con->pool)
         return;
     Window window = reduction_of(lower->graph, con->pool).window;
-    con->pool_window = window.dim[0].size, con->pool_stride = window.dim[0].stride;
+    con->pool_window = window_span(&window.dim[0]), con->pool_stride = window.dim[0].stride;
 }
 
 static bool worth_it(const Tiled *con)
@@ -437,12 +437,8 @@ bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *cont
 {
     Convolution conv;
     Window window = reduction_of(graph, pool).window;
-    if (window.rank != 2 || window.dim[0].stride < window.dim[0].size)
-        return false;
-    for (uint32_t d = 0; d < window.rank; d++)
-        if (window.dim[d].before || window.dim[d].after)
-            return false;
-    return goes_by_rows(graph, target, contraction, &conv);
+    return window.rank == 2 && window.dim[0].stride >= window_span(&window.dim[0]) && window_is_inside(&window) &&
+           goes_by_rows(graph, target, contraction, &conv);
 }
 
 bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction)

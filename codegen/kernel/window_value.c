@@ -139,20 +139,40 @@ static Index window_start(Arena *arena, const WindowDimension *d, Index out)
     return index_add(arena, index_scale(arena, out, d->stride), index_constant(-d->before));
 }
 
-/* Taps in one dimension of the window that are inside the image. */
-static const Expr *taps_inside(Arena *arena, const WindowDimension *d, Index start, DType dtype)
+/* Taps before a place that lies `ahead` of the window's start: ahead / dilation, rounded up, of those that there are.
+ */
+static const Expr *taps_before(Arena *arena, const WindowDimension *d, Index ahead)
 {
-    if (index_low(start) >= 0 && index_high(start) + d->size <= d->in)
-        return expr_number(arena, dtype, (double)d->size);
-    const Expr *first =
-        expr_word(arena, WORD_MAX, DT_I64, expr_index(arena, DT_I64, start), expr_number(arena, DT_I64, 0), NULL);
-    const Expr *end =
-        expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, index_add(arena, start, index_constant(d->size))),
-                  expr_number(arena, DT_I64, (double)d->in), NULL);
+    const Expr *zero = expr_number(arena, DT_I64, 0), *all = expr_number(arena, DT_I64, (double)d->size);
+    if (index_high(ahead) <= 0)
+        return zero;
+    if (index_low(ahead) >= window_span(d))
+        return all;
+    const Expr *taps = expr_index(arena, DT_I64, index_add(arena, ahead, index_constant(d->dilation - 1)));
+    if (d->dilation > 1)
+        taps = expr_word(arena, WORD_DIV, DT_I64, taps, expr_number(arena, DT_I64, (double)d->dilation), NULL);
+    if (index_low(ahead) < 0)
+        taps = expr_word(arena, WORD_MAX, DT_I64, taps, zero, NULL);
+    if (index_high(ahead) > window_span(d) - d->dilation)
+        taps = expr_word(arena, WORD_MIN, DT_I64, taps, all, NULL);
+    return taps;
+}
+
+/* Taps in one dimension of the window that are inside the image, or also in its padding. */
+static const Expr *taps_inside(Arena *arena, const WindowDimension *d, Index start, bool count_pad, DType dtype)
+{
+    int64_t low = count_pad ? -d->before : 0, high = d->in + (count_pad ? d->after : 0);
+    Index back = index_scale(arena, start, -1);
+    const Expr *first = taps_before(arena, d, index_add(arena, back, index_constant(low)));
+    const Expr *end = taps_before(arena, d, index_add(arena, back, index_constant(high)));
+    if (first->kind == EXPR_NUMBER && end->kind == EXPR_NUMBER)
+        return expr_number(arena, dtype, end->number - first->number);
+    if (first->kind == EXPR_NUMBER && first->number == 0)
+        return expr_cast(arena, dtype, end);
     return expr_cast(arena, dtype, expr_word(arena, WORD_SUB, DT_I64, end, first, NULL));
 }
 
-/* The mean is over the taps inside the input, or over the whole window. */
+/* The mean is over the taps inside the image, or over those in its padding, too. */
 static const Expr *window_count(Lower *lower, const Reduction *reduction, const Index *position)
 {
     Arena *arena = lower->arena;
@@ -160,8 +180,7 @@ static const Expr *window_count(Lower *lower, const Reduction *reduction, const 
     const Expr *count = expr_number(arena, dtype, 1);
     for (uint32_t i = 0; i < reduction->window.rank; i++) {
         const WindowDimension *d = &reduction->window.dim[i];
-        const Expr *taps = reduction->count_pad ? expr_number(arena, dtype, (double)d->size)
-                                                : taps_inside(arena, d, window_start(arena, d, position[2 + i]), dtype);
+        const Expr *taps = taps_inside(arena, d, window_start(arena, d, position[2 + i]), reduction->count_pad, dtype);
         count = count->kind == EXPR_NUMBER && taps->kind == EXPR_NUMBER
                     ? expr_number(arena, dtype, count->number * taps->number)
                     : expr_word(arena, WORD_MUL, dtype, count, taps, NULL);
@@ -182,15 +201,16 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
     Block *block = lower->block;
     for (uint32_t i = 0; i < window->rank; i++) {
         const WindowDimension *d = &window->dim[i];
-        block = window_dimension(lower, block, tap_name(arena, window->rank - 1 - i),
-                                 window_start(arena, d, position[2 + i]), d->size, 1, d->in, &tap, &at[2 + i]);
+        block =
+            window_dimension(lower, block, tap_name(arena, window->rank - 1 - i),
+                             window_start(arena, d, position[2 + i]), d->size, d->dilation, d->in, &tap, &at[2 + i]);
     }
     Block *outer = lower_enter(lower, block);
     Guard guard[MAX_RANK];
     Guarded guarded;
     uint32_t guards = 0;
     for (uint32_t i = 0; i < window->rank; i++)
-        if (window->dim[i].size == 1) /* else the loop's bounds keep it inside */
+        if (window->dim[i].size == 1 || window->dim[i].dilation > 1) /* else the loop's bounds keep it inside */
             guard[guards++] = (Guard){at[2 + i], window->dim[i].in};
     lower_guard_open(lower, &guarded);
     const Expr *value = expr_cast(arena, dtype, lower_value(lower, node->in[0], at));

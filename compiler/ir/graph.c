@@ -78,7 +78,8 @@ uint32_t attr_index(OpCode op, Str name)
     return NONE;
 }
 
-/* Defaults are written as .nnc text: a number, true/false, a dtype, or a list `[]` or a single integer. */
+/* Defaults are written as .nnc text: a number, true/false, a dtype, or a list `[]` or a single integer; a list that is
+ * another attribute's is empty. */
 static Attr attr_from_text(const AttrSpec *spec)
 {
     static const int64_t small[] = {0, 1};
@@ -96,9 +97,10 @@ static Attr attr_from_text(const AttrSpec *spec)
         attr.i = strcmp(text, "true") == 0;
         break;
     case ATTR_INTS:
-        if (strcmp(text, "[]") != 0) {
+    case ATTR_PAD:
+        if (strcmp(text, "0") == 0 || strcmp(text, "1") == 0) {
             attr.i = 1;
-            attr.ints = &small[strcmp(text, "1") == 0];
+            attr.ints = &small[*text - '0'];
         }
         break;
     case ATTR_DTYPE: {
@@ -184,7 +186,7 @@ static const Attr *copy_attrs(Module *module, OpCode op, const Attr *attr)
     uint32_t count = op_attr_count(op);
     Attr *copy = arena_copy(module->arena, attr, count * sizeof *attr);
     for (uint32_t i = 0; i < count; i++)
-        if (op_info(op)->attr[i].kind == ATTR_INTS)
+        if (attr_is_list(op_info(op)->attr[i].kind))
             copy[i].ints = arena_copy(module->arena, attr[i].ints, (size_t)attr[i].i * sizeof *attr[i].ints);
     return copy;
 }

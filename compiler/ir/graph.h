@@ -201,6 +201,10 @@ NodeId graph_add_node(Graph *graph, OpCode op, const ValueId *in, uint32_t in_co
 NodeId graph_add_initial(Graph *graph, OpCode op, const Attr *attr, Place place);
 /* Writes the defaults of the op into attr[op_attr_count(op)]; required ones are left zero. */
 void attr_defaults(OpCode op, Attr *attr);
+static inline bool attr_is_list(AttrKind kind)
+{
+    return kind == ATTR_INTS || kind == ATTR_PAD;
+}
 uint32_t attr_index(OpCode op, Str name);      /* NONE when there is none */
 bool node_alike(const Node *a, const Node *b); /* the same op with equal attributes, whatever the operands */
 

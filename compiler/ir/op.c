@@ -9,6 +9,7 @@
 #define A_FLOAT(name, d)  {#name, ATTR_FLOAT, d},
 #define A_BOOL(name, d)   {#name, ATTR_BOOL, d},
 #define A_INTS(name, d)   {#name, ATTR_INTS, d},
+#define A_PAD(name, d)    {#name, ATTR_PAD, d},
 #define A_DTYPE(name, d)  {#name, ATTR_DTYPE, d},
 #define A_STRING(name, d) {#name, ATTR_STRING, d},
 

@@ -62,6 +62,7 @@ typedef enum AttrKind {
     ATTR_FLOAT,
     ATTR_BOOL,
     ATTR_INTS, /* a list of integers; one integer stands for a list of any length of it */
+    ATTR_PAD,  /* the same, or the word "same" or "valid", in whose place inference puts the integers */
     ATTR_DTYPE,
     ATTR_STRING,
 } AttrKind;
@@ -69,7 +70,7 @@ typedef enum AttrKind {
 typedef struct AttrSpec {
     const char *name; /* NULL ends a list */
     AttrKind kind;
-    const char *fallback; /* as .nnc text; NULL when the attribute must be given */
+    const char *fallback; /* as .nnc text, or the attribute whose list it takes; NULL when it must be given */
 } AttrSpec;
 
 typedef struct OpInfo {

@@ -28,10 +28,14 @@ static const char *const family_note[FAMILY_COUNT] = {
     [FAMILY_CONTRACT] =
         "`matmul` follows NumPy: `[..., m, k] @ [..., k, n]`, leading dimensions broadcast, vectors are "
         "promoted.  `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / groups, kh, kw]` and a "
-        "bias `[o]`; `pad` is one number, `[h, w]` or `[top, left, bottom, right]`.",
+        "bias `[o]`; `pad` is one number, `[h, w]`, `[top, left, bottom, right]`, `\"valid\"`, which is 0, or "
+        "`\"same\"`: `ceil(extent / stride)` windows whatever their size, with an odd pixel of padding at the end "
+        "(TensorFlow's SAME).",
     [FAMILY_POOL] =
-        "Over windows of an image `[n, c, h, w]`.  Padding never wins a maximum; it counts in a mean only "
-        "with `count_pad`.",
+        "Over windows of an image `[n, c, ...]`, in each dimension after the second; `stride` is the window where it "
+        "is not given, `pad` is as of `conv2d`.  Padding never wins a maximum; it counts in a mean only with "
+        "`count_pad`.  With `ceil` a last window may stick out beyond the padding, if it begins before the "
+        "padding at the end; what sticks out never counts (as PyTorch's `ceil_mode`).",
     [FAMILY_VIEW] =
         "The operand's elements under another index; no copy where the consumer can read the strides.  "
         "In `reshape` one extent may be -1.  `slice` follows Python: negative positions count from the "
@@ -68,7 +72,13 @@ static const char *class_name(const OpInfo *info)
 
 const char *ops_attr_kind(AttrKind kind)
 {
-    static const char *const name[] = {"int", "float", "bool", "ints", "dtype", "string"};
+    static const char *const name[] = {[ATTR_INT] = "int",
+                                       [ATTR_FLOAT] = "float",
+                                       [ATTR_BOOL] = "bool",
+                                       [ATTR_INTS] = "ints",
+                                       [ATTR_PAD] = "ints, \"same\" or \"valid\"",
+                                       [ATTR_DTYPE] = "dtype",
+                                       [ATTR_STRING] = "string"};
     return name[kind];
 }
 

@@ -60,7 +60,7 @@ int64_t contraction_extent(const Contraction *contraction, AxisRole role);
 typedef struct WindowDimension {
     int64_t in, out; /* extents of the image and of the result */
     int64_t size, stride, dilation;
-    int64_t before, after; /* padding */
+    int64_t before, after; /* padding; the last window may stick out beyond it, where nothing is */
 } WindowDimension;
 
 /* A sliding window over the last `rank` dimensions of [n, channels, ...]. */
@@ -74,6 +74,10 @@ typedef struct Convolution {
     int64_t images, groups, channels, outputs; /* channels and outputs of all groups together */
 } Convolution;
 bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution);
+/* From the first pixel that a window sees to the last. */
+int64_t window_span(const WindowDimension *dimension);
+/* All that any window sees is in the image. */
+bool window_is_inside(const Window *window);
 /* Every window is one pixel, and every pixel is one window. */
 bool window_is_pointwise(const Window *window);
 

@@ -16,27 +16,61 @@ static void read_pad(const Node *node, Window *window)
     }
 }
 
-Window window_of(const Node *node, const Shape *image, const Shape *weight)
+int64_t window_span(const WindowDimension *d)
+{
+    return d->dilation * (d->size - 1) + 1;
+}
+
+/* Windows along a dimension; 0 or less when none fits.  A last one may stick out where `ceil` says so. */
+static int64_t count_windows(const WindowDimension *d, bool ceil)
+{
+    int64_t room = d->in + d->before + d->after - window_span(d) + (ceil ? d->stride - 1 : 0);
+    int64_t count = room < 0 ? 0 : room / d->stride + 1;
+    bool behind = (count - 1) * d->stride >= d->in + d->before;
+    return ceil && count > 0 && behind ? count - 1 : count;
+}
+
+/* All but the padding and what follows from it. */
+static Window read_window(const Node *node, const Shape *image, const Shape *weight)
 {
     Window window = {.rank = image->rank - 2};
     int64_t stride[MAX_RANK], dilation[MAX_RANK], size[MAX_RANK];
+    bool as_window = attr_of(node, "stride")->i == 0;
 
-    read_pad(node, &window);
-    attr_ints(node, "stride", window.rank, stride);
-    if (weight)
-        attr_ints(node, "dilation", window.rank, dilation);
-    else
+    attr_ints(node, "dilation", window.rank, dilation);
+    if (!weight)
         attr_ints(node, "window", window.rank, size);
+    if (!as_window)
+        attr_ints(node, "stride", window.rank, stride);
     for (uint32_t i = 0; i < window.rank; i++) {
         WindowDimension *d = &window.dim[i];
         d->in = image->dim[2 + i];
         d->size = weight ? weight->dim[2 + i] : size[i];
-        d->stride = stride[i];
-        d->dilation = weight ? dilation[i] : 1;
-        int64_t span = d->dilation * (d->size - 1) + 1; /* of the window, in pixels */
-        d->out = (d->in + d->before + d->after - span) / d->stride + 1;
+        d->stride = as_window ? d->size : stride[i];
+        d->dilation = dilation[i];
     }
     return window;
+}
+
+Window window_of(const Node *node, const Shape *image, const Shape *weight)
+{
+    Window window = read_window(node, image, weight);
+    bool ceil = !weight && attr_bool(node, "ceil");
+
+    read_pad(node, &window);
+    for (uint32_t i = 0; i < window.rank; i++)
+        window.dim[i].out = count_windows(&window.dim[i], ceil);
+    return window;
+}
+
+bool window_is_inside(const Window *window)
+{
+    for (uint32_t i = 0; i < window->rank; i++) {
+        const WindowDimension *d = &window->dim[i];
+        if (d->before || (d->out - 1) * d->stride + window_span(d) > d->in)
+            return false;
+    }
+    return true;
 }
 
 bool window_is_pointwise(const Window *window)
@@ -47,6 +81,47 @@ bool window_is_pointwise(const Window *window)
             return false;
     }
     return true;
+}
+
+/* Padding by its name */
+
+/* The pixels of padding that give ceil(in / stride) windows. */
+static int64_t same_pad(const WindowDimension *d)
+{
+    int64_t windows = (d->in + d->stride - 1) / d->stride;
+    int64_t missing = (windows - 1) * d->stride + window_span(d) - d->in;
+    return missing > 0 ? missing : 0;
+}
+
+/* As short as it can be said: before and after, one number for both, one for all. */
+static int64_t shorten(int64_t *pad, uint32_t rank)
+{
+    bool even = true, alike = true;
+    for (uint32_t d = 0; d < rank; d++) {
+        even &= pad[d] == pad[rank + d];
+        alike &= pad[d] == pad[0];
+    }
+    return !even ? 2 * rank : !alike ? rank : 1;
+}
+
+/* "same" and "valid" become numbers, so that whoever reads the node finds only those. */
+static void resolve_pad(Graph *graph, NodeId node, const Shape *image, const Shape *weight)
+{
+    Node *n = &graph->node[node];
+    Arena *arena = graph->module->arena;
+    if (!attr_of(n, "pad")->s.len)
+        return;
+    Window w = read_window(n, image, weight);
+    int64_t *pad = ARENA_ARRAY(arena, int64_t, 2 * w.rank);
+    bool same = str_is(attr_of(n, "pad")->s, "same");
+    for (uint32_t d = 0; d < w.rank; d++) {
+        int64_t total = same ? same_pad(&w.dim[d]) : 0;
+        pad[d] = total / 2;
+        pad[w.rank + d] = total - pad[d];
+    }
+    Attr *attr = arena_copy(arena, n->attr, op_attr_count(n->op) * sizeof *attr);
+    attr[attr_index(n->op, STR("pad"))] = (Attr){.i = shorten(pad, w.rank), .ints = pad};
+    n->attr = attr;
 }
 
 /* Checks */
@@ -71,35 +146,61 @@ static bool check_pad(Graph *graph, NodeId node, uint32_t rank)
     return infer_fail(graph, node, "`pad` takes 1, %u or %u numbers, not %lld", rank, 2 * rank, given);
 }
 
+static bool check_stride(Graph *graph, NodeId node, uint32_t rank, const Shape *weight)
+{
+    if (!weight && attr_of(&graph->node[node], "stride")->i == 0)
+        return true; /* as the window */
+    return infer_check_count(graph, node, "stride", rank) && check_list(graph, node, "stride", 1);
+}
+
 static bool check_size(Graph *graph, NodeId node, uint32_t rank, const Shape *weight)
 {
-    if (!weight)
-        return infer_check_count(graph, node, "window", rank) && check_list(graph, node, "window", 1);
-    for (uint32_t i = 2; i < 2 + rank; i++)
+    for (uint32_t i = 2; weight && i < 2 + rank; i++)
         if (weight->dim[i] < 1 || weight->dim[i] > MOST)
             return infer_fail(graph, node, "takes a weight [o, c / groups, kh, kw] with a window: " STR_FMT,
                               STR_ARG(infer_show_operand(graph, node, 1)));
-    return infer_check_count(graph, node, "dilation", rank) && check_list(graph, node, "dilation", 1);
+    return (weight || (infer_check_count(graph, node, "window", rank) && check_list(graph, node, "window", 1))) &&
+           infer_check_count(graph, node, "dilation", rank) && check_list(graph, node, "dilation", 1);
+}
+
+/* Does some window before the image step over all of it?  Only where the steps between its taps are longer than it. */
+static bool steps_over(const WindowDimension *d)
+{
+    if (d->before >= window_span(d))
+        return true;      /* the first window ends before the image */
+    int64_t first = NONE; /* where in the image the first window enters; then they repeat */
+    for (int64_t i = 0, start = -d->before; d->in < d->dilation && i < d->out && start < 0; i++, start += d->stride) {
+        int64_t enters = (d->dilation - -start % d->dilation) % d->dilation;
+        if (enters >= d->in || enters == first)
+            return enters >= d->in;
+        first = first == NONE ? enters : first;
+    }
+    return false;
+}
+
+static bool fail_fit(Graph *graph, NodeId node, const Window *w, uint32_t i)
+{
+    static const char *const extent[] = {"wide", "high", "deep"}; /* of the last dimension, the one before, others */
+    const WindowDimension *d = &w->dim[i];
+    uint32_t from_last = w->rank - 1 - i;
+    return infer_fail(graph, node, "the window is %lld %s, the padded image only %lld: " STR_FMT,
+                      (long long)window_span(d), extent[from_last < 2 ? from_last : 2],
+                      (long long)(d->in + d->before + d->after), STR_ARG(infer_show_operand(graph, node, 0)));
 }
 
 static bool check_fit(Graph *graph, NodeId node, const Shape *image, const Shape *weight)
 {
-    static const char *const extent[] = {"wide", "high", "deep"}; /* of the last dimension, the one before, others */
     Window w = window_of(&graph->node[node], image, weight);
 
     for (uint32_t i = 0; i < w.rank; i++) {
         const WindowDimension *d = &w.dim[i];
-        int64_t padded = d->in + d->before + d->after, span = d->dilation * (d->size - 1) + 1;
-        uint32_t from_last = w.rank - 1 - i;
-        if (span > padded)
-            return infer_fail(graph, node, "the window is %lld %s, the padded image only %lld: " STR_FMT,
-                              (long long)span, extent[from_last < 2 ? from_last : 2], (long long)padded,
-                              STR_ARG(infer_show_operand(graph, node, 0)));
-        if (!weight && (d->before >= d->size || d->after >= d->size))
-            return infer_fail(graph, node, "`pad` must be smaller than the window, or windows of padding alone arise");
         if (!weight && d->in == 0)
             return infer_fail(graph, node, "takes an image that is not empty: " STR_FMT,
                               STR_ARG(infer_show_operand(graph, node, 0)));
+        if (d->out < 1 && window_span(d) > d->in + d->before + d->after)
+            return fail_fit(graph, node, &w, i);
+        if (!weight && (d->after >= window_span(d) || steps_over(d)))
+            return infer_fail(graph, node, "`pad` must be smaller than the window, or windows of padding alone arise");
     }
     return true;
 }
@@ -108,7 +209,8 @@ bool window_check(Graph *graph, NodeId node, const Shape *image, const Shape *we
 {
     uint32_t rank = image->rank - 2;
 
-    return infer_check_count(graph, node, "stride", rank) && check_list(graph, node, "stride", 1) &&
-           check_pad(graph, node, rank) && check_size(graph, node, rank, weight) &&
-           check_fit(graph, node, image, weight);
+    if (!check_stride(graph, node, rank, weight) || !check_size(graph, node, rank, weight))
+        return false;
+    resolve_pad(graph, node, image, weight);
+    return check_pad(graph, node, rank) && check_fit(graph, node, image, weight);
 }

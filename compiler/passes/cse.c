@@ -108,7 +108,7 @@ static void key_attrs(Merger *m, const Node *node)
         key_put(m, &attr->i, sizeof attr->i);
         if (spec[i].kind == ATTR_FLOAT)
             key_put(m, &attr->f, sizeof attr->f);
-        else if (spec[i].kind == ATTR_INTS)
+        else if (attr_is_list(spec[i].kind))
             key_put(m, attr->ints, (size_t)attr->i * sizeof *attr->ints);
         else if (spec[i].kind == ATTR_STRING) {
             key_put(m, &attr->s.len, sizeof attr->s.len);

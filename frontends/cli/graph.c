@@ -21,6 +21,7 @@ static bool same_attr(AttrKind kind, const Attr *a, const Attr *b)
     case ATTR_STRING:
         return str_eq(a->s, b->s);
     case ATTR_INTS:
+    case ATTR_PAD:
         return a->i == b->i && (a->i == 0 || memcmp(a->ints, b->ints, sizeof *a->ints * (size_t)a->i) == 0);
     default:
         return a->i == b->i;
@@ -39,7 +40,7 @@ static void put_attr(Text *out, AttrKind kind, const Attr *attr)
         text_printf(out, attr->i ? "true" : "false");
     else if (kind == ATTR_INT)
         text_printf(out, "%lld", (long long)attr->i);
-    for (int64_t i = 0; kind == ATTR_INTS && i < attr->i; i++)
+    for (int64_t i = 0; attr_is_list(kind) && i < attr->i; i++)
         text_printf(out, "%s%lld", i ? " x " : "", (long long)attr->ints[i]);
 }
 

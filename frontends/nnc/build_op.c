@@ -12,6 +12,7 @@ static void report_attr_kind(Builder *b, OpCode op, const AttrSpec *spec, const 
         [ATTR_FLOAT] = "a number",
         [ATTR_BOOL] = "true or false",
         [ATTR_INTS] = "an integer or a list of integers",
+        [ATTR_PAD] = "an integer, a list of integers, \"same\" or \"valid\"",
         [ATTR_DTYPE] = "a dtype such as f32",
         [ATTR_STRING] = "a string",
     };
@@ -32,6 +33,14 @@ static bool ints_from(Builder *b, const Const *c, Attr *attr)
     attr->i = count;
     attr->ints = ints;
     return true;
+}
+
+static bool pad_from(Builder *b, const Const *c, Attr *attr)
+{
+    if (c->kind != C_STRING)
+        return ints_from(b, c, attr);
+    attr->s = str_copy(b->arena, c->s);
+    return str_is(c->s, "same") || str_is(c->s, "valid");
 }
 
 static bool attr_from(Builder *b, AttrKind kind, const Const *c, Attr *attr)
@@ -56,6 +65,8 @@ static bool attr_from(Builder *b, AttrKind kind, const Const *c, Attr *attr)
         return const_is_number(c);
     case ATTR_INTS:
         return ints_from(b, c, attr);
+    case ATTR_PAD:
+        return pad_from(b, c, attr);
     }
     return false;
 }

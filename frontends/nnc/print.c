@@ -78,6 +78,7 @@ static void put_attr(Text *out, AttrKind kind, const Attr *attr)
         text_str(out, attr->i ? STR("true") : STR("false"));
         break;
     case ATTR_INTS:
+    case ATTR_PAD:
         if (attr->i == 1)
             text_printf(out, "%lld", (long long)attr->ints[0]);
         else
@@ -98,6 +99,7 @@ static bool attr_same(AttrKind kind, const Attr *a, const Attr *b)
     case ATTR_FLOAT:
         return memcmp(&a->f, &b->f, sizeof a->f) == 0;
     case ATTR_INTS:
+    case ATTR_PAD:
         return a->i == b->i && (a->i == 0 || memcmp(a->ints, b->ints, (size_t)a->i * sizeof *a->ints) == 0);
     case ATTR_STRING:
         return str_eq(a->s, b->s);

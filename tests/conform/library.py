@@ -108,7 +108,7 @@ CASES = {
     "flatten": [("flatten(x0)", [IMAGE], {}, lambda x, p: x.reshape(2, 120)),
                 ("flatten(x0, axis = 2)", [IMAGE], {}, lambda x, p: x.reshape(2, 4, 30)),
                 ("flatten(x0, axis = 0)", [X], {}, lambda x, p: x.reshape(15))],
-    "pair": [("max_pool(x0, window = pair(2)) + max_pool(x0, window = pair([2, 2]))", [IMAGE], {},
+    "pair": [("max_pool(x0, window = pair(2), stride = 1) + max_pool(x0, window = pair([2, 2]), stride = 1)", [IMAGE], {},
               lambda x, p: 2 * np.max([x[:, :, i:4 + i, j:5 + j] for i in (0, 1) for j in (0, 1)], axis=0))],
     "unsqueeze": [("unsqueeze(x0, 1)", [X], {}, lambda x, p: x[:, None]),
                   ("unsqueeze(x0, -1)", [X], {}, lambda x, p: x[..., None])],

@@ -145,54 +145,131 @@ def conv2d_cases(cases):
     conv2d_case(cases, (3, 1, 1, 1), (1, 1, 1, 1))
     conv2d_case(cases, (1, 3, 29, 29), (16, 3, 7, 7), stride=(2, 2), pad=(3, 3, 3, 3), attrs="stride = 2, pad = 3")
     conv2d_case(cases, (0, 3, 8, 8), (4, 3, 3, 3))
+    conv2d_case(cases, (1, 3, 9, 7), (4, 3, 3, 3), pad=(0, 0, 0, 0), attrs='pad = "valid"')
+    conv2d_case(cases, (1, 3, 9, 7), (4, 3, 3, 3), pad=(1, 1, 1, 1), attrs='pad = "same"')
+    conv2d_case(cases, (1, 3, 9, 8), (4, 3, 2, 4), pad=(0, 1, 1, 2), attrs='pad = "same"')
+    conv2d_case(cases, (1, 3, 9, 8), (4, 3, 3, 3), stride=(2, 2), pad=(1, 0, 1, 1), attrs='pad = "same", stride = 2')
+    conv2d_case(cases, (1, 3, 9, 8), (4, 3, 3, 2), dilation=(2, 3), pad=(2, 1, 2, 2), attrs='pad = "same", dilation = [2, 3]')
+    conv2d_case(cases, (1, 3, 9, 8), (4, 3, 1, 1), stride=(3, 3), attrs='pad = "same", stride = 3')
     for dtype in NUMBERS:
         conv2d_case(cases, (1, 5, 6, 7), (3, 5, 3, 2), dtype=dtype)
 
 
-# Pools
+# Pools, of images of any number of dimensions
 
-def pool_windows(x, window, stride, pad, fill):
-    top, left, bottom, right = pad
-    x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=fill)
-    return sliding_window_view(x, window, axis=(2, 3))[:, :, ::stride[0], ::stride[1]]
+def pool_count(extent, size, stride, before, after, dilation, ceil):
+    """Windows along a dimension, by PyTorch's rule: none begins behind the image and the padding before it."""
+    room = extent + before + after - (dilation * (size - 1) + 1)
+    count = (-(-room // stride) if ceil else room // stride) + 1
+    return count - 1 if ceil and (count - 1) * stride >= extent + before else count
+
+
+def pool_windows(x, w, fill, border=None):
+    """[n, c, windows..., taps...]: the padding is `border`, what sticks out beyond it is `fill`."""
+    extents = x.shape[2:]
+    x = np.pad(x, [(0, 0), (0, 0)] + w.pad, constant_values=fill if border is None else border)
+    for d in reversed(range(w.rank)):
+        size, stride, dilation = w.window[d], w.stride[d], w.dilation[d]
+        count = pool_count(extents[d], size, stride, *w.pad[d], dilation, w.ceil)
+        at = np.arange(count)[:, None] * stride + np.arange(size) * dilation
+        beyond = [(0, 0)] * x.ndim
+        beyond[2 + d] = (0, max(0, int(at.max()) + 1 - x.shape[2 + d]))
+        x = np.take(np.pad(x, beyond, constant_values=fill), at, axis=2 + d)
+    return x.transpose(0, 1, *range(2, 2 + 2 * w.rank, 2), *range(3, 3 + 2 * w.rank, 2))
+
+
+class Pool:
+    """A window with what moves it, and the same as attributes."""
+
+    def __init__(self, window, stride=None, pad=0, dilation=1, ceil=False):
+        every = lambda v: [v] * self.rank if isinstance(v, int) else list(v)
+        self.rank = len(window)
+        self.window, self.dilation, self.ceil = list(window), every(dilation), ceil
+        self.stride = every(stride or window)
+        self.pad = [(pad, pad)] * self.rank if isinstance(pad, int) else pad
+        ends = [p[0] for p in self.pad] + [p[1] for p in self.pad]
+        self.attrs = f"window = {lst(window)}"
+        self.attrs += f", stride = {lst(self.stride)}" if stride else ""
+        self.attrs += f", pad = {lst(ends)}" if pad else ""
+        self.attrs += f", dilation = {lst(self.dilation)}" if dilation != 1 else ""
+        self.attrs += ", ceil = true" if ceil else ""
+
+    def same(self, shape):
+        """With the padding of "same": ceil(extent / stride) windows, an odd pixel at the end."""
+        totals = [max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+                  for n, k, s, d in zip(shape[2:], self.window, self.stride, self.dilation)]
+        self.pad = [(t // 2, t - t // 2) for t in totals]
+        self.attrs += ', pad = "same"'
+        return self
+
+
+def max_pool_case(cases, x, w):
+    lowest = -np.inf if is_float(x.dtype) else np.iinfo(x.values.dtype).min
+    taps = tuple(range(-w.rank, 0))
+    cases.add("max_pool", [x], Tensor(x.dtype, pool_windows(x.values, w, lowest).max(axis=taps)), w.attrs)
+
+
+def avg_pool_case(cases, x, w, count_pad=False):
+    wide, taps = widen(x.values), tuple(range(-w.rank, 0))
+    count = pool_windows(np.ones_like(wide), w, 0, int(count_pad)).sum(axis=taps)
+    mean, size = (pool_windows(v, w, 0).sum(axis=taps) / count for v in (wide, np.abs(wide)))
+    attrs = w.attrs + (", count_pad = true" if count_pad else "")
+    cases.add("avg_pool", [x], Tensor(x.dtype, mean), attrs, Sum(math.prod(w.window), size))
+
+
+def pool_variant(cases, shape, *words, **named):
+    w = Pool(*words, **named)
+    x = numbers("f32", shape, "pool", w.attrs)
+    max_pool_case(cases, x, w)
+    avg_pool_case(cases, x, w)
+    avg_pool_case(cases, x, w, count_pad=True)
+
+
+def same_cases(cases):
+    for shape, window, stride in [((1, 2, 7, 9), (2, 2), 2), ((1, 2, 8, 8), (3, 3), 2), ((1, 2, 5, 6), (2, 3), 1),
+                                  ((1, 2, 3, 3), (7, 5), 2), ((1, 2, 6, 7), (1, 1), 3), ((1, 2, 11), (4,), 3)]:
+        for dilation in (1, 2):
+            w = Pool(window, stride, dilation=dilation).same(shape)
+            x = numbers("f32", shape, "pool", w.attrs)
+            max_pool_case(cases, x, w)
+            avg_pool_case(cases, x, w)
+    cases.add("max_pool", [x], Tensor("f32", pool_windows(x.values, Pool((4,)), 0).max(axis=-1)), 'window = 4, pad = "valid"')
 
 
 def pool_cases(cases):
-    variants = [((2, 2), (2, 2), (0, 0, 0, 0), "window = [2, 2], stride = [2, 2]"),
-                ((2, 2), (1, 1), (0, 0, 0, 0), "window = 2"),
-                ((3, 3), (2, 2), (1, 1, 1, 1), "window = 3, stride = 2, pad = 1"),
-                ((3, 2), (1, 2), (1, 0, 1, 0), "window = [3, 2], stride = [1, 2], pad = [1, 0]"),
-                ((3, 3), (2, 2), (0, 1, 2, 1), "window = 3, stride = 2, pad = [0, 1, 2, 1]"),
-                ((1, 1), (1, 1), (0, 0, 0, 0), "window = 1"),
-                ((7, 7), (1, 1), (0, 0, 0, 0), "window = 7"),
-                ((5, 5), (3, 3), (2, 2, 2, 2), "window = 5, stride = 3, pad = 2")]
-
-    def max_case(x, window, stride, pad, attrs):
-        lowest = -np.inf if is_float(x.dtype) else np.iinfo(x.values.dtype).min
-        windows = pool_windows(x.values, window, stride, pad, lowest)
-        cases.add("max_pool", [x], Tensor(x.dtype, windows.max(axis=(4, 5))), attrs)
-
-    def avg_case(x, window, stride, pad, attrs, count_pad):
-        wide = widen(x.values)
-        real = pool_windows(np.ones_like(wide), window, stride, pad, 0).sum(axis=(4, 5))
-        count = window[0] * window[1] if count_pad else real
-        sums = [pool_windows(v, window, stride, pad, 0).sum(axis=(4, 5)) / count for v in (wide, np.abs(wide))]
-        attrs += ", count_pad = true" if count_pad else ""
-        cases.add("avg_pool", [x], Tensor(x.dtype, sums[0]), attrs, Sum(window[0] * window[1], sums[1]))
-
-    for window, stride, pad, attrs in variants:
-        for shape in [(1, 3, 7, 9), (2, 17, 8, 8)]:
-            x = numbers("f32", shape, "pool", attrs)
-            max_case(x, window, stride, pad, attrs)
-            avg_case(x, window, stride, pad, attrs, False)
-            avg_case(x, window, stride, pad, attrs, True)
+    for shape in [(1, 3, 7, 9), (2, 17, 8, 8)]:
+        pool_variant(cases, shape, (2, 2), 2)
+        pool_variant(cases, shape, (2, 2), 1)
+        pool_variant(cases, shape, (3, 2))
+        pool_variant(cases, shape, (3, 3), 2, 1)
+        pool_variant(cases, shape, (3, 2), (1, 2), [(1, 1), (0, 0)])
+        pool_variant(cases, shape, (3, 3), 2, [(0, 2), (1, 1)])
+        pool_variant(cases, shape, (1, 1), 1)
+        pool_variant(cases, shape, (7, 7), 1)
+        pool_variant(cases, shape, (5, 5), 3, 2)
+        pool_variant(cases, shape, (3, 2), 1, dilation=(2, 3))
+        pool_variant(cases, shape, (3, 3), 2, 2, dilation=2)
+        pool_variant(cases, shape, (2, 3), ceil=True)
+        pool_variant(cases, shape, (3, 3), 2, 1, ceil=True)  # on 8 pixels the last window sticks out
+        pool_variant(cases, shape, (2, 2), 3, [(0, 1), (1, 1)], ceil=True)  # on 9 the last one would be padding alone
+        pool_variant(cases, shape, (9, 10), 3, ceil=True)  # wider than the image
+        pool_variant(cases, shape, (3, 2), (2, 3), 1, dilation=(2, 3), ceil=True)
+    pool_variant(cases, (2, 3, 11), (3,), 2, 1, ceil=True)
+    pool_variant(cases, (2, 3, 11), (4,), dilation=2)
+    pool_variant(cases, (1, 2, 5, 6, 7), (2, 3, 2), ceil=True)
+    pool_variant(cases, (1, 2, 5, 6, 7), (3, 3, 3), 2, 1, dilation=(1, 2, 1))
+    pool_variant(cases, (1, 16, 5, 6, 7), (2, 2, 2))
+    pool_variant(cases, (2, 2, 3, 2, 3, 2, 3, 2), (2, 1, 2, 1, 2, 2), 1)
+    same_cases(cases)
+    common = Pool((3, 3), 2, 1)
     for dtype in NUMBERS:
-        max_case(numbers(dtype, (1, 3, 6, 6), "pool", low=-5, high=-1), *variants[2])
+        max_pool_case(cases, numbers(dtype, (1, 3, 6, 6), "pool", low=-5, high=-1), common)
+        max_pool_case(cases, numbers(dtype, (1, 3, 6, 7), "pool", low=-5, high=-1), Pool((2, 2), 2, 1, 2, ceil=True))
     for dtype in FLOATS:
-        avg_case(numbers(dtype, (1, 3, 6, 6), "pool"), *variants[2], False)
+        avg_pool_case(cases, numbers(dtype, (1, 3, 6, 6), "pool"), common)
     x = numbers("f32", (1, 1, 6, 6), "pool", "nan").values.copy()
     x[0, 0, 1, 1], x[0, 0, 4, 4], x[0, 0, 0, 5] = np.nan, -np.inf, np.inf
-    max_case(Tensor("f32", x), *variants[0])
+    max_pool_case(cases, Tensor("f32", x), Pool((2, 2)))
 
 
 # Views and assembly: exact for every dtype

@@ -45,7 +45,7 @@ static ValueId input(Bench *b, const char *text)
     return graph_add_input(b->graph, module_type(b->graph->module, dtype, &shape, (Layout){0}), name, (Place){0});
 }
 
-/* Sets one attribute from text: `3`, `2.5`, `[1, 2]`, `true`, `f32`. */
+/* Sets one attribute from text: `3`, `2.5`, `[1, 2]`, `true`, `f32`, `same`. */
 static void set_attr(Bench *b, OpCode op, Attr *attr, const char *name, const char *text)
 {
     uint32_t index = attr_index(op, str_from(name));
@@ -55,7 +55,9 @@ static void set_attr(Bench *b, OpCode op, Attr *attr, const char *name, const ch
         abort();
     if (dtype_parse(str_from(text), &dtype)) {
         a->i = dtype;
-    } else if (op_info(op)->attr[index].kind == ATTR_INTS) {
+    } else if (op_info(op)->attr[index].kind == ATTR_PAD && strcmp(text, "same") == 0) {
+        *a = (Attr){.s = str_copy(&b->arena, str_from(text))};
+    } else if (attr_is_list(op_info(op)->attr[index].kind)) {
         int64_t *ints = ARENA_ARRAY(&b->arena, int64_t, 16);
         a->i = 0;
         a->ints = ints;
@@ -232,6 +234,12 @@ UNIT(pool_errors)
         {"max_pool; window = 2; pad = 2", {"x: f32[1, 3, 8, 8]"}, "max_pool: `pad` must be smaller than the window"},
         {"avg_pool; window = 2", {"x: i32[1, 3, 8, 8]"}, "avg_pool: takes floating-point numbers"},
         {"max_pool; window = 0", {"x: f32[1, 3, 8, 8]"}, "max_pool: `window` must be at least 1, not 0"},
+        {"max_pool; window = 2; pad = 1; dilation = 2", {"x: f32[1, 3, 1, 8]"}, "windows of padding alone arise"},
+        {"max_pool; window = 2; pad = 1; dilation = 3", {"x: f32[1, 3, 2, 2]"}, "padding alone arise"},
+        {"max_pool; window = 4; stride = 3; ceil = true",
+         {"x: f32[1, 3, 1]"},
+         "max_pool: the window is 4 wide, the padded image only 1: x is f32[1, 3, 1]"},
+        {"max_pool; window = 2", {"x: f32[3, 8]"}, "max_pool: takes an image [n, c, h, w], or with another number"},
         {"max_pool; window = [1, 2, 3]", {"x: f32[1, 3, 8, 8]"}, "max_pool: `window` takes one number or 2, not 3"},
     };
     check_errors(unit, c, COUNT(c));
@@ -308,6 +316,14 @@ UNIT(result_types)
          {"x: f32[2, 4, 9, 9]", "w: f32[6, 2, 3, 2]"},
          "f32[2, 6, 4, 7]"},
         {"max_pool; window = [3, 2]; stride = 2; pad = [1, 0, 0, 1]", {"x: f32[1, 3, 8, 8]"}, "f32[1, 3, 4, 4]"},
+        {"max_pool; window = [3, 2]", {"x: f32[1, 3, 8, 8]"}, "f32[1, 3, 2, 4]"},
+        {"max_pool; window = [3, 2]; ceil = true", {"x: f32[1, 3, 8, 8]"}, "f32[1, 3, 3, 4]"},
+        {"max_pool; window = 2; stride = 2; pad = 1; ceil = true", {"x: f32[1, 3, 3]"}, "f32[1, 3, 2]"},
+        {"max_pool; window = 9; stride = 3; ceil = true", {"x: f32[1, 3, 7]"}, "f32[1, 3, 1]"},
+        {"avg_pool; window = 3; dilation = 2; pad = 2; stride = 1", {"x: f32[1, 3, 1, 4, 5]"}, "f32[1, 3, 1, 4, 5]"},
+        {"avg_pool; window = 2; pad = same; stride = 1", {"x: f32[1, 3, 4, 5]"}, "f32[1, 3, 4, 5]"},
+        {"avg_pool; window = 2; pad = same", {"x: f32[1, 3, 4, 5]"}, "f32[1, 3, 2, 3]"},
+        {"conv2d; pad = same; stride = 3", {"x: f32[1, 2, 7, 8]", "w: f32[4, 2, 1, 5]"}, "f32[1, 4, 3, 3]"},
         {"reshape; shape = [-1, 2]", {"x: f32[3, 4]"}, "f32[6, 2]"},
         {"reshape; shape = []", {"x: f32[1, 1]"}, "f32[]"},
         {"transpose", {"x: f32[2, 3, 4]"}, "f32[4, 3, 2]"},

@@ -152,8 +152,11 @@ ValueId step_wide_pool(Maker *m)
     for (int i = 0; i < 4; i++)
         pad[i] = pad[i] < window[i % 2] ? pad[i] : 0;
     OpCode op = maker_chance(m, 50) ? OP_MAX_POOL : OP_AVG_POOL;
+    int64_t dilation = window[0] < 3 && window[1] < 3 ? 1 + maker_draw(m, 2) : 1; /* spans 3 at most, and it fits */
     Attr attr[6];
     attr_defaults(op, attr);
+    attr[attr_index(op, STR("dilation"))] = maker_ints(&dilation, 1);
+    attr[attr_index(op, STR("ceil"))].i = maker_chance(m, 50);
     attr[attr_index(op, STR("window"))] = maker_ints(window, 2);
     attr[attr_index(op, STR("stride"))] = maker_ints(stride, 2);
     attr[attr_index(op, STR("pad"))] = maker_ints(pad, 4);
