@@ -36,7 +36,7 @@ static bool same_attr(AttrKind kind, const Attr *a, const Attr *b)
 {
     if (a->i != b->i || (kind == ATTR_FLOAT && memcmp(&a->f, &b->f, sizeof a->f) != 0))
         return false;
-    if (kind == ATTR_INTS)
+    if (attr_is_list(kind))
         return a->i == 0 || memcmp(a->ints, b->ints, (size_t)a->i * sizeof *a->ints) == 0;
     return kind != ATTR_STRING || str_eq(a->s, b->s);
 }

@@ -55,9 +55,10 @@ typedef struct Attr {
 
 /* What the text said of a call: the composite's name, its label and its constant arguments, so that it prints again. */
 typedef struct Call {
-    Str name, label, arguments; /* arguments: `, axis = 1`, as printed after the operands */
-    const Str *operand;         /* per operand, the parameter it was given to by name, or empty when by position */
-    bool library;               /* its function is one of nn.nnc */
+    Str name, label;
+    const Str *before; /* per operand, what stands between the one before and it: `, `, `, mask = `, `xs = [` */
+    Str rest;          /* what stands after the last one: `, axis = 1` */
+    bool library;      /* its function is one of nn.nnc */
 } Call;
 
 /* A call that expand has replaced by its body, for those who name what came of it. */

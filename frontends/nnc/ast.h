@@ -102,6 +102,13 @@ typedef struct AstTarget {
     const AstType *type; /* or NULL */
 } AstTarget;
 
+typedef struct AstPattern { /* what takes an item: `i`, `(c, s)`, `(i, (c, s))` */
+    const AstName *name;    /* or NULL: its parts */
+    const struct AstPattern *part;
+    uint32_t count;
+    Place place;
+} AstPattern;
+
 typedef enum AstStmtKind { AST_DECLARE, AST_ASSIGN, AST_UPDATE, AST_FOR, AST_IF, AST_YIELD } AstStmtKind;
 
 typedef struct AstStmt {
@@ -112,9 +119,9 @@ typedef struct AstStmt {
     const AstExpr *value; /* DECLARE: may be NULL.  IF: the condition */
     const AstMark *mark;
     uint32_t mark_count;
-    const AstName *index; /* FOR */
-    const AstExpr *from, *to;
-    const AstExpr *const *yield; /* YIELD */
+    const AstPattern *each;           /* FOR: the counter, or the names of an item */
+    const AstExpr *from, *to;         /* FOR: a range; or in `from` the list, and `to` NULL */
+    const AstExpr *const *yield;      /* YIELD */
     uint32_t yield_count;
     const AstBlock *body, *otherwise; /* FOR; IF, where `otherwise` may be NULL */
     Place place;

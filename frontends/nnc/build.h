@@ -21,7 +21,8 @@ typedef enum ThingKind {
     THING_BAD, /* its error has been reported */
     THING_CONST,
     THING_VALUE,
-    THING_MANY, /* the results of a node, or of a function */
+    THING_MANY, /* the results of a node, or of a function; a list taken apart */
+    THING_LIST, /* a list with a tensor in it, as `many`; its depth is in `c` */
 } ThingKind;
 
 typedef struct Thing {
@@ -116,6 +117,7 @@ typedef struct Builder {
     uint32_t param_count, param_capacity;
     Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;
+    const AstStmt *stmt, *branch; /* that are being built: the innermost, and the innermost `if` around it */
     uint32_t steps, depth;
     bool exhausted;     /* a limit was hit: everything unwinds */
     bool syntax_errors; /* some statements are missing: silent about what they would have assigned */
@@ -203,6 +205,28 @@ Thing build_op(Builder *b, OpCode op, const AstExpr *call);
 Thing build_operator(Builder *b, OpCode op, Thing *operand, const Place *at, uint32_t count, Place place);
 Thing build_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, const Attr *attr, Place place);
 bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr);
+/* The call of an op without operands, with what the name stands for written out; NULL for another. */
+const AstExpr *build_generator(Builder *b, Str name, const AstExpr *call, OpCode *op);
+
+/* As op_build; what inference reports is shown at the user's own line first. */
+ValueId build_value(Builder *b, OpCode op, const ValueId *in, uint32_t count, const Attr *attr, Place place);
+
+/* build_list.c */
+Thing build_list(Builder *b, const AstExpr *expr);
+bool build_is_list(const Thing *thing);
+Thing build_take_apart(Builder *b, Thing thing); /* a list as THING_MANY; all else as it is */
+Thing build_list_operator(Builder *b, TokenKind op, Thing x, Thing y, Place place);
+Thing build_list_index(Builder *b, const AstExpr *expr, Thing base);
+bool build_list_call(Builder *b, Str name, const AstExpr *call, Thing *result); /* enumerate, zip; false: another */
+
+/* build_for.c */
+void build_for(Builder *b, const AstStmt *stmt);
+
+/* build_hint.c: notes that show how to write what was meant */
+void build_hint_assigned(Builder *b, Str name, const Binding *old);
+void build_hint_shared(Builder *b);
+Str build_hint_label(Builder *b,
+                     const Frame *frame); /* for the call that made the frame: `name`, `dense{i}` in a loop */
 
 /* build_dynamic.c */
 Thing build_dynamic(Builder *b, OpCode op, const AstExpr *call);

@@ -72,10 +72,20 @@ ValueId build_import_value(Builder *b, const Frame *home, Frame *frame, ValueId 
     return frame == home ? value : import_value(b, frame, build_import_value(b, home, frame->around, value));
 }
 
+static const Thing *import_items(Builder *b, const Frame *home, const Thing *list)
+{
+    Thing *item = ARENA_ARRAY(b->scratch, Thing, list->count);
+    for (uint32_t i = 0; i < list->count; i++)
+        item[i] = build_import(b, home, list->many[i]);
+    return item;
+}
+
 Thing build_import(Builder *b, const Frame *home, Thing thing)
 {
     if (thing.kind == THING_VALUE)
         thing.value = build_import_value(b, home, b->frame, thing.value);
+    if (thing.kind == THING_LIST && home != b->frame)
+        thing.many = import_items(b, home, &thing);
     return thing.kind == THING_MANY ? build_thing_bad() : thing; /* no name stands for several */
 }
 

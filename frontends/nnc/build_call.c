@@ -121,25 +121,51 @@ static void enter_frame(Builder *b, Frame *frame, const AstFunction *function, c
     build_scope_push(b);
 }
 
-/* Binds the parameters inside; a tensor becomes an input of the body. */
+static Thing formal_inside(Builder *b, const Graph *outer, Thing given, Str name, Place place);
+
+/* `xs` inside is a list of inputs `xs.0`, `xs.1`. */
+static Thing list_inside(Builder *b, const Graph *outer, Thing given, Str name, Place place)
+{
+    Thing *item = ARENA_ARRAY(b->scratch, Thing, given.count);
+    for (uint32_t i = 0; i < given.count; i++)
+        item[i] = formal_inside(b, outer, given.many[i], str_format(b->arena, STR_FMT ".%u", STR_ARG(name), i), place);
+    given.many = item;
+    return given;
+}
+
+/* What a parameter is in the body: a tensor becomes an input of it. */
+static Thing formal_inside(Builder *b, const Graph *outer, Thing given, Str name, Place place)
+{
+    if (given.kind == THING_LIST)
+        return list_inside(b, outer, given, name, place);
+    if (given.kind != THING_VALUE)
+        return given;
+    return build_thing_value(b, graph_add_input(b->frame->graph, outer->value[given.value].type, name, place));
+}
+
+static bool bind_formal(Builder *b, const AstFormal *formal, const Given *given, const Graph *outer)
+{
+    Thing thing = given->present ? given->thing : build_eval(b, formal->fallback);
+    Str name = str_copy(b->arena, formal->name->text);
+    bool ok = true;
+    if (!given->present && (thing.kind == THING_VALUE || thing.kind == THING_LIST))
+        ok = build_complain(b, formal->fallback->place, "a default must be a constant");
+    else if (thing.kind == THING_LIST && formal->type)
+        ok = build_complain(b, given->place, STR_FMT " is a tensor; found a list of %u", STR_ARG(name), thing.count);
+    else if (thing.kind == THING_VALUE && formal->type) {
+        const Type *wanted = build_eval_type(b, formal->type, (Str){0});
+        ok = wanted && build_check_type(b, name, outer->value[thing.value].type, wanted, formal->type->place);
+    }
+    if (given->present)
+        thing = formal_inside(b, outer, thing, name, formal->name->place);
+    return ok & (thing.kind != THING_BAD && build_bind(b, formal->name->text, formal->name->place, thing));
+}
+
 static bool bind_formals(Builder *b, Binder *binder, const Graph *outer)
 {
     bool ok = true;
-    for (uint32_t i = 0; i < binder->function->formal_count; i++) {
-        const AstFormal *formal = &binder->function->formal[i];
-        Given *given = &binder->given[i];
-        Thing thing = given->present ? given->thing : build_eval(b, formal->fallback);
-        if (thing.kind == THING_VALUE && given->present) {
-            const Type *type = outer->value[thing.value].type;
-            Str name = str_copy(b->arena, formal->name->text);
-            thing = build_thing_value(b, graph_add_input(b->frame->graph, type, name, formal->name->place));
-            const Type *wanted = formal->type ? build_eval_type(b, formal->type, (Str){0}) : NULL;
-            ok &= !formal->type || (wanted && build_check_type(b, name, type, wanted, formal->type->place));
-        } else if (thing.kind == THING_VALUE) {
-            ok = build_complain(b, formal->fallback->place, "a default must be a constant");
-        }
-        ok &= thing.kind != THING_BAD && build_bind(b, formal->name->text, formal->name->place, thing);
-    }
+    for (uint32_t i = 0; i < binder->function->formal_count; i++)
+        ok &= bind_formal(b, &binder->function->formal[i], &binder->given[i], outer);
     return ok;
 }
 
@@ -221,55 +247,101 @@ static Thing constant_results(Builder *b, const AstFunction *function)
 
 /* The call node */
 
-/* Operands stand first when parameters before them are operands too; others are printed by name. */
-static const Call *describe_call(Builder *b, const Binder *binder, const ValueId *in, uint32_t count)
+typedef struct CallText { /* what is printed around the operands, under construction */
+    Builder *b;
+    ValueId *in;
+    Str *before;
+    uint32_t count;
+    Text text; /* since the last operand */
+} CallText;
+
+static uint32_t operands_in(const Thing *thing)
+{
+    uint32_t count = thing->kind == THING_VALUE;
+    for (uint32_t i = 0; thing->kind == THING_LIST && i < thing->count; i++)
+        count += operands_in(&thing->many[i]);
+    return count;
+}
+
+static Str take_text(CallText *call)
+{
+    Str text = str_copy(call->b->arena, text_view(&call->text));
+    call->text.len = 0;
+    return text;
+}
+
+static void put_given(CallText *call, const Thing *thing)
+{
+    if (thing->kind == THING_CONST)
+        const_print(&call->text, &thing->c);
+    if (thing->kind == THING_VALUE) {
+        call->in[call->count] = thing->value;
+        call->before[call->count++] = take_text(call);
+    }
+    if (thing->kind != THING_LIST)
+        return;
+    text_char(&call->text, '[');
+    for (uint32_t i = 0; i < thing->count; i++) {
+        text_printf(&call->text, i ? ", " : "");
+        put_given(call, &thing->many[i]);
+    }
+    text_char(&call->text, ']');
+}
+
+static void put_formal(CallText *call, Str name, const Thing *thing, bool by_name)
+{
+    if (call->text.len || call->count)
+        text_printf(&call->text, ", ");
+    if (by_name && lex_is_plain(name))
+        text_str(&call->text, name);
+    else if (by_name)
+        lex_put_escaped(&call->text, name, '`');
+    if (by_name)
+        text_printf(&call->text, " = ");
+    put_given(call, thing);
+}
+
+/* Operands stand first, by position as long as the parameters before them are operands too; then constants by name. */
+static const Call *describe_call(Builder *b, const Binder *binder, CallText *text)
 {
     const AstFunction *function = binder->function;
     Call *call = ARENA_NEW(b->arena, Call);
-    Str *operand = ARENA_ARRAY(b->arena, Str, count);
-    Text text = {0};
-    uint32_t next = 0;
     bool in_order = true;
 
-    (void)in;
-    for (uint32_t i = 0; i < function->formal_count; i++) {
-        const Given *given = &binder->given[i];
-        Str name = function->formal[i].name->text;
-        if (given->present && given->thing.kind == THING_VALUE) {
-            operand[next++] = in_order ? (Str){0} : str_copy(b->arena, name);
-            continue;
+    for (int constants = 0; constants < 2; constants++)
+        for (uint32_t i = 0; i < function->formal_count; i++) {
+            const Given *given = &binder->given[i];
+            bool constant = given->thing.kind == THING_CONST;
+            in_order &= given->present && !constant;
+            if (given->present && constant == (constants > 0))
+                put_formal(text, function->formal[i].name->text, &given->thing, !in_order);
         }
-        in_order = false;
-        if (given->present) {
-            text_printf(&text, ", " STR_FMT " = ", STR_ARG(name));
-            const_print(&text, &given->thing.c);
-        }
-    }
     call->name = str_copy(b->arena, function->name->text);
     call->label = binder->call->label ? str_copy(b->arena, build_name_text(b, binder->call->label)) : (Str){0};
-    call->arguments = str_copy(b->arena, text_view(&text));
-    call->operand = operand;
+    call->before = text->before;
+    call->rest = take_text(text);
     call->library = str_is(function->file->path, "nn");
-    text_free(&text);
     return call;
 }
 
 static Thing add_call(Builder *b, const Binder *binder, Graph *body)
 {
     Graph *graph = b->frame->graph;
-    const AstFunction *function = binder->function;
-    ValueId *in = ARENA_ARRAY(b->scratch, ValueId, function->formal_count);
+    CallText text = {.b = b};
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < function->formal_count; i++)
-        if (binder->given[i].present && binder->given[i].thing.kind == THING_VALUE)
-            in[count++] = binder->given[i].thing.value;
-    NodeId id = graph_add_node(graph, OP_CALL, in, count, NULL, body->output_count, binder->call->place);
+    for (uint32_t i = 0; i < binder->function->formal_count; i++)
+        count += binder->given[i].present ? operands_in(&binder->given[i].thing) : 0;
+    text.in = ARENA_ARRAY(b->scratch, ValueId, count);
+    text.before = ARENA_ARRAY(b->arena, Str, count);
+    const Call *call = describe_call(b, binder, &text);
+    NodeId id = graph_add_node(graph, OP_CALL, text.in, count, NULL, body->output_count, binder->call->place);
     Node *node = graph_node(graph, id);
     node->sub = ARENA_NEW(b->arena, Graph *);
     node->sub[0] = body;
     node->sub_count = 1;
-    node->call = describe_call(b, binder, in, count);
+    node->call = call;
+    text_free(&text.text);
     Thing *list = ARENA_ARRAY(b->scratch, Thing, node->out_count);
     for (uint32_t i = 0; i < node->out_count; i++) {
         graph->value[node->out[i]].type = body->value[body->output[i].value].type;
@@ -297,7 +369,10 @@ static Thing call_function(Builder *b, const AstFunction *function, const AstExp
     enter_frame(b, &frame, function, call);
     bool ok = bind_formals(b, &binder, outer->graph);
     if (ok) {
+        const AstStmt *branch = b->branch;
+        b->branch = NULL;
         build_block(b, function->body);
+        b->branch = branch;
         ok = !b->exhausted && build_finish_results(b, function, &constant) && b->diag->error_count == errors;
     }
     if (ok && constant)
@@ -335,7 +410,7 @@ static Thing convert(Builder *b, DType to, const AstExpr *call)
     Attr attr[4];
     attr_defaults(OP_CAST, attr);
     attr[attr_index(OP_CAST, STR("to"))].i = to;
-    return build_thing_value(b, op_build(b->frame->graph, OP_CAST, &thing.value, 1, attr, call->place));
+    return build_thing_value(b, build_value(b, OP_CAST, &thing.value, 1, attr, call->place));
 }
 
 static Thing call_constant(Builder *b, Str name, const AstExpr *call)
@@ -346,7 +421,13 @@ static Thing call_constant(Builder *b, Str name, const AstExpr *call)
         if (call->u.arg[i].name.len)
             return build_complain(b, call->place, STR_FMT " takes its arguments by position", STR_ARG(name)),
                    build_thing_bad();
-        else if (!build_eval_const(b, call->u.arg[i].value, &arg[i]))
+    if (str_is(name, "len") && call->count == 1) { /* the one that takes lists of tensors too */
+        Thing list = build_eval(b, call->u.arg[0].value);
+        if (list.kind == THING_LIST || list.kind == THING_BAD)
+            return list.kind == THING_BAD ? list : build_thing_const(const_int(list.count));
+    }
+    for (uint32_t i = 0; i < call->count; i++)
+        if (!build_eval_const(b, call->u.arg[i].value, &arg[i]))
             return build_thing_bad();
     return const_call(b, name, arg, call->count, call->place, &result, &known) ? build_thing_const(result)
                                                                                : build_thing_bad();
@@ -375,11 +456,18 @@ Thing build_call(Builder *b, const AstExpr *call)
 {
     Str name = build_name_text(b, call->name);
     const AstFunction *function = build_find_function(b->frame->file, name);
+    const AstExpr *generator;
+    Thing result;
+    OpCode made;
     bool known;
     DType dtype;
 
     if (function)
         return call_function(b, function, call);
+    if ((generator = build_generator(b, name, call, &made)))
+        return build_op(b, made, generator);
+    if (build_list_call(b, name, call, &result))
+        return result;
     uint32_t op = map_get(&b->ops, name);
     if (op != MAP_NONE && op_info((OpCode)op)->family == FAMILY_CONTROL)
         return build_complain(b, call->place, "a composite is called by its own name"), build_thing_bad();

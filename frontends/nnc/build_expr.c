@@ -66,6 +66,10 @@ static Thing property_of(Builder *b, Thing thing, Str property, Place place)
     }
     if (thing.kind == THING_MANY)
         return build_single(b, thing, place);
+    if (thing.kind == THING_LIST)
+        return build_complain(b, place, "a list has no '" STR_FMT "'; its tensors have, and there is len(list)",
+                              STR_ARG(property)),
+               build_thing_bad();
     if (thing.kind == THING_CONST) {
         if (thing.c.kind == C_INT || thing.c.kind == C_FLOAT ||
             thing.c.kind == C_BOOL) { /* a scalar, when it must be */
@@ -127,26 +131,7 @@ static Thing eval_name(Builder *b, const AstExpr *expr)
     return unknown_name(b, name, expr->place);
 }
 
-/* Lists and operators */
-
-static Thing eval_list(Builder *b, const AstExpr *expr)
-{
-    Const list = {.kind = C_LIST, .count = expr->count, .depth = 1};
-    Const *item = ARENA_ARRAY(b->scratch, Const, expr->count);
-    for (uint32_t i = 0; i < expr->count; i++) {
-        if (!build_eval_const(b, expr->u.items[i], &item[i]))
-            return build_thing_bad();
-        if (item[i].depth >= list.depth)
-            list.depth = item[i].depth + 1;
-    }
-    b->steps += expr->count / 4;
-    list.item = item;
-    if (list.depth > CONST_DEPTH_MOST) {
-        build_complain(b, expr->place, "lists nest deeper than %d", CONST_DEPTH_MOST);
-        return build_thing_bad();
-    }
-    return build_thing_const(list);
-}
+/* Operators */
 
 static Thing eval_unary(Builder *b, const AstExpr *expr)
 {
@@ -198,7 +183,8 @@ static OpCode operator_op(TokenKind kind)
 static bool is_none_test(TokenKind op, const Thing *x, const Thing *y)
 {
     bool none = (x->kind == THING_CONST && x->c.kind == C_NONE) || (y->kind == THING_CONST && y->c.kind == C_NONE);
-    return (op == T_EQ || op == T_NE) && none && (x->kind == THING_VALUE || y->kind == THING_VALUE);
+    bool given = x->kind == THING_VALUE || y->kind == THING_VALUE || x->kind == THING_LIST || y->kind == THING_LIST;
+    return (op == T_EQ || op == T_NE) && none && given;
 }
 
 static bool is_decided(TokenKind op, const Thing *x) /* `false and ...` */
@@ -221,10 +207,12 @@ static Thing eval_binary(Builder *b, const AstExpr *expr)
         return build_thing_const(const_bool(expr->op == T_NE));
     if (x[0].kind == THING_CONST && x[1].kind == THING_CONST)
         return const_binary(b, expr->op, &x[0].c, &x[1].c, expr->place, &c) ? build_thing_const(c) : build_thing_bad();
+    if (x[0].kind == THING_LIST || x[1].kind == THING_LIST)
+        return build_list_operator(b, expr->op, x[0], x[1], expr->place);
     Thing result = build_operator(b, operator_op(expr->op), x, at, 2, expr->place);
     if (expr->op == T_SLASH2 && result.kind == THING_VALUE &&
         dtype_is_float(value_type(b->frame->graph, result.value)->dtype))
-        return build_thing_value(b, op_build1(b->frame->graph, OP_FLOOR, result.value, expr->place));
+        return build_thing_value(b, build_value(b, OP_FLOOR, &result.value, 1, NULL, expr->place));
     return result;
 }
 
@@ -255,7 +243,7 @@ static Thing eval_any(Builder *b, const AstExpr *expr)
     case AST_NAME:
         return eval_name(b, expr);
     case AST_LIST:
-        return eval_list(b, expr);
+        return build_list(b, expr);
     case AST_UNARY:
         return eval_unary(b, expr);
     case AST_BINARY:
@@ -286,8 +274,9 @@ Thing build_eval(Builder *b, const AstExpr *expr)
 bool build_eval_const(Builder *b, const AstExpr *expr, Const *c)
 {
     Thing thing = build_eval(b, expr);
-    if (thing.kind == THING_VALUE || thing.kind == THING_MANY)
-        return build_complain(b, expr->place, "expected a constant, found a tensor");
+    if (thing.kind == THING_VALUE || thing.kind == THING_MANY || thing.kind == THING_LIST)
+        return build_complain(b, expr->place, "expected a constant, found %s",
+                              thing.kind == THING_LIST ? "a list of tensors" : "a tensor");
     *c = thing.c;
     return thing.kind == THING_CONST;
 }

@@ -84,6 +84,9 @@ bool build_as_value(Builder *b, Thing thing, DType dtype, Place place, ValueId *
         *value = thing.value;
         return true;
     }
+    if (thing.kind == THING_LIST)
+        return build_complain(b, place, "expected a tensor, found a list of %u: stack or concat makes one of it",
+                              thing.count);
     if (thing.kind != THING_CONST)
         return false;
     const Const *c = &thing.c;

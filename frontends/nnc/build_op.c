@@ -95,24 +95,37 @@ static void report_unknown_attr(Builder *b, OpCode op, const AstArg *arg)
     text_free(&text);
 }
 
+/* The attribute of an argument: the one named, or of an op without operands the next by position. */
+static uint32_t attr_of_argument(Builder *b, OpCode op, const AstExpr *call, const AstArg *arg, uint32_t *next)
+{
+    if (!arg->name.len && *next < op_attr_count(op))
+        return (*next)++;
+    uint32_t index = arg->name.len ? attr_index(op, arg->name) : NONE;
+    if (!arg->name.len)
+        build_complain(b, arg->value->place, "too many arguments for " STR_FMT, STR_ARG(call->name->text));
+    else if (index == NONE)
+        report_unknown_attr(b, op, arg);
+    return index;
+}
+
 bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr)
 {
     const AttrSpec *spec = op_info(op)->attr;
-    uint32_t given = 0; /* bits: no op has 32 attributes */
+    uint32_t given = 0, next = 0; /* bits: no op has 32 attributes */
     bool ok = true;
 
     attr_defaults(op, attr);
     for (uint32_t i = 0; i < call->count; i++) {
         const AstArg *arg = &call->u.arg[i];
         Const c;
-        if (!arg->name.len)
+        if (!arg->name.len && op_most(op))
             continue;
-        uint32_t index = attr_index(op, arg->name);
+        uint32_t index = attr_of_argument(b, op, call, arg, &next);
         if (index == NONE) {
-            report_unknown_attr(b, op, arg);
             ok = false;
         } else if (given >> index & 1) {
-            ok = build_complain(b, arg->name_place, "'" STR_FMT "' is given twice", STR_ARG(arg->name));
+            ok = build_complain(b, arg->name.len ? arg->name_place : arg->value->place, "'%s' is given twice",
+                                spec[index].name);
         } else if (!build_eval_const(b, arg->value, &c)) {
             ok = false;
         } else if (!attr_from(b, spec[index].kind, &c, &attr[index])) {
@@ -162,17 +175,26 @@ static Thing many(Builder *b, NodeId node)
     return (Thing){.kind = THING_MANY, .many = list, .count = n->out_count};
 }
 
+ValueId build_value(Builder *b, OpCode op, const ValueId *in, uint32_t count, const Attr *attr, Place place)
+{
+    Diag apart = {.arena = b->arena}, *outer = b->module->diag;
+    b->module->diag = &apart;
+    ValueId first = op_build(b->frame->graph, op, in, count, attr, place);
+    b->module->diag = outer;
+    for (uint32_t i = 0; i < apart.entry_count; i++)
+        build_complain(b, place, STR_FMT, STR_ARG(apart.entry[i].message));
+    diag_free(&apart);
+    return first;
+}
+
 Thing build_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, const Attr *attr, Place place)
 {
     Graph *graph = b->frame->graph;
-    uint32_t errors = b->diag->error_count;
     if (build_has_failed(b, place))
         return build_thing_bad();
-    ValueId first = op_build(graph, op, in, count, attr, place);
-    if (b->diag->error_count > errors) {
-        build_mark_failed(b, place);
+    ValueId first = build_value(b, op, in, count, attr, place);
+    if (build_has_failed(b, place))
         return build_thing_bad();
-    }
     NodeId node = graph->value[first].node;
     return op_result_count(op, attr) == 1 ? build_thing_value(b, first) : many(b, node);
 }
@@ -264,6 +286,59 @@ static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t
     return false;
 }
 
+/* Where an op takes any number of tensors, a list of them is as many operands. */
+static void spread_lists(Builder *b, OpCode op, Thing **operand, Place **at, uint32_t *count)
+{
+    uint32_t total = 0, next = 0;
+    bool lists = false;
+    for (uint32_t i = 0; i < *count; i++) {
+        bool list = (*operand)[i].kind == THING_LIST;
+        lists |= list;
+        total += list ? (*operand)[i].count : 1;
+    }
+    if (!lists || op_most(op) != UINT32_MAX)
+        return;
+    Thing *all = ARENA_ARRAY(b->scratch, Thing, total);
+    Place *places = ARENA_ARRAY(b->scratch, Place, total);
+    for (uint32_t i = 0; i < *count; i++) {
+        const Thing *from = &(*operand)[i];
+        bool list = from->kind == THING_LIST;
+        for (uint32_t k = 0; k < (list ? from->count : 1); k++) {
+            places[next] = (*at)[i];
+            all[next++] = list ? from->many[k] : *from;
+        }
+    }
+    *operand = all;
+    *at = places;
+    *count = total;
+}
+
+/* zeros(shape) and ones(shape) are full(0, shape) and full(1, shape). */
+static const AstExpr *full_of(Builder *b, const AstExpr *call, double number)
+{
+    AstExpr *full = arena_copy(b->scratch, call, sizeof *call), *value = ARENA_NEW(b->scratch, AstExpr);
+    AstArg *arg = ARENA_ARRAY(b->scratch, AstArg, call->count + 1);
+    Const c = const_float(number);
+    *value = (AstExpr){.kind = AST_CONST, .depth = 1, .place = call->name->place};
+    value->u.constant = arena_copy(b->scratch, &c, sizeof c);
+    arg[0] = (AstArg){.value = value};
+    if (call->count)
+        memcpy(arg + 1, call->u.arg, call->count * sizeof *arg);
+    full->u.arg = arg;
+    full->count = call->count + 1;
+    return full;
+}
+
+const AstExpr *build_generator(Builder *b, Str name, const AstExpr *call, OpCode *op)
+{
+    bool zeros = str_is(name, "zeros");
+    uint32_t found = map_get(&b->ops, name);
+    *op = found == MAP_NONE ? OP_FULL : (OpCode)found;
+    if (found == MAP_NONE)
+        return zeros || str_is(name, "ones") ? full_of(b, call, zeros ? 0 : 1) : NULL;
+    return op_info(*op)->family == FAMILY_GENERATE ? call : NULL;
+}
+
 #define FEW 4 /* operands and attributes of a common call: on the stack, not in the arena */
 
 static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
@@ -273,23 +348,22 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
     Thing few_operands[FEW], *operand = few_operands;
     Place few_places[FEW], *at = few_places;
     ValueId few_values[FEW], *in = few_values;
-    bool ok = true;
+    bool operands = op_most(op) > 0, ok = true;
 
     if (call->count > FEW) {
         operand = ARENA_ARRAY(b->scratch, Thing, call->count);
         at = ARENA_ARRAY(b->scratch, Place, call->count);
-        in = ARENA_ARRAY(b->scratch, ValueId, call->count);
     }
     if (call->label)
         ok = build_complain(b, call->label->place, "%s is a primitive without params: it takes no label",
                             op_info(op)->name);
     for (uint32_t i = 0; i < call->count; i++)
-        positional += !call->u.arg[i].name.len;
+        positional += operands && !call->u.arg[i].name.len;
     if (positional < op_least(op) || positional > op_most(op))
         return report_operands(b, op, call, positional), build_thing_bad();
     for (uint32_t i = 0; i < call->count; i++) {
         const AstArg *arg = &call->u.arg[i];
-        if (arg->name.len)
+        if (arg->name.len || !operands)
             continue;
         at[count] = arg->value->place;
         operand[count] = build_single(b, build_eval(b, arg->value), arg->value->place);
@@ -298,6 +372,9 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
     ok &= build_attrs(b, op, call, attr);
     if (!ok)
         return build_thing_bad();
+    spread_lists(b, op, &operand, &at, &count);
+    if (count > FEW)
+        in = ARENA_ARRAY(b->scratch, ValueId, count);
     if (count && is_numeric(op, operand, count))
         return compute(b, op, operand, count, call->place);
     if (!check_graph(b, op, call->place) || !operand_values(b, op, operand, at, count, in))

@@ -174,6 +174,7 @@ bool build_bind(Builder *b, Str name, Place place, Thing thing)
         if (!build_has_failed(b, place)) {
             build_complain(b, place, "'" STR_FMT "' has a value already; every name is assigned once", STR_ARG(name));
             diag_note(b->diag, old->place, "the first assignment");
+            build_hint_assigned(b, name, old);
         }
         return false;
     }

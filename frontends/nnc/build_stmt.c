@@ -114,6 +114,10 @@ static void apply_marks(Builder *b, const AstStmt *stmt, Thing thing)
     ValueId value = thing.kind == THING_MANY ? thing.many[0].value : thing.value;
     if (!stmt->mark_count || thing.kind == THING_BAD)
         return;
+    if (thing.kind == THING_LIST) {
+        build_complain(b, stmt->mark[0].place, "a list takes no mark");
+        return;
+    }
     if (thing.kind == THING_CONST || (thing.kind == THING_MANY && thing.many[0].kind != THING_VALUE)) {
         build_complain(b, stmt->mark[0].place, "a constant takes no mark");
         return;
@@ -217,6 +221,8 @@ static void build_assign(Builder *b, const AstStmt *stmt)
 {
     uint32_t first_new = b->frame->graph ? b->frame->graph->value_count : 0;
     Thing thing = build_eval(b, stmt->value);
+    if (stmt->target_count > 1)
+        thing = build_take_apart(b, thing);
     uint32_t count = thing.kind == THING_MANY ? thing.count : 1;
 
     if (thing.kind != THING_BAD && count != stmt->target_count) {
@@ -248,11 +254,16 @@ static bool claim_param(Builder *b, Str full, Place place)
     if (build_has_failed(b, at))
         return false;
     if (f->caller)
-        build_complain(b, at, "'" STR_FMT "' exists already: give this call a label of its own, " STR_FMT "@name(...)",
-                       STR_ARG(full), STR_ARG(f->callee->text));
+        build_complain(b, at,
+                       "'" STR_FMT "' exists already: every call has its own params, so it takes %s label, " STR_FMT
+                       "@" STR_FMT "(...)",
+                       STR_ARG(full), f->labelled ? "another" : "a", STR_ARG(f->callee->text),
+                       STR_ARG(build_hint_label(b, f)));
     else
         build_complain(b, at, "'" STR_FMT "' exists already", STR_ARG(full));
-    diag_note(b->diag, b->param_place[known], "declared here for another call");
+    diag_note(b->diag, b->param_place[known], "declared here%s", f->caller ? " for another call" : "");
+    if (f->caller)
+        build_hint_shared(b);
     return false;
 }
 
@@ -265,19 +276,14 @@ static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
     const Type *type = graph->value[value].type;
 
     if (init->kind == AST_CALL) {
-        uint32_t found = map_get(&b->ops, init->name->text);
-        if (found != MAP_NONE && op_info((OpCode)found)->family == FAMILY_GENERATE) {
-            op = (OpCode)found;
-            for (uint32_t i = 0; i < init->count; i++)
-                if (!init->u.arg[i].name.len)
-                    return build_complain(b, init->u.arg[i].value->place,
-                                          "%s takes no operands; attributes are written name = value",
-                                          op_info(op)->name);
-            if (!build_attrs(b, op, init, attr))
+        const AstExpr *call = build_generator(b, init->name->text, init, &op);
+        if (call && !build_find_function(b->frame->file, init->name->text)) {
+            if (!build_attrs(b, op, call, attr))
                 return false;
             graph->value[value].initial = graph_add_initial(graph, op, attr, init->place);
             return op_infer_initial(graph, value);
         }
+        op = OP_FULL;
     }
     Const c;
     Thing thing = build_eval(b, init);
@@ -434,59 +440,6 @@ static void build_update(Builder *b, const AstStmt *stmt)
     graph_add_update(graph, to, source, stmt->place);
 }
 
-/* Repetition */
-
-/* One round: a scope with the counter and the carried names, and inside it the scope of the body. */
-static bool build_round(Builder *b, const AstStmt *stmt, int64_t i, Thing *carried)
-{
-    Str counter = build_name_text(b, stmt->index);
-    Scope *names = build_scope_push(b);
-    names->suffix = str_format(b->arena, STR_FMT ".%lld", STR_ARG(names->suffix), (long long)i);
-    build_bind(b, counter, stmt->index->place, build_thing_const(const_int(i)));
-    for (uint32_t c = 0; c < stmt->target_count; c++)
-        build_bind(b, build_name_text(b, stmt->target[c].name), stmt->target[c].name->place, carried[c]);
-    Scope *body = build_scope_push(b);
-    body->carried = names;
-    build_block(b, stmt->body);
-
-    bool ok = !b->exhausted;
-    for (uint32_t c = 0; c < stmt->target_count && ok; c++) {
-        const AstName *name = stmt->target[c].name;
-        Binding *binding = build_scope_find(body, build_name_text(b, name));
-        if (!binding)
-            ok = build_complain(b, name->place, "'" STR_FMT "' is carried, but a round does not assign it",
-                                STR_ARG(name->text));
-        else
-            carried[c] = binding->thing;
-    }
-    build_scope_pop(b);
-    build_scope_pop(b);
-    return ok;
-}
-
-static void build_for(Builder *b, const AstStmt *stmt)
-{
-    int64_t from, to;
-    Thing *carried = ARENA_ARRAY(b->scratch, Thing, stmt->target_count);
-    bool ok = build_eval_int(b, stmt->from, "the first count", &from) &&
-              build_eval_int(b, stmt->to, "the end of the count", &to);
-
-    for (uint32_t c = 0; c < stmt->target_count; c++) {
-        const AstName *name = stmt->target[c].name;
-        Binding *binding = build_lookup(b, build_name_text(b, name));
-        if (binding)
-            carried[c] = build_bound(b, binding, name->place);
-        else
-            ok = build_complain(b, name->place, "'" STR_FMT "' is carried, but has no value before the loop",
-                                STR_ARG(name->text));
-    }
-    for (int64_t i = ok ? from : 0; ok && i < to; i++)
-        ok = build_step(b, stmt->place, COST_OF_CALL) && build_round(b, stmt, i, carried);
-    for (uint32_t c = 0; c < stmt->target_count; c++)
-        build_rebind(b, build_name_text(b, stmt->target[c].name), stmt->target[c].name->place,
-                     ok ? carried[c] : build_thing_bad());
-}
-
 static bool eval_condition(Builder *b, const AstExpr *expr, Const *cond)
 {
     Thing thing = build_eval(b, expr);
@@ -502,6 +455,7 @@ static bool eval_condition(Builder *b, const AstExpr *expr, Const *cond)
 static void build_if(Builder *b, const AstStmt *stmt)
 {
     for (;;) {
+        b->branch = stmt;
         Const cond;
         if (!build_step(b, stmt->place, 1) || !eval_condition(b, stmt->value, &cond))
             return;
@@ -522,6 +476,8 @@ static void build_if(Builder *b, const AstStmt *stmt)
 
 static void build_stmt(Builder *b, const AstStmt *stmt)
 {
+    const AstStmt *outer = b->stmt, *branch = b->branch;
+    b->stmt = stmt;
     switch (stmt->kind) {
     case AST_DECLARE:
         build_declare(b, stmt);
@@ -542,6 +498,8 @@ static void build_stmt(Builder *b, const AstStmt *stmt)
         build_yield(b, stmt);
         break;
     }
+    b->stmt = outer;
+    b->branch = branch;
 }
 
 void build_block(Builder *b, const AstBlock *block)

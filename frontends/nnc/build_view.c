@@ -1,5 +1,4 @@
-/* x[...]: of tensors a slice, and a reshape that drops the dimensions with a plain index; of lists an item or a part.
- */
+/* x[...] of tensors: a slice, and a reshape that drops the dimensions with a plain index. */
 #include "frontends/nnc/build.h"
 
 typedef struct Cut {
@@ -7,34 +6,6 @@ typedef struct Cut {
     uint32_t count;
     bool dropped[MAX_RANK];
 } Cut;
-
-static Thing index_list(Builder *b, const AstExpr *expr, const Const *list)
-{
-    const AstPick *pick = &expr->u.pick[0];
-    int64_t begin = 0, end = list->count, step = 1;
-
-    if (expr->count != 1 || pick->kind == AST_PICK_REST)
-        return build_complain(b, expr->place, "a list takes one index or range"), build_thing_bad();
-    if (pick->begin && !build_eval_int(b, pick->begin, "an index", &begin))
-        return build_thing_bad();
-    begin += begin < 0 ? list->count : 0;
-    if (pick->kind == AST_PICK_INDEX) {
-        if (begin < 0 || begin >= list->count)
-            return build_complain(b, pick->place, "this index is outside of the list, which has %u items", list->count),
-                   build_thing_bad();
-        return build_thing_const(list->item[begin]);
-    }
-    if ((pick->end && !build_eval_int(b, pick->end, "an index", &end)) ||
-        (pick->step && !build_eval_int(b, pick->step, "a step", &step)))
-        return build_thing_bad();
-    if (step != 1)
-        return build_complain(b, pick->place, "a range of a list has no step"), build_thing_bad();
-    end += end < 0 ? list->count : 0;
-    begin = begin < 0 ? 0 : begin > list->count ? list->count : begin;
-    end = end < begin ? begin : end > list->count ? list->count : end;
-    return build_thing_const(
-        (Const){.kind = C_LIST, .item = list->item + begin, .count = (uint32_t)(end - begin), .depth = list->depth});
-}
 
 static bool cut_index(Builder *b, const AstPick *pick, uint32_t axis, int64_t extent, Cut *cut)
 {
@@ -114,7 +85,7 @@ static Thing slice(Builder *b, ValueId x, const Cut *cut, Place place)
     for (uint32_t i = 0; i < cut->count; i++)
         if (cut->step[i] != 1) /* else the default says it shorter */
             set_ints(attr, OP_SLICE, STR("step"), cut->step, cut->count);
-    return build_thing_value(b, op_build(b->frame->graph, OP_SLICE, &x, 1, attr, place));
+    return build_thing_value(b, build_value(b, OP_SLICE, &x, 1, attr, place));
 }
 
 static Thing drop_dims(Builder *b, ValueId x, const Cut *cut, Place place)
@@ -130,17 +101,16 @@ static Thing drop_dims(Builder *b, ValueId x, const Cut *cut, Place place)
         return build_thing_value(b, x);
     attr_defaults(OP_RESHAPE, attr);
     set_ints(attr, OP_RESHAPE, STR("shape"), kept, count);
-    return build_thing_value(b, op_build(b->frame->graph, OP_RESHAPE, &x, 1, attr, place));
+    return build_thing_value(b, build_value(b, OP_RESHAPE, &x, 1, attr, place));
 }
 
 Thing build_index(Builder *b, const AstExpr *expr)
 {
     Thing base = build_single(b, build_eval(b, expr->left), expr->left->place);
     Cut cut = {0};
-    uint32_t errors = b->diag->error_count;
 
-    if (base.kind == THING_CONST && base.c.kind == C_LIST)
-        return index_list(b, expr, &base.c);
+    if (build_is_list(&base))
+        return build_list_index(b, expr, base);
     if (base.kind == THING_CONST)
         return build_complain(b, expr->left->place, "%s cannot be indexed", const_kind_name(base.c.kind)),
                build_thing_bad();
@@ -152,7 +122,5 @@ Thing build_index(Builder *b, const AstExpr *expr)
     base = slice(b, base.value, &cut, expr->place);
     if (base.kind == THING_VALUE)
         base = drop_dims(b, base.value, &cut, expr->place);
-    if (b->diag->error_count > errors)
-        build_mark_failed(b, expr->place);
     return base;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LONGEST_HINT 40 /* of the text of a list */
+
 static const AstExpr bad_expr = {.kind = AST_BAD};
 
 static uint16_t depth_of(const AstExpr *expr)
@@ -221,6 +223,33 @@ static const AstExpr *parse_controlled(Parser *p)
     return expr;
 }
 
+/* `(3, 3)`, as other languages write a list. */
+static const AstExpr *written_as_tuple(Parser *p, Place begin)
+{
+    uint32_t from = begin.offset + 1;
+    while (!p->panic && parse_accept(p, T_COMMA) && p->token.kind != T_RPAREN)
+        parse_expr(p);
+    Str inside = {p->lexer.text.ptr + from, p->last_end - from};
+    bool short_line = inside.len <= LONGEST_HINT && !memchr(inside.ptr, '\n', inside.len);
+    if (short_line && p->token.kind == T_RPAREN)
+        parse_error(p, begin, "a list is written in brackets: [" STR_FMT "]", STR_ARG(inside));
+    else
+        parse_error(p, begin, "a list is written in brackets: [a, b]");
+    return &bad_expr;
+}
+
+static const AstExpr *parse_parentheses(Parser *p)
+{
+    Place begin = p->token.place;
+    p->paren++;
+    parse_advance(p);
+    const AstExpr *expr = parse_expr(p);
+    if (!p->panic && p->token.kind == T_COMMA)
+        expr = written_as_tuple(p, begin);
+    p->paren--;
+    return !p->panic && parse_expect(p, T_RPAREN, "')'") ? expr : &bad_expr;
+}
+
 static const AstExpr *parse_primary(Parser *p)
 {
     if (is_word_op(p))
@@ -242,13 +271,8 @@ static const AstExpr *parse_primary(Parser *p)
     }
     case T_LBRACKET:
         return parse_list(p);
-    case T_LPAREN: {
-        p->paren++;
-        parse_advance(p);
-        const AstExpr *expr = parse_expr(p);
-        p->paren--;
-        return !p->panic && parse_expect(p, T_RPAREN, "')'") ? expr : &bad_expr;
-    }
+    case T_LPAREN:
+        return parse_parentheses(p);
     default:
         return parse_word(p);
     }

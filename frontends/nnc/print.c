@@ -167,22 +167,16 @@ static void put_arguments(const TextPrinter *p, const Node *node)
     Text *out = p->out;
     const Call *call = node_is_call(node) ? node->call : NULL;
     for (uint32_t i = 0; i < node->in_count; i++) {
-        if (i)
+        if (call)
+            text_str(out, call->before[i]);
+        else if (i)
             text_put(out, ", ", 2);
-        if (call && call->operand && call->operand[i].len) {
-            printer_name(out, call->operand[i]);
-            text_put(out, " = ", 3);
-        }
         put_operand(p, node, i);
     }
-    if (!call) {
+    if (call)
+        text_str(out, call->rest);
+    else
         put_attrs(out, node->op, node->attr, node->in_count == 0);
-        return;
-    }
-    Str rest = call->arguments;
-    if (!node->in_count && rest.len > 2) /* no operand before the comma */
-        rest = (Str){rest.ptr + 2, rest.len - 2};
-    text_str(out, rest);
 }
 
 static void put_inplace(const TextPrinter *p, const Node *node)

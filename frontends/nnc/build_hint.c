@@ -1,0 +1,73 @@
+/* Notes after an error that show how to write what was meant, in the user's own words. */
+#include "frontends/nnc/build.h"
+
+#include <string.h>
+
+#define LONGEST_SHOWN 50 /* bytes of the user's text in a note; longer is `...` */
+
+/* The text of an expression, when it is short and on one line. */
+static Str shown_text(const Builder *b, const AstExpr *expr)
+{
+    const Source *source = expr ? diag_source(b->diag, expr->place.source) : NULL;
+    if (!source || expr->place.length > LONGEST_SHOWN)
+        return STR("...");
+    Str text = {source->text.ptr + expr->place.offset, expr->place.length};
+    return memchr(text.ptr, '\n', text.len) ? STR("...") : text;
+}
+
+/* `x2`, or the next that is free. */
+static Str free_name(Builder *b, Str name)
+{
+    for (uint32_t i = 2; i < 10; i++) {
+        Str other = str_format(b->scratch, STR_FMT "%u", STR_ARG(name), i);
+        if (!build_lookup(b, other))
+            return other;
+    }
+    return str_format(b->scratch, STR_FMT "_next", STR_ARG(name));
+}
+
+static bool is_updated(const Builder *b, const Binding *old)
+{
+    if (old->thing.kind != THING_VALUE || !b->frame->graph)
+        return false;
+    Role role = b->frame->graph->value[old->thing.value].role;
+    return role == ROLE_PARAM || role == ROLE_STATE;
+}
+
+/* After a second assignment of a name. */
+void build_hint_assigned(Builder *b, Str name, const Binding *old)
+{
+    const AstStmt *stmt = b->stmt;
+    if (!stmt || stmt->kind != AST_ASSIGN || stmt->target_count != 1)
+        return;
+    Str value = shown_text(b, stmt->value), other = free_name(b, name);
+    if (is_updated(b, old))
+        diag_note(b->diag, (Place){0}, "its value after the run is written: " STR_FMT " <- " STR_FMT, STR_ARG(name),
+                  STR_ARG(value));
+    else if (b->branch)
+        diag_note(b->diag, (Place){0},
+                  "write: " STR_FMT " = " STR_FMT " if " STR_FMT " else " STR_FMT ", and use " STR_FMT " from here on",
+                  STR_ARG(other), STR_ARG(value), STR_ARG(shown_text(b, b->branch->value)), STR_ARG(name),
+                  STR_ARG(other));
+    else
+        diag_note(b->diag, (Place){0}, "write: " STR_FMT " = " STR_FMT ", and use " STR_FMT " from here on",
+                  STR_ARG(other), STR_ARG(value), STR_ARG(other));
+}
+
+/* After a second declaration of a param. */
+void build_hint_shared(Builder *b)
+{
+    diag_note(b->diag, (Place){0},
+              "to share a param, declare it in the graph and use it twice: param w: f32[...], then x @ w and y @ w, or a "
+              "function that takes w");
+}
+
+/* In a round of a loop the label needs the counter. */
+Str build_hint_label(Builder *b, const Frame *frame)
+{
+    for (const Scope *s = frame->caller ? frame->caller->scope : NULL; s; s = s->outer)
+        if (s->carried && s->carried->count)
+            return str_format(b->scratch, STR_FMT "{" STR_FMT "}", STR_ARG(frame->callee->text),
+                              STR_ARG(s->carried->binding[0].name));
+    return STR("name");
+}
