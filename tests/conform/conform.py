@@ -56,7 +56,7 @@ class Model:
         self.path().write_text(text)
 
     def compare(self, case, want, got, strict):
-        difference = mismatch(want.dtype, got, want.values, case.tolerance, strict)
+        difference = mismatch(want.dtype, got, want.values, case.tolerance, strict, case.inputs)
         if difference:
             statement = case.body.format(x=[t.type() for t in case.inputs], r=[t.type() for t in case.outputs], id="t")
             self.wrong.append(f"{statement}: {difference}")
@@ -164,6 +164,8 @@ def main():
         print(f"{'not ok' if wrong else 'ok'} {number} - {op}: {count} cases", flush=True)
         for line in wrong[:20]:
             print(f"# {line}")
+        if wrong and models[op] and not arguments.keep:
+            print(f"# --op {op} --keep FOLDER leaves the models and their inputs")
         failed += bool(wrong)
     return 1 if failed else 0
 

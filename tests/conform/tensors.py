@@ -90,6 +90,9 @@ def load(path, dtype):
 class Exact:
     """The same numbers; NaN where NaN."""
 
+    def __str__(self):
+        return "exactly this"
+
     def allowed(self, dtype, want):
         return 0.0
 
@@ -99,6 +102,10 @@ class Ulp:
 
     def __init__(self, count, tiny=False):
         self.count, self.tiny = count, tiny
+
+    def __str__(self):
+        below = ", or anything below the normal range" if self.tiny else ""
+        return f"within {self.count} unit{'' if self.count == 1 else 's'} in the last place{below}"
 
     def allowed(self, dtype, want):
         if not is_float(dtype):
@@ -117,6 +124,9 @@ class Sum:
     def __init__(self, count, size):
         self.count, self.size = count, size
 
+    def __str__(self):
+        return f"what a sum of {self.count} terms may lose in any order, and one unit in the last place"
+
     def allowed(self, dtype, want):
         if not is_float(dtype):
             return 0.0
@@ -125,8 +135,17 @@ class Sum:
         return loss + Ulp(1).allowed(dtype, want)
 
 
-def mismatch(dtype, got, want, tolerance, strict):
-    """None, or what differs, in words."""
+def element(tensor, at, shape):
+    """The element of an operand that makes the result at this position; of an operand with another shape, its type."""
+    try:
+        value = np.atleast_1d(np.broadcast_to(tensor.values, shape))[at]
+    except ValueError:
+        return tensor.type()
+    return f"{tensor.dtype}({value!s})"
+
+
+def mismatch(dtype, got, want, tolerance, strict, operands=()):
+    """None, or what differs, in words: the first wrong element, what made it, and the rule that it breaks."""
     if got.shape != want.shape:
         return f"shape {list(got.shape)}, expected {list(want.shape)}"
     if got.dtype != want.dtype:
@@ -142,4 +161,9 @@ def mismatch(dtype, got, want, tolerance, strict):
         return None
     at = tuple(int(i) for i in np.argwhere(~np.atleast_1d(same))[0])
     g, w = np.atleast_1d(got)[at], np.atleast_1d(want)[at]
-    return f"{np.count_nonzero(~same)} of {same.size} differ; first at {list(at)}: got {g!r}, expected {w!r}"
+    text = f"{np.count_nonzero(~same)} of {same.size} differ; first at {list(at)}: got {g!s}, expected {w!s} ({tolerance}"
+    if is_float(dtype):
+        allowed = np.broadcast_to(tolerance.allowed(dtype, want), want.shape)
+        text += f": {np.atleast_1d(error)[at]:.3g} off, {np.atleast_1d(allowed)[at]:.3g} allowed"
+    made = ", ".join(f"operand {i} {element(o, at, want.shape)}" for i, o in enumerate(operands))
+    return text + ")" + (f"; {made}" if made else "")
