@@ -5,15 +5,19 @@ Only the standard library is needed: the model's descriptor (runtime/nnc_model.h
 
 import array
 import ctypes
+import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLES = ["3_tilted", "4_open", "7_barred", "2_noisy", "8_faint", "5_curved"]
-ACROSS, BAR = 3, 14
+BAR, MARGIN, GAP = 14, 3, 5
+COLUMNS = shutil.get_terminal_size((80, 24)).columns
 SHADES = " .:-=+*#%@"
 
 
@@ -94,12 +98,13 @@ def show(host, names):
         columns.append([f"{name}.pgm".ljust(width), *picture(width, height, samples), "".ljust(width),
                         *bars(probability, width)])
     for row in zip(*columns):
-        print("   " + "     ".join(row))
+        print(" " * MARGIN + (" " * GAP).join(row))
     print()
 
 
 def nnc(build, *words):
-    done = subprocess.run([build / "nnc", *words], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([build / "nnc", *words], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "COLUMNS": str(COLUMNS)})
     if done.returncode:
         sys.exit(done.returncode)
     return done.stdout
@@ -111,14 +116,16 @@ def main(build):
     print("$ nnc " + " ".join(command))
     print(nnc(build, *command))
     host = Host(out / "libdigits.so", "digits")
-    for first in range(0, len(SAMPLES), ACROSS):
-        show(host, SAMPLES[first:first + ACROSS])
+    across = max(1, (COLUMNS - MARGIN + GAP) // (28 + GAP))
+    for first in range(0, len(SAMPLES), across):
+        show(host, SAMPLES[first:first + across])
     _, _, samples = read_pgm(HERE / "digits" / "3.pgm")
     pixels = list(samples)
     times = [host.run(pixels)[1] for _ in range(2000)]
-    print(f"   latency {statistics.median(times) * 1e6:.0f} µs, median of {len(times)} runs on one core; the library has "
-          f"{(out / 'libdigits.so').stat().st_size / 1024:.0f} KiB and writes to {host.model.arena_bytes:,} bytes that the "
-          f"caller lends\n")
+    told = (f"latency {statistics.median(times) * 1e6:.0f} µs, median of {len(times)} runs on one core; the library has "
+            f"{(out / 'libdigits.so').stat().st_size / 1024:.0f} KiB and writes to {host.model.arena_bytes:,} bytes that "
+            f"the caller lends")
+    print(textwrap.fill(told, COLUMNS, initial_indent=" " * MARGIN, subsequent_indent=" " * MARGIN) + "\n")
     command = ["plan", "models/digits.nnc", "--target", "host", "--format", "chart"]
     print("$ nnc " + " ".join(command))
     print(nnc(build, *command))

@@ -32,17 +32,47 @@ static Line line_at(Str text, uint32_t offset)
     return line;
 }
 
+/* Bytes of the character at `at` that a terminal can show; 0 of one that is no UTF-8, or steers the terminal. */
+static uint32_t printable(Str text, uint32_t at, uint32_t end)
+{
+    unsigned char c = (unsigned char)text.ptr[at];
+    uint32_t size = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    if (size > end - at || !str_is_utf8((Str){text.ptr + at, size}))
+        return 0;
+    bool control = c < 32 || c == 127 || (c == 0xc2 && (unsigned char)text.ptr[at + 1] < 0xa0);
+    return control ? 0 : size;
+}
+
+/* Part of a line as it is shown: blanks for tabs and line ends, `\xNN` for what cannot be.  Returns its columns. */
+static uint32_t show_part(Text *out, Str text, uint32_t begin, uint32_t end)
+{
+    uint32_t columns = 0;
+    for (uint32_t at = begin; at < end; columns++) {
+        uint32_t size = printable(text, at, end);
+        if (text.ptr[at] == '\t' || text.ptr[at] == '\r') {
+            text_char(out, ' ');
+        } else if (!size) {
+            text_printf(out, "\\x%02x", (unsigned char)text.ptr[at]);
+            columns += 3;
+        } else {
+            text_put(out, text.ptr + at, size);
+        }
+        at += size ? size : 1;
+    }
+    return columns;
+}
+
 static void show_line(Text *out, Str text, Line line, uint32_t offset, uint32_t length)
 {
     if (line.end - line.begin > LONGEST_LINE)
         return;
+    uint32_t first = offset < line.end ? offset : line.end, room = line.end - first;
+    uint32_t last = first + (length < room ? length : room);
     text_printf(out, "%5u | ", line.number);
-    for (uint32_t i = line.begin; i < line.end; i++)
-        text_char(out, text.ptr[i] == '\t' || (unsigned char)text.ptr[i] < 32 ? ' ' : text.ptr[i]);
-    uint32_t room = line.end > offset ? line.end - offset : 1;
-    uint32_t marks = length < 1 ? 1 : length < room ? length : room;
-    text_printf(out, "\n      | %*s^", (int)(offset - line.begin), "");
-    text_fill(out, '~', marks - 1);
+    uint32_t before = show_part(out, text, line.begin, first), marks = show_part(out, text, first, last);
+    show_part(out, text, last, line.end);
+    text_printf(out, "\n      | %*s^", (int)(before + offset - first), "");
+    text_fill(out, '~', marks > 1 ? marks - 1 : 0);
     text_char(out, '\n');
 }
 

@@ -160,3 +160,65 @@ Str text_view(const Text *text)
 {
     return (Str){text->ptr ? text->ptr : "", (uint32_t)text->len};
 }
+
+void text_wrap(Text *text, Str words, size_t column, size_t indent, size_t width)
+{
+    size_t begin = column;
+    for (uint32_t at = 0, end; at < words.len; at = end) {
+        while (at < words.len && (words.ptr[at] == ' ' || words.ptr[at] == '\n'))
+            at++;
+        for (end = at; end < words.len && words.ptr[end] != ' ' && words.ptr[end] != '\n';)
+            end++;
+        if (column > begin && column + 1 + (end - at) > width) {
+            text_char(text, '\n');
+            text_fill(text, ' ', indent);
+            column = begin = indent;
+        }
+        if (column > begin && end > at) {
+            text_char(text, ' ');
+            column++;
+        }
+        text_put(text, words.ptr + at, end - at);
+        column += end - at;
+    }
+}
+
+/* Near words */
+
+#define LONGEST_NEAR 40
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Slips from a to b, where neighbours that change places are one (Damerau's distance, with no letter moved twice). */
+static uint32_t distance(Str a, Str b)
+{
+    uint32_t d[LONGEST_NEAR + 1][LONGEST_NEAR + 1];
+    for (uint32_t i = 0; i <= a.len; i++)
+        d[i][0] = i;
+    for (uint32_t j = 0; j <= b.len; j++)
+        d[0][j] = j;
+    for (uint32_t i = 1; i <= a.len; i++)
+        for (uint32_t j = 1; j <= b.len; j++) {
+            char x = lower(a.ptr[i - 1]), y = lower(b.ptr[j - 1]);
+            d[i][j] = least(d[i - 1][j - 1] + (x != y), least(d[i - 1][j], d[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && x == lower(b.ptr[j - 2]) && y == lower(a.ptr[i - 2]))
+                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    return d[a.len][b.len];
+}
+
+bool str_is_near(Str word, Str other, uint32_t *slips)
+{
+    if (word.len > LONGEST_NEAR || other.len > LONGEST_NEAR || !other.len)
+        return false;
+    *slips = distance(word, other);
+    return *slips <= (word.len + 1) / 3 && *slips < other.len;
+}

@@ -27,6 +27,10 @@ int str_compare(Str a, Str b); /* by bytes, a prefix first */
 bool str_ends(Str s, const char *suffix);
 uint32_t str_hash(Str s);
 bool str_is_utf8(Str s);
+/* Is `other` what the word was meant to be?  One slip (a character changed, added, left out, two
+ * that change places) in every three; another
+ * case of a letter is none. */
+bool str_is_near(Str word, Str other, uint32_t *slips);
 
 /* A growing text.  It owns its bytes (malloc), which are always followed by a zero. */
 typedef struct Text {
@@ -40,6 +44,9 @@ void text_char(Text *text, char c);
 void text_fill(Text *text, char c, size_t count);
 void text_printf(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(Text *text, const char *format, va_list args);
+/* Words with line breaks where they would pass `width`; further lines are set in by `indent`.  The cursor is at
+ * `column`. No break at the end; blanks at the start and between words are one. */
+void text_wrap(Text *text, Str words, size_t column, size_t indent, size_t width);
 void text_free(Text *text);
 Str text_view(const Text *text); /* valid until the text changes */
 

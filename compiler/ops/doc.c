@@ -98,26 +98,36 @@ void ops_print_signature(Text *out, const OpInfo *info)
 }
 
 #define DOC_COLUMN 38
+#define NARROW     60 /* here docs stand below */
 
-void ops_print_table(Text *out)
+void ops_print_row(Text *out, Str signature, Str doc, size_t width)
 {
+    size_t column = width < NARROW ? 6 : DOC_COLUMN;
+    text_printf(out, "  ");
+    text_wrap(out, signature, 2, 6, width);
+    bool beside = signature.len + 2 < column;
+    if (!beside)
+        text_char(out, '\n');
+    text_fill(out, ' ', beside ? column - 2 - signature.len : column);
+    text_wrap(out, doc, column, column, width);
+    text_char(out, '\n');
+}
+
+void ops_print_table(Text *out, size_t width)
+{
+    Text signature = {0};
     for (int family = 0; family < FAMILY_FLOW; family++) {
         text_printf(out, "%s%s\n", family ? "\n" : "", family_title[family]);
         for (int op = 0; op < OP_COUNT; op++) {
             const OpInfo *info = op_info((OpCode)op);
             if ((int)info->family != family)
                 continue;
-            size_t start = out->len;
-            text_printf(out, "  ");
-            ops_print_signature(out, info);
-            if (out->len - start >= DOC_COLUMN) {
-                text_char(out, '\n');
-                start = out->len;
-            }
-            text_fill(out, ' ', DOC_COLUMN - (out->len - start));
-            text_printf(out, "%s\n", info->doc);
+            signature.len = 0;
+            ops_print_signature(&signature, info);
+            ops_print_row(out, text_view(&signature), str_from(info->doc), width);
         }
     }
+    text_free(&signature);
 }
 
 /* A bar would end the cell of a Markdown table. */

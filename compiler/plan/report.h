@@ -106,7 +106,8 @@ Str plan_step_name(Arena *arena, const PlanReport *report, int64_t step);
 uint32_t plan_report_levels(Arena *arena, const PlanReport *report, uint32_t region, PlanLevel **levels);
 
 /* The printers take a finished report. */
-void plan_print_table(Text *out, const PlanReport *report);
+/* columns: names and types are elided to fit into so many, or 0: they are whole, one row for each tensor. */
+void plan_print_table(Text *out, const PlanReport *report, uint32_t columns);
 void plan_print_chart(Text *out, const PlanReport *report, uint32_t columns); /* columns: width, 100 suits terminals */
 void plan_print_json(Text *out, const PlanReport *report);                    /* schema: docs/planning.md, version 1 */
 void plan_print_svg(Text *out, const PlanReport *report);
@@ -116,11 +117,12 @@ void plan_print_html(Text *out, const PlanReport *report); /* one page, with the
  * 16). */
 const char *plan_digits(char *buffer, int64_t value);
 const char *plan_bytes(char *buffer, int64_t bytes);
-int plan_columns(Str s);        /* of a terminal: one per code point, which holds for the names that models have */
-uint32_t plan_character(Str s); /* the length of the well-formed UTF-8 sequence at s, or 0 */
-bool plan_is_text(Str s);       /* UTF-8 without control characters */
-Str plan_printable(Arena *arena, Str s); /* a copy with ? where it is no text */
-void plan_json_string(Text *out, Str s); /* with its quotes; bytes that are not UTF-8 become U+FFFD */
-void plan_escape_xml(Text *out, Str s);  /* for text and attributes; U+FFFD where XML knows no such character */
+int plan_columns(Str s); /* of a terminal: one per code point, which holds for the names that models have */
+void plan_put_elided(Text *out, Str s, int columns); /* in so many columns, the middle of a longer one left out */
+uint32_t plan_character(Str s);                      /* the length of the well-formed UTF-8 sequence at s, or 0 */
+bool plan_is_text(Str s);                            /* UTF-8 without control characters */
+Str plan_printable(Arena *arena, Str s);             /* a copy with ? where it is no text */
+void plan_json_string(Text *out, Str s);             /* with its quotes; bytes that are not UTF-8 become U+FFFD */
+void plan_escape_xml(Text *out, Str s); /* for text and attributes; U+FFFD where XML knows no such character */
 
 #endif

@@ -13,6 +13,7 @@
 
 #define MOST_ROWS   26
 #define MARGIN      13 /* columns left of the picture */
+#define FULLEST     22 /* of what stands before the name of the fullest step */
 #define MOST_LEGEND 60 /* tensors explained below the picture */
 #define EMPTY       UINT32_MAX
 #define SHADES      4
@@ -286,8 +287,12 @@ static void put_axis(Text *out, Chart *c)
     put_live(out, c);
     text_fill(out, ' ', MARGIN + peak);
     text_printf(out, "↑ fullest at step %" PRId64, r->peak_step);
-    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count)
-        text_printf(out, ": " STR_FMT, STR_ARG(r->step[r->peak_step]));
+    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count) {
+        Str step = r->step[r->peak_step];
+        int room = (int)(c->columns - peak) - FULLEST, columns = plan_columns(step);
+        text_printf(out, ": ");
+        plan_put_elided(out, step, columns > room ? room > 8 ? room : 8 : columns);
+    }
     text_char(out, '\n');
 }
 
@@ -331,6 +336,8 @@ static void put_legend(Text *out, Chart *c)
 {
     char key[4], bytes[16], steps[64];
     Legend l = find_legend(c);
+    int room = (int)(c->columns + MARGIN) - (l.bytes + l.steps + 9);
+    l.name = l.name > room ? room > 8 ? room : 8 : l.name;
     uint32_t width = (uint32_t)(l.name + l.bytes + l.steps) + 11, across = (c->columns + MARGIN + 2) / width;
     across = across ? across : 1;
     uint32_t down = (l.count + across - 1) / across;
@@ -339,8 +346,8 @@ static void put_legend(Text *out, Chart *c)
             const PlanRow *t = &c->report->row[l.row[k]];
             int shown = steps_text(steps, sizeof steps, t);
             Str letters = key_text(key, (uint16_t)k);
-            text_printf(out, "%3.*s  " STR_FMT, STR_ARG(letters), STR_ARG(t->name));
-            text_fill(out, ' ', (size_t)(l.name - plan_columns(t->name)));
+            text_printf(out, "%3.*s  ", STR_ARG(letters));
+            plan_put_elided(out, t->name, l.name);
             text_printf(out, "  %*s  %s", l.bytes, plan_bytes(bytes, t->bytes), steps);
             if (k + down <= l.count)
                 text_fill(out, ' ', (size_t)(l.steps - shown + 2));
@@ -388,20 +395,40 @@ static void chart_region(Text *out, const PlanReport *r, uint32_t region, uint32
     arena_free(&c.scratch);
 }
 
-void plan_print_chart(Text *out, const PlanReport *r, uint32_t columns)
+static void put_title(Text *out, const PlanReport *r, uint32_t columns)
 {
     char a[32], b[32], c[32];
-    uint32_t width = columns < MARGIN + 20 ? 20 : columns - MARGIN;
-    text_printf(out, STR_FMT ": %s in one arena, %s tensors of %s\n", STR_ARG(r->title), plan_bytes(a, r->peak),
-                plan_digits(c, plan_stored(r)), plan_bytes(b, r->naive));
-    for (uint32_t region = 0; region < (r->region_count ? r->region_count : 1); region++)
-        chart_region(out, r, region, width);
-    text_printf(out, "\npeak %s B, ", plan_digits(a, r->peak));
+    Text line = {0};
+    text_printf(&line, STR_FMT ": %s in one arena, %s tensor%s of %s", STR_ARG(r->title), plan_bytes(a, r->peak),
+                plan_digits(c, plan_stored(r)), plan_stored(r) == 1 ? "" : "s", plan_bytes(b, r->naive));
+    text_wrap(out, text_view(&line), 0, 4, columns);
+    text_char(out, '\n');
+    text_free(&line);
+}
+
+static void put_peak(Text *out, const PlanReport *r, uint32_t columns)
+{
+    char a[32], b[32], c[32];
+    Text line = {0};
+    text_printf(&line, "peak %s B, ", plan_digits(a, r->peak));
     if (r->proven)
-        text_printf(out, "proven minimal");
+        text_printf(&line, "proven minimal");
     else
-        text_printf(out, "lower bound %s B, gap %s B (%.2f %%)", plan_digits(b, r->lower_bound),
+        text_printf(&line, "lower bound %s B, gap %s B (%.2f %%)", plan_digits(b, r->lower_bound),
                     plan_digits(c, r->peak - r->lower_bound),
                     100.0 * (double)(r->peak - r->lower_bound) / (double)(r->lower_bound ? r->lower_bound : 1));
-    text_printf(out, " (%s)\n", r->allocator);
+    text_printf(&line, " (%s)", r->allocator);
+    text_char(out, '\n');
+    text_wrap(out, text_view(&line), 0, 4, columns);
+    text_char(out, '\n');
+    text_free(&line);
+}
+
+void plan_print_chart(Text *out, const PlanReport *r, uint32_t columns)
+{
+    uint32_t width = columns < MARGIN + 20 ? 20 : columns - MARGIN;
+    put_title(out, r, columns);
+    for (uint32_t region = 0; region < (r->region_count ? r->region_count : 1); region++)
+        chart_region(out, r, region, width);
+    put_peak(out, r, columns);
 }

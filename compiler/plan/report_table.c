@@ -14,15 +14,34 @@ static void put_left(Text *out, Str s, int width)
 
 /* A column is as wide as its widest entry; text that is longer than MOST stands alone on its line. */
 #define MOST 60
+#define HINT 100 /* columns of prose where nothing says how many there are */
 
 typedef struct Widths {
     int name, type, bytes, offset, first, last;
+    int columns, reuses; /* of a line, or 0: as many as it takes; what is left of it for the last entry */
 } Widths;
 
 static void widen(int *width, int columns)
 {
     if (columns > *width && columns <= MOST)
         *width = columns;
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Into a line of so many columns: the type takes a third of what the numbers leave, at most, the names share the rest.
+ */
+static void fit(Widths *w, int columns)
+{
+    int room = columns - (w->bytes + w->offset + w->first + w->last + 12);
+    room = room < 24 ? 24 : room;
+    w->columns = columns;
+    w->type = smaller(w->type, room / 3);
+    w->name = smaller(w->name, (room - w->type) * 3 / 5);
+    w->reuses = room - w->type - w->name;
 }
 
 static Widths widths_of(const PlanReport *r)
@@ -69,7 +88,7 @@ static void put_wrapped(Text *out, Str s, int indent, int width)
 
 #define BLAMED 8 /* rows of the blame that are shown */
 
-static void print_blame(Text *out, const PlanReport *r)
+static void print_blame(Text *out, const PlanReport *r, int columns)
 {
     char a[32];
     int64_t rest = 0;
@@ -89,11 +108,11 @@ static void print_blame(Text *out, const PlanReport *r)
         text_printf(out, "%28s B  in %u more\n", plan_digits(a, rest), r->blame_count - BLAMED);
     if (r->hint.len) {
         text_printf(out, "hint         ");
-        put_wrapped(out, r->hint, 13, 100);
+        put_wrapped(out, r->hint, 13, columns ? columns : HINT);
     }
 }
 
-static void print_totals(Text *out, const PlanReport *r)
+static void print_totals(Text *out, const PlanReport *r, int columns)
 {
     char a[32], b[32];
     text_printf(out, "\npeak         %15s B  %10s  %s\n", plan_digits(a, r->peak), plan_bytes(b, r->peak),
@@ -113,43 +132,61 @@ static void print_totals(Text *out, const PlanReport *r)
         text_printf(out, "\n%s ", i ? "            " : "saved       ");
         text_printf(out, "%15s B  by " STR_FMT, plan_digits(a, r->saving[i].bytes), STR_ARG(r->saving[i].what));
     }
-    print_blame(out, r);
+    print_blame(out, r, columns);
 }
 
-/* Text and the gap behind it; what is too long for its column goes on below. */
-static void put_column(Text *out, Str s, int width, int indent)
+/* Text and the gap behind it; what is too long for its column is elided, or goes on below. */
+static void put_column(Text *out, Str s, int width, int indent, bool elide)
 {
-    put_left(out, s, width);
-    if (plan_columns(s) > width) {
+    if (elide)
+        plan_put_elided(out, s, width);
+    else
+        put_left(out, s, width);
+    if (!elide && plan_columns(s) > width) {
         text_char(out, '\n');
         text_fill(out, ' ', (size_t)(indent + width));
     }
     text_printf(out, "  ");
 }
 
+/* Whose memory it is, or was. */
+static void put_reuses(Text *out, const PlanReport *r, const PlanRow *row, const Widths *w)
+{
+    Text reuses = {0};
+    if (row->alias_of != PLAN_NO_ROW)
+        text_printf(&reuses, "%s " STR_FMT, row->bytes == r->row[row->alias_of].bytes ? "=" : "in",
+                    STR_ARG(r->row[row->alias_of].name));
+    else if (row->reuses != PLAN_NO_ROW)
+        text_printf(&reuses, STR_FMT "%s", STR_ARG(r->row[row->reuses].name),
+                    r->row[row->reuses].last > row->first ? " (in place)" : "");
+    if (reuses.len) {
+        int width = plan_columns(text_view(&reuses));
+        text_printf(out, "  ");
+        plan_put_elided(out, text_view(&reuses), w->columns ? smaller(width, w->reuses) : width);
+    }
+    text_free(&reuses);
+}
+
 static void print_row(Text *out, const PlanReport *r, const PlanRow *row, const Widths *w)
 {
     char a[32], b[32];
-    put_column(out, row->name, w->name, 0);
-    put_column(out, row->type, w->type, w->name + 2);
+    put_column(out, row->name, w->name, 0, w->columns);
+    put_column(out, row->type, w->type, w->name + 2, w->columns);
     text_printf(out, "%*s  %*s  %*" PRId64 "  %*" PRId64, w->bytes, plan_digits(a, row->bytes), w->offset,
                 plan_digits(b, row->offset), w->first, row->first, w->last, row->last - 1);
     if (r->region_count > 1)
         text_printf(out, "  %6u", row->region);
-    if (row->alias_of != PLAN_NO_ROW)
-        text_printf(out, "  %s " STR_FMT, row->bytes == r->row[row->alias_of].bytes ? "=" : "in",
-                    STR_ARG(r->row[row->alias_of].name));
-    else if (row->reuses != PLAN_NO_ROW)
-        text_printf(out, "  " STR_FMT "%s", STR_ARG(r->row[row->reuses].name),
-                    r->row[row->reuses].last > row->first ? " (in place)" : "");
+    put_reuses(out, r, row, w);
     text_char(out, '\n');
 }
 
-void plan_print_table(Text *out, const PlanReport *r)
+void plan_print_table(Text *out, const PlanReport *r, uint32_t columns)
 {
     Widths w = widths_of(r);
-    put_column(out, STR("name"), w.name, 0);
-    put_column(out, STR("type"), w.type, 0);
+    if (columns)
+        fit(&w, (int)columns - (r->region_count > 1 ? 8 : 0));
+    put_column(out, STR("name"), w.name, 0, columns);
+    put_column(out, STR("type"), w.type, 0, columns);
     text_printf(out, "%*s  %*s  %*s  %*s", w.bytes, "bytes", w.offset, "offset", w.first, "first", w.last, "last");
     text_printf(out, r->region_count > 1 ? "  region  reuses\n" : "  reuses\n");
     Arena scratch = {0};
@@ -157,5 +194,5 @@ void plan_print_table(Text *out, const PlanReport *r)
     for (uint32_t i = 0; i < r->count; i++)
         print_row(out, r, &r->row[order[i].index], &w);
     arena_free(&scratch);
-    print_totals(out, r);
+    print_totals(out, r, w.columns);
 }

@@ -37,6 +37,24 @@ int plan_columns(Str s)
     return columns;
 }
 
+void plan_put_elided(Text *out, Str name, int columns)
+{
+    int over = plan_columns(name) - columns;
+    uint32_t at = 0;
+    if (over <= 0) {
+        text_str(out, name);
+        text_fill(out, ' ', (size_t)-over);
+        return;
+    }
+    for (int left = (columns - 1) / 2; left || (at < name.len && (name.ptr[at] & 0xc0) == 0x80); at++)
+        left -= (name.ptr[at] & 0xc0) != 0x80;
+    text_put(out, name.ptr, at);
+    text_printf(out, "…");
+    for (int skip = over + 1; skip || (at < name.len && (name.ptr[at] & 0xc0) == 0x80); at++)
+        skip -= (name.ptr[at] & 0xc0) != 0x80;
+    text_put(out, name.ptr + at, name.len - at);
+}
+
 uint32_t plan_character(Str s)
 {
     unsigned char c = (unsigned char)s.ptr[0];

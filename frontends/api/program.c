@@ -236,7 +236,7 @@ static void print_plan(nnc_session *session, const Listing *l, Text *out)
         plan_print_html(out, &report);
         break;
     default:
-        plan_print_table(out, &report);
+        plan_print_table(out, &report, 0);
         break;
     }
 }

@@ -171,40 +171,17 @@ bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_
     return true;
 }
 
-/* Levenshtein's distance, with one row; words longer than the row are never near. */
-static uint32_t distance(Str a, Str b)
-{
-    uint32_t row[64];
-
-    if (a.len >= 63 || b.len >= 63)
-        return UINT32_MAX;
-    for (uint32_t j = 0; j <= b.len; j++)
-        row[j] = j;
-    for (uint32_t i = 1; i <= a.len; i++) {
-        uint32_t diagonal = row[0];
-        row[0] = i;
-        for (uint32_t j = 1; j <= b.len; j++) {
-            uint32_t best = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[b.len];
-}
-
 const char *cli_nearest(Str word, const char *const *list, uint32_t count)
 {
     const char *nearest = NULL;
-    uint32_t best = 3; /* more than two slips are another word */
+    uint32_t best = UINT32_MAX;
 
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t d = distance(word, str_from(list[i]));
+        uint32_t slips;
         bool prefix = word.len >= 3 && strncmp(list[i], word.ptr, word.len) == 0;
-        if (prefix || (d < best && d < word.len)) {
+        if (prefix || (str_is_near(word, str_from(list[i]), &slips) && slips < best)) {
             nearest = list[i];
-            best = prefix ? 0 : d;
+            best = prefix ? 0 : slips;
         }
     }
     return nearest;

@@ -1,12 +1,14 @@
 /* `nnc bench`: how long a model takes, and what that is of what the machine can do. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/clock.h"
 #include "cli/host.h"
 #include "cli/inputs.h"
 #include "cli/peak.h"
+#include "cli/terminal.h"
 #include "kernel/kernel.h"
 
 typedef struct Work { /* of one run */
@@ -50,22 +52,42 @@ static double quantile(const Samples *samples, uint32_t tenth)
     return samples->value[(uint64_t)(samples->count - 1) * tenth / 10];
 }
 
+/* `latency  0.017 ms  median; ...`: the words are broken to the terminal. */
+__attribute__((format(printf, 4, 5))) static void put_row(Text *out, const char *what, const char *amount,
+                                                          const char *format, ...)
+{
+    Text words = {0};
+    va_list args;
+    va_start(args, format);
+    text_vprintf(&words, format, args);
+    va_end(args);
+    text_printf(out, "  %-12s %10s ", what, amount);
+    text_wrap(out, text_view(&words), 26, 26, terminal_width());
+    text_char(out, '\n');
+    text_free(&words);
+}
+
+static const char *in_text(char text[32], const char *format, double number)
+{
+    snprintf(text, 32, format, number);
+    return text;
+}
+
 static void print_table(Text *out, const Result *r)
 {
-    char arena[32], weights[32], moved[32];
+    char a[32], b[32];
     double median = quantile(&r->second, 5);
 
-    text_printf(out, STR_FMT " for %s, one core, %u runs\n", STR_ARG(r->model), r->target, r->runs);
-    text_printf(out, "  latency      %10.3f ms    median; least %.3f, 90 %% under %.3f\n", median * 1e3,
-                quantile(&r->second, 0) * 1e3, quantile(&r->second, 9) * 1e3);
-    text_printf(out, "  work         %10.3f GFLOP in %u kernel%s\n", (double)r->work.flops * 1e-9, r->kernels,
-                r->kernels == 1 ? "" : "s");
-    text_printf(out, "  rate         %10.1f GFLOP/s, %.1f %% of the peak of %.1f measured in between\n",
-                (double)r->work.flops / median * 1e-9, quantile(&r->share, 5) * 100, quantile(&r->peak, 5) * 1e-9);
-    text_printf(out, "  bytes moved  %10s       %.1f GB/s\n", plan_bytes(moved, r->work.bytes),
-                (double)r->work.bytes / median * 1e-9);
-    text_printf(out, "  memory       %10s       arena; weights %s\n", plan_bytes(arena, r->arena_bytes),
-                plan_bytes(weights, r->weights_bytes));
+    text_printf(out, STR_FMT " for %s, one core, %u run%s\n", STR_ARG(r->model), r->target, r->runs,
+                r->runs == 1 ? "" : "s");
+    put_row(out, "latency", in_text(a, "%.3f", median * 1e3), "ms, the median; least %.3f, 90 %% under %.3f",
+            quantile(&r->second, 0) * 1e3, quantile(&r->second, 9) * 1e3);
+    put_row(out, "work", in_text(a, "%.3f", (double)r->work.flops * 1e-9), "GFLOP in %u kernel%s", r->kernels,
+            r->kernels == 1 ? "" : "s");
+    put_row(out, "rate", in_text(a, "%.1f", (double)r->work.flops / median * 1e-9),
+            "GFLOP/s, %.1f %% of the peak of %.1f", quantile(&r->share, 5) * 100, quantile(&r->peak, 5) * 1e-9);
+    put_row(out, "bytes moved", plan_bytes(a, r->work.bytes), "at %.1f GB/s", (double)r->work.bytes / median * 1e-9);
+    put_row(out, "memory", plan_bytes(a, r->arena_bytes), "arena; weights %s", plan_bytes(b, r->weights_bytes));
 }
 
 static void print_json(Text *out, const Result *r)

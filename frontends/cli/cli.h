@@ -45,7 +45,6 @@ struct Cli {
     const Verb *verb;
     Argument *argument;
     uint32_t argument_count, argument_capacity;
-    bool interactive; /* stderr is a terminal: steps are shown while they last */
 };
 
 /* Takes the words after the verb.  False after a usage error. */

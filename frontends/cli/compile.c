@@ -7,6 +7,7 @@
 #include "cli/depfile.h"
 #include "cli/emit.h"
 #include "cli/inputs.h"
+#include "cli/terminal.h"
 #include "ops/family.h"
 #include "passes/pass.h"
 
@@ -181,19 +182,23 @@ static void summarize(Cli *cli, const Program *program, Str where)
 {
     char arena[32], weights[32], state[32];
     uint32_t kernels = 0;
-    Text text = {0};
+    size_t width = terminal_known_width();
+    Text line = {0}, text = {0};
     for (uint32_t e = 0; e < program->entry_count; e++)
         kernels += program->entry[e].memory.kernel_count;
     cli_step(cli, NULL);
-    text_printf(&text, STR_FMT " for %s: arena %s, weights %s, ", STR_ARG(program->options.name),
+    text_printf(&line, STR_FMT " for %s: arena %s, weights %s, ", STR_ARG(program->options.name),
                 program->options.target->name, plan_bytes(arena, program->arena_bytes),
                 plan_bytes(weights, program->weights_bytes));
     if (program->state.count)
-        text_printf(&text, "state %s, ", plan_bytes(state, program->state.bytes));
+        text_printf(&line, "state %s, ", plan_bytes(state, program->state.bytes));
     if (program->entry_count > 1)
-        text_printf(&text, "%u entries, ", program->entry_count);
-    text_printf(&text, "%u kernel%s, in " STR_FMT "\n", kernels, kernels == 1 ? "" : "s", STR_ARG(where));
+        text_printf(&line, "%u entries, ", program->entry_count);
+    text_printf(&line, "%u kernel%s, in " STR_FMT, kernels, kernels == 1 ? "" : "s", STR_ARG(where));
+    text_wrap(&text, text_view(&line), 0, 4, width ? width : SIZE_MAX);
+    text_char(&text, '\n');
     cli_put(&text);
+    text_free(&line);
     text_free(&text);
 }
 

@@ -2,11 +2,15 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -86,29 +90,6 @@ static void forget(const Folder *folder)
             at->there = 0;
 }
 
-bool folder_open(Cli *cli, Str parent, Folder *folder)
-{
-    const char *system = getenv("TMPDIR");
-    *folder = (Folder){0};
-    if (parent.len && !file_exists(parent))
-        folder->made = parent;
-    if (parent.len && !file_make_folder(&cli->diag, parent))
-        return false;
-    Str pattern = parent.len ? str_format(&cli->arena, STR_FMT "/.nnc-XXXXXX", STR_ARG(parent))
-                             : str_format(&cli->arena, "%s/nnc-XXXXXX", system && *system ? system : "/tmp");
-    if (!mkdtemp((char *)(uintptr_t)pattern.ptr))
-        return diag_file_error(&cli->diag, parent.len ? parent : pattern, "cannot make a folder: %s", strerror(errno));
-    folder->path = pattern;
-    watch_signals();
-    remember(folder);
-    return true;
-}
-
-Str folder_file(Cli *cli, const Folder *folder, Str name)
-{
-    return str_format(&cli->arena, STR_FMT "/" STR_FMT, STR_ARG(folder->path), STR_ARG(name));
-}
-
 typedef bool Visit(Cli *cli, const char *path, const char *name, Str parent);
 
 static bool each_file(Cli *cli, const Folder *folder, Str parent, Visit *visit)
@@ -125,6 +106,67 @@ static bool each_file(Cli *cli, const Folder *folder, Str parent, Visit *visit)
     if (entries)
         closedir(entries);
     return good;
+}
+
+/* A run holds a lock on its folder; one that was killed left a folder that nobody holds. */
+
+#define PREFIX  ".nnc-"
+#define SETTLED 10 /* seconds after which a folder that nobody holds is no longer about to be held */
+
+static int hold(const char *path)
+{
+    int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+        return lock;
+    if (lock >= 0)
+        close(lock);
+    return -1;
+}
+
+static bool is_of_a_run(const char *name)
+{
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(name) == strlen(PREFIX) + 6;
+}
+
+static bool remove_abandoned(Cli *cli, const char *path, const char *name, Str parent)
+{
+    struct stat status;
+    (void)cli, (void)parent;
+    if (!is_of_a_run(name) || lstat(path, &status) || !S_ISDIR(status.st_mode) ||
+        status.st_mtime > time(NULL) - SETTLED)
+        return true;
+    int lock = hold(path);
+    if (lock < 0)
+        return true;
+    Folder dead = {.path = str_from(path), .lock = lock};
+    folder_remove(&dead);
+    return true;
+}
+
+bool folder_open(Cli *cli, Str parent, Folder *folder)
+{
+    const char *system = getenv("TMPDIR");
+    *folder = (Folder){0};
+    if (parent.len && !file_exists(parent))
+        folder->made = parent;
+    if (parent.len && !file_make_folder(&cli->diag, parent))
+        return false;
+    if (parent.len)
+        each_file(cli, &(Folder){.path = str_copy(&cli->arena, parent)}, parent, remove_abandoned);
+    Str pattern = parent.len ? str_format(&cli->arena, STR_FMT "/" PREFIX "XXXXXX", STR_ARG(parent))
+                             : str_format(&cli->arena, "%s/nnc-XXXXXX", system && *system ? system : "/tmp");
+    if (!mkdtemp((char *)(uintptr_t)pattern.ptr))
+        return diag_file_error(&cli->diag, parent.len ? parent : pattern, "cannot make a folder: %s", strerror(errno));
+    folder->path = pattern;
+    folder->lock = hold(pattern.ptr);
+    watch_signals();
+    remember(folder);
+    return true;
+}
+
+Str folder_file(Cli *cli, const Folder *folder, Str name)
+{
+    return str_format(&cli->arena, STR_FMT "/" STR_FMT, STR_ARG(folder->path), STR_ARG(name));
 }
 
 static bool move(Cli *cli, const char *path, const char *name, Str parent)
@@ -154,6 +196,8 @@ void folder_remove(Folder *folder)
         return;
     each_file(NULL, folder, (Str){NULL, 0}, discard);
     rmdir(folder->path.ptr);
+    if (folder->lock >= 0)
+        close(folder->lock);
     forget(folder);
     if (folder->made.len) {
         char *made = strndup(folder->made.ptr, folder->made.len);

@@ -9,6 +9,7 @@
 typedef struct Folder {
     Str path;
     Str made; /* the parent, when this call made it: removed again when nothing ends in it */
+    int lock; /* held while the run lives: the next run removes what nobody holds */
 } Folder;
 bool folder_open(Cli *cli, Str parent, Folder *folder);
 

@@ -1,9 +1,11 @@
 /* `nnc help [VERB]`. */
 #include "cli/help.h"
+#include "cli/terminal.h"
 
 #include <string.h>
 
-#define WIDTH  88
+#define WIDEST 100 /* longer lines read badly */
+#define NARROW 60
 #define COLUMN 28
 
 const char *const help_status[4] = {
@@ -32,101 +34,137 @@ void help_synopsis(Text *out, const Verb *verb)
     }
 }
 
-/* Words of a line broken at WIDTH, the further lines set in by `indent`; the cursor stands at `column`. */
-static void wrap(Text *out, const char *line, size_t length, size_t column, size_t indent)
+/* A page as wide as the terminal; in a narrow one, what stands beside a word stands below it. */
+typedef struct Page {
+    Text *out;
+    size_t width, column; /* column: of the words beside a flag */
+} Page;
+
+static Page page_of(Text *out, size_t width)
 {
-    size_t begin = column;
-    for (const char *at = line, *end = line + length; at < end;) {
-        size_t word = strcspn(at, " \n");
-        word = word > (size_t)(end - at) ? (size_t)(end - at) : word;
-        if (column > begin && column + 1 + word > WIDTH) {
-            text_char(out, '\n');
-            text_fill(out, ' ', indent);
-            column = begin = indent;
-        }
-        if (column > begin) {
-            text_char(out, ' ');
-            column++;
-        }
-        text_put(out, at, word);
-        column += word;
-        at += word;
-        at += strspn(at, " ");
-    }
-    text_char(out, '\n');
+    width = width < WIDEST ? width : WIDEST;
+    return (Page){out, width, width < NARROW ? 6 : COLUMN};
 }
 
-static void paragraphs(Text *out, const char *text)
+static void wrap(const Page *page, Str words, size_t column, size_t indent)
+{
+    text_wrap(page->out, words, column, indent, page->width);
+    text_char(page->out, '\n');
+}
+
+static size_t blanks(Str line, size_t at)
+{
+    size_t count = 0;
+    while (at + count < line.len && line.ptr[at + count] == ' ')
+        count++;
+    return count;
+}
+
+/* A line that begins with a blank is a row, `  word    what it means`: its further lines stand below the meaning. */
+static void table_line(const Page *page, Str line)
+{
+    size_t left = blanks(line, 0), end = left;
+    while (end < line.len && blanks(line, end) < 2)
+        end++;
+    size_t right = end + blanks(line, end), indent = right < line.len && page->width >= NARROW ? right : left + 2;
+    text_put(page->out, line.ptr, right < line.len && indent == right ? right : left);
+    Str words = indent == right ? (Str){line.ptr + right, line.len - (uint32_t)right}
+                                : (Str){line.ptr + left, line.len - (uint32_t)left};
+    wrap(page, words, indent == right ? right : left, indent);
+}
+
+static void paragraphs(const Page *page, const char *text)
 {
     while (*text) {
-        size_t length = strcspn(text, "\n");
-        if (*text == ' ') {
-            text_put(out, text, length);
-            text_char(out, '\n');
-        } else {
-            wrap(out, text, length, 0, 0);
-        }
-        text += length + (text[length] == '\n');
+        Str line = {text, (uint32_t)strcspn(text, "\n")};
+        if (*text == ' ')
+            table_line(page, line);
+        else
+            wrap(page, line, 0, 0);
+        text += line.len + (text[line.len] == '\n');
     }
 }
 
 /* `left` in its column, then the words of `right`. */
-static void row(Text *out, const char *left, size_t length, const char *right)
+static void row(const Page *page, Str left, const char *right)
 {
-    text_fill(out, ' ', 2);
-    text_put(out, left, length);
-    if (length + 4 > COLUMN) {
-        text_char(out, '\n');
-        length = (size_t)-2;
-    }
-    text_fill(out, ' ', COLUMN - 2 - length);
-    wrap(out, right, strlen(right), COLUMN, COLUMN);
+    text_fill(page->out, ' ', 2);
+    text_str(page->out, left);
+    bool fits = left.len + 4 <= page->column;
+    if (!fits)
+        text_char(page->out, '\n');
+    text_fill(page->out, ' ', fits ? page->column - 2 - left.len : page->column);
+    wrap(page, str_from(right), page->column, page->column);
 }
 
-static void flag_row(Text *out, const Flag *flag)
+static void flag_row(const Page *page, const Flag *flag)
 {
     Text left = {0};
     help_flag(&left, flag);
-    row(out, left.ptr, left.len, flag->doc);
+    row(page, text_view(&left), flag->doc);
     text_free(&left);
 }
 
-static void overview(Text *out)
+/* A command is broken as a shell has it. */
+static void command_line(const Page *page, const char *command)
 {
-    text_printf(out, "nnc: " HELP_TAGLINE "\n\nCommands:\n");
+    Text wrapped = {0};
+    text_wrap(&wrapped, str_from(command), 2, 6, page->width - 2);
+    text_printf(page->out, "  ");
+    for (size_t i = 0; i < wrapped.len; i++)
+        text_printf(page->out, wrapped.ptr[i] == '\n' ? " \\\n" : "%c", wrapped.ptr[i]);
+    text_char(page->out, '\n');
+    text_free(&wrapped);
+}
+
+static void overview(const Page *page)
+{
+    wrap(page, STR("nnc: " HELP_TAGLINE), 0, 0);
+    text_printf(page->out, "\nCommands:\n");
     for (uint32_t i = 0; verb_table[i]; i++)
-        row(out, verb_table[i]->name, strlen(verb_table[i]->name), verb_table[i]->summary);
-    text_printf(out, "\n`nnc help COMMAND` tells more of one.\n\nExit status:\n");
+        row(page, str_from(verb_table[i]->name), verb_table[i]->summary);
+    text_printf(page->out, "\n`nnc help COMMAND` tells more of one.\n\nExit status:\n");
     for (int i = 0; i < 4; i++) {
         char digit = (char)('0' + i);
-        row(out, &digit, 1, help_status[i]);
+        row(page, (Str){&digit, 1}, help_status[i]);
     }
 }
 
-void help_text(Text *out, const Verb *verb)
+static void flags_and_examples(const Page *page, const Verb *verb)
 {
+    if (verb->flag && verb->flag->name)
+        text_printf(page->out, "\nFlags:\n");
+    for (const Flag *flag = verb->flag; flag && flag->name; flag++)
+        flag_row(page, flag);
+    if (verb->example)
+        text_printf(page->out, "\nExamples:\n");
+    for (const Example *example = verb->example; example && example->command; example++) {
+        text_printf(page->out, "  # ");
+        wrap(page, str_from(example->doc), 4, 4);
+        command_line(page, example->command);
+    }
+}
+
+void help_text(Text *out, const Verb *verb, size_t width)
+{
+    Page page = page_of(out, width);
+    Text usage = {0};
+
     if (!verb) {
-        overview(out);
+        overview(&page);
         return;
     }
-    text_printf(out, "nnc %s: %s\n\n", verb->name, verb->summary);
-    Text usage = {0};
+    text_printf(out, "nnc %s: ", verb->name);
+    wrap(&page, str_from(verb->summary), strlen(verb->name) + 6, 4);
+    text_printf(out, "\nUsage: ");
     help_synopsis(&usage, verb);
-    text_printf(out, "Usage: ");
-    wrap(out, usage.ptr, usage.len, 7, 11);
+    wrap(&page, text_view(&usage), 7, 11);
     text_free(&usage);
     if (verb->text) {
         text_char(out, '\n');
-        paragraphs(out, verb->text);
+        paragraphs(&page, verb->text);
     }
-    if (verb->flag && verb->flag->name)
-        text_printf(out, "\nFlags:\n");
-    for (const Flag *flag = verb->flag; flag && flag->name; flag++)
-        flag_row(out, flag);
-    if (verb->example)
-        text_printf(out, "\nExamples:\n");
-    for (const Example *example = verb->example; example && example->command; example++)
-        text_printf(out, "  # %s\n  %s\n", example->doc, example->command);
+    flags_and_examples(&page, verb);
 }
 
 static int run(Cli *cli)
@@ -149,7 +187,7 @@ static int run(Cli *cli)
                          near ? near : "", near ? "`?" : "");
     }
     if (format == 0)
-        help_text(&out, verb);
+        help_text(&out, verb, terminal_width());
     else if (format == 1)
         help_man(&out);
     else

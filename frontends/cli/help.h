@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-void help_text(Text *out, const Verb *verb); /* verb NULL: the overview */
+void help_text(Text *out, const Verb *verb, size_t width); /* verb NULL: the overview */
 void help_man(Text *out);
 void help_markdown(Text *out);
 

@@ -1,11 +1,11 @@
 /* The `nnc` command: finds the verb, parses its words, runs it, reports. */
 #include "cli/cli.h"
 #include "cli/help.h"
+#include "cli/terminal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The verbs, in the order of help; each is a file of its own. */
 #define VERBS(_) _(compile) _(run) _(plan) _(opt) _(graph) _(params) _(ops) _(bench) _(help) _(version)
@@ -32,6 +32,7 @@ int cli_usage(Cli *cli, const char *format, ...)
     const char *verb = cli->verb ? cli->verb->name : NULL;
 
     va_start(args, format);
+    terminal_clear_step();
     fprintf(stderr, "nnc%s%s: ", verb ? " " : "", verb ? verb : "");
     vfprintf(stderr, format, args);
     fprintf(stderr, "\nTry `nnc help%s%s`.\n", verb ? " " : "", verb ? verb : "");
@@ -43,6 +44,7 @@ int cli_environment(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
+    terminal_clear_step();
     fputs("nnc: ", stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);
@@ -84,17 +86,16 @@ bool cli_choose(Cli *cli, const char *flag, Str word, const char *const *list, u
 
 void cli_step(Cli *cli, const char *step)
 {
-    if (!cli->interactive)
-        return;
+    (void)cli;
     if (step)
-        fprintf(stderr, "\r\033[K%s ...", step);
+        terminal_step(step);
     else
-        fputs("\r\033[K", stderr);
-    fflush(stderr);
+        terminal_clear_step();
 }
 
 void cli_put(const Text *text)
 {
+    terminal_clear_step();
     fwrite(text->ptr, 1, text->len, stdout);
 }
 
@@ -123,7 +124,7 @@ static int dispatch(Cli *cli, int count, char **word)
     }
     if (asks(count, word, "--help", 'h')) {
         Text text = {0};
-        help_text(&text, cli->verb);
+        help_text(&text, cli->verb, terminal_width());
         cli_put(&text);
         text_free(&text);
         return STATUS_OK;
@@ -137,13 +138,13 @@ static int dispatch(Cli *cli, int count, char **word)
 
 int main(int argc, char **argv)
 {
-    Cli cli = {.interactive = isatty(STDERR_FILENO) == 1};
+    Cli cli = {0};
 
     cli.diag.arena = &cli.arena;
     int status = dispatch(&cli, argc - 1, argv + 1);
     cli_step(&cli, NULL);
     if (cli.diag.text.len)
-        fwrite(cli.diag.text.ptr, 1, cli.diag.text.len, stderr);
+        terminal_put_diagnostics(&cli.diag.text);
     if (status == STATUS_OK && cli.diag.error_count)
         status = STATUS_INPUT;
     if (fflush(stdout) || ferror(stdout))

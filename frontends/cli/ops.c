@@ -1,10 +1,9 @@
 /* `nnc ops`: the op table and the library's functions, for people. */
 #include "cli/cli.h"
+#include "cli/terminal.h"
 
 #include "nnc/text.h"
 #include "ops/doc.h"
-
-#define COLUMN 38 /* where docs begin, as in the op table */
 
 static void print_one(Text *out, const OpInfo *info)
 {
@@ -41,24 +40,20 @@ static void print_doc(Text *out, Str doc, bool markdown)
     }
 }
 
-static void print_library_table(Text *out)
+static void print_library_table(Text *out, size_t width)
 {
     LibraryFunction function = {0};
     Str section = {0};
+    Text doc = {0};
     text_printf(out, "\nThe library, with `use \"nn\"`\n");
     for (uint32_t at = 0; nnc_library_next(&at, &function); section = function.section) {
         if (!str_eq(section, function.section))
             text_printf(out, "\n" STR_FMT "\n", STR_ARG(function.section));
-        text_printf(out, "  " STR_FMT, STR_ARG(function.signature));
-        if (function.signature.len + 4 > COLUMN) {
-            text_char(out, '\n');
-            text_fill(out, ' ', COLUMN);
-        } else {
-            text_fill(out, ' ', COLUMN - 2 - function.signature.len);
-        }
-        print_doc(out, function.doc, false);
-        text_char(out, '\n');
+        doc.len = 0;
+        print_doc(&doc, function.doc, false);
+        ops_print_row(out, function.signature, text_view(&doc), width);
     }
+    text_free(&doc);
 }
 
 static void print_library_markdown(Text *out)
@@ -114,8 +109,8 @@ static int run(Cli *cli)
         ops_print_markdown(&out);
         print_library_markdown(&out);
     } else {
-        ops_print_table(&out);
-        print_library_table(&out);
+        ops_print_table(&out, terminal_width());
+        print_library_table(&out, terminal_width());
     }
     cli_put(&out);
     text_free(&out);

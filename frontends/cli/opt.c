@@ -8,6 +8,7 @@ static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t ch
 {
     Str after = args_value(cli, "print-after");
 
+    cli_step(cli, NULL);
     if (args_has(cli, "stats"))
         fprintf(stderr, "%-12s %8u nodes %8u values %8u changes %9.2f ms\n", pass->name, model->graph->node_count,
                 model->graph->value_count, changes, seconds * 1e3);
@@ -35,6 +36,7 @@ static int run(Cli *cli)
     int status = model_load(cli, WEIGHTS_SOME, &model);
     if (status != STATUS_OK)
         return status;
+    cli_step(cli, NULL);
     if (args_has(cli, "stats"))
         fprintf(stderr, "%-12s %8u nodes %8u values\n", "parse", model.graph->node_count, model.graph->value_count);
     if (!passes_run(cli, &model, &list, target, watch))

@@ -7,11 +7,10 @@
 #include "api/savings.h"
 #include "cli/model.h"
 #include "cli/program.h"
+#include "cli/terminal.h"
 #include "cli/verify.h"
 #include "plan/problem_csv.h"
 #include "plan/report.h"
-
-#define CHART_COLUMNS 100
 
 typedef enum PlanFormat { FORMAT_TABLE, FORMAT_CHART, FORMAT_JSON, FORMAT_SVG, FORMAT_HTML } PlanFormat;
 static const char *const formats[] = {"table", "chart", "json", "svg", "html", NULL};
@@ -21,10 +20,10 @@ static void print_report(const PlanReport *report, PlanFormat format)
     Text out = {0};
     switch (format) {
     case FORMAT_TABLE:
-        plan_print_table(&out, report);
+        plan_print_table(&out, report, terminal_known_width());
         break;
     case FORMAT_CHART:
-        plan_print_chart(&out, report, CHART_COLUMNS);
+        plan_print_chart(&out, report, terminal_width());
         break;
     case FORMAT_JSON:
         plan_print_json(&out, report);

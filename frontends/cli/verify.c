@@ -234,8 +234,9 @@ static void print_verdict(const Verify *v, int64_t peak)
 {
     char bytes[32];
     Text out = {0};
-    text_printf(&out, STR_FMT ": right for " STR_FMT ": %u tensors in %s bytes\n", STR_ARG(v->path),
-                STR_ARG(v->report->title), v->entry->memory.problem.count, plan_digits(bytes, peak));
+    text_printf(&out, STR_FMT ": right for " STR_FMT ": %u tensor%s in %s bytes\n", STR_ARG(v->path),
+                STR_ARG(v->report->title), v->entry->memory.problem.count,
+                v->entry->memory.problem.count == 1 ? "" : "s", plan_digits(bytes, peak));
     cli_put(&out);
     text_free(&out);
 }

@@ -86,6 +86,14 @@ static void build_use(Builder *b, File *file, const AstUse *use, uint32_t depth)
 
 /* Constants */
 
+/* The flag's own words are a source, for errors to point at. */
+const AstExpr *build_defined(Builder *b, const Define *define)
+{
+    Str flag = str_format(b->arena, "-D " STR_FMT "=", STR_ARG(define->name));
+    Str text = str_format(b->arena, STR_FMT STR_FMT, STR_ARG(flag), STR_ARG(define->value));
+    return parse_constant(b->scratch, b->diag, diag_add_source(b->diag, STR("command line"), text), flag.len);
+}
+
 static const AstExpr *defined(Builder *b, const AstConst *item, uint32_t depth)
 {
     for (uint32_t i = 0; depth == 0 && i < b->define_count; i++) {
@@ -93,8 +101,7 @@ static const AstExpr *defined(Builder *b, const AstConst *item, uint32_t depth)
         if (!str_eq(define->name, item->name->text))
             continue;
         b->define_used[i] = true;
-        Str shown = str_format(b->arena, "-D " STR_FMT, STR_ARG(define->name));
-        return parse_constant(b->scratch, b->diag, diag_add_source(b->diag, shown, define->value));
+        return build_defined(b, define);
     }
     if (!item->value)
         build_complain(b, item->place, "'" STR_FMT "' has no value: give it with -D " STR_FMT "=...",
@@ -119,10 +126,13 @@ static void print_constant(Builder *b, const AstConst *item, const Const *c, uin
 static void build_constant(Builder *b, File *file, const AstConst *item, uint32_t depth)
 {
     Scope *scope = &file->constants;
+    const AstExpr *expr = defined(b, item, depth);
     Binding binding = {.name = str_copy(b->arena, item->name->text), .place = item->name->place};
     const Binding *old = build_scope_find(scope, binding.name);
-    const AstExpr *expr = defined(b, item, depth);
     Const c = {0};
+
+    if (expr && expr->place.source != file->source)
+        binding.given = expr->place;
 
     if (old) {
         build_complain(b, item->name->place, "'" STR_FMT "' has a value already", STR_ARG(binding.name));

@@ -38,6 +38,7 @@ typedef struct Binding {
     Thing thing;
     Place place;
     const Tensor *tensor; /* a typed constant of the file, which becomes a value of each graph that uses it */
+    Place given;          /* of its value on the command line; else nowhere */
 } Binding;
 
 typedef struct Scope {
@@ -143,10 +144,13 @@ Str build_name_text(Builder *b, const AstName *name); /* with interpolation; liv
 /* `; did you mean 'stride'?`, or nothing, for the nearest of the names. */
 typedef struct Nearest {
     Str wanted, best;
-    uint32_t distance;
+    uint32_t slips;
 } Nearest;
 void build_nearest_try(Nearest *nearest, Str candidate);
 Str build_nearest_show(Arena *arena, const Nearest *nearest);
+
+/* build.c */
+const AstExpr *build_defined(Builder *b, const Define *define); /* the value of a -D flag; NULL after an error */
 
 /* build_expr.c */
 static inline Thing build_thing_bad(void)
@@ -225,6 +229,7 @@ void build_for(Builder *b, const AstStmt *stmt);
 /* build_hint.c: notes that show how to write what was meant */
 void build_hint_assigned(Builder *b, Str name, const Binding *old);
 void build_hint_shared(Builder *b);
+void build_hint_given(Builder *b, const AstExpr *expr); /* a constant that a flag has set, or anything else */
 Str build_hint_label(Builder *b,
                      const Frame *frame); /* for the call that made the frame: `name`, `dense{i}` in a loop */
 

@@ -433,6 +433,17 @@ static Thing call_constant(Builder *b, Str name, const AstExpr *call)
                                                                                : build_thing_bad();
 }
 
+static Str near_in_library(Builder *b, Str name)
+{
+    Nearest nearest = {.wanted = name};
+    LibraryFunction function = {0};
+    for (uint32_t at = 0; nnc_library_next(&at, &function);)
+        build_nearest_try(&nearest, function.name);
+    return nearest.best.len
+               ? str_format(b->scratch, "; the library has '" STR_FMT "': use \"nn\"", STR_ARG(nearest.best))
+               : (Str){0};
+}
+
 static Thing unknown_function(Builder *b, Str name, Place place)
 {
     Nearest nearest = {.wanted = name};
@@ -448,6 +459,8 @@ static Thing unknown_function(Builder *b, Str name, Place place)
     LibraryFunction function; /* a file that does not use the library has not parsed it */
     if (nnc_library_find(name, &function))
         hint = STR("; the library has one: use \"nn\"");
+    else if (!hint.len)
+        hint = near_in_library(b, name);
     build_complain(b, place, "no op or function '" STR_FMT "'" STR_FMT, STR_ARG(name), STR_ARG(hint));
     return build_thing_bad();
 }

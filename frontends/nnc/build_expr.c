@@ -302,10 +302,10 @@ static bool open_dim(Builder *b, Str name, uint32_t i, Place place, int64_t *dim
         if (!str_eq(b->define[d].name, key))
             continue;
         b->define_used[d] = true;
-        uint32_t source =
-            diag_add_source(b->diag, str_format(b->arena, "-D " STR_FMT, STR_ARG(key)), b->define[d].value);
-        const AstExpr *expr = parse_constant(b->scratch, b->diag, source);
-        return expr && build_eval_int(b, expr, "a dimension", dim);
+        const AstExpr *expr = build_defined(b, &b->define[d]);
+        if (!expr || !build_eval_int(b, expr, "a dimension", dim))
+            return false;
+        return *dim >= 0 || build_complain(b, expr->place, "a dimension of %lld", (long long)*dim);
     }
     if (!name.len)
         return build_complain(b, place, "only the inputs of a graph may leave a dimension open with '?'");
@@ -350,11 +350,12 @@ const Type *build_eval_type(Builder *b, const AstType *type, Str open_name)
         const AstExpr *dim = type->dim[i];
         bool ok = dim ? build_eval_int(b, dim, "a dimension", &shape.dim[i])
                       : open_dim(b, open_name, i, type->place, &shape.dim[i]);
-        if (!ok)
+        if (ok && shape.dim[i] < 0)
+            ok = build_complain(b, dim->place, "a dimension of %lld", (long long)shape.dim[i]);
+        if (!ok) {
+            build_hint_given(b, dim);
             return NULL;
-        if (shape.dim[i] < 0)
-            return build_complain(b, dim ? dim->place : type->place, "a dimension of %lld", (long long)shape.dim[i]),
-                   NULL;
+        }
     }
     shape.rank = type->rank;
     if (!shape_checked_elements(&shape, &elements))

@@ -57,9 +57,10 @@ void build_hint_assigned(Builder *b, Str name, const Binding *old)
 /* After a second declaration of a param. */
 void build_hint_shared(Builder *b)
 {
-    diag_note(b->diag, (Place){0},
-              "to share a param, declare it in the graph and use it twice: param w: f32[...], then x @ w and y @ w, or a "
-              "function that takes w");
+    diag_note(
+        b->diag, (Place){0},
+        "to share a param, declare it in the graph and use it twice: param w: f32[...], then x @ w and y @ w, or a "
+        "function that takes w");
 }
 
 /* In a round of a loop the label needs the counter. */
@@ -70,4 +71,14 @@ Str build_hint_label(Builder *b, const Frame *frame)
             return str_format(b->scratch, STR_FMT "{" STR_FMT "}", STR_ARG(frame->callee->text),
                               STR_ARG(s->carried->binding[0].name));
     return STR("name");
+}
+
+/* Where the value of a name was given on the command line, and is at fault. */
+void build_hint_given(Builder *b, const AstExpr *expr)
+{
+    const Binding *binding = expr && expr->kind == AST_NAME ? build_lookup(b, build_name_text(b, expr->name)) : NULL;
+    if (binding && binding->given.source && !build_has_failed(b, binding->given)) {
+        build_mark_failed_quietly(b, binding->given);
+        diag_note(b->diag, binding->given, "its value is given here");
+    }
 }

@@ -269,37 +269,14 @@ Str build_name_text(Builder *b, const AstName *name)
     return s;
 }
 
-/* Suggestions: Levenshtein distance, with a limit by length. */
-
-#define LONGEST_SUGGESTION 40
-
-static uint32_t edit_distance(Str a, Str b)
-{
-    uint32_t row[LONGEST_SUGGESTION + 1];
-    for (uint32_t j = 0; j <= b.len; j++)
-        row[j] = j;
-    for (uint32_t i = 1; i <= a.len; i++) {
-        uint32_t diagonal = row[0];
-        row[0] = i;
-        for (uint32_t j = 1; j <= b.len; j++) {
-            uint32_t change = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
-            diagonal = row[j];
-            uint32_t insert = row[j - 1] + 1, erase = row[j] + 1, least = insert < erase ? insert : erase;
-            row[j] = change < least ? change : least;
-        }
-    }
-    return row[b.len];
-}
+/* Suggestions */
 
 void build_nearest_try(Nearest *nearest, Str candidate)
 {
-    Str wanted = nearest->wanted;
-    if (wanted.len > LONGEST_SUGGESTION || candidate.len > LONGEST_SUGGESTION || !candidate.len)
-        return;
-    uint32_t distance = edit_distance(wanted, candidate), limit = (wanted.len + 1) / 3;
-    if (distance <= limit && (!nearest->best.len || distance < nearest->distance)) {
+    uint32_t slips;
+    if (str_is_near(nearest->wanted, candidate, &slips) && (!nearest->best.len || slips < nearest->slips)) {
         nearest->best = candidate;
-        nearest->distance = distance;
+        nearest->slips = slips;
     }
 }
 

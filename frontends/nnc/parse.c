@@ -48,7 +48,10 @@ bool parse_error(Parser *p, Place place, const char *format, ...)
 
 bool parse_unexpected(Parser *p, const char *wanted)
 {
-    Str found = p->inner && p->token.kind == T_END ? STR("'}'") : lex_show(p->arena, p->token);
+    bool ends = p->token.kind == T_END;
+    Str found = p->inner && ends      ? STR("'}'")
+                : p->at_value && ends ? STR("the end of the value")
+                                      : lex_show(p->arena, p->token);
     return parse_error(p, p->token.place, "expected %s, found " STR_FMT, wanted, STR_ARG(found));
 }
 
@@ -507,10 +510,12 @@ void parse_tree(Arena *arena, Diag *diag, uint32_t source, AstTree *tree)
     }
 }
 
-const AstExpr *parse_constant(Arena *arena, Diag *diag, uint32_t source)
+const AstExpr *parse_constant(Arena *arena, Diag *diag, uint32_t source, uint32_t begin)
 {
-    Parser parser;
-    parse_start(&parser, arena, diag, source);
+    Parser parser = {.arena = arena, .diag = diag, .lexer = lex_start(diag, source), .at_value = true};
+    parser.lexer.at = begin;
+    parser.next = lex_next(&parser.lexer);
+    parse_advance(&parser);
     parser.paren = 1; /* newlines mean nothing */
     const AstExpr *expr = parse_expr(&parser);
     if (parser.token.kind != T_END)

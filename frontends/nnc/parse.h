@@ -13,9 +13,10 @@ typedef struct Parser {
     uint32_t last_end; /* offset after the token before the current one */
     uint32_t paren;    /* open parentheses and brackets: newlines mean nothing inside */
     uint32_t depth, block_depth;
-    bool panic;  /* an error was reported; silent until the next statement */
-    bool inner;  /* reads the braces of a name: its end is a '}' */
-    bool at_end; /* the end of the file has been reported */
+    bool panic;    /* an error was reported; silent until the next statement */
+    bool inner;    /* reads the braces of a name: its end is a '}' */
+    bool at_end;   /* the end of the file has been reported */
+    bool at_value; /* reads the value of a flag */
 } Parser;
 
 void parse_start(Parser *parser, Arena *arena, Diag *diag, uint32_t source);

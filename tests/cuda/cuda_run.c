@@ -251,7 +251,7 @@ int main(int count, char **word)
         if (diag.text.len)
             fputs(diag.text.ptr, stderr);
     } else {
-        ops_print_table(&table);
+        ops_print_table(&table, 100);
         fputs(table.ptr, stdout);
     }
     text_free(&table);

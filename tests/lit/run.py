@@ -70,6 +70,8 @@ def main():
                    if f.suffix in SUFFIXES and "Inputs" not in f.parts and options.filter in str(f))
     path = [HERE / "bin", options.nnc.resolve().parent, options.filecheck.resolve().parent, os.environ["PATH"]]
     environment = dict(os.environ, PATH=os.pathsep.join(map(str, path)), LC_ALL="C.UTF-8", PYTHON=sys.executable)
+    for variable in ("COLUMNS", "NO_COLOR", "TERM"):  # of the terminal that the tests happen to run on
+        environment.pop(variable, None)
     failed = 0
     print(f"1..{len(files)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="nnc-lit-") as folder, \

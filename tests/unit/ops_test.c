@@ -413,7 +413,7 @@ UNIT(normal_numbers_keep_their_bits)
 UNIT(docs_list_every_op)
 {
     Text table = {0}, markdown = {0};
-    ops_print_table(&table);
+    ops_print_table(&table, 100);
     ops_print_markdown(&markdown);
     for (int op = 0; op < OP_WRITTEN; op++) {
         char line[64];

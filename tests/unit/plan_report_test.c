@@ -13,7 +13,7 @@
 static void print(Text *out, const PlanReport *r, const char *format)
 {
     if (strcmp(format, "table") == 0)
-        plan_print_table(out, r);
+        plan_print_table(out, r, 0);
     else if (strcmp(format, "chart") == 0)
         plan_print_chart(out, r, 100);
     else if (strcmp(format, "json") == 0)
@@ -238,7 +238,7 @@ static void tables_are_aligned(void)
     Arena arena = {0};
     Text out = {0};
     PlanReport r = report_of_rows(&arena, rows, 3, 1234574, 1234574);
-    plan_print_table(&out, &r);
+    plan_print_table(&out, &r, 0);
     static const char expected[] =
         "name  type        bytes     offset  first  last  reuses\n"
         "caf\xc3\xa9  f32[9]  1,234,567          0      0    11\n"
