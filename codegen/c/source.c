@@ -173,15 +173,6 @@ void emit_source(const Program *program, Text *out)
     arena_free(&arena);
 }
 
-void emit_kernels(const Program *program, Text *out)
-{
-    Arena arena = {0};
-    Unit unit;
-    unit_make(&unit, program, &arena);
-    unit_print_functions(out, &unit);
-    arena_free(&arena);
-}
-
 static void print_port(Text *out, const char *open, const char *kind, Str name, const Type *type, Arena *arena)
 {
     text_printf(out, "%s %-6s " STR_FMT ": " STR_FMT "\n", open, kind, STR_ARG(source_comment(arena, name)),

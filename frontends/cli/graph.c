@@ -79,31 +79,22 @@ static void put_node(Text *out, const Graph *graph, NodeId id, const char *inden
     text_printf(out, "\", fillcolor=\"%s\"];\n", fill[op_info(graph_node(graph, id)->op)->family]);
 }
 
-/* Nodes of one kernel stand in a box; numbers of kernels may have gaps. */
-static void put_nodes(Text *out, const Graph *graph, Arena *arena)
+/* Nodes of one kernel stand in a box with its number, that of its step in the plan. */
+static void put_nodes(Text *out, const Graph *graph)
 {
-    uint32_t most = 0;
-    for (NodeId n = 0; n < graph->node_count; n++)
-        if (graph->node[n].kernel != NONE && graph->node[n].kernel >= most)
-            most = graph->node[n].kernel + 1;
-    uint32_t *size = ARENA_ARRAY(arena, uint32_t, most + 1);
-    for (NodeId n = 0; n < graph->node_count; n++)
-        if (graph->node[n].kernel != NONE)
-            size[graph->node[n].kernel]++;
-
     uint32_t open = NONE; /* the schedule keeps a kernel's nodes together but for views between them */
     for (NodeId n = 0; n < graph->node_count; n++) {
         uint32_t kernel = graph->node[n].kernel;
         if (graph->node[n].dead)
             continue;
-        if (kernel != open && open != NONE && size[open] > 1)
+        if (kernel != open && open != NONE)
             text_printf(out, "    }\n");
-        if (kernel != open && kernel != NONE && size[kernel] > 1)
+        if (kernel != open && kernel != NONE)
             text_printf(out, "    subgraph cluster_%u {\n        label=\"kernel %u\";\n", kernel, kernel);
         open = kernel;
-        put_node(out, graph, n, kernel != NONE && size[kernel] > 1 ? "        " : "    ");
+        put_node(out, graph, n, kernel != NONE ? "        " : "    ");
     }
-    if (open != NONE && size[open] > 1)
+    if (open != NONE)
         text_printf(out, "    }\n");
 }
 
@@ -188,7 +179,7 @@ static void put_graph(Text *out, const Graph *graph, Arena *arena)
         if (graph->value[id].role == ROLE_INPUT ||
             (used[id] && graph->value[id].role != ROLE_RESULT && is_drawn(graph, id)))
             put_source(out, graph, arena, id);
-    put_nodes(out, graph, arena);
+    put_nodes(out, graph);
     for (NodeId n = 0; n < graph->node_count; n++)
         if (!graph->node[n].dead)
             put_edges(out, graph, arena, n);
@@ -253,11 +244,12 @@ const Verb verb_graph = {
     .operands = "MODEL",
     .summary = "Draw the graph, for Graphviz or as SVG",
     .text =
-        "Shapes stand on the edges, kernels are boxes around their nodes, numbers stand in the nodes that use them. "
+        "Shapes stand on the edges, kernels are boxes around their nodes, with the numbers of their steps in the plan; "
+        "numbers stand in the nodes that use them. "
         "`--passes=` draws the model as it is written, with composites whole. SVG needs Graphviz.",
     .flag = (const Flag[]){{"format", "dot|svg", "How to print (default: dot)"},
                            FLAG_PASSES,
-                           {"target", "T", "The machine that layouts and recipes are for (default: none)"},
+                           FLAG_PASSES_TARGET,
                            FLAG_DEFINE,
                            FLAGS_WEIGHTS,
                            FLAG_GRAPH,

@@ -1,20 +1,25 @@
 /* `nnc opt`: runs passes and prints the graph as .nnc text. */
 #include <stdio.h>
 
+#include "cli/diff.h"
 #include "cli/passes.h"
 #include "nnc/text.h"
 
-static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds)
-{
-    Str after = args_value(cli, "print-after");
+/* What is told after each pass. */
+typedef struct Telling {
+    Str after; /* a pass, `all` or `changed`; empty: none */
+    bool stats, diff;
+    Text before; /* the text before the pass, for its diff */
+} Telling;
 
-    cli_step(cli, NULL);
-    if (args_has(cli, "stats"))
-        fprintf(stderr, "%-12s %8u nodes %8u values %8u changes %9.2f ms\n", pass->name, model->graph->node_count,
-                model->graph->value_count, changes, seconds * 1e3);
-    if (!after.ptr || (!str_is(after, "all") && !str_is(after, pass->name)))
-        return;
+static Telling telling; /* of the process: PassWatch has no room for it */
+
+static void tell_graph(const Model *model, const PassRow *pass, uint32_t changes)
+{
+    bool changed = str_is(telling.after, "changed") && changes;
     Text text = {0};
+    if (!changed && !str_is(telling.after, "all") && !str_is(telling.after, pass->name))
+        return;
     text_printf(&text, "# after %s\n", pass->name);
     nnc_print(&text, model->module);
     text_char(&text, '\n');
@@ -22,32 +27,75 @@ static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t ch
     text_free(&text);
 }
 
+static void tell_diff(const Model *model, const PassRow *pass)
+{
+    Text now = {0}, text = {0}, lines = {0};
+    nnc_print(&now, model->module);
+    diff_lines(&lines, text_view(&telling.before), text_view(&now));
+    if (lines.len) {
+        text_printf(&text, "# %s\n", pass->name);
+        text_str(&text, text_view(&lines));
+        text_char(&text, '\n');
+        cli_put(&text);
+    }
+    text_free(&telling.before);
+    telling.before = now;
+    text_free(&text);
+    text_free(&lines);
+}
+
+static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds)
+{
+    cli_step(cli, NULL);
+    if (telling.stats)
+        fprintf(stderr, "%-12s %8u nodes %8u values %8u changes %9.2f ms\n", pass->name, model->graph->node_count,
+                model->graph->value_count, changes, seconds * 1e3);
+    if (telling.after.ptr)
+        tell_graph(model, pass, changes);
+    if (telling.diff)
+        tell_diff(model, pass);
+}
+
+static bool take_telling(Cli *cli)
+{
+    Str after = args_value(cli, "print-after");
+    telling = (Telling){.after = after, .stats = args_has(cli, "stats"), .diff = args_has(cli, "diff")};
+    return !after.ptr || str_is(after, "all") || str_is(after, "changed") || passes_find(cli, "print-after", after);
+}
+
+static int print_result(Cli *cli, const Model *model)
+{
+    Str path = args_value(cli, "o");
+    Text text = {0};
+    int status = STATUS_OK;
+    nnc_print(&text, model->module);
+    if (path.ptr)
+        status = model_save(cli, model->module, path, &text) ? STATUS_OK : STATUS_ENVIRONMENT;
+    else if (!telling.diff)
+        cli_put(&text);
+    text_free(&text);
+    return status;
+}
+
 static int run(Cli *cli)
 {
     PassList list = {0};
     Model model;
-    Text text = {0};
-    Str path = args_value(cli, "o"), after = args_value(cli, "print-after");
     const Target *target;
 
-    if (!passes_target(cli, &target) || !passes_take(cli, &list) ||
-        (after.ptr && !str_is(after, "all") && !passes_find(cli, "print-after", after)))
+    if (!passes_target(cli, &target) || !passes_take(cli, &list) || !take_telling(cli))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_SOME, &model);
     if (status != STATUS_OK)
         return status;
     cli_step(cli, NULL);
-    if (args_has(cli, "stats"))
+    if (telling.stats)
         fprintf(stderr, "%-12s %8u nodes %8u values\n", "parse", model.graph->node_count, model.graph->value_count);
-    if (!passes_run(cli, &model, &list, target, watch))
-        return STATUS_INPUT;
-    nnc_print(&text, model.module);
-    if (path.ptr)
-        status = model_save(cli, model.module, path, &text) ? STATUS_OK : STATUS_ENVIRONMENT;
-    else
-        cli_put(&text);
-    text_free(&text);
-    return status;
+    if (telling.diff)
+        nnc_print(&telling.before, model.module);
+    bool good = passes_run(cli, &model, &list, target, watch);
+    text_free(&telling.before);
+    return good ? print_result(cli, &model) : STATUS_INPUT;
 }
 
 const Verb verb_opt = {
@@ -59,16 +107,19 @@ const Verb verb_opt = {
         "printed. What is printed can be read again: with -o, constants too large for the text go to a .safetensors "
         "file beside it.",
     .flag = (const Flag[]){FLAG_PASSES,
-                           {"print-after", "PASS|all", "Print the graph after this pass too, under a comment"},
+                           {"print-after", "PASS|all|changed",
+                            "Print the graph after this pass too, after all, or after those that changed it"},
+                           {"diff", NULL, "Print what each pass changes, instead of the graph"},
                            {"stats", NULL, "Tell of each pass on stderr: nodes, values, changes, time"},
                            {"o", "FILE", "Write to the file instead of stdout"},
-                           {"target", "T", "The machine that layouts and recipes are for (default: none)"},
+                           FLAG_PASSES_TARGET,
                            FLAG_DEFINE,
                            FLAGS_WEIGHTS,
                            FLAG_GRAPH,
                            FLAG_END},
     .example = (const Example[]){{"nnc opt digits.nnc --passes=expand,cse,dce", "three passes"},
-                                 {"nnc opt digits.nnc --stats --print-after=all", "every stage of the pipeline"},
+                                 {"nnc opt digits.nnc --stats --print-after=changed", "every stage of the pipeline"},
+                                 {"nnc opt digits.nnc --diff", "what each pass does to the text"},
                                  {NULL, NULL}},
     .run = run,
 };

@@ -46,8 +46,11 @@ bool passes_take(Cli *cli, PassList *list)
 bool passes_target(Cli *cli, const Target **target)
 {
     Str name = args_value(cli, "target");
-    *target = name.ptr ? target_find(name, &cli->diag) : NULL;
-    return *target || !name.ptr;
+    *target = NULL;
+    if (str_is(name, "none"))
+        return true;
+    *target = target_find(name.ptr ? name : STR("generic"), &cli->diag);
+    return *target != NULL;
 }
 
 /* On every graph of the file; counts are those of the model's own. */

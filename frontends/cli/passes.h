@@ -17,13 +17,17 @@ const PassRow *passes_find(Cli *cli, const char *flag, Str name);
  */
 bool passes_take(Cli *cli, PassList *list);
 
-/* The target that --target names, NULL without it; false after an error. */
+/* The target that --target names, `generic` without it, NULL for `none`; false after an error. */
 bool passes_target(Cli *cli, const Target **target);
 
 /* Runs the passes on every graph of the file; `after` is called after each.  False after errors. */
 typedef void PassWatch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds);
 bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, PassWatch *after);
 
+#define FLAG_PASSES_TARGET                                                                                             \
+    {                                                                                                                  \
+        "target", "T", "The machine that layouts and recipes are for, as `compile` has it, or none (default: generic)" \
+    }
 #define FLAG_PASSES                                                                                                    \
     {                                                                                                                  \
         "passes", "a,b,c", "The passes to run, in order (default: those of a compilation)"                             \

@@ -1,0 +1,260 @@
+/* `nnc reduce`: a smaller model that a command fails on as it does on the given one.
+ *
+ * Delta debugging (Zeller and Hildebrandt 2002) over the outputs, the tail and the nodes of the flat graph: halves,
+ * quarters, ... single ones are taken away as long as the command goes on to fail with the same status.  What a removed
+ * node made and others still read becomes an input of the graph. */
+#include "base/file.h"
+#include "cli/folder.h"
+#include "cli/model.h"
+#include "cli/passes.h"
+#include "nnc/text.h"
+
+typedef struct Reducer {
+    Cli *cli;
+    Folder folder;
+    Module *module;
+    Graph *graph; /* the smallest so far */
+    Str command;
+    int status; /* what the command ends with on the given model */
+    uint32_t tries;
+} Reducer;
+
+static Str candidate_path(Reducer *r)
+{
+    return folder_file(r->cli, &r->folder, STR("reduced.nnc"));
+}
+
+/* The command's exit status, with `{}` as the candidate's path; -1 when it cannot be run. */
+static int run_command(Reducer *r)
+{
+    Str path = candidate_path(r);
+    Text line = {0};
+    for (uint32_t i = 0; i < r->command.len; i++) {
+        bool here = i + 1 < r->command.len && r->command.ptr[i] == '{' && r->command.ptr[i + 1] == '}';
+        if (here)
+            text_printf(&line, "'" STR_FMT "'", STR_ARG(path));
+        else
+            text_char(&line, r->command.ptr[i]);
+        i += here;
+    }
+    const char *const words[] = {"sh", "-c", line.ptr, NULL};
+    Text output = {0};
+    Folder here = {.path = STR("."), .lock = -1};
+    int status = folder_run(&here, words, &output);
+    text_free(&output);
+    text_free(&line);
+    return status;
+}
+
+static bool write_candidate(Reducer *r, Graph *graph, Str path)
+{
+    Text text = {0};
+    r->module->graph[0] = graph;
+    r->module->graph_count = 1;
+    nnc_print(&text, r->module);
+    bool good = model_save(r->cli, r->module, path, &text);
+    text_free(&text);
+    return good;
+}
+
+/* Does the command fail on this graph as it did? */
+static bool still_fails(Reducer *r, Graph *graph)
+{
+    r->tries++;
+    cli_step(r->cli, str_format(&r->cli->arena, "try %u: %u nodes, %u outputs", r->tries, graph->node_count,
+                                graph->output_count)
+                         .ptr);
+    return write_candidate(r, graph, candidate_path(r)) && run_command(r) == r->status;
+}
+
+/* What nothing needs any more is gone: nodes without readers, inputs that only they read. */
+static void drop_unread(Graph *graph)
+{
+    Arena scratch = {0};
+    PassContext context = pass_context(&scratch, NULL);
+    pass_run(pass_find(STR("dce")), graph, &context);
+    bool *read = ARENA_ARRAY(&scratch, bool, graph->value_count);
+    for (NodeId n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 0; i < graph->node[n].in_count; i++)
+            read[graph->node[n].in[i]] = true;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        read[graph->output[i].value] = true;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        if (read[graph->input[i]])
+            graph->input[kept++] = graph->input[i];
+    graph->input_count = kept;
+    arena_free(&scratch);
+}
+
+/* Without nodes from `first` on, so many; their results that others read are inputs. */
+static Graph *without_nodes(const Graph *from, uint32_t first, uint32_t count)
+{
+    Graph *graph = graph_clone(from);
+    Arena scratch = {0};
+    uint32_t values = graph->value_count;
+    ValueId *map = ARENA_ARRAY(&scratch, ValueId, values + from->node_count * 4);
+    for (ValueId v = 0; v < values; v++)
+        map[v] = v;
+    for (NodeId n = first; n < first + count && n < from->node_count; n++) {
+        const Node *node = &from->node[n];
+        graph->node[n].dead = true;
+        for (uint32_t i = 0; i < node->out_count; i++) {
+            const Value *value = &from->value[node->out[i]];
+            const Type *plain = module_type(graph->module, value->type->dtype, &value->type->shape, (Layout){0});
+            Str name = str_format(graph->module->arena, "cut%u", node->out[i]);
+            map[node->out[i]] = graph_add_input(graph, plain, name, node->place);
+        }
+    }
+    graph_replace(graph, map);
+    graph_compact(graph);
+    arena_free(&scratch);
+    drop_unread(graph);
+    return graph;
+}
+
+static Graph *without_outputs(const Graph *from, uint32_t first, uint32_t count)
+{
+    Graph *graph = graph_clone(from);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (i < first || i >= first + count)
+            graph->output[kept++] = graph->output[i];
+    graph->output_count = kept;
+    drop_unread(graph);
+    return graph;
+}
+
+typedef Graph *Remove(const Graph *from, uint32_t first, uint32_t count);
+
+/* Takes away ever smaller parts of `*size` things, of which `least` must stay; true when any could go. */
+static bool shrink(Reducer *r, const uint32_t *(*size)(const Graph *), uint32_t least, Remove *take)
+{
+    bool any = false;
+    for (uint32_t part = *size(r->graph); part > 0; part /= 2)
+        for (uint32_t first = 0; first < *size(r->graph);) {
+            uint32_t there = *size(r->graph);
+            Graph *smaller = part + least <= there ? take(r->graph, first, part) : NULL;
+            if (smaller && still_fails(r, smaller)) {
+                r->graph = smaller;
+                any = true;
+            } else {
+                first += part;
+            }
+        }
+    return any;
+}
+
+static const uint32_t *node_count(const Graph *graph)
+{
+    return &graph->node_count;
+}
+
+static const uint32_t *output_count(const Graph *graph)
+{
+    return &graph->output_count;
+}
+
+/* As far as a node before the last `count`, whose results become the outputs. */
+static Graph *without_tail(const Graph *from, uint32_t count)
+{
+    Graph *graph = graph_clone(from);
+    const Node *last = &graph->node[graph->node_count - 1 - count];
+    graph->output_count = graph->update_count = 0;
+    for (uint32_t i = 0; i < last->out_count; i++)
+        graph_add_output(graph, last->out[i], str_format(graph->module->arena, "out%u", i));
+    drop_unread(graph);
+    return graph;
+}
+
+static bool cut_tail(Reducer *r)
+{
+    bool any = false;
+    for (uint32_t part = r->graph->node_count; part > 0; part /= 2)
+        while (part < r->graph->node_count) {
+            Graph *smaller = without_tail(r->graph, part);
+            if (!still_fails(r, smaller))
+                break;
+            r->graph = smaller;
+            any = true;
+        }
+    return any;
+}
+
+/* The flat graph, where the command fails on that too: calls of functions written out. */
+static void flatten(Reducer *r)
+{
+    Arena scratch = {0};
+    PassContext context = pass_context(&scratch, NULL);
+    Graph *flat = graph_clone(r->graph);
+    if (pass_run(pass_find(STR("expand")), flat, &context) && still_fails(r, flat))
+        r->graph = flat;
+    arena_free(&scratch);
+}
+
+static int reduce(Reducer *r, Str path)
+{
+    Text out = {0};
+    uint32_t before = r->graph->node_count;
+    r->status = write_candidate(r, r->graph, candidate_path(r)) ? run_command(r) : 0;
+    if (r->cli->diag.error_count)
+        return STATUS_ENVIRONMENT;
+    if (r->status < 0)
+        return cli_environment("cannot run the command");
+    if (r->status == 0)
+        return diag_file_error(&r->cli->diag, args_operand(r->cli, 0), "the command does not fail on it"), STATUS_INPUT;
+    flatten(r);
+    before = r->graph->node_count > before ? r->graph->node_count : before;
+    shrink(r, output_count, 1, without_outputs);
+    while (cut_tail(r) | shrink(r, node_count, 1, without_nodes))
+        shrink(r, output_count, 1, without_outputs);
+    if (!write_candidate(r, r->graph, path))
+        return STATUS_ENVIRONMENT;
+    text_printf(&out, "%u of %u node%s after %u tries, in " STR_FMT "\n", r->graph->node_count, before,
+                before == 1 ? "" : "s", r->tries, STR_ARG(path));
+    cli_put(&out);
+    text_free(&out);
+    return STATUS_OK;
+}
+
+static int run(Cli *cli)
+{
+    Reducer r = {.cli = cli, .command = args_value(cli, "keep")};
+    Str path = args_value(cli, "o");
+    Model model;
+
+    if (!r.command.len)
+        return cli_usage(cli, "--keep 'COMMAND' is not given; {} in it is the model");
+    int status = model_load(cli, WEIGHTS_SOME, &model);
+    if (status != STATUS_OK)
+        return status;
+    r.module = model.module;
+    r.graph = model.graph;
+    if (!path.ptr)
+        path = STR("reduced.nnc");
+    if (!folder_open(cli, (Str){0}, &r.folder))
+        return STATUS_ENVIRONMENT;
+    status = reduce(&r, path);
+    folder_remove(&r.folder);
+    return status;
+}
+
+const Verb verb_reduce = {
+    .name = "reduce",
+    .operands = "MODEL",
+    .summary = "Shrink a model while a command goes on to fail on it",
+    .text =
+        "Outputs and nodes are taken away as long as the command ends with the exit status that it has on the whole "
+        "model, which must not be 0. What a removed node made becomes an input. In the command {} stands for the "
+        "model's path; it runs in a shell in this folder, and what it prints is not shown.",
+    .flag = (const Flag[]){{"keep", "COMMAND", "The command that fails"},
+                           {"o", "FILE", "Where to write the smaller model (default: reduced.nnc)"},
+                           FLAG_DEFINE,
+                           FLAG_WEIGHTS_FROM,
+                           FLAG_GRAPH,
+                           FLAG_END},
+    .example = (const Example[]){{"nnc reduce big.nnc --keep 'nnc run {} --check --target host'",
+                                  "which part of it comes out wrong?"},
+                                 {NULL, NULL}},
+    .run = run,
+};
