@@ -119,9 +119,9 @@ typedef struct AstStmt {
     const AstExpr *value; /* DECLARE: may be NULL.  IF: the condition */
     const AstMark *mark;
     uint32_t mark_count;
-    const AstPattern *each;           /* FOR: the counter, or the names of an item */
-    const AstExpr *from, *to;         /* FOR: a range; or in `from` the list, and `to` NULL */
-    const AstExpr *const *yield;      /* YIELD */
+    const AstPattern *each;      /* FOR: the counter, or the names of an item */
+    const AstExpr *from, *to;    /* FOR: a range; or in `from` the list, and `to` NULL */
+    const AstExpr *const *yield; /* YIELD */
     uint32_t yield_count;
     const AstBlock *body, *otherwise; /* FOR; IF, where `otherwise` may be NULL */
     Place place;

@@ -30,7 +30,7 @@ bool parse_at_line_end(const Parser *parser);         /* does the statement end 
 
 const AstExpr *parse_expr(Parser *parser);
 const AstBlock *parse_block(Parser *parser);
-bool parse_for(Parser *parser, AstStmt *stmt); /* parse_for.c */
+bool parse_for(Parser *parser, AstStmt *stmt);        /* parse_for.c */
 bool parse_target(Parser *parser, AstTarget *target); /* x: f32[3] */
 bool parse_at_control(const Parser *parser);
 const AstControl *parse_control(Parser *parser); /* NULL after an error */
