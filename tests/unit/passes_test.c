@@ -117,7 +117,7 @@ static bool fails(void *context, const RandomGraph *options)
     return !ok;
 }
 
-static void try_seeds(Unit *unit, const char *const *pass, uint32_t count)
+static void try_seeds(Unit *unit, const char *const *pass, uint32_t count, bool control)
 {
     const char *more = getenv("NNC_RANDOM_ROUNDS"), *only = getenv("NNC_RANDOM_SEED");
     uint64_t first = only ? strtoull(only, NULL, 10) : 1;
@@ -125,7 +125,8 @@ static void try_seeds(Unit *unit, const char *const *pass, uint32_t count)
     for (uint64_t seed = first; seed < first + count && !unit->failed; seed++) {
         bool wide = seed % 4 != 0;
         Trial trial = {pass, wide ? 1e-9 : 2e-3, false};
-        RandomGraph options = {.seed = seed, .steps = 4 + seed % 24, .dtype = wide ? DT_F64 : DT_F32, .calls = true};
+        RandomGraph options = {
+            .seed = seed, .steps = 4 + seed % 24, .dtype = wide ? DT_F64 : DT_F32, .control = control, .calls = true};
         if (!fails(&trial, &options))
             continue;
         random_shrink(&options, fails, &trial);
@@ -136,12 +137,14 @@ static void try_seeds(Unit *unit, const char *const *pass, uint32_t count)
     }
 }
 
-#define KEEPS_VALUES(name, ...)                                                                                        \
+#define KEEPS(name, control, ...)                                                                                      \
     UNIT(name)                                                                                                         \
     {                                                                                                                  \
         static const char *const pass[] = {__VA_ARGS__, NULL};                                                         \
-        try_seeds(unit, pass, 400);                                                                                    \
+        try_seeds(unit, pass, 400, control);                                                                           \
     }
+#define KEEPS_VALUES(name, ...)    KEEPS(name, false, __VA_ARGS__)
+#define KEEPS_IN_BODIES(name, ...) KEEPS(name, true, __VA_ARGS__)
 
 KEEPS_VALUES(expand_keeps_values, "expand")
 KEEPS_VALUES(dce_keeps_values, "expand", "dce")
@@ -153,6 +156,18 @@ KEEPS_VALUES(layout_keeps_values, "expand", "layout")
 KEEPS_VALUES(fuse_keeps_values, "expand", "fuse", "schedule", "inplace")
 KEEPS_VALUES(the_pipeline_keeps_values, "expand", "cse", "simplify", "fold", "simplify", "fold", "cse", "dce", "layout",
              "fuse", "schedule", "inplace")
+
+KEEPS_IN_BODIES(expand_keeps_values_in_bodies, "expand")
+KEEPS_IN_BODIES(dce_keeps_values_in_bodies, "expand", "dce")
+KEEPS_IN_BODIES(cse_keeps_values_in_bodies, "expand", "cse", "dce")
+KEEPS_IN_BODIES(fold_keeps_values_in_bodies, "expand", "fold")
+KEEPS_IN_BODIES(control_keeps_values, "expand", "control", "dce")
+KEEPS_IN_BODIES(hoist_keeps_values, "expand", "hoist", "dce")
+KEEPS_IN_BODIES(unroll_keeps_values, "expand", "unroll", "dce")
+KEEPS_IN_BODIES(simplify_keeps_values_in_bodies, "expand", "simplify", "simplify")
+KEEPS_IN_BODIES(layout_keeps_values_in_bodies, "expand", "layout")
+KEEPS_IN_BODIES(the_pipeline_keeps_values_in_bodies, "expand", "cse", "hoist", "simplify", "fold", "control", "unroll",
+                "cse", "simplify", "fold", "cse", "dce", "layout")
 
 /* What Value.inplace promises: the result at a position depends on the operand at that position only, and nobody reads
  * the operand's memory later.  Checked by changing one element of the operand. */
@@ -361,12 +376,28 @@ UNIT(schedule_lowers_the_peak)
 int main(void)
 {
     static const Test test[] = {
-        RUN(expand_keeps_values),       RUN(dce_keeps_values),
-        RUN(cse_keeps_values),          RUN(fold_keeps_values),
-        RUN(simplify_keeps_values),     RUN(schedule_keeps_values),
-        RUN(layout_keeps_values),       RUN(fuse_keeps_values),
-        RUN(the_pipeline_keeps_values), RUN(inplace_reads_where_it_writes),
-        RUN(schedule_lowers_the_peak),  RUN(a_million_nodes_take_seconds),
+        RUN(expand_keeps_values),
+        RUN(dce_keeps_values),
+        RUN(cse_keeps_values),
+        RUN(fold_keeps_values),
+        RUN(simplify_keeps_values),
+        RUN(schedule_keeps_values),
+        RUN(layout_keeps_values),
+        RUN(fuse_keeps_values),
+        RUN(the_pipeline_keeps_values),
+        RUN(expand_keeps_values_in_bodies),
+        RUN(dce_keeps_values_in_bodies),
+        RUN(cse_keeps_values_in_bodies),
+        RUN(fold_keeps_values_in_bodies),
+        RUN(control_keeps_values),
+        RUN(hoist_keeps_values),
+        RUN(unroll_keeps_values),
+        RUN(simplify_keeps_values_in_bodies),
+        RUN(layout_keeps_values_in_bodies),
+        RUN(the_pipeline_keeps_values_in_bodies),
+        RUN(inplace_reads_where_it_writes),
+        RUN(schedule_lowers_the_peak),
+        RUN(a_million_nodes_take_seconds),
     };
     return UNIT_MAIN(test);
 }

@@ -11,7 +11,13 @@ static ValueId step_emitted(Maker *m)
     return step[maker_draw(m, sizeof step / sizeof step[0])](m);
 }
 
-static ValueId make_step(Maker *m)
+static ValueId step_control(Maker *m)
+{
+    static ValueId (*const step[])(Maker *) = {step_loop, step_loop, step_branch, step_dynamic};
+    return step[maker_draw(m, sizeof step / sizeof step[0])](m);
+}
+
+ValueId maker_step(Maker *m)
 {
     static ValueId (*const step[])(Maker *) = {
         step_unary, step_unary, step_binary,  step_binary, step_binary, step_binary, step_view,  step_view,
@@ -22,8 +28,11 @@ static ValueId make_step(Maker *m)
     for (int attempt = 0; attempt < 8 && made == NONE; attempt++) {
         m->result_rough = false;
         m->part = NONE;
-        made = m->options->emitted && maker_chance(m, 35) ? step_emitted(m)
-                                                          : step[maker_draw(m, sizeof step / sizeof step[0])](m);
+        if (m->options->control && maker_chance(m, 30))
+            made = step_control(m);
+        else
+            made = m->options->emitted && maker_chance(m, 35) ? step_emitted(m)
+                                                              : step[maker_draw(m, sizeof step / sizeof step[0])](m);
     }
     return made != NONE && shape_elements(value_shape(m->graph, made)) > RANDOM_LARGEST ? NONE : made;
 }
@@ -109,7 +118,7 @@ Graph *random_graph(Module *module, const RandomGraph *options)
     add_inputs(&m);
     for (m.step = 0; m.step < options->steps && m.step < RANDOM_MOST; m.step++) {
         m.state = random_mix(options->seed ^ random_mix(m.step + 1));
-        ValueId made = options->left_out[m.step] ? NONE : make_step(&m);
+        ValueId made = options->left_out[m.step] ? NONE : maker_step(&m);
         m.rough[m.slots] = m.rough[m.slots + 1] = m.result_rough;
         m.slot[m.slots++] = made == NONE ? NONE : m.part;
         m.slot[m.slots++] = made;

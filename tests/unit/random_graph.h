@@ -12,6 +12,7 @@ typedef struct RandomGraph {
     uint64_t seed;
     uint32_t steps; /* each adds one node or a few */
     DType dtype;    /* of inputs and weights: a float */
+    bool control;   /* also loops, branches and parts at run-time positions, nested */
     bool calls;     /* also composites, params with initialisers inside, and updates of states */
     /* For emitted code, whose functions and sums round otherwise: nothing is floored after those; more steps take part
      * (windows, gathers, rows, layouts), and outputs may be inputs, constants, views, or twice the same. */

@@ -92,6 +92,8 @@ ValueId maker_param(Maker *m, const Shape *shape)
 {
     Module *module = m->graph->module;
     const Type *type = module_plain_type(module, m->options->dtype, shape->rank, shape->dim);
+    if (m->body && m->graph == m->body) /* params are the graph's own */
+        return maker_constant(m, m->options->dtype, shape);
     Str name = str_format(module->arena, "w%u.%u", m->step, m->graph->value_count);
     ValueId v = graph_add_value(m->graph, ROLE_PARAM, type, name, (Place){0});
     Attr attr[6];

@@ -21,6 +21,8 @@ typedef struct Maker {
     ValueId next;      /* what maker_pick returns first, or NONE */
     ValueId part;      /* of the step being made: a value inside it that later steps may read too, or NONE */
     bool result_rough; /* of the step being made */
+    Graph *body;       /* of a loop or a branch that steps are made in, or NULL */
+    uint32_t nesting;  /* of these */
 } Maker;
 
 uint64_t random_mix(uint64_t x);
@@ -47,6 +49,14 @@ ValueId maker_with_attr(Maker *m, OpCode op, const ValueId *in, uint32_t count, 
 ValueId maker_unary(Maker *m, OpCode op, ValueId x);
 ValueId maker_changed(Maker *m, ValueId x);                          /* an elementwise op on a value of any dtype */
 ValueId maker_reduced(Maker *m, OpCode op, ValueId x, int64_t axis); /* the axis stays, of extent 1 */
+
+/* random_graph.c */
+ValueId maker_step(Maker *m);
+
+/* random_control.c */
+ValueId step_loop(Maker *m);
+ValueId step_branch(Maker *m);
+ValueId step_dynamic(Maker *m);
 
 /* random_elements.c */
 ValueId step_unary(Maker *m);
