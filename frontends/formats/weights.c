@@ -287,9 +287,8 @@ typedef struct Saver {
     bool partial; /* some param is left to its initialiser */
 } Saver;
 
-static void collect(void *context, const Graph *graph, ValueId id)
+static void collect(Saver *s, const Graph *graph, ValueId id)
 {
-    Saver *s = context;
     const Value *value = graph_value(graph, id);
     bool stored = s->stored(value);
     Str name = stored ? value_show(graph, id) : (Str){0};
@@ -298,9 +297,20 @@ static void collect(void *context, const Graph *graph, ValueId id)
     s->partial |= !stored && value->role == ROLE_PARAM;
 }
 
+/* Constants in bodies of loops and branches stand in the text.  Recurses over the nesting of calls. */
+static void collect_graph(Saver *s, const Graph *graph)
+{
+    for (ValueId id = 0; id < graph->value_count; id++)
+        collect(s, graph, id);
+    for (NodeId n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 0; !node_has_bodies(&graph->node[n]) && i < graph->node[n].sub_count; i++)
+            collect_graph(s, graph->node[n].sub[i]);
+}
+
 bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))
 {
     Saver s = {.stored = stored, .arena = module->arena, .by_name = {.arena = module->arena}};
-    weights_each_value(module, collect, &s);
+    for (uint32_t g = 0; g < module->graph_count; g++)
+        collect_graph(&s, module->graph[g]);
     return !s.count || safetensors_write(module->diag, path, s.list, s.count, s.partial);
 }

@@ -292,11 +292,16 @@ static void put_declaration(const TextPrinter *p, ValueId v, const char *word)
 {
     const Value *value = &p->graph->value[v];
     Text initial = {0};
+    int64_t first = 0;
     printer_indent(p);
     text_printf(p->out, "%s ", word);
     printer_typed(p, v);
-    if (nnc_print_initial(&initial, p->graph, v))
+    if (p->outer && nnc_const_is_stored(value) && value->data->data) { /* a weights file has the graph's own alone */
+        text_put(p->out, " = ", 3);
+        put_elements(p->out, value->data, 0, &first);
+    } else if (nnc_print_initial(&initial, p->graph, v)) {
         text_printf(p->out, " = %s", initial.ptr);
+    }
     text_free(&initial);
     if (value->placement.len)
         text_printf(p->out, " " STR_FMT, STR_ARG(value->placement));

@@ -41,28 +41,42 @@ static void claim_names(TextPrinter *p)
             claim(p, v);
 }
 
-static void find_used(TextPrinter *p)
+static bool *find_used(const Graph *graph, Arena *arena);
+
+/* A captured operand is mentioned where a body reads it; all others are by the node itself. */
+static void use_operands(const Graph *graph, const Node *node, bool *used, Arena *arena)
 {
-    const Graph *graph = p->graph;
-    p->used = ARENA_ARRAY(p->scratch, bool, graph->value_count);
+    uint32_t first = node_has_bodies(node) ? node_first_captured(graph, node) : node->in_count;
+    for (uint32_t i = 0; i < first; i++)
+        used[node->in[i]] = true;
+    for (uint32_t s = 0; first < node->in_count && s < node->sub_count; s++) {
+        const Graph *body = node->sub[s];
+        const bool *inside = find_used(body, arena);
+        for (uint32_t i = first; i < node->in_count; i++)
+            used[node->in[i]] |= inside[body->input[i - (node->in_count - body->input_count)]];
+    }
+}
+
+/* What the text of the graph mentions.  Recurses over the nesting. */
+static bool *find_used(const Graph *graph, Arena *arena)
+{
+    bool *used = graph_live_out(graph, arena);
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
-        for (uint32_t i = 0; !node->dead && i < node->in_count; i++)
-            p->used[node->in[i]] = true;
-        for (uint32_t i = 0; !node->dead && i < node->out_count; i++)
-            p->used[node->out[i]] = true;
+        if (node->dead)
+            continue;
+        use_operands(graph, node, used, arena);
+        for (uint32_t i = 0; i < node->out_count; i++)
+            used[node->out[i]] = true;
     }
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        p->used[graph->output[i].value] = true;
-    for (uint32_t i = 0; i < graph->update_count; i++)
-        p->used[graph->update[i].source] = true;
+    return used;
 }
 
 static void start(TextPrinter *p, const Graph *graph)
 {
     p->graph = graph;
     p->owner = (Map){.arena = p->scratch};
-    find_used(p);
+    p->used = find_used(graph, p->scratch);
 }
 
 void printer_start(TextPrinter *p, Arena *scratch, Text *out, const Graph *graph)

@@ -22,7 +22,8 @@ Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *de
 Module *nnc_parse_file(Arena *arena, Diag *diag, Str path, const Define *define, uint32_t define_count);
 
 /* Prints the module as a source file, or one graph of it.  Constants that nnc_const_is_stored names print without their
- * elements: whoever saves the text saves those beside it, by value_show. */
+ * elements, but for those in bodies of loops and branches: whoever saves the text saves them beside it, by value_show.
+ */
 void nnc_print(Text *out, const Module *module);
 void nnc_print_graph(Text *out, const Graph *graph);
 /* The initialiser of a param or state as the text has it: `he_normal(seed = 1)`, `0.0`, `[1, 2]`.  False when it has

@@ -110,8 +110,13 @@ static bool same_outputs(Session *s, Graph *a, Graph *b)
     return true;
 }
 
-/* Runs the passes of a compilation one by one, with a round trip before each and at the end. */
-static bool survives_passes(Session *s, Module *module, bool freeze, bool evaluate)
+static const char *pass_alone(uint32_t number) /* without the stages behind the passes */
+{
+    return pass_pipeline[number];
+}
+
+/* Runs passes one by one, with a round trip before each and at the end. */
+static bool survives(Session *s, Module *module, bool freeze, bool evaluate, const char *(*pass)(uint32_t number))
 {
     PassContext context = pass_context(&s->scratch, &s->diag);
     context.freeze_params = freeze;
@@ -126,11 +131,16 @@ static bool survives_passes(Session *s, Module *module, bool freeze, bool evalua
             printf("# %s: other values after the round trip\n", done);
             return false;
         }
-        if (!(done = stage_of_compilation(i)))
+        if (!(done = pass(i)))
             return true;
         if (!pass_run(stage_find(str_from(done)), module->graph[0], &context))
             return false;
     }
+}
+
+static bool survives_passes(Session *s, Module *module, bool freeze, bool evaluate)
+{
+    return survives(s, module, freeze, evaluate, stage_of_compilation);
 }
 
 static bool model_survives(const char *name, const Define *define, uint32_t count, bool freeze)
@@ -173,6 +183,31 @@ UNIT(random_graphs_print_parse_and_compute_the_same)
         if (!module->graph_count)
             ARENA_PUSH(&s.arena, module->graph, module->graph_count, module->graph_capacity, graph);
         bool good = pass_run(stage_find(STR("expand")), graph, &context) && survives_passes(&s, module, seed % 2, true);
+        EXPECT(good);
+        if (!good)
+            printf("# seed %llu\n", (unsigned long long)seed);
+        session_end(&s);
+    }
+}
+
+UNIT(loops_and_branches_print_parse_and_compute_the_same)
+{
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        Session s;
+        session_start(&s);
+        RandomGraph options = {.seed = seed,
+                               .steps = 4 + (uint32_t)(seed % 20),
+                               .dtype = seed % 3 ? DT_F32 : DT_F64,
+                               .control = true,
+                               .calls = seed % 2,
+                               .emitted = seed % 4 < 2,
+                               .channels = seed % 5 < 3 ? 16 : 0};
+        Module *module = module_new(&s.arena, &s.diag);
+        PassContext context = pass_context(&s.scratch, &s.diag);
+        Graph *graph = random_graph(module, &options);
+        ARENA_PUSH(&s.arena, module->graph, module->graph_count, module->graph_capacity, graph);
+        bool good =
+            pass_run(stage_find(STR("expand")), graph, &context) && survives(&s, module, seed % 2, true, pass_alone);
         EXPECT(good);
         if (!good)
             printf("# seed %llu\n", (unsigned long long)seed);
@@ -293,6 +328,7 @@ int main(void)
     static const Test test[] = {
         RUN(models_print_and_parse_after_every_pass),
         RUN(random_graphs_print_parse_and_compute_the_same),
+        RUN(loops_and_branches_print_parse_and_compute_the_same),
         RUN(literals_keep_their_bits),
         RUN(small_graphs_survive_every_pass),
         RUN(awkward_names_survive),
