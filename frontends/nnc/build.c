@@ -300,6 +300,7 @@ Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *de
                        .define = define,
                        .define_count = define_count,
                        .ops = {.arena = &scratch},
+                       .inside = {.arena = &scratch},
                        .failed = {.arena = &scratch}};
     Builder *b = &builder;
     AstTree tree = {0};

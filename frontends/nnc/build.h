@@ -116,6 +116,7 @@ typedef struct Builder {
     Map params; /* full name to index of param_place, over one graph and all calls in it */
     Place *param_place;
     uint32_t param_count, param_capacity;
+    Map inside; /* names of bodies that have ended */
     Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;
     const AstStmt *stmt, *branch; /* that are being built: the innermost, and the innermost `if` around it */

@@ -27,8 +27,12 @@ void build_body_enter(Builder *b, Frame *body, const char *advice)
     build_scope_push(b)->carried = names;
 }
 
+/* The names inside are remembered, to say of them outside why they mean nothing there. */
 void build_body_leave(Builder *b)
 {
+    const Scope *scope = b->frame->scope;
+    for (uint32_t i = 0; scope && i < scope->count; i++)
+        map_put(&b->inside, scope->binding[i].name, 0);
     b->frame = b->frame->around;
 }
 

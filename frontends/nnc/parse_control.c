@@ -329,8 +329,10 @@ static bool parse_choice(Parser *p, AstControl *control)
     if (p->panic || !(branch[0].body = inner_block(p)))
         return false;
     branch[1].place = p->token.place;
-    if (!parse_expect(p, T_ELSE, "'else': an if that gives a value needs both branches") ||
-        !(branch[1].body = parse_else(p)))
+    if (!p->panic && p->token.kind != T_ELSE)
+        return parse_error(p, branch[0].place, "this 'if' gives a value, so it needs an 'else' after its branch");
+    parse_advance(p);
+    if (!(branch[1].body = parse_else(p)))
         return false;
     control->branch = arena_copy(p->arena, branch, sizeof branch);
     control->branch_count = 2;
