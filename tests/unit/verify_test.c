@@ -289,14 +289,187 @@ static bool sub_graph_of_an_op(Damager *d)
     return true;
 }
 
+/* Loops and branches */
+
+static Node *with_bodies(Damager *d, OpCode op)
+{
+    uint32_t from = draw(&d->state, d->graph->node_count);
+    for (NodeId n = 0; n < d->graph->node_count; n++) {
+        Node *node = &d->graph->node[(from + n) % d->graph->node_count];
+        if (node->op == op)
+            return node;
+    }
+    return NULL;
+}
+
+static Node *loop_or_case(Damager *d)
+{
+    bool loop = draw(&d->state, 2);
+    Node *node = with_bodies(d, loop ? OP_WHILE : OP_CASE);
+    return node ? node : with_bodies(d, loop ? OP_CASE : OP_WHILE);
+}
+
+static Graph *body_of(Damager *d)
+{
+    Node *node = loop_or_case(d);
+    return node ? node->sub[draw(&d->state, node->sub_count)] : NULL;
+}
+
+static bool body_lost(Damager *d)
+{
+    Node *node = loop_or_case(d);
+    if (node)
+        node->sub_count = node->op == OP_CASE ? node->sub_count - 1 : 0;
+    return node;
+}
+
+static bool body_is_null(Damager *d)
+{
+    Node *node = loop_or_case(d);
+    if (node)
+        node->sub[draw(&d->state, node->sub_count)] = NULL;
+    return node;
+}
+
+static bool body_of_another(Damager *d)
+{
+    Node *node = loop_or_case(d);
+    Graph *other = graph_new(d->graph->module, STR("other"));
+    if (node)
+        node->sub[draw(&d->state, node->sub_count)] = other;
+    return node;
+}
+
+static bool capture_lost(Damager *d)
+{
+    Node *node = loop_or_case(d);
+    if (node)
+        node->in_count--;
+    return node;
+}
+
+static bool capture_of_another_type(Damager *d)
+{
+    Graph *body = body_of(d);
+    int64_t dim[] = {77};
+    if (body)
+        body->value[body->input[draw(&d->state, body->input_count)]].type =
+            module_plain_type(d->graph->module, DT_F64, 1, dim);
+    return body;
+}
+
+static bool input_of_a_body_lost(Damager *d)
+{
+    Graph *body = body_of(d);
+    if (body)
+        body->input_count--;
+    return body;
+}
+
+static bool output_of_a_body_lost(Damager *d)
+{
+    Graph *body = body_of(d);
+    if (body)
+        body->output_count--;
+    return body;
+}
+
+static bool output_of_another_type(Damager *d)
+{
+    Graph *body = body_of(d);
+    if (body)
+        body->output[draw(&d->state, body->output_count)].value = graph_add_scalar(body, DT_I8, 1);
+    return body;
+}
+
+static bool result_of_another_type(Damager *d)
+{
+    Node *node = loop_or_case(d);
+    int64_t dim[] = {77};
+    if (node)
+        d->graph->value[node->out[draw(&d->state, node->out_count)]].type =
+            module_plain_type(d->graph->module, DT_F64, 1, dim);
+    return node;
+}
+
+static bool set_attr(Damager *d, Node *node, const char *name, Attr value)
+{
+    if (!node)
+        return false;
+    Attr *attr = arena_copy(d->graph->module->arena, node->attr, op_attr_count(node->op) * sizeof *attr);
+    attr[attr_index(node->op, str_from(name))] = value;
+    node->attr = attr;
+    return true;
+}
+
+static bool carries_more(Damager *d)
+{
+    Node *node = with_bodies(d, OP_WHILE);
+    return set_attr(d, node, "carried", (Attr){.i = node ? (int64_t)node->out_count + 1 : 1});
+}
+
+static bool carries_nothing(Damager *d)
+{
+    return set_attr(d, with_bodies(d, OP_WHILE), "carried", (Attr){.i = -(int64_t)draw(&d->state, 2)});
+}
+
+static bool rounds_below_none(Damager *d)
+{
+    return set_attr(d, with_bodies(d, OP_WHILE), draw(&d->state, 2) ? "max" : "unroll", (Attr){.i = -1});
+}
+
+static bool keys_lost(Damager *d)
+{
+    return set_attr(d, with_bodies(d, OP_CASE), "keys", (Attr){0});
+}
+
+static bool selector_is_a_float(Damager *d)
+{
+    Node *node = with_bodies(d, OP_CASE);
+    if (node)
+        node->in[0] = d->graph->input[0];
+    return node;
+}
+
+static bool condition_is_no_bool(Damager *d)
+{
+    Node *node = with_bodies(d, OP_WHILE);
+    if (node)
+        node->sub[0]->output[node->sub[0]->output_count - 1].value = node->sub[0]->input[node->out_count - 1];
+    return node;
+}
+
+static bool param_in_a_body(Damager *d)
+{
+    Graph *body = body_of(d);
+    int64_t dim[] = {3};
+    if (body)
+        graph_add_value(body, draw(&d->state, 2) ? ROLE_PARAM : ROLE_STATE,
+                        module_plain_type(d->graph->module, DT_F32, 1, dim), STR("stray"), (Place){0});
+    return body;
+}
+
+static bool update_in_a_body(Damager *d)
+{
+    Graph *body = body_of(d);
+    if (body)
+        graph_add_update(body, body->input[0], body->input[0], (Place){0});
+    return body;
+}
+
 typedef struct Kind {
     const char *name;
     bool (*damage)(Damager *d);
+    bool control; /* of graphs with loops and branches */
 } Kind;
 
 #define KIND(name)                                                                                                     \
     {                                                                                                                  \
-#name, name                                                                                                    \
+#name, name, false                                                                                             \
+    }
+#define IN_BODIES(name)                                                                                                \
+    {                                                                                                                  \
+#name, name, true                                                                                              \
     }
 static const Kind kinds[] = {
     KIND(operand_out_of_range),
@@ -330,6 +503,23 @@ static const Kind kinds[] = {
     KIND(callee_of_fewer_inputs),
     KIND(callee_is_null),
     KIND(sub_graph_of_an_op),
+    IN_BODIES(body_lost),
+    IN_BODIES(body_is_null),
+    IN_BODIES(body_of_another),
+    IN_BODIES(capture_lost),
+    IN_BODIES(capture_of_another_type),
+    IN_BODIES(input_of_a_body_lost),
+    IN_BODIES(output_of_a_body_lost),
+    IN_BODIES(output_of_another_type),
+    IN_BODIES(result_of_another_type),
+    IN_BODIES(carries_more),
+    IN_BODIES(carries_nothing),
+    IN_BODIES(rounds_below_none),
+    IN_BODIES(keys_lost),
+    IN_BODIES(selector_is_a_float),
+    IN_BODIES(condition_is_no_bool),
+    IN_BODIES(param_in_a_body),
+    IN_BODIES(update_in_a_body),
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -340,6 +530,7 @@ static int damage_one(Unit *unit, const Kind *kind, uint64_t seed)
     Diag diag = {.arena = &arena};
     Str message = {0};
     RandomGraph options = {.seed = seed, .steps = 4 + (uint32_t)seed % 16, .dtype = DT_F32, .calls = true};
+    options.control = kind->control;
     Damager d = {random_graph(module_new(&arena, &diag), &options), seed + 1};
     bool sound = graph_verify(d.graph, &arena, &message);
     EXPECT(sound && !message.len);
