@@ -13,7 +13,8 @@
 #define MOST_STEPS    (1u << 21) /* statements built, repetition included: above a million, and it ends */
 #define COST_OF_CALL  16         /* of a call, and of a round of a loop, in statements */
 #define DEEPEST_CALL  64
-#define DEEPEST_BUILD 1000 /* nesting of expressions and blocks over all frames */
+#define DEEPEST_BUILD 1000                /* nesting of expressions and blocks over all frames */
+#define DEEPEST_BODY  (DEEPEST_BLOCK - 2) /* through calls, too: the text of what they expand to can be read */
 #define DEEPEST_USE   16
 #define MOST_OPERANDS 65536
 
@@ -78,6 +79,7 @@ typedef struct Yield {
 typedef struct Frame {
     struct Frame *caller;
     struct Frame *around; /* of a body: the frame whose graph its node stands in */
+    uint32_t nesting;     /* of bodies, through calls */
     const char *advice;   /* of a body: what to do instead of assigning a name from around it */
     ValueId *own;         /* of a body: its inputs for what is carried, ... */
     ValueId *capture;     /* ... and the values of the graph around that are inputs after those; ... */

@@ -11,6 +11,7 @@ void build_body_enter(Builder *b, Frame *body, const char *advice)
     Frame *around = b->frame;
     *body = *around;
     body->around = around;
+    body->nesting++;
     body->advice = advice;
     body->graph = graph_new(b->module, around->graph->name);
     body->graph->place = around->graph->place;

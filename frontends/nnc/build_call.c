@@ -110,6 +110,7 @@ static void enter_frame(Builder *b, Frame *frame, const AstFunction *function, c
                      .labelled = call->label != NULL,
                      .call = call->place,
                      .depth = b->frame->depth + 1,
+                     .nesting = b->frame->nesting,
                      .scalars = {.arena = b->scratch},
                      .tensors = {.arena = b->scratch},
                      .given = {.arena = b->scratch},

@@ -252,6 +252,9 @@ Thing build_control(Builder *b, const AstExpr *expr)
     if (!b->frame->graph && kind != AST_CHOICE && kind != AST_CASE)
         return build_complain(b, expr->place, "a loop makes tensors: a constant expression cannot use it"),
                build_thing_bad();
+    if (b->frame->nesting >= DEEPEST_BODY)
+        return build_complain(b, expr->place, "loops and branches nest deeper than %d, through calls", DEEPEST_BODY),
+               build_thing_bad();
     if (!build_step(b, expr->place, COST_OF_CALL) || build_has_failed(b, expr->place))
         return build_thing_bad();
     switch (kind) {

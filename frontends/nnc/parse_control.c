@@ -35,14 +35,13 @@ bool parse_at_control(const Parser *p)
 
 /* Pieces */
 
-/* A block inside an expression: lines count again, and so does the nesting of expressions. */
+/* A block inside an expression: lines count again.  The nesting of expressions goes on: it bounds the stack. */
 static const AstBlock *inner_block(Parser *p)
 {
-    uint32_t paren = p->paren, depth = p->depth;
-    p->paren = p->depth = 0;
+    uint32_t paren = p->paren;
+    p->paren = 0;
     const AstBlock *block = parse_block(p);
     p->paren = paren;
-    p->depth = depth;
     return block;
 }
 

@@ -232,7 +232,7 @@ void printer_expression(const TextPrinter *p, const Node *node)
     text_char(p->out, ')');
 }
 
-static void put_node(const TextPrinter *p, const Node *node)
+static void put_results(const TextPrinter *p, const Node *node)
 {
     if (node->out_count > 1)
         text_char(p->out, '(');
@@ -244,6 +244,11 @@ static void put_node(const TextPrinter *p, const Node *node)
     if (node->out_count > 1)
         text_char(p->out, ')');
     text_put(p->out, " = ", 3);
+}
+
+static void put_node(const TextPrinter *p, const Node *node)
+{
+    put_results(p, node);
     if (node_has_bodies(node))
         printer_bodies(p, node);
     else
@@ -435,8 +440,23 @@ NodePrinter *nnc_node_printer(Arena *arena, const Graph *graph)
 
 void nnc_print_node(NodePrinter *printer, Text *out, NodeId node)
 {
+    const TextPrinter *p = &printer->printer;
+    const Node *n = &p->graph->node[node];
     printer->printer.out = out;
-    put_node(&printer->printer, &printer->printer.graph->node[node]);
+    if (!node_has_bodies(n)) {
+        put_node(p, n);
+        return;
+    }
+    put_results(p, n);
+    printer_head(p, n);
+    put_marks(p, n);
+}
+
+NodePrinter *nnc_body_printer(NodePrinter *outer, NodeId node, uint32_t sub)
+{
+    NodePrinter *body = ARENA_NEW(outer->printer.scratch, NodePrinter);
+    printer_start_inside(&body->printer, &outer->printer, &outer->printer.graph->node[node], sub);
+    return body;
 }
 
 static bool has_calls(const Graph *graph)

@@ -48,6 +48,8 @@ void printer_operand(const TextPrinter *p, ValueId v);
 
 /* print_control.c */
 void printer_bodies(const TextPrinter *p, const Node *node); /* after the results and `=` */
+void printer_head(const TextPrinter *p, const Node *node);   /* the same without bodies, on one line */
+void printer_start_inside(TextPrinter *p, const TextPrinter *outer, const Node *node, uint32_t sub);
 
 /* print.c */
 void printer_statements(const TextPrinter *p);                   /* constants and nodes of a body, a line each */

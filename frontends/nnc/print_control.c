@@ -117,23 +117,31 @@ static void put_next(const TextPrinter *body, uint32_t carried)
     text_char(body->out, ')');
 }
 
+/* The body, and the condition if there is one: their numbers go on from one to the other. */
+static void start_loop(const TextPrinter *p, const Node *node, const Loop *loop, TextPrinter *body,
+                       TextPrinter *condition)
+{
+    uint32_t *next = ARENA_NEW(p->scratch, uint32_t);
+    printer_start_body(body, p, node, loop->body, next);
+    const Carried *carried = printer_claim_carried(body, loop->carried);
+    printer_use_carried(body, carried, loop->carried);
+    printer_claim_body(body);
+    if (!loop->condition)
+        return;
+    printer_start_body(condition, p, node, loop->condition, next);
+    printer_use_carried(condition, carried, loop->carried);
+    printer_claim_body(condition);
+}
+
 static void put_loop(const TextPrinter *p, const Node *node)
 {
     Loop loop = loop_of(p->graph, node);
     TextPrinter body, condition;
-    uint32_t next = 0;
 
-    printer_start_body(&body, p, node, loop.body, &next);
-    const Carried *carried = printer_claim_carried(&body, loop.carried);
-    printer_use_carried(&body, carried, loop.carried);
-    printer_claim_body(&body);
+    start_loop(p, node, &loop, &body, &condition);
     text_str(p->out, loop.condition ? STR("while ") : STR("do"));
-    if (loop.condition) {
-        printer_start_body(&condition, p, node, loop.condition, &next);
-        printer_use_carried(&condition, carried, loop.carried);
-        printer_claim_body(&condition);
+    if (loop.condition)
         put_condition(&condition, p);
-    }
     put_carried(&body, node, loop.carried);
     put_limits(p->out, &loop);
     text_str(p->out, STR(" {\n"));
@@ -149,18 +157,16 @@ static void put_loop(const TextPrinter *p, const Node *node)
 
 /* Branches */
 
-static void start_branch(TextPrinter *branch, const TextPrinter *p, const Node *node, uint32_t i, uint32_t *next)
+static void start_branch(TextPrinter *branch, const TextPrinter *p, const Node *node, uint32_t i)
 {
-    *next = 0;
-    printer_start_body(branch, p, node, node->sub[i], next);
+    printer_start_body(branch, p, node, node->sub[i], ARENA_NEW(p->scratch, uint32_t));
     printer_claim_body(branch);
 }
 
 static void put_branch(const TextPrinter *p, const Node *node, uint32_t i)
 {
     TextPrinter branch, column = *p;
-    uint32_t next;
-    start_branch(&branch, p, node, i, &next);
+    start_branch(&branch, p, node, i);
     column.indent += 4;
     branch.indent += 4;
     if (is_bare(&branch))
@@ -191,13 +197,12 @@ static void put_case(const TextPrinter *p, const Node *node)
 static void put_if(const TextPrinter *p, const Node *node)
 {
     TextPrinter branch;
-    uint32_t next;
     text_str(p->out, STR("if ("));
     printer_operand(p, node->in[0]);
     text_str(p->out, STR(") "));
     for (uint32_t i = 0; i < 2; i++) {
         text_str(p->out, i ? STR(" else ") : STR(""));
-        start_branch(&branch, p, node, i, &next);
+        start_branch(&branch, p, node, i);
         put_block(&branch, p);
     }
 }
@@ -210,4 +215,32 @@ void printer_bodies(const TextPrinter *p, const Node *node)
         put_if(p, node);
     else
         put_case(p, node);
+}
+
+void printer_start_inside(TextPrinter *p, const TextPrinter *outer, const Node *node, uint32_t sub)
+{
+    TextPrinter other;
+    if (!node_is_loop(node)) {
+        start_branch(p, outer, node, sub);
+        return;
+    }
+    Loop loop = loop_of(outer->graph, node);
+    bool is_body = node->sub[sub] == loop.body;
+    start_loop(outer, node, &loop, is_body ? p : &other, is_body ? &other : p);
+}
+
+void printer_head(const TextPrinter *p, const Node *node)
+{
+    TextPrinter body, condition;
+    if (node_is_loop(node)) {
+        Loop loop = loop_of(p->graph, node);
+        start_loop(p, node, &loop, &body, &condition);
+        text_str(p->out, loop.condition ? STR("while") : STR("do"));
+        put_carried(&body, node, loop.carried);
+        put_limits(p->out, &loop);
+        return;
+    }
+    text_str(p->out, value_type(p->graph, node->in[0])->dtype == DT_BOOL ? STR("if (") : STR("case ("));
+    printer_operand(p, node->in[0]);
+    text_char(p->out, ')');
 }

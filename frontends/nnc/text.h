@@ -29,11 +29,13 @@ void nnc_print_graph(Text *out, const Graph *graph);
 /* The initialiser of a param or state as the text has it: `he_normal(seed = 1)`, `0.0`, `[1, 2]`.  False when it has
  * none. */
 bool nnc_print_initial(Text *out, const Graph *graph, ValueId id);
-/* One node as a statement, without indentation or line break, for comments.  The printer knows the names of one graph,
- * which must not change while it is in use. */
+/* One node as a statement, without indentation or line break, for comments; of a loop or a branch what stands before
+ * its bodies.  The printer knows the names of one graph, which must not change while it is in use. */
 typedef struct NodePrinter NodePrinter;
 NodePrinter *nnc_node_printer(Arena *arena, const Graph *graph);
 void nnc_print_node(NodePrinter *printer, Text *out, NodeId node);
+/* For the nodes of a body of the node, which call what they capture as the graph around does. */
+NodePrinter *nnc_body_printer(NodePrinter *outer, NodeId node, uint32_t sub);
 bool nnc_const_is_stored(const Value *value);
 
 /* The library: its functions with the comment above each, for `nnc help` and docs. */
