@@ -4,8 +4,6 @@
  * captured.  A plain number is made again inside instead, so that it stays a literal. */
 #include "frontends/nnc/build.h"
 
-#include <string.h>
-
 void build_body_enter(Builder *b, Frame *body, const char *advice)
 {
     Frame *around = b->frame;
@@ -99,7 +97,8 @@ static void order_inputs(Builder *b, Frame *body, const ValueId *captured, uint3
 {
     Graph *graph = body->graph;
     ValueId *input = ARENA_ARRAY(b->arena, ValueId, body->own_count + count);
-    memcpy(input, body->own, body->own_count * sizeof *input);
+    for (uint32_t i = 0; i < body->own_count; i++)
+        input[i] = body->own[i];
     for (uint32_t i = 0; i < count; i++)
         input[body->own_count + i] = import_value(b, body, captured[i]);
     graph->input = input;
