@@ -1,6 +1,7 @@
 /* Emits random graphs for a target, with the inputs and the outputs that the reference evaluator has for them:
  *
  *     random_emit FOLDER TARGET GRAPH...        GRAPH is SEED or SEED:STEPS or SEED:STEPS:LEFT,OUT,...
+ *                                               cSEED and so on also has loops and branches
  *
  * Everything else about a graph follows from its seed: dtype, channels, allocator, passes.  Writes rSEED.c, rSEED.h and
  * rSEED.nnc (the graph before all passes), `inputs` as host.c reads it, and `expected`.  For CUDA it writes rSEED.cu,
@@ -58,7 +59,8 @@ static uint64_t scramble(uint64_t x)
 static RandomGraph read_graph(const char *word)
 {
     char *end;
-    RandomGraph options = {.seed = strtoull(word, &end, 10), .emitted = true};
+    bool control = *word == 'c';
+    RandomGraph options = {.seed = strtoull(word + control, &end, 10), .control = control, .emitted = true};
     uint64_t bits = scramble(options.seed);
     static const int64_t channels[] = {4, 16, 16, 8, 32};
     options.dtype = *PICK(dtypes, bits >> 8);
