@@ -2,8 +2,6 @@
  * into the graph around. */
 #include "frontends/nnc/build.h"
 
-#include <string.h>
-
 #include "ops/meaning.h"
 
 #define ADVICE        "yield it as a result of the branch"
@@ -11,9 +9,8 @@
 
 /* Chosen while parsing */
 
-static Thing yielded(Builder *b, const Yield *yield)
+static Thing yielded(const Yield *yield)
 {
-    (void)b;
     return yield->count == 1 ? yield->thing[0]
                              : (Thing){.kind = THING_MANY, .many = yield->thing, .count = yield->count};
 }
@@ -31,7 +28,7 @@ static Thing build_chosen(Builder *b, const AstBranch *branch)
     build_scope_pop(b);
     if (!ok)
         return has_yield(b, &yield, branch->place), build_thing_bad();
-    return yielded(b, &yield);
+    return yielded(&yield);
 }
 
 /* Branches as bodies */
