@@ -78,18 +78,21 @@ static bool is_in_memory(const Flattener *f, ValueId value)
     return f->graph->value[value].role == ROLE_INPUT;
 }
 
-static ValueId in_memory(Flattener *f, ValueId value)
+static ValueId add_copy(Flattener *f, ValueId value)
 {
     Attr attr[1];
     Graph *graph = f->graph;
-    if (is_in_memory(f, value))
-        return value;
     attr_defaults(OP_RELAYOUT, attr);
     NodeId node = graph_add_node(graph, OP_RELAYOUT, &value, 1, attr, 1, graph->value[value].place);
     ValueId copy = graph->node[node].out[0];
     graph->value[copy].type = value_type(graph, value);
     emit(f, node);
     return copy;
+}
+
+static ValueId in_memory(Flattener *f, ValueId value)
+{
+    return is_in_memory(f, value) ? value : add_copy(f, value);
 }
 
 /* Inputs of a body are `value`; its constants come with it. */
@@ -103,6 +106,28 @@ static Body enter_body(Flattener *f, const Graph *from, const ValueId *value)
     return body;
 }
 
+/* Is its next value itself with a part replaced? Then the first is copied, once, rather than each in every round. */
+static bool is_updated(const Loop *loop, uint32_t carried)
+{
+    const Graph *body = loop->body;
+    const Node *node = value_producer(body, body->output[carried].value);
+    bool updates = false;
+    while (node && node_is_dynamic_update(node) && !updates) {
+        updates = node->in[0] == body->input[carried];
+        node = value_producer(body, node->in[0]);
+    }
+    return updates;
+}
+
+/* Of an array of the caller, a copy. */
+static ValueId copied(Flattener *f, ValueId value)
+{
+    ValueId owner = value;
+    for (const Node *node; (node = producer(f, owner)) && view_is_reshape(node);)
+        owner = node->in[0];
+    return f->graph->value[owner].role == ROLE_INPUT ? add_copy(f, value) : value;
+}
+
 static void lay_out_loop(Flattener *f, const Body *outer, const Node *node)
 {
     Graph *graph = f->graph;
@@ -110,7 +135,7 @@ static void lay_out_loop(Flattener *f, const Body *outer, const Node *node)
     ValueId *value = ARENA_ARRAY(f->arena, ValueId, node->in_count + 1); /* carried, captured */
     memcpy(value, map_all(f, outer, node->in, node->in_count), node->in_count * sizeof *value);
     for (uint32_t i = 0; i < loop.carried; i++)
-        value[i] = in_memory(f, value[i]);
+        value[i] = is_updated(&loop, i) ? copied(f, in_memory(f, value[i])) : in_memory(f, value[i]);
     NodeId begin = flow_loop_begin(graph, value, loop.carried, loop.most, node->place);
     for (uint32_t i = 0; i < loop.carried; i++) {
         const Value *carried = &loop.body->value[loop.body->input[i]];

@@ -39,6 +39,11 @@ static void find_form(const Graph *graph, Kernel *kernel)
         kernel->form = FORM_FLOW;
         return;
     }
+    if (node_is_dynamic_update(&graph->node[kernel->node[0]])) {
+        kernel->anchor = kernel->node[0];
+        kernel->form = FORM_UPDATE;
+        return;
+    }
     for (uint32_t n = 0; n < kernel->node_count && kernel->anchor == NONE; n++)
         if (is_anchor(graph, kernel, &graph->node[kernel->node[n]]))
             kernel->anchor = kernel->node[n];

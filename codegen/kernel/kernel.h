@@ -169,6 +169,12 @@ bool expr_vectorizes(const Expr *expr, const Var *var);
 /* Stores every result of the kernel at a position, as memory of type `type`. */
 void lower_stores(Lower *lower, const Index *position);
 
+/* update.c: where the part of a dynamic slice or update begins in a dimension, clamped so that it stays inside. */
+Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension);
+/* map.c: loops over the memory of a type, `element` at each position. */
+typedef void LowerElement(Lower *lower, void *context, const Index *position);
+void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);
+
 /* Blocks: what was computed at other positions outside no longer helps inside. */
 Block *lower_enter(Lower *lower, Block *block); /* returns the block to go back to */
 void lower_leave(Lower *lower, Block *outer);
@@ -191,7 +197,7 @@ static inline bool team_fits(const Target *target, int64_t team)
 }
 
 /* The providers; a row for each in provider.c. */
-extern const Provider provider_map, provider_assembly, provider_rows, provider_window, provider_tiled, provider_blocked;
+extern const Provider provider_map, provider_assembly, provider_update, provider_rows, provider_window, provider_tiled, provider_blocked;
 
 /* lower_window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.
  * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */

@@ -131,10 +131,9 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
 
 /* Maps */
 
-typedef void MapElement(Lower *lower, void *context, const Index *position);
 
 /* The body for one element, in a loop for each dimension of the nest. */
-static Block map_body(Lower *lower, const Nest *nest, const Var **var, MapElement *element, void *context)
+static Block map_body(Lower *lower, const Nest *nest, const Var **var, LowerElement *element, void *context)
 {
     Block body = {0};
     Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
@@ -168,7 +167,7 @@ static const Var *merge_loops(Arena *arena, const Nest *nest, const Var **var, u
 }
 
 /* Loops over the memory of `type`; runs of dimensions that every access walks evenly become one loop. */
-static void map_nest(Lower *lower, const Type *type, MapElement *element, void *context)
+void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context)
 {
     Nest nest = lower_nest(type);
     const Var *var[MAX_RANK + 1], *loop[MAX_RANK + 1];
@@ -228,7 +227,7 @@ static void map_each(Lower *lower, const Node *node)
     for (uint32_t r = 0; r < node->out_count; r++) {
         const Type *type = value_type(lower->graph, node->out[r]);
         if (kernel_stores(lower, node->out[r]) && shape_elements(&type->shape) > 0)
-            map_nest(lower, type, store_result, &node->out[r]);
+            lower_nest_each(lower, type, store_result, &node->out[r]);
     }
 }
 
@@ -245,9 +244,9 @@ static void map_lower(Lower *lower)
     ValueId operand =
         storage->inside == NONE ? root : value_producer(lower->graph, storage->inside)->in[storage->operand];
     if (operand == root)
-        map_nest(lower, value_type(lower->graph, root), store_element, NULL);
+        lower_nest_each(lower, value_type(lower->graph, root), store_element, NULL);
     else
-        map_nest(lower, value_type(lower->graph, operand), store_rearranged, &operand);
+        lower_nest_each(lower, value_type(lower->graph, operand), store_rearranged, &operand);
 }
 
 /* Assembly: what does not lie in its part of the result already is copied, or computed, into it. */
@@ -289,7 +288,7 @@ static void lower_concat(Lower *lower, const Node *node)
         if (result->layout.block && part.shape.dim[1] % result->layout.block == 0)
             part.layout = result->layout;
         if (!is_placed(lower, node, i) && shape_elements(&part.shape) > 0)
-            map_nest(lower, &part, part_element, &copy);
+            lower_nest_each(lower, &part, part_element, &copy);
         copy.begin[axis] += part.shape.dim[axis];
     }
 }
@@ -310,7 +309,7 @@ static void lower_border(Lower *lower, const Node *node)
             type.shape.dim[d] = end ? after : before[d];
             slab.begin[d] = end ? before[d] + inside->dim[d] : 0;
             if (shape_elements(&type.shape) > 0)
-                map_nest(lower, &type, part_element, &slab);
+                lower_nest_each(lower, &type, part_element, &slab);
         }
         type.shape.dim[d] = inside->dim[d];
         slab.begin[d] = before[d];

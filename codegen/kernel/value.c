@@ -191,6 +191,14 @@ static const Expr *lower_gather(Lower *lower, const Node *node, const Index *pos
     return lower_value(lower, node->in[0], operand);
 }
 
+static const Expr *lower_dynamic_slice(Lower *lower, const Node *node, const Index *position)
+{
+    Index operand[MAX_RANK];
+    for (uint32_t d = 0; d < value_shape(lower->graph, node->in[0])->rank; d++)
+        operand[d] = index_add(lower->arena, position[d], lower_dynamic_begin(lower, node, d));
+    return lower_value(lower, node->in[0], operand);
+}
+
 static const Expr *lower_pad(Lower *lower, const Node *node, const Index *position)
 {
     const Shape *from = value_shape(lower->graph, node->in[0]);
@@ -241,6 +249,9 @@ static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, c
         return lower_value(lower, node->in[0], operand);
     case FAMILY_GATHER:
         return lower_gather(lower, node, position);
+    case FAMILY_DYNAMIC:
+        assert(node_is_dynamic_slice(node));
+        return lower_dynamic_slice(lower, node, position);
     case FAMILY_ASSEMBLE:
         assert(assembly_of(lower->graph, node).filled);
         return lower_pad(lower, node, position);

@@ -43,19 +43,6 @@ static bool check_supported(const Graph *graph, const Target *target)
     return diag->error_count == 0;
 }
 
-static bool check_parts(const Graph *graph) /* after the passes, which may have resolved them */
-{
-    for (NodeId n = 0; n < graph->node_count; n++) {
-        if (op_info(graph->node[n].op)->family == FAMILY_DYNAMIC)
-            return diag_error(graph->module->diag, graph->node[n].place,
-                              "parts at run-time positions cannot be compiled yet; the evaluator runs them");
-        for (uint32_t i = 0; i < graph->node[n].sub_count; i++)
-            if (!check_parts(graph->node[n].sub[i]))
-                return false;
-    }
-    return true;
-}
-
 static bool run_passes(Graph *graph, const CompileOptions *options, PassContext *context)
 {
     const char *const *pass = options->passes ? options->passes : pass_pipeline;
@@ -86,7 +73,7 @@ static bool compile_entry(Entry *entry, WeightTable *weights)
     const CompileOptions *options = &entry->program->options;
     Arena scratch = {0};
     PassContext context = entry_context(options, options->without, &scratch, entry->graph->module->diag);
-    bool good = run_passes(entry->graph, options, &context) && check_parts(entry->graph);
+    bool good = run_passes(entry->graph, options, &context);
     if (good) {
         report_progress(options, "plan");
         good = entry_plan(entry, &context);

@@ -352,6 +352,7 @@ static void write_down(Lives *l)
         storage->life = arena_copy(l->arena, life, sizeof *life);
         bool fixed = storage->family != NONE && memory->family[storage->family].places == 1 &&
                      !memory->family[storage->family].elsewhere;
+        storage->fixed = fixed;
         if (storage->role == STORAGE_PASSED && fixed)
             storage->role = STORAGE_ARENA;
     }

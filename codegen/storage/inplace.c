@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+#include "kernel/kernel.h"
+
 static bool same_positions(const Type *a, const Type *b)
 {
     return shape_eq(&a->shape, &b->shape) && a->layout.block == b->layout.block &&
@@ -30,8 +32,20 @@ static bool goes_by_position(const Graph *graph, const Node *node, const Type *r
            value_type(graph, node->out[0])->layout.block == result->layout.block;
 }
 
+/* Like its first operand but where it is written: over that, if the others lie elsewhere. */
+static bool goes_over_first(const Graph *graph, const Node *node, ValueId operand)
+{
+    ValueId owner = kernel_view_owner(graph, operand);
+    bool over = node->in[0] == operand;
+    for (uint32_t i = 1; i < node->in_count; i++)
+        over &= kernel_view_owner(graph, node->in[i]) != owner;
+    return over;
+}
+
 bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand)
 {
+    if (op_info(graph->node[producer].op)->inplace == INPLACE_FIRST)
+        return goes_over_first(graph, &graph->node[producer], operand);
     enum { MOST = 256 }; /* nodes of a kernel */
     bool reached[MOST] = {false};
     const Type *result = value_type(graph, graph->node[producer].out[0]);

@@ -398,6 +398,23 @@ static int64_t free_place(const Judge *judge, ValueId maker, const Family *famil
     return family->offset[place];
 }
 
+/* An update in the memory of its first operand: what is not replaced goes on as the result's. */
+static bool take_over(Judge *judge)
+{
+    const Node *node = judge->kernel->form == FORM_UPDATE
+                           ? &judge->memory->graph->node[judge->kernel->anchor]
+                           : NULL;
+    ValueId owner = node ? flow_owner(judge->memory->graph, node->in[0]) : NONE;
+    int64_t bytes = node ? judge->memory->storage.at[owner].bytes : 0;
+    if (!bytes || judge->address[node->out[0]] != judge->address[owner] || !is_tracked(judge, owner))
+        return true;
+    if (!check_owned(judge, owner, (Extent){0, bytes}, false))
+        return false;
+    take_bytes(judge, node->out[0], (Extent){0, bytes});
+    judge->content[owner] = judge->content[node->out[0]];
+    return true;
+}
+
 /* What the step makes first of a value is another content, at a place that is free then. */
 static void begin_contents(Judge *judge)
 {
@@ -421,7 +438,7 @@ static bool run_kernel(Judge *judge, uint32_t step)
     judge->kernel = &judge->memory->kernel[step];
     begin_contents(judge);
     judge->reached = reach_collect(judge->kernel, &judge->of_step);
-    bool good = judge_step(judge);
+    bool good = take_over(judge) && judge_step(judge);
     arena_reset(&judge->of_step, mark);
     return good;
 }
