@@ -325,6 +325,10 @@ static void note_uses(const Fuser *fuser, Merger *merger, const bool *live_out)
             const Node *producer = value_producer(graph, node->in[i]);
             if (!producer || producer->kernel == NONE || producer->kernel == node->kernel)
                 continue;
+            if (node_flow(node)) { /* what is passed on is in memory */
+                merger->shared[producer->kernel] = true;
+                continue;
+            }
             bool cast = node->kernel != NONE && takes_cast(graph, node, i);
             bool same = cast || shape_eq(value_shape(graph, node->in[i]), value_shape(graph, node->out[0])) ||
                         op_info(node->op)->family == FAMILY_REDUCE;

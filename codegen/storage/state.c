@@ -118,7 +118,8 @@ static Lists state_readers(const Graph *graph, const Units *units, Arena *arena)
         for (NodeId n = 0; n < graph->node_count; n++)
             for (uint32_t i = 0; i < graph->node[n].in_count; i++) {
                 ValueId owner = kernel_view_owner(graph, graph->node[n].in[i]);
-                if (graph->value[owner].role != ROLE_STATE || kernel_value_is_view(graph, graph->node[n].out[0]))
+                bool view = graph->node[n].out_count && kernel_value_is_view(graph, graph->node[n].out[0]);
+                if (graph->value[owner].role != ROLE_STATE || view)
                     continue;
                 if (listed)
                     readers.item[readers.first[owner + 1]++] = units->of[n];
