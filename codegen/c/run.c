@@ -18,6 +18,7 @@ typedef struct Run {
     const Str *port; /* source_port_names */
     Map taken;
     Pointer *storage, *part; /* per storage, per value that is a part or a view */
+    const bool *needed;      /* per value: flow_needed */
     uint32_t depth;          /* of blocks */
 } Run;
 
@@ -221,12 +222,8 @@ static Str buffer_argument(Run *run, const KernelBuffer *buffer)
 /* Of a value that is in memory, as a whole. */
 static Str pointer_of(Run *run, ValueId value)
 {
-    const Memory *memory = &run->entry->memory;
-    StorageId whole = memory->storage.at[flow_owner(memory->graph, value)].whole;
-    return buffer_argument(run, &(KernelBuffer){.role = "y",
-                                                .storage = whole,
-                                                .part = NONE,
-                                                .dtype = memory->storage.at[whole].dtype});
+    KernelBuffer buffer = flow_buffer(&run->entry->memory, value);
+    return buffer_argument(run, &buffer);
 }
 
 static void print_call(Run *run, uint32_t k)
@@ -249,6 +246,11 @@ static void print_call(Run *run, uint32_t k)
 
 static void print_steps(Run *run, const StepList *list);
 
+static bool is_passed(const Run *run, ValueId value)
+{
+    return entry_storage(run->entry, value)->role == STORAGE_PASSED && run->needed[value];
+}
+
 /* Pointers that move: `const float *x = x0; / * f32[4], passed on * /`, without a first value where branches set it. */
 static void declare_passed(Run *run, const Node *node, const ValueId *first)
 {
@@ -257,7 +259,7 @@ static void declare_passed(Run *run, const Node *node, const ValueId *first)
         ValueId value = node->out[i];
         const Storage *storage = entry_storage(run->entry, value);
         Pointer *pointer = &run->storage[value];
-        if (storage->role != STORAGE_PASSED)
+        if (!is_passed(run, value))
             continue;
         Str from = first ? pointer_of(run, first[i]) : (Str){0};
         if (!pointer->name.len)
@@ -269,11 +271,6 @@ static void declare_passed(Run *run, const Node *node, const ValueId *first)
                     STR_ARG(type_show(run->unit->arena, value_type(graph, value))),
                     first ? "moves from round to round" : "of the branch that runs");
     }
-}
-
-static bool is_passed(const Run *run, ValueId value)
-{
-    return entry_storage(run->entry, value)->role == STORAGE_PASSED;
 }
 
 /* The pointers move: first those are kept that others come to be. */
@@ -433,6 +430,7 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     const Graph *graph = entry->graph;
     Run run = {.unit = unit, .entry = entry, .number = number, .out = out};
     start_names(&run);
+    run.needed = flow_needed(&entry->memory, unit->arena);
     text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, unit->arena)));
     source_parameters(out, entry, unit->arena);
     text_printf(out, ")\n{\n");

@@ -10,7 +10,8 @@ typedef struct Run {
     uint32_t number; /* of the entry */
     Text *out;
     const Str *port;
-    uint32_t depth; /* of blocks */
+    const bool *needed; /* per value: flow_needed */
+    uint32_t depth;     /* of blocks */
     uint32_t shown; /* the kernel whose nodes have been shown */
 } Run;
 
@@ -22,10 +23,8 @@ static void indent(Run *run)
 /* A value that is in memory, as a whole. */
 static Str pointer_of(const Run *run, ValueId value)
 {
-    const Memory *memory = &run->entry->memory;
-    StorageId whole = memory->storage.at[flow_owner(memory->graph, value)].whole;
-    return source_storage(run->entry, run->port, run->unit->arena,
-                          &(KernelBuffer){.storage = whole, .dtype = memory->storage.at[whole].dtype, .written = true});
+    KernelBuffer buffer = flow_buffer(&run->entry->memory, value);
+    return source_storage(run->entry, run->port, run->unit->arena, &buffer);
 }
 
 /* A place of its family that those are not in which must stay. */
@@ -42,7 +41,7 @@ static void print_choice(Run *run, ValueId maker)
         for (uint32_t i = 0; !last && avoided[i] != NONE; i++)
             text_printf(run->out, "%s" STR_FMT " != (void *)(a + %lld)", i ? " && " : "",
                         STR_ARG(pointer_of(run, avoided[i])), (long long)family->offset[p]);
-        text_printf(run->out, "%s(void *)(a + %lld)%s", !last || !p ? "" : "", (long long)family->offset[p],
+        text_printf(run->out, "%s(void *)(a + %lld)%s", last ? "" : " ? ", (long long)family->offset[p],
                     last ? "" : " : ");
         if (last)
             break;
@@ -50,14 +49,22 @@ static void print_choice(Run *run, ValueId maker)
     text_printf(run->out, ");\n");
 }
 
-/* Places are chosen where a kernel makes the first of a value. */
+/* Places are chosen where a kernel makes the first of a value; by the smaller numbers first. */
 static void print_choices(Run *run, uint32_t k)
 {
     const Kernel *kernel = &run->entry->memory.kernel[k];
-    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        const Storage *storage = entry_storage(run->entry, kernel->buffer[b].storage);
-        if (kernel->buffer[b].written && source_moves(run->entry, storage) && storage->first == k)
-            print_choice(run, storage->value);
+    for (ValueId last = NONE, next;; last = next) {
+        next = NONE;
+        for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+            const Storage *storage = entry_storage(run->entry, kernel->buffer[b].storage);
+            bool later = last == NONE || storage->value > last;
+            if (kernel->buffer[b].written && source_moves(run->entry, storage) && storage->first == k && later &&
+                (next == NONE || storage->value < next))
+                next = storage->value;
+        }
+        if (next == NONE)
+            return;
+        print_choice(run, next);
     }
 }
 
@@ -93,7 +100,7 @@ static const Node *node_of_step(const Run *run, uint32_t k)
 
 static bool is_passed(const Run *run, ValueId value)
 {
-    return entry_storage(run->entry, value)->role == STORAGE_PASSED;
+    return entry_storage(run->entry, value)->role == STORAGE_PASSED && run->needed[value];
 }
 
 static void declare_passed(Run *run, const Node *node, const ValueId *first)
@@ -282,6 +289,7 @@ void cuda_print_run(Text *out, const Unit *unit, uint32_t e)
                .number = e,
                .out = out,
                .port = source_port_names(entry, unit->arena),
+               .needed = flow_needed(&entry->memory, unit->arena),
                .shown = NONE};
     print_steps(&run, &entry->steps.list);
     print_turns(out, entry);

@@ -1,7 +1,6 @@
 /* From a graph to an entry: the best of several ways to run it is planned, lowered and judged. */
 #include "program/entry.h"
 
-#include "ops/meaning.h"
 #include "program/stage.h"
 #include "storage/flow.h"
 
@@ -142,16 +141,14 @@ void entry_lower(Entry *entry, WeightTable *weights)
             lower_kernel(&lower, &memory->kernel[k]);
 }
 
-/* An array of the caller that is handed round: x in x -> while. */
+/* Arrays of the caller that are handed round, and read in the end. */
 static void note_passed(Entry *entry)
 {
-    const Graph *graph = entry->graph;
-    for (NodeId n = 0; entry->memory.regions && n < graph->node_count; n++)
-        for (uint32_t i = 0; node_flow(&graph->node[n]) && i < graph->node[n].in_count; i++) {
-            const Storage *storage = entry_storage(entry, flow_owner(graph, graph->node[n].in[i]));
-            if (storage->role == STORAGE_INPUT)
-                entry->used[storage->index] = true;
-        }
+    Arena scratch = {0};
+    const bool *needed = entry->memory.regions ? flow_needed(&entry->memory, &scratch) : NULL;
+    for (uint32_t i = 0; needed && i < entry->graph->input_count; i++)
+        entry->used[i] |= needed[entry->graph->input[i]];
+    arena_free(&scratch);
 }
 
 static void note_used(Entry *entry)

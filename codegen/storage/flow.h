@@ -44,7 +44,14 @@ ValueId flow_owner(const Graph *graph, ValueId value);
 /* Lives, families and places, once roles are known; for graphs with loops or branches. */
 void flow_lives(Memory *memory, Arena *scratch);
 
-/* Which members of its family must lie elsewhere when the value is made; ends with NONE. */
+/* Which members of its family must lie elsewhere when the value is made; ends with NONE.  Of several that one step makes,
+ * those of smaller numbers choose first. */
 const ValueId *flow_avoided(const Memory *memory, ValueId maker);
+
+/* Where a value lies, as what kernels see of it: its storage, and where it begins in that. */
+KernelBuffer flow_buffer(const Memory *memory, ValueId value);
+
+/* Per value: is it passed to somebody who reads it?  The kernels are lowered. */
+const bool *flow_needed(const Memory *memory, Arena *arena);
 
 #endif

@@ -298,16 +298,22 @@ static void count_places(Lives *l, Family *family)
         if (is_passed(l, maker))
             continue;
         avoided = ARENA_ARRAY(l->arena, ValueId, family->count + 1);
-        for (uint32_t i = 0; i < family->count; i++)
-            if (conflicts(l, maker, family->member[i]))
-                avoided[count++] = family->member[i];
+        uint32_t conflicting = 0;
+        for (uint32_t i = 0; i < family->count; i++) {
+            ValueId other = family->member[i];
+            if (!conflicts(l, maker, other))
+                continue;
+            conflicting++;
+            if (l->made[other] != l->made[maker] || other < maker || is_passed(l, other))
+                avoided[count++] = other;
+        }
         avoided[count] = NONE;
         l->memory->avoided[maker] = avoided;
-        if (count + 1 <= family->places)
+        if (conflicting + 1 <= family->places)
             continue;
-        family->places = count + 1;
+        family->places = conflicting + 1;
         family->maker = maker;
-        family->conflict = avoided[0];
+        family->conflict = count ? avoided[0] : NONE;
     }
 }
 

@@ -415,19 +415,37 @@ static bool take_over(Judge *judge)
     return true;
 }
 
+/* Those that the step makes first, ascending. */
+static uint32_t list_begun(const Judge *judge, StorageId *id)
+{
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < judge->kernel->buffer_count; b++) {
+        StorageId one = judge->kernel->buffer[b].storage;
+        const Storage *storage = &judge->memory->storage.at[one];
+        if (!judge->kernel->buffer[b].written || (storage->value != NONE && storage->first != judge->step))
+            continue;
+        uint32_t at = count++;
+        for (; at > 0 && id[at - 1] > one; at--)
+            id[at] = id[at - 1];
+        id[at] = one;
+    }
+    return count;
+}
+
 /* What the step makes first of a value is another content, at a place that is free then. */
 static void begin_contents(Judge *judge)
 {
     const Memory *memory = judge->memory;
-    for (uint32_t b = 0; memory->regions && b < judge->kernel->buffer_count; b++) {
-        StorageId id = judge->kernel->buffer[b].storage;
-        const Storage *storage = &memory->storage.at[id];
-        if (!judge->kernel->buffer[b].written || (storage->value != NONE && storage->first != judge->step))
-            continue;
-        judge->content[id] = judge->contents;
-        judge->holder[judge->contents++] = id;
+    if (!memory->regions)
+        return;
+    StorageId *id = ARENA_ARRAY(&judge->of_step, StorageId, judge->kernel->buffer_count);
+    uint32_t count = list_begun(judge, id);
+    for (uint32_t i = 0; i < count; i++) {
+        const Storage *storage = &memory->storage.at[id[i]];
+        judge->content[id[i]] = judge->contents;
+        judge->holder[judge->contents++] = id[i];
         if (storage->family != NONE && storage->role == STORAGE_ARENA)
-            judge->address[id] = free_place(judge, id, &memory->family[storage->family]);
+            judge->address[id[i]] = free_place(judge, id[i], &memory->family[storage->family]);
     }
 }
 

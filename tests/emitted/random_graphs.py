@@ -2,11 +2,11 @@
 """Random graphs: emitted code against the reference evaluator, across passes, allocators, targets and compilers.
 
     random_graphs.py --emit build/tests/emitted/random_emit --target T --cc CC,... [--level L,...] [--first SEED]
-                     [--count N] [--sanitize] [--keep FOLDER]
+                     [--count N] [--control] [--sanitize] [--keep FOLDER]
 
 Ten graphs become one program around host.c, for each compiler and level of optimization; those for CUDA run on the
 emulated device of tests/cuda/emulate.
-A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
+--control has loops and branches in them.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
 each ten graphs.
 """
 
@@ -55,7 +55,7 @@ class Run:
 
     def __init__(self, arguments, folder, words):
         self.arguments, self.folder, self.words = arguments, folder, words
-        self.names = [f"r{w.split(':')[0]}" for w in words]
+        self.names = [f"r{w.split(':')[0].lstrip('c')}" for w in words]
         self.wrong, self.how = {}, {}
         self.way = None  # compiler and level; of what is wrong
 
@@ -113,10 +113,14 @@ class Run:
                 self.wrong[name] = f"{output}: {dtype}: {words}"
 
 
+def word_of(arguments, seed, steps, left_out):
+    """A graph of random_emit without some of its steps."""
+    return f"{'c' * arguments.control}{seed}:{steps}" + (":" if left_out else "") + ",".join(map(str, left_out))
+
+
 def fails(arguments, seed, steps, left_out):
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(arguments, pathlib.Path(folder), [f"{seed}:{steps}" + (":" if left_out else "") +
-                                                    ",".join(map(str, left_out))])
+        run = Run(arguments, pathlib.Path(folder), [word_of(arguments, seed, steps, left_out)])
         run.go()
         return run.wrong
 
@@ -129,7 +133,7 @@ def shrink(arguments, seed, steps):
     for step in reversed(range(steps)):
         if fails(arguments, seed, steps, [step] + left_out):
             left_out = [step] + left_out
-    return f"{seed}:{steps}" + (":" if left_out else "") + ",".join(map(str, left_out))
+    return word_of(arguments, seed, steps, left_out)
 
 
 def show(way):
@@ -138,6 +142,9 @@ def show(way):
 
 def report(arguments, name, run):
     """The least graph that goes wrong, as TAP comments."""
+    if name not in run.how: # it ended before it said anything of it
+        print("\n".join(f"# {line[:300]}" for line in run.wrong[name].splitlines()))
+        return
     seed, steps = int(name[1:]), int(run.how[name].split()[0])
     if run.way:
         arguments = argparse.Namespace(**{**vars(arguments), "ways": [run.way]})
@@ -160,6 +167,7 @@ def main():
     parser.add_argument("--level", default="1", help="of optimization: 1, 2, 3, s; with commas between")
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=int(os.environ.get("NNC_RANDOM_ROUNDS", "60")))
+    parser.add_argument("--control", action="store_true", help="with loops and branches")
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--keep", help="leave sources in this folder")
     arguments = parser.parse_args()
@@ -176,7 +184,7 @@ def main():
         seeds = range(first, min(first + GROUP, arguments.first + arguments.count))
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(arguments.keep or temporary)
-            run = Run(arguments, folder, [str(s) for s in seeds])
+            run = Run(arguments, folder, ["c" * arguments.control + str(s) for s in seeds])
             run.go()
             print(f"{'not ok' if run.wrong else 'ok'} {number} - seeds {seeds[0]} to {seeds[-1]}", flush=True)
             for name in list(run.wrong)[:1]:
