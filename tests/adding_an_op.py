@@ -16,7 +16,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"```\w+\n(.*?)```\n", re.S)
 PLACE = re.compile(r"\W+(\S+), after `(.+)`")
-KEPT = ["codegen", "compiler", "frontends", "runtime", "tests", "models", "docs", "meson.build", "meson_options.txt", "LICENSE",
+KEPT = ["cmake", "codegen", "compiler", "frontends", "runtime", "tests", "models", "docs", "meson.build", "meson_options.txt", "LICENSE",
         "README.md", "dev"]
 
 

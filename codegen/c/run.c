@@ -83,7 +83,8 @@ static void leave_block(Run *run)
     run->depth--;
 }
 
-/* The name of a pointer, which is declared where it cannot be seen: `at` is where it points, `what` says it to people. */
+/* The name of a pointer, which is declared where it cannot be seen: `at` is where it points, `what` says it to people.
+ */
 static Str declare_pointer(Run *run, Pointer *pointer, const KernelBuffer *buffer, ValueId value, Str at, Str what)
 {
     bool constant = entry_storage(run->entry, buffer->storage)->role == STORAGE_WEIGHTS;
@@ -356,7 +357,10 @@ static void print_branches(Run *run, const Step *step)
         bool other = i == branches.keys;
         if (!truth || other) {
             indent(run);
-            text_printf(run->out, truth ? "} else {\n" : other ? "default: {\n" : "case %lld: {\n",
+            text_printf(run->out,
+                        truth   ? "} else {\n"
+                        : other ? "default: {\n"
+                                : "case %lld: {\n",
                         other ? 0LL : (long long)branches.key[i]);
         }
         run->depth++;

@@ -5,14 +5,14 @@
 #include "storage/flow.h"
 
 typedef struct Run {
-    const Unit *unit;
+    const CudaUnit *unit;
     const Entry *entry;
     uint32_t number; /* of the entry */
     Text *out;
     const Str *port;
     const bool *needed; /* per value: flow_needed */
     uint32_t depth;     /* of blocks */
-    uint32_t shown; /* the kernel whose nodes have been shown */
+    uint32_t shown;     /* the kernel whose nodes have been shown */
 } Run;
 
 static void indent(Run *run)
@@ -189,7 +189,7 @@ static void print_branches(Run *run, const Step *step)
     Branches branches = flow_branches(begin);
     text_char(run->out, '\n');
     declare_passed(run, end, NULL);
-    const char *selector = str_format(run->unit->arena, "selected%u", begin->in[0]).ptr;
+    const char *selector = str_format(run->unit->arena, "selected%u", step->kernel).ptr;
     print_fetch(run, begin->in[0], selector);
     for (uint32_t i = 0; i < step->body_count; i++) {
         if (!i)
@@ -278,7 +278,7 @@ static void print_turns(Text *out, const Entry *entry)
     }
 }
 
-void cuda_print_run(Text *out, const Unit *unit, uint32_t e)
+void cuda_print_run(Text *out, const CudaUnit *unit, uint32_t e)
 {
     const Entry *entry = &unit->program->entry[e];
     cuda_print_signature(out, entry, unit->arena);
@@ -296,4 +296,3 @@ void cuda_print_run(Text *out, const Unit *unit, uint32_t e)
     print_unused(out, entry, unit->arena);
     text_printf(out, "\n    return 0;\n}\n");
 }
-

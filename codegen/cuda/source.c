@@ -13,7 +13,8 @@ bool cuda_weights_in_source(const Program *program)
 }
 
 /* Weights that are device arrays go by the array's own name: the host has no address of them to hand to a kernel. */
-static void name_weights(const Unit *unit, const Entry *entry, const Kernel *kernel, KernelNames *names, bool *global)
+static void name_weights(const CudaUnit *unit, const Entry *entry, const Kernel *kernel, KernelNames *names,
+                         bool *global)
 {
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
@@ -23,7 +24,7 @@ static void name_weights(const Unit *unit, const Entry *entry, const Kernel *ker
     }
 }
 
-static Str section_text(Unit *unit, const Entry *entry, uint32_t k, const Section *section, KernelNames *names)
+static Str section_text(CudaUnit *unit, const Entry *entry, uint32_t k, const Section *section, KernelNames *names)
 {
     const Kernel *kernel = &entry->memory.kernel[k];
     const bool *aliased = source_aliased(entry, unit->arena, k);
@@ -42,7 +43,7 @@ static Str section_text(Unit *unit, const Entry *entry, uint32_t k, const Sectio
     return copy;
 }
 
-static void note_meets(Unit *unit, const Block *block)
+static void note_meets(CudaUnit *unit, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
         if (stmt->kind == STMT_MEET)
@@ -52,7 +53,7 @@ static void note_meets(Unit *unit, const Block *block)
     }
 }
 
-static uint32_t function_for(Unit *unit, const Entry *entry, const Step *step)
+static uint32_t function_for(CudaUnit *unit, const Entry *entry, const Step *step)
 {
     const Section *section = step->section;
     const Kernel *kernel = &entry->memory.kernel[step->kernel];
@@ -68,16 +69,16 @@ static uint32_t function_for(Unit *unit, const Entry *entry, const Step *step)
         for (int n = 2; !map_add(&unit->taken, name, 0); n++)
             name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
         ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
-                   ((Function){name, entry, step->kernel, section, 0}));
+                   ((CudaFunction){name, entry, step->kernel, section, 0}));
     }
     unit->function[known].users++;
     return known;
 }
 
-static void print_functions(Text *out, Unit *unit)
+static void print_functions(Text *out, CudaUnit *unit)
 {
     for (uint32_t f = 0; f < unit->function_count; f++) {
-        const Function *function = &unit->function[f];
+        const CudaFunction *function = &unit->function[f];
         KernelNames names =
             source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
         Str text = section_text(unit, function->entry, function->kernel, function->section, &names);
@@ -86,7 +87,7 @@ static void print_functions(Text *out, Unit *unit)
 }
 
 /* Recurses over the nesting of loops and branches. */
-static void make_launches(Unit *unit, uint32_t e, const StepList *list)
+static void make_launches(CudaUnit *unit, uint32_t e, const StepList *list)
 {
     for (uint32_t s = 0; s < list->count; s++) {
         const Step *step = &list->step[s];
@@ -97,7 +98,7 @@ static void make_launches(Unit *unit, uint32_t e, const StepList *list)
     }
 }
 
-static void make_entry(Unit *unit, uint32_t e)
+static void make_entry(CudaUnit *unit, uint32_t e)
 {
     const Entry *entry = &unit->program->entry[e];
     unit->of_step[e] = ARENA_ARRAY(unit->arena, uint32_t, entry->steps.launches);
@@ -106,9 +107,9 @@ static void make_entry(Unit *unit, uint32_t e)
     make_launches(unit, e, &entry->steps.list);
 }
 
-static void make_unit(Unit *unit, const Program *program, Arena *arena)
+static void make_unit(CudaUnit *unit, const Program *program, Arena *arena)
 {
-    *unit = (Unit){.program = program, .arena = arena, .by_text = {.arena = arena}, .taken = {.arena = arena}};
+    *unit = (CudaUnit){.program = program, .arena = arena, .by_text = {.arena = arena}, .taken = {.arena = arena}};
     unit->of_step = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
     source_take_names(program, arena, &unit->taken);
     for (uint32_t e = 0; e < program->entry_count; e++)
@@ -134,7 +135,7 @@ static void print_fill(Text *out, const StateSlot *slot)
     text_printf(out, ", %lld);\n", count);
 }
 
-static void print_slot(Text *out, const Unit *unit, const StateSlot *slot)
+static void print_slot(Text *out, const CudaUnit *unit, const StateSlot *slot)
 {
     const Program *program = unit->program;
     long long at = (long long)slot->offset[0], bytes = (long long)slot->bytes;
@@ -155,7 +156,7 @@ static void print_slot(Text *out, const Unit *unit, const StateSlot *slot)
                     at, (long long)program->weights[slot->weights].offset, bytes);
 }
 
-static void print_state_init(Text *out, const Unit *unit)
+static void print_state_init(Text *out, const CudaUnit *unit)
 {
     const State *state = &unit->program->state;
     if (!state->count)
@@ -207,7 +208,7 @@ static const char launch_text[] =
     "    } while (0)\n"
     "#endif\n\n";
 
-static void print_source(Text *out, Unit *unit)
+static void print_source(Text *out, CudaUnit *unit)
 {
     const Program *program = unit->program;
     source_head(out, program, ".cu", "kernels and the order they are launched in");
@@ -284,7 +285,7 @@ static void print_header(Text *out, const Program *program, Arena *arena)
 void emit_cuda(const Program *program, Text *source, Text *header)
 {
     Arena arena = {0};
-    Unit unit;
+    CudaUnit unit;
     make_unit(&unit, program, &arena);
     print_source(source, &unit);
     print_header(header, program, &arena);

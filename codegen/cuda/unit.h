@@ -6,29 +6,29 @@
 #include "cuda/prelude.h"
 #include "cuda/section.h"
 
-typedef struct Function { /* sections of equal text and launch share one */
+typedef struct CudaFunction { /* sections of equal text and launch share one */
     Str name;
     const Entry *entry; /* of the first of its users */
     uint32_t kernel;
     const Section *section;
     uint32_t users;
-} Function;
+} CudaFunction;
 
-typedef struct Unit {
+typedef struct CudaUnit {
     const Program *program;
     Arena *arena;
     PreludeNeeds needs;
     MeetNeeds meets;
-    Function *function;
+    CudaFunction *function;
     uint32_t function_count, function_capacity;
     uint32_t **of_step; /* per entry, per step: its function */
     Map by_text, taken;
-} Unit;
+} CudaUnit;
 
 bool cuda_weights_in_source(const Program *program);
 void cuda_print_signature(Text *out, const Entry *entry, Arena *arena);
 /* `if (!a || (uintptr_t)a % 64 != 0) return ...;`, without the first where it may be missing */
 void cuda_print_check(Text *out, const char *pointer, bool needed);
-void cuda_print_run(Text *out, const Unit *unit, uint32_t entry);
+void cuda_print_run(Text *out, const CudaUnit *unit, uint32_t entry);
 
 #endif

@@ -1,10 +1,10 @@
-/* Bodies in line: loops and branches become nodes that stand where their bodies begin and end (FAMILY_FLOW in op.def), so
- * that what follows works on one list of nodes, one table of values and one time.
+/* Bodies in line: loops and branches become nodes that stand where their bodies begin and end (FAMILY_FLOW in op.def),
+ * so that what follows works on one list of nodes, one table of values and one time.
  *
  * What a loop carries is a result of its loop_begin, which changes from round to round; what branches give is a result
  * of branch_end.  Nothing is ever copied there: both are pointers to what was made elsewhere (storage/flow.c).  So what
- * they are given must lie in memory as a whole: a number, a ramp, an array of the weights or a view that is no reshape is
- * stored first, by a relayout.  Recurses over the nesting of bodies. */
+ * they are given must lie in memory as a whole: a number, a ramp, an array of the weights or a view that is no reshape
+ * is stored first, by a relayout.  Recurses over the nesting of bodies. */
 #include "kernel/kernel.h"
 
 #include <string.h>
@@ -140,9 +140,8 @@ static void lay_out_loop(Flattener *f, const Body *outer, const Node *node)
     for (uint32_t i = 0; i < loop.carried; i++) {
         const Value *carried = &loop.body->value[loop.body->input[i]];
         value[i] = graph->node[begin].out[i];
-        graph->value[value[i]].name = carried->name.len && map_add(&f->taken, carried->name, value[i])
-                                          ? carried->name
-                                          : (Str){0};
+        graph->value[value[i]].name =
+            carried->name.len && map_add(&f->taken, carried->name, value[i]) ? carried->name : (Str){0};
         outer->map[node->out[i]] = value[i];
     }
     emit(f, begin);

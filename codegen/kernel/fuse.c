@@ -416,9 +416,8 @@ static ValueId copy_of(Graph *graph, ValueId value)
     return op_build(graph, OP_RELAYOUT, &value, 1, attr, graph->value[value].place);
 }
 
-/* What leaves the graph, to the caller or into a state, is memory of its own: not a view, an input, a constant, what a loop
- * or branches give, nor the
- * same value twice. */
+/* What leaves the graph, to the caller or into a state, is memory of its own: not a view, an input, a constant, what a
+ * loop or branches give, nor the same value twice. */
 static void copy_shared_ends(Graph *graph, Arena *arena)
 {
     bool *taken = ARENA_ARRAY(arena, bool, graph->value_count);

@@ -131,7 +131,6 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
 
 /* Maps */
 
-
 /* The body for one element, in a loop for each dimension of the nest. */
 static Block map_body(Lower *lower, const Nest *nest, const Var **var, LowerElement *element, void *context)
 {

@@ -41,12 +41,12 @@ typedef struct Storage {
     bool has_parts;                      /* others lie inside it */
     int64_t parts_end;                   /* from this step on nothing reads those; 0: nothing does */
 
-    int64_t first, last; /* alive in steps [first, last); first < 0: never touched */
+    int64_t first, last;     /* alive in steps [first, last); first < 0: never touched */
     const struct Life *life; /* the same with its holes; NULL in a graph without loops and branches */
-    uint32_t family;     /* of Memory.family; NONE */
-    bool fixed;          /* the family has one place, and all of it is always there */
-    uint32_t buffer;     /* of the plan; the last one where a whole grows with its parts */
-    int64_t offset;      /* bytes from the start of the arena, or of the weights */
+    uint32_t family;         /* of Memory.family; NONE */
+    bool fixed;              /* the family has one place, and all of it is always there */
+    uint32_t buffer;         /* of the plan; the last one where a whole grows with its parts */
+    int64_t offset;          /* bytes from the start of the arena, or of the weights */
 } Storage;
 
 typedef struct Storages {

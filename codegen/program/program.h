@@ -50,8 +50,8 @@ typedef struct Entry {
     const Graph *source; /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
     bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
     Steps steps;         /* what it does */
-    bool *used;     /* per input, then per output: some kernel touches it */
-    uint32_t *slot; /* per state of memory.state: its slot of the program */
+    bool *used;          /* per input, then per output: some kernel touches it */
+    uint32_t *slot;      /* per state of memory.state: its slot of the program */
 } Entry;
 
 /* An array of the weights, which entries share: elements of a value as they are, or packed. */

@@ -79,16 +79,15 @@ static bool agree(Agreement *a, const Graph *graph, ValueId value)
     }
     const Graph *before = a->list[known].graph;
     const Value *first = &before->value[a->list[known].value];
-    const char *what = first->role != v->role           ? "a param in one graph and a state in another"
-                       : first->type != v->type         ? "of another type in another graph"
+    const char *what = first->role != v->role                   ? "a param in one graph and a state in another"
+                       : first->type != v->type                 ? "of another type in another graph"
                        : !same_initial(before, first, graph, v) ? "initialised otherwise in another graph"
-                                                        : NULL;
+                                                                : NULL;
     if (!what)
         return true;
     diag_error(graph->module->diag, v->place, STR_FMT " is %s: one name is one %s for all graphs of a file",
                STR_ARG(v->name), what, v->role == ROLE_PARAM ? "param" : "state");
-    diag_note(graph->module->diag, first->place, "here it is " STR_FMT,
-              STR_ARG(type_show(a->arena, first->type)));
+    diag_note(graph->module->diag, first->place, "here it is " STR_FMT, STR_ARG(type_show(a->arena, first->type)));
     return false;
 }
 
@@ -124,7 +123,7 @@ typedef struct Sharing {
     Program *program;
     Arena *arena;
     Arena scratch;
-    Map known; /* name, type and packing, to the last such array ... */
+    Map known;        /* name, type and packing, to the last such array ... */
     uint32_t *before; /* ... and per array the one before it of the same key */
     uint32_t capacity;
 } Sharing;

@@ -1,8 +1,8 @@
 /* Steps: what an entry point does, as a tree.  The printers print steps, and nothing else decides what runs when.
  *
  * A launch runs a kernel: in C a call of its function; on a GPU each section of a kernel is a launch.  A loop has the
- * steps of its condition and of a round, a branch those of each of its branches.  What loops carry and branches give are
- * pointers (storage/flow.h), so there are no steps that copy. */
+ * steps of its condition and of a round, a branch those of each of its branches.  What loops carry and branches give
+ * are pointers (storage/flow.h), so there are no steps that copy. */
 #ifndef NNC_PROGRAM_STEP_H
 #define NNC_PROGRAM_STEP_H
 

@@ -45,5 +45,6 @@ bool memory_reads_by_element(const Memory *memory, const Users *users, const boo
             seen = in;
         }
     return seen != NONE && !kernel->recipe.partial_sums && inplace_kernel_rule(graph, producer, seen) &&
-           (kernel->form == FORM_MAP || kernel->form == FORM_UPDATE || stored_results(memory, kernel, users, live_out) == 1);
+           (kernel->form == FORM_MAP || kernel->form == FORM_UPDATE ||
+            stored_results(memory, kernel, users, live_out) == 1);
 }

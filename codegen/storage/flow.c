@@ -149,8 +149,8 @@ static void need_passed(Needs *n)
             ARENA_PUSH(&scratch, loop, depth, capacity, node);
         const Node *to = kind == FLOW_LOOP_END ? loop[depth - 1] : node;
         for (uint32_t k = 0; kind != FLOW_NONE && k < node->in_count; k++) {
-            bool chooses = kind == FLOW_LOOP_TEST || kind == FLOW_BRANCH_BEGIN ||
-                           (kind == FLOW_LOOP_END && k >= to->out_count);
+            bool chooses =
+                kind == FLOW_LOOP_TEST || kind == FLOW_BRANCH_BEGIN || (kind == FLOW_LOOP_END && k >= to->out_count);
             if (chooses || n->needed[to->out[k % to->out_count]])
                 need(n, node->in[k]);
         }

@@ -12,10 +12,10 @@ typedef struct Lives {
     Arena *arena, *scratch;
     const Users *users;
     const bool *live_out, *member;
-    Life *life;          /* per value in memory: when it, or what is inside it, is there */
-    uint32_t *region;    /* per value: where it is made or passed; NONE: before all steps */
-    int64_t *made;       /* per value: the first step that makes any of it */
-    ValueId *root;       /* per member: of its family, as a forest */
+    Life *life;       /* per value in memory: when it, or what is inside it, is there */
+    uint32_t *region; /* per value: where it is made or passed; NONE: before all steps */
+    int64_t *made;    /* per value: the first step that makes any of it */
+    ValueId *root;    /* per member: of its family, as a forest */
 } Lives;
 
 /* Pieces: what ends where another begins is kept apart, since that may be another content. */

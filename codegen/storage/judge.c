@@ -360,7 +360,8 @@ static bool check_end(Judge *judge, ValueId value, const char *what)
     const Storage *storage = &judge->memory->storage.at[value];
     int64_t at = offset_of(judge, value), end = at + storage->bytes;
     for (uint32_t i = owners_find(&judge->owners, at); at < end; i++) {
-        if (i == judge->owners.count || judge->owners.at[i].of != judge->content[value] || judge->owners.at[i].begin > at) {
+        if (i == judge->owners.count || judge->owners.at[i].of != judge->content[value] ||
+            judge->owners.at[i].begin > at) {
             Arena *arena = judge->memory->graph->module->arena;
             *judge->message = str_format(arena, "%s " STR_FMT " is not there at the end", what,
                                          STR_ARG(value_show(judge->memory->graph, value)));
@@ -401,9 +402,7 @@ static int64_t free_place(const Judge *judge, ValueId maker, const Family *famil
 /* An update in the memory of its first operand: what is not replaced goes on as the result's. */
 static bool take_over(Judge *judge)
 {
-    const Node *node = judge->kernel->form == FORM_UPDATE
-                           ? &judge->memory->graph->node[judge->kernel->anchor]
-                           : NULL;
+    const Node *node = judge->kernel->form == FORM_UPDATE ? &judge->memory->graph->node[judge->kernel->anchor] : NULL;
     ValueId owner = node ? flow_owner(judge->memory->graph, node->in[0]) : NONE;
     int64_t bytes = node ? judge->memory->storage.at[owner].bytes : 0;
     if (!bytes || judge->address[node->out[0]] != judge->address[owner] || !is_tracked(judge, owner))

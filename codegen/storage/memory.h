@@ -26,10 +26,10 @@ typedef struct Life { /* ascending and apart */
 typedef struct Family {
     ValueId *member; /* passed and made */
     uint32_t count, capacity;
-    uint32_t places;         /* 0: nothing of it is in the arena */
-    uint32_t *buffer;        /* per place: one of its buffers of the plan */
+    uint32_t places;  /* 0: nothing of it is in the arena */
+    uint32_t *buffer; /* per place: one of its buffers of the plan */
     int64_t *offset;
-    bool elsewhere;          /* what is passed may be an array of the caller, or a state */
+    bool elsewhere; /* what is passed may be an array of the caller, or a state */
     int64_t bytes;
     ValueId maker, conflict; /* with several places: why; NONE */
 } Family;
@@ -45,7 +45,7 @@ typedef struct Memory {
                             than the one before, of one group */
     PlanResult plan;
     struct Regions *regions; /* of the steps; NULL where there are neither loops nor branches */
-    const bool *member; /* per value: of a family */
+    const bool *member;      /* per value: of a family */
     Family *family;
     uint32_t family_count;
     const ValueId **avoided; /* per value: flow_avoided; NULL for most */

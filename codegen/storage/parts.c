@@ -95,9 +95,8 @@ static bool can_lie_inside(const Placer *placer, const Node *node, uint32_t oper
     ValueId value = lower_rearranged_value(graph, node->in[operand]);
     const Node *producer = value_producer(graph, value);
     return producer && producer->kernel != NONE && producer->kernel != node->kernel && !placer->lower.live_out[value] &&
-           region_allows(placer, value, node) &&
-           placer->storage[value].inside == NONE && !(placer->copied && placer->copied[value]) &&
-           blocks_agree(graph, node, operand) &&
+           region_allows(placer, value, node) && placer->storage[value].inside == NONE &&
+           !(placer->copied && placer->copied[value]) && blocks_agree(graph, node, operand) &&
            !(value_type(graph, value)->layout.block && value != node->in[operand]) &&
            shape_elements(value_shape(graph, value)) > 0;
 }
@@ -150,8 +149,8 @@ static void clear(Placer *placer)
     const Graph *graph = placer->graph;
     for (ValueId v = 0; v < graph->value_count; v++) {
         const Type *type = value_type(graph, v);
-        placer->storage[v] =
-            (Storage){.dtype = type ? type->dtype : DT_F32, .value = v, .inside = NONE, .whole = v, .first = -1, .family = NONE};
+        placer->storage[v] = (Storage){
+            .dtype = type ? type->dtype : DT_F32, .value = v, .inside = NONE, .whole = v, .first = -1, .family = NONE};
     }
 }
 

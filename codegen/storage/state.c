@@ -1,7 +1,6 @@
 /* Where the next values of states are made (state.h). */
 #include "storage/state.h"
 
-
 static const bool *find_used(const Graph *graph, Arena *arena)
 {
     bool *used = ARENA_ARRAY(arena, bool, graph->value_count);
@@ -164,7 +163,8 @@ static bool may_share(const Settler *settler, const StateValue *state)
     if (read <= made || !storage[state->next].bytes)
         return true;
     bool last = read == made + 1 && !storage[state->next].has_parts;
-    return last && memory_reads_by_element(settler->memory, settler->users, settler->live_out, state->next, state->value);
+    return last &&
+           memory_reads_by_element(settler->memory, settler->users, settler->live_out, state->next, state->value);
 }
 
 void state_settle(Memory *memory)

@@ -19,8 +19,8 @@ static const Tensor **swap_in(EvalMemory *memory, Graph *graph, Arena *scratch)
     for (ValueId v = 0; v < graph->value_count; v++) {
         Value *value = &graph->value[v];
         own[v] = value->data;
-        uint32_t known = value->role == ROLE_PARAM || value->role == ROLE_STATE ? map_get(&memory->known, value->name)
-                                                                                : MAP_NONE;
+        uint32_t known =
+            value->role == ROLE_PARAM || value->role == ROLE_STATE ? map_get(&memory->known, value->name) : MAP_NONE;
         if (known != MAP_NONE)
             value->data = memory->tensor[known];
     }

@@ -214,9 +214,9 @@ typedef enum FlowKind {
 } FlowKind;
 
 FlowKind node_flow(const Node *node);
-int64_t flow_most_rounds(const Node *node);   /* of a loop that begins; 0: as many as its condition holds */
-bool flow_tests(const Node *node);            /* of a loop that ends: its last operand is the condition */
-Branches flow_branches(const Node *node);     /* of branches that begin */
+int64_t flow_most_rounds(const Node *node); /* of a loop that begins; 0: as many as its condition holds */
+bool flow_tests(const Node *node);          /* of a loop that ends: its last operand is the condition */
+Branches flow_branches(const Node *node);   /* of branches that begin */
 NodeId flow_loop_begin(Graph *graph, const ValueId *first, uint32_t count, int64_t most, Place place);
 NodeId flow_loop_test(Graph *graph, ValueId condition, Place place);
 NodeId flow_loop_end(Graph *graph, const ValueId *next, uint32_t count, bool tests, Place place);

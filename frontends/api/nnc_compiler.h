@@ -93,9 +93,9 @@ typedef struct nnc_source {
                             without any, params are drawn from their initialisers, and a note says so */
     const nnc_define *define;
     uint32_t define_count;
-    int init_missing;    /* params that the weights file lacks are drawn from their initialisers; else they are errors */
+    int init_missing; /* params that the weights file lacks are drawn from their initialisers; else they are errors */
     int convert_weights; /* stored floats of another width than the param's are converted; else they are errors */
-    int shapes_only; /* params need no elements: enough for plans, not for files that hold weights or evaluation */
+    int shapes_only;     /* params need no elements: enough for plans, not for files that hold weights or evaluation */
 } nnc_source;
 
 NNC_API nnc_result nnc_module_parse(nnc_session *session, const nnc_source *source, nnc_module **module);
@@ -109,7 +109,8 @@ typedef struct nnc_graph {
 /* Graph `index` of the file, NULL behind the last. */
 NNC_API const nnc_graph *nnc_module_graph(const nnc_module *module, uint32_t index);
 
-typedef struct nnc_param { /* what the weights file may hold: a param, a state, a constant that has no elements in the text */
+typedef struct nnc_param { /* what the weights file may hold: a param, a state, a constant that has no elements in the
+                              text */
     nnc_tensor_info tensor;
     const char *role;        /* "param", "state" or "const" */
     const char *initialiser; /* as the text has it, `he_normal(seed = 1)`; NULL when it has none */

@@ -181,8 +181,7 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
     }
     print_entries(cli, &program, format);
     if (capacity && program.arena_bytes > capacity)
-        diag_file_error(&cli->diag, model.path, STR_FMT,
-                        STR_ARG(program_largest_entry(&program)->memory.plan.message));
+        diag_file_error(&cli->diag, model.path, STR_FMT, STR_ARG(program_largest_entry(&program)->memory.plan.message));
     return STATUS_OK;
 }
 

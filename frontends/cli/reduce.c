@@ -250,7 +250,7 @@ const Verb verb_reduce = {
     .flag = (const Flag[]){{"keep", "COMMAND", "The command that fails"},
                            {"o", "FILE", "Where to write the smaller model (default: reduced.nnc)"},
                            FLAG_DEFINE,
-                           FLAG_WEIGHTS_FROM,
+                           FLAGS_WEIGHTS,
                            FLAG_GRAPH,
                            FLAG_END},
     .example = (const Example[]){{"nnc reduce big.nnc --keep 'nnc run {} --check --target host'",

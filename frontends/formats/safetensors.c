@@ -8,7 +8,7 @@
 #include "base/file.h"
 
 #define LARGEST_HEADER ((uint64_t)16 << 20) /* real ones have some hundred KiB */
-#define PARTIAL_KEY    "nnc.partial" /* of the metadata, where "true" */
+#define PARTIAL_KEY    "nnc.partial"        /* of the metadata, where "true" */
 #define LARGEST_EXACT  9007199254740992.0   /* 2 to the 53: JSON numbers above are not exact */
 
 static const char *const dtype_code[DT_COUNT] = {

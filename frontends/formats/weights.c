@@ -57,9 +57,8 @@ static const char *advice(WeightsFit fit)
 static void complain_of_type(const Loader *l, const WantedTensor *w)
 {
     Arena *arena = l->module->arena;
-    diag_error(l->module->diag, weights_value(w)->place,
-               STR_FMT " is " STR_FMT ", but " STR_FMT " holds " STR_FMT "%s", STR_ARG(w->name),
-               STR_ARG(type_show(arena, weights_value(w)->type)), STR_ARG(l->options->path),
+    diag_error(l->module->diag, weights_value(w)->place, STR_FMT " is " STR_FMT ", but " STR_FMT " holds " STR_FMT "%s",
+               STR_ARG(w->name), STR_ARG(type_show(arena, weights_value(w)->type)), STR_ARG(l->options->path),
                STR_ARG(weights_show_stored(arena, w->stored)), advice(w->fit));
 }
 
@@ -68,8 +67,7 @@ static void complain_of_absence(const Loader *l, const WantedTensor *w)
     const char *kind = weights_role(w);
     if (!l->options->path.len)
         diag_error(l->module->diag, weights_value(w)->place,
-                   "%s " STR_FMT " has no initialiser, and there is no file of stored weights", kind,
-                   STR_ARG(w->name));
+                   "%s " STR_FMT " has no initialiser, and there is no file of stored weights", kind, STR_ARG(w->name));
     else
         diag_error(l->module->diag, weights_value(w)->place,
                    "%s " STR_FMT " has no initialiser, and " STR_FMT " does not hold it", kind, STR_ARG(w->name),
@@ -129,13 +127,13 @@ static void note_missing(const Loader *l, const WantedTensor *w, const StoredTen
     Arena *arena = l->module->arena;
     const Type *type = weights_value(w)->type;
     if (!nearest)
-        diag_note(l->module->diag, (Place){0}, STR_FMT ": " STR_FMT "%s%s",
-                  STR_ARG(w->name), STR_ARG(type_show(arena, type)), is_given(w) ? "" : ", without initialiser",
+        diag_note(l->module->diag, (Place){0}, STR_FMT ": " STR_FMT "%s%s", STR_ARG(w->name),
+                  STR_ARG(type_show(arena, type)), is_given(w) ? "" : ", without initialiser",
                   left ? "" : "; no tensor of the file is left for it");
     else
-        diag_note(l->module->diag, (Place){0}, STR_FMT ": " STR_FMT "%s; nearest in the file is " STR_FMT ": " STR_FMT "%s",
-                  STR_ARG(w->name), STR_ARG(type_show(arena, type)), is_given(w) ? "" : ", without initialiser",
-                  STR_ARG(nearest->name),
+        diag_note(l->module->diag, (Place){0},
+                  STR_FMT ": " STR_FMT "%s; nearest in the file is " STR_FMT ": " STR_FMT "%s", STR_ARG(w->name),
+                  STR_ARG(type_show(arena, type)), is_given(w) ? "" : ", without initialiser", STR_ARG(nearest->name),
                   STR_ARG(weights_show_stored(arena, nearest)),
                   weights_fit(type, nearest) == FIT_TRANSPOSED ? ", its transpose" : "");
 }
@@ -158,7 +156,8 @@ static void list_missing(const Loader *l)
     }
     if (prefixed > 1)
         diag_note(l->module->diag, (Place){0},
-                  "%u names in the file begin with " STR_FMT ", which the model's do not; docs/weights.md shows how to "
+                  "%u names in the file begin with " STR_FMT
+                  ", which the model's do not; docs/weights.md shows how to "
                   "rename them",
                   prefixed, STR_ARG(prefix));
 }

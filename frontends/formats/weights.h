@@ -44,15 +44,15 @@ typedef struct WeightsOptions {
 } WeightsOptions;
 
 /* Fills Value.data of every graph of the module from the file.  Tensors point into the mapping, which must outlive the
- * module; what was found stands in `file`.  Errors list all that does not fit, all params that the file lacks with the nearest that it has, and what
- * has no elements at all.  Notes tell of params that are drawn from their initialisers, and of tensors that the model
- * does not have.  False after errors. */
+ * module; what was found stands in `file`.  Errors list all that does not fit, all params that the file lacks with the
+ * nearest that it has, and what has no elements at all.  Notes tell of params that are drawn from their initialisers,
+ * and of tensors that the model does not have.  False after errors. */
 bool weights_load(Module *module, const WeightsOptions *options, WeightsFile *file);
 
 /* The same without elements and without a word on what is missing or does not fit: for lists. */
 bool weights_match(Module *module, Str path, WeightsFile *file);
 const Value *weights_value(const WantedTensor *wanted);
-const char *weights_role(const WantedTensor *wanted); /* "param", "state" or "const" */
+const char *weights_role(const WantedTensor *wanted);              /* "param", "state" or "const" */
 Str weights_show_stored(Arena *arena, const StoredTensor *stored); /* `F32[6272, 10]` */
 
 /* `dir/digits.nnc` -> `dir/digits.safetensors` */
