@@ -331,7 +331,7 @@ static void print_loop(Run *run, const Step *step)
         text_printf(run->out, "for (;;) {\n");
     run->depth++;
     print_steps(run, &step->body[0]);
-    if (!flow_tests(end))
+    if (step->test != NONE)
         print_leave(run, node_of_step(run, step->test)->in[0]);
     print_steps(run, &step->body[1]);
     print_moves(run, begin->out, end->in, begin->out_count);

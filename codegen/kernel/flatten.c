@@ -128,6 +128,14 @@ static ValueId copied(Flattener *f, ValueId value)
     return f->graph->value[owner].role == ROLE_INPUT ? add_copy(f, value) : value;
 }
 
+/* So many rounds, whatever happens in them? */
+static bool is_counted(const Loop *loop)
+{
+    const Graph *tests = loop->condition ? loop->condition : loop->body;
+    double holds;
+    return loop->most && value_is_number(tests, tests->output[tests->output_count - 1].value, &holds) && holds != 0;
+}
+
 static void lay_out_loop(Flattener *f, const Body *outer, const Node *node)
 {
     Graph *graph = f->graph;
@@ -145,7 +153,8 @@ static void lay_out_loop(Flattener *f, const Body *outer, const Node *node)
         outer->map[node->out[i]] = value[i];
     }
     emit(f, begin);
-    if (loop.condition) {
+    bool counted = is_counted(&loop);
+    if (loop.condition && !counted) {
         Body condition = enter_body(f, loop.condition, value);
         lay_out(f, &condition);
         ValueId holds = in_memory(f, condition.map[loop.condition->output[0].value]);
@@ -154,9 +163,10 @@ static void lay_out_loop(Flattener *f, const Body *outer, const Node *node)
     Body body = enter_body(f, loop.body, value);
     lay_out(f, &body);
     ValueId *next = ARENA_ARRAY(f->arena, ValueId, loop.carried + 1);
-    for (uint32_t i = 0; i < loop.body->output_count; i++)
+    bool tests = !loop.condition && !counted;
+    for (uint32_t i = 0; i < loop.carried + tests; i++)
         next[i] = in_memory(f, body.map[loop.body->output[i].value]);
-    emit(f, flow_loop_end(graph, next, loop.body->output_count, !loop.condition, node->place));
+    emit(f, flow_loop_end(graph, next, loop.carried + tests, tests, node->place));
 }
 
 static void lay_out_branches(Flattener *f, const Body *outer, const Node *node)

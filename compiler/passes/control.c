@@ -120,7 +120,20 @@ static bool evaluate_loop(Resolver *r, const Node *node)
     return known;
 }
 
-static bool resolve_rounds(Resolver *r, const Node *node)
+/* A loop of so many rounds needs no condition, and then perhaps no counter. */
+static void count_rounds(Resolver *r, Node *node, Loop *loop, int64_t rounds)
+{
+    Graph *tests = loop->condition ? loop->condition : loop->body;
+    ValueId *holds = &tests->output[tests->output_count - 1].value;
+    if (tests->value[*holds].role == ROLE_CONST)
+        return;
+    *holds = graph_add_scalar(tests, DT_BOOL, 1);
+    loop->most = rounds;
+    loop_set(r->graph, node, loop);
+    r->context->changes++;
+}
+
+static bool resolve_rounds(Resolver *r, Node *node)
 {
     Loop loop = loop_of(r->graph, node);
     int64_t rounds, work = take_work(r);
@@ -128,6 +141,8 @@ static bool resolve_rounds(Resolver *r, const Node *node)
     r->work += work > 0 ? work : 0;
     if (!known && loop.most == 1 && !loop.condition)
         known = (rounds = 1);
+    if (known && rounds > 1)
+        count_rounds(r, node, &loop, rounds);
     if (!known || rounds > 1)
         return false;
     if (rounds == 1)

@@ -45,10 +45,11 @@ static PlanRow row_of(const Entry *entry, uint32_t i, Map *taken, Arena *arena)
         return row;
     }
     row.name = value_title(entry->graph, storage->value);
-    if (i == storage->buffer) {
+    bool whole = i == storage->buffer;
+    if (whole || storage->life)
         row.type = type_show(arena, value_type(entry->graph, storage->value));
-    } else { /* a concat of which only some parts have been made */
-        row.kind = PLAN_GROWING;
+    if (!whole) { /* another place or piece of its life; or a concat of which only some parts have been made */
+        row.kind = storage->life ? PLAN_TENSOR : PLAN_GROWING;
         row.name = str_format(arena, STR_FMT "@%" PRId64, STR_ARG(row.name), buffer->first);
         row.name = free_name(taken, arena, row.name);
     }
