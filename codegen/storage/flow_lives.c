@@ -309,7 +309,7 @@ static void count_places(Lives *l, Family *family)
         }
         avoided[count] = NONE;
         l->memory->avoided[maker] = avoided;
-        if (conflicting + 1 <= family->places)
+        if (conflicting + 1 < family->places)
             continue;
         family->places = conflicting + 1;
         family->maker = maker;

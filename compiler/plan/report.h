@@ -46,6 +46,22 @@ typedef struct PlanLevel { /* from this step on, until the next level, so many b
     int64_t step, live;
 } PlanLevel;
 
+typedef struct PlanCarried { /* a value that goes from round to round */
+    Str name;
+    uint32_t places;     /* that it turns in; 1: it stays where it is; 0: all of it lies outside of the plan */
+    bool elsewhere;      /* before the first round it may be an array of the caller */
+    Str maker, conflict; /* with several places: what is made while what is still read */
+} PlanCarried;
+
+typedef struct PlanLoop {
+    int64_t first, last; /* steps [first, last), with those that begin and end it */
+    int64_t rounds;      /* at most; 0: not known */
+    bool counted;        /* exactly so many */
+    const PlanCarried *carried;
+    uint32_t carried_count;
+    int64_t copied; /* bytes that a round moves from place to place and does nothing else with */
+} PlanLoop;
+
 typedef struct PlanReport {
     Str title; /* the model's name */
     PlanRow *row;
@@ -60,6 +76,8 @@ typedef struct PlanReport {
     const char *allocator;
     const PlanSaving *saving;
     uint32_t saving_count;
+    const PlanLoop *loop; /* in order of the steps that begin them */
+    uint32_t loop_count;
 
     /* From here on plan_report_finish fills in. */
     int64_t naive;     /* sum of all bytes: what it takes when nothing is reused */

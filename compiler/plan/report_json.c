@@ -53,6 +53,38 @@ static void put_totals(Text *out, const PlanReport *r)
     text_printf(out, "},\n");
 }
 
+static void put_carried(Text *out, const PlanCarried *c)
+{
+    text_printf(out, "{\"name\": ");
+    plan_json_string(out, c->name);
+    text_printf(out, ", \"places\": %u, \"elsewhere\": %s", c->places, c->elsewhere ? "true" : "false");
+    if (c->places > 1) {
+        text_printf(out, ", \"maker\": ");
+        plan_json_string(out, c->maker);
+        text_printf(out, ", \"conflict\": ");
+        plan_json_string(out, c->conflict);
+    }
+    text_char(out, '}');
+}
+
+static void put_loops(Text *out, const PlanReport *r)
+{
+    text_printf(out, "  \"loops\": [");
+    for (uint32_t i = 0; i < r->loop_count; i++) {
+        const PlanLoop *loop = &r->loop[i];
+        text_printf(out,
+                    "%s{\"first\": %" PRId64 ", \"last\": %" PRId64 ", \"rounds\": %" PRId64 ", \"copied\": %" PRId64
+                    ", \"carried\": [",
+                    i ? ", " : "", loop->first, loop->last - 1, loop->rounds, loop->copied);
+        for (uint32_t k = 0; k < loop->carried_count; k++) {
+            text_printf(out, k ? ", " : "");
+            put_carried(out, &loop->carried[k]);
+        }
+        text_printf(out, "]}");
+    }
+    text_printf(out, "],\n");
+}
+
 static void put_blame(Text *out, const PlanReport *r)
 {
     text_printf(out, "  \"blame\": {\"step\": %" PRId64 ", \"kernel\": ", r->peak_step);
@@ -84,6 +116,8 @@ void plan_print_json(Text *out, const PlanReport *r)
     plan_json_string(out, r->title);
     text_printf(out, ",\n");
     put_totals(out, r);
+    if (r->loop_count)
+        put_loops(out, r);
     put_blame(out, r);
     put_names(out, "regions", r->region, r->region_count);
     put_names(out, "scopes", r->scope, r->scope_count);

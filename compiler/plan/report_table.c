@@ -112,6 +112,33 @@ static void print_blame(Text *out, const PlanReport *r, int columns)
     }
 }
 
+static void put_carried(Text *out, const PlanCarried *c)
+{
+    text_printf(out, "%18s" STR_FMT, "", STR_ARG(c->name.len ? c->name : STR("(no name)")));
+    if (c->places > 1)
+        text_printf(out, " takes %u places: " STR_FMT " is made while " STR_FMT " is read", c->places,
+                    STR_ARG(c->maker), STR_ARG(c->conflict));
+    else
+        text_printf(out, c->places ? " is made where it was" : " is passed on");
+    text_printf(out, "%s\n", c->elsewhere ? "; first it may be elsewhere" : "");
+}
+
+/* Loops as brackets of steps. */
+static void print_loops(Text *out, const PlanReport *r)
+{
+    char a[32];
+    for (uint32_t i = 0; i < r->loop_count; i++) {
+        const PlanLoop *loop = &r->loop[i];
+        text_printf(out, "%s steps %" PRId64 " to %" PRId64, i ? "            " : "loops       ", loop->first,
+                    loop->last - 1);
+        if (loop->rounds)
+            text_printf(out, ", %s%" PRId64 " rounds", loop->counted ? "" : "at most ", loop->rounds);
+        text_printf(out, ", %s B copied in each round\n", plan_digits(a, loop->copied));
+        for (uint32_t k = 0; k < loop->carried_count; k++)
+            put_carried(out, &loop->carried[k]);
+    }
+}
+
 static void print_totals(Text *out, const PlanReport *r, int columns)
 {
     char a[32], b[32];
@@ -133,6 +160,7 @@ static void print_totals(Text *out, const PlanReport *r, int columns)
         text_printf(out, "%15s B  by " STR_FMT, plan_digits(a, r->saving[i].bytes), STR_ARG(r->saving[i].what));
     }
     print_blame(out, r, columns);
+    print_loops(out, r);
 }
 
 /* Text and the gap behind it; what is too long for its column is elided, or goes on below. */

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "api/loops.h"
 #include "api/uses.h"
 #include "base/map.h"
 #include "kernel/kernel.h"
@@ -150,6 +151,7 @@ PlanReport report_of_entry(Arena *arena, const Entry *entry)
                          .proven = memory->plan.proven,
                          .nodes = memory->plan.nodes,
                          .allocator = memory->plan.allocator};
+    loops_note(arena, entry, &report);
     plan_report_finish(arena, &report);
     return report;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/loops.h"
 #include "api/report.h"
 #include "api/savings.h"
 #include "cli/model.h"
@@ -149,6 +150,22 @@ static PlanReport report_entry(Cli *cli, const Entry *entry, PlanFormat format)
 }
 
 /* A table or a chart of every entry; what is one document is of the one that takes most. */
+/* More than is allowed is an error for each loop. */
+static void check_copies(Cli *cli, const Model *model, const Program *program, int64_t most)
+{
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        PlanReport report = {0};
+        loops_note(&cli->arena, &program->entry[e], &report);
+        for (uint32_t i = 0; i < report.loop_count; i++)
+            if (report.loop[i].copied > most)
+                diag_file_error(&cli->diag, model->path,
+                                "the loop of " STR_FMT
+                                " in steps %lld to %lld copies %lld bytes in each round, more than %lld",
+                                STR_ARG(program->entry[e].graph->name), (long long)report.loop[i].first,
+                                (long long)report.loop[i].last - 1, (long long)report.loop[i].copied, (long long)most);
+    }
+}
+
 static void print_entries(Cli *cli, const Program *program, PlanFormat format)
 {
     bool all = format == FORMAT_TABLE || format == FORMAT_CHART;
@@ -164,7 +181,7 @@ static void print_entries(Cli *cli, const Program *program, PlanFormat format)
     }
 }
 
-static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort, unsigned without)
+static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int64_t copies, int effort, unsigned without)
 {
     Str verify = args_value(cli, "verify");
     Model model;
@@ -180,6 +197,8 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int effort,
         return verify_plan(cli, entry, &report, verify);
     }
     print_entries(cli, &program, format);
+    if (copies >= 0)
+        check_copies(cli, &model, &program, copies);
     if (capacity && program.arena_bytes > capacity)
         diag_file_error(&cli->diag, model.path, STR_FMT, STR_ARG(program_largest_entry(&program)->memory.plan.message));
     return STATUS_OK;
@@ -197,8 +216,8 @@ static bool take_none(Cli *cli, const char *with, const char *const *flag)
 
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
-    static const char *const of_models[] = {"without", "target", "D", "weights-from", "init-missing", "convert-weights",
-                                            "graph",   "verify", NULL},
+    static const char *const of_models[] = {"without",      "copies",          "target", "D",      "weights-from",
+                                            "init-missing", "convert-weights", "graph",  "verify", NULL},
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
@@ -209,18 +228,19 @@ static bool take_operands(Cli *cli, Str problem, Str verify)
 static int run(Cli *cli)
 {
     Str problem = args_value(cli, "problem"), word = args_value(cli, "format"), verify = args_value(cli, "verify");
-    int64_t capacity = 0, effort = 1;
+    int64_t capacity = 0, copies = -1, effort = 1;
     const char *allocator;
     unsigned without;
     uint32_t format = FORMAT_TABLE;
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) || !program_allocator(cli, &allocator) ||
-        !take_bytes(cli, "capacity", &capacity) || !args_number(cli, "effort", 0, 1000, &effort) ||
-        !take_without(cli, &without) || !take_operands(cli, problem, verify))
+        !take_bytes(cli, "capacity", &capacity) || !args_number(cli, "copies", 0, INT64_C(1) << 40, &copies) ||
+        !args_number(cli, "effort", 0, 1000, &effort) || !take_without(cli, &without) ||
+        !take_operands(cli, problem, verify))
         return STATUS_USAGE;
     if (problem.ptr)
         return plan_problem(cli, problem, (PlanFormat)format, allocator, capacity, (int)effort);
-    return plan_model(cli, (PlanFormat)format, capacity, (int)effort, without);
+    return plan_model(cli, (PlanFormat)format, capacity, copies, (int)effort, without);
 }
 
 const Verb verb_plan = {
@@ -243,6 +263,7 @@ const Verb verb_plan = {
             {"problem", "FILE.csv", "Plan this problem instead of a model; - is standard input"},
             {"capacity", "BYTES",
              "The memory there is, which the search tries to keep to before all else; K, M and G are understood"},
+            {"copies", "BYTES", "What loops may copy in a round; exit status 1 when it is more"},
             {"verify", "PLAN.json", "Do not plan, but check this plan of the model; exit status 1 when it is wrong"},
             FLAG_TARGET,
             FLAG_DEFINE,
