@@ -17,33 +17,9 @@
  *
  * Extents of addresses come from the ranges of loop variables.  Under a loop whose bounds vary, or a guard, they are
  * cut to the storage: whether guards are right is for the tests that run what is emitted. */
+#include "storage/judge.h"
+
 #include "base/number.h"
-#include "ops/meaning.h"
-#include "storage/flow.h"
-#include "storage/owners.h"
-#include "storage/reach.h"
-
-/* How loops and branches run. */
-typedef struct Scenario {
-    uint32_t rounds;       /* of every loop */
-    uint32_t pick, picked; /* branches in turns, from this one on; how many have been picked */
-} Scenario;
-
-typedef struct Judge {
-    const Memory *memory;
-    Str *message;
-    const Kernel *kernel;
-    uint32_t step;
-    Arena of_step;   /* what is needed for this step only */
-    Reached reached; /* of the kernel */
-    Owners owners;
-    int64_t *address;  /* per storage: where it is; the caller's arrays and states as if they lay behind the arena */
-    uint32_t *content; /* per storage: what it holds, a number of `owners` ... */
-    StorageId *holder; /* ... and per content: whose it is */
-    uint32_t contents;
-    Scenario scenario;
-    uint32_t *first_buffer, *next_buffer; /* of the plan, by storage; those that are over by this step are gone */
-} Judge;
 
 /* Names for messages */
 
@@ -107,7 +83,7 @@ static int64_t bytes_now(const Judge *judge, StorageId id)
 }
 
 /* Are its bytes written by steps of ours, or handed round by them? */
-static bool is_tracked(const Judge *judge, StorageId id)
+bool judge_tracks(const Judge *judge, StorageId id)
 {
     StorageRole role = judge->memory->storage.at[id].role;
     return role != STORAGE_WEIGHTS && role != STORAGE_SHARED && role != STORAGE_NONE &&
@@ -153,7 +129,7 @@ static bool check_inside(Judge *judge, Reach *reach)
 /* Whose bytes are read */
 
 /* Of what lies around a part a load may only seem to read, when it is `loose`, and it may not be there yet. */
-static bool check_owned(Judge *judge, StorageId id, Extent range, bool loose)
+bool judge_owned(Judge *judge, StorageId id, Extent range, bool loose)
 {
     int64_t begin = offset_of(judge, id) + range.begin, end = offset_of(judge, id) + range.end, known = begin;
     bool some = false;
@@ -233,7 +209,7 @@ static bool check_store(Judge *judge, const Hulls *hulls, uint32_t b)
     StorageId into = judge->kernel->buffer[b].storage;
     for (uint32_t a = 0; a < judge->kernel->buffer_count; a++) {
         StorageId of = judge->kernel->buffer[a].storage;
-        if (of == into || !is_tracked(judge, of))
+        if (of == into || !judge_tracks(judge, of))
             continue;
         if (hulls->stored[a] && overlap(judge, of, hulls->store[a], into, hulls->store[b]))
             return fault(judge, of, "writes", into);
@@ -257,16 +233,16 @@ static bool check_read(Judge *judge, const Reach *load)
     StorageId id = storage_of(judge, load);
     ReachRuns runs;
     if (!judge->memory->storage.at[id].has_parts)
-        return check_owned(judge, id, load->bytes, false);
+        return judge_owned(judge, id, load->bytes, false);
     if (!find_runs(judge, load, &runs))
-        return check_owned(judge, id, load->bytes, true);
+        return judge_owned(judge, id, load->bytes, true);
     for (int64_t i = 0; i < runs.all; i++)
-        if (!check_owned(judge, id, reach_run(&runs, load, i), false))
+        if (!judge_owned(judge, id, reach_run(&runs, load, i), false))
             return false;
     return true;
 }
 
-static void take_bytes(Judge *judge, StorageId id, Extent range)
+void judge_take(Judge *judge, StorageId id, Extent range)
 {
     int64_t offset = offset_of(judge, id);
     owners_take(&judge->owners, judge->content[id], (Extent){offset + range.begin, offset + range.end});
@@ -277,10 +253,10 @@ static void note_written(Judge *judge, const Reach *store)
     StorageId id = storage_of(judge, store);
     ReachRuns runs = {.all = 0};
     if (!judge->memory->storage.at[id].has_parts || !find_runs(judge, store, &runs))
-        take_bytes(judge, id, store->bytes);
+        judge_take(judge, id, store->bytes);
     else
         for (int64_t i = 0; i < runs.all; i++)
-            take_bytes(judge, id, reach_run(&runs, store, i));
+            judge_take(judge, id, reach_run(&runs, store, i));
 }
 
 /* What a kernel writes itself, partial sums or scratch, it may read. */
@@ -288,10 +264,10 @@ static bool check_load(Judge *judge, const Hulls *hulls, const Reach *load)
 {
     const Extent *store = &hulls->store[load->buffer];
     bool own = hulls->stored[load->buffer] && store->begin <= load->bytes.begin && load->bytes.end <= store->end;
-    return load->store || own || !is_tracked(judge, storage_of(judge, load)) || check_read(judge, load);
+    return load->store || own || !judge_tracks(judge, storage_of(judge, load)) || check_read(judge, load);
 }
 
-static bool judge_step(Judge *judge)
+bool judge_step(Judge *judge)
 {
     Arena *arena = &judge->of_step;
     uint32_t count = judge->kernel->buffer_count;
@@ -303,17 +279,17 @@ static bool judge_step(Judge *judge)
         if (!check_load(judge, &hulls, &judge->reached.at[i]))
             return false;
     for (uint32_t b = 0; b < count; b++)
-        if (hulls.stored[b] && is_tracked(judge, judge->kernel->buffer[b].storage) && !check_store(judge, &hulls, b))
+        if (hulls.stored[b] && judge_tracks(judge, judge->kernel->buffer[b].storage) && !check_store(judge, &hulls, b))
             return false;
     for (uint32_t i = 0; i < judge->reached.count; i++) {
         const Reach *reach = &judge->reached.at[i];
-        if (reach->store && is_tracked(judge, storage_of(judge, reach)))
+        if (reach->store && judge_tracks(judge, storage_of(judge, reach)))
             note_written(judge, reach);
     }
     return true;
 }
 
-static void list_buffers(Judge *judge, Arena *arena)
+void judge_buffers(Judge *judge, Arena *arena)
 {
     const Memory *memory = judge->memory;
     judge->first_buffer = ARENA_ARRAY(arena, uint32_t, memory->storage.count);
@@ -328,7 +304,7 @@ static void list_buffers(Judge *judge, Arena *arena)
 
 /* Where everything begins: in the plan, or behind the arena, one after another; what is there before the first step is
  * whole. */
-static void place_all(Judge *judge)
+void judge_place(Judge *judge)
 {
     const Memory *memory = judge->memory;
     int64_t end = memory->plan.peak;
@@ -372,7 +348,7 @@ static bool check_end(Judge *judge, ValueId value, const char *what)
     return true;
 }
 
-static bool check_ends(Judge *judge)
+bool judge_ends(Judge *judge)
 {
     const Memory *memory = judge->memory;
     bool good = true;
@@ -381,213 +357,5 @@ static bool check_ends(Judge *judge)
     for (uint32_t i = 0; good && i < memory->state_count; i++)
         good =
             check_end(judge, memory->state[i].next == NONE ? memory->state[i].value : memory->state[i].next, "state");
-    return good;
-}
-
-/* Steps */
-
-/* A place that none of those is in that must stay. */
-static int64_t free_place(const Judge *judge, ValueId maker, const Family *family)
-{
-    const ValueId *avoided = flow_avoided(judge->memory, maker);
-    uint32_t place = 0;
-    for (uint32_t i = 0; avoided[i] != NONE && place + 1 < family->places; i++)
-        if (judge->address[avoided[i]] == family->offset[place]) {
-            place++;
-            i = UINT32_MAX; /* from the first on again */
-        }
-    return family->offset[place];
-}
-
-/* An update in the memory of its first operand: what is not replaced goes on as the result's. */
-static bool take_over(Judge *judge)
-{
-    const Node *node = judge->kernel->form == FORM_UPDATE ? &judge->memory->graph->node[judge->kernel->anchor] : NULL;
-    ValueId owner = node ? flow_owner(judge->memory->graph, node->in[0]) : NONE;
-    int64_t bytes = node ? judge->memory->storage.at[owner].bytes : 0;
-    if (!bytes || judge->address[node->out[0]] != judge->address[owner] || !is_tracked(judge, owner))
-        return true;
-    if (!check_owned(judge, owner, (Extent){0, bytes}, false))
-        return false;
-    take_bytes(judge, node->out[0], (Extent){0, bytes});
-    judge->content[owner] = judge->content[node->out[0]];
-    return true;
-}
-
-/* Those that the step makes first, ascending. */
-static uint32_t list_begun(const Judge *judge, StorageId *id)
-{
-    uint32_t count = 0;
-    for (uint32_t b = 0; b < judge->kernel->buffer_count; b++) {
-        StorageId one = judge->kernel->buffer[b].storage;
-        const Storage *storage = &judge->memory->storage.at[one];
-        if (!judge->kernel->buffer[b].written || (storage->value != NONE && storage->first != judge->step))
-            continue;
-        uint32_t at = count++;
-        for (; at > 0 && id[at - 1] > one; at--)
-            id[at] = id[at - 1];
-        id[at] = one;
-    }
-    return count;
-}
-
-/* What the step makes first of a value is another content, at a place that is free then. */
-static void begin_contents(Judge *judge)
-{
-    const Memory *memory = judge->memory;
-    if (!memory->regions)
-        return;
-    StorageId *id = ARENA_ARRAY(&judge->of_step, StorageId, judge->kernel->buffer_count);
-    uint32_t count = list_begun(judge, id);
-    for (uint32_t i = 0; i < count; i++) {
-        const Storage *storage = &memory->storage.at[id[i]];
-        judge->content[id[i]] = judge->contents;
-        judge->holder[judge->contents++] = id[i];
-        if (storage->family != NONE && storage->role == STORAGE_ARENA)
-            judge->address[id[i]] = free_place(judge, id[i], &memory->family[storage->family]);
-    }
-}
-
-static bool run_kernel(Judge *judge, uint32_t step)
-{
-    ArenaMark mark = arena_mark(&judge->of_step);
-    judge->step = step;
-    judge->kernel = &judge->memory->kernel[step];
-    begin_contents(judge);
-    judge->reached = reach_collect(judge->kernel, &judge->of_step);
-    bool good = take_over(judge) && judge_step(judge);
-    arena_reset(&judge->of_step, mark);
-    return good;
-}
-
-static bool run_steps(Judge *judge, uint32_t from, uint32_t end);
-
-/* Together: some of them may be what others come to be. */
-static void pass_on(Judge *judge, const ValueId *to, const ValueId *from, uint32_t count)
-{
-    Arena scratch = {0};
-    int64_t *address = ARENA_ARRAY(&scratch, int64_t, count);
-    uint32_t *content = ARENA_ARRAY(&scratch, uint32_t, count);
-    for (uint32_t i = 0; i < count; i++) {
-        ValueId value = flow_owner(judge->memory->graph, from[i]);
-        address[i] = judge->address[value];
-        content[i] = judge->content[value];
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        judge->address[to[i]] = address[i];
-        judge->content[to[i]] = content[i];
-    }
-    arena_free(&scratch);
-}
-
-static const Node *flow_node(const Judge *judge, uint32_t step)
-{
-    return &judge->memory->graph->node[judge->memory->kernel[step].node[0]];
-}
-
-static uint32_t region_after(const Judge *judge, RegionKind kind, uint32_t begin)
-{
-    const Regions *regions = judge->memory->regions;
-    uint32_t r = 1;
-    while (regions->at[r].begin != begin || regions->at[r].kind != kind)
-        r++;
-    return r;
-}
-
-static bool run_loop(Judge *judge, uint32_t step, uint32_t *after)
-{
-    const Region loop = judge->memory->regions->at[region_after(judge, REGION_LOOP, step)];
-    const Node *begin = flow_node(judge, step), *end = flow_node(judge, loop.end);
-    bool tests_first = loop.test != NONE, good = true;
-    uint32_t rounds = tests_first || judge->scenario.rounds ? judge->scenario.rounds : 1;
-    uint32_t body = tests_first ? loop.test + 1 : step + 1;
-    *after = loop.end + 1;
-    pass_on(judge, begin->out, begin->in, begin->out_count);
-    for (uint32_t round = 0; round < rounds && good; round++) {
-        good = (!tests_first || run_steps(judge, step + 1, loop.test)) && run_steps(judge, body, loop.end);
-        pass_on(judge, begin->out, end->in, begin->out_count);
-    }
-    return good && (!tests_first || run_steps(judge, step + 1, loop.test));
-}
-
-static bool run_branches(Judge *judge, uint32_t step, uint32_t *after)
-{
-    const Regions *regions = judge->memory->regions;
-    uint32_t first = region_after(judge, REGION_BRANCH, step), count = 0, last = first;
-    for (uint32_t r = first; r < regions->count; r++)
-        if (regions->at[r].kind == REGION_BRANCH && regions->at[r].choice == step) {
-            count++;
-            last = r;
-        }
-    uint32_t wanted = (judge->scenario.pick + judge->scenario.picked++) % count, chosen = first;
-    for (uint32_t r = first, at = 0; r <= last; r++)
-        if (regions->at[r].kind == REGION_BRANCH && regions->at[r].choice == step && at++ == wanted)
-            chosen = r;
-    const Node *end = flow_node(judge, regions->at[last].end);
-    *after = regions->at[last].end + 1;
-    if (!run_steps(judge, regions->at[chosen].begin + 1, regions->at[chosen].end))
-        return false;
-    pass_on(judge, end->out, end->in + (size_t)wanted * end->out_count, end->out_count);
-    return true;
-}
-
-/* Recurses over the nesting of loops and branches. */
-static bool run_steps(Judge *judge, uint32_t from, uint32_t end)
-{
-    bool good = true;
-    for (uint32_t step = from; step < end && good;) {
-        FlowKind kind = judge->memory->regions ? node_flow(flow_node(judge, step)) : FLOW_NONE;
-        if (kind == FLOW_LOOP_BEGIN)
-            good = run_loop(judge, step, &step);
-        else if (kind == FLOW_BRANCH_BEGIN)
-            good = run_branches(judge, step, &step);
-        else
-            good = run_kernel(judge, step++);
-    }
-    return good;
-}
-
-/* How many contents there are at most. */
-static uint32_t most_contents(const Memory *memory, uint32_t rounds)
-{
-    uint64_t most = memory->storage.count;
-    for (uint32_t k = 0; memory->regions && k < memory->kernel_count; k++) {
-        uint64_t times = 1;
-        for (uint32_t r = memory->regions->of[k]; r != NONE; r = memory->regions->at[r].outer)
-            times *= memory->regions->at[r].kind == REGION_LOOP ? rounds + 1 : 1;
-        most += times * memory->kernel[k].buffer_count;
-    }
-    return (uint32_t)most;
-}
-
-static bool judge_scenario(const Memory *memory, Scenario scenario, Str *message)
-{
-    Arena scratch = {0};
-    uint32_t contents = most_contents(memory, scenario.rounds);
-    Judge judge = {.memory = memory,
-                   .message = message,
-                   .owners = owners_new(&scratch, contents),
-                   .address = ARENA_ARRAY(&scratch, int64_t, memory->storage.count),
-                   .content = ARENA_ARRAY(&scratch, uint32_t, memory->storage.count),
-                   .holder = ARENA_ARRAY(&scratch, StorageId, contents),
-                   .scenario = scenario};
-    list_buffers(&judge, &scratch);
-    place_all(&judge);
-    bool good = run_steps(&judge, 0, memory->kernel_count) && check_ends(&judge);
-    arena_free(&judge.of_step);
-    arena_free(&scratch);
-    return good;
-}
-
-#define MOST_ROUNDS 4 /* of loops: what is carried over more of them is carried over these */
-#define MOST_PICKS  4
-
-bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
-{
-    bool good = true;
-    (void)scratch;
-    for (uint32_t rounds = 0; good && rounds <= (memory->regions ? MOST_ROUNDS : 0); rounds++)
-        for (uint32_t pick = 0; good && pick < (memory->regions ? MOST_PICKS : 1); pick++)
-            good = judge_scenario(memory, (Scenario){.rounds = rounds, .pick = pick}, message);
     return good;
 }

@@ -71,7 +71,8 @@ static PlanLoop loop_of_region(Arena *arena, const Entry *entry, uint32_t region
     return (PlanLoop){.first = r->begin,
                       .last = (int64_t)r->end + 1,
                       .rounds = flow_most_rounds(begin),
-                      .counted = r->test == NONE && !flow_tests(&entry->graph->node[entry->memory.kernel[r->end].node[0]]),
+                      .counted =
+                          r->test == NONE && !flow_tests(&entry->graph->node[entry->memory.kernel[r->end].node[0]]),
                       .carried = carried,
                       .carried_count = begin->out_count,
                       .copied = copied_per_round(entry, region)};
