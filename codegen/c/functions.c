@@ -82,7 +82,7 @@ void unit_make(Unit *unit, const Program *program, Arena *arena)
     for (uint32_t e = 0; e < program->entry_count; e++) {
         unit->of_kernel[e] = ARENA_ARRAY(arena, uint32_t, program->entry[e].memory.kernel_count);
         for (uint32_t k = 0; k < program->entry[e].memory.kernel_count; k++)
-            if (program->entry[e].memory.kernel[k].form != FORM_FLOW)
+            if (program->entry[e].memory.kernel[k].form != FORM_FLOW && !program->entry[e].memory.kernel[k].there)
                 make_function(unit, e, k);
     }
 }

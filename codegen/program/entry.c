@@ -137,7 +137,7 @@ void entry_lower(Entry *entry, WeightTable *weights)
     lower_start(&lower, weights);
     kernel_name_all(graph, graph->module->arena, memory->kernel, memory->kernel_count);
     for (uint32_t k = 0; k < memory->kernel_count; k++)
-        if (memory->kernel[k].form != FORM_FLOW)
+        if (memory->kernel[k].form != FORM_FLOW && !memory->kernel[k].there)
             lower_kernel(&lower, &memory->kernel[k]);
 }
 

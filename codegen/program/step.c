@@ -137,6 +137,10 @@ static void add_kernel(Planter *p, StepList *list)
 {
     Section *section = NULL;
     bool cuda = p->target->dialect == DIALECT_CUDA;
+    if (p->kernel[p->at].there) {
+        p->at++;
+        return;
+    }
     uint32_t k = p->at++, sections = cuda ? sections_of(arena_of(p), &p->kernel[k], &section) : 1;
     for (uint32_t i = 0; i < sections; i++)
         add_launch(p, list, k, section ? &section[i] : NULL);

@@ -317,6 +317,42 @@ static void count_places(Lives *l, Family *family)
     }
 }
 
+/* The step that only copies what is passed into an output; NONE. */
+static uint32_t copying_step(const Lives *l, ValueId output)
+{
+    const Memory *memory = l->memory;
+    const Node *node = value_producer(memory->graph, output);
+    uint32_t step = node && node->kernel != NONE ? memory->kernel_of[node->kernel] : NONE;
+    if (step == NONE || memory->kernel[step].form != FORM_ASSEMBLY || node_is_assembly(node) || node->in_count != 1)
+        return NONE;
+    ValueId from = node->in[0];
+    bool alike = value_type(memory->graph, from) == value_type(memory->graph, output);
+    return alike && is_passed(l, from) && memory->storage.at[from].family != NONE ? step : NONE;
+}
+
+/* A family of one place that is always there may lie in the array that its last member would be copied to.  Nothing of
+ * it is in the arena then. */
+static void move_to_outputs(Lives *l)
+{
+    Memory *memory = l->memory;
+    for (uint32_t i = 0; i < memory->graph->output_count; i++) {
+        ValueId output = memory->graph->output[i].value;
+        uint32_t step = copying_step(l, output);
+        if (step == NONE)
+            continue;
+        ValueId from = memory->graph->node[memory->kernel[step].anchor].in[0];
+        Family *family = &memory->family[memory->storage.at[from].family];
+        if (family->places != 1 || family->elsewhere)
+            continue;
+        memory->kernel[step].there = true;
+        family->places = 0;
+        for (uint32_t m = 0; m < family->count; m++) {
+            memory->storage.at[family->member[m]].role = STORAGE_OUTPUT;
+            memory->storage.at[family->member[m]].index = i;
+        }
+    }
+}
+
 static void make_families(Lives *l)
 {
     Memory *memory = l->memory;
@@ -326,6 +362,7 @@ static void make_families(Lives *l)
     memory->avoided = ARENA_ARRAY(l->arena, const ValueId *, memory->graph->value_count);
     for (uint32_t f = 0; f < memory->family_count; f++)
         count_places(l, &memory->family[f]);
+    move_to_outputs(l);
 }
 
 /* A place of a family is there as long as any member is. */
@@ -356,10 +393,10 @@ static void write_down(Lives *l)
         storage->first = storage->family == NONE ? life->piece[0].first : l->made[v];
         storage->last = life->piece[life->count - 1].last;
         storage->life = arena_copy(l->arena, life, sizeof *life);
-        bool fixed = storage->family != NONE && memory->family[storage->family].places == 1 &&
-                     !memory->family[storage->family].elsewhere;
-        storage->fixed = fixed;
-        if (storage->role == STORAGE_PASSED && fixed)
+        if (storage->family == NONE || memory->family[storage->family].elsewhere)
+            continue;
+        storage->fixed = storage->role == STORAGE_OUTPUT || memory->family[storage->family].places == 1;
+        if (storage->role == STORAGE_PASSED && storage->fixed)
             storage->role = STORAGE_ARENA;
     }
 }

@@ -307,14 +307,20 @@ void judge_buffers(Judge *judge, Arena *arena)
 void judge_place(Judge *judge)
 {
     const Memory *memory = judge->memory;
-    int64_t end = memory->plan.peak;
+    int64_t end = memory->plan.peak, *output = ARENA_ARRAY(&judge->of_step, int64_t, memory->graph->output_count);
+    for (uint32_t i = 0; i < memory->graph->output_count; i++) {
+        output[i] = end;
+        end += memory->storage.at[memory->graph->output[i].value].bytes;
+    }
     for (StorageId s = 0; s < memory->storage.count; s++) {
         const Storage *storage = &memory->storage.at[s];
         judge->content[s] = judge->holder[s] = s;
-        judge->address[s] = is_planned(storage) ? memory->plan.offset[storage->buffer] : end;
-        if (storage->role != STORAGE_INPUT && storage->role != STORAGE_OUTPUT)
+        judge->address[s] = is_planned(storage)               ? memory->plan.offset[storage->buffer]
+                            : storage->role == STORAGE_OUTPUT ? output[storage->index]
+                                                              : end;
+        if (storage->role != STORAGE_INPUT)
             continue;
-        if (storage->role == STORAGE_INPUT && memory->regions)
+        if (memory->regions)
             owners_take(&judge->owners, s, (Extent){end, end + storage->bytes});
         end += storage->bytes;
     }

@@ -65,6 +65,14 @@ static void begin_contents(Judge *judge)
     }
 }
 
+/* A copy of what is there already. */
+static bool run_nothing(Judge *judge, uint32_t step)
+{
+    const Node *node = &judge->memory->graph->node[judge->memory->kernel[step].anchor];
+    judge->content[node->out[0]] = judge->content[flow_owner(judge->memory->graph, node->in[0])];
+    return true;
+}
+
 static bool run_kernel(Judge *judge, uint32_t step)
 {
     ArenaMark mark = arena_mark(&judge->of_step);
@@ -159,7 +167,7 @@ static bool run_steps(Judge *judge, uint32_t from, uint32_t end)
         else if (kind == FLOW_BRANCH_BEGIN)
             good = run_branches(judge, step, &step);
         else
-            good = run_kernel(judge, step++);
+            good = (judge->memory->kernel[step].there ? run_nothing : run_kernel)(judge, step), step++;
     }
     return good;
 }

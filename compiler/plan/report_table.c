@@ -119,7 +119,10 @@ static void put_carried(Text *out, const PlanCarried *c)
         text_printf(out, " takes %u places: " STR_FMT " is made while " STR_FMT " is read", c->places,
                     STR_ARG(c->maker), STR_ARG(c->conflict));
     else
-        text_printf(out, c->places ? " is made where it was" : " is passed on");
+        text_printf(out, "%s",
+                    c->in_output ? " is made where it was, in the array of an output"
+                    : c->places  ? " is made where it was"
+                                 : " is passed on");
     text_printf(out, "%s\n", c->elsewhere ? "; first it may be elsewhere" : "");
 }
 

@@ -16,7 +16,8 @@ static PlanCarried carried_of(const Entry *entry, ValueId value)
     if (storage->family == NONE)
         return carried;
     const Family *family = &entry->memory.family[storage->family];
-    carried.places = family->places;
+    carried.places = storage->fixed ? 1 : family->places;
+    carried.in_output = storage->role == STORAGE_OUTPUT;
     carried.elsewhere = family->elsewhere;
     if (family->places > 1) {
         carried.maker = title_of(entry, family->maker);
@@ -37,7 +38,7 @@ static int64_t moved_bytes(const Entry *entry, uint32_t step)
 {
     const Kernel *kernel = &entry->memory.kernel[step];
     const Graph *graph = entry->graph;
-    if (kernel->form != FORM_ASSEMBLY && kernel->form != FORM_UPDATE)
+    if (kernel->there || (kernel->form != FORM_ASSEMBLY && kernel->form != FORM_UPDATE))
         return 0;
     const Node *node = &graph->node[kernel->anchor];
     const Storage *from = entry_storage(entry, flow_owner(graph, node->in[0]));
