@@ -2,7 +2,7 @@
 #ifndef NNC_KERNEL_KERNEL_H
 #define NNC_KERNEL_KERNEL_H
 
-#include "kernel/loop.h"
+#include "kernel/loop/loop.h"
 #include "kernel/recipe.h"
 #include "target.h"
 
@@ -201,7 +201,7 @@ static inline bool team_fits(const Target *target, int64_t team)
 extern const Provider provider_map, provider_assembly, provider_update, provider_rows, provider_window, provider_tiled,
     provider_blocked;
 
-/* lower_window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.
+/* window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.
  * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */
 const Expr *lower_window_value(Lower *lower, const Node *anchor, const Index *position);
 int64_t lower_window_shared_extent(const Lower *lower, const Node *anchor);

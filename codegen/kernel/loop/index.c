@@ -1,4 +1,4 @@
-#include "kernel/index.h"
+#include "kernel/loop/index.h"
 
 Index index_constant(int64_t value)
 {

@@ -1,6 +1,6 @@
 /* The tile of a contraction, and the cutting of its image into tiles.
  * Registers decide the tile, the image's extents where tiles end; equal tiles become one loop. */
-#include "kernel/tiled.h"
+#include "kernel/lower/tiled.h"
 
 #include <string.h>
 

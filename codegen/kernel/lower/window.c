@@ -1,4 +1,4 @@
-/* Windows: one accumulator per result element (lower_window_value.c) in loops over the result: pooling, reductions over
+/* Windows: one accumulator per result element (window_value.c) in loops over the result: pooling, reductions over
  * any axes, argmax, and contractions that the register-tiled kernel does not take (grouped, other dtypes, narrow).
  * Where the target has teams of threads, one shares out each sum when sums are few and long. */
 #include "kernel/kernel.h"

@@ -1,6 +1,6 @@
 /* What a contraction is to the register tiles (tiled.h): rows and columns, pixels and channels, addresses, and whether
  * vectors of columns can be finished and stored.  Nothing is lowered here. */
-#include "kernel/tiled.h"
+#include "kernel/lower/tiled.h"
 
 #include <string.h>
 

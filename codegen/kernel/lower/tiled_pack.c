@@ -2,7 +2,7 @@
  * Constants are packed at compile time, [panel][block][kh][kw][depth of a block][columns of a panel], so that a tile
  * reads them in one stream.  Others are read where they are when their columns have stride 1, else packed into scratch
  * the same way. */
-#include "kernel/tiled.h"
+#include "kernel/lower/tiled.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #define NNC_KERNEL_LOOP_H
 
 #include "ir/graph.h"
-#include "kernel/index.h"
+#include "kernel/loop/index.h"
 
 typedef struct KernelBuffer { /* a parameter of the kernel's function */
     const char *role;         /* x, weight, y ...: a name for shared kernels */

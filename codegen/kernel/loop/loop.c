@@ -1,4 +1,4 @@
-#include "kernel/loop.h"
+#include "kernel/loop/loop.h"
 
 const Var *index_var_new(Arena *arena, const char *name, int64_t low, int64_t high)
 {

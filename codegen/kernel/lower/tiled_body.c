@@ -2,7 +2,7 @@
  *
  * A step of the depth loads a panel's vectors of weights and multiplies each with one element per pixel.  Its loop is
  * kept rolled: unrolled, compilers hoist the elements and spill the sums. */
-#include "kernel/tiled.h"
+#include "kernel/lower/tiled.h"
 
 typedef struct Body {
     Tiled *con;

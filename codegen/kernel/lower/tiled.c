@@ -1,7 +1,7 @@
 /* Contractions by the register-tiled micro-kernel: the order of loops, and the provider's row.
  * Takes f32 operands and results, ungrouped, at least a vector of columns, a first operand in memory whose address is
  * affine in the pixel and in the depth within a block. */
-#include "kernel/tiled.h"
+#include "kernel/lower/tiled.h"
 
 #include <assert.h>
 
