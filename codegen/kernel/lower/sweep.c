@@ -38,6 +38,16 @@ static void see_index(Sweep *sweep, Index index)
     }
 }
 
+/* That a sum reads itself is no use of it. */
+static void see_value(Sweep *sweep, const Stmt *stmt)
+{
+    bool *self = stmt->kind == STMT_ASSIGN ? &sweep->used[stmt->local->id] : NULL;
+    bool before = self && *self;
+    see_expr(sweep, stmt->value);
+    if (self)
+        *self = before;
+}
+
 static void see_block(Sweep *sweep, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
@@ -45,8 +55,8 @@ static void see_block(Sweep *sweep, const Block *block)
         for (uint32_t i = 0; i < sizeof index / sizeof *index; i++)
             see_index(sweep, index[i]);
         if (stmt->value)
-            see_expr(sweep, stmt->value);
-        if (stmt->kind == STMT_REDUCE || stmt->kind == STMT_MEET) /* they read what they change */
+            see_value(sweep, stmt);
+        if (stmt->kind == STMT_MEET) /* it reads what it changes */
             sweep->used[stmt->local->id] = true;
         if (stmt->kind == STMT_STORE || stmt->kind == STMT_TRANSPOSE)
             sweep->stored[stmt->buffer] = true;
@@ -60,9 +70,10 @@ static void see_block(Sweep *sweep, const Block *block)
 /* Does it only give a local a value that nothing reads, or nothing at all? */
 static bool is_dead(const Sweep *sweep, const Stmt *stmt)
 {
-    if (stmt->kind == STMT_LOCAL || stmt->kind == STMT_ASSIGN)
+    if (stmt->kind == STMT_LOCAL || stmt->kind == STMT_ASSIGN || stmt->kind == STMT_REDUCE)
         return !sweep->used[stmt->local->id];
-    return stmt->kind == STMT_IF && !stmt->body.first && !stmt->other.first;
+    bool around = stmt->kind == STMT_IF || stmt->kind == STMT_FOR || stmt->kind == STMT_LANES;
+    return around && !stmt->body.first && !stmt->other.first;
 }
 
 static bool drop_locals(const Sweep *sweep, Block *block)
