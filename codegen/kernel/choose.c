@@ -45,6 +45,41 @@ static const KernelMark *asked_for(const Graph *graph, const Kernel *kernel)
     return NULL;
 }
 
+static bool same_mark(const KernelMark *a, const KernelMark *b)
+{
+    bool same = str_eq(a->provider, b->provider) && a->knob_count == b->knob_count;
+    for (uint32_t i = 0; same && i < a->knob_count; i++)
+        same = str_eq(a->knob[i].name, b->knob[i].name) && a->knob[i].value == b->knob[i].value;
+    return same;
+}
+
+/* Two nodes of one kernel ask for different things. */
+static bool marks_agree(const Lower *lower, const Kernel *kernel, const KernelMark *first)
+{
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const KernelMark *mark = lower->graph->node[kernel->node[n]].mark;
+        if (!mark || !mark->place.source || same_mark(first, mark))
+            continue;
+        refuse(lower, mark, "these nodes are one kernel, for which another recipe is asked: " STR_FMT, mark->provider);
+        diag_note(lower->graph->module->diag, first->place, "here");
+        return false;
+    }
+    return true;
+}
+
+bool recipe_marks_are_heeded(const Graph *graph)
+{
+    bool heeded = true;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        if (node->kernel == NONE && node->mark && node->mark->place.source)
+            heeded = diag_error(graph->module->diag, node->mark->place,
+                                "no kernel computes " STR_FMT ": its readers see through it",
+                                STR_ARG(value_show(graph, node->out[0])));
+    }
+    return heeded;
+}
+
 static void free_knobs(Recipe *recipe, const Provider *provider)
 {
     *recipe = (Recipe){.provider = provider};
@@ -85,7 +120,7 @@ bool recipe_choose(Lower *lower, Kernel *kernel)
     const KernelMark *mark = asked_for(lower->graph, kernel);
     double least = 0;
     if (mark)
-        return follow_mark(lower, kernel, mark);
+        return marks_agree(lower, kernel, mark) && follow_mark(lower, kernel, mark);
     kernel->recipe.provider = NULL;
     for (uint32_t i = 0; provider_table[i]; i++) {
         Recipe recipe;

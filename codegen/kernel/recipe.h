@@ -64,6 +64,8 @@ extern const Provider *const provider_table[]; /* ends with NULL */
 /* Sets kernel->recipe to the cheapest one that is offered, or to the one that a mark of its nodes asks for.  False
  * after an error in the diag: what is asked for is not offered. */
 bool recipe_choose(Lower *lower, Kernel *kernel);
+/* Does every mark that a user has written stand at a node that some kernel computes?  False after errors. */
+bool recipe_marks_are_heeded(const Graph *graph);
 /* Writes the recipe down at the kernel's anchor, or first node. */
 void recipe_mark(Graph *graph, const Kernel *kernel);
 

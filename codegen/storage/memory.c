@@ -118,7 +118,7 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
                                   options->without & WITHOUT_PARTS);
     Lower lower = lower_new(graph, options->target, &memory->storage, &users);
     keep_steps(&lower, memory);
-    bool good = true;
+    bool good = recipe_marks_are_heeded(graph);
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
         lower.kernel = &memory->kernel[k];
         good &= memory->kernel[k].form == FORM_FLOW || recipe_choose(&lower, &memory->kernel[k]);
