@@ -298,6 +298,16 @@ const Snippet snippet_basic[] = {
      "        return (uint16_t)(sign | (bits@(value@(a) + 0.5f) - 0x3F000000u));\n"
      "    return (uint16_t)(sign | (((a + 0xFFFu + ((a >> 13) & 1u)) >> 13) - (112u << 10)));\n"
      "}\n"},
+    {"to_f32_from_f64", SNIPPET_PLAIN,
+     "/* gcc 11 and 12 lose the rounding of (double)(float)x where they make vectors of it at -O3. */\n"
+     "static inline float to_f32_from_f64(double x)\n"
+     "{\n"
+     "    float y = (float)x;\n"
+     "#if defined(__GNUC__) && !defined(__clang__) && defined(__SSE2__)\n"
+     "    __asm__(\"\" : \"+x\"(y));\n"
+     "#endif\n"
+     "    return y;\n"
+     "}\n"},
     /* The step to f32 rounds to odd, so that the two steps round as one (Boldo and Melquiond 2008). */
     {"odd_f32_from_f64", SNIPPET_PLAIN,
      "static inline float odd_f32_from_f64(double x)\n"

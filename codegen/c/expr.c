@@ -383,6 +383,10 @@ static Piece print_cast(Printer *printer, const Expr *expr)
             str_format(printer->arena, STR_FMT " != 0", STR_ARG(print_parenthesized(printer, x, PREC_COMPARE + 1))),
             PREC_COMPARE, false};
     const char *convert = prelude_need_convert(printer->needs, printer->arena, from, to);
+    if (from == DT_F64 && to == DT_F32 && printer->target->dialect != DIALECT_CUDA) {
+        printer->needs->convert[from][to] = true; /* where a compiler forgets to round */
+        convert = "to_f32_from_f64";
+    }
     if (convert)
         return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", convert, STR_ARG(x.text)), PREC_PRIMARY, false};
     return (Piece){str_format(printer->arena, "(%s)" STR_FMT, prelude_c_type(to),
