@@ -25,6 +25,12 @@ static bool covers(const Graph *graph, ValueId value, ValueId owner)
     return true;
 }
 
+ValueId memory_updated(const Graph *graph, const Node *node)
+{
+    ValueId owner = node && node_is_dynamic_update(node) ? kernel_view_owner(graph, node->in[0]) : NONE;
+    return owner != NONE && covers(graph, node->in[0], owner) ? owner : NONE;
+}
+
 bool memory_reads_by_element(const Memory *memory, const Users *users, const bool *live_out, ValueId result,
                              ValueId value)
 {

@@ -80,6 +80,17 @@ ValueId flow_owner(const Graph *graph, ValueId value)
     return kernel_view_owner(graph, value);
 }
 
+/* What becomes a member by updates alone is one too: a cache that several layers write to in turn. */
+static void add_updated(const Graph *graph, bool *member)
+{
+    for (NodeId n = graph->node_count; n-- > 0;) {
+        const Node *node = &graph->node[n];
+        ValueId owner = memory_updated(graph, node);
+        if (owner != NONE && member[node->out[0]] && graph->value[owner].role == ROLE_RESULT)
+            member[owner] = true;
+    }
+}
+
 const bool *flow_members(const Graph *graph, Arena *arena)
 {
     bool *member = ARENA_ARRAY(arena, bool, graph->value_count);
@@ -93,6 +104,7 @@ const bool *flow_members(const Graph *graph, Arena *arena)
         for (uint32_t r = 0; passes && r < node->out_count; r++)
             member[node->out[r]] = true;
     }
+    add_updated(graph, member);
     return member;
 }
 

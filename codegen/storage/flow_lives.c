@@ -251,6 +251,17 @@ static void each_pass(Lives *l, void (*take)(Lives *l, ValueId to, ValueId opera
     }
 }
 
+/* What is updated goes on as the result. */
+static void join_updates(Lives *l)
+{
+    const Graph *graph = l->memory->graph;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        ValueId owner = memory_updated(graph, &graph->node[n]);
+        if (owner != NONE && l->member[owner] && l->member[graph->node[n].out[0]])
+            pass(l, graph->node[n].out[0], owner);
+    }
+}
+
 static void note_elsewhere(Lives *l, ValueId to, ValueId operand)
 {
     if (!may_join(l, whole_of(l, operand)))
@@ -357,6 +368,7 @@ static void make_families(Lives *l)
 {
     Memory *memory = l->memory;
     each_pass(l, pass);
+    join_updates(l);
     list_families(l);
     each_pass(l, note_elsewhere);
     memory->avoided = ARENA_ARRAY(l->arena, const ValueId *, memory->graph->value_count);

@@ -328,9 +328,9 @@ void judge_place(Judge *judge)
         const StateValue *state = &memory->state[i];
         int64_t bytes = memory->storage.at[state->value].bytes;
         owners_take(&judge->owners, state->value, (Extent){end, end + bytes});
-        judge->address[state->value] = end;
-        if (state->next != NONE)
-            judge->address[state->next] = end + (state->twice ? bytes : 0);
+        for (StorageId s = 0; s < memory->storage.count; s++)
+            if (memory->storage.at[s].role == STORAGE_STATE && memory->storage.at[s].index == i)
+                judge->address[s] = end + (memory->storage.at[s].next ? bytes : 0);
         end += 2 * bytes;
     }
     judge->contents = memory->storage.count;

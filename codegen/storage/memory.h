@@ -88,6 +88,9 @@ void memory_lives(Memory *memory);
 bool memory_reads_by_element(const Memory *memory, const Users *users, const bool *live_out, ValueId result,
                              ValueId value);
 
+/* by_element.c: the value in memory that an update takes all of, and so may be made over; NONE of other nodes. */
+ValueId memory_updated(const Graph *graph, const Node *node);
+
 StorageId memory_whole(const Memory *memory, ValueId value); /* whose bytes the value's, or the view's, are */
 /* The bytes [begin, end) from the first to the last of a part or a view, which may leave out some between, inside the
  * memory of the whole.  The value must not be empty. */

@@ -167,6 +167,25 @@ static bool may_share(const Settler *settler, const StateValue *state)
            memory_reads_by_element(settler->memory, settler->users, settler->live_out, state->next, state->value);
 }
 
+/* A value that becomes the next one by updates alone is made where that is, if nothing reads it beside the update. */
+static void settle_updated(Settler *settler, const StateValue *state)
+{
+    Storage *storage = settler->memory->storage.at;
+    const Graph *graph = settler->memory->graph;
+    ValueId made = state->next, from;
+    while ((from = memory_updated(graph, value_producer(graph, made))) != NONE && from != state->value &&
+           storage[from].role == STORAGE_ARENA && storage[from].family == NONE && !storage[from].has_parts &&
+           storage[from].last == storage[made].first + 1)
+        made = from;
+    if (from != state->value || storage[from].last > storage[made].first + 1)
+        return;
+    for (ValueId v = state->next; v != made; v = from) {
+        from = memory_updated(graph, value_producer(graph, v));
+        storage[from].role = STORAGE_STATE;
+        storage[from].index = storage[state->value].index;
+    }
+}
+
 void state_settle(Memory *memory)
 {
     Graph *graph = memory->graph;
@@ -178,5 +197,7 @@ void state_settle(Memory *memory)
             continue;
         state->twice = !may_share(&settler, state);
         memory->storage.at[state->next].next = state->twice;
+        if (!state->twice)
+            settle_updated(&settler, state);
     }
 }
