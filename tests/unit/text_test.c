@@ -164,6 +164,10 @@ UNIT(models_print_and_parse_after_every_pass)
     EXPECT(model_survives("resnet8.nnc", NULL, 0, true));
     EXPECT(model_survives("resnet50.nnc", NULL, 0, false));
     EXPECT(model_survives("bert_base.nnc", small, 3, false));
+    EXPECT(model_survives("running_mean.nnc", NULL, 0, true));
+    EXPECT(model_survives("gru_stream.nnc", NULL, 0, false));
+    EXPECT(model_survives("keywords.nnc", NULL, 0, false));
+    EXPECT(model_survives("decoder.nnc", small, 1, false));
 }
 
 UNIT(random_graphs_print_parse_and_compute_the_same)
