@@ -328,39 +328,86 @@ static void count_places(Lives *l, Family *family)
     }
 }
 
-/* The step that only copies what is passed into an output; NONE. */
-static uint32_t copying_step(const Lives *l, ValueId output)
+/* The step that makes the value, and only copies another to it; NONE. */
+static uint32_t copying_step(const Lives *l, ValueId copy)
 {
     const Memory *memory = l->memory;
-    const Node *node = value_producer(memory->graph, output);
+    const Node *node = value_producer(memory->graph, copy);
     uint32_t step = node && node->kernel != NONE ? memory->kernel_of[node->kernel] : NONE;
     if (step == NONE || memory->kernel[step].form != FORM_ASSEMBLY || node_is_assembly(node) || node->in_count != 1)
         return NONE;
-    ValueId from = node->in[0];
-    bool alike = value_type(memory->graph, from) == value_type(memory->graph, output);
-    return alike && is_passed(l, from) && memory->storage.at[from].family != NONE ? step : NONE;
+    return value_type(memory->graph, node->in[0]) == value_type(memory->graph, copy) ? step : NONE;
 }
 
-/* A family of one place that is always there may lie in the array that its last member would be copied to.  Nothing of
- * it is in the arena then. */
-static void move_to_outputs(Lives *l)
+static ValueId copied_by(const Lives *l, uint32_t step)
+{
+    return l->memory->graph->node[l->memory->kernel[step].anchor].in[0];
+}
+
+/* The family of one place that is always there, and is what the step copies from then on; NULL. */
+static Family *family_copied(const Lives *l, uint32_t step)
+{
+    ValueId from = copied_by(l, step);
+    uint32_t number = l->memory->storage.at[from].family;
+    Family *family = number == NONE || !is_passed(l, from) ? NULL : &l->memory->family[number];
+    if (!family || family->places != 1 || family->elsewhere)
+        return NULL;
+    for (uint32_t m = 0; m < family->count; m++)
+        if (l->made[family->member[m]] > step)
+            return NULL;
+    return family;
+}
+
+/* A family lies where its last member would be copied to.  Nothing of it is in the arena then. */
+static void move_to(Lives *l, Family *family, uint32_t step, ValueId end)
 {
     Memory *memory = l->memory;
-    for (uint32_t i = 0; i < memory->graph->output_count; i++) {
-        ValueId output = memory->graph->output[i].value;
+    memory->kernel[step].there = true;
+    family->places = 0;
+    for (uint32_t m = 0; m < family->count; m++) {
+        memory->storage.at[family->member[m]].role = memory->storage.at[end].role;
+        memory->storage.at[family->member[m]].index = memory->storage.at[end].index;
+    }
+}
+
+static void move_to_outputs(Lives *l)
+{
+    const Graph *graph = l->memory->graph;
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        ValueId output = graph->output[i].value;
         uint32_t step = copying_step(l, output);
-        if (step == NONE)
+        Family *family = step == NONE ? NULL : family_copied(l, step);
+        if (family)
+            move_to(l, family, step, output);
+    }
+}
+
+/* The step before all others of the family that copies the state to it, for the last that is read of that; NONE. */
+static uint32_t step_from_state(const Lives *l, const Family *family, ValueId state)
+{
+    const Life *life = &l->life[state];
+    uint32_t step = NONE;
+    for (uint32_t m = 0; m < family->count && step == NONE; m++) {
+        step = copying_step(l, family->member[m]);
+        step = step != NONE && copied_by(l, step) == state ? step : NONE;
+    }
+    for (uint32_t m = 0; m < family->count && step != NONE; m++)
+        if (l->made[family->member[m]] < step)
+            return NONE;
+    return step != NONE && life->piece[life->count - 1].last <= (int64_t)step + 1 ? step : NONE;
+}
+
+/* What begins as a state's value and ends as its next one is there all the time. */
+static void move_to_states(Lives *l)
+{
+    for (uint32_t i = 0; i < l->memory->state_count; i++) {
+        const StateValue *state = &l->memory->state[i];
+        uint32_t end = state->next == NONE ? NONE : copying_step(l, state->next), begin;
+        Family *family = end == NONE ? NULL : family_copied(l, end);
+        if (!family || (begin = step_from_state(l, family, state->value)) == NONE)
             continue;
-        ValueId from = memory->graph->node[memory->kernel[step].anchor].in[0];
-        Family *family = &memory->family[memory->storage.at[from].family];
-        if (family->places != 1 || family->elsewhere)
-            continue;
-        memory->kernel[step].there = true;
-        family->places = 0;
-        for (uint32_t m = 0; m < family->count; m++) {
-            memory->storage.at[family->member[m]].role = STORAGE_OUTPUT;
-            memory->storage.at[family->member[m]].index = i;
-        }
+        l->memory->kernel[begin].there = true;
+        move_to(l, family, end, state->next);
     }
 }
 
@@ -374,6 +421,7 @@ static void make_families(Lives *l)
     memory->avoided = ARENA_ARRAY(l->arena, const ValueId *, memory->graph->value_count);
     for (uint32_t f = 0; f < memory->family_count; f++)
         count_places(l, &memory->family[f]);
+    move_to_states(l);
     move_to_outputs(l);
 }
 
@@ -407,7 +455,8 @@ static void write_down(Lives *l)
         storage->life = arena_copy(l->arena, life, sizeof *life);
         if (storage->family == NONE || memory->family[storage->family].elsewhere)
             continue;
-        storage->fixed = storage->role == STORAGE_OUTPUT || memory->family[storage->family].places == 1;
+        bool outside = storage->role == STORAGE_OUTPUT || storage->role == STORAGE_STATE;
+        storage->fixed = outside || memory->family[storage->family].places == 1;
         if (storage->role == STORAGE_PASSED && storage->fixed)
             storage->role = STORAGE_ARENA;
     }
