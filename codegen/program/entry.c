@@ -187,3 +187,11 @@ bool entry_finish(Entry *entry)
                      &entry->steps) &&
            judge(entry);
 }
+
+uint32_t entry_kernel_count(const Entry *entry)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < entry->memory.kernel_count; k++)
+        count += entry->memory.kernel[k].form != FORM_FLOW && !entry->memory.kernel[k].there;
+    return count;
+}

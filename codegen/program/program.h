@@ -103,6 +103,9 @@ bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *
  * options.compare. */
 int64_t entry_peak_without(const Entry *entry, unsigned without);
 
+/* Kernels that do something: not where loops and branches begin or end, nor copies of what is there already. */
+uint32_t entry_kernel_count(const Entry *entry);
+
 /* The first of those with the largest arena: what the program needs. */
 const Entry *program_largest_entry(const Program *program);
 

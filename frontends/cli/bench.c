@@ -145,7 +145,7 @@ static int measure(Cli *cli, const Program *program, const Host *host, double se
         result->work = total_work(entry);
         result->arena_bytes = program->arena_bytes;
         result->weights_bytes = program->weights_bytes;
-        result->kernels = entry->memory.kernel_count;
+        result->kernels = entry_kernel_count(entry);
         cli_step(cli, "timing");
         double begin = clock_seconds();
         while (result->second.count < 5 || clock_seconds() - begin < seconds)

@@ -185,7 +185,7 @@ static void summarize(Cli *cli, const Program *program, Str where)
     size_t width = terminal_known_width();
     Text line = {0}, text = {0};
     for (uint32_t e = 0; e < program->entry_count; e++)
-        kernels += program->entry[e].memory.kernel_count;
+        kernels += entry_kernel_count(&program->entry[e]);
     cli_step(cli, NULL);
     text_printf(&line, STR_FMT " for %s: arena %s, weights %s, ", STR_ARG(program->options.name),
                 program->options.target->name, plan_bytes(arena, program->arena_bytes),
