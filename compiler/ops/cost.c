@@ -9,10 +9,13 @@ static int64_t window_elements(const Window *window)
     return elements;
 }
 
-static int64_t contraction_flops(const Graph *graph, const Node *node, int64_t results)
+int64_t node_macs(const Graph *graph, const Node *node)
 {
+    if (!node_is_contraction(graph, node))
+        return 0;
     Contraction contraction = contraction_of(graph, node);
-    return 2 * results * contraction_extent(&contraction, AXIS_SUM) * contraction_extent(&contraction, AXIS_TAP);
+    return shape_elements(value_shape(graph, node->out[0])) * contraction_extent(&contraction, AXIS_SUM) *
+           contraction_extent(&contraction, AXIS_TAP);
 }
 
 int64_t node_flops(const Graph *graph, const Node *node)
@@ -28,7 +31,7 @@ int64_t node_flops(const Graph *graph, const Node *node)
         return results * window_elements(&reduction.window);
     }
     case FAMILY_CONTRACT:
-        return contraction_flops(graph, node, results);
+        return 2 * node_macs(graph, node);
     default:
         return 0;
     }

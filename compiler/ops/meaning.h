@@ -226,6 +226,8 @@ NodeId flow_branch_end(Graph *graph, const ValueId *yield, uint32_t count, uint3
 
 /* Arithmetic of a node: a multiplication and an addition counted as two, other scalar ops as one. */
 int64_t node_flops(const Graph *graph, const Node *node);
+/* Multiply-adds of a contraction; of any other node 0. */
+int64_t node_macs(const Graph *graph, const Node *node);
 /* An elementwise node worth a load and a store rather than computing again. */
 bool node_is_expensive(const Node *node);
 
