@@ -99,7 +99,7 @@ void cli_put(const Text *text);
     }
 #define FLAG_CC                                                                                                        \
     {                                                                                                                  \
-        "cc", "CC", "The C compiler for libraries (default: clang)"                                                    \
+        "cc", "CC", "The C compiler for libraries (default: clang), with -O3 unless it says otherwise"                 \
     }
 #define FLAG_ALLOCATOR                                                                                                 \
     {                                                                                                                  \

@@ -84,19 +84,33 @@ static void add_words(Cli *cli, Command *command, Str words)
         }
 }
 
-static int run_command(Cli *cli, const Folder *folder, const Command *command)
+/* `absent`: what to do where there is no such program. */
+static int run_for(Cli *cli, const Folder *folder, const Command *command, const char *absent, Text *output)
 {
-    Text output = {0};
-    int code = folder_run(folder, command->word, &output), status = STATUS_OK;
+    int code = folder_run(folder, command->word, output);
 
     cli_step(cli, NULL);
     if (code < 0)
-        status =
-            cli_environment("%s is not installed, or not on the PATH; name a C compiler with --cc", command->word[0]);
-    else if (code)
-        status = cli_environment("%s failed with status %d:\n%s", command->word[0], code, output.ptr ? output.ptr : "");
+        return cli_environment("%s is not installed, or not on the PATH; %s", command->word[0], absent);
+    if (code)
+        return cli_environment("%s failed with status %d:\n%s", command->word[0], code, output->ptr ? output->ptr : "");
+    return STATUS_OK;
+}
+
+static int run_command(Cli *cli, const Folder *folder, const Command *command)
+{
+    Text output = {0};
+    int status = run_for(cli, folder, command, "name a C compiler with --cc", &output);
     text_free(&output);
     return status;
+}
+
+static bool optimizes(const Command *command)
+{
+    for (uint32_t i = 0; i < command->count; i++)
+        if (strncmp(command->word[i], "-O", 2) == 0)
+            return true;
+    return false;
 }
 
 static Command compiler(Cli *cli, const Target *target, const char *flags)
@@ -105,7 +119,9 @@ static Command compiler(Cli *cli, const Target *target, const char *flags)
     Str cc = args_value(cli, "cc");
 
     add_words(cli, &command, cc.len ? cc : STR("clang"));
-    add_words(cli, &command, STR("-std=gnu99 -O3 -ffp-contract=fast -fno-math-errno"));
+    if (!optimizes(&command))
+        add(&command, "-O3");
+    add_words(cli, &command, STR("-std=gnu99 -ffp-contract=fast -fno-math-errno"));
     add_words(cli, &command, str_from(flags));
     add_words(cli, &command, str_from(target->cc_flags));
     return command;
@@ -173,8 +189,26 @@ int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, co
     return run_command(cli, folder, &command);
 }
 
-/* The archiver that comes with a cross compiler: `arm-none-eabi-ar` beside `ccache arm-none-eabi-gcc -mthumb`. */
-static const char *archiver(Cli *cli)
+int emit_object(Cli *cli, const Program *program, const Folder *folder, const char *flags, const char *object)
+{
+    return compile_object(&(Building){cli, program, folder, flags}, ".c", object);
+}
+
+bool emit_accepts(Cli *cli, const Folder *folder, const char *flag)
+{
+    Command command = {0};
+    Text output = {0};
+    Str cc = args_value(cli, "cc");
+    add_words(cli, &command, cc.len ? cc : STR("clang"));
+    add(&command, flag);
+    add_words(cli, &command, STR("-fsyntax-only -x c /dev/null"));
+    int code = folder_run(folder, command.word, &output);
+    text_free(&output);
+    return code == 0;
+}
+
+/* The tool that comes with a cross compiler: `arm-none-eabi-ar` beside `ccache arm-none-eabi-gcc -mthumb`. */
+static const char *tool_beside(Cli *cli, const char *tool)
 {
     static const char *const compilers[] = {"-gcc", "-cc", "-clang"};
     Command command = {0};
@@ -184,15 +218,24 @@ static const char *archiver(Cli *cli)
             Str word = str_from(command.word[i]);
             uint32_t stem = word.len - (uint32_t)strlen(compilers[k]);
             if (str_ends(word, compilers[k]))
-                return str_format(&cli->arena, "%.*s-ar", (int)stem, word.ptr).ptr;
+                return str_format(&cli->arena, "%.*s-%s", (int)stem, word.ptr, tool).ptr;
         }
-    return "ar";
+    return tool;
+}
+
+int emit_tool(Cli *cli, const Folder *folder, const char *tool, const char *const *arguments, Text *output)
+{
+    Command command = {0};
+    add(&command, tool_beside(cli, tool));
+    for (; *arguments; arguments++)
+        add(&command, *arguments);
+    return run_for(cli, folder, &command, "it measures what the C compiler makes", output);
 }
 
 static int make_archive(Cli *cli, const Program *program, const Folder *folder)
 {
     Command command = {0};
-    add(&command, archiver(cli));
+    add(&command, tool_beside(cli, "ar"));
     add(&command, "rcsD");
     add(&command, name_with(cli, program, "lib", ".a"));
     add(&command, name_with(cli, program, "", ".o"));
