@@ -19,7 +19,7 @@ OWN = {  # the words of each library: modules, and the types that they serve
                         "program provider reach recipe schedule share snippet source stage state step stmt target tiled unit",
     "libnnc-text.a": "build const lex nnc parse printer",
     "libnnc-formats.a": "npy npz pnm safetensors weights",
-    "libnnc-api.a": "files loops nnc prepare report savings session uses",
+    "libnnc-api.a": "budget files loops nnc prepare report savings session uses",
     "libnnc-runtime.a": "nnc",
     # What others link: nothing but the interface.
     "libnnc-runtime.so": "nnc",

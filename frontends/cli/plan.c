@@ -6,6 +6,7 @@
 #include "api/loops.h"
 #include "api/report.h"
 #include "api/savings.h"
+#include "cli/budget.h"
 #include "cli/model.h"
 #include "cli/program.h"
 #include "cli/terminal.h"
@@ -13,8 +14,8 @@
 #include "plan/problem_csv.h"
 #include "plan/report.h"
 
-typedef enum PlanFormat { FORMAT_TABLE, FORMAT_CHART, FORMAT_JSON, FORMAT_SVG, FORMAT_HTML } PlanFormat;
-static const char *const formats[] = {"table", "chart", "json", "svg", "html", NULL};
+typedef enum PlanFormat { FORMAT_TABLE, FORMAT_CHART, FORMAT_JSON, FORMAT_SVG, FORMAT_HTML, FORMAT_MD } PlanFormat;
+static const char *const formats[] = {"table", "chart", "json", "svg", "html", "md", NULL};
 
 static void print_report(const PlanReport *report, PlanFormat format)
 {
@@ -35,10 +36,17 @@ static void print_report(const PlanReport *report, PlanFormat format)
     case FORMAT_HTML:
         plan_print_html(&out, report);
         break;
+    case FORMAT_MD: /* of a budget only */
+        break;
     }
     cli_put(&out);
     text_free(&out);
 }
+
+typedef struct Limits { /* bytes that there are; 0: any number */
+    int64_t arena, ram, flash;
+    int64_t copies; /* of a round of loops; -1: any number */
+} Limits;
 
 /* 65536, 64K, 2M or 1G; false after a usage error. */
 static bool take_bytes(Cli *cli, const char *flag, int64_t *bytes)
@@ -131,7 +139,8 @@ static int compile(Cli *cli, Model *model, int effort, int64_t capacity, unsigne
     int status = model_load(cli, WEIGHTS_SOME, model);
 
     if (status == STATUS_OK)
-        status = program_options(cli, model, "generic", WEIGHTS_FILE, &options);
+        status =
+            program_options(cli, model, "generic", args_has(cli, "report") ? WEIGHTS_BLOB : WEIGHTS_FILE, &options);
     if (status != STATUS_OK)
         return status;
     options.effort = effort;
@@ -181,13 +190,46 @@ static void print_entries(Cli *cli, const Program *program, PlanFormat format)
     }
 }
 
-static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int64_t copies, int effort, unsigned without)
+static void print_budget(const Budget *budget, PlanFormat format)
+{
+    Text out = {0};
+    if (format == FORMAT_JSON)
+        budget_print_json(&out, budget);
+    else if (format == FORMAT_HTML)
+        budget_print_html(&out, budget);
+    else if (format == FORMAT_MD)
+        budget_print_markdown(&out, budget);
+    else
+        budget_print_table(&out, budget, terminal_known_width());
+    cli_put(&out);
+    text_free(&out);
+}
+
+static int report_budget(Cli *cli, Str path, const Program *program, PlanFormat format, Limits limits)
+{
+    Budget budget = budget_of_program(&cli->arena, program);
+    int status = args_has(cli, "cc") ? budget_measure(cli, &budget) : STATUS_OK;
+
+    if (status != STATUS_OK)
+        return status;
+    budget.ram_limit = limits.ram;
+    budget.flash_limit = limits.flash;
+    cli_step(cli, NULL);
+    print_budget(&budget, format);
+    budget_check(cli, path, &budget);
+    return STATUS_OK;
+}
+
+static int plan_model(Cli *cli, PlanFormat format, Limits limits, int effort, unsigned without)
 {
     Str verify = args_value(cli, "verify");
+    int64_t capacity = limits.arena;
     Model model;
     Program program;
     int status = compile(cli, &model, effort, capacity, without, &program);
 
+    if (status == STATUS_OK && args_has(cli, "report"))
+        status = report_budget(cli, model.path, &program, format, limits);
     if (status != STATUS_OK)
         return status;
     if (verify.ptr) {
@@ -196,9 +238,10 @@ static int plan_model(Cli *cli, PlanFormat format, int64_t capacity, int64_t cop
         cli_step(cli, NULL);
         return verify_plan(cli, entry, &report, verify);
     }
-    print_entries(cli, &program, format);
-    if (copies >= 0)
-        check_copies(cli, &model, &program, copies);
+    if (!args_has(cli, "report"))
+        print_entries(cli, &program, format);
+    if (limits.copies >= 0)
+        check_copies(cli, &model, &program, limits.copies);
     if (capacity && program.arena_bytes > capacity)
         diag_file_error(&cli->diag, model.path, STR_FMT, STR_ARG(program_largest_entry(&program)->memory.plan.message));
     return STATUS_OK;
@@ -216,31 +259,55 @@ static bool take_none(Cli *cli, const char *with, const char *const *flag)
 
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
-    static const char *const of_models[] = {"without",      "copies",          "target", "D",      "weights-from",
-                                            "init-missing", "convert-weights", "graph",  "verify", NULL},
-                             *const of_plans[] = {"format", "allocator", "effort", "capacity", NULL};
+    static const char *const of_models[] =
+        {"without", "target", "D", "weights-from", "init-missing", "convert-weights", "graph", "verify", "report", "cc",
+         "ram",     "flash",  NULL},
+                             *const of_plans[] = {"format", "allocator", "effort", "capacity", "report", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
     return (!problem.ptr || take_none(cli, "problem", of_models)) &&
            (!verify.ptr || take_none(cli, "verify", of_plans));
 }
 
+/* What only a report prints, asks or measures, and what it cannot; false after a usage error. */
+static bool take_report(Cli *cli, PlanFormat format, Limits *limits)
+{
+    static const char *const of_reports[] = {"ram", "flash", "cc"};
+    bool report = args_has(cli, "report");
+    Str target = args_value(cli, "target");
+
+    for (size_t i = 0; !report && i < sizeof of_reports / sizeof *of_reports; i++)
+        if (args_has(cli, of_reports[i]))
+            return cli_usage(cli, "--%s goes with --report", of_reports[i]), false;
+    if (!report && format == FORMAT_MD)
+        return cli_usage(cli, "--format md goes with --report"), false;
+    if (report && (format == FORMAT_CHART || format == FORMAT_SVG))
+        return cli_usage(cli, "--report comes as table, json, md or html, not as %s", formats[format]), false;
+    if (args_has(cli, "cc") && target.len >= 4 && memcmp(target.ptr, "cuda", 4) == 0)
+        return cli_usage(cli, "--cc measures C, which is not what " STR_FMT " runs", STR_ARG(target)), false;
+    if (args_has(cli, "cc") && !args_value(cli, "cc").len)
+        return cli_usage(cli, "--cc wants a C compiler"), false;
+    return take_bytes(cli, "ram", &limits->ram) && take_bytes(cli, "flash", &limits->flash);
+}
+
 static int run(Cli *cli)
 {
     Str problem = args_value(cli, "problem"), word = args_value(cli, "format"), verify = args_value(cli, "verify");
-    int64_t capacity = 0, copies = -1, effort = 1;
+    Limits limits = {.copies = -1};
+    int64_t effort = 1;
     const char *allocator;
     unsigned without;
     uint32_t format = FORMAT_TABLE;
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) || !program_allocator(cli, &allocator) ||
-        !take_bytes(cli, "capacity", &capacity) || !args_number(cli, "copies", 0, INT64_C(1) << 40, &copies) ||
+        !take_bytes(cli, "capacity", &limits.arena) ||
+        !args_number(cli, "copies", 0, INT64_C(1) << 40, &limits.copies) ||
         !args_number(cli, "effort", 0, 1000, &effort) || !take_without(cli, &without) ||
-        !take_operands(cli, problem, verify))
+        !take_operands(cli, problem, verify) || !take_report(cli, (PlanFormat)format, &limits))
         return STATUS_USAGE;
     if (problem.ptr)
-        return plan_problem(cli, problem, (PlanFormat)format, allocator, capacity, (int)effort);
-    return plan_model(cli, (PlanFormat)format, capacity, copies, (int)effort, without);
+        return plan_problem(cli, problem, (PlanFormat)format, allocator, limits.arena, (int)effort);
+    return plan_model(cli, (PlanFormat)format, limits, (int)effort, without);
 }
 
 const Verb verb_plan = {
@@ -250,10 +317,19 @@ const Verb verb_plan = {
     .text =
         "The plan of a model, or of a bare placement problem: a table with the columns id, lower, upper and size, "
         "each buffer live in [lower, upper). The exit status is 1 when a capacity is given and exceeded; the message "
-        "says whether a plan that keeps to it is ruled out or more effort may find one.",
+        "says whether a plan that keeps to it is ruled out or more effort may find one.\n"
+        "\n"
+        "With --report, what the model takes of a machine instead, by layer and in all: multiply-adds (MACs), weights, "
+        "arena, inputs and outputs, and with --cc also stack and code, as that compiler makes them. --ram and --flash "
+        "check the sums: the exit status is 1 where one is exceeded.",
     .flag =
         (const Flag[]){
-            {"format", "table|chart|json|svg|html", "How to print (default: table)"},
+            {"format", "table|chart|json|svg|html",
+             "How to print (default: table); with --report table, json, md or html"},
+            {"report", NULL, "Print what the model takes of a machine, by layer and in all"},
+            {"cc", "CC", "With --report: measure stack and code with this C compiler (-O3 unless it says otherwise)"},
+            {"ram", "BYTES", "With --report: the memory there is for arena, state, inputs, outputs and stack"},
+            {"flash", "BYTES", "With --report: the memory there is for weights and code"},
             FLAG_ALLOCATOR,
             {"effort", "N", "Scale the work limit of the search; 1 is normal"},
             {"without", "inplace,views,parts,order",
@@ -274,6 +350,9 @@ const Verb verb_plan = {
                                  {"nnc plan --problem A.1048576.csv --capacity 1M --format json", "a bare problem"},
                                  {"nnc plan digits.nnc --format html >plan.html", "a page for the browser"},
                                  {"nnc plan digits.nnc --verify plan.json", "is a stored plan right?"},
+                                 {"nnc plan digits.nnc --report --ram 64K --flash 512K --cc \"arm-none-eabi-gcc -O2 "
+                                  "-mcpu=cortex-m4 -mthumb\"",
+                                  "does it fit into this part?"},
                                  {NULL, NULL}},
     .run = run,
 };
