@@ -195,15 +195,29 @@ static int read_sections(const Measuring *m)
 
 /* Both */
 
+static bool write(const Measuring *m, Str name, const Text *text)
+{
+    return file_write(&m->cli->diag, folder_file(m->cli, &m->folder, name), text->ptr, text->len);
+}
+
+/* Emitted C refuses to be compiled for the other byte order; here it follows the compiler. */
+static ByteOrder byte_order_of(const Measuring *m)
+{
+    Text probe = {0};
+    text_printf(&probe, "#if __BYTE_ORDER__ != __ORDER_BIG_ENDIAN__\n#error little\n#endif\n");
+    bool big = write(m, STR("big.h"), &probe) && emit_accepts(m->cli, &m->folder, "-include big.h");
+    text_free(&probe);
+    return big ? BYTES_BIG : BYTES_LITTLE;
+}
+
 static bool write_sources(const Measuring *m)
 {
-    const Program *program = m->budget->program;
-    Diag *diag = &m->cli->diag;
+    Program program = *m->budget->program;
     Text header = {0}, source = {0};
-    emit_header(program, &header);
-    emit_source(program, &source);
-    bool good = file_write(diag, folder_file(m->cli, &m->folder, file_name(m, ".h")), header.ptr, header.len) &&
-                file_write(diag, folder_file(m->cli, &m->folder, file_name(m, ".c")), source.ptr, source.len);
+    program.options.byte_order = byte_order_of(m);
+    emit_header(&program, &header);
+    emit_source(&program, &source);
+    bool good = write(m, file_name(m, ".h"), &header) && write(m, file_name(m, ".c"), &source);
     text_free(&header);
     text_free(&source);
     return good;
@@ -233,6 +247,7 @@ static const char *flags_apart(const Measuring *m)
 static int measure_functions(const Measuring *m)
 {
     Frames frames;
+    cli_step(m->cli, "compiling C, each kernel apart");
     int status = emit_object(m->cli, m->budget->program, &m->folder, flags_apart(m), APART ".o");
     if (status != STATUS_OK)
         return status;

@@ -194,13 +194,13 @@ int emit_object(Cli *cli, const Program *program, const Folder *folder, const ch
     return compile_object(&(Building){cli, program, folder, flags}, ".c", object);
 }
 
-bool emit_accepts(Cli *cli, const Folder *folder, const char *flag)
+bool emit_accepts(Cli *cli, const Folder *folder, const char *flags)
 {
     Command command = {0};
     Text output = {0};
     Str cc = args_value(cli, "cc");
     add_words(cli, &command, cc.len ? cc : STR("clang"));
-    add(&command, flag);
+    add_words(cli, &command, str_from(flags));
     add_words(cli, &command, STR("-fsyntax-only -x c /dev/null"));
     int code = folder_run(folder, command.word, &output);
     text_free(&output);

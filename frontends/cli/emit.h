@@ -29,7 +29,7 @@ int emit_libraries(Cli *cli, const Program *program, const Folder *folder);
 int emit_archive(Cli *cli, const Program *program, const Folder *folder); /* libNAME.a, by the `ar` of cc */
 /* NAME.c alone, with more flags, as the file NAME and `object`. */
 int emit_object(Cli *cli, const Program *program, const Folder *folder, const char *flags, const char *object);
-bool emit_accepts(Cli *cli, const Folder *folder, const char *flag); /* does cc take the flag? */
+bool emit_accepts(Cli *cli, const Folder *folder, const char *flags); /* does cc take them? */
 /* Runs the tool that comes with cc; `arguments` ends with NULL, what it prints comes back.  Returns the exit status. */
 int emit_tool(Cli *cli, const Folder *folder, const char *tool, const char *const *arguments, Text *output);
 

@@ -269,6 +269,14 @@ static bool take_operands(Cli *cli, Str problem, Str verify)
            (!verify.ptr || take_none(cli, "verify", of_plans));
 }
 
+static bool is_blank(Str text)
+{
+    for (uint32_t i = 0; i < text.len; i++)
+        if (text.ptr[i] != ' ')
+            return false;
+    return true;
+}
+
 /* What only a report prints, asks or measures, and what it cannot; false after a usage error. */
 static bool take_report(Cli *cli, PlanFormat format, Limits *limits)
 {
@@ -285,7 +293,7 @@ static bool take_report(Cli *cli, PlanFormat format, Limits *limits)
         return cli_usage(cli, "--report comes as table, json, md or html, not as %s", formats[format]), false;
     if (args_has(cli, "cc") && target.len >= 4 && memcmp(target.ptr, "cuda", 4) == 0)
         return cli_usage(cli, "--cc measures C, which is not what " STR_FMT " runs", STR_ARG(target)), false;
-    if (args_has(cli, "cc") && !args_value(cli, "cc").len)
+    if (args_has(cli, "cc") && is_blank(args_value(cli, "cc")))
         return cli_usage(cli, "--cc wants a C compiler"), false;
     return take_bytes(cli, "ram", &limits->ram) && take_bytes(cli, "flash", &limits->flash);
 }
