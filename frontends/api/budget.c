@@ -7,6 +7,8 @@
 #include "codegen/target.h"
 #include "ops/meaning.h"
 
+#define FUNCTION UINT32_MAX /* beside the roles of storage */
+
 typedef struct Gathering {
     Arena *arena;
     Budget *budget;
@@ -14,11 +16,11 @@ typedef struct Gathering {
     uint32_t number;  /* of the entry */
     const Unit *unit; /* NULL: the source has no functions of C */
     uint32_t *layer_of_call;
-    Map taken;     /* names of the entry's layers */
-    Map touched;   /* inputs and outputs, by layer */
-    bool *weights; /* per array: some layer has it */
-    int64_t *live; /* bytes in the arena, per step */
-    bool *seen;    /* per kernel: sections of one are several launches */
+    Map taken, number_of; /* names of the entry's layers; per name, the last number behind it */
+    Map met;              /* inputs, outputs and functions, by layer */
+    bool *weights;        /* per array: some layer has it */
+    int64_t *live;        /* bytes in the arena, per step */
+    bool *seen;           /* per kernel: sections of one are several launches */
 } Gathering;
 
 /* Layers */
@@ -45,8 +47,10 @@ static Str layer_name(Gathering *g, const Kernel *kernel, uint32_t call)
 {
     const Call *of = call == NONE ? NULL : g->entry->graph->inlined[call].call;
     Str plain = !of ? kernel->name : of->label.len ? of->label : of->name, name = plain;
-    for (int n = 2; !map_add(&g->taken, name, 0); n++)
-        name = str_format(g->arena, STR_FMT ".%d", STR_ARG(plain), n);
+    uint32_t n = map_get(&g->number_of, plain);
+    for (n = n == MAP_NONE ? 1 : n; !map_add(&g->taken, name, 0);)
+        name = str_format(g->arena, STR_FMT ".%u", STR_ARG(plain), ++n);
+    map_put(&g->number_of, plain, n);
     return name;
 }
 
@@ -85,10 +89,10 @@ static int64_t kernel_macs(const Graph *graph, const Kernel *kernel)
     return macs;
 }
 
-static bool touches_first(Gathering *g, uint32_t layer, const Storage *storage)
+static bool is_first(Gathering *g, uint32_t layer, uint32_t kind, uint32_t index)
 {
-    uint32_t key[] = {layer, storage->role, storage->index};
-    return map_add(&g->touched, str_copy(g->arena, map_key(key, sizeof key)), 0);
+    uint32_t key[] = {layer, kind, index};
+    return map_add(&g->met, str_copy(g->arena, map_key(key, sizeof key)), 0);
 }
 
 static void add_buffer(Gathering *g, uint32_t layer, const Storage *storage)
@@ -97,19 +101,18 @@ static void add_buffer(Gathering *g, uint32_t layer, const Storage *storage)
     if (storage->role == STORAGE_WEIGHTS && !g->weights[storage->index]) {
         g->weights[storage->index] = true;
         to->weights += g->entry->program->weights[storage->index].bytes;
-    } else if (storage->role == STORAGE_INPUT && touches_first(g, layer, storage))
+    } else if (storage->role == STORAGE_INPUT && is_first(g, layer, storage->role, storage->index))
         to->inputs += storage->bytes;
-    else if (storage->role == STORAGE_OUTPUT && touches_first(g, layer, storage))
+    else if (storage->role == STORAGE_OUTPUT && is_first(g, layer, storage->role, storage->index))
         to->outputs += storage->bytes;
 }
 
-static void add_function(Gathering *g, BudgetLayer *to, uint32_t k)
+static void add_function(Gathering *g, uint32_t layer, uint32_t k)
 {
+    BudgetLayer *to = &g->budget->layer[layer];
     uint32_t function = g->unit->of_kernel[g->number][k];
-    for (uint32_t i = 0; i < to->function_count; i++)
-        if (to->function[i] == function)
-            return;
-    ARENA_PUSH(g->arena, to->function, to->function_count, to->function_capacity, function);
+    if (is_first(g, layer, FUNCTION, function))
+        ARENA_PUSH(g->arena, to->function, to->function_count, to->function_capacity, function);
 }
 
 static void add_kernel(Gathering *g, uint32_t k, int64_t rounds, bool per_round)
@@ -128,7 +131,7 @@ static void add_kernel(Gathering *g, uint32_t k, int64_t rounds, bool per_round)
     for (uint32_t i = 0; i < kernel->buffer_count; i++)
         add_buffer(g, layer, entry_storage(g->entry, kernel->buffer[i].storage));
     if (g->unit)
-        add_function(g, to, k);
+        add_function(g, layer, k);
 }
 
 /* Recurses over the nesting of loops and branches. */
@@ -189,7 +192,7 @@ static void gather_entry(Gathering *g, BudgetEntry *to)
 {
     uint32_t first = g->budget->layer_count;
     g->layer_of_call = nothing(g->arena, g->entry->graph->inlined_count);
-    g->taken = (Map){.arena = g->arena};
+    g->taken = g->number_of = (Map){.arena = g->arena};
     g->live = live_bytes(g->arena, g->entry);
     g->seen = ARENA_ARRAY(g->arena, bool, g->entry->memory.kernel_count + 1);
     *to = describe_entry(g->arena, g->entry);
@@ -213,7 +216,7 @@ Budget budget_of_program(Arena *arena, const Program *program)
     Budget b = {.program = program, .entry_count = program->entry_count};
     Unit unit;
     bool is_c = program->options.target->dialect != DIALECT_CUDA;
-    Gathering g = {.arena = arena, .budget = &b, .unit = is_c ? &unit : NULL, .touched = {.arena = arena}};
+    Gathering g = {.arena = arena, .budget = &b, .unit = is_c ? &unit : NULL, .met = {.arena = arena}};
 
     b.entry = ARENA_ARRAY(arena, BudgetEntry, b.entry_count);
     g.weights = ARENA_ARRAY(arena, bool, program->weight_count + 1);

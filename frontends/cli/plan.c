@@ -260,8 +260,8 @@ static bool take_none(Cli *cli, const char *with, const char *const *flag)
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
     static const char *const of_models[] =
-        {"without", "target", "D", "weights-from", "init-missing", "convert-weights", "graph", "verify", "report", "cc",
-         "ram",     "flash",  NULL},
+        {"without", "copies", "target", "D",  "weights-from", "init-missing", "convert-weights",
+         "graph",   "verify", "report", "cc", "ram",          "flash",        NULL},
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", "report", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
