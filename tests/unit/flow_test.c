@@ -107,8 +107,12 @@ static void judge_graph(Unit *unit, const Target *target, uint64_t seed, Count *
 {
     Arena arena = {0};
     Diag diag = {.arena = &arena};
-    RandomGraph options = {
-        .seed = seed, .steps = 3 + (uint32_t)(seed * 7 % 15), .dtype = DT_F32, .emitted = true, .channels = 8, .control = true};
+    RandomGraph options = {.seed = seed,
+                           .steps = 3 + (uint32_t)(seed * 7 % 15),
+                           .dtype = DT_F32,
+                           .emitted = true,
+                           .channels = 8,
+                           .control = true};
     Graph *graph = random_graph(module_new(&arena, &diag), &options);
     CompileOptions how = {.target = target, .effort = 1, .name = STR("g"), .apart = seed % 7 == 0};
     Program program;
