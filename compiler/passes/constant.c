@@ -1,10 +1,16 @@
 #include "passes/constant.h"
 
+/* Bytes of one tensor. The evaluator holds tensors whole, and which nodes it stands in for must not depend on the
+ * memory of the machine that compiles. */
+#define LARGEST ((int64_t)8 << 30)
+
 static bool all_plain(const Graph *graph, const ValueId *value, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (value_type(graph, value[i])->layout.block)
+    for (uint32_t i = 0; i < count; i++) {
+        const Type *type = value_type(graph, value[i]);
+        if (type->layout.block || type_bytes(type) > LARGEST)
             return false;
+    }
     return true;
 }
 

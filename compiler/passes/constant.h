@@ -4,7 +4,8 @@
 
 #include "passes/pass.h"
 
-/* May the evaluator stand in for this node, given constant operands? Pure, without sub-graphs, in plain layouts. */
+/* May the evaluator stand in for this node, given constant operands? Pure, without sub-graphs, in plain layouts, and of
+ * no tensor above 8 GiB. */
 bool constant_is_foldable(const Graph *graph, const Node *node);
 bool constant_has_operands(const Node *node, const bool *constant);
 
