@@ -25,7 +25,7 @@ def sh(command, folder, nnc):
 
 
 def commands(page):
-    """The page's shell blocks: the model, then build and run for the first board."""
+    """The page's shell blocks: the model, build and run for the first board, and whether it fits."""
     return re.findall(r"```sh\n(.*?)```", page.read_text(), re.S)
 
 
@@ -39,6 +39,14 @@ def complaint_of_run(done):
     if done.returncode:
         return f"exit status {done.returncode}\n{done.stdout}"
     return None if done.stdout.endswith(SAID) else done.stdout
+
+
+def complaint_of_report(folder, nnc, report):
+    """The model fits into the page's part; into half the flash it does not."""
+    fits, not_into = sh(report, folder, nnc), sh(report.replace("512K", "256K"), folder, nnc)
+    if fits.returncode or "of 65,536 B: fits" not in fits.stdout or "of 524,288 B: fits" not in fits.stdout:
+        return fits.stdout
+    return None if not_into.returncode == 1 else not_into.stdout
 
 
 def complaint_of_library(folder, nnc):
@@ -70,7 +78,7 @@ def main():
     if absent:
         print(f"1..0 # SKIP {' and '.join(absent)} not installed: ./dev setup machines")
         return 0
-    model, build_and_run = commands(options.page)
+    model, build_and_run, report = commands(options.page)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "models").symlink_to(root / "models")
@@ -80,6 +88,7 @@ def main():
         for board in BOARDS:
             results.append((board[1], complaint_of_run(sh(for_board(build_and_run, *board), folder, nnc))))
         results.append(("a damaged model", complaint_of_damage(folder, nnc, build_and_run)))
+        results.append(("a report", complaint_of_report(folder, nnc, report)))
         results.append(("a library", complaint_of_library(folder, nnc)))
     print(f"1..{len(results)}")
     for number, (what, complaint) in enumerate(results, 1):
