@@ -19,6 +19,7 @@ SAMPLES = ["3_tilted", "4_open", "7_barred", "2_noisy", "8_faint", "5_curved"]
 BAR, MARGIN, GAP = 14, 3, 5
 COLUMNS = shutil.get_terminal_size((80, 24)).columns
 SHADES = " .:-=+*#%@"
+ABI = 2  # NNC_MODEL_ABI
 
 
 class TensorInfo(ctypes.Structure):
@@ -26,14 +27,18 @@ class TensorInfo(ctypes.Structure):
                 ("shape", ctypes.POINTER(ctypes.c_int64)), ("bytes", ctypes.c_size_t)]
 
 
-class Model(ctypes.Structure):
-    _fields_ = [("abi", ctypes.c_uint32), ("name", ctypes.c_char_p), ("input_count", ctypes.c_uint32),
-                ("output_count", ctypes.c_uint32), ("input", ctypes.POINTER(TensorInfo)),
-                ("output", ctypes.POINTER(TensorInfo)), ("arena_bytes", ctypes.c_size_t),
-                ("arena_alignment", ctypes.c_size_t), ("weights_bytes", ctypes.c_size_t),
-                ("weights_checksum", ctypes.c_uint64),
+class Entry(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("input_count", ctypes.c_uint32), ("output_count", ctypes.c_uint32),
+                ("input", ctypes.POINTER(TensorInfo)), ("output", ctypes.POINTER(TensorInfo)),
                 ("run", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p),
-                                         ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_void_p))]
+                                         ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_void_p,
+                                         ctypes.c_void_p))]
+
+
+class Model(ctypes.Structure):
+    _fields_ = [("abi", ctypes.c_uint32), ("name", ctypes.c_char_p), ("entry_count", ctypes.c_uint32),
+                ("entry", ctypes.POINTER(Entry)), ("arena_bytes", ctypes.c_size_t),
+                ("arena_alignment", ctypes.c_size_t)]
 
 
 class Host:
@@ -41,10 +46,12 @@ class Host:
 
     def __init__(self, library, name):
         self.model = Model.in_dll(ctypes.CDLL(str(library)), name + "_model")
+        assert self.model.abi == ABI, "the library's descriptor is of another version"
+        self.entry = self.model.entry[0]
         alignment = max(self.model.arena_alignment, 1)
         self.memory = ctypes.create_string_buffer(self.model.arena_bytes + alignment)
         self.arena = (ctypes.addressof(self.memory) + alignment - 1) // alignment * alignment
-        self.output = (ctypes.c_float * (self.model.output[0].bytes // 4))()
+        self.output = (ctypes.c_float * (self.entry.output[0].bytes // 4))()
 
     def run(self, pixels):
         """The outputs, and how long the call took in seconds."""
@@ -52,7 +59,7 @@ class Host:
         inputs = (ctypes.c_void_p * 1)(ctypes.addressof(image))
         outputs = (ctypes.c_void_p * 1)(ctypes.addressof(self.output))
         begin = time.perf_counter()
-        status = self.model.run(inputs, outputs, self.arena, None)
+        status = self.entry.run(inputs, outputs, self.arena, None, None)
         end = time.perf_counter()
         assert status == 0, status
         return list(self.output), end - begin
