@@ -192,6 +192,12 @@ static void flatten(Reducer *r)
     arena_free(&scratch);
 }
 
+static bool cut_nodes(Reducer *r)
+{
+    bool cut = cut_tail(r);
+    return shrink(r, node_count, 1, without_nodes) || cut;
+}
+
 static int reduce(Reducer *r, Str path)
 {
     Text out = {0};
@@ -206,7 +212,7 @@ static int reduce(Reducer *r, Str path)
     flatten(r);
     before = r->graph->node_count > before ? r->graph->node_count : before;
     shrink(r, output_count, 1, without_outputs);
-    while (cut_tail(r) | shrink(r, node_count, 1, without_nodes))
+    while (cut_nodes(r))
         shrink(r, output_count, 1, without_outputs);
     if (!write_candidate(r, r->graph, path))
         return STATUS_ENVIRONMENT;
