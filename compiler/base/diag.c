@@ -76,12 +76,14 @@ static void show_line(Text *out, Str text, Line line, uint32_t offset, uint32_t 
     text_char(out, '\n');
 }
 
-static void report(Diag *diag, Place place, Str path, bool error, const char *format, va_list args)
+static const char ERROR[] = "error";
+
+static void report(Diag *diag, Place place, Str path, const char *kind, const char *format, va_list args)
 {
     const Source *source = diag_source(diag, place.source);
     Line line = {0};
     Text message = {0};
-    DiagEntry entry = {.error = error, .path = path};
+    DiagEntry entry = {.error = kind == ERROR, .path = path};
 
     text_vprintf(&message, format, args);
     if (source) {
@@ -93,7 +95,7 @@ static void report(Diag *diag, Place place, Str path, bool error, const char *fo
     } else if (path.len) {
         text_printf(&diag->text, STR_FMT ": ", STR_ARG(path));
     }
-    text_printf(&diag->text, "%s: %s\n", error ? "error" : "note", message.ptr ? message.ptr : "");
+    text_printf(&diag->text, "%s: %s\n", kind, message.ptr ? message.ptr : "");
     if (source)
         show_line(&diag->text, source->text, line, place.offset, place.length);
     if (diag->arena) {
@@ -117,9 +119,18 @@ bool diag_error(Diag *diag, Place place, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (counted(diag))
-        report(diag, place, (Str){0}, true, format, args);
+        report(diag, place, (Str){0}, ERROR, format, args);
     va_end(args);
     return false;
+}
+
+void diag_warning(Diag *diag, Place place, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (diag->error_count <= DIAG_LIMIT)
+        report(diag, place, (Str){0}, "warning", format, args);
+    va_end(args);
 }
 
 void diag_note(Diag *diag, Place place, const char *format, ...)
@@ -127,7 +138,7 @@ void diag_note(Diag *diag, Place place, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (diag->error_count <= DIAG_LIMIT)
-        report(diag, place, (Str){0}, false, format, args);
+        report(diag, place, (Str){0}, "note", format, args);
     va_end(args);
 }
 
@@ -136,7 +147,7 @@ bool diag_file_error(Diag *diag, Str path, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (counted(diag))
-        report(diag, (Place){0}, path, true, format, args);
+        report(diag, (Place){0}, path, ERROR, format, args);
     va_end(args);
     return false;
 }

@@ -1,4 +1,4 @@
-/* Diagnostics: errors and notes with their place in a source file, shown with the line and a caret.
+/* Diagnostics: errors, warnings and notes with their place in a source file, shown with the line and a caret.
  *
  *     digits.nnc:11:10: error: inner extents differ: f is f32[1, 6272], dense.weight is f32[1024, 10]
  *        11 |     y = f @ dense.weight
@@ -21,7 +21,7 @@ typedef struct Source {
 } Source;
 
 typedef struct DiagEntry { /* what was reported, for who does not want it as text */
-    bool error;            /* else a note */
+    bool error;            /* else a warning or a note */
     Str path;              /* empty: nowhere */
     uint32_t line, column; /* 1-based, columns in bytes; 0: the file as a whole */
     Str message;
@@ -42,6 +42,8 @@ const Source *diag_source(const Diag *diag, uint32_t source);
 
 /* Always returns false, so that a check can end with `return diag_error(...)`. */
 bool diag_error(Diag *diag, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* About what is most likely not meant; nothing fails. */
+void diag_warning(Diag *diag, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void diag_note(Diag *diag, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* An error about a whole file (cannot open, truncated, ...), without a line. */

@@ -1,6 +1,8 @@
 #include "ir/op.h"
 
-#include "scalar.inc" /* of each elementwise row: NAME_scalar, made by words.py */
+#include <string.h>
+
+#include "scalar.inc" /* of each elementwise row: NAME_scalar and NAME_gradient, made by words.py */
 
 /* Attribute lists are written in op.def without commas between entries, so each entry brings its own. */
 #define REQUIRED NULL
@@ -18,10 +20,11 @@
     [OP_##NAME] = {.name = #name_, .operands = operands_, .family = FAMILY_##FAMILY, .effect = EFFECT_##EFFECT,        \
                    .inplace = INPLACE_##INPLACE, .attr = (const AttrSpec[]){__VA_ARGS__ {NULL, ATTR_INT, NULL}},       \
                    .doc = doc_},
-#define ELEMENTWISE(NAME, name_, operands_, expression_, CLASS, RESULT, commutative_, doc_)                            \
+#define ELEMENTWISE(NAME, name_, operands_, expression_, CLASS, RESULT, commutative_, doc_, ...)                       \
     [OP_##NAME] = {.name = #name_, .operands = operands_, .family = FAMILY_ELEMENTWISE, .effect = EFFECT_PURE,         \
                    .inplace = INPLACE_SAME, .attr = (const AttrSpec[]){{NULL, ATTR_INT, NULL}},                        \
-                   .scalar = &name_##_scalar, .expression = #expression_, .result = RESULT_##RESULT,                   \
+                   .scalar = &name_##_scalar, .expression = #expression_, .gradient = name_##_gradient,                \
+                   .gradient_text = #__VA_ARGS__, .result = RESULT_##RESULT,                                           \
                    .operand_class = CLASS_##CLASS, .commutative = commutative_, .doc = doc_},
 /* clang-format on */
 
@@ -38,6 +41,23 @@ OpCode op_find(Str name)
 {
     for (int i = 0; i < OP_WRITTEN; i++)
         if (str_is(name, op_table[i].name))
+            return (OpCode)i;
+    return OP_COUNT;
+}
+
+static bool is_word(const ScalarList *list, Word word)
+{
+    const ScalarTerm *last = &list->term[list->count - 1];
+    bool same = last->word == word && list->count == last->args + 1u;
+    for (uint32_t i = 0; same && i < last->args; i++)
+        same = last->arg[i] == i && list->term[i].word == WORD_OPERAND && list->term[i].arg[0] == i;
+    return same;
+}
+
+OpCode op_of_word(Word word)
+{
+    for (int i = 0; i < OP_COUNT; i++)
+        if (op_table[i].scalar && is_word(op_table[i].scalar, word))
             return (OpCode)i;
     return OP_COUNT;
 }
@@ -69,4 +89,11 @@ uint32_t op_most(OpCode op)
             return UINT32_MAX;
     }
     return count;
+}
+
+Str op_list(OpCode op)
+{
+    const char *last = strrchr(op_table[op].operands, ' ');
+    uint32_t len = last ? (uint32_t)strlen(last + 1) : 0;
+    return len && last[len] == '*' ? (Str){last + 1, len - 1} : (Str){0};
 }

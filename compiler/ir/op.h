@@ -29,6 +29,7 @@ typedef enum OpFamily {
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
     FAMILY_LAYOUT,      /* changes where elements lie, not what they are */
     FAMILY_CONTROL,     /* call, while, case: nodes with sub-graphs */
+    FAMILY_DERIVATIVE,  /* asks for gradients; gone after the pass grad */
     FAMILY_FLOW,        /* where bodies that are laid out in line begin and end; hidden */
     FAMILY_COUNT
 } OpFamily;
@@ -79,9 +80,12 @@ typedef struct OpInfo {
     OpFamily family;
     Effect effect;
     Inplace inplace;
-    const AttrSpec *attr;     /* sorted as nodes hold them; ends with a NULL name */
-    const ScalarList *scalar; /* elementwise: the scalar expression over x, y, z; else NULL */
-    const char *expression;   /* its text */
+    const AttrSpec *attr;              /* sorted as nodes hold them; ends with a NULL name */
+    const ScalarList *scalar;          /* elementwise: the scalar expression over x, y, z; else NULL */
+    const char *expression;            /* its text */
+    const ScalarList *const *gradient; /* elementwise: of each operand, over the operands, then the result and its
+                                          gradient */
+    const char *gradient_text;         /* all of them */
     ResultRule result;
     DTypeClass operand_class;
     bool commutative;
@@ -89,9 +93,13 @@ typedef struct OpInfo {
 } OpInfo;
 
 const OpInfo *op_info(OpCode op);
-OpCode op_find(Str name); /* of those that a text may have; OP_COUNT when there is none */
+OpCode op_find(Str name);     /* of those that a text may have; OP_COUNT when there is none */
+OpCode op_of_word(Word word); /* the elementwise op that is this word applied to its operands, in order */
 uint32_t op_attr_count(OpCode op);
 uint32_t op_least(OpCode op); /* operands */
 uint32_t op_most(OpCode op);  /* UINT32_MAX after `*` */
+/* The name of the last operand, when there may be any number of it, and others come before: written `wrt = [x, y]`.
+ * Else empty. */
+Str op_list(OpCode op);
 
 #endif

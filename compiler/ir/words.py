@@ -1,8 +1,8 @@
 """Parses the scalar expressions of op.def into lists of words: words.py OP.DEF WORD.H > scalar.inc.
 
-One list per elementwise row, as static data that ir/op.c includes.  A term that an expression writes twice is one term
-of the list.  What is wrong in a row is told with its line, and fails the build.  A row may end in further expressions
-over the same operands; they are lists too.
+One list per elementwise row, as static data that ir/op.c includes, and one for the gradient of each of its operands.  A
+term that an expression writes twice is one term of the list.  What is wrong in a row is told with its line, and fails
+the build.
 """
 
 import re
@@ -10,6 +10,7 @@ import sys
 
 OPERATORS = [{"+": "ADD", "-": "SUB"}, {"*": "MUL", "/": "DIV"}]  # from the loosest to the tightest; all go left
 OPERANDS = "xyz"
+REVERSE = "rd"  # in a gradient, after the operands: the result and its gradient
 BINARY = set("ADD SUB MUL DIV MOD LT LE EQ NE AND OR XOR MAX MIN POW FMOD".split())
 EXPRESSION, DOC = 3, 7  # fields of a row
 
@@ -74,8 +75,8 @@ class Parser:
         token = self.tokens.pop(0) if self.tokens[0] != "end" else "end"
         if token[0].isdigit():
             return self.term("NUMBER", number=float(token))
-        if len(token) == 1 and token in OPERANDS[:self.operands]:
-            return self.term("OPERAND", (OPERANDS.index(token),))
+        if len(token) == 1 and token in self.operands:
+            return self.term("OPERAND", (self.operands.index(token),))
         if token not in self.words:
             raise Wrong(f"unknown word `{token}`")
         self.expect("(")
@@ -120,9 +121,14 @@ def print_list(name, expression, words, operands):
 def print_row(fields, words):
     if len(fields) <= DOC:
         raise Wrong("fields are missing")
-    operands = len(fields[2].split())
-    for column, expression in enumerate([fields[EXPRESSION]] + fields[DOC + 1:]):
-        print_list(fields[1] + (f"_{column}" if column else ""), expression, words, operands)
+    name, operands, gradients = fields[1], OPERANDS[:len(fields[2].split())], fields[DOC + 1:]
+    if len(gradients) != len(operands):
+        raise Wrong(f"{len(gradients)} gradients of {len(operands)} operands")
+    print_list(name, fields[EXPRESSION], words, operands)
+    for operand, gradient in zip(operands, gradients):
+        print_list(f"{name}_{operand}", gradient, words, operands + REVERSE)
+    lists = ", ".join(f"&{name}_{operand}_scalar" for operand in operands)
+    print(f"static const ScalarList *const {name}_gradient[] = {{{lists}}};")
 
 
 def main():

@@ -1,4 +1,4 @@
-/* Contractions: matmul and conv2d.  Inference; contract_form.c says what they are, contract_eval.c evaluates. */
+/* Contractions: matmul and convolutions.  Inference; contract_form.c says what they are, contract_eval.c evaluates. */
 #include "ops/contract.h"
 
 #include "ir/attr.h"
@@ -89,7 +89,89 @@ static bool infer_convolution(Graph *graph, NodeId node)
     return infer_set_result(graph, node, 0, x->dtype, &shape, x->layout);
 }
 
+/* What the gradients of a convolution, and transposed convolutions, have in common. */
+static bool check_images(Graph *graph, NodeId node)
+{
+    if (!infer_check_class(graph, node, 0, CLASS_NUMBER))
+        return false;
+    for (uint32_t i = 0; i < graph->node[node].in_count; i++) {
+        if (!infer_check_same_dtype(graph, node, 0, i))
+            return false;
+        if (i < 2 && infer_in_shape(graph, node, i)->rank != 4)
+            return infer_fail(graph, node, "takes tensors of 4 dimensions: " STR_FMT,
+                              STR_ARG(infer_show_operand(graph, node, i)));
+    }
+    return true;
+}
+
+static bool check_groups(Graph *graph, NodeId node, int64_t channels, int64_t outputs)
+{
+    int64_t groups = attr_int(&graph->node[node], "groups");
+    if (groups < 1)
+        return infer_fail(graph, node, "`groups` must be at least 1, not %lld", (long long)groups);
+    if (channels % groups || outputs % groups)
+        return infer_fail(graph, node, "%lld groups do not divide %lld channels: " STR_FMT, (long long)groups,
+                          (long long)(channels % groups ? channels : outputs),
+                          STR_ARG(infer_show_operands(graph, node)));
+    return true;
+}
+
+static bool infer_convolution_transpose(Graph *graph, NodeId node)
+{
+    if (!check_images(graph, node))
+        return false;
+    const Shape *x = infer_in_shape(graph, node, 0), *weight = infer_in_shape(graph, node, 1);
+    const Node *n = &graph->node[node];
+    int64_t channels;
+    if (!check_groups(graph, node, x->dim[1], weight->dim[0]))
+        return false;
+    if (x->dim[1] != weight->dim[0])
+        return infer_fail(graph, node, "the weight takes %lld channels, the operand has %lld: " STR_FMT,
+                          (long long)weight->dim[0], (long long)x->dim[1], STR_ARG(infer_show_operands(graph, node)));
+    if (__builtin_mul_overflow(weight->dim[1], attr_int(n, "groups"), &channels))
+        return infer_fail(graph, node, "the result would have too many elements");
+    if (n->in_count > 2 &&
+        (infer_in_shape(graph, node, 2)->rank != 1 || infer_in_shape(graph, node, 2)->dim[0] != channels))
+        return infer_fail(graph, node, "takes a bias of %lld numbers: " STR_FMT, (long long)channels,
+                          STR_ARG(infer_show_operand(graph, node, 2)));
+    Shape image = {4, {x->dim[0], channels}};
+    return window_image(graph, node, x, weight, &image) &&
+           infer_set_plain(graph, node, 0, infer_in_type(graph, node, 0)->dtype, &image);
+}
+
+static bool infer_weight_gradient(Graph *graph, NodeId node)
+{
+    if (!check_images(graph, node))
+        return false;
+    const Shape *image = infer_in_shape(graph, node, 0), *result = infer_in_shape(graph, node, 1);
+    if (image->dim[0] != result->dim[0])
+        return infer_fail(graph, node, "operands have different numbers of images: " STR_FMT,
+                          STR_ARG(infer_show_operands(graph, node)));
+    if (!check_groups(graph, node, image->dim[1], result->dim[1]) || !infer_check_count(graph, node, "size", 2) ||
+        !infer_check_least(graph, node, "size", 1))
+        return false;
+    Shape weight = {4, {result->dim[1], image->dim[1] / attr_int(&graph->node[node], "groups")}};
+    attr_ints(&graph->node[node], "size", 2, weight.dim + 2);
+    if (!window_check(graph, node, image, &weight))
+        return false;
+    Convolution conv = convolution_with(&graph->node[node], image, &weight);
+    for (uint32_t d = 0; d < conv.window.rank; d++)
+        if (conv.window.dim[d].out != result->dim[2 + d])
+            return infer_fail(graph, node, "dimension %u has %lld windows: " STR_FMT, 2 + d,
+                              (long long)conv.window.dim[d].out, STR_ARG(infer_show_operands(graph, node)));
+    return infer_set_plain(graph, node, 0, infer_in_type(graph, node, 0)->dtype, &weight);
+}
+
 bool infer_contract(Graph *graph, NodeId node)
 {
-    return graph->node[node].op == OP_MATMUL ? infer_matmul(graph, node) : infer_convolution(graph, node);
+    switch (graph->node[node].op) {
+    case OP_MATMUL:
+        return infer_matmul(graph, node);
+    case OP_CONV2D:
+        return infer_convolution(graph, node);
+    case OP_CONV2D_TRANSPOSE:
+        return infer_convolution_transpose(graph, node);
+    default:
+        return infer_weight_gradient(graph, node);
+    }
 }

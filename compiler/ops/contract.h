@@ -10,8 +10,14 @@ bool product_of_matmul(const Node *matmul, const Shape *x, const Shape *y, Produ
 /* The convolution of an image [n, channels, ...] with a weight [outputs, channels / groups, ...]. */
 Convolution convolution_with(const Node *node, const Shape *image, const Shape *weight);
 
-/* The axes and accesses of a convolution, without bias and dtypes. */
+/* Of image, weight and result, conv2d takes the first two, conv2d_transpose result and weight, and
+ * conv2d_weight_gradient image and result: the convolution that relates all three. */
+Convolution convolution_under(const Graph *graph, const Node *node);
+
+/* The axes and accesses of a convolution, without bias and dtypes: what gives the result, the image or the weight. */
 Contraction convolution_contraction(const Convolution *convolution);
+Contraction convolution_to_image(const Convolution *convolution);
+Contraction convolution_to_weight(const Convolution *convolution);
 /* Notes which dimensions of a tensor are read outside of it, or between its elements. */
 void contraction_guard(Access *access, const Axis *axis, uint32_t axis_count, const Shape *shape);
 

@@ -146,11 +146,91 @@ Contraction convolution_contraction(const Convolution *conv)
     return c;
 }
 
+/* Its transpose: an element of the image is a sum over the windows that see it.  At a tap that is the window which
+ * begins (pixel + before - dilation * tap) / stride, if that is one. */
+Contraction convolution_to_image(const Convolution *conv)
+{
+    const Window *w = &conv->window;
+    int64_t channels = conv->channels / conv->groups, outputs = conv->outputs / conv->groups;
+    Contraction c = {0};
+    uint32_t image = add_axis(&c, AXIS_BATCH, conv->images);
+    uint32_t group = add_axis(&c, AXIS_BATCH, conv->groups), channel = add_axis(&c, AXIS_COLUMN, channels);
+    uint32_t pixel = c.axis_count;
+    for (uint32_t d = 0; d < w->rank; d++)
+        add_axis(&c, AXIS_ROW, w->dim[d].in);
+    uint32_t output = add_axis(&c, AXIS_SUM, outputs), tap = c.axis_count;
+    for (uint32_t d = 0; d < w->rank; d++)
+        add_axis(&c, AXIS_TAP, w->dim[d].size);
+
+    Shape shape = {2 + w->rank, {conv->images, conv->outputs}};
+    open_access(&c.first, 2 + w->rank);
+    open_access(&c.second, 2 + w->rank);
+    open_access(&c.result, 2 + w->rank);
+    c.first.factor[0][image] = c.result.factor[0][image] = 1;
+    c.first.factor[1][group] = c.second.factor[0][group] = outputs;
+    c.first.factor[1][output] = c.second.factor[0][output] = 1;
+    c.result.factor[1][group] = channels;
+    c.result.factor[1][channel] = c.second.factor[1][channel] = 1;
+    for (uint32_t d = 0; d < w->rank; d++) {
+        c.first.begin[2 + d] = w->dim[d].before;
+        c.first.factor[2 + d][pixel + d] = 1;
+        c.first.factor[2 + d][tap + d] = -w->dim[d].dilation;
+        c.first.divisor[2 + d] = w->dim[d].stride;
+        c.second.factor[2 + d][tap + d] = c.result.factor[2 + d][pixel + d] = 1;
+        shape.dim[2 + d] = w->dim[d].out;
+    }
+    contraction_guard(&c.first, c.axis, c.axis_count, &shape);
+    return c;
+}
+
+/* What a weight is to be multiplied by, summed over images and windows. */
+Contraction convolution_to_weight(const Convolution *conv)
+{
+    const Window *w = &conv->window;
+    int64_t channels = conv->channels / conv->groups, outputs = conv->outputs / conv->groups;
+    Contraction c = {0};
+    uint32_t group = add_axis(&c, AXIS_BATCH, conv->groups), output = add_axis(&c, AXIS_COLUMN, outputs);
+    uint32_t channel = add_axis(&c, AXIS_ROW, channels), tap = c.axis_count;
+    for (uint32_t d = 0; d < w->rank; d++)
+        add_axis(&c, AXIS_ROW, w->dim[d].size);
+    uint32_t image = add_axis(&c, AXIS_SUM, conv->images), pixel = c.axis_count;
+    for (uint32_t d = 0; d < w->rank; d++)
+        add_axis(&c, AXIS_SUM, w->dim[d].out);
+
+    Shape shape = {2 + w->rank, {conv->images, conv->channels}};
+    open_access(&c.first, 2 + w->rank);
+    open_access(&c.second, 2 + w->rank);
+    open_access(&c.result, 2 + w->rank);
+    c.first.factor[0][image] = c.second.factor[0][image] = 1;
+    c.first.factor[1][group] = channels;
+    c.second.factor[1][group] = c.result.factor[0][group] = outputs;
+    c.second.factor[1][output] = c.result.factor[0][output] = 1;
+    c.first.factor[1][channel] = c.result.factor[1][channel] = 1;
+    for (uint32_t d = 0; d < w->rank; d++) {
+        c.first.begin[2 + d] = -w->dim[d].before;
+        c.first.factor[2 + d][pixel + d] = w->dim[d].stride;
+        c.first.factor[2 + d][tap + d] = w->dim[d].dilation;
+        c.second.factor[2 + d][pixel + d] = c.result.factor[2 + d][tap + d] = 1;
+        shape.dim[2 + d] = w->dim[d].in;
+    }
+    contraction_guard(&c.first, c.axis, c.axis_count, &shape);
+    return c;
+}
+
 /* Of nodes */
 
 static const Shape *operand_shape(const Graph *graph, const Node *node, uint32_t i)
 {
     return value_shape(graph, node->in[i]);
+}
+
+Convolution convolution_under(const Graph *graph, const Node *node)
+{
+    const Shape *x = operand_shape(graph, node, 0), *y = operand_shape(graph, node, 1);
+    const Shape *result = value_shape(graph, node->out[0]);
+    return node->op == OP_CONV2D_TRANSPOSE         ? convolution_with(node, result, y)
+           : node->op == OP_CONV2D_WEIGHT_GRADIENT ? convolution_with(node, x, result)
+                                                   : convolution_with(node, x, y);
 }
 
 bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution)
@@ -179,8 +259,10 @@ Contraction contraction_of(const Graph *graph, const Node *node)
         product_of_matmul(node, x, y, &product, &batch);
         c = matmul_contraction(&product, &batch, x, y);
     } else {
-        Convolution convolution = convolution_with(node, x, y);
-        c = convolution_contraction(&convolution);
+        Convolution convolution = convolution_under(graph, node);
+        c = node->op == OP_CONV2D_TRANSPOSE         ? convolution_to_image(&convolution)
+            : node->op == OP_CONV2D_WEIGHT_GRADIENT ? convolution_to_weight(&convolution)
+                                                    : convolution_contraction(&convolution);
         c.has_bias = node->in_count > 2;
         c.bias_dimension = 1;
     }

@@ -146,6 +146,8 @@ static void print_markdown_row(Text *out, const OpInfo *info)
     if (info->expression) {
         text_printf(out, " | %s | `", class_name(info));
         print_cell(out, info->expression);
+        text_printf(out, "` | `");
+        print_cell(out, info->gradient_text);
         text_char(out, '`');
     }
     text_printf(out, " |\n");
@@ -162,7 +164,7 @@ void ops_print_markdown(Text *out)
     for (int family = 0; family < FAMILY_FLOW; family++) {
         bool scalar = family == FAMILY_ELEMENTWISE;
         text_printf(out, "\n## %s\n\n%s\n\n%s", family_title[family], family_note[family],
-                    scalar ? "| op | meaning | takes | expression |\n|---|---|---|---|\n"
+                    scalar ? "| op | meaning | takes | expression | gradient |\n|---|---|---|---|---|\n"
                            : "| op | meaning |\n|---|---|\n");
         for (int op = 0; op < OP_COUNT; op++)
             if ((int)op_info((OpCode)op)->family == family)

@@ -1,4 +1,4 @@
-/* The rows of family_table; each pair lives in the file of its family. */
+/* The rows of family_table.  Inference and evaluation live in the file of their family, reverse mode in reverse*.c. */
 #ifndef NNC_OPS_FAMILIES_H
 #define NNC_OPS_FAMILIES_H
 
@@ -6,7 +6,8 @@
 
 #define FAMILY(name)                                                                                                   \
     bool infer_##name(Graph *graph, NodeId node);                                                                      \
-    void eval_##name(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out);
+    void eval_##name(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out);               \
+    bool reverse_##name(Reverse *reverse);
 FAMILY(elementwise)
 FAMILY(cast)
 FAMILY(reduce)
@@ -20,6 +21,7 @@ FAMILY(generate)
 FAMILY(layout)
 FAMILY(control)
 #undef FAMILY
+bool infer_derivative(Graph *graph, NodeId node);
 bool infer_flow(Graph *graph, NodeId node);
 
 #endif

@@ -7,23 +7,26 @@
 #include "ops/families.h"
 
 const FamilyRow family_table[FAMILY_COUNT] = {
-    [FAMILY_ELEMENTWISE] = {infer_elementwise, eval_elementwise},
-    [FAMILY_CAST] = {infer_cast, eval_cast},
-    [FAMILY_REDUCE] = {infer_reduce, eval_reduce},
-    [FAMILY_CONTRACT] = {infer_contract, eval_contract},
-    [FAMILY_POOL] = {infer_pool, eval_pool},
-    [FAMILY_VIEW] = {infer_view, eval_view},
-    [FAMILY_ASSEMBLE] = {infer_assemble, eval_assemble},
-    [FAMILY_GATHER] = {infer_gather, eval_gather},
-    [FAMILY_DYNAMIC] = {infer_dynamic, eval_dynamic},
-    [FAMILY_GENERATE] = {infer_generate, eval_generate},
-    [FAMILY_LAYOUT] = {infer_layout, eval_layout},
-    [FAMILY_CONTROL] = {infer_control, eval_control},
-    [FAMILY_FLOW] = {infer_flow, NULL},
+    [FAMILY_ELEMENTWISE] = {infer_elementwise, eval_elementwise, reverse_elementwise},
+    [FAMILY_CAST] = {infer_cast, eval_cast, reverse_cast},
+    [FAMILY_REDUCE] = {infer_reduce, eval_reduce, reverse_reduce},
+    [FAMILY_CONTRACT] = {infer_contract, eval_contract, reverse_contract},
+    [FAMILY_POOL] = {infer_pool, eval_pool, NULL},
+    [FAMILY_VIEW] = {infer_view, eval_view, reverse_view},
+    [FAMILY_ASSEMBLE] = {infer_assemble, eval_assemble, reverse_assemble},
+    [FAMILY_GATHER] = {infer_gather, eval_gather, NULL},
+    [FAMILY_DYNAMIC] = {infer_dynamic, eval_dynamic, reverse_dynamic},
+    [FAMILY_GENERATE] = {infer_generate, eval_generate, NULL},
+    [FAMILY_LAYOUT] = {infer_layout, eval_layout, NULL},
+    [FAMILY_CONTROL] = {infer_control, eval_control, NULL},
+    [FAMILY_DERIVATIVE] = {infer_derivative, NULL, NULL},
+    [FAMILY_FLOW] = {infer_flow, NULL, NULL},
 };
 
-uint32_t op_result_count(OpCode op, const Attr *attr)
+uint32_t op_result_count(OpCode op, uint32_t operands, const Attr *attr)
 {
+    if (op == OP_GRAD)
+        return operands > 1 ? operands - 1 : 1; /* too few are an error, reported by inference */
     if (op != OP_SPLIT)
         return 1;
     int64_t sizes = attr[attr_index(OP_SPLIT, STR("sizes"))].i;
@@ -87,7 +90,7 @@ ValueId op_build(Graph *graph, OpCode op, const ValueId *in, uint32_t in_count, 
         attr_defaults(op, defaults);
         attr = defaults;
     }
-    NodeId node = graph_add_node(graph, op, in, in_count, attr, op_result_count(op, attr), place);
+    NodeId node = graph_add_node(graph, op, in, in_count, attr, op_result_count(op, in_count, attr), place);
     op_infer(graph, node);
     return graph->node[node].out[0];
 }

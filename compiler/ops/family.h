@@ -6,18 +6,22 @@
 #include "ir/graph.h"
 #include "ops/meaning.h"
 
+typedef struct Reverse Reverse; /* reverse.h */
+
 typedef struct FamilyRow {
     /* Sets the type of every result from the operands and attributes, or reports to the module's diag and returns
      * false.  Operand counts and attribute kinds are right already; operand types are present. */
     bool (*infer)(Graph *graph, NodeId node);
     /* Fills out[] (allocated, plain layout) from in[].  Never fails: inference has ruled out bad shapes. */
     void (*eval)(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out);
+    /* Reverse mode; NULL where there are no gradients. */
+    bool (*reverse)(Reverse *reverse);
 } FamilyRow;
 
 extern const FamilyRow family_table[FAMILY_COUNT];
 
-/* How many results the op gives with these attributes (split gives one per size; all else one). */
-uint32_t op_result_count(OpCode op, const Attr *attr);
+/* How many results the op gives: split one per size, grad one for each operand but the first, all else one. */
+uint32_t op_result_count(OpCode op, uint32_t operands, const Attr *attr);
 
 /* Infers the types of the node's results.  Does nothing, and returns false, when an operand has no type (its error has
  * been reported).  Also checks the operand count, with a message that names the operands. */

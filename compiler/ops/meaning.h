@@ -173,6 +173,9 @@ bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /*
 bool node_is_formula(const Node *node);                          /* one of these two: whoever reads it computes it */
 uint32_t gather_dimension(const Graph *graph, const Node *node); /* of the table */
 
+/* Asks for the gradients of operand 0 with respect to each of the others; the pass grad resolves it. */
+bool node_is_gradient(const Node *node);
+
 /* Loops and branches.  All bodies of a node take the operands named here as inputs, in order; what a body captures it
  * has as an input like the others. */
 

@@ -214,3 +214,46 @@ bool window_check(Graph *graph, NodeId node, const Shape *image, const Shape *we
     resolve_pad(graph, node, image, weight);
     return check_pad(graph, node, rank) && check_fit(graph, node, image, weight);
 }
+
+/* From the result of a convolution to its image */
+
+static bool check_image(Graph *graph, NodeId node, const Shape *result, const Shape *image, const Shape *weight)
+{
+    Window w = window_of(&graph->node[node], image, weight);
+    for (uint32_t d = 0; d < w.rank; d++)
+        if (w.dim[d].out != result->dim[2 + d])
+            return infer_fail(graph, node, "a `size` of %lld has %lld windows in dimension %u: " STR_FMT,
+                              (long long)w.dim[d].in, (long long)w.dim[d].out, 2 + d,
+                              STR_ARG(infer_show_operand(graph, node, 0)));
+    return true;
+}
+
+/* The least that has these windows; with "same" the largest. */
+static int64_t least_image(const WindowDimension *d, int64_t windows, bool same)
+{
+    int64_t least = (windows - 1) * d->stride + window_span(d) - d->before - d->after;
+    return same ? windows * d->stride : least > 0 ? least : 0;
+}
+
+bool window_image(Graph *graph, NodeId node, const Shape *result, const Shape *weight, Shape *image)
+{
+    uint32_t rank = result->rank - 2;
+    const Attr *pad = attr_of(&graph->node[node], "pad"), *size = attr_of(&graph->node[node], "size");
+    bool named = pad->s.len > 0, given = size->i > 0;
+
+    if (!check_stride(graph, node, rank, weight) || !check_size(graph, node, rank, weight) ||
+        (!named && !check_pad(graph, node, rank)) ||
+        (given && (!infer_check_count(graph, node, "size", rank) || !check_list(graph, node, "size", 1))))
+        return false;
+    Window w = read_window(&graph->node[node], result, weight);
+    if (!named)
+        read_pad(&graph->node[node], &w);
+    for (uint32_t d = 0; d < rank; d++) {
+        if (result->dim[2 + d] > MOST)
+            return infer_fail(graph, node, "the result would have too many elements");
+        image->dim[2 + d] = least_image(&w.dim[d], result->dim[2 + d], named && str_is(pad->s, "same"));
+    }
+    if (given)
+        attr_ints(&graph->node[node], "size", rank, image->dim + 2);
+    return window_check(graph, node, image, weight) && check_image(graph, node, result, image, weight);
+}

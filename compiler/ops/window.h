@@ -9,6 +9,10 @@
  * [o, c / groups, ...], or NULL for a pool, whose window is an attribute. */
 bool window_check(Graph *graph, NodeId node, const Shape *image, const Shape *weight);
 
+/* The spatial extents of the image, where windows over it give those of `result`, as a transposed convolution makes it:
+ * those of the attribute `size`, or the least where that is empty.  Checks the attributes that it reads. */
+bool window_image(Graph *graph, NodeId node, const Shape *result, const Shape *weight, Shape *image);
+
 /* The window over an image [n, channels, ...]. */
 Window window_of(const Node *node, const Shape *image, const Shape *weight);
 

@@ -10,8 +10,8 @@ const uint32_t pass_count = sizeof pass_table / sizeof pass_table[0];
 
 /* Simplify sees through constants that are still sums of nodes, so that weights are folded once, fully scaled; the
  * second round finds what folding has made a number. */
-const char *const pass_pipeline[] = {"expand",   "cse",  "hoist", "simplify", "fold", "control", "unroll", "cse",
-                                     "simplify", "fold", "cse",   "dce",      "sink", "layout",  NULL};
+const char *const pass_pipeline[] = {"expand", "grad",     "cse",  "hoist", "simplify", "fold", "control", "unroll",
+                                     "cse",    "simplify", "fold", "cse",   "dce",      "sink", "layout",  NULL};
 
 PassContext pass_context(Arena *scratch, Diag *diag)
 {
@@ -58,6 +58,16 @@ static bool verify_after(const PassRow *pass, const Graph *graph, PassContext *c
                    "internal error: pass %s broke the graph: " STR_FMT, pass->name, STR_ARG(message));
     arena_reset(context->scratch, mark);
     return ok;
+}
+
+Graph *pass_reference(const Graph *graph)
+{
+    Graph *copy = graph_clone(graph);
+    Arena scratch = {0};
+    PassContext context = pass_context(&scratch, NULL);
+    bool good = pass_run(pass_find(STR("expand")), copy, &context) && pass_run(pass_find(STR("grad")), copy, &context);
+    arena_free(&scratch);
+    return good ? copy : NULL;
 }
 
 bool pass_run(const PassRow *pass, Graph *graph, PassContext *context)

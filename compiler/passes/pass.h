@@ -45,6 +45,10 @@ extern const char *const pass_pipeline[];
  * nothing to do for the runs that follow.  Debug builds verify afterwards and report the pass that broke the graph. */
 bool pass_run(const PassRow *pass, Graph *graph, PassContext *context);
 
+/* What the reference evaluator can run: a clone without calls and gradients; NULL after an error in the module's diag.
+ */
+Graph *pass_reference(const Graph *graph);
+
 #define PASS(NAME, doc) bool pass_##NAME(Graph *graph, PassContext *context);
 #include "passes/pass.def"
 

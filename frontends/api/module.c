@@ -6,6 +6,7 @@
 #include "formats/weights.h"
 #include "frontends/nnc/text.h"
 #include "ops/family.h"
+#include "passes/pass.h"
 
 typedef struct Parsing {
     const nnc_source *source;
@@ -219,7 +220,10 @@ static nnc_result work_evaluate(nnc_session *session, void *argument)
         return session_misuse(session, "a model parsed for its shapes only cannot be evaluated");
     if (!prepare_fits_memory(graph))
         return NNC_RESULT_INPUT;
-    evaluate(graph, call);
+    Graph *reference = pass_reference(graph);
+    if (!reference)
+        return NNC_RESULT_INPUT;
+    evaluate(reference, call);
     return NNC_RESULT_OK;
 }
 

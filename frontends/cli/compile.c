@@ -76,40 +76,21 @@ static const char *settle(Cli *cli, unsigned *parts)
     return wants_cuda ? "cuda:sm_90" : "generic";
 }
 
-/* Does a run leave something behind for the next? Recurses over the nesting of calls. */
-static bool keeps_something(const Graph *graph)
-{
-    bool keeps = graph->update_count > 0;
-    for (NodeId n = 0; n < graph->node_count && !keeps; n++)
-        for (uint32_t i = 0; i < graph->node[n].sub_count && !keeps; i++)
-            keeps = keeps_something(graph->node[n].sub[i]);
-    return keeps;
-}
-
-/* Updates stand in the bodies of calls: the evaluator gives those of the graph itself. */
-static Graph *expanded(Cli *cli, const Graph *graph)
-{
-    Graph *copy = graph_clone(graph);
-    Arena scratch = {0};
-    PassContext context = pass_context(&scratch, &cli->diag);
-    pass_run(pass_find(STR("expand")), copy, &context);
-    arena_free(&scratch);
-    return copy;
-}
-
 /* In turns, three times where that makes a difference (program_golden_calls). */
-static void run_graphs(Cli *cli, const Model *model, Golden *golden)
+static bool run_graphs(Cli *cli, const Model *model, Golden *golden)
 {
     EvalMemory memory = {.arena = &cli->arena, .known = {.arena = &cli->arena}};
     Graph **graph = ARENA_ARRAY(&cli->arena, Graph *, model->graph_count);
     bool keeps = false;
-    for (uint32_t g = 0; g < model->graph_count; g++)
-        keeps |= keeps_something(model->graphs[g]);
-    for (uint32_t g = 0; g < model->graph_count; g++)
-        graph[g] = keeps ? expanded(cli, model->graphs[g]) : model->graphs[g];
+    for (uint32_t g = 0; g < model->graph_count; g++) {
+        if (!(graph[g] = pass_reference(model->graphs[g])))
+            return false;
+        keeps |= graph[g]->update_count > 0;
+    }
     for (uint32_t call = 0; call < (keeps ? 3 : 1); call++)
         for (uint32_t g = 0; g < model->graph_count; g++)
             eval_run(&memory, graph[g], golden[g].input, golden[g].expected + call * graph[g]->output_count);
+    return true;
 }
 
 /* Inputs of the test harness for each graph, and what the evaluator makes of them. */
@@ -126,8 +107,7 @@ static Golden *make_golden(Cli *cli, const Model *model)
             return NULL;
     }
     cli_step(cli, "evaluating the reference");
-    run_graphs(cli, model, golden);
-    return golden;
+    return run_graphs(cli, model, golden) ? golden : NULL;
 }
 
 typedef void PrintHarness(const Program *program, const Golden *golden, Text *out);

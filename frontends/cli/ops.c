@@ -10,7 +10,7 @@ static void print_one(Text *out, const OpInfo *info)
     ops_print_signature(out, info);
     text_printf(out, "\n  %s\n", info->doc);
     if (info->expression)
-        text_printf(out, "  at each position: %s\n", info->expression);
+        text_printf(out, "  at each position: %s\n  gradient: %s\n", info->expression, info->gradient_text);
     for (const AttrSpec *attr = info->attr; attr && attr->name; attr++)
         text_printf(out, "  %s: %s%s%s\n", attr->name, ops_attr_kind(attr->kind),
                     attr->fallback ? ", default " : ", must be given", attr->fallback ? attr->fallback : "");

@@ -5,6 +5,7 @@
 #include "cli/host.h"
 #include "cli/inputs.h"
 #include "ops/family.h"
+#include "passes/pass.h"
 
 #define SHOWN     8   /* elements of an output */
 #define BAR       24  /* columns of the longest bar of --top */
@@ -109,13 +110,16 @@ typedef struct Expected {
     double *within; /* relative to the largest magnitude of each output */
 } Expected;
 
-static Expected evaluate(Cli *cli, Graph *graph, const Tensor *const *input)
+static bool evaluate(Cli *cli, const Graph *graph, const Tensor *const *input, Expected *e)
 {
-    Expected e = {ARENA_ARRAY(&cli->arena, const Tensor *, graph->output_count + 1),
-                  ARENA_ARRAY(&cli->arena, double, graph->output_count + 1)};
-    eval_graph(graph, &cli->arena, input, e.output, NULL);
-    eval_tolerance(graph, &cli->arena, NULL, e.within);
-    return e;
+    Graph *reference = pass_reference(graph);
+    if (!reference)
+        return false;
+    *e = (Expected){ARENA_ARRAY(&cli->arena, const Tensor *, graph->output_count + 1),
+                    ARENA_ARRAY(&cli->arena, double, graph->output_count + 1)};
+    eval_graph(reference, &cli->arena, input, e->output, NULL);
+    eval_tolerance(reference, &cli->arena, NULL, e->within);
+    return true;
 }
 
 static int check(const Model *model, const Tensor *const *got, const Expected *want)
@@ -203,7 +207,8 @@ static int run(Cli *cli)
     Expected expected = {0};
     if (reference || args_has(cli, "check")) { /* before compiling, which rewrites the graph */
         cli_step(cli, "evaluating the reference");
-        expected = evaluate(cli, model.graph, input);
+        if (!evaluate(cli, model.graph, input, &expected))
+            return STATUS_INPUT;
     }
     if (reference)
         return finish(cli, &model, expected.output, NULL, top);

@@ -108,6 +108,13 @@ static uint32_t attr_of_argument(Builder *b, OpCode op, const AstExpr *call, con
     return index;
 }
 
+/* Of an op with operands: what stands by position, and a list of operands by its name. */
+static bool is_operand(OpCode op, const AstArg *arg)
+{
+    Str list = op_list(op);
+    return op_most(op) && (!arg->name.len || (list.len && str_eq(arg->name, list)));
+}
+
 bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr)
 {
     const AttrSpec *spec = op_info(op)->attr;
@@ -118,7 +125,7 @@ bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr)
     for (uint32_t i = 0; i < call->count; i++) {
         const AstArg *arg = &call->u.arg[i];
         Const c;
-        if (!arg->name.len && op_most(op))
+        if (is_operand(op, arg))
             continue;
         uint32_t index = attr_of_argument(b, op, call, arg, &next);
         if (index == NONE) {
@@ -196,7 +203,7 @@ Thing build_node(Builder *b, OpCode op, const ValueId *in, uint32_t count, const
     if (build_has_failed(b, place))
         return build_thing_bad();
     NodeId node = graph->value[first].node;
-    return op_result_count(op, attr) == 1 ? build_thing_value(b, first) : many(b, node);
+    return op_result_count(op, count, attr) == 1 ? build_thing_value(b, first) : many(b, node);
 }
 
 static bool operand_values(Builder *b, OpCode op, const Thing *operand, const Place *at, uint32_t count, ValueId *in)
@@ -266,6 +273,19 @@ static Thing compute(Builder *b, OpCode op, const Thing *operand, uint32_t count
                                                         : const_float(tensor_number(out, 0)));
 }
 
+/* `y, wrt = [...]` */
+static void put_operands(Text *text, OpCode op)
+{
+    const char *names = op_info(op)->operands;
+    Str list = op_list(op);
+    if (list.len)
+        text_printf(text, "(%.*s, " STR_FMT " = [...])", (int)(list.ptr - names - 1), names, STR_ARG(list));
+    else if (op_most(op) == UINT32_MAX)
+        text_printf(text, "tensors");
+    else
+        text_printf(text, "the operands (%s)", names);
+}
+
 static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t count)
 {
     Text text = {0};
@@ -274,8 +294,7 @@ static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t
     if (!info->operands[0])
         text_printf(&text, "no operands");
     else
-        text_printf(&text, "%s%s%s", op_most(op) == UINT32_MAX ? "tensors" : "the operands (",
-                    op_most(op) == UINT32_MAX ? "" : info->operands, op_most(op) == UINT32_MAX ? "" : ")");
+        put_operands(&text, op);
     text_printf(&text, "; %u %s given", count, count == 1 ? "is" : "are");
     if (count > op_most(op) && info->attr[0].name) {
         put_attr_names(&text, op);
@@ -348,7 +367,7 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
     Thing few_operands[FEW], *operand = few_operands;
     Place few_places[FEW], *at = few_places;
     ValueId few_values[FEW], *in = few_values;
-    bool operands = op_most(op) > 0, ok = true;
+    bool ok = true;
 
     if (call->count > FEW) {
         operand = ARENA_ARRAY(b->scratch, Thing, call->count);
@@ -358,12 +377,12 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
         ok = build_complain(b, call->label->place, "%s is a primitive without params: it takes no label",
                             op_info(op)->name);
     for (uint32_t i = 0; i < call->count; i++)
-        positional += operands && !call->u.arg[i].name.len;
+        positional += is_operand(op, &call->u.arg[i]);
     if (positional < op_least(op) || positional > op_most(op))
         return report_operands(b, op, call, positional), build_thing_bad();
     for (uint32_t i = 0; i < call->count; i++) {
         const AstArg *arg = &call->u.arg[i];
-        if (arg->name.len || !operands)
+        if (!is_operand(op, arg))
             continue;
         at[count] = arg->value->place;
         operand[count] = build_single(b, build_eval(b, arg->value), arg->value->place);

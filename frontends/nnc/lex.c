@@ -15,13 +15,13 @@ typedef struct Keyword {
     }
 
 static const Keyword keywords[] = {
-    WORD("and", T_AND),     WORD("false", T_BOOL_FALSE), WORD("true", T_BOOL_TRUE),    WORD("carry", T_CARRY),
-    WORD("case", T_CASE),   WORD("const", T_CONST),      WORD("else", T_ELSE),         WORD("fn", T_FN),
-    WORD("for", T_FOR),     WORD("grad", T_GRAD),        WORD("graph", T_GRAPH),       WORD("if", T_IF),
-    WORD("in", T_IN),       WORD("inf", T_INF),          WORD("minimize", T_MINIMIZE), WORD("nan", T_NAN),
-    WORD("next", T_NEXT),   WORD("none", T_NONE),        WORD("not", T_NOT),           WORD("or", T_OR),
-    WORD("param", T_PARAM), WORD("state", T_STATE),      WORD("use", T_USE),           WORD("while", T_WHILE),
-    WORD("with", T_WITH),   WORD("yield", T_YIELD),
+    WORD("and", T_AND),     WORD("false", T_BOOL_FALSE),  WORD("true", T_BOOL_TRUE), WORD("carry", T_CARRY),
+    WORD("case", T_CASE),   WORD("const", T_CONST),       WORD("else", T_ELSE),      WORD("fn", T_FN),
+    WORD("for", T_FOR),     WORD("graph", T_GRAPH),       WORD("if", T_IF),          WORD("in", T_IN),
+    WORD("inf", T_INF),     WORD("minimize", T_MINIMIZE), WORD("nan", T_NAN),        WORD("next", T_NEXT),
+    WORD("none", T_NONE),   WORD("not", T_NOT),           WORD("or", T_OR),          WORD("param", T_PARAM),
+    WORD("state", T_STATE), WORD("use", T_USE),           WORD("while", T_WHILE),    WORD("with", T_WITH),
+    WORD("yield", T_YIELD),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -52,7 +52,6 @@ typedef enum TokenKind {
     T_ELSE,
     T_FN,
     T_FOR,
-    T_GRAD,
     T_GRAPH,
     T_IF,
     T_IN,

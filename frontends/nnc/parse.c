@@ -232,7 +232,6 @@ static bool parse_kind(Parser *p, AstStmt *stmt)
     case T_CASE:
         return parse_error(p, p->token.place, "'" STR_FMT "' gives values: give them names, y = " STR_FMT " ...",
                            STR_ARG(p->token.text), STR_ARG(p->token.text));
-    case T_GRAD:
     case T_MINIMIZE:
         return parse_error(p, p->token.place, "'" STR_FMT "' is not supported yet", STR_ARG(p->token.text));
     case T_NAME:

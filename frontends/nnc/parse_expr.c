@@ -87,7 +87,6 @@ static const AstExpr *parse_word(Parser *p)
     case T_NAN:
         parse_advance(p);
         return constant_expr(p, token.place, const_float(NAN));
-    case T_GRAD:
     case T_MINIMIZE:
         parse_error(p, token.place, "'" STR_FMT "' is not supported yet", STR_ARG(token.text));
         return &bad_expr;

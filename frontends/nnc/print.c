@@ -166,13 +166,18 @@ static void put_arguments(const TextPrinter *p, const Node *node)
 {
     Text *out = p->out;
     const Call *call = node_is_call(node) ? node->call : NULL;
+    Str list = op_list(node->op);
     for (uint32_t i = 0; i < node->in_count; i++) {
         if (call)
             text_str(out, call->before[i]);
         else if (i)
             text_put(out, ", ", 2);
+        if (list.len && i + 1 == op_least(node->op))
+            text_printf(out, STR_FMT " = [", STR_ARG(list));
         put_operand(p, node, i);
     }
+    if (list.len)
+        text_char(out, ']');
     if (call)
         text_str(out, call->rest);
     else

@@ -20,6 +20,7 @@ import tempfile
 import numpy as np
 
 import control
+import convolutions
 import elementwise
 import tensor_ops
 from cases import Cases
@@ -149,6 +150,7 @@ def main():
         elementwise.add_cases(cases)
         tensor_ops.add_cases(cases)
         control.add_cases(cases)
+        convolutions.add_cases(cases)
     names = [op for op in op_names(arguments.nnc) if arguments.op in (None, op)]
     failed = 0
     print(f"1..{len(names)}")

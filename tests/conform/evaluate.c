@@ -10,6 +10,7 @@
 #include "nnc/text.h"
 #include "ops/doc.h"
 #include "ops/family.h"
+#include "passes/pass.h"
 
 typedef struct Binding { /* NAME=FILE */
     Str name, file;
@@ -47,7 +48,10 @@ static bool run(Arena *arena, Diag *diag, int count, char **word)
         if (in[i]->type != value_type(graph, graph->input[i]))
             return diag_file_error(diag, path, "another type than the model's input");
     }
-    eval_graph(graph, arena, in, out, NULL);
+    Graph *reference = pass_reference(graph);
+    if (!reference)
+        return false;
+    eval_graph(reference, arena, in, out, NULL);
     for (uint32_t i = 0; i < graph->output_count; i++)
         if (!npy_write(diag, file_for(count, word, "--output", graph->output[i].name), out[i]))
             return false;

@@ -456,7 +456,20 @@ def other_cases(cases):
               body="({r[0]}, {r[1]}) = twice_and_square({x[0]})", prelude=function)
 
 
+def gradient_cases(cases):
+    """Every rule has differences to pass in gradients.py; here are those that can be written down."""
+    x, y = numbers("f32", (3, 5), "left"), numbers("f32", (5,), "right")
+    want = [Tensor("f32", np.broadcast_to(y.values, (3, 5))), Tensor("f32", widen(x.values).sum(axis=0))]
+    cases.add("grad", [x, y], want, body="({r[0]}, {r[1]}) = grad({x[0]} * {x[1]}, wrt = [{x[0]}, {x[1]}])", tolerance=Sum(3, 12))
+    cube = "{id}g = grad({x[0]} * {x[0]} * {x[0]}, {x[0]})\n    {r[0]} = grad({id}g, wrt = {x[0]})"
+    cases.add("grad", [x], Tensor("f32", 6 * widen(x.values)), body=cube, tolerance=Sum(4, 24))
+    for dtype in EVERY:
+        z = numbers(dtype, (3, 5), "stop")
+        cases.add("stop_gradient", [z], z)
+
+
 def add_cases(cases):
+    gradient_cases(cases)
     reduce_cases(cases)
     matmul_cases(cases)
     conv2d_cases(cases)

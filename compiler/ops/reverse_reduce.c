@@ -1,0 +1,79 @@
+/* Reverse mode of reductions. */
+#include "ops/families.h"
+#include "ops/meaning.h"
+#include "ops/reverse.h"
+
+/* The shape of the result with the reduced dimensions kept. */
+static Shape kept_shape(const Reverse *r, const Reduction *reduction)
+{
+    Shape shape = *reverse_shape(r, r->node.in[0]);
+    for (uint32_t d = 0; d < shape.rank; d++)
+        shape.dim[d] = reduction->reduced[d] ? 1 : shape.dim[d];
+    return shape;
+}
+
+static ValueId cast_like(Reverse *r, ValueId mask, ValueId like)
+{
+    Attr to = {.i = value_type(r->graph, like)->dtype};
+    return reverse_build(r, OP_CAST, &mask, 1, &to);
+}
+
+static ValueId choose(Reverse *r, ValueId mask, ValueId x, ValueId y)
+{
+    return reverse_build(r, OP_SELECT, (ValueId[]){mask, x, y}, 3, NULL);
+}
+
+/* Those that are the extreme share alike. */
+static ValueId reverse_extreme(Reverse *r, const Reduction *reduction, ValueId y, ValueId d)
+{
+    ValueId x = r->node.in[0], is_extreme = reverse_build2(r, OP_EQ, x, y);
+    ValueId ties = reverse_sum(r, cast_like(r, is_extreme, x), reduction->reduced, true);
+    ValueId zero = reverse_number(r, value_type(r->graph, x)->dtype, 0);
+    return choose(r, is_extreme, reverse_build2(r, OP_DIV, d, ties), zero);
+}
+
+static ValueId product(Reverse *r, ValueId x, const Shape *kept)
+{
+    int64_t axes[MAX_RANK], count = 0;
+    for (uint32_t d = 0; d < kept->rank; d++)
+        if (kept->dim[d] != reverse_shape(r, x)->dim[d])
+            axes[count++] = d;
+    Attr attr[2];
+    attr[attr_index(OP_REDUCE_PROD, STR("axes"))] = (Attr){.i = count, .ints = axes};
+    attr[attr_index(OP_REDUCE_PROD, STR("keep"))] = (Attr){.i = true};
+    return count ? reverse_build(r, OP_REDUCE_PROD, &x, 1, attr) : x;
+}
+
+/* The product of all others, also where one is 0: the product of those that are not 0, divided by x where there is no 0
+ * at all, as it is at the only 0, else 0. */
+static ValueId reverse_product(Reverse *r, const Reduction *reduction, const Shape *kept, ValueId d)
+{
+    ValueId x = r->node.in[0];
+    DType dtype = value_type(r->graph, x)->dtype;
+    ValueId zero = reverse_number(r, dtype, 0), one = reverse_number(r, dtype, 1);
+    ValueId is_zero = reverse_build2(r, OP_EQ, x, zero);
+    ValueId zeros = reverse_sum(r, cast_like(r, is_zero, x), reduction->reduced, true);
+    ValueId others = choose(r, is_zero, one, x), all = product(r, others, kept);
+    ValueId only = choose(r, is_zero, reverse_build2(r, OP_EQ, zeros, one), reverse_build2(r, OP_EQ, zeros, zero));
+    ValueId rest = choose(r, only, reverse_build2(r, OP_DIV, all, others), zero);
+    return reverse_build2(r, OP_MUL, d, rest);
+}
+
+bool reverse_reduce(Reverse *r)
+{
+    Reduction reduction = reduction_of(r->graph, &r->node);
+    Shape whole = *reverse_shape(r, r->node.in[0]), kept = kept_shape(r, &reduction);
+    ValueId d = reverse_reshape(r, r->down[0], &kept), x;
+    switch (reduction.combine) {
+    case WORD_ADD:
+        x = d;
+        break;
+    case WORD_MUL:
+        x = reverse_product(r, &reduction, &kept, d);
+        break;
+    default:
+        x = reverse_extreme(r, &reduction, reverse_reshape(r, r->node.out[0], &kept), d);
+    }
+    reverse_give(r, 0, reverse_broadcast(r, x, &whole));
+    return true;
+}

@@ -1,0 +1,379 @@
+/* Reverse-mode differentiation: each `grad` becomes the nodes that compute its gradients.
+ * Needs: an expanded graph.  Keeps: the order of all other nodes.
+ *
+ * One grad after the other, in the order of nodes, so that the gradients of gradients find the nodes of the first.  What
+ * a grad needs is active: it hangs on a tensor of `wrt`, and y hangs on it.  From y back, each active node is asked
+ * what reaches its operands (ops/reverse.h); all that reaches a value is put together once, when the last of its users
+ * has been asked: whole gradients are added, those of parts laid side by side, with zeros only where no part is. */
+#include "passes/pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/meaning.h"
+#include "ops/reverse.h"
+
+typedef struct Share { /* of a value's gradient */
+    Reached reached;
+    struct Share *next; /* earlier ones */
+} Share;
+
+typedef struct Grad {
+    Graph *graph;
+    Arena *scratch;
+    Reverse reverse;   /* to build with; `node` is the one that is asked */
+    Share **share;     /* per value that there was at the start, the last one first */
+    bool *active;      /* likewise */
+    uint32_t values;   /* that there were */
+} Grad;
+
+/* Activity */
+
+static bool carries(const Graph *graph, ValueId v)
+{
+    return dtype_is_float(value_type(graph, v)->dtype);
+}
+
+static bool any(const bool *flag, const ValueId *value, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (flag[value[i]])
+            return true;
+    return false;
+}
+
+static void mark_active(Grad *g, const Node *grad)
+{
+    const Graph *graph = g->graph;
+    bool *hangs = ARENA_ARRAY(g->scratch, bool, g->values), *needed = ARENA_ARRAY(g->scratch, bool, g->values);
+    for (uint32_t i = 1; i < grad->in_count; i++)
+        hangs[grad->in[i]] = true;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        for (uint32_t i = 0; any(hangs, node->in, node->in_count) && i < node->out_count; i++)
+            hangs[node->out[i]] |= carries(graph, node->out[i]);
+    }
+    needed[grad->in[0]] = true;
+    for (NodeId n = graph->node_count; n-- > 0;) {
+        const Node *node = &graph->node[n];
+        for (uint32_t i = 0; any(needed, node->out, node->out_count) && i < node->in_count; i++)
+            needed[node->in[i]] |= hangs[node->in[i]];
+    }
+    for (ValueId v = 0; v < g->values; v++)
+        g->active[v] = hangs[v] && needed[v];
+}
+
+/* Putting together */
+
+typedef struct Part { /* of a gradient: a box */
+    ValueId value;
+    uint32_t number; /* in the order they came */
+    int64_t begin[MAX_RANK], end[MAX_RANK];
+} Part;
+
+typedef struct Region {
+    DType dtype;
+    uint32_t rank;
+    int64_t begin[MAX_RANK], end[MAX_RANK];
+} Region;
+
+static Shape region_shape(const Region *region)
+{
+    Shape shape = {.rank = region->rank};
+    for (uint32_t d = 0; d < region->rank; d++)
+        shape.dim[d] = region->end[d] - region->begin[d];
+    return shape;
+}
+
+static bool covers(const Part *part, const Region *region)
+{
+    for (uint32_t d = 0; d < region->rank; d++)
+        if (part->begin[d] != region->begin[d] || part->end[d] != region->end[d])
+            return false;
+    return true;
+}
+
+static ValueId pad_part(Grad *g, const Part *part, const Region *region)
+{
+    Shape shape = region_shape(region);
+    int64_t begin[MAX_RANK];
+    for (uint32_t d = 0; d < region->rank; d++)
+        begin[d] = part->begin[d] - region->begin[d];
+    return reverse_pad(&g->reverse, part->value, begin, &shape);
+}
+
+static ValueId add(Grad *g, ValueId sum, ValueId value)
+{
+    return sum == NONE ? value : reverse_build2(&g->reverse, OP_ADD, sum, value);
+}
+
+/* Parts that cannot be told apart by a cut. */
+static ValueId add_parts(Grad *g, const Part *part, uint32_t count, const Region *region)
+{
+    ValueId sum = NONE;
+    for (uint32_t i = 0; i < count; i++)
+        sum = add(g, sum, pad_part(g, &part[i], region));
+    return sum;
+}
+
+static _Thread_local uint32_t sorted_dimension; /* qsort takes no context */
+
+static int compare_parts(const void *a, const void *b)
+{
+    const Part *x = a, *y = b;
+    int64_t from = x->begin[sorted_dimension], to = y->begin[sorted_dimension];
+    return from != to ? (from > to) - (from < to) : (x->number > y->number) - (x->number < y->number);
+}
+
+static ValueId concat(Grad *g, const ValueId *piece, uint32_t count, uint32_t dimension)
+{
+    Attr axis = {.i = dimension};
+    return count == 1 ? piece[0] : reverse_build(&g->reverse, OP_CONCAT, piece, count, &axis);
+}
+
+static ValueId lay(Grad *g, Part *part, uint32_t count, const Region *region);
+
+/* Parts, sorted along the dimension, in slabs of the region that none of them sticks out of. */
+static ValueId lay_slabs(Grad *g, Part *part, uint32_t count, const Region *region, uint32_t d)
+{
+    ValueId *piece = ARENA_ARRAY(g->scratch, ValueId, 2 * count + 1);
+    uint32_t pieces = 0, first = 0;
+    Region slab = *region;
+    while (first < count) {
+        if (part[first].begin[d] > slab.begin[d]) { /* nothing here */
+            slab.end[d] = part[first].begin[d];
+            piece[pieces++] = lay(g, part, 0, &slab);
+            slab.begin[d] = slab.end[d];
+        }
+        uint32_t end = first;
+        for (slab.end[d] = slab.begin[d]; end < count && (end == first || part[end].begin[d] < slab.end[d]); end++)
+            slab.end[d] = part[end].end[d] > slab.end[d] ? part[end].end[d] : slab.end[d];
+        piece[pieces++] = lay(g, part + first, end - first, &slab);
+        slab.begin[d] = slab.end[d];
+        first = end;
+    }
+    if (slab.begin[d] < region->end[d]) {
+        slab.end[d] = region->end[d];
+        piece[pieces++] = lay(g, part, 0, &slab);
+    }
+    return concat(g, piece, pieces, d);
+}
+
+/* Does a cut across the dimension lie between two parts? They get sorted along it. */
+static bool can_cut(Part *part, uint32_t count, uint32_t dimension)
+{
+    int64_t end;
+    sorted_dimension = dimension;
+    qsort(part, count, sizeof *part, compare_parts);
+    end = part[0].end[dimension];
+    for (uint32_t i = 1; i < count; i++) {
+        if (part[i].begin[dimension] >= end)
+            return true;
+        end = part[i].end[dimension] > end ? part[i].end[dimension] : end;
+    }
+    return false;
+}
+
+/* The tensor of the region that has these parts.  Recurses over slabs: at most as deep as cuts are nested. */
+static ValueId lay(Grad *g, Part *part, uint32_t count, const Region *region)
+{
+    Shape shape = region_shape(region);
+    if (count == 0)
+        return reverse_full(&g->reverse, region->dtype, &shape, 0);
+    if (count == 1)
+        return covers(part, region) ? part->value : pad_part(g, part, region);
+    for (uint32_t d = 0; d < region->rank; d++)
+        if (can_cut(part, count, d))
+            return lay_slabs(g, part, count, region, d);
+    return add_parts(g, part, count, region);
+}
+
+/* All that reaches a value, as one tensor; NONE when nothing does. */
+static ValueId put_together(Grad *g, ValueId v)
+{
+    const Type *type = value_type(g->graph, v);
+    Region whole = {.dtype = type->dtype, .rank = type->shape.rank};
+    uint32_t count = 0, parts = 0;
+    for (const Share *share = g->share[v]; share; share = share->next)
+        count++;
+    memcpy(whole.end, type->shape.dim, sizeof whole.end);
+    Reached *reached = ARENA_ARRAY(g->scratch, Reached, count);
+    Part *part = ARENA_ARRAY(g->scratch, Part, count);
+    uint32_t at = count;
+    for (const Share *share = g->share[v]; share; share = share->next)
+        reached[--at] = share->reached;
+
+    ValueId sum = NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        if (reached[i].whole) {
+            sum = add(g, sum, reached[i].value);
+            continue;
+        }
+        const Shape *shape = value_shape(g->graph, reached[i].value);
+        if (shape_elements(shape) == 0)
+            continue;
+        Part *next = &part[parts];
+        *next = (Part){.value = reached[i].value, .number = parts};
+        parts++;
+        for (uint32_t d = 0; d < shape->rank; d++) {
+            next->begin[d] = reached[i].begin[d];
+            next->end[d] = reached[i].begin[d] + shape->dim[d];
+        }
+    }
+    if (parts)
+        sum = add(g, sum, lay(g, part, parts, &whole));
+    else if (count && sum == NONE)
+        sum = reverse_full(&g->reverse, type->dtype, &type->shape, 0);
+    return sum;
+}
+
+static void share(Grad *g, ValueId v, Reached reached)
+{
+    Share *share = ARENA_NEW(g->scratch, Share);
+    *share = (Share){reached, g->share[v]};
+    g->share[v] = share;
+}
+
+/* The gradient of a value is put together when it is asked for, and from then on is one share. */
+static ValueId gradient_of(Grad *g, ValueId v)
+{
+    ValueId value = g->share[v] ? put_together(g, v) : NONE;
+    g->share[v] = NULL;
+    if (value != NONE)
+        share(g, v, (Reached){.value = value, .whole = true});
+    return value;
+}
+
+/* The walk */
+
+static bool ask(Grad *g, const Node *node)
+{
+    ValueId *down = ARENA_ARRAY(g->scratch, ValueId, node->out_count);
+    bool *wanted = ARENA_ARRAY(g->scratch, bool, node->in_count), reached = false;
+    g->reverse.node = *node;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        down[i] = g->active[node->out[i]] ? gradient_of(g, node->out[i]) : NONE;
+        reached |= down[i] != NONE;
+    }
+    if (!reached)
+        return true;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        wanted[i] = g->active[node->in[i]] && carries(g->graph, node->in[i]);
+    g->reverse.down = down;
+    g->reverse.wanted = wanted;
+    g->reverse.count = 0;
+    if (!op_reverse(&g->reverse))
+        return false;
+    const Node asked = g->reverse.node;
+    for (uint32_t i = 0; i < g->reverse.count; i++)
+        if (wanted[g->reverse.reached[i].operand])
+            share(g, asked.in[g->reverse.reached[i].operand], g->reverse.reached[i]);
+    return true;
+}
+
+static ValueId unreached(Grad *g, const Node *grad, ValueId v)
+{
+    const Type *type = value_type(g->graph, v);
+    if (value_show(g->graph, v).len)
+        diag_warning(g->graph->module->diag, grad->place,
+                     "the gradient with respect to " STR_FMT " is zero: " STR_FMT " does not depend on it",
+                     STR_ARG(value_show(g->graph, v)), STR_ARG(value_show(g->graph, grad->in[0])));
+    return reverse_full(&g->reverse, type->dtype, &type->shape, 0);
+}
+
+/* Appends the nodes that a grad stands for; gradient[i] is that of operand i + 1. */
+static bool differentiate(Graph *graph, Arena *scratch, const Node *grad, ValueId *gradient)
+{
+    ArenaMark mark = arena_mark(scratch);
+    uint32_t nodes = graph->node_count;
+    Grad g = {.graph = graph, .scratch = scratch, .values = graph->value_count};
+    g.reverse = (Reverse){.graph = graph, .scratch = scratch, .node = *grad};
+    g.share = ARENA_ARRAY(scratch, Share *, g.values);
+    g.active = ARENA_ARRAY(scratch, bool, g.values);
+    mark_active(&g, grad);
+
+    const Type *y = value_type(graph, grad->in[0]);
+    bool good = true;
+    if (g.active[grad->in[0]])
+        share(&g, grad->in[0],
+              (Reached){.value = reverse_full(&g.reverse, y->dtype, &y->shape, 1), .whole = true});
+    for (NodeId n = nodes; n-- > 0 && good;) {
+        const Node node = graph->node[n];
+        if (any(g.active, node.out, node.out_count) && any(g.active, node.in, node.in_count))
+            good = ask(&g, &node);
+    }
+    g.reverse.node = *grad;
+    for (uint32_t i = 1; i < grad->in_count && good; i++) {
+        ValueId v = grad->in[i];
+        gradient[i - 1] = g.active[v] ? gradient_of(&g, v) : NONE;
+        if (gradient[i - 1] == NONE)
+            gradient[i - 1] = unreached(&g, grad, v);
+    }
+    arena_reset(scratch, mark);
+    return good;
+}
+
+/* The schedule anew, with grads replaced */
+
+static void replace_results(Graph *graph, const Node *grad, const ValueId *gradient, uint32_t first_new, ValueId *map)
+{
+    for (uint32_t i = 0; i < grad->out_count; i++) {
+        Value *old = graph_value(graph, grad->out[i]), *by = graph_value(graph, gradient[i]);
+        map[grad->out[i]] = gradient[i];
+        if (gradient[i] < first_new || by->role != ROLE_RESULT || by->name.len)
+            continue;
+        by->name = old->name;
+        by->place = old->place;
+        old->name = (Str){0};
+    }
+}
+
+static bool has_gradients(const Graph *graph)
+{
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (!graph->node[n].dead && node_is_gradient(&graph->node[n]))
+            return true;
+    return false;
+}
+
+static bool resolve(Graph *graph, PassContext *context)
+{
+    Arena *scratch = context->scratch;
+    uint32_t nodes = graph->node_count, values = graph->value_count;
+    ValueId *map = ARENA_ARRAY(scratch, ValueId, values);
+    const Node *old = arena_copy(scratch, graph->node, nodes * sizeof *old);
+    for (ValueId v = 0; v < values; v++)
+        map[v] = v;
+
+    graph->node_count = 0;
+    for (NodeId n = 0; n < nodes; n++) {
+        if (old[n].dead)
+            continue;
+        for (uint32_t i = 0; i < old[n].in_count; i++)
+            old[n].in[i] = map[old[n].in[i]];
+        if (!node_is_gradient(&old[n])) {
+            graph_append_node(graph, &old[n]);
+            continue;
+        }
+        ValueId *gradient = ARENA_ARRAY(scratch, ValueId, old[n].out_count);
+        uint32_t first_new = graph->value_count;
+        if (!differentiate(graph, scratch, &old[n], gradient))
+            return false;
+        replace_results(graph, &old[n], gradient, first_new, map);
+        context->changes++;
+    }
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        graph->output[i].value = map[graph->output[i].value];
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        graph->update[i].source = map[graph->update[i].source];
+    return true;
+}
+
+bool pass_grad(Graph *graph, PassContext *context)
+{
+    bool good = true;
+    for (NodeId n = 0; n < graph->node_count && good; n++) /* from the inside out: those around see the nodes */
+        for (uint32_t i = 0; node_has_bodies(&graph->node[n]) && i < graph->node[n].sub_count && good; i++)
+            good = pass_grad(graph->node[n].sub[i], context);
+    return good && (!has_gradients(graph) || resolve(graph, context));
+}

@@ -1,0 +1,90 @@
+"""Cases of transposed convolutions and of the gradient of a convolution's weight, from their definition: what each tap
+gives to, or takes from, the padded image."""
+
+import numpy as np
+
+from cases import numbers
+from tensors import FLOATS, Sum, Tensor, widen
+
+
+class Geometry:
+    def __init__(self, size, stride=(1, 1), pad=(0, 0, 0, 0), dilation=(1, 1), groups=1, attrs=""):
+        self.size, self.stride, self.pad, self.dilation, self.groups, self.attrs = size, stride, pad, dilation, groups, attrs
+
+    def seen(self, padded, i, j, windows):
+        """The pixels that tap i, j of all windows sees."""
+        (sh, sw), (dh, dw), (h, w) = self.stride, self.dilation, windows
+        return padded[:, :, i * dh:i * dh + sh * (h - 1) + 1:sh, j * dw:j * dw + sw * (w - 1) + 1:sw]
+
+    def grouped(self, x, axis):
+        return x.reshape(x.shape[:axis] + (self.groups, x.shape[axis] // self.groups) + x.shape[axis + 1:])
+
+    def to_image(self, x, weight):
+        top, left, bottom, right = self.pad
+        image = np.zeros((x.shape[0], weight.shape[1] * self.groups, self.size[0] + top + bottom, self.size[1] + left + right))
+        for i in range(weight.shape[2]):
+            for j in range(weight.shape[3]):
+                given = np.einsum("ngohw,goc->ngchw", self.grouped(x, 1), self.grouped(weight[:, :, i, j], 0))
+                self.seen(image, i, j, x.shape[2:])[...] += given.reshape(image.shape[:2] + x.shape[2:])
+        return image[:, :, top:top + self.size[0], left:left + self.size[1]]
+
+    def to_weight(self, x, d, taps):
+        top, left, bottom, right = self.pad
+        x = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+        weight = np.zeros((d.shape[1], x.shape[1] // self.groups) + taps)
+        for i in range(taps[0]):
+            for j in range(taps[1]):
+                taken = self.grouped(self.seen(x, i, j, d.shape[2:]), 1)
+                taken = np.einsum("ngchw,ngohw->goc", taken, self.grouped(d, 1))
+                weight[:, :, i, j] = taken.reshape(weight.shape[:2])
+        return weight
+
+
+def transpose_case(cases, x, weight, geometry, bias=False, dtype="f32"):
+    tensors = [numbers(dtype, x, weight, geometry.attrs, "x"), numbers(dtype, weight, x, "w")]
+    tensors += [numbers(dtype, (weight[1] * geometry.groups,), "b")] if bias else []
+    wide = [widen(t.values) for t in tensors]
+    want = geometry.to_image(*wide[:2]) + (wide[2][:, None, None] if bias else 0)
+    size = geometry.to_image(*map(np.abs, wide[:2])) + (np.abs(wide[2])[:, None, None] if bias else 0)
+    cases.add("conv2d_transpose", tensors, Tensor(dtype, want), geometry.attrs, Sum(weight[0] * weight[2] * weight[3], size))
+
+
+def transpose_cases(cases):
+    for dtype in FLOATS + ["i32"]:
+        transpose_case(cases, (1, 3, 4, 5), (3, 2, 3, 3), Geometry((6, 7)), dtype=dtype)
+    transpose_case(cases, (2, 3, 4, 5), (3, 4, 2, 3), Geometry((8, 11), (2, 2), attrs="stride = 2"), bias=True)
+    transpose_case(cases, (1, 2, 4, 4), (2, 3, 4, 4), Geometry((8, 8), (2, 2), (1, 1, 1, 1), attrs="stride = 2, pad = 1"))
+    transpose_case(cases, (1, 2, 4, 4), (2, 3, 3, 3), Geometry((8, 8), (2, 2), (0, 0, 1, 1), attrs='stride = 2, pad = "same"'))
+    transpose_case(cases, (1, 4, 3, 3), (4, 1, 3, 3), Geometry((7, 8), (2, 3), (0, 1, 0, 0), groups=4,
+                   attrs="stride = [2, 3], pad = [0, 1, 0, 0], groups = 4, size = [7, 8]"), bias=True)
+    transpose_case(cases, (1, 6, 3, 2), (6, 2, 2, 2), Geometry((6, 7), (1, 3), dilation=(3, 2), groups=3,
+                   attrs="stride = [1, 3], dilation = [3, 2], groups = 3, size = [6, 7]"))
+    transpose_case(cases, (1, 17, 9, 9), (17, 33, 1, 1), Geometry((9, 9)))
+    transpose_case(cases, (1, 1, 1, 1), (1, 1, 5, 4), Geometry((5, 4)))
+    transpose_case(cases, (0, 2, 4, 4), (2, 3, 3, 3), Geometry((6, 6)))
+
+
+def weight_case(cases, x, d, taps, geometry, dtype="f32"):
+    tensors = [numbers(dtype, x, d, geometry.attrs, "x"), numbers(dtype, d, x, "d")]
+    wide = [widen(t.values) for t in tensors]
+    attrs = ", ".join(filter(None, [f"size = {list(taps)}", geometry.attrs]))
+    size = geometry.to_weight(*map(np.abs, wide), taps)
+    cases.add("conv2d_weight_gradient", tensors, Tensor(dtype, geometry.to_weight(*wide, taps)), attrs,
+              Sum(d[0] * d[2] * d[3], size))
+
+
+def weight_cases(cases):
+    for dtype in FLOATS + ["i32"]:
+        weight_case(cases, (2, 3, 6, 5), (2, 4, 4, 3), (3, 3), Geometry(None), dtype)
+    weight_case(cases, (1, 3, 9, 8), (1, 5, 4, 4), (3, 2), Geometry(None, (2, 2), attrs="stride = 2"))
+    weight_case(cases, (3, 2, 5, 5), (3, 2, 5, 5), (3, 3), Geometry(None, pad=(1, 1, 1, 1), attrs="pad = 1"))
+    weight_case(cases, (1, 4, 7, 7), (1, 4, 3, 3), (3, 3), Geometry(None, (2, 2), groups=4, attrs="stride = 2, groups = 4"))
+    weight_case(cases, (2, 6, 8, 9), (2, 4, 4, 5), (3, 3), Geometry(None, (1, 1), dilation=(2, 2), groups=2,
+                attrs="dilation = 2, groups = 2"))
+    weight_case(cases, (1, 33, 4, 4), (1, 17, 4, 4), (1, 1), Geometry(None))
+    weight_case(cases, (0, 3, 4, 4), (0, 2, 2, 2), (3, 3), Geometry(None))
+
+
+def add_cases(cases):
+    transpose_cases(cases)
+    weight_cases(cases)

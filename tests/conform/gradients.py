@@ -1,0 +1,253 @@
+"""Gradients of every op and every operand, first and second order, against central differences in f64.
+
+    gradients.py --nnc build/nnc [--target reference|generic|...] [--op NAME] [--keep FOLDER]
+
+A case is a function of some tensors.  Its result, times fixed random weights and summed, is s; its gradients with
+respect to all tensors, times a random direction, must be the slope of s along that direction; and the same once more
+for t, those gradients times other random numbers, summed.  The model works out both sides: slopes come from four values
+of s or t, with an error of the fourth power of the step.  An op of the table that has no case, and is not named as one
+without a gradient, fails.  Speaks TAP: one result per op.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from cases import generator
+from tensors import Tensor, load, save
+
+STEP = 1e-3
+NEAR = 1e-6  # relative
+PER_MODEL = 12
+
+WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
+    relayout call while case grad stop_gradient sign floor ceil round trunc""".split()
+
+
+class Case:
+    """`y = BODY` of x0, x1, ..., the tensors to differentiate by, and i0, i1, ..., others."""
+
+    def __init__(self, op, body, shapes, low=-2.0, high=2.0, others=(), prelude=""):
+        self.op, self.body, self.others, self.prelude = op, body, list(others), prelude
+        self.tensors = []
+        for number, shape in enumerate(shapes):
+            # apart from each other by more than a few steps, so that no kink is stepped over
+            count = int(np.prod(shape))
+            ladder = np.linspace(low, high, count + 2)[1:-1] + 0.0123 * (number + 1)
+            self.tensors.append(Tensor("f64", generator(op, body, number).permutation(ladder).reshape(shape)))
+
+
+def elementwise_cases():
+    smooth = {"neg": (), "square": (), "recip": (0.5, 3), "sqrt": (0.5, 4), "rsqrt": (0.5, 4), "exp": (), "expm1": (),
+              "log": (0.5, 4), "log1p": (-0.5, 3), "sin": (), "cos": (), "tan": (-1, 1), "asin": (-0.8, 0.8),
+              "acos": (-0.8, 0.8), "atan": (), "sinh": (), "cosh": (), "tanh": (), "erf": (), "sigmoid": (), "abs": (),
+              "relu": ()}
+    for op, limits in smooth.items():
+        for shape in [(7,), (2, 3)]:
+            yield Case(op, f"{op}(x0)", [shape], *limits)
+    for op in ["add", "sub", "mul", "maximum", "minimum"]:
+        for shapes in [[(3, 4), (3, 4)], [(3, 4), (4,)], [(2, 1, 4), (3, 1)], [(5,), ()]]:
+            yield Case(op, f"{op}(x0, x1)", shapes)
+        yield Case(op, f"{op}(x0, x0)", [(4,)])
+    for op in ["div", "pow", "mod"]:
+        for shapes in [[(3, 4), (3, 4)], [(3, 4), (1, 4)], [(), (3,)]]:
+            yield Case(op, f"{op}(x0, x1)", shapes, 0.7, 2.9)
+    mask = Tensor("bool", np.arange(12).reshape(3, 4) % 3 == 0)
+    for shapes in [[(3, 4), (3, 4)], [(4,), (3, 1)], [(), (3, 4)]]:
+        yield Case("select", "select(i0, x0, x1)", shapes, others=[mask])
+    yield Case("cast", "f64(f64(x0) * 2.0)", [(3, 2)])
+
+
+def reduction_cases():
+    for op in ["reduce_sum", "reduce_max", "reduce_min", "reduce_prod"]:
+        for attrs in ["", "axes = 1", "axes = [0, -1], keep = true", "axes = [0, 2]"]:
+            yield Case(op, f"{op}({', '.join(filter(None, ['x0', attrs]))})", [(2, 3, 2)], 0.6, 2)
+        yield Case(op, f"{op}(x0)", [(1,)])
+    yield Case("reduce_prod", "reduce_prod(x0 * i0, axes = 1)", [(3, 4)], 0.6, 2,
+               others=[Tensor("f64", np.array([[1.0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1]]))])
+
+
+def contraction_cases():
+    for shapes in [[(3, 4), (4, 2)], [(2, 3, 4), (4, 2)], [(2, 3, 4), (2, 4, 2)], [(3, 4), (2, 4, 2)], [(4,), (4,)],
+                   [(4,), (4, 3)], [(3, 4), (4,)], [(2, 1, 3, 4), (5, 4, 2)], [(4,), (2, 4, 3)], [(2, 3, 4), (4,)]]:
+        yield Case("matmul", "matmul(x0, x1)", shapes)
+    for shapes in [[(3, 4), (2, 4)], [(2, 3, 4), (2, 4)], [(2, 3, 4), (2, 2, 4)], [(4,), (3, 4)]]:
+        yield Case("matmul", "matmul(x0, x1, transpose_y = true)", shapes)
+    for image, weight, attrs in [((1, 2, 5, 6), (3, 2, 3, 3), ""), ((2, 2, 5, 5), (2, 2, 3, 2), "stride = 2, pad = 1"),
+                                 ((1, 4, 5, 4), (4, 1, 3, 3), "groups = 4, pad = \"same\""),
+                                 ((1, 4, 6, 6), (6, 2, 2, 3), "groups = 2, stride = [2, 1], pad = [1, 0, 0, 2]"),
+                                 ((1, 1, 7, 7), (1, 1, 2, 2), "dilation = [3, 2], stride = 3"),
+                                 ((1, 3, 4, 4), (2, 3, 1, 1), "stride = 3")]:
+        attrs = ", " + attrs if attrs else ""
+        yield Case("conv2d", f"conv2d(x0, x1{attrs})", [image, weight])
+        yield Case("conv2d", f"conv2d(x0, x1, x2{attrs})", [image, weight, weight[:1]])
+    for result, weight, attrs in [((1, 3, 3, 4), (3, 2, 3, 3), ""), ((2, 2, 3, 3), (2, 2, 3, 2), "stride = 2, pad = 1"),
+                                  ((1, 4, 3, 2), (4, 1, 3, 3), "groups = 4, stride = 2, size = [8, 5]"),
+                                  ((1, 2, 2, 2), (2, 3, 2, 2), "dilation = 2, stride = 3, pad = \"same\"")]:
+        attrs = ", " + attrs if attrs else ""
+        yield Case("conv2d_transpose", f"conv2d_transpose(x0, x1{attrs})", [result, weight])
+    yield Case("conv2d_transpose", "conv2d_transpose(x0, x1, x2)", [(1, 2, 3, 3), (2, 3, 2, 2), (3,)])
+    yield Case("conv2d_weight_gradient", "conv2d_weight_gradient(x0, x1, size = [3, 2], stride = 2, pad = [1, 0])",
+               [(2, 4, 5, 6), (2, 2, 3, 3)][:1] + [(2, 4, 3, 3)])
+    yield Case("conv2d_weight_gradient", "conv2d_weight_gradient(x0, x1, size = 3, groups = 2)", [(1, 4, 4, 5), (1, 2, 2, 3)])
+
+
+def view_cases():
+    yield Case("reshape", "reshape(x0, shape = [3, 4])", [(2, 6)])
+    yield Case("transpose", "transpose(x0)", [(2, 3, 4)])
+    yield Case("transpose", "transpose(x0, axes = [1, 2, 0])", [(2, 3, 4)])
+    yield Case("broadcast", "broadcast(x0, shape = [2, 3, 4])", [(3, 1)])
+    yield Case("broadcast", "broadcast(x0, shape = [2, 3])", [()])
+    for pick in ["1:4", ":, ::2", "::-1", "4:0:-2, 1:", "1:1", "-3:, ::3", "0:5:3, 3::-2"]:
+        yield Case("slice", f"x0[{pick}] * x0[{pick}]", [(5, 4)])
+    yield Case("slice", "concat(x0[:2, :2], x0[2:, :2] * 2.0, x0[:2, 2:] * 3.0, x0[2:, 2:] * 4.0, axis = 0)", [(4, 4)])
+    yield Case("slice", "x0[:3] * x0[1:4] * x0[2:] + x0[4]", [(5,)])
+    yield Case("slice", "concat(x0[0:2], x0[4:5], x0[0:2], axis = 0) * x0", [(5, 2)])
+    yield Case("split", "a0 * a2", [(6, 2)], prelude="(a0, a1, a2) = split(x0, axis = 0, sizes = [2, 2, 2])")
+    yield Case("split", "a0", [(5,)], prelude="(a0, a1) = split(x0, sizes = [2, 3])")
+    yield Case("concat", "concat(x0, x1, x0, axis = 1)", [(2, 3), (2, 1)])
+    yield Case("stack", "stack(x0, x1, x0, axis = 1)", [(2, 3), (2, 3)])
+    yield Case("pad", "pad(x0, before = [1, 0], after = [0, 2], value = 3.0)", [(2, 3)])
+    at = Tensor("i32", np.array([1, 5]))
+    yield Case("dynamic_slice", "dynamic_slice(x0, i0, [2, 3])", [(4, 6)], others=[at])
+    yield Case("dynamic_update", "dynamic_update(x0, i0, x1) * x0", [(4, 6), (2, 3)], others=[at])
+
+
+def all_cases():
+    yield from elementwise_cases()
+    yield from reduction_cases()
+    yield from contraction_cases()
+    yield from view_cases()
+
+
+# Models
+
+def names(letter, count):
+    return [f"{letter}{n}" for n in range(count)]
+
+
+def sum_of_products(left, right):
+    return " + ".join(f"reduce_sum({a} * {b})" for a, b in zip(left, right))
+
+
+def slope(function, plain, moved, arguments):
+    """Statements that leave the slope of `function` along the direction u in n."""
+    lines = []
+    for at, factor in enumerate([1, -1, 2, -2]):
+        shifted = [f"{x} + {u} * {factor * STEP}" if x in plain else x for x, u in zip(arguments, moved)]
+        lines.append(f"v{at} = {function}({', '.join(shifted)})")
+    return lines + [f"n = ((v0 - v1) * 8.0 - (v2 - v3)) / {12 * STEP}"]
+
+
+def functions(case, number):
+    x, i = names("x", len(case.tensors)), names("i", len(case.others))
+    u, v, g = names("u", len(x)), names("z", len(x)), names("g", len(x))
+    arguments, free = x + i + ["w"] + v, x + i + ["w"]
+    gradients = f"({', '.join(g)}) = grad(s, wrt = [{', '.join(x)}])"
+    first, second = f"first{number}", f"second{number}"
+    blocks = [
+        (first, free, ["s"], [case.prelude, f"y = {case.body}", "s = reduce_sum(y * w)"]),
+        (second, arguments, ["t"], [f"s = {first}({', '.join(free)})", gradients, f"t = {sum_of_products(g, v)}"]),
+        (f"check_first{number}", free + u, ["a", "n"],
+         [f"s = {first}({', '.join(free)})", gradients, f"a = {sum_of_products(g, u)}"]
+         + slope(first, x, u + i + ["w"], free)),
+        (f"check_second{number}", arguments + u, ["a", "n"],
+         [f"s = {second}({', '.join(arguments)})", gradients, f"a = {sum_of_products(g, u)}"]
+         + slope(second, x, u + i + ["w"] + v, arguments)),
+    ]
+    text = ""
+    for name, takes, gives, lines in blocks:
+        body = "\n".join("    " + line for line in lines if line)
+        text += f"fn {name}({', '.join(takes)}) -> ({', '.join(gives)}) {{\n{body}\n}}\n"
+    return text
+
+
+def result_shape(nnc, case, folder):
+    """Of y, which the weights must have."""
+    takes = [f"x{n}: {t.type()}" for n, t in enumerate(case.tensors)] + [f"i{n}: {t.type()}" for n, t in enumerate(case.others)]
+    path = folder / "shape.nnc"
+    prelude = f"    {case.prelude}\n" if case.prelude else ""
+    path.write_text(f"nnc 1\ngraph g({', '.join(takes)}) -> (y) {{\n{prelude}    y = {case.body}\n}}\n")
+    text = subprocess.run([nnc, "opt", path, "--passes="], capture_output=True, text=True, check=True).stdout
+    shape = re.search(r"-> \(y: f64\[([\d, ]*)\]\)", text)[1]
+    return tuple(int(extent) for extent in shape.split(",") if extent.strip())
+
+
+def run(arguments, cases, folder):
+    """What is wrong, for each case."""
+    inputs, lines, outputs, text = {}, [], [], "nnc 1\nuse \"nn\"\n"
+    for number, case in enumerate(cases):
+        draw = generator(case.op, case.body, "directions")
+        like = lambda letter: {f"c{number}_{letter}{n}": Tensor("f64", draw.uniform(-1, 1, t.values.shape))
+                               for n, t in enumerate(case.tensors)}
+        x = {f"c{number}_x{n}": t for n, t in enumerate(case.tensors)}
+        i = {f"c{number}_i{n}": t for n, t in enumerate(case.others)}
+        w = {f"c{number}_w": Tensor("f64", draw.uniform(0.5, 1.5, result_shape(arguments.nnc, case, folder)))}
+        u, v = like("u"), like("z")
+        text += functions(case, number)
+        for order, given in [("first", {**x, **i, **w, **u}), ("second", {**x, **i, **w, **v, **u})]:
+            r = [f"c{number}_{order}_a", f"c{number}_{order}_n"]
+            lines.append(f"    ({', '.join(r)}) = check_{order}{number}({', '.join(given)})")
+            outputs += r
+            inputs.update(given)
+    takes = ", ".join(f"{name}: {t.type()}" for name, t in inputs.items())
+    gives = ", ".join(f"{name}: f64[]" for name in outputs)
+    path = folder / "model.nnc"
+    path.write_text(text + f"graph gradients({takes}) -> ({gives}) {{\n" + "\n".join(lines) + "\n}\n")
+    words = [arguments.nnc, "run", str(path), "--target", arguments.target]
+    for name, tensor in inputs.items():
+        save(folder / f"{name}.npy", tensor)
+        words += ["--input", f"{name}={folder}/{name}.npy"]
+    for name in outputs:
+        words += ["--output", f"{name}={folder}/{name}.npy"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        return [done.stderr] * len(cases)
+    value = {name: float(load(folder / f"{name}.npy", "f64")) for name in outputs}
+    wrong = []
+    for number in range(len(cases)):
+        found = ""
+        for order in ["first", "second"]:
+            a, n = value[f"c{number}_{order}_a"], value[f"c{number}_{order}_n"]
+            if not abs(a - n) <= NEAR * max(abs(a), abs(n), 1e-2):
+                found += f"{order} order: {a!r}, by differences {n!r}; "
+        wrong.append(found)
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nnc", required=True)
+    parser.add_argument("--target", default="reference")
+    parser.add_argument("--op", help="only this one")
+    parser.add_argument("--keep", help="leave the last model and its files in this folder")
+    arguments = parser.parse_args()
+    cases = [case for case in all_cases() if arguments.op in (None, case.op)]
+    table = subprocess.run([arguments.nnc, "ops"], capture_output=True, text=True, check=True).stdout.split("\nThe library")[0]
+    ops = [op for op in re.findall(r"^  (\w+)\(", table, re.MULTILINE) if op not in WITHOUT and arguments.op in (None, op)]
+    wrong = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(arguments.keep or temporary)
+        folder.mkdir(exist_ok=True)
+        for at in range(0, len(cases), PER_MODEL):
+            part = cases[at:at + PER_MODEL]
+            for case, found in zip(part, run(arguments, part, folder)):
+                wrong.setdefault(case.op, []).extend([f"{case.body}: {found}"] if found else [])
+    print(f"1..{len(ops)}")
+    failed = False
+    for number, op in enumerate(ops, 1):
+        bad = wrong.get(op, ["no case"])
+        failed |= bool(bad)
+        print(f"{'not ok' if bad else 'ok'} {number} - {op}")
+        for line in "\n".join(bad).splitlines():
+            print(f"# {line}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
