@@ -229,6 +229,8 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
             return kernel;
         }
         return open_group(fuser, KERNEL_ANCHOR, type, 0);
+    case FAMILY_MATCH:
+        return open_group(fuser, KERNEL_ANCHOR, type, 0);
     case FAMILY_LAYOUT:
         if (kernel != NONE && relayout_joins(fuser, node, kernel)) {
             fuser->group[kernel].kind = KERNEL_ALONE;

@@ -21,6 +21,7 @@ typedef enum OpFamily {
     FAMILY_REDUCE,      /* over some dimensions */
     FAMILY_CONTRACT,    /* matmul, convolution */
     FAMILY_POOL,        /* over a sliding window */
+    FAMILY_MATCH,       /* what windows give to the elements that equal theirs, or take from them */
     FAMILY_VIEW,        /* an index map: aliases where strides allow */
     FAMILY_ASSEMBLE,    /* concat, stack, pad: the result is put together from its operands; no stack is left after
                            expand */

@@ -12,7 +12,7 @@ Convolution convolution_with(const Node *node, const Shape *image, const Shape *
 
 /* Of image, weight and result, conv2d takes the first two, conv2d_transpose result and weight, and
  * conv2d_weight_gradient image and result: the convolution that relates all three. */
-Convolution convolution_under(const Graph *graph, const Node *node);
+Convolution convolution_relating(const Graph *graph, const Node *node);
 
 /* The axes and accesses of a convolution, without bias and dtypes: what gives the result, the image or the weight. */
 Contraction convolution_contraction(const Convolution *convolution);

@@ -224,7 +224,7 @@ static const Shape *operand_shape(const Graph *graph, const Node *node, uint32_t
     return value_shape(graph, node->in[i]);
 }
 
-Convolution convolution_under(const Graph *graph, const Node *node)
+Convolution convolution_relating(const Graph *graph, const Node *node)
 {
     const Shape *x = operand_shape(graph, node, 0), *y = operand_shape(graph, node, 1);
     const Shape *result = value_shape(graph, node->out[0]);
@@ -259,7 +259,7 @@ Contraction contraction_of(const Graph *graph, const Node *node)
         product_of_matmul(node, x, y, &product, &batch);
         c = matmul_contraction(&product, &batch, x, y);
     } else {
-        Convolution convolution = convolution_under(graph, node);
+        Convolution convolution = convolution_relating(graph, node);
         c = node->op == OP_CONV2D_TRANSPOSE         ? convolution_to_image(&convolution)
             : node->op == OP_CONV2D_WEIGHT_GRADIENT ? convolution_to_weight(&convolution)
                                                     : convolution_contraction(&convolution);

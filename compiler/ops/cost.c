@@ -26,7 +26,8 @@ int64_t node_flops(const Graph *graph, const Node *node)
         return results;
     case FAMILY_REDUCE:
         return shape_elements(value_shape(graph, node->in[0]));
-    case FAMILY_POOL: {
+    case FAMILY_POOL:
+    case FAMILY_MATCH: {
         Reduction reduction = reduction_of(graph, node);
         return results * window_elements(&reduction.window);
     }

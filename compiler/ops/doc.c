@@ -6,6 +6,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_REDUCE] = "Reductions",
     [FAMILY_CONTRACT] = "Contractions",
     [FAMILY_POOL] = "Pooling",
+    [FAMILY_MATCH] = "Matching elements of windows",
     [FAMILY_VIEW] = "Views",
     [FAMILY_ASSEMBLE] = "Assembly",
     [FAMILY_GATHER] = "Gather",
@@ -13,6 +14,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_GENERATE] = "Generators",
     [FAMILY_LAYOUT] = "Memory layout",
     [FAMILY_CONTROL] = "Sub-graphs",
+    [FAMILY_DERIVATIVE] = "Gradients",
 };
 
 static const char *const family_note[FAMILY_COUNT] = {
@@ -36,6 +38,9 @@ static const char *const family_note[FAMILY_COUNT] = {
         "is not given, `pad` is as of `conv2d`.  Padding never wins a maximum; it counts in a mean only with "
         "`count_pad`.  With `ceil` a last window may stick out beyond the padding, if it begins before the "
         "padding at the end; what sticks out never counts (as PyTorch's `ceil_mode`).",
+    [FAMILY_MATCH] =
+        "What gradients of pooling are made of: `y` has an element for each window of `x`, and so has `v` in "
+        "`pool_spread`, where in `pool_collect` it has one for each element of `x`.  Padding equals nothing.",
     [FAMILY_VIEW] =
         "The operand's elements under another index; no copy where the consumer can read the strides.  "
         "In `reshape` one extent may be -1.  `slice` follows Python: negative positions count from the "
@@ -58,6 +63,9 @@ static const char *const family_note[FAMILY_COUNT] = {
     [FAMILY_CONTROL] =
         "Made by the language's calls, `while`, `do`, `scan`, `case` and `if`; see the language.  All bodies of a "
         "`while` take its operands as inputs, those of a `case` all but the selector.",
+    [FAMILY_DERIVATIVE] =
+        "In reverse mode, as ordinary nodes: gradients of gradients are nothing special.  The last column of the "
+        "elementwise table is the rule of each operand: `d` is the gradient of the result `r`.",
 };
 
 static const char *class_name(const OpInfo *info)

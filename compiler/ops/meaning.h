@@ -97,6 +97,9 @@ typedef enum ReductionKind {
     REDUCE_VALUES,   /* combined */
     REDUCE_POSITION, /* where the first element is that `combine` (max or min) would give, as i64; a NaN wins */
     REDUCE_MEAN,     /* combined, and divided by how many there were */
+    REDUCE_COLLECT,  /* of each window of operand 0, the sum of operand 2 where that equals the window's in operand 1 */
+    REDUCE_SPREAD, /* the other way: for each element of operand 0, the sum of operand 2 over the windows whose operand
+                      1 it equals */
 } ReductionKind;
 
 typedef struct Reduction {

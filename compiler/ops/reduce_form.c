@@ -11,7 +11,7 @@ bool node_is_reduction(const Graph *graph, const Node *node)
 {
     OpFamily family = op_info(node->op)->family;
     (void)graph;
-    return family == FAMILY_REDUCE || family == FAMILY_POOL;
+    return family == FAMILY_REDUCE || family == FAMILY_POOL || family == FAMILY_MATCH;
 }
 
 double reduction_neutral(Word combine, DType dtype)
@@ -56,7 +56,19 @@ static Word combining_word(OpCode op)
 
 static ReductionKind kind_of(OpCode op)
 {
-    return op == OP_ARGMAX || op == OP_ARGMIN ? REDUCE_POSITION : op == OP_AVG_POOL ? REDUCE_MEAN : REDUCE_VALUES;
+    switch (op) {
+    case OP_ARGMAX:
+    case OP_ARGMIN:
+        return REDUCE_POSITION;
+    case OP_AVG_POOL:
+        return REDUCE_MEAN;
+    case OP_POOL_COLLECT:
+        return REDUCE_COLLECT;
+    case OP_POOL_SPREAD:
+        return REDUCE_SPREAD;
+    default:
+        return REDUCE_VALUES;
+    }
 }
 
 static void read_window(const Node *node, const Shape *shape, Reduction *reduction)
@@ -88,7 +100,7 @@ Reduction reduction_of(const Graph *graph, const Node *node)
                            .combine = combining_word(node->op),
                            .accumulator = reduction_accumulator(type->dtype),
                            .rank = type->shape.rank};
-    if (op_info(node->op)->family == FAMILY_POOL)
+    if (op_info(node->op)->family != FAMILY_REDUCE)
         read_window(node, &type->shape, &reduction);
     else
         read_axes(node, &reduction);

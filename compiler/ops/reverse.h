@@ -35,7 +35,7 @@ void reverse_give_part(Reverse *reverse, uint32_t operand, ValueId value, const 
 ValueId reverse_build(Reverse *reverse, OpCode op, const ValueId *in, uint32_t in_count, const Attr *attr);
 ValueId reverse_build1(Reverse *reverse, OpCode op, ValueId x);
 ValueId reverse_build2(Reverse *reverse, OpCode op, ValueId x, ValueId y);
-ValueId reverse_number(Reverse *reverse, DType dtype, double number);                    /* a scalar */
+ValueId reverse_number(Reverse *reverse, DType dtype, double number);                   /* a scalar */
 ValueId reverse_full(Reverse *reverse, DType dtype, const Shape *shape, double number); /* a tensor of them */
 ValueId reverse_reshape(Reverse *reverse, ValueId x, const Shape *shape);
 ValueId reverse_broadcast(Reverse *reverse, ValueId x, const Shape *shape);
@@ -43,7 +43,8 @@ ValueId reverse_transpose(Reverse *reverse, ValueId x, const uint32_t *axes);
 ValueId reverse_sum(Reverse *reverse, ValueId x, const bool *over, bool keep); /* over these dimensions */
 ValueId reverse_sum_to(Reverse *reverse, ValueId x, const Shape *shape);       /* undoes a broadcast from it */
 ValueId reverse_slice(Reverse *reverse, ValueId x, const int64_t *begin, const Shape *shape);
-ValueId reverse_pad(Reverse *reverse, ValueId x, const int64_t *begin, const Shape *shape); /* with zeros to the shape */
+ValueId reverse_pad(Reverse *reverse, ValueId x, const int64_t *begin,
+                    const Shape *shape); /* with zeros to the shape */
 
 static inline const Shape *reverse_shape(const Reverse *reverse, ValueId v)
 {

@@ -112,7 +112,7 @@ static ValueId sum_of_channels(Reverse *r, ValueId d)
 
 static void reverse_convolution(Reverse *r)
 {
-    Convolution conv = convolution_under(r->graph, &r->node);
+    Convolution conv = convolution_relating(r->graph, &r->node);
     Geometry g = geometry_of(&conv);
     ValueId x = r->node.in[0], y = r->node.in[1], d = r->down[0];
     bool first = r->wanted[0], second = r->wanted[1];

@@ -215,6 +215,44 @@ bool window_check(Graph *graph, NodeId node, const Shape *image, const Shape *we
     return check_pad(graph, node, rank) && check_fit(graph, node, image, weight);
 }
 
+/* What a window sees */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Taps of the window that begins at `start` before `place`. */
+static int64_t taps_before(const WindowDimension *d, int64_t start, int64_t place)
+{
+    return place <= start ? 0 : smaller(d->size, (place - start - 1) / d->dilation + 1);
+}
+
+Box window_box(const Window *w, int64_t number, bool count_pad)
+{
+    Box box = {.rows = 1, .counted = 1};
+    for (uint32_t i = w->rank; i-- > 0; number /= w->dim[i].out) {
+        const WindowDimension *d = &w->dim[i];
+        int64_t start = number % d->out * d->stride - d->before, first = taps_before(d, start, 0);
+        box.begin[i] = start + first * d->dilation;
+        box.taps[i] = taps_before(d, start, d->in) - first;
+        box.rows *= i + 1 < w->rank ? box.taps[i] : 1;
+        box.counted *= count_pad ? taps_before(d, start, d->in + d->after) : box.taps[i];
+    }
+    return box;
+}
+
+int64_t window_row(const Window *w, const Box *box, int64_t row)
+{
+    uint32_t last = w->rank - 1;
+    int64_t at = box->begin[last], stride = w->dim[last].in;
+    for (uint32_t i = last; i-- > 0; stride *= w->dim[i].in) {
+        at += (box->begin[i] + row % box->taps[i] * w->dim[i].dilation) * stride;
+        row /= box->taps[i];
+    }
+    return at;
+}
+
 /* From the result of a convolution to its image */
 
 static bool check_image(Graph *graph, NodeId node, const Shape *result, const Shape *image, const Shape *weight)

@@ -1,7 +1,7 @@
 /* Reverse-mode differentiation: each `grad` becomes the nodes that compute its gradients.
  * Needs: an expanded graph.  Keeps: the order of all other nodes.
  *
- * One grad after the other, in the order of nodes, so that the gradients of gradients find the nodes of the first.  What
+ * One grad after the other, in the order of nodes, so that the gradients of gradients find the nodes of the first. What
  * a grad needs is active: it hangs on a tensor of `wrt`, and y hangs on it.  From y back, each active node is asked
  * what reaches its operands (ops/reverse.h); all that reaches a value is put together once, when the last of its users
  * has been asked: whole gradients are added, those of parts laid side by side, with zeros only where no part is. */
@@ -21,10 +21,10 @@ typedef struct Share { /* of a value's gradient */
 typedef struct Grad {
     Graph *graph;
     Arena *scratch;
-    Reverse reverse;   /* to build with; `node` is the one that is asked */
-    Share **share;     /* per value that there was at the start, the last one first */
-    bool *active;      /* likewise */
-    uint32_t values;   /* that there were */
+    Reverse reverse; /* to build with; `node` is the one that is asked */
+    Share **share;   /* per value that there was at the start, the last one first */
+    bool *active;    /* likewise */
+    uint32_t values; /* that there were */
 } Grad;
 
 /* Activity */
@@ -295,8 +295,7 @@ static bool differentiate(Graph *graph, Arena *scratch, const Node *grad, ValueI
     const Type *y = value_type(graph, grad->in[0]);
     bool good = true;
     if (g.active[grad->in[0]])
-        share(&g, grad->in[0],
-              (Reached){.value = reverse_full(&g.reverse, y->dtype, &y->shape, 1), .whole = true});
+        share(&g, grad->in[0], (Reached){.value = reverse_full(&g.reverse, y->dtype, &y->shape, 1), .whole = true});
     for (NodeId n = nodes; n-- > 0 && good;) {
         const Node node = graph->node[n];
         if (any(g.active, node.out, node.out_count) && any(g.active, node.in, node.in_count))

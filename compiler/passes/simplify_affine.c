@@ -29,7 +29,7 @@ typedef struct Affine {
 static const Node *contraction(const Rewriter *rw, ValueId v)
 {
     const Node *node = value_producer(rw->graph, v);
-    if (!node || op_info(node->op)->family != FAMILY_CONTRACT || !rewrite_used_once(rw, v))
+    if (!node || (node->op != OP_MATMUL && node->op != OP_CONV2D) || !rewrite_used_once(rw, v))
         return NULL;
     const Type *type = value_type(rw->graph, v);
     bool columns = value_shape(rw->graph, node->in[1])->rank > 1; /* x @ vector has none */

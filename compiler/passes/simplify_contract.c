@@ -154,6 +154,8 @@ static ValueId absorb_transpose(Rewriter *rw, const Node *node)
 
 ValueId simplify_contract(Rewriter *rw, const Node *node)
 {
+    if (node->op != OP_CONV2D && node->op != OP_MATMUL)
+        return NONE;
     ValueId by = node->op == OP_CONV2D ? absorb_padding(rw, node) : absorb_transpose(rw, node);
     by = by == NONE ? absorb_scale(rw, node) : by;
     return by == NONE ? scale_behind_view(rw, node) : by;

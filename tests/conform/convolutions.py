@@ -85,6 +85,35 @@ def weight_cases(cases):
     weight_case(cases, (0, 3, 4, 4), (0, 2, 2, 2), (3, 3), Geometry(None))
 
 
+# What windows give to the elements that equal theirs, and take from them
+
+def match_case(cases, shape, size, stride, before, after, attrs, dtype="f32"):
+    """Along one dimension after [n, c]; few distinct numbers, so that several are the largest."""
+    x = np.floor(np.abs(numbers(dtype, shape, attrs, "x").values.astype(np.float64)))
+    windows = (shape[2] + before + after - size) // stride + 1
+    inside = [[i for i in range(w * stride - before, w * stride - before + size) if 0 <= i < shape[2]] for w in range(windows)]
+    y = np.stack([x[:, :, i].max(axis=2) for i in inside], axis=2)
+    given, taken = numbers(dtype, y.shape, attrs, "given"), numbers(dtype, shape, attrs, "taken")
+    spread, collected = np.zeros(shape), np.zeros(y.shape)
+    for w, seen in enumerate(inside):
+        for i in seen:
+            match = x[:, :, i] == y[:, :, w]
+            spread[:, :, i] += match * widen(given.values)[:, :, w]
+            collected[:, :, w] += match * widen(taken.values)[:, :, i]
+    x, y = Tensor(dtype, x), Tensor(dtype, y)
+    cases.add("pool_spread", [x, y, given], Tensor(dtype, spread), attrs, Sum(size, 4 * size))
+    cases.add("pool_collect", [x, y, taken], Tensor(dtype, collected), attrs, Sum(size, 4 * size))
+
+
+def match_cases(cases):
+    for dtype in FLOATS:
+        match_case(cases, (2, 3, 17), 3, 2, 0, 0, "window = 3, stride = 2", dtype)
+    match_case(cases, (1, 33, 9), 2, 2, 0, 0, "window = 2")
+    match_case(cases, (1, 2, 10), 5, 1, 2, 2, "window = 5, stride = 1, pad = 2")
+    match_case(cases, (1, 2, 10), 3, 4, 1, 0, "window = 3, stride = 4, pad = [1, 0]")
+
+
 def add_cases(cases):
+    match_cases(cases)
     transpose_cases(cases)
     weight_cases(cases)

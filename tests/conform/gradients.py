@@ -97,6 +97,21 @@ def contraction_cases():
     yield Case("conv2d_weight_gradient", "conv2d_weight_gradient(x0, x1, size = 3, groups = 2)", [(1, 4, 4, 5), (1, 2, 2, 3)])
 
 
+def pool_cases():
+    for attrs in ["window = 2", "window = 3, stride = 2", "window = [3, 2], stride = 1, pad = 1",
+                  "window = 2, stride = 2, dilation = [2, 1]", "window = 3, stride = 2, pad = 1, ceil = true",
+                  "window = 3, stride = 3, pad = [0, 1, 1, 2]"]:
+        yield Case("max_pool", f"max_pool(x0, {attrs})", [(1, 2, 6, 7)])
+        yield Case("avg_pool", f"avg_pool(x0, {attrs})", [(1, 2, 6, 7)])
+        yield Case("avg_pool", f"avg_pool(x0, {attrs}, count_pad = true)", [(1, 2, 6, 7)])
+        pooled = f"max_pool(i0, {attrs})"
+        image = Tensor("f64", np.arange(42.0).reshape(1, 1, 6, 7) % 5)
+        yield Case("pool_collect", f"pool_collect(i0, {pooled}, x0, {attrs})", [(1, 1, 6, 7)], others=[image])
+        yield Case("pool_spread", f"pool_spread(i0, {pooled}, max_pool(x0, {attrs}), {attrs})", [(1, 1, 6, 7)], others=[image])
+    yield Case("max_pool", "max_pool(x0, window = 3, stride = 2)", [(2, 1, 8)])
+    yield Case("avg_pool", "avg_pool(x0, window = 2, pad = 1)", [(1, 1, 3, 4, 3)])
+
+
 def view_cases():
     yield Case("reshape", "reshape(x0, shape = [3, 4])", [(2, 6)])
     yield Case("transpose", "transpose(x0)", [(2, 3, 4)])
@@ -122,6 +137,7 @@ def all_cases():
     yield from elementwise_cases()
     yield from reduction_cases()
     yield from contraction_cases()
+    yield from pool_cases()
     yield from view_cases()
 
 

@@ -132,6 +132,20 @@ static const char *tap_name(Arena *arena, uint32_t from_last)
     return from_last < 3 ? name[from_last] : str_format(arena, "k%u", from_last).ptr;
 }
 
+/* What windows and elements that match give each other (REDUCE_COLLECT, REDUCE_SPREAD) */
+
+/* The element of v where those of x and y are equal, else 0. */
+static const Expr *matched(Lower *lower, const Node *node, const Index *element, const Index *window, DType dtype)
+{
+    Arena *arena = lower->arena;
+    bool spreads = reduction_of(lower->graph, node).kind == REDUCE_SPREAD;
+    const Expr *x = expr_cast(arena, dtype, lower_value(lower, node->in[0], element));
+    const Expr *y = expr_cast(arena, dtype, lower_value(lower, node->in[1], window));
+    const Expr *v = expr_cast(arena, dtype, lower_value(lower, node->in[2], spreads ? window : element));
+    return expr_word(arena, WORD_SELECT, dtype, expr_word(arena, WORD_EQ, DT_BOOL, x, y, NULL), v,
+                     expr_number(arena, dtype, 0));
+}
+
 /* Pooling */
 
 static Index window_start(Arena *arena, const WindowDimension *d, Index out)
@@ -213,7 +227,9 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
         if (window->dim[i].size == 1 || window->dim[i].dilation > 1) /* else the loop's bounds keep it inside */
             guard[guards++] = (Guard){at[2 + i], window->dim[i].in};
     lower_guard_open(lower, &guarded);
-    const Expr *value = expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
+    const Expr *value = reduction->kind == REDUCE_COLLECT
+                            ? matched(lower, node, at, position, dtype)
+                            : expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
     value = lower_guard_close(lower, &guarded, value, guard, guards, neutral);
     accumulate(lower, acc, reduction->combine, value);
     lower_leave(lower, outer);
@@ -221,6 +237,41 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
     if (reduction->kind != REDUCE_MEAN)
         return sum;
     return expr_word(arena, WORD_DIV, dtype, sum, window_count(lower, reduction, position), NULL);
+}
+
+/* What windows give to the elements that equal theirs */
+
+/* At each tap that is the window which begins (element + before - dilation * tap) / stride, if that is one. */
+static const Expr *window_spread(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
+{
+    Arena *arena = lower->arena;
+    const Window *w = &reduction->window;
+    DType dtype = reduction->accumulator;
+    const Expr *zero = expr_number(arena, dtype, 0);
+    const Local *acc = lower_local(lower, "acc", dtype, true);
+    Index at[MAX_RANK] = {position[0], position[1]}, tap;
+    Guard guard[2 * MAX_RANK];
+    uint32_t guards = 0;
+
+    stmt_local(arena, lower->block, acc, zero);
+    Block *block = lower->block;
+    for (uint32_t i = 0; i < w->rank; i++) {
+        const WindowDimension *d = &w->dim[i];
+        block = window_loop(lower, block, tap_name(arena, w->rank - 1 - i), d->size, &tap);
+        Index place = index_add(arena, index_add(arena, position[2 + i], index_constant(d->before)),
+                                index_scale(arena, tap, -d->dilation));
+        if (d->stride > 1) /* no rest */
+            guard[guards++] = (Guard){index_mod(arena, place, d->stride), 1};
+        guard[guards++] = (Guard){place, d->out * d->stride};
+        at[2 + i] = index_div(arena, place, d->stride);
+    }
+    Block *outer = lower_enter(lower, block);
+    Guarded guarded;
+    lower_guard_open(lower, &guarded);
+    const Expr *value = matched(lower, node, position, at, dtype);
+    accumulate(lower, acc, WORD_ADD, lower_guard_close(lower, &guarded, value, guard, guards, zero));
+    lower_leave(lower, outer);
+    return expr_local(arena, acc);
 }
 
 /* Contractions */
@@ -373,6 +424,8 @@ const Expr *lower_window_value(Lower *lower, const Node *node, const Index *posi
     if (node_is_contraction(lower->graph, node))
         return window_sum(lower, node, position);
     Reduction reduction = reduction_of(lower->graph, node);
+    if (reduction.kind == REDUCE_SPREAD)
+        return window_spread(lower, node, &reduction, position);
     if (reduction.has_window)
         return window_pool(lower, node, &reduction, position);
     if (reduction.kind == REDUCE_POSITION)
