@@ -88,7 +88,7 @@ typedef struct Node {
     const Attr *attr;       /* op_attr_count(op) of them */
     Graph **sub;            /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order; of while and
                                case see op.def */
-    const Call *call;       /* OP_CALL */
+    const Call *call;       /* OP_CALL, OP_MINIMIZE: what the text says */
     uint32_t from;          /* the call whose body it comes from, in Graph.inlined, or NONE */
     uint32_t kernel;        /* nodes of one number form one kernel; set by fuse; NONE before */
     const KernelMark *mark; /* of its kernel, at one node of it; else NULL */
@@ -176,6 +176,11 @@ Str value_title(const Graph *graph, ValueId id);
 static inline bool node_is_call(const Node *node)
 {
     return node->op == OP_CALL;
+}
+
+static inline bool node_is_minimize(const Node *node)
+{
+    return node->op == OP_MINIMIZE;
 }
 
 /* A loop or a branch: its sub-graphs are part of this graph, and a graph's params and states are not in them, but

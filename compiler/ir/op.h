@@ -29,7 +29,7 @@ typedef enum OpFamily {
     FAMILY_DYNAMIC,     /* a part that begins at computed positions, read or replaced */
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
     FAMILY_LAYOUT,      /* changes where elements lie, not what they are */
-    FAMILY_CONTROL,     /* call, while, case: nodes with sub-graphs */
+    FAMILY_CONTROL,     /* call, minimize, while, case: nodes with sub-graphs */
     FAMILY_DERIVATIVE,  /* asks for gradients; gone after the pass grad */
     FAMILY_FLOW,        /* where bodies that are laid out in line begin and end; hidden */
     FAMILY_COUNT

@@ -109,5 +109,7 @@ static bool infer_loop(Graph *graph, NodeId node)
 bool infer_control(Graph *graph, NodeId node)
 {
     const Node *n = &graph->node[node];
+    if (node_is_minimize(n))
+        return true;
     return node_is_loop(n) ? infer_loop(graph, node) : infer_from_outputs(graph, node, n->sub[0]);
 }

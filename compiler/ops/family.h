@@ -39,6 +39,9 @@ NodeId op_build_choice(Graph *graph, const Branches *branches, const ValueId *in
 ValueId op_build1(Graph *graph, OpCode op, ValueId x, Place place);
 ValueId op_build2(Graph *graph, OpCode op, ValueId x, ValueId y, Place place);
 
+/* Can a gradient of the node's results reach this operand? */
+bool op_passes_gradient(const Graph *graph, const Node *node, uint32_t operand);
+
 /* The reference evaluator: runs a graph directly.  The oracle of the tests, the engine of constant folding. */
 
 /* The elements of a constant, param or state: stored, or from its initialiser (kept in value->data afterwards). */

@@ -164,6 +164,19 @@ bool op_reverse(Reverse *r)
     return false;
 }
 
+static bool is_zero(const ScalarList *list)
+{
+    return list->count == 1 && list->term[0].word == WORD_NUMBER && list->term[0].number == 0;
+}
+
+bool op_passes_gradient(const Graph *graph, const Node *node, uint32_t operand)
+{
+    const OpInfo *info = op_info(node->op);
+    if (!dtype_is_float(value_type(graph, node->in[operand])->dtype))
+        return false;
+    return info->family != FAMILY_ELEMENTWISE || !is_zero(info->gradient[operand]);
+}
+
 /* Elementwise ops: the row's own expression, a node for each of its terms. */
 
 static ValueId build_term(Reverse *r, const ScalarList *list, const ValueId *value, uint32_t t)
@@ -186,7 +199,7 @@ static ValueId build_term(Reverse *r, const ScalarList *list, const ValueId *val
 static ValueId build_gradient(Reverse *r, const ScalarList *list)
 {
     ValueId value[MOST_TERMS];
-    if (list->count == 1 && list->term[0].word == WORD_NUMBER)
+    if (is_zero(list))
         return NONE;
     for (uint32_t t = 0; t < list->count; t++)
         value[t] = build_term(r, list, value, t);

@@ -4,6 +4,7 @@
  * (one of each name), with their initialisers, and so do its updates.  Each node is copied once, however deep it is
  * nested, so the pass is linear in what comes out.  Each node notes which call it comes from, and each call which one
  * it stood in (Graph.inlined).
+ * Each minimize becomes a grad, the bodies of its optimiser, and updates.
  * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it.
  * Bodies of loops and branches follow, from the outside in: what a call there brings of params, states and arrays
  * becomes the graph's own, too, and is captured. */
@@ -19,6 +20,7 @@ typedef struct Expander {
     Arena *scratch;
     Map name; /* the values of the graph by name: each name once */
     uint32_t expanded;
+    bool failed; /* an error was reported */
     struct Expander *outer; /* where the graph is a body: of the graph around ... */
     NodeId node;            /* ... its node there */
 } Expander;
@@ -142,6 +144,54 @@ static void rename_result(Expander *e, ValueId value, Str name, Place place)
     map_add(&e->name, name, value);
 }
 
+static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, uint32_t around);
+
+static void add_update(Expander *e, ValueId target, ValueId source, Place place)
+{
+    Graph *graph = e->graph;
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        if (graph->update[i].target == target) {
+            diag_error(graph->module->diag, place, "'" STR_FMT "' is updated already",
+                       STR_ARG(value_show(graph, target)));
+            diag_note(graph->module->diag, graph->update[i].place, "the other update");
+            e->failed = true;
+            return;
+        }
+    graph_add_update(graph, target, source, place);
+}
+
+/* The gradients of the loss with respect to the params, then the optimiser's body for each, and the update.  `map` takes
+ * values of the graph that the node stands in. */
+static void expand_minimize(Expander *e, const Node *node, const ValueId *map, Str prefix, uint32_t around)
+{
+    Graph *graph = e->graph;
+    uint32_t more = node->in_count - 1; /* operands of optimisers */
+    ValueId *in = ARENA_ARRAY(e->scratch, ValueId, node->sub_count + 1);
+    in[0] = map[node->in[0]];
+    for (uint32_t s = 0; s < node->sub_count; s++)
+        in[s + 1] = map_get(&e->name, value_show(node->sub[s], node->sub[s]->input[0]));
+    ValueId first = op_build(graph, OP_GRAD, in, node->sub_count + 1, NULL, node->place);
+    NodeId grad = graph->value[first].node;
+    graph->node[grad].from = around;
+
+    for (uint32_t s = 0; s < node->sub_count; s++) {
+        ValueId *value = ARENA_ARRAY(e->scratch, ValueId, more + 3), *index = ARENA_ARRAY(e->scratch, ValueId, more + 3);
+        value[0] = in[s + 1];
+        value[1] = graph->node[grad].out[s];
+        for (uint32_t i = 0; i < more; i++)
+            value[2 + i] = map[node->in[1 + i]];
+        for (uint32_t i = 0; i < more + 3; i++)
+            index[i] = i;
+        Call *text = arena_copy(graph->module->arena, node->call, sizeof *text);
+        text->label = node->sub[s]->name;
+        Node call = {.op = OP_CALL, .in = index, .in_count = more + 2, .out = index + more + 2, .out_count = 1,
+                     .sub = &node->sub[s], .sub_count = 1, .call = text, .place = node->place};
+        expand_call(e, &call, value, prefix, around);
+        add_update(e, value[0], value[more + 2], node->place);
+    }
+    e->expanded++;
+}
+
 static uint32_t note_call(Graph *graph, const Call *call, uint32_t outer)
 {
     Inlined inlined = {call, outer};
@@ -170,6 +220,10 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, 
         const Node *node = &body->node[n];
         if (node->dead)
             continue;
+        if (node_is_minimize(node)) {
+            expand_minimize(e, node, inner, prefix, inlined);
+            continue;
+        }
         if (!node_is_call(node)) {
             copy_node(e, body, node, inner, prefix, inlined);
             continue;
@@ -204,7 +258,7 @@ static bool has_work(const Graph *graph)
     uint32_t axis;
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
-        if (!node->dead && (node_is_call(node) || node_is_stack(graph, node, &axis)))
+        if (!node->dead && (node->call || node_is_stack(graph, node, &axis)))
             return true;
     }
     return false;
@@ -227,6 +281,10 @@ static void expand_own(Expander *e)
             continue;
         if (node_is_call(&old[n])) {
             expand_top(e, &old[n], map);
+            continue;
+        }
+        if (node_is_minimize(&old[n])) {
+            expand_minimize(e, &old[n], map, (Str){0}, NONE);
             continue;
         }
         for (uint32_t i = 0; i < old[n].in_count; i++)
@@ -259,6 +317,7 @@ static void expand_nest(Expander *e)
                               .node = n};
             expand_nest(&inner);
             e->expanded += inner.expanded;
+            e->failed |= inner.failed;
         }
 }
 
@@ -267,5 +326,5 @@ bool pass_expand(Graph *graph, PassContext *context)
     Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}};
     expand_nest(&e);
     context->changes += e.expanded;
-    return true;
+    return !e.failed;
 }

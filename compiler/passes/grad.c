@@ -50,14 +50,17 @@ static void mark_active(Grad *g, const Node *grad)
         hangs[grad->in[i]] = true;
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
-        for (uint32_t i = 0; any(hangs, node->in, node->in_count) && i < node->out_count; i++)
+        bool reached = false;
+        for (uint32_t i = 0; i < node->in_count; i++)
+            reached |= hangs[node->in[i]] && op_passes_gradient(graph, node, i);
+        for (uint32_t i = 0; reached && i < node->out_count; i++)
             hangs[node->out[i]] |= carries(graph, node->out[i]);
     }
     needed[grad->in[0]] = true;
     for (NodeId n = graph->node_count; n-- > 0;) {
         const Node *node = &graph->node[n];
         for (uint32_t i = 0; any(needed, node->out, node->out_count) && i < node->in_count; i++)
-            needed[node->in[i]] |= hangs[node->in[i]];
+            needed[node->in[i]] |= hangs[node->in[i]] && op_passes_gradient(graph, node, i);
     }
     for (ValueId v = 0; v < g->values; v++)
         g->active[v] = hangs[v] && needed[v];
@@ -258,7 +261,7 @@ static bool ask(Grad *g, const Node *node)
     if (!reached)
         return true;
     for (uint32_t i = 0; i < node->in_count; i++)
-        wanted[i] = g->active[node->in[i]] && carries(g->graph, node->in[i]);
+        wanted[i] = g->active[node->in[i]] && op_passes_gradient(g->graph, node, i);
     g->reverse.down = down;
     g->reverse.wanted = wanted;
     g->reverse.count = 0;

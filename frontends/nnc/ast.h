@@ -109,14 +109,14 @@ typedef struct AstPattern { /* what takes an item: `i`, `(c, s)`, `(i, (c, s))` 
     Place place;
 } AstPattern;
 
-typedef enum AstStmtKind { AST_DECLARE, AST_ASSIGN, AST_UPDATE, AST_FOR, AST_IF, AST_YIELD } AstStmtKind;
+typedef enum AstStmtKind { AST_DECLARE, AST_ASSIGN, AST_UPDATE, AST_FOR, AST_IF, AST_YIELD, AST_MINIMIZE } AstStmtKind;
 
 typedef struct AstStmt {
     AstStmtKind kind;
     TokenKind role;          /* DECLARE: T_PARAM, T_STATE, T_CONST */
     const AstTarget *target; /* FOR: what `carry` names */
     uint32_t target_count;
-    const AstExpr *value; /* DECLARE: may be NULL.  IF: the condition */
+    const AstExpr *value; /* DECLARE: may be NULL.  IF: the condition.  MINIMIZE: a call */
     const AstMark *mark;
     uint32_t mark_count;
     const AstPattern *each;      /* FOR: the counter, or the names of an item */

@@ -246,7 +246,11 @@ Thing build_index(Builder *b, const AstExpr *expr);
 Thing build_call(Builder *b, const AstExpr *call);
 bool build_finish_results(Builder *b, const AstFunction *function, bool *constant);
 
+/* build_minimize.c */
+void build_minimize(Builder *b, const AstStmt *stmt);
+
 /* build_stmt.c */
+bool build_in_body(const Frame *frame); /* of a loop or a branch, also through calls */
 void build_block(Builder *b, const AstBlock *block);
 void build_want_index(Builder *b, const AstName *name, ValueId value); /* a temporary keeps the index of its name */
 Str build_value_name(Builder *b, Str name);                            /* in rounds of a static loop with its count */

@@ -2,21 +2,9 @@
  *
  * A function is built anew for each call, with the types of its operands, into the sub-graph of an OP_CALL node.  When
  * all it returns are constants, the call is a constant and leaves no node. */
-#include "frontends/nnc/build.h"
+#include "frontends/nnc/build_call.h"
 
 #include <string.h>
-
-typedef struct Given { /* what a call gives to a parameter */
-    Thing thing;
-    bool present, by_name;
-    Place place;
-} Given;
-
-typedef struct Binder {
-    const AstFunction *function;
-    const AstExpr *call;
-    Given *given; /* per parameter */
-} Binder;
 
 static uint32_t formal_index(const AstFunction *function, Str name)
 {
@@ -53,8 +41,7 @@ static bool give(Builder *b, Binder *binder, uint32_t index, const AstArg *arg)
     return given->thing.kind != THING_BAD;
 }
 
-/* Named arguments first; those by position fill the parameters that are left, in order. */
-static bool give_all(Builder *b, Binder *binder)
+bool build_give_all(Builder *b, Binder *binder)
 {
     const AstFunction *function = binder->function;
     const AstExpr *call = binder->call;
@@ -100,9 +87,9 @@ static Str join_label(Builder *b, Str prefix, Str name)
     return str_format(b->arena, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(name));
 }
 
-static void enter_frame(Builder *b, Frame *frame, const AstFunction *function, const AstExpr *call)
+static void enter_frame(Builder *b, Frame *frame, const AstFunction *function, const AstExpr *call, Str label)
 {
-    Str name = call->label ? build_name_text(b, call->label) : function->name->text;
+    Str name = label.len ? label : call->label ? build_name_text(b, call->label) : function->name->text;
     *frame = (Frame){.caller = b->frame,
                      .graph = graph_new(b->module, str_copy(b->arena, function->name->text)),
                      .file = function->file,
@@ -155,10 +142,11 @@ static bool bind_formal(Builder *b, const AstFormal *formal, const Given *given,
         ok = build_complain(b, given->place, STR_FMT " is a tensor; found a list of %u", STR_ARG(name), thing.count);
     else if (thing.kind == THING_VALUE && formal->type) {
         const Type *wanted = build_eval_type(b, formal->type, (Str){0});
-        ok = wanted && build_check_type(b, name, outer->value[thing.value].type, wanted, formal->type->place);
+        const Graph *graph = given->graph ? given->graph : outer;
+        ok = wanted && build_check_type(b, name, graph->value[thing.value].type, wanted, formal->type->place);
     }
     if (given->present)
-        thing = formal_inside(b, outer, thing, name, formal->name->place);
+        thing = formal_inside(b, given->graph ? given->graph : outer, thing, name, formal->name->place);
     return ok & (thing.kind != THING_BAD && build_bind(b, formal->name->text, formal->name->place, thing));
 }
 
@@ -248,43 +236,35 @@ static Thing constant_results(Builder *b, const AstFunction *function)
 
 /* The call node */
 
-typedef struct CallText { /* what is printed around the operands, under construction */
-    Builder *b;
-    ValueId *in;
-    Str *before;
-    uint32_t count;
-    Text text; /* since the last operand */
-} CallText;
-
-static uint32_t operands_in(const Thing *thing)
+uint32_t build_operands_in(const Thing *thing)
 {
     uint32_t count = thing->kind == THING_VALUE;
     for (uint32_t i = 0; thing->kind == THING_LIST && i < thing->count; i++)
-        count += operands_in(&thing->many[i]);
+        count += build_operands_in(&thing->many[i]);
     return count;
 }
 
-static Str take_text(CallText *call)
+Str build_take_text(CallText *call)
 {
     Str text = str_copy(call->b->arena, text_view(&call->text));
     call->text.len = 0;
     return text;
 }
 
-static void put_given(CallText *call, const Thing *thing)
+void build_put_given(CallText *call, const Thing *thing)
 {
     if (thing->kind == THING_CONST)
         const_print(&call->text, &thing->c);
     if (thing->kind == THING_VALUE) {
         call->in[call->count] = thing->value;
-        call->before[call->count++] = take_text(call);
+        call->before[call->count++] = build_take_text(call);
     }
     if (thing->kind != THING_LIST)
         return;
     text_char(&call->text, '[');
     for (uint32_t i = 0; i < thing->count; i++) {
         text_printf(&call->text, i ? ", " : "");
-        put_given(call, &thing->many[i]);
+        build_put_given(call, &thing->many[i]);
     }
     text_char(&call->text, ']');
 }
@@ -299,7 +279,7 @@ static void put_formal(CallText *call, Str name, const Thing *thing, bool by_nam
         lex_put_escaped(&call->text, name, '`');
     if (by_name)
         text_printf(&call->text, " = ");
-    put_given(call, thing);
+    build_put_given(call, thing);
 }
 
 /* Operands stand first, by position as long as the parameters before them are operands too; then constants by name. */
@@ -320,7 +300,7 @@ static const Call *describe_call(Builder *b, const Binder *binder, CallText *tex
     call->name = str_copy(b->arena, function->name->text);
     call->label = binder->call->label ? str_copy(b->arena, build_name_text(b, binder->call->label)) : (Str){0};
     call->before = text->before;
-    call->rest = take_text(text);
+    call->rest = build_take_text(text);
     call->library = str_is(function->file->path, "nn");
     return call;
 }
@@ -332,7 +312,7 @@ static Thing add_call(Builder *b, const Binder *binder, Graph *body)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < binder->function->formal_count; i++)
-        count += binder->given[i].present ? operands_in(&binder->given[i].thing) : 0;
+        count += binder->given[i].present ? build_operands_in(&binder->given[i].thing) : 0;
     text.in = ARENA_ARRAY(b->scratch, ValueId, count);
     text.before = ARENA_ARRAY(b->arena, Str, count);
     const Call *call = describe_call(b, binder, &text);
@@ -351,24 +331,24 @@ static Thing add_call(Builder *b, const Binder *binder, Graph *body)
     return node->out_count == 1 ? list[0] : (Thing){.kind = THING_MANY, .many = list, .count = node->out_count};
 }
 
-static Thing call_function(Builder *b, const AstFunction *function, const AstExpr *call)
+bool build_callee(Builder *b, Binder *binder, Str label, Graph **body, Thing *constants)
 {
-    Binder binder = {function, call, ARENA_ARRAY(b->scratch, Given, function->formal_count)};
+    const AstFunction *function = binder->function;
+    const AstExpr *call = binder->call;
     Frame frame, *outer = b->frame;
     uint32_t errors = b->diag->error_count;
     bool constant = false;
-    Thing result = build_thing_bad();
 
-    if (!give_all(b, &binder) || !build_step(b, call->place, COST_OF_CALL) || build_has_failed(b, function->place))
-        return result;
+    if (!build_step(b, call->place, COST_OF_CALL) || build_has_failed(b, function->place))
+        return false;
     if (outer->depth >= DEEPEST_CALL) {
         build_complain(b, call->place, "calls nest deeper than %d: does " STR_FMT " call itself?", DEEPEST_CALL,
                        STR_ARG(function->name->text));
         build_mark_failed_quietly(b, function->place); /* no further calls: it could branch */
-        return result;
+        return false;
     }
-    enter_frame(b, &frame, function, call);
-    bool ok = bind_formals(b, &binder, outer->graph);
+    enter_frame(b, &frame, function, call, label);
+    bool ok = bind_formals(b, binder, outer->graph);
     if (ok) {
         const AstStmt *branch = b->branch;
         b->branch = NULL;
@@ -377,18 +357,30 @@ static Thing call_function(Builder *b, const AstFunction *function, const AstExp
         ok = !b->exhausted && build_finish_results(b, function, &constant) && b->diag->error_count == errors;
     }
     if (ok && constant)
-        result = constant_results(b, function);
+        *constants = constant_results(b, function);
     if (ok && !constant)
         build_renumber(b);
     b->frame = outer;
-    if (!ok || constant)
-        return result;
-    if (!outer->graph) {
+    *body = constant ? NULL : frame.graph;
+    return ok;
+}
+
+static Thing call_function(Builder *b, const AstFunction *function, const AstExpr *call)
+{
+    Binder binder = {function, call, ARENA_ARRAY(b->scratch, Given, function->formal_count)};
+    Thing constants = build_thing_bad();
+    Graph *body = NULL;
+
+    if (!build_give_all(b, &binder) || !build_callee(b, &binder, (Str){0}, &body, &constants))
+        return build_thing_bad();
+    if (!body)
+        return constants;
+    if (!b->frame->graph) {
         build_complain(b, call->place, STR_FMT " makes a tensor: a constant expression cannot use it",
                        STR_ARG(function->name->text));
-        return result;
+        return build_thing_bad();
     }
-    return add_call(b, &binder, frame.graph);
+    return add_call(b, &binder, body);
 }
 
 /* f32(x): a conversion; of a literal, a scalar of that dtype. */

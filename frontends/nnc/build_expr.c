@@ -338,28 +338,52 @@ static bool eval_dtype(Builder *b, const AstName *name, DType *dtype)
     return true;
 }
 
+static bool too_many_dims(Builder *b, const AstType *type, uint32_t count)
+{
+    return count > MAX_RANK &&
+           !build_complain(b, type->place, "%u dimensions; at most %d are possible", count, MAX_RANK);
+}
+
+/* One dimension, or a list of them: f32[n, x.shape] */
+static bool eval_dims(Builder *b, const AstType *type, const AstExpr *expr, Shape *shape)
+{
+    Const c;
+    if (!build_eval_const(b, expr, &c))
+        return false;
+    const Const *item = c.kind == C_LIST ? c.item : &c;
+    uint32_t count = c.kind == C_LIST ? c.count : 1;
+    if (too_many_dims(b, type, shape->rank + count))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (item[i].kind != C_INT)
+            return build_complain(b, expr->place, "a dimension must be an integer, not %s",
+                                  const_kind_name(item[i].kind));
+        if (item[i].i < 0)
+            return build_complain(b, expr->place, "a dimension of %lld", (long long)item[i].i);
+        shape->dim[shape->rank++] = item[i].i;
+    }
+    return true;
+}
+
 const Type *build_eval_type(Builder *b, const AstType *type, Str open_name)
 {
     Shape shape = {0};
     DType dtype;
     int64_t elements;
 
-    if (!eval_dtype(b, type->dtype, &dtype))
+    if (!eval_dtype(b, type->dtype, &dtype) || too_many_dims(b, type, type->rank))
         return NULL;
-    if (type->rank > MAX_RANK)
-        return build_complain(b, type->place, "%u dimensions; at most %d are possible", type->rank, MAX_RANK), NULL;
     for (uint32_t i = 0; i < type->rank; i++) {
         const AstExpr *dim = type->dim[i];
-        bool ok = dim ? build_eval_int(b, dim, "a dimension", &shape.dim[i])
-                      : open_dim(b, open_name, i, type->place, &shape.dim[i]);
-        if (ok && shape.dim[i] < 0)
-            ok = build_complain(b, dim->place, "a dimension of %lld", (long long)shape.dim[i]);
+        if (!dim && too_many_dims(b, type, shape.rank + 1))
+            return NULL;
+        bool ok = dim ? eval_dims(b, type, dim, &shape)
+                      : open_dim(b, open_name, i, type->place, &shape.dim[shape.rank++]);
         if (!ok) {
             build_hint_given(b, dim);
             return NULL;
         }
     }
-    shape.rank = type->rank;
     if (!shape_checked_elements(&shape, &elements))
         return build_complain(b, type->place, "this tensor is too large"), NULL;
     if (type->layout.block && shape.rank != 4)

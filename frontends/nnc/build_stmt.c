@@ -384,7 +384,7 @@ static void give_result(Builder *b, const AstStmt *stmt, Str name, ValueId input
         build_complain(b, stmt->place, "'" STR_FMT "' is updated already", STR_ARG(name));
 }
 
-static bool in_body(const Frame *frame)
+bool build_in_body(const Frame *frame)
 {
     while (frame && !frame->around)
         frame = frame->caller;
@@ -404,7 +404,7 @@ static void build_update(Builder *b, const AstStmt *stmt)
         build_complain(b, target->place, "nothing is called '" STR_FMT "' here", STR_ARG(name));
         return;
     }
-    if (in_body(b->frame)) {
+    if (build_in_body(b->frame)) {
         build_complain(b, target->place,
                        "'" STR_FMT
                        "' cannot be updated in a loop or a branch: updates are made at the end of a run; "
@@ -496,6 +496,9 @@ static void build_stmt(Builder *b, const AstStmt *stmt)
         break;
     case AST_YIELD:
         build_yield(b, stmt);
+        break;
+    case AST_MINIMIZE:
+        build_minimize(b, stmt);
         break;
     }
     b->stmt = outer;

@@ -211,6 +211,16 @@ static bool parse_if(Parser *p, AstStmt *stmt)
     }
 }
 
+/* minimize(loss, with = sgd(rate = 0.1)): in form a call */
+static bool parse_minimize(Parser *p, AstStmt *stmt)
+{
+    stmt->kind = AST_MINIMIZE;
+    p->token.kind = T_NAME;
+    stmt->value = parse_expr(p);
+    return !p->panic && (stmt->value->kind == AST_CALL ||
+                         parse_error(p, stmt->place, "minimize is written minimize(loss, with = adam(...))"));
+}
+
 static bool parse_kind(Parser *p, AstStmt *stmt)
 {
     if (p->token.kind > T_KEYWORD && (p->next.kind == T_ASSIGN || p->next.kind == T_COLON))
@@ -233,7 +243,7 @@ static bool parse_kind(Parser *p, AstStmt *stmt)
         return parse_error(p, p->token.place, "'" STR_FMT "' gives values: give them names, y = " STR_FMT " ...",
                            STR_ARG(p->token.text), STR_ARG(p->token.text));
     case T_MINIMIZE:
-        return parse_error(p, p->token.place, "'" STR_FMT "' is not supported yet", STR_ARG(p->token.text));
+        return parse_minimize(p, stmt);
     case T_NAME:
     case T_TEMP:
         return parse_assign(p, stmt);

@@ -88,7 +88,7 @@ static const AstExpr *parse_word(Parser *p)
         parse_advance(p);
         return constant_expr(p, token.place, const_float(NAN));
     case T_MINIMIZE:
-        parse_error(p, token.place, "'" STR_FMT "' is not supported yet", STR_ARG(token.text));
+        parse_error(p, token.place, "minimize gives nothing: it is a statement of its own");
         return &bad_expr;
     default:
         parse_unexpected(p, "an expression");

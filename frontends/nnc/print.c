@@ -131,7 +131,7 @@ static bool is_inferable(const TextPrinter *p, const Node *node, uint32_t index)
     const OpInfo *info = op_info(node->op);
     bool chooses = info->family == FAMILY_ELEMENTWISE && info->result == RESULT_SELECT;
     DType dtype = p->graph->value[node->in[index]].type->dtype;
-    if (node_is_call(node) || info->family == FAMILY_DYNAMIC)
+    if (node->call || info->family == FAMILY_DYNAMIC)
         return false;
     if (chooses && index == 0)
         return dtype == DT_BOOL;
@@ -154,7 +154,7 @@ static void put_operand(const TextPrinter *p, const Node *node, uint32_t index)
 
 static void put_callee(const TextPrinter *p, const Node *node)
 {
-    const Call *call = node_is_call(node) ? node->call : NULL;
+    const Call *call = node->call;
     text_str(p->out, call ? call->name : str_from(op_info(node->op)->name));
     if (call && call->label.len) {
         text_char(p->out, '@');
@@ -165,7 +165,7 @@ static void put_callee(const TextPrinter *p, const Node *node)
 static void put_arguments(const TextPrinter *p, const Node *node)
 {
     Text *out = p->out;
-    const Call *call = node_is_call(node) ? node->call : NULL;
+    const Call *call = node->call;
     Str list = op_list(node->op);
     for (uint32_t i = 0; i < node->in_count; i++) {
         if (call)
@@ -216,7 +216,7 @@ static void put_kernel_mark(Text *out, const KernelMark *mark)
 
 static void put_marks(const TextPrinter *p, const Node *node)
 {
-    Str placement = p->graph->value[node->out[0]].placement;
+    Str placement = node->out_count ? p->graph->value[node->out[0]].placement : (Str){0};
     if (node->kernel != NONE) {
         text_printf(p->out, " @kernel(%u", node->kernel);
         put_kernel_mark(p->out, node->mark);
@@ -248,7 +248,7 @@ static void put_results(const TextPrinter *p, const Node *node)
     }
     if (node->out_count > 1)
         text_char(p->out, ')');
-    text_put(p->out, " = ", 3);
+    text_str(p->out, node->out_count ? STR(" = ") : STR(""));
 }
 
 static void put_node(const TextPrinter *p, const Node *node)
@@ -468,7 +468,7 @@ static bool has_calls(const Graph *graph)
 {
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
-        if (!node->dead && node_is_call(node))
+        if (!node->dead && node->call)
             return true;
         for (uint32_t i = 0; !node->dead && i < node->sub_count; i++)
             if (has_calls(node->sub[i]))
