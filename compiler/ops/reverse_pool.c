@@ -36,7 +36,8 @@ static ValueId counts_along(Reverse *r, const Reduction *reduction, uint32_t dim
     bool alike = true;
     for (uint32_t d = 0; d < whole->rank; d++)
         shape.dim[2 + d] = d == dimension ? line.dim[0].out : 1;
-    Tensor *count = tensor_new(r->graph->module->arena, module_plain_type(r->graph->module, dtype, shape.rank, shape.dim));
+    Tensor *count =
+        tensor_new(r->graph->module->arena, module_plain_type(r->graph->module, dtype, shape.rank, shape.dim));
     int64_t first = line.dim[0].out ? window_box(&line, 0, reduction->count_pad).counted : 1;
     for (int64_t i = 0; i < line.dim[0].out; i++) {
         int64_t counted = window_box(&line, i, reduction->count_pad).counted;

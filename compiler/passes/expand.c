@@ -20,7 +20,7 @@ typedef struct Expander {
     Arena *scratch;
     Map name; /* the values of the graph by name: each name once */
     uint32_t expanded;
-    bool failed; /* an error was reported */
+    bool failed;            /* an error was reported */
     struct Expander *outer; /* where the graph is a body: of the graph around ... */
     NodeId node;            /* ... its node there */
 } Expander;
@@ -160,8 +160,8 @@ static void add_update(Expander *e, ValueId target, ValueId source, Place place)
     graph_add_update(graph, target, source, place);
 }
 
-/* The gradients of the loss with respect to the params, then the optimiser's body for each, and the update.  `map` takes
- * values of the graph that the node stands in. */
+/* The gradients of the loss with respect to the params, then the optimiser's body for each, and the update.  `map`
+ * takes values of the graph that the node stands in. */
 static void expand_minimize(Expander *e, const Node *node, const ValueId *map, Str prefix, uint32_t around)
 {
     Graph *graph = e->graph;
@@ -175,7 +175,8 @@ static void expand_minimize(Expander *e, const Node *node, const ValueId *map, S
     graph->node[grad].from = around;
 
     for (uint32_t s = 0; s < node->sub_count; s++) {
-        ValueId *value = ARENA_ARRAY(e->scratch, ValueId, more + 3), *index = ARENA_ARRAY(e->scratch, ValueId, more + 3);
+        ValueId *value = ARENA_ARRAY(e->scratch, ValueId, more + 3),
+                *index = ARENA_ARRAY(e->scratch, ValueId, more + 3);
         value[0] = in[s + 1];
         value[1] = graph->node[grad].out[s];
         for (uint32_t i = 0; i < more; i++)
@@ -184,8 +185,15 @@ static void expand_minimize(Expander *e, const Node *node, const ValueId *map, S
             index[i] = i;
         Call *text = arena_copy(graph->module->arena, node->call, sizeof *text);
         text->label = node->sub[s]->name;
-        Node call = {.op = OP_CALL, .in = index, .in_count = more + 2, .out = index + more + 2, .out_count = 1,
-                     .sub = &node->sub[s], .sub_count = 1, .call = text, .place = node->place};
+        Node call = {.op = OP_CALL,
+                     .in = index,
+                     .in_count = more + 2,
+                     .out = index + more + 2,
+                     .out_count = 1,
+                     .sub = &node->sub[s],
+                     .sub_count = 1,
+                     .call = text,
+                     .place = node->place};
         expand_call(e, &call, value, prefix, around);
         add_update(e, value[0], value[more + 2], node->place);
     }

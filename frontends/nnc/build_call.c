@@ -136,13 +136,11 @@ static bool bind_formal(Builder *b, const AstFormal *formal, const Given *given,
     Thing thing = given->present ? given->thing : build_eval(b, formal->fallback);
     Str name = str_copy(b->arena, formal->name->text);
     bool ok = true;
-    if (!given->present && (thing.kind == THING_VALUE || thing.kind == THING_LIST))
-        ok = build_complain(b, formal->fallback->place, "a default must be a constant");
-    else if (thing.kind == THING_LIST && formal->type)
+    if (thing.kind == THING_LIST && formal->type && given->present)
         ok = build_complain(b, given->place, STR_FMT " is a tensor; found a list of %u", STR_ARG(name), thing.count);
     else if (thing.kind == THING_VALUE && formal->type) {
         const Type *wanted = build_eval_type(b, formal->type, (Str){0});
-        const Graph *graph = given->graph ? given->graph : outer;
+        const Graph *graph = !given->present ? b->frame->graph : given->graph ? given->graph : outer;
         ok = wanted && build_check_type(b, name, graph->value[thing.value].type, wanted, formal->type->place);
     }
     if (given->present)

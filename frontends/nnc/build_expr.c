@@ -377,8 +377,8 @@ const Type *build_eval_type(Builder *b, const AstType *type, Str open_name)
         const AstExpr *dim = type->dim[i];
         if (!dim && too_many_dims(b, type, shape.rank + 1))
             return NULL;
-        bool ok = dim ? eval_dims(b, type, dim, &shape)
-                      : open_dim(b, open_name, i, type->place, &shape.dim[shape.rank++]);
+        bool ok =
+            dim ? eval_dims(b, type, dim, &shape) : open_dim(b, open_name, i, type->place, &shape.dim[shape.rank++]);
         if (!ok) {
             build_hint_given(b, dim);
             return NULL;

@@ -1,8 +1,8 @@
 /* minimize(loss, with = adam(rate = 1e-3)): every param that the loss reaches becomes what an optimiser makes of it.
  *
- * An optimiser is a function (p, g, ...) -> (next) of a param, its gradient, and settings; states in it, its moments, are
- * called after optimiser and param: adam.conv1.weight.m.  A setting that is a tensor, such as a rate from a schedule, is
- * made once; so is the default of one, when that is a call. */
+ * An optimiser is a function (p, g, ...) -> (next) of a param, its gradient, and settings; states in it, its moments,
+ * are called after optimiser and param: adam.conv1.weight.m.  A setting that is a tensor, such as a rate from a
+ * schedule, is made once; so is the default of one, when that is a call. */
 #include "frontends/nnc/build_call.h"
 
 #include "ops/family.h"
@@ -143,7 +143,9 @@ static bool read_arguments(Minimize *m)
     const AstExpr *loss = NULL, *with = NULL;
     for (uint32_t i = 0; i < m->call->count; i++) {
         const AstArg *arg = &m->call->u.arg[i];
-        const AstExpr **to = !arg->name.len || str_is(arg->name, "loss") ? &loss : str_is(arg->name, "with") ? &with : NULL;
+        const AstExpr **to = !arg->name.len || str_is(arg->name, "loss") ? &loss
+                             : str_is(arg->name, "with")                 ? &with
+                                                                         : NULL;
         if (!to || *to)
             return build_complain(b, arg->name.len ? arg->name_place : arg->value->place,
                                   "minimize is written minimize(loss, with = adam(...))");
@@ -196,8 +198,7 @@ static Graph *build_step_of(Minimize *m, const Reached *param)
     Graph *body = NULL;
 
     for (uint32_t i = 0; i < 2; i++)
-        binder.given[i] =
-            (Given){.thing = thing, .graph = param->graph, .present = true, .place = m->call->place};
+        binder.given[i] = (Given){.thing = thing, .graph = param->graph, .present = true, .place = m->call->place};
     Str label = str_format(b->arena, STR_FMT "." STR_FMT, STR_ARG(name), STR_ARG(value->name));
     if (!build_callee(b, &binder, label, &body, &constants))
         return NULL;
@@ -260,7 +261,8 @@ void build_minimize(Builder *b, const AstStmt *stmt)
 {
     Minimize m = {.b = b, .call = stmt->value, .reached = {.arena = b->scratch}, .listed = {.arena = b->scratch}};
     if (!b->frame->graph || build_in_body(b->frame)) {
-        build_complain(b, stmt->place, "minimize cannot stand in a loop or a branch: updates are made at the end of a run");
+        build_complain(b, stmt->place,
+                       "minimize cannot stand in a loop or a branch: updates are made at the end of a run");
         return;
     }
     if (m.call->label) {

@@ -396,6 +396,10 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
         in = ARENA_ARRAY(b->scratch, ValueId, count);
     if (count && is_numeric(op, operand, count))
         return compute(b, op, operand, count, call->place);
+    if (op_info(op)->family == FAMILY_CAST && operand[0].kind == THING_CONST) { /* as f32(0.1): not rounded twice */
+        DType to = (DType)attr[attr_index(op, STR("to"))].i;
+        return build_as_value(b, operand[0], to, at[0], &in[0]) ? build_thing_value(b, in[0]) : build_thing_bad();
+    }
     if (!check_graph(b, op, call->place) || !operand_values(b, op, operand, at, count, in))
         return build_thing_bad();
     return build_node(b, op, in, count, attr, call->place);

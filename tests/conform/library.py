@@ -193,6 +193,46 @@ CASES = {
     "mae": [("mae(x0, x1)", [X, normal(3, 5)], {}, lambda x, t, p: np.abs(x - t).mean())],
     "huber": [("huber(x0, x1, delta = 1.5)", [X, normal(3, 5)], {},
                lambda x, t, p: np.where(np.abs(x - t) <= 1.5, (x - t) ** 2 / 2, 1.5 * (np.abs(x - t) - 0.75)))],
+    "kl_divergence": [("kl_divergence(log_softmax(x0), x1)", [X, softmax(normal(3, 5))], {},
+                       lambda x, p, _: (p * (np.log(p) - log_softmax(x))).sum(-1))],
+    "hinge": [("hinge(x0, x1)", [X, np.sign(normal(3, 5))], {}, lambda x, t, p: np.maximum(1 - t * x, 0))],
+    "focal": [("focal(x0, x1, gamma = 1.5)", [X, np.round(sigmoid(normal(3, 5)))], {},
+               lambda x, t, p: np.abs(t - sigmoid(x)) ** 1.5 * -(t * np.log(sigmoid(x)) + (1 - t) * np.log(sigmoid(-x))))],
+    "cosine_distance": [("cosine_distance(x0, x1)", [X, normal(3, 5)], {},
+                         lambda x, y, p: 1 - (x * y).sum(-1) / np.linalg.norm(x, axis=-1) / np.linalg.norm(y, axis=-1))],
+    "triplet": [("triplet(x0, x1, x2)", [X, X + normal(3, 5) / 9, normal(3, 5)], {},
+                 lambda x, near, far, p: np.maximum(((x - near) ** 2).sum(-1) - ((x - far) ** 2).sum(-1) + 1, 0))],
+    "vjp": [("vjp(tanh(x0), x0, x1)", [X, normal(3, 5)], {}, lambda x, v, p: (1 - np.tanh(x) ** 2) * v),
+            ("vjp(x0 @ x1, x1, x2)", [X, normal(5, 2), normal(3, 2)], {}, lambda x, y, v, p: x.T @ v)],
+    "jvp": [("jvp(tanh(x0), x0, x1)", [X, normal(3, 5)], {}, lambda x, v, p: (1 - np.tanh(x) ** 2) * v),
+            ("jvp(softmax(x0) @ x1, x0, x2)", [X, normal(5, 2), normal(3, 5)], {}, lambda x, y, v, p:
+             (softmax(x) * (v - (softmax(x) * v).sum(-1, keepdims=True))) @ y)],
+    "hvp": [("hvp(reduce_sum(x0 * x0 * x0), x0, x1)", [X, normal(3, 5)], {}, lambda x, v, p: 6 * x * v)],
+    "jacobian": [("jacobian(x1 @ tanh(x0), x0)", [normal(4), normal(3, 4)], {}, lambda x, m, p: m * (1 - np.tanh(x) ** 2))],
+    "hessian": [("hessian(reduce_sum(x0 * (x1 @ x0)), x0)", [normal(4), normal(4, 4)], {}, lambda x, m, p: m + m.T)],
+    "step_count": [("step_count()", [], {}, lambda p: np.array(1))],
+    # The first step of each; tests/emitted/training.py takes many.
+    "sgd": [("sgd(x0, x1, rate = 0.1, decay = 0.5)", [X, normal(3, 5)], {}, lambda x, g, p: x - 0.1 * (g + 0.5 * x))],
+    "momentum": [("momentum(x0, x1, 0.1)", [X, normal(3, 5)], {}, lambda x, g, p: x - 0.1 * g),
+                 ("momentum(x0, x1, 0.1, nesterov = true)", [X, normal(3, 5)], {}, lambda x, g, p: x - 0.19 * g)],
+    "adagrad": [("adagrad(x0, x1, 0.1)", [X, normal(3, 5)], {}, lambda x, g, p: x - 0.1 * g / (np.abs(g) + 1e-10))],
+    "rmsprop": [("rmsprop(x0, x1, 0.1, mass = 0.75)", [X, normal(3, 5)], {},
+                 lambda x, g, p: x - 0.1 * g / (np.abs(g) / 2 + 1e-8))],
+    "adam_step": [(f"(y, m1, v1) = adam_step(x0, x1, x2, 0.9, 0.99, 1e-8, {t})", [X, X * X, normal(3, 5)], {}, lambda m, v, g, p, t=t:
+                   (0.9 * m + 0.1 * g) / (1 - 0.9**t) / (np.sqrt((0.99 * v + 0.01 * g * g) / (1 - 0.99**t)) + 1e-8))
+                  for t in (1, 7)],
+    "adam": [("adam(x0, x1, 0.1)", [X, normal(3, 5)], {},
+              lambda x, g, p: x - 0.1 * g / (np.abs(g) + 1e-8))],
+    "adamw": [("adamw(x0, x1, 0.1)", [X, normal(3, 5)], {},
+               lambda x, g, p: x - 0.1 * (g / (np.abs(g) + 1e-8) + 0.01 * x))],
+    "lamb": [("lamb(x0, x1, 0.1, eps = 1e-8, decay = 0.0)", [X, normal(3, 5)], {}, lambda x, g, p:
+              x - 0.1 * np.linalg.norm(x) / np.linalg.norm(g / (np.abs(g) + 1e-8)) * g / (np.abs(g) + 1e-8))],
+    "lion": [("lion(x0, x1, 0.1, decay = 0.5)", [X, normal(3, 5)], {}, lambda x, g, p: x - 0.1 * (np.sign(g) + 0.5 * x))],
+    "stepwise": [("stepwise(0.5, every = 3)", [], {}, lambda p: np.array(0.5))],
+    "exponential": [("exponential(0.5, steps = 3)", [], {}, lambda p: np.array(0.5))],
+    "cosine": [("cosine(0.5, steps = 3, least = 0.25)", [], {}, lambda p: np.array(0.5))],
+    "linear": [("linear(0.5, steps = 3)", [], {}, lambda p: np.array(0.5))],
+    "warm_up": [("warm_up(0.5, steps = 4)", [], {}, lambda p: np.array(0.125))],
 }
 
 
@@ -210,8 +250,9 @@ def save_weights(path, params):
 
 def run(nnc, folder, call, inputs, params, wanted):
     """None, or what is wrong."""
+    statement = call if ") = " in call else f"y = {call}"
     formals = [f"x{i}: {TYPES[str(x.dtype)][0]}[{', '.join(map(str, x.shape))}]" for i, x in enumerate(inputs)]
-    (folder / "m.nnc").write_text(f'nnc 1\nuse "nn"\ngraph m({", ".join(formals)}) -> (y) {{\n    y = {call}\n}}\n')
+    (folder / "m.nnc").write_text(f'nnc 1\nuse "nn"\ngraph m({", ".join(formals)}) -> (y) {{\n    {statement}\n}}\n')
     words = [nnc, "run", folder / "m.nnc", "--target", "reference", "--output", f"y={folder}/y.npy"]
     for i, x in enumerate(inputs):
         np.save(folder / f"x{i}.npy", x)

@@ -44,7 +44,7 @@ class Descriptor(ctypes.Structure):
                 ("state_init", StateInit)]
 
 
-DTYPES = {b"f32": np.float32, b"i32": np.int32}
+DTYPES = {b"f32": np.float32, b"f64": np.float64, b"i32": np.int32, b"i64": np.int64}
 
 
 def aligned(size):
