@@ -112,7 +112,7 @@ static bool is_updated(const Loop *loop, uint32_t carried)
     const Graph *body = loop->body;
     const Node *node = value_producer(body, body->output[carried].value);
     bool updates = false;
-    while (node && node_is_dynamic_update(node) && !updates) {
+    while (node && node_is_update(node) && !updates) {
         updates = node->in[0] == body->input[carried];
         node = value_producer(body, node->in[0]);
     }

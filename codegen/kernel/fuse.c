@@ -246,9 +246,8 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         fuser->group[kernel].contraction = true;
         return kernel;
     case FAMILY_GATHER:
-        return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_DYNAMIC:
-        return open_group(fuser, node_is_dynamic_update(node) ? KERNEL_ALONE : KERNEL_MAP, type, 0);
+        return open_group(fuser, node_is_update(node) ? KERNEL_ALONE : KERNEL_MAP, type, 0);
     case FAMILY_ASSEMBLE:
         return open_group(fuser, assembly_of(fuser->graph, node).filled ? KERNEL_MAP : KERNEL_ALONE, type, 0);
     default:

@@ -39,7 +39,7 @@ static void find_form(const Graph *graph, Kernel *kernel)
         kernel->form = FORM_FLOW;
         return;
     }
-    if (node_is_dynamic_update(&graph->node[kernel->node[0]])) {
+    if (node_is_update(&graph->node[kernel->node[0]])) {
         kernel->anchor = kernel->node[0];
         kernel->form = FORM_UPDATE;
         return;

@@ -172,6 +172,10 @@ void lower_stores(Lower *lower, const Index *position);
 
 /* update.c: where the part of a dynamic slice or update begins in a dimension, clamped so that it stays inside. */
 Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension);
+/* All of an update's first operand, in the memory of its result. */
+void lower_update_begin(Lower *lower, const Node *node);
+/* value.c: the position that a gather or a scatter finds at this position of its indices, brought into range. */
+Index lower_gather_row(Lower *lower, const Node *node, const Index *position);
 /* map.c: loops over the memory of a type, `element` at each position. */
 typedef void LowerElement(Lower *lower, void *context, const Index *position);
 void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);
@@ -198,8 +202,8 @@ static inline bool team_fits(const Target *target, int64_t team)
 }
 
 /* The providers; a row for each in provider.c. */
-extern const Provider provider_map, provider_assembly, provider_update, provider_rows, provider_window, provider_tiled,
-    provider_blocked;
+extern const Provider provider_map, provider_assembly, provider_update, provider_scatter, provider_rows,
+    provider_window, provider_tiled, provider_blocked;
 
 /* window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.
  * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */

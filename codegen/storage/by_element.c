@@ -27,7 +27,7 @@ static bool covers(const Graph *graph, ValueId value, ValueId owner)
 
 ValueId memory_updated(const Graph *graph, const Node *node)
 {
-    ValueId owner = node && node_is_dynamic_update(node) ? kernel_view_owner(graph, node->in[0]) : NONE;
+    ValueId owner = node && node_is_update(node) ? kernel_view_owner(graph, node->in[0]) : NONE;
     return owner != NONE && covers(graph, node->in[0], owner) ? owner : NONE;
 }
 

@@ -31,6 +31,8 @@ int64_t node_flops(const Graph *graph, const Node *node)
         Reduction reduction = reduction_of(graph, node);
         return results * window_elements(&reduction.window);
     }
+    case FAMILY_GATHER:
+        return node_is_scatter(node) ? shape_elements(value_shape(graph, node->in[2])) : 0;
     case FAMILY_CONTRACT:
         return 2 * node_macs(graph, node);
     default:

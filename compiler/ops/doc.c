@@ -9,7 +9,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_MATCH] = "Matching elements of windows",
     [FAMILY_VIEW] = "Views",
     [FAMILY_ASSEMBLE] = "Assembly",
-    [FAMILY_GATHER] = "Gather",
+    [FAMILY_GATHER] = "Gather and scatter",
     [FAMILY_DYNAMIC] = "Parts at run-time positions",
     [FAMILY_GENERATE] = "Generators",
     [FAMILY_LAYOUT] = "Memory layout",
@@ -48,7 +48,10 @@ static const char *const family_note[FAMILY_COUNT] = {
     [FAMILY_ASSEMBLE] = "The result is put together from its operands.",
     [FAMILY_GATHER] =
         "The shape of `index` replaces the axis.  Negative indices count from the end; one out of range "
-        "reads the nearest end.",
+        "means the nearest end.  `scatter_add` is the transpose of `gather`: `update` has the shape of "
+        "`gather(x, index, axis)`, and each of its slices is added where that reads it, those of equal indices one "
+        "after another in their order, so that runs give the same bits; each addition rounds.  It is made in the "
+        "memory of `x` where that dies.",
     [FAMILY_DYNAMIC] =
         "`at` is an `i32` or `i64` vector with one position for each dimension of `x`; in the language also a list, "
         "`dynamic_slice(x, [0, t, 0], [1, 4, 8])`, or one number for one axis, "

@@ -72,6 +72,11 @@ bool node_is_dynamic_update(const Node *node)
     return node->op == OP_DYNAMIC_UPDATE;
 }
 
+bool node_is_update(const Node *node)
+{
+    return op_info(node->op)->inplace == INPLACE_FIRST;
+}
+
 static const Shape *part_shape(const Graph *graph, const Node *node)
 {
     return value_shape(graph, node_is_dynamic_slice(node) ? node->out[0] : node->in[2]);

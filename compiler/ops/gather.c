@@ -1,4 +1,4 @@
-/* Gather: rows of a table at computed positions. */
+/* Gather and scatter: slices of a tensor at computed positions along an axis, read, or added to. */
 #include "ops/infer.h"
 
 #include <string.h>
@@ -9,29 +9,65 @@
 #include "ops/families.h"
 #include "ops/meaning.h"
 
+/* Types */
+
+/* The shape of the slices at `index`: its dimensions stand in place of the axis. */
+static bool slices_shape(Graph *graph, NodeId node, Shape *shape)
+{
+    const Shape *table = infer_in_shape(graph, node, 0), *index = infer_in_shape(graph, node, 1);
+    uint32_t axis;
+
+    *shape = (Shape){0};
+    if (!infer_check_class(graph, node, 1, CLASS_INT) ||
+        !infer_check_axis(graph, node, attr_int(&graph->node[node], "axis"), table->rank, &axis))
+        return false;
+    if (table->rank - 1 + index->rank > MAX_RANK)
+        return infer_fail(graph, node, "the %s would have %u dimensions, more than %d",
+                          node_is_scatter(&graph->node[node]) ? "update" : "result", table->rank - 1 + index->rank,
+                          MAX_RANK);
+    for (uint32_t i = 0; i < axis; i++)
+        shape->dim[shape->rank++] = table->dim[i];
+    for (uint32_t i = 0; i < index->rank; i++)
+        shape->dim[shape->rank++] = index->dim[i];
+    for (uint32_t i = axis + 1; i < table->rank; i++)
+        shape->dim[shape->rank++] = table->dim[i];
+    if (table->dim[axis] == 0 && shape_elements(index) > 0)
+        return infer_fail(graph, node, "%s: " STR_FMT,
+                          node_is_scatter(&graph->node[node]) ? "there is nowhere to add"
+                                                              : "the table has nothing to read",
+                          STR_ARG(infer_show_operand(graph, node, 0)));
+    return true;
+}
+
+static bool infer_scatter(Graph *graph, NodeId node, const Shape *slices)
+{
+    const Type *x = infer_in_type(graph, node, 0);
+    if (!infer_check_class(graph, node, 0, CLASS_NUMBER) || !infer_check_same_dtype(graph, node, 0, 2))
+        return false;
+    if (!shape_eq(infer_in_shape(graph, node, 2), slices)) {
+        Type needed = {.dtype = x->dtype, .shape = *slices};
+        return infer_fail(graph, node,
+                          "the update has to be " STR_FMT ", the index's shape in place of the axis: " STR_FMT,
+                          STR_ARG(type_show(graph->module->arena, &needed)), STR_ARG(infer_show_operands(graph, node)));
+    }
+    return infer_set_plain(graph, node, 0, x->dtype, &x->shape);
+}
+
 bool infer_gather(Graph *graph, NodeId node)
 {
-    const Type *table = infer_in_type(graph, node, 0);
-    const Shape *index = infer_in_shape(graph, node, 1);
-    uint32_t axis;
-    Shape shape = {0};
-
-    if (!infer_check_class(graph, node, 1, CLASS_INT) ||
-        !infer_check_axis(graph, node, attr_int(&graph->node[node], "axis"), table->shape.rank, &axis))
+    Shape slices;
+    if (!slices_shape(graph, node, &slices))
         return false;
-    if (table->shape.rank - 1 + index->rank > MAX_RANK)
-        return infer_fail(graph, node, "the result would have %u dimensions, more than %d",
-                          table->shape.rank - 1 + index->rank, MAX_RANK);
-    if (table->shape.dim[axis] == 0 && shape_elements(index) > 0)
-        return infer_fail(graph, node, "the table has nothing to read: " STR_FMT,
-                          STR_ARG(infer_show_operand(graph, node, 0)));
-    for (uint32_t i = 0; i < axis; i++)
-        shape.dim[shape.rank++] = table->shape.dim[i];
-    for (uint32_t i = 0; i < index->rank; i++)
-        shape.dim[shape.rank++] = index->dim[i];
-    for (uint32_t i = axis + 1; i < table->shape.rank; i++)
-        shape.dim[shape.rank++] = table->shape.dim[i];
-    return infer_set_plain(graph, node, 0, table->dtype, &shape);
+    return node_is_scatter(&graph->node[node])
+               ? infer_scatter(graph, node, &slices)
+               : infer_set_plain(graph, node, 0, infer_in_type(graph, node, 0)->dtype, &slices);
+}
+
+/* The normal form */
+
+bool node_is_scatter(const Node *node)
+{
+    return node->op == OP_SCATTER_ADD;
 }
 
 uint32_t gather_dimension(const Graph *graph, const Node *node)
@@ -39,31 +75,79 @@ uint32_t gather_dimension(const Graph *graph, const Node *node)
     return axis_position(attr_int(node, "axis"), value_shape(graph, node->in[0])->rank);
 }
 
-static int64_t row_of(int64_t index, int64_t rows)
+/* Evaluation, of tensors seen as [outer, rows, inner] */
+
+typedef struct Rows {
+    int64_t outer, rows, inner;
+} Rows;
+
+static Rows rows_of(const Graph *graph, const Node *node)
 {
-    if (index < 0)
-        index += rows;
-    return index < 0 ? 0 : index >= rows ? rows - 1 : index;
+    const Shape *shape = value_shape(graph, node->in[0]);
+    uint32_t axis = gather_dimension(graph, node);
+    Rows rows = {1, shape->dim[axis], 1};
+    for (uint32_t i = 0; i < axis; i++)
+        rows.outer *= shape->dim[i];
+    for (uint32_t i = axis + 1; i < shape->rank; i++)
+        rows.inner *= shape->dim[i];
+    return rows;
+}
+
+static int64_t row_at(const Tensor *index, int64_t position, int64_t rows)
+{
+    int64_t row;
+    elements_load_plain(index, position, 1, COMPUTE_I64, &row);
+    if (row < 0)
+        row += rows;
+    return row < 0 ? 0 : row >= rows ? rows - 1 : row;
+}
+
+static void eval_read(Rows rows, const Tensor *const *in, Tensor *out)
+{
+    int64_t count = shape_elements(&in[1]->type->shape);
+    size_t row_bytes = (size_t)rows.inner * dtype_bytes(out->type->dtype);
+    char *to = out->data;
+    const char *from = in[0]->data;
+    for (int64_t o = 0; o < rows.outer; o++, from += (size_t)rows.rows * row_bytes)
+        for (int64_t i = 0; i < count; i++, to += row_bytes)
+            memcpy(to, from + (size_t)row_at(in[1], i, rows.rows) * row_bytes, row_bytes);
+}
+
+#define CHUNK 1024
+
+/* Each addition rounds. */
+static void add_row(Tensor *out, int64_t to, const Tensor *update, int64_t from, int64_t count)
+{
+    Compute compute = elements_compute_exact(out->type->dtype);
+    Number sum[CHUNK], more[CHUNK];
+    for (int64_t start = 0; start < count; start += CHUNK) {
+        int64_t part = count - start < CHUNK ? count - start : CHUNK;
+        elements_load_plain(out, to + start, part, compute, sum);
+        elements_load_plain(update, from + start, part, compute, more);
+        for (int64_t i = 0; i < part; i++)
+            if (compute == COMPUTE_F64)
+                sum[i].f += more[i].f;
+            else
+                sum[i].i += more[i].i; /* wraps: this library is compiled with -fwrapv */
+        elements_store(out, to + start, part, compute, sum);
+    }
+}
+
+/* Slices of equal indices are added in their order. */
+static void eval_add(Rows rows, const Tensor *const *in, Tensor *out)
+{
+    int64_t count = shape_elements(&in[1]->type->shape);
+    memcpy(out->data, in[0]->data, (size_t)shape_elements(&out->type->shape) * dtype_bytes(out->type->dtype));
+    for (int64_t o = 0; o < rows.outer; o++)
+        for (int64_t i = 0; i < count; i++)
+            add_row(out, (o * rows.rows + row_at(in[1], i, rows.rows)) * rows.inner, in[2],
+                    (o * count + i) * rows.inner, rows.inner);
 }
 
 void eval_gather(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    const Shape *table = &in[0]->type->shape;
-    uint32_t axis = gather_dimension(graph, node);
-    int64_t outer = 1, rows = table->dim[axis], count = shape_elements(&in[1]->type->shape);
-    size_t row_bytes = dtype_bytes(in[0]->type->dtype);
-
-    for (uint32_t i = 0; i < axis; i++)
-        outer *= table->dim[i];
-    for (uint32_t i = axis + 1; i < table->rank; i++)
-        row_bytes *= (size_t)table->dim[i];
-
-    char *to = out[0]->data;
-    const char *from = in[0]->data;
-    for (int64_t o = 0; o < outer; o++, from += (size_t)rows * row_bytes)
-        for (int64_t i = 0; i < count; i++, to += row_bytes) {
-            int64_t index;
-            elements_load_plain(in[1], i, 1, COMPUTE_I64, &index);
-            memcpy(to, from + (size_t)row_of(index, rows) * row_bytes, row_bytes);
-        }
+    if (node_is_scatter(node))
+        eval_add(rows_of(graph, node), in, out[0]);
+    else
+        eval_read(rows_of(graph, node), in, out[0]);
 }

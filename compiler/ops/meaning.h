@@ -167,14 +167,21 @@ void assembly_begin(const Graph *graph, const Node *node, uint32_t operand, int6
  * node_dynamic_last.  A slice gives the part there; an update gives operand 0 with operand 2 there. */
 bool node_is_dynamic_slice(const Node *node);
 bool node_is_dynamic_update(const Node *node);
+/* Operand 0, but for what is written over it, or added to it: what may be made in its memory by touching that alone. */
+bool node_is_update(const Node *node);
 /* The largest position where the part stays inside, in this dimension. */
 int64_t node_dynamic_last(const Graph *graph, const Node *node, uint32_t dimension);
 
 /* Generators without memory, and the rest. */
 bool node_is_number(const Node *node, double *number);                        /* one number everywhere */
 bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /* its position along a dimension */
-bool node_is_formula(const Node *node);                          /* one of these two: whoever reads it computes it */
-uint32_t gather_dimension(const Graph *graph, const Node *node); /* of the table */
+bool node_is_formula(const Node *node); /* one of these two: whoever reads it computes it */
+
+/* Gather and scatter: operand 1 holds positions along a dimension of operand 0, counted from the end when negative,
+ * then brought to the nearest end.  The slices there, with the positions' dimensions in place of that one, are the
+ * result; or operand 2, which a scatter adds to them, those of equal positions in their order. */
+uint32_t gather_dimension(const Graph *graph, const Node *node);
+bool node_is_scatter(const Node *node);
 
 /* Asks for the gradients of operand 0 with respect to each of the others; the pass grad resolves it. */
 bool node_is_gradient(const Node *node);

@@ -33,6 +33,8 @@ static ValueId simplify_node(Rewriter *rw, const Node *node)
         return simplify_view(rw, node);
     case FAMILY_CONTRACT:
         return simplify_contract(rw, node);
+    case FAMILY_GATHER:
+        return simplify_scatter(rw, node);
     case FAMILY_DYNAMIC:
         return simplify_dynamic(rw, node);
     default:

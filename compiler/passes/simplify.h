@@ -11,6 +11,7 @@ ValueId simplify_elementwise(Rewriter *rewriter, const Node *node); /* algebra o
 ValueId simplify_broadcast(Rewriter *rewriter, const Node *node);   /* broadcast operands of elementwise ops */
 ValueId simplify_view(Rewriter *rewriter, const Node *node);        /* views, reductions, assembly, layouts */
 ValueId simplify_dynamic(Rewriter *rewriter, const Node *node);     /* parts at positions that are constants */
+ValueId simplify_scatter(Rewriter *rewriter, const Node *node);     /* nothing that is added */
 ValueId simplify_affine(Rewriter *rewriter, const Node *node);      /* scales and shifts after a contraction */
 ValueId simplify_contract(Rewriter *rewriter, const Node *node);    /* scales, padding, transposes before one */
 

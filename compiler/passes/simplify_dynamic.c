@@ -1,4 +1,5 @@
-/* Parts at positions that turn out to be constants: a slice is a view, and an update of the whole is what it writes. */
+/* Parts at positions that turn out to be constants: a slice is a view, and an update of the whole is what it writes;
+ * what nothing is added to is itself. */
 #include "ops/meaning.h"
 #include "passes/simplify.h"
 
@@ -34,4 +35,10 @@ ValueId simplify_dynamic(Rewriter *rw, const Node *node)
     if (value_shape(rw->graph, node->in[0])->rank == 0)
         return node->in[0];
     return at->role == ROLE_CONST && at->data->data ? build_slice(rw, node, at->data) : NONE;
+}
+
+ValueId simplify_scatter(Rewriter *rw, const Node *node)
+{
+    bool adds = !node_is_scatter(node) || shape_elements(value_shape(rw->graph, node->in[2])) > 0;
+    return adds ? NONE : node->in[0];
 }

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cases import generator, numbers
-from tensors import EVERY, FLOATS, INTS, NUMBERS, Sum, Tensor, Ulp, is_float, widen
+from tensors import EVERY, FLOATS, INTS, NUMBERS, Sum, Tensor, Ulp, is_float, round_to, widen
 
 
 def lst(values):
@@ -361,6 +361,56 @@ def gather_cases(cases):
     case(table, Tensor("i64", np.zeros((0,))), 1)
 
 
+def scattered(x, index, update, axis):
+    """Slice after slice, each sum rounded."""
+    rows = x.shape[axis]
+    flat = index.values.astype(np.int64).reshape(-1)
+    where = np.clip(np.where(flat < 0, flat + rows, flat), 0, rows - 1)
+    result = np.moveaxis(x.values.copy(), axis, 0)
+    axis %= x.values.ndim
+    slices = np.moveaxis(update.values.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1:]), axis, 0)
+    for row, part in zip(where, slices):
+        with np.errstate(all="ignore"):
+            result[row:row + 1] = round_to(x.dtype, widen(result[row:row + 1]) + widen(part[None]))
+    return np.moveaxis(result, 0, axis)
+
+
+def scatter_cases(cases):
+    def case(x, index, axis, body=None):
+        at = axis % x.values.ndim
+        shape = x.shape[:at] + index.shape + x.shape[at + 1:]
+        update = numbers(x.dtype, shape, "scatter_update")
+        cases.add("scatter_add", [x, index, update], Tensor(x.dtype, scattered(x, index, update, axis)),
+                  f"axis = {axis}", body=body)
+
+    often = Tensor("i64", [0, 5, 2, 2, -1, 2, 0])  # equal ones add up
+    for dtype in NUMBERS:
+        case(numbers(dtype, (6, 5), "scatter"), often, 0)
+        case(numbers(dtype, (6, 19), "scatter"), often, 0)  # vectors and a rest
+        case(numbers(dtype, (9,), "scatter"), often, 0)
+    for index_dtype in INTS:
+        case(numbers("f32", (6, 5), "scatter"), Tensor(index_dtype, [[0, 3], [5, 1], [3, 3]]), 0)
+    x = numbers("f32", (4, 5, 6), "scatter")
+    for axis in (0, 1, 2, -1, -3):
+        for shape in [(), (1,), (3,), (2, 2), (0,), (2, 0)]:
+            case(x, Tensor("i64", generator("scatter", axis, shape).integers(-4, 4, shape)), axis)
+    case(x, Tensor("i64", [-1, -4, -100, 100, 4, 2**62, -2**63]), 0)  # from the end, and clamped
+    case(numbers("f32", (1, 1, 1), "scatter"), often, 1)
+    case(numbers("f32", (3, 0, 2), "scatter"), often, 0)
+    case(numbers("f32", (0, 2), "scatter"), Tensor("i64", np.zeros((0,))), 0)
+    case(numbers("f32", (300, 40), "scatter"), Tensor("i32", generator("scatter").integers(0, 300, 500)), 0)
+    case(numbers("f32", (7,), "scatter"), Tensor("i32", generator("scatter").integers(0, 7, 3000)), 0)
+    # Made in the memory of what dies here, and of what others still read.
+    case(x, Tensor("i64", [3, 1, 3]), 0, body="{id} = {x[0]} + 0\n    {r[0]} = scatter_add({id}, {x[1]}, {x[2]})")
+    wide = numbers("f32", (8, 6), "scatter")
+    index, update = Tensor("i64", [7, 0, 7]), numbers("f32", (3, 6), "scatter_update")
+    first = Tensor("f32", scattered(wide, index, update, 0))
+    cases.add("scatter_add", [wide, index, update], [first, Tensor("f32", first.values * first.values)],
+              body="{r[0]} = scatter_add({x[0]}, {x[1]}, {x[2]})\n    {r[1]} = square({r[0]})")
+    every = Tensor("i64", [2, 0, 2])  # the index, and what is added, are x itself
+    cases.add("scatter_add", [every], Tensor("i64", [2, 0, 6]), body="{r[0]} = scatter_add({x[0]}, {x[0]}, {x[0]})")
+
+
 # Generators
 
 def philox(seed, elements):
@@ -478,5 +528,6 @@ def add_cases(cases):
     slice_cases(cases)
     assemble_cases(cases)
     gather_cases(cases)
+    scatter_cases(cases)
     generate_cases(cases)
     other_cases(cases)

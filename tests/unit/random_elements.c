@@ -1,4 +1,4 @@
-/* Steps of elementwise ops, reductions, gathers and calls. */
+/* Steps of elementwise ops, reductions, gathers, scatters and calls. */
 #include "random_maker.h"
 
 ValueId step_unary(Maker *m)
@@ -140,6 +140,25 @@ ValueId step_gather(Maker *m)
         return NONE;
     in[1] = maker_constant(m, maker_chance(m, 50) ? DT_I64 : DT_I32, &index);
     return maker_with_attr(m, OP_GATHER, in, 2, "axis", (Attr){.i = axis});
+}
+
+/* One slice or several, some at the same place, onto a value that may die here. */
+ValueId step_scatter(Maker *m)
+{
+    ValueId x = maker_pick(m), in[3] = {x};
+    const Shape shape = *value_shape(m->graph, x);
+    Shape index = {.rank = 1};
+    if (!shape.rank || maker_type_of(m, x)->dtype == DT_BOOL || maker_type_of(m, x)->layout.block)
+        return NONE;
+    int64_t axis = maker_draw(m, shape.rank);
+    if (!shape.dim[axis])
+        return NONE;
+    index.dim[0] = maker_draw(m, 4);
+    in[1] = maker_constant(m, maker_chance(m, 50) ? DT_I64 : DT_I32, &index);
+    in[2] = maker_with_attr(m, OP_GATHER, (ValueId[]){maker_chance(m, 50) ? x : maker_pick_like(m, x, MAX_RANK), in[1]},
+                            2, "axis", (Attr){.i = axis});
+    in[0] = maker_chance(m, 60) ? maker_changed(m, x) : x;
+    return maker_with_attr(m, OP_SCATTER_ADD, in, 3, "axis", (Attr){.i = axis});
 }
 
 ValueId step_iota(Maker *m)

@@ -67,6 +67,7 @@ ValueId step_twins(Maker *m);
 ValueId step_weights(Maker *m);
 ValueId step_call(Maker *m);
 ValueId step_gather(Maker *m);
+ValueId step_scatter(Maker *m);
 ValueId step_iota(Maker *m);
 ValueId step_reduce(Maker *m);
 ValueId step_rows(Maker *m);

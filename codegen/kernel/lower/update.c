@@ -1,5 +1,5 @@
-/* dynamic_update: x with y in place of the part that begins at run-time positions.  Where the result lies in the memory
- * of x (storage), only y is stored; else x is copied first. */
+/* Updates: where the result lies in the memory of x (storage), only what differs is stored; else x is copied first.
+ * dynamic_update: x with y in place of the part that begins at run-time positions. */
 #include "kernel/kernel.h"
 
 #include "ops/meaning.h"
@@ -25,6 +25,12 @@ static void copy_element(Lower *lower, void *context, const Index *position)
     const Node *node = context;
     stmt_store(lower->arena, lower->block, lower_buffer(lower, node->out[0], true),
                lower_value_address(lower, node->out[0], position), lower_value(lower, node->in[0], position));
+}
+
+void lower_update_begin(Lower *lower, const Node *node)
+{
+    if (!is_in_place(lower, node))
+        lower_nest_each(lower, value_type(lower->graph, node->out[0]), copy_element, (void *)(uintptr_t)node);
 }
 
 typedef struct Replacement {
@@ -60,8 +66,7 @@ static void update_lower(Lower *lower)
     const Node *node = &lower->graph->node[lower->kernel->anchor];
     Replacement replacement = {.node = node};
     const Type *part = value_type(lower->graph, node->in[2]);
-    if (!is_in_place(lower, node))
-        lower_nest_each(lower, value_type(lower->graph, node->out[0]), copy_element, (void *)(uintptr_t)node);
+    lower_update_begin(lower, node);
     for (uint32_t d = 0; d < part->shape.rank; d++)
         replacement.begin[d] = lower_dynamic_begin(lower, node, d);
     if (shape_elements(&part->shape) > 0)
@@ -70,14 +75,14 @@ static void update_lower(Lower *lower)
 
 static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
-    (void)lower, (void)kernel, (void)recipe;
-    return true;
+    (void)recipe;
+    return node_is_dynamic_update(&lower->graph->node[kernel->anchor]);
 }
 
 static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
     (void)recipe;
-    return (double)shape_elements(value_shape(lower->graph, lower->graph->node[kernel->node[0]].in[2]));
+    return (double)shape_elements(value_shape(lower->graph, lower->graph->node[kernel->anchor].in[2]));
 }
 
 static const KnobSpec no_knobs[] = {{NULL, false, NULL}};

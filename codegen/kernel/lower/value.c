@@ -167,14 +167,11 @@ const Expr *lower_guard_close(Lower *lower, Guarded *guarded, const Expr *inside
 }
 
 /* Negative indices count from the end; others are clamped to the table. */
-static const Expr *lower_gather(Lower *lower, const Node *node, const Index *position)
+Index lower_gather_row(Lower *lower, const Node *node, const Index *position)
 {
     Arena *arena = lower->arena;
-    const Shape *table = value_shape(lower->graph, node->in[0]), *index = value_shape(lower->graph, node->in[1]);
-    uint32_t axis = gather_dimension(lower->graph, node);
-    int64_t extent = table->dim[axis];
-
-    const Expr *at = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], position + axis));
+    int64_t extent = value_shape(lower->graph, node->in[0])->dim[gather_dimension(lower->graph, node)];
+    const Expr *at = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], position));
     const Expr *zero = expr_number(arena, DT_I64, 0), *size = expr_number(arena, DT_I64, (double)extent);
     if (value_type(lower->graph, node->in[1])->dtype != DT_U8) {
         at = expr_word(arena, WORD_SELECT, DT_I64, expr_word(arena, WORD_LT, DT_BOOL, at, zero, NULL),
@@ -182,11 +179,17 @@ static const Expr *lower_gather(Lower *lower, const Node *node, const Index *pos
         at = expr_word(arena, WORD_MAX, DT_I64, at, zero, NULL);
     }
     at = expr_word(arena, WORD_MIN, DT_I64, at, expr_number(arena, DT_I64, (double)(extent - 1)), NULL);
+    return index_data(arena, at, 0, extent - 1);
+}
 
+static const Expr *lower_gather(Lower *lower, const Node *node, const Index *position)
+{
+    const Shape *table = value_shape(lower->graph, node->in[0]), *index = value_shape(lower->graph, node->in[1]);
+    uint32_t axis = gather_dimension(lower->graph, node);
     Index operand[MAX_RANK];
     for (uint32_t i = 0; i < table->rank; i++)
         operand[i] = i < axis    ? position[i]
-                     : i == axis ? index_data(arena, at, 0, extent - 1)
+                     : i == axis ? lower_gather_row(lower, node, position + axis)
                                  : position[i + index->rank - 1];
     return lower_value(lower, node->in[0], operand);
 }
