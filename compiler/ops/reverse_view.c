@@ -96,6 +96,34 @@ bool reverse_assemble(Reverse *r)
     return true;
 }
 
+/* A table and its rows */
+
+static ValueId along_axis(Reverse *r, OpCode op, const ValueId *in, uint32_t in_count)
+{
+    Attr axis = {.i = gather_dimension(r->graph, &r->node)};
+    return reverse_build(r, op, in, in_count, &axis);
+}
+
+static ValueId zeros_like(Reverse *r, ValueId v)
+{
+    return reverse_full(r, value_type(r->graph, v)->dtype, reverse_shape(r, v), 0);
+}
+
+/* Gathering and scattering are each other's transposes. */
+bool reverse_gather(Reverse *r)
+{
+    const ValueId *in = r->node.in;
+    ValueId d = r->down[0];
+    if (!node_is_scatter(&r->node)) {
+        reverse_give(r, 0, along_axis(r, OP_SCATTER_ADD, (ValueId[]){zeros_like(r, in[0]), in[1], d}, 3));
+        return true;
+    }
+    reverse_give(r, 0, d);
+    if (r->wanted[2])
+        reverse_give(r, 2, along_axis(r, OP_GATHER, (ValueId[]){d, in[1]}, 2));
+    return true;
+}
+
 /* Run-time positions */
 
 static ValueId dynamic_slice(Reverse *r, ValueId x, ValueId at, const Shape *shape)
@@ -107,11 +135,6 @@ static ValueId dynamic_slice(Reverse *r, ValueId x, ValueId at, const Shape *sha
 static ValueId dynamic_update(Reverse *r, ValueId x, ValueId at, ValueId y)
 {
     return reverse_build(r, OP_DYNAMIC_UPDATE, (ValueId[]){x, at, y}, 3, NULL);
-}
-
-static ValueId zeros_like(Reverse *r, ValueId v)
-{
-    return reverse_full(r, value_type(r->graph, v)->dtype, reverse_shape(r, v), 0);
 }
 
 bool reverse_dynamic(Reverse *r)

@@ -26,7 +26,7 @@ NEAR = 1e-6  # relative
 PER_MODEL = 12
 
 WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
-    relayout call while case grad stop_gradient sign floor ceil round trunc""".split()
+    relayout call minimize while case grad stop_gradient sign floor ceil round trunc""".split()
 
 
 class Case:
@@ -128,6 +128,11 @@ def view_cases():
     yield Case("concat", "concat(x0, x1, x0, axis = 1)", [(2, 3), (2, 1)])
     yield Case("stack", "stack(x0, x1, x0, axis = 1)", [(2, 3), (2, 3)])
     yield Case("pad", "pad(x0, before = [1, 0], after = [0, 2], value = 3.0)", [(2, 3)])
+    index = Tensor("i64", np.array([[0, 2, -1], [2, 2, 9]]))
+    yield Case("gather", "gather(x0, i0)", [(4, 3)], others=[index])
+    yield Case("gather", "gather(x0 * x0, i0, axis = 1)", [(2, 4, 2)], others=[index])
+    yield Case("scatter_add", "scatter_add(x0, i0, x1) * x0", [(4, 3), (2, 3, 3)], others=[index])
+    yield Case("scatter_add", "scatter_add(x0, i0, x1 * x1, axis = -1)", [(2, 4), (2, 2, 3)], others=[index])
     at = Tensor("i32", np.array([1, 5]))
     yield Case("dynamic_slice", "dynamic_slice(x0, i0, [2, 3])", [(4, 6)], others=[at])
     yield Case("dynamic_update", "dynamic_update(x0, i0, x1) * x0", [(4, 6), (2, 3)], others=[at])
