@@ -13,7 +13,7 @@ OWN = {  # the words of each library: modules, and the types that they serve
     "libnnc-ir.a": "attr dtype graph module node op shape tensor type value word",
     "libnnc-ops.a": "assembly branches contraction convolution elements eval family flow gather infer loop node op ops product reduce "
                     "reduction reverse scalar strided view window",
-    "libnnc-passes.a": "constant pass rewrite simplify",
+    "libnnc-passes.a": "constant grad pass rewrite simplify",
     "libnnc-plan.a": "columns nnc plan runs sort",  # nnc: the allocator of that name
     "libnnc-codegen.a": "block cuda emit entry expr flow harness index inplace judge kernel lower memory order owners parts prelude print "
                         "program provider reach recipe schedule share snippet source stage state step stmt target tiled unit",

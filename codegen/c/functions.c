@@ -73,12 +73,45 @@ static void make_function(Unit *unit, uint32_t e, uint32_t k)
     unit->of_kernel[e][k] = known;
 }
 
+/* In memory that several share, under a type by which a compiler tells them apart: not bytes, which may be anything. */
+static bool is_plain_type(const Entry *entry, const KernelBuffer *buffer)
+{
+    StorageRole role = entry_storage(entry, buffer->storage)->role;
+    return dtype_bytes(buffer->dtype) > 1 && role != STORAGE_WEIGHTS && role != STORAGE_INPUT;
+}
+
+static bool has_other_type(const Entry *entry, const Kernel *kernel, DType dtype)
+{
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        if (is_plain_type(entry, &kernel->buffer[b]) && kernel->buffer[b].dtype != dtype)
+            return true;
+    return false;
+}
+
+/* Of several types, so that memory may hold one after the other. */
+static bool retypes(const Program *program)
+{
+    bool seen[DT_COUNT] = {false};
+    uint32_t types = 0;
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        for (uint32_t k = 0; k < program->entry[e].memory.kernel_count; k++) {
+            const Kernel *kernel = &program->entry[e].memory.kernel[k];
+            for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+                DType dtype = kernel->buffer[b].dtype;
+                types += is_plain_type(&program->entry[e], &kernel->buffer[b]) && !seen[dtype];
+                seen[dtype] |= is_plain_type(&program->entry[e], &kernel->buffer[b]);
+            }
+        }
+    return types > 1;
+}
+
 void unit_make(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
     unit->tried.arena = arena;
     unit->of_kernel = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
     source_take_names(program, arena, &unit->taken);
+    unit->retypes = retypes(program);
     for (uint32_t e = 0; e < program->entry_count; e++) {
         unit->of_kernel[e] = ARENA_ARRAY(arena, uint32_t, program->entry[e].memory.kernel_count);
         for (uint32_t k = 0; k < program->entry[e].memory.kernel_count; k++)
@@ -131,6 +164,9 @@ void unit_print_functions(Text *out, Unit *unit)
         KernelNames names =
             source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
         Str text = print_function(unit, function->entry, function->kernel, &names);
-        text_printf(out, "%s" STR_FMT, f ? "\n" : "", STR_ARG(text));
+        /* side by side with others, only those of one type: see NNC_APART */
+        bool apart = unit->retypes && unit->program->options.target->dialect == DIALECT_C99 &&
+                     has_other_type(function->entry, &function->entry->memory.kernel[function->kernel], DT_F32);
+        text_printf(out, "%s%s" STR_FMT, f ? "\n" : "", apart ? "NNC_APART " : "", STR_ARG(text));
     }
 }

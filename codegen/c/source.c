@@ -91,6 +91,18 @@ Str source_weights_place(const Program *program, Arena *arena, uint32_t w)
     }
 }
 
+static const char apart_text[] =
+    "/* Memory holds one type after another here, which C allows; but clang takes it that doubles never lie where "
+    "integers\n"
+    " * are, and where it sees the code of both, it may read the one after it has written the other. */\n"
+    "#if defined(__GNUC__)\n"
+    "#define NNC_APART __attribute__((noinline))\n"
+    "#elif defined(_MSC_VER)\n"
+    "#define NNC_APART __declspec(noinline)\n"
+    "#else\n"
+    "#define NNC_APART\n"
+    "#endif\n\n";
+
 static const char hidden_text[] =
     "/* What a compiler cannot see it cannot fold: gcc 12 copies some constant arrays wrongly (PR 108599). */\n"
     "static inline const void *nnc_hidden(const void *p)\n"
@@ -160,6 +172,8 @@ void emit_source(const Program *program, Text *out)
                 ".h\"\n\n"
                 "#ifdef __cplusplus\n#define NNC_RESTRICT\n#else\n#define NNC_RESTRICT restrict\n#endif\n\n",
                 STR_ARG(program->options.name));
+    if (unit.retypes && program->options.target->dialect == DIALECT_C99)
+        text_str(out, str_from(apart_text));
     prelude_print(out, program->options.target, &unit.needs);
     if (program->options.checked)
         source_checked_macros(out);

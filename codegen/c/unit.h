@@ -19,6 +19,7 @@ typedef struct Unit {
     uint32_t function_count, function_capacity;
     uint32_t **of_kernel;      /* per entry, per kernel: its function */
     Map by_body, taken, tried; /* tried: per name, the last number behind it */
+    bool retypes;              /* memory holds elements of one type after another */
 } Unit;
 
 void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */

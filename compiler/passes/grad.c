@@ -4,14 +4,14 @@
  * One grad after the other, in the order of nodes, so that the gradients of gradients find the nodes of the first. What
  * a grad needs is active: it hangs on a tensor of `wrt`, and y hangs on it.  From y back, each active node is asked
  * what reaches its operands (ops/reverse.h); all that reaches a value is put together once, when the last of its users
- * has been asked: whole gradients are added, those of parts laid side by side, with zeros only where no part is. */
-#include "passes/pass.h"
+ * has been asked: whole gradients are added, those of parts laid side by side, with zeros only where no part is.
+ * Loops and branches: grad_control.c. */
+#include "passes/grad.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "ops/meaning.h"
-#include "ops/reverse.h"
 
 typedef struct Share { /* of a value's gradient */
     Reached reached;
@@ -19,6 +19,7 @@ typedef struct Share { /* of a value's gradient */
 } Share;
 
 typedef struct Grad {
+    GradPass *pass;
     Graph *graph;
     Arena *scratch;
     Reverse reverse; /* to build with; `node` is the one that is asked */
@@ -42,12 +43,12 @@ static bool any(const bool *flag, const ValueId *value, uint32_t count)
     return false;
 }
 
-static void mark_active(Grad *g, const Node *grad)
+static void mark_active(Grad *g, const GradRequest *request)
 {
     const Graph *graph = g->graph;
     bool *hangs = ARENA_ARRAY(g->scratch, bool, g->values), *needed = ARENA_ARRAY(g->scratch, bool, g->values);
-    for (uint32_t i = 1; i < grad->in_count; i++)
-        hangs[grad->in[i]] = true;
+    for (uint32_t i = 0; i < request->wrt_count; i++)
+        hangs[request->wrt[i]] = carries(graph, request->wrt[i]);
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
         bool reached = false;
@@ -56,7 +57,8 @@ static void mark_active(Grad *g, const Node *grad)
         for (uint32_t i = 0; reached && i < node->out_count; i++)
             hangs[node->out[i]] |= carries(graph, node->out[i]);
     }
-    needed[grad->in[0]] = true;
+    for (uint32_t i = 0; i < request->y_count; i++)
+        needed[request->y[i]] = true;
     for (NodeId n = graph->node_count; n-- > 0;) {
         const Node *node = &graph->node[n];
         for (uint32_t i = 0; any(needed, node->out, node->out_count) && i < node->in_count; i++)
@@ -265,7 +267,7 @@ static bool ask(Grad *g, const Node *node)
     g->reverse.down = down;
     g->reverse.wanted = wanted;
     g->reverse.count = 0;
-    if (!op_reverse(&g->reverse))
+    if (!(node_has_bodies(node) ? grad_reverse_control(g->pass, &g->reverse) : op_reverse(&g->reverse)))
         return false;
     const Node asked = g->reverse.node;
     for (uint32_t i = 0; i < g->reverse.count; i++)
@@ -274,45 +276,59 @@ static bool ask(Grad *g, const Node *node)
     return true;
 }
 
-static ValueId unreached(Grad *g, const Node *grad, ValueId v)
+bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, ValueId *gradient)
 {
-    const Type *type = value_type(g->graph, v);
-    if (value_show(g->graph, v).len)
-        diag_warning(g->graph->module->diag, grad->place,
-                     "the gradient with respect to " STR_FMT " is zero: " STR_FMT " does not depend on it",
-                     STR_ARG(value_show(g->graph, v)), STR_ARG(value_show(g->graph, grad->in[0])));
-    return reverse_full(&g->reverse, type->dtype, &type->shape, 0);
-}
-
-/* Appends the nodes that a grad stands for; gradient[i] is that of operand i + 1. */
-static bool differentiate(Graph *graph, Arena *scratch, const Node *grad, ValueId *gradient)
-{
+    Arena *scratch = pass->context->scratch;
     ArenaMark mark = arena_mark(scratch);
     uint32_t nodes = graph->node_count;
-    Grad g = {.graph = graph, .scratch = scratch, .values = graph->value_count};
-    g.reverse = (Reverse){.graph = graph, .scratch = scratch, .node = *grad};
+    Grad g = {.pass = pass, .graph = graph, .scratch = scratch, .values = graph->value_count};
+    g.reverse = (Reverse){.graph = graph, .scratch = scratch, .node = *request->node};
     g.share = ARENA_ARRAY(scratch, Share *, g.values);
     g.active = ARENA_ARRAY(scratch, bool, g.values);
-    mark_active(&g, grad);
+    mark_active(&g, request);
 
-    const Type *y = value_type(graph, grad->in[0]);
     bool good = true;
-    if (g.active[grad->in[0]])
-        share(&g, grad->in[0], (Reached){.value = reverse_full(&g.reverse, y->dtype, &y->shape, 1), .whole = true});
+    for (uint32_t i = 0; i < request->y_count; i++)
+        if (g.active[request->y[i]])
+            share(&g, request->y[i], (Reached){.value = request->seed[i], .whole = true});
     for (NodeId n = nodes; n-- > 0 && good;) {
         const Node node = graph->node[n];
         if (any(g.active, node.out, node.out_count) && any(g.active, node.in, node.in_count))
             good = ask(&g, &node);
     }
-    g.reverse.node = *grad;
-    for (uint32_t i = 1; i < grad->in_count && good; i++) {
-        ValueId v = grad->in[i];
-        gradient[i - 1] = g.active[v] ? gradient_of(&g, v) : NONE;
-        if (gradient[i - 1] == NONE)
-            gradient[i - 1] = unreached(&g, grad, v);
-    }
+    g.reverse.node = *request->node;
+    for (uint32_t i = 0; i < request->wrt_count && good; i++)
+        gradient[i] = g.active[request->wrt[i]] ? gradient_of(&g, request->wrt[i]) : NONE;
     arena_reset(scratch, mark);
     return good;
+}
+
+/* A grad */
+
+static void warn_unreached(const Graph *graph, const Node *grad, ValueId v)
+{
+    diag_warning(graph->module->diag, grad->place,
+                 "the gradient with respect to " STR_FMT " is zero: " STR_FMT " does not depend on it",
+                 STR_ARG(value_show(graph, v)), STR_ARG(value_show(graph, grad->in[0])));
+}
+
+static bool differentiate(GradPass *pass, Graph *graph, const Node *grad, ValueId *gradient)
+{
+    Reverse r = {.graph = graph, .scratch = pass->context->scratch, .node = *grad};
+    const Type *y = value_type(graph, grad->in[0]);
+    ValueId ones = reverse_full(&r, y->dtype, &y->shape, 1);
+    GradRequest request = {
+        .y = grad->in, .seed = &ones, .y_count = 1, .wrt = grad->in + 1, .wrt_count = grad->in_count - 1, .node = grad};
+    if (!grad_derive(pass, graph, &request, gradient))
+        return false;
+    for (uint32_t i = 0; i < grad->out_count; i++) {
+        const Type *type = value_type(graph, grad->in[i + 1]);
+        if (gradient[i] != NONE)
+            continue;
+        warn_unreached(graph, grad, grad->in[i + 1]);
+        gradient[i] = reverse_full(&r, type->dtype, &type->shape, 0);
+    }
+    return true;
 }
 
 /* The schedule anew, with grads replaced */
@@ -338,19 +354,34 @@ static bool has_gradients(const Graph *graph)
     return false;
 }
 
-static bool resolve(Graph *graph, PassContext *context)
+static void map_uses(Graph *graph, const ValueId *map)
 {
-    Arena *scratch = context->scratch;
-    uint32_t nodes = graph->node_count, values = graph->value_count;
-    ValueId *map = ARENA_ARRAY(scratch, ValueId, values);
-    const Node *old = arena_copy(scratch, graph->node, nodes * sizeof *old);
-    for (ValueId v = 0; v < values; v++)
-        map[v] = v;
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        graph->output[i].value = map[graph->output[i].value];
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        graph->update[i].source = map[graph->update[i].source];
+}
 
+static ValueId *identity(const Graph *graph, Arena *scratch)
+{
+    ValueId *map = ARENA_ARRAY(scratch, ValueId, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++)
+        map[v] = v;
+    return map;
+}
+
+static bool resolve(GradPass *pass, Graph *graph)
+{
+    Arena *scratch = pass->context->scratch;
+    ValueId *map = identity(graph, scratch);
+    grad_tape_loops(pass, graph, map);
+    map_uses(graph, map);
+
+    uint32_t nodes = graph->node_count;
+    const Node *old = arena_copy(scratch, graph->node, nodes * sizeof *old);
+    map = identity(graph, scratch);
     graph->node_count = 0;
     for (NodeId n = 0; n < nodes; n++) {
-        if (old[n].dead)
-            continue;
         for (uint32_t i = 0; i < old[n].in_count; i++)
             old[n].in[i] = map[old[n].in[i]];
         if (!node_is_gradient(&old[n])) {
@@ -359,23 +390,30 @@ static bool resolve(Graph *graph, PassContext *context)
         }
         ValueId *gradient = ARENA_ARRAY(scratch, ValueId, old[n].out_count);
         uint32_t first_new = graph->value_count;
-        if (!differentiate(graph, scratch, &old[n], gradient))
+        if (!differentiate(pass, graph, &old[n], gradient))
             return false;
         replace_results(graph, &old[n], gradient, first_new, map);
-        context->changes++;
+        pass->context->changes++;
     }
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        graph->output[i].value = map[graph->output[i].value];
-    for (uint32_t i = 0; i < graph->update_count; i++)
-        graph->update[i].source = map[graph->update[i].source];
+    map_uses(graph, map);
     return true;
+}
+
+/* From the inside out: those around see the nodes. */
+static bool grad_nest(GradPass *pass, Graph *graph)
+{
+    bool good = true;
+    for (NodeId n = 0; n < graph->node_count && good; n++)
+        for (uint32_t i = 0; node_has_bodies(&graph->node[n]) && i < graph->node[n].sub_count && good; i++)
+            good = grad_nest(pass, graph->node[n].sub[i]);
+    return good && (!has_gradients(graph) || resolve(pass, graph));
 }
 
 bool pass_grad(Graph *graph, PassContext *context)
 {
-    bool good = true;
-    for (NodeId n = 0; n < graph->node_count && good; n++) /* from the inside out: those around see the nodes */
-        for (uint32_t i = 0; node_has_bodies(&graph->node[n]) && i < graph->node[n].sub_count && good; i++)
-            good = pass_grad(graph->node[n].sub[i], context);
-    return good && (!has_gradients(graph) || resolve(graph, context));
+    Arena arena = {0};
+    GradPass pass = {.context = context, .arena = &arena, .taped = {.arena = &arena}};
+    bool good = grad_nest(&pass, graph);
+    arena_free(&arena);
+    return good;
 }

@@ -26,7 +26,7 @@ NEAR = 1e-6  # relative
 PER_MODEL = 12
 
 WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
-    relayout call minimize while case grad stop_gradient sign floor ceil round trunc""".split()
+    relayout call minimize grad stop_gradient sign floor ceil round trunc""".split()
 
 
 class Case:
@@ -138,12 +138,46 @@ def view_cases():
     yield Case("dynamic_update", "dynamic_update(x0, i0, x1) * x0", [(4, 6), (2, 3)], others=[at])
 
 
+def loop(results, rounds, first, body, after, bound=""):
+    return f"({results}, count) = while (i < {rounds}) with ({first}, i = 0){bound} {{ {body} }} next ({after}, i <- i + 1)"
+
+
+def control_cases():
+    three = Tensor("i32", np.array(3))
+    yield Case("while", "h", [(4,), (4,)], -1, 1, prelude=loop("h", 5, "h = x0", "", "h <- tanh(h * x1) + x0"))
+    yield Case("while", "h", [(4,), (4,)], -1, 1, [three],
+               loop("h", "i0", "h = x0", "", "h <- sin(h) * x1", " max = 7"))
+    yield Case("while", "h", [(4,), (4,)], -1, 1, [Tensor("i32", np.array(0))],
+               loop("h", "i0", "h = x0", "", "h <- sin(h) * x1", " max = 7"))
+    yield Case("while", "a * b", [(3,), (3,)], -1, 1, prelude=loop("a, b", 4, "a = x0, b = x1", "", "a <- b, b <- sin(a) + b"))
+    yield Case("while", "h", [(2, 3), (3, 3)], -1, 1, prelude="(h, count) = do with (h = x0, i = 0) { j = i + 1 } "
+               "next (h <- tanh(h @ x1), i <- j) while (j < 4)")
+    inner = "(g, c) = while (k < 3) with (g = h, k = 0) { } next (g <- cos(g * x1), k <- k + 1)"
+    yield Case("while", "h", [(3,), (3,)], -1, 1, prelude=loop("h", 3, "h = x0", inner, "h <- g * x0 + h"))
+    counted = "(g, c) = while (k <= i) with (g = h, k = 0) max = 9 { } next (g <- cos(g * x1), k <- k + 1)"
+    yield Case("while", "h", [(3,), (3,)], -1, 1, prelude=loop("h", 3, "h = x0", counted, "h <- g * x0 + h"))
+    # what leaves the loop may be derived inside of it
+    yield Case("while", "h", [(3,)], -1, 1, prelude=loop("h", 3, "h = x0", "d = grad(reduce_sum(sin(h) * x0), wrt = h)", "h <- h + d"))
+    yield Case("while", "h * hs", [(5, 3), (3,)], -1, 1,
+               prelude="(h, hs) = scan (x in x0) with (h = x1) { g = tanh(x * h + x1) } next (h <- g) stack (g)")
+    for chosen in range(4):
+        which = Tensor("i32", np.array(chosen))
+        yield Case("case", "c", [(3,), (3,)], 0.5, 2, [which],
+                   "c = case (i0) { 0: { yield exp(x0) } 1: { yield x0 * x1 } 2: { yield log(x1) } else: x0 }")
+    pick = "c = case (i) { 0: { yield exp(h) } 1: { yield log(h + x0) } 2: { yield recip(h) } else: h * 1.1 }"
+    yield Case("case", "h", [(3,)], 0.5, 2, prelude=loop("h", 5, "h = x0", pick, "h <- c"))
+    mask = Tensor("bool", np.array(True))
+    yield Case("case", "c", [(3,)], 0.5, 2, [mask], "c = if (i0) { (g, n) = while (k < 3) with (g = x0, k = 0) "
+               "{ } next (g <- sin(g * x0), k <- k + 1)\n yield g } else { yield x0 * 2.0 }")
+
+
 def all_cases():
     yield from elementwise_cases()
     yield from reduction_cases()
     yield from contraction_cases()
     yield from pool_cases()
     yield from view_cases()
+    yield from control_cases()
 
 
 # Models
@@ -258,7 +292,7 @@ def main():
         for at in range(0, len(cases), PER_MODEL):
             part = cases[at:at + PER_MODEL]
             for case, found in zip(part, run(arguments, part, folder)):
-                wrong.setdefault(case.op, []).extend([f"{case.body}: {found}"] if found else [])
+                wrong.setdefault(case.op, []).extend([f"{case.prelude} {case.body}: {found}"] if found else [])
     print(f"1..{len(ops)}")
     failed = False
     for number, op in enumerate(ops, 1):
