@@ -34,6 +34,7 @@ typedef struct Group {
 } Group;
 
 #define MOST_NODES 48 /* in one kernel */
+#define MOST_WAIT  8  /* nodes that wait for one user */
 
 typedef struct Fuser {
     Graph *graph;
@@ -46,6 +47,8 @@ typedef struct Fuser {
     Users users;
     const bool *live_out;
     uint32_t segment; /* that the walk is in */
+    uint32_t *ends;   /* per node: how many flow nodes come before */
+    uint32_t *waits;  /* per value: how many nodes wait with its producer for the kernel of its user, or 0 */
 } Fuser;
 
 static bool is_inline(const Node *node)
@@ -274,6 +277,41 @@ static uint32_t assign_node(Fuser *fuser, const Node *node, uint32_t kernel, boo
     return place(fuser, node, apart || !here ? NONE : kernel);
 }
 
+/* Which kernel would a node open that only reads memory?  Its one user may join another, so it waits for that: so the
+ * new mean of gradients, mean * 0.9 + gradient * 0.1, is made where the gradient is. */
+static uint32_t wait_for_user(const Fuser *fuser, uint32_t n)
+{
+    const Graph *graph = fuser->graph;
+    const Node *node = &graph->node[n];
+    ValueId out = node->out_count == 1 ? node->out[0] : NONE;
+    if (out == NONE || op_info(node->op)->family != FAMILY_ELEMENTWISE || fuser->live_out[out] ||
+        fuser->users.first[out + 1] - fuser->users.first[out] != 1)
+        return 0;
+    uint32_t user = fuser->users.user[fuser->users.first[out]], together = 1;
+    const Type *type = value_type(graph, out);
+    if (op_info(graph->node[user].op)->family != FAMILY_ELEMENTWISE || fuser->ends[user] != fuser->ends[n] ||
+        value_type(graph, graph->node[user].out[0])->layout.block != type->layout.block ||
+        !shape_eq(value_shape(graph, graph->node[user].out[0]), &type->shape))
+        return 0;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        together += fuser->waits[node->in[i]];
+    return together <= MOST_WAIT ? together : 0;
+}
+
+/* Those that wait for the node join its kernel.  Recurses over as many as may wait. */
+static void settle(Fuser *fuser, const Node *node, uint32_t kernel)
+{
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        if (!fuser->waits[node->in[i]])
+            continue;
+        Node *waiting = value_producer(fuser->graph, node->in[i]);
+        fuser->waits[node->in[i]] = 0;
+        waiting->kernel = kernel;
+        fuser->group[kernel].size++;
+        settle(fuser, waiting, kernel);
+    }
+}
+
 static void assign(Fuser *fuser, bool apart)
 {
     Graph *graph = fuser->graph;
@@ -283,9 +321,17 @@ static void assign(Fuser *fuser, bool apart)
         for (uint32_t i = 0; i < node->in_count; i++)
             kernel = later(kernel, fuser->latest[node->in[i]]);
         bool view = is_inline(node);
+        uint32_t together = kernel == NONE && !apart ? wait_for_user(fuser, n) : 0;
+        if (together) {
+            node->kernel = NONE;
+            fuser->latest[node->out[0]] = NONE;
+            fuser->waits[node->out[0]] = together;
+            continue;
+        }
         if (!view || (fuser->copy_views && kernel != NONE)) {
             kernel = node->kernel = assign_node(fuser, node, kernel, apart);
             fuser->group[kernel].size++;
+            settle(fuser, node, kernel);
         } else
             node->kernel = NONE;
         for (uint32_t r = 0; r < node->out_count; r++)
@@ -443,6 +489,10 @@ bool stage_fuse(Graph *graph, PassContext *context)
     fuser.latest = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);
     for (uint32_t v = 0; v < graph->value_count; v++)
         fuser.latest[v] = NONE;
+    fuser.waits = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);
+    fuser.ends = ARENA_ARRAY(fuser.arena, uint32_t, graph->node_count + 1);
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        fuser.ends[n + 1] = fuser.ends[n] + (node_flow(&graph->node[n]) ? 1 : 0);
     assign(&fuser, context->apart);
     if (!context->apart)
         merge_maps(&fuser, fuser.live_out);

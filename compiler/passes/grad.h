@@ -22,8 +22,8 @@ typedef struct GradRequest {
 /* Appends the nodes; gradient[i] is that of wrt[i], or NONE where nothing reaches it.  False after an error. */
 bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, ValueId *gradient);
 
-/* Loops whose rounds are bounded get a tape, on which each round writes what it begins with; map[v] is what has become of
- * the values there were.  What no gradient reads is dead, and goes with the pass dce. */
+/* Loops whose rounds are bounded get a tape, on which each round writes what it begins with; map[v] is what has become
+ * of the values there were.  What no gradient reads is dead, and goes with the pass dce. */
 void grad_tape_loops(GradPass *pass, Graph *graph, ValueId *map);
 /* The node that is asked is a loop, or a branch. */
 bool grad_reverse_control(GradPass *pass, Reverse *reverse);

@@ -4,8 +4,8 @@
  *
  * The gradient of a loop is a loop that goes through the rounds from the last to the first.  A round is computed again
  * from what it began with, which the loop itself has written on a tape: one slice for each round of every value it
- * carries.  So a loop needs a bound on its rounds.  Carried backward are the gradients of what the loop carries, and the
- * sums of what reaches the captured values. */
+ * carries.  So a loop needs a bound on its rounds.  Carried backward are the gradients of what the loop carries, and
+ * the sums of what reaches the captured values. */
 #include "ops/control.h"
 #include "passes/grad.h"
 #include "passes/rounds.h"
@@ -79,7 +79,7 @@ typedef struct Taping {
     Graph *graph;
     Node node;
     Loop loop;
-    uint32_t carried; /* with the count of rounds, and a tape for each value */
+    uint32_t carried;        /* with the count of rounds, and a tape for each value */
     const Type *const *type; /* of what is carried in addition */
 } Taping;
 
@@ -161,8 +161,8 @@ static bool add_tape_types(Taping *t, Arena *scratch, int64_t rounds)
     return fits;
 }
 
-/* Appends the loop with a tape; its first results are those of the node.  False where no bound is known, or a tape would
- * be too large: then nothing is appended. */
+/* Appends the loop with a tape; its first results are those of the node.  False where no bound is known, or a tape
+ * would be too large: then nothing is appended. */
 static bool append_taped(GradPass *pass, Graph *graph, const Node *node, NodeId *made)
 {
     Arena *scratch = pass->context->scratch;
@@ -222,8 +222,8 @@ void grad_tape_loops(GradPass *pass, Graph *graph, ValueId *map)
 
 /* Bodies that go back */
 
-/* Appends the body and asks it back: what reaches its inputs when seed[i] reaches output i, for those outputs that carry
- * gradients; NONE where nothing does. */
+/* Appends the body and asks it back: what reaches its inputs when seed[i] reaches output i, for those outputs that
+ * carry gradients; NONE where nothing does. */
 static bool ask_body(GradPass *pass, Graph *graph, const Node *node, const Graph *body, const ValueId *in,
                      const ValueId *seed, ValueId *gradient)
 {
@@ -245,14 +245,11 @@ static bool ask_body(GradPass *pass, Graph *graph, const Node *node, const Graph
         }
     Node asking = *node;
     asking.from = NONE;
-    return grad_derive(pass, graph,
-                       &(GradRequest){.y = y,
-                                      .seed = reaches,
-                                      .y_count = count,
-                                      .wrt = in,
-                                      .wrt_count = body->input_count,
-                                      .node = &asking},
-                       gradient);
+    return grad_derive(
+        pass, graph,
+        &(GradRequest){
+            .y = y, .seed = reaches, .y_count = count, .wrt = in, .wrt_count = body->input_count, .node = &asking},
+        gradient);
 }
 
 /* A loop backward: carries the number of the round, the gradients of what the loop carries, and sums for what it
@@ -261,8 +258,8 @@ typedef struct Backward {
     GradPass *pass;
     Reverse *r;
     Loop loop;
-    uint32_t own;                  /* values that the loop carries beside count and tapes */
-    uint32_t gradients, sums;      /* how many there are, and of which operands: */
+    uint32_t own;             /* values that the loop carries beside count and tapes */
+    uint32_t gradients, sums; /* how many there are, and of which operands: */
     uint32_t *carried, *captured;
     ValueId *in;
     uint32_t in_count;
@@ -469,10 +466,8 @@ static Graph *backward_branch(GradPass *pass, Reverse *r, const Graph *old, cons
     for (uint32_t i = 0; i < old->input_count; i++) {
         const Type *type = value_type(r->graph, node->in[i + 1]);
         if (r->wanted[i + 1])
-            graph_add_output(body,
-                             gradient[i] != NONE ? gradient[i]
-                                                 : reverse_full(&inner, type->dtype, &type->shape, 0),
-                             (Str){0});
+            graph_add_output(
+                body, gradient[i] != NONE ? gradient[i] : reverse_full(&inner, type->dtype, &type->shape, 0), (Str){0});
     }
     return body;
 }

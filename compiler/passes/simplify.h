@@ -7,13 +7,14 @@
 /* The producer of v if it is an instance of the op, else NULL.  The pointer is good until something is built. */
 const Node *simplify_producer(const Rewriter *rewriter, ValueId v, OpCode op);
 
-ValueId simplify_elementwise(Rewriter *rewriter, const Node *node); /* algebra of numbers and masks, casts */
-ValueId simplify_broadcast(Rewriter *rewriter, const Node *node);   /* broadcast operands of elementwise ops */
-ValueId simplify_view(Rewriter *rewriter, const Node *node);        /* views, reductions, assembly, layouts */
-ValueId simplify_dynamic(Rewriter *rewriter, const Node *node);     /* parts at positions that are constants */
-ValueId simplify_scatter(Rewriter *rewriter, const Node *node);     /* nothing that is added */
-ValueId simplify_affine(Rewriter *rewriter, const Node *node);      /* scales and shifts after a contraction */
-ValueId simplify_contract(Rewriter *rewriter, const Node *node);    /* scales, padding, transposes before one */
+ValueId simplify_elementwise(Rewriter *rewriter, const Node *node);  /* algebra of numbers and masks, casts */
+ValueId simplify_broadcast(Rewriter *rewriter, const Node *node);    /* broadcast operands of elementwise ops */
+ValueId simplify_view(Rewriter *rewriter, const Node *node);         /* views, reductions, assembly, layouts */
+ValueId simplify_dynamic(Rewriter *rewriter, const Node *node);      /* parts at positions that are constants */
+ValueId simplify_scatter(Rewriter *rewriter, const Node *node);      /* nothing that is added */
+ValueId simplify_sum_of_parts(Rewriter *rewriter, const Node *node); /* of an add */
+ValueId simplify_affine(Rewriter *rewriter, const Node *node);       /* scales and shifts after a contraction */
+ValueId simplify_contract(Rewriter *rewriter, const Node *node);     /* scales, padding, transposes before one */
 
 /* weights op scale, op being * or /, in one multiplication of the weights however often they are scaled.  The scale
  * broadcasts to the weights. */

@@ -1,5 +1,5 @@
 /* Parts at positions that turn out to be constants: a slice is a view, and an update of the whole is what it writes;
- * what nothing is added to is itself. */
+ * what nothing is added to is itself, and a part amid zeros is added where it belongs, not everywhere. */
 #include "ops/meaning.h"
 #include "passes/simplify.h"
 
@@ -35,6 +35,36 @@ ValueId simplify_dynamic(Rewriter *rw, const Node *node)
     if (value_shape(rw->graph, node->in[0])->rank == 0)
         return node->in[0];
     return at->role == ROLE_CONST && at->data->data ? build_slice(rw, node, at->data) : NONE;
+}
+
+/* x + y where y is a part, or slices, amid zeros: what reaches a table that several rounds read. */
+static ValueId add_to_part(Rewriter *rw, const Node *update, ValueId x)
+{
+    Shape sizes = *value_shape(rw->graph, update->in[2]);
+    Attr attr = {.i = sizes.rank, .ints = sizes.dim};
+    ValueId at = update->in[1], part = update->in[2], old;
+    old = rewrite_build(rw, OP_DYNAMIC_SLICE, (ValueId[]){x, at}, 2, &attr);
+    return rewrite_build(rw, OP_DYNAMIC_UPDATE, (ValueId[]){x, at, rewrite_build2(rw, OP_ADD, old, part)}, 3, NULL);
+}
+
+ValueId simplify_sum_of_parts(Rewriter *rw, const Node *node)
+{
+    for (int side = 0; side < 2; side++) {
+        ValueId x = node->in[1 - side];
+        const Node *amid = value_producer(rw->graph, node->in[side]);
+        double number;
+        bool parts = amid && (node_is_dynamic_update(amid) || node_is_scatter(amid));
+        if (!parts || !rewrite_used_once(rw, node->in[side]) || !rewrite_number(rw, amid->in[0], &number) ||
+            number != 0 || value_type(rw->graph, x) != value_type(rw->graph, node->out[0]) ||
+            value_type(rw->graph, amid->out[0]) != value_type(rw->graph, node->out[0]))
+            continue;
+        const Node copy = *amid;
+        if (node_is_dynamic_update(&copy))
+            return value_shape(rw->graph, x)->rank ? add_to_part(rw, &copy, x) : NONE;
+        ValueId in[] = {x, copy.in[1], copy.in[2]};
+        return rewrite_build(rw, OP_SCATTER_ADD, in, 3, copy.attr);
+    }
+    return NONE;
 }
 
 ValueId simplify_scatter(Rewriter *rw, const Node *node)

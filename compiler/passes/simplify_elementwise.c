@@ -51,7 +51,8 @@ static ValueId simplify_add(Rewriter *rw, const Node *node)
         return rewrite_build2(rw, OP_SUB, x, negated);
     if ((negated = under(rw, x, OP_NEG)) != NONE)
         return rewrite_build2(rw, OP_SUB, y, negated);
-    return reassociate(rw, node);
+    ValueId parts = simplify_sum_of_parts(rw, node);
+    return parts == NONE ? reassociate(rw, node) : parts;
 }
 
 static ValueId simplify_sub(Rewriter *rw, const Node *node)
