@@ -47,7 +47,8 @@ static void find_moving(Finder *f)
 /* A list of positions: one for each dimension. */
 static bool is_list(const Graph *graph, const Node *node)
 {
-    return node && node_is_assembly(node) && !assembly_of(graph, node).filled && value_shape(graph, node->out[0])->rank == 1;
+    return node && node_is_assembly(node) && !assembly_of(graph, node).filled &&
+           value_shape(graph, node->out[0])->rank == 1;
 }
 
 /* Can the user's kernel read the operand so?  Whatever pulls single elements can, and so do the tiles of a contraction,

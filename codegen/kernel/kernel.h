@@ -36,7 +36,7 @@ struct Kernel {
     NodeId anchor; /* the node that decides how it is computed; NONE for a map */
     NodeId *node;
     uint32_t node_count;
-    bool there; /* a copy to where its source lies anyway: nothing is done (storage/flow.h) */
+    bool there; /* nothing is done: a copy to where its source lies anyway, or of what nobody reads (storage/flow.h) */
     Recipe recipe;
     KernelBuffer *buffer;
     uint32_t buffer_count, buffer_capacity;

@@ -48,6 +48,9 @@ ValueId flow_owner(const Graph *graph, ValueId value);
 /* Lives, families and places, once roles are known; for graphs with loops or branches. */
 void flow_lives(Memory *memory, Arena *scratch);
 
+/* flow_first.c: first values that a loop writes all of before it reads them need not be there; families are known. */
+void flow_leave_firsts(Memory *memory, const Users *users);
+
 /* Which members of its family must lie elsewhere when the value is made; ends with NONE.  Of several that one step
  * makes, those of smaller numbers choose first. */
 const ValueId *flow_avoided(const Memory *memory, ValueId maker);

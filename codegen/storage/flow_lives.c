@@ -423,6 +423,7 @@ static void make_families(Lives *l)
         count_places(l, &memory->family[f]);
     move_to_states(l);
     move_to_outputs(l);
+    flow_leave_firsts(memory, l->users);
 }
 
 /* A place of a family is there as long as any member is. */
