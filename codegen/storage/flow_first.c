@@ -104,8 +104,7 @@ static void leave_first(Memory *memory, ValueId first)
     const Node *copy = value_producer(memory->graph, first);
     uint32_t step = copy && copy->kernel != NONE ? memory->kernel_of[copy->kernel] : NONE;
     const Storage *storage = &memory->storage.at[first];
-    if (step == NONE || storage->family == NONE || memory->kernel[step].form != FORM_ASSEMBLY ||
-        node_is_assembly(copy))
+    if (step == NONE || storage->family == NONE || memory->kernel[step].form != FORM_ASSEMBLY || node_is_assembly(copy))
         return;
     const Family *family = &memory->family[storage->family];
     if (family->places <= 1 && !family->elsewhere)
