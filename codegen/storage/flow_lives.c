@@ -226,7 +226,7 @@ static bool may_join(const Lives *l, ValueId value)
 static void pass(Lives *l, ValueId to, ValueId operand)
 {
     ValueId from = whole_of(l, operand);
-    if (may_join(l, from))
+    if (may_join(l, from) && may_join(l, to))
         l->root[root_of(l, from)] = root_of(l, to);
 }
 

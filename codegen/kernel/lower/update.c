@@ -13,7 +13,7 @@ static bool is_in_place(const Lower *lower, const Node *node)
         return false;
     if (to->role == STORAGE_STATE)
         return to->index == from->index && !to->next;
-    if (to->role != STORAGE_ARENA && to->role != STORAGE_OUTPUT)
+    if (to->role != STORAGE_ARENA && (to->role != STORAGE_OUTPUT || to->index != from->index))
         return false;
     bool written_over = lower->graph->value[result].inplace != NONE &&
                         kernel_view_owner(lower->graph, lower->graph->value[result].inplace) == owner;
