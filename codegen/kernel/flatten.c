@@ -18,6 +18,7 @@ typedef struct Flattener {
     Map taken; /* names of values */
     Node *order;
     uint32_t count, capacity; /* of order */
+    const bool *leaves;       /* per value of the graph as it was: an output, or the source of an update */
 } Flattener;
 
 typedef struct Body { /* a graph whose nodes are being laid out, and what its values have become */
@@ -119,13 +120,18 @@ static bool is_updated(const Loop *loop, uint32_t carried)
     return updates;
 }
 
+/* What it is only another shape of. */
+static ValueId owner_of(const Flattener *f, ValueId value)
+{
+    for (const Node *node; (node = producer(f, value)) && view_is_reshape(node);)
+        value = node->in[0];
+    return value;
+}
+
 /* Of an array of the caller, a copy. */
 static ValueId copied(Flattener *f, ValueId value)
 {
-    ValueId owner = value;
-    for (const Node *node; (node = producer(f, owner)) && view_is_reshape(node);)
-        owner = node->in[0];
-    return f->graph->value[owner].role == ROLE_INPUT ? add_copy(f, value) : value;
+    return f->graph->value[owner_of(f, value)].role == ROLE_INPUT ? add_copy(f, value) : value;
 }
 
 /* So many rounds, whatever happens in them? */
@@ -169,6 +175,15 @@ static void lay_out_loop(Flattener *f, const Body *outer, const Node *node)
     emit(f, flow_loop_end(graph, next, loop.carried + tests, tests, node->place));
 }
 
+/* Of what stands before the branch, or is the caller's, a copy. */
+static ValueId made_since(Flattener *f, ValueId value, uint32_t begin)
+{
+    const Node *node = producer(f, owner_of(f, value));
+    return !node || node < &f->order[begin] ? add_copy(f, value) : value;
+}
+
+/* What leaves the graph is copied to where it belongs, once, if it only passes through a branch: then others can make
+ * theirs there. */
 static void lay_out_branches(Flattener *f, const Body *outer, const Node *node)
 {
     Graph *graph = f->graph;
@@ -180,10 +195,14 @@ static void lay_out_branches(Flattener *f, const Body *outer, const Node *node)
     for (uint32_t s = 0; s < node->sub_count; s++) {
         if (s)
             emit(f, flow_branch_next(graph, node->place));
+        uint32_t begin = f->count;
         Body branch = enter_body(f, node->sub[s], value + 1);
         lay_out(f, &branch);
-        for (uint32_t r = 0; r < results; r++)
-            yield[s * results + r] = in_memory(f, branch.map[node->sub[s]->output[r].value]);
+        for (uint32_t r = 0; r < results; r++) {
+            ValueId given = in_memory(f, branch.map[node->sub[s]->output[r].value]);
+            bool leaves = outer->from == graph && f->leaves[node->out[r]];
+            yield[s * results + r] = leaves ? made_since(f, given, begin) : given;
+        }
     }
     NodeId end = flow_branch_end(graph, yield, results * node->sub_count, results, node->place);
     for (uint32_t r = 0; r < results; r++) {
@@ -258,7 +277,10 @@ void kernel_flatten(Graph *graph, Arena *scratch)
 {
     if (!has_bodies(graph))
         return;
-    Flattener f = {.graph = graph, .arena = graph->module->arena, .taken = {.arena = scratch}};
+    Flattener f = {.graph = graph,
+                   .arena = graph->module->arena,
+                   .taken = {.arena = scratch},
+                   .leaves = graph_live_out(graph, scratch)};
     uint32_t values = graph->value_count;
     Body body = {graph, ARENA_ARRAY(scratch, ValueId, values)};
     for (ValueId v = 0; v < values; v++) {

@@ -10,11 +10,12 @@
  * epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution to the
  * map that makes its image; a change of layout to the pooling or map before it; elementwise and further reductions to a
  * kernel of rows (softmax, layer norm); a cast of an integer input to the contraction, pooling or reduction that alone
- * reads it.  Views and ramps belong to no kernel: their users read through them.  What leaves the graph and is only a
- * view gets a copy of its own. */
+ * reads it; a slice at run-time positions to all that read it (join.h).  Views and ramps belong to no kernel: their
+ * users read through them.  What leaves the graph and is only a view gets a copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"
+#include "kernel/join.h"
 #include "kernel/kernel.h"
 #include "ops/meaning.h"
 
@@ -46,9 +47,10 @@ typedef struct Fuser {
     bool copy_views;
     Users users;
     const bool *live_out;
-    uint32_t segment; /* that the walk is in */
-    uint32_t *ends;   /* per node: how many flow nodes come before */
-    uint32_t *waits;  /* per value: how many nodes wait with its producer for the kernel of its user, or 0 */
+    const bool *joins; /* per node: it belongs to whoever reads it */
+    uint32_t segment;  /* that the walk is in */
+    uint32_t *ends;    /* per node: how many flow nodes come before */
+    uint32_t *waits;   /* per value: how many nodes wait with its producer for the kernel of its user, or 0 */
 } Fuser;
 
 static bool is_inline(const Node *node)
@@ -321,14 +323,14 @@ static void assign(Fuser *fuser, bool apart)
         for (uint32_t i = 0; i < node->in_count; i++)
             kernel = later(kernel, fuser->latest[node->in[i]]);
         bool view = is_inline(node);
-        uint32_t together = kernel == NONE && !apart ? wait_for_user(fuser, n) : 0;
+        uint32_t together = kernel == NONE && !apart && !fuser->joins[n] ? wait_for_user(fuser, n) : 0;
         if (together) {
             node->kernel = NONE;
             fuser->latest[node->out[0]] = NONE;
             fuser->waits[node->out[0]] = together;
             continue;
         }
-        if (!view || (fuser->copy_views && kernel != NONE)) {
+        if (!fuser->joins[n] && (!view || (fuser->copy_views && kernel != NONE))) {
             kernel = node->kernel = assign_node(fuser, node, kernel, apart);
             fuser->group[kernel].size++;
             settle(fuser, node, kernel);
@@ -419,6 +421,13 @@ static void merge_maps(Fuser *fuser, const bool *live_out)
             fuser->graph->node[n].kernel = merger.moved[fuser->graph->node[n].kernel];
 }
 
+static void forget_latest(Fuser *fuser)
+{
+    fuser->latest = ARENA_ARRAY(fuser->arena, uint32_t, fuser->graph->value_count);
+    for (uint32_t v = 0; v < fuser->graph->value_count; v++)
+        fuser->latest[v] = NONE;
+}
+
 /* Orders nodes by kernel, views after what they look at, and numbers the kernels without gaps. */
 static void order(Fuser *fuser)
 {
@@ -486,16 +495,18 @@ bool stage_fuse(Graph *graph, PassContext *context)
         .graph = graph, .arena = context->scratch, .target = context->target, .copy_views = context->copy_views};
     fuser.users = graph_users(graph, fuser.arena);
     fuser.live_out = graph_live_out(graph, fuser.arena);
-    fuser.latest = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);
-    for (uint32_t v = 0; v < graph->value_count; v++)
-        fuser.latest[v] = NONE;
+    bool joining = !context->apart && !context->copy_views;
+    fuser.joins = joining ? join_find(graph, fuser.arena) : ARENA_ARRAY(fuser.arena, bool, graph->node_count);
     fuser.waits = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);
     fuser.ends = ARENA_ARRAY(fuser.arena, uint32_t, graph->node_count + 1);
     for (uint32_t n = 0; n < graph->node_count; n++)
         fuser.ends[n + 1] = fuser.ends[n] + (node_flow(&graph->node[n]) ? 1 : 0);
+    forget_latest(&fuser);
     assign(&fuser, context->apart);
     if (!context->apart)
         merge_maps(&fuser, fuser.live_out);
+    join_kernels(graph, fuser.arena, fuser.joins);
+    forget_latest(&fuser);
     order(&fuser);
     return true;
 }

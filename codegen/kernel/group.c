@@ -31,6 +31,14 @@ static bool is_of_rows(const Graph *graph, const Kernel *kernel)
     return space != NULL;
 }
 
+static NodeId find_update(const Graph *graph, const Kernel *kernel)
+{
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        if (node_is_update(&graph->node[kernel->node[n]]))
+            return kernel->node[n];
+    return NONE;
+}
+
 /* A pooling that has joined a contraction is no anchor: the first one decides. */
 static void find_form(const Graph *graph, Kernel *kernel)
 {
@@ -39,8 +47,7 @@ static void find_form(const Graph *graph, Kernel *kernel)
         kernel->form = FORM_FLOW;
         return;
     }
-    if (node_is_update(&graph->node[kernel->node[0]])) {
-        kernel->anchor = kernel->node[0];
+    if ((kernel->anchor = find_update(graph, kernel)) != NONE) {
         kernel->form = FORM_UPDATE;
         return;
     }

@@ -36,7 +36,7 @@ struct Kernel {
     NodeId anchor; /* the node that decides how it is computed; NONE for a map */
     NodeId *node;
     uint32_t node_count;
-    bool there; /* a copy to where its source lies anyway: nothing is done (storage/flow.h) */
+    bool there; /* nothing is done: a copy to where its source lies anyway, or of what nobody reads (storage/flow.h) */
     Recipe recipe;
     KernelBuffer *buffer;
     uint32_t buffer_count, buffer_capacity;
@@ -116,8 +116,9 @@ const Expr *lower_guard_close(Lower *lower, Guarded *guarded, const Expr *inside
                               const Expr *outside);
 /* Element address of a value that is in memory, from the start of its whole's. */
 Index lower_memory_address(const Lower *lower, ValueId value, const Index *position);
-/* The same through views: whose memory is read, and where.  False when it is computed: a number, a ramp. */
-bool lower_memory_source(const Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address);
+/* The same through views, and slices that have joined the kernel: whose memory is read, and where.  False when it is
+ * computed: a number, a ramp. */
+bool lower_memory_source(Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address);
 /* The same as lower_memory_address, from where the kernel's parameter points to. */
 Index lower_value_address(Lower *lower, ValueId value, const Index *position);
 /* The elements [begin, end) of the memory of its whole, from the first to the last of a value or a view; needs `graph`
@@ -136,6 +137,10 @@ bool kernel_value_is_view(const Graph *graph, ValueId value);
 ValueId kernel_view_owner(const Graph *graph,
                           ValueId value); /* the value that a view of a view ... looks at, or itself */
 bool kernel_makes(const Lower *lower, ValueId value);
+/* Is the node one that joins a kernel to be read through, and never a value that it keeps (join.h)? */
+bool kernel_only_reads(const Graph *graph, const Node *node);
+/* Does the kernel compute the value: make it otherwise than by reading another through views and slices of its own? */
+bool kernel_computes(const Lower *lower, ValueId value);
 /* Must it be written to memory: an output, or used by another kernel (also through views)? */
 bool kernel_stores(const Lower *lower, ValueId value);
 
@@ -176,6 +181,8 @@ Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension);
 void lower_update_begin(Lower *lower, const Node *node);
 /* value.c: the position that a gather or a scatter finds at this position of its indices, brought into range. */
 Index lower_gather_row(Lower *lower, const Node *node, const Index *position);
+/* Where a position of the part is in the whole. */
+void lower_dynamic_position(Lower *lower, const Node *node, const Index *position, Index *whole);
 /* map.c: loops over the memory of a type, `element` at each position. */
 typedef void LowerElement(Lower *lower, void *context, const Index *position);
 void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);

@@ -8,6 +8,8 @@
 
 #include <ctype.h>
 
+#include "ops/meaning.h"
+
 #define MOST_WORDS 4
 
 typedef struct Namer {
@@ -56,13 +58,24 @@ static void put_word(Text *text, Str word)
         text_char(text, isalnum((unsigned char)word.ptr[i]) ? word.ptr[i] : '_');
 }
 
+static bool is_dynamic(const Graph *graph, const Kernel *kernel)
+{
+    bool dynamic = false;
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        dynamic |= op_info(graph->node[kernel->node[n]].op)->family == FAMILY_DYNAMIC;
+    return dynamic;
+}
+
 /* The words of the kernel's nodes; how many there are, of which the first are put down. */
 static uint32_t put_words(Namer *namer, const Kernel *kernel, Text *text)
 {
     uint32_t words = 0;
+    bool dynamic = is_dynamic(namer->graph, kernel);
     for (uint32_t n = 0; n < kernel->node_count; n++) {
         const Node *node = &namer->graph->node[kernel->node[n]];
         uint32_t call = whole_call(namer, node);
+        if (dynamic && kernel_only_reads(namer->graph, node) && !node_is_dynamic_slice(node))
+            continue; /* it has joined for the sake of a slice or an update */
         if (call != NONE && namer->said[call] == kernel->id + 1)
             continue;
         if (call != NONE)

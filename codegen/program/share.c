@@ -9,10 +9,11 @@
 
 /* Names */
 
-/* What the program has beside its entries: NAME_weights, NAME_model, ... */
+/* What the program has beside its entries: NAME_weights, NAME_model, ... and macros, where NAME is in capitals. */
 static bool is_own_name(Str name)
 {
-    static const char *const own[] = {"model", "weights", "state_init", "test", "arena", "bench"};
+    static const char *const own[] = {"model", "weights", "state_init",  "test",        "arena",
+                                      "bench", "H",       "ARENA_BYTES", "STATE_BYTES", "WEIGHTS_BYTES"};
     bool taken = false;
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         taken |= str_is(name, own[i]);

@@ -9,8 +9,8 @@
  * what the unrolling of Liu Liu's "The NNC tensor allocation algorithm" (libnnc.org, 2018) comes to, with the choice of
  * a place made by comparing pointers instead of counting rounds.
  *
- * A family of one place that ends in an output or a state may lie there all the time, instead of being copied in the
- * end; so may one that begins as the value of the state that it ends in.
+ * A family of one place that ends in an output may lie there all the time, instead of being copied in the end; so may
+ * one that ends in a state, if nobody reads the state's value any more whenever a member is made.
  *
  * What is passed may also be somewhere else: the caller's input before the first round (type II of that article). */
 #ifndef NNC_STORAGE_FLOW_H
@@ -47,6 +47,9 @@ ValueId flow_owner(const Graph *graph, ValueId value);
 
 /* Lives, families and places, once roles are known; for graphs with loops or branches. */
 void flow_lives(Memory *memory, Arena *scratch);
+
+/* flow_first.c: first values that a loop writes all of before it reads them need not be there; families are known. */
+void flow_leave_firsts(Memory *memory, const Users *users);
 
 /* Which members of its family must lie elsewhere when the value is made; ends with NONE.  Of several that one step
  * makes, those of smaller numbers choose first. */

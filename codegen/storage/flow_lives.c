@@ -226,7 +226,7 @@ static bool may_join(const Lives *l, ValueId value)
 static void pass(Lives *l, ValueId to, ValueId operand)
 {
     ValueId from = whole_of(l, operand);
-    if (may_join(l, from))
+    if (may_join(l, from) && may_join(l, to))
         l->root[root_of(l, from)] = root_of(l, to);
 }
 
@@ -382,31 +382,38 @@ static void move_to_outputs(Lives *l)
     }
 }
 
-/* The step before all others of the family that copies the state to it, for the last that is read of that; NONE. */
-static uint32_t step_from_state(const Lives *l, const Family *family, ValueId state)
+/* Is the member only a copy of the state? */
+static uint32_t step_from_state(const Lives *l, ValueId member, ValueId state)
 {
-    const Life *life = &l->life[state];
-    uint32_t step = NONE;
-    for (uint32_t m = 0; m < family->count && step == NONE; m++) {
-        step = copying_step(l, family->member[m]);
-        step = step != NONE && copied_by(l, step) == state ? step : NONE;
-    }
-    for (uint32_t m = 0; m < family->count && step != NONE; m++)
-        if (l->made[family->member[m]] < step)
-            return NONE;
-    return step != NONE && life->piece[life->count - 1].last <= (int64_t)step + 1 ? step : NONE;
+    uint32_t step = copying_step(l, member);
+    return step != NONE && copied_by(l, step) == state ? step : NONE;
 }
 
-/* What begins as a state's value and ends as its next one is there all the time. */
+/* Does nobody read the state any more when a member is made, unless it is a copy of it? */
+static bool may_lie_in(const Lives *l, const Family *family, ValueId state)
+{
+    for (uint32_t m = 0; m < family->count; m++) {
+        ValueId maker = family->member[m];
+        if (!is_passed(l, maker) && step_from_state(l, maker, state) == NONE && conflicts(l, maker, state))
+            return false;
+    }
+    return true;
+}
+
+/* What ends as a state's next value is there all the time, if that was the state's value before. */
 static void move_to_states(Lives *l)
 {
     for (uint32_t i = 0; i < l->memory->state_count; i++) {
         const StateValue *state = &l->memory->state[i];
-        uint32_t end = state->next == NONE ? NONE : copying_step(l, state->next), begin;
+        uint32_t end = state->next == NONE ? NONE : copying_step(l, state->next);
         Family *family = end == NONE ? NULL : family_copied(l, end);
-        if (!family || (begin = step_from_state(l, family, state->value)) == NONE)
+        if (!family || !may_lie_in(l, family, state->value))
             continue;
-        l->memory->kernel[begin].there = true;
+        for (uint32_t m = 0; m < family->count; m++) {
+            uint32_t begin = step_from_state(l, family->member[m], state->value);
+            if (begin != NONE)
+                l->memory->kernel[begin].there = true;
+        }
         move_to(l, family, end, state->next);
     }
 }
@@ -423,6 +430,7 @@ static void make_families(Lives *l)
         count_places(l, &memory->family[f]);
     move_to_states(l);
     move_to_outputs(l);
+    flow_leave_firsts(memory, l->users);
 }
 
 /* A place of a family is there as long as any member is. */

@@ -42,10 +42,9 @@ static bool goes_over_first(const Graph *graph, const Node *node, ValueId operan
     return over;
 }
 
-bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand)
+/* Does all that the kernel makes of the operand go by the result's positions?  Is the result one of it? */
+static bool all_by_position(const Graph *graph, NodeId producer, ValueId operand, bool *made_of)
 {
-    if (op_info(graph->node[producer].op)->inplace == INPLACE_FIRST)
-        return goes_over_first(graph, &graph->node[producer], operand);
     enum { MOST = 256 }; /* nodes of a kernel */
     bool reached[MOST] = {false};
     const Type *result = value_type(graph, graph->node[producer].out[0]);
@@ -69,7 +68,22 @@ bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand)
         if (reached[n - first] && !goes_by_position(graph, node, result))
             return false;
     }
-    return reached[producer - first];
+    *made_of = reached[producer - first];
+    return true;
+}
+
+bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand)
+{
+    bool made_of = false;
+    if (op_info(graph->node[producer].op)->inplace == INPLACE_FIRST)
+        return goes_over_first(graph, &graph->node[producer], operand);
+    return all_by_position(graph, producer, operand, &made_of) && made_of;
+}
+
+bool inplace_map_rule(const Graph *graph, NodeId producer, ValueId operand)
+{
+    bool made_of;
+    return all_by_position(graph, producer, operand, &made_of);
 }
 
 static uint32_t *last_readers(const Graph *graph, const Units *units, Arena *arena)

@@ -48,6 +48,12 @@ static uint32_t list_begun(const Judge *judge, StorageId *id)
     return count;
 }
 
+static void begin_content(Judge *judge, StorageId id)
+{
+    judge->content[id] = judge->contents;
+    judge->holder[judge->contents++] = id;
+}
+
 /* What the step makes first of a value is another content, at a place that is free then. */
 static void begin_contents(Judge *judge)
 {
@@ -58,18 +64,25 @@ static void begin_contents(Judge *judge)
     uint32_t count = list_begun(judge, id);
     for (uint32_t i = 0; i < count; i++) {
         const Storage *storage = &memory->storage.at[id[i]];
-        judge->content[id[i]] = judge->contents;
-        judge->holder[judge->contents++] = id[i];
+        begin_content(judge, id[i]);
         if (storage->family != NONE && storage->role == STORAGE_ARENA)
             judge->address[id[i]] = free_place(judge, id[i], &memory->family[storage->family]);
     }
 }
 
-/* A copy of what is there already. */
+/* A copy of what is there already, or of what the rounds to come write all of: that they do is known from the graph
+ * alone, as they are more than are run here. */
 static bool run_nothing(Judge *judge, uint32_t step)
 {
-    const Node *node = &judge->memory->graph->node[judge->memory->kernel[step].anchor];
-    judge->content[node->out[0]] = judge->content[flow_owner(judge->memory->graph, node->in[0])];
+    const Memory *memory = judge->memory;
+    const Node *node = &memory->graph->node[memory->kernel[step].anchor];
+    ValueId copy = node->out[0], from = flow_owner(memory->graph, node->in[0]);
+    if (judge->address[copy] == judge->address[from] && judge_tracks(judge, from)) {
+        judge->content[copy] = judge->content[from];
+        return true;
+    }
+    begin_content(judge, copy);
+    judge_take(judge, copy, (Extent){0, memory->storage.at[copy].bytes});
     return true;
 }
 
@@ -180,7 +193,7 @@ static uint32_t most_contents(const Memory *memory, uint32_t rounds)
         uint64_t times = 1;
         for (uint32_t r = memory->regions->of[k]; r != NONE; r = memory->regions->at[r].outer)
             times *= memory->regions->at[r].kind == REGION_LOOP ? rounds + 1 : 1;
-        most += times * memory->kernel[k].buffer_count;
+        most += times * (memory->kernel[k].there ? 1 : memory->kernel[k].buffer_count);
     }
     return (uint32_t)most;
 }

@@ -62,7 +62,8 @@ static const int64_t *buffer_bytes(const Graph *graph, const Units *units, Arena
     return bytes;
 }
 
-/* The needs, and for each state that its readers run before its next value is made, as far as that can be. */
+/* The needs, and for each state and what loops carry that its readers run before its next value is made, as far as that
+ * can be. */
 static Lists with_wishes(const Graph *graph, const Units *units, Lists needs, Arena *arena)
 {
     UnitPair *pair;

@@ -1,6 +1,9 @@
 /* Where the next values of states are made (state.h). */
 #include "storage/state.h"
 
+#include "ops/meaning.h"
+#include "storage/inplace.h"
+
 static const bool *find_used(const Graph *graph, Arena *arena)
 {
     bool *used = ARENA_ARRAY(arena, bool, graph->value_count);
@@ -37,8 +40,10 @@ typedef struct Wishes {
     Arena *arena;
     uint32_t *first, *next; /* per unit: the first wish that it comes after; per wish: the next of the same unit */
     Lists feeds;            /* per unit: those that need it */
+    Lists readers;          /* per value that is a state, or that a loop carries: the units that read it */
     uint32_t *seen, round;  /* per unit: the round of the search that came by */
     uint32_t *stack;
+    uint32_t end; /* the unit where the search ends: what stands behind it is of no interest */
 } Wishes;
 
 static Lists invert(const Lists *needs, uint32_t units, Arena *arena)
@@ -57,7 +62,7 @@ static Lists invert(const Lists *needs, uint32_t units, Arena *arena)
 
 static void visit(Wishes *w, uint32_t unit, uint32_t *depth)
 {
-    if (w->seen[unit] == w->round)
+    if (w->seen[unit] == w->round || unit > w->end)
         return;
     w->seen[unit] = w->round;
     w->stack[(*depth)++] = unit;
@@ -108,8 +113,14 @@ static Wishes wishes_new(const Graph *graph, const Units *units, const Lists *ne
     return w;
 }
 
-/* The units that read each state, itself or through views. */
-static Lists state_readers(const Graph *graph, const Units *units, Arena *arena)
+static bool is_kept(const Graph *graph, ValueId value)
+{
+    const Node *node = value_producer(graph, value);
+    return graph->value[value].role == ROLE_STATE || (node && node_flow(node) == FLOW_LOOP_BEGIN);
+}
+
+/* The units that read each state or carried value, itself or through views. */
+static Lists find_readers(const Graph *graph, const Units *units, Arena *arena)
 {
     Lists readers = {ARENA_ARRAY(arena, uint32_t, graph->value_count + 2),
                      ARENA_ARRAY(arena, uint32_t, operand_count(graph) + 1)};
@@ -118,7 +129,7 @@ static Lists state_readers(const Graph *graph, const Units *units, Arena *arena)
             for (uint32_t i = 0; i < graph->node[n].in_count; i++) {
                 ValueId owner = kernel_view_owner(graph, graph->node[n].in[i]);
                 bool view = graph->node[n].out_count && kernel_value_is_view(graph, graph->node[n].out[0]);
-                if (graph->value[owner].role != ROLE_STATE || view)
+                if (!is_kept(graph, owner) || view)
                     continue;
                 if (listed)
                     readers.item[readers.first[owner + 1]++] = units->of[n];
@@ -131,18 +142,61 @@ static Lists state_readers(const Graph *graph, const Units *units, Arena *arena)
     return readers;
 }
 
+/* All that reads the value, up to the end, runs before what makes its next one. */
+static void wish(Wishes *w, ValueId value, uint32_t maker, uint32_t end)
+{
+    w->end = end;
+    mark_followers(w, maker);
+    for (uint32_t i = w->readers.first[value]; i < w->readers.first[value + 1]; i++)
+        if (w->seen[w->readers.item[i]] != w->round && w->readers.item[i] <= end)
+            add_wish(w, w->readers.item[i], maker);
+}
+
+static bool reads(const Wishes *w, uint32_t unit, ValueId value)
+{
+    for (uint32_t i = w->readers.first[value]; i < w->readers.first[value + 1]; i++)
+        if (w->readers.item[i] == unit)
+            return true;
+    return false;
+}
+
+/* What the loop carries and makes anew in each round, unless that takes another place anyway. */
+static void wish_for_loop(Wishes *w, const Graph *graph, NodeId begin, NodeId end)
+{
+    const Node *first = &graph->node[begin], *last = &graph->node[end];
+    for (uint32_t i = 0; i < first->out_count; i++) {
+        ValueId next = kernel_view_owner(graph, last->in[i]);
+        const Node *node = value_producer(graph, next);
+        if (!node || node_flow(node) || node < first || node > last)
+            continue;
+        uint32_t maker = w->units->of[node - graph->node];
+        if (!reads(w, maker, first->out[i]) || inplace_kernel_rule(graph, graph->value[next].node, first->out[i]))
+            wish(w, first->out[i], maker, w->units->of[end]);
+    }
+}
+
+static void wish_for_loops(Wishes *w, const Graph *graph, Arena *arena)
+{
+    NodeId *begin = NULL;
+    uint32_t depth = 0, capacity = 0;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        FlowKind kind = node_flow(&graph->node[n]);
+        if (kind == FLOW_LOOP_BEGIN)
+            ARENA_PUSH(arena, begin, depth, capacity, n);
+        else if (kind == FLOW_LOOP_END)
+            wish_for_loop(w, graph, begin[--depth], n);
+    }
+}
+
 uint32_t state_wishes(const Graph *graph, const Units *units, const Lists *needs, Arena *arena, UnitPair **pair)
 {
     Wishes w = wishes_new(graph, units, needs, arena);
-    Lists readers = state_readers(graph, units, arena);
+    w.readers = find_readers(graph, units, arena);
     for (uint32_t u = 0; u < graph->update_count; u++) {
-        ValueId state = graph->update[u].target, next = graph->update[u].source;
-        uint32_t maker = units->of[graph->value[next].node];
-        mark_followers(&w, maker);
-        for (uint32_t i = readers.first[state]; i < readers.first[state + 1]; i++)
-            if (w.seen[readers.item[i]] != w.round)
-                add_wish(&w, readers.item[i], maker);
+        ValueId next = graph->update[u].source;
+        wish(&w, graph->update[u].target, units->of[graph->value[next].node], units->count);
     }
+    wish_for_loops(&w, graph, arena);
     *pair = w.pair;
     return w.count;
 }

@@ -12,9 +12,9 @@
 /* The states that the graph reads or updates, in the order of its values, each with what it is updated with. */
 uint32_t state_list(const Graph *graph, Arena *arena, StateValue **list);
 
-/* For ordering: pairs (reader, maker) of units such that no state needs memory twice if every reader of its value runs
- * before the maker of its next one.  Pairs that would close a cycle with `needs` (per unit, the units that run before
- * it), or with those found before, are left out. */
+/* For ordering: pairs (reader, maker) of units such that no state, and nothing that a loop carries, needs memory twice
+ * if every reader of its value runs before the maker of its next one.  Pairs that would close a cycle with `needs` (per
+ * unit, the units that run before it), or with those found before, are left out. */
 typedef struct UnitPair {
     uint32_t before, after;
 } UnitPair;

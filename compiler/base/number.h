@@ -14,6 +14,18 @@ static inline int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Of what is not negative: what is too much stays the most there is. */
+static inline int64_t number_times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static inline int64_t number_plus(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
 /* Of what is not negative, rounded up. */
 static inline int64_t ceil_div(int64_t a, int64_t b)
 {

@@ -25,6 +25,12 @@ bool node_is_number(const Node *node, double *number)
     return true;
 }
 
+bool node_adds_one(const Graph *graph, const Node *node)
+{
+    double number;
+    return node->op == OP_ADD && value_is_number(graph, node->in[1], &number) && number == 1;
+}
+
 bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension)
 {
     if (node->op != OP_IOTA)

@@ -70,22 +70,11 @@ static uint32_t layer_of_kernel(Gathering *g, const Kernel *kernel)
 
 /* What kernels add to their layers */
 
-static int64_t times(int64_t a, int64_t b)
-{
-    int64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-static int64_t plus(int64_t a, int64_t b)
-{
-    return a > INT64_MAX - b ? INT64_MAX : a + b;
-}
-
 static int64_t kernel_macs(const Graph *graph, const Kernel *kernel)
 {
     int64_t macs = 0;
     for (uint32_t n = 0; n < kernel->node_count; n++)
-        macs = plus(macs, node_macs(graph, &graph->node[kernel->node[n]]));
+        macs = number_plus(macs, node_macs(graph, &graph->node[kernel->node[n]]));
     return macs;
 }
 
@@ -123,9 +112,9 @@ static void add_kernel(Gathering *g, uint32_t k, int64_t rounds, bool per_round)
     g->seen[k] = true;
     uint32_t layer = layer_of_kernel(g, kernel);
     BudgetLayer *to = &g->budget->layer[layer];
-    int64_t macs = times(kernel_macs(g->entry->graph, kernel), rounds);
+    int64_t macs = number_times(kernel_macs(g->entry->graph, kernel), rounds);
     to->kernels++;
-    to->macs = plus(to->macs, macs);
+    to->macs = number_plus(to->macs, macs);
     to->per_round |= per_round && macs;
     to->arena = most(to->arena, g->live[k]);
     for (uint32_t i = 0; i < kernel->buffer_count; i++)
@@ -144,7 +133,7 @@ static void add_steps(Gathering *g, const StepList *list, int64_t rounds, bool p
         if (step->kind == STEP_LAUNCH)
             add_kernel(g, step->kernel, rounds, per_round);
         for (uint32_t s = 0; s < step->body_count; s++)
-            add_steps(g, &step->body[s], times(rounds, own ? own : 1), per_round || !own);
+            add_steps(g, &step->body[s], number_times(rounds, own ? own : 1), per_round || !own);
     }
 }
 
@@ -198,7 +187,7 @@ static void gather_entry(Gathering *g, BudgetEntry *to)
     *to = describe_entry(g->arena, g->entry);
     add_steps(g, &g->entry->steps.list, 1, false);
     for (uint32_t i = first; i < g->budget->layer_count; i++) {
-        to->macs = plus(to->macs, g->budget->layer[i].macs);
+        to->macs = number_plus(to->macs, g->budget->layer[i].macs);
         to->per_round |= g->budget->layer[i].per_round;
     }
 }

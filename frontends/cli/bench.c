@@ -4,25 +4,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "cli/clock.h"
 #include "cli/host.h"
 #include "cli/inputs.h"
 #include "cli/peak.h"
 #include "cli/terminal.h"
 #include "kernel/kernel.h"
+#include "ops/meaning.h"
 
 typedef struct Work { /* of one run */
     int64_t flops, bytes;
 } Work;
 
-static Work total_work(const Entry *entry)
+/* Of all rounds, where their number is known; of all branches.  Recurses over their nesting. */
+static void add_work(Work *work, const Entry *entry, const StepList *list, int64_t rounds)
 {
-    Work work = {0};
-    for (uint32_t k = 0; k < entry->memory.kernel_count; k++) {
-        work.flops += entry->memory.kernel[k].flops;
-        work.bytes += entry->memory.kernel[k].bytes;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const Step *step = &list->step[i];
+        const Kernel *kernel = &entry->memory.kernel[step->kernel];
+        int64_t own = step->kind == STEP_LOOP ? flow_most_rounds(&entry->graph->node[kernel->node[0]]) : 1;
+        if (step->kind == STEP_LAUNCH) {
+            work->flops = number_plus(work->flops, number_times(kernel->flops, rounds));
+            work->bytes = number_plus(work->bytes, number_times(kernel->bytes, rounds));
+        }
+        for (uint32_t s = 0; s < step->body_count; s++)
+            add_work(work, entry, &step->body[s], number_times(rounds, own ? own : 1));
     }
-    return work;
 }
 
 /* One figure over all samples; sorted when they are complete. */
@@ -142,7 +150,7 @@ static int measure(Cli *cli, const Program *program, const Host *host, double se
         uint32_t runs = once > 1e-3 ? 1 : (uint32_t)(1e-3 / fmax(once, 1e-7)) + 1;
         result->model = program->options.name;
         result->target = program->options.target->name;
-        result->work = total_work(entry);
+        add_work(&result->work, entry, &entry->steps.list, 1);
         result->arena_bytes = program->arena_bytes;
         result->weights_bytes = program->weights_bytes;
         result->kernels = entry_kernel_count(entry);

@@ -34,7 +34,7 @@ def command_of(path, text, temporary):
     for line in lines_of(text, "RUN"):
         for key, value in substitutions.items():
             line = re.sub(rf"{key}\b", lambda _: str(value), line)
-        lines.append(line)
+        lines += [line, 'status=$?; [ $status -eq 0 ] || exit $status'] # `set -e` lets `false && ...` pass
     return "set -eo pipefail\n" + "\n".join(lines)
 
 

@@ -225,6 +225,19 @@ ValueId step_branch(Maker *m)
 
 /* Parts at run-time positions */
 
+/* What reads a part that nobody else does: through a view, or as it is. */
+static ValueId read_part(Maker *m, ValueId part)
+{
+    static ValueId (*const reader[])(Maker *) = {step_rows,   step_reduce, step_matmul, step_product,
+                                                 step_binary, step_arg,    step_dynamic};
+    if (maker_chance(m, 60))
+        part = (maker_chance(m, 60) ? maker_reshape : maker_transpose)(m, part);
+    m->next = part;
+    ValueId read = reader[maker_draw(m, sizeof reader / sizeof *reader)](m);
+    m->next = NONE;
+    return read == NONE ? part : read;
+}
+
 ValueId step_dynamic(Maker *m)
 {
     ValueId x = maker_pick(m), in[3] = {x}, at[MAX_RANK];
@@ -240,8 +253,8 @@ ValueId step_dynamic(Maker *m)
     }
     in[1] = maker_build(m, OP_STACK, at, shape.rank, NULL);
     ValueId part = maker_with_attr(m, OP_DYNAMIC_SLICE, in, 2, "sizes", maker_ints(sizes, shape.rank));
-    if (maker_chance(m, 40))
-        return part;
+    if (maker_chance(m, 60))
+        return maker_chance(m, 70) ? read_part(m, part) : part;
     at[0] = scalar(m, DT_I32, 1);
     in[1] = maker_build(m, OP_STACK, at, shape.rank, NULL);
     in[2] = maker_changed(m, part);

@@ -305,7 +305,7 @@ static void rows_lower(Lower *lower)
         const Node *node = &lower->graph->node[lower->kernel->node[n]];
         if (op_info(node->op)->family == FAMILY_REDUCE)
             reduce_stage(lower, &rows, node);
-        if (!is_full(lower, &rows, node->out[0]))
+        if (!is_full(lower, &rows, node->out[0]) && !kernel_only_reads(lower->graph, node))
             row_value(lower, &rows, node->out[0]);
     }
     if (stores_full(lower, &rows))

@@ -168,7 +168,7 @@ static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *sourc
     Index position[MAX_RANK] = {0}, zero = index_constant(0);
     int64_t factor;
 
-    if (!con->is_product || con->columns % con->lanes || kernel_makes(lower, con->node->in[1]))
+    if (!con->is_product || con->columns % con->lanes || kernel_computes(lower, con->node->in[1]))
         return false;
     Index k =
         index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
@@ -210,7 +210,7 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *o
                              index_var(arena, lane));
     Index k = index_add(arena, index_scale(arena, index_var(arena, con->block), lanes), index_var(arena, depth));
     weights_position(con, k, zero, zero, column, position);
-    if (kernel_makes(lower, con->node->in[1]))
+    if (kernel_computes(lower, con->node->in[1]))
         return false;
     const Expr *load = lower_value(lower, con->node->in[1], position);
     if (load->kind != EXPR_LOAD || !index_factor(load->index, depth, &along) || along != 1 ||

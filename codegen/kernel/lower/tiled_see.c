@@ -16,7 +16,7 @@ static bool is_f32(const Lower *lower, ValueId value)
 static bool operand_address(Tiled *con, const Index *position, Index *address)
 {
     Lower *lower = con->lower;
-    return !kernel_makes(lower, con->x_value) &&
+    return !kernel_computes(lower, con->x_value) &&
            lower_memory_source(lower, con->x_value, position, &con->x_source, address);
 }
 
@@ -116,7 +116,7 @@ static bool see_conv(Tiled *con, const Convolution *conv)
     con->position[2] = index_div(arena, pixel, con->out_w);
     con->position[1 + rank] = index_mod(arena, pixel, con->out_w);
 
-    if (kernel_makes(lower, con->x_value))
+    if (kernel_computes(lower, con->x_value))
         return rank == 2 && see_computed(con);
     Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h)};
     position[1 + rank] = index_var(arena, column);
@@ -307,7 +307,7 @@ static bool computes_vector(const Epilogue *e, const Node *node)
     if (family != FAMILY_ELEMENTWISE || value_type(lower->graph, node->out[0])->dtype != DT_F32)
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (!kernel_makes(lower, node->in[i]) && !reads_vector(e, node->in[i]))
+        if (!kernel_computes(lower, node->in[i]) && !reads_vector(e, node->in[i]))
             return false;
     return true;
 }

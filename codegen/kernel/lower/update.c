@@ -13,7 +13,7 @@ static bool is_in_place(const Lower *lower, const Node *node)
         return false;
     if (to->role == STORAGE_STATE)
         return to->index == from->index && !to->next;
-    if (to->role != STORAGE_ARENA && to->role != STORAGE_OUTPUT)
+    if (to->role != STORAGE_ARENA && (to->role != STORAGE_OUTPUT || to->index != from->index))
         return false;
     bool written_over = lower->graph->value[result].inplace != NONE &&
                         kernel_view_owner(lower->graph, lower->graph->value[result].inplace) == owner;
@@ -54,11 +54,23 @@ Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension)
     int64_t last = node_dynamic_last(lower->graph, node, dimension);
     if (!last)
         return index_constant(0);
+    if (!lower->block) /* a recipe is being chosen, for whatever it may be */
+        return index_data(arena, expr_number(arena, DT_I64, 0), 0, last);
     Index at = index_constant(dimension);
     const Expr *begin = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], &at));
+    if (begin->kind == EXPR_NUMBER)
+        return index_constant((int64_t)(begin->number < 0              ? 0
+                                        : begin->number < (double)last ? begin->number
+                                                                       : (double)last));
     begin = expr_word(arena, WORD_MAX, DT_I64, begin, expr_number(arena, DT_I64, 0), NULL);
     begin = expr_word(arena, WORD_MIN, DT_I64, begin, expr_number(arena, DT_I64, (double)last), NULL);
     return index_data(arena, begin, 0, last);
+}
+
+void lower_dynamic_position(Lower *lower, const Node *node, const Index *position, Index *whole)
+{
+    for (uint32_t d = 0; d < value_shape(lower->graph, node->in[0])->rank; d++)
+        whole[d] = index_add(lower->arena, position[d], lower_dynamic_begin(lower, node, d));
 }
 
 static void update_lower(Lower *lower)

@@ -194,12 +194,16 @@ static const Expr *lower_gather(Lower *lower, const Node *node, const Index *pos
     return lower_value(lower, node->in[0], operand);
 }
 
-static const Expr *lower_dynamic_slice(Lower *lower, const Node *node, const Index *position)
+/* An element of a list of positions, which has joined the kernel that asks for it. */
+static const Expr *lower_listed(Lower *lower, const Node *node, const Index *position)
 {
-    Index operand[MAX_RANK];
-    for (uint32_t d = 0; d < value_shape(lower->graph, node->in[0])->rank; d++)
-        operand[d] = index_add(lower->arena, position[d], lower_dynamic_begin(lower, node, d));
-    return lower_value(lower, node->in[0], operand);
+    int64_t at = position[0].constant;
+    uint32_t i = 0;
+    assert(!position[0].count);
+    for (int64_t extent; at >= (extent = value_shape(lower->graph, node->in[i])->dim[0]); i++)
+        at -= extent;
+    Index operand = index_constant(at);
+    return lower_value(lower, node->in[i], &operand);
 }
 
 static const Expr *lower_pad(Lower *lower, const Node *node, const Index *position)
@@ -254,10 +258,11 @@ static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, c
         return lower_gather(lower, node, position);
     case FAMILY_DYNAMIC:
         assert(node_is_dynamic_slice(node));
-        return lower_dynamic_slice(lower, node, position);
+        lower_dynamic_position(lower, node, position, operand);
+        return lower_value(lower, node->in[0], operand);
     case FAMILY_ASSEMBLE:
-        assert(assembly_of(lower->graph, node).filled);
-        return lower_pad(lower, node, position);
+        return assembly_of(lower->graph, node).filled ? lower_pad(lower, node, position)
+                                                      : lower_listed(lower, node, position);
     case FAMILY_GENERATE:
         return lower_formula(lower, node, position);
     default:
@@ -303,7 +308,7 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
     if (known)
         return known;
     const Expr *expr = lower_made(lower, node, lower->graph->value[value].result, position);
-    bool keep = !kernel_value_is_inline(lower->graph, value) &&
+    bool keep = !kernel_value_is_inline(lower->graph, value) && !kernel_only_reads(lower->graph, node) &&
                 (used_twice_here(lower, value) || lower->spill[value]) && expr->kind != EXPR_NUMBER &&
                 expr->kind != EXPR_LOCAL;
     if (keep) {

@@ -1,0 +1,190 @@
+/* Slices at run-time positions are read where they are: each joins every kernel that reads it, a copy of the node for
+ * each, with the views behind it and with the list that its positions are put together in.  No kernel copies it then.
+ *
+ * A kernel reads the tensor that it is cut from as late as the kernel runs.  So that nothing has to be kept for that,
+ * the tensor is one that nothing is written over: an input, a constant, or a result that is neither updated nor passed
+ * to a loop or out of a branch. */
+#include "kernel/join.h"
+
+#include "ops/family.h"
+#include "ops/meaning.h"
+
+#define MOST_READERS 64 /* more of them are worth a copy */
+#define DEEPEST      16 /* slices of slices: they are lowered by recursion */
+
+typedef struct Finder {
+    const Graph *graph;
+    Users users;
+    const bool *live_out;
+    bool *moves; /* per value: something may come to be written over it */
+    bool *joins; /* per node */
+} Finder;
+
+/* Through views and slices. */
+static ValueId cut_from(const Graph *graph, ValueId value)
+{
+    const Node *node;
+    while ((node = value_producer(graph, value)) && (node_is_view(node) || node_is_dynamic_slice(node)))
+        value = node->in[0];
+    return value;
+}
+
+static void find_moving(Finder *f)
+{
+    const Graph *graph = f->graph;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        uint32_t count = node_flow(node) ? node->in_count : node_is_update(node) ? 1 : 0;
+        for (uint32_t i = 0; i < count; i++)
+            f->moves[cut_from(graph, node->in[i])] = true;
+        for (uint32_t r = 0; node_flow(node) && r < node->out_count; r++)
+            f->moves[node->out[r]] = true;
+    }
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        f->moves[graph->update[i].target] = f->moves[cut_from(graph, graph->update[i].source)] = true;
+}
+
+/* A list of positions: one for each dimension. */
+static bool is_list(const Graph *graph, const Node *node)
+{
+    return node && node_is_assembly(node) && !assembly_of(graph, node).filled &&
+           value_shape(graph, node->out[0])->rank == 1;
+}
+
+/* Can the user's kernel read the operand so?  Whatever pulls single elements can, and so do the tiles of a contraction,
+ * but for its bias. */
+static bool takes(const Finder *f, NodeId n, uint32_t operand)
+{
+    const Node *user = &f->graph->node[n];
+    bool positions = is_list(f->graph, value_producer(f->graph, user->in[operand]));
+    if (f->joins[n] && !positions)
+        return true;
+    switch (op_info(user->op)->family) {
+    case FAMILY_DYNAMIC:
+        return positions ? operand == 1 : operand > 0 || node_is_dynamic_slice(user);
+    case FAMILY_ELEMENTWISE:
+    case FAMILY_CAST:
+    case FAMILY_REDUCE:
+        return !positions;
+    case FAMILY_CONTRACT:
+        return !positions && operand < 2;
+    default:
+        return false;
+    }
+}
+
+static bool all_take(const Finder *f, ValueId value)
+{
+    uint32_t first = f->users.first[value], end = f->users.first[value + 1];
+    bool all = end > first && end - first <= MOST_READERS;
+    for (uint32_t i = first; i < end && all; i++) {
+        const Node *user = &f->graph->node[f->users.user[i]];
+        for (uint32_t k = 0; k < user->in_count; k++)
+            all &= user->in[k] != value || takes(f, f->users.user[i], k);
+    }
+    return all;
+}
+
+static bool may_join(const Finder *f, const Node *node)
+{
+    bool slice = node_is_dynamic_slice(node) && !f->moves[cut_from(f->graph, node->in[0])];
+    return (slice || node_is_view(node) || is_list(f->graph, node)) && node->out_count == 1 &&
+           !f->live_out[node->out[0]] && all_take(f, node->out[0]);
+}
+
+/* Other views are read through as ever. */
+static void leave_views(Finder *f, Arena *arena)
+{
+    uint32_t *depth = ARENA_ARRAY(arena, uint32_t, f->graph->value_count);
+    for (NodeId n = 0; n < f->graph->node_count; n++) {
+        const Node *node = &f->graph->node[n], *from = node->in_count ? value_producer(f->graph, node->in[0]) : NULL;
+        if (!f->joins[n] || is_list(f->graph, node))
+            continue;
+        uint32_t deep = depth[node->in[0]] + node_is_dynamic_slice(node);
+        f->joins[n] = node_is_view(node) ? from && f->joins[from - f->graph->node] : deep <= DEEPEST;
+        depth[node->out[0]] = f->joins[n] ? deep : 0;
+    }
+}
+
+const bool *join_find(const Graph *graph, Arena *arena)
+{
+    Finder f = {.graph = graph,
+                .users = graph_users(graph, arena),
+                .live_out = graph_live_out(graph, arena),
+                .moves = ARENA_ARRAY(arena, bool, graph->value_count),
+                .joins = ARENA_ARRAY(arena, bool, graph->node_count)};
+    find_moving(&f);
+    for (NodeId n = graph->node_count; n-- > 0;)
+        f.joins[n] = may_join(&f, &graph->node[n]);
+    leave_views(&f, arena);
+    return f.joins;
+}
+
+/* Joining */
+
+typedef struct Copy { /* of a node that joins, in a kernel */
+    uint32_t kernel;
+    ValueId value;
+    uint32_t next; /* 1 + another of the same node; 0: none */
+} Copy;
+
+typedef struct Joiner {
+    Graph *graph;
+    Arena *arena;
+    const bool *joins;
+    Node *order;
+    uint32_t count, capacity; /* of order */
+    Copy *copy;
+    uint32_t copy_count, copy_capacity;
+    uint32_t *first; /* per node: 1 + its last copy */
+} Joiner;
+
+static ValueId copy_in(Joiner *j, ValueId value, uint32_t kernel);
+
+/* The node goes to the new order and reads copies in its kernel. */
+static void emit(Joiner *j, Node node)
+{
+    ValueId *in = ARENA_ARRAY(j->graph->module->arena, ValueId, node.in_count);
+    for (uint32_t i = 0; i < node.in_count; i++) {
+        const Node *from = value_producer(j->graph, node.in[i]);
+        in[i] = from && j->joins[from - j->graph->node] ? copy_in(j, node.in[i], node.kernel) : node.in[i];
+    }
+    node.in = in;
+    ARENA_PUSH(j->graph->module->arena, j->order, j->count, j->capacity, node);
+}
+
+/* The value as the kernel reads it: the first of its copies is itself. */
+static ValueId copy_in(Joiner *j, ValueId value, uint32_t kernel)
+{
+    Graph *graph = j->graph;
+    NodeId n = graph->value[value].node;
+    for (uint32_t i = j->first[n]; i; i = j->copy[i - 1].next)
+        if (j->copy[i - 1].kernel == kernel)
+            return j->copy[i - 1].value;
+    Node node = graph->node[n];
+    Copy copy = {.kernel = kernel, .value = value, .next = j->first[n]};
+    if (copy.next) {
+        copy.value = graph_add_value(graph, ROLE_RESULT, value_type(graph, value), (Str){0}, node.place);
+        node.out = arena_copy(graph->module->arena, &copy.value, sizeof copy.value);
+    }
+    ARENA_PUSH(j->arena, j->copy, j->copy_count, j->copy_capacity, copy);
+    j->first[n] = j->copy_count;
+    node.kernel = kernel;
+    emit(j, node);
+    return copy.value;
+}
+
+void join_kernels(Graph *graph, Arena *arena, const bool *joins)
+{
+    Joiner j = {
+        .graph = graph, .arena = arena, .joins = joins, .first = ARENA_ARRAY(arena, uint32_t, graph->node_count)};
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (!joins[n])
+            emit(&j, graph->node[n]);
+    graph->node = j.order;
+    graph->node_count = j.count;
+    graph->node_capacity = j.capacity;
+    for (NodeId n = 0; n < graph->node_count; n++)
+        for (uint32_t r = 0; r < graph->node[n].out_count; r++)
+            graph->value[graph->node[n].out[r]].node = n;
+}

@@ -1,0 +1,13 @@
+/* Nodes that belong to whatever kernel reads them, for fuse (join.c). */
+#ifndef NNC_KERNEL_JOIN_H
+#define NNC_KERNEL_JOIN_H
+
+#include "ir/graph.h"
+
+/* Per node of a flat graph: slices at run-time positions that are read where they are, and what goes with them. */
+const bool *join_find(const Graph *graph, Arena *arena);
+
+/* Gives them to the kernels of their readers, which are known by now.  Keeps the order of the other nodes. */
+void join_kernels(Graph *graph, Arena *arena, const bool *joins);
+
+#endif
