@@ -27,6 +27,7 @@ typedef enum OpFamily {
     FAMILY_GATHER,      /* reads, or adds, at computed positions */
     FAMILY_DYNAMIC,     /* a part that begins at computed positions, read or replaced */
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
+    FAMILY_DRAW,        /* random numbers from a key that is an operand */
     FAMILY_LAYOUT,      /* changes where elements lie, not what they are */
     FAMILY_CONTROL,     /* call, while, case: nodes with sub-graphs */
     FAMILY_FLOW,        /* where bodies that are laid out in line begin and end; hidden */
@@ -55,7 +56,7 @@ typedef enum ResultRule {
 } ResultRule;
 
 /* Which dtypes an elementwise op takes. */
-typedef enum DTypeClass { CLASS_ANY, CLASS_NUMBER, CLASS_FLOAT, CLASS_INT, CLASS_BOOL } DTypeClass;
+typedef enum DTypeClass { CLASS_ANY, CLASS_NUMBER, CLASS_FLOAT, CLASS_INT, CLASS_I64, CLASS_BOOL } DTypeClass;
 
 typedef enum AttrKind {
     ATTR_INT,

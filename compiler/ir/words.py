@@ -10,7 +10,7 @@ import sys
 
 OPERATORS = [{"+": "ADD", "-": "SUB"}, {"*": "MUL", "/": "DIV"}]  # from the loosest to the tightest; all go left
 OPERANDS = "xyz"
-BINARY = set("ADD SUB MUL DIV MOD LT LE EQ NE AND OR XOR MAX MIN POW FMOD".split())
+BINARY = set("ADD SUB MUL DIV MOD LT LE EQ NE AND OR XOR MAX MIN POW FMOD FOLD_IN".split())
 EXPRESSION, DOC = 3, 7  # fields of a row
 
 

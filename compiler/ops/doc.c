@@ -11,6 +11,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_GATHER] = "Gather and scatter",
     [FAMILY_DYNAMIC] = "Parts at run-time positions",
     [FAMILY_GENERATE] = "Generators",
+    [FAMILY_DRAW] = "Random numbers from a key",
     [FAMILY_LAYOUT] = "Memory layout",
     [FAMILY_CONTROL] = "Sub-graphs",
 };
@@ -57,6 +58,11 @@ static const char *const family_note[FAMILY_COUNT] = {
         "The type comes from `shape` and `dtype`, or from the `param` or `state` that is initialised. "
         "Random numbers are a pure function of seed and position (Philox 4x32-10).  Fans are those of "
         "a weight `[o, c, window...]`, or `[in, out]` with two dimensions.",
+    [FAMILY_DRAW] =
+        "Pure functions of `key`, an `i64[]` that is known when running, and of the position: the same key gives the "
+        "same bits in every run and on every target, and those of a generator whose `seed` it is.  Keys for several "
+        "draws are made with `fold_in(key, 0)`, `fold_in(key, 1)`, ...  Where one elementwise kernel reads a draw, "
+        "that makes it, and it never lies in memory.",
     [FAMILY_LAYOUT] = "Placed by the compiler.",
     [FAMILY_CONTROL] =
         "Made by the language's calls, `while`, `do`, `scan`, `case` and `if`; see the language.  All bodies of a "
@@ -65,11 +71,8 @@ static const char *const family_note[FAMILY_COUNT] = {
 
 static const char *class_name(const OpInfo *info)
 {
-    static const char *const name[] = {[CLASS_ANY] = "any",
-                                       [CLASS_NUMBER] = "numbers",
-                                       [CLASS_FLOAT] = "floats",
-                                       [CLASS_INT] = "integers",
-                                       [CLASS_BOOL] = "bool"};
+    static const char *const name[] = {[CLASS_ANY] = "any",      [CLASS_NUMBER] = "numbers", [CLASS_FLOAT] = "floats",
+                                       [CLASS_INT] = "integers", [CLASS_I64] = "i64",        [CLASS_BOOL] = "bool"};
     return name[info->operand_class];
 }
 

@@ -17,6 +17,7 @@ FAMILY(assemble)
 FAMILY(gather)
 FAMILY(dynamic)
 FAMILY(generate)
+FAMILY(draw)
 FAMILY(layout)
 FAMILY(control)
 #undef FAMILY

@@ -17,6 +17,7 @@ const FamilyRow family_table[FAMILY_COUNT] = {
     [FAMILY_GATHER] = {infer_gather, eval_gather},
     [FAMILY_DYNAMIC] = {infer_dynamic, eval_dynamic},
     [FAMILY_GENERATE] = {infer_generate, eval_generate},
+    [FAMILY_DRAW] = {infer_draw, eval_draw},
     [FAMILY_LAYOUT] = {infer_layout, eval_layout},
     [FAMILY_CONTROL] = {infer_control, eval_control},
     [FAMILY_FLOW] = {infer_flow, NULL},

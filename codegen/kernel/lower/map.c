@@ -57,6 +57,8 @@ static void check_position(Merge *merge, Index position)
 static void check_expr(Merge *merge, const Expr *expr)
 {
     expr_loads(expr, check_load, merge);
+    if (expr->kind == EXPR_RANDOM)
+        check_address(merge, expr->index);
     if (expr->kind == EXPR_INDEX || expr->kind == EXPR_WITHIN)
         check_position(merge, expr->index);
     for (int i = 0; i < 3; i++)

@@ -1,7 +1,7 @@
 /* scatter_add: x with slices of the update added at positions along an axis.  One loop goes through the positions in
- * their order, so that sums of equal ones are the same in every run; what runs at once are the other dimensions.  Threads
- * that stand alone take an element of all of those each; else the dimensions behind the axis are the innermost loop, a
- * run of memory. */
+ * their order, so that sums of equal ones are the same in every run; what runs at once are the other dimensions.
+ * Threads that stand alone take an element of all of those each; else the dimensions behind the axis are the innermost
+ * loop, a run of memory. */
 #include "kernel/kernel.h"
 
 #include "ops/meaning.h"
