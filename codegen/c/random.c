@@ -28,8 +28,8 @@ const Snippet snippet_random[] = {
      "    }\n"
      "}\n"},
     {"philox", SNIPPET_VECTOR,
-     "/* The random words of a key from `position` on, a multiple of 4, as philox@ makes them: blocks stand one after\n"
-     "   another, with words 0 and 1, and 2 and 3, in 64 bits. */\n"
+     "/* Random words of a key (Philox 4x32-10) from `position` on, a multiple of 4.  Words 0 and 1 of a block stand in\n"
+     "   64 bits, 2 and 3 in the next. */\n"
      "static inline U philox$(int64_t key, int64_t position)\n"
      "{\n"
      "    typedef uint64_t pairs __attribute__((vector_size(4 * LANES)));\n"
