@@ -1,8 +1,9 @@
 /* Random numbers of emitted sources: the bits of compiler/ops/random.h, whatever compiles them.
  *
  * Philox is made of integers, and a uniform number is exact.  Of a Gaussian one every product that rounds is made by
- * times$, so that no compiler contracts it with a sum, and every sum rounds by stored$; what remains is sqrt, which IEEE
- * 754 rounds once.  A vector form takes a position that is a multiple of 4: whole blocks, each word in its own lane. */
+ * times$, so that no compiler contracts it with a sum, and every sum rounds by stored$; what remains is sqrt, which
+ * IEEE 754 rounds once.  A vector form takes a position that is a multiple of 4: whole blocks, each word in its own
+ * lane. */
 #include "c/snippet.h"
 
 #include <stddef.h>
@@ -28,7 +29,8 @@ const Snippet snippet_random[] = {
      "    }\n"
      "}\n"},
     {"philox", SNIPPET_VECTOR,
-     "/* Random words of a key (Philox 4x32-10) from `position` on, a multiple of 4.  Words 0 and 1 of a block stand in\n"
+     "/* Random words of a key (Philox 4x32-10) from `position` on, a multiple of 4.  Words 0 and 1 of a block stand "
+     "in\n"
      "   64 bits, 2 and 3 in the next. */\n"
      "static inline U philox$(int64_t key, int64_t position)\n"
      "{\n"
@@ -42,7 +44,8 @@ const Snippet snippet_random[] = {
      "    for (int round = 0; round < 10; round++) {\n"
      "#if defined(__x86_64__) && !defined(__clang__)\n"
      "        U p;\n"
-     "        __asm__(\"vpmuludq %1, %2, %0\" : \"=v\"(p) : \"v\"(c), \"v\"(factor)); /* gcc would multiply all 64 bits */\n"
+     "        __asm__(\"vpmuludq %1, %2, %0\" : \"=v\"(p) : \"v\"(c), \"v\"(factor)); /* gcc would multiply all 64 "
+     "bits */\n"
      "#else\n"
      "        const U p = (U)((c & 0xFFFFFFFFu) * factor);\n"
      "#endif\n"

@@ -24,6 +24,7 @@ int64_t node_flops(const Graph *graph, const Node *node)
     switch (op_info(node->op)->family) {
     case FAMILY_ELEMENTWISE:
     case FAMILY_DRAW:
+    case FAMILY_CUMULATE:
         return results;
     case FAMILY_REDUCE:
         return shape_elements(value_shape(graph, node->in[0]));

@@ -4,6 +4,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_ELEMENTWISE] = "Elementwise",
     [FAMILY_CAST] = "Conversion",
     [FAMILY_REDUCE] = "Reductions",
+    [FAMILY_CUMULATE] = "Running sums",
     [FAMILY_CONTRACT] = "Contractions",
     [FAMILY_POOL] = "Pooling",
     [FAMILY_VIEW] = "Views",
@@ -26,6 +27,12 @@ static const char *const family_note[FAMILY_COUNT] = {
     [FAMILY_REDUCE] =
         "Over `axes`, counted from the end when negative; over all of them by default.  `keep` leaves "
         "extent 1 in place of a reduced dimension.  The dtype stays, that of positions is `i64`.",
+    [FAMILY_CUMULATE] =
+        "Along `axis`, counted from the end when negative: `[1, 2, 3]` gives `[1, 3, 6]`, with `exclusive` `[0, 1, "
+        "3]`, "
+        "with `reverse` `[6, 5, 3]`, with both `[5, 3, 0]` (as ONNX's CumSum).  Terms are added in their order; `f16` "
+        "and "
+        "`bf16` are added in `f32`.",
     [FAMILY_CONTRACT] =
         "`matmul` follows NumPy: `[..., m, k] @ [..., k, n]`, leading dimensions broadcast, vectors are "
         "promoted.  `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / groups, kh, kw]` and a "

@@ -10,6 +10,7 @@
 FAMILY(elementwise)
 FAMILY(cast)
 FAMILY(reduce)
+FAMILY(cumulate)
 FAMILY(contract)
 FAMILY(pool)
 FAMILY(view)

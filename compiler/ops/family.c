@@ -10,6 +10,7 @@ const FamilyRow family_table[FAMILY_COUNT] = {
     [FAMILY_ELEMENTWISE] = {infer_elementwise, eval_elementwise},
     [FAMILY_CAST] = {infer_cast, eval_cast},
     [FAMILY_REDUCE] = {infer_reduce, eval_reduce},
+    [FAMILY_CUMULATE] = {infer_cumulate, eval_cumulate},
     [FAMILY_CONTRACT] = {infer_contract, eval_contract},
     [FAMILY_POOL] = {infer_pool, eval_pool},
     [FAMILY_VIEW] = {infer_view, eval_view},

@@ -119,6 +119,17 @@ DType reduction_accumulator(DType dtype);
 /* Reduces the last dimensions of the operand, from *row_rank on, and nothing else: rows of one space. */
 bool reduction_is_of_rows(const Reduction *reduction, uint32_t *row_rank);
 
+/* Running sums: each position of a dimension gets the sum of all operand's positions before it, or behind it where it
+ * is reversed, and its own where it is not exclusive.  The result has the operand's type. */
+typedef struct Cumulation {
+    DType accumulator; /* f32 for f16 and bf16 */
+    uint32_t dimension;
+    bool exclusive, reverse;
+} Cumulation;
+
+bool node_is_cumulation(const Node *node);
+Cumulation cumulation_of(const Graph *graph, const Node *node);
+
 /* Views: where each element of result r is in the operand. */
 
 typedef enum ViewKind {

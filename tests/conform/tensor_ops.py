@@ -411,6 +411,47 @@ def scatter_cases(cases):
     cases.add("scatter_add", [every], Tensor("i64", [2, 0, 6]), body="{r[0]} = scatter_add({x[0]}, {x[0]}, {x[0]})")
 
 
+# Running sums
+
+def cumulated(values, axis, exclusive, reverse):
+    values = np.flip(values, axis) if reverse else values
+    sums = np.cumsum(values, axis=axis)
+    if exclusive:
+        sums = np.roll(sums, 1, axis=axis)
+        sums[tuple(slice(0, 1) if d == axis % values.ndim else slice(None) for d in range(values.ndim))] = 0
+    return np.flip(sums, axis) if reverse else sums
+
+
+def cumsum_cases(cases):
+    def case(x, axis, body=None, scale=1):
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                with np.errstate(all="ignore"):
+                    want = Tensor(x.dtype, cumulated(widen(x.values) * scale, axis, exclusive, reverse))
+                    size = cumulated(np.abs(np.nan_to_num(widen(x.values) * scale)).astype(np.float64), axis, exclusive, reverse)
+                flags = ", ".join([f"axis = {axis}"] + ["exclusive = true"] * exclusive + ["reverse = true"] * reverse)
+                cases.add("cumsum", [x], want, flags, tolerance=Sum(x.shape[axis], size),
+                          body=body and body.replace("FLAGS", flags))
+
+    for dtype in NUMBERS:
+        case(numbers(dtype, (4, 9), "cumsum"), 1)
+        case(numbers(dtype, (9, 5), "cumsum"), 0)
+        case(numbers(dtype, (37,), "cumsum"), 0)
+    x = numbers("f32", (3, 5, 4, 9), "cumsum")
+    for axis in (0, 1, 2, 3, -1, -3):
+        case(x, axis)
+    for shape in [(1,), (0,), (3, 0), (0, 3), (1, 1), (1, 40), (40, 1), (1000,), (300, 33)]:
+        for axis in range(len(shape)):
+            case(numbers("f32", shape, "cumsum"), axis)
+    case(Tensor("f32", [[1, np.inf, 2], [3, -np.inf, np.nan], [4, 5, 6]]), 0)
+    # What dies here is written over; what is made of the sums is one kernel with them; a view is read through.
+    case(numbers("f32", (6, 20), "cumsum"), 0, scale=2, body="{id} = {x[0]} * 2.0\n    {r[0]} = cumsum({id}, FLAGS)")
+    case(numbers("f32", (6, 20), "cumsum"), 1, scale=-1, body="{r[0]} = -cumsum({x[0]}, FLAGS)")
+    case(numbers("f32", (6, 20), "cumsum"), 1,
+         body="{id} = reshape(transpose({x[0]}), shape = [4, 5, 6])\n"
+              "    {r[0]} = cumsum(transpose(reshape({id}, shape = [20, 6])), FLAGS)")
+
+
 # Generators
 
 def philox(seed, elements):
@@ -576,6 +617,7 @@ def add_cases(cases):
     assemble_cases(cases)
     gather_cases(cases)
     scatter_cases(cases)
+    cumsum_cases(cases)
     generate_cases(cases)
     draw_cases(cases)
     other_cases(cases)

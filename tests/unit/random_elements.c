@@ -221,6 +221,23 @@ ValueId step_reduce(Maker *m)
     return maker_is_main(m, x) ? maker_unary(m, OP_TANH, sum) : sum;
 }
 
+/* Small, lest sums of sums grow. */
+ValueId step_cumsum(Maker *m)
+{
+    ValueId x = maker_pick(m);
+    uint32_t rank = value_shape(m->graph, x)->rank;
+    if (!rank || maker_type_of(m, x)->dtype == DT_BOOL || maker_type_of(m, x)->layout.block)
+        return NONE;
+    Attr attr[3];
+    attr_defaults(OP_CUMSUM, attr);
+    attr[attr_index(OP_CUMSUM, STR("axis"))].i = maker_draw(m, rank);
+    attr[attr_index(OP_CUMSUM, STR("exclusive"))].i = maker_chance(m, 40);
+    attr[attr_index(OP_CUMSUM, STR("reverse"))].i = maker_chance(m, 40);
+    m->result_rough |= m->options->emitted;
+    ValueId sums = maker_build(m, OP_CUMSUM, &x, 1, attr);
+    return maker_is_main(m, x) ? maker_unary(m, OP_TANH, sums) : sums;
+}
+
 /* softmax, or x less its mean, scaled */
 ValueId step_rows(Maker *m)
 {
