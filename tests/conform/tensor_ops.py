@@ -437,10 +437,12 @@ def cumsum_cases(cases):
         case(numbers(dtype, (4, 9), "cumsum"), 1)
         case(numbers(dtype, (9, 5), "cumsum"), 0)
         case(numbers(dtype, (37,), "cumsum"), 0)
+        case(numbers(dtype, (2, 4, 70), "cumsum"), 1)
     x = numbers("f32", (3, 5, 4, 9), "cumsum")
     for axis in (0, 1, 2, 3, -1, -3):
         case(x, axis)
-    for shape in [(1,), (0,), (3, 0), (0, 3), (1, 1), (1, 40), (40, 1), (1000,), (300, 33)]:
+    for shape in [(1,), (0,), (3, 0), (0, 3), (1, 1), (1, 40), (40, 1), (1000,), (300, 33), (7, 64), (3, 300), (1, 515),
+                  (2, 3, 5, 60)]:
         for axis in range(len(shape)):
             case(numbers("f32", shape, "cumsum"), axis)
     case(Tensor("f32", [[1, np.inf, 2], [3, -np.inf, np.nan], [4, 5, 6]]), 0)
