@@ -11,7 +11,7 @@ import sys
 OWN = {  # the words of each library: modules, and the types that they serve
     "libnnc-base.a": "arena diag fatal file map str text",
     "libnnc-ir.a": "attr dtype graph module node op shape tensor type value word",
-    "libnnc-ops.a": "assembly branches contraction convolution elements eval family flow gather infer loop node op ops product reduce "
+    "libnnc-ops.a": "assembly branches contraction convolution cumulation elements eval family flow gather infer loop node op ops product random reduce "
                     "reduction reverse scalar strided view window",
     "libnnc-passes.a": "constant grad pass rewrite simplify",
     "libnnc-plan.a": "columns nnc plan runs sort",  # nnc: the allocator of that name

@@ -282,13 +282,15 @@ static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
 }
 
 static const Helper helper_of[WORD_COUNT] = {
-    [WORD_DIV] = HELPER_DIV,     [WORD_MOD] = HELPER_MOD,     [WORD_MAX] = HELPER_MAX,     [WORD_MIN] = HELPER_MIN,
-    [WORD_ABS] = HELPER_ABS,     [WORD_SQRT] = HELPER_SQRT,   [WORD_EXP] = HELPER_EXP,     [WORD_EXPM1] = HELPER_EXPM1,
-    [WORD_LOG] = HELPER_LOG,     [WORD_LOG1P] = HELPER_LOG1P, [WORD_SIN] = HELPER_SIN,     [WORD_COS] = HELPER_COS,
-    [WORD_TAN] = HELPER_TAN,     [WORD_ASIN] = HELPER_ASIN,   [WORD_ACOS] = HELPER_ACOS,   [WORD_ATAN] = HELPER_ATAN,
-    [WORD_SINH] = HELPER_SINH,   [WORD_COSH] = HELPER_COSH,   [WORD_TANH] = HELPER_TANH,   [WORD_ERF] = HELPER_ERF,
-    [WORD_POW] = HELPER_POW,     [WORD_FMOD] = HELPER_FMOD,   [WORD_FLOOR] = HELPER_FLOOR, [WORD_CEIL] = HELPER_CEIL,
-    [WORD_ROUND] = HELPER_ROUND, [WORD_TRUNC] = HELPER_TRUNC,
+    [WORD_DIV] = HELPER_DIV,     [WORD_MOD] = HELPER_MOD,     [WORD_MAX] = HELPER_MAX,
+    [WORD_MIN] = HELPER_MIN,     [WORD_ABS] = HELPER_ABS,     [WORD_SQRT] = HELPER_SQRT,
+    [WORD_EXP] = HELPER_EXP,     [WORD_EXPM1] = HELPER_EXPM1, [WORD_LOG] = HELPER_LOG,
+    [WORD_LOG1P] = HELPER_LOG1P, [WORD_SIN] = HELPER_SIN,     [WORD_COS] = HELPER_COS,
+    [WORD_TAN] = HELPER_TAN,     [WORD_ASIN] = HELPER_ASIN,   [WORD_ACOS] = HELPER_ACOS,
+    [WORD_ATAN] = HELPER_ATAN,   [WORD_SINH] = HELPER_SINH,   [WORD_COSH] = HELPER_COSH,
+    [WORD_TANH] = HELPER_TANH,   [WORD_ERF] = HELPER_ERF,     [WORD_POW] = HELPER_POW,
+    [WORD_FMOD] = HELPER_FMOD,   [WORD_FLOOR] = HELPER_FLOOR, [WORD_CEIL] = HELPER_CEIL,
+    [WORD_ROUND] = HELPER_ROUND, [WORD_TRUNC] = HELPER_TRUNC, [WORD_FOLD_IN] = HELPER_FOLD_IN,
 };
 
 static Piece print_word(Printer *printer, const Expr *expr)
@@ -337,6 +339,19 @@ static Piece print_word(Printer *printer, const Expr *expr)
     default:
         return call(printer, dtype, helper_of[expr->word], arg);
     }
+}
+
+/* A vector where the lanes stand one behind another. */
+static Piece print_random(Printer *printer, const Expr *expr)
+{
+    static const Helper helper[] = {[DRAW_WORD] = HELPER_WORD, [DRAW_UNIT] = HELPER_UNIT, [DRAW_GAUSS] = HELPER_GAUSS};
+    Piece key = print_expr(printer, expr->arg[0]);
+    int64_t factor;
+    Str position = print_base(printer, expr->index, &factor);
+    const char *name =
+        prelude_need(printer->needs, printer->arena, helper[expr->draw], expr->dtype, factor ? printer->lanes : 1);
+    Str text = str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ")", name, STR_ARG(key.text), STR_ARG(position));
+    return (Piece){text, PREC_PRIMARY, factor != 0};
 }
 
 static Piece print_load(Printer *printer, const Expr *expr)
@@ -407,6 +422,8 @@ Piece print_expr(Printer *printer, const Expr *expr)
                        PREC_UNARY, false};
     case EXPR_LOAD:
         return print_load(printer, expr);
+    case EXPR_RANDOM:
+        return print_random(printer, expr);
     case EXPR_LOCAL:
         return (Piece){print_local(printer, expr->local, expr->index, expr->index2), PREC_PRIMARY,
                        expr->local->lanes && printer->lane && printer->vectors};

@@ -5,6 +5,7 @@
 #include "c/snippet.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* The form of a helper at hand: a scalar of some DType, or one of these. */
 enum { VARIANT_VECTOR = DT_COUNT, VARIANT_PLAIN };
@@ -13,19 +14,49 @@ static const struct {
     const char *name;
     const char *library; /* math.h has it for scalars, as name and namef */
 } helper[HELPER_COUNT] = {
-    [HELPER_LOAD] = {"load", NULL},       [HELPER_STORE] = {"store", NULL},    [HELPER_GATHER] = {"gather", NULL},
-    [HELPER_SCATTER] = {"scatter", NULL}, [HELPER_SPLAT] = {"splat", NULL},    [HELPER_SELECT] = {"select", NULL},
-    [HELPER_MAX] = {"max", NULL},         [HELPER_MIN] = {"min", NULL},        [HELPER_ATLEAST] = {"atleast", NULL},
-    [HELPER_ATMOST] = {"atmost", NULL},   [HELPER_SUM] = {"sum", NULL},        [HELPER_PRODUCT] = {"product", NULL},
-    [HELPER_LARGEST] = {"largest", NULL}, [HELPER_LEAST] = {"least", NULL},    [HELPER_TRANSPOSE] = {"transpose", NULL},
-    [HELPER_ABS] = {"abs", "fabs"},       [HELPER_SQRT] = {"sqrt", "sqrt"},    [HELPER_EXP] = {"exp", "exp"},
-    [HELPER_EXPM1] = {"expm1", "expm1"},  [HELPER_LOG] = {"log", "log"},       [HELPER_LOG1P] = {"log1p", "log1p"},
-    [HELPER_SIN] = {"sin", "sin"},        [HELPER_COS] = {"cos", "cos"},       [HELPER_TAN] = {"tan", "tan"},
-    [HELPER_ASIN] = {"asin", "asin"},     [HELPER_ACOS] = {"acos", "acos"},    [HELPER_ATAN] = {"atan", "atan"},
-    [HELPER_SINH] = {"sinh", "sinh"},     [HELPER_COSH] = {"cosh", "cosh"},    [HELPER_TANH] = {"tanh", "tanh"},
-    [HELPER_ERF] = {"erf", "erf"},        [HELPER_FLOOR] = {"floor", "floor"}, [HELPER_CEIL] = {"ceil", "ceil"},
-    [HELPER_ROUND] = {"round", "rint"},   [HELPER_TRUNC] = {"trunc", "trunc"}, [HELPER_POW] = {"pow", "pow"},
-    [HELPER_FMOD] = {"fmod", "fmod"},     [HELPER_DIV] = {"div", NULL},        [HELPER_MOD] = {"mod", NULL},
+    [HELPER_LOAD] = {"load", NULL},
+    [HELPER_STORE] = {"store", NULL},
+    [HELPER_GATHER] = {"gather", NULL},
+    [HELPER_SCATTER] = {"scatter", NULL},
+    [HELPER_SPLAT] = {"splat", NULL},
+    [HELPER_SELECT] = {"select", NULL},
+    [HELPER_MAX] = {"max", NULL},
+    [HELPER_MIN] = {"min", NULL},
+    [HELPER_ATLEAST] = {"atleast", NULL},
+    [HELPER_ATMOST] = {"atmost", NULL},
+    [HELPER_SUM] = {"sum", NULL},
+    [HELPER_PRODUCT] = {"product", NULL},
+    [HELPER_LARGEST] = {"largest", NULL},
+    [HELPER_LEAST] = {"least", NULL},
+    [HELPER_TRANSPOSE] = {"transpose", NULL},
+    [HELPER_ABS] = {"abs", "fabs"},
+    [HELPER_SQRT] = {"sqrt", "sqrt"},
+    [HELPER_EXP] = {"exp", "exp"},
+    [HELPER_EXPM1] = {"expm1", "expm1"},
+    [HELPER_LOG] = {"log", "log"},
+    [HELPER_LOG1P] = {"log1p", "log1p"},
+    [HELPER_SIN] = {"sin", "sin"},
+    [HELPER_COS] = {"cos", "cos"},
+    [HELPER_TAN] = {"tan", "tan"},
+    [HELPER_ASIN] = {"asin", "asin"},
+    [HELPER_ACOS] = {"acos", "acos"},
+    [HELPER_ATAN] = {"atan", "atan"},
+    [HELPER_SINH] = {"sinh", "sinh"},
+    [HELPER_COSH] = {"cosh", "cosh"},
+    [HELPER_TANH] = {"tanh", "tanh"},
+    [HELPER_ERF] = {"erf", "erf"},
+    [HELPER_FLOOR] = {"floor", "floor"},
+    [HELPER_CEIL] = {"ceil", "ceil"},
+    [HELPER_ROUND] = {"round", "rint"},
+    [HELPER_TRUNC] = {"trunc", "trunc"},
+    [HELPER_POW] = {"pow", "pow"},
+    [HELPER_FMOD] = {"fmod", "fmod"},
+    [HELPER_DIV] = {"div", NULL},
+    [HELPER_MOD] = {"mod", NULL},
+    [HELPER_UNIT] = {"unit", NULL},
+    [HELPER_GAUSS] = {"gauss", NULL},
+    [HELPER_WORD] = {"word", NULL},
+    [HELPER_FOLD_IN] = {"fold_in", NULL},
     [HELPER_CONVERT] = {"convert", NULL},
 };
 
@@ -68,8 +99,11 @@ static const Snippet *find_in(const Snippet *table, Str name, unsigned form)
 
 static const Snippet *find(Str name, unsigned variant)
 {
-    const Snippet *found = find_in(snippet_basic, name, form_of(variant));
-    return found ? found : find_in(snippet_math, name, form_of(variant));
+    static const Snippet *const table[] = {snippet_basic, snippet_math, snippet_random};
+    const Snippet *found = NULL;
+    for (uint32_t i = 0; i < sizeof table / sizeof *table && !found; i++)
+        found = find_in(table[i], name, form_of(variant));
+    return found;
 }
 
 /* The function of math.h that serves a scalar without a text of ours, less the f of its f32 form; else NULL. */
@@ -125,6 +159,7 @@ typedef struct Printer {
     unsigned done_count;
     bool converted[DT_COUNT][DT_COUNT];
     bool shuffles; /* NNC_SHUFFLE is used */
+    bool device;   /* the functions are CUDA's */
 } Printer;
 
 static bool done_before(Printer *printer, const Snippet *snippet, unsigned variant)
@@ -241,9 +276,16 @@ static void print_tree(Printer *printer, Str combine)
 static void expand(Printer *printer, Str text, unsigned variant)
 {
     const char *p = text.ptr, *end = text.ptr + text.len;
+    static const char head[] = "static inline";
 
     while (p < end) {
         Str word = word_at(p);
+        if (printer->device && strncmp(p, head, sizeof head - 1) == 0) {
+            text_printf(printer->out, "static __device__ __forceinline__");
+            p += sizeof head - 1;
+            continue;
+        }
+        printer->shuffles |= str_is(word, "NNC_SHUFFLE");
         p += word.len;
         if (!word.len)
             text_char(printer->out, *p++);
@@ -260,8 +302,10 @@ static void expand(Printer *printer, Str text, unsigned variant)
 
 static void print_snippet(Printer *printer, Str name, unsigned variant)
 {
-    const Snippet *snippet = find(name, variant);
+    const Snippet *snippet = printer->device ? find_in(snippet_device, name, form_of(variant)) : NULL;
 
+    if (!snippet)
+        snippet = find(name, variant);
     if (!snippet) { /* math.h has it */
         assert(library_function(name, variant));
         return;
@@ -513,6 +557,20 @@ static void print_helpers(Printer *printer, const PreludeNeeds *needs)
         for (unsigned to = 0; to < DT_COUNT; to++)
             if (needs->convert[from][to])
                 print_convert(printer, (DType)from, (DType)to);
+}
+
+bool prelude_is_random(Helper which)
+{
+    return which >= HELPER_UNIT && which <= HELPER_FOLD_IN;
+}
+
+void prelude_print_device(Text *out, const PreludeNeeds *needs)
+{
+    Printer printer = {.out = out, .lanes = 1, .device = true};
+    for (unsigned h = HELPER_UNIT; h <= HELPER_FOLD_IN; h++)
+        for (unsigned dtype = 0; dtype < DT_COUNT; dtype++)
+            if (needs->scalar[h][dtype])
+                print_snippet(&printer, str_from(helper[h].name), dtype);
 }
 
 void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)

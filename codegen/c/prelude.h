@@ -49,8 +49,13 @@ typedef enum Helper {
     HELPER_TRUNC,
     HELPER_POW, /* f(x, y) */
     HELPER_FMOD,
-    HELPER_DIV, /* integers only: rounded down; x / 0 is 0; the least integer / -1 wraps.  Floats use the operator. */
-    HELPER_MOD, /* sign of the divisor; integers: x mod 0 is 0; floats as NumPy's mod */
+    HELPER_DIV,  /* integers only: rounded down; x / 0 is 0; the least integer / -1 wraps.  Floats use the operator. */
+    HELPER_MOD,  /* sign of the divisor; integers: x mod 0 is 0; floats as NumPy's mod */
+    HELPER_UNIT, /* random numbers, f(key, position), for f32 and vectors: uniform in [0, 1); of vectors the position is
+                    a multiple of 4, and lane i has that of position + i */
+    HELPER_GAUSS,
+    HELPER_WORD,    /* 32 random bits, for i64 */
+    HELPER_FOLD_IN, /* f(key, number), for i64: another key */
     HELPER_CONVERT, /* conversions that C leaves undefined or lacks: see prelude_need_convert */
     HELPER_COUNT
 } Helper;
@@ -66,6 +71,11 @@ const char *prelude_need(PreludeNeeds *needs, Arena *arena, Helper helper, DType
 /* to_i32_from_f32(x): a float beyond the range takes the nearest end and NaN gives 0, as the reference does; f16 and
  * bf16 are uint16_t.  NULL when a plain C cast does the same. */
 const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, DType to);
+
+/* Is it one of random numbers?  Their scalar forms serve CUDA as well. */
+bool prelude_is_random(Helper helper);
+/* Prints these, as functions of the device. */
+void prelude_print_device(Text *out, const PreludeNeeds *needs);
 
 /* Prints the includes, the typedefs (when vectors are used) and every needed helper after those it depends on. */
 void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs);

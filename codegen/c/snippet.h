@@ -33,6 +33,7 @@ typedef struct Snippet {
     const char *text;
 } Snippet;
 
-extern const Snippet snippet_basic[], snippet_math[]; /* each ends with a null name */
+/* Each ends with a null name.  Those of the device stand before the others where CUDA prints them. */
+extern const Snippet snippet_basic[], snippet_math[], snippet_random[], snippet_device[];
 
 #endif

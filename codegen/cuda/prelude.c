@@ -255,8 +255,9 @@ void cuda_print_prelude(Text *out, Arena *arena, PreludeNeeds *needs, const Meet
         text_char(out, '\n');
     for (Helper helper = 0; helper < HELPER_COUNT; helper++)
         for (DType dtype = 0; dtype < DT_COUNT; dtype++)
-            if (helper != HELPER_CONVERT && needs->scalar[helper][dtype])
+            if (helper != HELPER_CONVERT && !prelude_is_random(helper) && needs->scalar[helper][dtype])
                 print_helper(out, prelude_need(needs, arena, helper, dtype, 1), helper, dtype);
+    prelude_print_device(out, needs);
     for (DType from = 0; from < DT_COUNT; from++)
         for (DType to = 0; to < DT_COUNT; to++)
             if (needs->convert[from][to])

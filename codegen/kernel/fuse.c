@@ -6,12 +6,12 @@
  * numbers, so a node may join kernel k when every other operand comes from a kernel below k, and ordering by number is
  * a schedule.  Then maps whose results feed one kernel only move into it.
  *
- * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling or reduction (an
- * epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution to the
- * map that makes its image; a change of layout to the pooling or map before it; elementwise and further reductions to a
- * kernel of rows (softmax, layer norm); a cast of an integer input to the contraction, pooling or reduction that alone
- * reads it; a slice at run-time positions to all that read it (join.h).  Views and ramps belong to no kernel: their
- * users read through them.  What leaves the graph and is only a view gets a copy of its own. */
+ * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling, reduction or running
+ * sum (an epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution
+ * to the map that makes its image; a change of layout to the pooling or map before it; elementwise and further
+ * reductions to a kernel of rows (softmax, layer norm); a cast of an integer input to the contraction, pooling or
+ * reduction that alone reads it; a slice at run-time positions to all that read it (join.h).  Views and ramps belong to
+ * no kernel: their users read through them.  What leaves the graph and is only a view gets a copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"
@@ -250,6 +250,8 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         kernel = open_group(fuser, KERNEL_ANCHOR, type, 0);
         fuser->group[kernel].contraction = true;
         return kernel;
+    case FAMILY_CUMULATE:
+        return open_group(fuser, KERNEL_ANCHOR, type, 0);
     case FAMILY_GATHER:
     case FAMILY_DYNAMIC:
         return open_group(fuser, node_is_update(node) ? KERNEL_ALONE : KERNEL_MAP, type, 0);

@@ -183,7 +183,8 @@ void lower_update_begin(Lower *lower, const Node *node);
 Index lower_gather_row(Lower *lower, const Node *node, const Index *position);
 /* Where a position of the part is in the whole. */
 void lower_dynamic_position(Lower *lower, const Node *node, const Index *position, Index *whole);
-/* map.c: loops over the memory of a type, `element` at each position. */
+/* map.c: loops over the memory of a type, `element` at each position; vectors where `vectorizes` says so of the body.
+ */
 typedef void LowerElement(Lower *lower, void *context, const Index *position);
 void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);
 
@@ -200,7 +201,9 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
                        BuildBody build, void *context);
 /* The same for a body that stands already, built for `var`, which goes from 0 to extent - 1. */
 void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body);
-bool block_vectorizes(const Block *body, const Var *var); /* straight code of f32 loads and stores */
+void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context);
+bool block_vectorizes(const Block *body, const Var *var);        /* straight code of f32 loads and stores */
+bool block_nested_vectorizes(const Block *body, const Var *var); /* with loops and conditions that are all lanes' */
 
 /* May so many threads of a block share work and meet?  Any power of two from 32 on, and 0: none do. */
 static inline bool team_fits(const Target *target, int64_t team)
@@ -210,7 +213,7 @@ static inline bool team_fits(const Target *target, int64_t team)
 
 /* The providers; a row for each in provider.c. */
 extern const Provider provider_map, provider_assembly, provider_update, provider_scatter, provider_rows,
-    provider_window, provider_tiled, provider_blocked;
+    provider_window, provider_running, provider_tiled, provider_blocked;
 
 /* window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.
  * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */

@@ -19,6 +19,7 @@ typedef enum OpFamily {
     FAMILY_ELEMENTWISE, /* one scalar expression at each position, operands broadcast */
     FAMILY_CAST,        /* dtype conversion */
     FAMILY_REDUCE,      /* over some dimensions */
+    FAMILY_CUMULATE,    /* running sums along a dimension */
     FAMILY_CONTRACT,    /* matmul, convolution */
     FAMILY_POOL,        /* over a sliding window */
     FAMILY_MATCH,       /* what windows give to the elements that equal theirs, or take from them */
@@ -28,6 +29,7 @@ typedef enum OpFamily {
     FAMILY_GATHER,      /* reads, or adds, at computed positions */
     FAMILY_DYNAMIC,     /* a part that begins at computed positions, read or replaced */
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
+    FAMILY_DRAW,        /* random numbers from a key that is an operand */
     FAMILY_LAYOUT,      /* changes where elements lie, not what they are */
     FAMILY_CONTROL,     /* call, minimize, while, case: nodes with sub-graphs */
     FAMILY_DERIVATIVE,  /* asks for gradients; gone after the pass grad */
@@ -57,7 +59,7 @@ typedef enum ResultRule {
 } ResultRule;
 
 /* Which dtypes an elementwise op takes. */
-typedef enum DTypeClass { CLASS_ANY, CLASS_NUMBER, CLASS_FLOAT, CLASS_INT, CLASS_BOOL } DTypeClass;
+typedef enum DTypeClass { CLASS_ANY, CLASS_NUMBER, CLASS_FLOAT, CLASS_INT, CLASS_I64, CLASS_BOOL } DTypeClass;
 
 typedef enum AttrKind {
     ATTR_INT,

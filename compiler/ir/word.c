@@ -20,6 +20,7 @@ bool word_is_expensive(Word word)
     case WORD_TANH:
     case WORD_ERF:
     case WORD_POW:
+    case WORD_FOLD_IN:
         return true;
     default:
         return false;

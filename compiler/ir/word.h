@@ -52,6 +52,7 @@ typedef enum Word {
     WORD_CEIL,
     WORD_ROUND, /* half to even */
     WORD_TRUNC,
+    WORD_FOLD_IN, /* a key made of a key and a number; i64 only */
     WORD_COUNT
 } Word;
 

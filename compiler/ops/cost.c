@@ -23,6 +23,8 @@ int64_t node_flops(const Graph *graph, const Node *node)
     int64_t results = shape_elements(value_shape(graph, node->out[0]));
     switch (op_info(node->op)->family) {
     case FAMILY_ELEMENTWISE:
+    case FAMILY_DRAW:
+    case FAMILY_CUMULATE:
         return results;
     case FAMILY_REDUCE:
         return shape_elements(value_shape(graph, node->in[0]));
@@ -43,5 +45,5 @@ int64_t node_flops(const Graph *graph, const Node *node)
 bool node_is_expensive(const Node *node)
 {
     const ScalarList *scalar = op_info(node->op)->scalar;
-    return scalar && word_list_is_expensive(scalar);
+    return node_is_random(node) || (scalar && word_list_is_expensive(scalar));
 }

@@ -4,6 +4,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_ELEMENTWISE] = "Elementwise",
     [FAMILY_CAST] = "Conversion",
     [FAMILY_REDUCE] = "Reductions",
+    [FAMILY_CUMULATE] = "Running sums",
     [FAMILY_CONTRACT] = "Contractions",
     [FAMILY_POOL] = "Pooling",
     [FAMILY_MATCH] = "Matching elements of windows",
@@ -12,6 +13,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_GATHER] = "Gather and scatter",
     [FAMILY_DYNAMIC] = "Parts at run-time positions",
     [FAMILY_GENERATE] = "Generators",
+    [FAMILY_DRAW] = "Random numbers from a key",
     [FAMILY_LAYOUT] = "Memory layout",
     [FAMILY_CONTROL] = "Sub-graphs",
     [FAMILY_DERIVATIVE] = "Gradients",
@@ -27,6 +29,12 @@ static const char *const family_note[FAMILY_COUNT] = {
     [FAMILY_REDUCE] =
         "Over `axes`, counted from the end when negative; over all of them by default.  `keep` leaves "
         "extent 1 in place of a reduced dimension.  The dtype stays, that of positions is `i64`.",
+    [FAMILY_CUMULATE] =
+        "Along `axis`, counted from the end when negative: `[1, 2, 3]` gives `[1, 3, 6]`, with `exclusive` `[0, 1, "
+        "3]`, "
+        "with `reverse` `[6, 5, 3]`, with both `[5, 3, 0]` (as ONNX's CumSum).  Terms are added in their order; `f16` "
+        "and "
+        "`bf16` are added in `f32`.",
     [FAMILY_CONTRACT] =
         "`matmul` follows NumPy: `[..., m, k] @ [..., k, n]`, leading dimensions broadcast, vectors are "
         "promoted.  `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / groups, kh, kw]` and a "
@@ -62,6 +70,11 @@ static const char *const family_note[FAMILY_COUNT] = {
         "The type comes from `shape` and `dtype`, or from the `param` or `state` that is initialised. "
         "Random numbers are a pure function of seed and position (Philox 4x32-10).  Fans are those of "
         "a weight `[o, c, window...]`, or `[in, out]` with two dimensions.",
+    [FAMILY_DRAW] =
+        "Pure functions of `key`, an `i64[]` that is known when running, and of the position: the same key gives the "
+        "same bits in every run and on every target, and those of a generator whose `seed` it is.  Keys for several "
+        "draws are made with `fold_in(key, 0)`, `fold_in(key, 1)`, ...  Where one elementwise kernel reads a draw, "
+        "that makes it, and it never lies in memory.",
     [FAMILY_LAYOUT] = "Placed by the compiler.",
     [FAMILY_CONTROL] =
         "Made by the language's calls, `while`, `do`, `scan`, `case` and `if`; see the language.  All bodies of a "
@@ -73,11 +86,8 @@ static const char *const family_note[FAMILY_COUNT] = {
 
 static const char *class_name(const OpInfo *info)
 {
-    static const char *const name[] = {[CLASS_ANY] = "any",
-                                       [CLASS_NUMBER] = "numbers",
-                                       [CLASS_FLOAT] = "floats",
-                                       [CLASS_INT] = "integers",
-                                       [CLASS_BOOL] = "bool"};
+    static const char *const name[] = {[CLASS_ANY] = "any",      [CLASS_NUMBER] = "numbers", [CLASS_FLOAT] = "floats",
+                                       [CLASS_INT] = "integers", [CLASS_I64] = "i64",        [CLASS_BOOL] = "bool"};
     return name[info->operand_class];
 }
 

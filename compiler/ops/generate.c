@@ -97,9 +97,7 @@ bool op_infer_initial(Graph *graph, ValueId value)
     return true;
 }
 
-/* Evaluation.  Random numbers come in blocks of four from ops/random.h:
- *   uniform:  low + (high - low) * unit(word i), in double, rounded once
- *   normal:   mean + std * the first (i even) or second number of random_normal_pair(words of the pair)
+/* Evaluation.  Random numbers come from ops/random.h in double, and are rounded once.
  * Fan in and fan out are those of a weight [o, c, window...] (c and o times the window's size) or, with two
  * dimensions, [in, out]; a vector's are its length. */
 
@@ -123,30 +121,6 @@ static Fan fan_of(const Shape *shape)
 
 #define CHUNK 1024 /* a multiple of four */
 
-/* Elements start ... start + count, uniform in [low, high) where `scale` is high - low. */
-static void draw_uniform(uint64_t seed, int64_t start, int64_t count, double low, double scale, double *numbers)
-{
-    for (int64_t i = 0; i < count; i += 4) {
-        uint32_t word[4];
-        philox(seed, (uint64_t)(start + i) / 4, word);
-        for (int k = 0; k < 4; k++)
-            numbers[i + k] = low + scale * random_unit(word[k]);
-    }
-}
-
-static void draw_normal(uint64_t seed, int64_t start, int64_t count, double mean, double std, double *numbers)
-{
-    uint32_t word[CHUNK];
-    for (int64_t i = 0; i < count; i += 4)
-        philox(seed, (uint64_t)(start + i) / 4, &word[i]);
-    for (int64_t i = 0; i < count; i += 2) {
-        float first, second;
-        random_normal_pair(word[i], word[i + 1], &first, &second);
-        numbers[i] = mean + std * (double)first;
-        numbers[i + 1] = mean + std * (double)second;
-    }
-}
-
 static void draw(const Node *node, const Shape *shape, int64_t start, int64_t count, double *numbers)
 {
     Fan fan = fan_of(shape);
@@ -156,17 +130,17 @@ static void draw(const Node *node, const Shape *shape, int64_t start, int64_t co
     switch (node->op) {
     case OP_UNIFORM:
         low = attr_float(node, "low");
-        draw_uniform(seed, start, count, low, attr_float(node, "high") - low, numbers);
+        random_uniform(seed, start, count, low, attr_float(node, "high") - low, numbers);
         break;
     case OP_NORMAL:
-        draw_normal(seed, start, count, attr_float(node, "mean"), attr_float(node, "std"), numbers);
+        random_normal(seed, start, count, attr_float(node, "mean"), attr_float(node, "std"), numbers);
         break;
     case OP_HE_NORMAL:
-        draw_normal(seed, start, count, 0, sqrt(2 / fan.in), numbers);
+        random_normal(seed, start, count, 0, sqrt(2 / fan.in), numbers);
         break;
     default: /* uniform in [-limit, limit) has the variance limit^2 / 3 */
         limit = sqrt(6 / (node->op == OP_HE_UNIFORM ? fan.in : fan.in + fan.out));
-        draw_uniform(seed, start, count, -limit, 2 * limit, numbers);
+        random_uniform(seed, start, count, -limit, 2 * limit, numbers);
         break;
     }
 }

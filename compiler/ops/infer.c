@@ -137,6 +137,8 @@ static bool in_class(DType dtype, DTypeClass class)
         return dtype_is_float(dtype);
     case CLASS_INT:
         return dtype_is_int(dtype);
+    case CLASS_I64:
+        return dtype == DT_I64;
     case CLASS_BOOL:
         return dtype == DT_BOOL;
     }
@@ -145,11 +147,9 @@ static bool in_class(DType dtype, DTypeClass class)
 
 bool infer_check_class(Graph *graph, NodeId node, uint32_t i, DTypeClass class)
 {
-    static const char *const takes[] = {[CLASS_ANY] = "anything",
-                                        [CLASS_NUMBER] = "numbers",
-                                        [CLASS_FLOAT] = "floating-point numbers (cast them)",
-                                        [CLASS_INT] = "integers",
-                                        [CLASS_BOOL] = "bools"};
+    static const char *const takes[] = {
+        [CLASS_ANY] = "anything", [CLASS_NUMBER] = "numbers", [CLASS_FLOAT] = "floating-point numbers (cast them)",
+        [CLASS_INT] = "integers", [CLASS_I64] = "i64",        [CLASS_BOOL] = "bools"};
     if (!in_class(infer_in_type(graph, node, i)->dtype, class))
         return infer_fail(graph, node, "takes %s: " STR_FMT, takes[class], STR_ARG(infer_show_operand(graph, node, i)));
     return true;

@@ -122,6 +122,17 @@ DType reduction_accumulator(DType dtype);
 /* Reduces the last dimensions of the operand, from *row_rank on, and nothing else: rows of one space. */
 bool reduction_is_of_rows(const Reduction *reduction, uint32_t *row_rank);
 
+/* Running sums: each position of a dimension gets the sum of all operand's positions before it, or behind it where it
+ * is reversed, and its own where it is not exclusive.  The result has the operand's type. */
+typedef struct Cumulation {
+    DType accumulator; /* f32 for f16 and bf16 */
+    uint32_t dimension;
+    bool exclusive, reverse;
+} Cumulation;
+
+bool node_is_cumulation(const Node *node);
+Cumulation cumulation_of(const Graph *graph, const Node *node);
+
 /* Views: where each element of result r is in the operand. */
 
 typedef enum ViewKind {
@@ -177,6 +188,22 @@ bool node_adds_one(const Graph *graph, const Node *node);                     /*
 bool node_is_number(const Node *node, double *number);                        /* one number everywhere */
 bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /* its position along a dimension */
 bool node_is_formula(const Node *node); /* one of these two: whoever reads it computes it */
+
+/* Draws: element i in row-major order is base + scale * number i of the key that operand 0 holds; it is computed in
+ * double and rounded once. */
+typedef enum Draw {
+    DRAW_WORD,  /* 32 random bits, as i64 */
+    DRAW_UNIT,  /* uniform in [0, 1), with 24 bits */
+    DRAW_GAUSS, /* Gaussian, a float */
+} Draw;
+
+typedef struct Random {
+    Draw draw;
+    double base, scale; /* of words 0 and 1 */
+} Random;
+
+bool node_is_random(const Node *node);
+Random random_of(const Node *node);
 
 /* Gather and scatter: operand 1 holds positions along a dimension of operand 0, counted from the end when negative,
  * then brought to the nearest end.  The slices there, with the positions' dimensions in place of that one, are the
@@ -242,7 +269,7 @@ NodeId flow_branch_end(Graph *graph, const ValueId *yield, uint32_t count, uint3
 int64_t node_flops(const Graph *graph, const Node *node);
 /* Multiply-adds of a contraction; of any other node 0. */
 int64_t node_macs(const Graph *graph, const Node *node);
-/* An elementwise node worth a load and a store rather than computing again. */
+/* A node worth a load and a store rather than computing again. */
 bool node_is_expensive(const Node *node);
 
 #endif

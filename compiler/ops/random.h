@@ -2,7 +2,8 @@
  * random numbers: as easy as 1, 2, 3", SC11).
  *
  * Element i of a tensor takes word i % 4 of the block with counter (i / 4, 0) and key = seed, each 64 bits low word
- * first.  So any element can be drawn by itself, in any order, on any target, with the same bits. */
+ * first.  So any element can be drawn by itself, in any order, on any target, with the same bits.  Emitted code has
+ * these functions too (codegen/c/random.c). */
 #ifndef NNC_OPS_RANDOM_H
 #define NNC_OPS_RANDOM_H
 
@@ -20,17 +21,32 @@ static inline void philox_round(uint32_t c[4], uint32_t k0, uint32_t k1)
     c[3] = (uint32_t)p0;
 }
 
-static inline void philox(uint64_t key, uint64_t counter, uint32_t word[4])
+/* Block `counter` of one of the streams of a key: 0 is for numbers, 1 for keys made of it. */
+static inline void philox_of(uint64_t key, uint64_t counter, uint32_t stream, uint32_t word[4])
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     word[0] = (uint32_t)counter;
     word[1] = (uint32_t)(counter >> 32);
-    word[2] = word[3] = 0;
+    word[2] = stream;
+    word[3] = 0;
     for (int round = 0; round < 10; round++) {
         philox_round(word, k0, k1);
         k0 += 0x9E3779B9; /* golden ratio */
         k1 += 0xBB67AE85; /* sqrt(3) - 1 */
     }
+}
+
+static inline void philox(uint64_t key, uint64_t counter, uint32_t word[4])
+{
+    philox_of(key, counter, 0, word);
+}
+
+/* A key made of a key and a number: the first half of block `number` of stream 1. */
+static inline int64_t random_fold_in(int64_t key, int64_t number)
+{
+    uint32_t word[4];
+    philox_of((uint64_t)key, (uint64_t)number, 1, word);
+    return (int64_t)((uint64_t)word[1] << 32 | word[0]);
 }
 
 /* A word as a number in [0, 1) with 24 bits: exact in float. */
@@ -78,5 +94,12 @@ static inline void random_normal_pair(uint32_t a, uint32_t b, float *first, floa
     *first = (quadrant + 1) & 2 ? -(r * c) : r * c;
     *second = quadrant & 2 ? -(r * s) : r * s;
 }
+
+/* Elements start ... start + count of a tensor, start being a multiple of 4; the arrays have room for count rounded up
+ * to one.  Words; low + scale * unit(word); mean + std * a Gaussian number: even elements take the first, odd ones the
+ * second of the pair.  The last two in double. */
+void random_words(uint64_t key, int64_t start, int64_t count, int64_t *words);
+void random_uniform(uint64_t key, int64_t start, int64_t count, double low, double scale, double *numbers);
+void random_normal(uint64_t key, int64_t start, int64_t count, double mean, double std, double *numbers);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reverse mode of reductions. */
+/* Reverse mode of reductions and of running sums. */
 #include "ops/families.h"
 #include "ops/meaning.h"
 #include "ops/reverse.h"
@@ -75,5 +75,17 @@ bool reverse_reduce(Reverse *r)
         x = reverse_extreme(r, &reduction, reverse_reshape(r, r->node.out[0], &kept), d);
     }
     reverse_give(r, 0, reverse_broadcast(r, x, &whole));
+    return true;
+}
+
+/* Each element counts in all sums from its own on, or up to it. */
+bool reverse_cumulate(Reverse *r)
+{
+    Cumulation cumulation = cumulation_of(r->graph, &r->node);
+    Attr attr[3];
+    attr[attr_index(OP_CUMSUM, STR("axis"))] = (Attr){.i = cumulation.dimension};
+    attr[attr_index(OP_CUMSUM, STR("exclusive"))] = (Attr){.i = cumulation.exclusive};
+    attr[attr_index(OP_CUMSUM, STR("reverse"))] = (Attr){.i = !cumulation.reverse};
+    reverse_give(r, 0, reverse_build(r, OP_CUMSUM, r->down, 1, attr));
     return true;
 }

@@ -1,5 +1,6 @@
 /* The words of integers, with wrapping arithmetic (this library is compiled with -fwrapv).  Those of floating-point
  * numbers only are left out. */
+#include "ops/random.h"
 #include "ops/scalar.h"
 
 #define T int64_t
@@ -27,7 +28,8 @@ static inline T scalar_mod(T a, T b)
     WORD(ADD, x + y) WORD(SUB, x - y) WORD(MUL, x * y) WORD(DIV, scalar_div(x, y)) WORD(MOD, scalar_mod(x, y))         \
     WORD(NEG, -x) WORD(ABS, x < 0 ? -x : x) WORD(MAX, x > y ? x : y) WORD(MIN, x < y ? x : y)                          \
     WORD(LT, x < y) WORD(LE, x <= y) WORD(EQ, x == y) WORD(NE, x != y)                                                 \
-    WORD(AND, x & y) WORD(OR, x | y) WORD(XOR, x ^ y) WORD(NOT, x ^ 1) WORD(SELECT, x ? y : z)
+    WORD(AND, x & y) WORD(OR, x | y) WORD(XOR, x ^ y) WORD(NOT, x ^ 1) WORD(SELECT, x ? y : z)                         \
+    WORD(FOLD_IN, random_fold_in(x, y))
 /* clang-format on */
 
 WORDS(SCALAR_LOOP)

@@ -69,11 +69,12 @@ static void node_label(Text *out, const Graph *graph, const Node *node)
 static void put_node(Text *out, const Graph *graph, NodeId id, const char *indent)
 {
     static const char *const fill[FAMILY_COUNT] = {
-        [FAMILY_ELEMENTWISE] = "#e8f1fb", [FAMILY_CAST] = "#e8f1fb",       [FAMILY_REDUCE] = "#e9e4f5",
-        [FAMILY_CONTRACT] = "#fbe3cf",    [FAMILY_POOL] = "#e2f2e0",       [FAMILY_VIEW] = "#f4f4f4",
-        [FAMILY_ASSEMBLE] = "#f4f4f4",    [FAMILY_GATHER] = "#fdf3cd",     [FAMILY_GENERATE] = "#f4f4f4",
-        [FAMILY_DYNAMIC] = "#fdf3cd",     [FAMILY_LAYOUT] = "#f4f4f4",     [FAMILY_CONTROL] = "#fdf3cd",
-        [FAMILY_MATCH] = "#e2f2e0",       [FAMILY_DERIVATIVE] = "#fdf3cd",
+        [FAMILY_ELEMENTWISE] = "#e8f1fb", [FAMILY_CAST] = "#e8f1fb",     [FAMILY_REDUCE] = "#e9e4f5",
+        [FAMILY_CUMULATE] = "#e9e4f5",    [FAMILY_CONTRACT] = "#fbe3cf", [FAMILY_POOL] = "#e2f2e0",
+        [FAMILY_VIEW] = "#f4f4f4",        [FAMILY_ASSEMBLE] = "#f4f4f4", [FAMILY_GATHER] = "#fdf3cd",
+        [FAMILY_GENERATE] = "#f4f4f4",    [FAMILY_DRAW] = "#f4f4f4",     [FAMILY_DYNAMIC] = "#fdf3cd",
+        [FAMILY_LAYOUT] = "#f4f4f4",      [FAMILY_CONTROL] = "#fdf3cd",  [FAMILY_MATCH] = "#e2f2e0",
+        [FAMILY_DERIVATIVE] = "#fdf3cd",
     };
     text_printf(out, "%sn%u [label=\"", indent, id);
     node_label(out, graph, graph_node(graph, id));

@@ -156,7 +156,7 @@ static DType literal_dtype(const Builder *b, OpCode op, const Thing *operand, ui
     bool chooses = info->family == FAMILY_ELEMENTWISE && info->result == RESULT_SELECT;
     if (chooses && index == 0)
         return DT_BOOL;
-    if (info->family == FAMILY_GATHER && index == 1)
+    if ((info->family == FAMILY_GATHER && index == 1) || info->family == FAMILY_DRAW)
         return DT_I64;
     for (uint32_t i = chooses ? 1 : 0; i < count; i++)
         if (operand[i].kind == THING_VALUE)

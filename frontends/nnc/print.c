@@ -135,7 +135,7 @@ static bool is_inferable(const TextPrinter *p, const Node *node, uint32_t index)
         return false;
     if (chooses && index == 0)
         return dtype == DT_BOOL;
-    if (info->family == FAMILY_GATHER && index == 1)
+    if ((info->family == FAMILY_GATHER && index == 1) || info->family == FAMILY_DRAW)
         return dtype == DT_I64;
     for (uint32_t i = chooses ? 1 : 0; i < node->in_count; i++)
         if (!printer_literal(p, node->in[i]))

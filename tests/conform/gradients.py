@@ -26,7 +26,7 @@ NEAR = 1e-6  # relative
 PER_MODEL = 12
 
 WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
-    relayout call minimize grad stop_gradient sign floor ceil round trunc""".split()
+    relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient sign floor ceil round trunc""".split()
 
 
 class Case:
@@ -68,6 +68,8 @@ def reduction_cases():
         for attrs in ["", "axes = 1", "axes = [0, -1], keep = true", "axes = [0, 2]"]:
             yield Case(op, f"{op}({', '.join(filter(None, ['x0', attrs]))})", [(2, 3, 2)], 0.6, 2)
         yield Case(op, f"{op}(x0)", [(1,)])
+    for attrs in ["axis = 1", "axis = 0, exclusive = true", "axis = -1, reverse = true"]:
+        yield Case("cumsum", f"cumsum(x0 * x0, {attrs})", [(3, 4)])
     yield Case("reduce_prod", "reduce_prod(x0 * i0, axes = 1)", [(3, 4)], 0.6, 2,
                others=[Tensor("f64", np.array([[1.0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1]]))])
 

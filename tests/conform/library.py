@@ -18,6 +18,8 @@ import tempfile
 
 import numpy as np
 
+from tensor_ops import unit
+
 RANDOM = np.random.Generator(np.random.Philox(7))
 TYPES = {"float64": ("f64", "F64"), "float32": ("f32", "F32"), "int64": ("i64", "I64"), "bool": ("bool", "BOOL")}
 TOLERANCE = 1e-12
@@ -101,6 +103,8 @@ def norm_params(name, c):
 
 ATTENTION = {k: v for n in ("query", "key", "value", "output") for k, v in dense_params(f"attention.{n}", 8, 8).items()}
 BATCH = {**norm_params("batch_norm", 4), "batch_norm.mean": normal(4), "batch_norm.variance": np.abs(normal(4))}
+DROPPED = normal(4, 9)
+KEPT = unit(5, DROPPED.size).reshape(DROPPED.shape) >= np.float32(0.3)
 CLASSES = np.array([1, 0, 4])
 
 # function: [(call, inputs, params, wanted(inputs..., params))]
@@ -161,6 +165,9 @@ CASES = {
                         {"depthwise_conv.weight": normal(4, 1, 3, 3), "depthwise_conv.bias": normal(4)},
                         lambda x, p: correlate(x, p["depthwise_conv.weight"], 1, 1, 1, 4)
                         + channels(p["depthwise_conv.bias"]))],
+    "dropout": [("dropout(x0, 0.3, 5)", [DROPPED], {}, lambda x, p: np.where(KEPT, x / 0.7, 0)),
+                ("dropout(x0, 1, 5)", [DROPPED], {}, lambda x, p: np.zeros(x.shape)),
+                ("dropout(x0, 0.0, 5)", [DROPPED], {}, lambda x, p: x)],
     "embedding": [("embedding(x0, 9, 3)", [np.array([[0, 8], [3, 3]])],
                    {"embedding.table": normal(9, 3).astype(np.float32)}, lambda x, p: p["embedding.table"][x])],
     "batch_norm": [("batch_norm(x0, eps = 0.1)", [IMAGE], BATCH,

@@ -411,20 +411,71 @@ def scatter_cases(cases):
     cases.add("scatter_add", [every], Tensor("i64", [2, 0, 6]), body="{r[0]} = scatter_add({x[0]}, {x[0]}, {x[0]})")
 
 
+# Running sums
+
+def cumulated(values, axis, exclusive, reverse):
+    values = np.flip(values, axis) if reverse else values
+    sums = np.cumsum(values, axis=axis)
+    if exclusive:
+        sums = np.roll(sums, 1, axis=axis)
+        sums[tuple(slice(0, 1) if d == axis % values.ndim else slice(None) for d in range(values.ndim))] = 0
+    return np.flip(sums, axis) if reverse else sums
+
+
+def cumsum_cases(cases):
+    def case(x, axis, body=None, scale=1):
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                with np.errstate(all="ignore"):
+                    want = Tensor(x.dtype, cumulated(widen(x.values) * scale, axis, exclusive, reverse))
+                    size = cumulated(np.abs(np.nan_to_num(widen(x.values) * scale)).astype(np.float64), axis, exclusive, reverse)
+                flags = ", ".join([f"axis = {axis}"] + ["exclusive = true"] * exclusive + ["reverse = true"] * reverse)
+                cases.add("cumsum", [x], want, flags, tolerance=Sum(x.shape[axis], size),
+                          body=body and body.replace("FLAGS", flags))
+
+    for dtype in NUMBERS:
+        case(numbers(dtype, (4, 9), "cumsum"), 1)
+        case(numbers(dtype, (9, 5), "cumsum"), 0)
+        case(numbers(dtype, (37,), "cumsum"), 0)
+        case(numbers(dtype, (2, 4, 70), "cumsum"), 1)
+    x = numbers("f32", (3, 5, 4, 9), "cumsum")
+    for axis in (0, 1, 2, 3, -1, -3):
+        case(x, axis)
+    for shape in [(1,), (0,), (3, 0), (0, 3), (1, 1), (1, 40), (40, 1), (1000,), (300, 33), (7, 64), (3, 300), (1, 515),
+                  (2, 3, 5, 60)]:
+        for axis in range(len(shape)):
+            case(numbers("f32", shape, "cumsum"), axis)
+    case(Tensor("f32", [[1, np.inf, 2], [3, -np.inf, np.nan], [4, 5, 6]]), 0)
+    # What dies here is written over; what is made of the sums is one kernel with them; a view is read through.
+    case(numbers("f32", (6, 20), "cumsum"), 0, scale=2, body="{id} = {x[0]} * 2.0\n    {r[0]} = cumsum({id}, FLAGS)")
+    case(numbers("f32", (6, 20), "cumsum"), 1, scale=-1, body="{r[0]} = -cumsum({x[0]}, FLAGS)")
+    case(numbers("f32", (6, 20), "cumsum"), 1,
+         body="{id} = reshape(transpose({x[0]}), shape = [4, 5, 6])\n"
+              "    {r[0]} = cumsum(transpose(reshape({id}, shape = [20, 6])), FLAGS)")
+
+
 # Generators
 
 def philox(seed, elements):
     """Philox 4x32-10 (Salmon et al., SC11): word i % 4 of the block with counter i / 4."""
+    return blocks(seed, np.arange((elements + 3) // 4, dtype=np.uint64), 0).reshape(-1)
+
+
+def blocks(seed, counter, stream):
     mask = np.uint64(0xFFFFFFFF)
-    counter = np.arange((elements + 3) // 4, dtype=np.uint64)
-    c = [counter & mask, counter >> np.uint64(32), np.zeros_like(counter), np.zeros_like(counter)]
+    c = [counter & mask, counter >> np.uint64(32), np.full_like(counter, stream), np.zeros_like(counter)]
     key = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]
     for _ in range(10):
         p0, p1 = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
         c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(key[0]), p1 & mask,
              (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(key[1]), p0 & mask]
         key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return np.stack(c, axis=1).reshape(-1)
+    return np.stack(c, axis=-1)
+
+
+def fold_in(key, number):
+    block = blocks(int(key) & (2**64 - 1), np.asarray(number, np.int64).astype(np.uint64), 1)
+    return (block[..., 0] | block[..., 1] << np.uint64(32)).astype(np.int64)
 
 
 def unit(seed, elements):
@@ -490,6 +541,58 @@ def generate_cases(cases):
                 cases.add(op, [], Tensor("f32", -want), tolerance=Near(), body=body)
 
 
+KEYS = [0, 1, -1, 2**40 + 3, -2**63]
+
+
+def draw_cases(cases):
+    def key(k):
+        return Tensor("i64", k)
+
+    for k in KEYS:
+        for dtype in FLOATS:
+            cases.add("random_uniform", [key(k)], Tensor(dtype, uniform(k, (7, 5), 0, 1)), f"shape = [7, 5], dtype = {dtype}")
+            cases.add("random_normal", [key(k)], Tensor(dtype, normal(k, (7, 5), 0, 1)),
+                      f"shape = [7, 5], dtype = {dtype}", Near())
+        cases.add("random_bits", [key(k)], Tensor("i64", philox(k, 35)[:35].astype(np.int64).reshape(7, 5)), "shape = [7, 5]")
+    for shape in [(), (0,), (1,), (2,), (3, 0, 2), (1, 1, 1), (64,), (1001,), (3, 64), (3, 67), (5, 4, 16)]:
+        cases.add("random_uniform", [key(9)], Tensor("f32", uniform(9, shape, 0, 1)), f"shape = {lst(shape)}")
+        cases.add("random_normal", [key(9)], Tensor("f32", normal(9, shape, 0, 1)), f"shape = {lst(shape)}", Near())
+        cases.add("random_bits", [key(9)], Tensor("i64", philox(9, math.prod(shape) + 4)[:math.prod(shape)].astype(np.int64)
+                                                  .reshape(shape)), f"shape = {lst(shape)}")
+    # Scales that are a power of two, of few bits, of many; what is added exact in f32 or not.
+    for dtype in FLOATS:
+        for low, high in [(0, 0.5), (-1, 1), (1, 3), (0.1, 1.1), (-0.1, 0.1), (-3, 5), (2, 2), (1000, 1000.7)]:
+            cases.add("random_uniform", [key(5)], Tensor(dtype, uniform(5, (99,), low, high)),
+                      f"shape = [99], low = {low}, high = {high}, dtype = {dtype}")
+        for mean, std in [(0, 2), (1, 1), (0, 0.02), (-0.3, 0.1), (100, -1), (1, 0)]:
+            cases.add("random_normal", [key(5)], Tensor(dtype, normal(5, (99,), mean, std)),
+                      f"shape = [99], mean = {mean}, std = {std}, dtype = {dtype}", Near())
+    # To the last bit what the generator gives whose seed is the key.
+    same = Tensor("f32", np.zeros(1003))
+    for k in KEYS[:4]:
+        for attrs in ["", ", mean = 0.3, std = 0.02", ", mean = -1, std = 4"]:
+            cases.add("random_normal", [key(k)], same,
+                      body=f"param {{id}}: f32[1003] = normal(seed = {k}{attrs})\n"
+                           f"    {{r[0]}} = random_normal({{x[0]}}, shape = [1003]{attrs}) - {{id}}")
+    # Read by elementwise ops, reductions and at other positions.
+    drawn = uniform(3, (20, 32), 0, 1)
+    cases.add("random_uniform", [key(3), Tensor("f32", np.ones((20, 32)))], Tensor("f32", np.where(drawn < 0.25, 4, 0)),
+              body="{r[0]} = select(random_uniform({x[0]}, shape = [20, 32]) < 0.25, {x[1]} * 4.0, 0.0)")
+    cases.add("random_uniform", [key(3)], Tensor("f32", drawn.max(axis=1)),
+              body="{r[0]} = reduce_max(random_uniform({x[0]}, shape = [20, 32]), axes = 1)")
+    cases.add("random_uniform", [key(3)], Tensor("f32", drawn.T[5:9, ::2]),
+              body="{r[0]} = transpose(random_uniform({x[0]}, shape = [20, 32]))[5:9, ::2]")
+    several = fold_in(3, np.arange(2))
+    cases.add("random_uniform", [key(3)], Tensor("f32", uniform(int(several[0]), (9,), 0, 1) + uniform(int(several[1]), (9,), 0, 1)),
+              body="{r[0]} = random_uniform(fold_in({x[0]}, 0), shape = [9]) + random_uniform(fold_in({x[0]}, 1), shape = [9])")
+    for k in KEYS:
+        cases.add("fold_in", [key(k), Tensor("i64", [0, 1, 2, -1, 2**33, 2**63 - 1])],
+                  Tensor("i64", fold_in(k, [0, 1, 2, -1, 2**33, 2**63 - 1])))
+    column = Tensor("i64", [[4], [5]])
+    cases.add("fold_in", [column, Tensor("i64", [0, 7])],
+              Tensor("i64", np.stack([fold_in(4, [0, 7]), fold_in(5, [0, 7])])))
+
+
 # Layout and control
 
 def other_cases(cases):
@@ -529,5 +632,7 @@ def add_cases(cases):
     assemble_cases(cases)
     gather_cases(cases)
     scatter_cases(cases)
+    cumsum_cases(cases)
     generate_cases(cases)
+    draw_cases(cases)
     other_cases(cases)

@@ -11,6 +11,34 @@
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
+/* The words are Random123's known answers for the key 0, the pair that of ops_test.c. */
+UNIT(random_numbers_keep_their_bits)
+{
+    static const uint32_t word[4] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+    for (int i = 0; i < 4; i++) {
+        EXPECT(word_i64(0, i) == word[i]);
+        EXPECT(unit_f32(0, i) == (float)(word[i] >> 8) / 16777216);
+    }
+    EXPECT(gauss_f32(0, 0) == 0x1.79d164p-1f && gauss_f32(0, 1) == -0x1.607a6p-1f);
+    EXPECT(fold_in_i64(0, 0) != fold_in_i64(0, 1) && fold_in_i64(0, 0) != fold_in_i64(1, 0));
+}
+
+/* Against Box and Muller's formula in double. */
+UNIT(gaussian_numbers_are_close)
+{
+    double worst = 0, sum = 0, squares = 0;
+    const int count = 100000;
+    for (int i = 0; i < count; i++) {
+        const double u = 1 - (double)unit_f32(7, i & ~1), turn = 6.283185307179586 * (double)unit_f32(7, i | 1);
+        const double wanted = sqrt(-2 * log(u)) * (i & 1 ? sin(turn) : cos(turn)), got = (double)gauss_f32(7, i);
+        worst = fmax(worst, fabs(got - wanted));
+        sum += got;
+        squares += got * got;
+    }
+    EXPECT(worst < 2e-6);
+    EXPECT(fabs(sum / count) < 0.02 && fabs(squares / count - 1) < 0.02);
+}
+
 #if LANES > 1
 #define WIDE(name) JOIN(name##_f32x, LANES)
 typedef JOIN(f32x, LANES) Wide;
@@ -347,6 +375,20 @@ UNIT(strides_and_squares)
 }
 #endif
 
+#if LANES > 1
+/* From any multiple of 4 on, also where the counter needs its second word. */
+UNIT(vectors_draw_as_scalars)
+{
+    static const int64_t start[] = {0, 4, 100, 0x3fffffffcll - 8, 0x400000000ll, 0x7fffffffffffff00ll},
+                         key[] = {0, 1, -1, 0x123456789abcdefll, INT64_MIN};
+    for (unsigned s = 0; s < sizeof start / sizeof *start; s++)
+        for (unsigned k = 0; k < sizeof key / sizeof *key; k++) {
+            EXPECT_LANES(WIDE(unit)(key[k], start[s]), unit_f32(key[k], start[s] + (int)j));
+            EXPECT_LANES(WIDE(gauss)(key[k], start[s]), gauss_f32(key[k], start[s] + (int)j));
+        }
+}
+#endif
+
 int main(int argc, char **argv)
 {
     static const Test test[] = {
@@ -376,10 +418,13 @@ int main(int argc, char **argv)
         RUN(integers_divide_downwards),
         RUN(float_mod_has_the_sign_of_the_divisor),
         RUN(nan_wins),
+        RUN(random_numbers_keep_their_bits),
+        RUN(gaussian_numbers_are_close),
 #if LANES > 1
         RUN(vectors_do_as_scalars_of_two_operands),
         RUN(reductions_reach_every_lane),
         RUN(strides_and_squares),
+        RUN(vectors_draw_as_scalars),
 #endif
     };
     if (argc > 1)

@@ -13,6 +13,8 @@ static bool has_scalar(Helper helper, DType dtype)
         return true;
     if (helper == HELPER_ATLEAST || helper == HELPER_ATMOST)
         return dtype == DT_F32;
+    if (prelude_is_random(helper))
+        return dtype == (helper == HELPER_UNIT || helper == HELPER_GAUSS ? DT_F32 : DT_I64);
     if (dtype_is_float(dtype))
         return helper > HELPER_ABS && helper != HELPER_DIV && helper != HELPER_CONVERT;
     return helper == HELPER_DIV || helper == HELPER_MOD;
@@ -20,7 +22,8 @@ static bool has_scalar(Helper helper, DType dtype)
 
 static bool has_vector(const Target *target, Helper helper)
 {
-    return target->dialect == DIALECT_VECTOR && helper != HELPER_DIV && helper != HELPER_CONVERT;
+    return target->dialect == DIALECT_VECTOR && helper != HELPER_DIV && helper != HELPER_CONVERT &&
+           helper != HELPER_WORD && helper != HELPER_FOLD_IN;
 }
 
 static void need_all(PreludeNeeds *needs, Arena *arena, const Target *target)

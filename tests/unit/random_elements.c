@@ -1,4 +1,4 @@
-/* Steps of elementwise ops, reductions, gathers, scatters and calls. */
+/* Steps of elementwise ops, reductions, gathers, scatters, draws and calls. */
 #include "random_maker.h"
 
 ValueId step_unary(Maker *m)
@@ -176,6 +176,34 @@ ValueId step_iota(Maker *m)
     return op_build2(m->graph, OP_MUL, x, maker_build(m, OP_IOTA, NULL, 0, attr), (Place){0});
 }
 
+/* Noise, a mask, or a choice among integers, from a key that is known when running.  The bits are equal everywhere, so
+ * what is compared may be floored. */
+ValueId step_random(Maker *m)
+{
+    ValueId x = maker_pick(m), key = maker_with_attr(m, OP_ARGMAX, &m->slot[2], 1, "axis", (Attr){.i = -1});
+    Shape shape = *value_shape(m->graph, x);
+    if (!maker_is_main(m, x) || maker_type_of(m, x)->layout.block)
+        return NONE;
+    key = maker_build(m, OP_REDUCE_MAX, &key, 1, NULL);
+    if (maker_chance(m, 50))
+        key = op_build2(m->graph, OP_FOLD_IN, key, graph_add_scalar(m->graph, DT_I64, maker_draw(m, 3)), (Place){0});
+    bool normal = maker_chance(m, 40);
+    OpCode op = normal ? OP_RANDOM_NORMAL : OP_RANDOM_UNIFORM;
+    Attr attr[6];
+    attr_defaults(op, attr);
+    attr[attr_index(op, STR("shape"))] = maker_ints(shape.dim, shape.rank);
+    attr[attr_index(op, STR("dtype"))].i = m->options->dtype;
+    if (maker_chance(m, 30))
+        attr[attr_index(op, normal ? STR("mean") : STR("low"))].f = maker_chance(m, 50) ? -1 : 0.3;
+    ValueId numbers = maker_build(m, op, &key, 1, attr);
+    if (normal || maker_chance(m, 30))
+        return op_build2(m->graph, maker_chance(m, 50) ? OP_ADD : OP_MUL, x, numbers, (Place){0});
+    ValueId half = graph_add_scalar(m->graph, m->options->dtype, 0.5);
+    ValueId in[] = {op_build2(m->graph, OP_LT, numbers, half, (Place){0}), x, maker_chance(m, 50) ? half : x};
+    in[2] = in[2] == x ? maker_unary(m, OP_NEG, x) : in[2];
+    return maker_build(m, OP_SELECT, in, 3, NULL);
+}
+
 ValueId step_reduce(Maker *m)
 {
     static const OpCode op[] = {OP_REDUCE_MAX, OP_REDUCE_MIN, OP_REDUCE_SUM};
@@ -191,6 +219,23 @@ ValueId step_reduce(Maker *m)
     m->result_rough |= m->options->emitted;
     ValueId sum = maker_build(m, op[maker_draw(m, 3)], &x, 1, attr);
     return maker_is_main(m, x) ? maker_unary(m, OP_TANH, sum) : sum;
+}
+
+/* Small, lest sums of sums grow. */
+ValueId step_cumsum(Maker *m)
+{
+    ValueId x = maker_pick(m);
+    uint32_t rank = value_shape(m->graph, x)->rank;
+    if (!rank || maker_type_of(m, x)->dtype == DT_BOOL || maker_type_of(m, x)->layout.block)
+        return NONE;
+    Attr attr[3];
+    attr_defaults(OP_CUMSUM, attr);
+    attr[attr_index(OP_CUMSUM, STR("axis"))].i = maker_draw(m, rank);
+    attr[attr_index(OP_CUMSUM, STR("exclusive"))].i = maker_chance(m, 40);
+    attr[attr_index(OP_CUMSUM, STR("reverse"))].i = maker_chance(m, 40);
+    m->result_rough |= m->options->emitted;
+    ValueId sums = maker_build(m, OP_CUMSUM, &x, 1, attr);
+    return maker_is_main(m, x) ? maker_unary(m, OP_TANH, sums) : sums;
 }
 
 /* softmax, or x less its mean, scaled */

@@ -5,8 +5,8 @@
 static ValueId step_emitted(Maker *m)
 {
     static ValueId (*const step[])(Maker *) = {
-        step_rows,      step_gather,  step_iota, step_relayout,  step_wide_conv, step_wide_conv,
-        step_wide_pool, step_product, step_arg,  step_wide_pool, step_rows,      step_scatter,
+        step_rows,    step_gather, step_iota,      step_relayout, step_wide_conv, step_wide_conv, step_wide_pool,
+        step_product, step_arg,    step_wide_pool, step_rows,     step_scatter,   step_random,    step_cumsum,
     };
     return step[maker_draw(m, sizeof step / sizeof step[0])](m);
 }

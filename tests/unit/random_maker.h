@@ -69,7 +69,9 @@ ValueId step_call(Maker *m);
 ValueId step_gather(Maker *m);
 ValueId step_scatter(Maker *m);
 ValueId step_iota(Maker *m);
+ValueId step_random(Maker *m);
 ValueId step_reduce(Maker *m);
+ValueId step_cumsum(Maker *m);
 ValueId step_rows(Maker *m);
 ValueId step_arg(Maker *m);
 

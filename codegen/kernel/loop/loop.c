@@ -32,6 +32,15 @@ const Expr *expr_index(Arena *arena, DType dtype, Index index)
     return keep(arena, (Expr){.kind = EXPR_INDEX, .dtype = dtype, .index = index});
 }
 
+const Expr *expr_random(Arena *arena, Draw draw, const Expr *key, Index index)
+{
+    return keep(arena, (Expr){.kind = EXPR_RANDOM,
+                              .dtype = draw == DRAW_WORD ? DT_I64 : DT_F32,
+                              .draw = draw,
+                              .index = index,
+                              .arg = {key}});
+}
+
 const Expr *expr_load(Arena *arena, DType dtype, uint32_t buffer, Index index)
 {
     return keep(arena, (Expr){.kind = EXPR_LOAD, .dtype = dtype, .buffer = buffer, .index = index});
@@ -82,8 +91,8 @@ bool expr_eq(const Expr *a, const Expr *b)
 {
     if (a == b)
         return true;
-    if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->word != b->word || a->buffer != b->buffer ||
-        a->local != b->local || a->limit != b->limit || !index_eq(a->index, b->index) ||
+    if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->word != b->word || a->draw != b->draw ||
+        a->buffer != b->buffer || a->local != b->local || a->limit != b->limit || !index_eq(a->index, b->index) ||
         !index_eq(a->index2, b->index2))
         return false;
     if (a->kind == EXPR_NUMBER)

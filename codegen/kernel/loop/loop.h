@@ -8,6 +8,7 @@
 
 #include "ir/graph.h"
 #include "kernel/loop/index.h"
+#include "ops/meaning.h"
 
 typedef struct KernelBuffer { /* a parameter of the kernel's function */
     const char *role;         /* x, weight, y ...: a name for shared kernels */
@@ -22,6 +23,7 @@ typedef struct KernelBuffer { /* a parameter of the kernel's function */
 typedef enum ExprKind {
     EXPR_NUMBER,
     EXPR_INDEX,  /* a loop position as a number */
+    EXPR_RANDOM, /* number `index` of the draws of the key arg[0] */
     EXPR_LOAD,   /* buffer[index] */
     EXPR_LOCAL,  /* local, or local[index] */
     EXPR_WORD,   /* a word of arg[0..2] */
@@ -41,6 +43,7 @@ typedef struct Expr {
     ExprKind kind;
     DType dtype;
     Word word;
+    Draw draw;
     double number;
     uint32_t buffer;
     const Local *local;
@@ -100,6 +103,7 @@ struct Stmt {
 /* Expressions */
 const Expr *expr_number(Arena *arena, DType dtype, double number);
 const Expr *expr_index(Arena *arena, DType dtype, Index index);
+const Expr *expr_random(Arena *arena, Draw draw, const Expr *key, Index index); /* f32; of words i64 */
 const Expr *expr_load(Arena *arena, DType dtype, uint32_t buffer, Index index);
 const Expr *expr_local(Arena *arena, const Local *local);
 const Expr *expr_local_at(Arena *arena, const Local *local, Index i, Index j);

@@ -57,6 +57,8 @@ static void check_position(Merge *merge, Index position)
 static void check_expr(Merge *merge, const Expr *expr)
 {
     expr_loads(expr, check_load, merge);
+    if (expr->kind == EXPR_RANDOM)
+        check_address(merge, expr->index);
     if (expr->kind == EXPR_INDEX || expr->kind == EXPR_WITHIN)
         check_position(merge, expr->index);
     for (int i = 0; i < 3; i++)
@@ -166,7 +168,7 @@ static const Var *merge_loops(Arena *arena, const Nest *nest, const Var **var, u
 }
 
 /* Loops over the memory of `type`; runs of dimensions that every access walks evenly become one loop. */
-void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context)
+void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context)
 {
     Nest nest = lower_nest(type);
     const Var *var[MAX_RANK + 1], *loop[MAX_RANK + 1];
@@ -188,8 +190,13 @@ void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void
         if (loop[i]->high > 0)
             lower->block = &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
     const Var *last = loop[loops - 1];
-    lower_finish_loop(lower, last, last->high + 1, LOOP_PARALLEL, block_vectorizes, body);
+    lower_finish_loop(lower, last, last->high + 1, LOOP_PARALLEL, vectorizes, body);
     lower_leave(lower, start);
+}
+
+void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context)
+{
+    lower_nest_each_by(lower, type, block_vectorizes, element, context);
 }
 
 static void store_element(Lower *lower, void *context, const Index *position)

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const Expr *remembered(Lower *lower, ValueId value, const Index *position)
@@ -238,6 +239,62 @@ static const Expr *lower_formula(Lower *lower, const Node *node, const Index *po
     return expr_cast(lower->arena, dtype, expr_index(lower->arena, reduction_accumulator(dtype), position[dimension]));
 }
 
+/* The `count` leading bits of a number, those after the point included. */
+static double leading_bits(double number, int count)
+{
+    int exponent;
+    double fraction = frexp(number, &exponent);
+    return ldexp(trunc(ldexp(fraction, count)), exponent - count);
+}
+
+/* base + scale * number, in double.  The scale in two parts of so few bits that both products are exact: contracted or
+ * not, the bits are the same. */
+static const Expr *spread(Lower *lower, const Random *random, const Expr *number)
+{
+    Arena *arena = lower->arena;
+    double coarse = leading_bits(random->scale, 29), fine = random->scale - coarse;
+    const Expr *wide = expr_cast(arena, DT_F64, fine != 0 ? named(lower, number) : number);
+    const Expr *scaled = expr_word(arena, WORD_MUL, DT_F64, expr_number(arena, DT_F64, coarse), wide, NULL);
+    if (fine != 0)
+        scaled = expr_word(arena, WORD_ADD, DT_F64, scaled,
+                           expr_word(arena, WORD_MUL, DT_F64, expr_number(arena, DT_F64, fine), wide, NULL), NULL);
+    return random->base == 0
+               ? scaled
+               : expr_word(arena, WORD_ADD, DT_F64, expr_number(arena, DT_F64, random->base), scaled, NULL);
+}
+
+/* The same in f32, where that rounds no more: to a power of two times the number only a float is added. */
+static bool is_spread_in_f32(const Random *random)
+{
+    int exponent;
+    return fabs(frexp(random->scale, &exponent)) == 0.5 && abs(exponent) < 64 &&
+           (double)(float)random->base == random->base && fabs(random->base) < 0x1p64;
+}
+
+static const Expr *spread_in_f32(Arena *arena, const Random *random, const Expr *number)
+{
+    const Expr *scaled = random->scale == 1 ? number
+                                            : expr_word(arena, WORD_MUL, DT_F32, number,
+                                                        expr_number(arena, DT_F32, random->scale), NULL);
+    Word word = random->base < 0 ? WORD_SUB : WORD_ADD;
+    return random->base == 0
+               ? scaled
+               : expr_word(arena, word, DT_F32, scaled, expr_number(arena, DT_F32, fabs(random->base)), NULL);
+}
+
+static const Expr *lower_random(Lower *lower, const Node *node, const Index *position)
+{
+    Arena *arena = lower->arena;
+    const Type *type = value_type(lower->graph, node->out[0]);
+    Random random = random_of(node);
+    Index nowhere = index_constant(0), at = index_flatten(arena, position, type->shape.dim, type->shape.rank);
+    const Expr *number = expr_random(arena, random.draw, lower_value(lower, node->in[0], &nowhere), at);
+    bool standard = random.base == 0 && random.scale == 1;
+    if (standard || (type->dtype == DT_F32 && is_spread_in_f32(&random)))
+        return expr_cast(arena, type->dtype, spread_in_f32(arena, &random, number));
+    return expr_cast(arena, type->dtype, spread(lower, &random, number));
+}
+
 static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, const Index *position)
 {
     Arena *arena = lower->arena;
@@ -265,6 +322,8 @@ static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, c
                                                       : lower_listed(lower, node, position);
     case FAMILY_GENERATE:
         return lower_formula(lower, node, position);
+    case FAMILY_DRAW:
+        return lower_random(lower, node, position);
     default:
         assert(!"anchors are bound before their users are lowered");
         return NULL;
@@ -409,9 +468,24 @@ static bool has_local(const Expr *expr)
     return false;
 }
 
+/* One number behind another, from a multiple of 4 on, where vectors begin at multiples of 4. */
+static bool random_vectorizes(const Expr *random, const Var *var)
+{
+    int64_t factor;
+    bool whole = random->index.constant % 4 == 0 && var->low % 4 == 0;
+    for (uint32_t i = 0; i < random->index.count; i++) {
+        const Atom *atom = random->index.term[i].atom;
+        whole &= (atom->kind == ATOM_VAR && atom->var == var) || random->index.term[i].factor % 4 == 0;
+    }
+    return whole && random->dtype == DT_F32 && index_factor(random->index, var, &factor) && factor == 1 &&
+           !expr_uses(random->arg[0], var) && !has_local(random->arg[0]);
+}
+
 bool expr_vectorizes(const Expr *expr, const Var *var)
 {
     switch (expr->kind) {
+    case EXPR_RANDOM:
+        return expr_uses(expr, var) ? random_vectorizes(expr, var) : !has_local(expr);
     case EXPR_NUMBER:
     case EXPR_LOCAL:
         return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;

@@ -5,7 +5,7 @@
 #include "ops/meaning.h"
 
 /* Can the loads of a nested block, and its locals, be vectors over var? */
-static bool nested_vectorizes(const Block *block, const Var *var)
+bool block_nested_vectorizes(const Block *block, const Var *var)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
         int64_t factor;
@@ -20,7 +20,7 @@ static bool nested_vectorizes(const Block *block, const Var *var)
             return false;
         if (stmt->kind == STMT_IF && index_uses(stmt->index, var))
             return false;
-        if ((stmt->kind == STMT_FOR || stmt->kind == STMT_IF) && !nested_vectorizes(&stmt->body, var))
+        if ((stmt->kind == STMT_FOR || stmt->kind == STMT_IF) && !block_nested_vectorizes(&stmt->body, var))
             return false;
     }
     return true;
@@ -78,7 +78,7 @@ static void window_row(Lower *lower, WindowRow *row)
 {
     uint32_t d = row->nest->rank - 1;
     if (!lower->team) {
-        lower_vector_loop(lower, lower_loop_names[d], row->nest->extent[d], LOOP_PARALLEL, nested_vectorizes,
+        lower_vector_loop(lower, lower_loop_names[d], row->nest->extent[d], LOOP_PARALLEL, block_nested_vectorizes,
                           row_element, row);
         return;
     }

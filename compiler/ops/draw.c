@@ -1,0 +1,70 @@
+/* Draws: random numbers from a key that is known when running.  The same bits as a generator gives whose seed is the
+ * key. */
+#include "ops/infer.h"
+
+#include "ir/attr.h"
+#include "ops/elements.h"
+#include "ops/families.h"
+#include "ops/meaning.h"
+#include "ops/random.h"
+
+bool infer_draw(Graph *graph, NodeId node)
+{
+    const Node *n = &graph->node[node];
+    const Type *key = infer_in_type(graph, node, 0);
+    const Attr *given = attr_of(n, "shape");
+    bool words = random_of(n).draw == DRAW_WORD;
+    DType dtype = words ? DT_I64 : (DType)attr_int(n, "dtype");
+
+    if (key->dtype != DT_I64 || key->shape.rank)
+        return infer_fail(graph, node, "a key is an i64[]: " STR_FMT, STR_ARG(infer_show_operand(graph, node, 0)));
+    if (given->i > MAX_RANK)
+        return infer_fail(graph, node, "the result would have %d dimensions, more than %d", (int)given->i, MAX_RANK);
+    if (!words && !dtype_is_float(dtype))
+        return infer_fail(graph, node, "gives floating-point numbers, not %s", dtype_name(dtype));
+    if (!infer_check_least(graph, node, "shape", 0))
+        return false;
+    Shape shape = shape_of((uint32_t)given->i, given->ints);
+    return infer_set_plain(graph, node, 0, dtype, &shape);
+}
+
+bool node_is_random(const Node *node)
+{
+    return op_info(node->op)->family == FAMILY_DRAW;
+}
+
+Random random_of(const Node *node)
+{
+    switch (node->op) {
+    case OP_RANDOM_UNIFORM:
+        return (Random){DRAW_UNIT, attr_float(node, "low"), attr_float(node, "high") - attr_float(node, "low")};
+    case OP_RANDOM_NORMAL:
+        return (Random){DRAW_GAUSS, attr_float(node, "mean"), attr_float(node, "std")};
+    default:
+        return (Random){DRAW_WORD, 0, 1};
+    }
+}
+
+#define CHUNK 1024 /* a multiple of four */
+
+void eval_draw(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
+{
+    Random random = random_of(node);
+    int64_t elements = shape_elements(&out[0]->type->shape), key, words[CHUNK];
+    double numbers[CHUNK];
+    (void)graph;
+    elements_load_plain(in[0], 0, 1, COMPUTE_I64, &key);
+    for (int64_t start = 0; start < elements; start += CHUNK) {
+        int64_t count = elements - start < CHUNK ? elements - start : CHUNK;
+        if (random.draw == DRAW_WORD)
+            random_words((uint64_t)key, start, count, words);
+        else if (random.draw == DRAW_UNIT)
+            random_uniform((uint64_t)key, start, count, random.base, random.scale, numbers);
+        else
+            random_normal((uint64_t)key, start, count, random.base, random.scale, numbers);
+        if (random.draw == DRAW_WORD)
+            elements_store(out[0], start, count, COMPUTE_I64, words);
+        else
+            elements_store(out[0], start, count, COMPUTE_F64, numbers);
+    }
+}
