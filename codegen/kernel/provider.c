@@ -3,5 +3,5 @@
 
 const Provider *const provider_table[] = {
     &provider_map,    &provider_assembly, &provider_update,  &provider_rows,
-    &provider_window, &provider_tiled,    &provider_blocked, NULL,
+    &provider_window, &provider_tiled,    &provider_blocked, &provider_depthwise, NULL,
 };

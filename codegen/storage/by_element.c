@@ -50,7 +50,7 @@ bool memory_reads_by_element(const Memory *memory, const Users *users, const boo
                 return false;
             seen = in;
         }
-    return seen != NONE && !kernel->recipe.partial_sums && inplace_kernel_rule(graph, producer, seen) &&
+    return seen != NONE && !kernel->recipe.rewrites && inplace_kernel_rule(graph, producer, seen) &&
            (kernel->form == FORM_MAP || kernel->form == FORM_UPDATE ||
             stored_results(memory, kernel, users, live_out) == 1);
 }

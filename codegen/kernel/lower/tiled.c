@@ -237,7 +237,7 @@ static bool tiled_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     recipe->knob[KNOB_CHUNK] = con.order == ORDER_CHUNKS ? con.chunk : 0;
     recipe->knob[KNOB_ROUNDS] = con.rounds > 1 ? con.rounds : most(0, con.asked.rounds);
     recipe->knob[KNOB_ROWS] = con.tiling.rows;
-    recipe->partial_sums = con.rounds > 1;
+    recipe->rewrites = con.rounds > 1; /* partial sums */
     return true;
 }
 
