@@ -26,10 +26,12 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
         *tap = index_constant(0);
         return block;
     }
-    Stmt *loop = stmt_for(arena, block, var, 0, d->size, 1, LOOP_ROLLED);
-    loop->clamp_low = index_high(low) > 0;
+    bool known = !low.count && !high.count;
+    Stmt *loop = stmt_for(arena, block, var, known ? most(0, low.constant) : 0,
+                          known ? least(d->size, high.constant) : d->size, 1, LOOP_ROLLED);
+    loop->clamp_low = !known && index_high(low) > 0;
     loop->low_least = low;
-    loop->clamp_high = index_low(high) < d->size;
+    loop->clamp_high = !known && index_low(high) < d->size;
     loop->high_most = high;
     return &loop->body;
 }

@@ -203,29 +203,39 @@ static bool may_hold(const Depthwise *dw)
            dw->h.size * dw->w.size < dw->lower->target->vector_registers;
 }
 
-/* Those that cover a row of vectors with the least work; few of them otherwise, that hide the latency of sums. */
-static int64_t choose_pixels(const Depthwise *dw)
+/* Vectors that cover a row with the least work. */
+static int64_t choose_vectors(const Depthwise *dw)
 {
     int64_t columns = dw->columns_end - dw->columns_begin, best = 1;
-    if (dw->along != ALONG_WIDTH)
-        return 4;
-    for (int64_t pixels = 2; pixels <= 4 && pixels * dw->lanes <= columns; pixels++)
-        if (ceil_div(columns, pixels * dw->lanes) * pixels <= ceil_div(columns, best * dw->lanes) * best)
-            best = pixels;
+    for (int64_t vectors = 2; vectors <= 4 && vectors * dw->lanes <= columns; vectors++)
+        if (ceil_div(columns, vectors * dw->lanes) * vectors <= ceil_div(columns, best * dw->lanes) * best)
+            best = vectors;
     return best;
+}
+
+/* Enough to hide the latency of the sums; best are tiles of one size, whose text stands once. */
+static int64_t choose_pixels(const Depthwise *dw)
+{
+    int64_t columns = dw->columns_end - dw->columns_begin, many = 6;
+    if (columns <= many)
+        return most(1, columns);
+    for (int64_t pixels = many; pixels > many / 2; pixels--)
+        if (columns % pixels == 0)
+            return pixels;
+    return many;
 }
 
 static bool choose_tile(Depthwise *dw, const int64_t *asked)
 {
     int64_t edges = dw->columns_begin + dw->w.out - dw->columns_end;
-    dw->pixels = asked[KNOB_PIXELS] == KNOB_FREE ? choose_pixels(dw) : asked[KNOB_PIXELS];
+    dw->pixels = asked[KNOB_PIXELS] == KNOB_FREE ? (dw->along == ALONG_WIDTH ? choose_vectors(dw) : choose_pixels(dw)) : asked[KNOB_PIXELS];
     dw->held = false;
     while (asked[KNOB_PIXELS] == KNOB_FREE && dw->pixels > 1 && !fits_registers(dw))
         dw->pixels--;
     dw->held = asked[KNOB_HELD] != 0 && may_hold(dw);
     if (asked[KNOB_HELD] == KNOB_FREE && dw->held)
         dw->held = fits_registers(dw);
-    dw->edges = dw->along == ALONG_WIDTH || dw->w.size > MOST_TAPS || edges > MOST_EDGES;
+    dw->edges = dw->w.size > MOST_TAPS || edges > MOST_EDGES;
     return dw->pixels > 0 && fits_registers(dw) && (asked[KNOB_HELD] != 1 || dw->held) &&
            (dw->along != ALONG_WIDTH || dw->pixels * dw->lanes <= dw->columns_end - dw->columns_begin);
 }

@@ -31,7 +31,7 @@ typedef struct Depthwise {
     int64_t pixels;  /* of a tile; along the width vectors of them */
     int64_t outputs; /* of a group, that a tile makes of the same elements */
     bool held;       /* the weights of all taps stay in registers */
-    bool edges;      /* columns before columns_begin and from columns_end on go one by one; else tiles leave taps out */
+    bool edges;      /* columns before columns_begin and from columns_end on are a loop; else they stand in the text */
 
     /* Operands: an element of x is at x_base + h * x_h + w * x_w; x_base is of the variables here */
     const Var *image, *block, *lane, *channel; /* block: lanes or outputs of the result; channel: of the group */

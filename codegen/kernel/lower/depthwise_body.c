@@ -11,6 +11,7 @@ typedef struct Body {
     Lower *lower;
     Arena *arena;
     const Local *held; /* [kh][kw]: weights; NULL where rows take them from memory */
+    const Local *acc;  /* [outputs][pixels]: sums of the pixels that are not vectors along the row */
     Index row;
 } Body;
 
@@ -210,23 +211,20 @@ static void one_tile(const Body *body, Block *block, const Tile *tile)
     finish(body, block, tile);
 }
 
-static const Local *sums(const Body *body, Block *block, bool lanes, int64_t pixels)
+static const Local *sums(const Body *body, Block *block, const char *name, bool lanes, int64_t pixels)
 {
-    const Local *acc = lower_registers(body->lower, "acc", DT_F32, lanes, body->dw->outputs, pixels);
+    const Local *acc = lower_registers(body->lower, name, DT_F32, lanes, body->dw->outputs, pixels);
     stmt_local(body->arena, block, acc, NULL);
     return acc;
 }
 
 /* Columns one by one, with the taps that are inside. */
-static void columns_by_bounds(const Body *body, Block *block, const Local *acc, int64_t begin, int64_t end)
+static void columns_by_bounds(Body *body, Block *block, int64_t begin, int64_t end)
 {
-    const Var *column = index_var_new(body->arena, "column", begin, end - 1);
     if (begin == end)
         return;
-    block = &stmt_for(body->arena, block, column, begin, end, 1, LOOP_SERIAL)->body;
-    Tile tile = {.acc = acc, .column = index_var(body->arena, column), .pixels = 1, .step = 1, .edge = true};
-    if (!tile.acc)
-        tile.acc = sums(body, block, false, 1);
+    Tile tile = {.acc = body->acc, .pixels = 1, .step = 1, .edge = true};
+    tile.column = small_loop(body, &block, "column", begin, end, LOOP_SERIAL);
     one_tile(body, block, &tile);
 }
 
@@ -247,7 +245,7 @@ static void vectors_of_row(Body *body, Block *block)
             index_data(body->arena, expr_local(body->arena, local), dw->columns_begin, dw->columns_end - span);
     }
     block = &stmt_lanes(body->arena, block, dw->lane, (uint32_t)dw->lanes)->body;
-    tile.acc = sums(body, block, true, dw->pixels);
+    tile.acc = sums(body, block, "acc", true, dw->pixels);
     one_tile(body, block, &tile);
 }
 
@@ -267,12 +265,12 @@ static const uint32_t *valid_taps(const Body *body, int64_t column, int64_t pixe
 }
 
 /* Tiles of balanced size, the wide ones first: 13 pixels by 4 are 4, 3, 3, 3.  Equal ones inside the image are a loop. */
-static void pixels_of_row(Body *body, Block *block, const Local *acc, int64_t begin, int64_t end)
+static void pixels_of_row(Body *body, Block *block, int64_t begin, int64_t end)
 {
     int64_t tiles = ceil_div(end - begin, body->dw->pixels), column = begin;
     for (int64_t t = 0, run; t < tiles; t += run) {
         int64_t wide = (end - begin) % tiles, pixels = (end - begin) / tiles + (t < wide);
-        Tile tile = {.acc = acc, .pixels = pixels, .step = 1, .valid = valid_taps(body, column, pixels)};
+        Tile tile = {.acc = body->acc, .pixels = pixels, .step = 1, .valid = valid_taps(body, column, pixels)};
         run = tile.valid ? 1 : (t < wide ? wide : tiles) - t;
         Block *inner = block;
         Index round = small_loop(body, &inner, "t", 0, run, LOOP_SERIAL);
@@ -283,26 +281,36 @@ static void pixels_of_row(Body *body, Block *block, const Local *acc, int64_t be
 }
 
 /* Columns at an end of the row, where taps are outside. */
-static void edge(Body *body, Block *block, const Local *acc, int64_t begin, int64_t end)
+static void edge(Body *body, Block *block, int64_t begin, int64_t end)
 {
     if (body->dw->edges)
-        columns_by_bounds(body, block, acc, begin, end);
+        columns_by_bounds(body, block, begin, end);
     else
-        pixels_of_row(body, block, acc, begin, end);
+        pixels_of_row(body, block, begin, end);
 }
 
-static void columns(Body *body, Block *block, const Local *acc)
+static void columns(Body *body, Block *block)
 {
     const Depthwise *dw = body->dw;
-    edge(body, block, acc, 0, dw->columns_begin);
+    edge(body, block, 0, dw->columns_begin);
     if (dw->along == ALONG_WIDTH)
         vectors_of_row(body, block);
     else
-        pixels_of_row(body, block, acc, dw->columns_begin, dw->columns_end);
-    edge(body, block, acc, dw->columns_end, dw->w.out);
+        pixels_of_row(body, block, dw->columns_begin, dw->columns_end);
+    edge(body, block, dw->columns_end, dw->w.out);
 }
 
 /* Rows */
+
+/* Of the largest tile that is not of vectors along the row; 0: there is none. */
+static int64_t most_pixels(const Depthwise *dw)
+{
+    int64_t part[] = {dw->columns_begin, dw->w.out - dw->columns_end, dw->columns_end - dw->columns_begin}, pixels = 0;
+    for (int i = 0; i < (dw->along == ALONG_WIDTH ? 2 : 3); i++)
+        if (part[i])
+            pixels = most(pixels, i < 2 && dw->edges ? 1 : ceil_div(part[i], ceil_div(part[i], dw->pixels)));
+    return pixels;
+}
 
 static const Local *hold_weights(const Body *body, Block *block)
 {
@@ -322,19 +330,20 @@ static void rows(Body *body, Block *block)
 {
     const Depthwise *dw = body->dw;
     const Local *held = dw->held ? hold_weights(body, block) : NULL;
-    const Local *acc =
-        dw->along == ALONG_WIDTH ? NULL : sums(body, block, dw->along == ALONG_CHANNELS, dw->pixels);
+    if (most_pixels(dw))
+        body->acc = sums(body, block, dw->along == ALONG_WIDTH ? "edge" : "acc", dw->along == ALONG_CHANNELS,
+                         most_pixels(dw));
     body->row = small_loop(body, &block, "row", 0, dw->h.out, LOOP_SERIAL);
     if (!held) {
-        columns(body, block, acc);
+        columns(body, block);
         return;
     }
     Stmt *whole = stmt_if(body->arena, block, body->row, dw->rows_begin, dw->rows_end);
     body->held = held;
-    columns(body, &whole->body, acc);
+    columns(body, &whole->body);
     body->held = NULL;
     if (dw->rows_end - dw->rows_begin < dw->h.out)
-        columns(body, &whole->other, acc);
+        columns(body, &whole->other);
 }
 
 void depthwise_emit(Depthwise *dw)
