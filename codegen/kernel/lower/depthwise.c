@@ -20,6 +20,8 @@ static const KnobSpec depthwise_knobs[] = {
 };
 
 #define MOST_EDGES   8 /* columns at both ends of a row that tiles take in, with the taps that are inside */
+#define FEW_PIXELS   4 /* whose sums hide the latency of each other's additions */
+#define MANY_PIXELS  8
 #define MANY_OUTPUTS 4
 
 /* Positions */
@@ -190,11 +192,11 @@ static bool see_along(Depthwise *dw, Along along)
 
 /* The tile */
 
-/* Sums, the weights of all taps or those of one, and an element. */
-static bool fits_registers(const Depthwise *dw)
+/* Pixels whose sums fit the registers beside the weights, of all taps or of one, and an element. */
+static int64_t most_pixels(const Depthwise *dw)
 {
     int64_t weights = dw->held ? dw->h.size * dw->w.size : dw->outputs;
-    return dw->pixels * dw->outputs + weights + 1 <= dw->lower->target->vector_registers;
+    return (dw->lower->target->vector_registers - weights - 1) / dw->outputs;
 }
 
 static bool may_hold(const Depthwise *dw)
@@ -204,39 +206,38 @@ static bool may_hold(const Depthwise *dw)
 }
 
 /* Vectors that cover a row with the least work. */
-static int64_t choose_vectors(const Depthwise *dw)
+static int64_t choose_vectors(const Depthwise *dw, int64_t many)
 {
     int64_t columns = dw->columns_end - dw->columns_begin, best = 1;
-    for (int64_t vectors = 2; vectors <= 4 && vectors * dw->lanes <= columns; vectors++)
+    for (int64_t vectors = 2; vectors <= many && vectors * dw->lanes <= columns; vectors++)
         if (ceil_div(columns, vectors * dw->lanes) * vectors <= ceil_div(columns, best * dw->lanes) * best)
             best = vectors;
     return best;
 }
 
-/* Enough to hide the latency of the sums; best are tiles of one size, whose text stands once. */
-static int64_t choose_pixels(const Depthwise *dw)
+/* Best are tiles of one size, whose text stands once. */
+static int64_t choose_pixels(const Depthwise *dw, int64_t many)
 {
-    int64_t columns = dw->columns_end - dw->columns_begin, many = 6;
+    int64_t columns = dw->columns_end - dw->columns_begin;
     if (columns <= many)
         return most(1, columns);
-    for (int64_t pixels = many; pixels > many / 2; pixels--)
+    for (int64_t pixels = many; pixels >= FEW_PIXELS; pixels--)
         if (columns % pixels == 0)
             return pixels;
-    return many;
+    return most(1, many);
 }
 
 static bool choose_tile(Depthwise *dw, const int64_t *asked)
 {
-    int64_t edges = dw->columns_begin + dw->w.out - dw->columns_end;
-    dw->pixels = asked[KNOB_PIXELS] == KNOB_FREE ? (dw->along == ALONG_WIDTH ? choose_vectors(dw) : choose_pixels(dw)) : asked[KNOB_PIXELS];
-    dw->held = false;
-    while (asked[KNOB_PIXELS] == KNOB_FREE && dw->pixels > 1 && !fits_registers(dw))
-        dw->pixels--;
-    dw->held = asked[KNOB_HELD] != 0 && may_hold(dw);
-    if (asked[KNOB_HELD] == KNOB_FREE && dw->held)
-        dw->held = fits_registers(dw);
+    int64_t edges = dw->columns_begin + dw->w.out - dw->columns_end, wanted = asked[KNOB_PIXELS];
     dw->edges = dw->w.size > MOST_TAPS || edges > MOST_EDGES;
-    return dw->pixels > 0 && fits_registers(dw) && (asked[KNOB_HELD] != 1 || dw->held) &&
+    dw->held = asked[KNOB_HELD] != 0 && may_hold(dw);
+    if (asked[KNOB_HELD] == KNOB_FREE && most_pixels(dw) < (wanted == KNOB_FREE ? FEW_PIXELS : wanted))
+        dw->held = false;
+    dw->pixels = wanted != KNOB_FREE              ? wanted
+                 : dw->along == ALONG_WIDTH ? choose_vectors(dw, least(FEW_PIXELS, most_pixels(dw)))
+                                            : choose_pixels(dw, least(MANY_PIXELS, most_pixels(dw)));
+    return dw->pixels > 0 && dw->pixels <= most_pixels(dw) && (asked[KNOB_HELD] != 1 || dw->held) &&
            (dw->along != ALONG_WIDTH || dw->pixels * dw->lanes <= dw->columns_end - dw->columns_begin);
 }
 
