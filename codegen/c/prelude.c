@@ -14,7 +14,7 @@ static const struct {
     const char *library; /* math.h has it for scalars, as name and namef */
 } helper[HELPER_COUNT] = {
     [HELPER_LOAD] = {"load", NULL},       [HELPER_STORE] = {"store", NULL},    [HELPER_GATHER] = {"gather", NULL},
-    [HELPER_SCATTER] = {"scatter", NULL}, [HELPER_SPLAT] = {"splat", NULL},    [HELPER_SELECT] = {"select", NULL},
+    [HELPER_EVEN] = {"even", NULL},       [HELPER_SCATTER] = {"scatter", NULL}, [HELPER_SPLAT] = {"splat", NULL},    [HELPER_SELECT] = {"select", NULL},
     [HELPER_MAX] = {"max", NULL},         [HELPER_MIN] = {"min", NULL},        [HELPER_ATLEAST] = {"atleast", NULL},
     [HELPER_ATMOST] = {"atmost", NULL},   [HELPER_SUM] = {"sum", NULL},        [HELPER_PRODUCT] = {"product", NULL},
     [HELPER_LARGEST] = {"largest", NULL}, [HELPER_LEAST] = {"least", NULL},    [HELPER_TRANSPOSE] = {"transpose", NULL},
@@ -175,6 +175,14 @@ static void print_vector(Printer *printer, const char *element)
     text_printf(printer->out, "%sx%u", element, printer->lanes);
 }
 
+/* Where the even elements are in two vectors, the second of which begins with the last element of the first. */
+static void print_evens(Printer *printer)
+{
+    printer->shuffles = true;
+    for (unsigned lane = 0; lane < printer->lanes; lane++)
+        text_printf(printer->out, "%s%u", lane ? ", " : "", 2 * lane + (lane >= printer->lanes / 2));
+}
+
 /* Types and numbers of the form; false for any other word. */
 static bool print_placeholder(Printer *printer, Str word, unsigned variant)
 {
@@ -189,6 +197,8 @@ static bool print_placeholder(Printer *printer, Str word, unsigned variant)
         text_str(printer->out, str_from(element_type[variant]));
     else if (str_is(word, "LANES"))
         text_printf(printer->out, "%u", printer->lanes);
+    else if (str_is(word, "EVENS"))
+        print_evens(printer);
     else if (str_is(word, "UNALIGNED"))
         text_printf(printer->out, "f32x%uu", printer->lanes);
     else

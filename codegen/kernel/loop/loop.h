@@ -46,6 +46,7 @@ typedef struct Expr {
     const Local *local;
     Index index, index2;
     int64_t limit;
+    bool spread; /* LOAD: what lies between the elements of its lanes may be read with them */
     const struct Expr *arg[3];
 } Expr;
 
@@ -101,6 +102,7 @@ struct Stmt {
 const Expr *expr_number(Arena *arena, DType dtype, double number);
 const Expr *expr_index(Arena *arena, DType dtype, Index index);
 const Expr *expr_load(Arena *arena, DType dtype, uint32_t buffer, Index index);
+const Expr *expr_load_spread(Arena *arena, DType dtype, uint32_t buffer, Index index);
 const Expr *expr_local(Arena *arena, const Local *local);
 const Expr *expr_local_at(Arena *arena, const Local *local, Index i, Index j);
 const Expr *expr_word(Arena *arena, Word word, DType dtype, const Expr *x, const Expr *y, const Expr *z);

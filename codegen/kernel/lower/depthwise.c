@@ -22,7 +22,7 @@ static const KnobSpec depthwise_knobs[] = {
 #define MOST_EDGES   8 /* columns at both ends of a row that tiles take in, with the taps that are inside */
 #define FEW_PIXELS   4 /* whose sums hide the latency of each other's additions */
 #define MANY_PIXELS  8
-#define MANY_OUTPUTS 4
+#define MANY_OUTPUTS 8
 
 /* Positions */
 
@@ -192,10 +192,10 @@ static bool see_along(Depthwise *dw, Along along)
 
 /* The tile */
 
-/* Pixels whose sums fit the registers beside the weights, of all taps or of one, and an element. */
+/* Pixels whose sums fit the registers beside the weights, those of all taps or one, and an element. */
 static int64_t most_pixels(const Depthwise *dw)
 {
-    int64_t weights = dw->held ? dw->h.size * dw->w.size : dw->outputs;
+    int64_t weights = dw->held ? dw->h.size * dw->w.size : 1;
     return (dw->lower->target->vector_registers - weights - 1) / dw->outputs;
 }
 
@@ -299,12 +299,14 @@ static bool depthwise_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return true;
 }
 
-/* Vectors, or some results at once, at half of the pace of tiles over a depth. */
+/* Vectors, or single results at least without bounds; slower than tiles over a depth that fill their vectors. */
 static double depthwise_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
+    const Node *node = &lower->graph->node[kernel->anchor];
     bool vectors = recipe->knob[KNOB_CHANNELS] || recipe->knob[KNOB_WIDTH];
-    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]) /
-           (2.0 * (vectors ? lower->target->lanes : 1));
+    int64_t lanes = lower->target->lanes;
+    bool deep = value_shape(lower->graph, node->in[1])->dim[1] > lanes;
+    return (double)node_flops(lower->graph, node) / (!vectors ? 2.0 : (double)lanes * (deep ? 1.5 : 2.5));
 }
 
 static void depthwise_lower(Lower *lower)
@@ -316,6 +318,7 @@ static void depthwise_lower(Lower *lower)
     assert(offered && "what was offered is offered again");
     (void)offered;
     dw.x = lower_buffer(lower, dw.x_source, false);
+    dw.x_whole = lower->storage->at[dw.x_source].inside == NONE;
     dw.x_base = index_add(lower->arena, dw.x_base, index_constant(-lower->kernel->buffer[dw.x].begin));
     if (dw.packed && packing_of(&dw, &source, &packing))
         dw.weights = lower_weights(lower, source, &packing, dw.conv.outputs * dw.h.size * dw.w.size);

@@ -98,7 +98,8 @@ static void multiply(const Body *body, Block *block, const Tile *tile, Index x, 
         if (!(valid >> p & 1))
             continue;
         Index at = sum2(body, x, index_constant(p * tile->step * dw->w.stride * dw->x_w));
-        const Expr *element = expr_load(arena, DT_F32, dw->x, at);
+        const Expr *element = dw->x_whole && tile->vectors ? expr_load_spread(arena, DT_F32, dw->x, at)
+                                                           : expr_load(arena, DT_F32, dw->x, at);
         if (dw->outputs > 1) {
             const Local *local = lower_local(body->lower, "e", DT_F32, tile->acc->lanes);
             stmt_local(arena, block, local, element);

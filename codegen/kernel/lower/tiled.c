@@ -241,11 +241,16 @@ static bool tiled_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return true;
 }
 
-/* Vectors of sums at once; half of the peak for tiles that cannot store vectors. */
+/* Vectors of sums at once, some of whose lanes may be past the last column. */
 static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
+    const Node *node = &lower->graph->node[kernel->anchor];
+    double flops = (double)node_flops(lower->graph, node), lanes = lower->target->lanes;
+    Convolution conv;
     (void)recipe;
-    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]) / (4.0 * lower->target->lanes);
+    if (convolution_of(lower->graph, node, &conv))
+        flops *= (double)ceil_div(conv.outputs, lower->target->lanes) * lanes / (double)conv.outputs;
+    return flops / (4 * lanes);
 }
 
 static void tiled_lower(Lower *lower)
