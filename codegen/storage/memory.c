@@ -91,8 +91,8 @@ static bool may_overwrite(void *context, const Graph *graph, NodeId producer, Va
         return false;
     const Storage *result = &memory->storage.at[graph->node[producer].out[0]];
     const Storage *owner = &memory->storage.at[kernel_view_owner(graph, operand)];
-    return step != NONE && !memory->kernel[step].recipe.rewrites && result->inside == NONE &&
-           owner->inside == NONE && owner->parts_end <= step && inplace_kernel_rule(graph, producer, operand);
+    return step != NONE && !memory->kernel[step].recipe.rewrites && result->inside == NONE && owner->inside == NONE &&
+           owner->parts_end <= step && inplace_kernel_rule(graph, producer, operand);
 }
 
 static void note_regions(Memory *memory, Arena *arena)

@@ -129,7 +129,7 @@ ValueId step_wide_conv(Maker *m)
         return NONE;
     bool grouped = maker_chance(m, 50);
     int64_t groups = grouped ? drawn_groups(m, shape.dim[1]) : 1;
-    int64_t outputs = !grouped               ? maker_channels(m) * (1 + maker_draw(m, 2))
+    int64_t outputs = !grouped              ? maker_channels(m) * (1 + maker_draw(m, 2))
                       : maker_chance(m, 60) ? shape.dim[1]
                                             : groups * (1 + maker_draw(m, 3));
     int64_t most = grouped && maker_chance(m, 30) ? 9 : 3;

@@ -54,8 +54,7 @@ static bool lane_factor(const Epilogue *e, ValueId value, int64_t *factor)
     Index position[MAX_RANK], address;
     ValueId source;
     lower_broadcast_position(value_shape(graph, value), value_shape(graph, e->anchor->out[0]), e->position, position);
-    return lower_memory_source(e->lower, value, position, &source, &address) &&
-           index_factor(address, e->lane, factor);
+    return lower_memory_source(e->lower, value, position, &source, &address) && index_factor(address, e->lane, factor);
 }
 
 /* Is it a number, the same for all lanes, or an f32 at an even step? */

@@ -16,7 +16,8 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
  * values of `lane` at once, at this position of the result?  What follows `stop`, unless NULL, is not asked. */
 bool lower_finishes_vectors(const Lower *lower, const Node *anchor, const Index *position, const Var *lane,
                             const Node *stop);
-/* A pooling has joined the contraction, or another reduction: only for recipes that keep a band of rows between them. */
+/* A pooling has joined the contraction, or another reduction: only for recipes that keep a band of rows between them.
+ */
 bool lower_has_other_windows(const Lower *lower, const Kernel *kernel);
 
 #endif

@@ -234,7 +234,7 @@ static bool choose_tile(Depthwise *dw, const int64_t *asked)
     dw->held = asked[KNOB_HELD] != 0 && may_hold(dw);
     if (asked[KNOB_HELD] == KNOB_FREE && most_pixels(dw) < (wanted == KNOB_FREE ? FEW_PIXELS : wanted))
         dw->held = false;
-    dw->pixels = wanted != KNOB_FREE              ? wanted
+    dw->pixels = wanted != KNOB_FREE        ? wanted
                  : dw->along == ALONG_WIDTH ? choose_vectors(dw, least(FEW_PIXELS, most_pixels(dw)))
                                             : choose_pixels(dw, least(MANY_PIXELS, most_pixels(dw)));
     return dw->pixels > 0 && dw->pixels <= most_pixels(dw) && (asked[KNOB_HELD] != 1 || dw->held) &&
@@ -266,7 +266,8 @@ static bool plan(Lower *lower, Depthwise *dw, const Recipe *recipe)
     *dw = (Depthwise){.lower = lower, .node = node};
     if (lower->target->lanes < 2 || !convolution_of(lower->graph, node, &dw->conv) || dw->conv.window.rank < 1 ||
         dw->conv.window.rank > 2 || lower_has_other_windows(lower, lower->kernel) || !in_memory(lower, node) ||
-        !shape_elements(value_shape(lower->graph, node->in[1])) || !shape_elements(value_shape(lower->graph, node->out[0])))
+        !shape_elements(value_shape(lower->graph, node->in[1])) ||
+        !shape_elements(value_shape(lower->graph, node->out[0])))
         return false;
     see_window(dw);
     dw->outputs = asked[KNOB_OUTPUTS] == KNOB_FREE ? choose_outputs(dw) : asked[KNOB_OUTPUTS];

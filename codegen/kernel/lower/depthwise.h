@@ -40,7 +40,7 @@ typedef struct Depthwise {
     ValueId x_source;
     uint32_t x;
     bool x_whole; /* what lies between its elements is its own, too */
-    bool packed; /* along channels: weights are packed at compile time, [block][kh][kw][lane] */
+    bool packed;  /* along channels: weights are packed at compile time, [block][kh][kw][lane] */
     uint32_t weights;
 } Depthwise;
 

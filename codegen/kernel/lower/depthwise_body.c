@@ -265,7 +265,8 @@ static const uint32_t *valid_taps(const Body *body, int64_t column, int64_t pixe
     return valid;
 }
 
-/* Tiles of balanced size, the wide ones first: 13 pixels by 4 are 4, 3, 3, 3.  Equal ones inside the image are a loop. */
+/* Tiles of balanced size, the wide ones first: 13 pixels by 4 are 4, 3, 3, 3.  Equal ones inside the image are a loop.
+ */
 static void pixels_of_row(Body *body, Block *block, int64_t begin, int64_t end)
 {
     int64_t tiles = ceil_div(end - begin, body->dw->pixels), column = begin;
@@ -316,8 +317,7 @@ static int64_t most_pixels(const Depthwise *dw)
 static const Local *hold_weights(const Body *body, Block *block)
 {
     const Depthwise *dw = body->dw;
-    const Local *held =
-        lower_registers(body->lower, "w", DT_F32, dw->along == ALONG_CHANNELS, dw->h.size, dw->w.size);
+    const Local *held = lower_registers(body->lower, "w", DT_F32, dw->along == ALONG_CHANNELS, dw->h.size, dw->w.size);
     stmt_local(body->arena, block, held, NULL);
     for (int64_t kh = 0; kh < dw->h.size; kh++)
         for (int64_t kw = 0; kw < dw->w.size; kw++) {
@@ -332,8 +332,8 @@ static void rows(Body *body, Block *block)
     const Depthwise *dw = body->dw;
     const Local *held = dw->held ? hold_weights(body, block) : NULL;
     if (most_pixels(dw))
-        body->acc = sums(body, block, dw->along == ALONG_WIDTH ? "edge" : "acc", dw->along == ALONG_CHANNELS,
-                         most_pixels(dw));
+        body->acc =
+            sums(body, block, dw->along == ALONG_WIDTH ? "edge" : "acc", dw->along == ALONG_CHANNELS, most_pixels(dw));
     body->row = small_loop(body, &block, "row", 0, dw->h.out, LOOP_SERIAL);
     if (!held) {
         columns(body, block);

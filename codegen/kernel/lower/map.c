@@ -107,7 +107,8 @@ static bool finish_blocks(Lower *lower, const Var *var, int64_t extent, LoopKind
     Block inside = block_substitute(arena, body, var, at);
     if (!vectorizes(&inside, lane))
         return false;
-    Block *around = extent > lanes ? &stmt_for(arena, lower->block, block, 0, extent / lanes, 1, kind)->body : lower->block;
+    Block *around =
+        extent > lanes ? &stmt_for(arena, lower->block, block, 0, extent / lanes, 1, kind)->body : lower->block;
     stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = inside;
     return true;
 }
