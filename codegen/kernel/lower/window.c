@@ -1,5 +1,5 @@
 /* Windows: one accumulator per result element (window_value.c) in loops over the result: pooling, reductions over
- * any axes, argmax, and contractions that the register-tiled kernel does not take (grouped, other dtypes, narrow).
+ * any axes, argmax, and contractions that no register tiles take (of other dtypes, made by casts, narrow).
  * Where the target has teams of threads, one shares out each sum when sums are few and long. */
 #include "kernel/lower/contract.h"
 
