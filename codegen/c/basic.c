@@ -62,6 +62,11 @@ const Snippet snippet_basic[] = {
      "    const F x = {EACH(p[# * stride])};\n"
      "    return x;\n"
      "}\n"},
+    {"even", SNIPPET_VECTOR,
+     "static inline F even$(const float *p)\n"
+     "{\n"
+     "    return NNC_SHUFFLE(load$(p), load$(p + LANES - 1), EVENS);\n"
+     "}\n"},
     {"scatter", SNIPPET_VECTOR,
      "static inline void scatter$(float *p, ptrdiff_t stride, F x)\n"
      "{\n"

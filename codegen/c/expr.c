@@ -361,11 +361,11 @@ static Piece print_load(Printer *printer, const Expr *expr)
     if (!factor)
         return (Piece){str_format(printer->arena, STR_FMT "[" STR_FMT "]", STR_ARG(name), STR_ARG(base)), PREC_PRIMARY,
                        false};
-    Helper helper = factor == 1 ? HELPER_LOAD : HELPER_GATHER;
+    Helper helper = factor == 1 ? HELPER_LOAD : factor == 2 && expr->spread ? HELPER_EVEN : HELPER_GATHER;
     const char *load = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
-    if (factor == 1)
+    if (helper != HELPER_GATHER)
         return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", load, STR_ARG(plus)), PREC_PRIMARY, true};
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ", %lld)", load, STR_ARG(plus), (long long)factor),
                    PREC_PRIMARY, true};

@@ -14,49 +14,28 @@ static const struct {
     const char *name;
     const char *library; /* math.h has it for scalars, as name and namef */
 } helper[HELPER_COUNT] = {
-    [HELPER_LOAD] = {"load", NULL},
-    [HELPER_STORE] = {"store", NULL},
-    [HELPER_GATHER] = {"gather", NULL},
-    [HELPER_SCATTER] = {"scatter", NULL},
-    [HELPER_SPLAT] = {"splat", NULL},
-    [HELPER_SELECT] = {"select", NULL},
-    [HELPER_MAX] = {"max", NULL},
-    [HELPER_MIN] = {"min", NULL},
-    [HELPER_ATLEAST] = {"atleast", NULL},
-    [HELPER_ATMOST] = {"atmost", NULL},
-    [HELPER_SUM] = {"sum", NULL},
-    [HELPER_PRODUCT] = {"product", NULL},
-    [HELPER_LARGEST] = {"largest", NULL},
-    [HELPER_LEAST] = {"least", NULL},
-    [HELPER_TRANSPOSE] = {"transpose", NULL},
-    [HELPER_ABS] = {"abs", "fabs"},
-    [HELPER_SQRT] = {"sqrt", "sqrt"},
-    [HELPER_EXP] = {"exp", "exp"},
-    [HELPER_EXPM1] = {"expm1", "expm1"},
-    [HELPER_LOG] = {"log", "log"},
-    [HELPER_LOG1P] = {"log1p", "log1p"},
-    [HELPER_SIN] = {"sin", "sin"},
-    [HELPER_COS] = {"cos", "cos"},
-    [HELPER_TAN] = {"tan", "tan"},
-    [HELPER_ASIN] = {"asin", "asin"},
-    [HELPER_ACOS] = {"acos", "acos"},
-    [HELPER_ATAN] = {"atan", "atan"},
-    [HELPER_SINH] = {"sinh", "sinh"},
-    [HELPER_COSH] = {"cosh", "cosh"},
-    [HELPER_TANH] = {"tanh", "tanh"},
-    [HELPER_ERF] = {"erf", "erf"},
-    [HELPER_FLOOR] = {"floor", "floor"},
-    [HELPER_CEIL] = {"ceil", "ceil"},
-    [HELPER_ROUND] = {"round", "rint"},
-    [HELPER_TRUNC] = {"trunc", "trunc"},
-    [HELPER_POW] = {"pow", "pow"},
-    [HELPER_FMOD] = {"fmod", "fmod"},
-    [HELPER_DIV] = {"div", NULL},
-    [HELPER_MOD] = {"mod", NULL},
-    [HELPER_UNIT] = {"unit", NULL},
-    [HELPER_GAUSS] = {"gauss", NULL},
-    [HELPER_WORD] = {"word", NULL},
-    [HELPER_FOLD_IN] = {"fold_in", NULL},
+    [HELPER_LOAD] = {"load", NULL},       [HELPER_STORE] = {"store", NULL},
+    [HELPER_GATHER] = {"gather", NULL},   [HELPER_EVEN] = {"even", NULL},
+    [HELPER_SCATTER] = {"scatter", NULL}, [HELPER_SPLAT] = {"splat", NULL},
+    [HELPER_SELECT] = {"select", NULL},   [HELPER_MAX] = {"max", NULL},
+    [HELPER_MIN] = {"min", NULL},         [HELPER_ATLEAST] = {"atleast", NULL},
+    [HELPER_ATMOST] = {"atmost", NULL},   [HELPER_SUM] = {"sum", NULL},
+    [HELPER_PRODUCT] = {"product", NULL}, [HELPER_LARGEST] = {"largest", NULL},
+    [HELPER_LEAST] = {"least", NULL},     [HELPER_TRANSPOSE] = {"transpose", NULL},
+    [HELPER_ABS] = {"abs", "fabs"},       [HELPER_SQRT] = {"sqrt", "sqrt"},
+    [HELPER_EXP] = {"exp", "exp"},        [HELPER_EXPM1] = {"expm1", "expm1"},
+    [HELPER_LOG] = {"log", "log"},        [HELPER_LOG1P] = {"log1p", "log1p"},
+    [HELPER_SIN] = {"sin", "sin"},        [HELPER_COS] = {"cos", "cos"},
+    [HELPER_TAN] = {"tan", "tan"},        [HELPER_ASIN] = {"asin", "asin"},
+    [HELPER_ACOS] = {"acos", "acos"},     [HELPER_ATAN] = {"atan", "atan"},
+    [HELPER_SINH] = {"sinh", "sinh"},     [HELPER_COSH] = {"cosh", "cosh"},
+    [HELPER_TANH] = {"tanh", "tanh"},     [HELPER_ERF] = {"erf", "erf"},
+    [HELPER_FLOOR] = {"floor", "floor"},  [HELPER_CEIL] = {"ceil", "ceil"},
+    [HELPER_ROUND] = {"round", "rint"},   [HELPER_TRUNC] = {"trunc", "trunc"},
+    [HELPER_POW] = {"pow", "pow"},        [HELPER_FMOD] = {"fmod", "fmod"},
+    [HELPER_DIV] = {"div", NULL},         [HELPER_MOD] = {"mod", NULL},
+    [HELPER_UNIT] = {"unit", NULL},       [HELPER_GAUSS] = {"gauss", NULL},
+    [HELPER_WORD] = {"word", NULL},       [HELPER_FOLD_IN] = {"fold_in", NULL},
     [HELPER_CONVERT] = {"convert", NULL},
 };
 
@@ -210,6 +189,14 @@ static void print_vector(Printer *printer, const char *element)
     text_printf(printer->out, "%sx%u", element, printer->lanes);
 }
 
+/* Where the even elements are in two vectors, the second of which begins with the last element of the first. */
+static void print_evens(Printer *printer)
+{
+    printer->shuffles = true;
+    for (unsigned lane = 0; lane < printer->lanes; lane++)
+        text_printf(printer->out, "%s%u", lane ? ", " : "", 2 * lane + (lane >= printer->lanes / 2));
+}
+
 /* Types and numbers of the form; false for any other word. */
 static bool print_placeholder(Printer *printer, Str word, unsigned variant)
 {
@@ -224,6 +211,8 @@ static bool print_placeholder(Printer *printer, Str word, unsigned variant)
         text_str(printer->out, str_from(element_type[variant]));
     else if (str_is(word, "LANES"))
         text_printf(printer->out, "%u", printer->lanes);
+    else if (str_is(word, "EVENS"))
+        print_evens(printer);
     else if (str_is(word, "UNALIGNED"))
         text_printf(printer->out, "f32x%uu", printer->lanes);
     else

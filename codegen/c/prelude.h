@@ -14,6 +14,7 @@ typedef enum Helper {
     HELPER_LOAD,    /* f32x16 load_f32x16(const float *p): unaligned */
     HELPER_STORE,   /* void store_f32x16(float *p, f32x16 x): unaligned */
     HELPER_GATHER,  /* f32x16 gather_f32x16(const float *p, ptrdiff_t stride): p[0], p[stride], ... */
+    HELPER_EVEN,    /* f32x16 even_f32x16(const float *p): p[0], p[2], ...; reads those between them, too */
     HELPER_SCATTER, /* void scatter_f32x16(float *p, ptrdiff_t stride, f32x16 x) */
     HELPER_SPLAT,   /* f32x16 splat_f32x16(float x) */
     HELPER_SELECT,  /* f32x16 select_f32x16(i32x16 mask, f32x16 a, f32x16 b): a where the mask holds */

@@ -4,6 +4,7 @@
  *   F I U   float, int and unsigned of the form: float, int32_t, uint32_t, or f32x16, i32x16, u32x16
  *   T       the element type (int64_t ...), where the text serves several dtypes
  *   LANES   the number of lanes
+ *   EVENS   the numbers of p[0], p[2], ... in the vectors from p and from p + LANES - 1
  *   UNALIGNED the vector type at any address of a float
  *   EACH(a) a for every lane, # being its number; # ^ k is computed
  *   TREE(e) combines the lanes of x: y is x with its halves exchanged, x = e, then the same with quarters ...

@@ -38,7 +38,7 @@ typedef struct Recipe {
     int64_t knob[MOST_KNOBS]; /* in the order of the provider's */
     Scratch *scratch;
     uint32_t scratch_count, scratch_capacity;
-    bool partial_sums; /* the result's memory holds partial sums while operands are still read */
+    bool rewrites; /* some of the result is written more than once, while operands are still read */
 } Recipe;
 
 typedef struct KnobSpec {

@@ -50,7 +50,7 @@ bool memory_reads_by_element(const Memory *memory, const Users *users, const boo
                 return false;
             seen = in;
         }
-    if (seen == NONE || kernel->recipe.partial_sums)
+    if (seen == NONE || kernel->recipe.rewrites)
         return false;
     if (kernel->form == FORM_MAP)
         return inplace_map_rule(graph, producer, seen);

@@ -9,8 +9,8 @@
  * path from the operand to the result, and every other use of the operand in the kernel, goes through such nodes of the
  * result's shape: the residual of conv + add + relu may be overwritten; the input of the convolution, or of a softmax,
  * whose rows are read more than once, may not.  The rule takes for granted that the kernel reads position i before it
- * writes it and writes it once.  Where recipes are known, memory.c adds what they say (partial sums kept in the
- * result), and what parts say. */
+ * writes it and writes it once.  Where recipes are known, memory.c adds what they say (results that are written
+ * more than once), and what parts say. */
 #include "storage/inplace.h"
 
 #include <string.h>

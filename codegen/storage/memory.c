@@ -81,8 +81,8 @@ static bool may_overwrite_here(const Memory *memory, NodeId producer, ValueId op
            flow_loop_of(regions, regions->of[made]) == flow_loop_of(regions, regions->of[step]);
 }
 
-/* A kernel that keeps partial sums in its result must not write over an operand it still reads; what lies inside
- * another value keeps its place, and so does what has others inside it that are still read. */
+/* A kernel that writes some of its result more than once must not write over an operand it still reads; what lies
+ * inside another value keeps its place, and so does what has others inside it that are still read. */
 static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
 {
     const Memory *memory = context;
@@ -91,8 +91,8 @@ static bool may_overwrite(void *context, const Graph *graph, NodeId producer, Va
         return false;
     const Storage *result = &memory->storage.at[graph->node[producer].out[0]];
     const Storage *owner = &memory->storage.at[kernel_view_owner(graph, operand)];
-    return step != NONE && !memory->kernel[step].recipe.partial_sums && result->inside == NONE &&
-           owner->inside == NONE && owner->parts_end <= step && inplace_kernel_rule(graph, producer, operand);
+    return step != NONE && !memory->kernel[step].recipe.rewrites && result->inside == NONE && owner->inside == NONE &&
+           owner->parts_end <= step && inplace_kernel_rule(graph, producer, operand);
 }
 
 static void note_regions(Memory *memory, Arena *arena)

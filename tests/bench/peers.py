@@ -1,6 +1,6 @@
-"""nnc beside ONNX Runtime: resnet50, densenet121 and bert_base, f32, batch 1, one core, in one process.
+"""nnc beside ONNX Runtime: convolutional networks and bert_base, f32, batch 1, one core, in one process.
 
-    peers.py BUILD [--turns N] [MODEL ...]      default: 25 turns, all three
+    peers.py BUILD [--turns N] [MODEL ...]      default: 25 turns, all of NETWORKS
 
 The script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
 ONNX file built here, in the ops that exporters write, so that ONNX Runtime's optimiser finds the patterns it knows.
@@ -158,6 +158,66 @@ def densenet121(net, layers=(6, 12, 24, 16)):
     return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
 
 
+def norm_of(net, x, label):
+    return net.op(
+        "BatchNormalization", x, *(f"{label}.{p}" for p in ("scale", "bias", "mean", "variance")), epsilon=1e-5
+    )
+
+
+def conv_of(net, x, label, stride=1, pads=None, depthwise=False):
+    """With the weight of that label, and its bias if there is one; `pads` are top, left, bottom, right."""
+    weight = net.weights[label + ".weight"]
+    bias = [label + ".bias"] if label + ".bias" in net.weights else []
+    return net.op("Conv", x, label + ".weight", *bias, kernel_shape=list(weight.shape[2:]), strides=[stride] * 2,
+                  pads=pads or [weight.shape[2] // 2] * 4, group=weight.shape[0] if depthwise else 1)  # fmt: skip
+
+
+def mobilenetv2(net):
+    """What models/mobilenetv2.nnc says."""
+
+    def unit(x, label, stride=1, depthwise=False):
+        return norm_of(net, conv_of(net, x, label + ".conv", stride, None, depthwise), label + ".bn")
+
+    def relu6(x):
+        return net.op("Clip", x, 0, 6)
+
+    x, channels = relu6(unit("image", "stem", 2)), 32
+    stages = zip((16, 24, 32, 64, 96, 160, 320), (1, 2, 3, 4, 3, 3, 1), (1, 2, 2, 2, 1, 2, 1))
+    for stage, (wanted, blocks, stride) in enumerate(stages):
+        for block in range(blocks):
+            label, here = f"stage{stage}.block{block}", stride if block == 0 else 1
+            h = relu6(unit(x, label + ".expand")) if stage else x
+            h = unit(relu6(unit(h, label + ".depthwise", here, True)), label + ".project")
+            x, channels = net.op("Add", x, h) if here == 1 and channels == wanted else h, wanted
+    x = net.op("Flatten", net.op("GlobalAveragePool", relu6(unit(x, "last"))))
+    return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
+
+
+def separable(net, x, label, stride=1):
+    """A depthwise convolution and a pointwise one."""
+    h = conv_of(net, x, label + ".depthwise", stride, None, True)
+    h = conv_of(net, net.op("Relu", norm_of(net, h, label + ".bn1")), label + ".pointwise")
+    return net.op("Relu", norm_of(net, h, label + ".bn2"))
+
+
+def mobilenetv1(net):
+    """What models/mobilenetv1.nnc says."""
+    x = net.op("Relu", norm_of(net, conv_of(net, "image", "stem", 2), "bn"))
+    for i, stride in enumerate((1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)):
+        x = separable(net, x, f"block{i}", stride)
+    x = net.op("Flatten", net.op("GlobalAveragePool", x))
+    return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
+
+
+def ds_cnn(net):
+    """What models/ds_cnn.nnc says."""
+    x = net.op("Relu", norm_of(net, conv_of(net, "sound", "stem", 2, [4, 1, 5, 1]), "bn"))
+    for i in range(4):
+        x = separable(net, x, f"block{i}")
+    x = net.op("Flatten", net.op("GlobalAveragePool", x))
+    return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
+
+
 def bert_base(net, tokens=128, layers=12, heads=12, hidden=768):
     """What models/bert_base.nnc says, in the ops of PyTorch's exporter."""
 
@@ -207,9 +267,20 @@ def bert_base_input(rng):
     return {"token": rng.integers(0, 30522, (1, 128)), "segment": (np.arange(128)[None] >= 60) * 1, "mask": mask}
 
 
+def mobilenetv1_input(rng):
+    return {"image": rng.standard_normal((1, 3, 96, 96), np.float32)}
+
+
+def ds_cnn_input(rng):
+    return {"sound": rng.standard_normal((1, 1, 49, 10), np.float32)}
+
+
 NETWORKS = {
     "resnet50": (resnet50, resnet50_input),
     "densenet121": (densenet121, resnet50_input),
+    "mobilenetv2": (mobilenetv2, resnet50_input),
+    "mobilenetv1": (mobilenetv1, mobilenetv1_input),
+    "ds_cnn": (ds_cnn, ds_cnn_input),
     "bert_base": (bert_base, bert_base_input),
 }
 

@@ -4,8 +4,8 @@
     contractions.py --nnc build/nnc [--seed N] [--models N] [--cases N] [--target T ...] [--cc CC ...]
 
 Shapes are drawn around the tile's edges: extents of 1, a vector and one more or less, taps beyond the image, strides,
-dilation, batches and their broadcast, operands through views, epilogues.  Each model holds some cases as outputs of one
-graph; `nnc run --check` compares.  Speaks TAP: one result per target and compiler.
+dilation, groups, batches and their broadcast, operands through views, epilogues.  Each model holds some cases as
+outputs of one graph; `nnc run --check` compares.  Speaks TAP: one result per target and compiler.
 """
 
 import argparse
@@ -66,11 +66,23 @@ class Graph:
         return (f"nnc 1\ngraph contractions({', '.join(self.inputs)}) -> ({', '.join(self.outputs)}) {{\n{body}}}\n")
 
 
+def channels(draw, lanes):
+    """Channels, outputs and groups: one filter for each channel, several, or groups of some channels."""
+    kind = draw.randrange(6)
+    if kind < 3:
+        return (draw.choice([1, 2, 3, lanes, 2 * lanes, lanes + 3]), draw.choice([1, 3, lanes, 3 * lanes, 2 * lanes + 5]),
+                1)
+    groups = draw.choice([2, 3, lanes // 2, lanes, lanes, 2 * lanes, 2 * lanes + 1])
+    if kind < 5:
+        return groups, groups * draw.choice([1, 1, 1, 2, 3]), groups
+    return groups * draw.choice([2, 3]), groups * draw.choice([1, 2, 5, 8]), groups
+
+
 def add_conv(graph, lanes):
     draw = graph.draw
-    c, o = draw.choice([1, 2, 3, lanes, 2 * lanes, lanes + 3]), draw.choice([1, 3, lanes, 3 * lanes, 2 * lanes + 5])
+    c, o, groups = channels(draw, lanes)
     h, w = draw.choice([1, 2, 5, 7, 9, 14, 17, 28]), draw.choice([1, 3, 7, 8, 13, 14, 15, 28, 30, 56])
-    kh, kw = draw.choice([(1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (1, 3), (3, 1), (7, 7), (2, 2)])
+    kh, kw = draw.choice([(1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (1, 3), (3, 1), (7, 7), (2, 2), (1, 9)])
     stride, dilation = draw.choice([(1, 1), (1, 1), (2, 2), (1, 2), (3, 3)]), draw.choice([(1, 1)] * 4 + [(2, 2), (3, 1)])
     pad = draw.choice([(0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (0, 1, 1, 0), (4, 0, 0, 4)])
     out_h = (h + pad[0] + pad[2] - dilation[0] * (kh - 1) - 1) // stride[0] + 1
@@ -83,8 +95,8 @@ def add_conv(graph, lanes):
     x = graph.input(n, c, h, w)
     if c % lanes == 0 and draw.random() < 0.7:  # made by a convolution: in channel blocks
         x = graph.let(f"conv2d({graph.input(n, 2, h, w)}, {graph.param(c, 2, 1, 1)})")
-    y = graph.let(f"conv2d({x}, {weight(o, c, kh, kw)}{bias}, stride = [{stride[0]}, {stride[1]}], "
-                  f"pad = [{', '.join(map(str, pad))}], dilation = [{dilation[0]}, {dilation[1]}])")
+    y = graph.let(f"conv2d({x}, {weight(o, c // groups, kh, kw)}{bias}, stride = [{stride[0]}, {stride[1]}], "
+                  f"pad = [{', '.join(map(str, pad))}], dilation = [{dilation[0]}, {dilation[1]}], groups = {groups})")
     graph.epilogue(y, (n, o, out_h, out_w), (o, 1, 1))
 
 

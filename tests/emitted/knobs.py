@@ -26,8 +26,13 @@ VALUES = {
     "rows": [None, 0, 1, 2, HUGE],
     "team": [0, 1, 7, 32, 256, 1024, HUGE],
     "each": [0, 1, 2, 3, 4, 5, HUGE],
+    "outputs": [0, 1, 2, 3, 4, 15, HUGE],
+    "channels": [None, 0, 1, 2],
+    "width": [None, 0, 1, 2],
+    "held": [None, 0, 1, 2],
 }
 TILED = ["pixels", "vectors", "chunk", "rounds", "rows"]
+DEPTHWISE = ["pixels", "outputs", "channels", "width", "held"]
 CASES = {  # what the marked node is, with MARK where the mark stands: (provider, knobs, text)
     "matmul": ("tiled", TILED, """graph g(x: f32[20, 40]) -> (y: f32[20, 48]) {
     param w: f32[40, 48] = he_normal(seed = 1)
@@ -75,6 +80,29 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     h = concat(conv2d(x, u, pad = 1), conv2d(x, w, pad = 1), axis = 1)
     c = conv2d(exp(h), v) MARK
     y = relu(c)
+}"""),
+    "depthwise": ("depthwise", DEPTHWISE, """graph g(x: f32[1, 3, 9, 11]) -> (y: f32[1, 32, 9, 11]) {
+    param u: f32[32, 3, 1, 1] = he_normal(seed = 1)
+    param w: f32[32, 1, 3, 3] = he_normal(seed = 2)
+    param b: f32[32] = he_normal(seed = 3)
+    c = conv2d(conv2d(x, u), w, b, pad = 1, groups = 32) MARK
+    y = relu(c)
+}"""),
+    "depthwise_width": ("depthwise", DEPTHWISE, """graph g(x: f32[2, 3, 9, 41]) -> (y: f32[2, 3, 5, 41]) {
+    param w: f32[3, 1, 3, 5] = he_normal(seed = 1)
+    c = conv2d(x, w, pad = [1, 2], stride = [2, 1], groups = 3) MARK
+    y = minimum(relu(c), 6.0)
+}"""),
+    "depthwise_wide_window": ("depthwise", DEPTHWISE, """graph g(x: f32[1, 3, 4, 50]) -> (y: f32[1, 32, 4, 50]) {
+    param u: f32[32, 3, 1, 1] = he_normal(seed = 1)
+    param w: f32[32, 1, 1, 17] = he_normal(seed = 2)
+    c = conv2d(conv2d(x, u), w, pad = [0, 8], groups = 32) MARK
+    y = exp(c)
+}"""),
+    "grouped": ("depthwise", DEPTHWISE, """graph g(x: f32[1, 6, 9, 41], r: f32[1, 12, 5, 21]) -> (y: f32[1, 12, 5, 21]) {
+    param w: f32[12, 3, 3, 3] = he_normal(seed = 1)
+    c = conv2d(x, w, pad = 1, stride = 2, groups = 2) MARK
+    y = c + exp(r)
 }"""),
     "softmax": ("rows", ["team"], """graph g(x: f32[5, 300]) -> (y: f32[5, 300]) {
     e = exp(x)
@@ -139,7 +167,9 @@ def check_text(nnc, path, mark, target):
     status, printed = call(nnc, "opt", path, "--target", target)
     if status:
         return f"does not print: {printed}"
-    missing = [k for k in re.findall(r", (\w+ = \d+|rows\b(?! =))", mark) if not re.search(rf", {k.replace('rows = 1', 'rows')}\b", printed)]
+    flags = "|".join(knob for knob, values in VALUES.items() if None in values)
+    asked = [re.sub(rf"^({flags}) = 1$", r"\1", k) for k in re.findall(rf", (\w+ = \d+|(?:{flags})\b(?! =))", mark)]
+    missing = [k for k in asked if not re.search(rf", {k}\b", printed)]
     if missing:
         return f"{', '.join(missing)} is not in what is printed:\n{printed}"
     again.write_text(printed)
@@ -177,7 +207,7 @@ def main():
 
     failed = number = 0
     wanted = [(case, target) for case in arguments.case for target in arguments.target
-              if CASES[case][0] != ("tiled" if target.startswith("cuda") else "blocked") or case == "matmul"]
+              if CASES[case][0] not in (("tiled", "depthwise") if target.startswith("cuda") else ("blocked",)) or case == "matmul"]
     print(f"1..{len(wanted)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="nnc-knobs-") as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         for case, target in wanted:

@@ -362,6 +362,7 @@ UNIT(strides_and_squares)
     for (unsigned i = 0; i < LANES * 40; i++)
         x[i] = (float)i, y[i] = -1;
     EXPECT_LANES(WIDE(gather)(x + 1, 3), x[1 + 3 * j]);
+    EXPECT_LANES(WIDE(even)(x + 3), x[3 + 2 * j]);
     WIDE(scatter)(y + 2, 5, WIDE(load)(x));
     for (unsigned i = 0; i < LANES * 40; i++)
         EXPECT(y[i] == (i >= 2 && (i - 2) % 5 == 0 && (i - 2) / 5 < LANES ? x[(i - 2) / 5] : -1));

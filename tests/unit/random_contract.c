@@ -110,7 +110,16 @@ ValueId step_pool(Maker *m)
     return maker_with_attr(m, maker_chance(m, 50) ? OP_MAX_POOL : OP_AVG_POOL, &x, 1, "window", maker_ints(window, 2));
 }
 
-/* Convolutions with strides and holes, and one filter per channel. */
+/* Groups of channels that divide them, often of one. */
+static int64_t drawn_groups(Maker *m, int64_t channels)
+{
+    int64_t groups = maker_chance(m, 70) ? channels : 1 + maker_draw(m, (uint32_t)channels);
+    while (channels % groups)
+        groups--;
+    return groups;
+}
+
+/* Convolutions with strides and holes, also of groups, some of them one channel, with one filter or several. */
 ValueId step_wide_conv(Maker *m)
 {
     ValueId x = maker_pick(m);
@@ -118,10 +127,13 @@ ValueId step_wide_conv(Maker *m)
     if (!maker_is_main(m, x) || shape.rank != 4 || shape.dim[1] > 4 * maker_channels(m) || shape.dim[2] < 3 ||
         shape.dim[3] < 3)
         return NONE;
-    bool depthwise = maker_chance(m, 40);
-    int64_t groups = depthwise ? shape.dim[1] : 1,
-            outputs = depthwise ? groups : maker_channels(m) * (1 + maker_draw(m, 2));
-    int64_t dim[] = {outputs, depthwise ? 1 : shape.dim[1], 1 + maker_draw(m, 3), 1 + maker_draw(m, 3)};
+    bool grouped = maker_chance(m, 50);
+    int64_t groups = grouped ? drawn_groups(m, shape.dim[1]) : 1;
+    int64_t outputs = !grouped              ? maker_channels(m) * (1 + maker_draw(m, 2))
+                      : maker_chance(m, 60) ? shape.dim[1]
+                                            : groups * (1 + maker_draw(m, 3));
+    int64_t most = grouped && maker_chance(m, 30) ? 9 : 3;
+    int64_t dim[] = {outputs, shape.dim[1] / groups, 1 + maker_draw(m, 3), 1 + maker_draw(m, (uint32_t)most)};
     int64_t pad[] = {maker_draw(m, 3), maker_draw(m, 3), maker_draw(m, 2), maker_draw(m, 2)},
             stride[] = {1 + maker_draw(m, 2), 1 + maker_draw(m, 2)}, dilation = 1 + maker_draw(m, 2);
     if (shape.dim[2] + pad[0] + pad[2] <= (dim[2] - 1) * dilation ||

@@ -46,6 +46,11 @@ const Expr *expr_load(Arena *arena, DType dtype, uint32_t buffer, Index index)
     return keep(arena, (Expr){.kind = EXPR_LOAD, .dtype = dtype, .buffer = buffer, .index = index});
 }
 
+const Expr *expr_load_spread(Arena *arena, DType dtype, uint32_t buffer, Index index)
+{
+    return keep(arena, (Expr){.kind = EXPR_LOAD, .dtype = dtype, .buffer = buffer, .index = index, .spread = true});
+}
+
 const Expr *expr_local(Arena *arena, const Local *local)
 {
     return keep(arena, (Expr){.kind = EXPR_LOCAL, .dtype = local->dtype, .local = local});

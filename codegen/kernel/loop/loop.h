@@ -49,6 +49,7 @@ typedef struct Expr {
     const Local *local;
     Index index, index2;
     int64_t limit;
+    bool spread; /* LOAD: what lies between the elements of its lanes may be read with them */
     const struct Expr *arg[3];
 } Expr;
 
@@ -105,6 +106,7 @@ const Expr *expr_number(Arena *arena, DType dtype, double number);
 const Expr *expr_index(Arena *arena, DType dtype, Index index);
 const Expr *expr_random(Arena *arena, Draw draw, const Expr *key, Index index); /* f32; of words i64 */
 const Expr *expr_load(Arena *arena, DType dtype, uint32_t buffer, Index index);
+const Expr *expr_load_spread(Arena *arena, DType dtype, uint32_t buffer, Index index);
 const Expr *expr_local(Arena *arena, const Local *local);
 const Expr *expr_local_at(Arena *arena, const Local *local, Index i, Index j);
 const Expr *expr_word(Arena *arena, Word word, DType dtype, const Expr *x, const Expr *y, const Expr *z);

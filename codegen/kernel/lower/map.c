@@ -95,12 +95,34 @@ bool block_vectorizes(const Block *body, const Var *var)
     return true;
 }
 
+/* Positions that memory in blocks cuts into whole vectors, as channels: a loop over the blocks, and lanes. */
+static bool finish_blocks(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                          const Block *body)
+{
+    Arena *arena = lower->arena;
+    int64_t lanes = lower->target->lanes;
+    if (lanes < 2 || extent < lanes || extent % lanes)
+        return false;
+    const Var *block = index_var_new(arena, var->name, 0, extent / lanes - 1),
+              *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    Index at = index_add(arena, index_scale(arena, index_var(arena, block), lanes), index_var(arena, lane));
+    Block inside = block_substitute(arena, body, var, at);
+    if (!vectorizes(&inside, lane))
+        return false;
+    Block *around =
+        extent > lanes ? &stmt_for(arena, lower->block, block, 0, extent / lanes, 1, kind)->body : lower->block;
+    stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = inside;
+    return true;
+}
+
 void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body)
 {
     Arena *arena = lower->arena;
     int64_t lanes = lower->target->lanes;
     int64_t whole = lanes > 1 && extent >= lanes && vectorizes(&body, var) ? extent / lanes * lanes : 0;
 
+    if (!whole && finish_blocks(lower, var, extent, kind, vectorizes, &body))
+        return;
     if (whole) {
         const Var *step = index_var_new(arena, var->name, 0, whole - lanes),
                   *lane = index_var_new(arena, "lane", 0, lanes - 1);

@@ -237,15 +237,20 @@ static bool tiled_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     recipe->knob[KNOB_CHUNK] = con.order == ORDER_CHUNKS ? con.chunk : 0;
     recipe->knob[KNOB_ROUNDS] = con.rounds > 1 ? con.rounds : most(0, con.asked.rounds);
     recipe->knob[KNOB_ROWS] = con.tiling.rows;
-    recipe->partial_sums = con.rounds > 1;
+    recipe->rewrites = con.rounds > 1; /* partial sums */
     return true;
 }
 
-/* Vectors of sums at once; half of the peak for tiles that cannot store vectors. */
+/* Vectors of sums at once, some of whose lanes may be past the last column. */
 static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
+    const Node *node = &lower->graph->node[kernel->anchor];
+    double flops = (double)node_flops(lower->graph, node), lanes = lower->target->lanes;
+    Convolution conv;
     (void)recipe;
-    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]) / (4.0 * lower->target->lanes);
+    if (convolution_of(lower->graph, node, &conv))
+        flops *= (double)ceil_div(conv.outputs, lower->target->lanes) * lanes / (double)conv.outputs;
+    return flops / (4 * lanes);
 }
 
 static void tiled_lower(Lower *lower)

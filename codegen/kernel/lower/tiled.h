@@ -7,8 +7,7 @@
 #define NNC_KERNEL_TILED_H
 
 #include "base/number.h"
-#include "kernel/kernel.h"
-#include "ops/meaning.h"
+#include "kernel/lower/contract.h"
 
 #define MOST_PIXELS 32
 #define MOST_GROUPS 3

@@ -206,25 +206,14 @@ static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int6
 /* The taps kh whose row lies inside the image, for the row of the tile. */
 static Block *clamped_taps(Body *body, Block *block, Index *kh)
 {
-    Tiled *con = body->con;
-    Arena *arena = body->arena;
-    const Var *var = index_var_new(arena, "kh", 0, con->taps_h - 1);
-    int64_t d = con->dilation_h, lift = d * con->out_h * con->stride_h; /* keeps dividends positive */
-    Index start = sum2(body, times(body, body->at->row, -con->stride_h), index_constant(con->pad_top));
-    Index low = index_div(arena, sum2(body, start, index_constant(lift + d - 1)), d);
-    Index high = index_div(arena, sum2(body, start, index_constant(lift + con->in_h - 1)), d);
-    low = sum2(body, low, index_constant(-lift / d));
-    high = sum2(body, high, index_constant(1 - lift / d));
-
-    *kh = index_var(arena, var);
-    if (con->taps_h == 1 && index_high(low) <= 0 && index_low(high) >= 1)
-        return block;
-    Stmt *loop = stmt_for(arena, block, var, 0, con->taps_h, 1, LOOP_ROLLED);
-    loop->clamp_low = index_high(low) > 0;
-    loop->low_least = low;
-    loop->clamp_high = index_low(high) < con->taps_h;
-    loop->high_most = high;
-    return &loop->body;
+    const Tiled *con = body->con;
+    WindowDimension rows = {.in = con->in_h,
+                            .out = con->out_h,
+                            .size = con->taps_h,
+                            .stride = con->stride_h,
+                            .dilation = con->dilation_h,
+                            .before = con->pad_top};
+    return lower_clamped_taps(body->lower, block, "kh", &rows, index_var(body->arena, body->at->row), kh);
 }
 
 static void taps(Body *body, Block *block, Index at_block, int64_t count)

@@ -76,16 +76,9 @@ static bool see_computed(Tiled *con)
     return true;
 }
 
-/* One dimension of the window, and what it makes of a dimension less: height 1. */
-static WindowDimension window_dimension(const Window *window, uint32_t from_last)
-{
-    WindowDimension one = {1, 1, 1, 1, 1, 0, 0};
-    return from_last < window->rank ? window->dim[window->rank - 1 - from_last] : one;
-}
-
 static void see_window(Tiled *con, const Convolution *conv)
 {
-    WindowDimension h = window_dimension(&conv->window, 1), w = window_dimension(&conv->window, 0);
+    WindowDimension h = lower_window_dimension(&conv->window, 1), w = lower_window_dimension(&conv->window, 0);
     con->out_h = h.out, con->out_w = w.out, con->columns = conv->outputs;
     con->in_h = h.in, con->in_w = w.in, con->depth = conv->channels;
     con->taps_h = h.size, con->taps_w = w.size;
@@ -263,96 +256,15 @@ static ValueId result_for_sums(const Lower *lower, const Node *anchor)
     return found;
 }
 
-/* The epilogue, a vector of columns at a time */
-
-typedef struct Epilogue {
-    const Tiled *con;
-    const Var *lane;
-    Index column;        /* of the lane, in any vector */
-    const bool *follows; /* per node of the kernel: it reads the sums, or what is made of them */
-} Epilogue;
-
-/* How the address of a value at the result's position goes with the lane; false when not evenly. */
-static bool lane_factor(const Epilogue *e, ValueId value, int64_t *factor)
-{
-    const Tiled *con = e->con;
-    Lower *lower = con->lower;
-    Index position[MAX_RANK], address;
-    ValueId source;
-    lower_broadcast_position(value_shape(lower->graph, value), value_shape(lower->graph, con->node->out[0]),
-                             con->position, position);
-    if (!lower_memory_source(lower, value, position, &source, &address))
-        return false;
-    return index_factor(index_substitute(lower->arena, address, con->column, e->column), e->lane, factor);
-}
-
-/* Is it a number, the same for all lanes, or an f32 at an even step? */
-static bool reads_vector(const Epilogue *e, ValueId value)
-{
-    const Graph *graph = e->con->lower->graph;
-    double number;
-    int64_t factor;
-    if (value_is_number(graph, value, &number) ||
-        (kernel_value_is_inline(graph, value) && node_is_number(value_producer(graph, value), &number)))
-        return true;
-    return lane_factor(e, value, &factor) && (!factor || value_type(graph, value)->dtype == DT_F32);
-}
-
-static bool computes_vector(const Epilogue *e, const Node *node)
-{
-    const Lower *lower = e->con->lower;
-    OpFamily family = op_info(node->op)->family;
-    if (node == e->con->node || family == FAMILY_LAYOUT)
-        return true;
-    if (family != FAMILY_ELEMENTWISE || value_type(lower->graph, node->out[0])->dtype != DT_F32)
-        return false;
-    for (uint32_t i = 0; i < node->in_count; i++)
-        if (!kernel_computes(lower, node->in[i]) && !reads_vector(e, node->in[i]))
-            return false;
-    return true;
-}
-
-static bool stores_vector(const Epilogue *e, ValueId value)
-{
-    const Tiled *con = e->con;
-    int64_t factor;
-    if (con->pool)
-        return true; /* into the band */
-    return !kernel_stores(con->lower, value) ||
-           (value_type(con->lower->graph, value)->dtype == DT_F32 && lane_factor(e, value, &factor) && factor == 1);
-}
-
-static bool follows_sums(const Tiled *con, const bool *follows, const Node *node)
-{
-    const Graph *graph = con->lower->graph;
-    const Kernel *kernel = con->lower->kernel;
-    if (node == con->node)
-        return true;
-    for (uint32_t i = 0; i < node->in_count; i++)
-        for (uint32_t n = 0; n < kernel->node_count && &graph->node[kernel->node[n]] != node; n++)
-            if (follows[n] && graph->node[kernel->node[n]].out[0] == node->in[i])
-                return true;
-    return false;
-}
-
+/* A vector of columns at a time. */
 static bool stores_vectors(const Tiled *con)
 {
-    const Kernel *kernel = con->lower->kernel;
-    const Graph *graph = con->lower->graph;
     Arena *arena = con->lower->arena;
-    bool *follows = ARENA_ARRAY(arena, bool, kernel->node_count);
-    const Var *vector = index_var_new(arena, "v", 0, con->columns / con->lanes - 1);
-    Epilogue e = {con, index_var_new(arena, "lane", 0, con->lanes - 1), index_constant(0), follows};
-    e.column = index_add(arena, index_var(arena, e.lane), index_scale(arena, index_var(arena, vector), con->lanes));
-    for (uint32_t n = 0; n < kernel->node_count; n++) {
-        const Node *node = &graph->node[kernel->node[n]];
-        if (node == con->pool)
-            break; /* what follows it is made of the band */
-        follows[n] = follows_sums(con, follows, node);
-        if (follows[n] && !(computes_vector(&e, node) && stores_vector(&e, node->out[0])))
-            return false;
-    }
-    return true;
+    const Var *vector = index_var_new(arena, "v", 0, con->columns / con->lanes - 1),
+              *lane = index_var_new(arena, "lane", 0, con->lanes - 1);
+    Index position[MAX_RANK], column = index_scale(arena, index_var(arena, vector), con->lanes);
+    tiled_position(con, index_var(arena, con->pixel), index_add(arena, index_var(arena, lane), column), position);
+    return lower_finishes_vectors(con->lower, con->node, position, lane, con->pool);
 }
 
 static bool see_operands(Tiled *con)

@@ -1,8 +1,7 @@
 /* Windows: one accumulator per result element (window_value.c) in loops over the result: pooling, reductions over
- * any axes, argmax, and contractions that the register-tiled kernel does not take (grouped, other dtypes, narrow).
+ * any axes, argmax, and contractions that no register tiles take (of other dtypes, made by casts, narrow).
  * Where the target has teams of threads, one shares out each sum when sums are few and long. */
-#include "kernel/kernel.h"
-#include "ops/meaning.h"
+#include "kernel/lower/contract.h"
 
 /* Can the loads of a nested block, and its locals, be vectors over var? */
 bool block_nested_vectorizes(const Block *block, const Var *var)
@@ -120,22 +119,11 @@ void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h)
 
 enum { KNOB_TEAM };
 
-/* A kernel of a contraction and a pooling is for those who keep a band of rows between them. */
-static bool has_other_windows(const Lower *lower, const Kernel *kernel)
-{
-    uint32_t anchors = 0;
-    for (uint32_t n = 0; n < kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[kernel->node[n]];
-        anchors += node_is_contraction(lower->graph, node) || node_is_reduction(lower->graph, node);
-    }
-    return anchors > 1;
-}
-
 static bool window_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     const Node *anchor = &lower->graph->node[kernel->anchor];
     int64_t *team = &recipe->knob[KNOB_TEAM];
-    if (has_other_windows(lower, kernel))
+    if (lower_has_other_windows(lower, kernel))
         return false;
     if (*team == KNOB_FREE)
         *team = team_for(lower, anchor);

@@ -1,0 +1,131 @@
+/* What the recipes of contractions share: taps that lie inside the image, and whether vectors can finish results. */
+#include "kernel/lower/contract.h"
+
+#include "base/number.h"
+
+WindowDimension lower_window_dimension(const Window *window, uint32_t from_last)
+{
+    WindowDimension one = {1, 1, 1, 1, 1, 0, 0};
+    return from_last < window->rank ? window->dim[window->rank - 1 - from_last] : one;
+}
+
+Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out, Index *tap)
+{
+    Arena *arena = lower->arena;
+    const Var *var = index_var_new(arena, name, 0, d->size - 1);
+    int64_t lift = ceil_div(d->out * d->stride, d->dilation); /* keeps dividends positive */
+    Index start = index_add(arena, index_scale(arena, out, -d->stride), index_constant(d->before));
+    start = index_add(arena, start, index_constant(lift * d->dilation));
+    Index low = index_div(arena, index_add(arena, start, index_constant(d->dilation - 1)), d->dilation);
+    Index high = index_div(arena, index_add(arena, start, index_constant(d->in - 1)), d->dilation);
+    low = index_add(arena, low, index_constant(-lift));
+    high = index_add(arena, high, index_constant(1 - lift));
+
+    *tap = index_var(arena, var);
+    if (d->size == 1 && index_high(low) <= 0 && index_low(high) >= 1) {
+        *tap = index_constant(0);
+        return block;
+    }
+    bool known = !low.count && !high.count;
+    Stmt *loop = stmt_for(arena, block, var, known ? most(0, low.constant) : 0,
+                          known ? least(d->size, high.constant) : d->size, 1, LOOP_ROLLED);
+    loop->clamp_low = !known && index_high(low) > 0;
+    loop->low_least = low;
+    loop->clamp_high = !known && index_low(high) < d->size;
+    loop->high_most = high;
+    return &loop->body;
+}
+
+/* The epilogue, a vector at a time */
+
+typedef struct Epilogue {
+    Lower *lower;
+    const Node *anchor;
+    const Index *position; /* of the result */
+    const Var *lane;
+    const bool *follows; /* per node of the kernel: it reads the sums, or what is made of them */
+    bool band;           /* results go into a band, not to memory */
+} Epilogue;
+
+/* How the address of a value at the result's position goes with the lane; false when not evenly. */
+static bool lane_factor(const Epilogue *e, ValueId value, int64_t *factor)
+{
+    const Graph *graph = e->lower->graph;
+    Index position[MAX_RANK], address;
+    ValueId source;
+    lower_broadcast_position(value_shape(graph, value), value_shape(graph, e->anchor->out[0]), e->position, position);
+    return lower_memory_source(e->lower, value, position, &source, &address) && index_factor(address, e->lane, factor);
+}
+
+/* Is it a number, the same for all lanes, or an f32 at an even step? */
+static bool reads_vector(const Epilogue *e, ValueId value)
+{
+    const Graph *graph = e->lower->graph;
+    double number;
+    int64_t factor;
+    if (value_is_number(graph, value, &number) ||
+        (kernel_value_is_inline(graph, value) && node_is_number(value_producer(graph, value), &number)))
+        return true;
+    return lane_factor(e, value, &factor) && (!factor || value_type(graph, value)->dtype == DT_F32);
+}
+
+static bool computes_vector(const Epilogue *e, const Node *node)
+{
+    OpFamily family = op_info(node->op)->family;
+    if (node == e->anchor || family == FAMILY_LAYOUT)
+        return true;
+    if (family != FAMILY_ELEMENTWISE || value_type(e->lower->graph, node->out[0])->dtype != DT_F32)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!kernel_computes(e->lower, node->in[i]) && !reads_vector(e, node->in[i]))
+            return false;
+    return true;
+}
+
+static bool stores_vector(const Epilogue *e, ValueId value)
+{
+    int64_t factor;
+    if (e->band)
+        return true;
+    return !kernel_stores(e->lower, value) ||
+           (value_type(e->lower->graph, value)->dtype == DT_F32 && lane_factor(e, value, &factor) && factor == 1);
+}
+
+static bool follows_sums(const Epilogue *e, const Node *node)
+{
+    const Graph *graph = e->lower->graph;
+    const Kernel *kernel = e->lower->kernel;
+    if (node == e->anchor)
+        return true;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        for (uint32_t n = 0; n < kernel->node_count && &graph->node[kernel->node[n]] != node; n++)
+            if (e->follows[n] && graph->node[kernel->node[n]].out[0] == node->in[i])
+                return true;
+    return false;
+}
+
+bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *position, const Var *lane, const Node *stop)
+{
+    const Kernel *kernel = lower->kernel;
+    bool *follows = ARENA_ARRAY(lower->arena, bool, kernel->node_count);
+    Epilogue e = {lower, anchor, position, lane, follows, stop != NULL};
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        if (node == stop)
+            break; /* what follows it is made of the band */
+        follows[n] = follows_sums(&e, node);
+        if (follows[n] && !(computes_vector(&e, node) && stores_vector(&e, node->out[0])))
+            return false;
+    }
+    return true;
+}
+
+bool lower_has_other_windows(const Lower *lower, const Kernel *kernel)
+{
+    uint32_t anchors = 0;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        anchors += node_is_contraction(lower->graph, node) || node_is_reduction(lower->graph, node);
+    }
+    return anchors > 1;
+}

@@ -1,0 +1,22 @@
+/* What the recipes of contractions share. */
+#ifndef NNC_KERNEL_LOWER_CONTRACT_H
+#define NNC_KERNEL_LOWER_CONTRACT_H
+
+#include "kernel/kernel.h"
+#include "ops/meaning.h"
+
+/* One dimension of the window, counted from the last; what it makes of a dimension less: extent 1. */
+WindowDimension lower_window_dimension(const Window *window, uint32_t from_last);
+/* A loop over the taps of a dimension that lie inside the image for the result's position `out`, cut by its bounds; no
+ * loop where there is one tap, always inside.  Returns where the tap's statements go. */
+Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out,
+                          Index *tap);
+
+/* Can vectors finish the contraction: may all that the kernel computes from its result, and stores, be computed for all
+ * values of `lane` at once, at this position of the result?  What follows `stop`, unless NULL, is not asked. */
+bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *position, const Var *lane, const Node *stop);
+/* A pooling has joined the contraction, or another reduction: only for recipes that keep a band of rows between them.
+ */
+bool lower_has_other_windows(const Lower *lower, const Kernel *kernel);
+
+#endif

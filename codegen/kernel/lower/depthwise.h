@@ -1,0 +1,53 @@
+/* Depthwise and grouped convolutions: each result is made of few channels, so that there is no depth to go along.
+ *
+ * What fills a vector is what lies next to each other in memory: channels of a block, or neighbours along the width.  A
+ * tile is a few pixels, or a few vectors of them, whose sums stay in registers over all taps; where the taps are few
+ * their weights stay in registers too, while the tiles pass over all rows that the whole window fits in. */
+#ifndef NNC_KERNEL_DEPTHWISE_H
+#define NNC_KERNEL_DEPTHWISE_H
+
+#include "kernel/lower/contract.h"
+
+#define MOST_TAPS    7 /* of a row, that stand one by one in the text */
+#define MOST_OUTPUTS 32
+
+typedef enum Along {
+    ALONG_CHANNELS,
+    ALONG_WIDTH,
+    ALONG_NOTHING, /* no vectors */
+} Along;
+
+typedef struct Depthwise {
+    Lower *lower;
+    const Node *node;
+    Convolution conv;
+    WindowDimension h, w;
+    int64_t group_channels, group_outputs;
+    int64_t rows_begin, rows_end, columns_begin, columns_end; /* of the result: the whole window is inside the image */
+
+    /* What the recipe says */
+    Along along;
+    int64_t lanes;   /* of a vector; 1 along nothing */
+    int64_t pixels;  /* of a tile; along the width vectors of them */
+    int64_t outputs; /* of a group, that a tile makes of the same elements */
+    bool held;       /* the weights of all taps stay in registers */
+    bool edges;      /* columns before columns_begin and from columns_end on are a loop; else they stand in the text */
+
+    /* Operands: an element of x is at x_base + h * x_h + w * x_w; x_base is of the variables here */
+    const Var *image, *block, *lane, *channel; /* block: lanes or outputs of the result; channel: of the group */
+    Index x_base;
+    int64_t x_h, x_w;
+    ValueId x_source;
+    uint32_t x;
+    bool x_whole; /* what lies between its elements is its own, too */
+    bool packed;  /* along channels: weights are packed at compile time, [block][kh][kw][lane] */
+    uint32_t weights;
+} Depthwise;
+
+/* The output that is `number` behind the block's first one, in all lanes. */
+Index depthwise_output(const Depthwise *dw, int64_t number);
+void depthwise_position(const Depthwise *dw, Index output, Index row, Index column, Index *position);
+/* depthwise_body.c: the loops of lower->kernel. */
+void depthwise_emit(Depthwise *dw);
+
+#endif

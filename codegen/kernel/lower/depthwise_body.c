@@ -1,0 +1,363 @@
+/* The loops of a depthwise convolution: images, blocks of channels, rows, tiles of a row, taps.
+ *
+ * In rows where the whole window is inside the image all taps stand in the text when their weights are held; elsewhere
+ * those of kh are a loop that its bounds cut to the image. */
+#include "kernel/lower/depthwise.h"
+
+#include "base/number.h"
+
+typedef struct Body {
+    const Depthwise *dw;
+    Lower *lower;
+    Arena *arena;
+    const Local *held; /* [kh][kw]: weights; NULL where rows take them from memory */
+    const Local *acc;  /* [outputs][pixels]: sums of the pixels that are not vectors along the row */
+    Index row;
+} Body;
+
+/* Neighbouring pixels of a row, `step` columns apart, for each of the outputs; with `vectors` each is a vector along
+ * the row. */
+typedef struct Tile {
+    const Local *acc; /* [outputs][pixels] */
+    Index column;     /* of the first */
+    int64_t pixels, step;
+    bool vectors;
+    bool edge;             /* taps kw are cut to the image, too */
+    const uint32_t *valid; /* else, per tap kw: bit p when pixel p's is inside; NULL: all are */
+} Tile;
+
+static Index sum2(const Body *body, Index a, Index b)
+{
+    return index_add(body->arena, a, b);
+}
+
+static Index scaled(const Body *body, Index a, int64_t factor)
+{
+    return index_scale(body->arena, a, factor);
+}
+
+static Index small_loop(Body *body, Block **block, const char *name, int64_t begin, int64_t end, LoopKind kind)
+{
+    if (end - begin == 1)
+        return index_constant(begin);
+    const Var *var = index_var_new(body->arena, name, begin, end - 1);
+    *block = &stmt_for(body->arena, *block, var, begin, end, 1, kind)->body;
+    return index_var(body->arena, var);
+}
+
+/* Taps */
+
+/* Where the first pixel's element of a tap is, in lane 0; in a variable. */
+static Index element_address(const Body *body, Block *block, const Tile *tile, Index kh, Index kw)
+{
+    const Depthwise *dw = body->dw;
+    Index h = sum2(body, scaled(body, body->row, dw->h.stride), scaled(body, kh, dw->h.dilation));
+    Index w = sum2(body, scaled(body, tile->column, dw->w.stride), scaled(body, kw, dw->w.dilation));
+    Index at = index_substitute(body->arena, dw->x_base, dw->lane, index_constant(0));
+    at = sum2(body, at, scaled(body, sum2(body, h, index_constant(-dw->h.before)), dw->x_h));
+    at = sum2(body, at, scaled(body, sum2(body, w, index_constant(-dw->w.before)), dw->x_w));
+    if (at.count == 0)
+        return at;
+    const Local *local = lower_local(body->lower, "at", DT_I64, false);
+    stmt_local(body->arena, block, local, expr_index(body->arena, DT_I64, at));
+    return index_data(body->arena, expr_local(body->arena, local), INT32_MIN, INT32_MAX);
+}
+
+static const Expr *load_weight(const Body *body, Block *block, int64_t output, Index kh, Index kw)
+{
+    const Depthwise *dw = body->dw;
+    Index channel = dw->group_channels == 1 ? index_constant(0) : index_var(body->arena, dw->channel);
+    if (dw->packed) {
+        Index row = sum2(body, scaled(body, index_var(body->arena, dw->block), dw->h.size), kh);
+        Index tap = sum2(body, scaled(body, row, dw->w.size), kw);
+        return expr_load(body->arena, DT_F32, dw->weights,
+                         sum2(body, scaled(body, tap, dw->lanes), index_var(body->arena, dw->lane)));
+    }
+    Index position[MAX_RANK] = {0};
+    depthwise_position(dw, channel, kh, kw, position);
+    position[0] = depthwise_output(dw, output);
+    position[1] = channel;
+    Block *outer = lower_enter(body->lower, block);
+    const Expr *weight = lower_value(body->lower, dw->node->in[1], position);
+    lower_leave(body->lower, outer);
+    return weight;
+}
+
+/* Adds one tap's products; `x` is the address of the first pixel's element. */
+static void multiply(const Body *body, Block *block, const Tile *tile, Index x, const Expr *const *weight,
+                     uint32_t valid)
+{
+    const Depthwise *dw = body->dw;
+    Arena *arena = body->arena;
+    Index lane = index_var(arena, dw->lane);
+    if (tile->vectors)
+        x = sum2(body, x, scaled(body, lane, dw->w.stride * dw->x_w));
+    else if (dw->along == ALONG_CHANNELS)
+        x = sum2(body, x, lane);
+    for (int64_t p = 0; p < tile->pixels; p++) {
+        if (!(valid >> p & 1))
+            continue;
+        Index at = sum2(body, x, index_constant(p * tile->step * dw->w.stride * dw->x_w));
+        const Expr *element = dw->x_whole && tile->vectors ? expr_load_spread(arena, DT_F32, dw->x, at)
+                                                           : expr_load(arena, DT_F32, dw->x, at);
+        if (dw->outputs > 1) {
+            const Local *local = lower_local(body->lower, "e", DT_F32, tile->acc->lanes);
+            stmt_local(arena, block, local, element);
+            element = expr_local(arena, local);
+        }
+        for (int64_t q = 0; q < dw->outputs; q++) {
+            const Expr *acc = expr_local_at(arena, tile->acc, index_constant(q), index_constant(p));
+            const Expr *product = expr_word(arena, WORD_MUL, DT_F32, element, weight[q], NULL);
+            stmt_assign(arena, block, tile->acc, index_constant(q), index_constant(p),
+                        expr_word(arena, WORD_ADD, DT_F32, acc, product, NULL));
+        }
+    }
+}
+
+static uint32_t valid_pixels(const Tile *tile, int64_t kw)
+{
+    uint32_t all = tile->pixels < 32 ? (1u << tile->pixels) - 1 : UINT32_MAX;
+    return tile->valid ? tile->valid[kw] : all;
+}
+
+static void held_taps(const Body *body, Block *block, const Tile *tile)
+{
+    const Depthwise *dw = body->dw;
+    Index x = element_address(body, block, tile, index_constant(0), index_constant(0));
+    for (int64_t kh = 0; kh < dw->h.size; kh++)
+        for (int64_t kw = 0; kw < dw->w.size; kw++) {
+            int64_t offset = kh * dw->h.dilation * dw->x_h + kw * dw->w.dilation * dw->x_w;
+            const Expr *weight = expr_local_at(body->arena, body->held, index_constant(kh), index_constant(kw));
+            multiply(body, block, tile, sum2(body, x, index_constant(offset)), &weight, valid_pixels(tile, kw));
+        }
+}
+
+/* A tap whose weights come from memory. */
+static void loaded_tap(const Body *body, Block *block, const Tile *tile, Index x, Index kh, Index kw, uint32_t valid)
+{
+    const Expr *weight[MOST_OUTPUTS];
+    for (int64_t q = 0; valid && q < body->dw->outputs; q++) {
+        const Local *local = lower_local(body->lower, "w", DT_F32, body->dw->along == ALONG_CHANNELS);
+        stmt_local(body->arena, block, local, load_weight(body, block, q, kh, kw));
+        weight[q] = expr_local(body->arena, local);
+    }
+    multiply(body, block, tile, x, weight, valid);
+}
+
+static void loaded_taps(const Body *body, Block *block, const Tile *tile)
+{
+    const Depthwise *dw = body->dw;
+    Index kh, kw;
+    if (dw->group_channels > 1)
+        block = &stmt_for(body->arena, block, dw->channel, 0, dw->group_channels, 1, LOOP_ROLLED)->body;
+    block = lower_clamped_taps(body->lower, block, "kh", &dw->h, body->row, &kh);
+    if (tile->edge || dw->w.size > MOST_TAPS) {
+        const Var *var = index_var_new(body->arena, "kw", 0, dw->w.size - 1);
+        if (tile->edge)
+            block = lower_clamped_taps(body->lower, block, "kw", &dw->w, tile->column, &kw);
+        else {
+            block = &stmt_for(body->arena, block, var, 0, dw->w.size, 1, LOOP_ROLLED)->body;
+            kw = index_var(body->arena, var);
+        }
+        loaded_tap(body, block, tile, element_address(body, block, tile, kh, kw), kh, kw, valid_pixels(tile, 0));
+        return;
+    }
+    Index x = element_address(body, block, tile, kh, index_constant(0));
+    for (int64_t k = 0; k < dw->w.size; k++)
+        loaded_tap(body, block, tile, sum2(body, x, index_constant(k * dw->w.dilation * dw->x_w)), kh,
+                   index_constant(k), valid_pixels(tile, k));
+}
+
+/* Tiles */
+
+static void start(const Body *body, Block *block, const Tile *tile)
+{
+    const Node *node = body->dw->node;
+    Block *outer = lower_enter(body->lower, block);
+    for (int64_t q = 0; q < body->dw->outputs; q++)
+        for (int64_t p = 0; p < tile->pixels; p++) {
+            Index output = depthwise_output(body->dw, q);
+            stmt_assign(body->arena, body->lower->block, tile->acc, index_constant(q), index_constant(p),
+                        node->in_count > 2 ? lower_value(body->lower, node->in[2], &output)
+                                           : expr_number(body->arena, DT_F32, 0));
+        }
+    lower_leave(body->lower, outer);
+}
+
+static void finish(const Body *body, Block *block, const Tile *tile)
+{
+    const Depthwise *dw = body->dw;
+    ValueId result = dw->node->out[0];
+    Block *outer = lower_enter(body->lower, block);
+    for (int64_t q = 0; q < dw->outputs; q++)
+        for (int64_t p = 0; p < tile->pixels; p++) {
+            Index position[MAX_RANK], column = sum2(body, tile->column, index_constant(p * tile->step));
+            if (tile->vectors)
+                column = sum2(body, column, index_var(body->arena, dw->lane));
+            depthwise_position(dw, depthwise_output(dw, q), body->row, column, position);
+            body->lower->bound[result] = expr_local_at(body->arena, tile->acc, index_constant(q), index_constant(p));
+            lower_stores(body->lower, position);
+        }
+    body->lower->bound[result] = NULL;
+    lower_leave(body->lower, outer);
+}
+
+static void one_tile(const Body *body, Block *block, const Tile *tile)
+{
+    start(body, block, tile);
+    if (body->held && !tile->edge)
+        held_taps(body, block, tile);
+    else
+        loaded_taps(body, block, tile);
+    finish(body, block, tile);
+}
+
+static const Local *sums(const Body *body, Block *block, const char *name, bool lanes, int64_t pixels)
+{
+    const Local *acc = lower_registers(body->lower, name, DT_F32, lanes, body->dw->outputs, pixels);
+    stmt_local(body->arena, block, acc, NULL);
+    return acc;
+}
+
+/* Columns one by one, with the taps that are inside. */
+static void columns_by_bounds(Body *body, Block *block, int64_t begin, int64_t end)
+{
+    if (begin == end)
+        return;
+    Tile tile = {.acc = body->acc, .pixels = 1, .step = 1, .edge = true};
+    tile.column = small_loop(body, &block, "column", begin, end, LOOP_SERIAL);
+    one_tile(body, block, &tile);
+}
+
+/* Vectors of pixels; the last tile of a row may begin inside the one before it, and make the same results again. */
+static void vectors_of_row(Body *body, Block *block)
+{
+    const Depthwise *dw = body->dw;
+    int64_t columns = dw->columns_end - dw->columns_begin, span = dw->pixels * dw->lanes;
+    Index round = small_loop(body, &block, "t", 0, ceil_div(columns, span), LOOP_SERIAL);
+    Tile tile = {.pixels = dw->pixels, .step = dw->lanes, .vectors = true};
+    tile.column = sum2(body, scaled(body, round, span), index_constant(dw->columns_begin));
+    if (columns % span) {
+        const Expr *last = expr_number(body->arena, DT_I64, (double)(dw->columns_end - span));
+        const Local *local = lower_local(body->lower, "column", DT_I64, false);
+        const Expr *first = expr_index(body->arena, DT_I64, tile.column);
+        stmt_local(body->arena, block, local, expr_word(body->arena, WORD_MIN, DT_I64, first, last, NULL));
+        tile.column =
+            index_data(body->arena, expr_local(body->arena, local), dw->columns_begin, dw->columns_end - span);
+    }
+    block = &stmt_lanes(body->arena, block, dw->lane, (uint32_t)dw->lanes)->body;
+    tile.acc = sums(body, block, "acc", true, dw->pixels);
+    one_tile(body, block, &tile);
+}
+
+/* Which pixels' taps are inside, for each kw; NULL where all are. */
+static const uint32_t *valid_taps(const Body *body, int64_t column, int64_t pixels)
+{
+    const Depthwise *dw = body->dw;
+    if (column >= dw->columns_begin && column + pixels <= dw->columns_end)
+        return NULL;
+    uint32_t *valid = ARENA_ARRAY(body->arena, uint32_t, (size_t)dw->w.size);
+    for (int64_t kw = 0; kw < dw->w.size; kw++)
+        for (int64_t p = 0; p < pixels; p++) {
+            int64_t w = (column + p) * dw->w.stride + kw * dw->w.dilation - dw->w.before;
+            valid[kw] |= (uint32_t)(w >= 0 && w < dw->w.in) << p;
+        }
+    return valid;
+}
+
+/* Tiles of balanced size, the wide ones first: 13 pixels by 4 are 4, 3, 3, 3.  Equal ones inside the image are a loop.
+ */
+static void pixels_of_row(Body *body, Block *block, int64_t begin, int64_t end)
+{
+    int64_t tiles = ceil_div(end - begin, body->dw->pixels), column = begin;
+    for (int64_t t = 0, run; t < tiles; t += run) {
+        int64_t wide = (end - begin) % tiles, pixels = (end - begin) / tiles + (t < wide);
+        Tile tile = {.acc = body->acc, .pixels = pixels, .step = 1, .valid = valid_taps(body, column, pixels)};
+        run = tile.valid ? 1 : (t < wide ? wide : tiles) - t;
+        Block *inner = block;
+        Index round = small_loop(body, &inner, "t", 0, run, LOOP_SERIAL);
+        tile.column = sum2(body, scaled(body, round, pixels), index_constant(column));
+        one_tile(body, inner, &tile);
+        column += run * pixels;
+    }
+}
+
+/* Columns at an end of the row, where taps are outside. */
+static void edge(Body *body, Block *block, int64_t begin, int64_t end)
+{
+    if (body->dw->edges)
+        columns_by_bounds(body, block, begin, end);
+    else
+        pixels_of_row(body, block, begin, end);
+}
+
+static void columns(Body *body, Block *block)
+{
+    const Depthwise *dw = body->dw;
+    edge(body, block, 0, dw->columns_begin);
+    if (dw->along == ALONG_WIDTH)
+        vectors_of_row(body, block);
+    else
+        pixels_of_row(body, block, dw->columns_begin, dw->columns_end);
+    edge(body, block, dw->columns_end, dw->w.out);
+}
+
+/* Rows */
+
+/* Of the largest tile that is not of vectors along the row; 0: there is none. */
+static int64_t most_pixels(const Depthwise *dw)
+{
+    int64_t part[] = {dw->columns_begin, dw->w.out - dw->columns_end, dw->columns_end - dw->columns_begin}, pixels = 0;
+    for (int i = 0; i < (dw->along == ALONG_WIDTH ? 2 : 3); i++)
+        if (part[i])
+            pixels = most(pixels, i < 2 && dw->edges ? 1 : ceil_div(part[i], ceil_div(part[i], dw->pixels)));
+    return pixels;
+}
+
+static const Local *hold_weights(const Body *body, Block *block)
+{
+    const Depthwise *dw = body->dw;
+    const Local *held = lower_registers(body->lower, "w", DT_F32, dw->along == ALONG_CHANNELS, dw->h.size, dw->w.size);
+    stmt_local(body->arena, block, held, NULL);
+    for (int64_t kh = 0; kh < dw->h.size; kh++)
+        for (int64_t kw = 0; kw < dw->w.size; kw++) {
+            Index i = index_constant(kh), j = index_constant(kw);
+            stmt_assign(body->arena, block, held, i, j, load_weight(body, block, 0, i, j));
+        }
+    return held;
+}
+
+static void rows(Body *body, Block *block)
+{
+    const Depthwise *dw = body->dw;
+    const Local *held = dw->held ? hold_weights(body, block) : NULL;
+    if (most_pixels(dw))
+        body->acc =
+            sums(body, block, dw->along == ALONG_WIDTH ? "edge" : "acc", dw->along == ALONG_CHANNELS, most_pixels(dw));
+    body->row = small_loop(body, &block, "row", 0, dw->h.out, LOOP_SERIAL);
+    if (!held) {
+        columns(body, block);
+        return;
+    }
+    Stmt *whole = stmt_if(body->arena, block, body->row, dw->rows_begin, dw->rows_end);
+    body->held = held;
+    columns(body, &whole->body);
+    body->held = NULL;
+    if (dw->rows_end - dw->rows_begin < dw->h.out)
+        columns(body, &whole->other);
+}
+
+void depthwise_emit(Depthwise *dw)
+{
+    Body body = {.dw = dw, .lower = dw->lower, .arena = dw->lower->arena};
+    Block *block = dw->lower->block;
+    const Var *loop[] = {dw->image, dw->block};
+    for (int i = 0; i < 2; i++)
+        if (loop[i]->high > 0)
+            block = &stmt_for(body.arena, block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
+    if (dw->along == ALONG_CHANNELS)
+        block = &stmt_lanes(body.arena, block, dw->lane, (uint32_t)dw->lanes)->body;
+    Block *outer = lower_enter(dw->lower, block);
+    rows(&body, block);
+    lower_leave(dw->lower, outer);
+}
