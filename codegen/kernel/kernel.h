@@ -141,6 +141,11 @@ bool kernel_makes(const Lower *lower, ValueId value);
 bool kernel_only_reads(const Graph *graph, const Node *node);
 /* Does the kernel compute the value: make it otherwise than by reading another through views and slices of its own? */
 bool kernel_computes(const Lower *lower, ValueId value);
+/* Are all results of a position known before one of them is stored? */
+static inline bool kernel_stores_together(const Kernel *kernel)
+{
+    return kernel->form == FORM_MAP || kernel->form == FORM_CONTRACTION || kernel->form == FORM_WINDOW;
+}
 /* Must it be written to memory: an output, or used by another kernel (also through views)? */
 bool kernel_stores(const Lower *lower, ValueId value);
 

@@ -444,7 +444,7 @@ void lower_stores(Lower *lower, const Index *position)
         return;
     }
     uint32_t count = stored_values(lower, &value);
-    if (count > 1 && lower->kernel->form == FORM_MAP)
+    if (count > 1 && kernel_stores_together(lower->kernel))
         bind_values(lower, value, count, position);
     for (uint32_t i = 0; i < count; i++)
         store_result(lower, value[i], position);
