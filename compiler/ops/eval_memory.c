@@ -12,7 +12,8 @@ static const Tensor **kept(EvalMemory *memory, Str name)
     return &memory->tensor[known];
 }
 
-/* Gives the graph's params and states what was kept for them; returns what they had. */
+/* Gives the graph's params and states what was kept for them; returns what they had.  What has another type in another
+ * graph, which is an error that others report, keeps to itself. */
 static const Tensor **swap_in(EvalMemory *memory, Graph *graph, Arena *scratch)
 {
     const Tensor **own = ARENA_ARRAY(scratch, const Tensor *, graph->value_count);
@@ -21,7 +22,7 @@ static const Tensor **swap_in(EvalMemory *memory, Graph *graph, Arena *scratch)
         own[v] = value->data;
         uint32_t known =
             value->role == ROLE_PARAM || value->role == ROLE_STATE ? map_get(&memory->known, value->name) : MAP_NONE;
-        if (known != MAP_NONE)
+        if (known != MAP_NONE && memory->tensor[known]->type == value->type)
             value->data = memory->tensor[known];
     }
     return own;
