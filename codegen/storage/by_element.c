@@ -55,5 +55,6 @@ bool memory_reads_by_element(const Memory *memory, const Users *users, const boo
     if (kernel->form == FORM_MAP)
         return inplace_map_rule(graph, producer, seen);
     return inplace_kernel_rule(graph, producer, seen) &&
-           (kernel_stores_together(kernel) || kernel->form == FORM_UPDATE || stored_results(memory, kernel, users, live_out) == 1);
+           (kernel_stores_together(kernel) || kernel->form == FORM_UPDATE ||
+            stored_results(memory, kernel, users, live_out) == 1);
 }

@@ -58,12 +58,21 @@ static bool atom_eq(const Atom *a, const Atom *b)
     return false;
 }
 
+static bool has_term(const Index *index, const Term *term)
+{
+    for (uint32_t i = 0; i < index->count; i++)
+        if (index->term[i].factor == term->factor && atom_eq(index->term[i].atom, term->atom))
+            return true;
+    return false;
+}
+
+/* The order of terms is that in which they came together; an atom is in one of them only. */
 bool index_eq(Index a, Index b)
 {
     if (a.constant != b.constant || a.count != b.count)
         return false;
     for (uint32_t i = 0; i < a.count; i++)
-        if (a.term[i].factor != b.term[i].factor || !atom_eq(a.term[i].atom, b.term[i].atom))
+        if (!has_term(&b, &a.term[i]))
             return false;
     return true;
 }
