@@ -172,6 +172,9 @@ CASES = {
                    {"embedding.table": normal(9, 3).astype(np.float32)}, lambda x, p: p["embedding.table"][x])],
     "batch_norm": [("batch_norm(x0, eps = 0.1)", [IMAGE], BATCH,
                     lambda x, p: (x - channels(p["batch_norm.mean"])) / np.sqrt(channels(p["batch_norm.variance"]) + 0.1)
+                    * channels(p["batch_norm.scale"]) + channels(p["batch_norm.bias"])),
+                   ("batch_norm(x0, eps = 0.1, training = true)", [IMAGE], BATCH,
+                    lambda x, p: standardize(x, (0, 2, 3), 0.1)
                     * channels(p["batch_norm.scale"]) + channels(p["batch_norm.bias"]))],
     "standardize": [("standardize(x0, [0, 2], eps = 0.1)", [ROWS], {}, lambda x, p: standardize(x, (0, 2), 0.1))],
     "layer_norm": [("layer_norm(x0, eps = 0.1)", [ROWS], norm_params("layer_norm", 8),
