@@ -16,6 +16,16 @@ static int64_t free_place(const Judge *judge, ValueId maker, const Family *famil
     return family->offset[place];
 }
 
+static bool stores_into(const Judge *judge, StorageId id)
+{
+    for (uint32_t i = 0; i < judge->reached.count; i++) {
+        const Reach *reach = &judge->reached.at[i];
+        if (reach->store && judge->kernel->buffer[reach->buffer].storage == id)
+            return true;
+    }
+    return false;
+}
+
 /* An update in the memory of its first operand: what is not replaced goes on as the result's. */
 static bool take_over(Judge *judge)
 {
@@ -24,6 +34,8 @@ static bool take_over(Judge *judge)
     int64_t bytes = node ? judge->memory->storage.at[owner].bytes : 0;
     if (!bytes || judge->address[node->out[0]] != judge->address[owner] || !judge_tracks(judge, owner))
         return true;
+    if (shape_elements(value_shape(judge->memory->graph, node->in[2])) && !stores_into(judge, node->out[0]))
+        return true; /* it is not made */
     if (!judge_owned(judge, owner, (Extent){0, bytes}, false))
         return false;
     judge_take(judge, node->out[0], (Extent){0, bytes});

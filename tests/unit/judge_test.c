@@ -230,13 +230,22 @@ static bool over_what_is_read_again(Damager *d)
     return false;
 }
 
-static bool is_shared_out(const Block *block)
+static bool is_written(const Block *block, uint32_t buffer)
+{
+    bool found = false;
+    for (const Stmt *stmt = block->first; stmt && !found; stmt = stmt->next)
+        found = (stmt->kind == STMT_STORE && stmt->buffer == buffer) || is_written(&stmt->body, buffer);
+    return found;
+}
+
+/* Do several rounds of a loop that threads share out write the buffer? */
+static bool is_shared_out(const Block *block, uint32_t buffer)
 {
     bool found = false;
     for (const Stmt *stmt = block->first; stmt && !found; stmt = stmt->next)
         found = (stmt->kind == STMT_FOR && stmt->loop == LOOP_PARALLEL &&
-                 stmt->high.constant - stmt->low.constant > stmt->step) ||
-                is_shared_out(&stmt->body);
+                 stmt->high.constant - stmt->low.constant > stmt->step && is_written(&stmt->body, buffer)) ||
+                is_shared_out(&stmt->body, buffer);
     return found;
 }
 
@@ -247,7 +256,7 @@ static bool scratch_is_shared(Damager *d)
         const Kernel *kernel = &d->memory.kernel[k];
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
             Storage *storage = &d->memory.storage.at[kernel->buffer[b].storage];
-            if (!storage->per_thread || !kernel->buffer[b].written || !is_shared_out(&kernel->body))
+            if (!storage->per_thread || !kernel->buffer[b].written || !is_shared_out(&kernel->body, b))
                 continue;
             storage->per_thread = false;
             return true;
