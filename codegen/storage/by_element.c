@@ -52,9 +52,8 @@ bool memory_reads_by_element(const Memory *memory, const Users *users, const boo
         }
     if (seen == NONE || kernel->recipe.rewrites)
         return false;
-    if (kernel->form == FORM_MAP)
+    if (kernel_stores_together(kernel))
         return inplace_map_rule(graph, producer, seen);
     return inplace_kernel_rule(graph, producer, seen) &&
-           (kernel_stores_together(kernel) || kernel->form == FORM_UPDATE ||
-            stored_results(memory, kernel, users, live_out) == 1);
+           (kernel->form == FORM_UPDATE || stored_results(memory, kernel, users, live_out) == 1);
 }

@@ -133,26 +133,26 @@ ValueId reverse_pad(Reverse *r, ValueId x, const int64_t *begin, const Shape *sh
 
 /* Answering */
 
-static void give(Reverse *r, Reached reached)
+static void give(Reverse *r, Adjoint adjoint)
 {
-    if (reached.value != NONE)
-        ARENA_PUSH(r->scratch, r->reached, r->count, r->capacity, reached);
+    if (adjoint.value != NONE)
+        ARENA_PUSH(r->scratch, r->adjoint, r->count, r->capacity, adjoint);
 }
 
 void reverse_give(Reverse *r, uint32_t operand, ValueId value)
 {
     assert(value == NONE || value_type(r->graph, value) == value_type(r->graph, r->node.in[operand]));
-    give(r, (Reached){.operand = operand, .value = value, .whole = true});
+    give(r, (Adjoint){.operand = operand, .value = value, .whole = true});
 }
 
 void reverse_give_part(Reverse *r, uint32_t operand, ValueId value, const int64_t *begin)
 {
     const Shape *whole = reverse_shape(r, r->node.in[operand]);
-    Reached reached = {.operand = operand, .value = value};
+    Adjoint adjoint = {.operand = operand, .value = value};
     for (uint32_t d = 0; d < whole->rank; d++)
-        reached.begin[d] = begin[d];
-    reached.whole = shape_eq(reverse_shape(r, value), whole);
-    give(r, reached);
+        adjoint.begin[d] = begin[d];
+    adjoint.whole = shape_eq(reverse_shape(r, value), whole);
+    give(r, adjoint);
 }
 
 bool op_reverse(Reverse *r)

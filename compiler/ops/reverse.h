@@ -7,12 +7,12 @@
 
 #include "ops/family.h"
 
-typedef struct Reached { /* what reaches an operand */
+typedef struct Adjoint { /* what reaches an operand */
     uint32_t operand;
     ValueId value;
     bool whole;              /* it has the operand's type; else it is for a part of it, and nothing reaches the rest: */
     int64_t begin[MAX_RANK]; /* where that part begins */
-} Reached;
+} Adjoint;
 
 struct Reverse {
     Graph *graph; /* what is built is appended */
@@ -20,7 +20,7 @@ struct Reverse {
     Node node;           /* a copy, which survives building */
     const ValueId *down; /* per result: its gradient, of its type; NONE where nothing reaches it */
     const bool *wanted;  /* per operand, all of floats; others may be left out */
-    Reached *reached;    /* the answer: any number for each operand, which add up */
+    Adjoint *adjoint;    /* the answer: any number for each operand, which add up */
     uint32_t count, capacity;
 };
 

@@ -14,7 +14,7 @@
 #include "ops/meaning.h"
 
 typedef struct Share { /* of a value's gradient */
-    Reached reached;
+    Adjoint adjoint;
     struct Share *next; /* earlier ones */
 } Share;
 
@@ -202,27 +202,27 @@ static ValueId put_together(Grad *g, ValueId v)
     for (const Share *share = g->share[v]; share; share = share->next)
         count++;
     memcpy(whole.end, type->shape.dim, sizeof whole.end);
-    Reached *reached = ARENA_ARRAY(g->scratch, Reached, count);
+    Adjoint *adjoint = ARENA_ARRAY(g->scratch, Adjoint, count);
     Part *part = ARENA_ARRAY(g->scratch, Part, count);
     uint32_t at = count;
     for (const Share *share = g->share[v]; share; share = share->next)
-        reached[--at] = share->reached;
+        adjoint[--at] = share->adjoint;
 
     ValueId sum = NONE;
     for (uint32_t i = 0; i < count; i++) {
-        if (reached[i].whole) {
-            sum = add(g, sum, reached[i].value);
+        if (adjoint[i].whole) {
+            sum = add(g, sum, adjoint[i].value);
             continue;
         }
-        const Shape *shape = value_shape(g->graph, reached[i].value);
+        const Shape *shape = value_shape(g->graph, adjoint[i].value);
         if (shape_elements(shape) == 0)
             continue;
         Part *next = &part[parts];
-        *next = (Part){.value = reached[i].value, .number = parts};
+        *next = (Part){.value = adjoint[i].value, .number = parts};
         parts++;
         for (uint32_t d = 0; d < shape->rank; d++) {
-            next->begin[d] = reached[i].begin[d];
-            next->end[d] = reached[i].begin[d] + shape->dim[d];
+            next->begin[d] = adjoint[i].begin[d];
+            next->end[d] = adjoint[i].begin[d] + shape->dim[d];
         }
     }
     if (parts)
@@ -232,10 +232,10 @@ static ValueId put_together(Grad *g, ValueId v)
     return sum;
 }
 
-static void share(Grad *g, ValueId v, Reached reached)
+static void share(Grad *g, ValueId v, Adjoint adjoint)
 {
     Share *share = ARENA_NEW(g->scratch, Share);
-    *share = (Share){reached, g->share[v]};
+    *share = (Share){adjoint, g->share[v]};
     g->share[v] = share;
 }
 
@@ -245,7 +245,7 @@ static ValueId gradient_of(Grad *g, ValueId v)
     ValueId value = g->share[v] ? put_together(g, v) : NONE;
     g->share[v] = NULL;
     if (value != NONE)
-        share(g, v, (Reached){.value = value, .whole = true});
+        share(g, v, (Adjoint){.value = value, .whole = true});
     return value;
 }
 
@@ -271,8 +271,8 @@ static bool ask(Grad *g, const Node *node)
         return false;
     const Node asked = g->reverse.node;
     for (uint32_t i = 0; i < g->reverse.count; i++)
-        if (wanted[g->reverse.reached[i].operand])
-            share(g, asked.in[g->reverse.reached[i].operand], g->reverse.reached[i]);
+        if (wanted[g->reverse.adjoint[i].operand])
+            share(g, asked.in[g->reverse.adjoint[i].operand], g->reverse.adjoint[i]);
     return true;
 }
 
@@ -290,7 +290,7 @@ bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, Value
     bool good = true;
     for (uint32_t i = 0; i < request->y_count; i++)
         if (g.active[request->y[i]])
-            share(&g, request->y[i], (Reached){.value = request->seed[i], .whole = true});
+            share(&g, request->y[i], (Adjoint){.value = request->seed[i], .whole = true});
     for (NodeId n = nodes; n-- > 0 && good;) {
         const Node node = graph->node[n];
         if (any(g.active, node.out, node.out_count) && any(g.active, node.in, node.in_count))

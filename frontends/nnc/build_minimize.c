@@ -7,17 +7,17 @@
 
 #include "ops/family.h"
 
-typedef struct Reached { /* a param */
-    const Graph *graph;  /* that it is a value of: the frame's, or that of a call inside */
+typedef struct Minimized { /* a param */
+    const Graph *graph;    /* that it is a value of: the frame's, or that of a call inside */
     ValueId value;
-} Reached;
+} Minimized;
 
 typedef struct Minimize {
     Builder *b;
     const AstExpr *call, *with; /* all of it; that of the optimiser */
     Binder binder;              /* of the optimiser */
     ValueId loss;
-    Reached *param;
+    Minimized *param;
     uint32_t count, capacity;
     Map reached, listed; /* by name: those that the loss reaches, and those that are in `param` */
 } Minimize;
@@ -40,7 +40,7 @@ static void list_params(Minimize *m, const Graph *graph)
         const Value *value = &graph->value[v];
         if (value->role == ROLE_PARAM && map_get(&m->reached, value->name) != MAP_NONE &&
             map_add(&m->listed, value->name, m->count))
-            ARENA_PUSH(m->b->scratch, m->param, m->count, m->capacity, ((Reached){graph, v}));
+            ARENA_PUSH(m->b->scratch, m->param, m->count, m->capacity, ((Minimized){graph, v}));
     }
     for (NodeId n = 0; n < graph->node_count; n++)
         for (uint32_t s = 0; !node_is_minimize(&graph->node[n]) && s < graph->node[n].sub_count; s++)
@@ -188,7 +188,7 @@ static bool make_defaults(Minimize *m)
 }
 
 /* What the optimiser makes of one param. */
-static Graph *build_step_of(Minimize *m, const Reached *param)
+static Graph *build_step_of(Minimize *m, const Minimized *param)
 {
     Builder *b = m->b;
     const Value *value = graph_value(param->graph, param->value);

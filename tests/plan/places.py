@@ -66,9 +66,8 @@ class Loop:
 
     def add(self, name, op, operands, number):
         if not self.kernels or self.kernels[-1]["number"] != number:
-            self.kernels.append({"number": number, "reads": {}, "makes": set(), "product": False})
+            self.kernels.append({"number": number, "reads": {}, "makes": set()})
         kernel = self.kernels[-1]
-        kernel["product"] |= op == "matmul"
         for operand in operands:
             if self.maker.get(operand) is not kernel:
                 kernel["reads"][operand] = kernel["reads"].get(operand, True) and op != "matmul"
@@ -78,9 +77,7 @@ class Loop:
     def keep_what_leaves(self):
         for kernel in self.kernels:
             others = set().union(*(k["reads"] for k in self.kernels if k is not kernel), self.next.values())
-            kernel["makes"] &= others
-            if kernel["product"] and len(kernel["makes"]) > 1: # tile by tile, each result in turn
-                kernel["reads"] = dict.fromkeys(kernel["reads"], False)
+            kernel["makes"] &= others  # all of a position are known before one of them is stored
 
     def families(self):
         """Sets of names that are passed to one another."""
