@@ -86,8 +86,8 @@ typedef struct Node {
     uint32_t in_count, out_count, sub_count;
     ValueId *in, *out;
     const Attr *attr;       /* op_attr_count(op) of them */
-    Graph **sub;            /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order; of while and
-                               case see op.def */
+    Graph **sub;            /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order, and may
+                               have another (node_has_gradient); of while and case see op.def */
     const Call *call;       /* OP_CALL, OP_MINIMIZE: what the text says */
     uint32_t from;          /* the call whose body it comes from, in Graph.inlined, or NONE */
     uint32_t kernel;        /* nodes of one number form one kernel; set by fuse; NONE before */
@@ -181,6 +181,13 @@ static inline bool node_is_call(const Node *node)
 static inline bool node_is_minimize(const Node *node)
 {
     return node->op == OP_MINIMIZE;
+}
+
+/* A call of a function with a gradient of its own: sub-graph 1, of the operands, the results, and what reaches those.
+ */
+static inline bool node_has_gradient(const Node *node)
+{
+    return node->op == OP_CALL && node->sub_count == 2;
 }
 
 /* A loop or a branch: its sub-graphs are part of this graph, and a graph's params and states are not in them, but

@@ -6,6 +6,7 @@
  * it stood in (Graph.inlined).
  * Each minimize becomes a grad, the bodies of its optimiser, and updates.
  * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it.
+ * A call of a function with a gradient of its own stays until the pass grad has seen it; its gradient is expanded.
  * Bodies of loops and branches follow, from the outside in: what a call there brings of params, states and arrays
  * becomes the graph's own, too, and is captured. */
 #include "passes/pass.h"
@@ -20,10 +21,16 @@ typedef struct Expander {
     Arena *scratch;
     Map name; /* the values of the graph by name: each name once */
     uint32_t expanded;
+    bool all;               /* also calls of functions with gradients of their own */
     bool failed;            /* an error was reported */
     struct Expander *outer; /* where the graph is a body: of the graph around ... */
     NodeId node;            /* ... its node there */
 } Expander;
+
+static bool is_inlined(const Expander *e, const Node *node)
+{
+    return node_is_call(node) && (e->all || !node_has_gradient(node));
+}
 
 /* A concat of the operands with an extent of 1 at the new axis; the reshapes are appended. */
 static Node stack_as_concat(Graph *graph, Node stack, uint32_t axis)
@@ -105,6 +112,8 @@ static Str inner_name(Expander *e, Str prefix, Str name)
     return map_get(&e->name, full) == MAP_NONE ? full : (Str){0};
 }
 
+static void expand_gradient(Expander *e, Node *call);
+
 static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId *map, Str prefix, uint32_t inlined)
 {
     Graph *graph = e->graph;
@@ -125,6 +134,8 @@ static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId 
             map_add(&e->name, name, node.out[i]);
         map[from->out[i]] = node.out[i];
     }
+    if (node_has_gradient(&node))
+        expand_gradient(e, &node);
     if (node_has_bodies(&node)) { /* which calls may share */
         node.sub = ARENA_ARRAY(arena, Graph *, node.sub_count);
         for (uint32_t i = 0; i < node.sub_count; i++)
@@ -232,7 +243,7 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, 
             expand_minimize(e, node, inner, prefix, inlined);
             continue;
         }
-        if (!node_is_call(node)) {
+        if (!is_inlined(e, node)) {
             copy_node(e, body, node, inner, prefix, inlined);
             continue;
         }
@@ -287,7 +298,7 @@ static void expand_own(Expander *e)
     for (NodeId n = 0; n < node_count; n++) {
         if (old[n].dead)
             continue;
-        if (node_is_call(&old[n])) {
+        if (is_inlined(e, &old[n])) {
             expand_top(e, &old[n], map);
             continue;
         }
@@ -299,7 +310,10 @@ static void expand_own(Expander *e)
             old[n].in[i] = map[old[n].in[i]];
         uint32_t axis;
         e->expanded += node_is_stack(graph, &old[n], &axis);
-        append_node(graph, old[n]);
+        Node node = old[n];
+        if (node_has_gradient(&node))
+            expand_gradient(e, &node);
+        append_node(graph, node);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
         graph->output[i].value = map[graph->output[i].value];
@@ -321,12 +335,30 @@ static void expand_nest(Expander *e)
             Expander inner = {.graph = e->graph->node[n].sub[s],
                               .scratch = e->scratch,
                               .name = {.arena = e->scratch},
+                              .all = e->all,
                               .outer = e,
                               .node = n};
             expand_nest(&inner);
             e->expanded += inner.expanded;
             e->failed |= inner.failed;
         }
+}
+
+/* The gradient stands alone: it has no leaves but constants.  Calls may share it. */
+static void expand_gradient(Expander *e, Node *call)
+{
+    Arena *arena = e->graph->module->arena;
+    Graph *gradient = graph_clone(call->sub[1]);
+    Expander inner = {.graph = gradient, .scratch = e->scratch, .name = {.arena = e->scratch}, .all = e->all};
+    call->sub = arena_copy(arena, call->sub, 2 * sizeof *call->sub);
+    call->sub[1] = gradient;
+    expand_nest(&inner);
+}
+
+void pass_expand_rest(Graph *graph, PassContext *context)
+{
+    Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}, .all = true};
+    expand_nest(&e);
 }
 
 bool pass_expand(Graph *graph, PassContext *context)

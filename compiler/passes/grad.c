@@ -1,5 +1,5 @@
 /* Reverse-mode differentiation: each `grad` becomes the nodes that compute its gradients.
- * Needs: an expanded graph.  Keeps: the order of all other nodes.
+ * Needs: an expanded graph.  Keeps: the order of all other nodes.  Then replaces the calls that expand has left to it.
  *
  * One grad after the other, in the order of nodes, so that the gradients of gradients find the nodes of the first. What
  * a grad needs is active: it hangs on a tensor of `wrt`, and y hangs on it.  From y back, each active node is asked
@@ -251,6 +251,26 @@ static ValueId gradient_of(Grad *g, ValueId v)
 
 /* The walk */
 
+/* A function with a gradient of its own says it itself. */
+static void ask_call(Grad *g)
+{
+    Reverse *r = &g->reverse;
+    const Node *call = &r->node;
+    ValueId *in = ARENA_ARRAY(g->scratch, ValueId, call->in_count + 2 * call->out_count);
+    ValueId *out = ARENA_ARRAY(g->scratch, ValueId, call->in_count);
+    memcpy(in, call->in, call->in_count * sizeof *in);
+    for (uint32_t i = 0; i < call->out_count; i++) {
+        const Type *type = value_type(g->graph, call->out[i]);
+        in[call->in_count + i] = call->out[i];
+        in[call->in_count + call->out_count + i] =
+            r->down[i] != NONE ? r->down[i] : reverse_full(r, type->dtype, &type->shape, 0);
+    }
+    graph_append_body(g->graph, call->sub[1], in, out);
+    for (uint32_t i = 0; i < call->in_count; i++)
+        if (r->wanted[i])
+            reverse_give(r, i, out[i]);
+}
+
 static bool ask(Grad *g, const Node *node)
 {
     ValueId *down = ARENA_ARRAY(g->scratch, ValueId, node->out_count);
@@ -267,7 +287,9 @@ static bool ask(Grad *g, const Node *node)
     g->reverse.down = down;
     g->reverse.wanted = wanted;
     g->reverse.count = 0;
-    if (!(node_has_bodies(node) ? grad_reverse_control(g->pass, &g->reverse) : op_reverse(&g->reverse)))
+    if (node_has_gradient(node))
+        ask_call(g);
+    else if (!(node_has_bodies(node) ? grad_reverse_control(g->pass, &g->reverse) : op_reverse(&g->reverse)))
         return false;
     const Node asked = g->reverse.node;
     for (uint32_t i = 0; i < g->reverse.count; i++)
@@ -415,5 +437,7 @@ bool pass_grad(Graph *graph, PassContext *context)
     GradPass pass = {.context = context, .arena = &arena, .taped = {.arena = &arena}};
     bool good = grad_nest(&pass, graph);
     arena_free(&arena);
+    if (good)
+        pass_expand_rest(graph, context);
     return good;
 }

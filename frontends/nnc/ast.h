@@ -186,6 +186,7 @@ typedef struct AstFunction { /* or a graph */
     const AstMark *mark;
     uint32_t mark_count;
     const AstBlock *body;
+    const struct AstFunction *gradient; /* its own: takes gradients of the results, gives those of tensors; or NULL */
     struct File *file;
     Place place; /* from `fn` to the closing brace */
 } AstFunction;

@@ -356,15 +356,11 @@ static bool parse_formals(Parser *p, FormalList *list, const char *what)
 }
 
 /* fn name(x, n = 3) -> (y) { ... }, and the same for graphs */
-static bool parse_function(Parser *p, AstItem *item)
+/* `(x, n = 2) -> (y) { ... }` */
+static bool parse_signature(Parser *p, AstFunction *function)
 {
-    AstFunction *function = ARENA_NEW(p->arena, AstFunction);
     FormalList formals = {0}, results = {0};
-
-    item->kind = p->token.kind == T_FN ? AST_ITEM_FN : AST_ITEM_GRAPH;
-    function->place = p->token.place;
-    parse_advance(p);
-    if (!(function->name = parse_name(p, "a name")) || !parse_formals(p, &formals, "'(' and the inputs"))
+    if (!parse_formals(p, &formals, "'(' and the inputs"))
         return false;
     parse_marks(p, &function->mark, &function->mark_count);
     if (!parse_expect(p, T_ARROW, "'->' and the results in parentheses") ||
@@ -375,9 +371,37 @@ static bool parse_function(Parser *p, AstItem *item)
     function->result = results.item;
     function->result_count = results.count;
     function->body = parse_block(p);
+    return function->body != NULL;
+}
+
+/* gradient (dy) -> (dx) { ... }, behind a function */
+static bool parse_gradient(Parser *p, AstFunction *function)
+{
+    AstFunction *gradient = ARENA_NEW(p->arena, AstFunction);
+    gradient->name = function->name;
+    gradient->place = p->token.place;
+    parse_advance(p);
+    function->gradient = gradient;
+    bool good = parse_signature(p, gradient);
+    gradient->place = parse_place(p, gradient->place);
+    return good;
+}
+
+static bool parse_function(Parser *p, AstItem *item)
+{
+    AstFunction *function = ARENA_NEW(p->arena, AstFunction);
+
+    item->kind = p->token.kind == T_FN ? AST_ITEM_FN : AST_ITEM_GRAPH;
+    function->place = p->token.place;
+    parse_advance(p);
+    if (!(function->name = parse_name(p, "a name")) || !parse_signature(p, function))
+        return false;
+    bool own = item->kind == AST_ITEM_FN && p->token.kind == T_NAME && str_is(p->token.text, "gradient");
+    if (own && !parse_gradient(p, function))
+        return false;
     function->place = parse_place(p, function->place);
     item->function = function;
-    return function->body != NULL;
+    return true;
 }
 
 static bool parse_use(Parser *p, AstItem *item)

@@ -616,6 +616,9 @@ def gradient_cases(cases):
     cases.add("grad", [x, y], want, body="({r[0]}, {r[1]}) = grad({x[0]} * {x[1]}, wrt = [{x[0]}, {x[1]}])", tolerance=Sum(3, 12))
     cube = "{id}g = grad({x[0]} * {x[0]} * {x[0]}, {x[0]})\n    {r[0]} = grad({id}g, wrt = {x[0]})"
     cases.add("grad", [x], Tensor("f32", 6 * widen(x.values)), body=cube, tolerance=Sum(4, 24))
+    own = "fn through(x) -> (y) { y = round(x) } gradient (dy) -> (dx) { dx = dy * y }\n"
+    cases.add("grad", [x], Tensor("f32", np.rint(widen(x.values)) * 2), tolerance=Sum(1, 8), prelude=own,
+              body="{r[0]} = grad(through({x[0]}) * 2.0, wrt = {x[0]})")
     for dtype in EVERY:
         z = numbers(dtype, (3, 5), "stop")
         cases.add("stop_gradient", [z], z)
