@@ -52,12 +52,17 @@ static Node stack_as_concat(Graph *graph, Node stack, uint32_t axis)
     return concat;
 }
 
-static void append_node(Graph *graph, Node node)
+static void expand_bodies(Expander *e, NodeId n);
+
+/* Bodies follow at once: what is behind may speak of the params in them. */
+static void append_node(Expander *e, Node node)
 {
+    Graph *graph = e->graph;
     uint32_t axis;
     if (node_is_stack(graph, &node, &axis))
         node = stack_as_concat(graph, node, axis);
     graph_append_node(graph, &node);
+    expand_bodies(e, graph->node_count - 1);
 }
 
 /* The graph's value for a param, state or constant of a callee. */
@@ -141,7 +146,7 @@ static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId 
         for (uint32_t i = 0; i < node.sub_count; i++)
             node.sub[i] = graph_clone(from->sub[i]);
     }
-    append_node(graph, node);
+    append_node(e, node);
 }
 
 /* What a call's result is called is the better name for the value that computes it. */
@@ -313,7 +318,7 @@ static void expand_own(Expander *e)
         Node node = old[n];
         if (node_has_gradient(&node))
             expand_gradient(e, &node);
-        append_node(graph, node);
+        append_node(e, node);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
         graph->output[i].value = map[graph->output[i].value];
@@ -330,18 +335,24 @@ static void expand_nest(Expander *e)
             map_add(&e->name, e->graph->value[v].name, v);
     if (has_work(e->graph))
         expand_own(e);
-    for (NodeId n = 0; n < e->graph->node_count; n++)
-        for (uint32_t s = 0; node_has_bodies(&e->graph->node[n]) && s < e->graph->node[n].sub_count; s++) {
-            Expander inner = {.graph = e->graph->node[n].sub[s],
-                              .scratch = e->scratch,
-                              .name = {.arena = e->scratch},
-                              .all = e->all,
-                              .outer = e,
-                              .node = n};
-            expand_nest(&inner);
-            e->expanded += inner.expanded;
-            e->failed |= inner.failed;
-        }
+    else
+        for (NodeId n = 0; n < e->graph->node_count; n++)
+            expand_bodies(e, n);
+}
+
+static void expand_bodies(Expander *e, NodeId n)
+{
+    for (uint32_t s = 0; node_has_bodies(&e->graph->node[n]) && s < e->graph->node[n].sub_count; s++) {
+        Expander inner = {.graph = e->graph->node[n].sub[s],
+                          .scratch = e->scratch,
+                          .name = {.arena = e->scratch},
+                          .all = e->all,
+                          .outer = e,
+                          .node = n};
+        expand_nest(&inner);
+        e->expanded += inner.expanded;
+        e->failed |= inner.failed;
+    }
 }
 
 /* The gradient stands alone: it has no leaves but constants.  Calls may share it. */

@@ -18,6 +18,8 @@ import build
 REDUCED = {
     "resnet50": ["SIZE=64", "CLASSES=100"],
     "densenet121": ["SIZE=64", "CLASSES=100", "LAYERS1=3", "LAYERS2=2", "LAYERS3=2", "LAYERS4=2"],
+    "mnist": ["N=4"],
+    "lstm": ["N=5", "T=9"],
     "bert_base": ["LAYERS=2", "S=40", "HIDDEN=192", "HEADS=3", "VOCABULARY=200"],
 }
 
@@ -60,7 +62,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
-    models = sorted(arguments.models.glob("*.nnc"))
+    models = sorted([*arguments.models.glob("*.nnc"), *arguments.models.glob("owl/*.nnc")])
     runs = [(m, t, cc) for m in models for t in arguments.target for cc in arguments.cc]
     print(f"1..{len(runs)}")
     failed = 0
