@@ -108,7 +108,60 @@ KEPT = unit(5, DROPPED.size).reshape(DROPPED.shape) >= np.float32(0.3)
 CLASSES = np.array([1, 0, 4])
 
 # function: [(call, inputs, params, wanted(inputs..., params))]
+# Recurrent layers: params by name, with a prefix, and the network step by step.
+
+SEQUENCE = normal(6, 3, 4) / 2
+
+
+def recurrent_params(prefix, gates, biased, width=5, depth=4):
+    params = {f"{prefix}.input.weight": normal(depth, gates * width) / 4, f"{prefix}.input.bias": normal(gates * width) / 4,
+              f"{prefix}.hidden.weight": normal(width, gates * width) / 4}
+    return {**params, f"{prefix}.hidden.bias": normal(gates * width) / 4} if biased else params
+
+
+def rnn(xs, p, prefix="rnn"):
+    h, ys = np.zeros((3, 5)), []
+    for x in xs:
+        h = np.tanh(x @ p[f"{prefix}.input.weight"] + p[f"{prefix}.input.bias"] + h @ p[f"{prefix}.hidden.weight"])
+        ys.append(h)
+    return np.array(ys)
+
+
+def lstm(xs, p, prefix="lstm"):
+    h, c, ys = np.zeros((3, 5)), np.zeros((3, 5)), []
+    see = [p.get(f"{prefix}.{gate}_peephole.weight", 0) for gate in ("input", "forget", "output")]
+    for x in xs:
+        z = x @ p[f"{prefix}.input.weight"] + p[f"{prefix}.input.bias"] + h @ p[f"{prefix}.hidden.weight"]
+        i, f, g, o = np.split(z, 4, axis=-1)
+        c = sigmoid(f + c * see[1]) * c + sigmoid(i + c * see[0]) * np.tanh(g)
+        h = sigmoid(o + c * see[2]) * np.tanh(c)
+        ys.append(h)
+    return np.array(ys)
+
+
+def gru(xs, p):
+    h, ys = np.zeros((3, 5)), []
+    for x in xs:
+        xr, xu, xn = np.split(x @ p["gru.input.weight"] + p["gru.input.bias"], 3, axis=-1)
+        hr, hu, hn = np.split(h @ p["gru.hidden.weight"] + p["gru.hidden.bias"], 3, axis=-1)
+        u = sigmoid(xu + hu)
+        h = (1 - u) * np.tanh(xn + sigmoid(xr + hr) * hn) + u * h
+        ys.append(h)
+    return np.array(ys)
+
+
+PEEPHOLES = {**recurrent_params("lstm", 4, False),
+             **{f"lstm.{gate}_peephole.weight": normal(5) for gate in ("input", "forget", "output")}}
+BOTH_WAYS = {**recurrent_params("lstm.forward", 4, False), **recurrent_params("lstm.backward", 4, False)}
+
 CASES = {
+    "rnn": [("(y, h) = rnn(x0, 5)", [SEQUENCE], recurrent_params("rnn", 1, False), rnn)],
+    "lstm": [("(y, h, c) = lstm(x0, 5)", [SEQUENCE], recurrent_params("lstm", 4, False), lstm),
+             ("(y, h, c) = lstm(x0, 5, peephole = true)", [SEQUENCE], PEEPHOLES, lstm),
+             ("(y, h, c) = lstm(x0, 5, bidirectional = true)", [SEQUENCE], BOTH_WAYS,
+              lambda xs, p: np.concatenate([lstm(xs, p, "lstm.forward"), lstm(xs[::-1], p, "lstm.backward")[::-1]], -1))],
+    "see": [("see(x0, x1)", [X, normal(3, 5)], {"see.weight": normal(5)}, lambda x, c, p: x + c * p["see.weight"])],
+    "gru": [("(y, h) = gru(x0, 5)", [SEQUENCE], recurrent_params("gru", 3, True), gru)],
     "flatten": [("flatten(x0)", [IMAGE], {}, lambda x, p: x.reshape(2, 120)),
                 ("flatten(x0, axis = 2)", [IMAGE], {}, lambda x, p: x.reshape(2, 4, 30)),
                 ("flatten(x0, axis = 0)", [X], {}, lambda x, p: x.reshape(15))],
