@@ -124,13 +124,32 @@ bool diag_error(Diag *diag, Place place, const char *format, ...)
     return false;
 }
 
+/* Was it given at this place already?  A graph may be looked at several times: by the evaluator, and to compile it. */
+static bool is_known(const Diag *diag, Place place, Str message)
+{
+    const Source *source = diag_source(diag, place.source);
+    Line line = source ? line_at(source->text, place.offset) : (Line){0};
+    for (uint32_t i = 0; source && i < diag->entry_count; i++) {
+        const DiagEntry *entry = &diag->entry[i];
+        if (entry->line == line.number && entry->column == place.offset - line.begin + 1 &&
+            str_eq(entry->path, source->path) && str_eq(entry->message, message))
+            return true;
+    }
+    return false;
+}
+
 void diag_warning(Diag *diag, Place place, const char *format, ...)
 {
-    va_list args;
+    va_list args, again;
+    Text message = {0};
     va_start(args, format);
-    if (diag->error_count <= DIAG_LIMIT)
+    va_copy(again, args);
+    text_vprintf(&message, format, again);
+    va_end(again);
+    if (diag->error_count <= DIAG_LIMIT && !is_known(diag, place, text_view(&message)))
         report(diag, place, (Str){0}, "warning", format, args);
     va_end(args);
+    text_free(&message);
 }
 
 void diag_note(Diag *diag, Place place, const char *format, ...)

@@ -42,7 +42,7 @@ const Source *diag_source(const Diag *diag, uint32_t source);
 
 /* Always returns false, so that a check can end with `return diag_error(...)`. */
 bool diag_error(Diag *diag, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* About what is most likely not meant; nothing fails. */
+/* About what is most likely not meant; nothing fails.  The same at the same place is shown once. */
 void diag_warning(Diag *diag, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void diag_note(Diag *diag, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
