@@ -2,6 +2,7 @@
 #ifndef NNC_PASSES_GRAD_H
 #define NNC_PASSES_GRAD_H
 
+#include "ops/meaning.h"
 #include "ops/reverse.h"
 #include "passes/pass.h"
 
@@ -25,6 +26,12 @@ bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, Value
 /* Loops whose rounds are bounded get a tape, on which each round writes what it begins with; map[v] is what has become
  * of the values there were.  What no gradient reads is dead, and goes with the pass dce. */
 void grad_tape_loops(GradPass *pass, Graph *graph, ValueId *map);
+/* The same for a loop that is made now. */
+NodeId grad_append_loop(GradPass *pass, Graph *graph, const Loop *loop, const ValueId *in, const Node *node);
+/* How many values the loop carries beside the number of rounds and the tapes, which follow in this order; MAP_NONE
+ * where it has no tape. */
+uint32_t grad_taped(const GradPass *pass, const Graph *graph, const Node *loop);
+ValueId grad_read_slice(Reverse *reverse, ValueId tape, ValueId round, const Shape *shape);
 /* The node that is asked is a loop, or a branch. */
 bool grad_reverse_control(GradPass *pass, Reverse *reverse);
 

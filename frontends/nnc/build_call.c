@@ -87,7 +87,7 @@ static Str join_label(Builder *b, Str prefix, Str name)
     return str_format(b->arena, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(name));
 }
 
-static void enter_frame(Builder *b, Frame *frame, const AstFunction *function, const AstExpr *call, Str label)
+void build_enter_call(Builder *b, Frame *frame, const AstFunction *function, const AstExpr *call, Str label)
 {
     Str name = label.len ? label : call->label ? build_name_text(b, call->label) : function->name->text;
     *frame = (Frame){.caller = b->frame,
@@ -148,7 +148,7 @@ static bool bind_formal(Builder *b, const AstFormal *formal, const Given *given,
     return ok & (thing.kind != THING_BAD && build_bind(b, formal->name->text, formal->name->place, thing));
 }
 
-static bool bind_formals(Builder *b, Binder *binder, const Graph *outer)
+bool build_bind_formals(Builder *b, Binder *binder, const Graph *outer)
 {
     bool ok = true;
     for (uint32_t i = 0; i < binder->function->formal_count; i++)
@@ -303,70 +303,6 @@ static const Call *describe_call(Builder *b, const Binder *binder, CallText *tex
     return call;
 }
 
-/* A gradient of its own */
-
-/* Recurses over the nesting. */
-static bool keeps_values(const Graph *graph)
-{
-    bool keeps = graph->update_count > 0;
-    for (ValueId v = 0; v < graph->value_count; v++)
-        keeps |= graph->value[v].role == ROLE_PARAM || graph->value[v].role == ROLE_STATE;
-    for (NodeId n = 0; n < graph->node_count && !keeps; n++)
-        for (uint32_t s = 0; s < graph->node[n].sub_count && !keeps; s++)
-            keeps = keeps_values(graph->node[n].sub[s]);
-    return keeps;
-}
-
-static bool check_gradient(Builder *b, const Binder *binder, const Graph *body, const Graph *gradient)
-{
-    const AstFunction *own = binder->function->gradient;
-    Place place = own->place;
-    if (keeps_values(body) || keeps_values(gradient))
-        return build_complain(b, place,
-                              "a function with a gradient of its own has no params and states: it takes what it needs");
-    if (gradient->output_count != body->input_count)
-        return build_complain(b, place, "this gives %u gradient%s for %u tensor%s", gradient->output_count,
-                              gradient->output_count == 1 ? "" : "s", body->input_count,
-                              body->input_count == 1 ? "" : "s");
-    for (uint32_t i = 0; i < gradient->output_count; i++)
-        if (!build_check_type(b, gradient->output[i].name, value_type(gradient, gradient->output[i].value),
-                              value_type(body, body->input[i]), own->result[i].name->place))
-            return false;
-    return true;
-}
-
-/* The function's gradient for what is given: inputs are the tensors that it takes, its results, and what reaches those.
- * NULL after errors. */
-static Graph *build_gradient(Builder *b, Binder *binder, const Graph *body)
-{
-    const AstFunction *function = binder->function, *own = function->gradient;
-    Frame frame, *outer = b->frame;
-    uint32_t errors = b->diag->error_count;
-    if (own->formal_count != function->result_count) {
-        build_complain(b, own->place, "the gradient takes %u tensor%s, one for each of the %u result%s",
-                       own->formal_count, own->formal_count == 1 ? "" : "s", function->result_count,
-                       function->result_count == 1 ? "" : "s");
-        return NULL;
-    }
-    enter_frame(b, &frame, function, binder->call, (Str){0});
-    bool good = bind_formals(b, binder, outer->graph);
-    for (int reaches = 0; reaches < 2; reaches++)
-        for (uint32_t i = 0; i < function->result_count && good; i++) {
-            const AstName *name = (reaches ? &own->formal[i] : &function->result[i])->name;
-            const Type *type = value_type(body, body->output[i].value);
-            ValueId input = graph_add_input(frame.graph, type, str_copy(b->arena, name->text), name->place);
-            good = build_bind(b, name->text, name->place, build_thing_value(b, input));
-        }
-    if (good) {
-        build_block(b, own->body);
-        good = !b->exhausted && build_finish_results(b, own, NULL) && b->diag->error_count == errors;
-    }
-    if (good)
-        build_renumber(b);
-    b->frame = outer;
-    return good && check_gradient(b, binder, body, frame.graph) ? frame.graph : NULL;
-}
-
 static Thing add_call(Builder *b, const Binder *binder, Graph *body, Graph *gradient)
 {
     Graph *graph = b->frame->graph;
@@ -410,8 +346,8 @@ bool build_callee(Builder *b, Binder *binder, Str label, Graph **body, Thing *co
         build_mark_failed_quietly(b, function->place); /* no further calls: it could branch */
         return false;
     }
-    enter_frame(b, &frame, function, call, label);
-    bool ok = bind_formals(b, binder, outer->graph);
+    build_enter_call(b, &frame, function, call, label);
+    bool ok = build_bind_formals(b, binder, outer->graph);
     if (ok) {
         const AstStmt *branch = b->branch;
         b->branch = NULL;
@@ -443,7 +379,7 @@ static Thing call_function(Builder *b, const AstFunction *function, const AstExp
                        STR_ARG(function->name->text));
         return build_thing_bad();
     }
-    Graph *gradient = function->gradient ? build_gradient(b, &binder, body) : NULL;
+    Graph *gradient = function->gradient ? build_own_gradient(b, &binder, body) : NULL;
     if (function->gradient && !gradient)
         return build_thing_bad();
     return add_call(b, &binder, body, gradient);

@@ -31,6 +31,14 @@ bool build_give_all(Builder *b, Binder *binder);
  * errors; *body is NULL where all results are constants, which are then *constants. */
 bool build_callee(Builder *b, Binder *binder, Str label, Graph **body, Thing *constants);
 
+/* The frame of a call, which becomes b->frame, and in it the parameters as inputs of its graph. */
+void build_enter_call(Builder *b, Frame *frame, const AstFunction *function, const AstExpr *call, Str label);
+bool build_bind_formals(Builder *b, Binder *binder, const Graph *outer);
+
+/* build_own.c: the function's own gradient for what is given; inputs are the tensors that it takes, its results, and
+ * what reaches those.  NULL after errors. */
+Graph *build_own_gradient(Builder *b, Binder *binder, const Graph *body);
+
 /* Tensors in what is given, and its text, in which they are operands. */
 uint32_t build_operands_in(const Thing *thing);
 void build_put_given(CallText *call, const Thing *thing);

@@ -1,0 +1,62 @@
+/* Functions that say their gradient themselves: `fn f(x) -> (y) { ... } gradient (dy) -> (dx) { ... }`. */
+#include "frontends/nnc/build_call.h"
+
+/* Recurses over the nesting. */
+static bool keeps_values(const Graph *graph)
+{
+    bool keeps = graph->update_count > 0;
+    for (ValueId v = 0; v < graph->value_count; v++)
+        keeps |= graph->value[v].role == ROLE_PARAM || graph->value[v].role == ROLE_STATE;
+    for (NodeId n = 0; n < graph->node_count && !keeps; n++)
+        for (uint32_t s = 0; s < graph->node[n].sub_count && !keeps; s++)
+            keeps = keeps_values(graph->node[n].sub[s]);
+    return keeps;
+}
+
+static bool check_gradient(Builder *b, const Binder *binder, const Graph *body, const Graph *gradient)
+{
+    const AstFunction *own = binder->function->gradient;
+    Place place = own->place;
+    if (keeps_values(body) || keeps_values(gradient))
+        return build_complain(b, place,
+                              "a function with a gradient of its own has no params and states: it takes what it needs");
+    if (gradient->output_count != body->input_count)
+        return build_complain(b, place, "this gives %u gradient%s for %u tensor%s", gradient->output_count,
+                              gradient->output_count == 1 ? "" : "s", body->input_count,
+                              body->input_count == 1 ? "" : "s");
+    for (uint32_t i = 0; i < gradient->output_count; i++)
+        if (!build_check_type(b, gradient->output[i].name, value_type(gradient, gradient->output[i].value),
+                              value_type(body, body->input[i]), own->result[i].name->place))
+            return false;
+    return true;
+}
+
+Graph *build_own_gradient(Builder *b, Binder *binder, const Graph *body)
+{
+    const AstFunction *function = binder->function, *own = function->gradient;
+    Frame frame, *outer = b->frame;
+    uint32_t errors = b->diag->error_count;
+    if (own->formal_count != function->result_count) {
+        build_complain(b, own->place, "the gradient takes %u tensor%s, one for each of the %u result%s",
+                       own->formal_count, own->formal_count == 1 ? "" : "s", function->result_count,
+                       function->result_count == 1 ? "" : "s");
+        return NULL;
+    }
+    build_enter_call(b, &frame, function, binder->call, (Str){0});
+    bool good = build_bind_formals(b, binder, outer->graph);
+    for (int reaches = 0; reaches < 2; reaches++)
+        for (uint32_t i = 0; i < function->result_count && good; i++) {
+            const AstName *name = (reaches ? &own->formal[i] : &function->result[i])->name;
+            const Type *type = value_type(body, body->output[i].value);
+            ValueId input = graph_add_input(frame.graph, type, str_copy(b->arena, name->text), name->place);
+            good = build_bind(b, name->text, name->place, build_thing_value(b, input));
+        }
+    if (good) {
+        build_block(b, own->body);
+        good = !b->exhausted && build_finish_results(b, own, NULL) && b->diag->error_count == errors;
+    }
+    if (good)
+        build_renumber(b);
+    b->frame = outer;
+    return good && check_gradient(b, binder, body, frame.graph) ? frame.graph : NULL;
+}
