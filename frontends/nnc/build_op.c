@@ -358,6 +358,19 @@ const AstExpr *build_generator(Builder *b, Str name, const AstExpr *call, OpCode
     return op_info(*op)->family == FAMILY_GENERATE ? call : NULL;
 }
 
+/* A number to be a float: it is rounded once, as in f32(0.1). */
+static bool becomes_float(OpCode op, const Thing *operand, const Attr *attr)
+{
+    return op_info(op)->family == FAMILY_CAST && operand->kind == THING_CONST && const_is_number(&operand->c) &&
+           dtype_is_float((DType)attr[0].i);
+}
+
+static Thing convert_number(Builder *b, const Thing *number, DType to, Place place)
+{
+    ValueId value;
+    return build_as_value(b, *number, to, place, &value) ? build_thing_value(b, value) : build_thing_bad();
+}
+
 #define FEW 4 /* operands and attributes of a common call: on the stack, not in the arena */
 
 static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
@@ -396,10 +409,8 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
         in = ARENA_ARRAY(b->scratch, ValueId, count);
     if (count && is_numeric(op, operand, count))
         return compute(b, op, operand, count, call->place);
-    if (op_info(op)->family == FAMILY_CAST && operand[0].kind == THING_CONST) { /* as f32(0.1): not rounded twice */
-        DType to = (DType)attr[attr_index(op, STR("to"))].i;
-        return build_as_value(b, operand[0], to, at[0], &in[0]) ? build_thing_value(b, in[0]) : build_thing_bad();
-    }
+    if (becomes_float(op, operand, attr))
+        return convert_number(b, &operand[0], (DType)attr[0].i, at[0]);
     if (!check_graph(b, op, call->place) || !operand_values(b, op, operand, at, count, in))
         return build_thing_bad();
     return build_node(b, op, in, count, attr, call->place);
