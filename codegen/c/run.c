@@ -227,6 +227,15 @@ static Str pointer_of(Run *run, ValueId value)
     return buffer_argument(run, &buffer);
 }
 
+static void print_tick(Run *run, int64_t kernel)
+{
+    const CompileOptions *options = &run->unit->program->options;
+    if (!options->timed)
+        return;
+    indent(run);
+    text_printf(run->out, STR_FMT "_tick(%lld);\n", STR_ARG(options->name), (long long)kernel);
+}
+
 static void print_call(Run *run, uint32_t k)
 {
     const Unit *unit = run->unit;
@@ -243,6 +252,7 @@ static void print_call(Run *run, uint32_t k)
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         text_printf(run->out, "%s" STR_FMT, b ? ", " : "", STR_ARG(argument[b]));
     text_printf(run->out, ");\n");
+    print_tick(run, k);
 }
 
 static void print_steps(Run *run, const StepList *list);
@@ -439,6 +449,7 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     source_parameters(out, entry, unit->arena);
     text_printf(out, ")\n{\n");
     print_checks(out, entry);
+    print_tick(&run, -1);
     print_steps(&run, &entry->steps.list);
     if (unit->program->options.checked)
         source_checked_step(out, entry, entry->memory.kernel_count);

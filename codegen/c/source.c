@@ -177,6 +177,13 @@ void emit_source(const Program *program, Text *out)
     prelude_print(out, program->options.target, &unit.needs);
     if (program->options.checked)
         source_checked_macros(out);
+    if (program->options.timed)
+        text_printf(out,
+                    "/* Timed: told the number of each kernel that has ended, and -1 at the start. */\n"
+                    "extern void (*" STR_FMT
+                    "_tick)(long kernel);\n"
+                    "void (*" STR_FMT "_tick)(long kernel);\n\n",
+                    STR_ARG(program->options.name), STR_ARG(program->options.name));
     print_weights(out, &unit);
     unit_print_functions(out, &unit);
     text_char(out, '\n');

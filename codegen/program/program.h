@@ -24,6 +24,7 @@ typedef struct CompileOptions {
     bool apart;                /* every node a kernel of its own */
     bool compare;              /* program_peak_without will be asked */
     bool checked;              /* C makes memory that holds nothing alive unreadable between kernels */
+    bool timed;                /* C calls NAME_tick, a pointer that the host sets, after each kernel */
     unsigned without;          /* of Without, added */
     int effort;                /* 1 is normal */
     int64_t capacity;          /* bytes that the arena should not exceed; 0: any number */

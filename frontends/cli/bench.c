@@ -5,10 +5,9 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "cli/bench_kernels.h"
 #include "cli/clock.h"
-#include "cli/host.h"
 #include "cli/inputs.h"
-#include "cli/peak.h"
 #include "cli/terminal.h"
 #include "kernel/kernel.h"
 #include "ops/meaning.h"
@@ -166,36 +165,52 @@ static int measure(Cli *cli, const Program *program, const Host *host, double se
     return status;
 }
 
-static int bench_model(Cli *cli, Model *model, double seconds, uint32_t format)
+typedef struct Asked {
+    double seconds;
+    uint32_t format; /* 0: table, 1: json */
+    bool kernels;
+} Asked;
+
+/* Measures the model as a whole, or its kernels one by one, and appends what is to be printed. */
+static int measure_and_print(Cli *cli, const Program *program, const Host *host, const Asked *asked, Text *out)
 {
+    Result result = {0};
+    if (asked->kernels)
+        return bench_kernels(cli, program, host, asked->seconds, asked->format == 1, out);
+    int status = measure(cli, program, host, asked->seconds, &result);
+    if (status != STATUS_OK)
+        return status;
+    (asked->format ? print_json : print_table)(out, &result);
+    return STATUS_OK;
+}
+
+static int bench_model(Cli *cli, Model *model, const Asked *asked)
+{
+    CompileOptions options;
     Program program;
     Host host;
-    Result result = {0};
+    Text out = {0};
     int status;
     const Tensor *const *input = inputs_read(cli, model, "random:1", &status);
 
     if (!input)
         return status;
-    status = program_of(cli, model, "host", WEIGHTS_FILE, &program);
+    status = program_options(cli, model, "host", WEIGHTS_FILE, &options);
     if (status != STATUS_OK)
         return status;
+    options.timed = asked->kernels;
+    if (!program_compile(&model->graph, 1, &options, &program))
+        return STATUS_INPUT;
     status = host_open(cli, &program, &host);
     if (status == STATUS_OK) {
         host_bind(cli, program.entry->graph, &host, input);
-        status = measure(cli, &program, &host, seconds, &result);
+        status = measure_and_print(cli, &program, &host, asked, &out);
     }
     host_close(&host);
-    if (status != STATUS_OK)
-        return status;
     cli_step(cli, NULL);
-    Text out = {0};
-    if (format == 0)
-        print_table(&out, &result);
-    else
-        print_json(&out, &result);
     cli_put(&out);
     text_free(&out);
-    return STATUS_OK;
+    return status;
 }
 
 static int run(Cli *cli)
@@ -212,7 +227,8 @@ static int run(Cli *cli)
         !program_runs_here(cli))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_ALL, &model);
-    return status == STATUS_OK ? bench_model(cli, &model, (double)seconds, format) : status;
+    Asked asked = {(double)seconds, format, args_has(cli, "kernels")};
+    return status == STATUS_OK ? bench_model(cli, &model, &asked) : status;
 }
 
 const Verb verb_bench = {
@@ -222,10 +238,12 @@ const Verb verb_bench = {
     .text =
         "The median latency of repeated runs on one core in processor time, the rate of floating-point operations (a "
         "multiply-add is two), its share of the peak of a loop of multiply-adds that is compiled alike and "
-        "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.",
+        "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.  With "
+        "--kernels the same of each kernel: microseconds of a run (of all its rounds, in a loop), medians.",
     .flag = (const Flag[]){FLAG_TARGET,
                            {"seconds", "N", "How long to repeat (default: 2; at least 5 runs)"},
                            {"format", "table|json", "How to print (default: table)"},
+                           {"kernels", NULL, "Time every kernel of its own"},
                            {"input", "NAME=FILE|random:SEED|zeros", "An input (default: random:1)"},
                            FLAG_CC,
                            FLAG_DEFINE,
@@ -234,6 +252,7 @@ const Verb verb_bench = {
                            FLAG_GRAPH,
                            FLAG_END},
     .example = (const Example[]){{"nnc bench resnet50.nnc --target x86-64-v3", "as an AVX2 machine would run it"},
+                                 {"nnc bench resnet50.nnc --kernels", "where the time goes"},
                                  {NULL, NULL}},
     .run = run,
 };
