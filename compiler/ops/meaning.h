@@ -74,6 +74,22 @@ typedef struct Convolution {
     int64_t images, groups, channels, outputs; /* channels and outputs of all groups together */
 } Convolution;
 bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution);
+
+/* Of a convolution, or of a transposed one, the results at begin + step * i in each dimension, as a convolution of
+ * operand 0 by some taps of the weight: its tap j reads the weight's tap_begin + tap_step * j.  A transposed
+ * convolution has a phase for each remainder of its strides (Dumoulin and Visin, arXiv 1603.07285, section 4); there
+ * the weight is [channels, outputs], the taps come in reverse, and a phase that no tap reaches has one whose windows
+ * see nothing. */
+typedef struct ConvolutionPhase {
+    Convolution conv;
+    bool transposed;
+    int64_t begin[MAX_RANK], step[MAX_RANK], tap_begin[MAX_RANK], tap_step[MAX_RANK];
+} ConvolutionPhase;
+
+/* How many; 0 of anything else. */
+uint32_t convolution_phase_count(const Graph *graph, const Node *node);
+ConvolutionPhase convolution_phase_of(const Graph *graph, const Node *node, uint32_t number);
+
 /* From the first pixel that a window sees to the last. */
 int64_t window_span(const WindowDimension *dimension);
 /* All that any window sees is in the image. */

@@ -20,12 +20,12 @@ static struct {
 
 static void tick(long kernel)
 {
-    double time = clock_seconds();
+    double time = clock_processor();
     if (kernel >= 0) {
         now.second[kernel] += time - now.last;
         now.calls[kernel]++;
     }
-    now.last = clock_seconds(); /* what was done here is nobody's */
+    now.last = clock_processor(); /* what was done here is nobody's */
 }
 
 /* Samples */
@@ -91,7 +91,11 @@ static Row row_of(const Entry *entry, const Samples *samples, uint32_t k)
 {
     const Kernel *kernel = &entry->memory.kernel[k];
     double calls = (double)samples->calls[k], second = samples->median[k];
-    return (Row){kernel, k, second, samples->run > 0 ? second / samples->run : 0, calls * (double)kernel->flops,
+    return (Row){kernel,
+                 k,
+                 second,
+                 samples->run > 0 ? second / samples->run : 0,
+                 calls * (double)kernel->flops,
                  calls * (double)kernel->bytes};
 }
 
@@ -113,8 +117,8 @@ static void print_table(Text *out, const Program *program, const Samples *sample
     const Entry *entry = program->entry;
     text_printf(out, STR_FMT " for %s, one core, %u run%s, the peak is %.1f GFLOP/s\n", STR_ARG(program->options.name),
                 program->options.target->name, samples->runs, samples->runs == 1 ? "" : "s", samples->peak * 1e-9);
-    text_printf(out, "%6s %12s %6s %8s %7s %7s  %-9s %s\n", "kernel", "microseconds", "%", "GFLOP/s", "of peak",
-                "GB/s", "recipe", "what");
+    text_printf(out, "%6s %12s %6s %8s %7s %7s  %-9s %s\n", "kernel", "microseconds", "%", "GFLOP/s", "of peak", "GB/s",
+                "recipe", "what");
     for (uint32_t k = 0; k < samples->kernels; k++) {
         Row row = row_of(entry, samples, k);
         if (samples->calls[k])
@@ -135,8 +139,8 @@ static void print_json(Text *out, const Program *program, const Samples *samples
             continue;
         text_printf(out, "%s\n  {\"kernel\": %u, \"name\": \"" STR_FMT "\", \"recipe\": \"%s\", \"median_s\": %.9g, ",
                     comma, k, STR_ARG(row.kernel->name), row.kernel->recipe.provider->name, row.second);
-        text_printf(out, "\"calls\": %" PRId64 ", \"flop\": %.0f, \"bytes_moved\": %.0f}", samples->calls[k],
-                    row.flops, row.bytes);
+        text_printf(out, "\"calls\": %" PRId64 ", \"flop\": %.0f, \"bytes_moved\": %.0f}", samples->calls[k], row.flops,
+                    row.bytes);
         comma = ",";
     }
     text_printf(out, "]}\n");
@@ -146,7 +150,8 @@ int bench_kernels(Cli *cli, const Program *program, const Host *host, double sec
 {
     Samples samples = {.kernels = program->entry->memory.kernel_count};
     Peak peak;
-    void (**hook)(long) = dlsym(host->library, str_format(&cli->arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
+    void (**hook)(long) =
+        dlsym(host->library, str_format(&cli->arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
     int status = peak_open(cli, program->options.target, &peak);
     if (status == STATUS_OK) {
         samples.median = ARENA_ARRAY(&cli->arena, double, samples.kernels);

@@ -5,8 +5,8 @@
 #include "cli/host.h"
 #include "cli/peak.h"
 
-/* Runs the entry of a program that was compiled with options.timed for about `seconds`, at least five times, and appends
- * a row for each kernel that ran.  Returns the exit status. */
+/* Runs the entry of a program that was compiled with options.timed for about `seconds`, at least five times, and
+ * appends a row for each kernel that ran.  Returns the exit status. */
 int bench_kernels(Cli *cli, const Program *program, const Host *host, double seconds, bool json, Text *out);
 
 #endif

@@ -62,6 +62,24 @@ def transpose_cases(cases):
     transpose_case(cases, (1, 17, 9, 9), (17, 33, 1, 1), Geometry((9, 9)))
     transpose_case(cases, (1, 1, 1, 1), (1, 1, 5, 4), Geometry((5, 4)))
     transpose_case(cases, (0, 2, 4, 4), (2, 3, 3, 3), Geometry((6, 6)))
+    wide_transpose_cases(cases)
+
+
+def wide_transpose_cases(cases):
+    """Channels that fill vectors: a phase of its own for each remainder of the strides, some without a tap."""
+    transpose_case(cases, (2, 16, 7, 9), (16, 48, 3, 3), Geometry((7, 9), pad=(1, 1, 1, 1), attrs="pad = 1"), bias=True)
+    transpose_case(cases, (2, 18, 6, 5), (18, 33, 3, 3), Geometry((12, 10), (2, 2), (0, 0, 1, 1), attrs='stride = 2, pad = "same"'))
+    transpose_case(cases, (1, 32, 8, 20), (32, 16, 3, 3), Geometry((15, 40), (2, 2), (1, 1, 1, 0),
+                   attrs="stride = 2, pad = [1, 1, 1, 0], size = [15, 40]"), bias=True)
+    transpose_case(cases, (3, 16, 5, 4), (16, 32, 1, 1), Geometry((10, 7), (2, 2), attrs="stride = 2, size = [10, 7]"), bias=True)
+    transpose_case(cases, (1, 16, 4, 5), (16, 20, 2, 2), Geometry((11, 10), (3, 2), attrs="stride = [3, 2]"))
+    transpose_case(cases, (1, 16, 6, 7), (16, 16, 4, 3), Geometry((17, 9), (2, 1), (0, 1, 0, 1), (2, 2),
+                   attrs="stride = [2, 1], dilation = 2, pad = [0, 1, 0, 1]"))
+    transpose_case(cases, (1, 16, 3, 3), (16, 16, 3, 4), Geometry((15, 24), (4, 6), dilation=(3, 3),
+                   attrs="stride = [4, 6], dilation = 3, size = [15, 24]"))
+    transpose_case(cases, (1, 40, 3, 2), (40, 16, 5, 5), Geometry((7, 4), (3, 2), (2, 2, 2, 1),
+                   attrs="stride = [3, 2], pad = [2, 2, 2, 1], size = [7, 4]"))
+    transpose_case(cases, (1, 16, 1, 1), (16, 16, 3, 3), Geometry((1, 1), (2, 2), (1, 1, 1, 1), attrs="stride = 2, pad = 1"))
 
 
 def weight_case(cases, x, d, taps, geometry, dtype="f32"):

@@ -13,7 +13,7 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
 {
     Arena *arena = lower->arena;
     const Var *var = index_var_new(arena, name, 0, d->size - 1);
-    int64_t lift = ceil_div(d->out * d->stride, d->dilation); /* keeps dividends positive */
+    int64_t lift = ceil_div(d->out * d->stride + most(0, -d->before), d->dilation); /* keeps dividends positive */
     Index start = index_add(arena, index_scale(arena, out, -d->stride), index_constant(d->before));
     start = index_add(arena, start, index_constant(lift * d->dilation));
     Index low = index_div(arena, index_add(arena, start, index_constant(d->dilation - 1)), d->dilation);

@@ -53,6 +53,9 @@ static void panels_outside(Tiled *con, Block *block)
     for (uint32_t g = 0; g < con->group_count; g++) {
         const PanelGroup *group = &con->group[g];
         Block *inner = add_loop(con, block, group->panel, group->count, LOOP_PARALLEL);
+        Block *outer = lower_enter(con->lower, inner);
+        tiled_pack_panel(con, group);
+        lower_leave(con->lower, outer);
         if (!group->partial)
             inner = add_loop(con, inner, con->round, con->rounds, LOOP_SERIAL);
         const Var *row = row_loop(con, &inner, LOOP_SERIAL);
@@ -192,13 +195,6 @@ static const KnobSpec tiled_knobs[] = {
     {NULL, false, NULL},
 };
 
-static void piece_of(Tiled *con, Recipe *recipe, uint32_t piece, const char *name, int64_t elements, bool per_thread)
-{
-    con->piece[piece] = NONE;
-    if (elements)
-        con->piece[piece] = recipe_scratch(con->lower, recipe, name, DT_F32, elements, per_thread);
-}
-
 static int64_t spilled_sums(const Tiled *con)
 {
     uint32_t vectors = 0;
@@ -208,36 +204,78 @@ static int64_t spilled_sums(const Tiled *con)
     return (int64_t)con->pixels * vectors * con->lanes;
 }
 
-/* The tile that the recipe says, or, where it says nothing, a good one; and the scratch that takes. */
-static bool plan(Lower *lower, Tiled *con, Recipe *recipe)
+/* The tiles of a phase as the recipe says, or, where it says nothing, good ones. */
+static bool plan_phase(Lower *lower, Tiled *con, uint32_t phase, const TiledKnobs *asked)
 {
-    if (!tiled_see(lower, con))
+    if (!tiled_see(lower, con, phase))
         return false;
-    con->asked = (TiledKnobs){recipe->knob[KNOB_PIXELS], recipe->knob[KNOB_VECTORS], recipe->knob[KNOB_CHUNK],
-                              recipe->knob[KNOB_ROUNDS], recipe->knob[KNOB_ROWS]};
+    con->asked = *asked;
     if (!tiled_choose(con))
         return false;
     tiled_panels(con);
     con->round = index_var_new(lower->arena, "round", 0, con->rounds - 1);
-    piece_of(con, recipe, PIECE_LINE, "line", con->computed ? con->in_w * con->depth : 0, true);
-    piece_of(con, recipe, PIECE_BAND, "band", con->pool ? con->pool_window * con->out_w * con->columns : 0, true);
-    piece_of(con, recipe, PIECE_PANELS, "panels", tiled_packed_elements(con), false);
-    piece_of(con, recipe, PIECE_SUMS, "sums", spilled_sums(con), true);
     return true;
+}
+
+static TiledKnobs knobs_of(const Tiled *con)
+{
+    return (TiledKnobs){.pixels = con->pixels,
+                        .vectors = con->vectors,
+                        .chunk = con->order == ORDER_CHUNKS ? con->chunk : 0,
+                        .rounds = con->rounds > 1 ? con->rounds : most(0, con->asked.rounds),
+                        .rows = con->tiling.rows};
+}
+
+/* The largest of each piece that a phase takes. */
+static void plan_scratch(Lower *lower, Tiled *con, Recipe *recipe)
+{
+    int64_t elements[PIECES] = {0};
+    for (uint32_t i = 0; i < con->phases; i++) {
+        elements[PIECE_LINE] = con[i].computed ? con[i].in_w * con[i].depth : 0;
+        elements[PIECE_BAND] = con[i].pool ? con[i].pool_window * con[i].out_w * con[i].columns : 0;
+        elements[PIECE_PANELS] = most(elements[PIECE_PANELS], tiled_packed_elements(&con[i]));
+        elements[PIECE_SUMS] = most(elements[PIECE_SUMS], spilled_sums(&con[i]));
+    }
+    for (uint32_t p = 0; p < PIECES; p++) {
+        static const char *const name[PIECES] = {"line", "band", "panels", "sums"};
+        bool per_thread = p != PIECE_PANELS || tiled_packs_panels(con);
+        uint32_t piece = elements[p] ? recipe_scratch(lower, recipe, name[p], DT_F32, elements[p], per_thread) : NONE;
+        for (uint32_t i = 0; i < con->phases; i++)
+            con[i].piece[p] = piece;
+    }
+}
+
+/* One of each phase, all with the knobs that the first one takes; NULL when tiles do not take the kernel. */
+static Tiled *plan(Lower *lower, Recipe *recipe)
+{
+    Tiled first;
+    TiledKnobs asked = {recipe->knob[KNOB_PIXELS], recipe->knob[KNOB_VECTORS], recipe->knob[KNOB_CHUNK],
+                        recipe->knob[KNOB_ROUNDS], recipe->knob[KNOB_ROWS]};
+    if (!plan_phase(lower, &first, 0, &asked))
+        return NULL;
+    Tiled *con = ARENA_ARRAY(lower->arena, Tiled, first.phases);
+    con[0] = first;
+    asked = knobs_of(&first);
+    for (uint32_t i = 1; i < first.phases; i++)
+        if (!plan_phase(lower, &con[i], i, &asked))
+            return NULL;
+    plan_scratch(lower, con, recipe);
+    return con;
 }
 
 static bool tiled_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
-    Tiled con;
     (void)kernel;
-    if (!plan(lower, &con, recipe))
+    const Tiled *con = plan(lower, recipe);
+    if (!con)
         return false;
-    recipe->knob[KNOB_PIXELS] = con.pixels;
-    recipe->knob[KNOB_VECTORS] = con.vectors;
-    recipe->knob[KNOB_CHUNK] = con.order == ORDER_CHUNKS ? con.chunk : 0;
-    recipe->knob[KNOB_ROUNDS] = con.rounds > 1 ? con.rounds : most(0, con.asked.rounds);
-    recipe->knob[KNOB_ROWS] = con.tiling.rows;
-    recipe->rewrites = con.rounds > 1; /* partial sums */
+    TiledKnobs knobs = knobs_of(con);
+    recipe->knob[KNOB_PIXELS] = knobs.pixels;
+    recipe->knob[KNOB_VECTORS] = knobs.vectors;
+    recipe->knob[KNOB_CHUNK] = knobs.chunk;
+    recipe->knob[KNOB_ROUNDS] = knobs.rounds;
+    recipe->knob[KNOB_ROWS] = knobs.rows;
+    recipe->rewrites = con->rounds > 1; /* partial sums */
     return true;
 }
 
@@ -246,29 +284,34 @@ static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe 
 {
     const Node *node = &lower->graph->node[kernel->anchor];
     double flops = (double)node_flops(lower->graph, node), lanes = lower->target->lanes;
-    Convolution conv;
     (void)recipe;
-    if (convolution_of(lower->graph, node, &conv))
-        flops *= (double)ceil_div(conv.outputs, lower->target->lanes) * lanes / (double)conv.outputs;
+    if (convolution_phase_count(lower->graph, node)) {
+        int64_t columns = value_shape(lower->graph, node->out[0])->dim[1];
+        flops *= (double)ceil_div(columns, lower->target->lanes) * lanes / (double)columns;
+    }
     return flops / (4 * lanes);
+}
+
+static void lower_phase(Lower *lower, Tiled *con)
+{
+    if (con->computed)
+        con->x = lower_scratch(lower, con->piece[PIECE_LINE]);
+    else {
+        con->x = lower_buffer(lower, con->x_source, false);
+        con->x_base = index_add(lower->arena, con->x_base, index_constant(-lower->kernel->buffer[con->x].begin));
+    }
+    emit(con);
 }
 
 static void tiled_lower(Lower *lower)
 {
-    Tiled con;
     Recipe recipe = lower->kernel->recipe;
     recipe.scratch = NULL;
     recipe.scratch_count = recipe.scratch_capacity = 0; /* the pieces get the same numbers again */
-    bool offered = plan(lower, &con, &recipe);
-    assert(offered && "what was offered is offered again");
-    (void)offered;
-    if (con.computed)
-        con.x = lower_scratch(lower, con.piece[PIECE_LINE]);
-    else {
-        con.x = lower_buffer(lower, con.x_source, false);
-        con.x_base = index_add(lower->arena, con.x_base, index_constant(-lower->kernel->buffer[con.x].begin));
-    }
-    emit(&con);
+    Tiled *con = plan(lower, &recipe);
+    assert(con && "what was offered is offered again");
+    for (uint32_t i = 0; i < con->phases; i++)
+        lower_phase(lower, &con[i]);
 }
 
 const Provider provider_tiled = {

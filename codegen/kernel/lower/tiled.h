@@ -11,6 +11,7 @@
 
 #define MOST_PIXELS 32
 #define MOST_GROUPS 3
+#define MOST_PHASES 16 /* of strides, each a text of its own */
 
 /* Tiles that differ only in where they start, by a constant step: one loop. */
 typedef struct TileLoop {
@@ -57,8 +58,11 @@ enum { PIECE_LINE, PIECE_BAND, PIECE_PANELS, PIECE_SUMS, PIECES }; /* of scratch
 typedef struct Tiled {
     Lower *lower;
     const Node *node;
-    bool is_product; /* of matrices; else a convolution */
+    bool is_product; /* of matrices; else a convolution: */
     Product product;
+    uint32_t phase, phases;            /* of a transposed convolution, which are tiled one after the other */
+    bool transposed;                   /* the weight is [channels, outputs] */
+    int64_t tap_begin[2], tap_step[2]; /* along h and w: tap j reads the weight's begin + step * j */
     uint32_t lanes;
 
     /* Result */
@@ -102,8 +106,9 @@ typedef struct Tiled {
     uint32_t piece[PIECES]; /* of the recipe's scratch; NONE */
 } Tiled;
 
-/* tiled_see.c: fills in result, reduction and first operand of lower->kernel; false when tiles do not take it. */
-bool tiled_see(Lower *lower, Tiled *con);
+/* tiled_see.c: fills in result, reduction and first operand of a phase of lower->kernel; false when tiles do not take
+ * it. */
+bool tiled_see(Lower *lower, Tiled *con, uint32_t phase);
 /* tiled_tile.c: chooses the tile and cuts the image, as it is asked to; false when that cannot be. */
 bool tiled_choose(Tiled *con);
 /* tiled_pack.c: the panels of the second operand: packed at compile time, read where they are, or packed into
@@ -111,7 +116,9 @@ bool tiled_choose(Tiled *con);
 void tiled_panels(Tiled *con);
 bool tiled_weights_constant(const Tiled *con);
 int64_t tiled_packed_elements(const Tiled *con); /* that loops pack into scratch; 0: none */
+bool tiled_packs_panels(const Tiled *con);       /* one at a time, which the tiles then pass over */
 void tiled_weights(Tiled *con);
+void tiled_pack_panel(Tiled *con, const PanelGroup *group); /* the one of this round, if they go one at a time */
 /* tiled_body.c: one tile.  `pixel` is its first pixel, `x` the address of that pixel's operand at tap 0, 0 without
  * x_base, `tile` its number, `row` the row's variable or NULL. */
 typedef struct TileAt {

@@ -36,10 +36,12 @@ static void weights_position(const Tiled *con, Index depth, Index kh, Index kw, 
 {
     const Shape *shape = value_shape(con->lower->graph, con->node->in[1]);
     if (!con->is_product) {
-        position[0] = column;
-        position[1] = depth;
-        position[2] = kh;
-        position[shape->rank - 1] = kw;
+        Arena *arena = con->lower->arena;
+        position[0] = con->transposed ? depth : column;
+        position[1] = con->transposed ? column : depth;
+        position[2] = index_add(arena, index_scale(arena, kh, con->tap_step[0]), index_constant(con->tap_begin[0]));
+        position[shape->rank - 1] =
+            index_add(arena, index_scale(arena, kw, con->tap_step[1]), index_constant(con->tap_begin[1]));
         return;
     }
     const Shape *result = value_shape(con->lower->graph, con->node->out[0]);
@@ -89,6 +91,11 @@ bool tiled_weights_constant(const Tiled *con)
     return constant_source(con, &source);
 }
 
+bool tiled_packs_panels(const Tiled *con)
+{
+    return !con->packed && con->order == ORDER_PANELS;
+}
+
 /* The packed order */
 
 enum { DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGITS };
@@ -106,7 +113,7 @@ static Order6 packed_order(const Tiled *con, const PanelGroup *group)
         order.place[3] = DIGIT_DEPTH;
         order.place[4] = DIGIT_TAP_H;
     }
-    order.extent[DIGIT_PANEL] = group->count;
+    order.extent[DIGIT_PANEL] = tiled_packs_panels(con) ? 1 : group->count;
     order.extent[DIGIT_BLOCK] = ceil_div(con->depth, con->block_depth);
     order.extent[DIGIT_TAP_H] = con->taps_h;
     order.extent[DIGIT_TAP_W] = con->taps_w;
@@ -123,9 +130,9 @@ static void set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t s
 {
     Arena *arena = con->lower->arena;
     Order6 order = packed_order(con, group);
+    int64_t step = tiled_packs_panels(con) ? 0 : order.step[DIGIT_PANEL];
     group->buffer = buffer;
-    group->weights = index_add(arena, index_constant(start),
-                               index_scale(arena, index_var(arena, group->panel), order.step[DIGIT_PANEL]));
+    group->weights = index_add(arena, index_constant(start), index_scale(arena, index_var(arena, group->panel), step));
     group->weights =
         index_add(arena, group->weights, index_scale(arena, index_var(arena, con->block), order.step[DIGIT_BLOCK]));
     group->tap_h = order.step[DIGIT_TAP_H];
@@ -218,7 +225,7 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *o
         return false;
 
     Block *block = lower->block;
-    if (group->count > 1)
+    if (order->extent[DIGIT_PANEL] > 1)
         block = &stmt_for(arena, block, group->panel, 0, group->count, 1, LOOP_SERIAL)->body;
     if (group->vectors > 1)
         block = &stmt_for(arena, block, vector, 0, group->vectors, 1, LOOP_SERIAL)->body;
@@ -245,6 +252,10 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *o
         if (order->extent[digit] > 1)
             block = &stmt_for(arena, block, var, 0, order->extent[digit], 1, LOOP_SERIAL)->body;
         at[digit] = index_var(arena, var);
+        if (digit == DIGIT_PANEL && tiled_packs_panels(con)) {
+            at[digit] = index_var(arena, group->panel);
+            continue;
+        }
         to = index_add(arena, to, index_scale(arena, at[digit], order->step[digit]));
     }
     Index k = index_add(arena, index_scale(arena, at[DIGIT_BLOCK], con->block_depth), at[DIGIT_DEPTH]);
@@ -269,12 +280,22 @@ static bool packs_now(const Tiled *con)
     return !con->packed && !readable_in_place(con, depth, &source, &address);
 }
 
+/* Panels that are packed one at a time share the room of the largest. */
 int64_t tiled_packed_elements(const Tiled *con)
 {
     int64_t elements = 0;
-    for (uint32_t g = 0; packs_now(con) && g < con->group_count; g++)
-        elements += packed_order(con, &con->group[g]).elements;
+    for (uint32_t g = 0; packs_now(con) && g < con->group_count; g++) {
+        int64_t own = packed_order(con, &con->group[g]).elements;
+        elements = tiled_packs_panels(con) ? most(elements, own) : elements + own;
+    }
     return elements;
+}
+
+static void pack_group(Tiled *con, const PanelGroup *group)
+{
+    Order6 order = packed_order(con, group);
+    if (!pack_by_squares(con, group, &order))
+        pack_one_by_one(con, group, &order);
 }
 
 static void pack_now(Tiled *con)
@@ -283,12 +304,18 @@ static void pack_now(Tiled *con)
     int64_t elements = 0;
     for (uint32_t g = 0; g < con->group_count; g++) {
         PanelGroup *group = &con->group[g];
-        Order6 order = packed_order(con, group);
         set_packed(con, group, scratch, elements);
-        elements += order.elements;
-        if (!pack_by_squares(con, group, &order))
-            pack_one_by_one(con, group, &order);
+        if (tiled_packs_panels(con))
+            continue; /* then, where the tiles pass over it */
+        elements += packed_order(con, group).elements;
+        pack_group(con, group);
     }
+}
+
+void tiled_pack_panel(Tiled *con, const PanelGroup *group)
+{
+    if (tiled_packs_panels(con) && packs_now(con))
+        pack_group(con, group);
 }
 
 void tiled_weights(Tiled *con)

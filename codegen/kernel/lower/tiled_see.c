@@ -88,10 +88,30 @@ static void see_window(Tiled *con, const Convolution *conv)
     set_blocks(con, con->lanes);
 }
 
-static bool see_conv(Tiled *con, const Convolution *conv)
+/* The weight's taps, and where a pixel of the phase is in the result. */
+static void see_phase(Tiled *con, const ConvolutionPhase *phase)
+{
+    Arena *arena = con->lower->arena;
+    Index pixel = index_var(arena, con->pixel);
+    uint32_t rank = phase->conv.window.rank;
+    Index at[2] = {index_div(arena, pixel, con->out_w), index_mod(arena, pixel, con->out_w)};
+    con->transposed = phase->transposed;
+    for (uint32_t i = 0; i < 2; i++) {
+        con->tap_begin[i] = 0, con->tap_step[i] = 1;
+        if (rank + i < 2)
+            continue; /* h, of one dimension */
+        uint32_t d = rank + i - 2;
+        con->tap_begin[i] = phase->tap_begin[d], con->tap_step[i] = phase->tap_step[d];
+        con->position[2 + d] =
+            index_add(arena, index_scale(arena, at[i], phase->step[d]), index_constant(phase->begin[d]));
+    }
+}
+
+static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
+    const Convolution *conv = &phase->conv;
     uint32_t rank = conv->window.rank;
     if (conv->groups != 1 || rank < 1 || rank > 2)
         return false;
@@ -103,14 +123,12 @@ static bool see_conv(Tiled *con, const Convolution *conv)
     con->outer[con->outer_count++] = image;
     con->pixel = index_var_new(arena, "pixel", 0, con->out_h * con->out_w - 1);
     con->column = index_var_new(arena, "o", 0, con->columns - 1);
-    Index pixel = index_var(arena, con->pixel);
     con->position[0] = index_var(arena, image);
     con->position[1] = index_var(arena, con->column);
-    con->position[2] = index_div(arena, pixel, con->out_w);
-    con->position[1 + rank] = index_mod(arena, pixel, con->out_w);
+    see_phase(con, phase);
 
     if (kernel_computes(lower, con->x_value))
-        return rank == 2 && see_computed(con);
+        return rank == 2 && !phase->transposed && see_computed(con);
     Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h)};
     position[1 + rank] = index_var(arena, column);
     Index address;
@@ -269,11 +287,16 @@ static bool stores_vectors(const Tiled *con)
 
 static bool see_operands(Tiled *con)
 {
-    Convolution conv;
-    con->is_product = product_of(con->lower->graph, con->node, &con->product);
+    const Graph *graph = con->lower->graph;
+    con->phases = 1;
+    con->is_product = product_of(graph, con->node, &con->product);
     if (con->is_product)
         return see_matmul(con);
-    return convolution_of(con->lower->graph, con->node, &conv) && see_conv(con, &conv);
+    con->phases = convolution_phase_count(graph, con->node);
+    if (!con->phases || con->phases > MOST_PHASES)
+        return false;
+    ConvolutionPhase phase = convolution_phase_of(graph, con->node, con->phase);
+    return see_conv(con, &phase);
 }
 
 /* A pooling that fuse has joined to the convolution: its windows do not overlap from row to row. */
@@ -299,10 +322,10 @@ static bool worth_it(const Tiled *con)
     return wide && con->depth > 0 && pixels > 0 && (in_place || pixels >= 4);
 }
 
-bool tiled_see(Lower *lower, Tiled *con)
+bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
-    *con = (Tiled){.lower = lower, .node = node, .lanes = lower->target->lanes};
+    *con = (Tiled){.lower = lower, .node = node, .lanes = lower->target->lanes, .phase = phase};
     if (con->lanes < 2)
         return false;
     con->x_value = under_cast(lower, node->in[0]);
@@ -316,7 +339,8 @@ bool tiled_see(Lower *lower, Tiled *con)
         return false;
     see_pool(con);
     con->one_by_one = !stores_vectors(con);
-    con->stored = con->pool || con->one_by_one ? NONE : result_for_sums(lower, node);
+    bool whole = !con->pool && !con->one_by_one && con->phases == 1;
+    con->stored = whole ? result_for_sums(lower, node) : NONE;
     return true;
 }
 

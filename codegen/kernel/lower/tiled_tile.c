@@ -152,6 +152,7 @@ typedef struct TileRun {
 static bool is_straight(const Tiled *con)
 {
     bool contiguous = con->taps_h * con->taps_w == 1 && !con->pad_top && !con->pad_left &&
+                      (con->out_h - 1) * con->stride_h < con->in_h && (con->out_w - 1) * con->stride_w < con->in_w &&
                       con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
     return con->tiling.rows || con->out_h == 1 || contiguous;
 }
@@ -159,7 +160,7 @@ static bool is_straight(const Tiled *con)
 /* The tiles of a straight run all of whose taps are inside are equal: they are counted, not looked at one by one. */
 static void inner_tiles(const Tiled *con, const TileRun *run, int64_t *begin, int64_t *end)
 {
-    int64_t low = ceil_div(con->pad_left, con->stride_w), span = (con->taps_w - 1) * con->dilation_w;
+    int64_t low = ceil_div(most(0, con->pad_left), con->stride_w), span = (con->taps_w - 1) * con->dilation_w;
     int64_t room = con->in_w - 1 + con->pad_left - span, high = room < 0 ? -1 : room / con->stride_w; /* inclusive */
     *begin = *end = run->first;
     if (!is_straight(con))
@@ -240,7 +241,7 @@ static void cut_image(Tiled *con)
     /* A pool takes the image row by row, and so does an operand that is computed come. */
     bool free = con->asked.rows == KNOB_FREE;
     con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
-                                   (free ? rows_suit(con) : con->asked.rows > 0)};
+                                   (free ? con->phases > 1 || rows_suit(con) : con->asked.rows > 0)};
     if (!is_straight(con) && ceil_div(con->out_h * con->out_w, con->pixels) > MANY_TILES)
         con->tiling.rows = true;
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
@@ -263,8 +264,8 @@ bool tiled_choose(Tiled *con)
     choose_tile(con);
     if (!asked->pixels || !asked->vectors || ((asked->pixels > 0 || asked->vectors > 0) && !fits_registers(con)))
         return false;
-    con->few_channels = !con->is_product && con->depth < con->lanes && con->taps_h * con->taps_w > 1 &&
-                        con->out_h > 1 && con->out_w >= con->pixels;
+    con->few_channels = !con->is_product && con->phases == 1 && con->depth < con->lanes &&
+                        con->taps_h * con->taps_w > 1 && con->out_h > 1 && con->out_w >= con->pixels;
     cut_image(con);
     choose_order(con);
     if ((con->pool || con->computed) && asked->chunk > 0) /* each row passes over all panels */
