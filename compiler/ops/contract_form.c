@@ -241,6 +241,14 @@ bool convolution_of(const Graph *graph, const Node *node, Convolution *convoluti
     return true;
 }
 
+bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convolution *convolution)
+{
+    if (node->op != OP_CONV2D_WEIGHT_GRADIENT)
+        return false;
+    *convolution = convolution_relating(graph, node);
+    return true;
+}
+
 bool product_of(const Graph *graph, const Node *node, Product *product)
 {
     Shape batch;

@@ -74,8 +74,7 @@ ConvolutionPhase convolution_phase_of(const Graph *graph, const Node *node, uint
         int64_t phases = least(from->stride, most(1, from->in));
         phase.begin[d] = number % phases;
         phase.step[d] = from->stride;
-        phase.conv.window.dim[d] =
-            phase_dimension(from, phase.begin[d], &phase.tap_begin[d], &phase.tap_step[d]);
+        phase.conv.window.dim[d] = phase_dimension(from, phase.begin[d], &phase.tap_begin[d], &phase.tap_step[d]);
         number /= (uint32_t)phases;
     }
     return phase;

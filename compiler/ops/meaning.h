@@ -74,6 +74,8 @@ typedef struct Convolution {
     int64_t images, groups, channels, outputs; /* channels and outputs of all groups together */
 } Convolution;
 bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution);
+/* The convolution of operand 0 of whose weight the node gives the gradient. */
+bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convolution *convolution);
 
 /* Of a convolution, or of a transposed one, the results at begin + step * i in each dimension, as a convolution of
  * operand 0 by some taps of the weight: its tap j reads the weight's tap_begin + tap_step * j.  A transposed

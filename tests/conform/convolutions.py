@@ -101,6 +101,23 @@ def weight_cases(cases):
                 attrs="dilation = 2, groups = 2"))
     weight_case(cases, (1, 33, 4, 4), (1, 17, 4, 4), (1, 1), Geometry(None))
     weight_case(cases, (0, 3, 4, 4), (0, 2, 2, 2), (3, 3), Geometry(None))
+    wide_weight_cases(cases)
+
+
+def wide_weight_cases(cases):
+    """Outputs and channels that fill vectors or leave a rest, rows that are channels or taps, chunks of lines or images."""
+    same = Geometry(None, pad=(1, 1, 1, 1), attrs="pad = 1")
+    weight_case(cases, (2, 32, 7, 9), (2, 48, 7, 9), (3, 3), same)
+    weight_case(cases, (6, 16, 4, 5), (6, 32, 4, 5), (3, 3), same)
+    weight_case(cases, (1, 16, 40, 33), (1, 16, 40, 33), (3, 3), same)
+    weight_case(cases, (2, 3, 12, 12), (2, 32, 12, 12), (5, 5), Geometry(None, pad=(2, 2, 2, 2), attrs="pad = 2"))
+    weight_case(cases, (2, 1, 28, 28), (2, 20, 24, 24), (5, 5), Geometry(None))
+    weight_case(cases, (1, 3, 21, 22), (1, 64, 11, 11), (7, 7), Geometry(None, (2, 2), (3, 3, 3, 3), attrs="stride = 2, pad = 3"))
+    weight_case(cases, (3, 13, 6, 7), (3, 17, 6, 7), (1, 1), Geometry(None))
+    weight_case(cases, (2, 24, 10, 9), (2, 33, 3, 3), (3, 2), Geometry(None, (2, 3), dilation=(2, 2), attrs="stride = [2, 3], dilation = 2"))
+    weight_case(cases, (2, 16, 9, 8), (2, 16, 5, 4), (3, 3), Geometry(None, (2, 2), (1, 0, 1, 1), attrs="stride = 2, pad = [1, 0, 1, 1]"))
+    weight_case(cases, (1, 2, 3, 40), (1, 16, 3, 30), (1, 11), Geometry(None))
+    weight_case(cases, (1, 16, 3, 3), (1, 16, 5, 5), (3, 3), Geometry(None, pad=(2, 2, 2, 2), attrs="pad = 2"))
 
 
 # What windows give to the elements that equal theirs, and take from them

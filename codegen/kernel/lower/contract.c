@@ -36,6 +36,31 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
     return &loop->body;
 }
 
+void lower_outer_product(Lower *lower, Block *block, const OuterProduct *step)
+{
+    Arena *arena = lower->arena;
+    Index number = index_constant(step->number), zero = index_constant(0);
+    for (uint32_t v = 0; v < step->vectors; v++) {
+        Index at = index_add(arena, step->second.at, index_constant(v * step->vector_step));
+        stmt_assign(arena, block, step->vector, number, index_constant(v),
+                    expr_load(arena, DT_F32, step->second.buffer, at));
+    }
+    for (uint32_t r = 0; r < step->rows; r++) {
+        if (!(step->valid >> r & 1))
+            continue;
+        Index at = index_add(arena, step->first.at, index_constant(step->offset[r]));
+        stmt_assign(arena, block, step->element, zero, zero,
+                    expr_cast(arena, DT_F32, expr_load(arena, step->first.dtype, step->first.buffer, at)));
+        for (uint32_t v = 0; v < step->vectors; v++) {
+            Index row = index_constant(r), vector = index_constant(v);
+            const Expr *product = expr_word(arena, WORD_MUL, DT_F32, expr_local(arena, step->element),
+                                            expr_local_at(arena, step->vector, number, vector), NULL);
+            const Expr *sum = expr_local_at(arena, step->sum, row, vector);
+            stmt_assign(arena, block, step->sum, row, vector, expr_word(arena, WORD_ADD, DT_F32, sum, product, NULL));
+        }
+    }
+}
+
 /* The epilogue, a vector at a time */
 
 typedef struct Epilogue {

@@ -12,6 +12,28 @@ WindowDimension lower_window_dimension(const Window *window, uint32_t from_last)
 Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out,
                           Index *tap);
 
+/* One step of a tile: each row's sums get the products of its element with all vectors, which are loaded once. */
+typedef struct Elements { /* at + what is added */
+    uint32_t buffer;
+    DType dtype; /* as they lie in memory; converted where they are loaded */
+    Index at;
+} Elements;
+
+typedef struct OuterProduct {
+    uint32_t rows, vectors;
+    const Local *sum;    /* [rows][vectors] */
+    const Local *vector; /* [steps][vectors], of which this is step number */
+    int64_t number;
+    const Local *element; /* no lanes */
+    uint32_t valid;       /* bit r: row r takes part */
+    Elements first;       /* of row r at offset[r] */
+    const int64_t *offset;
+    Elements second; /* of vector v at v * vector_step; `at` goes with the lane */
+    int64_t vector_step;
+} OuterProduct;
+
+void lower_outer_product(Lower *lower, Block *block, const OuterProduct *step);
+
 /* Can vectors finish the contraction: may all that the kernel computes from its result, and stores, be computed for all
  * values of `lane` at once, at this position of the result?  What follows `stop`, unless NULL, is not asked. */
 bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *position, const Var *lane, const Node *stop);

@@ -71,31 +71,21 @@ typedef struct Step {
     uint32_t valid; /* pixels */
 } Step;
 
-static void multiply(Body *body, Block *block, const Step *step, uint32_t at_once)
+static void multiply(Body *body, Block *block, const Step *step, uint32_t number)
 {
-    Tiled *con = body->con;
-    Arena *arena = body->arena;
-    Index row = index_constant(at_once), zero = index_constant(0);
-
-    for (uint32_t v = 0; v < body->vectors; v++) {
-        Index w = sum2(body, sum2(body, step->w, index_constant(v * con->lanes)), body->lane);
-        stmt_assign(arena, block, step->weight, row, index_constant(v),
-                    expr_load(arena, DT_F32, body->at->group->buffer, w));
-    }
-    for (uint32_t p = 0; p < body->pixels; p++) {
-        if (!(step->valid >> p & 1))
-            continue;
-        Index x = sum2(body, step->x, index_constant(body->at->loop->offset[p]));
-        stmt_assign(arena, block, step->element, zero, zero,
-                    expr_cast(arena, DT_F32, expr_load(arena, body->x_dtype, con->x, x)));
-        for (uint32_t v = 0; v < body->vectors; v++) {
-            const Expr *weight = expr_local_at(arena, step->weight, row, index_constant(v));
-            const Expr *acc = expr_local_at(arena, body->acc, index_constant(p), index_constant(v));
-            const Expr *product = expr_word(arena, WORD_MUL, DT_F32, expr_local(arena, step->element), weight, NULL);
-            stmt_assign(arena, block, body->acc, index_constant(p), index_constant(v),
-                        expr_word(arena, WORD_ADD, DT_F32, acc, product, NULL));
-        }
-    }
+    const Tiled *con = body->con;
+    OuterProduct product = {.rows = body->pixels,
+                            .vectors = body->vectors,
+                            .sum = body->acc,
+                            .vector = step->weight,
+                            .number = number,
+                            .element = step->element,
+                            .valid = step->valid,
+                            .first = {con->x, body->x_dtype, step->x},
+                            .offset = body->at->loop->offset,
+                            .second = {body->at->group->buffer, DT_F32, sum2(body, step->w, body->lane)},
+                            .vector_step = con->lanes};
+    lower_outer_product(body->lower, block, &product);
 }
 
 /* Pixels that lie whole pages apart share one set of the first-level cache, which has fewer ways than a tall tile has

@@ -1,0 +1,253 @@
+/* Gradients of convolutions' weights (gradient.h): what they are to the tiles, the recipe, and the provider's row.
+ * Takes ungrouped f32 convolutions of one or two dimensions. */
+#include "kernel/lower/gradient.h"
+
+#include "base/number.h"
+
+#include <assert.h>
+
+enum { KNOB_ROWS, KNOB_VECTORS, KNOB_TAPS, KNOB_IMAGES, KNOB_LINES };
+
+static const KnobSpec gradient_knobs[] = {
+    {"rows", false, "channels, or taps, of a tile"},
+    {"vectors", false, "vectors of outputs of a tile"},
+    {"taps", true, "the rows of a tile are taps of one channel; else channels at one tap"},
+    {"images", false, "of a chunk, over whose pixels all tiles pass"},
+    {"lines", false, "of these images that are in a chunk"},
+    {NULL, false, NULL},
+};
+
+#define MOST_VECTORS 4
+#define FEW_ROWS     4           /* that pay for a tile */
+#define CHUNK_BYTES  (24 << 10)  /* of both operands that a tile reads: they stay in the first level */
+#define FEW_STEPS    128         /* pixels that pay for loading and storing the sums */
+
+/* The tile */
+
+static int64_t largest_divisor(int64_t of, int64_t limit)
+{
+    limit = most(1, least(of, limit));
+    while (of % limit)
+        limit--;
+    return limit;
+}
+
+/* Rows whose sums fit the registers, beside a vector of each and an element. */
+static int64_t most_rows(const Gradient *g)
+{
+    return least(MOST_ROWS, (g->lower->target->vector_registers - g->vectors - 1) / g->vectors);
+}
+
+/* Whole lines of taps where they fit, else a part of one. */
+static int64_t tap_rows(const Gradient *g, int64_t limit)
+{
+    return g->w.size <= limit ? g->w.size * largest_divisor(g->h.size, limit / g->w.size)
+                              : largest_divisor(g->w.size, limit);
+}
+
+/* Channels whose addresses are evenly apart: those of a block of the layout, or as many. */
+static int64_t channel_block(const Gradient *g)
+{
+    const Type *x = value_type(g->lower->graph, g->node->in[0]);
+    return x->layout.block ? x->layout.block : largest_divisor(g->conv.channels, g->lanes);
+}
+
+static void choose_rows(Gradient *g, const int64_t *asked)
+{
+    int64_t limit = asked[KNOB_ROWS] > 0 ? asked[KNOB_ROWS] : most_rows(g);
+    int64_t block = channel_block(g), channels = largest_divisor(block, least(limit, most_rows(g)));
+    g->along_taps = asked[KNOB_TAPS] == KNOB_FREE ? channels < FEW_ROWS && g->taps > 1 : asked[KNOB_TAPS] > 0;
+    g->rows = g->along_taps ? tap_rows(g, least(limit, most_rows(g))) : channels;
+    g->block = g->along_taps ? g->taps : block;
+    g->blocks = g->along_taps ? g->conv.channels : g->conv.channels / block;
+}
+
+/* Three vectors beside eight rows, or two, fill the registers best; what divides the outputs leaves no rest. */
+static void choose_tile(Gradient *g, const int64_t *asked)
+{
+    int64_t vectors = ceil_div(g->conv.outputs, g->lanes);
+    g->taps = g->h.size * g->w.size;
+    g->vectors = asked[KNOB_VECTORS] > 0 ? asked[KNOB_VECTORS] : largest_divisor(vectors, 3);
+    g->width = g->vectors * g->lanes;
+    g->panels = ceil_div(g->conv.outputs, g->width);
+    choose_rows(g, asked);
+}
+
+static bool fits(const Gradient *g, const int64_t *asked)
+{
+    for (uint32_t i = KNOB_ROWS; i <= KNOB_LINES; i++)
+        if (asked[i] == 0 && i != KNOB_TAPS)
+            return false;
+    return g->vectors <= MOST_VECTORS && g->rows * g->vectors + g->vectors < g->lower->target->vector_registers &&
+           (asked[KNOB_ROWS] == KNOB_FREE || g->rows == asked[KNOB_ROWS]) && g->images <= g->conv.images &&
+           g->conv.images % g->images == 0 && g->lines <= g->h.out && g->h.out % g->lines == 0 &&
+           (g->images == 1 || g->lines == g->h.out);
+}
+
+/* As many lines, or images, as leave both operands of a tile in the first level; of small ones a few at least. */
+static void choose_chunk(Gradient *g, const int64_t *asked)
+{
+    int64_t pixel_bytes = 4 * (g->width + (g->along_taps ? g->conv.channels : g->block) * g->w.stride * g->h.stride);
+    int64_t steps = most(FEW_STEPS, CHUNK_BYTES / pixel_bytes), image = g->h.out * g->w.out;
+    g->lines = largest_divisor(g->h.out, most(1, steps / g->w.out));
+    g->images = image < steps ? largest_divisor(g->conv.images, steps / image) : 1;
+    if (image <= steps)
+        g->lines = g->h.out;
+    if (asked[KNOB_IMAGES] != KNOB_FREE)
+        g->images = most(1, asked[KNOB_IMAGES]);
+    if (asked[KNOB_LINES] != KNOB_FREE)
+        g->lines = most(1, asked[KNOB_LINES]);
+}
+
+/* Operands */
+
+static void make_variables(Gradient *g)
+{
+    Arena *arena = g->lower->arena;
+    g->chunk = index_var_new(arena, "chunk", 0, g->conv.images / g->images - 1);
+    g->part = index_var_new(arena, "part", 0, g->h.out / g->lines - 1);
+    g->image = index_var_new(arena, "n", 0, g->conv.images - 1);
+    g->line = index_var_new(arena, "h", 0, g->h.out - 1);
+    g->pixel = index_var_new(arena, "w", 0, g->w.out - 1);
+    g->panel = index_var_new(arena, "panel", 0, g->panels - 1);
+    g->lane = index_var_new(arena, "lane", 0, g->lanes - 1);
+    g->channels = index_var_new(arena, g->along_taps ? "c" : "block", 0, g->blocks - 1);
+    g->group = index_var_new(arena, "group", 0, g->block / g->rows - 1);
+}
+
+/* `channel` is what channels `inner` is one of. */
+static bool pixel_address(const Gradient *g, ValueId value, Index channel, const Var *inner, bool of_result,
+                          PixelAddress *at)
+{
+    Arena *arena = g->lower->arena;
+    const Var *h = index_var_new(arena, "h", 0, (of_result ? g->h.out : g->h.in) - 1);
+    const Var *w = index_var_new(arena, "w", 0, (of_result ? g->w.out : g->w.in) - 1);
+    Index position[MAX_RANK] = {index_var(arena, g->image), channel, index_var(arena, h)}, zero = index_constant(0);
+    position[1 + g->conv.window.rank] = index_var(arena, w);
+    if (kernel_computes(g->lower, value) ||
+        !lower_memory_source(g->lower, value, position, &at->source, &at->base) ||
+        !index_factor(at->base, inner, &at->channel) || !index_factor(at->base, h, &at->h) ||
+        !index_factor(at->base, w, &at->w))
+        return false;
+    at->base = index_substitute(arena, index_substitute(arena, at->base, h, zero), w, zero);
+    at->base = index_substitute(arena, at->base, inner, zero);
+    return true;
+}
+
+static bool see_image(Gradient *g)
+{
+    Arena *arena = g->lower->arena;
+    if (g->along_taps) { /* copied */
+        g->copy_h = (g->lines - 1) * g->h.stride + window_span(&g->h);
+        g->copy_w = (g->w.out - 1) * g->w.stride + window_span(&g->w);
+        return true;
+    }
+    const Var *inner = index_var_new(arena, "c", 0, g->block - 1);
+    Index channel = index_add(arena, index_scale(arena, index_var(arena, g->channels), g->block),
+                              index_var(arena, inner));
+    return pixel_address(g, g->node->in[0], channel, inner, false, &g->x);
+}
+
+/* Outputs that lie side by side are read where they are. */
+static void see_gradient(Gradient *g)
+{
+    Arena *arena = g->lower->arena;
+    const Var *vector = index_var_new(arena, "v", 0, g->vectors - 1);
+    Index lane = index_var(arena, g->lane);
+    Index column = index_add(arena, index_scale(arena, index_var(arena, vector), g->lanes), lane);
+    Index output = index_add(arena, index_scale(arena, index_var(arena, g->panel), g->width), column);
+    int64_t factor;
+    g->d_packed = g->conv.outputs % g->width || !pixel_address(g, g->node->in[1], output, vector, true, &g->d) ||
+                  !index_factor(g->d.base, g->lane, &factor) || factor != 1;
+}
+
+/* Which */
+
+static bool see(Lower *lower, Gradient *g)
+{
+    const Graph *graph = lower->graph;
+    const Node *node = &graph->node[lower->kernel->anchor];
+    *g = (Gradient){.lower = lower, .node = node, .lanes = lower->target->lanes};
+    if (g->lanes < 2 || lower_has_other_windows(lower, lower->kernel) ||
+        !convolution_weight_gradient_of(graph, node, &g->conv) || g->conv.groups != 1 || g->conv.window.rank < 1 ||
+        g->conv.window.rank > 2)
+        return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (value_type(graph, node->in[i])->dtype != DT_F32 || !shape_elements(value_shape(graph, node->in[i])))
+            return false;
+    g->h = lower_window_dimension(&g->conv.window, 1);
+    g->w = lower_window_dimension(&g->conv.window, 0);
+    return shape_elements(value_shape(graph, node->out[0])) > 0;
+}
+
+static void plan_scratch(Gradient *g, Recipe *recipe)
+{
+    static const char *const name[PIECES] = {"sums", "image", "panel"};
+    int64_t elements[PIECES] = {
+        [PIECE_SUMS] = g->panels * g->conv.channels * g->taps * g->width,
+        [PIECE_IMAGE] = g->along_taps ? g->images * g->conv.channels * g->copy_h * g->copy_w : 0,
+        [PIECE_PANEL] = g->d_packed ? g->images * g->lines * g->w.out * g->width : 0,
+    };
+    for (uint32_t p = 0; p < PIECES; p++)
+        g->piece[p] = elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p], p == PIECE_PANEL)
+                                  : NONE;
+}
+
+static bool plan(Lower *lower, Gradient *g, Recipe *recipe)
+{
+    if (!see(lower, g))
+        return false;
+    choose_tile(g, recipe->knob);
+    choose_chunk(g, recipe->knob);
+    if (!fits(g, recipe->knob))
+        return false;
+    make_variables(g);
+    if (!see_image(g))
+        return false;
+    see_gradient(g);
+    plan_scratch(g, recipe);
+    return true;
+}
+
+static bool gradient_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    Gradient g;
+    (void)kernel;
+    if (!plan(lower, &g, recipe))
+        return false;
+    recipe->knob[KNOB_ROWS] = g.rows;
+    recipe->knob[KNOB_VECTORS] = g.vectors;
+    recipe->knob[KNOB_TAPS] = g.along_taps;
+    recipe->knob[KNOB_IMAGES] = g.images;
+    recipe->knob[KNOB_LINES] = g.lines;
+    return true;
+}
+
+static double gradient_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    const Node *node = &lower->graph->node[kernel->anchor];
+    double rows = (double)least(recipe->knob[KNOB_ROWS] * recipe->knob[KNOB_VECTORS], 8);
+    return (double)node_flops(lower->graph, node) / (rows / 2 * lower->target->lanes);
+}
+
+static void gradient_lower(Lower *lower)
+{
+    Gradient g;
+    Recipe recipe = lower->kernel->recipe;
+    recipe.scratch = NULL;
+    recipe.scratch_count = recipe.scratch_capacity = 0; /* the pieces get the same numbers again */
+    bool offered = plan(lower, &g, &recipe);
+    assert(offered && "what was offered is offered again");
+    (void)offered;
+    gradient_emit(&g);
+}
+
+const Provider provider_gradient = {
+    .name = "gradient",
+    .doc = "of a convolution's weight: sums of a tile in registers while the pixels of a chunk pass by",
+    .knob = gradient_knobs,
+    .forms = 1u << FORM_CONTRACTION,
+    .offers = gradient_offers,
+    .cost = gradient_cost,
+    .lower = gradient_lower,
+};

@@ -1,0 +1,51 @@
+/* The gradient of a convolution's weight: sums over the pixels of all images.
+ *
+ *     result[output, channel, tap] = sum over images and windows of d[output, window] * x[channel, window at the tap]
+ *
+ * A tile is a few rows (channels at one tap, or taps of one channel) times `vectors` vectors of outputs, whose sums stay
+ * in registers while the pixels of a chunk pass by: some lines of an image, or some whole images, so few that both
+ * operands stay near while all tiles pass over them.  Between chunks the sums of all tiles lie in scratch. */
+#ifndef NNC_KERNEL_GRADIENT_H
+#define NNC_KERNEL_GRADIENT_H
+
+#include "kernel/lower/contract.h"
+
+#define MOST_ROWS 32
+
+enum { PIECE_SUMS, PIECE_IMAGE, PIECE_PANEL, PIECES }; /* of scratch */
+
+/* Where the elements of an operand are: at base + channel * .. + h * .. + w * .. */
+typedef struct PixelAddress {
+    uint32_t buffer;
+    ValueId source; /* whose memory it is */
+    Index base;     /* of the variables image and block, or image and panel */
+    int64_t channel, h, w;
+} PixelAddress;
+
+typedef struct Gradient {
+    Lower *lower;
+    const Node *node;
+    Convolution conv;
+    WindowDimension h, w;
+    int64_t lanes, taps; /* of a vector; of the window */
+
+    /* What the recipe says */
+    int64_t rows, vectors; /* of a tile */
+    bool along_taps;       /* rows are taps of one channel; else channels at one tap */
+    int64_t images, lines; /* of a chunk: whole images, or lines of one */
+
+    int64_t block, blocks;       /* channels whose addresses are evenly apart, or taps; how many of these */
+    int64_t width, panels;       /* outputs of a tile; how many such */
+    bool d_packed;               /* the outputs of a panel are brought side by side, chunk by chunk */
+    PixelAddress x, d;           /* x along taps, and a packed d: in scratch, of the chunk */
+    int64_t copy_h, copy_w;      /* extents of the chunk's copy of x, padded */
+    uint32_t piece[PIECES];      /* of the recipe's scratch; NONE */
+    const Var *chunk, *part;     /* of images, of their lines */
+    const Var *image, *line, *pixel, *panel, *lane;
+    const Var *channels, *group; /* the block of channels, and the tile in it; or the channel, and the tile of taps */
+} Gradient;
+
+/* gradient_body.c: the loops of lower->kernel. */
+void gradient_emit(Gradient *g);
+
+#endif
