@@ -30,9 +30,14 @@ VALUES = {
     "channels": [None, 0, 1, 2],
     "width": [None, 0, 1, 2],
     "held": [None, 0, 1, 2],
+    "height": [0, 1, 2, 4, 5, 8, 16, 31, HUGE],
+    "taps": [None, 0, 1, 2],
+    "images": [0, 1, 2, 3, 6, HUGE],
+    "lines": [0, 1, 2, 3, 9, 10, HUGE],
 }
 TILED = ["pixels", "vectors", "chunk", "rounds", "rows"]
 DEPTHWISE = ["pixels", "outputs", "channels", "width", "held"]
+GRADIENT = ["height", "vectors", "taps", "images", "lines"]
 CASES = {  # what the marked node is, with MARK where the mark stands: (provider, knobs, text)
     "matmul": ("tiled", TILED, """graph g(x: f32[20, 40]) -> (y: f32[20, 48]) {
     param w: f32[40, 48] = he_normal(seed = 1)
@@ -103,6 +108,13 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     param w: f32[12, 3, 3, 3] = he_normal(seed = 1)
     c = conv2d(x, w, pad = 1, stride = 2, groups = 2) MARK
     y = c + exp(r)
+}"""),
+    "gradient": ("gradient", GRADIENT, """graph g(x: f32[6, 32, 9, 7], d: f32[6, 48, 9, 7]) -> (y: f32[48, 32, 3, 3]) {
+    w = conv2d_weight_gradient(x, d, size = [3, 3], pad = 1) MARK
+    y = 0.5 * w
+}"""),
+    "gradient_few": ("gradient", GRADIENT, """graph g(x: f32[2, 3, 19, 17], d: f32[2, 33, 9, 9]) -> (y: f32[33, 3, 3, 5]) {
+    y = conv2d_weight_gradient(x, d, size = [3, 5], stride = 2, pad = [0, 2, 0, 2]) MARK
 }"""),
     "softmax": ("rows", ["team"], """graph g(x: f32[5, 300]) -> (y: f32[5, 300]) {
     e = exp(x)
@@ -207,7 +219,7 @@ def main():
 
     failed = number = 0
     wanted = [(case, target) for case in arguments.case for target in arguments.target
-              if CASES[case][0] not in (("tiled", "depthwise") if target.startswith("cuda") else ("blocked",)) or case == "matmul"]
+              if CASES[case][0] not in (("tiled", "depthwise", "gradient") if target.startswith("cuda") else ("blocked",)) or case == "matmul"]
     print(f"1..{len(wanted)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="nnc-knobs-") as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         for case, target in wanted:

@@ -6,10 +6,10 @@
 
 #include <assert.h>
 
-enum { KNOB_ROWS, KNOB_VECTORS, KNOB_TAPS, KNOB_IMAGES, KNOB_LINES };
+enum { KNOB_HEIGHT, KNOB_VECTORS, KNOB_TAPS, KNOB_IMAGES, KNOB_LINES };
 
 static const KnobSpec gradient_knobs[] = {
-    {"rows", false, "channels, or taps, of a tile"},
+    {"height", false, "rows of a tile: channels, or taps"},
     {"vectors", false, "vectors of outputs of a tile"},
     {"taps", true, "the rows of a tile are taps of one channel; else channels at one tap"},
     {"images", false, "of a chunk, over whose pixels all tiles pass"},
@@ -18,9 +18,9 @@ static const KnobSpec gradient_knobs[] = {
 };
 
 #define MOST_VECTORS 4
-#define FEW_ROWS     4           /* that pay for a tile */
-#define CHUNK_BYTES  (24 << 10)  /* of both operands that a tile reads: they stay in the first level */
-#define FEW_STEPS    128         /* pixels that pay for loading and storing the sums */
+#define FEW_ROWS     4          /* that pay for a tile */
+#define CHUNK_BYTES  (24 << 10) /* of both operands that a tile reads: they stay in the first level */
+#define FEW_STEPS    128        /* pixels that pay for loading and storing the sums */
 
 /* The tile */
 
@@ -54,7 +54,7 @@ static int64_t channel_block(const Gradient *g)
 
 static void choose_rows(Gradient *g, const int64_t *asked)
 {
-    int64_t limit = asked[KNOB_ROWS] > 0 ? asked[KNOB_ROWS] : most_rows(g);
+    int64_t limit = asked[KNOB_HEIGHT] > 0 ? asked[KNOB_HEIGHT] : most_rows(g);
     int64_t block = channel_block(g), channels = largest_divisor(block, least(limit, most_rows(g)));
     g->along_taps = asked[KNOB_TAPS] == KNOB_FREE ? channels < FEW_ROWS && g->taps > 1 : asked[KNOB_TAPS] > 0;
     g->rows = g->along_taps ? tap_rows(g, least(limit, most_rows(g))) : channels;
@@ -75,11 +75,11 @@ static void choose_tile(Gradient *g, const int64_t *asked)
 
 static bool fits(const Gradient *g, const int64_t *asked)
 {
-    for (uint32_t i = KNOB_ROWS; i <= KNOB_LINES; i++)
+    for (uint32_t i = KNOB_HEIGHT; i <= KNOB_LINES; i++)
         if (asked[i] == 0 && i != KNOB_TAPS)
             return false;
     return g->vectors <= MOST_VECTORS && g->rows * g->vectors + g->vectors < g->lower->target->vector_registers &&
-           (asked[KNOB_ROWS] == KNOB_FREE || g->rows == asked[KNOB_ROWS]) && g->images <= g->conv.images &&
+           (asked[KNOB_HEIGHT] == KNOB_FREE || g->rows == asked[KNOB_HEIGHT]) && g->images <= g->conv.images &&
            g->conv.images % g->images == 0 && g->lines <= g->h.out && g->h.out % g->lines == 0 &&
            (g->images == 1 || g->lines == g->h.out);
 }
@@ -124,8 +124,7 @@ static bool pixel_address(const Gradient *g, ValueId value, Index channel, const
     const Var *w = index_var_new(arena, "w", 0, (of_result ? g->w.out : g->w.in) - 1);
     Index position[MAX_RANK] = {index_var(arena, g->image), channel, index_var(arena, h)}, zero = index_constant(0);
     position[1 + g->conv.window.rank] = index_var(arena, w);
-    if (kernel_computes(g->lower, value) ||
-        !lower_memory_source(g->lower, value, position, &at->source, &at->base) ||
+    if (kernel_computes(g->lower, value) || !lower_memory_source(g->lower, value, position, &at->source, &at->base) ||
         !index_factor(at->base, inner, &at->channel) || !index_factor(at->base, h, &at->h) ||
         !index_factor(at->base, w, &at->w))
         return false;
@@ -143,8 +142,8 @@ static bool see_image(Gradient *g)
         return true;
     }
     const Var *inner = index_var_new(arena, "c", 0, g->block - 1);
-    Index channel = index_add(arena, index_scale(arena, index_var(arena, g->channels), g->block),
-                              index_var(arena, inner));
+    Index channel =
+        index_add(arena, index_scale(arena, index_var(arena, g->channels), g->block), index_var(arena, inner));
     return pixel_address(g, g->node->in[0], channel, inner, false, &g->x);
 }
 
@@ -182,15 +181,15 @@ static bool see(Lower *lower, Gradient *g)
 
 static void plan_scratch(Gradient *g, Recipe *recipe)
 {
-    static const char *const name[PIECES] = {"sums", "image", "panel"};
+    static const char *const name[PIECES] = {"sums", "padded", "packed"};
     int64_t elements[PIECES] = {
         [PIECE_SUMS] = g->panels * g->conv.channels * g->taps * g->width,
         [PIECE_IMAGE] = g->along_taps ? g->images * g->conv.channels * g->copy_h * g->copy_w : 0,
         [PIECE_PANEL] = g->d_packed ? g->images * g->lines * g->w.out * g->width : 0,
     };
     for (uint32_t p = 0; p < PIECES; p++)
-        g->piece[p] = elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p], p == PIECE_PANEL)
-                                  : NONE;
+        g->piece[p] =
+            elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p], p == PIECE_PANEL) : NONE;
 }
 
 static bool plan(Lower *lower, Gradient *g, Recipe *recipe)
@@ -215,7 +214,7 @@ static bool gradient_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     (void)kernel;
     if (!plan(lower, &g, recipe))
         return false;
-    recipe->knob[KNOB_ROWS] = g.rows;
+    recipe->knob[KNOB_HEIGHT] = g.rows;
     recipe->knob[KNOB_VECTORS] = g.vectors;
     recipe->knob[KNOB_TAPS] = g.along_taps;
     recipe->knob[KNOB_IMAGES] = g.images;
@@ -226,7 +225,7 @@ static bool gradient_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 static double gradient_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
     const Node *node = &lower->graph->node[kernel->anchor];
-    double rows = (double)least(recipe->knob[KNOB_ROWS] * recipe->knob[KNOB_VECTORS], 8);
+    double rows = (double)least(recipe->knob[KNOB_HEIGHT] * recipe->knob[KNOB_VECTORS], 8);
     return (double)node_flops(lower->graph, node) / (rows / 2 * lower->target->lanes);
 }
 

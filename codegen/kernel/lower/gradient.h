@@ -2,8 +2,8 @@
  *
  *     result[output, channel, tap] = sum over images and windows of d[output, window] * x[channel, window at the tap]
  *
- * A tile is a few rows (channels at one tap, or taps of one channel) times `vectors` vectors of outputs, whose sums stay
- * in registers while the pixels of a chunk pass by: some lines of an image, or some whole images, so few that both
+ * A tile is a few rows (channels at one tap, or taps of one channel) times `vectors` vectors of outputs, whose sums
+ * stay in registers while the pixels of a chunk pass by: some lines of an image, or some whole images, so few that both
  * operands stay near while all tiles pass over them.  Between chunks the sums of all tiles lie in scratch. */
 #ifndef NNC_KERNEL_GRADIENT_H
 #define NNC_KERNEL_GRADIENT_H
@@ -34,13 +34,13 @@ typedef struct Gradient {
     bool along_taps;       /* rows are taps of one channel; else channels at one tap */
     int64_t images, lines; /* of a chunk: whole images, or lines of one */
 
-    int64_t block, blocks;       /* channels whose addresses are evenly apart, or taps; how many of these */
-    int64_t width, panels;       /* outputs of a tile; how many such */
-    bool d_packed;               /* the outputs of a panel are brought side by side, chunk by chunk */
-    PixelAddress x, d;           /* x along taps, and a packed d: in scratch, of the chunk */
-    int64_t copy_h, copy_w;      /* extents of the chunk's copy of x, padded */
-    uint32_t piece[PIECES];      /* of the recipe's scratch; NONE */
-    const Var *chunk, *part;     /* of images, of their lines */
+    int64_t block, blocks;   /* channels whose addresses are evenly apart, or taps; how many of these */
+    int64_t width, panels;   /* outputs of a tile; how many such */
+    bool d_packed;           /* the outputs of a panel are brought side by side, chunk by chunk */
+    PixelAddress x, d;       /* x along taps, and a packed d: in scratch, of the chunk */
+    int64_t copy_h, copy_w;  /* extents of the chunk's copy of x, padded */
+    uint32_t piece[PIECES];  /* of the recipe's scratch; NONE */
+    const Var *chunk, *part; /* of images, of their lines */
     const Var *image, *line, *pixel, *panel, *lane;
     const Var *channels, *group; /* the block of channels, and the tile in it; or the channel, and the tile of taps */
 } Gradient;

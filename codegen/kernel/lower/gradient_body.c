@@ -151,11 +151,11 @@ static void pack_panel(const Body *body, Block *block)
 /* A tile */
 
 typedef struct Tile {
-    Index kh, kw;               /* the tap of all rows, or of the first */
-    const Local *acc;           /* [rows][vectors] */
-    Index sums;                 /* of the first row, in lane 0 */
-    int64_t sums_row;           /* from row to row */
-    int64_t offset[MOST_ROWS];  /* of a row's element from the first row's */
+    Index kh, kw;              /* the tap of all rows, or of the first */
+    const Local *acc;          /* [rows][vectors] */
+    Index sums;                /* of the first row, in lane 0 */
+    int64_t sums_row;          /* from row to row */
+    int64_t offset[MOST_ROWS]; /* of a row's element from the first row's */
 } Tile;
 
 static void each_sum(const Body *body, Block *block, const Tile *tile, bool store)
