@@ -55,6 +55,14 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     "matmul_transposed": ("tiled", TILED, """graph g(x: f32[2, 9, 24], z: f32[2, 36, 24]) -> (y: f32[2, 9, 36]) {
     y = matmul(x, transpose(z, axes = [0, 2, 1])) MARK
 }"""),
+    "matmul_run_time": ("tiled", TILED, """graph g(x: f32[53, 70], w: f32[70, 80], b: f32[80]) -> (y: f32[53, 80], z: bool[53, 80]) {
+    m = matmul(x, w) MARK
+    y = m + b
+    z = y < 0.5
+}"""),
+    "matmul_gathered": ("tiled", TILED, """graph g(x: f32[40, 300], d: f32[40, 32]) -> (y: f32[300, 32]) {
+    y = matmul(transpose(x), d) MARK
+}"""),
     "matmul_sums": ("tiled", TILED, """graph g(x: f32[18, 40]) -> (y: f16[18, 48]) {
     param w: f32[40, 48] = he_normal(seed = 1)
     m = matmul(x, w) MARK

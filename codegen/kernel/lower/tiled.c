@@ -53,11 +53,11 @@ static void panels_outside(Tiled *con, Block *block)
     for (uint32_t g = 0; g < con->group_count; g++) {
         const PanelGroup *group = &con->group[g];
         Block *inner = add_loop(con, block, group->panel, group->count, LOOP_PARALLEL);
+        if (!group->partial)
+            inner = add_loop(con, inner, con->round, con->rounds, LOOP_SERIAL);
         Block *outer = lower_enter(con->lower, inner);
         tiled_pack_panel(con, group);
         lower_leave(con->lower, outer);
-        if (!group->partial)
-            inner = add_loop(con, inner, con->round, con->rounds, LOOP_SERIAL);
         const Var *row = row_loop(con, &inner, LOOP_SERIAL);
         all_tiles(con, inner, group, row);
     }
@@ -190,7 +190,7 @@ static const KnobSpec tiled_knobs[] = {
     {"pixels", false, "rows of a matrix, or pixels, whose sums a tile keeps in registers, at most"},
     {"vectors", false, "vectors of columns of a tile, at most"},
     {"chunk", false, "tiles that pass over all panels of the weights; without it all tiles pass over a panel"},
-    {"rounds", false, "blocks of the depth; between two the result's memory holds partial sums"},
+    {"rounds", false, "blocks of the depth; between two the result's memory, or scratch, holds partial sums"},
     {"rows", true, "tiles end where rows of the image do"},
     {NULL, false, NULL},
 };
@@ -234,10 +234,11 @@ static void plan_scratch(Lower *lower, Tiled *con, Recipe *recipe)
         elements[PIECE_LINE] = con[i].computed ? con[i].in_w * con[i].depth : 0;
         elements[PIECE_BAND] = con[i].pool ? con[i].pool_window * con[i].out_w * con[i].columns : 0;
         elements[PIECE_PANELS] = most(elements[PIECE_PANELS], tiled_packed_elements(&con[i]));
+        elements[PIECE_PARTIAL] = most(elements[PIECE_PARTIAL], tiled_partial_elements(&con[i]));
         elements[PIECE_SUMS] = most(elements[PIECE_SUMS], spilled_sums(&con[i]));
     }
     for (uint32_t p = 0; p < PIECES; p++) {
-        static const char *const name[PIECES] = {"line", "band", "panels", "sums"};
+        static const char *const name[PIECES] = {"line", "band", "panels", "partial", "sums"};
         bool per_thread = p != PIECE_PANELS || tiled_packs_panels(con);
         uint32_t piece = elements[p] ? recipe_scratch(lower, recipe, name[p], DT_F32, elements[p], per_thread) : NONE;
         for (uint32_t i = 0; i < con->phases; i++)
@@ -275,7 +276,7 @@ static bool tiled_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     recipe->knob[KNOB_CHUNK] = knobs.chunk;
     recipe->knob[KNOB_ROUNDS] = knobs.rounds;
     recipe->knob[KNOB_ROWS] = knobs.rows;
-    recipe->rewrites = con->rounds > 1; /* partial sums */
+    recipe->rewrites = con->rounds > 1 && con->packed; /* partial sums */
     return true;
 }
 

@@ -53,7 +53,7 @@ typedef struct TiledKnobs {
     int64_t pixels, vectors, chunk, rounds, rows;
 } TiledKnobs;
 
-enum { PIECE_LINE, PIECE_BAND, PIECE_PANELS, PIECE_SUMS, PIECES }; /* of scratch */
+enum { PIECE_LINE, PIECE_BAND, PIECE_PANELS, PIECE_PARTIAL, PIECE_SUMS, PIECES }; /* of scratch */
 
 typedef struct Tiled {
     Lower *lower;
@@ -91,9 +91,10 @@ typedef struct Tiled {
     Order order;
     bool few_channels;           /* an image of few channels: kw, channel, kh instead of block, kh, kw, channel */
     bool packed;                 /* the weights are packed at compile time */
+    bool in_place;               /* they are read where they are */
     int64_t chunk;               /* tiles */
     int64_t block_count, blocks; /* whole blocks of the depth; of one round when the sums are partial */
-    int64_t rounds;
+    int64_t rounds; /* partial sums lie in the result, or in scratch where the weights come packed by round */
     Tiling tiling;
     PanelGroup group[MOST_GROUPS];
     uint32_t group_count;
@@ -115,8 +116,10 @@ bool tiled_choose(Tiled *con);
  * scratch by loops appended to lower->block (inside the loops over the batch). */
 void tiled_panels(Tiled *con);
 bool tiled_weights_constant(const Tiled *con);
-int64_t tiled_packed_elements(const Tiled *con); /* that loops pack into scratch; 0: none */
-bool tiled_packs_panels(const Tiled *con);       /* one at a time, which the tiles then pass over */
+bool tiled_could_read_in_place(const Tiled *con);
+int64_t tiled_packed_elements(const Tiled *con);  /* that loops pack into scratch; 0: none */
+int64_t tiled_partial_elements(const Tiled *con); /* sums that scratch holds between rounds */
+bool tiled_packs_panels(const Tiled *con);        /* one at a time, which the tiles then pass over */
 void tiled_weights(Tiled *con);
 void tiled_pack_panel(Tiled *con, const PanelGroup *group); /* the one of this round, if they go one at a time */
 /* tiled_body.c: one tile.  `pixel` is its first pixel, `x` the address of that pixel's operand at tap 0, 0 without

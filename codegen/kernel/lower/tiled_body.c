@@ -305,6 +305,20 @@ static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
     return lower_value_address(body->lower, body->con->stored, position);
 }
 
+/* Where a sum lies in the scratch of the panel: [pixel][column of the panel]. */
+static Index partial_address(Body *body, uint32_t pixel, uint32_t vector)
+{
+    int64_t lanes = body->con->lanes;
+    Index row = index_scale(body->arena, sum2(body, body->at->pixel, index_constant(pixel)), body->vectors * lanes);
+    return sum2(body, sum2(body, row, index_constant(vector * lanes)), body->lane);
+}
+
+static const Expr *start_partial(Body *body, uint32_t pixel, uint32_t vector)
+{
+    uint32_t sums = lower_scratch(body->lower, body->con->piece[PIECE_PARTIAL]);
+    return expr_load(body->arena, DT_F32, sums, partial_address(body, pixel, vector));
+}
+
 static const Expr *start_stored(Body *body, uint32_t pixel, uint32_t vector)
 {
     uint32_t y = lower_buffer(body->lower, body->con->stored, true);
@@ -345,10 +359,14 @@ static void store_results(Body *body, Block *block)
 
 static void store_sums(Body *body, Block *block)
 {
-    uint32_t y = lower_buffer(body->lower, body->con->stored, true);
+    bool packed = body->con->packed;
+    uint32_t to = packed ? lower_buffer(body->lower, body->con->stored, true)
+                         : lower_scratch(body->lower, body->con->piece[PIECE_PARTIAL]);
     for (uint32_t p = 0; p < body->pixels; p++)
-        for (uint32_t v = 0; v < body->vectors; v++)
-            stmt_store(body->arena, block, y, stored_address(body, p, v), sum_at(body, p, v));
+        for (uint32_t v = 0; v < body->vectors; v++) {
+            Index address = packed ? stored_address(body, p, v) : partial_address(body, p, v);
+            stmt_store(body->arena, block, to, address, sum_at(body, p, v));
+        }
 }
 
 /* Results that no vector can store (the last lanes are past the end, columns apart in memory, an epilogue in another
@@ -385,6 +403,30 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     lower_stores(lower, position);
     lower->bound[con->node->out[0]] = NULL;
     lower_leave(lower, outer);
+}
+
+static Stmt *in_last_round(Body *body, Block *block)
+{
+    const Tiled *con = body->con;
+    return stmt_if(body->arena, block, index_var(body->arena, con->round), con->rounds - 1, con->rounds);
+}
+
+/* After the last round the results, after others the sums so far; `inner` is the block of lanes. */
+static void finish(Body *body, Block *block, Block *inner)
+{
+    const Tiled *con = body->con;
+    if (body->partial_sums) {
+        Stmt *last = in_last_round(body, inner);
+        inner = &last->body;
+        store_sums(body, &last->other);
+    }
+    if (!con->one_by_one && !body->at->group->partial) {
+        store_results(body, inner);
+        return;
+    }
+    uint32_t sums = lower_scratch(con->lower, con->piece[PIECE_SUMS]);
+    spill_sums(body, inner, sums);
+    finish_one_by_one(body, body->partial_sums ? &in_last_round(body, block)->body : block, sums);
 }
 
 /* The next block of the weights is fetched while this one is used, a few lines in each tile. */
@@ -434,20 +476,10 @@ void tiled_tile(Tiled *con, Block *block, const TileAt *at)
     if (body.partial_sums) {
         Stmt *first = stmt_if(arena, inner, index_var(arena, con->round), 0, 1);
         start(&body, &first->body, start_bias);
-        start(&body, &first->other, start_stored);
+        start(&body, &first->other, con->packed ? start_stored : start_partial);
     } else
         start(&body, inner, start_bias);
 
     reduce(&body, inner);
-
-    if (con->one_by_one || at->group->partial) {
-        uint32_t sums = lower_scratch(con->lower, con->piece[PIECE_SUMS]);
-        spill_sums(&body, inner, sums);
-        finish_one_by_one(&body, block, sums);
-    } else if (body.partial_sums) {
-        Stmt *last = stmt_if(arena, inner, index_var(arena, con->round), con->rounds - 1, con->rounds);
-        store_results(&body, &last->body);
-        store_sums(&body, &last->other);
-    } else
-        store_results(&body, inner);
+    finish(&body, block, inner);
 }

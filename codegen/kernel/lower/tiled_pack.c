@@ -1,7 +1,7 @@
 /* The second operand of a contraction, in panels of as many columns as a tile has.
  * Constants are packed at compile time, [panel][block][kh][kw][depth of a block][columns of a panel], so that a tile
- * reads them in one stream.  Others are read where they are when their columns have stride 1, else packed into scratch
- * the same way. */
+ * reads them in one stream.  Others are packed into scratch the same way when many tiles pass over them, as much as one
+ * round takes; few tiles read them where they are when their columns have stride 1. */
 #include "kernel/lower/tiled.h"
 
 #include <string.h>
@@ -96,6 +96,21 @@ bool tiled_packs_panels(const Tiled *con)
     return !con->packed && con->order == ORDER_PANELS;
 }
 
+/* Blocks of the depth that scratch has room for: what is left over of the last one counts as a block. */
+static int64_t packed_blocks(const Tiled *con, const PanelGroup *group)
+{
+    bool by_round = tiled_packs_panels(con) && con->rounds > 1 && !group->partial;
+    return by_round ? con->blocks + (con->depth % con->block_depth != 0) : ceil_div(con->depth, con->block_depth);
+}
+
+/* The block that the round begins with. */
+static Index first_packed_block(const Tiled *con, const PanelGroup *group)
+{
+    if (!tiled_packs_panels(con) || con->rounds == 1 || group->partial)
+        return index_constant(0);
+    return index_scale(con->lower->arena, index_var(con->lower->arena, con->round), con->blocks);
+}
+
 /* The packed order */
 
 enum { DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGITS };
@@ -114,7 +129,7 @@ static Order6 packed_order(const Tiled *con, const PanelGroup *group)
         order.place[4] = DIGIT_TAP_H;
     }
     order.extent[DIGIT_PANEL] = tiled_packs_panels(con) ? 1 : group->count;
-    order.extent[DIGIT_BLOCK] = ceil_div(con->depth, con->block_depth);
+    order.extent[DIGIT_BLOCK] = packed_blocks(con, group);
     order.extent[DIGIT_TAP_H] = con->taps_h;
     order.extent[DIGIT_TAP_W] = con->taps_w;
     order.extent[DIGIT_DEPTH] = least(con->block_depth, con->depth);
@@ -133,8 +148,9 @@ static void set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t s
     int64_t step = tiled_packs_panels(con) ? 0 : order.step[DIGIT_PANEL];
     group->buffer = buffer;
     group->weights = index_add(arena, index_constant(start), index_scale(arena, index_var(arena, group->panel), step));
-    group->weights =
-        index_add(arena, group->weights, index_scale(arena, index_var(arena, con->block), order.step[DIGIT_BLOCK]));
+    Index first = first_packed_block(con, group), block = index_var(arena, con->block);
+    block = index_add(arena, block, index_scale(arena, first, -1));
+    group->weights = index_add(arena, group->weights, index_scale(arena, block, order.step[DIGIT_BLOCK]));
     group->tap_h = order.step[DIGIT_TAP_H];
     group->tap_w = order.step[DIGIT_TAP_W];
     group->depth = order.step[DIGIT_DEPTH];
@@ -175,7 +191,7 @@ static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *sourc
     Index position[MAX_RANK] = {0}, zero = index_constant(0);
     int64_t factor;
 
-    if (!con->is_product || con->columns % con->lanes || kernel_computes(lower, con->node->in[1]))
+    if (con->packed || !con->is_product || con->columns % con->lanes || kernel_computes(lower, con->node->in[1]))
         return false;
     Index k =
         index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
@@ -183,6 +199,14 @@ static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *sourc
     return lower_memory_source(lower, con->node->in[1], position, source, address) &&
            index_factor(*address, con->column, &factor) && (factor == 1 || con->columns == 1) &&
            index_factor(*address, depth, &factor);
+}
+
+bool tiled_could_read_in_place(const Tiled *con)
+{
+    const Var *depth = index_var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
+    ValueId source;
+    Index address;
+    return readable_in_place(con, depth, &source, &address);
 }
 
 static void read_in_place(Tiled *con, PanelGroup *group, const Var *depth, ValueId source, Index address)
@@ -196,6 +220,61 @@ static void read_in_place(Tiled *con, PanelGroup *group, const Var *depth, Value
     group->weights = index_substitute(arena, address, depth, index_constant(0));
     group->weights = index_substitute(arena, group->weights, con->column, column);
     group->weights = index_add(arena, group->weights, index_constant(-lower->kernel->buffer[group->buffer].begin));
+}
+
+/* A loop over the panels, or none where they are packed one at a time. */
+static Block *packed_panels(const Tiled *con, const PanelGroup *group, Block *block)
+{
+    if (tiled_packs_panels(con) || group->count == 1)
+        return block;
+    return &stmt_for(con->lower->arena, block, group->panel, 0, group->count, 1, LOOP_SERIAL)->body;
+}
+
+/* A loop over what the round takes of the depth, in steps of `unit` of it. */
+static Block *packed_depth(const Tiled *con, const PanelGroup *group, Block *block, const Var *var, int64_t unit)
+{
+    Arena *arena = con->lower->arena;
+    int64_t extent = ceil_div(con->depth, unit), room = packed_blocks(con, group) * (con->block_depth / unit);
+    Stmt *loop = stmt_for(arena, block, var, 0, extent, 1, LOOP_SERIAL);
+    if (room >= extent)
+        return &loop->body;
+    loop->low = index_scale(arena, first_packed_block(con, group), con->block_depth / unit);
+    loop->high = index_add(arena, loop->low, index_constant(room));
+    loop->clamp_high = extent % room != 0;
+    loop->high_most = index_constant(extent);
+    return &loop->body;
+}
+
+/* Columns of stride 1: vectors are copied. */
+static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const Order6 *order)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    int64_t step, width = group->vectors * con->lanes;
+    if (!con->is_product || con->columns % con->lanes || kernel_computes(lower, con->node->in[1]))
+        return false;
+
+    const Var *k = index_var_new(arena, "k", 0, con->depth - 1),
+              *lane = index_var_new(arena, "lane", 0, con->lanes - 1);
+    Index position[MAX_RANK] = {0}, zero = index_constant(0);
+    Index first = index_add(arena, index_constant(group->first * con->lanes),
+                            index_scale(arena, index_var(arena, group->panel), width));
+    weights_position(con, index_var(arena, k), zero, zero, index_add(arena, first, index_var(arena, lane)), position);
+    const Expr *load = lower_value(lower, con->node->in[1], position);
+    if (load->kind != EXPR_LOAD || !index_factor(load->index, lane, &step) || step != 1)
+        return false;
+
+    Block *block = packed_depth(con, group, packed_panels(con, group, lower->block), k, 1);
+    block = &stmt_lanes(arena, block, lane, con->lanes)->body;
+    Index to = index_substitute(arena, group->weights, con->block, zero);
+    to = index_add(arena, index_add(arena, to, index_scale(arena, index_var(arena, k), order->step[DIGIT_DEPTH])),
+                   index_var(arena, lane));
+    for (uint32_t v = 0; v < group->vectors; v++) {
+        Index column = index_constant(v * con->lanes);
+        const Expr *vector = expr_load(arena, DT_F32, load->buffer, index_add(arena, load->index, column));
+        stmt_store(arena, block, group->buffer, index_add(arena, to, column), vector);
+    }
+    return true;
 }
 
 /* Rows of stride 1 along k, columns at any even step: squares of lanes x lanes are transposed in registers. */
@@ -224,13 +303,11 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *o
         !index_factor(load->index, lane, &across))
         return false;
 
-    Block *block = lower->block;
-    if (order->extent[DIGIT_PANEL] > 1)
-        block = &stmt_for(arena, block, group->panel, 0, group->count, 1, LOOP_SERIAL)->body;
+    Block *block = packed_panels(con, group, lower->block);
     if (group->vectors > 1)
         block = &stmt_for(arena, block, vector, 0, group->vectors, 1, LOOP_SERIAL)->body;
-    if (order->extent[DIGIT_BLOCK] > 1)
-        block = &stmt_for(arena, block, con->block, 0, order->extent[DIGIT_BLOCK], 1, LOOP_SERIAL)->body;
+    if (con->depth > con->block_depth)
+        block = packed_depth(con, group, block, con->block, lanes);
     Index from = index_substitute(arena, index_substitute(arena, load->index, depth, zero), lane, zero);
     Index to = index_add(arena, group->weights, index_scale(arena, index_var(arena, vector), lanes));
     stmt_transpose(arena, block, (uint32_t)lanes, group->buffer, to, group->depth,
@@ -240,22 +317,22 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *o
 
 static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *order)
 {
-    static const char *const name[DIGITS] = {"panel", "block", "kh", "kw", "c", "o"};
+    static const char *const name[DIGITS] = {[DIGIT_TAP_H] = "kh", "kw", "c", "o"};
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
-    Block *block = lower->block;
-    Index at[DIGITS], to = index_constant(group->weights.constant), position[MAX_RANK] = {0};
+    Block *block = packed_panels(con, group, lower->block);
+    Index at[DIGITS], to = group->weights, position[MAX_RANK] = {0};
 
-    for (uint32_t i = 0; i < DIGITS; i++) {
+    at[DIGIT_PANEL] = index_var(arena, group->panel);
+    at[DIGIT_BLOCK] = index_var(arena, con->block);
+    if (con->depth > con->block_depth)
+        block = packed_depth(con, group, block, con->block, con->block_depth);
+    for (uint32_t i = DIGIT_BLOCK + 1; i < DIGITS; i++) {
         uint32_t digit = order->place[i];
         const Var *var = index_var_new(arena, name[digit], 0, order->extent[digit] - 1);
         if (order->extent[digit] > 1)
             block = &stmt_for(arena, block, var, 0, order->extent[digit], 1, LOOP_SERIAL)->body;
         at[digit] = index_var(arena, var);
-        if (digit == DIGIT_PANEL && tiled_packs_panels(con)) {
-            at[digit] = index_var(arena, group->panel);
-            continue;
-        }
         to = index_add(arena, to, index_scale(arena, at[digit], order->step[digit]));
     }
     Index k = index_add(arena, index_scale(arena, at[DIGIT_BLOCK], con->block_depth), at[DIGIT_DEPTH]);
@@ -274,10 +351,17 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *o
 
 static bool packs_now(const Tiled *con)
 {
-    const Var *depth = index_var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
-    ValueId source;
-    Index address;
-    return !con->packed && !readable_in_place(con, depth, &source, &address);
+    return !con->packed && !con->in_place;
+}
+
+/* Sums of a panel between rounds. */
+int64_t tiled_partial_elements(const Tiled *con)
+{
+    int64_t width = 0;
+    for (uint32_t g = 0; con->rounds > 1 && packs_now(con) && g < con->group_count; g++)
+        if (!con->group[g].partial)
+            width = most(width, con->group[g].vectors * con->lanes);
+    return con->out_h * con->out_w * width;
 }
 
 /* Panels that are packed one at a time share the room of the largest. */
@@ -294,7 +378,7 @@ int64_t tiled_packed_elements(const Tiled *con)
 static void pack_group(Tiled *con, const PanelGroup *group)
 {
     Order6 order = packed_order(con, group);
-    if (!pack_by_squares(con, group, &order))
+    if (!pack_by_vectors(con, group, &order) && !pack_by_squares(con, group, &order))
         pack_one_by_one(con, group, &order);
 }
 
@@ -328,7 +412,7 @@ void tiled_weights(Tiled *con)
     if (con->packed && constant_source(con, &constant)) {
         for (uint32_t g = 0; g < con->group_count; g++)
             pack_constant(con, &con->group[g], &constant);
-    } else if (readable_in_place(con, depth, &source, &address)) {
+    } else if (con->in_place && readable_in_place(con, depth, &source, &address)) {
         for (uint32_t g = 0; g < con->group_count; g++)
             read_in_place(con, &con->group[g], depth, source, address);
     } else

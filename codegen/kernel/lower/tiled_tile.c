@@ -37,6 +37,34 @@ static void choose_tile(Tiled *con)
         con->vectors = (uint32_t)con->asked.vectors;
 }
 
+#define FEW_TILES     4
+#define MANY_TILES    32
+#define MOST_IN_PLACE (32 << 10)  /* bytes of weights that stay in the first level */
+#define MOST_WEIGHTS  (512 << 10) /* ... and in the second */
+#define MOST_SUMS     (256 << 10) /* bytes of a panel that wait in scratch between rounds */
+
+/* Weights that come at run time are packed for speed alone, where they are too many for the first level and many tiles
+ * pass over them. */
+static bool reads_in_place(const Tiled *con)
+{
+    bool many = con->tiling.tiles >= FEW_TILES && con->columns * con->depth * 4 > MOST_IN_PLACE;
+    bool packs = con->asked.rounds > 1 || (many && con->lower->target->dialect == DIALECT_VECTOR);
+    return (con->order == ORDER_CHUNKS || !packs) && tiled_could_read_in_place(con);
+}
+
+static bool sums_fit(const Tiled *con)
+{
+    return con->out_h * con->out_w * con->vectors * con->lanes * 4 <= MOST_SUMS;
+}
+
+/* Is the first operand transposed and long, each step of its depth in a line of its own?  Then these lines are fetched
+ * once, and all the weights pass over them. */
+static bool gathers_rows(const Tiled *con)
+{
+    return con->is_product && con->x_depth > con->lanes && con->tiling.tiles >= MANY_TILES &&
+           tiled_could_read_in_place(con);
+}
+
 /* All of the depth in registers when the weights fit the second level, or when nothing can hold partial sums. */
 static void choose_order(Tiled *con)
 {
@@ -51,13 +79,18 @@ static void choose_order(Tiled *con)
         con->order = ORDER_CHUNKS;
         return;
     }
-    bool chunks = con->few_channels || (pointwise && con->columns * con->depth * 4 <= 512 << 10);
+    bool fits = con->columns * con->depth * 4 <= MOST_WEIGHTS;
+    bool chunks = con->few_channels || (fits && pointwise) || ((fits || !sums_fit(con)) && gathers_rows(con));
     if (con->asked.chunk > 0 || (con->asked.chunk == KNOB_FREE && chunks)) {
         con->order = ORDER_CHUNKS;
-        con->chunk = con->asked.chunk > 0 ? con->asked.chunk : most(1, (16 << 10) / (con->pixels * con->depth * 4));
+        con->chunk = con->asked.chunk > 0 ? con->asked.chunk
+                                          : most(1, con->is_product ? 1 : (16 << 10) / (con->pixels * con->depth * 4));
+        con->in_place = reads_in_place(con);
         return;
     }
-    if (con->stored == NONE || !con->packed || con->tiling.tiles == 1 || !con->block_count)
+    con->in_place = reads_in_place(con);
+    bool keeps_sums = con->packed ? con->stored != NONE : con->is_product && !con->in_place && sums_fit(con);
+    if (!keeps_sums || con->tiling.tiles == 1 || !con->block_count)
         return;
     int64_t bytes = con->block_depth * taps * width;
     int64_t most_blocks = most(1, (block_bytes(con) + bytes / 2) / bytes);
@@ -234,7 +267,7 @@ static bool text_suits(const Tiled *con)
     return lines <= MANY_LINES || (lines <= MOST_LINES && 10 * con->out_w < 9 * held);
 }
 
-#define MANY_TILES 4096 /* that are looked at one by one */
+#define MOST_LOOKED_AT 4096 /* tiles, one by one */
 
 static void cut_image(Tiled *con)
 {
@@ -242,7 +275,7 @@ static void cut_image(Tiled *con)
     bool free = con->asked.rows == KNOB_FREE;
     con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
                                    (free ? con->phases > 1 || rows_suit(con) : con->asked.rows > 0)};
-    if (!is_straight(con) && ceil_div(con->out_h * con->out_w, con->pixels) > MANY_TILES)
+    if (!is_straight(con) && ceil_div(con->out_h * con->out_w, con->pixels) > MOST_LOOKED_AT)
         con->tiling.rows = true;
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
     if (free && con->out_h > 1 && !con->tiling.rows && !text_suits(con)) {
