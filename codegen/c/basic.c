@@ -56,6 +56,22 @@ const Snippet snippet_basic[] = {
      "{\n"
      "    *(UNALIGNED *)p = x;\n"
      "}\n"},
+    {"load_mask", SNIPPET_VECTOR,
+     "static inline I load_mask$(const unsigned char *p)\n"
+     "{\n"
+     "    return __builtin_convertvector(*(const UNALIGNED_BYTES *)p, I) != 0;\n"
+     "}\n"},
+    {"store_mask", SNIPPET_VECTOR,
+     "static inline void store_mask$(unsigned char *p, I mask)\n"
+     "{\n"
+     "    *(UNALIGNED_BYTES *)p = __builtin_convertvector(mask & 1, BYTES);\n"
+     "}\n"},
+    {"splat_mask", SNIPPET_VECTOR,
+     "static inline I splat_mask$(int truth)\n"
+     "{\n"
+     "    const I zero = {0};\n"
+     "    return zero - truth;\n"
+     "}\n"},
     {"gather", SNIPPET_VECTOR,
      "static inline F gather$(const float *p, ptrdiff_t stride)\n"
      "{\n"

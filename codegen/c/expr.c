@@ -361,7 +361,10 @@ static Piece print_load(Printer *printer, const Expr *expr)
     if (!factor)
         return (Piece){str_format(printer->arena, STR_FMT "[" STR_FMT "]", STR_ARG(name), STR_ARG(base)), PREC_PRIMARY,
                        false};
-    Helper helper = factor == 1 ? HELPER_LOAD : factor == 2 && expr->spread ? HELPER_EVEN : HELPER_GATHER;
+    Helper helper = expr->dtype == DT_BOOL        ? HELPER_LOAD_MASK
+                    : factor == 1                 ? HELPER_LOAD
+                    : factor == 2 && expr->spread ? HELPER_EVEN
+                                                  : HELPER_GATHER;
     const char *load = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
@@ -393,6 +396,8 @@ static Piece print_cast(Printer *printer, const Expr *expr)
 {
     Piece x = print_expr(printer, expr->arg[0]);
     DType from = expr->arg[0]->dtype, to = expr->dtype;
+    if (x.vector)
+        return choice(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false}, (Piece){STR("0.0f"), PREC_PRIMARY, false});
     if (to == DT_BOOL && from != DT_F16 && from != DT_BF16)
         return (Piece){
             str_format(printer->arena, STR_FMT " != 0", STR_ARG(print_parenthesized(printer, x, PREC_COMPARE + 1))),
@@ -440,5 +445,10 @@ Piece print_expr(Printer *printer, const Expr *expr)
 Str print_vector(Printer *printer, const Expr *expr)
 {
     Piece piece = print_expr(printer, expr);
-    return printer->lane && printer->vectors ? as_vector(printer, piece) : piece.text;
+    if (!printer->lane || !printer->vectors || piece.vector)
+        return piece.text;
+    if (expr->dtype != DT_BOOL)
+        return as_vector(printer, piece);
+    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT_MASK, DT_F32, printer->lanes);
+    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
 }

@@ -14,28 +14,53 @@ static const struct {
     const char *name;
     const char *library; /* math.h has it for scalars, as name and namef */
 } helper[HELPER_COUNT] = {
-    [HELPER_LOAD] = {"load", NULL},       [HELPER_STORE] = {"store", NULL},
-    [HELPER_GATHER] = {"gather", NULL},   [HELPER_EVEN] = {"even", NULL},
-    [HELPER_SCATTER] = {"scatter", NULL}, [HELPER_SPLAT] = {"splat", NULL},
-    [HELPER_SELECT] = {"select", NULL},   [HELPER_MAX] = {"max", NULL},
-    [HELPER_MIN] = {"min", NULL},         [HELPER_ATLEAST] = {"atleast", NULL},
-    [HELPER_ATMOST] = {"atmost", NULL},   [HELPER_SUM] = {"sum", NULL},
-    [HELPER_PRODUCT] = {"product", NULL}, [HELPER_LARGEST] = {"largest", NULL},
-    [HELPER_LEAST] = {"least", NULL},     [HELPER_TRANSPOSE] = {"transpose", NULL},
-    [HELPER_ABS] = {"abs", "fabs"},       [HELPER_SQRT] = {"sqrt", "sqrt"},
-    [HELPER_EXP] = {"exp", "exp"},        [HELPER_EXPM1] = {"expm1", "expm1"},
-    [HELPER_LOG] = {"log", "log"},        [HELPER_LOG1P] = {"log1p", "log1p"},
-    [HELPER_SIN] = {"sin", "sin"},        [HELPER_COS] = {"cos", "cos"},
-    [HELPER_TAN] = {"tan", "tan"},        [HELPER_ASIN] = {"asin", "asin"},
-    [HELPER_ACOS] = {"acos", "acos"},     [HELPER_ATAN] = {"atan", "atan"},
-    [HELPER_SINH] = {"sinh", "sinh"},     [HELPER_COSH] = {"cosh", "cosh"},
-    [HELPER_TANH] = {"tanh", "tanh"},     [HELPER_ERF] = {"erf", "erf"},
-    [HELPER_FLOOR] = {"floor", "floor"},  [HELPER_CEIL] = {"ceil", "ceil"},
-    [HELPER_ROUND] = {"round", "rint"},   [HELPER_TRUNC] = {"trunc", "trunc"},
-    [HELPER_POW] = {"pow", "pow"},        [HELPER_FMOD] = {"fmod", "fmod"},
-    [HELPER_DIV] = {"div", NULL},         [HELPER_MOD] = {"mod", NULL},
-    [HELPER_UNIT] = {"unit", NULL},       [HELPER_GAUSS] = {"gauss", NULL},
-    [HELPER_WORD] = {"word", NULL},       [HELPER_FOLD_IN] = {"fold_in", NULL},
+    [HELPER_LOAD] = {"load", NULL},
+    [HELPER_STORE] = {"store", NULL},
+    [HELPER_GATHER] = {"gather", NULL},
+    [HELPER_EVEN] = {"even", NULL},
+    [HELPER_SCATTER] = {"scatter", NULL},
+    [HELPER_SPLAT] = {"splat", NULL},
+    [HELPER_LOAD_MASK] = {"load_mask", NULL},
+    [HELPER_STORE_MASK] = {"store_mask", NULL},
+    [HELPER_SPLAT_MASK] = {"splat_mask", NULL},
+    [HELPER_SELECT] = {"select", NULL},
+    [HELPER_MAX] = {"max", NULL},
+    [HELPER_MIN] = {"min", NULL},
+    [HELPER_ATLEAST] = {"atleast", NULL},
+    [HELPER_ATMOST] = {"atmost", NULL},
+    [HELPER_SUM] = {"sum", NULL},
+    [HELPER_PRODUCT] = {"product", NULL},
+    [HELPER_LARGEST] = {"largest", NULL},
+    [HELPER_LEAST] = {"least", NULL},
+    [HELPER_TRANSPOSE] = {"transpose", NULL},
+    [HELPER_ABS] = {"abs", "fabs"},
+    [HELPER_SQRT] = {"sqrt", "sqrt"},
+    [HELPER_EXP] = {"exp", "exp"},
+    [HELPER_EXPM1] = {"expm1", "expm1"},
+    [HELPER_LOG] = {"log", "log"},
+    [HELPER_LOG1P] = {"log1p", "log1p"},
+    [HELPER_SIN] = {"sin", "sin"},
+    [HELPER_COS] = {"cos", "cos"},
+    [HELPER_TAN] = {"tan", "tan"},
+    [HELPER_ASIN] = {"asin", "asin"},
+    [HELPER_ACOS] = {"acos", "acos"},
+    [HELPER_ATAN] = {"atan", "atan"},
+    [HELPER_SINH] = {"sinh", "sinh"},
+    [HELPER_COSH] = {"cosh", "cosh"},
+    [HELPER_TANH] = {"tanh", "tanh"},
+    [HELPER_ERF] = {"erf", "erf"},
+    [HELPER_FLOOR] = {"floor", "floor"},
+    [HELPER_CEIL] = {"ceil", "ceil"},
+    [HELPER_ROUND] = {"round", "rint"},
+    [HELPER_TRUNC] = {"trunc", "trunc"},
+    [HELPER_POW] = {"pow", "pow"},
+    [HELPER_FMOD] = {"fmod", "fmod"},
+    [HELPER_DIV] = {"div", NULL},
+    [HELPER_MOD] = {"mod", NULL},
+    [HELPER_UNIT] = {"unit", NULL},
+    [HELPER_GAUSS] = {"gauss", NULL},
+    [HELPER_WORD] = {"word", NULL},
+    [HELPER_FOLD_IN] = {"fold_in", NULL},
     [HELPER_CONVERT] = {"convert", NULL},
 };
 
@@ -215,6 +240,10 @@ static bool print_placeholder(Printer *printer, Str word, unsigned variant)
         print_evens(printer);
     else if (str_is(word, "UNALIGNED"))
         text_printf(printer->out, "f32x%uu", printer->lanes);
+    else if (str_is(word, "BYTES"))
+        print_vector(printer, "u8");
+    else if (str_is(word, "UNALIGNED_BYTES"))
+        text_printf(printer->out, "u8x%uu", printer->lanes);
     else
         return false;
     return true;
@@ -507,7 +536,7 @@ static bool any_vector(const PreludeNeeds *needs)
     return false;
 }
 
-static void print_vector_types(Text *out, const Target *target, bool shuffles)
+static void print_vector_types(Text *out, const Target *target, const PreludeNeeds *needs, bool shuffles)
 {
     unsigned lanes = target->lanes, bytes = 4 * lanes;
     const char *feature = lanes == 16 ? "__AVX512F__" : lanes == 8 ? "__AVX2__" : NULL;
@@ -521,6 +550,11 @@ static void print_vector_types(Text *out, const Target *target, bool shuffles)
                 "typedef uint32_t u32x%u __attribute__((vector_size(%u)));\n"
                 "typedef float f32x%uu __attribute__((vector_size(%u), aligned(4), may_alias));\n\n",
                 lanes, bytes, lanes, bytes, lanes, bytes, lanes, bytes);
+    if (needs->vector[HELPER_LOAD_MASK] || needs->vector[HELPER_STORE_MASK])
+        text_printf(out,
+                    "typedef unsigned char u8x%u __attribute__((vector_size(%u)));\n"
+                    "typedef unsigned char u8x%uu __attribute__((vector_size(%u), aligned(1), may_alias));\n\n",
+                    lanes, lanes, lanes, lanes);
     if (shuffles)
         text_printf(out,
                     "#if defined(__clang__) || __GNUC__ >= 12\n"
@@ -573,7 +607,7 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
                       "#pragma GCC optimize(\"fp-contract=fast\") /* under -std=c99 gcc has no FMA otherwise */\n"
                       "#endif\n\n"));
     if (target->dialect == DIALECT_VECTOR && any_vector(needs))
-        print_vector_types(out, target, printer.shuffles);
+        print_vector_types(out, target, needs, printer.shuffles);
     text_str(out, text_view(&body));
     text_free(&body);
 }

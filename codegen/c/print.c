@@ -193,7 +193,8 @@ static void print_store(Printer *printer, const Stmt *stmt)
                    STR_ARG(base), STR_ARG(print_expr(printer, stmt->value).text));
         return;
     }
-    Helper helper = factor == 1 ? HELPER_STORE : HELPER_SCATTER;
+    bool mask = stmt->value->dtype == DT_BOOL;
+    Helper helper = mask ? HELPER_STORE_MASK : factor == 1 ? HELPER_STORE : HELPER_SCATTER;
     const char *store = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
     Str value = print_vector(printer, stmt->value);
     Str stride = factor == 1 ? STR("") : str_format(printer->arena, ", %lld", (long long)factor);

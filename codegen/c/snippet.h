@@ -6,6 +6,7 @@
  *   LANES   the number of lanes
  *   EVENS   the numbers of p[0], p[2], ... in the vectors from p and from p + LANES - 1
  *   UNALIGNED the vector type at any address of a float
+ *   BYTES, UNALIGNED_BYTES  a vector of as many bytes, and at any address
  *   EACH(a) a for every lane, # being its number; # ^ k is computed
  *   TREE(e) combines the lanes of x: y is x with its halves exchanged, x = e, then the same with quarters ...
  *   name$   the helper `name` in this form: exp$ is exp_f32 or exp_f32x16; it is printed first

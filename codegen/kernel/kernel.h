@@ -175,8 +175,10 @@ typedef struct Nest {
 Nest lower_nest(const Type *type);
 void lower_nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *position);
 
-/* May the expression be computed for `lanes` consecutive values of var at once? */
+/* May the expression be computed for `lanes` consecutive values of var at once?  Vectors are of f32, and masks. */
 bool expr_vectorizes(const Expr *expr, const Var *var);
+/* Is the store one of a vector, to addresses a constant step apart: of 1, unless it is said to be any? */
+bool store_vectorizes(const Stmt *store, const Var *var, bool any_step);
 /* Stores every result of the kernel at a position, as memory of type `type`. */
 void lower_stores(Lower *lower, const Index *position);
 
@@ -207,7 +209,7 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
 /* The same for a body that stands already, built for `var`, which goes from 0 to extent - 1. */
 void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body);
 void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context);
-bool block_vectorizes(const Block *body, const Var *var);        /* straight code of f32 loads and stores */
+bool block_vectorizes(const Block *body, const Var *var);        /* straight code, of f32 and bool */
 bool block_nested_vectorizes(const Block *body, const Var *var); /* with loops and conditions that are all lanes' */
 
 /* May so many threads of a block share work and meet?  Any power of two from 32 on, and 0: none do. */

@@ -5,6 +5,12 @@ bool word_is_mask(Word word)
     return word >= WORD_LT && word <= WORD_NOT;
 }
 
+bool word_takes_mask(Word word, uint32_t argument)
+{
+    bool logic = word == WORD_AND || word == WORD_OR || word == WORD_XOR || word == WORD_NOT;
+    return logic || (word == WORD_SELECT && argument == 0);
+}
+
 bool word_is_expensive(Word word)
 {
     switch (word) {

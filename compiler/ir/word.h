@@ -71,7 +71,8 @@ typedef struct ScalarList {
     const ScalarTerm *term;
 } ScalarList;
 
-bool word_is_mask(Word word);      /* does it give a mask, whatever it is applied to? */
+bool word_is_mask(Word word);                       /* does it give a mask, whatever it is applied to? */
+bool word_takes_mask(Word word, uint32_t argument); /* ... or take one as that argument? */
 bool word_is_expensive(Word word); /* worth a load and a store rather than computing again: exp, tanh, erf, ... */
 bool word_list_is_expensive(const ScalarList *list);
 

@@ -82,7 +82,13 @@ static bool lane_factor(const Epilogue *e, ValueId value, int64_t *factor)
     return lower_memory_source(e->lower, value, position, &source, &address) && index_factor(address, e->lane, factor);
 }
 
-/* Is it a number, the same for all lanes, or an f32 at an even step? */
+static bool is_lane_type(const Graph *graph, ValueId value)
+{
+    DType dtype = value_type(graph, value)->dtype;
+    return dtype == DT_F32 || dtype == DT_BOOL;
+}
+
+/* Is it a number, the same for all lanes, an f32 at an even step, or a mask whose elements follow one another? */
 static bool reads_vector(const Epilogue *e, ValueId value)
 {
     const Graph *graph = e->lower->graph;
@@ -91,7 +97,29 @@ static bool reads_vector(const Epilogue *e, ValueId value)
     if (value_is_number(graph, value, &number) ||
         (kernel_value_is_inline(graph, value) && node_is_number(value_producer(graph, value), &number)))
         return true;
-    return lane_factor(e, value, &factor) && (!factor || value_type(graph, value)->dtype == DT_F32);
+    if (!lane_factor(e, value, &factor))
+        return false;
+    return !factor || value_type(graph, value)->dtype == DT_F32 || (factor == 1 && is_lane_type(graph, value));
+}
+
+/* Are all words of the op those of f32 and of masks? */
+static bool words_vectorize(const Graph *graph, const Node *node)
+{
+    const ScalarList *list = op_info(node->op)->scalar;
+    bool mask[MOST_TERMS] = {0};
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!is_lane_type(graph, node->in[i]))
+            return false;
+    for (uint32_t t = 0; t < list->count; t++) {
+        const ScalarTerm *term = &list->term[t];
+        for (uint32_t i = 0; i < term->args && term->word != WORD_OPERAND; i++)
+            if (mask[term->arg[i]] && !word_takes_mask(term->word, i))
+                return false;
+        mask[t] = term->word == WORD_OPERAND ? value_type(graph, node->in[term->arg[0]])->dtype == DT_BOOL
+                                             : word_is_mask(term->word);
+    }
+    return mask[list->count - 1] == (value_type(graph, node->out[0])->dtype == DT_BOOL) &&
+           is_lane_type(graph, node->out[0]);
 }
 
 static bool computes_vector(const Epilogue *e, const Node *node)
@@ -99,7 +127,7 @@ static bool computes_vector(const Epilogue *e, const Node *node)
     OpFamily family = op_info(node->op)->family;
     if (node == e->anchor || family == FAMILY_LAYOUT)
         return true;
-    if (family != FAMILY_ELEMENTWISE || value_type(e->lower->graph, node->out[0])->dtype != DT_F32)
+    if (family != FAMILY_ELEMENTWISE || !words_vectorize(e->lower->graph, node))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (!kernel_computes(e->lower, node->in[i]) && !reads_vector(e, node->in[i]))
@@ -113,7 +141,7 @@ static bool stores_vector(const Epilogue *e, ValueId value)
     if (e->band)
         return true;
     return !kernel_stores(e->lower, value) ||
-           (value_type(e->lower->graph, value)->dtype == DT_F32 && lane_factor(e, value, &factor) && factor == 1);
+           (is_lane_type(e->lower->graph, value) && lane_factor(e, value, &factor) && factor == 1);
 }
 
 static bool follows_sums(const Epilogue *e, const Node *node)

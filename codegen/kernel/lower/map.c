@@ -83,11 +83,9 @@ static void check_block(Merge *merge, const Block *block)
 bool block_vectorizes(const Block *body, const Var *var)
 {
     for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
-        int64_t factor;
         if (stmt->value && !expr_vectorizes(stmt->value, var))
             return false;
-        if (stmt->kind == STMT_STORE &&
-            (stmt->value->dtype != DT_F32 || !index_factor(stmt->index, var, &factor) || factor != 1))
+        if (stmt->kind == STMT_STORE && !store_vectorizes(stmt, var, false))
             return false;
         if (stmt->kind != STMT_STORE && stmt->kind != STMT_LOCAL)
             return false;

@@ -455,7 +455,28 @@ void lower_stores(Lower *lower, const Index *position)
 static bool load_vectorizes(const Expr *load, const Var *var)
 {
     int64_t factor;
-    return index_factor(load->index, var, &factor); /* other strides than 0 and 1 become gathers */
+    if (!index_factor(load->index, var, &factor)) /* other strides than 0 and 1 become gathers */
+        return false;
+    return load->dtype == DT_F32 || (load->dtype == DT_BOOL && factor == 1);
+}
+
+static bool word_vectorizes(const Expr *word, const Var *var)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        const Expr *arg = word->arg[i];
+        bool mask = arg && arg->dtype == DT_BOOL;
+        if (arg && (!expr_vectorizes(arg, var) || (mask ? !word_takes_mask(word->word, i) : arg->dtype != DT_F32)))
+            return false;
+    }
+    return word->dtype == DT_F32 || word->dtype == DT_BOOL;
+}
+
+bool store_vectorizes(const Stmt *store, const Var *var, bool any_step)
+{
+    int64_t factor;
+    if (!index_factor(store->index, var, &factor))
+        return false;
+    return store->value->dtype == DT_F32 ? factor == 1 || any_step : store->value->dtype == DT_BOOL && factor == 1;
 }
 
 static bool has_local(const Expr *expr)
@@ -490,14 +511,14 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
     case EXPR_LOCAL:
         return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;
     case EXPR_LOAD:
-        return !expr_uses(expr, var) || (expr->dtype == DT_F32 && load_vectorizes(expr, var));
+        return !expr_uses(expr, var) || load_vectorizes(expr, var);
     case EXPR_WORD:
-        for (int i = 0; i < 3; i++)
-            if (expr->arg[i] && (!expr_vectorizes(expr->arg[i], var) ||
-                                 (expr->arg[i]->dtype != DT_F32 && expr->arg[i]->dtype != DT_BOOL)))
-                return !expr_uses(expr, var) && !has_local(expr);
-        return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;
-    default: /* conversions, positions, guards: only where they are the same for all lanes */
+        return word_vectorizes(expr, var) || (!expr_uses(expr, var) && !has_local(expr));
+    case EXPR_CAST:
+        if (expr->dtype == DT_F32 && expr->arg[0]->dtype == DT_BOOL && expr_uses(expr, var))
+            return expr_vectorizes(expr->arg[0], var);
+        return !expr_uses(expr, var) && !has_local(expr);
+    default: /* positions, guards: only where they are the same for all lanes */
         return !expr_uses(expr, var) && !has_local(expr);
     }
 }

@@ -7,10 +7,9 @@
 bool block_nested_vectorizes(const Block *block, const Var *var)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        int64_t factor;
         if (stmt->value && !expr_vectorizes(stmt->value, var))
             return false;
-        if (stmt->kind == STMT_STORE && (stmt->value->dtype != DT_F32 || !index_factor(stmt->index, var, &factor)))
+        if (stmt->kind == STMT_STORE && !store_vectorizes(stmt, var, true))
             return false;
         if (stmt->kind == STMT_LOCAL && stmt->local->dtype != DT_F32)
             return false;
