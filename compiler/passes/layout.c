@@ -1,10 +1,11 @@
 /* Layout: chooses NCHW{lanes}c for the activations of convolutions.
  * Needs: a flat graph, types inferred.  Keeps: shapes, dtypes and meaning; adds relayout nodes.
  *
- * A convolution whose output channels fill whole vectors writes channel blocks; pooling, elementwise ops, concat and
- * pad keep the blocks of their operands; everything else reads plain row-major, through a relayout where the operand is
- * blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such values stay plain.  One walk in
- * order.
+ * A convolution whose output channels fill whole vectors writes channel blocks, and so does one that carries a gradient
+ * back to the channels of its image; pooling, elementwise ops, concat and pad keep the blocks of their operands; the
+ * gradients of weights and reductions read any layout; everything else reads plain row-major, through a relayout where
+ * the operand is blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such values stay plain. One
+ * walk in order.
  */
 #include "passes/pass.h"
 
@@ -138,12 +139,28 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
     Graph *graph = layouter->graph;
     const Type *out = value_type(graph, node->out[0]);
     Convolution conv;
+    if (convolution_weight_gradient_of(graph, node, &conv) && conv.groups == 1)
+        return 0;                                                                      /* reads any layout */
+    if (convolution_phase_count(graph, node) && !convolution_of(graph, node, &conv)) { /* transposed */
+        conv = convolution_phase_of(graph, node, 0).conv;
+        return conv.groups != 1 ? keep_plain(layouter, node) : may_block(layouter, out) ? layouter->lanes : 0;
+    }
     if (!convolution_of(graph, node, &conv))
         return keep_plain(layouter, node);
     bool depthwise = conv.groups == conv.channels && conv.groups == conv.outputs;
     if (conv.groups != 1 && !(depthwise && block_of(graph, node->in[0])))
         return keep_plain(layouter, node);
     return may_block(layouter, out) && conv.outputs >= layouter->lanes ? layouter->lanes : 0;
+}
+
+/* Where a pooling's elements equal its results: all in the blocks of the image that was pooled. */
+static uint32_t keep_match(Layouter *layouter, Node *node)
+{
+    uint32_t block = block_of(layouter->graph, node->in[0]);
+    if (!may_block(layouter, value_type(layouter->graph, node->out[0])))
+        block = 0;
+    operands_in(layouter, node, block);
+    return block;
 }
 
 static uint32_t keep_assembly(Layouter *layouter, Node *node)
@@ -166,6 +183,8 @@ static uint32_t choose(Layouter *layouter, Node *node)
         return keep_contraction(layouter, node);
     case FAMILY_POOL:
         return may_block(layouter, out) ? block_of(graph, node->in[0]) : 0;
+    case FAMILY_MATCH:
+        return keep_match(layouter, node);
     case FAMILY_ASSEMBLE:
         return keep_assembly(layouter, node);
     case FAMILY_REDUCE: /* these read any layout */
