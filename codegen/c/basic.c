@@ -61,6 +61,12 @@ const Snippet snippet_basic[] = {
      "{\n"
      "    return __builtin_convertvector(*(const UNALIGNED_BYTES *)p, I) != 0;\n"
      "}\n"},
+    {"gather_mask", SNIPPET_VECTOR,
+     "static inline I gather_mask$(const unsigned char *p, ptrdiff_t stride)\n"
+     "{\n"
+     "    const I x = {EACH(p[# * stride])};\n"
+     "    return x != 0;\n"
+     "}\n"},
     {"store_mask", SNIPPET_VECTOR,
      "static inline void store_mask$(unsigned char *p, I mask)\n"
      "{\n"

@@ -361,14 +361,15 @@ static Piece print_load(Printer *printer, const Expr *expr)
     if (!factor)
         return (Piece){str_format(printer->arena, STR_FMT "[" STR_FMT "]", STR_ARG(name), STR_ARG(base)), PREC_PRIMARY,
                        false};
-    Helper helper = expr->dtype == DT_BOOL        ? HELPER_LOAD_MASK
-                    : factor == 1                 ? HELPER_LOAD
+    bool mask = expr->dtype == DT_BOOL;
+    Helper helper = factor == 1                   ? (mask ? HELPER_LOAD_MASK : HELPER_LOAD)
                     : factor == 2 && expr->spread ? HELPER_EVEN
+                    : mask                        ? HELPER_GATHER_MASK
                                                   : HELPER_GATHER;
     const char *load = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
-    if (helper != HELPER_GATHER)
+    if (helper != HELPER_GATHER && helper != HELPER_GATHER_MASK)
         return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", load, STR_ARG(plus)), PREC_PRIMARY, true};
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ", %lld)", load, STR_ARG(plus), (long long)factor),
                    PREC_PRIMARY, true};
@@ -386,10 +387,15 @@ static Piece print_within(Printer *printer, const Expr *expr)
     else
         test = str_format(printer->arena, STR_FMT " < %lld", STR_ARG(index), (long long)expr->limit);
     Piece a = print_expr(printer, expr->arg[0]), b = print_expr(printer, expr->arg[1]);
+    bool vector = a.vector || b.vector;
+    if (vector) {
+        a = (Piece){as_vector(printer, a), PREC_PRIMARY, true};
+        b = (Piece){as_vector(printer, b), PREC_PRIMARY, true};
+    }
     return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT, STR_ARG(test),
                               STR_ARG(print_parenthesized(printer, a, PREC_COMPARE)),
                               STR_ARG(print_parenthesized(printer, b, PREC_COMPARE))),
-                   PREC_SELECT, false};
+                   PREC_SELECT, vector};
 }
 
 static Piece print_cast(Printer *printer, const Expr *expr)

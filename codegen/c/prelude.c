@@ -21,6 +21,7 @@ static const struct {
     [HELPER_SCATTER] = {"scatter", NULL},
     [HELPER_SPLAT] = {"splat", NULL},
     [HELPER_LOAD_MASK] = {"load_mask", NULL},
+    [HELPER_GATHER_MASK] = {"gather_mask", NULL},
     [HELPER_STORE_MASK] = {"store_mask", NULL},
     [HELPER_SPLAT_MASK] = {"splat_mask", NULL},
     [HELPER_SELECT] = {"select", NULL},

@@ -11,17 +11,18 @@
 #include "target.h"
 
 typedef enum Helper {
-    HELPER_LOAD,       /* f32x16 load_f32x16(const float *p): unaligned */
-    HELPER_STORE,      /* void store_f32x16(float *p, f32x16 x): unaligned */
-    HELPER_GATHER,     /* f32x16 gather_f32x16(const float *p, ptrdiff_t stride): p[0], p[stride], ... */
-    HELPER_EVEN,       /* f32x16 even_f32x16(const float *p): p[0], p[2], ...; reads those between them, too */
-    HELPER_SCATTER,    /* void scatter_f32x16(float *p, ptrdiff_t stride, f32x16 x) */
-    HELPER_SPLAT,      /* f32x16 splat_f32x16(float x) */
-    HELPER_LOAD_MASK,  /* i32x16 load_mask_f32x16(const unsigned char *p): of bools, which are 0 or 1 */
-    HELPER_STORE_MASK, /* void store_mask_f32x16(unsigned char *p, i32x16 mask) */
-    HELPER_SPLAT_MASK, /* i32x16 splat_mask_f32x16(int truth) */
-    HELPER_SELECT,     /* f32x16 select_f32x16(i32x16 mask, f32x16 a, f32x16 b): a where the mask holds */
-    HELPER_MAX,        /* max_*(a, b): NaN in either gives NaN */
+    HELPER_LOAD,        /* f32x16 load_f32x16(const float *p): unaligned */
+    HELPER_STORE,       /* void store_f32x16(float *p, f32x16 x): unaligned */
+    HELPER_GATHER,      /* f32x16 gather_f32x16(const float *p, ptrdiff_t stride): p[0], p[stride], ... */
+    HELPER_EVEN,        /* f32x16 even_f32x16(const float *p): p[0], p[2], ...; reads those between them, too */
+    HELPER_SCATTER,     /* void scatter_f32x16(float *p, ptrdiff_t stride, f32x16 x) */
+    HELPER_SPLAT,       /* f32x16 splat_f32x16(float x) */
+    HELPER_LOAD_MASK,   /* i32x16 load_mask_f32x16(const unsigned char *p): of bools, which are 0 or 1 */
+    HELPER_GATHER_MASK, /* i32x16 gather_mask_f32x16(const unsigned char *p, ptrdiff_t stride) */
+    HELPER_STORE_MASK,  /* void store_mask_f32x16(unsigned char *p, i32x16 mask) */
+    HELPER_SPLAT_MASK,  /* i32x16 splat_mask_f32x16(int truth) */
+    HELPER_SELECT,      /* f32x16 select_f32x16(i32x16 mask, f32x16 a, f32x16 b): a where the mask holds */
+    HELPER_MAX,         /* max_*(a, b): NaN in either gives NaN */
     HELPER_MIN,
     HELPER_ATLEAST, /* atleast_f32x16(f32x16 x, float low): max with a number; NaN in x stays; one compare */
     HELPER_ATMOST,  /* atmost_f32x16(f32x16 x, float high) */

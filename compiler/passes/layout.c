@@ -69,7 +69,9 @@ static void name_twin(Layouter *layouter, ValueId value, ValueId twin, uint32_t 
 static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
 {
     Graph *graph = layouter->graph;
-    if (block_of(graph, value) == block)
+    double number;
+    const Node *producer = value_producer(graph, value);
+    if (block_of(graph, value) == block || (producer && node_is_number(producer, &number)))
         return value;
     ValueId *twin = block ? layouter->blocked : layouter->plain;
     if (twin[value] != NONE)

@@ -457,7 +457,7 @@ static bool load_vectorizes(const Expr *load, const Var *var)
     int64_t factor;
     if (!index_factor(load->index, var, &factor)) /* other strides than 0 and 1 become gathers */
         return false;
-    return load->dtype == DT_F32 || (load->dtype == DT_BOOL && factor == 1);
+    return load->dtype == DT_F32 || load->dtype == DT_BOOL;
 }
 
 static bool word_vectorizes(const Expr *word, const Var *var)
@@ -518,7 +518,11 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
         if (expr->dtype == DT_F32 && expr->arg[0]->dtype == DT_BOOL && expr_uses(expr, var))
             return expr_vectorizes(expr->arg[0], var);
         return !expr_uses(expr, var) && !has_local(expr);
-    default: /* positions, guards: only where they are the same for all lanes */
+    case EXPR_WITHIN:
+        if (expr->dtype == DT_F32 && !index_uses(expr->index, var))
+            return expr_vectorizes(expr->arg[0], var) && expr_vectorizes(expr->arg[1], var);
+        return !expr_uses(expr, var) && !has_local(expr);
+    default: /* positions: only where they are the same for all lanes */
         return !expr_uses(expr, var) && !has_local(expr);
     }
 }

@@ -241,6 +241,12 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
 
 /* What windows give to the elements that equal theirs */
 
+/* Where windows do not overlap, and have no gaps inside, an element is in one at most. */
+static bool windows_apart(const WindowDimension *d)
+{
+    return d->dilation == 1 && d->size <= d->stride;
+}
+
 /* At each tap that is the window which begins (element + before - dilation * tap) / stride, if that is one. */
 static const Expr *window_spread(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
 {
@@ -252,16 +258,23 @@ static const Expr *window_spread(Lower *lower, const Node *node, const Reduction
     Index at[MAX_RANK] = {position[0], position[1]}, tap;
     Guard guard[2 * MAX_RANK];
     uint32_t guards = 0;
+    bool sums = false;
 
-    stmt_local(arena, lower->block, acc, zero);
+    for (uint32_t i = 0; i < w->rank; i++)
+        sums |= !windows_apart(&w->dim[i]);
+    if (sums)
+        stmt_local(arena, lower->block, acc, zero);
     Block *block = lower->block;
     for (uint32_t i = 0; i < w->rank; i++) {
         const WindowDimension *d = &w->dim[i];
-        block = window_loop(lower, block, tap_name(arena, w->rank - 1 - i), d->size, &tap);
-        Index place = index_add(arena, index_add(arena, position[2 + i], index_constant(d->before)),
-                                index_scale(arena, tap, -d->dilation));
-        if (d->stride > 1) /* no rest */
-            guard[guards++] = (Guard){index_mod(arena, place, d->stride), 1};
+        bool apart = windows_apart(d);
+        Index place = index_add(arena, position[2 + i], index_constant(d->before));
+        if (!apart) {
+            block = window_loop(lower, block, tap_name(arena, w->rank - 1 - i), d->size, &tap);
+            place = index_add(arena, place, index_scale(arena, tap, -d->dilation));
+        }
+        if (d->stride > 1) /* no rest, or a tap */
+            guard[guards++] = (Guard){index_mod(arena, place, d->stride), apart ? d->size : 1};
         guard[guards++] = (Guard){place, d->out * d->stride};
         at[2 + i] = index_div(arena, place, d->stride);
     }
@@ -269,9 +282,11 @@ static const Expr *window_spread(Lower *lower, const Node *node, const Reduction
     Guarded guarded;
     lower_guard_open(lower, &guarded);
     const Expr *value = matched(lower, node, position, at, dtype);
-    accumulate(lower, acc, WORD_ADD, lower_guard_close(lower, &guarded, value, guard, guards, zero));
+    value = lower_guard_close(lower, &guarded, value, guard, guards, zero);
+    if (sums)
+        accumulate(lower, acc, WORD_ADD, value);
     lower_leave(lower, outer);
-    return expr_local(arena, acc);
+    return sums ? expr_local(arena, acc) : value;
 }
 
 /* Contractions */
