@@ -178,7 +178,7 @@ void lower_nest_position(Arena *arena, const Nest *nest, const Index *loop, Inde
 /* May the expression be computed for `lanes` consecutive values of var at once?  Vectors are of f32, and masks. */
 bool expr_vectorizes(const Expr *expr, const Var *var);
 /* Is the store one of a vector, to addresses a constant step apart: of 1, unless it is said to be any? */
-bool store_vectorizes(const Stmt *store, const Var *var, bool any_step);
+bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step);
 /* Stores every result of the kernel at a position, as memory of type `type`. */
 void lower_stores(Lower *lower, const Index *position);
 

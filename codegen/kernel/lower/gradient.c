@@ -35,7 +35,7 @@ static int64_t largest_divisor(int64_t of, int64_t limit)
 /* Rows whose sums fit the registers, beside a vector of each and an element. */
 static int64_t most_rows(const Gradient *g)
 {
-    return least(MOST_ROWS, (g->lower->target->vector_registers - g->vectors - 1) / g->vectors);
+    return least(GRADIENT_MOST_ROWS, (g->lower->target->vector_registers - g->vectors - 1) / g->vectors);
 }
 
 /* Whole lines of taps where they fit, else a part of one. */
@@ -181,15 +181,15 @@ static bool see(Lower *lower, Gradient *g)
 
 static void plan_scratch(Gradient *g, Recipe *recipe)
 {
-    static const char *const name[PIECES] = {"sums", "padded", "packed"};
-    int64_t elements[PIECES] = {
-        [PIECE_SUMS] = g->panels * g->conv.channels * g->taps * g->width,
-        [PIECE_IMAGE] = g->along_taps ? g->images * g->conv.channels * g->copy_h * g->copy_w : 0,
-        [PIECE_PANEL] = g->d_packed ? g->images * g->lines * g->w.out * g->width : 0,
+    static const char *const name[GRADIENT_PIECES] = {"sums", "padded", "packed"};
+    int64_t elements[GRADIENT_PIECES] = {
+        [GRADIENT_SUMS] = g->panels * g->conv.channels * g->taps * g->width,
+        [GRADIENT_IMAGE] = g->along_taps ? g->images * g->conv.channels * g->copy_h * g->copy_w : 0,
+        [GRADIENT_PANEL] = g->d_packed ? g->images * g->lines * g->w.out * g->width : 0,
     };
-    for (uint32_t p = 0; p < PIECES; p++)
+    for (uint32_t p = 0; p < GRADIENT_PIECES; p++)
         g->piece[p] =
-            elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p], p == PIECE_PANEL) : NONE;
+            elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p], p == GRADIENT_PANEL) : NONE;
 }
 
 static bool plan(Lower *lower, Gradient *g, Recipe *recipe)

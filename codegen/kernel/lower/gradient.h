@@ -10,9 +10,9 @@
 
 #include "kernel/lower/contract.h"
 
-#define MOST_ROWS 32
+#define GRADIENT_MOST_ROWS 32
 
-enum { PIECE_SUMS, PIECE_IMAGE, PIECE_PANEL, PIECES }; /* of scratch */
+enum { GRADIENT_SUMS, GRADIENT_IMAGE, GRADIENT_PANEL, GRADIENT_PIECES }; /* of scratch */
 
 /* Where the elements of an operand are: at base + channel * .. + h * .. + w * .. */
 typedef struct PixelAddress {
@@ -34,13 +34,13 @@ typedef struct Gradient {
     bool along_taps;       /* rows are taps of one channel; else channels at one tap */
     int64_t images, lines; /* of a chunk: whole images, or lines of one */
 
-    int64_t block, blocks;   /* channels whose addresses are evenly apart, or taps; how many of these */
-    int64_t width, panels;   /* outputs of a tile; how many such */
-    bool d_packed;           /* the outputs of a panel are brought side by side, chunk by chunk */
-    PixelAddress x, d;       /* x along taps, and a packed d: in scratch, of the chunk */
-    int64_t copy_h, copy_w;  /* extents of the chunk's copy of x, padded */
-    uint32_t piece[PIECES];  /* of the recipe's scratch; NONE */
-    const Var *chunk, *part; /* of images, of their lines */
+    int64_t block, blocks;           /* channels whose addresses are evenly apart, or taps; how many of these */
+    int64_t width, panels;           /* outputs of a tile; how many such */
+    bool d_packed;                   /* the outputs of a panel are brought side by side, chunk by chunk */
+    PixelAddress x, d;               /* x along taps, and a packed d: in scratch, of the chunk */
+    int64_t copy_h, copy_w;          /* extents of the chunk's copy of x, padded */
+    uint32_t piece[GRADIENT_PIECES]; /* of the recipe's scratch; NONE */
+    const Var *chunk, *part;         /* of images, of their lines */
     const Var *image, *line, *pixel, *panel, *lane;
     const Var *channels, *group; /* the block of channels, and the tile in it; or the channel, and the tile of taps */
 } Gradient;

@@ -82,7 +82,7 @@ static void clear_sums(const Body *body, Block *block)
     const Var *v = index_var_new(body->arena, "v", 0, sums_count(g) / g->lanes - 1);
     block = loop_over(body, block, v, LOOP_SERIAL);
     block = &stmt_lanes(body->arena, block, g->lane, (uint32_t)g->lanes)->body;
-    stmt_store(body->arena, block, lower_scratch(body->lower, g->piece[PIECE_SUMS]),
+    stmt_store(body->arena, block, lower_scratch(body->lower, g->piece[GRADIENT_SUMS]),
                sum2(body, times(body, v, g->lanes), index_var(body->arena, g->lane)),
                expr_number(body->arena, DT_F32, 0));
 }
@@ -106,7 +106,7 @@ static void copy_image(const Body *body, Block *block)
 {
     Gradient *g = body->g;
     Arena *arena = body->arena;
-    uint32_t scratch = lower_scratch(body->lower, g->piece[PIECE_IMAGE]);
+    uint32_t scratch = lower_scratch(body->lower, g->piece[GRADIENT_IMAGE]);
     Index image = small_loop(body, &block, "i", g->images), channel = small_loop(body, &block, "c", g->conv.channels);
     Index h = small_loop(body, &block, "h", g->copy_h), w = small_loop(body, &block, "w", g->copy_w);
     Index to = sum2(body, index_scale(arena, image, g->conv.channels), channel);
@@ -130,7 +130,7 @@ static void pack_panel(const Body *body, Block *block)
     Arena *arena = body->arena;
     if (!g->d_packed)
         return;
-    uint32_t scratch = lower_scratch(body->lower, g->piece[PIECE_PANEL]);
+    uint32_t scratch = lower_scratch(body->lower, g->piece[GRADIENT_PANEL]);
     Index image = small_loop(body, &block, "i", g->images), o = small_loop(body, &block, "o", g->width);
     Index h = small_loop(body, &block, "h", g->lines), w = small_loop(body, &block, "w", g->w.out);
     Index to = sum2(body, index_scale(arena, image, g->lines), h);
@@ -151,18 +151,18 @@ static void pack_panel(const Body *body, Block *block)
 /* A tile */
 
 typedef struct Tile {
-    Index kh, kw;              /* the tap of all rows, or of the first */
-    const Local *acc;          /* [rows][vectors] */
-    Index sums;                /* of the first row, in lane 0 */
-    int64_t sums_row;          /* from row to row */
-    int64_t offset[MOST_ROWS]; /* of a row's element from the first row's */
+    Index kh, kw;                       /* the tap of all rows, or of the first */
+    const Local *acc;                   /* [rows][vectors] */
+    Index sums;                         /* of the first row, in lane 0 */
+    int64_t sums_row;                   /* from row to row */
+    int64_t offset[GRADIENT_MOST_ROWS]; /* of a row's element from the first row's */
 } Tile;
 
 static void each_sum(const Body *body, Block *block, const Tile *tile, bool store)
 {
     const Gradient *g = body->g;
     Arena *arena = body->arena;
-    uint32_t scratch = lower_scratch(body->lower, g->piece[PIECE_SUMS]);
+    uint32_t scratch = lower_scratch(body->lower, g->piece[GRADIENT_SUMS]);
     for (int64_t r = 0; r < g->rows; r++)
         for (int64_t v = 0; v < g->vectors; v++) {
             Index at = sum2(body, tile->sums, index_constant(r * tile->sums_row + v * g->lanes));
@@ -300,7 +300,7 @@ static void finish_element(Lower *lower, void *context, const Index *position)
     Index row = index_flatten(arena, position + 1, shape->dim + 1, shape->rank - 1);
     Index at = sum2(body, index_scale(arena, index_div(arena, position[0], g->width), g->conv.channels * g->taps), row);
     at = sum2(body, index_scale(arena, at, g->width), index_mod(arena, position[0], g->width));
-    lower->bound[result] = expr_load(arena, DT_F32, lower_scratch(lower, g->piece[PIECE_SUMS]), at);
+    lower->bound[result] = expr_load(arena, DT_F32, lower_scratch(lower, g->piece[GRADIENT_SUMS]), at);
     lower_stores(lower, position);
     lower->bound[result] = NULL;
 }

@@ -85,7 +85,7 @@ bool block_vectorizes(const Block *body, const Var *var)
     for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
         if (stmt->value && !expr_vectorizes(stmt->value, var))
             return false;
-        if (stmt->kind == STMT_STORE && !store_vectorizes(stmt, var, false))
+        if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, false))
             return false;
         if (stmt->kind != STMT_STORE && stmt->kind != STMT_LOCAL)
             return false;

@@ -471,7 +471,7 @@ static bool word_vectorizes(const Expr *word, const Var *var)
     return word->dtype == DT_F32 || word->dtype == DT_BOOL;
 }
 
-bool store_vectorizes(const Stmt *store, const Var *var, bool any_step)
+bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step)
 {
     int64_t factor;
     if (!index_factor(store->index, var, &factor))

@@ -9,7 +9,7 @@ bool block_nested_vectorizes(const Block *block, const Var *var)
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
         if (stmt->value && !expr_vectorizes(stmt->value, var))
             return false;
-        if (stmt->kind == STMT_STORE && !store_vectorizes(stmt, var, true))
+        if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, true))
             return false;
         if (stmt->kind == STMT_LOCAL && stmt->local->dtype != DT_F32)
             return false;
