@@ -59,6 +59,7 @@ typedef struct Call {
     const Str *before; /* per operand, what stands between the one before and it: `, `, `, mask = `, `xs = [` */
     Str rest;          /* what stands after the last one: `, axis = 1` */
     bool library;      /* its function is one of nn.nnc */
+    bool checkpoint;   /* gradients compute again what they need of it, from its operands */
 } Call;
 
 /* A call that expand has replaced by its body, for those who name what came of it. */

@@ -174,8 +174,10 @@ bool node_casts_input(const Graph *graph, const Node *node);
 View view_of(const Graph *graph, const Node *node, uint32_t result);
 /* All elements, each once: a reshape or a permutation of dimensions. */
 bool view_is_rearrangement(const Graph *graph, const Node *node);
-/* A reshape: the same elements in the same order. */
+/* The same elements in the same order. */
 bool view_is_reshape(const Node *node);
+/* All of operand 0 as it is, in its layout, but not before the other operands are made, which it does not read. */
+bool view_only_waits(const Node *node);
 
 /* Results put together from operands: operand i lies at begin[d] ... in each dimension.  Not for stacks, which expand
  * makes concats of. */

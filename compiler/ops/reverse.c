@@ -174,6 +174,8 @@ bool op_passes_gradient(const Graph *graph, const Node *node, uint32_t operand)
     const OpInfo *info = op_info(node->op);
     if (!dtype_is_float(value_type(graph, node->in[operand])->dtype))
         return false;
+    if (info->family == FAMILY_VIEW)
+        return operand == 0;
     return info->family != FAMILY_ELEMENTWISE || !is_zero(info->gradient[operand]);
 }
 

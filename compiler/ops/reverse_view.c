@@ -76,7 +76,7 @@ bool reverse_view(Reverse *r)
     for (uint32_t i = 0; i < r->node.out_count; i++) {
         if (r->down[i] == NONE)
             continue;
-        if (view_of(r->graph, &r->node, i).kind == VIEW_RESHAPE)
+        if (view_is_reshape(&r->node))
             reverse_give(r, 0, reverse_reshape(r, r->down[i], reverse_shape(r, r->node.in[0])));
         else
             reverse_strided(r, i);

@@ -141,6 +141,12 @@ static bool infer_split(Graph *graph, NodeId node)
     return true;
 }
 
+static bool infer_after(Graph *graph, NodeId node)
+{
+    const Type *x = infer_in_type(graph, node, 0);
+    return infer_set_result(graph, node, 0, x->dtype, &x->shape, x->layout);
+}
+
 bool infer_view(Graph *graph, NodeId node)
 {
     switch (graph->node[node].op) {
@@ -152,6 +158,8 @@ bool infer_view(Graph *graph, NodeId node)
         return infer_broadcast(graph, node);
     case OP_SLICE:
         return infer_slice(graph, node);
+    case OP_AFTER:
+        return infer_after(graph, node);
     default:
         return infer_split(graph, node);
     }

@@ -22,7 +22,12 @@ bool node_casts_input(const Graph *graph, const Node *node)
 
 bool view_is_reshape(const Node *node)
 {
-    return node->op == OP_RESHAPE;
+    return node->op == OP_RESHAPE || node->op == OP_AFTER;
+}
+
+bool view_only_waits(const Node *node)
+{
+    return node->op == OP_AFTER;
 }
 
 void view_permutation(const Node *node, uint32_t rank, uint32_t axes[MAX_RANK])
@@ -137,6 +142,8 @@ View view_of(const Graph *graph, const Node *node, uint32_t result)
         return sliced(node, x);
     case OP_SPLIT:
         return part(node, x->rank, result);
+    case OP_AFTER:
+        return identity(x->rank);
     default:
         return (View){.kind = VIEW_RESHAPE, .rank = x->rank};
     }

@@ -26,6 +26,9 @@ typedef struct Grad {
     Share **share;   /* per value that there was at the start, the last one first */
     bool *active;    /* likewise */
     uint32_t values; /* that there were */
+    Recompute *recompute;
+    NodeId *first_reader; /* per value that there was; NONE: none.  Where something is computed again */
+    NodeId asked;
 } Grad;
 
 /* Activity */
@@ -271,6 +274,22 @@ static void ask_call(Grad *g)
             reverse_give(r, i, out[i]);
 }
 
+/* Who reads a value is asked before it. */
+static void note_readers(Grad *g, uint32_t nodes)
+{
+    g->first_reader = ARENA_ARRAY(g->scratch, NodeId, g->values);
+    memset(g->first_reader, 0xff, g->values * sizeof *g->first_reader); /* NONE */
+    for (NodeId n = nodes; n-- > 0;)
+        for (uint32_t i = 0; i < g->graph->node[n].in_count; i++)
+            g->first_reader[g->graph->node[n].in[i]] = n;
+}
+
+static ValueId arrived(void *context, ValueId v)
+{
+    Grad *g = context;
+    return g->active[v] && g->first_reader[v] > g->asked ? gradient_of(g, v) : NONE;
+}
+
 static bool ask(Grad *g, const Node *node)
 {
     ValueId *down = ARENA_ARRAY(g->scratch, ValueId, node->out_count);
@@ -284,6 +303,8 @@ static bool ask(Grad *g, const Node *node)
         return true;
     for (uint32_t i = 0; i < node->in_count; i++)
         wanted[i] = g->active[node->in[i]] && op_passes_gradient(g->graph, node, i);
+    if (g->recompute)
+        g->reverse.node = grad_recomputed(g->recompute, g->asked, arrived, g);
     g->reverse.down = down;
     g->reverse.wanted = wanted;
     g->reverse.count = 0;
@@ -291,10 +312,9 @@ static bool ask(Grad *g, const Node *node)
         ask_call(g);
     else if (!(node_has_bodies(node) ? grad_reverse_control(g->pass, &g->reverse) : op_reverse(&g->reverse)))
         return false;
-    const Node asked = g->reverse.node;
     for (uint32_t i = 0; i < g->reverse.count; i++)
         if (wanted[g->reverse.adjoint[i].operand])
-            share(g, asked.in[g->reverse.adjoint[i].operand], g->reverse.adjoint[i]);
+            share(g, node->in[g->reverse.adjoint[i].operand], g->reverse.adjoint[i]);
     return true;
 }
 
@@ -308,6 +328,9 @@ bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, Value
     g.share = ARENA_ARRAY(scratch, Share *, g.values);
     g.active = ARENA_ARRAY(scratch, bool, g.values);
     mark_active(&g, request);
+    g.recompute = grad_recompute_open(pass, graph, scratch);
+    if (g.recompute)
+        note_readers(&g, nodes);
 
     bool good = true;
     for (uint32_t i = 0; i < request->y_count; i++)
@@ -315,6 +338,7 @@ bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, Value
             share(&g, request->y[i], (Adjoint){.value = request->seed[i], .whole = true});
     for (NodeId n = nodes; n-- > 0 && good;) {
         const Node node = graph->node[n];
+        g.asked = n;
         if (any(g.active, node.out, node.out_count) && any(g.active, node.in, node.in_count))
             good = ask(&g, &node);
     }

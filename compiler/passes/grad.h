@@ -23,6 +23,15 @@ typedef struct GradRequest {
 /* Appends the nodes; gradient[i] is that of wrt[i], or NONE where nothing reaches it.  False after an error. */
 bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, ValueId *gradient);
 
+/* grad_recompute.c: calls that are computed again when their gradients are asked for.  NULL where there are none. */
+typedef struct Recompute Recompute;
+Recompute *grad_recompute_open(GradPass *pass, Graph *graph, Arena *scratch);
+/* The gradient of a value, when all that reads it has been asked; else NONE. */
+typedef ValueId GradArrival(void *context, ValueId value);
+/* Node n with operands and results as its gradient is to see them: where it stands in such calls, computed again once
+ * the gradients of their results have arrived. */
+Node grad_recomputed(Recompute *recompute, NodeId n, GradArrival *arrived, void *context);
+
 /* Loops whose rounds are bounded get a tape, on which each round writes what it begins with; map[v] is what has become
  * of the values there were.  What no gradient reads is dead, and goes with the pass dce. */
 void grad_tape_loops(GradPass *pass, Graph *graph, ValueId *map);
@@ -31,6 +40,8 @@ NodeId grad_append_loop(GradPass *pass, Graph *graph, const Loop *loop, const Va
 /* How many values the loop carries beside the number of rounds and the tapes, which follow in this order; MAP_NONE
  * where it has no tape. */
 uint32_t grad_taped(const GradPass *pass, const Graph *graph, const Node *loop);
+/* A copy of a loop has a tape where the loop has. */
+void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Node *copy);
 ValueId grad_read_slice(Reverse *reverse, ValueId tape, ValueId round, const Shape *shape);
 /* The node that is asked is a loop, or a branch. */
 bool grad_reverse_control(GradPass *pass, Reverse *reverse);

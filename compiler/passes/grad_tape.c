@@ -223,6 +223,13 @@ NodeId grad_append_loop(GradPass *pass, Graph *graph, const Loop *loop, const Va
     return graph->node_count - 1;
 }
 
+void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Node *copy)
+{
+    uint32_t own = grad_taped(pass, graph, loop);
+    if (own != MAP_NONE)
+        map_put(&pass->taped, taped_key(pass->arena, graph, copy->out[0]), own);
+}
+
 uint32_t grad_taped(const GradPass *pass, const Graph *graph, const Node *loop)
 {
     return map_get(&pass->taped, taped_key(pass->context->scratch, graph, loop->out[0]));

@@ -193,6 +193,8 @@ static uint32_t choose(Layouter *layouter, Node *node)
         return reduction_of(graph, node).kind == REDUCE_POSITION ? keep_plain(layouter, node) : 0;
     case FAMILY_LAYOUT:
         return out->layout.block;
+    case FAMILY_VIEW:
+        return view_only_waits(node) ? block_of(graph, node->in[0]) : keep_plain(layouter, node);
     case FAMILY_ELEMENTWISE:
     case FAMILY_CAST:
         return keep_elementwise(layouter, node);

@@ -131,6 +131,20 @@ static ValueId simplify_relayout(const Rewriter *rw, const Node *node)
     return inner && same_type(rw, inner->in[0], node->out[0]) ? inner->in[0] : NONE;
 }
 
+/* Constants are there from the start, and so what waits for nothing else, or is one, does not wait. */
+static ValueId simplify_after(Rewriter *rw, const Node *node)
+{
+    ValueId *in = ARENA_ARRAY(rw->scratch, ValueId, node->in_count);
+    uint32_t count = 1;
+    in[0] = node->in[0];
+    for (uint32_t i = 1; i < node->in_count; i++)
+        if (!rewrite_constant(rw, node->in[i]))
+            in[count++] = node->in[i];
+    if (count == 1 || rewrite_constant(rw, in[0]))
+        return in[0];
+    return count < node->in_count ? rewrite_build(rw, OP_AFTER, in, count, NULL) : NONE;
+}
+
 ValueId simplify_view(Rewriter *rw, const Node *node)
 {
     switch (node->op) {
@@ -146,6 +160,8 @@ ValueId simplify_view(Rewriter *rw, const Node *node)
         return node->out_count == 1 ? node->in[0] : NONE;
     case OP_CONCAT:
         return node->in_count == 1 ? node->in[0] : NONE;
+    case OP_AFTER:
+        return simplify_after(rw, node);
     case OP_PAD: /* nothing is added when the type stays */
         return same_type(rw, node->in[0], node->out[0]) ? node->in[0] : NONE;
     case OP_RELAYOUT:

@@ -64,6 +64,7 @@ struct AstExpr {
         struct {
             const AstName *name;  /* NAME; CALL: the function */
             const AstName *label; /* CALL: or NULL */
+            bool checkpoint;      /* CALL */
         };
         struct {
             const AstExpr *left, *right; /* BINARY, IF; UNARY, INDEX and PROPERTY: left */

@@ -300,6 +300,7 @@ static const Call *describe_call(Builder *b, const Binder *binder, CallText *tex
     call->before = text->before;
     call->rest = build_take_text(text);
     call->library = str_is(function->file->path, "nn");
+    call->checkpoint = binder->call->checkpoint;
     return call;
 }
 
@@ -472,6 +473,10 @@ Thing build_call(Builder *b, const AstExpr *call)
 
     if (function)
         return call_function(b, function, call);
+    if (call->checkpoint)
+        return build_complain(b, call->place, "checkpoint stands before the call of a function; " STR_FMT " is none",
+                              STR_ARG(name)),
+               build_thing_bad();
     if ((generator = build_generator(b, name, call, &made)))
         return build_op(b, made, generator);
     if (build_list_call(b, name, call, &result))

@@ -173,6 +173,31 @@ static bool label_follows(const Parser *p)
     return name.kind == T_NAME && open.kind == T_LPAREN && !open.space_before;
 }
 
+/* Not a reserved word: no name stands right before another one. */
+static bool at_checkpoint(const Parser *p)
+{
+    return p->token.kind == T_NAME && !p->token.quoted && str_is(p->token.text, "checkpoint") &&
+           p->next.kind == T_NAME && !p->next.newline_before;
+}
+
+static const AstExpr *parse_named(Parser *p);
+
+/* checkpoint block@b1(x) */
+static const AstExpr *parse_checkpoint(Parser *p)
+{
+    Place begin = parse_advance(p).place;
+    const AstExpr *called = parse_named(p);
+    if (called->kind == AST_BAD)
+        return called;
+    if (called->kind != AST_CALL) {
+        parse_error(p, parse_place(p, begin), "checkpoint stands before the call of a function");
+        return &bad_expr;
+    }
+    AstExpr *call = arena_copy(p->arena, called, sizeof *call);
+    call->checkpoint = true;
+    return call;
+}
+
 static const AstExpr *parse_named(Parser *p)
 {
     bool labelled = p->token.kind == T_NAME && label_follows(p);
@@ -260,7 +285,7 @@ static const AstExpr *parse_primary(Parser *p)
     switch (p->token.kind) {
     case T_NAME:
     case T_TEMP:
-        return parse_named(p);
+        return at_checkpoint(p) ? parse_checkpoint(p) : parse_named(p);
     case T_INT:
     case T_FLOAT:
         return parse_number(p);

@@ -155,6 +155,7 @@ static void put_operand(const TextPrinter *p, const Node *node, uint32_t index)
 static void put_callee(const TextPrinter *p, const Node *node)
 {
     const Call *call = node->call;
+    text_printf(p->out, call && call->checkpoint ? "checkpoint " : "");
     text_str(p->out, call ? call->name : str_from(op_info(node->op)->name));
     if (call && call->label.len) {
         text_char(p->out, '@');

@@ -127,6 +127,7 @@ def view_cases():
     yield Case("slice", "concat(x0[0:2], x0[4:5], x0[0:2], axis = 0) * x0", [(5, 2)])
     yield Case("split", "a0 * a2", [(6, 2)], prelude="(a0, a1, a2) = split(x0, axis = 0, sizes = [2, 2, 2])")
     yield Case("split", "a0", [(5,)], prelude="(a0, a1) = split(x0, sizes = [2, 3])")
+    yield Case("after", "after(x0 * x0, all = [x1, x1 * 2.0]) * x0", [(2, 3), (4,)])
     yield Case("concat", "concat(x0, x1, x0, axis = 1)", [(2, 3), (2, 1)])
     yield Case("stack", "stack(x0, x1, x0, axis = 1)", [(2, 3), (2, 3)])
     yield Case("pad", "pad(x0, before = [1, 0], after = [0, 2], value = 3.0)", [(2, 3)])

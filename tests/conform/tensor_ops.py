@@ -283,6 +283,7 @@ def view_cases(cases):
         cases.add("broadcast", [x], Tensor(dtype, np.broadcast_to(v, (2, 3, 4, 5))), "shape = [2, 3, 4, 5]")
         cases.add("slice", [x], Tensor(dtype, v[:, 1:3, ::2]), "axes = [1, 2], begin = [1, 0], end = [3, 5], step = [1, 2]")
         cases.add("split", [x], [Tensor(dtype, p) for p in np.split(v, [1, 3], axis=1)], "axis = 1, sizes = [1, 2, 1]")
+        cases.add("after", [x, x, numbers("i32", (2,), "after")], Tensor(dtype, v))
         cases.add("concat", [x, x], Tensor(dtype, np.concatenate([v, v], 1)), "axis = 1")
         cases.add("stack", [x, x], Tensor(dtype, np.stack([v, v], 1)), "axis = 1")
         cases.add("pad", [x], Tensor(dtype, np.pad(v, ((0, 1), (2, 0), (1, 1)), constant_values=1)),

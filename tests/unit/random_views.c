@@ -118,10 +118,16 @@ static ValueId split_part(Maker *m, ValueId x)
     return swap ? second : first;
 }
 
+static ValueId late(Maker *m, ValueId x)
+{
+    ValueId in[] = {x, maker_pick(m), maker_pick(m)};
+    return maker_build(m, OP_AFTER, in, 2 + maker_draw(m, 2), NULL);
+}
+
 ValueId step_view(Maker *m)
 {
     ValueId x = maker_pick(m);
-    switch (maker_draw(m, 8)) {
+    switch (maker_draw(m, 9)) {
     case 0:
     case 1:
         return maker_transpose(m, x);
@@ -134,6 +140,8 @@ ValueId step_view(Maker *m)
         return broadcasted(m, x);
     case 6:
         return maker_type_of(m, x)->dtype == DT_BOOL ? NONE : maker_pad(m, x);
+    case 7:
+        return late(m, x);
     default:
         return maker_chance(m, 50) ? split_part(m, x) : doubled(m, x);
     }

@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+"""Training steps with calls that are checkpointed, and without: the same bits in the evaluator and in emitted C, and a
+smaller arena where there is something to save.
+
+A kernel of other nodes may add up a sum in other lanes: the cases where that is so say it, and are close in C.
+
+    recompute.py --nnc build/nnc [--target T ...] [--cc CC]
+
+Each case is a model in which CHECKPOINT stands before calls.  Three steps follow one another; what `step` gives, and
+what `run` then infers, are compared by their bits.  The arena is filled with NaN before every call.  Speaks TAP: one
+result per case and target.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import build
+from streams import Model
+
+STEPS = 3
+
+
+class Case:
+    """The body of a function net(x, key), of which `run` and `step` are made; `shrinks`: the arena does; `lanes`: sums are
+    added up in others."""
+
+    def __init__(self, functions, net, shape="f32[16, 48]", shrinks=True, lanes=False,
+                 loss="mean(square(net@net(x, key, true)))"):
+        self.shrinks, self.lanes = shrinks, lanes
+        self.text = f"""nnc 1
+use "nn"
+{functions}
+fn net(x, key, training = false) -> (y) {{
+{net}
+}}
+graph run(x: {shape}) -> (y) {{ y = net@net(x, i64(7)) }}
+graph step(x: {shape}, key: i64[]) -> (loss) {{
+    loss = {loss}
+    minimize(loss, with = adam(rate = 0.01))
+}}
+"""
+
+    def written(self, checkpointed):
+        return self.text.replace("CHECKPOINT", "checkpoint" if checkpointed else "")
+
+
+LAYER = "fn layer(x) -> (y) { y = gelu(dense(x, 48)) }"
+DEEP = """    h = x
+    for i in 0..6 carry h { h = CHECKPOINT layer@layer{i}(h) }
+    y = h"""
+BLOCK = """fn block(x) -> (y) {
+    a = x + attention(layer_norm@norm1(x), 4)
+    y = a + dense@outer(gelu_tanh(dense@inner(layer_norm@norm2(a), 64)), 16)
+}"""
+CONVOLUTIONS = """fn stage(x, training) -> (y) {
+    h = relu(batch_norm@norm1(conv@first(x, 16, 3, pad = 1), training = training))
+    y = max_pool(relu(batch_norm@norm2(conv@second(h, 16, 3, pad = 1), training = training)), window = 3, stride = 1, pad = 1)
+}"""
+
+CASES = {
+    "layers": Case(LAYER, DEEP),
+    "layers in f64": Case(LAYER, DEEP, "f64[16, 48]"),
+    "odd extents": Case(LAYER.replace("48", "13"), DEEP, "f32[7, 13]", lanes=True),
+    "nested": Case(LAYER + "\nfn pair(x) -> (y) { y = CHECKPOINT layer@two(CHECKPOINT layer@one(x)) }",
+                   "    y = CHECKPOINT pair@c(CHECKPOINT pair@b(CHECKPOINT pair@a(x)))"),
+    "in two levels": Case(LAYER + """
+fn three(x) -> (y) {
+    h = x
+    for i in 0..3 carry h { h = CHECKPOINT layer@layer{i}(h) }
+    y = h
+}""", "    y = CHECKPOINT three@c(CHECKPOINT three@b(CHECKPOINT three@a(x)))"),
+    "dropout": Case("fn layer(x, key) -> (y) { y = dropout(gelu(dense(x, 48)), 0.3, key) }", """    h = x
+    for i in 0..5 carry h { h = CHECKPOINT layer@layer{i}(h, fold_in(key, i64(i))) }
+    y = h""", lanes=True),
+    "attention": Case(BLOCK, """    h = x
+    for i in 0..3 carry h { h = CHECKPOINT block@block{i}(h) }
+    y = h""", "f32[2, 12, 16]"),
+    "convolutions, batch norm that trains": Case(CONVOLUTIONS, """    h = x
+    for i in 0..3 carry h { h = CHECKPOINT stage@stage{i}(h, training) }
+    y = h""", "f32[2, 3, 16, 16]"),
+    "in a scan": Case("fn cell(x, h) -> (y) { y = tanh(dense@x(x, 32) + dense@h(h, 32)) }", """
+    (h, ys) = scan (t in x) with (h = full(0.0, shape = [4, 32])) { n = CHECKPOINT cell@cell(t, h) } next (h <- n) stack (n)
+    y = ys""", "f32[9, 4, 16]", shrinks=False),
+    "around a scan": Case("""fn sweep(x) -> (y) {
+    (h, ys) = scan (t in x) with (h = full(0.0, shape = [4, 16])) {
+        n = tanh(dense@x(t, 16) + dense@h(h, 16))
+    } next (h <- n) stack (n)
+    y = ys
+}""", "    y = CHECKPOINT sweep@c(CHECKPOINT sweep@b(CHECKPOINT sweep@a(x)))", "f32[9, 4, 16]"),
+    "around a loop and a branch": Case("""fn walk(x) -> (y) {
+    (h, n) = while (n < 4) with (h = x, n = 0) {
+        g = tanh(dense(h, 16))
+    } next (h <- g, n <- n + 1)
+    y = if (mean(x) > 0.0) { yield gelu(h) } else { yield h * h }
+}""", "    y = CHECKPOINT walk@b(CHECKPOINT walk@a(x))", "f32[5, 16]"),
+    "second order": Case(LAYER, DEEP, loss="mean(square(grad(mean(square(net@net(x, key))), wrt = x)))"),
+    "states": Case("""fn layer(x) -> (y) {
+    state last: f32[16, 48] = 0.5
+    y = tanh(dense(x + last, 48)) * last
+    last <- y * 0.5 + 0.25
+}""", "    y = CHECKPOINT layer@b(CHECKPOINT layer@a(x))", shrinks=False),
+    "several results": Case("""fn fork(x) -> (a, b) {
+    h = gelu(dense(x, 48))
+    a = tanh(dense@a(h, 48))
+    b = exp(-square(dense@b(h, 48)))
+}""", """    (a, b) = CHECKPOINT fork@one(x)
+    (c, d) = CHECKPOINT fork@two(a)
+    (e, f) = CHECKPOINT fork@three(c * b)
+    y = e * a + f * d"""),
+    "shared params": Case("fn layer(x, w) -> (y) { y = gelu(x @ w) }", """
+    param w: f32[48, 48] = glorot_uniform(seed = 1)
+    y = CHECKPOINT layer(CHECKPOINT layer(CHECKPOINT layer(x, w), w), w)"""),
+    "a gradient of its own": Case("""fn cube(x) -> (y) { y = x * x * x } gradient (d) -> (dx) { dx = d * y / x * 3.0 }
+fn layer(x) -> (y) { y = CHECKPOINT cube(tanh(dense(x, 48)) + 2.0) }""", DEEP.replace("0..6", "0..3")),
+    "in f16": Case("fn layer(x) -> (y) { y = f32(gelu(f16(dense(x, 48)))) }", DEEP),
+    "the last call alone": Case(LAYER, "    y = CHECKPOINT layer@two(layer@one(x))", shrinks=False),
+}
+
+
+def emitted(arguments, source, target):
+    """The outputs of three steps and a run, and the bytes of the arena; or what went wrong."""
+    folder = source.parent / "out"
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "lib", "--cc",
+                           arguments.cc, "--name", source.stem])
+    if error:
+        raise AssertionError(error)
+    model = Model(folder / f"lib{source.stem}.so", source.stem, {})
+    stream, chance, results = model.stream(), np.random.default_rng(1), []
+    of = model.entry["step"].input[0]
+    shape = of.shape[:of.rank]
+    for step in range(STEPS):
+        results.append(stream.step(chance.normal(size=shape), step))
+    results.append(stream.run(chance.normal(size=shape)))
+    return results
+
+
+def peak(arguments, source, target):
+    said = subprocess.check_output([str(arguments.nnc), "plan", str(source), "--graph", "step", "--target", target,
+                                    "--format", "json"], stderr=subprocess.DEVNULL)
+    return json.loads(said)["peak"]
+
+
+def compare(a, b, lanes):
+    """None, or what is wrong."""
+    apart = np.abs(a - b).max() / np.abs(a).max()
+    if not apart <= 1e-5:  # NaN is not
+        return f"{apart:.1e} of the largest value apart"
+    return None if lanes or a.tobytes() == b.tobytes() else f"other bits, {apart:.1e} of the largest value apart"
+
+
+def evaluated(arguments, source):
+    out = source.with_suffix(".npy")
+    error = build.command([arguments.nnc, "run", source, "--graph", "step", "--target", "reference", "--input",
+                           "x=random:3", "--input", "key=random:4", "--output", f"loss={out}"])
+    if error:
+        raise AssertionError(error)
+    return np.load(out)
+
+
+def test(arguments, case, target, folder):
+    """None, or what is wrong."""
+    sources = {False: folder / "kept.nnc", True: folder / "again.nnc"}
+    for checkpointed, source in sources.items():
+        source.write_text(case.written(checkpointed))
+    try:
+        if target == "reference":
+            kept, again = (evaluated(arguments, source) for source in sources.values())
+            return None if kept.tobytes() == again.tobytes() else "the evaluator's losses differ"
+        kept, again = (emitted(arguments, source, target) for source in sources.values())
+        for number, (a, b) in enumerate(zip(kept, again)):
+            error = compare(a, b, case.lanes)
+            if error:
+                return f"result {number}: {error}"
+        before, after = (peak(arguments, source, target) for source in sources.values())
+        if case.shrinks and after >= before:
+            return f"the arena went from {before} to {after} bytes"
+    except AssertionError as failed:
+        return str(failed) or "failed"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nnc", required=True, type=pathlib.Path)
+    parser.add_argument("--target", nargs="*", default=["reference", "generic", "x86-64-v4"])
+    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--case")
+    arguments = parser.parse_args()
+    arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
+    runs = [(name, target) for name in CASES for target in arguments.target if arguments.case in (None, name)]
+    print(f"1..{len(runs)}")
+    failed = 0
+    for number, (name, target) in enumerate(runs, 1):
+        label = f"{number} - {name} for {target}"
+        if target != "reference" and not build.available(target, arguments.cc):
+            print(f"ok {label} # SKIP no {arguments.cc}, or the machine is no {target}")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            error = test(arguments, CASES[name], target, pathlib.Path(folder))
+        print(f"{'not ok' if error else 'ok'} {label}", flush=True)
+        for line in (error or "").splitlines()[:20]:
+            print(f"# {line}")
+        failed += bool(error)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
