@@ -15,6 +15,23 @@ PassContext entry_context(const CompileOptions *options, unsigned without, Arena
     return context;
 }
 
+void entry_progress(const CompileOptions *options, const char *step)
+{
+    if (options->progress)
+        options->progress(options->progress_context, step);
+}
+
+bool entry_run_passes(Graph *graph, const CompileOptions *options, PassContext *context)
+{
+    const char *const *pass = options->passes ? options->passes : pass_pipeline;
+    for (; *pass; pass++) {
+        entry_progress(options, *pass);
+        if (!pass_run(pass_find(str_from(*pass)), graph, context))
+            return false;
+    }
+    return true;
+}
+
 /* Ways to run a fused graph.  Two decisions are taken only when the plan gains by them, so all ways are planned.
  * Another order: schedule goes by live bytes, and knows neither the scratch of kernels nor parts of concats nor gaps.
  * And to copy parts: one that has room in front of it, or between its rows, for others which are made later, keeps that
@@ -91,7 +108,7 @@ static bool plan_ways(Ways *ways, Graph *graph, const CompileOptions *options, u
                                .without = without,
                                .allocator = options->allocator,
                                .effort = options->effort,
-                               .capacity = options->capacity},
+                               .capacity = options->capacity ? options->capacity : options->memory_limit},
                    .context = context};
     return pass_run(stage_find(STR("fuse")), graph, context) && best_way(ways);
 }
@@ -111,21 +128,24 @@ bool entry_plan(Entry *entry, PassContext *context)
     return true;
 }
 
-int64_t entry_peak_without(const Entry *entry, unsigned without)
+int64_t entry_peak_of(Graph *graph, const CompileOptions *options, unsigned without)
 {
-    const CompileOptions *options = &entry->program->options;
-    Graph *graph = graph_clone(entry->source);
     Arena scratch = {0};
     Diag *diag = graph->module->diag, quiet = {.arena = &scratch};
     Ways ways;
-    without |= options->without;
-    graph->module->diag = &quiet; /* all has been said of the model */
+    graph->module->diag = &quiet; /* all has been said of the model, or will be */
     PassContext context = entry_context(options, without, &scratch, &quiet);
     bool good = plan_ways(&ways, graph, options, without, &context);
     graph->module->diag = diag;
     diag_free(&quiet);
     arena_free(&scratch);
     return good ? ways.best.plan.peak : -1;
+}
+
+int64_t entry_peak_without(const Entry *entry, unsigned without)
+{
+    const CompileOptions *options = &entry->program->options;
+    return entry_peak_of(graph_clone(entry->source), options, options->without | without);
 }
 
 void entry_lower(Entry *entry, WeightTable *weights)

@@ -1,14 +1,11 @@
 /* The pipeline: graphs -> passes -> fuse -> order, parts, recipes, in-place, plan -> kernels -> what entries share ->
  * steps.  What is printed from a Program is in c/ and cuda/. */
+#include <inttypes.h>
+
 #include "program/entry.h"
+#include "program/fit.h"
 #include "program/share.h"
 #include "program/stage.h"
-
-static void report_progress(const CompileOptions *options, const char *step)
-{
-    if (options->progress)
-        options->progress(options->progress_context, step);
-}
 
 /* `@cpu` for C and `@gpu(0)` for CUDA ask for what is done anyway; nothing else is done yet. */
 static void check_placement(const Graph *graph, const Target *target, Str placement, Place place)
@@ -43,17 +40,6 @@ static bool check_supported(const Graph *graph, const Target *target)
     return diag->error_count == 0;
 }
 
-static bool run_passes(Graph *graph, const CompileOptions *options, PassContext *context)
-{
-    const char *const *pass = options->passes ? options->passes : pass_pipeline;
-    for (; *pass; pass++) {
-        report_progress(options, *pass);
-        if (!pass_run(pass_find(str_from(*pass)), graph, context))
-            return false;
-    }
-    return true;
-}
-
 /* Params stand in the bodies of calls: what entries share is known when those are expanded. */
 static bool expand_all(const Program *program)
 {
@@ -68,18 +54,35 @@ static bool expand_all(const Program *program)
     return good;
 }
 
+/* The plan keeps to the limit. */
+static bool check_limit(const Entry *entry)
+{
+    const Graph *graph = entry->graph;
+    int64_t limit = entry->program->options.memory_limit, peak = entry->memory.plan.peak;
+    bool recomputes = fit_recomputes(&entry->fit);
+    return !limit || peak <= limit ||
+           diag_error(graph->module->diag, graph->place,
+                      STR_FMT " takes an arena of %" PRId64 " bytes at least, %" PRId64 " more than the limit%s",
+                      STR_ARG(graph->name), peak, peak - limit, recomputes ? ": no recomputation saves more" : "");
+}
+
 static bool compile_entry(Entry *entry, WeightTable *weights)
 {
     const CompileOptions *options = &entry->program->options;
     Arena scratch = {0};
     PassContext context = entry_context(options, options->without, &scratch, entry->graph->module->diag);
-    bool good = run_passes(entry->graph, options, &context);
+    if (options->memory_limit) {
+        entry_progress(options, "fitting");
+        fit_find(entry->graph, options, &entry->fit);
+        context.remat = entry->fit.remat;
+    }
+    bool good = entry_run_passes(entry->graph, options, &context);
     if (good) {
-        report_progress(options, "plan");
-        good = entry_plan(entry, &context);
+        entry_progress(options, "plan");
+        good = entry_plan(entry, &context) && check_limit(entry);
     }
     if (good) {
-        report_progress(options, "kernels");
+        entry_progress(options, "kernels");
         entry_lower(entry, weights);
     }
     arena_free(&scratch);
@@ -104,10 +107,10 @@ static bool compile_entries(Program *program, Arena *arena)
     return good;
 }
 
-bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program)
+/* Graphs without calls, which agree on what they share. */
+static bool open_program(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program)
 {
     Arena *arena = graph[0]->module->arena;
-    Diag *diag = graph[0]->module->diag;
     *program = (Program){.options = *options, .checksum = ARENA_NEW(arena, Checksum), .entry_count = count};
     program->entry = ARENA_ARRAY(arena, Entry, count);
     for (uint32_t e = 0; e < count; e++)
@@ -116,8 +119,26 @@ bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *
     bool good = true;
     for (uint32_t e = 0; e < count; e++)
         good &= check_supported(graph[e], options->target);
-    return good && expand_all(program) && share_agree(program) && compile_entries(program, arena) &&
-           diag->error_count == 0;
+    return good && expand_all(program) && share_agree(program);
+}
+
+bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program)
+{
+    return open_program(graph, count, options, program) && compile_entries(program, graph[0]->module->arena) &&
+           graph[0]->module->diag->error_count == 0;
+}
+
+bool program_fit(Graph *const *graph, uint32_t count, const CompileOptions *options, Fit *fit)
+{
+    Program program;
+    Arena *arena = graph[0]->module->arena;
+    Graph **copy = ARENA_ARRAY(arena, Graph *, count);
+    for (uint32_t e = 0; e < count; e++)
+        copy[e] = graph_clone(graph[e]);
+    bool good = open_program(copy, count, options, &program);
+    for (uint32_t e = 0; e < count && good; e++)
+        fit_find(copy[e], options, &fit[e]);
+    return good;
 }
 
 const Entry *program_largest_entry(const Program *program)

@@ -3,6 +3,7 @@
 #define NNC_PROGRAM_PROGRAM_H
 
 #include "ir/graph.h"
+#include "passes/pass.h"
 #include "program/step.h"
 #include "storage/memory.h"
 
@@ -28,6 +29,7 @@ typedef struct CompileOptions {
     unsigned without;          /* of Without, added */
     int effort;                /* 1 is normal */
     int64_t capacity;          /* bytes that the arena should not exceed; 0: any number */
+    int64_t memory_limit;      /* bytes that it must not exceed, for which gradients compute again; 0: none */
     Str name;                  /* a C identifier: prefix of all that is emitted */
     Str source;                /* the model's file name, for the head of what is emitted; may be empty */
     /* Prints a node as text, for comments; may be NULL. */
@@ -42,11 +44,24 @@ typedef struct Checksum {
     bool known;
 } Checksum;
 
+/* What is computed again for a limit, and what it comes to: the planned arena, and operations of a run (node_flops). */
+typedef struct Fit {
+    Remat remat;
+    int64_t peak_before, operations_before; /* when nothing is but what the model says */
+    int64_t peak, operations;
+} Fit;
+
+static inline bool fit_recomputes(const Fit *fit)
+{
+    return fit->remat.fine || fit->remat.coarse || fit->remat.snapshots;
+}
+
 /* One graph of the model: a function of the emitted code. */
 typedef struct Entry {
     const struct Program *program;
     Str name;            /* of its function, behind the program's and a `_` */
     Graph *graph;        /* after all passes; node order is the order of execution */
+    Fit fit;             /* zero without a limit */
     Memory memory;       /* kernels, storage, plan */
     const Graph *source; /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
     bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
@@ -99,6 +114,10 @@ typedef struct Program {
 /* The pipeline: the graphs become the entries of one program.  They are rewritten in place.  `program` stays where it
  * is: its entries point to it.  False after reported errors. */
 bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program);
+
+/* How much of each graph, which stays as it is, a compilation with options->memory_limit computes again.  False after
+ * reported errors. */
+bool program_fit(Graph *const *graph, uint32_t count, const CompileOptions *options, Fit *fit);
 
 /* The peak of the same entry with `without` left out, too; -1 when it has no plan.  Nothing is lowered.  Needs
  * options.compare. */

@@ -53,7 +53,8 @@ static Str scope_of(const Graph *graph, uint32_t from)
     for (; from != NONE; from = graph->inlined[from].outer) {
         const Call *call = graph->inlined[from].call;
         Str word = call->label.len ? call->label : call->name;
-        scope = str_format(graph->module->arena, STR_FMT "." STR_FMT, STR_ARG(word), STR_ARG(scope));
+        if (word.len)
+            scope = str_format(graph->module->arena, STR_FMT "." STR_FMT, STR_ARG(word), STR_ARG(scope));
     }
     return scope;
 }

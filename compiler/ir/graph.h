@@ -62,7 +62,8 @@ typedef struct Call {
     bool checkpoint;   /* gradients compute again what they need of it, from its operands */
 } Call;
 
-/* A call that expand has replaced by its body, for those who name what came of it. */
+/* A call that expand has replaced by its body, for those who name what came of it; between the passes remat and grad
+ * also nodes that are to be computed again, as if a call of them were checkpointed: its name is empty. */
 typedef struct Inlined {
     const Call *call;
     uint32_t outer; /* the call in whose body it stood, or NONE */

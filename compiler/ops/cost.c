@@ -1,4 +1,5 @@
 /* What nodes cost to compute. */
+#include "base/number.h"
 #include "ops/meaning.h"
 
 static int64_t window_elements(const Window *window)
@@ -40,6 +41,26 @@ int64_t node_flops(const Graph *graph, const Node *node)
     default:
         return 0;
     }
+}
+
+int64_t ops_flops(const Graph *graph)
+{
+    int64_t flops = 0;
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (!graph->node[n].dead)
+            flops = number_plus(flops, node_flops_nested(graph, &graph->node[n]));
+    return flops;
+}
+
+int64_t node_flops_nested(const Graph *graph, const Node *node)
+{
+    int64_t flops = 0;
+    if (!node_has_bodies(node))
+        return node->out_count ? node_flops(graph, node) : 0;
+    for (uint32_t i = 0; i < node->sub_count; i++)
+        flops = number_plus(flops, ops_flops(node->sub[i]));
+    int64_t rounds = node_is_loop(node) ? loop_of(graph, node).most : 1;
+    return number_times(flops, rounds ? rounds : 1);
 }
 
 bool node_is_expensive(const Node *node)

@@ -287,6 +287,9 @@ NodeId flow_branch_end(Graph *graph, const ValueId *yield, uint32_t count, uint3
 
 /* Arithmetic of a node: a multiplication and an addition counted as two, other scalar ops as one. */
 int64_t node_flops(const Graph *graph, const Node *node);
+/* With those of its bodies: of loops as often as they run at most, once where that is not known; of all branches. */
+int64_t node_flops_nested(const Graph *graph, const Node *node);
+int64_t ops_flops(const Graph *graph);
 /* Multiply-adds of a contraction; of any other node 0. */
 int64_t node_macs(const Graph *graph, const Node *node);
 /* A node worth a load and a store rather than computing again. */

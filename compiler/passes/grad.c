@@ -461,6 +461,7 @@ bool pass_grad(Graph *graph, PassContext *context)
     GradPass pass = {.context = context, .arena = &arena, .taped = {.arena = &arena}};
     bool good = grad_nest(&pass, graph);
     arena_free(&arena);
+    grad_forget_remat(graph);
     if (good)
         pass_expand_rest(graph, context);
     return good;

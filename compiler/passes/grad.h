@@ -31,6 +31,8 @@ typedef ValueId GradArrival(void *context, ValueId value);
 /* Node n with operands and results as its gradient is to see them: where it stands in such calls, computed again once
  * the gradients of their results have arrived. */
 Node grad_recomputed(Recompute *recompute, NodeId n, GradArrival *arrived, void *context);
+/* No node comes from what the pass remat has put together any more. */
+void grad_forget_remat(Graph *graph);
 
 /* Loops whose rounds are bounded get a tape, on which each round writes what it begins with; map[v] is what has become
  * of the values there were.  What no gradient reads is dead, and goes with the pass dce. */

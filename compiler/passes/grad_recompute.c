@@ -1,7 +1,7 @@
 /* Recomputation: `checkpoint f(x)` in the text.
  *
- * What the gradient of a checkpointed call needs is not kept from the forward run, but computed again from what the call
- * reads: its nodes are copied, and their gradients see the copies (Chen et al., "Training Deep Nets with Sublinear
+ * What the gradient of a checkpointed call needs is not kept from the forward run, but computed again from what the
+ * call reads: its nodes are copied, and their gradients see the copies (Chen et al., "Training Deep Nets with Sublinear
  * Memory Cost", 2016).  The copies read `after(x, all = gradients)` of each activation x from outside, where the
  * gradients are those that have reached the results of the call.  So they cannot run before these have arrived, in
  * whatever order, and are not the first computation again for the pass cse.  What hangs on params, states and constants
@@ -37,6 +37,8 @@ struct Recompute {
     uint32_t *of_call; /* per inlined call: its innermost region; NONE */
     uint32_t *of_node;
     const Copy **copy; /* per value that there was: from the latest to the first */
+    bool *moves;       /* per value of the first `seen` nodes, and per input: it hangs on an input */
+    uint32_t moves_capacity, seen;
 };
 
 /* Regions */
@@ -212,20 +214,61 @@ static uint32_t arrivals(Recompute *rc, const Region *region, GradArrival *arriv
     return count - 1;
 }
 
+static bool moves(const Recompute *rc, ValueId v)
+{
+    return rc->graph->value[v].role == ROLE_INPUT || (v < rc->moves_capacity && rc->moves[v]);
+}
+
+/* Takes in the nodes that have come since. */
+static void note_moving(Recompute *rc)
+{
+    const Graph *graph = rc->graph;
+    if (graph->value_count > rc->moves_capacity) {
+        bool *more = ARENA_ARRAY(rc->scratch, bool, 2 * graph->value_count);
+        if (rc->moves_capacity)
+            memcpy(more, rc->moves, rc->moves_capacity * sizeof *more);
+        rc->moves = more;
+        rc->moves_capacity = 2 * graph->value_count;
+    }
+    for (; rc->seen < graph->node_count; rc->seen++) {
+        const Node *node = &graph->node[rc->seen];
+        bool any = false;
+        for (uint32_t i = 0; i < node->in_count; i++)
+            any |= moves(rc, node->in[i]);
+        for (uint32_t i = 0; i < node->out_count; i++)
+            rc->moves[node->out[i]] = any;
+    }
+}
+
+/* What the last call gives, a loss, has a gradient that is there from the start: who computes that call again waits for
+ * the loss itself. */
+static void wait_for_result(Again *a, ValueId **list, ValueId result)
+{
+    bool any = false;
+    note_moving(a->rc);
+    for (uint32_t i = 1; i <= a->waits; i++)
+        any |= moves(a->rc, (*list)[i]);
+    if (any)
+        return;
+    *list = arena_copy(a->rc->scratch, *list, (a->waits + 2) * sizeof **list);
+    (*list)[++a->waits] = result;
+}
+
 /* Those around come first.  Recurses over the nesting of checkpoints. */
-static void make(Recompute *rc, uint32_t r, GradArrival *arrived, void *context)
+static void make(Recompute *rc, uint32_t r, GradArrival *arrived, void *context, NodeId n)
 {
     if (r == NONE || rc->region[r].made)
         return;
     Region *region = &rc->region[r];
     region->made = true;
-    make(rc, region->around, arrived, context);
+    make(rc, region->around, arrived, context, n);
     ValueId *list;
     Again a = {.rc = rc, .region = r};
     a.waits = arrivals(rc, region, arrived, context, &list);
-    a.wait = list;
     if (!a.waits)
         return;
+    wait_for_result(&a, &list, rc->graph->node[n].out[0]);
+    a.wait = list;
     uint32_t calls = rc->graph->inlined_count + 1;
     a.inlined = ARENA_ARRAY(rc->scratch, uint32_t, calls);
     memset(a.inlined, 0xff, calls * sizeof *a.inlined); /* NONE */
@@ -233,10 +276,26 @@ static void make(Recompute *rc, uint32_t r, GradArrival *arrived, void *context)
         compute_again(&a, region->node[i]);
 }
 
+/* What remat has put together goes by no name. */
+static uint32_t named(const Graph *graph, uint32_t call)
+{
+    while (call != NONE && !graph->inlined[call].call->name.len)
+        call = graph->inlined[call].outer;
+    return call;
+}
+
+void grad_forget_remat(Graph *graph)
+{
+    for (uint32_t i = 0; i < graph->inlined_count; i++)
+        graph->inlined[i].outer = named(graph, graph->inlined[i].outer);
+    for (NodeId n = 0; n < graph->node_count; n++)
+        graph->node[n].from = named(graph, graph->node[n].from);
+}
+
 Node grad_recomputed(Recompute *rc, NodeId n, GradArrival *arrived, void *context)
 {
     uint32_t region = rc->of_node[n];
-    make(rc, region, arrived, context);
+    make(rc, region, arrived, context, n);
     Node node = rc->graph->node[n];
     if (region == NONE)
         return node;

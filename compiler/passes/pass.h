@@ -9,11 +9,18 @@
 
 #include "ir/graph.h"
 
+/* What to compute again rather than keep for the gradient (remat.h has what there is): the segments that save most for
+ * an operation first.  With snapshots, all coarse ones, by the schedule for so many. */
+typedef struct Remat {
+    uint32_t fine, coarse, snapshots;
+} Remat;
+
 typedef struct PassContext {
     Arena *scratch;     /* temporaries of a pass; given back when it ends */
     Diag *diag;         /* the module's when NULL */
     bool freeze_params; /* params that no update writes are constants */
     uint32_t lanes;     /* of f32 in a vector of the target; for layout */
+    Remat remat;        /* for remat */
 
     /* For the stages behind the passes, which the code generator brings: */
     const struct Target *target; /* NULL: kernels are numbered, but nobody says how they are computed */

@@ -63,6 +63,11 @@ typedef struct PlanLoop {
     int64_t copied; /* bytes that a round moves from place to place and does nothing else with */
 } PlanLoop;
 
+typedef struct PlanRecomputed { /* what is computed again to keep to a limit */
+    int64_t peak_before;        /* without it */
+    int64_t operations_before, operations;
+} PlanRecomputed;
+
 typedef struct PlanReport {
     Str title; /* the model's name */
     PlanRow *row;
@@ -79,6 +84,7 @@ typedef struct PlanReport {
     uint32_t saving_count;
     const PlanLoop *loop; /* in order of the steps that begin them */
     uint32_t loop_count;
+    PlanRecomputed recomputed; /* zero: nothing is */
 
     /* From here on plan_report_finish fills in. */
     int64_t naive;     /* sum of all bytes: what it takes when nothing is reused */

@@ -44,6 +44,12 @@ static void put_totals(Text *out, const PlanReport *r)
     text_printf(out, "  \"allocator\": \"%s\",\n  \"nodes\": %" PRIu64 ",\n", r->allocator, r->nodes);
     text_printf(out, "  \"fullest_step\": {\"step\": %" PRId64 ", \"bytes\": %" PRId64 "},\n", r->peak_step,
                 r->peak_live);
+    const PlanRecomputed *again = &r->recomputed;
+    if (again->operations)
+        text_printf(out,
+                    "  \"recomputed\": {\"peak_before\": %" PRId64 ", \"operations_before\": %" PRId64
+                    ", \"operations\": %" PRId64 "},\n",
+                    again->peak_before, again->operations_before, again->operations);
     text_printf(out, "  \"saved\": {");
     for (uint32_t i = 0; i < r->saving_count; i++) {
         text_printf(out, i ? ", " : "");

@@ -142,6 +142,18 @@ static void print_loops(Text *out, const PlanReport *r)
     }
 }
 
+static void print_recomputed(Text *out, const PlanRecomputed *r)
+{
+    char a[32], b[32];
+    if (!r->operations)
+        return;
+    text_printf(out, "\nrecomputed   %15s B  %10s  before; operations", plan_digits(a, r->peak_before),
+                plan_bytes(b, r->peak_before));
+    text_printf(out, " %s, now %s", plan_digits(a, r->operations_before), plan_digits(b, r->operations));
+    if (r->operations_before)
+        text_printf(out, " (+%.1f %%)", 100.0 * (double)r->operations / (double)r->operations_before - 100.0);
+}
+
 static void print_totals(Text *out, const PlanReport *r, int columns)
 {
     char a[32], b[32];
@@ -155,6 +167,7 @@ static void print_totals(Text *out, const PlanReport *r, int columns)
     if (r->peak > 0)
         text_printf(out, "  %.1f times the peak, %s tensors", (double)r->naive / (double)r->peak,
                     plan_digits(a, plan_stored(r)));
+    print_recomputed(out, &r->recomputed);
     text_printf(out, "\nallocator    %s", r->allocator);
     if (r->nodes)
         text_printf(out, ", %s search nodes", plan_digits(a, (int64_t)r->nodes));

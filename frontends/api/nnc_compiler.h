@@ -151,8 +151,10 @@ typedef struct nnc_options { /* zero is fine everywhere */
                          the file's where there are several */
     const char *allocator; /* NULL: the best of all */
     nnc_weights_form weights;
-    uint32_t effort; /* scales the work limit of the planner; 0 and 1 are normal */
-    int checked;     /* C that makes arena memory unreadable while it holds nothing alive */
+    uint32_t effort;       /* scales the work limit of the planner; 0 and 1 are normal */
+    uint64_t memory_limit; /* the most bytes that the arena may take, for which gradients compute again; more is an
+                              error; 0: none */
+    int checked;           /* C that makes arena memory unreadable while it holds nothing alive */
 } nnc_options;
 
 #define NNC_ALL_GRAPHS UINT32_MAX /* they become the entries of one program, NAME_GRAPH */

@@ -1,4 +1,5 @@
 /* Programs: compilation, emission, listings. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/files.h"
@@ -62,6 +63,7 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
         .effort = from->effort > MOST_EFFORT ? MOST_EFFORT
                   : from->effort             ? (int)from->effort
                                              : 1,
+        .memory_limit = (int64_t)from->memory_limit,
         .compare = true,
         .checked = from->checked,
         .name = prepare_identifier(&session->arena, from->name ? str_from(from->name) : graph),
@@ -69,6 +71,9 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
         .describe = prepare_describe,
         .describe_context = prepare_printer(&session->arena),
     };
+    if (from->memory_limit > PLAN_LARGEST)
+        return session_misuse(session, "a limit of %" PRIu64 " bytes: there is no such memory", from->memory_limit),
+               false;
     if (!options->name.len)
         return session_misuse(session, "a program has a name"), false;
     return options->target && find_allocator(session, from->allocator, &options->allocator);

@@ -151,6 +151,9 @@ PlanReport report_of_entry(Arena *arena, const Entry *entry)
                          .proven = memory->plan.proven,
                          .nodes = memory->plan.nodes,
                          .allocator = memory->plan.allocator};
+    const Fit *fit = &entry->fit;
+    if (fit_recomputes(fit))
+        report.recomputed = (PlanRecomputed){fit->peak_before, fit->operations_before, fit->operations};
     loops_note(arena, entry, &report);
     plan_report_finish(arena, &report);
     return report;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/problem.h"
+
 static uint32_t flag_count(const Verb *verb)
 {
     uint32_t count = 0;
@@ -168,6 +170,23 @@ bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_
                          (long long)most, text),
                false;
     *number = got;
+    return true;
+}
+
+bool args_bytes(Cli *cli, const char *flag, int64_t *bytes)
+{
+    Str word = args_value(cli, flag);
+    char *end;
+
+    if (!word.ptr)
+        return true;
+    const char *text = str_copy(&cli->arena, word).ptr;
+    unsigned long long number = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : (end = "?", 0);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    end += shift != 0;
+    if (*end || !number || number > (unsigned long long)PLAN_LARGEST >> shift)
+        return cli_usage(cli, "--%s wants bytes (65536, 64K, 2M, 1G), not `%s`", flag, text), false;
+    *bytes = (int64_t)(number << shift);
     return true;
 }
 

@@ -58,6 +58,8 @@ bool args_next(const Cli *cli, const char *flag, uint32_t *at, Str *value);
 Str args_operand(const Cli *cli, uint32_t i);
 /* The value as a whole number within bounds; usage error otherwise.  Absent leaves *number. */
 bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_t *number);
+/* The same as 65536, 64K, 2M or 1G bytes. */
+bool args_bytes(Cli *cli, const char *flag, int64_t *bytes);
 
 /* A usage error: printed at once, with where to find help.  Returns STATUS_USAGE. */
 int cli_usage(Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -104,6 +106,12 @@ void cli_put(const Text *text);
 #define FLAG_ALLOCATOR                                                                                                 \
     {                                                                                                                  \
         "allocator", "NAME", "How the plan places tensors (default: the best of all)"                                  \
+    }
+#define FLAG_MEMORY_LIMIT                                                                                              \
+    {                                                                                                                  \
+        "memory-limit", "BYTES",                                                                                       \
+            "The most that the arena may take: gradients compute again what they need, as much as this asks for; K, "  \
+            "M and G are understood"                                                                                   \
     }
 #define FLAG_GRAPH                                                                                                     \
     {                                                                                                                  \

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "api/prepare.h"
+#include "base/number.h"
 #include "cli/depfile.h"
 #include "cli/emit.h"
 #include "cli/inputs.h"
@@ -158,6 +159,23 @@ static int emit_parts(Cli *cli, const Program *program, const Folder *folder, un
     return good ? status : STATUS_ENVIRONMENT;
 }
 
+static void put_recomputed(Text *line, const Program *program)
+{
+    char bytes[32];
+    bool recomputes = false;
+    int64_t before = 0, operations_before = 0, operations = 0;
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        const Fit *fit = &program->entry[e].fit;
+        recomputes |= fit_recomputes(fit);
+        before = most(before, fit->peak_before);
+        operations_before = number_plus(operations_before, fit->operations_before);
+        operations = number_plus(operations, fit->operations);
+    }
+    if (recomputes && operations_before)
+        text_printf(line, " (%s without recomputing %.1f %% of operations)", plan_bytes(bytes, before),
+                    100.0 * (double)operations / (double)operations_before - 100.0);
+}
+
 static void summarize(Cli *cli, const Program *program, Str where)
 {
     char arena[32], weights[32], state[32];
@@ -167,9 +185,10 @@ static void summarize(Cli *cli, const Program *program, Str where)
     for (uint32_t e = 0; e < program->entry_count; e++)
         kernels += entry_kernel_count(&program->entry[e]);
     cli_step(cli, NULL);
-    text_printf(&line, STR_FMT " for %s: arena %s, weights %s, ", STR_ARG(program->options.name),
-                program->options.target->name, plan_bytes(arena, program->arena_bytes),
-                plan_bytes(weights, program->weights_bytes));
+    text_printf(&line, STR_FMT " for %s: arena %s", STR_ARG(program->options.name), program->options.target->name,
+                plan_bytes(arena, program->arena_bytes));
+    put_recomputed(&line, program);
+    text_printf(&line, ", weights %s, ", plan_bytes(weights, program->weights_bytes));
     if (program->state.count)
         text_printf(&line, "state %s, ", plan_bytes(state, program->state.bytes));
     if (program->entry_count > 1)
@@ -345,6 +364,7 @@ const Verb verb_compile = {
             {"checked", NULL, "C that makes arena memory unreadable while it holds nothing alive"},
             {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
             FLAG_ALLOCATOR,
+            FLAG_MEMORY_LIMIT,
             FLAG_GRAPH,
             FLAG_END},
     .example =

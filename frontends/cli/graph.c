@@ -230,7 +230,7 @@ static int run(Cli *cli)
     int status = model_load(cli, WEIGHTS_SOME, &model);
     if (status != STATUS_OK)
         return status;
-    if (!passes_run(cli, &model, &list, target, NULL))
+    if (!passes_run(cli, &model, &list, target, 0, NULL))
         return STATUS_INPUT;
     put_graph(&dot, model.graph, &cli->arena);
     if (format == 1)

@@ -82,9 +82,13 @@ static int run(Cli *cli)
     PassList list = {0};
     Model model;
     const Target *target;
+    int64_t limit = 0;
 
-    if (!passes_target(cli, &target) || !passes_take(cli, &list) || !take_telling(cli))
+    if (!passes_target(cli, &target) || !passes_take(cli, &list) || !take_telling(cli) ||
+        !args_bytes(cli, "memory-limit", &limit))
         return STATUS_USAGE;
+    if (limit && !target)
+        return cli_usage(cli, "--memory-limit has no meaning together with --target none");
     int status = model_load(cli, WEIGHTS_SOME, &model);
     if (status != STATUS_OK)
         return status;
@@ -93,7 +97,7 @@ static int run(Cli *cli)
         fprintf(stderr, "%-12s %8u nodes %8u values\n", "parse", model.graph->node_count, model.graph->value_count);
     if (telling.diff)
         nnc_print(&telling.before, model.module);
-    bool good = passes_run(cli, &model, &list, target, watch);
+    bool good = passes_run(cli, &model, &list, target, limit, watch);
     text_free(&telling.before);
     return good ? print_result(cli, &model) : STATUS_INPUT;
 }
@@ -113,6 +117,7 @@ const Verb verb_opt = {
                            {"stats", NULL, "Tell of each pass on stderr: nodes, values, changes, time"},
                            {"o", "FILE", "Write to the file instead of stdout"},
                            FLAG_PASSES_TARGET,
+                           FLAG_MEMORY_LIMIT,
                            FLAG_DEFINE,
                            FLAGS_WEIGHTS,
                            FLAG_GRAPH,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/clock.h"
+#include "codegen/program/program.h"
 
 const PassRow *passes_find(Cli *cli, const char *flag, Str name)
 {
@@ -53,27 +54,36 @@ bool passes_target(Cli *cli, const Target **target)
     return *target != NULL;
 }
 
-/* On every graph of the file; counts are those of the model's own. */
-static bool run_pass(const Model *model, const PassRow *row, PassContext *context)
+/* On every graph of the file; counts are those of the model's own.  `fit` has one for each of them. */
+static bool run_pass(const Model *model, const PassRow *row, PassContext *context, const Fit *fit)
 {
-    for (uint32_t i = 0; i < model->module->graph_count; i++)
-        if (model->module->graph[i] != model->graph && !pass_run(row, model->module->graph[i], context))
+    Module *module = model->module;
+    uint32_t changes = 0;
+    for (uint32_t i = 0; i < module->graph_count; i++) {
+        context->remat = fit[i].remat;
+        if (!pass_run(row, module->graph[i], context))
             return false;
-    return pass_run(row, model->graph, context);
+        changes = module->graph[i] == model->graph ? context->changes : changes;
+    }
+    context->changes = changes;
+    return true;
 }
 
-bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, PassWatch *after)
+bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, int64_t limit, PassWatch *after)
 {
     Arena scratch = {0};
     PassContext context = pass_context(&scratch, &cli->diag);
-    bool good = true;
+    const Module *module = model->module;
+    const CompileOptions options = {.target = target, .effort = 1, .name = model->program_name, .memory_limit = limit};
+    Fit *fit = ARENA_ARRAY(&cli->arena, Fit, module->graph_count);
+    bool good = !limit || program_fit(module->graph, module->graph_count, &options, fit);
 
     context.target = target;
     context.lanes = target ? target->lanes : 1;
     for (uint32_t i = 0; good && i < list->count; i++) {
         double begin = clock_seconds();
         cli_step(cli, list->row[i]->name);
-        good = run_pass(model, list->row[i], &context);
+        good = run_pass(model, list->row[i], &context, fit);
         double end = clock_seconds();
         cli_step(cli, NULL);
         if (good && after)

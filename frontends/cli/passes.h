@@ -20,9 +20,10 @@ bool passes_take(Cli *cli, PassList *list);
 /* The target that --target names, `generic` without it, NULL for `none`; false after an error. */
 bool passes_target(Cli *cli, const Target **target);
 
-/* Runs the passes on every graph of the file; `after` is called after each.  False after errors. */
+/* Runs the passes on every graph of the file; `after` is called after each.  With a limit in bytes, for which there
+ * must be a target, the pass remat does as much as a compilation for it does.  False after errors. */
 typedef void PassWatch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds);
-bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, PassWatch *after);
+bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, int64_t limit, PassWatch *after);
 
 #define FLAG_PASSES_TARGET                                                                                             \
     {                                                                                                                  \

@@ -48,24 +48,6 @@ typedef struct Limits { /* bytes that there are; 0: any number */
     int64_t copies; /* of a round of loops; -1: any number */
 } Limits;
 
-/* 65536, 64K, 2M or 1G; false after a usage error. */
-static bool take_bytes(Cli *cli, const char *flag, int64_t *bytes)
-{
-    Str word = args_value(cli, flag);
-    char *end;
-
-    if (!word.ptr)
-        return true;
-    const char *text = str_copy(&cli->arena, word).ptr;
-    unsigned long long number = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : (end = "?", 0);
-    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    end += shift != 0;
-    if (*end || !number || number > (unsigned long long)PLAN_LARGEST >> shift)
-        return cli_usage(cli, "--%s wants bytes (65536, 64K, 2M, 1G), not `%s`", flag, text), false;
-    *bytes = (int64_t)(number << shift);
-    return true;
-}
-
 /* The words of the flag --without as a sum of Without; false after a usage error. */
 static bool take_without(Cli *cli, unsigned *without)
 {
@@ -260,8 +242,9 @@ static bool take_none(Cli *cli, const char *with, const char *const *flag)
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
     static const char *const of_models[] =
-        {"without", "copies", "target", "D",  "weights-from", "init-missing", "convert-weights",
-         "graph",   "verify", "report", "cc", "ram",          "flash",        NULL},
+        {"without",         "copies",       "target", "D",      "weights-from", "init-missing",
+         "convert-weights", "graph",        "verify", "report", "cc",           "ram",
+         "flash",           "memory-limit", NULL},
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", "report", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
@@ -295,7 +278,7 @@ static bool take_report(Cli *cli, PlanFormat format, Limits *limits)
         return cli_usage(cli, "--cc measures C, which is not what " STR_FMT " runs", STR_ARG(target)), false;
     if (args_has(cli, "cc") && is_blank(args_value(cli, "cc")))
         return cli_usage(cli, "--cc wants a C compiler"), false;
-    return take_bytes(cli, "ram", &limits->ram) && take_bytes(cli, "flash", &limits->flash);
+    return args_bytes(cli, "ram", &limits->ram) && args_bytes(cli, "flash", &limits->flash);
 }
 
 static int run(Cli *cli)
@@ -308,7 +291,7 @@ static int run(Cli *cli)
     uint32_t format = FORMAT_TABLE;
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) || !program_allocator(cli, &allocator) ||
-        !take_bytes(cli, "capacity", &limits.arena) ||
+        !args_bytes(cli, "capacity", &limits.arena) ||
         !args_number(cli, "copies", 0, INT64_C(1) << 40, &limits.copies) ||
         !args_number(cli, "effort", 0, 1000, &effort) || !take_without(cli, &without) ||
         !take_operands(cli, problem, verify) || !take_report(cli, (PlanFormat)format, &limits))
@@ -339,6 +322,7 @@ const Verb verb_plan = {
             {"ram", "BYTES", "With --report: the memory there is for arena, state, inputs, outputs and stack"},
             {"flash", "BYTES", "With --report: the memory there is for weights and code"},
             FLAG_ALLOCATOR,
+            FLAG_MEMORY_LIMIT,
             {"effort", "N", "Scale the work limit of the search; 1 is normal"},
             {"without", "inplace,views,parts,order",
              "Leave out some of what lowers the peak before placement: results written over their "

@@ -49,7 +49,10 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
                                 .describe = prepare_describe,
                                 .describe_context = prepare_printer(&cli->arena),
                                 .target = program_target(cli, target)};
-    return options->target && program_allocator(cli, &options->allocator) ? STATUS_OK : STATUS_USAGE;
+    return options->target && program_allocator(cli, &options->allocator) &&
+                   args_bytes(cli, "memory-limit", &options->memory_limit)
+               ? STATUS_OK
+               : STATUS_USAGE;
 }
 
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program)

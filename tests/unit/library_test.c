@@ -318,6 +318,38 @@ UNIT(without_memory_a_call_returns)
     nnc_session_free(session);
 }
 
+UNIT(a_limit_is_kept_or_refused)
+{
+    static const char text[] =
+        "nnc 1\n"
+        "use \"nn\"\n"
+        "graph step(x: f32[16, 16]) -> (loss: f32[]) {\n"
+        "    h = x\n"
+        "    for i in 0..8 carry h { h = gelu(dense@layer{i}(h, 16)) }\n"
+        "    loss = mean(square(h))\n"
+        "    minimize(loss, with = sgd(rate = 0.01))\n"
+        "}\n";
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_program *program;
+    const char *plan;
+    nnc_options options = {0};
+    EXPECT_INT(parse(session, text, &module), NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_OK);
+    uint64_t free = nnc_program_arena_bytes(program);
+    options.memory_limit = free / 3;
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_OK);
+    EXPECT(nnc_program_arena_bytes(program) <= free / 3);
+    EXPECT_INT(nnc_program_text(program, NNC_TEXT_JSON, &plan), NNC_RESULT_OK);
+    EXPECT(strstr(plan, "\"recomputed\": {\"peak_before\": ") != NULL);
+    options.memory_limit = 1;
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_INPUT);
+    EXPECT(strstr(nnc_session_text(session), "more than the limit") != NULL);
+    options.memory_limit = UINT64_MAX;
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_USE);
+    nnc_session_free(session);
+}
+
 int main(void)
 {
     static const Test test[] = {
@@ -329,6 +361,7 @@ int main(void)
         RUN(a_wrong_use_is_told),
         RUN(what_the_weights_file_lacks_is_an_error_or_drawn),
         RUN(stored_floats_convert_on_request),
+        RUN(a_limit_is_kept_or_refused),
         RUN(without_memory_a_call_returns),
     };
     return UNIT_MAIN(test);
