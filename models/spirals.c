@@ -7,6 +7,7 @@
 
 enum { BATCH = 64, STEPS = 2000, TESTS = 1000 };
 
+static unsigned char params[SPIRALS_PARAMS_BYTES] __attribute__((aligned(64)));
 static unsigned char state[SPIRALS_STATE_BYTES] __attribute__((aligned(64)));
 static unsigned char arena[SPIRALS_ARENA_BYTES] __attribute__((aligned(64)));
 
@@ -33,17 +34,18 @@ int main(void)
     float loss, probability[2];
     int right = 0;
 
-    spirals_state_init(state); /* weights and moments */
+    spirals_params_init(params, 0); /* the weights, as the model draws them */
+    spirals_state_init(state);      /* the optimiser's moments */
     for (int step = 1; step <= STEPS; step++) {
         for (int i = 0; i < BATCH; i++)
             label[i] = draw_point(point + 2 * i);
-        spirals_step(point, label, &loss, state, arena);
+        spirals_step(point, label, &loss, params, state, arena);
         if (step == 1 || step % 500 == 0)
             printf("step %4d: loss %.3f\n", step, (double)loss);
     }
     for (int i = 0; i < TESTS; i++) {
         int64_t spiral = draw_point(point);
-        spirals_classify(point, probability, state, arena);
+        spirals_classify(point, probability, params, arena);
         right += (probability[1] > probability[0]) == (spiral == 1);
     }
     printf("%.1f %% of %d new points\n", 100.0 * right / TESTS, TESTS);

@@ -40,6 +40,8 @@ const char *nnc_status_text(nnc_status status)
         return "the model has no such entry";
     case NNC_E_STATE:
         return "the state is missing or not aligned";
+    case NNC_E_PARAMS:
+        return "the params are missing or not aligned";
     }
     return "unknown status";
 }
@@ -113,9 +115,24 @@ void nnc_arena_free(void *arena)
     free(arena);
 }
 
+void *nnc_params_new(const nnc_model *model, int64_t seed, const nnc_weights *weights)
+{
+    void *params = lend(model, model->params.bytes);
+    if (params && model->params_init && model->params_init(params, seed, weights ? weights->data : NULL)) {
+        free(params);
+        return NULL;
+    }
+    return params;
+}
+
+void nnc_params_free(void *params)
+{
+    free(params);
+}
+
 void *nnc_state_new(const nnc_model *model, const nnc_weights *weights)
 {
-    void *state = lend(model, model->state_bytes);
+    void *state = lend(model, model->state.bytes);
     if (state && model->state_init && model->state_init(state, weights ? weights->data : NULL)) {
         free(state);
         return NULL;
@@ -126,6 +143,20 @@ void *nnc_state_new(const nnc_model *model, const nnc_weights *weights)
 void nnc_state_free(void *state)
 {
     free(state);
+}
+
+const nnc_slot *nnc_slot_find(const nnc_block *block, const char *name)
+{
+    for (uint32_t i = 0; i < block->count; i++)
+        if (strcmp(block->slot[i].tensor.name, name) == 0)
+            return &block->slot[i];
+    return NULL;
+}
+
+void *nnc_slot_data(const nnc_slot *slot, void *memory)
+{
+    unsigned char *begin = memory;
+    return begin + slot->offset[slot->flag >= 0 && begin[slot->flag]];
 }
 
 int32_t nnc_entry_find(const nnc_model *model, const char *name)
@@ -152,17 +183,21 @@ static int is_lent(const nnc_model *model, size_t bytes, const void *memory)
     return !bytes || (memory && (uintptr_t)memory % (model->arena_alignment ? model->arena_alignment : 1) == 0);
 }
 
-static nnc_status check_lent(const nnc_model *model, const void *arena, const void *state, const nnc_weights *weights)
+static nnc_status check_lent(const nnc_model *model, const void *arena, const void *params, const void *state,
+                             const nnc_weights *weights)
 {
     if (!is_lent(model, model->arena_bytes, arena))
         return NNC_E_ARENA;
-    if (!is_lent(model, model->state_bytes, state))
+    if (!is_lent(model, model->params.bytes, params))
+        return NNC_E_PARAMS;
+    if (!is_lent(model, model->state.bytes, state))
         return NNC_E_STATE;
     return model->weights_bytes && (!weights || weights->bytes != model->weights_bytes) ? NNC_E_SIZE : NNC_OK;
 }
 
 nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *input, uint32_t input_count,
-                    nnc_tensor *output, uint32_t output_count, void *arena, void *state, const nnc_weights *weights)
+                    nnc_tensor *output, uint32_t output_count, void *arena, void *params, void *state,
+                    const nnc_weights *weights)
 {
     void *in[MOST_TENSORS], *out[MOST_TENSORS];
     const nnc_entry *e;
@@ -176,12 +211,13 @@ nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *in
     if (input_count != e->input_count || output_count != e->output_count || input_count > MOST_TENSORS ||
         output_count > MOST_TENSORS)
         return NNC_E_COUNT;
-    status = check_lent(model, arena, state, weights);
+    status = check_lent(model, arena, params, state, weights);
     if (status == NNC_OK)
         status = gather(e->input, input, input_count, in);
     if (status == NNC_OK)
         status = gather(e->output, output, output_count, out);
     if (status != NNC_OK)
         return status;
-    return e->run((const void *const *)in, out, arena, weights ? weights->data : NULL, state) ? NNC_E_RUN : NNC_OK;
+    return e->run((const void *const *)in, out, arena, weights ? weights->data : NULL, params, state) ? NNC_E_RUN
+                                                                                                      : NNC_OK;
 }

@@ -28,7 +28,8 @@ typedef enum nnc_status {
     NNC_E_ARENA,    /* the arena is NULL or not aligned */
     NNC_E_RUN,      /* the model's own function failed */
     NNC_E_ENTRY,    /* the model has no such entry */
-    NNC_E_STATE     /* the state is NULL or not aligned */
+    NNC_E_STATE,    /* the state is NULL or not aligned */
+    NNC_E_PARAMS    /* the params are NULL or not aligned */
 } nnc_status;
 
 const char *nnc_status_text(nnc_status status);
@@ -80,18 +81,27 @@ void *nnc_arena_new(const nnc_model *model);
 void nnc_arena_free(void *arena);
 
 /* What a model keeps from run to run, filled with its first values; NULL when there is no memory, or the weights that
- * they come from are missing.  `weights` may be NULL where the code holds them.  Of a model without states it is a byte
- * that nothing touches.  Give it back with nnc_state_free. */
+ * they come from are missing.  `weights` may be NULL where the code holds them; seed 0 draws params as the model has
+ * them, any other otherwise.  Of a model without such a block it is a byte that nothing touches.  Give them back with
+ * nnc_params_free and nnc_state_free. */
+void *nnc_params_new(const nnc_model *model, int64_t seed, const nnc_weights *weights);
+void nnc_params_free(void *params);
 void *nnc_state_new(const nnc_model *model, const nnc_weights *weights);
 void nnc_state_free(void *state);
+
+/* The tensor of that name in model->params or model->state; NULL when there is none. */
+const nnc_slot *nnc_slot_find(const nnc_block *block, const char *name);
+/* Where it lies in the memory of the block, until the next run: slot->tensor says what it is. */
+void *nnc_slot_data(const nnc_slot *slot, void *memory);
 
 /* The entry's number by its name; -1 when there is none. */
 int32_t nnc_entry_find(const nnc_model *model, const char *name);
 
 /* Checks everything, then runs entry number `entry`, 0 where there is one.  `input` and `output` are in its order.
- * `state` may be NULL where the model has none. */
+ * `params` and `state` may be NULL where the model has none. */
 nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *input, uint32_t input_count,
-                    nnc_tensor *output, uint32_t output_count, void *arena, void *state, const nnc_weights *weights);
+                    nnc_tensor *output, uint32_t output_count, void *arena, void *params, void *state,
+                    const nnc_weights *weights);
 
 #ifdef __cplusplus
 }

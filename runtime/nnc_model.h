@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #ifndef NNC_MODEL_ABI
-#define NNC_MODEL_ABI 2 /* a change of these types gets a new number */
+#define NNC_MODEL_ABI 3 /* a change of these types gets a new number */
 
 typedef struct nnc_tensor_info {
     const char *name;
@@ -19,11 +19,26 @@ typedef struct nnc_entry { /* one graph of the model: a function */
     const char *name;      /* "run" where there is one, else the graph's */
     uint32_t input_count, output_count;
     const nnc_tensor_info *input, *output;
+    uint32_t updated_params, updated_states; /* how many of them a run changes: a training step has some of the first */
     /* Arrays in the order of `input` and `output`.  `weights` is the mapped file, or NULL where the code holds them;
-     * `state` the model's block of states, or NULL where it has none.  Re-entrant: calls with different arenas and
-     * states may run at the same time.  Returns 0. */
-    int (*run)(const void *const *input, void *const *output, void *arena, const void *weights, void *state);
+     * `params` and `state` the model's blocks, or NULL where it has none.  Re-entrant: calls with different arenas and
+     * states may run at the same time, over the same params when they update none.  Returns 0. */
+    int (*run)(const void *const *input, void *const *output, void *arena, const void *weights, void *params,
+               void *state);
 } nnc_entry;
+
+typedef struct nnc_slot { /* a tensor in a block */
+    nnc_tensor_info tensor;
+    size_t
+        offset[2]; /* bytes from the block's start: the first, or while the byte `flag` of the block is 1, the other */
+    int32_t flag;  /* -1: always the first, as of all params */
+} nnc_slot;
+
+typedef struct nnc_block { /* memory, aligned as the arena, that the caller keeps from run to run */
+    size_t bytes;          /* 0: the model has none */
+    uint32_t count;
+    const nnc_slot *slot; /* all that lasts in it; what else there is are zeros, or means nothing between runs */
+} nnc_block;
 
 typedef struct nnc_model {
     uint32_t abi; /* NNC_MODEL_ABI of the compiler that wrote it */
@@ -33,8 +48,12 @@ typedef struct nnc_model {
     size_t arena_bytes, arena_alignment; /* scratch memory that the caller lends for a run of any entry */
     size_t weights_bytes;                /* of the weights file to map; 0: the code holds them */
     uint64_t weights_checksum;           /* of that file: XXH3, 64 bits, seed 0 */
-    size_t state_bytes;                  /* memory, aligned as the arena, that is kept from run to run; 0: none */
-    int (*state_init)(void *state, const void *weights); /* fills it before the first run; NULL where there is none */
+    nnc_block params;                    /* weights that some entry updates: all entries read them there */
+    nnc_block state;                     /* what else lasts: moments of optimisers, memories of streams */
+    /* These fill the blocks before the first run; NULL where there is none.  Seed 0 draws params as the model has them,
+     * any other otherwise. */
+    int (*params_init)(void *params, int64_t seed, const void *weights);
+    int (*state_init)(void *state, const void *weights);
 } nnc_model;
 
 #endif

@@ -11,9 +11,33 @@ Str source_entry_suffix(const Entry *entry, Arena *arena)
     return entry->program->entry_count == 1 ? (Str){0} : str_format(arena, "_" STR_FMT, STR_ARG(entry->name));
 }
 
-Str source_state_place(const Entry *entry, Arena *arena, const Storage *storage)
+const char *source_block_name(KeptBlock block)
 {
-    const StateSlot *slot = &entry->program->state.slot[entry->slot[storage->index]];
+    return block == BLOCK_PARAMS ? "params" : "state";
+}
+
+const char *source_block_pointer(KeptBlock block)
+{
+    return block == BLOCK_PARAMS ? "p" : "s";
+}
+
+const char *source_block_bytes(const Program *program, KeptBlock block, Arena *arena)
+{
+    return str_format(arena, "%s_%s_BYTES", source_upper(arena, program->options.name),
+                      block == BLOCK_PARAMS ? "PARAMS" : "STATE")
+        .ptr;
+}
+
+int source_block_status(KeptBlock block)
+{
+    return block == BLOCK_PARAMS ? 4 : 3;
+}
+
+Str source_kept_place(const Entry *entry, Arena *arena, const Storage *storage)
+{
+    const KeptSlot *slot = &entry->program->kept.slot[entry->slot[storage->index]];
+    if (slot->block == BLOCK_PARAMS)
+        return str_format(arena, "%s + %lld", storage->next ? "s" : "p", (long long)slot->offset[storage->next]);
     bool device = entry->program->options.target->dialect == DIALECT_CUDA; /* whose memory the host does not read */
     if (device)
         return str_format(arena, "s + %lld", (long long)slot->offset[storage->next]);
@@ -54,9 +78,9 @@ Str source_storage(const Entry *entry, const Str *port, Arena *arena, const Kern
         return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type, STR_ARG(base),
                           (long long)storage->offset);
     }
-    if (storage->role == STORAGE_STATE)
-        return str_format(arena, "(%s%s *)(void *)(" STR_FMT ")%s", fixed, type,
-                          STR_ARG(source_state_place(entry, arena, storage)), plus_elements(arena, buffer->begin));
+    if (storage_is_kept(storage->role))
+        return str_format(arena, "(%s%s *)(%svoid *)(" STR_FMT ")%s", fixed, type, fixed,
+                          STR_ARG(source_kept_place(entry, arena, storage)), plus_elements(arena, buffer->begin));
     if (storage->role == STORAGE_PASSED || source_moves(entry, storage))
         return str_format(arena, "v%u%s", storage->value, plus_elements(arena, buffer->begin));
     if (storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH)
@@ -83,6 +107,12 @@ void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32
     arena_free(&arena);
 }
 
+/* Params that are only read are const; who reads states may also turn them. */
+static const char *qualifier(const Entry *entry, KeptBlock block)
+{
+    return block == BLOCK_PARAMS && !entry_updates(entry, block) ? "const " : "";
+}
+
 void source_parameters(Text *out, const Entry *entry, Arena *arena)
 {
     const Graph *graph = entry->graph;
@@ -99,7 +129,26 @@ void source_parameters(Text *out, const Entry *entry, Arena *arena)
         text_printf(out, "%s " STR_FMT "[%lld], ", prelude_c_type(type->dtype), STR_ARG(port[graph->input_count + i]),
                     (long long)(count ? count : 1));
     }
-    text_printf(out, "%s%svoid *arena",
-                program_weights_form(entry->program) == WEIGHTS_FILE ? "const void *weights, " : "",
-                entry->memory.state_count ? "void *state, " : "");
+    text_printf(out, "%s", program_weights_form(entry->program) == WEIGHTS_FILE ? "const void *weights, " : "");
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (entry_keeps(entry, block))
+            text_printf(out, "%svoid *%s, ", qualifier(entry, block), source_block_name(block));
+    text_printf(out, "void *arena");
+}
+
+void source_kept_pointers(Text *out, const Entry *entry)
+{
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
+        const char *fixed = qualifier(entry, block);
+        if (entry_keeps(entry, block))
+            text_printf(out, "    %sunsigned char *const %s = (%sunsigned char *)%s;\n", fixed,
+                        source_block_pointer(block), fixed, source_block_name(block));
+    }
+}
+
+Str source_lent(const Entry *entry, Arena *arena)
+{
+    return str_format(arena, "%s%s%s", program_weights_form(entry->program) == WEIGHTS_FILE ? "weights, " : "",
+                      entry_keeps(entry, BLOCK_PARAMS) ? "params, " : "",
+                      entry_keeps(entry, BLOCK_STATE) ? "state, " : "");
 }

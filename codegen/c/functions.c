@@ -24,7 +24,7 @@ const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k)
                           *y = entry_storage(entry, kernel->buffer[b].storage);
             bool passed = x->family != NONE && x->family == y->family && !avoids(entry, x, y) && !avoids(entry, y, x);
             bool arena_place = x->role == STORAGE_ARENA && x->offset == y->offset;
-            bool state_place = x->role == STORAGE_STATE && x->index == y->index && x->next == y->next;
+            bool state_place = storage_is_kept(x->role) && x->index == y->index && x->next == y->next;
             if (passed || (x->role == y->role && (arena_place || state_place)))
                 aliased[a] = aliased[b] = true;
         }

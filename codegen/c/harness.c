@@ -160,22 +160,29 @@ static void print_memory(Text *out, const Program *program)
         print_weights(out, name);
 }
 
-/* States lie in memory of their own, with a canary behind. */
-static void print_state(Text *out, const Program *program)
+/* What is kept lies in memory of its own, with a canary behind. */
+static void print_block(Text *out, const Program *program, KeptBlock block)
 {
-    Str name = program->options.name;
     bool file = program_weights_form(program) == WEIGHTS_FILE;
-    if (program->state.count)
+    const char *name = source_block_name(block);
+    Str model = program->options.name;
+    if (program->kept.bytes[block])
         text_printf(out,
-                    "    const size_t kept = " STR_FMT
-                    "_model.state_bytes;\n"
-                    "    unsigned char *held = (unsigned char *)malloc(kept + canary + %d);\n"
-                    "    unsigned char *state = held + (%d - (uintptr_t)held %% %d) %% %d;\n"
-                    "    if (!held) {\n        fprintf(stderr, \"no memory\\n\");\n        return 2;\n    }\n"
-                    "    memset(held, 0xA5, kept + canary + %d);\n"
-                    "    bad |= " STR_FMT "_state_init(%sstate);\n",
-                    STR_ARG(name), ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT,
-                    STR_ARG(name), file ? "weights, " : "");
+                    "    const size_t %s_bytes = " STR_FMT
+                    "_model.%s.bytes;\n"
+                    "    unsigned char *%s_held = (unsigned char *)malloc(%s_bytes + canary + %d);\n"
+                    "    unsigned char *%s = %s_held + (%d - (uintptr_t)%s_held %% %d) %% %d;\n"
+                    "    if (!%s_held) {\n        fprintf(stderr, \"no memory\\n\");\n        return 2;\n    }\n"
+                    "    memset(%s_held, 0xA5, %s_bytes + canary + %d);\n"
+                    "    bad |= " STR_FMT "_%s_init(%s%s%s);\n",
+                    name, STR_ARG(model), name, name, name, ARENA_ALIGNMENT, name, name, ARENA_ALIGNMENT, name,
+                    ARENA_ALIGNMENT, ARENA_ALIGNMENT, name, name, name, ARENA_ALIGNMENT, STR_ARG(model), name,
+                    file ? "weights, " : "", name, harness_seed(block));
+}
+
+const char *harness_seed(KeptBlock block)
+{
+    return block == BLOCK_PARAMS ? ", 0" : "";
 }
 
 static void print_call(Text *out, const Entry *entry)
@@ -187,8 +194,7 @@ static void print_call(Text *out, const Entry *entry)
         text_printf(out, STR_FMT "input%u, ", STR_ARG(prefix), i);
     for (uint32_t i = 0; i < entry->graph->output_count; i++)
         text_printf(out, STR_FMT "output%u, ", STR_ARG(prefix), i);
-    text_printf(out, "%s%sarena);\n", program_weights_form(entry->program) == WEIGHTS_FILE ? "weights, " : "",
-                entry->memory.state_count ? "state, " : "");
+    text_printf(out, STR_FMT "arena);\n", STR_ARG(source_lent(entry, &arena)));
     for (uint32_t i = 0; i < entry->graph->output_count; i++)
         harness_compare(out, entry, i);
     arena_free(&arena);
@@ -204,21 +210,35 @@ void harness_calls(Text *out, const Program *program)
         text_printf(out, "    }\n");
 }
 
-static void print_main(Text *out, const Program *program)
+/* The canaries: on both sides of the arena, and behind what is kept. */
+static void print_canaries(Text *out, const Program *program)
 {
-    bool file = program_weights_form(program) == WEIGHTS_FILE, kept = program->state.count;
-    text_printf(out, "int main(%s)\n{\n", file ? "int argc, char **argv" : "void");
-    print_memory(out, program);
-    print_state(out, program);
-    harness_calls(out, program);
     text_printf(out,
                 "    for (size_t i = 0; i < canary; i++)\n"
-                "        if (arena[-1 - (ptrdiff_t)i] != 0xA5 || arena[bytes + i] != 0xA5%s) {\n"
-                "            printf(\"written beside the %s\\n\");\n            bad = 1;\n            break;\n"
-                "        }\n"
-                "    free(block);\n%s%s    return bad;\n}\n",
-                kept ? " || state[kept + i] != 0xA5" : "", kept ? "arena or the state" : "arena",
-                kept ? "    free(held);\n" : "", file ? "    free(raw);\n" : "");
+                "        if (arena[-1 - (ptrdiff_t)i] != 0xA5 || arena[bytes + i] != 0xA5");
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (program->kept.bytes[block])
+            text_printf(out, " || %s[%s_bytes + i] != 0xA5", source_block_name(block), source_block_name(block));
+    text_printf(out,
+                ") {\n            printf(\"written beside the arena%s\\n\");\n            bad = 1;\n"
+                "            break;\n        }\n",
+                program->kept.count ? " or what is kept" : "");
+}
+
+static void print_main(Text *out, const Program *program)
+{
+    bool file = program_weights_form(program) == WEIGHTS_FILE;
+    text_printf(out, "int main(%s)\n{\n", file ? "int argc, char **argv" : "void");
+    print_memory(out, program);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        print_block(out, program, block);
+    harness_calls(out, program);
+    print_canaries(out, program);
+    text_printf(out, "    free(block);\n");
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (program->kept.bytes[block])
+            text_printf(out, "    free(%s_held);\n", source_block_name(block));
+    text_printf(out, "%s    return bad;\n}\n", file ? "    free(raw);\n" : "");
 }
 
 void emit_test(const Program *program, const Golden *golden, Text *out)

@@ -152,11 +152,13 @@ void source_take_weights(const Program *program, Arena *arena, Map *taken)
         map_add(taken, str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name)), 0);
 }
 
-void source_take_state(const Program *program, Map *taken)
+void source_take_kept(const Program *program, Map *taken)
 {
-    static const char *const own[] = {"s", "state"};
-    for (uint32_t i = 0; program->state.count && i < sizeof own / sizeof *own; i++)
-        map_add(taken, str_from(own[i]), 0);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (program->kept.bytes[block]) {
+            map_add(taken, str_from(source_block_name(block)), 0);
+            map_add(taken, str_from(source_block_pointer(block)), 0);
+        }
 }
 
 /* Inputs and outputs are parameters of one function: where `a.b` and `a_b` meet, or an input is passed through under
@@ -168,7 +170,7 @@ const Str *source_port_names(const Entry *entry, Arena *arena)
     Str *name = ARENA_ARRAY(arena, Str, count);
     Map taken = {.arena = arena};
     source_take_weights(entry->program, arena, &taken);
-    source_take_state(entry->program, &taken);
+    source_take_kept(entry->program, &taken);
     for (uint32_t i = 0; i < count; i++) {
         Str plain = name[i] = source_identifier(arena, port_name(graph, i));
         for (int n = 2; !map_add(&taken, name[i], i); n++)
@@ -179,11 +181,13 @@ const Str *source_port_names(const Entry *entry, Arena *arena)
 
 void source_take_names(const Program *program, Arena *arena, Map *taken)
 {
-    static const char *const own[] = {"run", "inputs", "outputs"};
+    static const char *const own[] = {"run", "inputs", "outputs"}, *const one[] = {"entries", "params_init",
+                                                                                   "state_init", "params_slots",
+                                                                                   "state_slots"};
     source_take_weights(program, arena, taken);
-    source_take_state(program, taken);
-    map_add(taken, STR("entries"), 0);
-    map_add(taken, STR("state_init"), 0);
+    source_take_kept(program, taken);
+    for (uint32_t i = 0; i < sizeof one / sizeof *one; i++)
+        map_add(taken, str_from(one[i]), 0);
     for (uint32_t e = 0; e < program->entry_count; e++) {
         const Entry *entry = &program->entry[e];
         Str suffix = source_entry_suffix(entry, arena);

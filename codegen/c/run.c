@@ -43,7 +43,7 @@ static void start_names(Run *run)
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         map_add(&run->taken, str_from(own[i]), 0);
     source_take_weights(program, arena, &run->taken);
-    source_take_state(program, &run->taken);
+    source_take_kept(program, &run->taken);
     for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
         map_add(&run->taken, run->port[i], 0);
     for (uint32_t f = 0; f < run->unit->function_count; f++)
@@ -83,11 +83,17 @@ static void leave_block(Run *run)
     run->depth--;
 }
 
+static bool is_constant(const Entry *entry, const Storage *storage)
+{
+    return storage->role == STORAGE_WEIGHTS ||
+           (storage->role == STORAGE_PARAMS && entry->memory.state[storage->index].next == NONE);
+}
+
 /* The name of a pointer, which is declared where it cannot be seen: `at` is where it points, `what` says it to people.
  */
 static Str declare_pointer(Run *run, Pointer *pointer, const KernelBuffer *buffer, ValueId value, Str at, Str what)
 {
-    bool constant = entry_storage(run->entry, buffer->storage)->role == STORAGE_WEIGHTS;
+    bool constant = is_constant(run->entry, entry_storage(run->entry, buffer->storage));
     const char *type = prelude_c_type(buffer->dtype), *fixed = constant ? "const " : "";
     if (pointer->depth)
         return pointer->name;
@@ -178,8 +184,8 @@ static Str arena_argument(Run *run, const KernelBuffer *buffer)
     return plus_elements(run, name, buffer->begin);
 }
 
-/* A state's value, or its next one where that is elsewhere. */
-static Str state_argument(Run *run, const KernelBuffer *buffer)
+/* The value of a param or state, or its next one where that is elsewhere. */
+static Str kept_argument(Run *run, const KernelBuffer *buffer)
 {
     const Entry *entry = run->entry;
     Arena *arena = run->unit->arena;
@@ -191,8 +197,10 @@ static Str state_argument(Run *run, const KernelBuffer *buffer)
         Str type = type_show(arena, value_type(entry->graph, value));
         Str what = storage->next ? str_format(arena, STR_FMT ", the next " STR_FMT, STR_ARG(type),
                                               STR_ARG(source_comment(arena, value_show(entry->graph, state->value))))
-                                 : str_format(arena, STR_FMT ", state", STR_ARG(type));
-        Str at = str_format(arena, "(void *)(" STR_FMT ")", STR_ARG(source_state_place(entry, arena, storage)));
+                                 : str_format(arena, STR_FMT ", %s", STR_ARG(type),
+                                              storage->role == STORAGE_PARAMS ? "param" : "state");
+        Str at = str_format(arena, "(%svoid *)(" STR_FMT ")", is_constant(entry, storage) ? "const " : "",
+                            STR_ARG(source_kept_place(entry, arena, storage)));
         declare_pointer(run, pointer, buffer, value, at, what);
     }
     return plus_elements(run, pointer->name, buffer->begin);
@@ -209,8 +217,9 @@ static Str buffer_argument(Run *run, const KernelBuffer *buffer)
     case STORAGE_ARENA:
     case STORAGE_SCRATCH:
         return arena_argument(run, buffer);
+    case STORAGE_PARAMS:
     case STORAGE_STATE:
-        return state_argument(run, buffer);
+        return kept_argument(run, buffer);
     case STORAGE_PASSED:
         return plus_elements(run, run->storage[buffer->storage].name, buffer->begin);
     default:
@@ -417,24 +426,32 @@ static void print_checks(Text *out, const Entry *entry)
     text_printf(out, "    unsigned char *const a = (unsigned char *)arena;\n");
     if (file)
         text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
-    if (entry->memory.state_count)
-        text_printf(out, "    unsigned char *const s = (unsigned char *)state;\n");
+    source_kept_pointers(out, entry);
     text_printf(out, "\n    if (%s(uintptr_t)a %% %d != 0)\n        return 1;\n", program->arena_bytes ? "!a || " : "",
                 ARENA_ALIGNMENT);
     if (file)
         text_printf(out, "    if (!w || (uintptr_t)w %% %d != 0)\n        return 2;\n", WEIGHTS_ALIGNMENT);
-    if (entry->memory.state_count)
-        text_printf(out, "    if (!s || (uintptr_t)s %% %d != 0)\n        return 3;\n", ARENA_ALIGNMENT);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
+        const char *pointer = source_block_pointer(block);
+        if (entry_keeps(entry, block))
+            text_printf(out, "    if (!%s || (uintptr_t)%s %% %d != 0)\n        return %d;\n", pointer, pointer,
+                        ARENA_ALIGNMENT, source_block_status(block));
+    }
 }
 
-/* States that have memory twice: what was made is their value from now on. */
+/* What has memory twice: of a state, what was made is its value from now on; a param has one place, where others find
+ * it. */
 static void print_turns(Text *out, const Entry *entry, Arena *arena)
 {
     for (uint32_t i = 0; i < entry->memory.state_count; i++) {
         const StateValue *state = &entry->memory.state[i];
-        if (state->twice)
-            text_printf(out, "    s[%u] ^= 1; /* " STR_FMT " */\n", entry->program->state.slot[entry->slot[i]].flag,
-                        STR_ARG(source_comment(arena, value_show(entry->graph, state->value))));
+        const KeptSlot *slot = &entry->program->kept.slot[entry->slot[i]];
+        Str name = source_comment(arena, value_show(entry->graph, state->value));
+        if (state->twice && slot->block == BLOCK_PARAMS && slot->bytes)
+            text_printf(out, "    memcpy(p + %lld, s + %lld, %lld); /* " STR_FMT " */\n", (long long)slot->offset[0],
+                        (long long)slot->offset[1], (long long)slot->bytes, STR_ARG(name));
+        else if (state->twice && slot->block == BLOCK_STATE)
+            text_printf(out, "    s[%u] ^= 1; /* " STR_FMT " */\n", slot->flag, STR_ARG(name));
     }
 }
 

@@ -29,13 +29,15 @@ static void print_head(Text *out, const Program *program)
                 STR_ARG(name), STR_ARG(name), file ? "const void *weights" : "void", STR_ARG(name));
 }
 
-/* The arena lies between two stretches of a pattern, states in front of one. */
-static void print_memory(Text *out, const Program *program, const char *shout)
+/* The arena lies between two stretches of a pattern, what is kept in front of one. */
+static void print_memory(Text *out, const Program *program, const char *shout, Arena *arena)
 {
     text_printf(out, "#define CANARY %d\n", CANARY);
     text_printf(out, "static unsigned char block[%s_ARENA_BYTES + 2 * CANARY + %d];\n", shout, ARENA_ALIGNMENT);
-    if (program->state.count)
-        text_printf(out, "static unsigned char held[%s_STATE_BYTES + CANARY + %d];\n", shout, ARENA_ALIGNMENT);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (program->kept.bytes[block])
+            text_printf(out, "static unsigned char %s_held[%s + CANARY + %d];\n", source_block_name(block),
+                        source_block_bytes(program, block, arena), ARENA_ALIGNMENT);
     text_printf(out,
                 "\nstatic int is_intact(const unsigned char *at)\n"
                 "{\n"
@@ -50,19 +52,27 @@ static void print_locals(Text *out, const Program *program)
 {
     const char *align = "(64 - (uintptr_t)";
     text_printf(out, "    unsigned char *const arena = block + CANARY + %s(block + CANARY) %% 64) %% 64;\n", align);
-    if (program->state.count)
-        text_printf(out, "    unsigned char *const state = held + %sheld %% 64) %% 64;\n", align);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
+        const char *name = source_block_name(block);
+        if (program->kept.bytes[block])
+            text_printf(out, "    unsigned char *const %s = %s_held + %s%s_held %% 64) %% 64;\n", name, name, align,
+                        name);
+    }
     if (harness_has_numbers(program))
         text_printf(out, "    double error = 0, scale = 0;\n");
     text_printf(out, "    int bad = 0;\n\n    memset(block, 0xA5, sizeof block);\n");
-    if (program->state.count)
-        text_printf(out,
-                    "    memset(held, 0xA5, sizeof held);\n"
-                    "    bad |= " STR_FMT "_state_init(%sstate);\n",
-                    STR_ARG(program->options.name), program_weights_form(program) == WEIGHTS_FILE ? "weights, " : "");
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
+        const char *name = source_block_name(block);
+        if (program->kept.bytes[block])
+            text_printf(out,
+                        "    memset(%s_held, 0xA5, sizeof %s_held);\n"
+                        "    bad |= " STR_FMT "_%s_init(%s%s%s);\n",
+                        name, name, STR_ARG(program->options.name), name,
+                        program_weights_form(program) == WEIGHTS_FILE ? "weights, " : "", name, harness_seed(block));
+    }
 }
 
-static void print_function(Text *out, const Program *program, const char *shout)
+static void print_function(Text *out, const Program *program, const char *shout, Arena *arena)
 {
     Str name = program->options.name;
     const char *parameter = program_weights_form(program) == WEIGHTS_FILE ? "const void *weights" : "void";
@@ -76,8 +86,10 @@ static void print_function(Text *out, const Program *program, const char *shout)
     print_locals(out, program);
     harness_calls(out, program);
     text_printf(out, "    if (!is_intact(arena - CANARY) || !is_intact(arena + %s_ARENA_BYTES)", shout);
-    if (program->state.count)
-        text_printf(out, " || !is_intact(state + %s_STATE_BYTES)", shout);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (program->kept.bytes[block])
+            text_printf(out, " || !is_intact(%s + %s)", source_block_name(block),
+                        source_block_bytes(program, block, arena));
     text_printf(out, ")\n        return 2;\n    return bad != 0;\n}\n");
 }
 
@@ -89,8 +101,8 @@ void emit_selftest(const Program *program, const Golden *golden, Text *out)
     for (uint32_t e = 0; e < program->entry_count; e++)
         harness_arrays(out, &program->entry[e], &golden[e]);
     text_printf(out, "%s", harness_has_numbers(program) ? differs_text : "");
-    print_memory(out, program, shout);
-    print_function(out, program, shout);
+    print_memory(out, program, shout, &arena);
+    print_function(out, program, shout, &arena);
     arena_free(&arena);
 }
 

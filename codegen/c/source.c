@@ -174,6 +174,7 @@ void emit_source(const Program *program, Text *out)
                 STR_ARG(program->options.name));
     if (unit.retypes && program->options.target->dialect == DIALECT_C99)
         text_str(out, str_from(apart_text));
+    source_start_needs(program, &unit.needs, &arena);
     prelude_print(out, program->options.target, &unit.needs);
     if (program->options.checked)
         source_checked_macros(out);
@@ -189,7 +190,9 @@ void emit_source(const Program *program, Text *out)
     text_char(out, '\n');
     for (uint32_t e = 0; e < program->entry_count; e++)
         unit_print_run(out, &unit, e);
-    unit_print_state(out, &unit);
+    source_start_functions(out, program, &unit.needs, &arena);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        unit_print_start(out, &unit, block);
     unit_print_descriptor(out, &unit);
     arena_free(&arena);
 }
@@ -210,21 +213,24 @@ void source_interface(Text *out, const Entry *entry, Arena *arena)
         print_port(out, open, "output", graph->output[i].name, value_type(graph, graph->output[i].value), arena);
     for (uint32_t i = 0; i < entry->memory.state_count; i++, open = " *") {
         const StateValue *state = &entry->memory.state[i];
-        print_port(out, open, state->next == NONE ? "reads" : "state", value_show(graph, state->value),
-                   value_type(graph, state->value), arena);
+        const char *kind = state->next == NONE                                               ? "reads"
+                           : entry->program->kept.slot[entry->slot[i]].block == BLOCK_PARAMS ? "param"
+                                                                                             : "state";
+        print_port(out, open, kind, value_show(graph, state->value), value_type(graph, state->value), arena);
     }
 }
 
 /* `Returns 0; 1 when the arena, 2 when the weights, is missing or not aligned.` */
-static void print_results(Text *out, const Program *program, bool arena, bool state)
+static void print_results(Text *out, const Program *program, bool arena, const bool kept[BLOCK_COUNT])
 {
     bool file = program_weights_form(program) == WEIGHTS_FILE;
-    bool missing = (arena && program->arena_bytes) || file || state;
+    bool missing = (arena && program->arena_bytes) || file || kept[BLOCK_STATE] || kept[BLOCK_PARAMS];
     const char *separate[] = {arena ? "1 when the arena" : NULL, file ? "2 when the weights" : NULL,
-                              state ? "3 when the state" : NULL};
+                              kept[BLOCK_STATE] ? "3 when the state" : NULL,
+                              kept[BLOCK_PARAMS] ? "4 when params" : NULL};
     int shown = 0;
     text_printf(out, " Returns 0; ");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (separate[i])
             text_printf(out, "%s%s", shown++ ? ", " : "", separate[i]);
     text_printf(out, "%s is %snot aligned. */\n", shown > 1 ? "," : "", missing ? "missing or " : "");
@@ -235,20 +241,50 @@ static void print_prototype(Text *out, const Entry *entry, Arena *arena)
 {
     source_interface(out, entry, arena);
     text_printf(out, " * Arrays do not overlap.%s", entry->program->arena_bytes ? "" : " The arena may be NULL.");
-    print_results(out, entry->program, true, entry->memory.state_count);
+    print_results(out, entry->program, true,
+                  (bool[BLOCK_COUNT]){entry_keeps(entry, BLOCK_PARAMS), entry_keeps(entry, BLOCK_STATE)});
     text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
     source_parameters(out, entry, arena);
     text_printf(out, ");\n\n");
 }
 
-static void print_state_prototype(Text *out, const Program *program)
+static void print_start_prototype(Text *out, const Program *program, KeptBlock block, Arena *arena)
 {
-    if (!program->state.count)
+    if (!program->kept.bytes[block])
         return;
-    text_printf(out, "/* Fills the state with its first values: once, before the first call.");
-    print_results(out, program, false, true);
-    text_printf(out, "int " STR_FMT "_state_init(%svoid *state);\n\n", STR_ARG(program->options.name),
-                program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "");
+    if (block == BLOCK_PARAMS)
+        text_printf(out,
+                    "/* Fills the params with their first values: what the model's weights store is copied, others "
+                    "are\n * drawn by their initialisers, as the model has them for seed 0, otherwise for any "
+                    "other.\n *");
+    else
+        text_printf(out, "/* Fills the state with its first values: once, before the first call.");
+    print_results(out, program, false, (bool[BLOCK_COUNT]){block == BLOCK_PARAMS, block == BLOCK_STATE});
+    text_printf(out, STR_FMT ");\n\n", STR_ARG(source_start_signature(program, block, arena)));
+}
+
+/* ` *      256  net.first.bias: f32[32]`: the offset in bytes. */
+static void print_place(Text *out, const KeptSlot *slot, Arena *arena)
+{
+    if (slot->block == BLOCK_PARAMS)
+        text_printf(out, "/* %8lld  " STR_FMT ": " STR_FMT " */\n", (long long)slot->offset[0],
+                    STR_ARG(source_comment(arena, value_show(slot->graph, slot->value))),
+                    STR_ARG(type_show(arena, value_type(slot->graph, slot->value))));
+}
+
+void source_kept_sizes(Text *out, const Program *program, const char *of)
+{
+    static const char *const what[BLOCK_COUNT] = {"the weights that entries update", "kept from call to call"};
+    const Kept *kept = &program->kept;
+    Arena arena = {0};
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
+        if (kept->bytes[block])
+            text_printf(out, "#define %s %lld /* %salignment %d; %s */\n", source_block_bytes(program, block, &arena),
+                        (long long)kept->bytes[block], of, ARENA_ALIGNMENT, what[block]);
+        for (uint32_t i = 0; block == BLOCK_PARAMS && kept->bytes[block] && i < kept->count; i++)
+            print_place(out, &kept->slot[i], &arena);
+    }
+    arena_free(&arena);
 }
 
 /* The sizes of what the caller lends. */
@@ -256,9 +292,7 @@ static void print_sizes(Text *out, const Program *program, const char *shout)
 {
     text_printf(out, "#define %s_ARENA_BYTES %lld /* alignment %d; nothing else is written */\n", shout,
                 (long long)program->arena_bytes, ARENA_ALIGNMENT);
-    if (program->state.count)
-        text_printf(out, "#define %s_STATE_BYTES %lld /* alignment %d; kept from call to call */\n", shout,
-                    (long long)program->state.bytes, ARENA_ALIGNMENT);
+    source_kept_sizes(out, program, "");
     if (program_weights_form(program) == WEIGHTS_FILE)
         text_printf(out, "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights; alignment %d, %s-endian */\n", shout,
                     (long long)program->weights_bytes, STR_ARG(program->options.name), WEIGHTS_ALIGNMENT,
@@ -279,7 +313,8 @@ void emit_header(const Program *program, Text *out)
     text_char(out, '\n');
     for (uint32_t e = 0; e < program->entry_count; e++)
         print_prototype(out, &program->entry[e], &arena);
-    print_state_prototype(out, program);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        print_start_prototype(out, program, block, &arena);
     text_printf(out,
                 "/* Names, shapes, sizes and the entry point%s, for generic hosts. */\n"
                 "extern const nnc_model " STR_FMT "_model;\n\n",

@@ -23,8 +23,8 @@ Str source_entry_suffix(const Entry *entry, Arena *arena);
 const Str *source_port_names(const Entry *entry, Arena *arena);
 /* Adds the names of the weights' arrays, which nothing may hide. */
 void source_take_weights(const Program *program, Arena *arena, Map *taken);
-/* Adds what entries call the block of states, where there is one. */
-void source_take_state(const Program *program, Map *taken);
+/* Adds what entries call the blocks that are kept, where there are any. */
+void source_take_kept(const Program *program, Map *taken);
 /* Adds the names that stand in the source already, or hide what is called so in NAME_run. */
 void source_take_names(const Program *program, Arena *arena, Map *taken);
 const char *source_upper(Arena *arena, Str name);
@@ -33,8 +33,14 @@ const char *source_upper(Arena *arena, Str name);
 const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k);
 /* Names in the function of kernel k: where it stands in one place the model's, as far as there are any, else roles. */
 KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, uint32_t users, Str function);
-/* Where a state lies: `s + 64`, or `s + (s[0] ? 4160 : 64)` for one that has memory twice. */
-Str source_state_place(const Entry *entry, Arena *arena, const Storage *storage);
+/* The blocks that are kept: `params` and `state` as parameters, `p` and `s` inside; what a function returns where one
+ * is missing. */
+const char *source_block_name(KeptBlock block);
+const char *source_block_pointer(KeptBlock block);
+const char *source_block_bytes(const Program *program, KeptBlock block, Arena *arena); /* the macro */
+int source_block_status(KeptBlock block);
+/* Where a param or state lies: `p + 64`, or `s + (s[0] ? 4160 : 64)` for a state that has memory twice. */
+Str source_kept_place(const Entry *entry, Arena *arena, const Storage *storage);
 /* Buffer b of kernel k where NAME_run, whose parameters are called `port`, calls it. */
 Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t k, uint32_t b);
 /* The same of any buffer; what moves is called v and the value's number. */
@@ -46,9 +52,28 @@ void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32
 
 /* `const float image[784], float probability[10], const void *weights, void *arena` */
 void source_parameters(Text *out, const Entry *entry, Arena *arena);
+/* Of the memory that the caller lends, what stands in front of the arena in a call: `weights, params, state, `. */
+Str source_lent(const Entry *entry, Arena *arena);
+/* `unsigned char *const p = (unsigned char *)params;` and so on, of the blocks that are kept; params that are only read
+ * are const. */
+void source_kept_pointers(Text *out, const Entry *entry);
 /* The same as prose for the header: names and types. */
 void source_interface(Text *out, const Entry *entry, Arena *arena);
 void source_head(Text *out, const Program *program, const char *suffix, const char *what);
+
+/* What draws first values: functions for each way and dtype, and the call that fills a slot.  It is a kernel on a GPU.
+ */
+void source_start_needs(const Program *program, PreludeNeeds *needs, Arena *arena);
+void source_start_functions(Text *out, const Program *program, PreludeNeeds *needs, Arena *arena);
+Str source_start_function(const KeptSlot *slot, Arena *arena);  /* `nnc_normal_f32` */
+Str source_start_arguments(const KeptSlot *slot, Arena *arena); /* behind where it writes to */
+bool source_start_seeded(const Program *program);               /* does a seed change any param? */
+void source_start_comment(Text *out, const KeptSlot *slot, Arena *arena);
+bool source_is_zero(const KeptSlot *slot); /* START_FILL: by bytes of 0 */
+/* `int digits_params_init(void *params, int64_t seed`: a stream may follow. */
+Str source_start_signature(const Program *program, KeptBlock block, Arena *arena);
+/* The sizes of the blocks as macros, and the layout of params as a comment. */
+void source_kept_sizes(Text *out, const Program *program, const char *of);
 
 /* For CompileOptions.checked: the macros, and the statements before kernel k (after the last one for kernel_count). */
 void source_checked_macros(Text *out);

@@ -24,8 +24,8 @@ typedef struct Unit {
 
 void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */
 void unit_print_functions(Text *out, Unit *unit);
-void unit_print_run(Text *out, const Unit *unit, uint32_t entry); /* NAME_run */
-void unit_print_state(Text *out, const Unit *unit);               /* NAME_state_init */
+void unit_print_run(Text *out, const Unit *unit, uint32_t entry);    /* NAME_run */
+void unit_print_start(Text *out, const Unit *unit, KeptBlock block); /* NAME_params_init, NAME_state_init */
 void unit_print_descriptor(Text *out, const Unit *unit);
 
 #endif

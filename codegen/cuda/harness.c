@@ -47,16 +47,17 @@ static void print_weights(Text *out, const Program *program)
     arena_free(&arena);
 }
 
-static void print_state(Text *out, const Program *program)
+static void print_block(Text *out, const Program *program, KeptBlock block)
 {
     Arena arena = {0};
     bool file = program_weights_form(program) == WEIGHTS_FILE;
-    if (program->state.count)
+    const char *name = source_block_name(block);
+    if (program->kept.bytes[block])
         text_printf(out,
-                    "    void *state = device(NULL, %s_STATE_BYTES);\n"
-                    "    check((cudaError_t)" STR_FMT "_state_init(%sstate, 0), \"state\");\n",
-                    source_upper(&arena, program->options.name), STR_ARG(program->options.name),
-                    file ? "weights, " : "");
+                    "    void *%s = device(NULL, %s);\n"
+                    "    check((cudaError_t)" STR_FMT "_%s_init(%s%s%s, 0), \"%s\");\n",
+                    name, source_block_bytes(program, block, &arena), STR_ARG(program->options.name), name,
+                    file ? "weights, " : "", name, harness_seed(block), name);
     arena_free(&arena);
 }
 
@@ -79,7 +80,6 @@ static void print_call(Text *out, const Entry *entry)
     const Graph *graph = entry->graph;
     Arena arena = {0};
     Str prefix = harness_prefix(entry, &arena);
-    bool file = program_weights_form(entry->program) == WEIGHTS_FILE;
     text_printf(out, "    check((cudaError_t)" STR_FMT "(", STR_ARG(source_entry_name(entry, &arena)));
     for (uint32_t i = 0; i < graph->input_count; i++)
         text_printf(out, "(const %s *)" STR_FMT "device_input%u, ",
@@ -88,9 +88,10 @@ static void print_call(Text *out, const Entry *entry)
         text_printf(out, "(%s *)" STR_FMT "device_output%u, ",
                     prelude_c_type(value_type(graph, graph->output[i].value)->dtype), STR_ARG(prefix), i);
     text_printf(out,
-                "%s%sblock + canary, 0), \"launch\");\n"
+                STR_FMT
+                "block + canary, 0), \"launch\");\n"
                 "    check(cudaDeviceSynchronize(), \"run\");\n",
-                file ? "weights, " : "", entry->memory.state_count ? "state, " : "");
+                STR_ARG(source_lent(entry, &arena)));
     for (uint32_t i = 0; i < graph->output_count; i++)
         text_printf(out, "    fetch(" STR_FMT "output%u, " STR_FMT "device_output%u, sizeof " STR_FMT "output%u);\n",
                     STR_ARG(prefix), i, STR_ARG(prefix), i, STR_ARG(prefix), i);
@@ -125,7 +126,8 @@ static void print_main(Text *out, const Program *program)
     arena_free(&arena);
     if (file)
         print_weights(out, program);
-    print_state(out, program);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        print_block(out, program, block);
     for (uint32_t e = 0; e < program->entry_count; e++)
         print_arrays(out, &program->entry[e]);
     if (calls > 1)
@@ -141,8 +143,10 @@ static void print_main(Text *out, const Program *program)
                 calls > 1 ? "    }\n" : "");
     for (uint32_t e = 0; e < program->entry_count; e++)
         print_free(out, &program->entry[e]);
-    text_printf(out, "%s%s    cudaFree(block);\n    return bad;\n}\n", file ? "    cudaFree(weights);\n" : "",
-                program->state.count ? "    cudaFree(state);\n" : "");
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (program->kept.bytes[block])
+            text_printf(out, "    cudaFree(%s);\n", source_block_name(block));
+    text_printf(out, "%s    cudaFree(block);\n    return bad;\n}\n", file ? "    cudaFree(weights);\n" : "");
 }
 
 void emit_cuda_test(const Program *program, const Golden *golden, Text *out)

@@ -251,18 +251,18 @@ void cuda_print_check(Text *out, const char *pointer, bool needed)
 
 static void print_checks(Text *out, const Entry *entry)
 {
-    bool handed = !cuda_weights_in_source(entry->program), kept = entry->memory.state_count;
+    bool handed = !cuda_weights_in_source(entry->program);
     text_printf(out, "    unsigned char *const a = (unsigned char *)arena;\n");
     if (handed)
         text_printf(out, "    const unsigned char *const w = (const unsigned char *)weights;\n");
-    if (kept)
-        text_printf(out, "    unsigned char *const s = (unsigned char *)state;\n");
+    source_kept_pointers(out, entry);
     text_char(out, '\n');
     cuda_print_check(out, "a", entry->program->arena_bytes);
     if (handed)
         cuda_print_check(out, "w", true);
-    if (kept)
-        cuda_print_check(out, "s", true);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (entry_keeps(entry, block))
+            cuda_print_check(out, source_block_pointer(block), true);
 }
 
 /* The host does not read the block of states, so it cannot tell which of two places holds a value: what was made is
@@ -270,11 +270,12 @@ static void print_checks(Text *out, const Entry *entry)
 static void print_turns(Text *out, const Entry *entry)
 {
     for (uint32_t i = 0; i < entry->memory.state_count; i++) {
-        const StateSlot *slot = &entry->program->state.slot[entry->slot[i]];
-        if (entry->memory.state[i].twice)
+        const KeptSlot *slot = &entry->program->kept.slot[entry->slot[i]];
+        if (entry->memory.state[i].twice && slot->bytes)
             text_printf(out,
-                        "    NNC_CALL(cudaMemcpyAsync(s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
-                        (long long)slot->offset[0], (long long)slot->offset[1], (long long)slot->bytes);
+                        "    NNC_CALL(cudaMemcpyAsync(%s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
+                        source_block_pointer(slot->block), (long long)slot->offset[0], (long long)slot->offset[1],
+                        (long long)slot->bytes);
     }
 }
 

@@ -116,63 +116,6 @@ static void make_unit(CudaUnit *unit, const Program *program, Arena *arena)
         make_entry(unit, e);
 }
 
-/* NAME_state_init */
-
-static void print_state_signature(Text *out, const Program *program)
-{
-    text_printf(out, "int " STR_FMT "_state_init(%svoid *state, cudaStream_t stream)", STR_ARG(program->options.name),
-                cuda_weights_in_source(program) ? "" : "const void *weights, ");
-}
-
-static void print_fill(Text *out, const StateSlot *slot)
-{
-    DType dtype = value_type(slot->graph, slot->value)->dtype;
-    const char *type = prelude_c_type(dtype);
-    long long count = (long long)(slot->bytes / dtype_bytes(dtype));
-    text_printf(out, "    NNC_LAUNCH(nnc_fill<%s>, %lld, 256, stream, (%s *)(void *)(s + %lld), (%s)", type,
-                (long long)least((count + 255) / 256, 1024), type, (long long)slot->offset[0], type);
-    source_element(out, dtype, slot->fill, 0);
-    text_printf(out, ", %lld);\n", count);
-}
-
-static void print_slot(Text *out, const CudaUnit *unit, const StateSlot *slot)
-{
-    const Program *program = unit->program;
-    long long at = (long long)slot->offset[0], bytes = (long long)slot->bytes;
-    text_printf(out, "    /* " STR_FMT ": " STR_FMT " */\n",
-                STR_ARG(source_comment(unit->arena, value_show(slot->graph, slot->value))),
-                STR_ARG(type_show(unit->arena, value_type(slot->graph, slot->value))));
-    if (slot->weights == NONE)
-        print_fill(out, slot);
-    else if (cuda_weights_in_source(program))
-        text_printf(out,
-                    "    NNC_CALL(cudaMemcpyFromSymbolAsync(s + %lld, " STR_FMT
-                    ", %lld, 0, cudaMemcpyDeviceToDevice, stream));\n",
-                    at, STR_ARG(source_weight_name(program, unit->arena, slot->weights)), bytes);
-    else
-        text_printf(out,
-                    "    NNC_CALL(cudaMemcpyAsync(s + %lld, (const unsigned char *)weights + %lld, %lld, "
-                    "cudaMemcpyDeviceToDevice, stream));\n",
-                    at, (long long)program->weights[slot->weights].offset, bytes);
-}
-
-static void print_state_init(Text *out, const CudaUnit *unit)
-{
-    const State *state = &unit->program->state;
-    if (!state->count)
-        return;
-    text_char(out, '\n');
-    print_state_signature(out, unit->program);
-    text_printf(out, "\n{\n    unsigned char *const s = (unsigned char *)state;\n\n");
-    if (!cuda_weights_in_source(unit->program))
-        cuda_print_check(out, "weights", true);
-    cuda_print_check(out, "s", true);
-    for (uint32_t i = 0; i < state->count; i++)
-        if (state->slot[i].bytes)
-            print_slot(out, unit, &state->slot[i]);
-    text_printf(out, "    (void)stream;\n    return 0;\n}\n");
-}
-
 /* What only states and conditions need. */
 static const char call_text[] =
     "#define NNC_CALL(call)                                                    \\\n"
@@ -181,12 +124,6 @@ static const char call_text[] =
     "        if (call_status != cudaSuccess)                                   \\\n"
     "            return (int)call_status;                                      \\\n"
     "    } while (0)\n\n";
-static const char fill_text[] =
-    "template <typename T> static __global__ void nnc_fill(T *y, T x, long long count)\n"
-    "{\n"
-    "    for (long long i = blockIdx.x * 256ll + threadIdx.x; i < count; i += gridDim.x * 256ll)\n"
-    "        y[i] = x;\n"
-    "}\n\n";
 
 static bool has_flow(const Program *program)
 {
@@ -216,19 +153,20 @@ static void print_source(Text *out, CudaUnit *unit)
                 "/* Compile with: nvcc -O3 %s */\n#include \"" STR_FMT
                 ".h\"\n\n#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n\n%s",
                 program->options.target->cc_flags, STR_ARG(program->options.name), launch_text);
+    source_start_needs(program, &unit->needs, unit->arena);
     cuda_print_prelude(out, unit->arena, &unit->needs, &unit->meets);
     for (uint32_t w = 0; cuda_weights_in_source(program) && w < program->weight_count; w++)
         source_weight_array(out, program, unit->arena, w, "static __device__ const");
-    if (program->state.count || has_flow(program))
+    if (program->kept.count || has_flow(program))
         text_str(out, str_from(call_text));
-    if (program->state.count)
-        text_str(out, str_from(fill_text));
+    cuda_print_start_functions(out, unit);
     print_functions(out, unit);
     for (uint32_t e = 0; e < program->entry_count; e++) {
         text_printf(out, "%s", e ? "\n" : "");
         cuda_print_run(out, unit, e);
     }
-    print_state_init(out, unit);
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        cuda_print_start(out, unit, block);
 }
 
 /* The header */
@@ -237,9 +175,7 @@ static void print_sizes(Text *out, const Program *program, const char *shout)
 {
     text_printf(out, "#define %s_ARENA_BYTES %lld /* of device memory; alignment %d; nothing else is written */\n",
                 shout, (long long)program->arena_bytes, ARENA_ALIGNMENT);
-    if (program->state.count)
-        text_printf(out, "#define %s_STATE_BYTES %lld /* of device memory; alignment %d; kept from call to call */\n",
-                    shout, (long long)program->state.bytes, ARENA_ALIGNMENT);
+    source_kept_sizes(out, program, "of device memory; ");
     if (!cuda_weights_in_source(program))
         text_printf(out,
                     "#define %s_WEIGHTS_BYTES %lld /* of " STR_FMT ".weights, to copy to the device; alignment %d */\n",
@@ -249,15 +185,17 @@ static void print_sizes(Text *out, const Program *program, const char *shout)
 
 static void print_prototype(Text *out, const Entry *entry, Arena *arena)
 {
-    bool handed = !cuda_weights_in_source(entry->program), kept = entry->memory.state_count;
+    bool handed = !cuda_weights_in_source(entry->program), params = entry_keeps(entry, BLOCK_PARAMS),
+         state = entry_keeps(entry, BLOCK_STATE);
     source_interface(out, entry, arena);
     text_printf(
         out,
         " * All pointers are to device memory, and arrays do not overlap. Work is put on the stream and not waited "
         "for.\n"
-        " * Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s%s %s %snot aligned. */\n",
-        handed ? " or weights" : "", kept ? " or state" : "", handed ? "are" : "is",
-        entry->program->arena_bytes || handed || kept ? "missing or " : "");
+        " * Returns 0, the first error of a launch, or cudaErrorInvalidValue when the arena%s%s%s %s %snot aligned. "
+        "*/\n",
+        handed ? " or weights" : "", params ? " or params" : "", state ? " or state" : "",
+        handed || params ? "are" : "is", entry->program->arena_bytes || handed || params || state ? "missing or " : "");
     cuda_print_signature(out, entry, arena);
     text_printf(out, ";\n\n");
 }
@@ -274,10 +212,12 @@ static void print_header(Text *out, const Program *program, Arena *arena)
     print_sizes(out, program, shout);
     for (uint32_t e = 0; e < program->entry_count; e++)
         print_prototype(out, &program->entry[e], arena);
-    if (program->state.count) {
-        text_printf(out, "/* Fills the state with its first values: once, before the first call. */\n");
-        print_state_signature(out, program);
-        text_printf(out, ";\n\n");
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
+        if (!program->kept.bytes[block])
+            continue;
+        text_printf(out, "/* Fills the %s with first values: once, before the first call.%s */\n",
+                    source_block_name(block), block == BLOCK_PARAMS ? " Seed 0 draws as the model says." : "");
+        text_printf(out, STR_FMT ", cudaStream_t stream);\n\n", STR_ARG(source_start_signature(program, block, arena)));
     }
     text_printf(out, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }

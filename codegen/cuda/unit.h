@@ -29,6 +29,8 @@ bool cuda_weights_in_source(const Program *program);
 void cuda_print_signature(Text *out, const Entry *entry, Arena *arena);
 /* `if (!a || (uintptr_t)a % 64 != 0) return ...;`, without the first where it may be missing */
 void cuda_print_check(Text *out, const char *pointer, bool needed);
+void cuda_print_start_functions(Text *out, CudaUnit *unit);
+void cuda_print_start(Text *out, const CudaUnit *unit, KeptBlock block); /* NAME_params_init, NAME_state_init */
 void cuda_print_run(Text *out, const CudaUnit *unit, uint32_t entry);
 
 #endif

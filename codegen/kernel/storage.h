@@ -16,12 +16,19 @@ typedef enum StorageRole {
     STORAGE_ARENA,   /* planned */
     STORAGE_INPUT,   /* the caller's array, read only; index = position among inputs */
     STORAGE_OUTPUT,  /* the caller's array; index = position among outputs */
-    STORAGE_STATE,   /* in the block that is kept between calls; index = which of Memory.state */
+    STORAGE_PARAMS,  /* in the block of params that entries update; index = which of Memory.state */
+    STORAGE_STATE,   /* in the block of all else that is kept between calls; index likewise */
     STORAGE_WEIGHTS, /* constant; index = array of the weights */
     STORAGE_SCRATCH, /* planned, alive in one step; index = that step */
     STORAGE_PASSED,  /* a pointer, to a place of its family or elsewhere (storage/flow.h) */
     STORAGE_SHARED,  /* of the threads of a block: no memory of ours */
 } StorageRole;
+
+/* Kept between calls? */
+static inline bool storage_is_kept(StorageRole role)
+{
+    return role == STORAGE_PARAMS || role == STORAGE_STATE;
+}
 
 typedef struct Storage {
     StorageRole role;
@@ -29,7 +36,7 @@ typedef struct Storage {
     int64_t bytes;
     ValueId value; /* whose elements it holds; NONE for scratch and shared arrays */
     uint32_t index;
-    bool next;       /* state: made by this run, for the next one */
+    bool next;       /* params, state: made by this run, for the next one */
     bool per_thread; /* scratch: every thread that runs rounds of the kernel at once needs its own */
 
     /* A value that lies inside another one, so that putting them together copies nothing. */

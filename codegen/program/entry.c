@@ -208,6 +208,24 @@ bool entry_finish(Entry *entry)
            judge(entry);
 }
 
+bool entry_keeps(const Entry *entry, KeptBlock block)
+{
+    bool keeps = false;
+    for (uint32_t i = 0; i < entry->memory.state_count; i++) {
+        bool room = block == BLOCK_STATE && entry->memory.state[i].twice; /* of a param's next value */
+        keeps |= room || entry->program->kept.slot[entry->slot[i]].block == block;
+    }
+    return keeps;
+}
+
+uint32_t entry_updates(const Entry *entry, KeptBlock block)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < entry->memory.state_count; i++)
+        count += entry->memory.state[i].next != NONE && entry->program->kept.slot[entry->slot[i]].block == block;
+    return count;
+}
+
 uint32_t entry_kernel_count(const Entry *entry)
 {
     uint32_t count = 0;

@@ -98,7 +98,7 @@ static bool compile_entries(Program *program, Arena *arena)
     if (!good)
         return false;
     share_weights(program, weights);
-    share_state(program);
+    share_blocks(program);
     for (uint32_t e = 0; e < program->entry_count; e++) {
         int64_t peak = program->entry[e].memory.plan.peak;
         good &= entry_finish(&program->entry[e]);

@@ -3,6 +3,7 @@
 #define NNC_PROGRAM_PROGRAM_H
 
 #include "ir/graph.h"
+#include "ops/meaning.h"
 #include "passes/pass.h"
 #include "program/step.h"
 #include "storage/memory.h"
@@ -67,7 +68,7 @@ typedef struct Entry {
     bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
     Steps steps;         /* what it does */
     bool *used;          /* per input, then per output: some kernel touches it */
-    uint32_t *slot;      /* per state of memory.state: its slot of the program */
+    uint32_t *slot;      /* per state of memory.state: its slot of what the program keeps */
 } Entry;
 
 /* An array of the weights, which entries share: elements of a value as they are, or packed. */
@@ -78,24 +79,42 @@ typedef struct Weights {
     int64_t bytes, offset; /* offset: from the start of them all */
 } Weights;
 
-/* What is kept between calls: in a block of memory that the caller owns, which entries share. */
-typedef struct StateSlot {
-    Graph *graph;
-    ValueId value; /* a state, or a param that an entry updates */
-    int64_t bytes;
-    int64_t offset[2]; /* from the start of the block; twice: where the value and its next one are, in turns */
-    bool twice;        /* some entry makes the next value while it still reads this one */
-    uint32_t flag;     /* twice: the byte of the block that says which holds the value */
-    uint32_t weights;  /* the array that its first value is copied from; NONE: all its elements are `fill` */
-    const void *fill;  /* one element */
-} StateSlot;
+/* What is kept between calls: in two blocks of memory that the caller owns, which entries share. */
+typedef enum KeptBlock {
+    BLOCK_PARAMS, /* params that an entry updates: one place each, for whoever saves, loads or packs them */
+    BLOCK_STATE,  /* states, and room for the next values of params that cannot be made over these */
+    BLOCK_COUNT,
+} KeptBlock;
 
-typedef struct State {
-    StateSlot *slot;
+/* Where the first value comes from. */
+typedef enum StartKind {
+    START_STORED, /* an array of the weights */
+    START_FILL,   /* one number everywhere */
+    START_RAMP,
+    START_DRAWN,
+} StartKind;
+
+typedef struct KeptSlot {
+    Graph *graph;
+    ValueId value;
+    KeptBlock block;
+    int64_t bytes;
+    int64_t offset[2]; /* from the start of its block; twice: of a state, where the value and its next one are, in
+                          turns; of a param, the second is in the block of states, and copied when a run ends */
+    bool twice;        /* some entry makes the next value while it still reads this one */
+    uint32_t flag;     /* twice, of a state: the byte of the block that says which holds the value */
+    StartKind start;
+    uint32_t weights; /* START_STORED: the array */
+    const void *fill; /* START_FILL: one element */
+    Initial initial;  /* START_RAMP, START_DRAWN */
+} KeptSlot;
+
+typedef struct Kept {
+    KeptSlot *slot; /* in the order of their offsets in each block */
     uint32_t count, capacity;
-    int64_t bytes;  /* of the block; 0: there is none */
-    uint32_t flags; /* bytes in front of the slots */
-} State;
+    int64_t bytes[BLOCK_COUNT]; /* 0: there is no such block */
+    uint32_t flags;             /* bytes at the start of the block of states */
+} Kept;
 
 typedef struct Program {
     CompileOptions options;
@@ -106,7 +125,7 @@ typedef struct Program {
     uint32_t weight_count, weight_capacity;
     int64_t weights_bytes;
     Checksum *checksum; /* of the weights */
-    State state;
+    Kept kept;
 } Program;
 
 #define WEIGHTS_ALIGNMENT 64
@@ -133,6 +152,11 @@ static inline const Storage *entry_storage(const Entry *entry, StorageId id)
 {
     return &entry->memory.storage.at[id];
 }
+
+/* Does a run of the entry touch the block? */
+bool entry_keeps(const Entry *entry, KeptBlock block);
+/* How many of the block's tensors a run changes. */
+uint32_t entry_updates(const Entry *entry, KeptBlock block);
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 
@@ -163,7 +187,7 @@ typedef struct Golden {
 /* How often the harness calls the entries, one after another: what a call leaves behind shows in the next. */
 static inline uint32_t program_golden_calls(const Program *program)
 {
-    return program->state.count ? 3 : 1;
+    return program->kept.count ? 3 : 1;
 }
 
 /* NAME_test.c, and below NAME_test.cu: runs the model on inputs with expected outputs from the reference evaluator and

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "ops/elements.h"
 #include "ops/family.h"
 
 /* Names */
@@ -12,8 +13,9 @@
 /* What the program has beside its entries: NAME_weights, NAME_model, ... and macros, where NAME is in capitals. */
 static bool is_own_name(Str name)
 {
-    static const char *const own[] = {"model", "weights", "state_init",  "test",        "arena",
-                                      "bench", "H",       "ARENA_BYTES", "STATE_BYTES", "WEIGHTS_BYTES"};
+    static const char *const own[] = {"model",       "weights",      "params_init", "state_init",
+                                      "test",        "arena",        "bench",       "H",
+                                      "ARENA_BYTES", "PARAMS_BYTES", "STATE_BYTES", "WEIGHTS_BYTES"};
     bool taken = false;
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         taken |= str_is(name, own[i]);
@@ -95,8 +97,10 @@ static bool agree(Agreement *a, const Graph *graph, ValueId value)
 static void keep_updated(const Agreement *a, Graph *graph)
 {
     for (ValueId v = 0; v < graph->value_count; v++)
-        if (graph->value[v].role == ROLE_PARAM && a->list[map_get(&a->known, graph->value[v].name)].updated)
+        if (graph->value[v].role == ROLE_PARAM && a->list[map_get(&a->known, graph->value[v].name)].updated) {
             graph->value[v].role = ROLE_STATE;
+            graph->value[v].trained = true;
+        }
 }
 
 bool share_agree(Program *program)
@@ -207,23 +211,50 @@ static bool is_uniform(const Tensor *data)
     return true;
 }
 
-/* The state's slot; its first value is a number, or an array of the weights. */
+static void fill_with(KeptSlot *slot, const void *element)
+{
+    slot->start = START_FILL;
+    slot->fill = element;
+}
+
+/* What the initialiser says is carried out where the model runs. */
+static void start_by_initialiser(Sharing *s, KeptSlot *slot, const Value *v)
+{
+    slot->initial = node_initial(&slot->graph->initial[v->initial], &v->type->shape);
+    slot->start = slot->initial.kind == INITIAL_RAMP ? START_RAMP : START_DRAWN;
+    if (slot->initial.kind != INITIAL_NUMBER)
+        return;
+    Tensor *number = tensor_new(s->arena, module_plain_type(slot->graph->module, v->type->dtype, 0, NULL));
+    elements_fill(number, slot->initial.number);
+    fill_with(slot, number->data);
+}
+
+static void find_start(Sharing *s, KeptSlot *slot)
+{
+    const Value *v = &slot->graph->value[slot->value];
+    if (v->initial != NONE && (!v->data || v->drawn)) {
+        start_by_initialiser(s, slot, v);
+    } else if (v->data && v->data->data && is_uniform(v->data)) {
+        fill_with(slot, v->data->data);
+    } else {
+        slot->start = START_STORED;
+        slot->weights = add_weights(s, slot->graph, slot->value, &(Packing){0}, slot->bytes);
+    }
+}
+
 static uint32_t find_slot(Sharing *s, Map *slots, Graph *graph, ValueId value)
 {
-    State *state = &s->program->state;
+    Kept *kept = &s->program->kept;
     const Value *v = &graph->value[value];
     uint32_t known = map_get(slots, v->name);
     if (known != MAP_NONE)
         return known;
-    StateSlot slot = {.graph = graph, .value = value, .bytes = type_bytes(v->type), .weights = NONE};
-    const Tensor *data = v->data || v->initial != NONE ? eval_data(graph, value) : NULL;
-    if (data && data->data && is_uniform(data))
-        slot.fill = data->data;
-    else
-        slot.weights = add_weights(s, graph, value, &(Packing){0}, slot.bytes);
-    map_put(slots, v->name, state->count);
-    ARENA_PUSH(s->arena, state->slot, state->count, state->capacity, slot);
-    return state->count - 1;
+    KeptSlot slot = {
+        .graph = graph, .value = value, .block = v->trained ? BLOCK_PARAMS : BLOCK_STATE, .bytes = type_bytes(v->type)};
+    find_start(s, &slot);
+    map_put(slots, v->name, kept->count);
+    ARENA_PUSH(s->arena, kept->slot, kept->count, kept->capacity, slot);
+    return kept->count - 1;
 }
 
 static void list_slots(Sharing *s)
@@ -234,7 +265,7 @@ static void list_slots(Sharing *s)
         entry->slot = ARENA_ARRAY(s->arena, uint32_t, entry->memory.state_count);
         for (uint32_t i = 0; i < entry->memory.state_count; i++) {
             entry->slot[i] = find_slot(s, &slots, entry->graph, entry->memory.state[i].value);
-            s->program->state.slot[entry->slot[i]].twice |= entry->memory.state[i].twice;
+            s->program->kept.slot[entry->slot[i]].twice |= entry->memory.state[i].twice;
         }
     }
 }
@@ -249,23 +280,30 @@ void share_weights(Program *program, const WeightTable *weights)
     arena_free(&s.scratch);
 }
 
-/* The block: a byte for each state that has memory twice, then the slots. */
-void share_state(Program *program)
+static int64_t take(int64_t *end, int64_t bytes)
 {
-    State *state = &program->state;
-    for (uint32_t i = 0; i < state->count; i++)
-        if (state->slot[i].twice)
-            state->slot[i].flag = state->flags++;
-    int64_t at = state->flags;
-    for (uint32_t i = 0; i < state->count; i++)
-        for (uint32_t k = 0; k < 2; k++) {
-            StateSlot *slot = &state->slot[i];
-            if (k == 1 && !slot->twice) {
-                slot->offset[1] = slot->offset[0];
-                continue;
-            }
-            slot->offset[k] = at = ceil_div(at, ARENA_ALIGNMENT) * ARENA_ALIGNMENT;
-            at += slot->bytes;
-        }
-    state->bytes = state->count ? most(at, 1) : 0;
+    int64_t at = ceil_div(*end, ARENA_ALIGNMENT) * ARENA_ALIGNMENT;
+    *end = at + bytes;
+    return at;
+}
+
+/* The block of states begins with a byte for each that has memory twice. */
+void share_blocks(Program *program)
+{
+    Kept *kept = &program->kept;
+    int64_t end[BLOCK_COUNT] = {0};
+    bool any[BLOCK_COUNT] = {false};
+    for (uint32_t i = 0; i < kept->count; i++)
+        if (kept->slot[i].twice && kept->slot[i].block == BLOCK_STATE)
+            kept->slot[i].flag = kept->flags++;
+    end[BLOCK_STATE] = kept->flags;
+    for (uint32_t i = 0; i < kept->count; i++) {
+        KeptSlot *slot = &kept->slot[i];
+        slot->offset[0] = take(&end[slot->block], slot->bytes);
+        slot->offset[1] = slot->twice ? take(&end[BLOCK_STATE], slot->bytes) : slot->offset[0];
+        any[slot->block] = true;
+        any[BLOCK_STATE] |= slot->twice;
+    }
+    for (KeptBlock b = 0; b < BLOCK_COUNT; b++)
+        kept->bytes[b] = any[b] ? most(end[b], 1) : 0;
 }

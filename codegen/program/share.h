@@ -8,14 +8,14 @@
 void share_names(Program *program);
 
 /* Params and states of one name are one: they must be declared alike in all graphs.  A param that some entry updates is
- * kept between runs, so it becomes a state in all of them.  False after errors. */
+ * kept between runs, so it becomes a state in all of them, `trained`.  False after errors. */
 bool share_agree(Program *program);
 
 /* The arrays of weights that the entries' kernels read, each once, and their offsets.  `weights` has a table for each
  * entry. */
 void share_weights(Program *program, const WeightTable *weights);
 
-/* The block of memory for states. */
-void share_state(Program *program);
+/* Where in their blocks params and states lie. */
+void share_blocks(Program *program);
 
 #endif

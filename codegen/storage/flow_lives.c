@@ -463,7 +463,7 @@ static void write_down(Lives *l)
         storage->life = arena_copy(l->arena, life, sizeof *life);
         if (storage->family == NONE || memory->family[storage->family].elsewhere)
             continue;
-        bool outside = storage->role == STORAGE_OUTPUT || storage->role == STORAGE_STATE;
+        bool outside = storage->role == STORAGE_OUTPUT || storage_is_kept(storage->role);
         storage->fixed = outside || memory->family[storage->family].places == 1;
         if (storage->role == STORAGE_PASSED && storage->fixed)
             storage->role = STORAGE_ARENA;

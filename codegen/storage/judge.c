@@ -329,7 +329,7 @@ void judge_place(Judge *judge)
         int64_t bytes = memory->storage.at[state->value].bytes;
         owners_take(&judge->owners, state->value, (Extent){end, end + bytes});
         for (StorageId s = 0; s < memory->storage.count; s++)
-            if (memory->storage.at[s].role == STORAGE_STATE && memory->storage.at[s].index == i)
+            if (storage_is_kept(memory->storage.at[s].role) && memory->storage.at[s].index == i)
                 judge->address[s] = end + (memory->storage.at[s].next ? bytes : 0);
         end += 2 * bytes;
     }

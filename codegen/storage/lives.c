@@ -40,11 +40,12 @@ static void assign_callers_arrays(Memory *memory)
     }
     for (uint32_t i = 0; i < memory->state_count; i++) {
         const StateValue *state = &memory->state[i];
-        storage[state->value].role = STORAGE_STATE;
+        StorageRole role = graph->value[state->value].trained ? STORAGE_PARAMS : STORAGE_STATE;
+        storage[state->value].role = role;
         storage[state->value].index = i;
         if (state->next == NONE)
             continue;
-        storage[state->next].role = STORAGE_STATE;
+        storage[state->next].role = role;
         storage[state->next].index = i;
     }
 }

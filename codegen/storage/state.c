@@ -235,7 +235,7 @@ static void settle_updated(Settler *settler, const StateValue *state)
         return;
     for (ValueId v = state->next; v != made; v = from) {
         from = memory_updated(graph, value_producer(graph, v));
-        storage[from].role = STORAGE_STATE;
+        storage[from].role = storage[state->value].role;
         storage[from].index = storage[state->value].index;
     }
 }

@@ -25,6 +25,7 @@ const Tensor *eval_data(Graph *graph, ValueId id)
     Tensor *data = tensor_new(graph->module->arena, plain_type(graph, value->type));
     family_table[FAMILY_GENERATE].eval(graph, initial, NULL, &data);
     value->data = data;
+    value->drawn = true;
     return data;
 }
 

@@ -121,45 +121,51 @@ static Fan fan_of(const Shape *shape)
 
 #define CHUNK 1024 /* a multiple of four */
 
-static void draw(const Node *node, const Shape *shape, int64_t start, int64_t count, double *numbers)
+static Random spread_of(const Node *node, const Shape *shape)
 {
     Fan fan = fan_of(shape);
-    uint64_t seed = (uint64_t)attr_int(node, "seed");
     double low, limit;
 
     switch (node->op) {
     case OP_UNIFORM:
         low = attr_float(node, "low");
-        random_uniform(seed, start, count, low, attr_float(node, "high") - low, numbers);
-        break;
+        return (Random){DRAW_UNIT, low, attr_float(node, "high") - low};
     case OP_NORMAL:
-        random_normal(seed, start, count, attr_float(node, "mean"), attr_float(node, "std"), numbers);
-        break;
+        return (Random){DRAW_GAUSS, attr_float(node, "mean"), attr_float(node, "std")};
     case OP_HE_NORMAL:
-        random_normal(seed, start, count, 0, sqrt(2 / fan.in), numbers);
-        break;
+        return (Random){DRAW_GAUSS, 0, sqrt(2 / fan.in)};
     default: /* uniform in [-limit, limit) has the variance limit^2 / 3 */
         limit = sqrt(6 / (node->op == OP_HE_UNIFORM ? fan.in : fan.in + fan.out));
-        random_uniform(seed, start, count, -limit, 2 * limit, numbers);
-        break;
+        return (Random){DRAW_UNIT, -limit, 2 * limit};
     }
 }
 
-static void fill_random(const Node *node, Tensor *out)
+Initial node_initial(const Node *initial, const Shape *shape)
+{
+    if (initial->op == OP_FULL)
+        return (Initial){.kind = INITIAL_NUMBER, .number = attr_float(initial, "value")};
+    if (initial->op == OP_IOTA)
+        return (Initial){.kind = INITIAL_RAMP, .dimension = axis_position(attr_int(initial, "axis"), shape->rank)};
+    return (Initial){.kind = INITIAL_DRAWN, .key = attr_int(initial, "seed"), .random = spread_of(initial, shape)};
+}
+
+static void fill_random(const Initial *initial, Tensor *out)
 {
     int64_t elements = shape_elements(&out->type->shape);
     double numbers[CHUNK];
     for (int64_t start = 0; start < elements; start += CHUNK) {
         int64_t count = elements - start < CHUNK ? elements - start : CHUNK;
-        draw(node, &out->type->shape, start, count, numbers);
+        const Random *random = &initial->random;
+        (random->draw == DRAW_UNIT ? random_uniform : random_normal)((uint64_t)initial->key, start, count, random->base,
+                                                                     random->scale, numbers);
         elements_store(out, start, count, COMPUTE_F64, numbers);
     }
 }
 
-static void fill_ramp(const Node *node, Tensor *out)
+static void fill_ramp(const Initial *initial, Tensor *out)
 {
     const Shape *shape = &out->type->shape;
-    uint32_t axis = axis_position(attr_int(node, "axis"), shape->rank);
+    uint32_t axis = initial->dimension;
     int64_t elements = shape_elements(shape), inner = strided_plain(shape).stride[axis];
     for (int64_t i = 0; i < elements; i++) {
         int64_t position = i / inner % shape->dim[axis];
@@ -169,11 +175,12 @@ static void fill_ramp(const Node *node, Tensor *out)
 
 void eval_generate(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
+    Initial initial = node_initial(node, &out[0]->type->shape);
     (void)graph, (void)in;
-    if (node->op == OP_FULL)
-        elements_fill(out[0], attr_float(node, "value"));
-    else if (node->op == OP_IOTA)
-        fill_ramp(node, out[0]);
+    if (initial.kind == INITIAL_NUMBER)
+        elements_fill(out[0], initial.number);
+    else if (initial.kind == INITIAL_RAMP)
+        fill_ramp(&initial, out[0]);
     else
-        fill_random(node, out[0]);
+        fill_random(&initial, out[0]);
 }

@@ -225,6 +225,20 @@ typedef struct Random {
 bool node_is_random(const Node *node);
 Random random_of(const Node *node);
 
+/* Initialisers: element i in row-major order is a number, its position along a dimension, or drawn from a key. */
+typedef enum InitialKind { INITIAL_NUMBER, INITIAL_RAMP, INITIAL_DRAWN } InitialKind;
+
+typedef struct Initial {
+    InitialKind kind;
+    double number;
+    uint32_t dimension;
+    int64_t key;
+    Random random;
+} Initial;
+
+/* Of a tensor of this shape, from whose extents some take the spread. */
+Initial node_initial(const Node *initial, const Shape *shape);
+
 /* Gather and scatter: operand 1 holds positions along a dimension of operand 0, counted from the end when negative,
  * then brought to the nearest end.  The slices there, with the positions' dimensions in place of that one, are the
  * result; or operand 2, which a scatter adds to them, those of equal positions in their order. */

@@ -256,7 +256,8 @@ int64_t budget_ram(const Budget *b)
 {
     const Program *p = b->program;
     int64_t measured = b->compiler.len ? budget_stack(b) + b->data + b->zero : 0;
-    return p->arena_bytes + p->state.bytes + b->widest->inputs + b->widest->outputs + measured;
+    int64_t kept = p->kept.bytes[BLOCK_PARAMS] + p->kept.bytes[BLOCK_STATE];
+    return p->arena_bytes + kept + b->widest->inputs + b->widest->outputs + measured;
 }
 
 int64_t budget_flash(const Budget *b)

@@ -111,10 +111,13 @@ static Str verdict(Arena *arena, int64_t bytes, int64_t limit, bool measured, co
 static Str ram_parts(Arena *arena, const Budget *b)
 {
     char a[5][32];
+    const int64_t *kept = b->program->kept.bytes;
     Text text = {0};
-    text_printf(&text, "arena %s + state %s + inputs %s + outputs %s", plan_digits(a[0], b->program->arena_bytes),
-                plan_digits(a[1], b->program->state.bytes), plan_digits(a[2], b->widest->inputs),
-                plan_digits(a[3], b->widest->outputs));
+    text_printf(&text, "arena %s", plan_digits(a[0], b->program->arena_bytes));
+    if (kept[BLOCK_PARAMS])
+        text_printf(&text, " + params %s", plan_digits(a[1], kept[BLOCK_PARAMS]));
+    text_printf(&text, " + state %s + inputs %s + outputs %s", plan_digits(a[1], kept[BLOCK_STATE]),
+                plan_digits(a[2], b->widest->inputs), plan_digits(a[3], b->widest->outputs));
     if (b->compiler.len)
         text_printf(&text, " + stack %s", plan_digits(a[4], budget_stack(b)));
     else
@@ -365,7 +368,8 @@ static void put_memories(Text *out, const Budget *b)
     bool measured = b->compiler.len > 0;
     text_printf(out, "  \"ram\": {\"bytes\": %" PRId64, budget_ram(b));
     put_number(out, "arena", b->program->arena_bytes);
-    put_number(out, "state", b->program->state.bytes);
+    put_number(out, "params", b->program->kept.bytes[BLOCK_PARAMS]);
+    put_number(out, "state", b->program->kept.bytes[BLOCK_STATE]);
     put_number(out, "inputs", b->widest->inputs);
     put_number(out, "outputs", b->widest->outputs);
     put_number(out, "stack", budget_stack(b));

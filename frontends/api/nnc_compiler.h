@@ -166,7 +166,8 @@ NNC_API nnc_result nnc_graph_compile(nnc_module *module, uint32_t graph, const n
 
 NNC_API uint64_t nnc_program_arena_bytes(const nnc_program *program);
 NNC_API uint64_t nnc_program_weights_bytes(const nnc_program *program);
-NNC_API uint64_t nnc_program_state_bytes(const nnc_program *program); /* kept between runs; 0: none */
+NNC_API uint64_t nnc_program_params_bytes(const nnc_program *program); /* weights that entries update; 0: none */
+NNC_API uint64_t nnc_program_state_bytes(const nnc_program *program);  /* kept between runs; 0: none */
 
 /* Every file that the program is emitted as: NAME.h, NAME.c or NAME.cu, weights in their form.  `bytes` is good during
  * the callback, which returns 0 to go on. */

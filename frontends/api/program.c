@@ -126,9 +126,14 @@ uint64_t nnc_program_weights_bytes(const nnc_program *program)
     return (uint64_t)program->program.weights_bytes;
 }
 
+uint64_t nnc_program_params_bytes(const nnc_program *program)
+{
+    return (uint64_t)program->program.kept.bytes[BLOCK_PARAMS];
+}
+
 uint64_t nnc_program_state_bytes(const nnc_program *program)
 {
-    return (uint64_t)program->program.state.bytes;
+    return (uint64_t)program->program.kept.bytes[BLOCK_STATE];
 }
 
 /* Emission */

@@ -83,7 +83,7 @@ static bool is_above(const Measuring *m, Str name)
     for (uint32_t e = 0; e < m->budget->entry_count; e++)
         if (str_eq(name, m->budget->entry[e].descriptor))
             return true;
-    return str_ends(name, "state_init");
+    return str_ends(name, "params_init") || str_ends(name, "state_init");
 }
 
 static void add_frame(const Measuring *m, Str name, int64_t bytes, Frames *frames)

@@ -178,7 +178,7 @@ static void put_recomputed(Text *line, const Program *program)
 
 static void summarize(Cli *cli, const Program *program, Str where)
 {
-    char arena[32], weights[32], state[32];
+    char arena[32], weights[32], kept[32];
     uint32_t kernels = 0;
     size_t width = terminal_known_width();
     Text line = {0}, text = {0};
@@ -189,8 +189,10 @@ static void summarize(Cli *cli, const Program *program, Str where)
                 plan_bytes(arena, program->arena_bytes));
     put_recomputed(&line, program);
     text_printf(&line, ", weights %s, ", plan_bytes(weights, program->weights_bytes));
-    if (program->state.count)
-        text_printf(&line, "state %s, ", plan_bytes(state, program->state.bytes));
+    if (program->kept.bytes[BLOCK_PARAMS])
+        text_printf(&line, "params %s, ", plan_bytes(kept, program->kept.bytes[BLOCK_PARAMS]));
+    if (program->kept.bytes[BLOCK_STATE])
+        text_printf(&line, "state %s, ", plan_bytes(kept, program->kept.bytes[BLOCK_STATE]));
     if (program->entry_count > 1)
         text_printf(&line, "%u entries, ", program->entry_count);
     text_printf(&line, "%u kernel%s, in " STR_FMT, kernels, kernels == 1 ? "" : "s", STR_ARG(where));

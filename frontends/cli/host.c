@@ -23,10 +23,13 @@ static int load(Cli *cli, const Program *program, Host *host)
     if (status != NNC_OK)
         return cli_environment("cannot take the compiled model: %s", nnc_status_text(status));
     host->arena = nnc_arena_new(host->model);
+    host->params = nnc_params_new(host->model, 0, &host->weights);
     host->state = nnc_state_new(host->model, &host->weights);
     if (!host->arena)
         return cli_environment("no memory for an arena of %zu bytes", host->model->arena_bytes);
-    return host->state ? STATUS_OK : cli_environment("no memory for %zu bytes of states", host->model->state_bytes);
+    if (!host->params)
+        return cli_environment("no memory for %zu bytes of params", host->model->params.bytes);
+    return host->state ? STATUS_OK : cli_environment("no memory for %zu bytes of states", host->model->state.bytes);
 }
 
 int host_open(Cli *cli, const Program *program, Host *host)
@@ -57,7 +60,8 @@ const Tensor **host_bind(Cli *cli, const Graph *graph, Host *host, const Tensor 
 
 int host_run(const Host *host)
 {
-    return host->model->entry->run(host->input, host->output, host->arena, host->weights.data, host->state);
+    return host->model->entry->run(host->input, host->output, host->arena, host->weights.data, host->params,
+                                   host->state);
 }
 
 static int by_value(const void *a, const void *b)
@@ -87,6 +91,7 @@ void host_close(Host *host)
     nnc_weights_close(&host->weights);
     nnc_arena_free(host->arena);
     nnc_state_free(host->state);
+    nnc_params_free(host->params);
     if (host->library)
         dlclose(host->library);
     folder_remove(&host->folder);

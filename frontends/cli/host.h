@@ -10,7 +10,7 @@ typedef struct Host {
     void *library;
     const nnc_model *model;
     nnc_weights weights;
-    void *arena, *state;
+    void *arena, *params, *state;
     const void **input; /* per input and output of the model */
     void **output;
 } Host;

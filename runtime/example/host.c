@@ -44,14 +44,15 @@ int main(int count, char **word)
     }
     stop_unless(arena ? NNC_OK : NNC_E_MEMORY);
     stop_unless(nnc_weights_open(&weights, &MODEL, word[1]));
-    void *state = nnc_state_new(&MODEL, &weights);
-    stop_unless(state ? NNC_OK : NNC_E_MEMORY);
+    void *params = nnc_params_new(&MODEL, 0, &weights), *state = nnc_state_new(&MODEL, &weights);
+    stop_unless(params && state ? NNC_OK : NNC_E_MEMORY);
     for (uint32_t i = 0; i < entry->input_count; i++)
         input[i] = nnc_tensor_of(&entry->input[i], read_exactly(word[2 + i], entry->input[i].bytes));
     for (uint32_t i = 0; i < entry->output_count; i++)
         output[i] = nnc_tensor_of(&entry->output[i], calloc(1, entry->output[i].bytes + 1));
 
-    stop_unless(nnc_call(&MODEL, 0, input, entry->input_count, output, entry->output_count, arena, state, &weights));
+    stop_unless(
+        nnc_call(&MODEL, 0, input, entry->input_count, output, entry->output_count, arena, params, state, &weights));
 
     for (uint32_t i = 0; i < entry->output_count; i++) {
         printf("%s:", entry->output[i].name);
@@ -61,6 +62,7 @@ int main(int count, char **word)
     }
     nnc_weights_close(&weights);
     nnc_state_free(state);
+    nnc_params_free(params);
     nnc_arena_free(arena);
     return 0;
 }

@@ -5,9 +5,9 @@
  * It is linked with the models and with a table of them, `models` and `model_count`.  INPUTS holds the arrays of all
  * models one after another as raw bytes, without gaps; so will OUTPUTS.  Every array, the arena too, is a heap block of
  * exactly its size, so that AddressSanitizer sees the first byte beside it.  Each model runs twice, with other bytes in
- * the arena and the outputs before; what it writes must not depend on them.  One with states is called three times from
- * its first ones on, and its last outputs count.  On stderr stands the number of each model
- * before it runs, for a caller that must know which one crashed.  Exit status: 0; 1 after a wrong run; 2 without files.
+ * the arena and the outputs before; what it writes must not depend on them.  One with states or params is called three
+ * times from its first ones on, and its last outputs count.  On stderr stands the number of each model before it runs,
+ * for a caller that must know which one crashed.  Exit status: 0; 1 after a wrong run; 2 without files.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,17 +32,18 @@ static void *block(size_t bytes)
     return memory;
 }
 
-static int run(const nnc_model *model, const void *const *input, void *const *output, void *arena, void *state,
-               int fill)
+static int run(const nnc_model *model, const void *const *input, void *const *output, void *arena, void *params,
+               void *state, int fill)
 {
-    int status = state ? model->state_init(state, NULL) : 0;
+    int status = params ? model->params_init(params, 0, NULL) : 0, kept = params || state;
+    status = state && !status ? model->state_init(state, NULL) : status;
     if (arena)
         memset(arena, fill, model->arena_bytes);
     for (unsigned i = 0; i < model->entry->output_count; i++)
         if (output[i])
             memset(output[i], fill, model->entry->output[i].bytes);
-    for (int call = 0; call < (state ? 3 : 1) && !status; call++)
-        status = model->entry->run(input, output, arena, NULL, state);
+    for (int call = 0; call < (kept ? 3 : 1) && !status; call++)
+        status = model->entry->run(input, output, arena, NULL, params, state);
     return status;
 }
 
@@ -61,7 +62,7 @@ static int same(const nnc_model *model, void *const *output, void *const *again)
 static int run_model(const nnc_model *model, FILE *inputs, FILE *outputs)
 {
     static void *input[MOST_ARRAYS], *output[MOST_ARRAYS], *again[MOST_ARRAYS];
-    void *arena = block(model->arena_bytes), *state = block(model->state_bytes);
+    void *arena = block(model->arena_bytes), *params = block(model->params.bytes), *state = block(model->state.bytes);
     int good = model->entry->input_count <= MOST_ARRAYS && model->entry->output_count <= MOST_ARRAYS;
 
     for (unsigned i = 0; good && i < model->entry->input_count; i++) {
@@ -72,8 +73,8 @@ static int run_model(const nnc_model *model, FILE *inputs, FILE *outputs)
         output[i] = block(model->entry->output[i].bytes);
         again[i] = block(model->entry->output[i].bytes);
     }
-    good = good && run(model, (const void *const *)input, again, arena, state, 0xFF) == 0; /* NaN to floats */
-    good = good && run(model, (const void *const *)input, output, arena, state, 0x5A) == 0;
+    good = good && run(model, (const void *const *)input, again, arena, params, state, 0xFF) == 0; /* NaN to floats */
+    good = good && run(model, (const void *const *)input, output, arena, params, state, 0x5A) == 0;
     good = good && same(model, output, again);
     for (unsigned i = 0; good && i < model->entry->output_count; i++)
         good = !output[i] || fwrite(output[i], model->entry->output[i].bytes, 1, outputs) == 1;
@@ -85,6 +86,7 @@ static int run_model(const nnc_model *model, FILE *inputs, FILE *outputs)
         free(again[i]);
     }
     free(arena);
+    free(params);
     free(state);
     return good;
 }

@@ -23,7 +23,8 @@ import build
 # ---- Libraries and their descriptors, as runtime/nnc_model.h has them ----
 
 Pointers = ctypes.POINTER(ctypes.c_void_p)
-Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, *[ctypes.c_void_p] * 4)
+ParamsInit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
 StateInit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -34,23 +35,33 @@ class TensorInfo(ctypes.Structure):
 
 class Entry(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("input_count", ctypes.c_uint32), ("output_count", ctypes.c_uint32),
-                ("input", ctypes.POINTER(TensorInfo)), ("output", ctypes.POINTER(TensorInfo)), ("run", Run)]
+                ("input", ctypes.POINTER(TensorInfo)), ("output", ctypes.POINTER(TensorInfo)), ("updated_params", ctypes.c_uint32),
+                ("updated_states", ctypes.c_uint32), ("run", Run)]
+
+
+class Slot(ctypes.Structure):
+    _fields_ = [("tensor", TensorInfo), ("offset", ctypes.c_size_t * 2), ("flag", ctypes.c_int32)]
+
+
+class Block(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_size_t), ("count", ctypes.c_uint32), ("slot", ctypes.POINTER(Slot))]
 
 
 class Descriptor(ctypes.Structure):
     _fields_ = [("abi", ctypes.c_uint32), ("name", ctypes.c_char_p), ("entry_count", ctypes.c_uint32),
                 ("entry", ctypes.POINTER(Entry)), ("arena_bytes", ctypes.c_size_t), ("arena_alignment", ctypes.c_size_t),
-                ("weights_bytes", ctypes.c_size_t), ("weights_checksum", ctypes.c_uint64), ("state_bytes", ctypes.c_size_t),
-                ("state_init", StateInit)]
+                ("weights_bytes", ctypes.c_size_t), ("weights_checksum", ctypes.c_uint64), ("params", Block),
+                ("state", Block), ("params_init", ParamsInit), ("state_init", StateInit)]
 
 
-DTYPES = {b"f32": np.float32, b"f64": np.float64, b"i32": np.int32, b"i64": np.int64}
+DTYPES = {b"f32": np.float32, b"f64": np.float64, b"f16": np.float16, b"bf16": np.uint16, b"i8": np.int8, b"i16": np.int16,
+          b"i32": np.int32, b"i64": np.int64, b"u8": np.uint8, b"bool": np.bool_}
 
 
 def aligned(size):
     memory = np.zeros(size + 64, np.uint8)
     begin = -memory.ctypes.data % 64
-    return memory[begin:begin + size]
+    return memory[begin:begin + max(size, 1)]  # an empty slice has no address of its own
 
 
 def addresses(arrays):
@@ -62,21 +73,34 @@ class Model:
 
     def __init__(self, library, name, weights):
         self.of = Descriptor.in_dll(ctypes.CDLL(str(library)), f"{name}_model")
-        assert self.of.abi == 2, "the model's descriptor is of another version"
+        assert self.of.abi == 3, "the model's descriptor is of another version"
         self.arena, self.weights = aligned(self.of.arena_bytes), weights
         self.entry = {self.of.entry[i].name.decode(): self.of.entry[i] for i in range(self.of.entry_count)}
 
-    def stream(self):
-        return Stream(self)
+    def stream(self, seed=0):
+        return Stream(self, seed)
 
 
 class Stream:
-    """A model with a state of its own: `stream.ENTRY(inputs...)` gives the outputs, one by itself."""
+    """A model with params and a state of its own: `stream.ENTRY(inputs...)` gives the outputs, one by itself."""
 
-    def __init__(self, model):
-        self.model, self.state = model, aligned(model.of.state_bytes)
-        self.state[:] = 0xFF
-        assert model.of.state_init(self.state.ctypes.data, None) == 0
+    def __init__(self, model, seed=0):
+        self.model, self.params, self.state = model, aligned(model.of.params.bytes), aligned(model.of.state.bytes)
+        self.params[:] = self.state[:] = 0xFF
+        assert not model.of.params_init or model.of.params_init(self.params.ctypes.data, seed, None) == 0
+        assert not model.of.state_init or model.of.state_init(self.state.ctypes.data, None) == 0
+
+    def param(self, name):
+        """The array as it lies in the block."""
+        return next(a for n, a in self.listed(self.model.of.params, self.params) if n == name)
+
+    @staticmethod
+    def listed(block, memory):
+        for slot in block.slot[:block.count]:
+            info = slot.tensor
+            at = slot.offset[int(slot.flag >= 0 and memory[slot.flag])]
+            array = memory[at:at + info.bytes].view(DTYPES[info.dtype])
+            yield info.name.decode(), array.reshape(info.shape[:info.rank])
 
     def __getattr__(self, name):
         return lambda *inputs: self.call(self.model.entry[name], inputs)
@@ -88,7 +112,8 @@ class Stream:
              for i in range(entry.output_count)]
         assert [a.nbytes for a in x] == [entry.input[i].bytes for i in range(len(x))]
         self.model.arena[:] = 0xFF
-        assert entry.run(addresses(x), addresses(y), self.model.arena.ctypes.data, None, self.state.ctypes.data) == 0
+        assert entry.run(addresses(x), addresses(y), self.model.arena.ctypes.data, None, self.params.ctypes.data,
+                         self.state.ctypes.data) == 0
         return y[0] if len(y) == 1 else y
 
 

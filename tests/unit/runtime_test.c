@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -10,13 +11,16 @@
 
 #include "unit.h"
 
-static int twice(const void *const *input, void *const *output, void *arena, const void *weights, void *state)
+static int twice(const void *const *input, void *const *output, void *arena, const void *weights, void *params,
+                 void *state)
 {
     const float *x = input[0], *w = weights;
     float *y = output[0];
     (void)arena;
     if (state)
         ++*(int *)state;
+    if (params)
+        ((float *)params)[1]++;
     for (int i = 0; i < 6; i++)
         y[i] = 2 * x[i] + (w ? w[0] : 0);
     return x[0] < 0; /* fails on purpose */
@@ -30,14 +34,17 @@ static int start_counting(void *state, const void *weights)
     return weights != NULL;
 }
 
-static const nnc_entry entry[2] = {{"run", 1, 1, &info, &info, twice}, {"again", 1, 1, &info, &info, twice}};
-static const nnc_model model = {NNC_MODEL_ABI, "twice", 2, entry, 128, 64, 0, 0, 0, NULL};
-static const nnc_model counting = {NNC_MODEL_ABI, "counting", 2, entry, 128, 64, 0, 0, sizeof(int), start_counting};
+static const nnc_entry entry[2] = {{"run", 1, 1, &info, &info, 0, 0, twice},
+                                   {"again", 1, 1, &info, &info, 0, 0, twice}};
+static const nnc_model model = {NNC_MODEL_ABI, "twice",      2,    entry, 128, 64, 0, 0,
+                                {0, 0, NULL},  {0, 0, NULL}, NULL, NULL};
+static const nnc_model counting = {
+    NNC_MODEL_ABI, "counting", 2, entry, 128, 64, 0, 0, {0, 0, NULL}, {sizeof(int), 0, NULL}, NULL, start_counting};
 
 static nnc_status call(nnc_tensor *x, nnc_tensor *y)
 {
     void *arena = nnc_arena_new(&model);
-    nnc_status status = nnc_call(&model, 0, x, 1, y, 1, arena, NULL, NULL);
+    nnc_status status = nnc_call(&model, 0, x, 1, y, 1, arena, NULL, NULL, NULL);
     nnc_arena_free(arena);
     return status;
 }
@@ -70,15 +77,15 @@ UNIT(a_call_checks)
     EXPECT_INT(call(&bad, &y), NNC_E_STRIDES);
     bad = x, bad.device.type = 2;
     EXPECT_INT(call(&bad, &y), NNC_E_DEVICE);
-    EXPECT_INT(nnc_call(&model, 0, &x, 1, &y, 1, NULL, NULL, NULL), NNC_E_ARENA);
-    EXPECT_INT(nnc_call(&model, 0, &x, 1, &y, 1, (char *)64 + 4, NULL, NULL), NNC_E_ARENA);
-    EXPECT_INT(nnc_call(&model, 0, &x, 0, &y, 1, (char *)64, NULL, NULL), NNC_E_COUNT);
+    EXPECT_INT(nnc_call(&model, 0, &x, 1, &y, 1, NULL, NULL, NULL, NULL), NNC_E_ARENA);
+    EXPECT_INT(nnc_call(&model, 0, &x, 1, &y, 1, (char *)64 + 4, NULL, NULL, NULL), NNC_E_ARENA);
+    EXPECT_INT(nnc_call(&model, 0, &x, 0, &y, 1, (char *)64, NULL, NULL, NULL), NNC_E_COUNT);
     nnc_model old = model;
     old.abi = 0;
-    EXPECT_INT(nnc_call(&old, 0, &x, 1, &y, 1, (char *)64, NULL, NULL), NNC_E_ABI);
+    EXPECT_INT(nnc_call(&old, 0, &x, 1, &y, 1, (char *)64, NULL, NULL, NULL), NNC_E_ABI);
     in[0] = -1;
     EXPECT_INT(call(&x, &y), NNC_E_RUN);
-    for (int s = NNC_OK; s <= NNC_E_STATE; s++)
+    for (int s = NNC_OK; s <= NNC_E_PARAMS; s++)
         EXPECT(nnc_status_text((nnc_status)s)[0]);
 }
 
@@ -89,15 +96,67 @@ UNIT(states_are_kept)
     void *arena = nnc_arena_new(&counting), *state = nnc_state_new(&counting, NULL);
     EXPECT_INT(nnc_entry_find(&counting, "again"), 1);
     EXPECT_INT(nnc_entry_find(&counting, "never"), -1);
-    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, state, NULL), NNC_OK);
-    EXPECT_INT(nnc_call(&counting, 1, &x, 1, &y, 1, arena, state, NULL), NNC_OK);
+    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, NULL, state, NULL), NNC_OK);
+    EXPECT_INT(nnc_call(&counting, 1, &x, 1, &y, 1, arena, NULL, state, NULL), NNC_OK);
     EXPECT_INT(*(int *)state, 42);
-    EXPECT_INT(nnc_call(&counting, 2, &x, 1, &y, 1, arena, state, NULL), NNC_E_ENTRY);
-    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, NULL, NULL), NNC_E_STATE);
-    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, (char *)state + 4, NULL), NNC_E_STATE);
+    EXPECT_INT(nnc_call(&counting, 2, &x, 1, &y, 1, arena, NULL, state, NULL), NNC_E_ENTRY);
+    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, NULL, NULL, NULL), NNC_E_STATE);
+    EXPECT_INT(nnc_call(&counting, 0, &x, 1, &y, 1, arena, NULL, (char *)state + 4, NULL), NNC_E_STATE);
     nnc_state_free(state);
     nnc_arena_free(arena);
     EXPECT(!nnc_state_new(&counting, &(nnc_weights){in, 4})); /* its own function refuses */
+}
+
+/* Two floats of params; of the state one that lies in two places, by turns. */
+static int start_training(void *params, int64_t seed, const void *weights)
+{
+    float *w = params;
+    (void)weights;
+    w[0] = 3, w[1] = (float)seed;
+    return 0;
+}
+
+static int start_turning(void *state, const void *weights)
+{
+    (void)weights;
+    memset(state, 0, 16);
+    ((float *)state)[1] = 5, ((float *)state)[2] = 6;
+    return 0;
+}
+
+static const nnc_slot param_slot[2] = {{{"a", "f32", 0, shape, 4}, {0, 0}, -1},
+                                       {{"b", "f32", 0, shape, 4}, {4, 4}, -1}};
+static const nnc_slot state_slot[1] = {{{"m", "f32", 0, shape, 4}, {4, 8}, 0}};
+static const nnc_model training = {
+    NNC_MODEL_ABI,  "training",   2, entry, 128, 64, 0, 0, {8, 2, param_slot}, {16, 1, state_slot},
+    start_training, start_turning};
+
+UNIT(params_are_found)
+{
+    void *params = nnc_params_new(&training, 7, NULL), *state = nnc_state_new(&training, NULL);
+    EXPECT(*(float *)nnc_slot_data(nnc_slot_find(&training.params, "a"), params) == 3);
+    EXPECT(*(float *)nnc_slot_data(nnc_slot_find(&training.params, "b"), params) == 7);
+    EXPECT(!nnc_slot_find(&training.params, "m"));
+    EXPECT(*(float *)nnc_slot_data(nnc_slot_find(&training.state, "m"), state) == 5);
+    *(char *)state = 1;
+    EXPECT(*(float *)nnc_slot_data(nnc_slot_find(&training.state, "m"), state) == 6);
+    nnc_params_free(params);
+    nnc_state_free(state);
+}
+
+UNIT(params_are_handed_over)
+{
+    float in[6] = {1}, out[6];
+    nnc_tensor x = nnc_tensor_of(&info, in), y = nnc_tensor_of(&info, out);
+    void *arena = nnc_arena_new(&training), *params = nnc_params_new(&training, 7, NULL),
+         *state = nnc_state_new(&training, NULL);
+    EXPECT_INT(nnc_call(&training, 0, &x, 1, &y, 1, arena, params, state, NULL), NNC_OK);
+    EXPECT(((float *)params)[1] == 8);
+    EXPECT_INT(nnc_call(&training, 0, &x, 1, &y, 1, arena, NULL, state, NULL), NNC_E_PARAMS);
+    EXPECT_INT(nnc_call(&training, 0, &x, 1, &y, 1, arena, (char *)params + 4, state, NULL), NNC_E_PARAMS);
+    nnc_params_free(params);
+    nnc_state_free(state);
+    nnc_arena_free(arena);
 }
 
 UNIT(weights_are_verified)
@@ -130,6 +189,7 @@ UNIT(weights_are_verified)
 
 int main(void)
 {
-    static const Test test[] = {RUN(a_call_runs), RUN(a_call_checks), RUN(states_are_kept), RUN(weights_are_verified)};
+    static const Test test[] = {RUN(a_call_runs),      RUN(a_call_checks),          RUN(states_are_kept),
+                                RUN(params_are_found), RUN(params_are_handed_over), RUN(weights_are_verified)};
     return UNIT_MAIN(test);
 }

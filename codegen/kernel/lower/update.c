@@ -11,7 +11,7 @@ static bool is_in_place(const Lower *lower, const Node *node)
     const Storage *to = &lower->storage->at[result], *from = &lower->storage->at[owner];
     if (to->role != from->role)
         return false;
-    if (to->role == STORAGE_STATE)
+    if (storage_is_kept(to->role))
         return to->index == from->index && !to->next;
     if (to->role != STORAGE_ARENA && (to->role != STORAGE_OUTPUT || to->index != from->index))
         return false;

@@ -170,6 +170,11 @@ inline cudaError_t cudaMemset(void *memory, int value, size_t bytes)
     return cudaSuccess;
 }
 
+inline cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t)
+{
+    return cudaMemset(memory, value, bytes);
+}
+
 inline cudaError_t cudaDeviceSynchronize()
 {
     return cudaSuccess;
