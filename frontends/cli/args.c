@@ -119,6 +119,11 @@ bool args_parse(Cli *cli, int count, char **word)
     return true;
 }
 
+void args_add(Cli *cli, const char *flag, Str value)
+{
+    push(cli, flag_find(cli->verb, str_from(flag)), value);
+}
+
 bool args_next(const Cli *cli, const char *flag, uint32_t *at, Str *value)
 {
     assert(flag_find(cli->verb, str_from(flag)));

@@ -201,7 +201,7 @@ static int bench_model(Cli *cli, Model *model, const Asked *asked)
     options.timed = asked->kernels;
     if (!program_compile(&model->graph, 1, &options, &program))
         return STATUS_INPUT;
-    status = host_open(cli, &program, &host);
+    status = host_open(cli, &program, 0, &host);
     if (status == STATUS_OK) {
         host_bind(cli, program.entry->graph, &host, input);
         status = measure_and_print(cli, &program, &host, asked, &out);

@@ -49,6 +49,8 @@ struct Cli {
 
 /* Takes the words after the verb.  False after a usage error. */
 bool args_parse(Cli *cli, int count, char **word);
+/* As if the words had it: a value for a flag that the verb has. */
+void args_add(Cli *cli, const char *flag, Str value);
 /* The last value of the flag, or an empty Str whose ptr is NULL.  The verb must have the flag. */
 Str args_value(const Cli *cli, const char *flag);
 bool args_has(const Cli *cli, const char *flag);

@@ -7,7 +7,7 @@
 
 #define MOST_RUNS 100000
 
-static int load(Cli *cli, const Program *program, Host *host)
+static int load(Cli *cli, const Program *program, int64_t seed, Host *host)
 {
     Str name = program->options.name;
     Str library = folder_file(cli, &host->folder, str_format(&cli->arena, "lib" STR_FMT ".so", STR_ARG(name)));
@@ -23,7 +23,7 @@ static int load(Cli *cli, const Program *program, Host *host)
     if (status != NNC_OK)
         return cli_environment("cannot take the compiled model: %s", nnc_status_text(status));
     host->arena = nnc_arena_new(host->model);
-    host->params = nnc_params_new(host->model, 0, &host->weights);
+    host->params = nnc_params_new(host->model, seed, &host->weights);
     host->state = nnc_state_new(host->model, &host->weights);
     if (!host->arena)
         return cli_environment("no memory for an arena of %zu bytes", host->model->arena_bytes);
@@ -32,13 +32,13 @@ static int load(Cli *cli, const Program *program, Host *host)
     return host->state ? STATUS_OK : cli_environment("no memory for %zu bytes of states", host->model->state.bytes);
 }
 
-int host_open(Cli *cli, const Program *program, Host *host)
+int host_open(Cli *cli, const Program *program, int64_t seed, Host *host)
 {
     *host = (Host){0};
     if (!folder_open(cli, (Str){NULL, 0}, &host->folder) || !emit_sources(cli, program, &host->folder))
         return STATUS_ENVIRONMENT;
     int status = emit_shared(cli, program, &host->folder);
-    return status == STATUS_OK ? load(cli, program, host) : status;
+    return status == STATUS_OK ? load(cli, program, seed, host) : status;
 }
 
 const Tensor **host_bind(Cli *cli, const Graph *graph, Host *host, const Tensor *const *input)

@@ -15,8 +15,8 @@ typedef struct Host {
     void **output;
 } Host;
 
-/* Compiles and loads.  Returns the exit status; host_close in any case. */
-int host_open(Cli *cli, const Program *program, Host *host);
+/* Compiles and loads; `seed` is that of nnc_params_new.  Returns the exit status; host_close in any case. */
+int host_open(Cli *cli, const Program *program, int64_t seed, Host *host);
 /* Binds tensors of the graph's inputs, and allocates the outputs. */
 const Tensor **host_bind(Cli *cli, const Graph *graph, Host *host, const Tensor *const *input);
 int host_run(const Host *host); /* 0, or what the model's function returned */

@@ -56,9 +56,12 @@ Str model_weights_path(const Cli *cli, Arena *arena, Str model)
 
 static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
 {
+    bool fresh = need == WEIGHTS_NEW;
+    model->weights_path = fresh ? args_value(cli, "weights-from") : model_weights_path(cli, &cli->arena, model->path);
     WeightsOptions options = {
-        .path = model->weights_path = model_weights_path(cli, &cli->arena, model->path),
-        .need_elements = need == WEIGHTS_ALL,
+        .path = model->weights_path,
+        .need_elements = need != WEIGHTS_SOME,
+        .fresh = fresh,
         .init_missing = args_has(cli, "init-missing"),
         .convert = args_has(cli, "convert-weights"),
     };
@@ -106,7 +109,7 @@ int model_load(Cli *cli, WeightsNeed need, Model *model)
     model->graph = choose_graph(cli, model->module);
     if (!model->graph || !load_weights(cli, need, model))
         return STATUS_INPUT;
-    if (need == WEIGHTS_ALL && !prepare_fits_memory(model->graph))
+    if (need != WEIGHTS_SOME && !prepare_fits_memory(model->graph))
         return STATUS_INPUT;
     bool named = args_value(cli, "graph").ptr != NULL;
     model->graphs = named ? arena_copy(&cli->arena, &model->graph, sizeof model->graph) : model->module->graph;

@@ -20,6 +20,7 @@ typedef struct Model {
 typedef enum WeightsNeed {
     WEIGHTS_ALL,  /* every param must have elements or an initialiser */
     WEIGHTS_SOME, /* the elements of params are not looked at: a shape is enough */
+    WEIGHTS_NEW,  /* every param is drawn, or taken from the file that --weights-from names, never from one beside */
 } WeightsNeed;
 
 /* Takes the operand MODEL and the flags D, graph and FLAGS_WEIGHTS, which the verb must have.  STATUS_OK, or what to

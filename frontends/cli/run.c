@@ -169,7 +169,7 @@ static int run_compiled(Cli *cli, Model *model, const Tensor *const *input, cons
 
     if (status != STATUS_OK)
         return status;
-    status = host_open(cli, &program, &host);
+    status = host_open(cli, &program, 0, &host);
     if (status == STATUS_OK) {
         const Tensor **output = host_bind(cli, program.entry->graph, &host, input);
         cli_step(cli, "running");

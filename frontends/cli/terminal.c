@@ -125,6 +125,20 @@ void terminal_step(const char *step)
     step_is_shown = true;
 }
 
+bool terminal_shows_lines(void)
+{
+    return takes_escapes();
+}
+
+void terminal_line(const char *line)
+{
+    if (!takes_escapes())
+        return;
+    fprintf(stderr, "\r\033[K%s", line);
+    fflush(stderr);
+    step_is_shown = true;
+}
+
 void terminal_clear_step(void)
 {
     if (!step_is_shown)

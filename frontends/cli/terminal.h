@@ -14,6 +14,10 @@ void terminal_put_diagnostics(const Text *text);
 
 /* Shows a step on one line of stderr that the next step replaces; nothing where it is no terminal. */
 void terminal_step(const char *step);
+/* The same for any line of UTF-8 that fits into terminal_width(). */
+void terminal_line(const char *line);
+/* Does anybody see those lines? */
+bool terminal_shows_lines(void);
 /* Erases that line, for other text to take its place. */
 void terminal_clear_step(void);
 

@@ -5,11 +5,12 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/fatal.h"
 #include "base/file.h"
 
 #define LARGEST_HEADER ((uint64_t)16 << 20) /* real ones have some hundred KiB */
-#define PARTIAL_KEY    "nnc.partial"        /* of the metadata, where "true" */
-#define LARGEST_EXACT  9007199254740992.0   /* 2 to the 53: JSON numbers above are not exact */
+#define METADATA       "__metadata__"
+#define LARGEST_EXACT  9007199254740992.0 /* 2 to the 53: JSON numbers above are not exact */
 
 static const char *const dtype_code[DT_COUNT] = {
     [DT_F64] = "F64", [DT_F32] = "F32", [DT_F16] = "F16", [DT_BF16] = "BF16", [DT_I64] = "I64",
@@ -101,10 +102,28 @@ static bool parse_tensor(const Reader *r, const cJSON *json, StoredTensor *t)
     return check_extent(r, t);
 }
 
-static void parse_metadata(const cJSON *json, Safetensors *out)
+/* What is no text is passed over: the format knows nothing else there. */
+static void parse_metadata(const Reader *r, const cJSON *json, Safetensors *out)
 {
-    const cJSON *partial = cJSON_GetObjectItemCaseSensitive(json, PARTIAL_KEY);
-    out->partial = cJSON_IsString(partial) && strcmp(partial->valuestring, "true") == 0;
+    const cJSON *item;
+    uint32_t capacity = out->text_count;
+
+    cJSON_ArrayForEach(item, json)
+    {
+        StoredText text = {str_copy(r->arena, str_from(item->string ? item->string : "")), {0}};
+        if (!cJSON_IsString(item))
+            continue;
+        text.text = str_copy(r->arena, str_from(item->valuestring));
+        ARENA_PUSH(r->arena, out->text, out->text_count, capacity, text);
+    }
+}
+
+Str safetensors_text(const Safetensors *file, const char *key)
+{
+    for (uint32_t i = 0; i < file->text_count; i++)
+        if (str_is(file->text[i].key, key))
+            return file->text[i].text;
+    return (Str){0};
 }
 
 static int by_begin(const void *a, const void *b)
@@ -138,8 +157,8 @@ static bool parse_tensors(const Reader *r, const cJSON *header, Safetensors *out
         StoredTensor tensor = {0};
         if (diag_full(r->diag))
             break;
-        if (strcmp(item->string, "__metadata__") == 0) {
-            parse_metadata(item, out);
+        if (strcmp(item->string, METADATA) == 0) {
+            parse_metadata(r, item, out);
             continue;
         }
         if (!parse_tensor(r, item, &tensor))
@@ -179,23 +198,41 @@ bool safetensors_parse(Arena *arena, Diag *diag, Str path, const unsigned char *
     return good;
 }
 
+static char *terminated(Str s)
+{
+    char *copy = strndup(s.len ? s.ptr : "", s.len);
+    if (!copy)
+        fatal_memory(s.len);
+    return copy;
+}
+
+static void print_metadata(cJSON *root, const StoredText *text, uint32_t count)
+{
+    cJSON *object = count ? cJSON_AddObjectToObject(root, METADATA) : NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        char *key = terminated(text[i].key), *value = terminated(text[i].text);
+        cJSON_AddStringToObject(object, key, value);
+        free(key);
+        free(value);
+    }
+}
+
 /* The header, padded with blanks so that elements begin at a multiple of 64. */
-static bool print_header(Text *out, const NamedTensor *tensor, uint32_t count, bool partial)
+static bool print_header(Text *out, const NamedTensor *tensor, uint32_t count, const StoredText *text_list,
+                         uint32_t text_count)
 {
     cJSON *root = cJSON_CreateObject();
     double at = 0;
 
-    if (partial)
-        cJSON_AddStringToObject(cJSON_AddObjectToObject(root, "__metadata__"), PARTIAL_KEY, "true");
+    print_metadata(root, text_list, text_count);
     for (uint32_t i = 0; i < count; i++) {
         const Type *type = tensor[i].tensor->type;
         double offsets[2] = {at, at + (double)type_bytes(type)}, dim[MAX_RANK];
         for (uint32_t d = 0; d < type->shape.rank; d++)
             dim[d] = (double)type->shape.dim[d];
-        Text name = {0};
-        text_str(&name, tensor[i].name);
-        cJSON *entry = cJSON_AddObjectToObject(root, name.ptr ? name.ptr : "");
-        text_free(&name);
+        char *name = terminated(tensor[i].name);
+        cJSON *entry = cJSON_AddObjectToObject(root, name);
+        free(name);
         cJSON_AddStringToObject(entry, "dtype", dtype_code[type->dtype]);
         cJSON_AddItemToObject(entry, "shape", cJSON_CreateDoubleArray(dim, (int)type->shape.rank));
         cJSON_AddItemToObject(entry, "data_offsets", cJSON_CreateDoubleArray(offsets, 2));
@@ -211,13 +248,14 @@ static bool print_header(Text *out, const NamedTensor *tensor, uint32_t count, b
     return true;
 }
 
-bool safetensors_write(Diag *diag, Str path, const NamedTensor *tensor, uint32_t count, bool partial)
+bool safetensors_write(Diag *diag, Str path, const NamedTensor *tensor, uint32_t count, const StoredText *text,
+                       uint32_t text_count)
 {
     FileWriter writer;
     Text header = {0};
     unsigned char length[8];
 
-    if (!print_header(&header, tensor, count, partial))
+    if (!print_header(&header, tensor, count, text, text_count))
         return diag_file_error(diag, path, "cannot print the header");
     bool open = file_writer_open(&writer, diag, path);
     if (open) {

@@ -16,18 +16,29 @@ typedef struct StoredTensor {
     uint64_t begin, end; /* bytes of the file */
 } StoredTensor;
 
+typedef struct StoredText { /* of the header's `__metadata__` */
+    Str key, text;
+} StoredText;
+
+/* "true": what the file lacks is drawn from initialisers. */
+#define SAFETENSORS_PARTIAL "nnc.partial"
+
 typedef struct Safetensors {
     const unsigned char *bytes;
     StoredTensor *tensor; /* in the order of the header */
-    uint32_t count;
+    StoredText *text;
+    uint32_t count, text_count;
     Map by_name;
-    bool partial; /* its metadata says that what it lacks is drawn from initialisers */
 } Safetensors;
 
 /* False after an error. */
 bool safetensors_parse(Arena *arena, Diag *diag, Str path, const unsigned char *bytes, size_t size, Safetensors *out);
 
+/* The text under a key of the metadata; empty, and its ptr NULL, where there is none. */
+Str safetensors_text(const Safetensors *file, const char *key);
+
 /* Elements begin at a multiple of 64.  Writes aside and renames. */
-bool safetensors_write(Diag *diag, Str path, const NamedTensor *tensor, uint32_t count, bool partial);
+bool safetensors_write(Diag *diag, Str path, const NamedTensor *tensor, uint32_t count, const StoredText *text,
+                       uint32_t text_count);
 
 #endif

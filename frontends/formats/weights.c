@@ -232,14 +232,16 @@ static void count_params(Loader *l)
 
 static void load(Loader *l)
 {
-    bool strict = l->options->path.len && !l->options->init_missing && !l->file->stored.partial;
+    bool partial = str_is(safetensors_text(&l->file->stored, SAFETENSORS_PARTIAL), "true");
+    bool strict = l->options->path.len && !l->options->init_missing && !partial;
 
     count_params(l);
     for (uint32_t i = 0; i < l->file->wanted.count; i++)
         load_tensor(l, &l->file->wanted.at[i], strict);
     if (strict && l->missing)
         complain_of_missing(l);
-    else if (l->missing && l->options->need_elements && !l->module->diag->error_count)
+    else if (l->missing && l->options->need_elements && !(l->options->fresh && !l->options->path.len) &&
+             !l->module->diag->error_count)
         note_drawn(l);
     weights_each_value(l->module, fill_value, l);
     note_unused(l);
@@ -311,5 +313,6 @@ bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))
     Saver s = {.stored = stored, .arena = module->arena, .by_name = {.arena = module->arena}};
     for (uint32_t g = 0; g < module->graph_count; g++)
         collect_graph(&s, module->graph[g]);
-    return !s.count || safetensors_write(module->diag, path, s.list, s.count, s.partial);
+    const StoredText partial = {STR(SAFETENSORS_PARTIAL), STR("true")};
+    return !s.count || safetensors_write(module->diag, path, s.list, s.count, &partial, s.partial);
 }

@@ -41,6 +41,7 @@ typedef struct WeightsOptions {
     bool need_elements; /* else a type is enough: nothing is drawn, and nothing is said of it */
     bool init_missing;  /* params that the file lacks are drawn from their initialisers */
     bool convert;       /* floats of another width become the param's */
+    bool fresh;         /* where there is no file, all is drawn without a word */
 } WeightsOptions;
 
 /* Fills Value.data of every graph of the module from the file.  Tensors point into the mapping, which must outlive the

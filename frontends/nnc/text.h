@@ -21,6 +21,10 @@ typedef struct Define {
 Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *define, uint32_t define_count);
 Module *nnc_parse_file(Arena *arena, Diag *diag, Str path, const Define *define, uint32_t define_count);
 
+/* The name that the first extent of an input is written as in its graph's text, `N` of `x: f32[N, 8]`; empty where it
+ * is written otherwise, and of a scalar.  -D replaces it where it is a constant of the file. */
+Str nnc_first_extent(Arena *arena, const Graph *graph, Str input);
+
 /* Prints the module as a source file, or one graph of it.  Constants that nnc_const_is_stored names print without their
  * elements, but for those in bodies of loops and branches: whoever saves the text saves them beside it, by value_show.
  */

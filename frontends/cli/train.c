@@ -1,0 +1,348 @@
+/* `nnc train`: compiles a model with its training step, and makes it learn from an .npz. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/prepare.h"
+#include "base/file.h"
+#include "cli/train_run.h"
+#include "cli/train_show.h"
+#include "frontends/nnc/text.h"
+
+#define MOST_EPOCHS 1000000
+#define MOST_BATCH  (1 << 24)
+#define POINTS      300 /* of a curve, about */
+
+/* Which graph trains, which validates */
+
+/* Does a run of it change a value of this role?  Recurses over the nesting of calls. */
+static bool updates(const Graph *graph, Role role)
+{
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        if (graph_value(graph, graph->update[i].target)->role == role)
+            return true;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = graph_node(graph, n);
+        if (node_is_minimize(node))
+            return true;
+        for (uint32_t s = 0; s < node->sub_count; s++)
+            if (updates(node->sub[s], role))
+                return true;
+    }
+    return false;
+}
+
+static const Graph *find_training(Cli *cli, const Model *model)
+{
+    if (args_has(cli, "graph") && updates(model->graph, ROLE_PARAM))
+        return model->graph;
+    for (uint32_t i = 0; !args_has(cli, "graph") && i < model->module->graph_count; i++)
+        if (updates(model->module->graph[i], ROLE_PARAM))
+            return model->module->graph[i];
+    if (args_has(cli, "graph"))
+        diag_error(&cli->diag, model->graph->place, "graph " STR_FMT " updates no param: there is nothing to train",
+                   STR_ARG(model->graph->name));
+    else
+        diag_file_error(&cli->diag, model->path,
+                        "no graph of it updates a param: one that calls minimize(loss, with = ...) does");
+    return NULL;
+}
+
+/* The first that changes nothing. */
+static const Graph *find_validating(Cli *cli, const Model *model)
+{
+    for (uint32_t i = 0; i < model->module->graph_count; i++) {
+        const Graph *graph = model->module->graph[i];
+        if (!updates(graph, ROLE_PARAM) && !updates(graph, ROLE_STATE))
+            return graph;
+    }
+    diag_file_error(&cli->diag, model->path, "--validate wants a graph that updates nothing; all of its graphs do");
+    return NULL;
+}
+
+/* --batch N as -D X=N, where X is what the model writes for it. */
+static int set_batch(Cli *cli, const Model *model, const Graph *graph)
+{
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        const Value *input = graph_value(graph, graph->input[i]);
+        Str name = nnc_first_extent(&cli->arena, graph, input->name);
+        if (!name.len)
+            continue;
+        args_add(cli, "D", str_format(&cli->arena, STR_FMT "=" STR_FMT, STR_ARG(name), STR_ARG(args_value(cli, "batch"))));
+        return STATUS_OK;
+    }
+    return diag_file_error(&cli->diag, model->path,
+                           "--batch: no input of " STR_FMT " has a constant of the file as its first extent",
+                           STR_ARG(graph->name))
+               ? STATUS_OK
+               : STATUS_INPUT;
+}
+
+/* Reads the model: twice where --batch gives it another constant. */
+static int load(Cli *cli, Model *model, const Graph **trains)
+{
+    int64_t batch;
+    if (!args_number(cli, "batch", 1, MOST_BATCH, &batch))
+        return STATUS_USAGE;
+    int status = model_load(cli, WEIGHTS_NEW, model);
+    *trains = status == STATUS_OK ? find_training(cli, model) : NULL;
+    if (!*trains)
+        return status == STATUS_OK ? STATUS_INPUT : status;
+    if (!args_has(cli, "batch"))
+        return STATUS_OK;
+    status = set_batch(cli, model, *trains);
+    if (status != STATUS_OK)
+        return status;
+    diag_clear(&cli->diag);
+    status = model_load(cli, WEIGHTS_NEW, model);
+    *trains = status == STATUS_OK ? find_training(cli, model) : NULL;
+    return status;
+}
+
+/* From files to a trainer */
+
+static bool open_part(Cli *cli, const char *flag, TrainPart *part)
+{
+    const Graph *graph = part->graph;
+    if (!samples_open(cli, graph, args_value(cli, flag), &part->samples))
+        return false;
+    part->output = ARENA_ARRAY(&cli->arena, Tensor *, graph->output_count + 1);
+    part->memory = ARENA_ARRAY(&cli->arena, void *, graph->output_count + 1);
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const Type *type = value_type(graph, graph->output[i].value);
+        part->output[i] =
+            tensor_new(&cli->arena, module_plain_type(graph->module, type->dtype, type->shape.rank, type->shape.dim));
+        part->memory[i] = part->output[i]->data;
+    }
+    return true;
+}
+
+static bool check_samples(Cli *cli, const Samples *samples)
+{
+    if (samples->batch < 1)
+        return diag_file_error(&cli->diag, samples->path, "the graph takes no samples at all: its batch is 0");
+    if (samples->count < samples->batch)
+        return diag_file_error(&cli->diag, samples->path,
+                               "it has %" PRId64 " samples, a step takes %" PRId64 "; --batch makes it fewer",
+                               samples->count, samples->batch);
+    return true;
+}
+
+static bool open_samples(Trainer *t)
+{
+    Cli *cli = t->cli;
+    if (!open_part(cli, "data", &t->train) || !check_samples(cli, &t->train.samples))
+        return false;
+    if (!t->valid.graph)
+        return true;
+    if (!open_part(cli, "validate", &t->valid))
+        return false;
+    if (t->valid.samples.batch < 1)
+        return check_samples(cli, &t->valid.samples);
+    return scores_of(&cli->arena, t->valid.graph, &t->valid.samples).count ||
+           diag_error(&cli->diag, t->valid.graph->place,
+                      "--validate: graph " STR_FMT " gives no number, and no logits or probability for the array label",
+                      STR_ARG(t->valid.graph->name));
+}
+
+static void begin_progress(Trainer *t, int64_t seed)
+{
+    Arena *arena = &t->cli->arena;
+    Scores train = scores_of(arena, t->train.graph, &t->train.samples), valid = {0};
+    if (t->valid.graph)
+        valid = scores_of(arena, t->valid.graph, &t->valid.samples);
+    t->progress = progress_new(arena, &train, &valid);
+    t->progress.graph = t->train.graph->name;
+    t->progress.seed = seed;
+    t->progress.count = t->train.samples.count;
+    t->progress.batch = t->train.samples.batch;
+    t->progress.every = t->epochs * trainer_steps(t) / POINTS + 1;
+}
+
+static int resume(Trainer *t)
+{
+    Str path = args_value(t->cli, "resume");
+    if (path.ptr && !checkpoint_read(t->cli, path, t->host, &t->progress))
+        return STATUS_INPUT;
+    if (t->progress.epoch >= t->epochs)
+        return cli_usage(t->cli, "--epochs counts them all, and the checkpoint has made %" PRId64, t->progress.epoch);
+    return STATUS_OK;
+}
+
+static int train_compiled(Trainer *t, const Program *program, int64_t seed)
+{
+    Host host;
+    t->host = &host;
+    int status = host_open(t->cli, program, seed, &host);
+    if (status == STATUS_OK) {
+        cli_step(t->cli, NULL);
+        begin_progress(t, seed);
+        status = resume(t);
+    }
+    if (status == STATUS_OK)
+        status = trainer_run(t);
+    host_close(&host);
+    return status;
+}
+
+/* Compiles the one or two graphs; the samples are looked at before the C compiler is. */
+static int compile(Trainer *t, Model *model, int64_t seed)
+{
+    Cli *cli = t->cli;
+    Program program;
+    CompileOptions options;
+    const Graph *graphs[] = {t->train.graph, t->valid.graph};
+    model->graphs = arena_copy(&cli->arena, graphs, sizeof graphs);
+    model->graph_count = t->valid.graph ? 2 : 1;
+    model->program_name = prepare_identifier(&cli->arena, prepare_stem(model->path));
+    int status = program_options(cli, model, "host", WEIGHTS_FILE, &options);
+    if (status != STATUS_OK)
+        return status;
+    t->list = weights_list(&cli->arena, model->module, t->train.graph, &model->weights.wanted);
+    status = program_of_all(model, &options, &program);
+    if (status != STATUS_OK)
+        return status;
+    t->train.graph = program.entry[0].graph;
+    t->valid.graph = t->valid.graph ? program.entry[1].graph : NULL;
+    t->valid.entry = 1;
+    return open_samples(t) ? train_compiled(t, &program, seed) : STATUS_INPUT;
+}
+
+/* Flags */
+
+/* `spirals.checkpoint.safetensors`, in this folder. */
+static Str checkpoint_path(Cli *cli, Str model)
+{
+    Str given = args_value(cli, "save");
+    if (given.ptr)
+        return given;
+    given = args_value(cli, "resume");
+    Str stem = prepare_stem(model);
+    return given.ptr ? given : str_format(&cli->arena, STR_FMT ".checkpoint.safetensors", STR_ARG(stem));
+}
+
+static int take_files(Cli *cli, Trainer *t)
+{
+    t->save = checkpoint_path(cli, args_operand(cli, 0));
+    t->weights = args_value(cli, "o");
+    t->curve = args_value(cli, "curve");
+    if (!args_has(cli, "save") && !args_has(cli, "resume") && file_exists(t->save))
+        return cli_usage(cli, STR_FMT " is there already: go on with --resume, or write another with --save",
+                         STR_ARG(t->save));
+    return STATUS_OK;
+}
+
+/* Better now than after hours. */
+static int check_writable(Trainer *t)
+{
+    const Str path[] = {t->save, t->weights, t->curve};
+    for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
+        FileWriter writer;
+        if (path[i].ptr && !file_writer_open(&writer, &t->cli->diag, path[i]))
+            return STATUS_ENVIRONMENT;
+        if (path[i].ptr)
+            file_writer_abandon(&writer);
+    }
+    return STATUS_OK;
+}
+
+static int take_flags(Cli *cli, Trainer *t, int64_t *seed)
+{
+    *t = (Trainer){.cli = cli, .in_order = args_has(cli, "in-order")};
+    *seed = 0;
+    if (!args_number(cli, "epochs", 1, MOST_EPOCHS, &t->epochs) ||
+        !args_number(cli, "patience", 1, MOST_EPOCHS, &t->patience) ||
+        !args_number(cli, "seed", INT64_MIN, INT64_MAX, seed))
+        return STATUS_USAGE;
+    if (!args_has(cli, "data"))
+        return cli_usage(cli, "--data FILE.npz is not given");
+    if (!t->epochs)
+        return cli_usage(cli, "--epochs N is not given");
+    if (t->patience && !args_has(cli, "validate"))
+        return cli_usage(cli, "--patience goes by what --validate gives");
+    return take_files(cli, t);
+}
+
+/* The seed of a checkpoint is the training's. */
+static int take_seed(Cli *cli, int64_t *seed)
+{
+    int64_t given = *seed;
+    if (!args_has(cli, "resume"))
+        return STATUS_OK;
+    if (!checkpoint_seed(cli, args_value(cli, "resume"), seed))
+        return STATUS_INPUT;
+    if (args_has(cli, "seed") && given != *seed)
+        return cli_usage(cli, "--seed: the checkpoint was begun with %" PRId64, *seed);
+    return STATUS_OK;
+}
+
+static int run(Cli *cli)
+{
+    Model model;
+    Trainer trainer;
+    int64_t seed;
+    const char *allocator;
+
+    if (!program_allocator(cli, &allocator) || !program_runs_here(cli))
+        return STATUS_USAGE;
+    int status = take_flags(cli, &trainer, &seed);
+    if (status == STATUS_OK)
+        status = take_seed(cli, &seed);
+    if (status == STATUS_OK)
+        status = check_writable(&trainer);
+    if (status == STATUS_OK)
+        status = load(cli, &model, &trainer.train.graph);
+    if (status != STATUS_OK)
+        return status;
+    trainer.module = model.module;
+    if (args_has(cli, "validate") && !(trainer.valid.graph = find_validating(cli, &model)))
+        return STATUS_INPUT;
+    return compile(&trainer, &model, seed);
+}
+
+const Verb verb_train = {
+    .name = "train",
+    .operands = "MODEL",
+    .summary = "Train a model on the samples of an .npz",
+    .text =
+        "Compiles the graph that updates params, and runs it on batch after batch. Each of its inputs takes the array "
+        "of its name, whose first axis counts the samples; they are shuffled anew in each epoch, and those that are "
+        "too few for a last batch are left out of it. A scalar input without an array is given the number of epochs "
+        "that are over (`epoch`), of steps (`step`), or a new key in each step (an i64[] called `seed` or `key`).\n"
+        "\n"
+        "Params begin as their initialisers draw them, or with what --weights-from holds; weights beside the model are "
+        "not read. What the graph gives is shown as its mean over the epoch: each output that is one float, by its "
+        "name, and the accuracy of an output `logits` or `probability` against the array `label`.\n"
+        "\n"
+        "--validate runs the first graph that updates nothing on other samples after each epoch. The best epoch is "
+        "the one with the least `loss` of that, or else the highest accuracy.\n"
+        "\n"
+        "A checkpoint is written after each epoch, and when Ctrl-C or SIGTERM stops the training, with exit status 130 "
+        "or 143. --resume goes on from it to the same bits as if nothing had happened.",
+    .flag = (const Flag[]){{"data", "FILE.npz", "The samples to train on"},
+                           {"epochs", "N", "How often to go through them, those of a checkpoint included"},
+                           {"batch", "N", "Samples in a step: sets the constant that the inputs have as first extent"},
+                           {"validate", "FILE.npz", "Samples to validate on after each epoch"},
+                           {"patience", "N", "End when no epoch of the last N was the best by validation"},
+                           {"o", "FILE", "Write the weights there (.safetensors): of the best epoch, or the last"},
+                           {"save", "FILE", "The checkpoint (default: MODEL.checkpoint.safetensors in this folder)"},
+                           {"resume", "FILE", "Go on from this checkpoint, and save there"},
+                           {"curve", "FILE.svg", "Draw loss and accuracy over the epochs"},
+                           {"seed", "S", "Another one draws other params, orders and keys (default: 0)"},
+                           {"in-order", NULL, "Do not shuffle"},
+                           {"graph", "NAME", "The graph that trains (default: the first that updates a param)"},
+                           FLAG_TARGET,
+                           FLAG_CC,
+                           FLAG_DEFINE,
+                           {"weights-from", "FILE", "Begin with the stored weights of this .safetensors file"},
+                           FLAG_INIT_MISSING,
+                           FLAG_CONVERT_WEIGHTS,
+                           FLAG_ALLOCATOR,
+                           FLAG_END},
+    .example = (const Example[]){{"nnc train spirals.nnc --data points.npz --epochs 20 -o spirals.safetensors",
+                                  "weights for nnc run and nnc compile"},
+                                 {"nnc train spirals.nnc --data points.npz --epochs 40 --resume "
+                                  "spirals.checkpoint.safetensors",
+                                  "20 epochs more"},
+                                 {NULL, NULL}},
+    .run = run,
+};
