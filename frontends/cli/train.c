@@ -67,7 +67,8 @@ static int set_batch(Cli *cli, const Model *model, const Graph *graph)
         Str name = nnc_first_extent(&cli->arena, graph, input->name);
         if (!name.len)
             continue;
-        args_add(cli, "D", str_format(&cli->arena, STR_FMT "=" STR_FMT, STR_ARG(name), STR_ARG(args_value(cli, "batch"))));
+        args_add(cli, "D",
+                 str_format(&cli->arena, STR_FMT "=" STR_FMT, STR_ARG(name), STR_ARG(args_value(cli, "batch"))));
         return STATUS_OK;
     }
     return diag_file_error(&cli->diag, model->path,

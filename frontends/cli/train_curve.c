@@ -92,8 +92,8 @@ static void put_height(const Picture *p, double value)
     bool share = str_is(p->name, "accuracy");
     double y = y_of(p, value);
     text_printf(p->out, "<path class=\"axis\" d=\"M%.1f %.2fH%.1f\"/>", LEFT, y, WIDTH - RIGHT);
-    text_printf(p->out, "<text class=\"soft\" text-anchor=\"end\" x=\"%.1f\" y=\"%.2f\">%.4g%s</text>\n", LEFT - 8, y + 4,
-                value * (share ? 100 : 1), share ? " %" : "");
+    text_printf(p->out, "<text class=\"soft\" text-anchor=\"end\" x=\"%.1f\" y=\"%.2f\">%.4g%s</text>\n", LEFT - 8,
+                y + 4, value * (share ? 100 : 1), share ? " %" : "");
 }
 
 static void put_heights(const Picture *p)
@@ -112,8 +112,8 @@ static void put_epochs(const Picture *p)
 {
     double step = fmax(1, round_step(p->epochs, 12));
     for (double at = 0; at <= p->epochs; at += step)
-        text_printf(p->out, "<text class=\"soft\" text-anchor=\"middle\" x=\"%.2f\" y=\"%.1f\">%.0f</text>", x_of(p, at),
-                    p->y + TALL + 18, at);
+        text_printf(p->out, "<text class=\"soft\" text-anchor=\"middle\" x=\"%.2f\" y=\"%.1f\">%.0f</text>",
+                    x_of(p, at), p->y + TALL + 18, at);
     text_char(p->out, '\n');
 }
 
@@ -139,8 +139,10 @@ static void put_dots(const Picture *p)
     for (uint32_t i = 0; i < p->valid->count; i++) {
         const CurvePoint *point = &p->valid->point[i];
         if (isfinite(point->value))
-            text_printf(p->out, "<circle class=\"dot\" r=\"3\" cx=\"%.2f\" cy=\"%.2f\"><title>epoch %.0f: %.6g</title></circle>\n",
-                        x_of(p, point->at), y_of(p, point->value), point->at, point->value);
+            text_printf(
+                p->out,
+                "<circle class=\"dot\" r=\"3\" cx=\"%.2f\" cy=\"%.2f\"><title>epoch %.0f: %.6g</title></circle>\n",
+                x_of(p, point->at), y_of(p, point->value), point->at, point->value);
     }
 }
 
@@ -167,16 +169,21 @@ static void put_header(Text *out, const Trainer *t, double height)
                 "role=\"img\" aria-label=\"curves of a training\">\n",
                 WIDTH, height, WIDTH, height);
     text_put(out, style, sizeof style - 1);
-    text_printf(out, "<rect width=\"100%%\" height=\"100%%\" class=\"paper\"/>\n<text class=\"head\" x=\"%.0f\" y=\"34\">",
+    text_printf(out,
+                "<rect width=\"100%%\" height=\"100%%\" class=\"paper\"/>\n<text class=\"head\" x=\"%.0f\" y=\"34\">",
                 LEFT);
     plan_escape_xml(out, prepare_stem(t->module->file[t->module->file_count - 1]));
     text_printf(out, ": ");
     plan_escape_xml(out, t->train.graph->name);
-    text_printf(out, "</text>\n<path class=\"line train\" d=\"M%.0f 30h22\"/><text class=\"soft\" x=\"%.0f\" y=\"34\">"
-                     "training</text>\n", WIDTH - 240, WIDTH - 212);
+    text_printf(out,
+                "</text>\n<path class=\"line train\" d=\"M%.0f 30h22\"/><text class=\"soft\" x=\"%.0f\" y=\"34\">"
+                "training</text>\n",
+                WIDTH - 240, WIDTH - 212);
     if (t->valid.graph)
-        text_printf(out, "<path class=\"line valid\" d=\"M%.0f 30h22\"/><text class=\"soft\" x=\"%.0f\" y=\"34\">"
-                         "validation</text>\n", WIDTH - 130, WIDTH - 102);
+        text_printf(out,
+                    "<path class=\"line valid\" d=\"M%.0f 30h22\"/><text class=\"soft\" x=\"%.0f\" y=\"34\">"
+                    "validation</text>\n",
+                    WIDTH - 130, WIDTH - 102);
 }
 
 static const Series *find_series(const Scores *scores, const Series *series, Str name)

@@ -128,8 +128,9 @@ static bool open_checkpoint(Cli *cli, Str path, Checkpoint *c)
         return false;
     Str text = safetensors_text(&c->file, PROGRESS);
     if (!text.ptr)
-        return diag_file_error(&cli->diag, path, "not a checkpoint: no training has written it; --weights-from takes "
-                                                 "stored weights");
+        return diag_file_error(&cli->diag, path,
+                               "not a checkpoint: no training has written it; --weights-from takes "
+                               "stored weights");
     c->root = cJSON_ParseWithLength(text.ptr, text.len);
     return cJSON_IsObject(c->root) || damaged(c);
 }
@@ -215,8 +216,7 @@ static bool take_progress(const Checkpoint *c, Progress *p)
     return take_whole(c, "epoch", 0, &p->epoch) && take_whole(c, "step", 0, &p->step) &&
            take_whole(c, "every", 1, &p->every) && take_whole(c, "best", 0, &p->best) &&
            take_scores(c, "train", &p->train, p->train_curve) && take_scores(c, "point", &p->point, NULL) &&
-           take_scores(c, "valid", &p->valid, p->valid_curve) &&
-           (p->step <= count / batch || damaged(c));
+           take_scores(c, "valid", &p->valid, p->valid_curve) && (p->step <= count / batch || damaged(c));
 }
 
 static bool is_of(const StoredTensor *stored, const nnc_tensor_info *info)

@@ -18,14 +18,14 @@ typedef struct Series {
 typedef struct Progress {
     Str graph; /* that trains */
     int64_t seed, count, batch;
-    int64_t epoch, step;  /* epochs that are over, and steps of the present one */
-    int64_t every;        /* steps that a point of a curve is the mean of */
-    int64_t best;         /* the best epoch by what validates, from 1; 0: none yet */
-    double best_value;    /* its mean */
-    Scores train, valid;  /* train: over the present epoch */
-    Scores point;         /* over the present point of the curves */
-    Series *train_curve;  /* per score of train */
-    Series *valid_curve;  /* per score of valid, a value for each epoch */
+    int64_t epoch, step; /* epochs that are over, and steps of the present one */
+    int64_t every;       /* steps that a point of a curve is the mean of */
+    int64_t best;        /* the best epoch by what validates, from 1; 0: none yet */
+    double best_value;   /* its mean */
+    Scores train, valid; /* train: over the present epoch */
+    Scores point;        /* over the present point of the curves */
+    Series *train_curve; /* per score of train */
+    Series *valid_curve; /* per score of valid, a value for each epoch */
 } Progress;
 
 Progress progress_new(Arena *arena, const Scores *train, const Scores *valid);

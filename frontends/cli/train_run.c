@@ -58,8 +58,7 @@ static int complain_of_number(const Trainer *t)
     const Module *module = t->module;
     diag_file_error(&t->cli->diag, module->file[module->file_count - 1],
                     "step %" PRId64 " of epoch %" PRId64 " gives a number that is not finite; %s", p->step + 1,
-                    p->epoch + 1,
-                    p->epoch ? "the checkpoint is of the epoch before" : "there is no checkpoint yet");
+                    p->epoch + 1, p->epoch ? "the checkpoint is of the epoch before" : "there is no checkpoint yet");
     return STATUS_INPUT;
 }
 
@@ -205,8 +204,9 @@ static int save_and_stop(const Trainer *t)
     Text out = {0};
     if (!write_checkpoint(t))
         return STATUS_ENVIRONMENT;
-    text_printf(&out, "stopped in epoch %" PRId64 " after %" PRId64 " of %" PRId64 " steps; --resume " STR_FMT
-                      " goes on\n", p->epoch + 1, p->step, trainer_steps(t), STR_ARG(t->save));
+    text_printf(&out,
+                "stopped in epoch %" PRId64 " after %" PRId64 " of %" PRId64 " steps; --resume " STR_FMT " goes on\n",
+                p->epoch + 1, p->step, trainer_steps(t), STR_ARG(t->save));
     cli_put(&out);
     text_free(&out);
     return 128 + stopped_by;

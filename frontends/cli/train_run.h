@@ -17,13 +17,13 @@ typedef struct Trainer {
     Cli *cli;
     Module *module;
     Host *host;
-    TrainPart train, valid; /* valid.graph NULL: nothing validates */
+    TrainPart train, valid;   /* valid.graph NULL: nothing validates */
     int64_t epochs, patience; /* 0: none */
     bool in_order;
     Str save, weights, curve; /* files to write; weights and curve may be empty */
     WeightsList list;         /* what `weights` gets */
     Progress progress;
-    bool wrote;               /* weights, in this process */
+    bool wrote;      /* weights, in this process */
     int64_t *number; /* of the samples, in the order of the epoch */
     double began;    /* seconds: when this epoch did, in this process, ... */
     int64_t before;  /* ... at this step */

@@ -70,10 +70,10 @@ static bool agrees(Matcher *m, int64_t count, int64_t batch)
         return diag_file_error(&m->cli->diag, s->path, STR_FMT " has %" PRId64 " samples, " STR_FMT " has %" PRId64,
                                STR_ARG(m->first->name), s->count, STR_ARG(m->input->name), count);
     if (batch != s->batch)
-        return diag_file_error(&m->cli->diag, s->path,
-                               "input " STR_FMT " of " STR_FMT " takes %" PRId64 " samples at once, " STR_FMT
-                               " takes %" PRId64,
-                               STR_ARG(m->first->name), STR_ARG(m->graph->name), s->batch, STR_ARG(m->input->name), batch);
+        return diag_file_error(
+            &m->cli->diag, s->path,
+            "input " STR_FMT " of " STR_FMT " takes %" PRId64 " samples at once, " STR_FMT " takes %" PRId64,
+            STR_ARG(m->first->name), STR_ARG(m->graph->name), s->batch, STR_ARG(m->input->name), batch);
     return true;
 }
 
@@ -95,7 +95,8 @@ static bool is_made(const Matcher *m, FeedKind *kind)
     if (m->input->type->shape.rank)
         return false;
     bool is_key = m->input->type->dtype == DT_I64 && (str_is(m->input->name, "seed") || str_is(m->input->name, "key"));
-    bool is_count = m->input->type->dtype != DT_BOOL && (str_is(m->input->name, "epoch") || str_is(m->input->name, "step"));
+    bool is_count =
+        m->input->type->dtype != DT_BOOL && (str_is(m->input->name, "epoch") || str_is(m->input->name, "step"));
     *kind = is_key ? FEED_KEY : str_is(m->input->name, "epoch") ? FEED_EPOCH : FEED_STEP;
     return is_key || is_count;
 }
@@ -107,8 +108,9 @@ static bool match(Matcher *m, Feed *feed)
         return true;
     const Tensor *array = npz_read(m->graph->module, m->samples->path, m->input->name);
     if (!array) {
-        diag_note(&m->cli->diag, (Place){0}, "input " STR_FMT ": " STR_FMT " of " STR_FMT " takes the array of its name",
-                  STR_ARG(m->input->name), STR_ARG(show(m, m->input->type)), STR_ARG(m->graph->name));
+        diag_note(&m->cli->diag, (Place){0},
+                  "input " STR_FMT ": " STR_FMT " of " STR_FMT " takes the array of its name", STR_ARG(m->input->name),
+                  STR_ARG(show(m, m->input->type)), STR_ARG(m->graph->name));
         return false;
     }
     if (array->type->shape.rank || array->type != m->input->type)

@@ -11,8 +11,8 @@ typedef struct WeightsList {
     Map by_name;
 } WeightsList;
 
-/* All params, the states that graphs other than `trains` have, and the constants that were loaded; before the module is compiled,
- * which rewrites it. */
+/* All params, the states that graphs other than `trains` have, and the constants that were loaded; before the module is
+ * compiled, which rewrites it. */
 WeightsList weights_list(Arena *arena, const Module *module, const Graph *trains, const WantedList *wanted);
 
 /* Writes their present values aside, and renames.  False after an error in the diag. */
