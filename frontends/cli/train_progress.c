@@ -31,9 +31,19 @@ static void add_whole(cJSON *object, const char *name, int64_t number) /* as tex
     cJSON_AddStringToObject(object, name, text);
 }
 
+/* With all their digits, which cJSON does not print. */
 static void add_numbers(cJSON *object, const char *name, const double *number, uint32_t count)
 {
-    cJSON_AddItemToObject(object, name, cJSON_CreateDoubleArray(number, (int)count));
+    Text list = {0};
+    text_char(&list, '[');
+    for (uint32_t i = 0; i < count; i++)
+        if (isfinite(number[i]))
+            text_printf(&list, "%s%.17g", i ? "," : "", number[i]);
+        else
+            text_printf(&list, "%snull", i ? "," : "");
+    text_char(&list, ']');
+    cJSON_AddRawToObject(object, name, list.ptr);
+    text_free(&list);
 }
 
 /* Names, sums and curves of scores; `series` per score. */
@@ -154,7 +164,7 @@ static bool take_whole(const Checkpoint *c, const char *name, int64_t least_valu
 
 static double number_of(const cJSON *item)
 {
-    return cJSON_IsNumber(item) ? item->valuedouble : NAN; /* which JSON writes as null */
+    return cJSON_IsNumber(item) ? item->valuedouble : NAN; /* null: JSON has no such number */
 }
 
 static bool take_series(const Checkpoint *c, const cJSON *object, Series *series)

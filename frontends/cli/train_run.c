@@ -222,8 +222,8 @@ int trainer_run(Trainer *t)
 {
     int status = STATUS_OK;
     t->number = ARENA_ARRAY(&t->cli->arena, int64_t, t->train.samples.count);
-    train_show_begin(t);
     watch();
+    train_show_begin(t);
     while (status == STATUS_OK && !stopped_by && t->progress.epoch < t->epochs && is_patient(t))
         status = one_epoch(t);
     if (status == STATUS_OK && stopped_by && t->progress.epoch < t->epochs)
