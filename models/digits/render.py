@@ -7,6 +7,8 @@ An image is u8[28, 28], white ink (255) on black (0), as in MNIST. Equal seeds g
 
     python3 render.py --samples DIR     write 0.pgm ... 9.pgm and a few harder ones
     python3 render.py --sheet FILE      write a contact sheet, 20 x 20 digits, as one .pgm
+    python3 render.py --train FILE      write 240,000 of them as .npz, image u8[n, 1, 28, 28] and label i64[n]
+    python3 render.py --held-out FILE   the same for 10,000 others, on which digits is judged
 """
 import argparse
 import pathlib
@@ -208,7 +210,7 @@ def write_pgm(path, image):
 
 
 # The samples beside this file: name, which begins with the digit, to seed and wildness. Picked by eye; no seed is one
-# that train.py uses.
+# of those below.
 PICKED = {"0": (2_000_008, 0.6), "1": (2_000_001, 0.6), "2": (2_000_007, 0.6), "3": (2_000_003, 0.6),
           "4": (2_000_001, 0.6), "5": (2_000_008, 0.6), "6": (2_000_012, 0.6), "7": (2_000_006, 0.6),
           "8": (2_000_006, 0.6), "9": (2_000_008, 0.6),
@@ -228,14 +230,29 @@ def write_sheet(path, side=20):
     write_pgm(path, images.reshape(side, side, SIZE, SIZE).swapaxes(1, 2).reshape(side * SIZE, side * SIZE))
 
 
+# Seeds of sets: each its own, far from those of samples.
+TRAIN, HELD_OUT = (240_000, 1), (10_000, 1_000_000)
+
+
+def write_set(path, size, seed):
+    images, labels = dataset(size, seed)
+    np.savez(path, image=images, label=labels)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Render handwritten digits.")
     parser.add_argument("--samples", metavar="DIR", help="write 0.pgm ... 9.pgm and a few harder ones")
     parser.add_argument("--sheet", metavar="FILE", help="write a contact sheet of 20 x 20 digits as .pgm")
+    parser.add_argument("--train", metavar="FILE", help="write what digits is trained on as .npz")
+    parser.add_argument("--held-out", metavar="FILE", help="write what it is judged on as .npz")
     options = parser.parse_args()
     if options.samples:
         write_samples(options.samples)
     if options.sheet:
         write_sheet(options.sheet)
-    if not (options.samples or options.sheet):
+    if options.train:
+        write_set(options.train, *TRAIN)
+    if options.held_out:
+        write_set(options.held_out, *HELD_OUT)
+    if not (options.samples or options.sheet or options.train or options.held_out):
         parser.print_help()
