@@ -19,7 +19,7 @@ SAMPLES = ["3_tilted", "4_open", "7_barred", "2_noisy", "8_faint", "5_curved"]
 BAR, MARGIN, GAP = 14, 3, 5
 COLUMNS = shutil.get_terminal_size((80, 24)).columns
 SHADES = " .:-=+*#%@"
-ABI = 2  # NNC_MODEL_ABI
+ABI = 3  # NNC_MODEL_ABI
 
 
 class TensorInfo(ctypes.Structure):
@@ -30,9 +30,10 @@ class TensorInfo(ctypes.Structure):
 class Entry(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("input_count", ctypes.c_uint32), ("output_count", ctypes.c_uint32),
                 ("input", ctypes.POINTER(TensorInfo)), ("output", ctypes.POINTER(TensorInfo)),
+                ("updated_params", ctypes.c_uint32), ("updated_states", ctypes.c_uint32),
                 ("run", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p),
                                          ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_void_p,
-                                         ctypes.c_void_p))]
+                                         ctypes.c_void_p, ctypes.c_void_p))]
 
 
 class Model(ctypes.Structure):
@@ -59,7 +60,7 @@ class Host:
         inputs = (ctypes.c_void_p * 1)(ctypes.addressof(image))
         outputs = (ctypes.c_void_p * 1)(ctypes.addressof(self.output))
         begin = time.perf_counter()
-        status = self.entry.run(inputs, outputs, self.arena, None, None)
+        status = self.entry.run(inputs, outputs, self.arena, None, None, None)
         end = time.perf_counter()
         assert status == 0, status
         return list(self.output), end - begin
