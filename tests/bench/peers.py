@@ -300,7 +300,7 @@ class TensorInfo(ctypes.Structure):  # runtime/nnc_model.h
 Pointers = ctypes.POINTER(ctypes.c_void_p)
 
 
-Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, *[ctypes.c_void_p] * 4)
 
 
 class Entry(ctypes.Structure):
@@ -310,6 +310,8 @@ class Entry(ctypes.Structure):
         ("output_count", ctypes.c_uint32),
         ("input", ctypes.POINTER(TensorInfo)),
         ("output", ctypes.POINTER(TensorInfo)),
+        ("updated_params", ctypes.c_uint32),
+        ("updated_states", ctypes.c_uint32),
         ("run", Run),
     ]
 
@@ -335,7 +337,7 @@ def aligned(size, alignment=64):
 
 def open_nnc(folder, name, inputs):
     model = Model.in_dll(ctypes.CDLL(str(folder / f"lib{name}.so")), f"{name}_model")
-    if model.abi != 2:
+    if model.abi != 3:
         sys.exit("peers.py: the model's descriptor is of another version")
     weights = np.memmap(folder / f"{name}.weights", np.uint8, "r")
     arena = aligned(model.arena_bytes)
@@ -346,7 +348,7 @@ def open_nnc(folder, name, inputs):
     outs = (ctypes.c_void_p * len(y))(*(a.ctypes.data for a in y))
 
     def run():
-        if entry.run(ins, outs, arena.ctypes.data, weights.ctypes.data, None) != 0:
+        if entry.run(ins, outs, arena.ctypes.data, weights.ctypes.data, None, None) != 0:
             sys.exit("peers.py: the compiled model failed")
         return y
 
