@@ -57,7 +57,7 @@ static void stop(int signal_number)
 
 static void watch_signals(void)
 {
-    static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     static bool watching;
     struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND}, before;
 

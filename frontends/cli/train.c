@@ -317,8 +317,8 @@ const Verb verb_train = {
         "--validate runs the first graph that updates nothing on other samples after each epoch. The best epoch is "
         "the one with the least `loss` of that, or else the highest accuracy.\n"
         "\n"
-        "A checkpoint is written after each epoch, and when Ctrl-C or SIGTERM stops the training, with exit status 130 "
-        "or 143. --resume goes on from it to the same bits as if nothing had happened.",
+        "A checkpoint is written after each epoch, and when Ctrl-C, SIGTERM or SIGHUP stops the training, with exit "
+        "status 130, 143 or 129. --resume goes on from it to the same bits as if nothing had happened.",
     .flag = (const Flag[]){{"data", "FILE.npz", "The samples to train on"},
                            {"epochs", "N", "How often to go through them, those of a checkpoint included"},
                            {"batch", "N", "Samples in a step: sets the constant that the inputs have as first extent"},

@@ -13,28 +13,33 @@ enum { DRAW_ORDER, DRAW_TRAIN, DRAW_VALID }; /* what keys are drawn for */
 
 /* A first signal ends the training after the present step; a second one does what it would have done before. */
 
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
+#define WATCHED (sizeof watched / sizeof *watched)
+
 static volatile sig_atomic_t stopped_by;
-static struct sigaction before_interrupt, before_end;
+static struct sigaction before[WATCHED];
+
+static void unwatch(void)
+{
+    for (size_t i = 0; i < WATCHED; i++)
+        sigaction(watched[i], &before[i], NULL);
+}
 
 static void stop(int signal_number)
 {
     stopped_by = signal_number;
-    sigaction(SIGINT, &before_interrupt, NULL);
-    sigaction(SIGTERM, &before_end, NULL);
+    unwatch();
 }
 
 static void watch(void)
 {
     struct sigaction action = {.sa_handler = stop};
     stopped_by = 0;
-    sigaction(SIGINT, &action, &before_interrupt);
-    sigaction(SIGTERM, &action, &before_end);
-}
-
-static void unwatch(void)
-{
-    sigaction(SIGINT, &before_interrupt, NULL);
-    sigaction(SIGTERM, &before_end, NULL);
+    for (size_t i = 0; i < WATCHED; i++) {
+        sigaction(watched[i], &action, &before[i]);
+        if (before[i].sa_handler == SIG_IGN) /* as nohup has it */
+            sigaction(watched[i], &before[i], NULL);
+    }
 }
 
 /* A batch */
