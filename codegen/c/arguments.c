@@ -1,5 +1,6 @@
 /* What NAME_run is given, and what it gives to kernels. */
 #include "c/source.h"
+#include "storage/flow.h"
 
 Str source_entry_name(const Entry *entry, Arena *arena)
 {
@@ -53,10 +54,61 @@ static const char *plus_elements(Arena *arena, int64_t begin)
     return begin ? str_format(arena, " + %lld", (long long)begin).ptr : "";
 }
 
-bool source_moves(const Entry *entry, const Storage *storage)
+/* Of a family: `(void *)(a + 64)`, an array of the caller's or of a state. */
+static Str place_of(const Pointers *p, Arena *arena, const Family *family, uint32_t place)
 {
-    return storage->role == STORAGE_ARENA && storage->family != NONE &&
-           entry->memory.family[storage->family].places > 1;
+    return family->outside[place] == NONE ? str_format(arena, "(void *)(a + %lld)", (long long)family->offset[place])
+                                          : p->of(p->context, family->outside[place]);
+}
+
+static bool is_state(const Pointers *p, ValueId value)
+{
+    return storage_is_kept(entry_storage(p->entry, value)->role);
+}
+
+/* A state's value lies in the first place, whatever runs. */
+static uint32_t first_place(const Pointers *p, const ValueId *avoided)
+{
+    uint32_t first = 0;
+    for (; *avoided != NONE; avoided++)
+        first = is_state(p, *avoided) ? 1 : first;
+    return first;
+}
+
+Str source_free_place(const Pointers *p, Arena *arena, ValueId maker)
+{
+    const Family *family = &p->entry->memory.family[entry_storage(p->entry, maker)->family];
+    const ValueId *avoided = flow_avoided(&p->entry->memory, maker);
+    Text text = {0};
+    for (uint32_t k = first_place(p, avoided); k < family->places; k++) {
+        Str place = place_of(p, arena, family, k);
+        const char *between = "";
+        for (uint32_t i = 0; k + 1 < family->places && avoided[i] != NONE; i++) {
+            if (is_state(p, avoided[i]))
+                continue;
+            text_printf(&text, "%s" STR_FMT " != " STR_FMT, between, STR_ARG(p->of(p->context, avoided[i])),
+                        STR_ARG(place));
+            between = " && ";
+        }
+        text_printf(&text, "%s" STR_FMT "%s", *between ? " ? " : "", STR_ARG(place), *between ? " : " : "");
+        if (!*between)
+            break;
+    }
+    Str chosen = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return chosen;
+}
+
+Str source_copy_is_due(const Pointers *p, Arena *arena, const Kernel *kernel)
+{
+    const Node *node = &p->entry->graph->node[kernel->anchor];
+    const Storage *to = entry_storage(p->entry, node->out[0]);
+    Str from = p->of(p->context, flow_owner(p->entry->graph, node->in[0])), at = p->of(p->context, node->out[0]);
+    Str due = str_format(arena, STR_FMT " != " STR_FMT, STR_ARG(from), STR_ARG(at));
+    if (!to->next)
+        return due;
+    Str value = p->of(p->context, p->entry->memory.state[to->index].value);
+    return str_format(arena, STR_FMT " != " STR_FMT " && " STR_FMT, STR_ARG(from), STR_ARG(value), STR_ARG(due));
 }
 
 Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t k, uint32_t b)
@@ -81,7 +133,7 @@ Str source_storage(const Entry *entry, const Str *port, Arena *arena, const Kern
     if (storage_is_kept(storage->role))
         return str_format(arena, "(%s%s *)(%svoid *)(" STR_FMT ")%s", fixed, type, fixed,
                           STR_ARG(source_kept_place(entry, arena, storage)), plus_elements(arena, buffer->begin));
-    if (storage->role == STORAGE_PASSED || source_moves(entry, storage))
+    if (storage->role == STORAGE_PASSED || storage->role == STORAGE_TURNS)
         return str_format(arena, "v%u%s", storage->value, plus_elements(arena, buffer->begin));
     if (storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH)
         return str_format(arena, "(%s%s *)(void *)(a + %lld)", fixed, type,

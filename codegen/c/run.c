@@ -133,34 +133,23 @@ static Str plus_elements(Run *run, Str pointer, int64_t elements)
 
 static Str pointer_of(Run *run, ValueId value);
 
-/* The place of a family that is free: `x != p && y != p ? p : ...`, the last without a question. */
-static Str free_place(Run *run, ValueId maker, const Family *family)
+static Str pointer_in(void *context, ValueId value)
 {
-    Arena *arena = run->unit->arena;
-    const ValueId *avoided = flow_avoided(&run->entry->memory, maker);
-    Text text = {0};
-    for (uint32_t p = 0; p < family->places; p++) {
-        Str place = arena_place(run, family->offset[p]);
-        for (uint32_t i = 0; p + 1 < family->places && avoided[i] != NONE; i++)
-            text_printf(&text, "%s" STR_FMT " != " STR_FMT, i ? " && " : "", STR_ARG(pointer_of(run, avoided[i])),
-                        STR_ARG(place));
-        if (avoided[0] == NONE || p + 1 == family->places) {
-            text_printf(&text, STR_FMT, STR_ARG(place));
-            break;
-        }
-        text_printf(&text, " ? " STR_FMT " : ", STR_ARG(place));
-    }
-    Str chosen = str_format(arena, avoided[0] == NONE ? STR_FMT : "(" STR_FMT ")", STR_ARG(text_view(&text)));
-    text_free(&text);
-    return chosen;
+    return pointer_of(context, value);
+}
+
+static Pointers pointers_of(Run *run)
+{
+    return (Pointers){run->entry, pointer_in, run};
 }
 
 static Str arena_base(Run *run, const Storage *storage)
 {
-    const Family *family = storage->family == NONE ? NULL : &run->entry->memory.family[storage->family];
-    if (family && family->places > 1)
-        return free_place(run, storage->value, family);
-    return arena_place(run, storage->offset);
+    if (storage->role != STORAGE_TURNS)
+        return arena_place(run, storage->offset);
+    Pointers pointers = pointers_of(run);
+    return str_format(run->unit->arena, "(" STR_FMT ")",
+                      STR_ARG(source_free_place(&pointers, run->unit->arena, storage->value)));
 }
 
 /* Kernels that see a part or a view alone take a pointer to it; those that see several, one into the whole. */
@@ -170,8 +159,7 @@ static Str arena_argument(Run *run, const KernelBuffer *buffer)
     Arena *arena = run->unit->arena;
     const Storage *storage = entry_storage(run->entry, buffer->storage);
     int64_t begin = buffer->begin * dtype_bytes(buffer->dtype);
-    bool moves = storage->family != NONE && run->entry->memory.family[storage->family].places > 1;
-    if (buffer->part != NONE && !moves) {
+    if (buffer->part != NONE && storage->role != STORAGE_TURNS) {
         Str what = str_format(arena, STR_FMT " in " STR_FMT, STR_ARG(type_show(arena, value_type(graph, buffer->part))),
                               STR_ARG(source_comment(arena, value_show(graph, storage->value))));
         return declare_pointer(run, &run->part[buffer->part], buffer, buffer->part,
@@ -216,6 +204,7 @@ static Str buffer_argument(Run *run, const KernelBuffer *buffer)
         return weights_argument(run, buffer);
     case STORAGE_ARENA:
     case STORAGE_SCRATCH:
+    case STORAGE_TURNS:
         return arena_argument(run, buffer);
     case STORAGE_PARAMS:
     case STORAGE_STATE:
@@ -245,6 +234,16 @@ static void print_tick(Run *run, int64_t kernel)
     text_printf(run->out, STR_FMT "_tick(%lld);\n", STR_ARG(options->name), (long long)kernel);
 }
 
+/* The copy is made if its source lies elsewhere. */
+static void print_question(Run *run, const Kernel *kernel)
+{
+    Pointers pointers = pointers_of(run);
+    Str due = source_copy_is_due(&pointers, run->unit->arena, kernel);
+    text_printf(run->out, "if (" STR_FMT ")\n", STR_ARG(due));
+    text_fill(run->out, ' ', 4);
+    indent(run);
+}
+
 static void print_call(Run *run, uint32_t k)
 {
     const Unit *unit = run->unit;
@@ -257,6 +256,8 @@ static void print_call(Run *run, uint32_t k)
         argument[b] = buffer_argument(run, &kernel->buffer[b]);
     source_describe(run->out, run->entry, kernel, 4 * (run->depth + 1));
     indent(run);
+    if (kernel->asks)
+        print_question(run, kernel);
     text_printf(run->out, STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[run->number][k]].name));
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         text_printf(run->out, "%s" STR_FMT, b ? ", " : "", STR_ARG(argument[b]));
@@ -439,19 +440,28 @@ static void print_checks(Text *out, const Entry *entry)
     }
 }
 
-/* What has memory twice: of a state, what was made is its value from now on; a param has one place, where others find
- * it. */
-static void print_turns(Text *out, const Entry *entry, Arena *arena)
+/* What has memory twice, if it was made where it was not: of a state, that is its value from now on; a param has one
+ * place, where others find it. */
+static void print_turns(Run *run)
 {
-    for (uint32_t i = 0; i < entry->memory.state_count; i++) {
-        const StateValue *state = &entry->memory.state[i];
-        const KeptSlot *slot = &entry->program->kept.slot[entry->slot[i]];
-        Str name = source_comment(arena, value_show(entry->graph, state->value));
-        if (state->twice && slot->block == BLOCK_PARAMS && slot->bytes)
-            text_printf(out, "    memcpy(p + %lld, s + %lld, %lld); /* " STR_FMT " */\n", (long long)slot->offset[0],
-                        (long long)slot->offset[1], (long long)slot->bytes, STR_ARG(name));
-        else if (state->twice && slot->block == BLOCK_STATE)
-            text_printf(out, "    s[%u] ^= 1; /* " STR_FMT " */\n", slot->flag, STR_ARG(name));
+    for (uint32_t i = 0; i < run->entry->memory.state_count; i++) {
+        const StateValue *state = &run->entry->memory.state[i];
+        const KeptSlot *slot = &run->entry->program->kept.slot[run->entry->slot[i]];
+        Str name = source_comment(run->unit->arena, value_show(run->entry->graph, state->value)), turned = STR("");
+        if (!state->twice || !slot->bytes)
+            continue;
+        if (state->from != NONE)
+            turned = str_format(run->unit->arena, STR_FMT " != " STR_FMT, STR_ARG(pointer_of(run, state->from)),
+                                STR_ARG(pointer_of(run, state->value)));
+        if (slot->block == BLOCK_STATE) {
+            text_printf(run->out, "    s[%u] ^= " STR_FMT "; /* " STR_FMT " */\n", slot->flag,
+                        STR_ARG(turned.len ? turned : STR("1")), STR_ARG(name));
+            continue;
+        }
+        if (turned.len)
+            text_printf(run->out, "    if (" STR_FMT ")\n    ", STR_ARG(turned));
+        text_printf(run->out, "    memcpy(p + %lld, s + %lld, %lld); /* " STR_FMT " */\n", (long long)slot->offset[0],
+                    (long long)slot->offset[1], (long long)slot->bytes, STR_ARG(name));
     }
 }
 
@@ -474,6 +484,6 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
         if (!entry->used[i])
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[i]));
     text_char(out, '\n');
-    print_turns(out, entry, unit->arena);
+    print_turns(&run);
     text_printf(out, "    return 0;\n}\n\n");
 }

@@ -45,8 +45,16 @@ Str source_kept_place(const Entry *entry, Arena *arena, const Storage *storage);
 Str source_argument(const Entry *entry, const Str *port, Arena *arena, uint32_t k, uint32_t b);
 /* The same of any buffer; what moves is called v and the value's number. */
 Str source_storage(const Entry *entry, const Str *port, Arena *arena, const KernelBuffer *buffer);
-/* Is it made at one of several places, which is chosen then (storage/flow.h)? */
-bool source_moves(const Entry *entry, const Storage *storage);
+/* Pointers as the function of an entry has them, for what C and CUDA print alike. */
+typedef struct Pointers {
+    const Entry *entry;
+    Str (*of)(void *context, ValueId value); /* to a value in memory, as a whole */
+    void *context;
+} Pointers;
+/* The place of its family that is free when the value is made: `x != p && y != p ? p : ...` (storage/flow.h). */
+Str source_free_place(const Pointers *pointers, Arena *arena, ValueId maker);
+/* Whether a copy that asks is made: `x != y`. */
+Str source_copy_is_due(const Pointers *pointers, Arena *arena, const Kernel *kernel);
 /* The kernel's nodes as a comment, when the caller can describe them. */
 void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent);
 

@@ -27,26 +27,24 @@ static Str pointer_of(const Run *run, ValueId value)
     return source_storage(run->entry, run->port, run->unit->arena, &buffer);
 }
 
+static Str pointer_in(void *context, ValueId value)
+{
+    return pointer_of(context, value);
+}
+
+static Pointers pointers_of(Run *run)
+{
+    return (Pointers){run->entry, pointer_in, run};
+}
+
 /* A place of its family that those are not in which must stay. */
 static void print_choice(Run *run, ValueId maker)
 {
-    const Storage *storage = entry_storage(run->entry, maker);
-    const Family *family = &run->entry->memory.family[storage->family];
-    const ValueId *avoided = flow_avoided(&run->entry->memory, maker);
-    const char *type = prelude_c_type(storage->dtype);
+    const char *type = prelude_c_type(entry_storage(run->entry, maker)->dtype);
+    Pointers pointers = pointers_of(run);
     indent(run);
-    text_printf(run->out, "%s *const v%u = (%s *)(", type, maker, type);
-    for (uint32_t p = 0; p < family->places; p++) {
-        bool last = avoided[0] == NONE || p + 1 == family->places;
-        for (uint32_t i = 0; !last && avoided[i] != NONE; i++)
-            text_printf(run->out, "%s" STR_FMT " != (void *)(a + %lld)", i ? " && " : "",
-                        STR_ARG(pointer_of(run, avoided[i])), (long long)family->offset[p]);
-        text_printf(run->out, "%s(void *)(a + %lld)%s", last ? "" : " ? ", (long long)family->offset[p],
-                    last ? "" : " : ");
-        if (last)
-            break;
-    }
-    text_printf(run->out, ");\n");
+    text_printf(run->out, "%s *const v%u = (%s *)(" STR_FMT ");\n", type, maker, type,
+                STR_ARG(source_free_place(&pointers, run->unit->arena, maker)));
 }
 
 /* Places are chosen where a kernel makes the first of a value; by the smaller numbers first. */
@@ -58,7 +56,7 @@ static void print_choices(Run *run, uint32_t k)
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
             const Storage *storage = entry_storage(run->entry, kernel->buffer[b].storage);
             bool later = last == NONE || storage->value > last;
-            if (kernel->buffer[b].written && source_moves(run->entry, storage) && storage->first == k && later &&
+            if (kernel->buffer[b].written && storage->role == STORAGE_TURNS && storage->first == k && later &&
                 (next == NONE || storage->value < next))
                 next = storage->value;
         }
@@ -80,6 +78,12 @@ static void print_launch(Run *run, const Step *step)
     }
     run->shown = step->kernel;
     indent(run);
+    if (kernel->asks) {
+        Pointers pointers = pointers_of(run);
+        text_printf(run->out, "if (" STR_FMT ")\n", STR_ARG(source_copy_is_due(&pointers, run->unit->arena, kernel)));
+        text_fill(run->out, ' ', 4);
+        indent(run);
+    }
     text_printf(run->out, "NNC_LAUNCH(" STR_FMT ", %lld, %u, stream",
                 STR_ARG(run->unit->function[run->unit->of_step[run->number][step->number]].name),
                 (long long)step->section->blocks, step->section->threads);
@@ -266,16 +270,22 @@ static void print_checks(Text *out, const Entry *entry)
 }
 
 /* The host does not read the block of states, so it cannot tell which of two places holds a value: what was made is
- * moved there. */
-static void print_turns(Text *out, const Entry *entry)
+ * moved there, if it is in the other one. */
+static void print_turns(Run *run)
 {
-    for (uint32_t i = 0; i < entry->memory.state_count; i++) {
-        const KeptSlot *slot = &entry->program->kept.slot[entry->slot[i]];
-        if (entry->memory.state[i].twice && slot->bytes)
-            text_printf(out,
-                        "    NNC_CALL(cudaMemcpyAsync(%s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
-                        source_block_pointer(slot->block), (long long)slot->offset[0], (long long)slot->offset[1],
-                        (long long)slot->bytes);
+    for (uint32_t i = 0; i < run->entry->memory.state_count; i++) {
+        const StateValue *state = &run->entry->memory.state[i];
+        const KeptSlot *slot = &run->entry->program->kept.slot[run->entry->slot[i]];
+        if (!state->twice || !slot->bytes)
+            continue;
+        indent(run);
+        if (state->from != NONE)
+            text_printf(run->out, "if (" STR_FMT " != " STR_FMT ")\n        ",
+                        STR_ARG(pointer_of(run, state->from)), STR_ARG(pointer_of(run, state->value)));
+        text_printf(run->out,
+                    "NNC_CALL(cudaMemcpyAsync(%s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
+                    source_block_pointer(slot->block), (long long)slot->offset[0], (long long)slot->offset[1],
+                    (long long)slot->bytes);
     }
 }
 
@@ -293,7 +303,7 @@ void cuda_print_run(Text *out, const CudaUnit *unit, uint32_t e)
                .needed = flow_needed(&entry->memory, unit->arena),
                .shown = NONE};
     print_steps(&run, &entry->steps.list);
-    print_turns(out, entry);
+    print_turns(&run);
     print_unused(out, entry, unit->arena);
     text_printf(out, "\n    return 0;\n}\n");
 }

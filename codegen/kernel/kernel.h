@@ -37,6 +37,7 @@ struct Kernel {
     NodeId *node;
     uint32_t node_count;
     bool there; /* nothing is done: a copy to where its source lies anyway, or of what nobody reads (storage/flow.h) */
+    bool asks;  /* a copy, which is made unless its source lies there */
     Recipe recipe;
     KernelBuffer *buffer;
     uint32_t buffer_count, buffer_capacity;

@@ -21,6 +21,7 @@ typedef enum StorageRole {
     STORAGE_WEIGHTS, /* constant; index = array of the weights */
     STORAGE_SCRATCH, /* planned, alive in one step; index = that step */
     STORAGE_PASSED,  /* a pointer, to a place of its family or elsewhere (storage/flow.h) */
+    STORAGE_TURNS,   /* made at the place of its family that is free then */
     STORAGE_SHARED,  /* of the threads of a block: no memory of ours */
 } StorageRole;
 

@@ -161,9 +161,15 @@ void entry_lower(Entry *entry, WeightTable *weights)
             lower_kernel(&lower, &memory->kernel[k]);
 }
 
-/* Arrays of the caller that are handed round, and read in the end. */
+/* Arrays of the caller that are handed round, and read in the end, and outputs that are places of what turns. */
 static void note_passed(Entry *entry)
 {
+    for (uint32_t f = 0; f < entry->memory.family_count; f++)
+        for (uint32_t p = 0; p < entry->memory.family[f].places; p++) {
+            ValueId outside = entry->memory.family[f].outside[p];
+            if (outside != NONE && entry_storage(entry, outside)->role == STORAGE_OUTPUT)
+                entry->used[entry->graph->input_count + entry_storage(entry, outside)->index] = true;
+        }
     Arena scratch = {0};
     const bool *needed = entry->memory.regions ? flow_needed(&entry->memory, &scratch) : NULL;
     for (uint32_t i = 0; needed && i < entry->graph->input_count; i++)

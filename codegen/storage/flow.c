@@ -142,6 +142,9 @@ static void need_read(Needs *n)
         for (uint32_t b = 0; b < memory->kernel[k].buffer_count; b++)
             if (memory->storage.at[memory->kernel[k].buffer[b].storage].value != NONE)
                 need(n, memory->storage.at[memory->kernel[k].buffer[b].storage].value);
+    for (uint32_t i = 0; i < memory->state_count; i++)
+        if (memory->state[i].from != NONE)
+            need(n, memory->state[i].from);
     for (ValueId v = 0; v < memory->graph->value_count; v++)
         for (const ValueId *other = flow_avoided(memory, v); *other != NONE; other++)
             need(n, *other);

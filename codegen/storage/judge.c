@@ -51,7 +51,7 @@ static Extent range_of(const Judge *judge, const Reach *reach)
 
 static bool is_planned(const Storage *storage)
 {
-    return storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH;
+    return storage->role == STORAGE_ARENA || storage->role == STORAGE_SCRATCH || storage->role == STORAGE_TURNS;
 }
 
 static bool lives_at(const Life *life, int64_t step)
@@ -69,7 +69,7 @@ static int64_t bytes_now(const Judge *judge, StorageId id)
     const Storage *storage = &memory->storage.at[id];
     if (!is_planned(storage))
         return storage->bytes;
-    if (memory->regions && storage->role == STORAGE_ARENA)
+    if (memory->regions && storage->role != STORAGE_SCRATCH)
         return storage->life && lives_at(storage->life, judge->step) ? storage->bytes : -1;
     uint32_t *first = &judge->first_buffer[id];
     while (!memory->regions && *first != NONE && memory->problem.buffer[*first].last <= judge->step)
@@ -315,7 +315,8 @@ void judge_place(Judge *judge)
     for (StorageId s = 0; s < memory->storage.count; s++) {
         const Storage *storage = &memory->storage.at[s];
         judge->content[s] = judge->holder[s] = s;
-        judge->address[s] = is_planned(storage)               ? memory->plan.offset[storage->buffer]
+        bool planned = is_planned(storage) && storage->role != STORAGE_TURNS;
+        judge->address[s] = planned                           ? memory->plan.offset[storage->buffer]
                             : storage->role == STORAGE_OUTPUT ? output[storage->index]
                                                               : end;
         if (storage->role != STORAGE_INPUT)

@@ -10,6 +10,7 @@
 typedef struct Scenario {
     uint32_t rounds;       /* of every loop */
     uint32_t pick, picked; /* branches in turns, from this one on; how many have been picked */
+    bool exact;            /* loops run as often as they will, where that is known, and only addresses are followed */
 } Scenario;
 
 typedef struct Judge {

@@ -1,7 +1,14 @@
 /* The judge runs the steps: loops for some rounds, branches in turns, with what is passed where it points to then. */
+#include <string.h>
+
 #include "ops/meaning.h"
 #include "storage/flow.h"
 #include "storage/judge.h"
+
+static int64_t address_of_place(const Judge *judge, const Family *family, uint32_t place)
+{
+    return family->outside[place] == NONE ? family->offset[place] : judge->address[family->outside[place]];
+}
 
 /* A place that none of those is in that must stay. */
 static int64_t free_place(const Judge *judge, ValueId maker, const Family *family)
@@ -9,11 +16,11 @@ static int64_t free_place(const Judge *judge, ValueId maker, const Family *famil
     const ValueId *avoided = flow_avoided(judge->memory, maker);
     uint32_t place = 0;
     for (uint32_t i = 0; avoided[i] != NONE && place + 1 < family->places; i++)
-        if (judge->address[avoided[i]] == family->offset[place]) {
+        if (judge->address[avoided[i]] == address_of_place(judge, family, place)) {
             place++;
             i = UINT32_MAX; /* from the first on again */
         }
-    return family->offset[place];
+    return address_of_place(judge, family, place);
 }
 
 static bool stores_into(const Judge *judge, StorageId id)
@@ -62,6 +69,8 @@ static uint32_t list_begun(const Judge *judge, StorageId *id)
 
 static void begin_content(Judge *judge, StorageId id)
 {
+    if (judge->scenario.exact)
+        return;
     judge->content[id] = judge->contents;
     judge->holder[judge->contents++] = id;
 }
@@ -77,25 +86,9 @@ static void begin_contents(Judge *judge)
     for (uint32_t i = 0; i < count; i++) {
         const Storage *storage = &memory->storage.at[id[i]];
         begin_content(judge, id[i]);
-        if (storage->family != NONE && storage->role == STORAGE_ARENA)
+        if (storage->family != NONE && (storage->role == STORAGE_ARENA || storage->role == STORAGE_TURNS))
             judge->address[id[i]] = free_place(judge, id[i], &memory->family[storage->family]);
     }
-}
-
-/* A copy of what is there already, or of what the rounds to come write all of: that they do is known from the graph
- * alone, as they are more than are run here. */
-static bool run_nothing(Judge *judge, uint32_t step)
-{
-    const Memory *memory = judge->memory;
-    const Node *node = &memory->graph->node[memory->kernel[step].anchor];
-    ValueId copy = node->out[0], from = flow_owner(memory->graph, node->in[0]);
-    if (judge->address[copy] == judge->address[from] && judge_tracks(judge, from)) {
-        judge->content[copy] = judge->content[from];
-        return true;
-    }
-    begin_content(judge, copy);
-    judge_take(judge, copy, (Extent){0, memory->storage.at[copy].bytes});
-    return true;
 }
 
 static bool run_kernel(Judge *judge, uint32_t step)
@@ -104,10 +97,51 @@ static bool run_kernel(Judge *judge, uint32_t step)
     judge->step = step;
     judge->kernel = &judge->memory->kernel[step];
     begin_contents(judge);
-    judge->reached = reach_collect(judge->kernel, &judge->of_step);
-    bool good = take_over(judge) && judge_step(judge);
+    bool good = true;
+    if (!judge->scenario.exact) {
+        judge->reached = reach_collect(judge->kernel, &judge->of_step);
+        good = take_over(judge) && judge_step(judge);
+    }
     arena_reset(&judge->of_step, mark);
     return good;
+}
+
+/* A state's next value is at whichever of its two places it was made. */
+static void follow_state(Judge *judge, ValueId next, ValueId from)
+{
+    const Storage *storage = &judge->memory->storage.at[next];
+    const StateValue *state = storage_is_kept(storage->role) ? &judge->memory->state[storage->index] : NULL;
+    if (state && state->next == next && state->from != NONE && judge->address[from] == judge->address[state->value])
+        judge->address[next] = judge->address[from];
+}
+
+static bool misplaced(const Judge *judge, ValueId copy)
+{
+    *judge->message = str_format(judge->memory->graph->module->arena, STR_FMT " is not where it should end",
+                                 STR_ARG(value_show(judge->memory->graph, copy)));
+    return false;
+}
+
+/* A copy of what is there already, or of what the rounds to come write all of: that they do is known from the graph
+ * alone, as they are more than are run here.  Where an output or state is only there after all rounds, these must be
+ * exact. */
+static bool run_copy(Judge *judge, uint32_t step)
+{
+    const Memory *memory = judge->memory;
+    const Node *node = &memory->graph->node[memory->kernel[step].anchor];
+    ValueId copy = node->out[0], from = flow_owner(memory->graph, node->in[0]);
+    follow_state(judge, copy, from);
+    if (judge->address[copy] == judge->address[from] && judge_tracks(judge, from)) {
+        judge->content[copy] = judge->content[from];
+        return true;
+    }
+    if (memory->kernel[step].asks)
+        return run_kernel(judge, step);
+    if (judge->scenario.exact)
+        return memory->storage.at[copy].family != NONE || misplaced(judge, copy);
+    begin_content(judge, copy);
+    judge_take(judge, copy, (Extent){0, memory->storage.at[copy].bytes});
+    return true;
 }
 
 static bool run_steps(Judge *judge, uint32_t from, uint32_t end);
@@ -144,19 +178,50 @@ static uint32_t region_after(const Judge *judge, RegionKind kind, uint32_t begin
     return r;
 }
 
+static bool run_round(Judge *judge, const Region *loop)
+{
+    const Node *begin = flow_node(judge, loop->begin), *end = flow_node(judge, loop->end);
+    bool tests_first = loop->test != NONE;
+    uint32_t body = tests_first ? loop->test + 1 : loop->begin + 1;
+    bool good = (!tests_first || run_steps(judge, loop->begin + 1, loop->test)) && run_steps(judge, body, loop->end);
+    pass_on(judge, begin->out, end->in, begin->out_count);
+    return good;
+}
+
+/* Where the addresses are what they once were, whole cycles are left out, as Brent finds them (flow_rounds.c). */
+static bool run_exactly(Judge *judge, const Region *loop, int64_t rounds)
+{
+    Arena scratch = {0};
+    bool good = true;
+    size_t bytes = judge->memory->storage.count * sizeof *judge->address;
+    int64_t *kept = arena_copy(&scratch, judge->address, bytes);
+    for (int64_t since = 0, power = 1; rounds > 0 && good;) {
+        good = run_round(judge, loop);
+        rounds--;
+        if (!memcmp(kept, judge->address, bytes))
+            rounds %= since + 1;
+        if (++since < power)
+            continue;
+        memcpy(kept, judge->address, bytes);
+        since = 0;
+        power *= 2;
+    }
+    arena_free(&scratch);
+    return good;
+}
+
 static bool run_loop(Judge *judge, uint32_t step, uint32_t *after)
 {
     const Region loop = judge->memory->regions->at[region_after(judge, REGION_LOOP, step)];
-    const Node *begin = flow_node(judge, step), *end = flow_node(judge, loop.end);
+    const Node *begin = flow_node(judge, step);
     bool tests_first = loop.test != NONE, good = true;
     uint32_t rounds = tests_first || judge->scenario.rounds ? judge->scenario.rounds : 1;
-    uint32_t body = tests_first ? loop.test + 1 : step + 1;
     *after = loop.end + 1;
     pass_on(judge, begin->out, begin->in, begin->out_count);
-    for (uint32_t round = 0; round < rounds && good; round++) {
-        good = (!tests_first || run_steps(judge, step + 1, loop.test)) && run_steps(judge, body, loop.end);
-        pass_on(judge, begin->out, end->in, begin->out_count);
-    }
+    if (judge->scenario.exact && !tests_first && !flow_tests(flow_node(judge, loop.end)))
+        return run_exactly(judge, &loop, flow_most_rounds(begin));
+    for (uint32_t round = 0; round < rounds && good; round++)
+        good = run_round(judge, &loop);
     return good && (!tests_first || run_steps(judge, step + 1, loop.test));
 }
 
@@ -181,6 +246,11 @@ static bool run_branches(Judge *judge, uint32_t step, uint32_t *after)
     return true;
 }
 
+static bool is_copy(const Kernel *kernel)
+{
+    return kernel->there || kernel->asks;
+}
+
 /* Recurses over the nesting of loops and branches. */
 static bool run_steps(Judge *judge, uint32_t from, uint32_t end)
 {
@@ -192,7 +262,7 @@ static bool run_steps(Judge *judge, uint32_t from, uint32_t end)
         else if (kind == FLOW_BRANCH_BEGIN)
             good = run_branches(judge, step, &step);
         else
-            good = (judge->memory->kernel[step].there ? run_nothing : run_kernel)(judge, step), step++;
+            good = (is_copy(&judge->memory->kernel[step]) ? run_copy : run_kernel)(judge, step), step++;
     }
     return good;
 }
@@ -223,7 +293,7 @@ static bool judge_scenario(const Memory *memory, Scenario scenario, Str *message
                    .scenario = scenario};
     judge_buffers(&judge, &scratch);
     judge_place(&judge);
-    bool good = run_steps(&judge, 0, memory->kernel_count) && judge_ends(&judge);
+    bool good = run_steps(&judge, 0, memory->kernel_count) && (scenario.exact || judge_ends(&judge));
     arena_free(&judge.of_step);
     arena_free(&scratch);
     return good;
@@ -232,10 +302,24 @@ static bool judge_scenario(const Memory *memory, Scenario scenario, Str *message
 #define MOST_ROUNDS 4 /* of loops: what is carried over more of them is carried over these */
 #define MOST_PICKS  4
 
+/* Does something end where it belongs only after so many rounds? */
+static bool counts_rounds(const Memory *memory)
+{
+    bool counts = false;
+    for (uint32_t k = 0; k < memory->kernel_count; k++) {
+        const Node *node = &memory->graph->node[memory->kernel[k].node[0]];
+        const Storage *from = memory->kernel[k].there ? &memory->storage.at[flow_owner(memory->graph, node->in[0])] : NULL;
+        counts |= from && from->role == STORAGE_PASSED;
+    }
+    return counts;
+}
+
 bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
 {
     bool good = true;
     (void)scratch;
+    if (memory->regions && counts_rounds(memory))
+        good = judge_scenario(memory, (Scenario){.rounds = 1, .exact = true}, message);
     for (uint32_t rounds = 0; good && rounds <= (memory->regions ? MOST_ROUNDS : 0); rounds++)
         for (uint32_t pick = 0; good && pick < (memory->regions ? MOST_PICKS : 1); pick++)
             good = judge_scenario(memory, (Scenario){.rounds = rounds, .pick = pick}, message);

@@ -232,14 +232,19 @@ static void draft_family(PlanDraft *draft, Family *family)
     Storages storage = draft->memory->storage;
     ValueId holder = family->member[0];
     for (uint32_t m = family->count; m-- > 0;)
-        if (storage.at[family->member[m]].role == STORAGE_ARENA)
+        if (storage.at[family->member[m]].role == STORAGE_ARENA || storage.at[family->member[m]].role == STORAGE_TURNS)
             holder = family->member[m];
     family->buffer = ARENA_ARRAY(arena, uint32_t, family->places);
     family->offset = ARENA_ARRAY(arena, int64_t, family->places);
-    for (uint32_t p = 0; p < family->places; p++)
+    for (uint32_t m = 0; m < family->count; m++)
+        storage.at[family->member[m]].buffer = NONE;
+    for (uint32_t p = family->places; p-- > 0;) {
+        if (family->outside[p] != NONE)
+            continue;
         family->buffer[p] = draft_pieces(draft, holder, storage.at[holder].life, family->bytes);
-    for (uint32_t m = 0; family->places && m < family->count; m++)
-        storage.at[family->member[m]].buffer = family->buffer[0];
+        for (uint32_t m = 0; m < family->count; m++)
+            storage.at[family->member[m]].buffer = family->buffer[p];
+    }
 }
 
 /* Values in order of the steps that first touch them. */

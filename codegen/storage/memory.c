@@ -161,7 +161,8 @@ static void note_offsets(Memory *memory)
     }
     for (uint32_t f = 0; f < memory->family_count; f++)
         for (uint32_t p = 0; p < memory->family[f].places; p++)
-            memory->family[f].offset[p] = memory->plan.offset[memory->family[f].buffer[p]];
+            if (memory->family[f].outside[p] == NONE)
+                memory->family[f].offset[p] = memory->plan.offset[memory->family[f].buffer[p]];
 }
 
 bool memory_plan(Graph *graph, const MemoryOptions *options, Memory *memory)

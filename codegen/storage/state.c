@@ -24,7 +24,7 @@ uint32_t state_list(const Graph *graph, Arena *arena, StateValue **list)
         if (graph->value[v].role != ROLE_STATE || !used[v])
             continue;
         number[v] = count;
-        ARENA_PUSH(arena, *list, count, capacity, ((StateValue){.value = v, .next = NONE}));
+        ARENA_PUSH(arena, *list, count, capacity, ((StateValue){.value = v, .next = NONE, .from = NONE}));
     }
     for (uint32_t i = 0; i < graph->update_count; i++)
         (*list)[number[graph->update[i].target]].next = graph->update[i].source;
@@ -247,7 +247,7 @@ void state_settle(Memory *memory)
     Settler settler = {memory, &users, graph_live_out(graph, graph->module->arena)};
     for (uint32_t i = 0; i < memory->state_count; i++) {
         StateValue *state = &memory->state[i];
-        if (state->next == NONE)
+        if (state->next == NONE || state->settled)
             continue;
         state->twice = !may_share(&settler, state);
         memory->storage.at[state->next].next = state->twice;

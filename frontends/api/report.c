@@ -83,7 +83,7 @@ static uint32_t add_alias(Arena *arena, const Entry *entry, ValueId value, PlanR
     const Graph *graph = entry->graph;
     const Storage *whole = entry_storage(entry, memory_whole(&entry->memory, value));
     int64_t bytes = type_bytes(value_type(graph, value));
-    if (whole->role != STORAGE_ARENA || !bytes)
+    if ((whole->role != STORAGE_ARENA && whole->role != STORAGE_TURNS) || whole->buffer == NONE || !bytes)
         return count;
     Extent extent = memory_extent(&entry->memory, value);
     if (extent.end - extent.begin < bytes)
