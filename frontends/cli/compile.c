@@ -77,7 +77,15 @@ static const char *settle(Cli *cli, unsigned *parts)
     return wants_cuda ? "cuda:sm_90" : "generic";
 }
 
-/* In turns, three times where that makes a difference (program_golden_calls). */
+static bool keeps_something(const Graph *graph)
+{
+    bool keeps = graph->update_count > 0;
+    for (ValueId v = 0; v < graph->value_count; v++)
+        keeps |= graph->value[v].role == ROLE_STATE;
+    return keeps;
+}
+
+/* In turns, three times where something is kept between calls (program_golden_calls). */
 static bool run_graphs(Cli *cli, const Model *model, Golden *golden)
 {
     EvalMemory memory = {.arena = &cli->arena, .known = {.arena = &cli->arena}};
@@ -86,7 +94,7 @@ static bool run_graphs(Cli *cli, const Model *model, Golden *golden)
     for (uint32_t g = 0; g < model->graph_count; g++) {
         if (!(graph[g] = pass_reference(model->graphs[g])))
             return false;
-        keeps |= graph[g]->update_count > 0;
+        keeps |= keeps_something(graph[g]);
     }
     for (uint32_t call = 0; call < (keeps ? 3 : 1); call++)
         for (uint32_t g = 0; g < model->graph_count; g++)
