@@ -280,8 +280,8 @@ static void print_turns(Run *run)
             continue;
         indent(run);
         if (state->from != NONE)
-            text_printf(run->out, "if (" STR_FMT " != " STR_FMT ")\n        ",
-                        STR_ARG(pointer_of(run, state->from)), STR_ARG(pointer_of(run, state->value)));
+            text_printf(run->out, "if (" STR_FMT " != " STR_FMT ")\n        ", STR_ARG(pointer_of(run, state->from)),
+                        STR_ARG(pointer_of(run, state->value)));
         text_printf(run->out,
                     "NNC_CALL(cudaMemcpyAsync(%s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
                     source_block_pointer(slot->block), (long long)slot->offset[0], (long long)slot->offset[1],

@@ -9,8 +9,8 @@
  * what the unrolling of Liu Liu's "The NNC tensor allocation algorithm" (libnnc.org, 2018) comes to, with the choice of
  * a place made by comparing pointers instead of counting rounds.
  *
- * A family of one place that ends in an output may lie there all the time, instead of being copied in the end; so may
- * one that ends in a state, if nobody reads the state's value any more whenever a member is made.
+ * A family lies where it ends, in an output or a state, as far as it can: with its only place, or with one of those it
+ * turns in (flow_ends.c).
  *
  * What is passed may also be somewhere else: the caller's input before the first round (type II of that article). */
 #ifndef NNC_STORAGE_FLOW_H

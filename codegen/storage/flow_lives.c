@@ -278,4 +278,3 @@ void flow_lives(Memory *memory, Arena *scratch)
     share_lives(&l);
     write_down(&l);
 }
-

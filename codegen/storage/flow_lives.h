@@ -32,8 +32,8 @@ void flow_count_places(Lives *l, Family *family);
 /* flow_ends.c: families lie where they end, in outputs and states, as far as they can. */
 void flow_settle_ends(Lives *l);
 
-/* flow_rounds.c: the place of its family that the value is in when the step begins, as far as all loops on the way run a
- * known number of rounds; NONE. */
+/* flow_rounds.c: the place of its family that the value is in when the step begins, as far as all loops on the way run
+ * a known number of rounds; NONE. */
 uint32_t flow_place_at(const Lives *l, const Family *family, ValueId value, uint32_t step);
 
 #endif

@@ -308,7 +308,8 @@ static bool counts_rounds(const Memory *memory)
     bool counts = false;
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
         const Node *node = &memory->graph->node[memory->kernel[k].node[0]];
-        const Storage *from = memory->kernel[k].there ? &memory->storage.at[flow_owner(memory->graph, node->in[0])] : NULL;
+        const Storage *from =
+            memory->kernel[k].there ? &memory->storage.at[flow_owner(memory->graph, node->in[0])] : NULL;
         counts |= from && from->role == STORAGE_PASSED;
     }
     return counts;

@@ -12,8 +12,8 @@ typedef struct StateValue {
     ValueId value, next; /* what a run finds, and what it leaves there: NONE, the same */
     bool twice;          /* the next value cannot be made where the value is (state.h) */
     bool settled;        /* by flow_ends.c: it ends a loop, or branches */
-    ValueId from;        /* twice: what points to the place that holds the next value, which may be that of the value; NONE:
-                            it is the other one */
+    ValueId from; /* twice: what points to the place that holds the next value, which may be that of the value; NONE:
+                     it is the other one */
 } StateValue;
 
 typedef struct LifePiece { /* steps [first, last) */
@@ -29,9 +29,9 @@ typedef struct Life { /* ascending and apart */
 typedef struct Family {
     ValueId *member; /* passed and made */
     uint32_t count, capacity;
-    uint32_t places;   /* 0: all of it lies in an array of the caller's, or in a state */
-    ValueId *outside;  /* per place: the output or state whose memory it is; NONE: it is in the arena, and then ... */
-    uint32_t *buffer;  /* ... one of its buffers of the plan */
+    uint32_t places;  /* 0: all of it lies in an array of the caller's, or in a state */
+    ValueId *outside; /* per place: the output or state whose memory it is; NONE: it is in the arena, and then ... */
+    uint32_t *buffer; /* ... one of its buffers of the plan */
     int64_t *offset;
     bool elsewhere; /* what is passed may be an array of the caller, or a state */
     int64_t bytes;

@@ -49,7 +49,8 @@ typedef struct PlanLevel { /* from this step on, until the next level, so many b
 typedef struct PlanCarried { /* a value that goes from round to round */
     Str name;
     uint32_t places;     /* that it turns in; 1: it stays where it is; 0: all of it lies outside of the plan */
-    bool in_output;      /* that place is the array of an output */
+    uint32_t outside;    /* of these places: in the arrays of outputs, or in states */
+    bool in_output;      /* the one place is the array of an output */
     bool elsewhere;      /* before the first round it may be an array of the caller */
     Str maker, conflict; /* with several places: what is made while what is still read */
 } PlanCarried;

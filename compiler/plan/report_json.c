@@ -65,7 +65,7 @@ static void put_carried(Text *out, const PlanCarried *c)
     plan_json_string(out, c->name);
     text_printf(out, ", \"places\": %u, \"elsewhere\": %s", c->places, c->elsewhere ? "true" : "false");
     if (c->places > 1) {
-        text_printf(out, ", \"maker\": ");
+        text_printf(out, ", \"outside\": %u, \"maker\": ", c->outside);
         plan_json_string(out, c->maker);
         text_printf(out, ", \"conflict\": ");
         plan_json_string(out, c->conflict);

@@ -115,10 +115,12 @@ static void print_blame(Text *out, const PlanReport *r, int columns)
 static void put_carried(Text *out, const PlanCarried *c)
 {
     text_printf(out, "%18s" STR_FMT, "", STR_ARG(c->name.len ? c->name : STR("(no name)")));
-    if (c->places > 1)
-        text_printf(out, " takes %u places: " STR_FMT " is made while " STR_FMT " is read", c->places,
-                    STR_ARG(c->maker), STR_ARG(c->conflict));
-    else
+    if (c->places > 1) {
+        text_printf(out, " takes %u places", c->places);
+        if (c->outside)
+            text_printf(out, ", %u of them in outputs or states", c->outside);
+        text_printf(out, ": " STR_FMT " is made while " STR_FMT " is read", STR_ARG(c->maker), STR_ARG(c->conflict));
+    } else
         text_printf(out, "%s",
                     c->in_output ? " is made where it was, in the array of an output"
                     : c->places  ? " is made where it was"

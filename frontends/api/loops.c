@@ -17,6 +17,8 @@ static PlanCarried carried_of(const Entry *entry, ValueId value)
         return carried;
     const Family *family = &entry->memory.family[storage->family];
     carried.places = storage->fixed ? 1 : family->places;
+    for (uint32_t p = 0; p < family->places; p++)
+        carried.outside += family->outside[p] != NONE;
     carried.in_output = storage->role == STORAGE_OUTPUT;
     carried.elsewhere = family->elsewhere;
     if (family->places > 1) {
