@@ -91,14 +91,17 @@ static void lie_in(Lives *l, const Family *family, ValueId array)
 }
 
 /* All of it lies there, all the time; or, where the first may be elsewhere, once it has been made. */
-static void settle_one_place(Lives *l, const End *end, ValueId array)
+static bool settle_one_place(Lives *l, const End *end, ValueId array)
 {
     bool there = !end->family->elsewhere || flow_place_at(l, end->family, end->from, end->step) == 0;
+    if (!there && !ends_alone(l, end))
+        return false;
     leave_copy(l, end, there);
     lie_in(l, end->family, array);
     end->family->outside[0] = array;
     if (!end->family->elsewhere)
         end->family->places = 0;
+    return true;
 }
 
 /* Outputs */
@@ -233,8 +236,9 @@ static void settle_state(Lives *l, StateValue *state)
     bool one = end.family->places == 1;
     if (one && may_lie_in(l, end.family, state->value)) {
         leave_firsts(l, end.family, state->value, true);
-        settle_one_place(l, &end, state->next);
-        state->settled = true;
+        state->settled = settle_one_place(l, &end, state->next);
+        if (!state->settled)
+            leave_firsts(l, end.family, state->value, false);
     } else if (!is_updated(l, end.family)) {
         settle_turns(l, state, &end);
     } else if (one && !end.family->elsewhere) {
