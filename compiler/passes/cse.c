@@ -4,7 +4,8 @@
  * do constants with the same elements.  One sweep with a hash table suffices: operands come before their users, so they
  * are one already.  Random ops take no exception: they are functions of their seed and shape, so equal seeds draw the
  * same numbers and may merge, while draws with different seeds differ in an attribute.
- * Loops and branches stay as they are, but what they capture twice their bodies read as one. */
+ * Loops and branches whose bodies are the same, node by node, are one too; and what they capture twice their bodies read
+ * as one. */
 #include "passes/pass.h"
 
 #include <string.h>
@@ -117,9 +118,73 @@ static void key_attrs(Merger *m, const Node *node)
     }
 }
 
+/* Bodies in keys: values by the order in which they come. */
+
+typedef struct Numbers {
+    const Graph *body;
+    uint32_t *of, next; /* per value; NONE: not met yet */
+} Numbers;
+
+static void key_number(Merger *m, Numbers *numbers, ValueId value)
+{
+    const Value *v = &numbers->body->value[value];
+    bool met = numbers->of[value] != NONE;
+    if (!met)
+        numbers->of[value] = numbers->next++;
+    key_put(m, &numbers->of[value], sizeof *numbers->of);
+    if (met)
+        return;
+    key_put(m, &v->type, sizeof v->type);
+    key_put(m, v->placement.ptr, v->placement.len);
+    if (v->role != ROLE_CONST)
+        return;
+    size_t bytes = is_comparable(v) ? (size_t)type_bytes(v->type) : 0;
+    if (bytes && bytes <= WHOLE_KEY)
+        key_put(m, v->data->data, bytes);
+    else /* equal only where it is the same tensor */
+        key_put(m, &v->data, sizeof v->data);
+}
+
+static void key_node(Merger *m, const Node *node);
+
+/* Recurses over the nesting of bodies. */
+static void key_body(Merger *m, const Graph *body)
+{
+    Numbers numbers = {body, ARENA_ARRAY(m->scratch, uint32_t, body->value_count), 0};
+    for (ValueId v = 0; v < body->value_count; v++)
+        numbers.of[v] = NONE;
+    for (uint32_t i = 0; i < body->input_count; i++)
+        key_number(m, &numbers, body->input[i]);
+    for (NodeId n = 0; n < body->node_count; n++) {
+        const Node *node = &body->node[n];
+        if (node->dead)
+            continue;
+        key_node(m, node);
+        for (uint32_t i = 0; i < node->in_count; i++)
+            key_number(m, &numbers, node->in[i]);
+        for (uint32_t i = 0; i < node->out_count; i++)
+            key_number(m, &numbers, node->out[i]);
+    }
+    for (uint32_t i = 0; i < body->output_count; i++)
+        key_number(m, &numbers, body->output[i].value);
+}
+
+/* All of it but its operands.  A call has params of its own, and is equal to nothing. */
+static void key_node(Merger *m, const Node *node)
+{
+    uint32_t counts[] = {node->op, node->in_count, node->out_count, node->sub_count};
+    key_put(m, counts, sizeof counts);
+    key_attrs(m, node);
+    if (node->sub_count && !node_has_bodies(node))
+        key_put(m, &node, sizeof node);
+    for (uint32_t s = 0; s < node->sub_count; s++)
+        key_body(m, node->sub[s]);
+}
+
 static bool is_fixed(const Node *node) /* stays as it is, whatever its equals */
 {
-    return node->dead || op_info(node->op)->effect != EFFECT_PURE || node->sub_count || !node->out_count;
+    return node->dead || op_info(node->op)->effect != EFFECT_PURE || (node->sub_count && !node_has_bodies(node)) ||
+           !node->out_count;
 }
 
 static void merge_node(Merger *m, NodeId n)
@@ -132,12 +197,10 @@ static void merge_node(Merger *m, NodeId n)
 
     const Value *result = graph_value(m->graph, node->out[0]);
     m->key.len = 0;
-    key_put(m, &node->op, sizeof node->op);
-    key_put(m, &node->in_count, sizeof node->in_count);
     key_put(m, &result->type, sizeof result->type); /* tells layouts apart */
     key_put(m, result->placement.ptr, result->placement.len);
     key_operands(m, node);
-    key_attrs(m, node);
+    key_node(m, node);
 
     NodeId known = key_intern(m, n);
     if (known == n)
