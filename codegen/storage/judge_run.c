@@ -123,24 +123,29 @@ static bool misplaced(const Judge *judge, ValueId copy)
 }
 
 /* A copy of what is there already, or of what the rounds to come write all of: that they do is known from the graph
- * alone, as they are more than are run here.  Where an output or state is only there after all rounds, these must be
- * exact. */
+ * alone, as they are more than are run here.  An output or a state may be there only after so many rounds: after others
+ * it is taken for wherever its source is. */
 static bool run_copy(Judge *judge, uint32_t step)
 {
     const Memory *memory = judge->memory;
     const Node *node = &memory->graph->node[memory->kernel[step].anchor];
     ValueId copy = node->out[0], from = flow_owner(memory->graph, node->in[0]);
+    bool ends = memory->storage.at[copy].family == NONE && memory->kernel[step].there;
     follow_state(judge, copy, from);
+    if (ends && judge->address[copy] != judge->address[from]) {
+        if (judge->scenario.exact)
+            return misplaced(judge, copy);
+        judge->address[copy] = judge->address[from];
+    }
     if (judge->address[copy] == judge->address[from] && judge_tracks(judge, from)) {
         judge->content[copy] = judge->content[from];
         return true;
     }
     if (memory->kernel[step].asks)
         return run_kernel(judge, step);
-    if (judge->scenario.exact)
-        return memory->storage.at[copy].family != NONE || misplaced(judge, copy);
     begin_content(judge, copy);
-    judge_take(judge, copy, (Extent){0, memory->storage.at[copy].bytes});
+    if (!judge->scenario.exact)
+        judge_take(judge, copy, (Extent){0, memory->storage.at[copy].bytes});
     return true;
 }
 

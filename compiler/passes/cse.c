@@ -4,8 +4,8 @@
  * do constants with the same elements.  One sweep with a hash table suffices: operands come before their users, so they
  * are one already.  Random ops take no exception: they are functions of their seed and shape, so equal seeds draw the
  * same numbers and may merge, while draws with different seeds differ in an attribute.
- * Loops and branches whose bodies are the same, node by node, are one too; and what they capture twice their bodies read
- * as one. */
+ * Loops and branches whose bodies are the same, node by node, are one too; and what they capture twice their bodies
+ * read as one. */
 #include "passes/pass.h"
 
 #include <string.h>
