@@ -38,8 +38,11 @@ static bool places_meet(Memory *memory, Arena *arena, uint64_t *state)
     Family *family = some_family(memory, arena, state);
     if (!family)
         return false;
+    uint32_t last = family->places - 1;
     family->offset = arena_copy(arena, family->offset, family->places * sizeof *family->offset);
-    family->offset[family->places - 1] = family->offset[0];
+    family->outside = arena_copy(arena, family->outside, family->places * sizeof *family->outside);
+    family->offset[last] = family->offset[0];
+    family->outside[last] = family->outside[0];
     return true;
 }
 
