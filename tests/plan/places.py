@@ -1,16 +1,18 @@
 #!/usr/bin/python3
-"""Are the places of what loops carry as few as can be?  All bodies of two kernels at most that carry two matrices.
+"""Are the places of what loops carry as few as can be?  All bodies that carry two matrices and make two, and all that carry
+three and make one.
 
     places.py --nnc build/nnc
 
-A body has two results, each of a product with a matrix, which reads all of its operand while it writes, of a map of one
-value, or of a sum of two, which can be written over what they read; any of these, or a carried value, may be the next of each.  The kernels and their order are
-read from the comments of the emitted C.  From these alone the contents that are made over some rounds are listed, with the steps
-between which each is there; the least number of places is then found by trying them all.  `nnc plan` must say the same.
+What is made is a product with a matrix, which reads all of its operand while it writes, a map of one value, or a sum of two,
+which can be written over what they read; any of it, or a carried value, may be the next of each.  The kernels and their order
+are read from the comments of the emitted C.  From these alone the contents that are made over some rounds are listed, with the
+steps between which each is there; the least number of places is then found by trying them all.  `nnc plan` must say the same.
 Speaks TAP.
 """
 
 import argparse
+import collections
 import itertools
 import json
 import pathlib
@@ -29,19 +31,30 @@ def expressions(values):
     yield from (EACH["add"].format(*pair) for pair in itertools.combinations(values, 2))
 
 
+Body = collections.namedtuple("Body", "made next")  # expressions and next values, by name
+
+
 def bodies():
     for c, d in itertools.product(expressions("ab"), expressions("abc")):
         for a, b in itertools.product("abcd", repeat=2):
             if {a, b} & {"c", "d"}:
-                yield c, d, a, b
+                yield Body({"c": c, "d": d}, {"a": a, "b": b})
+    for d in expressions("abc"):
+        for following in itertools.product("abcd", repeat=3):
+            if "d" in following and all(name != value for name, value in zip("abc", following)):  # else it is not carried
+                yield Body({"d": d}, dict(zip("abc", following)))
 
 
 def text_of(number, body):
-    return f"""graph g{number}(x: f32[4, 4], v: f32[4, 4], w: f32[4, 4]) -> (y: f32[4, 4], z: f32[4, 4]) {{
-    (y, z, n) = while (i < {ROUNDS}) with (a = tanh(x), b = tanh(v), i = 0) {{
-        c = {body[0]}
-        d = {body[1]}
-    }} next (a <- {body[2]}, b <- {body[3]}, i <- i + 1)
+    results = [f"y{name}" for name in body.next]
+    heads = ", ".join(f"{y}: f32[4, 4]" for y in results)
+    first = ", ".join(f"{name} = tanh(x{name})" for name in body.next)
+    inputs = ", ".join(f"x{name}: f32[4, 4]" for name in body.next)
+    made = "".join(f"        {name} = {value}\n" for name, value in body.made.items())
+    following = ", ".join(f"{name} <- {value}" for name, value in body.next.items())
+    return f"""graph g{number}({inputs}, w: f32[4, 4]) -> ({heads}) {{
+    ({", ".join(results)}, n) = while (i < {ROUNDS}) with ({first}, i = 0) {{
+{made}    }} next ({following}, i <- i + 1)
 }}
 """
 
@@ -50,19 +63,21 @@ class Loop:
     """Of an emitted function: kernels in order, each with what it reads and makes, and what follows what."""
 
     def __init__(self, function, body, carried):
-        self.kernels, self.maker, self.carried = [], {}, carried
+        self.kernels, self.maker, self.body, self.carried = [], {}, body, carried
         for line in function[function.index("    for (int64_t round_0"):].splitlines():
             if line == "    }":
                 break
             found = STATEMENT.match(line)
             if found:
                 self.add(found[1], found[2], found[3].split(", "), int(found[4]))
-        self.next = {name: self.name_of(value) for name, value in zip("ab", body[2:]) if name in carried}
+        self.next = {name: self.name_of(body.next[name]) for name in carried}
         self.keep_what_leaves()
 
     def name_of(self, value):
         """What is equal is made once."""
-        return value if value in "ab" or value in self.maker else "c" if value == "d" else "d"
+        if value in self.body.next or value in self.maker:
+            return value
+        return next(name for name in self.body.made if name in self.maker)
 
     def add(self, name, op, operands, number):
         if not self.kernels or self.kernels[-1]["number"] != number:
@@ -81,9 +96,11 @@ class Loop:
 
     def families(self):
         """Sets of names that are passed to one another."""
-        sets = [{name, self.next[name]} for name in self.carried]
-        if len(sets) == 2 and sets[0] & sets[1]:
-            sets = [sets[0] | sets[1]]
+        sets = []
+        for name in self.carried:
+            one = {name, self.next[name]}
+            one.update(*(other for other in sets if other & one))
+            sets = [other for other in sets if not other & one] + [one]
         return sets
 
     def contents(self):
@@ -155,13 +172,12 @@ def complaints(nnc, all_bodies):
         functions = re.split(r"^int all_g\d+\(", (pathlib.Path(folder) / "all.c").read_text(), flags=re.MULTILINE)[1:]
         for number, (body, function) in enumerate(zip(all_bodies, functions)):
             places = told(nnc, model, number)
-            loop = Loop(function, body, [name for name in "ab" if name in places])
+            loop = Loop(function, body, [name for name in body.next if name in places])
             for family in loop.families():
                 least = loop.least_places(family)
                 for name in family & places.keys():
                     if places[name] != least:
-                        yield f"c = {body[0]}, d = {body[1]}, a <- {body[2]}, b <- {body[3]}: {name} takes " \
-                              f"{places[name]} places, not {least}"
+                        yield f"{body}: {name} takes {places[name]} places, not {least}"
 
 
 def main():
@@ -170,12 +186,12 @@ def main():
     nnc = parser.parse_args().nnc.resolve()
     groups = {}
     for body in bodies():
-        groups.setdefault(body[0], []).append(body)
+        groups.setdefault(next(f"{name} = {value}" for name, value in body.made.items()), []).append(body)
     print(f"1..{len(groups)}")
     failed = 0
     for number, (first, group) in enumerate(groups.items(), 1):
         wrong = list(complaints(nnc, group))
-        print(f"{'not ok' if wrong else 'ok'} {number} - c = {first}: {len(group)} bodies", flush=True)
+        print(f"{'not ok' if wrong else 'ok'} {number} - {first}: {len(group)} bodies", flush=True)
         for line in wrong[:10]:
             print("#", line)
         failed += bool(wrong)
