@@ -1,12 +1,13 @@
 """Conformance: every op against NumPy, on the reference evaluator or on emitted code.
 
-    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME] [--keep FOLDER] [-- WORD ...]
+    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME,...] [--sanitize] [--keep FOLDER] [-- WORD ...]
 
 Makes the cases (nothing is stored) and puts those of one op into models of one graph each with many inputs and outputs.
 The reference evaluator runs each through `nnc run MODEL --input NAME=FILE ... --output NAME=FILE ...`; so does another
 program in the place of nnc, when there are words for it after `--`.  Emitted code of
 all models is built into one program, without a warning, and runs at once.  Speaks TAP: one result per op.  An op of the
-op table without a case fails.  Elementwise arithmetic must be exact; the tolerance of everything else stands with its
+op table without a case fails.  --sanitize builds emitted code under AddressSanitizer and UBSan, where every array is a
+block of its own.  Elementwise arithmetic must be exact; the tolerance of everything else stands with its
 cases, and the reference evaluator must be within one unit in the last place of a sum.
 """
 
@@ -31,6 +32,7 @@ import build
 
 PER_MODEL = 60
 OPTIMIZE = ["-O2", "-ffp-contract=fast", "-fno-math-errno"]  # as `nnc compile --emit lib`, in less time
+SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 class Model:
@@ -87,14 +89,16 @@ def run_through_files(model, arguments):
 def compile_model(model, arguments):
     """The model's object, in the folder of its own."""
     model.write()
-    error = build.emit(arguments.nnc, model.path(), model.folder, arguments.target, "--weights", "c")
-    error = error or build.compile_source(model.folder / f"{model.name}.c", arguments.target, arguments.cc, *OPTIMIZE)
+    flags = SANITIZE if arguments.sanitize else OPTIMIZE
+    checked = ["--checked"] if arguments.sanitize else []
+    error = build.emit(arguments.nnc, model.path(), model.folder, arguments.target, "--weights", "c", *checked)
+    error = error or build.compile_source(model.folder / f"{model.name}.c", arguments.target, arguments.cc, *flags)
     error = error or build.check_plus_plus(model.folder / f"{model.name}.c", arguments.target, arguments.cc)
     if error:
         model.wrong += error.splitlines()
         return
     foreign = build.foreign_symbols(model.folder / f"{model.name}.o")
-    if foreign:
+    if foreign and not arguments.sanitize:
         model.wrong.append(f"calls {', '.join(foreign)}")
 
 
@@ -102,7 +106,8 @@ def run_emitted(models, folder, arguments):
     """All of them in one process."""
     build.side_by_side(lambda model: compile_model(model, arguments), models)
     built = [m for m in models if not m.wrong]
-    error = build.link(folder, [m.name for m in built], [m.folder / f"{m.name}.o" for m in built], arguments.cc)
+    flags = SANITIZE if arguments.sanitize else []
+    error = build.link(folder, [m.name for m in built], [m.folder / f"{m.name}.o" for m in built], arguments.cc, *flags)
     data = b"".join(to_bytes(t) for m in built for c in m.cases for t in c.inputs)
     if not error:
         outputs, error = build.run(folder, data)
@@ -137,7 +142,8 @@ def main():
     parser.add_argument("--nnc", required=True)
     parser.add_argument("--target", default="reference")
     parser.add_argument("--cc", default="clang")
-    parser.add_argument("--op", help="only this one")
+    parser.add_argument("--op", type=lambda words: words.split(","), help="only these")
+    parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--keep", help="leave models and files in this folder")
     parser.add_argument("words", nargs="*", help="more words for `run`")
     arguments = parser.parse_args()
@@ -152,7 +158,7 @@ def main():
         tensor_ops.add_cases(cases)
         control.add_cases(cases)
         convolutions.add_cases(cases)
-    names = [op for op in op_names(arguments.nnc) if arguments.op in (None, op)]
+    names = [op for op in op_names(arguments.nnc) if not arguments.op or op in arguments.op]
     failed = 0
     print(f"1..{len(names)}")
     with tempfile.TemporaryDirectory() as temporary:

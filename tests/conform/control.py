@@ -1,5 +1,7 @@
 """Cases of loops, branches, and parts at run-time positions."""
 
+import math
+
 import numpy as np
 
 from cases import numbers
@@ -75,7 +77,24 @@ def while_cases(cases):
         cases.add("while", [scalar("i32", rounds)], scalar("i32", total), body="""({r[0]}, {id}) = while (i < {x[0]}) with (s = 0, i = 0) {{
         (f, g, j) = while (j < i) with (f = 0, g = 1, j = 0) {{ h = f + g }} next (f <- g, g <- h, j <- j + 1)
     }} next (s <- s + f, i <- i + 1)""")
+    scalar_cases(cases)
     scan_cases(cases)
+
+
+def scalar_cases(cases):
+    """Powers, factorials and sums of squares in closed form, of what is used again after the loop."""
+    for dtype in ["f64", "f32", "i64", "i32"]:
+        for rounds in [0, 1, 2, 7]:
+            power = scalar(dtype, 3 * 2**rounds)
+            cases.add("while", [scalar(dtype, 3), scalar(dtype, 2), scalar("i32", rounds)],
+                      [power, Tensor(dtype, np.full(4, 3 * 2**rounds + rounds))], body="""({r[0]}, {id}) = while (i < {x[2]}) with (x = {x[0]}, i = 0) {{
+        z = x * {x[1]}
+    }} next (x <- z, i <- i + 1)
+    {r[1]} = broadcast({r[0]}, shape = [4]) + cast({id}, to = %s)""" % dtype)
+    for rounds in range(6):
+        want = [scalar("i64", math.factorial(rounds)), scalar("i64", rounds * (rounds + 1) * (2 * rounds + 1) // 6)]
+        cases.add("while", [scalar("i64", rounds)], want, body="({r[0]}, {r[1]}, {id}) = while (i <= {x[0]}) with "
+                  "(f: i64[] = 1, s: i64[] = 0, i: i64[] = 1) {{ }} next (f <- f * i, s <- s + i * i, i <- i + 1)")
 
 
 def scan_cases(cases):
