@@ -20,6 +20,9 @@ import numpy as np
 
 import build
 
+sys.path.append(str(build.HERE.parent / "conform"))
+from tensor_ops import fold_in, unit
+
 # ---- Libraries and their descriptors, as runtime/nnc_model.h has them ----
 
 Pointers = ctypes.POINTER(ctypes.c_void_p)
@@ -250,6 +253,22 @@ def check_decoder(model, chance):
     assert generated == tokens[len(prompt) + 1:], f"generated {generated}, step by step {tokens[len(prompt) + 1:]}"
     at = len(prompt) + made
     close("going on", at_once.step(tokens[at], at), by_steps.step(tokens[at], at))
+    check_drawn(model, tokens[0], made)
+
+
+def check_drawn(model, token, made, seed=-7, temperature=1.5):
+    """Tokens drawn from a key are the largest of logits with noise from the same bits."""
+    drawn = model.stream().sample(token, 0, seed, temperature).tolist()
+    tokens = [token]
+    for at in range(made):
+        logits = decoder(model.weights, tokens)[-1]
+        u = unit(int(fold_in(seed, at)), len(logits))[:len(logits)]
+        with np.errstate(divide="ignore"):
+            tokens.append(int((logits / temperature - np.log(-np.log(u))).argmax()))
+    assert drawn == tokens[1:], f"drawn {drawn}, not {tokens[1:]}"
+    assert model.stream().sample(token, 0, seed + 1, temperature).tolist() != drawn, "another seed draws the same"
+    cold, likeliest = (model.stream().sample(token, 0, seed, 1e-4), model.stream().generate(token, 0))
+    assert cold.tolist() == likeliest.tolist(), "at no temperature another token than the likeliest is drawn"
 
 
 CHECKS = {"running_mean": check_running_mean, "gru_stream": check_gru_stream, "keywords": check_keywords,
