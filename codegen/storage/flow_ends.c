@@ -58,10 +58,10 @@ static bool find_end(const Lives *l, ValueId to, End *end)
     return true;
 }
 
-/* Is what is copied the only one of the family that is read from then on? */
-static bool ends_alone(const Lives *l, const End *end)
+/* Is what is copied the only one of the family that is read from then on, and the state's value, if any, not either? */
+static bool ends_alone(const Lives *l, const End *end, ValueId state)
 {
-    bool alone = true;
+    bool alone = state == NONE || !flow_is_alive(&l->life[state], end->step, 1);
     for (uint32_t m = 0; m < end->family->count; m++) {
         ValueId member = end->family->member[m];
         alone &= member == end->from || !flow_is_alive(&l->life[member], end->step, 1);
@@ -90,11 +90,12 @@ static void lie_in(Lives *l, const Family *family, ValueId array)
     }
 }
 
-/* All of it lies there, all the time; or, where the first may be elsewhere, once it has been made. */
-static bool settle_one_place(Lives *l, const End *end, ValueId array)
+/* All of it lies there, all the time; or, where the first may be elsewhere, once it has been made.  What lies there
+ * before is the state's value, or NONE. */
+static bool settle_one_place(Lives *l, const End *end, ValueId array, ValueId state)
 {
     bool there = !end->family->elsewhere || flow_place_at(l, end->family, end->from, end->step) == 0;
-    if (!there && !ends_alone(l, end))
+    if (!there && !ends_alone(l, end, state))
         return false;
     leave_copy(l, end, there);
     lie_in(l, end->family, array);
@@ -121,7 +122,7 @@ static void settle_known_output(Lives *l, ValueId output)
         return;
     if (end.family->places == 1) {
         if (!has_outside(end.family))
-            settle_one_place(l, &end, output);
+            settle_one_place(l, &end, output, NONE);
         return;
     }
     uint32_t place = flow_place_at(l, end.family, end.from, end.step);
@@ -135,7 +136,7 @@ static void settle_other_output(Lives *l, ValueId output)
 {
     End end;
     if (!find_end(l, output, &end) || l->memory->kernel[end.step].there || has_outside(end.family) ||
-        !ends_alone(l, &end))
+        !ends_alone(l, &end, NONE))
         return;
     end.family->outside[0] = output;
     leave_copy(l, &end, false);
@@ -217,7 +218,7 @@ static void settle_turns(Lives *l, StateValue *state, const End *end)
     join_state(l, family, state->value);
     uint32_t place = flow_place_at(l, family, end->from, end->step);
     bool there = place != NONE || (family->places == 2 && !family->elsewhere);
-    if (family->places == 1 || (!there && !ends_alone(l, end))) {
+    if (family->places == 1 || (!there && !ends_alone(l, end, NONE))) {
         part_state(l, family, state->value);
         return;
     }
@@ -236,14 +237,14 @@ static void settle_state(Lives *l, StateValue *state)
     bool one = end.family->places == 1;
     if (one && may_lie_in(l, end.family, state->value)) {
         leave_firsts(l, end.family, state->value, true);
-        state->settled = settle_one_place(l, &end, state->next);
+        state->settled = settle_one_place(l, &end, state->next, state->value);
         if (!state->settled)
             leave_firsts(l, end.family, state->value, false);
     } else if (!is_updated(l, end.family)) {
         settle_turns(l, state, &end);
     } else if (one && !end.family->elsewhere) {
         l->memory->storage.at[state->next].next = true;
-        settle_one_place(l, &end, state->next);
+        settle_one_place(l, &end, state->next, NONE);
         state->settled = state->twice = true;
     }
 }
