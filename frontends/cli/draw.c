@@ -134,8 +134,7 @@ static bool is_drawn(const Graph *graph, ValueId id)
 static void put_edge(const Scene *scene, ValueId from, Str to)
 {
     const Value *value = graph_value(scene->graph, from);
-    begin_line(scene);
-    text_printf(scene->out, STR_FMT " -> " STR_FMT, STR_ARG(source_of(scene, from)), STR_ARG(to));
+    text_printf(scene->out, "    " STR_FMT " -> " STR_FMT, STR_ARG(source_of(scene, from)), STR_ARG(to));
     if (value->role == ROLE_RESULT)
         text_printf(scene->out, " [label=\" " STR_FMT "\"]", STR_ARG(type_show(scene->arena, value->type)));
     else if (value->role != ROLE_INPUT)
@@ -176,7 +175,7 @@ static void close_box(const Scene *scene)
     text_printf(scene->out, "}\n");
 }
 
-static void put_scene(const Scene *scene);
+static void put_values(const Scene *scene);
 
 /* An oval for each value that is carried, or that branches give, by the name it has in the body or behind the node. */
 static void put_passed(const Scene *scene, const Node *node, Str box)
@@ -224,11 +223,17 @@ static void put_results(const Scene *body)
         bool next = loop && !tests;
         Str to = tests ? str_format(body->arena, STR_FMT "_t", STR_ARG(body->box))
                        : str_format(body->arena, STR_FMT "_c%u", STR_ARG(body->box), i);
-        begin_line(body);
-        text_printf(body->out, STR_FMT " -> " STR_FMT "%s;\n",
+        text_printf(body->out, "    " STR_FMT " -> " STR_FMT "%s;\n",
                     STR_ARG(source_of(body, body->graph->output[i].value)), STR_ARG(to),
                     next ? " [style=dashed, label=\" next\", constraint=false]" : "");
     }
+}
+
+static Scene body_scene(const Scene *scene, NodeId id, uint32_t sub)
+{
+    const Node *node = graph_node(scene->graph, id);
+    Str box = node_name(scene, id), prefix = str_format(scene->arena, STR_FMT "_%u_", STR_ARG(box), sub);
+    return (Scene){scene->out, scene->arena, node->sub[sub], scene, node, box, prefix, scene->depth + 2};
 }
 
 /* A diamond decides: whether there is another round, or which branch runs. */
@@ -244,11 +249,9 @@ static void put_bodies(const Scene *scene, NodeId id)
     text_printf(scene->out, STR_FMT "_t [label=\"%s\", shape=diamond, fillcolor=\"#fdf3cd\"];\n", STR_ARG(box),
                 node_is_loop(node) ? "again?" : "which?");
     for (uint32_t s = 0; s < node->sub_count; s++) {
-        Str name = str_format(scene->arena, STR_FMT "_%u_", STR_ARG(box), s);
-        Scene body = {scene->out, scene->arena, node->sub[s], scene, node, box, name, scene->depth + 2};
-        open_box(&inside, name, body_label(scene, node, s));
-        put_scene(&body);
-        put_results(&body);
+        Scene body = body_scene(scene, id, s);
+        open_box(&inside, body.prefix, body_label(scene, node, s));
+        put_values(&body);
         close_box(&inside);
     }
     close_box(scene);
@@ -340,14 +343,27 @@ static void put_sources(const Scene *scene)
     }
 }
 
-/* Recurses over the nesting of bodies. */
-static void put_scene(const Scene *scene)
+/* All that edges join.  Recurses over the nesting of bodies. */
+static void put_values(const Scene *scene)
 {
     put_sources(scene);
     put_nodes(scene);
-    for (NodeId n = 0; n < scene->graph->node_count; n++)
-        if (!scene->graph->node[n].dead)
-            put_edges(scene, n);
+}
+
+/* Edges stand behind all boxes: one that stood in a box would draw its ends into that.  Recurses likewise. */
+static void put_all_edges(const Scene *scene)
+{
+    for (NodeId n = 0; n < scene->graph->node_count; n++) {
+        const Node *node = graph_node(scene->graph, n);
+        if (node->dead)
+            continue;
+        put_edges(scene, n);
+        for (uint32_t s = 0; node_has_bodies(node) && s < node->sub_count; s++) {
+            Scene body = body_scene(scene, n, s);
+            put_all_edges(&body);
+            put_results(&body);
+        }
+    }
 }
 
 void draw_graph(Text *out, const Graph *graph, Arena *arena)
@@ -363,7 +379,8 @@ void draw_graph(Text *out, const Graph *graph, Arena *arena)
                 "color=\"#888888\", margin=\"0.12,0.05\"];\n"
                 "    edge [fontname=\"Helvetica\", fontsize=8, fontcolor=\"#555555\", color=\"#555555\", "
                 "arrowsize=0.6];\n");
-    put_scene(&scene);
+    put_values(&scene);
+    put_all_edges(&scene);
     put_outputs(&scene);
     text_printf(out, "}\n");
 }
