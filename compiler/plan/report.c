@@ -1,5 +1,6 @@
 #include "plan/report.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "plan/sort.h"
@@ -171,4 +172,32 @@ PlanReport plan_report_of(Arena *arena, const PlanProblem *p, const PlanResult *
     find_aliases(arena, p, r.row);
     plan_report_finish(arena, &r);
     return r;
+}
+
+const uint32_t *plan_loop_depths(Arena *arena, const PlanReport *r, uint32_t *levels)
+{
+    uint32_t *depth = ARENA_ARRAY(arena, uint32_t, r->loop_count), open = 0;
+    int64_t *end = ARENA_ARRAY(arena, int64_t, r->loop_count); /* of those around */
+    *levels = 0;
+    for (uint32_t i = 0; i < r->loop_count; i++) {
+        while (open && end[open - 1] <= r->loop[i].first)
+            open--;
+        depth[i] = open;
+        end[open++] = r->loop[i].last;
+        *levels = open > *levels ? open : *levels;
+    }
+    return depth;
+}
+
+Str plan_loop_label(Arena *arena, const PlanLoop *loop, bool brief)
+{
+    Str label = loop->rounds ? str_format(arena, "%s%" PRId64 " rounds", loop->counted ? "" : "at most ", loop->rounds)
+                             : STR("loop");
+    for (uint32_t i = 0; i < loop->carried_count && !brief; i++) {
+        const PlanCarried *carried = &loop->carried[i];
+        if (carried->places > 1)
+            label = str_format(arena, STR_FMT ", " STR_FMT " in %u places", STR_ARG(label), STR_ARG(carried->name),
+                               carried->places);
+    }
+    return label;
 }

@@ -131,6 +131,12 @@ Str plan_step_name(Arena *arena, const PlanReport *report, int64_t step);
 /* The live bytes of one region, or with PLAN_NO_ROW of all, by rising step; what rows share counts once. */
 uint32_t plan_report_levels(Arena *arena, const PlanReport *report, uint32_t region, PlanLevel **levels);
 
+/* Per loop how many others it lies in; and how many levels that makes. */
+const uint32_t *plan_loop_depths(Arena *arena, const PlanReport *report, uint32_t *levels);
+
+/* "5 rounds, x in 2 places": what is said of a loop in pictures; in brief, without what is carried. */
+Str plan_loop_label(Arena *arena, const PlanLoop *loop, bool brief);
+
 /* The printers take a finished report. */
 /* columns: names and types are elided to fit into so many, or 0: they are whole, one row for each tensor. */
 void plan_print_table(Text *out, const PlanReport *report, uint32_t columns);

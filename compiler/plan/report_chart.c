@@ -263,6 +263,55 @@ static void put_live(Text *out, Chart *c)
     text_char(out, '\n');
 }
 
+/* What of the loop's label fits into so many columns. */
+static Str fitting_label(Chart *c, const PlanLoop *loop, uint32_t columns)
+{
+    Str label = plan_loop_label(&c->scratch, loop, false);
+    if ((uint32_t)plan_columns(label) > columns)
+        label = plan_loop_label(&c->scratch, loop, true);
+    return (uint32_t)plan_columns(label) > columns ? (Str){0} : label;
+}
+
+/* `└── 5 rounds ──┘`, as wide as the loop's steps. */
+static void put_bracket(Text *out, Chart *c, const PlanLoop *loop, uint32_t width)
+{
+    uint32_t left = width > 2 ? width - 2 : 0;
+    Str label = fitting_label(c, loop, left > 4 ? left - 4 : 0);
+    uint32_t columns = (uint32_t)plan_columns(label) + 2;
+    text_printf(out, width > 1 ? "└" : "╵");
+    for (uint32_t x = 0; x < left; x++) {
+        if (label.len && x == (left - columns) / 2) {
+            text_printf(out, " " STR_FMT " ", STR_ARG(label));
+            x += columns - 1;
+        } else {
+            text_printf(out, "─");
+        }
+    }
+    text_printf(out, width > 1 ? "┘" : "");
+}
+
+/* Loops as brackets under their steps, those in others beneath them. */
+static void put_loops(Text *out, Chart *c)
+{
+    const PlanReport *r = c->report;
+    uint32_t levels;
+    const uint32_t *depth = plan_loop_depths(&c->scratch, r, &levels);
+    for (uint32_t level = 0; level < levels; level++) {
+        uint32_t at = 0;
+        text_printf(out, "%*s ", MARGIN - 1, level ? "" : "loops");
+        for (uint32_t i = 0; i < r->loop_count; i++) {
+            uint32_t from = column_of(c, r->loop[i].first), to = column_of(c, r->loop[i].last);
+            if (depth[i] != level || from < at || from >= c->columns)
+                continue;
+            to = to > from ? to : from + 1;
+            text_fill(out, ' ', from - at);
+            put_bracket(out, c, &r->loop[i], to - from);
+            at = to;
+        }
+        text_char(out, '\n');
+    }
+}
+
 static void put_axis(Text *out, Chart *c)
 {
     const PlanReport *r = c->report;
@@ -284,6 +333,7 @@ static void put_axis(Text *out, Chart *c)
             text_char(out, ' ');
     }
     text_char(out, '\n');
+    put_loops(out, c);
     put_live(out, c);
     text_fill(out, ' ', MARGIN + peak);
     text_printf(out, "↑ fullest at step %" PRId64, r->peak_step);

@@ -11,6 +11,7 @@
 #define RIGHT   24.0
 #define TALL    520.0 /* height of a region's picture */
 #define AXIS    58.0  /* between the picture and the strip: steps, and the name of the fullest */
+#define BRACKET 20.0  /* of a loop, for each that it lies in: between the steps and the name of the fullest */
 #define STRIP   72.0  /* height of the strip of live bytes */
 #define HEADER  132.0
 #define GAP     52.0 /* between regions */
@@ -24,11 +25,12 @@ static const char style[] =
     "svg{font-family:ui-sans-serif,system-ui,'Segoe UI',Roboto,Helvetica,Arial,sans-serif}\n"
     "text{font-size:12px}.num{font-variant-numeric:tabular-nums}.t text{pointer-events:none;font-size:11px}\n"
     ".head{font-size:22px;font-weight:650;letter-spacing:-.01em}.sub{font-size:13.5px}.axis{stroke-width:1}\n"
-    ".peak,.low,.at{fill:none;stroke-width:1}.low{stroke-dasharray:5 4}.at{stroke-dasharray:2 3;stroke-opacity:.7}"
+    ".peak,.low,.at,.loop{fill:none;stroke-width:1}.low{stroke-dasharray:5 4}.at{stroke-dasharray:2 "
+    "3;stroke-opacity:.7}"
     ".band{fill-opacity:.09}.full{fill-opacity:.5}.live{fill-opacity:.28;stroke-opacity:.8}\n"
     ".halo{paint-order:stroke;stroke-width:4;stroke-linejoin:round}.t:hover rect{stroke-width:2}\n"
     ".paper{fill:#faf9f6}.halo{stroke:#faf9f6}text{fill:#1d1c1a}.soft,.sub{fill:#6c6860}.axis{stroke:#e6e2d9}"
-    ".peak,.at{stroke:#b5432e}.hot,.band,.full{fill:#b5432e}.low,.live{stroke:#3d6f9f}.cool,.live{fill:#3d6f9f}"
+    ".peak,.at{stroke:#b5432e}.hot,.band,.full{fill:#b5432e}.low,.live,.loop{stroke:#3d6f9f}.cool,.live{fill:#3d6f9f}"
     ".t:hover rect{stroke:#1d1c1a}\n"
     ".c0{fill:#9fc0e6}.c1{fill:#a3d1ba}.c2{fill:#efcd95}.c3{fill:#cbbae8}.c4{fill:#efb4a8}.c5{fill:#9ad0d6}"
     ".c6{fill:#d8d494}.c7{fill:#e6b3d1}.plain{fill:#d3cdbf}.scratch{fill:#b9b5ac}"
@@ -36,7 +38,7 @@ static const char style[] =
     ".c5.b{fill:#b3dbde}.c6.b{fill:#e1dead}.c7.b{fill:#ebc5db}.plain.b{fill:#ddd8cd}\n"
     "@media(prefers-color-scheme:dark){.paper{fill:#151619}.halo{stroke:#151619}text{fill:#e9e6df}"
     ".soft,.sub{fill:#98948c}.axis{stroke:#2d2e34}.peak,.at{stroke:#ff8d74}.hot,.band,.full{fill:#ff8d74}"
-    ".low,.live{stroke:#8ab8e6}.cool,.live{fill:#8ab8e6}.t:hover rect{stroke:#e9e6df}"
+    ".low,.live,.loop{stroke:#8ab8e6}.cool,.live{fill:#8ab8e6}.t:hover rect{stroke:#e9e6df}"
     ".c0{fill:#3f6798}.c1{fill:#326e56}.c2{fill:#7d6231}.c3{fill:#6a578f}.c4{fill:#8f564e}.c5{fill:#2f6c74}"
     ".c6{fill:#686537}.c7{fill:#864f70}.plain{fill:#5a5750}.scratch{fill:#46464b}"
     ".c0.b{fill:#345277}.c1.b{fill:#2a5746}.c2.b{fill:#624e2b}.c3.b{fill:#544670}.c4.b{fill:#6f4540}"
@@ -55,6 +57,7 @@ typedef struct Drawing {
     int64_t top;   /* bytes at the upper edge */
     int64_t bound; /* lower bound of this region, or 0 when it is not known */
     double y;      /* upper edge of the picture */
+    double axis;   /* height of what is between the picture and the strip */
 } Drawing;
 
 static double x_of(const Drawing *d, int64_t step)
@@ -296,7 +299,7 @@ static PlanLevel fullest_of(const PlanLevel *level, uint32_t count)
 
 static void put_strip(Drawing *d, const PlanLevel *level, uint32_t count, const PlanLevel *fullest)
 {
-    double base = d->y + TALL + AXIS + STRIP, scale = STRIP / (double)(fullest->live ? fullest->live : 1);
+    double base = d->y + TALL + d->axis + STRIP, scale = STRIP / (double)(fullest->live ? fullest->live : 1);
     text_printf(d->out, "<path class=\"live\" d=\"M%.2f %.2f", x_of(d, d->report->first_step), base);
     for (uint32_t i = 0; i < count; i++)
         text_printf(d->out, "H%.2fV%.2f", x_of(d, level[i].step), base - scale * (double)level[i].live);
@@ -312,6 +315,35 @@ static void put_strip(Drawing *d, const PlanLevel *level, uint32_t count, const 
                 base - STRIP / 2);
 }
 
+/* Loops as brackets under their steps, those in others beneath them, each with as much of its label as it has room for.
+ */
+static void put_loops(Drawing *d)
+{
+    const PlanReport *r = d->report;
+    uint32_t levels;
+    const uint32_t *depth = plan_loop_depths(d->arena, r, &levels);
+    for (uint32_t i = 0; i < r->loop_count; i++) {
+        double x = x_of(d, r->loop[i].first), end = x_of(d, r->loop[i].last);
+        double y = d->y + TALL + 24 + BRACKET * depth[i];
+        Str label = plan_loop_label(d->arena, &r->loop[i], false);
+        if (text_width(label) + 40 > end - x)
+            label = plan_loop_label(d->arena, &r->loop[i], true);
+        double middle = (x + end) / 2, half = text_width(label) / 2 + 8;
+        bool fits = 2 * half + 24 <= end - x;
+        text_printf(d->out, "<path class=\"loop\" d=\"M%.2f %.2fv8", x + 1, y);
+        if (fits)
+            text_printf(d->out, "H%.2fM%.2f %.2f", middle - half, middle + half, y + 8);
+        text_printf(d->out, "H%.2fv-8\"/>", end - 1);
+        if (!fits)
+            continue;
+        text_printf(d->out, "<text class=\"cool num\" text-anchor=\"middle\" x=\"%.2f\" y=\"%.2f\">", middle, y + 12);
+        plan_escape_xml(d->out, label);
+        text_printf(d->out, "</text>");
+    }
+    if (r->loop_count)
+        text_char(d->out, '\n');
+}
+
 /* Which kernel makes the peak, above its place in the strip. */
 static void put_peak_name(Drawing *d, const PlanLevel *fullest)
 {
@@ -321,7 +353,7 @@ static void put_peak_name(Drawing *d, const PlanLevel *fullest)
     double half = text_width(name) / 2 + 8, x = (x_of(d, fullest->step) + x_of(d, fullest->step + 1)) / 2;
     x = x < LEFT + half ? LEFT + half : x > WIDTH - RIGHT - half ? WIDTH - RIGHT - half : x;
     text_printf(d->out, "<text class=\"hot num\" text-anchor=\"middle\" x=\"%.2f\" y=\"%.2f\">", x,
-                d->y + TALL + AXIS - 8);
+                d->y + TALL + d->axis - 8);
     plan_escape_xml(d->out, name);
     text_printf(d->out, "</text>\n");
 }
@@ -384,6 +416,7 @@ static void put_region(Drawing *d)
         text_printf(d->out, "</text>\n");
     }
     put_axes(d);
+    put_loops(d);
     if (fullest.live)
         put_bands(d, &fullest);
     for (uint32_t i = 0; i < r->count; i++)
@@ -400,7 +433,9 @@ void plan_print_svg(Text *out, const PlanReport *r)
 {
     Arena arena = {0};
     uint32_t regions = r->region_count ? r->region_count : 1;
-    double height = HEADER + regions * (TALL + AXIS + STRIP + GAP);
+    uint32_t levels;
+    plan_loop_depths(&arena, r, &levels);
+    double axis = AXIS + BRACKET * levels, height = HEADER + regions * (TALL + axis + STRIP + GAP);
     text_printf(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
                 "role=\"img\" aria-label=\"memory plan\">\n",
@@ -408,9 +443,9 @@ void plan_print_svg(Text *out, const PlanReport *r)
     text_put(out, style, sizeof style - 1);
     text_printf(out, "<rect width=\"100%%\" height=\"100%%\" class=\"paper\"/>\n");
     put_header(out, r);
-    Drawing d = {.out = out, .arena = &arena, .report = r, .y = HEADER};
+    Drawing d = {.out = out, .arena = &arena, .report = r, .y = HEADER, .axis = axis};
     find_heirs(&d);
-    for (; d.region < regions; d.region++, d.y += TALL + AXIS + STRIP + GAP)
+    for (; d.region < regions; d.region++, d.y += TALL + axis + STRIP + GAP)
         put_region(&d);
     text_printf(out, "</svg>\n");
     arena_free(&arena);

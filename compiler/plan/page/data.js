@@ -24,6 +24,17 @@ function element(tag, attributes, ...children) {
     return node;
 }
 
+/* Loops, each with how many others it lies in. */
+
+const loops = [];
+for (const loop of plan.loops ?? []) loops.push({...loop, depth: loops.filter((other) => other.last >= loop.first).length});
+const loopLevels = loops.reduce((most, loop) => Math.max(most, loop.depth + 1), 0);
+
+function loopText(loop) {
+    const turns = loop.carried.filter((c) => c.places > 1).map((c) => `${c.name} in ${c.places} places`);
+    return [loop.rounds ? `at most ${digits(loop.rounds)} rounds` : "loop", ...turns].join(", ");
+}
+
 /* Colours of parts of the model, and what stands in for a part. */
 
 const HUES = 8, PLAIN = -1, SCRATCH = -2;

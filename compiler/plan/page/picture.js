@@ -4,7 +4,7 @@ const view = {t0: 0, t1: 1, a0: 0, a1: 1};
 const state = {hover: null, held: null, cursor: null, cursorHeld: false, mode: "peak", words: [], scope: null, pointer: null};
 const canvas = $("picture"), screen = canvas.getContext("2d");
 const layer = document.createElement("canvas").getContext("2d"); /* the blocks, kept while only the cursor moves */
-const box = {left: 84, right: 22, top: 46, strip: 64, axis: 44};
+const box = {left: 84, right: 22, top: 46, strip: 64, axis: 44 + 20 * loopLevels};
 let draw = screen, colours = {}, width = 0, height = 0, ratio = 1, asked = false, painted = "";
 
 const plotWidth = () => Math.max(10, width - box.left - box.right);
@@ -149,6 +149,22 @@ function paintGrid() {
         if (one > 30 || x + draw.measureText(digits(t)).width < width)
             label(digits(t), x, bottom + 18, colours["--soft"], one > 30 ? "center" : "left");
         if (stride === 1 && stepName(t)) label(fit(stepName(t), one - 8), x, bottom + 32, colours["--soft"], "center");
+    }
+}
+
+/* Brackets under the steps, those in others beneath them. */
+function paintLoops() {
+    const top = box.top + plotHeight() + 38, right = width - box.right;
+    font(11.5, 500);
+    for (const loop of loops) {
+        const x0 = Math.max(xOf(loop.first), box.left) + 1, x1 = Math.min(xOf(loop.last + 1), right) - 1, y = top + 20 * loop.depth;
+        if (x1 <= x0) continue;
+        const text = fit(loopText(loop), x1 - x0 - 24), half = text ? draw.measureText(text).width / 2 + 8 : 0, middle = (x0 + x1) / 2;
+        if (xOf(loop.first) >= box.left) line(x0, y, x0, y + 8, colours["--cool"]);
+        if (xOf(loop.last + 1) <= right) line(x1, y, x1, y + 8, colours["--cool"]);
+        line(x0, y + 8, middle - half, y + 8, colours["--cool"]);
+        line(middle + half, y + 8, x1, y + 8, colours["--cool"]);
+        label(text, middle, y + 12, colours["--cool"], "center");
     }
 }
 
@@ -307,6 +323,7 @@ function paintLayer() {
         layer.setTransform(ratio, 0, 0, ratio, 0, 0);
         draw = layer;
         paintGrid();
+        paintLoops();
         clearSpecks();
         clipped(() => { paintBands(); paintBlocks(); });
         paintStrip();
