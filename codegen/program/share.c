@@ -103,21 +103,21 @@ static void keep_updated(const Agreement *a, Graph *graph)
         }
 }
 
-bool share_agree(Program *program)
+bool share_agree(Graph *const *graphs, uint32_t count)
 {
     Arena scratch = {0};
     Agreement a = {.arena = &scratch, .known = {.arena = &scratch}};
     bool good = true;
-    for (uint32_t e = 0; e < program->entry_count; e++) {
-        const Graph *graph = program->entry[e].graph;
+    for (uint32_t g = 0; g < count; g++) {
+        const Graph *graph = graphs[g];
         for (ValueId v = 0; v < graph->value_count; v++)
             if (is_kept(&graph->value[v]))
                 good &= agree(&a, graph, v);
         for (uint32_t i = 0; i < graph->update_count; i++)
             a.list[map_get(&a.known, graph->value[graph->update[i].target].name)].updated = true;
     }
-    for (uint32_t e = 0; e < program->entry_count && good; e++)
-        keep_updated(&a, program->entry[e].graph);
+    for (uint32_t g = 0; g < count && good; g++)
+        keep_updated(&a, graphs[g]);
     arena_free(&scratch);
     return good;
 }
