@@ -119,7 +119,10 @@ static bool open_program(Graph *const *graph, uint32_t count, const CompileOptio
     bool good = true;
     for (uint32_t e = 0; e < count; e++)
         good &= check_supported(graph[e], options->target);
-    return good && expand_all(program) && share_agree(graph, count);
+    if (!good || !expand_all(program) || !share_agree(graph, count))
+        return false;
+    share_kept(graph, count);
+    return true;
 }
 
 bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program)

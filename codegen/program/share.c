@@ -49,7 +49,6 @@ void share_names(Program *program)
 typedef struct Declared { /* a param or state, where it was met first */
     const Graph *graph;
     ValueId value;
-    bool updated;
 } Declared;
 
 typedef struct Agreement {
@@ -77,7 +76,7 @@ static bool agree(Agreement *a, const Graph *graph, ValueId value)
     uint32_t known = map_get(&a->known, v->name);
     if (known == MAP_NONE) {
         map_put(&a->known, v->name, a->count);
-        ARENA_PUSH(a->arena, a->list, a->count, a->capacity, ((Declared){graph, value, false}));
+        ARENA_PUSH(a->arena, a->list, a->count, a->capacity, ((Declared){graph, value}));
         return true;
     }
     const Graph *before = a->list[known].graph;
@@ -94,15 +93,6 @@ static bool agree(Agreement *a, const Graph *graph, ValueId value)
     return false;
 }
 
-static void keep_updated(const Agreement *a, Graph *graph)
-{
-    for (ValueId v = 0; v < graph->value_count; v++)
-        if (graph->value[v].role == ROLE_PARAM && a->list[map_get(&a->known, graph->value[v].name)].updated) {
-            graph->value[v].role = ROLE_STATE;
-            graph->value[v].trained = true;
-        }
-}
-
 bool share_agree(Graph *const *graphs, uint32_t count)
 {
     Arena scratch = {0};
@@ -113,13 +103,27 @@ bool share_agree(Graph *const *graphs, uint32_t count)
         for (ValueId v = 0; v < graph->value_count; v++)
             if (is_kept(&graph->value[v]))
                 good &= agree(&a, graph, v);
-        for (uint32_t i = 0; i < graph->update_count; i++)
-            a.list[map_get(&a.known, graph->value[graph->update[i].target].name)].updated = true;
     }
-    for (uint32_t g = 0; g < count && good; g++)
-        keep_updated(&a, graphs[g]);
     arena_free(&scratch);
     return good;
+}
+
+void share_kept(Graph *const *graphs, uint32_t count)
+{
+    Arena scratch = {0};
+    Map updated = {.arena = &scratch}; /* by name */
+    for (uint32_t g = 0; g < count; g++)
+        for (uint32_t i = 0; i < graphs[g]->update_count; i++)
+            map_put(&updated, graphs[g]->value[graphs[g]->update[i].target].name, g);
+    for (uint32_t g = 0; g < count; g++)
+        for (ValueId v = 0; v < graphs[g]->value_count; v++) {
+            Value *value = &graphs[g]->value[v];
+            if (value->role != ROLE_PARAM || map_get(&updated, value->name) == MAP_NONE)
+                continue;
+            value->role = ROLE_STATE;
+            value->trained = true;
+        }
+    arena_free(&scratch);
 }
 
 /* Weights */

@@ -7,9 +7,12 @@
 /* Names for the functions: `run` where there is one entry, else the graphs' own. */
 void share_names(Program *program);
 
-/* Params and states of one name are one: they must be declared alike in all graphs, which are expanded.  A param that
- * some graph updates is kept between runs, so it becomes a state in all of them, `trained`.  False after errors. */
+/* Params and states of one name are one: they must be declared alike in all graphs, which are expanded.  False after
+ * errors. */
 bool share_agree(Graph *const *graph, uint32_t count);
+
+/* A param that some graph updates is kept between runs, so it becomes a state in all of them, `trained`. */
+void share_kept(Graph *const *graph, uint32_t count);
 
 /* The arrays of weights that the entries' kernels read, each once, and their offsets.  `weights` has a table for each
  * entry. */

@@ -4,10 +4,10 @@
  * A convolution whose output channels fill whole vectors writes channel blocks, and so does one that carries a gradient
  * back to the channels of its image; pooling, elementwise ops, concat and pad keep the blocks of their operands; the
  * gradients of weights and reductions read any layout; everything else reads plain row-major, through a relayout where
- * the operand is blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such values stay plain. One
- * walk in order.
+ * the operand is blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such values stay plain.
+ * What loops carry comes in blocks where bodies make and read it so (layout_loops.c).  One walk in order, bodies first.
  */
-#include "passes/pass.h"
+#include "passes/layout.h"
 
 #include "ops/family.h"
 #include "ops/meaning.h"
@@ -34,13 +34,13 @@ static bool may_block(const Layouter *layouter, const Type *type)
     return image(type) && type->shape.dim[1] % layouter->lanes == 0 && type->shape.dim[2] * type->shape.dim[3] > 1;
 }
 
-static void set_block(Graph *graph, ValueId value, uint32_t block)
+void layout_set_block(Graph *graph, ValueId value, uint32_t block)
 {
     const Type *type = value_type(graph, value);
     graph->value[value].type = module_type(graph->module, type->dtype, &type->shape, (Layout){block});
 }
 
-static uint32_t block_of(const Graph *graph, ValueId value)
+uint32_t layout_block(const Graph *graph, ValueId value)
 {
     return value_type(graph, value)->layout.block;
 }
@@ -71,7 +71,7 @@ static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
     Graph *graph = layouter->graph;
     double number;
     const Node *producer = value_producer(graph, value);
-    if (block_of(graph, value) == block || (producer && node_is_number(producer, &number)))
+    if (layout_block(graph, value) == block || (producer && node_is_number(producer, &number)))
         return value;
     ValueId *twin = block ? layouter->blocked : layouter->plain;
     if (twin[value] != NONE)
@@ -81,7 +81,7 @@ static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
     NodeId node = graph_add_node(graph, OP_RELAYOUT, &value, 1, attr, 1, graph->value[value].place);
     ValueId out = graph->node[node].out[0];
     graph->value[out].type = value_type(graph, value);
-    set_block(graph, out, block);
+    layout_set_block(graph, out, block);
     name_twin(layouter, value, out, block);
     emit(layouter, graph->node[node]);
     graph->node_count--; /* it lives in the new schedule only */
@@ -92,7 +92,7 @@ static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
 static void operands_in(Layouter *layouter, Node *node, uint32_t block)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (block_of(layouter->graph, node->in[i]) != block)
+        if (layout_block(layouter->graph, node->in[i]) != block)
             node->in[i] = in_layout(layouter, node->in[i], block);
 }
 
@@ -104,14 +104,14 @@ static uint32_t keep_elementwise(Layouter *layouter, Node *node)
     const Type *out = value_type(graph, node->out[0]);
     uint32_t block = 0;
     for (uint32_t i = 0; i < node->in_count; i++)
-        block = block_of(graph, node->in[i]) ? block_of(graph, node->in[i]) : block;
+        block = layout_block(graph, node->in[i]) ? layout_block(graph, node->in[i]) : block;
     if (!block || out->shape.rank != 4)
         return 0;
     for (uint32_t i = 0; i < node->in_count; i++) {
         const Type *in = value_type(graph, node->in[i]);
         bool full = shape_eq(&in->shape, &out->shape);
         node->in[i] = in_layout(layouter, node->in[i],
-                                full && !value_producer(graph, node->in[i]) ? block_of(graph, node->in[i])
+                                full && !value_producer(graph, node->in[i]) ? layout_block(graph, node->in[i])
                                 : full                                      ? block
                                                                             : 0);
     }
@@ -121,9 +121,9 @@ static uint32_t keep_elementwise(Layouter *layouter, Node *node)
 static uint32_t keep_concat(Layouter *layouter, Node *node)
 {
     Graph *graph = layouter->graph;
-    uint32_t block = block_of(graph, node->in[0]);
+    uint32_t block = layout_block(graph, node->in[0]);
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (block_of(graph, node->in[i]) != block)
+        if (layout_block(graph, node->in[i]) != block)
             block = 0;
     operands_in(layouter, node, block);
     return block;
@@ -150,7 +150,7 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
     if (!convolution_of(graph, node, &conv))
         return keep_plain(layouter, node);
     bool depthwise = conv.groups == conv.channels && conv.groups == conv.outputs;
-    if (conv.groups != 1 && !(depthwise && block_of(graph, node->in[0])))
+    if (conv.groups != 1 && !(depthwise && layout_block(graph, node->in[0])))
         return keep_plain(layouter, node);
     return may_block(layouter, out) && conv.outputs >= layouter->lanes ? layouter->lanes : 0;
 }
@@ -158,7 +158,7 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
 /* Where a pooling's elements equal its results: all in the blocks of the image that was pooled. */
 static uint32_t keep_match(Layouter *layouter, Node *node)
 {
-    uint32_t block = block_of(layouter->graph, node->in[0]);
+    uint32_t block = layout_block(layouter->graph, node->in[0]);
     if (!may_block(layouter, value_type(layouter->graph, node->out[0])))
         block = 0;
     operands_in(layouter, node, block);
@@ -172,7 +172,7 @@ static uint32_t keep_assembly(Layouter *layouter, Node *node)
         return keep_concat(layouter, node);
     const Shape *x = value_shape(graph, node->in[0]), *out = value_shape(graph, node->out[0]);
     bool channels = x->rank > 1 && x->dim[1] != out->dim[1];
-    return channels ? keep_plain(layouter, node) : block_of(graph, node->in[0]);
+    return channels ? keep_plain(layouter, node) : layout_block(graph, node->in[0]);
 }
 
 /* The block of the node's result, its operands brought to what it reads. */
@@ -184,7 +184,7 @@ static uint32_t choose(Layouter *layouter, Node *node)
     case FAMILY_CONTRACT:
         return keep_contraction(layouter, node);
     case FAMILY_POOL:
-        return may_block(layouter, out) ? block_of(graph, node->in[0]) : 0;
+        return may_block(layouter, out) ? layout_block(graph, node->in[0]) : 0;
     case FAMILY_MATCH:
         return keep_match(layouter, node);
     case FAMILY_ASSEMBLE:
@@ -211,10 +211,29 @@ static ValueId *twins(Layouter *layouter)
     return twin;
 }
 
-bool pass_layout(Graph *graph, PassContext *context)
+static void lay_out(Graph *graph, PassContext *context);
+
+/* Bodies, then first values and results as the bodies take and give them.  Recurses over the nesting of bodies. */
+static void lay_out_bodies(Layouter *layouter, Node *node, PassContext *context)
 {
-    if (context->lanes < 2)
-        return true;
+    Graph *graph = layouter->graph;
+    for (uint32_t s = 0; s < node->sub_count; s++)
+        lay_out(node->sub[s], context);
+    if (!node_is_loop(node)) {
+        operands_in(layouter, node, 0);
+        return;
+    }
+    const uint32_t *block = layout_carried(graph, node, context->scratch);
+    layout_carry(graph, node, block, context->scratch);
+    for (uint32_t i = 0; i < node->in_count; i++)
+        node->in[i] = in_layout(layouter, node->in[i], i < node->out_count ? block[i] : 0);
+    for (uint32_t r = 0; r < node->out_count; r++)
+        if (block[r])
+            layout_set_block(graph, node->out[r], block[r]);
+}
+
+static void lay_out(Graph *graph, PassContext *context)
+{
     uint32_t operands = 0;
     for (uint32_t n = 0; n < graph->node_count; n++)
         operands += graph->node[n].in_count;
@@ -232,20 +251,28 @@ bool pass_layout(Graph *graph, PassContext *context)
     uint32_t count = graph->node_count;
     for (uint32_t n = 0; n < count; n++) {
         Node node = graph->node[n];
-        uint32_t block = choose(&layouter, &node);
-        if (block && node.out_count == 1)
-            set_block(graph, node.out[0], block);
+        if (node_has_bodies(&node)) {
+            lay_out_bodies(&layouter, &node, context);
+        } else {
+            uint32_t block = choose(&layouter, &node);
+            if (block && node.out_count == 1)
+                layout_set_block(graph, node.out[0], block);
+        }
         emit(&layouter, node);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
         graph->output[i].value = in_layout(&layouter, graph->output[i].value, 0);
     for (uint32_t i = 0; i < graph->update_count; i++)
         graph->update[i].source = in_layout(&layouter, graph->update[i].source, 0);
-    for (uint32_t i = 0; i < graph->update_count; i++)
-        graph->update[i].source = in_layout(&layouter, graph->update[i].source, 0);
     graph->node = layouter.order;
     graph->node_count = layouter.count;
     graph->node_capacity = layouter.order_capacity;
-    context->changes = layouter.changes;
+    context->changes += layouter.changes;
+}
+
+bool pass_layout(Graph *graph, PassContext *context)
+{
+    if (context->lanes > 1 && !context->in_body)
+        lay_out(graph, context);
     return true;
 }

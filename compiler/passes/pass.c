@@ -40,12 +40,14 @@ static bool run_one(const PassRow *pass, Graph *graph, PassContext *context)
 
 static bool run_nested(const PassRow *pass, Graph *graph, PassContext *context)
 {
-    bool ok = run_one(pass, graph, context);
+    bool ok = run_one(pass, graph, context), in_body = context->in_body;
+    context->in_body = true;
     for (NodeId n = 0; ok && n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
         for (uint32_t i = 0; ok && !node->dead && node_has_bodies(node) && i < node->sub_count; i++)
             ok = run_nested(pass, node->sub[i], context);
     }
+    context->in_body = in_body;
     return ok;
 }
 

@@ -21,6 +21,7 @@ typedef struct PassContext {
     bool freeze_params; /* params that no update writes are constants */
     uint32_t lanes;     /* of f32 in a vector of the target; for layout */
     Remat remat;        /* for remat */
+    bool in_body;       /* the graph is a body of one that the pass has run on before */
 
     /* For the stages behind the passes, which the code generator brings: */
     const struct Target *target; /* NULL: kernels are numbered, but nobody says how they are computed */

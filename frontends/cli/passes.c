@@ -70,12 +70,11 @@ static bool run_pass(const Model *model, const PassRow *row, PassContext *contex
     return true;
 }
 
-/* What one graph updates is kept in all of a file, but not where one is taken alone: as in a compilation. */
-static bool agree(Cli *cli, const Model *model, const PassRow *row)
+/* As in a compilation, what one graph updates is kept in all of a file, but not where one is taken alone. */
+static void keep_updated(Cli *cli, const Model *model, const PassRow *row)
 {
-    if (row != pass_find(STR("expand")) || args_has(cli, "graph"))
-        return true;
-    return share_agree(model->module->graph, model->module->graph_count);
+    if (row == pass_find(STR("expand")) && !args_has(cli, "graph"))
+        share_kept(model->module->graph, model->module->graph_count);
 }
 
 bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, int64_t limit, PassWatch *after)
@@ -92,7 +91,8 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
     for (uint32_t i = 0; good && i < list->count; i++) {
         double begin = clock_seconds();
         cli_step(cli, list->row[i]->name);
-        good = run_pass(model, list->row[i], &context, fit) && agree(cli, model, list->row[i]);
+        good = run_pass(model, list->row[i], &context, fit);
+        keep_updated(cli, model, list->row[i]);
         double end = clock_seconds();
         cli_step(cli, NULL);
         if (good && after)

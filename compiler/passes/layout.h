@@ -1,0 +1,18 @@
+/* Layouts of what loops carry, for the pass layout. */
+#ifndef NNC_PASSES_LAYOUT_H
+#define NNC_PASSES_LAYOUT_H
+
+#include "passes/pass.h"
+
+/* Per carried value of a loop whose bodies have their layouts: the blocks in which it may go from round to round, so
+ * that no round moves it; 0: it stays plain. */
+const uint32_t *layout_carried(const Graph *graph, const Node *loop, Arena *arena);
+
+/* Makes the bodies take and give them so.  First values and results are the caller's. */
+void layout_carry(const Graph *graph, const Node *loop, const uint32_t *block, Arena *arena);
+
+/* The blocks of a value's type, and the same type in others. */
+uint32_t layout_block(const Graph *graph, ValueId value);
+void layout_set_block(Graph *graph, ValueId value, uint32_t block);
+
+#endif
