@@ -1,6 +1,6 @@
-/* Layout of what loops carry: a body that makes a next value in blocks, and moves it to plain memory only to hand it on,
- * hands on the blocks, if all that reads it in the next round can read them.  Then it is moved once before the loop and
- * once behind it, and in no round.
+/* Layout of what loops carry: a body that makes a next value in blocks, and moves it to plain memory only to hand it
+ * on, hands on the blocks, if all that reads it in the next round can read them.  Then it is moved once before the loop
+ * and once behind it, and in no round.
  *
  * What is handed on to another carried value, a <- b, is of one group with that: all of a group come in blocks, or none
  * does. */
