@@ -65,13 +65,20 @@ static void name_twin(Layouter *layouter, ValueId value, ValueId twin, uint32_t 
         graph->value[twin].name = name;
 }
 
+/* Its elements are all the same, and whoever reads it takes the number.  What operands are has its new place already.
+ */
+static bool is_number(const Layouter *layouter, ValueId value)
+{
+    const Value *v = &layouter->graph->value[value];
+    double number;
+    return v->role == ROLE_RESULT && node_is_number(&layouter->order[v->node], &number);
+}
+
 /* The value in another layout: a constant or an existing twin at no cost, else a relayout node just before its user. */
-static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
+static ValueId relaid(Layouter *layouter, ValueId value, uint32_t block)
 {
     Graph *graph = layouter->graph;
-    double number;
-    const Node *producer = value_producer(graph, value);
-    if (layout_block(graph, value) == block || (producer && node_is_number(producer, &number)))
+    if (layout_block(graph, value) == block)
         return value;
     ValueId *twin = block ? layouter->blocked : layouter->plain;
     if (twin[value] != NONE)
@@ -87,6 +94,11 @@ static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
     graph->node_count--; /* it lives in the new schedule only */
     layouter->changes++;
     return twin[value] = out;
+}
+
+static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
+{
+    return is_number(layouter, value) ? value : relaid(layouter, value, block);
 }
 
 static void operands_in(Layouter *layouter, Node *node, uint32_t block)
@@ -226,7 +238,7 @@ static void lay_out_bodies(Layouter *layouter, Node *node, PassContext *context)
     const uint32_t *block = layout_carried(graph, node, context->scratch);
     layout_carry(graph, node, block, context->scratch);
     for (uint32_t i = 0; i < node->in_count; i++)
-        node->in[i] = in_layout(layouter, node->in[i], i < node->out_count ? block[i] : 0);
+        node->in[i] = relaid(layouter, node->in[i], i < node->out_count ? block[i] : 0);
     for (uint32_t r = 0; r < node->out_count; r++)
         if (block[r])
             layout_set_block(graph, node->out[r], block[r]);
