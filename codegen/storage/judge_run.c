@@ -123,8 +123,8 @@ static bool misplaced(const Judge *judge, ValueId copy)
 }
 
 /* A copy of what is there already, or of what the rounds to come write all of: that they do is known from the graph
- * alone, as they are more than are run here.  An output or a state may be there only after so many rounds: after others
- * it is taken for wherever its source is. */
+ * alone, as they are more than are run here.  An output or a state may be there only after so many rounds: what it has
+ * after others nobody asks. */
 static bool run_copy(Judge *judge, uint32_t step)
 {
     const Memory *memory = judge->memory;
@@ -133,9 +133,8 @@ static bool run_copy(Judge *judge, uint32_t step)
     bool ends = memory->storage.at[copy].family == NONE && memory->kernel[step].there;
     follow_state(judge, copy, from);
     if (ends && judge->address[copy] != judge->address[from]) {
-        if (judge->scenario.exact)
-            return misplaced(judge, copy);
-        judge->address[copy] = judge->address[from];
+        judge->content[copy] = NONE;
+        return !judge->scenario.exact || misplaced(judge, copy);
     }
     if (judge->address[copy] == judge->address[from] && judge_tracks(judge, from)) {
         judge->content[copy] = judge->content[from];
