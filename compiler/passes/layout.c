@@ -206,7 +206,7 @@ static uint32_t choose(Layouter *layouter, Node *node)
     case FAMILY_LAYOUT:
         return out->layout.block;
     case FAMILY_VIEW:
-        return view_only_waits(node) ? block_of(graph, node->in[0]) : keep_plain(layouter, node);
+        return view_only_waits(node) ? layout_block(graph, node->in[0]) : keep_plain(layouter, node);
     case FAMILY_ELEMENTWISE:
     case FAMILY_CAST:
         return keep_elementwise(layouter, node);
