@@ -334,6 +334,7 @@ const Verb verb_train = {
                            FLAG_TARGET,
                            FLAG_CC,
                            FLAG_DEFINE,
+                           FLAG_MEMORY_LIMIT,
                            {"weights-from", "FILE", "Begin with the stored weights of this .safetensors file"},
                            FLAG_INIT_MISSING,
                            FLAG_CONVERT_WEIGHTS,
