@@ -16,6 +16,7 @@
 
 #include "ops/family.h"
 #include "kernel/join.h"
+#include "kernel/keep.h"
 #include "kernel/kernel.h"
 #include "ops/meaning.h"
 
@@ -34,8 +35,7 @@ typedef struct Group {
     uint32_t segment; /* of the nodes between two places where a body begins or ends */
 } Group;
 
-#define MOST_NODES 48 /* in one kernel */
-#define MOST_WAIT  8  /* nodes that wait for one user */
+#define MOST_WAIT 8 /* nodes that wait for one user */
 
 typedef struct Fuser {
     Graph *graph;
@@ -507,7 +507,12 @@ bool stage_fuse(Graph *graph, PassContext *context)
     assign(&fuser, context->apart);
     if (!context->apart)
         merge_maps(&fuser, fuser.live_out);
-    join_kernels(graph, fuser.arena, fuser.joins);
+    bool costly = context->target && context->target->dialect != DIALECT_C99;
+    const bool *again =
+        joining ? keep_find(graph, fuser.arena, costly) : ARENA_ARRAY(fuser.arena, bool, graph->value_count);
+    join_kernels(graph, fuser.arena, fuser.joins, again);
+    if (joining)
+        keep_drop(graph, fuser.arena);
     forget_latest(&fuser);
     order(&fuser);
     return true;

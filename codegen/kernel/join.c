@@ -131,7 +131,7 @@ typedef struct Copy { /* of a node that joins, in a kernel */
 typedef struct Joiner {
     Graph *graph;
     Arena *arena;
-    const bool *joins;
+    const bool *joins, *again;
     Node *order;
     uint32_t count, capacity; /* of order */
     Copy *copy;
@@ -147,13 +147,14 @@ static void emit(Joiner *j, Node node)
     ValueId *in = ARENA_ARRAY(j->graph->module->arena, ValueId, node.in_count);
     for (uint32_t i = 0; i < node.in_count; i++) {
         const Node *from = value_producer(j->graph, node.in[i]);
-        in[i] = from && j->joins[from - j->graph->node] ? copy_in(j, node.in[i], node.kernel) : node.in[i];
+        bool again = from && j->again[node.in[i]] && from->kernel != node.kernel;
+        in[i] = again || (from && j->joins[from - j->graph->node]) ? copy_in(j, node.in[i], node.kernel) : node.in[i];
     }
     node.in = in;
     ARENA_PUSH(j->graph->module->arena, j->order, j->count, j->capacity, node);
 }
 
-/* The value as the kernel reads it: the first of its copies is itself. */
+/* The value as the kernel reads it: of what joins, the first of its copies is itself. */
 static ValueId copy_in(Joiner *j, ValueId value, uint32_t kernel)
 {
     Graph *graph = j->graph;
@@ -163,7 +164,7 @@ static ValueId copy_in(Joiner *j, ValueId value, uint32_t kernel)
             return j->copy[i - 1].value;
     Node node = graph->node[n];
     Copy copy = {.kernel = kernel, .value = value, .next = j->first[n]};
-    if (copy.next) {
+    if (copy.next || !j->joins[n]) {
         copy.value = graph_add_value(graph, ROLE_RESULT, value_type(graph, value), (Str){0}, node.place);
         node.out = arena_copy(graph->module->arena, &copy.value, sizeof copy.value);
     }
@@ -174,10 +175,13 @@ static ValueId copy_in(Joiner *j, ValueId value, uint32_t kernel)
     return copy.value;
 }
 
-void join_kernels(Graph *graph, Arena *arena, const bool *joins)
+void join_kernels(Graph *graph, Arena *arena, const bool *joins, const bool *again)
 {
-    Joiner j = {
-        .graph = graph, .arena = arena, .joins = joins, .first = ARENA_ARRAY(arena, uint32_t, graph->node_count)};
+    Joiner j = {.graph = graph,
+                .arena = arena,
+                .joins = joins,
+                .again = again,
+                .first = ARENA_ARRAY(arena, uint32_t, graph->node_count)};
     for (NodeId n = 0; n < graph->node_count; n++)
         if (!joins[n])
             emit(&j, graph->node[n]);

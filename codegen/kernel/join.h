@@ -7,7 +7,8 @@
 /* Per node of a flat graph: slices at run-time positions that are read where they are, and what goes with them. */
 const bool *join_find(const Graph *graph, Arena *arena);
 
-/* Gives them to the kernels of their readers, which are known by now.  Keeps the order of the other nodes. */
-void join_kernels(Graph *graph, Arena *arena, const bool *joins);
+/* Gives them to the kernels of their readers, which are known by now, and to kernels of readers other than their own
+ * copies of what makes the values that `again` names (keep.h).  Keeps the order of the other nodes. */
+void join_kernels(Graph *graph, Arena *arena, const bool *joins, const bool *again);
 
 #endif

@@ -140,15 +140,15 @@ static void write_model(const Job *job, Diag *diag, const Program *program)
     Str name = program->options.name;
     text_printf(&text, "#include \"" STR_FMT ".cu\"\n#include \"nnc_model.h\"\n\n", STR_ARG(name));
     text_printf(&text, "static const nnc_tensor_info input_info[] = {%s}, output_info[] = {%s};\n\n", in.ptr, out.ptr);
-    text_printf(
-        &text,
-        "static int run_model(const void *const *input, void *const *output, void *arena, const void *, void *)\n{\n"
-        "    return " STR_FMT "_run(%sarena, nullptr);\n}\n\n",
-        STR_ARG(name), arguments.ptr);
     text_printf(&text,
-                "static const nnc_entry entries[] = {{\"run\", %u, %u, input_info, output_info, run_model}};\n"
+                "static int run_model(const void *const *input, void *const *output, void *arena, const void *, void "
+                "*, void *)\n{\n"
+                "    return " STR_FMT "_run(%sarena, nullptr);\n}\n\n",
+                STR_ARG(name), arguments.ptr);
+    text_printf(&text,
+                "static const nnc_entry entries[] = {{\"run\", %u, %u, input_info, output_info, 0, 0, run_model}};\n"
                 "extern \"C\" const nnc_model " STR_FMT "_model = {NNC_MODEL_ABI, \"" STR_FMT
-                "\", 1, entries, %lld, 64, 0, 0, 0, nullptr};\n",
+                "\", 1, entries, %lld, 64, 0, 0, {0, 0, nullptr}, {0, 0, nullptr}, nullptr, nullptr};\n",
                 graph->input_count, graph->output_count, STR_ARG(name), STR_ARG(name), (long long)program->arena_bytes);
     write_file(job, diag, name, ".cc", &text);
     text_free(&text);

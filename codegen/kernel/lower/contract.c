@@ -68,7 +68,7 @@ typedef struct Epilogue {
     const Node *anchor;
     const Index *position; /* of the result */
     const Var *lane;
-    const bool *follows; /* per node of the kernel: it reads the sums, or what is made of them */
+    const bool *follows; /* per node of the kernel: it reads the sums, or what is made of them, or is read with these */
     bool band;           /* results go into a band, not to memory */
 } Epilogue;
 
@@ -157,16 +157,35 @@ static bool follows_sums(const Epilogue *e, const Node *node)
     return false;
 }
 
+/* Does the epilogue read it, though it does not follow the sums? */
+static bool is_read(const Epilogue *e, uint32_t count, ValueId value)
+{
+    const Kernel *kernel = e->lower->kernel;
+    for (uint32_t n = 0; n < count; n++) {
+        const Node *node = &e->lower->graph->node[kernel->node[n]];
+        for (uint32_t i = 0; i < node->in_count && node != e->anchor && e->follows[n]; i++)
+            if (node->in[i] == value)
+                return true;
+    }
+    return false;
+}
+
 bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *position, const Var *lane, const Node *stop)
 {
     const Kernel *kernel = lower->kernel;
     bool *follows = ARENA_ARRAY(lower->arena, bool, kernel->node_count);
     Epilogue e = {lower, anchor, position, lane, follows, stop != NULL};
-    for (uint32_t n = 0; n < kernel->node_count; n++) {
+    uint32_t count = 0;
+    while (count < kernel->node_count && &lower->graph->node[kernel->node[count]] != stop)
+        count++; /* what follows the stop is made of the band */
+    for (uint32_t n = 0; n < count; n++)
+        follows[n] = follows_sums(&e, &lower->graph->node[kernel->node[n]]);
+    for (uint32_t n = count; n-- > 0;) {
         const Node *node = &lower->graph->node[kernel->node[n]];
-        if (node == stop)
-            break; /* what follows it is made of the band */
-        follows[n] = follows_sums(&e, node);
+        follows[n] |= op_info(node->op)->family == FAMILY_ELEMENTWISE && is_read(&e, count, node->out[0]);
+    }
+    for (uint32_t n = 0; n < count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
         if (follows[n] && !(computes_vector(&e, node) && stores_vector(&e, node->out[0])))
             return false;
     }
