@@ -4,8 +4,8 @@
  * what follows from them.  Only some have to be stored, here x, when the others are computed again where they are read.
  * Which ones is a minimum cut: between what cannot be computed again (sums, values of other kernels, which would live
  * longer) and what others read, through the elementwise nodes of the kernel, each value weighing its bytes.  So
- * activations are chosen in PyTorch's AOTAutograd, too, for a whole graph at once (He and Yu, "Transcending runtime-memory
- * tradeoffs in checkpointing by being fusion aware", 2023). */
+ * activations are chosen in PyTorch's AOTAutograd, too, for a whole graph at once (He and Yu, "Transcending
+ * runtime-memory tradeoffs in checkpointing by being fusion aware", 2023). */
 #include "kernel/keep.h"
 
 #include "base/number.h"
@@ -14,9 +14,9 @@
 #include "ops/meaning.h"
 
 #define IN_CACHE     (256 << 10) /* bytes */
-#define MOST_AGAIN   16 /* nodes of one kernel that others compute again */
-#define MOST_READERS 8  /* kernels that compute a value again */
-#define MOST_COSTLY  2  /* ... where it takes exponentials and the like */
+#define MOST_AGAIN   16          /* nodes of one kernel that others compute again */
+#define MOST_READERS 8           /* kernels that compute a value again */
+#define MOST_COSTLY  2           /* ... where it takes exponentials and the like */
 
 typedef struct Keeper {
     const Graph *graph;
@@ -24,12 +24,12 @@ typedef struct Keeper {
     bool expensive;
     Users users;
     const bool *live_out;
-    bool *again, *updated;   /* per value: the result; a state or param that is written */
-    uint32_t *last;          /* per value: the last kernel that reads it, through views; 0 for none */
-    uint32_t *segment;       /* per node: how many nodes with bodies come before */
-    uint32_t *size, *first;  /* per kernel: nodes; its first one */
-    uint32_t *next;          /* per node: the next of its kernel, NONE */
-    uint32_t *vertex;        /* per value: 1 + its vertex in the network at hand */
+    bool *again, *updated;  /* per value: the result; a state or param that is written */
+    uint32_t *last;         /* per value: the last kernel that reads it, through views; 0 for none */
+    uint32_t *segment;      /* per node: how many nodes with bodies come before */
+    uint32_t *size, *first; /* per kernel: nodes; its first one */
+    uint32_t *next;         /* per node: the next of its kernel, NONE */
+    uint32_t *vertex;       /* per value: 1 + its vertex in the network at hand */
     uint32_t kernel_count;
 } Keeper;
 
@@ -97,7 +97,8 @@ static bool is_costly(const Node *node)
 static bool repeats(const Keeper *k, const Node *node)
 {
     const Graph *graph = k->graph;
-    if (op_info(node->op)->family != FAMILY_ELEMENTWISE || node->mark || (is_costly(node) && (!k->expensive || bytes_of(k, node->out[0]) < IN_CACHE)) ||
+    if (op_info(node->op)->family != FAMILY_ELEMENTWISE || node->mark ||
+        (is_costly(node) && (!k->expensive || bytes_of(k, node->out[0]) < IN_CACHE)) ||
         !is_number(value_type(graph, node->out[0])->dtype))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++) {

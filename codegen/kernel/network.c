@@ -20,7 +20,7 @@ void network_add(Network *network, uint32_t from, uint32_t to, int64_t capacity)
     add_half(network, to, from, 0);
 }
 
-typedef struct Search { /* breadth first */
+typedef struct Search {   /* breadth first */
     uint32_t *queue, *by; /* by: per node, 1 + the edge that it was reached by */
     bool *seen;
 } Search;

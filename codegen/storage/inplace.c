@@ -8,9 +8,9 @@
  * For a node that is exactly the ops with INPLACE_SAME in op.def.  For a kernel, inplace_kernel_rule asks that every
  * path from the operand to the result, and every other use of the operand in the kernel, goes through such nodes of the
  * result's shape: the residual of conv + add + relu may be overwritten; the input of the convolution, or of a softmax,
- * whose rows are read more than once, may not.  The rule takes for granted that the kernel reads position i before it
- * writes it and writes it once.  Where recipes are known, memory.c adds what they say (results that are written
- * more than once), and what parts say. */
+ * whose rows are read more than once, may not; the image of a max pooling may be by its gradient.  The rule takes for
+ * granted that the kernel reads position i before it writes it and writes it once.  Where recipes are known, memory.c
+ * adds what they say (results that are written more than once), and what parts say. */
 #include "storage/inplace.h"
 
 #include <string.h>
@@ -30,6 +30,14 @@ static bool goes_by_position(const Graph *graph, const Node *node, const Type *r
            value_shape(graph, node->out[0])->rank == result->shape.rank &&
            shape_eq(value_shape(graph, node->out[0]), &result->shape) &&
            value_type(graph, node->out[0])->layout.block == result->layout.block;
+}
+
+/* What windows give to elements: those are read where the result is, the first operand. */
+static bool spreads_by_position(const Graph *graph, const Node *node, uint32_t operand, const Type *result)
+{
+    const Type *out = value_type(graph, node->out[0]);
+    return operand == 0 && node_is_reduction(graph, node) && reduction_of(graph, node).kind == REDUCE_SPREAD &&
+           shape_eq(&out->shape, &result->shape) && out->layout.block == result->layout.block;
 }
 
 /* Like its first operand but where it is written: over that, if the others lie elsewhere. */
@@ -62,11 +70,12 @@ static bool all_by_position(const Graph *graph, NodeId producer, ValueId operand
         const Node *node = &graph->node[n];
         for (uint32_t i = 0; i < node->in_count; i++) {
             const Value *value = &graph->value[node->in[i]];
-            reached[n - first] |= node->in[i] == operand || (value->role == ROLE_RESULT && value->node >= first &&
-                                                             value->node < n && reached[value->node - first]);
+            bool here = node->in[i] == operand || (value->role == ROLE_RESULT && value->node >= first &&
+                                                   value->node < n && reached[value->node - first]);
+            if (here && !goes_by_position(graph, node, result) && !spreads_by_position(graph, node, i, result))
+                return false;
+            reached[n - first] |= here;
         }
-        if (reached[n - first] && !goes_by_position(graph, node, result))
-            return false;
     }
     *made_of = reached[producer - first];
     return true;

@@ -255,11 +255,11 @@ def interrupted(make):
     work = make(SPIRALS)
     work.data("d.npz", **points(60000, 5))
     work.data("v.npz", **points(3000, 6))
-    words = ["--data", "d.npz", "--validate", "v.npz", "-o", "w", "--curve", "s.svg", "--epochs", 12]
+    words = ["--data", "d.npz", "--validate", "v.npz", "-o", "w", "--curve", "s.svg", "--epochs", 40]
     work.train(*words, "--save", "whole")
     whole = [work.bytes(name) for name in ("whole", "w", "s.svg")]
     stops, more = 0, ["--save", "c"]
-    for round_ in range(40):
+    for round_ in range(160):
         process = subprocess.Popen(work.words(*words, *more), cwd=work.folder, stdout=subprocess.PIPE, text=True)
         process.stdout.readline()  # now it watches
         time.sleep(0.07 + 0.011 * (round_ % 5) if round_ else 0)  # the first comes before anything is there to be kept
