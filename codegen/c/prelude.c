@@ -607,6 +607,14 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
     text_str(out, STR("\n#if defined(__GNUC__) && !defined(__clang__)\n"
                       "#pragma GCC optimize(\"fp-contract=fast\") /* under -std=c99 gcc has no FMA otherwise */\n"
                       "#endif\n\n"));
+    if (needs->careful)
+        text_str(out,
+                 STR("/* gcc 12.2 makes wrong addresses where an array is read along rows and columns in one loop. */\n"
+                     "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12\n"
+                     "#define NNC_CAREFUL __attribute__((optimize(\"no-ivopts\")))\n"
+                     "#else\n"
+                     "#define NNC_CAREFUL\n"
+                     "#endif\n\n"));
     if (target->dialect == DIALECT_VECTOR && any_vector(needs))
         print_vector_types(out, target, needs, printer.shuffles);
     text_str(out, text_view(&body));

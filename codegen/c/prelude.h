@@ -69,6 +69,7 @@ typedef struct PreludeNeeds { /* what has been asked for */
     bool scalar[HELPER_COUNT][DT_COUNT];
     bool vector[HELPER_COUNT];
     bool convert[DT_COUNT][DT_COUNT]; /* [from][to] */
+    bool careful;                     /* NNC_CAREFUL */
 } PreludeNeeds;
 
 /* Notes the need and gives the name to call, in static storage or the arena. */

@@ -1,3 +1,4 @@
+#include "c/crosswise.h"
 #include "c/print.h"
 
 #include "c/expr.h"
@@ -471,7 +472,9 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
 
     /* Inlined into its caller a kernel's pointers lose `restrict` in gcc, and its sums their registers. */
     const char *apart = target->dialect == DIALECT_VECTOR ? "__attribute__((noinline))\n" : "";
-    text_printf(out, "%sstatic void " STR_FMT "(", apart, STR_ARG(names->function));
+    bool careful = crosswise_reads(kernel, arena);
+    needs->careful |= careful;
+    text_printf(out, "%s%sstatic void " STR_FMT "(", apart, careful ? "NNC_CAREFUL\n" : "", STR_ARG(names->function));
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const KernelBuffer *buffer = &kernel->buffer[i];
         text_printf(out, "%s%s%s *%s" STR_FMT, i ? ", " : "", buffer->written ? "" : "const ",
