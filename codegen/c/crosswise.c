@@ -1,5 +1,5 @@
-/* gcc 12.2 mixes up such addresses at -O1 and -O2: of x[i * 4 + k], x[k * 4 + j] and x[j * 4 + i] in one nest its choice
- * of induction variables (ivopts) makes wrong ones. */
+/* gcc 12.2 mixes up such addresses at -O1 and -O2: of x[i * 4 + k], x[k * 4 + j] and x[j * 4 + i] in one nest its
+ * choice of induction variables (ivopts) makes wrong ones. */
 #include "c/crosswise.h"
 
 typedef struct Way { /* a step that a buffer is read by, with a variable */

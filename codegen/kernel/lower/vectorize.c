@@ -1,0 +1,78 @@
+/* What may be computed for several values of a loop's variable at once: f32, and masks, at addresses that go evenly with
+ * it. */
+#include "kernel/kernel.h"
+
+static bool load_vectorizes(const Expr *load, const Var *var)
+{
+    int64_t factor;
+    if (!index_factor(load->index, var, &factor)) /* other strides than 0 and 1 become gathers */
+        return false;
+    return load->dtype == DT_F32 || load->dtype == DT_BOOL;
+}
+
+static bool word_vectorizes(const Expr *word, const Var *var)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        const Expr *arg = word->arg[i];
+        bool mask = arg && arg->dtype == DT_BOOL;
+        if (arg && (!expr_vectorizes(arg, var) || (mask ? !word_takes_mask(word->word, i) : arg->dtype != DT_F32)))
+            return false;
+    }
+    return word->dtype == DT_F32 || word->dtype == DT_BOOL;
+}
+
+bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step)
+{
+    int64_t factor;
+    if (!index_factor(store->index, var, &factor))
+        return false;
+    return store->value->dtype == DT_F32 ? factor == 1 || any_step : store->value->dtype == DT_BOOL && factor == 1;
+}
+
+static bool has_local(const Expr *expr)
+{
+    if (expr->kind == EXPR_LOCAL)
+        return true;
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i] && has_local(expr->arg[i]))
+            return true;
+    return false;
+}
+
+/* One number behind another, from a multiple of 4 on, where vectors begin at multiples of 4. */
+static bool random_vectorizes(const Expr *random, const Var *var)
+{
+    int64_t factor;
+    bool whole = random->index.constant % 4 == 0 && var->low % 4 == 0;
+    for (uint32_t i = 0; i < random->index.count; i++) {
+        const Atom *atom = random->index.term[i].atom;
+        whole &= (atom->kind == ATOM_VAR && atom->var == var) || random->index.term[i].factor % 4 == 0;
+    }
+    return whole && random->dtype == DT_F32 && index_factor(random->index, var, &factor) && factor == 1 &&
+           !expr_uses(random->arg[0], var) && !has_local(random->arg[0]);
+}
+
+bool expr_vectorizes(const Expr *expr, const Var *var)
+{
+    switch (expr->kind) {
+    case EXPR_RANDOM:
+        return expr_uses(expr, var) ? random_vectorizes(expr, var) : !has_local(expr);
+    case EXPR_NUMBER:
+    case EXPR_LOCAL:
+        return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;
+    case EXPR_LOAD:
+        return !expr_uses(expr, var) || load_vectorizes(expr, var);
+    case EXPR_WORD:
+        return word_vectorizes(expr, var) || (!expr_uses(expr, var) && !has_local(expr));
+    case EXPR_CAST:
+        if (expr->dtype == DT_F32 && expr->arg[0]->dtype == DT_BOOL && expr_uses(expr, var))
+            return expr_vectorizes(expr->arg[0], var);
+        return !expr_uses(expr, var) && !has_local(expr);
+    case EXPR_WITHIN:
+        if (expr->dtype == DT_F32 && !index_uses(expr->index, var))
+            return expr_vectorizes(expr->arg[0], var) && expr_vectorizes(expr->arg[1], var);
+        return !expr_uses(expr, var) && !has_local(expr);
+    default: /* positions: only where they are the same for all lanes */
+        return !expr_uses(expr, var) && !has_local(expr);
+    }
+}
