@@ -114,9 +114,10 @@ static bool repeats(const Keeper *k, const Node *node)
 static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
 {
     const Graph *graph = k->graph;
+    if (op_info(reader->op)->family != FAMILY_ELEMENTWISE || reader->kernel == NONE)
+        return false;
     const Type *type = value_type(graph, value), *to = value_type(graph, reader->out[0]);
-    return op_info(reader->op)->family == FAMILY_ELEMENTWISE && reader->kernel != NONE &&
-           shape_eq(&type->shape, &to->shape) && type->layout.block == to->layout.block &&
+    return shape_eq(&type->shape, &to->shape) && type->layout.block == to->layout.block &&
            k->segment[reader - graph->node] == k->segment[graph->value[value].node];
 }
 

@@ -1,5 +1,5 @@
-/* What may be computed for several values of a loop's variable at once: f32, and masks, at addresses that go evenly with
- * it. */
+/* What may be computed for several values of a loop's variable at once: f32, and masks, at addresses that go evenly
+ * with it. */
 #include "kernel/kernel.h"
 
 static bool load_vectorizes(const Expr *load, const Var *var)
