@@ -10,10 +10,26 @@ static int64_t window_elements(const Window *window)
     return elements;
 }
 
+/* Of a transposed convolution: taps between its strides meet nothing. */
+static int64_t phase_macs(ConvolutionPhase phase)
+{
+    const Convolution *conv = &phase.conv;
+    int64_t macs = conv->images * conv->outputs * (conv->channels / conv->groups);
+    for (uint32_t d = 0; d < conv->window.rank; d++)
+        macs *= conv->window.dim[d].out * conv->window.dim[d].size;
+    return macs;
+}
+
 int64_t node_macs(const Graph *graph, const Node *node)
 {
     if (!node_is_contraction(graph, node))
         return 0;
+    uint32_t phases = convolution_phase_count(graph, node);
+    int64_t macs = 0;
+    for (uint32_t i = 0; phases > 1 && i < phases; i++)
+        macs = number_plus(macs, phase_macs(convolution_phase_of(graph, node, i)));
+    if (phases > 1)
+        return macs;
     Contraction contraction = contraction_of(graph, node);
     return shape_elements(value_shape(graph, node->out[0])) * contraction_extent(&contraction, AXIS_SUM) *
            contraction_extent(&contraction, AXIS_TAP);
