@@ -250,6 +250,11 @@ def tensors_of(raw, work):
     return work.tensors("whole")
 
 
+def heed_hangups():
+    """The tests themselves may run where they are ignored, as under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def interrupted(make):
     """Stopped by Ctrl-C, SIGTERM or SIGHUP wherever it is, again and again, and gone on with: the same bits of everything."""
     work = make(SPIRALS)
@@ -260,7 +265,8 @@ def interrupted(make):
     whole = [work.bytes(name) for name in ("whole", "w", "s.svg")]
     stops, more = 0, ["--save", "c"]
     for round_ in range(160):
-        process = subprocess.Popen(work.words(*words, *more), cwd=work.folder, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(work.words(*words, *more), cwd=work.folder, stdout=subprocess.PIPE, text=True,
+                                   preexec_fn=heed_hangups)
         process.stdout.readline()  # now it watches
         time.sleep(0.07 + 0.011 * (round_ % 5) if round_ else 0)  # the first comes before anything is there to be kept
         number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[round_ % 3]
