@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 RUNTIME = HERE.parent.parent / "runtime"
@@ -39,6 +40,24 @@ def command(words):
     """None, or what a command that failed has said."""
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else f"{words[0]} ended with status {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def report(cases, test):
+    """TAP: a result for each of (label, target, compiler, what `test` takes before a folder).  It gives None or what is
+    wrong; where the machine cannot build for the target nothing is asked.  Gives the exit status."""
+    print(f"1..{len(cases)}")
+    failed = 0
+    for number, (label, target, cc, words) in enumerate(cases, 1):
+        if cc and not available(target, cc):
+            print(f"ok {number} - {label} # SKIP no {cc}, or the machine is no {target}")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            error = test(*words, pathlib.Path(folder))
+        print(f"{'not ok' if error else 'ok'} {number} - {label}", flush=True)
+        for line in (error or "").splitlines()[:20]:
+            print(f"# {line}")
+        failed += bool(error)
+    return 1 if failed else 0
 
 
 def side_by_side(function, items):

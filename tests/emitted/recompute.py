@@ -16,7 +16,6 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
@@ -193,21 +192,9 @@ def main():
     parser.add_argument("--case")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
-    runs = [(name, target) for name in CASES for target in arguments.target if arguments.case in (None, name)]
-    print(f"1..{len(runs)}")
-    failed = 0
-    for number, (name, target) in enumerate(runs, 1):
-        label = f"{number} - {name} for {target}"
-        if target != "reference" and not build.available(target, arguments.cc.split()[0]):
-            print(f"ok {label} # SKIP no {arguments.cc}, or the machine is no {target}")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            error = test(arguments, CASES[name], target, pathlib.Path(folder))
-        print(f"{'not ok' if error else 'ok'} {label}", flush=True)
-        for line in (error or "").splitlines()[:20]:
-            print(f"# {line}")
-        failed += bool(error)
-    return 1 if failed else 0
+    compiler = {"reference": None}
+    return build.report([(f"{name} for {target}", target, compiler.get(target, arguments.cc.split()[0]), (arguments, CASES[name], target))
+                         for name in CASES for target in arguments.target if arguments.case in (None, name)], test)
 
 
 if __name__ == "__main__":

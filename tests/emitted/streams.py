@@ -14,7 +14,6 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
@@ -327,21 +326,8 @@ def main():
     parser.add_argument("--cc", default="gcc")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
-    runs = [(name, target) for name in CHECKS for target in arguments.target]
-    print(f"1..{len(runs)}")
-    failed = 0
-    for number, (name, target) in enumerate(runs, 1):
-        label = f"{number} - {name} for {target}"
-        if not build.available(target, arguments.cc):
-            print(f"ok {label} # SKIP no {arguments.cc}, or the machine is no {target}")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            error = test(arguments, name, target, pathlib.Path(folder))
-        print(f"{'not ok' if error else 'ok'} {label}", flush=True)
-        for line in (error or "").splitlines()[:20]:
-            print(f"# {line}")
-        failed += bool(error)
-    return 1 if failed else 0
+    return build.report([(f"{name} for {target}", target, arguments.cc, (arguments, name, target))
+                         for name in CHECKS for target in arguments.target], test)
 
 
 if __name__ == "__main__":
