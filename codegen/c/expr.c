@@ -166,6 +166,11 @@ static Str as_vector(Printer *printer, Piece piece)
     return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
 }
 
+static Piece vector_piece(Printer *printer, Piece piece)
+{
+    return (Piece){as_vector(printer, piece), PREC_PRIMARY, true};
+}
+
 static Piece call(Printer *printer, DType dtype, Helper helper, const Piece *arg)
 {
     uint32_t count = arg[1].text.len ? 2 : 1;
@@ -265,8 +270,8 @@ static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
 {
     bool vector = a.vector || b.vector;
     if (mask.vector || vector) {
-        a = (Piece){as_vector(printer, a), PREC_PRIMARY, true};
-        b = (Piece){as_vector(printer, b), PREC_PRIMARY, true};
+        a = vector_piece(printer, a);
+        b = vector_piece(printer, b);
     }
     if (mask.vector) {
         const char *select = prelude_need(printer->needs, printer->arena, HELPER_SELECT, DT_F32, printer->lanes);
@@ -389,8 +394,8 @@ static Piece print_within(Printer *printer, const Expr *expr)
     Piece a = print_expr(printer, expr->arg[0]), b = print_expr(printer, expr->arg[1]);
     bool vector = a.vector || b.vector;
     if (vector) {
-        a = (Piece){as_vector(printer, a), PREC_PRIMARY, true};
-        b = (Piece){as_vector(printer, b), PREC_PRIMARY, true};
+        a = vector_piece(printer, a);
+        b = vector_piece(printer, b);
     }
     return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT, STR_ARG(test),
                               STR_ARG(print_parenthesized(printer, a, PREC_COMPARE)),
@@ -402,7 +407,7 @@ static Piece print_cast(Printer *printer, const Expr *expr)
 {
     Piece x = print_expr(printer, expr->arg[0]);
     DType from = expr->arg[0]->dtype, to = expr->dtype;
-    if (x.vector)
+    if (x.vector) /* the only one of vectors: a mask to numbers */
         return choice(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false}, (Piece){STR("0.0f"), PREC_PRIMARY, false});
     if (to == DT_BOOL && from != DT_F16 && from != DT_BF16)
         return (Piece){

@@ -1,6 +1,6 @@
-#include "c/crosswise.h"
 #include "c/print.h"
 
+#include "c/crosswise.h"
 #include "c/expr.h"
 
 #include <assert.h>

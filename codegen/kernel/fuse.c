@@ -507,9 +507,12 @@ bool stage_fuse(Graph *graph, PassContext *context)
     assign(&fuser, context->apart);
     if (!context->apart)
         merge_maps(&fuser, fuser.live_out);
-    bool costly = context->target && context->target->dialect != DIALECT_C99;
+    const KeepContext keep = {.users = fuser.users,
+                              .live_out = fuser.live_out,
+                              .ends = fuser.ends,
+                              .expensive = context->target && context->target->dialect != DIALECT_C99};
     const bool *again =
-        joining ? keep_find(graph, fuser.arena, costly) : ARENA_ARRAY(fuser.arena, bool, graph->value_count);
+        joining ? keep_find(graph, fuser.arena, &keep) : ARENA_ARRAY(fuser.arena, bool, graph->value_count);
     join_kernels(graph, fuser.arena, fuser.joins, again);
     if (joining)
         keep_drop(graph, fuser.arena);

@@ -26,7 +26,7 @@ typedef struct Keeper {
     const bool *live_out;
     bool *again, *updated;  /* per value: the result; a state or param that is written */
     uint32_t *last;         /* per value: the last kernel that reads it, through views; 0 for none */
-    uint32_t *segment;      /* per node: how many nodes with bodies come before */
+    const uint32_t *ends;   /* per node: how many flow nodes come before */
     uint32_t *size, *first; /* per kernel: nodes; its first one */
     uint32_t *next;         /* per node: the next of its kernel, NONE */
     uint32_t *vertex;       /* per value: 1 + its vertex in the network at hand */
@@ -44,7 +44,6 @@ static void find_kernels(Keeper *k)
     k->size = ARENA_ARRAY(k->arena, uint32_t, k->kernel_count);
     k->first = ARENA_ARRAY(k->arena, uint32_t, k->kernel_count);
     k->next = ARENA_ARRAY(k->arena, uint32_t, graph->node_count);
-    k->segment = ARENA_ARRAY(k->arena, uint32_t, graph->node_count + 1);
     for (uint32_t i = 0; i < k->kernel_count; i++)
         k->first[i] = NONE;
     for (uint32_t n = graph->node_count; n-- > 0;) {
@@ -55,8 +54,6 @@ static void find_kernels(Keeper *k)
         k->next[n] = k->first[kernel];
         k->first[kernel] = n;
     }
-    for (uint32_t n = 0; n < graph->node_count; n++)
-        k->segment[n + 1] = k->segment[n] + (node_flow(&graph->node[n]) ? 1 : 0);
 }
 
 /* Users come later, so that backwards views know how long they are read. */
@@ -118,7 +115,7 @@ static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
         return false;
     const Type *type = value_type(graph, value), *to = value_type(graph, reader->out[0]);
     return shape_eq(&type->shape, &to->shape) && type->layout.block == to->layout.block &&
-           k->segment[reader - graph->node] == k->segment[graph->value[value].node];
+           k->ends[reader - graph->node] == k->ends[graph->value[value].node];
 }
 
 /* Who reads the values of a kernel */
@@ -231,35 +228,51 @@ static bool has_choice(Choice *c)
     return some;
 }
 
-/* Do all who would compute them again have room for them, and are they few? */
-static bool readers_agree(Choice *c, const bool *side)
+/* What others would compute again, and the kernels that would. */
+typedef struct Repeats {
+    uint32_t nodes, readers;
+    uint32_t reader[MOST_READERS];
+    bool costly, too_many;
+} Repeats;
+
+static void add_reader(Repeats *repeats, uint32_t kernel)
 {
-    Keeper *k = c->k;
-    uint32_t again = 0, readers = 0;
-    bool costly = false;
-    uint32_t reader[MOST_READERS + 1];
+    for (uint32_t i = 0; i < repeats->readers; i++)
+        if (repeats->reader[i] == kernel)
+            return;
+    repeats->too_many |= repeats->readers == MOST_READERS;
+    if (!repeats->too_many)
+        repeats->reader[repeats->readers++] = kernel;
+}
+
+static Repeats repeats_of(const Choice *c, const bool *side)
+{
+    const Keeper *k = c->k;
+    Repeats repeats = {0};
     for (uint32_t v = 0; v < c->count; v++) {
+        ValueId value = c->value[v];
         if (!side[entrance(v)])
             continue;
-        again++;
-        costly |= is_costly(value_producer(k->graph, c->value[v]));
-        for (uint32_t i = k->users.first[c->value[v]]; i < k->users.first[c->value[v] + 1]; i++) {
-            uint32_t kernel = k->graph->node[k->users.user[i]].kernel, known = 0;
-            while (known < readers && reader[known] != kernel)
-                known++;
-            if (kernel == c->kernel || known < readers)
-                continue;
-            if (readers == MOST_READERS)
-                return false;
-            reader[readers++] = kernel;
+        repeats.nodes++;
+        repeats.costly |= is_costly(value_producer(k->graph, value));
+        for (uint32_t i = k->users.first[value]; i < k->users.first[value + 1]; i++) {
+            uint32_t kernel = k->graph->node[k->users.user[i]].kernel;
+            if (kernel != c->kernel)
+                add_reader(&repeats, kernel);
         }
     }
-    for (uint32_t i = 0; i < readers; i++)
-        if (k->size[reader[i]] + again > MOST_NODES)
+    return repeats;
+}
+
+/* Do all who would compute them again have room for them, and are they few? */
+static bool readers_agree(const Keeper *k, const Repeats *repeats)
+{
+    if (repeats->too_many || repeats->nodes > MOST_AGAIN || (repeats->costly && repeats->readers > MOST_COSTLY))
+        return false;
+    for (uint32_t i = 0; i < repeats->readers; i++)
+        if (k->size[repeats->reader[i]] + repeats->nodes > MOST_NODES)
             return false;
-    for (uint32_t i = 0; i < readers && again <= MOST_AGAIN; i++)
-        k->size[reader[i]] += again;
-    return again <= MOST_AGAIN && (!costly || readers <= MOST_COSTLY);
+    return true;
 }
 
 static void choose(Keeper *k, uint32_t kernel)
@@ -272,20 +285,24 @@ static void choose(Keeper *k, uint32_t kernel)
     add_edges(&c);
     int64_t bytes = network_flow(&c.network, FROM, TO);
     const bool *side = network_side(&c.network, TO);
-    bool less = bytes < c.before && readers_agree(&c, side);
+    Repeats repeats = repeats_of(&c, side);
+    bool less = bytes < c.before && readers_agree(k, &repeats);
+    for (uint32_t i = 0; less && i < repeats.readers; i++)
+        k->size[repeats.reader[i]] += repeats.nodes;
     for (uint32_t v = 0; v < c.count; v++) {
         k->again[c.value[v]] |= less && side[entrance(v)];
         k->vertex[c.value[v]] = 0;
     }
 }
 
-const bool *keep_find(const Graph *graph, Arena *arena, bool expensive)
+const bool *keep_find(const Graph *graph, Arena *arena, const KeepContext *context)
 {
     Keeper k = {.graph = graph,
                 .arena = arena,
-                .expensive = expensive,
-                .users = graph_users(graph, arena),
-                .live_out = graph_live_out(graph, arena),
+                .expensive = context->expensive,
+                .users = context->users,
+                .live_out = context->live_out,
+                .ends = context->ends,
                 .again = ARENA_ARRAY(arena, bool, graph->value_count),
                 .vertex = ARENA_ARRAY(arena, uint32_t, graph->value_count)};
     find_kernels(&k);

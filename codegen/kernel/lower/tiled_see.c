@@ -347,8 +347,7 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
 
 /* What fuse asks */
 
-#define MOST_WEIGHTS (512 << 10) /* bytes that stay in the second level while one row after the other is made */
-#define NARROWEST    14          /* image that is made row by row: a row fills a tile */
+#define NARROWEST 14 /* image that is made row by row: a row fills a tile */
 
 /* Is the convolution sure to run in register tiles, and small enough to go row by row?  Its image must be in memory or
  * be made in the kernel. */

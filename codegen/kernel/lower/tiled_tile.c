@@ -40,7 +40,7 @@ static void choose_tile(Tiled *con)
 #define FEW_TILES     4
 #define MANY_TILES    32
 #define MOST_IN_PLACE (32 << 10)  /* bytes of weights that stay in the first level */
-#define MOST_WEIGHTS  (512 << 10) /* ... and in the second */
+#define MOST_TOGETHER (16 << 10)  /* bytes of pixels that go together */
 #define MOST_SUMS     (256 << 10) /* bytes of a panel that wait in scratch between rounds */
 
 /* Weights that come at run time are packed for speed alone, where they are too many for the first level and many tiles
@@ -65,6 +65,12 @@ static bool gathers_rows(const Tiled *con)
            tiled_could_read_in_place(con);
 }
 
+/* Tiles that go together: of a convolution as many as the first level holds with their pixels. */
+static int64_t chunk_of(const Tiled *con)
+{
+    return con->is_product ? 1 : most(1, MOST_TOGETHER / (con->pixels * con->depth * 4));
+}
+
 /* All of the depth in registers when the weights fit the second level, or when nothing can hold partial sums. */
 static void choose_order(Tiled *con)
 {
@@ -83,8 +89,7 @@ static void choose_order(Tiled *con)
     bool chunks = con->few_channels || (fits && pointwise) || ((fits || !sums_fit(con)) && gathers_rows(con));
     if (con->asked.chunk > 0 || (con->asked.chunk == KNOB_FREE && chunks)) {
         con->order = ORDER_CHUNKS;
-        con->chunk = con->asked.chunk > 0 ? con->asked.chunk
-                                          : most(1, con->is_product ? 1 : (16 << 10) / (con->pixels * con->depth * 4));
+        con->chunk = con->asked.chunk > 0 ? con->asked.chunk : chunk_of(con);
         con->in_place = reads_in_place(con);
         return;
     }

@@ -1,0 +1,35 @@
+/* How helpers are printed, each after those it calls: from a text (prelude.c), or by code of their own. */
+#ifndef NNC_C_HELPER_H
+#define NNC_C_HELPER_H
+
+#include "c/prelude.h"
+#include "c/snippet.h"
+
+/* The form of a helper at hand: a scalar of some DType, or one of these. */
+enum { VARIANT_VECTOR = DT_COUNT, VARIANT_PLAIN };
+
+typedef struct HelperPrinter {
+    Text *out;
+    unsigned lanes;
+    struct {
+        const Snippet *snippet;
+        unsigned variant;
+    } done[256];
+    unsigned done_count;
+    bool converted[DT_COUNT][DT_COUNT];
+    bool shuffles; /* NNC_SHUFFLE is used */
+    bool device;   /* the functions are CUDA's */
+} HelperPrinter;
+
+/* Is it a 16-bit float, kept as uint16_t? */
+bool helper_is_half(DType dtype);
+
+/* The text of the helper `name` in a form; NULL when it has none of ours. */
+const Snippet *helper_snippet(Str name, unsigned variant);
+
+/* Prints it unless it has been: those it calls come first. */
+void helper_print_snippet(HelperPrinter *printer, Str name, unsigned variant);
+void helper_print_convert(HelperPrinter *printer, DType from, DType to);
+void helper_print_transpose(HelperPrinter *printer);
+
+#endif

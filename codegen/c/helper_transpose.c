@@ -1,0 +1,105 @@
+/* The helper that transposes a square in registers: rows r, then interleaved in groups of four lanes (128 bits, numbered
+ * L):
+ *   t[2i], t[2i + 1]   lanes of r[2i] and r[2i + 1] by turns, from the lower and upper half of each group
+ *   u[4g + c]          group L holds column 4L + c of rows 4g ... 4g + 3
+ * and what is left is to exchange whole groups between u[c], u[4 + c], u[8 + c] and u[12 + c]. */
+#include "c/helper.h"
+
+typedef enum Shuffle { LOW32, HIGH32, LOW64, HIGH64, EVEN128, ODD128, SHUFFLE_COUNT } Shuffle;
+
+static const struct {
+    const char *name, *doc;
+} shuffle_text[SHUFFLE_COUNT] = {
+    [LOW32] = {"low32", "the lower two lanes of each four, of a and b by turns"},
+    [HIGH32] = {"high32", "the upper two"},
+    [LOW64] = {"low64", "the lower pair of lanes of each four, of a and of b"},
+    [HIGH64] = {"high64", "the upper pair"},
+    [EVEN128] = {"even128", "the even groups of four lanes of a, then those of b"},
+    [ODD128] = {"odd128", "the odd groups"},
+};
+
+/* Which lane of a (from 0) or b (from `lanes`) goes to a lane. */
+static unsigned shuffle_source(Shuffle shuffle, unsigned lane, unsigned lanes)
+{
+    if (shuffle >= EVEN128) {
+        unsigned group = 2 * (lane / 4) + (shuffle == ODD128); /* of a and b together */
+        return 4 * group + lane % 4;
+    }
+    unsigned size = shuffle <= HIGH32 ? 1 : 2, part = lane % 4 / size;
+    unsigned half = shuffle == HIGH32 || shuffle == HIGH64 ? 2 : 0;
+    return (part & 1) * lanes + lane / 4 * 4 + half + part / 2 * size + lane % size;
+}
+
+static void print_shuffle(HelperPrinter *printer, Shuffle shuffle)
+{
+    unsigned lanes = printer->lanes;
+    const char *name = shuffle_text[shuffle].name;
+
+    text_printf(printer->out, "/* %s */\nstatic inline f32x%u %s_f32x%u(f32x%u a, f32x%u b)\n{\n",
+                shuffle_text[shuffle].doc, lanes, name, lanes, lanes, lanes);
+    printer->shuffles = true;
+    text_str(printer->out, STR("    return NNC_SHUFFLE(a, b"));
+    for (unsigned lane = 0; lane < lanes; lane++)
+        text_printf(printer->out, ", %u", shuffle_source(shuffle, lane, lanes));
+    text_str(printer->out, STR(");\n}\n\n"));
+}
+
+/* `const f32x16 t0 = low32_f32x16(r0, r1), t1 = high32_f32x16(r0, r1);`: row i and j to the rows low and high of `to`
+ */
+static void print_exchange(HelperPrinter *printer, char to, unsigned low, unsigned high, Shuffle shuffle, char from,
+                           unsigned i, unsigned j)
+{
+    unsigned lanes = printer->lanes;
+    text_printf(printer->out, "    const f32x%u %c%u = %s_f32x%u(%c%u, %c%u), %c%u = %s_f32x%u(%c%u, %c%u);\n", lanes,
+                to, low, shuffle_text[shuffle].name, lanes, from, i, from, j, to, high, shuffle_text[shuffle + 1].name,
+                lanes, from, i, from, j);
+}
+
+static void print_rows(HelperPrinter *printer)
+{
+    unsigned lanes = printer->lanes;
+
+    for (unsigned i = 0; i < lanes; i++)
+        text_printf(printer->out, "    const f32x%u r%u = load_f32x%u(from + %u * stride);\n", lanes, i, lanes, i);
+    for (unsigned i = 0; i < lanes; i += 2)
+        print_exchange(printer, 't', i, i + 1, LOW32, 'r', i, i + 1);
+    for (unsigned i = 0; i < lanes; i += 4) {
+        print_exchange(printer, 'u', i, i + 1, LOW64, 't', i, i + 2);
+        print_exchange(printer, 'u', i + 2, i + 3, LOW64, 't', i + 1, i + 3);
+    }
+    for (unsigned i = 0; i < lanes; i += 8)
+        for (unsigned c = i; c < i + 4; c++)
+            print_exchange(printer, 'v', c, c + 4, EVEN128, 'u', c, c + 4);
+    if (lanes == 16)
+        for (unsigned c = 0; c < 8; c++)
+            print_exchange(printer, 'w', c, c + 8, EVEN128, 'v', c, c + 8);
+    for (unsigned i = 0; i < lanes; i++)
+        text_printf(printer->out, "    store_f32x%u(to + %u * to_stride, %c%u);\n", lanes, i, lanes == 16 ? 'w' : 'v',
+                    i);
+}
+
+void helper_print_transpose(HelperPrinter *printer)
+{
+    bool registers = printer->lanes == 8 || printer->lanes == 16;
+
+    for (unsigned i = 0; registers && i < SHUFFLE_COUNT; i++)
+        print_shuffle(printer, (Shuffle)i);
+    if (registers) {
+        helper_print_snippet(printer, STR("load"), VARIANT_VECTOR);
+        helper_print_snippet(printer, STR("store"), VARIANT_VECTOR);
+    }
+    text_printf(printer->out,
+                "/* to[j * to_stride + i] = from[i * stride + j] for i, j < %u */\n"
+                "static inline void transpose_f32x%u(const float *from, ptrdiff_t stride, float *to, "
+                "ptrdiff_t to_stride)\n{\n",
+                printer->lanes, printer->lanes);
+    if (registers)
+        print_rows(printer);
+    else
+        text_printf(printer->out,
+                    "    for (int i = 0; i < %u; i++)\n"
+                    "        for (int j = 0; j < %u; j++)\n"
+                    "            to[j * to_stride + i] = from[i * stride + j];\n",
+                    printer->lanes, printer->lanes);
+    text_str(printer->out, STR("}\n\n"));
+}
