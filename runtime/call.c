@@ -145,6 +145,21 @@ void nnc_state_free(void *state)
     free(state);
 }
 
+void *nnc_packed_new(const nnc_model *model, const void *params)
+{
+    void *packed = lend(model, model->packed_bytes);
+    if (packed && model->pack && model->pack(params, packed)) {
+        free(packed);
+        return NULL;
+    }
+    return packed;
+}
+
+void nnc_packed_free(void *packed)
+{
+    free(packed);
+}
+
 const nnc_slot *nnc_slot_find(const nnc_block *block, const char *name)
 {
     for (uint32_t i = 0; i < block->count; i++)
@@ -183,12 +198,12 @@ static int is_lent(const nnc_model *model, size_t bytes, const void *memory)
     return !bytes || (memory && (uintptr_t)memory % (model->arena_alignment ? model->arena_alignment : 1) == 0);
 }
 
-static nnc_status check_lent(const nnc_model *model, const void *arena, const void *params, const void *state,
-                             const nnc_weights *weights)
+static nnc_status check_lent(const nnc_model *model, const nnc_entry *entry, const void *arena, const void *params,
+                             const void *state, const nnc_weights *weights)
 {
     if (!is_lent(model, model->arena_bytes, arena))
         return NNC_E_ARENA;
-    if (!is_lent(model, model->params.bytes, params))
+    if (!is_lent(model, entry->packed ? model->packed_bytes : model->params.bytes, params))
         return NNC_E_PARAMS;
     if (!is_lent(model, model->state.bytes, state))
         return NNC_E_STATE;
@@ -211,7 +226,7 @@ nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *in
     if (input_count != e->input_count || output_count != e->output_count || input_count > MOST_TENSORS ||
         output_count > MOST_TENSORS)
         return NNC_E_COUNT;
-    status = check_lent(model, arena, params, state, weights);
+    status = check_lent(model, e, arena, params, state, weights);
     if (status == NNC_OK)
         status = gather(e->input, input, input_count, in);
     if (status == NNC_OK)

@@ -89,6 +89,12 @@ void nnc_params_free(void *params);
 void *nnc_state_new(const nnc_model *model, const nnc_weights *weights);
 void nnc_state_free(void *state);
 
+/* What model->pack makes of params, for entries whose `packed` is 1: they are called with it in place of params.  NULL
+ * when there is no memory, or the params are missing.  model->pack(params, packed) makes it anew after params have
+ * changed.  Give it back with nnc_packed_free. */
+void *nnc_packed_new(const nnc_model *model, const void *params);
+void nnc_packed_free(void *packed);
+
 /* The tensor of that name in model->params or model->state; NULL when there is none. */
 const nnc_slot *nnc_slot_find(const nnc_block *block, const char *name);
 /* Where it lies in the memory of the block, until the next run: slot->tensor says what it is. */
@@ -98,7 +104,8 @@ void *nnc_slot_data(const nnc_slot *slot, void *memory);
 int32_t nnc_entry_find(const nnc_model *model, const char *name);
 
 /* Checks everything, then runs entry number `entry`, 0 where there is one.  `input` and `output` are in its order.
- * `params` and `state` may be NULL where the model has none. */
+ * `params` and `state` may be NULL where the model has none; of an entry whose `packed` is 1, `params` is what
+ * nnc_packed_new gave. */
 nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *input, uint32_t input_count,
                     nnc_tensor *output, uint32_t output_count, void *arena, void *params, void *state,
                     const nnc_weights *weights);

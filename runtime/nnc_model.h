@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #ifndef NNC_MODEL_ABI
-#define NNC_MODEL_ABI 3 /* a change of these types gets a new number */
+#define NNC_MODEL_ABI 4 /* a change of these types gets a new number */
 
 typedef struct nnc_tensor_info {
     const char *name;
@@ -20,6 +20,7 @@ typedef struct nnc_entry { /* one graph of the model: a function */
     uint32_t input_count, output_count;
     const nnc_tensor_info *input, *output;
     uint32_t updated_params, updated_states; /* how many of them a run changes: a training step has some of the first */
+    int32_t packed;                          /* 1: its `params` is what the model's `pack` makes of them */
     /* Arrays in the order of `input` and `output`.  `weights` is the mapped file, or NULL where the code holds them;
      * `params` and `state` the model's blocks, or NULL where it has none.  Re-entrant: calls with different arenas and
      * states may run at the same time, over the same params when they update none.  Returns 0. */
@@ -50,10 +51,12 @@ typedef struct nnc_model {
     uint64_t weights_checksum;           /* of that file: XXH3, 64 bits, seed 0 */
     nnc_block params;                    /* weights that some entry updates: all entries read them there */
     nnc_block state;                     /* what else lasts: moments of optimisers, memories of streams */
+    size_t packed_bytes;                 /* of params that were packed for entries that update none; 0: none are */
     /* These fill the blocks before the first run; NULL where there is none.  Seed 0 draws params as the model has them,
      * any other otherwise. */
     int (*params_init)(void *params, int64_t seed, const void *weights);
     int (*state_init)(void *state, const void *weights);
+    int (*pack)(const void *params, void *packed); /* aligned as the arena; again after each change of the params */
 } nnc_model;
 
 #endif

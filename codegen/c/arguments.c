@@ -12,26 +12,33 @@ Str source_entry_suffix(const Entry *entry, Arena *arena)
     return entry->program->entry_count == 1 ? (Str){0} : str_format(arena, "_" STR_FMT, STR_ARG(entry->name));
 }
 
+static const struct {
+    const char *name, *pointer, *macro;
+    int status;
+} kept_block[BLOCK_COUNT] = {
+    [BLOCK_PARAMS] = {"params", "p", "PARAMS", 4},
+    [BLOCK_PACKED] = {"packed", "k", "PACKED", 5},
+    [BLOCK_STATE] = {"state", "s", "STATE", 3},
+};
+
 const char *source_block_name(KeptBlock block)
 {
-    return block == BLOCK_PARAMS ? "params" : "state";
+    return kept_block[block].name;
 }
 
 const char *source_block_pointer(KeptBlock block)
 {
-    return block == BLOCK_PARAMS ? "p" : "s";
+    return kept_block[block].pointer;
 }
 
 const char *source_block_bytes(const Program *program, KeptBlock block, Arena *arena)
 {
-    return str_format(arena, "%s_%s_BYTES", source_upper(arena, program->options.name),
-                      block == BLOCK_PARAMS ? "PARAMS" : "STATE")
-        .ptr;
+    return str_format(arena, "%s_%s_BYTES", source_upper(arena, program->options.name), kept_block[block].macro).ptr;
 }
 
 int source_block_status(KeptBlock block)
 {
-    return block == BLOCK_PARAMS ? 4 : 3;
+    return kept_block[block].status;
 }
 
 Str source_kept_place(const Entry *entry, Arena *arena, const Storage *storage)
@@ -130,6 +137,8 @@ Str source_storage(const Entry *entry, const Str *port, Arena *arena, const Kern
         return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type, STR_ARG(base),
                           (long long)storage->offset);
     }
+    if (storage->role == STORAGE_PACKED)
+        return str_format(arena, "(const %s *)(const void *)(k + %lld)", type, (long long)storage->offset);
     if (storage_is_kept(storage->role))
         return str_format(arena, "(%s%s *)(%svoid *)(" STR_FMT ")%s", fixed, type, fixed,
                           STR_ARG(source_kept_place(entry, arena, storage)), plus_elements(arena, buffer->begin));
@@ -162,7 +171,7 @@ void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32
 /* Params that are only read are const; who reads states may also turn them. */
 static const char *qualifier(const Entry *entry, KeptBlock block)
 {
-    return block == BLOCK_PARAMS && !entry_updates(entry, block) ? "const " : "";
+    return block != BLOCK_STATE && !entry_updates(entry, block) ? "const " : "";
 }
 
 void source_parameters(Text *out, const Entry *entry, Arena *arena)
@@ -200,7 +209,12 @@ void source_kept_pointers(Text *out, const Entry *entry)
 
 Str source_lent(const Entry *entry, Arena *arena)
 {
-    return str_format(arena, "%s%s%s", program_weights_form(entry->program) == WEIGHTS_FILE ? "weights, " : "",
-                      entry_keeps(entry, BLOCK_PARAMS) ? "params, " : "",
-                      entry_keeps(entry, BLOCK_STATE) ? "state, " : "");
+    Text text = {0};
+    text_printf(&text, "%s", program_weights_form(entry->program) == WEIGHTS_FILE ? "weights, " : "");
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        if (entry_keeps(entry, block))
+            text_printf(&text, "%s, ", source_block_name(block));
+    Str copy = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return copy;
 }

@@ -83,7 +83,9 @@ static void print_wrapper(Text *out, const Entry *entry, Arena *arena)
                 "const void *weights, void *params, void *state)\n{\n",
                 STR_ARG(source_entry_suffix(entry, arena)));
     text_printf(out, "%s%s%s%s%s", file ? "" : "    (void)weights;\n",
-                entry_keeps(entry, BLOCK_PARAMS) ? "" : "    (void)params;\n",
+                entry_keeps(entry, BLOCK_PARAMS) ? ""
+                : entry->packed                  ? "    const void *const packed = params;\n"
+                                                 : "    (void)params;\n",
                 entry_keeps(entry, BLOCK_STATE) ? "" : "    (void)state;\n",
                 graph->input_count ? "" : "    (void)input;\n", graph->output_count ? "" : "    (void)output;\n");
     text_printf(out, "    return " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
@@ -101,9 +103,10 @@ static void print_entries(Text *out, const Program *program, Arena *arena)
         const Entry *entry = &program->entry[e];
         Str suffix = source_entry_suffix(entry, arena);
         text_printf(
-            out, "    {\"" STR_FMT "\", %u, %u, inputs" STR_FMT ", outputs" STR_FMT ", %u, %u, run" STR_FMT "},\n",
+            out, "    {\"" STR_FMT "\", %u, %u, inputs" STR_FMT ", outputs" STR_FMT ", %u, %u, %d, run" STR_FMT "},\n",
             STR_ARG(entry->name), entry->graph->input_count, entry->graph->output_count, STR_ARG(suffix),
-            STR_ARG(suffix), entry_updates(entry, BLOCK_PARAMS), entry_updates(entry, BLOCK_STATE), STR_ARG(suffix));
+            STR_ARG(suffix), entry_updates(entry, BLOCK_PARAMS), entry_updates(entry, BLOCK_STATE), entry->packed,
+            STR_ARG(suffix));
     }
     text_printf(out, "};\n\n");
 }
@@ -137,12 +140,15 @@ static void print_model(Text *out, const Program *program, Arena *arena)
     text_printf(out,
                 "const nnc_model " STR_FMT "_model = {\n    NNC_MODEL_ABI, \"" STR_FMT
                 "\", %u, entries,\n"
-                "    %s_ARENA_BYTES, %d, %lld, UINT64_C(0x%016llx),\n    " STR_FMT ", " STR_FMT ", %s, %s,\n};\n",
+                "    %s_ARENA_BYTES, %d, %lld, UINT64_C(0x%016llx),\n    " STR_FMT ", " STR_FMT
+                ", %lld, %s, %s, %s,\n};\n",
                 STR_ARG(name), STR_ARG(name), program->entry_count, source_upper(arena, name), ARENA_ALIGNMENT,
                 (long long)(file ? program->weights_bytes : 0),
                 (unsigned long long)(file ? program_weights_checksum(program) : 0),
                 STR_ARG(block_text(kept, BLOCK_PARAMS, arena)), STR_ARG(block_text(kept, BLOCK_STATE, arena)),
-                kept->bytes[BLOCK_PARAMS] ? "params_init" : "0", kept->bytes[BLOCK_STATE] ? "state_init" : "0");
+                (long long)kept->bytes[BLOCK_PACKED], kept->bytes[BLOCK_PARAMS] ? "params_init" : "0",
+                kept->bytes[BLOCK_STATE] ? "state_init" : "0",
+                kept->bytes[BLOCK_PACKED] ? str_format(arena, STR_FMT "_pack", STR_ARG(name)).ptr : "0");
 }
 
 void unit_print_descriptor(Text *out, const Unit *unit)
@@ -154,7 +160,7 @@ void unit_print_descriptor(Text *out, const Unit *unit)
         print_wrapper(out, &program->entry[e], unit->arena);
     }
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
-        if (program->kept.bytes[block])
+        if (program->kept.bytes[block] && block != BLOCK_PACKED)
             print_start_wrapper(out, program, block);
         print_slots(out, &program->kept, block, unit->arena);
     }

@@ -77,7 +77,7 @@ static void make_function(Unit *unit, uint32_t e, uint32_t k)
 static bool is_plain_type(const Entry *entry, const KernelBuffer *buffer)
 {
     StorageRole role = entry_storage(entry, buffer->storage)->role;
-    return dtype_bytes(buffer->dtype) > 1 && role != STORAGE_WEIGHTS && role != STORAGE_INPUT;
+    return dtype_bytes(buffer->dtype) > 1 && !storage_is_constant(role) && role != STORAGE_INPUT;
 }
 
 static bool has_other_type(const Entry *entry, const Kernel *kernel, DType dtype)
@@ -137,7 +137,7 @@ static void take_model_names(const Entry *entry, Arena *arena, uint32_t k, Kerne
         const KernelBuffer *buffer = &kernel->buffer[b];
         const Storage *storage = entry_storage(entry, buffer->storage);
         ValueId value = buffer->part != NONE ? buffer->part : storage->value;
-        bool packed = storage->role == STORAGE_WEIGHTS && entry->program->weights[storage->index].packing.rank;
+        bool packed = storage_is_constant(storage->role) && source_array(entry, storage)->packing.rank;
         if (value == NONE || packed || !graph->value[value].name.len)
             continue;
         Str name = source_safe_name(arena, graph->value[value].name, true);

@@ -163,32 +163,36 @@ static void print_memory(Text *out, const Program *program)
 /* What is kept lies in memory of its own, with a canary behind. */
 static void print_block(Text *out, const Program *program, KeptBlock block)
 {
-    bool file = program_weights_form(program) == WEIGHTS_FILE;
-    const char *name = source_block_name(block);
+    const char *name = source_block_name(block), *size = block == BLOCK_PACKED ? "packed_bytes" : NULL;
     Str model = program->options.name;
+    size = size ? size : block == BLOCK_PARAMS ? "params.bytes" : "state.bytes";
     if (program->kept.bytes[block])
         text_printf(out,
                     "    const size_t %s_bytes = " STR_FMT
-                    "_model.%s.bytes;\n"
+                    "_model.%s;\n"
                     "    unsigned char *%s_held = (unsigned char *)malloc(%s_bytes + canary + %d);\n"
                     "    unsigned char *%s = %s_held + (%d - (uintptr_t)%s_held %% %d) %% %d;\n"
                     "    if (!%s_held) {\n        fprintf(stderr, \"no memory\\n\");\n        return 2;\n    }\n"
-                    "    memset(%s_held, 0xA5, %s_bytes + canary + %d);\n"
-                    "    bad |= " STR_FMT "_%s_init(%s%s%s);\n",
-                    name, STR_ARG(model), name, name, name, ARENA_ALIGNMENT, name, name, ARENA_ALIGNMENT, name,
-                    ARENA_ALIGNMENT, ARENA_ALIGNMENT, name, name, name, ARENA_ALIGNMENT, STR_ARG(model), name,
-                    file ? "weights, " : "", name, harness_seed(block));
+                    "    memset(%s_held, 0xA5, %s_bytes + canary + %d);\n",
+                    name, STR_ARG(model), size, name, name, ARENA_ALIGNMENT, name, name, ARENA_ALIGNMENT, name,
+                    ARENA_ALIGNMENT, ARENA_ALIGNMENT, name, name, name, ARENA_ALIGNMENT);
+    harness_fill(out, program, block);
 }
 
-const char *harness_seed(KeptBlock block)
+void harness_fill(Text *out, const Program *program, KeptBlock block)
 {
-    return block == BLOCK_PARAMS ? ", 0" : "";
+    if (program->kept.bytes[block] && block != BLOCK_PACKED)
+        text_printf(out, "    bad |= " STR_FMT "_%s_init(%s%s%s);\n", STR_ARG(program->options.name),
+                    source_block_name(block), program_weights_form(program) == WEIGHTS_FILE ? "weights, " : "",
+                    source_block_name(block), block == BLOCK_PARAMS ? ", 0" : "");
 }
 
 static void print_call(Text *out, const Entry *entry)
 {
     Arena arena = {0};
     Str prefix = harness_prefix(entry, &arena);
+    if (entry->packed) /* what the calls before have learnt */
+        text_printf(out, "    bad |= " STR_FMT "_pack(params, packed);\n", STR_ARG(entry->program->options.name));
     text_printf(out, "    bad |= " STR_FMT "(", STR_ARG(source_entry_name(entry, &arena)));
     for (uint32_t i = 0; i < entry->graph->input_count; i++)
         text_printf(out, STR_FMT "input%u, ", STR_ARG(prefix), i);

@@ -13,8 +13,8 @@ void harness_arrays(Text *out, const Entry *entry, const Golden *golden);
 /* Statements that compare output<i> with expected<i>, of the call `call` where there are several; they set `bad` and
  * use `double error, scale` and the function of harness_compare_text. */
 void harness_compare(Text *out, const Entry *entry, uint32_t i);
-/* Behind a block, where it is filled: `, 0` for the seed of params. */
-const char *harness_seed(KeptBlock block);
+/* The statement that fills a block with its first values; what is packed follows from params. */
+void harness_fill(Text *out, const Program *program, KeptBlock block);
 /* Statements that call each entry and compare, as often as program_golden_calls says; they set `bad`, and use `arena`,
  * `weights`, `params` and `state` where they are parameters. */
 void harness_calls(Text *out, const Program *program);

@@ -1,6 +1,5 @@
-/* The helper that transposes a square in registers: rows r, then interleaved in groups of four lanes (128 bits, numbered
- * L):
- *   t[2i], t[2i + 1]   lanes of r[2i] and r[2i + 1] by turns, from the lower and upper half of each group
+/* The helper that transposes a square in registers: rows r, then interleaved in groups of four lanes (128 bits,
+ * numbered L): t[2i], t[2i + 1]   lanes of r[2i] and r[2i + 1] by turns, from the lower and upper half of each group
  *   u[4g + c]          group L holds column 4L + c of rows 4g ... 4g + 3
  * and what is left is to exchange whole groups between u[c], u[4 + c], u[8 + c] and u[12 + c]. */
 #include "c/helper.h"

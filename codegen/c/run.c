@@ -85,7 +85,7 @@ static void leave_block(Run *run)
 
 static bool is_constant(const Entry *entry, const Storage *storage)
 {
-    return storage->role == STORAGE_WEIGHTS ||
+    return storage_is_constant(storage->role) ||
            (storage->role == STORAGE_PARAMS && entry->memory.state[storage->index].next == NONE);
 }
 
@@ -117,11 +117,12 @@ static Str weights_argument(Run *run, const KernelBuffer *buffer)
     const Program *program = run->unit->program;
     Arena *arena = run->unit->arena;
     const Storage *storage = entry_storage(run->entry, buffer->storage);
-    bool packed = program->weights[storage->index].packing.rank;
+    bool packed = source_array(run->entry, storage)->packing.rank;
     Str what = str_format(arena, STR_FMT "%s", STR_ARG(type_show(arena, value_type(run->entry->graph, storage->value))),
                           packed ? ", packed" : "");
-    Str at = source_weights_place(program, arena, storage->index);
-    if (program_weights_form(program) != WEIGHTS_C)
+    Str at = storage->role == STORAGE_PACKED ? str_format(arena, "k + %lld", (long long)storage->offset)
+                                             : source_weights_place(program, arena, storage->index);
+    if (storage->role == STORAGE_PACKED || program_weights_form(program) != WEIGHTS_C)
         at = str_format(arena, "(const void *)(" STR_FMT ")", STR_ARG(at));
     return declare_pointer(run, &run->storage[buffer->storage], buffer, storage->value, at, what);
 }
@@ -201,6 +202,7 @@ static Str buffer_argument(Run *run, const KernelBuffer *buffer)
     const Graph *graph = run->entry->graph;
     switch (storage->role) {
     case STORAGE_WEIGHTS:
+    case STORAGE_PACKED:
         return weights_argument(run, buffer);
     case STORAGE_ARENA:
     case STORAGE_SCRATCH:

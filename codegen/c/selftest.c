@@ -64,11 +64,8 @@ static void print_locals(Text *out, const Program *program)
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
         const char *name = source_block_name(block);
         if (program->kept.bytes[block])
-            text_printf(out,
-                        "    memset(%s_held, 0xA5, sizeof %s_held);\n"
-                        "    bad |= " STR_FMT "_%s_init(%s%s%s);\n",
-                        name, name, STR_ARG(program->options.name), name,
-                        program_weights_form(program) == WEIGHTS_FILE ? "weights, " : "", name, harness_seed(block));
+            text_printf(out, "    memset(%s_held, 0xA5, sizeof %s_held);\n", name, name);
+        harness_fill(out, program, block);
     }
 }
 

@@ -78,6 +78,12 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
     text_printf(out, "%s\n};\n\n", count ? "" : "0");
 }
 
+const Weights *source_array(const Entry *entry, const Storage *storage)
+{
+    const Program *program = entry->program;
+    return storage->role == STORAGE_PACKED ? &program->packed[storage->index] : &program->weights[storage->index];
+}
+
 Str source_weights_place(const Program *program, Arena *arena, uint32_t w)
 {
     long long offset = (long long)program->weights[w].offset;
@@ -193,6 +199,7 @@ void emit_source(const Program *program, Text *out)
     source_start_functions(out, program, &unit.needs, &arena);
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
         unit_print_start(out, &unit, block);
+    unit_print_pack(out, &unit);
     unit_print_descriptor(out, &unit);
     arena_free(&arena);
 }
@@ -224,13 +231,15 @@ void source_interface(Text *out, const Entry *entry, Arena *arena)
 static void print_results(Text *out, const Program *program, bool arena, const bool kept[BLOCK_COUNT])
 {
     bool file = program_weights_form(program) == WEIGHTS_FILE;
-    bool missing = (arena && program->arena_bytes) || file || kept[BLOCK_STATE] || kept[BLOCK_PARAMS];
+    bool missing = (arena && program->arena_bytes) || file;
+    for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+        missing |= kept[block];
     const char *separate[] = {arena ? "1 when the arena" : NULL, file ? "2 when the weights" : NULL,
                               kept[BLOCK_STATE] ? "3 when the state" : NULL,
-                              kept[BLOCK_PARAMS] ? "4 when params" : NULL};
+                              kept[BLOCK_PARAMS] ? "4 when params" : NULL, kept[BLOCK_PACKED] ? "5 when packed" : NULL};
     int shown = 0;
     text_printf(out, " Returns 0; ");
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof separate / sizeof *separate; i++)
         if (separate[i])
             text_printf(out, "%s%s", shown++ ? ", " : "", separate[i]);
     text_printf(out, "%s is %snot aligned. */\n", shown > 1 ? "," : "", missing ? "missing or " : "");
@@ -242,7 +251,9 @@ static void print_prototype(Text *out, const Entry *entry, Arena *arena)
     source_interface(out, entry, arena);
     text_printf(out, " * Arrays do not overlap.%s", entry->program->arena_bytes ? "" : " The arena may be NULL.");
     print_results(out, entry->program, true,
-                  (bool[BLOCK_COUNT]){entry_keeps(entry, BLOCK_PARAMS), entry_keeps(entry, BLOCK_STATE)});
+                  (bool[BLOCK_COUNT]){[BLOCK_PARAMS] = entry_keeps(entry, BLOCK_PARAMS),
+                                      [BLOCK_PACKED] = entry_keeps(entry, BLOCK_PACKED),
+                                      [BLOCK_STATE] = entry_keeps(entry, BLOCK_STATE)});
     text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
     source_parameters(out, entry, arena);
     text_printf(out, ");\n\n");
@@ -257,9 +268,14 @@ static void print_start_prototype(Text *out, const Program *program, KeptBlock b
                     "/* Fills the params with their first values: what the model's weights store is copied, others "
                     "are\n * drawn by their initialisers, as the model has them for seed 0, otherwise for any "
                     "other.\n *");
+    else if (block == BLOCK_PACKED)
+        text_printf(out, "/* Makes of the params what entries that update none read: again after each change.\n *");
     else
         text_printf(out, "/* Fills the state with its first values: once, before the first call.");
-    print_results(out, program, false, (bool[BLOCK_COUNT]){block == BLOCK_PARAMS, block == BLOCK_STATE});
+    print_results(out, program, false,
+                  (bool[BLOCK_COUNT]){[BLOCK_PARAMS] = block != BLOCK_STATE,
+                                      [BLOCK_PACKED] = block == BLOCK_PACKED,
+                                      [BLOCK_STATE] = block == BLOCK_STATE});
     text_printf(out, STR_FMT ");\n\n", STR_ARG(source_start_signature(program, block, arena)));
 }
 
@@ -274,7 +290,9 @@ static void print_place(Text *out, const KeptSlot *slot, Arena *arena)
 
 void source_kept_sizes(Text *out, const Program *program, const char *of)
 {
-    static const char *const what[BLOCK_COUNT] = {"the weights that entries update", "kept from call to call"};
+    static const char *const what[BLOCK_COUNT] = {[BLOCK_PARAMS] = "the weights that entries update",
+                                                  [BLOCK_PACKED] = "the same as other entries read them",
+                                                  [BLOCK_STATE] = "kept from call to call"};
     const Kept *kept = &program->kept;
     Arena arena = {0};
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {

@@ -33,8 +33,8 @@ const char *source_upper(Arena *arena, Str name);
 const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k);
 /* Names in the function of kernel k: where it stands in one place the model's, as far as there are any, else roles. */
 KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, uint32_t users, Str function);
-/* The blocks that are kept: `params` and `state` as parameters, `p` and `s` inside; what a function returns where one
- * is missing. */
+/* The blocks that are kept: `params`, `packed` and `state` as parameters, `p`, `k` and `s` inside; what a function
+ * returns where one is missing. */
 const char *source_block_name(KeptBlock block);
 const char *source_block_pointer(KeptBlock block);
 const char *source_block_bytes(const Program *program, KeptBlock block, Arena *arena); /* the macro */
@@ -60,7 +60,8 @@ void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32
 
 /* `const float image[784], float probability[10], const void *weights, void *arena` */
 void source_parameters(Text *out, const Entry *entry, Arena *arena);
-/* Of the memory that the caller lends, what stands in front of the arena in a call: `weights, params, state, `. */
+/* Of the memory that the caller lends, what stands in front of the arena in a call: `weights, params, state, `; an
+ * entry has params or what is packed of them, never both. */
 Str source_lent(const Entry *entry, Arena *arena);
 /* `unsigned char *const p = (unsigned char *)params;` and so on, of the blocks that are kept; params that are only read
  * are const. */
@@ -87,6 +88,8 @@ void source_kept_sizes(Text *out, const Program *program, const char *of);
 void source_checked_macros(Text *out);
 void source_checked_step(Text *out, const Entry *entry, int64_t k);
 
+/* The array that a storage which is constant is. */
+const Weights *source_array(const Entry *entry, const Storage *storage);
 Str source_weight_name(const Program *program, Arena *arena, uint32_t w);
 /* Element i of an array in memory as a literal that reads back the same. */
 void source_element(Text *out, DType dtype, const void *bytes, int64_t i);

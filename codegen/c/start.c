@@ -208,6 +208,9 @@ static void print_checks(Text *out, const Program *program, KeptBlock block)
 Str source_start_signature(const Program *program, KeptBlock block, Arena *arena)
 {
     const char *name = source_block_name(block);
+    if (block == BLOCK_PACKED)
+        return str_format(arena, "int " STR_FMT "_pack(const void *params, void *packed",
+                          STR_ARG(program->options.name));
     return str_format(arena, "int " STR_FMT "_%s_init(%svoid *%s%s", STR_ARG(program->options.name), name,
                       program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "", name,
                       block == BLOCK_PARAMS ? ", int64_t seed" : "");
@@ -217,7 +220,7 @@ void unit_print_start(Text *out, const Unit *unit, KeptBlock block)
 {
     const Program *program = unit->program;
     const Kept *kept = &program->kept;
-    if (!kept->bytes[block])
+    if (!kept->bytes[block] || block == BLOCK_PACKED)
         return;
     text_printf(out, STR_FMT ")\n{\n", STR_ARG(source_start_signature(program, block, unit->arena)));
     print_checks(out, program, block);

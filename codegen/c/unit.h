@@ -26,6 +26,7 @@ void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kerne
 void unit_print_functions(Text *out, Unit *unit);
 void unit_print_run(Text *out, const Unit *unit, uint32_t entry);    /* NAME_run */
 void unit_print_start(Text *out, const Unit *unit, KeptBlock block); /* NAME_params_init, NAME_state_init */
+void unit_print_pack(Text *out, const Unit *unit);                   /* NAME_pack */
 void unit_print_descriptor(Text *out, const Unit *unit);
 
 #endif

@@ -57,7 +57,7 @@ static void print_block(Text *out, const Program *program, KeptBlock block)
                     "    void *%s = device(NULL, %s);\n"
                     "    check((cudaError_t)" STR_FMT "_%s_init(%s%s%s, 0), \"%s\");\n",
                     name, source_block_bytes(program, block, &arena), STR_ARG(program->options.name), name,
-                    file ? "weights, " : "", name, harness_seed(block), name);
+                    file ? "weights, " : "", name, block == BLOCK_PARAMS ? ", 0" : "", name);
     arena_free(&arena);
 }
 

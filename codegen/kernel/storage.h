@@ -19,11 +19,18 @@ typedef enum StorageRole {
     STORAGE_PARAMS,  /* in the block of params that entries update; index = which of Memory.state */
     STORAGE_STATE,   /* in the block of all else that is kept between calls; index likewise */
     STORAGE_WEIGHTS, /* constant; index = array of the weights */
+    STORAGE_PACKED,  /* made of params by NAME_pack, read only; index = array of the packed block */
     STORAGE_SCRATCH, /* planned, alive in one step; index = that step */
     STORAGE_PASSED,  /* a pointer, to a place of its family or elsewhere (storage/flow.h) */
     STORAGE_TURNS,   /* made at the place of its family that is free then */
     STORAGE_SHARED,  /* of the threads of a block: no memory of ours */
 } StorageRole;
+
+/* Which no run changes? */
+static inline bool storage_is_constant(StorageRole role)
+{
+    return role == STORAGE_WEIGHTS || role == STORAGE_PACKED;
+}
 
 /* Kept between calls? */
 static inline bool storage_is_kept(StorageRole role)

@@ -216,7 +216,7 @@ bool entry_finish(Entry *entry)
 
 bool entry_keeps(const Entry *entry, KeptBlock block)
 {
-    bool keeps = false;
+    bool keeps = block == BLOCK_PACKED && entry->packed;
     for (uint32_t i = 0; i < entry->memory.state_count; i++) {
         bool room = block == BLOCK_STATE && entry->memory.state[i].twice; /* of a param's next value */
         keeps |= room || entry->program->kept.slot[entry->slot[i]].block == block;

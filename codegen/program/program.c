@@ -89,6 +89,18 @@ static bool compile_entry(Entry *entry, WeightTable *weights)
     return good;
 }
 
+/* Params are packed for some entry, if that was asked for. */
+static bool check_packed(const Program *program)
+{
+    const Graph *graph = program->entry[0].graph;
+    if (program->options.pack && program->options.target->dialect == DIALECT_CUDA)
+        return diag_error(graph->module->diag, graph->place, "no kernel of %s reads packed weights",
+                          program->options.target->name);
+    return !program->options.pack || program->packed_count ||
+           diag_error(graph->module->diag, graph->place,
+                      "nothing to pack: no graph reads params that another one updates, and updates none itself");
+}
+
 static bool compile_entries(Program *program, Arena *arena)
 {
     WeightTable *weights = ARENA_ARRAY(arena, WeightTable, program->entry_count);
@@ -99,6 +111,7 @@ static bool compile_entries(Program *program, Arena *arena)
         return false;
     share_weights(program, weights);
     share_blocks(program);
+    good = check_packed(program);
     for (uint32_t e = 0; e < program->entry_count; e++) {
         int64_t peak = program->entry[e].memory.plan.peak;
         good &= entry_finish(&program->entry[e]);
@@ -121,7 +134,7 @@ static bool open_program(Graph *const *graph, uint32_t count, const CompileOptio
         good &= check_supported(graph[e], options->target);
     if (!good || !expand_all(program) || !share_agree(graph, count))
         return false;
-    share_kept(graph, count);
+    share_kept(graph, count, options->pack);
     return true;
 }
 

@@ -26,6 +26,7 @@ typedef struct CompileOptions {
     bool apart;                /* every node a kernel of its own */
     bool compare;              /* program_peak_without will be asked */
     bool checked;              /* C makes memory that holds nothing alive unreadable between kernels */
+    bool pack;                 /* entries that update no params read them packed, as NAME_pack makes them */
     bool timed;                /* C calls NAME_tick, a pointer that the host sets, after each kernel */
     unsigned without;          /* of Without, added */
     int effort;                /* 1 is normal */
@@ -67,21 +68,24 @@ typedef struct Entry {
     const Graph *source; /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
     bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
     Steps steps;         /* what it does */
+    bool packed;         /* reads the packed block */
     bool *used;          /* per input, then per output: some kernel touches it */
     uint32_t *slot;      /* per state of memory.state: its slot of what the program keeps */
 } Entry;
 
-/* An array of the weights, which entries share: elements of a value as they are, or packed. */
+/* An array of the weights or of the packed block, which entries share: elements of a value as they are, or packed. */
 typedef struct Weights {
     Graph *graph;
     ValueId value;
     Packing packing;
     int64_t bytes, offset; /* offset: from the start of them all */
+    uint32_t slot;         /* of the packed block: of what the program keeps, that it is made of */
 } Weights;
 
-/* What is kept between calls: in two blocks of memory that the caller owns, which entries share. */
+/* What is kept between calls: in blocks of memory that the caller owns, which entries share. */
 typedef enum KeptBlock {
     BLOCK_PARAMS, /* params that an entry updates: one place each, for whoever saves, loads or packs them */
+    BLOCK_PACKED, /* what NAME_pack makes of params, for entries that update none */
     BLOCK_STATE,  /* states, and room for the next values of params that cannot be made over these */
     BLOCK_COUNT,
 } KeptBlock;
@@ -125,6 +129,8 @@ typedef struct Program {
     uint32_t weight_count, weight_capacity;
     int64_t weights_bytes;
     Checksum *checksum; /* of the weights */
+    Weights *packed;    /* in the order of their offsets in the packed block */
+    uint32_t packed_count, packed_capacity;
     Kept kept;
 } Program;
 

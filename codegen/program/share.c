@@ -13,9 +13,9 @@
 /* What the program has beside its entries: NAME_weights, NAME_model, ... and macros, where NAME is in capitals. */
 static bool is_own_name(Str name)
 {
-    static const char *const own[] = {"model",       "weights",      "params_init", "state_init",
-                                      "test",        "arena",        "bench",       "H",
-                                      "ARENA_BYTES", "PARAMS_BYTES", "STATE_BYTES", "WEIGHTS_BYTES"};
+    static const char *const own[] = {
+        "model", "weights", "params_init", "state_init",   "pack",         "test",        "arena",
+        "bench", "H",       "ARENA_BYTES", "PARAMS_BYTES", "PACKED_BYTES", "STATE_BYTES", "WEIGHTS_BYTES"};
     bool taken = false;
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         taken |= str_is(name, own[i]);
@@ -108,21 +108,36 @@ bool share_agree(Graph *const *graphs, uint32_t count)
     return good;
 }
 
-void share_kept(Graph *const *graphs, uint32_t count)
+static bool updates_params(const Graph *graph)
+{
+    bool updates = false;
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        updates |= graph->value[graph->update[i].target].role == ROLE_PARAM;
+    return updates;
+}
+
+/* `updated` has the names of all params and states that some graph updates. */
+static void keep_params(Graph *graph, const Map *updated, bool pack)
+{
+    Role role = pack && !updates_params(graph) ? ROLE_PARAM : ROLE_STATE;
+    for (ValueId v = 0; v < graph->value_count; v++) {
+        Value *value = &graph->value[v];
+        if (value->role != ROLE_PARAM || map_get(updated, value->name) == MAP_NONE)
+            continue;
+        value->role = role;
+        value->trained = true;
+    }
+}
+
+void share_kept(Graph *const *graphs, uint32_t count, bool pack)
 {
     Arena scratch = {0};
-    Map updated = {.arena = &scratch}; /* by name */
+    Map updated = {.arena = &scratch};
     for (uint32_t g = 0; g < count; g++)
         for (uint32_t i = 0; i < graphs[g]->update_count; i++)
             map_put(&updated, graphs[g]->value[graphs[g]->update[i].target].name, g);
     for (uint32_t g = 0; g < count; g++)
-        for (ValueId v = 0; v < graphs[g]->value_count; v++) {
-            Value *value = &graphs[g]->value[v];
-            if (value->role != ROLE_PARAM || map_get(&updated, value->name) == MAP_NONE)
-                continue;
-            value->role = ROLE_STATE;
-            value->trained = true;
-        }
+        keep_params(graphs[g], &updated, pack);
     arena_free(&scratch);
 }
 
@@ -132,7 +147,8 @@ typedef struct Sharing {
     Program *program;
     Arena *arena;
     Arena scratch;
-    Map known;        /* name, type and packing, to the last such array ... */
+    Map packed;       /* name, type and packing, to the array of the packed block */
+    Map known;        /* the same, to the last such array of the weights ... */
     uint32_t *before; /* ... and per array the one before it of the same key */
     uint32_t capacity;
 } Sharing;
@@ -164,6 +180,13 @@ static Str key_of(Sharing *s, const Graph *graph, ValueId value, const Packing *
     return copy;
 }
 
+static int64_t take(int64_t *end, int64_t bytes)
+{
+    int64_t at = ceil_div(*end, ARENA_ALIGNMENT) * ARENA_ALIGNMENT;
+    *end = at + bytes;
+    return at;
+}
+
 static uint32_t add_weights(Sharing *s, Graph *graph, ValueId value, const Packing *packing, int64_t bytes)
 {
     Program *program = s->program;
@@ -190,6 +213,21 @@ static bool *find_read(const Memory *memory, Arena *scratch)
     return read;
 }
 
+/* An array of the packed block. */
+static uint32_t add_packed(Sharing *s, Graph *graph, ValueId value, const Packing *packing, int64_t bytes)
+{
+    Program *program = s->program;
+    int64_t *end = &program->kept.bytes[BLOCK_PACKED];
+    Str key = key_of(s, graph, value, packing);
+    uint32_t known = map_get(&s->packed, key), count = program->packed_count;
+    if (known != MAP_NONE)
+        return known;
+    Weights packed = {.graph = graph, .value = value, .packing = *packing, .bytes = bytes, .offset = take(end, bytes)};
+    ARENA_PUSH(s->arena, program->packed, program->packed_count, program->packed_capacity, packed);
+    map_put(&s->packed, key, count);
+    return count;
+}
+
 /* Weights that no kernel reads any more are left out. */
 static void share_entry(Sharing *s, Entry *entry, const WeightTable *table)
 {
@@ -198,6 +236,13 @@ static void share_entry(Sharing *s, Entry *entry, const WeightTable *table)
         Storage *storage = &entry->memory.storage.at[table->array[w].storage];
         if (!read[table->array[w].storage])
             continue;
+        if (entry->graph->value[storage->value].trained) {
+            storage->role = STORAGE_PACKED;
+            storage->index = add_packed(s, entry->graph, storage->value, &table->array[w].packing, storage->bytes);
+            storage->offset = s->program->packed[storage->index].offset;
+            entry->packed = true;
+            continue;
+        }
         storage->index = add_weights(s, entry->graph, storage->value, &table->array[w].packing, storage->bytes);
         storage->offset = s->program->weights[storage->index].offset;
     }
@@ -272,23 +317,20 @@ static void list_slots(Sharing *s)
             s->program->kept.slot[entry->slot[i]].twice |= entry->memory.state[i].twice;
         }
     }
+    for (uint32_t i = 0; i < s->program->packed_count; i++) {
+        Weights *packed = &s->program->packed[i];
+        packed->slot = map_get(&slots, packed->graph->value[packed->value].name);
+    }
 }
 
 void share_weights(Program *program, const WeightTable *weights)
 {
     Sharing s = {.program = program, .arena = program->entry[0].graph->module->arena};
-    s.known.arena = &s.scratch;
+    s.known.arena = s.packed.arena = &s.scratch;
     for (uint32_t e = 0; e < program->entry_count; e++)
         share_entry(&s, &program->entry[e], &weights[e]);
     list_slots(&s);
     arena_free(&s.scratch);
-}
-
-static int64_t take(int64_t *end, int64_t bytes)
-{
-    int64_t at = ceil_div(*end, ARENA_ALIGNMENT) * ARENA_ALIGNMENT;
-    *end = at + bytes;
-    return at;
 }
 
 /* The block of states begins with a byte for each that has memory twice. */
@@ -309,5 +351,6 @@ void share_blocks(Program *program)
         any[BLOCK_STATE] |= slot->twice;
     }
     for (KeptBlock b = 0; b < BLOCK_COUNT; b++)
-        kept->bytes[b] = any[b] ? most(end[b], 1) : 0;
+        if (b != BLOCK_PACKED)
+            kept->bytes[b] = any[b] ? most(end[b], 1) : 0;
 }

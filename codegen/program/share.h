@@ -11,11 +11,12 @@ void share_names(Program *program);
  * errors. */
 bool share_agree(Graph *const *graph, uint32_t count);
 
-/* A param that some graph updates is kept between runs, so it becomes a state in all of them, `trained`. */
-void share_kept(Graph *const *graph, uint32_t count);
+/* A param that some graph updates is kept between runs, so it becomes a state in all of them, `trained`.  With `pack`
+ * it stays a param where none are updated: its elements come from the packed block. */
+void share_kept(Graph *const *graph, uint32_t count, bool pack);
 
-/* The arrays of weights that the entries' kernels read, each once, and their offsets.  `weights` has a table for each
- * entry. */
+/* The arrays of weights, and of the packed block, that the entries' kernels read, each once, and their offsets.
+ * `weights` has a table for each entry. */
 void share_weights(Program *program, const WeightTable *weights);
 
 /* Where in their blocks params and states lie. */

@@ -86,7 +86,7 @@ static int64_t bytes_now(const Judge *judge, StorageId id)
 bool judge_tracks(const Judge *judge, StorageId id)
 {
     StorageRole role = judge->memory->storage.at[id].role;
-    return role != STORAGE_WEIGHTS && role != STORAGE_SHARED && role != STORAGE_NONE &&
+    return !storage_is_constant(role) && role != STORAGE_SHARED && role != STORAGE_NONE &&
            (role != STORAGE_INPUT || judge->memory->regions);
 }
 
@@ -115,7 +115,7 @@ static bool check_inside(Judge *judge, Reach *reach)
         return fault(judge, id, reach->store ? "writes, without memory," : "reads, without memory,", NONE);
     if (bytes < storage->bytes && !storage->has_parts)
         return fault(judge, id, "has too little memory for", NONE);
-    if (reach->store && (storage->role == STORAGE_INPUT || storage->role == STORAGE_WEIGHTS))
+    if (reach->store && (storage->role == STORAGE_INPUT || storage_is_constant(storage->role)))
         return fault(judge, id, "writes", NONE);
     if (reach->again && !storage->per_thread && storage->role != STORAGE_SHARED)
         return fault(judge, id, "stores in every round of a parallel loop to", NONE);

@@ -40,7 +40,8 @@ typedef struct Value {
     NodeId initial; /* PARAM and STATE: a node of FAMILY_GENERATE outside the schedule (in Graph.initial), or NONE */
     const Tensor *data; /* CONST: always; PARAM and STATE: when stored or materialised */
     bool drawn;         /* PARAM and STATE: `data` is what the initialiser gives */
-    bool trained;       /* STATE: the text calls it a param, and some entry updates it */
+    bool trained;       /* the text calls it a param, and some entry updates it: a STATE; or a PARAM, in a graph that
+                           reads what was packed of it */
     ValueId inplace;    /* takes over the memory of this value, which dies at its producer; NONE */
     NodeId owner;       /* PARAM and STATE made inside a call that is not expanded yet: that call, else NONE */
     Str placement;      /* as written: `@gpu(0)`, `@mem(sram)`; empty when nothing was asked */

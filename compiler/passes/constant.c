@@ -41,7 +41,7 @@ bool *constant_values(const Graph *graph, const PassContext *context, Arena *are
     bool *constant = ARENA_ARRAY(arena, bool, graph->value_count);
     for (ValueId v = 0; v < graph->value_count; v++) {
         const Value *value = &graph->value[v];
-        bool frozen = context->freeze_params && value->role == ROLE_PARAM;
+        bool frozen = context->freeze_params && value->role == ROLE_PARAM && !value->trained;
         bool known = (value->role == ROLE_CONST || frozen) && !value->type->layout.block;
         constant[v] = known && (has_elements(value) || (!value->data && value->initial != NONE));
     }

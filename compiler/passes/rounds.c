@@ -10,7 +10,7 @@
 const Tensor *constant_tensor(Graph *graph, ValueId v, const PassContext *context)
 {
     const Value *value = &graph->value[v];
-    bool frozen = context->freeze_params && value->role == ROLE_PARAM;
+    bool frozen = context->freeze_params && value->role == ROLE_PARAM && !value->trained;
     if ((value->role != ROLE_CONST && !frozen) || value->type->layout.block)
         return NULL;
     for (uint32_t i = 0; i < graph->update_count; i++)

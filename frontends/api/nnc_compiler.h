@@ -154,6 +154,7 @@ typedef struct nnc_options { /* zero is fine everywhere */
     uint32_t effort;       /* scales the work limit of the planner; 0 and 1 are normal */
     uint64_t memory_limit; /* the most bytes that the arena may take, for which gradients compute again; more is an
                               error; 0: none */
+    int pack;              /* graphs that update no params read those of others packed, by NAME_pack; C only */
     int checked;           /* C that makes arena memory unreadable while it holds nothing alive */
 } nnc_options;
 

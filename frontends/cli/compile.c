@@ -199,6 +199,8 @@ static void summarize(Cli *cli, const Program *program, Str where)
     text_printf(&line, ", weights %s, ", plan_bytes(weights, program->weights_bytes));
     if (program->kept.bytes[BLOCK_PARAMS])
         text_printf(&line, "params %s, ", plan_bytes(kept, program->kept.bytes[BLOCK_PARAMS]));
+    if (program->kept.bytes[BLOCK_PACKED])
+        text_printf(&line, "packed %s, ", plan_bytes(kept, program->kept.bytes[BLOCK_PACKED]));
     if (program->kept.bytes[BLOCK_STATE])
         text_printf(&line, "state %s, ", plan_bytes(kept, program->kept.bytes[BLOCK_STATE]));
     if (program->entry_count > 1)
@@ -252,6 +254,8 @@ static int take_request(Cli *cli, Request *request)
     const Target *machine = request->target ? program_target(cli, request->target) : NULL;
     if (!machine)
         return STATUS_USAGE;
+    if (args_has(cli, "pack") && machine->dialect == DIALECT_CUDA)
+        return cli_usage(cli, "--pack is for C: no kernel of %s reads packed weights", machine->name);
     if (request->order == BYTES_BIG && machine->dialect != DIALECT_C99)
         return cli_usage(cli, "%s is little-endian: --byte-order big goes with --target generic", machine->name);
     return STATUS_OK;
@@ -271,6 +275,7 @@ static int make_program(Cli *cli, const Request *request, Model *model, Program 
     status = program_options(cli, model, request->target, request->form, &options);
     options.byte_order = request->order;
     options.checked = args_has(cli, "checked");
+    options.pack = args_has(cli, "pack");
     return status == STATUS_OK ? program_of_all(model, &options, program) : status;
 }
 
@@ -371,6 +376,10 @@ const Verb verb_compile = {
             FLAG_DEFINE,
             FLAG_CC,
             FLAGS_WEIGHTS,
+            {"pack", NULL,
+             "Graphs that update no params read them from a block that NAME_pack makes of those which others update, "
+             "in "
+             "the order that is fastest to read"},
             {"checked", NULL, "C that makes arena memory unreadable while it holds nothing alive"},
             {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
             FLAG_ALLOCATOR,

@@ -74,7 +74,7 @@ static bool run_pass(const Model *model, const PassRow *row, PassContext *contex
 static void keep_updated(Cli *cli, const Model *model, const PassRow *row)
 {
     if (row == pass_find(STR("expand")) && !args_has(cli, "graph"))
-        share_kept(model->module->graph, model->module->graph_count);
+        share_kept(model->module->graph, model->module->graph_count, false);
 }
 
 bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, int64_t limit, PassWatch *after)

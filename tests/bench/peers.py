@@ -312,6 +312,7 @@ class Entry(ctypes.Structure):
         ("output", ctypes.POINTER(TensorInfo)),
         ("updated_params", ctypes.c_uint32),
         ("updated_states", ctypes.c_uint32),
+        ("packed", ctypes.c_int32),
         ("run", Run),
     ]
 
@@ -337,7 +338,7 @@ def aligned(size, alignment=64):
 
 def open_nnc(folder, name, inputs):
     model = Model.in_dll(ctypes.CDLL(str(folder / f"lib{name}.so")), f"{name}_model")
-    if model.abi != 3:
+    if model.abi != 4:
         sys.exit("peers.py: the model's descriptor is of another version")
     weights = np.memmap(folder / f"{name}.weights", np.uint8, "r")
     arena = aligned(model.arena_bytes)

@@ -61,7 +61,7 @@ RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 6)
 class Entry(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("inputs", ctypes.c_uint32), ("outputs", ctypes.c_uint32),
                 ("input", ctypes.POINTER(TensorInfo)), ("output", ctypes.POINTER(TensorInfo)),
-                ("updated_params", ctypes.c_uint32), ("updated_states", ctypes.c_uint32), ("run", RUN)]
+                ("updated_params", ctypes.c_uint32), ("updated_states", ctypes.c_uint32), ("packed", ctypes.c_int32), ("run", RUN)]
 
 
 class Block(ctypes.Structure):
@@ -72,6 +72,7 @@ class Descriptor(ctypes.Structure):
     _fields_ = [("abi", ctypes.c_uint32), ("name", ctypes.c_char_p), ("entries", ctypes.c_uint32),
                 ("entry", ctypes.POINTER(Entry)), ("arena_bytes", ctypes.c_size_t), ("arena_alignment", ctypes.c_size_t),
                 ("weights_bytes", ctypes.c_size_t), ("checksum", ctypes.c_uint64), ("params", Block), ("state", Block),
+                ("packed_bytes", ctypes.c_size_t),
                 ("params_init", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
                 ("state_init", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p))]
 

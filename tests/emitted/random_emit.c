@@ -146,9 +146,10 @@ static void write_model(const Job *job, Diag *diag, const Program *program)
                 "    return " STR_FMT "_run(%sarena, nullptr);\n}\n\n",
                 STR_ARG(name), arguments.ptr);
     text_printf(&text,
-                "static const nnc_entry entries[] = {{\"run\", %u, %u, input_info, output_info, 0, 0, run_model}};\n"
+                "static const nnc_entry entries[] = {{\"run\", %u, %u, input_info, output_info, 0, 0, 0, run_model}};\n"
                 "extern \"C\" const nnc_model " STR_FMT "_model = {NNC_MODEL_ABI, \"" STR_FMT
-                "\", 1, entries, %lld, 64, 0, 0, {0, 0, nullptr}, {0, 0, nullptr}, nullptr, nullptr};\n",
+                "\", 1, entries, %lld, 64, 0, 0, {0, 0, nullptr}, {0, 0, nullptr}, 0, nullptr, nullptr, "
+                "nullptr};\n",
                 graph->input_count, graph->output_count, STR_ARG(name), STR_ARG(name), (long long)program->arena_bytes);
     write_file(job, diag, name, ".cc", &text);
     text_free(&text);

@@ -28,6 +28,7 @@ Pointers = ctypes.POINTER(ctypes.c_void_p)
 Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, *[ctypes.c_void_p] * 4)
 ParamsInit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
 StateInit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+Pack = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class TensorInfo(ctypes.Structure):
@@ -38,7 +39,7 @@ class TensorInfo(ctypes.Structure):
 class Entry(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("input_count", ctypes.c_uint32), ("output_count", ctypes.c_uint32),
                 ("input", ctypes.POINTER(TensorInfo)), ("output", ctypes.POINTER(TensorInfo)), ("updated_params", ctypes.c_uint32),
-                ("updated_states", ctypes.c_uint32), ("run", Run)]
+                ("updated_states", ctypes.c_uint32), ("packed", ctypes.c_int32), ("run", Run)]
 
 
 class Slot(ctypes.Structure):
@@ -53,7 +54,8 @@ class Descriptor(ctypes.Structure):
     _fields_ = [("abi", ctypes.c_uint32), ("name", ctypes.c_char_p), ("entry_count", ctypes.c_uint32),
                 ("entry", ctypes.POINTER(Entry)), ("arena_bytes", ctypes.c_size_t), ("arena_alignment", ctypes.c_size_t),
                 ("weights_bytes", ctypes.c_size_t), ("weights_checksum", ctypes.c_uint64), ("params", Block),
-                ("state", Block), ("params_init", ParamsInit), ("state_init", StateInit)]
+                ("state", Block), ("packed_bytes", ctypes.c_size_t), ("params_init", ParamsInit), ("state_init", StateInit),
+                ("pack", Pack)]
 
 
 DTYPES = {b"f32": np.float32, b"f64": np.float64, b"f16": np.float16, b"bf16": np.uint16, b"i8": np.int8, b"i16": np.int16,
@@ -75,7 +77,7 @@ class Model:
 
     def __init__(self, library, name, weights):
         self.of = Descriptor.in_dll(ctypes.CDLL(str(library)), f"{name}_model")
-        assert self.of.abi == 3, "the model's descriptor is of another version"
+        assert self.of.abi == 4, "the model's descriptor is of another version"
         self.arena, self.weights = aligned(self.of.arena_bytes), weights
         self.entry = {self.of.entry[i].name.decode(): self.of.entry[i] for i in range(self.of.entry_count)}
 
@@ -88,7 +90,8 @@ class Stream:
 
     def __init__(self, model, seed=0):
         self.model, self.params, self.state = model, aligned(model.of.params.bytes), aligned(model.of.state.bytes)
-        self.params[:] = self.state[:] = 0xFF
+        self.packed = aligned(model.of.packed_bytes)
+        self.params[:] = self.state[:] = self.packed[:] = 0xFF
         assert not model.of.params_init or model.of.params_init(self.params.ctypes.data, seed, None) == 0
         assert not model.of.state_init or model.of.state_init(self.state.ctypes.data, None) == 0
 
@@ -114,7 +117,10 @@ class Stream:
              for i in range(entry.output_count)]
         assert [a.nbytes for a in x] == [entry.input[i].bytes for i in range(len(x))]
         self.model.arena[:] = 0xFF
-        assert entry.run(addresses(x), addresses(y), self.model.arena.ctypes.data, None, self.params.ctypes.data,
+        if entry.packed:
+            assert self.model.of.pack(self.params.ctypes.data, self.packed.ctypes.data) == 0
+        params = self.packed if entry.packed else self.params
+        assert entry.run(addresses(x), addresses(y), self.model.arena.ctypes.data, None, params.ctypes.data,
                          self.state.ctypes.data) == 0
         return y[0] if len(y) == 1 else y
 

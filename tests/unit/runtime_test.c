@@ -34,12 +34,13 @@ static int start_counting(void *state, const void *weights)
     return weights != NULL;
 }
 
-static const nnc_entry entry[2] = {{"run", 1, 1, &info, &info, 0, 0, twice},
-                                   {"again", 1, 1, &info, &info, 0, 0, twice}};
-static const nnc_model model = {NNC_MODEL_ABI, "twice",      2,    entry, 128, 64, 0, 0,
-                                {0, 0, NULL},  {0, 0, NULL}, NULL, NULL};
+static const nnc_entry entry[2] = {{"run", 1, 1, &info, &info, 0, 0, 0, twice},
+                                   {"again", 1, 1, &info, &info, 0, 0, 0, twice}};
+static const nnc_model model = {NNC_MODEL_ABI, "twice",      2, entry, 128,  64,  0, 0,
+                                {0, 0, NULL},  {0, 0, NULL}, 0, NULL,  NULL, NULL};
 static const nnc_model counting = {
-    NNC_MODEL_ABI, "counting", 2, entry, 128, 64, 0, 0, {0, 0, NULL}, {sizeof(int), 0, NULL}, NULL, start_counting};
+    NNC_MODEL_ABI,          "counting", 2,    entry,          128, 64, 0, 0, {0, 0, NULL},
+    {sizeof(int), 0, NULL}, 0,          NULL, start_counting, NULL};
 
 static nnc_status call(nnc_tensor *x, nnc_tensor *y)
 {
@@ -127,9 +128,37 @@ static int start_turning(void *state, const void *weights)
 static const nnc_slot param_slot[2] = {{{"a", "f32", 0, shape, 4}, {0, 0}, -1},
                                        {{"b", "f32", 0, shape, 4}, {4, 4}, -1}};
 static const nnc_slot state_slot[1] = {{{"m", "f32", 0, shape, 4}, {4, 8}, 0}};
-static const nnc_model training = {
-    NNC_MODEL_ABI,  "training",   2, entry, 128, 64, 0, 0, {8, 2, param_slot}, {16, 1, state_slot},
-    start_training, start_turning};
+static const nnc_model training = {NNC_MODEL_ABI,      "training",          2, entry,          128,           64,  0, 0,
+                                   {8, 2, param_slot}, {16, 1, state_slot}, 0, start_training, start_turning, NULL};
+
+static int pack_sum(const void *params, void *packed)
+{
+    const float *p = params;
+    if (!p)
+        return 4;
+    *(float *)packed = p[0] + p[1];
+    return 0;
+}
+
+UNIT(params_are_packed)
+{
+    nnc_entry reads = entry[0];
+    nnc_model packs = training;
+    float *params = nnc_params_new(&training, 7, NULL);
+    reads.packed = 1;
+    packs.entry = &reads, packs.entry_count = 1, packs.packed_bytes = sizeof(float), packs.pack = pack_sum;
+    float *packed = nnc_packed_new(&packs, params);
+    EXPECT(packed && *packed == 10);
+    EXPECT(!nnc_packed_new(&packs, NULL));
+    nnc_tensor x = nnc_tensor_of(&info, (float[6]){1}), y = nnc_tensor_of(&info, (float[6]){0});
+    void *state = nnc_state_new(&packs, NULL), *arena = nnc_arena_new(&packs);
+    EXPECT_INT(nnc_call(&packs, 0, &x, 1, &y, 1, arena, packed, state, NULL), NNC_OK);
+    EXPECT_INT(nnc_call(&packs, 0, &x, 1, &y, 1, arena, NULL, state, NULL), NNC_E_PARAMS);
+    nnc_arena_free(arena);
+    nnc_state_free(state);
+    nnc_packed_free(packed);
+    nnc_params_free(params);
+}
 
 UNIT(params_are_found)
 {
@@ -189,7 +218,8 @@ UNIT(weights_are_verified)
 
 int main(void)
 {
-    static const Test test[] = {RUN(a_call_runs),      RUN(a_call_checks),          RUN(states_are_kept),
-                                RUN(params_are_found), RUN(params_are_handed_over), RUN(weights_are_verified)};
+    static const Test test[] = {RUN(a_call_runs),         RUN(a_call_checks),     RUN(states_are_kept),
+                                RUN(params_are_found),    RUN(params_are_packed), RUN(params_are_handed_over),
+                                RUN(weights_are_verified)};
     return UNIT_MAIN(test);
 }
