@@ -112,9 +112,10 @@ void unit_print_pack(Text *out, const Unit *unit)
     if (!program->packed_count)
         return;
     text_printf(out,
-                STR_FMT ")\n{\n"
-                        "    const unsigned char *const p = (const unsigned char *)params;\n"
-                        "    unsigned char *const k = (unsigned char *)packed;\n\n",
+                STR_FMT
+                ")\n{\n"
+                "    const unsigned char *const p = (const unsigned char *)params;\n"
+                "    unsigned char *const k = (unsigned char *)packed;\n\n",
                 STR_ARG(source_start_signature(program, BLOCK_PACKED, unit->arena)));
     text_printf(out, "    if (!p || (uintptr_t)p %% %d != 0)\n        return %d;\n", ARENA_ALIGNMENT,
                 source_block_status(BLOCK_PARAMS));

@@ -5,6 +5,7 @@
  * nothing.  The matrix is packed as blocks [columns / BLOCK][k][BLOCK], so that the inner loop runs over contiguous
  * numbers and keeps its sums in registers; columns are taken PANEL at a time and rows ROWS at a time, which bounds the
  * scratch memory. */
+#include "base/number.h"
 #include "ops/contract.h"
 #include "ops/elements.h"
 #include "ops/families.h"
@@ -392,10 +393,10 @@ void contraction_eval(const Contraction *c, const Tensor *const *in, Tensor *out
                     .out = out};
     if (c->has_bias)
         e.bias = bias_walker(c, in[2]);
-    int64_t k = e.first.deep.extent, columns = e.second.across.extent;
-    e.packed = ARENA_ARRAY(&scratch, Number, k * PANEL);
-    e.panel = ARENA_ARRAY(&scratch, Number, k * ROWS);
-    e.sums = ARENA_ARRAY(&scratch, Number, ROWS * PANEL);
+    int64_t k = e.first.deep.extent, columns = e.second.across.extent, rows = least(e.first.across.extent, ROWS);
+    e.packed = ARENA_ARRAY(&scratch, Number, k * least(ceil_div(columns, BLOCK) * BLOCK, PANEL));
+    e.panel = ARENA_ARRAY(&scratch, Number, k * rows);
+    e.sums = ARENA_ARRAY(&scratch, Number, rows * PANEL);
     for (int64_t batch = 0; batch < e.result.batch.extent && shape_elements(&out->type->shape); batch++)
         for (int64_t j = 0; j < columns; j += PANEL)
             eval_columns(&e, batch, j, columns - j < PANEL ? columns - j : PANEL);

@@ -16,11 +16,14 @@ import subprocess
 import sys
 import tempfile
 
+import numpy
+
 import build
 
 GROUP = 10
 EMULATE = build.HERE.parent / "cuda" / "emulate"
 TYPE = "f32[4, 4]"
+ROUNDS = [0, 2, 1, 3, 7, -1, 4]  # that the input k asks for; cases have branches for 0 and 2
 
 
 class Writer:
@@ -132,7 +135,8 @@ def wrong(arguments, folder, seed, number):
     model.write_text(text_of(seed))
     way = arguments.ways[number % len(arguments.ways)]
     kind = "cuda" if arguments.target.startswith("cuda") else "c"
-    compiles = [arguments.nnc, "compile", model, "-o", folder, "--target", arguments.target, "--emit", f"{kind},test", "--name", name, "--weights",
+    numpy.save(folder / f"{name}.npy", numpy.int32(ROUNDS[seed % len(ROUNDS)]))
+    compiles = [arguments.nnc, "compile", model, "-o", folder, "--input", f"k={folder / name}.npy", "--target", arguments.target, "--emit", f"{kind},test", "--name", name, "--weights",
                 "c", *(["--checked"] if arguments.sanitize and not arguments.target.startswith("cuda") else [])]
     for command in [compiles, *commands(arguments, folder, name, way)]:
         error = build.command(command)
