@@ -23,6 +23,7 @@ MODELS = pathlib.Path(__file__).with_name("memory")
 OTHERS = {
     "perceptron": "JAX: 14.0 MB of temporaries, 3.5 with jax.checkpoint",
     "rnn": "JAX: 1.86 MB of temporaries, 0.81 with jax.checkpoint",
+    "vgg16": "ccv: 471 MB for the gradients",
     "gpt2": "llm.c: 587 MB of activations and their gradients",
 }
 SHARES = [0.75, 0.5, 0.33, 0.25, 0.2]
