@@ -15,6 +15,7 @@
 #include "passes/pass.h"
 
 #include "ops/family.h"
+#include "kernel/copies.h"
 #include "kernel/join.h"
 #include "kernel/keep.h"
 #include "kernel/kernel.h"
@@ -467,32 +468,9 @@ static void order(Fuser *fuser)
     }
 }
 
-static ValueId copy_of(Graph *graph, ValueId value)
-{
-    Attr attr[1];
-    attr_defaults(OP_RELAYOUT, attr);
-    return op_build(graph, OP_RELAYOUT, &value, 1, attr, graph->value[value].place);
-}
-
-/* What leaves the graph, to the caller or into a state, is memory of its own: not a view, an input, a constant, what a
- * loop or branches give, nor the same value twice. */
-static void copy_shared_ends(Graph *graph, Arena *arena)
-{
-    bool *taken = ARENA_ARRAY(arena, bool, graph->value_count);
-    uint32_t updates = graph->update_count;
-    for (uint32_t i = 0; i < graph->output_count + updates; i++) {
-        ValueId *value = i < updates ? &graph->update[i].source : &graph->output[i - updates].value;
-        const Node *node = value_producer(graph, *value);
-        if (!node || is_inline(node) || node_flow(node) || taken[*value])
-            *value = copy_of(graph, *value);
-        else
-            taken[*value] = true;
-    }
-}
-
 bool stage_fuse(Graph *graph, PassContext *context)
 {
-    copy_shared_ends(graph, context->scratch);
+    kernel_add_copies(graph, context->scratch);
     Fuser fuser = {
         .graph = graph, .arena = context->scratch, .target = context->target, .copy_views = context->copy_views};
     fuser.users = graph_users(graph, fuser.arena);
