@@ -179,8 +179,9 @@ def keywords(w, frames):
     return softmax(dense(w, "out", np.array(means)))
 
 
-def decoder(w, tokens, layers=4, heads=4):
-    """Logits after each token: attention over all of them at once, under a mask."""
+def decoder(w, tokens, layers=4, heads=4, feed=""):
+    """Logits after each token: attention over all of them at once, under a mask.  `feed` stands in front of the names of
+    the layers that follow attention."""
     count, width = len(tokens), w["gpt.token.table"].shape[1]
     x = w["gpt.token.table"][tokens] + w["gpt.position.table"][:count]
     later = np.triu(np.ones((count, count), bool), 1)
@@ -194,9 +195,9 @@ def decoder(w, tokens, layers=4, heads=4):
         scores = q @ k.swapaxes(1, 2) / np.sqrt(width // heads)
         seen = softmax(np.where(later, -np.inf, scores)) @ v
         x = x + dense(w, label + ".attention.output", seen.swapaxes(0, 1).reshape(count, width))
-        f = dense(w, label + ".inner", layer_norm(w, label + ".norm2", x))
+        f = dense(w, label + feed + ".inner", layer_norm(w, label + ".norm2", x))
         f = 0.5 * f * (1 + np.tanh(np.sqrt(2 / np.pi) * (f + 0.044715 * f ** 3)))
-        x = x + dense(w, label + ".outer", f)
+        x = x + dense(w, label + feed + ".outer", f)
     return dense(w, "gpt.head", layer_norm(w, "gpt.norm", x))
 
 
