@@ -13,8 +13,8 @@ static ValueId copy_of(Graph *graph, ValueId value)
     return op_build(graph, OP_RELAYOUT, &value, 1, attr, graph->value[value].place);
 }
 
-/* What leaves the graph, to the caller or into a state, is memory of its own: not a view, an input, a constant, what a
- * loop or branches give, nor the same value twice. */
+/* What leaves the graph, to the caller or into a state, is plain memory of its own: not a view, an input, a constant,
+ * what a loop or branches give, nor the same value twice. */
 static void copy_shared_ends(Graph *graph, Arena *arena)
 {
     bool *taken = ARENA_ARRAY(arena, bool, graph->value_count);
@@ -22,7 +22,8 @@ static void copy_shared_ends(Graph *graph, Arena *arena)
     for (uint32_t i = 0; i < graph->output_count + updates; i++) {
         ValueId *value = i < updates ? &graph->update[i].source : &graph->output[i - updates].value;
         const Node *node = value_producer(graph, *value);
-        if (!node || node_is_view(node) || node_is_formula(node) || node_flow(node) || taken[*value])
+        bool blocked = value_type(graph, *value)->layout.block;
+        if (!node || blocked || node_is_view(node) || node_is_formula(node) || node_flow(node) || taken[*value])
             *value = copy_of(graph, *value);
         else
             taken[*value] = true;

@@ -4,6 +4,7 @@
 
 #include "program/entry.h"
 #include "program/fit.h"
+#include "program/layouts.h"
 #include "program/share.h"
 #include "program/stage.h"
 
@@ -37,6 +38,7 @@ static bool check_supported(const Graph *graph, const Target *target)
 {
     Diag *diag = graph->module->diag;
     check_marks(graph, target);
+    layouts_check(graph);
     return diag->error_count == 0;
 }
 

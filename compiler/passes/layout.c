@@ -223,17 +223,31 @@ static ValueId *twins(Layouter *layouter)
     return twin;
 }
 
-static void lay_out(Graph *graph, PassContext *context);
+/* Maps write any layout; of others it is what they work in, whatever the text says. */
+static bool heeds(const Layouter *layouter, const Node *node, uint32_t stated, uint32_t block)
+{
+    OpFamily family = op_info(node->op)->family;
+    if (stated == block || family == FAMILY_ELEMENTWISE || family == FAMILY_CAST)
+        return true;
+    const Graph *graph = layouter->graph;
+    return diag_error(
+        graph->module->diag, node->place, "the layout of " STR_FMT ", " STR_FMT ", cannot be honoured: %s makes %s",
+        STR_ARG(value_show(graph, node->out[0])), STR_ARG(type_show(layouter->arena, value_type(graph, node->out[0]))),
+        op_info(node->op)->name, block ? str_format(layouter->arena, "{NCHW%uc} here", block).ptr : "what is plain");
+}
+
+static bool lay_out(Graph *graph, PassContext *context);
 
 /* Bodies, then first values and results as the bodies take and give them.  Recurses over the nesting of bodies. */
-static void lay_out_bodies(Layouter *layouter, Node *node, PassContext *context)
+static bool lay_out_bodies(Layouter *layouter, Node *node, PassContext *context)
 {
     Graph *graph = layouter->graph;
     for (uint32_t s = 0; s < node->sub_count; s++)
-        lay_out(node->sub[s], context);
+        if (!lay_out(node->sub[s], context))
+            return false;
     if (!node_is_loop(node)) {
         operands_in(layouter, node, 0);
-        return;
+        return true;
     }
     const uint32_t *block = layout_carried(graph, node, context->scratch);
     layout_carry(graph, node, block, context->scratch);
@@ -242,9 +256,23 @@ static void lay_out_bodies(Layouter *layouter, Node *node, PassContext *context)
     for (uint32_t r = 0; r < node->out_count; r++)
         if (block[r])
             layout_set_block(graph, node->out[r], block[r]);
+    return true;
 }
 
-static void lay_out(Graph *graph, PassContext *context)
+static bool lay_out_node(Layouter *layouter, Node *node, PassContext *context)
+{
+    Graph *graph = layouter->graph;
+    if (node_has_bodies(node))
+        return lay_out_bodies(layouter, node, context);
+    uint32_t stated = node->out_count == 1 ? layout_block(graph, node->out[0]) : 0, block = choose(layouter, node);
+    if (stated)
+        return heeds(layouter, node, stated, block);
+    if (block && node->out_count == 1)
+        layout_set_block(graph, node->out[0], block);
+    return true;
+}
+
+static bool lay_out(Graph *graph, PassContext *context)
 {
     uint32_t operands = 0;
     for (uint32_t n = 0; n < graph->node_count; n++)
@@ -263,13 +291,8 @@ static void lay_out(Graph *graph, PassContext *context)
     uint32_t count = graph->node_count;
     for (uint32_t n = 0; n < count; n++) {
         Node node = graph->node[n];
-        if (node_has_bodies(&node)) {
-            lay_out_bodies(&layouter, &node, context);
-        } else {
-            uint32_t block = choose(&layouter, &node);
-            if (block && node.out_count == 1)
-                layout_set_block(graph, node.out[0], block);
-        }
+        if (!lay_out_node(&layouter, &node, context))
+            return false;
         emit(&layouter, node);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
@@ -280,11 +303,10 @@ static void lay_out(Graph *graph, PassContext *context)
     graph->node_count = layouter.count;
     graph->node_capacity = layouter.order_capacity;
     context->changes += layouter.changes;
+    return true;
 }
 
 bool pass_layout(Graph *graph, PassContext *context)
 {
-    if (context->lanes > 1 && !context->in_body)
-        lay_out(graph, context);
-    return true;
+    return context->lanes <= 1 || context->in_body || lay_out(graph, context);
 }

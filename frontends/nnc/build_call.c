@@ -194,6 +194,10 @@ static bool add_result(Builder *b, const AstFormal *result, Thing thing)
                                &value)) {
         return false;
     }
+    if (wanted && wanted->layout.block)
+        build_complain(b, result->type->place,
+                       "a result has no layout of its own: state it where " STR_FMT " is computed",
+                       STR_ARG(result->name->text));
     if (wanted && !build_check_type(b, result->name->text, graph->value[value].type, wanted, result->type->place))
         return false;
     graph_add_output(graph, value, str_copy(b->arena, result->name->text));

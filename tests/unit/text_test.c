@@ -189,7 +189,7 @@ UNIT(random_graphs_print_parse_and_compute_the_same)
         bool good = pass_run(stage_find(STR("expand")), graph, &context) && survives_passes(&s, module, seed % 2, true);
         EXPECT(good);
         if (!good)
-            printf("# seed %llu\n", (unsigned long long)seed);
+            printf("# seed %llu\n" STR_FMT "\n", (unsigned long long)seed, STR_ARG(text_view(&s.diag.text)));
         session_end(&s);
     }
 }
@@ -214,7 +214,7 @@ UNIT(loops_and_branches_print_parse_and_compute_the_same)
             pass_run(stage_find(STR("expand")), graph, &context) && survives(&s, module, seed % 2, true, pass_alone);
         EXPECT(good);
         if (!good)
-            printf("# seed %llu\n", (unsigned long long)seed);
+            printf("# seed %llu\n" STR_FMT "\n", (unsigned long long)seed, STR_ARG(text_view(&s.diag.text)));
         session_end(&s);
     }
 }
