@@ -1,10 +1,12 @@
-/* Copies that are made whatever is fused: of what leaves the graph without memory of its own, and of what an update
- * reads of the tensor that it is written to. */
+/* Copies that are made whatever is fused: of what leaves the graph without memory of its own, of what an update reads
+ * of the tensor that it is written to, and in the middle of views upon views whose indices would grow without bound. */
 #include "kernel/copies.h"
 
 #include "kernel/kernel.h"
 #include "ops/family.h"
 #include "ops/meaning.h"
+
+#define MOST_TURNS 3
 
 static ValueId copy_of(Graph *graph, ValueId value)
 {
@@ -30,39 +32,75 @@ static void copy_shared_ends(Graph *graph, Arena *arena)
     }
 }
 
+typedef struct Copier {
+    Graph *graph;
+    Arena *arena;
+    Node *sorted; /* the new order */
+    uint32_t count, capacity;
+    uint32_t *
+        turns; /* per value: how often a reshape stands over what is no reshape, in the views that it is read through */
+} Copier;
+
+/* The operand is copied in front of the node. */
+static void copy_operand(Copier *c, Node *node, uint32_t operand)
+{
+    Graph *graph = c->graph;
+    NodeId at = (NodeId)(node - graph->node);
+    ValueId copy = copy_of(graph, node->in[operand]);
+    graph->node[at].in[operand] = copy;
+    ARENA_PUSH(c->arena, c->sorted, c->count, c->capacity, graph->node[graph->value[copy].node]);
+}
+
 /* A part of the tensor that the node updates, which may be changed while it is read. */
 static bool is_of_updated(const Graph *graph, const Node *node, uint32_t operand)
 {
-    return operand && node->in[operand] != node->in[0] &&
+    return node->in[operand] != node->in[0] &&
            kernel_view_owner(graph, node->in[operand]) == kernel_view_owner(graph, node->in[0]);
 }
 
-/* x is written to where it lies, as its other readers allow, and only the part that is read of it is copied. */
-static void copy_updated_parts(Graph *graph, Arena *arena)
+/* Each turn may double the text of an index. */
+static uint32_t turns_of(const Copier *c, const Node *node)
 {
-    uint32_t count = graph->node_count, sorted_count = 0, capacity = 0;
-    Node *sorted = NULL;
-    for (NodeId n = 0; n < count; n++) {
-        for (uint32_t i = 1; node_is_update(&graph->node[n]) && i < graph->node[n].in_count; i++) {
-            if (!is_of_updated(graph, &graph->node[n], i))
-                continue;
-            ValueId copy = copy_of(graph, graph->node[n].in[i]);
-            graph->node[n].in[i] = copy;
-            ARENA_PUSH(arena, sorted, sorted_count, capacity, graph->node[graph->value[copy].node]);
-        }
-        ARENA_PUSH(arena, sorted, sorted_count, capacity, graph->node[n]);
-    }
-    if (sorted_count == count)
+    const Node *below = value_producer(c->graph, node->in[0]);
+    return c->turns[node->in[0]] + (view_is_reshape(node) && below && node_is_view(below) && !view_is_reshape(below));
+}
+
+/* Of what is updated only the part that is read is copied: x is written to where it lies, as its other readers allow.
+ */
+static void copy_for(Copier *c, NodeId n)
+{
+    Graph *graph = c->graph;
+    for (uint32_t i = 1; node_is_update(&graph->node[n]) && i < graph->node[n].in_count; i++)
+        if (is_of_updated(graph, &graph->node[n], i))
+            copy_operand(c, &graph->node[n], i);
+    if (!node_is_view(&graph->node[n]))
         return;
-    for (NodeId n = 0; n < sorted_count; n++) {
-        graph->node[n] = sorted[n];
-        for (uint32_t r = 0; r < sorted[n].out_count; r++)
-            graph->value[sorted[n].out[r]].node = n;
+    uint32_t turns = turns_of(c, &graph->node[n]);
+    if (turns > MOST_TURNS) {
+        copy_operand(c, &graph->node[n], 0);
+        turns = 0;
+    }
+    for (uint32_t r = 0; r < graph->node[n].out_count; r++)
+        c->turns[graph->node[n].out[r]] = turns;
+}
+
+static void copy_operands(Graph *graph, Arena *arena)
+{
+    Copier c = {.graph = graph, .arena = arena, .turns = ARENA_ARRAY(arena, uint32_t, graph->value_count)};
+    uint32_t count = graph->node_count;
+    for (NodeId n = 0; n < count; n++) {
+        copy_for(&c, n);
+        ARENA_PUSH(arena, c.sorted, c.count, c.capacity, graph->node[n]);
+    }
+    for (NodeId n = 0; n < c.count && c.count != count; n++) {
+        graph->node[n] = c.sorted[n];
+        for (uint32_t r = 0; r < c.sorted[n].out_count; r++)
+            graph->value[c.sorted[n].out[r]].node = n;
     }
 }
 
 void kernel_add_copies(Graph *graph, Arena *scratch)
 {
-    copy_updated_parts(graph, scratch);
+    copy_operands(graph, scratch);
     copy_shared_ends(graph, scratch);
 }

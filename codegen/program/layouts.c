@@ -9,7 +9,8 @@ static void check(const Graph *graph, bool inside)
         bool given = value->role == ROLE_PARAM || value->role == ROLE_STATE || (value->role == ROLE_INPUT && !inside);
         if (given && value->type && value->type->layout.block)
             diag_error(graph->module->diag, value->place,
-                       "the layout of " STR_FMT ", " STR_FMT ", cannot be honoured: inputs, params and states are plain",
+                       "the layout of " STR_FMT ", " STR_FMT
+                       ", cannot be honoured: inputs, params and states are plain",
                        STR_ARG(value_show(graph, v)), STR_ARG(type_show(graph->module->arena, value->type)));
     }
     for (NodeId n = 0; n < graph->node_count; n++)
