@@ -67,6 +67,35 @@ static bool marks_agree(const Lower *lower, const Kernel *kernel, const KernelMa
     return true;
 }
 
+/* Two recipes that the text has for two kernels. */
+static bool were_apart(const KernelMark *a, const KernelMark *b)
+{
+    return a && b && (a->number != b->number || a->body != b->body) && !same_mark(a, b);
+}
+
+void recipe_release_marks(Graph *graph, Arena *scratch)
+{
+    const KernelMark **first = ARENA_ARRAY(scratch, const KernelMark *, graph->node_count);
+    bool *released = ARENA_ARRAY(scratch, bool, graph->node_count);
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        if (node->kernel == NONE || !node->mark || !node->mark->place.source)
+            continue;
+        const KernelMark **known = &first[node->kernel];
+        if (were_apart(*known, node->mark) && !released[node->kernel]) {
+            diag_warning(
+                graph->module->diag, node->mark->place,
+                "this kernel of the text is one with another now, and is computed in another way than it says");
+            diag_note(graph->module->diag, (*known)->place, "here is the other");
+            released[node->kernel] = true;
+        }
+        *known = *known ? *known : node->mark;
+    }
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (graph->node[n].kernel != NONE && released[graph->node[n].kernel])
+            graph->node[n].mark = NULL;
+}
+
 bool recipe_marks_are_heeded(const Graph *graph)
 {
     bool heeded = true;
@@ -153,8 +182,11 @@ void recipe_mark(Graph *graph, const Kernel *kernel)
     const KernelMark *asked = asked_for(graph, kernel);
     KernelMark *mark = ARENA_NEW(arena, KernelMark);
     Knob *knob = ARENA_ARRAY(arena, Knob, MOST_KNOBS);
-    *mark = (KernelMark){
-        .provider = str_from(recipe->provider->name), .knob = knob, .place = asked ? asked->place : (Place){0}};
+    *mark = (KernelMark){.provider = str_from(recipe->provider->name),
+                         .knob = knob,
+                         .number = asked ? asked->number : 0,
+                         .body = asked ? asked->body : NULL,
+                         .place = asked ? asked->place : (Place){0}};
     for (uint32_t i = 0; recipe->provider->knob[i].name; i++) {
         const KnobSpec *spec = &recipe->provider->knob[i];
         if (recipe->knob[i] > 0 || asks_for(asked, recipe, i))

@@ -496,5 +496,6 @@ bool stage_fuse(Graph *graph, PassContext *context)
         keep_drop(graph, fuser.arena);
     forget_latest(&fuser);
     order(&fuser);
+    recipe_release_marks(graph, fuser.arena);
     return true;
 }

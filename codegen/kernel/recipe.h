@@ -67,6 +67,8 @@ extern const Provider *const provider_table[]; /* ends with NULL */
 bool recipe_choose(Lower *lower, Kernel *kernel);
 /* Does every mark that a user has written stand at a node that some kernel computes?  False after errors. */
 bool recipe_marks_are_heeded(const Graph *graph);
+/* Where kernels of a text have become one and their recipes differ, none is binding: a warning says so. */
+void recipe_release_marks(Graph *graph, Arena *scratch);
 /* Writes the recipe down at the kernel's anchor, or first node. */
 void recipe_mark(Graph *graph, const Kernel *kernel);
 

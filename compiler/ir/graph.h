@@ -83,7 +83,9 @@ typedef struct KernelMark {
     Str provider;
     const Knob *knob;
     uint32_t knob_count;
-    Place place; /* where a user has written it; nowhere when it was chosen */
+    uint32_t number;          /* of the kernel in the text ... */
+    const struct Graph *body; /* ... of this body, or of the graph itself */
+    Place place;              /* where a user has written it; nowhere when it was chosen */
 } KernelMark;
 
 typedef struct Node {

@@ -169,10 +169,11 @@ static void key_body(Merger *m, const Graph *body)
         key_number(m, &numbers, body->output[i].value);
 }
 
-/* All of it but its operands.  A call has params of its own, and is equal to nothing. */
+/* All of it but its operands.  A call has params of its own, and is equal to nothing.  What a text has in two kernels
+ * was made twice on purpose. */
 static void key_node(Merger *m, const Node *node)
 {
-    uint32_t counts[] = {node->op, node->in_count, node->out_count, node->sub_count};
+    uint32_t counts[] = {node->op, node->in_count, node->out_count, node->sub_count, node->kernel};
     key_put(m, counts, sizeof counts);
     key_attrs(m, node);
     if (node->sub_count && !node_has_bodies(node))

@@ -66,7 +66,11 @@ static void mark_kernel(Builder *b, const AstMark *mark, Node *node)
         return;
     KernelMark *kernel = ARENA_NEW(b->arena, KernelMark);
     Knob *knob = ARENA_ARRAY(b->arena, Knob, mark->count);
-    *kernel = (KernelMark){.provider = str_copy(b->arena, mark->word[1]->text), .knob = knob, .place = mark->place};
+    *kernel = (KernelMark){.provider = str_copy(b->arena, mark->word[1]->text),
+                           .knob = knob,
+                           .number = node->kernel,
+                           .body = b->frame->graph,
+                           .place = mark->place};
     for (uint32_t i = 2; i < mark->count; i++) {
         uint64_t value = 1;
         bool large;
