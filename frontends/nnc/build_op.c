@@ -186,6 +186,7 @@ ValueId build_value(Builder *b, OpCode op, const ValueId *in, uint32_t count, co
 {
     Diag apart = {.arena = b->arena}, *outer = b->module->diag;
     b->module->diag = &apart;
+    b->steps += op_info(op)->family == FAMILY_CONTRACT ? COST_OF_TILES : COST_OF_OP;
     ValueId first = op_build(b->frame->graph, op, in, count, attr, place);
     b->module->diag = outer;
     for (uint32_t i = 0; i < apart.entry_count; i++)

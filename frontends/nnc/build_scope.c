@@ -87,7 +87,8 @@ bool build_step(Builder *b, Place place, uint32_t cost)
         return false;
     if (b->steps <= MOST_STEPS)
         return true;
-    build_complain(b, place, "more than %u statements, with all repetition written out", MOST_STEPS);
+    build_complain(b, place, "more than %u statements, with all repetition written out and an op counted as %d or more",
+                   MOST_STEPS, COST_OF_OP);
     b->exhausted = true;
     return false;
 }
