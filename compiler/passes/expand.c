@@ -178,6 +178,35 @@ static void add_update(Expander *e, ValueId target, ValueId source, Place place)
     graph_add_update(graph, target, source, place);
 }
 
+/* Numbers behind the gradients that need none of them, such as the count of steps, come before them, so that an update
+ * by them can be the tail of the kernel that makes a gradient. */
+static void advance(Expander *e, NodeId grad)
+{
+    Graph *graph = e->graph;
+    bool *late = ARENA_ARRAY(e->scratch, bool, graph->value_count);
+    Node *behind = ARENA_ARRAY(e->scratch, Node, graph->node_count - grad);
+    NodeId next = grad;
+    uint32_t count = 0;
+    for (NodeId n = grad; n < graph->node_count; n++) {
+        Node node = graph->node[n];
+        bool waits = n == grad;
+        for (uint32_t i = 0; i < node.in_count; i++)
+            waits |= late[node.in[i]];
+        for (uint32_t i = 0; i < node.out_count; i++)
+            waits |= shape_elements(value_shape(graph, node.out[i])) != 1;
+        for (uint32_t i = 0; i < node.out_count; i++)
+            late[node.out[i]] = waits;
+        if (waits)
+            behind[count++] = node;
+        else
+            graph->node[next++] = node;
+    }
+    memcpy(graph->node + next, behind, count * sizeof *behind);
+    for (NodeId n = grad; n < graph->node_count; n++)
+        for (uint32_t i = 0; i < graph->node[n].out_count; i++)
+            graph->value[graph->node[n].out[i]].node = n;
+}
+
 /* The gradients of the loss with respect to the params, then the body, and the updates.  `map` takes values of the
  * graph that the node stands in. */
 static void expand_minimize(Expander *e, const Node *node, const ValueId *map, Str prefix, uint32_t around)
@@ -198,6 +227,7 @@ static void expand_minimize(Expander *e, const Node *node, const ValueId *map, S
     for (uint32_t i = 1; i < node->in_count; i++)
         input[2 * params + i - 1] = map[node->in[i]];
     const ValueId *inner = expand_body(e, body, input, prefix, around);
+    advance(e, grad);
     for (uint32_t i = 0; i < params; i++)
         add_update(e, in[i + 1], inner[body->output[i].value], node->place);
     e->expanded++;
