@@ -91,8 +91,10 @@ bool build_finish_results(Builder *b, const AstFunction *function, Results *resu
     Thing *thing = ARENA_ARRAY(b->scratch, Thing, function->result_count);
     bool ok = true;
 
-    for (uint32_t i = 0; i < function->result_count; i++)
-        ok &= check_name(b, function, i) & find_result(b, &function->result[i], &thing[i]);
+    for (uint32_t i = 0; i < function->result_count; i++) {
+        ok &= check_name(b, function, i);
+        ok &= find_result(b, &function->result[i], &thing[i]);
+    }
     if (!ok)
         return false;
     if (results) {
