@@ -4,7 +4,7 @@
  * (one of each name), with their initialisers, and so do its updates.  Each node is copied once, however deep it is
  * nested, so the pass is linear in what comes out.  Each node notes which call it comes from, and each call which one
  * it stood in (Graph.inlined).
- * Each minimize becomes a grad, the bodies of its optimiser, and updates.
+ * Each minimize becomes a grad, its body, and updates.
  * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it.
  * A call of a function with a gradient of its own stays until the pass grad has seen it; its gradient is expanded.
  * Bodies of loops and branches follow, from the outside in: what a call there brings of params, states and arrays

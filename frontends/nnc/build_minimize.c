@@ -190,8 +190,8 @@ void build_minimize(Builder *b, const AstStmt *stmt)
     }
     if (!read_arguments(&m))
         return;
-    m.param = build_reach(b, m.loss, &m.count);
-    if (!m.count) {
+    build_reach(b, m.loss, &m.trained, &m.others);
+    if (!m.trained.count) {
         build_complain(b, m.call->place, "the loss reaches no param");
         return;
     }

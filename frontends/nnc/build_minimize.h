@@ -9,6 +9,11 @@ typedef struct ReachedParam {
     ValueId value;
 } ReachedParam;
 
+typedef struct ReachedParams {
+    ReachedParam *at;
+    uint32_t count, capacity;
+} ReachedParams;
+
 typedef struct Minimize {
     Builder *b;
     const AstExpr *call; /* all of it */
@@ -16,12 +21,12 @@ typedef struct Minimize {
     Binder with, average; /* `average` has no function where none is written */
     Binder *through;
     uint32_t through_count;
-    const ReachedParam *param;
-    uint32_t count;
+    ReachedParams trained, others;
 } Minimize;
 
-/* The params that a value of the current graph passes a gradient to, calls included, in the order of the text. */
-const ReachedParam *build_reach(Builder *b, ValueId loss, uint32_t *count);
+/* The params that a value of the current graph passes a gradient to, calls included, in the order of the text; and of
+ * the calls with such params the others that the value is made of, or that they update, such as running means. */
+void build_reach(Builder *b, ValueId loss, ReachedParams *trained, ReachedParams *others);
 
 /* The sub-graph of the node, whose operands are `in`: the loss, then what the settings read.  NULL after errors. */
 Graph *build_minimize_body(Minimize *m, const ValueId *in);

@@ -15,9 +15,14 @@ typedef struct Body {
     Thing *param, *gradient; /* of each reached param */
 } Body;
 
+static const Value *value_of(const ReachedParam *param)
+{
+    return graph_value(param->graph, param->value);
+}
+
 static const Value *reached(const Body *body, uint32_t i)
 {
-    return graph_value(body->m->param[i].graph, body->m->param[i].value);
+    return value_of(&body->m->trained.at[i]);
 }
 
 /* A frame beside that of the statement: labels go on from there, but names of it are not seen. */
@@ -43,11 +48,11 @@ static Thing add_input(Body *body, const Type *type, Str name)
 
 static void add_params(Body *body)
 {
-    body->param = ARENA_ARRAY(body->b->scratch, Thing, body->m->count);
-    body->gradient = ARENA_ARRAY(body->b->scratch, Thing, body->m->count);
-    for (uint32_t i = 0; i < body->m->count; i++)
+    body->param = ARENA_ARRAY(body->b->scratch, Thing, body->m->trained.count);
+    body->gradient = ARENA_ARRAY(body->b->scratch, Thing, body->m->trained.count);
+    for (uint32_t i = 0; i < body->m->trained.count; i++)
         body->param[i] = add_input(body, reached(body, i)->type, reached(body, i)->name);
-    for (uint32_t i = 0; i < body->m->count; i++)
+    for (uint32_t i = 0; i < body->m->trained.count; i++)
         body->gradient[i] = add_input(body, reached(body, i)->type, (Str){0});
 }
 
@@ -108,19 +113,19 @@ static bool make_defaults(Body *body, const Binder *binder)
 static Thing list_of_gradients(const Body *body)
 {
     return (Thing){
-        .kind = THING_LIST, .many = body->gradient, .count = body->m->count, .c = {.kind = C_LIST, .depth = 1}};
+        .kind = THING_LIST, .many = body->gradient, .count = body->m->trained.count, .c = {.kind = C_LIST, .depth = 1}};
 }
 
 static bool take_gradients(Body *body, const Binder *binder, const Thing *list)
 {
     Builder *b = body->b;
     Str name = binder->function->name->text;
-    if (list->kind != THING_LIST || list->count != body->m->count)
+    if (list->kind != THING_LIST || list->count != body->m->trained.count)
         return build_complain(b, binder->call->place, STR_FMT " gives %s, not a list of %u gradient%s", STR_ARG(name),
                               list->kind == THING_LIST ? "a list of another length"
                               : build_is_list(list)    ? "a list of constants"
                                                        : "no list",
-                              body->m->count, body->m->count == 1 ? "" : "s");
+                              body->m->trained.count, body->m->trained.count == 1 ? "" : "s");
     for (uint32_t i = 0; i < list->count; i++) {
         const Type *type = list->many[i].kind == THING_VALUE ? value_type(b->frame->graph, list->many[i].value) : NULL;
         if (type != reached(body, i)->type)
@@ -162,11 +167,10 @@ static bool go_through(Body *body, const Binder *stage)
 /* Params */
 
 /* What a function makes of two tensors for a param; its label is after the function and the param. */
-static bool call_for(Body *body, const Binder *of, uint32_t i, Thing first, Thing second, ValueId *next)
+static bool call_for(Body *body, const Binder *of, const Value *param, Thing first, Thing second, ValueId *next)
 {
     Builder *b = body->b;
     Binder binder = *of;
-    const Value *param = reached(body, i);
     binder.given[0] = (Given){.thing = first, .present = true, .place = body->m->call->place};
     binder.given[1] = (Given){.thing = second, .present = true, .place = body->m->call->place};
     binder.label = str_format(b->arena, STR_FMT "." STR_FMT, STR_ARG(of->label), STR_ARG(param->name));
@@ -182,49 +186,70 @@ static bool call_for(Body *body, const Binder *of, uint32_t i, Thing first, Thin
 
 /* The initialiser is that of the param; a seed that is made of the name, as the library's layers have it, is made of
  * the new name: the same as where another graph has such a layer under the average's label. */
-static uint32_t copy_initial(Body *body, uint32_t i, Str name)
+static uint32_t copy_initial(Body *body, const ReachedParam *from, Str name)
 {
-    const Value *param = reached(body, i);
+    const Value *param = value_of(from);
     Graph *graph = body->frame.graph;
     if (param->initial == NONE)
         return NONE;
-    const Node *from = &body->m->param[i].graph->initial[param->initial];
-    uint32_t count = op_attr_count(from->op), seed = attr_index(from->op, STR("seed"));
-    Attr *attr = arena_copy(body->b->scratch, from->attr, count * sizeof *attr);
+    const Node *initial = &from->graph->initial[param->initial];
+    uint32_t count = op_attr_count(initial->op), seed = attr_index(initial->op, STR("seed"));
+    Attr *attr = arena_copy(body->b->scratch, initial->attr, count * sizeof *attr);
     if (seed != NONE && attr[seed].i == const_hash(param->name))
         attr[seed].i = const_hash(name);
-    NodeId initial = graph_add_initial(graph, from->op, attr, from->place);
-    graph->initial[initial].out_count = from->out_count;
-    return initial;
+    NodeId copy = graph_add_initial(graph, initial->op, attr, initial->place);
+    graph->initial[copy].out_count = initial->out_count;
+    return copy;
 }
 
-static bool add_average(Body *body, uint32_t i, ValueId next)
+static ValueId add_param(Body *body, const ReachedParam *like, Str name)
+{
+    const Value *param = value_of(like);
+    Graph *graph = body->frame.graph;
+    ValueId value = graph_add_value(graph, ROLE_PARAM, param->type, name, body->m->average.call->place);
+    graph->value[value].initial = copy_initial(body, like, name);
+    graph->value[value].data = param->data;
+    return value;
+}
+
+/* `next` is what the param becomes. */
+static bool add_average(Body *body, const ReachedParam *of, ValueId next)
 {
     Builder *b = body->b;
     const Binder *average = &body->m->average;
-    const Value *param = reached(body, i);
-    Graph *graph = body->frame.graph;
+    const Value *param = value_of(of);
     Place place = average->call->place;
-    Str name = str_format(b->arena, STR_FMT STR_FMT "." STR_FMT, STR_ARG(b->frame->prefix), STR_ARG(average->label),
-                          STR_ARG(param->name));
-    ValueId mean = graph_add_value(graph, ROLE_PARAM, param->type, name, place), moved;
-    graph->value[mean].initial = copy_initial(body, i, name);
-    graph->value[mean].data = param->data;
-    if (!call_for(body, average, i, build_thing_value(b, mean), build_thing_value(b, next), &moved))
+    ValueId moved, mean = add_param(body, of,
+                                    str_format(b->arena, STR_FMT STR_FMT "." STR_FMT, STR_ARG(b->frame->prefix),
+                                               STR_ARG(average->label), STR_ARG(param->name)));
+    if (!call_for(body, average, param, build_thing_value(b, mean), build_thing_value(b, next), &moved))
         return false;
-    graph_add_update(graph, mean, build_guarded(b, mean, moved, place), place);
+    graph_add_update(body->frame.graph, mean, build_guarded(b, mean, moved, place), place);
     return true;
 }
 
 static bool step(Body *body, uint32_t i)
 {
     Builder *b = body->b;
+    const Value *param = reached(body, i);
     ValueId next;
-    if (!call_for(body, &body->m->with, i, body->param[i], body->gradient[i], &next))
+    if (!call_for(body, &body->m->with, param, body->param[i], body->gradient[i], &next))
         return false;
     graph_add_output(body->frame.graph, build_guarded(b, body->param[i].value, next, body->m->call->place),
-                     reached(body, i)->name);
-    return !body->m->average.function || add_average(body, i, next);
+                     param->name);
+    return !body->m->average.function || add_average(body, &body->m->trained.at[i], next);
+}
+
+/* What the network has besides, frozen params and running means, is averaged as the run finds it: a network under the
+ * average's label has all of these. */
+static bool average_others(Body *body)
+{
+    bool good = true;
+    for (uint32_t i = 0; i < body->m->others.count && good; i++) {
+        const ReachedParam *param = &body->m->others.at[i];
+        good = add_average(body, param, add_param(body, param, value_of(param)->name));
+    }
+    return good;
 }
 
 static bool fill(Body *body)
@@ -239,9 +264,9 @@ static bool fill(Body *body)
     for (uint32_t i = 0; i < m->through_count && good; i++)
         good = go_through(body, &m->through[i]);
     good = good && make_defaults(body, &m->with) && (!m->average.function || make_defaults(body, &m->average));
-    for (uint32_t i = 0; i < m->count && good; i++)
+    for (uint32_t i = 0; i < m->trained.count && good; i++)
         good = step(body, i);
-    return good;
+    return good && (!m->average.function || average_others(body));
 }
 
 /* What is updated of the settings is a param or state of the graph; params are by their next values alone. */
@@ -249,7 +274,7 @@ static bool claim_updates(const Body *body, const bool *updated, const ValueId *
 {
     Builder *b = body->b;
     Place place = body->m->call->place;
-    uint32_t own = 2 * body->m->count;
+    uint32_t own = 2 * body->m->trained.count;
     for (uint32_t i = 0; i < body->frame.graph->input_count; i++) {
         ValueId value = i < own ? NONE : in[1 + i - own];
         if (!updated[i])

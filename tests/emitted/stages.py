@@ -4,7 +4,8 @@
     stages.py --nnc build/nnc [--target T ...] [--cc CC]
 
 The perceptron of training.py in f64, 24 steps with a fresh batch each: clipping, accumulation, scales of the loss, lists of
-these, averages (all of them for the first target, lists of stages for the others); then accumulation against the same written by hand, to the bit, and gradients that f16 rounds to 0.  Speaks
+these, averages (all of them for the first target, lists of stages for the others); then accumulation against the same written by hand, to the bit, gradients that f16 rounds to 0, and
+averages of what is not trained.  Speaks
 TAP: one result per case and target.
 """
 
@@ -255,6 +256,45 @@ def tiny(arguments, target, folder):
     return None
 
 
+# A network with running means and a frozen layer, and a teacher: the same with the averages.
+TEACHER = """nnc 1
+use "nn"
+fn net(x, training = false) -> (y) {
+    y = batch_norm(dense(stop_gradient(dense@frozen(x, 4)), 3), training = training)
+}
+graph step(x: f64[6, 5]) -> (loss) {
+    loss = mse(net@net(x, training = true), stop_gradient(net@ema.net(x)))
+    minimize(loss, with = sgd(rate = 0.1), average = ema(0.6))
+}
+graph infer(x: f64[6, 5]) -> (y) { y = net@ema.net(x) }
+"""
+
+
+def teacher(arguments, target, folder):
+    error = library(arguments, TEACHER, target, folder, "--init-missing")
+    if error:
+        return error
+    chance = np.random.default_rng(5)
+    stream = Model(folder / "libmodel.so", "model", {}).stream()
+    names = [n for n, _ in stream.listed(stream.model.of.params, stream.params) if n.startswith("net.")]
+    frozen = ["net.frozen.weight", "net.frozen.bias"]  # kept with the averages, not with what is trained
+    if sorted(names) != sorted(f"net.{n}" for n in ("dense.weight", "dense.bias", "batch_norm.scale", "batch_norm.bias",
+                                                    "batch_norm.mean", "batch_norm.variance")):
+        return f"trained and running are {names}"
+    for t in range(1, 7):
+        old = {n: stream.param(n).copy() for n in names}
+        averages = {n: stream.param(f"ema.{n}").copy() for n in names + frozen}
+        stream.step(chance.normal(size=(6, 5)))
+        d = min((t - 1) / t, 0.6)
+        for n in names:  # running means are averaged as the run finds them
+            new = old[n] if n.endswith((".mean", ".variance")) else stream.param(n)
+            if not np.allclose(stream.param(f"ema.{n}"), new + (averages[n] - new) * d, 1e-6, 1e-9):
+                return f"ema.{n} after {t} runs"
+        if t > 1 and any((stream.param(f"ema.{n}") != averages[n]).any() for n in frozen):
+            return f"averages of frozen params change in run {t}"
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
@@ -264,7 +304,8 @@ def main():
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     cases = [(f"{name} for {target}", target, arguments.cc, (test, arguments, name, target))
              for name in CASES for target in arguments.target if target == arguments.target[0] or "," in name]
-    for function, label in ((by_hand, "accumulated as by hand, to the bit"), (tiny, "gradients that f16 rounds to 0")):
+    for function, label in ((by_hand, "accumulated as by hand, to the bit"), (tiny, "gradients that f16 rounds to 0"),
+                            (teacher, "a teacher by averages, with running means")):
         cases += [(f"{label} for {target}", target, arguments.cc, (function, arguments, target)) for target in arguments.target]
     return build.report(cases, lambda function, *words: function(*words))
 
