@@ -5,7 +5,10 @@ typedef struct Verifier {
     Arena *arena;
     Str *message;
     bool *defined; /* by an earlier node or by its role */
+    bool callee;   /* of a call: it may update what it is given */
 } Verifier;
+
+static bool verify_graph(const Graph *graph, Arena *arena, Str *message, bool callee);
 
 static bool wrong(Verifier *v, Str what, uint32_t index)
 {
@@ -97,7 +100,7 @@ static bool verify_node(Verifier *v, NodeId n)
     if (node->sub_count && op_info(node->op)->family != FAMILY_CONTROL)
         return wrong(v, STR("sub-graphs in node"), n);
     for (uint32_t i = 0; i < node->sub_count; i++)
-        if (!node->sub[i] || !graph_verify(node->sub[i], v->arena, v->message))
+        if (!node->sub[i] || !verify_graph(node->sub[i], v->arena, v->message, !node_has_bodies(node)))
             return node->sub[i] ? false : wrong(v, STR("no sub-graph in node"), n);
     const char *complaint = node_has_bodies(node) ? graph_verify_bodies(graph, node) : NULL;
     if (complaint)
@@ -109,9 +112,9 @@ static bool verify_node(Verifier *v, NodeId n)
     if (node_has_gradient(node) && (node->sub[1]->input_count != node->in_count + 2 * node->out_count ||
                                     node->sub[1]->output_count != node->in_count))
         return wrong(v, STR("call and gradient differ in node"), n);
-    for (uint32_t i = 0; node->op == OP_MINIMIZE && i < node->sub_count; i++)
-        if (node->sub[i]->input_count != node->in_count + 1 || node->sub[i]->output_count != 1)
-            return wrong(v, STR("an optimiser does not fit its node"), n);
+    if (node->op == OP_MINIMIZE && (node->sub_count != 1 || !node->call ||
+                                    node->sub[0]->input_count != node->in_count - 1 + 2 * node->sub[0]->output_count))
+        return wrong(v, STR("minimize and its sub-graph differ in node"), n);
     return true;
 }
 
@@ -126,19 +129,25 @@ static bool verify_ends(Verifier *v)
         if (!is_defined(v, update->source) || update->target >= graph->value_count)
             return wrong(v, STR("undefined value in update"), i);
         const Value *target = &graph->value[update->target];
-        if (target->role != ROLE_PARAM && target->role != ROLE_STATE)
+        bool kept = target->role == ROLE_PARAM || target->role == ROLE_STATE;
+        if (!kept && !(v->callee && target->role == ROLE_INPUT))
             return wrong(v, STR("neither param nor state is the target of update"), i);
     }
     return true;
 }
 
-bool graph_verify(const Graph *graph, Arena *arena, Str *message)
+static bool verify_graph(const Graph *graph, Arena *arena, Str *message, bool callee)
 {
-    Verifier v = {graph, arena, message, ARENA_ARRAY(arena, bool, graph->value_count)};
+    Verifier v = {graph, arena, message, ARENA_ARRAY(arena, bool, graph->value_count), callee};
     if (!verify_values(&v) || !verify_inputs(&v))
         return false;
     for (uint32_t n = 0; n < graph->node_count; n++)
         if (!verify_node(&v, n))
             return false;
     return verify_ends(&v);
+}
+
+bool graph_verify(const Graph *graph, Arena *arena, Str *message)
+{
+    return verify_graph(graph, arena, message, false);
 }

@@ -4,7 +4,7 @@
  * (one of each name), with their initialisers, and so do its updates.  Each node is copied once, however deep it is
  * nested, so the pass is linear in what comes out.  Each node notes which call it comes from, and each call which one
  * it stood in (Graph.inlined).
- * Each minimize becomes a grad, the bodies of its optimiser, and updates.
+ * Each minimize becomes a grad, its body, and updates.
  * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it.
  * A call of a function with a gradient of its own stays until the pass grad has seen it; its gradient is expanded.
  * Bodies of loops and branches follow, from the outside in: what a call there brings of params, states and arrays
@@ -161,7 +161,8 @@ static void rename_result(Expander *e, ValueId value, Str name, Place place)
     map_add(&e->name, name, value);
 }
 
-static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, uint32_t around);
+/* Appends what stands in the body of a call to the graph, from its inputs; gives what its values are there. */
+static const ValueId *expand_body(Expander *e, const Graph *body, const ValueId *input, Str prefix, uint32_t inlined);
 
 static void add_update(Expander *e, ValueId target, ValueId source, Place place)
 {
@@ -177,43 +178,58 @@ static void add_update(Expander *e, ValueId target, ValueId source, Place place)
     graph_add_update(graph, target, source, place);
 }
 
-/* The gradients of the loss with respect to the params, then the optimiser's body for each, and the update.  `map`
- * takes values of the graph that the node stands in. */
+/* Numbers behind the gradients that need none of them, such as the count of steps, come before them, so that an update
+ * by them can be the tail of the kernel that makes a gradient. */
+static void advance(Expander *e, NodeId grad)
+{
+    Graph *graph = e->graph;
+    bool *late = ARENA_ARRAY(e->scratch, bool, graph->value_count);
+    Node *behind = ARENA_ARRAY(e->scratch, Node, graph->node_count - grad);
+    NodeId next = grad;
+    uint32_t count = 0;
+    for (NodeId n = grad; n < graph->node_count; n++) {
+        Node node = graph->node[n];
+        bool waits = n == grad;
+        for (uint32_t i = 0; i < node.in_count; i++)
+            waits |= late[node.in[i]];
+        for (uint32_t i = 0; i < node.out_count; i++)
+            waits |= shape_elements(value_shape(graph, node.out[i])) != 1;
+        for (uint32_t i = 0; i < node.out_count; i++)
+            late[node.out[i]] = waits;
+        if (waits)
+            behind[count++] = node;
+        else
+            graph->node[next++] = node;
+    }
+    memcpy(graph->node + next, behind, count * sizeof *behind);
+    for (NodeId n = grad; n < graph->node_count; n++)
+        for (uint32_t i = 0; i < graph->node[n].out_count; i++)
+            graph->value[graph->node[n].out[i]].node = n;
+}
+
+/* The gradients of the loss with respect to the params, then the body, and the updates.  `map` takes values of the
+ * graph that the node stands in. */
 static void expand_minimize(Expander *e, const Node *node, const ValueId *map, Str prefix, uint32_t around)
 {
     Graph *graph = e->graph;
-    uint32_t more = node->in_count - 1; /* operands of optimisers */
-    ValueId *in = ARENA_ARRAY(e->scratch, ValueId, node->sub_count + 1);
+    const Graph *body = node->sub[0];
+    uint32_t params = body->output_count;
+    ValueId *in = ARENA_ARRAY(e->scratch, ValueId, params + 1);
+    ValueId *input = ARENA_ARRAY(e->scratch, ValueId, body->input_count);
     in[0] = map[node->in[0]];
-    for (uint32_t s = 0; s < node->sub_count; s++)
-        in[s + 1] = map_get(&e->name, value_show(node->sub[s], node->sub[s]->input[0]));
-    ValueId first = op_build(graph, OP_GRAD, in, node->sub_count + 1, NULL, node->place);
+    for (uint32_t i = 0; i < params; i++)
+        input[i] = in[i + 1] = map_get(&e->name, value_show(body, body->input[i]));
+    ValueId first = op_build(graph, OP_GRAD, in, params + 1, NULL, node->place);
     NodeId grad = graph->value[first].node;
     graph->node[grad].from = around;
-
-    for (uint32_t s = 0; s < node->sub_count; s++) {
-        ValueId *value = ARENA_ARRAY(e->scratch, ValueId, more + 3),
-                *index = ARENA_ARRAY(e->scratch, ValueId, more + 3);
-        value[0] = in[s + 1];
-        value[1] = graph->node[grad].out[s];
-        for (uint32_t i = 0; i < more; i++)
-            value[2 + i] = map[node->in[1 + i]];
-        for (uint32_t i = 0; i < more + 3; i++)
-            index[i] = i;
-        Call *text = arena_copy(graph->module->arena, node->call, sizeof *text);
-        text->label = node->sub[s]->name;
-        Node call = {.op = OP_CALL,
-                     .in = index,
-                     .in_count = more + 2,
-                     .out = index + more + 2,
-                     .out_count = 1,
-                     .sub = &node->sub[s],
-                     .sub_count = 1,
-                     .call = text,
-                     .place = node->place};
-        expand_call(e, &call, value, prefix, around);
-        add_update(e, value[0], value[more + 2], node->place);
-    }
+    for (uint32_t i = 0; i < params; i++)
+        input[params + i] = graph->node[grad].out[i];
+    for (uint32_t i = 1; i < node->in_count; i++)
+        input[2 * params + i - 1] = map[node->in[i]];
+    const ValueId *inner = expand_body(e, body, input, prefix, around);
+    advance(e, grad);
+    for (uint32_t i = 0; i < params; i++)
+        add_update(e, in[i + 1], inner[body->output[i].value], node->place);
     e->expanded++;
 }
 
@@ -225,22 +241,31 @@ static uint32_t note_call(Graph *graph, const Call *call, uint32_t outer)
 }
 
 /* Appends the body of `call` to the graph; `map` takes values of the caller, where the call's results get theirs.
- * `around` is the call in whose body this one stands, in Graph.inlined.
- * Recurses over the nesting of calls. */
+ * `around` is the call in whose body this one stands, in Graph.inlined. */
 static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, uint32_t around)
 {
     const Graph *body = call->sub[0];
     Str label = call->call->label.len ? call->call->label : call->call->name;
     Str prefix = str_format(e->scratch, STR_FMT STR_FMT ".", STR_ARG(outer), STR_ARG(label));
-    uint32_t inlined = note_call(e->graph, call->call, around);
-    ValueId *inner = ARENA_ARRAY(e->scratch, ValueId, body->value_count);
+    ValueId *input = ARENA_ARRAY(e->scratch, ValueId, call->in_count);
+    for (uint32_t i = 0; i < call->in_count; i++)
+        input[i] = map[call->in[i]];
+    const ValueId *inner = expand_body(e, body, input, prefix, note_call(e->graph, call->call, around));
+    for (uint32_t i = 0; i < call->out_count; i++)
+        map[call->out[i]] = inner[body->output[i].value];
+    e->expanded++;
+}
 
+/* Recurses over the nesting of calls. */
+static const ValueId *expand_body(Expander *e, const Graph *body, const ValueId *input, Str prefix, uint32_t inlined)
+{
+    ValueId *inner = ARENA_ARRAY(e->scratch, ValueId, body->value_count);
     for (ValueId v = 0; v < body->value_count; v++) {
         Role role = body->value[v].role;
         inner[v] = role == ROLE_RESULT || role == ROLE_INPUT ? NONE : import_leaf(e, body, v);
     }
     for (uint32_t i = 0; i < body->input_count; i++)
-        inner[body->input[i]] = map[call->in[i]];
+        inner[body->input[i]] = input[i];
     for (NodeId n = 0; n < body->node_count; n++) {
         const Node *node = &body->node[n];
         if (node->dead)
@@ -260,10 +285,8 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, 
         }
     }
     for (uint32_t i = 0; i < body->update_count; i++)
-        graph_add_update(e->graph, inner[body->update[i].target], inner[body->update[i].source], body->update[i].place);
-    for (uint32_t i = 0; i < call->out_count; i++)
-        map[call->out[i]] = inner[body->output[i].value];
-    e->expanded++;
+        add_update(e, inner[body->update[i].target], inner[body->update[i].source], body->update[i].place);
+    return inner;
 }
 
 /* The graph's own call: its results take their values from the body, and hand on their names. */

@@ -14,6 +14,29 @@
 
 /* Which graph trains, which validates */
 
+/* Does a callee change what it is given for this input?  Recurses over the nesting of calls. */
+static bool updates_input(const Graph *graph, ValueId input)
+{
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        if (graph->update[i].target == input)
+            return true;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = graph_node(graph, n);
+        for (uint32_t i = 0; node_is_call(node) && i < node->in_count; i++)
+            if (node->in[i] == input && updates_input(node->sub[0], node->sub[0]->input[i]))
+                return true;
+    }
+    return false;
+}
+
+static bool updates_given(const Graph *graph, const Node *call, Role role)
+{
+    for (uint32_t i = 0; i < call->in_count; i++)
+        if (graph_value(graph, call->in[i])->role == role && updates_input(call->sub[0], call->sub[0]->input[i]))
+            return true;
+    return false;
+}
+
 /* Does a run of it change a value of this role?  Recurses over the nesting of calls. */
 static bool updates(const Graph *graph, Role role)
 {
@@ -22,7 +45,7 @@ static bool updates(const Graph *graph, Role role)
             return true;
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = graph_node(graph, n);
-        if (node_is_minimize(node))
+        if (node_is_minimize(node) || (node_is_call(node) && updates_given(graph, node, role)))
             return true;
         for (uint32_t s = 0; s < node->sub_count; s++)
             if (updates(node->sub[s], role))

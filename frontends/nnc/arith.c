@@ -189,14 +189,19 @@ static bool call_len(Builder *b, const Const *x, Place place, Const *result)
 }
 
 /* FNV-1a, 31 bits: part of the language, for seeds made from labels. */
-static bool call_hash(Builder *b, const Const *x, Place place, Const *result)
+int64_t const_hash(Str s)
 {
     uint32_t hash = 2166136261u;
+    for (uint32_t i = 0; i < s.len; i++)
+        hash = (hash ^ (unsigned char)s.ptr[i]) * 16777619u;
+    return hash & INT32_MAX;
+}
+
+static bool call_hash(Builder *b, const Const *x, Place place, Const *result)
+{
     if (x->kind != C_STRING)
         return build_complain(b, place, "hash takes a string");
-    for (uint32_t i = 0; i < x->s.len; i++)
-        hash = (hash ^ (unsigned char)x->s.ptr[i]) * 16777619u;
-    *result = const_int(hash & INT32_MAX);
+    *result = const_int(const_hash(x->s));
     return true;
 }
 

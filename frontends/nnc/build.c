@@ -211,6 +211,7 @@ static void build_graph(Builder *b, File *file, const AstFunction *function)
                    .scalars = {.arena = b->scratch},
                    .tensors = {.arena = b->scratch},
                    .entry = function,
+                   .guard = NONE,
                    .given = {.arena = b->scratch},
                    .updated = {.arena = b->scratch}};
     Frame *outer = b->frame;

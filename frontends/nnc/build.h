@@ -97,9 +97,12 @@ typedef struct Frame {
     bool labelled;
     Place call;
     uint32_t depth;
+    bool gives_on;            /* updates of its inputs are those of what they stand for in the caller's graph */
+    bool guarded;             /* updates are made where a condition holds, ... */
+    ValueId guard;            /* ... this bool[]; NONE until something asks for it: build_guard */
     Map scalars;              /* type and bits of a scalar constant, to its value */
     Map tensors;              /* name of a file's typed constant, to its value in this graph */
-    Map updated;              /* value to index in graph->update */
+    Map updated;              /* value to index of the builder's update_place */
     const AstFunction *entry; /* of a graph itself; NULL in functions */
     Map given;                /* name of a result that is an input's, too, to the value that `<-` gives it */
     Wanted *wanted;
@@ -120,6 +123,8 @@ typedef struct Builder {
     Map params; /* full name to index of param_place, over one graph and all calls in it */
     Place *param_place;
     uint32_t param_count, param_capacity;
+    Place *update_place;
+    uint32_t update_count, update_capacity;
     Map inside; /* names of bodies that have ended */
     Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;
@@ -207,6 +212,7 @@ const Tensor *build_tensor(Builder *b, const Const *c, const Type *type, Place p
 /* arith.c */
 bool const_unary(Builder *b, TokenKind op, const Const *x, Place place, Const *result);
 bool const_binary(Builder *b, TokenKind op, const Const *x, const Const *y, Place place, Const *result);
+int64_t const_hash(Str s); /* what hash(s) is */
 bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place place, Const *result, bool *known);
 
 /* build_op.c */
@@ -224,6 +230,8 @@ ValueId build_value(Builder *b, OpCode op, const ValueId *in, uint32_t count, co
 Thing build_list(Builder *b, const AstExpr *expr);
 bool build_is_list(const Thing *thing);
 Thing build_take_apart(Builder *b, Thing thing); /* a list as THING_MANY; all else as it is */
+/* The tensors of results among which are lists, one by one, for names with types, as the printed form has them. */
+Thing build_tensors_of(Builder *b, Thing thing);
 Thing build_list_operator(Builder *b, TokenKind op, Thing x, Thing y, Place place);
 Thing build_list_index(Builder *b, const AstExpr *expr, Thing base);
 bool build_list_call(Builder *b, Str name, const AstExpr *call, Thing *result); /* enumerate, zip; false: another */
@@ -246,7 +254,17 @@ Thing build_index(Builder *b, const AstExpr *expr);
 
 /* build_call.c */
 Thing build_call(Builder *b, const AstExpr *call);
-bool build_finish_results(Builder *b, const AstFunction *function, bool *constant);
+
+/* build_result.c */
+typedef struct Results { /* of a function */
+    const Thing *thing;  /* in the graph of the body */
+    uint32_t count;
+    bool constant; /* all of them, and the body has no outputs */
+} Results;
+/* Adds the results as outputs.  `results` is NULL for what gives no lists, and whose results are tensors: a graph. */
+bool build_finish_results(Builder *b, const AstFunction *function, Results *results);
+/* The results of the call that is this node; of none where all are constants. */
+Thing build_results_of(Builder *b, const Results *results, const Node *node);
 
 /* build_minimize.c */
 void build_minimize(Builder *b, const AstStmt *stmt);

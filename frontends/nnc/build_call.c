@@ -87,9 +87,11 @@ static Str join_label(Builder *b, Str prefix, Str name)
     return str_format(b->arena, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(name));
 }
 
-void build_enter_call(Builder *b, Frame *frame, const AstFunction *function, const AstExpr *call, Str label)
+void build_enter_call(Builder *b, Frame *frame, const Binder *binder)
 {
-    Str name = label.len ? label : call->label ? build_name_text(b, call->label) : function->name->text;
+    const AstFunction *function = binder->function;
+    const AstExpr *call = binder->call;
+    Str name = binder->label.len ? binder->label : call->label ? build_name_text(b, call->label) : function->name->text;
     *frame = (Frame){.caller = b->frame,
                      .graph = graph_new(b->module, str_copy(b->arena, function->name->text)),
                      .file = function->file,
@@ -98,6 +100,9 @@ void build_enter_call(Builder *b, Frame *frame, const AstFunction *function, con
                      .call = call->place,
                      .depth = b->frame->depth + 1,
                      .nesting = b->frame->nesting,
+                     .gives_on = true,
+                     .guarded = b->frame->guarded,
+                     .guard = NONE,
                      .scalars = {.arena = b->scratch},
                      .tensors = {.arena = b->scratch},
                      .given = {.arena = b->scratch},
@@ -107,6 +112,53 @@ void build_enter_call(Builder *b, Frame *frame, const AstFunction *function, con
     frame->graph->place = function->place;
     b->frame = frame;
     build_scope_push(b);
+}
+
+bool build_can_update(const Builder *b, ValueId value)
+{
+    Role role = graph_value(b->frame->graph, value)->role;
+    return role == ROLE_PARAM || role == ROLE_STATE || (role == ROLE_INPUT && b->frame->gives_on);
+}
+
+bool build_claim_update(Builder *b, ValueId value, Str name, Place place)
+{
+    Str key = map_key(arena_copy(b->scratch, &value, sizeof value), sizeof value);
+    uint32_t earlier = map_get(&b->frame->updated, key);
+    if (earlier != MAP_NONE) {
+        build_complain(b, place, "'" STR_FMT "' is updated already", STR_ARG(name));
+        diag_note(b->diag, b->update_place[earlier], "the first update");
+        return false;
+    }
+    map_put(&b->frame->updated, key, b->update_count);
+    ARENA_PUSH(b->scratch, b->update_place, b->update_count, b->update_capacity, place);
+    return true;
+}
+
+const bool *build_updated_inputs(Builder *b)
+{
+    const Graph *graph = b->frame->graph;
+    bool *updated = ARENA_ARRAY(b->scratch, bool, graph->input_count);
+    for (uint32_t i = 0; i < graph->input_count; i++) {
+        ValueId input = graph->input[i];
+        updated[i] = map_get(&b->frame->updated, map_key(&input, sizeof input)) != MAP_NONE;
+    }
+    return updated;
+}
+
+ValueId build_guard(Builder *b, Place place)
+{
+    Frame *frame = b->frame;
+    if (frame->guard == NONE)
+        frame->guard = graph_add_input(frame->graph, module_plain_type(b->module, DT_BOOL, 0, NULL), (Str){0}, place);
+    return frame->guard;
+}
+
+ValueId build_guarded(Builder *b, ValueId value, ValueId next, Place place)
+{
+    if (!b->frame->guarded)
+        return next;
+    ValueId in[3] = {build_guard(b, place), next, value};
+    return build_value(b, OP_SELECT, in, 3, NULL, place);
 }
 
 static Thing formal_inside(Builder *b, const Graph *outer, Thing given, Str name, Place place);
@@ -140,11 +192,11 @@ static bool bind_formal(Builder *b, const AstFormal *formal, const Given *given,
         ok = build_complain(b, given->place, STR_FMT " is a tensor; found a list of %u", STR_ARG(name), thing.count);
     else if (thing.kind == THING_VALUE && formal->type) {
         const Type *wanted = build_eval_type(b, formal->type, (Str){0});
-        const Graph *graph = !given->present ? b->frame->graph : given->graph ? given->graph : outer;
+        const Graph *graph = given->present ? outer : b->frame->graph;
         ok = wanted && build_check_type(b, name, graph->value[thing.value].type, wanted, formal->type->place);
     }
     if (given->present)
-        thing = formal_inside(b, given->graph ? given->graph : outer, thing, name, formal->name->place);
+        thing = formal_inside(b, outer, thing, name, formal->name->place);
     return ok & (thing.kind != THING_BAD && build_bind(b, formal->name->text, formal->name->place, thing));
 }
 
@@ -154,86 +206,6 @@ bool build_bind_formals(Builder *b, Binder *binder, const Graph *outer)
     for (uint32_t i = 0; i < binder->function->formal_count; i++)
         ok &= bind_formal(b, &binder->function->formal[i], &binder->given[i], outer);
     return ok;
-}
-
-/* One result of a function or graph, found by name when the body is done. */
-static bool finish_result(Builder *b, const AstFormal *result, bool *constant, Thing *thing)
-{
-    Str name = result->name->text;
-    uint32_t given = map_get(&b->frame->given, name);
-    if (given != MAP_NONE) {
-        *thing = build_thing_value(b, given);
-        *constant = false;
-        return true;
-    }
-    Binding *binding = build_lookup(b, name);
-    if (!binding)
-        return !b->syntax_errors && build_complain(b, result->name->place,
-                                                   "'" STR_FMT "' is a result, but nothing assigns it", STR_ARG(name));
-    *thing = build_bound(b, binding, result->name->place);
-    *constant &= thing->kind == THING_CONST;
-    return thing->kind != THING_BAD;
-}
-
-static bool add_result(Builder *b, const AstFormal *result, Thing thing)
-{
-    Graph *graph = b->frame->graph;
-    const Type *wanted = result->type ? build_eval_type(b, result->type, (Str){0}) : NULL;
-    Place place = result->name->place;
-    ValueId value;
-
-    if (result->type && !wanted)
-        return false;
-    if (thing.kind == THING_CONST && wanted) {
-        const Tensor *tensor = build_tensor(b, &thing.c, wanted, place);
-        if (!tensor)
-            return false;
-        value = wanted->shape.rank == 0 ? build_scalar_value(b, wanted->dtype, &thing.c)
-                                        : graph_add_const(graph, tensor, (Str){0}, place);
-    } else if (!build_as_value(b, thing, thing.kind == THING_CONST ? const_default_dtype(&thing.c) : DT_F32, place,
-                               &value)) {
-        return false;
-    }
-    if (wanted && wanted->layout.block)
-        build_complain(b, result->type->place,
-                       "a result has no layout of its own: state it where " STR_FMT " is computed",
-                       STR_ARG(result->name->text));
-    if (wanted && !build_check_type(b, result->name->text, graph->value[value].type, wanted, result->type->place))
-        return false;
-    graph_add_output(graph, value, str_copy(b->arena, result->name->text));
-    return true;
-}
-
-/* Adds the results as outputs; when all are constants and may stay so, `constant` is true and nothing is added. */
-bool build_finish_results(Builder *b, const AstFunction *function, bool *constant)
-{
-    Thing *thing = ARENA_ARRAY(b->scratch, Thing, function->result_count);
-    bool ok = true, all = function->result_count > 0;
-
-    for (uint32_t i = 0; i < function->result_count; i++) {
-        for (uint32_t k = 0; k < i; k++)
-            if (str_eq(function->result[k].name->text, function->result[i].name->text))
-                ok = build_complain(b, function->result[i].name->place, "'" STR_FMT "' is a result already",
-                                    STR_ARG(function->result[i].name->text));
-        ok &= finish_result(b, &function->result[i], &all, &thing[i]);
-        all &= function->result[i].type == NULL;
-    }
-    if (!ok)
-        return false;
-    if (constant && (*constant = all))
-        return true;
-    for (uint32_t i = 0; i < function->result_count; i++)
-        ok &= add_result(b, &function->result[i], thing[i]);
-    return ok;
-}
-
-static Thing constant_results(Builder *b, const AstFunction *function)
-{
-    Thing *list = ARENA_ARRAY(b->scratch, Thing, function->result_count);
-    for (uint32_t i = 0; i < function->result_count; i++)
-        list[i] = build_lookup(b, function->result[i].name->text)->thing;
-    return function->result_count == 1 ? list[0]
-                                       : (Thing){.kind = THING_MANY, .many = list, .count = function->result_count};
 }
 
 /* The call node */
@@ -300,7 +272,9 @@ static const Call *describe_call(Builder *b, const Binder *binder, CallText *tex
                 put_formal(text, function->formal[i].name->text, &given->thing, !in_order);
         }
     call->name = str_copy(b->arena, function->name->text);
-    call->label = binder->call->label ? str_copy(b->arena, build_name_text(b, binder->call->label)) : (Str){0};
+    call->label = binder->label.len     ? binder->label
+                  : binder->call->label ? str_copy(b->arena, build_name_text(b, binder->call->label))
+                                        : (Str){0};
     call->before = text->before;
     call->rest = build_take_text(text);
     call->library = str_is(function->file->path, "nn");
@@ -308,18 +282,28 @@ static const Call *describe_call(Builder *b, const Binder *binder, CallText *tex
     return call;
 }
 
-static Thing add_call(Builder *b, const Binder *binder, Graph *body, Graph *gradient)
+/* What a function updates of what it takes is an update of the caller's param or state. */
+static bool claim_given(Builder *b, const Binder *binder, ValueId value, Str parameter)
 {
-    Graph *graph = b->frame->graph;
-    CallText text = {.b = b};
-    uint32_t count = 0;
+    Place place = binder->call->place;
+    if (build_can_update(b, value))
+        return build_claim_update(b, value, value_show(b->frame->graph, value), place);
+    return build_complain(b, place, STR_FMT " updates its " STR_FMT ", which is to be a param or a state",
+                          STR_ARG(binder->function->name->text), STR_ARG(parameter));
+}
 
-    for (uint32_t i = 0; i < binder->function->formal_count; i++)
-        count += binder->given[i].present ? build_operands_in(&binder->given[i].thing) : 0;
-    text.in = ARENA_ARRAY(b->scratch, ValueId, count);
-    text.before = ARENA_ARRAY(b->arena, Str, count);
+static Thing add_call(Builder *b, const Binder *binder, const Callee *callee, Graph *gradient)
+{
+    Graph *graph = b->frame->graph, *body = callee->body;
+    CallText text = {.b = b};
+
+    text.in = ARENA_ARRAY(b->scratch, ValueId, body->input_count);
+    text.before = ARENA_ARRAY(b->arena, Str, body->input_count);
     const Call *call = describe_call(b, binder, &text);
-    NodeId id = graph_add_node(graph, OP_CALL, text.in, count, NULL, body->output_count, binder->call->place);
+    if (text.count < body->input_count)
+        text.in[text.count] = build_guard(b, binder->call->place);
+    NodeId id =
+        graph_add_node(graph, OP_CALL, text.in, body->input_count, NULL, body->output_count, binder->call->place);
     Node *node = graph_node(graph, id);
     node->sub = ARENA_ARRAY(b->arena, Graph *, 2);
     node->sub[0] = body;
@@ -327,21 +311,21 @@ static Thing add_call(Builder *b, const Binder *binder, Graph *body, Graph *grad
     node->sub_count = gradient ? 2 : 1;
     node->call = call;
     text_free(&text.text);
-    Thing *list = ARENA_ARRAY(b->scratch, Thing, node->out_count);
-    for (uint32_t i = 0; i < node->out_count; i++) {
+    for (uint32_t i = 0; i < body->input_count; i++)
+        if (callee->updated[i] && !claim_given(b, binder, node->in[i], body->value[body->input[i]].name))
+            return build_thing_bad();
+    for (uint32_t i = 0; i < node->out_count; i++)
         graph->value[node->out[i]].type = body->value[body->output[i].value].type;
-        list[i] = build_thing_value(b, node->out[i]);
-    }
-    return node->out_count == 1 ? list[0] : (Thing){.kind = THING_MANY, .many = list, .count = node->out_count};
+    return build_results_of(b, &callee->results, node);
 }
 
-bool build_callee(Builder *b, Binder *binder, Str label, Graph **body, Thing *constants)
+/* The function's body for what is given. */
+static bool build_callee(Builder *b, Binder *binder, Callee *callee)
 {
     const AstFunction *function = binder->function;
     const AstExpr *call = binder->call;
     Frame frame, *outer = b->frame;
     uint32_t errors = b->diag->error_count;
-    bool constant = false;
 
     if (!build_step(b, call->place, COST_OF_CALL) || build_has_failed(b, function->place))
         return false;
@@ -351,43 +335,48 @@ bool build_callee(Builder *b, Binder *binder, Str label, Graph **body, Thing *co
         build_mark_failed_quietly(b, function->place); /* no further calls: it could branch */
         return false;
     }
-    build_enter_call(b, &frame, function, call, label);
+    build_enter_call(b, &frame, binder);
     bool ok = build_bind_formals(b, binder, outer->graph);
     if (ok) {
         const AstStmt *branch = b->branch;
         b->branch = NULL;
         build_block(b, function->body);
         b->branch = branch;
-        ok = !b->exhausted && build_finish_results(b, function, &constant) && b->diag->error_count == errors;
+        ok = !b->exhausted && build_finish_results(b, function, &callee->results) && b->diag->error_count == errors;
     }
-    if (ok && constant)
-        *constants = constant_results(b, function);
-    if (ok && !constant)
+    callee->body = ok && !callee->results.constant ? frame.graph : NULL;
+    if (callee->body) {
+        callee->updated = build_updated_inputs(b);
         build_renumber(b);
+    }
     b->frame = outer;
-    *body = constant ? NULL : frame.graph;
     return ok;
+}
+
+Thing build_call_given(Builder *b, Binder *binder)
+{
+    const AstFunction *function = binder->function;
+    Callee callee = {0};
+    if (!build_callee(b, binder, &callee))
+        return build_thing_bad();
+    if (!callee.body)
+        return build_results_of(b, &callee.results, NULL);
+    if (!b->frame->graph) {
+        build_complain(b, binder->call->place, STR_FMT " makes a tensor: a constant expression cannot use it",
+                       STR_ARG(function->name->text));
+        return build_thing_bad();
+    }
+    Graph *gradient = function->gradient ? build_own_gradient(b, binder, &callee) : NULL;
+    if (function->gradient && !gradient)
+        return build_thing_bad();
+    return add_call(b, binder, &callee, gradient);
 }
 
 static Thing call_function(Builder *b, const AstFunction *function, const AstExpr *call)
 {
-    Binder binder = {function, call, ARENA_ARRAY(b->scratch, Given, function->formal_count)};
-    Thing constants = build_thing_bad();
-    Graph *body = NULL;
-
-    if (!build_give_all(b, &binder) || !build_callee(b, &binder, (Str){0}, &body, &constants))
-        return build_thing_bad();
-    if (!body)
-        return constants;
-    if (!b->frame->graph) {
-        build_complain(b, call->place, STR_FMT " makes a tensor: a constant expression cannot use it",
-                       STR_ARG(function->name->text));
-        return build_thing_bad();
-    }
-    Graph *gradient = function->gradient ? build_own_gradient(b, &binder, body) : NULL;
-    if (function->gradient && !gradient)
-        return build_thing_bad();
-    return add_call(b, &binder, body, gradient);
+    Binder binder = {
+        .function = function, .call = call, .given = ARENA_ARRAY(b->scratch, Given, function->formal_count)};
+    return build_give_all(b, &binder) ? build_call_given(b, &binder) : build_thing_bad();
 }
 
 /* f32(x): a conversion; of a literal, a scalar of that dtype. */

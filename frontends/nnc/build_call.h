@@ -6,7 +6,6 @@
 
 typedef struct Given { /* what a call gives to a parameter */
     Thing thing;
-    const Graph *graph; /* that a tensor is of; NULL: the caller's */
     bool present, by_name;
     Place place;
 } Given;
@@ -14,8 +13,15 @@ typedef struct Given { /* what a call gives to a parameter */
 typedef struct Binder {
     const AstFunction *function;
     const AstExpr *call;
+    Str label;    /* instead of the call's, where it is not empty */
     Given *given; /* per parameter */
 } Binder;
+
+typedef struct Callee {
+    Graph *body; /* NULL where all results are constants */
+    Results results;
+    const bool *updated; /* per input of the body */
+} Callee;
 
 typedef struct CallText { /* what is printed around the operands, under construction */
     Builder *b;
@@ -27,17 +33,28 @@ typedef struct CallText { /* what is printed around the operands, under construc
 
 /* Named arguments first; those by position fill the parameters that are left, in order. */
 bool build_give_all(Builder *b, Binder *binder);
-/* The function's body for what is given, under a label of its own or, where that is empty, the call's.  False after
- * errors; *body is NULL where all results are constants, which are then *constants. */
-bool build_callee(Builder *b, Binder *binder, Str label, Graph **body, Thing *constants);
+/* The call of the function with what is given. */
+Thing build_call_given(Builder *b, Binder *binder);
 
 /* The frame of a call, which becomes b->frame, and in it the parameters as inputs of its graph. */
-void build_enter_call(Builder *b, Frame *frame, const AstFunction *function, const AstExpr *call, Str label);
+void build_enter_call(Builder *b, Frame *frame, const Binder *binder);
 bool build_bind_formals(Builder *b, Binder *binder, const Graph *outer);
+
+/* May the current graph update this?  A function may also what it is given, which is then its caller's. */
+bool build_can_update(const Builder *b, ValueId value);
+/* An update of a value of the current graph: an error where there is one already. */
+bool build_claim_update(Builder *b, ValueId value, Str name, Place place);
+/* Per input of the current graph: does it update that? */
+const bool *build_updated_inputs(Builder *b);
+
+/* The condition of updates in a guarded frame; in a function one more input, after all others. */
+ValueId build_guard(Builder *b, Place place);
+/* What becomes of a value by an update in the current frame: `next`, or where a guard does not hold, the value. */
+ValueId build_guarded(Builder *b, ValueId value, ValueId next, Place place);
 
 /* build_own.c: the function's own gradient for what is given; inputs are the tensors that it takes, its results, and
  * what reaches those.  NULL after errors. */
-Graph *build_own_gradient(Builder *b, Binder *binder, const Graph *body);
+Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee);
 
 /* Tensors in what is given, and its text, in which they are operands. */
 uint32_t build_operands_in(const Thing *thing);

@@ -65,6 +65,34 @@ Thing build_take_apart(Builder *b, Thing thing)
     return (Thing){.kind = THING_MANY, .many = item, .count = thing.c.count};
 }
 
+static void put_tensors(const Thing *thing, Thing *tensor, uint32_t *count)
+{
+    if (thing->kind == THING_VALUE && tensor)
+        tensor[*count] = *thing;
+    *count += thing->kind == THING_VALUE;
+    for (uint32_t i = 0; (thing->kind == THING_LIST || thing->kind == THING_MANY) && i < thing->count; i++)
+        put_tensors(&thing->many[i], tensor, count);
+}
+
+static bool has_list(const Thing *thing)
+{
+    bool list = thing->kind == THING_LIST;
+    for (uint32_t i = 0; thing->kind == THING_MANY && i < thing->count; i++)
+        list |= thing->many[i].kind == THING_LIST;
+    return list;
+}
+
+Thing build_tensors_of(Builder *b, Thing thing)
+{
+    uint32_t count = 0, filled = 0;
+    if (!has_list(&thing))
+        return thing;
+    put_tensors(&thing, NULL, &count);
+    Thing *tensor = ARENA_ARRAY(b->scratch, Thing, count);
+    put_tensors(&thing, tensor, &filled);
+    return (Thing){.kind = THING_MANY, .many = tensor, .count = count};
+}
+
 /* Operators */
 
 static Thing join(Builder *b, Thing x, Thing y, Place place)

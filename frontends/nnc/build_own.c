@@ -31,18 +31,29 @@ static bool check_gradient(Builder *b, const Binder *binder, const Graph *body, 
     return true;
 }
 
-Graph *build_own_gradient(Builder *b, Binder *binder, const Graph *body)
+static bool gives_tensors(Builder *b, const AstFunction *own, const Results *results)
+{
+    for (uint32_t i = 0; i < results->count; i++)
+        if (results->thing[i].kind == THING_LIST)
+            return build_complain(b, own->place, "a function with a gradient of its own gives tensors, no lists");
+    return true;
+}
+
+Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee)
 {
     const AstFunction *function = binder->function, *own = function->gradient;
+    const Graph *body = callee->body;
     Frame frame, *outer = b->frame;
     uint32_t errors = b->diag->error_count;
+    if (!gives_tensors(b, own, &callee->results))
+        return NULL;
     if (own->formal_count != function->result_count) {
         build_complain(b, own->place, "the gradient takes %u tensor%s, one for each of the %u result%s",
                        own->formal_count, own->formal_count == 1 ? "" : "s", function->result_count,
                        function->result_count == 1 ? "" : "s");
         return NULL;
     }
-    build_enter_call(b, &frame, function, binder->call, (Str){0});
+    build_enter_call(b, &frame, binder);
     bool good = build_bind_formals(b, binder, outer->graph);
     for (int reaches = 0; reaches < 2; reaches++)
         for (uint32_t i = 0; i < function->result_count && good; i++) {

@@ -1,5 +1,5 @@
 /* Statements: declarations, assignments, updates, repetition, choice at compile time. */
-#include "frontends/nnc/build.h"
+#include "frontends/nnc/build_call.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -225,7 +225,9 @@ static void build_assign(Builder *b, const AstStmt *stmt)
 {
     uint32_t first_new = b->frame->graph ? b->frame->graph->value_count : 0;
     Thing thing = build_eval(b, stmt->value);
-    if (stmt->target_count > 1)
+    if (stmt->target[0].type && stmt->value->kind == AST_CALL)
+        thing = build_tensors_of(b, thing);
+    else if (stmt->target_count > 1)
         thing = build_take_apart(b, thing);
     uint32_t count = thing.kind == THING_MANY ? thing.count : 1;
 
@@ -423,25 +425,17 @@ static void build_update(Builder *b, const AstStmt *stmt)
         give_result(b, stmt, name, binding->thing.value, thing);
         return;
     }
-    if (!v || (v->role != ROLE_PARAM && v->role != ROLE_STATE)) {
+    if (!v || !build_can_update(b, binding->thing.value)) {
         build_complain(b, target->place, "only a param or a state can be updated; '" STR_FMT "' is neither",
                        STR_ARG(name));
         return;
     }
     ValueId to = binding->thing.value;
-    Str key = map_key(arena_copy(b->scratch, &to, sizeof to), sizeof to);
-    uint32_t earlier = map_get(&b->frame->updated, key);
-    if (earlier != MAP_NONE) {
-        build_complain(b, stmt->place, "'" STR_FMT "' is updated already", STR_ARG(name));
-        diag_note(b->diag, graph->update[earlier].place, "the first update");
-        return;
-    }
-    if (!build_as_value(b, thing, v->type->dtype, stmt->value->place, &source) ||
-        !build_check_type(b, STR("the new value"), value_type(graph, source), graph->value[to].type,
-                          stmt->value->place))
-        return;
-    map_put(&b->frame->updated, key, graph->update_count);
-    graph_add_update(graph, to, source, stmt->place);
+    if (build_as_value(b, thing, v->type->dtype, stmt->value->place, &source) &&
+        build_check_type(b, STR("the new value"), value_type(graph, source), graph->value[to].type,
+                         stmt->value->place) &&
+        build_claim_update(b, to, name, stmt->place))
+        graph_add_update(graph, to, build_guarded(b, to, source, stmt->place), stmt->place);
 }
 
 static bool eval_condition(Builder *b, const AstExpr *expr, Const *cond)

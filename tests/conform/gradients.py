@@ -174,7 +174,16 @@ def control_cases():
                "{ } next (g <- sin(g * x0), k <- k + 1)\n yield g } else { yield x0 * 2.0 }")
 
 
+def loss_cases():
+    """Functions of the library whose gradients go through what is above, all at once."""
+    label, weight = Tensor("i64", np.array([2, -1, 0])), Tensor("f64", np.array([0.5, 2.0, 1.5]))
+    yield Case("gather", "mean_cross_entropy(x0, i0, i1, ignore = -1, smoothing = 0.1)", [(3, 3)], others=[label, weight])
+    words, heard, lengths = np.array([[1, 2], [1, 1], [2, -1]]), np.array([4, 4, 3]), np.array([2, 2, 1])
+    yield Case("while", "ctc(x0, i0, i1, i2)", [(4, 3, 3)], others=[Tensor("i64", a) for a in (words, heard, lengths)])
+
+
 def all_cases():
+    yield from loss_cases()
     yield from elementwise_cases()
     yield from reduction_cases()
     yield from contraction_cases()
@@ -230,7 +239,7 @@ def result_shape(nnc, case, folder):
     takes = [f"x{n}: {t.type()}" for n, t in enumerate(case.tensors)] + [f"i{n}: {t.type()}" for n, t in enumerate(case.others)]
     path = folder / "shape.nnc"
     prelude = f"    {case.prelude}\n" if case.prelude else ""
-    path.write_text(f"nnc 1\ngraph g({', '.join(takes)}) -> (y) {{\n{prelude}    y = {case.body}\n}}\n")
+    path.write_text(f"nnc 1\nuse \"nn\"\ngraph g({', '.join(takes)}) -> (y) {{\n{prelude}    y = {case.body}\n}}\n")
     text = subprocess.run([nnc, "opt", path, "--passes="], capture_output=True, text=True, check=True).stdout
     shape = re.search(r"-> \(y: f64\[([\d, ]*)\]\)", text)[1]
     return tuple(int(extent) for extent in shape.split(",") if extent.strip())

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Conformance of the library: every function of nn.nnc against NumPy, in f64, on the reference evaluator.
 
-    library.py --nnc build/nnc --library frontends/nnc/nn.nnc
+    library.py --nnc build/nnc --library frontends/nnc/nn.nnc [--target T ...] [--cc CC]
 
 A case is a call, its inputs, the params it declares, and what NumPy makes of them.  A function without a case fails.
-Speaks TAP: one result per function.
+With targets the cases of those functions that loop, draw, or have many parts are also built into one model for each.
+Speaks TAP: one result per function, then one per target.
 """
 
 import argparse
@@ -14,11 +15,16 @@ import pathlib
 import re
 import struct
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
 
+import learning
 from tensor_ops import unit
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
+import build
 
 RANDOM = np.random.Generator(np.random.Philox(7))
 TYPES = {"float64": ("f64", "F64"), "float32": ("f32", "F32"), "int64": ("i64", "I64"), "bool": ("bool", "BOOL")}
@@ -119,10 +125,22 @@ def recurrent_params(prefix, gates, biased, width=5, depth=4):
     return {**params, f"{prefix}.hidden.bias": normal(gates * width) / 4} if biased else params
 
 
+def weights_alone(params):
+    return {name: values for name, values in params.items() if not name.endswith(".bias")}
+
+
+def affine(x, p, name):
+    return x @ p[f"{name}.weight"] + p.get(f"{name}.bias", 0)
+
+
+def both_ways(layer, prefix):
+    return lambda xs, p: np.concatenate([layer(xs, p, f"{prefix}.forward"), layer(xs[::-1], p, f"{prefix}.backward")[::-1]], -1)
+
+
 def rnn(xs, p, prefix="rnn"):
     h, ys = np.zeros((3, 5)), []
     for x in xs:
-        h = np.tanh(x @ p[f"{prefix}.input.weight"] + p[f"{prefix}.input.bias"] + h @ p[f"{prefix}.hidden.weight"])
+        h = np.tanh(affine(x, p, f"{prefix}.input") + affine(h, p, f"{prefix}.hidden"))
         ys.append(h)
     return np.array(ys)
 
@@ -131,7 +149,7 @@ def lstm(xs, p, prefix="lstm"):
     h, c, ys = np.zeros((3, 5)), np.zeros((3, 5)), []
     see = [p.get(f"{prefix}.{gate}_peephole.weight", 0) for gate in ("input", "forget", "output")]
     for x in xs:
-        z = x @ p[f"{prefix}.input.weight"] + p[f"{prefix}.input.bias"] + h @ p[f"{prefix}.hidden.weight"]
+        z = affine(x, p, f"{prefix}.input") + affine(h, p, f"{prefix}.hidden")
         i, f, g, o = np.split(z, 4, axis=-1)
         c = sigmoid(f + c * see[1]) * c + sigmoid(i + c * see[0]) * np.tanh(g)
         h = sigmoid(o + c * see[2]) * np.tanh(c)
@@ -139,11 +157,11 @@ def lstm(xs, p, prefix="lstm"):
     return np.array(ys)
 
 
-def gru(xs, p):
+def gru(xs, p, prefix="gru"):
     h, ys = np.zeros((3, 5)), []
     for x in xs:
-        xr, xu, xn = np.split(x @ p["gru.input.weight"] + p["gru.input.bias"], 3, axis=-1)
-        hr, hu, hn = np.split(h @ p["gru.hidden.weight"] + p["gru.hidden.bias"], 3, axis=-1)
+        xr, xu, xn = np.split(affine(x, p, f"{prefix}.input"), 3, axis=-1)
+        hr, hu, hn = np.split(affine(h, p, f"{prefix}.hidden"), 3, axis=-1)
         u = sigmoid(xu + hu)
         h = (1 - u) * np.tanh(xn + sigmoid(xr + hr) * hn) + u * h
         ys.append(h)
@@ -155,13 +173,20 @@ PEEPHOLES = {**recurrent_params("lstm", 4, False),
 BOTH_WAYS = {**recurrent_params("lstm.forward", 4, False), **recurrent_params("lstm.backward", 4, False)}
 
 CASES = {
-    "rnn": [("(y, h) = rnn(x0, 5)", [SEQUENCE], recurrent_params("rnn", 1, False), rnn)],
+    "rnn": [("(y, h) = rnn(x0, 5)", [SEQUENCE], recurrent_params("rnn", 1, False), rnn),
+            ("(y, h) = rnn(x0, 5, with_bias = false)", [SEQUENCE], weights_alone(recurrent_params("rnn", 1, False)), rnn),
+            ("(y, h) = rnn(x0, 5, bidirectional = true)", [SEQUENCE],
+             {**recurrent_params("rnn.forward", 1, False), **recurrent_params("rnn.backward", 1, False)}, both_ways(rnn, "rnn"))],
     "lstm": [("(y, h, c) = lstm(x0, 5)", [SEQUENCE], recurrent_params("lstm", 4, False), lstm),
              ("(y, h, c) = lstm(x0, 5, peephole = true)", [SEQUENCE], PEEPHOLES, lstm),
-             ("(y, h, c) = lstm(x0, 5, bidirectional = true)", [SEQUENCE], BOTH_WAYS,
-              lambda xs, p: np.concatenate([lstm(xs, p, "lstm.forward"), lstm(xs[::-1], p, "lstm.backward")[::-1]], -1))],
+             ("(y, h, c) = lstm(x0, 5, bidirectional = true)", [SEQUENCE], BOTH_WAYS, both_ways(lstm, "lstm")),
+             ("(y, h, c) = lstm(x0, 5, bidirectional = true, with_bias = false)", [SEQUENCE], weights_alone(BOTH_WAYS),
+              both_ways(lstm, "lstm"))],
     "see": [("see(x0, x1)", [X, normal(3, 5)], {"see.weight": normal(5)}, lambda x, c, p: x + c * p["see.weight"])],
-    "gru": [("(y, h) = gru(x0, 5)", [SEQUENCE], recurrent_params("gru", 3, True), gru)],
+    "gru": [("(y, h) = gru(x0, 5)", [SEQUENCE], recurrent_params("gru", 3, True), gru),
+            ("(y, h) = gru(x0, 5, with_bias = false)", [SEQUENCE], weights_alone(recurrent_params("gru", 3, True)), gru),
+            ("(y, h) = gru(x0, 5, bidirectional = true)", [SEQUENCE],
+             {**recurrent_params("gru.forward", 3, True), **recurrent_params("gru.backward", 3, True)}, both_ways(gru, "gru"))],
     "flatten": [("flatten(x0)", [IMAGE], {}, lambda x, p: x.reshape(2, 120)),
                 ("flatten(x0, axis = 2)", [IMAGE], {}, lambda x, p: x.reshape(2, 4, 30)),
                 ("flatten(x0, axis = 0)", [X], {}, lambda x, p: x.reshape(15))],
@@ -249,7 +274,7 @@ CASES = {
                    lambda x, mask, p: self_attention(x, 4, mask, p))],
     "cross_entropy": [("cross_entropy(x0, x1)", [X * 100, CLASSES], {}, lambda x, c, p: -log_softmax(x)[np.arange(3), c]),
                       ("cross_entropy(x0, x1)", [X, softmax(normal(3, 5))], {},
-                       lambda x, q, p: -(log_softmax(x) * q).sum(-1))],
+                       lambda x, q, p: -(log_softmax(x) * q).sum(-1))] + learning.CROSS_ENTROPY,
     "binary_cross_entropy": [("binary_cross_entropy(x0, x1)", [X, sigmoid(normal(3, 5))], {},
                               lambda x, t, p: -(t * np.log(sigmoid(x)) + (1 - t) * np.log(sigmoid(-x))))],
     "mse": [("mse(x0, x1)", [X, normal(3, 5)], {}, lambda x, t, p: ((x - t) ** 2).mean())],
@@ -296,7 +321,35 @@ CASES = {
     "cosine": [("cosine(0.5, steps = 3, least = 0.25)", [], {}, lambda p: np.array(0.5))],
     "linear": [("linear(0.5, steps = 3)", [], {}, lambda p: np.array(0.5))],
     "warm_up": [("warm_up(0.5, steps = 4)", [], {}, lambda p: np.array(0.125))],
+    "ema": [("ema(x0, x1, 0.75, 5)", [X, normal(3, 5)], {}, lambda a, w, p: 0.75 * a + 0.25 * w),
+            ("ema(x0, x1, 0.75, 2)", [X, normal(3, 5)], {}, lambda a, w, p: (a + w) / 2),
+            ("ema(x0, x1)", [X, normal(3, 5)], {}, lambda a, w, p: w)],
+    # The first run of each; tests/emitted/stages.py makes many.
+    "accumulate": [("(gs, go) = accumulate([x0], 1)\n    y = gs[0]", [X], {}, lambda x, p: x)],
+    "adapt_scale": [("state scale: f32[] = 4.0\n    (gs, go) = adapt_scale([x0], scale)\n    y = gs[0]", [X], {}, lambda x, p: x / 4)],
+    **learning.CASES,
 }
+
+
+def first_steps_with_l1():
+    """That each optimiser takes l1: as the gradient plus 0.25 * sign(x), or where decay is decoupled beside the step."""
+    w, g = normal(3, 5), normal(3, 5)
+    pull = lambda x, g: g + 0.25 * np.sign(x)
+    coupled = {"sgd": lambda x, g: g, "momentum": lambda x, g: g, "adagrad": lambda x, g: np.sign(g),
+               "rmsprop": lambda x, g: 10 * np.sign(g), "adam": lambda x, g: np.sign(g)}
+    for name, step in coupled.items():
+        CASES[name].append((f"{name}(x0, x1, 0.1, l1 = 0.25{', eps = 1e-14' if step(0, 2) in (1, 10) else ''})", [w, g], {},
+                            lambda x, g, p, step=step: x - 0.1 * step(x, pull(x, g))))
+    for name in ("adamw", "lion"):
+        CASES[name].append((f"{name}(x0, x1, 0.1, l1 = 0.25, decay = 0.0{', eps = 1e-14' if name == 'adamw' else ''})", [w, g],
+                            {}, lambda x, g, p: x - 0.1 * pull(x, np.sign(g))))
+    CASES["lamb"].append(("lamb(x0, x1, 0.1, l1 = 0.25, decay = 0.0, eps = 1e-14)", [w, g], {}, lambda x, g, p:
+                          x - 0.1 * np.linalg.norm(x) / np.linalg.norm(pull(x, np.sign(g))) * pull(x, np.sign(g))))
+
+
+first_steps_with_l1()
+# Built for targets, too.
+BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES]
 
 
 def save_weights(path, params):
@@ -311,9 +364,26 @@ def save_weights(path, params):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
+def statement_of(call):
+    return call if ") = " in call else f"y = {call}"
+
+
+def tolerance_of(call):
+    return 1e-5 if call.startswith("gaussian") else TOLERANCE  # as drawn numbers are near
+
+
+def apart(call, got, wanted, tolerance):
+    """None, or how far."""
+    if got.shape != wanted.shape:
+        return f"{call}: shape {got.shape}, not {wanted.shape}"
+    with np.errstate(invalid="ignore"):
+        error = np.max(np.where(got == wanted, 0, np.abs(got - wanted) / np.maximum(1, np.abs(wanted))), initial=0)
+    return None if error <= tolerance else f"{call}: off by {error}"
+
+
 def run(nnc, folder, call, inputs, params, wanted):
     """None, or what is wrong."""
-    statement = call if ") = " in call else f"y = {call}"
+    statement = statement_of(call)
     formals = [f"x{i}: {TYPES[str(x.dtype)][0]}[{', '.join(map(str, x.shape))}]" for i, x in enumerate(inputs)]
     (folder / "m.nnc").write_text(f'nnc 1\nuse "nn"\ngraph m({", ".join(formals)}) -> (y) {{\n    {statement}\n}}\n')
     words = [nnc, "run", folder / "m.nnc", "--target", "reference", "--output", f"y={folder}/y.npy"]
@@ -328,20 +398,54 @@ def run(nnc, folder, call, inputs, params, wanted):
         return f"{call}: exit status {done.returncode}\n{done.stdout}"
     with np.errstate(all="ignore"):
         want = np.asarray(wanted(*inputs, params))
-    got = np.load(folder / "y.npy")
-    if got.shape != want.shape:
-        return f"{call}: shape {got.shape}, not {want.shape}"
-    error = np.max(np.abs(got - want) / np.maximum(1, np.abs(want)), initial=0)
-    return None if error <= TOLERANCE else f"{call}: off by {error}"
+    return apart(call, np.load(folder / "y.npy"), want, tolerance_of(call))
+
+
+def write_model(folder, cases):
+    """One graph of all cases, each in a function of its own; its weights beside it."""
+    text, takes, gives, body, weights = 'nnc 1\nuse "nn"\n', [], [], [], {}
+    for n, (call, inputs, params, _) in enumerate(cases):
+        x = [f"x{i}" for i in range(len(inputs))]
+        text += f"fn case{n}({', '.join(x)}) -> (y) {{\n    {statement_of(call)}\n}}\n"
+        takes += [f"c{n}_{name}: {TYPES[str(a.dtype)][0]}[{', '.join(map(str, a.shape))}]" for name, a in zip(x, inputs)]
+        gives.append(f"y{n}")
+        body.append(f"    y{n} = case{n}({', '.join(f'c{n}_{name}' for name in x)})\n")
+        weights.update({f"case{n}.{name}": values for name, values in params.items()})
+    (folder / "m.nnc").write_text(f"{text}graph m({', '.join(takes)}) -> ({', '.join(gives)}) {{\n{''.join(body)}}}\n")
+    save_weights(folder / "w.safetensors", weights)
+
+
+def run_built(nnc, target, cc, folder):
+    """None, or what is wrong: all cases of BUILT in one program."""
+    cases = [case for name in BUILT for case in CASES[name]]
+    write_model(folder, cases)
+    error = build.emit(nnc, folder / "m.nnc", folder, target, "--weights", "c", "--weights-from", folder / "w.safetensors")
+    error = error or build.compile_source(folder / "m.c", target, cc, "-O1")
+    error = error or build.link(folder, ["m"], [folder / "m.o"], cc)
+    if error:
+        return error
+    data, error = build.run(folder, b"".join(np.ascontiguousarray(x).tobytes() for case in cases for x in case[1]))
+    if error:
+        return error
+    wrong, at = [], 0
+    for call, inputs, params, wanted in cases:
+        with np.errstate(all="ignore"):
+            want = np.asarray(wanted(*inputs, params))
+        got = np.frombuffer(data, np.float64, want.size, at).reshape(want.shape)
+        at += got.nbytes
+        wrong.append(apart(call, got, want, 10 * tolerance_of(call)))
+    return "\n".join(filter(None, wrong)) or None
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True)
     parser.add_argument("--library", required=True, type=pathlib.Path)
+    parser.add_argument("--target", nargs="*", default=[])
+    parser.add_argument("--cc", default="gcc")
     options = parser.parse_args()
     names = re.findall(r"^fn (\w+)\(", options.library.read_text(), re.MULTILINE)
-    print(f"1..{len(names)}")
+    print(f"1..{len(names) + len(options.target)}")
     with tempfile.TemporaryDirectory(prefix="nnc-library-") as folder:
         for number, name in enumerate(names, 1):
             wrong = [run(options.nnc, pathlib.Path(folder), *case) for case in CASES.get(name, [])] or ["no case"]
@@ -349,6 +453,14 @@ def main():
             for line in "\n".join(wrong).splitlines():
                 print("#", line)
             print("not ok" if wrong else "ok", number, "-", name, flush=True)
+        for number, target in enumerate(options.target, len(names) + 1):
+            if not build.available(target, options.cc):
+                print(f"ok {number} - built for {target} # SKIP no {options.cc}, or the machine is no {target}")
+                continue
+            wrong = run_built(options.nnc, target, options.cc, pathlib.Path(folder))
+            for line in (wrong or "").splitlines()[:20]:
+                print("#", line)
+            print("not ok" if wrong else "ok", number, "-", f"built for {target}", flush=True)
 
 
 if __name__ == "__main__":

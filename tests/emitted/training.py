@@ -101,6 +101,7 @@ OPTIMISERS = {
     "sgd(rate = 0.5)": at_rate(lambda t: 0.5),
     "sgd": at_rate(lambda t: 0.01),
     "sgd(rate = 0.5, decay = 0.1)": lambda p, g, t, m: p - 0.5 * (g + 0.1 * p),
+    "sgd(rate = 0.5, l1 = 0.01)": lambda p, g, t, m: p - 0.5 * (g + 0.01 * np.sign(p)),
     "momentum(rate = 0.1)": lambda p, g, t, m: momentum(p, g, t, m, 0.1),
     "momentum(rate = 0.1, mass = 0.8, nesterov = true)": lambda p, g, t, m: momentum(p, g, t, m, 0.1, 0.8, True),
     "adagrad(rate = 0.1)": lambda p, g, t, m: adagrad(p, g, t, m, 0.1),
