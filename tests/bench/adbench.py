@@ -1,6 +1,6 @@
 """Gradients of ADBench's mixture of Gaussians and LSTM (tests/bench/adbench), beside JAX where this Python has it: one core.
 
-    adbench.py BUILD [--turns N] [--dtype f64 ...] [CASE ...]      prints milliseconds, medians over the turns
+    adbench.py BUILD [CASE ...] [--turns N] [--dtype f64 ...]      prints milliseconds, medians over the turns
     adbench.py BUILD --check [--target T ...]                      TAP: values and slopes against NumPy, on small cases
 
 In each turn the objective and the gradient of nnc and of JAX follow one another, so what else the machine does meets all.
