@@ -103,7 +103,7 @@ static void tile(Outer *o)
     const Var *k = index_var_new(arena, "k", 0, o->product.depth - 1);
 
     stmt_local(arena, lower->block, acc, expr_number(arena, o->dtype, 0));
-    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, k, 0, o->product.depth, 1, LOOP_SERIAL)->body);
+    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, k, 0, o->product.depth, 1, LOOP_IN_ORDER)->body);
     add_products(o, acc, index_var(arena, k));
     lower_leave(lower, outer);
     for (int64_t i = 0; i < o->size[0]; i++)
