@@ -276,9 +276,9 @@ CASES = {
                       ("cross_entropy(x0, x1)", [X, softmax(normal(3, 5))], {},
                        lambda x, q, p: -(log_softmax(x) * q).sum(-1)),
                       # a student and its teacher: two softmaxes, of which the gradient knows which is whose
-                      ("cross_entropy(x0, softmax(x1))", [X, normal(3, 5)], {}, lambda x, t, p: -(log_softmax(x) * softmax(t)).sum(-1)),
-                      ("grad(cross_entropy(x0, softmax(x1)), wrt = x0)", [X, normal(3, 5)], {}, lambda x, t, p: softmax(x) - softmax(t)),
-                      ("grad(cross_entropy(x0, softmax(x1)), wrt = x1)", [X, normal(3, 5)], {}, lambda x, t, p: -softmax(t)
+                      ("cross_entropy(x0, softmax(x1))", [X, X[::-1] / 2], {}, lambda x, t, p: -(log_softmax(x) * softmax(t)).sum(-1)),
+                      ("grad(cross_entropy(x0, softmax(x1)), wrt = x0)", [X, X[::-1] / 2], {}, lambda x, t, p: softmax(x) - softmax(t)),
+                      ("grad(cross_entropy(x0, softmax(x1)), wrt = x1)", [X, X[::-1] / 2], {}, lambda x, t, p: -softmax(t)
                        * (log_softmax(x) - (softmax(t) * log_softmax(x)).sum(-1, keepdims=True)))] + learning.CROSS_ENTROPY,
     "binary_cross_entropy": [("binary_cross_entropy(x0, x1)", [X, sigmoid(normal(3, 5))], {},
                               lambda x, t, p: -(t * np.log(sigmoid(x)) + (1 - t) * np.log(sigmoid(-x))))],
