@@ -413,6 +413,15 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
                      "#else\n"
                      "#define NNC_CAREFUL\n"
                      "#endif\n\n"));
+    if (needs->in_order)
+        text_str(
+            out,
+            STR("/* What stands side by side becomes vectors, not the rounds of a loop: gcc -O3 would try these. */\n"
+                "#if defined(__GNUC__) && !defined(__clang__)\n"
+                "#define NNC_IN_ORDER __attribute__((optimize(\"no-tree-loop-vectorize\")))\n"
+                "#else\n"
+                "#define NNC_IN_ORDER\n"
+                "#endif\n\n"));
     if (target->dialect == DIALECT_VECTOR && any_vector(needs))
         print_vector_types(out, target, needs, printer.shuffles);
     text_str(out, text_view(&body));

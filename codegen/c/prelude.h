@@ -70,6 +70,7 @@ typedef struct PreludeNeeds { /* what has been asked for */
     bool vector[HELPER_COUNT];
     bool convert[DT_COUNT][DT_COUNT]; /* [from][to] */
     bool careful;                     /* NNC_CAREFUL */
+    bool in_order;                    /* NNC_IN_ORDER */
 } PreludeNeeds;
 
 /* Notes the need and gives the name to call, in static storage or the arena. */

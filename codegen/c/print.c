@@ -464,6 +464,15 @@ void print_start(Printer *printer)
     printer->wide |= kernel->bytes > INT32_MAX;
 }
 
+static bool has_loop(const Block *block, LoopKind kind)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
+        if ((stmt->kind == STMT_FOR && stmt->loop == kind) || has_loop(&stmt->body, kind) ||
+            has_loop(&stmt->other, kind))
+            return true;
+    return false;
+}
+
 void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const KernelNames *names,
                   const bool *aliased, PreludeNeeds *needs)
 {
@@ -472,9 +481,11 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
 
     /* Inlined into its caller a kernel's pointers lose `restrict` in gcc, and its sums their registers. */
     const char *apart = target->dialect == DIALECT_VECTOR ? "__attribute__((noinline))\n" : "";
-    bool careful = crosswise_reads(kernel, arena);
+    bool careful = crosswise_reads(kernel, arena), in_order = has_loop(&kernel->body, LOOP_IN_ORDER);
     needs->careful |= careful;
-    text_printf(out, "%s%sstatic void " STR_FMT "(", apart, careful ? "NNC_CAREFUL\n" : "", STR_ARG(names->function));
+    needs->in_order |= in_order;
+    text_printf(out, "%s%s%sstatic void " STR_FMT "(", apart, careful ? "NNC_CAREFUL\n" : "",
+                in_order ? "NNC_IN_ORDER\n" : "", STR_ARG(names->function));
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const KernelBuffer *buffer = &kernel->buffer[i];
         text_printf(out, "%s%s%s *%s" STR_FMT, i ? ", " : "", buffer->written ? "" : "const ",

@@ -221,7 +221,8 @@ static inline bool team_fits(const Target *target, int64_t team)
 
 /* The providers; a row for each in provider.c. */
 extern const Provider provider_map, provider_assembly, provider_update, provider_scatter, provider_rows,
-    provider_window, provider_running, provider_tiled, provider_blocked, provider_depthwise, provider_gradient;
+    provider_window, provider_running, provider_tiled, provider_blocked, provider_depthwise, provider_gradient,
+    provider_outer;
 
 /* window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.
  * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */

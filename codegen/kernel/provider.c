@@ -2,6 +2,17 @@
 #include "kernel/kernel.h"
 
 const Provider *const provider_table[] = {
-    &provider_map,     &provider_assembly, &provider_update,  &provider_scatter,   &provider_rows,     &provider_window,
-    &provider_running, &provider_tiled,    &provider_blocked, &provider_depthwise, &provider_gradient, NULL,
+    &provider_map,
+    &provider_assembly,
+    &provider_update,
+    &provider_scatter,
+    &provider_rows,
+    &provider_window,
+    &provider_running,
+    &provider_tiled,
+    &provider_blocked,
+    &provider_depthwise,
+    &provider_gradient,
+    &provider_outer,
+    NULL,
 };

@@ -9,6 +9,7 @@ An image is u8[28, 28], white ink (255) on black (0), as in MNIST. Equal seeds g
     python3 render.py --sheet FILE      write a contact sheet, 20 x 20 digits, as one .pgm
     python3 render.py --train FILE      write 240,000 of them as .npz, image u8[n, 1, 28, 28] and label i64[n]
     python3 render.py --held-out FILE   the same for 10,000 others, on which digits is judged
+    python3 render.py --stream FILE     write 1,000 tidier ones one after another, each a byte of its label and its 784 pixels
 """
 import argparse
 import pathlib
@@ -239,12 +240,20 @@ def write_set(path, size, seed):
     np.savez(path, image=images, label=labels)
 
 
+def write_stream(path, size=1000, seed=4_000_000, wild=0.6):
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(size) % 10)
+    images = render(labels, rng, wild).reshape(size, -1)
+    pathlib.Path(path).write_bytes(np.hstack([labels[:, None].astype(np.uint8), images]).tobytes())
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Render handwritten digits.")
     parser.add_argument("--samples", metavar="DIR", help="write 0.pgm ... 9.pgm and a few harder ones")
     parser.add_argument("--sheet", metavar="FILE", help="write a contact sheet of 20 x 20 digits as .pgm")
     parser.add_argument("--train", metavar="FILE", help="write what digits is trained on as .npz")
     parser.add_argument("--held-out", metavar="FILE", help="write what it is judged on as .npz")
+    parser.add_argument("--stream", metavar="FILE", help="write what learner.nnc learns from")
     options = parser.parse_args()
     if options.samples:
         write_samples(options.samples)
@@ -254,5 +263,7 @@ if __name__ == "__main__":
         write_set(options.train, *TRAIN)
     if options.held_out:
         write_set(options.held_out, *HELD_OUT)
-    if not (options.samples or options.sheet or options.train or options.held_out):
+    if options.stream:
+        write_stream(options.stream)
+    if not any(vars(options).values()):
         parser.print_help()

@@ -133,11 +133,23 @@ def add_matmul(graph, lanes):
     graph.epilogue(graph.let(f"matmul({x}, {w}{flag})"), dims, (n,))
 
 
+def add_heads(graph, lanes):
+    """The second operand has heads side by side as its columns, that lie apart in memory: of a vector, more or less."""
+    draw = graph.draw
+    b, m, t = draw.choice([1, 2, 3]), draw.choice([5, 24, 33]), draw.choice([1, 7, lanes])
+    width, count = draw.choice([lanes // 2, lanes, 2 * lanes]), draw.choice([2, 3, 4])
+    heads = graph.let(f"transpose({graph.input(b, count, t, width)}, axes = [0, 2, 1, 3])")
+    w = graph.let(f"reshape({heads}, shape = [{b * t}, {count * width}])")
+    x = graph.let(f"transpose({graph.input(b * t, m)})")
+    graph.epilogue(graph.let(f"matmul({x}, {w})"), (m, count * width), (count * width,))
+
+
 def check(nnc, folder, target, cc, seeds, cases):
     """What is wrong, in words."""
     lanes = {"generic": 4, "x86-64-v3": 8, "x86-64-v4": 16}[target]
     for seed in seeds:
         graph = Graph(random.Random(f"{target} {seed}"))
+        add_heads(graph, lanes)
         for _ in range(cases):
             (add_conv if graph.draw.random() < 0.5 else add_matmul)(graph, lanes)
         model = folder / f"contractions_{target}_{seed}.nnc"

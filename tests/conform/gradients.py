@@ -5,8 +5,8 @@
 A case is a function of some tensors.  Its result, times fixed random weights and summed, is s; its gradients with
 respect to all tensors, times a random direction, must be the slope of s along that direction; and the same once more
 for t, those gradients times other random numbers, summed.  The model works out both sides: slopes come from four values
-of s or t, with an error of the fourth power of the step.  An op of the table that has no case, and is not named as one
-without a gradient, fails.  Speaks TAP: one result per op.
+of s or t, with an error of the fourth power of the step.  An op of the table fails when it, or one of its operands, is
+differentiated by no case, unless it is named as one without a gradient.  Speaks TAP: one result per op.
 """
 
 import argparse
@@ -26,14 +26,17 @@ NEAR = 1e-6  # relative
 PER_MODEL = 12
 
 WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
-    relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient sign floor ceil round trunc""".split()
+    relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient""".split()
+DISCRETE = {"select": ["mask"], "gather": ["index"], "scatter_add": ["index"], "dynamic_slice": ["at"], "dynamic_update": ["at"],
+            "pool_spread": ["x", "y"], "pool_collect": ["x", "y"]}  # operands that say only which elements are meant
+WRITTEN = ["slice", "while", "case"]  # not as calls
 
 
 class Case:
     """`y = BODY` of x0, x1, ..., the tensors to differentiate by, and i0, i1, ..., others."""
 
-    def __init__(self, op, body, shapes, low=-2.0, high=2.0, others=(), prelude=""):
-        self.op, self.body, self.others, self.prelude = op, body, list(others), prelude
+    def __init__(self, op, body, shapes, low=-2.0, high=2.0, others=(), prelude="", step=STEP):
+        self.op, self.body, self.others, self.prelude, self.step = op, body, list(others), prelude, step
         self.tensors = []
         for number, shape in enumerate(shapes):
             # apart from each other by more than a few steps, so that no kink is stepped over
@@ -50,6 +53,8 @@ def elementwise_cases():
     for op, limits in smooth.items():
         for shape in [(7,), (2, 3)]:
             yield Case(op, f"{op}(x0)", [shape], *limits)
+    for op in ["sign", "floor", "ceil", "round", "trunc"]:
+        yield Case(op, f"{op}(x0) * x0", [(7,)])
     for op in ["add", "sub", "mul", "maximum", "minimum"]:
         for shapes in [[(3, 4), (3, 4)], [(3, 4), (4,)], [(2, 1, 4), (3, 1)], [(5,), ()]]:
             yield Case(op, f"{op}(x0, x1)", shapes)
@@ -60,7 +65,7 @@ def elementwise_cases():
     mask = Tensor("bool", np.arange(12).reshape(3, 4) % 3 == 0)
     for shapes in [[(3, 4), (3, 4)], [(4,), (3, 1)], [(), (3, 4)]]:
         yield Case("select", "select(i0, x0, x1)", shapes, others=[mask])
-    yield Case("cast", "f64(f64(x0) * 2.0)", [(3, 2)])
+    yield Case("cast", "cast(x0, to = f64) * x0", [(3, 2)])  # of other dtypes: tests/lit/grad/edges.nnc
 
 
 def reduction_cases():
@@ -202,13 +207,13 @@ def sum_of_products(left, right):
     return " + ".join(f"reduce_sum({a} * {b})" for a, b in zip(left, right))
 
 
-def slope(function, plain, moved, arguments):
+def slope(function, plain, moved, arguments, step):
     """Statements that leave the slope of `function` along the direction u in n."""
     lines = []
     for at, factor in enumerate([1, -1, 2, -2]):
-        shifted = [f"{x} + {u} * {factor * STEP}" if x in plain else x for x, u in zip(arguments, moved)]
+        shifted = [f"{x} + {u} * {factor * step}" if x in plain else x for x, u in zip(arguments, moved)]
         lines.append(f"v{at} = {function}({', '.join(shifted)})")
-    return lines + [f"n = ((v0 - v1) * 8.0 - (v2 - v3)) / {12 * STEP}"]
+    return lines + [f"n = ((v0 - v1) * 8.0 - (v2 - v3)) / {12 * step}"]
 
 
 def functions(case, number):
@@ -222,10 +227,10 @@ def functions(case, number):
         (second, arguments, ["t"], [f"s = {first}({', '.join(free)})", gradients, f"t = {sum_of_products(g, v)}"]),
         (f"check_first{number}", free + u, ["a", "n"],
          [f"s = {first}({', '.join(free)})", gradients, f"a = {sum_of_products(g, u)}"]
-         + slope(first, x, u + i + ["w"], free)),
+         + slope(first, x, u + i + ["w"], free, case.step)),
         (f"check_second{number}", arguments + u, ["a", "n"],
          [f"s = {second}({', '.join(arguments)})", gradients, f"a = {sum_of_products(g, u)}"]
-         + slope(second, x, u + i + ["w"] + v, arguments)),
+         + slope(second, x, u + i + ["w"] + v, arguments, case.step)),
     ]
     text = ""
     for name, takes, gives, lines in blocks:
@@ -234,27 +239,28 @@ def functions(case, number):
     return text
 
 
-def result_shape(nnc, case, folder):
+def result_shape(nnc, case, folder, library):
     """Of y, which the weights must have."""
     takes = [f"x{n}: {t.type()}" for n, t in enumerate(case.tensors)] + [f"i{n}: {t.type()}" for n, t in enumerate(case.others)]
     path = folder / "shape.nnc"
     prelude = f"    {case.prelude}\n" if case.prelude else ""
-    path.write_text(f"nnc 1\nuse \"nn\"\ngraph g({', '.join(takes)}) -> (y) {{\n{prelude}    y = {case.body}\n}}\n")
-    text = subprocess.run([nnc, "opt", path, "--passes="], capture_output=True, text=True, check=True).stdout
+    path.write_text(f"{library}graph g({', '.join(takes)}) -> (y) {{\n{prelude}    y = {case.body}\n}}\n")
+    text = subprocess.check_output([nnc, "opt", path, "--passes="], text=True)
     shape = re.search(r"-> \(y: f64\[([\d, ]*)\]\)", text)[1]
     return tuple(int(extent) for extent in shape.split(",") if extent.strip())
 
 
-def run(arguments, cases, folder):
-    """What is wrong, for each case."""
-    inputs, lines, outputs, text = {}, [], [], "nnc 1\nuse \"nn\"\n"
+def run(arguments, cases, folder, functions_used=""):
+    """What is wrong, for each case; their bodies may call the functions given as text."""
+    library = f'nnc 1\nuse "nn"\n{functions_used}'
+    inputs, lines, outputs, text = {}, [], [], library
     for number, case in enumerate(cases):
         draw = generator(case.op, case.body, "directions")
         like = lambda letter: {f"c{number}_{letter}{n}": Tensor("f64", draw.uniform(-1, 1, t.values.shape))
                                for n, t in enumerate(case.tensors)}
         x = {f"c{number}_x{n}": t for n, t in enumerate(case.tensors)}
         i = {f"c{number}_i{n}": t for n, t in enumerate(case.others)}
-        w = {f"c{number}_w": Tensor("f64", draw.uniform(0.5, 1.5, result_shape(arguments.nnc, case, folder)))}
+        w = {f"c{number}_w": Tensor("f64", draw.uniform(0.5, 1.5, result_shape(arguments.nnc, case, folder, library)))}
         u, v = like("u"), like("z")
         text += functions(case, number)
         for order, given in [("first", {**x, **i, **w, **u}), ("second", {**x, **i, **w, **v, **u})]:
@@ -266,7 +272,7 @@ def run(arguments, cases, folder):
     gives = ", ".join(f"{name}: f64[]" for name in outputs)
     path = folder / "model.nnc"
     path.write_text(text + f"graph gradients({takes}) -> ({gives}) {{\n" + "\n".join(lines) + "\n}\n")
-    words = [arguments.nnc, "run", str(path), "--target", arguments.target]
+    words = [arguments.nnc, "run", str(path), "--target", arguments.target, "--cc", arguments.cc]
     for name, tensor in inputs.items():
         save(folder / f"{name}.npy", tensor)
         words += ["--input", f"{name}={folder}/{name}.npy"]
@@ -287,28 +293,61 @@ def run(arguments, cases, folder):
     return wrong
 
 
+# What the table has
+
+def operands_of(table):
+    """Of each op the names of its operands, which stand before the attributes."""
+    rows = re.findall(r"^  (\w+)\(([^)]*)\)", table, re.MULTILINE)
+    return {op: [word.strip("*?") for word in re.split(r",\s*", text) if re.fullmatch(r"\w+[*?]*", word)] for op, text in rows}
+
+
+def arguments_of(op, text):
+    """What stands between the brackets and commas of each call."""
+    for call in re.finditer(rf"\b{op}\(", text):
+        depth, given = 1, [""]
+        for letter in text[call.end():]:
+            depth += (letter in "([{") - (letter in ")]}")
+            if depth == 0:
+                break
+            if letter == "," and depth == 1:
+                given.append("")
+            else:
+                given[-1] += letter
+        yield given
+
+
+def uncovered(op, operands, cases):
+    """The operands by which no case differentiates."""
+    calls = [given for case in cases if case.op == op for given in arguments_of(op, case.prelude + case.body)]
+    return [name for at, name in enumerate(operands) if name not in DISCRETE.get(op, []) and op not in WRITTEN
+            and not any(re.search(r"\bx\d", given[at]) for given in calls if at < len(given))]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True)
     parser.add_argument("--target", default="reference")
     parser.add_argument("--op", help="only this one")
+    parser.add_argument("--cc", default="clang")
     parser.add_argument("--keep", help="leave the last model and its files in this folder")
     arguments = parser.parse_args()
     cases = [case for case in all_cases() if arguments.op in (None, case.op)]
     table = subprocess.run([arguments.nnc, "ops"], capture_output=True, text=True, check=True).stdout.split("\nThe library")[0]
-    ops = [op for op in re.findall(r"^  (\w+)\(", table, re.MULTILINE) if op not in WITHOUT and arguments.op in (None, op)]
-    wrong = {}
+    ops = {op: names for op, names in operands_of(table).items() if op not in WITHOUT and arguments.op in (None, op)}
+    wrong = {op: [f"operand {name} is in no case" for name in uncovered(op, names, cases)] for op, names in ops.items()}
+    for op in ops.keys() - {case.op for case in cases}:
+        wrong[op].append("no case")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary)
         folder.mkdir(exist_ok=True)
         for at in range(0, len(cases), PER_MODEL):
             part = cases[at:at + PER_MODEL]
             for case, found in zip(part, run(arguments, part, folder)):
-                wrong.setdefault(case.op, []).extend([f"{case.prelude} {case.body}: {found}"] if found else [])
+                wrong[case.op].extend([f"{case.prelude} {case.body}: {found}"] if found else [])
     print(f"1..{len(ops)}")
     failed = False
     for number, op in enumerate(ops, 1):
-        bad = wrong.get(op, ["no case"])
+        bad = wrong[op]
         failed |= bool(bad)
         print(f"{'not ok' if bad else 'ok'} {number} - {op}")
         for line in "\n".join(bad).splitlines():

@@ -274,7 +274,12 @@ CASES = {
                    lambda x, mask, p: self_attention(x, 4, mask, p))],
     "cross_entropy": [("cross_entropy(x0, x1)", [X * 100, CLASSES], {}, lambda x, c, p: -log_softmax(x)[np.arange(3), c]),
                       ("cross_entropy(x0, x1)", [X, softmax(normal(3, 5))], {},
-                       lambda x, q, p: -(log_softmax(x) * q).sum(-1))] + learning.CROSS_ENTROPY,
+                       lambda x, q, p: -(log_softmax(x) * q).sum(-1)),
+                      # a student and its teacher: two softmaxes, of which the gradient knows which is whose
+                      ("cross_entropy(x0, softmax(x1))", [X, X[::-1] / 2], {}, lambda x, t, p: -(log_softmax(x) * softmax(t)).sum(-1)),
+                      ("grad(cross_entropy(x0, softmax(x1)), wrt = x0)", [X, X[::-1] / 2], {}, lambda x, t, p: softmax(x) - softmax(t)),
+                      ("grad(cross_entropy(x0, softmax(x1)), wrt = x1)", [X, X[::-1] / 2], {}, lambda x, t, p: -softmax(t)
+                       * (log_softmax(x) - (softmax(t) * log_softmax(x)).sum(-1, keepdims=True)))] + learning.CROSS_ENTROPY,
     "binary_cross_entropy": [("binary_cross_entropy(x0, x1)", [X, sigmoid(normal(3, 5))], {},
                               lambda x, t, p: -(t * np.log(sigmoid(x)) + (1 - t) * np.log(sigmoid(-x))))],
     "mse": [("mse(x0, x1)", [X, normal(3, 5)], {}, lambda x, t, p: ((x - t) ** 2).mean())],

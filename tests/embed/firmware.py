@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The firmware of docs/firmware.md on Cortex-M4 and Cortex-M7 in QEMU: it is built as the page says, and recognises digits.
+"""The firmware of docs/firmware.md on Cortex-M4 and Cortex-M7 in QEMU: it is built as the page says, and recognises digits;
+another learns to.
 
     firmware.py --nnc build/nnc --page docs/firmware.md --root .      reports as TAP; skipped without compiler or QEMU
 """
@@ -25,7 +26,7 @@ def sh(command, folder, nnc):
 
 
 def commands(page):
-    """The page's shell blocks: the model, build and run for the first board, and whether it fits."""
+    """The page's shell blocks: the model, build and run for the first board, whether it fits, and what learns."""
     return re.findall(r"```sh\n(.*?)```", page.read_text(), re.S)
 
 
@@ -47,6 +48,15 @@ def complaint_of_report(folder, nnc, report):
     if fits.returncode or "of 65,536 B: fits" not in fits.stdout or "of 524,288 B: fits" not in fits.stdout:
         return fits.stdout
     return None if not_into.returncode == 1 else not_into.stdout
+
+
+def complaint_of_learning(folder, nnc, learn):
+    """It has RAM for no more than it needs, and says itself whether it has learnt enough."""
+    learn = learn.replace("python3", sys.executable).replace("-Wall", "-Wall -Werror")
+    done, less = sh(learn, folder, nnc), sh(learn.replace("96K", "90K"), folder, nnc)
+    if done.returncode or not re.search(r"^1\d\d of 200 recognised$", done.stdout, re.M):
+        return f"exit status {done.returncode}\n{done.stdout}"
+    return None if less.returncode == 1 and "RAM' overflowed" in less.stdout else less.stdout
 
 
 def complaint_of_library(folder, nnc):
@@ -78,7 +88,7 @@ def main():
     if absent:
         print(f"1..0 # SKIP {' and '.join(absent)} not installed: ./dev setup machines")
         return 0
-    model, build_and_run, report = commands(options.page)
+    model, build_and_run, report, learn = commands(options.page)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "models").symlink_to(root / "models")
@@ -89,6 +99,7 @@ def main():
             results.append((board[1], complaint_of_run(sh(for_board(build_and_run, *board), folder, nnc))))
         results.append(("a damaged model", complaint_of_damage(folder, nnc, build_and_run)))
         results.append(("a report", complaint_of_report(folder, nnc, report)))
+        results.append(("what learns", complaint_of_learning(folder, nnc, learn)))
         results.append(("a library", complaint_of_library(folder, nnc)))
     print(f"1..{len(results)}")
     for number, (what, complaint) in enumerate(results, 1):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Models as emitted C under AddressSanitizer and UndefinedBehaviorSanitizer, with dead ranges of the arena unreadable.
 
-    checked.py --nnc build/nnc --models FOLDER [--target T ...] [--cc CC]
+    checked.py --nnc build/nnc --models FOLDER ... [--target T ...] [--cc CC]
 
 The harness runs each model against the reference evaluator.  Large models are reduced, which changes extents, not kinds
 of kernels.  Speaks TAP: one result per model and target.
@@ -22,7 +22,7 @@ SANITIZE = ["-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 def test(arguments, model, target, folder):
     """None, or what is wrong."""
     error = build.command([arguments.nnc, "compile", model, "-o", folder, "--target", target, "--emit", "c,test",
-                           "--weights", "blob", "--checked", *models.words(model.stem, False)])
+                           "--name", model.stem, "--weights", "blob", "--checked", *models.words(model, False)])
     if error:
         return error
     sources = [folder / f"{model.stem}.c", folder / f"{model.stem}_test.c", *folder.glob("*_weights.S")]
@@ -34,19 +34,19 @@ def test(arguments, model, target, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
-    parser.add_argument("--models", required=True, type=pathlib.Path)
+    parser.add_argument("--models", required=True, nargs="+", type=pathlib.Path)
     parser.add_argument("--target", nargs="*", default=list(build.FEATURES))
     parser.add_argument("--cc", default="gcc")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
-    jobs = [(m, t) for m in sorted(arguments.models.glob("*.nnc")) for t in arguments.target]
+    jobs = [(m, t) for folder in arguments.models for m in sorted(folder.glob("*.nnc")) for t in arguments.target]
 
     print(f"1..{len(jobs)}")
     with tempfile.TemporaryDirectory() as temporary:
         def run(job):
             model, target = job
             if build.available(target, arguments.cc):
-                return test(arguments, model, target, pathlib.Path(temporary) / model.stem / target)
+                return test(arguments, model, target, pathlib.Path(temporary) / model.parent.name / model.stem / target)
             return None
         errors = build.side_by_side(run, jobs)
     for number, ((model, target), error) in enumerate(zip(jobs, errors), 1):

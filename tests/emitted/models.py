@@ -20,17 +20,22 @@ REDUCED = {
     "mnist": ["N=4"],
     "chargpt": ["LAYERS=2", "HEADS=2", "WIDTH=32", "CONTEXT=24", "N=2"],
     "lstm": ["N=5", "T=9"],
+    "training/resnet8": ["N=2"],
+    "training/gpt": ["N=2", "CONTEXT=9", "LAYERS=1", "WIDTH=48", "VOCABULARY=21"],
+    "digits/train": ["N=3"],
     "bert_base": ["LAYERS=2", "S=40", "HIDDEN=192", "HEADS=3", "VOCABULARY=200"],
 }
 
 
-def words(name, full):
-    return [word for define in ([] if full else REDUCED.get(name, [])) for word in ("-D", define)]
+def words(model, full):
+    """What reduces it, by its folder and name, or its name alone."""
+    defines = REDUCED.get(f"{model.parent.name}/{model.stem}", REDUCED.get(model.stem, []))
+    return [word for define in ([] if full else defines) for word in ("-D", define)]
 
 
 def compile_model(nnc, model, folder, target, full):
     return build.command([nnc, "compile", model, "-o", folder, "--target", target, "--emit", "c,test", "--weights", "blob",
-                          *words(model.stem, full)])
+                          *words(model, full)])
 
 
 def same_bytes(one, two):

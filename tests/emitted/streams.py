@@ -78,7 +78,7 @@ class Model:
     def __init__(self, library, name, weights):
         self.of = Descriptor.in_dll(ctypes.CDLL(str(library)), f"{name}_model")
         assert self.of.abi == 4, "the model's descriptor is of another version"
-        self.arena, self.weights = aligned(self.of.arena_bytes), weights
+        self.arena, self.weights, self.rubbish = aligned(self.of.arena_bytes), weights, 0xFF
         self.entry = {self.of.entry[i].name.decode(): self.of.entry[i] for i in range(self.of.entry_count)}
 
     def stream(self, seed=0):
@@ -116,7 +116,7 @@ class Stream:
         y = [np.zeros(entry.output[i].shape[:entry.output[i].rank], DTYPES[entry.output[i].dtype])
              for i in range(entry.output_count)]
         assert [a.nbytes for a in x] == [entry.input[i].bytes for i in range(len(x))]
-        self.model.arena[:] = 0xFF
+        self.model.arena[:] = self.model.rubbish
         if entry.packed:
             assert self.model.of.pack(self.params.ctypes.data, self.packed.ctypes.data) == 0
         params = self.packed if entry.packed else self.params
@@ -283,9 +283,9 @@ CHECKS = {"running_mean": check_running_mean, "gru_stream": check_gru_stream, "k
 # ---- Weights, and the runs ----
 
 
-def draw_weights(nnc, model, chance):
+def draw_weights(nnc, model, chance, *words):
     """By name: matrices keep the variance, embeddings have one of 1, vectors are near their defaults."""
-    listed = json.loads(subprocess.check_output([nnc, "params", model, "--format", "json"], text=True))
+    listed = json.loads(subprocess.check_output([nnc, "params", model, "--format", "json", *words], text=True))
     weights = {}
     for tensor in listed["tensors"]:
         if tensor["role"] != "param":

@@ -74,6 +74,7 @@ typedef enum LoopKind {
     LOOP_PARALLEL, /* rounds are independent: the targets may run them at once */
     LOOP_THREADS,  /* rounds run at once, as threads that may meet; only for targets that have teams of threads */
     LOOP_ROLLED,   /* must not be unrolled by the C compiler: its body fills the registers already */
+    LOOP_IN_ORDER, /* of its body a C compiler makes vectors, and should not of its rounds */
 } LoopKind;
 
 typedef struct Stmt Stmt;

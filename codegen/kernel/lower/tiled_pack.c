@@ -245,35 +245,43 @@ static Block *packed_depth(const Tiled *con, const PanelGroup *group, Block *blo
     return &loop->body;
 }
 
-/* Columns of stride 1: vectors are copied. */
+/* A vector of columns from `first` on, in row k, if they follow each other in memory. */
+static const Expr *vector_of_row(const Tiled *con, const Var *k, Index first, const Var *lane)
+{
+    Arena *arena = con->lower->arena;
+    Index position[MAX_RANK] = {0}, zero = index_constant(0);
+    int64_t step;
+    weights_position(con, index_var(arena, k), zero, zero, index_add(arena, first, index_var(arena, lane)), position);
+    const Expr *load = lower_value(con->lower, con->node->in[1], position);
+    return load->kind == EXPR_LOAD && index_factor(load->index, lane, &step) && step == 1 ? load : NULL;
+}
+
+/* Columns of stride 1: vectors are copied.  Each is asked for: through a view, the next need not follow this one. */
 static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const Order6 *order)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
-    int64_t step, width = group->vectors * con->lanes;
-    if (!con->is_product || con->columns % con->lanes || kernel_computes(lower, con->node->in[1]))
+    int64_t lanes = con->lanes;
+    if (!con->is_product || con->columns % lanes || kernel_computes(lower, con->node->in[1]))
         return false;
 
-    const Var *k = index_var_new(arena, "k", 0, con->depth - 1),
-              *lane = index_var_new(arena, "lane", 0, con->lanes - 1);
-    Index position[MAX_RANK] = {0}, zero = index_constant(0);
-    Index first = index_add(arena, index_constant(group->first * con->lanes),
-                            index_scale(arena, index_var(arena, group->panel), width));
-    weights_position(con, index_var(arena, k), zero, zero, index_add(arena, first, index_var(arena, lane)), position);
-    const Expr *load = lower_value(lower, con->node->in[1], position);
-    if (load->kind != EXPR_LOAD || !index_factor(load->index, lane, &step) || step != 1)
-        return false;
+    const Var *k = index_var_new(arena, "k", 0, con->depth - 1), *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    const Expr **vector = ARENA_ARRAY(arena, const Expr *, group->vectors);
+    Index first = index_scale(arena, index_var(arena, group->panel), group->vectors * lanes);
+    for (uint32_t v = 0; v < group->vectors; v++) {
+        Index column = index_add(arena, first, index_constant((group->first + v) * lanes));
+        vector[v] = vector_of_row(con, k, column, lane);
+        if (!vector[v])
+            return false;
+    }
 
     Block *block = packed_depth(con, group, packed_panels(con, group, lower->block), k, 1);
     block = &stmt_lanes(arena, block, lane, con->lanes)->body;
-    Index to = index_substitute(arena, group->weights, con->block, zero);
+    Index to = index_substitute(arena, group->weights, con->block, index_constant(0));
     to = index_add(arena, index_add(arena, to, index_scale(arena, index_var(arena, k), order->step[DIGIT_DEPTH])),
                    index_var(arena, lane));
-    for (uint32_t v = 0; v < group->vectors; v++) {
-        Index column = index_constant(v * con->lanes);
-        const Expr *vector = expr_load(arena, DT_F32, load->buffer, index_add(arena, load->index, column));
-        stmt_store(arena, block, group->buffer, index_add(arena, to, column), vector);
-    }
+    for (uint32_t v = 0; v < group->vectors; v++)
+        stmt_store(arena, block, group->buffer, index_add(arena, to, index_constant(v * lanes)), vector[v]);
     return true;
 }
 

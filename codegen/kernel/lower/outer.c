@@ -1,0 +1,183 @@
+/* Products by outer products: the sums of a few rows and columns are variables of their own, to which each step of the
+ * depth adds the products of its elements of those rows with its elements of those columns.
+ *
+ *     result[row, column] = sum over depth of left[row, depth] * right[depth, column]
+ *
+ * For dtypes that have no vectors here (f64, f16, integers): an element is loaded once for a whole tile, the sums do
+ * not wait for one another, and where columns follow each other in memory C compilers make vectors of them.  Each sum
+ * is added up in the order of the depth, as a window's.
+ *
+ * Needs: a target without teams, operands of rank 2 or more.  Otherwise windows do it. */
+#include "kernel/lower/contract.h"
+
+#include <assert.h>
+
+#define ROWS    4
+#define COLUMNS 8
+
+typedef struct Outer {
+    Lower *lower;
+    const Node *node;
+    Product product;
+    DType dtype; /* of sums */
+    Index batch[MAX_RANK];
+    Index first[2];  /* row and column of the tile */
+    int64_t size[2]; /* rows and columns of it */
+    bool rest[2];    /* is it what is left of them? */
+} Outer;
+
+static bool see(Outer *o)
+{
+    const Graph *graph = o->lower->graph;
+    const Type *type = value_type(graph, o->node->out[0]);
+    if (!product_of(graph, o->node, &o->product) || type->layout.block || type->dtype == DT_F32)
+        return false;
+    o->dtype = reduction_accumulator(type->dtype);
+    return o->product.has_rows && o->product.has_columns && o->product.depth && shape_elements(&type->shape);
+}
+
+/* Operand 0 at [row, depth] or operand 1 at [depth, column]. */
+static const Expr *element(const Outer *o, bool right, Index depth, Index across)
+{
+    const Shape *shape = value_shape(o->lower->graph, o->node->in[right]);
+    bool depth_first = right && !o->product.transposed;
+    uint32_t leading = shape->rank - 2;
+    Index position[MAX_RANK];
+    for (uint32_t d = 0; d < leading; d++)
+        position[d] = shape->dim[d] == 1 ? index_constant(0) : o->batch[o->product.batch_rank - leading + d];
+    position[leading] = depth_first ? depth : across;
+    position[leading + 1] = depth_first ? across : depth;
+    return expr_cast(o->lower->arena, o->dtype, lower_value(o->lower, o->node->in[right], position));
+}
+
+static Index place(const Outer *o, bool right, int64_t i)
+{
+    return index_add(o->lower->arena, o->first[right], index_constant(i));
+}
+
+/* A step of the depth. */
+static void add_products(const Outer *o, const Local *acc, Index depth)
+{
+    Lower *lower = o->lower;
+    Arena *arena = lower->arena;
+    const Local *column[COLUMNS], *row;
+    for (int64_t j = 0; j < o->size[1]; j++) {
+        column[j] = lower_local(lower, "c", o->dtype, false);
+        stmt_local(arena, lower->block, column[j], element(o, true, depth, place(o, true, j)));
+    }
+    for (int64_t i = 0; i < o->size[0]; i++) {
+        row = lower_local(lower, "r", o->dtype, false);
+        stmt_local(arena, lower->block, row, element(o, false, depth, place(o, false, i)));
+        for (int64_t j = 0; j < o->size[1]; j++) {
+            Index x = index_constant(i), y = index_constant(j);
+            const Expr *product =
+                expr_word(arena, WORD_MUL, o->dtype, expr_local(arena, row), expr_local(arena, column[j]), NULL);
+            stmt_assign(arena, lower->block, acc, x, y,
+                        expr_word(arena, WORD_ADD, o->dtype, expr_local_at(arena, acc, x, y), product, NULL));
+        }
+    }
+}
+
+/* What follows the product in the kernel, for one element of the result. */
+static void store_element(const Outer *o, Index row, Index column, const Expr *sum)
+{
+    Lower *lower = o->lower;
+    ValueId result = o->node->out[0];
+    uint32_t rank = o->product.batch_rank;
+    Index position[MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        position[d] = o->batch[d];
+    position[rank] = row;
+    position[rank + 1] = column;
+    lower->bound[result] = expr_cast(lower->arena, value_type(lower->graph, result)->dtype, sum);
+    lower_stores(lower, position);
+    lower->bound[result] = NULL;
+}
+
+static void tile(Outer *o)
+{
+    static const char *const name[2][2] = {{"acc", "side"}, {"foot", "corner"}}; /* may stand in one block */
+    Lower *lower = o->lower;
+    Arena *arena = lower->arena;
+    const Local *acc = lower_registers(lower, name[o->rest[0]][o->rest[1]], o->dtype, false, o->size[0], o->size[1]);
+    const Var *k = index_var_new(arena, "k", 0, o->product.depth - 1);
+
+    stmt_local(arena, lower->block, acc, expr_number(arena, o->dtype, 0));
+    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, k, 0, o->product.depth, 1, LOOP_IN_ORDER)->body);
+    add_products(o, acc, index_var(arena, k));
+    lower_leave(lower, outer);
+    for (int64_t i = 0; i < o->size[0]; i++)
+        for (int64_t j = 0; j < o->size[1]; j++)
+            store_element(o, place(o, false, i), place(o, true, j),
+                          expr_local_at(arena, acc, index_constant(i), index_constant(j)));
+}
+
+/* A loop, or none for one round. */
+static Index open_loop(Lower *lower, const char *name, int64_t rounds, int64_t step)
+{
+    const Var *var = index_var_new(lower->arena, name, 0, rounds - 1);
+    if (rounds == 1)
+        return index_constant(0);
+    lower_enter(lower, &stmt_for(lower->arena, lower->block, var, 0, rounds, 1, LOOP_PARALLEL)->body);
+    return index_scale(lower->arena, index_var(lower->arena, var), step);
+}
+
+/* Tiles of `step` rows, or columns of a row of tiles, and one of what is left. */
+static void cut(Outer *o, bool columns)
+{
+    int64_t extent = columns ? o->product.columns : o->product.rows, step = columns ? COLUMNS : ROWS;
+    Block *start = o->lower->block;
+    for (int part = 0; part < 2; part++) {
+        o->rest[columns] = part;
+        o->size[columns] = part ? extent % step : step;
+        int64_t rounds = part ? o->size[columns] > 0 : extent / step;
+        if (!rounds)
+            continue;
+        o->first[columns] = part ? index_constant(extent - extent % step)
+                                 : open_loop(o->lower, columns ? "column" : "row", rounds, step);
+        if (columns)
+            tile(o);
+        else
+            cut(o, true);
+        lower_leave(o->lower, start);
+    }
+}
+
+static bool outer_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    Outer o = {.lower = lower, .node = &lower->graph->node[kernel->anchor]};
+    (void)recipe;
+    return !lower->target->team && !lower_has_other_windows(lower, kernel) && see(&o);
+}
+
+/* Half of the operations wait for loads. */
+static double outer_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    (void)recipe;
+    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]) / 2;
+}
+
+static void outer_lower(Lower *lower)
+{
+    Outer o = {.lower = lower, .node = &lower->graph->node[lower->kernel->anchor]};
+    Block *start = lower->block;
+    bool offered = see(&o);
+    assert(offered && "what was offered is offered again");
+    (void)offered;
+    for (uint32_t d = 0; d < o.product.batch_rank; d++)
+        o.batch[d] = open_loop(lower, lower_loop_names[d], value_shape(lower->graph, o.node->out[0])->dim[d], 1);
+    cut(&o, false);
+    lower_leave(lower, start);
+}
+
+static const KnobSpec no_knobs[] = {{NULL, false, NULL}};
+
+const Provider provider_outer = {
+    .name = "outer",
+    .doc = "outer products of a few rows and columns, each sum a variable of its own",
+    .knob = no_knobs,
+    .forms = 1u << FORM_CONTRACTION,
+    .offers = outer_offers,
+    .cost = outer_cost,
+    .lower = outer_lower,
+};
