@@ -143,8 +143,8 @@ void plan_json_string(Text *out, Str s)
         uint32_t n = plan_character(s);
         if (c == '"' || c == '\\')
             text_printf(out, "\\%c", c);
-        else if (c < 32 || c == 127)
-            text_printf(out, "\\u%04x", c);
+        else if (n && !plan_is_text((Str){s.ptr, n}))
+            text_printf(out, "\\u%04x", n == 1 ? c : (unsigned char)s.ptr[1]); /* U+0080 to U+009F are c2 80 to c2 9f */
         else if (n)
             text_put(out, s.ptr, n);
         else

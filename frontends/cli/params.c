@@ -16,7 +16,8 @@ static Str stored_as(Arena *arena, const WantedTensor *w)
                                          [FIT_OTHER] = "does not fit"};
     if (w->fit == FIT_NONE || w->fit == FIT_SAME)
         return str_from(remark[w->fit]);
-    return str_format(arena, STR_FMT ": %s", STR_ARG(weights_show_stored(arena, w->stored)), remark[w->fit]);
+    Str stored = str_shown(arena, weights_show_stored(arena, w->stored));
+    return str_format(arena, STR_FMT ": %s", STR_ARG(stored), remark[w->fit]);
 }
 
 /* Table */
@@ -29,7 +30,7 @@ typedef struct Line {
 
 static Line line_of(Arena *arena, const WantedTensor *w)
 {
-    return (Line){{w->name, type_show(arena, weights_value(w)->type), str_from(weights_role(w)),
+    return (Line){{str_shown(arena, w->name), type_show(arena, weights_value(w)->type), str_from(weights_role(w)),
                    prepare_initialiser(arena, w), stored_as(arena, w)}};
 }
 
@@ -77,11 +78,16 @@ static int64_t total_bytes(const WantedList *list)
 
 static void put_unused(Text *out, Arena *arena, const WeightsFile *file)
 {
-    for (uint32_t i = 0, number = 0; i < file->stored.count; i++)
-        if (!file->wanted.used[i])
-            text_printf(out, "%s  " STR_FMT "  " STR_FMT "\n", number++ ? "" : "\nin the file, but not in the model:\n",
-                        STR_ARG(file->stored.tensor[i].name),
-                        STR_ARG(weights_show_stored(arena, &file->stored.tensor[i])));
+    for (uint32_t i = 0, number = 0; i < file->stored.count; i++) {
+        const StoredTensor *t = &file->stored.tensor[i];
+        if (file->wanted.used[i])
+            continue;
+        text_printf(out, "%s  ", number++ ? "" : "\nin the file, but not in the model:\n");
+        text_put_shown(out, t->name);
+        text_printf(out, "  ");
+        text_put_shown(out, weights_show_stored(arena, t));
+        text_char(out, '\n');
+    }
 }
 
 static void print_table(Text *out, Arena *arena, const Model *model)
