@@ -73,6 +73,8 @@ static int print_result(Cli *cli, const Model *model)
         status = model_save(cli, model->module, path, &text) ? STATUS_OK : STATUS_ENVIRONMENT;
     else if (!telling.diff)
         cli_put(&text);
+    if (path.ptr && status == STATUS_OK)
+        model_warn_of_older(cli, model->module, path);
     text_free(&text);
     return status;
 }
@@ -109,7 +111,8 @@ const Verb verb_opt = {
     .text =
         "Without --passes the pipeline of a compilation runs; `--passes=` runs none, so the text is only read and "
         "printed. What is printed can be read again: with -o, constants too large for the text go to a .safetensors "
-        "file beside it.",
+        "file beside it, over one that is there; where there are none, a warning tells of one that is there, as it "
+        "will be read with the text.",
     .flag = (const Flag[]){FLAG_PASSES,
                            {"print-after", "PASS|all|changed",
                             "Print the graph after this pass too, after all, or after those that changed it"},

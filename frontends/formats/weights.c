@@ -308,11 +308,22 @@ static void collect_graph(Saver *s, const Graph *graph)
             collect_graph(s, graph->node[n].sub[i]);
 }
 
-bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))
+static Saver collect_module(Module *module, bool (*stored)(const Value *value))
 {
     Saver s = {.stored = stored, .arena = module->arena, .by_name = {.arena = module->arena}};
     for (uint32_t g = 0; g < module->graph_count; g++)
         collect_graph(&s, module->graph[g]);
+    return s;
+}
+
+bool weights_are_saved(Module *module, bool (*stored)(const Value *value))
+{
+    return collect_module(module, stored).count > 0;
+}
+
+bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))
+{
+    Saver s = collect_module(module, stored);
     const StoredText partial = {STR(SAFETENSORS_PARTIAL), STR("true")};
     return !s.count || safetensors_write(module->diag, path, s.list, s.count, &partial, s.partial);
 }
