@@ -61,10 +61,10 @@ static bool write_candidate(Reducer *r, Graph *graph, Str path)
 static bool still_fails(Reducer *r, Graph *graph)
 {
     r->tries++;
-    cli_step(r->cli, str_format(&r->cli->arena, "try %u: %u node%s, %u output%s", r->tries, graph->node_count,
-                                graph->node_count == 1 ? "" : "s", graph->output_count,
-                                graph->output_count == 1 ? "" : "s")
-                         .ptr);
+    cli_step(r->cli,
+             str_format(&r->cli->arena, "try %u: %u node%s, %u output%s", r->tries, graph->node_count,
+                        graph->node_count == 1 ? "" : "s", graph->output_count, graph->output_count == 1 ? "" : "s")
+                 .ptr);
     return write_candidate(r, graph, candidate_path(r)) && run_command(r) == r->status;
 }
 
