@@ -33,7 +33,7 @@ Str weights_show_stored(Arena *arena, const StoredTensor *t)
 
 const char *weights_role(const WantedTensor *wanted)
 {
-    Role role = weights_value(wanted)->role;
+    Role role = value_declared(weights_value(wanted));
     return role == ROLE_PARAM ? "param" : role == ROLE_STATE ? "state" : "const";
 }
 
@@ -295,7 +295,7 @@ static void collect(Saver *s, const Graph *graph, ValueId id)
     Str name = stored ? value_show(graph, id) : (Str){0};
     if (stored && map_add(&s->by_name, name, s->count))
         ARENA_PUSH(s->arena, s->list, s->count, s->capacity, ((NamedTensor){name, value->data}));
-    s->partial |= !stored && value->role == ROLE_PARAM;
+    s->partial |= !stored && value_declared(value) == ROLE_PARAM;
 }
 
 /* Constants in bodies of loops and branches stand in the text.  Recurses over the nesting of calls. */
