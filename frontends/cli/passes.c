@@ -77,6 +77,12 @@ static void keep_updated(Cli *cli, const Model *model)
         share_kept(model->module->graph, model->module->graph_count, false);
 }
 
+/* Is it for a target that this is done?  A few passes are for none, unless one is named. */
+static bool heeds_marks(Cli *cli, const PassList *list, const Target *target)
+{
+    return target && list->count && (args_has(cli, "target") || !args_has(cli, "passes"));
+}
+
 bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, int64_t limit, PassWatch *after)
 {
     Arena scratch = {0};
@@ -85,7 +91,9 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
     const CompileOptions options = {.target = target, .effort = 1, .name = model->program_name, .memory_limit = limit};
     const PassRow *expand = pass_find(STR("expand"));
     Fit *fit = ARENA_ARRAY(&cli->arena, Fit, module->graph_count);
-    bool good = !limit || program_fit(module->graph, module->graph_count, &options, fit);
+    bool good = !heeds_marks(cli, list, target) || program_check_supported(model->graphs, model->graph_count, target);
+
+    good = good && (!limit || program_fit(module->graph, module->graph_count, &options, fit));
 
     if (list->count && list->row[0] != expand) /* the text may be one that has been expanded */
         keep_updated(cli, model);
