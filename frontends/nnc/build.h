@@ -137,6 +137,9 @@ typedef struct Builder {
 
 /* build_scope.c */
 bool build_complain(Builder *b, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* In the library, on a fraction that meets integers: an error of the user's call, once, that names its operand of
+ * integers.  False where there is none, or no such call. */
+bool build_complain_of_integers(Builder *b, Place place);
 bool build_has_failed(const Builder *b, Place place);
 void build_mark_failed_quietly(Builder *b, Place place);
 void build_mark_failed(Builder *b,
