@@ -192,7 +192,10 @@ static int run(Cli *cli)
     bool reference = target.ptr && str_is(target, "reference");
     int64_t top = 0;
     const char *allocator;
+    static const char *const of_compiled[] = {"check", "time", NULL};
 
+    if (reference && !args_exclude(cli, "target reference", of_compiled))
+        return STATUS_USAGE;
     if (!args_number(cli, "top", 1, 64, &top) || !program_allocator(cli, &allocator) ||
         (!reference && !program_runs_here(cli)))
         return STATUS_USAGE;

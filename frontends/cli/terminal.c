@@ -114,6 +114,24 @@ void terminal_put_diagnostics(const Text *text)
     text_free(&out);
 }
 
+void terminal_put_error(const char *who, Str message)
+{
+    Text out = {0};
+    bool colour = has_colour();
+    terminal_clear_step();
+    text_printf(&out, "%s%s:%s ", colour ? RED : "", who, colour ? NORMAL : "");
+    while (message.len) {
+        const char *end = memchr(message.ptr, '\n', message.len);
+        uint32_t length = end ? (uint32_t)(end - message.ptr) : message.len;
+        text_put_shown(&out, (Str){message.ptr, length});
+        text_char(&out, '\n');
+        length += end != NULL;
+        message = (Str){message.ptr + length, message.len - length};
+    }
+    fwrite(out.ptr, 1, out.len, stderr);
+    text_free(&out);
+}
+
 /* Steps */
 
 void terminal_step(const char *step)

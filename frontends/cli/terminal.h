@@ -12,6 +12,9 @@ uint32_t terminal_known_width(void);
 /* Diagnostics as they go to stderr: coloured where it is a terminal, unless NO_COLOR is set or TERM is `dumb`. */
 void terminal_put_diagnostics(const Text *text);
 
+/* `who: message` to stderr, coloured in the same way; lines of the message with what terminals show. */
+void terminal_put_error(const char *who, Str message);
+
 /* Shows a step on one line of stderr that the next step replaces; nothing where it is no terminal. */
 void terminal_step(const char *step);
 /* The same for any line of UTF-8 that fits into terminal_width(). */
