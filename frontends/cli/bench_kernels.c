@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/clock.h"
+#include "cli/terminal.h"
 #include "kernel/kernel.h"
 #include "plan/report.h"
 
@@ -104,12 +105,18 @@ static double rate(double work, double second)
     return second > 0 ? work / second * 1e-9 : 0;
 }
 
+#define NUMBERS    63 /* columns of a row before the name of its kernel */
+#define LEAST_NAME 8
+
 static void print_row(Text *out, const Row *row, double peak)
 {
     double gflops = rate(row->flops, row->second);
-    text_printf(out, "%6u %12.1f %6.1f %8.1f %7.1f %7.1f  %-9s " STR_FMT "\n", row->number, row->second * 1e6,
-                row->share * 100, gflops, gflops * 1e11 / peak, rate(row->bytes, row->second),
-                row->kernel->recipe.provider->name, STR_ARG(row->kernel->name));
+    int width = (int)terminal_known_width(), name = plan_columns(row->kernel->name);
+    int room = width - NUMBERS > LEAST_NAME ? width - NUMBERS : LEAST_NAME;
+    text_printf(out, "%6u %12.1f %6.1f %8.1f %7.1f %7.1f  %-9s ", row->number, row->second * 1e6, row->share * 100,
+                gflops, gflops * 1e11 / peak, rate(row->bytes, row->second), row->kernel->recipe.provider->name);
+    plan_put_elided(out, row->kernel->name, width && room < name ? room : name);
+    text_char(out, '\n');
 }
 
 static void print_table(Text *out, const Program *program, const Samples *samples)

@@ -79,6 +79,8 @@ void cli_step(Cli *cli, const char *step);
 
 /* Writes text for people to stdout: the rest of the tool never prints. */
 void cli_put(const Text *text);
+/* The same for rows that may be wider than a terminal. */
+void cli_put_rows(const Text *text);
 
 /* Rows that several verbs share. */
 #define FLAG_DEFINE                                                                                                    \

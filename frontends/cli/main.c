@@ -38,7 +38,7 @@ int cli_usage(Cli *cli, const char *format, ...)
     text_vprintf(&message, format, args);
     text_printf(&message, "\nTry `nnc help%s%s`.", verb ? " " : "", verb ? verb : "");
     va_end(args);
-    terminal_put_error(who.ptr, text_view(&message));
+    terminal_put_error(who.ptr, text_view(&message), true);
     text_free(&who);
     text_free(&message);
     return STATUS_USAGE;
@@ -51,7 +51,7 @@ int cli_environment(const char *format, ...)
     va_start(args, format);
     text_vprintf(&message, format, args);
     va_end(args);
-    terminal_put_error("nnc", text_view(&message));
+    terminal_put_error("nnc", text_view(&message), false);
     text_free(&message);
     return STATUS_ENVIRONMENT;
 }
@@ -101,6 +101,14 @@ void cli_put(const Text *text)
 {
     terminal_clear_step();
     fwrite(text->ptr, 1, text->len, stdout);
+}
+
+void cli_put_rows(const Text *text)
+{
+    Text out = {0};
+    terminal_fold(&out, text_view(text));
+    cli_put(&out);
+    text_free(&out);
 }
 
 /* `nnc --help`, `nnc VERB --help`, `nnc --version`: other ways to say help and version. */

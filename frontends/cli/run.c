@@ -77,7 +77,7 @@ static void show_outputs(Cli *cli, const Model *model, const Tensor *const *outp
             text_printf(&out, " %.6g", tensor_number(output[i], k));
         text_printf(&out, count > SHOWN ? " ...\n" : "\n");
     }
-    cli_put(&out);
+    cli_put_rows(&out);
     text_free(&out);
 }
 
@@ -135,7 +135,7 @@ static int check(const Model *model, const Tensor *const *got, const Expected *w
                     STR_ARG(model->graph->output[i].name), d.largest, relative, d.at, good ? "agrees" : "DIFFERS");
         status = good ? status : STATUS_INPUT;
     }
-    cli_put(&out);
+    cli_put_rows(&out);
     text_free(&out);
     return status;
 }
