@@ -33,13 +33,13 @@ static void check_marks(const Graph *graph, const Target *target)
     }
 }
 
-/* What this generator cannot carry out yet, said before any work is done. */
-static bool check_supported(const Graph *graph, const Target *target)
+bool program_check_supported(Graph *const *graph, uint32_t count, const Target *target)
 {
-    Diag *diag = graph->module->diag;
-    check_marks(graph, target);
-    layouts_check(graph);
-    return diag->error_count == 0;
+    for (uint32_t i = 0; i < count; i++) {
+        check_marks(graph[i], target);
+        layouts_check(graph[i]);
+    }
+    return graph[0]->module->diag->error_count == 0;
 }
 
 /* Params stand in the bodies of calls: what entries share is known when those are expanded. */
@@ -131,10 +131,7 @@ static bool open_program(Graph *const *graph, uint32_t count, const CompileOptio
     for (uint32_t e = 0; e < count; e++)
         program->entry[e] = (Entry){.program = program, .graph = graph[e]};
     share_names(program);
-    bool good = true;
-    for (uint32_t e = 0; e < count; e++)
-        good &= check_supported(graph[e], options->target);
-    if (!good || !expand_all(program) || !share_agree(graph, count))
+    if (!program_check_supported(graph, count, options->target) || !expand_all(program) || !share_agree(graph, count))
         return false;
     share_kept(graph, count, options->pack);
     return true;

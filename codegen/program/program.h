@@ -140,6 +140,10 @@ typedef struct Program {
  * is: its entries point to it.  False after reported errors. */
 bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program);
 
+/* Do the graphs ask for nothing that the target does not honour, `@mem(sram)`?  program_compile begins with this. False
+ * after reported errors. */
+bool program_check_supported(Graph *const *graph, uint32_t count, const Target *target);
+
 /* How much of each graph, which stays as it is, a compilation with options->memory_limit computes again.  False after
  * reported errors. */
 bool program_fit(Graph *const *graph, uint32_t count, const CompileOptions *options, Fit *fit);

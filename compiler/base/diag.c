@@ -32,34 +32,13 @@ static Line line_at(Str text, uint32_t offset)
     return line;
 }
 
-/* Bytes of the character at `at` that a terminal can show; 0 of one that is no UTF-8, or steers the terminal. */
-static uint32_t printable(Str text, uint32_t at, uint32_t end)
-{
-    unsigned char c = (unsigned char)text.ptr[at];
-    uint32_t size = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-    if (size > end - at || !str_is_utf8((Str){text.ptr + at, size}))
-        return 0;
-    bool control = c < 32 || c == 127 || (c == 0xc2 && (unsigned char)text.ptr[at + 1] < 0xa0);
-    return control ? 0 : size;
-}
-
-/* Part of a line as it is shown: blanks for tabs and line ends, `\xNN` for what cannot be.  Returns its columns. */
+/* Part of a line as it is shown, a blank for the return that may end it.  Returns its columns. */
 static uint32_t show_part(Text *out, Str text, uint32_t begin, uint32_t end)
 {
-    uint32_t columns = 0;
-    for (uint32_t at = begin; at < end; columns++) {
-        uint32_t size = printable(text, at, end);
-        if (text.ptr[at] == '\t' || text.ptr[at] == '\r') {
-            text_char(out, ' ');
-        } else if (!size) {
-            text_printf(out, "\\x%02x", (unsigned char)text.ptr[at]);
-            columns += 3;
-        } else {
-            text_put(out, text.ptr + at, size);
-        }
-        at += size ? size : 1;
-    }
-    return columns;
+    bool returns = end > begin && text.ptr[end - 1] == '\r';
+    uint32_t columns = text_put_shown(out, (Str){text.ptr + begin, end - begin - returns});
+    text_fill(out, ' ', returns);
+    return columns + returns;
 }
 
 static void show_line(Text *out, Str text, Line line, uint32_t offset, uint32_t length)
@@ -78,22 +57,39 @@ static void show_line(Text *out, Str text, Line line, uint32_t offset, uint32_t 
 
 static const char ERROR[] = "error";
 
+/* Names in it come from files of others. */
+static Text shown_message(const char *format, va_list args)
+{
+    Text raw = {0}, shown = {0};
+    text_vprintf(&raw, format, args);
+    text_put_shown(&shown, text_view(&raw));
+    text_free(&raw);
+    return shown;
+}
+
+static void put_path(Diag *diag, Str path)
+{
+    text_put_shown(&diag->text, path);
+    text_char(&diag->text, ':');
+}
+
 static void report(Diag *diag, Place place, Str path, const char *kind, const char *format, va_list args)
 {
     const Source *source = diag_source(diag, place.source);
     Line line = {0};
-    Text message = {0};
+    Text message = shown_message(format, args);
     DiagEntry entry = {.error = kind == ERROR, .path = path};
 
-    text_vprintf(&message, format, args);
     if (source) {
         line = line_at(source->text, place.offset);
         entry.path = source->path;
         entry.line = line.number;
         entry.column = place.offset - line.begin + 1;
-        text_printf(&diag->text, STR_FMT ":%u:%u: ", STR_ARG(entry.path), entry.line, entry.column);
+        put_path(diag, entry.path);
+        text_printf(&diag->text, "%u:%u: ", entry.line, entry.column);
     } else if (path.len) {
-        text_printf(&diag->text, STR_FMT ": ", STR_ARG(path));
+        put_path(diag, path);
+        text_char(&diag->text, ' ');
     }
     text_printf(&diag->text, "%s: %s\n", kind, message.ptr ? message.ptr : "");
     if (source)
@@ -141,10 +137,9 @@ static bool is_known(const Diag *diag, Place place, Str message)
 void diag_warning(Diag *diag, Place place, const char *format, ...)
 {
     va_list args, again;
-    Text message = {0};
     va_start(args, format);
     va_copy(again, args);
-    text_vprintf(&message, format, again);
+    Text message = shown_message(format, again);
     va_end(again);
     if (diag->error_count <= DIAG_LIMIT && !is_known(diag, place, text_view(&message)))
         report(diag, place, (Str){0}, "warning", format, args);

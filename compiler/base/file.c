@@ -25,10 +25,14 @@ static bool open_regular(Diag *diag, Str path, int *fd, size_t *size)
 {
     char *name = terminated(path);
     struct stat status;
-    *fd = open(name, O_RDONLY | O_CLOEXEC);
+    *fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for someone who writes */
+    int error = errno;
+    bool dangling = *fd < 0 && error == ENOENT && lstat(name, &status) == 0;
     free(name);
+    if (dangling)
+        return diag_file_error(diag, path, "a link to a file that does not exist");
     if (*fd < 0)
-        return diag_file_error(diag, path, "cannot open: %s", strerror(errno));
+        return diag_file_error(diag, path, "cannot open: %s", strerror(error));
     if (fstat(*fd, &status) || !S_ISREG(status.st_mode)) {
         close(*fd);
         return diag_file_error(diag, path, "not a regular file");
@@ -159,8 +163,9 @@ bool file_write(Diag *diag, Str path, const void *bytes, size_t size)
 
 bool file_exists(Str path)
 {
+    struct stat status;
     char *name = terminated(path);
-    bool there = access(name, F_OK) == 0;
+    bool there = lstat(name, &status) == 0;
     free(name);
     return there;
 }

@@ -4,7 +4,8 @@
 
 #include "base/diag.h"
 
-/* Reads the file into the arena.  False, with a file error in the diag, when it cannot. */
+/* Reads the file into the arena.  False, with a file error in the diag, when it cannot: what is no regular file (a
+ * folder, a pipe, a device) is refused, and never waited for. */
 bool file_read(Arena *arena, Diag *diag, Str path, Str *bytes);
 
 /* Reads what is left of standard input; the same errors. */
@@ -32,7 +33,7 @@ void file_writer_put(FileWriter *writer, const void *bytes, size_t size);
 bool file_writer_commit(FileWriter *writer, Diag *diag);
 void file_writer_abandon(FileWriter *writer);
 
-bool file_exists(Str path);
+bool file_exists(Str path);                  /* whatever it is: also a link that leads nowhere */
 bool file_make_folder(Diag *diag, Str path); /* with its parents; fine when it is there */
 
 #endif

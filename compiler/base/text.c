@@ -89,6 +89,41 @@ bool str_is_utf8(Str s)
     return true;
 }
 
+/* Bytes of the character that `s` begins with; 0 of one that is no UTF-8, or steers the terminal. */
+static uint32_t shown_length(Str s)
+{
+    const unsigned char *at = (const unsigned char *)s.ptr;
+    uint32_t length = utf8_length(at, s.len);
+    bool control = at[0] < 32 || at[0] == 127 || (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+    return control ? 0 : length;
+}
+
+uint32_t text_put_shown(Text *text, Str s)
+{
+    uint32_t columns = 0;
+    for (uint32_t length; s.len; s.ptr += length, s.len -= length) {
+        length = shown_length(s);
+        if (length)
+            text_put(text, s.ptr, length);
+        else if (*s.ptr == '\t')
+            text_char(text, ' ');
+        else
+            text_printf(text, "\\x%02x", (unsigned char)*s.ptr);
+        columns += length || *s.ptr == '\t' ? 1 : 4;
+        length = length ? length : 1;
+    }
+    return columns;
+}
+
+Str str_shown(Arena *arena, Str s)
+{
+    Text text = {0};
+    text_put_shown(&text, s);
+    Str copy = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return copy;
+}
+
 static void reserve(Text *text, size_t more)
 {
     size_t need = text->len + more + 1;

@@ -42,6 +42,10 @@ void text_put(Text *text, const char *bytes, size_t count);
 void text_str(Text *text, Str s);
 void text_char(Text *text, char c);
 void text_fill(Text *text, char c, size_t count);
+/* What anybody may have written, as a terminal can show it on one line: `\x1b` for what is no UTF-8 or would steer the
+ * terminal, a blank for a tab.  Returns the columns that it takes, one for each character. */
+uint32_t text_put_shown(Text *text, Str s);
+Str str_shown(Arena *arena, Str s); /* the same as a slice */
 void text_printf(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(Text *text, const char *format, va_list args);
 /* Words with line breaks where they would pass `width`; further lines are set in by `indent`.  The cursor is at

@@ -165,6 +165,12 @@ static inline const Shape *value_shape(const Graph *graph, ValueId id)
     return &graph->value[id].type->shape;
 }
 
+/* As what the text declares it: one that is trained is a param there, whatever keeps it. */
+static inline Role value_declared(const Value *value)
+{
+    return value->trained ? ROLE_PARAM : value->role;
+}
+
 /* The producer, or NULL for inputs, params, states, constants and results of nodes that are gone. */
 static inline Node *value_producer(const Graph *graph, ValueId id)
 {

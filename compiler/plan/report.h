@@ -150,6 +150,9 @@ void plan_print_html(Text *out, const PlanReport *report); /* one page, with the
 const char *plan_digits(char *buffer, int64_t value);
 const char *plan_bytes(char *buffer, int64_t bytes);
 int plan_columns(Str s); /* of a terminal: one per code point, which holds for the names that models have */
+/* Lines with breaks at blanks where they would pass so many columns; a line goes on under the last column of text that
+ * begins before there, or set in by two.  With `elide` words that are still too long are cut, else they stay whole. */
+void plan_put_folded(Text *out, Str lines, int columns, bool elide);
 void plan_put_elided(Text *out, Str s, int columns); /* in so many columns, the middle of a longer one left out */
 uint32_t plan_character(Str s);                      /* the length of the well-formed UTF-8 sequence at s, or 0 */
 bool plan_is_text(Str s);                            /* UTF-8 without control characters */

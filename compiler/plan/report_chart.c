@@ -13,7 +13,6 @@
 
 #define MOST_ROWS   26
 #define MARGIN      13 /* columns left of the picture */
-#define FULLEST     22 /* of what stands before the name of the fullest step */
 #define MOST_LEGEND 60 /* tensors explained below the picture */
 #define EMPTY       UINT32_MAX
 #define SHADES      4
@@ -312,6 +311,26 @@ static void put_loops(Text *out, Chart *c)
     }
 }
 
+/* An arrow at the column, with words on the side of it that has more room. */
+static void put_fullest(Text *out, const Chart *c, uint32_t peak)
+{
+    const PlanReport *r = c->report;
+    bool right = peak <= c->columns / 2;
+    int room = right ? (int)(c->columns - peak) - 2 : (int)peak - 1 + MARGIN;
+    Text words = {0};
+    text_printf(&words, "fullest at step %" PRId64, r->peak_step);
+    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count) {
+        Str step = r->step[r->peak_step];
+        int left = room - (int)words.len - 2, columns = plan_columns(step);
+        text_printf(&words, ": ");
+        plan_put_elided(&words, step, columns > left ? left > 8 ? left : 8 : columns);
+    }
+    int before = right ? MARGIN + (int)peak : MARGIN + (int)peak - 1 - plan_columns(text_view(&words));
+    text_fill(out, ' ', before > 0 ? (size_t)before : 0);
+    text_printf(out, right ? "↑ %s\n" : "%s ↑\n", words.ptr);
+    text_free(&words);
+}
+
 static void put_axis(Text *out, Chart *c)
 {
     const PlanReport *r = c->report;
@@ -335,15 +354,7 @@ static void put_axis(Text *out, Chart *c)
     text_char(out, '\n');
     put_loops(out, c);
     put_live(out, c);
-    text_fill(out, ' ', MARGIN + peak);
-    text_printf(out, "↑ fullest at step %" PRId64, r->peak_step);
-    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count) {
-        Str step = r->step[r->peak_step];
-        int room = (int)(c->columns - peak) - FULLEST, columns = plan_columns(step);
-        text_printf(out, ": ");
-        plan_put_elided(out, step, columns > room ? room > 8 ? room : 8 : columns);
-    }
-    text_char(out, '\n');
+    put_fullest(out, c, peak);
 }
 
 typedef struct Legend { /* the tensors that a key stands for, and the columns of their table */

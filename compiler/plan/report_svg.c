@@ -384,8 +384,8 @@ static void put_header(Text *out, const PlanReport *r)
     text_printf(out, "<text class=\"head\" x=\"%.0f\" y=\"40\">", LEFT);
     plan_escape_xml(out, r->title);
     text_printf(out, "</text>\n<text class=\"sub\" x=\"%.0f\" y=\"64\">", LEFT);
-    text_printf(out, "%s (%s bytes) for %s tensors of %s; ", plan_bytes(a, r->peak), plan_digits(b, r->peak),
-                plan_digits(d, plan_stored(r)), plan_bytes(c, r->naive));
+    text_printf(out, "%s (%s bytes) for %s tensor%s of %s; ", plan_bytes(a, r->peak), plan_digits(b, r->peak),
+                plan_digits(d, plan_stored(r)), plan_stored(r) == 1 ? "" : "s", plan_bytes(c, r->naive));
     if (r->proven)
         text_printf(out, "no plan is smaller");
     else

@@ -1,5 +1,6 @@
 /* The plan as a table of tensors, its totals and its blame. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +14,9 @@ static void put_left(Text *out, Str s, int width)
 }
 
 /* A column is as wide as its widest entry; text that is longer than MOST stands alone on its line. */
-#define MOST 60
-#define HINT 100 /* columns of prose where nothing says how many there are */
+#define MOST       60
+#define LEAST_ROOM 12 /* for names and types: numbers are never cut */
+#define PROSE      80 /* columns of text where nothing says how many there are: rows are whole there */
 
 typedef struct Widths {
     int name, type, bytes, offset, first, last;
@@ -37,7 +39,7 @@ static int smaller(int a, int b)
 static void fit(Widths *w, int columns)
 {
     int room = columns - (w->bytes + w->offset + w->first + w->last + 12);
-    room = room < 24 ? 24 : room;
+    room = room < LEAST_ROOM ? LEAST_ROOM : room;
     w->columns = columns;
     w->type = smaller(w->type, room / 3);
     w->name = smaller(w->name, (room - w->type) * 3 / 5);
@@ -60,33 +62,16 @@ static Widths widths_of(const PlanReport *r)
     return w;
 }
 
-/* Words up to a width; `indent` blanks begin every line but the first. */
-static void put_wrapped(Text *out, Str s, int indent, int width)
-{
-    int column = indent;
-    while (s.len) {
-        uint32_t word = 0;
-        while (word < s.len && s.ptr[word] != ' ')
-            word++;
-        int columns = plan_columns((Str){s.ptr, word});
-        if (column > indent && column + 1 + columns > width) {
-            text_char(out, '\n');
-            text_fill(out, ' ', (size_t)indent);
-            column = indent;
-        } else if (column > indent) {
-            text_char(out, ' ');
-            column++;
-        }
-        text_put(out, s.ptr, word);
-        column += columns;
-        word += word < s.len;
-        s.ptr += word;
-        s.len -= word;
-    }
-    text_char(out, '\n');
-}
-
 #define BLAMED 8 /* rows of the blame that are shown */
+
+static void put_hint(Text *out, const PlanReport *r, int columns)
+{
+    Text hint = {0};
+    text_printf(&hint, "hint         " STR_FMT "\n", STR_ARG(r->hint));
+    if (r->hint.len)
+        plan_put_folded(out, text_view(&hint), columns ? columns : PROSE, columns);
+    text_free(&hint);
+}
 
 static void print_blame(Text *out, const PlanReport *r, int columns)
 {
@@ -106,10 +91,7 @@ static void print_blame(Text *out, const PlanReport *r, int columns)
     }
     if (r->blame_count > BLAMED)
         text_printf(out, "%28s B  in %u more\n", plan_digits(a, rest), r->blame_count - BLAMED);
-    if (r->hint.len) {
-        text_printf(out, "hint         ");
-        put_wrapped(out, r->hint, 13, columns ? columns : HINT);
-    }
+    put_hint(out, r, columns);
 }
 
 static void put_carried(Text *out, const PlanCarried *c)
@@ -167,8 +149,8 @@ static void print_totals(Text *out, const PlanReport *r, int columns)
                     100.0 * (double)(r->peak - r->lower_bound) / (double)r->lower_bound);
     text_printf(out, "\nnaive sum    %15s B  %10s", plan_digits(a, r->naive), plan_bytes(b, r->naive));
     if (r->peak > 0)
-        text_printf(out, "  %.1f times the peak, %s tensors", (double)r->naive / (double)r->peak,
-                    plan_digits(a, plan_stored(r)));
+        text_printf(out, "  %.1f times the peak, %s tensor%s", (double)r->naive / (double)r->peak,
+                    plan_digits(a, plan_stored(r)), plan_stored(r) == 1 ? "" : "s");
     print_recomputed(out, &r->recomputed);
     text_printf(out, "\nallocator    %s", r->allocator);
     if (r->nodes)
@@ -240,5 +222,8 @@ void plan_print_table(Text *out, const PlanReport *r, uint32_t columns)
     for (uint32_t i = 0; i < r->count; i++)
         print_row(out, r, &r->row[order[i].index], &w);
     arena_free(&scratch);
-    print_totals(out, r, w.columns);
+    Text totals = {0};
+    print_totals(&totals, r, (int)columns);
+    plan_put_folded(out, text_view(&totals), columns ? (int)columns : INT_MAX, columns);
+    text_free(&totals);
 }

@@ -55,6 +55,64 @@ void plan_put_elided(Text *out, Str name, int columns)
     text_put(out, name.ptr + at, name.len - at);
 }
 
+/* Where the last of the columns begins that two blanks keep apart, in the half of the line that may be left free. */
+static int hang_of(Str line, int columns)
+{
+    uint32_t begin = 0;
+    while (begin < line.len && line.ptr[begin] == ' ')
+        begin++;
+    int hang = (int)begin + 2;
+    for (uint32_t i = begin; i + 2 < line.len; i++)
+        if (line.ptr[i] == ' ' && line.ptr[i + 1] == ' ' && line.ptr[i + 2] != ' ') {
+            int column = plan_columns((Str){line.ptr, i + 2});
+            hang = column <= columns / 2 ? column : hang;
+        }
+    return hang <= columns / 2 ? hang : 0;
+}
+
+static void put_folded_line(Text *out, Str line, int columns, bool elide)
+{
+    int hang = hang_of(line, columns), column = 0;
+    while (line.len) {
+        uint32_t gap = 0, end;
+        while (gap < line.len && line.ptr[gap] == ' ')
+            gap++;
+        for (end = gap; end < line.len && line.ptr[end] != ' ';)
+            end++;
+        Str word = {line.ptr + gap, end - gap};
+        int length = plan_columns(word);
+        if (column > hang && column + (int)gap + length > columns) {
+            text_char(out, '\n');
+            text_fill(out, ' ', (size_t)hang);
+            column = hang;
+        } else {
+            text_fill(out, ' ', gap);
+            column += (int)gap;
+        }
+        int room = elide && columns - column < length ? columns - column : length;
+        plan_put_elided(out, word, room > 1 ? room : 1);
+        column += room;
+        line = (Str){line.ptr + end, line.len - end};
+    }
+}
+
+void plan_put_folded(Text *out, Str lines, int columns, bool elide)
+{
+    while (lines.len) {
+        const char *end = memchr(lines.ptr, '\n', lines.len);
+        uint32_t length = end ? (uint32_t)(end - lines.ptr) : lines.len;
+        Str line = {lines.ptr, length};
+        if (plan_columns(line) <= columns)
+            text_str(out, line);
+        else
+            put_folded_line(out, line, columns, elide);
+        if (end)
+            text_char(out, '\n');
+        length += end != NULL;
+        lines = (Str){lines.ptr + length, lines.len - length};
+    }
+}
+
 uint32_t plan_character(Str s)
 {
     unsigned char c = (unsigned char)s.ptr[0];
@@ -143,8 +201,8 @@ void plan_json_string(Text *out, Str s)
         uint32_t n = plan_character(s);
         if (c == '"' || c == '\\')
             text_printf(out, "\\%c", c);
-        else if (c < 32 || c == 127)
-            text_printf(out, "\\u%04x", c);
+        else if (n && !plan_is_text((Str){s.ptr, n}))
+            text_printf(out, "\\u%04x", n == 1 ? c : (unsigned char)s.ptr[1]); /* U+0080 to U+009F are c2 80 to c2 9f */
         else if (n)
             text_put(out, s.ptr, n);
         else

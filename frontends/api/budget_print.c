@@ -1,6 +1,7 @@
 /* A budget as a table, in Markdown, as a page and as JSON.  The first three print one grid of cells and the same lines
  * below it. */
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "api/budget.h"
@@ -177,8 +178,8 @@ static Str remark_of(Arena *arena, const Budget *b)
 
 /* Table */
 
-#define LEAST_NAME 12
-#define PROSE      100 /* columns of prose where nothing says how many there are */
+#define LEAST_NAME 8
+#define PROSE      80 /* columns of text where nothing says how many there are */
 
 static void measure_columns(const Grid *g, uint32_t columns, int *width)
 {
@@ -212,33 +213,36 @@ static void put_row(Text *out, const Grid *g, const Row *row, const int *width)
     text_char(out, '\n');
 }
 
-static void put_wrapped(Text *out, Str words, size_t indent, size_t columns)
+/* What stands below the table. */
+static void put_lines(Text *out, Arena *arena, const Budget *b)
 {
-    text_wrap(out, words, indent, indent, columns);
+    char digits[32], bytes[32];
+    Line line[2];
+    lines_of(arena, b, line);
+    text_char(out, '\n');
+    for (int i = 0; i < 2; i++) {
+        text_printf(out, "%-6s%15s B  %10s  " STR_FMT "\n", line[i].name, plan_digits(digits, line[i].bytes),
+                    plan_bytes(bytes, line[i].bytes), STR_ARG(line[i].parts));
+        if (line[i].verdict.len)
+            text_printf(out, "%37s" STR_FMT "\n", "", STR_ARG(line[i].verdict));
+    }
     text_char(out, '\n');
 }
 
 void budget_print_table(Text *out, const Budget *b, uint32_t columns)
 {
-    char digits[32], bytes[32];
     int width[COLUMNS] = {0};
     Grid g = grid_of(b);
-    Line line[2];
+    Text lines = {0};
 
     measure_columns(&g, columns, width);
     for (uint32_t r = 0; r < g.count; r++)
         put_row(out, &g, &g.row[r], width);
-    lines_of(&g.arena, b, line);
+    put_lines(&lines, &g.arena, b);
+    plan_put_folded(out, text_view(&lines), columns ? (int)columns : INT_MAX, columns);
+    text_wrap(out, remark_of(&g.arena, b), 0, 0, columns ? columns : PROSE);
     text_char(out, '\n');
-    for (int i = 0; i < 2; i++) {
-        text_printf(out, "%-6s%15s B  %10s  ", line[i].name, plan_digits(digits, line[i].bytes),
-                    plan_bytes(bytes, line[i].bytes));
-        put_wrapped(out, line[i].parts, 37, columns ? columns : SIZE_MAX);
-        if (line[i].verdict.len)
-            text_printf(out, "%37s" STR_FMT "\n", "", STR_ARG(line[i].verdict));
-    }
-    text_char(out, '\n');
-    put_wrapped(out, remark_of(&g.arena, b), 0, columns ? columns : PROSE);
+    text_free(&lines);
     arena_free(&g.arena);
 }
 

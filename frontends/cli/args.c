@@ -160,6 +160,15 @@ Str args_operand(const Cli *cli, uint32_t i)
     return (Str){NULL, 0};
 }
 
+bool args_exclude(Cli *cli, const char *with, const char *const *flags)
+{
+    for (const char *const *flag = flags; *flag; flag++)
+        if (args_has(cli, *flag))
+            return cli_usage(cli, "%s%s has no meaning together with --%s", (*flag)[1] ? "--" : "-", *flag, with),
+                   false;
+    return true;
+}
+
 bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_t *number)
 {
     Str word = args_value(cli, flag);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cli/clock.h"
+#include "cli/terminal.h"
 #include "kernel/kernel.h"
 #include "plan/report.h"
 
@@ -104,21 +105,47 @@ static double rate(double work, double second)
     return second > 0 ? work / second * 1e-9 : 0;
 }
 
+#define NUMBERS    52 /* columns of a row before its words */
+#define RECIPE     11
+#define LEAST_NAME 8
+
+/* Has a line room for recipes beside the names of kernels? */
+static bool shows_recipes(void)
+{
+    uint32_t width = terminal_known_width();
+    return !width || width >= NUMBERS + RECIPE + LEAST_NAME;
+}
+
+static void put_name(Text *out, Str name)
+{
+    int width = (int)terminal_known_width(), columns = plan_columns(name);
+    int room = width - NUMBERS - (shows_recipes() ? RECIPE : 0);
+    room = room < LEAST_NAME ? LEAST_NAME : room;
+    plan_put_elided(out, name, width && room < columns ? room : columns);
+}
+
 static void print_row(Text *out, const Row *row, double peak)
 {
     double gflops = rate(row->flops, row->second);
-    text_printf(out, "%6u %12.1f %6.1f %8.1f %7.1f %7.1f  %-9s " STR_FMT "\n", row->number, row->second * 1e6,
-                row->share * 100, gflops, gflops * 1e11 / peak, rate(row->bytes, row->second),
-                row->kernel->recipe.provider->name, STR_ARG(row->kernel->name));
+    text_printf(out, "%6u %12.1f %6.1f %8.1f %7.1f %7.1f ", row->number, row->second * 1e6, row->share * 100, gflops,
+                gflops * 1e11 / peak, rate(row->bytes, row->second));
+    if (shows_recipes())
+        text_printf(out, " %-9s ", row->kernel->recipe.provider->name);
+    put_name(out, row->kernel->name);
+    text_char(out, '\n');
 }
 
 static void print_table(Text *out, const Program *program, const Samples *samples)
 {
     const Entry *entry = program->entry;
-    text_printf(out, STR_FMT " for %s, one core, %u run%s, the peak is %.1f GFLOP/s\n", STR_ARG(program->options.name),
-                program->options.target->name, samples->runs, samples->runs == 1 ? "" : "s", samples->peak * 1e-9);
-    text_printf(out, "%6s %12s %6s %8s %7s %7s  %-9s %s\n", "kernel", "microseconds", "%", "GFLOP/s", "of peak", "GB/s",
-                "recipe", "what");
+    Text head = {0};
+    text_printf(&head, STR_FMT " for %s, one core, %u run%s, the peak is %.1f GFLOP/s\n",
+                STR_ARG(program->options.name), program->options.target->name, samples->runs,
+                samples->runs == 1 ? "" : "s", samples->peak * 1e-9);
+    terminal_fold(out, text_view(&head));
+    text_free(&head);
+    text_printf(out, "%6s %12s %6s %8s %7s %7s %s%s\n", "kernel", "microseconds", "%", "GFLOP/s", "of peak", "GB/s",
+                shows_recipes() ? " recipe    " : "", "what");
     for (uint32_t k = 0; k < samples->kernels; k++) {
         Row row = row_of(entry, samples, k);
         if (samples->calls[k])

@@ -58,6 +58,8 @@ bool args_has(const Cli *cli, const char *flag);
 bool args_next(const Cli *cli, const char *flag, uint32_t *at, Str *value);
 /* Operand number i, or an empty Str whose ptr is NULL. */
 Str args_operand(const Cli *cli, uint32_t i);
+/* A usage error where one of the flags is given, as nobody would heed it together with --`with`; NULL ends the list. */
+bool args_exclude(Cli *cli, const char *with, const char *const *flags);
 /* The value as a whole number within bounds; usage error otherwise.  Absent leaves *number. */
 bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_t *number);
 /* The same as 65536, 64K, 2M or 1G bytes. */
@@ -77,6 +79,8 @@ void cli_step(Cli *cli, const char *step);
 
 /* Writes text for people to stdout: the rest of the tool never prints. */
 void cli_put(const Text *text);
+/* The same for rows that may be wider than a terminal. */
+void cli_put_rows(const Text *text);
 
 /* Rows that several verbs share. */
 #define FLAG_DEFINE                                                                                                    \

@@ -311,6 +311,8 @@ static int write_all(Cli *cli, const Request *request, const Model *model, const
     if (status == STATUS_OK && !(depfile_write(cli, model, main_file(cli, program, request), &depfile) &&
                                  folder_commit(cli, &folder, request->where) && depfile_commit(cli, &depfile)))
         status = STATUS_ENVIRONMENT;
+    if (status == STATUS_OK && request->parts & EMIT_IR)
+        emit_ir_warn(cli, program, request->where);
     depfile_abandon(&depfile);
     folder_remove(&folder);
     return status;

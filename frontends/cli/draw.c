@@ -80,6 +80,7 @@ typedef struct Scene { /* a graph, or a body */
     Str box;                   /* ... and by what name that is drawn */
     Str prefix;
     uint32_t depth;
+    uint32_t *kernels; /* met so far, in all bodies: each counts its own from 0 */
 } Scene;
 
 static void begin_line(const Scene *scene)
@@ -233,7 +234,8 @@ static Scene body_scene(const Scene *scene, NodeId id, uint32_t sub)
 {
     const Node *node = graph_node(scene->graph, id);
     Str box = node_name(scene, id), prefix = str_format(scene->arena, STR_FMT "_%u_", STR_ARG(box), sub);
-    return (Scene){scene->out, scene->arena, node->sub[sub], scene, node, box, prefix, scene->depth + 2};
+    return (Scene){scene->out, scene->arena, node->sub[sub],   scene,         node,
+                   box,        prefix,       scene->depth + 2, scene->kernels};
 }
 
 /* A diamond decides: whether there is another round, or which branch runs. */
@@ -257,10 +259,21 @@ static void put_bodies(const Scene *scene, NodeId id)
     close_box(scene);
 }
 
+/* The number of a kernel in the whole picture, from its number in the body; `known` has those met before. */
+static uint32_t number_of(const Scene *scene, uint32_t kernel, Map *known)
+{
+    Str key = map_key(arena_copy(scene->arena, &kernel, sizeof kernel), sizeof kernel);
+    uint32_t number = map_get(known, key);
+    if (number == MAP_NONE)
+        map_put(known, key, number = (*scene->kernels)++);
+    return number;
+}
+
 /* Nodes of one kernel stand in a box with its number. */
 static void put_nodes(const Scene *scene)
 {
     const Graph *graph = scene->graph;
+    Map known = {.arena = scene->arena};
     uint32_t open = NONE; /* the schedule keeps a kernel's nodes together but for views between them */
     Scene inside = *scene;
     inside.depth++;
@@ -273,7 +286,7 @@ static void put_nodes(const Scene *scene)
             close_box(scene);
         if (kernel != open && kernel != NONE)
             open_box(scene, str_format(scene->arena, STR_FMT "k%u_%u", STR_ARG(scene->prefix), kernel, n),
-                     str_format(scene->arena, "kernel %u", kernel));
+                     str_format(scene->arena, "kernel %u", number_of(scene, kernel, &known)));
         open = kernel;
         if (node_has_bodies(node))
             put_bodies(scene, n);
@@ -368,7 +381,8 @@ static void put_all_edges(const Scene *scene)
 
 void draw_graph(Text *out, const Graph *graph, Arena *arena)
 {
-    Scene scene = {.out = out, .arena = arena, .graph = graph};
+    uint32_t kernels = 0;
+    Scene scene = {.out = out, .arena = arena, .graph = graph, .kernels = &kernels};
     text_printf(out, "digraph \"");
     quoted(out, graph->name);
     text_printf(out,

@@ -52,14 +52,24 @@ bool emit_kernel_listing(Cli *cli, const Program *program, const Folder *folder)
     return good;
 }
 
+static Str ir_name(Cli *cli, const Program *program)
+{
+    return str_format(&cli->arena, STR_FMT ".ir.nnc", STR_ARG(program->options.name));
+}
+
 bool emit_ir(Cli *cli, const Program *program, const Folder *folder)
 {
     Text text = {0};
-    Str name = str_format(&cli->arena, STR_FMT ".ir.nnc", STR_ARG(program->options.name));
     nnc_print(&text, program->entry->graph->module);
-    bool good = model_save(cli, program->entry->graph->module, folder_file(cli, folder, name), &text);
+    bool good = model_save(cli, program->entry->graph->module, folder_file(cli, folder, ir_name(cli, program)), &text);
     text_free(&text);
     return good;
+}
+
+void emit_ir_warn(Cli *cli, const Program *program, Str where)
+{
+    Folder folder = {.path = where};
+    model_warn_of_older(cli, program->entry->graph->module, folder_file(cli, &folder, ir_name(cli, program)));
 }
 
 typedef struct Command {

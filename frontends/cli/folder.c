@@ -10,7 +10,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -110,16 +109,18 @@ static bool each_file(Cli *cli, const Folder *folder, Str parent, Visit *visit)
 
 /* A run holds a lock on its folder; one that was killed left a folder that nobody holds. */
 
-#define PREFIX  ".nnc-"
-#define SETTLED 10 /* seconds after which a folder that nobody holds is no longer about to be held */
+#define PREFIX ".nnc-"
+#define TRIES  100 /* at a folder that another run takes for abandoned before it is held */
 
 static int hold(const char *path)
 {
     int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
         return lock;
+    int error = errno;
     if (lock >= 0)
         close(lock);
+    errno = error;
     return -1;
 }
 
@@ -132,8 +133,7 @@ static bool remove_abandoned(Cli *cli, const char *path, const char *name, Str p
 {
     struct stat status;
     (void)cli, (void)parent;
-    if (!is_of_a_run(name) || lstat(path, &status) || !S_ISDIR(status.st_mode) ||
-        status.st_mtime > time(NULL) - SETTLED)
+    if (!is_of_a_run(name) || lstat(path, &status) || !S_ISDIR(status.st_mode))
         return true;
     int lock = hold(path);
     if (lock < 0)
@@ -141,6 +141,31 @@ static bool remove_abandoned(Cli *cli, const char *path, const char *name, Str p
     Folder dead = {.path = str_from(path), .lock = lock};
     folder_remove(&dead);
     return true;
+}
+
+/* What is held may have been removed by another run just before. */
+static bool is_still_there(const char *path, int lock)
+{
+    struct stat there, held;
+    return fstat(lock, &held) == 0 && lstat(path, &there) == 0 && there.st_dev == held.st_dev &&
+           there.st_ino == held.st_ino;
+}
+
+/* A new folder of that name before six letters, held where the file system knows locks. */
+static bool make_held(Cli *cli, Str name, Folder *folder)
+{
+    for (int i = 0; i < TRIES; i++) {
+        folder->path = str_format(&cli->arena, STR_FMT "XXXXXX", STR_ARG(name));
+        if (!mkdtemp((char *)(uintptr_t)folder->path.ptr))
+            return folder->path = (Str){0}, false;
+        folder->lock = hold(folder->path.ptr);
+        bool taken = folder->lock < 0 && (errno == EWOULDBLOCK || errno == ENOENT);
+        if (!taken && (folder->lock < 0 || is_still_there(folder->path.ptr, folder->lock)))
+            return true;
+        if (folder->lock >= 0)
+            close(folder->lock);
+    }
+    return errno = EBUSY, folder->path = (Str){0}, false;
 }
 
 bool folder_open(Cli *cli, Str parent, Folder *folder)
@@ -153,12 +178,10 @@ bool folder_open(Cli *cli, Str parent, Folder *folder)
         return false;
     if (parent.len)
         each_file(cli, &(Folder){.path = str_copy(&cli->arena, parent)}, parent, remove_abandoned);
-    Str pattern = parent.len ? str_format(&cli->arena, STR_FMT "/" PREFIX "XXXXXX", STR_ARG(parent))
-                             : str_format(&cli->arena, "%s/nnc-XXXXXX", system && *system ? system : "/tmp");
-    if (!mkdtemp((char *)(uintptr_t)pattern.ptr))
-        return diag_file_error(&cli->diag, parent.len ? parent : pattern, "cannot make a folder: %s", strerror(errno));
-    folder->path = pattern;
-    folder->lock = hold(pattern.ptr);
+    Str name = parent.len ? str_format(&cli->arena, STR_FMT "/" PREFIX, STR_ARG(parent))
+                          : str_format(&cli->arena, "%s/nnc-", system && *system ? system : "/tmp");
+    if (!make_held(cli, name, folder))
+        return diag_file_error(&cli->diag, parent.len ? parent : name, "cannot make a folder: %s", strerror(errno));
     watch_signals();
     remember(folder);
     return true;

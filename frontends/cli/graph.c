@@ -60,10 +60,9 @@ const Verb verb_graph = {
     .operands = "MODEL",
     .summary = "Draw the graph, for Graphviz or as SVG",
     .text =
-        "Shapes stand on the edges, kernels are boxes around their nodes, with their numbers, which without loops are "
-        "those of their steps in the plan; numbers stand in the nodes that use them. Loops and branches are boxes "
-        "around "
-        "their bodies: dashed edges lead from the next values to what is carried. "
+        "Shapes stand on the edges, kernels are boxes around their nodes, numbered in their order, which without loops "
+        "and branches is that of the steps in the plan; numbers stand in the nodes that use them. Loops and branches "
+        "are boxes around their bodies: dashed edges lead from the next values to what is carried. "
         "`--passes=` draws the model as it is written, with composites whole. SVG needs Graphviz.",
     .flag = (const Flag[]){{"format", "dot|svg", "How to print (default: dot)"},
                            FLAG_PASSES,

@@ -17,5 +17,6 @@ void help_flag(Text *out, const Flag *flag);
 
 /* Exit statuses: one row each. */
 extern const char *const help_status[4];
+extern const char help_output[]; /* how wide what is printed is, and in which colours */
 
 #endif

@@ -31,25 +31,28 @@ int cli_usage(Cli *cli, const char *format, ...)
 {
     va_list args;
     const char *verb = cli->verb ? cli->verb->name : NULL;
+    Text who = {0}, message = {0};
 
     va_start(args, format);
-    terminal_clear_step();
-    fprintf(stderr, "nnc%s%s: ", verb ? " " : "", verb ? verb : "");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\nTry `nnc help%s%s`.\n", verb ? " " : "", verb ? verb : "");
+    text_printf(&who, "nnc%s%s", verb ? " " : "", verb ? verb : "");
+    text_vprintf(&message, format, args);
+    text_printf(&message, "\nTry `nnc help%s%s`.", verb ? " " : "", verb ? verb : "");
     va_end(args);
+    terminal_put_error(who.ptr, text_view(&message), true);
+    text_free(&who);
+    text_free(&message);
     return STATUS_USAGE;
 }
 
 int cli_environment(const char *format, ...)
 {
     va_list args;
+    Text message = {0};
     va_start(args, format);
-    terminal_clear_step();
-    fputs("nnc: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    text_vprintf(&message, format, args);
     va_end(args);
+    terminal_put_error("nnc", text_view(&message), false);
+    text_free(&message);
     return STATUS_ENVIRONMENT;
 }
 
@@ -98,6 +101,14 @@ void cli_put(const Text *text)
 {
     terminal_clear_step();
     fwrite(text->ptr, 1, text->len, stdout);
+}
+
+void cli_put_rows(const Text *text)
+{
+    Text out = {0};
+    terminal_fold(&out, text_view(text));
+    cli_put(&out);
+    text_free(&out);
 }
 
 /* `nnc --help`, `nnc VERB --help`, `nnc --version`: other ways to say help and version. */

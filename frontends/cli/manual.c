@@ -90,7 +90,7 @@ void help_man(Text *out)
     for (uint32_t i = 0; verb_table[i]; i++)
         man_verb(out, verb_table[i]);
     man_examples(out);
-    text_printf(out, ".SH EXIT STATUS\n");
+    text_printf(out, ".SH OUTPUT\n%s\n.SH EXIT STATUS\n", help_output);
     for (int i = 0; i < 4; i++)
         text_printf(out, ".TP\n.B %d\n%s\n", i, help_status[i]);
 }
@@ -158,6 +158,7 @@ void help_markdown(Text *out)
                 "-->\n\n");
     for (uint32_t i = 0; verb_table[i]; i++)
         markdown_verb(out, verb_table[i]);
+    text_printf(out, "## Output\n\n%s\n\n", help_output);
     text_printf(out, "## Exit status\n\n| status | |\n|---|---|\n");
     for (int i = 0; i < 4; i++)
         text_printf(out, "| %d | %s |\n", i, help_status[i]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/prepare.h"
+#include "formats/wanted.h"
 #include "formats/weights.h"
 #include "nnc/text.h"
 
@@ -84,6 +85,15 @@ bool model_save(Cli *cli, Module *module, Str path, const Text *text)
         return file_writer_commit(&writer, &cli->diag);
     file_writer_abandon(&writer);
     return false;
+}
+
+void model_warn_of_older(Cli *cli, Module *module, Str path)
+{
+    Str beside = weights_path_beside(&cli->arena, path);
+    bool read = weights_wanted(module, &(Safetensors){0}).count > 0 && file_exists(beside);
+    if (read && !weights_are_saved(module, has_elements))
+        diag_warning(&cli->diag, (Place){0}, STR_FMT " was there before, and is what will be read with " STR_FMT,
+                     STR_ARG(beside), STR_ARG(path));
 }
 
 int model_parse(Cli *cli, Model *model)

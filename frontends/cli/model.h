@@ -34,5 +34,8 @@ Str model_weights_path(const Cli *cli, Arena *arena, Str model);
 /* Writes `text`, which nnc_print made of the module, and beside it, in a .safetensors file, the elements that the text
  * leaves out.  False after an error in the diag. */
 bool model_save(Cli *cli, Module *module, Str path, const Text *text);
+/* Where nothing of it had to be written beside such a text, but an older file stands there: it is not ours to remove.
+ */
+void model_warn_of_older(Cli *cli, Module *module, Str path);
 
 #endif

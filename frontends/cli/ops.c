@@ -83,7 +83,8 @@ static int unknown_op(Cli *cli, Str name)
         list[count++] = op_info((OpCode)op)->name;
     for (uint32_t at = 0; count < MOST_NAMES && nnc_library_next(&at, &function);)
         list[count++] = str_copy(&cli->arena, function.name).ptr;
-    const char *near = cli_nearest(name, list, count);
+    Str foreign = nnc_foreign_name(name);
+    const char *near = foreign.len ? str_copy(&cli->arena, foreign).ptr : cli_nearest(name, list, count);
     return cli_usage(cli, "no op or function is called `" STR_FMT "`%s%s%s", STR_ARG(name),
                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }

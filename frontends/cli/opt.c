@@ -44,12 +44,28 @@ static void tell_diff(const Model *model, const PassRow *pass)
     text_free(&lines);
 }
 
+static const char *plural(uint32_t count)
+{
+    return count == 1 ? " " : "s";
+}
+
+static void tell_counts(const Model *model, const char *after)
+{
+    uint32_t nodes = model->graph->node_count, values = model->graph->value_count;
+    fprintf(stderr, "%-12s %8u node%s %8u value%s", after, nodes, plural(nodes), values, plural(values));
+}
+
+static void tell_stats(const Model *model, const char *after, uint32_t changes, double seconds)
+{
+    tell_counts(model, after);
+    fprintf(stderr, " %8u change%s %9.2f ms\n", changes, plural(changes), seconds * 1e3);
+}
+
 static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds)
 {
     cli_step(cli, NULL);
     if (telling.stats)
-        fprintf(stderr, "%-12s %8u nodes %8u values %8u changes %9.2f ms\n", pass->name, model->graph->node_count,
-                model->graph->value_count, changes, seconds * 1e3);
+        tell_stats(model, pass->name, changes, seconds);
     if (telling.after.ptr)
         tell_graph(model, pass, changes);
     if (telling.diff)
@@ -73,6 +89,8 @@ static int print_result(Cli *cli, const Model *model)
         status = model_save(cli, model->module, path, &text) ? STATUS_OK : STATUS_ENVIRONMENT;
     else if (!telling.diff)
         cli_put(&text);
+    if (path.ptr && status == STATUS_OK)
+        model_warn_of_older(cli, model->module, path);
     text_free(&text);
     return status;
 }
@@ -93,8 +111,10 @@ static int run(Cli *cli)
     if (status != STATUS_OK)
         return status;
     cli_step(cli, NULL);
-    if (telling.stats)
-        fprintf(stderr, "%-12s %8u nodes %8u values\n", "parse", model.graph->node_count, model.graph->value_count);
+    if (telling.stats) {
+        tell_counts(&model, "parse");
+        fputc('\n', stderr);
+    }
     if (telling.diff)
         nnc_print(&telling.before, model.module);
     bool good = passes_run(cli, &model, &list, target, limit, watch);
@@ -109,7 +129,8 @@ const Verb verb_opt = {
     .text =
         "Without --passes the pipeline of a compilation runs; `--passes=` runs none, so the text is only read and "
         "printed. What is printed can be read again: with -o, constants too large for the text go to a .safetensors "
-        "file beside it.",
+        "file beside it, over one that is there; where there are none, a warning tells of one that is there, as it "
+        "will be read with the text.",
     .flag = (const Flag[]){FLAG_PASSES,
                            {"print-after", "PASS|all|changed",
                             "Print the graph after this pass too, after all, or after those that changed it"},

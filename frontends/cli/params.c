@@ -3,6 +3,7 @@
 
 #include "api/prepare.h"
 #include "cli/model.h"
+#include "cli/terminal.h"
 #include "plan/report.h"
 
 /* `yes`, `no`, or what stands there instead. */
@@ -16,7 +17,8 @@ static Str stored_as(Arena *arena, const WantedTensor *w)
                                          [FIT_OTHER] = "does not fit"};
     if (w->fit == FIT_NONE || w->fit == FIT_SAME)
         return str_from(remark[w->fit]);
-    return str_format(arena, STR_FMT ": %s", STR_ARG(weights_show_stored(arena, w->stored)), remark[w->fit]);
+    Str stored = str_shown(arena, weights_show_stored(arena, w->stored));
+    return str_format(arena, STR_FMT ": %s", STR_ARG(stored), remark[w->fit]);
 }
 
 /* Table */
@@ -29,17 +31,35 @@ typedef struct Line {
 
 static Line line_of(Arena *arena, const WantedTensor *w)
 {
-    return (Line){{w->name, type_show(arena, weights_value(w)->type), str_from(weights_role(w)),
+    return (Line){{str_shown(arena, w->name), type_show(arena, weights_value(w)->type), str_from(weights_role(w)),
                    prepare_initialiser(arena, w), stored_as(arena, w)}};
+}
+
+#define LEAST_COLUMN 8
+
+/* Into what is known of the line's width: the widest column gives way first. */
+static void fit(int *width)
+{
+    int columns = (int)terminal_known_width(), sum = 2 * (COLUMNS - 1);
+    for (int c = 0; c < COLUMNS; c++)
+        sum += width[c];
+    for (int widest = 0; columns && sum > columns; sum--) {
+        for (int c = 0; c < COLUMNS; c++)
+            widest = width[c] > width[widest] ? c : widest;
+        if (width[widest] <= LEAST_COLUMN)
+            return;
+        width[widest]--;
+    }
 }
 
 static void put_line(Text *out, const Line *line, const int *width)
 {
-    for (int c = 0; c < COLUMNS; c++) {
-        text_str(out, line->cell[c]);
-        if (c + 1 < COLUMNS)
-            text_fill(out, ' ', (size_t)(width[c] + 2 - plan_columns(line->cell[c])));
+    for (int c = 0; c + 1 < COLUMNS; c++) {
+        plan_put_elided(out, line->cell[c], width[c]);
+        text_printf(out, "  ");
     }
+    Str last = line->cell[COLUMNS - 1];
+    plan_put_elided(out, last, plan_columns(last) < width[COLUMNS - 1] ? plan_columns(last) : width[COLUMNS - 1]);
     text_char(out, '\n');
 }
 
@@ -55,6 +75,7 @@ static void put_lines(Text *out, Arena *arena, const WantedList *list)
         for (int c = 0; c < COLUMNS; c++)
             if (plan_columns(line[i].cell[c]) > width[c])
                 width[c] = plan_columns(line[i].cell[c]);
+    fit(width);
     for (uint32_t i = 0; list->count && i <= list->count; i++)
         put_line(out, &line[i], width);
 }
@@ -77,26 +98,34 @@ static int64_t total_bytes(const WantedList *list)
 
 static void put_unused(Text *out, Arena *arena, const WeightsFile *file)
 {
-    for (uint32_t i = 0, number = 0; i < file->stored.count; i++)
-        if (!file->wanted.used[i])
-            text_printf(out, "%s  " STR_FMT "  " STR_FMT "\n", number++ ? "" : "\nin the file, but not in the model:\n",
-                        STR_ARG(file->stored.tensor[i].name),
-                        STR_ARG(weights_show_stored(arena, &file->stored.tensor[i])));
+    for (uint32_t i = 0, number = 0; i < file->stored.count; i++) {
+        const StoredTensor *t = &file->stored.tensor[i];
+        if (file->wanted.used[i])
+            continue;
+        text_printf(out, "%s  ", number++ ? "" : "\nin the file, but not in the model:\n");
+        text_put_shown(out, t->name);
+        text_printf(out, "  ");
+        text_put_shown(out, weights_show_stored(arena, t));
+        text_char(out, '\n');
+    }
 }
 
 static void print_table(Text *out, Arena *arena, const Model *model)
 {
     const WantedList *list = &model->weights.wanted;
+    Text below = {0};
     char bytes[32];
 
     put_lines(out, arena, list);
-    text_printf(out, "%s%u tensor%s, %s; ", list->count ? "\n" : "", list->count, list->count == 1 ? "" : "s",
+    text_printf(&below, "%s%u tensor%s, %s; ", list->count ? "\n" : "", list->count, list->count == 1 ? "" : "s",
                 plan_bytes(bytes, total_bytes(list)));
     if (model->weights_path.len)
-        text_printf(out, "%u stored in " STR_FMT "\n", count_stored(list), STR_ARG(model->weights_path));
+        text_printf(&below, "%u stored in " STR_FMT "\n", count_stored(list), STR_ARG(model->weights_path));
     else
-        text_printf(out, "there is no weights file\n");
-    put_unused(out, arena, &model->weights);
+        text_printf(&below, "there is no weights file\n");
+    put_unused(&below, arena, &model->weights);
+    terminal_fold(out, text_view(&below));
+    text_free(&below);
 }
 
 /* JSON */

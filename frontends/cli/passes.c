@@ -71,10 +71,16 @@ static bool run_pass(const Model *model, const PassRow *row, PassContext *contex
 }
 
 /* As in a compilation, what one graph updates is kept in all of a file, but not where one is taken alone. */
-static void keep_updated(Cli *cli, const Model *model, const PassRow *row)
+static void keep_updated(Cli *cli, const Model *model)
 {
-    if (row == pass_find(STR("expand")) && !args_has(cli, "graph"))
+    if (!args_has(cli, "graph"))
         share_kept(model->module->graph, model->module->graph_count, false);
+}
+
+/* Is it for a target that this is done?  A few passes are for none, unless one is named. */
+static bool heeds_marks(Cli *cli, const PassList *list, const Target *target)
+{
+    return target && list->count && (args_has(cli, "target") || !args_has(cli, "passes"));
 }
 
 bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, int64_t limit, PassWatch *after)
@@ -83,16 +89,22 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
     PassContext context = pass_context(&scratch, &cli->diag);
     const Module *module = model->module;
     const CompileOptions options = {.target = target, .effort = 1, .name = model->program_name, .memory_limit = limit};
+    const PassRow *expand = pass_find(STR("expand"));
     Fit *fit = ARENA_ARRAY(&cli->arena, Fit, module->graph_count);
-    bool good = !limit || program_fit(module->graph, module->graph_count, &options, fit);
+    bool good = !heeds_marks(cli, list, target) || program_check_supported(model->graphs, model->graph_count, target);
 
+    good = good && (!limit || program_fit(module->graph, module->graph_count, &options, fit));
+
+    if (list->count && list->row[0] != expand) /* the text may be one that has been expanded */
+        keep_updated(cli, model);
     context.target = target;
     context.lanes = target ? target->lanes : 1;
     for (uint32_t i = 0; good && i < list->count; i++) {
         double begin = clock_seconds();
         cli_step(cli, list->row[i]->name);
         good = run_pass(model, list->row[i], &context, fit);
-        keep_updated(cli, model, list->row[i]);
+        if (list->row[i] == expand)
+            keep_updated(cli, model);
         double end = clock_seconds();
         cli_step(cli, NULL);
         if (good && after)

@@ -229,16 +229,6 @@ static int plan_model(Cli *cli, PlanFormat format, Limits limits, int effort, un
     return STATUS_OK;
 }
 
-/* What would be given and not heeded; false after a usage error. */
-static bool take_none(Cli *cli, const char *with, const char *const *flag)
-{
-    for (; *flag; flag++)
-        if (args_has(cli, *flag))
-            return cli_usage(cli, "%s%s has no meaning together with --%s", (*flag)[1] ? "--" : "-", *flag, with),
-                   false;
-    return true;
-}
-
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
     static const char *const of_models[] =
@@ -248,16 +238,8 @@ static bool take_operands(Cli *cli, Str problem, Str verify)
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", "report", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
-    return (!problem.ptr || take_none(cli, "problem", of_models)) &&
-           (!verify.ptr || take_none(cli, "verify", of_plans));
-}
-
-static bool is_blank(Str text)
-{
-    for (uint32_t i = 0; i < text.len; i++)
-        if (text.ptr[i] != ' ')
-            return false;
-    return true;
+    return (!problem.ptr || args_exclude(cli, "problem", of_models)) &&
+           (!verify.ptr || args_exclude(cli, "verify", of_plans));
 }
 
 /* What only a report prints, asks or measures, and what it cannot; false after a usage error. */
@@ -276,9 +258,7 @@ static bool take_report(Cli *cli, PlanFormat format, Limits *limits)
         return cli_usage(cli, "--report comes as table, json, md or html, not as %s", formats[format]), false;
     if (args_has(cli, "cc") && target.len >= 4 && memcmp(target.ptr, "cuda", 4) == 0)
         return cli_usage(cli, "--cc measures C, which is not what " STR_FMT " runs", STR_ARG(target)), false;
-    if (args_has(cli, "cc") && is_blank(args_value(cli, "cc")))
-        return cli_usage(cli, "--cc wants a C compiler"), false;
-    return args_bytes(cli, "ram", &limits->ram) && args_bytes(cli, "flash", &limits->flash);
+    return program_compiler(cli) && args_bytes(cli, "ram", &limits->ram) && args_bytes(cli, "flash", &limits->flash);
 }
 
 static int run(Cli *cli)

@@ -37,6 +37,17 @@ bool program_allocator(Cli *cli, const char **allocator)
     return true;
 }
 
+bool program_compiler(Cli *cli)
+{
+    Str cc = args_value(cli, "cc");
+    uint32_t blanks = 0;
+    while (blanks < cc.len && cc.ptr[blanks] == ' ')
+        blanks++;
+    if (args_has(cli, "cc") && blanks == cc.len)
+        return cli_usage(cli, "--cc wants a C compiler"), false;
+    return true;
+}
+
 int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options)
 {
     *options = (CompileOptions){.weights = weights,
@@ -49,7 +60,7 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
                                 .describe = prepare_describe,
                                 .describe_context = prepare_printer(&cli->arena),
                                 .target = program_target(cli, target)};
-    return options->target && program_allocator(cli, &options->allocator) &&
+    return options->target && program_compiler(cli) && program_allocator(cli, &options->allocator) &&
                    args_bytes(cli, "memory-limit", &options->memory_limit)
                ? STATUS_OK
                : STATUS_USAGE;

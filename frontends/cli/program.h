@@ -16,7 +16,10 @@ bool program_runs_here(Cli *cli);
 /* The allocator that --allocator names, or NULL for the best; false after a usage error. */
 bool program_allocator(Cli *cli, const char **allocator);
 
-/* Options from the flags target and allocator, which the verb must have.  Returns the exit status. */
+/* Does --cc, where it is given, name a compiler?  False after a usage error. */
+bool program_compiler(Cli *cli);
+
+/* Options from the flags target, allocator and cc, which the verb must have.  Returns the exit status. */
 int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options);
 
 /* Compiles the model's graph as a program of its own.  Returns the exit status. */

@@ -61,9 +61,10 @@ static bool write_candidate(Reducer *r, Graph *graph, Str path)
 static bool still_fails(Reducer *r, Graph *graph)
 {
     r->tries++;
-    cli_step(r->cli, str_format(&r->cli->arena, "try %u: %u nodes, %u outputs", r->tries, graph->node_count,
-                                graph->output_count)
-                         .ptr);
+    cli_step(r->cli,
+             str_format(&r->cli->arena, "try %u: %u node%s, %u output%s", r->tries, graph->node_count,
+                        graph->node_count == 1 ? "" : "s", graph->output_count, graph->output_count == 1 ? "" : "s")
+                 .ptr);
     return write_candidate(r, graph, candidate_path(r)) && run_command(r) == r->status;
 }
 
@@ -216,8 +217,9 @@ static int reduce(Reducer *r, Str path)
         shrink(r, output_count, 1, without_outputs);
     if (!write_candidate(r, r->graph, path))
         return STATUS_ENVIRONMENT;
-    text_printf(&out, "%u of %u node%s after %u tries, in " STR_FMT "\n", r->graph->node_count, before,
-                before == 1 ? "" : "s", r->tries, STR_ARG(path));
+    model_warn_of_older(r->cli, r->module, path);
+    text_printf(&out, "%u of %u node%s after %u %s, in " STR_FMT "\n", r->graph->node_count, before,
+                before == 1 ? "" : "s", r->tries, r->tries == 1 ? "try" : "tries", STR_ARG(path));
     cli_put(&out);
     text_free(&out);
     return STATUS_OK;

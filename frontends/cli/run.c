@@ -77,7 +77,7 @@ static void show_outputs(Cli *cli, const Model *model, const Tensor *const *outp
             text_printf(&out, " %.6g", tensor_number(output[i], k));
         text_printf(&out, count > SHOWN ? " ...\n" : "\n");
     }
-    cli_put(&out);
+    cli_put_rows(&out);
     text_free(&out);
 }
 
@@ -135,7 +135,7 @@ static int check(const Model *model, const Tensor *const *got, const Expected *w
                     STR_ARG(model->graph->output[i].name), d.largest, relative, d.at, good ? "agrees" : "DIFFERS");
         status = good ? status : STATUS_INPUT;
     }
-    cli_put(&out);
+    cli_put_rows(&out);
     text_free(&out);
     return status;
 }
@@ -192,7 +192,10 @@ static int run(Cli *cli)
     bool reference = target.ptr && str_is(target, "reference");
     int64_t top = 0;
     const char *allocator;
+    static const char *const of_compiled[] = {"check", "time", NULL};
 
+    if (reference && !args_exclude(cli, "target reference", of_compiled))
+        return STATUS_USAGE;
     if (!args_number(cli, "top", 1, 64, &top) || !program_allocator(cli, &allocator) ||
         (!reference && !program_runs_here(cli)))
         return STATUS_USAGE;

@@ -1,10 +1,13 @@
 #include "cli/terminal.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "plan/report.h"
 
 #define UNKNOWN_WIDTH 80
 #define LEAST_WIDTH   20
@@ -35,6 +38,12 @@ uint32_t terminal_width(void)
 {
     uint32_t known = terminal_known_width();
     return known ? known : UNKNOWN_WIDTH;
+}
+
+void terminal_fold(Text *out, Str rows)
+{
+    uint32_t known = terminal_known_width();
+    plan_put_folded(out, rows, known ? (int)known : INT_MAX, false);
 }
 
 /* Is stderr a terminal that knows escapes? */
@@ -111,6 +120,31 @@ void terminal_put_diagnostics(const Text *text)
         text_char(&out, '\n');
     }
     fwrite(out.ptr, 1, out.len, stderr);
+    text_free(&out);
+}
+
+void terminal_put_error(const char *who, Str message, bool fold)
+{
+    Text shown = {0}, out = {0};
+    bool colour = has_colour();
+    size_t name = strlen(who) + 1;
+    terminal_clear_step();
+    text_printf(&shown, "%s: ", who);
+    while (message.len) {
+        const char *end = memchr(message.ptr, '\n', message.len);
+        uint32_t length = end ? (uint32_t)(end - message.ptr) : message.len;
+        text_put_shown(&shown, (Str){message.ptr, length});
+        text_char(&shown, '\n');
+        length += end != NULL;
+        message = (Str){message.ptr + length, message.len - length};
+    }
+    if (fold)
+        terminal_fold(&out, text_view(&shown));
+    else
+        text_str(&out, text_view(&shown));
+    fprintf(stderr, "%s%.*s%s", colour ? RED : "", (int)name, out.ptr, colour ? NORMAL : "");
+    fwrite(out.ptr + name, 1, out.len - name, stderr);
+    text_free(&shown);
     text_free(&out);
 }
 

@@ -9,8 +9,15 @@ uint32_t terminal_width(void);
 /* The same, or 0 when neither COLUMNS nor a terminal says: for rows that other programs may read. */
 uint32_t terminal_known_width(void);
 
+/* Rows for people and programs: folded into what is known of the width, else as they are. */
+void terminal_fold(Text *out, Str rows);
+
 /* Diagnostics as they go to stderr: coloured where it is a terminal, unless NO_COLOR is set or TERM is `dumb`. */
 void terminal_put_diagnostics(const Text *text);
+
+/* `who: message` to stderr, coloured in the same way; lines of the message with what terminals show, folded as rows are
+ * where they are no other program's. */
+void terminal_put_error(const char *who, Str message, bool fold);
 
 /* Shows a step on one line of stderr that the next step replaces; nothing where it is no terminal. */
 void terminal_step(const char *step);

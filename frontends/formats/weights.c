@@ -33,7 +33,7 @@ Str weights_show_stored(Arena *arena, const StoredTensor *t)
 
 const char *weights_role(const WantedTensor *wanted)
 {
-    Role role = weights_value(wanted)->role;
+    Role role = value_declared(weights_value(wanted));
     return role == ROLE_PARAM ? "param" : role == ROLE_STATE ? "state" : "const";
 }
 
@@ -295,7 +295,7 @@ static void collect(Saver *s, const Graph *graph, ValueId id)
     Str name = stored ? value_show(graph, id) : (Str){0};
     if (stored && map_add(&s->by_name, name, s->count))
         ARENA_PUSH(s->arena, s->list, s->count, s->capacity, ((NamedTensor){name, value->data}));
-    s->partial |= !stored && value->role == ROLE_PARAM;
+    s->partial |= !stored && value_declared(value) == ROLE_PARAM;
 }
 
 /* Constants in bodies of loops and branches stand in the text.  Recurses over the nesting of calls. */
@@ -308,11 +308,22 @@ static void collect_graph(Saver *s, const Graph *graph)
             collect_graph(s, graph->node[n].sub[i]);
 }
 
-bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))
+static Saver collect_module(Module *module, bool (*stored)(const Value *value))
 {
     Saver s = {.stored = stored, .arena = module->arena, .by_name = {.arena = module->arena}};
     for (uint32_t g = 0; g < module->graph_count; g++)
         collect_graph(&s, module->graph[g]);
+    return s;
+}
+
+bool weights_are_saved(Module *module, bool (*stored)(const Value *value))
+{
+    return collect_module(module, stored).count > 0;
+}
+
+bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))
+{
+    Saver s = collect_module(module, stored);
     const StoredText partial = {STR(SAFETENSORS_PARTIAL), STR("true")};
     return !s.count || safetensors_write(module->diag, path, s.list, s.count, &partial, s.partial);
 }

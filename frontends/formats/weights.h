@@ -63,5 +63,6 @@ Str weights_path_beside(Arena *arena, Str model);
  * none.  A file that lacks params which have an initialiser says so in its metadata, and is read as with init_missing.
  */
 bool weights_save(Module *module, Str path, bool (*stored)(const Value *value));
+bool weights_are_saved(Module *module, bool (*stored)(const Value *value)); /* are there any? */
 
 #endif

@@ -137,6 +137,9 @@ typedef struct Builder {
 
 /* build_scope.c */
 bool build_complain(Builder *b, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* In the library, on a fraction that meets integers: an error of the user's call, once, that names its operand of
+ * integers.  False where there is none, or no such call. */
+bool build_complain_of_integers(Builder *b, Place place);
 bool build_has_failed(const Builder *b, Place place);
 void build_mark_failed_quietly(Builder *b, Place place);
 void build_mark_failed(Builder *b,
@@ -174,7 +177,8 @@ static inline Thing build_thing_const(Const c)
 Thing build_thing_value(const Builder *b, ValueId value);     /* bad when the value has no type */
 Thing build_bound(Builder *b, Binding *binding, Place place); /* what a name stands for in the current graph */
 Thing build_eval(Builder *b, const AstExpr *expr);
-bool build_eval_const(Builder *b, const AstExpr *expr, Const *c); /* an error unless it is constant */
+bool build_as_const(Builder *b, Thing thing, Place place, Const *c); /* the same of what was evaluated */
+bool build_eval_const(Builder *b, const AstExpr *expr, Const *c);    /* an error unless it is constant */
 bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *i);
 Thing build_single(Builder *b, Thing thing, Place place); /* an error when it is several */
 const Type *build_eval_type(Builder *b, const AstType *type, Str open_name);
@@ -240,6 +244,7 @@ bool build_list_call(Builder *b, Str name, const AstExpr *call, Thing *result); 
 void build_for(Builder *b, const AstStmt *stmt);
 
 /* build_hint.c: notes that show how to write what was meant */
+Thing build_unknown_function(Builder *b, Str name, Place place);
 void build_hint_assigned(Builder *b, Str name, const Binding *old);
 void build_hint_shared(Builder *b);
 void build_hint_given(Builder *b, const AstExpr *expr); /* a constant that a flag has set, or anything else */

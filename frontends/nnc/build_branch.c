@@ -144,17 +144,34 @@ static Thing build_bodies(Builder *b, const AstExpr *expr, ValueId selector, con
 
 /* if */
 
+/* What a branch is made of that has been written as `else if`, or NULL. */
+static const AstExpr *as_else_if(const AstBranch *branch)
+{
+    const AstStmt *stmt = branch->body->stmt;
+    bool yields = branch->body->count == 1 && stmt->kind == AST_YIELD && stmt->yield_count == 1;
+    const AstExpr *value = yields ? stmt->yield[0] : NULL;
+    return value && value->kind == AST_CONTROL && value->u.control->kind == AST_CHOICE ? value : NULL;
+}
+
+/* What a constant does not choose goes round: a long chain nests no deeper than a short one. */
 Thing build_choice(Builder *b, const AstExpr *expr)
 {
-    const AstControl *ast = expr->u.control;
     static const int64_t key = 1;
+    const AstControl *ast = expr->u.control;
+    Thing test = build_single(b, build_eval(b, ast->test), ast->test->place);
+    for (const AstExpr *next; test.kind == THING_CONST && test.c.kind == C_BOOL;) {
+        const AstBranch *chosen = &ast->branch[!test.c.i];
+        if (test.c.i || !(next = as_else_if(chosen)))
+            return build_chosen(b, chosen);
+        if (!build_step(b, next->place, COST_OF_CALL))
+            return build_thing_bad();
+        expr = next;
+        ast = expr->u.control;
+        test = build_single(b, build_eval(b, ast->test), ast->test->place);
+    }
     Place place = ast->test->place;
-    Thing test = build_single(b, build_eval(b, ast->test), place);
-
     if (test.kind == THING_BAD)
         return test;
-    if (test.kind == THING_CONST && test.c.kind == C_BOOL)
-        return build_chosen(b, &ast->branch[!test.c.i]);
     if (test.kind == THING_CONST)
         return build_complain(b, place, "'if' takes true or false, not %s", const_kind_name(test.c.kind)),
                build_thing_bad();

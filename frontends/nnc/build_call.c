@@ -402,6 +402,19 @@ static Thing convert(Builder *b, DType to, const AstExpr *call)
     return build_thing_value(b, build_value(b, OP_CAST, &thing.value, 1, attr, call->place));
 }
 
+/* Argument number i.  Of a tensor some of these functions are ops of other names. */
+static bool constant_argument(Builder *b, Str name, const AstExpr *call, uint32_t i, Const *c)
+{
+    const AstExpr *expr = call->u.arg[i].value;
+    Thing thing = build_eval(b, expr);
+    Str ours = nnc_foreign_name(name);
+    if (thing.kind != THING_VALUE || !ours.len)
+        return build_as_const(b, thing, expr->place, c);
+    const char *two = call->count < 2 ? NULL : str_is(name, "max") ? "maximum" : str_is(name, "min") ? "minimum" : NULL;
+    return build_complain(b, call->name->place, STR_FMT " is for constants; did you mean '%s'?", STR_ARG(name),
+                          two ? two : ours.ptr);
+}
+
 static Thing call_constant(Builder *b, Str name, const AstExpr *call)
 {
     Const *arg = ARENA_ARRAY(b->scratch, Const, call->count + 1), result;
@@ -416,42 +429,10 @@ static Thing call_constant(Builder *b, Str name, const AstExpr *call)
             return list.kind == THING_BAD ? list : build_thing_const(const_int(list.count));
     }
     for (uint32_t i = 0; i < call->count; i++)
-        if (!build_eval_const(b, call->u.arg[i].value, &arg[i]))
+        if (!constant_argument(b, name, call, i, &arg[i]))
             return build_thing_bad();
     return const_call(b, name, arg, call->count, call->place, &result, &known) ? build_thing_const(result)
                                                                                : build_thing_bad();
-}
-
-static Str near_in_library(Builder *b, Str name)
-{
-    Nearest nearest = {.wanted = name};
-    LibraryFunction function = {0};
-    for (uint32_t at = 0; nnc_library_next(&at, &function);)
-        build_nearest_try(&nearest, function.name);
-    return nearest.best.len
-               ? str_format(b->scratch, "; the library has '" STR_FMT "': use \"nn\"", STR_ARG(nearest.best))
-               : (Str){0};
-}
-
-static Thing unknown_function(Builder *b, Str name, Place place)
-{
-    Nearest nearest = {.wanted = name};
-    const File *file = b->frame->file;
-    for (int i = 0; i < OP_WRITTEN; i++)
-        build_nearest_try(&nearest, str_from(op_info((OpCode)i)->name));
-    for (uint32_t i = 0; i < file->function_count; i++)
-        build_nearest_try(&nearest, file->function[i]->name->text);
-    for (uint32_t u = 0; u < file->used_count; u++)
-        for (uint32_t i = 0; i < file->used[u]->function_count; i++)
-            build_nearest_try(&nearest, file->used[u]->function[i]->name->text);
-    Str hint = build_nearest_show(b->scratch, &nearest);
-    LibraryFunction function; /* a file that does not use the library has not parsed it */
-    if (nnc_library_find(name, &function))
-        hint = STR("; the library has one: use \"nn\"");
-    else if (!hint.len)
-        hint = near_in_library(b, name);
-    build_complain(b, place, "no op or function '" STR_FMT "'" STR_FMT, STR_ARG(name), STR_ARG(hint));
-    return build_thing_bad();
 }
 
 Thing build_call(Builder *b, const AstExpr *call)
@@ -482,5 +463,5 @@ Thing build_call(Builder *b, const AstExpr *call)
     if (dtype_parse(name, &dtype))
         return convert(b, dtype, call);
     const_call(b, name, NULL, 0, call->place, NULL, &known);
-    return known ? call_constant(b, name, call) : unknown_function(b, name, call->name->place);
+    return known ? call_constant(b, name, call) : build_unknown_function(b, name, call->name->place);
 }

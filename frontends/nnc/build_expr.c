@@ -273,14 +273,18 @@ Thing build_eval(Builder *b, const AstExpr *expr)
     return thing;
 }
 
-bool build_eval_const(Builder *b, const AstExpr *expr, Const *c)
+bool build_as_const(Builder *b, Thing thing, Place place, Const *c)
 {
-    Thing thing = build_eval(b, expr);
     if (thing.kind == THING_VALUE || thing.kind == THING_MANY || thing.kind == THING_LIST)
-        return build_complain(b, expr->place, "expected a constant, found %s",
+        return build_complain(b, place, "expected a constant, found %s",
                               thing.kind == THING_LIST ? "a list of tensors" : "a tensor");
     *c = thing.c;
     return thing.kind == THING_CONST;
+}
+
+bool build_eval_const(Builder *b, const AstExpr *expr, Const *c)
+{
+    return build_as_const(b, build_eval(b, expr), expr->place, c);
 }
 
 bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *i)

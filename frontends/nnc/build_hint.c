@@ -82,3 +82,45 @@ void build_hint_given(Builder *b, const AstExpr *expr)
         diag_note(b->diag, binding->given, "its value is given here");
     }
 }
+
+/* Where nothing is called as a call has it */
+
+static Str in_library(Builder *b, Str name)
+{
+    return str_format(b->scratch, "; the library has '" STR_FMT "': use \"nn\"", STR_ARG(name));
+}
+
+static Str near_in_library(Builder *b, Str name)
+{
+    Nearest nearest = {.wanted = name};
+    LibraryFunction function = {0};
+    for (uint32_t at = 0; nnc_library_next(&at, &function);)
+        build_nearest_try(&nearest, function.name);
+    return nearest.best.len ? in_library(b, nearest.best) : (Str){0};
+}
+
+Thing build_unknown_function(Builder *b, Str name, Place place)
+{
+    Nearest nearest = {.wanted = name};
+    const File *file = b->frame->file;
+    for (int i = 0; i < OP_WRITTEN; i++)
+        build_nearest_try(&nearest, str_from(op_info((OpCode)i)->name));
+    for (uint32_t i = 0; i < file->function_count; i++)
+        build_nearest_try(&nearest, file->function[i]->name->text);
+    for (uint32_t u = 0; u < file->used_count; u++)
+        for (uint32_t i = 0; i < file->used[u]->function_count; i++)
+            build_nearest_try(&nearest, file->used[u]->function[i]->name->text);
+    Str foreign = nnc_foreign_name(name);
+    if (foreign.len && (op_find(foreign) < OP_WRITTEN || build_find_function(file, foreign)))
+        nearest.best = foreign;
+    Str hint = build_nearest_show(b->scratch, &nearest);
+    LibraryFunction function; /* a file that does not use the library has not parsed it */
+    if (nnc_library_find(name, &function))
+        hint = STR("; the library has one: use \"nn\"");
+    else if (foreign.len && !str_eq(nearest.best, foreign))
+        hint = in_library(b, foreign);
+    else if (!hint.len)
+        hint = near_in_library(b, name);
+    build_complain(b, place, "no op or function '" STR_FMT "'" STR_FMT, STR_ARG(name), STR_ARG(hint));
+    return build_thing_bad();
+}

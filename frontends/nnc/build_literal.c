@@ -9,6 +9,8 @@ bool build_check_fits(Builder *b, const Const *c, DType dtype, Place place)
 {
     if (const_fits(c, dtype))
         return true;
+    if (c->kind == C_FLOAT && !dtype_is_float(dtype) && build_complain_of_integers(b, place))
+        return false;
     return build_complain(b, place, STR_FMT " is not %s %s", STR_ARG(const_show(b->scratch, c)),
                           strchr("if", dtype_name(dtype)[0]) ? "an" : "a", dtype_name(dtype));
 }

@@ -79,6 +79,36 @@ bool build_complain(Builder *b, Place place, const char *format, ...)
     return false;
 }
 
+/* The first parameter of the function that is a tensor, but not of floats. */
+static const Binding *integer_operand(const Frame *function)
+{
+    const Scope *scope = function->scope;
+    while (scope->outer)
+        scope = scope->outer;
+    for (uint32_t i = 0; i < scope->count; i++) {
+        const Thing *thing = &scope->binding[i].thing;
+        const Type *type = thing->kind == THING_VALUE ? value_type(function->graph, thing->value) : NULL;
+        if (type && !dtype_is_float(type->dtype))
+            return &scope->binding[i];
+    }
+    return NULL;
+}
+
+bool build_complain_of_integers(Builder *b, Place place)
+{
+    const Frame *library = library_call(b);
+    const Binding *operand = library && place.source == b->frame->file->source ? integer_operand(library) : NULL;
+    if (!operand)
+        return false;
+    if (build_has_failed(b, library->call))
+        return true;
+    Str type = type_show(b->scratch, value_type(library->graph, operand->thing.value));
+    build_complain(b, place, "takes floating-point numbers (cast them): " STR_FMT " is " STR_FMT,
+                   STR_ARG(operand->name), STR_ARG(type));
+    build_mark_failed_quietly(b, library->call);
+    return true;
+}
+
 bool build_step(Builder *b, Place place, uint32_t cost)
 {
     b->steps += cost;

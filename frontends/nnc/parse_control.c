@@ -306,23 +306,11 @@ static bool parse_case(Parser *p, AstControl *control)
     return ok && parse_expect(p, T_RBRACE, "'}'");
 }
 
-static const AstBlock *parse_else(Parser *p)
+/* Up to and with `else`; what stands behind that is left to the caller. */
+static bool parse_if(Parser *p, AstControl *control, AstBranch *branch)
 {
-    if (p->token.kind != T_IF)
-        return inner_block(p);
-    AstStmt yield = {.place = p->token.place}; /* else if: the value of another `if` */
-    if (p->block_depth >= DEEPEST_BLOCK)
-        return parse_error(p, p->token.place, "blocks nest deeper than %d", DEEPEST_BLOCK), NULL;
-    p->block_depth++;
-    bool ok = parse_values(p, &yield);
-    p->block_depth--;
-    return ok ? yield_block(p, &yield) : NULL;
-}
-
-static bool parse_choice(Parser *p, AstControl *control)
-{
-    AstBranch branch[2] = {{.place = p->token.place}, {0}};
-    control->kind = AST_CHOICE;
+    *control = (AstControl){.kind = AST_CHOICE, .branch = branch, .branch_count = 2};
+    branch[0].place = p->token.place;
     parse_advance(p);
     control->test = parse_expr(p);
     if (p->panic || !(branch[0].body = inner_block(p)))
@@ -331,11 +319,46 @@ static bool parse_choice(Parser *p, AstControl *control)
     if (!p->panic && p->token.kind != T_ELSE)
         return parse_error(p, branch[0].place, "this 'if' gives a value, so it needs an 'else' after its branch");
     parse_advance(p);
-    if (!(branch[1].body = parse_else(p)))
-        return false;
-    control->branch = arena_copy(p->arena, branch, sizeof branch);
-    control->branch_count = 2;
     return !p->panic;
+}
+
+typedef struct ElseIf { /* the branch `else`, which yields the value of another `if` */
+    AstExpr value;
+    const AstExpr *yielded;
+    AstStmt yield;
+    AstBlock body;
+    AstControl control;
+    AstBranch branch[2];
+} ElseIf;
+
+static ElseIf *else_if(Parser *p)
+{
+    ElseIf *next = ARENA_NEW(p->arena, ElseIf);
+    next->value = (AstExpr){.kind = AST_CONTROL, .depth = 1, .place = p->token.place, .u.control = &next->control};
+    next->yielded = &next->value;
+    next->yield = (AstStmt){.kind = AST_YIELD, .place = p->token.place, .yield = &next->yielded, .yield_count = 1};
+    next->body = (AstBlock){&next->yield, 1};
+    return next;
+}
+
+/* `else if` goes round: a long chain nests no deeper than a short one.  All its parts end where it ends. */
+static bool parse_choice(Parser *p, AstControl *control)
+{
+    LIST(ElseIf *) chain;
+    LIST_START(chain);
+    AstBranch *branch = ARENA_ARRAY(p->arena, AstBranch, 2);
+    bool ok = parse_if(p, control, branch);
+    while (ok && p->token.kind == T_IF) {
+        ElseIf *next = else_if(p);
+        branch[1].body = &next->body;
+        branch = next->branch;
+        ok = parse_if(p, &next->control, branch);
+        LIST_PUSH(p, chain, next);
+    }
+    ok = ok && (branch[1].body = inner_block(p)) != NULL;
+    for (uint32_t i = 0; i < chain.count; i++)
+        chain.item[i]->value.place = chain.item[i]->yield.place = parse_place(p, chain.item[i]->value.place);
+    return ok && !p->panic;
 }
 
 const AstControl *parse_control(Parser *p)

@@ -325,7 +325,7 @@ static void put_declarations(const TextPrinter *p, Role role, const char *word)
     for (int named = 1; named >= 0; named--)
         for (ValueId v = 0; v < p->graph->value_count; v++) {
             const Value *value = &p->graph->value[v];
-            if (value->role == role && printer_is_declared(p, v) && !printer_literal(p, v) &&
+            if (value_declared(value) == role && printer_is_declared(p, v) && !printer_literal(p, v) &&
                 printer_has_name(p, v) == named)
                 put_declaration(p, v, word);
         }

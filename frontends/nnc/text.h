@@ -53,5 +53,8 @@ typedef struct LibraryFunction { /* parts of that text */
 /* The next function; `at` starts at 0, `function` cleared.  False after the last. */
 bool nnc_library_next(uint32_t *at, LibraryFunction *function);
 bool nnc_library_find(Str name, LibraryFunction *function);
+/* The op or function of the library that is called so in NumPy, PyTorch or Keras, with or without a module or a tensor
+ * before its dot; empty when none is known. */
+Str nnc_foreign_name(Str name);
 
 #endif

@@ -30,7 +30,7 @@ def names(pattern):
 
 header, data = {}, b""
 for word in sys.argv[2:]:
-    pattern, kind, dims, value = re.fullmatch(r"(.*)=(\w+)\[(.*)\](?:\*(.*))?", word).groups()
+    pattern, kind, dims, value = re.fullmatch(r"(.*)=(\w+)\[(.*)\](?:\*(.*))?", word, re.DOTALL).groups()
     shape = [int(dim) for dim in dims.split(",") if dim]
     for name in names(pattern):
         begin = len(data)
