@@ -279,8 +279,11 @@ bool build_in_body(const Frame *frame); /* of a loop or a branch, also through c
 void build_block(Builder *b, const AstBlock *block);
 void build_want_index(Builder *b, const AstName *name, ValueId value); /* a temporary keeps the index of its name */
 Str build_value_name(Builder *b, Str name);                            /* in rounds of a static loop with its count */
-Str build_placement_text(Builder *b, const AstMark *mark, uint32_t count);
 bool build_check_type(Builder *b, Str name, const Type *found, const Type *wanted, Place place);
+
+/* build_mark.c */
+Str build_placement_text(Builder *b, const AstMark *mark, uint32_t count); /* `@gpu(0) @mem(sram)` */
+void build_apply_marks(Builder *b, const AstStmt *stmt, Thing thing);      /* of a statement, to what it gives */
 
 /* renumber.c */
 void build_renumber(Builder *b);
