@@ -19,7 +19,7 @@ SAMPLES = ["3_tilted", "4_open", "7_barred", "2_noisy", "8_faint", "5_curved"]
 BAR, MARGIN, GAP = 14, 3, 5
 COLUMNS = shutil.get_terminal_size((80, 24)).columns
 SHADES = " .:-=+*#%@"
-ABI = 3  # NNC_MODEL_ABI
+ABI = 4  # NNC_MODEL_ABI
 
 
 class TensorInfo(ctypes.Structure):
@@ -30,7 +30,7 @@ class TensorInfo(ctypes.Structure):
 class Entry(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("input_count", ctypes.c_uint32), ("output_count", ctypes.c_uint32),
                 ("input", ctypes.POINTER(TensorInfo)), ("output", ctypes.POINTER(TensorInfo)),
-                ("updated_params", ctypes.c_uint32), ("updated_states", ctypes.c_uint32),
+                ("updated_params", ctypes.c_uint32), ("updated_states", ctypes.c_uint32), ("packed", ctypes.c_int32),
                 ("run", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p),
                                          ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_void_p,
                                          ctypes.c_void_p, ctypes.c_void_p))]
