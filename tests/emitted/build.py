@@ -43,20 +43,24 @@ def command(words):
 
 
 def report(cases, test):
-    """TAP: a result for each of (label, target, compiler, what `test` takes before a folder).  It gives None or what is
-    wrong; where the machine cannot build for the target nothing is asked.  Gives the exit status."""
+    """TAP: a result for each of (label, target, compiler, what `test` takes before a folder), as many at once as there are
+    cores.  It gives None or what is wrong; where the machine cannot build for the target nothing is asked.  Gives the exit
+    status."""
+    def attempt(case):
+        _, target, cc, words = case
+        if cc and not available(target, cc):
+            return None, f" # SKIP no {cc}, or the machine is no {target}"
+        with tempfile.TemporaryDirectory() as folder:
+            return test(*words, pathlib.Path(folder)), ""
+
     print(f"1..{len(cases)}")
     failed = 0
-    for number, (label, target, cc, words) in enumerate(cases, 1):
-        if cc and not available(target, cc):
-            print(f"ok {number} - {label} # SKIP no {cc}, or the machine is no {target}")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            error = test(*words, pathlib.Path(folder))
-        print(f"{'not ok' if error else 'ok'} {number} - {label}", flush=True)
-        for line in (error or "").splitlines()[:20]:
-            print(f"# {line}")
-        failed += bool(error)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for number, ((label, *_), (error, skipped)) in enumerate(zip(cases, pool.map(attempt, cases)), 1):
+            print(f"{'not ok' if error else 'ok'} {number} - {label}{skipped}", flush=True)
+            for line in (error or "").splitlines()[:20]:
+                print(f"# {line}")
+            failed += bool(error)
     return 1 if failed else 0
 
 
