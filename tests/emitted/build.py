@@ -44,14 +44,17 @@ def command(words):
 
 def report(cases, test):
     """TAP: a result for each of (label, target, compiler, what `test` takes before a folder), as many at once as there are
-    cores.  It gives None or what is wrong; where the machine cannot build for the target nothing is asked.  Gives the exit
+    cores.  It gives None or what is wrong, or fails an assertion; where the machine cannot build for the target nothing is asked.  Gives the exit
     status."""
     def attempt(case):
         _, target, cc, words = case
         if cc and not available(target, cc):
             return None, f" # SKIP no {cc}, or the machine is no {target}"
-        with tempfile.TemporaryDirectory() as folder:
-            return test(*words, pathlib.Path(folder)), ""
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                return test(*words, pathlib.Path(folder)), ""
+        except AssertionError as failed:
+            return str(failed) or "failed", ""
 
     print(f"1..{len(cases)}")
     failed = 0

@@ -50,25 +50,22 @@ def test(arguments, name, target, folder):
     """None, or what is wrong."""
     case, source = CASES[name], folder / "model.nnc"
     source.write_text(case.written(False))
-    try:
-        free, said = plan(arguments, source, target)
-        if said:
-            return said
-        least = least_limit(arguments, source, target)
-        if least >= free["peak"] and name not in MAY_KEEP_ALL:
-            return f"the least is {least} bytes of {free['peak']}"
-        results = emitted(arguments, source, target)
-        for limit in {least, (least + free["peak"]) // 2}:
-            planned = check_plan(arguments, source, target, limit)
-            if least < free["peak"] and planned["recomputed"]["peak_before"] != free["peak"]:
-                return f"the peak before is said to be {planned['recomputed']['peak_before']}, and is {free['peak']}"
-            again = emitted(arguments, source, target, "--memory-limit", str(limit))
-            for number, (a, b) in enumerate(zip(results, again)):
-                error = compare(a, b, case.lanes)
-                if error:
-                    return f"within {limit} bytes, result {number}: {error}"
-    except AssertionError as failed:
-        return str(failed) or "failed"
+    free, said = plan(arguments, source, target)
+    if said:
+        return said
+    least = least_limit(arguments, source, target)
+    if least >= free["peak"] and name not in MAY_KEEP_ALL:
+        return f"the least is {least} bytes of {free['peak']}"
+    results = emitted(arguments, source, target)
+    for limit in {least, (least + free["peak"]) // 2}:
+        planned = check_plan(arguments, source, target, limit)
+        if least < free["peak"] and planned["recomputed"]["peak_before"] != free["peak"]:
+            return f"the peak before is said to be {planned['recomputed']['peak_before']}, and is {free['peak']}"
+        again = emitted(arguments, source, target, "--memory-limit", str(limit))
+        for number, (a, b) in enumerate(zip(results, again)):
+            error = compare(a, b, case.lanes)
+            if error:
+                return f"within {limit} bytes, result {number}: {error}"
     return None
 
 

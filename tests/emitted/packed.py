@@ -136,14 +136,6 @@ TESTS = {as_evaluated: ["generic", "x86-64-v4"], as_unpacked: ["x86-64-v3"], as_
          missing: ["generic"]}
 
 
-def attempt(function, arguments, target, cc, folder):
-    try:
-        function(arguments, target, cc, folder)
-    except AssertionError as failed:
-        return str(failed) or "failed"
-    return None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
@@ -152,7 +144,8 @@ def main():
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()
     return build.report([(f"{function.__name__} for {target} with {cc}", target, cc, (function, arguments, target, cc))
-                         for function in TESTS for target in arguments.target or TESTS[function] for cc in arguments.cc], attempt)
+                         for function in TESTS for target in arguments.target or TESTS[function] for cc in arguments.cc],
+                        lambda function, *words: function(*words))
 
 
 if __name__ == "__main__":

@@ -167,20 +167,17 @@ def test(arguments, case, target, folder):
     sources = {False: folder / "kept.nnc", True: folder / "again.nnc"}
     for checkpointed, source in sources.items():
         source.write_text(case.written(checkpointed))
-    try:
-        if target == "reference":
-            kept, again = (evaluated(arguments, source) for source in sources.values())
-            return None if kept.tobytes() == again.tobytes() else "the evaluator's losses differ"
-        kept, again = (emitted(arguments, source, target) for source in sources.values())
-        for number, (a, b) in enumerate(zip(kept, again)):
-            error = compare(a, b, case.lanes)
-            if error:
-                return f"result {number}: {error}"
-        before, after = (peak(arguments, source, target) for source in sources.values())
-        if case.shrinks and after >= before:
-            return f"the arena went from {before} to {after} bytes"
-    except AssertionError as failed:
-        return str(failed) or "failed"
+    if target == "reference":
+        kept, again = (evaluated(arguments, source) for source in sources.values())
+        return None if kept.tobytes() == again.tobytes() else "the evaluator's losses differ"
+    kept, again = (emitted(arguments, source, target) for source in sources.values())
+    for number, (a, b) in enumerate(zip(kept, again)):
+        error = compare(a, b, case.lanes)
+        if error:
+            return f"result {number}: {error}"
+    before, after = (peak(arguments, source, target) for source in sources.values())
+    if case.shrinks and after >= before:
+        return f"the arena went from {before} to {after} bytes"
     return None
 
 

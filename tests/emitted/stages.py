@@ -174,10 +174,7 @@ def test(arguments, name, target, folder):
         return error
     w, average = ({key: weights[start + key].astype(np.float64) for key in weights if key.startswith("net.")}
                   for start in ("", prefix))
-    try:
-        train(name, Model(folder / "libmodel.so", "model", w).stream(), w, average, chance)
-    except AssertionError as failed:
-        return str(failed) or "failed"
+    train(name, Model(folder / "libmodel.so", "model", w).stream(), w, average, chance)
     return None
 
 
