@@ -13,7 +13,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
 
@@ -148,7 +147,7 @@ def stored(arguments, target, cc, folder):
     """With weights beside the model they are copied, whatever the seed; moments and biases that are not stored, drawn."""
     chance = np.random.default_rng(2)
     weights = {"net.hidden.weight": chance.normal(size=(5, 8)).astype("f4"), "net.out.weight": chance.normal(size=(8, 3)).astype("f4")}
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_safetensors(weights, folder / "stored.safetensors")
     model = compiled(arguments, target, cc, folder, SMALL, "--weights-from", folder / "stored.safetensors", "--init-missing")
     for seed in (0, 5):
@@ -223,20 +222,6 @@ def on_a_device(arguments, cxx, seed, folder):
 TESTS = [first_values, other_seeds, layout, side_by_side, stored, one_place]
 
 
-def attempt(label, function, *words):
-    """One line of TAP; is it good?"""
-    error = None
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            function(*words, pathlib.Path(folder) / "work" if function is not on_a_device else pathlib.Path(folder))
-        except AssertionError as failed:
-            error = str(failed) or "failed"
-    print(f"{'not ok' if error else 'ok'} {label}", flush=True)
-    for line in (error or "").splitlines()[:20]:
-        print(f"# {line}")
-    return not error
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
@@ -245,19 +230,11 @@ def main():
     parser.add_argument("--cxx")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()
-    runs = [(function, target, cc) for function in TESTS for target in arguments.target for cc in arguments.cc]
-    seeds = [0, 12] if arguments.cxx else []
-    print(f"1..{len(runs) + len(seeds)}")
-    good = True
-    for number, (function, target, cc) in enumerate(runs, 1):
-        label = f"{number} - {function.__name__} for {target} with {cc}"
-        if build.available(target, cc):
-            good &= attempt(label, function, arguments, target, cc)
-        else:
-            print(f"ok {label} # SKIP no {cc}, or the machine is no {target}")
-    for number, seed in enumerate(seeds, len(runs) + 1):
-        good &= attempt(f"{number} - on a device, seed {seed}", on_a_device, arguments, arguments.cxx, seed)
-    return 0 if good else 1
+    cases = [(f"{function.__name__} for {target} with {cc}", target, cc, (function, arguments, target, cc))
+             for function in TESTS for target in arguments.target for cc in arguments.cc]
+    cases += [(f"on a device, seed {seed}", None, None, (on_a_device, arguments, arguments.cxx, seed))
+              for seed in ([0, 12] if arguments.cxx else [])]
+    return build.report(cases, lambda function, *words: function(*words))
 
 
 if __name__ == "__main__":
