@@ -12,7 +12,6 @@ import argparse
 import os
 import pathlib
 import random
-import subprocess
 import sys
 import tempfile
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import build
 from streams import Model, close, draw_weights, softmax, write_safetensors
-from training import adamw, momentum, perceptron, perceptron_gradients
+from training import adamw, perceptron, perceptron_gradients
 
 STEPS = 24
 BROKEN = (5, 6, 17)  # steps whose batch is not finite
