@@ -1,5 +1,5 @@
 /* The ways to compute kernels.  A library joins with a row of its own. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 
 const Provider *const provider_table[] = {
     &provider_map,

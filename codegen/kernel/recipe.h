@@ -65,6 +65,9 @@ extern const Provider *const provider_table[]; /* ends with NULL */
 /* Sets kernel->recipe to the cheapest one that is offered, or to the one that a mark of its nodes asks for.  False
  * after an error in the diag: what is asked for is not offered. */
 bool recipe_choose(Lower *lower, Kernel *kernel);
+/* What a user asks for at the kernel's nodes, at the first of them that is marked; NULL: nothing. */
+const KernelMark *recipe_asked(const Graph *graph, const Kernel *kernel);
+bool recipe_marks_agree(const KernelMark *a, const KernelMark *b); /* ask for the same */
 /* Does every mark that a user has written stand at a node that some kernel computes?  False after errors. */
 bool recipe_marks_are_heeded(const Graph *graph);
 /* Where kernels of a text have become one and their recipes differ, none is binding: a warning says so. */

@@ -1,6 +1,7 @@
 /* From a graph to an entry: the best of several ways to run it is planned, lowered and judged. */
 #include "program/entry.h"
 
+#include "kernel/lower/lower.h"
 #include "program/stage.h"
 #include "storage/flow.h"
 

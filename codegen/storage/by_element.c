@@ -1,6 +1,7 @@
 /* May a kernel write a result over a value that it reads, and that nobody reads later? */
 #include "storage/memory.h"
 
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 #include "storage/inplace.h"
 

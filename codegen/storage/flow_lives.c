@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
 /* Pieces: what ends where another begins is kept apart, since that may be another content. */

@@ -1,6 +1,7 @@
 /* Roles, bytes and lives of everything that the steps touch, and the buffers of the plan. */
 #include "storage/memory.h"
 
+#include "kernel/lower/lower.h"
 #include "storage/flow.h"
 #include "storage/state.h"
 

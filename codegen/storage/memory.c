@@ -1,6 +1,7 @@
 /* From a graph in its order of execution to a plan, without lowering anything. */
 #include "storage/memory.h"
 
+#include "kernel/lower/lower.h"
 #include "passes/pass.h"
 #include "storage/flow.h"
 #include "storage/inplace.h"

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 #include "storage/flow.h"
 

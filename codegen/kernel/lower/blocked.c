@@ -9,7 +9,7 @@
  *
  * Needs: a target with teams, ungrouped, operands of rank 2 or more, and enough rows and columns.  Otherwise nothing is
  * changed and windows do it. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
 #define SIDE        16 /* threads along a side of the tile */

@@ -2,7 +2,7 @@
 #ifndef NNC_KERNEL_LOWER_CONTRACT_H
 #define NNC_KERNEL_LOWER_CONTRACT_H
 
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
 /* One dimension of the window, counted from the last; what it makes of a dimension less: extent 1. */

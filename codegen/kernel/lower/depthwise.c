@@ -1,4 +1,4 @@
-/* Depthwise and grouped convolutions (depthwise.h): what they are to the tiles, the recipe, and the provider's row.
+/* Depthwise and grouped convolutions (depthwise.h): the tile, the recipe, and the provider's row.
  * Takes f32 convolutions of one or two dimensions whose image is in memory.  Ungrouped ones, too: those of so few
  * outputs that the register tiles of other contractions refuse them. */
 #include "kernel/lower/depthwise.h"
@@ -6,7 +6,6 @@
 #include "base/number.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum { KNOB_PIXELS, KNOB_OUTPUTS, KNOB_CHANNELS, KNOB_WIDTH, KNOB_HELD };
 
@@ -23,172 +22,6 @@ static const KnobSpec depthwise_knobs[] = {
 #define FEW_PIXELS   4 /* whose sums hide the latency of each other's additions */
 #define MANY_PIXELS  8
 #define MANY_OUTPUTS 8
-
-/* Positions */
-
-Index depthwise_output(const Depthwise *dw, int64_t number)
-{
-    Arena *arena = dw->lower->arena;
-    int64_t width = dw->along == ALONG_CHANNELS ? dw->lanes : dw->outputs;
-    Index first = index_scale(arena, index_var(arena, dw->block), width);
-    if (dw->along == ALONG_CHANNELS)
-        first = index_add(arena, first, index_var(arena, dw->lane));
-    return index_add(arena, first, index_constant(number));
-}
-
-void depthwise_position(const Depthwise *dw, Index output, Index row, Index column, Index *position)
-{
-    position[0] = index_var(dw->lower->arena, dw->image);
-    position[1] = output;
-    position[2] = row;
-    position[1 + dw->conv.window.rank] = column;
-}
-
-/* The channel of the image that `channel` of the block's group is. */
-static Index channel_read(const Depthwise *dw)
-{
-    Arena *arena = dw->lower->arena;
-    if (dw->along == ALONG_CHANNELS)
-        return depthwise_output(dw, 0);
-    Index group = index_div(arena, depthwise_output(dw, 0), dw->group_outputs);
-    Index first = index_scale(arena, group, dw->group_channels);
-    return dw->group_channels == 1 ? first : index_add(arena, first, index_var(arena, dw->channel));
-}
-
-/* The image */
-
-/* The results for which the whole window is inside the image: begin ... end - 1. */
-static void inside(const WindowDimension *d, int64_t *begin, int64_t *end)
-{
-    int64_t room = d->in + d->before - window_span(d); /* where the last of them begins at most */
-    *end = room < 0 ? 0 : least(d->out, room / d->stride + 1);
-    *begin = least(ceil_div(d->before, d->stride), d->out);
-    *end = most(*begin, *end);
-}
-
-static void see_window(Depthwise *dw)
-{
-    dw->h = lower_window_dimension(&dw->conv.window, 1);
-    dw->w = lower_window_dimension(&dw->conv.window, 0);
-    dw->group_channels = dw->conv.channels / dw->conv.groups;
-    dw->group_outputs = dw->conv.outputs / dw->conv.groups;
-    inside(&dw->h, &dw->rows_begin, &dw->rows_end);
-    inside(&dw->w, &dw->columns_begin, &dw->columns_end);
-}
-
-static bool see_image(Depthwise *dw)
-{
-    Arena *arena = dw->lower->arena;
-    const Var *h = index_var_new(arena, "h", 0, dw->h.in - 1), *w = index_var_new(arena, "w", 0, dw->w.in - 1);
-    Index position[MAX_RANK] = {0}, address, zero = index_constant(0);
-    int64_t factor;
-    depthwise_position(dw, channel_read(dw), index_var(arena, h), index_var(arena, w), position);
-    if (!lower_memory_source(dw->lower, dw->node->in[0], position, &dw->x_source, &address) ||
-        !index_factor(address, h, &dw->x_h) || !index_factor(address, w, &dw->x_w))
-        return false;
-    dw->x_base = index_substitute(arena, index_substitute(arena, address, h, zero), w, zero);
-    return dw->along != ALONG_CHANNELS || (index_factor(address, dw->lane, &factor) && factor == 1);
-}
-
-/* The weights, of lanes along channels */
-
-static bool weights_address(const Depthwise *dw, const Var *kh, const Var *kw, ValueId *source, Index *address)
-{
-    Arena *arena = dw->lower->arena;
-    Index position[MAX_RANK] = {0};
-    depthwise_position(dw, depthwise_output(dw, 0), index_var(arena, kh), index_var(arena, kw), position);
-    position[0] = depthwise_output(dw, 0);
-    position[1] = index_constant(0);
-    return lower_memory_source(dw->lower, dw->node->in[1], position, source, address);
-}
-
-static bool packing_of(const Depthwise *dw, ValueId *source, Packing *packing)
-{
-    Arena *arena = dw->lower->arena;
-    const Var *kh = index_var_new(arena, "kh", 0, dw->h.size - 1), *kw = index_var_new(arena, "kw", 0, dw->w.size - 1);
-    const Var *digit[] = {dw->block, kh, kw, dw->lane};
-    Index address;
-    memset(packing, 0, sizeof *packing); /* compared as bytes */
-    if (!weights_address(dw, kh, kw, source, &address))
-        return false;
-    Role role = dw->lower->graph->value[*source].role;
-    if (role != ROLE_CONST && role != ROLE_PARAM)
-        return false;
-    packing->rank = sizeof digit / sizeof *digit;
-    packing->start = address.constant;
-    for (uint32_t i = 0; i < packing->rank; i++) {
-        packing->extent[i] = digit[i]->high + 1;
-        if (!index_factor(address, digit[i], &packing->stride[i]))
-            return false;
-    }
-    return true;
-}
-
-static bool lanes_of_weights(const Depthwise *dw)
-{
-    const Var *tap = index_var_new(dw->lower->arena, "tap", 0, 0);
-    ValueId source;
-    Index address;
-    int64_t factor;
-    return weights_address(dw, tap, tap, &source, &address) && index_factor(address, dw->lane, &factor);
-}
-
-/* Which */
-
-static bool in_memory(const Lower *lower, const Node *node)
-{
-    for (uint32_t i = 0; i < node->in_count; i++)
-        if (value_type(lower->graph, node->in[i])->dtype != DT_F32 || kernel_makes(lower, node->in[i]))
-            return false;
-    return true;
-}
-
-static bool finishes_vectors(const Depthwise *dw)
-{
-    Arena *arena = dw->lower->arena;
-    const Var *h = index_var_new(arena, "h", 0, dw->h.out - 1), *w = index_var_new(arena, "w", 0, dw->w.out - 1);
-    Index position[MAX_RANK], column = index_var(arena, w);
-    if (dw->along == ALONG_WIDTH)
-        column = index_var(arena, dw->lane);
-    depthwise_position(dw, depthwise_output(dw, 0), index_var(arena, h), column, position);
-    return lower_finishes_vectors(dw->lower, dw->node, position, dw->lane, NULL);
-}
-
-static bool fits_along(const Depthwise *dw)
-{
-    bool plain = !value_type(dw->lower->graph, dw->node->out[0])->layout.block;
-    switch (dw->along) {
-    case ALONG_CHANNELS:
-        return dw->group_channels == 1 && dw->group_outputs == 1 && dw->conv.channels % dw->lanes == 0 &&
-               dw->outputs == 1;
-    case ALONG_WIDTH:
-        return dw->columns_end - dw->columns_begin >= dw->lanes;
-    default:
-        return plain;
-    }
-}
-
-/* Everything but the tile. */
-static bool see_along(Depthwise *dw, Along along)
-{
-    Lower *lower = dw->lower;
-    Arena *arena = lower->arena;
-    Packing packing;
-    ValueId source;
-    dw->along = along;
-    dw->lanes = along == ALONG_NOTHING ? 1 : lower->target->lanes;
-    if (!fits_along(dw))
-        return false;
-    int64_t blocks = dw->conv.outputs / (along == ALONG_CHANNELS ? dw->lanes : dw->outputs);
-    dw->image = index_var_new(arena, "n", 0, dw->conv.images - 1);
-    dw->block = index_var_new(arena, along == ALONG_CHANNELS ? "block" : "o", 0, blocks - 1);
-    dw->channel = index_var_new(arena, "c", 0, dw->group_channels - 1);
-    dw->lane = index_var_new(arena, "lane", 0, dw->lanes - 1);
-    if (!see_image(dw) || (along != ALONG_NOTHING && !finishes_vectors(dw)))
-        return false;
-    dw->packed = along == ALONG_CHANNELS && packing_of(dw, &source, &packing);
-    return along != ALONG_CHANNELS || dw->packed || lanes_of_weights(dw);
-}
 
 /* The tile */
 
@@ -265,16 +98,16 @@ static bool plan(Lower *lower, Depthwise *dw, const Recipe *recipe)
     const int64_t *asked = recipe->knob;
     *dw = (Depthwise){.lower = lower, .node = node};
     if (lower->target->lanes < 2 || !convolution_of(lower->graph, node, &dw->conv) || dw->conv.window.rank < 1 ||
-        dw->conv.window.rank > 2 || lower_has_other_windows(lower, lower->kernel) || !in_memory(lower, node) ||
-        !shape_elements(value_shape(lower->graph, node->in[1])) ||
+        dw->conv.window.rank > 2 || lower_has_other_windows(lower, lower->kernel) ||
+        !depthwise_in_memory(lower, node) || !shape_elements(value_shape(lower->graph, node->in[1])) ||
         !shape_elements(value_shape(lower->graph, node->out[0])))
         return false;
-    see_window(dw);
+    depthwise_see_window(dw);
     dw->outputs = asked[KNOB_OUTPUTS] == KNOB_FREE ? choose_outputs(dw) : asked[KNOB_OUTPUTS];
     if (dw->outputs < 1 || dw->group_outputs % dw->outputs)
         return false;
     for (Along along = ALONG_CHANNELS; along <= ALONG_NOTHING; along++)
-        if (may_go(recipe, along) && see_along(dw, along) && choose_tile(dw, asked))
+        if (may_go(recipe, along) && depthwise_see_along(dw, along) && choose_tile(dw, asked))
             return true;
     return false;
 }
@@ -321,7 +154,7 @@ static void depthwise_lower(Lower *lower)
     dw.x = lower_buffer(lower, dw.x_source, false);
     dw.x_whole = lower->storage->at[dw.x_source].inside == NONE;
     dw.x_base = index_add(lower->arena, dw.x_base, index_constant(-lower->kernel->buffer[dw.x].begin));
-    if (dw.packed && packing_of(&dw, &source, &packing))
+    if (dw.packed && depthwise_packing(&dw, &source, &packing))
         dw.weights = lower_weights(lower, source, &packing, dw.conv.outputs * dw.h.size * dw.w.size);
     depthwise_emit(&dw);
 }

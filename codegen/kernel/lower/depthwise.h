@@ -44,6 +44,14 @@ typedef struct Depthwise {
     uint32_t weights;
 } Depthwise;
 
+/* depthwise_see.c: is all that it reads in memory, of f32? */
+bool depthwise_in_memory(const Lower *lower, const Node *node);
+/* Of `conv`. */
+void depthwise_see_window(Depthwise *dw);
+/* Everything but the tile: false when vectors cannot be of that. */
+bool depthwise_see_along(Depthwise *dw, Along along);
+/* How the weights of lanes along channels are packed at compile time; false when they are not. */
+bool depthwise_packing(const Depthwise *dw, ValueId *source, Packing *packing);
 /* The output that is `number` behind the block's first one, in all lanes. */
 Index depthwise_output(const Depthwise *dw, int64_t number);
 void depthwise_position(const Depthwise *dw, Index output, Index row, Index column, Index *position);

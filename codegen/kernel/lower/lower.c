@@ -1,6 +1,6 @@
 /* From a kernel and its recipe to a loop nest, once: the recipe's provider builds it.
  * Needs: where everything lies.  Keeps: the graph.  Fills in the kernel's buffers, body and counts. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
  *
  * Where the target has teams of threads, a team shares out the columns of a long row, each thread keeps a part of the
  * reduction, and they meet after each stage. Rows run at once, so nothing is kept in scratch. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* Running sums: an accumulator for each position of the other dimensions goes along the axis, adding and storing.
  * Where elements of these lie next to each other, a vector of accumulators does; and where there are many of them, a
  * row of accumulators in scratch, so that memory is gone through as it lies. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 
 #include "ops/meaning.h"
 

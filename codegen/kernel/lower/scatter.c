@@ -2,7 +2,7 @@
  * their order, so that sums of equal ones are the same in every run; what runs at once are the other dimensions.
  * Threads that stand alone take an element of all of those each; else the dimensions behind the axis are the innermost
  * loop, a run of memory. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 
 #include "ops/meaning.h"
 

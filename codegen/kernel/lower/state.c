@@ -1,6 +1,6 @@
 /* The state of choosing and lowering a kernel: what it makes and stores, the block that statements go to, the arrays
  * and names that it has. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 
 #include <string.h>
 
@@ -185,4 +185,32 @@ const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool l
 const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes)
 {
     return lower_registers(lower, name, dtype, lanes, 0, 0);
+}
+
+static bool reads_data(Index index)
+{
+    for (uint32_t i = 0; i < index.count; i++) {
+        const Atom *atom = index.term[i].atom;
+        if (atom->kind == ATOM_DATA || (atom->kind != ATOM_VAR && reads_data(atom->index)))
+            return true;
+    }
+    return false;
+}
+
+/* What is used again gets a name, unless it is as good as one: a number, or an element at a known position. */
+const Expr *lower_named(Lower *lower, const Expr *expr)
+{
+    bool load = expr->kind == EXPR_LOAD || expr->kind == EXPR_INDEX;
+    if (expr->kind == EXPR_NUMBER || expr->kind == EXPR_LOCAL || (load && !reads_data(expr->index)))
+        return expr;
+    const Local *local = lower_local(lower, "t", expr->dtype, true);
+    stmt_local(lower->arena, lower->block, local, expr);
+    return expr_local(lower->arena, local);
+}
+
+uint32_t recipe_scratch(Lower *lower, Recipe *recipe, const char *name, DType dtype, int64_t elements, bool per_thread)
+{
+    Scratch scratch = {name, dtype, elements, per_thread, NONE};
+    ARENA_PUSH(lower->arena, recipe->scratch, recipe->scratch_count, recipe->scratch_capacity, scratch);
+    return recipe->scratch_count - 1;
 }

@@ -1,7 +1,7 @@
 /* Drops from a lowered kernel what nothing reads: locals whose value an expression has lost again (of x == x only its
  * truth is left), then buffers that only those have touched; all of it when nothing is stored.
  * Keeps: the order of statements and of buffers. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 
 typedef struct Sweep {
     Arena *arena;

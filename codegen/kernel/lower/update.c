@@ -1,6 +1,6 @@
 /* Updates: where the result lies in the memory of x (storage), only what differs is stored; else x is copied first.
  * dynamic_update: x with y in place of the part that begins at run-time positions. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 
 #include "ops/meaning.h"
 
@@ -46,31 +46,6 @@ static void replace_element(Lower *lower, void *context, const Index *position)
         to[d] = index_add(lower->arena, position[d], r->begin[d]);
     stmt_store(lower->arena, lower->block, lower_buffer(lower, r->node->out[0], true),
                lower_value_address(lower, r->node->out[0], to), lower_value(lower, r->node->in[2], position));
-}
-
-Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension)
-{
-    Arena *arena = lower->arena;
-    int64_t last = node_dynamic_last(lower->graph, node, dimension);
-    if (!last)
-        return index_constant(0);
-    if (!lower->block) /* a recipe is being chosen, for whatever it may be */
-        return index_data(arena, expr_number(arena, DT_I64, 0), 0, last);
-    Index at = index_constant(dimension);
-    const Expr *begin = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], &at));
-    if (begin->kind == EXPR_NUMBER)
-        return index_constant((int64_t)(begin->number < 0              ? 0
-                                        : begin->number < (double)last ? begin->number
-                                                                       : (double)last));
-    begin = expr_word(arena, WORD_MAX, DT_I64, begin, expr_number(arena, DT_I64, 0), NULL);
-    begin = expr_word(arena, WORD_MIN, DT_I64, begin, expr_number(arena, DT_I64, (double)last), NULL);
-    return index_data(arena, begin, 0, last);
-}
-
-void lower_dynamic_position(Lower *lower, const Node *node, const Index *position, Index *whole)
-{
-    for (uint32_t d = 0; d < value_shape(lower->graph, node->in[0])->rank; d++)
-        whole[d] = index_add(lower->arena, position[d], lower_dynamic_begin(lower, node, d));
 }
 
 static void update_lower(Lower *lower)

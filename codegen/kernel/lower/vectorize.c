@@ -1,6 +1,6 @@
 /* What may be computed for several values of a loop's variable at once: f32, and masks, at addresses that go evenly
  * with it. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 
 static bool load_vectorizes(const Expr *load, const Var *var)
 {
@@ -75,4 +75,17 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
     default: /* positions: only where they are the same for all lanes */
         return !expr_uses(expr, var) && !has_local(expr);
     }
+}
+
+bool block_vectorizes(const Block *body, const Var *var)
+{
+    for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
+        if (stmt->value && !expr_vectorizes(stmt->value, var))
+            return false;
+        if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, false))
+            return false;
+        if (stmt->kind != STMT_STORE && stmt->kind != STMT_LOCAL)
+            return false;
+    }
+    return true;
 }

@@ -1,5 +1,5 @@
 /* The value of one window: an accumulator, and loops over what is reduced. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
 static void accumulate(Lower *lower, const Local *acc, Word combine, const Expr *value)

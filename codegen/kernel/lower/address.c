@@ -1,5 +1,5 @@
 /* Where a value's elements are: through views by index maps, in memory by layout. */
-#include "kernel/kernel.h"
+#include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
 #include <assert.h>
@@ -168,41 +168,6 @@ bool kernel_only_reads(const Graph *graph, const Node *node)
 {
     return node_is_view(node) || node_is_dynamic_slice(node) ||
            (node_is_assembly(node) && !assembly_of(graph, node).filled);
-}
-
-/* The view, or the slice of its own, through which the kernel reads the value; NULL. */
-static const Node *read_through(const Lower *lower, ValueId value)
-{
-    const Node *node = value_producer(lower->graph, value);
-    bool own = node && node->kernel == lower->kernel->id && (node_is_view(node) || node_is_dynamic_slice(node));
-    return own || kernel_value_is_view(lower->graph, value) ? node : NULL;
-}
-
-bool kernel_computes(const Lower *lower, ValueId value)
-{
-    for (const Node *node; (node = read_through(lower, value));)
-        value = node->in[0];
-    return kernel_makes(lower, value);
-}
-
-bool lower_memory_source(Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address)
-{
-    const Graph *graph = lower->graph;
-    Index at[MAX_RANK], operand[MAX_RANK];
-    double number;
-    memcpy(at, position, sizeof at);
-    for (const Node *node; (node = read_through(lower, value)); value = node->in[0]) {
-        if (node_is_dynamic_slice(node))
-            lower_dynamic_position(lower, node, at, operand);
-        else
-            kernel_view_position(lower->arena, graph, node, graph->value[value].result, at, operand);
-        memcpy(at, operand, sizeof at);
-    }
-    if (kernel_value_is_inline(graph, value) || value_is_number(graph, value, &number))
-        return false;
-    *source = value;
-    *address = lower_memory_address(lower, value, at);
-    return true;
 }
 
 Index lower_value_address(Lower *lower, ValueId value, const Index *position)

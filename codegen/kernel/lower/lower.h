@@ -1,0 +1,189 @@
+/* Lowering: from a kernel and its recipe to loops.  What the providers share: the state of a kernel that is chosen for
+ * or lowered, addresses, values at positions, and loops over a result's memory. */
+#ifndef NNC_KERNEL_LOWER_H
+#define NNC_KERNEL_LOWER_H
+
+#include "kernel/kernel.h"
+#include "ops/meaning.h"
+
+/* Rows of an image that one kernel makes and reads again: a convolution writes those of one pooled row into scratch,
+ * [row][column][channel], the pooling reads them. */
+typedef struct Band {
+    ValueId value; /* the image; NONE when the kernel has no band */
+    uint32_t buffer;
+    Index first; /* the image's row at the top of the band */
+    bool filled; /* loads come from it; before, lower_stores writes the image to it and nothing else */
+} Band;
+
+/* What a kernel sees of a value in memory: kernels that do the same to other parts are then the same. */
+typedef struct Sight {
+    int64_t begin; /* element */
+    ValueId part;  /* KernelBuffer.part */
+    bool seen;
+} Sight;
+
+/* A value computed already in this block. */
+typedef struct Memo {
+    ValueId value;
+    Index position[MAX_RANK];
+    const Expr *expr;
+} Memo;
+
+struct Lower {
+    Graph *graph;
+    const Target *target;
+    Arena *arena;
+    Storages *storage;
+    const Users *users;
+    const bool *live_out;
+    Kernel *kernel; /* that is chosen for, or lowered; below: for lowering */
+    WeightTable *weights;
+    Sight *sight; /* per value that has memory of its own */
+    Block *block; /* where statements go now */
+    Memo *memo;
+    uint32_t memo_count, memo_capacity;
+    const Expr **bound; /* per value of the graph: a local that holds it in this row or window, or NULL */
+    uint32_t *spill;    /* per value: 1 + the scratch buffer that keeps its row, or 0; row_var indexes it */
+    bool *spilled;      /* the scratch has been filled */
+    Index row_position; /* position in the row of the statement being built */
+    uint32_t name_count;
+    uint32_t team; /* threads that share out the window being built, which `thread` counts; 0: one does it */
+    const Var *thread;
+    Band band;
+};
+
+/* lower.c */
+
+void lower_kernel(Lower *lower, Kernel *kernel); /* fills in buffers, body, flops and bytes */
+void kernel_sweep(Lower *lower);                 /* what nothing reads is gone (sweep.c) */
+
+/* state.c: what the kernel makes and has */
+
+/* For choosing, and after lower_start for lowering.  The storage of values must say what lies inside what. */
+Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Users *users);
+void lower_start(Lower *lower, WeightTable *weights);
+
+/* Is the value made by this kernel? */
+bool kernel_makes(const Lower *lower, ValueId value);
+/* Must it be written to memory: an output, or used by another kernel (also through views)? */
+bool kernel_stores(const Lower *lower, ValueId value);
+
+uint32_t lower_buffer(Lower *lower, ValueId value, bool written);
+uint32_t lower_scratch(Lower *lower, uint32_t piece); /* of the kernel's recipe */
+uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role);
+uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements);
+const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes);
+const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns);
+/* The expression, or a local with its value where it is not as short as a name. */
+const Expr *lower_named(Lower *lower, const Expr *expr);
+
+/* Blocks: what was computed at other positions outside no longer helps inside. */
+Block *lower_enter(Lower *lower, Block *block); /* returns the block to go back to */
+void lower_leave(Lower *lower, Block *outer);
+extern const char *const lower_loop_names[]; /* i0, i1, ... */
+
+/* address.c: where elements are */
+
+ValueId kernel_value_whole(const Lower *lower, ValueId value); /* the outermost value that it lies inside, or itself */
+/* Element address of a value that is in memory, from the start of its whole's. */
+Index lower_memory_address(const Lower *lower, ValueId value, const Index *position);
+/* The same, from where the kernel's parameter points to. */
+Index lower_value_address(Lower *lower, ValueId value, const Index *position);
+/* The elements [begin, end) of the memory of its whole, from the first to the last of a value or a view; needs `graph`
+ * and `storage` only.  Not for empty ones. */
+void kernel_value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end);
+/* The value whose elements, all of them and each once, a value is, by reshapes and transpositions that belong to no
+ * kernel: what may lie inside an owner instead of it. */
+ValueId lower_rearranged_value(const Graph *graph, ValueId value);
+/* The operand at a broadcast position. */
+void lower_broadcast_position(const Shape *shape, const Shape *result, const Index *position, Index *operand);
+
+/* The loops over a value's memory, outermost first: extents, and the logical position they give. */
+typedef struct Nest {
+    uint32_t rank;
+    int64_t extent[MAX_RANK + 1];
+    const Type *type;
+} Nest;
+Nest lower_nest(const Type *type);
+void lower_nest_position(Arena *arena, const Nest *nest, const Index *loop, Index *position);
+
+/* value.c: values at positions */
+
+/* The value at a position of its logical shape, computed where the kernel produces it, loaded elsewhere. */
+const Expr *lower_value(Lower *lower, ValueId value, const Index *position);
+/* Here, and in the rest of the block, the value at this position is that. */
+void lower_remember(Lower *lower, ValueId value, const Index *position, const Expr *expr);
+/* Does the kernel compute the value: make it otherwise than by reading another through views and slices of its own? */
+bool kernel_computes(const Lower *lower, ValueId value);
+/* lower_memory_address through views, and slices that have joined the kernel: whose memory is read, and where.  False
+ * when it is computed: a number, a ramp. */
+bool lower_memory_source(Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address);
+/* The position that a gather or a scatter finds at this position of its indices, brought into range. */
+Index lower_gather_row(Lower *lower, const Node *node, const Index *position);
+/* Where the part of a dynamic slice or update begins in a dimension, clamped so that it stays inside. */
+Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension);
+/* Where a position of the part is in the whole. */
+void lower_dynamic_position(Lower *lower, const Node *node, const Index *position, Index *whole);
+/* Where an element of the band's image is in the band. */
+Index lower_band_address(Lower *lower, const Index *position);
+
+/* A term of an elementwise op over the values of the terms before it (word.c). */
+const Expr *lower_term(Arena *arena, const ScalarTerm *term, const Expr *const *value);
+/* base + scale * number, of the dtype (spread.c). */
+const Expr *lower_spread(Lower *lower, const Random *random, DType dtype, const Expr *number);
+
+/* guard.c: what is computed between opening and closing a guard is computed only where every index is in
+ * 0 .. limit - 1; elsewhere the value is `outside`. */
+typedef struct Guard {
+    Index index;
+    int64_t limit;
+} Guard;
+typedef struct Guarded { /* the statements inside, and what to come back to */
+    Block inside, *outer;
+    uint32_t memo_count;
+} Guarded;
+void lower_guard_open(Lower *lower, Guarded *guarded);
+const Expr *lower_guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
+                              const Expr *outside);
+
+/* store.c: stores every result of the kernel at a position, as memory of type `type`. */
+void lower_stores(Lower *lower, const Index *position);
+
+/* vectorize.c */
+
+/* May the expression be computed for `lanes` consecutive values of var at once?  Vectors are of f32, and masks. */
+bool expr_vectorizes(const Expr *expr, const Var *var);
+/* Is the store one of a vector, to addresses a constant step apart: of 1, unless it is said to be any? */
+bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step);
+bool block_vectorizes(const Block *body, const Var *var);        /* straight code, of f32 and bool */
+bool block_nested_vectorizes(const Block *body, const Var *var); /* with loops and conditions that are all lanes' */
+
+/* nest.c: loops.  Their bodies are built once; where `vectorizes` says that all of one may run for several positions
+ * at once it becomes vectors, and the same one by one for the rest. */
+typedef void (*BuildBody)(Lower *lower, void *context, Index at);
+typedef bool (*Vectorizes)(const Block *body, const Var *var);
+void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                       BuildBody build, void *context);
+/* The same for a body that stands already, built for `var`, which goes from 0 to extent - 1. */
+void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body);
+/* Loops over the memory of a type, `element` at each position; the first by block_vectorizes. */
+typedef void LowerElement(Lower *lower, void *context, const Index *position);
+void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);
+void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context);
+
+/* update.c: all of an update's first operand, in the memory of its result. */
+void lower_update_begin(Lower *lower, const Node *node);
+
+/* window_value.c: the value at a position of the anchor's result; its accumulator and loops go to the block.
+ * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */
+const Expr *lower_window_value(Lower *lower, const Node *anchor, const Index *position);
+int64_t lower_window_shared_extent(const Lower *lower, const Node *anchor);
+/* window.c: the part of a window kernel for one row h of image n. */
+void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
+
+/* The providers; a row for each in provider.c. */
+extern const Provider provider_map, provider_assembly, provider_update, provider_scatter, provider_rows,
+    provider_window, provider_running, provider_tiled, provider_blocked, provider_depthwise, provider_gradient,
+    provider_outer;
+
+#endif

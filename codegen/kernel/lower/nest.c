@@ -1,0 +1,188 @@
+/* Loops over the memory of a type: adjacent ones merged where every access allows, the last one in vectors. */
+#include "kernel/lower/lower.h"
+
+typedef struct Merge {
+    const Var *const *var;
+    const Nest *nest;
+    bool *merged; /* merged[d]: loop d joins loop d + 1 */
+} Merge;
+
+static void check_address(Merge *merge, Index address)
+{
+    for (uint32_t d = 0, next; d + 1 < merge->nest->rank; d = next) {
+        for (next = d + 1; next + 1 < merge->nest->rank && merge->nest->extent[next] == 1;)
+            next++; /* loops of one round join any */
+        int64_t outer, inner;
+        if (merge->nest->extent[d] == 1 || merge->nest->extent[next] == 1)
+            continue;
+        if (!index_factor(address, merge->var[d], &outer) || !index_factor(address, merge->var[next], &inner) ||
+            outer != inner * merge->nest->extent[next])
+            merge->merged[next - 1] = false;
+    }
+}
+
+static void check_load(void *context, const Expr *load)
+{
+    check_address(context, load->index);
+}
+
+/* What looks at the position itself keeps the loops it looks at. */
+static void check_position(Merge *merge, Index position)
+{
+    for (uint32_t d = 0; d < merge->nest->rank; d++)
+        if (index_uses(position, merge->var[d])) {
+            merge->merged[d] = false;
+            if (d)
+                merge->merged[d - 1] = false;
+        }
+}
+
+static void check_expr(Merge *merge, const Expr *expr)
+{
+    expr_loads(expr, check_load, merge);
+    if (expr->kind == EXPR_RANDOM)
+        check_address(merge, expr->index);
+    if (expr->kind == EXPR_INDEX || expr->kind == EXPR_WITHIN)
+        check_position(merge, expr->index);
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            check_expr(merge, expr->arg[i]);
+}
+
+static void check_block(Merge *merge, const Block *block)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        if (stmt->value)
+            check_expr(merge, stmt->value);
+        if (stmt->kind == STMT_STORE)
+            check_address(merge, stmt->index);
+        if (stmt->kind == STMT_IF)
+            check_position(merge, stmt->index);
+        check_block(merge, &stmt->body);
+        check_block(merge, &stmt->other);
+    }
+}
+
+/* Positions that memory in blocks cuts into whole vectors, as channels: a loop over the blocks, and lanes. */
+static bool finish_blocks(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                          const Block *body)
+{
+    Arena *arena = lower->arena;
+    int64_t lanes = lower->target->lanes;
+    if (lanes < 2 || extent < lanes || extent % lanes)
+        return false;
+    const Var *block = index_var_new(arena, var->name, 0, extent / lanes - 1),
+              *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    Index at = index_add(arena, index_scale(arena, index_var(arena, block), lanes), index_var(arena, lane));
+    Block inside = block_substitute(arena, body, var, at);
+    if (!vectorizes(&inside, lane))
+        return false;
+    Block *around =
+        extent > lanes ? &stmt_for(arena, lower->block, block, 0, extent / lanes, 1, kind)->body : lower->block;
+    stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = inside;
+    return true;
+}
+
+void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body)
+{
+    Arena *arena = lower->arena;
+    int64_t lanes = lower->target->lanes;
+    int64_t whole = lanes > 1 && extent >= lanes && vectorizes(&body, var) ? extent / lanes * lanes : 0;
+
+    if (!whole && finish_blocks(lower, var, extent, kind, vectorizes, &body))
+        return;
+    if (whole) {
+        const Var *step = index_var_new(arena, var->name, 0, whole - lanes),
+                  *lane = index_var_new(arena, "lane", 0, lanes - 1);
+        Block *around =
+            whole > lanes ? &stmt_for(arena, lower->block, step, 0, whole, lanes, kind)->body : lower->block;
+        Index at = index_add(arena, index_var(arena, step), index_var(arena, lane));
+        stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = block_substitute(arena, &body, var, at);
+    }
+    if (whole && whole < extent) {
+        const Var *rest = index_var_new(arena, var->name, whole, extent - 1);
+        body = block_substitute(arena, &body, var, index_var(arena, rest));
+        var = rest;
+    }
+    if (extent - whole > 1)
+        stmt_for(arena, lower->block, var, whole, extent, 1, kind)->body = body;
+    else if (extent - whole == 1)
+        block_append(lower->block, body);
+}
+
+void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                       BuildBody build, void *context)
+{
+    Block body = {0};
+    const Var *var = index_var_new(lower->arena, name, 0, extent - 1);
+    Block *outer = lower_enter(lower, &body);
+    build(lower, context, index_var(lower->arena, var));
+    lower_leave(lower, outer);
+    lower_finish_loop(lower, var, extent, kind, vectorizes, body);
+}
+
+/* The body for one element, in a loop for each dimension of the nest. */
+static Block map_body(Lower *lower, const Nest *nest, const Var **var, LowerElement *element, void *context)
+{
+    Block body = {0};
+    Index loop[MAX_RANK + 1], position[MAX_RANK + 1];
+    for (uint32_t d = 0; d < nest->rank; d++) {
+        var[d] = index_var_new(lower->arena, lower_loop_names[d], 0, nest->extent[d] - 1);
+        loop[d] = index_var(lower->arena, var[d]);
+    }
+    Block *outer = lower_enter(lower, &body);
+    lower_nest_position(lower->arena, nest, loop, position);
+    element(lower, context, position);
+    lower_leave(lower, outer);
+    return body;
+}
+
+/* Dimensions first ... last as one loop: each of their variables becomes a digit of its position. */
+static const Var *merge_loops(Arena *arena, const Nest *nest, const Var **var, uint32_t first, uint32_t last,
+                              Block *body)
+{
+    int64_t extent = 1;
+    Index digit[MAX_RANK + 1];
+    for (uint32_t d = first; d <= last; d++)
+        extent *= nest->extent[d];
+    if (first == last)
+        return var[first];
+    const Var *joint = index_var_new(arena, lower_loop_names[first], 0, extent - 1);
+    index_unflatten(arena, index_var(arena, joint), nest->extent + first, last - first + 1, digit);
+    for (uint32_t d = first; d <= last; d++)
+        if (nest->extent[d] > 1)
+            *body = block_substitute(arena, body, var[d], digit[d - first]);
+    return joint;
+}
+
+/* Loops over the memory of `type`; runs of dimensions that every access walks evenly become one loop. */
+void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context)
+{
+    Nest nest = lower_nest(type);
+    const Var *var[MAX_RANK + 1], *loop[MAX_RANK + 1];
+    bool merged[MAX_RANK + 1] = {0};
+    uint32_t loops = 0;
+    Block *start = lower->block, body = map_body(lower, &nest, var, element, context);
+    for (uint32_t d = 0; d + 1 < nest.rank; d++)
+        merged[d] = true;
+    check_block(&(Merge){var, &nest, merged}, &body);
+
+    for (uint32_t d = 0, last; d < nest.rank; d = last + 1) {
+        for (last = d; last + 1 < nest.rank && merged[last];)
+            last++;
+        loop[loops++] = merge_loops(lower->arena, &nest, var, d, last, &body);
+    }
+    if (!loops)
+        loop[loops++] = index_var_new(lower->arena, lower_loop_names[0], 0, 0);
+    for (uint32_t i = 0; i + 1 < loops; i++)
+        if (loop[i]->high > 0)
+            lower->block = &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
+    const Var *last = loop[loops - 1];
+    lower_finish_loop(lower, last, last->high + 1, LOOP_PARALLEL, vectorizes, body);
+    lower_leave(lower, start);
+}
+
+void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context)
+{
+    lower_nest_each_by(lower, type, block_vectorizes, element, context);
+}
