@@ -2,45 +2,6 @@
 #include "c/source.h"
 #include "storage/flow.h"
 
-Str source_entry_name(const Entry *entry, Arena *arena)
-{
-    return str_format(arena, STR_FMT "_" STR_FMT, STR_ARG(entry->program->options.name), STR_ARG(entry->name));
-}
-
-Str source_entry_suffix(const Entry *entry, Arena *arena)
-{
-    return entry->program->entry_count == 1 ? (Str){0} : str_format(arena, "_" STR_FMT, STR_ARG(entry->name));
-}
-
-static const struct {
-    const char *name, *pointer, *macro;
-    int status;
-} kept_block[BLOCK_COUNT] = {
-    [BLOCK_PARAMS] = {"params", "p", "PARAMS", 4},
-    [BLOCK_PACKED] = {"packed", "k", "PACKED", 5},
-    [BLOCK_STATE] = {"state", "s", "STATE", 3},
-};
-
-const char *source_block_name(KeptBlock block)
-{
-    return kept_block[block].name;
-}
-
-const char *source_block_pointer(KeptBlock block)
-{
-    return kept_block[block].pointer;
-}
-
-const char *source_block_bytes(const Program *program, KeptBlock block, Arena *arena)
-{
-    return str_format(arena, "%s_%s_BYTES", source_upper(arena, program->options.name), kept_block[block].macro).ptr;
-}
-
-int source_block_status(KeptBlock block)
-{
-    return kept_block[block].status;
-}
-
 Str source_kept_place(const Entry *entry, Arena *arena, const Storage *storage)
 {
     const KeptSlot *slot = &entry->program->kept.slot[entry->slot[storage->index]];

@@ -24,6 +24,11 @@ typedef struct HelperPrinter {
 /* Is it a 16-bit float, kept as uint16_t? */
 bool helper_is_half(DType dtype);
 
+const char *helper_name(Helper which);
+
+/* The function of math.h that serves a scalar without a text of ours, less the f of its f32 form; else NULL. */
+const char *helper_library(Str name, unsigned variant);
+
 /* The text of the helper `name` in a form; NULL when it has none of ours. */
 const Snippet *helper_snippet(Str name, unsigned variant);
 

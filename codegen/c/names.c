@@ -212,3 +212,44 @@ Str source_weight_name(const Program *program, Arena *arena, uint32_t w)
     Str name = source_identifier(arena, program->weights[w].graph->value[program->weights[w].value].name);
     return str_format(arena, "w%u%s" STR_FMT, w, name.len ? "_" : "", STR_ARG(name));
 }
+
+Str source_entry_name(const Entry *entry, Arena *arena)
+{
+    return str_format(arena, STR_FMT "_" STR_FMT, STR_ARG(entry->program->options.name), STR_ARG(entry->name));
+}
+
+Str source_entry_suffix(const Entry *entry, Arena *arena)
+{
+    return entry->program->entry_count == 1 ? (Str){0} : str_format(arena, "_" STR_FMT, STR_ARG(entry->name));
+}
+
+/* The blocks that are kept */
+
+static const struct {
+    const char *name, *pointer, *macro;
+    int status;
+} kept_block[BLOCK_COUNT] = {
+    [BLOCK_PARAMS] = {"params", "p", "PARAMS", 4},
+    [BLOCK_PACKED] = {"packed", "k", "PACKED", 5},
+    [BLOCK_STATE] = {"state", "s", "STATE", 3},
+};
+
+const char *source_block_name(KeptBlock block)
+{
+    return kept_block[block].name;
+}
+
+const char *source_block_pointer(KeptBlock block)
+{
+    return kept_block[block].pointer;
+}
+
+const char *source_block_bytes(const Program *program, KeptBlock block, Arena *arena)
+{
+    return str_format(arena, "%s_%s_BYTES", source_upper(arena, program->options.name), kept_block[block].macro).ptr;
+}
+
+int source_block_status(KeptBlock block)
+{
+    return kept_block[block].status;
+}

@@ -23,6 +23,7 @@ typedef struct Unit {
 } Unit;
 
 void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */
+void unit_print_weights(Text *out, Unit *unit);
 void unit_print_functions(Text *out, Unit *unit);
 void unit_print_run(Text *out, const Unit *unit, uint32_t entry);    /* NAME_run */
 void unit_print_start(Text *out, const Unit *unit, KeptBlock block); /* NAME_params_init, NAME_state_init */

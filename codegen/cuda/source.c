@@ -7,11 +7,6 @@
 
 /* Functions */
 
-bool cuda_weights_in_source(const Program *program)
-{
-    return program_weights_form(program) == WEIGHTS_C;
-}
-
 /* Weights that are device arrays go by the array's own name: the host has no address of them to hand to a kernel. */
 static void name_weights(const CudaUnit *unit, const Entry *entry, const Kernel *kernel, KernelNames *names,
                          bool *global)

@@ -25,7 +25,12 @@ typedef struct CudaUnit {
     Map by_text, taken;
 } CudaUnit;
 
-bool cuda_weights_in_source(const Program *program);
+/* Arrays of the device, or handed over? */
+static inline bool cuda_weights_in_source(const Program *program)
+{
+    return program_weights_form(program) == WEIGHTS_C;
+}
+
 void cuda_print_signature(Text *out, const Entry *entry, Arena *arena);
 /* `if (!a || (uintptr_t)a % 64 != 0) return ...;`, without the first where it may be missing */
 void cuda_print_check(Text *out, const char *pointer, bool needed);

@@ -7,37 +7,6 @@
 #include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
-/* Pieces: what ends where another begins is kept apart, since that may be another content. */
-
-static void add_piece(Arena *arena, Life *life, int64_t first, int64_t last)
-{
-    uint32_t at = 0, end;
-    if (first >= last)
-        return;
-    while (at < life->count && life->piece[at].last <= first)
-        at++;
-    for (end = at; end < life->count && life->piece[end].first < last; end++) {
-        first = least(first, life->piece[end].first);
-        last = most(last, life->piece[end].last);
-    }
-    if (end == at) { /* it joins none: room between two others */
-        ARENA_PUSH(arena, life->piece, life->count, life->capacity, (LifePiece){0});
-        memmove(&life->piece[at + 1], &life->piece[at], (life->count - 1 - at) * sizeof *life->piece);
-        end++;
-    }
-    life->piece[at] = (LifePiece){first, last};
-    memmove(&life->piece[at + 1], &life->piece[end], (life->count - end) * sizeof *life->piece);
-    life->count -= end - at - 1;
-}
-
-bool flow_is_alive(const Life *life, int64_t step, int64_t beyond)
-{
-    for (uint32_t i = 0; i < life->count; i++)
-        if (life->piece[i].first <= step && step + beyond < life->piece[i].last)
-            return true;
-    return false;
-}
-
 /* Lives of values */
 
 static const Region *region_at(const Lives *l, uint32_t region)
@@ -63,10 +32,10 @@ static void live_until(Lives *l, Life *life, int64_t from, uint32_t outer, int64
             region = region_at(l, r)->outer;
         }
     for (; region != outer; region = region_at(l, region)->outer) { /* branches only */
-        add_piece(l->arena, life, region_at(l, region)->begin, end);
+        flow_add_piece(l->arena, life, region_at(l, region)->begin, end);
         end = (int64_t)region_at(l, region)->choice + 1;
     }
-    add_piece(l->arena, life, from, end);
+    flow_add_piece(l->arena, life, from, end);
 }
 
 /* What a loop carries is still there when it is left, and the loop's result from then on. */
@@ -76,11 +45,6 @@ static void live_beyond(Lives *l, ValueId value, int64_t use, uint32_t region)
     if (loop->test != NONE)
         live_until(l, &l->life[value], l->made[value], l->region[value], loop->test, l->region[value]);
     live_until(l, &l->life[value], loop->end, loop->outer, use, region);
-}
-
-ValueId flow_whole(const Lives *l, ValueId value)
-{
-    return l->memory->storage.at[flow_owner(l->memory->graph, value)].whole;
 }
 
 /* Is it in memory that steps write, or that is kept? */
@@ -112,7 +76,7 @@ static void note_made(Lives *l, ValueId result, int64_t step, uint32_t region)
         l->made[value] = step;
         l->region[value] = region;
     }
-    add_piece(l->arena, &l->life[value], step, step + 1);
+    flow_add_piece(l->arena, &l->life[value], step, step + 1);
 }
 
 /* The branch that ends at the step, or the loop. */
@@ -200,7 +164,7 @@ static void share_lives_of(Lives *l, const Family *family)
     for (uint32_t m = 0; m < family->count; m++) {
         const Life *life = &l->life[family->member[m]];
         for (uint32_t i = 0; i < life->count && !storage_is_kept(storage[family->member[m]].role); i++)
-            add_piece(l->arena, &all, life->piece[i].first, life->piece[i].last);
+            flow_add_piece(l->arena, &all, life->piece[i].first, life->piece[i].last);
     }
     for (uint32_t m = 0; m < family->count; m++)
         if (!storage_is_kept(storage[family->member[m]].role))

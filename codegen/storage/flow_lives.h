@@ -15,6 +15,8 @@ typedef struct Lives {
     ValueId *root;    /* per member: of its family, as a forest */
 } Lives;
 
+/* flow_life.c: appends steps [first, last) to a life, in order; what ends where another begins is kept apart. */
+void flow_add_piece(Arena *arena, Life *life, int64_t first, int64_t last);
 /* In the step, and beyond it where `beyond` is 1? */
 bool flow_is_alive(const Life *life, int64_t step, int64_t beyond);
 bool flow_is_passed(const Lives *l, ValueId value);

@@ -34,17 +34,6 @@ static bool may_block(const Layouter *layouter, const Type *type)
     return image(type) && type->shape.dim[1] % layouter->lanes == 0 && type->shape.dim[2] * type->shape.dim[3] > 1;
 }
 
-void layout_set_block(Graph *graph, ValueId value, uint32_t block)
-{
-    const Type *type = value_type(graph, value);
-    graph->value[value].type = module_type(graph->module, type->dtype, &type->shape, (Layout){block});
-}
-
-uint32_t layout_block(const Graph *graph, ValueId value)
-{
-    return value_type(graph, value)->layout.block;
-}
-
 /* The node goes to the new schedule; its results point there. */
 static void emit(Layouter *layouter, Node node)
 {

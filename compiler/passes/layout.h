@@ -12,7 +12,15 @@ const uint32_t *layout_carried(const Graph *graph, const Node *loop, Arena *aren
 void layout_carry(const Graph *graph, const Node *loop, const uint32_t *block, Arena *arena);
 
 /* The blocks of a value's type, and the same type in others. */
-uint32_t layout_block(const Graph *graph, ValueId value);
-void layout_set_block(Graph *graph, ValueId value, uint32_t block);
+static inline uint32_t layout_block(const Graph *graph, ValueId value)
+{
+    return value_type(graph, value)->layout.block;
+}
+
+static inline void layout_set_block(Graph *graph, ValueId value, uint32_t block)
+{
+    const Type *type = value_type(graph, value);
+    graph->value[value].type = module_type(graph->module, type->dtype, &type->shape, (Layout){block});
+}
 
 #endif

@@ -14,11 +14,6 @@ const char *const pass_pipeline[] = {"expand", "remat",   "grad",   "cse",    "h
                                      "fold",   "control", "unroll", "cse",    "simplify", "fold",
                                      "cse",    "dce",     "sink",   "layout", NULL};
 
-PassContext pass_context(Arena *scratch, Diag *diag)
-{
-    return (PassContext){.scratch = scratch, .diag = diag, .freeze_params = true, .lanes = 1, .streams = 1};
-}
-
 const PassRow *pass_find(Str name)
 {
     for (uint32_t i = 0; i < pass_count; i++)

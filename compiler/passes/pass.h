@@ -34,7 +34,10 @@ typedef struct PassContext {
 } PassContext;
 
 /* Inference on a CPU: params frozen, one stream. */
-PassContext pass_context(Arena *scratch, Diag *diag);
+static inline PassContext pass_context(Arena *scratch, Diag *diag)
+{
+    return (PassContext){.scratch = scratch, .diag = diag, .freeze_params = true, .lanes = 1, .streams = 1};
+}
 
 typedef struct PassRow {
     const char *name, *doc;

@@ -8,12 +8,6 @@
  * Rules look at producers, so one forward sweep catches most; the pipeline runs it twice. */
 #include "passes/simplify.h"
 
-const Node *simplify_producer(const Rewriter *rw, ValueId v, OpCode op)
-{
-    const Node *node = value_producer(rw->graph, v);
-    return node && node->op == op ? node : NULL;
-}
-
 static ValueId simplify_node(Rewriter *rw, const Node *node)
 {
     ValueId by = NONE;

@@ -5,7 +5,11 @@
 #include "passes/rewrite.h"
 
 /* The producer of v if it is an instance of the op, else NULL.  The pointer is good until something is built. */
-const Node *simplify_producer(const Rewriter *rewriter, ValueId v, OpCode op);
+static inline const Node *simplify_producer(const Rewriter *rewriter, ValueId v, OpCode op)
+{
+    const Node *node = value_producer(rewriter->graph, v);
+    return node && node->op == op ? node : NULL;
+}
 
 ValueId simplify_elementwise(Rewriter *rewriter, const Node *node);  /* algebra of numbers and masks, casts */
 ValueId simplify_broadcast(Rewriter *rewriter, const Node *node);    /* broadcast operands of elementwise ops */

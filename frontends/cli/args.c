@@ -203,27 +203,3 @@ bool args_bytes(Cli *cli, const char *flag, int64_t *bytes)
     *bytes = (int64_t)(number << shift);
     return true;
 }
-
-/* How far a known word is from a mistyped one; one that begins with it is nearer than any other, the shortest most. */
-static uint32_t slips_to(Str word, const char *known)
-{
-    uint32_t slips;
-    if (word.len >= 3 && strncmp(known, word.ptr, word.len) == 0)
-        return (uint32_t)strlen(known) - word.len;
-    return str_is_near(word, str_from(known), &slips) ? 1000 + slips : UINT32_MAX;
-}
-
-const char *cli_nearest(Str word, const char *const *list, uint32_t count)
-{
-    const char *nearest = NULL;
-    uint32_t best = UINT32_MAX;
-
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t slips = slips_to(word, list[i]);
-        if (slips < best) {
-            nearest = list[i];
-            best = slips;
-        }
-    }
-    return nearest;
-}

@@ -27,35 +27,6 @@ const Verb *verb_find(Str name)
     return NULL;
 }
 
-int cli_usage(Cli *cli, const char *format, ...)
-{
-    va_list args;
-    const char *verb = cli->verb ? cli->verb->name : NULL;
-    Text who = {0}, message = {0};
-
-    va_start(args, format);
-    text_printf(&who, "nnc%s%s", verb ? " " : "", verb ? verb : "");
-    text_vprintf(&message, format, args);
-    text_printf(&message, "\nTry `nnc help%s%s`.", verb ? " " : "", verb ? verb : "");
-    va_end(args);
-    terminal_put_error(who.ptr, text_view(&message), true);
-    text_free(&who);
-    text_free(&message);
-    return STATUS_USAGE;
-}
-
-int cli_environment(const char *format, ...)
-{
-    va_list args;
-    Text message = {0};
-    va_start(args, format);
-    text_vprintf(&message, format, args);
-    va_end(args);
-    terminal_put_error("nnc", text_view(&message), false);
-    text_free(&message);
-    return STATUS_ENVIRONMENT;
-}
-
 static void complain_of_verb(Cli *cli, Str word)
 {
     const char *list[VERB_COUNT];
@@ -66,49 +37,6 @@ static void complain_of_verb(Cli *cli, Str word)
         cli_usage(cli, "unknown command `" STR_FMT "`; did you mean `%s`?", STR_ARG(word), near);
     else
         cli_usage(cli, "unknown command `" STR_FMT "`", STR_ARG(word));
-}
-
-bool cli_choose(Cli *cli, const char *flag, Str word, const char *const *list, uint32_t *chosen)
-{
-    Text known = {0};
-    uint32_t count = 0;
-
-    for (; list[count]; count++) {
-        if (str_is(word, list[count])) {
-            *chosen = count;
-            text_free(&known);
-            return true;
-        }
-        text_printf(&known, "%s%s", count ? ", " : "", list[count]);
-    }
-    const char *near = cli_nearest(word, list, count);
-    cli_usage(cli, "--%s: unknown `" STR_FMT "`%s%s%s; known: %s", flag, STR_ARG(word), near ? "; did you mean `" : "",
-              near ? near : "", near ? "`?" : "", known.ptr ? known.ptr : "");
-    text_free(&known);
-    return false;
-}
-
-void cli_step(Cli *cli, const char *step)
-{
-    (void)cli;
-    if (step)
-        terminal_step(step);
-    else
-        terminal_clear_step();
-}
-
-void cli_put(const Text *text)
-{
-    terminal_clear_step();
-    fwrite(text->ptr, 1, text->len, stdout);
-}
-
-void cli_put_rows(const Text *text)
-{
-    Text out = {0};
-    terminal_fold(&out, text_view(text));
-    cli_put(&out);
-    text_free(&out);
 }
 
 /* `nnc --help`, `nnc VERB --help`, `nnc --version`: other ways to say help and version. */

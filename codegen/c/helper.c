@@ -1,0 +1,298 @@
+/* Helpers from their texts: the form at hand put in, those called printed first (helper.h). */
+#include "c/helper.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *library; /* math.h has it for scalars, as name and namef */
+} helper[HELPER_COUNT] = {
+    [HELPER_LOAD] = {"load", NULL},
+    [HELPER_STORE] = {"store", NULL},
+    [HELPER_GATHER] = {"gather", NULL},
+    [HELPER_EVEN] = {"even", NULL},
+    [HELPER_SCATTER] = {"scatter", NULL},
+    [HELPER_SPLAT] = {"splat", NULL},
+    [HELPER_LOAD_MASK] = {"load_mask", NULL},
+    [HELPER_GATHER_MASK] = {"gather_mask", NULL},
+    [HELPER_STORE_MASK] = {"store_mask", NULL},
+    [HELPER_SPLAT_MASK] = {"splat_mask", NULL},
+    [HELPER_SELECT] = {"select", NULL},
+    [HELPER_MAX] = {"max", NULL},
+    [HELPER_MIN] = {"min", NULL},
+    [HELPER_ATLEAST] = {"atleast", NULL},
+    [HELPER_ATMOST] = {"atmost", NULL},
+    [HELPER_SUM] = {"sum", NULL},
+    [HELPER_PRODUCT] = {"product", NULL},
+    [HELPER_LARGEST] = {"largest", NULL},
+    [HELPER_LEAST] = {"least", NULL},
+    [HELPER_TRANSPOSE] = {"transpose", NULL},
+    [HELPER_ABS] = {"abs", "fabs"},
+    [HELPER_SQRT] = {"sqrt", "sqrt"},
+    [HELPER_EXP] = {"exp", "exp"},
+    [HELPER_EXPM1] = {"expm1", "expm1"},
+    [HELPER_LOG] = {"log", "log"},
+    [HELPER_LOG1P] = {"log1p", "log1p"},
+    [HELPER_SIN] = {"sin", "sin"},
+    [HELPER_COS] = {"cos", "cos"},
+    [HELPER_TAN] = {"tan", "tan"},
+    [HELPER_ASIN] = {"asin", "asin"},
+    [HELPER_ACOS] = {"acos", "acos"},
+    [HELPER_ATAN] = {"atan", "atan"},
+    [HELPER_SINH] = {"sinh", "sinh"},
+    [HELPER_COSH] = {"cosh", "cosh"},
+    [HELPER_TANH] = {"tanh", "tanh"},
+    [HELPER_ERF] = {"erf", "erf"},
+    [HELPER_FLOOR] = {"floor", "floor"},
+    [HELPER_CEIL] = {"ceil", "ceil"},
+    [HELPER_ROUND] = {"round", "rint"},
+    [HELPER_TRUNC] = {"trunc", "trunc"},
+    [HELPER_POW] = {"pow", "pow"},
+    [HELPER_FMOD] = {"fmod", "fmod"},
+    [HELPER_DIV] = {"div", NULL},
+    [HELPER_MOD] = {"mod", NULL},
+    [HELPER_UNIT] = {"unit", NULL},
+    [HELPER_GAUSS] = {"gauss", NULL},
+    [HELPER_WORD] = {"word", NULL},
+    [HELPER_FOLD_IN] = {"fold_in", NULL},
+    [HELPER_CONVERT] = {"convert", NULL},
+};
+
+static const char *const element_type[DT_COUNT] = {
+    [DT_F64] = "double",  [DT_F32] = "float",          [DT_F16] = "uint16_t", [DT_BF16] = "uint16_t",
+    [DT_I64] = "int64_t", [DT_I32] = "int32_t",        [DT_I16] = "int16_t",  [DT_I8] = "int8_t",
+    [DT_U8] = "uint8_t",  [DT_BOOL] = "unsigned char",
+};
+
+const char *prelude_c_type(DType dtype)
+{
+    return element_type[dtype];
+}
+
+static unsigned form_of(unsigned variant)
+{
+    if (variant == VARIANT_VECTOR)
+        return SNIPPET_VECTOR;
+    if (variant == VARIANT_PLAIN)
+        return SNIPPET_PLAIN;
+    if (variant == DT_F64)
+        return SNIPPET_F64;
+    if (variant == DT_F32)
+        return SNIPPET_F32;
+    return variant == DT_U8 || variant == DT_BOOL ? SNIPPET_UNSIGNED : SNIPPET_SIGNED;
+}
+
+bool helper_is_half(DType dtype)
+{
+    return dtype == DT_F16 || dtype == DT_BF16;
+}
+
+static const Snippet *find_in(const Snippet *table, Str name, unsigned form)
+{
+    for (const Snippet *s = table; s->name; s++)
+        if ((s->forms & form) && str_is(name, s->name))
+            return s;
+    return NULL;
+}
+
+const Snippet *helper_snippet(Str name, unsigned variant)
+{
+    static const Snippet *const table[] = {snippet_basic, snippet_math, snippet_random};
+    const Snippet *found = NULL;
+    for (uint32_t i = 0; i < sizeof table / sizeof *table && !found; i++)
+        found = find_in(table[i], name, form_of(variant));
+    return found;
+}
+
+const char *helper_name(Helper which)
+{
+    return helper[which].name;
+}
+
+const char *helper_library(Str name, unsigned variant)
+{
+    if ((variant != DT_F32 && variant != DT_F64) || helper_snippet(name, variant))
+        return NULL;
+    if (str_is(name, "copysign"))
+        return "copysign";
+    for (uint32_t h = 0; h < HELPER_COUNT; h++)
+        if (helper[h].library && str_is(name, helper[h].name))
+            return helper[h].library;
+    return NULL;
+}
+
+static bool done_before(HelperPrinter *printer, const Snippet *snippet, unsigned variant)
+{
+    for (unsigned i = 0; i < printer->done_count; i++)
+        if (printer->done[i].snippet == snippet && printer->done[i].variant == variant)
+            return true;
+    assert(printer->done_count < sizeof printer->done / sizeof *printer->done);
+    printer->done[printer->done_count].snippet = snippet;
+    printer->done[printer->done_count++].variant = variant;
+    return false;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The word or number at p. */
+static Str word_at(const char *p)
+{
+    uint32_t len = 0;
+    while (is_word(p[len]) || (len && p[len] == '.' && p[0] >= '0' && p[0] <= '9'))
+        len++;
+    return (Str){p, len};
+}
+
+static void print_suffix(HelperPrinter *printer, unsigned variant)
+{
+    if (variant == VARIANT_VECTOR)
+        text_printf(printer->out, "_f32x%u", printer->lanes);
+    else
+        text_printf(printer->out, "_%s", dtype_name((DType)variant));
+}
+
+static void print_name(HelperPrinter *printer, Str name, unsigned variant)
+{
+    const char *library = helper_library(name, variant);
+    text_str(printer->out, library ? str_from(library) : name);
+    if (!library)
+        print_suffix(printer, variant);
+    else if (variant == DT_F32)
+        text_char(printer->out, 'f');
+}
+
+static void print_vector(HelperPrinter *printer, const char *element)
+{
+    text_printf(printer->out, "%sx%u", element, printer->lanes);
+}
+
+/* Where the even elements are in two vectors, the second of which begins with the last element of the first. */
+static void print_evens(HelperPrinter *printer)
+{
+    printer->shuffles = true;
+    for (unsigned lane = 0; lane < printer->lanes; lane++)
+        text_printf(printer->out, "%s%u", lane ? ", " : "", 2 * lane + (lane >= printer->lanes / 2));
+}
+
+/* Types and numbers of the form; false for any other word. */
+static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant)
+{
+    bool vector = variant == VARIANT_VECTOR;
+    if (str_is(word, "F"))
+        vector ? print_vector(printer, "f32") : text_str(printer->out, STR("float"));
+    else if (str_is(word, "I"))
+        vector ? print_vector(printer, "i32") : text_str(printer->out, STR("int"));
+    else if (str_is(word, "U"))
+        vector ? print_vector(printer, "u32") : text_str(printer->out, STR("uint32_t"));
+    else if (str_is(word, "T") && !vector)
+        text_str(printer->out, str_from(element_type[variant]));
+    else if (str_is(word, "LANES"))
+        text_printf(printer->out, "%u", printer->lanes);
+    else if (str_is(word, "EVENS"))
+        print_evens(printer);
+    else if (str_is(word, "UNALIGNED"))
+        text_printf(printer->out, "f32x%uu", printer->lanes);
+    else if (str_is(word, "BYTES"))
+        print_vector(printer, "u8");
+    else if (str_is(word, "UNALIGNED_BYTES"))
+        text_printf(printer->out, "u8x%uu", printer->lanes);
+    else
+        return false;
+    return true;
+}
+
+/* The text up to the parenthesis that closes the one before p. */
+static Str argument_at(const char *p)
+{
+    uint32_t len = 0;
+    for (int depth = 0; depth > 0 || p[len] != ')'; len++)
+        depth += (p[len] == '(') - (p[len] == ')');
+    return (Str){p, len};
+}
+
+/* element for each lane, `#` its number and `# ^ k` that number with bits changed; four on a line when they are long */
+static void print_each(HelperPrinter *printer, Str element)
+{
+    uint32_t in_line = element.len > 6 ? 4 : 16;
+    for (unsigned lane = 0; lane < printer->lanes; lane++) {
+        if (lane)
+            text_str(printer->out, lane % in_line ? STR(", ") : STR(",\n        "));
+        for (uint32_t i = 0; i < element.len; i++)
+            if (element.ptr[i] == '#')
+                text_printf(printer->out, "%u", lane);
+            else
+                text_char(printer->out, element.ptr[i]);
+    }
+}
+
+static void expand(HelperPrinter *printer, Str text, unsigned variant);
+
+static void print_tree(HelperPrinter *printer, Str combine)
+{
+    print_vector(printer, "    f32");
+    text_str(printer->out, STR(" y;\n"));
+    printer->shuffles = true;
+    for (unsigned half = printer->lanes / 2; half; half /= 2) {
+        text_str(printer->out, STR("    y = NNC_SHUFFLE(x, x"));
+        for (unsigned lane = 0; lane < printer->lanes; lane++)
+            text_printf(printer->out, ", %u", lane ^ half);
+        text_str(printer->out, STR(");\n    x = "));
+        expand(printer, combine, VARIANT_VECTOR);
+        text_str(printer->out, STR(";\n"));
+    }
+}
+
+static void expand(HelperPrinter *printer, Str text, unsigned variant)
+{
+    const char *p = text.ptr, *end = text.ptr + text.len;
+    static const char head[] = "static inline";
+
+    while (p < end) {
+        Str word = word_at(p);
+        if (printer->device && strncmp(p, head, sizeof head - 1) == 0) {
+            text_printf(printer->out, "static __device__ __forceinline__");
+            p += sizeof head - 1;
+            continue;
+        }
+        printer->shuffles |= str_is(word, "NNC_SHUFFLE");
+        p += word.len;
+        if (!word.len)
+            text_char(printer->out, *p++);
+        else if (*p == '$' || *p == '@')
+            print_name(printer, word, *p++ == '$' ? variant : DT_F32);
+        else if (str_is(word, "EACH") || str_is(word, "TREE")) {
+            Str argument = argument_at(p + 1);
+            str_is(word, "EACH") ? print_each(printer, argument) : print_tree(printer, argument);
+            p = argument.ptr + argument.len + (str_is(word, "EACH") ? 1 : 2); /* a tree fills lines */
+        } else if (!print_placeholder(printer, word, variant))
+            text_str(printer->out, word);
+    }
+}
+
+void helper_print_snippet(HelperPrinter *printer, Str name, unsigned variant)
+{
+    const Snippet *snippet = printer->device ? find_in(snippet_device, name, form_of(variant)) : NULL;
+
+    if (!snippet)
+        snippet = helper_snippet(name, variant);
+    if (!snippet) { /* math.h has it */
+        assert(helper_library(name, variant));
+        return;
+    }
+    if (done_before(printer, snippet, variant))
+        return;
+    for (const char *p = snippet->text; *p;) { /* those it calls come first */
+        Str word = word_at(p);
+        p += word.len ? word.len : 1;
+        if (word.len && (*p == '$' || *p == '@') && !str_eq(word, name))
+            helper_print_snippet(printer, word, *p == '$' ? variant : DT_F32);
+        else if (word.len && *p == '@' && variant != DT_F32)
+            helper_print_snippet(printer, word, DT_F32); /* a vector form that loops over the scalar one */
+    }
+    expand(printer, str_from(snippet->text), variant);
+    text_char(printer->out, '\n');
+}
