@@ -10,13 +10,13 @@ import sys
 
 OWN = {  # the words of each library: modules, and the types that they serve
     "libnnc-base.a": "arena diag fatal file map str text",
-    "libnnc-ir.a": "attr dtype graph module node op shape tensor type value word",
+    "libnnc-ir.a": "attr dtype graph kernel module node op shape tensor type value word",
     "libnnc-ops.a": "assembly branches contraction convolution cumulation elements eval family flow gather infer loop node op ops product random reduce "
                     "reduction reverse scalar strided view window",
     "libnnc-passes.a": "constant grad layout pass remat rewrite simplify",
     "libnnc-plan.a": "columns nnc plan runs sort",  # nnc: the allocator of that name
     "libnnc-codegen.a": "block crosswise cuda depthwise emit entry expr fit flow gradient harness helper index inplace join judge keep kernel layouts lower memory network order owners parts prelude print "
-                        "program provider reach recipe schedule share snippet source stage state step stmt target tiled unit",
+                        "program provider reach recipe schedule share snippet source stage state step stmt target tiled tune unit",
     "libnnc-text.a": "build const lex nnc parse printer",
     "libnnc-formats.a": "npy npz pnm safetensors weights",
     "libnnc-api.a": "budget files loops nnc prepare report savings session uses",

@@ -11,7 +11,7 @@ static void put_recipe(Text *out, const Recipe *recipe)
     const KnobSpec *spec = recipe->provider->knob;
     text_printf(out, ", %s", recipe->provider->name);
     for (uint32_t k = 0; spec && spec[k].name; k++)
-        if (!spec[k].flag)
+        if (!knob_is_flag(&spec[k]))
             text_printf(out, ", %s = %" PRId64, spec[k].name, recipe->knob[k]);
         else if (recipe->knob[k] > 0)
             text_printf(out, ", %s", spec[k].name);

@@ -50,16 +50,17 @@ static bool marks_agree(const Lower *lower, const Kernel *kernel, const KernelMa
     return true;
 }
 
-static void free_knobs(Recipe *recipe, const Provider *provider)
+Recipe recipe_free(const Provider *provider)
 {
-    *recipe = (Recipe){.provider = provider};
+    Recipe recipe = {.provider = provider};
     for (uint32_t i = 0; i < MOST_KNOBS; i++)
-        recipe->knob[i] = KNOB_FREE;
+        recipe.knob[i] = KNOB_FREE;
+    return recipe;
 }
 
-static bool takes_form(const Provider *provider, const Kernel *kernel)
+bool recipe_offered(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
-    return provider->forms >> kernel->form & 1;
+    return recipe->provider->forms >> kernel->form & 1 && recipe->provider->offers(lower, kernel, recipe);
 }
 
 static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
@@ -67,20 +68,20 @@ static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
     const Provider *provider = provider_find(mark->provider);
     if (!provider)
         return unknown_provider(lower, mark);
-    free_knobs(&kernel->recipe, provider);
+    kernel->recipe = recipe_free(provider);
     for (uint32_t i = 0; i < mark->knob_count; i++) {
         uint32_t knob = knob_find(provider, mark->knob[i].name);
         if (knob == NONE)
             return refuse(lower, mark, "it has no knob called '" STR_FMT "'", mark->knob[i].name);
         if (kernel->recipe.knob[knob] != KNOB_FREE)
             return refuse(lower, mark, "'" STR_FMT "' is given twice", mark->knob[i].name);
-        if (mark->knob[i].flag && !provider->knob[knob].flag)
+        if (mark->knob[i].flag && !knob_is_flag(&provider->knob[knob]))
             return refuse(lower, mark, "'" STR_FMT "' takes a number", mark->knob[i].name);
-        if (mark->knob[i].value > 1 && provider->knob[knob].flag)
+        if (mark->knob[i].value > 1 && knob_is_flag(&provider->knob[knob]))
             return refuse(lower, mark, "'" STR_FMT "' is on, or off by 0", mark->knob[i].name);
         kernel->recipe.knob[knob] = mark->knob[i].value;
     }
-    if (!takes_form(provider, kernel) || !provider->offers(lower, kernel, &kernel->recipe))
+    if (!recipe_offered(lower, kernel, &kernel->recipe))
         return refuse(lower, mark, "this kernel cannot be computed so, by '" STR_FMT "'", mark->provider);
     return true;
 }
@@ -93,9 +94,8 @@ bool recipe_choose(Lower *lower, Kernel *kernel)
         return marks_agree(lower, kernel, mark) && follow_mark(lower, kernel, mark);
     kernel->recipe.provider = NULL;
     for (uint32_t i = 0; provider_table[i]; i++) {
-        Recipe recipe;
-        free_knobs(&recipe, provider_table[i]);
-        if (!takes_form(provider_table[i], kernel) || !provider_table[i]->offers(lower, kernel, &recipe))
+        Recipe recipe = recipe_free(provider_table[i]);
+        if (!recipe_offered(lower, kernel, &recipe))
             continue;
         double cost = provider_table[i]->cost(lower, kernel, &recipe);
         if (kernel->recipe.provider && cost >= least)

@@ -71,6 +71,21 @@ static bool asks_for(const KernelMark *mark, const Recipe *recipe, uint32_t knob
     return false;
 }
 
+static Knob knob_of(const Recipe *recipe, uint32_t i)
+{
+    const KnobSpec *spec = &recipe->provider->knob[i];
+    return (Knob){str_from(spec->name), recipe->knob[i], knob_is_flag(spec) && recipe->knob[i] > 0};
+}
+
+KernelMark recipe_as_mark(Arena *arena, const Recipe *recipe)
+{
+    Knob *knob = ARENA_ARRAY(arena, Knob, MOST_KNOBS);
+    KernelMark mark = {.provider = str_from(recipe->provider->name), .knob = knob};
+    for (uint32_t i = 0; recipe->provider->knob[i].name; i++)
+        knob[mark.knob_count++] = knob_of(recipe, i);
+    return mark;
+}
+
 void recipe_mark(Graph *graph, const Kernel *kernel)
 {
     const Recipe *recipe = &kernel->recipe;
@@ -85,9 +100,8 @@ void recipe_mark(Graph *graph, const Kernel *kernel)
                          .body = asked ? asked->body : NULL,
                          .place = asked ? asked->place : (Place){0}};
     for (uint32_t i = 0; recipe->provider->knob[i].name; i++) {
-        const KnobSpec *spec = &recipe->provider->knob[i];
         if (recipe->knob[i] > 0 || asks_for(asked, recipe, i))
-            knob[mark->knob_count++] = (Knob){str_from(spec->name), recipe->knob[i], spec->flag && recipe->knob[i] > 0};
+            knob[mark->knob_count++] = knob_of(recipe, i);
     }
     for (uint32_t n = 0; n < kernel->node_count; n++)
         graph->node[kernel->node[n]].mark = NULL;

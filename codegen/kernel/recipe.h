@@ -43,9 +43,14 @@ typedef struct Recipe {
 
 typedef struct KnobSpec {
     const char *name; /* NULL ends a list */
-    bool flag;        /* on or off; on, it prints as its name alone */
+    int64_t most;     /* worth a try; of a flag, on or off, 1 */
     const char *doc;
 } KnobSpec;
+
+static inline bool knob_is_flag(const KnobSpec *knob) /* on, it prints as its name alone */
+{
+    return knob->most == 1;
+}
 
 /* One way to compute kernels. */
 struct Provider {
@@ -65,6 +70,16 @@ extern const Provider *const provider_table[]; /* ends with NULL */
 /* Sets kernel->recipe to the cheapest one that is offered, or to the one that a mark of its nodes asks for.  False
  * after an error in the diag: what is asked for is not offered. */
 bool recipe_choose(Lower *lower, Kernel *kernel);
+/* The provider's, all knobs free. */
+Recipe recipe_free(const Provider *provider);
+/* Is the recipe, of knobs that are asked for or free, offered for the kernel?  Then all of them are set. */
+bool recipe_offered(Lower *lower, const Kernel *kernel, Recipe *recipe);
+/* Other recipes for a kernel that has one: those of other providers, and this one with one knob turned, the other knobs
+ * left or free; none twice.  Returns how many. */
+uint32_t recipe_variants(Lower *lower, Kernel *kernel, Recipe **list);
+bool recipe_eq(const Recipe *a, const Recipe *b); /* by provider and knobs */
+/* The recipe as a mark, with all knobs. */
+KernelMark recipe_as_mark(Arena *arena, const Recipe *recipe);
 /* What a user asks for at the kernel's nodes, at the first of them that is marked; NULL: nothing. */
 const KernelMark *recipe_asked(const Graph *graph, const Kernel *kernel);
 bool recipe_marks_agree(const KernelMark *a, const KernelMark *b); /* ask for the same */

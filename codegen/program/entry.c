@@ -3,6 +3,7 @@
 
 #include "kernel/lower/lower.h"
 #include "program/stage.h"
+#include "program/tune.h"
 #include "storage/flow.h"
 
 PassContext entry_context(const CompileOptions *options, unsigned without, Arena *scratch, Diag *diag)
@@ -111,7 +112,10 @@ static bool plan_ways(Ways *ways, Graph *graph, const CompileOptions *options, u
                                .effort = options->effort,
                                .capacity = options->capacity ? options->capacity : options->memory_limit},
                    .context = context};
-    return pass_run(stage_find(STR("fuse")), graph, context) && best_way(ways);
+    if (!pass_run(stage_find(STR("fuse")), graph, context))
+        return false;
+    tune_follow(options, graph);
+    return best_way(ways);
 }
 
 bool entry_plan(Entry *entry, PassContext *context)
@@ -122,6 +126,7 @@ bool entry_plan(Entry *entry, PassContext *context)
     entry->source = options->compare ? graph_clone(entry->graph) : NULL;
     if (!plan_ways(&ways, entry->graph, options, options->without, context))
         return false;
+    entry->statement = options->tune ? tune_statements(options, ways.fused) : NULL;
     entry->order_gains = !(options->without & WITHOUT_ORDER) && !same_order(ways.best.graph, ways.fused);
     *entry->graph = *ways.best.graph; /* the caller's graph is what was chosen */
     entry->memory = ways.best;

@@ -7,6 +7,7 @@
 #include "program/layouts.h"
 #include "program/share.h"
 #include "program/stage.h"
+#include "program/tune.h"
 
 /* `@cpu` for C and `@gpu(0)` for CUDA ask for what is done anyway; nothing else is done yet. */
 static void check_placement(const Graph *graph, const Target *target, Str placement, Place place)
@@ -139,8 +140,11 @@ static bool open_program(Graph *const *graph, uint32_t count, const CompileOptio
 
 bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program)
 {
-    return open_program(graph, count, options, program) && compile_entries(program, graph[0]->module->arena) &&
-           graph[0]->module->diag->error_count == 0;
+    bool good = open_program(graph, count, options, program) && compile_entries(program, graph[0]->module->arena) &&
+                graph[0]->module->diag->error_count == 0;
+    if (good)
+        tune_warn_of_strangers(options->tune, graph[0]->module->diag);
+    return good;
 }
 
 bool program_fit(Graph *const *graph, uint32_t count, const CompileOptions *options, Fit *fit)

@@ -32,6 +32,7 @@ typedef struct CompileOptions {
     int effort;                /* 1 is normal */
     int64_t capacity;          /* bytes that the arena should not exceed; 0: any number */
     int64_t memory_limit;      /* bytes that it must not exceed, for which gradients compute again; 0: none */
+    struct Tune *tune;         /* recipes that come before the cost table's; NULL: none (tune.h) */
     Str name;                  /* a C identifier: prefix of all that is emitted */
     Str source;                /* the model's file name, for the head of what is emitted; may be empty */
     /* Prints a node as text, for comments; may be NULL. */
@@ -61,16 +62,17 @@ static inline bool fit_recomputes(const Fit *fit)
 /* One graph of the model: a function of the emitted code. */
 typedef struct Entry {
     const struct Program *program;
-    Str name;            /* of its function, behind the program's and a `_` */
-    Graph *graph;        /* after all passes; node order is the order of execution */
-    Fit fit;             /* zero without a limit */
-    Memory memory;       /* kernels, storage, plan */
-    const Graph *source; /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
-    bool order_gains;    /* another order of execution than the given one has a smaller plan, and was taken */
-    Steps steps;         /* what it does */
-    bool packed;         /* reads the packed block */
-    bool *used;          /* per input, then per output: some kernel touches it */
-    uint32_t *slot;      /* per state of memory.state: its slot of what the program keeps */
+    Str name;             /* of its function, behind the program's and a `_` */
+    Graph *graph;         /* after all passes; node order is the order of execution */
+    Fit fit;              /* zero without a limit */
+    Memory memory;        /* kernels, storage, plan */
+    const Graph *source;  /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
+    bool order_gains;     /* another order of execution than the given one has a smaller plan, and was taken */
+    Steps steps;          /* what it does */
+    const Str *statement; /* per Node.kernel: its anchor's, after the passes; NULL without options.tune */
+    bool packed;          /* reads the packed block */
+    bool *used;           /* per input, then per output: some kernel touches it */
+    uint32_t *slot;       /* per state of memory.state: its slot of what the program keeps */
 } Entry;
 
 /* An array of the weights or of the packed block, which entries share: elements of a value as they are, or packed. */

@@ -331,3 +331,13 @@ bool *graph_live_out(const Graph *graph, Arena *arena)
         live[graph->update[i].source] = true;
     return live;
 }
+
+void kernel_mark_put(Text *out, const KernelMark *mark)
+{
+    text_str(out, mark->provider);
+    for (uint32_t i = 0; i < mark->knob_count; i++) {
+        text_printf(out, ", " STR_FMT, STR_ARG(mark->knob[i].name));
+        if (!mark->knob[i].flag)
+            text_printf(out, " = %lld", (long long)mark->knob[i].value);
+    }
+}

@@ -88,6 +88,8 @@ typedef struct KernelMark {
     Place place;              /* where a user has written it; nowhere when it was chosen */
 } KernelMark;
 
+void kernel_mark_put(Text *out, const KernelMark *mark); /* `tiled, pixels = 14, rows` */
+
 typedef struct Node {
     OpCode op;
     uint32_t in_count, out_count, sub_count;

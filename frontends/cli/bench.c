@@ -250,6 +250,7 @@ const Verb verb_bench = {
                            FLAGS_WEIGHTS,
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
+                           FLAG_TUNE,
                            FLAG_GRAPH,
                            FLAG_END},
     .example = (const Example[]){{"nnc bench resnet50.nnc --target x86-64-v3", "as an AVX2 machine would run it"},

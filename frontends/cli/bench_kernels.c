@@ -1,43 +1,16 @@
 #include "cli/bench_kernels.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "cli/clock.h"
+#include "cli/kernel_times.h"
 #include "cli/terminal.h"
 #include "kernel/kernel.h"
 #include "plan/report.h"
 
 #define LEAST_RUNS 5
 #define MOST_RUNS  10000
-
-/* What the emitted code tells while it runs: it is called without a context. */
-static struct {
-    double last;    /* when the last kernel ended */
-    double *second; /* per kernel: of this run */
-    int64_t *calls; /* of all runs */
-} now;
-
-static void tick(long kernel)
-{
-    double time = clock_processor();
-    if (kernel >= 0) {
-        now.second[kernel] += time - now.last;
-        now.calls[kernel]++;
-    }
-    now.last = clock_processor(); /* what was done here is nobody's */
-}
-
-/* Samples */
-
-typedef struct Samples {
-    uint32_t kernels, runs;
-    double *second;   /* [runs][kernels] */
-    double *median;   /* per kernel, of a run */
-    int64_t *calls;   /* per kernel, of a run */
-    double run, peak; /* of all kernels together; floating-point operations per second, the median */
-} Samples;
 
 static int by_value(const void *a, const void *b)
 {
@@ -51,32 +24,25 @@ static double median_of(double *value, uint32_t count)
     return value[count / 2];
 }
 
-static void find_medians(Cli *cli, Samples *samples)
-{
-    double *column = ARENA_ARRAY(&cli->arena, double, samples->runs);
-    for (uint32_t k = 0; k < samples->kernels; k++) {
-        for (uint32_t r = 0; r < samples->runs; r++)
-            column[r] = samples->second[(size_t)r * samples->kernels + k];
-        samples->median[k] = median_of(column, samples->runs);
-        samples->run += samples->median[k];
-        samples->calls[k] /= samples->runs;
-    }
-}
+typedef struct Samples {
+    KernelTimes times;
+    double *median;   /* per kernel, of a run */
+    double run, peak; /* of all kernels together; floating-point operations per second, the median */
+} Samples;
 
 static void take_samples(Cli *cli, const Host *host, const Peak *peak, double seconds, Samples *samples)
 {
     double *highest = ARENA_ARRAY(&cli->arena, double, MOST_RUNS);
-    uint32_t capacity = 0, count = 0;
     double begin = clock_seconds();
-    while (samples->runs < LEAST_RUNS || (clock_seconds() - begin < seconds && samples->runs < MOST_RUNS)) {
-        now.second = ARENA_ARRAY(&cli->arena, double, samples->kernels);
-        host_run(host);
-        for (uint32_t k = 0; k < samples->kernels; k++)
-            ARENA_PUSH(&cli->arena, samples->second, count, capacity, now.second[k]);
-        highest[samples->runs++] = peak_round(peak);
+    KernelTimes *times = &samples->times;
+    while (times->runs < LEAST_RUNS || (clock_seconds() - begin < seconds && times->runs < MOST_RUNS)) {
+        kernel_times_run(times, &cli->arena, host);
+        highest[times->runs - 1] = peak_round(peak);
     }
-    samples->peak = median_of(highest, samples->runs);
-    find_medians(cli, samples);
+    samples->peak = median_of(highest, times->runs);
+    samples->median = ARENA_ARRAY(&cli->arena, double, times->kernels);
+    for (uint32_t k = 0; k < times->kernels; k++)
+        samples->run += samples->median[k] = kernel_times_quantile(times, k, 0.5);
 }
 
 /* Rows */
@@ -91,7 +57,7 @@ typedef struct Row {
 static Row row_of(const Entry *entry, const Samples *samples, uint32_t k)
 {
     const Kernel *kernel = &entry->memory.kernel[k];
-    double calls = (double)samples->calls[k], second = samples->median[k];
+    double calls = (double)kernel_times_calls(&samples->times, k), second = samples->median[k];
     return (Row){kernel,
                  k,
                  second,
@@ -140,15 +106,15 @@ static void print_table(Text *out, const Program *program, const Samples *sample
     const Entry *entry = program->entry;
     Text head = {0};
     text_printf(&head, STR_FMT " for %s, one core, %u run%s, the peak is %.1f GFLOP/s\n",
-                STR_ARG(program->options.name), program->options.target->name, samples->runs,
-                samples->runs == 1 ? "" : "s", samples->peak * 1e-9);
+                STR_ARG(program->options.name), program->options.target->name, samples->times.runs,
+                samples->times.runs == 1 ? "" : "s", samples->peak * 1e-9);
     terminal_fold(out, text_view(&head));
     text_free(&head);
     text_printf(out, "%6s %12s %6s %8s %7s %7s %s%s\n", "kernel", "microseconds", "%", "GFLOP/s", "of peak", "GB/s",
                 shows_recipes() ? " recipe    " : "", "what");
-    for (uint32_t k = 0; k < samples->kernels; k++) {
+    for (uint32_t k = 0; k < samples->times.kernels; k++) {
         Row row = row_of(entry, samples, k);
-        if (samples->calls[k])
+        if (kernel_times_calls(&samples->times, k))
             print_row(out, &row, samples->peak);
     }
     text_printf(out, "%6s %12.1f\n", "all", samples->run * 1e6);
@@ -158,16 +124,16 @@ static void print_json(Text *out, const Program *program, const Samples *samples
 {
     const char *comma = "";
     text_printf(out, "{\"model\": \"" STR_FMT "\", \"target\": \"%s\", \"runs\": %u, \"peak_flop_per_s\": %.6g, ",
-                STR_ARG(program->options.name), program->options.target->name, samples->runs, samples->peak);
+                STR_ARG(program->options.name), program->options.target->name, samples->times.runs, samples->peak);
     text_printf(out, "\"median_s\": %.9g, \"kernels\": [", samples->run);
-    for (uint32_t k = 0; k < samples->kernels; k++) {
+    for (uint32_t k = 0; k < samples->times.kernels; k++) {
         Row row = row_of(program->entry, samples, k);
-        if (!samples->calls[k])
+        if (!kernel_times_calls(&samples->times, k))
             continue;
         text_printf(out, "%s\n  {\"kernel\": %u, \"name\": \"" STR_FMT "\", \"recipe\": \"%s\", \"median_s\": %.9g, ",
                     comma, k, STR_ARG(row.kernel->name), row.kernel->recipe.provider->name, row.second);
-        text_printf(out, "\"calls\": %" PRId64 ", \"flop\": %.0f, \"bytes_moved\": %.0f}", samples->calls[k], row.flops,
-                    row.bytes);
+        text_printf(out, "\"calls\": %" PRId64 ", \"flop\": %.0f, \"bytes_moved\": %.0f}",
+                    kernel_times_calls(&samples->times, k), row.flops, row.bytes);
         comma = ",";
     }
     text_printf(out, "]}\n");
@@ -175,19 +141,12 @@ static void print_json(Text *out, const Program *program, const Samples *samples
 
 int bench_kernels(Cli *cli, const Program *program, const Host *host, double seconds, bool json, Text *out)
 {
-    Samples samples = {.kernels = program->entry->memory.kernel_count};
+    Samples samples = {0};
     Peak peak;
-    void (**hook)(long) =
-        dlsym(host->library, str_format(&cli->arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
     int status = peak_open(cli, program->options.target, &peak);
     if (status == STATUS_OK) {
-        samples.median = ARENA_ARRAY(&cli->arena, double, samples.kernels);
-        now.second = ARENA_ARRAY(&cli->arena, double, samples.kernels);
-        now.calls = ARENA_ARRAY(&cli->arena, int64_t, samples.kernels);
-        *hook = tick;
         cli_step(cli, "warming up");
-        host_run(host);
-        samples.calls = now.calls = ARENA_ARRAY(&cli->arena, int64_t, samples.kernels);
+        samples.times = kernel_times_open(&cli->arena, program, host);
         cli_step(cli, "timing");
         take_samples(cli, host, &peak, seconds, &samples);
         (json ? print_json : print_table)(out, program, &samples);

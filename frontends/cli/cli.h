@@ -113,6 +113,11 @@ void cli_put_rows(const Text *text);
     {                                                                                                                  \
         "allocator", "NAME", "How the plan places tensors (default: the best of all)"                                  \
     }
+#define FLAG_TUNE                                                                                                      \
+    {                                                                                                                  \
+        "tune", "FILE|none",                                                                                           \
+            "Compute kernels as this file of `nnc tune` says (default: MODEL.TARGET.tune beside the model, if any)"    \
+    }
 #define FLAG_MEMORY_LIMIT                                                                                              \
     {                                                                                                                  \
         "memory-limit", "BYTES",                                                                                       \

@@ -14,6 +14,7 @@ typedef struct Model {
     Str name;            /* of the graph, as a C identifier */
     Str program_name;    /* of all the graphs together; of one, the same */
     Str weights_path;    /* empty: there is no file */
+    Str tune_path;       /* of recipes that were timed; empty: there is none */
     WeightsFile weights; /* tensors point into its mapping */
 } Model;
 

@@ -303,6 +303,7 @@ const Verb verb_plan = {
             {"flash", "BYTES", "With --report: the memory there is for weights and code"},
             FLAG_ALLOCATOR,
             FLAG_MEMORY_LIMIT,
+            FLAG_TUNE,
             {"effort", "N", "Scale the work limit of the search; 1 is normal"},
             {"without", "inplace,views,parts,order",
              "Leave out some of what lowers the peak before placement: results written over their "

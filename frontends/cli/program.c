@@ -1,6 +1,8 @@
 #include "cli/program.h"
 
 #include "api/prepare.h"
+#include "base/file.h"
+#include "codegen/program/tune.h"
 
 const Target *program_target(Cli *cli, const char *fallback)
 {
@@ -48,6 +50,30 @@ bool program_compiler(Cli *cli)
     return true;
 }
 
+Str program_tune_path(Arena *arena, const Model *model, const Target *target)
+{
+    Str stem = model->path;
+    for (uint32_t i = stem.len; i-- > 0 && stem.ptr[i] != '/';)
+        if (stem.ptr[i] == '.') {
+            stem.len = i;
+            break;
+        }
+    return str_format(arena, STR_FMT ".%s.tune", STR_ARG(stem), target->name);
+}
+
+/* The recipes that --tune names, or that stand beside the model.  False after an error. */
+static bool take_tune(Cli *cli, Model *model, CompileOptions *options)
+{
+    Str word = args_value(cli, "tune"), text;
+    Str path = word.ptr ? word : program_tune_path(&cli->arena, model, options->target);
+    if (str_is(word, "none") || (!word.ptr && !file_exists(path)))
+        return true;
+    options->tune = ARENA_NEW(&cli->arena, Tune);
+    model->tune_path = path;
+    return file_read(&cli->arena, &cli->diag, path, &text) &&
+           tune_read(options->tune, &cli->arena, &cli->diag, path, text, options->target->name);
+}
+
 int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options)
 {
     *options = (CompileOptions){.weights = weights,
@@ -60,10 +86,10 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
                                 .describe = prepare_describe,
                                 .describe_context = prepare_printer(&cli->arena),
                                 .target = program_target(cli, target)};
-    return options->target && program_compiler(cli) && program_allocator(cli, &options->allocator) &&
-                   args_bytes(cli, "memory-limit", &options->memory_limit)
-               ? STATUS_OK
-               : STATUS_USAGE;
+    if (!options->target || !program_compiler(cli) || !program_allocator(cli, &options->allocator) ||
+        !args_bytes(cli, "memory-limit", &options->memory_limit))
+        return STATUS_USAGE;
+    return take_tune(cli, model, options) ? STATUS_OK : STATUS_INPUT;
 }
 
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program)

@@ -19,7 +19,11 @@ bool program_allocator(Cli *cli, const char **allocator);
 /* Does --cc, where it is given, name a compiler?  False after a usage error. */
 bool program_compiler(Cli *cli);
 
-/* Options from the flags target, allocator and cc, which the verb must have.  Returns the exit status. */
+/* The file of `nnc tune` for the model on a target, whether it is there or not. */
+Str program_tune_path(Arena *arena, const Model *model, const Target *target);
+
+/* Options from the flags target, allocator, cc, memory-limit and tune, which the verb must have.  Returns the exit
+ * status. */
 int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options);
 
 /* Compiles the model's graph as a program of its own.  Returns the exit status. */

@@ -242,6 +242,7 @@ const Verb verb_run = {
                            FLAGS_WEIGHTS,
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
+                           FLAG_TUNE,
                            FLAG_GRAPH,
                            FLAG_END},
     .example = (const Example[]){{"nnc run digits.nnc --input image=3.pgm --top 3", "the three best classes"},

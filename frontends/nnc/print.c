@@ -203,24 +203,15 @@ static void put_inplace(const TextPrinter *p, const Node *node)
         text_char(p->out, ')');
 }
 
-static void put_kernel_mark(Text *out, const KernelMark *mark)
-{
-    if (!mark)
-        return;
-    text_printf(out, ", " STR_FMT, STR_ARG(mark->provider));
-    for (uint32_t i = 0; i < mark->knob_count; i++) {
-        text_printf(out, ", " STR_FMT, STR_ARG(mark->knob[i].name));
-        if (!mark->knob[i].flag)
-            text_printf(out, " = %lld", (long long)mark->knob[i].value);
-    }
-}
-
 static void put_marks(const TextPrinter *p, const Node *node)
 {
     Str placement = node->out_count ? p->graph->value[node->out[0]].placement : (Str){0};
     if (node->kernel != NONE) {
         text_printf(p->out, " @kernel(%u", node->kernel);
-        put_kernel_mark(p->out, node->mark);
+        if (node->mark) {
+            text_str(p->out, STR(", "));
+            kernel_mark_put(p->out, node->mark);
+        }
         text_char(p->out, ')');
     }
     if (node->stream)

@@ -300,8 +300,8 @@ static void store_tile(Blocked *b, const Local *acc)
 enum { KNOB_EACH };
 
 static const KnobSpec blocked_knobs[] = {
-    {"each", false, "rows, and columns, of the result that one thread sums up: 1, 2 or 4"},
-    {NULL, false, NULL},
+    {"each", 4, "rows, and columns, of the result that one thread sums up: 1, 2 or 4"},
+    {NULL, 0, NULL},
 };
 
 static bool blocked_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)

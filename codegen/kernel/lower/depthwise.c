@@ -10,12 +10,12 @@
 enum { KNOB_PIXELS, KNOB_OUTPUTS, KNOB_CHANNELS, KNOB_WIDTH, KNOB_HELD };
 
 static const KnobSpec depthwise_knobs[] = {
-    {"pixels", false, "pixels, or vectors of them, whose sums a tile keeps in registers, at most"},
-    {"outputs", false, "of a group, that a tile makes at once"},
-    {"channels", true, "vectors are of neighbouring channels"},
-    {"width", true, "vectors are of pixels along a row"},
-    {"held", true, "the weights of all taps stay in registers"},
-    {NULL, false, NULL},
+    {"pixels", 16, "pixels, or vectors of them, whose sums a tile keeps in registers, at most"},
+    {"outputs", 8, "of a group, that a tile makes at once"},
+    {"channels", 1, "vectors are of neighbouring channels"},
+    {"width", 1, "vectors are of pixels along a row"},
+    {"held", 1, "the weights of all taps stay in registers"},
+    {NULL, 0, NULL},
 };
 
 #define MOST_EDGES   8 /* columns at both ends of a row that tiles take in, with the taps that are inside */

@@ -9,12 +9,12 @@
 enum { KNOB_HEIGHT, KNOB_VECTORS, KNOB_TAPS, KNOB_IMAGES, KNOB_LINES };
 
 static const KnobSpec gradient_knobs[] = {
-    {"height", false, "rows of a tile: channels, or taps"},
-    {"vectors", false, "vectors of outputs of a tile"},
-    {"taps", true, "the rows of a tile are taps of one channel; else channels at one tap"},
-    {"images", false, "of a chunk, over whose pixels all tiles pass"},
-    {"lines", false, "of these images that are in a chunk"},
-    {NULL, false, NULL},
+    {"height", 16, "rows of a tile: channels, or taps"},
+    {"vectors", 8, "vectors of outputs of a tile"},
+    {"taps", 1, "the rows of a tile are taps of one channel; else channels at one tap"},
+    {"images", 16, "of a chunk, over whose pixels all tiles pass"},
+    {"lines", 16, "of these images that are in a chunk"},
+    {NULL, 0, NULL},
 };
 
 #define MOST_VECTORS 4

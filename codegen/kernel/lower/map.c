@@ -163,7 +163,7 @@ static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recip
     return (double)shape_elements(value_shape(lower->graph, lower->graph->node[kernel->node[0]].out[0]));
 }
 
-static const KnobSpec no_knobs[] = {{NULL, false, NULL}};
+static const KnobSpec no_knobs[] = {{NULL, 0, NULL}};
 
 const Provider provider_map = {
     .name = "map",

@@ -170,7 +170,7 @@ static void outer_lower(Lower *lower)
     lower_leave(lower, start);
 }
 
-static const KnobSpec no_knobs[] = {{NULL, false, NULL}};
+static const KnobSpec no_knobs[] = {{NULL, 0, NULL}};
 
 const Provider provider_outer = {
     .name = "outer",

@@ -321,7 +321,7 @@ static void rows_lower(Lower *lower)
 const Provider provider_rows = {
     .name = "rows",
     .doc = "stages: one loop over the row per reduction, one for the results",
-    .knob = (const KnobSpec[]){{"team", false, "threads that share out the columns of a row"}, {NULL, false, NULL}},
+    .knob = (const KnobSpec[]){{"team", 1024, "threads that share out the columns of a row"}, {NULL, 0, NULL}},
     .forms = 1u << FORM_ROWS,
     .offers = rows_offers,
     .cost = rows_cost,

@@ -200,7 +200,7 @@ static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recip
 const Provider provider_running = {
     .name = "running",
     .doc = "accumulators that go along the axis, one for each position beside it",
-    .knob = (const KnobSpec[]){{NULL, false, NULL}},
+    .knob = (const KnobSpec[]){{NULL, 0, NULL}},
     .forms = 1u << FORM_CUMULATION,
     .offers = offers,
     .cost = cost,

@@ -104,7 +104,7 @@ static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recip
 const Provider provider_scatter = {
     .name = "scatter",
     .doc = "slices added in the order of their positions; a copy of the whole before, where it is not there",
-    .knob = (const KnobSpec[]){{NULL, false, NULL}},
+    .knob = (const KnobSpec[]){{NULL, 0, NULL}},
     .forms = 1u << FORM_UPDATE,
     .offers = offers,
     .cost = cost,

@@ -187,12 +187,12 @@ static void emit(Tiled *con)
 enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_CHUNK, KNOB_ROUNDS, KNOB_ROWS };
 
 static const KnobSpec tiled_knobs[] = {
-    {"pixels", false, "rows of a matrix, or pixels, whose sums a tile keeps in registers, at most"},
-    {"vectors", false, "vectors of columns of a tile, at most"},
-    {"chunk", false, "tiles that pass over all panels of the weights; without it all tiles pass over a panel"},
-    {"rounds", false, "blocks of the depth; between two the result's memory, or scratch, holds partial sums"},
-    {"rows", true, "tiles end where rows of the image do"},
-    {NULL, false, NULL},
+    {"pixels", 16, "rows of a matrix, or pixels, whose sums a tile keeps in registers, at most"},
+    {"vectors", 8, "vectors of columns of a tile, at most"},
+    {"chunk", 32, "tiles that pass over all panels of the weights; without it all tiles pass over a panel"},
+    {"rounds", 16, "blocks of the depth; between two the result's memory, or scratch, holds partial sums"},
+    {"rows", 1, "tiles end where rows of the image do"},
+    {NULL, 0, NULL},
 };
 
 static int64_t spilled_sums(const Tiled *con)

@@ -72,7 +72,7 @@ static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recip
     return (double)shape_elements(value_shape(lower->graph, lower->graph->node[kernel->anchor].in[2]));
 }
 
-static const KnobSpec no_knobs[] = {{NULL, false, NULL}};
+static const KnobSpec no_knobs[] = {{NULL, 0, NULL}};
 
 const Provider provider_update = {
     .name = "update",

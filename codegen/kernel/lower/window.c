@@ -146,7 +146,7 @@ static void window_lower(Lower *lower)
 const Provider provider_window = {
     .name = "window",
     .doc = "one accumulator per result, in loops over what is reduced",
-    .knob = (const KnobSpec[]){{"team", false, "threads that share out one sum"}, {NULL, false, NULL}},
+    .knob = (const KnobSpec[]){{"team", 1024, "threads that share out one sum"}, {NULL, 0, NULL}},
     .forms = 1u << FORM_WINDOW | 1u << FORM_CONTRACTION,
     .offers = window_offers,
     .cost = window_cost,

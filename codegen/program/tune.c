@@ -1,0 +1,104 @@
+/* Tune files: lines to marks, and back (tune.h). */
+#include "program/tune.h"
+
+#include "kernel/kernel.h"
+
+/* Of one graph: no name of a graph has a newline. */
+static Str key_of(Arena *arena, Str graph, Str statement)
+{
+    return str_format(arena, STR_FMT "\n" STR_FMT, STR_ARG(graph), STR_ARG(statement));
+}
+
+void tune_add(Tune *tune, Arena *arena, const TuneLine *line)
+{
+    Str key = key_of(arena, line->graph, line->statement);
+    tune->by_statement.arena = tune->compiled.arena = arena;
+    uint32_t known = map_get(&tune->by_statement, key);
+    if (known != MAP_NONE) {
+        tune->line[known] = *line;
+        return;
+    }
+    map_put(&tune->by_statement, key, tune->count);
+    ARENA_PUSH(arena, tune->line, tune->count, tune->capacity, *line);
+}
+
+/* Statements */
+
+/* The first node of a kernel is the first of it in the graph; the anchor is what kernel_collect says. */
+const Str *tune_statements(const CompileOptions *options, const Graph *graph)
+{
+    Arena *arena = graph->module->arena;
+    Graph *copy = graph_clone(graph); /* describing goes by the graph, which is not the last that this one is */
+    Kernel *kernel;
+    uint32_t count = kernel_collect(copy, arena, &kernel), most = 0;
+    for (uint32_t k = 0; k < count; k++)
+        most = kernel[k].id > most ? kernel[k].id : most;
+    Str *statement = ARENA_ARRAY(arena, Str, (size_t)most + 1);
+    for (uint32_t k = 0; k < count; k++) {
+        Text text = {0};
+        options->describe(options->describe_context, &text, copy,
+                          kernel[k].anchor == NONE ? kernel[k].node[0] : kernel[k].anchor);
+        Str all = text_view(&text);
+        for (uint32_t i = 0; i + 1 < all.len; i++)
+            if (all.ptr[i] == ' ' && all.ptr[i + 1] == '@') /* marks end a statement */
+                all.len = i;
+        statement[kernel[k].id] = str_copy(arena, all);
+        text_free(&text);
+    }
+    return statement;
+}
+
+void tune_follow(const CompileOptions *options, Graph *graph)
+{
+    Tune *tune = options->tune;
+    Arena *arena = graph->module->arena;
+    if (!tune || !tune->count || !options->describe)
+        return;
+    const Str *statement = tune_statements(options, graph);
+    bool *marked = ARENA_ARRAY(arena, bool, graph->node_count);
+    map_put(&tune->compiled, graph->name, 0);
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (graph->node[n].kernel != NONE && graph->node[n].mark && graph->node[n].mark->place.source)
+            marked[graph->node[n].kernel] = true;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        Node *node = &graph->node[n];
+        if (node->kernel == NONE || marked[node->kernel])
+            continue;
+        marked[node->kernel] = true;
+        uint32_t line = map_get(&tune->by_statement, key_of(arena, graph->name, statement[node->kernel]));
+        if (line == MAP_NONE)
+            continue;
+        tune->line[line].followed = true;
+        node->mark = arena_copy(arena, &tune->line[line].mark, sizeof tune->line[line].mark);
+    }
+}
+
+void tune_warn_of_strangers(const Tune *tune, Diag *diag)
+{
+    uint32_t count = 0, first = NONE;
+    for (uint32_t i = 0; tune && i < tune->count; i++) {
+        const TuneLine *line = &tune->line[i];
+        if (line->followed || map_get(&tune->compiled, line->graph) == MAP_NONE)
+            continue;
+        first = first == NONE ? i : first;
+        count++;
+    }
+    if (count)
+        diag_warning(diag, tune->line[first].mark.place,
+                     "%u kernel%s of this file %s not in the model any more, which may be faster tuned again", count,
+                     count == 1 ? "" : "s", count == 1 ? "is" : "are");
+}
+
+void tune_print(Text *out, const Tune *tune, const char *target)
+{
+    text_printf(out, "target %s\n", target);
+    for (uint32_t i = 0; i < tune->count; i++) {
+        const TuneLine *line = &tune->line[i];
+        if (!i || !str_eq(tune->line[i - 1].graph, line->graph))
+            text_printf(out, "%sgraph " STR_FMT " {\n", i ? "}\n" : "", STR_ARG(line->graph));
+        text_printf(out, "    " STR_FMT " @kernel(%u, ", STR_ARG(line->statement), line->mark.number);
+        kernel_mark_put(out, &line->mark);
+        text_printf(out, ")\n");
+    }
+    text_printf(out, "%s", tune->count ? "}\n" : "");
+}

@@ -1,0 +1,68 @@
+#include "cli/kernel_times.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "cli/clock.h"
+
+/* What the emitted code tells while it runs: it is called without a context. */
+static struct {
+    double last;    /* when the last kernel ended */
+    double *second; /* per kernel: of this run */
+    int64_t *calls; /* of all runs */
+} now;
+
+static void tick(long kernel)
+{
+    double time = clock_processor();
+    if (kernel >= 0) {
+        now.second[kernel] += time - now.last;
+        now.calls[kernel]++;
+    }
+    now.last = clock_processor(); /* what was done here is nobody's */
+}
+
+void kernel_times_run(KernelTimes *times, Arena *arena, const Host *host)
+{
+    double *second = ARENA_ARRAY(arena, double, times->kernels);
+    now.second = second;
+    now.calls = times->calls;
+    host_run(host);
+    for (uint32_t k = 0; k < times->kernels; k++)
+        ARENA_PUSH(arena, times->second, times->count, times->capacity, second[k]);
+    times->runs++;
+}
+
+KernelTimes kernel_times_open(Arena *arena, const Program *program, const Host *host)
+{
+    KernelTimes times = {.kernels = program->entry->memory.kernel_count};
+    void (**hook)(long) =
+        dlsym(host->library, str_format(arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
+    times.calls = ARENA_ARRAY(arena, int64_t, times.kernels);
+    *hook = tick;
+    kernel_times_run(&times, arena, host);
+    return (KernelTimes){.kernels = times.kernels, .calls = ARENA_ARRAY(arena, int64_t, times.kernels)};
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double kernel_times_quantile(const KernelTimes *times, uint32_t k, double share)
+{
+    Arena scratch = {0};
+    double *column = ARENA_ARRAY(&scratch, double, times->runs);
+    for (uint32_t r = 0; r < times->runs; r++)
+        column[r] = times->second[(size_t)r * times->kernels + k];
+    qsort(column, times->runs, sizeof *column, by_value);
+    double second = column[(uint32_t)(share * (times->runs - 1) + 0.5)];
+    arena_free(&scratch);
+    return second;
+}
+
+int64_t kernel_times_calls(const KernelTimes *times, uint32_t k)
+{
+    return times->runs ? times->calls[k] / times->runs : 0;
+}

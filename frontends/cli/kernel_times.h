@@ -1,0 +1,21 @@
+/* How long each kernel of a model takes, of a program that was compiled with options.timed. */
+#ifndef NNC_CLI_KERNEL_TIMES_H
+#define NNC_CLI_KERNEL_TIMES_H
+
+#include "cli/host.h"
+
+typedef struct KernelTimes { /* of the entry that a host runs */
+    uint32_t kernels, runs;
+    double *second; /* [runs][kernels], of the processor: all rounds of a run */
+    int64_t *calls; /* per kernel, of all runs */
+    uint32_t count, capacity;
+} KernelTimes;
+
+/* Runs once without looking. */
+KernelTimes kernel_times_open(Arena *arena, const Program *program, const Host *host);
+void kernel_times_run(KernelTimes *times, Arena *arena, const Host *host);
+/* Seconds of kernel k that a share of the runs is below: 0.5 is the median. */
+double kernel_times_quantile(const KernelTimes *times, uint32_t k, double share);
+int64_t kernel_times_calls(const KernelTimes *times, uint32_t k); /* of a run; 0: never */
+
+#endif
