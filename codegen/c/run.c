@@ -402,6 +402,46 @@ static void print_branches(Run *run, const Step *step)
     text_printf(run->out, "}\n");
 }
 
+/* `x != s0`: was the next value made where the value is not?  Empty where it always is. */
+static Str made_elsewhere(Run *run, const StateValue *state)
+{
+    return state->from == NONE
+               ? (Str){0}
+               : str_format(run->unit->arena, STR_FMT " != " STR_FMT, STR_ARG(pointer_of(run, state->from)),
+                            STR_ARG(pointer_of(run, state->value)));
+}
+
+static Str name_of_state(const Run *run, const StateValue *state)
+{
+    return source_comment(run->unit->arena, value_show(run->entry->graph, state->value));
+}
+
+static const KeptSlot *slot_of(const Run *run, const Step *step)
+{
+    return &run->entry->program->kept.slot[run->entry->slot[step->state]];
+}
+
+static void print_turn(Run *run, const Step *step)
+{
+    const StateValue *state = &run->entry->memory.state[step->state];
+    Str elsewhere = made_elsewhere(run, state);
+    indent(run);
+    text_printf(run->out, "s[%u] ^= " STR_FMT "; /* " STR_FMT " */\n", slot_of(run, step)->flag,
+                STR_ARG(elsewhere.len ? elsewhere : STR("1")), STR_ARG(name_of_state(run, state)));
+}
+
+static void print_copy(Run *run, const Step *step)
+{
+    const StateValue *state = &run->entry->memory.state[step->state];
+    const KeptSlot *slot = slot_of(run, step);
+    Str elsewhere = made_elsewhere(run, state);
+    indent(run);
+    if (elsewhere.len)
+        text_printf(run->out, "if (" STR_FMT ")\n        ", STR_ARG(elsewhere));
+    text_printf(run->out, "memcpy(p + %lld, s + %lld, %lld); /* " STR_FMT " */\n", (long long)slot->offset[0],
+                (long long)slot->offset[1], (long long)slot->bytes, STR_ARG(name_of_state(run, state)));
+}
+
 /* Recurses over the nesting of loops and branches. */
 static void print_steps(Run *run, const StepList *list)
 {
@@ -416,6 +456,12 @@ static void print_steps(Run *run, const StepList *list)
             break;
         case STEP_BRANCH:
             print_branches(run, step);
+            break;
+        case STEP_TURN:
+            print_turn(run, step);
+            break;
+        case STEP_COPY:
+            print_copy(run, step);
             break;
         }
     }
@@ -442,31 +488,6 @@ static void print_checks(Text *out, const Entry *entry)
     }
 }
 
-/* What has memory twice, if it was made where it was not: of a state, that is its value from now on; a param has one
- * place, where others find it. */
-static void print_turns(Run *run)
-{
-    for (uint32_t i = 0; i < run->entry->memory.state_count; i++) {
-        const StateValue *state = &run->entry->memory.state[i];
-        const KeptSlot *slot = &run->entry->program->kept.slot[run->entry->slot[i]];
-        Str name = source_comment(run->unit->arena, value_show(run->entry->graph, state->value)), turned = STR("");
-        if (!state->twice || !slot->bytes)
-            continue;
-        if (state->from != NONE)
-            turned = str_format(run->unit->arena, STR_FMT " != " STR_FMT, STR_ARG(pointer_of(run, state->from)),
-                                STR_ARG(pointer_of(run, state->value)));
-        if (slot->block == BLOCK_STATE) {
-            text_printf(run->out, "    s[%u] ^= " STR_FMT "; /* " STR_FMT " */\n", slot->flag,
-                        STR_ARG(turned.len ? turned : STR("1")), STR_ARG(name));
-            continue;
-        }
-        if (turned.len)
-            text_printf(run->out, "    if (" STR_FMT ")\n    ", STR_ARG(turned));
-        text_printf(run->out, "    memcpy(p + %lld, s + %lld, %lld); /* " STR_FMT " */\n", (long long)slot->offset[0],
-                    (long long)slot->offset[1], (long long)slot->bytes, STR_ARG(name));
-    }
-}
-
 void unit_print_run(Text *out, const Unit *unit, uint32_t number)
 {
     const Entry *entry = &unit->program->entry[number];
@@ -485,7 +506,5 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
         if (!entry->used[i])
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[i]));
-    text_char(out, '\n');
-    print_turns(&run);
-    text_printf(out, "    return 0;\n}\n\n");
+    text_printf(out, "\n    return 0;\n}\n\n");
 }

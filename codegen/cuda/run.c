@@ -211,17 +211,41 @@ static void print_branches(Run *run, const Step *step)
     }
 }
 
+/* On the stream; the host knows whether the value was made where it is. */
+static void print_copy(Run *run, const Step *step)
+{
+    const StateValue *state = &run->entry->memory.state[step->state];
+    const KeptSlot *slot = &run->entry->program->kept.slot[run->entry->slot[step->state]];
+    indent(run);
+    if (state->from != NONE)
+        text_printf(run->out, "if (" STR_FMT " != " STR_FMT ")\n        ", STR_ARG(pointer_of(run, state->from)),
+                    STR_ARG(pointer_of(run, state->value)));
+    text_printf(run->out, "NNC_CALL(cudaMemcpyAsync(%s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
+                source_block_pointer(slot->block), (long long)slot->offset[0], (long long)slot->offset[1],
+                (long long)slot->bytes);
+}
+
 /* Recurses over the nesting of loops and branches. */
 static void print_steps(Run *run, const StepList *list)
 {
     for (uint32_t s = 0; s < list->count; s++) {
         const Step *step = &list->step[s];
-        if (step->kind == STEP_LAUNCH)
+        switch (step->kind) {
+        case STEP_LAUNCH:
             print_launch(run, step);
-        else if (step->kind == STEP_LOOP)
+            break;
+        case STEP_LOOP:
             print_loop(run, step);
-        else
+            break;
+        case STEP_BRANCH:
             print_branches(run, step);
+            break;
+        case STEP_COPY:
+            print_copy(run, step);
+            break;
+        case STEP_TURN: /* the host reads no states */
+            break;
+        }
     }
 }
 
@@ -269,26 +293,6 @@ static void print_checks(Text *out, const Entry *entry)
             cuda_print_check(out, source_block_pointer(block), true);
 }
 
-/* The host does not read the block of states, so it cannot tell which of two places holds a value: what was made is
- * moved there, if it is in the other one. */
-static void print_turns(Run *run)
-{
-    for (uint32_t i = 0; i < run->entry->memory.state_count; i++) {
-        const StateValue *state = &run->entry->memory.state[i];
-        const KeptSlot *slot = &run->entry->program->kept.slot[run->entry->slot[i]];
-        if (!state->twice || !slot->bytes)
-            continue;
-        indent(run);
-        if (state->from != NONE)
-            text_printf(run->out, "if (" STR_FMT " != " STR_FMT ")\n        ", STR_ARG(pointer_of(run, state->from)),
-                        STR_ARG(pointer_of(run, state->value)));
-        text_printf(run->out,
-                    "NNC_CALL(cudaMemcpyAsync(%s + %lld, s + %lld, %lld, cudaMemcpyDeviceToDevice, stream));\n",
-                    source_block_pointer(slot->block), (long long)slot->offset[0], (long long)slot->offset[1],
-                    (long long)slot->bytes);
-    }
-}
-
 void cuda_print_run(Text *out, const CudaUnit *unit, uint32_t e)
 {
     const Entry *entry = &unit->program->entry[e];
@@ -303,7 +307,6 @@ void cuda_print_run(Text *out, const CudaUnit *unit, uint32_t e)
                .needed = flow_needed(&entry->memory, unit->arena),
                .shown = NONE};
     print_steps(&run, &entry->steps.list);
-    print_turns(&run);
     print_unused(out, entry, unit->arena);
     text_printf(out, "\n    return 0;\n}\n");
 }

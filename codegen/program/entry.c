@@ -215,9 +215,7 @@ static bool judge(const Entry *entry)
 bool entry_finish(Entry *entry)
 {
     note_used(entry);
-    return step_tree(entry->graph, entry->program->options.target, entry->memory.kernel, entry->memory.kernel_count,
-                     &entry->steps) &&
-           judge(entry);
+    return step_tree(&entry->memory, entry->program->options.target, &entry->steps) && judge(entry);
 }
 
 bool entry_keeps(const Entry *entry, KeptBlock block)

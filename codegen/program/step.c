@@ -196,11 +196,28 @@ static void plant(Planter *p, StepList *list)
         }
 }
 
-bool step_tree(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Steps *steps)
+/* What is kept and has been made elsewhere than where it was. */
+static void end_run(const Planter *p, const Memory *memory, StepList *list)
 {
-    Planter p = {.graph = graph, .target = target, .kernel = kernel, .count = count, .good = true};
+    for (uint32_t i = 0; i < memory->state_count; i++) {
+        const Storage *storage = &memory->storage.at[memory->state[i].value];
+        bool turns = storage->role == STORAGE_STATE && p->target->dialect != DIALECT_CUDA;
+        Step step = {.kind = turns ? STEP_TURN : STEP_COPY, .state = i};
+        if (memory->state[i].twice && storage->bytes)
+            ARENA_PUSH(arena_of(p), list->step, list->count, list->capacity, step);
+    }
+}
+
+bool step_tree(const Memory *memory, const Target *target, Steps *steps)
+{
+    Planter p = {.graph = memory->graph,
+                 .target = target,
+                 .kernel = memory->kernel,
+                 .count = memory->kernel_count,
+                 .good = true};
     *steps = (Steps){{0}, 0};
     plant(&p, &steps->list);
     steps->launches = p.launches;
+    end_run(&p, memory, &steps->list);
     return p.good;
 }

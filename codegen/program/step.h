@@ -2,11 +2,13 @@
  *
  * A launch runs a kernel: in C a call of its function; on a GPU each section of a kernel is a launch.  A loop has the
  * steps of its condition and of a round, a branch those of each of its branches.  What loops carry and branches give
- * are pointers (storage/flow.h), so there are no steps that copy. */
+ * are pointers (storage/flow.h) and need no steps.  What is kept and has memory twice ends a run: a state turns, so
+ * that the place where its next value was made is the one that holds it; a param, which others look for in its own
+ * place, is copied there, and so is a state where the host does not read which place holds it. */
 #ifndef NNC_PROGRAM_STEP_H
 #define NNC_PROGRAM_STEP_H
 
-#include "kernel/kernel.h"
+#include "storage/memory.h"
 
 #define BLOCK_THREADS 256       /* of a section whose threads do not meet */
 #define MOST_LOOPS    64        /* around a statement */
@@ -25,7 +27,7 @@ typedef struct Section {
     bool *used; /* buffers of the kernel */
 } Section;
 
-typedef enum StepKind { STEP_LAUNCH, STEP_LOOP, STEP_BRANCH } StepKind;
+typedef enum StepKind { STEP_LAUNCH, STEP_LOOP, STEP_BRANCH, STEP_TURN, STEP_COPY } StepKind;
 
 typedef struct StepList {
     struct Step *step;
@@ -40,6 +42,7 @@ typedef struct Step {
     uint32_t number;        /* of a launch, among those of the entry */
     StepList *body;         /* of a loop: its condition, a round; of branches: each */
     uint32_t body_count;
+    uint32_t state; /* in Memory.state: that turns, or is copied, unless it was made where it is */
 } Step;
 
 typedef struct Steps {
@@ -47,8 +50,8 @@ typedef struct Steps {
     uint32_t launches;
 } Steps;
 
-/* The steps of kernels that run one after another.  False after a diag error: a section has more blocks than a grid. */
-bool step_tree(const Graph *graph, const Target *target, const Kernel *kernel, uint32_t count, Steps *steps);
+/* The steps of kernels that are lowered.  False after a diag error: a section has more blocks than a grid. */
+bool step_tree(const Memory *memory, const Target *target, Steps *steps);
 
 int64_t step_rounds(const Stmt *loop); /* of constant bounds */
 

@@ -123,8 +123,8 @@ static bool read_target(Reader *r, Str name)
 {
     r->judged = true;
     return str_is(name, r->target) ||
-           diag_error(r->diag, place_of(r, name), "these recipes were timed for " STR_FMT ", not for %s",
-                      STR_ARG(name), r->target);
+           diag_error(r->diag, place_of(r, name), "these recipes were timed for " STR_FMT ", not for %s", STR_ARG(name),
+                      r->target);
 }
 
 static bool read_line(Reader *r, Str line)

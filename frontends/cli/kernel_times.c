@@ -36,8 +36,7 @@ void kernel_times_run(KernelTimes *times, Arena *arena, const Host *host)
 KernelTimes kernel_times_open(Arena *arena, const Program *program, const Host *host)
 {
     KernelTimes times = {.kernels = program->entry->memory.kernel_count};
-    void (**hook)(long) =
-        dlsym(host->library, str_format(arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
+    void (**hook)(long) = dlsym(host->library, str_format(arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
     times.calls = ARENA_ARRAY(arena, int64_t, times.kernels);
     *hook = tick;
     kernel_times_run(&times, arena, host);

@@ -103,8 +103,9 @@ static int run(Cli *cli)
     int64_t milliseconds = 200, limit = 300;
     const char *allocator;
     Model model;
-    if (!args_number(cli, "milliseconds", 1, 60000, &milliseconds) || !args_number(cli, "time-limit", 1, 86400, &limit) ||
-        !program_allocator(cli, &allocator) || !program_runs_here(cli))
+    if (!args_number(cli, "milliseconds", 1, 60000, &milliseconds) ||
+        !args_number(cli, "time-limit", 1, 86400, &limit) || !program_allocator(cli, &allocator) ||
+        !program_runs_here(cli))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_ALL, &model);
     return status == STATUS_OK ? tune_model(cli, &model, (double)milliseconds * 1e-3, (double)limit) : status;
@@ -115,7 +116,8 @@ const Verb verb_tune = {
     .operands = "MODEL",
     .summary = "Time other ways to compute a model's kernels, and keep the fastest",
     .text =
-        "Compiles the model again and again with other recipes (what register tiles hold, in which order loops run, who "
+        "Compiles the model again and again with other recipes (what register tiles hold, in which order loops run, "
+        "who "
         "computes a kernel at all), times each in turns with what it began with, and writes the fastest of each kernel "
         "to MODEL.TARGET.tune beside the model: lines of the printed IR, which compile, run, bench, plan and train "
         "follow from then on.  Without such a file the cost table decides.  A later run begins with the file; what a "

@@ -33,9 +33,8 @@ static int build(const TuneSearch *s, Tune *tune, Built *built)
 {
     CompileOptions options;
     int status;
-    *built = (Built){.cli = {.verb = s->cli->verb,
-                             .argument = s->cli->argument,
-                             .argument_count = s->cli->argument_count}};
+    *built =
+        (Built){.cli = {.verb = s->cli->verb, .argument = s->cli->argument, .argument_count = s->cli->argument_count}};
     built->cli.diag.arena = &built->cli.arena;
     Cli *cli = &built->cli;
     if ((status = model_load(cli, WEIGHTS_ALL, &built->model)) != STATUS_OK)
@@ -157,8 +156,7 @@ static void look(TuneSearch *s, const Built *built)
     Graph *graph = entry->graph;
     Arena *arena = &s->cli->arena;
     Users users = graph_users(graph, graph->module->arena);
-    Lower lower =
-        lower_new(graph, built->program.options.target, &built->program.entry->memory.storage, &users);
+    Lower lower = lower_new(graph, built->program.options.target, &built->program.entry->memory.storage, &users);
     s->group_count = s->line_count = 0;
     s->group_of = (Map){.arena = arena};
     for (uint32_t k = 0; k < entry->memory.kernel_count; k++) {
@@ -174,9 +172,8 @@ static void look(TuneSearch *s, const Built *built)
     }
     for (uint32_t k = 0; k < entry->memory.kernel_count; k++) {
         Kernel *kernel = &entry->memory.kernel[k];
-        uint32_t group = kernel->form == FORM_FLOW || kernel->there
-                             ? MAP_NONE
-                             : map_get(&s->group_of, entry->statement[kernel->id]);
+        uint32_t group =
+            kernel->form == FORM_FLOW || kernel->there ? MAP_NONE : map_get(&s->group_of, entry->statement[kernel->id]);
         if (group != MAP_NONE && !s->group[group].variant)
             find_variants(s, &lower, entry, kernel, group);
     }

@@ -25,11 +25,11 @@ typedef struct TuneSearch {
     const char *target;
     TuneGroup *group;
     uint32_t group_count, group_capacity;
-    Map group_of;    /* a statement's */
-    TuneLine *line;  /* of each kernel, in order */
+    Map group_of;   /* a statement's */
+    TuneLine *line; /* of each kernel, in order */
     uint32_t line_count, line_capacity;
-    uint32_t timed;  /* recipes */
-    bool complete;   /* not stopped by the deadline */
+    uint32_t timed; /* recipes */
+    bool complete;  /* not stopped by the deadline */
 } TuneSearch;
 
 /* Returns the exit status.  What it finds lives in the arena of the verb. */
