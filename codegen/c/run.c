@@ -421,6 +421,12 @@ static const KeptSlot *slot_of(const Run *run, const Step *step)
     return &run->entry->program->kept.slot[run->entry->slot[step->state]];
 }
 
+/* Turns and copies stand last. */
+static bool ends_run(const StepList *list, uint32_t step)
+{
+    return step < list->count && list->step[step].kind >= STEP_TURN;
+}
+
 static void print_turn(Run *run, const Step *step)
 {
     const StateValue *state = &run->entry->memory.state[step->state];
@@ -447,6 +453,8 @@ static void print_steps(Run *run, const StepList *list)
 {
     for (uint32_t s = 0; s < list->count; s++) {
         const Step *step = &list->step[s];
+        if (ends_run(list, s) && !(s && ends_run(list, s - 1)))
+            text_char(run->out, '\n');
         switch (step->kind) {
         case STEP_LAUNCH:
             print_call(run, step->kernel);
@@ -506,5 +514,6 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
         if (!entry->used[i])
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[i]));
-    text_printf(out, "\n    return 0;\n}\n\n");
+    const StepList *list = &entry->steps.list;
+    text_printf(out, "%s    return 0;\n}\n\n", list->count && ends_run(list, list->count - 1) ? "" : "\n");
 }

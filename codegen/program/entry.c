@@ -118,11 +118,38 @@ static bool plan_ways(Ways *ways, Graph *graph, const CompileOptions *options, u
     return best_way(ways);
 }
 
+/* Per value: what the text asks it to be made over, which the plan decides. */
+static const ValueId *inplace_asked(const Graph *graph)
+{
+    ValueId *asked = ARENA_ARRAY(graph->module->arena, ValueId, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++)
+        asked[v] = graph->value[v].inplace;
+    return asked;
+}
+
+/* A mark that nothing heeds would be a promise that nobody keeps. */
+static void warn_of_inplace(const Entry *entry, const ValueId *asked, uint32_t count)
+{
+    const Graph *graph = entry->graph;
+    for (ValueId v = 0; v < count; v++) {
+        const Storage *storage = entry_storage(entry, v);
+        ValueId over = graph->value[v].inplace;
+        if (asked[v] == NONE || (over != NONE && kernel_view_owner(graph, over) == kernel_view_owner(graph, asked[v])))
+            continue;
+        diag_warning(graph->module->diag, graph->value[v].place,
+                     storage->bytes ? STR_FMT " is not made over " STR_FMT ": that cannot be, or saves nothing"
+                                    : STR_FMT " is not made over " STR_FMT ": it stays inside a kernel",
+                     STR_ARG(value_show(graph, v)), STR_ARG(value_show(graph, asked[v])));
+    }
+}
+
 bool entry_plan(Entry *entry, PassContext *context)
 {
     const CompileOptions *options = &entry->program->options;
     Ways ways;
     kernel_flatten(entry->graph, context->scratch);
+    const ValueId *asked = inplace_asked(entry->graph);
+    uint32_t count = entry->graph->value_count;
     entry->source = options->compare ? graph_clone(entry->graph) : NULL;
     if (!plan_ways(&ways, entry->graph, options, options->without, context))
         return false;
@@ -131,6 +158,8 @@ bool entry_plan(Entry *entry, PassContext *context)
     *entry->graph = *ways.best.graph; /* the caller's graph is what was chosen */
     entry->memory = ways.best;
     entry->memory.graph = entry->graph;
+    if (!(options->without & WITHOUT_INPLACE))
+        warn_of_inplace(entry, asked, count);
     return true;
 }
 

@@ -22,12 +22,34 @@ const PassRow *pass_find(Str name)
     return NULL;
 }
 
+/* Is the value there, and made before the node? */
+static bool stands_before(const Graph *graph, ValueId value, NodeId node)
+{
+    const Node *producer = value_producer(graph, value);
+    return graph->value[value].role != ROLE_RESULT || (producer && !producer->dead && graph->value[value].node < node);
+}
+
+/* What @inplace names may be one with another value now, or a number: then the wish means nothing any more. */
+static void drop_inplace(Graph *graph)
+{
+    for (ValueId v = 0; v < graph->value_count; v++) {
+        Value *value = &graph->value[v];
+        if (value->inplace == NONE || (value_producer(graph, v) && stands_before(graph, value->inplace, value->node)))
+            continue;
+        diag_warning(graph->module->diag, value->place, STR_FMT " is not made over " STR_FMT ": one of them is gone",
+                     STR_ARG(value_show(graph, v)), STR_ARG(value_show(graph, value->inplace)));
+        value->inplace = NONE;
+    }
+}
+
 static bool run_one(const PassRow *pass, Graph *graph, PassContext *context)
 {
     ArenaMark mark = arena_mark(context->scratch);
     uint32_t before = context->changes;
     context->changes = 0;
     bool ok = pass->run(graph, context);
+    if (ok)
+        drop_inplace(graph);
     context->changes += before;
     arena_reset(context->scratch, mark);
     return ok;
