@@ -240,6 +240,22 @@ static uint32_t note_call(Graph *graph, const Call *call, uint32_t outer)
     return graph->inlined_count - 1;
 }
 
+/* A recipe that is asked for of a call is one for the kernel that makes its first result. */
+static void hand_on_mark(Expander *e, const Node *call, ValueId result, NodeId first)
+{
+    Graph *graph = e->graph;
+    Node *maker = value_producer(graph, result);
+    if (!call->mark)
+        return;
+    if (!maker || graph->value[result].node < first) {
+        diag_error(graph->module->diag, call->mark->place, "this call computes nothing that a recipe could be for");
+        e->failed = true;
+        return;
+    }
+    maker->kernel = call->kernel;
+    maker->mark = call->mark;
+}
+
 /* Appends the body of `call` to the graph; `map` takes values of the caller, where the call's results get theirs.
  * `around` is the call in whose body this one stands, in Graph.inlined. */
 static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, uint32_t around)
@@ -250,9 +266,12 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, 
     ValueId *input = ARENA_ARRAY(e->scratch, ValueId, call->in_count);
     for (uint32_t i = 0; i < call->in_count; i++)
         input[i] = map[call->in[i]];
+    NodeId first = e->graph->node_count;
     const ValueId *inner = expand_body(e, body, input, prefix, note_call(e->graph, call->call, around));
     for (uint32_t i = 0; i < call->out_count; i++)
         map[call->out[i]] = inner[body->output[i].value];
+    if (call->out_count)
+        hand_on_mark(e, call, map[call->out[0]], first);
     e->expanded++;
 }
 
