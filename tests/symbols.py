@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 OWN = {  # the words of each library: modules, and the types that they serve
-    "libnnc-base.a": "arena diag fatal file map str text",
+    "libnnc-base.a": "arena diag fatal file map names str text",
     "libnnc-ir.a": "attr dtype graph kernel module node op shape tensor type value word",
     "libnnc-ops.a": "assembly branches contraction convolution cumulation elements eval family flow gather infer loop node op ops product random reduce "
                     "reduction reverse scalar strided view window",

@@ -42,17 +42,6 @@ static Str print_function(Unit *unit, const Entry *entry, uint32_t k, const Kern
     return text;
 }
 
-/* The name, or the name with the first number that is free: those of equal names go on from one to the next. */
-static Str free_name(Unit *unit, Str plain)
-{
-    Str name = plain;
-    uint32_t tried = map_get(&unit->tried, plain), n = tried == MAP_NONE ? 1 : tried;
-    for (bool numbered = n > 1; numbered || !map_add(&unit->taken, name, 0); numbered = false)
-        name = str_format(unit->arena, STR_FMT "_%u", STR_ARG(plain), ++n);
-    map_put(&unit->tried, plain, n);
-    return name;
-}
-
 static void make_function(Unit *unit, uint32_t e, uint32_t k)
 {
     const Entry *entry = &unit->program->entry[e];
@@ -64,7 +53,7 @@ static void make_function(Unit *unit, uint32_t e, uint32_t k)
     uint32_t known = map_get(&unit->by_body, key);
     if (known == MAP_NONE) {
         known = unit->function_count;
-        Str name = free_name(unit, kernel->name);
+        Str name = names_add(&unit->names, unit->arena, kernel->name, '_', 0);
         map_put(&unit->by_body, key, known);
         ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
                    ((Function){name, entry, k, 0}));
@@ -107,10 +96,10 @@ static bool retypes(const Program *program)
 
 void unit_make(Unit *unit, const Program *program, Arena *arena)
 {
-    *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}, .taken = {.arena = arena}};
-    unit->tried.arena = arena;
+    *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}};
+    unit->names.taken.arena = arena;
     unit->of_kernel = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
-    source_take_names(program, arena, &unit->taken);
+    source_take_names(program, arena, &unit->names.taken);
     unit->retypes = retypes(program);
     for (uint32_t e = 0; e < program->entry_count; e++) {
         unit->of_kernel[e] = ARENA_ARRAY(arena, uint32_t, program->entry[e].memory.kernel_count);

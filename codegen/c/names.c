@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/names.h"
+
 /* Keywords, macros of the headers in small letters, and what emitted functions say.  Each between two blanks. */
 static const char words[] =
     " auto break case char const continue default do double else enum extern float for goto if inline int long"
@@ -168,14 +170,11 @@ const Str *source_port_names(const Entry *entry, Arena *arena)
     const Graph *graph = entry->graph;
     uint32_t count = graph->input_count + graph->output_count;
     Str *name = ARENA_ARRAY(arena, Str, count);
-    Map taken = {.arena = arena};
-    source_take_weights(entry->program, arena, &taken);
-    source_take_kept(entry->program, &taken);
-    for (uint32_t i = 0; i < count; i++) {
-        Str plain = name[i] = source_identifier(arena, port_name(graph, i));
-        for (int n = 2; !map_add(&taken, name[i], i); n++)
-            name[i] = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
-    }
+    Names names = {.taken.arena = arena};
+    source_take_weights(entry->program, arena, &names.taken);
+    source_take_kept(entry->program, &names.taken);
+    for (uint32_t i = 0; i < count; i++)
+        name[i] = names_add(&names, arena, source_identifier(arena, port_name(graph, i)), '_', i);
     return name;
 }
 

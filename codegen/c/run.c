@@ -16,7 +16,7 @@ typedef struct Run {
     uint32_t number; /* of the entry */
     Text *out;
     const Str *port; /* source_port_names */
-    Map taken;
+    Names names;
     Pointer *storage, *part; /* per storage, per value that is a part or a view */
     const bool *needed;      /* per value: flow_needed */
     uint32_t depth;          /* of blocks */
@@ -24,10 +24,7 @@ typedef struct Run {
 
 static Str free_name(Run *run, Str wanted)
 {
-    Str name = wanted;
-    for (int n = 2; !map_add(&run->taken, name, 0); n++)
-        name = str_format(run->unit->arena, STR_FMT "_%d", STR_ARG(wanted), n);
-    return name;
+    return names_add(&run->names, run->unit->arena, wanted, '_', 0);
 }
 
 static void start_names(Run *run)
@@ -37,17 +34,17 @@ static void start_names(Run *run)
     Arena *arena = run->unit->arena;
     static const char *const own[] = {"a", "w", "arena", "weights", "run"};
     run->port = source_port_names(run->entry, arena);
-    run->taken.arena = arena;
+    run->names.taken.arena = arena;
     run->storage = ARENA_ARRAY(arena, Pointer, run->entry->memory.storage.count);
     run->part = ARENA_ARRAY(arena, Pointer, graph->value_count);
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
-        map_add(&run->taken, str_from(own[i]), 0);
-    source_take_weights(program, arena, &run->taken);
-    source_take_kept(program, &run->taken);
+        map_add(&run->names.taken, str_from(own[i]), 0);
+    source_take_weights(program, arena, &run->names.taken);
+    source_take_kept(program, &run->names.taken);
     for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
-        map_add(&run->taken, run->port[i], 0);
+        map_add(&run->names.taken, run->port[i], 0);
     for (uint32_t f = 0; f < run->unit->function_count; f++)
-        map_add(&run->taken, run->unit->function[f].name, 0);
+        map_add(&run->names.taken, run->unit->function[f].name, 0);
 }
 
 /* What a pointer to memory is called: a value by its name in the model, others by what they are for. */

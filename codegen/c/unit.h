@@ -2,6 +2,7 @@
 #ifndef NNC_C_UNIT_H
 #define NNC_C_UNIT_H
 
+#include "base/names.h"
 #include "c/source.h"
 
 typedef struct Function { /* a kernel's function; kernels of equal text share one */
@@ -17,9 +18,10 @@ typedef struct Unit {
     PreludeNeeds needs;
     Function *function;
     uint32_t function_count, function_capacity;
-    uint32_t **of_kernel;      /* per entry, per kernel: its function */
-    Map by_body, taken, tried; /* tried: per name, the last number behind it */
-    bool retypes;              /* memory holds elements of one type after another */
+    uint32_t **of_kernel; /* per entry, per kernel: its function */
+    Map by_body;
+    Names names;  /* that stand in the source already */
+    bool retypes; /* memory holds elements of one type after another */
 } Unit;
 
 void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */

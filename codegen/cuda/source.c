@@ -60,9 +60,7 @@ static uint32_t function_for(CudaUnit *unit, const Entry *entry, const Step *ste
     if (known == MAP_NONE) {
         known = unit->function_count;
         map_put(&unit->by_text, key, known);
-        Str name = kernel->name;
-        for (int n = 2; !map_add(&unit->taken, name, 0); n++)
-            name = str_format(unit->arena, STR_FMT "_%d", STR_ARG(kernel->name), n);
+        Str name = names_add(&unit->names, unit->arena, kernel->name, '_', 0);
         ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
                    ((CudaFunction){name, entry, step->kernel, section, 0}));
     }
@@ -104,9 +102,10 @@ static void make_entry(CudaUnit *unit, uint32_t e)
 
 static void make_unit(CudaUnit *unit, const Program *program, Arena *arena)
 {
-    *unit = (CudaUnit){.program = program, .arena = arena, .by_text = {.arena = arena}, .taken = {.arena = arena}};
+    *unit = (CudaUnit){.program = program, .arena = arena, .by_text = {.arena = arena}};
+    unit->names.taken.arena = arena;
     unit->of_step = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
-    source_take_names(program, arena, &unit->taken);
+    source_take_names(program, arena, &unit->names.taken);
     for (uint32_t e = 0; e < program->entry_count; e++)
         make_entry(unit, e);
 }

@@ -2,6 +2,7 @@
 #ifndef NNC_CUDA_UNIT_H
 #define NNC_CUDA_UNIT_H
 
+#include "base/names.h"
 #include "c/source.h"
 #include "cuda/prelude.h"
 #include "cuda/section.h"
@@ -22,7 +23,8 @@ typedef struct CudaUnit {
     CudaFunction *function;
     uint32_t function_count, function_capacity;
     uint32_t **of_step; /* per entry, per step: its function */
-    Map by_text, taken;
+    Map by_text;
+    Names names; /* that stand in the source already */
 } CudaUnit;
 
 /* Arrays of the device, or handed over? */

@@ -9,13 +9,14 @@
 
 #include <string.h>
 
+#include "base/names.h"
 #include "ops/family.h"
 #include "ops/meaning.h"
 
 typedef struct Flattener {
     Graph *graph;
     Arena *arena;
-    Map taken; /* names of values */
+    Names names; /* of values */
     Node *order;
     uint32_t count, capacity; /* of order */
     const bool *leaves;       /* per value of the graph as it was: an output, or the source of an update */
@@ -43,10 +44,8 @@ static Node *emit(Flattener *f, NodeId node)
 static ValueId add_value(Flattener *f, const Value *from, Role role)
 {
     ValueId value = graph_add_value(f->graph, role, from->type, (Str){0}, from->place);
-    Str name = from->name;
-    for (int n = 2; name.len && !map_add(&f->taken, name, value); n++)
-        name = str_format(f->arena, STR_FMT "_%d", STR_ARG(from->name), n);
-    f->graph->value[value].name = name;
+    if (from->name.len)
+        f->graph->value[value].name = names_add(&f->names, f->arena, from->name, '_', value);
     f->graph->value[value].data = from->data;
     return value;
 }
@@ -155,7 +154,7 @@ static void lay_out_loop(Flattener *f, const Body *outer, const Node *node)
         const Value *carried = &loop.body->value[loop.body->input[i]];
         value[i] = graph->node[begin].out[i];
         graph->value[value[i]].name =
-            carried->name.len && map_add(&f->taken, carried->name, value[i]) ? carried->name : (Str){0};
+            carried->name.len && map_add(&f->names.taken, carried->name, value[i]) ? carried->name : (Str){0};
         outer->map[node->out[i]] = value[i];
     }
     emit(f, begin);
@@ -208,7 +207,7 @@ static void lay_out_branches(Flattener *f, const Body *outer, const Node *node)
     for (uint32_t r = 0; r < results; r++) {
         ValueId given = graph->node[end].out[r], named = node->out[r];
         Str name = outer->from->value[named].name;
-        if (outer->from == graph || (name.len && map_add(&f->taken, name, given)))
+        if (outer->from == graph || (name.len && map_add(&f->names.taken, name, given)))
             graph->value[given].name = name;
         outer->map[named] = given;
     }
@@ -279,14 +278,14 @@ void kernel_flatten(Graph *graph, Arena *scratch)
         return;
     Flattener f = {.graph = graph,
                    .arena = graph->module->arena,
-                   .taken = {.arena = scratch},
+                   .names.taken = {.arena = scratch},
                    .leaves = graph_live_out(graph, scratch)};
     uint32_t values = graph->value_count;
     Body body = {graph, ARENA_ARRAY(scratch, ValueId, values)};
     for (ValueId v = 0; v < values; v++) {
         body.map[v] = v;
         if (graph->value[v].name.len)
-            map_add(&f.taken, graph->value[v].name, v);
+            map_add(&f.names.taken, graph->value[v].name, v);
     }
     lay_out(&f, &body);
     for (uint32_t i = 0; i < graph->output_count; i++)

@@ -1,7 +1,7 @@
 #include "api/budget.h"
 
 #include "api/report.h"
-#include "base/map.h"
+#include "base/names.h"
 #include "base/number.h"
 #include "c/unit.h"
 #include "codegen/target.h"
@@ -16,11 +16,11 @@ typedef struct Gathering {
     uint32_t number;  /* of the entry */
     const Unit *unit; /* NULL: the source has no functions of C */
     uint32_t *layer_of_call;
-    Map taken, number_of; /* names of the entry's layers; per name, the last number behind it */
-    Map met;              /* inputs, outputs and functions, by layer */
-    bool *weights;        /* per array: some layer has it */
-    int64_t *live;        /* bytes in the arena, per step */
-    bool *seen;           /* per kernel: sections of one are several launches */
+    Names names;   /* of the entry's layers */
+    Map met;       /* inputs, outputs and functions, by layer */
+    bool *weights; /* per array: some layer has it */
+    int64_t *live; /* bytes in the arena, per step */
+    bool *seen;    /* per kernel: sections of one are several launches */
 } Gathering;
 
 /* Layers */
@@ -46,12 +46,8 @@ static uint32_t call_of_kernel(const Graph *graph, const Kernel *kernel)
 static Str layer_name(Gathering *g, const Kernel *kernel, uint32_t call)
 {
     const Call *of = call == NONE ? NULL : g->entry->graph->inlined[call].call;
-    Str plain = !of ? kernel->name : of->label.len ? of->label : of->name, name = plain;
-    uint32_t n = map_get(&g->number_of, plain);
-    for (n = n == MAP_NONE ? 1 : n; !map_add(&g->taken, name, 0);)
-        name = str_format(g->arena, STR_FMT ".%u", STR_ARG(plain), ++n);
-    map_put(&g->number_of, plain, n);
-    return name;
+    Str plain = !of ? kernel->name : of->label.len ? of->label : of->name;
+    return names_add(&g->names, g->arena, plain, '.', 0);
 }
 
 static uint32_t layer_of_kernel(Gathering *g, const Kernel *kernel)
@@ -181,7 +177,7 @@ static void gather_entry(Gathering *g, BudgetEntry *to)
 {
     uint32_t first = g->budget->layer_count;
     g->layer_of_call = nothing(g->arena, g->entry->graph->inlined_count);
-    g->taken = g->number_of = (Map){.arena = g->arena};
+    g->names = (Names){0};
     g->live = live_bytes(g->arena, g->entry);
     g->seen = ARENA_ARRAY(g->arena, bool, g->entry->memory.kernel_count + 1);
     *to = describe_entry(g->arena, g->entry);
