@@ -156,6 +156,7 @@ typedef struct nnc_options { /* zero is fine everywhere */
                               error; 0: none */
     int pack;              /* graphs that update no params read those of others packed, by NAME_pack; C only */
     int checked;           /* C that makes arena memory unreadable while it holds nothing alive */
+    const char *tune;      /* a file that `nnc tune` has written for the target; NULL: the cost table decides */
 } nnc_options;
 
 #define NNC_ALL_GRAPHS UINT32_MAX /* they become the entries of one program, NAME_GRAPH */

@@ -7,6 +7,8 @@
 #include "api/report.h"
 #include "api/savings.h"
 #include "api/session.h"
+#include "base/file.h"
+#include "codegen/program/tune.h"
 #include "codegen/target.h"
 #include "frontends/nnc/text.h"
 
@@ -80,6 +82,16 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
     return options->target && find_allocator(session, from->allocator, &options->allocator);
 }
 
+static bool take_tune(nnc_session *session, const char *path, CompileOptions *options)
+{
+    Str text, file = str_copy(&session->arena, str_from(path ? path : ""));
+    if (!path)
+        return true;
+    options->tune = ARENA_NEW(&session->arena, Tune);
+    return file_read(&session->arena, &session->diag, file, &text) &&
+           tune_read(options->tune, &session->arena, &session->diag, file, text, options->target->name);
+}
+
 static nnc_result work_compile(nnc_session *session, void *argument)
 {
     Compilation *c = argument;
@@ -93,6 +105,8 @@ static nnc_result work_compile(nnc_session *session, void *argument)
     Str name = count == 1 ? module->graph[first]->name : prepare_stem(c->module->path);
     if (!take_options(session, c, name, &options))
         return NNC_RESULT_USE;
+    if (!take_tune(session, c->options->tune, &options))
+        return NNC_RESULT_INPUT;
     Graph **graph = ARENA_ARRAY(&session->arena, Graph *, count);
     for (uint32_t i = 0; i < count; i++) {
         graph[i] = graph_clone(module->graph[first + i]);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "nnc_compiler.h"
 
@@ -163,6 +164,35 @@ UNIT(an_error_has_its_place)
                NNC_RESULT_OK); /* the session goes on */
     EXPECT(!*nnc_session_text(session) && !nnc_session_diagnostic(session, 0));
     nnc_session_free(session);
+}
+
+UNIT(recipes_of_a_tune_file_are_followed)
+{
+    static const char one[] =
+        "nnc 1\ngraph g(x: f32[8, 8], w: f32[8, 16]) -> (y: f32[8, 16]) {\n    y = matmul(x, w)\n}\n";
+    static const char recipe[] =
+        "target x86-64-v3\ngraph g {\n"
+        "    y: f32[8, 16] = matmul(x, w) @kernel(0, tiled, pixels = 3, vectors = 1)\n}\n";
+    char path[] = "/tmp/nnc-tune-XXXXXX";
+    int file = mkstemp(path);
+    nnc_session *session = nnc_session_new();
+    nnc_options options = {.target = "x86-64-v3", .tune = path};
+    nnc_module *module;
+    nnc_program *program;
+    const char *text = "";
+    EXPECT(file >= 0 && write(file, recipe, sizeof recipe - 1) == (ssize_t)(sizeof recipe - 1));
+    EXPECT_INT(parse(session, one, &module), NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_OK);
+    EXPECT_INT(nnc_program_text(program, NNC_TEXT_KERNELS, &text), NNC_RESULT_OK);
+    EXPECT(strstr(text, "pixels = 3, vectors = 1") != NULL);
+    options.target = "generic";
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_INPUT);
+    EXPECT(strstr(nnc_session_text(session), "timed for x86-64-v3") != NULL);
+    options.tune = "/nowhere/at all.tune";
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_INPUT);
+    nnc_session_free(session);
+    close(file);
+    unlink(path);
 }
 
 UNIT(a_wrong_use_is_told)
@@ -358,6 +388,7 @@ int main(void)
         RUN(a_module_tells_its_graphs),
         RUN(a_graph_is_evaluated),
         RUN(an_error_has_its_place),
+        RUN(recipes_of_a_tune_file_are_followed),
         RUN(a_wrong_use_is_told),
         RUN(what_the_weights_file_lacks_is_an_error_or_drawn),
         RUN(stored_floats_convert_on_request),
