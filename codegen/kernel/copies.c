@@ -1,5 +1,6 @@
 /* Copies that are made whatever is fused: of what leaves the graph without memory of its own, of what an update reads
- * of the tensor that it is written to, and in the middle of views upon views whose indices would grow without bound. */
+ * of the tensor that it is written to, in the middle of views upon views whose indices would grow without bound, and of
+ * images that tiles could not walk otherwise. */
 #include "kernel/copies.h"
 
 #include "kernel/kernel.h"
@@ -34,6 +35,7 @@ static void copy_shared_ends(Graph *graph, Arena *arena)
 
 typedef struct Copier {
     Graph *graph;
+    const Target *target; /* NULL: none */
     Arena *arena;
     Node *sorted; /* the new order */
     uint32_t count, capacity;
@@ -73,6 +75,8 @@ static void copy_for(Copier *c, NodeId n)
     for (uint32_t i = 1; node_is_update(&graph->node[n]) && i < graph->node[n].in_count; i++)
         if (is_of_updated(graph, &graph->node[n], i))
             copy_operand(c, &graph->node[n], i);
+    if (node_is_contraction(graph, &graph->node[n]) && tiled_wants_copy(graph, c->target, c->arena, &graph->node[n]))
+        copy_operand(c, &graph->node[n], 0);
     if (!node_is_view(&graph->node[n]))
         return;
     uint32_t turns = turns_of(c, &graph->node[n]);
@@ -84,9 +88,10 @@ static void copy_for(Copier *c, NodeId n)
         c->turns[graph->node[n].out[r]] = turns;
 }
 
-static void copy_operands(Graph *graph, Arena *arena)
+static void copy_operands(Graph *graph, const Target *target, Arena *arena)
 {
-    Copier c = {.graph = graph, .arena = arena, .turns = ARENA_ARRAY(arena, uint32_t, graph->value_count)};
+    Copier c = {
+        .graph = graph, .target = target, .arena = arena, .turns = ARENA_ARRAY(arena, uint32_t, graph->value_count)};
     uint32_t count = graph->node_count;
     for (NodeId n = 0; n < count; n++) {
         copy_for(&c, n);
@@ -99,8 +104,8 @@ static void copy_operands(Graph *graph, Arena *arena)
     }
 }
 
-void kernel_add_copies(Graph *graph, Arena *scratch)
+void kernel_add_copies(Graph *graph, const Target *target, Arena *scratch)
 {
-    copy_operands(graph, scratch);
+    copy_operands(graph, target, scratch);
     copy_shared_ends(graph, scratch);
 }

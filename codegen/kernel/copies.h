@@ -3,7 +3,8 @@
 #define NNC_KERNEL_COPIES_H
 
 #include "ir/graph.h"
+#include "target.h"
 
-void kernel_add_copies(Graph *graph, Arena *scratch);
+void kernel_add_copies(Graph *graph, const Target *target, Arena *scratch); /* target may be NULL */
 
 #endif

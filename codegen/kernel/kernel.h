@@ -85,5 +85,7 @@ static inline bool team_fits(const Target *target, int64_t team)
  * so that what is between them never exists as a whole?  (tiled.c) */
 bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *contraction, const Node *pool);
 bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction);
+/* Is its image a view that no tile can walk, channels shuffled for one, so that a copy of it is worth its time? */
+bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction);
 
 #endif

@@ -369,6 +369,58 @@ static bool goes_by_rows(const Graph *graph, const Target *target, const Node *n
            shape_elements(&w->shape) * 4 <= MOST_WEIGHTS && shape_elements(&x->shape) > 0;
 }
 
+/* Where the element of the convolution's image is, of so many channels, rows and columns. */
+static Index image_address(const Graph *graph, Arena *scratch, ValueId value, const Index *at)
+{
+    Index position[MAX_RANK + 1], operand[MAX_RANK + 1];
+    memcpy(position, at, value_shape(graph, value)->rank * sizeof *position);
+    for (; kernel_value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
+        const Node *view = value_producer(graph, value);
+        kernel_view_position(scratch, graph, view, graph->value[value].result, position, operand);
+        memcpy(position, operand, sizeof position);
+    }
+    Nest nest = lower_nest(value_type(graph, value));
+    if (nest.type->layout.block) {
+        position[nest.type->shape.rank] = index_mod(scratch, position[1], nest.type->layout.block);
+        position[1] = index_div(scratch, position[1], nest.type->layout.block);
+    }
+    return index_flatten(scratch, position, nest.extent, nest.rank);
+}
+
+/* Do addresses of the image advance evenly along a row, a column, and a block of channels, as set_operand asks? */
+static bool walks_image(const Graph *graph, Arena *scratch, const Target *target, const Node *node,
+                        const Convolution *conv)
+{
+    const Shape *shape = value_shape(graph, node->in[0]);
+    int64_t lanes = target->lanes, factor;
+    const Var *block = index_var_new(scratch, "b", 0, ceil_div(conv->channels, lanes) - 1);
+    const Var *along[MAX_RANK] = {index_var_new(scratch, "n", 0, conv->images - 1),
+                                  index_var_new(scratch, "c", 0, lanes - 1)};
+    Index position[MAX_RANK];
+    for (uint32_t d = 2; d < shape->rank; d++)
+        along[d] = index_var_new(scratch, "i", 0, shape->dim[d] - 1);
+    for (uint32_t d = 0; d < shape->rank; d++)
+        position[d] = index_var(scratch, along[d]);
+    position[1] = index_add(scratch, position[1], index_scale(scratch, index_var(scratch, block), lanes));
+    Index address = image_address(graph, scratch, node->in[0], position);
+    for (uint32_t d = 1; d < shape->rank; d++)
+        if (shape->dim[d] > 1 && !index_factor(address, along[d], &factor))
+            return false;
+    return true;
+}
+
+bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction)
+{
+    Convolution conv;
+    if (!target || target->lanes < 2 || !kernel_value_is_view(graph, contraction->in[0]) ||
+        !convolution_of(graph, contraction, &conv) || conv.groups != 1 || conv.outputs * 2 < target->lanes)
+        return false;
+    Role role = graph->value[kernel_view_owner(graph, contraction->in[0])].role;
+    const Type *x = value_type(graph, contraction->in[0]);
+    return (role == ROLE_RESULT || role == ROLE_INPUT) && x->dtype == DT_F32 && shape_elements(&x->shape) > 0 &&
+           !walks_image(graph, scratch, target, contraction, &conv);
+}
+
 bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *contraction, const Node *pool)
 {
     Convolution conv;
