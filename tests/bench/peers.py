@@ -1,8 +1,8 @@
 """nnc beside ONNX Runtime: convolutional networks and bert_base, f32, batch 1, one core, in one process.
 
-    peers.py BUILD [--turns N] [MODEL ...]      default: 25 turns, all of NETWORKS
+    peers.py BUILD [--turns N] [MODEL ...]      default: 25 turns, all of NETWORKS; or files: net.onnx
 
-The script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
+Of a file both read the same weights, and inputs are drawn; its extents must be fixed.  Of a name the script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
 ONNX file built here, in the ops that exporters write, so that ONNX Runtime's optimiser finds the patterns it knows.
 Both run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, ...  A turn is a run that
 fills the caches and a run that counts, in the thread's processor time; the peak is the loop of multiply-adds of
@@ -431,6 +431,21 @@ def show(name, flop, worst, rows):
           f" (80 % between {ratios[tenth]:.3f} and {ratios[-1 - tenth]:.3f})", flush=True)  # fmt: skip
 
 
+def drawn_inputs(path):
+    """By name, of the model's inputs: floats, and integers that may be tokens."""
+    rng = np.random.default_rng(2)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return {i.name: rng.standard_normal(i.shape, np.float32) if i.type == "tensor(float)"
+            else rng.integers(0, 2, i.shape).astype(i.type[7:-1]) for i in session.get_inputs()}  # fmt: skip
+
+
+def bench_file(nnc, path, cc, turns, folder):
+    inputs, options = drawn_inputs(path), ["--target", "host", "--cc", cc]
+    subprocess.run([nnc, "compile", path, *options, "--name", "net", "--emit", "c,lib", "--weights", "file", "-o", folder],
+                   check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    show_turns(nnc, path, path, inputs, path.stem, "net", cc, turns, folder)
+
+
 def bench(nnc, name, cc, turns, folder):
     build, make_input = NETWORKS[name]
     model = ROOT / "models" / f"{name}.nnc"
@@ -441,27 +456,32 @@ def bench(nnc, name, cc, turns, folder):
     words = [nnc, "compile", model, "--target", "host", "--emit", "c,lib", "--weights", "file", "--cc", cc]
     subprocess.run([*words, "--weights-from", folder / "drawn.safetensors", "-o", folder],
                    check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    show_turns(nnc, model, folder / "model.onnx", inputs, name, name, cc, turns, folder)
+
+
+def show_turns(nnc, model, peer, inputs, label, name, cc, turns, folder):
     source = (folder / f"{name}.c").read_text()
     target = re.search(r" for (\S+)\. \*/", source).group(1)
     flags = re.search(r"Compile with: (.*) \*/", source).group(1).split()
     counted = subprocess.check_output([nnc, "bench", model, "--seconds", "0", "--format", "json", "--target", target])
-    ours, theirs = open_nnc(folder, name, inputs), open_onnx(folder / "model.onnx", inputs)
+    ours, theirs = open_nnc(folder, name, inputs), open_onnx(peer, inputs)
     worst = compare(ours(), theirs())
     rows = measure(ours, theirs, open_peak(target, cc, flags, folder), turns)
-    show(f"{name} for {target}", json.loads(counted)["flop"], worst, rows)
+    show(f"{label} for {target}", json.loads(counted)["flop"], worst, rows)
 
 
 def main():
     parser = argparse.ArgumentParser(description="nnc beside ONNX Runtime, one core, f32, batch 1")
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("model", nargs="*", help=" or ".join(NETWORKS))
+    parser.add_argument("model", nargs="*", help=" or ".join(NETWORKS) + ", or a file that ends with .onnx")
     parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--cc", default="clang", help="the C compiler for nnc's library and the peak's loop")
     args = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for name in args.model or NETWORKS:
         with tempfile.TemporaryDirectory() as folder:
-            bench(args.build.resolve() / "nnc", name, args.cc, args.turns, pathlib.Path(folder))
+            run, what = (bench_file, pathlib.Path(name)) if name.endswith(".onnx") else (bench, name)
+            run(args.build.resolve() / "nnc", what, args.cc, args.turns, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
