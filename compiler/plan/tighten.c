@@ -1,8 +1,10 @@
-/* Rounds with rising budgets.  In each a height that was asked for comes first.  Then the lower bound comes first,
- * since most real problems can be placed at it, and then nothing is left to prove; after it the gap between bound and
- * plan is narrowed from above. Within a round the preorders take turns: the time to a solution is heavy-tailed (Gomes,
- * Selman and Kautz, "Boosting combinatorial search through randomization", AAAI 1998), so many short tries beat one
- * long one. */
+/* Rounds with rising budgets.  In each the lower bound comes first, since most real problems can be placed at it, and
+ * then nothing is left to prove; after it the gap between bound and plan is narrowed from above. Within a round the
+ * preorders take turns: the time to a solution is heavy-tailed (Gomes, Selman and Kautz, "Boosting combinatorial search
+ * through randomization", AAAI 1998), so many short tries beat one long one.
+ *
+ * A height that was asked for, and is still open then, is searched for with as many nodes again: afterwards and anew,
+ * so that to ask for one never costs a plan that is found without. */
 #include "plan/tighten.h"
 
 #include <string.h>
@@ -93,25 +95,33 @@ static void from_below(Tighten *t, uint64_t budget)
         ;
 }
 
-/* A height that was asked for is one target more, as long as it is open. */
-static void for_wanted(Tighten *t, uint64_t budget)
+static bool open(const Tighten *t, int64_t height)
 {
-    if (!done(t) && t->best->wanted < t->best->peak && t->best->wanted >= t->best->bound)
-        try_all(t, t->best->wanted, budget);
+    return height >= t->best->bound && height < t->best->peak;
+}
+
+/* From nothing learned, until the peak is `enough`, which is asked for first as long as it is open. */
+static void search(Tighten *t, Arena *arena, int64_t enough, uint64_t budget)
+{
+    uint64_t first = FIRST_BUDGET * t->items->count;
+    t->left = budget;
+    t->exact = plan_exact_new(arena, t->items);
+    for (uint64_t round = first; !done(t) && t->best->peak > enough; round *= 4) {
+        if (open(t, enough))
+            try_all(t, enough, 4 * round);
+        from_below(t, 4 * round);
+        if (round > first)
+            from_above(t, round);
+    }
 }
 
 void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best)
 {
     Arena arena = {0};
-    Tighten t = {.best = best, .items = items, .grain = grain_of(items), .left = budget};
+    Tighten t = {.best = best, .items = items, .grain = grain_of(items)};
     t.trial = ARENA_ARRAY(&arena, int64_t, items->count);
-    t.exact = plan_exact_new(&arena, items);
-    uint64_t first = FIRST_BUDGET * items->count;
-    for (uint64_t round = first; !done(&t); round *= 4) {
-        for_wanted(&t, 4 * round);
-        from_below(&t, 4 * round);
-        if (round > first)
-            from_above(&t, round);
-    }
+    search(&t, &arena, 0, budget);
+    if (open(&t, best->wanted))
+        search(&t, &arena, best->wanted, budget);
     arena_free(&arena);
 }

@@ -145,6 +145,29 @@ static void a_capacity_is_searched_for(void)
     arena_free(&arena);
 }
 
+/* What is asked for is one target more: a plan that is found without is found with it. */
+static void a_capacity_costs_no_plan(void)
+{
+    uint32_t open = 0;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        Arena arena = {0};
+        Random random = {seed};
+        PlanProblem p = draw_packing(&arena, &random, 300, 100, 50000, seed % 2);
+        PlanResult r;
+        int64_t without = placed(&arena, &p, "best", 1).peak, bound = plan_lower_bound(&p);
+        open += without > bound;
+        for (int64_t part = 0; part < 4; part++) {
+            p.capacity = bound + part * (without - bound) / 4;
+            bool fits = plan_place(&arena, &p, "best", 1, &r);
+            CHECK(r.peak <= without, "seed %" PRIu64 ", capacity %" PRId64 ": %" PRId64 " instead of %" PRId64, seed,
+                  p.capacity, r.peak, without);
+            CHECK(fits == (r.peak <= p.capacity), "seed %" PRIu64 ": the verdict is not that of the peak", seed);
+        }
+        arena_free(&arena);
+    }
+    CHECK(open > 2, "too easy: %u", open);
+}
+
 static void odd_problems_are_problems(void)
 {
     Arena arena = {0};
@@ -172,6 +195,7 @@ int main(void)
     alignments_bound_the_peak();
     small_aligned_problems_are_proven();
     a_capacity_is_searched_for();
+    a_capacity_costs_no_plan();
     best_is_best();
     large_training_steps_are_tight();
     effort_helps_the_large();
