@@ -22,7 +22,7 @@
 #define NODES_PER_EFFORT UINT64_C(150000)
 #define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
 #define SMALL_SIZE       45  /* and of such whose nodes cost so little that they get more */
-#define SMALL_TIMES      6
+#define SMALL_TIMES      12
 #define PLAIN_CONFLICTS  75
 #define PAIRS_PER_NODE   10 /* more, and to prepare the search would take longer than the search */
 

@@ -112,13 +112,40 @@ static void small_aligned_problems_are_proven(void)
     for (uint64_t seed = 1; seed <= 300; seed++) {
         Arena arena = {0};
         Random random = {seed};
-        PlanProblem p = draw_aligned(&arena, &random, 5 + (uint32_t)seed % 10);
+        PlanProblem p = draw_aligned(&arena, &random, 5 + (uint32_t)seed % 16);
         PlanResult r = placed(&arena, &p, "best", 1);
         CHECK(r.proven, "seed %" PRIu64 ": %" PRId64 " for %" PRId64, seed, r.peak, r.lower_bound);
         beyond += r.peak > plan_lower_bound(&p);
         arena_free(&arena);
     }
     CHECK(beyond > 5, "too easy: %u", beyond);
+}
+
+/* Most live together, bytes and alignments of any kind: bounds say little here. */
+static PlanProblem crowd(Arena *arena, Random *r, uint32_t count)
+{
+    static const int64_t alignments[][4] = {
+        {16, 256, 1024, 64}, {1, 4096, 64, 16}, {3, 48, 100, 640}, {512, 65536, 1, 5}};
+    const int64_t *alignment = alignments[random_below(r, 4)];
+    PlanBuffer *buffer = ARENA_ARRAY(arena, PlanBuffer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t first = random_below(r, 4), last = first + 1 + random_below(r, 3);
+        buffer[i] =
+            (PlanBuffer){1 + random_below(r, 10000), alignment[random_below(r, 4)], first, last, PLAN_FREE, 0, 0};
+    }
+    return (PlanProblem){.buffer = buffer, .count = count};
+}
+
+static void small_crowds_are_proven(void)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        Arena arena = {0};
+        Random random = {seed};
+        PlanProblem p = crowd(&arena, &random, 15 + (uint32_t)seed % 6);
+        PlanResult r = placed(&arena, &p, "best", 1);
+        CHECK(r.proven, "seed %" PRIu64 ": %" PRId64 " for %" PRId64, seed, r.peak, r.lower_bound);
+        arena_free(&arena);
+    }
 }
 
 static bool says(Str s, const char *what)
@@ -194,6 +221,7 @@ int main(void)
     odd_problems_are_problems();
     alignments_bound_the_peak();
     small_aligned_problems_are_proven();
+    small_crowds_are_proven();
     a_capacity_is_searched_for();
     a_capacity_costs_no_plan();
     best_is_best();
