@@ -12,7 +12,7 @@
 #include "plan/exact_state.h"
 #include "plan/sort.h"
 
-#define SLOTS          (1u<<18)       /* of the table of what was refuted; a power of two */
+#define SLOTS          (1u << 18) /* of the table of what was refuted; a power of two */
 #define MOST_REFUTED   UINT32_C(2000000)
 #define LOOKS_PER_NODE 16
 
@@ -209,7 +209,8 @@ static PlanVerdict fit_all(PlanMemo *m, ItemSet items)
         verdict = fit_connected(m, part);
         items &= ~part;
     }
-    while (verdict == PLAN_REFUTED && x->path_count > path_count) /* parts that were solved before the one that failed */
+    while (verdict == PLAN_REFUTED &&
+           x->path_count > path_count) /* parts that were solved before the one that failed */
         plan_exact_take_back(x);
     if (verdict == PLAN_REFUTED)
         plan_exact_undo(x, undo_count);
