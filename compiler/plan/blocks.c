@@ -1,22 +1,22 @@
 /* Which items of a perfect packing lie beside each other can be told from their sizes.
  *
- * Rows: blocks that end where others begin, and are as high, are one block; either side may be a stack of some blocks of
- * one life.  Wheels: five blocks around each other, of which no two are a row or a stack,
+ * Rows: blocks that end where others begin, and are as high, are one block; either side may be a stack of some blocks
+ * of one life.  Wheels: five blocks around each other, of which no two are a row or a stack,
  *
  *      d | q q
  *      d | e | b        d = e + q,  b = p + e
  *      p   p | b
  *
- * The fewer blocks a join chooses the less it is an accident; so joins of two and wheels come first, and again after each
- * other join.  An accident leaves much that fits nothing.  It will mostly be among the blocks that went no further, and
- * the lower the likelier: these are refused, one after another, as long as less is left. */
+ * The fewer blocks a join chooses the less it is an accident; so joins of two and wheels come first, and again after
+ * each other join.  An accident leaves much that fits nothing.  It will mostly be among the blocks that went no
+ * further, and the lower the likelier: these are refused, one after another, as long as less is left. */
 #include "plan/blocks.h"
 
 #include <string.h>
 
 #include "plan/sort.h"
 
-#define NONE       UINT32_MAX
+#define NONE         UINT32_MAX
 #define MOST_JOIN    6  /* blocks that a row chooses */
 #define MOST_STACK   3  /* that one side of it chooses */
 #define MOST_MATES   24 /* of one life that are looked at */
@@ -50,11 +50,11 @@ typedef struct Join {
     Arena *arena, scratch;
     Block *block;
     uint32_t count, capacity;
-    List *begin, *end;           /* [section] */
-    List todo[MOST_JOIN + 2];    /* sections at which joins of so many blocks are to be looked for */
-    uint8_t *level;              /* [section]: the list that it is in; 0: none */
-    Stacks left, right;          /* at the section that is looked at */
-    uint32_t rest; /* blocks, when all is done */
+    List *begin, *end;        /* [section] */
+    List todo[MOST_JOIN + 2]; /* sections at which joins of so many blocks are to be looked for */
+    uint8_t *level;           /* [section]: the list that it is in; 0: none */
+    Stacks left, right;       /* at the section that is looked at */
+    uint32_t rest;            /* blocks, when all is done */
     uint64_t looks;
     uint64_t refused[MOST_REFUSED]; /* joins */
     uint32_t refused_count;
@@ -346,8 +346,8 @@ static void write_blocks(Arena *arena, const Join *j, const PlanItems *items, Pl
     for (uint32_t b = 0; b < j->count; b++) {
         number[b] = count;
         if (j->block[b].within == NONE)
-            buffer[count++] = (PlanBuffer){
-                j->block[b].size, items->unit, j->block[b].lower, j->block[b].upper, PLAN_FREE, 0, 0};
+            buffer[count++] =
+                (PlanBuffer){j->block[b].size, items->unit, j->block[b].lower, j->block[b].upper, PLAN_FREE, 0, 0};
     }
     for (uint32_t i = 0; i < items->count; i++) {
         uint32_t b = i;
