@@ -12,8 +12,8 @@
 #include "plan/exact_state.h"
 #include "plan/sort.h"
 
-#define SLOTS          (1u << 18) /* of the table of what was refuted; a power of two */
-#define MOST_REFUTED   UINT32_C(2000000)
+#define SLOTS          16384 /* of the table of what was refuted; a power of two */
+#define MOST_REFUTED   UINT32_C(100000)
 #define LOOKS_PER_NODE 16
 
 typedef uint64_t ItemSet;

@@ -152,7 +152,7 @@ static void small_crowds_are_proven(void)
 static void perfect_packings_are_tight(void)
 {
     uint32_t perfect = 0;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
+    for (uint64_t seed = 1; seed <= 8; seed++) {
         Arena arena = {0};
         Random random = {seed};
         PlanProblem p = draw_packing(&arena, &random, 2000, 1000, 1 << 20, seed % 2);
@@ -161,7 +161,7 @@ static void perfect_packings_are_tight(void)
         perfect += r.proven;
         arena_free(&arena);
     }
-    CHECK(perfect >= 10, "%u of 12 are perfect", perfect);
+    CHECK(perfect >= 7, "%u of 8 are perfect", perfect);
 }
 
 static bool says(Str s, const char *what)
