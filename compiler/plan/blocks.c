@@ -327,7 +327,7 @@ static bool refuse_one(Arena *arena, const PlanItems *items, uint64_t *looks, Jo
         join_anew(&j, &trial, items, *looks);
         *looks -= j.looks < *looks ? j.looks : *looks;
         arena_free(&trial);
-        if (j.rest > best->rest)
+        if (j.rest >= best->rest)
             continue;
         arena_reset(arena, mark);
         *best = j;
