@@ -6,6 +6,8 @@
 #include "program/tune.h"
 #include "storage/flow.h"
 
+#define MOST_STATEMENTS 1500000u /* statements of loops, of all kernels: some 700 bytes each */
+
 PassContext entry_context(const CompileOptions *options, unsigned without, Arena *scratch, Diag *diag)
 {
     PassContext context = pass_context(scratch, diag);
@@ -183,17 +185,33 @@ int64_t entry_peak_without(const Entry *entry, unsigned without)
     return entry_peak_of(graph_clone(entry->source), options, options->without | without);
 }
 
-void entry_lower(Entry *entry, WeightTable *weights)
+static bool refuse_loops(const Entry *entry, const Kernel *kernel)
 {
+    const Graph *graph = entry->graph;
+    return diag_error(graph->module->diag, graph->node[kernel->node[0]].place,
+                      "the loops of all kernels take more than %u statements for %s", MOST_STATEMENTS,
+                      entry->program->options.target->name);
+}
+
+bool entry_lower(Entry *entry, WeightTable *weights)
+{
+    uint64_t statements = 0;
     Graph *graph = entry->graph;
     Memory *memory = &entry->memory;
     Users users = graph_users(graph, graph->module->arena);
     Lower lower = lower_new(graph, entry->program->options.target, &memory->storage, &users);
     lower_start(&lower, weights);
     kernel_name_all(graph, graph->module->arena, memory->kernel, memory->kernel_count);
-    for (uint32_t k = 0; k < memory->kernel_count; k++)
-        if (memory->kernel[k].form != FORM_FLOW && !memory->kernel[k].there)
-            lower_kernel(&lower, &memory->kernel[k]);
+    for (uint32_t k = 0; k < memory->kernel_count; k++) {
+        Kernel *kernel = &memory->kernel[k];
+        if (kernel->form == FORM_FLOW || kernel->there)
+            continue;
+        lower_kernel(&lower, kernel);
+        statements += block_count(&kernel->body);
+        if (statements > MOST_STATEMENTS)
+            return refuse_loops(entry, kernel);
+    }
+    return true;
 }
 
 /* Arrays of the caller that are handed round, and read in the end, and outputs that are places of what turns. */

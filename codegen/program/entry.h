@@ -19,8 +19,9 @@ bool entry_plan(Entry *entry, PassContext *context);
  * said. */
 int64_t entry_peak_of(Graph *graph, const CompileOptions *options, unsigned without);
 
-/* Loops for each kernel; the arrays of weights that they read go to the table. */
-void entry_lower(Entry *entry, WeightTable *weights);
+/* Loops for each kernel; the arrays of weights that they read go to the table.  False, with an error, when there are
+ * more statements in them than a compilation has memory for. */
+bool entry_lower(Entry *entry, WeightTable *weights);
 
 /* Steps, what is used, and the judge's word on it all.  False after errors. */
 bool entry_finish(Entry *entry);

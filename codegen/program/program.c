@@ -86,7 +86,7 @@ static bool compile_entry(Entry *entry, WeightTable *weights)
     }
     if (good) {
         entry_progress(options, "kernels");
-        entry_lower(entry, weights);
+        good = entry_lower(entry, weights);
     }
     arena_free(&scratch);
     return good;

@@ -170,6 +170,17 @@ bool file_exists(Str path)
     return there;
 }
 
+bool file_same(Str a, Str b)
+{
+    struct stat one, other;
+    char *name[2] = {terminated(a), terminated(b)};
+    bool same = stat(name[0], &one) == 0 && stat(name[1], &other) == 0 && one.st_dev == other.st_dev &&
+                one.st_ino == other.st_ino;
+    free(name[0]);
+    free(name[1]);
+    return same;
+}
+
 bool file_make_folder(Diag *diag, Str path)
 {
     char *name = terminated(path);

@@ -91,15 +91,6 @@ static int64_t ceiling(const PlanExact *x)
     return ceiling;
 }
 
-/* Does what reaches so high fit?  Else a search for less than that fails alike. */
-static bool reaches(PlanExact *x, int64_t height)
-{
-    if (height <= x->target)
-        return true;
-    x->leap = height < x->leap ? height : x->leap;
-    return false;
-}
-
 static bool twin_waits(const PlanExact *x, uint32_t item)
 {
     return x->twin[item] != PLAN_NONE && x->placed[x->twin[item]] < 0;
@@ -113,7 +104,8 @@ static void push_candidates(PlanExact *x, const ExactPart *part, int64_t last_of
     for (uint32_t i = x->next[end]; i != end; i = x->next[i]) {
         int64_t offset = x->support[i];
         if (offset >= limit || offset < x->least[i] || offset < last_offset ||
-            (offset == last_offset && x->rank[i] < last_rank) || twin_waits(x, i) || !reaches(x, offset + rest))
+            (offset == last_offset && x->rank[i] < last_rank) || twin_waits(x, i) ||
+            !plan_exact_reaches(x, offset + rest))
             continue;
         ARENA_PUSH(x->arena, x->candidate, x->candidate_count, x->candidate_capacity,
                    ((ExactCandidate){offset, i, x->rank[i]}));
@@ -131,7 +123,7 @@ static bool fits_below_target(PlanExact *x, uint32_t item)
 {
     const PlanItem *it = &x->items->item[item];
     for (const PlanPiece *p = &x->items->piece[it->piece]; p < &x->items->piece[it->piece + it->piece_count]; p++)
-        if (!reaches(x, x->support[item] + p->size - p->slack))
+        if (!plan_exact_reaches(x, x->support[item] + p->size - p->slack))
             return false;
     return true;
 }
@@ -179,7 +171,7 @@ static PlanVerdict try_candidate(PlanExact *x, ExactPart part, ExactCandidate c)
     if (!fits_below_target(x, c.item))
         return PLAN_REFUTED;
     x->nodes++;
-    if (plan_exact_put(x, c.item)) {
+    if (plan_exact_put(x, c.item, x->support[c.item])) {
         bool split = plan_exact_cut(x, c.item, UINT32_MAX);
         verdict = split ? search_split(x, part) : search(x, part, c.offset, c.rank);
         if (verdict == PLAN_REFUTED)

@@ -4,9 +4,10 @@
 #define NNC_PLAN_EXACT_STACK_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
-#define PLAN_MOST_STACKED 12
+#include "base/arena.h"
+
+#define PLAN_MOST_STACKED 16
 #define PLAN_MOST_UNITS   8
 
 typedef struct PlanStacked { /* an item that is to be placed */
@@ -29,7 +30,11 @@ typedef struct PlanStack {
 /* The height of the stack in the order given. */
 int64_t plan_stack_height(const PlanStack *stack);
 
-/* Is there an order of at most the target's height? */
-bool plan_stack_fits(PlanStack *stack);
+typedef struct PlanSets PlanSets; /* room to work */
+
+PlanSets *plan_sets_new(Arena *arena);
+
+/* Is there an order of at most the target's height?  Work: two to the number of items at most. */
+bool plan_stack_fits(PlanStack *stack, PlanSets *sets);
 
 #endif

@@ -9,7 +9,9 @@
 #include "plan/bound.h"
 #include "plan/order.h"
 
-#define STACKS_PER_NODE 8 /* sets looked at */
+#define STACKS_PER_NODE      32 /* sets looked at */
+#define FEW                  40 /* items, of which nodes are few enough to look at more sets in each */
+#define MOST_STACKED_OF_MANY 14
 
 uint32_t plan_exact_lower(const PlanExact *x, uint32_t item)
 {
@@ -127,6 +129,8 @@ PlanExact *plan_exact_new(Arena *arena, const PlanItems *items)
     x->twin = ARENA_ARRAY(arena, uint32_t, n);
     find_twins(x);
     if (classes > 1) {
+        x->most_stacked = n <= FEW ? PLAN_MOST_STACKED : MOST_STACKED_OF_MANY;
+        x->sets = plan_sets_new(arena);
         x->order = ARENA_ARRAY(arena, uint32_t, (size_t)sections * PLAN_MOST_STACKED);
         memset(x->order, 0xff, sizeof *x->order * sections * PLAN_MOST_STACKED);
     }
@@ -200,6 +204,14 @@ static void lift_neighbours(PlanExact *x, uint32_t item, ExactPart *hull)
     }
 }
 
+bool plan_exact_reaches(PlanExact *x, int64_t height)
+{
+    if (height <= x->target)
+        return true;
+    x->leap = height < x->leap ? height : x->leap;
+    return false;
+}
+
 /* Does what is left of a section, in one class, fit above its floor, the lowest least offset?  The topmost need not
  * keep its padding.  Mostly the floor is not needed, only a witness: an item that can lie low enough.  The last one
  * mostly still is one. */
@@ -221,10 +233,8 @@ static bool row_fits(PlanExact *x, ExactClass *c, uint32_t s)
     }
     if (floor - slack <= limit)
         return true;
-    int64_t need = floor - slack + c->rest[s];
-    x->leap = need < x->leap ? need : x->leap;
     x->blame[s]++;
-    return false;
+    return plan_exact_reaches(x, floor - slack + c->rest[s]);
 }
 
 /* Lists what the section has yet to place; false when that is too much. */
@@ -236,7 +246,7 @@ static bool list_stack(const PlanExact *x, uint32_t s, PlanStack *stack)
         uint32_t item = c->item[k];
         if (x->least[item] == INT64_MAX)
             continue;
-        if (stack->count == PLAN_MOST_STACKED)
+        if (stack->count == x->most_stacked)
             return false;
         const PlanPiece *piece = &x->items->piece[x->section_piece[k]];
         stack->item[stack->count++] =
@@ -262,15 +272,14 @@ static bool stack_fits(PlanExact *x, uint32_t s)
     PlanStack stack = {.target = x->target, .unit = x->unit, .unit_count = x->class_count};
     if (!list_stack(x, s, &stack) || order_stands(x, s, &stack))
         return true;
-    bool fits = plan_stack_fits(&stack);
+    bool fits = plan_stack_fits(&stack, x->sets);
     x->nodes += stack.work / STACKS_PER_NODE;
     for (uint32_t n = 0; fits && n < stack.count; n++)
         x->order[(size_t)s * PLAN_MOST_STACKED + n] = stack.item[stack.order[n]].item;
     if (fits)
         return true;
-    x->leap = stack.need < x->leap ? stack.need : x->leap;
     x->blame[s]++;
-    return false;
+    return plan_exact_reaches(x, stack.need);
 }
 
 static bool sections_fit(PlanExact *x, const ExactPart *hull)
@@ -297,11 +306,11 @@ static void change_rest(PlanExact *x, uint32_t item, int64_t sign)
     }
 }
 
-bool plan_exact_put(PlanExact *x, uint32_t item)
+bool plan_exact_put(PlanExact *x, uint32_t item, int64_t offset)
 {
     ExactPart hull = {0, plan_exact_lower(x, item), plan_exact_upper(x, item)};
     x->path[x->path_count++] = (ExactStep){item, x->undo_count};
-    x->placed[item] = x->support[item];
+    x->placed[item] = offset;
     change(x, &x->least[item], INT64_MAX);
     x->next[x->prev[item]] = x->next[item];
     x->prev[x->next[item]] = x->prev[item];
@@ -335,7 +344,7 @@ bool plan_exact_pass_over(PlanExact *x, uint32_t item, int64_t offset)
         return false;
     if (lowest <= x->least[item])
         return true;
-    change(x, &x->least[item], lowest);
+    change(x, &x->least[item], clear_of_pins(x, item, lowest));
     return sections_fit(x, &(ExactPart){0, plan_exact_lower(x, item), plan_exact_upper(x, item)});
 }
 

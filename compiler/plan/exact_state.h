@@ -56,8 +56,10 @@ struct PlanExact {
     ExactClass class[MOST_CLASSES];
     uint32_t class_count; /* the first is of all items */
     int64_t unit[MOST_CLASSES];
-    uint32_t *order;         /* per section PLAN_MOST_STACKED items: from the lowest up, as they could be stacked when
-                                last looked at; NULL with one class */
+    uint32_t *order;       /* per section PLAN_MOST_STACKED items: from the lowest up, as they could be stacked when
+                              last looked at; NULL with one class */
+    uint32_t most_stacked; /* items of a section that are stacked in every order */
+    PlanSets *sets;
     uint32_t *section_piece; /* the pieces behind class[0].item */
 
     int64_t target;
@@ -86,8 +88,11 @@ uint32_t plan_exact_upper(const PlanExact *x, uint32_t item);
 /* Empties the state; false when the bound fails before anything is placed. */
 bool plan_exact_reset(PlanExact *x);
 
-/* Places the item at its support; false when that fails the bound. */
-bool plan_exact_put(PlanExact *x, uint32_t item);
+/* Does what reaches so high fit?  Else a search for less than that fails alike. */
+bool plan_exact_reaches(PlanExact *x, int64_t height);
+
+/* Places the item; false when that fails the bound. */
+bool plan_exact_put(PlanExact *x, uint32_t item, int64_t offset);
 void plan_exact_take_back(PlanExact *x);
 
 /* Passes the item over: it is to lie higher than its support, so some neighbour that is still to come, at `offset` or

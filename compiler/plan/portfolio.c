@@ -8,12 +8,15 @@
 
 #include <string.h>
 
+#include "plan/blocks.h"
 #include "plan/greedy.h"
 #include "plan/relation.h"
 #include "plan/tighten.h"
 
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
-#define MANY             200000               /* items from which on even n log n is done sparingly */
+#define BLOCK_LOOKS      UINT64_C(20000000)   /* for each unit of effort */
+#define MOST_BY_BLOCKS   10000
+#define MANY             200000 /* items from which on even n log n is done sparingly */
 #define LOOKS_OF_MANY    UINT64_C(250000000)
 #define NO_EFFORT        20                 /* an effort of 0 has such a part of the looks of 1 */
 #define MOST_BY_NNC      100000             /* items up to which `best` tries nnc, at normal effort */
@@ -22,7 +25,7 @@
 #define NODES_PER_EFFORT UINT64_C(150000)
 #define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
 #define SMALL_SIZE       45  /* and of such whose nodes cost so little that they get more */
-#define SMALL_TIMES      6
+#define SMALL_TIMES      12
 #define PLAIN_CONFLICTS  75
 #define PAIRS_PER_NODE   10 /* more, and to prepare the search would take longer than the search */
 
@@ -256,7 +259,8 @@ static void run_quick(Attempt *a)
     }
 }
 
-static void run_best(Attempt *a)
+/* All but blocks. */
+static void run_single(Attempt *a)
 {
     uint64_t nodes;
     uint64_t looks = a->items->count > MANY ? LOOKS_OF_MANY : LOOKS_PER_EFFORT;
@@ -274,6 +278,51 @@ static void run_best(Attempt *a)
     if (searchable && !done(a))
         search(a, nodes);
     settle_best(a);
+}
+
+static void place_blocks(Attempt *a, const PlanBlocks *blocks, int64_t wanted)
+{
+    Arena scratch = {0};
+    PlanItems items;
+    plan_items(&scratch, &blocks->problem, 0, &items);
+    Attempt inner = plan_attempt(&scratch, &blocks->problem, &items, a->effort, wanted);
+    run_single(&inner);
+    for (uint32_t i = 0; i < a->items->count; i++)
+        a->trial[i] = inner.offset[items.buffer_item[blocks->block[i]]] + blocks->at[i];
+    settle(a, a->trial);
+    consider(a, true, "blocks");
+    a->nodes += inner.nodes;
+    arena_free(&scratch);
+}
+
+/* What fits together exactly is joined, where it is much, and the blocks are placed like items. */
+static void try_blocks(Attempt *a)
+{
+    Arena scratch = {0};
+    PlanBlocks blocks;
+    if (a->items->plain && a->items->count <= MOST_BY_BLOCKS) {
+        plan_blocks(&scratch, a->items, BLOCK_LOOKS * (uint64_t)a->effort + BLOCK_LOOKS / NO_EFFORT, &blocks);
+        bool much = blocks.problem.count <= a->items->count / 2;
+        if (much)
+            place_blocks(a, &blocks, 0);
+        if (much && a->peak > a->wanted && a->bound <= a->wanted)
+            place_blocks(a, &blocks, a->wanted);
+    }
+    arena_free(&scratch);
+}
+
+static void run_best(Attempt *a)
+{
+    run_single(a);
+    if (!done(a))
+        try_blocks(a);
+}
+
+static void run_blocks(Attempt *a)
+{
+    try_blocks(a);
+    if (a->peak == INT64_MAX)
+        run_quick(a);
 }
 
 /* The search alone; only where it finds nothing in its budget does a fast plan have to do. */
@@ -318,7 +367,7 @@ static const struct {
     const char *name;
     void (*run)(Attempt *a);
 } whole[] = {{"best", run_best},     {"nnc", run_nnc},         {"exact", run_exact}, {"bestfit", run_bestfit},
-             {"greedy", run_greedy}, {"skyline", run_skyline}, {"stack", run_stack}};
+             {"greedy", run_greedy}, {"skyline", run_skyline}, {"stack", run_stack}, {"blocks", run_blocks}};
 
 void plan_attempt_run(Attempt *a, const char *allocator)
 {
@@ -348,6 +397,7 @@ static const PlanAllocator allocators[] = {
     {"greedy", "the best of all greedy-ORDER and greedy-ORDER-best"},
     {"skyline", "the best of all skyline-ORDER"},
     {"stack", "the best of all stack-ORDER; exact for lives that nest; always n log n"},
+    {"blocks", "what fits together exactly is joined first, then `best`; for perfect packings"},
     PLAN_ORDER_ROWS(FIRST_ROW) PLAN_ORDER_ROWS(BEST_ROW) PLAN_ORDER_ROWS(SKYLINE_ROW)
         PLAN_ORDER_ROWS(STACK_ROW){NULL, NULL},
 };

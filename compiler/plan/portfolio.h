@@ -8,7 +8,7 @@ typedef struct PlanAttempt { /* what is known of one region */
     const PlanItems *items;
     const PlanProblem *problem;
     int effort;
-    int64_t wanted;          /* a peak that is low enough, to be searched for first; 0: none */
+    int64_t wanted;          /* a peak that is low enough, to be searched for; 0: none */
     int64_t *offset, *trial; /* [item]; the best so far, and room for the next */
     int64_t peak;            /* INT64_MAX: no plan yet */
     int64_t bound;           /* no plan is lower */

@@ -38,7 +38,7 @@ typedef struct PlanProblem {
      * is not an interval.  With any, every allocator is greedy by these and the intervals together. */
     const PlanPair *conflict;
     uint32_t conflict_count;
-    int64_t capacity; /* bytes of every region without an entry below; 0 = unlimited.  The search tries it first */
+    int64_t capacity; /* bytes of every region without an entry below; 0 = unlimited.  The search has it as a target */
     const int64_t *region_capacity; /* [region_count], 0 = unlimited; may be NULL */
     uint32_t region_count;
 } PlanProblem;

@@ -1,13 +1,15 @@
-/* Rounds with rising budgets.  In each a height that was asked for comes first.  Then the lower bound comes first,
- * since most real problems can be placed at it, and then nothing is left to prove; after it the gap between bound and
- * plan is narrowed from above. Within a round the preorders take turns: the time to a solution is heavy-tailed (Gomes,
- * Selman and Kautz, "Boosting combinatorial search through randomization", AAAI 1998), so many short tries beat one
- * long one. */
+/* Rounds with rising budgets.  In each the lower bound comes first, since most real problems can be placed at it, and
+ * then nothing is left to prove; after it the gap between bound and plan is narrowed from above. Within a round the
+ * preorders take turns: the time to a solution is heavy-tailed (Gomes, Selman and Kautz, "Boosting combinatorial search
+ * through randomization", AAAI 1998), so many short tries beat one long one.
+ *
+ * A height that was asked for, and is still open then, is searched for with as many nodes again: afterwards and anew,
+ * so that to ask for one never costs a plan that is found without. */
 #include "plan/tighten.h"
 
 #include <string.h>
 
-#include "plan/exact.h"
+#include "plan/exact_memo.h"
 
 #define FIRST_BUDGET UINT64_C(2) /* nodes of one try for each item; each round takes four times as many as the last */
 #define MOST_ITEMS   6000
@@ -15,6 +17,7 @@
 
 typedef struct Tighten {
     PlanExact *exact;
+    PlanMemo *memo; /* NULL: too many items */
     PlanBest *best;
     const PlanItems *items;
     int64_t grain; /* every attainable height is a multiple of it */
@@ -48,25 +51,33 @@ static int64_t grain_of(const PlanItems *items)
     return grain ? grain : 1;
 }
 
+/* One try; the search that remembers has no preorder. */
+static PlanVerdict try_one(Tighten *t, int64_t target, const char *preorder, uint64_t budget)
+{
+    PlanQuest quest = {.target = target, .preorder = preorder, .nodes = budget < t->left ? budget : t->left};
+    PlanVerdict verdict =
+        t->memo ? plan_memo_fit(t->memo, &quest, t->trial) : plan_exact_fit(t->exact, &quest, t->trial);
+    t->best->nodes += quest.spent;
+    t->left -= quest.spent < t->left ? quest.spent : t->left;
+    if (verdict == PLAN_FOUND) {
+        memcpy(t->best->offset, t->trial, sizeof *t->trial * t->items->count);
+        t->best->peak = plan_items_peak(t->items, t->trial);
+        t->best->improved = true;
+    }
+    if (verdict == PLAN_REFUTED && quest.bound > t->best->bound)
+        t->best->bound = quest.bound;
+    return verdict;
+}
+
 /* One try of every preorder. */
 static PlanVerdict try_all(Tighten *t, int64_t target, uint64_t budget)
 {
-    for (const char *const *preorder = plan_preorders; *preorder && t->left; preorder++) {
-        PlanQuest quest = {.target = target, .preorder = *preorder, .nodes = budget < t->left ? budget : t->left};
-        PlanVerdict verdict = plan_exact_fit(t->exact, &quest, t->trial);
-        t->best->nodes += quest.spent;
-        t->left -= quest.spent < t->left ? quest.spent : t->left;
-        if (verdict == PLAN_FOUND) {
-            memcpy(t->best->offset, t->trial, sizeof *t->trial * t->items->count);
-            t->best->peak = plan_items_peak(t->items, t->trial);
-            t->best->improved = true;
-        }
-        if (verdict == PLAN_REFUTED && quest.bound > t->best->bound)
-            t->best->bound = quest.bound;
-        if (verdict != PLAN_GAVE_UP)
-            return verdict;
-    }
-    return PLAN_GAVE_UP;
+    PlanVerdict verdict = PLAN_GAVE_UP;
+    if (t->memo)
+        return try_one(t, target, NULL, budget);
+    for (const char *const *preorder = plan_preorders; *preorder && t->left && verdict == PLAN_GAVE_UP; preorder++)
+        verdict = try_one(t, target, *preorder, budget);
+    return verdict;
 }
 
 static bool done(const Tighten *t)
@@ -86,32 +97,41 @@ static void from_above(Tighten *t, uint64_t budget)
     }
 }
 
-/* A refuted bound rises, and is tried again. */
+/* A refuted bound rises, and is tried again.  With few items its steps are many against those from above. */
 static void from_below(Tighten *t, uint64_t budget)
 {
-    while (!done(t) && try_all(t, t->best->bound, budget) == PLAN_REFUTED)
+    while (!done(t) && try_all(t, t->best->bound, budget) == PLAN_REFUTED && !t->memo)
         ;
 }
 
-/* A height that was asked for is one target more, as long as it is open. */
-static void for_wanted(Tighten *t, uint64_t budget)
+static bool open(const Tighten *t, int64_t height)
 {
-    if (!done(t) && t->best->wanted < t->best->peak && t->best->wanted >= t->best->bound)
-        try_all(t, t->best->wanted, budget);
+    return height >= t->best->bound && height < t->best->peak;
+}
+
+/* From nothing learned, until the peak is `enough`, which is asked for first as long as it is open. */
+static void search(Tighten *t, Arena *arena, int64_t enough, uint64_t budget)
+{
+    uint64_t first = FIRST_BUDGET * t->items->count;
+    t->left = budget;
+    t->exact = plan_exact_new(arena, t->items);
+    t->memo = t->items->count <= PLAN_MOST_REMEMBERED ? plan_memo_new(arena, t->exact) : NULL;
+    for (uint64_t round = first; !done(t) && t->best->peak > enough; round *= 4) {
+        if (open(t, enough))
+            try_all(t, enough, 4 * round);
+        from_below(t, 4 * round);
+        if (t->memo || round > first)
+            from_above(t, t->memo ? 4 * round : round);
+    }
 }
 
 void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best)
 {
     Arena arena = {0};
-    Tighten t = {.best = best, .items = items, .grain = grain_of(items), .left = budget};
+    Tighten t = {.best = best, .items = items, .grain = grain_of(items)};
     t.trial = ARENA_ARRAY(&arena, int64_t, items->count);
-    t.exact = plan_exact_new(&arena, items);
-    uint64_t first = FIRST_BUDGET * items->count;
-    for (uint64_t round = first; !done(&t); round *= 4) {
-        for_wanted(&t, 4 * round);
-        from_below(&t, 4 * round);
-        if (round > first)
-            from_above(&t, round);
-    }
+    search(&t, &arena, 0, budget);
+    if (open(&t, best->wanted))
+        search(&t, &arena, best->wanted, budget);
     arena_free(&arena);
 }

@@ -8,12 +8,13 @@ typedef struct PlanBest {
     int64_t *offset; /* [item]; read only where there is none yet (peak INT64_MAX) */
     int64_t peak;
     int64_t bound;  /* no plan is lower: may rise */
-    int64_t wanted; /* a peak that would do, and comes first until it is reached or refuted; 0: none */
+    int64_t wanted; /* a peak that would do; 0: none */
     uint64_t nodes;
     bool improved;
 } PlanBest;
 
-/* Spends about `budget` nodes.  Stops when peak = bound. */
+/* Spends about `budget` nodes, and as many again for what is wanted where that is neither reached nor refuted by then.
+ * Stops when peak = bound. */
 void plan_tighten(const PlanItems *items, uint64_t budget, PlanBest *best);
 
 /* Would the search's tables be too large? */

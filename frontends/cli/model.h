@@ -35,6 +35,8 @@ Str model_weights_path(const Cli *cli, Arena *arena, Str model);
 /* Writes `text`, which nnc_print made of the module, and beside it, in a .safetensors file, the elements that the text
  * leaves out.  False after an error in the diag. */
 bool model_save(Cli *cli, Module *module, Str path, const Text *text);
+/* Would all that is stored for the model still be, after model_save?  False after an error in the diag. */
+bool model_keeps_weights(Cli *cli, const Model *model, Str path);
 /* Where nothing of it had to be written beside such a text, but an older file stands there: it is not ours to remove.
  */
 void model_warn_of_older(Cli *cli, Module *module, Str path);

@@ -84,6 +84,8 @@ static int print_result(Cli *cli, const Model *model)
     Str path = args_value(cli, "o");
     Text text = {0};
     int status = STATUS_OK;
+    if (path.ptr && !model_keeps_weights(cli, model, path))
+        return STATUS_INPUT;
     nnc_print(&text, model->module);
     if (path.ptr)
         status = model_save(cli, model->module, path, &text) ? STATUS_OK : STATUS_ENVIRONMENT;
@@ -129,8 +131,8 @@ const Verb verb_opt = {
     .text =
         "Without --passes the pipeline of a compilation runs; `--passes=` runs none, so the text is only read and "
         "printed. What is printed can be read again: with -o, constants too large for the text go to a .safetensors "
-        "file beside it, over one that is there; where there are none, a warning tells of one that is there, as it "
-        "will be read with the text.",
+        "file beside it, over one that is there unless weights of the model would be lost; where there are none, a "
+        "warning tells of one that is there, as it will be read with the text.",
     .flag = (const Flag[]){FLAG_PASSES,
                            {"print-after", "PASS|all|changed",
                             "Print the graph after this pass too, after all, or after those that changed it"},

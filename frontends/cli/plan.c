@@ -311,7 +311,7 @@ const Verb verb_plan = {
              "less"},
             {"problem", "FILE.csv", "Plan this problem instead of a model; - is standard input"},
             {"capacity", "BYTES",
-             "The memory there is, which the search tries to keep to before all else; K, M and G are understood"},
+             "The memory there is, for which the search tries as much again; K, M and G are understood"},
             {"copies", "BYTES", "What loops may copy in a round; exit status 1 when it is more"},
             {"verify", "PLAN.json", "Do not plan, but check this plan of the model; exit status 1 when it is wrong"},
             FLAG_TARGET,

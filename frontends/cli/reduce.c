@@ -2,11 +2,12 @@
  *
  * Delta debugging (Zeller and Hildebrandt 2002) over the outputs, the tail and the nodes of the flat graph: halves,
  * quarters, ... single ones are taken away as long as the command goes on to fail with the same status.  What a removed
- * node made and others still read becomes an input of the graph. */
+ * node made and others still read becomes an input of the graph.  Then the same inside loops and branches. */
 #include "base/file.h"
 #include "cli/folder.h"
 #include "cli/model.h"
 #include "cli/passes.h"
+#include "cli/reduce_bodies.h"
 #include "nnc/text.h"
 
 typedef struct Reducer {
@@ -199,10 +200,32 @@ static bool cut_nodes(Reducer *r)
     return shrink(r, node_count, 1, without_nodes) || cut;
 }
 
+static bool cut_bodies(Reducer *r)
+{
+    bool any = false;
+    for (uint32_t left = reduce_bodies_count(r->graph); left-- > 0;) {
+        Graph *smaller = reduce_bodies_without(r->graph, left);
+        drop_unread(smaller);
+        if (!still_fails(r, smaller))
+            continue;
+        r->graph = smaller;
+        uint32_t count = reduce_bodies_count(smaller);
+        left = left < count ? left : count;
+        any = true;
+    }
+    return any;
+}
+
+static bool cut(Reducer *r)
+{
+    bool nodes = cut_nodes(r);
+    return cut_bodies(r) || nodes;
+}
+
 static int reduce(Reducer *r, Str path)
 {
     Text out = {0};
-    uint32_t before = r->graph->node_count;
+    uint32_t before = reduce_bodies_nodes(r->graph);
     r->status = write_candidate(r, r->graph, candidate_path(r)) ? run_command(r) : 0;
     if (r->cli->diag.error_count)
         return STATUS_ENVIRONMENT;
@@ -211,14 +234,15 @@ static int reduce(Reducer *r, Str path)
     if (r->status == 0)
         return diag_file_error(&r->cli->diag, args_operand(r->cli, 0), "the command does not fail on it"), STATUS_INPUT;
     flatten(r);
-    before = r->graph->node_count > before ? r->graph->node_count : before;
+    uint32_t flat = reduce_bodies_nodes(r->graph);
+    before = flat > before ? flat : before;
     shrink(r, output_count, 1, without_outputs);
-    while (cut_nodes(r))
+    while (cut(r))
         shrink(r, output_count, 1, without_outputs);
     if (!write_candidate(r, r->graph, path))
         return STATUS_ENVIRONMENT;
     model_warn_of_older(r->cli, r->module, path);
-    text_printf(&out, "%u of %u node%s after %u %s, in " STR_FMT "\n", r->graph->node_count, before,
+    text_printf(&out, "%u of %u node%s after %u %s, in " STR_FMT "\n", reduce_bodies_nodes(r->graph), before,
                 before == 1 ? "" : "s", r->tries, r->tries == 1 ? "try" : "tries", STR_ARG(path));
     cli_put(&out);
     text_free(&out);
@@ -253,8 +277,9 @@ const Verb verb_reduce = {
     .summary = "Shrink a model while a command goes on to fail on it",
     .text =
         "Outputs and nodes are taken away as long as the command ends with the exit status that it has on the whole "
-        "model, which must not be 0. What a removed node made becomes an input. In the command {} stands for the "
-        "model's path; it runs in a shell in this folder, and what it prints is not shown.",
+        "model, which must not be 0. What a removed node made becomes an input; inside loops and branches, a value "
+        "that was there before or zeros. Loops become their first values, or run once. In the command {} stands for "
+        "the model's path; it runs in a shell in this folder, and what it prints is not shown.",
     .flag = (const Flag[]){{"keep", "COMMAND", "The command that fails"},
                            {"o", "FILE", "Where to write the smaller model (default: reduced.nnc)"},
                            FLAG_DEFINE,

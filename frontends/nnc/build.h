@@ -12,7 +12,7 @@
 
 #define MOST_STEPS    500000u /* statements built, repetition included: chains of most ops compile in 1.5 GB */
 #define COST_OF_OP    3       /* in statements: each may become a kernel; ... */
-#define COST_OF_TILES 12      /* ... and products and convolutions large ones */
+#define COST_OF_TILES 32      /* ... and products and convolutions large ones */
 #define COST_OF_CALL  16      /* of a call, and of a round of a loop */
 #define DEEPEST_CALL  64
 #define DEEPEST_BUILD 1000                /* nesting of expressions and blocks over all frames */

@@ -142,6 +142,22 @@ static bool claim_param(Builder *b, Str full, Place place)
     return false;
 }
 
+/* What is wrong with it is said of the line, or of the call whose body this is. */
+static bool infer_initial(Builder *b, ValueId value, Place place)
+{
+    Graph *graph = build_root(b->frame)->graph;
+    Diag apart = {.arena = b->arena}, *outer = graph->module->diag;
+    graph->module->diag = &apart;
+    bool good = op_infer_initial(graph, value);
+    graph->module->diag = outer;
+    bool floats = dtype_is_float(graph->value[value].type->dtype),
+         told = !good && !floats && build_complain_of_integers(b, place);
+    for (uint32_t i = 0; i < apart.entry_count && !told; i++)
+        build_complain(b, place, STR_FMT, STR_ARG(apart.entry[i].message));
+    diag_free(&apart);
+    return good;
+}
+
 /* The initialiser: a number for all elements, a list, or a generator. */
 static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
 {
@@ -156,7 +172,7 @@ static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
             if (!build_attrs(b, op, call, attr))
                 return false;
             graph->value[value].initial = graph_add_initial(graph, op, attr, init->place);
-            return op_infer_initial(graph, value);
+            return infer_initial(b, value, init->place);
         }
         op = OP_FULL;
     }
@@ -177,7 +193,7 @@ static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
     attr_defaults(op, attr);
     attr[attr_index(op, STR("value"))].f = c.kind == C_FLOAT ? c.f : (double)c.i;
     graph->value[value].initial = graph_add_initial(graph, op, attr, init->place);
-    return op_infer_initial(graph, value);
+    return infer_initial(b, value, init->place);
 }
 
 static Thing declare_param(Builder *b, const AstStmt *stmt, Str name)
@@ -195,10 +211,8 @@ static Thing declare_param(Builder *b, const AstStmt *stmt, Str name)
     Frame *root = build_root(frame); /* what rounds and branches there are: it exists once */
     ValueId value =
         graph_add_value(root->graph, stmt->role == T_PARAM ? ROLE_PARAM : ROLE_STATE, type, full, target->name->place);
-    uint32_t errors = b->diag->error_count;
-    if (stmt->value && !build_has_failed(b, stmt->value->place) && !set_initial(b, value, stmt->value) &&
-        b->diag->error_count > errors)
-        build_mark_failed(b, stmt->value->place);
+    if (stmt->value && !build_has_failed(b, stmt->value->place))
+        set_initial(b, value, stmt->value);
     return build_thing_value(b, build_import_value(b, root, frame, value));
 }
 

@@ -112,13 +112,56 @@ static void small_aligned_problems_are_proven(void)
     for (uint64_t seed = 1; seed <= 300; seed++) {
         Arena arena = {0};
         Random random = {seed};
-        PlanProblem p = draw_aligned(&arena, &random, 5 + (uint32_t)seed % 10);
+        PlanProblem p = draw_aligned(&arena, &random, 5 + (uint32_t)seed % 16);
         PlanResult r = placed(&arena, &p, "best", 1);
         CHECK(r.proven, "seed %" PRIu64 ": %" PRId64 " for %" PRId64, seed, r.peak, r.lower_bound);
         beyond += r.peak > plan_lower_bound(&p);
         arena_free(&arena);
     }
     CHECK(beyond > 5, "too easy: %u", beyond);
+}
+
+/* Most live together, bytes and alignments of any kind: bounds say little here. */
+static PlanProblem crowd(Arena *arena, Random *r, uint32_t count)
+{
+    static const int64_t alignments[][4] = {
+        {16, 256, 1024, 64}, {1, 4096, 64, 16}, {3, 48, 100, 640}, {512, 65536, 1, 5}};
+    const int64_t *alignment = alignments[random_below(r, 4)];
+    PlanBuffer *buffer = ARENA_ARRAY(arena, PlanBuffer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t first = random_below(r, 4), last = first + 1 + random_below(r, 3);
+        buffer[i] =
+            (PlanBuffer){1 + random_below(r, 10000), alignment[random_below(r, 4)], first, last, PLAN_FREE, 0, 0};
+    }
+    return (PlanProblem){.buffer = buffer, .count = count};
+}
+
+static void small_crowds_are_proven(void)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        Arena arena = {0};
+        Random random = {seed};
+        PlanProblem p = crowd(&arena, &random, 15 + (uint32_t)seed % 6);
+        PlanResult r = placed(&arena, &p, "best", 1);
+        CHECK(r.proven, "seed %" PRIu64 ": %" PRId64 " for %" PRId64, seed, r.peak, r.lower_bound);
+        arena_free(&arena);
+    }
+}
+
+/* Cut out of a rectangle, and shuffled: nearly all are put together again. */
+static void perfect_packings_are_tight(void)
+{
+    uint32_t perfect = 0;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        Arena arena = {0};
+        Random random = {seed};
+        PlanProblem p = draw_packing(&arena, &random, 2000, 1000, 1 << 20, seed % 2);
+        PlanResult r = placed(&arena, &p, "best", 1);
+        CHECK((double)r.peak <= 1.03 * (1 << 20), "seed %" PRIu64 ": %" PRId64, seed, r.peak);
+        perfect += r.proven;
+        arena_free(&arena);
+    }
+    CHECK(perfect >= 7, "%u of 8 are perfect", perfect);
 }
 
 static bool says(Str s, const char *what)
@@ -138,11 +181,34 @@ static void a_capacity_is_searched_for(void)
           STR_ARG(r.message));
     p.capacity = 999;
     CHECK(!plan_place(&arena, &p, "best", 1, &r) && says(r.message, "no plan can fit"), STR_FMT, STR_ARG(r.message));
-    p = draw_packing(&arena, &random, 1500, 1000, 1 << 20, true);
-    p.capacity = 1 << 20;
+    p = draw_packing(&arena, &random, 1500, 1000, 1000, false);
+    p.capacity = 1000;
     CHECK(!plan_place(&arena, &p, "best", 0, &r) && says(r.message, "more effort may find it"), STR_FMT,
           STR_ARG(r.message));
     arena_free(&arena);
+}
+
+/* What is asked for is one target more: a plan that is found without is found with it. */
+static void a_capacity_costs_no_plan(void)
+{
+    uint32_t open = 0;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        Arena arena = {0};
+        Random random = {seed};
+        PlanProblem p = draw_packing(&arena, &random, 400, 60, 1200, false);
+        PlanResult r;
+        int64_t without = placed(&arena, &p, "best", 1).peak, bound = plan_lower_bound(&p);
+        open += without > bound;
+        for (int64_t part = 0; part < 3; part++) {
+            p.capacity = bound + part * (without - bound) / 3;
+            bool fits = plan_place(&arena, &p, "best", 1, &r);
+            CHECK(r.peak <= without, "seed %" PRIu64 ", capacity %" PRId64 ": %" PRId64 " instead of %" PRId64, seed,
+                  p.capacity, r.peak, without);
+            CHECK(fits == (r.peak <= p.capacity), "seed %" PRIu64 ": the verdict is not that of the peak", seed);
+        }
+        arena_free(&arena);
+    }
+    CHECK(open == 3, "too easy: %u", open);
 }
 
 static void odd_problems_are_problems(void)
@@ -171,7 +237,10 @@ int main(void)
     odd_problems_are_problems();
     alignments_bound_the_peak();
     small_aligned_problems_are_proven();
+    small_crowds_are_proven();
+    perfect_packings_are_tight();
     a_capacity_is_searched_for();
+    a_capacity_costs_no_plan();
     best_is_best();
     large_training_steps_are_tight();
     effort_helps_the_large();

@@ -219,6 +219,14 @@ void block_append(Block *block, Block rest)
     block->last = rest.last;
 }
 
+uint64_t block_count(const Block *block)
+{
+    uint64_t count = 0;
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
+        count += 1 + block_count(&stmt->body) + block_count(&stmt->other);
+    return count;
+}
+
 static Stmt *append(Arena *arena, Block *block, Stmt stmt)
 {
     Stmt *kept = arena_copy(arena, &stmt, sizeof stmt);

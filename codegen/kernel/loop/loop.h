@@ -131,6 +131,9 @@ int64_t index_cut(Index a, const Var *var);
 /* A copy of the block in which every use of the variable is `with`. */
 Block block_substitute(Arena *arena, const Block *block, const Var *var, Index with);
 
+/* How many statements it is, with those of all blocks within. */
+uint64_t block_count(const Block *block);
+
 /* Statements; each is appended to the block. */
 void block_append(Block *block, Block rest); /* statements that nothing else holds */
 Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t high, int64_t step, LoopKind kind);
