@@ -266,6 +266,14 @@ static Piece logical_not(Printer *printer, Piece x)
                    x.vector ? PREC_UNARY : PREC_NOT, x.vector};
 }
 
+static Piece bitwise(Printer *printer, DType dtype, Piece a, const char *operator, Piece b)
+{
+    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT " %s " STR_FMT ")", prelude_c_type(dtype),
+                              STR_ARG(print_parenthesized(printer, a, PREC_UNARY)), operator,
+                              STR_ARG(print_parenthesized(printer, b, PREC_UNARY))),
+                   PREC_UNARY, false};
+}
+
 static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
 {
     bool vector = a.vector || b.vector;
@@ -287,15 +295,41 @@ static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
 }
 
 static const Helper helper_of[WORD_COUNT] = {
-    [WORD_DIV] = HELPER_DIV,     [WORD_MOD] = HELPER_MOD,     [WORD_MAX] = HELPER_MAX,
-    [WORD_MIN] = HELPER_MIN,     [WORD_ABS] = HELPER_ABS,     [WORD_SQRT] = HELPER_SQRT,
-    [WORD_EXP] = HELPER_EXP,     [WORD_EXPM1] = HELPER_EXPM1, [WORD_LOG] = HELPER_LOG,
-    [WORD_LOG1P] = HELPER_LOG1P, [WORD_SIN] = HELPER_SIN,     [WORD_COS] = HELPER_COS,
-    [WORD_TAN] = HELPER_TAN,     [WORD_ASIN] = HELPER_ASIN,   [WORD_ACOS] = HELPER_ACOS,
-    [WORD_ATAN] = HELPER_ATAN,   [WORD_SINH] = HELPER_SINH,   [WORD_COSH] = HELPER_COSH,
-    [WORD_TANH] = HELPER_TANH,   [WORD_ERF] = HELPER_ERF,     [WORD_POW] = HELPER_POW,
-    [WORD_FMOD] = HELPER_FMOD,   [WORD_FLOOR] = HELPER_FLOOR, [WORD_CEIL] = HELPER_CEIL,
-    [WORD_ROUND] = HELPER_ROUND, [WORD_TRUNC] = HELPER_TRUNC, [WORD_FOLD_IN] = HELPER_FOLD_IN,
+    [WORD_DIV] = HELPER_DIV,
+    [WORD_MOD] = HELPER_MOD,
+    [WORD_MAX] = HELPER_MAX,
+    [WORD_MIN] = HELPER_MIN,
+    [WORD_ABS] = HELPER_ABS,
+    [WORD_SQRT] = HELPER_SQRT,
+    [WORD_EXP] = HELPER_EXP,
+    [WORD_EXPM1] = HELPER_EXPM1,
+    [WORD_LOG] = HELPER_LOG,
+    [WORD_LOG1P] = HELPER_LOG1P,
+    [WORD_SIN] = HELPER_SIN,
+    [WORD_COS] = HELPER_COS,
+    [WORD_TAN] = HELPER_TAN,
+    [WORD_ASIN] = HELPER_ASIN,
+    [WORD_ACOS] = HELPER_ACOS,
+    [WORD_ATAN] = HELPER_ATAN,
+    [WORD_SINH] = HELPER_SINH,
+    [WORD_COSH] = HELPER_COSH,
+    [WORD_TANH] = HELPER_TANH,
+    [WORD_ERF] = HELPER_ERF,
+    [WORD_POW] = HELPER_POW,
+    [WORD_FMOD] = HELPER_FMOD,
+    [WORD_FLOOR] = HELPER_FLOOR,
+    [WORD_CEIL] = HELPER_CEIL,
+    [WORD_ROUND] = HELPER_ROUND,
+    [WORD_TRUNC] = HELPER_TRUNC,
+    [WORD_FOLD_IN] = HELPER_FOLD_IN,
+    [WORD_EXP2] = HELPER_EXP2,
+    [WORD_LOG2] = HELPER_LOG2,
+    [WORD_CBRT] = HELPER_CBRT,
+    [WORD_ASINH] = HELPER_ASINH,
+    [WORD_ACOSH] = HELPER_ACOSH,
+    [WORD_ATANH] = HELPER_ATANH,
+    [WORD_SHIFT_LEFT] = HELPER_SHIFT_LEFT,
+    [WORD_SHIFT_RIGHT] = HELPER_SHIFT_RIGHT,
 };
 
 static Piece print_word(Printer *printer, const Expr *expr)
@@ -337,6 +371,12 @@ static Piece print_word(Printer *printer, const Expr *expr)
         return logical_not(printer, arg[0]);
     case WORD_SELECT:
         return choice(printer, arg[0], arg[1], arg[2]);
+    case WORD_BIT_AND:
+        return bitwise(printer, dtype, arg[0], "&", arg[1]);
+    case WORD_BIT_OR:
+        return bitwise(printer, dtype, arg[0], "|", arg[1]);
+    case WORD_BIT_XOR:
+        return bitwise(printer, dtype, arg[0], "^", arg[1]);
     case WORD_MAX:
         return call(printer, dtype, second_number ? HELPER_ATLEAST : HELPER_MAX, arg);
     case WORD_MIN:

@@ -10,12 +10,13 @@
 #define DEVICE "static __device__ __forceinline__ "
 
 static const char *const function[HELPER_COUNT] = {
-    [HELPER_ABS] = "fabs",    [HELPER_SQRT] = "sqrt",   [HELPER_EXP] = "exp",    [HELPER_EXPM1] = "expm1",
-    [HELPER_LOG] = "log",     [HELPER_LOG1P] = "log1p", [HELPER_SIN] = "sin",    [HELPER_COS] = "cos",
-    [HELPER_TAN] = "tan",     [HELPER_ASIN] = "asin",   [HELPER_ACOS] = "acos",  [HELPER_ATAN] = "atan",
-    [HELPER_SINH] = "sinh",   [HELPER_COSH] = "cosh",   [HELPER_TANH] = "tanh",  [HELPER_ERF] = "erf",
-    [HELPER_FLOOR] = "floor", [HELPER_CEIL] = "ceil",   [HELPER_ROUND] = "rint", [HELPER_TRUNC] = "trunc",
-    [HELPER_POW] = "pow",     [HELPER_FMOD] = "fmod",
+    [HELPER_ABS] = "fabs",    [HELPER_SQRT] = "sqrt",   [HELPER_EXP] = "exp",     [HELPER_EXPM1] = "expm1",
+    [HELPER_LOG] = "log",     [HELPER_LOG1P] = "log1p", [HELPER_SIN] = "sin",     [HELPER_COS] = "cos",
+    [HELPER_TAN] = "tan",     [HELPER_ASIN] = "asin",   [HELPER_ACOS] = "acos",   [HELPER_ATAN] = "atan",
+    [HELPER_SINH] = "sinh",   [HELPER_COSH] = "cosh",   [HELPER_TANH] = "tanh",   [HELPER_ERF] = "erf",
+    [HELPER_FLOOR] = "floor", [HELPER_CEIL] = "ceil",   [HELPER_ROUND] = "rint",  [HELPER_TRUNC] = "trunc",
+    [HELPER_POW] = "pow",     [HELPER_FMOD] = "fmod",   [HELPER_EXP2] = "exp2",   [HELPER_LOG2] = "log2",
+    [HELPER_CBRT] = "cbrt",   [HELPER_ASINH] = "asinh", [HELPER_ACOSH] = "acosh", [HELPER_ATANH] = "atanh",
 };
 
 /* T is the type, F(name) its form of a function of math.h. */
@@ -56,6 +57,12 @@ static const char *signed_body(Helper helper)
         return "if (b == 0 || b == -1)\n        return 0;\n"
                "    const T rest = (T)(a % b);\n"
                "    return (T)(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);";
+    case HELPER_FMOD:
+        return "return (T)(b == 0 || b == -1 ? 0 : a % b);";
+    case HELPER_SHIFT_LEFT:
+        return "return (uint64_t)b < 8 * sizeof a ? (T)((uint64_t)a << b) : (T)0;";
+    case HELPER_SHIFT_RIGHT:
+        return "return (T)(a >> ((uint64_t)b < 8 * sizeof a ? (int)b : (int)(8 * sizeof a - 1)));";
     default:
         return NULL;
     }
@@ -70,6 +77,10 @@ static const char *unsigned_body(Helper helper)
         return "return (T)(b ? a / b : 0);";
     case HELPER_MOD:
         return "return (T)(b ? a % b : 0);";
+    case HELPER_FMOD:
+        return "return (T)(b ? a % b : 0);";
+    case HELPER_SHIFT_RIGHT:
+        return "return (T)((uint64_t)b < 8 * sizeof a ? a >> b : 0);";
     default:
         return signed_body(helper);
     }
@@ -107,6 +118,8 @@ static bool takes_two(Helper helper)
     case HELPER_ATMOST:
     case HELPER_POW:
     case HELPER_FMOD:
+    case HELPER_SHIFT_LEFT:
+    case HELPER_SHIFT_RIGHT:
     case HELPER_DIV:
     case HELPER_MOD:
         return true;

@@ -26,7 +26,8 @@ NEAR = 1e-6  # relative
 PER_MODEL = 12
 
 WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
-    relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient""".split()
+    relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient
+    bit_and bit_or bit_xor bit_not shift_left shift_right""".split()
 DISCRETE = {"select": ["mask"], "gather": ["index"], "scatter_add": ["index"], "dynamic_slice": ["at"], "dynamic_update": ["at"],
             "pool_spread": ["x", "y"], "pool_collect": ["x", "y"]}  # operands that say only which elements are meant
 WRITTEN = ["slice", "while", "case"]  # not as calls
@@ -48,7 +49,8 @@ class Case:
 def elementwise_cases():
     smooth = {"neg": (), "square": (), "recip": (0.5, 3), "sqrt": (0.5, 4), "rsqrt": (0.5, 4), "exp": (), "expm1": (),
               "log": (0.5, 4), "log1p": (-0.5, 3), "sin": (), "cos": (), "tan": (-1, 1), "asin": (-0.8, 0.8),
-              "acos": (-0.8, 0.8), "atan": (), "sinh": (), "cosh": (), "tanh": (), "erf": (), "sigmoid": (), "abs": (),
+              "acos": (-0.8, 0.8), "atan": (), "sinh": (), "cosh": (), "tanh": (), "erf": (), "cbrt": (0.5, 4), "exp2": (),
+              "log2": (0.5, 4), "asinh": (), "acosh": (1.3, 4), "atanh": (-0.8, 0.8), "sigmoid": (), "abs": (),
               "relu": ()}
     for op, limits in smooth.items():
         for shape in [(7,), (2, 3)]:
@@ -59,7 +61,7 @@ def elementwise_cases():
         for shapes in [[(3, 4), (3, 4)], [(3, 4), (4,)], [(2, 1, 4), (3, 1)], [(5,), ()]]:
             yield Case(op, f"{op}(x0, x1)", shapes)
         yield Case(op, f"{op}(x0, x0)", [(4,)])
-    for op in ["div", "pow", "mod"]:
+    for op in ["div", "pow", "mod", "fmod"]:
         for shapes in [[(3, 4), (3, 4)], [(3, 4), (1, 4)], [(), (3,)]]:
             yield Case(op, f"{op}(x0, x1)", shapes, 0.7, 2.9)
     mask = Tensor("bool", np.arange(12).reshape(3, 4) % 3 == 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Conformance of the library: every function of nn.nnc against NumPy, in f64, on the reference evaluator.
+"""Conformance of the library: every function of the library against NumPy, in f64, on the reference evaluator.
 
-    library.py --nnc build/nnc --library frontends/nnc/nn.nnc [--target T ...] [--cc CC]
+    library.py --nnc build/nnc --library frontends/nnc/nn.nnc frontends/nnc/arrays.nnc [--target T ...] [--cc CC]
 
 A case is a call, its inputs, the params it declares, and what NumPy makes of them.  A function without a case fails.
 With targets the cases of those functions that loop, draw, or have many parts are also built into one model for each.
@@ -20,6 +20,7 @@ import tempfile
 
 import numpy as np
 
+import arrays
 import learning
 from tensor_ops import unit
 
@@ -27,7 +28,8 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
 import build
 
 RANDOM = np.random.Generator(np.random.Philox(7))
-TYPES = {"float64": ("f64", "F64"), "float32": ("f32", "F32"), "int64": ("i64", "I64"), "bool": ("bool", "BOOL")}
+TYPES = {"float64": ("f64", "F64"), "float32": ("f32", "F32"), "int64": ("i64", "I64"), "int32": ("i32", "I32"),
+         "uint8": ("u8", "U8"), "bool": ("bool", "BOOL")}
 TOLERANCE = 1e-12
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -333,6 +335,7 @@ CASES = {
     "accumulate": [("(gs, go) = accumulate([x0], 1)\n    y = gs[0]", [X], {}, lambda x, p: x)],
     "adapt_scale": [("state scale: f32[] = 4.0\n    (gs, go) = adapt_scale([x0], scale)\n    y = gs[0]", [X], {}, lambda x, p: x / 4)],
     **learning.CASES,
+    **arrays.CASES,
 }
 
 
@@ -354,7 +357,7 @@ def first_steps_with_l1():
 
 first_steps_with_l1()
 # Built for targets, too.
-BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES]
+BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT]
 
 
 def save_weights(path, params):
@@ -382,7 +385,9 @@ def apart(call, got, wanted, tolerance):
     if got.shape != wanted.shape:
         return f"{call}: shape {got.shape}, not {wanted.shape}"
     with np.errstate(invalid="ignore"):
-        error = np.max(np.where(got == wanted, 0, np.abs(got - wanted) / np.maximum(1, np.abs(wanted))), initial=0)
+        got, wanted = (np.asarray(a, np.float64 if a.dtype == bool else None) for a in (got, wanted))
+        same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        error = np.max(np.where(same, 0, np.abs(got - wanted) / np.maximum(1, np.abs(wanted))), initial=0)
     return None if error <= tolerance else f"{call}: off by {error}"
 
 
@@ -445,11 +450,12 @@ def run_built(nnc, target, cc, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True)
-    parser.add_argument("--library", required=True, type=pathlib.Path)
+    parser.add_argument("--library", required=True, type=pathlib.Path, nargs="+")
     parser.add_argument("--target", nargs="*", default=[])
     parser.add_argument("--cc", default="gcc")
     options = parser.parse_args()
-    names = re.findall(r"^fn (\w+)\(", options.library.read_text(), re.MULTILINE)
+    text = "".join(path.read_text() for path in options.library)
+    names = re.findall(r"^fn (\w+)\(", text, re.MULTILINE)
     print(f"1..{len(names) + len(options.target)}")
     with tempfile.TemporaryDirectory(prefix="nnc-library-") as folder:
         for number, name in enumerate(names, 1):

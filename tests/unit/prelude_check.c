@@ -338,6 +338,13 @@ UNIT(vectors_do_as_scalars_of_two_operands)
         EXPECT_LANES(WIDE(fmod)(a, b), fmodf(x[j + 1], y[j]));
         EXPECT_LANES(WIDE(mod)(a, b), mod_f32(x[j + 1], y[j]));
     }
+    const Wide a = WIDE(load)(x + 1);
+    EXPECT_LANES(WIDE(exp2)(a), exp2f(x[j + 1]));
+    EXPECT_LANES(WIDE(log2)(a), log2f(x[j + 1]));
+    EXPECT_LANES(WIDE(cbrt)(a), cbrtf(x[j + 1]));
+    EXPECT_LANES(WIDE(asinh)(a), asinhf(x[j + 1]));
+    EXPECT_LANES(WIDE(acosh)(a), acoshf(x[j + 1]));
+    EXPECT_LANES(WIDE(atanh)(a), atanhf(x[j + 1]));
     EXPECT_LANES(WIDE(splat)(-0.0f), -0.0f);
     EXPECT_LANES(WIDE(splat)(NAN), NAN);
 }
