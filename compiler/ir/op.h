@@ -19,7 +19,7 @@ typedef enum OpFamily {
     FAMILY_ELEMENTWISE, /* one scalar expression at each position, operands broadcast */
     FAMILY_CAST,        /* dtype conversion */
     FAMILY_REDUCE,      /* over some dimensions */
-    FAMILY_CUMULATE,    /* running sums along a dimension */
+    FAMILY_CUMULATE,    /* running sums and products along a dimension */
     FAMILY_CONTRACT,    /* matmul, convolution */
     FAMILY_POOL,        /* over a sliding window */
     FAMILY_MATCH,       /* what windows give to the elements that equal theirs, or take from them */

@@ -140,10 +140,11 @@ DType reduction_accumulator(DType dtype);
 /* Reduces the last dimensions of the operand, from *row_rank on, and nothing else: rows of one space. */
 bool reduction_is_of_rows(const Reduction *reduction, uint32_t *row_rank);
 
-/* Running sums: each position of a dimension gets the sum of all operand's positions before it, or behind it where it
- * is reversed, and its own where it is not exclusive.  The result has the operand's type. */
+/* Running sums and products: each position of a dimension gets that of all operand's positions before it, or behind it
+ * where it is reversed, and its own where it is not exclusive.  The result has the operand's type. */
 typedef struct Cumulation {
-    DType accumulator; /* f32 for f16 and bf16 */
+    Word combine;      /* WORD_ADD, WORD_MUL */
+    DType accumulator; /* f32 for f16 and bf16; starts as reduction_neutral */
     uint32_t dimension;
     bool exclusive, reverse;
 } Cumulation;

@@ -44,6 +44,25 @@ SUMS = {
                 ("log_sum(x0, 1, true)", [np.abs(CUBE)], {}, lambda x, p: np.log(x.sum(1, keepdims=True)))],
 }
 
-CASES = {**KINDS, **SUMS}
+TIES = RANDOM.integers(0, 4, (3, 4, 5)).astype(np.float64)
+
+
+def last(choose, x, axis):
+    return x.shape[axis] - 1 - choose(np.flip(x, axis), axis=axis)
+
+
+LAST = {f"{name}_last": [(f"{name}_last(x0, {axis})", [TIES], {}, lambda x, p, f=choose, a=axis: last(f, x, a)) for axis in (0, 1, -1)]
+        + [(f"{name}_last(x0, 1, keep = true)", [TIES], {}, lambda x, p, f=choose: last(f, x, 1)[:, None])]
+        for name, choose in (("argmax", np.argmax), ("argmin", np.argmin))}
+
+# ---- Order of elements ----
+
+ORDER = {
+    "flip": [("flip(x0)", [CUBE], {}, lambda x, p: np.flip(x)), ("flip(x0, 1)", [CUBE], {}, lambda x, p: np.flip(x, 1)),
+             ("flip(x0, [0, -1])", [CUBE], {}, lambda x, p: np.flip(x, (0, -1))), ("flip(x0)", [CUBE[:, :0]], {}, lambda x, p: x[:, :0]),
+             ("flip(x0)", [np.array(3.0)], {}, lambda x, p: x)],
+}
+
+CASES = {**KINDS, **SUMS, **LAST, **ORDER}
 # Built for targets, too: those that more than one kernel makes.
 BUILT = []

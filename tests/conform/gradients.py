@@ -77,6 +77,9 @@ def reduction_cases():
         yield Case(op, f"{op}(x0)", [(1,)])
     for attrs in ["axis = 1", "axis = 0, exclusive = true", "axis = -1, reverse = true"]:
         yield Case("cumsum", f"cumsum(x0 * x0, {attrs})", [(3, 4)])
+        yield Case("cumprod", f"cumprod(x0, {attrs})", [(3, 4)], 0.6, 2)
+        holes = np.array([[1.0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1]])
+        yield Case("cumprod", f"cumprod(x0 * i0, {attrs})", [(3, 4)], 0.6, 2, others=[Tensor("f64", holes)])
     yield Case("reduce_prod", "reduce_prod(x0 * i0, axes = 1)", [(3, 4)], 0.6, 2,
                others=[Tensor("f64", np.array([[1.0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1]]))])
 

@@ -412,7 +412,7 @@ def scatter_cases(cases):
     cases.add("scatter_add", [every], Tensor("i64", [2, 0, 6]), body="{r[0]} = scatter_add({x[0]}, {x[0]}, {x[0]})")
 
 
-# Running sums
+# Running sums and products
 
 def cumulated(values, axis, exclusive, reverse):
     values = np.flip(values, axis) if reverse else values
@@ -421,6 +421,36 @@ def cumulated(values, axis, exclusive, reverse):
         sums = np.roll(sums, 1, axis=axis)
         sums[tuple(slice(0, 1) if d == axis % values.ndim else slice(None) for d in range(values.ndim))] = 0
     return np.flip(sums, axis) if reverse else sums
+
+
+def multiplied(values, axis, exclusive, reverse):
+    values = np.flip(values, axis) if reverse else values
+    products = np.cumprod(values, axis=axis)
+    if exclusive:
+        products = np.roll(products, 1, axis=axis)
+        products[tuple(slice(0, 1) if d == axis % values.ndim else slice(None) for d in range(values.ndim))] = 1
+    return np.flip(products, axis) if reverse else products
+
+
+def cumprod_cases(cases):
+    def case(x, axis):
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                with np.errstate(all="ignore"):
+                    want = Tensor(x.dtype, multiplied(widen(x.values), axis, exclusive, reverse))
+                flags = ", ".join([f"axis = {axis}"] + ["exclusive = true"] * exclusive + ["reverse = true"] * reverse)
+                size = np.abs(np.nan_to_num(want.values.astype(np.float64), posinf=0, neginf=0)) * x.shape[axis] / 4
+                cases.add("cumprod", [x], want, flags, tolerance=Sum(1, size))
+
+    for dtype in NUMBERS:
+        small = {"low": 0.6, "high": 1.5} if is_float(dtype) else {"low": -0.4, "high": 0.6}
+        case(numbers(dtype, (4, 9), "cumprod", **small), 1)
+        case(numbers(dtype, (9, 5), "cumprod", **small), 0)
+        case(numbers(dtype, (2, 4, 70), "cumprod", **small), 1)
+    for shape in [(1,), (0,), (3, 0), (0, 3), (1, 1), (1, 40), (40, 1), (70,), (30, 33), (7, 64), (3, 300), (2, 3, 5, 60)]:
+        for axis in range(len(shape)):
+            case(numbers("f32", shape, "cumprod", low=0.9, high=1.1), axis)
+    case(Tensor("f32", [[1, np.inf, 2], [3, 0, np.nan], [4, -5, -0.0]]), 0)
 
 
 def cumsum_cases(cases):
@@ -637,6 +667,7 @@ def add_cases(cases):
     gather_cases(cases)
     scatter_cases(cases)
     cumsum_cases(cases)
+    cumprod_cases(cases)
     generate_cases(cases)
     draw_cases(cases)
     other_cases(cases)
