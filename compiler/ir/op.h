@@ -26,7 +26,7 @@ typedef enum OpFamily {
     FAMILY_VIEW,        /* an index map: aliases where strides allow */
     FAMILY_ASSEMBLE,    /* concat, stack, pad: the result is put together from its operands; no stack is left after
                            expand */
-    FAMILY_GATHER,      /* reads, or adds, at computed positions */
+    FAMILY_GATHER,      /* reads, replaces or adds at computed positions */
     FAMILY_DYNAMIC,     /* a part that begins at computed positions, read or replaced */
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
     FAMILY_DRAW,        /* random numbers from a key that is an operand */

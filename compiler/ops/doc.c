@@ -59,7 +59,10 @@ static const char *const family_note[FAMILY_COUNT] = {
         "means the nearest end.  `scatter_add` is the transpose of `gather`: `update` has the shape of "
         "`gather(x, index, axis)`, and each of its slices is added where that reads it, those of equal indices one "
         "after another in their order, so that runs give the same bits; each addition rounds.  It is made in the "
-        "memory of `x` where that dies.",
+        "memory of `x` where that dies.  The others combine in the same order: `scatter` replaces, so that of equal "
+        "indices the last slice stays, `scatter_mul` multiplies, `scatter_max` and `scatter_min` keep the larger and "
+        "the "
+        "smaller.",
     [FAMILY_DYNAMIC] =
         "`at` is an `i32` or `i64` vector with one position for each dimension of `x`; in the language also a list, "
         "`dynamic_slice(x, [0, t, 0], [1, 4, 8])`, or one number for one axis, "

@@ -242,9 +242,11 @@ Initial node_initial(const Node *initial, const Shape *shape);
 
 /* Gather and scatter: operand 1 holds positions along a dimension of operand 0, counted from the end when negative,
  * then brought to the nearest end.  The slices there, with the positions' dimensions in place of that one, are the
- * result; or operand 2, which a scatter adds to them, those of equal positions in their order. */
+ * result; or operand 2, which a scatter puts there, or combines with them, those of equal positions in their order. */
 uint32_t gather_dimension(const Graph *graph, const Node *node);
 bool node_is_scatter(const Node *node);
+/* WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN; WORD_OPERAND: what is there is replaced. */
+Word scatter_combine(const Node *node);
 
 /* Asks for the gradients of operand 0 with respect to each of the others; the pass grad resolves it. */
 bool node_is_gradient(const Node *node);

@@ -28,7 +28,8 @@ PER_MODEL = 12
 WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
     relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient
     bit_and bit_or bit_xor bit_not shift_left shift_right""".split()
-DISCRETE = {"select": ["mask"], "gather": ["index"], "scatter_add": ["index"], "dynamic_slice": ["at"], "dynamic_update": ["at"],
+DISCRETE = {"select": ["mask"], "gather": ["index"], "scatter_add": ["index"], "scatter": ["index"], "scatter_mul": ["index"], "scatter_max": ["index"],
+            "scatter_min": ["index"], "dynamic_slice": ["at"], "dynamic_update": ["at"],
             "pool_spread": ["x", "y"], "pool_collect": ["x", "y"]}  # operands that say only which elements are meant
 WRITTEN = ["slice", "while", "case"]  # not as calls
 
@@ -146,6 +147,12 @@ def view_cases():
     yield Case("gather", "gather(x0 * x0, i0, axis = 1)", [(2, 4, 2)], others=[index])
     yield Case("scatter_add", "scatter_add(x0, i0, x1) * x0", [(4, 3), (2, 3, 3)], others=[index])
     yield Case("scatter_add", "scatter_add(x0, i0, x1 * x1, axis = -1)", [(2, 4), (2, 2, 3)], others=[index])
+    for op in ["scatter", "scatter_mul", "scatter_max", "scatter_min"]:
+        yield Case(op, f"{op}(x0, i0, x1) * x0", [(4, 3), (2, 3, 3)], others=[index])
+        yield Case(op, f"{op}(x0, i0, x1 * x1, axis = -1)", [(2, 4), (2, 2, 3)], others=[index])
+        yield Case(op, f"{op}(x0, i0, x1)", [(4,), (2, 3)], others=[index])
+    holes = Tensor("f64", np.array([[1.0, 0, 0], [1, 1, 0]]))
+    yield Case("scatter_mul", "scatter_mul(x0, i0, x1 * i1)", [(4,), (2, 3)], others=[index, holes])
     at = Tensor("i32", np.array([1, 5]))
     yield Case("dynamic_slice", "dynamic_slice(x0, i0, [2, 3])", [(4, 6)], others=[at])
     yield Case("dynamic_update", "dynamic_update(x0, i0, x1) * x0", [(4, 6), (2, 3)], others=[at])
