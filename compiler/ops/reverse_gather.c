@@ -57,8 +57,8 @@ static void reverse_replaced(Reverse *r, ValueId d)
         reverse_give(r, 2, reverse_select(r, is_last(r), at_slices(r, d), zero));
 }
 
-/* The product of all other factors: of those that are not 0, divided by the slice where none is, as it is at the only 0,
- * else 0. */
+/* The product of all other factors: of those that are not 0, divided by the slice where none is, as it is at the only
+ * 0, else 0. */
 static ValueId reverse_factor(Reverse *r, ValueId d)
 {
     ValueId x = r->node.in[0], update = r->node.in[2];

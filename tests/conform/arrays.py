@@ -57,12 +57,183 @@ LAST = {f"{name}_last": [(f"{name}_last(x0, {axis})", [TIES], {}, lambda x, p, f
 
 # ---- Order of elements ----
 
+EDGES = [("0", 0), ("1", 1), ("[2, 0, 1]", [2, 0, 1]), ("[-1, 3, 0]", [-1, 3, 0])]
+MODES = ("edge", "reflect", "symmetric", "wrap")
+
+
+def padded(x, before, after, mode):
+    """NumPy's pad, after what negative numbers cut."""
+    before, after = (np.broadcast_to(v, x.ndim) for v in (before, after))
+    x = x[tuple(slice(-min(b, 0), n + min(a, 0)) for b, a, n in zip(before, after, x.shape))]
+    return np.pad(x, [(max(b, 0), max(a, 0)) for b, a in zip(before, after)], mode)
+
+
+def shuffled(x, block):
+    """PyTorch's pixel_shuffle, pixel by pixel."""
+    n, c, h, w = x.shape
+    y = np.zeros((n, c // block**2, h * block, w * block))
+    for i in range(h * block):
+        for j in range(w * block):
+            y[:, :, i, j] = x[:, (i % block) * block + j % block::block * block, i // block, j // block]
+    return y
+
+
+def depth_first(x, block):
+    """ONNX's DepthToSpace, pixel by pixel."""
+    n, c, h, w = x.shape
+    rest = c // block**2
+    y = np.zeros((n, rest, h * block, w * block))
+    for i in range(h * block):
+        for j in range(w * block):
+            from_ = ((i % block) * block + j % block) * rest
+            y[:, :, i, j] = x[:, from_:from_ + rest, i // block, j // block]
+    return y
+
+
+BLOCKS = normal(2, 12, 3, 5)
 ORDER = {
     "flip": [("flip(x0)", [CUBE], {}, lambda x, p: np.flip(x)), ("flip(x0, 1)", [CUBE], {}, lambda x, p: np.flip(x, 1)),
              ("flip(x0, [0, -1])", [CUBE], {}, lambda x, p: np.flip(x, (0, -1))), ("flip(x0)", [CUBE[:, :0]], {}, lambda x, p: x[:, :0]),
              ("flip(x0)", [np.array(3.0)], {}, lambda x, p: x)],
+    "roll": [(f"roll(x0, {s}, {a})", [CUBE], {}, lambda x, p, s=s, a=a: np.roll(x, s, a))
+             for s, a in [(1, 0), (-1, 1), (7, 2), (-12, -1), ([1, -2], [0, 1]), (0, 1), (4, 1)]]
+            + [("roll(x0, 2, 1)", [CUBE[:, :0]], {}, lambda x, p: x), ("roll(x0, 1, 0)", [TRUTH], {}, lambda x, p: np.roll(x, 1, 0))],
+    "tile": [(f"tile(x0, {t})", [CUBE], {}, lambda x, p, t=t: np.tile(x, t))
+             for t in (1, 2, [2, 1, 3], [2, 3], [2, 1, 1, 3], [1, 0, 2])] + [("tile(x0, 3)", [np.array(2.0)], {}, lambda x, p: np.tile(x, 3))],
+    "repeat": [(f"repeat(x0, {n}, {a})", [CUBE], {}, lambda x, p, n=n, a=a: np.repeat(x, n, a)) for n, a in [(2, 0), (3, 1), (1, -1), (0, 2)]],
+    "pad_mode": [(f'pad_mode(x0, {b}, {a}, "{mode}")', [CUBE], {}, lambda x, p, b=bv, a=av, m=mode: padded(x, b, a, m))
+                 for b, bv in EDGES for a, av in EDGES[1:] for mode in MODES
+                 if min(bv if isinstance(bv, list) else [0]) >= 0 and min(av if isinstance(av, list) else [0]) >= 0]
+    + [(f'pad_mode(x0, [-1, 3, 0], [2, -1, 1], "{mode}")', [CUBE], {},
+        lambda x, p, m=mode: padded(x, [-1, 3, 0], [2, -1, 1], m)) for mode in ("edge",)]
+    + [(f'pad_mode(x0, [9, 0, 11], 7, "{mode}")', [CUBE], {}, lambda x, p, m=mode: padded(x, [9, 0, 11], 7, m)) for mode in MODES]
+    + [(f'pad_mode(x0, 2, 1, "{mode}")', [CUBE[:1, :, :1]], {}, lambda x, p, m=mode: padded(x, 2, 1, m)) for mode in MODES],
+    "depth_to_space": [("depth_to_space(x0, 2)", [BLOCKS], {}, lambda x, p: depth_first(x, 2)),
+                       ('depth_to_space(x0, 2, "CRD")', [BLOCKS], {}, lambda x, p: shuffled(x, 2)),
+                       ("depth_to_space(x0, 1)", [BLOCKS], {}, lambda x, p: x)],
+    "space_to_depth": [("space_to_depth(x0, 2)", [depth_first(BLOCKS, 2)], {}, lambda x, p: BLOCKS),
+                       ('space_to_depth(x0, 2, "CRD")', [shuffled(BLOCKS, 2)], {}, lambda x, p: BLOCKS)],
 }
 
-CASES = {**KINDS, **SUMS, **LAST, **ORDER}
+# ---- Diagonals and ramps ----
+
+
+def diagonal_matrix(x, k):
+    return np.array([np.diag(row, k) for row in x.reshape(-1, x.shape[-1])]).reshape(x.shape[:-1] + (x.shape[-1] + abs(k),) * 2)
+
+
+WIDER = normal(2, 3, 5)
+SHIFTS = (0, 1, -1, 2, -2, 4, 9, -9)
+INDEX = np.array([[0, 3, -1], [2, -4, 1]])
+
+
+def hot(index, depth, axis, on=1.0, off=0.0):
+    index = np.where(index < 0, index + depth, index)
+    return np.moveaxis(np.where(index[..., None] == np.arange(depth), on, off), -1, axis)
+
+
+DIAGONALS = {
+    "arange": [(f"arange({a}, {b}, {s})", [], {}, lambda p, a=a, b=b, s=s: np.arange(a, b, s)) for a, b, s in [(0, 5, 1), (3, 20, 4), (7, -3, -2), (2, 2, 1), (5, 1, 1)]]
+    + [("arange(0.5, 2.0, 0.25, f64)", [], {}, lambda p: np.arange(0.5, 2.0, 0.25))],
+    "off_diagonal": [("off_diagonal(3, 5)", [], {}, lambda p: np.arange(5) - np.arange(3)[:, None])],
+    "triu": [(f"triu(x0, {k})", [WIDER], {}, lambda x, p, k=k: np.triu(x, k)) for k in SHIFTS] + [("triu(x0)", [TRUTH], {}, lambda x, p: np.triu(x))],
+    "tril": [(f"tril(x0, {k})", [WIDER], {}, lambda x, p, k=k: np.tril(x, k)) for k in SHIFTS]
+    + [("tril(x0)", [WIDER[:, :0]], {}, lambda x, p: x), ("tril(x0, x1)", [WIDER, np.array(1)], {}, lambda x, k, p: np.tril(x, 1))],
+    "eye": [("eye(3, dtype = f64)", [], {}, lambda p: np.eye(3)), ("eye(3, 5, k = 1, dtype = i64)", [], {}, lambda p: np.eye(3, 5, 1)),
+            ("eye(4, 2, -2, bool)", [], {}, lambda p: np.eye(4, 2, -2) != 0)],
+    "diagonal": [(f"diagonal(x0, {k})", [x], {}, lambda x, p, k=k: np.diagonal(x, k, -2, -1)) for k in (0, 1, -1, 2, -2, 4, -4)
+                 for x in (WIDER, normal(5, 3)) if abs(k) < min(x.shape[-2:]) or (k > 0 and k < x.shape[-1]) or (k < 0 and -k < x.shape[-2])],
+    "diagonal_matrix": [(f"diagonal_matrix(x0, {k})", [WIDER], {}, lambda x, p, k=k: diagonal_matrix(x, k)) for k in (0, 1, -1, 3, -2)],
+    "one_hot": [(f"one_hot(x0, 4, axis = {a})", [INDEX], {}, lambda x, p, a=a: hot(x, 4, a)) for a in (0, 1, 2, -1, -2)]
+    + [("one_hot(x0, 3)", [INDEX], {}, lambda x, p: hot(x, 3, -1)), ("one_hot(x0, 2)", [np.array(1)], {}, lambda x, p: hot(x, 2, -1)),
+       ("one_hot(x0, 4, 0, x1, x2)", [INDEX, np.array(5.0), np.array(-1.0)], {}, lambda x, on, off, p: hot(x, 4, 0, on, off))],
+}
+
+# ---- Elements at computed positions ----
+
+TABLE = normal(4, 5, 6)
+PICKS = {axis: RANDOM.integers(-n, n, np.minimum((3, 5, 4), 3 if axis else (9, 5, 6))) for axis, n in enumerate(TABLE.shape)}
+MERGES = {"set": lambda x, u: u, "add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def elements(x, index, axis):
+    """The position in x of each element of the index."""
+    for at in np.ndindex(index.shape):
+        where = list(at)
+        where[axis] = index[at] % x.shape[axis]
+        yield at, tuple(where)
+
+
+def picked(x, index, axis):
+    y = np.zeros(index.shape)
+    for at, where in elements(x, index, axis):
+        y[at] = x[where]
+    return y
+
+
+def placed(x, index, update, axis, mode):
+    y = x.copy()
+    for at, where in elements(x, index, axis):
+        y[where] = MERGES[mode](y[where], update[at])
+    return y
+
+
+def picked_nd(x, index, batch=0):
+    y = np.zeros(index.shape[:-1] + x.shape[batch + index.shape[-1]:])
+    for at in np.ndindex(index.shape[:-1]):
+        y[at] = x[at[:batch] + tuple(index[at])]
+    return y
+
+
+def placed_nd(x, index, update, mode):
+    y = x.copy()
+    for at in np.ndindex(index.shape[:-1]):
+        where = tuple(index[at])
+        y[where] = MERGES[mode](y[where], update[at])
+    return y
+
+
+def filled(part, shape):
+    """What there is, and zeros behind it, along all dimensions."""
+    y = np.zeros(shape, part.dtype)
+    y[tuple(slice(0, n) for n in part.shape)] = part
+    return y
+
+
+LISTS = {k: RANDOM.integers(-4, 4, (3, 2, k)) for k in (1, 2, 3)}
+BATCHED = RANDOM.integers(-4, 4, (4, 7, 2))
+KEEP = np.array([True, False, True, True])
+POSITIONS = {
+    "gather_elements": [(f"gather_elements(x0, x1, {a})", [TABLE, i], {}, lambda x, i, p, a=a: picked(x, i, a)) for a, i in PICKS.items()]
+    + [("gather_elements(x0, x1, -1)", [TABLE, PICKS[2]], {}, lambda x, i, p: picked(x, i, 2)),
+       ("gather_elements(x0, x1)", [TABLE[:, 0, 0], np.array([], np.int32)], {}, lambda x, i, p: np.zeros(0))],
+    "scatter_elements": [(f'scatter_elements(x0, x1, x2, {a}, "{m}")', [TABLE, i, normal(*i.shape)], {},
+                          lambda x, i, u, p, a=a, m=m: placed(x, i, u, a, m)) for a, i in PICKS.items() for m in MERGES],
+    "gather_nd": [("gather_nd(x0, x1)", [TABLE, i], {}, lambda x, i, p: picked_nd(x, i)) for i in LISTS.values()]
+    + [("gather_nd(x0, x1, batch = 1)", [TABLE, BATCHED], {}, lambda x, i, p: picked_nd(x, i, 1)),
+       ("gather_nd(x0, x1, 2)", [TABLE, RANDOM.integers(-6, 6, (4, 5, 1))], {}, lambda x, i, p: picked_nd(x, i, 2)),
+       ("gather_nd(x0, x1)", [TABLE, LISTS[1][:0].astype(np.int32)], {}, lambda x, i, p: picked_nd(x, i))],
+    "scatter_nd": [(f'scatter_nd(x0, x1, x2, "{m}")', [TABLE, i, normal(3, 2, *TABLE.shape[k:])], {},
+                    lambda x, i, u, p, m=m: placed_nd(x, i, u, m)) for k, i in LISTS.items() for m in MERGES],
+    "scatter_by": [(f'scatter_by(x0, x1, x2, "{m}")', [TABLE, np.array([1, 1, -1]), normal(3, 5, 6)], {},
+                    lambda x, i, u, p, m=m: placed_nd(x, i[:, None], u, m)) for m in MERGES],
+    "element_positions": [("element_positions(x0, [4, 5, 6], 1)", [PICKS[1]], {}, lambda i, p:
+                           np.ravel_multi_index((np.arange(3)[:, None, None], i % 5, np.arange(3)), (4, 5, 6)))],
+    "slice_positions": [("slice_positions(x0, [4, 5, 6])", [LISTS[2]], {}, lambda i, p: i[..., 0] % 4 * 5 + i[..., 1] % 5)],
+    "positions": [("(y, n) = positions(x0)", [KEEP], {}, lambda m, p: np.array([0, 2, 3, 3])),
+                  ("(y, n) = positions(x0, 2)", [KEEP], {}, lambda m, p: np.array([0, 2])),
+                  ("(at, y) = positions(x0, 2)", [KEEP], {}, lambda m, p: np.array(2)),
+                  ("(y, n) = positions(x0)", [KEEP[:0]], {}, lambda m, p: np.zeros(0))],
+    "compress": [("(y, n) = compress(x0, x1, 0)", [TABLE, KEEP], {}, lambda x, m, p: filled(np.compress(m, x, 0), x.shape)),
+                 ("(y, n) = compress(x0, x1, -1)", [TABLE, KEEP], {}, lambda x, m, p: filled(np.compress(m, x, -1), (4, 5, 4))),
+                 ("(y, n) = compress(x0, x1, 1, bound = 2)", [TABLE, KEEP], {}, lambda x, m, p: np.compress(m, x, 1)[:, :2]),
+                 ("(y, n) = compress(x0, x1)", [TABLE, KEEP], {}, lambda x, m, p: filled(np.compress(m, x), 4)),
+                 ("(at, y) = compress(x0, x1, 0)", [TABLE, KEEP], {}, lambda x, m, p: np.array(3))],
+    "nonzero": [("(y, n) = nonzero(x0)", [TIES], {}, lambda x, p: filled(np.array(np.nonzero(x)), (3, 60))),
+                ("(y, n) = nonzero(x0, 5)", [TRUTH], {}, lambda x, p: np.array(np.nonzero(x))[:, :5]),
+                ("(at, y) = nonzero(x0)", [TRUTH], {}, lambda x, p: np.array(np.count_nonzero(x)))],
+}
+
+CASES = {**KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS}
 # Built for targets, too: those that more than one kernel makes.
-BUILT = []
+BUILT = ["gather_elements", "gather_nd", "tile", "roll", "pad_mode", "scatter_elements", "scatter_nd", "compress"]

@@ -441,7 +441,8 @@ def run_built(nnc, target, cc, folder):
     for call, inputs, params, wanted in cases:
         with np.errstate(all="ignore"):
             want = np.asarray(wanted(*inputs, params))
-        got = np.frombuffer(data, np.float64, want.size, at).reshape(want.shape)
+        kind = want.dtype if str(want.dtype) in TYPES else np.float64
+        got = np.frombuffer(data, kind, want.size, at).reshape(want.shape)
         at += got.nbytes
         wrong.append(apart(call, got, want, 10 * tolerance_of(call)))
     return "\n".join(filter(None, wrong)) or None
