@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Conformance of the library: every function of the library against NumPy, in f64, on the reference evaluator.
 
-    library.py --nnc build/nnc --library frontends/nnc/nn.nnc frontends/nnc/arrays.nnc [--target T ...] [--cc CC]
+    library.py --nnc build/nnc --library frontends/nnc/nn.nnc arrays.nnc images.nnc [--target T ...] [--cc CC]
 
 A case is a call, its inputs, the params it declares, and what NumPy makes of them.  A function without a case fails.
 With targets the cases of those functions that loop, draw, or have many parts are also built into one model for each.
@@ -21,6 +21,7 @@ import tempfile
 import numpy as np
 
 import arrays
+import images
 import learning
 from tensor_ops import unit
 
@@ -336,6 +337,7 @@ CASES = {
     "adapt_scale": [("state scale: f32[] = 4.0\n    (gs, go) = adapt_scale([x0], scale)\n    y = gs[0]", [X], {}, lambda x, p: x / 4)],
     **learning.CASES,
     **arrays.CASES,
+    **images.CASES,
 }
 
 
@@ -357,7 +359,7 @@ def first_steps_with_l1():
 
 first_steps_with_l1()
 # Built for targets, too.
-BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT]
+BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT, *images.BUILT]
 
 
 def save_weights(path, params):
