@@ -37,10 +37,11 @@ static const char *const family_note[FAMILY_COUNT] = {
         "`bf16` are added in `f32`.",
     [FAMILY_CONTRACT] =
         "`matmul` follows NumPy: `[..., m, k] @ [..., k, n]`, leading dimensions broadcast, vectors are "
-        "promoted.  `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / groups, kh, kw]` and a "
+        "promoted.  Convolutions have 1, 2 or 3 dimensions: `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / "
+        "groups, kh, kw]` and a "
         "bias `[o]`; `pad` is one number, `[h, w]`, `[top, left, bottom, right]`, `\"valid\"`, which is 0, or "
         "`\"same\"`: `ceil(extent / stride)` windows whatever their size, with an odd pixel of padding at the end "
-        "(TensorFlow's SAME).",
+        "(TensorFlow's SAME).  `conv1d` has one number for each of these, `conv3d` three or six.",
     [FAMILY_POOL] =
         "Over windows of an image `[n, c, ...]`, in each dimension after the second; `stride` is the window where it "
         "is not given, `pad` is as of `conv2d`.  Padding never wins a maximum; it counts in a mean only with "

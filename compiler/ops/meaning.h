@@ -73,6 +73,7 @@ typedef struct Convolution {
     Window window;
     int64_t images, groups, channels, outputs; /* channels and outputs of all groups together */
 } Convolution;
+bool node_is_convolution(const Node *node); /* neither transposed nor a gradient */
 bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution);
 /* The convolution of operand 0 of whose weight the node gives the gradient. */
 bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convolution *convolution);

@@ -104,6 +104,13 @@ def contraction_cases():
                                   ((1, 2, 2, 2), (2, 3, 2, 2), "dilation = 2, stride = 3, pad = \"same\"")]:
         attrs = ", " + attrs if attrs else ""
         yield Case("conv2d_transpose", f"conv2d_transpose(x0, x1{attrs})", [result, weight])
+    for rank, image, weight, result in [(1, (2, 4, 9), (6, 2, 3), (2, 6, 4)), (3, (1, 2, 4, 3, 5), (4, 1, 2, 3, 2), (1, 4, 2, 1, 2))]:
+        attrs = "groups = 2, stride = 2"
+        yield Case(f"conv{rank}d", f"conv{rank}d(x0, x1, x2, {attrs})", [image, weight, weight[:1]])
+        size = list(image[2:])
+        yield Case(f"conv{rank}d_transpose", f"conv{rank}d_transpose(x0, x1, x2, {attrs}, size = {size})", [result, weight, image[1:2]])
+        yield Case(f"conv{rank}d_weight_gradient", f"conv{rank}d_weight_gradient(x0, x1, {attrs}, size = {list(weight[2:])})",
+                   [image, result])
     yield Case("conv2d_transpose", "conv2d_transpose(x0, x1, x2)", [(1, 2, 3, 3), (2, 3, 2, 2), (3,)])
     yield Case("conv2d_weight_gradient", "conv2d_weight_gradient(x0, x1, size = [3, 2], stride = 2, pad = [1, 0])",
                [(2, 4, 5, 6), (2, 2, 3, 3)][:1] + [(2, 4, 3, 3)])
