@@ -192,6 +192,89 @@ REGIONS = [(f'roi_align(x0, x1, x2, {h}, {w}, {s}, scale = {k}, mode = "{m}", ha
             {}, lambda x, b, i, p, a=(h, w, s, k, m, half): regions(x, b, i, *a))
            for h, w, s, k in [(2, 3, 2, 1.0), (3, 3, 1, 0.75)] for m in ("avg", "max") for half in (True, False)]
 
+# ---- Pooling: window by window ----
+
+
+class Pool:
+    """A window, what moves it, and the same as arguments."""
+
+    def __init__(self, window, stride=None, pad=0, dilation=1, up=False):
+        self.words = f"{window}" + (f", stride = {stride}" if stride else "") + (f", pad = {pad}" if pad else "")
+        self.words += (f", dilation = {dilation}" if dilation != 1 else "") + (", up = true" if up else "")
+        self.given = window, stride or window, pad, dilation, up
+
+    def windows(self, shape):
+        """For each result its position, and the positions of the elements that it sees."""
+        every = lambda v: [v] * len(shape) if isinstance(v, int) else list(v)
+        window, stride, pad, dilation, up = (every(v) if i < 4 else v for i, v in enumerate(self.given))
+        before, after = pad[:len(shape)], pad[-len(shape):]
+        sides = []
+        for n, k, s, b, a, d in zip(shape, window, stride, before, after, dilation):
+            room = n + b + a - d * (k - 1) - 1
+            count = (-(-room // s) if up else room // s) + 1
+            count -= up and (count - 1) * s >= n + b
+            sides.append([[i * s - b + t * d for t in range(k) if 0 <= i * s - b + t * d < n] for i in range(count)])
+        self.results = [len(side) for side in sides]
+        for at in itertools.product(*map(range, self.results)):
+            yield at, list(itertools.product(*(side[i] for side, i in zip(sides, at))))
+
+
+def pooled(x, windows, results, choose):
+    y = np.zeros(x.shape[:2] + tuple(results))
+    for at, seen in windows:
+        for plane in np.ndindex(x.shape[:2]):
+            y[plane + at] = choose([(x[plane + place], np.ravel_multi_index(plane + place, x.shape)) for place in seen])
+    return y
+
+
+def by_window(pool, choose, dtype=np.float64):
+    def wanted(x, p):
+        windows = list(pool.windows(x.shape[2:]))
+        return pooled(x, windows, pool.results, choose).astype(dtype)
+    return wanted
+
+
+def largest(seen):
+    return max(seen, key=lambda each: (each[0], -each[1]))
+
+
+def even(size, choose):
+    """Windows of PyTorch's adaptive pools."""
+    def wanted(x, p):
+        counts = [size] * (x.ndim - 2) if isinstance(size, int) else size
+        sides = [[range(i * n // c, -(-(i + 1) * n // c)) for i in range(c)] for n, c in zip(x.shape[2:], counts)]
+        windows = [(at, list(itertools.product(*(side[i] for side, i in zip(sides, at)))))
+                   for at in itertools.product(*map(range, counts))]
+        return pooled(x, windows, counts, lambda seen: choose([v for v, _ in seen]))
+    return wanted
+
+
+STEPS = np.floor(normal(2, 2, 7, 8))  # with ties
+POOLS = [Pool(2), Pool(3, 2, 1), Pool([3, 2], [1, 2], [1, 0, 0, 1]), Pool(2, 1, 0, [2, 3]), Pool(3, 2, up=True), Pool([2, 3], 3, [0, 1], up=True)]
+LINE, BLOCK = (np.floor(normal(2, 3, 9)), Pool(4, 3, 1, 2)), (np.floor(normal(1, 2, 4, 5, 4)), Pool([2, 3, 2], 1, 1))
+SEEN = [(STEPS, pool) for pool in POOLS] + [LINE, BLOCK]
+POOLING = {
+    "max_pool_indices": [(f"({r}) = max_pool_indices(x0, {pool.words})", [x], {}, by_window(pool, lambda seen, i=i: largest(seen)[i], (np.float64, np.int64)[i]))
+                         for x, pool in SEEN for i, r in enumerate(("y, at", "most, y"))],
+    "max_unpool": [("(most, at) = max_pool_indices(x0, 2)\n    y = max_unpool(most, at, x0.shape)", [normal(1, 2, 4, 6)], {}, lambda x, p:
+                    np.where(x == x.reshape(1, 2, 2, 2, 3, 2).max((3, 5)).repeat(2, 2).repeat(2, 3), x, 0))],
+    "sum_pool": [(f"sum_pool(x0, {pool.words})", [x], {}, by_window(pool, lambda seen: sum(v for v, _ in seen))) for x, pool in SEEN],
+    "lp_pool": [(f"lp_pool(x0, {pool.words}, p = {q})", [x], {}, by_window(pool, lambda seen, q=q: sum(abs(v) ** q for v, _ in seen) ** (1 / q)))
+                for x, pool in SEEN[:3] + SEEN[4:5] for q in (1, 2, 3)],
+    "global_lp_pool": [("global_lp_pool(x0)", [STEPS], {}, lambda x, p: np.sqrt((x * x).sum((2, 3)))),
+                       ("global_lp_pool(x0, 3, keep = true)", [STEPS], {}, lambda x, p: (np.abs(x)**3).sum((2, 3), keepdims=True) ** (1 / 3))],
+    "adaptive_avg_pool": [(f"adaptive_avg_pool(x0, {size})", [x], {}, even(size, np.mean))
+                          for x, size in [(STEPS, 3), (STEPS, [7, 4]), (STEPS, [1, 2]), (STEPS, [5, 8]), (LINE[0], 4), (BLOCK[0], [3, 2, 4])]],
+    "adaptive_max_pool": [(f"adaptive_max_pool(x0, {size})", [x], {}, even(size, np.max))
+                          for x, size in [(STEPS, 3), (STEPS, [7, 4]), (STEPS, [1, 2]), (STEPS, [5, 8]), (LINE[0], 4), (BLOCK[0], [3, 2, 4])]],
+    "shares": [("(y, end) = shares(7, 3)", [], {}, lambda p: np.array([0, 2, 4])), ("(begin, y) = shares(7, 3)", [], {}, lambda p: np.array([3, 5, 7]))],
+    "shares_alike": [(f"y = i64({n}) if shares_alike([4, 6], {c}) else i64(0)", [], {}, lambda p, n=n: np.array(n)) for n, c in [(1, [2, 3]), (0, [2, 4])]],
+    "pad_ends": [("(b, a) = pad_ends([1, 2, 3, 4], 2)\n    y = i64(b[0] * 1000 + b[1] * 100 + a[0] * 10 + a[1])", [], {}, lambda p: np.array(1234)),
+                 ("(b, a) = pad_ends([1, 2], 2)\n    y = i64(b[0] * 1000 + b[1] * 100 + a[0] * 10 + a[1])", [], {}, lambda p: np.array(1212)),
+                 ("(b, a) = pad_ends(3, 2)\n    y = i64(b[0] * 1000 + b[1] * 100 + a[0] * 10 + a[1])", [], {}, lambda p: np.array(3333))],
+    "window_count": [("y = i64(window_count(9, 2, 3, 1, 1, 1, true))", [], {}, lambda p: np.array(4)), ("y = i64(window_count(8, 3, 2, 0, 0))", [], {}, lambda p: np.array(3))],
+}
+
 # What these are made of has cases of its own.
 PLACES = np.array([-0.5, 0.0, 0.5, 1.0, 1.5, 4.75])
 PARTS = {
@@ -210,6 +293,6 @@ PARTS = {
     "roi_neighbours": [("(a, b, y, c) = roi_neighbours(x0, 4)", [PLACES], {}, lambda x, p: np.where(x < 0, 0, np.where(x >= 3, 0, x % 1)))],
 }
 
-CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, **PARTS}
+CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, **POOLING, **PARTS}
 # Built for targets, too.
-BUILT = ["grid_sample", "affine_grid", "roi_align"]
+BUILT = ["grid_sample", "affine_grid", "roi_align", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool"]

@@ -375,7 +375,7 @@ def save_weights(path, params):
 
 
 def statement_of(call):
-    return call if ") = " in call else f"y = {call}"
+    return call if ") = " in call or call.startswith("y = ") else f"y = {call}"
 
 
 def tolerance_of(call):

@@ -197,6 +197,17 @@ UNIT(conv_errors)
 {
     static const Case c[] = {
         {"conv2d", {"x: f32[3, 8, 8]", "w: f32[4, 3, 3, 3]"}, "conv2d: takes an image [n, c, h, w]: x is f32[3, 8, 8]"},
+        {"conv1d", {"x: f32[1, 3, 8, 8]", "w: f32[4, 3, 3]"}, "conv1d: takes an image [n, c, w]: x is f32[1, 3, 8, 8]"},
+        {"conv1d", {"x: f32[1, 3, 8]", "w: f32[4, 3]"}, "conv1d: takes a weight [o, c / groups, kw]: w is f32[4, 3]"},
+        {"conv3d",
+         {"x: f32[1, 3, 8, 8]", "w: f32[4, 3, 3, 3]"},
+         "conv3d: takes an image [n, c, d, h, w]: x is f32[1, 3, 8, 8]"},
+        {"conv3d; pad = [1, 2]",
+         {"x: f32[1, 3, 8, 8, 8]", "w: f32[4, 3, 3, 3, 3]"},
+         "conv3d: `pad` takes 1, 3 or 6 numbers, not 2"},
+        {"conv3d_transpose",
+         {"x: f32[1, 4, 8]", "w: f32[4, 3, 3]"},
+         "conv3d_transpose: takes tensors of 5 dimensions: x is f32[1, 4, 8]"},
         {"conv2d",
          {"x: f32[1, 3, 8, 8]", "w: f32[4, 2, 3, 3]"},
          "conv2d: the weight takes 2 channels, the image has 3: x is f32[1, 3, 8, 8], w is f32[4, 2, 3, 3]"},
