@@ -34,7 +34,7 @@ static bool slices_shape(Graph *graph, NodeId node, Shape *shape)
         shape->dim[shape->rank++] = table->dim[i];
     if (table->dim[axis] == 0 && shape_elements(index) > 0)
         return infer_fail(graph, node, "%s: " STR_FMT,
-                          node_is_scatter(&graph->node[node]) ? scatter_combine(&graph->node[node]) == WORD_ADD
+                          node_is_scatter(&graph->node[node]) ? gather_combine(&graph->node[node]) == WORD_ADD
                                                                     ? "there is nowhere to add"
                                                                     : "there is nowhere to put anything"
                                                               : "the table has nothing to read",
@@ -45,7 +45,7 @@ static bool slices_shape(Graph *graph, NodeId node, Shape *shape)
 static bool infer_scatter(Graph *graph, NodeId node, const Shape *slices)
 {
     const Type *x = infer_in_type(graph, node, 0);
-    DTypeClass taken = scatter_combine(&graph->node[node]) == WORD_OPERAND ? CLASS_ANY : CLASS_NUMBER;
+    DTypeClass taken = gather_combine(&graph->node[node]) == WORD_OPERAND ? CLASS_ANY : CLASS_NUMBER;
     if (!infer_check_class(graph, node, 0, taken) || !infer_check_same_dtype(graph, node, 0, 2))
         return false;
     if (!shape_eq(infer_in_shape(graph, node, 2), slices)) {
@@ -74,7 +74,7 @@ bool node_is_scatter(const Node *node)
     return op_info(node->op)->family == FAMILY_GATHER && node->op != OP_GATHER;
 }
 
-Word scatter_combine(const Node *node)
+Word gather_combine(const Node *node)
 {
     switch (node->op) {
     case OP_SCATTER_ADD:
@@ -176,7 +176,7 @@ static void eval_write(Word word, Rows rows, const Tensor *const *in, Tensor *ou
 void eval_gather(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
     if (node_is_scatter(node))
-        eval_write(scatter_combine(node), rows_of(graph, node), in, out[0]);
+        eval_write(gather_combine(node), rows_of(graph, node), in, out[0]);
     else
         eval_read(rows_of(graph, node), in, out[0]);
 }

@@ -247,7 +247,7 @@ Initial node_initial(const Node *initial, const Shape *shape);
 uint32_t gather_dimension(const Graph *graph, const Node *node);
 bool node_is_scatter(const Node *node);
 /* WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN; WORD_OPERAND: what is there is replaced. */
-Word scatter_combine(const Node *node);
+Word gather_combine(const Node *node);
 
 /* Asks for the gradients of operand 0 with respect to each of the others; the pass grad resolves it. */
 bool node_is_gradient(const Node *node);

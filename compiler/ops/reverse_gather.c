@@ -90,7 +90,7 @@ static void reverse_extreme(Reverse *r, ValueId d)
 static bool reverse_scatter(Reverse *r)
 {
     ValueId d = r->down[0];
-    switch (scatter_combine(&r->node)) {
+    switch (gather_combine(&r->node)) {
     case WORD_ADD:
         reverse_give(r, 0, d);
         if (r->wanted[2])

@@ -46,11 +46,13 @@ static void put_element(Lower *lower, void *context, const Index *inner)
     for (uint32_t d = 0; d < s->rank; d++)
         to[d] = d == s->axis ? s->row : from[in_update(s, d)];
     Index address = lower_value_address(lower, result, to);
+    const Expr *before =
+        s->combine == WORD_OPERAND
+            ? NULL
+            : expr_cast(arena, sum, expr_load(arena, dtype, lower_buffer(lower, result, false), address));
     const Expr *after = lower_value(lower, s->node->in[2], from);
-    if (s->combine != WORD_OPERAND) {
-        const Expr *before = expr_load(arena, dtype, lower_buffer(lower, result, false), address);
-        after = expr_word(arena, s->combine, sum, expr_cast(arena, sum, before), expr_cast(arena, sum, after), NULL);
-    }
+    if (before)
+        after = expr_word(arena, s->combine, sum, before, expr_cast(arena, sum, after), NULL);
     stmt_store(arena, lower->block, lower_buffer(lower, result, true), address, expr_cast(arena, dtype, after));
 }
 
@@ -67,7 +69,7 @@ static void scatter_lower(Lower *lower)
     const Node *node = &lower->graph->node[lower->kernel->anchor];
     const Type *x = value_type(lower->graph, node->out[0]);
     Scatter s = {.node = node,
-                 .combine = scatter_combine(node),
+                 .combine = gather_combine(node),
                  .axis = gather_dimension(lower->graph, node),
                  .index_rank = value_shape(lower->graph, node->in[1])->rank,
                  .rank = x->shape.rank};
