@@ -135,6 +135,7 @@ def hot(index, depth, axis, on=1.0, off=0.0):
 DIAGONALS = {
     "arange": [(f"arange({a}, {b}, {s})", [], {}, lambda p, a=a, b=b, s=s: np.arange(a, b, s)) for a, b, s in [(0, 5, 1), (3, 20, 4), (7, -3, -2), (2, 2, 1), (5, 1, 1)]]
     + [("arange(0.5, 2.0, 0.25, f64)", [], {}, lambda p: np.arange(0.5, 2.0, 0.25))],
+    "ramp": [("ramp(4, 1, 3)", [], {}, lambda p: np.arange(4).reshape(1, 4, 1))],
     "off_diagonal": [("off_diagonal(3, 5)", [], {}, lambda p: np.arange(5) - np.arange(3)[:, None])],
     "triu": [(f"triu(x0, {k})", [WIDER], {}, lambda x, p, k=k: np.triu(x, k)) for k in SHIFTS] + [("triu(x0)", [TRUTH], {}, lambda x, p: np.triu(x))],
     "tril": [(f"tril(x0, {k})", [WIDER], {}, lambda x, p, k=k: np.tril(x, k)) for k in SHIFTS]
@@ -234,6 +235,67 @@ POSITIONS = {
                 ("(at, y) = nonzero(x0)", [TRUTH], {}, lambda x, p: np.array(np.count_nonzero(x)))],
 }
 
-CASES = {**KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS}
+# ---- Sorting ----
+
+MIXED = np.array([[2.0, np.nan, -np.inf, 1.0, np.nan, 2.0, np.inf, -0.0, 0.0], [0, 0, 0, 0, 0, 0, 0, 0, 0], np.arange(9.0, 0, -1)])
+LONG = np.floor(normal(2, 150) * 9)
+LONG[1, 40] = np.nan
+
+
+def order(x, axis=-1, largest=False):
+    """Stable; NaN as the largest."""
+    if not largest:
+        return np.argsort(x, axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+
+
+SORTED = [(x, a) for x in (CUBE, TIES) for a in (0, 1, -1)] + [(MIXED, 1), (LONG, 1), (LONG, 0), (TIES[:, :0], 1), (np.array([3.0]), 0),
+                                                              (RANDOM.integers(-3, 3, (130,)), 0), (RANDOM.integers(0, 9, (7, 3)).astype(np.uint8), 0)]
+SORTING = {
+    "argsort": [(f"argsort(x0, {a}, {str(g).lower()})", [x], {}, lambda x, p, a=a, g=g: order(x, a, g)) for x, a in SORTED for g in (False, True)],
+    "sort": [(f"sort(x0, {a}, {str(g).lower()})", [x], {}, lambda x, p, a=a, g=g: np.take_along_axis(x, order(x, a, g), a))
+             for x, a in SORTED for g in (False, True)],
+    "top_k": [(f"({r}) = top_k(x0, 3, {a}, {str(g).lower()})", [x], {}, lambda x, p, a=a, g=g, i=i: np.take(
+        (np.take_along_axis(x, order(x, a, g), a), order(x, a, g))[i], range(3), a)) for x, a in SORTED[:8] for g in (True, False)
+        for i, r in enumerate(("y, i", "v, y"))] + [("(y, i) = top_k(x0, 0)", [CUBE], {}, lambda x, p: x[..., :0])],
+    "precedes": [("precedes(x0, x1)", [np.repeat(MIXED[0], 9), np.tile(MIXED[0], 9)], {}, lambda b, a, p: (b < a) | (np.isnan(a) & ~np.isnan(b)))],
+    "counted_places": [("counted_places(x0, false)", [MIXED], {}, lambda x, p: np.argsort(order(x), 1))],
+    "merged_order": [("merged_order(x0, false)", [x], {}, lambda x, p: order(x)) for x in (MIXED, LONG, LONG[:, :64], LONG[:, :65], LONG[:, :1], LONG[:, :2])],
+}
+
+# ---- Sums of products ----
+
+
+def words(names):
+    return "[" + ", ".join(f'"{n}"' for n in names) + "]"
+
+
+def einsum_case(equation, *tensors):
+    left, result = equation.split("->")
+    given = ", ".join(f"x{i}" for i in range(len(tensors)))
+    call = f"einsum([{given}], [{', '.join(map(words, left.split(',')))}], {words(result)})"
+    return call, list(tensors), {}, lambda *given: np.einsum(equation, *given[:-1])
+
+
+A, B, C, S = normal(3, 4), normal(4, 5), normal(2, 3, 4), normal(3, 3)
+PRODUCTS = {
+    "einsum": [einsum_case(*case) for case in [
+        ("ij,jk->ik", A, B), ("ij,jk->ki", A, B), ("ij->ji", A), ("ij->", A), ("ij->j", A), ("bij,jk->bik", C, B), ("bij,bik->bjk", C, normal(2, 3, 6)),
+        ("ij,ij->ij", A, A), ("ij,ij->", A, A), ("i,j->ij", A[0], B[0]), ("ii->i", S), ("ii->", S), ("bii->b", normal(2, 3, 3)), ("ii,ij->j", S, A),
+        ("ij,jk,kl->il", A, B, normal(5, 2)), ("ij,jk,bij->bk", A, B, C), ("ij,kl->ijkl", A, B), ("bij,b->ij", C, normal(2)), ("iij,ij->i", normal(3, 3, 4), A),
+        ("ij,jk->ik", A[:0], B), ("abc,acd->bd", C, normal(2, 4, 3)), ("i,i->", A[0], A[1])]],
+    "index_of": [('i64(index_of("b", ["a", "b", "b"]))', [], {}, lambda p: np.array(1)), ('i64(index_of(9, [1, 2]))', [], {}, lambda p: np.array(-1))],
+    "items_of": [("y = i64(items_of([1, 2, 3, 4], [[2, 3, 4], [1, 3, 4]], [[4]])[0])", [], {}, lambda p: np.array(3))],
+    "distinct": [('y = i64(len(distinct(["a", "b", "a", "a"])))', [], {}, lambda p: np.array(2))],
+    "diagonals": [('diagonals(x0, ["a", "b", "a"])', [normal(3, 2, 3)], {}, lambda x, p: np.einsum("aba->ba", x))],
+    "named_transpose": [('named_transpose(x0, ["a", "b", "c"], ["c", "a", "b"])', [C], {}, lambda x, p: x.transpose(2, 0, 1))],
+    "named_extents": [('y = i64(named_extents(x0, ["a", "b", "c"], ["c"])[0])', [C], {}, lambda x, p: np.array(4))],
+    "named_sum": [('named_sum(x0, ["a", "b", "c"], ["b"])', [C], {}, lambda x, p: x.sum((0, 2)))],
+    "product_names": [('y = i64(len(product_names(["a", "b"], ["b", "c"], ["a", "c"])))', [], {}, lambda p: np.array(2))],
+    "named_product": [('named_product(x0, x1, ["a", "b"], ["b", "c"], ["a", "c"])', [A, B], {}, lambda x, y, p: x @ y)],
+}
+
+CASES = {**KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **SORTING, **PRODUCTS}
 # Built for targets, too: those that more than one kernel makes.
-BUILT = ["gather_elements", "gather_nd", "tile", "roll", "pad_mode", "scatter_elements", "scatter_nd", "compress"]
+BUILT = ["gather_elements", "gather_nd", "tile", "roll", "pad_mode", "scatter_elements", "scatter_nd", "compress",
+         "argsort", "sort", "top_k", "einsum"]
