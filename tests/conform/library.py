@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Conformance of the library: every function of the library against NumPy, in f64, on the reference evaluator.
 
-    library.py --nnc build/nnc --library frontends/nnc/nn.nnc arrays.nnc images.nnc [--target T ...] [--cc CC]
+    library.py --nnc build/nnc --library frontends/nnc/nn.nnc arrays.nnc images.nnc numeric.nnc [--target T ...] [--cc CC]
 
 A case is a call, its inputs, the params it declares, and what NumPy makes of them.  A function without a case fails.
 With targets the cases of those functions that loop, draw, or have many parts are also built into one model for each.
@@ -23,6 +23,7 @@ import numpy as np
 import arrays
 import images
 import learning
+import numeric
 from tensor_ops import unit
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
@@ -338,6 +339,7 @@ CASES = {
     **learning.CASES,
     **arrays.CASES,
     **images.CASES,
+    **numeric.CASES,
 }
 
 
@@ -359,7 +361,7 @@ def first_steps_with_l1():
 
 first_steps_with_l1()
 # Built for targets, too.
-BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT, *images.BUILT]
+BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT, *images.BUILT, *numeric.BUILT]
 
 
 def save_weights(path, params):
