@@ -206,8 +206,34 @@ def loss_cases():
     yield Case("while", "ctc(x0, i0, i1, i2)", [(4, 3, 3)], others=[Tensor("i64", a) for a in (words, heard, lengths)])
 
 
+def array_cases():
+    """Functions of the library that are made of gathers, scatters, matrices and loops."""
+    for mode in ["edge", "reflect", "symmetric", "wrap"]:
+        yield Case("gather", f'pad_mode(x0, [1, 2], 1, "{mode}")', [(3, 4)])
+    for options in ['mode = "linear"', 'mode = "cubic", coordinates = "align_corners"', 'mode = "linear", antialias = true',
+                    'mode = "nearest"']:
+        yield Case("gather", f"resize(x0, [3, 9], axes = [1, 2], {options})", [(2, 4, 5)])
+    for mode in ["linear", "cubic"]:
+        yield Case("gather", f'grid_sample(x0, x1, "{mode}", "border")', [(1, 2, 3, 4), (1, 2, 2, 2)], -0.7, 0.7, step=1e-4)
+    boxes, images = Tensor("f64", np.array([[0.3, 0.2, 2.9, 2.4]])), Tensor("i64", np.array([0]))
+    yield Case("gather", "roi_align(x0, i0, i1, 2, 2, 2)", [(1, 2, 4, 4)], others=[boxes, images])
+    yield Case("slice", "y0", [(1, 2, 5, 4)], prelude="(y0, at) = max_pool_indices(x0, 3, 2, pad = 1)")
+    yield Case("avg_pool", "lp_pool(x0, 2, 3)", [(1, 2, 4, 4)], 0.5, 2)
+    yield Case("gather", "adaptive_avg_pool(x0, [2, 3])", [(1, 2, 5, 4)])
+    yield Case("gather", "sort(x0, 0) * x0", [(5, 2)])
+    yield Case("gather", "y0", [(2, 70)], prelude="(y0, at) = top_k(x0, 3)")
+    yield Case("matmul", 'einsum([x0, x1, x0], [["i", "i"], ["i", "j"], ["k", "i"]], ["j", "k"])', [(3, 3), (3, 2)])
+    yield Case("matmul", "dft(x0, 1, onesided = true)", [(2, 6, 1)])
+    definite = "x0 @ transpose(x0) + eye(3, dtype = f64) * 2.0"
+    yield Case("while", "solve(x0 + eye(3, dtype = f64) * 4.0, x1)", [(3, 3), (3, 2)], -1, 1)
+    yield Case("while", "determinant(x0 + eye(3, dtype = f64) * 2.0)", [(3, 3)], -1, 1)
+    yield Case("while", f"cholesky({definite})", [(3, 3)], -1, 1)
+    yield Case("while", "triangular_solve(x0 + eye(3, dtype = f64) * 4.0, x1, lower = false)", [(3, 3), (3, 2)], -1, 1)
+
+
 def all_cases():
     yield from loss_cases()
+    yield from array_cases()
     yield from elementwise_cases()
     yield from reduction_cases()
     yield from contraction_cases()
