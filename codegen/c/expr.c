@@ -21,6 +21,9 @@ Str print_parenthesized(Printer *printer, Piece piece, int least)
 Str print_number(Arena *arena, DType dtype, double number)
 {
     if (!dtype_is_float(dtype)) {
+        if (dtype == DT_U64 && number >= 0x1p63)
+            return number >= 0x1p64 ? STR("UINT64_MAX")
+                                    : str_format(arena, "UINT64_C(%llu)", (unsigned long long)number);
         if (number <= -0x1p63)
             return STR("INT64_MIN");
         if (number >= 0x1p63)
@@ -199,10 +202,10 @@ static Piece infix(Printer *printer, Piece a, const char *operator, Piece b, int
                    precedence, a.vector || b.vector};
 }
 
-/* Integers wrap around, as NumPy's do; C leaves the overflow of signed ones undefined. */
+/* Integers wrap around, as NumPy's do; C leaves the overflow of signed ones undefined, which u16 are widened to. */
 static Piece arithmetic(Printer *printer, DType dtype, Piece a, const char *operator, Piece b, int precedence)
 {
-    static const char *const wrapped[DT_COUNT] = {[DT_I64] = "uint64_t", [DT_I32] = "uint32_t"};
+    static const char *const wrapped[DT_COUNT] = {[DT_I64] = "uint64_t", [DT_I32] = "uint32_t", [DT_U16] = "uint32_t"};
     Piece piece = infix(printer, a, operator, b, precedence);
     if (!dtype_is_int(dtype))
         return piece;

@@ -70,7 +70,7 @@ static const struct {
 static const char *const element_type[DT_COUNT] = {
     [DT_F64] = "double",  [DT_F32] = "float",          [DT_F16] = "uint16_t", [DT_BF16] = "uint16_t",
     [DT_I64] = "int64_t", [DT_I32] = "int32_t",        [DT_I16] = "int16_t",  [DT_I8] = "int8_t",
-    [DT_U8] = "uint8_t",  [DT_BOOL] = "unsigned char",
+    [DT_U64] = "uint64_t", [DT_U32] = "uint32_t", [DT_U16] = "uint16_t", [DT_U8] = "uint8_t",  [DT_BOOL] = "unsigned char",
 };
 
 const char *prelude_c_type(DType dtype)
@@ -88,7 +88,7 @@ static unsigned form_of(unsigned variant)
         return SNIPPET_F64;
     if (variant == DT_F32)
         return SNIPPET_F32;
-    return variant == DT_U8 || variant == DT_BOOL ? SNIPPET_UNSIGNED : SNIPPET_SIGNED;
+    return dtype_is_unsigned((DType)variant) || variant == DT_BOOL ? SNIPPET_UNSIGNED : SNIPPET_SIGNED;
 }
 
 bool helper_is_half(DType dtype)

@@ -88,7 +88,7 @@ static const char *unsigned_body(Helper helper)
 
 static bool is_unsigned(DType dtype)
 {
-    return dtype == DT_U8 || dtype == DT_BOOL;
+    return dtype_is_unsigned(dtype) || dtype == DT_BOOL;
 }
 
 /* Writes a body with T, U and F(name) replaced. */
@@ -175,6 +175,9 @@ static void print_saturating(Text *out, DType from, DType to)
         [DT_I32] = {"-2147483648.0", "2147483648.0", "INT32_MIN", "INT32_MAX"},
         [DT_I16] = {"-32768.0", "32768.0", "-32768", "32767"},
         [DT_I8] = {"-128.0", "128.0", "-128", "127"},
+        [DT_U64] = {"0.0", "18446744073709551616.0", "0", "UINT64_MAX"},
+        [DT_U32] = {"0.0", "4294967296.0", "0", "UINT32_MAX"},
+        [DT_U16] = {"0.0", "65536.0", "0", "65535"},
         [DT_U8] = {"0.0", "256.0", "0", "255"},
     };
     const char *type = from == DT_F64 ? "double" : "float", *f = from == DT_F64 ? "" : "f";
@@ -190,7 +193,8 @@ static void print_convert(Text *out, const char *name, DType from, DType to)
 {
     const char *read = read_text(from);
     text_printf(out, DEVICE "%s %s(%s x)\n{\n    ", prelude_c_type(to), name, prelude_c_type(from));
-    bool wide = from == DT_F64 || from == DT_I64 || from == DT_I32; /* more than f32 holds */
+    bool wide = from == DT_F64 || from == DT_I64 || from == DT_I32 || from == DT_U64 ||
+                from == DT_U32; /* more than f32 holds */
     if (to == DT_BOOL)
         text_printf(out, "return %s != 0;", from == DT_F16 || from == DT_BF16 ? "(x & 0x7fff)" : "x");
     else if (to == DT_F16)

@@ -34,8 +34,7 @@ Cumulation cumulation_of(const Graph *graph, const Node *node)
 
 static void combine(Word word, Compute compute, Number *sum, const Number *more, int64_t count)
 {
-    WordLoop *const *loop = compute == COMPUTE_F64 ? scalar_f64 : scalar_i64;
-    loop[word](count, sum, more, more, sum);
+    scalar_loops(compute)[word](count, sum, more, more, sum);
 }
 
 /* x as [outer, extent, inner]; sums are kept in double, and rounded where they are stored. */

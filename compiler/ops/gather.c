@@ -139,7 +139,7 @@ static void eval_read(Rows rows, const Tensor *const *in, Tensor *out)
 static void combine_row(Word word, Tensor *out, int64_t to, const Tensor *update, int64_t from, int64_t count)
 {
     Compute compute = elements_compute_exact(out->type->dtype);
-    WordLoop *loop = (compute == COMPUTE_F64 ? scalar_f64 : scalar_i64)[word];
+    WordLoop *loop = scalar_loops(compute)[word];
     Number sum[CHUNK], more[CHUNK];
     for (int64_t start = 0; start < count; start += CHUNK) {
         int64_t part = count - start < CHUNK ? count - start : CHUNK;

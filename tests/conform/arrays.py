@@ -14,6 +14,7 @@ def normal(*shape):
 ODD = np.array([[0.0, -0.0, np.nan, np.inf, -np.inf], [1e308, -1e308, 5e-324, 1.0, -2.5]])
 TRUTH = RANDOM.integers(0, 2, (3, 4, 5)) > 0
 WIDE = np.array([-2**63, -2**31 - 1, -2**31, -32769, -129, -128, -1, 0, 127, 128, 255, 256, 32768, 2**31, 2**63 - 1])
+TARGETS = {"i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8}
 KINDS = {
     "isnan": [("isnan(x0)", [ODD], {}, lambda x, p: np.isnan(x)), ("isnan(x0)", [np.float32(np.nan)], {}, lambda x, p: True)],
     "isinf": [("isinf(x0)", [ODD], {}, lambda x, p: np.isinf(x)),
@@ -21,9 +22,13 @@ KINDS = {
               ("isinf(x0, negative = false)", [ODD], {}, lambda x, p: np.isposinf(x)),
               ("isinf(x0, false, false)", [ODD], {}, lambda x, p: np.zeros(x.shape, bool))],
     "isfinite": [("isfinite(x0)", [ODD], {}, lambda x, p: np.isfinite(x))],
-    "saturate": [(f"saturate(x0, {ours})", [x], {}, lambda x, p, t=theirs: np.clip(x, np.iinfo(t).min, np.iinfo(t).max).astype(t))
-                 for ours, theirs in [("i64", np.int64), ("i32", np.int32), ("i16", np.int16), ("i8", np.int8), ("u8", np.uint8)]
-                 for x in (WIDE, WIDE[1:-1].astype(np.float64) + 0.5 * np.sign(WIDE[1:-1]))],
+    "saturate": [(f"saturate(x0, {ours})", [x], {}, lambda x, p, t=theirs: np.array([min(max(int(v), np.iinfo(t).min), np.iinfo(t).max) for v in x], t))
+                 for ours, theirs in TARGETS.items()
+                 for x in (WIDE, WIDE[1:-1].astype(np.float64) + 0.5 * np.sign(WIDE[1:-1]), np.array([0, 255, 2**63 - 1, 2**63, 2**64 - 1], np.uint64),
+                           np.array([-128, -1, 0, 127], np.int8), np.array([0, 200, 65535], np.uint16))],
+    "is_float": [(f"y = {d}({v}) if is_float({d}) else i64({v})", [], {}, lambda p, v=v: np.array(v)) for d, v in [("f64", 1.0), ("i32", 2)]],
+    "is_unsigned": [(f"y = i64(1) if is_unsigned({d}) else i64(0)", [], {}, lambda p, v=v: np.array(v)) for d, v in [("u16", 1), ("i16", 0)]],
+    "dtype_bits": [(f"y = i64(dtype_bits({d}))", [], {}, lambda p, v=v: np.array(v)) for d, v in [("u64", 64), ("i32", 32), ("u16", 16), ("i8", 8)]],
     "any": [("any(x0)", [TRUTH], {}, lambda x, p: x.any()), ("any(x0, -1)", [TRUTH], {}, lambda x, p: x.any(-1)),
             ("any(x0, [0, 2], keep = true)", [TRUTH], {}, lambda x, p: x.any((0, 2), keepdims=True)),
             ("any(x0, 1)", [TRUTH[:, :0]], {}, lambda x, p: x.any(1))],

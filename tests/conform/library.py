@@ -31,7 +31,8 @@ import build
 
 RANDOM = np.random.Generator(np.random.Philox(7))
 TYPES = {"float64": ("f64", "F64"), "float32": ("f32", "F32"), "int64": ("i64", "I64"), "int32": ("i32", "I32"),
-         "uint8": ("u8", "U8"), "bool": ("bool", "BOOL")}
+         "uint8": ("u8", "U8"), "int8": ("i8", "I8"), "int16": ("i16", "I16"), "uint16": ("u16", "U16"), "uint32": ("u32", "U32"),
+         "uint64": ("u64", "U64"), "bool": ("bool", "BOOL")}
 TOLERANCE = 1e-12
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
