@@ -468,6 +468,13 @@ static Piece print_cast(Printer *printer, const Expr *expr)
                    PREC_UNARY, false};
 }
 
+static Piece print_bits(Printer *printer, const Expr *expr)
+{
+    Piece x = print_expr(printer, expr->arg[0]);
+    const char *bits = prelude_need_bits(printer->needs, printer->arena, expr->arg[0]->dtype, expr->dtype);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", bits, STR_ARG(x.text)), PREC_PRIMARY, false};
+}
+
 Piece print_expr(Printer *printer, const Expr *expr)
 {
     switch (expr->kind) {
@@ -490,6 +497,8 @@ Piece print_expr(Printer *printer, const Expr *expr)
         return print_word(printer, expr);
     case EXPR_CAST:
         return print_cast(printer, expr);
+    case EXPR_BITS:
+        return print_bits(printer, expr);
     case EXPR_WITHIN:
         return print_within(printer, expr);
     }

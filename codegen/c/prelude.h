@@ -77,8 +77,9 @@ typedef struct PreludeNeeds { /* what has been asked for */
     bool scalar[HELPER_COUNT][DT_COUNT];
     bool vector[HELPER_COUNT];
     bool convert[DT_COUNT][DT_COUNT]; /* [from][to] */
-    bool careful;                     /* NNC_CAREFUL */
-    bool in_order;                    /* NNC_IN_ORDER */
+    bool bits[DT_COUNT][DT_COUNT];
+    bool careful;  /* NNC_CAREFUL */
+    bool in_order; /* NNC_IN_ORDER */
 } PreludeNeeds;
 
 /* Notes the need and gives the name to call, in static storage or the arena. */
@@ -86,6 +87,11 @@ const char *prelude_need(PreludeNeeds *needs, Arena *arena, Helper helper, DType
 /* to_i32_from_f32(x): a float beyond the range takes the nearest end and NaN gives 0, as the reference does; f16 and
  * bf16 are uint16_t.  NULL when a plain C cast does the same. */
 const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, DType to);
+
+/* bits_i32_from_f32(x): what has the bits of x. */
+const char *prelude_need_bits(PreludeNeeds *needs, Arena *arena, DType from, DType to);
+/* Prints those that are needed, after `head`: static inline ... */
+void prelude_print_bits(Text *out, const char *head, const PreludeNeeds *needs);
 
 /* Is it one of random numbers?  Their scalar forms serve CUDA as well. */
 bool prelude_is_random(Helper helper);

@@ -279,6 +279,7 @@ void cuda_print_prelude(Text *out, Arena *arena, PreludeNeeds *needs, const Meet
         for (DType to = 0; to < DT_COUNT; to++)
             if (needs->convert[from][to])
                 print_convert(out, prelude_need_convert(needs, arena, from, to), from, to);
+    prelude_print_bits(out, "static __device__ __forceinline__", needs);
     for (uint32_t i = 0; i < 4; i++)
         for (DType dtype = 0; dtype < DT_COUNT; dtype++)
             if (meets->need[i][dtype])

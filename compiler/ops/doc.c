@@ -25,7 +25,9 @@ static const char *const family_note[FAMILY_COUNT] = {
         "dtype; comparisons give `bool`.  Integer arithmetic wraps.",
     [FAMILY_CAST] =
         "Among integers the low bits are kept.  Floats to integers truncate; what is out of range takes "
-        "the nearest end, NaN gives 0.  To `bool`, everything but 0 is true.",
+        "the nearest end, NaN gives 0.  To `bool`, everything but 0 is true.  `bitcast` changes no bit, and no "
+        "gradient "
+        "passes it.",
     [FAMILY_REDUCE] =
         "Over `axes`, counted from the end when negative; over all of them by default.  `keep` leaves "
         "extent 1 in place of a reduced dimension.  The dtype stays, that of positions is `i64`.",

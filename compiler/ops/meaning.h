@@ -205,6 +205,8 @@ bool node_is_update(const Node *node);
 /* The largest position where the part stays inside, in this dimension. */
 int64_t node_dynamic_last(const Graph *graph, const Node *node, uint32_t dimension);
 
+bool op_keeps_bits(OpCode op); /* of conversions: what the bits stand for changes, not the number */
+
 /* Generators without memory, and the rest. */
 bool node_adds_one(const Graph *graph, const Node *node);                     /* to its first operand */
 bool node_is_number(const Node *node, double *number);                        /* one number everywhere */

@@ -238,6 +238,7 @@ bool reverse_elementwise(Reverse *r)
 bool reverse_cast(Reverse *r)
 {
     Attr to = {.i = value_type(r->graph, r->node.in[0])->dtype};
-    reverse_give(r, 0, reverse_build(r, OP_CAST, r->down, 1, &to));
+    if (!op_keeps_bits(r->node.op))
+        reverse_give(r, 0, reverse_build(r, OP_CAST, r->down, 1, &to));
     return true;
 }

@@ -241,7 +241,32 @@ def cast_cases(cases):
                 cases.add("cast", [x], converted(x, to), attrs=f"to = {to}")
 
 
+def bitcast_cases(cases):
+    """Bits that are numbers of every kind, and NaN where that does not change them."""
+    for source in NUMBERS:
+        for to in NUMBERS:
+            size = NUMPY["i16" if source == "bf16" else source]().itemsize
+            if size != NUMPY["i16" if to == "bf16" else to]().itemsize:
+                continue
+            bits = generator("bitcast", source, to).integers(0, 256, (3, 37, size), np.uint8)
+            bits[..., -1] &= 0x3f  # no NaN, whose bits a float may lose on its way
+            bits[0, 0, :] = [0] * (size - 1) + [0x80]
+            x, want = (of_bits(dtype, bits) for dtype in (source, to))
+            cases.add("bitcast", [x], want, f"to = {to}")
+    cases.add("bitcast", [Tensor("f32", 1.5)], Tensor("i32", 0x3fc00000), "to = i32")
+    cases.add("bitcast", [Tensor("bool", [0, 1])], Tensor("bool", [0, 1]), "to = bool")
+    cases.add("bitcast", [Tensor("f32", np.zeros((0, 2)))], Tensor("u32", np.zeros((0, 2))), "to = u32")
+
+
+def of_bits(dtype, bits):
+    if dtype == "bf16":
+        wide = bits.copy().view(np.uint16)[..., 0].astype(np.uint32) << 16
+        return Tensor(dtype, wide.view(np.float32))
+    return Tensor(dtype, bits.copy().view(NUMPY[dtype])[..., 0])
+
+
 def add_cases(cases):
+    bitcast_cases(cases)
     unary_cases(cases)
     binary_cases(cases)
     bit_cases(cases)

@@ -161,7 +161,8 @@ static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, c
     case FAMILY_ELEMENTWISE:
         return lower_elementwise(lower, node, position);
     case FAMILY_CAST:
-        return expr_cast(arena, type->dtype, lower_value(lower, node->in[0], position));
+        return (op_keeps_bits(node->op) ? expr_bits : expr_cast)(arena, type->dtype,
+                                                                 lower_value(lower, node->in[0], position));
     case FAMILY_LAYOUT:
         return lower_value(lower, node->in[0], position);
     case FAMILY_VIEW:
