@@ -68,9 +68,10 @@ static const struct {
 };
 
 static const char *const element_type[DT_COUNT] = {
-    [DT_F64] = "double",  [DT_F32] = "float",          [DT_F16] = "uint16_t", [DT_BF16] = "uint16_t",
-    [DT_I64] = "int64_t", [DT_I32] = "int32_t",        [DT_I16] = "int16_t",  [DT_I8] = "int8_t",
-    [DT_U64] = "uint64_t", [DT_U32] = "uint32_t", [DT_U16] = "uint16_t", [DT_U8] = "uint8_t",  [DT_BOOL] = "unsigned char",
+    [DT_F64] = "double",         [DT_F32] = "float",    [DT_F16] = "uint16_t", [DT_BF16] = "uint16_t",
+    [DT_I64] = "int64_t",        [DT_I32] = "int32_t",  [DT_I16] = "int16_t",  [DT_I8] = "int8_t",
+    [DT_U64] = "uint64_t",       [DT_U32] = "uint32_t", [DT_U16] = "uint16_t", [DT_U8] = "uint8_t",
+    [DT_BOOL] = "unsigned char",
 };
 
 const char *prelude_c_type(DType dtype)

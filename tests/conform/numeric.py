@@ -1,5 +1,7 @@
 """What library.py asks of spectra, matrices, boxes, and draws of classes: cases as there."""
 
+import math
+
 import numpy as np
 
 from tensor_ops import unit
@@ -147,6 +149,30 @@ ARRANGED = {
         [np.minimum(BOXES[..., :2], BOXES[..., 2:]), np.maximum(BOXES[..., :2], BOXES[..., 2:])], -1))],
 }
 
-CASES = {**DRAWS, **SPECTRA, **MATRICES, **ARRANGED}
+# ---- Gamma functions ----
+
+ARGUMENTS = np.concatenate([RANDOM.uniform(-20, 20, 200), RANDOM.uniform(0.5, 3, 50), [1e-300, -1e-9, 1e-9, 1e5, 1e300, 7.5, 0.5, 1.0, 2.0, 170.0]])
+ENDS = np.array([0.0, -0.0, -1.0, -7.0, np.inf, -np.inf, np.nan])
+
+
+def function_of(function, poles):
+    return np.vectorize(lambda v: poles(v) if v <= 0 and v == np.floor(v) else float(v) if v != v or v == np.inf else function(v), otypes=[np.float64])
+
+
+def gamma_of(v):
+    return math.gamma(v) if v < 171.6 else np.inf
+
+
+LGAMMA = function_of(math.lgamma, lambda v: np.inf)
+GAMMA = function_of(gamma_of, lambda v: np.copysign(np.inf, v) if v == 0 else np.nan)
+GAMMAS = {
+    "lgamma": [("lgamma(x0)", [x], {}, lambda x, p: LGAMMA(x)) for x in (ARGUMENTS, ENDS)]
+    # in units of the last place also around its zeros
+    + [("y = lgamma(x0) / x1", [x, LGAMMA(x.astype(np.float64)).astype(np.float32)], {}, lambda x, z, p: np.float32(LGAMMA(x.astype(np.float64))) / z)
+       for x in [np.float32([1.0001, 0.9999, 1.9999, 2.0001, 3.5, -2.5, 40.0, 1e-20])]],
+    "gamma": [("gamma(x0)", [x], {}, lambda x, p: GAMMA(x)) for x in (ARGUMENTS[np.abs(ARGUMENTS) < 15], ENDS)],
+}
+
+CASES = {**GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED}
 # Built for targets, too.
 BUILT = ["dft", "stft", "solve", "inverse", "cholesky", "triangular_solve", "non_max_suppression"]
