@@ -9,7 +9,7 @@
 
 typedef struct nnc_tensor_info {
     const char *name;
-    const char *dtype; /* "f64" "f32" "f16" "bf16" "i64" "i32" "i16" "i8" "u8" "bool" */
+    const char *dtype; /* "f64" "f32" "f16" "bf16" "i64" "i32" "i16" "i8" "u64" "u32" "u16" "u8" "bool" */
     int32_t rank;
     const int64_t *shape; /* rank extents; the array is row-major and without gaps */
     size_t bytes;

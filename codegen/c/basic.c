@@ -288,6 +288,32 @@ const Snippet snippet_basic[] = {
      "{\n"
      "    return (T)(y ? x % y : 0);\n"
      "}\n"},
+    {"fmod", SNIPPET_SIGNED,
+     "static inline T fmod$(T x, T y)\n"
+     "{\n"
+     "    return (T)(y == 0 || y == -1 ? 0 : x % y);\n"
+     "}\n"},
+    {"fmod", SNIPPET_UNSIGNED,
+     "static inline T fmod$(T x, T y)\n"
+     "{\n"
+     "    return (T)(y ? x % y : 0);\n"
+     "}\n"},
+    {"shift_left", SNIPPET_SIGNED | SNIPPET_UNSIGNED,
+     "static inline T shift_left$(T x, T by)\n"
+     "{\n"
+     "    return (uint64_t)by < 8 * sizeof x ? (T)((uint64_t)x << by) : (T)0;\n"
+     "}\n"},
+    {"shift_right", SNIPPET_SIGNED,
+     "static inline T shift_right$(T x, T by)\n"
+     "{\n"
+     "    const int n = (uint64_t)by < 8 * sizeof x ? (int)by : (int)(8 * sizeof x - 1);\n"
+     "    return (T)(x < 0 ? ~(~x >> n) : x >> n);\n"
+     "}\n"},
+    {"shift_right", SNIPPET_UNSIGNED,
+     "static inline T shift_right$(T x, T by)\n"
+     "{\n"
+     "    return (T)((uint64_t)by < 8 * sizeof x ? x >> by : 0);\n"
+     "}\n"},
     {"to_f32_from_bf16", SNIPPET_PLAIN,
      "static inline float to_f32_from_bf16(uint16_t x)\n"
      "{\n"

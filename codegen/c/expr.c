@@ -21,6 +21,9 @@ Str print_parenthesized(Printer *printer, Piece piece, int least)
 Str print_number(Arena *arena, DType dtype, double number)
 {
     if (!dtype_is_float(dtype)) {
+        if (dtype == DT_U64 && number >= 0x1p63)
+            return number >= 0x1p64 ? STR("UINT64_MAX")
+                                    : str_format(arena, "UINT64_C(%llu)", (unsigned long long)number);
         if (number <= -0x1p63)
             return STR("INT64_MIN");
         if (number >= 0x1p63)
@@ -199,10 +202,10 @@ static Piece infix(Printer *printer, Piece a, const char *operator, Piece b, int
                    precedence, a.vector || b.vector};
 }
 
-/* Integers wrap around, as NumPy's do; C leaves the overflow of signed ones undefined. */
+/* Integers wrap around, as NumPy's do; C leaves the overflow of signed ones undefined, which u16 are widened to. */
 static Piece arithmetic(Printer *printer, DType dtype, Piece a, const char *operator, Piece b, int precedence)
 {
-    static const char *const wrapped[DT_COUNT] = {[DT_I64] = "uint64_t", [DT_I32] = "uint32_t"};
+    static const char *const wrapped[DT_COUNT] = {[DT_I64] = "uint64_t", [DT_I32] = "uint32_t", [DT_U16] = "uint32_t"};
     Piece piece = infix(printer, a, operator, b, precedence);
     if (!dtype_is_int(dtype))
         return piece;
@@ -266,6 +269,14 @@ static Piece logical_not(Printer *printer, Piece x)
                    x.vector ? PREC_UNARY : PREC_NOT, x.vector};
 }
 
+static Piece bitwise(Printer *printer, DType dtype, Piece a, const char *operator, Piece b)
+{
+    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT " %s " STR_FMT ")", prelude_c_type(dtype),
+                              STR_ARG(print_parenthesized(printer, a, PREC_UNARY)), operator,
+                              STR_ARG(print_parenthesized(printer, b, PREC_UNARY))),
+                   PREC_UNARY, false};
+}
+
 static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
 {
     bool vector = a.vector || b.vector;
@@ -287,15 +298,41 @@ static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
 }
 
 static const Helper helper_of[WORD_COUNT] = {
-    [WORD_DIV] = HELPER_DIV,     [WORD_MOD] = HELPER_MOD,     [WORD_MAX] = HELPER_MAX,
-    [WORD_MIN] = HELPER_MIN,     [WORD_ABS] = HELPER_ABS,     [WORD_SQRT] = HELPER_SQRT,
-    [WORD_EXP] = HELPER_EXP,     [WORD_EXPM1] = HELPER_EXPM1, [WORD_LOG] = HELPER_LOG,
-    [WORD_LOG1P] = HELPER_LOG1P, [WORD_SIN] = HELPER_SIN,     [WORD_COS] = HELPER_COS,
-    [WORD_TAN] = HELPER_TAN,     [WORD_ASIN] = HELPER_ASIN,   [WORD_ACOS] = HELPER_ACOS,
-    [WORD_ATAN] = HELPER_ATAN,   [WORD_SINH] = HELPER_SINH,   [WORD_COSH] = HELPER_COSH,
-    [WORD_TANH] = HELPER_TANH,   [WORD_ERF] = HELPER_ERF,     [WORD_POW] = HELPER_POW,
-    [WORD_FMOD] = HELPER_FMOD,   [WORD_FLOOR] = HELPER_FLOOR, [WORD_CEIL] = HELPER_CEIL,
-    [WORD_ROUND] = HELPER_ROUND, [WORD_TRUNC] = HELPER_TRUNC, [WORD_FOLD_IN] = HELPER_FOLD_IN,
+    [WORD_DIV] = HELPER_DIV,
+    [WORD_MOD] = HELPER_MOD,
+    [WORD_MAX] = HELPER_MAX,
+    [WORD_MIN] = HELPER_MIN,
+    [WORD_ABS] = HELPER_ABS,
+    [WORD_SQRT] = HELPER_SQRT,
+    [WORD_EXP] = HELPER_EXP,
+    [WORD_EXPM1] = HELPER_EXPM1,
+    [WORD_LOG] = HELPER_LOG,
+    [WORD_LOG1P] = HELPER_LOG1P,
+    [WORD_SIN] = HELPER_SIN,
+    [WORD_COS] = HELPER_COS,
+    [WORD_TAN] = HELPER_TAN,
+    [WORD_ASIN] = HELPER_ASIN,
+    [WORD_ACOS] = HELPER_ACOS,
+    [WORD_ATAN] = HELPER_ATAN,
+    [WORD_SINH] = HELPER_SINH,
+    [WORD_COSH] = HELPER_COSH,
+    [WORD_TANH] = HELPER_TANH,
+    [WORD_ERF] = HELPER_ERF,
+    [WORD_POW] = HELPER_POW,
+    [WORD_FMOD] = HELPER_FMOD,
+    [WORD_FLOOR] = HELPER_FLOOR,
+    [WORD_CEIL] = HELPER_CEIL,
+    [WORD_ROUND] = HELPER_ROUND,
+    [WORD_TRUNC] = HELPER_TRUNC,
+    [WORD_FOLD_IN] = HELPER_FOLD_IN,
+    [WORD_EXP2] = HELPER_EXP2,
+    [WORD_LOG2] = HELPER_LOG2,
+    [WORD_CBRT] = HELPER_CBRT,
+    [WORD_ASINH] = HELPER_ASINH,
+    [WORD_ACOSH] = HELPER_ACOSH,
+    [WORD_ATANH] = HELPER_ATANH,
+    [WORD_SHIFT_LEFT] = HELPER_SHIFT_LEFT,
+    [WORD_SHIFT_RIGHT] = HELPER_SHIFT_RIGHT,
 };
 
 static Piece print_word(Printer *printer, const Expr *expr)
@@ -337,6 +374,12 @@ static Piece print_word(Printer *printer, const Expr *expr)
         return logical_not(printer, arg[0]);
     case WORD_SELECT:
         return choice(printer, arg[0], arg[1], arg[2]);
+    case WORD_BIT_AND:
+        return bitwise(printer, dtype, arg[0], "&", arg[1]);
+    case WORD_BIT_OR:
+        return bitwise(printer, dtype, arg[0], "|", arg[1]);
+    case WORD_BIT_XOR:
+        return bitwise(printer, dtype, arg[0], "^", arg[1]);
     case WORD_MAX:
         return call(printer, dtype, second_number ? HELPER_ATLEAST : HELPER_MAX, arg);
     case WORD_MIN:
@@ -425,6 +468,13 @@ static Piece print_cast(Printer *printer, const Expr *expr)
                    PREC_UNARY, false};
 }
 
+static Piece print_bits(Printer *printer, const Expr *expr)
+{
+    Piece x = print_expr(printer, expr->arg[0]);
+    const char *bits = prelude_need_bits(printer->needs, printer->arena, expr->arg[0]->dtype, expr->dtype);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", bits, STR_ARG(x.text)), PREC_PRIMARY, false};
+}
+
 Piece print_expr(Printer *printer, const Expr *expr)
 {
     switch (expr->kind) {
@@ -447,6 +497,8 @@ Piece print_expr(Printer *printer, const Expr *expr)
         return print_word(printer, expr);
     case EXPR_CAST:
         return print_cast(printer, expr);
+    case EXPR_BITS:
+        return print_bits(printer, expr);
     case EXPR_WITHIN:
         return print_within(printer, expr);
     }

@@ -30,9 +30,12 @@ static const struct {
     [HELPER_TRANSPOSE] = {"transpose", NULL},
     [HELPER_ABS] = {"abs", "fabs"},
     [HELPER_SQRT] = {"sqrt", "sqrt"},
+    [HELPER_CBRT] = {"cbrt", "cbrt"},
     [HELPER_EXP] = {"exp", "exp"},
+    [HELPER_EXP2] = {"exp2", "exp2"},
     [HELPER_EXPM1] = {"expm1", "expm1"},
     [HELPER_LOG] = {"log", "log"},
+    [HELPER_LOG2] = {"log2", "log2"},
     [HELPER_LOG1P] = {"log1p", "log1p"},
     [HELPER_SIN] = {"sin", "sin"},
     [HELPER_COS] = {"cos", "cos"},
@@ -43,6 +46,9 @@ static const struct {
     [HELPER_SINH] = {"sinh", "sinh"},
     [HELPER_COSH] = {"cosh", "cosh"},
     [HELPER_TANH] = {"tanh", "tanh"},
+    [HELPER_ASINH] = {"asinh", "asinh"},
+    [HELPER_ACOSH] = {"acosh", "acosh"},
+    [HELPER_ATANH] = {"atanh", "atanh"},
     [HELPER_ERF] = {"erf", "erf"},
     [HELPER_FLOOR] = {"floor", "floor"},
     [HELPER_CEIL] = {"ceil", "ceil"},
@@ -50,6 +56,8 @@ static const struct {
     [HELPER_TRUNC] = {"trunc", "trunc"},
     [HELPER_POW] = {"pow", "pow"},
     [HELPER_FMOD] = {"fmod", "fmod"},
+    [HELPER_SHIFT_LEFT] = {"shift_left", NULL},
+    [HELPER_SHIFT_RIGHT] = {"shift_right", NULL},
     [HELPER_DIV] = {"div", NULL},
     [HELPER_MOD] = {"mod", NULL},
     [HELPER_UNIT] = {"unit", NULL},
@@ -60,9 +68,10 @@ static const struct {
 };
 
 static const char *const element_type[DT_COUNT] = {
-    [DT_F64] = "double",  [DT_F32] = "float",          [DT_F16] = "uint16_t", [DT_BF16] = "uint16_t",
-    [DT_I64] = "int64_t", [DT_I32] = "int32_t",        [DT_I16] = "int16_t",  [DT_I8] = "int8_t",
-    [DT_U8] = "uint8_t",  [DT_BOOL] = "unsigned char",
+    [DT_F64] = "double",         [DT_F32] = "float",    [DT_F16] = "uint16_t", [DT_BF16] = "uint16_t",
+    [DT_I64] = "int64_t",        [DT_I32] = "int32_t",  [DT_I16] = "int16_t",  [DT_I8] = "int8_t",
+    [DT_U64] = "uint64_t",       [DT_U32] = "uint32_t", [DT_U16] = "uint16_t", [DT_U8] = "uint8_t",
+    [DT_BOOL] = "unsigned char",
 };
 
 const char *prelude_c_type(DType dtype)
@@ -80,7 +89,7 @@ static unsigned form_of(unsigned variant)
         return SNIPPET_F64;
     if (variant == DT_F32)
         return SNIPPET_F32;
-    return variant == DT_U8 || variant == DT_BOOL ? SNIPPET_UNSIGNED : SNIPPET_SIGNED;
+    return dtype_is_unsigned((DType)variant) || variant == DT_BOOL ? SNIPPET_UNSIGNED : SNIPPET_SIGNED;
 }
 
 bool helper_is_half(DType dtype)

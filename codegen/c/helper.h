@@ -14,7 +14,7 @@ typedef struct HelperPrinter {
     struct {
         const Snippet *snippet;
         unsigned variant;
-    } done[256];
+    } done[384];
     unsigned done_count;
     bool converted[DT_COUNT][DT_COUNT];
     bool shuffles; /* NNC_SHUFFLE is used */

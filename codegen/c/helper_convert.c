@@ -9,7 +9,8 @@ static void open_convert(HelperPrinter *printer, DType from, DType to)
 
 static void print_to_half(HelperPrinter *printer, DType from, DType to)
 {
-    bool wide = from == DT_F64 || from == DT_I64 || from == DT_I32; /* more than f32 holds */
+    bool wide = from == DT_F64 || from == DT_I64 || from == DT_I32 || from == DT_U64 ||
+                from == DT_U32; /* more than f32 holds */
     const char *name = dtype_name(to);
 
     if (helper_is_half(from))
@@ -34,6 +35,9 @@ static const struct {
     [DT_I32] = {"INT32_MIN", "INT32_MAX", "-2147483648.0", "2147483648.0"},
     [DT_I16] = {"INT16_MIN", "INT16_MAX", "-32768.0", "32768.0"},
     [DT_I8] = {"INT8_MIN", "INT8_MAX", "-128.0", "128.0"},
+    [DT_U64] = {"0", "UINT64_MAX", "0.0", "18446744073709551616.0"},
+    [DT_U32] = {"0", "UINT32_MAX", "0.0", "4294967296.0"},
+    [DT_U16] = {"0", "UINT16_MAX", "0.0", "65536.0"},
     [DT_U8] = {"0", "UINT8_MAX", "0.0", "256.0"},
 };
 

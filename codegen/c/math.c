@@ -328,5 +328,54 @@ const Snippet snippet_math[] = {
      "        z[i] = powf(x[i], y[i]);\n"
      "    return z;\n"
      "}\n"},
+    /* Functions that are left to the C library. */
+    {"exp2", SNIPPET_VECTOR,
+     "static inline F exp2$(F x)\n"
+     "{\n"
+     "    F y;\n"
+     "    for (int i = 0; i < LANES; i++)\n"
+     "        y[i] = exp2f(x[i]);\n"
+     "    return y;\n"
+     "}\n"},
+    {"log2", SNIPPET_VECTOR,
+     "static inline F log2$(F x)\n"
+     "{\n"
+     "    F y;\n"
+     "    for (int i = 0; i < LANES; i++)\n"
+     "        y[i] = log2f(x[i]);\n"
+     "    return y;\n"
+     "}\n"},
+    {"cbrt", SNIPPET_VECTOR,
+     "static inline F cbrt$(F x)\n"
+     "{\n"
+     "    F y;\n"
+     "    for (int i = 0; i < LANES; i++)\n"
+     "        y[i] = cbrtf(x[i]);\n"
+     "    return y;\n"
+     "}\n"},
+    {"asinh", SNIPPET_VECTOR,
+     "static inline F asinh$(F x)\n"
+     "{\n"
+     "    F y;\n"
+     "    for (int i = 0; i < LANES; i++)\n"
+     "        y[i] = asinhf(x[i]);\n"
+     "    return y;\n"
+     "}\n"},
+    {"acosh", SNIPPET_VECTOR,
+     "static inline F acosh$(F x)\n"
+     "{\n"
+     "    F y;\n"
+     "    for (int i = 0; i < LANES; i++)\n"
+     "        y[i] = acoshf(x[i]);\n"
+     "    return y;\n"
+     "}\n"},
+    {"atanh", SNIPPET_VECTOR,
+     "static inline F atanh$(F x)\n"
+     "{\n"
+     "    F y;\n"
+     "    for (int i = 0; i < LANES; i++)\n"
+     "        y[i] = atanhf(x[i]);\n"
+     "    return y;\n"
+     "}\n"},
     {NULL, 0, NULL},
 };

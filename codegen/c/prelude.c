@@ -36,6 +36,24 @@ const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, 
     return str_format(arena, "to_%s_from_%s", dtype_name(to), dtype_name(from)).ptr;
 }
 
+const char *prelude_need_bits(PreludeNeeds *needs, Arena *arena, DType from, DType to)
+{
+    needs->bits[from][to] = true;
+    return str_format(arena, "bits_%s_from_%s", dtype_name(to), dtype_name(from)).ptr;
+}
+
+void prelude_print_bits(Text *out, const char *head, const PreludeNeeds *needs)
+{
+    for (DType from = 0; from < DT_COUNT; from++)
+        for (DType to = 0; to < DT_COUNT; to++)
+            if (needs->bits[from][to])
+                text_printf(
+                    out,
+                    "%s %s bits_%s_from_%s(%s x)\n{\n    %s y;\n    memcpy(&y, &x, sizeof y);\n    return y;\n}\n\n",
+                    head, prelude_c_type(to), dtype_name(to), dtype_name(from), prelude_c_type(from),
+                    prelude_c_type(to));
+}
+
 /* x combined with itself, half the lanes against the other half, then quarters, down to single lanes: all lanes are
  * then the same. */
 static bool any_vector(const PreludeNeeds *needs)
@@ -90,6 +108,7 @@ static void print_helpers(HelperPrinter *printer, const PreludeNeeds *needs)
         for (unsigned to = 0; to < DT_COUNT; to++)
             if (needs->convert[from][to])
                 helper_print_convert(printer, (DType)from, (DType)to);
+    prelude_print_bits(printer->out, "static inline", needs);
 }
 
 bool prelude_is_random(Helper which)

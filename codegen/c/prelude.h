@@ -34,9 +34,12 @@ typedef enum Helper {
                          to[j * to_stride + i] = from[i * stride + j] for a square of lanes x lanes */
     HELPER_ABS,       /* from here on: f(x), for f32, f64 and vectors of f32 */
     HELPER_SQRT,
+    HELPER_CBRT,
     HELPER_EXP,
+    HELPER_EXP2,
     HELPER_EXPM1,
     HELPER_LOG,
+    HELPER_LOG2,
     HELPER_LOG1P,
     HELPER_SIN,
     HELPER_COS,
@@ -47,13 +50,18 @@ typedef enum Helper {
     HELPER_SINH,
     HELPER_COSH,
     HELPER_TANH,
+    HELPER_ASINH,
+    HELPER_ACOSH,
+    HELPER_ATANH,
     HELPER_ERF,
     HELPER_FLOOR,
     HELPER_CEIL,
     HELPER_ROUND, /* half to even */
     HELPER_TRUNC,
-    HELPER_POW, /* f(x, y) */
-    HELPER_FMOD,
+    HELPER_POW,        /* f(x, y) */
+    HELPER_FMOD,       /* sign of the dividend; of integers x fmod 0 is 0 */
+    HELPER_SHIFT_LEFT, /* f(x, by), of integers: see WORD_SHIFT_LEFT */
+    HELPER_SHIFT_RIGHT,
     HELPER_DIV,  /* integers only: rounded down; x / 0 is 0; the least integer / -1 wraps.  Floats use the operator. */
     HELPER_MOD,  /* sign of the divisor; integers: x mod 0 is 0; floats as NumPy's mod */
     HELPER_UNIT, /* random numbers, f(key, position), for f32 and vectors: uniform in [0, 1); of vectors the position is
@@ -69,8 +77,9 @@ typedef struct PreludeNeeds { /* what has been asked for */
     bool scalar[HELPER_COUNT][DT_COUNT];
     bool vector[HELPER_COUNT];
     bool convert[DT_COUNT][DT_COUNT]; /* [from][to] */
-    bool careful;                     /* NNC_CAREFUL */
-    bool in_order;                    /* NNC_IN_ORDER */
+    bool bits[DT_COUNT][DT_COUNT];
+    bool careful;  /* NNC_CAREFUL */
+    bool in_order; /* NNC_IN_ORDER */
 } PreludeNeeds;
 
 /* Notes the need and gives the name to call, in static storage or the arena. */
@@ -78,6 +87,11 @@ const char *prelude_need(PreludeNeeds *needs, Arena *arena, Helper helper, DType
 /* to_i32_from_f32(x): a float beyond the range takes the nearest end and NaN gives 0, as the reference does; f16 and
  * bf16 are uint16_t.  NULL when a plain C cast does the same. */
 const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, DType to);
+
+/* bits_i32_from_f32(x): what has the bits of x. */
+const char *prelude_need_bits(PreludeNeeds *needs, Arena *arena, DType from, DType to);
+/* Prints those that are needed, after `head`: static inline ... */
+void prelude_print_bits(Text *out, const char *head, const PreludeNeeds *needs);
 
 /* Is it one of random numbers?  Their scalar forms serve CUDA as well. */
 bool prelude_is_random(Helper helper);

@@ -22,7 +22,7 @@ typedef enum SnippetForm {
     SNIPPET_F32 = 1,
     SNIPPET_F64 = 2,
     SNIPPET_SIGNED = 4,
-    SNIPPET_UNSIGNED = 8, /* u8 and bool */
+    SNIPPET_UNSIGNED = 8, /* and bool */
     SNIPPET_VECTOR = 16,
     SNIPPET_PLAIN = 32, /* conversions: named in full */
     SNIPPET_ANY_F32 = SNIPPET_F32 | SNIPPET_VECTOR,

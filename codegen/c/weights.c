@@ -45,6 +45,15 @@ void source_element(Text *out, DType dtype, const void *bytes, int64_t i)
     case DT_I8:
         text_printf(out, "%d", ((const int8_t *)bytes)[i]);
         break;
+    case DT_U64:
+        text_printf(out, "UINT64_C(%llu)", (unsigned long long)((const uint64_t *)bytes)[i]);
+        break;
+    case DT_U32:
+        text_printf(out, "%uu", ((const uint32_t *)bytes)[i]);
+        break;
+    case DT_U16:
+        text_printf(out, "%u", ((const uint16_t *)bytes)[i]);
+        break;
     default:
         text_printf(out, "%u", ((const uint8_t *)bytes)[i]);
     }

@@ -10,12 +10,13 @@
 #define DEVICE "static __device__ __forceinline__ "
 
 static const char *const function[HELPER_COUNT] = {
-    [HELPER_ABS] = "fabs",    [HELPER_SQRT] = "sqrt",   [HELPER_EXP] = "exp",    [HELPER_EXPM1] = "expm1",
-    [HELPER_LOG] = "log",     [HELPER_LOG1P] = "log1p", [HELPER_SIN] = "sin",    [HELPER_COS] = "cos",
-    [HELPER_TAN] = "tan",     [HELPER_ASIN] = "asin",   [HELPER_ACOS] = "acos",  [HELPER_ATAN] = "atan",
-    [HELPER_SINH] = "sinh",   [HELPER_COSH] = "cosh",   [HELPER_TANH] = "tanh",  [HELPER_ERF] = "erf",
-    [HELPER_FLOOR] = "floor", [HELPER_CEIL] = "ceil",   [HELPER_ROUND] = "rint", [HELPER_TRUNC] = "trunc",
-    [HELPER_POW] = "pow",     [HELPER_FMOD] = "fmod",
+    [HELPER_ABS] = "fabs",    [HELPER_SQRT] = "sqrt",   [HELPER_EXP] = "exp",     [HELPER_EXPM1] = "expm1",
+    [HELPER_LOG] = "log",     [HELPER_LOG1P] = "log1p", [HELPER_SIN] = "sin",     [HELPER_COS] = "cos",
+    [HELPER_TAN] = "tan",     [HELPER_ASIN] = "asin",   [HELPER_ACOS] = "acos",   [HELPER_ATAN] = "atan",
+    [HELPER_SINH] = "sinh",   [HELPER_COSH] = "cosh",   [HELPER_TANH] = "tanh",   [HELPER_ERF] = "erf",
+    [HELPER_FLOOR] = "floor", [HELPER_CEIL] = "ceil",   [HELPER_ROUND] = "rint",  [HELPER_TRUNC] = "trunc",
+    [HELPER_POW] = "pow",     [HELPER_FMOD] = "fmod",   [HELPER_EXP2] = "exp2",   [HELPER_LOG2] = "log2",
+    [HELPER_CBRT] = "cbrt",   [HELPER_ASINH] = "asinh", [HELPER_ACOSH] = "acosh", [HELPER_ATANH] = "atanh",
 };
 
 /* T is the type, F(name) its form of a function of math.h. */
@@ -56,6 +57,12 @@ static const char *signed_body(Helper helper)
         return "if (b == 0 || b == -1)\n        return 0;\n"
                "    const T rest = (T)(a % b);\n"
                "    return (T)(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);";
+    case HELPER_FMOD:
+        return "return (T)(b == 0 || b == -1 ? 0 : a % b);";
+    case HELPER_SHIFT_LEFT:
+        return "return (uint64_t)b < 8 * sizeof a ? (T)((uint64_t)a << b) : (T)0;";
+    case HELPER_SHIFT_RIGHT:
+        return "return (T)(a >> ((uint64_t)b < 8 * sizeof a ? (int)b : (int)(8 * sizeof a - 1)));";
     default:
         return NULL;
     }
@@ -70,6 +77,10 @@ static const char *unsigned_body(Helper helper)
         return "return (T)(b ? a / b : 0);";
     case HELPER_MOD:
         return "return (T)(b ? a % b : 0);";
+    case HELPER_FMOD:
+        return "return (T)(b ? a % b : 0);";
+    case HELPER_SHIFT_RIGHT:
+        return "return (T)((uint64_t)b < 8 * sizeof a ? a >> b : 0);";
     default:
         return signed_body(helper);
     }
@@ -77,7 +88,7 @@ static const char *unsigned_body(Helper helper)
 
 static bool is_unsigned(DType dtype)
 {
-    return dtype == DT_U8 || dtype == DT_BOOL;
+    return dtype_is_unsigned(dtype) || dtype == DT_BOOL;
 }
 
 /* Writes a body with T, U and F(name) replaced. */
@@ -107,6 +118,8 @@ static bool takes_two(Helper helper)
     case HELPER_ATMOST:
     case HELPER_POW:
     case HELPER_FMOD:
+    case HELPER_SHIFT_LEFT:
+    case HELPER_SHIFT_RIGHT:
     case HELPER_DIV:
     case HELPER_MOD:
         return true;
@@ -162,6 +175,9 @@ static void print_saturating(Text *out, DType from, DType to)
         [DT_I32] = {"-2147483648.0", "2147483648.0", "INT32_MIN", "INT32_MAX"},
         [DT_I16] = {"-32768.0", "32768.0", "-32768", "32767"},
         [DT_I8] = {"-128.0", "128.0", "-128", "127"},
+        [DT_U64] = {"0.0", "18446744073709551616.0", "0", "UINT64_MAX"},
+        [DT_U32] = {"0.0", "4294967296.0", "0", "UINT32_MAX"},
+        [DT_U16] = {"0.0", "65536.0", "0", "65535"},
         [DT_U8] = {"0.0", "256.0", "0", "255"},
     };
     const char *type = from == DT_F64 ? "double" : "float", *f = from == DT_F64 ? "" : "f";
@@ -177,7 +193,8 @@ static void print_convert(Text *out, const char *name, DType from, DType to)
 {
     const char *read = read_text(from);
     text_printf(out, DEVICE "%s %s(%s x)\n{\n    ", prelude_c_type(to), name, prelude_c_type(from));
-    bool wide = from == DT_F64 || from == DT_I64 || from == DT_I32; /* more than f32 holds */
+    bool wide = from == DT_F64 || from == DT_I64 || from == DT_I32 || from == DT_U64 ||
+                from == DT_U32; /* more than f32 holds */
     if (to == DT_BOOL)
         text_printf(out, "return %s != 0;", from == DT_F16 || from == DT_BF16 ? "(x & 0x7fff)" : "x");
     else if (to == DT_F16)
@@ -262,6 +279,7 @@ void cuda_print_prelude(Text *out, Arena *arena, PreludeNeeds *needs, const Meet
         for (DType to = 0; to < DT_COUNT; to++)
             if (needs->convert[from][to])
                 print_convert(out, prelude_need_convert(needs, arena, from, to), from, to);
+    prelude_print_bits(out, "static __device__ __forceinline__", needs);
     for (uint32_t i = 0; i < 4; i++)
         for (DType dtype = 0; dtype < DT_COUNT; dtype++)
             if (meets->need[i][dtype])

@@ -36,7 +36,8 @@ bool value_is_number(const Graph *graph, ValueId id, double *number)
     if (value->role != ROLE_CONST || shape_elements(&value->type->shape) != 1)
         return false;
     *number = tensor_number(value->data, 0);
-    bool wide = value->type->dtype == DT_I64 && fabs(*number) >= 0x1p53; /* then it may have been rounded */
+    bool whole = value->type->dtype == DT_I64 || value->type->dtype == DT_U64;
+    bool wide = whole && fabs(*number) >= 0x1p53; /* then it may have been rounded */
     return !wide;
 }
 

@@ -19,14 +19,14 @@ typedef enum OpFamily {
     FAMILY_ELEMENTWISE, /* one scalar expression at each position, operands broadcast */
     FAMILY_CAST,        /* dtype conversion */
     FAMILY_REDUCE,      /* over some dimensions */
-    FAMILY_CUMULATE,    /* running sums along a dimension */
+    FAMILY_CUMULATE,    /* running sums and products along a dimension */
     FAMILY_CONTRACT,    /* matmul, convolution */
     FAMILY_POOL,        /* over a sliding window */
     FAMILY_MATCH,       /* what windows give to the elements that equal theirs, or take from them */
     FAMILY_VIEW,        /* an index map: aliases where strides allow */
     FAMILY_ASSEMBLE,    /* concat, stack, pad: the result is put together from its operands; no stack is left after
                            expand */
-    FAMILY_GATHER,      /* reads, or adds, at computed positions */
+    FAMILY_GATHER,      /* reads, replaces or adds at computed positions */
     FAMILY_DYNAMIC,     /* a part that begins at computed positions, read or replaced */
     FAMILY_GENERATE,    /* no tensor operand: constants, ramps, random initialisers */
     FAMILY_DRAW,        /* random numbers from a key that is an operand */

@@ -31,6 +31,12 @@ double tensor_number(const Tensor *tensor, int64_t index)
         return ((const int16_t *)tensor->data)[index];
     case DT_I8:
         return ((const int8_t *)tensor->data)[index];
+    case DT_U64:
+        return (double)((const uint64_t *)tensor->data)[index];
+    case DT_U32:
+        return ((const uint32_t *)tensor->data)[index];
+    case DT_U16:
+        return ((const uint16_t *)tensor->data)[index];
     case DT_U8:
     case DT_BOOL:
         return ((const uint8_t *)tensor->data)[index];
@@ -46,6 +52,11 @@ static int64_t to_int(double number, int64_t low, int64_t high)
     if (isnan(number))
         return 0;
     return number <= (double)low ? low : number >= (double)high ? high : (int64_t)number;
+}
+
+static uint64_t to_u64(double number)
+{
+    return number >= 0x1p64 ? UINT64_MAX : number > 0 ? (uint64_t)number : 0;
 }
 
 void tensor_set_number(Tensor *tensor, int64_t index, double number)
@@ -74,6 +85,15 @@ void tensor_set_number(Tensor *tensor, int64_t index, double number)
         break;
     case DT_I8:
         ((int8_t *)tensor->data)[index] = (int8_t)to_int(number, INT8_MIN, INT8_MAX);
+        break;
+    case DT_U64:
+        ((uint64_t *)tensor->data)[index] = to_u64(number);
+        break;
+    case DT_U32:
+        ((uint32_t *)tensor->data)[index] = (uint32_t)to_int(number, 0, UINT32_MAX);
+        break;
+    case DT_U16:
+        ((uint16_t *)tensor->data)[index] = (uint16_t)to_int(number, 0, UINT16_MAX);
         break;
     case DT_U8:
         ((uint8_t *)tensor->data)[index] = (uint8_t)to_int(number, 0, UINT8_MAX);

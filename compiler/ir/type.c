@@ -12,6 +12,7 @@ static const DTypeRow dtype_table[DT_COUNT] = {
     [DT_F64] = {"f64", 8, true, false},    [DT_F32] = {"f32", 4, true, false}, [DT_F16] = {"f16", 2, true, false},
     [DT_BF16] = {"bf16", 2, true, false},  [DT_I64] = {"i64", 8, false, true}, [DT_I32] = {"i32", 4, false, true},
     [DT_I16] = {"i16", 2, false, true},    [DT_I8] = {"i8", 1, false, true},   [DT_U8] = {"u8", 1, false, true},
+    [DT_U64] = {"u64", 8, false, true},    [DT_U32] = {"u32", 4, false, true}, [DT_U16] = {"u16", 2, false, true},
     [DT_BOOL] = {"bool", 1, false, false},
 };
 
@@ -43,6 +44,11 @@ bool dtype_is_float(DType dtype)
 bool dtype_is_int(DType dtype)
 {
     return dtype_table[dtype].is_int;
+}
+
+bool dtype_is_unsigned(DType dtype)
+{
+    return dtype >= DT_U64 && dtype <= DT_U8;
 }
 
 Shape shape_of(uint32_t rank, const int64_t *dim)

@@ -7,7 +7,22 @@
 
 #define MAX_RANK 8
 
-typedef enum DType { DT_F64, DT_F32, DT_F16, DT_BF16, DT_I64, DT_I32, DT_I16, DT_I8, DT_U8, DT_BOOL, DT_COUNT } DType;
+typedef enum DType {
+    DT_F64,
+    DT_F32,
+    DT_F16,
+    DT_BF16,
+    DT_I64,
+    DT_I32,
+    DT_I16,
+    DT_I8,
+    DT_U64,
+    DT_U32,
+    DT_U16,
+    DT_U8,
+    DT_BOOL,
+    DT_COUNT
+} DType;
 
 typedef struct Shape {
     uint32_t rank; /* 0 is a scalar */
@@ -38,7 +53,8 @@ const char *dtype_name(DType dtype);
 bool dtype_parse(Str name, DType *dtype);
 uint32_t dtype_bytes(DType dtype);
 bool dtype_is_float(DType dtype);
-bool dtype_is_int(DType dtype); /* i64 ... u8; not bool */
+bool dtype_is_int(DType dtype);      /* i64 ... u8; not bool */
+bool dtype_is_unsigned(DType dtype); /* u64 ... u8; not bool */
 
 Shape shape_of(uint32_t rank, const int64_t *dim);
 bool shape_eq(const Shape *a, const Shape *b);

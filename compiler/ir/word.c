@@ -15,15 +15,21 @@ bool word_is_expensive(Word word)
 {
     switch (word) {
     case WORD_EXP:
+    case WORD_EXP2:
     case WORD_EXPM1:
     case WORD_LOG:
+    case WORD_LOG2:
     case WORD_LOG1P:
+    case WORD_CBRT:
     case WORD_SIN:
     case WORD_COS:
     case WORD_TAN:
     case WORD_SINH:
     case WORD_COSH:
     case WORD_TANH:
+    case WORD_ASINH:
+    case WORD_ACOSH:
+    case WORD_ATANH:
     case WORD_ERF:
     case WORD_POW:
     case WORD_FOLD_IN:

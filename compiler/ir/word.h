@@ -33,9 +33,12 @@ typedef enum Word {
     WORD_ABS,
     WORD_SQRT,
     WORD_EXP,
+    WORD_EXP2,
     WORD_EXPM1,
     WORD_LOG,
+    WORD_LOG2,
     WORD_LOG1P,
+    WORD_CBRT,
     WORD_SIN,
     WORD_COS,
     WORD_TAN,
@@ -45,14 +48,22 @@ typedef enum Word {
     WORD_SINH,
     WORD_COSH,
     WORD_TANH,
+    WORD_ASINH,
+    WORD_ACOSH,
+    WORD_ATANH,
     WORD_ERF,
     WORD_POW,
-    WORD_FMOD, /* sign of the dividend */
+    WORD_FMOD, /* sign of the dividend; of integers, a rest of 0 divides by 0 */
     WORD_FLOOR,
     WORD_CEIL,
     WORD_ROUND, /* half to even */
     WORD_TRUNC,
-    WORD_FOLD_IN, /* a key made of a key and a number; i64 only */
+    WORD_BIT_AND, /* of integers */
+    WORD_BIT_OR,
+    WORD_BIT_XOR,
+    WORD_SHIFT_LEFT,  /* of integers; by less than 0 or by all their bits and more: 0 */
+    WORD_SHIFT_RIGHT, /* with the sign; by less than 0 or by all their bits and more: 0 or -1 */
+    WORD_FOLD_IN,     /* a key made of a key and a number; i64 only */
     WORD_COUNT
 } Word;
 

@@ -11,7 +11,8 @@ import sys
 OPERATORS = [{"+": "ADD", "-": "SUB"}, {"*": "MUL", "/": "DIV"}]  # from the loosest to the tightest; all go left
 OPERANDS = "xyz"
 REVERSE = "rd"  # in a gradient, after the operands: the result and its gradient
-BINARY = set("ADD SUB MUL DIV MOD LT LE EQ NE AND OR XOR MAX MIN POW FMOD FOLD_IN".split())
+BINARY = set("ADD SUB MUL DIV MOD LT LE EQ NE AND OR XOR MAX MIN POW FMOD BIT_AND BIT_OR BIT_XOR SHIFT_LEFT SHIFT_RIGHT FOLD_IN"
+             .split())
 EXPRESSION, DOC = 3, 7  # fields of a row
 
 

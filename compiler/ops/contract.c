@@ -29,6 +29,10 @@ static bool infer_matmul(Graph *graph, NodeId node)
     return infer_set_plain(graph, node, 0, infer_in_type(graph, node, 0)->dtype, &shape);
 }
 
+/* By the number of spatial dimensions. */
+static const char *const extents[] = {NULL, "w", "h, w", "d, h, w"}, *const taps[] = {NULL, "kw", "kh, kw",
+                                                                                      "kd, kh, kw"};
+
 static bool check_conv_operands(Graph *graph, NodeId node)
 {
     uint32_t count = graph->node[node].in_count;
@@ -36,11 +40,12 @@ static bool check_conv_operands(Graph *graph, NodeId node)
     if (!infer_check_class(graph, node, 0, CLASS_NUMBER) || !infer_check_same_dtype(graph, node, 0, 1) ||
         (count > 2 && !infer_check_same_dtype(graph, node, 0, 2)))
         return false;
-    if (infer_in_shape(graph, node, 0)->rank != 4)
-        return infer_fail(graph, node, "takes an image [n, c, h, w]: " STR_FMT,
+    uint32_t rank = convolution_rank(&graph->node[node]);
+    if (infer_in_shape(graph, node, 0)->rank != 2 + rank)
+        return infer_fail(graph, node, "takes an image [n, c, %s]: " STR_FMT, extents[rank],
                           STR_ARG(infer_show_operand(graph, node, 0)));
-    if (infer_in_shape(graph, node, 1)->rank != 4)
-        return infer_fail(graph, node, "takes a weight [o, c / groups, kh, kw]: " STR_FMT,
+    if (infer_in_shape(graph, node, 1)->rank != 2 + rank)
+        return infer_fail(graph, node, "takes a weight [o, c / groups, %s]: " STR_FMT, taps[rank],
                           STR_ARG(infer_show_operand(graph, node, 1)));
     if (infer_in_type(graph, node, 1)->layout.block)
         return infer_fail(graph, node, "takes a plain weight: " STR_FMT, STR_ARG(infer_show_operand(graph, node, 1)));
@@ -92,13 +97,14 @@ static bool infer_convolution(Graph *graph, NodeId node)
 /* What the gradients of a convolution, and transposed convolutions, have in common. */
 static bool check_images(Graph *graph, NodeId node)
 {
+    uint32_t rank = 2 + convolution_rank(&graph->node[node]);
     if (!infer_check_class(graph, node, 0, CLASS_NUMBER))
         return false;
     for (uint32_t i = 0; i < graph->node[node].in_count; i++) {
         if (!infer_check_same_dtype(graph, node, 0, i))
             return false;
-        if (i < 2 && infer_in_shape(graph, node, i)->rank != 4)
-            return infer_fail(graph, node, "takes tensors of 4 dimensions: " STR_FMT,
+        if (i < 2 && infer_in_shape(graph, node, i)->rank != rank)
+            return infer_fail(graph, node, "takes tensors of %u dimensions: " STR_FMT, rank,
                               STR_ARG(infer_show_operand(graph, node, i)));
     }
     return true;
@@ -134,7 +140,7 @@ static bool infer_convolution_transpose(Graph *graph, NodeId node)
         (infer_in_shape(graph, node, 2)->rank != 1 || infer_in_shape(graph, node, 2)->dim[0] != channels))
         return infer_fail(graph, node, "takes a bias of %lld numbers: " STR_FMT, (long long)channels,
                           STR_ARG(infer_show_operand(graph, node, 2)));
-    Shape image = {4, {x->dim[0], channels}};
+    Shape image = {x->rank, {x->dim[0], channels}};
     return window_image(graph, node, x, weight, &image) &&
            infer_set_plain(graph, node, 0, infer_in_type(graph, node, 0)->dtype, &image);
 }
@@ -147,11 +153,12 @@ static bool infer_weight_gradient(Graph *graph, NodeId node)
     if (image->dim[0] != result->dim[0])
         return infer_fail(graph, node, "operands have different numbers of images: " STR_FMT,
                           STR_ARG(infer_show_operands(graph, node)));
-    if (!check_groups(graph, node, image->dim[1], result->dim[1]) || !infer_check_count(graph, node, "size", 2) ||
+    if (!check_groups(graph, node, image->dim[1], result->dim[1]) ||
+        !infer_check_count(graph, node, "size", convolution_rank(&graph->node[node])) ||
         !infer_check_least(graph, node, "size", 1))
         return false;
-    Shape weight = {4, {result->dim[1], image->dim[1] / attr_int(&graph->node[node], "groups")}};
-    attr_ints(&graph->node[node], "size", 2, weight.dim + 2);
+    Shape weight = {image->rank, {result->dim[1], image->dim[1] / attr_int(&graph->node[node], "groups")}};
+    attr_ints(&graph->node[node], "size", image->rank - 2, weight.dim + 2);
     if (!window_check(graph, node, image, &weight))
         return false;
     Convolution conv = convolution_with(&graph->node[node], image, &weight);
@@ -164,14 +171,14 @@ static bool infer_weight_gradient(Graph *graph, NodeId node)
 
 bool infer_contract(Graph *graph, NodeId node)
 {
-    switch (graph->node[node].op) {
-    case OP_MATMUL:
-        return infer_matmul(graph, node);
-    case OP_CONV2D:
+    switch (convolution_kind(&graph->node[node])) {
+    case CONVOLVES_TO_RESULT:
         return infer_convolution(graph, node);
-    case OP_CONV2D_TRANSPOSE:
+    case CONVOLVES_TO_IMAGE:
         return infer_convolution_transpose(graph, node);
-    default:
+    case CONVOLVES_TO_WEIGHT:
         return infer_weight_gradient(graph, node);
+    default:
+        return infer_matmul(graph, node);
     }
 }

@@ -10,8 +10,20 @@ bool product_of_matmul(const Node *matmul, const Shape *x, const Shape *y, Produ
 /* The convolution of an image [n, channels, ...] with a weight [outputs, channels / groups, ...]. */
 Convolution convolution_with(const Node *node, const Shape *image, const Shape *weight);
 
-/* Of image, weight and result, conv2d takes the first two, conv2d_transpose result and weight, and
- * conv2d_weight_gradient image and result: the convolution that relates all three. */
+/* Of image, weight and result an op gives one and takes the others: a convolution image and weight, a transposed one
+ * result and weight, the gradient of a weight image and result.  There is an op of each kind for 1, 2 and 3 spatial
+ * dimensions. */
+typedef enum ConvolutionKind {
+    CONVOLVES_NOT,
+    CONVOLVES_TO_RESULT,
+    CONVOLVES_TO_IMAGE,
+    CONVOLVES_TO_WEIGHT
+} ConvolutionKind;
+
+ConvolutionKind convolution_kind(const Node *node);
+uint32_t convolution_rank(const Node *node); /* spatial dimensions */
+OpCode convolution_op(ConvolutionKind kind, uint32_t rank);
+/* The convolution that relates all three. */
 Convolution convolution_relating(const Graph *graph, const Node *node);
 
 /* The axes and accesses of a convolution, without bias and dtypes: what gives the result, the image or the weight. */

@@ -103,6 +103,44 @@ static Contraction matmul_contraction(const Product *p, const Shape *batch, cons
 
 /* Convolution */
 
+static const OpCode convolutions[][3] = {
+    [CONVOLVES_TO_RESULT] = {OP_CONV1D, OP_CONV2D, OP_CONV3D},
+    [CONVOLVES_TO_IMAGE] = {OP_CONV1D_TRANSPOSE, OP_CONV2D_TRANSPOSE, OP_CONV3D_TRANSPOSE},
+    [CONVOLVES_TO_WEIGHT] = {OP_CONV1D_WEIGHT_GRADIENT, OP_CONV2D_WEIGHT_GRADIENT, OP_CONV3D_WEIGHT_GRADIENT},
+};
+
+OpCode convolution_op(ConvolutionKind kind, uint32_t rank)
+{
+    return convolutions[kind][rank - 1];
+}
+
+static ConvolutionKind find_convolution(OpCode op, uint32_t *rank)
+{
+    for (ConvolutionKind kind = CONVOLVES_TO_RESULT; kind <= CONVOLVES_TO_WEIGHT; kind++)
+        for (*rank = 1; *rank <= 3; ++*rank)
+            if (op == convolution_op(kind, *rank))
+                return kind;
+    return CONVOLVES_NOT;
+}
+
+ConvolutionKind convolution_kind(const Node *node)
+{
+    uint32_t rank;
+    return find_convolution(node->op, &rank);
+}
+
+uint32_t convolution_rank(const Node *node)
+{
+    uint32_t rank;
+    find_convolution(node->op, &rank);
+    return rank;
+}
+
+bool node_is_convolution(const Node *node)
+{
+    return convolution_kind(node) == CONVOLVES_TO_RESULT;
+}
+
 Convolution convolution_with(const Node *node, const Shape *image, const Shape *weight)
 {
     return (Convolution){.window = window_of(node, image, weight),
@@ -228,14 +266,15 @@ Convolution convolution_relating(const Graph *graph, const Node *node)
 {
     const Shape *x = operand_shape(graph, node, 0), *y = operand_shape(graph, node, 1);
     const Shape *result = value_shape(graph, node->out[0]);
-    return node->op == OP_CONV2D_TRANSPOSE         ? convolution_with(node, result, y)
-           : node->op == OP_CONV2D_WEIGHT_GRADIENT ? convolution_with(node, x, result)
-                                                   : convolution_with(node, x, y);
+    ConvolutionKind kind = convolution_kind(node);
+    return kind == CONVOLVES_TO_IMAGE    ? convolution_with(node, result, y)
+           : kind == CONVOLVES_TO_WEIGHT ? convolution_with(node, x, result)
+                                         : convolution_with(node, x, y);
 }
 
 bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution)
 {
-    if (node->op != OP_CONV2D)
+    if (!node_is_convolution(node))
         return false;
     *convolution = convolution_with(node, operand_shape(graph, node, 0), operand_shape(graph, node, 1));
     return true;
@@ -243,7 +282,7 @@ bool convolution_of(const Graph *graph, const Node *node, Convolution *convoluti
 
 bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convolution *convolution)
 {
-    if (node->op != OP_CONV2D_WEIGHT_GRADIENT)
+    if (convolution_kind(node) != CONVOLVES_TO_WEIGHT)
         return false;
     *convolution = convolution_relating(graph, node);
     return true;
@@ -268,9 +307,10 @@ Contraction contraction_of(const Graph *graph, const Node *node)
         c = matmul_contraction(&product, &batch, x, y);
     } else {
         Convolution convolution = convolution_relating(graph, node);
-        c = node->op == OP_CONV2D_TRANSPOSE         ? convolution_to_image(&convolution)
-            : node->op == OP_CONV2D_WEIGHT_GRADIENT ? convolution_to_weight(&convolution)
-                                                    : convolution_contraction(&convolution);
+        ConvolutionKind kind = convolution_kind(node);
+        c = kind == CONVOLVES_TO_IMAGE    ? convolution_to_image(&convolution)
+            : kind == CONVOLVES_TO_WEIGHT ? convolution_to_weight(&convolution)
+                                          : convolution_contraction(&convolution);
         c.has_bias = node->in_count > 2;
         c.bias_dimension = 1;
     }

@@ -4,7 +4,7 @@
 
 static bool is_transposed(const Node *node)
 {
-    return node->op == OP_CONV2D_TRANSPOSE;
+    return convolution_kind(node) == CONVOLVES_TO_IMAGE;
 }
 
 uint32_t convolution_phase_count(const Graph *graph, const Node *node)

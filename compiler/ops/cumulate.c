@@ -1,4 +1,4 @@
-/* Running sums along a dimension. */
+/* Running sums and products along a dimension. */
 #include "ops/infer.h"
 
 #include "ir/attr.h"
@@ -6,6 +6,7 @@
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/meaning.h"
+#include "ops/scalar.h"
 
 bool infer_cumulate(Graph *graph, NodeId node)
 {
@@ -24,27 +25,25 @@ bool node_is_cumulation(const Node *node)
 Cumulation cumulation_of(const Graph *graph, const Node *node)
 {
     const Type *x = value_type(graph, node->in[0]);
-    return (Cumulation){.accumulator = reduction_accumulator(x->dtype),
+    return (Cumulation){.combine = node->op == OP_CUMPROD ? WORD_MUL : WORD_ADD,
+                        .accumulator = reduction_accumulator(x->dtype),
                         .dimension = axis_position(attr_int(node, "axis"), x->shape.rank),
                         .exclusive = attr_bool(node, "exclusive"),
                         .reverse = attr_bool(node, "reverse")};
 }
 
-static void add(Compute compute, Number *sum, const Number *more, int64_t count)
+static void combine(Word word, Compute compute, Number *sum, const Number *more, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (compute == COMPUTE_F64)
-            sum[i].f += more[i].f;
-        else
-            sum[i].i += more[i].i; /* wraps: this library is compiled with -fwrapv */
+    scalar_loops(compute)[word](count, sum, more, more, sum);
 }
 
-/* x as [outer, extent, inner]; sums are kept exact, as far as double goes, and rounded where they are stored. */
+/* x as [outer, extent, inner]; sums are kept in double, and rounded where they are stored. */
 void eval_cumulate(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
     const Shape *shape = &in[0]->type->shape;
     Compute compute = elements_compute_exact(in[0]->type->dtype);
     Cumulation cumulation = cumulation_of(graph, node);
+    double start = reduction_neutral(cumulation.combine, in[0]->type->dtype);
     int64_t outer = 1, inner = 1, extent = shape->dim[cumulation.dimension];
     for (uint32_t i = 0; i < cumulation.dimension; i++)
         outer *= shape->dim[i];
@@ -55,13 +54,13 @@ void eval_cumulate(const Graph *graph, const Node *node, const Tensor *const *in
     Number *sum = ARENA_ARRAY(&scratch, Number, inner), *row = ARENA_ARRAY(&scratch, Number, inner);
     for (int64_t o = 0; o < outer && extent && inner; o++) {
         for (int64_t i = 0; i < inner; i++)
-            sum[i] = compute == COMPUTE_F64 ? (Number){.f = 0} : (Number){.i = 0};
+            sum[i] = compute == COMPUTE_F64 ? (Number){.f = start} : (Number){.i = (int64_t)start};
         for (int64_t k = 0; k < extent; k++) {
             int64_t at = (o * extent + (cumulation.reverse ? extent - 1 - k : k)) * inner;
             elements_load_plain(in[0], at, inner, compute, row);
             if (cumulation.exclusive)
                 elements_store(out[0], at, inner, compute, sum);
-            add(compute, sum, row, inner);
+            combine(cumulation.combine, compute, sum, row, inner);
             if (!cumulation.exclusive)
                 elements_store(out[0], at, inner, compute, sum);
         }

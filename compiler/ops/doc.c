@@ -4,7 +4,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_ELEMENTWISE] = "Elementwise",
     [FAMILY_CAST] = "Conversion",
     [FAMILY_REDUCE] = "Reductions",
-    [FAMILY_CUMULATE] = "Running sums",
+    [FAMILY_CUMULATE] = "Running sums and products",
     [FAMILY_CONTRACT] = "Contractions",
     [FAMILY_POOL] = "Pooling",
     [FAMILY_MATCH] = "Matching elements of windows",
@@ -25,7 +25,9 @@ static const char *const family_note[FAMILY_COUNT] = {
         "dtype; comparisons give `bool`.  Integer arithmetic wraps.",
     [FAMILY_CAST] =
         "Among integers the low bits are kept.  Floats to integers truncate; what is out of range takes "
-        "the nearest end, NaN gives 0.  To `bool`, everything but 0 is true.",
+        "the nearest end, NaN gives 0.  To `bool`, everything but 0 is true.  `bitcast` changes no bit, and no "
+        "gradient "
+        "passes it.",
     [FAMILY_REDUCE] =
         "Over `axes`, counted from the end when negative; over all of them by default.  `keep` leaves "
         "extent 1 in place of a reduced dimension.  The dtype stays, that of positions is `i64`.",
@@ -37,10 +39,11 @@ static const char *const family_note[FAMILY_COUNT] = {
         "`bf16` are added in `f32`.",
     [FAMILY_CONTRACT] =
         "`matmul` follows NumPy: `[..., m, k] @ [..., k, n]`, leading dimensions broadcast, vectors are "
-        "promoted.  `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / groups, kh, kw]` and a "
+        "promoted.  Convolutions have 1, 2 or 3 dimensions: `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / "
+        "groups, kh, kw]` and a "
         "bias `[o]`; `pad` is one number, `[h, w]`, `[top, left, bottom, right]`, `\"valid\"`, which is 0, or "
         "`\"same\"`: `ceil(extent / stride)` windows whatever their size, with an odd pixel of padding at the end "
-        "(TensorFlow's SAME).",
+        "(TensorFlow's SAME).  `conv1d` has one number for each of these, `conv3d` three or six.",
     [FAMILY_POOL] =
         "Over windows of an image `[n, c, ...]`, in each dimension after the second; `stride` is the window where it "
         "is not given, `pad` is as of `conv2d`.  Padding never wins a maximum; it counts in a mean only with "
@@ -59,7 +62,10 @@ static const char *const family_note[FAMILY_COUNT] = {
         "means the nearest end.  `scatter_add` is the transpose of `gather`: `update` has the shape of "
         "`gather(x, index, axis)`, and each of its slices is added where that reads it, those of equal indices one "
         "after another in their order, so that runs give the same bits; each addition rounds.  It is made in the "
-        "memory of `x` where that dies.",
+        "memory of `x` where that dies.  The others combine in the same order: `scatter` replaces, so that of equal "
+        "indices the last slice stays, `scatter_mul` multiplies, `scatter_max` and `scatter_min` keep the larger and "
+        "the "
+        "smaller.",
     [FAMILY_DYNAMIC] =
         "`at` is an `i32` or `i64` vector with one position for each dimension of `x`; in the language also a list, "
         "`dynamic_slice(x, [0, t, 0], [1, 4, 8])`, or one number for one axis, "

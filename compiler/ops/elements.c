@@ -5,12 +5,15 @@
 
 Compute elements_compute(DType dtype)
 {
-    return dtype == DT_F64 ? COMPUTE_F64 : dtype_is_float(dtype) ? COMPUTE_F32 : COMPUTE_I64;
+    return dtype == DT_F64         ? COMPUTE_F64
+           : dtype_is_float(dtype) ? COMPUTE_F32
+           : dtype == DT_U64       ? COMPUTE_U64
+                                   : COMPUTE_I64;
 }
 
 Compute elements_compute_exact(DType dtype)
 {
-    return dtype_is_float(dtype) ? COMPUTE_F64 : COMPUTE_I64;
+    return dtype_is_float(dtype) ? COMPUTE_F64 : dtype == DT_U64 ? COMPUTE_U64 : COMPUTE_I64;
 }
 
 /* To a 16-bit format through f32 without rounding twice: the step to f32 rounds to odd (Boldo and Melquiond 2008). */
@@ -36,6 +39,11 @@ static inline int64_t clamped(double x, int64_t low, int64_t high)
     return x <= (double)low ? low : x >= (double)high ? high : (int64_t)x;
 }
 
+static inline uint64_t clamped_u64(double x)
+{
+    return x >= 0x1p64 ? UINT64_MAX : x > 0 ? (uint64_t)x : 0;
+}
+
 #define LOAD_RUN(T, EXPRESSION)                                                                                        \
     do {                                                                                                               \
         const T *from = (const T *)in + offset;                                                                        \
@@ -46,8 +54,8 @@ static inline int64_t clamped(double x, int64_t low, int64_t high)
     } while (0);                                                                                                       \
     break
 
-/* One run of elements into numbers of type C; FROM_FLOAT converts a floating-point number. */
-#define DEFINE_LOAD(NAME, C, FROM_FLOAT)                                                                               \
+/* One run of elements into numbers of type C; FROM_FLOAT converts a floating-point number, FROM_U64 a u64. */
+#define DEFINE_LOAD(NAME, C, FROM_FLOAT, FROM_U64)                                                                     \
     static void NAME(DType dtype, const void *in, int64_t offset, int64_t stride, int64_t count, C *out)               \
     {                                                                                                                  \
         switch (dtype) {                                                                                               \
@@ -67,6 +75,12 @@ static inline int64_t clamped(double x, int64_t low, int64_t high)
             LOAD_RUN(int16_t, e);                                                                                      \
         case DT_I8:                                                                                                    \
             LOAD_RUN(int8_t, e);                                                                                       \
+        case DT_U64:                                                                                                   \
+            LOAD_RUN(uint64_t, FROM_U64(e));                                                                           \
+        case DT_U32:                                                                                                   \
+            LOAD_RUN(uint32_t, (C)e);                                                                                  \
+        case DT_U16:                                                                                                   \
+            LOAD_RUN(uint16_t, e);                                                                                     \
         case DT_U8:                                                                                                    \
         case DT_BOOL:                                                                                                  \
             LOAD_RUN(uint8_t, e);                                                                                      \
@@ -78,9 +92,12 @@ static inline int64_t clamped(double x, int64_t low, int64_t high)
 #define AS_FLOAT(x)  (float)(x)
 #define AS_DOUBLE(x) (double)(x)
 #define AS_INT(x)    clamped((double)(x), INT64_MIN, INT64_MAX)
-DEFINE_LOAD(load_f32, float, AS_FLOAT)
-DEFINE_LOAD(load_f64, double, AS_DOUBLE)
-DEFINE_LOAD(load_i64, int64_t, AS_INT)
+#define FITTING(x)   ((x) > INT64_MAX ? INT64_MAX : (int64_t)(x))
+#define SAME(x)      (x)
+DEFINE_LOAD(load_f32, float, AS_FLOAT, AS_FLOAT)
+DEFINE_LOAD(load_f64, double, AS_DOUBLE, AS_DOUBLE)
+DEFINE_LOAD(load_i64, int64_t, AS_INT, FITTING)
+DEFINE_LOAD(load_u64, uint64_t, clamped_u64, SAME)
 
 static size_t number_bytes(Compute compute)
 {
@@ -94,6 +111,8 @@ void elements_load_run(const Tensor *tensor, Run run, Compute to, void *numbers)
         load_f32(dtype, tensor->data, run.offset, run.stride, run.count, numbers);
     else if (to == COMPUTE_F64)
         load_f64(dtype, tensor->data, run.offset, run.stride, run.count, numbers);
+    else if (to == COMPUTE_U64)
+        load_u64(dtype, tensor->data, run.offset, run.stride, run.count, numbers);
     else
         load_i64(dtype, tensor->data, run.offset, run.stride, run.count, numbers);
 }
@@ -122,7 +141,7 @@ void elements_load_plain(const Tensor *tensor, int64_t start, int64_t count, Com
     } while (0);                                                                                                       \
     break
 
-#define DEFINE_STORE(NAME, C, TO_FLOAT, TO_INT)                                                                        \
+#define DEFINE_STORE(NAME, C, TO_FLOAT, TO_INT, TO_U64)                                                                \
     static void NAME(Tensor *tensor, int64_t start, int64_t count, const C *in)                                        \
     {                                                                                                                  \
         switch (tensor->type->dtype) {                                                                                 \
@@ -142,6 +161,12 @@ void elements_load_plain(const Tensor *tensor, int64_t start, int64_t count, Com
             STORE_RUN(int16_t, (int16_t)TO_INT(in[i], INT16_MIN, INT16_MAX));                                          \
         case DT_I8:                                                                                                    \
             STORE_RUN(int8_t, (int8_t)TO_INT(in[i], INT8_MIN, INT8_MAX));                                              \
+        case DT_U64:                                                                                                   \
+            STORE_RUN(uint64_t, TO_U64(in[i]));                                                                        \
+        case DT_U32:                                                                                                   \
+            STORE_RUN(uint32_t, (uint32_t)TO_INT(in[i], 0, UINT32_MAX));                                               \
+        case DT_U16:                                                                                                   \
+            STORE_RUN(uint16_t, (uint16_t)TO_INT(in[i], 0, UINT16_MAX));                                               \
         case DT_U8:                                                                                                    \
             STORE_RUN(uint8_t, (uint8_t)TO_INT(in[i], 0, UINT8_MAX));                                                  \
         case DT_BOOL:                                                                                                  \
@@ -154,9 +179,11 @@ void elements_load_plain(const Tensor *tensor, int64_t start, int64_t count, Com
 #define EXACT(x)         (x)
 #define THROUGH_F64(x)   round_to_odd((double)(x))
 #define WRAP(x, low, hi) (x)
-DEFINE_STORE(store_f32, float, EXACT, clamped)
-DEFINE_STORE(store_f64, double, round_to_odd, clamped)
-DEFINE_STORE(store_i64, int64_t, THROUGH_F64, WRAP)
+#define BITS(x)          ((uint64_t)(x))
+DEFINE_STORE(store_f32, float, EXACT, clamped, clamped_u64)
+DEFINE_STORE(store_f64, double, round_to_odd, clamped, clamped_u64)
+DEFINE_STORE(store_i64, int64_t, THROUGH_F64, WRAP, BITS)
+DEFINE_STORE(store_u64, uint64_t, THROUGH_F64, WRAP, BITS)
 
 void elements_store(Tensor *tensor, int64_t start, int64_t count, Compute from, const void *numbers)
 {
@@ -164,6 +191,8 @@ void elements_store(Tensor *tensor, int64_t start, int64_t count, Compute from, 
         store_f32(tensor, start, count, numbers);
     else if (from == COMPUTE_F64)
         store_f64(tensor, start, count, numbers);
+    else if (from == COMPUTE_U64)
+        store_u64(tensor, start, count, numbers);
     else
         store_i64(tensor, start, count, numbers);
 }

@@ -118,7 +118,7 @@ void eval_elementwise(const Graph *graph, const Node *node, const Tensor *const 
 {
     const Shape *shape = &out[0]->type->shape;
     Compute compute = elements_compute(in[node->in_count - 1]->type->dtype); /* a mask comes first */
-    WordLoop *const *loop = compute == COMPUTE_F32 ? scalar_f32 : compute == COMPUTE_F64 ? scalar_f64 : scalar_i64;
+    WordLoop *const *loop = scalar_loops(compute);
     const ScalarList *list = op_info(node->op)->scalar;
     int64_t buffer[MOST_TERMS][CHUNK], elements = shape_elements(shape);
     const void *value[MOST_TERMS]; /* of each term, in the chunk */

@@ -1,4 +1,4 @@
-/* Gather and scatter: slices of a tensor at computed positions along an axis, read, or added to. */
+/* Gather and scatter: slices of a tensor at computed positions along an axis, read, replaced, or added to. */
 #include "ops/infer.h"
 
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "ops/elements.h"
 #include "ops/families.h"
 #include "ops/meaning.h"
+#include "ops/scalar.h"
 
 /* Types */
 
@@ -33,7 +34,9 @@ static bool slices_shape(Graph *graph, NodeId node, Shape *shape)
         shape->dim[shape->rank++] = table->dim[i];
     if (table->dim[axis] == 0 && shape_elements(index) > 0)
         return infer_fail(graph, node, "%s: " STR_FMT,
-                          node_is_scatter(&graph->node[node]) ? "there is nowhere to add"
+                          node_is_scatter(&graph->node[node]) ? gather_combine(&graph->node[node]) == WORD_ADD
+                                                                    ? "there is nowhere to add"
+                                                                    : "there is nowhere to put anything"
                                                               : "the table has nothing to read",
                           STR_ARG(infer_show_operand(graph, node, 0)));
     return true;
@@ -42,7 +45,8 @@ static bool slices_shape(Graph *graph, NodeId node, Shape *shape)
 static bool infer_scatter(Graph *graph, NodeId node, const Shape *slices)
 {
     const Type *x = infer_in_type(graph, node, 0);
-    if (!infer_check_class(graph, node, 0, CLASS_NUMBER) || !infer_check_same_dtype(graph, node, 0, 2))
+    DTypeClass taken = gather_combine(&graph->node[node]) == WORD_OPERAND ? CLASS_ANY : CLASS_NUMBER;
+    if (!infer_check_class(graph, node, 0, taken) || !infer_check_same_dtype(graph, node, 0, 2))
         return false;
     if (!shape_eq(infer_in_shape(graph, node, 2), slices)) {
         Type needed = {.dtype = x->dtype, .shape = *slices};
@@ -67,7 +71,23 @@ bool infer_gather(Graph *graph, NodeId node)
 
 bool node_is_scatter(const Node *node)
 {
-    return node->op == OP_SCATTER_ADD;
+    return op_info(node->op)->family == FAMILY_GATHER && node->op != OP_GATHER;
+}
+
+Word gather_combine(const Node *node)
+{
+    switch (node->op) {
+    case OP_SCATTER_ADD:
+        return WORD_ADD;
+    case OP_SCATTER_MUL:
+        return WORD_MUL;
+    case OP_SCATTER_MAX:
+        return WORD_MAX;
+    case OP_SCATTER_MIN:
+        return WORD_MIN;
+    default:
+        return WORD_OPERAND;
+    }
 }
 
 uint32_t gather_dimension(const Graph *graph, const Node *node)
@@ -116,38 +136,47 @@ static void eval_read(Rows rows, const Tensor *const *in, Tensor *out)
 #define CHUNK 1024
 
 /* Each addition rounds. */
-static void add_row(Tensor *out, int64_t to, const Tensor *update, int64_t from, int64_t count)
+static void combine_row(Word word, Tensor *out, int64_t to, const Tensor *update, int64_t from, int64_t count)
 {
     Compute compute = elements_compute_exact(out->type->dtype);
+    WordLoop *loop = scalar_loops(compute)[word];
     Number sum[CHUNK], more[CHUNK];
     for (int64_t start = 0; start < count; start += CHUNK) {
         int64_t part = count - start < CHUNK ? count - start : CHUNK;
         elements_load_plain(out, to + start, part, compute, sum);
         elements_load_plain(update, from + start, part, compute, more);
-        for (int64_t i = 0; i < part; i++)
-            if (compute == COMPUTE_F64)
-                sum[i].f += more[i].f;
-            else
-                sum[i].i += more[i].i; /* wraps: this library is compiled with -fwrapv */
+        loop(part, sum, more, more, sum);
         elements_store(out, to + start, part, compute, sum);
     }
 }
 
-/* Slices of equal indices are added in their order. */
-static void eval_add(Rows rows, const Tensor *const *in, Tensor *out)
+static void replace_row(Tensor *out, int64_t to, const Tensor *update, int64_t from, int64_t count)
+{
+    size_t bytes = dtype_bytes(out->type->dtype);
+    memcpy((char *)out->data + (size_t)to * bytes, (const char *)update->data + (size_t)from * bytes,
+           (size_t)count * bytes);
+}
+
+/* Slices of equal indices come in their order. */
+static void eval_write(Word word, Rows rows, const Tensor *const *in, Tensor *out)
 {
     int64_t count = shape_elements(&in[1]->type->shape);
     memcpy(out->data, in[0]->data, (size_t)shape_elements(&out->type->shape) * dtype_bytes(out->type->dtype));
     for (int64_t o = 0; o < rows.outer; o++)
-        for (int64_t i = 0; i < count; i++)
-            add_row(out, (o * rows.rows + row_at(in[1], i, rows.rows)) * rows.inner, in[2],
-                    (o * count + i) * rows.inner, rows.inner);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t to = (o * rows.rows + row_at(in[1], i, rows.rows)) * rows.inner,
+                    from = (o * count + i) * rows.inner;
+            if (word == WORD_OPERAND)
+                replace_row(out, to, in[2], from, rows.inner);
+            else
+                combine_row(word, out, to, in[2], from, rows.inner);
+        }
 }
 
 void eval_gather(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
     if (node_is_scatter(node))
-        eval_add(rows_of(graph, node), in, out[0]);
+        eval_write(gather_combine(node), rows_of(graph, node), in, out[0]);
     else
         eval_read(rows_of(graph, node), in, out[0]);
 }

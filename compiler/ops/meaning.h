@@ -73,6 +73,7 @@ typedef struct Convolution {
     Window window;
     int64_t images, groups, channels, outputs; /* channels and outputs of all groups together */
 } Convolution;
+bool node_is_convolution(const Node *node); /* neither transposed nor a gradient */
 bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution);
 /* The convolution of operand 0 of whose weight the node gives the gradient. */
 bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convolution *convolution);
@@ -140,10 +141,11 @@ DType reduction_accumulator(DType dtype);
 /* Reduces the last dimensions of the operand, from *row_rank on, and nothing else: rows of one space. */
 bool reduction_is_of_rows(const Reduction *reduction, uint32_t *row_rank);
 
-/* Running sums: each position of a dimension gets the sum of all operand's positions before it, or behind it where it
- * is reversed, and its own where it is not exclusive.  The result has the operand's type. */
+/* Running sums and products: each position of a dimension gets that of all operand's positions before it, or behind it
+ * where it is reversed, and its own where it is not exclusive.  The result has the operand's type. */
 typedef struct Cumulation {
-    DType accumulator; /* f32 for f16 and bf16 */
+    Word combine;      /* WORD_ADD, WORD_MUL */
+    DType accumulator; /* f32 for f16 and bf16; starts as reduction_neutral */
     uint32_t dimension;
     bool exclusive, reverse;
 } Cumulation;
@@ -203,6 +205,8 @@ bool node_is_update(const Node *node);
 /* The largest position where the part stays inside, in this dimension. */
 int64_t node_dynamic_last(const Graph *graph, const Node *node, uint32_t dimension);
 
+bool op_keeps_bits(OpCode op); /* of conversions: what the bits stand for changes, not the number */
+
 /* Generators without memory, and the rest. */
 bool node_adds_one(const Graph *graph, const Node *node);                     /* to its first operand */
 bool node_is_number(const Node *node, double *number);                        /* one number everywhere */
@@ -241,9 +245,11 @@ Initial node_initial(const Node *initial, const Shape *shape);
 
 /* Gather and scatter: operand 1 holds positions along a dimension of operand 0, counted from the end when negative,
  * then brought to the nearest end.  The slices there, with the positions' dimensions in place of that one, are the
- * result; or operand 2, which a scatter adds to them, those of equal positions in their order. */
+ * result; or operand 2, which a scatter puts there, or combines with them, those of equal positions in their order. */
 uint32_t gather_dimension(const Graph *graph, const Node *node);
 bool node_is_scatter(const Node *node);
+/* WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN; WORD_OPERAND: what is there is replaced. */
+Word gather_combine(const Node *node);
 
 /* Asks for the gradients of operand 0 with respect to each of the others; the pass grad resolves it. */
 bool node_is_gradient(const Node *node);

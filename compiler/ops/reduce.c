@@ -68,6 +68,7 @@ bool infer_reduce(Graph *graph, NodeId node)
     DEFINE_FOLD(min_##SUFFIX, T, e < a || e != e ? e : a)
 DEFINE_FOLDS(f64, double)
 DEFINE_FOLDS(i64, int64_t)
+DEFINE_FOLDS(u64, uint64_t)
 
 static void combine_f64(Word combine, double *to, int64_t stride, const double *from, int64_t count)
 {
@@ -93,10 +94,24 @@ static void combine_i64(Word combine, int64_t *to, int64_t stride, const int64_t
         min_i64(to, stride, from, count);
 }
 
+static void combine_u64(Word combine, uint64_t *to, int64_t stride, const uint64_t *from, int64_t count)
+{
+    if (combine == WORD_ADD)
+        sum_u64(to, stride, from, count);
+    else if (combine == WORD_MUL)
+        prod_u64(to, stride, from, count);
+    else if (combine == WORD_MAX)
+        max_u64(to, stride, from, count);
+    else
+        min_u64(to, stride, from, count);
+}
+
 void reduce_combine(Word combine, Compute compute, Number *to, int64_t stride, const Number *from, int64_t count)
 {
     if (compute == COMPUTE_F64)
         combine_f64(combine, &to->f, stride, &from->f, count);
+    else if (compute == COMPUTE_U64)
+        combine_u64(combine, &to->u, stride, &from->u, count);
     else
         combine_i64(combine, &to->i, stride, &from->i, count);
 }
@@ -106,7 +121,9 @@ Number reduce_neutral(Word combine, Compute compute)
     if (compute == COMPUTE_F64)
         return (Number){.f = reduction_neutral(combine, DT_F64)};
     if (combine == WORD_MIN)
-        return (Number){.i = INT64_MAX}; /* no double */
+        return compute == COMPUTE_U64 ? (Number){.u = UINT64_MAX} : (Number){.i = INT64_MAX}; /* no double */
+    if (compute == COMPUTE_U64)
+        return (Number){.u = combine == WORD_MUL};
     return (Number){.i = (int64_t)reduction_neutral(combine, DT_I64)};
 }
 
@@ -158,6 +175,8 @@ static bool beats(Word combine, Compute compute, Number e, Number best)
 {
     if (compute == COMPUTE_F64)
         return beats_f64(combine, e.f, best.f);
+    if (compute == COMPUTE_U64)
+        return combine == WORD_MAX ? e.u > best.u : e.u < best.u;
     return combine == WORD_MAX ? e.i > best.i : e.i < best.i;
 }
 

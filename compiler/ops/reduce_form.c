@@ -18,7 +18,8 @@ double reduction_neutral(Word combine, DType dtype)
 {
     static const double least[DT_COUNT] = {[DT_I64] = -0x1p63, [DT_I32] = -0x1p31, [DT_I16] = -0x1p15, [DT_I8] = -128};
     static const double most[DT_COUNT] = {
-        [DT_I64] = 0x1p63, [DT_I32] = 0x1p31 - 1, [DT_I16] = 0x1p15 - 1, [DT_I8] = 127, [DT_U8] = 255, [DT_BOOL] = 1};
+        [DT_I64] = 0x1p63, [DT_I32] = 0x1p31 - 1, [DT_I16] = 0x1p15 - 1, [DT_I8] = 127, [DT_U8] = 255,
+        [DT_U64] = 0x1p64, [DT_U32] = 0x1p32 - 1, [DT_U16] = 0x1p16 - 1, [DT_BOOL] = 1};
     bool real = dtype_is_float(dtype);
     switch (combine) {
     case WORD_MAX:

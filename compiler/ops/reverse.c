@@ -49,6 +49,22 @@ static ValueId build_shaped(Reverse *r, OpCode op, ValueId x, const Shape *shape
     return shape_eq(reverse_shape(r, x), shape) ? x : reverse_build(r, op, &x, 1, &attr);
 }
 
+ValueId reverse_zeros(Reverse *r, ValueId like)
+{
+    return reverse_full(r, value_type(r->graph, like)->dtype, reverse_shape(r, like), 0);
+}
+
+ValueId reverse_select(Reverse *r, ValueId mask, ValueId x, ValueId y)
+{
+    return reverse_build(r, OP_SELECT, (ValueId[]){mask, x, y}, 3, NULL);
+}
+
+ValueId reverse_convert(Reverse *r, ValueId x, ValueId like)
+{
+    Attr to = {.i = value_type(r->graph, like)->dtype};
+    return reverse_build(r, OP_CAST, &x, 1, &to);
+}
+
 ValueId reverse_reshape(Reverse *r, ValueId x, const Shape *shape)
 {
     return build_shaped(r, OP_RESHAPE, x, shape);
@@ -222,6 +238,7 @@ bool reverse_elementwise(Reverse *r)
 bool reverse_cast(Reverse *r)
 {
     Attr to = {.i = value_type(r->graph, r->node.in[0])->dtype};
-    reverse_give(r, 0, reverse_build(r, OP_CAST, r->down, 1, &to));
+    if (!op_keeps_bits(r->node.op))
+        reverse_give(r, 0, reverse_build(r, OP_CAST, r->down, 1, &to));
     return true;
 }

@@ -37,6 +37,9 @@ ValueId reverse_build1(Reverse *reverse, OpCode op, ValueId x);
 ValueId reverse_build2(Reverse *reverse, OpCode op, ValueId x, ValueId y);
 ValueId reverse_number(Reverse *reverse, DType dtype, double number);                   /* a scalar */
 ValueId reverse_full(Reverse *reverse, DType dtype, const Shape *shape, double number); /* a tensor of them */
+ValueId reverse_zeros(Reverse *reverse, ValueId like);
+ValueId reverse_select(Reverse *reverse, ValueId mask, ValueId x, ValueId y);
+ValueId reverse_convert(Reverse *reverse, ValueId x, ValueId like); /* to the dtype of `like` */
 ValueId reverse_reshape(Reverse *reverse, ValueId x, const Shape *shape);
 ValueId reverse_broadcast(Reverse *reverse, ValueId x, const Shape *shape);
 ValueId reverse_transpose(Reverse *reverse, ValueId x, const uint32_t *axes);

@@ -63,8 +63,7 @@ static void reverse_matmul(Reverse *r, const Product *p)
                 &y_shape);
 }
 
-/* Convolutions.  Of an image, a weight and a result, conv2d gives the last, conv2d_transpose the first, and
- * conv2d_weight_gradient the second. */
+/* Convolutions: of an image, a weight and a result, two give the third. */
 
 typedef struct Geometry {
     int64_t stride[MAX_RANK], pad[2 * MAX_RANK], dilation[MAX_RANK], image[MAX_RANK], taps[MAX_RANK], groups;
@@ -87,17 +86,18 @@ static Geometry geometry_of(const Convolution *conv)
 }
 
 /* `size` is that of the image or of the weight, where the op asks for it. */
-static ValueId convolve(Reverse *r, OpCode op, const Geometry *g, ValueId x, ValueId y)
+static ValueId convolve(Reverse *r, ConvolutionKind kind, const Geometry *g, ValueId x, ValueId y)
 {
+    OpCode op = convolution_op(kind, g->rank);
     Attr attr[8];
     attr_defaults(op, attr);
     attr[attr_index(op, STR("stride"))] = (Attr){.i = g->rank, .ints = g->stride};
     attr[attr_index(op, STR("pad"))] = (Attr){.i = 2 * g->rank, .ints = g->pad};
     attr[attr_index(op, STR("dilation"))] = (Attr){.i = g->rank, .ints = g->dilation};
     attr[attr_index(op, STR("groups"))] = (Attr){.i = g->groups};
-    if (op != OP_CONV2D)
+    if (kind != CONVOLVES_TO_RESULT)
         attr[attr_index(op, STR("size"))] =
-            (Attr){.i = g->rank, .ints = op == OP_CONV2D_TRANSPOSE ? g->image : g->taps};
+            (Attr){.i = g->rank, .ints = kind == CONVOLVES_TO_IMAGE ? g->image : g->taps};
     return reverse_build(r, op, (ValueId[]){x, y}, 2, attr);
 }
 
@@ -116,18 +116,18 @@ static void reverse_convolution(Reverse *r)
     Geometry g = geometry_of(&conv);
     ValueId x = r->node.in[0], y = r->node.in[1], d = r->down[0];
     bool first = r->wanted[0], second = r->wanted[1];
-    switch (r->node.op) {
-    case OP_CONV2D: /* image, weight */
-        reverse_give(r, 0, first ? convolve(r, OP_CONV2D_TRANSPOSE, &g, d, y) : NONE);
-        reverse_give(r, 1, second ? convolve(r, OP_CONV2D_WEIGHT_GRADIENT, &g, x, d) : NONE);
+    switch (convolution_kind(&r->node)) {
+    case CONVOLVES_TO_RESULT: /* image, weight */
+        reverse_give(r, 0, first ? convolve(r, CONVOLVES_TO_IMAGE, &g, d, y) : NONE);
+        reverse_give(r, 1, second ? convolve(r, CONVOLVES_TO_WEIGHT, &g, x, d) : NONE);
         break;
-    case OP_CONV2D_TRANSPOSE: /* result, weight */
-        reverse_give(r, 0, first ? convolve(r, OP_CONV2D, &g, d, y) : NONE);
-        reverse_give(r, 1, second ? convolve(r, OP_CONV2D_WEIGHT_GRADIENT, &g, d, x) : NONE);
+    case CONVOLVES_TO_IMAGE: /* result, weight */
+        reverse_give(r, 0, first ? convolve(r, CONVOLVES_TO_RESULT, &g, d, y) : NONE);
+        reverse_give(r, 1, second ? convolve(r, CONVOLVES_TO_WEIGHT, &g, d, x) : NONE);
         break;
     default: /* image, result */
-        reverse_give(r, 0, first ? convolve(r, OP_CONV2D_TRANSPOSE, &g, y, d) : NONE);
-        reverse_give(r, 1, second ? convolve(r, OP_CONV2D, &g, x, d) : NONE);
+        reverse_give(r, 0, first ? convolve(r, CONVOLVES_TO_IMAGE, &g, y, d) : NONE);
+        reverse_give(r, 1, second ? convolve(r, CONVOLVES_TO_RESULT, &g, x, d) : NONE);
     }
     if (r->node.in_count > 2 && r->wanted[2])
         reverse_give(r, 2, sum_of_channels(r, d));

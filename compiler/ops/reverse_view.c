@@ -1,4 +1,4 @@
-/* Reverse mode of what moves elements: views, assemblies, gathers, and parts at run-time positions. */
+/* Reverse mode of what moves elements: views, assemblies, and parts at run-time positions. */
 #include "ops/families.h"
 #include "ops/meaning.h"
 #include "ops/reverse.h"
@@ -96,34 +96,6 @@ bool reverse_assemble(Reverse *r)
     return true;
 }
 
-/* A table and its rows */
-
-static ValueId along_axis(Reverse *r, OpCode op, const ValueId *in, uint32_t in_count)
-{
-    Attr axis = {.i = gather_dimension(r->graph, &r->node)};
-    return reverse_build(r, op, in, in_count, &axis);
-}
-
-static ValueId zeros_like(Reverse *r, ValueId v)
-{
-    return reverse_full(r, value_type(r->graph, v)->dtype, reverse_shape(r, v), 0);
-}
-
-/* Gathering and scattering are each other's transposes. */
-bool reverse_gather(Reverse *r)
-{
-    const ValueId *in = r->node.in;
-    ValueId d = r->down[0];
-    if (!node_is_scatter(&r->node)) {
-        reverse_give(r, 0, along_axis(r, OP_SCATTER_ADD, (ValueId[]){zeros_like(r, in[0]), in[1], d}, 3));
-        return true;
-    }
-    reverse_give(r, 0, d);
-    if (r->wanted[2])
-        reverse_give(r, 2, along_axis(r, OP_GATHER, (ValueId[]){d, in[1]}, 2));
-    return true;
-}
-
 /* Run-time positions */
 
 static ValueId dynamic_slice(Reverse *r, ValueId x, ValueId at, const Shape *shape)
@@ -142,11 +114,11 @@ bool reverse_dynamic(Reverse *r)
     const ValueId *in = r->node.in;
     ValueId at = in[1], d = r->down[0];
     if (node_is_dynamic_slice(&r->node)) {
-        reverse_give(r, 0, dynamic_update(r, zeros_like(r, in[0]), at, d));
+        reverse_give(r, 0, dynamic_update(r, reverse_zeros(r, in[0]), at, d));
         return true;
     }
     if (r->wanted[0])
-        reverse_give(r, 0, dynamic_update(r, d, at, zeros_like(r, in[2])));
+        reverse_give(r, 0, dynamic_update(r, d, at, reverse_zeros(r, in[2])));
     if (r->wanted[2])
         reverse_give(r, 2, dynamic_slice(r, d, at, reverse_shape(r, in[2])));
     return true;

@@ -3,6 +3,7 @@
 #ifndef NNC_OPS_SCALAR_H
 #define NNC_OPS_SCALAR_H
 
+#include "ops/elements.h"
 #include "ir/op.h"
 
 typedef void WordLoop(int64_t count, const void *x, const void *y, const void *z, void *out);
@@ -11,6 +12,14 @@ typedef void WordLoop(int64_t count, const void *x, const void *y, const void *z
 extern WordLoop *const scalar_f32[WORD_COUNT]; /* float, computed in float */
 extern WordLoop *const scalar_f64[WORD_COUNT]; /* double */
 extern WordLoop *const scalar_i64[WORD_COUNT]; /* int64_t, wrapping; narrower integers and bool are widened to it */
+extern WordLoop *const scalar_u64[WORD_COUNT]; /* uint64_t */
+
+static inline WordLoop *const *scalar_loops(Compute compute)
+{
+    static WordLoop *const *const loops[] = {
+        [COMPUTE_F32] = scalar_f32, [COMPUTE_F64] = scalar_f64, [COMPUTE_I64] = scalar_i64, [COMPUTE_U64] = scalar_u64};
+    return loops[compute];
+}
 
 /* A dialect's table from WORDS(row), its list of rows (WORD, expression over x, y, z), for numbers of type T. */
 #define SCALAR_LOOP(WORD, expression)                                                                                  \

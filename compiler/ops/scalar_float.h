@@ -33,6 +33,8 @@ static inline T scalar_mod(T a, T b)
     WORD(AND, x != 0 && y != 0) WORD(OR, x != 0 || y != 0) WORD(XOR, (x != 0) != (y != 0)) WORD(NOT, x == 0)           \
     WORD(SELECT, x != 0 ? y : z) WORD(MAX, scalar_max(x, y)) WORD(MIN, scalar_min(x, y))                               \
     WORD(ABS, F(fabs)(x)) WORD(SQRT, F(sqrt)(x)) WORD(EXP, F(exp)(x)) WORD(EXPM1, F(expm1)(x)) WORD(LOG, F(log)(x))    \
+    WORD(EXP2, F(exp2)(x)) WORD(LOG2, F(log2)(x)) WORD(CBRT, F(cbrt)(x))                                               \
+    WORD(ASINH, F(asinh)(x)) WORD(ACOSH, F(acosh)(x)) WORD(ATANH, F(atanh)(x))                                         \
     WORD(LOG1P, F(log1p)(x)) WORD(SIN, F(sin)(x)) WORD(COS, F(cos)(x)) WORD(TAN, F(tan)(x)) WORD(ASIN, F(asin)(x))     \
     WORD(ACOS, F(acos)(x)) WORD(ATAN, F(atan)(x)) WORD(SINH, F(sinh)(x)) WORD(COSH, F(cosh)(x))                        \
     WORD(TANH, F(tanh)(x)) WORD(ERF, F(erf)(x)) WORD(POW, F(pow)(x, y)) WORD(FMOD, F(fmod)(x, y))                      \

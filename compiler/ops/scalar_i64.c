@@ -23,12 +23,32 @@ static inline T scalar_mod(T a, T b)
     return rest && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
+/* Sign of the dividend. */
+static inline T scalar_fmod(T a, T b)
+{
+    return b == 0 || b == -1 ? 0 : a % b;
+}
+
+/* Narrower integers are widened and cut, so that shifts by all their bits come out right here. */
+static inline T scalar_shift_left(T a, T b)
+{
+    return b < 0 || b > 63 ? 0 : (T)((uint64_t)a << b);
+}
+
+static inline T scalar_shift_right(T a, T b)
+{
+    int by = b < 0 || b > 63 ? 63 : (int)b;
+    return a < 0 ? ~(~a >> by) : a >> by;
+}
+
 /* clang-format off */
 #define WORDS(WORD)                                                                                                    \
     WORD(ADD, x + y) WORD(SUB, x - y) WORD(MUL, x * y) WORD(DIV, scalar_div(x, y)) WORD(MOD, scalar_mod(x, y))         \
     WORD(NEG, -x) WORD(ABS, x < 0 ? -x : x) WORD(MAX, x > y ? x : y) WORD(MIN, x < y ? x : y)                          \
     WORD(LT, x < y) WORD(LE, x <= y) WORD(EQ, x == y) WORD(NE, x != y)                                                 \
     WORD(AND, x & y) WORD(OR, x | y) WORD(XOR, x ^ y) WORD(NOT, x ^ 1) WORD(SELECT, x ? y : z)                         \
+    WORD(FMOD, scalar_fmod(x, y)) WORD(BIT_AND, x & y) WORD(BIT_OR, x | y) WORD(BIT_XOR, x ^ y)                        \
+    WORD(SHIFT_LEFT, scalar_shift_left(x, y)) WORD(SHIFT_RIGHT, scalar_shift_right(x, y))                              \
     WORD(FOLD_IN, random_fold_in(x, y))
 /* clang-format on */
 

@@ -157,7 +157,7 @@ static bool check_size(Graph *graph, NodeId node, uint32_t rank, const Shape *we
 {
     for (uint32_t i = 2; weight && i < 2 + rank; i++)
         if (weight->dim[i] < 1 || weight->dim[i] > MOST)
-            return infer_fail(graph, node, "takes a weight [o, c / groups, kh, kw] with a window: " STR_FMT,
+            return infer_fail(graph, node, "takes a weight with a window in its last dimensions: " STR_FMT,
                               STR_ARG(infer_show_operand(graph, node, 1)));
     return (weight || (infer_check_count(graph, node, "window", rank) && check_list(graph, node, "window", 1))) &&
            infer_check_count(graph, node, "dilation", rank) && check_list(graph, node, "dilation", 1);

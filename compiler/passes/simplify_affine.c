@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "ir/attr.h"
+#include "ops/meaning.h"
 
 #define SMALL_WEIGHTS 65536 /* bytes */
 
@@ -29,7 +30,7 @@ typedef struct Affine {
 static const Node *contraction(const Rewriter *rw, ValueId v)
 {
     const Node *node = value_producer(rw->graph, v);
-    if (!node || (node->op != OP_MATMUL && node->op != OP_CONV2D) || !rewrite_used_once(rw, v))
+    if (!node || (node->op != OP_MATMUL && !node_is_convolution(node)) || !rewrite_used_once(rw, v))
         return NULL;
     const Type *type = value_type(rw->graph, v);
     bool columns = value_shape(rw->graph, node->in[1])->rank > 1; /* x @ vector has none */
@@ -91,11 +92,13 @@ ValueId simplify_scale_weights(Rewriter *rw, ValueId weights, OpCode op, ValueId
 
 /* Convolution */
 
-/* The scale so that it broadcasts along dimension 0 of [o, c, kh, kw]. */
-static ValueId along_outputs(Rewriter *rw, ValueId term)
+/* The scale so that it broadcasts along dimension 0 of weights [o, c, ...]. */
+static ValueId along_outputs(Rewriter *rw, ValueId term, uint32_t rank)
 {
     int64_t elements = shape_elements(value_shape(rw->graph, term));
-    Shape shape = {.rank = elements == 1 ? 0 : 4, .dim = {elements, 1, 1, 1}};
+    Shape shape = {.rank = elements == 1 ? 0 : rank, .dim = {elements}};
+    for (uint32_t d = 1; d < shape.rank; d++)
+        shape.dim[d] = 1;
     return rewrite_reshape(rw, term, &shape);
 }
 
@@ -119,6 +122,7 @@ static ValueId fold_into_conv(Rewriter *rw, const Affine *a, const Node *conv)
 {
     ValueId in[3] = {conv->in[0], conv->in[1], conv->in_count > 2 ? conv->in[2] : NONE};
     const Attr *attr = conv->attr;
+    OpCode op = conv->op;
     int64_t channels = value_shape(rw->graph, in[1])->dim[0];
     bool scales = a->op == OP_MUL || a->op == OP_DIV;
     bool negates = a->op == OP_SUB && !a->left;
@@ -129,13 +133,14 @@ static ValueId fold_into_conv(Rewriter *rw, const Affine *a, const Node *conv)
         return NONE;
     rw->from = conv->from;
     if (scales) {
-        in[1] = simplify_scale_weights(rw, in[1], a->op, along_outputs(rw, a->term));
+        in[1] =
+            simplify_scale_weights(rw, in[1], a->op, along_outputs(rw, a->term, value_shape(rw->graph, in[1])->rank));
         in[2] = in[2] == NONE ? NONE : rewrite_build2(rw, a->op, in[2], flat(rw, a->term));
     } else {
         in[1] = negates ? rewrite_build1(rw, OP_NEG, in[1]) : in[1];
         in[2] = shifted_bias(rw, a, in[2], channels);
     }
-    return rewrite_build(rw, OP_CONV2D, in, in[2] == NONE ? 2 : 3, attr);
+    return rewrite_build(rw, op, in, in[2] == NONE ? 2 : 3, attr);
 }
 
 /* Matrix product */
@@ -223,7 +228,7 @@ static ValueId try_side(Rewriter *rw, const Node *node, bool left)
         return NONE;
     if (!product && !shifted_matmul(rw, a.product))
         return NONE;
-    bool conv = product && product->op == OP_CONV2D;
+    bool conv = product && node_is_convolution(product);
     a.axis = conv ? 1 : result->rank - 1;
     if (!is_per_channel(value_shape(rw->graph, a.term), result, a.axis))
         return NONE;

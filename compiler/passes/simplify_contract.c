@@ -65,10 +65,10 @@ static ValueId rebuild(Rewriter *rw, const Node *node, ValueId x, ValueId weight
 /* Which dimension of the weights, from the last, meets dimension `axis` of x; that axis is summed over. */
 static void summed_axis(const Rewriter *rw, const Node *node, uint32_t *axis, uint32_t *from_last)
 {
-    bool conv = node->op == OP_CONV2D;
+    bool conv = node_is_convolution(node);
     bool vector = value_shape(rw->graph, node->in[1])->rank == 1;
     *axis = conv ? 1 : value_shape(rw->graph, node->in[0])->rank - 1;
-    *from_last = conv ? 2 : !vector && !attr_bool(node, "transpose_y");
+    *from_last = conv ? value_shape(rw->graph, node->in[1])->rank - 2 : !vector && !attr_bool(node, "transpose_y");
 }
 
 static ValueId absorb_scale(Rewriter *rw, const Node *node)
@@ -83,7 +83,7 @@ static ValueId absorb_scale(Rewriter *rw, const Node *node)
     OpCode op = scaled->op;
     ValueId unscaled = scaled->in[1 - side], scale = scaled->in[side];
     bool single = shape_elements(value_shape(rw->graph, scale)) == 1;
-    bool grouped = node->op == OP_CONV2D && attr_int(node, "groups") != 1;
+    bool grouped = node_is_convolution(node) && attr_int(node, "groups") != 1;
     summed_axis(rw, node, &axis, &from_last);
     if (!single && (grouped || !runs_along(value_shape(rw->graph, scale), value_shape(rw->graph, x)->rank, axis)))
         return NONE;
@@ -130,11 +130,11 @@ static ValueId absorb_padding(Rewriter *rw, const Node *node)
         sum[rank + d] = conv.window.dim[d].after + after[2 + d];
     }
     memcpy(attr, node->attr, sizeof attr);
-    attr[attr_index(OP_CONV2D, STR("pad"))] = (Attr){.i = 2 * rank, .ints = sum};
+    attr[attr_index(node->op, STR("pad"))] = (Attr){.i = 2 * rank, .ints = sum};
     ValueId in[3];
     memcpy(in, node->in, node->in_count * sizeof *in);
     in[0] = pad->in[0];
-    return rewrite_build(rw, OP_CONV2D, in, node->in_count, attr);
+    return rewrite_build(rw, node->op, in, node->in_count, attr);
 }
 
 static ValueId absorb_transpose(Rewriter *rw, const Node *node)
@@ -154,9 +154,10 @@ static ValueId absorb_transpose(Rewriter *rw, const Node *node)
 
 ValueId simplify_contract(Rewriter *rw, const Node *node)
 {
-    if (node->op != OP_CONV2D && node->op != OP_MATMUL)
+    bool conv = node_is_convolution(node);
+    if (!conv && node->op != OP_MATMUL)
         return NONE;
-    ValueId by = node->op == OP_CONV2D ? absorb_padding(rw, node) : absorb_transpose(rw, node);
+    ValueId by = conv ? absorb_padding(rw, node) : absorb_transpose(rw, node);
     by = by == NONE ? absorb_scale(rw, node) : by;
     return by == NONE ? scale_behind_view(rw, node) : by;
 }

@@ -53,7 +53,7 @@ ValueId simplify_sum_of_parts(Rewriter *rw, const Node *node)
         ValueId x = node->in[1 - side];
         const Node *amid = value_producer(rw->graph, node->in[side]);
         double number;
-        bool parts = amid && (node_is_dynamic_update(amid) || node_is_scatter(amid));
+        bool parts = amid && (node_is_dynamic_update(amid) || amid->op == OP_SCATTER_ADD);
         if (!parts || !rewrite_used_once(rw, node->in[side]) || !rewrite_number(rw, amid->in[0], &number) ||
             number != 0 || value_type(rw->graph, x) != value_type(rw->graph, node->out[0]) ||
             value_type(rw->graph, amid->out[0]) != value_type(rw->graph, node->out[0]))

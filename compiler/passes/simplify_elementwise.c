@@ -194,12 +194,13 @@ static bool cast_is_exact(DType from, DType to)
         int range; /* of floats: the larger, the wider */
     } row[DT_COUNT] = {
         [DT_F64] = {53, 3}, [DT_F32] = {24, 2}, [DT_BF16] = {8, 2}, [DT_F16] = {11, 1}, [DT_I64] = {63, 0},
-        [DT_I32] = {31, 0}, [DT_I16] = {15, 0}, [DT_I8] = {7, 0},   [DT_U8] = {8, 0},   [DT_BOOL] = {1, 0},
+        [DT_I32] = {31, 0}, [DT_I16] = {15, 0}, [DT_I8] = {7, 0},   [DT_U8] = {8, 0},   [DT_U64] = {64, 0},
+        [DT_U32] = {32, 0}, [DT_U16] = {16, 0}, [DT_BOOL] = {1, 0},
     };
     if (from == to)
         return true;
     return to != DT_BOOL && row[from].bits <= row[to].bits && row[from].range <= row[to].range &&
-           !(dtype_is_int(from) && from != DT_U8 && to == DT_U8);
+           !(dtype_is_int(from) && !dtype_is_unsigned(from) && dtype_is_unsigned(to));
 }
 
 /* A detour over a type that holds every number changes nothing: f32 -> f64 -> f16 is f32 -> f16.  But integers wrap

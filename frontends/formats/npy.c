@@ -87,8 +87,9 @@ static bool descr_parse(Str descr, Header *header)
     static const struct {
         const char *code;
         DType dtype;
-    } known[] = {{"f8", DT_F64}, {"f4", DT_F32}, {"f2", DT_F16}, {"i8", DT_I64},  {"i4", DT_I32},
-                 {"i2", DT_I16}, {"i1", DT_I8},  {"u1", DT_U8},  {"b1", DT_BOOL}, {"V2", DT_BF16}};
+    } known[] = {{"f8", DT_F64}, {"f4", DT_F32},  {"f2", DT_F16}, {"i8", DT_I64}, {"i4", DT_I32},
+                 {"i2", DT_I16}, {"i1", DT_I8},   {"u1", DT_U8},  {"u8", DT_U64}, {"u4", DT_U32},
+                 {"u2", DT_U16}, {"b1", DT_BOOL}, {"V2", DT_BF16}};
 
     if (descr.len != 3 || !memchr("<>|=", descr.ptr[0], 4))
         return false;
@@ -231,8 +232,9 @@ const Tensor *npy_read(Module *module, Str path)
 void npy_header(Text *out, const Type *type)
 {
     static const char *const descr[DT_COUNT] = {
-        [DT_F64] = "<f8", [DT_F32] = "<f4", [DT_F16] = "<f2", [DT_BF16] = "<V2", [DT_I64] = "<i8",
-        [DT_I32] = "<i4", [DT_I16] = "<i2", [DT_I8] = "|i1",  [DT_U8] = "|u1",   [DT_BOOL] = "|b1",
+        [DT_F64] = "<f8", [DT_F32] = "<f4", [DT_F16] = "<f2",  [DT_BF16] = "<V2", [DT_I64] = "<i8",
+        [DT_I32] = "<i4", [DT_I16] = "<i2", [DT_I8] = "|i1",   [DT_U8] = "|u1",   [DT_U64] = "<u8",
+        [DT_U32] = "<u4", [DT_U16] = "<u2", [DT_BOOL] = "|b1",
     };
     Text text = {0};
 

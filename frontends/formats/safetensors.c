@@ -13,8 +13,9 @@
 #define LARGEST_EXACT  9007199254740992.0 /* 2 to the 53: JSON numbers above are not exact */
 
 static const char *const dtype_code[DT_COUNT] = {
-    [DT_F64] = "F64", [DT_F32] = "F32", [DT_F16] = "F16", [DT_BF16] = "BF16", [DT_I64] = "I64",
-    [DT_I32] = "I32", [DT_I16] = "I16", [DT_I8] = "I8",   [DT_U8] = "U8",     [DT_BOOL] = "BOOL",
+    [DT_F64] = "F64", [DT_F32] = "F32", [DT_F16] = "F16",   [DT_BF16] = "BF16", [DT_I64] = "I64",
+    [DT_I32] = "I32", [DT_I16] = "I16", [DT_I8] = "I8",     [DT_U8] = "U8",     [DT_U64] = "U64",
+    [DT_U32] = "U32", [DT_U16] = "U16", [DT_BOOL] = "BOOL",
 };
 
 typedef struct Reader {

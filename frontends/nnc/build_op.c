@@ -362,8 +362,8 @@ const AstExpr *build_generator(Builder *b, Str name, const AstExpr *call, OpCode
 /* A number to be a float: it is rounded once, as in f32(0.1). */
 static bool becomes_float(OpCode op, const Thing *operand, const Attr *attr)
 {
-    return op_info(op)->family == FAMILY_CAST && operand->kind == THING_CONST && const_is_number(&operand->c) &&
-           dtype_is_float((DType)attr[0].i);
+    return op_info(op)->family == FAMILY_CAST && !op_keeps_bits(op) && operand->kind == THING_CONST &&
+           const_is_number(&operand->c) && dtype_is_float((DType)attr[0].i);
 }
 
 static Thing convert_number(Builder *b, const Thing *number, DType to, Place place)

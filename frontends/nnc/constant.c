@@ -72,7 +72,7 @@ void const_print_number(Text *out, DType dtype, double x)
 
 static int64_t element_int(const Tensor *tensor, int64_t index)
 {
-    if (tensor->type->dtype == DT_I64)
+    if (tensor->type->dtype == DT_I64 || tensor->type->dtype == DT_U64)
         return ((const int64_t *)tensor->data)[index];
     return (int64_t)tensor_number(tensor, index);
 }
@@ -143,10 +143,13 @@ DType const_default_dtype(const Const *c)
     return c->kind == C_BOOL ? DT_BOOL : c->kind == C_INT ? DT_I64 : DT_F32;
 }
 
+/* What u64 has beyond i64 is written as the negative number with these bits, as literals are of 64 bits with a sign. */
 static bool int_fits(int64_t i, DType dtype)
 {
-    if (dtype == DT_U8)
-        return i >= 0 && i <= UINT8_MAX;
+    if (dtype == DT_U64)
+        return true;
+    if (dtype_is_unsigned(dtype))
+        return i >= 0 && i >> (8 * dtype_bytes(dtype)) == 0;
     int64_t most = INT64_MAX >> (64 - 8 * dtype_bytes(dtype));
     return i >= -most - 1 && i <= most;
 }
@@ -162,7 +165,7 @@ bool const_fits(const Const *c, DType dtype)
 
 void const_set_element(Tensor *tensor, int64_t index, const Const *c)
 {
-    if (tensor->type->dtype == DT_I64)
+    if (tensor->type->dtype == DT_I64 || tensor->type->dtype == DT_U64)
         ((int64_t *)tensor->data)[index] = c->i;
     else
         tensor_set_number(tensor, index, c->kind == C_BOOL ? (double)c->i : const_number(c));

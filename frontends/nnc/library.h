@@ -1,4 +1,4 @@
-/* nn.nnc as bytes, made at build time by embed.py. */
+/* nn.nnc, arrays.nnc, images.nnc and numeric.nnc, one behind the other, as bytes, made at build time by embed.py. */
 #ifndef NNC_FRONTENDS_NNC_LIBRARY_H
 #define NNC_FRONTENDS_NNC_LIBRARY_H
 

@@ -1,5 +1,8 @@
 """Cases of transposed convolutions and of the gradient of a convolution's weight, from their definition: what each tap
-gives to, or takes from, the padded image."""
+gives to, or takes from, the padded image.  And of convolutions of 1 and 3 dimensions, of all three kinds."""
+
+import itertools
+import math
 
 import numpy as np
 
@@ -148,7 +151,99 @@ def match_cases(cases):
     match_case(cases, (1, 2, 10), 3, 4, 1, 0, "window = 3, stride = 4, pad = [1, 0]")
 
 
+# 1 and 3 dimensions
+
+class Spatial:
+    """The same for any number of dimensions: all three kinds of op as sums over taps of slices of the padded image."""
+
+    def __init__(self, image, taps, stride=1, pad=0, dilation=1, groups=1):
+        every = lambda v: [v] * len(image) if isinstance(v, int) else list(v)
+        self.image, self.taps, self.groups = image, taps, groups
+        self.stride, self.dilation = every(stride), every(dilation)
+        ends = every(pad)
+        self.pad = list(zip(ends, ends[len(image):] or ends))
+        spans = [d * (k - 1) + 1 for d, k in zip(self.dilation, taps)]
+        self.windows = [(n + a + b - k) // s + 1 for n, (a, b), k, s in zip(image, self.pad, spans, self.stride)]
+        numbers_ = {"stride": stride, "pad": pad, "dilation": dilation, "groups": groups}
+        self.attrs = [f"{name} = {v}" for name, v in numbers_.items() if v != (0 if name == "pad" else 1)]
+
+    def seen(self, padded, tap):
+        return padded[(..., *(slice(t * d, t * d + s * (n - 1) + 1, s)
+                              for t, d, s, n in zip(tap, self.dilation, self.stride, self.windows)))]
+
+    def padded(self, x):
+        return np.pad(x, [(0, 0), (0, 0), *self.pad])
+
+    def split(self, x, axis):
+        return x.reshape(x.shape[:axis] + (self.groups, x.shape[axis] // self.groups) + x.shape[axis + 1:])
+
+    def each(self):
+        return itertools.product(*map(range, self.taps))
+
+    def to_result(self, x, weight):
+        total = 0
+        for tap in self.each():
+            seen, w = self.split(self.seen(self.padded(x), tap), 1), self.split(weight[(..., *tap)], 0)
+            total = total + np.einsum("ngc...,goc->ngo...", seen, w)
+        return total.reshape(x.shape[0], weight.shape[0], *self.windows)
+
+    def to_image(self, d, weight):
+        image = self.padded(np.zeros((d.shape[0], weight.shape[1] * self.groups, *self.image)))
+        for tap in self.each():
+            given = np.einsum("ngo...,goc->ngc...", self.split(d, 1), self.split(weight[(..., *tap)], 0))
+            self.seen(image, tap)[...] += given.reshape(*image.shape[:2], *self.windows)
+        return image[(..., *(slice(a, a + n) for (a, _), n in zip(self.pad, self.image)))]
+
+    def to_weight(self, x, d):
+        weight = np.zeros((d.shape[1], x.shape[1] // self.groups, *self.taps))
+        letters = "xyz"[:len(self.taps)]
+        for tap in self.each():
+            seen = self.split(self.seen(self.padded(x), tap), 1)
+            part = np.einsum(f"ngc{letters},ngo{letters}->goc", seen, self.split(d, 1))
+            weight[(..., *tap)] = part.reshape(weight.shape[:2])
+        return weight
+
+
+def spatial_case(cases, n, channels, outputs, geometry, dtype="f32"):
+    rank = len(geometry.image)
+    x = numbers(dtype, (n, channels, *geometry.image), rank, "x")
+    weight = numbers(dtype, (outputs, channels // geometry.groups, *geometry.taps), rank, "w")
+    d, bias = numbers(dtype, (n, outputs, *geometry.windows), rank, "d"), numbers(dtype, (outputs,), rank, "b")
+
+    def case(op, function, operands, terms, *attrs, bias=None):
+        wide = [widen(t.values) for t in operands]
+        column = 0 if bias is None else widen(bias.values).reshape(-1, *[1] * rank)
+        size = function(*map(np.abs, wide)) + np.abs(column)
+        cases.add(op, operands + ([] if bias is None else [bias]), Tensor(dtype, function(*wide) + column),
+                  ", ".join([*attrs, *geometry.attrs]), Sum(terms, size))
+
+    taps = math.prod(geometry.taps)
+    case(f"conv{rank}d", geometry.to_result, [x, weight], channels * taps)
+    case(f"conv{rank}d", geometry.to_result, [x, weight], channels * taps, bias=bias)
+    case(f"conv{rank}d_transpose", geometry.to_image, [d, weight], outputs * taps, f"size = {list(geometry.image)}")
+    case(f"conv{rank}d_weight_gradient", geometry.to_weight, [x, d], n * math.prod(geometry.windows), f"size = {list(geometry.taps)}")
+
+
+def spatial_cases(cases):
+    for dtype in FLOATS + ["i32"]:
+        spatial_case(cases, 2, 3, 4, Spatial((9,), (3,), 2, 1), dtype)
+        spatial_case(cases, 1, 2, 3, Spatial((4, 5, 6), (2, 3, 2), 1, 1), dtype)
+    for n, channels, outputs, geometry in [
+            (1, 16, 32, Spatial((50,), (5,), 1, 2)), (2, 17, 33, Spatial((31,), (4,), 3, [1, 2], 2)), (1, 8, 8, Spatial((20,), (3,), groups=8)),
+            (3, 12, 18, Spatial((13,), (2,), 2, 0, 3, groups=3)), (1, 64, 16, Spatial((7,), (1,))), (1, 1, 1, Spatial((1,), (1,))),
+            (0, 2, 3, Spatial((5,), (3,))), (1, 4, 20, Spatial((400,), (11,), 4, 5)), (2, 32, 32, Spatial((24,), (3,), 1, 1, groups=32)),
+            (1, 16, 16, Spatial((5, 6, 7), (3, 3, 3), 1, 1)), (2, 3, 17, Spatial((6, 5, 9), (2, 3, 1), [1, 2, 3], [1, 0, 0, 0, 1, 2])),
+            (1, 6, 6, Spatial((5, 5, 5), (3, 2, 3), 2, 1, [1, 2, 1], groups=6)), (1, 4, 8, Spatial((4, 4, 4), (2, 2, 2), 2, groups=2)),
+            (1, 32, 16, Spatial((3, 4, 5), (1, 1, 1))), (1, 2, 2, Spatial((1, 1, 1), (1, 1, 1)))]:
+        spatial_case(cases, n, channels, outputs, geometry)
+    x, weight = numbers("f32", (1, 2, 7), "least", "x"), numbers("f32", (2, 3, 4), "least", "w")
+    geometry = Spatial((16,), (4,), 2)
+    want = Tensor("f32", geometry.to_image(widen(x.values), widen(weight.values)))
+    cases.add("conv1d_transpose", [x, weight], want, "stride = 2", Sum(8, geometry.to_image(np.abs(x.values), np.abs(weight.values))))
+
+
 def add_cases(cases):
+    spatial_cases(cases)
     match_cases(cases)
     transpose_cases(cases)
     weight_cases(cases)

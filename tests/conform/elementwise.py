@@ -28,9 +28,12 @@ UNARY = {
     "recip": (lambda x: 1 / x, EXACT, -4, 4),
     "sqrt": (np.sqrt, EXACT, 0, 1000),
     "rsqrt": (lambda x: 1 / np.sqrt(x), Ulp(2), 0, 1000),
+    "cbrt": (np.cbrt, Ulp(2), -1000, 1000),
     "exp": (np.exp, Ulp(4, tiny=True), -20, 20),
+    "exp2": (np.exp2, Ulp(2, tiny=True), -30, 30),
     "expm1": (np.expm1, Ulp(4), -20, 20),
     "log": (np.log, Ulp(4), 0, 1000),
+    "log2": (np.log2, Ulp(2), 0, 1000),
     "log1p": (np.log1p, Ulp(4), -0.9, 100),
     "sin": (np.sin, Ulp(4), -30, 30),
     "cos": (np.cos, Ulp(4), -30, 30),
@@ -41,6 +44,9 @@ UNARY = {
     "sinh": (np.sinh, Ulp(6), -10, 10),
     "cosh": (np.cosh, Ulp(6), -10, 10),
     "tanh": (np.tanh, Ulp(6), -10, 10),
+    "asinh": (np.arcsinh, Ulp(4), -30, 30),
+    "acosh": (np.arccosh, Ulp(4), 1, 30),
+    "atanh": (np.arctanh, Ulp(4), -1, 1),
     "erf": (erf, Ulp(6), -5, 5),
     "sigmoid": (sigmoid, Ulp(6, tiny=True), -30, 30),
     "floor": (np.floor, EXACT, -100, 100),
@@ -61,9 +67,12 @@ BINARY = {
     "mul": np.multiply,
     "div": None,  # by dtype
     "mod": np.mod,
+    "fmod": np.fmod,
     "maximum": np.maximum,
     "minimum": np.minimum,
 }
+BITS = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}
+SHIFTS = {"shift_left": np.left_shift, "shift_right": np.right_shift}
 COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
            "ge": np.greater_equal}
 LOGIC = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, "not": np.logical_not}
@@ -145,6 +154,26 @@ def binary_cases(cases):
         cases.add("exp", [x], apply(np.exp, "f32", x), tolerance=Ulp(4, tiny=True))
 
 
+def bit_cases(cases):
+    """In the dtype itself, which says how many bits there are."""
+    for dtype in INTS:
+        for op, function in {**BITS, **SHIFTS}.items():
+            x, y = all_pairs(dtype)
+            cases.add(op, [x, y], Tensor(dtype, function(x.values, y.values)))
+            x, y = numbers(dtype, (5, 41), op, "x"), numbers(dtype, (5, 41), op, "y")
+            if op in SHIFTS:
+                y = Tensor(dtype, np.arange(205).reshape(5, 41) % 70)
+            cases.add(op, [x, y], Tensor(dtype, function(x.values, y.values)))
+        x = numbers(dtype, (5, 41), "bit_not")
+        cases.add("bit_not", [x], Tensor(dtype, ~x.values))
+        x = all_pairs(dtype)[0]
+        cases.add("bit_not", [x], Tensor(dtype, ~x.values))
+    for op, function in {**BITS, **SHIFTS}.items():
+        for a, b in SHAPES:
+            x, y = numbers("i32", a, op, b, "x"), numbers("i32", b, op, a, "y")
+            cases.add(op, [x, y], Tensor("i32", function(x.values, y.values)))
+
+
 def compare_cases(cases):
     for op, function in COMPARE.items():
         for dtype in EVERY if op in ("eq", "ne") else NUMBERS:
@@ -212,9 +241,35 @@ def cast_cases(cases):
                 cases.add("cast", [x], converted(x, to), attrs=f"to = {to}")
 
 
+def bitcast_cases(cases):
+    """Bits that are numbers of every kind, and NaN where that does not change them."""
+    for source in NUMBERS:
+        for to in NUMBERS:
+            size = NUMPY["i16" if source == "bf16" else source]().itemsize
+            if size != NUMPY["i16" if to == "bf16" else to]().itemsize:
+                continue
+            bits = generator("bitcast", source, to).integers(0, 256, (3, 37, size), np.uint8)
+            bits[..., -1] &= 0x3f  # no NaN, whose bits a float may lose on its way
+            bits[0, 0, :] = [0] * (size - 1) + [0x80]
+            x, want = (of_bits(dtype, bits) for dtype in (source, to))
+            cases.add("bitcast", [x], want, f"to = {to}")
+    cases.add("bitcast", [Tensor("f32", 1.5)], Tensor("i32", 0x3fc00000), "to = i32")
+    cases.add("bitcast", [Tensor("bool", [0, 1])], Tensor("bool", [0, 1]), "to = bool")
+    cases.add("bitcast", [Tensor("f32", np.zeros((0, 2)))], Tensor("u32", np.zeros((0, 2))), "to = u32")
+
+
+def of_bits(dtype, bits):
+    if dtype == "bf16":
+        wide = bits.copy().view(np.uint16)[..., 0].astype(np.uint32) << 16
+        return Tensor(dtype, wide.view(np.float32))
+    return Tensor(dtype, bits.copy().view(NUMPY[dtype])[..., 0])
+
+
 def add_cases(cases):
+    bitcast_cases(cases)
     unary_cases(cases)
     binary_cases(cases)
+    bit_cases(cases)
     compare_cases(cases)
     logic_cases(cases)
     select_cases(cases)

@@ -26,8 +26,10 @@ NEAR = 1e-6  # relative
 PER_MODEL = 12
 
 WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
-    relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient""".split()
-DISCRETE = {"select": ["mask"], "gather": ["index"], "scatter_add": ["index"], "dynamic_slice": ["at"], "dynamic_update": ["at"],
+    relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient
+    bit_and bit_or bit_xor bit_not shift_left shift_right bitcast""".split()
+DISCRETE = {"select": ["mask"], "gather": ["index"], "scatter_add": ["index"], "scatter": ["index"], "scatter_mul": ["index"], "scatter_max": ["index"],
+            "scatter_min": ["index"], "dynamic_slice": ["at"], "dynamic_update": ["at"],
             "pool_spread": ["x", "y"], "pool_collect": ["x", "y"]}  # operands that say only which elements are meant
 WRITTEN = ["slice", "while", "case"]  # not as calls
 
@@ -48,7 +50,8 @@ class Case:
 def elementwise_cases():
     smooth = {"neg": (), "square": (), "recip": (0.5, 3), "sqrt": (0.5, 4), "rsqrt": (0.5, 4), "exp": (), "expm1": (),
               "log": (0.5, 4), "log1p": (-0.5, 3), "sin": (), "cos": (), "tan": (-1, 1), "asin": (-0.8, 0.8),
-              "acos": (-0.8, 0.8), "atan": (), "sinh": (), "cosh": (), "tanh": (), "erf": (), "sigmoid": (), "abs": (),
+              "acos": (-0.8, 0.8), "atan": (), "sinh": (), "cosh": (), "tanh": (), "erf": (), "cbrt": (0.5, 4), "exp2": (),
+              "log2": (0.5, 4), "asinh": (), "acosh": (1.3, 4), "atanh": (-0.8, 0.8), "sigmoid": (), "abs": (),
               "relu": ()}
     for op, limits in smooth.items():
         for shape in [(7,), (2, 3)]:
@@ -59,7 +62,7 @@ def elementwise_cases():
         for shapes in [[(3, 4), (3, 4)], [(3, 4), (4,)], [(2, 1, 4), (3, 1)], [(5,), ()]]:
             yield Case(op, f"{op}(x0, x1)", shapes)
         yield Case(op, f"{op}(x0, x0)", [(4,)])
-    for op in ["div", "pow", "mod"]:
+    for op in ["div", "pow", "mod", "fmod"]:
         for shapes in [[(3, 4), (3, 4)], [(3, 4), (1, 4)], [(), (3,)]]:
             yield Case(op, f"{op}(x0, x1)", shapes, 0.7, 2.9)
     mask = Tensor("bool", np.arange(12).reshape(3, 4) % 3 == 0)
@@ -75,6 +78,9 @@ def reduction_cases():
         yield Case(op, f"{op}(x0)", [(1,)])
     for attrs in ["axis = 1", "axis = 0, exclusive = true", "axis = -1, reverse = true"]:
         yield Case("cumsum", f"cumsum(x0 * x0, {attrs})", [(3, 4)])
+        yield Case("cumprod", f"cumprod(x0, {attrs})", [(3, 4)], 0.6, 2)
+        holes = np.array([[1.0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1]])
+        yield Case("cumprod", f"cumprod(x0 * i0, {attrs})", [(3, 4)], 0.6, 2, others=[Tensor("f64", holes)])
     yield Case("reduce_prod", "reduce_prod(x0 * i0, axes = 1)", [(3, 4)], 0.6, 2,
                others=[Tensor("f64", np.array([[1.0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1]]))])
 
@@ -98,6 +104,13 @@ def contraction_cases():
                                   ((1, 2, 2, 2), (2, 3, 2, 2), "dilation = 2, stride = 3, pad = \"same\"")]:
         attrs = ", " + attrs if attrs else ""
         yield Case("conv2d_transpose", f"conv2d_transpose(x0, x1{attrs})", [result, weight])
+    for rank, image, weight, result in [(1, (2, 4, 9), (6, 2, 3), (2, 6, 4)), (3, (1, 2, 4, 3, 5), (4, 1, 2, 3, 2), (1, 4, 2, 1, 2))]:
+        attrs = "groups = 2, stride = 2"
+        yield Case(f"conv{rank}d", f"conv{rank}d(x0, x1, x2, {attrs})", [image, weight, weight[:1]])
+        size = list(image[2:])
+        yield Case(f"conv{rank}d_transpose", f"conv{rank}d_transpose(x0, x1, x2, {attrs}, size = {size})", [result, weight, image[1:2]])
+        yield Case(f"conv{rank}d_weight_gradient", f"conv{rank}d_weight_gradient(x0, x1, {attrs}, size = {list(weight[2:])})",
+                   [image, result])
     yield Case("conv2d_transpose", "conv2d_transpose(x0, x1, x2)", [(1, 2, 3, 3), (2, 3, 2, 2), (3,)])
     yield Case("conv2d_weight_gradient", "conv2d_weight_gradient(x0, x1, size = [3, 2], stride = 2, pad = [1, 0])",
                [(2, 4, 5, 6), (2, 2, 3, 3)][:1] + [(2, 4, 3, 3)])
@@ -141,6 +154,12 @@ def view_cases():
     yield Case("gather", "gather(x0 * x0, i0, axis = 1)", [(2, 4, 2)], others=[index])
     yield Case("scatter_add", "scatter_add(x0, i0, x1) * x0", [(4, 3), (2, 3, 3)], others=[index])
     yield Case("scatter_add", "scatter_add(x0, i0, x1 * x1, axis = -1)", [(2, 4), (2, 2, 3)], others=[index])
+    for op in ["scatter", "scatter_mul", "scatter_max", "scatter_min"]:
+        yield Case(op, f"{op}(x0, i0, x1) * x0", [(4, 3), (2, 3, 3)], others=[index])
+        yield Case(op, f"{op}(x0, i0, x1 * x1, axis = -1)", [(2, 4), (2, 2, 3)], others=[index])
+        yield Case(op, f"{op}(x0, i0, x1)", [(4,), (2, 3)], others=[index])
+    holes = Tensor("f64", np.array([[1.0, 0, 0], [1, 1, 0]]))
+    yield Case("scatter_mul", "scatter_mul(x0, i0, x1 * i1)", [(4,), (2, 3)], others=[index, holes])
     at = Tensor("i32", np.array([1, 5]))
     yield Case("dynamic_slice", "dynamic_slice(x0, i0, [2, 3])", [(4, 6)], others=[at])
     yield Case("dynamic_update", "dynamic_update(x0, i0, x1) * x0", [(4, 6), (2, 3)], others=[at])
@@ -187,8 +206,35 @@ def loss_cases():
     yield Case("while", "ctc(x0, i0, i1, i2)", [(4, 3, 3)], others=[Tensor("i64", a) for a in (words, heard, lengths)])
 
 
+def array_cases():
+    """Functions of the library that are made of gathers, scatters, matrices and loops."""
+    for mode in ["edge", "reflect", "symmetric", "wrap"]:
+        yield Case("gather", f'pad_mode(x0, [1, 2], 1, "{mode}")', [(3, 4)])
+    for options in ['mode = "linear"', 'mode = "cubic", coordinates = "align_corners"', 'mode = "linear", antialias = true',
+                    'mode = "nearest"']:
+        yield Case("gather", f"resize(x0, [3, 9], axes = [1, 2], {options})", [(2, 4, 5)])
+    for mode in ["linear", "cubic"]:
+        yield Case("gather", f'grid_sample(x0, x1, "{mode}", "border")', [(1, 2, 3, 4), (1, 2, 2, 2)], -0.7, 0.7, step=1e-4)
+    boxes, images = Tensor("f64", np.array([[0.3, 0.2, 2.9, 2.4]])), Tensor("i64", np.array([0]))
+    yield Case("gather", "roi_align(x0, i0, i1, 2, 2, 2)", [(1, 2, 4, 4)], others=[boxes, images])
+    yield Case("slice", "y0", [(1, 2, 5, 4)], prelude="(y0, at) = max_pool_indices(x0, 3, 2, pad = 1)")
+    yield Case("avg_pool", "lp_pool(x0, 2, 3)", [(1, 2, 4, 4)], 0.5, 2)
+    yield Case("gather", "adaptive_avg_pool(x0, [2, 3])", [(1, 2, 5, 4)])
+    yield Case("gather", "sort(x0, 0) * x0", [(5, 2)])
+    yield Case("gather", "y0", [(2, 70)], prelude="(y0, at) = top_k(x0, 3)")
+    yield Case("matmul", 'einsum([x0, x1, x0], [["i", "i"], ["i", "j"], ["k", "i"]], ["j", "k"])', [(3, 3), (3, 2)])
+    yield Case("matmul", "dft(x0, 1, onesided = true)", [(2, 6, 1)])
+    definite = "x0 @ transpose(x0) + eye(3, dtype = f64) * 2.0"
+    yield Case("while", "solve(x0 + eye(3, dtype = f64) * 4.0, x1)", [(3, 3), (3, 2)], -1, 1)
+    yield Case("while", "determinant(x0 + eye(3, dtype = f64) * 2.0)", [(3, 3)], -1, 1)
+    yield Case("while", f"cholesky({definite})", [(3, 3)], -1, 1)
+    yield Case("log", "lgamma(x0)", [(5,)], 0.3, 9)
+    yield Case("while", "triangular_solve(x0 + eye(3, dtype = f64) * 4.0, x1, lower = false)", [(3, 3), (3, 2)], -1, 1)
+
+
 def all_cases():
     yield from loss_cases()
+    yield from array_cases()
     yield from elementwise_cases()
     yield from reduction_cases()
     yield from contraction_cases()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Conformance of the library: every function of nn.nnc against NumPy, in f64, on the reference evaluator.
+"""Conformance of the library: every function of the library against NumPy, in f64, on the reference evaluator.
 
-    library.py --nnc build/nnc --library frontends/nnc/nn.nnc [--target T ...] [--cc CC]
+    library.py --nnc build/nnc --library frontends/nnc/nn.nnc arrays.nnc images.nnc numeric.nnc [--target T ...] [--cc CC]
 
 A case is a call, its inputs, the params it declares, and what NumPy makes of them.  A function without a case fails.
 With targets the cases of those functions that loop, draw, or have many parts are also built into one model for each.
@@ -20,14 +20,19 @@ import tempfile
 
 import numpy as np
 
+import arrays
+import images
 import learning
+import numeric
 from tensor_ops import unit
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
 import build
 
 RANDOM = np.random.Generator(np.random.Philox(7))
-TYPES = {"float64": ("f64", "F64"), "float32": ("f32", "F32"), "int64": ("i64", "I64"), "bool": ("bool", "BOOL")}
+TYPES = {"float64": ("f64", "F64"), "float32": ("f32", "F32"), "int64": ("i64", "I64"), "int32": ("i32", "I32"),
+         "uint8": ("u8", "U8"), "int8": ("i8", "I8"), "int16": ("i16", "I16"), "uint16": ("u16", "U16"), "uint32": ("u32", "U32"),
+         "uint64": ("u64", "U64"), "bool": ("bool", "BOOL")}
 TOLERANCE = 1e-12
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -333,6 +338,9 @@ CASES = {
     "accumulate": [("(gs, go) = accumulate([x0], 1)\n    y = gs[0]", [X], {}, lambda x, p: x)],
     "adapt_scale": [("state scale: f32[] = 4.0\n    (gs, go) = adapt_scale([x0], scale)\n    y = gs[0]", [X], {}, lambda x, p: x / 4)],
     **learning.CASES,
+    **arrays.CASES,
+    **images.CASES,
+    **numeric.CASES,
 }
 
 
@@ -354,7 +362,7 @@ def first_steps_with_l1():
 
 first_steps_with_l1()
 # Built for targets, too.
-BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES]
+BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT, *images.BUILT, *numeric.BUILT]
 
 
 def save_weights(path, params):
@@ -370,7 +378,7 @@ def save_weights(path, params):
 
 
 def statement_of(call):
-    return call if ") = " in call else f"y = {call}"
+    return call if ") = " in call or call.startswith("y = ") else f"y = {call}"
 
 
 def tolerance_of(call):
@@ -382,7 +390,9 @@ def apart(call, got, wanted, tolerance):
     if got.shape != wanted.shape:
         return f"{call}: shape {got.shape}, not {wanted.shape}"
     with np.errstate(invalid="ignore"):
-        error = np.max(np.where(got == wanted, 0, np.abs(got - wanted) / np.maximum(1, np.abs(wanted))), initial=0)
+        got, wanted = (np.asarray(a, np.float64 if a.dtype == bool else None) for a in (got, wanted))
+        same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
+        error = np.max(np.where(same, 0, np.abs(got - wanted) / np.maximum(1, np.abs(wanted))), initial=0)
     return None if error <= tolerance else f"{call}: off by {error}"
 
 
@@ -436,7 +446,8 @@ def run_built(nnc, target, cc, folder):
     for call, inputs, params, wanted in cases:
         with np.errstate(all="ignore"):
             want = np.asarray(wanted(*inputs, params))
-        got = np.frombuffer(data, np.float64, want.size, at).reshape(want.shape)
+        kind = want.dtype if str(want.dtype) in TYPES else np.float64
+        got = np.frombuffer(data, kind, want.size, at).reshape(want.shape)
         at += got.nbytes
         wrong.append(apart(call, got, want, 10 * tolerance_of(call)))
     return "\n".join(filter(None, wrong)) or None
@@ -445,11 +456,12 @@ def run_built(nnc, target, cc, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True)
-    parser.add_argument("--library", required=True, type=pathlib.Path)
+    parser.add_argument("--library", required=True, type=pathlib.Path, nargs="+")
     parser.add_argument("--target", nargs="*", default=[])
     parser.add_argument("--cc", default="gcc")
     options = parser.parse_args()
-    names = re.findall(r"^fn (\w+)\(", options.library.read_text(), re.MULTILINE)
+    text = "".join(path.read_text() for path in options.library)
+    names = re.findall(r"^fn (\w+)\(", text, re.MULTILINE)
     print(f"1..{len(names) + len(options.target)}")
     with tempfile.TemporaryDirectory(prefix="nnc-library-") as folder:
         for number, name in enumerate(names, 1):

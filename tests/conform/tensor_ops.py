@@ -362,8 +362,12 @@ def gather_cases(cases):
     case(table, Tensor("i64", np.zeros((0,))), 1)
 
 
-def scattered(x, index, update, axis):
-    """Slice after slice, each sum rounded."""
+SCATTERS = {"scatter": lambda x, u: u, "scatter_add": np.add, "scatter_mul": np.multiply, "scatter_max": np.maximum,
+            "scatter_min": np.minimum}
+
+
+def scattered(x, index, update, axis, op="scatter_add"):
+    """Slice after slice, each result rounded."""
     rows = x.shape[axis]
     flat = index.values.astype(np.int64).reshape(-1)
     where = np.clip(np.where(flat < 0, flat + rows, flat), 0, rows - 1)
@@ -372,8 +376,30 @@ def scattered(x, index, update, axis):
     slices = np.moveaxis(update.values.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1:]), axis, 0)
     for row, part in zip(where, slices):
         with np.errstate(all="ignore"):
-            result[row:row + 1] = round_to(x.dtype, widen(result[row:row + 1]) + widen(part[None]))
+            result[row:row + 1] = round_to(x.dtype, SCATTERS[op](widen(result[row:row + 1]), widen(part[None])))
     return np.moveaxis(result, 0, axis)
+
+
+def scatter_kinds(cases, often):
+    """Those that combine otherwise, which share all else with scatter_add."""
+    def case(op, x, index, axis):
+        at = axis % x.values.ndim
+        update = numbers(x.dtype, x.shape[:at] + index.shape + x.shape[at + 1:], "scatter_update")
+        cases.add(op, [x, index, update], Tensor(x.dtype, scattered(x, index, update, axis, op)), f"axis = {axis}")
+
+    for op in SCATTERS:
+        if op == "scatter_add":
+            continue
+        for dtype in EVERY if op == "scatter" else NUMBERS:
+            case(op, numbers(dtype, (6, 19), "scatter"), often, 0)
+            case(op, numbers(dtype, (9,), "scatter"), often, 0)
+        for axis in (0, 1, -1):
+            for shape in [(), (3,), (2, 2), (0,)]:
+                case(op, numbers("f32", (4, 5, 6), "scatter"), Tensor("i32", generator("scatter", axis, shape).integers(-4, 4, shape)), axis)
+        x, update = Tensor("f32", [[np.nan, 1, -np.inf, -0.0]] * 2), Tensor("f32", [[1, np.nan, np.inf, 0.0], [2, 3, 4, 5]])
+        cases.add(op, [x, Tensor("i64", [1, 1]), update], Tensor("f32", scattered(x, Tensor("i64", [1, 1]), update, 0, op)))
+        cases.add(op, [numbers("f32", (0, 2), "scatter"), Tensor("i64", np.zeros((0,))), Tensor("f32", np.zeros((0, 2)))],
+                  Tensor("f32", np.zeros((0, 2))))
 
 
 def scatter_cases(cases):
@@ -385,6 +411,7 @@ def scatter_cases(cases):
                   f"axis = {axis}", body=body)
 
     often = Tensor("i64", [0, 5, 2, 2, -1, 2, 0])  # equal ones add up
+    scatter_kinds(cases, often)
     for dtype in NUMBERS:
         case(numbers(dtype, (6, 5), "scatter"), often, 0)
         case(numbers(dtype, (6, 19), "scatter"), often, 0)  # vectors and a rest
@@ -412,7 +439,7 @@ def scatter_cases(cases):
     cases.add("scatter_add", [every], Tensor("i64", [2, 0, 6]), body="{r[0]} = scatter_add({x[0]}, {x[0]}, {x[0]})")
 
 
-# Running sums
+# Running sums and products
 
 def cumulated(values, axis, exclusive, reverse):
     values = np.flip(values, axis) if reverse else values
@@ -421,6 +448,36 @@ def cumulated(values, axis, exclusive, reverse):
         sums = np.roll(sums, 1, axis=axis)
         sums[tuple(slice(0, 1) if d == axis % values.ndim else slice(None) for d in range(values.ndim))] = 0
     return np.flip(sums, axis) if reverse else sums
+
+
+def multiplied(values, axis, exclusive, reverse):
+    values = np.flip(values, axis) if reverse else values
+    products = np.cumprod(values, axis=axis)
+    if exclusive:
+        products = np.roll(products, 1, axis=axis)
+        products[tuple(slice(0, 1) if d == axis % values.ndim else slice(None) for d in range(values.ndim))] = 1
+    return np.flip(products, axis) if reverse else products
+
+
+def cumprod_cases(cases):
+    def case(x, axis):
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                with np.errstate(all="ignore"):
+                    want = Tensor(x.dtype, multiplied(widen(x.values), axis, exclusive, reverse))
+                flags = ", ".join([f"axis = {axis}"] + ["exclusive = true"] * exclusive + ["reverse = true"] * reverse)
+                size = np.abs(np.nan_to_num(want.values.astype(np.float64), posinf=0, neginf=0)) * x.shape[axis] / 4
+                cases.add("cumprod", [x], want, flags, tolerance=Sum(1, size))
+
+    for dtype in NUMBERS:
+        small = {"low": 0.6, "high": 1.5} if is_float(dtype) else {"low": -0.4, "high": 0.6}
+        case(numbers(dtype, (4, 9), "cumprod", **small), 1)
+        case(numbers(dtype, (9, 5), "cumprod", **small), 0)
+        case(numbers(dtype, (2, 4, 70), "cumprod", **small), 1)
+    for shape in [(1,), (0,), (3, 0), (0, 3), (1, 1), (1, 40), (40, 1), (70,), (30, 33), (7, 64), (3, 300), (2, 3, 5, 60)]:
+        for axis in range(len(shape)):
+            case(numbers("f32", shape, "cumprod", low=0.9, high=1.1), axis)
+    case(Tensor("f32", [[1, np.inf, 2], [3, 0, np.nan], [4, -5, -0.0]]), 0)
 
 
 def cumsum_cases(cases):
@@ -637,6 +694,7 @@ def add_cases(cases):
     gather_cases(cases)
     scatter_cases(cases)
     cumsum_cases(cases)
+    cumprod_cases(cases)
     generate_cases(cases)
     draw_cases(cases)
     other_cases(cases)

@@ -6,11 +6,11 @@ A tensor is (dtype name, array).  NumPy has no bfloat16: such a tensor holds its
 import numpy as np
 
 FLOATS = ["f64", "f32", "f16", "bf16"]
-INTS = ["i64", "i32", "i16", "i8", "u8"]
+INTS = ["i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"]
 NUMBERS = FLOATS + INTS
 EVERY = NUMBERS + ["bool"]
 NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.float32, "i64": np.int64,
-         "i32": np.int32, "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.bool_}
+         "i32": np.int32, "i16": np.int16, "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.bool_}
 FRACTION_BITS = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}
 SMALLEST_NORMAL = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-14, "bf16": 2.0**-126}
 
@@ -53,7 +53,9 @@ def round_to(dtype, values):
 
 
 def widen(values):
-    """What references compute in: float64 or int64."""
+    """What references compute in: float64, int64 or uint64."""
+    if values.dtype == np.uint64:
+        return values
     return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
 
 

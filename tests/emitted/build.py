@@ -102,7 +102,7 @@ def foreign_symbols(thing):
 
 
 MATH = {name + suffix for suffix in ("", "f") for name in (
-    "exp expm1 log log1p sin cos tan asin acos atan sinh cosh tanh erf floor ceil nearbyint rint trunc pow fmod sqrt fabs "
+    "exp exp2 expm1 log log2 log1p cbrt asinh acosh atanh sin cos tan asin acos atan sinh cosh tanh erf floor ceil nearbyint rint trunc pow fmod sqrt fabs "
     "fmax fmin round ldexp frexp fma scalbn copysign").split()}
 
 

@@ -35,7 +35,7 @@ def every_param():
         for dtype in FLOATS:
             for shape in SHAPES if number in (0, 3, 4) else SHAPES[:2]:
                 yield dtype + shape, initial
-    for dtype in [*FLOATS, "i64", "i32", "i16", "i8", "u8"]:
+    for dtype in [*FLOATS, "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"]:
         number = "2.7" if dtype in FLOATS else "3"
         yield from ((f"{dtype}[5, 7]", initial) for initial in (number, "0" if number == "3" else "0.0",
                                                                 "iota(axis = 0)", "iota(axis = -1)"))

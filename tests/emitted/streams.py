@@ -59,7 +59,7 @@ class Descriptor(ctypes.Structure):
 
 
 DTYPES = {b"f32": np.float32, b"f64": np.float64, b"f16": np.float16, b"bf16": np.uint16, b"i8": np.int8, b"i16": np.int16,
-          b"i32": np.int32, b"i64": np.int64, b"u8": np.uint8, b"bool": np.bool_}
+          b"i32": np.int32, b"i64": np.int64, b"u64": np.uint64, b"u32": np.uint32, b"u16": np.uint16, b"u8": np.uint8, b"bool": np.bool_}
 
 
 def aligned(size):

@@ -193,10 +193,30 @@ UNIT(matmul_errors)
     check_errors(unit, c, COUNT(c));
 }
 
+UNIT(bitcast_errors)
+{
+    static const Case c[] = {
+        {"bitcast; to = i16", {"x: f32[3]"}, "bitcast: i16 has 2 bytes, not 4: x is f32[3]"},
+        {"bitcast; to = bool", {"x: u8[3]"}, "bitcast: a bool is 0 or 1, and no other bits: x is u8[3]"},
+    };
+    check_errors(unit, c, COUNT(c));
+}
+
 UNIT(conv_errors)
 {
     static const Case c[] = {
         {"conv2d", {"x: f32[3, 8, 8]", "w: f32[4, 3, 3, 3]"}, "conv2d: takes an image [n, c, h, w]: x is f32[3, 8, 8]"},
+        {"conv1d", {"x: f32[1, 3, 8, 8]", "w: f32[4, 3, 3]"}, "conv1d: takes an image [n, c, w]: x is f32[1, 3, 8, 8]"},
+        {"conv1d", {"x: f32[1, 3, 8]", "w: f32[4, 3]"}, "conv1d: takes a weight [o, c / groups, kw]: w is f32[4, 3]"},
+        {"conv3d",
+         {"x: f32[1, 3, 8, 8]", "w: f32[4, 3, 3, 3]"},
+         "conv3d: takes an image [n, c, d, h, w]: x is f32[1, 3, 8, 8]"},
+        {"conv3d; pad = [1, 2]",
+         {"x: f32[1, 3, 8, 8, 8]", "w: f32[4, 3, 3, 3, 3]"},
+         "conv3d: `pad` takes 1, 3 or 6 numbers, not 2"},
+        {"conv3d_transpose",
+         {"x: f32[1, 4, 8]", "w: f32[4, 3, 3]"},
+         "conv3d_transpose: takes tensors of 5 dimensions: x is f32[1, 4, 8]"},
         {"conv2d",
          {"x: f32[1, 3, 8, 8]", "w: f32[4, 2, 3, 3]"},
          "conv2d: the weight takes 2 channels, the image has 3: x is f32[1, 3, 8, 8], w is f32[4, 2, 3, 3]"},
@@ -299,6 +319,12 @@ UNIT(other_errors)
         {"scatter_add; axis = 2",
          {"x: f32[3, 4]", "i: i32[2]", "u: f32[2, 4]"},
          "scatter_add: axis 2 is out of range: x is f32[3, 4]"},
+        {"scatter",
+         {"x: bool[0]", "i: i32[2]", "u: bool[2]"},
+         "scatter: there is nowhere to put anything: x is bool[0]"},
+        {"scatter_max", {"x: bool[3]", "i: i32[2]", "u: bool[2]"}, "scatter_max: takes numbers: x is bool[3]"},
+        {"bit_and", {"x: f32[3]", "y: f32[3]"}, "bit_and: takes integers: x is f32[3]"},
+        {"cumprod; axis = 2", {"x: f32[3, 4]"}, "cumprod: axis 2 is out of range: x is f32[3, 4]"},
         {"scatter_add",
          {"x: f32[0, 4]", "i: i32[2]", "u: f32[2, 4]"},
          "scatter_add: there is nowhere to add: x is f32[0, 4]"},
@@ -464,6 +490,7 @@ int main(void)
         RUN(elementwise_errors),
         RUN(reduce_errors),
         RUN(matmul_errors),
+        RUN(bitcast_errors),
         RUN(conv_errors),
         RUN(pool_errors),
         RUN(view_errors),

@@ -274,6 +274,15 @@ UNIT(integers_divide_downwards)
         }
     EXPECT_INT(div_i64(INT64_MIN, -1), INT64_MIN);
     EXPECT_INT(mod_i64(INT64_MIN, -1), 0);
+    EXPECT_INT(fmod_i64(INT64_MIN, -1), 0);
+    EXPECT_INT(fmod_i32(-7, 3), -1);
+    EXPECT_INT(fmod_u8(7, 0), 0);
+    EXPECT_INT(shift_left_i64(-1, 63), INT64_MIN);
+    EXPECT_INT(shift_left_i8(65, 1), -126);
+    EXPECT_INT(shift_left_u8(255, 8), 0);
+    EXPECT_INT(shift_right_i64(INT64_MIN, 63), -1);
+    EXPECT_INT(shift_right_i16(-5, -1), -1);
+    EXPECT_INT(shift_right_u8(255, 7), 1);
     EXPECT_INT(div_i32(INT32_MIN, -1), INT32_MIN);
     EXPECT_INT(abs_i32(INT32_MIN), INT32_MIN);
     EXPECT_INT(abs_i64(-5), 5);
@@ -338,6 +347,13 @@ UNIT(vectors_do_as_scalars_of_two_operands)
         EXPECT_LANES(WIDE(fmod)(a, b), fmodf(x[j + 1], y[j]));
         EXPECT_LANES(WIDE(mod)(a, b), mod_f32(x[j + 1], y[j]));
     }
+    const Wide a = WIDE(load)(x + 1);
+    EXPECT_LANES(WIDE(exp2)(a), exp2f(x[j + 1]));
+    EXPECT_LANES(WIDE(log2)(a), log2f(x[j + 1]));
+    EXPECT_LANES(WIDE(cbrt)(a), cbrtf(x[j + 1]));
+    EXPECT_LANES(WIDE(asinh)(a), asinhf(x[j + 1]));
+    EXPECT_LANES(WIDE(acosh)(a), acoshf(x[j + 1]));
+    EXPECT_LANES(WIDE(atanh)(a), atanhf(x[j + 1]));
     EXPECT_LANES(WIDE(splat)(-0.0f), -0.0f);
     EXPECT_LANES(WIDE(splat)(NAN), NAN);
 }

@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static bool is_of_integers(Helper helper)
+{
+    return helper == HELPER_DIV || helper == HELPER_SHIFT_LEFT || helper == HELPER_SHIFT_RIGHT;
+}
+
 static bool has_scalar(Helper helper, DType dtype)
 {
     if (helper == HELPER_SELECT || helper == HELPER_MAX || helper == HELPER_MIN || helper == HELPER_ABS)
@@ -16,13 +21,13 @@ static bool has_scalar(Helper helper, DType dtype)
     if (prelude_is_random(helper))
         return dtype == (helper == HELPER_UNIT || helper == HELPER_GAUSS ? DT_F32 : DT_I64);
     if (dtype_is_float(dtype))
-        return helper > HELPER_ABS && helper != HELPER_DIV && helper != HELPER_CONVERT;
-    return helper == HELPER_DIV || helper == HELPER_MOD;
+        return helper > HELPER_ABS && !is_of_integers(helper) && helper != HELPER_CONVERT;
+    return is_of_integers(helper) || helper == HELPER_FMOD || helper == HELPER_MOD;
 }
 
 static bool has_vector(const Target *target, Helper helper)
 {
-    return target->dialect == DIALECT_VECTOR && helper != HELPER_DIV && helper != HELPER_CONVERT &&
+    return target->dialect == DIALECT_VECTOR && !is_of_integers(helper) && helper != HELPER_CONVERT &&
            helper != HELPER_WORD && helper != HELPER_FOLD_IN;
 }
 

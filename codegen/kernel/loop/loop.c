@@ -73,6 +73,11 @@ const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x)
     return keep(arena, (Expr){.kind = EXPR_CAST, .dtype = dtype, .arg = {x}});
 }
 
+const Expr *expr_bits(Arena *arena, DType dtype, const Expr *x)
+{
+    return x->dtype == dtype ? x : keep(arena, (Expr){.kind = EXPR_BITS, .dtype = dtype, .arg = {x}});
+}
+
 const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *inside, const Expr *outside)
 {
     if (index_low(index) >= 0 && index_high(index) < limit)

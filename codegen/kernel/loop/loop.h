@@ -28,6 +28,7 @@ typedef enum ExprKind {
     EXPR_LOCAL,  /* local, or local[index] */
     EXPR_WORD,   /* a word of arg[0..2] */
     EXPR_CAST,   /* arg[0] as dtype */
+    EXPR_BITS,   /* the bits of arg[0] as those of a dtype */
     EXPR_WITHIN, /* 0 <= index < limit ? arg[0] : arg[1]; arg[0] is not evaluated outside */
 } ExprKind;
 
@@ -113,6 +114,7 @@ const Expr *expr_local_at(Arena *arena, const Local *local, Index i, Index j);
 const Expr *expr_word(Arena *arena, Word word, DType dtype, const Expr *x, const Expr *y, const Expr *z);
 const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x);
 const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *inside, const Expr *outside);
+const Expr *expr_bits(Arena *arena, DType dtype, const Expr *x);
 bool expr_uses(const Expr *expr, const Var *var);
 bool expr_eq(const Expr *a, const Expr *b);
 const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Index with);

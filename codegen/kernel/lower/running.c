@@ -1,6 +1,6 @@
-/* Running sums: an accumulator for each position of the other dimensions goes along the axis, adding and storing.
- * Where elements of these lie next to each other, a vector of accumulators does; and where there are many of them, a
- * row of accumulators in scratch, so that memory is gone through as it lies. */
+/* Running sums and products: an accumulator for each position of the other dimensions goes along the axis, adding and
+ * storing. Where elements of these lie next to each other, a vector of accumulators does; and where there are many of
+ * them, a row of accumulators in scratch, so that memory is gone through as it lies. */
 #include "kernel/lower/lower.h"
 
 #include "ops/meaning.h"
@@ -11,6 +11,11 @@ typedef struct Running {
     uint32_t rank;
     int64_t extent;
 } Running;
+
+static double start(const Running *r)
+{
+    return reduction_neutral(r->cumulation.combine, r->cumulation.accumulator);
+}
 
 static void store_sum(Lower *lower, const Running *r, const Expr *sum, const Index *position)
 {
@@ -32,7 +37,7 @@ static void add_and_store(Lower *lower, const Running *r, const Local *acc, cons
         stmt_local(arena, lower->block, term, more);
         more = expr_local(arena, term);
     }
-    const Expr *next = expr_word(arena, WORD_ADD, acc->dtype, sum, more, NULL);
+    const Expr *next = expr_word(arena, r->cumulation.combine, acc->dtype, sum, more, NULL);
     if (!r->cumulation.exclusive)
         stmt_assign(arena, lower->block, acc, zero, zero, next);
     store_sum(lower, r, sum, position);
@@ -56,7 +61,7 @@ static void run_along(Lower *lower, void *context, const Index *others)
     Arena *arena = lower->arena;
     Index position[MAX_RANK];
     const Local *acc = lower_local(lower, "acc", r->cumulation.accumulator, true);
-    stmt_local(arena, lower->block, acc, expr_number(arena, acc->dtype, 0));
+    stmt_local(arena, lower->block, acc, expr_number(arena, acc->dtype, start(r)));
     const Var *var = index_var_new(arena, "k", 0, r->extent - 1);
     Index at = along(lower, r, var);
     for (uint32_t d = 0; d < r->rank; d++)
@@ -93,7 +98,7 @@ static void row_clear(Lower *lower, void *context, Index at)
 {
     const Row *row = context;
     DType dtype = row->running->cumulation.accumulator;
-    stmt_store(lower->arena, lower->block, row->sums, at, expr_number(lower->arena, dtype, 0));
+    stmt_store(lower->arena, lower->block, row->sums, at, expr_number(lower->arena, dtype, start(row->running)));
 }
 
 /* One element: as add_and_store. */
@@ -109,7 +114,8 @@ static void row_add(Lower *lower, void *context, Index at)
     const Local *before = lower_local(lower, "before", dtype, true), *sum = lower_local(lower, "sum", dtype, true);
     const Expr *more = expr_cast(arena, dtype, lower_value(lower, r->node->in[0], row->position));
     stmt_local(arena, lower->block, before, expr_load(arena, dtype, row->sums, at));
-    stmt_local(arena, lower->block, sum, expr_word(arena, WORD_ADD, dtype, expr_local(arena, before), more, NULL));
+    stmt_local(arena, lower->block, sum,
+               expr_word(arena, r->cumulation.combine, dtype, expr_local(arena, before), more, NULL));
     stmt_store(arena, lower->block, row->sums, at, expr_local(arena, sum));
     store_sum(lower, r, expr_local(arena, r->cumulation.exclusive ? before : sum), row->position);
 }

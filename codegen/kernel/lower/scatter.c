@@ -1,7 +1,7 @@
-/* scatter_add: x with slices of the update added at positions along an axis.  One loop goes through the positions in
- * their order, so that sums of equal ones are the same in every run; what runs at once are the other dimensions.
- * Threads that stand alone take an element of all of those each; else the dimensions behind the axis are the innermost
- * loop, a run of memory. */
+/* scatter, scatter_add and the like: x with slices of the update put, or added, at positions along an axis.  One loop
+ * goes through the positions in their order, so that sums of equal ones are the same in every run; what runs at once
+ * are the other dimensions. Threads that stand alone take an element of all of those each; else the dimensions behind
+ * the axis are the innermost loop, a run of memory. */
 #include "kernel/lower/lower.h"
 
 #include "ops/meaning.h"
@@ -10,6 +10,7 @@
 
 typedef struct Scatter {
     const Node *node;
+    Word combine;
     uint32_t axis, index_rank, rank; /* of x, of the index, of x */
     Index from[MAX_RANK];            /* the position in the update, by dimension, where loops have come to it */
     Index row;                       /* in x, along the axis */
@@ -32,7 +33,7 @@ static void open_loop(Lower *lower, Scatter *s, uint32_t dimension, LoopKind kin
 }
 
 /* `inner` is a position in the dimensions behind the axis that have no loop yet. */
-static void add_element(Lower *lower, void *context, const Index *inner)
+static void put_element(Lower *lower, void *context, const Index *inner)
 {
     Scatter *s = context;
     Arena *arena = lower->arena;
@@ -45,9 +46,13 @@ static void add_element(Lower *lower, void *context, const Index *inner)
     for (uint32_t d = 0; d < s->rank; d++)
         to[d] = d == s->axis ? s->row : from[in_update(s, d)];
     Index address = lower_value_address(lower, result, to);
-    const Expr *before = expr_cast(arena, sum, expr_load(arena, dtype, lower_buffer(lower, result, false), address));
-    const Expr *more = expr_cast(arena, sum, lower_value(lower, s->node->in[2], from));
-    const Expr *after = expr_word(arena, WORD_ADD, sum, before, more, NULL);
+    const Expr *before =
+        s->combine == WORD_OPERAND
+            ? NULL
+            : expr_cast(arena, sum, expr_load(arena, dtype, lower_buffer(lower, result, false), address));
+    const Expr *after = lower_value(lower, s->node->in[2], from);
+    if (before)
+        after = expr_word(arena, s->combine, sum, before, expr_cast(arena, sum, after), NULL);
     stmt_store(arena, lower->block, lower_buffer(lower, result, true), address, expr_cast(arena, dtype, after));
 }
 
@@ -64,6 +69,7 @@ static void scatter_lower(Lower *lower)
     const Node *node = &lower->graph->node[lower->kernel->anchor];
     const Type *x = value_type(lower->graph, node->out[0]);
     Scatter s = {.node = node,
+                 .combine = gather_combine(node),
                  .axis = gather_dimension(lower->graph, node),
                  .index_rank = value_shape(lower->graph, node->in[1])->rank,
                  .rank = x->shape.rank};
@@ -83,9 +89,9 @@ static void scatter_lower(Lower *lower)
         open_loop(lower, &s, s.axis + d, LOOP_SERIAL);
     name_row(lower, &s);
     if (alone)
-        add_element(lower, &s, NULL);
+        put_element(lower, &s, NULL);
     else
-        lower_nest_each(lower, &inner, add_element, &s);
+        lower_nest_each(lower, &inner, put_element, &s);
     lower_leave(lower, start);
 }
 
@@ -103,7 +109,7 @@ static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recip
 
 const Provider provider_scatter = {
     .name = "scatter",
-    .doc = "slices added in the order of their positions; a copy of the whole before, where it is not there",
+    .doc = "slices put or added in the order of their positions; a copy of the whole before, where it is not there",
     .knob = (const KnobSpec[]){{NULL, 0, NULL}},
     .forms = 1u << FORM_UPDATE,
     .offers = offers,

@@ -70,9 +70,13 @@ Index lower_gather_row(Lower *lower, const Node *node, const Index *position)
 {
     Arena *arena = lower->arena;
     int64_t extent = value_shape(lower->graph, node->in[0])->dim[gather_dimension(lower->graph, node)];
-    const Expr *at = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], position));
+    DType dtype = value_type(lower->graph, node->in[1])->dtype;
+    const Expr *at = lower_value(lower, node->in[1], position);
+    if (dtype == DT_U64) /* before it becomes one with a sign */
+        at = expr_word(arena, WORD_MIN, dtype, at, expr_number(arena, dtype, (double)(extent - 1)), NULL);
+    at = expr_cast(arena, DT_I64, at);
     const Expr *zero = expr_number(arena, DT_I64, 0), *size = expr_number(arena, DT_I64, (double)extent);
-    if (value_type(lower->graph, node->in[1])->dtype != DT_U8) {
+    if (!dtype_is_unsigned(dtype)) {
         at = expr_word(arena, WORD_SELECT, DT_I64, expr_word(arena, WORD_LT, DT_BOOL, at, zero, NULL),
                        expr_word(arena, WORD_ADD, DT_I64, at, size, NULL), at);
         at = expr_word(arena, WORD_MAX, DT_I64, at, zero, NULL);
@@ -157,7 +161,8 @@ static const Expr *lower_made(Lower *lower, const Node *node, uint32_t result, c
     case FAMILY_ELEMENTWISE:
         return lower_elementwise(lower, node, position);
     case FAMILY_CAST:
-        return expr_cast(arena, type->dtype, lower_value(lower, node->in[0], position));
+        return (op_keeps_bits(node->op) ? expr_bits : expr_cast)(arena, type->dtype,
+                                                                 lower_value(lower, node->in[0], position));
     case FAMILY_LAYOUT:
         return lower_value(lower, node->in[0], position);
     case FAMILY_VIEW:

@@ -1,0 +1,178 @@
+"""What library.py asks of spectra, matrices, boxes, and draws of classes: cases as there."""
+
+import math
+
+import numpy as np
+
+from tensor_ops import unit
+
+RANDOM = np.random.Generator(np.random.Philox(19))
+
+
+def normal(*shape):
+    return RANDOM.normal(size=shape) * 2
+
+
+# ---- Draws ----
+
+CHANCES, LOGITS = RANDOM.uniform(0, 1, (3, 7)), normal(4, 5)
+
+
+def uniform(key, shape):
+    return unit(key, int(np.prod(shape)))[:int(np.prod(shape))].reshape(shape).astype(np.float32)
+
+
+def gumbel(key, shape):
+    with np.errstate(divide="ignore"):
+        return -np.log(-np.log(uniform(key, shape)))
+
+
+DRAWS = {
+    "bernoulli": [("bernoulli(x1, x0)", [CHANCES, np.array(5)], {}, lambda p, k, _: uniform(5, p.shape) < p.astype(np.float32)),
+                  ("bernoulli(x0, 0.25, [6, 4])", [np.array(9)], {}, lambda k, _: uniform(9, (6, 4)) < np.float32(0.25)),
+                  ("bernoulli(x0, 1.0, [6])", [np.array(9)], {}, lambda k, _: np.ones(6, bool))],
+    "categorical": [("categorical(x1, x0)", [LOGITS, np.array(5)], {}, lambda x, k, _: (x + gumbel(5, (4, 5))).argmax(-1)),
+                    ("categorical(x1, x0, 6)", [LOGITS, np.array(-3)], {}, lambda x, k, _: (x[:, None] + gumbel(-3, (4, 6, 5))).argmax(-1)),
+                    # none of probability 0, and about as often as it should
+                    ("categorical(x0, [-inf, 0.0, -inf] + zeros([50, 3], f64))", [np.array(2)], {}, lambda k, _: np.ones(50)),
+                    ("y = abs(mean(f64(categorical(x0, log([0.3, 0.7]) + zeros([20000, 2])))) - 0.7) < 0.02", [np.array(2)], {},
+                     lambda k, _: True)],
+}
+
+# ---- Spectra ----
+
+
+def complex_of(x):
+    return x[..., 0] + 1j * x[..., 1] if x.shape[-1] == 2 else x[..., 0]
+
+
+def pairs(z):
+    return np.stack([z.real, z.imag], -1)
+
+
+def spectrum(x, axis=-2, inverse=False, onesided=False, length=None):
+    d = axis % x.ndim
+    z = complex_of(x)
+    if inverse and onesided:
+        return np.fft.irfft(z, length, d)[..., None]
+    y = (np.fft.ifft if inverse else np.fft.fft)(z, length, d)
+    return pairs(np.take(y, range(y.shape[d] // 2 + 1), d) if onesided else y)
+
+
+LENGTHS = (1, 2, 3, 8, 12, 31, 32, 33, 37, 64, 90, 1000, 1024)
+HANN = np.hanning(16)
+SIGNAL = normal(2, 50, 1)
+SPECTRA = {
+    "fourier": [("(y, v) = fourier(x0, x1)", [a, b], {}, lambda a, b, p: np.fft.fft(a + 1j * b).real) for n in LENGTHS for a, b in [normal(2, 2, n)]]
+    + [("(u, y) = fourier(x0, x1, true)", [a, b], {}, lambda a, b, p: np.fft.ifft(a + 1j * b).imag * a.shape[1]) for n in (5, 66) for a, b in [normal(2, 3, n)]],
+    "dft": [(f"dft(x0, {a}{s})", [x], {}, lambda x, p, a=a, o=o: spectrum(x, a, **o)) for x in (normal(3, 10, 4, 1), normal(2, 9, 5, 2)) for a in (1, 2, -2, 0)
+            for s, o in [("", {}), (", inverse = true", {"inverse": True}), (", onesided = true", {"onesided": True}),
+                         (", length = 7", {"length": 7}), (", length = 16, inverse = true", {"length": 16, "inverse": True})]]
+    + [(f"dft(x0, 1, true, true{s})", [pairs(np.fft.rfft(normal(2, n)))], {}, lambda x, p, m=m: spectrum(x, 1, True, True, m))
+       for n, s, m in [(8, "", None), (9, ", 9", 9), (8, ", 5", 5), (8, ", 12", 12), (2, "", None)]],
+    "stft": [("stft(x0, 8, 16)", [SIGNAL], {}, lambda x, p: pairs(np.fft.rfft(np.stack([x[:, i:i + 16, 0] for i in range(0, 35, 8)], 1)))),
+             ("stft(x0, 5, 16, x1)", [SIGNAL, HANN], {}, lambda x, w, p: pairs(np.fft.rfft(np.stack([x[:, i:i + 16, 0] * w for i in range(0, 35, 5)], 1)))),
+             ("stft(x0, 7, 12, onesided = false)", [normal(1, 30, 2)], {}, lambda x, p: pairs(np.fft.fft(np.stack([complex_of(x)[:, i:i + 12] for i in range(0, 19, 7)], 1))))],
+    "divisor": [("y = i64(divisor(90, 32))", [], {}, lambda p: np.array(30)), ("y = i64(divisor(37, 32))", [], {}, lambda p: np.array(1))],
+    "turns": [("(y, s) = turns(5, 3, 4, f64)", [], {}, lambda p: np.cos(2 * np.pi * np.outer(np.arange(3), np.arange(4)) / 5)),
+              ("(c, y) = turns(5, 3, 4, f64)", [], {}, lambda p: np.sin(2 * np.pi * np.outer(np.arange(3), np.arange(4)) / 5))],
+}
+
+# ---- Matrices ----
+
+SIZES = (1, 2, 3, 7)
+SQUARE = {n: normal(2, 3, n, n) for n in SIZES}
+SQUARE[3][0, 0] = [[0, 2, 1], [1, 0, 3], [2, 1, 0]]  # not without pivots
+POSITIVE = {n: a @ a.swapaxes(-1, -2) + np.eye(n) for n, a in SQUARE.items()}
+SINGULAR = np.array([[[1.0, 2], [2, 4]], [[0, 0], [0, 0]], [[0, 1], [1, 0]]])
+
+
+def triangle(a, lower, unit):
+    t = np.tril(a, -unit) if lower else np.triu(a, unit)
+    return t + unit * np.eye(a.shape[-1])
+
+
+MATRICES = {
+    "solve": [("solve(x0, x1)", [a, normal(2, 3, n, m)], {}, lambda a, b, p: np.linalg.solve(a, b)) for n, a in SQUARE.items() for m in (1, 4)]
+    + [("solve(x0, x1)", [SQUARE[3][0, 1], normal(3, 2)], {}, lambda a, b, p: np.linalg.solve(a, b)),
+       ("solve(x0, x1)", [SINGULAR, np.ones((3, 2, 1))], {}, lambda a, b, p: np.array([[[np.nan]] * 2, [[np.nan]] * 2, [[1.0]] * 2]))],
+    "inverse": [("inverse(x0)", [a], {}, lambda a, p: np.linalg.inv(a)) for a in SQUARE.values()],
+    "determinant": [("determinant(x0)", [a], {}, lambda a, p: np.linalg.det(a)) for a in [*SQUARE.values(), SINGULAR, SQUARE[2][0, 0]]]
+    + [("determinant(x0)", [np.array([[np.nan, 1], [1, 0]])], {}, lambda a, p: np.array(np.nan))],
+    "eliminate": [("(x, y) = eliminate(x0, x1)", [SQUARE[3], normal(2, 3, 3, 1)], {}, lambda a, b, p: np.linalg.det(a))],
+    "cholesky": [("cholesky(x0)", [a], {}, lambda a, p: np.linalg.cholesky(a)) for a in POSITIVE.values()],
+    "triangular_solve": [(f"triangular_solve(x0, x1, {str(lower).lower()}, {str(unit).lower()})", [a / 4 + 2 * np.eye(n), normal(2, 3, n, 2)], {},
+                          lambda a, b, p, lower=lower, unit=unit: np.linalg.solve(triangle(a, lower, unit), b))
+                         for n, a in SQUARE.items() for lower in (True, False) for unit in (False, True)],
+}
+
+# ---- Boxes ----
+
+
+def overlap(a, b):
+    low, high = np.minimum(a[:2], a[2:]), np.maximum(a[:2], a[2:])
+    low_b, high_b = np.minimum(b[:2], b[2:]), np.maximum(b[:2], b[2:])
+    both = np.prod(np.maximum(np.minimum(high, high_b) - np.maximum(low, low_b), 0))
+    union = np.prod(high - low) + np.prod(high_b - low_b) - both
+    return both / union if union > 0 else 0.0
+
+
+def kept(boxes, scores, most, limit, least):
+    """One row, box by box."""
+    chosen = []
+    for i in sorted(range(len(scores)), key=lambda i: (-scores[i], i)):
+        if scores[i] > least and len(chosen) < most and all(overlap(boxes[i], boxes[j]) <= limit for j in chosen):
+            chosen.append(i)
+    return chosen
+
+
+def suppressed(boxes, scores, most, limit=0.0, least=-np.inf):
+    rows = [kept(b, s, most, limit, least) for b, s in zip(boxes, scores)]
+    return np.array([row + [-1] * (most - len(row)) for row in rows]), np.array([len(row) for row in rows])
+
+
+LOW = RANDOM.uniform(0, 4, (3, 12, 2))
+BOXES = np.concatenate([LOW, LOW + RANDOM.uniform(0.5, 3, (3, 12, 2))], -1)
+BOXES[1] = BOXES[1][:, [2, 3, 0, 1]]  # the other way round
+SCORES = np.round(normal(3, 12), 1)
+MIDDLES = np.stack([BOXES[..., 1] + BOXES[..., 3], BOXES[..., 0] + BOXES[..., 2], 2 * np.abs(BOXES[..., 3] - BOXES[..., 1]),
+                    2 * np.abs(BOXES[..., 2] - BOXES[..., 0])], -1) / 2
+SUPPRESSED = [(most, limit, least) for most in (1, 5, 14) for limit in (0.0, 0.3, 1.0) for least in (-np.inf, 0.2)]
+ARRANGED = {
+    "non_max_suppression": [(f"({r}) = non_max_suppression(x0, x1, {m}, {o}, {w})", [BOXES, SCORES], {}, lambda b, s, p, i=i, a=(m, o, v): suppressed(b, s, *a)[i])
+                            for m, o, v in SUPPRESSED for w in ["-inf" if v == -np.inf else str(v)] for i, r in enumerate(("y, n", "at, y"))]
+    + [("(y, n) = non_max_suppression(x0, x1, 6, 0.3, middles = true)", [MIDDLES, SCORES], {}, lambda b, s, p: suppressed(BOXES, s, 6, 0.3)[0]),
+       ("(at, y) = non_max_suppression(x0, x1, 6, 0.3, 100.0)", [BOXES, SCORES], {}, lambda b, s, p: np.zeros(3, int))],
+    "intersection_over_union": [("intersection_over_union(x0, x1)", [BOXES[0], BOXES[1]], {}, lambda a, b, p: np.array([overlap(*both) for both in zip(a, b)])),
+                                ("intersection_over_union(x0, x0)", [np.zeros((2, 4))], {}, lambda a, p: np.zeros(2))],
+    "box_corners": [("box_corners(x0)", [MIDDLES], {}, lambda m, p: np.concatenate(
+        [np.minimum(BOXES[..., :2], BOXES[..., 2:]), np.maximum(BOXES[..., :2], BOXES[..., 2:])], -1))],
+}
+
+# ---- Gamma functions ----
+
+ARGUMENTS = np.concatenate([RANDOM.uniform(-20, 20, 200), RANDOM.uniform(0.5, 3, 50), [1e-300, -1e-9, 1e-9, 1e5, 1e300, 7.5, 0.5, 1.0, 2.0, 170.0]])
+ENDS = np.array([0.0, -0.0, -1.0, -7.0, np.inf, -np.inf, np.nan])
+
+
+def function_of(function, poles):
+    return np.vectorize(lambda v: poles(v) if v <= 0 and v == np.floor(v) else float(v) if v != v or v == np.inf else function(v), otypes=[np.float64])
+
+
+def gamma_of(v):
+    return math.gamma(v) if v < 171.6 else np.inf
+
+
+LGAMMA = function_of(math.lgamma, lambda v: np.inf)
+GAMMA = function_of(gamma_of, lambda v: np.copysign(np.inf, v) if v == 0 else np.nan)
+GAMMAS = {
+    "lgamma": [("lgamma(x0)", [x], {}, lambda x, p: LGAMMA(x)) for x in (ARGUMENTS, ENDS)]
+    # in units of the last place also around its zeros
+    + [("y = lgamma(x0) / x1", [x, LGAMMA(x.astype(np.float64)).astype(np.float32)], {}, lambda x, z, p: np.float32(LGAMMA(x.astype(np.float64))) / z)
+       for x in [np.float32([1.0001, 0.9999, 1.9999, 2.0001, 3.5, -2.5, 40.0, 1e-20])]],
+    "gamma": [("gamma(x0)", [x], {}, lambda x, p: GAMMA(x)) for x in (ARGUMENTS[np.abs(ARGUMENTS) < 15], ENDS)],
+}
+
+CASES = {**GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED}
+# Built for targets, too.
+BUILT = ["dft", "stft", "solve", "inverse", "cholesky", "triangular_solve", "non_max_suppression"]
