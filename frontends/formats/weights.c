@@ -83,7 +83,9 @@ static bool is_given(const WantedTensor *w)
 
 static bool is_missing_param(const WantedTensor *w)
 {
-    return weights_value(w)->role == ROLE_PARAM && !w->stored;
+    const Value *value = weights_value(w);
+    bool there = value->data && value->data->data && value->initial == NONE; /* a model of ONNX brings its own */
+    return value->role == ROLE_PARAM && !w->stored && !there;
 }
 
 static bool is_fine(const Loader *l, const WantedTensor *w)

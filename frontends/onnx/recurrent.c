@@ -1,0 +1,3 @@
+#include "onnx/import.h"
+
+const OnnxRow onnx_recurrent[] = {{0}};

@@ -1,0 +1,32 @@
+/* Which handler writes an op: all families, searched by name. */
+#include <string.h>
+
+#include "onnx/import.h"
+
+bool onnx_is_path(Str path)
+{
+    return str_ends(path, ".onnx");
+}
+
+static const OnnxRow *const family[] = {onnx_elementwise, onnx_reduce,    onnx_contraction, onnx_pool,
+                                        onnx_view,        onnx_gather,    onnx_resize, onnx_normal,      onnx_recurrent,
+                                        onnx_control,     onnx_quantised, onnx_constant,    onnx_sequence};
+
+const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason)
+{
+    const OnnxRow *best = NULL;
+    bool known = false;
+    const char *own = strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+
+    for (size_t f = 0; f < sizeof family / sizeof *family; f++)
+        for (const OnnxRow *row = family[f]; row->op; row++) {
+            if (strcmp(row->op, op) != 0 || strcmp(row->domain ? row->domain : "", own) != 0)
+                continue;
+            known = true;
+            if (row->since <= opset && (!best || best->since < row->since))
+                best = row;
+        }
+    if (!best)
+        *reason = known ? "this op has come with a later opset" : "this op is not known";
+    return best;
+}
