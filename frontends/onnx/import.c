@@ -162,14 +162,60 @@ static const Type *input_type(Onnx *onnx, const Onnx__ValueInfoProto *input)
     return module_type(onnx->module, dtype, &shape, (Layout){0});
 }
 
+/* `-D axes=[0,2]` makes a constant of an input. */
+static const Define *constant_flag(Onnx *onnx, const char *name)
+{
+    for (uint32_t i = 0; i < onnx->options->define_count; i++)
+        if (str_is(onnx->options->define[i].name, name)) {
+            onnx->define_used[i] = true;
+            return &onnx->options->define[i];
+        }
+    return NULL;
+}
+
+static bool import_constant(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input, const Define *define)
+{
+    const char *name = text_of(input->name);
+    const Onnx__TypeProto__TensorType *type = input->type ? input->type->tensor_type : NULL;
+    Tensor *tensor = ARENA_NEW(onnx->arena, Tensor);
+    double *list = NULL;
+    uint32_t count = 0, capacity = 0;
+    DType dtype;
+
+    if (!type || !onnx_dtype(type->elem_type, &dtype))
+        return fail(onnx, "-D %s: the input is no tensor of numbers", name);
+    for (const char *at = str_copy(onnx->arena, define->value).ptr; *at;) {
+        char *end;
+        double number = strtod(at, &end);
+        if (end == at && !strchr("[], ", *at))
+            return fail(onnx, "-D %s=" STR_FMT ": a constant is a number or a list of them, [1,2]", name,
+                        STR_ARG(define->value));
+        if (end != at)
+            ARENA_PUSH(onnx->arena, list, count, capacity, number);
+        at = end == at ? at + 1 : end;
+    }
+    int64_t extent = count;
+    uint32_t rank = type->shape ? (uint32_t)type->shape->n_dim : count != 1;
+    if (rank > 1 || (rank == 0 && count != 1))
+        return fail(onnx, "-D %s=" STR_FMT ": the input has %u dimensions", name, STR_ARG(define->value), rank);
+    *tensor = *tensor_new(onnx->arena, module_plain_type(onnx->module, dtype, rank, &extent));
+    for (uint32_t i = 0; i < count; i++)
+        tensor_set_number(tensor, i, list[i]);
+    onnx_bind(scope, onnx, name, onnx_known_value(onnx, tensor, name));
+    return true;
+}
+
 static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input)
 {
     const char *name = text_of(input->name);
+    const Define *constant = constant_flag(onnx, name);
+    if (onnx_lookup_here(scope, onnx, name))
+        return fail(onnx, "two inputs are called '%s'", name);
+    if (constant)
+        return import_constant(onnx, scope, input, constant);
     const Type *type = input_type(onnx, input);
     if (!type)
         return false;
-    if (onnx_lookup_here(scope, onnx, name))
-        return fail(onnx, "two inputs are called '%s'", name);
     OnnxValue *value = onnx_value_new(onnx);
     *value = (OnnxValue){.type = type, .name = onnx_unique(onnx, name), .home = onnx->root};
     nnc_compose_input(onnx->composer, str_from(value->name), type);
