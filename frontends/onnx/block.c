@@ -221,8 +221,19 @@ static const Onnx__FunctionProto *find_function(const Onnx *onnx, const Onnx__No
     return NULL;
 }
 
+/* Sequences go to those ops alone that know them. */
+static bool check_tensors(OnnxNode *node)
+{
+    for (uint32_t i = 0; i < node->in_count && !node->row->lists; i++)
+        if (node->in[i] && !node->in[i]->type)
+            return onnx_no(node, "'%s' is a sequence or an optional", node->proto->input[i]);
+    return true;
+}
+
 static bool write_node(OnnxNode *node)
 {
+    if (!check_tensors(node))
+        return false;
     if (is_foldable(node) && fold(node))
         return true;
     if (node->reason || node->onnx->failed)

@@ -72,9 +72,9 @@ static bool write_constant_of_shape(OnnxNode *n)
 
 static bool write_range(OnnxNode *n)
 {
-    const Tensor *first = n->in[0]->known, *limit = n->in[1]->known, *delta = n->in[2]->known;
+    const Tensor *first = onnx_known(n, 0), *limit = onnx_known(n, 1), *delta = onnx_known(n, 2);
     if (!first || !limit || !delta)
-        return onnx_no(n, "its ends are known only when running: its result would have no fixed shape");
+        return false;
     double from = tensor_number(first, 0), to = tensor_number(limit, 0), step = tensor_number(delta, 0);
     double steps = step != 0 ? ceil((to - from) / step) : 0;
     if (!(steps <= INT32_MAX) || step == 0)
@@ -144,14 +144,14 @@ static bool write_window(OnnxNode *n)
 }
 
 const OnnxRow onnx_constant[] = {
-    {"Constant", 1, write_constant, NULL, NULL},
-    {"ConstantOfShape", 9, write_constant_of_shape, NULL, NULL},
-    {"Range", 11, write_range, NULL, NULL},
-    {"Shape", 1, write_shape, NULL, NULL},
-    {"Size", 1, write_size, NULL, NULL},
-    {"EyeLike", 9, write_eye_like, NULL, NULL},
-    {"HannWindow", 17, write_window, "hann", NULL},
-    {"HammingWindow", 17, write_window, "hamming", NULL},
-    {"BlackmanWindow", 17, write_window, "blackman", NULL},
+    {"Constant", 1, write_constant, NULL, NULL, false},
+    {"ConstantOfShape", 9, write_constant_of_shape, NULL, NULL, false},
+    {"Range", 11, write_range, NULL, NULL, false},
+    {"Shape", 1, write_shape, NULL, NULL, false},
+    {"Size", 1, write_size, NULL, NULL, false},
+    {"EyeLike", 9, write_eye_like, NULL, NULL, false},
+    {"HannWindow", 17, write_window, "hann", NULL, false},
+    {"HammingWindow", 17, write_window, "hamming", NULL, false},
+    {"BlackmanWindow", 17, write_window, "blackman", NULL, false},
     {0},
 };

@@ -334,10 +334,10 @@ static bool write_einsum(OnnxNode *n)
 }
 
 const OnnxRow onnx_contraction[] = {
-    {"MatMul", 1, write_matmul, NULL, NULL},
-    {"Gemm", 7, write_gemm, NULL, NULL},
-    {"Conv", 1, write_conv, NULL, NULL},
-    {"ConvTranspose", 1, write_conv_transpose, NULL, NULL},
-    {"Einsum", 12, write_einsum, NULL, NULL},
+    {"MatMul", 1, write_matmul, NULL, NULL, false},
+    {"Gemm", 1, write_gemm, NULL, NULL, false},
+    {"Conv", 1, write_conv, NULL, NULL, false},
+    {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
+    {"Einsum", 12, write_einsum, NULL, NULL, false},
     {0},
 };

@@ -29,9 +29,27 @@ static bool write_unary(OnnxNode *n)
     return onnx_emit(n, "%s = %s(%s)", onnx_out(n, 0), n->row->text, onnx_in(n, 0));
 }
 
+/* Before opset 7 the second operand began at an axis of the first, if it was broadcast at all. */
+static bool write_old_binary(OnnxNode *n, const char *operator)
+{
+    const Shape *x = &onnx_type(n, 0)->shape, *y = &onnx_type(n, 1)->shape;
+    int64_t axis = onnx_int(n, "axis", (int64_t)x->rank - y->rank), dim[MAX_RANK];
+    axis += axis < 0 ? x->rank : 0;
+    if (axis < 0 || axis + y->rank > x->rank)
+        return onnx_no(n, "its operands do not fit each other");
+    for (uint32_t d = 0; d < x->rank; d++)
+        dim[d] = d >= axis && d < axis + y->rank ? y->dim[d - axis] : 1;
+    const char *right = shape_eq(x, y) || axis + y->rank == x->rank
+                            ? onnx_in(n, 1)
+                            : onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, 1), onnx_list(n, dim, x->rank));
+    return onnx_emit(n, "%s = %s %s %s", onnx_out(n, 0), onnx_in(n, 0), operator, right);
+}
+
 /* text is an operator */
 static bool write_binary(OnnxNode *n)
 {
+    if (n->opset < 7)
+        return write_old_binary(n, n->row->text);
     const char *x = beside(n, 0, 1), *y = beside(n, 1, 0);
     return onnx_emit(n, "%s = %s %s %s", onnx_out(n, 0), x, n->row->text, y);
 }
@@ -64,6 +82,8 @@ static bool write_pow(OnnxNode *n)
     DType base = dtype_at(n, 0);
     const char *x = onnx_in(n, 0), *out = onnx_out(n, 0);
     double exponent;
+    if (n->opset < 7)
+        return write_old_binary(n, "**");
     if (dtype_is_float(base)) {
         const char *y = dtype_at(n, 1) == base ? beside(n, 1, 0) : onnx_known_number(n, 1, &exponent) && onnx_rank(n, 1) == 0
                                                                        ? onnx_scalar(n, base, exponent)
@@ -180,8 +200,11 @@ static bool write_swish(OnnxNode *n)
 
 static bool write_prelu(OnnxNode *n)
 {
-    const char *x = onnx_in(n, 0), *zero = onnx_number(n, dtype_at(n, 0), 0);
-    return onnx_emit(n, "%s = select(%s < %s, %s * %s, %s)", onnx_out(n, 0), x, zero, onnx_in(n, 1), x, x);
+    const char *x = onnx_in(n, 0), *zero = onnx_number(n, dtype_at(n, 0), 0), *slope = onnx_in(n, 1);
+    int64_t dim[MAX_RANK] = {onnx_rank(n, 1) ? onnx_dim(n, 1, 0) : 1, 1, 1, 1, 1, 1, 1, 1};
+    if (n->opset < 7 && onnx_rank(n, 1) == 1 && onnx_rank(n, 0) > 1) /* one for each channel */
+        slope = onnx_text(n, "reshape(%s, shape = %s)", slope, onnx_list(n, dim, onnx_rank(n, 0) - 1));
+    return onnx_emit(n, "%s = select(%s < %s, %s * %s, %s)", onnx_out(n, 0), x, zero, slope, x, x);
 }
 
 /* A bound of clip: an attribute at first, later an operand; NULL: none. */
@@ -259,8 +282,10 @@ static bool write_dropout(OnnxNode *n)
 {
     double training = 0, ratio = 0.5;
     bool trains = n->opset >= 12 && onnx_has(n, 2);
-    if (trains && !onnx_known_number(n, 2, &training))
-        return onnx_no(n, "whether it is training is known only when running");
+    if (trains && (!onnx_known(n, 2) || !onnx_known_number(n, 2, &training)))
+        return false;
+    if (trains && training != 0 && onnx_has(n, 1) && !onnx_known(n, 1))
+        return false;
     if (trains && training != 0 && (!onnx_has(n, 1) || (onnx_known_number(n, 1, &ratio) && ratio != 0)))
         return onnx_no(n, "it draws random numbers for training");
     onnx_set_value(n, 0, n->in[0]);
@@ -270,72 +295,72 @@ static bool write_dropout(OnnxNode *n)
 }
 
 const OnnxRow onnx_elementwise[] = {
-    {"Abs", 6, write_unary, "abs", NULL},
-    {"Acos", 7, write_unary, "acos", NULL},
-    {"Asin", 7, write_unary, "asin", NULL},
-    {"Atan", 7, write_unary, "atan", NULL},
-    {"Ceil", 6, write_unary, "ceil", NULL},
-    {"Cos", 7, write_unary, "cos", NULL},
-    {"Cosh", 9, write_unary, "cosh", NULL},
-    {"Erf", 9, write_unary, "erf", NULL},
-    {"Exp", 6, write_unary, "exp", NULL},
-    {"Floor", 6, write_unary, "floor", NULL},
-    {"Log", 6, write_unary, "log", NULL},
-    {"Neg", 6, write_unary, "neg", NULL},
-    {"Not", 1, write_unary, "not", NULL},
-    {"Reciprocal", 6, write_unary, "recip", NULL},
-    {"Relu", 6, write_unary, "relu", NULL},
-    {"Round", 11, write_unary, "round", NULL},
-    {"Sigmoid", 6, write_unary, "sigmoid", NULL},
-    {"Sign", 9, write_unary, "sign", NULL},
-    {"Sin", 7, write_unary, "sin", NULL},
-    {"Sinh", 9, write_unary, "sinh", NULL},
-    {"Softplus", 1, write_unary, "softplus", NULL},
-    {"Softsign", 1, write_unary, "softsign", NULL},
-    {"Sqrt", 6, write_unary, "sqrt", NULL},
-    {"Tan", 7, write_unary, "tan", NULL},
-    {"Tanh", 6, write_unary, "tanh", NULL},
-    {"Mish", 18, write_unary, "mish", NULL},
-    {"HardSwish", 14, write_unary, "hard_swish", NULL},
-    {"Acosh", 9, write_formula, "log($ + sqrt($ - 1.0) * sqrt($ + 1.0))", NULL},
-    {"Asinh", 9, write_formula, "sign($) * log1p(abs($) + square($) / (sqrt(square($) + 1.0) + 1.0))", NULL},
-    {"Atanh", 9, write_formula, "(log1p($) - log1p(-$)) * 0.5", NULL},
-    {"IsNaN", 9, write_formula, "$ != $", NULL},
-    {"IsInf", 10, write_is_inf, NULL, NULL},
-    {"Elu", 6, write_elu, NULL, NULL},
-    {"Celu", 12, write_celu, NULL, NULL},
-    {"Selu", 6, write_selu, NULL, NULL},
-    {"LeakyRelu", 6, write_leaky_relu, NULL, NULL},
-    {"ThresholdedRelu", 1, write_thresholded_relu, NULL, NULL},
-    {"HardSigmoid", 6, write_hard_sigmoid, NULL, NULL},
-    {"Shrink", 9, write_shrink, NULL, NULL},
-    {"Gelu", 20, write_gelu, NULL, NULL},
-    {"Gelu", 1, write_gelu, NULL, "com.microsoft"},
-    {"Swish", 24, write_swish, NULL, NULL},
-    {"PRelu", 7, write_prelu, NULL, NULL},
-    {"Clip", 6, write_clip, NULL, NULL},
-    {"Add", 7, write_binary, "+", NULL},
-    {"Sub", 7, write_binary, "-", NULL},
-    {"Mul", 7, write_binary, "*", NULL},
-    {"Div", 7, write_div, "/", NULL},
-    {"Mod", 10, write_mod, NULL, NULL},
-    {"Pow", 7, write_pow, NULL, NULL},
-    {"Equal", 7, write_binary, "==", NULL},
-    {"Less", 7, write_binary, "<", NULL},
-    {"Greater", 7, write_binary, ">", NULL},
-    {"LessOrEqual", 12, write_binary, "<=", NULL},
-    {"GreaterOrEqual", 12, write_binary, ">=", NULL},
-    {"And", 7, write_binary, "and", NULL},
-    {"Or", 7, write_binary, "or", NULL},
-    {"Xor", 7, write_chain, "xor", NULL},
-    {"Sum", 6, write_chain, "+", NULL},
-    {"Max", 6, write_chain, "maximum", NULL},
-    {"Min", 6, write_chain, "minimum", NULL},
-    {"Mean", 6, write_mean, NULL, NULL},
-    {"Where", 9, write_where, NULL, NULL},
-    {"Cast", 6, write_cast, NULL, NULL},
-    {"CastLike", 15, write_cast_like, NULL, NULL},
-    {"Identity", 1, write_identity, NULL, NULL},
-    {"Dropout", 7, write_dropout, NULL, NULL},
+    {"Abs", 6, write_unary, "abs", NULL, false},
+    {"Acos", 7, write_unary, "acos", NULL, false},
+    {"Asin", 7, write_unary, "asin", NULL, false},
+    {"Atan", 7, write_unary, "atan", NULL, false},
+    {"Ceil", 6, write_unary, "ceil", NULL, false},
+    {"Cos", 7, write_unary, "cos", NULL, false},
+    {"Cosh", 9, write_unary, "cosh", NULL, false},
+    {"Erf", 9, write_unary, "erf", NULL, false},
+    {"Exp", 6, write_unary, "exp", NULL, false},
+    {"Floor", 6, write_unary, "floor", NULL, false},
+    {"Log", 6, write_unary, "log", NULL, false},
+    {"Neg", 6, write_unary, "neg", NULL, false},
+    {"Not", 1, write_unary, "not", NULL, false},
+    {"Reciprocal", 6, write_unary, "recip", NULL, false},
+    {"Relu", 6, write_unary, "relu", NULL, false},
+    {"Round", 11, write_unary, "round", NULL, false},
+    {"Sigmoid", 6, write_unary, "sigmoid", NULL, false},
+    {"Sign", 9, write_unary, "sign", NULL, false},
+    {"Sin", 7, write_unary, "sin", NULL, false},
+    {"Sinh", 9, write_unary, "sinh", NULL, false},
+    {"Softplus", 1, write_unary, "softplus", NULL, false},
+    {"Softsign", 1, write_unary, "softsign", NULL, false},
+    {"Sqrt", 6, write_unary, "sqrt", NULL, false},
+    {"Tan", 7, write_unary, "tan", NULL, false},
+    {"Tanh", 6, write_unary, "tanh", NULL, false},
+    {"Mish", 18, write_unary, "mish", NULL, false},
+    {"HardSwish", 14, write_unary, "hard_swish", NULL, false},
+    {"Acosh", 9, write_formula, "log($ + sqrt($ - 1.0) * sqrt($ + 1.0))", NULL, false},
+    {"Asinh", 9, write_formula, "sign($) * log1p(abs($) + square($) / (sqrt(square($) + 1.0) + 1.0))", NULL, false},
+    {"Atanh", 9, write_formula, "(log1p($) - log1p(-$)) * 0.5", NULL, false},
+    {"IsNaN", 9, write_formula, "$ != $", NULL, false},
+    {"IsInf", 10, write_is_inf, NULL, NULL, false},
+    {"Elu", 6, write_elu, NULL, NULL, false},
+    {"Celu", 12, write_celu, NULL, NULL, false},
+    {"Selu", 6, write_selu, NULL, NULL, false},
+    {"LeakyRelu", 6, write_leaky_relu, NULL, NULL, false},
+    {"ThresholdedRelu", 1, write_thresholded_relu, NULL, NULL, false},
+    {"HardSigmoid", 6, write_hard_sigmoid, NULL, NULL, false},
+    {"Shrink", 9, write_shrink, NULL, NULL, false},
+    {"Gelu", 20, write_gelu, NULL, NULL, false},
+    {"Gelu", 1, write_gelu, NULL, "com.microsoft", false},
+    {"Swish", 24, write_swish, NULL, NULL, false},
+    {"PRelu", 6, write_prelu, NULL, NULL, false},
+    {"Clip", 6, write_clip, NULL, NULL, false},
+    {"Add", 1, write_binary, "+", NULL, false},
+    {"Sub", 1, write_binary, "-", NULL, false},
+    {"Mul", 1, write_binary, "*", NULL, false},
+    {"Div", 1, write_div, "/", NULL, false},
+    {"Mod", 10, write_mod, NULL, NULL, false},
+    {"Pow", 1, write_pow, NULL, NULL, false},
+    {"Equal", 1, write_binary, "==", NULL, false},
+    {"Less", 1, write_binary, "<", NULL, false},
+    {"Greater", 1, write_binary, ">", NULL, false},
+    {"LessOrEqual", 12, write_binary, "<=", NULL, false},
+    {"GreaterOrEqual", 12, write_binary, ">=", NULL, false},
+    {"And", 1, write_binary, "and", NULL, false},
+    {"Or", 1, write_binary, "or", NULL, false},
+    {"Xor", 7, write_chain, "xor", NULL, false},
+    {"Sum", 6, write_chain, "+", NULL, false},
+    {"Max", 6, write_chain, "maximum", NULL, false},
+    {"Min", 6, write_chain, "minimum", NULL, false},
+    {"Mean", 6, write_mean, NULL, NULL, false},
+    {"Where", 9, write_where, NULL, NULL, false},
+    {"Cast", 6, write_cast, NULL, NULL, false},
+    {"CastLike", 15, write_cast_like, NULL, NULL, false},
+    {"Identity", 1, write_identity, NULL, NULL, true},
+    {"Dropout", 6, write_dropout, NULL, NULL, false},
     {0},
 };

@@ -186,10 +186,10 @@ static bool write_compress(OnnxNode *n)
 {
     int64_t axis = 0;
     bool along = onnx_attribute(n, "axis") != NULL;
-    const Tensor *chosen = n->in[1]->known;
+    const Tensor *chosen = onnx_known(n, 1);
     const Shape *shape = &onnx_type(n, 0)->shape;
     if (!chosen)
-        return onnx_no(n, "what it keeps is known only when running: its result would have no fixed shape");
+        return false;
     if (along && !onnx_axis(n, "axis", 0, shape->rank, &axis))
         return false;
     int64_t extent = along ? shape->dim[axis] : shape_elements(shape), given = shape_elements(&chosen->type->shape);
@@ -205,10 +205,9 @@ static bool write_compress(OnnxNode *n)
 
 static bool write_non_zero(OnnxNode *n)
 {
-    const Tensor *known = n->in[0]->known;
+    const Tensor *known = onnx_known(n, 0);
     if (!known)
-        return onnx_no(n, "its result has as many columns as there are elements that are not zero, which are known "
-                          "only when running");
+        return false;
     const Shape *shape = &known->type->shape;
     int64_t elements = shape_elements(shape), count = 0, next = 0;
     for (int64_t i = 0; i < elements; i++)
@@ -232,8 +231,10 @@ static bool write_one_hot(OnnxNode *n)
     uint32_t rank = onnx_rank(n, 0);
     int64_t axis, dim[MAX_RANK], unit[MAX_RANK], next = 0;
     double number;
+    if (!onnx_known(n, 1))
+        return false;
     if (!onnx_known_number(n, 1, &number) || number < 1 || number > INT32_MAX || rank == MAX_RANK)
-        return onnx_no(n, "its depth is known only when running, or impossible");
+        return onnx_no(n, "its depth is impossible");
     if (!onnx_axis(n, "axis", -1, rank + 1, &axis))
         return false;
     int64_t extent = (int64_t)number;
@@ -278,15 +279,15 @@ static bool write_reverse_sequence(OnnxNode *n)
 }
 
 const OnnxRow onnx_gather[] = {
-    {"Gather", 1, write_gather, NULL, NULL},
-    {"GatherElements", 11, write_gather_elements, NULL, NULL},
-    {"GatherND", 11, write_gather_nd, NULL, NULL},
-    {"Scatter", 9, write_scatter_elements, NULL, NULL},
-    {"ScatterElements", 11, write_scatter_elements, NULL, NULL},
-    {"ScatterND", 11, write_scatter_nd, NULL, NULL},
-    {"Compress", 9, write_compress, NULL, NULL},
-    {"NonZero", 9, write_non_zero, NULL, NULL},
-    {"OneHot", 9, write_one_hot, NULL, NULL},
-    {"ReverseSequence", 10, write_reverse_sequence, NULL, NULL},
+    {"Gather", 1, write_gather, NULL, NULL, false},
+    {"GatherElements", 11, write_gather_elements, NULL, NULL, false},
+    {"GatherND", 11, write_gather_nd, NULL, NULL, false},
+    {"Scatter", 9, write_scatter_elements, NULL, NULL, false},
+    {"ScatterElements", 11, write_scatter_elements, NULL, NULL, false},
+    {"ScatterND", 11, write_scatter_nd, NULL, NULL, false},
+    {"Compress", 9, write_compress, NULL, NULL, false},
+    {"NonZero", 9, write_non_zero, NULL, NULL, false},
+    {"OneHot", 9, write_one_hot, NULL, NULL, false},
+    {"ReverseSequence", 10, write_reverse_sequence, NULL, NULL, false},
     {0},
 };

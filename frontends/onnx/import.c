@@ -2,11 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "onnx/import.h"
 #include "onnx/wire.h"
 
 #define NEWEST_OPSET 28
-#define OLDEST_OPSET 7
+#define OLDEST_OPSET 1 /* each op says from which on it is read; what is older broadcasts in other ways */
 
 static const char *text_of(const char *text)
 {
@@ -49,12 +50,9 @@ static bool check_opsets(Onnx *onnx)
     for (size_t i = 0; i < onnx->model->n_opset_import; i++) {
         const Onnx__OperatorSetIdProto *set = onnx->model->opset_import[i];
         bool own = !*text_of(set->domain) || strcmp(set->domain, "ai.onnx") == 0;
-        if (own && set->version < OLDEST_OPSET)
-            return fail(onnx, "it uses opset %lld; opsets %d to %d are known: onnx.version_converter makes it newer",
-                        (long long)set->version, OLDEST_OPSET, NEWEST_OPSET);
-        if (own && set->version > NEWEST_OPSET)
-            return fail(onnx, "it uses opset %lld, which is newer than this compiler: opsets %d to %d are known",
-                        (long long)set->version, OLDEST_OPSET, NEWEST_OPSET);
+        if (own && (set->version < OLDEST_OPSET || set->version > NEWEST_OPSET))
+            return fail(onnx, "it uses opset %lld: opsets %d to %d are known", (long long)set->version, OLDEST_OPSET,
+                        NEWEST_OPSET);
     }
     return true;
 }
@@ -173,6 +171,24 @@ static const Define *constant_flag(Onnx *onnx, const char *name)
     return NULL;
 }
 
+/* Of so many elements; one extent may be open. */
+static bool constant_shape(const Onnx__TensorShapeProto *stated, int64_t count, Shape *shape)
+{
+    uint32_t open = MAX_RANK;
+    int64_t elements;
+    *shape = (Shape){.rank = stated ? (uint32_t)least(stated->n_dim, MAX_RANK) : count != 1, .dim = {count}};
+    for (uint32_t d = 0; stated && d < shape->rank; d++) {
+        bool given = stated->dim[d]->has_dim_value;
+        shape->dim[d] = given ? stated->dim[d]->dim_value : 1;
+        open = given ? open : d;
+    }
+    if (!shape_checked_elements(shape, &elements))
+        return false;
+    if (open < MAX_RANK && elements)
+        shape->dim[open] = count / elements;
+    return shape_checked_elements(shape, &elements) && elements == count;
+}
+
 static bool import_constant(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input, const Define *define)
 {
     const char *name = text_of(input->name);
@@ -180,6 +196,7 @@ static bool import_constant(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoP
     Tensor *tensor = ARENA_NEW(onnx->arena, Tensor);
     double *list = NULL;
     uint32_t count = 0, capacity = 0;
+    Shape shape;
     DType dtype;
 
     if (!type || !onnx_dtype(type->elem_type, &dtype))
@@ -194,11 +211,10 @@ static bool import_constant(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoP
             ARENA_PUSH(onnx->arena, list, count, capacity, number);
         at = end == at ? at + 1 : end;
     }
-    int64_t extent = count;
-    uint32_t rank = type->shape ? (uint32_t)type->shape->n_dim : count != 1;
-    if (rank > 1 || (rank == 0 && count != 1))
-        return fail(onnx, "-D %s=" STR_FMT ": the input has %u dimensions", name, STR_ARG(define->value), rank);
-    *tensor = *tensor_new(onnx->arena, module_plain_type(onnx->module, dtype, rank, &extent));
+    if (!constant_shape(type->shape, count, &shape))
+        return fail(onnx, "-D %s=" STR_FMT ": its %u elements do not fill the input's shape", name,
+                    STR_ARG(define->value), count);
+    *tensor = *tensor_new(onnx->arena, module_type(onnx->module, dtype, &shape, (Layout){0}));
     for (uint32_t i = 0; i < count; i++)
         tensor_set_number(tensor, i, list[i]);
     onnx_bind(scope, onnx, name, onnx_known_value(onnx, tensor, name));

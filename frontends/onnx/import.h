@@ -90,6 +90,7 @@ typedef struct OnnxRow {
     bool (*write)(OnnxNode *node);
     const char *text;
     const char *domain; /* NULL: ONNX's own */
+    bool lists;         /* takes sequences and optionals as they are */
 } OnnxRow;
 
 /* The families; op NULL ends each. */
@@ -147,7 +148,9 @@ double onnx_float(const OnnxNode *node, const char *name, double fallback);
 const char *onnx_string(const OnnxNode *node, const char *name, const char *fallback);
 bool onnx_ints(const OnnxNode *node, const char *name, const int64_t **list, uint32_t *count);
 
-/* Integers that are known: of an operand; false after onnx_no. */
+/* The elements of an operand that must be known: NULL after onnx_no. */
+const Tensor *onnx_known(OnnxNode *node, uint32_t i);
+/* Its integers, in a list; false after onnx_no. */
 bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t *count);
 /* Axes as an attribute, or from an opset on as operand 1: sorted out to be in [0, rank); false after onnx_no. */
 bool onnx_axes(OnnxNode *node, int64_t operand_since, uint32_t rank, const int64_t **axes, uint32_t *count);

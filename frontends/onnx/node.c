@@ -196,11 +196,22 @@ bool onnx_ints(const OnnxNode *node, const char *name, const int64_t **list, uin
 
 /* What is known */
 
+const Tensor *onnx_known(OnnxNode *node, uint32_t i)
+{
+    if (!onnx_has(node, i))
+        return onnx_no(node, "operand %u is missing", i), NULL;
+    if (!node->in[i]->known) {
+        onnx_no(node, "'%s' is known only when running, and shapes depend on it", node->proto->input[i]);
+        node->hint = onnx_text(node, "an input becomes a constant with -D %s=[...]", node->proto->input[i]);
+    }
+    return node->in[i]->known;
+}
+
 bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t *count)
 {
+    if (!onnx_known(node, i))
+        return false;
     const OnnxValue *value = node->in[i];
-    if (!value->known)
-        return onnx_no(node, "'%s' is known only when running, and shapes depend on it", node->proto->input[i]);
     if (!dtype_is_int(value->type->dtype) || value->type->shape.rank > 1)
         return onnx_no(node, "'%s' is no list of integers", node->proto->input[i]);
     uint32_t n = (uint32_t)shape_elements(&value->type->shape);

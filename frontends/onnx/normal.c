@@ -61,7 +61,7 @@ static bool write_batch_norm(OnnxNode *n)
         return onnx_no(n, "its operand has no channels");
     if (n->opset >= 14 && onnx_int(n, "training_mode", 0))
         return train_batch_norm(n);
-    if (onnx_wants(n, 1))
+    if (onnx_wants(n, 1) || (n->opset < 7 && !onnx_int(n, "is_test", 0)))
         return onnx_no(n, "it trains");
     if (n->opset < 9 && !onnx_int(n, "spatial", 1))
         return onnx_no(n, "it normalises each position by itself");
@@ -281,18 +281,18 @@ static bool write_cross_entropy(OnnxNode *n)
 }
 
 const OnnxRow onnx_normal[] = {
-    {"BatchNormalization", 7, write_batch_norm, NULL, NULL},
-    {"InstanceNormalization", 6, write_instance_norm, NULL, NULL},
-    {"LayerNormalization", 17, write_layer_norm, NULL, NULL},
-    {"RMSNormalization", 23, write_rms_norm, NULL, NULL},
-    {"GroupNormalization", 18, write_group_norm, NULL, NULL},
-    {"LRN", 1, write_lrn, NULL, NULL},
-    {"LpNormalization", 1, write_lp_norm, NULL, NULL},
-    {"MeanVarianceNormalization", 9, write_mean_variance, NULL, NULL},
-    {"Softmax", 1, write_softmax, "softmax", NULL},
-    {"LogSoftmax", 1, write_softmax, "log_softmax", NULL},
-    {"Hardmax", 1, write_hardmax, NULL, NULL},
-    {"NegativeLogLikelihoodLoss", 12, write_nll, NULL, NULL},
-    {"SoftmaxCrossEntropyLoss", 12, write_cross_entropy, NULL, NULL},
+    {"BatchNormalization", 6, write_batch_norm, NULL, NULL, false},
+    {"InstanceNormalization", 6, write_instance_norm, NULL, NULL, false},
+    {"LayerNormalization", 17, write_layer_norm, NULL, NULL, false},
+    {"RMSNormalization", 23, write_rms_norm, NULL, NULL, false},
+    {"GroupNormalization", 18, write_group_norm, NULL, NULL, false},
+    {"LRN", 1, write_lrn, NULL, NULL, false},
+    {"LpNormalization", 1, write_lp_norm, NULL, NULL, false},
+    {"MeanVarianceNormalization", 9, write_mean_variance, NULL, NULL, false},
+    {"Softmax", 1, write_softmax, "softmax", NULL, false},
+    {"LogSoftmax", 1, write_softmax, "log_softmax", NULL, false},
+    {"Hardmax", 1, write_hardmax, NULL, NULL, false},
+    {"NegativeLogLikelihoodLoss", 12, write_nll, NULL, NULL, false},
+    {"SoftmaxCrossEntropyLoss", 12, write_cross_entropy, NULL, NULL, false},
     {0},
 };

@@ -181,11 +181,11 @@ static bool write_global_lp(OnnxNode *n)
 }
 
 const OnnxRow onnx_pool[] = {
-    {"MaxPool", 1, write_max_pool, NULL, NULL},
-    {"AveragePool", 7, write_average_pool, NULL, NULL},
-    {"LpPool", 2, write_lp_pool, NULL, NULL},
-    {"GlobalAveragePool", 1, write_global, "global_avg_pool", NULL},
-    {"GlobalMaxPool", 1, write_global, "global_max_pool", NULL},
-    {"GlobalLpPool", 2, write_global_lp, NULL, NULL},
+    {"MaxPool", 1, write_max_pool, NULL, NULL, false},
+    {"AveragePool", 1, write_average_pool, NULL, NULL, false},
+    {"LpPool", 2, write_lp_pool, NULL, NULL, false},
+    {"GlobalAveragePool", 1, write_global, "global_avg_pool", NULL, false},
+    {"GlobalMaxPool", 1, write_global, "global_max_pool", NULL, false},
+    {"GlobalLpPool", 2, write_global_lp, NULL, NULL, false},
     {0},
 };

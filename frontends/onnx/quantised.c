@@ -176,12 +176,12 @@ static bool write_qlinear_conv(OnnxNode *n)
 }
 
 const OnnxRow onnx_quantised[] = {
-    {"QuantizeLinear", 10, write_quantize, NULL, NULL},
-    {"DequantizeLinear", 10, write_dequantize, NULL, NULL},
-    {"DynamicQuantizeLinear", 11, write_dynamic_quantize, NULL, NULL},
-    {"MatMulInteger", 10, write_matmul_integer, NULL, NULL},
-    {"ConvInteger", 10, write_conv_integer, NULL, NULL},
-    {"QLinearMatMul", 10, write_qlinear_matmul, NULL, NULL},
-    {"QLinearConv", 10, write_qlinear_conv, NULL, NULL},
+    {"QuantizeLinear", 10, write_quantize, NULL, NULL, false},
+    {"DequantizeLinear", 10, write_dequantize, NULL, NULL, false},
+    {"DynamicQuantizeLinear", 11, write_dynamic_quantize, NULL, NULL, false},
+    {"MatMulInteger", 10, write_matmul_integer, NULL, NULL, false},
+    {"ConvInteger", 10, write_conv_integer, NULL, NULL, false},
+    {"QLinearMatMul", 10, write_qlinear_matmul, NULL, NULL, false},
+    {"QLinearConv", 10, write_qlinear_conv, NULL, NULL, false},
     {0},
 };

@@ -33,6 +33,8 @@ static double position(const Resize *r, const Line *l, int64_t i)
                         : l->start * (in - 1) + x * (l->end - l->start) * (in - 1) / (out - 1);
     if (strcmp(r->transform, "pytorch_half_pixel") == 0 && out == 1)
         return -0.5;
+    if (strcmp(r->transform, "tf_half_pixel_for_nn") == 0)
+        return (x + 0.5) / l->scale;
     double half = (x + 0.5) / l->scale - 0.5;
     if (strcmp(r->transform, "half_pixel_symmetric") == 0)
         half += in / 2 * (1 - (double)l->out / out);
@@ -180,9 +182,9 @@ static bool set_scales(OnnxNode *n, Line *line, const int64_t *axes, uint32_t co
 
 static bool take_numbers(OnnxNode *n, uint32_t i, double *list, uint32_t *count, uint32_t room)
 {
-    const Tensor *known = onnx_has(n, i) ? n->in[i]->known : NULL;
+    const Tensor *known = onnx_has(n, i) ? onnx_known(n, i) : NULL;
     if (onnx_has(n, i) && !known)
-        return onnx_no(n, "'%s' is known only when running, and shapes depend on it", n->proto->input[i]);
+        return false;
     *count = known ? (uint32_t)least(shape_elements(&known->type->shape), INT32_MAX) : 0;
     if (*count > room)
         return onnx_no(n, "'%s' has %u entries", n->proto->input[i], *count);
@@ -307,7 +309,7 @@ static bool write_upsample(OnnxNode *n)
 }
 
 const OnnxRow onnx_resize[] = {
-    {"Resize", 10, write_resize, NULL, NULL},
-    {"Upsample", 7, write_upsample, NULL, NULL},
+    {"Resize", 10, write_resize, NULL, NULL, false},
+    {"Upsample", 7, write_upsample, NULL, NULL, false},
     {0},
 };

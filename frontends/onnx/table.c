@@ -15,18 +15,18 @@ static const OnnxRow *const family[] = {onnx_elementwise, onnx_reduce,    onnx_c
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason)
 {
     const OnnxRow *best = NULL;
-    bool known = false;
+    int64_t earliest = INT64_MAX;
     const char *own = strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 
     for (size_t f = 0; f < sizeof family / sizeof *family; f++)
         for (const OnnxRow *row = family[f]; row->op; row++) {
             if (strcmp(row->op, op) != 0 || strcmp(row->domain ? row->domain : "", own) != 0)
                 continue;
-            known = true;
+            earliest = row->since < earliest ? row->since : earliest;
             if (row->since <= opset && (!best || best->since < row->since))
                 best = row;
         }
     if (!best)
-        *reason = known ? "this op has come with a later opset" : "this op is not known";
+        *reason = earliest < INT64_MAX ? "the op is read from a later opset on" : "the op is not known";
     return best;
 }

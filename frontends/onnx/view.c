@@ -357,8 +357,8 @@ static bool write_pad(OnnxNode *n)
         return false;
     if (strcmp(mode, "constant") != 0)
         return pad_by_reading(n, mode, before, after);
-    if (n->opset >= 11 && onnx_has(n, 2) && !onnx_known_number(n, 2, &value))
-        return onnx_no(n, "what it pads with is known only when running");
+    if (n->opset >= 11 && onnx_has(n, 2) && (!onnx_known(n, 2) || !onnx_known_number(n, 2, &value)))
+        return false;
     const char *x = cut(n, onnx_in(n, 0), before, after);
     return onnx_emit(n, "%s = pad(%s, before = %s, after = %s, value = %s)", onnx_out(n, 0), x,
                      onnx_list(n, before, rank), onnx_list(n, after, rank),
@@ -441,20 +441,20 @@ static bool write_trilu(OnnxNode *n)
 }
 
 const OnnxRow onnx_view[] = {
-    {"Reshape", 5, write_reshape, NULL, NULL},
-    {"Flatten", 1, write_flatten, NULL, NULL},
-    {"Transpose", 1, write_transpose, NULL, NULL},
-    {"Squeeze", 1, write_squeeze, NULL, NULL},
-    {"Unsqueeze", 1, write_unsqueeze, NULL, NULL},
-    {"Expand", 8, write_expand, NULL, NULL},
-    {"Slice", 1, write_slice, NULL, NULL},
-    {"Split", 2, write_split, NULL, NULL},
-    {"Concat", 4, write_concat, NULL, NULL},
-    {"Tile", 6, write_tile, NULL, NULL},
-    {"Pad", 2, write_pad, NULL, NULL},
-    {"CenterCropPad", 18, write_center_crop_pad, NULL, NULL},
-    {"DepthToSpace", 1, write_depth_to_space, NULL, NULL},
-    {"SpaceToDepth", 1, write_space_to_depth, NULL, NULL},
-    {"Trilu", 14, write_trilu, NULL, NULL},
+    {"Reshape", 5, write_reshape, NULL, NULL, false},
+    {"Flatten", 1, write_flatten, NULL, NULL, false},
+    {"Transpose", 1, write_transpose, NULL, NULL, false},
+    {"Squeeze", 1, write_squeeze, NULL, NULL, false},
+    {"Unsqueeze", 1, write_unsqueeze, NULL, NULL, false},
+    {"Expand", 8, write_expand, NULL, NULL, false},
+    {"Slice", 1, write_slice, NULL, NULL, false},
+    {"Split", 2, write_split, NULL, NULL, false},
+    {"Concat", 4, write_concat, NULL, NULL, false},
+    {"Tile", 6, write_tile, NULL, NULL, false},
+    {"Pad", 2, write_pad, NULL, NULL, false},
+    {"CenterCropPad", 18, write_center_crop_pad, NULL, NULL, false},
+    {"DepthToSpace", 1, write_depth_to_space, NULL, NULL, false},
+    {"SpaceToDepth", 1, write_space_to_depth, NULL, NULL, false},
+    {"Trilu", 14, write_trilu, NULL, NULL, false},
     {0},
 };
