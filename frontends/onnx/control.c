@@ -426,7 +426,7 @@ static bool start_scan(OnnxNode *n, Scan *s)
     if (!check_depth(n, body))
         return false;
     uint32_t operands = n->in_count - s->first;
-    if (sequences < 1 || sequences > operands || body->n_input != operands || body->n_output < operands - sequences)
+    if (sequences < 1 || sequences > operands || body->n_input != operands || (int64_t)body->n_output < (int64_t)operands - sequences)
         return onnx_no(n, "its body does not fit its operands");
     if (s->batched && (onnx_has(n, 0) || onnx_attribute(n, "directions")))
         return onnx_no(n, "it has lengths of sequences or directions, of opset 8");
@@ -443,9 +443,8 @@ static bool start_scan(OnnxNode *n, Scan *s)
     return true;
 }
 
-static bool put_scan(Scan *s, const char *const *result, OnnxValue **value, Str body, Text *out)
+static void put_scan(const Scan *s, const char *const *result, const char *const *value, Str body, Text *out)
 {
-    OnnxNode *n = s->node;
     put_results(out, result, s->states + s->stacked);
     text_printf(out, "scan (");
     for (uint32_t i = 0; i < s->sequences; i++)
@@ -457,12 +456,11 @@ static bool put_scan(Scan *s, const char *const *result, OnnxValue **value, Str 
     put_indented(out, body);
     text_printf(out, "}");
     for (uint32_t i = 0; i < s->states; i++)
-        text_printf(out, "%s%s <- %s", i ? ", " : " next (", s->name[i], onnx_name_value(n->onnx, value[i]));
+        text_printf(out, "%s%s <- %s", i ? ", " : " next (", s->name[i], value[i]);
     text_printf(out, s->states ? ")" : "");
     for (uint32_t i = 0; i < s->stacked; i++)
-        text_printf(out, "%s%s", i ? ", " : " stack (", onnx_name_value(n->onnx, value[s->states + i]));
+        text_printf(out, "%s%s", i ? ", " : " stack (", value[s->states + i]);
     text_printf(out, s->stacked ? ")" : "");
-    return true;
 }
 
 /* What a scan gives, along the axis and in the direction that are wanted */
@@ -498,6 +496,7 @@ static bool write_scan(OnnxNode *n)
     OnnxScope *scope = open_scope(n);
     OnnxValue **value = ARENA_ARRAY(onnx->arena, OnnxValue *, s.body->n_output + 1);
     const char **result = ARENA_ARRAY(onnx->arena, const char *, s.body->n_output + 1);
+    const char **next = ARENA_ARRAY(onnx->arena, const char *, s.body->n_output + 1);
     for (uint32_t i = 0; i < s.states + s.sequences; i++)
         s.source[i] = scan_source(&s, i);
     for (uint32_t i = 0; i < s.states + s.stacked; i++)
@@ -509,10 +508,12 @@ static bool write_scan(OnnxNode *n)
     }
     bool good = import_body(n, scope, s.body, value);
     for (uint32_t i = 0; good && i < s.states + s.stacked; i++) /* what the body captures is named in it */
-        good = value[i]->type ? onnx_name_value(onnx, value[i]) != NULL : onnx_no(n, "its body gives a sequence");
+        good = value[i]->type ? (next[i] = onnx_name_value(onnx, value[i])) != NULL : onnx_no(n, "its body gives a sequence");
     Text text = {0};
     Str body = onnx_block_close(onnx);
-    good = good && put_scan(&s, result, value, body, &text) && onnx_emit(n, "%s", text.ptr) && finish_scan(&s, result);
+    if (good)
+        put_scan(&s, result, next, body, &text);
+    good = good && onnx_emit(n, "%s", text.ptr) && finish_scan(&s, result);
     text_free(&text);
     return good;
 }

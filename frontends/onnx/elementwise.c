@@ -13,7 +13,7 @@ static DType dtype_at(const OnnxNode *n, uint32_t i)
 static const char *beside(OnnxNode *n, uint32_t i, uint32_t other)
 {
     double number;
-    bool plain = onnx_known_number(n, i, &number) && !n->in[other]->known && dtype_at(n, i) == dtype_at(n, other) &&
+    bool plain = onnx_known_number(n, i, &number) && onnx_has(n, other) && !n->in[other]->known && dtype_at(n, i) == dtype_at(n, other) &&
                  dtype_at(n, i) != DT_BOOL && fabs(number) < 0x1p53 && onnx_rank(n, i) <= onnx_rank(n, other);
     return plain ? onnx_number(n, dtype_at(n, i), number) : onnx_in(n, i);
 }

@@ -48,6 +48,8 @@ bool onnx_emit(OnnxNode *node, const char *format, ...)
 {
     Text text = {0};
     va_list args;
+    if (node->reason)
+        return false;
     va_start(args, format);
     text_vprintf(&text, format, args);
     va_end(args);
@@ -64,25 +66,43 @@ bool onnx_has(const OnnxNode *node, uint32_t i)
     return i < node->in_count && node->in[i] && !node->in[i]->absent;
 }
 
+/* One that is left out although the op needs it, or is no tensor: the node is refused, and nothing more is written. */
+static const OnnxValue *operand(const OnnxNode *node, uint32_t i)
+{
+    if (onnx_has(node, i) && node->in[i]->type)
+        return node->in[i];
+    OnnxValue *missing = onnx_value_new(node->onnx);
+    missing->type = module_plain_type(node->onnx->module, DT_F32, 0, NULL);
+    missing->name = "missing";
+    missing->home = node->onnx->block;
+    onnx_no((OnnxNode *)(uintptr_t)node, "operand %u is missing", i);
+    return missing;
+}
+
 const char *onnx_in(OnnxNode *node, uint32_t i)
 {
-    return onnx_name_value(node->onnx, node->in[i]);
+    const OnnxValue *value = operand(node, i);
+    return value == (i < node->in_count ? node->in[i] : NULL) ? onnx_name_value(node->onnx, node->in[i]) : value->name;
 }
 
 const Type *onnx_type(const OnnxNode *node, uint32_t i)
 {
-    return node->in[i]->type;
+    return operand(node, i)->type;
 }
 
 uint32_t onnx_rank(const OnnxNode *node, uint32_t i)
 {
-    return node->in[i]->type->shape.rank;
+    return operand(node, i)->type->shape.rank;
 }
 
 int64_t onnx_dim(const OnnxNode *node, uint32_t i, int64_t axis)
 {
-    const Shape *shape = &node->in[i]->type->shape;
-    return shape->dim[axis < 0 ? axis + shape->rank : axis];
+    const Shape *shape = &operand(node, i)->type->shape;
+    axis += axis < 0 ? shape->rank : 0;
+    if (axis >= 0 && axis < shape->rank)
+        return shape->dim[axis];
+    onnx_no((OnnxNode *)(uintptr_t)node, "operand %u has too few dimensions", i);
+    return 1;
 }
 
 const Type *onnx_type_of(OnnxNode *node, const char *name)

@@ -1,7 +1,5 @@
 """As much of protobuf and ONNX as the tests need, so that they run without the package onnx."""
 
-import struct
-
 import numpy
 
 DTYPES = {1: "f4", 2: "u1", 3: "i1", 4: "u2", 5: "i2", 6: "i4", 7: "i8", 9: "?", 10: "f2", 11: "f8", 12: "u4", 13: "u8"}
@@ -64,7 +62,7 @@ def tensor(data):
     kind = one(data, 2, 0)
     if kind == 16:
         bits = numpy.frombuffer(one(data, 9), "u2") if many(data, 9) else numpy.array(list(packed(many(data, 5))), "u2")
-        return (bits.astype("u4") << 16).view("f4").reshape(dims)
+        return bits.view("V2").reshape(dims)  # as NumPy has no such dtype
     if kind not in DTYPES:
         return None
     dtype = numpy.dtype(DTYPES[kind])
@@ -76,6 +74,16 @@ def tensor(data):
     if kind == 10:
         return numpy.array(numbers, "u2").view("f2").reshape(dims)
     return numpy.array(numbers, dtype).reshape(dims)
+
+
+def is_tensor(value):
+    """Is a ValueInfoProto one of a tensor?"""
+    return bool(many(one(value, 2), 1))
+
+
+def as_f32(array):
+    """Of bf16 in two bytes; others as they are."""
+    return (array.view("u2").astype("u4") << 16).view("f4") if array.dtype.kind == "V" else array
 
 
 def text(data, number):
@@ -92,9 +100,6 @@ class Model:
         self.inputs = [text(v, 1) for v in many(graph, 11) if text(v, 1) not in weights]
         self.all_inputs = [text(v, 1) for v in many(graph, 11)]
         self.outputs = [text(v, 1) for v in many(graph, 12)]
+        self.lists = not all(is_tensor(v) for v in many(graph, 11) + many(graph, 12))
         self.ops = [text(n, 4) for n in many(graph, 1)]
         self.opset = max([one(o, 2, 0) for o in many(data, 8) if not text(o, 1)] or [0])
-
-
-def write_float(value):
-    return struct.pack("<f", value)
