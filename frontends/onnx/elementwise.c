@@ -70,9 +70,7 @@ static bool write_div(OnnxNode *n)
 static bool write_mod(OnnxNode *n)
 {
     const char *x = onnx_in(n, 0), *y = onnx_in(n, 1);
-    if (!onnx_int(n, "fmod", 0) && !dtype_is_float(dtype_at(n, 0)))
-        return onnx_emit(n, "%s = %s %% %s", onnx_out(n, 0), x, y);
-    if (dtype_at(n, 0) == DT_U8)
+    if (!onnx_int(n, "fmod", 0) || dtype_at(n, 0) == DT_U8)
         return onnx_emit(n, "%s = %s %% %s", onnx_out(n, 0), x, y);
     return onnx_emit(n, "%s = sign(%s) * (abs(%s) %% abs(%s))", onnx_out(n, 0), x, x, y);
 }
@@ -266,8 +264,18 @@ static bool write_cast(OnnxNode *n)
     return onnx_dtype(type, &to) ? convert(n, to) : onnx_no(n, "it converts to %s", onnx_dtype_name(type));
 }
 
+/* Of what is known only the dtype of the other operand is asked for. */
 static bool write_cast_like(OnnxNode *n)
 {
+    const Tensor *known = onnx_has(n, 0) ? n->in[0]->known : NULL;
+    DType to = dtype_at(n, 1);
+    if (known && dtype_is_float(known->type->dtype) && dtype_is_float(to) && shape_elements(&known->type->shape) <= ONNX_FOLDED) {
+        Tensor *tensor = tensor_new(n->onnx->arena, module_type(n->onnx->module, to, &known->type->shape, (Layout){0}));
+        for (int64_t i = 0; i < shape_elements(&known->type->shape); i++)
+            tensor_set_number(tensor, i, tensor_number(known, i));
+        onnx_set_known(n, 0, tensor);
+        return true;
+    }
     return convert(n, dtype_at(n, 1));
 }
 

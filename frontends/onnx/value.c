@@ -55,6 +55,13 @@ static void put_items(Text *out, const Tensor *tensor, uint32_t axis, int64_t *n
     text_char(out, ']');
 }
 
+static bool is_uniform(const Tensor *tensor, int64_t count)
+{
+    size_t bytes = dtype_bytes(tensor->type->dtype);
+    return memcmp(tensor->data, (const char *)tensor->data + bytes, (size_t)(count - 1) * bytes) == 0;
+}
+
+/* Elements stand in the text where the printer would write them, too: all others are saved beside it. */
 static void put_declaration(Onnx *onnx, Text *out, const OnnxValue *value)
 {
     int64_t elements = shape_elements(&value->type->shape), next = 0;
@@ -62,7 +69,10 @@ static void put_declaration(Onnx *onnx, Text *out, const OnnxValue *value)
 
     text_printf(out, "%s %s: " STR_FMT, param ? "param" : "const", value->name,
                 STR_ARG(type_show(onnx->arena, value->type)));
-    if (!param && elements && elements <= MOST_LISTED) {
+    if (!param && elements > 1 && is_uniform(value->known, elements)) {
+        text_printf(out, " = ");
+        const_print_element(out, value->known, 0);
+    } else if (!param && elements && elements <= MOST_LISTED) {
         text_printf(out, " = ");
         put_items(out, value->known, 0, &next);
     }

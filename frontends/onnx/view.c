@@ -415,8 +415,10 @@ static bool write_space_to_depth(OnnxNode *n)
         return onnx_no(n, "its pixels cannot be made blocks");
     int64_t c = onnx_dim(n, 0, 1), h = onnx_dim(n, 0, 2) / b, w = onnx_dim(n, 0, 3) / b, images = onnx_dim(n, 0, 0);
     int64_t shape[] = {images, c, h, b, w, b}, result[] = {images, c * b * b, h, w};
-    return onnx_emit(n, "%s = reshape(transpose(reshape(%s, shape = %s), axes = [0, 3, 5, 1, 2, 4]), shape = %s)",
-                     onnx_out(n, 0), onnx_in(n, 0), onnx_list(n, shape, 6), onnx_list(n, result, 4));
+    bool crd = strcmp(onnx_string(n, "mode", "DCR"), "CRD") == 0;
+    return onnx_emit(n, "%s = reshape(transpose(reshape(%s, shape = %s), axes = %s), shape = %s)", onnx_out(n, 0),
+                     onnx_in(n, 0), onnx_list(n, shape, 6), crd ? "[0, 1, 3, 5, 2, 4]" : "[0, 3, 5, 1, 2, 4]",
+                     onnx_list(n, result, 4));
 }
 
 /* One triangle of the last two dimensions; the other is 0. */

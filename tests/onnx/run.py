@@ -40,6 +40,7 @@ def reason(error):
 
 
 def bound(value):
+    value = proto.as_f32(value)
     return "[" + ",".join(repr(v.item()).replace("True", "1").replace("False", "0") for v in value.ravel()) + "]"
 
 
@@ -105,12 +106,12 @@ def data_sets(case, model):
 def compare(name, got, want):
     if got.dtype.kind == "V" and want.dtype == "u2":  # how some cases hold bf16
         want = want.view("V2")
+    narrow = min(got.dtype.itemsize, want.dtype.itemsize)
     got, want = proto.as_f32(got), proto.as_f32(want)
     if got.shape != want.shape:
         raise Failure(f"{name}: shape {list(got.shape)}, not {list(want.shape)}")
     if got.dtype != want.dtype and not (got.dtype.kind == want.dtype.kind == "f"):
         raise Failure(f"{name}: {got.dtype}, not {want.dtype}")
-    narrow = min(got.dtype.itemsize, want.dtype.itemsize)
     rtol, atol = (1e-3, 1e-7) if narrow >= 4 else (1e-2, 1e-3)  # rtol and atol of ONNX's own runner
     if not numpy.allclose(got.astype("f8"), want.astype("f8"), rtol, max(atol, 1e-6), equal_nan=True):
         worst = numpy.nanmax(numpy.abs(got.astype("f8") - want.astype("f8"))) if got.size else 0
