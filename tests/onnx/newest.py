@@ -33,7 +33,7 @@ def write(case, folder):
 
 
 def main():
-    root = pathlib.Path(sys.argv[1]) / "node"
+    root = pathlib.Path(sys.argv[1]) / "newest"
     count = 0
     for case in collect_testcases(None):
         try:
