@@ -59,7 +59,8 @@ static Str weights_path(nnc_session *session, const nnc_source *source, const nn
 {
     if (source->weights)
         return keep(session, source->weights);
-    Str path = source->text || onnx_is_path(module->path) ? (Str){0} : weights_path_beside(&session->arena, module->path);
+    Str path =
+        source->text || onnx_is_path(module->path) ? (Str){0} : weights_path_beside(&session->arena, module->path);
     return path.len && file_exists(path) ? path : (Str){0};
 }
 

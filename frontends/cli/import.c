@@ -42,14 +42,19 @@ const Verb verb_import = {
     .name = "import",
     .operands = "MODEL.onnx",
     .summary = "Write an ONNX model as .nnc text and .safetensors weights",
-    .text = "Every command that takes a model takes .onnx as it is; this one makes a text of it that can be read, changed and "
-            "reviewed. Without -o the text alone is printed. What is known when compiling, such as arithmetic on "
-            "shapes, is worked out. Nodes that are not supported are listed, all of them, each with the reason.\n"
-            "\n"
-            "Extents that the model leaves open are given with `-D batch=1`, by their name in the model, with `-D "
-            "image.0=1`, or with --shape. An input whose elements shapes depend on becomes a constant with "
-            "`-D axes=[0,2]`.",
-    .flag = (const Flag[]){{"o", "FOLDER", "Write NAME.nnc and NAME.safetensors into this folder"}, FLAG_DEFINE, FLAG_WEIGHTS_FROM, FLAG_END},
+    .text =
+        "Every command that takes a model takes .onnx as it is; this one makes a text of it that can be read, changed "
+        "and "
+        "reviewed. Without -o the text alone is printed. What is known when compiling, such as arithmetic on "
+        "shapes, is worked out. Nodes that are not supported are listed, all of them, each with the reason.\n"
+        "\n"
+        "Extents that the model leaves open are given with `-D batch=1`, by their name in the model, with `-D "
+        "image.0=1`, or with --shape. An input whose elements shapes depend on becomes a constant with "
+        "`-D axes=[0,2]`.",
+    .flag = (const Flag[]){{"o", "FOLDER", "Write NAME.nnc and NAME.safetensors into this folder"},
+                           FLAG_DEFINE,
+                           FLAG_WEIGHTS_FROM,
+                           FLAG_END},
     .example = (const Example[]){{"nnc import resnet50.onnx -o resnet50", "resnet50/resnet50.nnc and its weights"},
                                  {"nnc import bert.onnx -D batch_size=1 -D sequence_length=128", "extents by name"},
                                  {NULL, NULL}},

@@ -1,8 +1,8 @@
-/* Graphs of .nnc text that comes statement by statement, for frontends that write it and must know the type of each value
- * before they can write the next line.
+/* Graphs of .nnc text that comes statement by statement, for frontends that write it and must know the type of each
+ * value before they can write the next line.
  *
- * Graphs nest: one that is opened inside another stands by itself, and is given what it is to see as inputs or constants.
- * It is for looking ahead: at a loop's body, or at what is known when compiling. */
+ * Graphs nest: one that is opened inside another stands by itself, and is given what it is to see as inputs or
+ * constants. It is for looking ahead: at a loop's body, or at what is known when compiling. */
 #ifndef NNC_FRONTENDS_NNC_COMPOSE_H
 #define NNC_FRONTENDS_NNC_COMPOSE_H
 

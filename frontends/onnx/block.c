@@ -38,9 +38,13 @@ Str onnx_block_close(Onnx *onnx)
 static void refuse(OnnxNode *node)
 {
     Onnx *onnx = node->onnx;
-    Refusal refusal = {onnx->node_count, node->proto->name ? node->proto->name : "",
-                       node->proto->op_type ? node->proto->op_type : "", node->proto->domain ? node->proto->domain : "",
-                       node->reason, node->hint, node->opset};
+    Refusal refusal = {onnx->node_count,
+                       node->proto->name ? node->proto->name : "",
+                       node->proto->op_type ? node->proto->op_type : "",
+                       node->proto->domain ? node->proto->domain : "",
+                       node->reason,
+                       node->hint,
+                       node->opset};
     ARENA_PUSH(onnx->arena, onnx->refusal, onnx->refusal_count, onnx->refusal_capacity, refusal);
 }
 
@@ -96,8 +100,8 @@ static void bind_results(OnnxNode *node)
             node->out[i]->bad = true;
         }
         if (onnx_lookup_here(node->scope, node->onnx, node->proto->output[i]) && !node->onnx->failed)
-            node->onnx->failed = !diag_file_error(node->onnx->diag, node->onnx->path, "two nodes give '%s'",
-                                                  node->proto->output[i]);
+            node->onnx->failed =
+                !diag_file_error(node->onnx->diag, node->onnx->path, "two nodes give '%s'", node->proto->output[i]);
         onnx_bind(node->scope, node->onnx, node->proto->output[i], node->out[i]);
     }
 }
@@ -113,9 +117,8 @@ static bool take_results(OnnxNode *node)
         if (id == NONE)
             return onnx_no(node, "its result %u has no counterpart", i);
         node->out[i] = onnx_value_new(onnx);
-        *node->out[i] = (OnnxValue){.type = value_type(nnc_compose_graph(onnx->composer), id),
-                                    .name = node->out_name[i],
-                                    .home = onnx->block};
+        *node->out[i] = (OnnxValue){
+            .type = value_type(nnc_compose_graph(onnx->composer), id), .name = node->out_name[i], .home = onnx->block};
     }
     return true;
 }
@@ -253,8 +256,8 @@ static void import_node(OnnxNode *node)
         if (readable && !onnx_call_function(node, function) && node->reason)
             refuse(node);
     } else {
-        node->row = onnx_find_row(text_of(node->proto->domain), text_of(node->proto->op_type), node->opset,
-                                  &node->reason);
+        node->row =
+            onnx_find_row(text_of(node->proto->domain), text_of(node->proto->op_type), node->opset, &node->reason);
         if (!node->row || (readable && !onnx->failed && !write_node(node) && node->reason))
             refuse(node);
     }
@@ -267,15 +270,16 @@ bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *lis
     for (size_t i = 0; i < count && !onnx->failed; i++) {
         const Onnx__NodeProto *proto = list[i];
         OnnxNode *node = ARENA_NEW(onnx->arena, OnnxNode);
-        *node = (OnnxNode){.onnx = onnx,
-                           .proto = proto,
-                           .scope = scope,
-                           .opset = opset_of(scope, strcmp(text_of(proto->domain), "ai.onnx") == 0 ? "" : text_of(proto->domain)),
-                           .in = ARENA_ARRAY(onnx->arena, OnnxValue *, proto->n_input + 1),
-                           .out = ARENA_ARRAY(onnx->arena, OnnxValue *, proto->n_output + 1),
-                           .out_name = ARENA_ARRAY(onnx->arena, const char *, proto->n_output + 1),
-                           .in_count = (uint32_t)proto->n_input,
-                           .out_count = (uint32_t)proto->n_output};
+        *node = (OnnxNode){
+            .onnx = onnx,
+            .proto = proto,
+            .scope = scope,
+            .opset = opset_of(scope, strcmp(text_of(proto->domain), "ai.onnx") == 0 ? "" : text_of(proto->domain)),
+            .in = ARENA_ARRAY(onnx->arena, OnnxValue *, proto->n_input + 1),
+            .out = ARENA_ARRAY(onnx->arena, OnnxValue *, proto->n_output + 1),
+            .out_name = ARENA_ARRAY(onnx->arena, const char *, proto->n_output + 1),
+            .in_count = (uint32_t)proto->n_input,
+            .out_count = (uint32_t)proto->n_output};
         import_node(node);
         onnx->node_count++;
     }
@@ -296,8 +300,7 @@ bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphPro
         onnx_bind(scope, onnx, name, value);
     }
     if (graph->n_sparse_initializer)
-        return onnx->failed = true,
-               diag_file_error(onnx->diag, onnx->path, "sparse initializers are not supported");
+        return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "sparse initializers are not supported");
     return true;
 }
 

@@ -86,7 +86,8 @@ static bool write_range(OnnxNode *n)
                          dtype_name(dtype), onnx_number(n, dtype, step), onnx_number(n, dtype, from));
     Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, dtype, 1, &count));
     for (int64_t i = 0; i < count; i++)
-        tensor_set_number(tensor, i, dtype == DT_F32 ? (double)((float)from + (float)i * (float)step) : from + (double)i * step);
+        tensor_set_number(tensor, i,
+                          dtype == DT_F32 ? (double)((float)from + (float)i * (float)step) : from + (double)i * step);
     onnx_set_known(n, 0, tensor);
     return true;
 }
@@ -129,9 +130,11 @@ static bool write_window(OnnxNode *n)
     DType dtype;
     if (!onnx_known_ints(n, 0, &size, &count))
         return false;
-    if (!onnx_dtype((int32_t)onnx_int(n, "output_datatype", 1), &dtype) || count != 1 || *size < 0 || *size > ONNX_FOLDED)
+    if (!onnx_dtype((int32_t)onnx_int(n, "output_datatype", 1), &dtype) || count != 1 || *size < 0 ||
+        *size > ONNX_FOLDED)
         return onnx_no(n, "its size or dtype is impossible");
-    double a[3] = {0.5, 0.5, 0}, turn = 6.283185307179586 / (double)most(onnx_int(n, "periodic", 1) ? *size : *size - 1, 1);
+    double a[3] = {0.5, 0.5, 0},
+           turn = 6.283185307179586 / (double)most(onnx_int(n, "periodic", 1) ? *size : *size - 1, 1);
     if (strcmp(n->row->text, "hamming") == 0)
         a[0] = 25.0 / 46.0, a[1] = 1 - 25.0 / 46.0;
     if (strcmp(n->row->text, "blackman") == 0)

@@ -74,7 +74,8 @@ static bool write_conv(OnnxNode *n)
     const char *x = as_image(n, 0), *w = as_image(n, 1);
     const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
-    return onnx_emit(n, "%s = conv2d(%s, %s%s%s%s)", image, x, w, bias, onnx_window_text(n, &window, extra, 1), group) &&
+    return onnx_emit(n, "%s = conv2d(%s, %s%s%s%s)", image, x, w, bias, onnx_window_text(n, &window, extra, 1),
+                     group) &&
            finish_convolution(n, image, NULL);
 }
 
@@ -121,13 +122,14 @@ static bool write_conv_transpose(OnnxNode *n)
     const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
     for (uint32_t d = 0; d < window.rank; d++) {
-        int64_t windows = window.stride[d] * (onnx_dim(n, 0, d + 2) - 1) + (window.size[d] - 1) * window.dilation[d] + 1;
+        int64_t windows =
+            window.stride[d] * (onnx_dim(n, 0, d + 2) - 1) + (window.size[d] - 1) * window.dilation[d] + 1;
         int64_t beyond = size[d] + window.before[d] + window.after[d] - windows;
         if (beyond < 0 || beyond >= window.stride[d])
             return onnx_no(n, "its output is not what a convolution with these strides would have read");
     }
-    return onnx_emit(n, "%s = conv2d_transpose(%s, %s%s, size = %s%s%s)", image, x, w, bias, onnx_list(n, image_size, 2),
-                     onnx_window_text(n, &window, extra, 1), group) &&
+    return onnx_emit(n, "%s = conv2d_transpose(%s, %s%s, size = %s%s%s)", image, x, w, bias,
+                     onnx_list(n, image_size, 2), onnx_window_text(n, &window, extra, 1), group) &&
            finish_convolution(n, image, NULL);
 }
 
@@ -334,10 +336,7 @@ static bool write_einsum(OnnxNode *n)
 }
 
 const OnnxRow onnx_contraction[] = {
-    {"MatMul", 1, write_matmul, NULL, NULL, false},
-    {"Gemm", 1, write_gemm, NULL, NULL, false},
-    {"Conv", 1, write_conv, NULL, NULL, false},
-    {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
-    {"Einsum", 12, write_einsum, NULL, NULL, false},
-    {0},
+    {"MatMul", 1, write_matmul, NULL, NULL, false},  {"Gemm", 1, write_gemm, NULL, NULL, false},
+    {"Conv", 1, write_conv, NULL, NULL, false},      {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
+    {"Einsum", 12, write_einsum, NULL, NULL, false}, {0},
 };

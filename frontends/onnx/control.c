@@ -1,7 +1,7 @@
 /* If, Loop and Scan: what is known is written out, the rest becomes if, while and scan.
  *
- * A body is imported twice over: first into a graph of its own, which tells the types of its values, then as the text of
- * that, which is built as part of the statement around. */
+ * A body is imported twice over: first into a graph of its own, which tells the types of its values, then as the text
+ * of that, which is built as part of the statement around. */
 #include <string.h>
 
 #include "onnx/import.h"
@@ -45,8 +45,9 @@ static bool import_body(OnnxNode *n, OnnxScope *scope, const Onnx__GraphProto *b
     for (size_t i = 0; i < body->n_output; i++) {
         result[i] = onnx_lookup(scope, onnx, text_of(body->output[i]->name));
         if (!result[i])
-            return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "node %u: nothing in its body gives '%s'",
-                                                        onnx->node_count, text_of(body->output[i]->name));
+            return onnx->failed = true,
+                   diag_file_error(onnx->diag, onnx->path, "node %u: nothing in its body gives '%s'", onnx->node_count,
+                                   text_of(body->output[i]->name));
         if (result[i]->bad)
             return false;
     }
@@ -152,7 +153,11 @@ static bool start_loop(OnnxNode *n, Loop *l)
     const Onnx__GraphProto *body = graph_of(n, "body");
     if (!check_depth(n, body))
         return false;
-    *l = (Loop){.node = n, .body = body, .carried = n->in_count > 2 ? n->in_count - 2 : 0, .counted = onnx_has(n, 0), .conditional = onnx_has(n, 1)};
+    *l = (Loop){.node = n,
+                .body = body,
+                .carried = n->in_count > 2 ? n->in_count - 2 : 0,
+                .counted = onnx_has(n, 0),
+                .conditional = onnx_has(n, 1)};
     if (body->n_input != l->carried + 2 || body->n_output < l->carried + 1)
         return onnx_no(n, "its body does not fit its operands");
     l->stacked = (uint32_t)body->n_output - 1 - l->carried;
@@ -228,7 +233,8 @@ static OnnxValue *carried_value(OnnxNode *n, const char *wish, const Type *type,
 
 static bool check_carried(OnnxNode *n, const OnnxValue *first, const OnnxValue *next, const char *name)
 {
-    return !next->type || first->type == next->type || onnx_no(n, "'%s' changes its type or shape from round to round", name);
+    return !next->type || first->type == next->type ||
+           onnx_no(n, "'%s' changes its type or shape from round to round", name);
 }
 
 static bool import_round(Loop *l, Round *r)
@@ -238,9 +244,13 @@ static bool import_round(Loop *l, Round *r)
     const Onnx__GraphProto *body = l->body;
     OnnxScope *scope = open_scope(n);
     *r = (Round){ARENA_ARRAY(onnx->arena, const char *, l->carried + 3),
-                 ARENA_ARRAY(onnx->arena, OnnxValue *, body->n_output + 1), {0}, {0}, {0}};
+                 ARENA_ARRAY(onnx->arena, OnnxValue *, body->n_output + 1),
+                 {0},
+                 {0},
+                 {0}};
     scope->block = onnx_block_open(onnx, false);
-    const Type *types[] = {module_plain_type(onnx->module, DT_I64, 0, NULL), module_plain_type(onnx->module, DT_BOOL, 0, NULL)};
+    const Type *types[] = {module_plain_type(onnx->module, DT_I64, 0, NULL),
+                           module_plain_type(onnx->module, DT_BOOL, 0, NULL)};
     for (uint32_t i = 0; i < l->carried + 2; i++) {
         const char *name = text_of(body->input[i]->name);
         onnx_bind(scope, onnx, name, carried_value(n, name, i < 2 ? types[i] : n->in[i]->type, &r->carried[i]));
@@ -259,7 +269,8 @@ static bool import_round(Loop *l, Round *r)
     r->body = onnx_block_close(onnx);
     if (good) { /* what comes first */
         Text next = {0};
-        text_printf(&next, "%s <- %s + 1, %s <- %s%s", r->carried[0], r->carried[0], r->carried[1], goes_on, r->next.ptr ? r->next.ptr : "");
+        text_printf(&next, "%s <- %s + 1, %s <- %s%s", r->carried[0], r->carried[0], r->carried[1], goes_on,
+                    r->next.ptr ? r->next.ptr : "");
         text_free(&r->next);
         r->next = next;
     }
@@ -276,7 +287,8 @@ static bool always_goes_on(const Loop *l, const Round *r)
 static void put_first(Loop *l, const Round *r, Text *out)
 {
     OnnxNode *n = l->node;
-    text_printf(out, "with (%s: i64[] = 0, %s: bool[] = %s", r->carried[0], r->carried[1], l->conditional ? scalar(n, 1) : "true");
+    text_printf(out, "with (%s: i64[] = 0, %s: bool[] = %s", r->carried[0], r->carried[1],
+                l->conditional ? scalar(n, 1) : "true");
     for (uint32_t i = 0; i < l->carried; i++)
         text_printf(out, ", %s = %s", r->carried[2 + i], onnx_in(n, 2 + i));
     text_printf(out, ") {\n");
@@ -318,8 +330,9 @@ static bool write_as_loop(Loop *l)
     bool good = import_round(l, &r);
     if (good && l->stacked && (!l->rounds_known || l->rounds < 1 || !always_goes_on(l, &r)))
         good = l->counted && !l->rounds_known ? onnx_known(n, 0) != NULL
-                                              : onnx_no(n, "its results have as many slices as there are rounds, which is "
-                                                           "known only when running");
+                                              : onnx_no(n,
+                                                        "its results have as many slices as there are rounds, which is "
+                                                        "known only when running");
     good = good && write_rounds(l, &r);
     text_free(&r.next);
     text_free(&r.stack);
@@ -426,7 +439,8 @@ static bool start_scan(OnnxNode *n, Scan *s)
     if (!check_depth(n, body))
         return false;
     uint32_t operands = n->in_count - s->first;
-    if (sequences < 1 || sequences > operands || body->n_input != operands || (int64_t)body->n_output < (int64_t)operands - sequences)
+    if (sequences < 1 || sequences > operands || body->n_input != operands ||
+        (int64_t)body->n_output < (int64_t)operands - sequences)
         return onnx_no(n, "its body does not fit its operands");
     if (s->batched && (onnx_has(n, 0) || onnx_attribute(n, "directions")))
         return onnx_no(n, "it has lengths of sequences or directions, of opset 8");
@@ -508,7 +522,8 @@ static bool write_scan(OnnxNode *n)
     }
     bool good = import_body(n, scope, s.body, value);
     for (uint32_t i = 0; good && i < s.states + s.stacked; i++) /* what the body captures is named in it */
-        good = value[i]->type ? (next[i] = onnx_name_value(onnx, value[i])) != NULL : onnx_no(n, "its body gives a sequence");
+        good = value[i]->type ? (next[i] = onnx_name_value(onnx, value[i])) != NULL
+                              : onnx_no(n, "its body gives a sequence");
     Text text = {0};
     Str body = onnx_block_close(onnx);
     if (good)

@@ -13,8 +13,9 @@ static DType dtype_at(const OnnxNode *n, uint32_t i)
 static const char *beside(OnnxNode *n, uint32_t i, uint32_t other)
 {
     double number;
-    bool plain = onnx_known_number(n, i, &number) && onnx_has(n, other) && !n->in[other]->known && dtype_at(n, i) == dtype_at(n, other) &&
-                 dtype_at(n, i) != DT_BOOL && fabs(number) < 0x1p53 && onnx_rank(n, i) <= onnx_rank(n, other);
+    bool plain = onnx_known_number(n, i, &number) && onnx_has(n, other) && !n->in[other]->known &&
+                 dtype_at(n, i) == dtype_at(n, other) && dtype_at(n, i) != DT_BOOL && fabs(number) < 0x1p53 &&
+                 onnx_rank(n, i) <= onnx_rank(n, other);
     return plain ? onnx_number(n, dtype_at(n, i), number) : onnx_in(n, i);
 }
 
@@ -83,9 +84,10 @@ static bool write_pow(OnnxNode *n)
     if (n->opset < 7)
         return write_old_binary(n, "**");
     if (dtype_is_float(base)) {
-        const char *y = dtype_at(n, 1) == base ? beside(n, 1, 0) : onnx_known_number(n, 1, &exponent) && onnx_rank(n, 1) == 0
-                                                                       ? onnx_scalar(n, base, exponent)
-                                                                       : onnx_text(n, "cast(%s, to = %s)", onnx_in(n, 1), dtype_name(base));
+        const char *y = dtype_at(n, 1) == base ? beside(n, 1, 0)
+                        : onnx_known_number(n, 1, &exponent) && onnx_rank(n, 1) == 0
+                            ? onnx_scalar(n, base, exponent)
+                            : onnx_text(n, "cast(%s, to = %s)", onnx_in(n, 1), dtype_name(base));
         return onnx_emit(n, "%s = %s ** %s", out, x, y);
     }
     return onnx_emit(n, "%s = cast(round(cast(%s, to = f64) ** cast(%s, to = f64)), to = %s)", out, x, onnx_in(n, 1),
@@ -103,7 +105,7 @@ static bool write_chain(OnnxNode *n)
         const char *y = onnx_in(n, i);
         const char *to = i + 1 == n->in_count ? onnx_out(n, 0) : onnx_temp(n, "part");
         if (!(is_operator ? onnx_emit(n, "%s = %s %s %s", to, so_far, n->row->text, y)
-                      : onnx_emit(n, "%s = %s(%s, %s)", to, n->row->text, so_far, y)))
+                          : onnx_emit(n, "%s = %s(%s, %s)", to, n->row->text, so_far, y)))
             return false;
         so_far = to;
     }
@@ -269,7 +271,8 @@ static bool write_cast_like(OnnxNode *n)
 {
     const Tensor *known = onnx_has(n, 0) ? n->in[0]->known : NULL;
     DType to = dtype_at(n, 1);
-    if (known && dtype_is_float(known->type->dtype) && dtype_is_float(to) && shape_elements(&known->type->shape) <= ONNX_FOLDED) {
+    if (known && dtype_is_float(known->type->dtype) && dtype_is_float(to) &&
+        shape_elements(&known->type->shape) <= ONNX_FOLDED) {
         Tensor *tensor = tensor_new(n->onnx->arena, module_type(n->onnx->module, to, &known->type->shape, (Layout){0}));
         for (int64_t i = 0; i < shape_elements(&known->type->shape); i++)
             tensor_set_number(tensor, i, tensor_number(known, i));
@@ -298,8 +301,9 @@ static bool write_dropout(OnnxNode *n)
         return onnx_no(n, "it draws random numbers for training");
     onnx_set_value(n, 0, n->in[0]);
     const Shape *shape = &onnx_type(n, 0)->shape;
-    return !onnx_wants(n, 1) || onnx_emit(n, "%s = full(1, %s, %s)", onnx_out(n, 1), onnx_list(n, shape->dim, shape->rank),
-                                          n->opset < 10 ? dtype_name(dtype_at(n, 0)) : "bool");
+    return !onnx_wants(n, 1) ||
+           onnx_emit(n, "%s = full(1, %s, %s)", onnx_out(n, 1), onnx_list(n, shape->dim, shape->rank),
+                     n->opset < 10 ? dtype_name(dtype_at(n, 0)) : "bool");
 }
 
 const OnnxRow onnx_elementwise[] = {

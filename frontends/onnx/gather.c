@@ -1,7 +1,7 @@
 /* What is read and written at positions that are data.
  *
- * Elements at positions along several axes are read from the flat tensor at one position each: the sum of position times
- * stride. */
+ * Elements at positions along several axes are read from the flat tensor at one position each: the sum of position
+ * times stride. */
 #include <string.h>
 
 #include "base/number.h"
@@ -98,8 +98,8 @@ static const char *slice_positions(OnnxNode *n, const Slices *s)
     Text sum = {0};
     for (uint32_t k = 0; k < s->given; k++) {
         const char *column = onnx_temp(n, "column");
-        if (!onnx_emit(n, "%s = reshape(slice(%s, axes = %u, begin = %u, end = %u), shape = %s)", column, index, last, k,
-                       k + 1, list))
+        if (!onnx_emit(n, "%s = reshape(slice(%s, axes = %u, begin = %u, end = %u), shape = %s)", column, index, last,
+                       k, k + 1, list))
             return text_free(&sum), NULL;
         text_printf(&sum, "%s%s * %lld", k ? " + " : "",
                     positions(n, column, onnx_type(n, 1)->dtype, shape->dim[s->batch + k]),
@@ -124,9 +124,9 @@ static bool write_gather_nd(OnnxNode *n)
     for (uint32_t d = s.batch + s.given; d < shape->rank && result.rank < MAX_RANK; d++)
         result.dim[result.rank++] = shape->dim[d];
     const char *at = slice_positions(n, &s);
-    return at && onnx_emit(n, "%s = reshape(gather(reshape(%s, shape = [%lld, %lld]), %s), shape = %s)", onnx_out(n, 0),
-                           onnx_in(n, 0), (long long)s.rows, (long long)s.row, at,
-                           onnx_list(n, result.dim, result.rank));
+    return at &&
+           onnx_emit(n, "%s = reshape(gather(reshape(%s, shape = [%lld, %lld]), %s), shape = %s)", onnx_out(n, 0),
+                     onnx_in(n, 0), (long long)s.rows, (long long)s.row, at, onnx_list(n, result.dim, result.rank));
 }
 
 /* Scatters: what is added up reaches zeros first, where elements are replaced: they are those with a count. */
@@ -136,7 +136,8 @@ static bool scatter(OnnxNode *n, const char *table, const int64_t *flat_shape, u
     const Type *type = onnx_type(n, 0);
     const char *shape = onnx_list(n, type->shape.dim, type->shape.rank), *list = onnx_list(n, flat_shape, rank);
     if (strcmp(reduction, "add") == 0)
-        return onnx_emit(n, "%s = reshape(scatter_add(%s, %s, %s), shape = %s)", onnx_out(n, 0), table, at, update, shape);
+        return onnx_emit(n, "%s = reshape(scatter_add(%s, %s, %s), shape = %s)", onnx_out(n, 0), table, at, update,
+                         shape);
     if (strcmp(reduction, "none") != 0)
         return onnx_no(n, "it scatters by %s", reduction);
     bool is_bool = type->dtype == DT_BOOL;
@@ -174,8 +175,10 @@ static bool write_scatter_nd(OnnxNode *n)
     if (!at)
         return false;
     int64_t slices = shape_elements(&s.index), flat_shape[] = {s.rows, s.row};
-    const char *table = onnx_text(n, "reshape(%s, shape = [%lld, %lld])", onnx_in(n, 0), (long long)s.rows, (long long)s.row);
-    const char *update = onnx_text(n, "reshape(%s, shape = [%lld, %lld])", onnx_in(n, 2), (long long)slices, (long long)s.row);
+    const char *table =
+        onnx_text(n, "reshape(%s, shape = [%lld, %lld])", onnx_in(n, 0), (long long)s.rows, (long long)s.row);
+    const char *update =
+        onnx_text(n, "reshape(%s, shape = [%lld, %lld])", onnx_in(n, 2), (long long)slices, (long long)s.row);
     return scatter(n, table, flat_shape, 2, onnx_text(n, "reshape(%s, shape = [%lld])", at, (long long)slices), update,
                    reduction_of(n));
 }
@@ -261,7 +264,8 @@ static bool write_reverse_sequence(OnnxNode *n)
         return false;
     for (uint32_t d = 0; d < shape->rank; d++)
         unit[d] = d == batch ? shape->dim[d] : 1;
-    const char *list = onnx_list(n, shape->dim, shape->rank), *step = onnx_temp(n, "step"), *length = onnx_temp(n, "length");
+    const char *list = onnx_list(n, shape->dim, shape->rank), *step = onnx_temp(n, "step"),
+               *length = onnx_temp(n, "length");
     const char *at = onnx_temp(n, "at");
     Text sum = {0};
     text_printf(&sum, "select(%s < %s, %s - 1 - %s, %s) * %lld", step, length, length, step, step,

@@ -66,7 +66,8 @@ static bool take_extent(Onnx *onnx, Str name, int64_t *extent)
         if (!str_eq(define->name, name))
             continue;
         onnx->define_used[i] = true;
-        char *end, *text = str_copy(onnx->arena, define->value).ptr ? (char *)str_copy(onnx->arena, define->value).ptr : "";
+        char *end,
+            *text = str_copy(onnx->arena, define->value).ptr ? (char *)str_copy(onnx->arena, define->value).ptr : "";
         *extent = strtoll(text, &end, 10);
         if (*end || *extent < 0 || *extent > INT32_MAX || !*text)
             return fail(onnx, "-D " STR_FMT "=" STR_FMT ": an extent is a whole number", STR_ARG(name),
@@ -107,8 +108,8 @@ static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
 static bool open_extent(Onnx *onnx, const char *input, uint32_t d, const char *symbol)
 {
     const char *at = str_format(onnx->arena, "%s.%u", input, d).ptr;
-    return fail(onnx, "input '%s': its extent %u is %s%s; give it with -D %s=N, or all with --shape %s=1x3x...", input, d,
-                *symbol ? "called " : "open", symbol, *symbol ? symbol : at, input);
+    return fail(onnx, "input '%s': its extent %u is %s%s; give it with -D %s=N, or all with --shape %s=1x3x...", input,
+                d, *symbol ? "called " : "open", symbol, *symbol ? symbol : at, input);
 }
 
 /* One that the model states, or that a flag gives; a flag also may agree with the model. */
@@ -150,7 +151,8 @@ static const Type *input_type(Onnx *onnx, const Onnx__ValueInfoProto *input)
     int64_t elements;
 
     if (!tensor)
-        return fail(onnx, "input '%s' is no tensor; sequences, optionals and maps are supported inside only", name), NULL;
+        return fail(onnx, "input '%s' is no tensor; sequences, optionals and maps are supported inside only", name),
+               NULL;
     if (!onnx_dtype(tensor->elem_type, &dtype))
         return fail(onnx, "input '%s' is %s, which is not supported", name, onnx_dtype_name(tensor->elem_type)), NULL;
     if (!input_shape(onnx, name, tensor->shape, &shape))
@@ -286,8 +288,9 @@ static bool import_outputs(Onnx *onnx, const OnnxScope *scope, Str *result)
         for (size_t k = 0; k < i; k++) /* one name cannot be two results */
             if (str_eq(result[k], result[i])) {
                 Str other = str_from(onnx_unique(onnx, result[i].ptr));
-                if (!onnx_write(onnx, onnx->path,
-                                str_format(onnx->arena, STR_FMT " = " STR_FMT "\n", STR_ARG(other), STR_ARG(result[i]))))
+                if (!onnx_write(
+                        onnx, onnx->path,
+                        str_format(onnx->arena, STR_FMT " = " STR_FMT "\n", STR_ARG(other), STR_ARG(result[i]))))
                     return false;
                 result[i] = other;
             }

@@ -1,8 +1,8 @@
 /* Shared by the parts of the import.
  *
- * Every node is written as statements of .nnc, which are built at once (nnc/compose.h), so that the types of its results
- * are known when the next one is written.  A node all of whose operands are known is evaluated instead, in a graph of
- * its own: that is how arithmetic on shapes disappears. */
+ * Every node is written as statements of .nnc, which are built at once (nnc/compose.h), so that the types of its
+ * results are known when the next one is written.  A node all of whose operands are known is evaluated instead, in a
+ * graph of its own: that is how arithmetic on shapes disappears. */
 #ifndef NNC_ONNX_IMPORT_H
 #define NNC_ONNX_IMPORT_H
 
@@ -18,14 +18,14 @@ typedef struct OnnxBlock OnnxBlock;
 typedef struct OnnxScope OnnxScope;
 typedef struct OnnxNode OnnxNode;
 
-typedef struct OnnxValue { /* what a name of the model stands for */
-    const Type *type;      /* of a tensor; NULL: see below */
-    const char *name;      /* in the text; NULL while nothing declares it */
-    const OnnxBlock *home; /* that declares it; NULL: the outermost one, when it is used */
-    const Tensor *known;   /* its elements, when they are known while compiling */
-    const char *wish;      /* of what is known: its name in the model */
-    bool stored;           /* known as an initialiser: a weight */
-    bool bad;              /* an error has been reported */
+typedef struct OnnxValue {         /* what a name of the model stands for */
+    const Type *type;              /* of a tensor; NULL: see below */
+    const char *name;              /* in the text; NULL while nothing declares it */
+    const OnnxBlock *home;         /* that declares it; NULL: the outermost one, when it is used */
+    const Tensor *known;           /* its elements, when they are known while compiling */
+    const char *wish;              /* of what is known: its name in the model */
+    bool stored;                   /* known as an initialiser: a weight */
+    bool bad;                      /* an error has been reported */
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
     bool sequence, absent; /* absent: an optional without a value */
@@ -38,7 +38,7 @@ struct OnnxBlock { /* a graph that is being built, and its text */
     uint32_t numbers; /* of names that nobody reads */
 };
 
-struct OnnxScope { /* what names mean */
+struct OnnxScope {    /* what names mean */
     OnnxScope *outer; /* NULL of the model's graph, and of a function */
     OnnxBlock *block;
     Map value; /* to index into Onnx.value */
@@ -61,8 +61,8 @@ struct Onnx {
     OnnxBlock *block, *root; /* the innermost; the outermost */
     OnnxValue **value;
     uint32_t value_count, value_capacity;
-    Map names;               /* of the text, all that are taken */
-    OnnxValue **undeclared;  /* known, and named by a body: declared before the next statement of the outermost block */
+    Map names;              /* of the text, all that are taken */
+    OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
     uint32_t undeclared_count, undeclared_capacity;
     struct Refusal *refusal; /* what is not supported */
     uint32_t refusal_count, refusal_capacity, node_count;
@@ -94,8 +94,8 @@ typedef struct OnnxRow {
 } OnnxRow;
 
 /* The families; op NULL ends each. */
-extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[], onnx_resize[],
-    onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[];
+extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
+    onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -156,11 +156,11 @@ bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t 
 bool onnx_axes(OnnxNode *node, int64_t operand_since, uint32_t rank, const int64_t **axes, uint32_t *count);
 bool onnx_axis(OnnxNode *node, const char *name, int64_t fallback, uint32_t rank, int64_t *axis);
 
-const char *onnx_list(const OnnxNode *node, const int64_t *list, uint32_t count);    /* [1, 2] */
-const char *onnx_number(const OnnxNode *node, DType dtype, double number);           /* 0.5; of integers 3 */
-const char *onnx_scalar(const OnnxNode *node, DType dtype, double number);           /* f32(0.5) */
+const char *onnx_list(const OnnxNode *node, const int64_t *list, uint32_t count); /* [1, 2] */
+const char *onnx_number(const OnnxNode *node, DType dtype, double number);        /* 0.5; of integers 3 */
+const char *onnx_scalar(const OnnxNode *node, DType dtype, double number);        /* f32(0.5) */
 const char *onnx_known_list(OnnxNode *node, const int64_t *list, uint32_t count, const char *word); /* as a constant */
-bool onnx_known_number(const OnnxNode *node, uint32_t i, double *number);            /* one element, known */
-Shape onnx_broadcast_shape(const OnnxNode *node);                                    /* of all operands */
+bool onnx_known_number(const OnnxNode *node, uint32_t i, double *number); /* one element, known */
+Shape onnx_broadcast_shape(const OnnxNode *node);                         /* of all operands */
 
 #endif

@@ -131,7 +131,8 @@ const char *onnx_out(OnnxNode *node, uint32_t i)
     if (!onnx_wants(node, i))
         return onnx_temp(node, "unused");
     if (!node->out_name[i])
-        node->out_name[i] = onnx->block->folding ? onnx_text(node, "result%u", i) : onnx_unique(onnx, node->proto->output[i]);
+        node->out_name[i] =
+            onnx->block->folding ? onnx_text(node, "result%u", i) : onnx_unique(onnx, node->proto->output[i]);
     return node->out_name[i];
 }
 
@@ -268,8 +269,7 @@ bool onnx_axis(OnnxNode *node, const char *name, int64_t fallback, uint32_t rank
 {
     int64_t given = onnx_int(node, name, fallback);
     *axis = given < 0 ? given + rank : given;
-    return (*axis >= 0 && *axis < rank) ||
-           onnx_no(node, "%s is %lld, for %u dimensions", name, (long long)given, rank);
+    return (*axis >= 0 && *axis < rank) || onnx_no(node, "%s is %lld, for %u dimensions", name, (long long)given, rank);
 }
 
 bool onnx_axes(OnnxNode *node, int64_t operand_since, uint32_t rank, const int64_t **axes, uint32_t *count)

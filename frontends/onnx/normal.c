@@ -36,7 +36,8 @@ static bool infer_batch_norm(OnnxNode *n, const char *mean, const char *variance
     const char *gain = onnx_temp(n, "gain"), *shift = onnx_temp(n, "shift");
     return onnx_emit(n, "%s = %s * rsqrt(%s + %s)", gain, onnx_in(n, 1), variance, epsilon(n)) &&
            onnx_emit(n, "%s = %s - %s * %s", shift, onnx_in(n, 2), mean, gain) &&
-           onnx_emit(n, "%s = %s * %s + %s", onnx_out(n, 0), onnx_in(n, 0), per_channel(n, gain), per_channel(n, shift));
+           onnx_emit(n, "%s = %s * %s + %s", onnx_out(n, 0), onnx_in(n, 0), per_channel(n, gain),
+                     per_channel(n, shift));
 }
 
 /* With the batch's own mean and variance, which also move the running ones. */
@@ -47,8 +48,8 @@ static bool train_batch_norm(OnnxNode *n)
     double momentum = onnx_float(n, "momentum", (double)0.9f);
     DType dtype = onnx_type(n, 3)->dtype;
     const char *keep = onnx_number(n, dtype, momentum), *rest = onnx_number(n, dtype, (double)(1.0f - (float)momentum));
-    return onnx_emit(n, "%s = mean(%s, %s)", mean, x, axes) && onnx_emit(n, "%s = variance(%s, %s)", variance, x, axes) &&
-           infer_batch_norm(n, mean, variance) &&
+    return onnx_emit(n, "%s = mean(%s, %s)", mean, x, axes) &&
+           onnx_emit(n, "%s = variance(%s, %s)", variance, x, axes) && infer_batch_norm(n, mean, variance) &&
            (!onnx_wants(n, 1) ||
             onnx_emit(n, "%s = %s * %s + %s * %s", onnx_out(n, 1), onnx_in(n, 3), keep, mean, rest)) &&
            (!onnx_wants(n, 2) ||
@@ -100,8 +101,7 @@ static bool write_layer_norm(OnnxNode *n)
         y = onnx_text(n, "%s + %s", y, onnx_in(n, 2));
     return onnx_emit(n, "%s = %s", onnx_out(n, 0), y) &&
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = mean(%s, %s, true)", onnx_out(n, 1), x, axes)) &&
-           (!onnx_wants(n, 2) ||
-            onnx_emit(n, "%s = rsqrt(variance(%s, %s, true) + %s)", onnx_out(n, 2), x, axes, eps));
+           (!onnx_wants(n, 2) || onnx_emit(n, "%s = rsqrt(variance(%s, %s, true) + %s)", onnx_out(n, 2), x, axes, eps));
 }
 
 static bool write_rms_norm(OnnxNode *n)
@@ -126,15 +126,16 @@ static bool write_group_norm(OnnxNode *n)
     if (shape->rank < 3 || groups < 1 || shape->dim[1] % groups || !shape_elements(shape))
         return onnx_no(n, "its channels cannot be made groups");
     int64_t rows[] = {shape->dim[0], groups, shape_elements(shape) / shape->dim[0] / groups};
-    const char *y = onnx_text(n, "standardize(reshape(%s, shape = %s), -1, %s)", onnx_in(n, 0), onnx_list(n, rows, 3), epsilon(n));
+    const char *y =
+        onnx_text(n, "standardize(reshape(%s, shape = %s), -1, %s)", onnx_in(n, 0), onnx_list(n, rows, 3), epsilon(n));
     const char *list = onnx_list(n, shape->dim, shape->rank);
     if (n->opset >= 21)
         return onnx_emit(n, "%s = reshape(%s, shape = %s) * %s + %s", onnx_out(n, 0), y, list,
                          per_channel(n, onnx_in(n, 1)), per_channel(n, onnx_in(n, 2)));
     int64_t column[] = {groups, 1}; /* scale and bias of each group */
     const char *unit = onnx_list(n, column, 2);
-    return onnx_emit(n, "%s = reshape(%s * reshape(%s, shape = %s) + reshape(%s, shape = %s), shape = %s)", onnx_out(n, 0),
-                     y, onnx_in(n, 1), unit, onnx_in(n, 2), unit, list);
+    return onnx_emit(n, "%s = reshape(%s * reshape(%s, shape = %s) + reshape(%s, shape = %s), shape = %s)",
+                     onnx_out(n, 0), y, onnx_in(n, 1), unit, onnx_in(n, 2), unit, list);
 }
 
 /* Each channel by the squares of its neighbours */
@@ -223,9 +224,11 @@ static bool write_hardmax(OnnxNode *n)
             dim[d] = shape->dim[d];
     }
     axis = joins ? 1 : axis;
-    const char *list = onnx_list(n, dim, rank), *x = joins ? onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, 0), list) : onnx_in(n, 0);
-    const char *hard = onnx_text(n, "cast(iota(axis = %lld, shape = %s) == argmax(%s, axis = %lld, keep = true), to = %s)",
-                                 (long long)axis, list, x, (long long)axis, dtype_name(onnx_type(n, 0)->dtype));
+    const char *list = onnx_list(n, dim, rank),
+               *x = joins ? onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, 0), list) : onnx_in(n, 0);
+    const char *hard =
+        onnx_text(n, "cast(iota(axis = %lld, shape = %s) == argmax(%s, axis = %lld, keep = true), to = %s)",
+                  (long long)axis, list, x, (long long)axis, dtype_name(onnx_type(n, 0)->dtype));
     return onnx_emit(n, "%s = reshape(%s, shape = %s)", onnx_out(n, 0), hard, onnx_list(n, shape->dim, shape->rank));
 }
 
@@ -243,9 +246,11 @@ static bool write_likelihood(OnnxNode *n, const char *logp)
     for (uint32_t d = 0; d < shape->rank; d++)
         unit[d] = d == 1 ? 1 : shape->dim[d];
     const char *each = onnx_temp(n, "each"), *weight = NULL, *out = onnx_out(n, 0);
-    bool good = onnx_emit(n, "%s = cast(%s, to = i64)", label, onnx_in(n, 1)) &&
-                onnx_emit(n, "%s = -reduce_sum(select(iota(axis = 1, shape = %s) == reshape(%s, shape = %s), %s, 0.0), axes = 1)",
-                          each, onnx_list(n, shape->dim, shape->rank), label, onnx_list(n, unit, shape->rank), logp);
+    bool good =
+        onnx_emit(n, "%s = cast(%s, to = i64)", label, onnx_in(n, 1)) &&
+        onnx_emit(n,
+                  "%s = -reduce_sum(select(iota(axis = 1, shape = %s) == reshape(%s, shape = %s), %s, 0.0), axes = 1)",
+                  each, onnx_list(n, shape->dim, shape->rank), label, onnx_list(n, unit, shape->rank), logp);
     if (good && (onnx_has(n, 2) || ignore)) {
         weight = onnx_temp(n, "weight");
         const char *given = onnx_has(n, 2) ? onnx_text(n, "gather(%s, clip(%s, 0, %lld))", onnx_in(n, 2), label,

@@ -14,16 +14,16 @@ typedef struct OnnxOptions {
 } OnnxOptions;
 
 typedef struct OnnxModel {
-    Module *module;  /* its params have their elements */
-    Text text;       /* the same as a person would read it, without the elements of params; the caller frees it */
-    FileMap *map;    /* the elements lie in these files: they must outlive the module */
+    Module *module; /* its params have their elements */
+    Text text;      /* the same as a person would read it, without the elements of params; the caller frees it */
+    FileMap *map;   /* the elements lie in these files: they must outlive the module */
     uint32_t map_count;
 } OnnxModel;
 
 bool onnx_is_path(Str path); /* does it end in .onnx? */
 
-/* Reads a model with the elements that it has in other files of its folder.  Errors name the node; all nodes that are not
- * supported are listed in one.  False after errors. */
+/* Reads a model with the elements that it has in other files of its folder.  Errors name the node; all nodes that are
+ * not supported are listed in one.  False after errors. */
 bool onnx_import(Arena *arena, Diag *diag, Str path, const OnnxOptions *options, OnnxModel *model);
 
 #endif

@@ -60,8 +60,8 @@ bool onnx_window(OnnxNode *n, const int64_t *size, OnnxWindow *w)
         w->size[d] = size[d];
     if (!size && !onnx_attribute(n, "kernel_shape"))
         return onnx_no(n, "it has no kernel_shape");
-    if ((!size && !take_list(n, "kernel_shape", w->rank, w->size, 1)) || !take_list(n, "strides", w->rank, w->stride, 1) ||
-        !take_list(n, "dilations", w->rank, w->dilation, 1))
+    if ((!size && !take_list(n, "kernel_shape", w->rank, w->size, 1)) ||
+        !take_list(n, "strides", w->rank, w->stride, 1) || !take_list(n, "dilations", w->rank, w->dilation, 1))
         return false;
     if (strcmp(automatic, "NOTSET") == 0)
         return take_pads(n, w);
@@ -107,7 +107,8 @@ const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, uint32_t ex
     bool strided = !is_all(w->stride, w->rank, default_stride), dilated = !is_all(w->dilation, w->rank, 1);
     const char *stride = strided ? onnx_text(n, ", stride = %s", short_list(n, w->stride, w->rank, extra, 1)) : "";
     const char *pad = padded ? onnx_text(n, ", pad = %s", pad_text(n, w, extra)) : "";
-    const char *dilation = dilated ? onnx_text(n, ", dilation = %s", short_list(n, w->dilation, w->rank, extra, 1)) : "";
+    const char *dilation =
+        dilated ? onnx_text(n, ", dilation = %s", short_list(n, w->dilation, w->rank, extra, 1)) : "";
     return onnx_text(n, "%s%s%s", stride, pad, dilation);
 }
 

@@ -9,7 +9,8 @@ static bool bounds(OnnxNode *n, DType dtype, const char **low, const char **high
 {
     *low = dtype == DT_U8 ? "0.0" : dtype == DT_I8 ? "-128.0" : "-32768.0";
     *high = dtype == DT_U8 ? "255.0" : dtype == DT_I8 ? "127.0" : "32767.0";
-    return dtype == DT_U8 || dtype == DT_I8 || dtype == DT_I16 || onnx_no(n, "it quantises to another type than 8 or 16 bits");
+    return dtype == DT_U8 || dtype == DT_I8 || dtype == DT_I16 ||
+           onnx_no(n, "it quantises to another type than 8 or 16 bits");
 }
 
 /* The scale or zero point of operand `i` for operand 0: of the whole, of each slice along an axis, or of each block. */
@@ -128,7 +129,8 @@ static bool write_qlinear_matmul(OnnxNode *n)
     if (onnx_type(n, 1)->dtype != DT_F32)
         return onnx_no(n, "its scales are no f32");
     const char *scale = onnx_text(n, "%s * %s / %s", factor(n, 1, true), factor(n, 4, false), factor(n, 6, true));
-    return onnx_emit(n, "%s = %s @ %s", sum, moved(n, 0, 2, true), moved(n, 3, 5, false)) && requantise(n, sum, scale, 7);
+    return onnx_emit(n, "%s = %s @ %s", sum, moved(n, 0, 2, true), moved(n, 3, 5, false)) &&
+           requantise(n, sum, scale, 7);
 }
 
 static const char *convolve(OnnxNode *n, const char *x, const char *w, uint32_t weight)

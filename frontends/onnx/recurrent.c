@@ -41,11 +41,16 @@ static const struct {
     const char *name, *text;
     double alpha, beta;
 } activation_table[] = {
-    {"Sigmoid", "sigmoid($)", 0, 0},      {"Tanh", "tanh($)", 0, 0},
-    {"Relu", "relu($)", 0, 0},            {"Softsign", "softsign($)", 0, 0},
-    {"Softplus", "softplus($)", 0, 0},    {"LeakyRelu", "leaky_relu($, A)", 0.01, 0},
-    {"Elu", "elu($, A)", 1, 0},           {"HardSigmoid", "clip($ * A + B, 0.0, 1.0)", 0.2, 0.5},
-    {"ThresholdedRelu", "select($ > A, $, 0.0)", 1, 0}, {"Affine", "($ * A + B)", 1, 0},
+    {"Sigmoid", "sigmoid($)", 0, 0},
+    {"Tanh", "tanh($)", 0, 0},
+    {"Relu", "relu($)", 0, 0},
+    {"Softsign", "softsign($)", 0, 0},
+    {"Softplus", "softplus($)", 0, 0},
+    {"LeakyRelu", "leaky_relu($, A)", 0.01, 0},
+    {"Elu", "elu($, A)", 1, 0},
+    {"HardSigmoid", "clip($ * A + B, 0.0, 1.0)", 0.2, 0.5},
+    {"ThresholdedRelu", "select($ > A, $, 0.0)", 1, 0},
+    {"Affine", "($ * A + B)", 1, 0},
     {"ScaledTanh", "(tanh($ * B) * A)", 1, 1},
 };
 
@@ -127,17 +132,18 @@ static bool start(Recurrence *r, OnnxNode *n, Kind kind)
     if (onnx_rank(n, 0) != 3 || onnx_rank(n, 1) != 3 || onnx_rank(n, 2) != 3)
         return onnx_no(n, "its operands have not 3 dimensions");
     bool first = onnx_int(n, "layout", 0) != 0;
-    *r = (Recurrence){.node = n, .kind = kind, .batch_first = first, .gates = gates[kind], .dtype = onnx_type(n, 0)->dtype};
+    *r = (Recurrence){
+        .node = n, .kind = kind, .batch_first = first, .gates = gates[kind], .dtype = onnx_type(n, 0)->dtype};
     r->steps = onnx_dim(n, 0, first ? 1 : 0);
     r->batch = onnx_dim(n, 0, first ? 0 : 1);
     r->width = onnx_dim(n, 2, 2);
     r->directions = onnx_dim(n, 1, 0);
     bool both = strcmp(direction, "bidirectional") == 0;
-    if (r->directions != 1 + both || onnx_dim(n, 1, 1) != r->gates * r->width || onnx_dim(n, 2, 1) != r->gates * r->width ||
-        onnx_dim(n, 2, 0) != r->directions || r->steps < 1)
+    if (r->directions != 1 + both || onnx_dim(n, 1, 1) != r->gates * r->width ||
+        onnx_dim(n, 2, 1) != r->gates * r->width || onnx_dim(n, 2, 0) != r->directions || r->steps < 1)
         return onnx_no(n, "its operands do not fit each other");
-    if ((onnx_has(n, 3) && (onnx_rank(n, 3) != 2 || onnx_dim(n, 3, 1) != 2 * r->gates * r->width ||
-                            onnx_dim(n, 3, 0) != r->directions)))
+    if ((onnx_has(n, 3) &&
+         (onnx_rank(n, 3) != 2 || onnx_dim(n, 3, 1) != 2 * r->gates * r->width || onnx_dim(n, 3, 0) != r->directions)))
         return onnx_no(n, "its bias does not fit");
     r->backward = strcmp(direction, "reverse") == 0;
     r->xs = first ? onnx_text(n, "transpose(%s, axes = [1, 0, 2])", onnx_in(n, 0)) : onnx_in(n, 0);
@@ -150,7 +156,8 @@ static bool multiply(Recurrence *r)
     OnnxNode *n = r->node;
     int64_t rows = r->gates * r->width;
     bool apart = r->kind == GRU && onnx_int(n, "linear_before_reset", 0);
-    const char *xs = r->backward ? onnx_text(n, "%s[::-1]", r->batch_first ? onnx_text(n, "(%s)", r->xs) : r->xs) : r->xs;
+    const char *xs =
+        r->backward ? onnx_text(n, "%s[::-1]", r->batch_first ? onnx_text(n, "(%s)", r->xs) : r->xs) : r->xs;
     r->weight = names(r, "hidden");
     r->zs = names(r, "gates");
     r->bias = NULL;
@@ -207,14 +214,15 @@ static void write_gru_step(Recurrence *r, Step *s)
     const char *wn = onnx_text(n, "%s[%lld:%lld]", r->weight, (long long)(2 * r->width), (long long)(3 * r->width));
     bool apart = onnx_int(n, "linear_before_reset", 0) != 0;
     const char *bias_u = r->bias ? onnx_text(n, " + %s[0:%lld]", r->bias, (long long)(2 * r->width)) : "";
-    const char *bias_n = r->bias ? onnx_text(n, " + %s[%lld:%lld]", r->bias, (long long)(2 * r->width), (long long)(3 * r->width)) : "";
+    const char *bias_n =
+        r->bias ? onnx_text(n, " + %s[%lld:%lld]", r->bias, (long long)(2 * r->width), (long long)(3 * r->width)) : "";
     text_printf(&s->body, "    %s = %s[:, 0:%lld] + matmul(%s, %s, transpose_y = true)%s\n", hs, s->z,
                 (long long)(2 * r->width), s->h, wu, bias_u);
     text_printf(&s->body, "    %s = %s\n", u, activate(r, 0, "Sigmoid", clipped(r, slice_of(r, hs, 0))));
     text_printf(&s->body, "    %s = %s\n", v, activate(r, 0, "Sigmoid", clipped(r, slice_of(r, hs, 1))));
     if (apart)
-        text_printf(&s->body, "    %s = %s + %s * (matmul(%s, %s, transpose_y = true)%s)\n", sum, slice_of(r, s->z, 2), v,
-                    s->h, wn, bias_n);
+        text_printf(&s->body, "    %s = %s + %s * (matmul(%s, %s, transpose_y = true)%s)\n", sum, slice_of(r, s->z, 2),
+                    v, s->h, wn, bias_n);
     else
         text_printf(&s->body, "    %s = %s + matmul(%s * %s, %s, transpose_y = true)\n", sum, slice_of(r, s->z, 2), v,
                     s->h, wn);
@@ -273,7 +281,12 @@ typedef struct Result { /* of one direction */
 static bool scan(Recurrence *r, Result *result)
 {
     OnnxNode *n = r->node;
-    Step s = {.z = names(r, "z"), .h = names(r, "h"), .c = names(r, "c"), .t = names(r, "t"), .h1 = names(r, "h1"), .c1 = names(r, "c1")};
+    Step s = {.z = names(r, "z"),
+              .h = names(r, "h"),
+              .c = names(r, "c"),
+              .t = names(r, "t"),
+              .h1 = names(r, "h1"),
+              .c1 = names(r, "c1")};
     bool cell = r->kind == LSTM;
     *result = (Result){names(r, "ys"), names(r, "last"), cell ? names(r, "cell") : NULL};
     Text text = {0};
@@ -308,7 +321,8 @@ static bool finish(Recurrence *r, const Result *result)
     const char *sequence[2], *last[2], *cell[2];
     for (int64_t d = 0; d < r->directions; d++) {
         bool reversed = r->backward || d;
-        sequence[d] = onnx_text(n, "reshape(%s%s, shape = %s)", result[d].ys, reversed ? "[::-1]" : "", onnx_list(n, all, 4));
+        sequence[d] =
+            onnx_text(n, "reshape(%s%s, shape = %s)", result[d].ys, reversed ? "[::-1]" : "", onnx_list(n, all, 4));
         last[d] = onnx_text(n, "reshape(%s, shape = %s)", result[d].h, onnx_list(n, one, 3));
         cell[d] = r->kind == LSTM ? onnx_text(n, "reshape(%s, shape = %s)", result[d].c, onnx_list(n, one, 3)) : "";
     }

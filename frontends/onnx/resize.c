@@ -95,7 +95,8 @@ static void fill_taps(const Resize *r, const Line *l, int64_t i, int count, int6
         weight[t * l->out + i] = r->exclude ? own[t] / sum : own[t];
 }
 
-static const char *known_vector(OnnxNode *n, DType dtype, const double *list, int64_t count, uint32_t trailing, const char *word)
+static const char *known_vector(OnnxNode *n, DType dtype, const double *list, int64_t count, uint32_t trailing,
+                                const char *word)
 {
     int64_t dim[MAX_RANK] = {count, 1, 1, 1, 1, 1, 1, 1};
     Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, dtype, 1 + trailing, dim));
@@ -106,7 +107,8 @@ static const char *known_vector(OnnxNode *n, DType dtype, const double *list, in
 }
 
 /* What lies outside of the original is a number. */
-static const char *extrapolate(OnnxNode *n, const Resize *r, const Line *l, uint32_t trailing, DType dtype, const char *y)
+static const char *extrapolate(OnnxNode *n, const Resize *r, const Line *l, uint32_t trailing, DType dtype,
+                               const char *y)
 {
     double *outside = ARENA_ARRAY(n->onnx->arena, double, l->out + 1);
     bool any = false;
@@ -132,7 +134,7 @@ static const char *resize_axis(OnnxNode *n, const Resize *r, const Line *l, uint
     if (count < 0 || l->out > ONNX_FOLDED)
         return onnx_no(n, "it shrinks or grows too much"), NULL;
     int64_t *at = ARENA_ARRAY(n->onnx->arena, int64_t, l->out * count + 1);
-    double *weights = ARENA_ARRAY(n->onnx->arena, double, l->out * count + 1);
+    double *weights = ARENA_ARRAY(n->onnx->arena, double, l->out *count + 1);
     for (int64_t i = 0; i < l->out; i++)
         fill_taps(r, l, i, count, at, weights);
     Text sum = {0};

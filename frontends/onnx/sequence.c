@@ -7,7 +7,8 @@
 static bool set_sequence(OnnxNode *n, OnnxValue *const *item, uint32_t count)
 {
     OnnxValue *value = onnx_value_new(n->onnx);
-    *value = (OnnxValue){.sequence = true, .item = arena_copy(n->onnx->arena, item, count * sizeof(OnnxValue *)), .item_count = count};
+    *value = (OnnxValue){
+        .sequence = true, .item = arena_copy(n->onnx->arena, item, count * sizeof(OnnxValue *)), .item_count = count};
     onnx_set_value(n, 0, value);
     return true;
 }
@@ -37,7 +38,8 @@ static bool take_position(OnnxNode *n, uint32_t i, int64_t count, int64_t last, 
     if (!onnx_known(n, i) || !onnx_known_number(n, i, &number))
         return false;
     *at = (int64_t)(number < 0 ? number + (double)count : number);
-    return (*at >= 0 && *at <= last) || onnx_no(n, "there is no position %.0f in a sequence of %lld", number, (long long)count);
+    return (*at >= 0 && *at <= last) ||
+           onnx_no(n, "there is no position %.0f in a sequence of %lld", number, (long long)count);
 }
 
 static bool write_insert(OnnxNode *n)
@@ -93,8 +95,9 @@ static bool write_concat(OnnxNode *n)
             return onnx_no(n, "its items are no tensors");
         text_printf(&parts, "%s, ", onnx_name_value(n->onnx, n->in[0]->item[i]));
     }
-    bool good = parts.len ? onnx_emit(n, "%s = %s(%saxis = %lld)", onnx_out(n, 0), onnx_int(n, "new_axis", 0) ? "stack" : "concat",
-                                      parts.ptr, (long long)onnx_int(n, "axis", 0))
+    bool good = parts.len ? onnx_emit(n, "%s = %s(%saxis = %lld)", onnx_out(n, 0),
+                                      onnx_int(n, "new_axis", 0) ? "stack" : "concat", parts.ptr,
+                                      (long long)onnx_int(n, "axis", 0))
                           : onnx_no(n, "its sequence is empty");
     text_free(&parts);
     return good;
@@ -120,8 +123,8 @@ static bool write_split(OnnxNode *n)
     for (int64_t i = 0, at = 0; i < pieces; i++) {
         int64_t size = equal ? list[0] : list[i];
         const char *name = onnx_temp(n, "piece");
-        const char *piece = onnx_text(n, "slice(%s, axes = %lld, begin = %lld, end = %lld)", onnx_in(n, 0), (long long)axis,
-                                      (long long)at, (long long)least(at + size, extent));
+        const char *piece = onnx_text(n, "slice(%s, axes = %lld, begin = %lld, end = %lld)", onnx_in(n, 0),
+                                      (long long)axis, (long long)at, (long long)least(at + size, extent));
         if (!keeps)
             piece = onnx_text(n, "reshape(%s, shape = %s)", piece, onnx_list(n, shape.dim, shape.rank - 1));
         if (!onnx_emit(n, "%s = %s", name, piece))

@@ -59,8 +59,9 @@ static bool write_transpose(OnnxNode *n)
         onnx_set_value(n, 0, n->in[0]);
         return true;
     }
-    return given ? onnx_emit(n, "%s = transpose(%s, axes = %s)", onnx_out(n, 0), onnx_in(n, 0), onnx_list(n, perm, count))
-                 : onnx_emit(n, "%s = transpose(%s)", onnx_out(n, 0), onnx_in(n, 0));
+    return given
+               ? onnx_emit(n, "%s = transpose(%s, axes = %s)", onnx_out(n, 0), onnx_in(n, 0), onnx_list(n, perm, count))
+               : onnx_emit(n, "%s = transpose(%s)", onnx_out(n, 0), onnx_in(n, 0));
 }
 
 static bool has_axis(const int64_t *axes, uint32_t count, int64_t axis)
@@ -147,12 +148,14 @@ static bool take_slices(OnnxNode *n, Slices *s)
                (onnx_has(n, 4) && !onnx_known_ints(n, 4, &s->step, &s->step_count))) {
         return false;
     }
-    bool fits = s->ends == s->count && (!s->axes || s->axis_count == s->count) && (!s->step || s->step_count == s->count);
+    bool fits =
+        s->ends == s->count && (!s->axes || s->axis_count == s->count) && (!s->step || s->step_count == s->count);
     return (fits && s->count <= onnx_rank(n, 0)) || onnx_no(n, "its lists have not as many entries as each other");
 }
 
 /* As Python's: both ends are clamped, and negative ones count from the end. */
-static bool clamp_slice(OnnxNode *n, const Slices *s, uint32_t i, int64_t *axis, int64_t *begin, int64_t *end, int64_t *step)
+static bool clamp_slice(OnnxNode *n, const Slices *s, uint32_t i, int64_t *axis, int64_t *begin, int64_t *end,
+                        int64_t *step)
 {
     uint32_t rank = onnx_rank(n, 0);
     *axis = s->axes ? s->axes[i] : i;
@@ -321,7 +324,8 @@ static bool pad_by_reading(OnnxNode *n, const char *mode, const int64_t *before,
         for (int64_t i = 0; i < count; i++)
             list[i] = source_of(mode, i - before[d], extent);
         const char *to = onnx_temp(n, "padded");
-        if (!onnx_emit(n, "%s = gather(%s, %s, axis = %u)", to, x, onnx_known_list(n, list, (uint32_t)count, "source"), d))
+        if (!onnx_emit(n, "%s = gather(%s, %s, axis = %u)", to, x, onnx_known_list(n, list, (uint32_t)count, "source"),
+                       d))
             return false;
         x = to;
     }
@@ -342,8 +346,9 @@ static const char *cut(OnnxNode *n, const char *x, int64_t *before, int64_t *aft
         before[d] = most(before[d], 0);
         after[d] = most(after[d], 0);
     }
-    return !cuts ? x : onnx_text(n, "slice(%s, axes = %s, begin = %s, end = %s)", x, onnx_list(n, axes, rank),
-                                 onnx_list(n, begin, rank), onnx_list(n, end, rank));
+    return !cuts ? x
+                 : onnx_text(n, "slice(%s, axes = %s, begin = %s, end = %s)", x, onnx_list(n, axes, rank),
+                             onnx_list(n, begin, rank), onnx_list(n, end, rank));
 }
 
 static bool write_pad(OnnxNode *n)

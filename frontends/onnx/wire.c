@@ -1,6 +1,6 @@
-/* A file is first copied to a skeleton: the same messages, without unknown fields, and with the place of raw_data in the
- * file instead of its bytes.  On the way all lengths, the nesting and the number of messages are checked, so that what
- * protobuf-c is given is small and well formed. */
+/* A file is first copied to a skeleton: the same messages, without unknown fields, and with the place of raw_data in
+ * the file instead of its bytes.  On the way all lengths, the nesting and the number of messages are checked, so that
+ * what protobuf-c is given is small and well formed. */
 #include "onnx/wire.h"
 
 enum { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_32 = 5 };
