@@ -72,6 +72,7 @@ static bool load_weights(nnc_session *session, const nnc_source *source, nnc_mod
         .need_elements = !module->shapes_only,
         .init_missing = source->init_missing,
         .convert = source->convert_weights,
+        .own = !source->text && onnx_is_path(module->path),
     };
     return weights_load(module->module, &options, &module->weights);
 }

@@ -63,6 +63,7 @@ static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
     WeightsOptions options = {
         .path = model->weights_path,
         .need_elements = need != WEIGHTS_SOME,
+        .own = onnx_is_path(model->path),
         .fresh = fresh,
         .init_missing = args_has(cli, "init-missing"),
         .convert = args_has(cli, "convert-weights"),
