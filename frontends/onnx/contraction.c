@@ -8,11 +8,30 @@ static bool write_matmul(OnnxNode *n)
     return onnx_emit(n, "%s = %s @ %s", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1));
 }
 
+/* dense@fc(x, units), with a weight [in, units] */
+static bool write_dense(OnnxNode *n)
+{
+    static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    const char *label = onnx_label(n, param, 2);
+    return onnx_emit(n, "%s = dense@%s(%s, %lld)", onnx_out(n, 0), label, onnx_in(n, 0), (long long)onnx_dim(n, 1, 1)) &&
+           onnx_fill_params(n, label, param, 2);
+}
+
+static bool is_dense(const OnnxNode *n)
+{
+    static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    return onnx_owns(n, param, 2) && onnx_rank(n, 0) == 2 && onnx_rank(n, 1) == 2 && onnx_rank(n, 2) == 1 &&
+           onnx_dim(n, 1, 0) == onnx_dim(n, 0, 1) && onnx_dim(n, 2, 0) == onnx_dim(n, 1, 1) &&
+           onnx_type(n, 0)->dtype == onnx_type(n, 1)->dtype && !onnx_int(n, "transA", 0) && !onnx_int(n, "transB", 0);
+}
+
 /* alpha * A @ B + beta * C, where A and B may be transposed */
 static bool write_gemm(OnnxNode *n)
 {
     DType dtype = onnx_type(n, 0)->dtype;
     double alpha = onnx_float(n, "alpha", 1), beta = onnx_float(n, "beta", 1);
+    if (alpha == 1 && beta == 1 && is_dense(n))
+        return write_dense(n);
     const char *a = onnx_in(n, 0), *b = onnx_in(n, 1);
     if (onnx_rank(n, 0) != 2 || onnx_rank(n, 1) != 2)
         return onnx_no(n, "its operands are no matrices");
@@ -63,6 +82,30 @@ static bool finish_convolution(OnnxNode *n, const char *image, const Shape *shap
     return onnx_emit(n, "%s = reshape(%s, shape = %s)", onnx_out(n, 0), image, onnx_list(n, dim, 3));
 }
 
+/* conv@conv1(x, channels, window, ...), where the weights have the extents that it makes up itself */
+static bool write_conv_layer(OnnxNode *n, const OnnxWindow *window, int64_t groups)
+{
+    static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    uint32_t count = onnx_has(n, 2) ? 2 : 1;
+    const Shape *weight = &onnx_type(n, 1)->shape;
+    const char *label = onnx_label(n, param, count);
+    bool square = weight->dim[2] == weight->dim[3];
+    const char *size = square ? onnx_text(n, "%lld", (long long)weight->dim[2]) : onnx_list(n, weight->dim + 2, 2);
+    const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
+    return onnx_emit(n, "%s = conv@%s(%s, %lld, %s%s%s%s)", onnx_out(n, 0), label, onnx_in(n, 0), (long long)weight->dim[0],
+                     size, onnx_window_text(n, window, 0, 1), group, count == 2 ? "" : ", with_bias = false") &&
+           onnx_fill_params(n, label, param, count);
+}
+
+static bool is_conv_layer(const OnnxNode *n, int64_t groups)
+{
+    static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    const Type *x = onnx_type(n, 0), *w = onnx_type(n, 1);
+    return x->shape.rank == 4 && groups > 0 && x->dtype == w->dtype && w->shape.dim[1] * groups == x->shape.dim[1] &&
+           (!onnx_has(n, 2) || (onnx_rank(n, 2) == 1 && onnx_dim(n, 2, 0) == w->shape.dim[0])) &&
+           onnx_owns(n, param, onnx_has(n, 2) ? 2 : 1);
+}
+
 static bool write_conv(OnnxNode *n)
 {
     OnnxWindow window;
@@ -70,6 +113,8 @@ static bool write_conv(OnnxNode *n)
         return false;
     int64_t groups = onnx_int(n, "group", 1);
     uint32_t extra = onnx_rank(n, 0) == 3;
+    if (is_conv_layer(n, groups))
+        return write_conv_layer(n, &window, groups);
     const char *image = extra ? onnx_temp(n, "image") : onnx_out(n, 0);
     const char *x = as_image(n, 0), *w = as_image(n, 1);
     const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";

@@ -358,6 +358,7 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
     Str *result = ARENA_ARRAY(onnx->arena, Str, onnx->model->graph->n_output + 1);
 
     onnx->names.arena = onnx->arena;
+    onnx_count_uses(onnx);
     onnx->block = onnx->root = &root;
     onnx->composer = nnc_compose(onnx->arena, onnx->diag, onnx->path);
     onnx->module = nnc_compose_module(onnx->composer);

@@ -61,6 +61,7 @@ struct Onnx {
     OnnxBlock *block, *root; /* the innermost; the outermost */
     OnnxValue **value;
     uint32_t value_count, value_capacity;
+    Map uses; /* of initialisers, how many operands they are */
     Map names;              /* of the text, all that are taken */
     OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
     uint32_t undeclared_count, undeclared_capacity;
@@ -122,6 +123,17 @@ bool onnx_report_refusals(Onnx *onnx); /* false when there are any */
 bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *node, size_t count);
 bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph);
 bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
+
+/* layer.c: nodes as layers of the library, with params of their own */
+typedef struct OnnxParam {
+    uint32_t operand;
+    const char *name; /* that the library gives it */
+} OnnxParam;
+void onnx_count_uses(Onnx *onnx);
+bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count); /* are all of them this node's alone? */
+const char *onnx_label(OnnxNode *node, const OnnxParam *param, uint32_t count); /* for the call */
+/* Gives the params that the call has made their elements; false when something is missing. */
+bool onnx_fill_params(OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count);
 
 /* node.c: for handlers */
 bool onnx_no(OnnxNode *node, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always false */

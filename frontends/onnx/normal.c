@@ -40,6 +40,30 @@ static bool infer_batch_norm(OnnxNode *n, const char *mean, const char *variance
                      per_channel(n, shift));
 }
 
+/* `, eps = 0.001`, where it is not what the library has */
+static const char *epsilon_text(const OnnxNode *n, double usual)
+{
+    double eps = onnx_float(n, "epsilon", (double)1e-5f);
+    return (float)eps == (float)usual ? "" : onnx_text(n, ", eps = %s", epsilon(n));
+}
+
+/* As a layer of the library with params of its own, where these have an extent of `width`. */
+static bool is_layer(const OnnxNode *n, const OnnxParam *param, uint32_t count, int64_t width)
+{
+    bool fits = onnx_owns(n, param, count);
+    for (uint32_t i = 0; fits && i < count; i++)
+        fits = onnx_rank(n, param[i].operand) == 1 && onnx_dim(n, param[i].operand, 0) == width &&
+               onnx_type(n, param[i].operand)->dtype == onnx_type(n, 0)->dtype;
+    return fits;
+}
+
+static bool write_layer(OnnxNode *n, const char *function, const OnnxParam *param, uint32_t count, double usual)
+{
+    const char *label = onnx_label(n, param, count);
+    return onnx_emit(n, "%s = %s@%s(%s%s)", onnx_out(n, 0), function, label, onnx_in(n, 0), epsilon_text(n, usual)) &&
+           onnx_fill_params(n, label, param, count);
+}
+
 /* With the batch's own mean and variance, which also move the running ones. */
 static bool train_batch_norm(OnnxNode *n)
 {
@@ -66,6 +90,9 @@ static bool write_batch_norm(OnnxNode *n)
         return onnx_no(n, "it trains");
     if (n->opset < 9 && !onnx_int(n, "spatial", 1))
         return onnx_no(n, "it normalises each position by itself");
+    static const OnnxParam param[] = {{1, "scale"}, {2, "bias"}, {3, "mean"}, {4, "variance"}};
+    if (is_layer(n, param, 4, onnx_dim(n, 0, 1)))
+        return write_layer(n, "batch_norm", param, 4, 1e-5);
     return infer_batch_norm(n, onnx_in(n, 3), onnx_in(n, 4));
 }
 
@@ -90,6 +117,10 @@ static bool write_layer_norm(OnnxNode *n)
     bool narrow;
     if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis))
         return false;
+    static const OnnxParam param[] = {{1, "scale"}, {2, "bias"}};
+    bool last = axis + 1 == onnx_rank(n, 0) && !onnx_wants(n, 1) && !onnx_wants(n, 2);
+    if (last && dtype_bytes(onnx_type(n, 0)->dtype) > 2 && is_layer(n, param, 2, onnx_dim(n, 0, -1)))
+        return write_layer(n, "layer_norm", param, 2, 1e-5);
     DType dtype = onnx_type(n, 0)->dtype;
     const char *axes = axes_from(n, (uint32_t)axis), *x = widened(n, onnx_in(n, 0), &narrow);
     const char *eps = onnx_number(n, narrow ? DT_F32 : dtype, onnx_float(n, "epsilon", (double)1e-5f));
@@ -110,6 +141,10 @@ static bool write_rms_norm(OnnxNode *n)
     bool narrow;
     if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis))
         return false;
+    static const OnnxParam param[] = {{1, "scale"}};
+    bool last = axis + 1 == onnx_rank(n, 0) && dtype_bytes(onnx_type(n, 0)->dtype) > 2;
+    if (last && is_layer(n, param, 1, onnx_dim(n, 0, -1)))
+        return write_layer(n, "rms_norm", param, 1, 1e-6);
     DType dtype = onnx_type(n, 0)->dtype;
     const char *x = widened(n, onnx_in(n, 0), &narrow), *axes = axes_from(n, (uint32_t)axis);
     const char *eps = onnx_number(n, narrow ? DT_F32 : dtype, onnx_float(n, "epsilon", (double)1e-5f));

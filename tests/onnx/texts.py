@@ -86,8 +86,37 @@ def arithmetic_on_shapes_disappears(t):
 def batch_norm_gelu_and_layer_norm(t):
     m = model(graph([node("LayerNormalization", ["x", "g", "b"], ["n"]), node("Gelu", ["n"], ["y"])],
                     [X], [value("y", [1, 2])], [tensor("g", W[0, :2]), tensor("b", W[1, :2])]), opset=20)
-    lines = t.text(m)
-    expect(lines[-2:], "n = standardize(x, [1], 1e-05) * g + b", "y = gelu(n)")
+    expect(t.text(m), "n = layer_norm@n(x)", "y = gelu(n)")
+
+
+@case
+def weights_of_one_node_are_those_of_a_layer(t):
+    w, b, x = (numpy.random.default_rng(i).normal(size=s).astype("f4") for i, s in enumerate([(2, 3, 3, 3), (2,), (1, 3, 5, 5)]))
+    bn = [tensor(f"bn1_{k}", numpy.array(v, "f4")) for k, v in (("gamma", [1, 2]), ("beta", [3, 4]), ("mean", [0, 1]), ("var", [1, 4]))]
+    m = model(graph([node("Conv", ["x", "conv1.weight", "conv1.bias"], ["h"], pads=[1, 1, 1, 1]),
+                     node("BatchNormalization", ["h", "bn1_gamma", "bn1_beta", "bn1_mean", "bn1_var"], ["n"], epsilon=1e-3),
+                     node("Gemm", ["f", "fc.w", "fc.b"], ["g"])],
+                    [value("x", [1, 3, 5, 5]), value("f", [1, 2])], [value("n", None), value("g", None)],
+                    [tensor("conv1.weight", w), tensor("conv1.bias", b), tensor("fc.w", W), tensor("fc.b", W[0])] + bn))
+    expect(t.text(m), "h = conv@conv1(x, 2, 3, pad = 1)", "n = batch_norm@bn1(h, eps = 0.001)", "g = dense@fc(f, 3)")
+    f = numpy.array([[2, 5]], "f4")
+    numpy.testing.assert_allclose(t.value(m, "g", x=x, f=f), f @ W + W[0], 1e-6)
+    got = t.value(m, "n", x=x, f=f)
+    padded = numpy.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    at = sum(padded[0, :, i : i + 5, j : j + 5].T @ w[:, :, i, j].T for i in range(3) for j in range(3)).T + b[:, None, None]
+    want = (at - numpy.array([0, 1])[:, None, None]) / numpy.sqrt(numpy.array([1, 4]) + 1e-3)[:, None, None]
+    numpy.testing.assert_allclose(got[0], want * numpy.array([1, 2])[:, None, None] + numpy.array([3, 4])[:, None, None], 1e-3, 1e-4)
+    t.write(m)
+    t.run("import", "m.onnx", "-o", "dir")
+    t.run("run", "dir/m.nnc", "--target", "reference", "--input", "x=x.npy", "--input", "f=f.npy", "--output", "n=again.npy")
+    numpy.testing.assert_array_equal(numpy.load(t.folder / "again.npy"), got)
+
+
+@case
+def a_weight_that_two_nodes_read_is_one_param(t):
+    m = model(graph([node("Gemm", ["x", "w", "b"], ["h"]), node("Gemm", ["x", "w", "b"], ["y"])], [X], [value("y", None), value("h", None)],
+                    [tensor("w", W), tensor("b", W[0])]))
+    expect(t.text(m), "param w: f32[2, 3]", "param b: f32[3]", "h = x @ w + b", "y = x @ w + b")
 
 
 @case
