@@ -49,7 +49,8 @@ static bool start(Attention *a, OnnxNode *n)
 static const char *put_cache(Attention *a, uint32_t i, uint32_t past, uint32_t present)
 {
     OnnxNode *n = a->node;
-    const char *own = split_heads(a, i, a->groups), *name = onnx_wants(n, present) ? onnx_out(n, present) : onnx_temp(n, i == 1 ? "k" : "v");
+    const char *own = split_heads(a, i, a->groups),
+               *name = onnx_wants(n, present) ? onnx_out(n, present) : onnx_temp(n, i == 1 ? "k" : "v");
     bool good = onnx_has(n, past) ? onnx_emit(n, "%s = concat(%s, %s, axis = 2)", name, onnx_in(n, past), own)
                                   : onnx_emit(n, "%s = %s", name, own);
     const Type *type = good ? onnx_type_of(n, name) : NULL;
@@ -95,7 +96,8 @@ static bool put_conditions(Attention *a, Text *text)
     a->offset = onnx_text(n, "%lld", (long long)a->past);
     if (onnx_has(n, 6)) {
         const char *length = onnx_temp(n, "length");
-        if (!onnx_emit(n, "%s = reshape(cast(%s, to = i64), shape = [%lld, 1, 1, 1])", length, onnx_in(n, 6), (long long)a->batch))
+        if (!onnx_emit(n, "%s = reshape(cast(%s, to = i64), shape = [%lld, 1, 1, 1])", length, onnx_in(n, 6),
+                       (long long)a->batch))
             return false;
         if (!onnx_has(n, 4))
             a->offset = onnx_text(n, "(%s - %lld)", length, (long long)a->steps);
@@ -104,7 +106,8 @@ static bool put_conditions(Attention *a, Text *text)
     bool causal = onnx_int(n, "is_causal", 0) != 0;
     if (causal || left != UNBOUNDED || right != UNBOUNDED) {
         distance = onnx_temp(n, "distance");
-        if (!onnx_emit(n, "%s = iota(axis = 2, shape = %s) + %s - iota(axis = 3, shape = %s)", distance, shape, a->offset, shape))
+        if (!onnx_emit(n, "%s = iota(axis = 2, shape = %s) + %s - iota(axis = 3, shape = %s)", distance, shape,
+                       a->offset, shape))
             return false;
     }
     if (causal)
@@ -169,11 +172,13 @@ static const char *put_shares(Attention *a)
             return NULL;
     }
     const char *text = precision == a->dtype ? onnx_text(n, "softmax(%s)", biased)
-                                             : onnx_text(n, "cast(softmax(cast(%s, to = %s)), to = %s)", biased, dtype_name(precision), type);
+                                             : onnx_text(n, "cast(softmax(cast(%s, to = %s)), to = %s)", biased,
+                                                         dtype_name(precision), type);
     if (a->guarded && a->bias)
         text = onnx_text(n, "select(reduce_max(%s, axes = -1, keep = true) == -inf, 0.0, %s)", a->bias, text);
     const char *shown = mode == 1 ? a->scores : mode == 2 ? biased : mode == 3 ? shares : NULL;
-    return onnx_emit(n, "%s = %s", shares, text) && (!shown || !onnx_wants(n, 3) || onnx_emit(n, "%s = %s", onnx_out(n, 3), shown))
+    return onnx_emit(n, "%s = %s", shares, text) &&
+                   (!shown || !onnx_wants(n, 3) || onnx_emit(n, "%s = %s", onnx_out(n, 3), shown))
                ? shares
                : NULL;
 }
@@ -192,8 +197,8 @@ static bool write_attention(OnnxNode *n)
     if (!a.flat)
         return onnx_emit(n, "%s = %s @ %s", onnx_out(n, 0), shares, a.v);
     int64_t dim[] = {a.batch, a.steps, a.heads * (onnx_dim(n, 2, 2) / a.groups)};
-    return onnx_emit(n, "%s = reshape(transpose(%s @ %s, axes = [0, 2, 1, 3]), shape = %s)", onnx_out(n, 0), shares, a.v,
-                     onnx_list(n, dim, 3));
+    return onnx_emit(n, "%s = reshape(transpose(%s @ %s, axes = [0, 2, 1, 3]), shape = %s)", onnx_out(n, 0), shares,
+                     a.v, onnx_list(n, dim, 3));
 }
 
 /* Pairs of features turn by an angle that hangs on the position: halves of a head, or neighbours. */
@@ -216,7 +221,8 @@ static bool start_rotary(OnnxNode *n, Rotary *r)
     r->width = r->flat ? onnx_dim(n, 0, 2) / r->heads : onnx_dim(n, 0, 3);
     r->turned = onnx_int(n, "rotary_embedding_dim", 0);
     r->turned = r->turned ? r->turned : r->width;
-    return (r->turned > 0 && r->turned <= r->width && r->turned % 2 == 0) || onnx_no(n, "it turns an impossible number of features");
+    return (r->turned > 0 && r->turned <= r->width && r->turned % 2 == 0) ||
+           onnx_no(n, "it turns an impossible number of features");
 }
 
 /* [batch or 1, steps, 1, turned / 2] of a table of cosines or sines */
@@ -245,18 +251,22 @@ static bool write_rotary(OnnxNode *n)
                               : onnx_text(n, "transpose(%s, axes = [0, 2, 1, 3])", onnx_in(n, 0));
     bool neighbours = onnx_int(n, "interleaved", 0) != 0;
     long long half = (long long)r.turned / 2, all = (long long)r.turned;
-    const char *first = neighbours ? onnx_text(n, "%s[..., 0:%lld:2]", x, all) : onnx_text(n, "%s[..., 0:%lld]", x, half);
-    const char *second = neighbours ? onnx_text(n, "%s[..., 1:%lld:2]", x, all) : onnx_text(n, "%s[..., %lld:%lld]", x, half, all);
-    const char *joined = neighbours ? onnx_text(n, "reshape(concat(reshape(%s, shape = %s), reshape(%s, shape = %s), axis = 4), shape = %s)",
-                                                real, list, imaginary, list, onnx_list(n, turned, 4))
-                                    : onnx_text(n, "concat(%s, %s, axis = 3)", real, imaginary);
+    const char *first =
+        neighbours ? onnx_text(n, "%s[..., 0:%lld:2]", x, all) : onnx_text(n, "%s[..., 0:%lld]", x, half);
+    const char *second =
+        neighbours ? onnx_text(n, "%s[..., 1:%lld:2]", x, all) : onnx_text(n, "%s[..., %lld:%lld]", x, half, all);
+    const char *joined =
+        neighbours
+            ? onnx_text(n, "reshape(concat(reshape(%s, shape = %s), reshape(%s, shape = %s), axis = 4), shape = %s)",
+                        real, list, imaginary, list, onnx_list(n, turned, 4))
+            : onnx_text(n, "concat(%s, %s, axis = 3)", real, imaginary);
     if (r.turned < r.width)
         joined = onnx_text(n, "concat(%s, %s[..., %lld:], axis = 3)", joined, x, all);
     const Shape *shape = &onnx_type(n, 0)->shape;
     const char *back = r.flat ? onnx_text(n, "reshape(%s, shape = %s)", y, onnx_list(n, shape->dim, shape->rank))
                               : onnx_text(n, "transpose(%s, axes = [0, 2, 1, 3])", y);
-    return onnx_emit(n, "%s = %s", x, rows) && onnx_emit(n, "%s = %s", a, first) && onnx_emit(n, "%s = %s", b, second) &&
-           onnx_emit(n, "%s = %s * %s - %s * %s", real, c, a, s, b) &&
+    return onnx_emit(n, "%s = %s", x, rows) && onnx_emit(n, "%s = %s", a, first) &&
+           onnx_emit(n, "%s = %s", b, second) && onnx_emit(n, "%s = %s * %s - %s * %s", real, c, a, s, b) &&
            onnx_emit(n, "%s = %s * %s + %s * %s", imaginary, s, a, c, b) && onnx_emit(n, "%s = %s", y, joined) &&
            onnx_emit(n, "%s = %s", onnx_out(n, 0), back);
 }

@@ -13,7 +13,8 @@ static bool write_dense(OnnxNode *n)
 {
     static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
     const char *label = onnx_label(n, param, 2);
-    return onnx_emit(n, "%s = dense@%s(%s, %lld)", onnx_out(n, 0), label, onnx_in(n, 0), (long long)onnx_dim(n, 1, 1)) &&
+    return onnx_emit(n, "%s = dense@%s(%s, %lld)", onnx_out(n, 0), label, onnx_in(n, 0),
+                     (long long)onnx_dim(n, 1, 1)) &&
            onnx_fill_params(n, label, param, 2);
 }
 
@@ -92,8 +93,9 @@ static bool write_conv_layer(OnnxNode *n, const OnnxWindow *window, int64_t grou
     bool square = weight->dim[2] == weight->dim[3];
     const char *size = square ? onnx_text(n, "%lld", (long long)weight->dim[2]) : onnx_list(n, weight->dim + 2, 2);
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
-    return onnx_emit(n, "%s = conv@%s(%s, %lld, %s%s%s%s)", onnx_out(n, 0), label, onnx_in(n, 0), (long long)weight->dim[0],
-                     size, onnx_window_text(n, window, 0, 1), group, count == 2 ? "" : ", with_bias = false") &&
+    return onnx_emit(n, "%s = conv@%s(%s, %lld, %s%s%s%s)", onnx_out(n, 0), label, onnx_in(n, 0),
+                     (long long)weight->dim[0], size, onnx_window_text(n, window, 0, 1), group,
+                     count == 2 ? "" : ", with_bias = false") &&
            onnx_fill_params(n, label, param, count);
 }
 

@@ -257,20 +257,22 @@ static bool write_one_hot(OnnxNode *n)
                      onnx_list(n, dim, rank + 1), index, on, off);
 }
 
-/* The k largest or smallest along an axis, in their order.  The rank of an element is how many come before it; equal ones keep
- * their order. */
+/* The k largest or smallest along an axis, in their order.  The rank of an element is how many come before it; equal
+ * ones keep their order. */
 static bool write_top_k(OnnxNode *n)
 {
     const Shape *shape = &onnx_type(n, 0)->shape;
     int64_t axis, k = onnx_int(n, "k", 0), axes[MAX_RANK], back[MAX_RANK], column[MAX_RANK + 1], row[MAX_RANK + 1];
     double number;
     uint32_t rank = shape->rank, next = 0;
-    if (!onnx_axis(n, "axis", -1, rank, &axis) || (n->opset >= 10 && (!onnx_known(n, 1) || !onnx_known_number(n, 1, &number))))
+    if (!onnx_axis(n, "axis", -1, rank, &axis) ||
+        (n->opset >= 10 && (!onnx_known(n, 1) || !onnx_known_number(n, 1, &number))))
         return false;
     k = n->opset >= 10 ? (int64_t)number : k;
     int64_t extent = shape->dim[axis];
     if (k < 1 || k > extent || extent > MOST_RANKED || rank == MAX_RANK)
-        return onnx_no(n, "it chooses %lld of %lld: 1 to %d of as many are supported", (long long)k, (long long)extent, MOST_RANKED);
+        return onnx_no(n, "it chooses %lld of %lld: 1 to %d of as many are supported", (long long)k, (long long)extent,
+                       MOST_RANKED);
     for (uint32_t d = 0; d < rank; d++)
         if (d != axis)
             axes[next++] = d;
@@ -283,7 +285,8 @@ static bool write_top_k(OnnxNode *n)
     row[rank] = extent;
     bool largest = onnx_int(n, "largest", 1) != 0, is_float = dtype_is_float(onnx_type(n, 0)->dtype);
     int64_t square[] = {extent, extent}, chosen[] = {k, extent};
-    const char *each = onnx_temp(n, "each"), *all = onnx_temp(n, "all"), *place = onnx_temp(n, "place"), *hit = onnx_temp(n, "chosen");
+    const char *each = onnx_temp(n, "each"), *all = onnx_temp(n, "all"), *place = onnx_temp(n, "place"),
+               *hit = onnx_temp(n, "chosen");
     const char *pairs = onnx_list(n, square, 2), *best = onnx_list(n, chosen, 2), *order = onnx_list(n, back, rank);
     const char *moved = onnx_text(n, "transpose(%s, axes = %s)", onnx_in(n, 0), onnx_list(n, axes, rank));
     const char *zero = onnx_number(n, onnx_type(n, 0)->dtype, 0);
@@ -291,12 +294,16 @@ static bool write_top_k(OnnxNode *n)
                                  : onnx_text(n, "reduce_sum(select(%s, %s, %s), axes = -1)", hit, all, zero);
     return onnx_emit(n, "%s = reshape(%s, shape = %s)", each, moved, onnx_list(n, column, rank + 1)) &&
            onnx_emit(n, "%s = reshape(%s, shape = %s)", all, each, onnx_list(n, row, rank + 1)) &&
-           onnx_emit(n, "%s = reduce_sum(cast(%s %s %s or (%s == %s and iota(axis = 1, shape = %s) < iota(axis = 0, shape = %s)), to = i64), axes = -1)",
+           onnx_emit(n,
+                     "%s = reduce_sum(cast(%s %s %s or (%s == %s and iota(axis = 1, shape = %s) < iota(axis = 0, shape "
+                     "= %s)), to = i64), axes = -1)",
                      place, all, largest ? ">" : "<", each, all, each, pairs, pairs) &&
-           onnx_emit(n, "%s = reshape(%s, shape = %s) == iota(axis = 0, shape = %s)", hit, place, onnx_list(n, row, rank + 1), best) &&
+           onnx_emit(n, "%s = reshape(%s, shape = %s) == iota(axis = 0, shape = %s)", hit, place,
+                     onnx_list(n, row, rank + 1), best) &&
            (!onnx_wants(n, 0) || onnx_emit(n, "%s = transpose(%s, axes = %s)", onnx_out(n, 0), value, order)) &&
-           (!onnx_wants(n, 1) || onnx_emit(n, "%s = transpose(reduce_sum(select(%s, iota(axis = 1, shape = %s), 0), axes = -1), axes = %s)",
-                                           onnx_out(n, 1), hit, best, order));
+           (!onnx_wants(n, 1) ||
+            onnx_emit(n, "%s = transpose(reduce_sum(select(%s, iota(axis = 1, shape = %s), 0), axes = -1), axes = %s)",
+                      onnx_out(n, 1), hit, best, order));
 }
 
 /* The first steps of each sequence the other way round, as many as it has. */

@@ -61,7 +61,7 @@ struct Onnx {
     OnnxBlock *block, *root; /* the innermost; the outermost */
     OnnxValue **value;
     uint32_t value_count, value_capacity;
-    Map uses; /* of initialisers, how many operands they are */
+    Map uses;               /* of initialisers, how many operands they are */
     Map names;              /* of the text, all that are taken */
     OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
     uint32_t undeclared_count, undeclared_capacity;
@@ -96,7 +96,8 @@ typedef struct OnnxRow {
 
 /* The families; op NULL ends each. */
 extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
-    onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[], onnx_attention[], onnx_signal[], onnx_training[];
+    onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
+    onnx_attention[], onnx_signal[], onnx_training[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -130,7 +131,7 @@ typedef struct OnnxParam {
     const char *name; /* that the library gives it */
 } OnnxParam;
 void onnx_count_uses(Onnx *onnx);
-bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count); /* are all of them this node's alone? */
+bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);   /* are all of them this node's alone? */
 const char *onnx_label(OnnxNode *node, const OnnxParam *param, uint32_t count); /* for the call */
 /* Gives the params that the call has made their elements; false when something is missing. */
 bool onnx_fill_params(OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count);

@@ -1,5 +1,5 @@
-/* Layers of the library, which declare their own params: `y = conv@conv1(x, 64, 7)`, where the weights are the node's alone.
- * The params take the library's names, conv1.weight, and the elements of the model. */
+/* Layers of the library, which declare their own params: `y = conv@conv1(x, 64, 7)`, where the weights are the node's
+ * alone. The params take the library's names, conv1.weight, and the elements of the model. */
 #include <string.h>
 
 #include "onnx/import.h"
@@ -54,7 +54,8 @@ static const char *stem_of(const OnnxNode *node, const OnnxParam *param)
     static const char *const tail[] = {"weight", "w", "scale", "gamma", "gain"};
     for (size_t i = 0; i < sizeof tail / sizeof *tail; i++) {
         uint32_t length = (uint32_t)strlen(tail[i]);
-        if (name.len > length + 1 && str_ends(name, tail[i]) && (name.ptr[name.len - length - 1] == '.' || name.ptr[name.len - length - 1] == '_'))
+        if (name.len > length + 1 && str_ends(name, tail[i]) &&
+            (name.ptr[name.len - length - 1] == '.' || name.ptr[name.len - length - 1] == '_'))
             return str_copy(node->onnx->arena, (Str){name.ptr, name.len - length - 1}).ptr;
     }
     return onnx_wants(node, 0) ? node->proto->output[0] : "layer";

@@ -8,7 +8,7 @@
 #define MOST_FACTORS 4000000 /* elements of such a matrix */
 #define TURN         6.283185307179586476925
 
-typedef struct Spectrum { /* sums over `in` elements for each of `out` */
+typedef struct Spectrum {    /* sums over `in` elements for each of `out` */
     int64_t in, out, length; /* length: of the transform */
     bool inverse, half;      /* half: the spectrum is that of a real signal, of which the second half is left out */
     DType dtype;
@@ -23,7 +23,8 @@ static const char *factors(OnnxNode *n, const Spectrum *s, double (*wave)(double
         bool alone = i == 0 || 2 * i == s->length;
         double scale = (s->inverse ? 1.0 / (double)s->length : 1) * (s->inverse && s->half && !alone ? 2 : 1);
         for (int64_t k = 0; k < s->out; k++)
-            tensor_set_number(tensor, i * s->out + k, scale * wave(TURN * (double)(i * k % s->length) / (double)s->length));
+            tensor_set_number(tensor, i * s->out + k,
+                              scale * wave(TURN * (double)(i * k % s->length) / (double)s->length));
     }
     const char *base = onnx_identifier(n->onnx, n->proto->output[0]);
     return onnx_name_value(n->onnx, onnx_known_value(n->onnx, tensor, onnx_text(n, "%s.%s", base, word)));
@@ -36,7 +37,8 @@ static bool check_size(OnnxNode *n, const Spectrum *s)
 }
 
 /* The result along the last axis, of real and imaginary parts along it; imaginary may be NULL. */
-static bool put_spectrum(OnnxNode *n, const Spectrum *s, const char *real, const char *imaginary, const char **re, const char **im)
+static bool put_spectrum(OnnxNode *n, const Spectrum *s, const char *real, const char *imaginary, const char **re,
+                         const char **im)
 {
     const char *c = factors(n, s, cos, "cos"), *sine = factors(n, s, sin, "sin");
     const char *plus = s->inverse ? "-" : "+", *minus = s->inverse ? "" : "-";
@@ -62,13 +64,16 @@ static const char *signal_part(OnnxNode *n, int64_t part, int64_t axis, int64_t 
         dim[d] = shape->dim[d];
     }
     axes[next] = axis;
-    const char *x = onnx_text(n, "reshape(%s[..., %lld], shape = %s)", onnx_in(n, 0), (long long)part, onnx_list(n, dim, rank));
+    const char *x =
+        onnx_text(n, "reshape(%s[..., %lld], shape = %s)", onnx_in(n, 0), (long long)part, onnx_list(n, dim, rank));
     x = rank > 1 ? onnx_text(n, "transpose(%s, axes = %s)", x, onnx_list(n, axes, rank)) : x;
     int64_t extent = shape->dim[axis];
     after[rank - 1] = most(length - extent, 0);
     if (length < extent)
         return onnx_text(n, "(%s)[..., 0:%lld]", x, (long long)length);
-    return after[rank - 1] ? onnx_text(n, "pad(%s, before = %s, after = %s)", x, onnx_list(n, before, rank), onnx_list(n, after, rank)) : x;
+    return after[rank - 1] ? onnx_text(n, "pad(%s, before = %s, after = %s)", x, onnx_list(n, before, rank),
+                                       onnx_list(n, after, rank))
+                           : x;
 }
 
 static const char *put_part(OnnxNode *n, int64_t part, int64_t axis, int64_t length)
@@ -96,7 +101,9 @@ static bool write_dft(OnnxNode *n)
     const int64_t *list;
     uint32_t count, rank = onnx_rank(n, 0);
     int64_t axis, parts = onnx_dim(n, 0, -1);
-    Spectrum s = {.inverse = onnx_int(n, "inverse", 0) != 0, .half = onnx_int(n, "onesided", 0) != 0, .dtype = onnx_type(n, 0)->dtype};
+    Spectrum s = {.inverse = onnx_int(n, "inverse", 0) != 0,
+                  .half = onnx_int(n, "onesided", 0) != 0,
+                  .dtype = onnx_type(n, 0)->dtype};
     if (!take_axis(n, &axis) || (onnx_has(n, 1) && !onnx_known_ints(n, 1, &list, &count)))
         return false;
     bool to_real = s.inverse && s.half;
@@ -105,7 +112,8 @@ static bool write_dft(OnnxNode *n)
     s.out = s.half && !s.inverse ? s.length / 2 + 1 : s.length;
     if (!check_size(n, &s) || (parts != 1 && parts != 2) || (s.half && parts == 2 && !s.inverse))
         return onnx_no(n, "its operand is neither real nor complex");
-    const char *real = put_part(n, 0, axis, s.in), *imaginary = parts == 2 ? put_part(n, 1, axis, s.in) : NULL, *re, *im;
+    const char *real = put_part(n, 0, axis, s.in), *imaginary = parts == 2 ? put_part(n, 1, axis, s.in) : NULL, *re,
+               *im;
     if (!real || !put_spectrum(n, &s, real, imaginary, &re, &im))
         return false;
     int64_t back[MAX_RANK];
@@ -114,7 +122,8 @@ static bool write_dft(OnnxNode *n)
     const char *axes = onnx_list(n, back, rank - 1);
     if (to_real)
         return onnx_emit(n, "%s = stack(transpose(%s, axes = %s), axis = -1)", onnx_out(n, 0), re, axes);
-    return onnx_emit(n, "%s = stack(transpose(%s, axes = %s), transpose(%s, axes = %s), axis = -1)", onnx_out(n, 0), re, axes, im, axes);
+    return onnx_emit(n, "%s = stack(transpose(%s, axes = %s), transpose(%s, axes = %s), axis = -1)", onnx_out(n, 0), re,
+                     axes, im, axes);
 }
 
 /* STFT: frames of a real signal, each times a window */
@@ -123,13 +132,15 @@ static bool write_stft(OnnxNode *n)
 {
     double step, size = 0;
     bool windowed = onnx_has(n, 2);
-    if (!onnx_known(n, 1) || !onnx_known_number(n, 1, &step) || (onnx_has(n, 3) && (!onnx_known(n, 3) || !onnx_known_number(n, 3, &size))))
+    if (!onnx_known(n, 1) || !onnx_known_number(n, 1, &step) ||
+        (onnx_has(n, 3) && (!onnx_known(n, 3) || !onnx_known_number(n, 3, &size))))
         return false;
     Spectrum s = {.dtype = onnx_type(n, 0)->dtype, .length = windowed && size == 0 ? onnx_dim(n, 2, 0) : (int64_t)size};
     int64_t extent = onnx_dim(n, 0, 1), dim[] = {onnx_dim(n, 0, 0), extent};
     s.in = s.length;
     s.out = onnx_int(n, "onesided", 1) ? s.length / 2 + 1 : s.length;
-    if (!check_size(n, &s) || step < 1 || s.length > extent || onnx_rank(n, 0) > 3 || (onnx_rank(n, 0) == 3 && onnx_dim(n, 0, 2) != 1))
+    if (!check_size(n, &s) || step < 1 || s.length > extent || onnx_rank(n, 0) > 3 ||
+        (onnx_rank(n, 0) == 3 && onnx_dim(n, 0, 2) != 1))
         return onnx_no(n, "its frames are impossible, or its signal is complex");
     int64_t frames = (extent - s.length) / (int64_t)step + 1, shape[] = {dim[0], frames, s.length};
     int64_t *list = ARENA_ARRAY(n->onnx->arena, int64_t, frames * s.length + 1);
@@ -138,10 +149,11 @@ static bool write_stft(OnnxNode *n)
     for (int64_t f = 0; f < frames; f++)
         for (int64_t i = 0; i < s.length; i++)
             list[f * s.length + i] = f * (int64_t)step + i;
-    const char *framed = onnx_temp(n, "frames"), *at = onnx_known_list(n, list, (uint32_t)(frames * s.length), "positions"), *re, *im;
+    const char *framed = onnx_temp(n, "frames"),
+               *at = onnx_known_list(n, list, (uint32_t)(frames * s.length), "positions"), *re, *im;
     const char *window = windowed ? onnx_text(n, " * %s", onnx_in(n, 2)) : "";
-    return onnx_emit(n, "%s = reshape(gather(reshape(%s, shape = %s), %s, axis = 1), shape = %s)%s", framed, onnx_in(n, 0),
-                     onnx_list(n, dim, 2), at, onnx_list(n, shape, 3), window) &&
+    return onnx_emit(n, "%s = reshape(gather(reshape(%s, shape = %s), %s, axis = 1), shape = %s)%s", framed,
+                     onnx_in(n, 0), onnx_list(n, dim, 2), at, onnx_list(n, shape, 3), window) &&
            put_spectrum(n, &s, framed, NULL, &re, &im) &&
            onnx_emit(n, "%s = stack(%s, %s, axis = -1)", onnx_out(n, 0), re, im);
 }
@@ -165,8 +177,8 @@ static bool write_mel_weights(OnnxNode *n)
         if (!onnx_known(n, i) || !onnx_known_number(n, i, &number[i]))
             return false;
     int64_t dim[] = {(int64_t)number[1] / 2 + 1, (int64_t)number[0]};
-    if (!onnx_dtype((int32_t)onnx_int(n, "output_datatype", 1), &dtype) || dim[1] < 1 || dim[0] < 1 || number[0] > 65536 ||
-        number[1] > 65536 || number[2] < 1)
+    if (!onnx_dtype((int32_t)onnx_int(n, "output_datatype", 1), &dtype) || dim[1] < 1 || dim[0] < 1 ||
+        number[0] > 65536 || number[1] > 65536 || number[2] < 1)
         return onnx_no(n, "its numbers are impossible");
     Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, dtype, 2, dim));
     double low = 2595 * log10(1 + number[3] / 700), high = 2595 * log10(1 + number[4] / 700);

@@ -50,7 +50,8 @@ static const char *decayed(const Step *s, uint32_t i)
     if (value(s, "norm_coefficient", 0) == 0)
         return operand(s, 1, i);
     const char *name = onnx_temp(s->node, "gradient");
-    return onnx_emit(s->node, "%s = %s * %s + %s", name, operand(s, 0, i), number(s, "norm_coefficient", 0), operand(s, 1, i))
+    return onnx_emit(s->node, "%s = %s * %s + %s", name, operand(s, 0, i), number(s, "norm_coefficient", 0),
+                     operand(s, 1, i))
                ? name
                : operand(s, 1, i);
 }
@@ -66,7 +67,8 @@ static bool write_adagrad(OnnxNode *n)
     if (!start(&s, n, 3))
         return false;
     const char *rate = onnx_temp(n, "rate");
-    bool good = onnx_emit(n, "%s = %s / (%s * %s + 1.0)", rate, onnx_in(n, 0), step_as_float(&s), number(&s, "decay_factor", 0));
+    bool good = onnx_emit(n, "%s = %s / (%s * %s + 1.0)", rate, onnx_in(n, 0), step_as_float(&s),
+                          number(&s, "decay_factor", 0));
     for (uint32_t i = 0; good && i < s.params; i++) {
         const char *g = decayed(&s, i), *h = result(&s, 1, i);
         good = onnx_emit(n, "%s = %s + square(%s)", h, operand(&s, 2, i), g) &&
@@ -103,13 +105,14 @@ static bool write_adam(OnnxNode *n)
     const char *rate = onnx_temp(n, "rate"), *t = onnx_temp(n, "t"), *a = exactly(&s, alpha), *b = exactly(&s, beta);
     const char *after = exactly(&s, 1 - value(&s, "norm_coefficient_post", 0));
     bool good = onnx_emit(n, "%s = %s", t, step_as_float(&s)) &&
-                onnx_emit(n, "%s = select(%s > 0.0, %s * sqrt(1.0 - %s ** %s) / (1.0 - %s ** %s), %s)", rate, t, onnx_in(n, 0), b, t, a, t, onnx_in(n, 0));
+                onnx_emit(n, "%s = select(%s > 0.0, %s * sqrt(1.0 - %s ** %s) / (1.0 - %s ** %s), %s)", rate, t,
+                          onnx_in(n, 0), b, t, a, t, onnx_in(n, 0));
     for (uint32_t i = 0; good && i < s.params; i++) {
         const char *g = decayed(&s, i), *v = result(&s, 1, i), *h = result(&s, 2, i);
         good = onnx_emit(n, "%s = %s * %s + %s * %s", v, operand(&s, 2, i), a, g, exactly(&s, 1 - alpha)) &&
                onnx_emit(n, "%s = %s * %s + square(%s) * %s", h, operand(&s, 3, i), b, g, exactly(&s, 1 - beta)) &&
-               onnx_emit(n, "%s = (%s - %s * %s / (sqrt(%s) + %s)) * %s", result(&s, 0, i), operand(&s, 0, i), rate, v, h,
-                         number(&s, "epsilon", (double)1e-6f), after);
+               onnx_emit(n, "%s = (%s - %s * %s / (sqrt(%s) + %s)) * %s", result(&s, 0, i), operand(&s, 0, i), rate, v,
+                         h, number(&s, "epsilon", (double)1e-6f), after);
     }
     return good;
 }
