@@ -12,7 +12,7 @@ ROOTS = ["compiler", "codegen", "frontends", "runtime"]
 TEMPLATES = {"compiler/ops/scalar_float.h"}  # included with a type T, for one file after another
 
 MADE = "onnx/onnx.pb-c.h"  # by protoc-c, in the build folder, where it is there
-NEED_MADE = {f"frontends/onnx/{name}.h" for name in ("import", "tensor", "window", "wire")}
+NEED_MADE = {f"frontends/onnx/{name}.h" for name in ("body", "import", "tensor", "window", "wire")}
 
 
 def main(cc, folders):

@@ -6,7 +6,8 @@
 #include "ops/family.h"
 #include "passes/pass.h"
 
-#define MOST_WORK 100000000 /* operations to evaluate one node: a fraction of a second */
+#define MOST_NODES 500000 /* with functions and rounds written out */
+#define MOST_FOLDS 100000 /* nodes that are evaluated; those after are computed when running */
 
 typedef struct Refusal {
     uint32_t number;
@@ -144,18 +145,17 @@ static bool is_foldable(const OnnxNode *node)
         if (!value->known || shape_elements(&value->type->shape) > ONNX_FOLDED)
             return false;
     }
-    return operands && !has_graph(node->proto);
+    return operands && node->onnx->folds < MOST_FOLDS && !has_graph(node->proto);
 }
 
 /* Runs the graph that the node was written into: false when that is too much. */
 static bool evaluate(OnnxNode *node, Graph *graph, const Tensor **result)
 {
-    int64_t work = MOST_WORK;
     for (uint32_t i = 0; i < graph->output_count; i++)
         if (shape_elements(value_shape(graph, graph->output[i].value)) > ONNX_FOLDED)
             return false;
     Graph *reference = pass_reference(graph);
-    return reference && eval_graph_within(reference, node->onnx->arena, NULL, result, NULL, &work);
+    return reference && eval_graph_within(reference, node->onnx->arena, NULL, result, NULL, &node->onnx->work);
 }
 
 static bool take_evaluated(OnnxNode *node)
@@ -182,6 +182,7 @@ static bool take_evaluated(OnnxNode *node)
 /* True when all results are known now; else nothing has happened but for a reason or an error. */
 static bool fold(OnnxNode *node)
 {
+    node->onnx->folds++;
     onnx_block_open(node->onnx, true);
     bool written = node->row->write(node);
     bool good = written && take_results(node);
@@ -281,7 +282,9 @@ bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *lis
             .in_count = (uint32_t)proto->n_input,
             .out_count = (uint32_t)proto->n_output};
         import_node(node);
-        onnx->node_count++;
+        if (++onnx->node_count > MOST_NODES && !onnx->failed)
+            onnx->failed = !diag_file_error(onnx->diag, onnx->path,
+                                            "more than %d nodes, with functions and rounds written out", MOST_NODES);
     }
     return !onnx->failed && refusals == onnx->refusal_count;
 }
@@ -311,8 +314,7 @@ bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function)
     Onnx *onnx = node->onnx;
     if (node->scope->depth >= ONNX_DEEPEST)
         return onnx_no(node, "functions and graphs are more than %d deep, or call themselves", ONNX_DEEPEST);
-    OnnxScope scope = {.block = onnx->block,
-                       .value = {.arena = onnx->arena},
+    OnnxScope scope = {.value = {.arena = onnx->arena},
                        .opset = (const Onnx__OperatorSetIdProto *const *)function->opset_import,
                        .opset_count = function->n_opset_import,
                        .call = node,

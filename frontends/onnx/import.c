@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "onnx/import.h"
+#include "onnx/body.h"
 #include "onnx/wire.h"
 
+#define MOST_WORK    1000000000 /* operations to evaluate what is known: some seconds */
 #define NEWEST_OPSET 28
 #define OLDEST_OPSET 1 /* each op says from which on it is read; what is older broadcasts in other ways */
 
@@ -32,7 +33,7 @@ static bool fail(Onnx *onnx, const char *format, ...)
 
 static bool read_model(Onnx *onnx)
 {
-    OnnxFile file = {0};
+    OnnxFile file = {.path = onnx->path};
     if (!file_map(onnx->diag, onnx->path, &file.map))
         return false;
     ARENA_PUSH(onnx->arena, onnx->files.file, onnx->files.count, onnx->files.capacity, file);
@@ -300,15 +301,6 @@ static bool import_outputs(Onnx *onnx, const OnnxScope *scope, Str *result)
 
 /* The text */
 
-static void put_indented(Text *out, Str text)
-{
-    for (uint32_t i = 0; i < text.len; i++) {
-        if ((i == 0 || text.ptr[i - 1] == '\n') && text.ptr[i] != '\n')
-            text_printf(out, "    ");
-        text_char(out, text.ptr[i]);
-    }
-}
-
 static void put_graph(const Onnx *onnx, const Graph *graph, const Str *result, Text *out)
 {
     text_printf(out, "nnc 1\nuse \"nn\"\n\ngraph " STR_FMT "(", STR_ARG(graph->name));
@@ -321,7 +313,7 @@ static void put_graph(const Onnx *onnx, const Graph *graph, const Str *result, T
     for (uint32_t i = 0; i < graph->output_count; i++)
         text_printf(out, "%s" STR_FMT, i ? ", " : "", STR_ARG(result[i]));
     text_printf(out, ") {\n");
-    put_indented(out, text_view(&onnx->root->text));
+    onnx_body_put(out, text_view(&onnx->root->text));
     text_printf(out, "}\n");
 }
 
@@ -351,8 +343,7 @@ static Graph *import_graph(Onnx *onnx, OnnxScope *scope, Str *result)
 static bool import_model(Onnx *onnx, OnnxModel *model)
 {
     OnnxBlock root = {0};
-    OnnxScope scope = {.block = &root,
-                       .value = {.arena = onnx->arena},
+    OnnxScope scope = {.value = {.arena = onnx->arena},
                        .opset = (const Onnx__OperatorSetIdProto *const *)onnx->model->opset_import,
                        .opset_count = onnx->model->n_opset_import};
     Str *result = ARENA_ARRAY(onnx->arena, Str, onnx->model->graph->n_output + 1);
@@ -376,8 +367,11 @@ static void keep_files(const Onnx *onnx, OnnxModel *model)
 {
     model->map = ARENA_ARRAY(onnx->arena, FileMap, onnx->files.count + 1);
     model->map_count = onnx->files.count;
-    for (uint32_t i = 0; i < onnx->files.count; i++)
+    for (uint32_t i = 0; i < onnx->files.count; i++) {
         model->map[i] = onnx->files.file[i].map;
+        if (model->module)
+            module_add_file(model->module, onnx->files.file[i].path);
+    }
 }
 
 bool onnx_import(Arena *arena, Diag *diag, Str path, const OnnxOptions *options, OnnxModel *model)
@@ -388,12 +382,13 @@ bool onnx_import(Arena *arena, Diag *diag, Str path, const OnnxOptions *options,
                  .path = path,
                  .options = options,
                  .files = {.arena = arena, .diag = diag, .path = path},
+                 .work = MOST_WORK,
                  .define_used = ARENA_ARRAY(arena, bool, options->define_count + 1)};
     uint32_t errors = diag->error_count;
 
     *model = (OnnxModel){0};
-    if (read_model(&onnx) && check_opsets(&onnx) && import_model(&onnx, model))
-        module_add_file(model->module, path);
+    if (read_model(&onnx) && check_opsets(&onnx))
+        import_model(&onnx, model);
     keep_files(&onnx, model);
     return diag->error_count == errors;
 }

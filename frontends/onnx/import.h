@@ -40,8 +40,7 @@ struct OnnxBlock { /* a graph that is being built, and its text */
 
 struct OnnxScope {    /* what names mean */
     OnnxScope *outer; /* NULL of the model's graph, and of a function */
-    OnnxBlock *block;
-    Map value; /* to index into Onnx.value */
+    Map value;        /* to index into Onnx.value */
     const Onnx__OperatorSetIdProto *const *opset;
     size_t opset_count;
     const OnnxNode *call; /* of a function: gives attributes; else NULL */
@@ -66,7 +65,8 @@ struct Onnx {
     OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
     uint32_t undeclared_count, undeclared_capacity;
     struct Refusal *refusal; /* what is not supported */
-    uint32_t refusal_count, refusal_capacity, node_count;
+    uint32_t refusal_count, refusal_capacity, node_count, folds;
+    int64_t work; /* operations that may still be evaluated */
     bool *define_used;
     bool failed; /* an error has been reported */
 };
@@ -97,7 +97,7 @@ typedef struct OnnxRow {
 /* The families; op NULL ends each. */
 extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
-    onnx_attention[], onnx_signal[], onnx_training[];
+    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 

@@ -116,6 +116,7 @@ static const FileMap *other_file(Taking *t, Str location)
     Str path = str_format(files->arena, STR_FMT STR_FMT, STR_ARG(folder), STR_ARG(location));
     if (!is_inside(location) || (file_exists(path) && !stays_inside(files->arena, files->path, path)))
         return fail(t, "its elements would be in a file outside of the model's folder"), NULL;
+    file.path = path;
     if (!file_map(files->diag, path, &file.map))
         return fail(t, "the file of its elements cannot be read"), NULL;
     ARENA_PUSH(files->arena, files->file, files->count, files->capacity, file);

@@ -28,7 +28,7 @@ enum { /* TensorProto.DataType */
 };
 
 typedef struct OnnxFile {
-    Str name; /* in the model's folder; of the model itself empty */
+    Str name, path; /* in the model's folder, of the model itself empty; from where we are */
     FileMap map;
 } OnnxFile;
 

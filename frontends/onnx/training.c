@@ -109,10 +109,11 @@ static bool write_adam(OnnxNode *n)
                           onnx_in(n, 0), b, t, a, t, onnx_in(n, 0));
     for (uint32_t i = 0; good && i < s.params; i++) {
         const char *g = decayed(&s, i), *v = result(&s, 1, i), *h = result(&s, 2, i);
+        const char *scaled = after[0] == '1' ? "" : onnx_text(n, " * %s", after);
         good = onnx_emit(n, "%s = %s * %s + %s * %s", v, operand(&s, 2, i), a, g, exactly(&s, 1 - alpha)) &&
                onnx_emit(n, "%s = %s * %s + square(%s) * %s", h, operand(&s, 3, i), b, g, exactly(&s, 1 - beta)) &&
-               onnx_emit(n, "%s = (%s - %s * %s / (sqrt(%s) + %s)) * %s", result(&s, 0, i), operand(&s, 0, i), rate, v,
-                         h, number(&s, "epsilon", (double)1e-6f), after);
+               onnx_emit(n, "%s = (%s - %s * %s / (sqrt(%s) + %s))%s", result(&s, 0, i), operand(&s, 0, i), rate, v, h,
+                         number(&s, "epsilon", (double)1e-6f), scaled);
     }
     return good;
 }
