@@ -133,7 +133,7 @@ static bool write_gather_nd(OnnxNode *n)
 
 /* Scatters: what is added up reaches zeros first, where elements are replaced: they are those with a count. */
 static bool scatter(OnnxNode *n, const char *table, const int64_t *flat_shape, uint32_t rank, const char *at,
-                    const char *update, const char *reduction)
+                    const char *update, const int64_t *update_shape, const char *reduction)
 {
     const Type *type = onnx_type(n, 0);
     const char *shape = onnx_list(n, type->shape.dim, type->shape.rank), *list = onnx_list(n, flat_shape, rank);
@@ -144,10 +144,11 @@ static bool scatter(OnnxNode *n, const char *table, const int64_t *flat_shape, u
         return onnx_no(n, "it scatters by %s", reduction);
     bool is_bool = type->dtype == DT_BOOL;
     const char *dtype = is_bool ? "i32" : dtype_name(type->dtype);
+    const char *ones = onnx_list(n, update_shape, rank);
     const char *name = onnx_temp(n, "update"), *sum = onnx_temp(n, "scattered"), *hit = onnx_temp(n, "hit");
     return onnx_emit(n, is_bool ? "%s = cast(%s, to = i32)" : "%s = %s", name, update) &&
            onnx_emit(n, "%s = scatter_add(full(0, %s, %s), %s, %s)", sum, list, dtype, at, name) &&
-           onnx_emit(n, "%s = scatter_add(full(0, %s, i32), %s, full(1, %s.shape, i32)) != 0", hit, list, at, name) &&
+           onnx_emit(n, "%s = scatter_add(full(0, %s, i32), %s, full(1, %s, i32)) != 0", hit, list, at, ones) &&
            onnx_emit(n, "%s = reshape(select(%s, %s%s, %s), shape = %s)", onnx_out(n, 0), hit, sum,
                      is_bool ? " != 0" : "", table, shape);
 }
@@ -167,7 +168,7 @@ static bool write_scatter_elements(OnnxNode *n)
     int64_t elements = shape_elements(shape), count = shape_elements(update);
     return scatter(n, flat(n, onnx_in(n, 0), shape), &elements, 1,
                    onnx_text(n, "reshape(%s, shape = [%lld])", at, (long long)count), flat(n, onnx_in(n, 2), update),
-                   reduction_of(n));
+                   &count, reduction_of(n));
 }
 
 static bool write_scatter_nd(OnnxNode *n)
@@ -176,13 +177,13 @@ static bool write_scatter_nd(OnnxNode *n)
     const char *at = take_slices(n, &s) ? slice_positions(n, &s) : NULL;
     if (!at)
         return false;
-    int64_t slices = shape_elements(&s.index), flat_shape[] = {s.rows, s.row};
+    int64_t slices = shape_elements(&s.index), flat_shape[] = {s.rows, s.row}, update_shape[] = {slices, s.row};
     const char *table =
         onnx_text(n, "reshape(%s, shape = [%lld, %lld])", onnx_in(n, 0), (long long)s.rows, (long long)s.row);
     const char *update =
         onnx_text(n, "reshape(%s, shape = [%lld, %lld])", onnx_in(n, 2), (long long)slices, (long long)s.row);
     return scatter(n, table, flat_shape, 2, onnx_text(n, "reshape(%s, shape = [%lld])", at, (long long)slices), update,
-                   reduction_of(n));
+                   update_shape, reduction_of(n));
 }
 
 /* Positions that are known */

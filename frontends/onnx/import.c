@@ -313,7 +313,10 @@ static void put_graph(const Onnx *onnx, const Graph *graph, const Str *result, T
     for (uint32_t i = 0; i < graph->output_count; i++)
         text_printf(out, "%s" STR_FMT, i ? ", " : "", STR_ARG(result[i]));
     text_printf(out, ") {\n");
-    onnx_body_put(out, text_view(&onnx->root->text));
+    Text joined = {0};
+    onnx_join(onnx, text_view(&onnx->root->text), result, graph->output_count, &joined);
+    onnx_body_put(out, text_view(&joined));
+    text_free(&joined);
     text_printf(out, "}\n");
 }
 
@@ -348,7 +351,7 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
                        .opset_count = onnx->model->n_opset_import};
     Str *result = ARENA_ARRAY(onnx->arena, Str, onnx->model->graph->n_output + 1);
 
-    onnx->names.arena = onnx->arena;
+    onnx->names.arena = onnx->made.arena = onnx->arena;
     onnx_count_uses(onnx);
     onnx->block = onnx->root = &root;
     onnx->composer = nnc_compose(onnx->arena, onnx->diag, onnx->path);

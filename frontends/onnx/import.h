@@ -60,6 +60,7 @@ struct Onnx {
     OnnxBlock *block, *root; /* the innermost; the outermost */
     OnnxValue **value;
     uint32_t value_count, value_capacity;
+    Map made;               /* names that are not the model's own */
     Map uses;               /* of initialisers, how many operands they are */
     Map names;              /* of the text, all that are taken */
     OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
@@ -124,6 +125,9 @@ bool onnx_report_refusals(Onnx *onnx); /* false when there are any */
 bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *node, size_t count);
 bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph);
 bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
+
+/* join.c: the statements with calls inside each other, where that reads better */
+void onnx_join(const Onnx *onnx, Str text, const Str *result, uint32_t results, Text *out);
 
 /* layer.c: nodes as layers of the library, with params of their own */
 typedef struct OnnxParam {

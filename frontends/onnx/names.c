@@ -74,5 +74,7 @@ const char *onnx_unique(Onnx *onnx, const char *name)
         wish = str_format(onnx->arena, "%s_%u", plain, ++number);
     map_put(&onnx->names, str_from(plain), number); /* where to go on */
     map_put(&onnx->names, wish, 1);
+    if (!str_is(wish, name))
+        map_put(&onnx->made, wish, 1);
     return wish.ptr;
 }

@@ -122,7 +122,9 @@ const char *onnx_temp(OnnxNode *node, const char *word)
     if (onnx->block->folding)
         return onnx_text(node, "%s%u", word, onnx->block->numbers++);
     const char *base = onnx_wants(node, 0) ? onnx_identifier(onnx, node->proto->output[0]) : "x";
-    return onnx_unique(onnx, onnx_text(node, "%s.%s", base, word));
+    const char *name = onnx_unique(onnx, onnx_text(node, "%s.%s", base, word));
+    map_put(&onnx->made, str_from(name), 1);
+    return name;
 }
 
 const char *onnx_out(OnnxNode *node, uint32_t i)

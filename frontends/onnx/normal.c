@@ -288,9 +288,10 @@ static bool write_likelihood(OnnxNode *n, const char *logp)
                   each, onnx_list(n, shape->dim, shape->rank), label, onnx_list(n, unit, shape->rank), logp);
     if (good && (onnx_has(n, 2) || ignore)) {
         weight = onnx_temp(n, "weight");
-        const char *given = onnx_has(n, 2) ? onnx_text(n, "gather(%s, clip(%s, 0, %lld))", onnx_in(n, 2), label,
-                                                       (long long)shape->dim[1] - 1)
-                                           : onnx_text(n, "ones(%s.shape, %s)", label, dtype_name(dtype));
+        const char *given =
+            onnx_has(n, 2)
+                ? onnx_text(n, "gather(%s, clip(%s, 0, %lld))", onnx_in(n, 2), label, (long long)shape->dim[1] - 1)
+                : onnx_text(n, "ones(%s, %s)", onnx_list(n, labels->dim, labels->rank), dtype_name(dtype));
         good = ignore ? onnx_emit(n, "%s = select(%s == %lld, 0.0, %s)", weight, label, (long long)ignore->i, given)
                       : onnx_emit(n, "%s = %s", weight, given);
         const char *weighted = onnx_temp(n, "weighted");

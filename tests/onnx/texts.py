@@ -66,9 +66,17 @@ def a_dense_layer(t):
 
 @case
 def names_that_are_no_identifiers(t):
-    m = model(graph([node("Relu", ["input:0"], ["/layer1/conv1/Relu_output_0"]), node("Exp", ["/layer1/conv1/Relu_output_0"], ["12"])],
-                    [value("input:0", [2])], [value("12", [2])]))
-    expect(t.text(m), "layer1.conv1.Relu = relu(input.0)", "x12 = exp(layer1.conv1.Relu)")
+    m = model(graph([node("Relu", ["input:0"], ["/layer1/conv1/Relu_output_0"]), node("Exp", ["/layer1/conv1/Relu_output_0"], ["12"]),
+                     node("Neg", ["/layer1/conv1/Relu_output_0"], ["for"])],
+                    [value("input:0", [2])], [value("12", [2]), value("for", [2])]))
+    expect(t.text(m), "layer1.conv1.Relu = relu(input.0)", "x12 = exp(layer1.conv1.Relu)", "x_for = neg(layer1.conv1.Relu)")
+
+
+@case
+def what_only_the_next_statement_reads_stands_in_it(t):
+    m = model(graph([node("Add", ["x", "x"], ["/a"]), node("Relu", ["/a"], ["/b"]), node("Mul", ["/b", "x"], ["/c"]),
+                     node("Exp", ["/c"], ["kept"]), node("Neg", ["kept"], ["/d"]), node("Mul", ["/d", "/d"], ["y"])], [X], [value("y", None)]))
+    expect(t.text(m), "kept = exp(relu(x + x) * x)", "d = neg(kept)", "y = d * d")
 
 
 @case
