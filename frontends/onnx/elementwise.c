@@ -64,8 +64,9 @@ static bool write_div(OnnxNode *n)
         return write_binary(n);
     if (onnx_known_number(n, 1, &divisor) && divisor == 0)
         return onnx_no(n, "it divides by zero");
-    const char *x = onnx_in(n, 0), *y = onnx_in(n, 1);
-    return onnx_emit(n, "%s = sign(%s) * sign(%s) * (abs(%s) / abs(%s))", onnx_out(n, 0), x, y, x, y);
+    const char *x = onnx_in(n, 0), *y = onnx_in(n, 1), *dtype = dtype_name(dtype_at(n, 0));
+    return onnx_emit(n, "%s = %s / %s + cast(%s %% %s != 0 and (%s < 0) != (%s < 0), to = %s)", onnx_out(n, 0), x, y, x,
+                     y, x, y, dtype);
 }
 
 static bool write_mod(OnnxNode *n)
@@ -73,7 +74,12 @@ static bool write_mod(OnnxNode *n)
     const char *x = onnx_in(n, 0), *y = onnx_in(n, 1);
     if (!onnx_int(n, "fmod", 0) || dtype_at(n, 0) == DT_U8)
         return onnx_emit(n, "%s = %s %% %s", onnx_out(n, 0), x, y);
-    return onnx_emit(n, "%s = sign(%s) * (abs(%s) %% abs(%s))", onnx_out(n, 0), x, x, y);
+    if (dtype_is_float(dtype_at(n, 0)))
+        return onnx_emit(n, "%s = sign(%s) * (abs(%s) %% abs(%s))", onnx_out(n, 0), x, x, y);
+    const char *rest = onnx_temp(n, "rest"); /* with the sign of y, but is to have that of x */
+    return onnx_emit(n, "%s = %s %% %s", rest, x, y) &&
+           onnx_emit(n, "%s = select(%s != 0 and (%s < 0) != (%s < 0), %s - %s, %s)", onnx_out(n, 0), rest, rest, x,
+                     rest, y, rest);
 }
 
 static bool write_pow(OnnxNode *n)

@@ -121,8 +121,8 @@ static bool take_in(Join *j, Str *line)
     uint32_t at = place_of(*line, name, is_call(expression)), rest = at + name.len;
     if (at == line->len)
         return false;
-    *line = str_format(j->arena, "%.*s" STR_FMT "%.*s", (int)at, line->ptr, STR_ARG(expression), (int)(line->len - rest),
-                       line->ptr + rest);
+    *line = str_format(j->arena, "%.*s" STR_FMT "%.*s", (int)at, line->ptr, STR_ARG(expression),
+                       (int)(line->len - rest), line->ptr + rest);
     memmove(&j->line[p - 1], &j->line[p], (j->count - p) * sizeof *j->line);
     j->count--;
     return true;
@@ -138,7 +138,8 @@ void onnx_join(const Onnx *onnx, Str text, const Str *result, uint32_t results, 
         const char *end = memchr(text.ptr + at, '\n', text.len - at);
         Str line = {text.ptr + at, end ? (uint32_t)(end - text.ptr) - at : text.len - at};
         at += line.len + 1;
-        while (take_in(&j, &line)) {}
+        while (take_in(&j, &line))
+            continue;
         ARENA_PUSH(j.arena, j.line, j.count, j.capacity, line);
     }
     for (uint32_t i = 0; i < j.count; i++)

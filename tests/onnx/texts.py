@@ -244,9 +244,11 @@ def a_condition_that_is_known_leaves_one_branch(t):
 
 @case
 def integers_are_divided_towards_zero(t):
-    m = model(graph([node("Div", ["a", "b"], ["y"])], [value("a", [4], 6), value("b", [4], 6)], [value("y", None)]))
-    a, b = numpy.array([7, -7, 7, -7], "i4"), numpy.array([2, 2, -2, -2], "i4")
-    numpy.testing.assert_array_equal(t.value(m, a=a, b=b), [3, -3, -3, 3])
+    m = model(graph([node("Div", ["a", "b"], ["y"]), node("Mod", ["a", "b"], ["r"], fmod=1)], [value("a", [6], 6), value("b", [6], 6)],
+                    [value("y", None), value("r", None)]))
+    a, b = numpy.array([7, -7, 7, -7, -(1 << 31), -8], "i4"), numpy.array([2, 2, -2, -2, 2, 4], "i4")
+    numpy.testing.assert_array_equal(t.value(m, a=a, b=b), [3, -3, -3, 3, -(1 << 30), -2])
+    numpy.testing.assert_array_equal(t.value(m, "r", a=a, b=b), [1, -1, 1, -1, 0, 0])
 
 
 def main():
