@@ -24,11 +24,26 @@ static const char *positions(OnnxNode *n, const char *index, DType dtype, int64_
     return onnx_text(n, "select(%s < 0, %s + %lld, %s)", index, wide, (long long)extent, wide);
 }
 
+/* One slice at a position that is known: a view, x[:, 3]. */
+static bool write_pick(OnnxNode *n, int64_t axis, double position)
+{
+    Text text = {0};
+    for (int64_t d = 0; d < axis; d++)
+        text_printf(&text, ":, ");
+    bool good = onnx_emit(n, "%s = %s[%s%.0f]", onnx_out(n, 0), onnx_in(n, 0), text.ptr ? text.ptr : "", position);
+    text_free(&text);
+    return good;
+}
+
 static bool write_gather(OnnxNode *n)
 {
     int64_t axis;
+    double position;
     if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &axis))
         return false;
+    double extent = (double)onnx_dim(n, 0, axis);
+    if (onnx_rank(n, 1) == 0 && onnx_known_number(n, 1, &position) && position >= -extent && position < extent)
+        return write_pick(n, axis, position);
     const char *at = axis ? onnx_text(n, ", axis = %lld", (long long)axis) : "";
     return onnx_emit(n, "%s = gather(%s, %s%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1), at);
 }
