@@ -140,6 +140,8 @@ static bool transposed_size(OnnxNode *n, OnnxWindow *w, int64_t *size)
         return onnx_no(n, "output_shape or output_padding has not an entry for each dimension");
     wanted += given ? count - w->rank : 0;
     for (uint32_t d = 0; d < w->rank; d++) {
+        if ((extras && (more[d] < 0 || more[d] > INT32_MAX)) || (given && (wanted[d] < 0 || wanted[d] > INT32_MAX)))
+            return onnx_no(n, "output_shape or output_padding is impossible");
         int64_t extra = extras ? more[d] : 0, in = onnx_dim(n, 0, d + 2);
         int64_t whole = w->stride[d] * (in - 1) + extra + (w->size[d] - 1) * w->dilation[d] + 1;
         if (!given && !same) {

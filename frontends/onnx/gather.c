@@ -284,7 +284,8 @@ static bool write_top_k(OnnxNode *n)
     if (!onnx_axis(n, "axis", -1, rank, &axis) ||
         (n->opset >= 10 && (!onnx_known(n, 1) || !onnx_known_number(n, 1, &number))))
         return false;
-    k = n->opset >= 10 ? (int64_t)number : k;
+    if (n->opset >= 10)
+        k = number >= 1 && number <= MOST_RANKED ? (int64_t)number : 0;
     int64_t extent = shape->dim[axis];
     if (k < 1 || k > extent || extent > MOST_RANKED || rank == MAX_RANK)
         return onnx_no(n, "it chooses %lld of %lld: 1 to %d of as many are supported", (long long)k, (long long)extent,

@@ -121,7 +121,9 @@ static bool write_split(OnnxNode *n)
     for (uint32_t d = (uint32_t)axis; d + 1 < shape.rank; d++)
         shape.dim[d] = shape.dim[d + 1];
     for (int64_t i = 0, at = 0; i < pieces; i++) {
-        int64_t size = equal ? list[0] : list[i];
+        int64_t size = equal ? least(list[0], extent) : list[i];
+        if (size < 0 || size > extent)
+            return onnx_no(n, "it splits into impossible pieces");
         const char *name = onnx_temp(n, "piece");
         const char *piece = onnx_text(n, "slice(%s, axes = %lld, begin = %lld, end = %lld)", onnx_in(n, 0),
                                       (long long)axis, (long long)at, (long long)least(at + size, extent));

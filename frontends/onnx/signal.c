@@ -32,7 +32,8 @@ static const char *factors(OnnxNode *n, const Spectrum *s, double (*wave)(double
 
 static bool check_size(OnnxNode *n, const Spectrum *s)
 {
-    return (s->length > 0 && s->in > 0 && s->in * s->out <= MOST_FACTORS && (dtype_is_float(s->dtype))) ||
+    return (s->length > 0 && s->length <= MOST_FACTORS && s->in > 0 && s->in * s->out <= MOST_FACTORS &&
+            (dtype_is_float(s->dtype))) ||
            onnx_no(n, "its length is impossible, or too large");
 }
 
@@ -135,6 +136,8 @@ static bool write_stft(OnnxNode *n)
     if (!onnx_known(n, 1) || !onnx_known_number(n, 1, &step) ||
         (onnx_has(n, 3) && (!onnx_known(n, 3) || !onnx_known_number(n, 3, &size))))
         return false;
+    if (!(step >= 1 && step <= INT32_MAX && size >= 0 && size <= MOST_FACTORS) || onnx_rank(n, 0) < 2)
+        return onnx_no(n, "its steps or frames are impossible");
     Spectrum s = {.dtype = onnx_type(n, 0)->dtype, .length = windowed && size == 0 ? onnx_dim(n, 2, 0) : (int64_t)size};
     int64_t extent = onnx_dim(n, 0, 1), dim[] = {onnx_dim(n, 0, 0), extent};
     s.in = s.length;
@@ -143,9 +146,9 @@ static bool write_stft(OnnxNode *n)
         (onnx_rank(n, 0) == 3 && onnx_dim(n, 0, 2) != 1))
         return onnx_no(n, "its frames are impossible, or its signal is complex");
     int64_t frames = (extent - s.length) / (int64_t)step + 1, shape[] = {dim[0], frames, s.length};
-    int64_t *list = ARENA_ARRAY(n->onnx->arena, int64_t, frames * s.length + 1);
-    if (frames * s.length > MOST_FACTORS)
+    if (frames > MOST_FACTORS / s.length)
         return onnx_no(n, "it has too many frames");
+    int64_t *list = ARENA_ARRAY(n->onnx->arena, int64_t, frames * s.length + 1);
     for (int64_t f = 0; f < frames; f++)
         for (int64_t i = 0; i < s.length; i++)
             list[f * s.length + i] = f * (int64_t)step + i;
@@ -176,9 +179,10 @@ static bool write_mel_weights(OnnxNode *n)
     for (uint32_t i = 0; i < 5; i++)
         if (!onnx_known(n, i) || !onnx_known_number(n, i, &number[i]))
             return false;
-    int64_t dim[] = {(int64_t)number[1] / 2 + 1, (int64_t)number[0]};
-    if (!onnx_dtype((int32_t)onnx_int(n, "output_datatype", 1), &dtype) || dim[1] < 1 || dim[0] < 1 ||
-        number[0] > 65536 || number[1] > 65536 || number[2] < 1)
+    bool fits = number[0] >= 1 && number[0] <= 65536 && number[1] >= 0 && number[1] <= 65536 && number[2] >= 1 &&
+                number[3] >= 0 && number[4] >= 0 && number[4] <= INT32_MAX;
+    int64_t dim[] = {fits ? (int64_t)number[1] / 2 + 1 : 1, fits ? (int64_t)number[0] : 1};
+    if (!fits || dim[0] * dim[1] > MOST_FACTORS || !onnx_dtype((int32_t)onnx_int(n, "output_datatype", 1), &dtype))
         return onnx_no(n, "its numbers are impossible");
     Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, dtype, 2, dim));
     double low = 2595 * log10(1 + number[3] / 700), high = 2595 * log10(1 + number[4] / 700);

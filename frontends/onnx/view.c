@@ -262,8 +262,10 @@ static bool write_tile(OnnxNode *n)
         int64_t before = 1, rest = 1;
         if (times[d] == 1)
             continue;
-        for (uint32_t k = 0; k < rank; k++)
-            *(k < d ? &before : &rest) *= shape.dim[k];
+        for (uint32_t k = 0; k < rank; k++) {
+            int64_t *part = k < d ? &before : &rest;
+            *part = number_times(*part, shape.dim[k]);
+        }
         shape.dim[d] = number_times(shape.dim[d], times[d]);
         int64_t thin[] = {before, 1, rest}, thick[] = {before, times[d], rest};
         const char *to = onnx_temp(n, "tiled");
@@ -386,8 +388,8 @@ static bool write_center_crop_pad(OnnxNode *n)
         return onnx_no(n, "it has %u extents for %u axes", count, axis_count);
     for (uint32_t i = 0; i < count; i++) {
         int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-        if (axis < 0 || axis >= rank)
-            return onnx_no(n, "an axis is not there");
+        if (axis < 0 || axis >= rank || wanted[i] < 0 || wanted[i] > INT32_MAX)
+            return onnx_no(n, "an axis or an extent is impossible");
         int64_t more = wanted[i] - onnx_dim(n, 0, axis);
         before[axis] = more >= 0 ? more / 2 : -(-more / 2);
         after[axis] = more - before[axis];
