@@ -17,6 +17,8 @@ NESTED = {  # files, by library
     "so do bodies that are printed": ["text/print", "text/print_control"],
     "a loop means what its bodies mean: the table of families has both": ["ops/family", "ops/control*", "ops/eval", "ops/cost",
                                                                          "ops/reverse*"],
+    "a model of ONNX has bodies, whose nodes are looked up in the same table": ["onnx/block", "onnx/body", "onnx/control",
+                                                                               "onnx/scan", "onnx/table"],
     "the gradient of a loop is that of its bodies": ["passes/grad", "passes/grad_control"],
 }
 

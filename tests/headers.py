@@ -11,10 +11,15 @@ import sys
 ROOTS = ["compiler", "codegen", "frontends", "runtime"]
 TEMPLATES = {"compiler/ops/scalar_float.h"}  # included with a type T, for one file after another
 
+MADE = "onnx/onnx.pb-c.h"  # by protoc-c, in the build folder, where it is there
+NEED_MADE = {f"frontends/onnx/{name}.h" for name in ("body", "import", "tensor", "window", "wire")}
+
 
 def main(cc, folders):
     headers = sorted(path.as_posix() for root in ROOTS for path in pathlib.Path(root).rglob("*.h"))
     headers = [path for path in headers if path not in TEMPLATES]
+    if not any((pathlib.Path(folder) / MADE).exists() for folder in folders):
+        headers = [path for path in headers if path not in NEED_MADE]
     print("1..2")
     failed = 0
     for number, (name, order) in enumerate([("forwards", headers), ("backwards", headers[::-1])], 1):

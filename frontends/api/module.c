@@ -5,6 +5,7 @@
 #include "api/session.h"
 #include "formats/weights.h"
 #include "frontends/nnc/text.h"
+#include "onnx/onnx.h"
 #include "ops/family.h"
 #include "passes/pass.h"
 
@@ -18,12 +19,31 @@ static Str keep(nnc_session *session, const char *text)
     return str_copy(&session->arena, str_from(text));
 }
 
+/* The files stay mapped as long as the session: params lie in them. */
+static void keep_maps(nnc_session *session, const OnnxModel *onnx)
+{
+    for (uint32_t i = 0; i < onnx->map_count; i++)
+        ARENA_PUSH(&session->arena, session->map, session->map_count, session->map_capacity, onnx->map[i]);
+}
+
+static Module *import(nnc_session *session, const nnc_source *source, Str path, const Define *define)
+{
+    OnnxOptions options = {.define = define, .define_count = source->define_count};
+    OnnxModel onnx;
+    bool good = onnx_import(&session->arena, &session->diag, path, &options, &onnx);
+    text_free(&onnx.text);
+    keep_maps(session, &onnx);
+    return good ? onnx.module : NULL;
+}
+
 static Module *parse(nnc_session *session, const nnc_source *source, Str path)
 {
     Arena *arena = &session->arena;
     Define *define = ARENA_ARRAY(arena, Define, source->define_count);
     for (uint32_t i = 0; i < source->define_count; i++)
         define[i] = (Define){keep(session, source->define[i].name), keep(session, source->define[i].value)};
+    if (!source->text && onnx_is_path(path))
+        return import(session, source, path, define);
     if (!source->text)
         return nnc_parse_file(arena, &session->diag, path, define, source->define_count);
     if (source->bytes > INT32_MAX) {
@@ -39,7 +59,8 @@ static Str weights_path(nnc_session *session, const nnc_source *source, const nn
 {
     if (source->weights)
         return keep(session, source->weights);
-    Str path = source->text ? (Str){0} : weights_path_beside(&session->arena, module->path);
+    Str path =
+        source->text || onnx_is_path(module->path) ? (Str){0} : weights_path_beside(&session->arena, module->path);
     return path.len && file_exists(path) ? path : (Str){0};
 }
 
@@ -51,6 +72,7 @@ static bool load_weights(nnc_session *session, const nnc_source *source, nnc_mod
         .need_elements = !module->shapes_only,
         .init_missing = source->init_missing,
         .convert = source->convert_weights,
+        .own = !source->text && onnx_is_path(module->path),
     };
     return weights_load(module->module, &options, &module->weights);
 }

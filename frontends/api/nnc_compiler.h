@@ -85,8 +85,10 @@ typedef struct nnc_define { /* as -D of the command: a top-level constant, or an
     const char *name, *value;
 } nnc_define;
 
+/* A model of ONNX, a file whose name ends in .onnx, brings its weights; `define` gives extents that it leaves open. */
 typedef struct nnc_source {
-    const char *path;    /* of the .nnc file; with `text` its name in messages, and where `use "..."` looks from */
+    const char
+        *path; /* of the .nnc or .onnx file; with `text` its name in messages, and where `use "..."` looks from */
     const char *text;    /* the model itself; NULL: it is read from `path` */
     size_t bytes;        /* of text */
     const char *weights; /* a .safetensors file; NULL: the one beside a model that is read from a file, if there is;

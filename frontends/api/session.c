@@ -25,6 +25,8 @@ void nnc_session_free(nnc_session *session)
         return;
     for (nnc_module *module = session->module; module; module = module->next)
         file_unmap(&module->weights.map);
+    for (uint32_t i = 0; i < session->map_count; i++)
+        file_unmap(&session->map[i]);
     diag_free(&session->diag);
     arena_free(&session->arena);
     free(session);

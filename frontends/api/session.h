@@ -12,6 +12,8 @@ struct nnc_session {
     Diag diag;   /* of the last call */
     nnc_diagnostic *diagnostic;
     nnc_module *module; /* newest first */
+    FileMap *map;       /* of models of ONNX */
+    uint32_t map_count, map_capacity;
     void (*hook)(void *context, size_t bytes);
     void *hook_context;
     bool lost; /* memory ran out: nothing of it can be relied on */

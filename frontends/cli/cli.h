@@ -83,9 +83,10 @@ void cli_put(const Text *text);
 void cli_put_rows(const Text *text);
 
 /* Rows that several verbs share. */
-#define FLAG_DEFINE                                                                                                    \
+#define FLAG_DEFINE {"D", "X=V", "Set the constant X of the model, or an input's open extent, to V"}, FLAG_SHAPE
+#define FLAG_SHAPE                                                                                                     \
     {                                                                                                                  \
-        "D", "X=V", "Set the constant X of the model, or an input's open extent, to V"                                 \
+        "shape", "INPUT=1x3x224x224", "The extents of an input of an ONNX model that leaves them open"                 \
     }
 #define FLAG_WEIGHTS_FROM                                                                                              \
     {                                                                                                                  \

@@ -6,6 +6,7 @@
 #include "formats/wanted.h"
 #include "formats/weights.h"
 #include "nnc/text.h"
+#include "onnx/onnx.h"
 
 /* -D X=V flags as a list; false after a usage error. */
 static bool take_defines(Cli *cli, Define **list, uint32_t *count)
@@ -49,7 +50,7 @@ static Graph *choose_graph(Cli *cli, const Module *module)
 Str model_weights_path(const Cli *cli, Arena *arena, Str model)
 {
     Str path = args_value(cli, "weights-from");
-    if (path.ptr)
+    if (path.ptr || onnx_is_path(model))
         return path;
     path = weights_path_beside(arena, model);
     return file_exists(path) ? path : (Str){NULL, 0};
@@ -62,6 +63,7 @@ static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
     WeightsOptions options = {
         .path = model->weights_path,
         .need_elements = need != WEIGHTS_SOME,
+        .own = onnx_is_path(model->path),
         .fresh = fresh,
         .init_missing = args_has(cli, "init-missing"),
         .convert = args_has(cli, "convert-weights"),
@@ -126,6 +128,22 @@ void model_warn_of_older(Cli *cli, Module *module, Str path)
                      STR_ARG(beside), STR_ARG(path));
 }
 
+static bool import_onnx(Cli *cli, Model *model, const Define *define, uint32_t count)
+{
+    OnnxOptions options = {.define = define, .define_count = count};
+    Str *shape = NULL, word;
+    uint32_t capacity = 0;
+    for (uint32_t at = 0; args_next(cli, "shape", &at, &word);)
+        ARENA_PUSH(&cli->arena, shape, options.shape_count, capacity, word);
+    options.shape = shape;
+    OnnxModel onnx;
+    bool good = onnx_import(&cli->arena, &cli->diag, model->path, &options, &onnx);
+    model->module = good ? onnx.module : NULL;
+    model->text = str_copy(&cli->arena, text_view(&onnx.text));
+    text_free(&onnx.text);
+    return good;
+}
+
 int model_parse(Cli *cli, Model *model)
 {
     Define *define;
@@ -137,6 +155,10 @@ int model_parse(Cli *cli, Model *model)
     if (!take_defines(cli, &define, &count))
         return STATUS_USAGE;
     cli_step(cli, "reading the model");
+    if (onnx_is_path(model->path))
+        return import_onnx(cli, model, define, count) ? STATUS_OK : STATUS_INPUT;
+    if (args_has(cli, "shape"))
+        return cli_usage(cli, "--shape is for ONNX models: here -D gives what is open");
     model->module = nnc_parse_file(&cli->arena, &cli->diag, model->path, define, count);
     return model->module ? STATUS_OK : STATUS_INPUT;
 }

@@ -7,6 +7,7 @@
 
 typedef struct Model {
     Str path;
+    Str text; /* of an ONNX model, as .nnc; else empty */
     Module *module;
     Graph *graph;         /* that --graph names, or the first */
     Graph *const *graphs; /* that alone when it was named, else all */

@@ -81,9 +81,11 @@ static bool is_given(const WantedTensor *w)
     return value->initial != NONE || (value->data && value->data->data);
 }
 
-static bool is_missing_param(const WantedTensor *w)
+/* What a model of ONNX brings itself is not missing; a list in the text stands for what a file may have. */
+static bool is_missing_param(const Loader *l, const WantedTensor *w)
 {
-    return weights_value(w)->role == ROLE_PARAM && !w->stored;
+    const Value *value = weights_value(w);
+    return value->role == ROLE_PARAM && !w->stored && !(l->options->own && value->data && value->data->data);
 }
 
 static bool is_fine(const Loader *l, const WantedTensor *w)
@@ -100,7 +102,7 @@ static void load_tensor(Loader *l, WantedTensor *w, bool strict)
         w->tensor = weights_take(l->module, l->options->path, &l->file->stored, w);
     else if (w->stored)
         complain_of_type(l, w);
-    else if ((open || l->options->need_elements) && !is_given(w) && !(strict && is_missing_param(w)))
+    else if ((open || l->options->need_elements) && !is_given(w) && !(strict && is_missing_param(l, w)))
         complain_of_absence(l, w);
 }
 
@@ -146,7 +148,7 @@ static void list_missing(const Loader *l)
 
     for (uint32_t i = 0; i < l->file->wanted.count; i++) {
         const WantedTensor *w = &l->file->wanted.at[i];
-        if (!is_missing_param(w))
+        if (!is_missing_param(l, w))
             continue;
         const StoredTensor *stored = weights_nearest(nearest, w->name, weights_value(w)->type);
         Str before = prefix_of(stored, w->name);
@@ -203,7 +205,7 @@ static void note_drawn(const Loader *l)
     if (given)
         text_printf(&line, "; " STR_FMT " lacks %s: ", STR_ARG(l->options->path), one ? "it" : "them");
     for (uint32_t i = 0, number = 0; given && i < l->file->wanted.count; i++)
-        if (is_missing_param(&l->file->wanted.at[i]))
+        if (is_missing_param(l, &l->file->wanted.at[i]))
             put_name(&line, number++, l->file->wanted.at[i].name);
     diag_note(l->module->diag, (Place){0}, "%s%s", given ? "" : "there is no weights file: ", line.ptr);
     text_free(&line);
@@ -226,7 +228,7 @@ static void count_params(Loader *l)
 {
     for (uint32_t i = 0; i < l->file->wanted.count; i++) {
         l->params += weights_value(&l->file->wanted.at[i])->role == ROLE_PARAM;
-        l->missing += is_missing_param(&l->file->wanted.at[i]);
+        l->missing += is_missing_param(l, &l->file->wanted.at[i]);
     }
 }
 

@@ -41,6 +41,7 @@ typedef struct WeightsOptions {
     bool need_elements; /* else a type is enough: nothing is drawn, and nothing is said of it */
     bool init_missing;  /* params that the file lacks are drawn from their initialisers */
     bool convert;       /* floats of another width become the param's */
+    bool own;           /* elements that the module has already are enough */
     bool fresh;         /* where there is no file, all is drawn without a word */
 } WeightsOptions;
 

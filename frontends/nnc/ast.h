@@ -220,6 +220,8 @@ typedef struct AstTree {
 
 /* Parses a source that the diag knows; what has errors is left out or EXPR_BAD. */
 void parse_tree(Arena *arena, Diag *diag, uint32_t source, AstTree *tree);
+/* Statements alone, without a block around them; what has errors is left out. */
+const AstBlock *parse_statements(Arena *arena, Diag *diag, uint32_t source);
 /* An expression alone, which begins at this offset of the source, for -D. */
 const AstExpr *parse_constant(Arena *arena, Diag *diag, uint32_t source, uint32_t begin);
 

@@ -290,28 +290,40 @@ static void index_ops(Builder *b)
         map_put(&b->ops, str_from(op_info((OpCode)i)->name), i);
 }
 
+void build_start(Builder *b, Arena *arena, Arena *scratch, Diag *diag)
+{
+    *b = (Builder){.arena = arena,
+                   .scratch = scratch,
+                   .diag = diag,
+                   .module = module_new(arena, diag),
+                   .files = {.arena = scratch},
+                   .ops = {.arena = scratch},
+                   .inside = {.arena = scratch},
+                   .failed = {.arena = scratch}};
+    index_ops(b);
+}
+
+File *build_file(Builder *b, Str path, Str text)
+{
+    AstTree tree = {0};
+    uint32_t errors = b->diag->error_count;
+    File *file = load_file(b, path, text, &tree);
+    b->syntax_errors = b->diag->error_count > errors;
+    build_items(b, file, &tree, 0);
+    return file;
+}
+
 Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *define, uint32_t define_count)
 {
     Arena scratch = {0};
-    Builder builder = {.arena = arena,
-                       .scratch = &scratch,
-                       .diag = diag,
-                       .module = module_new(arena, diag),
-                       .files = {.arena = &scratch},
-                       .define = define,
-                       .define_count = define_count,
-                       .ops = {.arena = &scratch},
-                       .inside = {.arena = &scratch},
-                       .failed = {.arena = &scratch}};
-    Builder *b = &builder;
-    AstTree tree = {0};
+    Builder builder, *b = &builder;
     uint32_t errors = diag->error_count;
 
+    build_start(b, arena, &scratch, diag);
+    b->define = define;
+    b->define_count = define_count;
     b->define_used = ARENA_ARRAY(&scratch, bool, define_count);
-    index_ops(b);
-    File *file = load_file(b, path, text, &tree);
-    b->syntax_errors = diag->error_count > errors;
-    build_items(b, file, &tree, 0);
+    File *file = build_file(b, path, text);
     if (diag->error_count == errors)
         check_defines(b, file);
     if (diag->error_count == errors && !b->module->graph_count)

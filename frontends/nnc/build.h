@@ -163,6 +163,8 @@ void build_nearest_try(Nearest *nearest, Str candidate);
 Str build_nearest_show(Arena *arena, const Nearest *nearest);
 
 /* build.c */
+void build_start(Builder *b, Arena *arena, Arena *scratch, Diag *diag); /* a new module, without text so far */
+File *build_file(Builder *b, Str path, Str text);                       /* the one that a user has written */
 const AstExpr *build_defined(Builder *b, const Define *define); /* the value of a -D flag; NULL after an error */
 
 /* build_expr.c */

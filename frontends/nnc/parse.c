@@ -491,6 +491,25 @@ void parse_tree(Arena *arena, Diag *diag, uint32_t source, AstTree *tree)
     }
 }
 
+const AstBlock *parse_statements(Arena *arena, Diag *diag, uint32_t source)
+{
+    Parser parser;
+    AstBlock *block = ARENA_NEW(arena, AstBlock);
+    StmtList list = {0};
+
+    parse_start(&parser, arena, diag, source);
+    while (parser.token.kind != T_END) {
+        AstStmt stmt;
+        uint32_t at = parser.token.place.offset;
+        if (parse_stmt(&parser, &stmt))
+            ARENA_PUSH(arena, list.item, list.count, list.capacity, stmt);
+        if (parser.token.place.offset == at)
+            parse_advance(&parser);
+    }
+    *block = (AstBlock){list.item, list.count};
+    return block;
+}
+
 const AstExpr *parse_constant(Arena *arena, Diag *diag, uint32_t source, uint32_t begin)
 {
     Parser parser = {.arena = arena, .diag = diag, .lexer = lex_start(diag, source), .at_value = true};

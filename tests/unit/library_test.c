@@ -301,6 +301,39 @@ UNIT(stored_floats_convert_on_request)
     nnc_session_free(session);
 }
 
+/* y = x + w, x: f32[n, 2], w = [1, 2], as tests/onnx/write.py writes it */
+static const unsigned char onnx[] = {
+    8,  8,  58, 75, 10,  18, 10,  1,  120, 10, 1,  119, 18, 1,   121, 26, 0, 34, 3,   65,  100, 100,
+    58, 0,  18, 1,  103, 42, 17,  8,  2,   16, 1,  66,  1,  119, 74,  8,  0, 0,  128, 63,  0,   0,
+    0,  64, 90, 20, 10,  1,  120, 18, 15,  10, 13, 8,   1,  18,  9,   10, 3, 18, 1,   110, 10,  2,
+    8,  2,  98, 9,  10,  1,  121, 18, 4,   10, 2,  8,   1,  66,  4,   10, 0, 16, 17,
+};
+
+UNIT(a_model_of_onnx_brings_its_weights)
+{
+    static const char path[] = "library_test.onnx";
+    const float x[] = {10, 20, 30, 40};
+    float y[4] = {0};
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_source source = {.path = path};
+    FILE *file = fopen(path, "wb");
+
+    EXPECT(file && fwrite(onnx, 1, sizeof onnx, file) == sizeof onnx && fclose(file) == 0);
+    EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_INPUT);
+    if (!strstr(nnc_session_text(session), "built without")) {
+        EXPECT(strstr(nnc_session_text(session), "its extent 0 is called n; give it with -D n=N") != NULL);
+        source.define = (const nnc_define[]){{"n", "2"}};
+        source.define_count = 1;
+        EXPECT_INT(nnc_module_parse(session, &source, &module), NNC_RESULT_OK);
+        EXPECT(!*nnc_session_text(session) && strcmp(nnc_module_file(module, 0), path) == 0);
+        EXPECT_INT(nnc_graph_evaluate(module, 0, (const void *[]){x}, (void *[]){y}), NNC_RESULT_OK);
+        EXPECT(y[0] == 11 && y[1] == 22 && y[2] == 31 && y[3] == 42);
+    }
+    remove(path);
+    nnc_session_free(session);
+}
+
 /* Sanitizers reserve more address space than the test leaves. */
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -392,6 +425,7 @@ int main(void)
         RUN(a_wrong_use_is_told),
         RUN(what_the_weights_file_lacks_is_an_error_or_drawn),
         RUN(stored_floats_convert_on_request),
+        RUN(a_model_of_onnx_brings_its_weights),
         RUN(a_limit_is_kept_or_refused),
         RUN(without_memory_a_call_returns),
     };

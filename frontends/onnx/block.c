@@ -1,0 +1,332 @@
+/* Nodes one after another: which are evaluated, which are written, which are refused. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "onnx/import.h"
+#include "ops/family.h"
+#include "passes/pass.h"
+
+#define MOST_NODES 500000 /* with functions and rounds written out */
+#define MOST_FOLDS 100000 /* nodes that are evaluated; those after are computed when running */
+
+typedef struct Refusal {
+    uint32_t number;
+    const char *name, *op, *domain, *reason, *hint;
+    int64_t opset;
+} Refusal;
+
+OnnxBlock *onnx_block_open(Onnx *onnx, bool folding)
+{
+    OnnxBlock *block = ARENA_NEW(onnx->arena, OnnxBlock);
+    *block = (OnnxBlock){.outer = onnx->block, .folding = folding};
+    nnc_compose_open(onnx->composer, STR("body"));
+    onnx->block = block;
+    return block;
+}
+
+Str onnx_block_close(Onnx *onnx)
+{
+    OnnxBlock *block = onnx->block;
+    Str text = str_copy(onnx->arena, text_view(&block->text));
+    nnc_compose_close(onnx->composer, NULL, 0);
+    text_free(&block->text);
+    onnx->block = block->outer;
+    return text;
+}
+
+/* Refusals */
+
+static void refuse(OnnxNode *node)
+{
+    Onnx *onnx = node->onnx;
+    Refusal refusal = {onnx->node_count,
+                       node->proto->name ? node->proto->name : "",
+                       node->proto->op_type ? node->proto->op_type : "",
+                       node->proto->domain ? node->proto->domain : "",
+                       node->reason,
+                       node->hint,
+                       node->opset};
+    ARENA_PUSH(onnx->arena, onnx->refusal, onnx->refusal_count, onnx->refusal_capacity, refusal);
+}
+
+static void note_refusal(const Onnx *onnx, const Refusal *r)
+{
+    diag_note(onnx->diag, (Place){0}, "node %u %s%s%s%s%s%s, opset %lld: %s%s%s", r->number, r->domain,
+              *r->domain ? "." : "", r->op, *r->name ? " '" : "", r->name, *r->name ? "'" : "", (long long)r->opset,
+              r->reason ? r->reason : "", r->hint ? "; " : "", r->hint ? r->hint : "");
+}
+
+bool onnx_report_refusals(Onnx *onnx)
+{
+    if (!onnx->refusal_count)
+        return true;
+    diag_file_error(onnx->diag, onnx->path, "%u of %u nodes %s not supported", onnx->refusal_count, onnx->node_count,
+                    onnx->refusal_count == 1 ? "is" : "are");
+    for (uint32_t i = 0; i < onnx->refusal_count; i++)
+        note_refusal(onnx, &onnx->refusal[i]);
+    return false;
+}
+
+/* Operands and results */
+
+static const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
+
+static bool find_operands(OnnxNode *node)
+{
+    const Onnx__NodeProto *proto = node->proto;
+    bool good = true;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        if (!*text_of(proto->input[i]))
+            continue;
+        node->in[i] = onnx_lookup(node->scope, node->onnx, proto->input[i]);
+        if (!node->in[i])
+            return diag_file_error(node->onnx->diag, node->onnx->path,
+                                   "node %u %s '%s' reads '%s', which nothing before it gives", node->onnx->node_count,
+                                   text_of(proto->op_type), text_of(proto->name), proto->input[i]);
+        good &= !node->in[i]->bad;
+    }
+    return good;
+}
+
+static void bind_results(OnnxNode *node)
+{
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        if (!onnx_wants(node, i))
+            continue;
+        if (!node->out[i]) {
+            node->out[i] = onnx_value_new(node->onnx);
+            node->out[i]->bad = true;
+        }
+        if (onnx_lookup_here(node->scope, node->onnx, node->proto->output[i]) && !node->onnx->failed)
+            node->onnx->failed =
+                !diag_file_error(node->onnx->diag, node->onnx->path, "two nodes give '%s'", node->proto->output[i]);
+        onnx_bind(node->scope, node->onnx, node->proto->output[i], node->out[i]);
+    }
+}
+
+/* What the statements have given to the names of the results. */
+static bool take_results(OnnxNode *node)
+{
+    Onnx *onnx = node->onnx;
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        if (node->out[i] || !onnx_wants(node, i))
+            continue;
+        ValueId id = node->out_name[i] ? nnc_compose_find(onnx->composer, str_from(node->out_name[i])) : NONE;
+        if (id == NONE)
+            return onnx_no(node, "its result %u has no counterpart", i);
+        node->out[i] = onnx_value_new(onnx);
+        *node->out[i] = (OnnxValue){
+            .type = value_type(nnc_compose_graph(onnx->composer), id), .name = node->out_name[i], .home = onnx->block};
+    }
+    return true;
+}
+
+/* Evaluation */
+
+static bool has_graph(const Onnx__NodeProto *proto)
+{
+    for (size_t i = 0; i < proto->n_attribute; i++)
+        if (proto->attribute[i]->g)
+            return true;
+    return false;
+}
+
+static bool is_foldable(const OnnxNode *node)
+{
+    uint32_t operands = 0;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const OnnxValue *value = node->in[i];
+        if (!value)
+            continue;
+        operands++;
+        if (!value->known || shape_elements(&value->type->shape) > ONNX_FOLDED)
+            return false;
+    }
+    return operands && node->onnx->folds < MOST_FOLDS && !has_graph(node->proto);
+}
+
+/* Runs the graph that the node was written into: false when that is too much. */
+static bool evaluate(OnnxNode *node, Graph *graph, const Tensor **result)
+{
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (shape_elements(value_shape(graph, graph->output[i].value)) > ONNX_FOLDED)
+            return false;
+    Graph *reference = pass_reference(graph);
+    return reference && eval_graph_within(reference, node->onnx->arena, NULL, result, NULL, &node->onnx->work);
+}
+
+static bool take_evaluated(OnnxNode *node)
+{
+    Onnx *onnx = node->onnx;
+    Str *name = ARENA_ARRAY(onnx->arena, Str, node->out_count + 1);
+    const Tensor **result = ARENA_ARRAY(onnx->arena, const Tensor *, node->out_count + 1);
+    uint32_t count = 0, next = 0;
+
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (!node->out[i] && node->out_name[i] && onnx_wants(node, i))
+            name[count++] = str_from(node->out_name[i]);
+    Graph *graph = nnc_compose_close(onnx->composer, name, count);
+    text_free(&onnx->block->text);
+    onnx->block = onnx->block->outer;
+    if (!graph || (count && !evaluate(node, graph, result)))
+        return false;
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (!node->out[i] && node->out_name[i] && onnx_wants(node, i))
+            node->out[i] = onnx_known_value(onnx, result[next++], node->proto->output[i]);
+    return true;
+}
+
+/* True when all results are known now; else nothing has happened but for a reason or an error. */
+static bool fold(OnnxNode *node)
+{
+    node->onnx->folds++;
+    onnx_block_open(node->onnx, true);
+    bool written = node->row->write(node);
+    bool good = written && take_results(node);
+    for (uint32_t i = 0; good && i < node->out_count; i++)
+        if (node->out[i] && node->out[i]->home == node->onnx->block)
+            node->out[i] = NULL;
+    if (!good) {
+        onnx_block_close(node->onnx);
+        return false;
+    }
+    if (take_evaluated(node))
+        return true;
+    memset(node->out, 0, sizeof *node->out * node->out_count);
+    memset(node->out_name, 0, sizeof *node->out_name * node->out_count);
+    return false;
+}
+
+/* A node */
+
+static int64_t opset_of(const OnnxScope *scope, const char *domain)
+{
+    for (size_t i = 0; i < scope->opset_count; i++) {
+        const char *imported = text_of(scope->opset[i]->domain);
+        bool same = strcmp(imported, domain) == 0 || (!*domain && strcmp(imported, "ai.onnx") == 0);
+        if (same)
+            return scope->opset[i]->version;
+    }
+    return 1;
+}
+
+static const Onnx__FunctionProto *find_function(const Onnx *onnx, const Onnx__NodeProto *proto)
+{
+    for (size_t i = 0; i < onnx->model->n_functions; i++) {
+        const Onnx__FunctionProto *f = onnx->model->functions[i];
+        if (strcmp(text_of(f->name), text_of(proto->op_type)) == 0 &&
+            strcmp(text_of(f->domain), text_of(proto->domain)) == 0 &&
+            strcmp(text_of(f->overload), text_of(proto->overload)) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+/* Sequences go to those ops alone that know them. */
+static bool check_tensors(OnnxNode *node)
+{
+    for (uint32_t i = 0; i < node->in_count && !node->row->lists; i++)
+        if (node->in[i] && !node->in[i]->type)
+            return onnx_no(node, "'%s' is a sequence or an optional", node->proto->input[i]);
+    return true;
+}
+
+static bool write_node(OnnxNode *node)
+{
+    if (!check_tensors(node))
+        return false;
+    if (is_foldable(node) && fold(node))
+        return true;
+    if (node->reason || node->onnx->failed)
+        return false;
+    return node->row->write(node) && take_results(node);
+}
+
+static void import_node(OnnxNode *node)
+{
+    Onnx *onnx = node->onnx;
+    const Onnx__FunctionProto *function = find_function(onnx, node->proto);
+    uint32_t errors = onnx->diag->error_count;
+    bool readable = find_operands(node);
+
+    onnx->failed |= onnx->diag->error_count > errors;
+    if (function) {
+        if (readable && !onnx_call_function(node, function) && node->reason)
+            refuse(node);
+    } else {
+        node->row =
+            onnx_find_row(text_of(node->proto->domain), text_of(node->proto->op_type), node->opset, &node->reason);
+        if (!node->row || (readable && !onnx->failed && !write_node(node) && node->reason))
+            refuse(node);
+    }
+    bind_results(node);
+}
+
+bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *list, size_t count)
+{
+    uint32_t refusals = onnx->refusal_count;
+    for (size_t i = 0; i < count && !onnx->failed; i++) {
+        const Onnx__NodeProto *proto = list[i];
+        OnnxNode *node = ARENA_NEW(onnx->arena, OnnxNode);
+        *node = (OnnxNode){
+            .onnx = onnx,
+            .proto = proto,
+            .scope = scope,
+            .opset = opset_of(scope, strcmp(text_of(proto->domain), "ai.onnx") == 0 ? "" : text_of(proto->domain)),
+            .in = ARENA_ARRAY(onnx->arena, OnnxValue *, proto->n_input + 1),
+            .out = ARENA_ARRAY(onnx->arena, OnnxValue *, proto->n_output + 1),
+            .out_name = ARENA_ARRAY(onnx->arena, const char *, proto->n_output + 1),
+            .in_count = (uint32_t)proto->n_input,
+            .out_count = (uint32_t)proto->n_output};
+        import_node(node);
+        if (++onnx->node_count > MOST_NODES && !onnx->failed)
+            onnx->failed = !diag_file_error(onnx->diag, onnx->path,
+                                            "more than %d nodes, with functions and rounds written out", MOST_NODES);
+    }
+    return !onnx->failed && refusals == onnx->refusal_count;
+}
+
+bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph)
+{
+    for (size_t i = 0; i < graph->n_initializer; i++) {
+        const Onnx__TensorProto *proto = graph->initializer[i];
+        const char *name = text_of(proto->name), *why = NULL;
+        bool broken;
+        const Tensor *tensor = onnx_tensor(&onnx->files, onnx->module, proto, &why, &broken);
+        if (!tensor)
+            return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "initializer '%s': %s", name, why);
+        OnnxValue *value = onnx_known_value(onnx, tensor, name);
+        value->stored = true;
+        onnx_bind(scope, onnx, name, value);
+    }
+    if (graph->n_sparse_initializer)
+        return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "sparse initializers are not supported");
+    return true;
+}
+
+/* Functions of the model: their nodes in place of the call. */
+
+bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function)
+{
+    Onnx *onnx = node->onnx;
+    if (node->scope->depth >= ONNX_DEEPEST)
+        return onnx_no(node, "functions and graphs are more than %d deep, or call themselves", ONNX_DEEPEST);
+    OnnxScope scope = {.value = {.arena = onnx->arena},
+                       .opset = (const Onnx__OperatorSetIdProto *const *)function->opset_import,
+                       .opset_count = function->n_opset_import,
+                       .call = node,
+                       .function = function,
+                       .depth = node->scope->depth + 1};
+    for (size_t i = 0; i < function->n_input; i++)
+        if (i < node->in_count && node->in[i])
+            onnx_bind(&scope, onnx, function->input[i], node->in[i]);
+    OnnxScope *kept = arena_copy(onnx->arena, &scope, sizeof scope);
+    if (!onnx_import_nodes(onnx, kept, function->node, function->n_node))
+        return false;
+    for (size_t i = 0; i < function->n_output && i < node->out_count; i++)
+        node->out[i] = onnx_lookup_here(kept, onnx, function->output[i]);
+    return true;
+}

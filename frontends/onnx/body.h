@@ -1,0 +1,26 @@
+/* Bodies of If, Loop and Scan.
+ *
+ * A body is imported twice over: first into a graph of its own, which tells the types of its values, then as the text
+ * of that, which is built as part of the statement around. */
+#ifndef NNC_ONNX_BODY_H
+#define NNC_ONNX_BODY_H
+
+#include "onnx/import.h"
+
+static inline const char *onnx_body_name(const char *name)
+{
+    return name ? name : "";
+}
+
+const Onnx__GraphProto *onnx_body_graph(const OnnxNode *node, const char *attribute); /* NULL: there is none */
+bool onnx_body_check(OnnxNode *node, const Onnx__GraphProto *body);                   /* false after onnx_no */
+OnnxScope *onnx_body_scope(OnnxNode *node); /* of names in a body, which sees those around */
+/* An input of the current block, which goes round or is a slice; *name is what the text calls it. */
+OnnxValue *onnx_body_carried(OnnxNode *node, const char *wish, const Type *type, const char **name);
+/* The nodes of a body, in the current block, and its results.  False after errors or refusals. */
+bool onnx_body_import(OnnxNode *node, OnnxScope *scope, const Onnx__GraphProto *body, OnnxValue **result);
+
+void onnx_body_put(Text *out, Str text);                                  /* indented */
+void onnx_body_results(Text *out, const char *const *name, size_t count); /* `(a, b) = `, or `a = ` */
+
+#endif

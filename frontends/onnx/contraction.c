@@ -1,0 +1,391 @@
+/* Products and convolutions. */
+#include <string.h>
+
+#include "onnx/window.h"
+
+static bool write_matmul(OnnxNode *n)
+{
+    return onnx_emit(n, "%s = %s @ %s", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1));
+}
+
+/* dense@fc(x, units), with a weight [in, units] */
+static bool write_dense(OnnxNode *n)
+{
+    static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    const char *label = onnx_label(n, param, 2);
+    return onnx_emit(n, "%s = dense@%s(%s, %lld)", onnx_out(n, 0), label, onnx_in(n, 0),
+                     (long long)onnx_dim(n, 1, 1)) &&
+           onnx_fill_params(n, label, param, 2);
+}
+
+static bool is_dense(const OnnxNode *n)
+{
+    static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    return onnx_owns(n, param, 2) && onnx_rank(n, 0) == 2 && onnx_rank(n, 1) == 2 && onnx_rank(n, 2) == 1 &&
+           onnx_dim(n, 1, 0) == onnx_dim(n, 0, 1) && onnx_dim(n, 2, 0) == onnx_dim(n, 1, 1) &&
+           onnx_type(n, 0)->dtype == onnx_type(n, 1)->dtype && !onnx_int(n, "transA", 0) && !onnx_int(n, "transB", 0);
+}
+
+/* alpha * A @ B + beta * C, where A and B may be transposed */
+static bool write_gemm(OnnxNode *n)
+{
+    DType dtype = onnx_type(n, 0)->dtype;
+    double alpha = onnx_float(n, "alpha", 1), beta = onnx_float(n, "beta", 1);
+    if (alpha == 1 && beta == 1 && is_dense(n))
+        return write_dense(n);
+    const char *a = onnx_in(n, 0), *b = onnx_in(n, 1);
+    if (onnx_rank(n, 0) != 2 || onnx_rank(n, 1) != 2)
+        return onnx_no(n, "its operands are no matrices");
+    if (!dtype_is_float(dtype) && (alpha != 1 || beta != 1))
+        return onnx_no(n, "it multiplies integers by fractions");
+    if (onnx_int(n, "transA", 0))
+        a = onnx_text(n, "transpose(%s)", a);
+    const char *product = onnx_int(n, "transB", 0) ? onnx_text(n, "matmul(%s, %s, transpose_y = true)", a, b)
+                                                   : onnx_text(n, "%s @ %s", a, b);
+    if (alpha != 1)
+        product = onnx_text(n, "%s * %s", product, onnx_number(n, dtype, alpha));
+    if (!onnx_has(n, 2) || beta == 0)
+        return onnx_emit(n, "%s = %s", onnx_out(n, 0), product);
+    const char *c = beta == 1 ? onnx_in(n, 2) : onnx_text(n, "%s * %s", onnx_in(n, 2), onnx_number(n, dtype, beta));
+    return onnx_emit(n, "%s = %s + %s", onnx_out(n, 0), product, c);
+}
+
+/* Convolutions: of one dimension as of an image that is one pixel high */
+
+static const char *as_image(OnnxNode *n, uint32_t i)
+{
+    const Shape *shape = &onnx_type(n, i)->shape;
+    if (shape->rank != 3)
+        return onnx_in(n, i);
+    int64_t dim[] = {shape->dim[0], shape->dim[1], 1, shape->dim[2]};
+    return onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, i), onnx_list(n, dim, 4));
+}
+
+static bool check_convolution(OnnxNode *n)
+{
+    uint32_t rank = onnx_rank(n, 0);
+    if (rank != 3 && rank != 4)
+        return onnx_no(n, "convolutions of 1 and 2 dimensions are supported, not of %d", (int)rank - 2);
+    if (onnx_rank(n, 1) != rank)
+        return onnx_no(n, "its weight has not as many dimensions as its image");
+    return true;
+}
+
+static bool finish_convolution(OnnxNode *n, const char *image, const Shape *shape)
+{
+    (void)shape;
+    if (onnx_rank(n, 0) == 4)
+        return true;
+    const Type *type = onnx_type_of(n, image);
+    if (!type)
+        return false;
+    int64_t dim[] = {type->shape.dim[0], type->shape.dim[1], type->shape.dim[3]};
+    return onnx_emit(n, "%s = reshape(%s, shape = %s)", onnx_out(n, 0), image, onnx_list(n, dim, 3));
+}
+
+/* conv@conv1(x, channels, window, ...), where the weights have the extents that it makes up itself */
+static bool write_conv_layer(OnnxNode *n, const OnnxWindow *window, int64_t groups)
+{
+    static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    uint32_t count = onnx_has(n, 2) ? 2 : 1;
+    const Shape *weight = &onnx_type(n, 1)->shape;
+    const char *label = onnx_label(n, param, count);
+    bool square = weight->dim[2] == weight->dim[3];
+    const char *size = square ? onnx_text(n, "%lld", (long long)weight->dim[2]) : onnx_list(n, weight->dim + 2, 2);
+    const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
+    return onnx_emit(n, "%s = conv@%s(%s, %lld, %s%s%s%s)", onnx_out(n, 0), label, onnx_in(n, 0),
+                     (long long)weight->dim[0], size, onnx_window_text(n, window, 0, 1), group,
+                     count == 2 ? "" : ", with_bias = false") &&
+           onnx_fill_params(n, label, param, count);
+}
+
+static bool is_conv_layer(const OnnxNode *n, int64_t groups)
+{
+    static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    const Type *x = onnx_type(n, 0), *w = onnx_type(n, 1);
+    return x->shape.rank == 4 && groups > 0 && x->dtype == w->dtype && w->shape.dim[1] * groups == x->shape.dim[1] &&
+           (!onnx_has(n, 2) || (onnx_rank(n, 2) == 1 && onnx_dim(n, 2, 0) == w->shape.dim[0])) &&
+           onnx_owns(n, param, onnx_has(n, 2) ? 2 : 1);
+}
+
+static bool write_conv(OnnxNode *n)
+{
+    OnnxWindow window;
+    if (!check_convolution(n) || !onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &window))
+        return false;
+    int64_t groups = onnx_int(n, "group", 1);
+    uint32_t extra = onnx_rank(n, 0) == 3;
+    if (is_conv_layer(n, groups))
+        return write_conv_layer(n, &window, groups);
+    const char *image = extra ? onnx_temp(n, "image") : onnx_out(n, 0);
+    const char *x = as_image(n, 0), *w = as_image(n, 1);
+    const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
+    const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
+    return onnx_emit(n, "%s = conv2d(%s, %s%s%s%s)", image, x, w, bias, onnx_window_text(n, &window, extra, 1),
+                     group) &&
+           finish_convolution(n, image, NULL);
+}
+
+/* The extents of the image that comes out, and the padding that leads to them. */
+static bool transposed_size(OnnxNode *n, OnnxWindow *w, int64_t *size)
+{
+    const int64_t *wanted, *more;
+    uint32_t count, extras;
+    bool given = onnx_ints(n, "output_shape", &wanted, &count) && count;
+    const char *automatic = onnx_string(n, "auto_pad", "NOTSET");
+    bool same = strncmp(automatic, "SAME", 4) == 0;
+
+    onnx_ints(n, "output_padding", &more, &extras);
+    if ((given && count < w->rank) || (extras && extras != w->rank))
+        return onnx_no(n, "output_shape or output_padding has not an entry for each dimension");
+    wanted += given ? count - w->rank : 0;
+    for (uint32_t d = 0; d < w->rank; d++) {
+        if ((extras && (more[d] < 0 || more[d] > INT32_MAX)) || (given && (wanted[d] < 0 || wanted[d] > INT32_MAX)))
+            return onnx_no(n, "output_shape or output_padding is impossible");
+        int64_t extra = extras ? more[d] : 0, in = onnx_dim(n, 0, d + 2);
+        int64_t whole = w->stride[d] * (in - 1) + extra + (w->size[d] - 1) * w->dilation[d] + 1;
+        if (!given && !same) {
+            size[d] = whole - w->before[d] - w->after[d];
+            continue;
+        }
+        size[d] = given ? wanted[d] : in * w->stride[d];
+        int64_t total = whole - size[d] > 0 ? whole - size[d] : 0, half = total / 2;
+        bool more_before = strcmp(automatic, "SAME_UPPER") != 0;
+        w->before[d] = more_before ? total - half : half;
+        w->after[d] = total - w->before[d];
+    }
+    return true;
+}
+
+static bool write_conv_transpose(OnnxNode *n)
+{
+    OnnxWindow window;
+    int64_t size[MAX_RANK] = {0};
+    if (!check_convolution(n) || !onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &window) ||
+        !transposed_size(n, &window, size))
+        return false;
+    uint32_t extra = onnx_rank(n, 0) == 3;
+    int64_t groups = onnx_int(n, "group", 1), image_size[] = {extra ? 1 : size[0], extra ? size[0] : size[1]};
+    const char *image = extra ? onnx_temp(n, "image") : onnx_out(n, 0);
+    const char *x = as_image(n, 0), *w = as_image(n, 1);
+    const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
+    const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
+    for (uint32_t d = 0; d < window.rank; d++) {
+        int64_t windows =
+            window.stride[d] * (onnx_dim(n, 0, d + 2) - 1) + (window.size[d] - 1) * window.dilation[d] + 1;
+        int64_t beyond = size[d] + window.before[d] + window.after[d] - windows;
+        if (beyond < 0 || beyond >= window.stride[d])
+            return onnx_no(n, "its output is not what a convolution with these strides would have read");
+    }
+    return onnx_emit(n, "%s = conv2d_transpose(%s, %s%s, size = %s%s%s)", image, x, w, bias,
+                     onnx_list(n, image_size, 2), onnx_window_text(n, &window, extra, 1), group) &&
+           finish_convolution(n, image, NULL);
+}
+
+/* Einsum: operands are brought to one order of labels, and multiplied as matrices two at a time. */
+
+#define MOST_LABELS 32
+
+typedef struct Labels {
+    char at[MOST_LABELS];
+    uint32_t count;
+} Labels;
+
+static bool has_label(const Labels *l, char c)
+{
+    return memchr(l->at, c, l->count) != NULL;
+}
+
+typedef struct Sum { /* the expression */
+    Labels operand[8], result;
+    uint32_t operands;
+    int64_t extent[128];
+    uint32_t dots; /* dimensions that `...` stands for: labels 1, 2, ... */
+} Sum;
+
+static bool take_labels(OnnxNode *n, const char **at, uint32_t dots, Labels *labels)
+{
+    for (; **at && **at != ',' && strncmp(*at, "->", 2) != 0; ++*at) {
+        char c = **at;
+        if (c == ' ')
+            continue;
+        if (labels->count + dots + 1 >= MOST_LABELS)
+            return onnx_no(n, "its equation has too many labels");
+        if (strncmp(*at, "...", 3) == 0) {
+            for (uint32_t d = 0; d < dots; d++)
+                labels->at[labels->count++] = (char)(d + 1);
+            *at += 2;
+        } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+            labels->at[labels->count++] = c;
+        } else {
+            return onnx_no(n, "its equation has the character '%c'", c);
+        }
+    }
+    return true;
+}
+
+static bool bind_extents(OnnxNode *n, Sum *sum, uint32_t i)
+{
+    const Labels *l = &sum->operand[i];
+    if (l->count != onnx_rank(n, i))
+        return onnx_no(n, "its equation has %u labels for operand %u, of %u dimensions", l->count, i, onnx_rank(n, i));
+    for (uint32_t d = 0; d < l->count; d++) {
+        int64_t *extent = &sum->extent[(int)l->at[d]], found = onnx_dim(n, i, d);
+        if (memchr(l->at, l->at[d], d))
+            return onnx_no(n, "its equation takes a diagonal");
+        if (*extent >= 0 && *extent != found)
+            return onnx_no(n, "extents of one label differ");
+        *extent = found;
+    }
+    return true;
+}
+
+static uint32_t count_dots(const OnnxNode *n, const char *equation)
+{
+    uint32_t letters = 0;
+    bool dots = false;
+    for (const char *at = equation; *at && *at != ',' && *at != '-'; at++) {
+        letters += *at != '.' && *at != ' ';
+        dots |= *at == '.';
+    }
+    return dots && onnx_rank(n, 0) > letters ? onnx_rank(n, 0) - letters : 0;
+}
+
+/* Without an arrow: labels that stand once, in the order of the alphabet. */
+static void implied_result(Sum *sum)
+{
+    for (int c = 1; c < 128; c++) {
+        uint32_t uses = 0;
+        for (uint32_t i = 0; i < sum->operands; i++)
+            uses += has_label(&sum->operand[i], (char)c);
+        if (uses == 1 || (uses && c <= (int)sum->dots))
+            sum->result.at[sum->result.count++] = (char)c;
+    }
+}
+
+static bool parse_equation(OnnxNode *n, Sum *sum)
+{
+    const char *at = onnx_string(n, "equation", "");
+    *sum = (Sum){.operands = n->in_count, .dots = count_dots(n, at)};
+    memset(sum->extent, 0xff, sizeof sum->extent);
+    if (n->in_count > 8)
+        return onnx_no(n, "its equation has more than 8 operands");
+    for (uint32_t i = 0; i < n->in_count; i++) {
+        if (!take_labels(n, &at, sum->dots, &sum->operand[i]) || !bind_extents(n, sum, i))
+            return false;
+        if (*at == ',' && i + 1 < n->in_count)
+            at++;
+    }
+    if (!*at) {
+        implied_result(sum);
+        return true;
+    }
+    at += 2;
+    return take_labels(n, &at, sum->dots, &sum->result) && (!*at || onnx_no(n, "its equation is malformed"));
+}
+
+typedef struct Factor {
+    const char *text;
+    Labels labels;
+} Factor;
+
+/* Brings a factor to this order of labels, all of which it has; those that it has beside are summed. */
+static const char *ordered(OnnxNode *n, const Factor *f, const Labels *order, Labels *left)
+{
+    int64_t gone[MOST_LABELS], axes[MOST_LABELS];
+    uint32_t count = 0;
+    const char *text = f->text;
+    left->count = 0;
+    for (uint32_t d = 0; d < f->labels.count; d++) {
+        if (has_label(order, f->labels.at[d]))
+            left->at[left->count++] = f->labels.at[d];
+        else
+            gone[count++] = d;
+    }
+    if (count)
+        text = onnx_text(n, "reduce_sum(%s, axes = %s)", text, onnx_list(n, gone, count));
+    bool moved = false;
+    for (uint32_t k = 0; k < order->count; k++) {
+        axes[k] = (const char *)memchr(left->at, order->at[k], left->count) - left->at;
+        moved |= axes[k] != k;
+    }
+    return moved ? onnx_text(n, "transpose(%s, axes = %s)", text, onnx_list(n, axes, order->count)) : text;
+}
+
+static void add_label(Labels *l, char c)
+{
+    l->at[l->count++] = c;
+}
+
+static int64_t extent_of(const Sum *sum, const Labels *l)
+{
+    int64_t product = 1;
+    for (uint32_t i = 0; i < l->count; i++)
+        product = product * sum->extent[(int)l->at[i]];
+    return product;
+}
+
+static Labels joined(const Labels *a, const Labels *b)
+{
+    Labels l = *a;
+    for (uint32_t i = 0; i < b->count && l.count < MOST_LABELS; i++)
+        add_label(&l, b->at[i]);
+    return l;
+}
+
+/* Two factors as [batch, x, sum] @ [batch, sum, y]. */
+static bool multiply(OnnxNode *n, const Sum *sum, Factor *x, const Factor *y, const Labels *needed, const char *out)
+{
+    Labels batch = {0}, inner = {0}, own_x = {0}, own_y = {0}, left;
+    for (uint32_t i = 0; i < x->labels.count; i++) {
+        char c = x->labels.at[i];
+        bool both = has_label(&y->labels, c);
+        if (both || has_label(needed, c))
+            add_label(both ? has_label(needed, c) ? &batch : &inner : &own_x, c);
+    }
+    for (uint32_t i = 0; i < y->labels.count; i++)
+        if (!has_label(&x->labels, y->labels.at[i]) && has_label(needed, y->labels.at[i]))
+            add_label(&own_y, y->labels.at[i]);
+    Labels bx = joined(&batch, &own_x), order_x = joined(&bx, &inner), bi = joined(&batch, &inner),
+           order_y = joined(&bi, &own_y), result = joined(&bx, &own_y);
+    int64_t b = extent_of(sum, &batch), k = extent_of(sum, &inner), shape[MOST_LABELS];
+    int64_t dx[] = {b, extent_of(sum, &own_x), k}, dy[] = {b, k, extent_of(sum, &own_y)};
+    const char *left_text = ordered(n, x, &order_x, &left), *right_text = ordered(n, y, &order_y, &left);
+    for (uint32_t i = 0; i < result.count; i++)
+        shape[i] = sum->extent[(int)result.at[i]];
+    x->labels = result;
+    x->text = out;
+    if (result.count > MAX_RANK)
+        return onnx_no(n, "what it multiplies has more than %d dimensions", MAX_RANK);
+    return onnx_emit(n, "%s = reshape(reshape(%s, shape = %s) @ reshape(%s, shape = %s), shape = %s)", out, left_text,
+                     onnx_list(n, dx, 3), right_text, onnx_list(n, dy, 3), onnx_list(n, shape, result.count));
+}
+
+static bool write_einsum(OnnxNode *n)
+{
+    Sum sum;
+    Labels left;
+    if (!parse_equation(n, &sum))
+        return false;
+    Factor factor = {onnx_in(n, 0), sum.operand[0]};
+    for (uint32_t i = 1; i < sum.operands; i++) {
+        Factor next = {onnx_in(n, i), sum.operand[i]};
+        Labels needed = sum.result;
+        for (uint32_t k = i + 1; k < sum.operands; k++)
+            for (uint32_t c = 0; c < sum.operand[k].count; c++)
+                if (!has_label(&needed, sum.operand[k].at[c]) && needed.count < MOST_LABELS)
+                    add_label(&needed, sum.operand[k].at[c]);
+        if (!multiply(n, &sum, &factor, &next, &needed, onnx_temp(n, "product")))
+            return false;
+    }
+    for (uint32_t i = 0; i < sum.result.count; i++)
+        if (!has_label(&factor.labels, sum.result.at[i]))
+            return onnx_no(n, "its result has a label that no operand has");
+    return onnx_emit(n, "%s = %s", onnx_out(n, 0), ordered(n, &factor, &sum.result, &left));
+}
+
+const OnnxRow onnx_contraction[] = {
+    {"MatMul", 1, write_matmul, NULL, NULL, false},  {"Gemm", 1, write_gemm, NULL, NULL, false},
+    {"Conv", 1, write_conv, NULL, NULL, false},      {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
+    {"Einsum", 12, write_einsum, NULL, NULL, false}, {0},
+};

@@ -1,0 +1,150 @@
+/* The domain com.microsoft: what ONNX Runtime makes of patterns, and saves. */
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "onnx/import.h"
+
+#define CONTRIB "com.microsoft"
+
+/* x, plus operand 1 where there is one */
+static const char *biased(OnnxNode *n)
+{
+    return onnx_has(n, 1) ? onnx_text(n, "%s + %s", onnx_in(n, 0), onnx_in(n, 1)) : onnx_in(n, 0);
+}
+
+/* text is the function */
+static bool write_biased(OnnxNode *n)
+{
+    return onnx_emit(n, "%s = %s(%s)", onnx_out(n, 0), n->row->text, biased(n));
+}
+
+static bool write_quick_gelu(OnnxNode *n)
+{
+    double alpha = onnx_float(n, "alpha", (double)1.702f);
+    return onnx_emit(n, "%s = swish(%s, %s)", onnx_out(n, 0), onnx_in(n, 0),
+                     onnx_number(n, onnx_type(n, 0)->dtype, alpha));
+}
+
+/* Layer normalisation over the last axis; `rms` without the mean. */
+static bool put_norm(OnnxNode *n, const char *x, const char *scale, const char *bias, bool rms)
+{
+    const char *eps =
+        onnx_number(n, onnx_type(n, 0)->dtype, onnx_float(n, "epsilon", rms ? (double)1e-5f : (double)1e-12f));
+    const char *y = rms ? onnx_text(n, "%s * rsqrt(mean(square(%s), -1, true) + %s)", x, x, eps)
+                        : onnx_text(n, "standardize(%s, -1, %s)", x, eps);
+    return bias ? onnx_emit(n, "%s = %s * %s + %s", onnx_out(n, 0), y, scale, bias)
+                : onnx_emit(n, "%s = %s * %s", onnx_out(n, 0), y, scale);
+}
+
+static bool check_norm(OnnxNode *n)
+{
+    return (dtype_bytes(onnx_type(n, 0)->dtype) > 2 || onnx_no(n, "its floats have 16 bits")) &&
+           (!(onnx_wants(n, 1) || onnx_wants(n, 2)) || onnx_no(n, "it gives means or deviations, too"));
+}
+
+static bool write_simplified_norm(OnnxNode *n)
+{
+    int64_t axis;
+    return onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis) &&
+           (axis + 1 == onnx_rank(n, 0) || onnx_no(n, "it normalises over several axes")) && check_norm(n) &&
+           put_norm(n, onnx_in(n, 0), onnx_in(n, 1), NULL, true);
+}
+
+/* The sum of two operands and a bias, which is a result as well, normalised */
+static bool write_skip_norm(OnnxNode *n)
+{
+    bool rms = strcmp(n->row->text, "rms") == 0;
+    uint32_t bias = rms ? 3 : 4;
+    if (!check_norm(n))
+        return false;
+    const char *sum = onnx_wants(n, 3) ? onnx_out(n, 3) : onnx_temp(n, "sum");
+    const char *more = onnx_has(n, bias) ? onnx_text(n, " + %s", onnx_in(n, bias)) : "";
+    return onnx_emit(n, "%s = %s + %s%s", sum, onnx_in(n, 0), onnx_in(n, 1), more) &&
+           put_norm(n, sum, onnx_in(n, 2), !rms && onnx_has(n, 3) ? onnx_in(n, 3) : NULL, rms);
+}
+
+/* The last two dimensions exchanged */
+static const char *flipped(OnnxNode *n, uint32_t i)
+{
+    int64_t axes[MAX_RANK];
+    uint32_t rank = onnx_rank(n, i);
+    for (uint32_t d = 0; d < rank; d++)
+        axes[d] = d + 2 < rank ? d : 2 * rank - 3 - d;
+    return onnx_text(n, "transpose(%s, axes = %s)", onnx_in(n, i), onnx_list(n, axes, rank));
+}
+
+static bool write_fused_matmul(OnnxNode *n)
+{
+    double alpha = onnx_float(n, "alpha", 1);
+    if (onnx_int(n, "transBatchA", 0) || onnx_int(n, "transBatchB", 0) || onnx_rank(n, 0) < 2 || onnx_rank(n, 1) < 2)
+        return onnx_no(n, "its batches are transposed, or an operand is a vector");
+    const char *x = onnx_int(n, "transA", 0) ? flipped(n, 0) : onnx_in(n, 0);
+    const char *product = onnx_int(n, "transB", 0)
+                              ? onnx_text(n, "matmul(%s, %s, transpose_y = true)", x, onnx_in(n, 1))
+                              : onnx_text(n, "%s @ %s", x, onnx_in(n, 1));
+    return alpha == 1
+               ? onnx_emit(n, "%s = %s", onnx_out(n, 0), product)
+               : onnx_emit(n, "%s = (%s) * %s", onnx_out(n, 0), product, onnx_number(n, onnx_type(n, 0)->dtype, alpha));
+}
+
+/* Bytes of two numbers each, the low half first, as numbers along the last dimension, of which `count` stay: [...,
+ * count] */
+static const char *unpacked(OnnxNode *n, const char *bytes, int64_t rows, int64_t packed, int64_t count,
+                            const char *word)
+{
+    int64_t unit[] = {rows, packed, 1}, all[] = {rows, 2 * packed};
+    const char *low = onnx_temp(n, "low"), *wide = onnx_temp(n, word);
+    return onnx_emit(n, "%s = reshape(%s, shape = %s)", low, bytes, onnx_list(n, unit, 3)) &&
+                   onnx_emit(n, "%s = reshape(concat(%s %% 16, %s / 16, axis = 2), shape = %s)[:, 0:%lld]", wide, low,
+                             low, onnx_list(n, all, 2), (long long)count)
+               ? wide
+               : NULL;
+}
+
+/* x @ W' where W [n, k] is of 4 or 8 bits, in blocks along k with a scale and a zero point each */
+static bool write_matmul_bits(OnnxNode *n)
+{
+    int64_t k = onnx_int(n, "K", 0), rows = onnx_int(n, "N", 0), bits = onnx_int(n, "bits", 4),
+            size = onnx_int(n, "block_size", 0);
+    if (k < 1 || rows < 1 || k > INT32_MAX || rows > INT32_MAX || size < 16 || size > INT32_MAX ||
+        (bits != 4 && bits != 8) || onnx_has(n, 4))
+        return onnx_no(n, "its weights are of %lld bits, or reordered", (long long)bits);
+    int64_t blocks = ceil_div(k, size), bytes = size * bits / 8, zeros = ceil_div(blocks * bits, 8);
+    if (onnx_type(n, 1)->dtype != DT_U8 || shape_elements(&onnx_type(n, 1)->shape) != rows * blocks * bytes ||
+        shape_elements(&onnx_type(n, 2)->shape) != rows * blocks || onnx_type(n, 2)->dtype != onnx_type(n, 0)->dtype)
+        return onnx_no(n, "its weights or scales have other extents");
+    bool pointed = onnx_has(n, 3);
+    if (pointed && (onnx_type(n, 3)->dtype != DT_U8 || shape_elements(&onnx_type(n, 3)->shape) != rows * zeros))
+        return onnx_no(n, "its zero points are no packed integers");
+    int64_t flat[] = {rows * blocks, size}, column[] = {rows * blocks, 1}, whole[] = {rows, blocks * size};
+    const char *dtype = dtype_name(onnx_type(n, 0)->dtype), *list = onnx_list(n, flat, 2),
+               *unit = onnx_list(n, column, 2);
+    const char *q = bits == 8 ? onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, 1), list)
+                              : unpacked(n, onnx_in(n, 1), rows * blocks, bytes, size, "numbers");
+    const char *zero = !pointed    ? onnx_text(n, "%lld.0", (long long)(1 << (bits - 1)))
+                       : bits == 8 ? onnx_in(n, 3)
+                                   : unpacked(n, onnx_in(n, 3), rows, zeros, blocks, "zeros");
+    if (!q || !zero)
+        return false;
+    if (pointed)
+        zero = onnx_text(n, "cast(reshape(%s, shape = %s), to = %s)", zero, unit, dtype);
+    const char *w = onnx_temp(n, "weight");
+    const char *bias = onnx_has(n, 5) ? onnx_text(n, " + %s", onnx_in(n, 5)) : "";
+    return onnx_emit(n, "%s = reshape((cast(%s, to = %s) - %s) * reshape(%s, shape = %s), shape = %s)[:, 0:%lld]", w, q,
+                     dtype, zero, onnx_in(n, 2), unit, onnx_list(n, whole, 2), (long long)k) &&
+           onnx_emit(n, "%s = matmul(%s, %s, transpose_y = true)%s", onnx_out(n, 0), onnx_in(n, 0), w, bias);
+}
+
+const OnnxRow onnx_contrib[] = {
+    {"FastGelu", 1, write_biased, "gelu_tanh", CONTRIB, false},
+    {"BiasGelu", 1, write_biased, "gelu", CONTRIB, false},
+    {"QuickGelu", 1, write_quick_gelu, NULL, CONTRIB, false},
+    {"SimplifiedLayerNormalization", 1, write_simplified_norm, NULL, NULL, false},
+    {"SimplifiedLayerNormalization", 1, write_simplified_norm, NULL, CONTRIB, false},
+    {"SkipLayerNormalization", 1, write_skip_norm, "mean", CONTRIB, false},
+    {"SkipSimplifiedLayerNormalization", 1, write_skip_norm, "rms", CONTRIB, false},
+    {"FusedMatMul", 1, write_fused_matmul, NULL, CONTRIB, false},
+    {"MatMulNBits", 1, write_matmul_bits, NULL, CONTRIB, false},
+    {0},
+};

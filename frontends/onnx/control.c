@@ -1,0 +1,300 @@
+/* If and Loop: what is known is written out, the rest becomes if, while and scan. */
+#include <string.h>
+
+#include "onnx/body.h"
+
+#define MOST_UNROLLED 256
+
+/* `a, b` */
+static bool put_names(OnnxNode *n, Text *out, OnnxValue *const *value, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!value[i]->type)
+            return onnx_no(n, "its body gives a sequence or an optional");
+        text_printf(out, "%s%s", i ? ", " : "", onnx_name_value(n->onnx, value[i]));
+    }
+    return true;
+}
+
+static const char *scalar(OnnxNode *n, uint32_t i)
+{
+    return onnx_rank(n, i) ? onnx_text(n, "reshape(%s, shape = [])", onnx_in(n, i)) : onnx_in(n, i);
+}
+
+/* If */
+
+static bool take_branch(OnnxNode *n, const Onnx__GraphProto *branch)
+{
+    OnnxValue **result = ARENA_ARRAY(n->onnx->arena, OnnxValue *, branch->n_output + 1);
+    if (!onnx_body_import(n, onnx_body_scope(n), branch, result))
+        return false;
+    for (uint32_t i = 0; i < n->out_count && i < branch->n_output; i++)
+        onnx_set_value(n, i, result[i]);
+    return true;
+}
+
+static bool put_branch(OnnxNode *n, Text *out, const Onnx__GraphProto *branch)
+{
+    OnnxValue **result = ARENA_ARRAY(n->onnx->arena, OnnxValue *, branch->n_output + 1);
+    OnnxScope *scope = onnx_body_scope(n);
+    Text yield = {0};
+    onnx_block_open(n->onnx, false);
+    bool good = onnx_body_import(n, scope, branch, result) && put_names(n, &yield, result, branch->n_output);
+    onnx_body_put(out, onnx_block_close(n->onnx));
+    text_printf(out, "    yield %s\n", yield.ptr ? yield.ptr : "");
+    text_free(&yield);
+    return good;
+}
+
+static bool write_if(OnnxNode *n)
+{
+    const Onnx__GraphProto *yes = onnx_body_graph(n, "then_branch"), *no = onnx_body_graph(n, "else_branch");
+    double known;
+    if (!onnx_body_check(n, yes) || !onnx_body_check(n, no))
+        return false;
+    if (onnx_known_number(n, 0, &known))
+        return take_branch(n, known != 0 ? yes : no);
+    if (yes->n_output != n->out_count || no->n_output != n->out_count)
+        return onnx_no(n, "its branches give other numbers of results");
+    const char **name = ARENA_ARRAY(n->onnx->arena, const char *, n->out_count + 1), *condition = scalar(n, 0);
+    for (uint32_t i = 0; i < n->out_count; i++)
+        name[i] = onnx_out(n, i);
+    Text text = {0};
+    onnx_body_results(&text, name, n->out_count);
+    text_printf(&text, "if (%s) {\n", condition);
+    bool good = put_branch(n, &text, yes);
+    text_printf(&text, "} else {\n");
+    good = good && put_branch(n, &text, no);
+    good = good && onnx_emit(n, "%s}", text.ptr);
+    text_free(&text);
+    return good;
+}
+
+/* Loop */
+
+typedef struct Loop {
+    OnnxNode *node;
+    const Onnx__GraphProto *body;
+    uint32_t carried, stacked;
+    bool counted, conditional; /* are there a number of rounds, a condition */
+    double rounds, condition;  /* where they are known */
+    bool rounds_known, condition_known;
+} Loop;
+
+static bool start_loop(OnnxNode *n, Loop *l)
+{
+    const Onnx__GraphProto *body = onnx_body_graph(n, "body");
+    if (!onnx_body_check(n, body))
+        return false;
+    *l = (Loop){.node = n,
+                .body = body,
+                .carried = n->in_count > 2 ? n->in_count - 2 : 0,
+                .counted = onnx_has(n, 0),
+                .conditional = onnx_has(n, 1)};
+    if (body->n_input != l->carried + 2 || body->n_output < l->carried + 1)
+        return onnx_no(n, "its body does not fit its operands");
+    l->stacked = (uint32_t)body->n_output - 1 - l->carried;
+    l->rounds_known = onnx_known_number(n, 0, &l->rounds);
+    l->condition_known = !l->conditional || onnx_known_number(n, 1, &l->condition);
+    if (!l->conditional)
+        l->condition = 1;
+    if (l->rounds_known && l->rounds < 0)
+        l->rounds = 0;
+    return true;
+}
+
+static OnnxValue *known_int(OnnxNode *n, DType dtype, int64_t number)
+{
+    Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, dtype, 0, NULL));
+    tensor_set_number(tensor, 0, (double)number);
+    return onnx_known_value(n->onnx, tensor, "i");
+}
+
+/* The rounds one after another; the condition must be known at the end of each. */
+static bool unroll(Loop *l)
+{
+    OnnxNode *n = l->node;
+    Onnx *onnx = n->onnx;
+    OnnxValue **value = ARENA_ARRAY(onnx->arena, OnnxValue *, l->body->n_output + 1);
+    Text *stack = ARENA_ARRAY(onnx->arena, Text, l->stacked + 1);
+    bool goes_on = l->condition != 0, good = true;
+    int64_t round = 0;
+
+    for (uint32_t i = 0; i < l->carried; i++)
+        value[1 + i] = n->in[2 + i];
+    for (; good && goes_on && (!l->counted || round < l->rounds); round++) {
+        OnnxScope *scope = onnx_body_scope(n);
+        onnx_bind(scope, onnx, onnx_body_name(l->body->input[0]->name), known_int(n, DT_I64, round));
+        onnx_bind(scope, onnx, onnx_body_name(l->body->input[1]->name), known_int(n, DT_BOOL, 1));
+        for (uint32_t i = 0; i < l->carried; i++)
+            onnx_bind(scope, onnx, onnx_body_name(l->body->input[2 + i]->name), value[1 + i]);
+        good = round < MOST_UNROLLED ? onnx_body_import(n, scope, l->body, value)
+                                     : onnx_no(n, "it has more than %d rounds, which cannot be a loop", MOST_UNROLLED);
+        if (good && !value[0]->known)
+            good = onnx_no(n, "whether there is another round is known only when running");
+        for (uint32_t i = 0; good && i < l->stacked; i++)
+            good = put_names(n, &stack[i], &value[1 + l->carried + i], 1) && (text_printf(&stack[i], ", "), true);
+        goes_on = good && tensor_number(value[0]->known, 0) != 0;
+    }
+    for (uint32_t i = 0; good && i < l->carried; i++)
+        onnx_set_value(n, i, value[1 + i]);
+    for (uint32_t i = 0; i < l->stacked; i++) {
+        if (good && onnx_wants(n, l->carried + i))
+            good = round ? onnx_emit(n, "%s = stack(%saxis = 0)", onnx_out(n, l->carried + i), stack[i].ptr)
+                         : onnx_no(n, "it has no round, and so results of unknown shape");
+        text_free(&stack[i]);
+    }
+    return good;
+}
+
+/* The body in a block of its own: names of what goes round, results, and the text. */
+typedef struct Round {
+    const char **carried; /* counter, condition, values */
+    OnnxValue **result;
+    Text next, stack; /* names of the results */
+    Str body;
+} Round;
+
+static bool check_carried(OnnxNode *n, const OnnxValue *first, const OnnxValue *next, const char *name)
+{
+    return !next->type || first->type == next->type ||
+           onnx_no(n, "'%s' changes its type or shape from round to round", name);
+}
+
+static bool import_round(Loop *l, Round *r)
+{
+    OnnxNode *n = l->node;
+    Onnx *onnx = n->onnx;
+    const Onnx__GraphProto *body = l->body;
+    OnnxScope *scope = onnx_body_scope(n);
+    *r = (Round){ARENA_ARRAY(onnx->arena, const char *, l->carried + 3),
+                 ARENA_ARRAY(onnx->arena, OnnxValue *, body->n_output + 1),
+                 {0},
+                 {0},
+                 {0}};
+    onnx_block_open(onnx, false);
+    const Type *types[] = {module_plain_type(onnx->module, DT_I64, 0, NULL),
+                           module_plain_type(onnx->module, DT_BOOL, 0, NULL)};
+    for (uint32_t i = 0; i < l->carried + 2; i++) {
+        const char *name = onnx_body_name(body->input[i]->name);
+        onnx_bind(scope, onnx, name, onnx_body_carried(n, name, i < 2 ? types[i] : n->in[i]->type, &r->carried[i]));
+    }
+    bool good = onnx_body_import(n, scope, body, r->result);
+    for (uint32_t i = 0; good && i < l->carried; i++)
+        good = check_carried(n, n->in[2 + i], r->result[1 + i], r->carried[2 + i]);
+    for (uint32_t i = 0; good && i < l->carried; i++) {
+        text_printf(&r->next, ", %s <- ", r->carried[2 + i]);
+        good = put_names(n, &r->next, &r->result[1 + i], 1);
+    }
+    good = good && put_names(n, &r->stack, r->result + 1 + l->carried, l->stacked);
+    if (good && !r->result[0]->known && r->result[0]->type->shape.rank)
+        good = onnx_no(n, "its condition is no scalar");
+    const char *goes_on = good ? onnx_name_value(onnx, r->result[0]) : "";
+    r->body = onnx_block_close(onnx);
+    if (good) { /* what comes first */
+        Text next = {0};
+        text_printf(&next, "%s <- %s + 1, %s <- %s%s", r->carried[0], r->carried[0], r->carried[1], goes_on,
+                    r->next.ptr ? r->next.ptr : "");
+        text_free(&r->next);
+        r->next = next;
+    }
+    return good;
+}
+
+static bool always_goes_on(const Loop *l, const Round *r)
+{
+    const OnnxValue *next = r->result[0];
+    bool passed = next->name && strcmp(next->name, r->carried[1]) == 0;
+    return l->condition_known && l->condition != 0 && (passed || (next->known && tensor_number(next->known, 0) != 0));
+}
+
+static void put_first(Loop *l, const Round *r, Text *out)
+{
+    OnnxNode *n = l->node;
+    text_printf(out, "with (%s: i64[] = 0, %s: bool[] = %s", r->carried[0], r->carried[1],
+                l->conditional ? scalar(n, 1) : "true");
+    for (uint32_t i = 0; i < l->carried; i++)
+        text_printf(out, ", %s = %s", r->carried[2 + i], onnx_in(n, 2 + i));
+    text_printf(out, ") {\n");
+    onnx_body_put(out, r->body);
+    text_printf(out, "} next (%s)", r->next.ptr);
+}
+
+static bool write_rounds(Loop *l, const Round *r)
+{
+    OnnxNode *n = l->node;
+    const char **name = ARENA_ARRAY(n->onnx->arena, const char *, n->out_count + l->carried + 3);
+    Text text = {0};
+    name[0] = onnx_temp(n, "rounds");
+    name[1] = onnx_temp(n, "goes_on");
+    uint32_t results = l->carried + l->stacked;
+    for (uint32_t i = 0; i < results; i++)
+        name[2 + i] = i < n->out_count ? onnx_out(n, i) : onnx_temp(n, "unused");
+    onnx_body_results(&text, name, 2 + results);
+    if (l->stacked) {
+        text_printf(&text, "scan (%s in iota(shape = [%.0f])) ", onnx_temp(n, "step"), l->rounds);
+        put_first(l, r, &text);
+        text_printf(&text, " stack (%s)", r->stack.ptr);
+    } else {
+        text_printf(&text, "while (%s", r->carried[1]);
+        if (l->counted)
+            text_printf(&text, " and %s < %s", r->carried[0], scalar(n, 0));
+        text_printf(&text, ") ");
+        put_first(l, r, &text);
+    }
+    bool good = onnx_emit(n, "%s", text.ptr);
+    text_free(&text);
+    return good;
+}
+
+static bool write_as_loop(Loop *l)
+{
+    OnnxNode *n = l->node;
+    Round r;
+    bool good = import_round(l, &r);
+    if (good && l->stacked && (!l->rounds_known || l->rounds < 1 || !always_goes_on(l, &r)))
+        good = l->counted && !l->rounds_known ? onnx_known(n, 0) != NULL
+                                              : onnx_no(n,
+                                                        "its results have as many slices as there are rounds, which is "
+                                                        "known only when running");
+    good = good && write_rounds(l, &r);
+    text_free(&r.next);
+    text_free(&r.stack);
+    return good;
+}
+
+static bool must_unroll(const Loop *l)
+{
+    bool lists = false;
+    for (uint32_t i = 0; i < l->carried; i++)
+        lists |= !onnx_has(l->node, 2 + i) || !l->node->in[2 + i]->type;
+    return lists;
+}
+
+static bool write_loop(OnnxNode *n)
+{
+    Loop loop;
+    if (!start_loop(n, &loop))
+        return false;
+    bool countable = (loop.rounds_known || !loop.counted) && loop.condition_known;
+    if (must_unroll(&loop))
+        return countable ? unroll(&loop)
+                         : (loop.counted && !loop.rounds_known ? onnx_known(n, 0) : onnx_known(n, 1)) && false;
+    if (n->onnx->block->folding || (countable && loop.rounds_known && (loop.rounds <= 1 || loop.condition == 0)))
+        return unroll(&loop);
+    uint32_t refusals = n->onnx->refusal_count, nodes = n->onnx->node_count;
+    if (write_as_loop(&loop))
+        return true;
+    if (!countable || n->onnx->failed || (loop.rounds_known && loop.rounds > MOST_UNROLLED))
+        return false;
+    n->onnx->refusal_count = refusals; /* what has no fixed shape in a round may have one in each */
+    n->onnx->node_count = nodes;
+    n->reason = n->hint = NULL;
+    return unroll(&loop);
+}
+
+const OnnxRow onnx_control[] = {
+    {"If", 1, write_if, NULL, NULL, true},
+    {"Loop", 1, write_loop, NULL, NULL, true},
+    {0},
+};

@@ -1,0 +1,183 @@
+/* Shared by the parts of the import.
+ *
+ * Every node is written as statements of .nnc, which are built at once (nnc/compose.h), so that the types of its
+ * results are known when the next one is written.  A node all of whose operands are known is evaluated instead, in a
+ * graph of its own: that is how arithmetic on shapes disappears. */
+#ifndef NNC_ONNX_IMPORT_H
+#define NNC_ONNX_IMPORT_H
+
+#include "frontends/nnc/compose.h"
+#include "onnx/onnx.h"
+#include "onnx/tensor.h"
+
+#define ONNX_FOLDED  65536 /* elements: what is larger is computed when running, or folded by a pass */
+#define ONNX_DEEPEST 12    /* graphs and functions inside each other */
+
+typedef struct Onnx Onnx;
+typedef struct OnnxBlock OnnxBlock;
+typedef struct OnnxScope OnnxScope;
+typedef struct OnnxNode OnnxNode;
+
+typedef struct OnnxValue {         /* what a name of the model stands for */
+    const Type *type;              /* of a tensor; NULL: see below */
+    const char *name;              /* in the text; NULL while nothing declares it */
+    const OnnxBlock *home;         /* that declares it; NULL: the outermost one, when it is used */
+    const Tensor *known;           /* its elements, when they are known while compiling */
+    const char *wish;              /* of what is known: its name in the model */
+    bool stored;                   /* known as an initialiser: a weight */
+    bool bad;                      /* an error has been reported */
+    struct OnnxValue *const *item; /* of a sequence */
+    uint32_t item_count;
+    bool sequence, absent; /* absent: an optional without a value */
+} OnnxValue;
+
+struct OnnxBlock { /* a graph that is being built, and its text */
+    OnnxBlock *outer;
+    Text text;
+    bool folding;     /* everything in it is known, and nobody reads its text */
+    uint32_t numbers; /* of names that nobody reads */
+};
+
+struct OnnxScope {    /* what names mean */
+    OnnxScope *outer; /* NULL of the model's graph, and of a function */
+    Map value;        /* to index into Onnx.value */
+    const Onnx__OperatorSetIdProto *const *opset;
+    size_t opset_count;
+    const OnnxNode *call; /* of a function: gives attributes; else NULL */
+    const Onnx__FunctionProto *function;
+    uint32_t depth;
+};
+
+struct Onnx {
+    Arena *arena;
+    Diag *diag;
+    Str path;
+    const OnnxOptions *options;
+    OnnxFiles files;
+    Composer *composer;
+    Module *module;
+    const Onnx__ModelProto *model;
+    OnnxBlock *block, *root; /* the innermost; the outermost */
+    OnnxValue **value;
+    uint32_t value_count, value_capacity;
+    Map made;               /* names that are not the model's own */
+    Map uses;               /* of initialisers, how many operands they are */
+    Map names;              /* of the text, all that are taken */
+    OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
+    uint32_t undeclared_count, undeclared_capacity;
+    struct Refusal *refusal; /* what is not supported */
+    uint32_t refusal_count, refusal_capacity, node_count, folds;
+    int64_t work; /* operations that may still be evaluated */
+    bool *define_used;
+    bool failed; /* an error has been reported */
+};
+
+struct OnnxNode {
+    Onnx *onnx;
+    const Onnx__NodeProto *proto;
+    const struct OnnxRow *row;
+    OnnxScope *scope;
+    int64_t opset; /* of its domain */
+    OnnxValue **in, **out;
+    const char **out_name; /* in the text */
+    uint32_t in_count, out_count;
+    const char *reason, *hint; /* why it is not supported */
+};
+
+/* One op, from an opset of its domain on.  `text` is for the handler, which writes the node; false after onnx_no, or
+ * after an error. */
+typedef struct OnnxRow {
+    const char *op;
+    int64_t since;
+    bool (*write)(OnnxNode *node);
+    const char *text;
+    const char *domain; /* NULL: ONNX's own */
+    bool lists;         /* takes sequences and optionals as they are */
+} OnnxRow;
+
+/* The families; op NULL ends each. */
+extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
+    onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
+    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[];
+/* The row for the node, by domain, op and opset; NULL with the reason set. */
+const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
+
+/* names.c */
+const char *onnx_identifier(Onnx *onnx, const char *name); /* the name, or what is left of it */
+const char *onnx_unique(Onnx *onnx, const char *name);     /* the same, unlike all others */
+
+/* value.c */
+OnnxValue *onnx_value_new(Onnx *onnx);
+OnnxValue *onnx_known_value(Onnx *onnx, const Tensor *tensor, const char *wish);
+void onnx_bind(OnnxScope *scope, Onnx *onnx, const char *name, OnnxValue *value);
+OnnxValue *onnx_lookup(const OnnxScope *scope, const Onnx *onnx, const char *name);
+OnnxValue *onnx_lookup_here(const OnnxScope *scope, const Onnx *onnx, const char *name);
+/* How the text names the value in the current block: declared, captured or as a literal. */
+const char *onnx_name_value(Onnx *onnx, OnnxValue *value);
+bool onnx_write(Onnx *onnx, Str what, Str statements); /* in the current block */
+
+/* block.c */
+OnnxBlock *onnx_block_open(Onnx *onnx, bool folding);
+/* Forgets the graph; the text is the caller's until the arena goes. */
+Str onnx_block_close(Onnx *onnx);
+/* Imports nodes into the current block; false after errors or refusals. */
+bool onnx_report_refusals(Onnx *onnx); /* false when there are any */
+bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *node, size_t count);
+bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph);
+bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
+
+/* join.c: the statements with calls inside each other, where that reads better */
+void onnx_join(const Onnx *onnx, Str text, const Str *result, uint32_t results, Text *out);
+
+/* layer.c: nodes as layers of the library, with params of their own */
+typedef struct OnnxParam {
+    uint32_t operand;
+    const char *name; /* that the library gives it */
+} OnnxParam;
+void onnx_count_uses(Onnx *onnx);
+bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);   /* are all of them this node's alone? */
+const char *onnx_label(OnnxNode *node, const OnnxParam *param, uint32_t count); /* for the call */
+/* Gives the params that the call has made their elements; false when something is missing. */
+bool onnx_fill_params(OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count);
+
+/* node.c: for handlers */
+bool onnx_no(OnnxNode *node, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always false */
+const char *onnx_text(const OnnxNode *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool onnx_emit(OnnxNode *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+bool onnx_has(const OnnxNode *node, uint32_t i);
+const char *onnx_in(OnnxNode *node, uint32_t i);
+const Type *onnx_type(const OnnxNode *node, uint32_t i);
+uint32_t onnx_rank(const OnnxNode *node, uint32_t i);
+int64_t onnx_dim(const OnnxNode *node, uint32_t i, int64_t axis);
+const Type *onnx_type_of(OnnxNode *node, const char *name); /* of what it has written */
+bool onnx_wants(const OnnxNode *node, uint32_t i);          /* has the model a name for result i? */
+const char *onnx_out(OnnxNode *node, uint32_t i);
+const char *onnx_temp(OnnxNode *node, const char *word); /* another name, for what only this node uses */
+void onnx_set_known(OnnxNode *node, uint32_t i, const Tensor *tensor);
+void onnx_set_value(OnnxNode *node, uint32_t i, OnnxValue *value); /* the same as this one */
+bool onnx_set_ints(OnnxNode *node, uint32_t i, DType dtype, const int64_t *list, uint32_t count, bool scalar);
+
+/* Attributes, or what stands for one that is left out */
+const Onnx__AttributeProto *onnx_attribute(const OnnxNode *node, const char *name); /* NULL: left out */
+int64_t onnx_int(const OnnxNode *node, const char *name, int64_t fallback);
+double onnx_float(const OnnxNode *node, const char *name, double fallback);
+const char *onnx_string(const OnnxNode *node, const char *name, const char *fallback);
+bool onnx_ints(const OnnxNode *node, const char *name, const int64_t **list, uint32_t *count);
+
+/* The elements of an operand that must be known: NULL after onnx_no. */
+const Tensor *onnx_known(OnnxNode *node, uint32_t i);
+/* Its integers, in a list; false after onnx_no. */
+bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t *count);
+/* Axes as an attribute, or from an opset on as operand 1: sorted out to be in [0, rank); false after onnx_no. */
+bool onnx_axes(OnnxNode *node, int64_t operand_since, uint32_t rank, const int64_t **axes, uint32_t *count);
+bool onnx_axis(OnnxNode *node, const char *name, int64_t fallback, uint32_t rank, int64_t *axis);
+
+const char *onnx_list(const OnnxNode *node, const int64_t *list, uint32_t count); /* [1, 2] */
+const char *onnx_number(const OnnxNode *node, DType dtype, double number);        /* 0.5; of integers 3 */
+const char *onnx_scalar(const OnnxNode *node, DType dtype, double number);        /* f32(0.5) */
+const char *onnx_known_list(OnnxNode *node, const int64_t *list, uint32_t count, const char *word); /* as a constant */
+bool onnx_known_number(const OnnxNode *node, uint32_t i, double *number); /* one element, known */
+Shape onnx_broadcast_shape(const OnnxNode *node);                         /* of all operands */
+
+#endif

@@ -1,0 +1,80 @@
+/* Names of the model as names of the text. */
+#include <ctype.h>
+#include <string.h>
+
+#include "frontends/nnc/lex.h"
+#include "onnx/import.h"
+
+#define LONGEST 60 /* of what has to be changed */
+
+/* `/layer1/conv/Conv_output_0` is what PyTorch calls the result of a layer: layer1.conv. */
+static void put_plain(Text *out, const char *name)
+{
+    bool part = true; /* a part begins */
+    for (; *name; name++) {
+        unsigned char c = (unsigned char)*name;
+        bool word = isalnum(c) || c == '_';
+        if (word && part && isdigit(c) && !out->len)
+            text_char(out, 'x');
+        if (word) {
+            text_char(out, (char)c);
+            part = false;
+        } else if (!part && (c == '.' || c == '/' || c == ':')) {
+            text_char(out, '.');
+            part = true;
+        } else if (!part && out->ptr[out->len - 1] != '_') {
+            text_char(out, '_');
+        }
+    }
+    while (out->len && (out->ptr[out->len - 1] == '.' || out->ptr[out->len - 1] == '_'))
+        out->len--;
+}
+
+/* The end of a long name tells more than its beginning. */
+static Str shortened(Text *plain)
+{
+    size_t skip = plain->len > LONGEST ? plain->len - LONGEST : 0;
+    while (skip && skip < plain->len && !isalpha((unsigned char)plain->ptr[skip]))
+        skip++;
+    return (Str){plain->ptr + skip, (uint32_t)(plain->len - skip)};
+}
+
+const char *onnx_identifier(Onnx *onnx, const char *name)
+{
+    Str wish = str_from(name);
+    if (wish.len && wish.len <= LONGEST && lex_is_plain(wish))
+        return str_copy(onnx->arena, wish).ptr;
+    Text plain = {0};
+    put_plain(&plain, name);
+    static const char tail[] = "_output_0";
+    size_t length = sizeof tail - 1;
+    if (plain.len > length && memcmp(plain.ptr + plain.len - length, tail, length) == 0)
+        plain.len -= length;
+    Str kept = plain.len ? shortened(&plain) : STR("x");
+    const char *copy = str_copy(onnx->arena, kept).ptr;
+    text_free(&plain);
+    if (!lex_is_plain(str_from(copy)))
+        copy = str_format(onnx->arena, "x_%s", copy).ptr;
+    return lex_is_plain(str_from(copy)) ? copy : "x";
+}
+
+static bool is_free(const Onnx *onnx, Str name)
+{
+    DType dtype;
+    return map_get(&onnx->names, name) == MAP_NONE && !dtype_parse(name, &dtype);
+}
+
+const char *onnx_unique(Onnx *onnx, const char *name)
+{
+    const char *plain = onnx_identifier(onnx, name);
+    Str wish = str_from(plain);
+    uint32_t number = map_get(&onnx->names, wish);
+
+    for (number = number == MAP_NONE ? 1 : number; !is_free(onnx, wish);)
+        wish = str_format(onnx->arena, "%s_%u", plain, ++number);
+    map_put(&onnx->names, str_from(plain), number); /* where to go on */
+    map_put(&onnx->names, wish, 1);
+    if (!str_is(wish, name))
+        map_put(&onnx->made, wish, 1);
+    return wish.ptr;
+}

@@ -1,0 +1,29 @@
+/* ONNX: a model as a module, and as .nnc text. */
+#ifndef NNC_ONNX_ONNX_H
+#define NNC_ONNX_ONNX_H
+
+#include "base/file.h"
+#include "frontends/nnc/text.h"
+
+typedef struct OnnxOptions {
+    /* -D: a symbolic dimension, `batch=1`, or a position of an input, `image.0=1` */
+    const Define *define;
+    uint32_t define_count;
+    const Str *shape; /* --shape: `image=1x3x224x224` */
+    uint32_t shape_count;
+} OnnxOptions;
+
+typedef struct OnnxModel {
+    Module *module; /* its params have their elements */
+    Text text;      /* the same as a person would read it, without the elements of params; the caller frees it */
+    FileMap *map;   /* the elements lie in these files: they must outlive the module */
+    uint32_t map_count;
+} OnnxModel;
+
+bool onnx_is_path(Str path); /* does it end in .onnx? */
+
+/* Reads a model with the elements that it has in other files of its folder.  Errors name the node; all nodes that are
+ * not supported are listed in one.  False after errors. */
+bool onnx_import(Arena *arena, Diag *diag, Str path, const OnnxOptions *options, OnnxModel *model);
+
+#endif

@@ -1,0 +1,192 @@
+/* Windows, and pooling over them. */
+#include <string.h>
+
+#include "base/number.h"
+#include "onnx/window.h"
+
+/* Windows */
+
+static bool take_list(OnnxNode *n, const char *name, uint32_t rank, int64_t *list, int64_t fallback)
+{
+    const int64_t *given;
+    uint32_t count;
+    bool named = onnx_ints(n, name, &given, &count) && count;
+    if (named && count != rank)
+        return onnx_no(n, "%s has %u entries for %u dimensions", name, count, rank);
+    for (uint32_t d = 0; d < rank; d++) {
+        list[d] = named ? given[d] : fallback;
+        if (list[d] < 1 || list[d] > INT32_MAX)
+            return onnx_no(n, "%s is %lld", name, (long long)list[d]);
+    }
+    return true;
+}
+
+static bool take_pads(OnnxNode *n, OnnxWindow *w)
+{
+    const int64_t *given;
+    uint32_t count;
+    if (!onnx_ints(n, "pads", &given, &count) || !count)
+        return true;
+    if (count != 2 * w->rank)
+        return onnx_no(n, "pads has %u entries for %u dimensions", count, w->rank);
+    for (uint32_t d = 0; d < w->rank; d++) {
+        w->before[d] = given[d];
+        w->after[d] = given[d + w->rank];
+        if (given[d] < 0 || given[d + w->rank] < 0)
+            return onnx_no(n, "its padding is negative");
+    }
+    return true;
+}
+
+/* SAME_UPPER and SAME_LOWER: as many windows as pixels by stride. */
+static void pad_same(const OnnxNode *n, OnnxWindow *w, bool upper)
+{
+    for (uint32_t d = 0; d < w->rank; d++) {
+        int64_t in = onnx_dim(n, 0, d + 2), out = ceil_div(in, w->stride[d]);
+        int64_t total = most((out - 1) * w->stride[d] + (w->size[d] - 1) * w->dilation[d] + 1 - in, 0);
+        w->before[d] = upper ? total / 2 : total - total / 2;
+        w->after[d] = total - w->before[d];
+    }
+}
+
+bool onnx_window(OnnxNode *n, const int64_t *size, OnnxWindow *w)
+{
+    const char *automatic = onnx_string(n, "auto_pad", "NOTSET");
+    uint32_t rank = onnx_rank(n, 0);
+    if (rank < 3)
+        return onnx_no(n, "its image has %u dimensions", rank);
+    *w = (OnnxWindow){.rank = rank - 2, .ceil = onnx_int(n, "ceil_mode", 0) != 0};
+    for (uint32_t d = 0; size && d < w->rank; d++)
+        w->size[d] = size[d];
+    if (!size && !onnx_attribute(n, "kernel_shape"))
+        return onnx_no(n, "it has no kernel_shape");
+    if ((!size && !take_list(n, "kernel_shape", w->rank, w->size, 1)) ||
+        !take_list(n, "strides", w->rank, w->stride, 1) || !take_list(n, "dilations", w->rank, w->dilation, 1))
+        return false;
+    if (strcmp(automatic, "NOTSET") == 0)
+        return take_pads(n, w);
+    if (strncmp(automatic, "SAME", 4) == 0)
+        pad_same(n, w, strcmp(automatic, "SAME_UPPER") == 0);
+    return true;
+}
+
+static bool is_all(const int64_t *list, uint32_t count, int64_t value)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < count; i++)
+        all &= list[i] == value;
+    return all;
+}
+
+/* One number where all are the same. */
+static const char *short_list(const OnnxNode *n, const int64_t *list, uint32_t count, uint32_t extra, int64_t filler)
+{
+    int64_t whole[2 * MAX_RANK];
+    if (!extra && count && is_all(list, count, list[0]))
+        return onnx_text(n, "%lld", (long long)list[0]);
+    for (uint32_t i = 0; i < extra; i++)
+        whole[i] = filler;
+    memcpy(whole + extra, list, count * sizeof *list);
+    return onnx_list(n, whole, count + extra);
+}
+
+static const char *pad_text(const OnnxNode *n, const OnnxWindow *w, uint32_t extra)
+{
+    int64_t pad[2 * MAX_RANK] = {0};
+    uint32_t rank = w->rank + extra;
+    for (uint32_t d = 0; d < w->rank; d++) {
+        pad[extra + d] = w->before[d];
+        pad[rank + extra + d] = w->after[d];
+    }
+    return short_list(n, pad, 2 * rank, 0, 0);
+}
+
+const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, uint32_t extra, int64_t default_stride)
+{
+    bool padded = !is_all(w->before, w->rank, 0) || !is_all(w->after, w->rank, 0);
+    bool strided = !is_all(w->stride, w->rank, default_stride), dilated = !is_all(w->dilation, w->rank, 1);
+    const char *stride = strided ? onnx_text(n, ", stride = %s", short_list(n, w->stride, w->rank, extra, 1)) : "";
+    const char *pad = padded ? onnx_text(n, ", pad = %s", pad_text(n, w, extra)) : "";
+    const char *dilation =
+        dilated ? onnx_text(n, ", dilation = %s", short_list(n, w->dilation, w->rank, extra, 1)) : "";
+    return onnx_text(n, "%s%s%s", stride, pad, dilation);
+}
+
+/* Pools */
+
+static const char *pool_text(OnnxNode *n, const OnnxWindow *w, const char *x, const char *pool, const char *rest)
+{
+    return onnx_text(n, "%s(%s, window = %s%s%s%s)", pool, x, short_list(n, w->size, w->rank, 0, 0),
+                     onnx_window_text(n, w, 0, 0), w->ceil ? ", ceil = true" : "", rest);
+}
+
+static bool write_max_pool(OnnxNode *n)
+{
+    OnnxWindow window;
+    DType dtype = onnx_type(n, 0)->dtype;
+    if (onnx_wants(n, 1))
+        return onnx_no(n, "it gives the positions of the largest, too");
+    if (!onnx_window(n, NULL, &window))
+        return false;
+    if (dtype_is_float(dtype))
+        return onnx_emit(n, "%s = %s", onnx_out(n, 0), pool_text(n, &window, onnx_in(n, 0), "max_pool", ""));
+    const char *wide = onnx_text(n, "cast(%s, to = f32)", onnx_in(n, 0));
+    return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), pool_text(n, &window, wide, "max_pool", ""),
+                     dtype_name(dtype));
+}
+
+static bool write_average_pool(OnnxNode *n)
+{
+    OnnxWindow window;
+    if (!onnx_window(n, NULL, &window))
+        return false;
+    const char *rest = onnx_int(n, "count_include_pad", 0) ? ", count_pad = true" : "";
+    return onnx_emit(n, "%s = %s", onnx_out(n, 0), pool_text(n, &window, onnx_in(n, 0), "avg_pool", rest));
+}
+
+/* The root of a mean, times the elements of a window */
+static bool write_lp_pool(OnnxNode *n)
+{
+    OnnxWindow window;
+    int64_t elements = 1, p = onnx_int(n, "p", 2);
+    if (!onnx_window(n, NULL, &window))
+        return false;
+    for (uint32_t d = 0; d < window.rank; d++)
+        elements = number_times(elements, window.size[d]);
+    if (window.ceil)
+        return onnx_no(n, "its last windows may stick out");
+    const char *powers = onnx_text(n, "abs(%s) ** %lld.0", onnx_in(n, 0), (long long)p);
+    return onnx_emit(n, "%s = (%s * %lld.0) ** %s", onnx_out(n, 0),
+                     pool_text(n, &window, powers, "avg_pool", ", count_pad = true"), (long long)elements,
+                     onnx_number(n, onnx_type(n, 0)->dtype, 1.0 / (double)p));
+}
+
+static bool write_global(OnnxNode *n)
+{
+    if (onnx_rank(n, 0) < 3)
+        return onnx_no(n, "its image has %u dimensions", onnx_rank(n, 0));
+    return onnx_emit(n, "%s = %s(%s, keep = true)", onnx_out(n, 0), n->row->text, onnx_in(n, 0));
+}
+
+static bool write_global_lp(OnnxNode *n)
+{
+    int64_t axes[MAX_RANK], p = onnx_int(n, "p", 2);
+    uint32_t rank = onnx_rank(n, 0);
+    for (uint32_t d = 2; d < rank; d++)
+        axes[d - 2] = d;
+    if (rank < 3)
+        return onnx_no(n, "its image has %u dimensions", rank);
+    return onnx_emit(n, "%s = reduce_sum(abs(%s) ** %lld.0, axes = %s, keep = true) ** %s", onnx_out(n, 0),
+                     onnx_in(n, 0), (long long)p, onnx_list(n, axes, rank - 2),
+                     onnx_number(n, onnx_type(n, 0)->dtype, 1.0 / (double)p));
+}
+
+const OnnxRow onnx_pool[] = {
+    {"MaxPool", 1, write_max_pool, NULL, NULL, false},
+    {"AveragePool", 1, write_average_pool, NULL, NULL, false},
+    {"LpPool", 2, write_lp_pool, NULL, NULL, false},
+    {"GlobalAveragePool", 1, write_global, "global_avg_pool", NULL, false},
+    {"GlobalMaxPool", 1, write_global, "global_max_pool", NULL, false},
+    {"GlobalLpPool", 2, write_global_lp, NULL, NULL, false},
+    {0},
+};

@@ -1,0 +1,189 @@
+/* Integers that stand for floats: scales, zero points, saturation; sums in i32. */
+#include <string.h>
+
+#include "base/number.h"
+#include "onnx/window.h"
+
+/* Bounds of an integer type, for saturation. */
+static bool bounds(OnnxNode *n, DType dtype, const char **low, const char **high)
+{
+    *low = dtype == DT_U8 ? "0.0" : dtype == DT_I8 ? "-128.0" : "-32768.0";
+    *high = dtype == DT_U8 ? "255.0" : dtype == DT_I8 ? "127.0" : "32767.0";
+    return dtype == DT_U8 || dtype == DT_I8 || dtype == DT_I16 ||
+           onnx_no(n, "it quantises to another type than 8 or 16 bits");
+}
+
+/* The scale or zero point of operand `i` for operand 0: of the whole, of each slice along an axis, or of each block. */
+static const char *spread(OnnxNode *n, uint32_t i, const char *x)
+{
+    const Shape *shape = &onnx_type(n, 0)->shape, *own = &onnx_type(n, i)->shape;
+    int64_t axis = onnx_int(n, "axis", 1), dim[MAX_RANK], block = onnx_int(n, "block_size", 0);
+    axis = axis < 0 ? axis + shape->rank : axis;
+    if (own->rank == 0 || (own->rank == 1 && shape_elements(own) == 1))
+        return own->rank ? onnx_text(n, "reshape(%s, shape = [])", x) : x;
+    if (axis < 0 || axis >= shape->rank)
+        return onnx_no(n, "its axis is not there"), NULL;
+    if (block) {
+        int64_t extent = shape->dim[axis], *list = ARENA_ARRAY(n->onnx->arena, int64_t, extent + 1);
+        if (own->rank != shape->rank || block < 0 || extent > ONNX_FOLDED)
+            return onnx_no(n, "its blocks are impossible"), NULL;
+        for (int64_t k = 0; k < extent; k++)
+            list[k] = k / block;
+        return onnx_text(n, "gather(%s, %s, axis = %lld)", x, onnx_known_list(n, list, (uint32_t)extent, "block"),
+                         (long long)axis);
+    }
+    if (own->rank != 1)
+        return onnx_no(n, "its scale has %u dimensions", own->rank), NULL;
+    for (uint32_t d = 0; d < shape->rank; d++)
+        dim[d] = d == axis ? shape->dim[d] : 1;
+    return onnx_text(n, "reshape(%s, shape = %s)", x, onnx_list(n, dim, shape->rank));
+}
+
+static bool write_quantize(OnnxNode *n)
+{
+    const char *low, *high;
+    DType dtype = DT_U8;
+    int32_t type = (int32_t)onnx_int(n, "output_dtype", 0);
+    if (onnx_has(n, 2))
+        dtype = onnx_type(n, 2)->dtype;
+    else if (type && !onnx_dtype(type, &dtype))
+        return onnx_no(n, "it quantises to %s", onnx_dtype_name(type));
+    if (onnx_type(n, 0)->dtype != DT_F32 || onnx_type(n, 1)->dtype != DT_F32)
+        return onnx_no(n, "it quantises other floats than f32");
+    const char *scale = bounds(n, dtype, &low, &high) ? spread(n, 1, onnx_in(n, 1)) : NULL;
+    const char *zero = scale && onnx_has(n, 2) ? spread(n, 2, onnx_text(n, "cast(%s, to = f32)", onnx_in(n, 2))) : "";
+    if (!scale || !zero)
+        return false;
+    return onnx_emit(n, "%s = cast(clip(round(%s / %s)%s%s, %s, %s), to = %s)", onnx_out(n, 0), onnx_in(n, 0), scale,
+                     *zero ? " + " : "", zero, low, high, dtype_name(dtype));
+}
+
+static bool write_dequantize(OnnxNode *n)
+{
+    DType dtype = onnx_type(n, 1)->dtype;
+    const char *scale = spread(n, 1, onnx_in(n, 1)), *x = onnx_in(n, 0);
+    const char *zero = scale && onnx_has(n, 2) ? spread(n, 2, onnx_text(n, "cast(%s, to = i32)", onnx_in(n, 2))) : "";
+    if (!scale || !zero)
+        return false;
+    const char *moved = *zero ? onnx_text(n, "cast(%s, to = i32) - %s", x, zero) : x;
+    return onnx_emit(n, "%s = cast(%s, to = %s) * %s", onnx_out(n, 0), moved, dtype_name(dtype), scale);
+}
+
+/* To u8, by the range of the operand, in which 0 lies */
+static bool write_dynamic_quantize(OnnxNode *n)
+{
+    const char *x = onnx_in(n, 0), *low = onnx_temp(n, "low"), *span = onnx_temp(n, "span");
+    const char *scale = onnx_wants(n, 1) ? onnx_out(n, 1) : onnx_temp(n, "scale"), *zero = onnx_temp(n, "zero");
+    return onnx_emit(n, "%s = minimum(reduce_min(%s), 0.0)", low, x) &&
+           onnx_emit(n, "%s = maximum(reduce_max(%s), 0.0) - %s", span, x, low) &&
+           onnx_emit(n, "%s = %s / 255.0", scale, span) &&
+           onnx_emit(n, "%s = round(clip(-%s / %s, 0.0, 255.0))", zero, low, scale) &&
+           (!onnx_wants(n, 2) || onnx_emit(n, "%s = cast(%s, to = u8)", onnx_out(n, 2), zero)) &&
+           onnx_emit(n, "%s = cast(clip(round(%s / %s) + %s, 0.0, 255.0), to = u8)", onnx_out(n, 0), x, scale, zero);
+}
+
+/* Products */
+
+/* Operand `i` as i32 without its zero point, which stands for all, or for each row or column. */
+static const char *moved(OnnxNode *n, uint32_t i, uint32_t zero, bool rows)
+{
+    const char *x = onnx_text(n, "cast(%s, to = i32)", onnx_in(n, i));
+    if (!onnx_has(n, zero))
+        return x;
+    const char *z = onnx_text(n, "cast(%s, to = i32)", onnx_in(n, zero));
+    const Shape *shape = &onnx_type(n, zero)->shape;
+    if (shape->rank == 1 && shape_elements(shape) == 1)
+        z = onnx_text(n, "reshape(%s, shape = [])", z);
+    else if (shape->rank == 1 && rows)
+        z = onnx_text(n, "reshape(%s, shape = [%lld, 1])", z, (long long)shape->dim[0]);
+    return onnx_text(n, "(%s - %s)", x, z);
+}
+
+static bool write_matmul_integer(OnnxNode *n)
+{
+    return onnx_emit(n, "%s = %s @ %s", onnx_out(n, 0), moved(n, 0, 2, true), moved(n, 1, 3, false));
+}
+
+/* A scale or zero point of the rows or columns of a product */
+static const char *factor(OnnxNode *n, uint32_t i, bool rows)
+{
+    const Shape *shape = &onnx_type(n, i)->shape;
+    const char *x = onnx_in(n, i);
+    if (shape->rank == 1 && shape_elements(shape) == 1)
+        return onnx_text(n, "reshape(%s, shape = [])", x);
+    return shape->rank == 1 && rows ? onnx_text(n, "reshape(%s, shape = [%lld, 1])", x, (long long)shape->dim[0]) : x;
+}
+
+static bool requantise(OnnxNode *n, const char *sum, const char *scale, uint32_t zero)
+{
+    const char *low, *high;
+    DType dtype = onnx_type(n, zero)->dtype;
+    return bounds(n, dtype, &low, &high) &&
+           onnx_emit(n, "%s = cast(clip(round(cast(%s, to = f32) * (%s)) + cast(%s, to = f32), %s, %s), to = %s)",
+                     onnx_out(n, 0), sum, scale, factor(n, zero, false), low, high, dtype_name(dtype));
+}
+
+static bool write_qlinear_matmul(OnnxNode *n)
+{
+    const char *sum = onnx_temp(n, "sum");
+    if (onnx_type(n, 1)->dtype != DT_F32)
+        return onnx_no(n, "its scales are no f32");
+    const char *scale = onnx_text(n, "%s * %s / %s", factor(n, 1, true), factor(n, 4, false), factor(n, 6, true));
+    return onnx_emit(n, "%s = %s @ %s", sum, moved(n, 0, 2, true), moved(n, 3, 5, false)) &&
+           requantise(n, sum, scale, 7);
+}
+
+static const char *convolve(OnnxNode *n, const char *x, const char *w, uint32_t weight)
+{
+    OnnxWindow window;
+    int64_t groups = onnx_int(n, "group", 1);
+    if (onnx_rank(n, 0) != 4)
+        return onnx_no(n, "its image has other than 2 dimensions"), NULL;
+    if (!onnx_window(n, onnx_type(n, weight)->shape.dim + 2, &window))
+        return NULL;
+    const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
+    return onnx_text(n, "conv2d(%s, %s%s%s)", x, w, onnx_window_text(n, &window, 0, 1), group);
+}
+
+/* The zero point of the weight stands for all or for each channel. */
+static const char *moved_weight(OnnxNode *n, uint32_t i, uint32_t zero)
+{
+    const char *w = onnx_text(n, "cast(%s, to = i32)", onnx_in(n, i));
+    if (!onnx_has(n, zero))
+        return w;
+    const Shape *shape = &onnx_type(n, zero)->shape;
+    int64_t channels = shape_elements(shape), dim[] = {channels, 1, 1, 1};
+    return onnx_text(n, "(%s - reshape(cast(%s, to = i32), shape = %s))", w, onnx_in(n, zero),
+                     onnx_list(n, dim, channels == 1 ? 0 : 4));
+}
+
+static bool write_conv_integer(OnnxNode *n)
+{
+    const char *y = convolve(n, moved(n, 0, 2, false), moved_weight(n, 1, 3), 1);
+    return y && onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
+}
+
+static bool write_qlinear_conv(OnnxNode *n)
+{
+    const char *y = convolve(n, moved(n, 0, 2, false), moved_weight(n, 3, 5), 3), *sum = onnx_temp(n, "sum");
+    if (!y)
+        return false;
+    int64_t channels = shape_elements(&onnx_type(n, 4)->shape), dim[] = {channels, 1, 1};
+    int64_t filters[] = {onnx_dim(n, 3, 0), 1, 1};
+    if (onnx_has(n, 8))
+        y = onnx_text(n, "%s + reshape(%s, shape = %s)", y, onnx_in(n, 8), onnx_list(n, filters, 3));
+    const char *scale = onnx_text(n, "%s * reshape(%s, shape = %s) / %s", factor(n, 1, false), onnx_in(n, 4),
+                                  onnx_list(n, dim, channels == 1 ? 0 : 3), factor(n, 6, false));
+    return onnx_emit(n, "%s = %s", sum, y) && requantise(n, sum, scale, 7);
+}
+
+const OnnxRow onnx_quantised[] = {
+    {"QuantizeLinear", 10, write_quantize, NULL, NULL, false},
+    {"DequantizeLinear", 10, write_dequantize, NULL, NULL, false},
+    {"DynamicQuantizeLinear", 11, write_dynamic_quantize, NULL, NULL, false},
+    {"MatMulInteger", 10, write_matmul_integer, NULL, NULL, false},
+    {"ConvInteger", 10, write_conv_integer, NULL, NULL, false},
+    {"QLinearMatMul", 10, write_qlinear_matmul, NULL, NULL, false},
+    {"QLinearConv", 10, write_qlinear_conv, NULL, NULL, false},
+    {0},
+};

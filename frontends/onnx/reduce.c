@@ -1,0 +1,93 @@
+/* Reductions over axes, running sums, and positions of the largest. */
+#include <string.h>
+
+#include "onnx/import.h"
+
+#define AXES_ARE_OPERANDS 18 /* of reductions but sum, from this opset on */
+
+/* text is what is written of the operand, `$`, the axes and keep, `@` */
+static const char *fill(OnnxNode *n, const char *x, const char *rest)
+{
+    Text text = {0};
+    for (const char *at = n->row->text; *at; at++) {
+        if (*at == '$')
+            text_str(&text, str_from(x));
+        else if (*at == '@')
+            text_str(&text, str_from(rest));
+        else
+            text_char(&text, *at);
+    }
+    const char *filled = onnx_text(n, "%s", text.ptr);
+    text_free(&text);
+    return filled;
+}
+
+static bool write_reduce(OnnxNode *n)
+{
+    const int64_t *axes;
+    uint32_t count;
+    bool sum = strcmp(n->proto->op_type, "ReduceSum") == 0;
+    if (!onnx_axes(n, sum ? 13 : AXES_ARE_OPERANDS, onnx_rank(n, 0), &axes, &count))
+        return false;
+    bool plain = strncmp(n->row->text, "reduce", 6) == 0 && strstr(n->row->text, "($@)");
+    if (!count && onnx_int(n, "noop_with_empty_axes", 0)) {
+        if (!plain && strncmp(n->row->text, "mean", 4) != 0)
+            return onnx_no(n, "noop_with_empty_axes with an op that is more than a reduction");
+        onnx_set_value(n, 0, n->in[0]);
+        return true;
+    }
+    DType dtype = onnx_type(n, 0)->dtype;
+    bool bools = dtype == DT_BOOL;
+    const char *x = bools ? onnx_text(n, "cast(%s, to = i32)", onnx_in(n, 0)) : onnx_in(n, 0);
+    const char *keep = onnx_int(n, "keepdims", 1) ? ", keep = true" : "";
+    const char *rest = count ? onnx_text(n, ", axes = %s%s", onnx_list(n, axes, count), keep) : keep;
+    if (!dtype_is_float(dtype) && !plain && !strstr(n->row->text, "abs") && !strstr(n->row->text, "square("))
+        return onnx_no(n, "it takes a mean or a logarithm of integers");
+    return onnx_emit(n, bools ? "%s = %s != 0" : "%s = %s", onnx_out(n, 0), fill(n, x, rest));
+}
+
+/* The last one of several: the first from the end. */
+static bool write_arg(OnnxNode *n)
+{
+    int64_t axis;
+    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &axis))
+        return false;
+    const char *x = onnx_in(n, 0), *keep = onnx_int(n, "keepdims", 1) ? ", keep = true" : "";
+    if (!onnx_int(n, "select_last_index", 0))
+        return onnx_emit(n, "%s = %s(%s, axis = %lld%s)", onnx_out(n, 0), n->row->text, x, (long long)axis, keep);
+    int64_t last = onnx_dim(n, 0, axis) - 1;
+    return onnx_emit(n, "%s = %lld - %s(slice(%s, axes = %lld, begin = %lld, end = %lld, step = -1), axis = %lld%s)",
+                     onnx_out(n, 0), (long long)last, n->row->text, x, (long long)axis, (long long)last,
+                     (long long)(-last - 2), (long long)axis, keep);
+}
+
+static bool write_cumsum(OnnxNode *n)
+{
+    const int64_t *list;
+    uint32_t count, rank = onnx_rank(n, 0);
+    if (!onnx_known_ints(n, 1, &list, &count))
+        return false;
+    int64_t axis = count == 1 ? list[0] : INT64_MAX;
+    if (axis < -(int64_t)rank || axis >= rank)
+        return onnx_no(n, "its axis is none of %u dimensions", rank);
+    return onnx_emit(n, "%s = cumsum(%s, axis = %lld%s%s)", onnx_out(n, 0), onnx_in(n, 0), (long long)axis,
+                     onnx_int(n, "exclusive", 0) ? ", exclusive = true" : "",
+                     onnx_int(n, "reverse", 0) ? ", reverse = true" : "");
+}
+
+const OnnxRow onnx_reduce[] = {
+    {"ReduceSum", 1, write_reduce, "reduce_sum($@)", NULL, false},
+    {"ReduceMax", 1, write_reduce, "reduce_max($@)", NULL, false},
+    {"ReduceMin", 1, write_reduce, "reduce_min($@)", NULL, false},
+    {"ReduceProd", 1, write_reduce, "reduce_prod($@)", NULL, false},
+    {"ReduceMean", 1, write_reduce, "mean($@)", NULL, false},
+    {"ReduceL1", 1, write_reduce, "reduce_sum(abs($)@)", NULL, false},
+    {"ReduceL2", 1, write_reduce, "l2_norm($@)", NULL, false},
+    {"ReduceLogSum", 1, write_reduce, "log(reduce_sum($@))", NULL, false},
+    {"ReduceLogSumExp", 1, write_reduce, "logsumexp($@)", NULL, false},
+    {"ReduceSumSquare", 1, write_reduce, "reduce_sum(square($)@)", NULL, false},
+    {"ArgMax", 1, write_arg, "argmax", NULL, false},
+    {"ArgMin", 1, write_arg, "argmin", NULL, false},
+    {"CumSum", 11, write_cumsum, NULL, NULL, false},
+    {0},
+};

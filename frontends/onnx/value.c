@@ -1,0 +1,159 @@
+/* Values of the model in the text: declared where they are first used, captured by bodies, or written as literals. */
+#include <string.h>
+
+#include "frontends/nnc/constant.h"
+#include "onnx/import.h"
+
+#define MOST_LISTED 64 /* elements that stand in the text, as the printer has it */
+
+OnnxValue *onnx_value_new(Onnx *onnx)
+{
+    return ARENA_NEW(onnx->arena, OnnxValue);
+}
+
+OnnxValue *onnx_known_value(Onnx *onnx, const Tensor *tensor, const char *wish)
+{
+    OnnxValue *value = onnx_value_new(onnx);
+    *value = (OnnxValue){.type = tensor->type, .known = tensor, .wish = wish};
+    return value;
+}
+
+void onnx_bind(OnnxScope *scope, Onnx *onnx, const char *name, OnnxValue *value)
+{
+    map_put(&scope->value, str_from(name), onnx->value_count);
+    ARENA_PUSH(onnx->arena, onnx->value, onnx->value_count, onnx->value_capacity, value);
+}
+
+OnnxValue *onnx_lookup_here(const OnnxScope *scope, const Onnx *onnx, const char *name)
+{
+    uint32_t index = map_get(&scope->value, str_from(name));
+    return index == MAP_NONE ? NULL : onnx->value[index];
+}
+
+OnnxValue *onnx_lookup(const OnnxScope *scope, const Onnx *onnx, const char *name)
+{
+    OnnxValue *value = NULL;
+    for (; scope && !value; scope = scope->outer)
+        value = onnx_lookup_here(scope, onnx, name);
+    return value;
+}
+
+/* Declarations */
+
+static void put_items(Text *out, const Tensor *tensor, uint32_t axis, int64_t *next)
+{
+    const Shape *shape = &tensor->type->shape;
+    if (axis == shape->rank) {
+        const_print_element(out, tensor, (*next)++);
+        return;
+    }
+    text_char(out, '[');
+    for (int64_t i = 0; i < shape->dim[axis]; i++) {
+        text_printf(out, i ? ", " : "");
+        put_items(out, tensor, axis + 1, next);
+    }
+    text_char(out, ']');
+}
+
+static bool is_uniform(const Tensor *tensor, int64_t count)
+{
+    size_t bytes = dtype_bytes(tensor->type->dtype);
+    return memcmp(tensor->data, (const char *)tensor->data + bytes, (size_t)(count - 1) * bytes) == 0;
+}
+
+/* Elements stand in the text where the printer would write them, too: all others are saved beside it. */
+static void put_declaration(Onnx *onnx, Text *out, const OnnxValue *value)
+{
+    int64_t elements = shape_elements(&value->type->shape), next = 0;
+    bool param = value->stored && dtype_is_float(value->type->dtype);
+
+    text_printf(out, "%s %s: " STR_FMT, param ? "param" : "const", value->name,
+                STR_ARG(type_show(onnx->arena, value->type)));
+    if (!param && elements > 1 && is_uniform(value->known, elements)) {
+        text_printf(out, " = ");
+        const_print_element(out, value->known, 0);
+    } else if (!param && elements && elements <= MOST_LISTED) {
+        text_printf(out, " = ");
+        put_items(out, value->known, 0, &next);
+    }
+    text_char(out, '\n');
+}
+
+static void write_plainly(Onnx *onnx, Str what, Str statements)
+{
+    onnx->failed |= !nnc_compose_add(onnx->composer, what, statements);
+    if (!onnx->block->folding)
+        text_str(&onnx->block->text, statements);
+}
+
+/* In the outermost block, with the elements that the model has. */
+static void declare(Onnx *onnx, const OnnxValue *value)
+{
+    Text out = {0};
+    put_declaration(onnx, &out, value);
+    write_plainly(onnx, str_format(onnx->arena, STR_FMT ": %s", STR_ARG(onnx->path), value->wish),
+                  str_copy(onnx->arena, text_view(&out)));
+    text_free(&out);
+    ValueId id = nnc_compose_find(onnx->composer, str_from(value->name));
+    if (id != NONE)
+        graph_value(nnc_compose_graph(onnx->composer), id)->data = value->known;
+}
+
+bool onnx_write(Onnx *onnx, Str what, Str statements)
+{
+    bool outermost = onnx->block == onnx->root;
+    for (uint32_t i = 0; outermost && i < onnx->undeclared_count; i++)
+        declare(onnx, onnx->undeclared[i]);
+    if (outermost)
+        onnx->undeclared_count = 0;
+    write_plainly(onnx, what, statements);
+    return !onnx->failed;
+}
+
+/* Names */
+
+static const char *literal(Onnx *onnx, const Tensor *tensor)
+{
+    Text out = {0};
+    text_printf(&out, "%s(", dtype_name(tensor->type->dtype));
+    const_print_element(&out, tensor, 0);
+    text_char(&out, ')');
+    const char *copy = str_copy(onnx->arena, text_view(&out)).ptr;
+    text_free(&out);
+    return copy;
+}
+
+static const char *name_folded(Onnx *onnx, const OnnxValue *value)
+{
+    Str name = str_format(onnx->arena, "known%u", onnx->block->numbers++);
+    nnc_compose_const(onnx->composer, name, value->known);
+    return name.ptr;
+}
+
+static void name_known(Onnx *onnx, OnnxValue *value)
+{
+    value->name = onnx_unique(onnx, value->wish);
+    if (onnx->block == onnx->root)
+        declare(onnx, value);
+    else
+        ARENA_PUSH(onnx->arena, onnx->undeclared, onnx->undeclared_count, onnx->undeclared_capacity, value);
+}
+
+const char *onnx_name_value(Onnx *onnx, OnnxValue *value)
+{
+    if (value->known && value->type->shape.rank == 0)
+        return literal(onnx, value->known);
+    if (onnx->block->folding)
+        return name_folded(onnx, value);
+    if (!value->name)
+        name_known(onnx, value);
+    Str name = str_from(value->name);
+    const OnnxBlock *home = value->home ? value->home : onnx->root;
+    if (home != onnx->block && nnc_compose_find(onnx->composer, name) == NONE) {
+        if (value->known)
+            nnc_compose_const(onnx->composer, name, value->known);
+        else
+            nnc_compose_input(onnx->composer, name, value->type);
+    }
+    return value->name;
+}

@@ -1,0 +1,240 @@
+"""Files that are made to break the reader: an error in under a second, in bounded memory, never a crash.
+
+    hostile.py --nnc NNC [--count N] [--first SEED]     reports as TAP
+
+By hand what could hurt, then N copies of valid models damaged at random: a seed always damages in the same way.
+"""
+
+import argparse
+import pathlib
+import random
+import resource
+import subprocess
+import tempfile
+import time
+
+import numpy
+
+from write import data, external, function, graph, model, node, number, tensor, value, varint
+
+MEMORY = 2 << 30
+SECONDS = 5  # on a machine that is busy; a second otherwise
+W = numpy.arange(6, dtype="f4").reshape(2, 3)
+X, Y = value("x", [2, 3]), value("y", None)
+
+
+def simple(initializers=(), nodes=(node("Relu", ["x"], ["y"]),), inputs=(X,), outputs=(Y,), **rest):
+    return model(graph(list(nodes), list(inputs), list(outputs), list(initializers)), **rest)
+
+
+def nested(depth):
+    """A branch in a branch in a branch"""
+    content = graph([node("Relu", ["x"], ["y"])], [], [Y])
+    for _ in range(depth):
+        content = graph([node("If", ["c"], ["y"], then_branch=content, else_branch=graph([node("Relu", ["x"], ["y"])], [], [Y]))], [], [Y])
+    return content
+
+
+def deep(levels):
+    """Messages in messages, in the field of a sequence's element type"""
+    out = b""
+    for _ in range(levels):
+        out = data(4, data(1, out))
+        if len(out) > 1 << 20:
+            break
+    return out
+
+
+def calls_itself():
+    again = function("F", "mine", ["a"], ["b"], [node("F", ["a"], ["b"], domain="mine")])
+    return simple(nodes=[node("F", ["x"], ["y"], domain="mine")], functions=[again], domains=["mine"])
+
+
+def calls_double(levels):
+    """Each function calls the next one twice."""
+    list_ = [function(f"F{i}", "mine", ["a"], ["b"], [node(f"F{i + 1}", ["a"], ["h"], domain="mine"), node(f"F{i + 1}", ["h"], ["b"], domain="mine")])
+             for i in range(levels)]
+    last = function(f"F{levels}", "mine", ["a"], ["b"], [node("Relu", ["a"], ["b"])])
+    return simple(nodes=[node("F0", ["x"], ["y"], domain="mine")], functions=list_ + [last], domains=["mine"])
+
+
+WEIGHT = [node("Add", ["x", "w"], ["y"])]
+GOOD = simple([tensor("w", W)], WEIGHT)
+INT = lambda *list_: numpy.array(list_, "i8")
+
+# name: file, and a part of the message; None: it may be fine
+CASES = {
+    "empty": (b"", "it has no graph"),
+    "text": (b"hello, I am no model\n" * 9, "no ONNX model"),
+    "a number without end": (b"\xff" * 40, "a number too long"),
+    "a length beyond the file": (varint(7 << 3 | 2) + varint(1 << 40), "longer than what it is in"),
+    "a length of 2^64 - 1": (varint(7 << 3 | 2) + b"\xff" * 9 + b"\x01", "longer than what it is in"),
+    "a field without number": (b"\x00\x00", "a field without a number"),
+    "groups": (b"\x0b" * 100, "a field of unknown kind"),
+    "types nested deep": (model(graph([], [data(1, "x") + data(2, deep(5000))], [Y])), "nested deeper"),
+    "branches nested deep": (model(nested(60), 17), "nested deeper"),
+    "branches nested": (model(graph([node("If", ["c"], ["y"], then_branch=nested(14), else_branch=nested(1))], [X, value("c", [], 9)], [Y])), "deep"),
+    "a cycle": (simple(nodes=[node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"]), node("Relu", ["b"], ["y"])]), "reads 'b', which nothing before it gives"),
+    "a node that reads itself": (simple(nodes=[node("Add", ["x", "y"], ["y"])]), "which nothing before it gives"),
+    "two nodes of one name": (simple(nodes=[node("Relu", ["x"], ["y"]), node("Exp", ["x"], ["y"])]), "two nodes give 'y'"),
+    "a function that calls itself": (calls_itself(), "call themselves"),
+    "functions that double": (calls_double(11), None),
+    "functions that double too often": (calls_double(40), "deep"),
+    "an output that nothing gives": (simple(nodes=[]), "no node gives it"),
+    "no outputs": (simple(outputs=[]), "it has no outputs"),
+    "a negative extent": (simple(inputs=[value("x", [-2, 3])]), "is no shape"),
+    "a huge extent": (simple(inputs=[value("x", [1 << 40, 1 << 40])]), "is no shape"),
+    "nine dimensions": (simple(inputs=[value("x", [1] * 9)]), "at most 8"),
+    "a weight with a negative extent": (simple([external("w", [-1, 3], "w.bin")], WEIGHT), "its shape is no shape"),
+    "a weight of 2^80 elements": (simple([number(1, 1 << 40) * 2 + number(2, 1) + data(8, "w") + data(9, b"")], WEIGHT), "its shape is no shape"),
+    "a weight with too few bytes": (simple([number(1, 6) + number(2, 1) + data(8, "w") + data(9, b"1234")], WEIGHT), "has not as many elements"),
+    "a weight with too many bytes": (simple([number(1, 1) + number(2, 1) + data(8, "w") + data(9, b"12345678")], WEIGHT), "has not as many elements"),
+    "a weight in the folder above": (simple([external("w", [2, 3], "../w.bin")], WEIGHT), "outside of the model's folder"),
+    "a weight in an absolute path": (simple([external("w", [2, 3], "/etc/passwd")], WEIGHT), "outside of the model's folder"),
+    "a weight behind a link": (simple([external("w", [2, 3], "link.bin")], WEIGHT), "outside of the model's folder"),
+    "a weight in a hidden way up": (simple([external("w", [2, 3], "a/../../w.bin")], WEIGHT), "outside of the model's folder"),
+    "a weight in no file": (simple([external("w", [2, 3], "")], WEIGHT), "outside of the model's folder"),
+    "a weight in a file that is not there": (simple([external("w", [2, 3], "none.bin")], WEIGHT), "cannot be read"),
+    "a weight in a folder": (simple([external("w", [2, 3], "folder")], WEIGHT), "cannot be read"),
+    "a weight behind the end of its file": (simple([external("w", [2, 3], "w.bin", 20)], WEIGHT), "lie outside the file"),
+    "an offset of 2^64 - 8": (simple([external("w", [2, 3], "w.bin", (1 << 64) - 8)], WEIGHT), "lie outside the file"),
+    "a negative offset": (simple([external("w", [2, 3], "w.bin", -8)], WEIGHT), "are no numbers"),
+    "a negative length": (simple([external("w", [2, 3], "w.bin", 0, -24)], WEIGHT), "are no numbers"),
+    "an unknown dtype": (simple(inputs=[value("x", [2], 99)]), "of unknown type"),
+    "a shape of 2^60": (simple([tensor("s", INT(1 << 60))], [node("ConstantOfShape", ["s"], ["y"])]), None),
+    "a range of 2^60": (simple([tensor("a", INT(0)[0]), tensor("b", INT(1 << 60)[0]), tensor("c", INT(1)[0])], [node("Range", ["a", "b", "c"], ["y"])]), "too many steps"),
+    "tiles of 2^40": (simple([tensor("t", INT(1 << 40, 1 << 40))], [node("Tile", ["x", "t"], ["y"])]), None),
+    "padding of 2^62": (simple([tensor("p", INT(1 << 62, 0, 1 << 62, 0))], [node("Pad", ["x", "p"], ["y"])]), "impossible"),
+    "padding of -2^63": (simple([tensor("p", INT(-(1 << 63), 0, 0, 0))], [node("Pad", ["x", "p"], ["y"])]), "impossible"),
+    "a slice of -2^63": (simple([tensor("b", INT(-(1 << 63))), tensor("e", INT((1 << 63) - 1)), tensor("a", INT(0)), tensor("s", INT(-(1 << 63)))],
+                                [node("Slice", ["x", "b", "e", "a", "s"], ["y"])]), None),
+    "a crop of -2^63": (simple([tensor("s", INT(-(1 << 63), 1 << 62))], [node("CenterCropPad", ["x", "s"], ["y"])], opset=18), "impossible"),
+    "an output padding of 2^62": (simple(nodes=[node("ConvTranspose", ["x", "w"], ["y"], output_padding=[1 << 62, 0])], inputs=[value("x", [1, 1, 4, 4]), value("w", [1, 1, 3, 3])]), "impossible"),
+    "a spectrum of 2^60": (simple([tensor("n", INT(1 << 60)[0])], [node("DFT", ["x", "n"], ["y"])], inputs=[value("x", [1, 4, 1])]), "too large"),
+    "mel weights of 2^32": (simple([tensor(n, INT(65536)[0]) for n in "abc"] + [tensor("d", W[0, 0]), tensor("e", W[0, 2])], [node("MelWeightMatrix", list("abcde"), ["y"])]), "impossible"),
+    "the 2^40 largest": (simple([tensor("k", INT(1 << 40))], [node("TopK", ["x", "k"], ["y", "i"])]), "it chooses 0 of 3"),
+    "pieces of 2^62": (simple([tensor("s", INT(1 << 62, 1 << 62))], [node("SplitToSequence", ["x", "s"], ["s2"]), node("SequenceAt", ["s2", "s"], ["y"])]), "impossible pieces"),
+    "an axis of 2^62": (simple(nodes=[node("Softmax", ["x"], ["y"], axis=1 << 62)]), "axis is"),
+    "a stride of 0": (simple(nodes=[node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[0, 1])], inputs=[value("x", [1, 1, 4, 4])]), "strides is 0"),
+    "a kernel of -1": (simple(nodes=[node("MaxPool", ["x"], ["y"], kernel_shape=[-1, 2])], inputs=[value("x", [1, 1, 4, 4])]), "kernel_shape is -1"),
+    "no operands": (simple(nodes=[node("Add", [], ["y"])]), "operand"),
+    "one operand of two": (simple(nodes=[node("Add", ["x"], ["y"])]), "operand"),
+    "an operand left out": (simple(nodes=[node("Add", ["", "x"], ["y"])]), "operand"),
+    "no results": (simple(nodes=[node("Relu", ["x"], [])]), "no node gives it"),
+    "a node without an op": (simple(nodes=[data(1, "x") + data(2, "y")]), "not known"),
+    "a loop without a body": (simple(nodes=[node("Loop", ["", "", "x"], ["y"])]), "no body"),
+    "a text with everything": (simple(nodes=[node("Relu", ["x"], ["\x1b[31m\n\"y`{z}"])], outputs=[value("\x1b[31m\n\"y`{z}", None)]), None),
+    "an old opset": (simple(opset=0), "opset 0"),
+    "an opset to come": (simple(opset=1000), "opset 1000"),
+    "an equation of nonsense": (simple(nodes=[node("Einsum", ["x"], ["y"], equation="ij,->..->")]), None),
+}
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def attempt(nnc, folder, content):
+    """The error, empty when there was none; raises what no file may cause."""
+    (folder / "m.onnx").write_bytes(content)
+    begin = time.monotonic()
+    done = subprocess.run([nnc, "import", "m.onnx"], cwd=folder, capture_output=True, timeout=60, preexec_fn=limit)
+    seconds = time.monotonic() - begin
+    error = done.stderr.decode(errors="replace")
+    assert done.returncode in (0, 1), f"exit status {done.returncode}: {error[-300:]}"
+    assert done.returncode == 0 or error, "an error without a word"
+    assert seconds < SECONDS, f"{seconds:.1f} s"
+    return error if done.returncode else ""
+
+
+def valid_models():
+    then = graph([node("Exp", ["x"], ["p"])], [], [value("p", None)])
+    other = graph([node("Neg", ["x"], ["q"])], [], [value("q", None)])
+    yield GOOD
+    yield simple(nodes=[node("If", ["c"], ["y"], then_branch=then, else_branch=other)], inputs=[X, value("c", [], 9)])
+    yield simple([tensor("s", INT(3, -1)), tensor("w", W)],
+                 [node("Reshape", ["x", "s"], ["r"]), node("Conv", ["i", "k"], ["c"]), node("Concat", ["r", "r"], ["y"], axis=0)],
+                 inputs=[X, value("i", [1, 1, 5, 5]), value("k", [1, 1, 3, 3])])
+    yield simple([tensor("w", W)], [node("Constant", [], ["k"], value=INT(0, 1)), node("Gather", ["w", "k"], ["g"]), node("Add", ["x", "g"], ["y"])])
+
+
+def damage(content, dice):
+    content = bytearray(content)
+    for _ in range(dice.randrange(1, 4)):
+        at = dice.randrange(len(content))
+        kind = dice.randrange(5)
+        if kind == 0:
+            content[at] = dice.randrange(256)
+        elif kind == 1:
+            content[at] ^= 1 << dice.randrange(8)
+        elif kind == 2:
+            del content[at : at + dice.randrange(1, 9)]
+        elif kind == 3:
+            content[at:at] = bytes(dice.choice([0, 1, 127, 128, 255]) for _ in range(dice.randrange(1, 6)))
+        else:
+            other = dice.randrange(len(content))
+            content[at : at + 8] = content[other : other + 8]
+        if not content:
+            content = bytearray(b"\0")
+    return bytes(content)
+
+
+def prepare(folder):
+    (folder / "w.bin").write_bytes(W.tobytes())
+    (folder / "folder").mkdir()
+    (folder.parent / (folder.name + ".bin")).write_bytes(W.tobytes())
+    (folder / "link.bin").symlink_to(folder.parent / (folder.name + ".bin"))
+
+
+def checks(nnc, folder, options):
+    for name, (content, message) in CASES.items():
+        def run(content=content, message=message):
+            error = attempt(nnc, folder, content)
+            assert message is None or message in error, f"it says: {error or 'nothing'}"
+        yield name, run
+
+    def truncated():
+        for size in range(len(GOOD)):
+            attempt(nnc, folder, GOOD[:size])
+    yield "a valid file cut at each byte", truncated
+
+    def damaged():
+        models = list(valid_models())
+        for seed in range(options.first, options.first + options.count):
+            dice = random.Random(seed)
+            try:
+                attempt(nnc, folder, damage(dice.choice(models), dice))
+            except AssertionError as error:
+                raise AssertionError(f"seed {seed}: {error}") from None
+    yield f"{options.count} damaged files", damaged
+
+    def fine():
+        for content in valid_models():
+            assert not attempt(nnc, folder, content) or b"Conv" in content, attempt(nnc, folder, content)
+    yield "the files that are damaged are fine", fine
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nnc", required=True, type=pathlib.Path)
+    parser.add_argument("--count", type=int, default=400)
+    parser.add_argument("--first", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name) / "in"
+        folder.mkdir()
+        prepare(folder)
+        list_ = list(checks(options.nnc.resolve(), folder, options))
+        print(f"1..{len(list_)}")
+        for i, (what, run) in enumerate(list_, 1):
+            try:
+                run()
+                print(f"ok {i} - {what}")
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                print("\n".join("# " + line for line in str(error).splitlines()))
+                print(f"not ok {i} - {what}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""As much of protobuf and ONNX as the tests need, so that they run without the package onnx."""
+
+import numpy
+
+DTYPES = {1: "f4", 2: "u1", 3: "i1", 4: "u2", 5: "i2", 6: "i4", 7: "i8", 9: "?", 10: "f2", 11: "f8", 12: "u4", 13: "u8"}
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def signed(value):
+    return value - (1 << 64) if value >> 63 else value
+
+
+def fields(data):
+    """Numbers and values: integers, or bytes."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = varint(data, at)
+        elif kind == 2:
+            size, at = varint(data, at)
+            value, at = data[at : at + size], at + size
+        else:
+            size = 8 if kind == 1 else 4
+            value, at = data[at : at + size], at + size
+        yield key >> 3, value
+
+
+def many(data, number):
+    return [value for field, value in fields(data) if field == number]
+
+
+def one(data, number, default=b""):
+    return (many(data, number) or [default])[-1]
+
+
+def packed(values):
+    for value in values:
+        if isinstance(value, int):
+            yield signed(value)
+            continue
+        at = 0
+        while at < len(value):
+            number, at = varint(value, at)
+            yield signed(number)
+
+
+def tensor(data):
+    """A TensorProto as an array; None where NumPy has no such dtype."""
+    dims = list(packed(many(data, 1)))
+    kind = one(data, 2, 0)
+    if kind == 16:
+        bits = numpy.frombuffer(one(data, 9), "u2") if many(data, 9) else numpy.array(list(packed(many(data, 5))), "u2")
+        return bits.view("V2").reshape(dims)  # as NumPy has no such dtype
+    if kind not in DTYPES:
+        return None
+    dtype = numpy.dtype(DTYPES[kind])
+    if many(data, 9):
+        return numpy.frombuffer(one(data, 9), dtype).reshape(dims)
+    if kind in (1, 11):
+        return numpy.frombuffer(b"".join(many(data, 4 if kind == 1 else 10)), dtype).reshape(dims)
+    numbers = list(packed(many(data, {7: 7, 12: 11, 13: 11}.get(kind, 5))))
+    if kind == 10:
+        return numpy.array(numbers, "u2").view("f2").reshape(dims)
+    return numpy.array(numbers, dtype).reshape(dims)
+
+
+def is_tensor(value):
+    """Is a ValueInfoProto one of a tensor?"""
+    return bool(many(one(value, 2), 1))
+
+
+def as_f32(array):
+    """Of bf16 in two bytes; others as they are."""
+    return (array.view("u2").astype("u4") << 16).view("f4") if array.dtype.kind == "V" else array
+
+
+def text(data, number):
+    return one(data, number).decode()
+
+
+class Model:
+    """Names of inputs and outputs, ops and opset of a file."""
+
+    def __init__(self, path):
+        data = path.read_bytes()
+        graph = one(data, 7)
+        weights = {text(t, 8) for t in many(graph, 5)}
+        self.inputs = [text(v, 1) for v in many(graph, 11) if text(v, 1) not in weights]
+        self.all_inputs = [text(v, 1) for v in many(graph, 11)]
+        self.outputs = [text(v, 1) for v in many(graph, 12)]
+        self.lists = not all(is_tensor(v) for v in many(graph, 11) + many(graph, 12))
+        self.ops = [text(n, 4) for n in many(graph, 1)]
+        self.opset = max([one(o, 2, 0) for o in many(data, 8) if not text(o, 1)] or [0])

@@ -1,0 +1,270 @@
+"""What `nnc import` makes of small models: the text, weights, flags, messages; and that every verb takes .onnx.
+
+    texts.py --nnc NNC        reports as TAP
+"""
+
+import argparse
+import pathlib
+import subprocess
+import tempfile
+
+import numpy
+
+from write import external, function, graph, model, node, number, tensor, value
+
+CASES = []
+
+
+def case(run):
+    CASES.append(run)
+    return run
+
+
+class Tool:
+    def __init__(self, nnc, folder):
+        self.nnc, self.folder = nnc, folder
+
+    def write(self, content, name="m.onnx"):
+        (self.folder / name).write_bytes(content)
+        return self.folder / name
+
+    def run(self, *command, status=0):
+        done = subprocess.run([self.nnc, *map(str, command)], capture_output=True, text=True, cwd=self.folder, timeout=60)
+        assert done.returncode == status, f"exit {done.returncode}, not {status}: {done.stdout}{done.stderr}"
+        return done.stdout if status == 0 else done.stderr
+
+    def text(self, content, *flags):
+        """The statements of the imported graph."""
+        self.write(content)
+        lines = self.run("import", "m.onnx", *flags).splitlines()
+        assert lines[:3] == ["nnc 1", 'use "nn"', ""] and lines[-1] == "}", lines
+        return [line[4:] for line in lines[4:-1]]
+
+    def value(self, content, result="y", flags=(), **inputs):
+        self.write(content)
+        for name, array in inputs.items():
+            numpy.save(self.folder / f"{name}.npy", array)
+        given = [word for name in inputs for word in ("--input", f"{name}={name}.npy")]
+        self.run("run", "m.onnx", "--target", "reference", *given, *flags, "--output", f"{result}=out.npy")
+        return numpy.load(self.folder / "out.npy")
+
+
+def expect(found, *wanted):
+    assert list(found) == list(wanted), f"found {found}, not {wanted}"
+
+
+W = numpy.arange(6, dtype="f4").reshape(2, 3)
+X = value("x", [1, 2])
+
+
+@case
+def a_dense_layer(t):
+    m = model(graph([node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["s"]), node("Softmax", ["s"], ["y"])],
+                    [X], [value("y", [1, 3])], [tensor("w", W), tensor("b", numpy.ones(3, "f4"))]))
+    expect(t.text(m), "param w: f32[2, 3]", "h = x @ w", "param b: f32[3]", "s = h + b", "y = softmax(s)")
+
+
+@case
+def names_that_are_no_identifiers(t):
+    m = model(graph([node("Relu", ["input:0"], ["/layer1/conv1/Relu_output_0"]), node("Exp", ["/layer1/conv1/Relu_output_0"], ["12"]),
+                     node("Neg", ["/layer1/conv1/Relu_output_0"], ["for"])],
+                    [value("input:0", [2])], [value("12", [2]), value("for", [2])]))
+    expect(t.text(m), "layer1.conv1.Relu = relu(input.0)", "x12 = exp(layer1.conv1.Relu)", "x_for = neg(layer1.conv1.Relu)")
+
+
+@case
+def what_only_the_next_statement_reads_stands_in_it(t):
+    m = model(graph([node("Add", ["x", "x"], ["/a"]), node("Relu", ["/a"], ["/b"]), node("Mul", ["/b", "x"], ["/c"]),
+                     node("Exp", ["/c"], ["kept"]), node("Neg", ["kept"], ["/d"]), node("Mul", ["/d", "/d"], ["y"])], [X], [value("y", None)]))
+    expect(t.text(m), "kept = exp(relu(x + x) * x)", "d = neg(kept)", "y = d * d")
+
+
+@case
+def arithmetic_on_shapes_disappears(t):
+    one = numpy.array([1], "i8")
+    m = model(graph([node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"], axis=0),
+                     node("Mul", ["n", "two"], ["twice"]), node("Concat", ["twice", "rest"], ["shape"], axis=0),
+                     node("Reshape", ["x", "shape"], ["y"])],
+                    [value("x", [4, 6])], [value("y", [8, 3])],
+                    [tensor("zero", one * 0), tensor("two", one * 2), tensor("rest", -one)]))
+    expect(t.text(m), "y = reshape(x, shape = [8, 3])")
+
+
+@case
+def batch_norm_gelu_and_layer_norm(t):
+    m = model(graph([node("LayerNormalization", ["x", "g", "b"], ["n"]), node("Gelu", ["n"], ["y"])],
+                    [X], [value("y", [1, 2])], [tensor("g", W[0, :2]), tensor("b", W[1, :2])]), opset=20)
+    expect(t.text(m), "n = layer_norm@n(x)", "y = gelu(n)")
+
+
+@case
+def weights_of_one_node_are_those_of_a_layer(t):
+    w, b, x = (numpy.random.default_rng(i).normal(size=s).astype("f4") for i, s in enumerate([(2, 3, 3, 3), (2,), (1, 3, 5, 5)]))
+    bn = [tensor(f"bn1_{k}", numpy.array(v, "f4")) for k, v in (("gamma", [1, 2]), ("beta", [3, 4]), ("mean", [0, 1]), ("var", [1, 4]))]
+    m = model(graph([node("Conv", ["x", "conv1.weight", "conv1.bias"], ["h"], pads=[1, 1, 1, 1]),
+                     node("BatchNormalization", ["h", "bn1_gamma", "bn1_beta", "bn1_mean", "bn1_var"], ["n"], epsilon=1e-3),
+                     node("Gemm", ["f", "fc.w", "fc.b"], ["g"])],
+                    [value("x", [1, 3, 5, 5]), value("f", [1, 2])], [value("n", None), value("g", None)],
+                    [tensor("conv1.weight", w), tensor("conv1.bias", b), tensor("fc.w", W), tensor("fc.b", W[0])] + bn))
+    expect(t.text(m), "h = conv@conv1(x, 2, 3, pad = 1)", "n = batch_norm@bn1(h, eps = 0.001)", "g = dense@fc(f, 3)")
+    f = numpy.array([[2, 5]], "f4")
+    numpy.testing.assert_allclose(t.value(m, "g", x=x, f=f), f @ W + W[0], 1e-6)
+    got = t.value(m, "n", x=x, f=f)
+    padded = numpy.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    at = sum(padded[0, :, i : i + 5, j : j + 5].T @ w[:, :, i, j].T for i in range(3) for j in range(3)).T + b[:, None, None]
+    want = (at - numpy.array([0, 1])[:, None, None]) / numpy.sqrt(numpy.array([1, 4]) + 1e-3)[:, None, None]
+    numpy.testing.assert_allclose(got[0], want * numpy.array([1, 2])[:, None, None] + numpy.array([3, 4])[:, None, None], 1e-3, 1e-4)
+    t.write(m)
+    t.run("import", "m.onnx", "-o", "dir")
+    t.run("run", "dir/m.nnc", "--target", "reference", "--input", "x=x.npy", "--input", "f=f.npy", "--output", "n=again.npy")
+    numpy.testing.assert_array_equal(numpy.load(t.folder / "again.npy"), got)
+
+
+@case
+def a_weight_that_two_nodes_read_is_one_param(t):
+    m = model(graph([node("Gemm", ["x", "w", "b"], ["h"]), node("Gemm", ["x", "w", "b"], ["y"])], [X], [value("y", None), value("h", None)],
+                    [tensor("w", W), tensor("b", W[0])]))
+    expect(t.text(m), "param w: f32[2, 3]", "param b: f32[3]", "h = x @ w + b", "y = x @ w + b")
+
+
+@case
+def an_initialiser_that_is_an_input(t):
+    m = model(graph([node("Add", ["x", "w"], ["y"])], [value("x", [2, 3]), value("w", [2, 3])], [value("y", [2, 3])], [tensor("w", W)]))
+    expect(t.text(m), "param w: f32[2, 3]", "y = x + w")
+
+
+@case
+def symbols_by_name_by_position_and_by_shape(t):
+    m = model(graph([node("Relu", ["x"], ["y"])], [value("x", ["batch", 3, None or "k"])], [value("y", None)]))
+    t.write(m)
+    for flags in (["-D", "batch=2", "-D", "k=5"], ["-D", "x.0=2", "-D", "x.2=5"], ["--shape", "x=2x3x5"]):
+        assert "x: f32[2, 3, 5]" in t.run("import", "m.onnx", *flags)
+    error = t.run("import", "m.onnx", "-D", "k=1", status=1)
+    assert "input 'x': its extent 0 is called batch; give it with -D batch=N" in error, error
+    error = t.run("import", "m.onnx", "--shape", "x=2x4x5", status=1)
+    assert "--shape x=2x4x5: its extent 1 is 3" in error, error
+    error = t.run("import", "m.onnx", "--shape", "x=2x3x5", "-D", "n=1", status=1)
+    assert "-D n: no input has an open extent of this name" in error, error
+
+
+@case
+def an_input_becomes_a_constant(t):
+    m = model(graph([node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], [value("x", [2, 3]), value("axes", [1], 7)], [value("y", None)]))
+    t.write(m)
+    error = t.run("import", "m.onnx", status=1)
+    assert "'axes' is known only when running" in error and "-D axes=[...]" in error, error
+    expect(t.text(m, "-D", "axes=[1]"), "y = reduce_sum(x, axes = [1])")
+
+
+@case
+def all_that_is_not_supported_is_listed(t):
+    m = model(graph([node("Relu", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"], name="first"), node("Exp", ["b"], ["c"]),
+                     node("StringNormalizer", ["c"], ["d"], name="second"), node("Gadget", ["d"], ["y"], domain="com.example")],
+                    [X], [value("y", None)]), domains=["com.example"])
+    t.write(m)
+    lines = t.run("import", "m.onnx", status=1).splitlines()
+    assert lines[0] == "m.onnx: error: 3 of 5 nodes are not supported", lines
+    expect(lines[1:], "note: node 1 Frobnicate 'first', opset 17: the op is not known",
+           "note: node 3 StringNormalizer 'second', opset 17: the op is not known",
+           "note: node 4 com.example.Gadget, opset 1: the op is not known")
+
+
+@case
+def errors_of_the_text_name_the_node(t):
+    m = model(graph([node("Relu", ["x"], ["h"]), node("MatMul", ["h", "h"], ["y"], name="/mm")], [value("x", [2, 3])], [value("y", None)]))
+    t.write(m)
+    error = t.run("import", "m.onnx", status=1)
+    assert error.startswith("m.onnx: node 1 MatMul '/mm':1:5: error: matmul: inner extents differ"), error
+
+
+@case
+def every_verb_takes_onnx(t):
+    m = model(graph([node("MatMul", ["x", "w"], ["h"]), node("Relu", ["h"], ["y"])], [value("x", ["n", 2])], [value("y", None)], [tensor("w", W)]))
+    t.write(m)
+    flags = ["m.onnx", "-D", "n=4"]
+    assert "x: f32[4, 2]" in t.run("opt", "--passes=", *flags)
+    assert "digraph" in t.run("graph", *flags)
+    assert "param" in t.run("params", *flags)
+    t.run("plan", *flags)
+    t.run("compile", *flags, "-o", "out")
+    assert (t.folder / "out" / "g.c").exists()
+    assert "agrees" in t.run("run", *flags, "--input", "random:1", "--check", "--cc", "gcc -O1")
+
+
+@case
+def import_writes_text_and_weights(t):
+    big = numpy.arange(100, dtype="f4").reshape(2, 50)
+    m = model(graph([node("MatMul", ["x", "w"], ["y"])], [X], [value("y", None)], [tensor("w", big)]))
+    t.write(m)
+    t.run("import", "m.onnx", "-o", "dir")
+    assert {p.name for p in (t.folder / "dir").iterdir()} == {"m.nnc", "m.safetensors"}
+    numpy.save(t.folder / "x.npy", numpy.ones((1, 2), "f4"))
+    t.run("run", "dir/m.nnc", "--target", "reference", "--input", "x.npy", "--output", "out.npy")
+    numpy.testing.assert_array_equal(numpy.load(t.folder / "out.npy"), big.sum(0, keepdims=True))
+
+
+@case
+def weights_in_another_file(t):
+    (t.folder / "w.bin").write_bytes(b"junk" + W.tobytes())
+    m = model(graph([node("Add", ["x", "w"], ["y"])], [value("x", [2, 3])], [value("y", None)],
+                    [external("w", [2, 3], "w.bin", 4, 24)]))
+    numpy.testing.assert_array_equal(t.value(m, x=W), 2 * W)
+
+
+@case
+def functions_of_the_model_are_written_out(t):
+    twice = function("Twice", "mine", ["a"], ["b"], [node("LeakyRelu", ["a"], ["h"], alpha=("ref", "slope")), node("Add", ["h", "h"], ["b"])], ["slope"])
+    m = model(graph([node("Twice", ["x"], ["y"], domain="mine", slope=0.5)], [X], [value("y", None)]), functions=[twice], domains=["mine"])
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.array([[-2, 3]], "f4")), [[-2, 6]])
+
+
+@case
+def branches_and_loops(t):
+    then = graph([node("Exp", ["x"], ["p"])], [], [value("p", None)], name="then")
+    other = graph([node("Neg", ["x"], ["q"])], [], [value("q", None)], name="else")
+    choice = node("If", ["c"], ["h"], then_branch=then, else_branch=other)
+    body = graph([node("Add", ["v", "x"], ["w"]), node("Identity", ["go"], ["on"])],
+                 [value("i", [], 7), value("go", [], 9), value("v", [2])], [value("on", [], 9), value("w", [2])], name="body")
+    loop = node("Loop", ["n", "", "h"], ["y"], body=body)
+    m = model(graph([choice, loop], [value("x", [2]), value("c", [], 9), value("n", [], 7)], [value("y", None)]))
+    lines = t.text(m)
+    assert any(line.startswith("h = if (c) {") for line in lines) and any(" = while (" in line for line in lines), lines
+    x = numpy.array([1, 2], "f4")
+    numpy.testing.assert_array_equal(t.value(m, x=x, c=numpy.array(False), n=numpy.array(3, "i8")), 2 * x)
+
+
+@case
+def a_condition_that_is_known_leaves_one_branch(t):
+    then = graph([node("Exp", ["x"], ["p"])], [], [value("p", None)], name="then")
+    other = graph([node("Frobnicate", ["x"], ["q"])], [], [value("q", None)], name="else")
+    m = model(graph([node("If", ["c"], ["y"], then_branch=then, else_branch=other)], [value("x", [2])], [value("y", None)],
+                    [tensor("c", numpy.array(True))]))
+    expect(t.text(m), "p = exp(x)", "y = p")
+
+
+@case
+def integers_are_divided_towards_zero(t):
+    m = model(graph([node("Div", ["a", "b"], ["y"]), node("Mod", ["a", "b"], ["r"], fmod=1)], [value("a", [6], 6), value("b", [6], 6)],
+                    [value("y", None), value("r", None)]))
+    a, b = numpy.array([7, -7, 7, -7, -(1 << 31), -8], "i4"), numpy.array([2, 2, -2, -2, 2, 4], "i4")
+    numpy.testing.assert_array_equal(t.value(m, a=a, b=b), [3, -3, -3, 3, -(1 << 30), -2])
+    numpy.testing.assert_array_equal(t.value(m, "r", a=a, b=b), [1, -1, 1, -1, 0, 0])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nnc", required=True, type=pathlib.Path)
+    options = parser.parse_args()
+    print(f"1..{len(CASES)}")
+    for i, run in enumerate(CASES, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                run(Tool(options.nnc.resolve(), pathlib.Path(folder)))
+                print(f"ok {i} - {run.__name__}")
+            except (AssertionError, OSError) as error:
+                print("\n".join("# " + line for line in str(error).splitlines()))
+                print(f"not ok {i} - {run.__name__}")
+
+
+if __name__ == "__main__":
+    main()
