@@ -6,6 +6,18 @@
 #include "cli/terminal.h"
 #include "plan/report.h"
 
+/* Does the model itself have the elements, as those of ONNX do? */
+static bool is_own(const WantedTensor *w)
+{
+    return w->fit == FIT_NONE && weights_value(w)->data && !weights_value(w)->drawn;
+}
+
+/* A drawn one that its own elements stand in for would mislead. */
+static Str initialiser_of(Arena *arena, const WantedTensor *w)
+{
+    return is_own(w) && weights_value(w)->initial != NONE ? (Str){0} : prepare_initialiser(arena, w);
+}
+
 /* `yes`, `no`, or what stands there instead. */
 static Str stored_as(Arena *arena, const WantedTensor *w)
 {
@@ -15,6 +27,8 @@ static Str stored_as(Arena *arena, const WantedTensor *w)
                                          [FIT_TRANSPOSED] = "the transpose",
                                          [FIT_PERMUTED] = "another order",
                                          [FIT_OTHER] = "does not fit"};
+    if (is_own(w))
+        return STR("in the model");
     if (w->fit == FIT_NONE || w->fit == FIT_SAME)
         return str_from(remark[w->fit]);
     Str stored = str_shown(arena, weights_show_stored(arena, w->stored));
@@ -32,7 +46,7 @@ typedef struct Line {
 static Line line_of(Arena *arena, const WantedTensor *w)
 {
     return (Line){{str_shown(arena, w->name), type_show(arena, weights_value(w)->type), str_from(weights_role(w)),
-                   prepare_initialiser(arena, w), stored_as(arena, w)}};
+                   initialiser_of(arena, w), stored_as(arena, w)}};
 }
 
 #define LEAST_COLUMN 8
@@ -155,8 +169,9 @@ static void put_wanted(Text *out, Arena *arena, const WantedTensor *w)
     put_member(out, "dtype", str_from(dtype_name(type->dtype)));
     put_shape(out, &type->shape);
     put_member(out, "role", str_from(weights_role(w)));
-    put_member(out, "initialiser", prepare_initialiser(arena, w));
+    put_member(out, "initialiser", initialiser_of(arena, w));
     text_printf(out, ", \"stored\": %s", w->fit == FIT_SAME ? "true" : "false");
+    text_printf(out, ", \"in_model\": %s", is_own(w) ? "true" : "false");
     put_member(out, "stored_as", w->stored ? weights_show_stored(arena, w->stored) : (Str){0});
     text_char(out, '}');
 }
@@ -220,7 +235,8 @@ const Verb verb_params = {
     .summary = "List the params and states of a model, and what is stored of them",
     .text =
         "Name, type, role, initialiser, and whether the weights file has it: `no`, `yes`, or what stands there "
-        "instead. Tensors of the file that the model does not have follow. Nothing that is missing is an error here.",
+        "instead; `in the model` where that has the elements itself, as models of ONNX do. Tensors of the file that "
+        "the model does not have follow. Nothing that is missing is an error here.",
     .flag =
         (const Flag[]){
             {"format", "table|json", "How to print (default: table)"}, FLAG_DEFINE, FLAG_WEIGHTS_FROM, FLAG_END},

@@ -184,7 +184,11 @@ def every_verb_takes_onnx(t):
     flags = ["m.onnx", "-D", "n=4"]
     assert "x: f32[4, 2]" in t.run("opt", "--passes=", *flags)
     assert "digraph" in t.run("graph", *flags)
-    assert "param" in t.run("params", *flags)
+    assert "in the model" in t.run("params", *flags)
+    t.run("bench", *flags, "--seconds", "0", "--cc", "gcc -O1")
+    t.run("tune", *flags, "--target", "generic", "--time-limit", "1", "--milliseconds", "1", "--cc", "gcc -O1")
+    assert (t.folder / "m.generic.tune").exists()
+    (t.folder / "m.generic.tune").unlink()
     t.run("plan", *flags)
     t.run("compile", *flags, "-o", "out")
     assert (t.folder / "out" / "g.c").exists()
