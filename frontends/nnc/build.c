@@ -11,11 +11,12 @@ Str nnc_library_text(void)
     return (Str){(const char *)nnc_library_bytes, nnc_library_size};
 }
 
-static File *load_file(Builder *b, Str path, Str text, AstTree *tree)
+/* `path` is what it is known by, `name` what messages call it. */
+static File *load_file(Builder *b, Str path, Str name, Str text, AstTree *tree)
 {
     File *file = ARENA_NEW(b->scratch, File);
     *file = (File){.path = path, .functions = {.arena = b->scratch}, .constants = {.map = {.arena = b->scratch}}};
-    file->source = diag_add_source(b->diag, path, text);
+    file->source = diag_add_source(b->diag, name, text);
     map_put(&b->files, path, b->file_count);
     ARENA_PUSH(b->scratch, b->file, b->file_count, b->file_capacity, file);
     parse_tree(b->scratch, b->diag, file->source, tree);
@@ -43,10 +44,43 @@ static Str beside(Builder *b, Str path, Str name)
     return str_format(b->arena, "%.*s" STR_FMT, (int)folder, path.ptr, STR_ARG(name));
 }
 
+static void add_used(Builder *b, File *user, File *used)
+{
+    if (used != user)
+        ARENA_PUSH(b->scratch, user->used, user->used_count, user->used_capacity, used);
+}
+
+/* The library's files use each other. */
+static void read_library(Builder *b, uint32_t depth)
+{
+    uint32_t count = 0;
+    while (nnc_library_part[count].name)
+        count++;
+    AstTree *tree = ARENA_ARRAY(b->scratch, AstTree, count);
+    b->library = ARENA_ARRAY(b->scratch, File *, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const LibraryPart *part = &nnc_library_part[i];
+        Str text = {(const char *)nnc_library_bytes + part->begin, part->size};
+        b->library[i] = load_file(b, STR("nn"), str_from(part->name), text, &tree[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t other = 0; other < count; other++)
+            add_used(b, b->library[i], b->library[other]);
+        build_items(b, b->library[i], &tree[i], depth + 1);
+    }
+}
+
+static void use_library(Builder *b, File *user, uint32_t depth)
+{
+    if (!b->library)
+        read_library(b, depth);
+    for (File **part = b->library; *part; part++)
+        add_used(b, user, *part);
+}
+
 static File *used_file(Builder *b, const File *user, const AstUse *use, uint32_t depth)
 {
-    bool library = str_is(use->path, "nn");
-    Str path = library ? STR("nn") : beside(b, user->path, use->path), text;
+    Str path = beside(b, user->path, use->path), text;
     AstTree tree = {0};
 
     uint32_t known = map_get(&b->files, path);
@@ -54,29 +88,28 @@ static File *used_file(Builder *b, const File *user, const AstUse *use, uint32_t
         return b->file[known];
     if (depth >= DEEPEST_USE)
         return build_complain(b, use->place, "files use each other more than %d deep", DEEPEST_USE), NULL;
-    if (library) {
-        text = nnc_library_text();
-    } else {
-        if (!is_safe_path(use->path))
-            return build_complain(b, use->place,
-                                  "'use' takes \"nn\" or a file in the model's folder, such as \"blocks.nnc\""),
-                   NULL;
-        if (!file_exists(path))
-            return build_complain(b, use->place, "cannot find " STR_FMT, STR_ARG(path)), NULL;
-        if (!file_read(b->arena, b->diag, path, &text))
-            return NULL;
-        module_add_file(b->module, path);
-    }
-    File *file = load_file(b, path, text, &tree);
+    if (!is_safe_path(use->path))
+        return build_complain(b, use->place,
+                              "'use' takes \"nn\" or a file in the model's folder, such as \"blocks.nnc\""),
+               NULL;
+    if (!file_exists(path))
+        return build_complain(b, use->place, "cannot find " STR_FMT, STR_ARG(path)), NULL;
+    if (!file_read(b->arena, b->diag, path, &text))
+        return NULL;
+    module_add_file(b->module, path);
+    File *file = load_file(b, path, path, text, &tree);
     build_items(b, file, &tree, depth + 1);
     return file;
 }
 
 static void build_use(Builder *b, File *file, const AstUse *use, uint32_t depth)
 {
-    File *used = used_file(b, file, use, depth);
+    bool library = str_is(use->path, "nn");
+    File *used = library ? NULL : used_file(b, file, use, depth);
+    if (library)
+        use_library(b, file, depth);
     if (used)
-        ARENA_PUSH(b->scratch, file->used, file->used_count, file->used_capacity, used);
+        add_used(b, file, used);
     if (depth == 0) {
         text_printf(&b->prelude, "use ");
         lex_put_escaped(&b->prelude, use->path, '"');
@@ -307,7 +340,7 @@ File *build_file(Builder *b, Str path, Str text)
 {
     AstTree tree = {0};
     uint32_t errors = b->diag->error_count;
-    File *file = load_file(b, path, text, &tree);
+    File *file = load_file(b, path, path, text, &tree);
     b->syntax_errors = b->diag->error_count > errors;
     build_items(b, file, &tree, 0);
     return file;

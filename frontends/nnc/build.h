@@ -115,7 +115,8 @@ typedef struct Builder {
     Module *module;
     File **file;
     uint32_t file_count, file_capacity;
-    Map files; /* path to index */
+    File **library; /* its files, which end with NULL; NULL: not read yet */
+    Map files;      /* path to index */
     const Define *define;
     bool *define_used;
     uint32_t define_count;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Conformance of the library: every function of the library against NumPy, in f64, on the reference evaluator.
 
-    library.py --nnc build/nnc --library frontends/nnc/nn.nnc arrays.nnc images.nnc numeric.nnc [--target T ...] [--cc CC]
+    library.py --nnc build/nnc --library frontends/nnc/nn.nnc learning.nnc ... [--target T ...] [--cc CC]
 
 A case is a call, its inputs, the params it declares, and what NumPy makes of them.  A function without a case fails.
 With targets the cases of those functions that loop, draw, or have many parts are also built into one model for each.
