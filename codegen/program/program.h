@@ -69,7 +69,7 @@ typedef struct Entry {
     const Graph *source;  /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
     bool order_gains;     /* another order of execution than the given one has a smaller plan, and was taken */
     Steps steps;          /* what it does */
-    const Str *statement; /* per Node.kernel: its anchor's, after the passes; NULL without options.tune */
+    const Str *statement; /* per value: tune_statements; NULL without options.tune */
     bool packed;          /* reads the packed block */
     bool *used;           /* per input, then per output: some kernel touches it */
     uint32_t *slot;       /* per state of memory.state: its slot of what the program keeps */

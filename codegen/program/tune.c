@@ -24,26 +24,33 @@ void tune_add(Tune *tune, Arena *arena, const TuneLine *line)
 
 /* Statements */
 
-/* The first node of a kernel is the first of it in the graph; the anchor is what kernel_collect says. */
+/* Without its marks. */
+static Str statement_of(const CompileOptions *options, const Graph *graph, NodeId node)
+{
+    Text text = {0};
+    options->describe(options->describe_context, &text, graph, node);
+    Str all = text_view(&text);
+    for (uint32_t i = 0; i + 1 < all.len; i++)
+        if (all.ptr[i] == ' ' && all.ptr[i + 1] == '@')
+            all.len = i;
+    Str statement = str_copy(graph->module->arena, all);
+    text_free(&text);
+    return statement;
+}
+
 const Str *tune_statements(const CompileOptions *options, const Graph *graph)
 {
     Arena *arena = graph->module->arena;
     Graph *copy = graph_clone(graph); /* describing goes by the graph, which is not the last that this one is */
     Kernel *kernel;
-    uint32_t count = kernel_collect(copy, arena, &kernel), most = 0;
-    for (uint32_t k = 0; k < count; k++)
-        most = kernel[k].id > most ? kernel[k].id : most;
-    Str *statement = ARENA_ARRAY(arena, Str, (size_t)most + 1);
+    uint32_t count = kernel_collect(copy, arena, &kernel);
+    Str *statement = ARENA_ARRAY(arena, Str, graph->value_count);
     for (uint32_t k = 0; k < count; k++) {
-        Text text = {0};
-        options->describe(options->describe_context, &text, copy,
-                          kernel[k].anchor == NONE ? kernel[k].node[0] : kernel[k].anchor);
-        Str all = text_view(&text);
-        for (uint32_t i = 0; i + 1 < all.len; i++)
-            if (all.ptr[i] == ' ' && all.ptr[i + 1] == '@') /* marks end a statement */
-                all.len = i;
-        statement[kernel[k].id] = str_copy(arena, all);
-        text_free(&text);
+        NodeId anchor = kernel[k].anchor == NONE ? kernel[k].node[0] : kernel[k].anchor;
+        Str said = statement_of(options, copy, anchor);
+        for (uint32_t n = 0; n < kernel[k].node_count; n++)
+            for (uint32_t r = 0; r < copy->node[kernel[k].node[n]].out_count; r++)
+                statement[copy->node[kernel[k].node[n]].out[r]] = said;
     }
     return statement;
 }
@@ -62,10 +69,10 @@ void tune_follow(const CompileOptions *options, Graph *graph)
             marked[graph->node[n].kernel] = true;
     for (NodeId n = 0; n < graph->node_count; n++) {
         Node *node = &graph->node[n];
-        if (node->kernel == NONE || marked[node->kernel])
+        if (node->kernel == NONE || marked[node->kernel] || !node->out_count)
             continue;
         marked[node->kernel] = true;
-        uint32_t line = map_get(&tune->by_statement, key_of(arena, graph->name, statement[node->kernel]));
+        uint32_t line = map_get(&tune->by_statement, key_of(arena, graph->name, statement[node->out[0]]));
         if (line == MAP_NONE)
             continue;
         tune->line[line].followed = true;

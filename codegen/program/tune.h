@@ -31,7 +31,8 @@ void tune_add(Tune *tune, Arena *arena, const TuneLine *line); /* replaces an ea
 /* Reads a file for the target.  False after errors, at their places. */
 bool tune_read(Tune *tune, Arena *arena, Diag *diag, Str path, Str text, const char *target);
 
-/* Of a graph that fuse has marked: per Node.kernel the statement of the kernel's anchor. */
+/* Of a graph that fuse has marked: per value the statement of the anchor of the kernel that makes it, which stays what
+ * it is when kernels are ordered and numbered anew. */
 const Str *tune_statements(const CompileOptions *options, const Graph *graph);
 /* Writes the marks of options->tune down at these anchors. */
 void tune_follow(const CompileOptions *options, Graph *graph);

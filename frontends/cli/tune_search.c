@@ -71,13 +71,18 @@ static void take_turns(const TuneSearch *s, Built *a, Built *b)
     }
 }
 
+static Str statement_of(const Entry *entry, const Kernel *kernel)
+{
+    return entry->statement[entry->graph->node[kernel->node[0]].out[0]];
+}
+
 /* Adds the times of each group's kernels: what a quarter of the runs is below. */
 static void add_times(const TuneSearch *s, const Built *built, double *second)
 {
     const Entry *entry = built->program.entry;
     for (uint32_t k = 0; k < built->times.kernels; k++) {
         const Kernel *kernel = &entry->memory.kernel[k];
-        uint32_t group = kernel->form == FORM_FLOW ? MAP_NONE : map_get(&s->group_of, entry->statement[kernel->id]);
+        uint32_t group = kernel->form == FORM_FLOW ? MAP_NONE : map_get(&s->group_of, statement_of(entry, kernel));
         if (group != MAP_NONE)
             second[group] += kernel_times_quantile(&built->times, k, 0.25);
     }
@@ -128,7 +133,7 @@ static bool serves_all(TuneSearch *s, Lower *lower, const Entry *entry, uint32_t
 {
     for (uint32_t k = 0; k < entry->memory.kernel_count; k++) {
         Kernel *kernel = &entry->memory.kernel[k];
-        if (kernel->form == FORM_FLOW || map_get(&s->group_of, entry->statement[kernel->id]) != group)
+        if (kernel->form == FORM_FLOW || map_get(&s->group_of, statement_of(entry, kernel)) != group)
             continue;
         Recipe same = *recipe;
         lower->kernel = kernel;
@@ -164,7 +169,7 @@ static void look(TuneSearch *s, const Built *built)
         if (kernel->form == FORM_FLOW || kernel->there)
             continue;
         uint32_t group = group_of(s, graph, kernel);
-        TuneLine line = {.graph = s->name, .statement = str_copy(arena, entry->statement[kernel->id])};
+        TuneLine line = {.graph = s->name, .statement = str_copy(arena, statement_of(entry, kernel))};
         line.mark.number = k;
         s->group[group].kernels++;
         map_put(&s->group_of, line.statement, group);
@@ -173,7 +178,7 @@ static void look(TuneSearch *s, const Built *built)
     for (uint32_t k = 0; k < entry->memory.kernel_count; k++) {
         Kernel *kernel = &entry->memory.kernel[k];
         uint32_t group =
-            kernel->form == FORM_FLOW || kernel->there ? MAP_NONE : map_get(&s->group_of, entry->statement[kernel->id]);
+            kernel->form == FORM_FLOW || kernel->there ? MAP_NONE : map_get(&s->group_of, statement_of(entry, kernel));
         if (group != MAP_NONE && !s->group[group].variant)
             find_variants(s, &lower, entry, kernel, group);
     }
@@ -232,8 +237,8 @@ static uint32_t most_variants(const TuneSearch *s)
     return most;
 }
 
-/* Times the program against the sweep's first one. */
-static bool compare(TuneSearch *s, Built *first, Tune *tune, double *before, double *after)
+/* Times the program against the sweep's first one.  `aloud`: it must compile, and what keeps it from that is told. */
+static bool compare(TuneSearch *s, Built *first, Tune *tune, bool aloud, double *before, double *after)
 {
     Built other;
     bool good = build(s, tune, &other) == STATUS_OK;
@@ -244,6 +249,8 @@ static bool compare(TuneSearch *s, Built *first, Tune *tune, double *before, dou
         add_times(s, first, before);
         add_times(s, &other, after);
     }
+    if (!good && aloud)
+        terminal_put_diagnostics(&other.cli.diag.text);
     discard(&other);
     return good;
 }
@@ -255,7 +262,7 @@ static void try_variants(TuneSearch *s, Built *first, uint32_t number)
     double *before = ARENA_ARRAY(&scratch, double, s->group_count);
     double *after = ARENA_ARRAY(&scratch, double, s->group_count);
     set_recipes(s, &scratch, &tune, variant, number);
-    bool good = compare(s, first, &tune, before, after);
+    bool good = compare(s, first, &tune, false, before, after);
     for (uint32_t g = 0; good && g < s->group_count; g++) {
         TuneGroup *group = &s->group[g];
         if (number >= group->count)
@@ -282,7 +289,7 @@ static uint32_t confirm(TuneSearch *s, Built *first)
         if (s->group[g].ratio >= GAIN)
             s->group[g].best = s->group[g].mark;
     set_recipes(s, &scratch, &tune, fastest, 0);
-    bool good = compare(s, first, &tune, before, after);
+    bool good = compare(s, first, &tune, true, before, after);
     for (uint32_t g = 0; g < s->group_count; g++) {
         TuneGroup *group = &s->group[g];
         bool faster = good && group->ratio < GAIN && after[g] < before[g] * (1 + GAIN) / 2;
@@ -324,7 +331,7 @@ static void compare_ends(TuneSearch *s)
     double *before = ARENA_ARRAY(&s->cli->arena, double, s->group_count);
     double *after = ARENA_ARRAY(&s->cli->arena, double, s->group_count);
     terminal_line("comparing with the recipes it began with");
-    if (build(s, NULL, &first) == STATUS_OK && compare(s, &first, s->tune, before, after))
+    if (build(s, NULL, &first) == STATUS_OK && compare(s, &first, s->tune, true, before, after))
         for (uint32_t g = 0; g < s->group_count; g++) {
             s->group[g].before = before[g];
             s->group[g].after = after[g];
