@@ -7,10 +7,10 @@
 /* Bounds of an integer type, for saturation. */
 static bool bounds(OnnxNode *n, DType dtype, const char **low, const char **high)
 {
-    *low = dtype == DT_U8 ? "0.0" : dtype == DT_I8 ? "-128.0" : "-32768.0";
-    *high = dtype == DT_U8 ? "255.0" : dtype == DT_I8 ? "127.0" : "32767.0";
-    return dtype == DT_U8 || dtype == DT_I8 || dtype == DT_I16 ||
-           onnx_no(n, "it quantises to another type than 8 or 16 bits");
+    uint32_t bytes = dtype_bytes(dtype);
+    *low = dtype_is_unsigned(dtype) ? "0.0" : bytes == 1 ? "-128.0" : "-32768.0";
+    *high = dtype_is_unsigned(dtype) ? (bytes == 1 ? "255.0" : "65535.0") : bytes == 1 ? "127.0" : "32767.0";
+    return (dtype_is_int(dtype) && bytes <= 2) || onnx_no(n, "it quantises to another type than 8 or 16 bits");
 }
 
 /* The scale or zero point of operand `i` for operand 0: of the whole, of each slice along an axis, or of each block. */

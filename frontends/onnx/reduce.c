@@ -61,7 +61,8 @@ static bool write_arg(OnnxNode *n)
                      (long long)(-last - 2), (long long)axis, keep);
 }
 
-static bool write_cumsum(OnnxNode *n)
+/* text is the primitive */
+static bool write_running(OnnxNode *n)
 {
     const int64_t *list;
     uint32_t count, rank = onnx_rank(n, 0);
@@ -70,7 +71,7 @@ static bool write_cumsum(OnnxNode *n)
     int64_t axis = count == 1 ? list[0] : INT64_MAX;
     if (axis < -(int64_t)rank || axis >= rank)
         return onnx_no(n, "its axis is none of %u dimensions", rank);
-    return onnx_emit(n, "%s = cumsum(%s, axis = %lld%s%s)", onnx_out(n, 0), onnx_in(n, 0), (long long)axis,
+    return onnx_emit(n, "%s = %s(%s, axis = %lld%s%s)", onnx_out(n, 0), n->row->text, onnx_in(n, 0), (long long)axis,
                      onnx_int(n, "exclusive", 0) ? ", exclusive = true" : "",
                      onnx_int(n, "reverse", 0) ? ", reverse = true" : "");
 }
@@ -88,6 +89,7 @@ const OnnxRow onnx_reduce[] = {
     {"ReduceSumSquare", 1, write_reduce, "reduce_sum(square($)@)", NULL, false},
     {"ArgMax", 1, write_arg, "argmax", NULL, false},
     {"ArgMin", 1, write_arg, "argmin", NULL, false},
-    {"CumSum", 11, write_cumsum, NULL, NULL, false},
+    {"CumSum", 11, write_running, "cumsum", NULL, false},
+    {"CumProd", 26, write_running, "cumprod", NULL, false},
     {0},
 };

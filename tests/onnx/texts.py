@@ -247,6 +247,25 @@ def a_condition_that_is_known_leaves_one_branch(t):
 
 
 @case
+def unsigned_integers(t):
+    big = numpy.array([2**64 - 1, 2**63], "u8")
+    m = model(graph([node("Add", ["x", "w"], ["y"]), node("Div", ["x", "w"], ["q"]), node("BitwiseXor", ["x", "w"], ["z"])],
+                    [value("x", [2], 13)], [value(name, None) for name in "yqz"], [tensor("w", big)]))
+    x = numpy.array([3, 2**64 - 1], "u8")
+    numpy.testing.assert_array_equal(t.value(m, x=x), x + big)
+    numpy.testing.assert_array_equal(t.value(m, "q", x=x), x // big)
+    numpy.testing.assert_array_equal(t.value(m, "z", x=x), x ^ big)
+
+
+@case
+def bits_keep_their_size(t):
+    m = model(graph([node("BitCast", ["x"], ["y"], to=6)], [value("x", [2])], [value("y", None)]), opset=26)
+    x = numpy.array([1, -0.0], "f4")
+    expect(t.text(m), "y = bitcast(x, to = i32)")
+    numpy.testing.assert_array_equal(t.value(m, x=x), x.view("i4"))
+
+
+@case
 def integers_are_divided_towards_zero(t):
     m = model(graph([node("Div", ["a", "b"], ["y"]), node("Mod", ["a", "b"], ["r"], fmod=1)], [value("a", [6], 6), value("b", [6], 6)],
                     [value("y", None), value("r", None)]))
