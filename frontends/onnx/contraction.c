@@ -50,37 +50,16 @@ static bool write_gemm(OnnxNode *n)
     return onnx_emit(n, "%s = %s + %s", onnx_out(n, 0), product, c);
 }
 
-/* Convolutions: of one dimension as of an image that is one pixel high */
-
-static const char *as_image(OnnxNode *n, uint32_t i)
-{
-    const Shape *shape = &onnx_type(n, i)->shape;
-    if (shape->rank != 3)
-        return onnx_in(n, i);
-    int64_t dim[] = {shape->dim[0], shape->dim[1], 1, shape->dim[2]};
-    return onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, i), onnx_list(n, dim, 4));
-}
+/* Convolutions of 1, 2 and 3 dimensions */
 
 static bool check_convolution(OnnxNode *n)
 {
     uint32_t rank = onnx_rank(n, 0);
-    if (rank != 3 && rank != 4)
-        return onnx_no(n, "convolutions of 1 and 2 dimensions are supported, not of %d", (int)rank - 2);
+    if (rank < 3 || rank > 5)
+        return onnx_no(n, "convolutions of 1 to 3 dimensions are supported, not of %d", (int)rank - 2);
     if (onnx_rank(n, 1) != rank)
         return onnx_no(n, "its weight has not as many dimensions as its image");
     return true;
-}
-
-static bool finish_convolution(OnnxNode *n, const char *image, const Shape *shape)
-{
-    (void)shape;
-    if (onnx_rank(n, 0) == 4)
-        return true;
-    const Type *type = onnx_type_of(n, image);
-    if (!type)
-        return false;
-    int64_t dim[] = {type->shape.dim[0], type->shape.dim[1], type->shape.dim[3]};
-    return onnx_emit(n, "%s = reshape(%s, shape = %s)", onnx_out(n, 0), image, onnx_list(n, dim, 3));
 }
 
 /* conv@conv1(x, channels, window, ...), where the weights have the extents that it makes up itself */
@@ -94,7 +73,7 @@ static bool write_conv_layer(OnnxNode *n, const OnnxWindow *window, int64_t grou
     const char *size = square ? onnx_text(n, "%lld", (long long)weight->dim[2]) : onnx_list(n, weight->dim + 2, 2);
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
     return onnx_emit(n, "%s = conv@%s(%s, %lld, %s%s%s%s)", onnx_out(n, 0), label, onnx_in(n, 0),
-                     (long long)weight->dim[0], size, onnx_window_text(n, window, 0, 1), group,
+                     (long long)weight->dim[0], size, onnx_window_text(n, window, 1), group,
                      count == 2 ? "" : ", with_bias = false") &&
            onnx_fill_params(n, label, param, count);
 }
@@ -114,16 +93,12 @@ static bool write_conv(OnnxNode *n)
     if (!check_convolution(n) || !onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &window))
         return false;
     int64_t groups = onnx_int(n, "group", 1);
-    uint32_t extra = onnx_rank(n, 0) == 3;
     if (is_conv_layer(n, groups))
         return write_conv_layer(n, &window, groups);
-    const char *image = extra ? onnx_temp(n, "image") : onnx_out(n, 0);
-    const char *x = as_image(n, 0), *w = as_image(n, 1);
     const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
-    return onnx_emit(n, "%s = conv2d(%s, %s%s%s%s)", image, x, w, bias, onnx_window_text(n, &window, extra, 1),
-                     group) &&
-           finish_convolution(n, image, NULL);
+    return onnx_emit(n, "%s = conv%ud(%s, %s%s%s%s)", onnx_out(n, 0), window.rank, onnx_in(n, 0), onnx_in(n, 1), bias,
+                     onnx_window_text(n, &window, 1), group);
 }
 
 /* The extents of the image that comes out, and the padding that leads to them. */
@@ -164,10 +139,7 @@ static bool write_conv_transpose(OnnxNode *n)
     if (!check_convolution(n) || !onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &window) ||
         !transposed_size(n, &window, size))
         return false;
-    uint32_t extra = onnx_rank(n, 0) == 3;
-    int64_t groups = onnx_int(n, "group", 1), image_size[] = {extra ? 1 : size[0], extra ? size[0] : size[1]};
-    const char *image = extra ? onnx_temp(n, "image") : onnx_out(n, 0);
-    const char *x = as_image(n, 0), *w = as_image(n, 1);
+    int64_t groups = onnx_int(n, "group", 1);
     const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
     for (uint32_t d = 0; d < window.rank; d++) {
@@ -177,9 +149,8 @@ static bool write_conv_transpose(OnnxNode *n)
         if (beyond < 0 || beyond >= window.stride[d])
             return onnx_no(n, "its output is not what a convolution with these strides would have read");
     }
-    return onnx_emit(n, "%s = conv2d_transpose(%s, %s%s, size = %s%s%s)", image, x, w, bias,
-                     onnx_list(n, image_size, 2), onnx_window_text(n, &window, extra, 1), group) &&
-           finish_convolution(n, image, NULL);
+    return onnx_emit(n, "%s = conv%ud_transpose(%s, %s%s, size = %s%s%s)", onnx_out(n, 0), window.rank, onnx_in(n, 0),
+                     onnx_in(n, 1), bias, onnx_list(n, size, window.rank), onnx_window_text(n, &window, 1), group);
 }
 
 /* Einsum: operands are brought to one order of labels, and multiplied as matrices two at a time. */

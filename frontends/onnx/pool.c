@@ -79,36 +79,26 @@ static bool is_all(const int64_t *list, uint32_t count, int64_t value)
 }
 
 /* One number where all are the same. */
-static const char *short_list(const OnnxNode *n, const int64_t *list, uint32_t count, uint32_t extra, int64_t filler)
+static const char *short_list(const OnnxNode *n, const int64_t *list, uint32_t count)
 {
-    int64_t whole[2 * MAX_RANK];
-    if (!extra && count && is_all(list, count, list[0]))
-        return onnx_text(n, "%lld", (long long)list[0]);
-    for (uint32_t i = 0; i < extra; i++)
-        whole[i] = filler;
-    memcpy(whole + extra, list, count * sizeof *list);
-    return onnx_list(n, whole, count + extra);
+    return count && is_all(list, count, list[0]) ? onnx_text(n, "%lld", (long long)list[0]) : onnx_list(n, list, count);
 }
 
-static const char *pad_text(const OnnxNode *n, const OnnxWindow *w, uint32_t extra)
+static const char *pad_text(const OnnxNode *n, const OnnxWindow *w)
 {
-    int64_t pad[2 * MAX_RANK] = {0};
-    uint32_t rank = w->rank + extra;
-    for (uint32_t d = 0; d < w->rank; d++) {
-        pad[extra + d] = w->before[d];
-        pad[rank + extra + d] = w->after[d];
-    }
-    return short_list(n, pad, 2 * rank, 0, 0);
+    int64_t pad[2 * MAX_RANK];
+    memcpy(pad, w->before, w->rank * sizeof *pad);
+    memcpy(pad + w->rank, w->after, w->rank * sizeof *pad);
+    return short_list(n, pad, 2 * w->rank);
 }
 
-const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, uint32_t extra, int64_t default_stride)
+const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, int64_t default_stride)
 {
     bool padded = !is_all(w->before, w->rank, 0) || !is_all(w->after, w->rank, 0);
     bool strided = !is_all(w->stride, w->rank, default_stride), dilated = !is_all(w->dilation, w->rank, 1);
-    const char *stride = strided ? onnx_text(n, ", stride = %s", short_list(n, w->stride, w->rank, extra, 1)) : "";
-    const char *pad = padded ? onnx_text(n, ", pad = %s", pad_text(n, w, extra)) : "";
-    const char *dilation =
-        dilated ? onnx_text(n, ", dilation = %s", short_list(n, w->dilation, w->rank, extra, 1)) : "";
+    const char *stride = strided ? onnx_text(n, ", stride = %s", short_list(n, w->stride, w->rank)) : "";
+    const char *pad = padded ? onnx_text(n, ", pad = %s", pad_text(n, w)) : "";
+    const char *dilation = dilated ? onnx_text(n, ", dilation = %s", short_list(n, w->dilation, w->rank)) : "";
     return onnx_text(n, "%s%s%s", stride, pad, dilation);
 }
 
@@ -116,8 +106,8 @@ const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, uint32_t ex
 
 static const char *pool_text(OnnxNode *n, const OnnxWindow *w, const char *x, const char *pool, const char *rest)
 {
-    return onnx_text(n, "%s(%s, window = %s%s%s%s)", pool, x, short_list(n, w->size, w->rank, 0, 0),
-                     onnx_window_text(n, w, 0, 0), w->ceil ? ", ceil = true" : "", rest);
+    return onnx_text(n, "%s(%s, window = %s%s%s%s)", pool, x, short_list(n, w->size, w->rank),
+                     onnx_window_text(n, w, 0), w->ceil ? ", ceil = true" : "", rest);
 }
 
 static bool write_max_pool(OnnxNode *n)

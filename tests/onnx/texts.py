@@ -198,7 +198,7 @@ def every_verb_takes_onnx(t):
 @case
 def import_writes_text_and_weights(t):
     big = numpy.arange(100, dtype="f4").reshape(2, 50)
-    m = model(graph([node("MatMul", ["x", "w"], ["y"])], [X], [value("y", None)], [tensor("w", big)]))
+    m = model(graph([node("MatMul", ["x", "w"], ["y"])], [X], [value("y", None)], [tensor("w", big)]), opset=18)
     t.write(m)
     t.run("import", "m.onnx", "-o", "dir")
     assert {p.name for p in (t.folder / "dir").iterdir()} == {"m.nnc", "m.safetensors"}
@@ -250,7 +250,7 @@ def a_condition_that_is_known_leaves_one_branch(t):
 def unsigned_integers(t):
     big = numpy.array([2**64 - 1, 2**63], "u8")
     m = model(graph([node("Add", ["x", "w"], ["y"]), node("Div", ["x", "w"], ["q"]), node("BitwiseXor", ["x", "w"], ["z"])],
-                    [value("x", [2], 13)], [value(name, None) for name in "yqz"], [tensor("w", big)]))
+                    [value("x", [2], 13)], [value(name, None) for name in "yqz"], [tensor("w", big)]), opset=18)
     x = numpy.array([3, 2**64 - 1], "u8")
     numpy.testing.assert_array_equal(t.value(m, x=x), x + big)
     numpy.testing.assert_array_equal(t.value(m, "q", x=x), x // big)
