@@ -153,7 +153,7 @@ static bool write_conv_transpose(OnnxNode *n)
                      onnx_in(n, 1), bias, onnx_list(n, size, window.rank), onnx_window_text(n, &window, 1), group);
 }
 
-/* Einsum: operands are brought to one order of labels, and multiplied as matrices two at a time. */
+/* Einsum: the equation as the names that the library's function takes */
 
 #define MOST_LABELS 32
 
@@ -202,8 +202,6 @@ static bool bind_extents(OnnxNode *n, Sum *sum, uint32_t i)
         return onnx_no(n, "its equation has %u labels for operand %u, of %u dimensions", l->count, i, onnx_rank(n, i));
     for (uint32_t d = 0; d < l->count; d++) {
         int64_t *extent = &sum->extent[(int)l->at[d]], found = onnx_dim(n, i, d);
-        if (memchr(l->at, l->at[d], d))
-            return onnx_no(n, "its equation takes a diagonal");
         if (*extent >= 0 && *extent != found)
             return onnx_no(n, "extents of one label differ");
         *extent = found;
@@ -255,108 +253,66 @@ static bool parse_equation(OnnxNode *n, Sum *sum)
     return take_labels(n, &at, sum->dots, &sum->result) && (!*at || onnx_no(n, "its equation is malformed"));
 }
 
-typedef struct Factor {
-    const char *text;
-    Labels labels;
-} Factor;
-
-/* Brings a factor to this order of labels, all of which it has; those that it has beside are summed. */
-static const char *ordered(OnnxNode *n, const Factor *f, const Labels *order, Labels *left)
+/* Each label of the result stands in an operand, and once in the result. */
+static bool check_result(OnnxNode *n, const Sum *sum)
 {
-    int64_t gone[MOST_LABELS], axes[MOST_LABELS];
-    uint32_t count = 0;
-    const char *text = f->text;
-    left->count = 0;
-    for (uint32_t d = 0; d < f->labels.count; d++) {
-        if (has_label(order, f->labels.at[d]))
-            left->at[left->count++] = f->labels.at[d];
-        else
-            gone[count++] = d;
+    const Labels *l = &sum->result;
+    for (uint32_t d = 0; d < l->count; d++) {
+        bool found = false;
+        for (uint32_t i = 0; i < sum->operands; i++)
+            found |= has_label(&sum->operand[i], l->at[d]);
+        if (!found)
+            return onnx_no(n, "its result has a label that no operand has");
+        if (memchr(l->at, l->at[d], d))
+            return onnx_no(n, "its result has a label twice");
     }
-    if (count)
-        text = onnx_text(n, "reduce_sum(%s, axes = %s)", text, onnx_list(n, gone, count));
-    bool moved = false;
-    for (uint32_t k = 0; k < order->count; k++) {
-        axes[k] = (const char *)memchr(left->at, order->at[k], left->count) - left->at;
-        moved |= axes[k] != k;
+    return true;
+}
+
+/* ["i", "j"]; what `...` stands for is "0", "1" and so on. */
+static void put_labels(Text *out, const Labels *l)
+{
+    text_char(out, '[');
+    for (uint32_t d = 0; d < l->count; d++) {
+        char c = l->at[d] <= MAX_RANK ? (char)('0' + l->at[d] - 1) : l->at[d];
+        text_printf(out, "%s\"%c\"", d ? ", " : "", c);
     }
-    return moved ? onnx_text(n, "transpose(%s, axes = %s)", text, onnx_list(n, axes, order->count)) : text;
-}
-
-static void add_label(Labels *l, char c)
-{
-    l->at[l->count++] = c;
-}
-
-static int64_t extent_of(const Sum *sum, const Labels *l)
-{
-    int64_t product = 1;
-    for (uint32_t i = 0; i < l->count; i++)
-        product = product * sum->extent[(int)l->at[i]];
-    return product;
-}
-
-static Labels joined(const Labels *a, const Labels *b)
-{
-    Labels l = *a;
-    for (uint32_t i = 0; i < b->count && l.count < MOST_LABELS; i++)
-        add_label(&l, b->at[i]);
-    return l;
-}
-
-/* Two factors as [batch, x, sum] @ [batch, sum, y]. */
-static bool multiply(OnnxNode *n, const Sum *sum, Factor *x, const Factor *y, const Labels *needed, const char *out)
-{
-    Labels batch = {0}, inner = {0}, own_x = {0}, own_y = {0}, left;
-    for (uint32_t i = 0; i < x->labels.count; i++) {
-        char c = x->labels.at[i];
-        bool both = has_label(&y->labels, c);
-        if (both || has_label(needed, c))
-            add_label(both ? has_label(needed, c) ? &batch : &inner : &own_x, c);
-    }
-    for (uint32_t i = 0; i < y->labels.count; i++)
-        if (!has_label(&x->labels, y->labels.at[i]) && has_label(needed, y->labels.at[i]))
-            add_label(&own_y, y->labels.at[i]);
-    Labels bx = joined(&batch, &own_x), order_x = joined(&bx, &inner), bi = joined(&batch, &inner),
-           order_y = joined(&bi, &own_y), result = joined(&bx, &own_y);
-    int64_t b = extent_of(sum, &batch), k = extent_of(sum, &inner), shape[MOST_LABELS];
-    int64_t dx[] = {b, extent_of(sum, &own_x), k}, dy[] = {b, k, extent_of(sum, &own_y)};
-    const char *left_text = ordered(n, x, &order_x, &left), *right_text = ordered(n, y, &order_y, &left);
-    for (uint32_t i = 0; i < result.count; i++)
-        shape[i] = sum->extent[(int)result.at[i]];
-    x->labels = result;
-    x->text = out;
-    if (result.count > MAX_RANK)
-        return onnx_no(n, "what it multiplies has more than %d dimensions", MAX_RANK);
-    return onnx_emit(n, "%s = reshape(reshape(%s, shape = %s) @ reshape(%s, shape = %s), shape = %s)", out, left_text,
-                     onnx_list(n, dx, 3), right_text, onnx_list(n, dy, 3), onnx_list(n, shape, result.count));
+    text_char(out, ']');
 }
 
 static bool write_einsum(OnnxNode *n)
 {
     Sum sum;
-    Labels left;
-    if (!parse_equation(n, &sum))
+    if (!parse_equation(n, &sum) || !check_result(n, &sum))
         return false;
-    Factor factor = {onnx_in(n, 0), sum.operand[0]};
-    for (uint32_t i = 1; i < sum.operands; i++) {
-        Factor next = {onnx_in(n, i), sum.operand[i]};
-        Labels needed = sum.result;
-        for (uint32_t k = i + 1; k < sum.operands; k++)
-            for (uint32_t c = 0; c < sum.operand[k].count; c++)
-                if (!has_label(&needed, sum.operand[k].at[c]) && needed.count < MOST_LABELS)
-                    add_label(&needed, sum.operand[k].at[c]);
-        if (!multiply(n, &sum, &factor, &next, &needed, onnx_temp(n, "product")))
-            return false;
+    Text tensors = {0}, names = {0};
+    for (uint32_t i = 0; i < sum.operands; i++) {
+        text_printf(&tensors, "%s%s", i ? ", " : "", onnx_in(n, i));
+        text_printf(&names, i ? ", " : "");
+        put_labels(&names, &sum.operand[i]);
     }
-    for (uint32_t i = 0; i < sum.result.count; i++)
-        if (!has_label(&factor.labels, sum.result.at[i]))
-            return onnx_no(n, "its result has a label that no operand has");
-    return onnx_emit(n, "%s = %s", onnx_out(n, 0), ordered(n, &factor, &sum.result, &left));
+    text_printf(&names, "], ");
+    put_labels(&names, &sum.result);
+    bool good = onnx_emit(n, "%s = einsum([%s], [%s)", onnx_out(n, 0), tensors.ptr, names.ptr);
+    text_free(&tensors);
+    text_free(&names);
+    return good;
+}
+
+static bool write_det(OnnxNode *n)
+{
+    uint32_t rank = onnx_rank(n, 0);
+    if (rank < 2 || onnx_dim(n, 0, -1) != onnx_dim(n, 0, -2))
+        return onnx_no(n, "its operand has no square matrices");
+    return onnx_emit(n, "%s = determinant(%s)", onnx_out(n, 0), onnx_in(n, 0));
 }
 
 const OnnxRow onnx_contraction[] = {
-    {"MatMul", 1, write_matmul, NULL, NULL, false},  {"Gemm", 1, write_gemm, NULL, NULL, false},
-    {"Conv", 1, write_conv, NULL, NULL, false},      {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
-    {"Einsum", 12, write_einsum, NULL, NULL, false}, {0},
+    {"MatMul", 1, write_matmul, NULL, NULL, false},
+    {"Gemm", 1, write_gemm, NULL, NULL, false},
+    {"Conv", 1, write_conv, NULL, NULL, false},
+    {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
+    {"Einsum", 12, write_einsum, NULL, NULL, false},
+    {"Det", 11, write_det, NULL, NULL, false},
+    {0},
 };

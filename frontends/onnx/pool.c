@@ -110,19 +110,63 @@ static const char *pool_text(OnnxNode *n, const OnnxWindow *w, const char *x, co
                      onnx_window_text(n, w, 0), w->ceil ? ", ceil = true" : "", rest);
 }
 
+/* With the positions of the largest, of which some models count the columns of an image first. */
+static bool write_max_pool_indices(OnnxNode *n, const OnnxWindow *w)
+{
+    bool by_column = onnx_int(n, "storage_order", 0) && w->rank > 1;
+    if (by_column && w->rank > 2)
+        return onnx_no(n, "it counts positions of %u dimensions by column", w->rank);
+    const char *index = by_column ? onnx_temp(n, "index") : onnx_out(n, 1);
+    if (!onnx_emit(n, "(%s, %s) = max_pool_indices(%s, window = %s%s%s)", onnx_out(n, 0), index, onnx_in(n, 0),
+                   short_list(n, w->size, w->rank), onnx_window_text(n, w, 0), w->ceil ? ", up = true" : ""))
+        return false;
+    long long rows = by_column ? onnx_dim(n, 0, 2) : 1, columns = by_column ? onnx_dim(n, 0, 3) : 1;
+    return !by_column || onnx_emit(n, "%s = %s // %lld * %lld + %s %% %lld * %lld + %s // %lld %% %lld", onnx_out(n, 1),
+                                   index, rows * columns, rows * columns, index, columns, rows, index, columns, rows);
+}
+
 static bool write_max_pool(OnnxNode *n)
 {
     OnnxWindow window;
     DType dtype = onnx_type(n, 0)->dtype;
-    if (onnx_wants(n, 1))
-        return onnx_no(n, "it gives the positions of the largest, too");
     if (!onnx_window(n, NULL, &window))
         return false;
+    if (onnx_wants(n, 1))
+        return write_max_pool_indices(n, &window);
     if (dtype_is_float(dtype))
         return onnx_emit(n, "%s = %s", onnx_out(n, 0), pool_text(n, &window, onnx_in(n, 0), "max_pool", ""));
     const char *wide = onnx_text(n, "cast(%s, to = f32)", onnx_in(n, 0));
     return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), pool_text(n, &window, wide, "max_pool", ""),
                      dtype_name(dtype));
+}
+
+/* The positions are those of the image that the windows make, which lies at the beginning of a larger one. */
+static bool write_max_unpool(OnnxNode *n)
+{
+    OnnxWindow w;
+    const int64_t *wanted;
+    int64_t dim[MAX_RANK], zero[MAX_RANK] = {0}, more[MAX_RANK] = {0};
+    uint32_t count, rank = onnx_rank(n, 0);
+    if (!onnx_window(n, NULL, &w) || (onnx_has(n, 2) && !onnx_known_ints(n, 2, &wanted, &count)))
+        return false;
+    if (!shape_eq(&onnx_type(n, 0)->shape, &onnx_type(n, 1)->shape))
+        return onnx_no(n, "it has not a position for each element");
+    for (uint32_t d = 0; d < rank; d++)
+        dim[d] = d < 2 ? onnx_dim(n, 0, d)
+                       : number_times(onnx_dim(n, 0, d) - 1, w.stride[d - 2]) + w.size[d - 2] - w.before[d - 2] -
+                             w.after[d - 2];
+    const char *y = onnx_text(n, "max_unpool(%s, %s, %s)", onnx_in(n, 0), onnx_in(n, 1), onnx_list(n, dim, rank));
+    if (!onnx_has(n, 2))
+        return onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
+    if (count != rank || !is_all(w.before, w.rank, 0) || !is_all(w.after, w.rank, 0))
+        return onnx_no(n, "its output_shape does not fit, or it has padding, too");
+    for (uint32_t d = 0; d < rank; d++) {
+        more[d] = wanted[d] - dim[d];
+        if (wanted[d] > INT32_MAX || more[d] < 0 || (d < 2 && more[d]))
+            return onnx_no(n, "its output_shape is less than its windows make");
+    }
+    return onnx_emit(n, "%s = pad(%s, before = %s, after = %s)", onnx_out(n, 0), y, onnx_list(n, zero, rank),
+                     onnx_list(n, more, rank));
 }
 
 static bool write_average_pool(OnnxNode *n)
@@ -173,6 +217,7 @@ static bool write_global_lp(OnnxNode *n)
 
 const OnnxRow onnx_pool[] = {
     {"MaxPool", 1, write_max_pool, NULL, NULL, false},
+    {"MaxUnpool", 9, write_max_unpool, NULL, NULL, false},
     {"AveragePool", 1, write_average_pool, NULL, NULL, false},
     {"LpPool", 2, write_lp_pool, NULL, NULL, false},
     {"GlobalAveragePool", 1, write_global, "global_avg_pool", NULL, false},

@@ -247,6 +247,33 @@ def a_condition_that_is_known_leaves_one_branch(t):
 
 
 @case
+def equations_become_names(t):
+    m = model(graph([node("Einsum", ["x", "w"], ["y"], equation="...ij,jk->...k")], [value("x", [4, 2, 3]), value("w", [3, 5])],
+                    [value("y", None)]))
+    expect(t.text(m), 'y = einsum([x, w], [["0", "i", "j"], ["j", "k"]], ["0", "k"])')
+    x, w = numpy.arange(24, dtype="f4").reshape(4, 2, 3), numpy.arange(15, dtype="f4").reshape(3, 5)
+    numpy.testing.assert_array_equal(t.value(m, x=x, w=w), numpy.einsum("bij,jk->bk", x, w))
+
+
+@case
+def images_at_positions(t):
+    m = model(graph([node("AffineGrid", ["theta", "size"], ["g"]), node("GridSample", ["x", "g"], ["y"], mode="nearest")],
+                    [value("x", [1, 2, 3, 3]), value("theta", [1, 2, 3])], [value("y", None)],
+                    [tensor("size", numpy.array([1, 2, 3, 3]))]), opset=20)
+    expect(t.text(m), "g = affine_grid(theta, [3, 3])", 'y = grid_sample(x, g, mode = "nearest")')
+    x, turned = numpy.arange(18, dtype="f4").reshape(1, 2, 3, 3), numpy.array([[[0, -1, 0], [1, 0, 0]]], "f4")
+    numpy.testing.assert_array_equal(t.value(m, x=x, theta=turned), numpy.rot90(x, 1, (2, 3)))
+
+
+@case
+def the_largest_and_back(t):
+    m = model(graph([node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2], strides=[2]), node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2], strides=[2])],
+                    [value("x", [1, 2, 4])], [value("y", None)]))
+    x = numpy.array([[[1, 2, 4, 3], [-1, -2, -4, -3]]], "f4")
+    numpy.testing.assert_array_equal(t.value(m, x=x), [[[0, 2, 4, 0], [-1, 0, 0, -3]]])
+
+
+@case
 def unsigned_integers(t):
     big = numpy.array([2**64 - 1, 2**63], "u8")
     m = model(graph([node("Add", ["x", "w"], ["y"]), node("Div", ["x", "w"], ["q"]), node("BitwiseXor", ["x", "w"], ["z"])],
