@@ -62,8 +62,7 @@ static bool write_roi_align(OnnxNode *n)
         onnx_dim(n, 2, 0) != onnx_dim(n, 1, 0) || onnx_type(n, 0)->dtype != onnx_type(n, 1)->dtype)
         return onnx_no(n, "its regions do not fit its images");
     double scale = onnx_float(n, "spatial_scale", 1);
-    const char *scaled =
-        scale == 1 ? "" : onnx_text(n, ", scale = %s", onnx_number(n, onnx_type(n, 0)->dtype, scale));
+    const char *scaled = scale == 1 ? "" : onnx_text(n, ", scale = %s", onnx_number(n, onnx_type(n, 0)->dtype, scale));
     return onnx_emit(n, "%s = roi_align(%s, %s, %s, %lld, %lld, %lld%s%s%s)", onnx_out(n, 0), onnx_in(n, 0),
                      onnx_in(n, 1), onnx_in(n, 2), (long long)height, (long long)width, (long long)samples, scaled,
                      strcmp(mode, "max") == 0 ? ", mode = \"max\"" : "", half ? "" : ", half_pixel = false");

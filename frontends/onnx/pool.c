@@ -178,21 +178,17 @@ static bool write_average_pool(OnnxNode *n)
     return onnx_emit(n, "%s = %s", onnx_out(n, 0), pool_text(n, &window, onnx_in(n, 0), "avg_pool", rest));
 }
 
-/* The root of a mean, times the elements of a window */
 static bool write_lp_pool(OnnxNode *n)
 {
-    OnnxWindow window;
-    int64_t elements = 1, p = onnx_int(n, "p", 2);
-    if (!onnx_window(n, NULL, &window))
+    OnnxWindow w;
+    int64_t p = onnx_int(n, "p", 2);
+    if (!onnx_window(n, NULL, &w))
         return false;
-    for (uint32_t d = 0; d < window.rank; d++)
-        elements = number_times(elements, window.size[d]);
-    if (window.ceil)
-        return onnx_no(n, "its last windows may stick out");
-    const char *powers = onnx_text(n, "abs(%s) ** %lld.0", onnx_in(n, 0), (long long)p);
-    return onnx_emit(n, "%s = (%s * %lld.0) ** %s", onnx_out(n, 0),
-                     pool_text(n, &window, powers, "avg_pool", ", count_pad = true"), (long long)elements,
-                     onnx_number(n, onnx_type(n, 0)->dtype, 1.0 / (double)p));
+    if (p < 1 || p > INT16_MAX)
+        return onnx_no(n, "its p is %lld", (long long)p);
+    return onnx_emit(n, "%s = lp_pool(%s, window = %s%s%s%s)", onnx_out(n, 0), onnx_in(n, 0),
+                     short_list(n, w.size, w.rank), p == 2 ? "" : onnx_text(n, ", p = %lld", (long long)p),
+                     onnx_window_text(n, &w, 0), w.ceil ? ", up = true" : "");
 }
 
 static bool write_global(OnnxNode *n)
@@ -204,15 +200,10 @@ static bool write_global(OnnxNode *n)
 
 static bool write_global_lp(OnnxNode *n)
 {
-    int64_t axes[MAX_RANK], p = onnx_int(n, "p", 2);
-    uint32_t rank = onnx_rank(n, 0);
-    for (uint32_t d = 2; d < rank; d++)
-        axes[d - 2] = d;
-    if (rank < 3)
-        return onnx_no(n, "its image has %u dimensions", rank);
-    return onnx_emit(n, "%s = reduce_sum(abs(%s) ** %lld.0, axes = %s, keep = true) ** %s", onnx_out(n, 0),
-                     onnx_in(n, 0), (long long)p, onnx_list(n, axes, rank - 2),
-                     onnx_number(n, onnx_type(n, 0)->dtype, 1.0 / (double)p));
+    int64_t p = onnx_int(n, "p", 2);
+    if (onnx_rank(n, 0) < 3 || p < 1 || p > INT16_MAX)
+        return onnx_no(n, "its image has %u dimensions, and its p is %lld", onnx_rank(n, 0), (long long)p);
+    return onnx_emit(n, "%s = global_lp_pool(%s, %lld, keep = true)", onnx_out(n, 0), onnx_in(n, 0), (long long)p);
 }
 
 const OnnxRow onnx_pool[] = {
