@@ -115,6 +115,35 @@ static bool write_scatter_nd(OnnxNode *n)
                      mode);
 }
 
+/* What is new in a cache, from a position on for each sample of the batch; a circular one goes on at its beginning. */
+static bool write_tensor_scatter(OnnxNode *n)
+{
+    const Shape *update = &onnx_type(n, 1)->shape;
+    const char *mode = onnx_string(n, "mode", "linear");
+    bool circular = strcmp(mode, "circular") == 0;
+    int64_t axis, batch[MAX_RANK], steps[MAX_RANK];
+    uint32_t rank = onnx_rank(n, 0);
+    if (!onnx_axis(n, "axis", -2, rank, &axis))
+        return false;
+    if (axis == 0 || (!circular && strcmp(mode, "linear") != 0))
+        return onnx_no(n, "its axis is the batch, or its mode is %s", mode);
+    for (uint32_t d = 0; d < rank; d++) {
+        batch[d] = d ? 1 : onnx_dim(n, 0, 0);
+        steps[d] = d == axis ? onnx_dim(n, 1, d) : 1;
+        if (update->rank != rank ||
+            (d == axis ? update->dim[d] > onnx_dim(n, 0, d) : update->dim[d] != onnx_dim(n, 0, d)))
+            return onnx_no(n, "its update does not fit its cache");
+    }
+    const char *at = onnx_text(n, "iota(axis = %lld, shape = %s)", (long long)axis, onnx_list(n, steps, rank));
+    if (onnx_has(n, 2))
+        at = onnx_text(n, "(reshape(cast(%s, to = i64), shape = %s) + %s)", onnx_in(n, 2), onnx_list(n, batch, rank),
+                       at);
+    if (circular)
+        at = onnx_text(n, "%s %% %lld", at, (long long)onnx_dim(n, 0, axis));
+    return onnx_emit(n, "%s = scatter_elements(%s, broadcast(%s, shape = %s), %s, %lld)", onnx_out(n, 0), onnx_in(n, 0),
+                     at, onnx_list(n, update->dim, rank), onnx_in(n, 1), (long long)axis);
+}
+
 /* Positions that are known */
 
 static bool write_compress(OnnxNode *n)
@@ -239,6 +268,7 @@ const OnnxRow onnx_gather[] = {
     {"Scatter", 9, write_scatter_elements, NULL, NULL, false},
     {"ScatterElements", 11, write_scatter_elements, NULL, NULL, false},
     {"ScatterND", 11, write_scatter_nd, NULL, NULL, false},
+    {"TensorScatter", 24, write_tensor_scatter, NULL, NULL, false},
     {"Compress", 9, write_compress, NULL, NULL, false},
     {"NonZero", 9, write_non_zero, NULL, NULL, false},
     {"OneHot", 9, write_one_hot, NULL, NULL, false},
