@@ -274,6 +274,41 @@ def the_largest_and_back(t):
 
 
 @case
+def caches_that_go_round(t):
+    m = model(graph([node("TensorScatter", ["x", "u", "at"], ["y"], axis=1, mode="circular")],
+                    [value("x", [2, 3, 1]), value("u", [2, 2, 1]), value("at", [2], 7)], [value("y", None)]), opset=24)
+    y = t.value(m, x=numpy.zeros((2, 3, 1), "f4"), u=numpy.array([[[1], [2]], [[3], [4]]], "f4"), at=numpy.array([0, 2]))
+    numpy.testing.assert_array_equal(y[..., 0], [[1, 2, 0], [4, 0, 3]])
+
+
+@case
+def the_largest_of_nothing(t):
+    m = model(graph([node("ReduceMax", ["x"], ["y"], axes=[1]), node("ReduceMin", ["x"], ["z"], axes=[1], keepdims=0)],
+                    [value("x", [2, 0])], [value("y", None), value("z", None)]))
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros((2, 0), "f4")), [[-numpy.inf], [-numpy.inf]])
+    numpy.testing.assert_array_equal(t.value(m, "z", x=numpy.zeros((2, 0), "f4")), [numpy.inf, numpy.inf])
+
+
+@case
+def convolutions_of_three_dimensions(t):
+    m = model(graph([node("Conv", ["x", "w"], ["y"], pads=[0, 0, 0, 0, 0, 1], strides=[1, 1, 2])],
+                    [value("x", [1, 1, 2, 2, 3]), value("w", [1, 1, 2, 2, 2])], [value("y", None)]))
+    expect(t.text(m), "y = conv3d(x, w, stride = [1, 1, 2], pad = [0, 0, 0, 0, 0, 1])")
+    x = numpy.arange(12, dtype="f4").reshape(1, 1, 2, 2, 3)
+    y = t.value(m, x=x, w=numpy.ones((1, 1, 2, 2, 2), "f4"))
+    numpy.testing.assert_array_equal(y.ravel(), [x[..., :2].sum(), x[..., 2].sum()])
+
+
+@case
+def scatters_that_combine(t):
+    m = model(graph([node("ScatterND", ["x", "i", "u"], ["y"], reduction="mul")],
+                    [value("x", [4]), value("i", [3, 1], 7), value("u", [3])], [value("y", None)]), opset=18)
+    expect(t.text(m), 'y = scatter_nd(x, i, u, mode = "mul")')
+    y = t.value(m, x=numpy.array([1, 2, 3, 4], "f4"), i=numpy.array([[1], [1], [-1]]), u=numpy.array([3, 5, 7], "f4"))
+    numpy.testing.assert_array_equal(y, [1, 30, 3, 28])
+
+
+@case
 def unsigned_integers(t):
     big = numpy.array([2**64 - 1, 2**63], "u8")
     m = model(graph([node("Add", ["x", "w"], ["y"]), node("Div", ["x", "w"], ["q"]), node("BitwiseXor", ["x", "w"], ["z"])],
