@@ -153,6 +153,27 @@ static bool write_conv_transpose(OnnxNode *n)
                      onnx_in(n, 1), bias, onnx_list(n, size, window.rank), onnx_window_text(n, &window, 1), group);
 }
 
+/* Each channel by itself, over what came before and comes now; the last of that is kept for what follows. */
+static bool write_causal_conv(OnnxNode *n)
+{
+    const char *activation = onnx_string(n, "activation", "none"), *image = onnx_temp(n, "image");
+    bool silu = strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
+    if (!silu && strcmp(activation, "none") != 0)
+        return onnx_no(n, "its activation is %s", activation);
+    if (onnx_rank(n, 0) != 3 || onnx_rank(n, 1) != 3 || onnx_dim(n, 1, 2) < 1 ||
+        (onnx_has(n, 3) && (onnx_rank(n, 3) != 3 || onnx_dim(n, 3, 2) != onnx_dim(n, 1, 2) - 1)))
+        return onnx_no(n, "its weight or its state does not fit its image");
+    long long channels = onnx_dim(n, 0, 1), length = onnx_dim(n, 0, 2), kept = onnx_dim(n, 1, 2) - 1;
+    const char *x = onnx_in(n, 0), *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
+    const char *whole = onnx_has(n, 3) ? onnx_text(n, "concat(%s, %s, axis = 2)", onnx_in(n, 3), x)
+                                       : onnx_text(n, "pad(%s, before = [0, 0, %lld], after = [0, 0, 0])", x, kept);
+    const char *y = onnx_text(n, "conv1d(%s, %s%s, groups = %lld)", image, onnx_in(n, 1), bias, channels);
+    return onnx_emit(n, "%s = %s", image, whole) &&
+           onnx_emit(n, silu ? "%s = silu(%s)" : "%s = %s", onnx_out(n, 0), y) &&
+           (!onnx_wants(n, 1) || onnx_emit(n, "%s = slice(%s, axes = 2, begin = %lld, end = %lld)", onnx_out(n, 1),
+                                           image, length, length + kept));
+}
+
 /* Einsum: the equation as the names that the library's function takes */
 
 #define MOST_LABELS 32
@@ -312,6 +333,7 @@ const OnnxRow onnx_contraction[] = {
     {"Gemm", 1, write_gemm, NULL, NULL, false},
     {"Conv", 1, write_conv, NULL, NULL, false},
     {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
+    {"CausalConvWithState", 27, write_causal_conv, NULL, NULL, false},
     {"Einsum", 12, write_einsum, NULL, NULL, false},
     {"Det", 11, write_det, NULL, NULL, false},
     {0},
