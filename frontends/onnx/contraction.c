@@ -50,37 +50,16 @@ static bool write_gemm(OnnxNode *n)
     return onnx_emit(n, "%s = %s + %s", onnx_out(n, 0), product, c);
 }
 
-/* Convolutions: of one dimension as of an image that is one pixel high */
-
-static const char *as_image(OnnxNode *n, uint32_t i)
-{
-    const Shape *shape = &onnx_type(n, i)->shape;
-    if (shape->rank != 3)
-        return onnx_in(n, i);
-    int64_t dim[] = {shape->dim[0], shape->dim[1], 1, shape->dim[2]};
-    return onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, i), onnx_list(n, dim, 4));
-}
+/* Convolutions of 1, 2 and 3 dimensions */
 
 static bool check_convolution(OnnxNode *n)
 {
     uint32_t rank = onnx_rank(n, 0);
-    if (rank != 3 && rank != 4)
-        return onnx_no(n, "convolutions of 1 and 2 dimensions are supported, not of %d", (int)rank - 2);
+    if (rank < 3 || rank > 5)
+        return onnx_no(n, "convolutions of 1 to 3 dimensions are supported, not of %d", (int)rank - 2);
     if (onnx_rank(n, 1) != rank)
         return onnx_no(n, "its weight has not as many dimensions as its image");
     return true;
-}
-
-static bool finish_convolution(OnnxNode *n, const char *image, const Shape *shape)
-{
-    (void)shape;
-    if (onnx_rank(n, 0) == 4)
-        return true;
-    const Type *type = onnx_type_of(n, image);
-    if (!type)
-        return false;
-    int64_t dim[] = {type->shape.dim[0], type->shape.dim[1], type->shape.dim[3]};
-    return onnx_emit(n, "%s = reshape(%s, shape = %s)", onnx_out(n, 0), image, onnx_list(n, dim, 3));
 }
 
 /* conv@conv1(x, channels, window, ...), where the weights have the extents that it makes up itself */
@@ -94,7 +73,7 @@ static bool write_conv_layer(OnnxNode *n, const OnnxWindow *window, int64_t grou
     const char *size = square ? onnx_text(n, "%lld", (long long)weight->dim[2]) : onnx_list(n, weight->dim + 2, 2);
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
     return onnx_emit(n, "%s = conv@%s(%s, %lld, %s%s%s%s)", onnx_out(n, 0), label, onnx_in(n, 0),
-                     (long long)weight->dim[0], size, onnx_window_text(n, window, 0, 1), group,
+                     (long long)weight->dim[0], size, onnx_window_text(n, window, 1), group,
                      count == 2 ? "" : ", with_bias = false") &&
            onnx_fill_params(n, label, param, count);
 }
@@ -114,16 +93,12 @@ static bool write_conv(OnnxNode *n)
     if (!check_convolution(n) || !onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &window))
         return false;
     int64_t groups = onnx_int(n, "group", 1);
-    uint32_t extra = onnx_rank(n, 0) == 3;
     if (is_conv_layer(n, groups))
         return write_conv_layer(n, &window, groups);
-    const char *image = extra ? onnx_temp(n, "image") : onnx_out(n, 0);
-    const char *x = as_image(n, 0), *w = as_image(n, 1);
     const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
-    return onnx_emit(n, "%s = conv2d(%s, %s%s%s%s)", image, x, w, bias, onnx_window_text(n, &window, extra, 1),
-                     group) &&
-           finish_convolution(n, image, NULL);
+    return onnx_emit(n, "%s = conv%ud(%s, %s%s%s%s)", onnx_out(n, 0), window.rank, onnx_in(n, 0), onnx_in(n, 1), bias,
+                     onnx_window_text(n, &window, 1), group);
 }
 
 /* The extents of the image that comes out, and the padding that leads to them. */
@@ -164,10 +139,7 @@ static bool write_conv_transpose(OnnxNode *n)
     if (!check_convolution(n) || !onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &window) ||
         !transposed_size(n, &window, size))
         return false;
-    uint32_t extra = onnx_rank(n, 0) == 3;
-    int64_t groups = onnx_int(n, "group", 1), image_size[] = {extra ? 1 : size[0], extra ? size[0] : size[1]};
-    const char *image = extra ? onnx_temp(n, "image") : onnx_out(n, 0);
-    const char *x = as_image(n, 0), *w = as_image(n, 1);
+    int64_t groups = onnx_int(n, "group", 1);
     const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
     for (uint32_t d = 0; d < window.rank; d++) {
@@ -177,12 +149,32 @@ static bool write_conv_transpose(OnnxNode *n)
         if (beyond < 0 || beyond >= window.stride[d])
             return onnx_no(n, "its output is not what a convolution with these strides would have read");
     }
-    return onnx_emit(n, "%s = conv2d_transpose(%s, %s%s, size = %s%s%s)", image, x, w, bias,
-                     onnx_list(n, image_size, 2), onnx_window_text(n, &window, extra, 1), group) &&
-           finish_convolution(n, image, NULL);
+    return onnx_emit(n, "%s = conv%ud_transpose(%s, %s%s, size = %s%s%s)", onnx_out(n, 0), window.rank, onnx_in(n, 0),
+                     onnx_in(n, 1), bias, onnx_list(n, size, window.rank), onnx_window_text(n, &window, 1), group);
 }
 
-/* Einsum: operands are brought to one order of labels, and multiplied as matrices two at a time. */
+/* Each channel by itself, over what came before and comes now; the last of that is kept for what follows. */
+static bool write_causal_conv(OnnxNode *n)
+{
+    const char *activation = onnx_string(n, "activation", "none"), *image = onnx_temp(n, "image");
+    bool silu = strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
+    if (!silu && strcmp(activation, "none") != 0)
+        return onnx_no(n, "its activation is %s", activation);
+    if (onnx_rank(n, 0) != 3 || onnx_rank(n, 1) != 3 || onnx_dim(n, 1, 2) < 1 ||
+        (onnx_has(n, 3) && (onnx_rank(n, 3) != 3 || onnx_dim(n, 3, 2) != onnx_dim(n, 1, 2) - 1)))
+        return onnx_no(n, "its weight or its state does not fit its image");
+    long long channels = onnx_dim(n, 0, 1), length = onnx_dim(n, 0, 2), kept = onnx_dim(n, 1, 2) - 1;
+    const char *x = onnx_in(n, 0), *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
+    const char *whole = onnx_has(n, 3) ? onnx_text(n, "concat(%s, %s, axis = 2)", onnx_in(n, 3), x)
+                                       : onnx_text(n, "pad(%s, before = [0, 0, %lld], after = [0, 0, 0])", x, kept);
+    const char *y = onnx_text(n, "conv1d(%s, %s%s, groups = %lld)", image, onnx_in(n, 1), bias, channels);
+    return onnx_emit(n, "%s = %s", image, whole) &&
+           onnx_emit(n, silu ? "%s = silu(%s)" : "%s = %s", onnx_out(n, 0), y) &&
+           (!onnx_wants(n, 1) || onnx_emit(n, "%s = slice(%s, axes = 2, begin = %lld, end = %lld)", onnx_out(n, 1),
+                                           image, length, length + kept));
+}
+
+/* Einsum: the equation as the names that the library's function takes */
 
 #define MOST_LABELS 32
 
@@ -231,8 +223,6 @@ static bool bind_extents(OnnxNode *n, Sum *sum, uint32_t i)
         return onnx_no(n, "its equation has %u labels for operand %u, of %u dimensions", l->count, i, onnx_rank(n, i));
     for (uint32_t d = 0; d < l->count; d++) {
         int64_t *extent = &sum->extent[(int)l->at[d]], found = onnx_dim(n, i, d);
-        if (memchr(l->at, l->at[d], d))
-            return onnx_no(n, "its equation takes a diagonal");
         if (*extent >= 0 && *extent != found)
             return onnx_no(n, "extents of one label differ");
         *extent = found;
@@ -284,108 +274,67 @@ static bool parse_equation(OnnxNode *n, Sum *sum)
     return take_labels(n, &at, sum->dots, &sum->result) && (!*at || onnx_no(n, "its equation is malformed"));
 }
 
-typedef struct Factor {
-    const char *text;
-    Labels labels;
-} Factor;
-
-/* Brings a factor to this order of labels, all of which it has; those that it has beside are summed. */
-static const char *ordered(OnnxNode *n, const Factor *f, const Labels *order, Labels *left)
+/* Each label of the result stands in an operand, and once in the result. */
+static bool check_result(OnnxNode *n, const Sum *sum)
 {
-    int64_t gone[MOST_LABELS], axes[MOST_LABELS];
-    uint32_t count = 0;
-    const char *text = f->text;
-    left->count = 0;
-    for (uint32_t d = 0; d < f->labels.count; d++) {
-        if (has_label(order, f->labels.at[d]))
-            left->at[left->count++] = f->labels.at[d];
-        else
-            gone[count++] = d;
+    const Labels *l = &sum->result;
+    for (uint32_t d = 0; d < l->count; d++) {
+        bool found = false;
+        for (uint32_t i = 0; i < sum->operands; i++)
+            found |= has_label(&sum->operand[i], l->at[d]);
+        if (!found)
+            return onnx_no(n, "its result has a label that no operand has");
+        if (memchr(l->at, l->at[d], d))
+            return onnx_no(n, "its result has a label twice");
     }
-    if (count)
-        text = onnx_text(n, "reduce_sum(%s, axes = %s)", text, onnx_list(n, gone, count));
-    bool moved = false;
-    for (uint32_t k = 0; k < order->count; k++) {
-        axes[k] = (const char *)memchr(left->at, order->at[k], left->count) - left->at;
-        moved |= axes[k] != k;
+    return true;
+}
+
+/* ["i", "j"]; what `...` stands for is "0", "1" and so on. */
+static void put_labels(Text *out, const Labels *l)
+{
+    text_char(out, '[');
+    for (uint32_t d = 0; d < l->count; d++) {
+        char c = l->at[d] <= MAX_RANK ? (char)('0' + l->at[d] - 1) : l->at[d];
+        text_printf(out, "%s\"%c\"", d ? ", " : "", c);
     }
-    return moved ? onnx_text(n, "transpose(%s, axes = %s)", text, onnx_list(n, axes, order->count)) : text;
-}
-
-static void add_label(Labels *l, char c)
-{
-    l->at[l->count++] = c;
-}
-
-static int64_t extent_of(const Sum *sum, const Labels *l)
-{
-    int64_t product = 1;
-    for (uint32_t i = 0; i < l->count; i++)
-        product = product * sum->extent[(int)l->at[i]];
-    return product;
-}
-
-static Labels joined(const Labels *a, const Labels *b)
-{
-    Labels l = *a;
-    for (uint32_t i = 0; i < b->count && l.count < MOST_LABELS; i++)
-        add_label(&l, b->at[i]);
-    return l;
-}
-
-/* Two factors as [batch, x, sum] @ [batch, sum, y]. */
-static bool multiply(OnnxNode *n, const Sum *sum, Factor *x, const Factor *y, const Labels *needed, const char *out)
-{
-    Labels batch = {0}, inner = {0}, own_x = {0}, own_y = {0}, left;
-    for (uint32_t i = 0; i < x->labels.count; i++) {
-        char c = x->labels.at[i];
-        bool both = has_label(&y->labels, c);
-        if (both || has_label(needed, c))
-            add_label(both ? has_label(needed, c) ? &batch : &inner : &own_x, c);
-    }
-    for (uint32_t i = 0; i < y->labels.count; i++)
-        if (!has_label(&x->labels, y->labels.at[i]) && has_label(needed, y->labels.at[i]))
-            add_label(&own_y, y->labels.at[i]);
-    Labels bx = joined(&batch, &own_x), order_x = joined(&bx, &inner), bi = joined(&batch, &inner),
-           order_y = joined(&bi, &own_y), result = joined(&bx, &own_y);
-    int64_t b = extent_of(sum, &batch), k = extent_of(sum, &inner), shape[MOST_LABELS];
-    int64_t dx[] = {b, extent_of(sum, &own_x), k}, dy[] = {b, k, extent_of(sum, &own_y)};
-    const char *left_text = ordered(n, x, &order_x, &left), *right_text = ordered(n, y, &order_y, &left);
-    for (uint32_t i = 0; i < result.count; i++)
-        shape[i] = sum->extent[(int)result.at[i]];
-    x->labels = result;
-    x->text = out;
-    if (result.count > MAX_RANK)
-        return onnx_no(n, "what it multiplies has more than %d dimensions", MAX_RANK);
-    return onnx_emit(n, "%s = reshape(reshape(%s, shape = %s) @ reshape(%s, shape = %s), shape = %s)", out, left_text,
-                     onnx_list(n, dx, 3), right_text, onnx_list(n, dy, 3), onnx_list(n, shape, result.count));
+    text_char(out, ']');
 }
 
 static bool write_einsum(OnnxNode *n)
 {
     Sum sum;
-    Labels left;
-    if (!parse_equation(n, &sum))
+    if (!parse_equation(n, &sum) || !check_result(n, &sum))
         return false;
-    Factor factor = {onnx_in(n, 0), sum.operand[0]};
-    for (uint32_t i = 1; i < sum.operands; i++) {
-        Factor next = {onnx_in(n, i), sum.operand[i]};
-        Labels needed = sum.result;
-        for (uint32_t k = i + 1; k < sum.operands; k++)
-            for (uint32_t c = 0; c < sum.operand[k].count; c++)
-                if (!has_label(&needed, sum.operand[k].at[c]) && needed.count < MOST_LABELS)
-                    add_label(&needed, sum.operand[k].at[c]);
-        if (!multiply(n, &sum, &factor, &next, &needed, onnx_temp(n, "product")))
-            return false;
+    Text tensors = {0}, names = {0};
+    for (uint32_t i = 0; i < sum.operands; i++) {
+        text_printf(&tensors, "%s%s", i ? ", " : "", onnx_in(n, i));
+        text_printf(&names, i ? ", " : "");
+        put_labels(&names, &sum.operand[i]);
     }
-    for (uint32_t i = 0; i < sum.result.count; i++)
-        if (!has_label(&factor.labels, sum.result.at[i]))
-            return onnx_no(n, "its result has a label that no operand has");
-    return onnx_emit(n, "%s = %s", onnx_out(n, 0), ordered(n, &factor, &sum.result, &left));
+    text_printf(&names, "], ");
+    put_labels(&names, &sum.result);
+    bool good = onnx_emit(n, "%s = einsum([%s], [%s)", onnx_out(n, 0), tensors.ptr, names.ptr);
+    text_free(&tensors);
+    text_free(&names);
+    return good;
+}
+
+static bool write_det(OnnxNode *n)
+{
+    uint32_t rank = onnx_rank(n, 0);
+    if (rank < 2 || onnx_dim(n, 0, -1) != onnx_dim(n, 0, -2))
+        return onnx_no(n, "its operand has no square matrices");
+    return onnx_emit(n, "%s = determinant(%s)", onnx_out(n, 0), onnx_in(n, 0));
 }
 
 const OnnxRow onnx_contraction[] = {
-    {"MatMul", 1, write_matmul, NULL, NULL, false},  {"Gemm", 1, write_gemm, NULL, NULL, false},
-    {"Conv", 1, write_conv, NULL, NULL, false},      {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
-    {"Einsum", 12, write_einsum, NULL, NULL, false}, {0},
+    {"MatMul", 1, write_matmul, NULL, NULL, false},
+    {"Gemm", 1, write_gemm, NULL, NULL, false},
+    {"Conv", 1, write_conv, NULL, NULL, false},
+    {"ConvTranspose", 1, write_conv_transpose, NULL, NULL, false},
+    {"CausalConvWithState", 27, write_causal_conv, NULL, NULL, false},
+    {"Einsum", 12, write_einsum, NULL, NULL, false},
+    {"Det", 11, write_det, NULL, NULL, false},
+    {0},
 };

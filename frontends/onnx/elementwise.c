@@ -59,7 +59,7 @@ static bool write_binary(OnnxNode *n)
 static bool write_div(OnnxNode *n)
 {
     double divisor;
-    bool is_signed = dtype_is_int(dtype_at(n, 0)) && dtype_at(n, 0) != DT_U8;
+    bool is_signed = dtype_is_int(dtype_at(n, 0)) && !dtype_is_unsigned(dtype_at(n, 0));
     if (!is_signed)
         return write_binary(n);
     if (onnx_known_number(n, 1, &divisor) && divisor == 0)
@@ -72,14 +72,18 @@ static bool write_div(OnnxNode *n)
 static bool write_mod(OnnxNode *n)
 {
     const char *x = onnx_in(n, 0), *y = onnx_in(n, 1);
-    if (!onnx_int(n, "fmod", 0) || dtype_at(n, 0) == DT_U8)
-        return onnx_emit(n, "%s = %s %% %s", onnx_out(n, 0), x, y);
-    if (dtype_is_float(dtype_at(n, 0)))
-        return onnx_emit(n, "%s = sign(%s) * (abs(%s) %% abs(%s))", onnx_out(n, 0), x, x, y);
-    const char *rest = onnx_temp(n, "rest"); /* with the sign of y, but is to have that of x */
-    return onnx_emit(n, "%s = %s %% %s", rest, x, y) &&
-           onnx_emit(n, "%s = select(%s != 0 and (%s < 0) != (%s < 0), %s - %s, %s)", onnx_out(n, 0), rest, rest, x,
-                     rest, y, rest);
+    return onnx_int(n, "fmod", 0) ? onnx_emit(n, "%s = fmod(%s, %s)", onnx_out(n, 0), x, y)
+                                  : onnx_emit(n, "%s = %s %% %s", onnx_out(n, 0), x, y);
+}
+
+static bool write_shift(OnnxNode *n)
+{
+    const char *direction = onnx_string(n, "direction", "");
+    bool left = strcmp(direction, "LEFT") == 0;
+    if (!left && strcmp(direction, "RIGHT") != 0)
+        return onnx_no(n, "it shifts neither LEFT nor RIGHT");
+    return onnx_emit(n, "%s = %s(%s, %s)", onnx_out(n, 0), left ? "shift_left" : "shift_right", onnx_in(n, 0),
+                     onnx_in(n, 1));
 }
 
 static bool write_pow(OnnxNode *n)
@@ -204,6 +208,15 @@ static bool write_swish(OnnxNode *n)
                   : onnx_emit(n, "%s = swish(%s, %s)", onnx_out(n, 0), onnx_in(n, 0), alpha(n, "alpha", 1));
 }
 
+/* A gate and what it lets pass (Shazeer 2020) */
+static bool write_swiglu(OnnxNode *n)
+{
+    bool plain = onnx_float(n, "alpha", 1) == 1;
+    const char *gate = plain ? onnx_text(n, "silu(%s)", onnx_in(n, 0))
+                             : onnx_text(n, "swish(%s, %s)", onnx_in(n, 0), alpha(n, "alpha", 1));
+    return onnx_emit(n, "%s = %s * %s", onnx_out(n, 0), gate, onnx_in(n, 1));
+}
+
 static bool write_prelu(OnnxNode *n)
 {
     const char *x = onnx_in(n, 0), *zero = onnx_number(n, dtype_at(n, 0), 0), *slope = onnx_in(n, 1);
@@ -288,6 +301,20 @@ static bool write_cast_like(OnnxNode *n)
     return convert(n, dtype_at(n, 1));
 }
 
+static bool write_bitcast(OnnxNode *n)
+{
+    DType to, from = dtype_at(n, 0);
+    int32_t type = (int32_t)onnx_int(n, "to", 0);
+    if (!onnx_dtype(type, &to))
+        return onnx_no(n, "it converts to %s", onnx_dtype_name(type));
+    if (from == to)
+        return convert(n, to);
+    if (to == DT_BOOL || dtype_bytes(to) != dtype_bytes(from))
+        return onnx_no(n, "bits of %s are none of %s", dtype_name(from), dtype_name(to));
+    return onnx_emit(n, "%s = %s(%s, to = %s)", onnx_out(n, 0), from == DT_BOOL ? "cast" : "bitcast", onnx_in(n, 0),
+                     dtype_name(to));
+}
+
 static bool write_identity(OnnxNode *n)
 {
     onnx_set_value(n, 0, n->in[0]);
@@ -340,9 +367,9 @@ const OnnxRow onnx_elementwise[] = {
     {"Tanh", 6, write_unary, "tanh", NULL, false},
     {"Mish", 18, write_unary, "mish", NULL, false},
     {"HardSwish", 14, write_unary, "hard_swish", NULL, false},
-    {"Acosh", 9, write_formula, "log($ + sqrt($ - 1.0) * sqrt($ + 1.0))", NULL, false},
-    {"Asinh", 9, write_formula, "sign($) * log1p(abs($) + square($) / (sqrt(square($) + 1.0) + 1.0))", NULL, false},
-    {"Atanh", 9, write_formula, "(log1p($) - log1p(-$)) * 0.5", NULL, false},
+    {"Acosh", 9, write_unary, "acosh", NULL, false},
+    {"Asinh", 9, write_unary, "asinh", NULL, false},
+    {"Atanh", 9, write_unary, "atanh", NULL, false},
     {"IsNaN", 9, write_formula, "$ != $", NULL, false},
     {"IsInf", 10, write_is_inf, NULL, NULL, false},
     {"Elu", 6, write_elu, NULL, NULL, false},
@@ -355,6 +382,7 @@ const OnnxRow onnx_elementwise[] = {
     {"Gelu", 20, write_gelu, NULL, NULL, false},
     {"Gelu", 1, write_gelu, NULL, "com.microsoft", false},
     {"Swish", 24, write_swish, NULL, NULL, false},
+    {"SwiGLU", 28, write_swiglu, NULL, NULL, false},
     {"PRelu", 6, write_prelu, NULL, NULL, false},
     {"Clip", 6, write_clip, NULL, NULL, false},
     {"Add", 1, write_binary, "+", NULL, false},
@@ -371,6 +399,11 @@ const OnnxRow onnx_elementwise[] = {
     {"And", 1, write_binary, "and", NULL, false},
     {"Or", 1, write_binary, "or", NULL, false},
     {"Xor", 7, write_chain, "xor", NULL, false},
+    {"BitwiseAnd", 18, write_chain, "bit_and", NULL, false},
+    {"BitwiseOr", 18, write_chain, "bit_or", NULL, false},
+    {"BitwiseXor", 18, write_chain, "bit_xor", NULL, false},
+    {"BitwiseNot", 18, write_unary, "bit_not", NULL, false},
+    {"BitShift", 11, write_shift, NULL, NULL, false},
     {"Sum", 6, write_chain, "+", NULL, false},
     {"Max", 6, write_chain, "maximum", NULL, false},
     {"Min", 6, write_chain, "minimum", NULL, false},
@@ -378,6 +411,7 @@ const OnnxRow onnx_elementwise[] = {
     {"Where", 9, write_where, NULL, NULL, false},
     {"Cast", 6, write_cast, NULL, NULL, false},
     {"CastLike", 15, write_cast_like, NULL, NULL, false},
+    {"BitCast", 26, write_bitcast, NULL, NULL, false},
     {"Identity", 1, write_identity, NULL, NULL, true},
     {"Dropout", 6, write_dropout, NULL, NULL, false},
     {0},

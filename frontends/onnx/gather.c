@@ -1,13 +1,8 @@
-/* What is read and written at positions that are data.
- *
- * Elements at positions along several axes are read from the flat tensor at one position each: the sum of position
- * times stride. */
+/* What is read and written at positions that are data. */
 #include <string.h>
 
 #include "base/number.h"
 #include "onnx/import.h"
-
-#define MOST_RANKED 4096 /* elements that are compared with each other */
 
 static int64_t stride_of(const Shape *shape, uint32_t axis)
 {
@@ -15,13 +10,6 @@ static int64_t stride_of(const Shape *shape, uint32_t axis)
     for (uint32_t d = axis + 1; d < shape->rank; d++)
         stride *= shape->dim[d];
     return stride;
-}
-
-/* Positions as i64, counted from the beginning. */
-static const char *positions(OnnxNode *n, const char *index, DType dtype, int64_t extent)
-{
-    const char *wide = dtype == DT_I64 ? index : onnx_text(n, "cast(%s, to = i64)", index);
-    return onnx_text(n, "select(%s < 0, %s + %lld, %s)", index, wide, (long long)extent, wide);
 }
 
 /* One slice at a position that is known: a view, x[:, 3]. */
@@ -48,157 +36,112 @@ static bool write_gather(OnnxNode *n)
     return onnx_emit(n, "%s = gather(%s, %s%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1), at);
 }
 
-/* The flat positions of the elements of operand `i`, which counts along `axis`, in a tensor of this shape. */
-static const char *element_positions(OnnxNode *n, uint32_t i, const Shape *shape, int64_t axis)
-{
-    const Type *type = onnx_type(n, i);
-    const char *list = onnx_list(n, type->shape.dim, type->shape.rank);
-    Text sum = {0};
-    text_printf(&sum, "%s", positions(n, onnx_in(n, i), type->dtype, shape->dim[axis]));
-    if (stride_of(shape, (uint32_t)axis) != 1)
-        text_printf(&sum, " * %lld", (long long)stride_of(shape, (uint32_t)axis));
-    for (uint32_t d = 0; d < shape->rank; d++)
-        if (d != axis && type->shape.dim[d] > 1)
-            text_printf(&sum, " + iota(axis = %u, shape = %s) * %lld", d, list, (long long)stride_of(shape, d));
-    const char *name = onnx_temp(n, "at");
-    bool good = onnx_emit(n, "%s = %s", name, sum.ptr);
-    text_free(&sum);
-    return good ? name : NULL;
-}
-
 static const char *flat(OnnxNode *n, const char *x, const Shape *shape)
 {
     return shape->rank == 1 ? x : onnx_text(n, "reshape(%s, shape = [%lld])", x, (long long)shape_elements(shape));
 }
 
+/* Along all axes but one the positions are those of the operand, or fewer. */
 static bool check_elements(OnnxNode *n, int64_t *axis)
 {
     uint32_t rank = onnx_rank(n, 0);
-    return onnx_axis(n, "axis", 0, rank, axis) &&
-           (onnx_rank(n, 1) == rank || onnx_no(n, "its positions have not as many dimensions as its operand"));
+    if (!onnx_axis(n, "axis", 0, rank, axis))
+        return false;
+    if (onnx_rank(n, 1) != rank)
+        return onnx_no(n, "its positions have not as many dimensions as its operand");
+    for (uint32_t d = 0; d < rank; d++)
+        if (d != *axis && onnx_dim(n, 1, d) > onnx_dim(n, 0, d))
+            return onnx_no(n, "its positions do not fit its operand");
+    return true;
 }
 
 static bool write_gather_elements(OnnxNode *n)
 {
     int64_t axis;
-    const Shape *shape = &onnx_type(n, 0)->shape;
-    const char *at = check_elements(n, &axis) ? element_positions(n, 1, shape, axis) : NULL;
-    return at && onnx_emit(n, "%s = gather(%s, %s)", onnx_out(n, 0), flat(n, onnx_in(n, 0), shape), at);
+    return check_elements(n, &axis) && onnx_emit(n, "%s = gather_elements(%s, %s, %lld)", onnx_out(n, 0), onnx_in(n, 0),
+                                                 onnx_in(n, 1), (long long)axis);
 }
 
-/* Positions of slices: the last dimension of operand 1 has one for each of the first dimensions after the batch. */
-typedef struct Slices {
-    uint32_t batch, given;
-    int64_t rows, row; /* slices of the operand; elements in each */
-    Shape index;       /* without its last dimension */
-} Slices;
-
-static bool take_slices(OnnxNode *n, Slices *s)
+/* The last dimension of operand 1 has a position for each of the first dimensions of operand 0 after the batch. */
+static bool check_slices(OnnxNode *n, int64_t batch)
 {
-    const Shape *shape = &onnx_type(n, 0)->shape, *index = &onnx_type(n, 1)->shape;
-    *s = (Slices){.batch = (uint32_t)onnx_int(n, "batch_dims", 0), .rows = 1, .row = 1, .index = *index};
-    if (!index->rank || s->batch >= index->rank || index->dim[index->rank - 1] < 1 ||
-        s->batch + index->dim[index->rank - 1] > shape->rank)
-        return onnx_no(n, "its positions do not fit its operand");
-    s->given = (uint32_t)index->dim[index->rank - 1];
-    s->index.rank--;
-    for (uint32_t d = 0; d < shape->rank; d++)
-        *(d < s->batch + s->given ? &s->rows : &s->row) *= shape->dim[d];
-    return true;
-}
-
-static const char *slice_positions(OnnxNode *n, const Slices *s)
-{
-    const Shape *shape = &onnx_type(n, 0)->shape;
-    const char *index = onnx_in(n, 1), *list = onnx_list(n, s->index.dim, s->index.rank);
-    uint32_t last = s->index.rank;
-    Text sum = {0};
-    for (uint32_t k = 0; k < s->given; k++) {
-        const char *column = onnx_temp(n, "column");
-        if (!onnx_emit(n, "%s = reshape(slice(%s, axes = %u, begin = %u, end = %u), shape = %s)", column, index, last,
-                       k, k + 1, list))
-            return text_free(&sum), NULL;
-        text_printf(&sum, "%s%s * %lld", k ? " + " : "",
-                    positions(n, column, onnx_type(n, 1)->dtype, shape->dim[s->batch + k]),
-                    (long long)(stride_of(shape, s->batch + k) / most(s->row, 1)));
-    }
-    for (uint32_t d = 0; d < s->batch; d++)
-        text_printf(&sum, " + iota(axis = %u, shape = %s) * %lld", d, list,
-                    (long long)(stride_of(shape, d) / most(s->row, 1)));
-    const char *name = onnx_temp(n, "at");
-    bool good = onnx_emit(n, "%s = %s", name, sum.ptr);
-    text_free(&sum);
-    return good ? name : NULL;
+    const Shape *index = &onnx_type(n, 1)->shape;
+    bool fits = batch >= 0 && batch < index->rank && index->dim[index->rank - 1] >= 1 &&
+                index->dim[index->rank - 1] <= onnx_rank(n, 0) - batch;
+    for (uint32_t d = 0; fits && d < batch; d++)
+        fits = index->dim[d] == onnx_dim(n, 0, d);
+    return fits || onnx_no(n, "its positions do not fit its operand");
 }
 
 static bool write_gather_nd(OnnxNode *n)
 {
-    Slices s;
-    const Shape *shape = &onnx_type(n, 0)->shape;
-    if (!take_slices(n, &s))
-        return false;
-    Shape result = s.index;
-    for (uint32_t d = s.batch + s.given; d < shape->rank && result.rank < MAX_RANK; d++)
-        result.dim[result.rank++] = shape->dim[d];
-    const char *at = slice_positions(n, &s);
-    return at &&
-           onnx_emit(n, "%s = reshape(gather(reshape(%s, shape = [%lld, %lld]), %s), shape = %s)", onnx_out(n, 0),
-                     onnx_in(n, 0), (long long)s.rows, (long long)s.row, at, onnx_list(n, result.dim, result.rank));
+    int64_t batch = onnx_int(n, "batch_dims", 0);
+    const char *rest = batch ? onnx_text(n, ", batch = %lld", (long long)batch) : "";
+    return check_slices(n, batch) &&
+           onnx_emit(n, "%s = gather_nd(%s, %s%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1), rest);
 }
 
-/* Scatters: what is added up reaches zeros first, where elements are replaced: they are those with a count. */
-static bool scatter(OnnxNode *n, const char *table, const int64_t *flat_shape, uint32_t rank, const char *at,
-                    const char *update, const int64_t *update_shape, const char *reduction)
+/* `, mode = "add"`; NULL after onnx_no */
+static const char *reduction(OnnxNode *n)
 {
-    const Type *type = onnx_type(n, 0);
-    const char *shape = onnx_list(n, type->shape.dim, type->shape.rank), *list = onnx_list(n, flat_shape, rank);
-    if (strcmp(reduction, "add") == 0)
-        return onnx_emit(n, "%s = reshape(scatter_add(%s, %s, %s), shape = %s)", onnx_out(n, 0), table, at, update,
-                         shape);
-    if (strcmp(reduction, "none") != 0)
-        return onnx_no(n, "it scatters by %s", reduction);
-    bool is_bool = type->dtype == DT_BOOL;
-    const char *dtype = is_bool ? "i32" : dtype_name(type->dtype);
-    const char *ones = onnx_list(n, update_shape, rank);
-    const char *name = onnx_temp(n, "update"), *sum = onnx_temp(n, "scattered"), *hit = onnx_temp(n, "hit");
-    return onnx_emit(n, is_bool ? "%s = cast(%s, to = i32)" : "%s = %s", name, update) &&
-           onnx_emit(n, "%s = scatter_add(full(0, %s, %s), %s, %s)", sum, list, dtype, at, name) &&
-           onnx_emit(n, "%s = scatter_add(full(0, %s, i32), %s, full(1, %s, i32)) != 0", hit, list, at, ones) &&
-           onnx_emit(n, "%s = reshape(select(%s, %s%s, %s), shape = %s)", onnx_out(n, 0), hit, sum,
-                     is_bool ? " != 0" : "", table, shape);
-}
-
-static const char *reduction_of(const OnnxNode *n)
-{
-    return onnx_string(n, "reduction", "none");
+    static const char *const known[] = {"add", "mul", "max", "min"};
+    const char *name = onnx_string(n, "reduction", "none");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i]) == 0)
+            return onnx_text(n, ", mode = \"%s\"", name);
+    if (strcmp(name, "none") == 0)
+        return "";
+    onnx_no(n, "it scatters by %s", name);
+    return NULL;
 }
 
 static bool write_scatter_elements(OnnxNode *n)
 {
     int64_t axis;
-    const Shape *shape = &onnx_type(n, 0)->shape, *update = &onnx_type(n, 2)->shape;
-    const char *at = check_elements(n, &axis) ? element_positions(n, 1, shape, axis) : NULL;
-    if (!at)
+    const char *mode = reduction(n);
+    if (!mode || !check_elements(n, &axis))
         return false;
-    int64_t elements = shape_elements(shape), count = shape_elements(update);
-    return scatter(n, flat(n, onnx_in(n, 0), shape), &elements, 1,
-                   onnx_text(n, "reshape(%s, shape = [%lld])", at, (long long)count), flat(n, onnx_in(n, 2), update),
-                   &count, reduction_of(n));
+    if (!shape_eq(&onnx_type(n, 1)->shape, &onnx_type(n, 2)->shape))
+        return onnx_no(n, "it has not a position for each element");
+    return onnx_emit(n, "%s = scatter_elements(%s, %s, %s, %lld%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1),
+                     onnx_in(n, 2), (long long)axis, mode);
 }
 
 static bool write_scatter_nd(OnnxNode *n)
 {
-    Slices s;
-    const char *at = take_slices(n, &s) ? slice_positions(n, &s) : NULL;
-    if (!at)
+    const char *mode = reduction(n);
+    return mode && check_slices(n, 0) &&
+           onnx_emit(n, "%s = scatter_nd(%s, %s, %s%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1), onnx_in(n, 2),
+                     mode);
+}
+
+/* What is new in a cache, from a position on for each sample of the batch; a circular one goes on at its beginning. */
+static bool write_tensor_scatter(OnnxNode *n)
+{
+    const Shape *update = &onnx_type(n, 1)->shape;
+    const char *mode = onnx_string(n, "mode", "linear");
+    bool circular = strcmp(mode, "circular") == 0;
+    int64_t axis, batch[MAX_RANK], steps[MAX_RANK];
+    uint32_t rank = onnx_rank(n, 0);
+    if (!onnx_axis(n, "axis", -2, rank, &axis))
         return false;
-    int64_t slices = shape_elements(&s.index), flat_shape[] = {s.rows, s.row}, update_shape[] = {slices, s.row};
-    const char *table =
-        onnx_text(n, "reshape(%s, shape = [%lld, %lld])", onnx_in(n, 0), (long long)s.rows, (long long)s.row);
-    const char *update =
-        onnx_text(n, "reshape(%s, shape = [%lld, %lld])", onnx_in(n, 2), (long long)slices, (long long)s.row);
-    return scatter(n, table, flat_shape, 2, onnx_text(n, "reshape(%s, shape = [%lld])", at, (long long)slices), update,
-                   update_shape, reduction_of(n));
+    if (axis == 0 || (!circular && strcmp(mode, "linear") != 0))
+        return onnx_no(n, "its axis is the batch, or its mode is %s", mode);
+    for (uint32_t d = 0; d < rank; d++) {
+        batch[d] = d ? 1 : onnx_dim(n, 0, 0);
+        steps[d] = d == axis ? onnx_dim(n, 1, d) : 1;
+        if (update->rank != rank ||
+            (d == axis ? update->dim[d] > onnx_dim(n, 0, d) : update->dim[d] != onnx_dim(n, 0, d)))
+            return onnx_no(n, "its update does not fit its cache");
+    }
+    const char *at = onnx_text(n, "iota(axis = %lld, shape = %s)", (long long)axis, onnx_list(n, steps, rank));
+    if (onnx_has(n, 2))
+        at = onnx_text(n, "(reshape(cast(%s, to = i64), shape = %s) + %s)", onnx_in(n, 2), onnx_list(n, batch, rank),
+                       at);
+    if (circular)
+        at = onnx_text(n, "%s %% %lld", at, (long long)onnx_dim(n, 0, axis));
+    return onnx_emit(n, "%s = scatter_elements(%s, broadcast(%s, shape = %s), %s, %lld)", onnx_out(n, 0), onnx_in(n, 0),
+                     at, onnx_list(n, update->dim, rank), onnx_in(n, 1), (long long)axis);
 }
 
 /* Positions that are known */
@@ -273,54 +216,22 @@ static bool write_one_hot(OnnxNode *n)
                      onnx_list(n, dim, rank + 1), index, on, off);
 }
 
-/* The k largest or smallest along an axis, in their order.  The rank of an element is how many come before it; equal
- * ones keep their order. */
+/* The k largest or smallest along an axis, in their order; equal ones keep theirs. */
 static bool write_top_k(OnnxNode *n)
 {
-    const Shape *shape = &onnx_type(n, 0)->shape;
-    int64_t axis, k = onnx_int(n, "k", 0), axes[MAX_RANK], back[MAX_RANK], column[MAX_RANK + 1], row[MAX_RANK + 1];
-    double number;
-    uint32_t rank = shape->rank, next = 0;
-    if (!onnx_axis(n, "axis", -1, rank, &axis) ||
-        (n->opset >= 10 && (!onnx_known(n, 1) || !onnx_known_number(n, 1, &number))))
+    int64_t axis, k = onnx_int(n, "k", 0);
+    const int64_t *list = NULL;
+    uint32_t count = 0;
+    if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis) || (n->opset >= 10 && !onnx_known_ints(n, 1, &list, &count)))
         return false;
     if (n->opset >= 10)
-        k = number >= 1 && number <= MOST_RANKED ? (int64_t)number : 0;
-    int64_t extent = shape->dim[axis];
-    if (k < 1 || k > extent || extent > MOST_RANKED || rank == MAX_RANK)
-        return onnx_no(n, "it chooses %lld of %lld: 1 to %d of as many are supported", (long long)k, (long long)extent,
-                       MOST_RANKED);
-    for (uint32_t d = 0; d < rank; d++)
-        if (d != axis)
-            axes[next++] = d;
-    axes[next] = axis;
-    for (uint32_t d = 0; d < rank; d++) {
-        back[axes[d]] = d;
-        column[d] = row[d] = shape->dim[axes[d]];
-    }
-    column[rank] = row[rank - 1] = 1;
-    row[rank] = extent;
-    bool largest = onnx_int(n, "largest", 1) != 0, is_float = dtype_is_float(onnx_type(n, 0)->dtype);
-    int64_t square[] = {extent, extent}, chosen[] = {k, extent};
-    const char *each = onnx_temp(n, "each"), *all = onnx_temp(n, "all"), *place = onnx_temp(n, "place"),
-               *hit = onnx_temp(n, "chosen");
-    const char *pairs = onnx_list(n, square, 2), *best = onnx_list(n, chosen, 2), *order = onnx_list(n, back, rank);
-    const char *moved = onnx_text(n, "transpose(%s, axes = %s)", onnx_in(n, 0), onnx_list(n, axes, rank));
-    const char *zero = onnx_number(n, onnx_type(n, 0)->dtype, 0);
-    const char *value = is_float ? onnx_text(n, "reduce_max(select(%s, %s, -inf), axes = -1)", hit, all)
-                                 : onnx_text(n, "reduce_sum(select(%s, %s, %s), axes = -1)", hit, all, zero);
-    return onnx_emit(n, "%s = reshape(%s, shape = %s)", each, moved, onnx_list(n, column, rank + 1)) &&
-           onnx_emit(n, "%s = reshape(%s, shape = %s)", all, each, onnx_list(n, row, rank + 1)) &&
-           onnx_emit(n,
-                     "%s = reduce_sum(cast(%s %s %s or (%s == %s and iota(axis = 1, shape = %s) < iota(axis = 0, shape "
-                     "= %s)), to = i64), axes = -1)",
-                     place, all, largest ? ">" : "<", each, all, each, pairs, pairs) &&
-           onnx_emit(n, "%s = reshape(%s, shape = %s) == iota(axis = 0, shape = %s)", hit, place,
-                     onnx_list(n, row, rank + 1), best) &&
-           (!onnx_wants(n, 0) || onnx_emit(n, "%s = transpose(%s, axes = %s)", onnx_out(n, 0), value, order)) &&
-           (!onnx_wants(n, 1) ||
-            onnx_emit(n, "%s = transpose(reduce_sum(select(%s, iota(axis = 1, shape = %s), 0), axes = -1), axes = %s)",
-                      onnx_out(n, 1), hit, best, order));
+        k = count == 1 ? list[0] : -1;
+    if (k < 1 || k > onnx_dim(n, 0, axis))
+        return onnx_no(n, "it chooses %lld of %lld", (long long)k, (long long)onnx_dim(n, 0, axis));
+    const char *least = onnx_int(n, "largest", 1) ? "" : ", largest = false";
+    const char *value = onnx_out(n, 0), *index = onnx_out(n, 1);
+    return onnx_emit(n, "(%s, %s) = top_k(%s, %lld, axis = %lld%s)", value, index, onnx_in(n, 0), (long long)k,
+                     (long long)axis, least);
 }
 
 /* The first steps of each sequence the other way round, as many as it has. */
@@ -357,6 +268,7 @@ const OnnxRow onnx_gather[] = {
     {"Scatter", 9, write_scatter_elements, NULL, NULL, false},
     {"ScatterElements", 11, write_scatter_elements, NULL, NULL, false},
     {"ScatterND", 11, write_scatter_nd, NULL, NULL, false},
+    {"TensorScatter", 24, write_tensor_scatter, NULL, NULL, false},
     {"Compress", 9, write_compress, NULL, NULL, false},
     {"NonZero", 9, write_non_zero, NULL, NULL, false},
     {"OneHot", 9, write_one_hot, NULL, NULL, false},

@@ -98,7 +98,7 @@ typedef struct OnnxRow {
 /* The families; op NULL ends each. */
 extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
-    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[];
+    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 

@@ -230,6 +230,18 @@ const Tensor *onnx_known(OnnxNode *node, uint32_t i)
     return node->in[i]->known;
 }
 
+/* Of u64 what is beyond i64 is its largest. */
+static int64_t known_int(const Tensor *tensor, uint32_t k)
+{
+    if (tensor->type->dtype == DT_I64)
+        return ((const int64_t *)tensor->data)[k];
+    if (tensor->type->dtype == DT_U64) {
+        uint64_t number = ((const uint64_t *)tensor->data)[k];
+        return number > INT64_MAX ? INT64_MAX : (int64_t)number;
+    }
+    return (int64_t)tensor_number(tensor, k);
+}
+
 bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t *count)
 {
     if (!onnx_known(node, i))
@@ -240,8 +252,7 @@ bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t 
     uint32_t n = (uint32_t)shape_elements(&value->type->shape);
     int64_t *copy = ARENA_ARRAY(node->onnx->arena, int64_t, n + 1);
     for (uint32_t k = 0; k < n; k++)
-        copy[k] = value->type->dtype == DT_I64 ? ((const int64_t *)value->known->data)[k]
-                                               : (int64_t)tensor_number(value->known, k);
+        copy[k] = known_int(value->known, k);
     *list = copy;
     *count = n;
     return true;

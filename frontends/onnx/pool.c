@@ -79,36 +79,26 @@ static bool is_all(const int64_t *list, uint32_t count, int64_t value)
 }
 
 /* One number where all are the same. */
-static const char *short_list(const OnnxNode *n, const int64_t *list, uint32_t count, uint32_t extra, int64_t filler)
+static const char *short_list(const OnnxNode *n, const int64_t *list, uint32_t count)
 {
-    int64_t whole[2 * MAX_RANK];
-    if (!extra && count && is_all(list, count, list[0]))
-        return onnx_text(n, "%lld", (long long)list[0]);
-    for (uint32_t i = 0; i < extra; i++)
-        whole[i] = filler;
-    memcpy(whole + extra, list, count * sizeof *list);
-    return onnx_list(n, whole, count + extra);
+    return count && is_all(list, count, list[0]) ? onnx_text(n, "%lld", (long long)list[0]) : onnx_list(n, list, count);
 }
 
-static const char *pad_text(const OnnxNode *n, const OnnxWindow *w, uint32_t extra)
+static const char *pad_text(const OnnxNode *n, const OnnxWindow *w)
 {
-    int64_t pad[2 * MAX_RANK] = {0};
-    uint32_t rank = w->rank + extra;
-    for (uint32_t d = 0; d < w->rank; d++) {
-        pad[extra + d] = w->before[d];
-        pad[rank + extra + d] = w->after[d];
-    }
-    return short_list(n, pad, 2 * rank, 0, 0);
+    int64_t pad[2 * MAX_RANK];
+    memcpy(pad, w->before, w->rank * sizeof *pad);
+    memcpy(pad + w->rank, w->after, w->rank * sizeof *pad);
+    return short_list(n, pad, 2 * w->rank);
 }
 
-const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, uint32_t extra, int64_t default_stride)
+const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, int64_t default_stride)
 {
     bool padded = !is_all(w->before, w->rank, 0) || !is_all(w->after, w->rank, 0);
     bool strided = !is_all(w->stride, w->rank, default_stride), dilated = !is_all(w->dilation, w->rank, 1);
-    const char *stride = strided ? onnx_text(n, ", stride = %s", short_list(n, w->stride, w->rank, extra, 1)) : "";
-    const char *pad = padded ? onnx_text(n, ", pad = %s", pad_text(n, w, extra)) : "";
-    const char *dilation =
-        dilated ? onnx_text(n, ", dilation = %s", short_list(n, w->dilation, w->rank, extra, 1)) : "";
+    const char *stride = strided ? onnx_text(n, ", stride = %s", short_list(n, w->stride, w->rank)) : "";
+    const char *pad = padded ? onnx_text(n, ", pad = %s", pad_text(n, w)) : "";
+    const char *dilation = dilated ? onnx_text(n, ", dilation = %s", short_list(n, w->dilation, w->rank)) : "";
     return onnx_text(n, "%s%s%s", stride, pad, dilation);
 }
 
@@ -116,23 +106,67 @@ const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, uint32_t ex
 
 static const char *pool_text(OnnxNode *n, const OnnxWindow *w, const char *x, const char *pool, const char *rest)
 {
-    return onnx_text(n, "%s(%s, window = %s%s%s%s)", pool, x, short_list(n, w->size, w->rank, 0, 0),
-                     onnx_window_text(n, w, 0, 0), w->ceil ? ", ceil = true" : "", rest);
+    return onnx_text(n, "%s(%s, window = %s%s%s%s)", pool, x, short_list(n, w->size, w->rank),
+                     onnx_window_text(n, w, 0), w->ceil ? ", ceil = true" : "", rest);
+}
+
+/* With the positions of the largest, of which some models count the columns of an image first. */
+static bool write_max_pool_indices(OnnxNode *n, const OnnxWindow *w)
+{
+    bool by_column = onnx_int(n, "storage_order", 0) && w->rank > 1;
+    if (by_column && w->rank > 2)
+        return onnx_no(n, "it counts positions of %u dimensions by column", w->rank);
+    const char *index = by_column ? onnx_temp(n, "index") : onnx_out(n, 1);
+    if (!onnx_emit(n, "(%s, %s) = max_pool_indices(%s, window = %s%s%s)", onnx_out(n, 0), index, onnx_in(n, 0),
+                   short_list(n, w->size, w->rank), onnx_window_text(n, w, 0), w->ceil ? ", up = true" : ""))
+        return false;
+    long long rows = by_column ? onnx_dim(n, 0, 2) : 1, columns = by_column ? onnx_dim(n, 0, 3) : 1;
+    return !by_column || onnx_emit(n, "%s = %s // %lld * %lld + %s %% %lld * %lld + %s // %lld %% %lld", onnx_out(n, 1),
+                                   index, rows * columns, rows * columns, index, columns, rows, index, columns, rows);
 }
 
 static bool write_max_pool(OnnxNode *n)
 {
     OnnxWindow window;
     DType dtype = onnx_type(n, 0)->dtype;
-    if (onnx_wants(n, 1))
-        return onnx_no(n, "it gives the positions of the largest, too");
     if (!onnx_window(n, NULL, &window))
         return false;
+    if (onnx_wants(n, 1))
+        return write_max_pool_indices(n, &window);
     if (dtype_is_float(dtype))
         return onnx_emit(n, "%s = %s", onnx_out(n, 0), pool_text(n, &window, onnx_in(n, 0), "max_pool", ""));
     const char *wide = onnx_text(n, "cast(%s, to = f32)", onnx_in(n, 0));
     return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), pool_text(n, &window, wide, "max_pool", ""),
                      dtype_name(dtype));
+}
+
+/* The positions are those of the image that the windows make, which lies at the beginning of a larger one. */
+static bool write_max_unpool(OnnxNode *n)
+{
+    OnnxWindow w;
+    const int64_t *wanted;
+    int64_t dim[MAX_RANK], zero[MAX_RANK] = {0}, more[MAX_RANK] = {0};
+    uint32_t count, rank = onnx_rank(n, 0);
+    if (!onnx_window(n, NULL, &w) || (onnx_has(n, 2) && !onnx_known_ints(n, 2, &wanted, &count)))
+        return false;
+    if (!shape_eq(&onnx_type(n, 0)->shape, &onnx_type(n, 1)->shape))
+        return onnx_no(n, "it has not a position for each element");
+    for (uint32_t d = 0; d < rank; d++)
+        dim[d] = d < 2 ? onnx_dim(n, 0, d)
+                       : number_times(onnx_dim(n, 0, d) - 1, w.stride[d - 2]) + w.size[d - 2] - w.before[d - 2] -
+                             w.after[d - 2];
+    const char *y = onnx_text(n, "max_unpool(%s, %s, %s)", onnx_in(n, 0), onnx_in(n, 1), onnx_list(n, dim, rank));
+    if (!onnx_has(n, 2))
+        return onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
+    if (count != rank || !is_all(w.before, w.rank, 0) || !is_all(w.after, w.rank, 0))
+        return onnx_no(n, "its output_shape does not fit, or it has padding, too");
+    for (uint32_t d = 0; d < rank; d++) {
+        more[d] = wanted[d] - dim[d];
+        if (wanted[d] > INT32_MAX || more[d] < 0 || (d < 2 && more[d]))
+            return onnx_no(n, "its output_shape is less than its windows make");
+    }
+    return onnx_emit(n, "%s = pad(%s, before = %s, after = %s)", onnx_out(n, 0), y, onnx_list(n, zero, rank),
+                     onnx_list(n, more, rank));
 }
 
 static bool write_average_pool(OnnxNode *n)
@@ -144,21 +178,17 @@ static bool write_average_pool(OnnxNode *n)
     return onnx_emit(n, "%s = %s", onnx_out(n, 0), pool_text(n, &window, onnx_in(n, 0), "avg_pool", rest));
 }
 
-/* The root of a mean, times the elements of a window */
 static bool write_lp_pool(OnnxNode *n)
 {
-    OnnxWindow window;
-    int64_t elements = 1, p = onnx_int(n, "p", 2);
-    if (!onnx_window(n, NULL, &window))
+    OnnxWindow w;
+    int64_t p = onnx_int(n, "p", 2);
+    if (!onnx_window(n, NULL, &w))
         return false;
-    for (uint32_t d = 0; d < window.rank; d++)
-        elements = number_times(elements, window.size[d]);
-    if (window.ceil)
-        return onnx_no(n, "its last windows may stick out");
-    const char *powers = onnx_text(n, "abs(%s) ** %lld.0", onnx_in(n, 0), (long long)p);
-    return onnx_emit(n, "%s = (%s * %lld.0) ** %s", onnx_out(n, 0),
-                     pool_text(n, &window, powers, "avg_pool", ", count_pad = true"), (long long)elements,
-                     onnx_number(n, onnx_type(n, 0)->dtype, 1.0 / (double)p));
+    if (p < 1 || p > INT16_MAX)
+        return onnx_no(n, "its p is %lld", (long long)p);
+    return onnx_emit(n, "%s = lp_pool(%s, window = %s%s%s%s)", onnx_out(n, 0), onnx_in(n, 0),
+                     short_list(n, w.size, w.rank), p == 2 ? "" : onnx_text(n, ", p = %lld", (long long)p),
+                     onnx_window_text(n, &w, 0), w.ceil ? ", up = true" : "");
 }
 
 static bool write_global(OnnxNode *n)
@@ -170,19 +200,15 @@ static bool write_global(OnnxNode *n)
 
 static bool write_global_lp(OnnxNode *n)
 {
-    int64_t axes[MAX_RANK], p = onnx_int(n, "p", 2);
-    uint32_t rank = onnx_rank(n, 0);
-    for (uint32_t d = 2; d < rank; d++)
-        axes[d - 2] = d;
-    if (rank < 3)
-        return onnx_no(n, "its image has %u dimensions", rank);
-    return onnx_emit(n, "%s = reduce_sum(abs(%s) ** %lld.0, axes = %s, keep = true) ** %s", onnx_out(n, 0),
-                     onnx_in(n, 0), (long long)p, onnx_list(n, axes, rank - 2),
-                     onnx_number(n, onnx_type(n, 0)->dtype, 1.0 / (double)p));
+    int64_t p = onnx_int(n, "p", 2);
+    if (onnx_rank(n, 0) < 3 || p < 1 || p > INT16_MAX)
+        return onnx_no(n, "its image has %u dimensions, and its p is %lld", onnx_rank(n, 0), (long long)p);
+    return onnx_emit(n, "%s = global_lp_pool(%s, %lld, keep = true)", onnx_out(n, 0), onnx_in(n, 0), (long long)p);
 }
 
 const OnnxRow onnx_pool[] = {
     {"MaxPool", 1, write_max_pool, NULL, NULL, false},
+    {"MaxUnpool", 9, write_max_unpool, NULL, NULL, false},
     {"AveragePool", 1, write_average_pool, NULL, NULL, false},
     {"LpPool", 2, write_lp_pool, NULL, NULL, false},
     {"GlobalAveragePool", 1, write_global, "global_avg_pool", NULL, false},

@@ -7,10 +7,10 @@
 /* Bounds of an integer type, for saturation. */
 static bool bounds(OnnxNode *n, DType dtype, const char **low, const char **high)
 {
-    *low = dtype == DT_U8 ? "0.0" : dtype == DT_I8 ? "-128.0" : "-32768.0";
-    *high = dtype == DT_U8 ? "255.0" : dtype == DT_I8 ? "127.0" : "32767.0";
-    return dtype == DT_U8 || dtype == DT_I8 || dtype == DT_I16 ||
-           onnx_no(n, "it quantises to another type than 8 or 16 bits");
+    uint32_t bytes = dtype_bytes(dtype);
+    *low = dtype_is_unsigned(dtype) ? "0.0" : bytes == 1 ? "-128.0" : "-32768.0";
+    *high = dtype_is_unsigned(dtype) ? (bytes == 1 ? "255.0" : "65535.0") : bytes == 1 ? "127.0" : "32767.0";
+    return (dtype_is_int(dtype) && bytes <= 2) || onnx_no(n, "it quantises to another type than 8 or 16 bits");
 }
 
 /* The scale or zero point of operand `i` for operand 0: of the whole, of each slice along an axis, or of each block. */
@@ -137,12 +137,12 @@ static const char *convolve(OnnxNode *n, const char *x, const char *w, uint32_t 
 {
     OnnxWindow window;
     int64_t groups = onnx_int(n, "group", 1);
-    if (onnx_rank(n, 0) != 4)
-        return onnx_no(n, "its image has other than 2 dimensions"), NULL;
+    if (onnx_rank(n, 0) < 3 || onnx_rank(n, 0) > 5 || onnx_rank(n, weight) != onnx_rank(n, 0))
+        return onnx_no(n, "its image or its weight has other than 1 to 3 dimensions"), NULL;
     if (!onnx_window(n, onnx_type(n, weight)->shape.dim + 2, &window))
         return NULL;
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
-    return onnx_text(n, "conv2d(%s, %s%s%s)", x, w, onnx_window_text(n, &window, 0, 1), group);
+    return onnx_text(n, "conv%ud(%s, %s%s%s)", window.rank, x, w, onnx_window_text(n, &window, 1), group);
 }
 
 /* The zero point of the weight stands for all or for each channel. */
@@ -152,9 +152,9 @@ static const char *moved_weight(OnnxNode *n, uint32_t i, uint32_t zero)
     if (!onnx_has(n, zero))
         return w;
     const Shape *shape = &onnx_type(n, zero)->shape;
-    int64_t channels = shape_elements(shape), dim[] = {channels, 1, 1, 1};
+    int64_t channels = shape_elements(shape), dim[] = {channels, 1, 1, 1, 1};
     return onnx_text(n, "(%s - reshape(cast(%s, to = i32), shape = %s))", w, onnx_in(n, zero),
-                     onnx_list(n, dim, channels == 1 ? 0 : 4));
+                     onnx_list(n, dim, channels == 1 ? 0 : onnx_rank(n, i)));
 }
 
 static bool write_conv_integer(OnnxNode *n)
@@ -168,12 +168,13 @@ static bool write_qlinear_conv(OnnxNode *n)
     const char *y = convolve(n, moved(n, 0, 2, false), moved_weight(n, 3, 5), 3), *sum = onnx_temp(n, "sum");
     if (!y)
         return false;
-    int64_t channels = shape_elements(&onnx_type(n, 4)->shape), dim[] = {channels, 1, 1};
-    int64_t filters[] = {onnx_dim(n, 3, 0), 1, 1};
+    int64_t channels = shape_elements(&onnx_type(n, 4)->shape), dim[] = {channels, 1, 1, 1};
+    int64_t filters[] = {onnx_dim(n, 3, 0), 1, 1, 1};
+    uint32_t rank = onnx_rank(n, 3) - 1;
     if (onnx_has(n, 8))
-        y = onnx_text(n, "%s + reshape(%s, shape = %s)", y, onnx_in(n, 8), onnx_list(n, filters, 3));
+        y = onnx_text(n, "%s + reshape(%s, shape = %s)", y, onnx_in(n, 8), onnx_list(n, filters, rank));
     const char *scale = onnx_text(n, "%s * reshape(%s, shape = %s) / %s", factor(n, 1, false), onnx_in(n, 4),
-                                  onnx_list(n, dim, channels == 1 ? 0 : 3), factor(n, 6, false));
+                                  onnx_list(n, dim, channels == 1 ? 0 : rank), factor(n, 6, false));
     return onnx_emit(n, "%s = %s", sum, y) && requantise(n, sum, scale, 7);
 }
 

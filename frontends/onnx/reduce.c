@@ -22,6 +22,39 @@ static const char *fill(OnnxNode *n, const char *x, const char *rest)
     return filled;
 }
 
+/* What the largest or the smallest of nothing is: of floats infinite.  NULL where something is reduced, or where the
+ * sum or product of nothing is meant. */
+static const char *of_nothing(const OnnxNode *n, const int64_t *axes, uint32_t count)
+{
+    const char *op = n->proto->op_type;
+    bool is_bool = onnx_type(n, 0)->dtype == DT_BOOL, empty = !count && !shape_elements(&onnx_type(n, 0)->shape);
+    for (uint32_t i = 0; i < count; i++)
+        empty |= onnx_dim(n, 0, axes[i]) == 0;
+    if (!empty)
+        return NULL;
+    if (strcmp(op, "ReduceMin") == 0)
+        return is_bool ? "1" : "inf";
+    return strcmp(op, "ReduceMax") != 0 && strcmp(op, "ReduceLogSumExp") != 0 ? NULL : is_bool ? "0" : "-inf";
+}
+
+static bool write_of_nothing(OnnxNode *n, const char *value, const int64_t *axes, uint32_t count)
+{
+    const Type *type = onnx_type(n, 0);
+    Shape shape = {0};
+    bool keep = onnx_int(n, "keepdims", 1) != 0;
+    for (uint32_t d = 0; d < type->shape.rank; d++) {
+        bool gone = !count;
+        for (uint32_t i = 0; i < count; i++)
+            gone |= axes[i] == d;
+        if (keep || !gone)
+            shape.dim[shape.rank++] = gone ? 1 : type->shape.dim[d];
+    }
+    if (dtype_is_int(type->dtype))
+        return onnx_no(n, "it chooses from no integers");
+    return onnx_emit(n, "%s = full(%s, %s, %s)", onnx_out(n, 0), value, onnx_list(n, shape.dim, shape.rank),
+                     dtype_name(type->dtype));
+}
+
 static bool write_reduce(OnnxNode *n)
 {
     const int64_t *axes;
@@ -36,6 +69,9 @@ static bool write_reduce(OnnxNode *n)
         onnx_set_value(n, 0, n->in[0]);
         return true;
     }
+    const char *nothing = of_nothing(n, axes, count);
+    if (nothing)
+        return write_of_nothing(n, nothing, axes, count);
     DType dtype = onnx_type(n, 0)->dtype;
     bool bools = dtype == DT_BOOL;
     const char *x = bools ? onnx_text(n, "cast(%s, to = i32)", onnx_in(n, 0)) : onnx_in(n, 0);
@@ -61,7 +97,8 @@ static bool write_arg(OnnxNode *n)
                      (long long)(-last - 2), (long long)axis, keep);
 }
 
-static bool write_cumsum(OnnxNode *n)
+/* text is the primitive */
+static bool write_running(OnnxNode *n)
 {
     const int64_t *list;
     uint32_t count, rank = onnx_rank(n, 0);
@@ -70,7 +107,7 @@ static bool write_cumsum(OnnxNode *n)
     int64_t axis = count == 1 ? list[0] : INT64_MAX;
     if (axis < -(int64_t)rank || axis >= rank)
         return onnx_no(n, "its axis is none of %u dimensions", rank);
-    return onnx_emit(n, "%s = cumsum(%s, axis = %lld%s%s)", onnx_out(n, 0), onnx_in(n, 0), (long long)axis,
+    return onnx_emit(n, "%s = %s(%s, axis = %lld%s%s)", onnx_out(n, 0), n->row->text, onnx_in(n, 0), (long long)axis,
                      onnx_int(n, "exclusive", 0) ? ", exclusive = true" : "",
                      onnx_int(n, "reverse", 0) ? ", reverse = true" : "");
 }
@@ -88,6 +125,7 @@ const OnnxRow onnx_reduce[] = {
     {"ReduceSumSquare", 1, write_reduce, "reduce_sum(square($)@)", NULL, false},
     {"ArgMax", 1, write_arg, "argmax", NULL, false},
     {"ArgMin", 1, write_arg, "argmin", NULL, false},
-    {"CumSum", 11, write_cumsum, NULL, NULL, false},
+    {"CumSum", 11, write_running, "cumsum", NULL, false},
+    {"CumProd", 26, write_running, "cumprod", NULL, false},
     {0},
 };

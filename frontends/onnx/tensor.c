@@ -15,7 +15,7 @@ static const struct {
     [ONNX_FLOAT] = {"float", DT_F32},
     [ONNX_UINT8] = {"uint8", DT_U8},
     [ONNX_INT8] = {"int8", DT_I8},
-    [ONNX_UINT16] = {"uint16", DT_COUNT},
+    [ONNX_UINT16] = {"uint16", DT_U16},
     [ONNX_INT16] = {"int16", DT_I16},
     [ONNX_INT32] = {"int32", DT_I32},
     [ONNX_INT64] = {"int64", DT_I64},
@@ -23,8 +23,8 @@ static const struct {
     [ONNX_BOOL] = {"bool", DT_BOOL},
     [ONNX_FLOAT16] = {"float16", DT_F16},
     [ONNX_DOUBLE] = {"double", DT_F64},
-    [ONNX_UINT32] = {"uint32", DT_COUNT},
-    [ONNX_UINT64] = {"uint64", DT_COUNT},
+    [ONNX_UINT32] = {"uint32", DT_U32},
+    [ONNX_UINT64] = {"uint64", DT_U64},
     [ONNX_COMPLEX64] = {"complex64", DT_COUNT},
     [ONNX_COMPLEX128] = {"complex128", DT_COUNT},
     [ONNX_BFLOAT16] = {"bfloat16", DT_BF16},
@@ -166,6 +166,9 @@ static size_t listed(const Onnx__TensorProto *p, DType dtype)
         return p->n_double_data;
     case DT_I64:
         return p->n_int64_data;
+    case DT_U64:
+    case DT_U32:
+        return p->n_uint64_data;
     default:
         return p->n_int32_data;
     }
@@ -183,8 +186,15 @@ static void take_listed(const Onnx__TensorProto *p, Tensor *tensor, size_t i)
     case DT_I64:
         ((int64_t *)tensor->data)[i] = p->int64_data[i];
         break;
+    case DT_U64:
+        ((uint64_t *)tensor->data)[i] = p->uint64_data[i];
+        break;
+    case DT_U32:
+        ((uint32_t *)tensor->data)[i] = (uint32_t)p->uint64_data[i];
+        break;
     case DT_F16: /* as their bits */
     case DT_BF16:
+    case DT_U16:
         ((uint16_t *)tensor->data)[i] = (uint16_t)p->int32_data[i];
         break;
     case DT_BOOL:

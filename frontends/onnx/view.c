@@ -247,34 +247,23 @@ static bool write_concat(OnnxNode *n)
     return good;
 }
 
-/* Each axis by itself: [before, 1, rest] repeated to [before, times, rest]. */
 static bool write_tile(OnnxNode *n)
 {
     const int64_t *times;
     uint32_t count, rank = onnx_rank(n, 0);
-    Shape shape = onnx_type(n, 0)->shape;
+    int64_t elements = shape_elements(&onnx_type(n, 0)->shape);
     if (!onnx_known_ints(n, 1, &times, &count))
         return false;
     if (count != rank)
         return onnx_no(n, "it repeats %u dimensions of %u", count, rank);
-    const char *x = onnx_in(n, 0);
     for (uint32_t d = 0; d < rank; d++) {
-        int64_t before = 1, rest = 1;
-        if (times[d] == 1)
-            continue;
-        for (uint32_t k = 0; k < rank; k++) {
-            int64_t *part = k < d ? &before : &rest;
-            *part = number_times(*part, shape.dim[k]);
-        }
-        shape.dim[d] = number_times(shape.dim[d], times[d]);
-        int64_t thin[] = {before, 1, rest}, thick[] = {before, times[d], rest};
-        const char *to = onnx_temp(n, "tiled");
-        if (!onnx_emit(n, "%s = reshape(broadcast(reshape(%s, shape = %s), shape = %s), shape = %s)", to, x,
-                       onnx_list(n, thin, 3), onnx_list(n, thick, 3), onnx_list(n, shape.dim, rank)))
-            return false;
-        x = to;
+        elements = number_times(elements, times[d]);
+        if (times[d] < 0 || times[d] > INT32_MAX)
+            return onnx_no(n, "it repeats a dimension %lld times", (long long)times[d]);
     }
-    return onnx_emit(n, "%s = %s", onnx_out(n, 0), x);
+    if (elements == INT64_MAX)
+        return onnx_no(n, "its result is too large");
+    return onnx_emit(n, "%s = tile(%s, %s)", onnx_out(n, 0), onnx_in(n, 0), onnx_list(n, times, count));
 }
 
 /* Padding */
@@ -302,36 +291,18 @@ static bool take_padding(OnnxNode *n, int64_t *before, int64_t *after)
     return true;
 }
 
-/* The position that is read for position i of the padded axis. */
-static int64_t source_of(const char *mode, int64_t i, int64_t extent)
+static bool pad_by_mode(OnnxNode *n, const char *mode, const int64_t *before, const int64_t *after)
 {
-    if (strcmp(mode, "edge") == 0)
-        return least(most(i, 0), extent - 1);
-    if (strcmp(mode, "wrap") == 0)
-        return (i % extent + extent) % extent;
-    int64_t period = most(2 * (extent - 1), 1), at = (i % period + period) % period;
-    return at < extent ? at : period - at;
-}
-
-static bool pad_by_reading(OnnxNode *n, const char *mode, const int64_t *before, const int64_t *after)
-{
-    const char *x = onnx_in(n, 0);
-    for (uint32_t d = 0; d < onnx_rank(n, 0); d++) {
+    uint32_t rank = onnx_rank(n, 0);
+    if (strcmp(mode, "edge") != 0 && strcmp(mode, "reflect") != 0 && strcmp(mode, "wrap") != 0)
+        return onnx_no(n, "its mode is %s", mode);
+    for (uint32_t d = 0; d < rank; d++) {
         int64_t extent = onnx_dim(n, 0, d), count = extent + before[d] + after[d];
-        if (!before[d] && !after[d])
-            continue;
         if (count < 0 || count > INT32_MAX || (!extent && count))
             return onnx_no(n, "its padding is impossible");
-        int64_t *list = ARENA_ARRAY(n->onnx->arena, int64_t, count + 1);
-        for (int64_t i = 0; i < count; i++)
-            list[i] = source_of(mode, i - before[d], extent);
-        const char *to = onnx_temp(n, "padded");
-        if (!onnx_emit(n, "%s = gather(%s, %s, axis = %u)", to, x, onnx_known_list(n, list, (uint32_t)count, "source"),
-                       d))
-            return false;
-        x = to;
     }
-    return onnx_emit(n, "%s = %s", onnx_out(n, 0), x);
+    return onnx_emit(n, "%s = pad_mode(%s, %s, %s, \"%s\")", onnx_out(n, 0), onnx_in(n, 0), onnx_list(n, before, rank),
+                     onnx_list(n, after, rank), mode);
 }
 
 /* Negative padding cuts. */
@@ -363,7 +334,7 @@ static bool write_pad(OnnxNode *n)
     if (!take_padding(n, before, after))
         return false;
     if (strcmp(mode, "constant") != 0)
-        return pad_by_reading(n, mode, before, after);
+        return pad_by_mode(n, mode, before, after);
     if (n->opset >= 11 && onnx_has(n, 2) && (!onnx_known(n, 2) || !onnx_known_number(n, 2, &value)))
         return false;
     const char *x = cut(n, onnx_in(n, 0), before, after);
@@ -407,12 +378,8 @@ static bool write_depth_to_space(OnnxNode *n)
     bool crd = strcmp(onnx_string(n, "mode", "DCR"), "CRD") == 0;
     if (onnx_rank(n, 0) != 4 || b < 1 || b > INT16_MAX || onnx_dim(n, 0, 1) % (b * b))
         return onnx_no(n, "its channels cannot be made blocks");
-    int64_t c = onnx_dim(n, 0, 1) / (b * b), h = onnx_dim(n, 0, 2), w = onnx_dim(n, 0, 3), images = onnx_dim(n, 0, 0);
-    int64_t dcr_shape[] = {images, b, b, c, h, w}, crd_shape[] = {images, c, b, b, h, w};
-    int64_t result[] = {images, c, h * b, w * b};
-    return onnx_emit(n, "%s = reshape(transpose(reshape(%s, shape = %s), axes = %s), shape = %s)", onnx_out(n, 0),
-                     onnx_in(n, 0), onnx_list(n, crd ? crd_shape : dcr_shape, 6),
-                     crd ? "[0, 1, 4, 2, 5, 3]" : "[0, 3, 4, 1, 5, 2]", onnx_list(n, result, 4));
+    return onnx_emit(n, "%s = depth_to_space(%s, %lld%s)", onnx_out(n, 0), onnx_in(n, 0), (long long)b,
+                     crd ? ", mode = \"CRD\"" : "");
 }
 
 static bool write_space_to_depth(OnnxNode *n)
@@ -420,12 +387,9 @@ static bool write_space_to_depth(OnnxNode *n)
     int64_t b = onnx_int(n, "blocksize", 0);
     if (onnx_rank(n, 0) != 4 || b < 1 || b > INT16_MAX || onnx_dim(n, 0, 2) % b || onnx_dim(n, 0, 3) % b)
         return onnx_no(n, "its pixels cannot be made blocks");
-    int64_t c = onnx_dim(n, 0, 1), h = onnx_dim(n, 0, 2) / b, w = onnx_dim(n, 0, 3) / b, images = onnx_dim(n, 0, 0);
-    int64_t shape[] = {images, c, h, b, w, b}, result[] = {images, c * b * b, h, w};
     bool crd = strcmp(onnx_string(n, "mode", "DCR"), "CRD") == 0;
-    return onnx_emit(n, "%s = reshape(transpose(reshape(%s, shape = %s), axes = %s), shape = %s)", onnx_out(n, 0),
-                     onnx_in(n, 0), onnx_list(n, shape, 6), crd ? "[0, 1, 3, 5, 2, 4]" : "[0, 3, 5, 1, 2, 4]",
-                     onnx_list(n, result, 4));
+    return onnx_emit(n, "%s = space_to_depth(%s, %lld%s)", onnx_out(n, 0), onnx_in(n, 0), (long long)b,
+                     crd ? ", mode = \"CRD\"" : "");
 }
 
 /* One triangle of the last two dimensions; the other is 0. */
@@ -441,12 +405,8 @@ static bool write_trilu(OnnxNode *n)
         k = list[0];
     if (rank < 2)
         return onnx_no(n, "it takes a triangle of %u dimensions", rank);
-    DType dtype = onnx_type(n, 0)->dtype;
-    int64_t dim[] = {onnx_dim(n, 0, -2), onnx_dim(n, 0, -1)};
-    const char *shape = onnx_list(n, dim, 2);
-    return onnx_emit(n, "%s = select(iota(axis = 1, shape = %s) - iota(axis = 0, shape = %s) %s %lld, %s, %s)",
-                     onnx_out(n, 0), shape, shape, upper ? ">=" : "<=", (long long)k, onnx_in(n, 0),
-                     onnx_number(n, dtype, 0));
+    const char *offset = k ? onnx_text(n, ", %lld", (long long)k) : "";
+    return onnx_emit(n, "%s = %s(%s%s)", onnx_out(n, 0), upper ? "triu" : "tril", onnx_in(n, 0), offset);
 }
 
 const OnnxRow onnx_view[] = {

@@ -13,8 +13,8 @@ typedef struct OnnxWindow {
 /* From the attributes, for operand 0; `size` is that of the weight, or NULL: kernel_shape says it.  Automatic padding
  * is worked out.  False after onnx_no. */
 bool onnx_window(OnnxNode *node, const int64_t *size, OnnxWindow *window);
-/* `stride = [2, 2], pad = [0, 0, 1, 1], dilation = [1, 1]`, each with a comma before it, where it is not the default;
- * with `extra` dimensions of extent 1 before. */
-const char *onnx_window_text(const OnnxNode *node, const OnnxWindow *window, uint32_t extra, int64_t default_stride);
+/* `stride = [2, 2], pad = [0, 0, 1, 1], dilation = [1, 1]`, each with a comma before it, where it is not the default.
+ */
+const char *onnx_window_text(const OnnxNode *node, const OnnxWindow *window, int64_t default_stride);
 
 #endif

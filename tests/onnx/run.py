@@ -89,10 +89,10 @@ def split(text):
 
 
 def signature(text):
-    """Names of inputs and outputs."""
+    """Inputs, each with its type, and names of outputs."""
     line = next(line for line in text.splitlines() if line.startswith("graph "))
     found = re.fullmatch(r"graph \S+?\((.*)\) -> \((.*)\) \{", line)
-    return [part.split(":")[0].strip() for part in split(found[1])], split(found[2])
+    return [[side.strip() for side in part.split(":", 1)] for part in split(found[1])], split(found[2])
 
 
 def data_sets(case, model):
@@ -128,11 +128,11 @@ def run_set(options, model, case, work, ins, outs, full):
         raise Failure("a result is no tensor of NumPy's")
     command = [options.nnc, "run", path]
     command += ["--target", "reference"] if options.route == "evaluator" else ["--target", options.target, "--cc", options.cc]
-    for name, key in zip(inputs, free):
+    for (name, kind), key in zip(inputs, free):
         if given.get(key) is None:
             raise Failure("an input is no tensor of NumPy's")
         value = given[key]
-        numpy.save(work / f"{name}.npy", value.view("V2") if value.dtype == "u2" else value)
+        numpy.save(work / f"{name}.npy", value.view("V2") if kind.startswith("bf16") and value.dtype == "u2" else value)
         command += ["--input", f"{name}={work / name}.npy"]
     for i, name in enumerate(outputs):
         command += ["--output", f"{name}={work / f'out{i}'}.npy"]

@@ -198,7 +198,7 @@ def every_verb_takes_onnx(t):
 @case
 def import_writes_text_and_weights(t):
     big = numpy.arange(100, dtype="f4").reshape(2, 50)
-    m = model(graph([node("MatMul", ["x", "w"], ["y"])], [X], [value("y", None)], [tensor("w", big)]))
+    m = model(graph([node("MatMul", ["x", "w"], ["y"])], [X], [value("y", None)], [tensor("w", big)]), opset=18)
     t.write(m)
     t.run("import", "m.onnx", "-o", "dir")
     assert {p.name for p in (t.folder / "dir").iterdir()} == {"m.nnc", "m.safetensors"}
@@ -244,6 +244,87 @@ def a_condition_that_is_known_leaves_one_branch(t):
     m = model(graph([node("If", ["c"], ["y"], then_branch=then, else_branch=other)], [value("x", [2])], [value("y", None)],
                     [tensor("c", numpy.array(True))]))
     expect(t.text(m), "p = exp(x)", "y = p")
+
+
+@case
+def equations_become_names(t):
+    m = model(graph([node("Einsum", ["x", "w"], ["y"], equation="...ij,jk->...k")], [value("x", [4, 2, 3]), value("w", [3, 5])],
+                    [value("y", None)]))
+    expect(t.text(m), 'y = einsum([x, w], [["0", "i", "j"], ["j", "k"]], ["0", "k"])')
+    x, w = numpy.arange(24, dtype="f4").reshape(4, 2, 3), numpy.arange(15, dtype="f4").reshape(3, 5)
+    numpy.testing.assert_array_equal(t.value(m, x=x, w=w), numpy.einsum("bij,jk->bk", x, w))
+
+
+@case
+def images_at_positions(t):
+    m = model(graph([node("AffineGrid", ["theta", "size"], ["g"]), node("GridSample", ["x", "g"], ["y"], mode="nearest")],
+                    [value("x", [1, 2, 3, 3]), value("theta", [1, 2, 3])], [value("y", None)],
+                    [tensor("size", numpy.array([1, 2, 3, 3]))]), opset=20)
+    expect(t.text(m), "g = affine_grid(theta, [3, 3])", 'y = grid_sample(x, g, mode = "nearest")')
+    x, turned = numpy.arange(18, dtype="f4").reshape(1, 2, 3, 3), numpy.array([[[0, -1, 0], [1, 0, 0]]], "f4")
+    numpy.testing.assert_array_equal(t.value(m, x=x, theta=turned), numpy.rot90(x, 1, (2, 3)))
+
+
+@case
+def the_largest_and_back(t):
+    m = model(graph([node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2], strides=[2]), node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2], strides=[2])],
+                    [value("x", [1, 2, 4])], [value("y", None)]))
+    x = numpy.array([[[1, 2, 4, 3], [-1, -2, -4, -3]]], "f4")
+    numpy.testing.assert_array_equal(t.value(m, x=x), [[[0, 2, 4, 0], [-1, 0, 0, -3]]])
+
+
+@case
+def caches_that_go_round(t):
+    m = model(graph([node("TensorScatter", ["x", "u", "at"], ["y"], axis=1, mode="circular")],
+                    [value("x", [2, 3, 1]), value("u", [2, 2, 1]), value("at", [2], 7)], [value("y", None)]), opset=24)
+    y = t.value(m, x=numpy.zeros((2, 3, 1), "f4"), u=numpy.array([[[1], [2]], [[3], [4]]], "f4"), at=numpy.array([0, 2]))
+    numpy.testing.assert_array_equal(y[..., 0], [[1, 2, 0], [4, 0, 3]])
+
+
+@case
+def the_largest_of_nothing(t):
+    m = model(graph([node("ReduceMax", ["x"], ["y"], axes=[1]), node("ReduceMin", ["x"], ["z"], axes=[1], keepdims=0)],
+                    [value("x", [2, 0])], [value("y", None), value("z", None)]))
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros((2, 0), "f4")), [[-numpy.inf], [-numpy.inf]])
+    numpy.testing.assert_array_equal(t.value(m, "z", x=numpy.zeros((2, 0), "f4")), [numpy.inf, numpy.inf])
+
+
+@case
+def convolutions_of_three_dimensions(t):
+    m = model(graph([node("Conv", ["x", "w"], ["y"], pads=[0, 0, 0, 0, 0, 1], strides=[1, 1, 2])],
+                    [value("x", [1, 1, 2, 2, 3]), value("w", [1, 1, 2, 2, 2])], [value("y", None)]))
+    expect(t.text(m), "y = conv3d(x, w, stride = [1, 1, 2], pad = [0, 0, 0, 0, 0, 1])")
+    x = numpy.arange(12, dtype="f4").reshape(1, 1, 2, 2, 3)
+    y = t.value(m, x=x, w=numpy.ones((1, 1, 2, 2, 2), "f4"))
+    numpy.testing.assert_array_equal(y.ravel(), [x[..., :2].sum(), x[..., 2].sum()])
+
+
+@case
+def scatters_that_combine(t):
+    m = model(graph([node("ScatterND", ["x", "i", "u"], ["y"], reduction="mul")],
+                    [value("x", [4]), value("i", [3, 1], 7), value("u", [3])], [value("y", None)]), opset=18)
+    expect(t.text(m), 'y = scatter_nd(x, i, u, mode = "mul")')
+    y = t.value(m, x=numpy.array([1, 2, 3, 4], "f4"), i=numpy.array([[1], [1], [-1]]), u=numpy.array([3, 5, 7], "f4"))
+    numpy.testing.assert_array_equal(y, [1, 30, 3, 28])
+
+
+@case
+def unsigned_integers(t):
+    big = numpy.array([2**64 - 1, 2**63], "u8")
+    m = model(graph([node("Add", ["x", "w"], ["y"]), node("Div", ["x", "w"], ["q"]), node("BitwiseXor", ["x", "w"], ["z"])],
+                    [value("x", [2], 13)], [value(name, None) for name in "yqz"], [tensor("w", big)]), opset=18)
+    x = numpy.array([3, 2**64 - 1], "u8")
+    numpy.testing.assert_array_equal(t.value(m, x=x), x + big)
+    numpy.testing.assert_array_equal(t.value(m, "q", x=x), x // big)
+    numpy.testing.assert_array_equal(t.value(m, "z", x=x), x ^ big)
+
+
+@case
+def bits_keep_their_size(t):
+    m = model(graph([node("BitCast", ["x"], ["y"], to=6)], [value("x", [2])], [value("y", None)]), opset=26)
+    x = numpy.array([1, -0.0], "f4")
+    expect(t.text(m), "y = bitcast(x, to = i32)")
+    numpy.testing.assert_array_equal(t.value(m, x=x), x.view("i4"))
 
 
 @case
