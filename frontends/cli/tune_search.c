@@ -3,7 +3,6 @@
  * compared once more, and is what the next sweep begins with. */
 #include "cli/tune_search.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -90,11 +89,6 @@ static void add_times(const TuneSearch *s, const Built *built, double *second)
 
 /* Groups */
 
-static KernelMark copy_of(Arena *arena, const Recipe *recipe)
-{
-    return recipe_as_mark(arena, recipe); /* its words are the providers' own */
-}
-
 static Str signature_of(Arena *arena, const Graph *graph, const Kernel *kernel, const KernelMark *mark)
 {
     Text text = {0};
@@ -117,7 +111,7 @@ static Str signature_of(Arena *arena, const Graph *graph, const Kernel *kernel, 
 static uint32_t group_of(TuneSearch *s, const Graph *graph, const Kernel *kernel)
 {
     Arena *arena = &s->cli->arena;
-    KernelMark mark = copy_of(arena, &kernel->recipe);
+    KernelMark mark = recipe_as_mark(arena, &kernel->recipe);
     Str signature = signature_of(arena, graph, kernel, &mark);
     for (uint32_t g = 0; g < s->group_count; g++)
         if (str_eq(s->group[g].signature, signature))
@@ -151,7 +145,7 @@ static void find_variants(TuneSearch *s, Lower *lower, const Entry *entry, Kerne
     g->variant = ARENA_ARRAY(&s->cli->arena, KernelMark, count);
     for (uint32_t i = 0; i < count; i++)
         if (serves_all(s, lower, entry, group, &list[i]))
-            g->variant[g->count++] = copy_of(&s->cli->arena, &list[i]);
+            g->variant[g->count++] = recipe_as_mark(&s->cli->arena, &list[i]);
 }
 
 /* What a sweep begins with: the kernels, which of them are the same, and what else could be tried. */
