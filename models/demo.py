@@ -19,7 +19,7 @@ SAMPLES = ["3_tilted", "4_open", "7_barred", "2_noisy", "8_faint", "5_curved"]
 BAR, MARGIN, GAP = 14, 3, 5
 COLUMNS = shutil.get_terminal_size((80, 24)).columns
 SHADES = " .:-=+*#%@"
-ABI = 4  # NNC_MODEL_ABI
+ABI = 5  # NNC_MODEL_ABI
 
 
 class TensorInfo(ctypes.Structure):
@@ -33,7 +33,7 @@ class Entry(ctypes.Structure):
                 ("updated_params", ctypes.c_uint32), ("updated_states", ctypes.c_uint32), ("packed", ctypes.c_int32),
                 ("run", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p),
                                          ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_void_p,
-                                         ctypes.c_void_p, ctypes.c_void_p))]
+                                         ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p))]
 
 
 class Model(ctypes.Structure):
@@ -60,7 +60,7 @@ class Host:
         inputs = (ctypes.c_void_p * 1)(ctypes.addressof(image))
         outputs = (ctypes.c_void_p * 1)(ctypes.addressof(self.output))
         begin = time.perf_counter()
-        status = self.entry.run(inputs, outputs, self.arena, None, None, None)
+        status = self.entry.run(inputs, outputs, self.arena, None, None, None, None)
         end = time.perf_counter()
         assert status == 0, status
         return list(self.output), end - begin

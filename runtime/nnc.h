@@ -2,8 +2,8 @@
  *
  * None of it is needed: an emitted model stands alone, and its header tells how to call it.  This library is for hosts
  * that take any model: it maps and verifies weights, lends an arena, checks tensors of DLPack's layout against what
- * the model wants, and calls it.  No function prints, exits, or keeps anything in globals; each returns a status.
- * C99 and C++. */
+ * the model wants, lends threads, and calls it.  No function prints, exits, or keeps anything in globals; each returns
+ * a status. C99 and C++. */
 #ifndef NNC_RUNTIME_H
 #define NNC_RUNTIME_H
 
@@ -100,15 +100,26 @@ const nnc_slot *nnc_slot_find(const nnc_block *block, const char *name);
 /* Where it lies in the memory of the block, until the next run: slot->tensor says what it is. */
 void *nnc_slot_data(const nnc_slot *slot, void *memory);
 
+/* Threads for runs of models compiled for several (`nnc compile --threads N`): the caller's and `threads` - 1 more,
+ * which spin for some tens of microseconds when there is nothing to do, then sleep.  A run takes no lock, allocates
+ * nothing, and gives the same bits with any pool or none.  A pool serves one run at a time; a run that finds it busy is
+ * done by its caller alone.  NULL when there is no memory or no thread to have, or threads is not in 1 ...
+ * NNC_MOST_THREADS. Give it back with nnc_pool_free, after the last run, in the process that made it. */
+#define NNC_MOST_THREADS 1024
+typedef struct nnc_pool nnc_pool;
+nnc_pool *nnc_pool_new(uint32_t threads);
+nnc_team *nnc_pool_team(nnc_pool *pool); /* what entries take; of NULL it is NULL: the caller does all */
+void nnc_pool_free(nnc_pool *pool);
+
 /* The entry's number by its name; -1 when there is none. */
 int32_t nnc_entry_find(const nnc_model *model, const char *name);
 
 /* Checks everything, then runs entry number `entry`, 0 where there is one.  `input` and `output` are in its order.
  * `params` and `state` may be NULL where the model has none; of an entry whose `packed` is 1, `params` is what
- * nnc_packed_new gave. */
+ * nnc_packed_new gave.  `pool` may be NULL. */
 nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *input, uint32_t input_count,
                     nnc_tensor *output, uint32_t output_count, void *arena, void *params, void *state,
-                    const nnc_weights *weights);
+                    const nnc_weights *weights, nnc_pool *pool);
 
 #ifdef __cplusplus
 }

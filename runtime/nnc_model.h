@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #ifndef NNC_MODEL_ABI
-#define NNC_MODEL_ABI 4 /* a change of these types gets a new number */
+#define NNC_MODEL_ABI 5 /* a change of these types gets a new number */
 
 typedef struct nnc_tensor_info {
     const char *name;
@@ -15,6 +15,14 @@ typedef struct nnc_tensor_info {
     size_t bytes;
 } nnc_tensor_info;
 
+/* Threads that a caller lends for a run: the pool of nnc.h, or what a host has. */
+typedef struct nnc_team {
+    /* Calls part(call, i, thread) once for each i of 0 ... parts - 1, in any order or at once, and waits for them;
+     * `thread` is below `threads` and differs for those at once. */
+    void (*deal)(struct nnc_team *team, void (*part)(const void *call, int32_t part, int32_t thread), const void *call,
+                 int32_t parts, int32_t threads);
+} nnc_team;
+
 typedef struct nnc_entry { /* one graph of the model: a function */
     const char *name;      /* "run" where there is one, else the graph's */
     uint32_t input_count, output_count;
@@ -23,9 +31,9 @@ typedef struct nnc_entry { /* one graph of the model: a function */
     int32_t packed;                          /* 1: its `params` is what the model's `pack` makes of them */
     /* Arrays in the order of `input` and `output`.  `weights` is the mapped file, or NULL where the code holds them;
      * `params` and `state` the model's blocks, or NULL where it has none.  Re-entrant: calls with different arenas and
-     * states may run at the same time, over the same params when they update none.  Returns 0. */
+     * states may run at the same time, over the same params when they update none.  `team` may be NULL.  Returns 0. */
     int (*run)(const void *const *input, void *const *output, void *arena, const void *weights, void *params,
-               void *state);
+               void *state, nnc_team *team);
 } nnc_entry;
 
 typedef struct nnc_slot { /* a tensor in a block */
@@ -57,6 +65,7 @@ typedef struct nnc_model {
     int (*params_init)(void *params, int64_t seed, const void *weights);
     int (*state_init)(void *state, const void *weights);
     int (*pack)(const void *params, void *packed); /* aligned as the arena; again after each change of the params */
+    uint32_t threads;                              /* that a run can use, the caller's among them */
 } nnc_model;
 
 #endif

@@ -155,7 +155,7 @@ void source_parameters(Text *out, const Entry *entry, Arena *arena)
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
         if (entry_keeps(entry, block))
             text_printf(out, "%svoid *%s, ", qualifier(entry, block), source_block_name(block));
-    text_printf(out, "void *arena");
+    text_printf(out, "void *arena%s", program_shares(entry->program) ? ", nnc_team *team" : "");
 }
 
 void source_kept_pointers(Text *out, const Entry *entry)

@@ -80,20 +80,22 @@ static void print_wrapper(Text *out, const Entry *entry, Arena *arena)
     text_printf(out,
                 "\nstatic int run" STR_FMT
                 "(const void *const *input, void *const *output, void *arena, "
-                "const void *weights, void *params, void *state)\n{\n",
+                "const void *weights, void *params, void *state, nnc_team *team)\n{\n",
                 STR_ARG(source_entry_suffix(entry, arena)));
-    text_printf(out, "%s%s%s%s%s", file ? "" : "    (void)weights;\n",
+    text_printf(out, "%s%s%s%s%s%s", file ? "" : "    (void)weights;\n",
                 entry_keeps(entry, BLOCK_PARAMS) ? ""
                 : entry->packed                  ? "    const void *const packed = params;\n"
                                                  : "    (void)params;\n",
                 entry_keeps(entry, BLOCK_STATE) ? "" : "    (void)state;\n",
-                graph->input_count ? "" : "    (void)input;\n", graph->output_count ? "" : "    (void)output;\n");
+                graph->input_count ? "" : "    (void)input;\n", graph->output_count ? "" : "    (void)output;\n",
+                program_shares(entry->program) ? "" : "    (void)team;\n");
     text_printf(out, "    return " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
     for (uint32_t i = 0; i < graph->input_count; i++)
         text_printf(out, "(const %s *)input[%u], ", prelude_c_type(value_type(graph, graph->input[i])->dtype), i);
     for (uint32_t i = 0; i < graph->output_count; i++)
         text_printf(out, "(%s *)output[%u], ", prelude_c_type(value_type(graph, graph->output[i].value)->dtype), i);
-    text_printf(out, STR_FMT "arena);\n}\n\n", STR_ARG(source_lent(entry, arena)));
+    text_printf(out, STR_FMT "arena%s);\n}\n\n", STR_ARG(source_lent(entry, arena)),
+                program_shares(entry->program) ? ", team" : "");
 }
 
 static void print_entries(Text *out, const Program *program, Arena *arena)
@@ -141,14 +143,15 @@ static void print_model(Text *out, const Program *program, Arena *arena)
                 "const nnc_model " STR_FMT "_model = {\n    NNC_MODEL_ABI, \"" STR_FMT
                 "\", %u, entries,\n"
                 "    %s_ARENA_BYTES, %d, %lld, UINT64_C(0x%016llx),\n    " STR_FMT ", " STR_FMT
-                ", %lld, %s, %s, %s,\n};\n",
+                ", %lld, %s, %s, %s, %u,\n};\n",
                 STR_ARG(name), STR_ARG(name), program->entry_count, source_upper(arena, name), ARENA_ALIGNMENT,
                 (long long)(file ? program->weights_bytes : 0),
                 (unsigned long long)(file ? program_weights_checksum(program) : 0),
                 STR_ARG(block_text(kept, BLOCK_PARAMS, arena)), STR_ARG(block_text(kept, BLOCK_STATE, arena)),
                 (long long)kept->bytes[BLOCK_PACKED], kept->bytes[BLOCK_PARAMS] ? "params_init" : "0",
                 kept->bytes[BLOCK_STATE] ? "state_init" : "0",
-                kept->bytes[BLOCK_PACKED] ? str_format(arena, STR_FMT "_pack", STR_ARG(name)).ptr : "0");
+                kept->bytes[BLOCK_PACKED] ? str_format(arena, STR_FMT "_pack", STR_ARG(name)).ptr : "0",
+                program_shares(program) ? program->options.threads : 1);
 }
 
 void unit_print_descriptor(Text *out, const Unit *unit)

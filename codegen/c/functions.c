@@ -31,35 +31,68 @@ const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k)
     return aliased;
 }
 
-static Str print_function(Unit *unit, const Entry *entry, uint32_t k, const KernelNames *names)
+static Str print_function(Unit *unit, const Entry *entry, uint32_t k, const Deal *deal, const KernelNames *names)
 {
     const bool *aliased = source_aliased(entry, unit->arena, k);
     Text body = {0};
-    print_kernel(&body, unit->arena, unit->program->options.target, &entry->memory.kernel[k], names, aliased,
+    print_kernel(&body, unit->arena, unit->program->options.target, &entry->memory.kernel[k], deal, names, aliased,
                  &unit->needs);
     Str text = str_copy(unit->arena, text_view(&body));
     text_free(&body);
     return text;
 }
 
-static void make_function(Unit *unit, uint32_t e, uint32_t k)
+static Str new_name(Unit *unit, Str stem, const char *suffix)
 {
-    const Entry *entry = &unit->program->entry[e];
-    const Kernel *kernel = &entry->memory.kernel[k];
+    return names_add(&unit->names, unit->arena, str_format(unit->arena, STR_FMT "%s", STR_ARG(stem), suffix), '_', 0);
+}
+
+/* Of scratch that every thread has for itself, how far apart theirs are is not in the text of the kernel. */
+static Str key_of(Unit *unit, const Entry *entry, const Step *step)
+{
+    const Kernel *kernel = &entry->memory.kernel[step->kernel];
     KernelNames names;
     print_role_names(unit->arena, kernel, &names);
-    Str key = print_function(unit, entry, k, &names);
+    Str key = print_function(unit, entry, step->kernel, step->deal, &names);
+    if (!step->deal || !step->deal->part)
+        return key;
+    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+        const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
+        if (storage->per_thread)
+            key = str_format(unit->arena, STR_FMT " %lld", STR_ARG(key), (long long)storage->apart);
+    }
+    return str_format(unit->arena, STR_FMT " of %lld", STR_ARG(key), (long long)step->deal->part->high + 1);
+}
 
+static uint32_t function_for(Unit *unit, const Entry *entry, const Step *step)
+{
+    Str key = key_of(unit, entry, step);
     uint32_t known = map_get(&unit->by_body, key);
     if (known == MAP_NONE) {
+        Function function = {.entry = entry, .kernel = step->kernel, .deal = step->deal};
         known = unit->function_count;
-        Str name = names_add(&unit->names, unit->arena, kernel->name, '_', 0);
+        function.name = new_name(unit, entry->memory.kernel[step->kernel].name, "");
+        if (step->deal && step->deal->part) {
+            function.call = new_name(unit, function.name, "_call");
+            function.part = new_name(unit, function.name, "_part");
+        }
         map_put(&unit->by_body, key, known);
-        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
-                   ((Function){name, entry, k, 0}));
+        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity, function);
     }
     unit->function[known].users++;
-    unit->of_kernel[e][k] = known;
+    return known;
+}
+
+/* Recurses over the nesting of loops and branches. */
+static void make_functions(Unit *unit, uint32_t e, const StepList *list)
+{
+    for (uint32_t s = 0; s < list->count; s++) {
+        const Step *step = &list->step[s];
+        if (step->kind == STEP_LAUNCH)
+            unit->of_step[e][step->number] = function_for(unit, &unit->program->entry[e], step);
+        for (uint32_t i = 0; i < step->body_count; i++)
+            make_functions(unit, e, &step->body[i]);
+    }
 }
 
 /* In memory that several share, under a type by which a compiler tells them apart: not bytes, which may be anything. */
@@ -98,14 +131,12 @@ void unit_make(Unit *unit, const Program *program, Arena *arena)
 {
     *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}};
     unit->names.taken.arena = arena;
-    unit->of_kernel = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
+    unit->of_step = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
     source_take_names(program, arena, &unit->names.taken);
     unit->retypes = retypes(program);
     for (uint32_t e = 0; e < program->entry_count; e++) {
-        unit->of_kernel[e] = ARENA_ARRAY(arena, uint32_t, program->entry[e].memory.kernel_count);
-        for (uint32_t k = 0; k < program->entry[e].memory.kernel_count; k++)
-            if (program->entry[e].memory.kernel[k].form != FORM_FLOW && !program->entry[e].memory.kernel[k].there)
-                make_function(unit, e, k);
+        unit->of_step[e] = ARENA_ARRAY(arena, uint32_t, program->entry[e].steps.launches);
+        make_functions(unit, e, &program->entry[e].steps.list);
     }
 }
 
@@ -152,10 +183,12 @@ void unit_print_functions(Text *out, Unit *unit)
         const Function *function = &unit->function[f];
         KernelNames names =
             source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
-        Str text = print_function(unit, function->entry, function->kernel, &names);
+        Str text = print_function(unit, function->entry, function->kernel, function->deal, &names);
         /* side by side with others, only those of one type: see NNC_APART */
         bool apart = unit->retypes && unit->program->options.target->dialect == DIALECT_C99 &&
                      has_other_type(function->entry, &function->entry->memory.kernel[function->kernel], DT_F32);
         text_printf(out, "%s%s" STR_FMT, f ? "\n" : "", apart ? "NNC_APART " : "", STR_ARG(text));
+        if (function->part.len)
+            unit_print_part(out, unit, function, &names);
     }
 }

@@ -198,10 +198,24 @@ static void print_call(Text *out, const Entry *entry)
         text_printf(out, STR_FMT "input%u, ", STR_ARG(prefix), i);
     for (uint32_t i = 0; i < entry->graph->output_count; i++)
         text_printf(out, STR_FMT "output%u, ", STR_ARG(prefix), i);
-    text_printf(out, STR_FMT "arena);\n", STR_ARG(source_lent(entry, &arena)));
+    text_printf(out, STR_FMT "arena%s);\n", STR_ARG(source_lent(entry, &arena)),
+                program_shares(entry->program) ? ", &team" : "");
     for (uint32_t i = 0; i < entry->graph->output_count; i++)
         harness_compare(out, entry, i);
     arena_free(&arena);
+}
+
+void harness_team(Text *out, const Program *program)
+{
+    if (program_shares(program))
+        text_str(out, str_from("/* Parts from the last to the first, as if threads took them in turns. */\n"
+                               "static void deal(nnc_team *team, void (*part)(const void *, int32_t, int32_t), "
+                               "const void *call,\n"
+                               "                 int32_t parts, int32_t threads)\n{\n"
+                               "    (void)team;\n"
+                               "    for (int32_t i = parts; i-- > 0;)\n"
+                               "        part(call, i, i % threads);\n}\n\n"
+                               "static nnc_team team = {deal};\n\n"));
 }
 
 void harness_calls(Text *out, const Program *program)
@@ -259,5 +273,6 @@ void emit_test(const Program *program, const Golden *golden, Text *out)
     for (uint32_t e = 0; e < program->entry_count; e++)
         harness_arrays(out, &program->entry[e], &golden[e]);
     text_printf(out, "%s", harness_has_numbers(program) ? harness_compare_text : "");
+    harness_team(out, program);
     print_main(out, program);
 }

@@ -15,6 +15,8 @@ void harness_arrays(Text *out, const Entry *entry, const Golden *golden);
 void harness_compare(Text *out, const Entry *entry, uint32_t i);
 /* The statement that fills a block with its first values; what is packed follows from params. */
 void harness_fill(Text *out, const Program *program, KeptBlock block);
+/* `team`, which the calls of a program for several threads are lent. */
+void harness_team(Text *out, const Program *program);
 /* Statements that call each entry and compare, as often as program_golden_calls says; they set `bad`, and use `arena`,
  * `weights`, `params` and `state` where they are parameters. */
 void harness_calls(Text *out, const Program *program);

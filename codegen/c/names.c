@@ -156,6 +156,9 @@ void source_take_weights(const Program *program, Arena *arena, Map *taken)
 
 void source_take_kept(const Program *program, Map *taken)
 {
+    static const char *const shared[] = {"team", "call", "part", "thread", "nnc_deal"};
+    for (uint32_t i = 0; program_shares(program) && i < sizeof shared / sizeof *shared; i++)
+        map_add(taken, str_from(shared[i]), 0);
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
         if (program->kept.bytes[block]) {
             map_add(taken, str_from(source_block_name(block)), 0);

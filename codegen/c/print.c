@@ -473,8 +473,37 @@ static bool has_loop(const Block *block, LoopKind kind)
     return false;
 }
 
-void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const KernelNames *names,
-                  const bool *aliased, PreludeNeeds *needs)
+const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal)
+{
+    bool *used = ARENA_ARRAY(arena, bool, kernel->buffer_count);
+    memset(used, !deal, kernel->buffer_count);
+    if (deal)
+        block_buffers(&deal->body, used);
+    return used;
+}
+
+/* Says how many there are. */
+static uint32_t put_parameters(Printer *printer, const Deal *deal, const bool *aliased)
+{
+    const Kernel *kernel = printer->kernel;
+    const bool *used = print_used(printer->arena, kernel, deal);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
+        const KernelBuffer *buffer = &kernel->buffer[i];
+        if (used[i])
+            text_printf(printer->out, "%s%s%s *%s" STR_FMT, count++ ? ", " : "", buffer->written ? "" : "const ",
+                        prelude_c_type(buffer->dtype), aliased[i] ? "" : "NNC_RESTRICT ",
+                        STR_ARG(printer->names->buffer[i]));
+    }
+    if (deal && deal->part) {
+        Str part = print_push(printer, deal->part);
+        text_printf(printer->out, "%sint " STR_FMT, count++ ? ", " : "", STR_ARG(part));
+    }
+    return count;
+}
+
+void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const Deal *deal,
+                  const KernelNames *names, const bool *aliased, PreludeNeeds *needs)
 {
     Printer printer = {.out = out, .arena = arena, .target = target, .kernel = kernel, .names = names, .needs = needs};
     print_start(&printer);
@@ -486,13 +515,9 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
     needs->in_order |= in_order;
     text_printf(out, "%s%s%sstatic void " STR_FMT "(", apart, careful ? "NNC_CAREFUL\n" : "",
                 in_order ? "NNC_IN_ORDER\n" : "", STR_ARG(names->function));
-    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
-        const KernelBuffer *buffer = &kernel->buffer[i];
-        text_printf(out, "%s%s%s *%s" STR_FMT, i ? ", " : "", buffer->written ? "" : "const ",
-                    prelude_c_type(buffer->dtype), aliased[i] ? "" : "NNC_RESTRICT ", STR_ARG(names->buffer[i]));
-    }
-    text_printf(out, "%s)\n{\n", kernel->buffer_count ? "" : "void");
+    uint32_t count = put_parameters(&printer, deal, aliased);
+    text_printf(out, "%s)\n{\n", count ? "" : "void");
     printer.indent = 1;
-    print_block(&printer, &kernel->body);
+    print_block(&printer, deal ? &deal->body : &kernel->body);
     text_printf(out, "}\n");
 }

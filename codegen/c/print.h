@@ -13,9 +13,12 @@ typedef struct KernelNames {
 /* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them; in the arena. */
 void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names);
 
-/* `static void name(const float *restrict x, ...) { ... }`.  Buffers in `aliased` may overlap others. */
-void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const KernelNames *names,
-                  const bool *aliased, PreludeNeeds *needs);
+/* `static void name(const float *restrict x, ...) { ... }`.  Buffers in `aliased` may overlap others.  Of a deal only
+ * what it says, of the part that is the last parameter, where it has parts. */
+void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const Deal *deal,
+                  const KernelNames *names, const bool *aliased, PreludeNeeds *needs);
+/* Per buffer: is it a parameter?  All are of a kernel, those that it uses of a deal. */
+const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal);
 
 /* A number as a C literal of the dtype, the shortest that reads back the same. */
 Str print_number(Arena *arena, DType dtype, double number);

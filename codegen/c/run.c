@@ -243,25 +243,57 @@ static void print_question(Run *run, const Kernel *kernel)
     indent(run);
 }
 
-static void print_call(Run *run, uint32_t k)
+/* `x, weight, y` */
+static Str arguments_of(Run *run, const Step *step)
+{
+    const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
+    Arena *arena = run->unit->arena;
+    const bool *used = print_used(arena, kernel, step->deal);
+    Text list = {0};
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        if (used[b])
+            text_printf(&list, "%s" STR_FMT, list.len ? ", " : "", STR_ARG(buffer_argument(run, &kernel->buffer[b])));
+    Str copy = str_copy(arena, text_view(&list));
+    text_free(&list);
+    return copy;
+}
+
+/* Threads take the parts: the call is handed to them. */
+static void print_dealt(Run *run, const Step *step, const Function *function, Str arguments)
+{
+    bool asks = run->entry->memory.kernel[step->kernel].asks;
+    if (asks)
+        print_question(run, &run->entry->memory.kernel[step->kernel]);
+    text_printf(run->out, "{\n");
+    indent(run);
+    text_printf(run->out, "    const " STR_FMT " call = {" STR_FMT "};\n", STR_ARG(function->call), STR_ARG(arguments));
+    indent(run);
+    text_printf(run->out, "    nnc_deal(team, " STR_FMT ", &call, %lld);\n", STR_ARG(function->part),
+                (long long)step->deal->part->high + 1);
+    indent(run);
+    text_printf(run->out, "}\n");
+}
+
+static void print_call(Run *run, const Step *step, bool first)
 {
     const Unit *unit = run->unit;
-    const Kernel *kernel = &run->entry->memory.kernel[k];
-    Str *argument = ARENA_ARRAY(unit->arena, Str, kernel->buffer_count);
-    text_char(run->out, '\n');
-    if (unit->program->options.checked)
-        source_checked_step(run->out, run->entry, k);
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        argument[b] = buffer_argument(run, &kernel->buffer[b]);
-    source_describe(run->out, run->entry, kernel, 4 * (run->depth + 1));
+    const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
+    const Function *function = &unit->function[unit->of_step[run->number][step->number]];
+    if (first)
+        text_char(run->out, '\n');
+    if (first && unit->program->options.checked)
+        source_checked_step(run->out, run->entry, step->kernel);
+    Str arguments = arguments_of(run, step);
+    if (first)
+        source_describe(run->out, run->entry, kernel, 4 * (run->depth + 1));
     indent(run);
-    if (kernel->asks)
-        print_question(run, kernel);
-    text_printf(run->out, STR_FMT "(", STR_ARG(unit->function[unit->of_kernel[run->number][k]].name));
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        text_printf(run->out, "%s" STR_FMT, b ? ", " : "", STR_ARG(argument[b]));
-    text_printf(run->out, ");\n");
-    print_tick(run, k);
+    if (function->part.len)
+        print_dealt(run, step, function, arguments);
+    else {
+        if (kernel->asks)
+            print_question(run, kernel);
+        text_printf(run->out, STR_FMT "(" STR_FMT ");\n", STR_ARG(function->name), STR_ARG(arguments));
+    }
 }
 
 static void print_steps(Run *run, const StepList *list);
@@ -445,6 +477,14 @@ static void print_copy(Run *run, const Step *step)
                 (long long)slot->offset[1], (long long)slot->bytes, STR_ARG(name_of_state(run, state)));
 }
 
+/* Does the step go on with the kernel of the one before? */
+static bool launches_again(const StepList *list, uint32_t step)
+{
+    const Step *now = &list->step[step], *before = now - 1;
+    return step && step < list->count && now->kind == STEP_LAUNCH && before->kind == STEP_LAUNCH &&
+           now->kernel == before->kernel;
+}
+
 /* Recurses over the nesting of loops and branches. */
 static void print_steps(Run *run, const StepList *list)
 {
@@ -454,7 +494,9 @@ static void print_steps(Run *run, const StepList *list)
             text_char(run->out, '\n');
         switch (step->kind) {
         case STEP_LAUNCH:
-            print_call(run, step->kernel);
+            print_call(run, step, !launches_again(list, s));
+            if (!launches_again(list, s + 1))
+                print_tick(run, step->kernel);
             break;
         case STEP_LOOP:
             print_loop(run, step);
@@ -493,6 +535,14 @@ static void print_checks(Text *out, const Entry *entry)
     }
 }
 
+static bool entry_shares(const Entry *entry)
+{
+    bool shares = false;
+    for (uint32_t k = 0; k < entry->memory.kernel_count; k++)
+        shares |= entry->memory.kernel[k].deal_count > 0;
+    return shares;
+}
+
 void unit_print_run(Text *out, const Unit *unit, uint32_t number)
 {
     const Entry *entry = &unit->program->entry[number];
@@ -511,6 +561,8 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     for (uint32_t i = 0; i < graph->input_count + graph->output_count; i++)
         if (!entry->used[i])
             text_printf(out, "    (void)" STR_FMT ";\n", STR_ARG(run.port[i]));
+    if (program_shares(unit->program) && !entry_shares(entry))
+        text_printf(out, "    (void)team;\n");
     const StepList *list = &entry->steps.list;
     text_printf(out, "%s    return 0;\n}\n\n", list->count && ends_run(list, list->count - 1) ? "" : "\n");
 }

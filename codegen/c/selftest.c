@@ -98,6 +98,7 @@ void emit_selftest(const Program *program, const Golden *golden, Text *out)
     for (uint32_t e = 0; e < program->entry_count; e++)
         harness_arrays(out, &program->entry[e], &golden[e]);
     text_printf(out, "%s", harness_has_numbers(program) ? differs_text : "");
+    harness_team(out, program);
     print_memory(out, program, shout, &arena);
     print_function(out, program, shout, &arena);
     arena_free(&arena);

@@ -41,6 +41,7 @@ void emit_source(const Program *program, Text *out)
                     "void (*" STR_FMT "_tick)(long kernel);\n\n",
                     STR_ARG(program->options.name), STR_ARG(program->options.name));
     unit_print_weights(out, &unit);
+    unit_print_deal(out, &unit);
     unit_print_functions(out, &unit);
     text_char(out, '\n');
     for (uint32_t e = 0; e < program->entry_count; e++)

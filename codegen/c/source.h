@@ -23,7 +23,7 @@ Str source_entry_suffix(const Entry *entry, Arena *arena);
 const Str *source_port_names(const Entry *entry, Arena *arena);
 /* Adds the names of the weights' arrays, which nothing may hide. */
 void source_take_weights(const Program *program, Arena *arena, Map *taken);
-/* Adds what entries call the blocks that are kept, where there are any. */
+/* Adds what entries call the blocks that are kept, and the team, where there are any. */
 void source_take_kept(const Program *program, Map *taken);
 /* Adds the names that stand in the source already, or hide what is called so in NAME_run. */
 void source_take_names(const Program *program, Arena *arena, Map *taken);

@@ -5,10 +5,12 @@
 #include "base/names.h"
 #include "c/source.h"
 
-typedef struct Function { /* a kernel's function; kernels of equal text share one */
+typedef struct Function { /* of a launch; kernels of equal text share one */
     Str name;
-    const Entry *entry; /* the first of its users: an entry's kernel */
+    Str call, part;     /* of one that is dealt: the type of its arguments, and what calls it with them (deal.c) */
+    const Entry *entry; /* the first of its users: an entry's kernel ... */
     uint32_t kernel;
+    const Deal *deal; /* ... or a deal of it */
     uint32_t users;
 } Function;
 
@@ -18,7 +20,7 @@ typedef struct Unit {
     PreludeNeeds needs;
     Function *function;
     uint32_t function_count, function_capacity;
-    uint32_t **of_kernel; /* per entry, per kernel: its function */
+    uint32_t **of_step; /* per entry, per launch: its function */
     Map by_body;
     Names names;  /* that stand in the source already */
     bool retypes; /* memory holds elements of one type after another */
@@ -27,7 +29,9 @@ typedef struct Unit {
 void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */
 void unit_print_weights(Text *out, Unit *unit);
 void unit_print_functions(Text *out, Unit *unit);
-void unit_print_run(Text *out, const Unit *unit, uint32_t entry);    /* NAME_run */
+void unit_print_deal(Text *out, const Unit *unit); /* nnc_deal, where some function is dealt */
+void unit_print_part(Text *out, Unit *unit, const Function *function, const KernelNames *names); /* of one that is */
+void unit_print_run(Text *out, const Unit *unit, uint32_t entry);                                /* NAME_run */
 void unit_print_start(Text *out, const Unit *unit, KeptBlock block); /* NAME_params_init, NAME_state_init */
 void unit_print_pack(Text *out, const Unit *unit);                   /* NAME_pack */
 void unit_print_descriptor(Text *out, const Unit *unit);

@@ -30,6 +30,13 @@ typedef struct WeightTable {
     uint32_t *first; /* per value: its first array; NONE */
 } WeightTable;
 
+/* What threads do at once: some of the statements at the top of a kernel's body (storage/deal.h). */
+typedef struct Deal {
+    Block body;
+    const Var
+        *part; /* which bounds in the body go by: parts run in any order, and at once; NULL: one thread does all */
+} Deal;
+
 struct Kernel {
     Str name;    /* of its function, before sharing */
     uint32_t id; /* Node.kernel */
@@ -40,6 +47,9 @@ struct Kernel {
     bool there; /* nothing is done: a copy to where its source lies anyway, or of what nobody reads (storage/flow.h) */
     bool asks;  /* a copy, which is made unless its source lies there */
     Recipe recipe;
+    uint32_t threads, parts; /* that may share its work, in about so many parts; 0 or 1: one thread does it */
+    Deal *deal;              /* one after another, all that the body says ... */
+    uint32_t deal_count;     /* ... of a kernel that is shared; 0: it is not */
     KernelBuffer *buffer;
     uint32_t buffer_count, buffer_capacity;
     Block body;

@@ -45,7 +45,8 @@ typedef struct Storage {
     ValueId value; /* whose elements it holds; NONE for scratch and shared arrays */
     uint32_t index;
     bool next;       /* params, state: made by this run, for the next one */
-    bool per_thread; /* scratch: every thread that runs rounds of the kernel at once needs its own */
+    bool per_thread; /* scratch: every thread that runs rounds of the kernel at once needs its own ... */
+    int64_t apart;   /* ... so many bytes behind the one before */
 
     /* A value that lies inside another one, so that putting them together copies nothing. */
     StorageId inside;                    /* the value that is put together; NONE: memory of its own */

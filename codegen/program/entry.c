@@ -4,6 +4,7 @@
 #include "kernel/lower/lower.h"
 #include "program/stage.h"
 #include "program/tune.h"
+#include "storage/deal.h"
 #include "storage/flow.h"
 
 #define MOST_STATEMENTS 1500000u /* statements of loops, of all kernels: some 700 bytes each */
@@ -112,6 +113,8 @@ static bool plan_ways(Ways *ways, Graph *graph, const CompileOptions *options, u
                                .without = without,
                                .allocator = options->allocator,
                                .effort = options->effort,
+                               .threads = options->threads,
+                               .share_all = options->share_all,
                                .capacity = options->capacity ? options->capacity : options->memory_limit},
                    .context = context};
     if (!pass_run(stage_find(STR("fuse")), graph, context))
@@ -262,7 +265,11 @@ static bool judge(const Entry *entry)
 bool entry_finish(Entry *entry)
 {
     note_used(entry);
-    return step_tree(&entry->memory, entry->program->options.target, &entry->steps) && judge(entry);
+    if (!judge(entry))
+        return false;
+    for (uint32_t k = 0; k < entry->memory.kernel_count; k++)
+        deal_kernel(&entry->memory, &entry->memory.kernel[k], entry->program->options.share_all);
+    return step_tree(&entry->memory, entry->program->options.target, &entry->steps);
 }
 
 bool entry_keeps(const Entry *entry, KeptBlock block)

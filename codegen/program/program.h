@@ -30,6 +30,8 @@ typedef struct CompileOptions {
     bool timed;                /* C calls NAME_tick, a pointer that the host sets, after each kernel */
     unsigned without;          /* of Without, added */
     int effort;                /* 1 is normal */
+    uint32_t threads;          /* that may share the work of a run; 0: one */
+    bool share_all;            /* also of kernels that are done before they have met: for tests */
     int64_t capacity;          /* bytes that the arena should not exceed; 0: any number */
     int64_t memory_limit;      /* bytes that it must not exceed, for which gradients compute again; 0: none */
     struct Tune *tune;         /* recipes that come before the cost table's; NULL: none (tune.h) */
@@ -169,6 +171,12 @@ static inline const Storage *entry_storage(const Entry *entry, StorageId id)
 bool entry_keeps(const Entry *entry, KeptBlock block);
 /* How many of the block's tensors a run changes. */
 uint32_t entry_updates(const Entry *entry, KeptBlock block);
+
+/* Is it compiled for several threads: do its entries take a team? */
+static inline bool program_shares(const Program *program)
+{
+    return program->options.threads > 1;
+}
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
 

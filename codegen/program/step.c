@@ -18,24 +18,6 @@ int64_t step_rounds(const Stmt *loop)
     return (loop->high.constant - loop->low.constant + loop->step - 1) / loop->step;
 }
 
-static void use_load(void *context, const Expr *load)
-{
-    ((Section *)context)->used[load->buffer] = true;
-}
-
-static void use_buffers(Section *section, const Block *block)
-{
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        if (stmt->kind == STMT_STORE)
-            section->used[stmt->buffer] = true;
-        if (stmt->value)
-            expr_loads(stmt->value, use_load, section);
-        expr_loads(&(Expr){.kind = EXPR_INDEX, .index = stmt->index}, use_load, section);
-        use_buffers(section, &stmt->body);
-        use_buffers(section, &stmt->other);
-    }
-}
-
 static void set_launch(Section *section)
 {
     section->rounds = 1;
@@ -94,7 +76,7 @@ static uint32_t sections_of(Arena *arena, const Kernel *kernel, Section **result
     for (uint32_t i = 0; i < count; i++) {
         set_launch(&list[i]);
         list[i].used = ARENA_ARRAY(arena, bool, kernel->buffer_count);
-        use_buffers(&list[i], &list[i].body);
+        block_buffers(&list[i].body, list[i].used);
     }
     *result = list;
     return count;
@@ -121,29 +103,38 @@ static FlowKind flow_at(const Planter *p)
     return p->at < p->count ? node_flow(&p->graph->node[p->kernel[p->at].node[0]]) : FLOW_NONE;
 }
 
-static void add_launch(Planter *p, StepList *list, uint32_t k, const Section *section)
+static void add_launch(Planter *p, StepList *list, Step step)
 {
-    Step step = {.kind = STEP_LAUNCH, .kernel = k, .section = section, .number = p->launches};
-    if (section && section->blocks > MOST_BLOCKS)
-        p->good = diag_error(p->graph->module->diag, p->graph->node[p->kernel[k].node[0]].place,
-                             "too many elements for one CUDA grid");
-    if (section && !section->rounds)
-        return;
-    p->launches++;
+    step.kind = STEP_LAUNCH;
+    step.number = p->launches++;
     ARENA_PUSH(arena_of(p), list->step, list->count, list->capacity, step);
+}
+
+static void add_sections(Planter *p, StepList *list, uint32_t k)
+{
+    Section *section = NULL;
+    uint32_t sections = sections_of(arena_of(p), &p->kernel[k], &section);
+    for (uint32_t i = 0; i < sections; i++) {
+        if (section[i].blocks > MOST_BLOCKS)
+            p->good = diag_error(p->graph->module->diag, p->graph->node[p->kernel[k].node[0]].place,
+                                 "too many elements for one CUDA grid");
+        if (section[i].rounds)
+            add_launch(p, list, (Step){.kernel = k, .section = &section[i]});
+    }
 }
 
 static void add_kernel(Planter *p, StepList *list)
 {
-    Section *section = NULL;
-    bool cuda = p->target->dialect == DIALECT_CUDA;
-    if (p->kernel[p->at].there) {
-        p->at++;
+    uint32_t k = p->at++;
+    const Kernel *kernel = &p->kernel[k];
+    if (kernel->there)
         return;
-    }
-    uint32_t k = p->at++, sections = cuda ? sections_of(arena_of(p), &p->kernel[k], &section) : 1;
-    for (uint32_t i = 0; i < sections; i++)
-        add_launch(p, list, k, section ? &section[i] : NULL);
+    if (p->target->dialect == DIALECT_CUDA)
+        add_sections(p, list, k);
+    else if (!kernel->deal_count)
+        add_launch(p, list, (Step){.kernel = k});
+    for (uint32_t i = 0; i < kernel->deal_count; i++)
+        add_launch(p, list, (Step){.kernel = k, .deal = &kernel->deal[i]});
 }
 
 static void plant(Planter *p, StepList *list);

@@ -1,6 +1,7 @@
 /* Steps: what an entry point does, as a tree.  The printers print steps, and nothing else decides what runs when.
  *
- * A launch runs a kernel: in C a call of its function; on a GPU each section of a kernel is a launch.  A loop has the
+ * A launch runs a kernel: in C a call of its function, or one for each deal of a kernel that threads share
+ * (storage/deal.h); on a GPU each section of a kernel is a launch.  A loop has the
  * steps of its condition and of a round, a branch those of each of its branches.  What loops carry and branches give
  * are pointers (storage/flow.h) and need no steps.  What is kept and has memory twice ends a run: a state turns, so
  * that the place where its next value was made is the one that holds it; a param, which others look for in its own
@@ -38,7 +39,8 @@ typedef struct Step {
     StepKind kind;
     uint32_t kernel;        /* in Memory.kernel: that is launched, or where the loop or the branches begin ... */
     uint32_t test, end;     /* ... where the loop is left, NONE when it is at its end; and where they end */
-    const Section *section; /* of a launch on a GPU; else NULL: the whole kernel */
+    const Section *section; /* of a launch on a GPU; else NULL: the whole kernel ... */
+    const Deal *deal;       /* ... or this of it, where threads share it */
     uint32_t number;        /* of a launch, among those of the entry */
     StepList *body;         /* of a loop: its condition, a round; of branches: each */
     uint32_t body_count;
@@ -54,5 +56,11 @@ typedef struct Steps {
 bool step_tree(const Memory *memory, const Target *target, Steps *steps);
 
 int64_t step_rounds(const Stmt *loop); /* of constant bounds */
+
+/* Is it the first of its kernel's launches, where threads share it? */
+static inline bool step_is_first(const Kernel *kernel, const Step *launch)
+{
+    return !launch->deal || launch->deal == kernel[launch->kernel].deal;
+}
 
 #endif

@@ -191,9 +191,13 @@ static void draft_scratch(PlanDraft *draft, Kernel *kernel, uint32_t step)
     Recipe *recipe = &kernel->recipe;
     for (uint32_t i = 0; i < recipe->scratch_count; i++) {
         Scratch *scratch = &recipe->scratch[i];
+        int64_t bytes = scratch->elements * dtype_bytes(scratch->dtype), line = ARENA_ALIGNMENT;
+        int64_t others = scratch->per_thread && kernel->threads > 1 ? kernel->threads - 1 : 0;
+        int64_t apart = (bytes + line - 1) / line * line;
         Storage storage = {.role = STORAGE_SCRATCH,
                            .dtype = scratch->dtype,
-                           .bytes = scratch->elements * dtype_bytes(scratch->dtype),
+                           .bytes = others * apart + bytes,
+                           .apart = apart,
                            .value = NONE,
                            .index = step,
                            .per_thread = scratch->per_thread,

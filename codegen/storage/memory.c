@@ -3,6 +3,7 @@
 
 #include "kernel/lower/lower.h"
 #include "passes/pass.h"
+#include "storage/deal.h"
 #include "storage/flow.h"
 #include "storage/inplace.h"
 #include "storage/parts.h"
@@ -123,8 +124,11 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
         lower.kernel = &memory->kernel[k];
         good &= memory->kernel[k].form == FORM_FLOW || recipe_choose(&lower, &memory->kernel[k]);
-        if (memory->kernel[k].recipe.provider)
+        if (memory->kernel[k].recipe.provider) {
             recipe_mark(graph, &memory->kernel[k]);
+            memory->kernel[k].parts = deal_parts(&lower, &memory->kernel[k], options);
+            memory->kernel[k].threads = memory->kernel[k].parts > 1 ? options->threads : 1;
+        }
     }
     note_part_readers(memory);
     note_regions(memory, arena);

@@ -92,10 +92,11 @@ static void add_buffer(Gathering *g, uint32_t layer, const Storage *storage)
         to->outputs += storage->bytes;
 }
 
-static void add_function(Gathering *g, uint32_t layer, uint32_t k)
+static void add_function(Gathering *g, const Step *launch)
 {
+    uint32_t layer = layer_of_kernel(g, &g->entry->memory.kernel[launch->kernel]);
     BudgetLayer *to = &g->budget->layer[layer];
-    uint32_t function = g->unit->of_kernel[g->number][k];
+    uint32_t function = g->unit->of_step[g->number][launch->number];
     if (is_first(g, layer, FUNCTION, function))
         ARENA_PUSH(g->arena, to->function, to->function_count, to->function_capacity, function);
 }
@@ -115,8 +116,6 @@ static void add_kernel(Gathering *g, uint32_t k, int64_t rounds, bool per_round)
     to->arena = most(to->arena, g->live[k]);
     for (uint32_t i = 0; i < kernel->buffer_count; i++)
         add_buffer(g, layer, entry_storage(g->entry, kernel->buffer[i].storage));
-    if (g->unit)
-        add_function(g, layer, k);
 }
 
 /* Recurses over the nesting of loops and branches. */
@@ -126,8 +125,10 @@ static void add_steps(Gathering *g, const StepList *list, int64_t rounds, bool p
         const Step *step = &list->step[i];
         const Kernel *kernel = &g->entry->memory.kernel[step->kernel];
         int64_t own = step->kind == STEP_LOOP ? flow_most_rounds(&g->entry->graph->node[kernel->node[0]]) : 1;
-        if (step->kind == STEP_LAUNCH)
+        if (step->kind == STEP_LAUNCH && step_is_first(g->entry->memory.kernel, step))
             add_kernel(g, step->kernel, rounds, per_round);
+        if (step->kind == STEP_LAUNCH && g->unit)
+            add_function(g, step);
         for (uint32_t s = 0; s < step->body_count; s++)
             add_steps(g, &step->body[s], number_times(rounds, own ? own : 1), per_round || !own);
     }

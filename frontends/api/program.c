@@ -14,6 +14,7 @@
 
 #define CHART_COLUMNS 100
 #define MOST_EFFORT   1000
+#define MOST_THREADS  1024
 
 const char *nnc_target_name(uint32_t index)
 {
@@ -66,6 +67,7 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
                   : from->effort             ? (int)from->effort
                                              : 1,
         .memory_limit = (int64_t)from->memory_limit,
+        .threads = from->threads,
         .compare = true,
         .pack = from->pack,
         .checked = from->checked,
@@ -79,6 +81,11 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
                false;
     if (!options->name.len)
         return session_misuse(session, "a program has a name"), false;
+    if (from->threads > MOST_THREADS)
+        return session_misuse(session, "%" PRIu32 " threads: at most %d share a run", from->threads, MOST_THREADS),
+               false;
+    if (from->threads > 1 && options->target && options->target->dialect == DIALECT_CUDA)
+        return session_misuse(session, "threads of a processor do not share runs of %s", options->target->name), false;
     return options->target && find_allocator(session, from->allocator, &options->allocator);
 }
 

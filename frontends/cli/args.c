@@ -145,6 +145,11 @@ Str args_value(const Cli *cli, const char *flag)
     return value;
 }
 
+bool args_takes(const Cli *cli, const char *flag)
+{
+    return flag_find(cli->verb, str_from(flag)) != NULL;
+}
+
 bool args_has(const Cli *cli, const char *flag)
 {
     Str value;

@@ -23,7 +23,7 @@ static void add_work(Work *work, const Entry *entry, const StepList *list, int64
         const Step *step = &list->step[i];
         const Kernel *kernel = &entry->memory.kernel[step->kernel];
         int64_t own = step->kind == STEP_LOOP ? flow_most_rounds(&entry->graph->node[kernel->node[0]]) : 1;
-        if (step->kind == STEP_LAUNCH) {
+        if (step->kind == STEP_LAUNCH && step_is_first(entry->memory.kernel, step)) {
             work->flops = number_plus(work->flops, number_times(kernel->flops, rounds));
             work->bytes = number_plus(work->bytes, number_times(kernel->bytes, rounds));
         }
@@ -122,10 +122,12 @@ static void add(Cli *cli, Samples *samples, double value)
  */
 static void sample(Cli *cli, const Host *host, const Peak *peak, uint32_t runs, Result *result)
 {
-    double before = peak_round(peak), begin = clock_processor();
+    uint32_t threads = host->model->threads;
+    double (*now)(void) = threads > 1 ? clock_seconds : clock_processor;
+    double before = peak_round(peak), begin = now();
     for (uint32_t i = 0; i < runs; i++)
         host_run(host);
-    double second = (clock_processor() - begin) / runs, highest = (before + peak_round(peak)) / 2;
+    double second = (now() - begin) / runs, highest = threads * (before + peak_round(peak)) / 2;
     add(cli, &result->second, second);
     add(cli, &result->peak, highest);
     add(cli, &result->share, (double)result->work.flops / second / highest);
@@ -250,6 +252,7 @@ const Verb verb_bench = {
                            FLAGS_WEIGHTS,
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
+                           FLAG_THREADS,
                            FLAG_TUNE,
                            FLAG_GRAPH,
                            FLAG_END},

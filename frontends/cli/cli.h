@@ -53,6 +53,7 @@ bool args_parse(Cli *cli, int count, char **word);
 void args_add(Cli *cli, const char *flag, Str value);
 /* The last value of the flag, or an empty Str whose ptr is NULL.  The verb must have the flag. */
 Str args_value(const Cli *cli, const char *flag);
+bool args_takes(const Cli *cli, const char *flag); /* does the verb know it? */
 bool args_has(const Cli *cli, const char *flag);
 /* The next value of a flag that may be repeated; *at begins as 0. */
 bool args_next(const Cli *cli, const char *flag, uint32_t *at, Str *value);
@@ -124,6 +125,10 @@ void cli_put_rows(const Text *text);
         "memory-limit", "BYTES",                                                                                       \
             "The most that the arena may take: gradients compute again what they need, as much as this asks for; K, "  \
             "M and G are understood"                                                                                   \
+    }
+#define FLAG_THREADS                                                                                                   \
+    {                                                                                                                  \
+        "threads", "N", "So many threads may share the work of a run (default: 1); results are the same bits"          \
     }
 #define FLAG_GRAPH                                                                                                     \
     {                                                                                                                  \

@@ -25,6 +25,9 @@ static int load(Cli *cli, const Program *program, int64_t seed, Host *host)
     host->arena = nnc_arena_new(host->model);
     host->params = nnc_params_new(host->model, seed, &host->weights);
     host->state = nnc_state_new(host->model, &host->weights);
+    host->pool = host->model->threads > 1 ? nnc_pool_new(host->model->threads) : NULL;
+    if (host->model->threads > 1 && !host->pool)
+        return cli_environment("cannot start %u threads", host->model->threads);
     if (!host->arena)
         return cli_environment("no memory for an arena of %zu bytes", host->model->arena_bytes);
     if (!host->params)
@@ -61,7 +64,7 @@ const Tensor **host_bind(Cli *cli, const Graph *graph, Host *host, const Tensor 
 int host_run(const Host *host)
 {
     return host->model->entry->run(host->input, host->output, host->arena, host->weights.data, host->params,
-                                   host->state);
+                                   host->state, nnc_pool_team(host->pool));
 }
 
 static int by_value(const void *a, const void *b)
@@ -88,6 +91,7 @@ Times host_time(Cli *cli, const Host *host, double seconds, uint32_t least)
 
 void host_close(Host *host)
 {
+    nnc_pool_free(host->pool);
     nnc_weights_close(&host->weights);
     nnc_arena_free(host->arena);
     nnc_state_free(host->state);

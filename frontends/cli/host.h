@@ -11,6 +11,7 @@ typedef struct Host {
     const nnc_model *model;
     nnc_weights weights;
     void *arena, *params, *state;
+    nnc_pool *pool;     /* NULL: one thread */
     const void **input; /* per input and output of the model */
     void **output;
 } Host;

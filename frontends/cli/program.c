@@ -3,6 +3,7 @@
 #include "api/prepare.h"
 #include "base/file.h"
 #include "codegen/program/tune.h"
+#include "nnc.h"
 
 const Target *program_target(Cli *cli, const char *fallback)
 {
@@ -50,6 +51,20 @@ bool program_compiler(Cli *cli)
     return true;
 }
 
+/* Threads of this machine are CUDA's own. */
+static bool program_threads(Cli *cli, CompileOptions *options)
+{
+    int64_t threads = 1;
+    if (!args_takes(cli, "threads")) /* tuning is of one */
+        return true;
+    if (!args_number(cli, "threads", 1, NNC_MOST_THREADS, &threads))
+        return false;
+    if (threads > 1 && options->target->dialect == DIALECT_CUDA)
+        return cli_usage(cli, "--threads are those of a processor, which %s is not", options->target->name), false;
+    options->threads = (uint32_t)threads;
+    return true;
+}
+
 Str program_tune_path(Arena *arena, const Model *model, const Target *target)
 {
     Str stem = model->path;
@@ -87,7 +102,7 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
                                 .describe_context = prepare_printer(&cli->arena),
                                 .target = program_target(cli, target)};
     if (!options->target || !program_compiler(cli) || !program_allocator(cli, &options->allocator) ||
-        !args_bytes(cli, "memory-limit", &options->memory_limit))
+        !args_bytes(cli, "memory-limit", &options->memory_limit) || !program_threads(cli, options))
         return STATUS_USAGE;
     return take_tune(cli, model, options) ? STATUS_OK : STATUS_INPUT;
 }

@@ -53,7 +53,7 @@ static int run_batch(const Trainer *t, const TrainPart *part)
 {
     const Host *host = t->host;
     int code = host->model->entry[part->entry].run(part->samples.input, part->memory, host->arena, host->weights.data,
-                                                   host->params, host->state);
+                                                   host->params, host->state, nnc_pool_team(host->pool));
     return code ? cli_environment("the compiled model returned %d", code) : STATUS_OK;
 }
 

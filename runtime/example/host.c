@@ -51,8 +51,8 @@ int main(int count, char **word)
     for (uint32_t i = 0; i < entry->output_count; i++)
         output[i] = nnc_tensor_of(&entry->output[i], calloc(1, entry->output[i].bytes + 1));
 
-    stop_unless(
-        nnc_call(&MODEL, 0, input, entry->input_count, output, entry->output_count, arena, params, state, &weights));
+    stop_unless(nnc_call(&MODEL, 0, input, entry->input_count, output, entry->output_count, arena, params, state,
+                         &weights, NULL));
 
     for (uint32_t i = 0; i < entry->output_count; i++) {
         printf("%s:", entry->output[i].name);

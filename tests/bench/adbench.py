@@ -136,7 +136,7 @@ def caller(model, entry, arrays):
     x, y = addresses(arrays), addresses(outputs)
 
     def run():
-        assert of.run(x, y, model.arena.ctypes.data, None, None, None) == 0
+        assert of.run(x, y, model.arena.ctypes.data, None, None, None, None) == 0
         return arrays, outputs  # whose addresses these are
     return run, outputs
 

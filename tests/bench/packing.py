@@ -49,7 +49,7 @@ def prepare(nnc, target, source, folder, flags):
         begin = time.perf_counter()
         for _ in range(CALLS):
             entry.run(addresses([x]), addresses([y]), stream.model.arena.ctypes.data, None, params.ctypes.data,
-                      stream.state.ctypes.data)
+                      stream.state.ctypes.data, None)
         return (time.perf_counter() - begin) / CALLS
     return run
 

@@ -300,7 +300,7 @@ class TensorInfo(ctypes.Structure):  # runtime/nnc_model.h
 Pointers = ctypes.POINTER(ctypes.c_void_p)
 
 
-Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, *[ctypes.c_void_p] * 4)
+Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, *[ctypes.c_void_p] * 5)
 
 
 class Entry(ctypes.Structure):
@@ -349,7 +349,7 @@ def open_nnc(folder, name, inputs):
     outs = (ctypes.c_void_p * len(y))(*(a.ctypes.data for a in y))
 
     def run():
-        if entry.run(ins, outs, arena.ctypes.data, weights.ctypes.data, None, None) != 0:
+        if entry.run(ins, outs, arena.ctypes.data, weights.ctypes.data, None, None, None) != 0:
             sys.exit("peers.py: the compiled model failed")
         return y
 

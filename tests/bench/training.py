@@ -55,7 +55,7 @@ class TensorInfo(ctypes.Structure):
                 ("dim", ctypes.POINTER(ctypes.c_int64)), ("bytes", ctypes.c_size_t)]
 
 
-RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 6)
+RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 7)
 
 
 class Entry(ctypes.Structure):
@@ -105,7 +105,7 @@ def nnc_stepper(name, folder):
     def step(arrays):
         arrays = [np.ascontiguousarray(a) for a in arrays]
         inputs = (ctypes.c_void_p * entry.inputs)(*[a.ctypes.data for a in arrays])
-        if entry.run(ctypes.addressof(inputs), ctypes.addressof(out), arena, weights, params, state):
+        if entry.run(ctypes.addressof(inputs), ctypes.addressof(out), arena, weights, params, state, None):
             sys.exit("the step fails")
         return float(outputs[0][0])
 

@@ -114,7 +114,7 @@ def link(folder, names, objects, cc, *flags):
     table += f"const unsigned model_count = {len(names)};\n"
     (folder / "models.c").write_text(table)
     return command([cc, "-std=gnu99", "-g", *flags, "-I", RUNTIME,
-                    HERE / "host.c", folder / "models.c", *objects, "-lm", "-o", folder / "host"])
+                    HERE / "host.c", RUNTIME / "pool.c", folder / "models.c", *objects, "-lm", "-lpthread", "-o", folder / "host"])
 
 
 def run(folder, inputs):

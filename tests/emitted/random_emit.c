@@ -142,14 +142,14 @@ static void write_model(const Job *job, Diag *diag, const Program *program)
     text_printf(&text, "static const nnc_tensor_info input_info[] = {%s}, output_info[] = {%s};\n\n", in.ptr, out.ptr);
     text_printf(&text,
                 "static int run_model(const void *const *input, void *const *output, void *arena, const void *, void "
-                "*, void *)\n{\n"
+                "*, void *, nnc_team *)\n{\n"
                 "    return " STR_FMT "_run(%sarena, nullptr);\n}\n\n",
                 STR_ARG(name), arguments.ptr);
     text_printf(&text,
                 "static const nnc_entry entries[] = {{\"run\", %u, %u, input_info, output_info, 0, 0, 0, run_model}};\n"
                 "extern \"C\" const nnc_model " STR_FMT "_model = {NNC_MODEL_ABI, \"" STR_FMT
                 "\", 1, entries, %lld, 64, 0, 0, {0, 0, nullptr}, {0, 0, nullptr}, 0, nullptr, nullptr, "
-                "nullptr};\n",
+                "nullptr, 1};\n",
                 graph->input_count, graph->output_count, STR_ARG(name), STR_ARG(name), (long long)program->arena_bytes);
     write_file(job, diag, name, ".cc", &text);
     text_free(&text);
@@ -186,12 +186,15 @@ static bool emit(const Job *job, const char *word)
                               .without = variant->without,
                               .checked = !job->cuda && bits >> 24 & 1,
                               .effort = 1,
+                              .threads = !job->cuda && bits >> 25 & 1 ? 3 : 1,
+                              .share_all = true,
                               .name = str_format(&arena, "r%llu", (unsigned long long)random.seed)};
     Program program;
     Text text = {0};
 
-    printf(STR_FMT " : %u steps, %s, %s%s\n", STR_ARG(options.name), random.steps, variant->name,
-           options.allocator ? options.allocator : "best", options.checked ? ", checked" : "");
+    printf(STR_FMT " : %u steps, %s, %s%s%s\n", STR_ARG(options.name), random.steps, variant->name,
+           options.allocator ? options.allocator : "best", options.checked ? ", checked" : "",
+           options.threads > 1 ? ", for three threads" : "");
     nnc_print_graph(&text, reference);
     write_file(job, &diag, options.name, ".nnc", &text);
     bool good = program_compile(&graph, 1, &options, &program);

@@ -2,11 +2,11 @@
 """Random graphs: emitted code against the reference evaluator, across passes, allocators, targets and compilers.
 
     random_graphs.py --emit build/tests/emitted/random_emit --target T --cc CC,... [--level L,...] [--first SEED]
-                     [--count N] [--control] [--sanitize] [--keep FOLDER]
+                     [--count N] [--control] [--sanitize] [--races] [--keep FOLDER]
 
 Ten graphs become one program around host.c, for each compiler and level of optimization; those for CUDA run on the
 emulated device of tests/cuda/emulate.
---control has loops and branches in them.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
+--control has loops and branches in them.  --sanitize builds with AddressSanitizer, --races with ThreadSanitizer.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
 each ten graphs.
 """
 
@@ -61,6 +61,8 @@ class Run:
 
     def flags(self):
         flags = ["-O0" if self.arguments.sanitize else f"-O{self.way[1]}", "-ffp-contract=off", "-fno-math-errno"]
+        if self.arguments.races:
+            flags += ["-g", "-fsanitize=thread"]
         return flags + (["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if self.arguments.sanitize
                         else [])
 
@@ -169,6 +171,7 @@ def main():
     parser.add_argument("--count", type=int, default=int(os.environ.get("NNC_RANDOM_ROUNDS", "60")))
     parser.add_argument("--control", action="store_true", help="with loops and branches")
     parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--races", action="store_true")
     parser.add_argument("--keep", help="leave sources in this folder")
     arguments = parser.parse_args()
     arguments.ways = [(cc, level) for cc in arguments.cc.split(",") if build.available(arguments.target, cc)

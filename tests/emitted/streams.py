@@ -25,7 +25,7 @@ from tensor_ops import fold_in, unit
 # ---- Libraries and their descriptors, as runtime/nnc_model.h has them ----
 
 Pointers = ctypes.POINTER(ctypes.c_void_p)
-Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, *[ctypes.c_void_p] * 4)
+Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, *[ctypes.c_void_p] * 5)
 ParamsInit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
 StateInit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 Pack = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -77,7 +77,7 @@ class Model:
 
     def __init__(self, library, name, weights):
         self.of = Descriptor.in_dll(ctypes.CDLL(str(library)), f"{name}_model")
-        assert self.of.abi == 4, "the model's descriptor is of another version"
+        assert self.of.abi == 5, "the model's descriptor is of another version"
         self.arena, self.weights, self.rubbish = aligned(self.of.arena_bytes), weights, 0xFF
         self.entry = {self.of.entry[i].name.decode(): self.of.entry[i] for i in range(self.of.entry_count)}
 
@@ -121,7 +121,7 @@ class Stream:
             assert self.model.of.pack(self.params.ctypes.data, self.packed.ctypes.data) == 0
         params = self.packed if entry.packed else self.params
         assert entry.run(addresses(x), addresses(y), self.model.arena.ctypes.data, None, params.ctypes.data,
-                         self.state.ctypes.data) == 0
+                         self.state.ctypes.data, None) == 0
         return y[0] if len(y) == 1 else y
 
 

@@ -166,6 +166,33 @@ UNIT(an_error_has_its_place)
     nnc_session_free(session);
 }
 
+static int find_team(void *found, const char *name, const void *bytes, size_t size)
+{
+    static const char word[] = "nnc_team *team)";
+    for (size_t i = 0; strcmp(name, "g.c") == 0 && i + sizeof word <= size; i++)
+        *(bool *)found |= memcmp((const char *)bytes + i, word, sizeof word - 1) == 0;
+    return 0;
+}
+
+UNIT(threads_share_a_run)
+{
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_program *program;
+    bool team = false;
+    nnc_options options = {.threads = 4};
+    EXPECT_INT(parse(session, "nnc 1\ngraph g(x: f32[2]) -> (y: f32[2]) {\n    y = x + x\n}\n", &module),
+               NNC_RESULT_OK);
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_OK);
+    EXPECT_INT(nnc_program_emit(program, find_team, &team), NNC_RESULT_OK);
+    EXPECT(team);
+    options.threads = 5000;
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_USE);
+    options = (nnc_options){.threads = 2, .target = "cuda:sm_90"};
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_USE);
+    nnc_session_free(session);
+}
+
 UNIT(recipes_of_a_tune_file_are_followed)
 {
     static const char one[] =
@@ -417,6 +444,7 @@ int main(void)
 {
     static const Test test[] = {
         RUN(two_threads_make_the_same_bytes),
+        RUN(threads_share_a_run),
         RUN(a_graph_compiles_again_and_for_another_target),
         RUN(a_module_tells_its_graphs),
         RUN(a_graph_is_evaluated),

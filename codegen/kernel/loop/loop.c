@@ -224,6 +224,24 @@ void block_append(Block *block, Block rest)
     block->last = rest.last;
 }
 
+static void use_load(void *used, const Expr *load)
+{
+    ((bool *)used)[load->buffer] = true;
+}
+
+void block_buffers(const Block *block, bool *used)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        if (stmt->kind == STMT_STORE || stmt->kind == STMT_TRANSPOSE || stmt->kind == STMT_PREFETCH)
+            used[stmt->buffer] = true;
+        if (stmt->value)
+            expr_loads(stmt->value, use_load, used);
+        index_loads(stmt->index, use_load, used);
+        block_buffers(&stmt->body, used);
+        block_buffers(&stmt->other, used);
+    }
+}
+
 uint64_t block_count(const Block *block)
 {
     uint64_t count = 0;

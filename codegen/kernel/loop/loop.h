@@ -133,6 +133,9 @@ int64_t index_cut(Index a, const Var *var);
 /* A copy of the block in which every use of the variable is `with`. */
 Block block_substitute(Arena *arena, const Block *block, const Var *var, Index with);
 
+/* Sets used[buffer] for each that the block loads or stores. */
+void block_buffers(const Block *block, bool *used);
+
 /* How many statements it is, with those of all blocks within. */
 uint64_t block_count(const Block *block);
 

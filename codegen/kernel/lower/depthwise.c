@@ -32,9 +32,11 @@ static int64_t most_pixels(const Depthwise *dw)
     return (dw->lower->target->vector_registers - weights - 1) / dw->outputs;
 }
 
+/* Where no window is whole in its row, a tap may be read nowhere. */
 static bool may_hold(const Depthwise *dw)
 {
-    return dw->group_channels == 1 && dw->outputs == 1 && dw->rows_begin < dw->rows_end && dw->w.size <= MOST_TAPS &&
+    return dw->group_channels == 1 && dw->outputs == 1 && dw->rows_begin < dw->rows_end &&
+           dw->columns_begin < dw->columns_end && dw->w.size <= MOST_TAPS &&
            dw->h.size * dw->w.size < dw->lower->target->vector_registers;
 }
 

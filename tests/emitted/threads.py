@@ -1,0 +1,57 @@
+#!/usr/bin/python3
+"""Threads that share a run: models compiled for one thread and for three give the same bits, with any pool or none.
+
+    threads.py --nnc build/nnc --models FOLDER ...
+
+Speaks TAP: one result per model, target and compiler.
+"""
+
+import argparse
+import pathlib
+import sys
+
+import build
+import models
+
+# What has kernels of every form in it; each for one target, by one compiler.
+MODELS = {"chargpt": ("generic", "gcc"), "decoder": ("x86-64-v4", "gcc"), "keywords": ("generic", "gcc"), "lenet": ("x86-64-v3", "clang"),
+          "mobilenetv2": ("x86-64-v4", "gcc"), "resnet50": ("x86-64-v3", "gcc"), "gpt": ("x86-64-v4", "clang"),
+          "resnet8": ("x86-64-v4", "gcc"), "spirals": ("generic", "clang")}
+
+
+def compile_one(arguments, model, folder, target, cc, name, threads):
+    error = build.command([arguments.nnc, "compile", model, "-o", folder, "--target", target, "--name", name, "--weights", "blob",
+                           "--threads", threads, *models.words(model, False)])
+    flags = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]
+    error = error or build.compile_source(folder / f"{name}.c", target, cc, *flags)
+    return error or (build.check_plus_plus(folder / f"{name}.c", target, cc) if threads > 1 else None)
+
+
+def test(arguments, model, target, cc, folder):
+    """None, or what is wrong."""
+    error = compile_one(arguments, model, folder, target, cc, "plain", 1)
+    error = error or compile_one(arguments, model, folder, target, cc, "shared", 3)
+    if error:
+        return error
+    if "nnc_deal(team" not in (folder / "shared.c").read_text() and model.stem in ("resnet50", "mobilenetv2", "gpt"):
+        return "no thread shares anything"
+    sources = ["plain.o", "shared.o", *(s.name for s in folder.glob("*_weights.S"))]
+    words = [cc, "-std=gnu99", "-g", "-I", build.RUNTIME, build.HERE / "threads.c", build.RUNTIME / "pool.c", build.RUNTIME / "call.c",
+             *sources, "-lm", "-lpthread", "-o", "threads"]
+    error = build.command(["sh", "-c", f"cd '{folder}' && {' '.join(map(str, words))}"])
+    return error or build.command([folder / "threads", "2"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nnc", required=True, type=pathlib.Path)
+    parser.add_argument("--models", required=True, nargs="+", type=pathlib.Path)
+    arguments = parser.parse_args()
+    arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
+    found = sorted(m for folder in arguments.models for m in folder.glob("*.nnc") if m.stem in MODELS)
+    return build.report([(f"{model.stem} for {' by '.join(MODELS[model.stem])}", *MODELS[model.stem],
+                          (arguments, model, *MODELS[model.stem])) for model in found], test)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
