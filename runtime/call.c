@@ -213,7 +213,7 @@ static nnc_status check_lent(const nnc_model *model, const nnc_entry *entry, con
 
 nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *input, uint32_t input_count,
                     nnc_tensor *output, uint32_t output_count, void *arena, void *params, void *state,
-                    const nnc_weights *weights, nnc_pool *pool)
+                    const nnc_weights *weights, nnc_team *team)
 {
     void *in[MOST_TENSORS], *out[MOST_TENSORS];
     const nnc_entry *e;
@@ -234,7 +234,7 @@ nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *in
         status = gather(e->output, output, output_count, out);
     if (status != NNC_OK)
         return status;
-    if (e->run((const void *const *)in, out, arena, weights ? weights->data : NULL, params, state, nnc_pool_team(pool)))
+    if (e->run((const void *const *)in, out, arena, weights ? weights->data : NULL, params, state, team))
         return NNC_E_RUN;
     return NNC_OK;
 }

@@ -116,10 +116,10 @@ int32_t nnc_entry_find(const nnc_model *model, const char *name);
 
 /* Checks everything, then runs entry number `entry`, 0 where there is one.  `input` and `output` are in its order.
  * `params` and `state` may be NULL where the model has none; of an entry whose `packed` is 1, `params` is what
- * nnc_packed_new gave.  `pool` may be NULL. */
+ * nnc_packed_new gave.  `team`, such as nnc_pool_team gives, may be NULL. */
 nnc_status nnc_call(const nnc_model *model, uint32_t entry, const nnc_tensor *input, uint32_t input_count,
                     nnc_tensor *output, uint32_t output_count, void *arena, void *params, void *state,
-                    const nnc_weights *weights, nnc_pool *pool);
+                    const nnc_weights *weights, nnc_team *team);
 
 #ifdef __cplusplus
 }

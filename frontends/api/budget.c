@@ -16,11 +16,11 @@ typedef struct Gathering {
     uint32_t number;  /* of the entry */
     const Unit *unit; /* NULL: the source has no functions of C */
     uint32_t *layer_of_call;
-    Names names;   /* of the entry's layers */
-    Map met;       /* inputs, outputs and functions, by layer */
-    bool *weights; /* per array: some layer has it */
-    int64_t *live; /* bytes in the arena, per step */
-    bool *seen;    /* per kernel: sections of one are several launches */
+    Names names;        /* of the entry's layers */
+    Map met;            /* inputs, outputs and functions, by layer */
+    bool *weights;      /* per array: some layer has it */
+    int64_t *live;      /* bytes in the arena, per step */
+    uint32_t *layer_of; /* per kernel, of which a launch was seen: its layer; else NONE */
 } Gathering;
 
 /* Layers */
@@ -94,7 +94,7 @@ static void add_buffer(Gathering *g, uint32_t layer, const Storage *storage)
 
 static void add_function(Gathering *g, const Step *launch)
 {
-    uint32_t layer = layer_of_kernel(g, &g->entry->memory.kernel[launch->kernel]);
+    uint32_t layer = g->layer_of[launch->kernel];
     BudgetLayer *to = &g->budget->layer[layer];
     uint32_t function = g->unit->of_step[g->number][launch->number];
     if (is_first(g, layer, FUNCTION, function))
@@ -104,10 +104,9 @@ static void add_function(Gathering *g, const Step *launch)
 static void add_kernel(Gathering *g, uint32_t k, int64_t rounds, bool per_round)
 {
     const Kernel *kernel = &g->entry->memory.kernel[k];
-    if (g->seen[k])
+    if (g->layer_of[k] != NONE) /* sections and deals of one are several launches */
         return;
-    g->seen[k] = true;
-    uint32_t layer = layer_of_kernel(g, kernel);
+    uint32_t layer = g->layer_of[k] = layer_of_kernel(g, kernel);
     BudgetLayer *to = &g->budget->layer[layer];
     int64_t macs = number_times(kernel_macs(g->entry->graph, kernel), rounds);
     to->kernels++;
@@ -125,7 +124,7 @@ static void add_steps(Gathering *g, const StepList *list, int64_t rounds, bool p
         const Step *step = &list->step[i];
         const Kernel *kernel = &g->entry->memory.kernel[step->kernel];
         int64_t own = step->kind == STEP_LOOP ? flow_most_rounds(&g->entry->graph->node[kernel->node[0]]) : 1;
-        if (step->kind == STEP_LAUNCH && step_is_first(g->entry->memory.kernel, step))
+        if (step->kind == STEP_LAUNCH)
             add_kernel(g, step->kernel, rounds, per_round);
         if (step->kind == STEP_LAUNCH && g->unit)
             add_function(g, step);
@@ -180,7 +179,9 @@ static void gather_entry(Gathering *g, BudgetEntry *to)
     g->layer_of_call = nothing(g->arena, g->entry->graph->inlined_count);
     g->names = (Names){0};
     g->live = live_bytes(g->arena, g->entry);
-    g->seen = ARENA_ARRAY(g->arena, bool, g->entry->memory.kernel_count + 1);
+    g->layer_of = ARENA_ARRAY(g->arena, uint32_t, g->entry->memory.kernel_count + 1);
+    for (uint32_t k = 0; k < g->entry->memory.kernel_count; k++)
+        g->layer_of[k] = NONE;
     *to = describe_entry(g->arena, g->entry);
     add_steps(g, &g->entry->steps.list, 1, false);
     for (uint32_t i = first; i < g->budget->layer_count; i++) {
