@@ -10,8 +10,18 @@ const Target target_table[] = {
      .l1_bytes = 32 << 10,
      .l2_bytes = 256 << 10,
      .doc = "strict C99 for any compiler"},
+    {.name = "x86-64-v2",
+     .cc_flags = "-march=x86-64-v2",
+     .macro = "__SSE4_2__",
+     .dialect = DIALECT_VECTOR,
+     .lanes = 4,
+     .vector_registers = 16,
+     .l1_bytes = 32 << 10,
+     .l2_bytes = 256 << 10,
+     .doc = "SSE 4.2 (Nehalem and later)"},
     {.name = "x86-64-v3",
      .cc_flags = "-march=x86-64-v3",
+     .macro = "__AVX2__",
      .dialect = DIALECT_VECTOR,
      .lanes = 8,
      .vector_registers = 16,
@@ -20,12 +30,22 @@ const Target target_table[] = {
      .doc = "AVX2 and FMA (Haswell and later)"},
     {.name = "x86-64-v4",
      .cc_flags = "-march=x86-64-v4 -mprefer-vector-width=512",
+     .macro = "__AVX512F__",
      .dialect = DIALECT_VECTOR,
      .lanes = 16,
      .vector_registers = 32,
      .l1_bytes = 32 << 10,
      .l2_bytes = 1 << 20,
      .doc = "AVX-512 (Skylake server, Zen 4 and later)"},
+    {.name = "aarch64",
+     .cc_flags = "-march=armv8-a",
+     .macro = "__aarch64__",
+     .dialect = DIALECT_VECTOR,
+     .lanes = 4,
+     .vector_registers = 32,
+     .l1_bytes = 32 << 10,
+     .l2_bytes = 512 << 10,
+     .doc = "64-bit ARM, NEON (Cortex-A53 and later)"},
     {.name = "cuda:sm_90",
      .cc_flags = "-arch=sm_90",
      .dialect = DIALECT_CUDA,
@@ -54,6 +74,10 @@ static const Target *this_machine(void)
         return by_name("x86-64-v4");
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return by_name("x86-64-v3");
+    if (__builtin_cpu_supports("sse4.2"))
+        return by_name("x86-64-v2");
+#elif defined(__aarch64__)
+    return by_name("aarch64");
 #endif
     return by_name("generic");
 }

@@ -13,6 +13,7 @@ typedef enum Dialect {
 typedef struct Target {
     const char *name;
     const char *cc_flags; /* for gcc and clang, e.g. -march=x86-64-v4 */
+    const char *macro;    /* that compilers define where they have what it needs; NULL: any compiler will do */
     Dialect dialect;
     uint32_t lanes; /* of f32 in a vector register; 1 where the dialect has none */
     uint32_t vector_registers;

@@ -66,39 +66,31 @@ static void print_rows(HelperPrinter *printer)
         print_exchange(printer, 'u', i, i + 1, LOW64, 't', i, i + 2);
         print_exchange(printer, 'u', i + 2, i + 3, LOW64, 't', i + 1, i + 3);
     }
-    for (unsigned i = 0; i < lanes; i += 8)
+    for (unsigned i = 0; lanes > 4 && i < lanes; i += 8)
         for (unsigned c = i; c < i + 4; c++)
             print_exchange(printer, 'v', c, c + 4, EVEN128, 'u', c, c + 4);
     if (lanes == 16)
         for (unsigned c = 0; c < 8; c++)
             print_exchange(printer, 'w', c, c + 8, EVEN128, 'v', c, c + 8);
     for (unsigned i = 0; i < lanes; i++)
-        text_printf(printer->out, "    store_f32x%u(to + %u * to_stride, %c%u);\n", lanes, i, lanes == 16 ? 'w' : 'v',
+        text_printf(printer->out, "    store_f32x%u(to + %u * to_stride, %c%u);\n", lanes, i,
+                    lanes == 16  ? 'w'
+                    : lanes == 8 ? 'v'
+                                 : 'u',
                     i);
 }
 
 void helper_print_transpose(HelperPrinter *printer)
 {
-    bool registers = printer->lanes == 8 || printer->lanes == 16;
-
-    for (unsigned i = 0; registers && i < SHUFFLE_COUNT; i++)
+    for (unsigned i = 0; i < (printer->lanes == 4 ? EVEN128 : SHUFFLE_COUNT); i++)
         print_shuffle(printer, (Shuffle)i);
-    if (registers) {
-        helper_print_snippet(printer, STR("load"), VARIANT_VECTOR);
-        helper_print_snippet(printer, STR("store"), VARIANT_VECTOR);
-    }
+    helper_print_snippet(printer, STR("load"), VARIANT_VECTOR);
+    helper_print_snippet(printer, STR("store"), VARIANT_VECTOR);
     text_printf(printer->out,
                 "/* to[j * to_stride + i] = from[i * stride + j] for i, j < %u */\n"
                 "static inline void transpose_f32x%u(const float *from, ptrdiff_t stride, float *to, "
                 "ptrdiff_t to_stride)\n{\n",
                 printer->lanes, printer->lanes);
-    if (registers)
-        print_rows(printer);
-    else
-        text_printf(printer->out,
-                    "    for (int i = 0; i < %u; i++)\n"
-                    "        for (int j = 0; j < %u; j++)\n"
-                    "            to[j * to_stride + i] = from[i * stride + j];\n",
-                    printer->lanes, printer->lanes);
+    print_rows(printer);
     text_str(printer->out, STR("}\n\n"));
 }

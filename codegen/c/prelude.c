@@ -67,10 +67,8 @@ static bool any_vector(const PreludeNeeds *needs)
 static void print_vector_types(Text *out, const Target *target, const PreludeNeeds *needs, bool shuffles)
 {
     unsigned lanes = target->lanes, bytes = 4 * lanes;
-    const char *feature = lanes == 16 ? "__AVX512F__" : lanes == 8 ? "__AVX2__" : NULL;
-
-    if (feature)
-        text_printf(out, "#ifndef %s\n#error \"made for the target %s: compile with %s\"\n#endif\n\n", feature,
+    if (target->macro)
+        text_printf(out, "#ifndef %s\n#error \"made for the target %s: compile with %s\"\n#endif\n\n", target->macro,
                     target->name, target->cc_flags);
     text_printf(out,
                 "typedef float f32x%u __attribute__((vector_size(%u)));\n"

@@ -105,7 +105,8 @@ void cli_put_rows(const Text *text);
 #define FLAGS_WEIGHTS FLAG_WEIGHTS_FROM, FLAG_INIT_MISSING, FLAG_CONVERT_WEIGHTS
 #define FLAG_TARGET                                                                                                    \
     {                                                                                                                  \
-        "target", "T", "The machine to compile for: generic, host, x86-64-v3, x86-64-v4, cuda:sm_90"                   \
+        "target", "T",                                                                                                 \
+            "The machine to compile for: generic, host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, cuda:sm_90"          \
     }
 #define FLAG_CC                                                                                                        \
     {                                                                                                                  \

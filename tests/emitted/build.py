@@ -14,8 +14,10 @@ C99, PLUS_PLUS_17 = ["-std=c99"], ["-x", "c++", "-std=c++17"]
 SYMBOLS = {"memcpy", "memset", "memmove"}  # what may be called beside math.h; compilers make loops memmove
 
 
-FEATURES = {"generic": set(), "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
+FEATURES = {"generic": set(), "x86-64-v2": {"sse4_2"}, "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
             "x86-64-v4": {"avx2", "fma", "bmi2", "f16c", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}
+
+TARGETS = ["generic", "x86-64-v3", "x86-64-v4"]  # that tests take unless they are told
 
 
 def march(target):

@@ -71,7 +71,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--models", required=True, type=pathlib.Path)
-    parser.add_argument("--target", nargs="*", default=list(build.FEATURES))
+    parser.add_argument("--target", nargs="*", default=build.TARGETS)
     parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
     parser.add_argument("--level", default="2", help="of optimization: 1, 2, 3, s")
     parser.add_argument("--full", action="store_true")

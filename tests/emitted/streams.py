@@ -326,7 +326,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--models", required=True, type=pathlib.Path)
-    parser.add_argument("--target", nargs="*", default=list(build.FEATURES))
+    parser.add_argument("--target", nargs="*", default=build.TARGETS)
     parser.add_argument("--cc", default="gcc")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc

@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror".split()
 TARGETS = {  # flags, lanes, what the processor must have
     "generic": ([], 1, []),
+    "x86-64-v2": (["-march=x86-64-v2"], 4, ["sse4_2"]),
     "x86-64-v3": (["-march=x86-64-v3"], 8, ["avx2", "fma"]),
     "x86-64-v4": (["-march=x86-64-v4", "-mprefer-vector-width=512"], 16, ["avx512f", "avx512dq", "avx512vl"]),
 }
