@@ -1,12 +1,12 @@
-"""nnc beside ONNX Runtime: convolutional networks and bert_base, f32, batch 1, one core, in one process.
+"""nnc beside ONNX Runtime: convolutional networks and bert_base, f32, batch 1, in one process.
 
-    peers.py BUILD [--turns N] [MODEL ...]      default: 25 turns, all of NETWORKS; or files: net.onnx
+    peers.py BUILD [--turns N] [--threads N] [MODEL ...]      default: 25 turns, one thread, all of NETWORKS; or files: net.onnx
 
 Of a file both read the same weights, and inputs are drawn; its extents must be fixed.  Of a name the script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
 ONNX file built here, in the ops that exporters write, so that ONNX Runtime's optimiser finds the patterns it knows.
 Both run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, ...  A turn is a run that
 fills the caches and a run that counts, in the thread's processor time; the peak is the loop of multiply-adds of
-`nnc bench`.  Shares, and the ratio of each pair, are taken within a turn; what is printed are medians.
+`nnc bench`, of one thread.  With several threads time is that of the clock.  Shares, and the ratio of each pair, are taken within a turn; what is printed are medians.
 """
 
 import argparse
@@ -336,9 +336,19 @@ def aligned(size, alignment=64):
     return memory[begin : begin + size]
 
 
-def open_nnc(folder, name, inputs):
+def team_of(build, threads):
+    """What a run takes to be shared; None for one thread."""
+    if threads == 1:
+        return None
+    runtime = ctypes.CDLL(str(build / "runtime" / "libnnc-runtime.so"))
+    runtime.nnc_pool_new.argtypes, runtime.nnc_pool_new.restype = [ctypes.c_uint32], ctypes.c_void_p
+    runtime.nnc_pool_team.argtypes, runtime.nnc_pool_team.restype = [ctypes.c_void_p], ctypes.c_void_p
+    return runtime.nnc_pool_team(runtime.nnc_pool_new(threads)) or sys.exit("peers.py: no threads to have")
+
+
+def open_nnc(folder, name, inputs, team):
     model = Model.in_dll(ctypes.CDLL(str(folder / f"lib{name}.so")), f"{name}_model")
-    if model.abi != 4:
+    if model.abi != 5:
         sys.exit("peers.py: the model's descriptor is of another version")
     weights = np.memmap(folder / f"{name}.weights", np.uint8, "r")
     arena = aligned(model.arena_bytes)
@@ -349,7 +359,7 @@ def open_nnc(folder, name, inputs):
     outs = (ctypes.c_void_p * len(y))(*(a.ctypes.data for a in y))
 
     def run():
-        if entry.run(ins, outs, arena.ctypes.data, weights.ctypes.data, None, None, None) != 0:
+        if entry.run(ins, outs, arena.ctypes.data, weights.ctypes.data, None, None, team) != 0:
             sys.exit("peers.py: the compiled model failed")
         return y
 
@@ -357,9 +367,9 @@ def open_nnc(folder, name, inputs):
     return run
 
 
-def open_onnx(path, inputs):
+def open_onnx(path, inputs, threads):
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return lambda: session.run(None, inputs)
@@ -388,10 +398,10 @@ def open_peak(target, cc, flags, folder):
 # ---- Measuring ----
 
 
-def seconds(run):
-    begin = time.thread_time()
+def seconds(run, clock=time.thread_time):
+    begin = clock()
     run()
-    return time.thread_time() - begin
+    return clock() - begin
 
 
 def compare(ours, theirs):
@@ -402,14 +412,14 @@ def compare(ours, theirs):
     return worst
 
 
-def measure(ours, theirs, peak, turns):
+def measure(ours, theirs, peak, turns, clock):
     """Per turn: seconds of both, and the peak around each."""
     rows = []
     for _ in range(turns):
         row, before = [], peak()
         for run in (ours, theirs):
             run()
-            second, after = seconds(run), peak()
+            second, after = seconds(run, clock), peak()
             row += [second, (before + after) / 2]
             before = after
         rows.append(row)
@@ -439,49 +449,52 @@ def drawn_inputs(path):
             else rng.integers(0, 2, i.shape).astype(i.type[7:-1]) for i in session.get_inputs()}  # fmt: skip
 
 
-def bench_file(nnc, path, cc, turns, folder):
-    inputs, options = drawn_inputs(path), ["--target", "host", "--cc", cc]
+def bench_file(nnc, path, cc, how, folder):
+    inputs, options = drawn_inputs(path), ["--target", "host", "--cc", cc, "--threads", str(how.threads)]
     subprocess.run([nnc, "compile", path, *options, "--name", "net", "--emit", "c,lib", "--weights", "file", "-o", folder],
                    check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    show_turns(nnc, path, path, inputs, path.stem, "net", cc, turns, folder)
+    show_turns(nnc, path, path, inputs, path.stem, "net", cc, how, folder)
 
 
-def bench(nnc, name, cc, turns, folder):
+def bench(nnc, name, cc, how, folder):
     build, make_input = NETWORKS[name]
     model = ROOT / "models" / f"{name}.nnc"
     weights, inputs = draw_weights(nnc, model), make_input(np.random.default_rng(2))
     write_safetensors(weights, folder / "drawn.safetensors")
     net = Net(weights)
     net.save(name, inputs, build(net), folder / "model.onnx")
-    words = [nnc, "compile", model, "--target", "host", "--emit", "c,lib", "--weights", "file", "--cc", cc]
+    words = [nnc, "compile", model, "--target", "host", "--emit", "c,lib", "--weights", "file", "--cc", cc, "--threads", str(how.threads)]
     subprocess.run([*words, "--weights-from", folder / "drawn.safetensors", "-o", folder],
                    check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    show_turns(nnc, model, folder / "model.onnx", inputs, name, name, cc, turns, folder)
+    show_turns(nnc, model, folder / "model.onnx", inputs, name, name, cc, how, folder)
 
 
-def show_turns(nnc, model, peer, inputs, label, name, cc, turns, folder):
+def show_turns(nnc, model, peer, inputs, label, name, cc, how, folder):
     source = (folder / f"{name}.c").read_text()
     target = re.search(r" for (\S+)\. \*/", source).group(1)
     flags = re.search(r"Compile with: (.*) \*/", source).group(1).split()
     counted = subprocess.check_output([nnc, "bench", model, "--seconds", "0", "--format", "json", "--target", target])
-    ours, theirs = open_nnc(folder, name, inputs), open_onnx(peer, inputs)
+    team, clock = team_of(how.build, how.threads), time.perf_counter if how.threads > 1 else time.thread_time
+    ours, theirs = open_nnc(folder, name, inputs, team), open_onnx(peer, inputs, how.threads)
     worst = compare(ours(), theirs())
-    rows = measure(ours, theirs, open_peak(target, cc, flags, folder), turns)
+    rows = measure(ours, theirs, open_peak(target, cc, flags, folder), how.turns, clock)
     show(f"{label} for {target}", json.loads(counted)["flop"], worst, rows)
 
 
 def main():
-    parser = argparse.ArgumentParser(description="nnc beside ONNX Runtime, one core, f32, batch 1")
+    parser = argparse.ArgumentParser(description="nnc beside ONNX Runtime, f32, batch 1")
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("model", nargs="*", help=" or ".join(NETWORKS) + ", or a file that ends with .onnx")
     parser.add_argument("--turns", type=int, default=25)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cc", default="clang", help="the C compiler for nnc's library and the peak's loop")
     args = parser.parse_args()
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    args.build = args.build.resolve()
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-args.threads:])
     for name in args.model or NETWORKS:
         with tempfile.TemporaryDirectory() as folder:
             run, what = (bench_file, pathlib.Path(name)) if name.endswith(".onnx") else (bench, name)
-            run(args.build.resolve() / "nnc", what, args.cc, args.turns, pathlib.Path(folder))
+            run(args.build / "nnc", what, args.cc, args, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
