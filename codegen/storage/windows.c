@@ -145,7 +145,7 @@ DealNest *windows_nests(const Kernel *kernel, Arena *arena, uint32_t *count)
                         .chunk_count = names.chunk_count};
         Kernel alone = *kernel;
         Stmt *copy = arena_copy(arena, stmt, sizeof *stmt);
-        if (serves_all(stmt))
+        if (serves_all(stmt) || *count == MOST_NESTS)
             return NULL;
         copy->next = NULL;
         alone.body = (Block){copy, copy};

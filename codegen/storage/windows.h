@@ -4,7 +4,8 @@
 
 #include "storage/reach.h"
 
-#define NEST_LOOPS 8 /* one inside another, of which one may be dealt */
+#define NEST_LOOPS 8  /* one inside another, of which one may be dealt */
+#define MOST_NESTS 64 /* each is compared with each */
 
 /* Of tiles that go on from chunk to chunk, the last chunk may have fewer: each * chunk + tile < limit. */
 typedef struct Chunks {
@@ -24,7 +25,7 @@ typedef struct DealNest {
     const Stmt *chosen; /* of `loop`: to be dealt; NULL: none */
 } DealNest;
 
-/* The nests of a lowered kernel; NULL where some of what stands between them serves all. */
+/* The nests of a lowered kernel; NULL where some of what stands between them serves all, or there are too many. */
 DealNest *windows_nests(const Kernel *kernel, Arena *arena, uint32_t *count);
 
 int64_t windows_rounds(const Stmt *loop);
