@@ -299,27 +299,6 @@ static bool import_outputs(Onnx *onnx, const OnnxScope *scope, Str *result)
     return graph->n_output > 0 || fail(onnx, "it has no outputs");
 }
 
-/* The text */
-
-static void put_graph(const Onnx *onnx, const Graph *graph, const Str *result, Text *out)
-{
-    text_printf(out, "nnc 1\nuse \"nn\"\n\ngraph " STR_FMT "(", STR_ARG(graph->name));
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        const Value *input = graph_value(graph, graph->input[i]);
-        text_printf(out, "%s" STR_FMT ": " STR_FMT, i ? ", " : "", STR_ARG(input->name),
-                    STR_ARG(type_show(onnx->arena, input->type)));
-    }
-    text_printf(out, ") -> (");
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        text_printf(out, "%s" STR_FMT, i ? ", " : "", STR_ARG(result[i]));
-    text_printf(out, ") {\n");
-    Text joined = {0};
-    onnx_join(onnx, text_view(&onnx->root->text), result, graph->output_count, &joined);
-    onnx_body_put(out, text_view(&joined));
-    text_free(&joined);
-    text_printf(out, "}\n");
-}
-
 /* The whole */
 
 static const char *graph_name(Onnx *onnx)
@@ -351,7 +330,7 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
                        .opset_count = onnx->model->n_opset_import};
     Str *result = ARENA_ARRAY(onnx->arena, Str, onnx->model->graph->n_output + 1);
 
-    onnx->names.arena = onnx->made.arena = onnx->arena;
+    onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->arena;
     onnx_count_uses(onnx);
     onnx->block = onnx->root = &root;
     onnx->composer = nnc_compose(onnx->arena, onnx->diag, onnx->path);
@@ -359,11 +338,10 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
     nnc_compose_open(onnx->composer, str_from(graph_name(onnx)));
     Graph *graph = import_graph(onnx, &scope, result);
     if (graph)
-        put_graph(onnx, graph, result, &model->text);
+        model->module = onnx_finish(onnx, graph, result, &model->text);
     text_free(&root.text);
     nnc_compose_end(onnx->composer);
-    model->module = onnx->module;
-    return graph != NULL;
+    return model->module != NULL;
 }
 
 static void keep_files(const Onnx *onnx, OnnxModel *model)

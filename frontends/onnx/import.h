@@ -31,6 +31,14 @@ typedef struct OnnxValue {         /* what a name of the model stands for */
     bool sequence, absent; /* absent: an optional without a value */
 } OnnxValue;
 
+typedef struct OnnxLayer { /* a call of the library's that has params of its own */
+    const char *label, *wish;
+    bool given;                  /* the label is of the model's names for the weights */
+    uint32_t count;              /* of params */
+    const char **name, **wished; /* under either label */
+    const Tensor **known;
+} OnnxLayer;
+
 struct OnnxBlock { /* a graph that is being built, and its text */
     OnnxBlock *outer;
     Text text;
@@ -60,9 +68,15 @@ struct Onnx {
     OnnxBlock *block, *root; /* the innermost; the outermost */
     OnnxValue **value;
     uint32_t value_count, value_capacity;
-    Map made;               /* names that are not the model's own */
-    Map uses;               /* of initialisers, how many operands they are */
-    Map names;              /* of the text, all that are taken */
+    Map made;   /* names that are not the model's own */
+    Map uses;   /* of initialisers, how many operands they are */
+    Map names;  /* of the text, all that are taken */
+    Map labels; /* to index into layer */
+    OnnxLayer **layer;
+    uint32_t layer_count, layer_capacity;
+    Map declared; /* params and constants of the text, to index into weight */
+    const OnnxValue **weight;
+    uint32_t weight_count, weight_capacity;
     OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
     uint32_t undeclared_count, undeclared_capacity;
     struct Refusal *refusal; /* what is not supported */
@@ -81,6 +95,7 @@ struct OnnxNode {
     OnnxValue **in, **out;
     const char **out_name; /* in the text */
     uint32_t in_count, out_count;
+    bool covers;               /* it stands for several nodes of the model, which nobody reads then */
     const char *reason, *hint; /* why it is not supported */
 };
 
@@ -126,8 +141,11 @@ bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *nod
 bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph);
 bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
 
-/* join.c: the statements with calls inside each other, where that reads better */
-void onnx_join(const Onnx *onnx, Str text, const Str *result, uint32_t results, Text *out);
+/* module.c: the composed graph as text, and the module that this is; NULL after errors */
+Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
+
+/* join.c: the statements with calls inside each other, where that reads better.  Only names that are in `made` go. */
+void onnx_join(Arena *arena, const Map *made, Str text, const Str *result, uint32_t results, Text *out);
 
 /* layer.c: nodes as layers of the library, with params of their own */
 typedef struct OnnxParam {
@@ -135,10 +153,10 @@ typedef struct OnnxParam {
     const char *name; /* that the library gives it */
 } OnnxParam;
 void onnx_count_uses(Onnx *onnx);
-bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);   /* are all of them this node's alone? */
-const char *onnx_label(OnnxNode *node, const OnnxParam *param, uint32_t count); /* for the call */
-/* Gives the params that the call has made their elements; false when something is missing. */
-bool onnx_fill_params(OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count);
+bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);  /* are all of them this node's alone? */
+OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count); /* its label is for the call */
+/* Are the params that the call has made those of the layer?  False after onnx_no. */
+bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer);
 
 /* node.c: for handlers */
 bool onnx_no(OnnxNode *node, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always false */

@@ -59,9 +59,10 @@ static bool is_layer(const OnnxNode *n, const OnnxParam *param, uint32_t count, 
 
 static bool write_layer(OnnxNode *n, const char *function, const OnnxParam *param, uint32_t count, double usual)
 {
-    const char *label = onnx_label(n, param, count);
-    return onnx_emit(n, "%s = %s@%s(%s%s)", onnx_out(n, 0), function, label, onnx_in(n, 0), epsilon_text(n, usual)) &&
-           onnx_fill_params(n, label, param, count);
+    const OnnxLayer *layer = onnx_layer(n, param, count);
+    return onnx_emit(n, "%s = %s@%s(%s%s)", onnx_out(n, 0), function, layer->label, onnx_in(n, 0),
+                     epsilon_text(n, usual)) &&
+           onnx_layer_fits(n, layer);
 }
 
 /* With the batch's own mean and variance, which also move the running ones. */

@@ -86,7 +86,7 @@ static void write_plainly(Onnx *onnx, Str what, Str statements)
         text_str(&onnx->block->text, statements);
 }
 
-/* In the outermost block, with the elements that the model has. */
+/* In the outermost block */
 static void declare(Onnx *onnx, const OnnxValue *value)
 {
     Text out = {0};
@@ -94,9 +94,8 @@ static void declare(Onnx *onnx, const OnnxValue *value)
     write_plainly(onnx, str_format(onnx->arena, STR_FMT ": %s", STR_ARG(onnx->path), value->wish),
                   str_copy(onnx->arena, text_view(&out)));
     text_free(&out);
-    ValueId id = nnc_compose_find(onnx->composer, str_from(value->name));
-    if (id != NONE)
-        graph_value(nnc_compose_graph(onnx->composer), id)->data = value->known;
+    map_put(&onnx->declared, str_from(value->name), onnx->weight_count);
+    ARENA_PUSH(onnx->arena, onnx->weight, onnx->weight_count, onnx->weight_capacity, value);
 }
 
 bool onnx_write(Onnx *onnx, Str what, Str statements)
