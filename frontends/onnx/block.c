@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx/import.h"
+#include "onnx/pattern.h"
 #include "ops/family.h"
 #include "passes/pass.h"
 
@@ -118,8 +118,10 @@ static bool take_results(OnnxNode *node)
         if (id == NONE)
             return onnx_no(node, "its result %u has no counterpart", i);
         node->out[i] = onnx_value_new(onnx);
-        *node->out[i] = (OnnxValue){
-            .type = value_type(nnc_compose_graph(onnx->composer), id), .name = node->out_name[i], .home = onnx->block};
+        *node->out[i] = (OnnxValue){.type = value_type(nnc_compose_graph(onnx->composer), id),
+                                    .name = node->out_name[i],
+                                    .maker = node,
+                                    .home = onnx->block};
     }
     return true;
 }
@@ -242,7 +244,7 @@ static bool write_node(OnnxNode *node)
         return true;
     if (node->reason || node->onnx->failed)
         return false;
-    return node->row->write(node) && take_results(node);
+    return (onnx_write_pattern(node) || (!node->onnx->failed && node->row->write(node))) && take_results(node);
 }
 
 static void import_node(OnnxNode *node)

@@ -179,6 +179,8 @@ static bool write_thresholded_relu(OnnxNode *n)
 
 static bool write_hard_sigmoid(OnnxNode *n)
 {
+    if ((float)onnx_float(n, "alpha", 0.2) == 1 / 6.0f && onnx_float(n, "beta", 0.5) == 0.5)
+        return onnx_emit(n, "%s = hard_sigmoid(%s)", onnx_out(n, 0), onnx_in(n, 0));
     return onnx_emit(n, "%s = clip(%s * %s + %s, 0.0, 1.0)", onnx_out(n, 0), onnx_in(n, 0),
                      alpha(n, "alpha", (double)0.2f), alpha(n, "beta", 0.5));
 }

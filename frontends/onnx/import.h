@@ -22,6 +22,7 @@ typedef struct OnnxValue {         /* what a name of the model stands for */
     const Type *type;              /* of a tensor; NULL: see below */
     const char *name;              /* in the text; NULL while nothing declares it */
     const OnnxBlock *home;         /* that declares it; NULL: the outermost one, when it is used */
+    const OnnxNode *maker;         /* that has computed it; NULL of inputs and of what is known */
     const Tensor *known;           /* its elements, when they are known while compiling */
     const char *wish;              /* of what is known: its name in the model */
     bool stored;                   /* known as an initialiser: a weight */
@@ -155,6 +156,7 @@ typedef struct OnnxParam {
 void onnx_count_uses(Onnx *onnx);
 bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);  /* are all of them this node's alone? */
 OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count); /* its label is for the call */
+const char *onnx_layer_wish(const OnnxNode *node, const OnnxParam *param, uint32_t count); /* for a label */
 /* Are the params that the call has made those of the layer?  False after onnx_no. */
 bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer);
 

@@ -4,16 +4,39 @@
 
 #include "onnx/import.h"
 
-/* Counts how often nodes of the graph, and of bodies in it, name each initialiser.  The nesting is bounded. */
+static void count_use(Onnx *onnx, const char *name, uint32_t times)
+{
+    uint32_t known = name ? map_get(&onnx->uses, str_from(name)) : 0;
+    if (name)
+        map_put(&onnx->uses, str_from(name), known == MAP_NONE ? times : known + times);
+}
+
+static bool is_used(const Onnx *onnx, const Onnx__NodeProto *node)
+{
+    for (size_t i = 0; i < node->n_output; i++)
+        if (node->output[i] && map_get(&onnx->uses, str_from(node->output[i])) != MAP_NONE)
+            return true;
+    return false;
+}
+
+/* Shapes are known. */
+static bool reads_shape(const Onnx__NodeProto *node)
+{
+    return node->op_type && (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0);
+}
+
+/* How often nodes of the graph, and of bodies in it, name each value, from the end, as nodes that nobody reads do not
+ * count.  An output counts twice: it keeps its own name.  The nesting is bounded. */
 static void count_uses(Onnx *onnx, const Onnx__GraphProto *graph)
 {
-    for (size_t i = 0; i < graph->n_node; i++) {
+    for (size_t i = 0; i < graph->n_output; i++)
+        count_use(onnx, graph->output[i]->name, 2);
+    for (size_t i = graph->n_node; i-- > 0;) {
         const Onnx__NodeProto *node = graph->node[i];
-        for (size_t k = 0; k < node->n_input; k++) {
-            Str name = str_from(node->input[k]);
-            uint32_t known = map_get(&onnx->uses, name);
-            map_put(&onnx->uses, name, known == MAP_NONE ? 1 : known + 1);
-        }
+        if (!is_used(onnx, node))
+            continue;
+        for (size_t k = 0; k < node->n_input && !reads_shape(node); k++)
+            count_use(onnx, node->input[k], 1);
         for (size_t a = 0; a < node->n_attribute; a++)
             if (node->attribute[a]->g)
                 count_uses(onnx, node->attribute[a]->g);
@@ -24,9 +47,6 @@ void onnx_count_uses(Onnx *onnx)
 {
     onnx->uses.arena = onnx->arena;
     count_uses(onnx, onnx->model->graph);
-    for (size_t i = 0; i < onnx->model->graph->n_output; i++) /* a weight that is an output keeps its own name */
-        if (onnx->model->graph->output[i]->name)
-            map_put(&onnx->uses, str_from(onnx->model->graph->output[i]->name), 2);
 }
 
 /* A weight that nothing else reads, and that nothing has declared so far but for nodes that are covered */
@@ -88,6 +108,12 @@ static const char *choose_wish(const OnnxNode *node, const OnnxParam *param, uin
     return stem_of_result(node);
 }
 
+const char *onnx_layer_wish(const OnnxNode *node, const OnnxParam *param, uint32_t count)
+{
+    bool given;
+    return choose_wish(node, param, count, &given);
+}
+
 static bool is_free(const OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count)
 {
     bool free = map_get(&node->onnx->names, str_from(label)) == MAP_NONE;
@@ -118,16 +144,24 @@ OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count)
     return layer;
 }
 
-/* In the body of the call, which is the last node */
-bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer)
+/* In the body of a call, and of those in it */
+static uint32_t count_params(const Graph *body, const OnnxLayer *layer)
 {
-    const Graph *graph = nnc_compose_graph(node->onnx->composer);
-    const Node *call = graph->node_count ? graph_node(graph, graph->node_count - 1) : NULL;
-    const Graph *body = call && call->sub_count ? call->sub[0] : graph;
     uint32_t found = 0;
     for (ValueId id = 0; id < body->value_count; id++)
         for (uint32_t i = 0; i < layer->count; i++)
             found += graph_value(body, id)->role == ROLE_PARAM && str_is(graph_value(body, id)->name, layer->name[i]) &&
                      value_type(body, id) == layer->known[i]->type;
-    return found == layer->count || onnx_no(node, "its weights are not what a layer of its kind has");
+    for (NodeId n = 0; n < body->node_count; n++)
+        for (uint32_t s = 0; s < graph_node(body, n)->sub_count; s++)
+            found += count_params(graph_node(body, n)->sub[s], layer);
+    return found;
+}
+
+bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer)
+{
+    const Graph *graph = nnc_compose_graph(node->onnx->composer);
+    const Node *call = graph->node_count ? graph_node(graph, graph->node_count - 1) : NULL;
+    return (call && call->sub_count && count_params(call->sub[0], layer) == layer->count) ||
+           onnx_no(node, "its weights are not what a layer of its kind has");
 }

@@ -1,4 +1,5 @@
-/* The imported graph as statements of text, taken apart into words, so that what nobody reads goes, and names are settled. */
+/* The imported graph as statements of text, taken apart into words, so that what nobody reads goes, and names are
+ * settled. */
 #ifndef NNC_ONNX_SCRIPT_H
 #define NNC_ONNX_SCRIPT_H
 
