@@ -240,6 +240,8 @@ static const char *bound(OnnxNode *n, uint32_t i, const char *name)
 static bool write_clip(OnnxNode *n)
 {
     const char *low = bound(n, 1, "min"), *high = bound(n, 2, "max"), *x = onnx_in(n, 0), *out = onnx_out(n, 0);
+    if (low && high && strcmp(low, "0.0") == 0 && strcmp(high, "6.0") == 0)
+        return onnx_emit(n, "%s = relu6(%s)", out, x);
     if (low && high)
         return onnx_emit(n, "%s = clip(%s, %s, %s)", out, x, low, high);
     if (low || high)

@@ -58,7 +58,7 @@ static bool makes_rows(const Shape *from, const OnnxNode *reshape)
     for (uint32_t i = 0; i < 3; i++) {
         int64_t extent = (int64_t)tensor_number(given, i);
         open += extent == -1;
-        if (extent != wanted[i] && extent != -1)
+        if (extent != wanted[i] && extent != -1 && (extent || i == 2)) /* 0 is the extent that stands there */
             return false;
     }
     return open <= 1 && shape_elements(from) > 0;
@@ -73,8 +73,8 @@ static bool write_merge(OnnxNode *n)
     if (!swaps(transpose, heads_first, 4) || !makes_rows(extents_of(transpose, 0), n))
         return false;
     onnx_match_enter(&match, heads);
-    return onnx_match_alone(&match) && onnx_emit(n, "%s = merge_heads(%s)", onnx_out(n, 0),
-                                                 onnx_name_value(n->onnx, transpose->in[0]));
+    return onnx_match_alone(&match) &&
+           onnx_emit(n, "%s = merge_heads(%s)", onnx_out(n, 0), onnx_name_value(n->onnx, transpose->in[0]));
 }
 
 /* Attention */
@@ -180,8 +180,8 @@ static bool fits(const Scores *s)
     bool same = q->rank == k->rank && q->rank >= 2 && dtype_is_float(s->q.value->type->dtype);
     for (uint32_t d = 0; same && d + 2 < q->rank; d++)
         same = q->dim[d] == k->dim[d];
-    return same && (!s->mask.value || (shape_broadcast(&scores, &s->mask.value->type->shape, &sum) &&
-                                       shape_eq(&sum, &scores)));
+    return same &&
+           (!s->mask.value || (shape_broadcast(&scores, &s->mask.value->type->shape, &sum) && shape_eq(&sum, &scores)));
 }
 
 static bool write_attention(OnnxNode *n)
@@ -198,9 +198,11 @@ static bool write_attention(OnnxNode *n)
     DType dtype = s.q.value->type->dtype;
     bool usual = onnx_near(dtype, s.scale, 1 / sqrt((double)q->dim[q->rank - 1]));
     const char *mask = s.mask.value ? onnx_text(n, ", %s", onnx_name_value(n->onnx, s.mask.value)) : "";
-    const char *scale = usual ? "" : onnx_text(n, ", scale = %s", onnx_number(n, dtype, s.scale));
-    return onnx_emit(n, "%s = scaled_dot_product(%s, %s, %s%s%s)", onnx_out(n, 0),
-                     onnx_name_value(n->onnx, s.q.value), k, onnx_in(n, 1), mask, scale);
+    const char *scale =
+        usual ? ""
+              : onnx_text(n, ", scale = %s", onnx_number(n, dtype, dtype == DT_F64 ? s.scale : (double)(float)s.scale));
+    return onnx_emit(n, "%s = scaled_dot_product(%s, %s, %s%s%s)", onnx_out(n, 0), onnx_name_value(n->onnx, s.q.value),
+                     k, onnx_in(n, 1), mask, scale);
 }
 
 bool onnx_write_heads(OnnxNode *node)

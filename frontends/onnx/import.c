@@ -330,7 +330,8 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
                        .opset_count = onnx->model->n_opset_import};
     Str *result = ARENA_ARRAY(onnx->arena, Str, onnx->model->graph->n_output + 1);
 
-    onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->arena;
+    onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->constants.arena =
+        onnx->arena;
     onnx_count_uses(onnx);
     onnx->block = onnx->root = &root;
     onnx->composer = nnc_compose(onnx->arena, onnx->diag, onnx->path);

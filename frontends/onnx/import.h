@@ -80,6 +80,9 @@ struct Onnx {
     uint32_t weight_count, weight_capacity;
     OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
     uint32_t undeclared_count, undeclared_capacity;
+    Map constants; /* by their elements, to index into constant */
+    const OnnxValue **constant;
+    uint32_t constant_count, constant_capacity;
     struct Refusal *refusal; /* what is not supported */
     uint32_t refusal_count, refusal_capacity, node_count, folds;
     int64_t work; /* operations that may still be evaluated */

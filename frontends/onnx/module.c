@@ -56,6 +56,7 @@ Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out
     onnx_script_drop_unread(script);
     onnx_script_settle_names(script);
     text_printf(out, "nnc 1\nuse \"nn\"\n\n");
+    onnx_script_fold_blocks(script, out);
     put_graph(onnx, graph, result, script, out);
 
     Str text = str_copy(onnx->arena, text_view(out));

@@ -5,7 +5,8 @@
 #include "frontends/nnc/lex.h"
 #include "onnx/import.h"
 
-#define LONGEST 60 /* of what has to be changed */
+#define LONGEST      60  /* of what has to be changed */
+#define LONGEST_KEPT 200 /* of what is a name of the language */
 
 /* Does the part that the name begins with, up to `/`, stand before the next one, too, as in `layer1/layer1.0`? */
 static bool is_repeated(const char *name)
@@ -51,7 +52,7 @@ static Str shortened(Text *plain)
 const char *onnx_identifier(Onnx *onnx, const char *name)
 {
     Str wish = str_from(name);
-    if (wish.len && wish.len <= LONGEST && lex_is_plain(wish))
+    if (wish.len && wish.len <= LONGEST_KEPT && lex_is_plain(wish))
         return str_copy(onnx->arena, wish).ptr;
     Text plain = {0};
     put_plain(&plain, name);

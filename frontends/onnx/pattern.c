@@ -75,18 +75,11 @@ void onnx_match_start(OnnxMatch *m, OnnxNode *root)
 void onnx_match_enter(OnnxMatch *m, OnnxOperand operand)
 {
     const OnnxNode *node = operand.value->maker;
-    bool known = false;
-    for (uint32_t i = 0; i < m->edge_count; i++)
-        if (m->edge[i].node == operand.node && m->edge[i].index == operand.index)
-            return;
     for (uint32_t i = 0; i < m->inner_count; i++)
-        known |= m->inner[i] == node;
-    if (m->edge_count == 2 * PATTERN_NODES || (!known && m->inner_count == PATTERN_NODES)) {
-        m->broken = true;
-        return;
-    }
-    m->edge[m->edge_count++] = operand;
-    if (!known)
+        if (m->inner[i] == node)
+            return;
+    m->broken |= m->inner_count == PATTERN_NODES;
+    if (!m->broken)
         m->inner[m->inner_count++] = node;
 }
 
@@ -96,16 +89,24 @@ static uint32_t uses_of(const Onnx *onnx, const char *name)
     return uses == MAP_NONE ? 0 : uses;
 }
 
+/* Operands of nodes of the pattern that this one gives */
+static uint32_t uses_inside(const OnnxMatch *m, const OnnxNode *node)
+{
+    uint32_t uses = 0;
+    for (uint32_t i = 0; i < m->inner_count; i++)
+        for (uint32_t k = 0; k < m->inner[i]->in_count; k++)
+            uses += m->inner[i]->in[k] && m->inner[i]->in[k]->maker == node;
+    return uses;
+}
+
 bool onnx_match_alone(const OnnxMatch *m)
 {
     for (uint32_t i = 1; i < m->inner_count; i++) {
         const OnnxNode *node = m->inner[i];
-        uint32_t uses = 0, inside = 0;
+        uint32_t uses = 0;
         for (uint32_t k = 0; k < node->out_count; k++)
             uses += uses_of(node->onnx, node->proto->output[k]);
-        for (uint32_t k = 0; k < m->edge_count; k++)
-            inside += m->edge[k].value->maker == node;
-        if (uses != inside)
+        if (uses != uses_inside(m, node))
             return false;
     }
     return !m->broken;
@@ -376,8 +377,13 @@ static bool match_call(OnnxMatch *m, Str pattern, OnnxOperand operand)
     Str terms, head = open_term(pattern, &terms);
     if (str_is(head, "+") || str_is(head, "*"))
         return match_list(m, terms, operand, str_is(head, "*"));
+    if (str_is(head, "^"))
+        return match_list(m, pattern, operand, true);
     if (str_is(head, "mean") || str_is(head, "sum") || str_is(head, "max"))
-        return match_reduction(m, str_is(head, "mean") ? "ReduceMean" : str_is(head, "sum") ? "ReduceSum" : "ReduceMax",
+        return match_reduction(m,
+                               str_is(head, "mean")  ? "ReduceMean"
+                               : str_is(head, "sum") ? "ReduceSum"
+                                                     : "ReduceMax",
                                terms, operand);
     return match_op(m, head, terms, operand);
 }

@@ -36,10 +36,8 @@ typedef struct OnnxMatch {
     uint32_t bound_count;
     const OnnxNode *inner[PATTERN_NODES]; /* all nodes, the root first */
     uint32_t inner_count;
-    OnnxOperand edge[2 * PATTERN_NODES]; /* from one of them to another */
-    uint32_t edge_count;
     uint32_t most_rank; /* of numbers */
-    uint32_t axes; /* of all reductions, as bits */
+    uint32_t axes;      /* of all reductions, as bits */
     bool reduces, broken;
 } OnnxMatch;
 
@@ -48,16 +46,17 @@ const OnnxOperand *onnx_bound(const OnnxMatch *match, const char *name); /* whic
 double onnx_bound_number(const OnnxMatch *match, const char *name);
 
 /* What other matchers need */
-const OnnxNode *onnx_maker(const OnnxValue *value, const char *op); /* the node of ONNX's own op that gives it, or NULL */
+const OnnxNode *onnx_maker(const OnnxValue *value,
+                           const char *op); /* the node of ONNX's own op that gives it, or NULL */
 OnnxOperand onnx_operand(const OnnxNode *node, uint32_t index);
-bool onnx_one_number(const OnnxValue *value, double *number);        /* is it one element, and known? */
-bool onnx_near(DType dtype, double a, double b);                     /* equal, as far as the dtype can tell */
+bool onnx_one_number(const OnnxValue *value, double *number); /* is it one element, and known? */
+bool onnx_near(DType dtype, double a, double b);              /* equal, as far as the dtype can tell */
 void onnx_match_start(OnnxMatch *match, OnnxNode *root);
-void onnx_match_enter(OnnxMatch *match, OnnxOperand operand);        /* its maker belongs to the pattern */
-bool onnx_match_alone(const OnnxMatch *match);                       /* are inner values read inside alone? */
+void onnx_match_enter(OnnxMatch *match, OnnxOperand operand); /* its maker belongs to the pattern */
+bool onnx_match_alone(const OnnxMatch *match);                /* are inner values read inside alone? */
 
 /* fused.c: writes the node and those before it as one call, where a pattern ends here; false: nothing is written. */
 bool onnx_write_pattern(OnnxNode *node);
-bool onnx_write_heads(OnnxNode *node);     /* heads.c: attention, and heads taken apart and together */
+bool onnx_write_heads(OnnxNode *node); /* heads.c: attention, and heads taken apart and together */
 
 #endif

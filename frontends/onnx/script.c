@@ -173,7 +173,8 @@ OnnxScript *onnx_script_read(Onnx *onnx, Str text, const Graph *graph, const Str
                            .arena = onnx->arena,
                            .result = result,
                            .results = graph->output_count,
-                           .elements = {.arena = onnx->arena}};
+                           .elements = {.arena = onnx->arena},
+                           .functions = {.arena = onnx->arena}};
     Reader r = {.script = script, .names = {.arena = onnx->arena}, .text = text};
     for (uint32_t i = 0; i < graph->input_count; i++)
         map_put(&r.names, graph_value(graph, graph->input[i])->name, 0);

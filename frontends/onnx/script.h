@@ -23,14 +23,23 @@ typedef enum OnnxStatementKind {
     STATEMENT_PARAM, /* `param w: f32[3]` */
     STATEMENT_CONST, /* `const c: f32[3] = 1.0` */
     STATEMENT_BODY,  /* goes over several lines: loops and branches */
+    STATEMENT_CALL,  /* of a function that was made here */
 } OnnxStatementKind;
+
+typedef struct OnnxCall {
+    Str function, label; /* label: may be empty */
+    OnnxToken *argument;
+    Str *result;
+    uint32_t arguments, results;
+} OnnxCall;
 
 typedef struct OnnxStatement {
     OnnxToken *token;
     uint32_t count;
     uint32_t results; /* the first so many values are what it names */
     OnnxStatementKind kind;
-    bool stored; /* a constant whose elements are beside the text */
+    bool stored;          /* a constant whose elements are beside the text */
+    const OnnxCall *call; /* of STATEMENT_CALL */
 } OnnxStatement;
 
 typedef struct OnnxScript {
@@ -43,6 +52,8 @@ typedef struct OnnxScript {
     Map elements; /* of params and constants by their names, to index into element */
     const Tensor **element;
     uint32_t element_count, element_capacity;
+    Map functions; /* that were made */
+    uint32_t function_count;
 } OnnxScript;
 
 /* The graph's text; names of inputs and results tell values from other words. */
@@ -57,5 +68,8 @@ void onnx_statement_write(const OnnxStatement *statement, Text *out);
 
 /* The next value of a statement, at or behind `*at`, which then is behind it; NULL: there is none. */
 OnnxToken *onnx_statement_next(const OnnxStatement *statement, uint32_t *at, OnnxTokenKind kind);
+
+/* repeat.c: functions for blocks that repeat, and loops of their calls.  The functions' texts go to `functions`. */
+void onnx_script_fold_blocks(OnnxScript *script, Text *functions);
 
 #endif

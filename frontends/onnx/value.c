@@ -61,11 +61,16 @@ static bool is_uniform(const Tensor *tensor, int64_t count)
     return memcmp(tensor->data, (const char *)tensor->data + bytes, (size_t)(count - 1) * bytes) == 0;
 }
 
+static bool is_param(const OnnxValue *value)
+{
+    return value->stored && dtype_is_float(value->type->dtype);
+}
+
 /* Elements stand in the text where the printer would write them, too: all others are saved beside it. */
 static void put_declaration(Onnx *onnx, Text *out, const OnnxValue *value)
 {
     int64_t elements = shape_elements(&value->type->shape), next = 0;
-    bool param = value->stored && dtype_is_float(value->type->dtype);
+    bool param = is_param(value);
 
     text_printf(out, "%s %s: " STR_FMT, param ? "param" : "const", value->name,
                 STR_ARG(type_show(onnx->arena, value->type)));
@@ -129,8 +134,29 @@ static const char *name_folded(Onnx *onnx, const OnnxValue *value)
     return name.ptr;
 }
 
+/* Constants of the same elements, such as the mask of each layer, are one. */
+static bool name_as_before(Onnx *onnx, OnnxValue *value)
+{
+    int64_t elements = shape_elements(&value->type->shape);
+    if (is_param(value) || elements > ONNX_FOLDED)
+        return false;
+    Str key = map_key(value->known->data, (size_t)elements * dtype_bytes(value->type->dtype));
+    uint32_t index = map_get(&onnx->constants, key);
+    if (index == MAP_NONE) {
+        map_put(&onnx->constants, key, onnx->constant_count);
+        ARENA_PUSH(onnx->arena, onnx->constant, onnx->constant_count, onnx->constant_capacity, value);
+        return false;
+    }
+    if (onnx->constant[index]->type != value->type)
+        return false;
+    value->name = onnx->constant[index]->name;
+    return true;
+}
+
 static void name_known(Onnx *onnx, OnnxValue *value)
 {
+    if (name_as_before(onnx, value))
+        return;
     value->name = onnx_unique(onnx, value->wish);
     if (onnx->block == onnx->root)
         declare(onnx, value);
