@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnx/narrow.h"
 #include "onnx/pattern.h"
 #include "ops/family.h"
 #include "passes/pass.h"
@@ -100,6 +101,8 @@ static void bind_results(OnnxNode *node)
             node->out[i] = onnx_value_new(node->onnx);
             node->out[i]->bad = true;
         }
+        if (i == 0 && node->narrow)
+            node->out[i]->narrow = node->narrow;
         if (onnx_lookup_here(node->scope, node->onnx, node->proto->output[i]) && !node->onnx->failed)
             node->onnx->failed =
                 !diag_file_error(node->onnx->diag, node->onnx->path, "two nodes give '%s'", node->proto->output[i]);
@@ -302,6 +305,7 @@ bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphPro
             return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "initializer '%s': %s", name, why);
         OnnxValue *value = onnx_known_value(onnx, tensor, name);
         value->stored = true;
+        value->narrow = onnx_narrow(proto->data_type) ? proto->data_type : 0;
         onnx_bind(scope, onnx, name, value);
     }
     if (graph->n_sparse_initializer)

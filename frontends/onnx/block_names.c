@@ -208,7 +208,7 @@ static bool is_free(const Repeat *r, const RepeatBlock *b, const RepeatName *nam
 static bool is_known_function(Repeat *r, Str name)
 {
     LibraryFunction found;
-    return map_get(&r->script->functions, name) != MAP_NONE || op_find(name) != OP_COUNT ||
+    return map_get(&r->script->functions, name) != MAP_NONE || op_find(name) < OP_COUNT ||
            nnc_library_find(name, &found) || map_get(&r->script->onnx->names, name) != MAP_NONE || !lex_is_plain(name);
 }
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "onnx/import.h"
+#include "onnx/narrow.h"
 
 static DType dtype_at(const OnnxNode *n, uint32_t i)
 {
@@ -282,10 +282,18 @@ static bool convert(OnnxNode *n, DType to)
     return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), onnx_in(n, 0), dtype_name(to));
 }
 
+static bool convert_narrow(OnnxNode *n, int32_t type)
+{
+    n->narrow = type;
+    return onnx_write_narrow(n, onnx_narrow(type));
+}
+
 static bool write_cast(OnnxNode *n)
 {
     DType to;
     int32_t type = (int32_t)onnx_int(n, "to", 0);
+    if (onnx_narrow(type))
+        return convert_narrow(n, type);
     return onnx_dtype(type, &to) ? convert(n, to) : onnx_no(n, "it converts to %s", onnx_dtype_name(type));
 }
 
@@ -294,6 +302,8 @@ static bool write_cast_like(OnnxNode *n)
 {
     const Tensor *known = onnx_has(n, 0) ? n->in[0]->known : NULL;
     DType to = dtype_at(n, 1);
+    if (n->in[1]->narrow)
+        return convert_narrow(n, n->in[1]->narrow);
     if (known && dtype_is_float(known->type->dtype) && dtype_is_float(to) &&
         shape_elements(&known->type->shape) <= ONNX_FOLDED) {
         Tensor *tensor = tensor_new(n->onnx->arena, module_type(n->onnx->module, to, &known->type->shape, (Layout){0}));

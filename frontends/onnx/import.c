@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "onnx/body.h"
+#include "onnx/narrow.h"
 #include "onnx/wire.h"
 
 #define MOST_WORK    1000000000 /* operations to evaluate what is known: some seconds */
@@ -236,7 +237,11 @@ static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProt
     if (!type)
         return false;
     OnnxValue *value = onnx_value_new(onnx);
-    *value = (OnnxValue){.type = type, .name = onnx_unique(onnx, name), .home = onnx->root};
+    int32_t stated = input->type->tensor_type->elem_type;
+    *value = (OnnxValue){.type = type,
+                         .name = onnx_unique(onnx, name),
+                         .home = onnx->root,
+                         .narrow = onnx_narrow(stated) ? stated : 0};
     nnc_compose_input(onnx->composer, str_from(value->name), type);
     onnx_bind(scope, onnx, name, value);
     return true;

@@ -26,6 +26,7 @@ typedef struct OnnxValue {         /* what a name of the model stands for */
     const Tensor *known;           /* its elements, when they are known while compiling */
     const char *wish;              /* of what is known: its name in the model */
     bool stored;                   /* known as an initialiser: a weight */
+    int32_t narrow;                /* the type of ONNX that it has values of (narrow.h); 0: its own */
     bool bad;                      /* an error has been reported */
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
@@ -99,6 +100,7 @@ struct OnnxNode {
     OnnxValue **in, **out;
     const char **out_name; /* in the text */
     uint32_t in_count, out_count;
+    int32_t narrow;             /* the same of result 0 */
     bool covers;               /* it stands for several nodes of the model, which nobody reads then */
     const char *reason, *hint; /* why it is not supported */
 };

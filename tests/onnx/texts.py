@@ -6,7 +6,7 @@
 import numpy
 
 from harness import case, expect, main
-from write import external, function, graph, model, node, number, tensor, value
+from write import coded, external, function, graph, model, node, number, tensor, value
 
 W = numpy.arange(6, dtype="f4").reshape(2, 3)
 X = value("x", [1, 2])
@@ -280,6 +280,31 @@ def bits_keep_their_size(t):
     x = numpy.array([1, -0.0], "f4")
     expect(t.text(m), "y = bitcast(x, to = i32)")
     numpy.testing.assert_array_equal(t.value(m, x=x), x.view("i4"))
+
+
+@case
+def narrow_types_are_carried_by_wider_ones(t):
+    for listed in (False, True):
+        for kind, content, wanted in ((22, b"\x21\xf8", [1, 2, -8]), (21, b"\x21\xf8", [1, 2, 8]), (26, b"\x1e", [-2, -1, 1]),
+                                      (17, b"\x38\x7e\x01", [1, 448, 2.0**-9]), (18, b"\x40\x7f\x80", [1, 240, numpy.nan]),
+                                      (19, b"\x3c\x7c\xfb", [1, numpy.inf, -57344]), (20, b"\x40\x7f\x80", [1, 57344, numpy.nan]),
+                                      (23, b"\x72\x0b", [1, 6, -1.5]), (24, b"\x7f\x00\xff", [1, 2.0**-127, numpy.nan])):
+            m = model(graph([node("Cast", ["w"], ["h"], to=1), node("Add", ["x", "h"], ["y"])], [value("x", [3])], [value("y", None)],
+                            [coded("w", [3], kind, content, listed)]), opset=25)
+            numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros(3, "f4")), numpy.array(wanted, "f4"))
+    t.write(model(graph([node("Neg", ["w"], ["y"])], [], [value("y", None)], [coded("w", [5], 22, b"\x21\xf8")])))
+    assert "'w': it has not as many elements as its shape asks for" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def conversions_to_narrow_types_round_and_wrap(t):
+    x = numpy.array([0.3, -9, 15.6, 500, -numpy.inf, numpy.nan, 0.0196], "f4")
+    for to, wanted in ((17, [0.3125, -9, 16, 448, -448, numpy.nan, 0.01953125]), (19, [0.3125, -8, 16, 512, -57344, numpy.nan, 0.01953125]),
+                       (23, [0.5, -6, 6, 6, -6, 0, 0])):
+        m = model(graph([node("Cast", ["x"], ["y"], to=to)], [value("x", [7])], [value("y", None)]), opset=25)
+        numpy.testing.assert_array_equal(t.value(m, x=x), numpy.array(wanted, "f2"))
+    m = model(graph([node("Cast", ["x"], ["y"], to=22)], [value("x", [3], 7)], [value("y", None)]), opset=25)
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.array([7, 8, -9], "i8")), numpy.array([7, -8, 7], "i1"))
 
 
 @case

@@ -35,6 +35,12 @@ def tensor(name, array, raw=True):
     return out + (data(9, array.tobytes()) if raw else data(4, array.astype("<f4").tobytes()))
 
 
+def coded(name, shape, kind, content, listed=False):
+    """Elements as bytes, or as numbers of int32_data."""
+    out = b"".join(number(1, d) for d in shape) + number(2, kind) + data(8, name)
+    return out + (b"".join(number(5, byte) for byte in content) if listed else data(9, content))
+
+
 def external(name, shape, location, offset=None, length=None, kind=1):
     entries = [("location", location)] + [(k, str(v)) for k, v in (("offset", offset), ("length", length)) if v is not None]
     out = b"".join(number(1, d) for d in shape) + number(2, kind) + data(8, name) + number(14, 1)
