@@ -94,6 +94,7 @@ static bool find_operands(OnnxNode *node)
 
 static void bind_results(OnnxNode *node)
 {
+    onnx_take_counts(node);
     for (uint32_t i = 0; i < node->out_count; i++) {
         if (!onnx_wants(node, i))
             continue;
@@ -190,16 +191,16 @@ static bool fold(OnnxNode *node)
     node->onnx->folds++;
     onnx_block_open(node->onnx, true);
     bool written = node->row->write(node);
-    bool good = written && take_results(node);
+    bool good = written && take_results(node) && !node->count;
     for (uint32_t i = 0; good && i < node->out_count; i++)
         if (node->out[i] && node->out[i]->home == node->onnx->block)
             node->out[i] = NULL;
-    if (!good) {
-        onnx_block_close(node->onnx);
-        return false;
-    }
-    if (take_evaluated(node))
+    if (good && take_evaluated(node))
         return true;
+    if (!good)
+        onnx_block_close(node->onnx);
+    node->count = NULL;
+    node->counted = 0;
     memset(node->out, 0, sizeof *node->out * node->out_count);
     memset(node->out_name, 0, sizeof *node->out_name * node->out_count);
     return false;
@@ -241,7 +242,7 @@ static bool check_tensors(OnnxNode *node)
 
 static bool write_node(OnnxNode *node)
 {
-    if (!check_tensors(node))
+    if (!check_tensors(node) || !onnx_check_counts(node))
         return false;
     if (is_foldable(node) && fold(node))
         return true;

@@ -285,23 +285,46 @@ static bool import_output(Onnx *onnx, const OnnxScope *scope, const char *name, 
     return onnx_write(onnx, onnx->path, str_format(onnx->arena, STR_FMT " = %s\n", STR_ARG(*result), text));
 }
 
-static bool import_outputs(Onnx *onnx, const OnnxScope *scope, Str *result)
+/* One name cannot be two results. */
+static bool keep_apart(Onnx *onnx, Str *result, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        if (!str_eq(result[k], result[count]))
+            continue;
+        Str other = str_from(onnx_unique(onnx, result[count].ptr));
+        Str copy = str_format(onnx->arena, STR_FMT " = " STR_FMT "\n", STR_ARG(other), STR_ARG(result[count]));
+        result[count] = other;
+        return onnx_write(onnx, onnx->path, copy);
+    }
+    return true;
+}
+
+/* Counts of what is as large as data say stand behind all others: y.count. */
+static bool add_counts(Onnx *onnx, const OnnxScope *scope, Str *result, size_t *count)
 {
     const Onnx__GraphProto *graph = onnx->model->graph;
     for (size_t i = 0; i < graph->n_output; i++) {
-        if (!import_output(onnx, scope, text_of(graph->output[i]->name), &result[i]))
+        OnnxValue *value = onnx_lookup_here(scope, onnx, text_of(graph->output[i]->name));
+        if (!value->count)
+            continue;
+        Str wish = str_format(onnx->arena, STR_FMT ".count", STR_ARG(result[i]));
+        Str name = str_from(onnx_unique(onnx, wish.ptr));
+        const char *from = onnx_name_value(onnx, value->count);
+        if (!onnx_write(onnx, onnx->path, str_format(onnx->arena, STR_FMT " = %s\n", STR_ARG(name), from)))
             return false;
-        for (size_t k = 0; k < i; k++) /* one name cannot be two results */
-            if (str_eq(result[k], result[i])) {
-                Str other = str_from(onnx_unique(onnx, result[i].ptr));
-                if (!onnx_write(
-                        onnx, onnx->path,
-                        str_format(onnx->arena, STR_FMT " = " STR_FMT "\n", STR_ARG(other), STR_ARG(result[i]))))
-                    return false;
-                result[i] = other;
-            }
+        result[(*count)++] = name;
     }
-    return graph->n_output > 0 || fail(onnx, "it has no outputs");
+    return true;
+}
+
+static bool import_outputs(Onnx *onnx, const OnnxScope *scope, Str *result, size_t *count)
+{
+    const Onnx__GraphProto *graph = onnx->model->graph;
+    for (size_t i = 0; i < graph->n_output; i++)
+        if (!import_output(onnx, scope, text_of(graph->output[i]->name), &result[i]) || !keep_apart(onnx, result, i))
+            return false;
+    *count = graph->n_output;
+    return *count ? add_counts(onnx, scope, result, count) : fail(onnx, "it has no outputs");
 }
 
 /* The whole */
@@ -322,9 +345,10 @@ static Graph *import_graph(Onnx *onnx, OnnxScope *scope, Str *result)
 {
     const Onnx__GraphProto *graph = onnx->model->graph;
     bool good = import_inputs(onnx, scope) && onnx_import_nodes(onnx, scope, graph->node, graph->n_node);
-    if (!onnx_report_refusals(onnx) || !good || !import_outputs(onnx, scope, result))
+    size_t count;
+    if (!onnx_report_refusals(onnx) || !good || !import_outputs(onnx, scope, result, &count))
         return NULL;
-    return nnc_compose_close(onnx->composer, result, (uint32_t)graph->n_output);
+    return nnc_compose_close(onnx->composer, result, (uint32_t)count);
 }
 
 static bool import_model(Onnx *onnx, OnnxModel *model)
@@ -333,7 +357,7 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
     OnnxScope scope = {.value = {.arena = onnx->arena},
                        .opset = (const Onnx__OperatorSetIdProto *const *)onnx->model->opset_import,
                        .opset_count = onnx->model->n_opset_import};
-    Str *result = ARENA_ARRAY(onnx->arena, Str, onnx->model->graph->n_output + 1);
+    Str *result = ARENA_ARRAY(onnx->arena, Str, 2 * onnx->model->graph->n_output + 1);
 
     onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->constants.arena =
         onnx->arena;

@@ -11,6 +11,7 @@
 #include "onnx/tensor.h"
 
 #define ONNX_FOLDED  65536 /* elements: what is larger is computed when running, or folded by a pass */
+#define COUNTED_RESULTS 4
 #define ONNX_DEEPEST 12    /* graphs and functions inside each other */
 
 typedef struct Onnx Onnx;
@@ -28,6 +29,8 @@ typedef struct OnnxValue {         /* what a name of the model stands for */
     bool stored;                   /* known as an initialiser: a weight */
     int32_t narrow;                /* the type of ONNX that it has values of (narrow.h); 0: its own */
     bool bad;                      /* an error has been reported */
+    struct OnnxValue *count;       /* so many entries along an axis are there, the rest is padding; NULL: all */
+    uint32_t count_axis;
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
     bool sequence, absent; /* absent: an optional without a value */
@@ -101,6 +104,8 @@ struct OnnxNode {
     const char **out_name; /* in the text */
     uint32_t in_count, out_count;
     int32_t narrow;             /* the same of result 0 */
+    OnnxValue *count;           /* of the results that are marked in `counted` */
+    uint32_t counted, count_axis[COUNTED_RESULTS];
     bool covers;               /* it stands for several nodes of the model, which nobody reads then */
     const char *reason, *hint; /* why it is not supported */
 };
@@ -119,7 +124,7 @@ typedef struct OnnxRow {
 /* The families; op NULL ends each. */
 extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
-    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[];
+    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -149,6 +154,11 @@ bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
 
 /* module.c: the composed graph as text, and the module that this is; NULL after errors */
 Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
+
+/* bounded.c: values as large as data say */
+bool onnx_check_counts(OnnxNode *node); /* of operands, whose counts results may have; false after onnx_no */
+void onnx_take_counts(const OnnxNode *node);
+bool onnx_write_bounded_top_k(OnnxNode *node);
 
 /* join.c: the statements with calls inside each other, where that reads better.  Only names that are in `made` go. */
 void onnx_join(Arena *arena, const Map *made, Str text, const Str *result, uint32_t results, Text *out);
