@@ -1,7 +1,8 @@
 /* Results as large as data say: a static bound, and a count that is a value of its own.
  *
  * What stands behind the count is padding.  An output of the model that is bounded is followed by its count, as a
- * result of its own, `y.count`.  Ops that move whole entries along pass the count on; all others refuse such operands. */
+ * result of its own, `y.count`.  Ops that move whole entries along pass the count on; all others refuse such operands.
+ */
 #include <string.h>
 
 #include "base/number.h"
@@ -153,7 +154,8 @@ static bool write_compress(OnnxNode *n)
     return true;
 }
 
-/* Along an axis, or of all elements: the different ones, where each stands first, which each is, how often it is there. */
+/* Along an axis, or of all elements: the different ones, where each stands first, which each is, how often it is there.
+ */
 static bool write_unique(OnnxNode *n)
 {
     const Shape *shape = &onnx_type(n, 0)->shape;
@@ -177,7 +179,8 @@ static bool write_unique(OnnxNode *n)
 /* A number that is known: an operand, or what stands for one that is left out */
 static bool take_number(OnnxNode *n, uint32_t i, double *number)
 {
-    return !onnx_has(n, i) || (onnx_known(n, i) && (onnx_known_number(n, i, number) || onnx_no(n, "operand %u is no number", i)));
+    return !onnx_has(n, i) ||
+           (onnx_known(n, i) && (onnx_known_number(n, i, number) || onnx_no(n, "operand %u is no number", i)));
 }
 
 /* Rows of batch, class and box */

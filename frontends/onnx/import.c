@@ -238,10 +238,8 @@ static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProt
         return false;
     OnnxValue *value = onnx_value_new(onnx);
     int32_t stated = input->type->tensor_type->elem_type;
-    *value = (OnnxValue){.type = type,
-                         .name = onnx_unique(onnx, name),
-                         .home = onnx->root,
-                         .narrow = onnx_narrow(stated) ? stated : 0};
+    *value = (OnnxValue){
+        .type = type, .name = onnx_unique(onnx, name), .home = onnx->root, .narrow = onnx_narrow(stated) ? stated : 0};
     nnc_compose_input(onnx->composer, str_from(value->name), type);
     onnx_bind(scope, onnx, name, value);
     return true;

@@ -10,26 +10,26 @@
 #include "onnx/onnx.h"
 #include "onnx/tensor.h"
 
-#define ONNX_FOLDED  65536 /* elements: what is larger is computed when running, or folded by a pass */
+#define ONNX_FOLDED     65536 /* elements: what is larger is computed when running, or folded by a pass */
 #define COUNTED_RESULTS 4
-#define ONNX_DEEPEST 12    /* graphs and functions inside each other */
+#define ONNX_DEEPEST    12 /* graphs and functions inside each other */
 
 typedef struct Onnx Onnx;
 typedef struct OnnxBlock OnnxBlock;
 typedef struct OnnxScope OnnxScope;
 typedef struct OnnxNode OnnxNode;
 
-typedef struct OnnxValue {         /* what a name of the model stands for */
-    const Type *type;              /* of a tensor; NULL: see below */
-    const char *name;              /* in the text; NULL while nothing declares it */
-    const OnnxBlock *home;         /* that declares it; NULL: the outermost one, when it is used */
-    const OnnxNode *maker;         /* that has computed it; NULL of inputs and of what is known */
-    const Tensor *known;           /* its elements, when they are known while compiling */
-    const char *wish;              /* of what is known: its name in the model */
-    bool stored;                   /* known as an initialiser: a weight */
-    int32_t narrow;                /* the type of ONNX that it has values of (narrow.h); 0: its own */
-    bool bad;                      /* an error has been reported */
-    struct OnnxValue *count;       /* so many entries along an axis are there, the rest is padding; NULL: all */
+typedef struct OnnxValue {   /* what a name of the model stands for */
+    const Type *type;        /* of a tensor; NULL: see below */
+    const char *name;        /* in the text; NULL while nothing declares it */
+    const OnnxBlock *home;   /* that declares it; NULL: the outermost one, when it is used */
+    const OnnxNode *maker;   /* that has computed it; NULL of inputs and of what is known */
+    const Tensor *known;     /* its elements, when they are known while compiling */
+    const char *wish;        /* of what is known: its name in the model */
+    bool stored;             /* known as an initialiser: a weight */
+    int32_t narrow;          /* the type of ONNX that it has values of (narrow.h); 0: its own */
+    bool bad;                /* an error has been reported */
+    struct OnnxValue *count; /* so many entries along an axis are there, the rest is padding; NULL: all */
     uint32_t count_axis;
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
@@ -103,8 +103,8 @@ struct OnnxNode {
     OnnxValue **in, **out;
     const char **out_name; /* in the text */
     uint32_t in_count, out_count;
-    int32_t narrow;             /* the same of result 0 */
-    OnnxValue *count;           /* of the results that are marked in `counted` */
+    int32_t narrow;   /* the same of result 0 */
+    OnnxValue *count; /* of the results that are marked in `counted` */
     uint32_t counted, count_axis[COUNTED_RESULTS];
     bool covers;               /* it stands for several nodes of the model, which nobody reads then */
     const char *reason, *hint; /* why it is not supported */
@@ -124,7 +124,8 @@ typedef struct OnnxRow {
 /* The families; op NULL ends each. */
 extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
-    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[];
+    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[],
+    onnx_attention_more[], onnx_columns[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 

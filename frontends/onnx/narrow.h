@@ -16,7 +16,7 @@ typedef struct OnnxNarrow {
     bool unsigned_zero; /* it has no -0: those bits are NaN */
 } OnnxNarrow;
 
-const OnnxNarrow *onnx_narrow(int32_t type);                     /* NULL: the language has the type itself */
+const OnnxNarrow *onnx_narrow(int32_t type); /* NULL: the language has the type itself */
 uint64_t onnx_narrow_bytes(const OnnxNarrow *narrow, int64_t elements);
 void onnx_narrow_unpack(const OnnxNarrow *narrow, const unsigned char *bytes, Tensor *tensor);
 bool onnx_write_narrow(OnnxNode *node, const OnnxNarrow *narrow); /* converts operand 0 */

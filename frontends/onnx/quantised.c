@@ -128,7 +128,9 @@ static bool write_matmul_integer(OnnxNode *n)
 static const char *factor(OnnxNode *n, uint32_t i, bool rows)
 {
     const Shape *shape = &onnx_type(n, i)->shape;
-    const char *x = onnx_in(n, i);
+    DType dtype = onnx_type(n, i)->dtype;
+    const char *x =
+        dtype == DT_F16 || dtype == DT_BF16 ? onnx_text(n, "cast(%s, to = f32)", onnx_in(n, i)) : onnx_in(n, i);
     if (shape->rank == 1 && shape_elements(shape) == 1)
         return onnx_text(n, "reshape(%s, shape = [])", x);
     return shape->rank == 1 && rows ? onnx_text(n, "reshape(%s, shape = [%lld, 1])", x, (long long)shape->dim[0]) : x;
@@ -146,8 +148,6 @@ static bool requantise(OnnxNode *n, const char *sum, const char *scale, uint32_t
 static bool write_qlinear_matmul(OnnxNode *n)
 {
     const char *sum = onnx_temp(n, "sum");
-    if (onnx_type(n, 1)->dtype != DT_F32)
-        return onnx_no(n, "its scales are no f32");
     const char *scale = onnx_text(n, "%s * %s / %s", factor(n, 1, true), factor(n, 4, false), factor(n, 6, true));
     return onnx_emit(n, "%s = %s @ %s", sum, moved(n, 0, 2, true), moved(n, 3, 5, false)) &&
            requantise(n, sum, scale, 7);

@@ -93,7 +93,7 @@ def tensor(data):
     kind = one(data, 2, 0)
     if kind == 16:
         bits = numpy.frombuffer(one(data, 9), "u2") if many(data, 9) else numpy.array(list(packed(many(data, 5))), "u2")
-        return bits.view("V2").reshape(dims)  # as NumPy has no such dtype
+        return bits.reshape(-1).view("V2").reshape(dims)  # as NumPy has no such dtype
     if kind in NARROW:
         return narrow(data, kind, dims)
     if kind not in DTYPES:
@@ -116,7 +116,9 @@ def is_tensor(value):
 
 def as_f32(array):
     """Of bf16 in two bytes; others as they are."""
-    return (array.view("u2").astype("u4") << 16).view("f4") if array.dtype.kind == "V" else array
+    if array.dtype.kind != "V":
+        return array
+    return (array.reshape(-1).view("u2").astype("u4") << 16).view("f4").reshape(array.shape)
 
 
 def text(data, number):
