@@ -16,8 +16,7 @@ static const char *text_of(const char *text)
     return text ? text : "";
 }
 
-static bool fail(Onnx *onnx, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fail(Onnx *onnx, const char *format, ...)
+bool onnx_fail(Onnx *onnx, const char *format, ...)
 {
     Text text = {0};
     va_list args;
@@ -43,7 +42,7 @@ static bool read_model(Onnx *onnx)
     if (!onnx->model)
         return false;
     if (!onnx->model->graph || !onnx->model->has_ir_version)
-        return fail(onnx, "no ONNX model: it has no graph");
+        return onnx_fail(onnx, "no ONNX model: it has no graph");
     return true;
 }
 
@@ -53,7 +52,7 @@ static bool check_opsets(Onnx *onnx)
         const Onnx__OperatorSetIdProto *set = onnx->model->opset_import[i];
         bool own = !*text_of(set->domain) || strcmp(set->domain, "ai.onnx") == 0;
         if (own && (set->version < OLDEST_OPSET || set->version > NEWEST_OPSET))
-            return fail(onnx, "it uses opset %lld: opsets %d to %d are known", (long long)set->version, OLDEST_OPSET,
+            return onnx_fail(onnx, "it uses opset %lld: opsets %d to %d are known", (long long)set->version, OLDEST_OPSET,
                         NEWEST_OPSET);
     }
     return true;
@@ -72,7 +71,7 @@ static bool take_extent(Onnx *onnx, Str name, int64_t *extent)
             *text = str_copy(onnx->arena, define->value).ptr ? (char *)str_copy(onnx->arena, define->value).ptr : "";
         *extent = strtoll(text, &end, 10);
         if (*end || *extent < 0 || *extent > INT32_MAX || !*text)
-            return fail(onnx, "-D " STR_FMT "=" STR_FMT ": an extent is a whole number", STR_ARG(name),
+            return onnx_fail(onnx, "-D " STR_FMT "=" STR_FMT ": an extent is a whole number", STR_ARG(name),
                         STR_ARG(define->value));
         return true;
     }
@@ -80,7 +79,7 @@ static bool take_extent(Onnx *onnx, Str name, int64_t *extent)
 }
 
 /* `image=1x3x224x224`: the part behind the name; empty where no flag has it. */
-static Str shape_flag(const Onnx *onnx, const char *input)
+Str onnx_shape_flag(const Onnx *onnx, const char *input)
 {
     Str name = str_from(input);
     for (uint32_t i = 0; i < onnx->options->shape_count; i++) {
@@ -92,7 +91,7 @@ static Str shape_flag(const Onnx *onnx, const char *input)
     return (Str){0};
 }
 
-static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
+bool onnx_parse_shape(Onnx *onnx, Str flag, Shape *shape)
 {
     const char *at = str_copy(onnx->arena, flag).ptr;
     char *end;
@@ -101,7 +100,7 @@ static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
         int64_t extent = strtoll(at, &end, 10);
         if (end == at || (*end && *end != 'x' && *end != ',') || extent < 0 || extent > INT32_MAX ||
             shape->rank == MAX_RANK)
-            return fail(onnx, "--shape wants extents such as 1x3x224x224, not " STR_FMT, STR_ARG(flag));
+            return onnx_fail(onnx, "--shape wants extents such as 1x3x224x224, not " STR_FMT, STR_ARG(flag));
         shape->dim[shape->rank++] = extent;
     }
     return true;
@@ -110,22 +109,22 @@ static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
 static bool open_extent(Onnx *onnx, const char *input, uint32_t d, const char *symbol)
 {
     const char *at = str_format(onnx->arena, "%s.%u", input, d).ptr;
-    return fail(onnx, "input '%s': its extent %u is %s%s; give it with -D %s=N, or all with --shape %s=1x3x...", input,
+    return onnx_fail(onnx, "input '%s': its extent %u is %s%s; give it with -D %s=N, or all with --shape %s=1x3x...", input,
                 d, *symbol ? "called " : "open", symbol, *symbol ? symbol : at, input);
 }
 
 /* One that the model states, or that a flag gives; a flag also may agree with the model. */
 static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapeProto *stated, Shape *shape)
 {
-    Str flag = shape_flag(onnx, name);
-    if (flag.len && !parse_shape(onnx, flag, shape))
+    Str flag = onnx_shape_flag(onnx, name);
+    if (flag.len && !onnx_parse_shape(onnx, flag, shape))
         return false;
     if (!stated)
-        return flag.len || fail(onnx, "input '%s' has no shape; give it with --shape %s=1x3x...", name, name);
+        return flag.len || onnx_fail(onnx, "input '%s' has no shape; give it with --shape %s=1x3x...", name, name);
     if (stated->n_dim > MAX_RANK)
-        return fail(onnx, "input '%s' has %zu dimensions; at most %d are supported", name, stated->n_dim, MAX_RANK);
+        return onnx_fail(onnx, "input '%s' has %zu dimensions; at most %d are supported", name, stated->n_dim, MAX_RANK);
     if (flag.len && shape->rank != stated->n_dim)
-        return fail(onnx, "--shape %s=" STR_FMT ": it has %zu dimensions", name, STR_ARG(flag), stated->n_dim);
+        return onnx_fail(onnx, "--shape %s=" STR_FMT ": it has %zu dimensions", name, STR_ARG(flag), stated->n_dim);
     shape->rank = (uint32_t)stated->n_dim;
     for (uint32_t d = 0; d < shape->rank; d++) {
         const Onnx__TensorShapeProto__Dimension *dim = stated->dim[d];
@@ -136,7 +135,7 @@ static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapePro
         if (onnx->failed || (!given && !dim->has_dim_value))
             return !onnx->failed && open_extent(onnx, name, d, symbol);
         if (dim->has_dim_value && flag.len && shape->dim[d] != dim->dim_value)
-            return fail(onnx, "--shape %s=" STR_FMT ": its extent %u is %lld", name, STR_ARG(flag), d,
+            return onnx_fail(onnx, "--shape %s=" STR_FMT ": its extent %u is %lld", name, STR_ARG(flag), d,
                         (long long)dim->dim_value);
         if (dim->has_dim_value)
             shape->dim[d] = dim->dim_value;
@@ -153,14 +152,13 @@ static const Type *input_type(Onnx *onnx, const Onnx__ValueInfoProto *input)
     int64_t elements;
 
     if (!tensor)
-        return fail(onnx, "input '%s' is no tensor; sequences, optionals and maps are supported inside only", name),
-               NULL;
+        return onnx_fail(onnx, "input '%s' is no tensor", name), NULL;
     if (!onnx_dtype(tensor->elem_type, &dtype))
-        return fail(onnx, "input '%s' is %s, which is not supported", name, onnx_dtype_name(tensor->elem_type)), NULL;
+        return onnx_fail(onnx, "input '%s' is %s, which is not supported", name, onnx_dtype_name(tensor->elem_type)), NULL;
     if (!input_shape(onnx, name, tensor->shape, &shape))
         return NULL;
     if (!shape_checked_elements(&shape, &elements) || elements > INT64_MAX / 8)
-        return fail(onnx, "input '%s': its shape is no shape", name), NULL;
+        return onnx_fail(onnx, "input '%s': its shape is no shape", name), NULL;
     return module_type(onnx->module, dtype, &shape, (Layout){0});
 }
 
@@ -204,19 +202,19 @@ static bool import_constant(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoP
     DType dtype;
 
     if (!type || !onnx_dtype(type->elem_type, &dtype))
-        return fail(onnx, "-D %s: the input is no tensor of numbers", name);
+        return onnx_fail(onnx, "-D %s: the input is no tensor of numbers", name);
     for (const char *at = str_copy(onnx->arena, define->value).ptr; *at;) {
         char *end;
         double number = strtod(at, &end);
         if (end == at && !strchr("[], ", *at))
-            return fail(onnx, "-D %s=" STR_FMT ": a constant is a number or a list of them, [1,2]", name,
+            return onnx_fail(onnx, "-D %s=" STR_FMT ": a constant is a number or a list of them, [1,2]", name,
                         STR_ARG(define->value));
         if (end != at)
             ARENA_PUSH(onnx->arena, list, count, capacity, number);
         at = end == at ? at + 1 : end;
     }
     if (!constant_shape(type->shape, count, &shape))
-        return fail(onnx, "-D %s=" STR_FMT ": its %u elements do not fill the input's shape", name,
+        return onnx_fail(onnx, "-D %s=" STR_FMT ": its %u elements do not fill the input's shape", name,
                     STR_ARG(define->value), count);
     *tensor = *tensor_new(onnx->arena, module_type(onnx->module, dtype, &shape, (Layout){0}));
     for (uint32_t i = 0; i < count; i++)
@@ -225,24 +223,31 @@ static bool import_constant(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoP
     return true;
 }
 
-static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input)
+bool onnx_import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input)
 {
     const char *name = text_of(input->name);
     const Define *constant = constant_flag(onnx, name);
     if (onnx_lookup_here(scope, onnx, name))
-        return fail(onnx, "two inputs are called '%s'", name);
+        return onnx_fail(onnx, "two inputs are called '%s'", name);
     if (constant)
         return import_constant(onnx, scope, input, constant);
+    if (input->type && !input->type->tensor_type && (input->type->sequence_type || input->type->optional_type))
+        return onnx_import_list(onnx, scope, name, input->type);
     const Type *type = input_type(onnx, input);
-    if (!type)
-        return false;
+    if (type)
+        onnx_bind(scope, onnx, name, onnx_add_input(onnx, name, type, input->type->tensor_type->elem_type));
+    return type != NULL;
+}
+
+OnnxValue *onnx_add_input(Onnx *onnx, const char *name, const Type *type, int32_t stated)
+{
     OnnxValue *value = onnx_value_new(onnx);
-    int32_t stated = input->type->tensor_type->elem_type;
-    *value = (OnnxValue){
-        .type = type, .name = onnx_unique(onnx, name), .home = onnx->root, .narrow = onnx_narrow(stated) ? stated : 0};
+    *value = (OnnxValue){.type = type,
+                         .name = onnx_unique(onnx, name),
+                         .home = onnx->root,
+                         .narrow = onnx_narrow(stated) ? stated : 0};
     nnc_compose_input(onnx->composer, str_from(value->name), type);
-    onnx_bind(scope, onnx, name, value);
-    return true;
+    return value;
 }
 
 /* Initialisers may be inputs, too, as defaults: they stay what they are. */
@@ -254,75 +259,12 @@ static bool import_inputs(Onnx *onnx, OnnxScope *scope)
         map_put(&weights, str_from(text_of(graph->initializer[i]->name)), 0);
     for (size_t i = 0; i < graph->n_input; i++)
         if (map_get(&weights, str_from(text_of(graph->input[i]->name))) == MAP_NONE)
-            import_input(onnx, scope, graph->input[i]);
+            onnx_import_input(onnx, scope, graph->input[i]);
     for (uint32_t i = 0; i < onnx->options->define_count; i++)
         if (!onnx->define_used[i] && !onnx->failed)
-            fail(onnx, "-D " STR_FMT ": no input has an open extent of this name",
+            onnx_fail(onnx, "-D " STR_FMT ": no input has an open extent of this name",
                  STR_ARG(onnx->options->define[i].name));
     return !onnx->failed && onnx_import_initialisers(onnx, scope, graph);
-}
-
-/* Outputs */
-
-static bool import_output(Onnx *onnx, const OnnxScope *scope, const char *name, Str *result)
-{
-    OnnxValue *value = onnx_lookup_here(scope, onnx, name);
-    if (!value)
-        return fail(onnx, "output '%s': no node gives it", name);
-    if (value->bad)
-        return false;
-    if (!value->type)
-        return fail(onnx, "output '%s' is no tensor; sequences and optionals are supported inside only", name);
-    const char *plain = onnx_identifier(onnx, name);
-    bool kept = value->name && strncmp(value->name, plain, strlen(plain)) == 0;
-    *result = str_from(value->name ? value->name : "");
-    if (kept)
-        return true;
-    const char *text = onnx_name_value(onnx, value);
-    *result = str_from(onnx_unique(onnx, name));
-    return onnx_write(onnx, onnx->path, str_format(onnx->arena, STR_FMT " = %s\n", STR_ARG(*result), text));
-}
-
-/* One name cannot be two results. */
-static bool keep_apart(Onnx *onnx, Str *result, size_t count)
-{
-    for (size_t k = 0; k < count; k++) {
-        if (!str_eq(result[k], result[count]))
-            continue;
-        Str other = str_from(onnx_unique(onnx, result[count].ptr));
-        Str copy = str_format(onnx->arena, STR_FMT " = " STR_FMT "\n", STR_ARG(other), STR_ARG(result[count]));
-        result[count] = other;
-        return onnx_write(onnx, onnx->path, copy);
-    }
-    return true;
-}
-
-/* Counts of what is as large as data say stand behind all others: y.count. */
-static bool add_counts(Onnx *onnx, const OnnxScope *scope, Str *result, size_t *count)
-{
-    const Onnx__GraphProto *graph = onnx->model->graph;
-    for (size_t i = 0; i < graph->n_output; i++) {
-        OnnxValue *value = onnx_lookup_here(scope, onnx, text_of(graph->output[i]->name));
-        if (!value->count)
-            continue;
-        Str wish = str_format(onnx->arena, STR_FMT ".count", STR_ARG(result[i]));
-        Str name = str_from(onnx_unique(onnx, wish.ptr));
-        const char *from = onnx_name_value(onnx, value->count);
-        if (!onnx_write(onnx, onnx->path, str_format(onnx->arena, STR_FMT " = %s\n", STR_ARG(name), from)))
-            return false;
-        result[(*count)++] = name;
-    }
-    return true;
-}
-
-static bool import_outputs(Onnx *onnx, const OnnxScope *scope, Str *result, size_t *count)
-{
-    const Onnx__GraphProto *graph = onnx->model->graph;
-    for (size_t i = 0; i < graph->n_output; i++)
-        if (!import_output(onnx, scope, text_of(graph->output[i]->name), &result[i]) || !keep_apart(onnx, result, i))
-            return false;
-    *count = graph->n_output;
-    return *count ? add_counts(onnx, scope, result, count) : fail(onnx, "it has no outputs");
 }
 
 /* The whole */
@@ -339,14 +281,13 @@ static const char *graph_name(Onnx *onnx)
     return copy;
 }
 
-static Graph *import_graph(Onnx *onnx, OnnxScope *scope, Str *result)
+static Graph *import_graph(Onnx *onnx, OnnxScope *scope, OnnxResults *results)
 {
     const Onnx__GraphProto *graph = onnx->model->graph;
     bool good = import_inputs(onnx, scope) && onnx_import_nodes(onnx, scope, graph->node, graph->n_node);
-    size_t count;
-    if (!onnx_report_refusals(onnx) || !good || !import_outputs(onnx, scope, result, &count))
+    if (!onnx_report_refusals(onnx) || !good || !onnx_import_outputs(onnx, scope, results))
         return NULL;
-    return nnc_compose_close(onnx->composer, result, (uint32_t)count);
+    return nnc_compose_close(onnx->composer, results->name, results->count);
 }
 
 static bool import_model(Onnx *onnx, OnnxModel *model)
@@ -355,7 +296,7 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
     OnnxScope scope = {.value = {.arena = onnx->arena},
                        .opset = (const Onnx__OperatorSetIdProto *const *)onnx->model->opset_import,
                        .opset_count = onnx->model->n_opset_import};
-    Str *result = ARENA_ARRAY(onnx->arena, Str, 2 * onnx->model->graph->n_output + 1);
+    OnnxResults results = {0};
 
     onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->constants.arena =
         onnx->arena;
@@ -364,9 +305,9 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
     onnx->composer = nnc_compose(onnx->arena, onnx->diag, onnx->path);
     onnx->module = nnc_compose_module(onnx->composer);
     nnc_compose_open(onnx->composer, str_from(graph_name(onnx)));
-    Graph *graph = import_graph(onnx, &scope, result);
+    Graph *graph = import_graph(onnx, &scope, &results);
     if (graph)
-        model->module = onnx_finish(onnx, graph, result, &model->text);
+        model->module = onnx_finish(onnx, graph, results.name, &model->text);
     text_free(&root.text);
     nnc_compose_end(onnx->composer);
     return model->module != NULL;

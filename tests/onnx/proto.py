@@ -109,9 +109,24 @@ def tensor(data):
     return numpy.array(numbers, dtype).reshape(dims)
 
 
-def is_tensor(value):
-    """Is a ValueInfoProto one of a tensor?"""
-    return bool(many(one(value, 2), 1))
+ABSENT = "none"  # an optional without a value
+
+
+def kind_of(info):
+    """Of a TypeProto: tensor, sequence or optional, or text."""
+    for number, kind in ((4, "sequence"), (9, "optional")):
+        if many(info, number):
+            return kind
+    return "text" if one(one(info, 1), 1, 0) == 8 else "tensor"
+
+
+def held(data, kind):
+    """What a file holds: an array, a list of them, or ABSENT; None where NumPy has no such dtype."""
+    if kind == "sequence":
+        return [tensor(item) for item in many(data, 3)]
+    if kind == "optional":
+        return tensor(one(data, 3)) if many(data, 3) else held(one(data, 5), "sequence") if many(data, 5) else ABSENT
+    return tensor(data)
 
 
 def as_f32(array):
@@ -134,7 +149,8 @@ class Model:
         weights = {text(t, 8) for t in many(graph, 5)}
         self.inputs = [text(v, 1) for v in many(graph, 11) if text(v, 1) not in weights]
         self.all_inputs = [text(v, 1) for v in many(graph, 11)]
+        self.input_kinds = [kind_of(one(v, 2)) for v in many(graph, 11)]
+        self.output_kinds = [kind_of(one(v, 2)) for v in many(graph, 12)]
         self.outputs = [text(v, 1) for v in many(graph, 12)]
-        self.lists = not all(is_tensor(v) for v in many(graph, 11) + many(graph, 12))
         self.ops = [text(n, 4) for n in many(graph, 1)]
         self.opset = max([one(o, 2, 0) for o in many(data, 8) if not text(o, 1)] or [0])
