@@ -345,7 +345,7 @@ static bool write_dropout(OnnxNode *n)
     if (trains && training != 0 && onnx_has(n, 1) && !onnx_known(n, 1))
         return false;
     if (trains && training != 0 && (!onnx_has(n, 1) || (onnx_known_number(n, 1, &ratio) && ratio != 0)))
-        return onnx_no(n, "it draws random numbers for training");
+        return onnx_write_training_dropout(n, ratio);
     onnx_set_value(n, 0, n->in[0]);
     const Shape *shape = &onnx_type(n, 0)->shape;
     return !onnx_wants(n, 1) ||

@@ -52,8 +52,8 @@ static bool check_opsets(Onnx *onnx)
         const Onnx__OperatorSetIdProto *set = onnx->model->opset_import[i];
         bool own = !*text_of(set->domain) || strcmp(set->domain, "ai.onnx") == 0;
         if (own && (set->version < OLDEST_OPSET || set->version > NEWEST_OPSET))
-            return onnx_fail(onnx, "it uses opset %lld: opsets %d to %d are known", (long long)set->version, OLDEST_OPSET,
-                        NEWEST_OPSET);
+            return onnx_fail(onnx, "it uses opset %lld: opsets %d to %d are known", (long long)set->version,
+                             OLDEST_OPSET, NEWEST_OPSET);
     }
     return true;
 }
@@ -72,7 +72,7 @@ static bool take_extent(Onnx *onnx, Str name, int64_t *extent)
         *extent = strtoll(text, &end, 10);
         if (*end || *extent < 0 || *extent > INT32_MAX || !*text)
             return onnx_fail(onnx, "-D " STR_FMT "=" STR_FMT ": an extent is a whole number", STR_ARG(name),
-                        STR_ARG(define->value));
+                             STR_ARG(define->value));
         return true;
     }
     return false;
@@ -109,8 +109,8 @@ bool onnx_parse_shape(Onnx *onnx, Str flag, Shape *shape)
 static bool open_extent(Onnx *onnx, const char *input, uint32_t d, const char *symbol)
 {
     const char *at = str_format(onnx->arena, "%s.%u", input, d).ptr;
-    return onnx_fail(onnx, "input '%s': its extent %u is %s%s; give it with -D %s=N, or all with --shape %s=1x3x...", input,
-                d, *symbol ? "called " : "open", symbol, *symbol ? symbol : at, input);
+    return onnx_fail(onnx, "input '%s': its extent %u is %s%s; give it with -D %s=N, or all with --shape %s=1x3x...",
+                     input, d, *symbol ? "called " : "open", symbol, *symbol ? symbol : at, input);
 }
 
 /* One that the model states, or that a flag gives; a flag also may agree with the model. */
@@ -122,7 +122,8 @@ static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapePro
     if (!stated)
         return flag.len || onnx_fail(onnx, "input '%s' has no shape; give it with --shape %s=1x3x...", name, name);
     if (stated->n_dim > MAX_RANK)
-        return onnx_fail(onnx, "input '%s' has %zu dimensions; at most %d are supported", name, stated->n_dim, MAX_RANK);
+        return onnx_fail(onnx, "input '%s' has %zu dimensions; at most %d are supported", name, stated->n_dim,
+                         MAX_RANK);
     if (flag.len && shape->rank != stated->n_dim)
         return onnx_fail(onnx, "--shape %s=" STR_FMT ": it has %zu dimensions", name, STR_ARG(flag), stated->n_dim);
     shape->rank = (uint32_t)stated->n_dim;
@@ -136,7 +137,7 @@ static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapePro
             return !onnx->failed && open_extent(onnx, name, d, symbol);
         if (dim->has_dim_value && flag.len && shape->dim[d] != dim->dim_value)
             return onnx_fail(onnx, "--shape %s=" STR_FMT ": its extent %u is %lld", name, STR_ARG(flag), d,
-                        (long long)dim->dim_value);
+                             (long long)dim->dim_value);
         if (dim->has_dim_value)
             shape->dim[d] = dim->dim_value;
     }
@@ -154,7 +155,8 @@ static const Type *input_type(Onnx *onnx, const Onnx__ValueInfoProto *input)
     if (!tensor)
         return onnx_fail(onnx, "input '%s' is no tensor", name), NULL;
     if (!onnx_dtype(tensor->elem_type, &dtype))
-        return onnx_fail(onnx, "input '%s' is %s, which is not supported", name, onnx_dtype_name(tensor->elem_type)), NULL;
+        return onnx_fail(onnx, "input '%s' is %s, which is not supported", name, onnx_dtype_name(tensor->elem_type)),
+               NULL;
     if (!input_shape(onnx, name, tensor->shape, &shape))
         return NULL;
     if (!shape_checked_elements(&shape, &elements) || elements > INT64_MAX / 8)
@@ -208,14 +210,14 @@ static bool import_constant(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoP
         double number = strtod(at, &end);
         if (end == at && !strchr("[], ", *at))
             return onnx_fail(onnx, "-D %s=" STR_FMT ": a constant is a number or a list of them, [1,2]", name,
-                        STR_ARG(define->value));
+                             STR_ARG(define->value));
         if (end != at)
             ARENA_PUSH(onnx->arena, list, count, capacity, number);
         at = end == at ? at + 1 : end;
     }
     if (!constant_shape(type->shape, count, &shape))
         return onnx_fail(onnx, "-D %s=" STR_FMT ": its %u elements do not fill the input's shape", name,
-                    STR_ARG(define->value), count);
+                         STR_ARG(define->value), count);
     *tensor = *tensor_new(onnx->arena, module_type(onnx->module, dtype, &shape, (Layout){0}));
     for (uint32_t i = 0; i < count; i++)
         tensor_set_number(tensor, i, list[i]);
@@ -242,10 +244,8 @@ bool onnx_import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto 
 OnnxValue *onnx_add_input(Onnx *onnx, const char *name, const Type *type, int32_t stated)
 {
     OnnxValue *value = onnx_value_new(onnx);
-    *value = (OnnxValue){.type = type,
-                         .name = onnx_unique(onnx, name),
-                         .home = onnx->root,
-                         .narrow = onnx_narrow(stated) ? stated : 0};
+    *value = (OnnxValue){
+        .type = type, .name = onnx_unique(onnx, name), .home = onnx->root, .narrow = onnx_narrow(stated) ? stated : 0};
     nnc_compose_input(onnx->composer, str_from(value->name), type);
     return value;
 }
@@ -263,7 +263,7 @@ static bool import_inputs(Onnx *onnx, OnnxScope *scope)
     for (uint32_t i = 0; i < onnx->options->define_count; i++)
         if (!onnx->define_used[i] && !onnx->failed)
             onnx_fail(onnx, "-D " STR_FMT ": no input has an open extent of this name",
-                 STR_ARG(onnx->options->define[i].name));
+                      STR_ARG(onnx->options->define[i].name));
     return !onnx->failed && onnx_import_initialisers(onnx, scope, graph);
 }
 

@@ -89,7 +89,8 @@ struct Onnx {
     uint32_t constant_count, constant_capacity;
     struct Refusal *refusal; /* what is not supported */
     uint32_t refusal_count, refusal_capacity, node_count, folds;
-    int64_t work; /* operations that may still be evaluated */
+    const char *runs; /* the state that counts them, where something is drawn */
+    int64_t work;     /* operations that may still be evaluated */
     bool *define_used;
     bool failed; /* an error has been reported */
 };
@@ -125,7 +126,7 @@ typedef struct OnnxRow {
 extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
     onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[],
-    onnx_attention_more[], onnx_columns[];
+    onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -170,6 +171,13 @@ bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
 
 /* module.c: the composed graph as text, and the module that this is; NULL after errors */
 Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
+
+/* learned.c: scores of classes and targets */
+const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */
+bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
+
+/* random.c */
+bool onnx_write_training_dropout(OnnxNode *node, double ratio);
 
 /* bounded.c: values as large as data say */
 bool onnx_check_counts(OnnxNode *node); /* of operands, whose counts results may have; false after onnx_no */

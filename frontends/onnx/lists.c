@@ -43,7 +43,8 @@ static bool import_sequence(Onnx *onnx, OnnxScope *scope, const char *name, cons
         while (flag.ptr[at] != ',' && at + 1 < flag.len)
             at++;
         const char *label = str_format(onnx->arena, "%s.%u", name, count).ptr;
-        OnnxValue *one = import_item(onnx, label, items ? items->tensor_type : NULL, (Str){flag.ptr + begin, at - begin});
+        OnnxValue *one =
+            import_item(onnx, label, items ? items->tensor_type : NULL, (Str){flag.ptr + begin, at - begin});
         if (!one)
             return false;
         ARENA_PUSH(onnx->arena, item, count, capacity, one);

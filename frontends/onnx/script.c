@@ -117,6 +117,14 @@ static void read_result(Reader *r)
 static void read_results(Reader *r, OnnxStatement *s)
 {
     Str line = {r->text.ptr + r->at, r->end - r->at};
+    if (begins(line, "state ")) { /* with its update: both stay where they are */
+        put(r, r->at, r->at + 6, TOKEN_PLAIN);
+        r->at += 6;
+        read_result(r);
+        s->results = 1;
+        s->kind = STATEMENT_BODY;
+        return;
+    }
     s->kind = begins(line, "param ") ? STATEMENT_PARAM : begins(line, "const ") ? STATEMENT_CONST : STATEMENT_PLAIN;
     uint32_t skip = s->kind == STATEMENT_PLAIN ? line.ptr[0] == '(' : 6;
     put(r, r->at, r->at + skip, TOKEN_PLAIN);
@@ -161,7 +169,9 @@ static void read_statement(Reader *r)
     read_words(r);
     s.token = r->token;
     s.count = r->count;
-    s.kind = lines ? STATEMENT_BODY : s.kind;
+    Str behind = s.count > 1 ? s.token[1].text : (Str){0};
+    bool updates = begins(behind, " <-");
+    s.kind = lines || updates ? STATEMENT_BODY : s.kind;
     ARENA_PUSH(r->script->arena, r->script->statement, r->script->count, r->script->capacity, s);
     r->at = r->end + 1;
 }

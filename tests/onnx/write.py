@@ -60,6 +60,10 @@ def attribute(name, value):
         return data(1, name) + data(5, tensor("", value)) + number(20, 4)
     if isinstance(value, bytes):
         return data(1, name) + data(6, value) + number(20, 5)
+    if value and isinstance(value[0], float):
+        return data(1, name) + b"".join(floating(7, v) for v in value) + number(20, 6)
+    if value and isinstance(value[0], str):
+        return data(1, name) + b"".join(data(9, v) for v in value) + number(20, 8)
     return data(1, name) + b"".join(number(8, v) for v in value) + number(20, 7)
 
 
@@ -88,5 +92,5 @@ def function(name, domain, inputs, outputs, nodes, attributes=(), opset=17):
 
 def model(content, opset=17, functions=(), domains=()):
     out = number(1, 8) + data(7, content) + data(8, data(1, "") + number(2, opset))
-    out += b"".join(data(8, data(1, d) + number(2, 1)) for d in domains)
+    out += b"".join(data(8, data(1, d) + number(2, 3 if d == "ai.onnx.ml" else 1)) for d in domains)
     return out + b"".join(data(25, f) for f in functions)
