@@ -17,51 +17,14 @@ typedef struct OnnxFormula {
 static OnnxNode *cover(const OnnxMatch *m, const char *op, int64_t opset, const char *operands)
 {
     Arena *arena = m->root->onnx->arena;
-    OnnxNode *node = arena_copy(arena, m->root, sizeof *node);
-    Onnx__NodeProto *proto = ARENA_NEW(arena, Onnx__NodeProto);
-    onnx__node_proto__init(proto);
-    proto->op_type = (char *)(uintptr_t)op;
-    proto->name = m->root->proto->name;
-    proto->output = m->root->proto->output;
-    proto->n_output = m->root->proto->n_output;
-    proto->n_input = node->in_count = (uint32_t)strlen(operands);
-    proto->input = ARENA_ARRAY(arena, char *, proto->n_input + 1);
-    proto->attribute = ARENA_ARRAY(arena, Onnx__AttributeProto *, 4);
-    node->in = ARENA_ARRAY(arena, OnnxValue *, proto->n_input + 1);
+    OnnxNode *node = onnx_cover(m->root, op, opset, (uint32_t)strlen(operands));
     for (uint32_t i = 0; i < node->in_count; i++) {
         const OnnxOperand *bound = onnx_bound(m, str_copy(arena, (Str){operands + i, 1}).ptr);
         node->in[i] = bound->value;
-        proto->input[i] = bound->node->proto->input[bound->index];
+        node->proto->input[i] = bound->node->proto->input[bound->index];
     }
-    node->proto = proto;
-    node->opset = opset;
     node->covers = true;
-    node->row = onnx_find_row("", op, opset, &node->reason);
     return node;
-}
-
-static Onnx__AttributeProto *add_attribute(OnnxNode *node, const char *name)
-{
-    Onnx__NodeProto *proto = (Onnx__NodeProto *)(uintptr_t)node->proto;
-    Onnx__AttributeProto *a = ARENA_NEW(node->onnx->arena, Onnx__AttributeProto);
-    onnx__attribute_proto__init(a);
-    a->name = (char *)(uintptr_t)name;
-    proto->attribute[proto->n_attribute++] = a;
-    return a;
-}
-
-static void add_int(OnnxNode *node, const char *name, int64_t number)
-{
-    Onnx__AttributeProto *a = add_attribute(node, name);
-    a->has_i = true;
-    a->i = number;
-}
-
-static void add_float(OnnxNode *node, const char *name, double number)
-{
-    Onnx__AttributeProto *a = add_attribute(node, name);
-    a->has_f = true;
-    a->f = (float)number;
 }
 
 /* Shapes */
@@ -118,7 +81,7 @@ static bool write_softmax(OnnxMatch *m, const char *text)
     if (!keeps_shape(m) || m->axes != 1u << bit)
         return false;
     OnnxNode *node = cover(m, text, 13, "x");
-    add_int(node, "axis", bit);
+    onnx_add_int(node, "axis", bit);
     return node->row->write(node);
 }
 
@@ -130,8 +93,8 @@ static bool write_layer_norm(OnnxMatch *m, const char *text)
         (strlen(text) > 2 && !is_row(m, "b")))
         return false;
     OnnxNode *node = cover(m, "LayerNormalization", 17, text);
-    add_int(node, "axis", -1);
-    add_float(node, "epsilon", onnx_bound_number(m, "'e"));
+    onnx_add_int(node, "axis", -1);
+    onnx_add_float(node, "epsilon", onnx_bound_number(m, "'e"));
     return node->row->write(node);
 }
 
@@ -141,8 +104,8 @@ static bool write_rms_norm(OnnxMatch *m, const char *text)
     if (!keeps_shape(m) || axis != (int64_t)extents_of(m, "x")->rank - 1 || !is_row(m, "g"))
         return false;
     OnnxNode *node = cover(m, text, 23, "xg");
-    add_int(node, "axis", -1);
-    add_float(node, "epsilon", onnx_bound_number(m, "'e"));
+    onnx_add_int(node, "axis", -1);
+    onnx_add_float(node, "epsilon", onnx_bound_number(m, "'e"));
     return node->row->write(node);
 }
 
@@ -225,8 +188,8 @@ static bool write_group_norm(OnnxMatch *m, const char *text)
     if (!column || !flatten_weight(node, 1, channels) || !flatten_weight(node, 2, channels))
         return false;
     const OnnxNode *instance = onnx_bound(m, "n")->value->maker;
-    add_int(node, "num_groups", rows->dim[1]);
-    add_float(node, "epsilon", onnx_float(instance, "epsilon", (double)1e-5f));
+    onnx_add_int(node, "num_groups", rows->dim[1]);
+    onnx_add_float(node, "epsilon", onnx_float(instance, "epsilon", (double)1e-5f));
     return node->row->write(node);
 }
 

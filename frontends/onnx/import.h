@@ -126,7 +126,8 @@ typedef struct OnnxRow {
 extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
     onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[],
-    onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[];
+    onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[],
+    onnx_contrib_attention[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -171,6 +172,12 @@ bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
 
 /* module.c: the composed graph as text, and the module that this is; NULL after errors */
 Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
+
+/* cover.c: a node with the results of another, whose operands and attributes are to be set */
+#define COVER_ATTRIBUTES 8
+OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands);
+void onnx_add_int(OnnxNode *node, const char *name, int64_t number);
+void onnx_add_float(OnnxNode *node, const char *name, double number);
 
 /* learned.c: scores of classes and targets */
 const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */

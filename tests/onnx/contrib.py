@@ -62,6 +62,18 @@ CASES |= {
     "convolution, sum and relu": ("FusedConv", [IMAGE, floats(3, 2, 3, 3), floats(3), floats(1, 3, 3, 3)], {"activation": "Relu"}, ["y"]),
 }
 
+WORDS, TABLE = DICE.integers(0, 6, (2, 3)).astype("i4"), floats(6, 8)
+PADS = numpy.array([[1, 1, 0], [1, 1, 1]], "i4")
+CASES |= {
+    "attention with projections": ("Attention", [X, floats(8, 24), floats(24)], {"num_heads": 2}, ["y"]),
+    "attention with a mask": ("Attention", [X, floats(8, 24), floats(24), PADS], {"num_heads": 2}, ["y"]),
+    "attention of what came before": ("Attention", [X, floats(8, 24), floats(24), PADS], {"num_heads": 2, "unidirectional": 1}, ["y"]),
+    "attention of several heads": ("MultiHeadAttention", [X, floats(2, 4, 8), floats(2, 4, 8)], {"num_heads": 4}, ["y"]),
+    "attention of several heads with biases": ("MultiHeadAttention", [X, floats(2, 4, 8), floats(2, 4, 8), floats(24)], {"num_heads": 2, "scale": 0.3}, ["y"]),
+    "rotated positions": ("RotaryEmbedding", [X, numpy.array([[0, 1, 2], [1, 2, 3]]), floats(5, 2), floats(5, 2)], {"num_heads": 2}, ["y"]),
+    "embedded words": ("EmbedLayerNormalization", [WORDS, WORDS % 2, TABLE, floats(5, 8), floats(2, 8), GAIN, BIAS, PADS], {"epsilon": 1e-3}, ["y", "m"]),
+}
+
 TREES = {"nodes_treeids": [0] * 5 + [1] * 3, "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2], "nodes_featureids": [0, 2, 0, 0, 0, 1, 0, 0],
          "nodes_values": [0.1, -0.2, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0], "nodes_truenodeids": [1, 3, 0, 0, 0, 1, 0, 0], "nodes_falsenodeids": [2, 4, 0, 0, 0, 2, 0, 0],
          "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF"]}
@@ -102,6 +114,8 @@ def kind_of(op, operands, result):
     """The type of ONNX that a result has."""
     if op.endswith("Classifier") and result == "y":
         return KINDS["int64"]
+    if result == "m":
+        return KINDS["int32"]
     return KINDS["uint8"] if op.startswith("QLinear") or (op == "QGemm" and len(operands) > 6) else KINDS["float32"]
 
 
