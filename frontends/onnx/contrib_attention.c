@@ -19,7 +19,8 @@ static void set_operand(OnnxNode *node, uint32_t i, OnnxValue *value)
     node->proto->input[i] = (char *)(uintptr_t) "x";
 }
 
-/* Keys that count: how many of each sequence, [batch], or a mark for each, [batch, keys]; as [batch, 1, 1, keys] of bool */
+/* Keys that count: how many of each sequence, [batch], or a mark for each, [batch, keys]; as [batch, 1, 1, keys] of
+ * bool */
 static const char *key_mask(OnnxNode *n, uint32_t i, int64_t batch, int64_t keys)
 {
     const Shape *shape = &onnx_type(n, i)->shape;

@@ -17,7 +17,7 @@ OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32
     node->in = ARENA_ARRAY(arena, OnnxValue *, operands + 1);
     for (uint32_t i = 0; i < operands; i++) {
         node->in[i] = NULL;
-        proto->input[i] = (char *)(uintptr_t)"";
+        proto->input[i] = (char *)(uintptr_t) "";
     }
     node->proto = proto;
     node->opset = opset;

@@ -21,14 +21,16 @@ static OnnxValue *import_item(Onnx *onnx, const char *name, const Onnx__TypeProt
         return onnx_fail(onnx, "input '%s': its items are %s, which is not supported", name,
                          stated ? onnx_dtype_name(stated->elem_type) : "no tensors"),
                NULL;
-    if (!onnx_parse_shape(onnx, extents, &shape))
+    if (str_is(extents, "scalar"))
+        shape = (Shape){0};
+    else if (!onnx_parse_shape(onnx, extents, &shape))
         return NULL;
     if (!shape_checked_elements(&shape, &elements) || elements > INT64_MAX / 8)
         return onnx_fail(onnx, "input '%s': its shape is no shape", name), NULL;
     return onnx_add_input(onnx, name, module_type(onnx->module, dtype, &shape, (Layout){0}), stated->elem_type);
 }
 
-/* `[2x3,4]`: a tensor for each entry */
+/* `[2x3,4,scalar]`: a tensor for each entry */
 static bool import_sequence(Onnx *onnx, OnnxScope *scope, const char *name, const Onnx__TypeProto *items, Str flag)
 {
     OnnxValue *value = onnx_value_new(onnx), **item = NULL;

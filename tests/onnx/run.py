@@ -55,7 +55,7 @@ def choose(name, names, given, fixed):
 def shape_of_list(name, value):
     """The flag that says what is in a sequence or an optional."""
     if isinstance(value, list):
-        return ["--shape", f"{name}=[{','.join('x'.join(map(str, item.shape)) for item in value)}]"]
+        return ["--shape", f"{name}=[{','.join('x'.join(map(str, item.shape)) or 'scalar' for item in value)}]"]
     return ["--shape", f"{name}=none"] if isinstance(value, str) else []
 
 
