@@ -131,19 +131,17 @@ extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
-/* import.c */
-bool onnx_fail(Onnx *onnx, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always false */
-bool onnx_import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input);
-Str onnx_shape_flag(const Onnx *onnx, const char *input); /* what --shape says of it; empty where it says nothing */
-bool onnx_parse_shape(Onnx *onnx, Str flag, Shape *shape);
-OnnxValue *onnx_add_input(Onnx *onnx, const char *name, const Type *type, int32_t stated); /* stated: ONNX's type */
+/* errors.c: of the whole model; always false */
+bool onnx_fail(Onnx *onnx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* lists.c: results, and inputs that are sequences or optionals */
+/* inputs.c: bound in the scope, with initialisers */
+bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope);
+
+/* results.c */
 typedef struct OnnxResults { /* of the text's graph */
     Str *name;
     uint32_t count, capacity;
 } OnnxResults;
-bool onnx_import_list(Onnx *onnx, OnnxScope *scope, const char *name, const Onnx__TypeProto *type);
 bool onnx_import_outputs(Onnx *onnx, const OnnxScope *scope, OnnxResults *results);
 
 /* names.c */
