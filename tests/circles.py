@@ -18,7 +18,10 @@ NESTED = {  # files, by library
     "a loop means what its bodies mean: the table of families has both": ["ops/family", "ops/control*", "ops/eval", "ops/cost",
                                                                          "ops/reverse*"],
     "a model of ONNX has bodies, whose nodes are looked up in the same table": ["onnx/block", "onnx/body", "onnx/control",
-                                                                               "onnx/scan", "onnx/table"],
+                                                                               "onnx/scan", "onnx/sequence",
+                                                                               "onnx/attention_more", "onnx/table"]
+    # and ops that are written as others
+    + ["onnx/cover", "onnx/fused", "onnx/contrib_attention"],
     "the gradient of a loop is that of its bodies": ["passes/grad", "passes/grad_control"],
 }
 

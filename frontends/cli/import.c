@@ -46,11 +46,15 @@ const Verb verb_import = {
         "Every command that takes a model takes .onnx as it is; this one makes a text of it that can be read, changed "
         "and "
         "reviewed. Without -o the text alone is printed. What is known when compiling, such as arithmetic on "
-        "shapes, is worked out. Nodes that are not supported are listed, all of them, each with the reason.\n"
+        "shapes, is worked out; formulas that an exporter has spelled out come back as calls of the library, and "
+        "blocks "
+        "that repeat as functions and loops. Nodes that are not supported are listed, all of them, each with the "
+        "reason.\n"
         "\n"
         "Extents that the model leaves open are given with `-D batch=1`, by their name in the model, with `-D "
         "image.0=1`, or with --shape. An input whose elements shapes depend on becomes a constant with "
-        "`-D axes=[0,2]`.",
+        "`-D axes=[0,2]`. A sequence is as many inputs as `--shape x=[2x3,4]` says, and an optional has a value unless "
+        "`--shape x=none` says not.",
     .flag = (const Flag[]){{"o", "FOLDER", "Write NAME.nnc and NAME.safetensors into this folder"},
                            FLAG_DEFINE,
                            FLAG_WEIGHTS_FROM,

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "onnx/import.h"
+#include "onnx/narrow.h"
+#include "onnx/pattern.h"
 #include "ops/family.h"
 #include "passes/pass.h"
 
@@ -93,6 +94,7 @@ static bool find_operands(OnnxNode *node)
 
 static void bind_results(OnnxNode *node)
 {
+    onnx_take_counts(node);
     for (uint32_t i = 0; i < node->out_count; i++) {
         if (!onnx_wants(node, i))
             continue;
@@ -100,6 +102,8 @@ static void bind_results(OnnxNode *node)
             node->out[i] = onnx_value_new(node->onnx);
             node->out[i]->bad = true;
         }
+        if (i == 0 && node->narrow)
+            node->out[i]->narrow = node->narrow;
         if (onnx_lookup_here(node->scope, node->onnx, node->proto->output[i]) && !node->onnx->failed)
             node->onnx->failed =
                 !diag_file_error(node->onnx->diag, node->onnx->path, "two nodes give '%s'", node->proto->output[i]);
@@ -118,8 +122,10 @@ static bool take_results(OnnxNode *node)
         if (id == NONE)
             return onnx_no(node, "its result %u has no counterpart", i);
         node->out[i] = onnx_value_new(onnx);
-        *node->out[i] = (OnnxValue){
-            .type = value_type(nnc_compose_graph(onnx->composer), id), .name = node->out_name[i], .home = onnx->block};
+        *node->out[i] = (OnnxValue){.type = value_type(nnc_compose_graph(onnx->composer), id),
+                                    .name = node->out_name[i],
+                                    .maker = node,
+                                    .home = onnx->block};
     }
     return true;
 }
@@ -185,16 +191,16 @@ static bool fold(OnnxNode *node)
     node->onnx->folds++;
     onnx_block_open(node->onnx, true);
     bool written = node->row->write(node);
-    bool good = written && take_results(node);
+    bool good = written && take_results(node) && !node->count;
     for (uint32_t i = 0; good && i < node->out_count; i++)
         if (node->out[i] && node->out[i]->home == node->onnx->block)
             node->out[i] = NULL;
-    if (!good) {
-        onnx_block_close(node->onnx);
-        return false;
-    }
-    if (take_evaluated(node))
+    if (good && take_evaluated(node))
         return true;
+    if (!good)
+        onnx_block_close(node->onnx);
+    node->count = NULL;
+    node->counted = 0;
     memset(node->out, 0, sizeof *node->out * node->out_count);
     memset(node->out_name, 0, sizeof *node->out_name * node->out_count);
     return false;
@@ -236,13 +242,13 @@ static bool check_tensors(OnnxNode *node)
 
 static bool write_node(OnnxNode *node)
 {
-    if (!check_tensors(node))
+    if (!check_tensors(node) || !onnx_check_counts(node))
         return false;
     if (is_foldable(node) && fold(node))
         return true;
     if (node->reason || node->onnx->failed)
         return false;
-    return node->row->write(node) && take_results(node);
+    return (onnx_write_pattern(node) || (!node->onnx->failed && node->row->write(node))) && take_results(node);
 }
 
 static void import_node(OnnxNode *node)
@@ -300,6 +306,7 @@ bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphPro
             return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "initializer '%s': %s", name, why);
         OnnxValue *value = onnx_known_value(onnx, tensor, name);
         value->stored = true;
+        value->narrow = onnx_narrow(proto->data_type) ? proto->data_type : 0;
         onnx_bind(scope, onnx, name, value);
     }
     if (graph->n_sparse_initializer)

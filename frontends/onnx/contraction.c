@@ -12,10 +12,10 @@ static bool write_matmul(OnnxNode *n)
 static bool write_dense(OnnxNode *n)
 {
     static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
-    const char *label = onnx_label(n, param, 2);
-    return onnx_emit(n, "%s = dense@%s(%s, %lld)", onnx_out(n, 0), label, onnx_in(n, 0),
+    const OnnxLayer *layer = onnx_layer(n, param, 2);
+    return onnx_emit(n, "%s = dense@%s(%s, %lld)", onnx_out(n, 0), layer->label, onnx_in(n, 0),
                      (long long)onnx_dim(n, 1, 1)) &&
-           onnx_fill_params(n, label, param, 2);
+           onnx_layer_fits(n, layer);
 }
 
 static bool is_dense(const OnnxNode *n)
@@ -68,14 +68,14 @@ static bool write_conv_layer(OnnxNode *n, const OnnxWindow *window, int64_t grou
     static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
     uint32_t count = onnx_has(n, 2) ? 2 : 1;
     const Shape *weight = &onnx_type(n, 1)->shape;
-    const char *label = onnx_label(n, param, count);
+    const OnnxLayer *layer = onnx_layer(n, param, count);
     bool square = weight->dim[2] == weight->dim[3];
     const char *size = square ? onnx_text(n, "%lld", (long long)weight->dim[2]) : onnx_list(n, weight->dim + 2, 2);
     const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
-    return onnx_emit(n, "%s = conv@%s(%s, %lld, %s%s%s%s)", onnx_out(n, 0), label, onnx_in(n, 0),
+    return onnx_emit(n, "%s = conv@%s(%s, %lld, %s%s%s%s)", onnx_out(n, 0), layer->label, onnx_in(n, 0),
                      (long long)weight->dim[0], size, onnx_window_text(n, window, 1), group,
                      count == 2 ? "" : ", with_bias = false") &&
-           onnx_fill_params(n, label, param, count);
+           onnx_layer_fits(n, layer);
 }
 
 static bool is_conv_layer(const OnnxNode *n, int64_t groups)

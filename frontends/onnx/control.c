@@ -33,6 +33,17 @@ static bool take_branch(OnnxNode *n, const Onnx__GraphProto *branch)
     return true;
 }
 
+/* What gives sequences or optionals is chosen when compiling. */
+static bool gives_lists(const Onnx__GraphProto *branch)
+{
+    for (size_t i = 0; i < branch->n_output; i++) {
+        const Onnx__TypeProto *type = branch->output[i]->type;
+        if (type && (type->sequence_type || type->optional_type))
+            return true;
+    }
+    return false;
+}
+
 static bool put_branch(OnnxNode *n, Text *out, const Onnx__GraphProto *branch)
 {
     OnnxValue **result = ARENA_ARRAY(n->onnx->arena, OnnxValue *, branch->n_output + 1);
@@ -54,6 +65,8 @@ static bool write_if(OnnxNode *n)
         return false;
     if (onnx_known_number(n, 0, &known))
         return take_branch(n, known != 0 ? yes : no);
+    if (gives_lists(yes) || gives_lists(no))
+        return onnx_known(n, 0) != NULL;
     if (yes->n_output != n->out_count || no->n_output != n->out_count)
         return onnx_no(n, "its branches give other numbers of results");
     const char **name = ARENA_ARRAY(n->onnx->arena, const char *, n->out_count + 1), *condition = scalar(n, 0);

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "onnx/import.h"
+#include "onnx/narrow.h"
 
 static DType dtype_at(const OnnxNode *n, uint32_t i)
 {
@@ -179,6 +179,8 @@ static bool write_thresholded_relu(OnnxNode *n)
 
 static bool write_hard_sigmoid(OnnxNode *n)
 {
+    if ((float)onnx_float(n, "alpha", 0.2) == 1 / 6.0f && onnx_float(n, "beta", 0.5) == 0.5)
+        return onnx_emit(n, "%s = hard_sigmoid(%s)", onnx_out(n, 0), onnx_in(n, 0));
     return onnx_emit(n, "%s = clip(%s * %s + %s, 0.0, 1.0)", onnx_out(n, 0), onnx_in(n, 0),
                      alpha(n, "alpha", (double)0.2f), alpha(n, "beta", 0.5));
 }
@@ -238,6 +240,8 @@ static const char *bound(OnnxNode *n, uint32_t i, const char *name)
 static bool write_clip(OnnxNode *n)
 {
     const char *low = bound(n, 1, "min"), *high = bound(n, 2, "max"), *x = onnx_in(n, 0), *out = onnx_out(n, 0);
+    if (low && high && strcmp(low, "0.0") == 0 && strcmp(high, "6.0") == 0)
+        return onnx_emit(n, "%s = relu6(%s)", out, x);
     if (low && high)
         return onnx_emit(n, "%s = clip(%s, %s, %s)", out, x, low, high);
     if (low || high)
@@ -278,10 +282,18 @@ static bool convert(OnnxNode *n, DType to)
     return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), onnx_in(n, 0), dtype_name(to));
 }
 
+static bool convert_narrow(OnnxNode *n, int32_t type)
+{
+    n->narrow = type;
+    return onnx_write_narrow(n, onnx_narrow(type));
+}
+
 static bool write_cast(OnnxNode *n)
 {
     DType to;
     int32_t type = (int32_t)onnx_int(n, "to", 0);
+    if (onnx_narrow(type))
+        return convert_narrow(n, type);
     return onnx_dtype(type, &to) ? convert(n, to) : onnx_no(n, "it converts to %s", onnx_dtype_name(type));
 }
 
@@ -290,6 +302,8 @@ static bool write_cast_like(OnnxNode *n)
 {
     const Tensor *known = onnx_has(n, 0) ? n->in[0]->known : NULL;
     DType to = dtype_at(n, 1);
+    if (n->in[1]->narrow)
+        return convert_narrow(n, n->in[1]->narrow);
     if (known && dtype_is_float(known->type->dtype) && dtype_is_float(to) &&
         shape_elements(&known->type->shape) <= ONNX_FOLDED) {
         Tensor *tensor = tensor_new(n->onnx->arena, module_type(n->onnx->module, to, &known->type->shape, (Layout){0}));
@@ -331,7 +345,7 @@ static bool write_dropout(OnnxNode *n)
     if (trains && training != 0 && onnx_has(n, 1) && !onnx_known(n, 1))
         return false;
     if (trains && training != 0 && (!onnx_has(n, 1) || (onnx_known_number(n, 1, &ratio) && ratio != 0)))
-        return onnx_no(n, "it draws random numbers for training");
+        return onnx_write_training_dropout(n, ratio);
     onnx_set_value(n, 0, n->in[0]);
     const Shape *shape = &onnx_type(n, 0)->shape;
     return !onnx_wants(n, 1) ||

@@ -144,51 +144,6 @@ static bool write_tensor_scatter(OnnxNode *n)
                      at, onnx_list(n, update->dim, rank), onnx_in(n, 1), (long long)axis);
 }
 
-/* Positions that are known */
-
-static bool write_compress(OnnxNode *n)
-{
-    int64_t axis = 0;
-    bool along = onnx_attribute(n, "axis") != NULL;
-    const Tensor *chosen = onnx_known(n, 1);
-    const Shape *shape = &onnx_type(n, 0)->shape;
-    if (!chosen)
-        return false;
-    if (along && !onnx_axis(n, "axis", 0, shape->rank, &axis))
-        return false;
-    int64_t extent = along ? shape->dim[axis] : shape_elements(shape), given = shape_elements(&chosen->type->shape);
-    int64_t *list = ARENA_ARRAY(n->onnx->arena, int64_t, least(extent, given) + 1);
-    uint32_t count = 0;
-    for (int64_t i = 0; i < least(extent, given); i++)
-        if (tensor_number(chosen, i) != 0)
-            list[count++] = i;
-    const char *x = along ? onnx_in(n, 0) : flat(n, onnx_in(n, 0), shape);
-    return onnx_emit(n, "%s = gather(%s, %s, axis = %lld)", onnx_out(n, 0), x, onnx_known_list(n, list, count, "kept"),
-                     (long long)axis);
-}
-
-static bool write_non_zero(OnnxNode *n)
-{
-    const Tensor *known = onnx_known(n, 0);
-    if (!known)
-        return false;
-    const Shape *shape = &known->type->shape;
-    int64_t elements = shape_elements(shape), count = 0, next = 0;
-    for (int64_t i = 0; i < elements; i++)
-        count += tensor_number(known, i) != 0;
-    int64_t dim[] = {shape->rank, count};
-    Tensor *result = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, DT_I64, 2, dim));
-    for (int64_t i = 0; i < elements; i++) {
-        if (tensor_number(known, i) == 0)
-            continue;
-        for (uint32_t d = 0; d < shape->rank; d++)
-            ((int64_t *)result->data)[d * count + next] = i / stride_of(shape, d) % shape->dim[d];
-        next++;
-    }
-    onnx_set_known(n, 0, result);
-    return true;
-}
-
 /* depth values along a new axis: on where the position is the operand's */
 static bool write_one_hot(OnnxNode *n)
 {
@@ -222,6 +177,8 @@ static bool write_top_k(OnnxNode *n)
     int64_t axis, k = onnx_int(n, "k", 0);
     const int64_t *list = NULL;
     uint32_t count = 0;
+    if (n->opset >= 10 && onnx_has(n, 1) && !n->in[1]->known)
+        return onnx_write_bounded_top_k(n);
     if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis) || (n->opset >= 10 && !onnx_known_ints(n, 1, &list, &count)))
         return false;
     if (n->opset >= 10)
@@ -269,8 +226,6 @@ const OnnxRow onnx_gather[] = {
     {"ScatterElements", 11, write_scatter_elements, NULL, NULL, false},
     {"ScatterND", 11, write_scatter_nd, NULL, NULL, false},
     {"TensorScatter", 24, write_tensor_scatter, NULL, NULL, false},
-    {"Compress", 9, write_compress, NULL, NULL, false},
-    {"NonZero", 9, write_non_zero, NULL, NULL, false},
     {"OneHot", 9, write_one_hot, NULL, NULL, false},
     {"TopK", 1, write_top_k, NULL, NULL, false},
     {"ReverseSequence", 10, write_reverse_sequence, NULL, NULL, false},

@@ -68,15 +68,9 @@ static bool write_roi_align(OnnxNode *n)
                      strcmp(mode, "max") == 0 ? ", mode = \"max\"" : "", half ? "" : ", half_pixel = false");
 }
 
-static bool write_non_max_suppression(OnnxNode *n)
-{
-    return onnx_no(n, "how many boxes it selects is known only when running, and the shape of its result is that");
-}
-
 const OnnxRow onnx_image[] = {
     {"GridSample", 16, write_grid_sample, NULL, NULL, false},
     {"AffineGrid", 20, write_affine_grid, NULL, NULL, false},
     {"RoiAlign", 10, write_roi_align, NULL, NULL, false},
-    {"NonMaxSuppression", 10, write_non_max_suppression, NULL, NULL, false},
     {0},
 };

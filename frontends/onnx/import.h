@@ -10,26 +10,39 @@
 #include "onnx/onnx.h"
 #include "onnx/tensor.h"
 
-#define ONNX_FOLDED  65536 /* elements: what is larger is computed when running, or folded by a pass */
-#define ONNX_DEEPEST 12    /* graphs and functions inside each other */
+#define ONNX_FOLDED     65536 /* elements: what is larger is computed when running, or folded by a pass */
+#define COUNTED_RESULTS 4
+#define ONNX_DEEPEST    12 /* graphs and functions inside each other */
 
 typedef struct Onnx Onnx;
 typedef struct OnnxBlock OnnxBlock;
 typedef struct OnnxScope OnnxScope;
 typedef struct OnnxNode OnnxNode;
 
-typedef struct OnnxValue {         /* what a name of the model stands for */
-    const Type *type;              /* of a tensor; NULL: see below */
-    const char *name;              /* in the text; NULL while nothing declares it */
-    const OnnxBlock *home;         /* that declares it; NULL: the outermost one, when it is used */
-    const Tensor *known;           /* its elements, when they are known while compiling */
-    const char *wish;              /* of what is known: its name in the model */
-    bool stored;                   /* known as an initialiser: a weight */
-    bool bad;                      /* an error has been reported */
+typedef struct OnnxValue {   /* what a name of the model stands for */
+    const Type *type;        /* of a tensor; NULL: see below */
+    const char *name;        /* in the text; NULL while nothing declares it */
+    const OnnxBlock *home;   /* that declares it; NULL: the outermost one, when it is used */
+    const OnnxNode *maker;   /* that has computed it; NULL of inputs and of what is known */
+    const Tensor *known;     /* its elements, when they are known while compiling */
+    const char *wish;        /* of what is known: its name in the model */
+    bool stored;             /* known as an initialiser: a weight */
+    int32_t narrow;          /* the type of ONNX that it has values of (narrow.h); 0: its own */
+    bool bad;                /* an error has been reported */
+    struct OnnxValue *count; /* so many entries along an axis are there, the rest is padding; NULL: all */
+    uint32_t count_axis;
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
     bool sequence, absent; /* absent: an optional without a value */
 } OnnxValue;
+
+typedef struct OnnxLayer { /* a call of the library's that has params of its own */
+    const char *label, *wish;
+    bool given;                  /* the label is of the model's names for the weights */
+    uint32_t count;              /* of params */
+    const char **name, **wished; /* under either label */
+    const Tensor **known;
+} OnnxLayer;
 
 struct OnnxBlock { /* a graph that is being built, and its text */
     OnnxBlock *outer;
@@ -60,14 +73,24 @@ struct Onnx {
     OnnxBlock *block, *root; /* the innermost; the outermost */
     OnnxValue **value;
     uint32_t value_count, value_capacity;
-    Map made;               /* names that are not the model's own */
-    Map uses;               /* of initialisers, how many operands they are */
-    Map names;              /* of the text, all that are taken */
+    Map made;   /* names that are not the model's own */
+    Map uses;   /* of initialisers, how many operands they are */
+    Map names;  /* of the text, all that are taken */
+    Map labels; /* to index into layer */
+    OnnxLayer **layer;
+    uint32_t layer_count, layer_capacity;
+    Map declared; /* params and constants of the text, to index into weight */
+    const OnnxValue **weight;
+    uint32_t weight_count, weight_capacity;
     OnnxValue **undeclared; /* known, and named by a body: declared before the next statement of the outermost block */
     uint32_t undeclared_count, undeclared_capacity;
+    Map constants; /* by their elements, to index into constant */
+    const OnnxValue **constant;
+    uint32_t constant_count, constant_capacity;
     struct Refusal *refusal; /* what is not supported */
     uint32_t refusal_count, refusal_capacity, node_count, folds;
-    int64_t work; /* operations that may still be evaluated */
+    const char *runs; /* the state that counts them, where something is drawn */
+    int64_t work;     /* operations that may still be evaluated */
     bool *define_used;
     bool failed; /* an error has been reported */
 };
@@ -81,6 +104,10 @@ struct OnnxNode {
     OnnxValue **in, **out;
     const char **out_name; /* in the text */
     uint32_t in_count, out_count;
+    int32_t narrow;   /* the same of result 0 */
+    OnnxValue *count; /* of the results that are marked in `counted` */
+    uint32_t counted, count_axis[COUNTED_RESULTS];
+    bool covers;               /* it stands for several nodes of the model, which nobody reads then */
     const char *reason, *hint; /* why it is not supported */
 };
 
@@ -98,9 +125,24 @@ typedef struct OnnxRow {
 /* The families; op NULL ends each. */
 extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx_pool[], onnx_view[], onnx_gather[],
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
-    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[];
+    onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[],
+    onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[],
+    onnx_contrib_attention[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
+
+/* errors.c: of the whole model; always false */
+bool onnx_fail(Onnx *onnx, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* inputs.c: bound in the scope, with initialisers */
+bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope);
+
+/* results.c */
+typedef struct OnnxResults { /* of the text's graph */
+    Str *name;
+    uint32_t count, capacity;
+} OnnxResults;
+bool onnx_import_outputs(Onnx *onnx, const OnnxScope *scope, OnnxResults *results);
 
 /* names.c */
 const char *onnx_identifier(Onnx *onnx, const char *name); /* the name, or what is left of it */
@@ -126,8 +168,29 @@ bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *nod
 bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph);
 bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
 
-/* join.c: the statements with calls inside each other, where that reads better */
-void onnx_join(const Onnx *onnx, Str text, const Str *result, uint32_t results, Text *out);
+/* module.c: the composed graph as text, and the module that this is; NULL after errors */
+Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
+
+/* cover.c: a node with the results of another, whose operands and attributes are to be set */
+#define COVER_ATTRIBUTES 8
+OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands);
+void onnx_add_int(OnnxNode *node, const char *name, int64_t number);
+void onnx_add_float(OnnxNode *node, const char *name, double number);
+
+/* learned.c: scores of classes and targets */
+const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */
+bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
+
+/* random.c */
+bool onnx_write_training_dropout(OnnxNode *node, double ratio);
+
+/* bounded.c: values as large as data say */
+bool onnx_check_counts(OnnxNode *node); /* of operands, whose counts results may have; false after onnx_no */
+void onnx_take_counts(const OnnxNode *node);
+bool onnx_write_bounded_top_k(OnnxNode *node);
+
+/* join.c: the statements with calls inside each other, where that reads better.  Only names that are in `made` go. */
+void onnx_join(Arena *arena, const Map *made, Str text, const Str *result, uint32_t results, Text *out);
 
 /* layer.c: nodes as layers of the library, with params of their own */
 typedef struct OnnxParam {
@@ -135,10 +198,11 @@ typedef struct OnnxParam {
     const char *name; /* that the library gives it */
 } OnnxParam;
 void onnx_count_uses(Onnx *onnx);
-bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);   /* are all of them this node's alone? */
-const char *onnx_label(OnnxNode *node, const OnnxParam *param, uint32_t count); /* for the call */
-/* Gives the params that the call has made their elements; false when something is missing. */
-bool onnx_fill_params(OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count);
+bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);  /* are all of them this node's alone? */
+OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count); /* its label is for the call */
+const char *onnx_layer_wish(const OnnxNode *node, const OnnxParam *param, uint32_t count); /* for a label */
+/* Are the params that the call has made those of the layer?  False after onnx_no. */
+bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer);
 
 /* node.c: for handlers */
 bool onnx_no(OnnxNode *node, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always false */

@@ -7,8 +7,8 @@
 #define LONGEST_LINE 116 /* without its indentation in the graph */
 
 typedef struct Join {
-    const Onnx *onnx;
     Arena *arena;
+    const Map *made;
     Map uses;  /* words of the whole text, how often they stand in it */
     Str *line; /* that are kept so far */
     uint32_t count, capacity;
@@ -116,7 +116,7 @@ static bool take_in(Join *j, Str *line)
         p--;
     if (!p || !is_statement(*line) || indentation(j->line[p - 1]) != indentation(*line) ||
         !split(j->line[p - 1], &name, &expression) || map_get(&j->uses, name) != 2 ||
-        map_get(&j->onnx->made, name) == MAP_NONE || line->len - name.len + expression.len > LONGEST_LINE)
+        map_get(j->made, name) == MAP_NONE || line->len - name.len + expression.len > LONGEST_LINE)
         return false;
     uint32_t at = place_of(*line, name, is_call(expression)), rest = at + name.len;
     if (at == line->len)
@@ -128,9 +128,9 @@ static bool take_in(Join *j, Str *line)
     return true;
 }
 
-void onnx_join(const Onnx *onnx, Str text, const Str *result, uint32_t results, Text *out)
+void onnx_join(Arena *arena, const Map *made, Str text, const Str *result, uint32_t results, Text *out)
 {
-    Join j = {.onnx = onnx, .arena = onnx->arena, .uses = {.arena = onnx->arena}};
+    Join j = {.arena = arena, .made = made, .uses = {.arena = arena}};
     count_words(&j, text);
     for (uint32_t i = 0; i < results; i++)
         count_words(&j, result[i]);

@@ -4,16 +4,39 @@
 
 #include "onnx/import.h"
 
-/* Counts how often nodes of the graph, and of bodies in it, name each initialiser.  The nesting is bounded. */
+static void count_use(Onnx *onnx, const char *name, uint32_t times)
+{
+    uint32_t known = name ? map_get(&onnx->uses, str_from(name)) : 0;
+    if (name)
+        map_put(&onnx->uses, str_from(name), known == MAP_NONE ? times : known + times);
+}
+
+static bool is_used(const Onnx *onnx, const Onnx__NodeProto *node)
+{
+    for (size_t i = 0; i < node->n_output; i++)
+        if (node->output[i] && map_get(&onnx->uses, str_from(node->output[i])) != MAP_NONE)
+            return true;
+    return false;
+}
+
+/* Shapes are known. */
+static bool reads_shape(const Onnx__NodeProto *node)
+{
+    return node->op_type && (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0);
+}
+
+/* How often nodes of the graph, and of bodies in it, name each value, from the end, as nodes that nobody reads do not
+ * count.  An output counts twice: it keeps its own name.  The nesting is bounded. */
 static void count_uses(Onnx *onnx, const Onnx__GraphProto *graph)
 {
-    for (size_t i = 0; i < graph->n_node; i++) {
+    for (size_t i = 0; i < graph->n_output; i++)
+        count_use(onnx, graph->output[i]->name, 2);
+    for (size_t i = graph->n_node; i-- > 0;) {
         const Onnx__NodeProto *node = graph->node[i];
-        for (size_t k = 0; k < node->n_input; k++) {
-            Str name = str_from(node->input[k]);
-            uint32_t known = map_get(&onnx->uses, name);
-            map_put(&onnx->uses, name, known == MAP_NONE ? 1 : known + 1);
-        }
+        if (!is_used(onnx, node))
+            continue;
+        for (size_t k = 0; k < node->n_input && !reads_shape(node); k++)
+            count_use(onnx, node->input[k], 1);
         for (size_t a = 0; a < node->n_attribute; a++)
             if (node->attribute[a]->g)
                 count_uses(onnx, node->attribute[a]->g);
@@ -24,19 +47,18 @@ void onnx_count_uses(Onnx *onnx)
 {
     onnx->uses.arena = onnx->arena;
     count_uses(onnx, onnx->model->graph);
-    for (size_t i = 0; i < onnx->model->graph->n_output; i++) /* a weight that is an output keeps its own name */
-        if (onnx->model->graph->output[i]->name)
-            map_put(&onnx->uses, str_from(onnx->model->graph->output[i]->name), 2);
 }
 
-/* A weight that nothing else reads, and that nothing has declared so far */
+/* A weight that nothing else reads, and that nothing has declared so far but for nodes that are covered */
 static bool is_own(const OnnxNode *node, const OnnxParam *param)
 {
     if (!onnx_has(node, param->operand))
         return false;
     const OnnxValue *value = node->in[param->operand];
-    return value->stored && !value->name && dtype_is_float(value->type->dtype) &&
-           map_get(&node->onnx->uses, str_from(node->proto->input[param->operand])) == 1;
+    const Map *uses = &node->onnx->uses;
+    return value->stored && (!value->name || node->covers) && dtype_is_float(value->type->dtype) &&
+           map_get(uses, str_from(value->wish)) == 1 &&
+           map_get(uses, str_from(node->proto->input[param->operand])) == 1;
 }
 
 bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count)
@@ -47,18 +69,49 @@ bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count)
     return own;
 }
 
-/* conv1 of conv1.weight, conv1_weight, and of conv1.weight.quantised nothing */
-static const char *stem_of(const OnnxNode *node, const OnnxParam *param)
+/* Labels */
+
+/* conv1 of conv1.weight and conv1_weight; NULL of conv1.weight.quantised */
+static const char *stem_of_weight(const OnnxNode *node, const char *name)
 {
-    Str name = str_from(onnx_identifier(node->onnx, node->proto->input[param->operand]));
-    static const char *const tail[] = {"weight", "w", "scale", "gamma", "gain"};
+    static const char *const tail[] = {"weight", "w", "scale", "gamma", "gain", "bias", "b", "beta"};
+    Str plain = str_from(onnx_identifier(node->onnx, name));
     for (size_t i = 0; i < sizeof tail / sizeof *tail; i++) {
         uint32_t length = (uint32_t)strlen(tail[i]);
-        if (name.len > length + 1 && str_ends(name, tail[i]) &&
-            (name.ptr[name.len - length - 1] == '.' || name.ptr[name.len - length - 1] == '_'))
-            return str_copy(node->onnx->arena, (Str){name.ptr, name.len - length - 1}).ptr;
+        if (plain.len > length + 1 && str_ends(plain, tail[i]) &&
+            (plain.ptr[plain.len - length - 1] == '.' || plain.ptr[plain.len - length - 1] == '_'))
+            return str_copy(node->onnx->arena, (Str){plain.ptr, plain.len - length - 1}).ptr;
     }
-    return onnx_wants(node, 0) ? node->proto->output[0] : "layer";
+    return NULL;
+}
+
+/* layer1.conv1 of /layer1/conv1/Conv_output_0 */
+static const char *stem_of_result(const OnnxNode *node)
+{
+    if (!onnx_wants(node, 0))
+        return "layer";
+    const char *name = node->proto->output[0], *last = strrchr(name, '/');
+    if (*name != '/' || last == name)
+        return onnx_identifier(node->onnx, name);
+    return onnx_identifier(node->onnx, str_copy(node->onnx->arena, (Str){name, (uint32_t)(last - name)}).ptr);
+}
+
+static const char *choose_wish(const OnnxNode *node, const OnnxParam *param, uint32_t count, bool *given)
+{
+    *given = true;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *stem = stem_of_weight(node, node->proto->input[param[i].operand]);
+        if (stem)
+            return stem;
+    }
+    *given = false;
+    return stem_of_result(node);
+}
+
+const char *onnx_layer_wish(const OnnxNode *node, const OnnxParam *param, uint32_t count)
+{
+    bool given;
+    return choose_wish(node, param, count, &given);
 }
 
 static bool is_free(const OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count)
@@ -69,39 +122,46 @@ static bool is_free(const OnnxNode *node, const char *label, const OnnxParam *pa
     return free;
 }
 
-const char *onnx_label(OnnxNode *node, const OnnxParam *param, uint32_t count)
+OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count)
 {
-    const char *stem = onnx_identifier(node->onnx, stem_of(node, param)), *label = stem;
-    for (uint32_t number = 2; !is_free(node, label, param, count); number++)
-        label = onnx_text(node, "%s_%u", stem, number);
+    Onnx *onnx = node->onnx;
+    OnnxLayer *layer = ARENA_NEW(onnx->arena, OnnxLayer);
+    *layer = (OnnxLayer){.count = count,
+                         .name = ARENA_ARRAY(onnx->arena, const char *, count),
+                         .wished = ARENA_ARRAY(onnx->arena, const char *, count),
+                         .known = ARENA_ARRAY(onnx->arena, const Tensor *, count)};
+    layer->wish = layer->label = choose_wish(node, param, count, &layer->given);
+    for (uint32_t number = 2; !is_free(node, layer->label, param, count); number++)
+        layer->label = onnx_text(node, "%s_%u", layer->wish, number);
     for (uint32_t i = 0; i < count; i++) {
-        const char *full = onnx_text(node, "%s.%s", label, param[i].name);
-        map_put(&node->onnx->names, str_from(full), 1);
+        layer->name[i] = onnx_text(node, "%s.%s", layer->label, param[i].name);
+        layer->wished[i] = onnx_text(node, "%s.%s", layer->wish, param[i].name);
+        layer->known[i] = node->in[param[i].operand]->known;
+        map_put(&onnx->names, str_from(layer->name[i]), 1);
     }
-    return label;
+    map_put(&onnx->labels, str_from(layer->label), onnx->layer_count);
+    ARENA_PUSH(onnx->arena, onnx->layer, onnx->layer_count, onnx->layer_capacity, layer);
+    return layer;
 }
 
-/* In the graph, where values stand for params of calls, and in the body of the call. */
-static uint32_t fill(const OnnxNode *node, Graph *graph, const char *label, const OnnxParam *param, uint32_t count)
+/* In the body of a call, and of those in it */
+static uint32_t count_params(const Graph *body, const OnnxLayer *layer)
 {
-    uint32_t filled = 0;
-    for (ValueId id = graph->value_count; id-- > 0 && filled < count;)
-        for (uint32_t i = 0; i < count; i++) {
-            Value *value = graph_value(graph, id);
-            const OnnxValue *weight = node->in[param[i].operand];
-            if (value->role != ROLE_PARAM || value->data || value->type != weight->type ||
-                !str_is(value->name, onnx_text(node, "%s.%s", label, param[i].name)))
-                continue;
-            value->data = weight->known;
-            filled++;
-        }
-    return filled;
+    uint32_t found = 0;
+    for (ValueId id = 0; id < body->value_count; id++)
+        for (uint32_t i = 0; i < layer->count; i++)
+            found += graph_value(body, id)->role == ROLE_PARAM && str_is(graph_value(body, id)->name, layer->name[i]) &&
+                     value_type(body, id) == layer->known[i]->type;
+    for (NodeId n = 0; n < body->node_count; n++)
+        for (uint32_t s = 0; s < graph_node(body, n)->sub_count; s++)
+            found += count_params(graph_node(body, n)->sub[s], layer);
+    return found;
 }
 
-bool onnx_fill_params(OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count)
+bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer)
 {
-    Graph *graph = nnc_compose_graph(node->onnx->composer);
+    const Graph *graph = nnc_compose_graph(node->onnx->composer);
     const Node *call = graph->node_count ? graph_node(graph, graph->node_count - 1) : NULL;
-    uint32_t filled = call && call->sub_count ? fill(node, call->sub[0], label, param, count) : 0;
-    return filled == count || onnx_no(node, "its weights are not what a layer of its kind has");
+    return (call && call->sub_count && count_params(call->sub[0], layer) == layer->count) ||
+           onnx_no(node, "its weights are not what a layer of its kind has");
 }

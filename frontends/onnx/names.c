@@ -5,13 +5,23 @@
 #include "frontends/nnc/lex.h"
 #include "onnx/import.h"
 
-#define LONGEST 60 /* of what has to be changed */
+#define LONGEST      60  /* of what has to be changed */
+#define LONGEST_KEPT 200 /* of what is a name of the language */
 
-/* `/layer1/conv/Conv_output_0` is what PyTorch calls the result of a layer: layer1.conv. */
+/* Does the part that the name begins with, up to `/`, stand before the next one, too, as in `layer1/layer1.0`? */
+static bool is_repeated(const char *name)
+{
+    size_t length = strcspn(name, "/");
+    return length && name[length] && strncmp(name + length + 1, name, length) == 0 && name[2 * length + 1] == '.';
+}
+
+/* `/layer1/layer1.0/conv/Conv_output_0` is what PyTorch calls the result of a layer: layer1.0.conv. */
 static void put_plain(Text *out, const char *name)
 {
-    bool part = true; /* a part begins */
+    bool part = true, scoped = *name == '/'; /* a part begins */
     for (; *name; name++) {
+        while (scoped && *name == '/' && is_repeated(name + 1))
+            name += strcspn(name + 1, "/") + 1;
         unsigned char c = (unsigned char)*name;
         bool word = isalnum(c) || c == '_';
         if (word && part && isdigit(c) && !out->len)
@@ -42,7 +52,7 @@ static Str shortened(Text *plain)
 const char *onnx_identifier(Onnx *onnx, const char *name)
 {
     Str wish = str_from(name);
-    if (wish.len && wish.len <= LONGEST && lex_is_plain(wish))
+    if (wish.len && wish.len <= LONGEST_KEPT && lex_is_plain(wish))
         return str_copy(onnx->arena, wish).ptr;
     Text plain = {0};
     put_plain(&plain, name);

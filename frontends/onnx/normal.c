@@ -57,11 +57,16 @@ static bool is_layer(const OnnxNode *n, const OnnxParam *param, uint32_t count, 
     return fits;
 }
 
+static bool write_layer_of(OnnxNode *n, const char *function, const OnnxParam *param, uint32_t count, const char *more)
+{
+    const OnnxLayer *layer = onnx_layer(n, param, count);
+    return onnx_emit(n, "%s = %s@%s(%s%s)", onnx_out(n, 0), function, layer->label, onnx_in(n, 0), more) &&
+           onnx_layer_fits(n, layer);
+}
+
 static bool write_layer(OnnxNode *n, const char *function, const OnnxParam *param, uint32_t count, double usual)
 {
-    const char *label = onnx_label(n, param, count);
-    return onnx_emit(n, "%s = %s@%s(%s%s)", onnx_out(n, 0), function, label, onnx_in(n, 0), epsilon_text(n, usual)) &&
-           onnx_fill_params(n, label, param, count);
+    return write_layer_of(n, function, param, count, epsilon_text(n, usual));
 }
 
 /* With the batch's own mean and variance, which also move the running ones. */
@@ -100,6 +105,9 @@ static bool write_instance_norm(OnnxNode *n)
 {
     if (onnx_rank(n, 0) < 3)
         return onnx_no(n, "its operand has no positions");
+    static const OnnxParam param[] = {{1, "norm.scale"}, {2, "norm.bias"}};
+    if (is_layer(n, param, 2, onnx_dim(n, 0, 1)))
+        return write_layer(n, "instance_norm", param, 2, 1e-5);
     return onnx_emit(n, "%s = standardize(%s, %s, %s) * %s + %s", onnx_out(n, 0), onnx_in(n, 0), axes_from(n, 2),
                      epsilon(n), per_channel(n, onnx_in(n, 1)), per_channel(n, onnx_in(n, 2)));
 }
@@ -160,6 +168,10 @@ static bool write_group_norm(OnnxNode *n)
     int64_t groups = onnx_int(n, "num_groups", 0);
     if (shape->rank < 3 || groups < 1 || shape->dim[1] % groups || !shape_elements(shape))
         return onnx_no(n, "its channels cannot be made groups");
+    static const OnnxParam param[] = {{1, "scale"}, {2, "bias"}};
+    if (n->opset >= 21 && is_layer(n, param, 2, shape->dim[1]))
+        return write_layer_of(n, "group_norm", param, 2,
+                              onnx_text(n, ", %lld%s", (long long)groups, epsilon_text(n, 1e-5)));
     int64_t rows[] = {shape->dim[0], groups, shape_elements(shape) / shape->dim[0] / groups};
     const char *y =
         onnx_text(n, "standardize(reshape(%s, shape = %s), -1, %s)", onnx_in(n, 0), onnx_list(n, rows, 3), epsilon(n));

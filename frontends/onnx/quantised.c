@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "onnx/narrow.h"
 #include "onnx/window.h"
 
 /* Bounds of an integer type, for saturation. */
@@ -39,9 +40,25 @@ static const char *spread(OnnxNode *n, uint32_t i, const char *x)
     return onnx_text(n, "reshape(%s, shape = %s)", x, onnx_list(n, dim, shape->rank));
 }
 
+/* Operand 0 by its scale, as an integer type: rounded, moved by the zero point, saturated. */
+static const char *quantised(OnnxNode *n, const char *ratio, DType dtype, const OnnxNarrow *narrow)
+{
+    const char *low, *high, *zero = "";
+    if (narrow) {
+        low = onnx_text(n, "%.1f", dtype_is_unsigned(dtype) ? 0.0 : -(double)(1 << (narrow->bits - 1)));
+        high = onnx_text(n, "%.1f", (double)(1 << (narrow->bits - !dtype_is_unsigned(dtype))) - 1);
+    } else if (!bounds(n, dtype, &low, &high)) {
+        return NULL;
+    }
+    if (onnx_has(n, 2))
+        zero = spread(n, 2, onnx_text(n, "cast(%s, to = f32)", onnx_in(n, 2)));
+    return zero ? onnx_text(n, "cast(clip(round(%s)%s%s, %s, %s), to = %s)", ratio, *zero ? " + " : "", zero, low, high,
+                            dtype_name(dtype))
+                : NULL;
+}
+
 static bool write_quantize(OnnxNode *n)
 {
-    const char *low, *high;
     DType dtype = DT_U8;
     int32_t type = (int32_t)onnx_int(n, "output_dtype", 0);
     if (onnx_has(n, 2))
@@ -50,19 +67,22 @@ static bool write_quantize(OnnxNode *n)
         return onnx_no(n, "it quantises to %s", onnx_dtype_name(type));
     if (onnx_type(n, 0)->dtype != DT_F32 || onnx_type(n, 1)->dtype != DT_F32)
         return onnx_no(n, "it quantises other floats than f32");
-    const char *scale = bounds(n, dtype, &low, &high) ? spread(n, 1, onnx_in(n, 1)) : NULL;
-    const char *zero = scale && onnx_has(n, 2) ? spread(n, 2, onnx_text(n, "cast(%s, to = f32)", onnx_in(n, 2))) : "";
-    if (!scale || !zero)
-        return false;
-    return onnx_emit(n, "%s = cast(clip(round(%s / %s)%s%s, %s, %s), to = %s)", onnx_out(n, 0), onnx_in(n, 0), scale,
-                     *zero ? " + " : "", zero, low, high, dtype_name(dtype));
+    n->narrow = onnx_has(n, 2) ? n->in[2]->narrow : onnx_narrow(type) ? type : 0;
+    const OnnxNarrow *narrow = onnx_narrow(n->narrow);
+    const char *scale = spread(n, 1, onnx_in(n, 1));
+    const char *ratio = scale ? onnx_text(n, "%s / %s", onnx_in(n, 0), scale) : NULL;
+    const char *y = !ratio                   ? NULL
+                    : narrow && narrow->bias ? onnx_narrow_text(n, narrow, ratio, onnx_int(n, "saturate", 1) != 0)
+                                             : quantised(n, ratio, dtype, narrow);
+    return y && onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
 }
 
 static bool write_dequantize(OnnxNode *n)
 {
     DType dtype = onnx_type(n, 1)->dtype;
     const char *scale = spread(n, 1, onnx_in(n, 1)), *x = onnx_in(n, 0);
-    const char *zero = scale && onnx_has(n, 2) ? spread(n, 2, onnx_text(n, "cast(%s, to = i32)", onnx_in(n, 2))) : "";
+    bool moves = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype); /* the zero point of floats is 0 */
+    const char *zero = scale && moves ? spread(n, 2, onnx_text(n, "cast(%s, to = i32)", onnx_in(n, 2))) : "";
     if (!scale || !zero)
         return false;
     const char *moved = *zero ? onnx_text(n, "cast(%s, to = i32) - %s", x, zero) : x;
@@ -108,7 +128,9 @@ static bool write_matmul_integer(OnnxNode *n)
 static const char *factor(OnnxNode *n, uint32_t i, bool rows)
 {
     const Shape *shape = &onnx_type(n, i)->shape;
-    const char *x = onnx_in(n, i);
+    DType dtype = onnx_type(n, i)->dtype;
+    const char *x =
+        dtype == DT_F16 || dtype == DT_BF16 ? onnx_text(n, "cast(%s, to = f32)", onnx_in(n, i)) : onnx_in(n, i);
     if (shape->rank == 1 && shape_elements(shape) == 1)
         return onnx_text(n, "reshape(%s, shape = [])", x);
     return shape->rank == 1 && rows ? onnx_text(n, "reshape(%s, shape = [%lld, 1])", x, (long long)shape->dim[0]) : x;
@@ -126,8 +148,6 @@ static bool requantise(OnnxNode *n, const char *sum, const char *scale, uint32_t
 static bool write_qlinear_matmul(OnnxNode *n)
 {
     const char *sum = onnx_temp(n, "sum");
-    if (onnx_type(n, 1)->dtype != DT_F32)
-        return onnx_no(n, "its scales are no f32");
     const char *scale = onnx_text(n, "%s * %s / %s", factor(n, 1, true), factor(n, 4, false), factor(n, 6, true));
     return onnx_emit(n, "%s = %s @ %s", sum, moved(n, 0, 2, true), moved(n, 3, 5, false)) &&
            requantise(n, sum, scale, 7);

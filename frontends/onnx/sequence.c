@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "onnx/import.h"
+#include "onnx/body.h"
 
 static bool set_sequence(OnnxNode *n, OnnxValue *const *item, uint32_t count)
 {
@@ -138,6 +138,45 @@ static bool write_split(OnnxNode *n)
     return set_sequence(n, item, (uint32_t)pieces);
 }
 
+/* A body for each item of the first sequence, and of those beside it; tensors are the same for all. */
+static bool map_item(OnnxNode *n, const Onnx__GraphProto *body, uint32_t at, OnnxValue **result)
+{
+    OnnxScope *scope = onnx_body_scope(n);
+    for (uint32_t i = 0; i < n->in_count; i++) {
+        if (!onnx_has(n, i))
+            return onnx_no(n, "operand %u is missing", i);
+        if (n->in[i]->sequence && at >= n->in[i]->item_count)
+            return onnx_no(n, "its sequences have other lengths");
+        onnx_bind(scope, n->onnx, onnx_body_name(body->input[i]->name),
+                  n->in[i]->sequence ? n->in[i]->item[at] : n->in[i]);
+    }
+    return onnx_body_import(n, scope, body, result);
+}
+
+static bool write_map(OnnxNode *n)
+{
+    const Onnx__GraphProto *body = onnx_body_graph(n, "body");
+    if (!is_sequence(n, 0) || !onnx_body_check(n, body))
+        return false;
+    uint32_t count = n->in[0]->item_count;
+    if (body->n_input != n->in_count || body->n_output < n->out_count)
+        return onnx_no(n, "its body takes or gives another number of values");
+    OnnxValue ***item = ARENA_ARRAY(n->onnx->arena, OnnxValue **, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        item[i] = ARENA_ARRAY(n->onnx->arena, OnnxValue *, body->n_output + 1);
+        if (!map_item(n, body, i, item[i]))
+            return false;
+    }
+    for (uint32_t k = 0; k < n->out_count; k++) {
+        OnnxValue *value = onnx_value_new(n->onnx), **list = ARENA_ARRAY(n->onnx->arena, OnnxValue *, count + 1);
+        for (uint32_t i = 0; i < count; i++)
+            list[i] = item[i][k];
+        *value = (OnnxValue){.sequence = true, .item = list, .item_count = count};
+        onnx_set_value(n, k, value);
+    }
+    return true;
+}
+
 /* Optionals */
 
 static bool write_optional(OnnxNode *n)
@@ -171,6 +210,7 @@ const OnnxRow onnx_sequence[] = {
     {"SequenceLength", 11, write_length, NULL, NULL, true},
     {"ConcatFromSequence", 11, write_concat, NULL, NULL, true},
     {"SplitToSequence", 11, write_split, NULL, NULL, false},
+    {"SequenceMap", 17, write_map, NULL, NULL, true},
     {"Optional", 15, write_optional, NULL, NULL, true},
     {"OptionalGetElement", 15, write_get, NULL, NULL, true},
     {"OptionalHasElement", 15, write_has, NULL, NULL, true},

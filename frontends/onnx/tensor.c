@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "onnx/narrow.h"
+
 static const struct {
     const char *name;
     DType dtype; /* DT_COUNT: none of ours */
@@ -28,7 +30,7 @@ static const struct {
     [ONNX_COMPLEX64] = {"complex64", DT_COUNT},
     [ONNX_COMPLEX128] = {"complex128", DT_COUNT},
     [ONNX_BFLOAT16] = {"bfloat16", DT_BF16},
-    {"float8e4m3fn", DT_COUNT},
+    {"float8e4m3fn", DT_COUNT}, /* these and those after: in their carriers (narrow.h) */
     {"float8e4m3fnuz", DT_COUNT},
     {"float8e5m2", DT_COUNT},
     {"float8e5m2fnuz", DT_COUNT},
@@ -47,7 +49,8 @@ static bool is_type(int32_t type)
 
 bool onnx_dtype(int32_t type, DType *dtype)
 {
-    *dtype = is_type(type) ? type_table[type].dtype : DT_COUNT;
+    const OnnxNarrow *narrow = onnx_narrow(type);
+    *dtype = narrow ? narrow->carrier : is_type(type) ? type_table[type].dtype : DT_COUNT;
     return *dtype != DT_COUNT;
 }
 
@@ -234,10 +237,44 @@ static void take_bytes(Taking *t, Tensor *tensor, const unsigned char *bytes, si
         ((uint8_t *)tensor->data)[i] = bytes[i] != 0;
 }
 
+/* Those of narrow types are one or several in each number of the list. */
+static void take_narrow_list(Taking *t, Tensor *tensor, const OnnxNarrow *narrow)
+{
+    size_t size = t->proto->n_int32_data;
+    unsigned char *bytes = arena_alloc(t->files->arena, size + 1);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)t->proto->int32_data[i];
+    onnx_narrow_unpack(narrow, bytes, tensor);
+}
+
+static bool take_narrow(Taking *t, Tensor *tensor, const OnnxNarrow *narrow)
+{
+    uint64_t size = onnx_narrow_bytes(narrow, shape_elements(&tensor->type->shape));
+    bool outside = t->proto->data_location == 1;
+    if (!outside && t->proto->has_raw_at && t->proto->raw_bytes != size)
+        return fail(t, "it has not as many elements as its shape asks for");
+    if (!outside && !t->proto->has_raw_at && t->proto->n_int32_data != size)
+        return fail(t, "it has not as many elements as its shape asks for");
+    const unsigned char *bytes = outside                ? external_bytes(t, size)
+                                 : t->proto->has_raw_at ? t->files->file[0].map.bytes + t->proto->raw_at
+                                                        : NULL;
+    if (outside && !bytes)
+        return false;
+    tensor->data = arena_alloc(t->files->arena, (size_t)type_bytes(tensor->type) + 1);
+    if (bytes)
+        onnx_narrow_unpack(narrow, bytes, tensor);
+    else
+        take_narrow_list(t, tensor, narrow);
+    return true;
+}
+
 static bool take_elements(Taking *t, Tensor *tensor)
 {
     uint64_t size = (uint64_t)type_bytes(tensor->type);
     const unsigned char *bytes = NULL;
+
+    if (onnx_narrow(t->proto->data_type))
+        return take_narrow(t, tensor, onnx_narrow(t->proto->data_type));
 
     if (t->proto->data_location == 1)
         bytes = external_bytes(t, size);

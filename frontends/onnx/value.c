@@ -61,11 +61,16 @@ static bool is_uniform(const Tensor *tensor, int64_t count)
     return memcmp(tensor->data, (const char *)tensor->data + bytes, (size_t)(count - 1) * bytes) == 0;
 }
 
+static bool is_param(const OnnxValue *value)
+{
+    return value->stored && dtype_is_float(value->type->dtype);
+}
+
 /* Elements stand in the text where the printer would write them, too: all others are saved beside it. */
 static void put_declaration(Onnx *onnx, Text *out, const OnnxValue *value)
 {
     int64_t elements = shape_elements(&value->type->shape), next = 0;
-    bool param = value->stored && dtype_is_float(value->type->dtype);
+    bool param = is_param(value);
 
     text_printf(out, "%s %s: " STR_FMT, param ? "param" : "const", value->name,
                 STR_ARG(type_show(onnx->arena, value->type)));
@@ -86,7 +91,7 @@ static void write_plainly(Onnx *onnx, Str what, Str statements)
         text_str(&onnx->block->text, statements);
 }
 
-/* In the outermost block, with the elements that the model has. */
+/* In the outermost block */
 static void declare(Onnx *onnx, const OnnxValue *value)
 {
     Text out = {0};
@@ -94,9 +99,8 @@ static void declare(Onnx *onnx, const OnnxValue *value)
     write_plainly(onnx, str_format(onnx->arena, STR_FMT ": %s", STR_ARG(onnx->path), value->wish),
                   str_copy(onnx->arena, text_view(&out)));
     text_free(&out);
-    ValueId id = nnc_compose_find(onnx->composer, str_from(value->name));
-    if (id != NONE)
-        graph_value(nnc_compose_graph(onnx->composer), id)->data = value->known;
+    map_put(&onnx->declared, str_from(value->name), onnx->weight_count);
+    ARENA_PUSH(onnx->arena, onnx->weight, onnx->weight_count, onnx->weight_capacity, value);
 }
 
 bool onnx_write(Onnx *onnx, Str what, Str statements)
@@ -130,8 +134,29 @@ static const char *name_folded(Onnx *onnx, const OnnxValue *value)
     return name.ptr;
 }
 
+/* Constants of the same elements, such as the mask of each layer, are one. */
+static bool name_as_before(Onnx *onnx, OnnxValue *value)
+{
+    int64_t elements = shape_elements(&value->type->shape);
+    if (is_param(value) || elements > ONNX_FOLDED)
+        return false;
+    Str key = map_key(value->known->data, (size_t)elements * dtype_bytes(value->type->dtype));
+    uint32_t index = map_get(&onnx->constants, key);
+    if (index == MAP_NONE) {
+        map_put(&onnx->constants, key, onnx->constant_count);
+        ARENA_PUSH(onnx->arena, onnx->constant, onnx->constant_count, onnx->constant_capacity, value);
+        return false;
+    }
+    if (onnx->constant[index]->type != value->type)
+        return false;
+    value->name = onnx->constant[index]->name;
+    return true;
+}
+
 static void name_known(Onnx *onnx, OnnxValue *value)
 {
+    if (name_as_before(onnx, value))
+        return;
     value->name = onnx_unique(onnx, value->wish);
     if (onnx->block == onnx->root)
         declare(onnx, value);

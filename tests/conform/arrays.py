@@ -240,6 +240,29 @@ POSITIONS = {
                 ("(at, y) = nonzero(x0)", [TRUTH], {}, lambda x, p: np.array(np.count_nonzero(x)))],
 }
 
+REPEATED = np.array([3, 1, 3, 2, 1, 3], np.int64)
+SLICES = np.array([[2, 1, 2, 0], [5, 5, 5, 7], [1, 0, 1, 0]], np.int64)
+
+
+def unique(x, axis, result, is_sorted=True):
+    """The wanted one of y, first, which, times and count, with zeros behind the count."""
+    y, first, which, times = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    by = np.arange(len(first)) if is_sorted else np.argsort(first)
+    n = x.shape[axis]
+    pad = lambda a: np.concatenate([a, np.zeros(n - len(a), np.int64)])
+    whole = [filled(np.take(y, by, axis), tuple(n if d == axis else e for d, e in enumerate(x.shape))), pad(first[by]),
+             np.argsort(by)[which.reshape(-1)], pad(times[by]), np.array(len(first))]
+    return whole[result]
+
+
+UNIQUE = {
+    "unique": [(f"({', '.join('y' if i == r else 'abcde'[i] for i in range(5))}) = unique(x0{axis_text}{order_text})", [x], {},
+                lambda x, p, a=axis, r=r, o=is_sorted: unique(x, a, r, o))
+               for x, axis, axis_text in ((REPEATED, 0, ""), (SLICES, 1, ", axis = 1"), (SLICES, 0, ""), (SLICES[:1], 0, ""))
+               for is_sorted, order_text in ((True, ""), (False, ", sorted = false")) for r in range(5)],
+    "row_order": [("row_order(x0)", [x], {}, lambda x, p: np.lexsort(x.T[::-1])) for x in (SLICES, SLICES.T.copy(), SLICES[[0, 0, 2, 0]])],
+}
+
 # ---- Sorting ----
 
 MIXED = np.array([[2.0, np.nan, -np.inf, 1.0, np.nan, 2.0, np.inf, -0.0, 0.0], [0, 0, 0, 0, 0, 0, 0, 0, 0], np.arange(9.0, 0, -1)])
@@ -300,7 +323,7 @@ PRODUCTS = {
     "named_product": [('named_product(x0, x1, ["a", "b"], ["b", "c"], ["a", "c"])', [A, B], {}, lambda x, y, p: x @ y)],
 }
 
-CASES = {**KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **SORTING, **PRODUCTS}
+CASES = {**KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **UNIQUE, **SORTING, **PRODUCTS}
 # Built for targets, too: those that more than one kernel makes.
 BUILT = ["gather_elements", "gather_nd", "tile", "roll", "pad_mode", "scatter_elements", "scatter_nd", "compress",
          "argsort", "sort", "top_k", "einsum"]

@@ -177,6 +177,29 @@ PEEPHOLES = {**recurrent_params("lstm", 4, False),
              **{f"lstm.{gate}_peephole.weight": normal(5) for gate in ("input", "forget", "output")}}
 BOTH_WAYS = {**recurrent_params("lstm.forward", 4, False), **recurrent_params("lstm.backward", 4, False)}
 
+def linear_attention(q, k, v, memory, decay=None, beta=None, scale=None):
+    """Step by step; the results, and the memory at the end."""
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    y = []
+    for t in range(q.shape[2]):
+        kt, vt = k[:, :, t], v[:, :, t]
+        memory = memory if decay is None else memory * np.exp(decay[:, :, t])[..., None]
+        if beta is not None:
+            vt = beta[:, :, t] * (vt - np.einsum("nhde,nhd->nhe", memory, kt))
+        memory = memory + kt[..., None] * vt[..., None, :]
+        y.append(np.einsum("nhd,nhde->nhe", q[:, :, t], np.repeat(memory, q.shape[1] // k.shape[1], 1)) * scale)
+    return np.stack(y, 2), memory
+
+
+STEPS = [normal(2, 4, 5, 3), normal(2, 2, 5, 3), normal(2, 2, 5, 6), normal(2, 2, 3, 6)]
+DECAYS, RATES = -np.abs(normal(2, 2, 5, 1)), np.abs(normal(2, 1, 5, 1)) / 4
+LINEAR = [
+    ("(y, m) = linear_attention(x0, x1, x2, x3)", STEPS, {}, lambda *a: linear_attention(*a[:4])[0]),
+    ("(z, y) = linear_attention(x0, x1, x2, x3, decay = x4, scale = 0.5)", [*STEPS, DECAYS], {}, lambda *a: linear_attention(*a[:5], scale=0.5)[1]),
+    ("(y, m) = linear_attention(x0, x1, x2, x3, beta = x4)", [*STEPS, RATES], {}, lambda *a: linear_attention(*a[:4], beta=a[4])[0]),
+    ("(y, m) = linear_attention(x0, x1, x2, x3, x4, x5)", [*STEPS, DECAYS, RATES], {}, lambda *a: linear_attention(*a[:6])[0]),
+]
+
 CASES = {
     "rnn": [("(y, h) = rnn(x0, 5)", [SEQUENCE], recurrent_params("rnn", 1, False), rnn),
             ("(y, h) = rnn(x0, 5, with_bias = false)", [SEQUENCE], weights_alone(recurrent_params("rnn", 1, False)), rnn),
@@ -273,7 +296,10 @@ CASES = {
     "split_heads": [("split_heads(x0, 4)", [ROWS], {}, lambda x, p: heads_of(x, 4))],
     "merge_heads": [("merge_heads(x0)", [IMAGE], {}, lambda x, p: merged(x))],
     "scaled_dot_product": [("scaled_dot_product(x0, x1, x2)", [normal(2, 2, 3, 4), normal(2, 2, 5, 4), normal(2, 2, 5, 6)],
-                            {}, lambda q, k, v, p: attend(q, k, v))],
+                            {}, lambda q, k, v, p: attend(q, k, v)),
+                           ("scaled_dot_product(x0, x1, x2, scale = 0.25)", [normal(2, 3, 4), normal(2, 5, 4), normal(2, 5, 6)],
+                            {}, lambda q, k, v, p: softmax(q @ k.swapaxes(-1, -2) * 0.25) @ v)],
+    "linear_attention": LINEAR,
     "attention": [("attention(x0, 2)", [ROWS], ATTENTION, lambda x, p: self_attention(x, 2, 0.0, p)),
                   ("attention(x0, 4, x1)", [ROWS, normal(2, 1, 1, 3)], ATTENTION,
                    lambda x, mask, p: self_attention(x, 4, mask, p))],

@@ -173,6 +173,69 @@ GAMMAS = {
     "gamma": [("gamma(x0)", [x], {}, lambda x, p: GAMMA(x)) for x in (ARGUMENTS[np.abs(ARGUMENTS) < 15], ENDS)],
 }
 
-CASES = {**GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED}
+# ---- Fewer bits ----
+
+
+def round_float(x, digits, least, largest, over):
+    """By what is representable: a grid of each binade."""
+    out = []
+    for v in x.astype(np.float64):
+        if np.isnan(v) or np.isinf(v):
+            out.append(v if np.isnan(v) else np.copysign(over, v))
+            continue
+        unit = 2.0 ** (max(math.frexp(v)[1] - 1 if v else least, least) - digits)
+        r = np.round(v / unit) * unit
+        out.append(r if abs(r) <= largest else np.copysign(over, v))
+    return np.float32(out)
+
+
+FEW = np.float32(np.concatenate([RANDOM.normal(size=60) * 10.0 ** RANDOM.integers(-4, 4, 60), [0, 448, 464, 465, -464.1, np.inf, -np.inf, np.nan, 1.0625, 1.1875, 2.0**-9, 2.0**-10]]))
+POWERS = np.float32([1, 1.5, 1.4999, 1.50001, 3, 0.7, 2.0**-126, 2.0**-127, 0, 5e-39, 3e38, -3])
+
+
+def round_to_power(x, mode):
+    bits = np.abs(x).view(np.int32)
+    e, f = bits >> 23, bits & 0x7FFFFF
+    more = {"up": f > 0, "down": f < 0, "nearest": (f > 1 << 22) | ((f == 1 << 22) & (e > 0))}[mode]
+    return np.float32(2.0 ** (np.minimum(e + more, 254) - 127.0))
+
+
+ROUNDED = {
+    "round_float": [(f"round_float(x0, {d}, {least}, {largest}{text})", [FEW], {}, lambda x, p, a=(d, least, largest, over): round_float(x, *a))
+                    for d, least, largest, text, over in ((3, -6, 448.0, "", 448), (3, -6, 448.0, ", nan", np.nan), (2, -14, 57344.0, ", inf", np.inf), (1, 0, 6.0, "", 6))],
+    "round_to_power": [(f'round_to_power(x0, "{mode}")', [POWERS], {}, lambda x, p, m=mode: round_to_power(x, m)) for mode in ("up", "down", "nearest")],
+}
+
+# ---- Trees ----
+
+THRESHOLDS = np.float32([0.5, -1, 0, 2])
+TREE = {"roots": [0, 2], "feature": [0, 1, 2, 1, 0, 0, 0, 0], "split": [0.1, -0.2, 0.3, 1.0, 0, 0, 0, 0], "yes": [1, 4, 3, 6, 4, 5, 6, 7], "no": [5, 6, 7, 4, 4, 5, 6, 7]}
+ROWS_OF_TREES = np.float32(RANDOM.normal(size=(9, 3)))
+ROWS_OF_TREES[0, 1] = np.nan
+
+
+def leaves(x, modes, missing):
+    test = [np.less_equal, np.less, np.greater_equal, np.greater]
+    def walk(row, at):
+        for _ in range(2):
+            v = row[TREE["feature"][at]]
+            goes = test[modes[at]](v, np.float32(TREE["split"][at])) or (missing[at] and np.isnan(v))
+            at = TREE["yes" if goes else "no"][at]
+        return at
+    return np.array([[walk(row, root) for root in TREE["roots"]] for row in x])
+
+
+NODES = [np.array(TREE[k], np.float32 if k == "split" else np.int64) for k in ("roots", "feature", "split", "yes", "no")]
+MODES, GAPS = np.array([0, 3, 1, 2, 0, 0, 0, 0]), np.array([0, 1, 0, 1, 0, 0, 0, 0])
+TREES = {
+    "tree_test": [(f"tree_test(x0, x1, {kind})", [np.float32([0.5, 0, 0, np.nan]), THRESHOLDS], {}, lambda v, s, p, f=f: f(v, s))
+                  for kind, f in enumerate((np.less_equal, np.less, np.greater_equal, np.greater, np.equal, np.not_equal))]
+    + [("tree_test(x0, x0, 6, x1)", [THRESHOLDS, np.float32([[0.5, np.nan], [0, 1], [0, np.nan], [3, 4]])], {}, lambda v, m, p: np.array([True, False, True, False]))],
+    "tree_leaves": [("tree_leaves(x0, x1, x2, x3, x4, x5, [0], 2)", [ROWS_OF_TREES, *NODES], {}, lambda x, *a: leaves(x, MODES * 0, MODES * 0)),
+                    ("tree_leaves(x0, x1, x2, x3, x4, x5, [0, 1, 2, 3], 2, mode = x6, missing = x7)", [ROWS_OF_TREES, *NODES, MODES, GAPS], {},
+                     lambda x, *a: leaves(x, MODES, GAPS))],
+}
+
+CASES = {**ROUNDED, **TREES, **GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED}
 # Built for targets, too.
 BUILT = ["dft", "stft", "solve", "inverse", "cholesky", "triangular_solve", "non_max_suppression"]

@@ -1,4 +1,4 @@
-"""Ops of the domain com.microsoft against ONNX Runtime, whose they are.
+"""Ops of the domains com.microsoft and ai.onnx.ml against ONNX Runtime.
 
     contrib.py --nnc NNC      with a Python that has onnxruntime; reports as TAP
 """
@@ -11,7 +11,7 @@ import tempfile
 import numpy
 import onnxruntime
 
-from write import graph, model, node, tensor, value
+from write import KINDS, graph, model, node, tensor, value
 
 DICE = numpy.random.default_rng(7)
 
@@ -43,11 +43,87 @@ CASES = {
 }
 
 
-def check(nnc, folder, op, operands, attributes, results):
+def quantised(*shape):
+    """Integers with their scale and zero point"""
+    return [DICE.integers(0, 256, shape, dtype="u1"), numpy.float32(0.03), numpy.uint8(120)]
+
+
+OUT = [numpy.float32(0.05), numpy.uint8(110)]
+IMAGE = floats(1, 2, 5, 5)
+CASES |= {
+    "quantised sum": ("QLinearAdd", [*quantised(2, 3, 4), *quantised(3, 1), *OUT], {}, ["y"]),
+    "quantised product": ("QLinearMul", [*quantised(2, 3, 4), *quantised(4), *OUT], {}, ["y"]),
+    "quantised sigmoid": ("QLinearSigmoid", [*quantised(2, 3), numpy.float32(1 / 256), numpy.uint8(0)], {}, ["y"]),
+    "quantised leaky relu": ("QLinearLeakyRelu", [*quantised(2, 3), *OUT], {"alpha": 0.2}, ["y"]),
+    "quantised pool": ("QLinearGlobalAveragePool", [*quantised(1, 2, 4, 4), *OUT], {}, ["y"]),
+    "quantised gemm": ("QGemm", [*quantised(3, 4), *quantised(4, 5), DICE.integers(-99, 99, 5, dtype="i4"), *OUT], {"alpha": 1.0}, ["y"]),
+    "quantised gemm of floats": ("QGemm", [*quantised(3, 4), *quantised(5, 4)], {"transB": 1}, ["y"]),
+    "convolution and what follows": ("FusedConv", [IMAGE, floats(3, 2, 3, 3), floats(3)], {"activation": "LeakyRelu", "activation_params": [0.3], "pads": [1, 1, 1, 1]}, ["y"]),
+    "convolution, sum and relu": ("FusedConv", [IMAGE, floats(3, 2, 3, 3), floats(3), floats(1, 3, 3, 3)], {"activation": "Relu"}, ["y"]),
+}
+
+WORDS, TABLE = DICE.integers(0, 6, (2, 3)).astype("i4"), floats(6, 8)
+PADS = numpy.array([[1, 1, 0], [1, 1, 1]], "i4")
+CASES |= {
+    "attention with projections": ("Attention", [X, floats(8, 24), floats(24)], {"num_heads": 2}, ["y"]),
+    "attention with a mask": ("Attention", [X, floats(8, 24), floats(24), PADS], {"num_heads": 2}, ["y"]),
+    "attention of what came before": ("Attention", [X, floats(8, 24), floats(24), PADS], {"num_heads": 2, "unidirectional": 1}, ["y"]),
+    "attention of several heads": ("MultiHeadAttention", [X, floats(2, 4, 8), floats(2, 4, 8)], {"num_heads": 4}, ["y"]),
+    "attention of several heads with biases": ("MultiHeadAttention", [X, floats(2, 4, 8), floats(2, 4, 8), floats(24)], {"num_heads": 2, "scale": 0.3}, ["y"]),
+    "rotated positions": ("RotaryEmbedding", [X, numpy.array([[0, 1, 2], [1, 2, 3]]), floats(5, 2), floats(5, 2)], {"num_heads": 2}, ["y"]),
+    "embedded words": ("EmbedLayerNormalization", [WORDS, WORDS % 2, TABLE, floats(5, 8), floats(2, 8), GAIN, BIAS, PADS], {"epsilon": 1e-3}, ["y", "m"]),
+}
+
+TREES = {"nodes_treeids": [0] * 5 + [1] * 3, "nodes_nodeids": [0, 1, 2, 3, 4, 0, 1, 2], "nodes_featureids": [0, 2, 0, 0, 0, 1, 0, 0],
+         "nodes_values": [0.1, -0.2, 0.0, 0.0, 0.0, 0.3, 0.0, 0.0], "nodes_truenodeids": [1, 3, 0, 0, 0, 1, 0, 0], "nodes_falsenodeids": [2, 4, 0, 0, 0, 2, 0, 0],
+         "nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF"]}
+ROWS = floats(6, 3)
+
+
+def leaves(side, targets):
+    return {f"{side}_treeids": [0, 0, 0, 1, 1], f"{side}_nodeids": [2, 3, 4, 1, 2], f"{side}_ids": targets, f"{side}_weights": [0.5, -1.0, 2.0, 0.25, 3.0]}
+
+
+MIXED = TREES | {"nodes_modes": ["BRANCH_LT", "BRANCH_GTE", "LEAF", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF"]}
+LEARNED = {
+    "trees for a target": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | {"n_targets": 1, "base_values": [0.5]}, ["y"]),
+    "trees for two targets": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0, 1, 1, 0, 1]) | {"n_targets": 2}, ["y"]),
+    "means of trees": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | {"n_targets": 1, "aggregate_function": "AVERAGE"}, ["y"]),
+    "trees of several modes": ("TreeEnsembleRegressor", [ROWS], MIXED | leaves("target", [0] * 5) | {"n_targets": 1}, ["y"]),
+    "trees for classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0, 1, 2, 0, 2]) | {"classlabels_int64s": [5, 7, 9], "post_transform": "SOFTMAX"}, ["y", "z"]),
+    "linear regression": ("LinearRegressor", [ROWS], {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "intercepts": [0.1, 0.2], "targets": 2}, ["y"]),
+    "linear classes": ("LinearClassifier", [ROWS], {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5, 0.3, 0.1, -0.7], "intercepts": [0.1, 0.2, 0.0],
+                                                    "classlabels_ints": [3, 1, 2], "post_transform": "SOFTMAX"}, ["y", "z"]),
+    "support vectors": ("SVMRegressor", [ROWS], {"support_vectors": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "coefficients": [0.7, -0.3], "rho": [0.2], "n_supports": 2,
+                                                 "kernel_type": "RBF", "kernel_params": [0.4, 0.0, 3.0]}, ["y"]),
+    "support vectors by a polynomial": ("SVMRegressor", [ROWS], {"support_vectors": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "coefficients": [0.7, -0.3], "rho": [0.2],
+                                                                 "n_supports": 2, "kernel_type": "POLY", "kernel_params": [0.4, 1.0, 2.0]}, ["y"]),
+    "scaled": ("Scaler", [ROWS], {"offset": [0.5, 1.0, -1.0], "scale": [2.0, 0.5, 1.0]}, ["y"]),
+    "normalised by the sum": ("Normalizer", [ROWS], {"norm": "L1"}, ["y"]),
+    "normalised by the length": ("Normalizer", [ROWS], {"norm": "L2"}, ["y"]),
+    "normalised by the largest": ("Normalizer", [numpy.abs(ROWS)], {"norm": "MAX"}, ["y"]),
+    "binary": ("Binarizer", [ROWS], {"threshold": 0.2}, ["y"]),
+    "filled in": ("Imputer", [numpy.where(ROWS > 1, numpy.float32("nan"), ROWS)], {"imputed_value_floats": [1.0, 2.0, 3.0], "replaced_value_float": float("nan")}, ["y"]),
+    "one hot": ("OneHotEncoder", [DICE.integers(0, 5, (4, 2))], {"cats_int64s": [1, 3, 4]}, ["y"]),
+    "labels of labels": ("LabelEncoder", [DICE.integers(0, 5, (4,))], {"keys_int64s": [1, 3, 4], "values_floats": [0.5, 1.5, -2.0], "default_float": 9.0}, ["y"]),
+    "features chosen": ("ArrayFeatureExtractor", [ROWS, numpy.array([2, 0])], {}, ["y"]),
+}
+
+
+def kind_of(op, operands, result):
+    """The type of ONNX that a result has."""
+    if op.endswith("Classifier") and result == "y":
+        return KINDS["int64"]
+    if result == "m":
+        return KINDS["int32"]
+    return KINDS["uint8"] if op.startswith("QLinear") or (op == "QGemm" and len(operands) > 6) else KINDS["float32"]
+
+
+def check(nnc, folder, op, operands, attributes, results, domain):
     names = [f"i{i}" for i in range(len(operands))]
     weights = [tensor(n, v) for n, v in zip(names[1:], operands[1:])]
-    content = model(graph([node(op, names, results, domain="com.microsoft", **attributes)], [value("i0", operands[0].shape)],
-                          [value(r, None) for r in results if r], weights), domains=["com.microsoft"])
+    content = model(graph([node(op, names, results, domain=domain, **attributes)], [value("i0", operands[0].shape, KINDS[operands[0].dtype.name])],
+                          [value(r, None, kind_of(op, operands, r)) for r in results if r], weights), domains=[domain])
     path = folder / "m.onnx"
     path.write_bytes(content)
     wanted = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"i0": operands[0]})
@@ -57,18 +133,19 @@ def check(nnc, folder, op, operands, attributes, results):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for name, want in zip([r for r in results if r], wanted):
-        numpy.testing.assert_allclose(numpy.load(folder / f"{name}.npy"), want, 2e-5, 2e-5)
+        numpy.testing.assert_allclose(numpy.load(folder / f"{name}.npy").astype("f8"), want.astype("f8"), 2e-5, 1.0 if want.dtype.itemsize == 1 else 2e-5)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     options = parser.parse_args()
-    print(f"1..{len(CASES)}")
-    for i, (name, case) in enumerate(CASES.items(), 1):
+    cases = [(*c, "com.microsoft") for c in CASES.items()] + [(*c, "ai.onnx.ml") for c in LEARNED.items()]
+    print(f"1..{len(cases)}")
+    for i, (name, case, domain) in enumerate(cases, 1):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                check(options.nnc.resolve(), pathlib.Path(folder), *case)
+                check(options.nnc.resolve(), pathlib.Path(folder), *case, domain)
                 print(f"ok {i} - {name}")
             except Exception as error:  # ONNX Runtime has its own
                 print("\n".join("# " + line for line in str(error).splitlines()[:8]))

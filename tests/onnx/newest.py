@@ -20,16 +20,25 @@ def proto_of(value, name):
     return numpy_helper.from_array(numpy.asarray(value), name)
 
 
+def wrapped(value, info):
+    """What stands for an optional says so in the file."""
+    if info.type.HasField("optional_type"):
+        return numpy_helper.from_optional(value, "") if value is not None else onnx.OptionalProto()
+    return proto_of(value, "") if value is not None else None
+
+
 def write(case, folder):
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(case.model, folder / "model.onnx")
     for i, (inputs, outputs) in enumerate(case.data_sets):
         data = folder / f"test_data_set_{i}"
         data.mkdir(exist_ok=True)
-        for kind, values in (("input", inputs), ("output", outputs)):
-            for k, value in enumerate(values):
-                if value is not None:
-                    (data / f"{kind}_{k}.pb").write_bytes(proto_of(value, "").SerializeToString())
+        graph = case.model.graph
+        for kind, values, infos in (("input", inputs, graph.input), ("output", outputs, graph.output)):
+            for k, (value, info) in enumerate(zip(values, infos)):
+                message = wrapped(value, info)
+                if message is not None:
+                    (data / f"{kind}_{k}.pb").write_bytes(message.SerializeToString())
 
 
 def main():

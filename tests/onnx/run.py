@@ -49,14 +49,27 @@ def choose(name, names, given, fixed):
     if name in names:
         return [name] if name not in fixed and given.get(name) is not None else []
     small = [n for n in names if n not in fixed and given.get(n) is not None]
-    return [n for n in small if given[n].ndim <= 1 and given[n].size <= FEW]
+    return [n for n in small if isinstance(given[n], numpy.ndarray) and given[n].ndim <= 1 and given[n].size <= FEW]
+
+
+def shape_of_list(name, value):
+    """The flag that says what is in a sequence or an optional."""
+    if isinstance(value, list):
+        return ["--shape", f"{name}=[{','.join('x'.join(map(str, item.shape)) or 'scalar' for item in value)}]"]
+    return ["--shape", f"{name}=none"] if isinstance(value, str) else []
+
+
+def flat(names, values):
+    """One value for each tensor: those of a sequence one by one."""
+    for name in names:
+        yield from values[name] if isinstance(values[name], list) else [] if isinstance(values[name], str) else [values[name]]
 
 
 def import_case(nnc, model, folder, given):
     """Imports; inputs that shapes depend on become constants, as the message asks.  Returns the names of the text and of
     what was bound."""
     names = proto.Model(model).inputs
-    flags = []
+    flags = [word for name in names for word in shape_of_list(name, given.get(name))]
     fixed = set()
     while True:
         code, _, error = call(nnc, "import", model, "-o", folder, *flags)
@@ -100,7 +113,7 @@ def data_sets(case, model):
         load = lambda kind, i: (folder / f"{kind}_{i}.pb").read_bytes() if (folder / f"{kind}_{i}.pb").exists() else None
         ins = [load("input", i) for i in range(len(model.all_inputs))]
         outs = [load("output", i) for i in range(len(model.outputs))]
-        yield ([v and proto.tensor(v) for v in ins], [v and proto.tensor(v) for v in outs])
+        yield [[data if data is None else proto.held(data, kind) for data, kind in zip(*side)] for side in ((ins, model.input_kinds), (outs, model.output_kinds))]
 
 
 def compare(name, got, want):
@@ -118,6 +131,12 @@ def compare(name, got, want):
         raise Failure(f"{name}: differs by up to {worst:.3g}")
 
 
+def cut(got, want, count):
+    """What is as large as data say, without what is behind its count."""
+    axes = [axis for axis in range(got.ndim) if count is not None and got.ndim == want.ndim and got.shape[axis] != want.shape[axis]]
+    return got.take(range(int(count)), axes[0]) if axes else got
+
+
 def run_set(options, model, case, work, ins, outs, full):
     names = [name for name in full.all_inputs]
     given = {name: value for name, value in zip(names, ins)}
@@ -128,10 +147,9 @@ def run_set(options, model, case, work, ins, outs, full):
         raise Failure("a result is no tensor of NumPy's")
     command = [options.nnc, "run", path]
     command += ["--target", "reference"] if options.route == "evaluator" else ["--target", options.target, "--cc", options.cc]
-    for (name, kind), key in zip(inputs, free):
-        if given.get(key) is None:
-            raise Failure("an input is no tensor of NumPy's")
-        value = given[key]
+    if any(given.get(key) is None for key in free):
+        raise Failure("an input is no tensor of NumPy's")
+    for (name, kind), value in zip(inputs, flat(free, given)):
         numpy.save(work / f"{name}.npy", value.view("V2") if kind.startswith("bf16") and value.dtype == "u2" else value)
         command += ["--input", f"{name}={work / name}.npy"]
     for i, name in enumerate(outputs):
@@ -139,8 +157,9 @@ def run_set(options, model, case, work, ins, outs, full):
     code, _, error = call(*command)
     if code:
         raise Failure(f"run: {reason(error)}")
-    for i, (name, want) in enumerate(zip(full.outputs, outs)):
-        compare(name, numpy.load(work / f"out{i}.npy"), want)
+    results = dict(zip(outputs, (numpy.load(work / f"out{i}.npy") for i in range(len(outputs)))))
+    for label, want in zip(outputs, flat(range(len(outs)), outs)):
+        compare(label, cut(results[label], want, results.get(f"{label}.count")), want)
 
 
 def run_case(options, case):
@@ -148,8 +167,6 @@ def run_case(options, case):
         with tempfile.TemporaryDirectory() as work:
             model = case / "model.onnx"
             full = proto.Model(model)
-            if full.lists:
-                raise Failure("an input or result is a sequence or an optional")
             sets = list(data_sets(case, full))
             if not sets:
                 raise Failure("there is no data")

@@ -3,55 +3,10 @@
     texts.py --nnc NNC        reports as TAP
 """
 
-import argparse
-import pathlib
-import subprocess
-import tempfile
-
 import numpy
 
-from write import external, function, graph, model, node, number, tensor, value
-
-CASES = []
-
-
-def case(run):
-    CASES.append(run)
-    return run
-
-
-class Tool:
-    def __init__(self, nnc, folder):
-        self.nnc, self.folder = nnc, folder
-
-    def write(self, content, name="m.onnx"):
-        (self.folder / name).write_bytes(content)
-        return self.folder / name
-
-    def run(self, *command, status=0):
-        done = subprocess.run([self.nnc, *map(str, command)], capture_output=True, text=True, cwd=self.folder, timeout=60)
-        assert done.returncode == status, f"exit {done.returncode}, not {status}: {done.stdout}{done.stderr}"
-        return done.stdout if status == 0 else done.stderr
-
-    def text(self, content, *flags):
-        """The statements of the imported graph."""
-        self.write(content)
-        lines = self.run("import", "m.onnx", *flags).splitlines()
-        assert lines[:3] == ["nnc 1", 'use "nn"', ""] and lines[-1] == "}", lines
-        return [line[4:] for line in lines[4:-1]]
-
-    def value(self, content, result="y", flags=(), **inputs):
-        self.write(content)
-        for name, array in inputs.items():
-            numpy.save(self.folder / f"{name}.npy", array)
-        given = [word for name in inputs for word in ("--input", f"{name}={name}.npy")]
-        self.run("run", "m.onnx", "--target", "reference", *given, *flags, "--output", f"{result}=out.npy")
-        return numpy.load(self.folder / "out.npy")
-
-
-def expect(found, *wanted):
-    assert list(found) == list(wanted), f"found {found}, not {wanted}"
-
+from harness import case, expect, main
+from write import coded, external, function, graph, model, node, number, tensor, value
 
 W = numpy.arange(6, dtype="f4").reshape(2, 3)
 X = value("x", [1, 2])
@@ -328,27 +283,112 @@ def bits_keep_their_size(t):
 
 
 @case
+def narrow_types_are_carried_by_wider_ones(t):
+    for listed in (False, True):
+        for kind, content, wanted in ((22, b"\x21\xf8", [1, 2, -8]), (21, b"\x21\xf8", [1, 2, 8]), (26, b"\x1e", [-2, -1, 1]),
+                                      (17, b"\x38\x7e\x01", [1, 448, 2.0**-9]), (18, b"\x40\x7f\x80", [1, 240, numpy.nan]),
+                                      (19, b"\x3c\x7c\xfb", [1, numpy.inf, -57344]), (20, b"\x40\x7f\x80", [1, 57344, numpy.nan]),
+                                      (23, b"\x72\x0b", [1, 6, -1.5]), (24, b"\x7f\x00\xff", [1, 2.0**-127, numpy.nan])):
+            m = model(graph([node("Cast", ["w"], ["h"], to=1), node("Add", ["x", "h"], ["y"])], [value("x", [3])], [value("y", None)],
+                            [coded("w", [3], kind, content, listed)]), opset=25)
+            numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros(3, "f4")), numpy.array(wanted, "f4"))
+    t.write(model(graph([node("Neg", ["w"], ["y"])], [], [value("y", None)], [coded("w", [5], 22, b"\x21\xf8")])))
+    assert "'w': it has not as many elements as its shape asks for" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def conversions_to_narrow_types_round_and_wrap(t):
+    x = numpy.array([0.3, -9, 15.6, 500, -numpy.inf, numpy.nan, 0.0196], "f4")
+    for to, wanted in ((17, [0.3125, -9, 16, 448, -448, numpy.nan, 0.01953125]), (19, [0.3125, -8, 16, 512, -57344, numpy.nan, 0.01953125]),
+                       (23, [0.5, -6, 6, 6, -6, 0, 0])):
+        m = model(graph([node("Cast", ["x"], ["y"], to=to)], [value("x", [7])], [value("y", None)]), opset=25)
+        numpy.testing.assert_array_equal(t.value(m, x=x), numpy.array(wanted, "f2"))
+    m = model(graph([node("Cast", ["x"], ["y"], to=22)], [value("x", [3], 7)], [value("y", None)]), opset=25)
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.array([7, 8, -9], "i8")), numpy.array([7, -8, 7], "i1"))
+
+
+@case
+def draws_follow_their_distribution(t):
+    n = 40000
+    def draw(op, x=None, flags=(), **attributes):
+        inputs = [value("x", list(x.shape))] if x is not None else []
+        m = model(graph([node(op, ["x"] if inputs else [], ["y"], **attributes)], inputs, [value("y", None)]), opset=17)
+        return t.value(m, **({"x": x} if inputs else {}))
+    y = draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=1.0)
+    assert abs(y.mean() - 2) < 0.1 and abs(y.std() - 3) < 0.1 and abs((y > 5).mean() - 0.1587) < 0.01
+    assert not numpy.array_equal(y, draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=0.5))
+    numpy.testing.assert_array_equal(y, draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=1.0))
+    y = draw("RandomUniformLike", numpy.zeros((200, 200), "f4"), low=-1.0, high=3.0)
+    assert y.shape == (200, 200) and y.min() >= -1 and y.max() < 3 and abs(y.mean() - 1) < 0.05
+    y = draw("Bernoulli", numpy.full(n, 0.3, "f4"), dtype=9)
+    assert y.dtype == bool and abs(y.mean() - 0.3) < 0.02
+    y = draw("Multinomial", numpy.log(numpy.array([[0.1, 0.2, 0.7]], "f4")), sample_size=n)
+    assert y.shape == (1, n) and y.dtype == numpy.int32
+    numpy.testing.assert_allclose([(y == i).mean() for i in range(3)], [0.1, 0.2, 0.7], 0, 0.02)
+
+
+@case
+def draws_of_a_model_differ_from_each_other_and_from_run_to_run(t):
+    draws = [node("RandomUniform", [], [name], shape=[4]) for name in ("a", "b")]
+    m = model(graph(draws, [], [value("a", None), value("b", None)]))
+    lines = t.text(m)
+    expect(lines[:2], "state runs: i64[] = 0", "runs <- runs + 1")
+    assert not numpy.array_equal(t.value(m, "a"), t.value(m, "b"))
+    body = graph([node("RandomUniform", [], ["r"], shape=[2]), node("Add", ["v", "r"], ["w"]), node("Identity", ["go"], ["on"])],
+                 [value("i", [], 7), value("go", [], 9), value("v", [2])], [value("on", [], 9), value("w", [2])], name="body")
+    t.write(model(graph([node("Loop", ["n", "", "x"], ["y"], body=body)], [value("x", [2]), value("n", [], 7)], [value("y", None)])))
+    assert "it draws random numbers in a body" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def dropout_that_trains(t):
+    m = model(graph([node("Dropout", ["x", "ratio", "trains"], ["y", "mask"])], [value("x", [20000])], [value("y", None), value("mask", None, 9)],
+                    [tensor("ratio", numpy.array(0.25, "f4")), tensor("trains", numpy.array(True))]))
+    x = numpy.arange(1, 20001, dtype="f4")
+    y, mask = t.value(m, x=x), t.value(m, "mask", x=x)
+    assert abs(mask.mean() - 0.75) < 0.02
+    numpy.testing.assert_allclose(y, numpy.where(mask, x / 0.75, 0), 1e-6)
+
+
+@case
+def what_is_as_large_as_data_say_has_a_count(t):
+    x = numpy.array([[3, 0, 1], [0, 0, 2]], "f4")
+    m = model(graph([node("NonZero", ["x"], ["at"]), node("Transpose", ["at"], ["rows"], perm=[1, 0]), node("Cast", ["rows"], ["y"], to=6)],
+                    [value("x", [2, 3])], [value("y", None)]))
+    assert t.text(m)[-1].startswith("y.count = ")
+    count = t.value(m, "y.count", x=x)
+    y = t.value(m, x=x)
+    assert count == 3 and y.shape == (6, 2) and y.dtype == numpy.int32
+    numpy.testing.assert_array_equal(y[:3], numpy.argwhere(x))
+    m = model(graph([node("NonZero", ["x"], ["at"]), node("ReduceSum", ["at"], ["y"])], [value("x", [2, 3])], [value("y", None)]))
+    t.write(m)
+    assert "'at' is as large as data say" in t.run("import", "m.onnx", status=1)
+    m = model(graph([node("TopK", ["x", "k"], ["y", "i"], axis=1)], [value("x", [2, 3]), value("k", [1], 7)], [value("y", None), value("i", None, 7)]))
+    y = t.value(m, x=x, k=numpy.array([2]))
+    numpy.testing.assert_array_equal(y[:, : int(t.value(m, "y.count", x=x, k=numpy.array([2])))], [[3, 1], [2, 0]])
+
+
+@case
+def sequences_and_optionals_are_tensors_one_by_one(t):
+    from write import data
+    def listed(name):
+        return data(1, name) + data(2, data(4, data(1, data(1, number(1, 1)))))
+    m = model(graph([node("SequenceInsert", ["s", "x"], ["y"])], [listed("s"), X], [listed("y")]))
+    t.write(m)
+    assert "--shape s=[2x3,4]" in t.run("import", "m.onnx", status=1)
+    text = t.run("import", "m.onnx", "--shape", "s=[2x3,4]")
+    assert "(s.0: f32[2, 3], s.1: f32[4], x: f32[1, 2]) -> (y.0, y.1, y.2)" in text, text
+    for wrong in ("s=2x3", "s=[2x3,q]", "s=[2x3", "s=none"):
+        assert "m.onnx: error" in t.run("import", "m.onnx", "--shape", wrong, status=1)
+
+
+@case
 def integers_are_divided_towards_zero(t):
     m = model(graph([node("Div", ["a", "b"], ["y"]), node("Mod", ["a", "b"], ["r"], fmod=1)], [value("a", [6], 6), value("b", [6], 6)],
                     [value("y", None), value("r", None)]))
     a, b = numpy.array([7, -7, 7, -7, -(1 << 31), -8], "i4"), numpy.array([2, 2, -2, -2, 2, 4], "i4")
     numpy.testing.assert_array_equal(t.value(m, a=a, b=b), [3, -3, -3, 3, -(1 << 30), -2])
     numpy.testing.assert_array_equal(t.value(m, "r", a=a, b=b), [1, -1, 1, -1, 0, 0])
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--nnc", required=True, type=pathlib.Path)
-    options = parser.parse_args()
-    print(f"1..{len(CASES)}")
-    for i, run in enumerate(CASES, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                run(Tool(options.nnc.resolve(), pathlib.Path(folder)))
-                print(f"ok {i} - {run.__name__}")
-            except (AssertionError, OSError) as error:
-                print("\n".join("# " + line for line in str(error).splitlines()))
-                print(f"not ok {i} - {run.__name__}")
 
 
 if __name__ == "__main__":

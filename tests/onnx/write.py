@@ -35,6 +35,12 @@ def tensor(name, array, raw=True):
     return out + (data(9, array.tobytes()) if raw else data(4, array.astype("<f4").tobytes()))
 
 
+def coded(name, shape, kind, content, listed=False):
+    """Elements as bytes, or as numbers of int32_data."""
+    out = b"".join(number(1, d) for d in shape) + number(2, kind) + data(8, name)
+    return out + (b"".join(number(5, byte) for byte in content) if listed else data(9, content))
+
+
 def external(name, shape, location, offset=None, length=None, kind=1):
     entries = [("location", location)] + [(k, str(v)) for k, v in (("offset", offset), ("length", length)) if v is not None]
     out = b"".join(number(1, d) for d in shape) + number(2, kind) + data(8, name) + number(14, 1)
@@ -54,6 +60,10 @@ def attribute(name, value):
         return data(1, name) + data(5, tensor("", value)) + number(20, 4)
     if isinstance(value, bytes):
         return data(1, name) + data(6, value) + number(20, 5)
+    if value and isinstance(value[0], float):
+        return data(1, name) + b"".join(floating(7, v) for v in value) + number(20, 6)
+    if value and isinstance(value[0], str):
+        return data(1, name) + b"".join(data(9, v) for v in value) + number(20, 8)
     return data(1, name) + b"".join(number(8, v) for v in value) + number(20, 7)
 
 
@@ -82,5 +92,5 @@ def function(name, domain, inputs, outputs, nodes, attributes=(), opset=17):
 
 def model(content, opset=17, functions=(), domains=()):
     out = number(1, 8) + data(7, content) + data(8, data(1, "") + number(2, opset))
-    out += b"".join(data(8, data(1, d) + number(2, 1)) for d in domains)
+    out += b"".join(data(8, data(1, d) + number(2, 3 if d == "ai.onnx.ml" else 1)) for d in domains)
     return out + b"".join(data(25, f) for f in functions)

@@ -1,0 +1,241 @@
+/* Results as large as data say: a static bound, and a count that is a value of its own.
+ *
+ * What stands behind the count is padding.  An output of the model that is bounded is followed by its count, as a
+ * result of its own, `y.count`.  Ops that move whole entries along pass the count on; all others refuse such operands.
+ */
+#include <string.h>
+
+#include "base/number.h"
+#include "onnx/import.h"
+
+/* The count that the text calls so, of results `i` along an axis */
+static void set_count(OnnxNode *n, const char *name, uint32_t i, uint32_t axis)
+{
+    if (!n->count) {
+        n->count = onnx_value_new(n->onnx);
+        *n->count = (OnnxValue){.type = onnx_type_of(n, name), .name = name, .home = n->onnx->block};
+    }
+    n->counted |= 1u << i;
+    n->count_axis[i] = axis;
+}
+
+void onnx_take_counts(const OnnxNode *n)
+{
+    for (uint32_t i = 0; n->count && i < n->out_count && i < COUNTED_RESULTS; i++)
+        if ((n->counted >> i & 1) && n->out[i]) {
+            n->out[i]->count = n->count;
+            n->out[i]->count_axis = n->count_axis[i];
+        }
+}
+
+/* Passing on */
+
+static bool pass_transposed(OnnxNode *n, uint32_t axis)
+{
+    const int64_t *perm;
+    uint32_t count, rank = onnx_rank(n, 0);
+    bool given = onnx_ints(n, "perm", &perm, &count) && count == rank;
+    for (uint32_t d = 0; d < rank; d++)
+        if ((given ? perm[d] : (int64_t)(rank - 1 - d)) == axis)
+            n->count_axis[0] = d;
+    return true;
+}
+
+static bool pass_gathered(OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    int64_t along;
+    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) || (operand == 0 && along == axis))
+        return false;
+    n->count_axis[0] = operand == 1 ? (uint32_t)along + axis : axis < along ? axis : axis - 1 + onnx_rank(n, 1);
+    return true;
+}
+
+static bool passes(OnnxNode *n, uint32_t operand, const OnnxValue *value)
+{
+    const char *op = n->proto->op_type;
+    n->count = value->count;
+    n->counted = 1;
+    n->count_axis[0] = value->count_axis;
+    if (strcmp(op, "Identity") == 0 || strcmp(op, "Cast") == 0 || strcmp(op, "Shape") == 0)
+        return strcmp(op, "Shape") != 0;
+    if (strcmp(op, "Transpose") == 0)
+        return pass_transposed(n, value->count_axis);
+    return strcmp(op, "Gather") == 0 && pass_gathered(n, operand, value->count_axis);
+}
+
+bool onnx_check_counts(OnnxNode *n)
+{
+    for (uint32_t i = 0; i < n->in_count; i++) {
+        const OnnxValue *value = n->in[i];
+        if (value && value->count && !passes(n, i, value))
+            return onnx_no(n, "'%s' is as large as data say: it can be a result, or be cast, transposed and gathered",
+                           n->proto->input[i]);
+    }
+    return true;
+}
+
+/* Ops */
+
+static bool write_non_zero(OnnxNode *n)
+{
+    const char *count = onnx_temp(n, "many"), *y = onnx_out(n, 0), *x = onnx_in(n, 0);
+    if (onnx_rank(n, 0) == 0)
+        x = onnx_text(n, "reshape(%s, shape = [1])", x);
+    if (!onnx_emit(n, "(%s, %s) = nonzero(%s)", y, count, x))
+        return false;
+    set_count(n, count, 0, 1);
+    return true;
+}
+
+/* What is known is exact. */
+static bool write_known_non_zero(OnnxNode *n)
+{
+    const Tensor *known = n->in[0]->known;
+    const Shape *shape = &known->type->shape;
+    int64_t elements = shape_elements(shape), count = 0, next = 0, stride[MAX_RANK] = {1};
+    for (int64_t i = 0; i < elements; i++)
+        count += tensor_number(known, i) != 0;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        stride[d] = 1;
+        for (uint32_t k = d + 1; k < shape->rank; k++)
+            stride[d] *= shape->dim[k];
+    }
+    int64_t dim[] = {shape->rank, count};
+    Tensor *result = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, DT_I64, 2, dim));
+    for (int64_t i = 0; i < elements; i++) {
+        if (tensor_number(known, i) == 0)
+            continue;
+        for (uint32_t d = 0; d < shape->rank; d++)
+            ((int64_t *)result->data)[d * count + next] = i / stride[d] % shape->dim[d];
+        next++;
+    }
+    onnx_set_known(n, 0, result);
+    return true;
+}
+
+static bool write_either_non_zero(OnnxNode *n)
+{
+    return onnx_has(n, 0) && n->in[0]->known ? write_known_non_zero(n) : write_non_zero(n);
+}
+
+static const char *flat(OnnxNode *n, const char *x, const Shape *shape)
+{
+    return shape->rank == 1 ? x : onnx_text(n, "reshape(%s, shape = [%lld])", x, (long long)shape_elements(shape));
+}
+
+static bool write_known_compress(OnnxNode *n, bool along, int64_t axis)
+{
+    const Tensor *chosen = n->in[1]->known;
+    const Shape *shape = &onnx_type(n, 0)->shape;
+    int64_t extent = along ? shape->dim[axis] : shape_elements(shape), given = shape_elements(&chosen->type->shape);
+    int64_t *list = ARENA_ARRAY(n->onnx->arena, int64_t, least(extent, given) + 1);
+    uint32_t count = 0;
+    for (int64_t i = 0; i < least(extent, given); i++)
+        if (tensor_number(chosen, i) != 0)
+            list[count++] = i;
+    const char *x = along ? onnx_in(n, 0) : flat(n, onnx_in(n, 0), shape);
+    return onnx_emit(n, "%s = gather(%s, %s, axis = %lld)", onnx_out(n, 0), x, onnx_known_list(n, list, count, "kept"),
+                     (long long)axis);
+}
+
+static bool write_compress(OnnxNode *n)
+{
+    int64_t axis = 0;
+    bool along = onnx_attribute(n, "axis") != NULL;
+    if (onnx_rank(n, 1) != 1 || (along && !onnx_axis(n, "axis", 0, onnx_rank(n, 0), &axis)))
+        return onnx_no(n, "what it chooses by is no list");
+    if (n->in[1]->known)
+        return write_known_compress(n, along, axis);
+    const char *count = onnx_temp(n, "many"), *y = onnx_out(n, 0);
+    const char *where = along ? onnx_text(n, ", axis = %lld", (long long)axis) : "";
+    if (!onnx_emit(n, "(%s, %s) = compress(%s, %s%s)", y, count, onnx_in(n, 0), onnx_in(n, 1), where))
+        return false;
+    set_count(n, count, 0, (uint32_t)axis);
+    return true;
+}
+
+/* Along an axis, or of all elements: the different ones, where each stands first, which each is, how often it is there.
+ */
+static bool write_unique(OnnxNode *n)
+{
+    const Shape *shape = &onnx_type(n, 0)->shape;
+    int64_t axis = 0;
+    bool along = onnx_attribute(n, "axis") != NULL, sorted = onnx_int(n, "sorted", 1) != 0;
+    if (along && !onnx_axis(n, "axis", 0, shape->rank, &axis))
+        return false;
+    if (!shape_elements(shape))
+        return onnx_no(n, "it has no elements");
+    const char *x = along ? onnx_in(n, 0) : flat(n, onnx_in(n, 0), shape), *count = onnx_temp(n, "many");
+    const char *y = onnx_out(n, 0), *first = onnx_out(n, 1), *which = onnx_out(n, 2), *times = onnx_out(n, 3);
+    if (!onnx_emit(n, "(%s, %s, %s, %s, %s) = unique(%s, axis = %lld%s)", y, first, which, times, count, x,
+                   (long long)axis, sorted ? "" : ", sorted = false"))
+        return false;
+    set_count(n, count, 0, (uint32_t)axis);
+    set_count(n, count, 1, 0);
+    set_count(n, count, 3, 0);
+    return true;
+}
+
+/* A number that is known: an operand, or what stands for one that is left out */
+static bool take_number(OnnxNode *n, uint32_t i, double *number)
+{
+    return !onnx_has(n, i) ||
+           (onnx_known(n, i) && (onnx_known_number(n, i, number) || onnx_no(n, "operand %u is no number", i)));
+}
+
+/* Rows of batch, class and box */
+static bool write_non_max_suppression(OnnxNode *n)
+{
+    double most_boxes = 0, overlap = 0, least_score = 0;
+    if (onnx_rank(n, 0) != 3 || onnx_rank(n, 1) != 3 || onnx_dim(n, 0, 0) != onnx_dim(n, 1, 0) ||
+        onnx_dim(n, 0, 1) != onnx_dim(n, 1, 2) || onnx_dim(n, 0, 2) != 4)
+        return onnx_no(n, "its boxes do not fit its scores");
+    if (!take_number(n, 2, &most_boxes) || !take_number(n, 3, &overlap) || !take_number(n, 4, &least_score))
+        return false;
+    long long batch = onnx_dim(n, 0, 0), boxes = onnx_dim(n, 0, 1), classes = onnx_dim(n, 1, 1);
+    long long rows = batch * classes, each = least(most_boxes < 0 ? 0 : (int64_t)most_boxes, boxes);
+    if (rows * each < 1)
+        return onnx_no(n, "it selects nothing");
+    const char *wide = onnx_in(n, 0), *at = onnx_temp(n, "at"), *found = onnx_temp(n, "found");
+    const char *all = onnx_temp(n, "rows"), *count = onnx_temp(n, "many"), *y = onnx_out(n, 0);
+    if (classes > 1)
+        wide = onnx_text(n, "repeat(%s, %lld, 0)", wide, classes);
+    const char *threshold = onnx_has(n, 4) ? onnx_text(n, ", least = %s", onnx_number(n, DT_F32, least_score)) : "";
+    const char *ramps[] = {
+        onnx_text(n, "iota(axis = 0, shape = [%lld, %lld], dtype = i64) // %lld", rows, each, classes),
+        onnx_text(n, "iota(axis = 0, shape = [%lld, %lld], dtype = i64) %% %lld", rows, each, classes)};
+    if (!onnx_emit(n, "(%s, %s) = non_max_suppression(%s, reshape(%s, shape = [%lld, %lld]), %lld, overlap = %s%s%s)",
+                   at, found, wide, onnx_in(n, 1), rows, boxes, each, onnx_number(n, DT_F32, overlap), threshold,
+                   onnx_int(n, "center_point_box", 0) ? ", middles = true" : "") ||
+        !onnx_emit(n, "%s = reshape(stack(%s, %s, %s, axis = 2), shape = [%lld, 3])", all, ramps[0], ramps[1], at,
+                   rows * each) ||
+        !onnx_emit(n, "(%s, %s) = compress(%s, %s[:, 2] >= 0, axis = 0)", y, count, all, all))
+        return false;
+    set_count(n, count, 0, 0);
+    return true;
+}
+
+/* The k largest or smallest, where k is known only when running: all of them, in their order */
+bool onnx_write_bounded_top_k(OnnxNode *n)
+{
+    int64_t axis;
+    if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis))
+        return false;
+    long long extent = onnx_dim(n, 0, axis);
+    const char *least_first = onnx_int(n, "largest", 1) ? "" : ", largest = false", *count = onnx_temp(n, "many");
+    if (!onnx_emit(n, "(%s, %s) = top_k(%s, %lld, axis = %lld%s)", onnx_out(n, 0), onnx_out(n, 1), onnx_in(n, 0),
+                   extent, (long long)axis, least_first) ||
+        !onnx_emit(n, "%s = minimum(cast(reshape(%s, shape = []), to = i64), %lld)", count, onnx_in(n, 1), extent))
+        return false;
+    set_count(n, count, 0, (uint32_t)axis);
+    set_count(n, count, 1, (uint32_t)axis);
+    return true;
+}
+
+const OnnxRow onnx_bounded[] = {
+    {"Compress", 9, write_compress, NULL, NULL, false},
+    {"NonZero", 9, write_either_non_zero, NULL, NULL, false},
+    {"Unique", 11, write_unique, NULL, NULL, false},
+    {"NonMaxSuppression", 10, write_non_max_suppression, NULL, NULL, false},
+    {0},
+};

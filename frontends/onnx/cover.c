@@ -1,0 +1,50 @@
+/* Nodes that the model has not: one that stands for several, or one op as another that says the same. */
+#include "onnx/import.h"
+
+OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands)
+{
+    Arena *arena = root->onnx->arena;
+    OnnxNode *node = arena_copy(arena, root, sizeof *node);
+    Onnx__NodeProto *proto = ARENA_NEW(arena, Onnx__NodeProto);
+    onnx__node_proto__init(proto);
+    proto->op_type = (char *)(uintptr_t)op;
+    proto->name = root->proto->name;
+    proto->output = root->proto->output;
+    proto->n_output = root->proto->n_output;
+    proto->n_input = node->in_count = operands;
+    proto->input = ARENA_ARRAY(arena, char *, operands + 1);
+    proto->attribute = ARENA_ARRAY(arena, Onnx__AttributeProto *, COVER_ATTRIBUTES);
+    node->in = ARENA_ARRAY(arena, OnnxValue *, operands + 1);
+    for (uint32_t i = 0; i < operands; i++) {
+        node->in[i] = NULL;
+        proto->input[i] = (char *)(uintptr_t) "";
+    }
+    node->proto = proto;
+    node->opset = opset;
+    node->row = onnx_find_row("", op, opset, &node->reason);
+    return node;
+}
+
+static Onnx__AttributeProto *add_attribute(OnnxNode *node, const char *name)
+{
+    Onnx__NodeProto *proto = (Onnx__NodeProto *)(uintptr_t)node->proto;
+    Onnx__AttributeProto *a = ARENA_NEW(node->onnx->arena, Onnx__AttributeProto);
+    onnx__attribute_proto__init(a);
+    a->name = (char *)(uintptr_t)name;
+    proto->attribute[proto->n_attribute++] = a;
+    return a;
+}
+
+void onnx_add_int(OnnxNode *node, const char *name, int64_t number)
+{
+    Onnx__AttributeProto *a = add_attribute(node, name);
+    a->has_i = true;
+    a->i = number;
+}
+
+void onnx_add_float(OnnxNode *node, const char *name, double number)
+{
+    Onnx__AttributeProto *a = add_attribute(node, name);
+    a->has_f = true;
+    a->f = (float)number;
+}

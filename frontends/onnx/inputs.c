@@ -1,0 +1,294 @@
+/* Inputs of the model: their extents are numbers, or names that flags give values; flags make some of them constants. A
+ * sequence is as many tensors, x.0, x.1, and whether an optional has a value is known. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "onnx/narrow.h"
+
+static const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
+
+/* Extents */
+
+static bool take_extent(Onnx *onnx, Str name, int64_t *extent)
+{
+    for (uint32_t i = 0; i < onnx->options->define_count; i++) {
+        const Define *define = &onnx->options->define[i];
+        if (!str_eq(define->name, name))
+            continue;
+        onnx->define_used[i] = true;
+        char *end,
+            *text = str_copy(onnx->arena, define->value).ptr ? (char *)str_copy(onnx->arena, define->value).ptr : "";
+        *extent = strtoll(text, &end, 10);
+        if (*end || *extent < 0 || *extent > INT32_MAX || !*text)
+            return onnx_fail(onnx, "-D " STR_FMT "=" STR_FMT ": an extent is a whole number", STR_ARG(name),
+                             STR_ARG(define->value));
+        return true;
+    }
+    return false;
+}
+
+/* `image=1x3x224x224`: the part behind the name; empty where no flag has it. */
+static Str shape_flag(const Onnx *onnx, const char *input)
+{
+    Str name = str_from(input);
+    for (uint32_t i = 0; i < onnx->options->shape_count; i++) {
+        Str flag = onnx->options->shape[i];
+        bool named = flag.len > name.len && memcmp(flag.ptr, name.ptr, name.len) == 0 && flag.ptr[name.len] == '=';
+        if (named)
+            return (Str){flag.ptr + name.len + 1, flag.len - name.len - 1};
+    }
+    return (Str){0};
+}
+
+static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
+{
+    const char *at = str_copy(onnx->arena, flag).ptr;
+    char *end;
+    *shape = (Shape){0};
+    for (; *at; at = *end ? end + 1 : end) {
+        int64_t extent = strtoll(at, &end, 10);
+        if (end == at || (*end && *end != 'x' && *end != ',') || extent < 0 || extent > INT32_MAX ||
+            shape->rank == MAX_RANK)
+            return onnx_fail(onnx, "--shape wants extents such as 1x3x224x224, not " STR_FMT, STR_ARG(flag));
+        shape->dim[shape->rank++] = extent;
+    }
+    return true;
+}
+
+static bool open_extent(Onnx *onnx, const char *input, uint32_t d, const char *symbol)
+{
+    const char *at = str_format(onnx->arena, "%s.%u", input, d).ptr;
+    return onnx_fail(onnx, "input '%s': its extent %u is %s%s; give it with -D %s=N, or all with --shape %s=1x3x...",
+                     input, d, *symbol ? "called " : "open", symbol, *symbol ? symbol : at, input);
+}
+
+/* One that the model states, or that a flag gives; a flag also may agree with the model. */
+static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapeProto *stated, Shape *shape)
+{
+    Str flag = shape_flag(onnx, name);
+    if (flag.len && !parse_shape(onnx, flag, shape))
+        return false;
+    if (!stated)
+        return flag.len || onnx_fail(onnx, "input '%s' has no shape; give it with --shape %s=1x3x...", name, name);
+    if (stated->n_dim > MAX_RANK)
+        return onnx_fail(onnx, "input '%s' has %zu dimensions; at most %d are supported", name, stated->n_dim,
+                         MAX_RANK);
+    if (flag.len && shape->rank != stated->n_dim)
+        return onnx_fail(onnx, "--shape %s=" STR_FMT ": it has %zu dimensions", name, STR_ARG(flag), stated->n_dim);
+    shape->rank = (uint32_t)stated->n_dim;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        const Onnx__TensorShapeProto__Dimension *dim = stated->dim[d];
+        const char *symbol = text_of(dim->dim_param);
+        Str at = str_format(onnx->arena, "%s.%u", name, d);
+        bool given = flag.len || (*symbol && take_extent(onnx, str_from(symbol), &shape->dim[d])) ||
+                     (!dim->has_dim_value && !onnx->failed && take_extent(onnx, at, &shape->dim[d]));
+        if (onnx->failed || (!given && !dim->has_dim_value))
+            return !onnx->failed && open_extent(onnx, name, d, symbol);
+        if (dim->has_dim_value && flag.len && shape->dim[d] != dim->dim_value)
+            return onnx_fail(onnx, "--shape %s=" STR_FMT ": its extent %u is %lld", name, STR_ARG(flag), d,
+                             (long long)dim->dim_value);
+        if (dim->has_dim_value)
+            shape->dim[d] = dim->dim_value;
+    }
+    return true;
+}
+
+static const Type *input_type(Onnx *onnx, const Onnx__ValueInfoProto *input)
+{
+    const char *name = text_of(input->name);
+    const Onnx__TypeProto__TensorType *tensor = input->type ? input->type->tensor_type : NULL;
+    Shape shape;
+    DType dtype;
+    int64_t elements;
+
+    if (!tensor)
+        return onnx_fail(onnx, "input '%s' is no tensor", name), NULL;
+    if (!onnx_dtype(tensor->elem_type, &dtype))
+        return onnx_fail(onnx, "input '%s' is %s, which is not supported", name, onnx_dtype_name(tensor->elem_type)),
+               NULL;
+    if (!input_shape(onnx, name, tensor->shape, &shape))
+        return NULL;
+    if (!shape_checked_elements(&shape, &elements) || elements > INT64_MAX / 8)
+        return onnx_fail(onnx, "input '%s': its shape is no shape", name), NULL;
+    return module_type(onnx->module, dtype, &shape, (Layout){0});
+}
+
+/* `-D axes=[0,2]` makes a constant of an input. */
+static const Define *constant_flag(Onnx *onnx, const char *name)
+{
+    for (uint32_t i = 0; i < onnx->options->define_count; i++)
+        if (str_is(onnx->options->define[i].name, name)) {
+            onnx->define_used[i] = true;
+            return &onnx->options->define[i];
+        }
+    return NULL;
+}
+
+/* Of so many elements; one extent may be open. */
+static bool constant_shape(const Onnx__TensorShapeProto *stated, int64_t count, Shape *shape)
+{
+    uint32_t open = MAX_RANK;
+    int64_t elements;
+    *shape = (Shape){.rank = stated ? (uint32_t)least(stated->n_dim, MAX_RANK) : count != 1, .dim = {count}};
+    for (uint32_t d = 0; stated && d < shape->rank; d++) {
+        bool given = stated->dim[d]->has_dim_value;
+        shape->dim[d] = given ? stated->dim[d]->dim_value : 1;
+        open = given ? open : d;
+    }
+    if (!shape_checked_elements(shape, &elements))
+        return false;
+    if (open < MAX_RANK && elements)
+        shape->dim[open] = count / elements;
+    return shape_checked_elements(shape, &elements) && elements == count;
+}
+
+static bool import_constant(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input, const Define *define)
+{
+    const char *name = text_of(input->name);
+    const Onnx__TypeProto__TensorType *type = input->type ? input->type->tensor_type : NULL;
+    Tensor *tensor = ARENA_NEW(onnx->arena, Tensor);
+    double *list = NULL;
+    uint32_t count = 0, capacity = 0;
+    Shape shape;
+    DType dtype;
+
+    if (!type || !onnx_dtype(type->elem_type, &dtype))
+        return onnx_fail(onnx, "-D %s: the input is no tensor of numbers", name);
+    for (const char *at = str_copy(onnx->arena, define->value).ptr; *at;) {
+        char *end;
+        double number = strtod(at, &end);
+        if (end == at && !strchr("[], ", *at))
+            return onnx_fail(onnx, "-D %s=" STR_FMT ": a constant is a number or a list of them, [1,2]", name,
+                             STR_ARG(define->value));
+        if (end != at)
+            ARENA_PUSH(onnx->arena, list, count, capacity, number);
+        at = end == at ? at + 1 : end;
+    }
+    if (!constant_shape(type->shape, count, &shape))
+        return onnx_fail(onnx, "-D %s=" STR_FMT ": its %u elements do not fill the input's shape", name,
+                         STR_ARG(define->value), count);
+    *tensor = *tensor_new(onnx->arena, module_type(onnx->module, dtype, &shape, (Layout){0}));
+    for (uint32_t i = 0; i < count; i++)
+        tensor_set_number(tensor, i, list[i]);
+    onnx_bind(scope, onnx, name, onnx_known_value(onnx, tensor, name));
+    return true;
+}
+
+static OnnxValue *add_input(Onnx *onnx, const char *name, const Type *type, int32_t stated)
+{
+    OnnxValue *value = onnx_value_new(onnx);
+    *value = (OnnxValue){
+        .type = type, .name = onnx_unique(onnx, name), .home = onnx->root, .narrow = onnx_narrow(stated) ? stated : 0};
+    nnc_compose_input(onnx->composer, str_from(value->name), type);
+    return value;
+}
+
+/* Sequences and optionals */
+
+/* One tensor of a sequence: its extents stand in the flag. */
+static OnnxValue *import_item(Onnx *onnx, const char *name, const Onnx__TypeProto__TensorType *stated, Str extents)
+{
+    Shape shape;
+    DType dtype;
+    int64_t elements;
+    if (!stated || !onnx_dtype(stated->elem_type, &dtype))
+        return onnx_fail(onnx, "input '%s': its items are %s, which is not supported", name,
+                         stated ? onnx_dtype_name(stated->elem_type) : "no tensors"),
+               NULL;
+    if (str_is(extents, "scalar"))
+        shape = (Shape){0};
+    else if (!parse_shape(onnx, extents, &shape))
+        return NULL;
+    if (!shape_checked_elements(&shape, &elements) || elements > INT64_MAX / 8)
+        return onnx_fail(onnx, "input '%s': its shape is no shape", name), NULL;
+    return add_input(onnx, name, module_type(onnx->module, dtype, &shape, (Layout){0}), stated->elem_type);
+}
+
+/* `[2x3,4,scalar]`: a tensor for each entry */
+static bool import_sequence(Onnx *onnx, OnnxScope *scope, const char *name, const Onnx__TypeProto *items, Str flag)
+{
+    OnnxValue *value = onnx_value_new(onnx), **item = NULL;
+    uint32_t count = 0, capacity = 0;
+    if (flag.len < 2 || *flag.ptr != '[' || flag.ptr[flag.len - 1] != ']')
+        return onnx_fail(onnx,
+                         "input '%s' is a sequence; give the extents of its tensors, or [] for none, with --shape "
+                         "%s=[2x3,4]",
+                         name, name);
+    for (uint32_t at = 1; flag.len > 2 && at < flag.len; at++) {
+        uint32_t begin = at;
+        while (flag.ptr[at] != ',' && at + 1 < flag.len)
+            at++;
+        const char *label = str_format(onnx->arena, "%s.%u", name, count).ptr;
+        OnnxValue *one =
+            import_item(onnx, label, items ? items->tensor_type : NULL, (Str){flag.ptr + begin, at - begin});
+        if (!one)
+            return false;
+        ARENA_PUSH(onnx->arena, item, count, capacity, one);
+    }
+    *value = (OnnxValue){.sequence = true, .item = item, .item_count = count};
+    onnx_bind(scope, onnx, name, value);
+    return true;
+}
+
+static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input);
+
+/* An optional has a value, unless the flag says `none`. */
+static bool import_optional(Onnx *onnx, OnnxScope *scope, const char *name, const Onnx__TypeProto *type, Str flag)
+{
+    OnnxValue *value = onnx_value_new(onnx);
+    if (str_is(flag, "none")) {
+        *value = (OnnxValue){.absent = true};
+        onnx_bind(scope, onnx, name, value);
+        return true;
+    }
+    Onnx__ValueInfoProto input = ONNX__VALUE_INFO_PROTO__INIT;
+    input.name = (char *)(uintptr_t)name;
+    input.type = (Onnx__TypeProto *)(uintptr_t)type;
+    return type ? import_input(onnx, scope, &input)
+                : onnx_fail(onnx, "input '%s' is an optional of nothing; say --shape %s=none", name, name);
+}
+
+static bool import_list(Onnx *onnx, OnnxScope *scope, const char *name, const Onnx__TypeProto *type)
+{
+    Str flag = shape_flag(onnx, name);
+    if (type->sequence_type)
+        return import_sequence(onnx, scope, name, type->sequence_type->elem_type, flag);
+    return import_optional(onnx, scope, name, type->optional_type->elem_type, flag);
+}
+
+static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input)
+{
+    const char *name = text_of(input->name);
+    const Define *constant = constant_flag(onnx, name);
+    if (onnx_lookup_here(scope, onnx, name))
+        return onnx_fail(onnx, "two inputs are called '%s'", name);
+    if (constant)
+        return import_constant(onnx, scope, input, constant);
+    if (input->type && !input->type->tensor_type && (input->type->sequence_type || input->type->optional_type))
+        return import_list(onnx, scope, name, input->type);
+    const Type *type = input_type(onnx, input);
+    if (type)
+        onnx_bind(scope, onnx, name, add_input(onnx, name, type, input->type->tensor_type->elem_type));
+    return type != NULL;
+}
+
+/* Initialisers may be inputs, too, as defaults: they stay what they are. */
+bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope)
+{
+    const Onnx__GraphProto *graph = onnx->model->graph;
+    Map weights = {.arena = onnx->arena};
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        map_put(&weights, str_from(text_of(graph->initializer[i]->name)), 0);
+    for (size_t i = 0; i < graph->n_input; i++)
+        if (map_get(&weights, str_from(text_of(graph->input[i]->name))) == MAP_NONE)
+            import_input(onnx, scope, graph->input[i]);
+    for (uint32_t i = 0; i < onnx->options->define_count; i++)
+        if (!onnx->define_used[i] && !onnx->failed)
+            onnx_fail(onnx, "-D " STR_FMT ": no input has an open extent of this name",
+                      STR_ARG(onnx->options->define[i].name));
+    return !onnx->failed && onnx_import_initialisers(onnx, scope, graph);
+}

@@ -1,0 +1,143 @@
+/* Quantised ops of com.microsoft: each computes in f32 between the scales of its operands and of its result. */
+#include <string.h>
+
+#include "onnx/window.h"
+
+#define CONTRIB "com.microsoft"
+
+/* Operand `i` as f32, by the scale and zero point behind it */
+static const char *real(OnnxNode *n, uint32_t i, uint32_t scale, uint32_t zero)
+{
+    const char *x = onnx_text(n, "cast(%s, to = f32)", onnx_in(n, i));
+    if (onnx_has(n, zero))
+        x = onnx_text(n, "(%s - cast(%s, to = f32))", x, onnx_in(n, zero));
+    return onnx_text(n, "%s * %s", x, onnx_in(n, scale));
+}
+
+/* The result by its own scale: as the type of its zero point, or of operand `like` */
+static bool write_real(OnnxNode *n, const char *y, uint32_t scale, uint32_t zero, uint32_t like)
+{
+    DType dtype = onnx_type(n, onnx_has(n, zero) ? zero : like)->dtype;
+    bool is_unsigned = dtype == DT_U8;
+    if (!is_unsigned && dtype != DT_I8)
+        return onnx_no(n, "its integers have other than 8 bits");
+    const char *moved = onnx_has(n, zero) ? onnx_text(n, " + cast(%s, to = f32)", onnx_in(n, zero)) : "";
+    return onnx_emit(n, "%s = cast(clip(round((%s) / %s)%s, %s, %s), to = %s)", onnx_out(n, 0), y, onnx_in(n, scale),
+                     moved, is_unsigned ? "0.0" : "-128.0", is_unsigned ? "255.0" : "127.0", dtype_name(dtype));
+}
+
+/* text is an operator: a, its scale and zero point, b, those of b, those of the result */
+static bool write_binary(OnnxNode *n)
+{
+    const char *a = real(n, 0, 1, 2), *b = real(n, 3, 4, 5);
+    return write_real(n, onnx_text(n, "(%s) %s (%s)", a, n->row->text, b), 6, 7, 0);
+}
+
+/* text is a function of one operand */
+static bool write_unary(OnnxNode *n)
+{
+    const char *y = onnx_text(n, "%s(%s)", n->row->text, real(n, 0, 1, 2));
+    return write_real(n, y, 3, 4, 0);
+}
+
+static bool write_leaky(OnnxNode *n)
+{
+    const char *slope = onnx_number(n, DT_F32, onnx_float(n, "alpha", (double)0.01f));
+    return write_real(n, onnx_text(n, "leaky_relu(%s, %s)", real(n, 0, 1, 2), slope), 3, 4, 0);
+}
+
+static bool write_softmax(OnnxNode *n)
+{
+    int64_t axis;
+    if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis))
+        return false;
+    if (onnx_int(n, "opset", 13) < 13 && axis + 1 != onnx_rank(n, 0))
+        return onnx_no(n, "its axes are one");
+    return write_real(n, onnx_text(n, "softmax(%s, axis = %lld)", real(n, 0, 1, 2), (long long)axis), 3, 4, 0);
+}
+
+/* The result's scale and zero point, then three operands for each part */
+static bool write_concat(OnnxNode *n)
+{
+    Text parts = {0};
+    int64_t axis = 0;
+    if (n->in_count < 5 || (n->in_count - 2) % 3 || !onnx_axis(n, "axis", 0, onnx_rank(n, 2), &axis))
+        return onnx_no(n, "its operands do not come in threes");
+    for (uint32_t i = 2; i < n->in_count; i += 3)
+        text_printf(&parts, "%s, ", real(n, i, i + 1, i + 2));
+    bool good = write_real(n, onnx_text(n, "concat(%saxis = %lld)", parts.ptr, (long long)axis), 0, 1, 2);
+    text_free(&parts);
+    return good;
+}
+
+static bool write_global_pool(OnnxNode *n)
+{
+    if (onnx_int(n, "channels_last", 0) || onnx_rank(n, 0) < 3)
+        return onnx_no(n, "its channels come last");
+    return write_real(n, onnx_text(n, "global_avg_pool(%s, keep = true)", real(n, 0, 1, 2)), 3, 4, 0);
+}
+
+/* Product of A and B, with what C adds before the result is scaled; the result is f32 where it has no scale. */
+static bool write_gemm(OnnxNode *n)
+{
+    double alpha = onnx_float(n, "alpha", 1);
+    if (onnx_rank(n, 0) != 2 || onnx_rank(n, 3) != 2)
+        return onnx_no(n, "its operands are no matrices");
+    const char *a = real(n, 0, 1, 2), *b = real(n, 3, 4, 5);
+    a = onnx_int(n, "transA", 0) ? onnx_text(n, "transpose(%s)", a) : a;
+    b = onnx_int(n, "transB", 0) ? onnx_text(n, "transpose(%s)", b) : b;
+    const char *y = onnx_text(n, "((%s) @ (%s)) * %s", a, b, onnx_number(n, DT_F32, alpha));
+    if (onnx_has(n, 6))
+        y = onnx_text(n, "%s + cast(%s, to = f32) * (%s * %s * %s)", y, onnx_in(n, 6), onnx_in(n, 1), onnx_in(n, 4),
+                      onnx_number(n, DT_F32, alpha));
+    return onnx_has(n, 7) ? write_real(n, y, 7, 8, 0) : onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
+}
+
+/* An activation behind a convolution */
+static const char *activated(OnnxNode *n, const char *y)
+{
+    const char *name = onnx_string(n, "activation", "");
+    const Onnx__AttributeProto *a = onnx_attribute(n, "activation_params");
+    static const char *const known[][2] = {{"Relu", "relu"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i][0]) == 0)
+            return onnx_text(n, "%s(%s)", known[i][1], y);
+    if (strcmp(name, "LeakyRelu") == 0 && a && a->n_floats == 1)
+        return onnx_text(n, "leaky_relu(%s, %s)", y, onnx_number(n, DT_F32, (double)a->floats[0]));
+    if (strcmp(name, "Clip") == 0 && a && a->n_floats == 2)
+        return onnx_text(n, "clip(%s, %s, %s)", y, onnx_number(n, DT_F32, (double)a->floats[0]),
+                         onnx_number(n, DT_F32, (double)a->floats[1]));
+    return *name ? (onnx_no(n, "its activation is %s", name), NULL) : y;
+}
+
+static bool write_fused_conv(OnnxNode *n)
+{
+    OnnxWindow window;
+    uint32_t rank = onnx_rank(n, 0);
+    int64_t groups = onnx_int(n, "group", 1);
+    if (rank < 3 || rank > 5 || onnx_rank(n, 1) != rank)
+        return onnx_no(n, "its image or its weight has other than 1 to 3 dimensions");
+    if (!onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &window))
+        return false;
+    const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
+    const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
+    const char *y = onnx_text(n, "conv%ud(%s, %s%s%s%s)", window.rank, onnx_in(n, 0), onnx_in(n, 1), bias,
+                              onnx_window_text(n, &window, 1), group);
+    if (onnx_has(n, 3))
+        y = onnx_text(n, "%s + %s", y, onnx_in(n, 3));
+    y = activated(n, y);
+    return y && onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
+}
+
+const OnnxRow onnx_qlinear[] = {
+    {"QLinearAdd", 1, write_binary, "+", CONTRIB, false},
+    {"QLinearMul", 1, write_binary, "*", CONTRIB, false},
+    {"QLinearSigmoid", 1, write_unary, "sigmoid", CONTRIB, false},
+    {"QLinearLeakyRelu", 1, write_leaky, NULL, CONTRIB, false},
+    {"QLinearSoftmax", 1, write_softmax, NULL, CONTRIB, false},
+    {"QLinearConcat", 1, write_concat, NULL, CONTRIB, false},
+    {"QLinearGlobalAveragePool", 1, write_global_pool, NULL, CONTRIB, false},
+    {"QGemm", 1, write_gemm, NULL, CONTRIB, false},
+    {"FusedConv", 1, write_fused_conv, NULL, CONTRIB, false},
+    {0},
+};

@@ -1,0 +1,294 @@
+/* Finds blocks of statements that repeat in the imported graph, the most worthwhile first, until no function would save
+ * lines any more.
+ *
+ * Statements are alike when they are equal but for names and numbers.  Where the sequence of kinds agrees with itself
+ * some distance on, there are instances of a block; if it agrees for longer than that distance, they follow each other,
+ * and any of the statements may be the first: those are tried that fewest values cross. */
+#include "onnx/repeat.h"
+
+#include <string.h>
+
+#include "base/number.h"
+
+#define MOST_UNITS      40000
+#define MOST_FUNCTIONS  16
+#define MOST_COMPARED   4000000  /* pairs of units in one search */
+#define MOST_WORK       60000000 /* tokens that are compared, in all */
+#define MOST_CANDIDATES 24
+#define LEAST_LENGTH    2
+#define LEAST_GAIN      3
+#define LONG            40 /* units, in which not all parts are tried */
+
+typedef struct Run { /* units from `at` on are those `distance` further */
+    uint32_t at, distance, length;
+    int64_t estimate;
+} Run;
+
+typedef struct Search {
+    Repeat *r;
+    Run run[MOST_CANDIDATES];
+    uint32_t count;
+    RepeatBlock best;
+    int64_t work;
+} Search;
+
+/* The index */
+
+static RepeatValue *value_of(Repeat *r, Str name)
+{
+    uint32_t id = map_get(&r->id, name);
+    if (id != MAP_NONE)
+        return &r->value[id];
+    RepeatValue value = {.name = name, .statement = NONE, .unit = NONE};
+    map_put(&r->id, name, r->value_count);
+    ARENA_PUSH(r->arena, r->value, r->value_count, r->value_capacity, value);
+    return &r->value[r->value_count - 1];
+}
+
+/* Counts the statements that read each value, or lists them. */
+static void each_use(Repeat *r, bool count)
+{
+    for (uint32_t i = 0; i < r->script->count; i++) {
+        const OnnxStatement *s = &r->script->statement[i];
+        uint32_t at = 0, number = 0;
+        for (const OnnxToken *t; (t = onnx_statement_next(s, &at, TOKEN_VALUE)); number++) {
+            RepeatValue *value = value_of(r, t->text);
+            if (number < s->results)
+                value->statement = i;
+            else if (count)
+                value->uses++;
+            else
+                r->use[value->first_use + value->uses++] = i;
+        }
+    }
+}
+
+static void index_uses(Repeat *r)
+{
+    uint32_t total = 0;
+    each_use(r, true);
+    for (uint32_t i = 0; i < r->value_count; i++) {
+        r->value[i].first_use = total;
+        total += r->value[i].uses;
+        r->value[i].uses = 0;
+    }
+    r->use = ARENA_ARRAY(r->arena, uint32_t, total + 1);
+    each_use(r, false);
+    for (uint32_t i = 0; i < r->script->results; i++)
+        value_of(r, r->script->result[i])->result = true;
+}
+
+static bool is_declaration(const OnnxStatement *s)
+{
+    return s->kind == STATEMENT_PARAM || s->kind == STATEMENT_CONST;
+}
+
+/* A param or constant that only the statement behind it reads */
+static bool belongs_to_next(Repeat *r, uint32_t statement)
+{
+    const OnnxStatement *s = &r->script->statement[statement];
+    uint32_t at = 0, next = statement + 1;
+    const RepeatValue *value = value_of(r, onnx_statement_next(s, &at, TOKEN_VALUE)->text);
+    while (next < r->script->count && is_declaration(&r->script->statement[next]))
+        next++;
+    return !s->stored && !value->result && value->uses == 1 && r->use[value->first_use] == next;
+}
+
+static uint32_t class_of(Repeat *r, Map *classes, const OnnxStatement *s)
+{
+    Text key = {0};
+    if (s->kind == STATEMENT_BODY || s->kind == STATEMENT_CALL)
+        text_printf(&key, "%p", (const void *)s->token);
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (s->token[i].kind == TOKEN_PLAIN)
+            text_str(&key, s->token[i].text);
+        else
+            text_char(&key, (char)(1 + s->token[i].kind));
+    }
+    Str copy = str_copy(r->arena, text_view(&key));
+    text_free(&key);
+    map_add(classes, copy, classes->count);
+    return map_get(classes, copy);
+}
+
+static void index_units(Repeat *r)
+{
+    Map classes = {.arena = r->arena};
+    uint32_t count = r->script->count;
+    r->unit = ARENA_ARRAY(r->arena, uint32_t, count + 1);
+    r->class = ARENA_ARRAY(r->arena, uint32_t, count + 1);
+    r->bound = ARENA_ARRAY(r->arena, bool, count + 1);
+    r->unit_count = 0;
+    bool bound = false;
+    for (uint32_t i = 0; i < count; i++) {
+        const OnnxStatement *s = &r->script->statement[i];
+        if (is_declaration(s) && !belongs_to_next(r, i))
+            continue;
+        uint32_t at = 0, unit = r->unit_count++;
+        r->unit[unit] = i;
+        r->class[unit] = class_of(r, &classes, s);
+        r->bound[unit] = bound;
+        bound = is_declaration(s);
+        for (uint32_t k = 0; k < s->results; k++)
+            value_of(r, onnx_statement_next(s, &at, TOKEN_VALUE)->text)->unit = unit;
+    }
+    r->bound[r->unit_count] = bound;
+}
+
+static Repeat *make_index(OnnxScript *script)
+{
+    Repeat *r = ARENA_NEW(script->arena, Repeat);
+    *r = (Repeat){.script = script, .arena = script->arena, .id = {.arena = script->arena}};
+    index_uses(r);
+    index_units(r);
+    return r;
+}
+
+/* Runs */
+
+static void keep_run(Search *s, Run run)
+{
+    uint32_t at = s->count < MOST_CANDIDATES ? s->count++ : MOST_CANDIDATES;
+    for (; at > 0 && s->run[at - 1].estimate < run.estimate; at--)
+        if (at < MOST_CANDIDATES)
+            s->run[at] = s->run[at - 1];
+    if (at < MOST_CANDIDATES)
+        s->run[at] = run;
+}
+
+/* One of a smaller distance says the same. */
+static bool is_multiple(const Search *s, const Run *run)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        const Run *other = &s->run[i];
+        bool within = other->at <= run->at &&
+                      other->at + other->distance + other->length >= run->at + run->distance + run->length;
+        if (within && other->length >= other->distance && run->distance % other->distance == 0)
+            return true;
+    }
+    return false;
+}
+
+static void find_run(Search *s, uint32_t distance)
+{
+    const Repeat *r = s->r;
+    for (uint32_t i = 0; i + distance < r->unit_count;) {
+        uint32_t length = 0;
+        while (i + distance + length < r->unit_count && r->class[i + length] == r->class[i + distance + length])
+            length++;
+        int64_t times = length >= distance ? length / distance : 1;
+        Run run = {i, distance, length, times * least(length, distance)};
+        if (length >= LEAST_LENGTH && !is_multiple(s, &run))
+            keep_run(s, run);
+        i += length + 1;
+    }
+}
+
+/* Instances of a block */
+
+static bool is_alike(const Repeat *r, uint32_t a, uint32_t b, uint32_t length)
+{
+    return !r->bound[a] && !r->bound[b] && memcmp(r->class + a, r->class + b, length * sizeof *r->class) == 0;
+}
+
+static void find_instances(Search *s, RepeatBlock *block, uint32_t anchor)
+{
+    const Repeat *r = s->r;
+    uint32_t length = block->length;
+    block->at = ARENA_ARRAY(r->arena, uint32_t, r->unit_count / length + 1);
+    for (uint32_t at = anchor; at >= length;)
+        if (is_alike(r, at - length, anchor, length)) {
+            at -= length;
+            block->at[block->count++] = at;
+        } else {
+            at--;
+        }
+    for (uint32_t i = 0; i < block->count / 2; i++) {
+        uint32_t at = block->at[i];
+        block->at[i] = block->at[block->count - 1 - i];
+        block->at[block->count - 1 - i] = at;
+    }
+    for (uint32_t at = anchor; at + length <= r->unit_count;)
+        if (is_alike(r, at, anchor, length)) {
+            block->at[block->count++] = at;
+            at += length;
+        } else {
+            at++;
+        }
+}
+
+/* Lines of calls: those of instances that follow each other are a loop, of three lines. */
+static int64_t call_lines(const RepeatBlock *b)
+{
+    int64_t lines = 0;
+    for (uint32_t i = 0, group; i < b->count; i += group) {
+        group = 1;
+        while (i + group < b->count && b->at[i + group] == b->at[i + group - 1] + b->length)
+            group++;
+        lines += least(group, 3);
+    }
+    return lines;
+}
+
+static bool is_better(const RepeatBlock *a, const RepeatBlock *b)
+{
+    return a->gain > b->gain || (a->gain == b->gain && a->scope > b->scope);
+}
+
+static void try_block(Search *s, uint32_t at, uint32_t length)
+{
+    RepeatBlock block = {.length = length};
+    if (s->work < 0 || s->r->bound[at] || s->r->bound[at + length])
+        return;
+    find_instances(s, &block, at);
+    s->work -= (int64_t)s->r->unit_count + (int64_t)block.count * length * 12;
+    if (block.count < 2 || !onnx_block_compare(s->r, &block))
+        return;
+    int64_t crossing = block.slot_count + block.output_count;
+    block.gain = (int64_t)block.count * length - length - 3 - call_lines(&block) - 2 * (crossing - 2);
+    block.scope = onnx_block_scope(s->r, &block);
+    if (block.gain >= LEAST_GAIN && is_better(&block, &s->best) && onnx_block_name(s->r, &block))
+        s->best = block;
+}
+
+static void try_run(Search *s, const Run *run)
+{
+    if (run->length >= run->distance) {
+        for (uint32_t i = 0; i < run->distance && run->distance >= LEAST_LENGTH; i++)
+            try_block(s, run->at + i, run->distance);
+        return;
+    }
+    for (uint32_t a = 0; a + LEAST_LENGTH <= run->length; a++)
+        for (uint32_t b = run->length; b >= a + LEAST_LENGTH; b--)
+            if (run->length <= LONG || (a < 8 && b + 8 > run->length))
+                try_block(s, run->at + a, b - a);
+}
+
+static bool find_block(Repeat *r, int64_t *work, RepeatBlock *block)
+{
+    Search *s = ARENA_NEW(r->arena, Search);
+    *s = (Search){.r = r, .work = *work};
+    uint32_t farthest = (uint32_t)least(r->unit_count, MOST_COMPARED / most(r->unit_count, 1));
+    for (uint32_t d = 1; d < farthest; d++)
+        find_run(s, d);
+    for (uint32_t i = 0; i < s->count; i++)
+        try_run(s, &s->run[i]);
+    *work = s->work;
+    *block = s->best;
+    return block->gain > 0;
+}
+
+void onnx_script_fold_blocks(OnnxScript *script, Text *functions)
+{
+    int64_t work = MOST_WORK;
+    RepeatBlock block;
+    if (script->count > MOST_UNITS)
+        return;
+    for (uint32_t i = 0; i < MOST_FUNCTIONS; i++) {
+        Repeat *r = make_index(script);
+        if (!find_block(r, &work, &block))
+            break;
+        onnx_block_write(r, &block, functions);
+    }
+    onnx_script_fold_calls(script);
+}

@@ -1,0 +1,88 @@
+/* Results of the model: sequences are one for each of their tensors, counts of what is bounded stand behind. */
+#include <string.h>
+
+#include "onnx/import.h"
+
+static const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
+
+static void push(Onnx *onnx, OnnxResults *results, Str name)
+{
+    ARENA_PUSH(onnx->arena, results->name, results->count, results->capacity, name);
+}
+
+static bool write_copy(Onnx *onnx, Str name, const char *from)
+{
+    return onnx_write(onnx, onnx->path, str_format(onnx->arena, STR_FMT " = %s\n", STR_ARG(name), from));
+}
+
+static bool is_taken(const OnnxResults *results, Str name)
+{
+    for (uint32_t i = 0; i < results->count; i++)
+        if (str_eq(results->name[i], name))
+            return true;
+    return false;
+}
+
+/* Under the model's name, where the value has not that already; one name cannot be two results. */
+static bool import_tensor(Onnx *onnx, OnnxResults *results, OnnxValue *value, const char *name)
+{
+    const char *plain = onnx_identifier(onnx, name);
+    bool kept = value->name && strncmp(value->name, plain, strlen(plain)) == 0;
+    if (kept && !is_taken(results, str_from(value->name))) {
+        push(onnx, results, str_from(value->name));
+        return true;
+    }
+    const char *text = onnx_name_value(onnx, value);
+    Str result = str_from(onnx_unique(onnx, kept ? value->name : name));
+    push(onnx, results, result);
+    return write_copy(onnx, result, text);
+}
+
+static bool import_output(Onnx *onnx, const OnnxScope *scope, const char *name, OnnxResults *results)
+{
+    OnnxValue *value = onnx_lookup_here(scope, onnx, name);
+    if (!value)
+        return onnx_fail(onnx, "output '%s': no node gives it", name);
+    if (value->bad)
+        return false;
+    if (!value->sequence)
+        return value->type ? import_tensor(onnx, results, value, name)
+                           : onnx_fail(onnx, "output '%s' is an optional without a value", name);
+    for (uint32_t i = 0; i < value->item_count; i++) {
+        if (!value->item[i]->type)
+            return onnx_fail(onnx, "output '%s' is a sequence of other than tensors", name);
+        const char *label = str_format(onnx->arena, "%s.%u", onnx_identifier(onnx, name), i).ptr;
+        if (!import_tensor(onnx, results, value->item[i], label))
+            return false;
+    }
+    return true;
+}
+
+/* Counts of what is as large as data say stand behind all others: y.count. */
+static bool add_counts(Onnx *onnx, const OnnxScope *scope, OnnxResults *results)
+{
+    const Onnx__GraphProto *graph = onnx->model->graph;
+    for (size_t i = 0; i < graph->n_output; i++) {
+        OnnxValue *value = onnx_lookup_here(scope, onnx, text_of(graph->output[i]->name));
+        if (!value->count)
+            continue;
+        const char *plain = onnx_identifier(onnx, graph->output[i]->name);
+        Str name = str_from(onnx_unique(onnx, str_format(onnx->arena, "%s.count", plain).ptr));
+        if (!write_copy(onnx, name, onnx_name_value(onnx, value->count)))
+            return false;
+        push(onnx, results, name);
+    }
+    return true;
+}
+
+bool onnx_import_outputs(Onnx *onnx, const OnnxScope *scope, OnnxResults *results)
+{
+    const Onnx__GraphProto *graph = onnx->model->graph;
+    for (size_t i = 0; i < graph->n_output; i++)
+        if (!import_output(onnx, scope, text_of(graph->output[i]->name), results))
+            return false;
+    return results->count ? add_counts(onnx, scope, results) : onnx_fail(onnx, "it has no outputs");
+}

@@ -1,0 +1,224 @@
+"""Blocks that repeat: they come back as functions and loops, under the model's names, with the same values and kernels.
+
+    blocks.py --nnc NNC        reports as TAP
+"""
+
+import re
+
+import numpy
+
+from harness import case, main
+from write import graph, model, node, tensor, value
+
+DICE = numpy.random.default_rng(5)
+
+
+class Network:
+    def __init__(self, shape):
+        self.nodes, self.weights, self.shape = [], [], shape
+
+    def add(self, op, inputs, output, **attributes):
+        self.nodes.append(node(op, inputs, [output], **attributes))
+        return output
+
+    def weight(self, name, *shape, scale=0.3):
+        self.weights.append(tensor(name, DICE.normal(size=shape).astype("f4") * numpy.float32(scale)))
+        return name
+
+    def linear(self, x, name, n, m, output, weight=None):
+        h = self.add("MatMul", [x, self.weight(weight or f"onnx::MatMul_{len(self.weights)}", n, m)], output.replace("Add", "MatMul"))
+        return self.add("Add", [h, self.weight(f"{name}.bias", m)], output)
+
+    def model(self, *outputs):
+        return model(graph(self.nodes, [value("x", self.shape)], [value(o, None) for o in outputs], self.weights))
+
+
+def conv(n, x, name, channels, wide, output, stride=1):
+    return n.add("Conv", [x, n.weight(f"{name}.weight", wide, channels, 3, 3), n.weight(f"{name}.bias", wide)], output, pads=[1, 1, 1, 1], strides=[stride, stride])
+
+
+def lines_of(t, content):
+    t.write(content)
+    return t.run("import", "m.onnx").splitlines()
+
+
+def same_values(t, content, results, shape):
+    """The file, its text, the evaluator and emitted C agree with a text without functions: its graph, printed flat."""
+    t.write(content)
+    numpy.save(t.folder / "x.npy", DICE.normal(size=shape).astype("f4"))
+    t.run("import", "m.onnx", "-o", "dir")
+    t.run("opt", "m.onnx", "--passes=expand", "-o", "flat.nnc")
+    found = {}
+    for source, target in (("m.onnx", "reference"), ("dir/m.nnc", "reference"), ("dir/m.nnc", "generic"), ("flat.nnc", "reference")):
+        outputs = [word for r in results for word in ("--output", f"{r}={r}.npy")]
+        more = [] if target == "reference" else ["--cc", "gcc -O1"]
+        t.run("run", source, "--target", target, *more, "--input", "x=x.npy", *outputs)
+        found[source, target] = [numpy.load(t.folder / f"{r}.npy") for r in results]
+    first = found.pop(("m.onnx", "reference"))
+    for key, values in found.items():
+        for a, b in zip(first, values):
+            numpy.testing.assert_allclose(a, b, 0, 2e-5 * max(numpy.abs(b).max(), 1), err_msg=str(key))
+    return first
+
+
+def transformer(layers, width=8):
+    n = Network([2, 3, width])
+    x = "x"
+    for i in range(layers):
+        name = f"encoder.layer.{i}"
+        q, k, v = (n.linear(x, f"{name}.attention.{part}", width, width, f"/{name}/{part}/Add") for part in ("query", "key", "value"))
+        s = n.add("Softmax", [n.add("MatMul", [q, n.add("Transpose", [k], f"/{name}/T", perm=[0, 2, 1])], f"/{name}/s")], f"/{name}/p", axis=-1)
+        a = n.add("Add", [x, n.add("MatMul", [s, v], f"/{name}/a")], f"/{name}/Add_1")
+        h = n.add("Relu", [n.linear(a, f"{name}.wide", width, 2 * width, f"/{name}/wide/Add")], f"/{name}/Relu")
+        x = n.add("Add", [a, n.linear(h, f"{name}.narrow", 2 * width, width, f"/{name}/narrow/Add")], f"/{name}/Add_2")
+    n.add("Tanh", [x], "y")
+    return n
+
+
+@case
+def layers_of_a_transformer_are_read_once(t):
+    content = transformer(12).model("y")
+    lines = lines_of(t, content)
+    assert "fn layer(x) -> (y) {" in lines and len(lines) < 25, lines
+    assert "    for i in 0..12 carry x_2 {" in lines and "        x_2 = layer@encoder.layer.{i}(x_2)" in lines, lines
+    assert any("dense@attention.query(x, 8)" in line for line in lines), lines
+    same_values(t, content, ["y"], (2, 3, 8))
+    names = t.run("params", "m.onnx")
+    assert "encoder.layer.11.attention.query.bias" in names and "encoder.layer.0.narrow.weight" in names, names
+
+
+@case
+def kernels_are_those_of_the_flat_text(t):
+    t.write(transformer(4).model("y"))
+    t.run("opt", "m.onnx", "--passes=expand", "-o", "flat.nnc")
+    count = lambda text: re.search(r"arena (.*), weights (.*), (\d+) kernels", text).groups()
+    assert count(t.run("compile", "m.onnx", "-o", "a")) == count(t.run("compile", "flat.nnc", "-o", "b"))
+
+
+@case
+def blocks_of_other_widths_are_calls_with_arguments(t):
+    n = Network([1, 4, 8, 8])
+    x, channels = "x", 4
+    for i, (wide, stride) in enumerate([(4, 1), (4, 1), (8, 2), (8, 1), (16, 2), (16, 1)]):
+        name = f"stage{i}"
+        h = n.add("Relu", [conv(n, x, f"{name}.conv1", channels, wide, f"/{name}/c", stride)], f"/{name}/Relu")
+        h = conv(n, h, f"{name}.conv2", wide, wide, f"/{name}/d")
+        if wide == channels:
+            h = n.add("Add", [h, x], f"/{name}/Add")
+        x, channels = n.add("Relu", [h], f"/{name}/out"), wide
+    n.add("Neg", [x], "y")
+    content = n.model("y")
+    lines = lines_of(t, content)
+    assert any(re.match(r"fn \w+\(x, channels\) -> \(y\)", line) for line in lines), lines
+    assert "@stage1(" in "\n".join(lines) and ", 16)" in "\n".join(lines), lines
+    same_values(t, content, ["y"], (1, 4, 8, 8))
+    t.run("params", "m.onnx")
+
+
+@case
+def several_values_go_round(t):
+    n = Network([2, 4])
+    a, b = "x", n.add("Exp", ["x"], "/b")
+    for i in range(4):
+        h = n.linear(a, f"cell.{i}.a", 4, 4, f"/{i}/h/Add")
+        g = n.linear(b, f"cell.{i}.b", 4, 4, f"/{i}/g/Add")
+        a, b = n.add("Tanh", [n.add("Mul", [h, g], f"/{i}/m")], f"/{i}/t"), n.add("Sigmoid", [n.add("Sub", [h, g], f"/{i}/s")], f"/{i}/u")
+    n.add("Add", [a, b], "y")
+    content = n.model("y")
+    lines = lines_of(t, content)
+    assert any(re.match(r"    for i in 0\.\.4 carry \w+, \w+ \{", line) for line in lines), lines
+    same_values(t, content, ["y"], (2, 4))
+
+
+@case
+def values_of_each_round_that_are_read_keep_it_calls(t):
+    n = transformer(5)
+    for i in range(5):
+        n.add("Exp", [f"/encoder.layer.{i}/Add_2"], f"e{i}")
+    results = ["y"] + [f"e{i}" for i in range(5)]
+    content = n.model(*results)
+    lines = lines_of(t, content)
+    assert sum("layer@encoder.layer." in line for line in lines) == 5 and not any("for i" in line for line in lines), lines
+    same_values(t, content, results, (2, 3, 8))
+
+
+@case
+def a_weight_of_all_layers_is_an_argument(t):
+    n = Network([2, 4])
+    w, x = n.weight("shared", 4, 4), "x"
+    for i in range(6):
+        h = n.linear(x, f"l.{i}.fc", 4, 4, f"/{i}/Add")
+        x = n.add("Tanh", [n.add("MatMul", [h, w], f"/{i}/mm")], f"/{i}/t")
+    n.add("Neg", [x], "y")
+    content = n.model("y")
+    lines = lines_of(t, content)
+    assert sum(line.strip().startswith("param shared") for line in lines) == 1 and any("for i in 0..6" in line for line in lines), lines
+    same_values(t, content, ["y"], (2, 4))
+
+
+@case
+def names_that_have_no_number_are_labels_one_by_one(t):
+    n = Network([2, 4])
+    x = "x"
+    for name in ("left", "right", "top", "under"):
+        h = n.add("Relu", [n.linear(x, f"{name}.a", 4, 4, f"/{name}/a/Add")], f"/{name}/r")
+        h = n.add("Tanh", [n.linear(h, f"{name}.b", 4, 4, f"/{name}/b/Add")], f"/{name}/t")
+        x = n.add("Mul", [n.add("Exp", [h], f"/{name}/e"), x], f"/{name}/o")
+    n.add("Neg", [x], "y")
+    content = n.model("y")
+    text = "\n".join(lines_of(t, content))
+    assert all(f"@{name}(" in text for name in ("left", "right", "top", "under")), text
+    same_values(t, content, ["y"], (2, 4))
+
+
+@case
+def names_that_say_nothing_are_made_up(t):
+    n = Network([2, 4])
+    x = "x"
+    for i in range(8):
+        h = n.add("MatMul", [x, n.weight(f"onnx::MatMul_{i}", 4, 4)], f"{10 * i}")
+        h = n.add("Tanh", [n.add("Exp", [h], f"{10 * i + 1}")], f"{10 * i + 2}")
+        x = n.add("Div", [h, n.add("Abs", [x], f"{10 * i + 3}")], f"{10 * i + 4}")
+    n.add("Neg", [x], "y")
+    content = n.model("y")
+    lines = lines_of(t, content)
+    assert any("for i in 0..8" in line for line in lines), lines
+    same_values(t, content, ["y"], (2, 4))
+
+
+@case
+def names_of_the_model_that_do_not_fit_keep_blocks_apart(t):
+    n = Network([2, 4])
+    x = "x"
+    for i in range(6):
+        h = n.add("MatMul", [x, n.weight(f"w{i}", 4, 4)], f"/{i}/m")
+        x = n.add("Mul", [n.add("Tanh", [n.add("Exp", [h], f"/{i}/e")], f"/{i}/t"), x], f"/{i}/o")
+    n.add("Neg", [x], "y")
+    content = n.model("y")
+    assert all(f"param w{i}: f32[4, 4]" in "\n".join(lines_of(t, content)) for i in range(6))
+    same_values(t, content, ["y"], (2, 4))
+
+
+@case
+def a_result_of_the_graph_in_the_middle(t):
+    n = transformer(6)
+    content = n.model("y", "/encoder.layer.2/Add_2")
+    t.write(content)
+    line = next(line for line in t.run("import", "m.onnx").splitlines() if line.startswith("graph "))
+    results = re.search(r"-> \((.*)\) \{", line)[1].split(", ")
+    same_values(t, content, results, (2, 3, 8))
+
+
+@case
+def many_nodes_take_no_time(t):
+    n = Network([4])
+    x = "x"
+    for i in range(15000):
+        x = n.add(["Relu", "Exp", "Neg", "Tanh", "Abs"][(i * i) % 5], [x], f"/{i}")
+    n.add("Neg", [x], "y")
+    t.write(n.model("y"))
+    t.run("import", "m.onnx")
+
+
+if __name__ == "__main__":
+    main()
