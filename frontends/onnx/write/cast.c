@@ -14,7 +14,7 @@ static bool cast_to_narrow(ExportNode *n, DType to)
 static bool cast_to_i64(ExportNode *n)
 {
     return export_result(n, 0,
-                         "Where(GreaterOrEqual(x, 9223372036854775808), i64:9223372036854775807, "
+                         "Where(GreaterOrEqual(Cast(x){to=f64}, f64:9223372036854775808), i64:9223372036854775807, "
                          "Cast(Where(IsNaN(x), f64:0, Clip(Cast(x){to=f64}, f64:-9223372036854775808, "
                          "f64:9223372036854774784))){to=i64})");
 }

@@ -18,6 +18,8 @@ static bool write_product(ExportNode *n, const Product *p)
     int64_t perm[MAX_RANK];
     if (!p->transposed)
         return export_result(n, 0, "MatMul(x, y)");
+    if (rank == 2 && value_shape(n->graph, n->node->in[0])->rank == 2 && dtype_is_float(n->dtype))
+        return export_result(n, 0, "Gemm(x, y){transB=1}");
     for (uint32_t d = 0; d < rank; d++)
         perm[d] = d;
     perm[rank - 2] = rank - 1;
@@ -66,10 +68,10 @@ static bool write_transposed(ExportNode *n, const Contraction *c)
 
 /* Sums of products */
 
-static void put_axes(Text *out, const uint32_t *axis, uint32_t count)
+static void put_axes(Text *out, const Unfolding *u)
 {
-    for (uint32_t i = 0; i < count; i++)
-        text_char(out, (char)('a' + axis[i]));
+    for (uint32_t i = 0; i < u->rank; i++)
+        text_char(out, (char)('a' + u->order[i]));
 }
 
 static ExportId add_bias(ExportNode *n, const Contraction *c, ExportId sum)
@@ -81,22 +83,27 @@ static ExportId add_bias(ExportNode *n, const Contraction *c, ExportId sum)
     return export_make(n, "Add($%u, Reshape(z, %s))", sum, export_ints(n, dim, shape->rank));
 }
 
+static Unfolding unfolding_of(const Contraction *c, const Access *access)
+{
+    Unfolding u = {.access = *access, .axis_count = c->axis_count, .brief = true};
+    for (uint32_t a = 0; a < c->axis_count; a++)
+        u.axis[a] = c->axis[a];
+    return u;
+}
+
 static ExportId write_sum(ExportNode *n, const Contraction *c)
 {
-    uint32_t axis[MOST_AXES], rank;
-    const Access *access[] = {&c->first, &c->second};
+    Unfolding u[] = {unfolding_of(c, &c->first), unfolding_of(c, &c->second)};
     const Shape *result = value_shape(n->graph, n->node->out[0]);
-    ExportId part[2];
+    ExportId part[] = {export_unfold(n, 0, &u[0]), export_unfold(n, 1, &u[1])};
     Text equation = {0};
-    for (uint32_t i = 0; i < 2; i++) {
-        part[i] = export_unfold(n, n->in[i], value_shape(n->graph, n->node->in[i]), access[i], c->axis, c->axis_count, 0,
-                                axis, &rank);
-        text_printf(&equation, i ? "," : "");
-        put_axes(&equation, axis, rank);
-    }
+    uint32_t rank = 0;
+    put_axes(&equation, &u[0]);
+    text_char(&equation, ',');
+    put_axes(&equation, &u[1]);
     text_printf(&equation, "->");
-    for (uint32_t a = rank = 0; a < c->axis_count; a++)
-        if (c->axis[a].role != AXIS_SUM && c->axis[a].role != AXIS_TAP)
+    for (uint32_t a = 0; a < c->axis_count; a++)
+        if (c->axis[a].role != AXIS_SUM && c->axis[a].role != AXIS_TAP && c->axis[a].extent != 1)
             text_char(&equation, (char)('a' + a)), rank++;
     ExportId sum = export_make(n, "Einsum($%u, $%u){equation='%s'}", part[0], part[1], equation.ptr);
     text_free(&equation);

@@ -13,9 +13,12 @@ typedef struct WordExport {
 #define SET_SIZED    (SET_FLOAT | SET_WIDE | DTYPE_IN(DT_U64) | DTYPE_IN(DT_U32) | DTYPE_IN(DT_I8) | DTYPE_IN(DT_U8))
 #define SET_CHOSEN   (SET_FLOAT | SET_WIDE | DTYPE_IN(DT_U32) | DTYPE_IN(DT_I8) | DTYPE_IN(DT_U8))
 #define SET_F        SET_FLOAT
+#define SET_EXACT    (DTYPE_IN(DT_F64) | DTYPE_IN(DT_F32)) /* what takes several steps, which would each be rounded */
 
 /* Integers are divided by something that is no 0, and by no -1, which would overflow. */
 #define DIVISOR "Where(Or(Equal(y, 0), Equal(y, -1)), 1, y)"
+
+#define ROOT    "Pow(Abs(x), 0.3333333333333333)"
 
 /* The first row of a word that takes the dtype. */
 static const WordExport word_export[] = {
@@ -26,8 +29,8 @@ static const WordExport word_export[] = {
     {WORD_DIV, DTYPE_IN(DT_U64) | DTYPE_IN(DT_U32) | DTYPE_IN(DT_U8), "Mul(Div(x, Max(y, 1)), Min(y, 1))"},
     {WORD_DIV, SET_WIDE,
      "Where(Equal(y, 0), 0, Where(Equal(y, -1), Sub(0, x), Sub(Div(x, " DIVISOR "), Cast(And(Xor(Less(x, 0), Less(y, 0)), "
-     "Not(Equal(Mul(Div(x, " DIVISOR "), " DIVISOR "), x))){to=%s})))"},
-    {WORD_MOD, SET_F,
+     "Not(Equal(Mul(Div(x, " DIVISOR "), " DIVISOR "), x)))){to=%s})))"},
+    {WORD_MOD, SET_EXACT,
      "Where(And(Not(Equal(Mod(x, y){fmod=1}, 0)), Xor(Less(Mod(x, y){fmod=1}, 0), Less(y, 0))), "
      "Add(Mod(x, y){fmod=1}, y), Mod(x, y){fmod=1})"},
     {WORD_MOD, DTYPE_IN(DT_U64) | DTYPE_IN(DT_U32) | DTYPE_IN(DT_U8), "Mul(Mod(x, Max(y, 1)), Min(y, 1))"},
@@ -54,14 +57,17 @@ static const WordExport word_export[] = {
     {WORD_EXP, SET_F, "Exp(x)"},
     {WORD_EXP2, SET_F, "Pow(2, x)"},
     /* Kahan's: what exp rounds away, log gives back; far from 0 there is nothing to give back. */
-    {WORD_EXPM1, SET_F,
+    {WORD_EXPM1, SET_EXACT,
      "Where(Less(1, Abs(x)), Sub(Exp(x), 1), Where(Equal(Exp(x), 1), x, Div(Mul(Sub(Exp(x), 1), x), Log(Exp(x)))))"},
     {WORD_LOG, SET_F, "Log(x)"},
-    {WORD_LOG2, SET_F, "Div(Log(x), 0.6931471805599453)"},
-    {WORD_LOG1P, SET_F,
+    {WORD_LOG2, SET_EXACT, "Div(Log(x), 0.6931471805599453)"},
+    {WORD_LOG1P, SET_EXACT,
      "Where(Less(1, Abs(x)), Log(Add(x, 1)), Where(Equal(Add(x, 1), 1), x, Div(Mul(Log(Add(x, 1)), x), "
      "Sub(Add(x, 1), 1))))"},
-    {WORD_CBRT, SET_F, "Mul(Sign(x), Pow(Abs(x), 0.3333333333333333))"},
+    /* and one step of Newton's, where there is one to make */
+    {WORD_CBRT, SET_EXACT,
+     "Where(And(Less(0, " ROOT "), Less(" ROOT ", inf)), Mul(Sign(x), Sub(" ROOT ", Div(Sub(" ROOT ", Div(Abs(x), Mul(" ROOT
+     ", " ROOT "))), 3))), x)"},
     {WORD_SIN, SET_F, "Sin(x)"},
     {WORD_COS, SET_F, "Cos(x)"},
     {WORD_TAN, SET_F, "Tan(x)"},
@@ -96,7 +102,7 @@ static const struct OpExport {
     {"sigmoid", SET_F, "Sigmoid(x)"},
     {"relu", SET_F | DTYPE_IN(DT_I32) | DTYPE_IN(DT_I8), "Relu(x)"},
     {"recip", SET_F, "Reciprocal(x)"},
-    {"rsqrt", SET_F, "Reciprocal(Sqrt(x))"},
+    {"rsqrt", SET_EXACT, "Reciprocal(Sqrt(x))"},
     {"sign", SET_INT, "Sign(x)"},
     {"sign", SET_F, "Where(IsNaN(x), x, Sign(x))"},
     {"gt", SET_COMPARED, "Greater(x, y)"},

@@ -119,6 +119,8 @@ int32_t export_dtype(DType dtype); /* TensorProto.DataType */
 /* proto.c */
 Onnx__NodeProto *export_append(Export *e, const char *op, const ExportId *in, uint32_t in_count, const ExportId *out,
                                uint32_t out_count);
+/* What the last node makes gets this name, when it is a part of what is to be called so: it is all of it. */
+void export_rename_last(Export *e, ExportId id, const char *wish);
 Onnx__AttributeProto *export_attribute(Export *e, Onnx__NodeProto *node, const char *name, int32_t type);
 void export_attribute_int(Export *e, Onnx__NodeProto *node, const char *name, int64_t number);
 void export_attribute_graph(Export *e, Onnx__NodeProto *node, const char *name, Onnx__GraphProto *graph);
@@ -160,10 +162,17 @@ bool export_elementwise_takes(const Node *node, DType dtype);
 /* The function that makes a key of a key and a number: its text, of operands x and y. */
 const char *export_fold_in(Export *e);
 
-/* window.c: an operand with a dimension for each axis of an access, `fill` where it is outside.  Writes the axes in the
- * order of the dimensions to `axis`. */
-ExportId export_unfold(ExportNode *node, ExportId x, const Shape *shape, const Access *access, const Axis *axes,
-                       uint32_t axis_count, double fill, uint32_t *axis, uint32_t *rank);
+/* window.c: an operand with a dimension for each axis of an access, `fill` where it is outside; with `brief` for those
+ * alone that have more than one position. */
+typedef struct Unfolding {
+    Access access;
+    Axis axis[MOST_AXES];
+    uint32_t axis_count;
+    double fill;
+    bool brief;
+    uint32_t order[MOST_AXES], rank; /* which axis each dimension is: set by export_unfold */
+} Unfolding;
+ExportId export_unfold(ExportNode *node, uint32_t operand, Unfolding *unfolding);
 
 /* layer.c: the op for a call of the library; NULL: there is none. */
 typedef struct ExportLayer ExportLayer;

@@ -17,6 +17,7 @@ typedef struct Reader {
     DType dtype;
     const ExportId *operand;
     const char *wish; /* what the value is called, and its parts begin with; NULL in a function */
+    Map made;         /* nodes, by their text: what is written twice is one */
 } Reader;
 
 static bool take(Reader *r, char c)
@@ -106,7 +107,7 @@ static void take_number(Reader *r, Onnx__AttributeProto *attribute)
         attribute->type = ATTRIBUTE_INT;
         attribute->has_i = true;
         attribute->i = export_dtype(dtype);
-    } else if (strpbrk(word, ".n")) { /* 0.5, inf, nan */
+    } else if (strpbrk(word, ".en")) { /* 0.5, 1e-5, inf */
         attribute->type = ATTRIBUTE_FLOAT;
         attribute->has_f = true;
         attribute->f = strtof(word, NULL);
@@ -148,6 +149,18 @@ static const char *lower(Export *e, const char *wish, const char *op)
     return wish ? export_text(e, "%s.%s", wish, word) : word;
 }
 
+/* The text of the node that stands here, with its attributes. */
+static Str node_text(const Reader *r)
+{
+    const char *end = r->at;
+    int depth = 0;
+    do {
+        depth += (*end == '(' || *end == '{') - (*end == ')' || *end == '}');
+        end++;
+    } while (depth || *end == '{' || (end[-1] != ')' && end[-1] != '}'));
+    return (Str){r->at, (uint32_t)(end - r->at)};
+}
+
 static ExportId take_node(Reader *r, const char *op, const char *result)
 {
     ExportId in[MOST_OPERANDS], id;
@@ -168,6 +181,18 @@ static ExportId take_node(Reader *r, const char *op, const char *result)
             take_attribute(r, node);
             take(r, ',');
         }
+    return id;
+}
+
+static ExportId take_node_once(Reader *r, const char *result)
+{
+    Str text = node_text(r);
+    uint32_t id = map_get(&r->made, text);
+    if (id == MAP_NONE) {
+        id = take_node(r, take_word(r, "@"), result);
+        map_put(&r->made, text, id);
+    }
+    r->at = text.ptr + text.len;
     return id;
 }
 
@@ -197,7 +222,7 @@ static ExportId take_expression(Reader *r, const char *result)
     if (take(r, '_'))
         return EXPORT_LEFT_OUT;
     if (*r->at == '@' || isupper((unsigned char)*r->at))
-        return take_node(r, take_word(r, "@"), result);
+        return take_node_once(r, result);
     if (!take_dtype(r, &dtype))
         dtype = r->dtype;
     else if (take(r, '['))
@@ -208,7 +233,7 @@ static ExportId take_expression(Reader *r, const char *result)
 static ExportId say(Export *e, DType dtype, const ExportId *operand, const char *wish, const char *result,
                     const char *text)
 {
-    Reader r = {e, text, dtype, operand, wish};
+    Reader r = {e, text, dtype, operand, wish, {.arena = e->arena}};
     ExportId id = take_expression(&r, result);
     assert(!*r.at);
     return id;

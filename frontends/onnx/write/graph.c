@@ -85,6 +85,8 @@ static const FamilyExport family_export[FAMILY_COUNT] = {
 static bool takes(const Node *node, DType dtype)
 {
     const FamilyExport *row = &family_export[op_info(node->op)->family];
+    if (node_is_scatter(node) && dtype == DT_F16) /* ONNX Runtime combines none */
+        return false;
     return row->takes ? row->takes & DTYPE_IN(dtype) : export_elementwise_takes(node, dtype);
 }
 
@@ -146,6 +148,8 @@ static void start(ExportNode *n, const ExportFrame *frame, const Node *node)
 
 static void finish(const ExportNode *n, bool good)
 {
+    if (good && n->node->out_count == 1)
+        export_rename_last(n->e, n->out[0], n->wish[0]);
     for (uint32_t i = 0; i < n->node->out_count; i++)
         n->frame->id[n->node->out[i]] = good ? n->out[i] : export_id_near(n->e, n->wish[i]);
 }
@@ -173,6 +177,7 @@ static bool write_as(ExportNode *n, DType dtype)
         n->wish[i] = value_type(n->graph, node->out[i])->dtype == own ? export_text(n->e, "%s.wide", wish[i]) : wish[i];
     if (!write(n))
         return false;
+    n->wish = wish;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (value_type(n->graph, node->out[i])->dtype == own)
             n->out[i] = cast(n, n->out[i], own, wish[i]);
@@ -186,7 +191,7 @@ static bool write_empty(ExportNode *n)
         const Type *type = value_type(n->graph, n->node->out[i]);
         if (shape_elements(&type->shape))
             return false;
-        n->out[i] = export_tensor(n->e, tensor_new(n->e->arena, type), n->wish[i]);
+        n->out[i] = export_tensor(n->e, tensor_new(n->e->arena, type), "empty");
     }
     return true;
 }

@@ -107,12 +107,19 @@ static const Value *find_param(const Node *node, Str name)
     return NULL;
 }
 
-static bool put_number(Text *out, Str value)
+/* A number as its default is: with a point, when it is to be a float. */
+static bool put_number(Text *out, Str value, Str fallback)
 {
+    bool is_float = memchr(fallback.ptr, '.', fallback.len), has_point = false;
+    value = value.len ? value : fallback;
     if (str_is(value, "true") || str_is(value, "false"))
         text_printf(out, "%d", str_is(value, "true"));
     else
         text_str(out, value);
+    for (uint32_t i = 0; i < value.len; i++)
+        has_point |= value.ptr[i] == '.' || value.ptr[i] == 'e';
+    if (is_float && !has_point)
+        text_printf(out, ".0");
     return value.len > 0;
 }
 
@@ -129,7 +136,7 @@ static bool put_hole(Text *out, ExportNode *n, Str hole)
     }
     if (colon) {
         Str value = argument(call, str_copy(n->e->arena, name).ptr);
-        return put_number(out, value.len ? value : (Str){colon + 1, hole.len - name.len - 1});
+        return put_number(out, value, (Str){colon + 1, hole.len - name.len - 1});
     }
     const Value *param = find_param(n->node, name);
     if (param)

@@ -43,15 +43,9 @@ static bool write_pool(ExportNode *n, const Reduction *r)
 
 /* Windows as dimensions: [n, c, out, size, out, size, ...]. */
 
-typedef struct Unfolded {
-    Access access;
-    Axis axis[MOST_AXES];
-    uint32_t axes;
-} Unfolded;
-
-static Unfolded start_unfolded(const Shape *image)
+static Unfolding start_unfolding(const Shape *image)
 {
-    Unfolded u = {.access = {.rank = image->rank, .divisor = {1, 1}}, .axes = 2};
+    Unfolding u = {.access = {.rank = image->rank, .divisor = {1, 1}}, .axis_count = 2};
     for (uint32_t d = 0; d < 2; d++) {
         u.axis[d] = (Axis){AXIS_BATCH, image->dim[d]};
         u.access.factor[d][d] = 1;
@@ -59,21 +53,21 @@ static Unfolded start_unfolded(const Shape *image)
     return u;
 }
 
-static void add_dimension(Unfolded *u, uint32_t d, int64_t begin, int64_t divisor, const int64_t factor[2],
+static void add_dimension(Unfolding *u, uint32_t d, int64_t begin, int64_t divisor, const int64_t factor[2],
                           const int64_t extent[2])
 {
     u->access.begin[d] = begin;
     u->access.divisor[d] = divisor;
     for (int i = 0; i < 2; i++) {
-        u->axis[u->axes] = (Axis){i ? AXIS_TAP : AXIS_ROW, extent[i]};
-        u->access.factor[d][u->axes++] = factor[i];
+        u->axis[u->axis_count] = (Axis){i ? AXIS_TAP : AXIS_ROW, extent[i]};
+        u->access.factor[d][u->axis_count++] = factor[i];
     }
 }
 
 /* The image's pixels by window and tap. */
-static Unfolded by_window(const Shape *image, const Window *w)
+static Unfolding by_window(const Shape *image, const Window *w)
 {
-    Unfolded u = start_unfolded(image);
+    Unfolding u = start_unfolding(image);
     for (uint32_t d = 0; d < w->rank; d++)
         add_dimension(&u, 2 + d, -w->dim[d].before, 1, (int64_t[]){w->dim[d].stride, w->dim[d].dilation},
                       (int64_t[]){w->dim[d].out, w->dim[d].size});
@@ -81,20 +75,19 @@ static Unfolded by_window(const Shape *image, const Window *w)
 }
 
 /* The windows that see a pixel, by pixel and tap. */
-static Unfolded by_pixel(const Shape *image, const Window *w)
+static Unfolding by_pixel(const Shape *image, const Window *w)
 {
-    Unfolded u = start_unfolded(image);
+    Unfolding u = start_unfolding(image);
     for (uint32_t d = 0; d < w->rank; d++)
         add_dimension(&u, 2 + d, w->dim[d].before, w->dim[d].stride, (int64_t[]){1, -w->dim[d].dilation},
                       (int64_t[]){w->dim[d].in, w->dim[d].size});
     return u;
 }
 
-static ExportId unfold(ExportNode *n, uint32_t operand, const Unfolded *u, double fill)
+static ExportId unfold(ExportNode *n, uint32_t operand, Unfolding *u, double fill)
 {
-    uint32_t axis[MOST_AXES], rank;
-    return export_unfold(n, n->in[operand], value_shape(n->graph, n->node->in[operand]), &u->access, u->axis, u->axes,
-                         fill, axis, &rank);
+    u->fill = fill;
+    return export_unfold(n, operand, u);
 }
 
 static const char *tap_axes(const ExportNode *n, const Window *w)
@@ -138,7 +131,7 @@ bool export_pool(ExportNode *n)
     const char *taps = tap_axes(n, &r.window);
     if (is_plain(n, &r))
         return write_pool(n, &r);
-    Unfolded u = by_window(value_shape(n->graph, n->node->in[0]), &r.window);
+    Unfolding u = by_window(value_shape(n->graph, n->node->in[0]), &r.window);
     if (r.kind == REDUCE_VALUES)
         return export_result(n, 0, "ReduceMax($%u, %s){keepdims=0}",
                              unfold(n, 0, &u, reduction_neutral(r.combine, n->dtype)), taps);
@@ -165,7 +158,7 @@ bool export_match(ExportNode *n)
     Reduction r = reduction_of(n->graph, n->node);
     bool collect = r.kind == REDUCE_COLLECT;
     const Shape *image = value_shape(n->graph, n->node->in[0]);
-    Unfolded u = collect ? by_window(image, &r.window) : by_pixel(image, &r.window);
+    Unfolding u = collect ? by_window(image, &r.window) : by_pixel(image, &r.window);
     ExportId inner = unfold(n, collect ? 0 : 1, &u, 0), outer = beside_taps(n, collect ? 1 : 0);
     return export_result(n, 0, "ReduceSum(Where(Equal($%u, $%u), $%u, 0), %s){keepdims=0}", inner, outer,
                          unfold(n, 2, &u, 0), tap_axes(n, &r.window));

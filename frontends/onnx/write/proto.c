@@ -39,6 +39,18 @@ Onnx__NodeProto *export_append(Export *e, const char *op, const ExportId *in, ui
     return node;
 }
 
+void export_rename_last(Export *e, ExportId id, const char *wish)
+{
+    const ExportScope *scope = e->scope;
+    Onnx__NodeProto *node = scope->count ? scope->node[scope->count - 1] : NULL;
+    const char *name = export_name(e, id);
+    if (!node || node->n_output != 1 || node->output[0] != name || strncmp(name, wish, strlen(wish)) != 0 ||
+        name[strlen(wish)] != '.')
+        return;
+    e->tensor[id].name = export_name(e, export_id_near(e, wish));
+    node->output[0] = node->name = own(e->tensor[id].name);
+}
+
 Onnx__AttributeProto *export_attribute(Export *e, Onnx__NodeProto *node, const char *name, int32_t type)
 {
     Onnx__AttributeProto *attribute = ARENA_NEW(e->arena, Onnx__AttributeProto);

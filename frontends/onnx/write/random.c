@@ -237,14 +237,12 @@ static bool write_ramp(ExportNode *n, const Shape *shape, uint32_t dimension)
     for (uint32_t d = 0; d < shape->rank; d++)
         dim[d] = d == dimension ? shape->dim[d] : 1;
     ExportId ramp = export_make(n, "Range(i64:0, i64:%lld, i64:1)", (long long)shape->dim[dimension]);
-    if (n->dtype != DT_I64)
-        ramp = export_make(n, "Cast($%u){to=%s}", ramp, dtype_name(n->dtype));
     if (shape->rank > 1)
         ramp = export_make(n, "Reshape($%u, %s)", ramp, export_ints(n, dim, shape->rank));
     if (shape_elements(shape) != shape->dim[dimension])
         ramp = export_make(n, "Expand($%u, %s)", ramp, export_ints(n, shape->dim, shape->rank));
     n->out[0] = ramp;
-    return true;
+    return n->dtype == DT_I64 || export_result(n, 0, "Cast($%u){to=%s}", ramp, dtype_name(n->dtype));
 }
 
 bool export_generate(ExportNode *n)

@@ -38,6 +38,8 @@ static bool write_position(ExportNode *n, const Reduction *r)
 static bool write_values(ExportNode *n, const Reduction *r)
 {
     const char *op = reduce_op(r->combine), *axes = reduced_axes(n, r);
+    if (n->dtype == DT_I32 && r->combine == WORD_MUL) /* of which ONNX Runtime's stop at the largest */
+        return export_result(n, 0, "Cast(%s(Cast(x){to=i64}, %s){keepdims=%d}){to=i32}", op, axes, r->keep);
     if (n->dtype != DT_U64)
         return export_result(n, 0, "%s(x, %s){keepdims=%d}", op, axes, r->keep);
     if (r->combine == WORD_ADD || r->combine == WORD_MUL)

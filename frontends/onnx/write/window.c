@@ -49,21 +49,26 @@ static ExportId read_positions(ExportNode *n, ExportId x, const Positions *p, ui
     return export_make(n, "Gather($%u, $%u){axis=%u}", x, export_tensor(n->e, tensor, "positions"), d);
 }
 
-ExportId export_unfold(ExportNode *n, ExportId x, const Shape *shape, const Access *access, const Axis *axes,
-                       uint32_t axis_count, double fill, uint32_t *axis, uint32_t *rank)
+ExportId export_unfold(ExportNode *n, uint32_t operand, Unfolding *u)
 {
+    const Shape *shape = value_shape(n->graph, n->node->in[operand]);
     int64_t dim[MOST_AXES];
-    *rank = 0;
+    ExportId x = n->in[operand];
+    u->rank = 0;
     for (uint32_t d = 0; d < shape->rank; d++) {
-        uint32_t *own = axis + *rank, count = 0;
-        for (uint32_t a = 0; a < axis_count; a++)
-            if (access->factor[d][a])
+        uint32_t own[MOST_AXES], count = 0;
+        for (uint32_t a = 0; a < u->axis_count; a++)
+            if (u->access.factor[d][a])
                 own[count++] = a;
-        Positions p = positions_of(n->e->arena, access, d, axes, own, count, shape->dim[d]);
+        Positions p = positions_of(n->e->arena, &u->access, d, u->axis, own, count, shape->dim[d]);
         if (!p.in_order)
-            x = read_positions(n, x, &p, d, shape->rank, fill);
-        for (uint32_t i = 0; i < count; i++)
-            dim[(*rank)++] = axes[own[i]].extent;
+            x = read_positions(n, x, &p, d, shape->rank, u->fill);
+        for (uint32_t i = 0; i < count; i++) {
+            if (u->brief && u->axis[own[i]].extent == 1)
+                continue;
+            dim[u->rank] = u->axis[own[i]].extent;
+            u->order[u->rank++] = own[i];
+        }
     }
-    return *rank == shape->rank ? x : export_make(n, "Reshape($%u, %s)", x, export_ints(n, dim, *rank));
+    return u->rank == shape->rank ? x : export_make(n, "Reshape($%u, %s)", x, export_ints(n, dim, u->rank));
 }
