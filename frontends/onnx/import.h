@@ -36,6 +36,8 @@ struct OnnxBlock { /* a graph that is being built, and its text */
     Text text;
     bool folding;     /* everything in it is known, and nobody reads its text */
     uint32_t numbers; /* of names that nobody reads */
+    OnnxValue **captured; /* named here, from a block around */
+    uint32_t captured_count, captured_capacity;
 };
 
 struct OnnxScope {    /* what names mean */

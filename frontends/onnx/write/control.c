@@ -94,12 +94,25 @@ static Onnx__GraphProto *write_body(ExportNode *n, const Loop *loop)
     return close_graph(e, "body", in, carried + 2, out, carried + 1);
 }
 
+/* One round and no other: what the body gives. */
+static bool write_once(ExportNode *n, const Loop *loop)
+{
+    ExportFrame frame;
+    start_body(&frame, n, loop->body, n->in);
+    export_nodes(&frame);
+    for (uint32_t i = 0; i < loop->carried; i++)
+        n->out[i] = export_value(&frame, loop->body->output[i].value);
+    return true;
+}
+
 static bool write_loop(ExportNode *n)
 {
     Export *e = n->e;
     Loop loop = loop_of(n->graph, n->node);
     ExportScope scope;
     ExportId *in = ARENA_ARRAY(e->arena, ExportId, loop.carried + 2);
+    if (!loop.condition && loop.most == 1)
+        return write_once(n, &loop);
     in[0] = loop.most ? export_scalar(e, DT_I64, export_text(e, "%lld", (long long)loop.most)) : EXPORT_LEFT_OUT;
     in[1] = loop.condition ? write_condition(n, &loop, n->in) : export_scalar(e, DT_BOOL, "1");
     for (uint32_t i = 0; i < loop.carried; i++)

@@ -54,6 +54,7 @@ ExportId export_unfold(ExportNode *n, uint32_t operand, Unfolding *u)
     const Shape *shape = value_shape(n->graph, n->node->in[operand]);
     int64_t dim[MOST_AXES];
     ExportId x = n->in[operand];
+    bool same = true;
     u->rank = 0;
     for (uint32_t d = 0; d < shape->rank; d++) {
         uint32_t own[MOST_AXES], count = 0;
@@ -69,6 +70,7 @@ ExportId export_unfold(ExportNode *n, uint32_t operand, Unfolding *u)
             dim[u->rank] = u->axis[own[i]].extent;
             u->order[u->rank++] = own[i];
         }
+        same &= count == 1 && u->rank == d + 1;
     }
-    return u->rank == shape->rank ? x : export_make(n, "Reshape($%u, %s)", x, export_ints(n, dim, u->rank));
+    return same ? x : export_make(n, "Reshape($%u, %s)", x, export_ints(n, dim, u->rank));
 }
