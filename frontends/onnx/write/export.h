@@ -162,6 +162,9 @@ bool export_elementwise_takes(const Node *node, DType dtype);
 /* The function that makes a key of a key and a number: its text, of operands x and y. */
 const char *export_fold_in(Export *e);
 
+/* quantise.c: the end of what ONNX has one op for; false: it is not. */
+ExportHandler export_quantised;
+
 /* window.c: an operand with a dimension for each axis of an access, `fill` where it is outside; with `brief` for those
  * alone that have more than one position. */
 typedef struct Unfolding {
