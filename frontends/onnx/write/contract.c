@@ -95,7 +95,9 @@ static ExportId write_sum(ExportNode *n, const Contraction *c)
 {
     Unfolding u[] = {unfolding_of(c, &c->first), unfolding_of(c, &c->second)};
     const Shape *result = value_shape(n->graph, n->node->out[0]);
-    ExportId part[] = {export_unfold(n, 0, &u[0]), export_unfold(n, 1, &u[1])};
+    ExportId part[2];
+    for (uint32_t i = 0; i < 2; i++)
+        part[i] = export_unfold(n, n->in[i], value_shape(n->graph, n->node->in[i]), &u[i]);
     Text equation = {0};
     uint32_t rank = 0;
     put_axes(&equation, &u[0]);

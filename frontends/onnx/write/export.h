@@ -175,7 +175,7 @@ typedef struct Unfolding {
     bool brief;
     uint32_t order[MOST_AXES], rank; /* which axis each dimension is: set by export_unfold */
 } Unfolding;
-ExportId export_unfold(ExportNode *node, uint32_t operand, Unfolding *unfolding);
+ExportId export_unfold(ExportNode *node, ExportId x, const Shape *shape, Unfolding *unfolding);
 
 /* layer.c: the op for a call of the library; NULL: there is none. */
 typedef struct ExportLayer ExportLayer;

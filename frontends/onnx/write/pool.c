@@ -87,7 +87,7 @@ static Unfolding by_pixel(const Shape *image, const Window *w)
 static ExportId unfold(ExportNode *n, uint32_t operand, Unfolding *u, double fill)
 {
     u->fill = fill;
-    return export_unfold(n, operand, u);
+    return export_unfold(n, n->in[operand], value_shape(n->graph, n->node->in[operand]), u);
 }
 
 static const char *tap_axes(const ExportNode *n, const Window *w)
@@ -125,18 +125,47 @@ static ExportId write_counts(ExportNode *n, const Reduction *r)
     return export_tensor(n->e, tensor, "counts");
 }
 
+/* Along one dimension after another: [outer, in, inner] by window and tap, which are combined. */
+static ExportId write_dimension(ExportNode *n, ExportId x, const Shape *shape, uint32_t d, const WindowDimension *w,
+                                const char *op, double fill)
+{
+    long long outer = 1, inner = 1;
+    Unfolding u = {.access = {.rank = 3, .divisor = {1, 1, 1}}, .axis_count = 4, .fill = fill};
+    for (uint32_t k = 0; k < shape->rank; k++)
+        *(k < d ? &outer : &inner) *= k == d ? 1 : shape->dim[k];
+    u.axis[0] = (Axis){AXIS_BATCH, outer};
+    u.axis[1] = (Axis){AXIS_ROW, w->out};
+    u.axis[2] = (Axis){AXIS_TAP, w->size};
+    u.axis[3] = (Axis){AXIS_BATCH, inner};
+    u.access.factor[0][0] = u.access.factor[2][3] = 1;
+    u.access.factor[1][1] = w->stride;
+    u.access.factor[1][2] = w->dilation;
+    u.access.begin[1] = -w->before;
+    ExportId rows = export_make(n, "Reshape($%u, [%lld, %lld, %lld])", x, outer, (long long)w->in, inner);
+    ExportId by_tap = export_unfold(n, rows, &(Shape){3, {outer, w->in, inner}}, &u);
+    return export_make(n, "%s($%u, [2]){keepdims=0}", op, by_tap);
+}
+
+static ExportId write_dimensions(ExportNode *n, const Reduction *r, const char *op, double fill)
+{
+    Shape shape = *value_shape(n->graph, n->node->in[0]);
+    ExportId x = n->in[0];
+    for (uint32_t d = 0; d < r->window.rank; d++) {
+        x = write_dimension(n, x, &shape, 2 + d, &r->window.dim[d], op, fill);
+        shape.dim[2 + d] = r->window.dim[d].out;
+    }
+    return export_make(n, "Reshape($%u, %s)", x, export_ints(n, shape.dim, shape.rank));
+}
+
 bool export_pool(ExportNode *n)
 {
     Reduction r = reduction_of(n->graph, n->node);
-    const char *taps = tap_axes(n, &r.window);
     if (is_plain(n, &r))
         return write_pool(n, &r);
-    Unfolding u = by_window(value_shape(n->graph, n->node->in[0]), &r.window);
-    if (r.kind == REDUCE_VALUES)
-        return export_result(n, 0, "ReduceMax($%u, %s){keepdims=0}",
-                             unfold(n, 0, &u, reduction_neutral(r.combine, n->dtype)), taps);
-    return export_result(n, 0, "Div(ReduceSum($%u, %s){keepdims=0}, $%u)", unfold(n, 0, &u, 0), taps,
-                         write_counts(n, &r));
+    if (r.kind == REDUCE_MEAN)
+        return export_result(n, 0, "Div($%u, $%u)", write_dimensions(n, &r, "ReduceSum", 0), write_counts(n, &r));
+    n->out[0] = write_dimensions(n, &r, "ReduceMax", reduction_neutral(r.combine, n->dtype));
+    return true;
 }
 
 /* With a dimension of extent 1 for the taps of each. */

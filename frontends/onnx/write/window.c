@@ -49,11 +49,9 @@ static ExportId read_positions(ExportNode *n, ExportId x, const Positions *p, ui
     return export_make(n, "Gather($%u, $%u){axis=%u}", x, export_tensor(n->e, tensor, "positions"), d);
 }
 
-ExportId export_unfold(ExportNode *n, uint32_t operand, Unfolding *u)
+ExportId export_unfold(ExportNode *n, ExportId x, const Shape *shape, Unfolding *u)
 {
-    const Shape *shape = value_shape(n->graph, n->node->in[operand]);
     int64_t dim[MOST_AXES];
-    ExportId x = n->in[operand];
     bool same = true;
     u->rank = 0;
     for (uint32_t d = 0; d < shape->rank; d++) {
