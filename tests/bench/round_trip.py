@@ -2,9 +2,9 @@
 """Exports models and compares ONNX Runtime on the files with the evaluator, or with ONNX Runtime on the original.
 
     round_trip.py --nnc build/nnc [MODEL.nnc | MODEL.onnx ...]   all of models/ when none is given
-    round_trip.py --nnc build/nnc --cases FOLDER [--every N]     cases of ONNX's backend tests, every Nth: imported,
+    round_trip.py --nnc build/nnc --cases FOLDER... [--every N]  cases of ONNX's backend tests, every Nth: imported,
                                                                  exported, and compared with the case's own results
-    round_trip.py --nnc build/nnc --ops                          the op table (tests/conform)
+    round_trip.py --nnc build/nnc --ops [--per-model N]          the op table (tests/conform), so many cases in a model
 
 Needs onnx and onnxruntime.  All files pass onnx.checker with full_check.  Reports as TAP.
 """
@@ -19,12 +19,12 @@ import tempfile
 
 import numpy
 import onnx
-from onnx import numpy_helper
 
 import onnx_runtime
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-WITHIN = 2e-5  # of the largest element
+RUNNER = ROOT / "tests/bench/onnx_runtime.py"
+WITHIN = 1e-4  # of the largest element, as `nnc run --check`
 NARROW = 2e-2  # f16 and bf16
 
 
@@ -141,81 +141,31 @@ def run_originals(nnc, models):
     return tap
 
 
-# Cases of ONNX's own tests
+# Programs that test nnc, with ONNX Runtime in the place of `nnc run`
 
-def read_tensor(path):
-    proto = onnx.TensorProto()
-    proto.ParseFromString(path.read_bytes())
-    return numpy_helper.to_array(proto)
-
-
-def free_extents(model, given):
-    """-D for what the model leaves open."""
-    for value in model.graph.input:
-        for k, dim in enumerate(value.type.tensor_type.shape.dim):
-            if value.name in given and not dim.HasField("dim_value"):
-                yield from ("-D", f"{value.name}.{k}={given[value.name].shape[k]}")
-
-
-def run_case(nnc, folder, work):
-    """True when it agrees, None when the import or ONNX Runtime cannot, which others count."""
-    model = onnx.load(folder / "model.onnx")
-    files = sorted((folder / "test_data_set_0").glob("input_*.pb"), key=lambda p: int(p.stem.split("_")[1]))
-    given = {value.name: read_tensor(file) for value, file in zip(model.graph.input, files)}
-    flags = list(free_extents(model, given))
-    try:
-        command(nnc, "import", folder / "model.onnx", *flags)
-    except AssertionError:
-        return None
-    path = work / "model.onnx"
-    command(nnc, "export", folder / "model.onnx", *flags, "-o", path)
-    onnx.checker.check_model(str(path), full_check=True)
-    _, session = onnx_runtime.session(path)
-    names = [i.name for i in session.get_inputs()]
-    got = session.run(None, dict(zip(names, given.values())))
-    wanted = sorted((folder / "test_data_set_0").glob("output_*.pb"), key=lambda p: int(p.stem.split("_")[1]))
-    for result, file in zip(got, wanted):
-        want = read_tensor(file)
-        error = error_of(result, want)
-        assert error <= (NARROW if want.dtype.itemsize < 4 else 1e-3), f"differs by {error:.2g} of the largest element"
-    return True
-
-
-def run_cases(nnc, root, every):
-    folders = sorted(path.parent for path in root.glob("**/model.onnx"))[::every]
-    tap, skipped = Tap(len(folders)), 0
-    for folder in folders:
-        with tempfile.TemporaryDirectory() as work:
-            try:
-                good = run_case(nnc, folder, pathlib.Path(work))
-                skipped += good is None
-                tap.tell(folder.name, None, "" if good else "not imported")
-            except BaseException as problem:
-                if isinstance(problem, KeyboardInterrupt):
-                    raise
-                tap.tell(folder.name, problem)
-    print(f"# {len(folders)} cases, {skipped} not imported, {tap.failed} differ")
-    return tap
+def elsewhere(nnc, *words):
+    here = os.path.dirname(sys.executable)  # where the runner finds onnxruntime, too
+    environment = dict(os.environ, NNC=str(nnc), PATH=f"{here}{os.pathsep}{os.environ['PATH']}")
+    return subprocess.run([sys.executable, *map(str, words)], env=environment).returncode
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
-    parser.add_argument("--cases", type=pathlib.Path)
+    parser.add_argument("--cases", type=pathlib.Path, nargs="+")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--ops", action="store_true")
+    parser.add_argument("--per-model", type=int, default=30)
     parser.add_argument("models", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
     nnc = options.nnc.resolve()
     if options.ops:
-        environment = dict(os.environ, NNC=str(nnc))
-        program = ROOT / "tests/bench/onnx_runtime.py"
-        words = [sys.executable, ROOT / "tests/conform/conform.py", "--nnc", program, "--target", "onnxruntime",
-                 "--per-model", "1" if options.every == 1 else "60", "--", "--init-missing"]
-        return subprocess.run(list(map(str, words)), env=environment).returncode
+        return elsewhere(nnc, ROOT / "tests/conform/conform.py", "--nnc", RUNNER, "--target", "onnxruntime",
+                         "--per-model", options.per_model, "--", "--init-missing")
     if options.cases:
-        tap = run_cases(nnc, options.cases, options.every)
-    elif options.models and options.models[0].suffix == ".onnx":
+        return elsewhere(nnc, ROOT / "tests/onnx/run.py", "--nnc", nnc, "--runner", RUNNER, "--every", options.every,
+                         *options.cases)
+    if options.models and options.models[0].suffix == ".onnx":
         tap = run_originals(nnc, options.models)
     else:
         tap = run_models(nnc, options.models or sorted((ROOT / "models").glob("*.nnc")))

@@ -39,7 +39,7 @@ bool export_cast(ExportNode *n)
     if (to == n->dtype)
         return export_result(n, 0, "x");
     if (op_keeps_bits(n->node->op) && float_bits)
-        return export_no(n, "ONNX has no op before opset 26 for the bits of a float as those of another type", NULL);
+        return export_bits(n, to);
     if (!dtype_is_float(n->dtype) || !dtype_is_int(to))
         return export_result(n, 0, "Cast(x){to=%s}", dtype_name(to));
     if (dtype_bytes(to) < 8)

@@ -162,6 +162,8 @@ bool export_elementwise_takes(const Node *node, DType dtype);
 /* The function that makes a key of a key and a number: its text, of operands x and y. */
 const char *export_fold_in(Export *e);
 
+bool export_bits(ExportNode *node, DType to); /* bits.c: of operand 0, as those of another dtype */
+
 /* quantise.c: the end of what ONNX has one op for; false: it is not. */
 ExportHandler export_quantised;
 

@@ -55,9 +55,6 @@ bool export_gather(ExportNode *n)
 {
     uint32_t axis = gather_dimension(n->graph, n->node);
     int64_t extent = value_shape(n->graph, n->node->in[0])->dim[axis];
-    if (!extent)
-        return node_is_scatter(n->node) ? export_result(n, 0, "x")
-                                        : export_no(n, "it reads from a table without rows", NULL);
     ExportId at = write_positions(n, extent);
     if (node_is_scatter(n->node))
         return write_scatter(n, axis, at);
