@@ -19,7 +19,8 @@ static bool is_own(Cli *cli, const Str *kept, uint32_t count, Str path)
 {
     for (uint32_t i = 0; i < count; i++)
         if (kept[i].len && file_same(path, kept[i]))
-            return diag_file_error(&cli->diag, path, "this file belongs to what is exported: give -o another name"), true;
+            return diag_file_error(&cli->diag, path, "this file belongs to what is exported: give -o another name"),
+                   true;
     return false;
 }
 
@@ -42,11 +43,8 @@ static int run(Cli *cli)
         kept[count++] = model.weights_path;
     if (!has_one_graph(cli, &model) || is_own(cli, kept, count, path))
         return STATUS_INPUT;
-    OnnxExport options = {.path = path,
-                          .model = model.path,
-                          .external = args_has(cli, "external"),
-                          .kept = kept,
-                          .kept_count = count};
+    OnnxExport options = {
+        .path = path, .model = model.path, .external = args_has(cli, "external"), .kept = kept, .kept_count = count};
     cli_step(cli, "writing the model");
     bool good = onnx_export(&cli->arena, &cli->diag, model.graph, &options);
     cli_step(cli, NULL);

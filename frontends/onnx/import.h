@@ -34,8 +34,8 @@ typedef struct OnnxValue {         /* what a name of the model stands for */
 struct OnnxBlock { /* a graph that is being built, and its text */
     OnnxBlock *outer;
     Text text;
-    bool folding;     /* everything in it is known, and nobody reads its text */
-    uint32_t numbers; /* of names that nobody reads */
+    bool folding;         /* everything in it is known, and nobody reads its text */
+    uint32_t numbers;     /* of names that nobody reads */
     OnnxValue **captured; /* named here, from a block around */
     uint32_t captured_count, captured_capacity;
 };

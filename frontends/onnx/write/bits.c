@@ -47,17 +47,19 @@ static ExportId float_to_bits(ExportNode *n, DType dtype)
     ExportId wide = export_make(n, "Cast(x){to=f64}");
     ExportId odd = export_make(n, "Or(IsNaN($%u), IsInf($%u))", wide, wide);
     ExportId a = export_make(n, "Where($%u, f64:1, Abs($%u))", odd, wide);
-    ExportId near = export_make(n, "Cast(Clip(Sub(Floor(Div(Log($%u), f64:0.6931471805599453)), f64:%d), f64:0, f64:%d)){to=i64}",
-                                a, 1 - form.bias, 2 * form.bias - 1);
+    ExportId near =
+        export_make(n, "Cast(Clip(Sub(Floor(Div(Log($%u), f64:0.6931471805599453)), f64:%d), f64:0, f64:%d)){to=i64}",
+                    a, 1 - form.bias, 2 * form.bias - 1);
     ExportId more = export_make(n, "Cast(GreaterOrEqual($%u, Gather($%u, Add($%u, i64:1)))){to=i64}", a, power, near);
-    ExportId less = export_make(n, "Cast(And(Less($%u, Gather($%u, $%u)), Greater($%u, i64:0))){to=i64}", a, power, near, near);
+    ExportId less =
+        export_make(n, "Cast(And(Less($%u, Gather($%u, $%u)), Greater($%u, i64:0))){to=i64}", a, power, near, near);
     ExportId exponent = export_make(n, "Sub(Add($%u, $%u), $%u)", near, more, less);
-    ExportId digits = export_make(n, "Cast(Mul(Div($%u, Gather($%u, $%u)), f64:%lld)){to=i64}", a, power, exponent, one);
-    ExportId bits = export_make(n,
-                                "Where($%u, Where(IsNaN($%u), i64:%lld, i64:%lld), Add(Mul($%u, i64:%lld), $%u))", odd,
-                                wide, endless + one / 2, endless, exponent, one, digits);
-    ExportId negative = export_make(n, "Or(Less($%u, f64:0), And(Equal($%u, f64:0), Less(Div(f64:1, $%u), f64:0)))", wide,
-                                    wide, wide);
+    ExportId digits =
+        export_make(n, "Cast(Mul(Div($%u, Gather($%u, $%u)), f64:%lld)){to=i64}", a, power, exponent, one);
+    ExportId bits = export_make(n, "Where($%u, Where(IsNaN($%u), i64:%lld, i64:%lld), Add(Mul($%u, i64:%lld), $%u))",
+                                odd, wide, endless + one / 2, endless, exponent, one, digits);
+    ExportId negative =
+        export_make(n, "Or(Less($%u, f64:0), And(Equal($%u, f64:0), Less(Div(f64:1, $%u), f64:0)))", wide, wide, wide);
     return export_make(n, "Where($%u, Add($%u, %s), $%u)", negative, bits, sign_bit(n, dtype), bits);
 }
 

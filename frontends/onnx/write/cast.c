@@ -23,13 +23,14 @@ static bool cast_to_i64(ExportNode *n)
 static bool cast_to_u64(ExportNode *n)
 {
     ExportId upper = export_make(n, "GreaterOrEqual(Cast(x){to=f64}, f64:9223372036854775808)");
-    ExportId moved = export_make(n,
-                                 "Cast(Where(IsNaN(x), f64:0, Clip(Where($%u, Sub(Cast(x){to=f64}, "
-                                 "f64:9223372036854775808), Cast(x){to=f64}), f64:0, f64:9223372036854774784))){to=i64}",
-                                 upper);
+    ExportId moved =
+        export_make(n,
+                    "Cast(Where(IsNaN(x), f64:0, Clip(Where($%u, Sub(Cast(x){to=f64}, "
+                    "f64:9223372036854775808), Cast(x){to=f64}), f64:0, f64:9223372036854774784))){to=i64}",
+                    upper);
     ExportId back = export_make(n, "Where($%u, Add($%u, i64:-9223372036854775808), $%u)", upper, moved, moved);
-    return export_result(n, 0, "Cast(Where(GreaterOrEqual(Cast(x){to=f64}, f64:18446744073709551616), i64:-1, $%u)){to=u64}",
-                         back);
+    return export_result(
+        n, 0, "Cast(Where(GreaterOrEqual(Cast(x){to=f64}, f64:18446744073709551616), i64:-1, $%u)){to=u64}", back);
 }
 
 bool export_cast(ExportNode *n)

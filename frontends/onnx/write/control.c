@@ -205,8 +205,10 @@ static bool write_branches(ExportNode *n)
     if (branches.keys == 1)
         return write_pair(n, branches.key[0]);
     ExportId keys = export_list(n->e, DT_I32, branches.key, branches.keys);
-    ExportId number = export_make(n, "ArgMax(Concat(Cast(Equal(Cast(x){to=i32}, $%u)){to=i32}, i32[1]){axis=0})"
-                                     "{axis=0, keepdims=0}", keys);
+    ExportId number = export_make(n,
+                                  "ArgMax(Concat(Cast(Equal(Cast(x){to=i32}, $%u)){to=i32}, i32[1]){axis=0})"
+                                  "{axis=0, keepdims=0}",
+                                  keys);
     if (!branches.keys)
         number = export_scalar(n->e, DT_I64, "0");
     return write_choice(n, 0, branches.keys + 1, number, n->out);

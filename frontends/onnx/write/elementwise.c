@@ -18,7 +18,7 @@ typedef struct WordExport {
 /* Integers are divided by something that is no 0, and by no -1, which would overflow. */
 #define DIVISOR "Where(Or(Equal(y, 0), Equal(y, -1)), 1, y)"
 
-#define ROOT    "Pow(Abs(x), 0.3333333333333333)"
+#define ROOT "Pow(Abs(x), 0.3333333333333333)"
 
 /* The first row of a word that takes the dtype. */
 static const WordExport word_export[] = {
@@ -28,7 +28,8 @@ static const WordExport word_export[] = {
     {WORD_DIV, SET_F, "Div(x, y)"},
     {WORD_DIV, DTYPE_IN(DT_U64) | DTYPE_IN(DT_U32) | DTYPE_IN(DT_U8), "Mul(Div(x, Max(y, 1)), Min(y, 1))"},
     {WORD_DIV, SET_WIDE,
-     "Where(Equal(y, 0), 0, Where(Equal(y, -1), Sub(0, x), Sub(Div(x, " DIVISOR "), Cast(And(Xor(Less(x, 0), Less(y, 0)), "
+     "Where(Equal(y, 0), 0, Where(Equal(y, -1), Sub(0, x), Sub(Div(x, " DIVISOR
+     "), Cast(And(Xor(Less(x, 0), Less(y, 0)), "
      "Not(Equal(Mul(Div(x, " DIVISOR "), " DIVISOR "), x)))){to=%s})))"},
     {WORD_MOD, SET_EXACT,
      "Where(And(Not(Equal(Mod(x, y){fmod=1}, 0)), Xor(Less(Mod(x, y){fmod=1}, 0), Less(y, 0))), "
@@ -66,8 +67,8 @@ static const WordExport word_export[] = {
      "Sub(Add(x, 1), 1))))"},
     /* and one step of Newton's, where there is one to make */
     {WORD_CBRT, SET_EXACT,
-     "Where(And(Less(0, " ROOT "), Less(" ROOT ", inf)), Mul(Sign(x), Sub(" ROOT ", Div(Sub(" ROOT ", Div(Abs(x), Mul(" ROOT
-     ", " ROOT "))), 3))), x)"},
+     "Where(And(Less(0, " ROOT "), Less(" ROOT ", inf)), Mul(Sign(x), Sub(" ROOT ", Div(Sub(" ROOT
+     ", Div(Abs(x), Mul(" ROOT ", " ROOT "))), 3))), x)"},
     {WORD_SIN, SET_F, "Sin(x)"},
     {WORD_COS, SET_F, "Cos(x)"},
     {WORD_TAN, SET_F, "Tan(x)"},
@@ -151,7 +152,8 @@ static const char *shift_text(Export *e, Word word, DType dtype)
         return export_text(e, "Mul(BitShift(x, %s){direction='RIGHT'}, Cast(Less(y, %u)){to=%s})", by, width, bits);
     /* of a negative one all bits turned round, which is none, and back */
     const char *sign = export_text(e, "Neg(Cast(Less(x, 0)){to=%s})", dtype_name(dtype));
-    return export_text(e, "BitwiseXor(Cast(BitShift(Cast(BitwiseXor(x, %s)){to=%s}, %s){direction='RIGHT'}){to=%s}, %s)",
+    return export_text(e,
+                       "BitwiseXor(Cast(BitShift(Cast(BitwiseXor(x, %s)){to=%s}, %s){direction='RIGHT'}){to=%s}, %s)",
                        sign, bits, by, dtype_name(dtype), sign);
 }
 

@@ -128,7 +128,7 @@ Onnx__ValueInfoProto *export_value_info(Arena *arena, const char *name, const Ty
 void export_scope_open(Export *e, ExportScope *scope, bool function);
 Onnx__NodeProto **export_scope_close(Export *e, size_t *count); /* its nodes */
 Onnx__OperatorSetIdProto **export_opsets(Arena *arena, size_t *count);
-void export_sweep(Export *e, Onnx__GraphProto *graph);          /* what no output needs is removed */
+void export_sweep(Export *e, Onnx__GraphProto *graph); /* what no output needs is removed */
 
 /* express.c: nodes as the text of an expression.
  *

@@ -45,10 +45,11 @@ static bool write_scatter(ExportNode *n, uint32_t axis, ExportId at)
     if (!many || !outer || !inner)
         return export_result(n, 0, "x");
     ExportId rows = export_make(n, "Reshape(x, [%lld, %lld, %lld])", outer, (long long)x->dim[axis], inner);
-    ExportId each = export_make(n, "Expand(Reshape($%u, [1, %lld, 1]), [%lld, %lld, %lld])", at, many, outer, many, inner);
+    ExportId each =
+        export_make(n, "Expand(Reshape($%u, [1, %lld, 1]), [%lld, %lld, %lld])", at, many, outer, many, inner);
     ExportId update = export_make(n, "Reshape(z, [%lld, %lld, %lld])", outer, many, inner);
-    return export_result(n, 0, "Reshape(ScatterElements($%u, $%u, $%u){axis=1, reduction='%s'}, %s)", rows, each, update,
-                         combine_name(gather_combine(n->node)), export_ints(n, x->dim, x->rank));
+    return export_result(n, 0, "Reshape(ScatterElements($%u, $%u, $%u){axis=1, reduction='%s'}, %s)", rows, each,
+                         update, combine_name(gather_combine(n->node)), export_ints(n, x->dim, x->rank));
 }
 
 bool export_gather(ExportNode *n)
@@ -101,9 +102,8 @@ static bool write_dynamic_update(ExportNode *n, const Shape *whole, const Shape 
                                    export_ints(n, dim, whole->rank), stride);
         at = at == EXPORT_LEFT_OUT ? own : export_make(n, "Add($%u, $%u)", at, own);
     }
-    return export_result(n, 0,
-                         "Reshape(ScatterElements(Reshape(x, [-1]), Reshape($%u, [-1]), Reshape(z, [-1])), %s)", at,
-                         export_ints(n, whole->dim, whole->rank));
+    return export_result(n, 0, "Reshape(ScatterElements(Reshape(x, [-1]), Reshape($%u, [-1]), Reshape(z, [-1])), %s)",
+                         at, export_ints(n, whole->dim, whole->rank));
 }
 
 bool export_dynamic(ExportNode *n)

@@ -1,8 +1,8 @@
 /* Calls of the library that ONNX has an op for.  All others are walked through (graph.c).
  *
  * In a row's text stands <weight> for the param of that name, <eps:1e-5> for a constant argument or its default, <low:>
- * for one that must be a constant, and [<axes:...>] for a list of axes.  Where one of these is missing, or the operand's
- * dtype is not taken, the call has no op. */
+ * for one that must be a constant, and [<axes:...>] for a list of axes.  Where one of these is missing, or the
+ * operand's dtype is not taken, the call has no op. */
 #include "onnx/write/export.h"
 
 #include <stdio.h>
@@ -21,7 +21,9 @@ struct ExportLayer {
 
 #define TAKES_AXES(name, op)                                                                                           \
     {name, SET_F32 | DTYPE_IN(DT_F64), 0, 0, "axes", op "(x, <[axes]>){keepdims=<keep:0>}"},                           \
-    {name, SET_F32 | DTYPE_IN(DT_F64), 0, 0, NULL, op "(x){keepdims=<keep:0>}"}
+    {                                                                                                                  \
+        name, SET_F32 | DTYPE_IN(DT_F64), 0, 0, NULL, op "(x){keepdims=<keep:0>}"                                      \
+    }
 
 static const ExportLayer layers[] = {
     {"dense", SET_F32 | DTYPE_IN(DT_F64), 2, 2, "with_bias = true", "Gemm(x, <weight>, <bias>)"},
@@ -72,7 +74,8 @@ static Str argument(const Call *call, const char *name)
             depth += (*at == '[' || *at == '(') - (*at == ']' || *at == ')');
         while (begin < at && (*begin == ',' || *begin == ' '))
             begin++;
-        if ((size_t)(at - begin) > length + 3 && memcmp(begin, name, length) == 0 && memcmp(begin + length, " = ", 3) == 0)
+        if ((size_t)(at - begin) > length + 3 && memcmp(begin, name, length) == 0 &&
+            memcmp(begin + length, " = ", 3) == 0)
             return (Str){begin + length + 3, (uint32_t)(at - begin - length - 3)};
     }
     return (Str){0};

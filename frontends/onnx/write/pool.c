@@ -15,12 +15,11 @@ static bool is_plain(const ExportNode *n, const Reduction *r)
     const Window *w = &r->window;
     for (uint32_t d = 0; d < w->rank; d++) {
         int64_t after = needed_after(&w->dim[d]);
-        if (w->dim[d].before >= w->dim[d].size || after >= w->dim[d].size ||
-            (r->count_pad && after > w->dim[d].after))
+        if (w->dim[d].before >= w->dim[d].size || after >= w->dim[d].size || (r->count_pad && after > w->dim[d].after))
             return false;
     }
-    return w->rank <= MOST_POOLED && (n->dtype == DT_F32 || n->dtype == DT_F16 ||
-                                      (n->dtype == DT_F64 && r->kind == REDUCE_VALUES));
+    return w->rank <= MOST_POOLED &&
+           (n->dtype == DT_F32 || n->dtype == DT_F16 || (n->dtype == DT_F64 && r->kind == REDUCE_VALUES));
 }
 
 static bool write_pool(ExportNode *n, const Reduction *r)

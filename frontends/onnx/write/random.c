@@ -87,8 +87,10 @@ static void need_philox(Export *e)
             k[i] = low_word(e, say(e, DT_U64, export_text(e, "Add($%u, %s)", k[i], step[i])));
     }
     ExportId words = say(e, DT_U64,
-                         export_text(e, "Concat(Unsqueeze($%u, [-1]), Unsqueeze($%u, [-1]), Unsqueeze($%u, [-1]), "
-                                        "Unsqueeze($%u, [-1])){axis=-1}", c[0], c[1], c[2], c[3]));
+                         export_text(e,
+                                     "Concat(Unsqueeze($%u, [-1]), Unsqueeze($%u, [-1]), Unsqueeze($%u, [-1]), "
+                                     "Unsqueeze($%u, [-1])){axis=-1}",
+                                     c[0], c[1], c[2], c[3]));
     close_function(e, "Philox", in, 3, words);
 }
 
@@ -103,8 +105,10 @@ const char *export_fold_in(Export *e)
         ExportId words = say(e, DT_U64, export_text(e, "@Philox($%u, Cast($%u){to=u64}, 1)", in[0], in[1]));
         close_function(e, "FoldIn", in, 2,
                        say(e, DT_U64,
-                           export_text(e, "Cast(BitwiseOr(Gather($%u, i64:0){axis=-1}, BitShift(Gather($%u, "
-                                          "i64:1){axis=-1}, 32){direction='LEFT'})){to=i64}", words, words)));
+                           export_text(e,
+                                       "Cast(BitwiseOr(Gather($%u, i64:0){axis=-1}, BitShift(Gather($%u, "
+                                       "i64:1){axis=-1}, 32){direction='LEFT'})){to=i64}",
+                                       words, words)));
     }
     return "@FoldIn(x, y)";
 }
@@ -137,17 +141,21 @@ static ExportId write_log(Export *e, ExportId a)
                                     "2.0000714765e-1",  "-2.4999993993e-1", "3.3333331174e-1"};
     ExportId bounds = powers(e, 0x1.6a09e6p-1 * 0x1p-24, 2, 25, "bounds"), scales = powers(e, 1, 2, 26, "scales");
     ExportId u = say(e, DT_F32,
-                     export_text(e, "Mul(Cast(Sub(u64:16777216, BitShift($%u, u64:8){direction='RIGHT'})){to=f32}, "
-                                    "5.9604644775390625e-8)", a));
+                     export_text(e,
+                                 "Mul(Cast(Sub(u64:16777216, BitShift($%u, u64:8){direction='RIGHT'})){to=f32}, "
+                                 "5.9604644775390625e-8)",
+                                 a));
     ExportId above = say(e, DT_F32,
-                         export_text(e, "ReduceSum(Cast(GreaterOrEqual(Unsqueeze($%u, [-1]), $%u)){to=i64}, "
-                                        "[-1]){keepdims=0}", u, bounds));
+                         export_text(e,
+                                     "ReduceSum(Cast(GreaterOrEqual(Unsqueeze($%u, [-1]), $%u)){to=i64}, "
+                                     "[-1]){keepdims=0}",
+                                     u, bounds));
     ExportId exponent = say(e, DT_F32, export_text(e, "Cast(Sub($%u, i64:25)){to=f32}", above));
     ExportId x = say(e, DT_F32, export_text(e, "Sub(Mul($%u, Gather($%u, Sub(i64:25, $%u))), 1)", u, scales, above));
     ExportId z = say(e, DT_F32, export_text(e, "Mul($%u, $%u)", x, x));
     ExportId p = say(e, DT_F32, export_text(e, "Mul(Mul($%u, $%u), $%u)", polynomial(e, x, c, 9), x, z));
-    ExportId rest = say(e, DT_F32,
-                        export_text(e, "Sub(Sub($%u, Mul($%u, 2.12194440e-4)), Mul(0.5, $%u))", p, exponent, z));
+    ExportId rest =
+        say(e, DT_F32, export_text(e, "Sub(Sub($%u, Mul($%u, 2.12194440e-4)), Mul(0.5, $%u))", p, exponent, z));
     return say(e, DT_F32, export_text(e, "Add(Mul($%u, 0.693359375), Add($%u, $%u))", exponent, x, rest));
 }
 
@@ -159,19 +167,23 @@ static void write_turn(Export *e, ExportId b, ExportId *quadrant, ExportId *sine
     ExportId turn = say(e, DT_U64, export_text(e, "Add(BitShift($%u, 8){direction='RIGHT'}, 2097152)", b));
     *quadrant = say(e, DT_U64, export_text(e, "BitwiseAnd(BitShift($%u, 22){direction='RIGHT'}, 3)", turn));
     ExportId x = say(e, DT_F32,
-                     export_text(e, "Mul(Cast(Sub(Cast(BitwiseAnd($%u, u64:4194303)){to=i64}, i64:2097152)){to=f32}, "
-                                    "%.9g)", turn, (double)(6.2831853f * 0x1p-24f)));
+                     export_text(e,
+                                 "Mul(Cast(Sub(Cast(BitwiseAnd($%u, u64:4194303)){to=i64}, i64:2097152)){to=f32}, "
+                                 "%.9g)",
+                                 turn, (double)(6.2831853f * 0x1p-24f)));
     ExportId z = say(e, DT_F32, export_text(e, "Mul($%u, $%u)", x, x));
     *sine = say(e, DT_F32, export_text(e, "Add(Mul(Mul($%u, $%u), $%u), $%u)", polynomial(e, z, s, 3), z, x, x));
-    *cosine = say(e, DT_F32, export_text(e, "Add(Sub(Mul(Mul($%u, $%u), $%u), Mul(0.5, $%u)), 1)",
-                                         polynomial(e, z, c, 3), z, z, z));
+    *cosine =
+        say(e, DT_F32,
+            export_text(e, "Add(Sub(Mul(Mul($%u, $%u), $%u), Mul(0.5, $%u)), 1)", polynomial(e, z, c, 3), z, z, z));
 }
 
 static ExportId with_sign(Export *e, ExportId quadrant, const char *bits, ExportId radius, ExportId x)
 {
     return say(e, DT_F32,
                export_text(e, "Where(Equal(BitwiseAnd(%s, u64:2), u64:2), Neg(Mul($%u, $%u)), Mul($%u, $%u))",
-                           export_text(e, bits, quadrant), radius, x, radius, x)); // NOLINT(clang-diagnostic-format-nonliteral)
+                           export_text(e, bits, quadrant), radius, x, radius,
+                           x)); // NOLINT(clang-diagnostic-format-nonliteral)
 }
 
 /* Gauss(words): as many Gaussian numbers, two of each pair (Box and Muller 1958). */
@@ -194,8 +206,11 @@ static void need_gauss(Export *e)
     ExportId first = with_sign(e, quadrant, "Add($%u, u64:1)", radius, c);
     ExportId second = with_sign(e, quadrant, "$%u", radius, s);
     close_function(e, "Gauss", &in, 1,
-                   say(e, DT_F32, export_text(e, "Reshape(Concat(Unsqueeze($%u, [-1]), Unsqueeze($%u, [-1])){axis=-1}, "
-                                                 "[-1])", first, second)));
+                   say(e, DT_F32,
+                       export_text(e,
+                                   "Reshape(Concat(Unsqueeze($%u, [-1]), Unsqueeze($%u, [-1])){axis=-1}, "
+                                   "[-1])",
+                                   first, second)));
 }
 
 /* Draws */
@@ -211,7 +226,8 @@ static bool write_drawn(ExportNode *n, const Random *random, ExportId key)
     if (random->draw == DRAW_WORD) {
         numbers = export_make(n, "Cast($%u){to=i64}", words);
     } else if (random->draw == DRAW_UNIT) {
-        numbers = export_make(n, "Mul(Cast(BitShift($%u, u64:8){direction='RIGHT'}){to=f64}, f64:%.17g)", words, 0x1p-24);
+        numbers =
+            export_make(n, "Mul(Cast(BitShift($%u, u64:8){direction='RIGHT'}){to=f64}, f64:%.17g)", words, 0x1p-24);
     } else {
         need_gauss(n->e);
         numbers = export_make(n, "Cast(@Gauss($%u)){to=f64}", words);

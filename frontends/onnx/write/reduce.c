@@ -86,7 +86,8 @@ static bool write_products(ExportNode *n, const Cumulation *c)
         ExportId ones = export_make(n, "Expand(1, %s)", export_ints(n, dim, shape->rank));
         long long begin = c->reverse ? step : 0, end = c->reverse ? extent : extent - step;
         ExportId rest = export_make(n, "Slice($%u, [%lld], [%lld], [%u])", sum, begin, end, axis);
-        ExportId moved = export_make(n, "Concat($%u, $%u){axis=%u}", c->reverse ? rest : ones, c->reverse ? ones : rest, axis);
+        ExportId moved =
+            export_make(n, "Concat($%u, $%u){axis=%u}", c->reverse ? rest : ones, c->reverse ? ones : rest, axis);
         sum = first ? moved : export_make(n, "Mul($%u, $%u)", sum, moved);
     }
     return export_result(n, 0, "Identity($%u)", sum);

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define ALIGNED    4096 /* in the file of elements, so that they can be mapped */
-#define KEPT       1024 /* bytes: what is smaller stays in the model */
-#define LARGEST    INT32_MAX
-#define IN_A_FILE  1 /* TensorProto.data_location */
+#define ALIGNED   4096 /* in the file of elements, so that they can be mapped */
+#define KEPT      1024 /* bytes: what is smaller stays in the model */
+#define LARGEST   INT32_MAX
+#define IN_A_FILE 1 /* TensorProto.data_location */
 
 typedef struct Stream {
     ProtobufCBuffer base; /* first, as protobuf-c wants it */
