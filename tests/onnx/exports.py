@@ -243,6 +243,23 @@ def sums_of_narrow_floats_at_one_position(t):
 
 
 @case
+def tensors_without_elements(t):
+    text = ["graph g(x: f32[0, 2]) -> (p, s, c, m, e) {", "    p = pad(x, before = [1, 0], after = [0, 1], value = 2)",
+            "    s = reduce_sum(x, axes = 0)", "    c = concat(x, p[:, :2])", "    m = transpose(x) @ x", "    e = exp(x)", "}"]
+    t.same(text, {"x": numpy.zeros((0, 2), "f4")}, *"pscme")
+    g = t.export(*text)
+    assert "Pad" not in ops(g) and "MatMul" not in ops(g), ops(g)
+
+
+@case
+def tensors_of_no_dimensions(t):
+    text = ["graph g(x: f32[]) -> (p, s, y, r, b) {", "    p = pad(x, before = [], after = [])", "    s = reduce_sum(x)",
+            "    y = x[...]", "    r = reshape(x, shape = [1, 1])", "    b = broadcast(x, shape = [2, 3])", "}"]
+    t.same(text, {"x": numpy.array(1.5, "f4")}, *"psyrb")
+    expect(ops(t.export(*text)).count("Pad"), 0)
+
+
+@case
 def loops_and_branches(t):
     text = ["graph g(x: f32[3], n: i32[], k: i32[]) -> (y, z, w) {",
             "    (y, i) = while (i < n) with (y = x, i = 0) max = 4 { h = y * 0.5 + x } next (y <- h, i <- i + 1)",

@@ -130,6 +130,11 @@ static bool write_pad(ExportNode *n, double fill)
 {
     const Shape *from = value_shape(n->graph, n->node->in[0]), *to = value_shape(n->graph, n->node->out[0]);
     int64_t pads[2 * MAX_RANK] = {0};
+    if (from->rank == 0)
+        return export_result(n, 0, "x");
+    if (!shape_elements(from)) /* of which ONNX Runtime pads none */
+        return export_result(n, 0, "Expand(%s, %s)", export_number(n, n->dtype, fill),
+                             export_ints(n, to->dim, to->rank));
     assembly_begin(n->graph, n->node, 0, pads);
     for (uint32_t d = 0; d < from->rank; d++)
         pads[from->rank + d] = to->dim[d] - from->dim[d] - pads[d];
