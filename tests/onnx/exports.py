@@ -5,6 +5,7 @@ same.  The op table goes through tests/conform/conform.py with again.py.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -58,8 +59,21 @@ class Tool(Texts):
             scale = numpy.abs(b[numpy.isfinite(b)]).max(initial=0)
             assert difference <= WITHIN * scale, f"{name}: differs by {difference / max(scale, 1e-9):.2g} of the largest"
 
-    def same(self, lines, inputs, *outputs):
+    def draw_weights(self):
+        """All params of the model, in a file beside it."""
+        wanted = json.loads(self.run("params", "m.nnc", "--format", "json"))["tensors"]
+        header, data = {}, b""
+        for i, tensor in enumerate(wanted):
+            values = draw(*tensor["shape"], seed=i).tobytes()
+            header[tensor["name"]] = {"dtype": "F32", "shape": tensor["shape"], "data_offsets": [len(data), len(data) + len(values)]}
+            data += values
+        text = json.dumps(header).encode()
+        (self.folder / "m.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+    def same(self, lines, inputs, *outputs, drawn=False):
         self.model(*lines)
+        if drawn:
+            self.draw_weights()
         self.agrees("m.nnc", inputs, outputs)
 
 
@@ -272,8 +286,17 @@ def loops_and_branches(t):
 
 @case
 def recurrent_layers(t):
-    t.same(['use "nn"', "graph g(x: f32[5, 2, 3]) -> (ys, h, c) { (ys, h, c) = lstm@l(x, 4, bidirectional = true) }"],
-           {"x": draw(5, 2, 3)}, "ys", "h", "c")
+    for bias in ("true", "false"):
+        text = ['use "nn"', "graph g(x: f32[5, 2, 3]) -> (ys, h, c, gs, g1, rs, r1) {",
+                f"    (ys, h, c) = lstm@l(x, 4, bidirectional = true, with_bias = {bias})",
+                f"    (gs, g1) = gru@g(x, 6, with_bias = {bias})", f"    (rs, r1) = rnn@r(x, 4, with_bias = {bias})", "}"]
+        found = ops(t.export(*text))
+        expect([found.count(op) for op in ("LSTM", "GRU", "RNN", "Loop")], [2, 1, 1, 0])
+        t.same(text, {"x": draw(5, 2, 3)}, "ys", "h", "c", "gs", "g1", "rs", "r1", drawn=True)
+        (t.folder / "m.safetensors").unlink()
+    text = ['use "nn"', "graph g(x: f32[5, 2, 3]) -> (ys, h, c) { (ys, h, c) = lstm@l(x, 4, peephole = true) }"]
+    assert "Loop" in ops(t.export(*text))
+    t.same(text, {"x": draw(5, 2, 3)}, "ys", "h", "c")
 
 
 @case

@@ -183,6 +183,9 @@ ExportId export_unfold(ExportNode *node, ExportId x, const Shape *shape, Unfoldi
 typedef struct ExportLayer ExportLayer;
 const ExportLayer *export_find_layer(const ExportNode *node);
 bool export_layer(ExportNode *node, const ExportLayer *layer);
+/* A constant argument of the call, as its text has it: `, axis = 1, keep = true`; empty when it has none. */
+Str export_argument(const Call *call, const char *name);
+ExportHandler export_recurrent; /* recurrent.c: lstm, gru and rnn; false: the call is none of these */
 
 /* save.c */
 bool export_save(Export *e, Onnx__ModelProto *model, const OnnxExport *options);

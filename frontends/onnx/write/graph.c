@@ -234,10 +234,10 @@ static void write_call(const ExportFrame *frame, const Node *node)
     ExportNode n;
     start(&n, frame, node);
     const ExportLayer *layer = export_find_layer(&n);
-    if (!layer || !export_layer(&n, layer))
-        write_inside(frame, node);
-    else
+    if ((layer && export_layer(&n, layer)) || export_recurrent(&n))
         finish(&n, true);
+    else
+        write_inside(frame, node);
 }
 
 /* Recurses over the nesting of calls and bodies. */

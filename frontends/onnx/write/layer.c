@@ -62,8 +62,7 @@ static const ExportLayer layers[] = {
     {"tril", SET_TRIU, 2, 0, NULL, "Trilu(x, i64:<k:0>){upper=0}"},
 };
 
-/* A constant argument of the call, as its text has it: `, axis = 1, keep = true`; empty when it has none. */
-static Str argument(const Call *call, const char *name)
+Str export_argument(const Call *call, const char *name)
 {
     const char *at = call->rest.ptr, *end = at + call->rest.len;
     size_t length = strlen(name);
@@ -88,10 +87,10 @@ static bool holds(const Call *call, const char *only)
     if (!only)
         return true;
     if (!equals)
-        return argument(call, only).len > 0;
+        return export_argument(call, only).len > 0;
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)(equals - only), only);
-    Str value = argument(call, name);
+    Str value = export_argument(call, name);
     bool by_default = strcmp(only, "with_bias = true") == 0 || strcmp(equals + 3, "false") == 0;
     return value.len ? str_is(value, equals + 3) : by_default;
 }
@@ -133,12 +132,12 @@ static bool put_hole(Text *out, ExportNode *n, Str hole)
     const char *colon = memchr(hole.ptr, ':', hole.len);
     Str name = {hole.ptr, colon ? (uint32_t)(colon - hole.ptr) : hole.len};
     if (*hole.ptr == '[') {
-        Str list = argument(call, str_copy(n->e->arena, (Str){hole.ptr + 1, hole.len - 2}).ptr);
+        Str list = export_argument(call, str_copy(n->e->arena, (Str){hole.ptr + 1, hole.len - 2}).ptr);
         text_printf(out, *list.ptr == '[' ? STR_FMT : "[" STR_FMT "]", STR_ARG(list));
         return list.len > 0;
     }
     if (colon) {
-        Str value = argument(call, str_copy(n->e->arena, name).ptr);
+        Str value = export_argument(call, str_copy(n->e->arena, name).ptr);
         return put_number(out, value, (Str){colon + 1, hole.len - name.len - 1});
     }
     const Value *param = find_param(n->node, name);
