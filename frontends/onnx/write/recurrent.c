@@ -43,8 +43,8 @@ static ExportId write_order(ExportNode *n, const RecurrentExport *row, int64_t w
 
 static ExportId write_weight(ExportNode *n, const Value *weight, ExportId order)
 {
-    return export_make(n, "Unsqueeze(Gather(Transpose($%u){perm=[1, 0]}, $%u){axis=0}, [0])",
-                       export_leaf(n->e, weight), order);
+    return export_make(n, "Unsqueeze(Gather(Transpose($%u){perm=[1, 0]}, $%u){axis=0}, [0])", export_leaf(n->e, weight),
+                       order);
 }
 
 static ExportId write_bias(ExportNode *n, const Value *bias, ExportId order, int64_t count)
@@ -77,7 +77,8 @@ bool export_recurrent(ExportNode *n)
     Export *e = n->e;
     const RecurrentExport *row = n->node->in_count == 1 ? find_row(n) : NULL;
     const Graph *body = n->node->sub[0];
-    if (!row || find_inside(body, "_peephole.weight") || str_is(export_argument(n->node->call, "bidirectional"), "true"))
+    if (!row || find_inside(body, "_peephole.weight") ||
+        str_is(export_argument(n->node->call, "bidirectional"), "true"))
         return false;
     const Value *weight = find_inside(body, ".input.weight"), *hidden = find_inside(body, ".hidden.weight");
     const Value *bias = find_inside(body, ".input.bias"), *hidden_bias = find_inside(body, ".hidden.bias");
