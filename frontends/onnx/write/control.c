@@ -50,24 +50,18 @@ static ExportId write_condition(const ExportNode *n, const Loop *loop, const Exp
 static void write_round(ExportNode *n, const Loop *loop, ExportId *in, ExportId *out)
 {
     ExportFrame frame;
-    ValueId next[1];
     uint32_t carried = loop->carried;
+    const Graph *body = loop->body;
     ValueId *value = ARENA_ARRAY(n->e->arena, ValueId, carried + 1);
-    start_body(&frame, n, loop->body, in);
+    start_body(&frame, n, body, in);
     export_nodes(&frame);
     for (uint32_t i = 0; i < carried; i++)
-        value[i] = loop->body->output[i].value;
+        value[i] = body->output[i].value;
     export_outputs(&frame, value, carried, out + 1);
-    if (loop->condition) {
-        for (uint32_t i = 0; i < carried; i++)
-            in[i] = out[1 + i];
-        ExportId again = write_condition(n, loop, in);
-        out[0] = export_say(n->e, DT_BOOL, &again, NULL, "Identity(x)");
-    } else {
-        next[0] = loop->body->output[carried].value;
-        ExportId again = export_value(&frame, next[0]);
-        out[0] = export_say(n->e, DT_BOOL, &again, NULL, "Identity(x)");
-    }
+    for (uint32_t i = 0; i < carried; i++)
+        in[i] = out[1 + i];
+    ExportId again = loop->condition ? write_condition(n, loop, in) : export_value(&frame, body->output[carried].value);
+    out[0] = export_say(n->e, DT_BOOL, &again, NULL, "Identity(x)");
 }
 
 static Onnx__GraphProto *write_body(ExportNode *n, const Loop *loop)

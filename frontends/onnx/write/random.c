@@ -178,12 +178,12 @@ static void write_turn(Export *e, ExportId b, ExportId *quadrant, ExportId *sine
             export_text(e, "Add(Sub(Mul(Mul($%u, $%u), $%u), Mul(0.5, $%u)), 1)", polynomial(e, z, c, 3), z, z, z));
 }
 
-static ExportId with_sign(Export *e, ExportId quadrant, const char *bits, ExportId radius, ExportId x)
+/* Turned round where bit 1 is set. */
+static ExportId with_sign(Export *e, ExportId bits, ExportId radius, ExportId x)
 {
     return say(e, DT_F32,
-               export_text(e, "Where(Equal(BitwiseAnd(%s, u64:2), u64:2), Neg(Mul($%u, $%u)), Mul($%u, $%u))",
-                           export_text(e, bits, quadrant), radius, x, radius,
-                           x)); // NOLINT(clang-diagnostic-format-nonliteral)
+               export_text(e, "Where(Equal(BitwiseAnd($%u, u64:2), u64:2), Neg(Mul($%u, $%u)), Mul($%u, $%u))", bits,
+                           radius, x, radius, x));
 }
 
 /* Gauss(words): as many Gaussian numbers, two of each pair (Box and Muller 1958). */
@@ -203,8 +203,8 @@ static void need_gauss(Export *e)
     ExportId odd = say(e, DT_U64, export_text(e, "Equal(BitwiseAnd($%u, 1), 1)", quadrant));
     ExportId c = say(e, DT_F32, export_text(e, "Where($%u, $%u, $%u)", odd, sine, cosine));
     ExportId s = say(e, DT_F32, export_text(e, "Where($%u, $%u, $%u)", odd, cosine, sine));
-    ExportId first = with_sign(e, quadrant, "Add($%u, u64:1)", radius, c);
-    ExportId second = with_sign(e, quadrant, "$%u", radius, s);
+    ExportId first = with_sign(e, say(e, DT_U64, export_text(e, "Add($%u, 1)", quadrant)), radius, c);
+    ExportId second = with_sign(e, quadrant, radius, s);
     close_function(e, "Gauss", &in, 1,
                    say(e, DT_F32,
                        export_text(e,
