@@ -18,7 +18,7 @@ OWN = {  # the words of each library: modules, and the types that they serve
     "libnnc-codegen.a": "block crosswise cuda deal depthwise emit entry expr fit flow gradient harness helper index inplace join judge keep kernel layouts lower memory network order owners parts prelude print "
                         "program provider reach recipe schedule share snippet source stage state step stmt target tiled tune unit windows",
     "libnnc-text.a": "build const lex nnc parse printer",
-    "libnnc-onnx.a": "onnx wire",
+    "libnnc-onnx.a": "export onnx wire",
     "libnnc-formats.a": "npy npz pnm safetensors weights",
     "libnnc-api.a": "budget files loops nnc prepare report savings session uses",
     "libnnc-runtime.a": "nnc",

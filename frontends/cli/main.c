@@ -10,7 +10,8 @@
 /* The verbs, in the order of help; each is a file of its own. */
 #define VERBS(_)                                                                                                       \
     _(compile)                                                                                                         \
-    _(run) _(train) _(plan) _(opt) _(graph) _(import) _(params) _(reduce) _(ops) _(bench) _(tune) _(help) _(version)
+    _(run)                                                                                                             \
+    _(train) _(plan) _(opt) _(graph) _(import) _(export) _(params) _(reduce) _(ops) _(bench) _(tune) _(help) _(version)
 
 #define DECLARE(name) extern const Verb verb_##name;
 #define ROW(name)     &verb_##name,

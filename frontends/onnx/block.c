@@ -32,6 +32,8 @@ Str onnx_block_close(Onnx *onnx)
     nnc_compose_close(onnx->composer, NULL, 0);
     text_free(&block->text);
     onnx->block = block->outer;
+    for (uint32_t i = 0; i < block->captured_count; i++) /* so that the text of the block around may speak of it */
+        onnx_name_value(onnx, block->captured[i]);
     return text;
 }
 

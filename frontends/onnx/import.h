@@ -47,8 +47,10 @@ typedef struct OnnxLayer { /* a call of the library's that has params of its own
 struct OnnxBlock { /* a graph that is being built, and its text */
     OnnxBlock *outer;
     Text text;
-    bool folding;     /* everything in it is known, and nobody reads its text */
-    uint32_t numbers; /* of names that nobody reads */
+    bool folding;         /* everything in it is known, and nobody reads its text */
+    uint32_t numbers;     /* of names that nobody reads */
+    OnnxValue **captured; /* named here, from a block around */
+    uint32_t captured_count, captured_capacity;
 };
 
 struct OnnxScope {    /* what names mean */

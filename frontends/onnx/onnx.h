@@ -26,4 +26,17 @@ bool onnx_is_path(Str path); /* does it end in .onnx? */
  * not supported are listed in one.  False after errors. */
 bool onnx_import(Arena *arena, Diag *diag, Str path, const OnnxOptions *options, OnnxModel *model);
 
+typedef struct OnnxExport {
+    Str path;        /* of the .onnx file */
+    Str model;       /* of what is exported, for errors */
+    bool external;   /* elements go to a file beside it, `model.bin`; what has more than 2 GiB does so anyway */
+    const Str *kept; /* files that are not written over */
+    uint32_t kept_count;
+} OnnxExport;
+
+/* Writes the graph, whose params have elements or initialisers, as a model of opset 21.  States, and params that it
+ * updates, are inputs with their first values as defaults, and outputs NAME_next.  Errors list all nodes that ONNX has
+ * no way to say.  The file appears when it is complete; false after errors. */
+bool onnx_export(Arena *arena, Diag *diag, const Graph *graph, const OnnxExport *options);
+
 #endif

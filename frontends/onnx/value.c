@@ -175,6 +175,8 @@ const char *onnx_name_value(Onnx *onnx, OnnxValue *value)
     Str name = str_from(value->name);
     const OnnxBlock *home = value->home ? value->home : onnx->root;
     if (home != onnx->block && nnc_compose_find(onnx->composer, name) == NONE) {
+        OnnxBlock *block = onnx->block;
+        ARENA_PUSH(onnx->arena, block->captured, block->captured_count, block->captured_capacity, value);
         if (value->known)
             nnc_compose_const(onnx->composer, name, value->known);
         else

@@ -1,6 +1,6 @@
 """Conformance: every op against NumPy, on the reference evaluator or on emitted code.
 
-    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME,...] [--sanitize] [--keep FOLDER] [-- WORD ...]
+    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME,...] [--except NAME,...] [--per-model N] [--sanitize] [--keep FOLDER] [-- WORD ...]
 
 Makes the cases (nothing is stored) and puts those of one op into models of one graph each with many inputs and outputs.
 The reference evaluator runs each through `nnc run MODEL --input NAME=FILE ... --output NAME=FILE ...`; so does another
@@ -130,11 +130,11 @@ def op_names(nnc):
     return [name for name in names if name != "minimize"]  # which gives nothing: tests/emitted/training.py
 
 
-def models_of(op, cases, folder):
+def models_of(op, cases, folder, size):
     """Tensors of no elements apart, since targets may treat them apart."""
     groups = [[c for c in cases if not c.empty], [c for c in cases if c.empty]]
-    return [Model(folder, f"{op}_{g}_{i // PER_MODEL}", group[i:i + PER_MODEL])
-            for g, group in enumerate(groups) for i in range(0, len(group), PER_MODEL)]
+    return [Model(folder, f"{op}_{g}_{i // size}", group[i:i + size])
+            for g, group in enumerate(groups) for i in range(0, len(group), size)]
 
 
 def main():
@@ -143,7 +143,9 @@ def main():
     parser.add_argument("--target", default="reference")
     parser.add_argument("--cc", default="clang")
     parser.add_argument("--op", type=lambda words: words.split(","), help="only these")
+    parser.add_argument("--except", dest="others", type=lambda words: words.split(","), default=[], help="all but these")
     parser.add_argument("--sanitize", action="store_true")
+    parser.add_argument("--per-model", type=int, default=PER_MODEL, help="cases of one op in a model")
     parser.add_argument("--keep", help="leave models and files in this folder")
     parser.add_argument("words", nargs="*", help="more words for `run`")
     arguments = parser.parse_args()
@@ -158,12 +160,12 @@ def main():
         tensor_ops.add_cases(cases)
         control.add_cases(cases)
         convolutions.add_cases(cases)
-    names = [op for op in op_names(arguments.nnc) if not arguments.op or op in arguments.op]
+    names = [op for op in op_names(arguments.nnc) if (not arguments.op or op in arguments.op) and op not in arguments.others]
     failed = 0
     print(f"1..{len(names)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary)
-        models = {op: models_of(op, [c for c in cases.list if c.op == op], folder) for op in names}
+        models = {op: models_of(op, [c for c in cases.list if c.op == op], folder, arguments.per_model) for op in names}
         everything = [m for op in names for m in models[op]]
         if through_files:
             build.side_by_side(lambda model: run_through_files(model, arguments), everything)

@@ -1,6 +1,6 @@
 """Conformance with ONNX: each case of its backend tests is imported, run and compared.
 
-    run.py --nnc NNC [--route evaluator|c] [--target T] [--cc CC] [--filter WORD] [--jobs N] [--update] [--docs FILE] FOLDER...
+    run.py --nnc NNC [--route evaluator|c] [--target T] [--cc CC] [--runner PROGRAM] [--filter WORD] [--jobs N] [--update] [--docs FILE] FOLDER...
 
 A FOLDER has cases: a folder each with model.onnx and test_data_set_*.  What passes is listed in passes.txt; a case that
 is listed and fails makes the test fail.  --update writes that list, --docs the table of docs/onnx.md.
@@ -145,7 +145,7 @@ def run_set(options, model, case, work, ins, outs, full):
     inputs, outputs = signature(path.read_text())
     if any(value is None for value in outs):
         raise Failure("a result is no tensor of NumPy's")
-    command = [options.nnc, "run", path]
+    command = [options.runner or options.nnc, "run", path]
     command += ["--target", "reference"] if options.route == "evaluator" else ["--target", options.target, "--cc", options.cc]
     if any(given.get(key) is None for key in free):
         raise Failure("an input is no tensor of NumPy's")
@@ -223,6 +223,7 @@ def page(cases, names, results):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True)
+    parser.add_argument("--runner", help="runs the text in the place of `nnc run`: tests/bench/onnx_runtime.py exports it")
     parser.add_argument("--route", default="evaluator", choices=["evaluator", "c"])
     parser.add_argument("--target", default="generic")
     parser.add_argument("--cc", default="gcc -O1")

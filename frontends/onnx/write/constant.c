@@ -1,0 +1,110 @@
+/* Constants and params as initialisers.  Scalars and lists of integers are there once each; in a function, which sees
+ * nothing around it, they are nodes. */
+#include "onnx/write/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTRIBUTE_TENSOR 4
+
+int32_t export_dtype(DType dtype)
+{
+    DType ours;
+    int32_t type = ONNX_UNDEFINED;
+    while (!onnx_dtype(type, &ours) || ours != dtype)
+        type++;
+    return type;
+}
+
+Onnx__TensorProto *export_tensor_proto(Arena *arena, const Tensor *tensor, const char *name)
+{
+    Onnx__TensorProto *proto = ARENA_NEW(arena, Onnx__TensorProto);
+    const Shape *shape = &tensor->type->shape;
+    onnx__tensor_proto__init(proto);
+    proto->name = (char *)(uintptr_t)name;
+    proto->has_data_type = true;
+    proto->data_type = export_dtype(tensor->type->dtype);
+    proto->n_dims = shape->rank;
+    proto->dims = arena_copy(arena, shape->dim, shape->rank * sizeof *shape->dim);
+    proto->has_raw_data = true;
+    proto->raw_data.data = tensor->data;
+    proto->raw_data.len = (size_t)shape_elements(shape) * dtype_bytes(tensor->type->dtype);
+    return proto;
+}
+
+ExportId export_tensor(Export *e, const Tensor *tensor, const char *name)
+{
+    ExportId id = export_id_near(e, name);
+    Onnx__TensorProto *proto = export_tensor_proto(e->arena, tensor, export_name(e, id));
+    ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
+    return id;
+}
+
+static ExportId constant_node(Export *e, const Tensor *tensor, const char *name)
+{
+    ExportId id = export_id_near(e, name);
+    Onnx__NodeProto *node = export_append(e, "Constant", NULL, 0, &id, 1);
+    export_attribute(e, node, "value", ATTRIBUTE_TENSOR)->t = export_tensor_proto(e->arena, tensor, NULL);
+    return id;
+}
+
+ExportId export_array(Export *e, const Tensor *tensor, const char *name)
+{
+    ExportScope *scope = e->scope;
+    Map *known = scope->function ? &scope->constant : &e->constant;
+    uint32_t id = map_get(known, str_from(name));
+    if (id == MAP_NONE) {
+        id = scope->function ? constant_node(e, tensor, name) : export_tensor(e, tensor, name);
+        map_put(known, str_from(name), id);
+    }
+    return id;
+}
+
+static Tensor *new_tensor(Export *e, DType dtype, uint32_t rank, const int64_t *dim)
+{
+    return tensor_new(e->arena, module_plain_type(e->graph->module, dtype, rank, dim));
+}
+
+static void set_integer(Tensor *tensor, int64_t i, int64_t number)
+{
+    if (tensor->type->dtype == DT_I64 || tensor->type->dtype == DT_U64)
+        ((int64_t *)tensor->data)[i] = number;
+    else
+        tensor_set_number(tensor, i, (double)number);
+}
+
+ExportId export_scalar(Export *e, DType dtype, const char *number)
+{
+    Tensor *tensor = new_tensor(e, dtype, 0, NULL);
+    if (dtype_is_float(dtype) || dtype == DT_BOOL)
+        tensor_set_number(tensor, 0, strtod(number, NULL));
+    else
+        set_integer(tensor, 0, *number == '-' ? strtoll(number, NULL, 0) : (int64_t)strtoull(number, NULL, 0));
+    return export_array(e, tensor, export_text(e, "%s_%s", dtype_name(dtype), number));
+}
+
+ExportId export_list(Export *e, DType dtype, const int64_t *list, uint32_t count)
+{
+    Tensor *tensor = new_tensor(e, dtype, 1, (int64_t[]){count});
+    Text name = {0};
+    text_printf(&name, "%s_list", dtype_name(dtype));
+    for (uint32_t i = 0; i < count; i++) {
+        set_integer(tensor, i, list[i]);
+        text_printf(&name, "_%lld", (long long)list[i]);
+    }
+    ExportId id = export_array(e, tensor, export_text(e, "%s", name.ptr));
+    text_free(&name);
+    return id;
+}
+
+ExportId export_leaf(Export *e, const Value *value)
+{
+    uint32_t at = map_get(&e->leaf_at, value->name);
+    ExportLeaf *leaf = &e->leaf[at];
+    if (leaf->id == EXPORT_LEFT_OUT) {
+        leaf->id = export_id(e, str_copy(e->arena, leaf->value->name).ptr);
+        Onnx__TensorProto *proto = export_tensor_proto(e->arena, leaf->value->data, export_name(e, leaf->id));
+        ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
+    }
+    return leaf->id;
+}

@@ -1,0 +1,176 @@
+/* Nodes, attributes and graphs as messages, and what of them nobody needs. */
+#include "onnx/write/export.h"
+
+#include <string.h>
+
+enum { ATTRIBUTE_INT = 2, ATTRIBUTE_GRAPH = 5 };
+
+static char *own(const char *name)
+{
+    return (char *)(uintptr_t)name; /* protobuf-c has no const; nobody writes to it */
+}
+
+static char **names_of(Export *e, const ExportId *id, uint32_t count)
+{
+    char **name = ARENA_ARRAY(e->arena, char *, count + 1);
+    for (uint32_t i = 0; i < count; i++)
+        name[i] = own(export_name(e, id[i]));
+    return name;
+}
+
+Onnx__NodeProto *export_append(Export *e, const char *op, const ExportId *in, uint32_t in_count, const ExportId *out,
+                               uint32_t out_count)
+{
+    ExportScope *scope = e->scope;
+    Onnx__NodeProto *node = ARENA_NEW(e->arena, Onnx__NodeProto);
+    onnx__node_proto__init(node);
+    while (in_count && in[in_count - 1] == EXPORT_LEFT_OUT)
+        in_count--;
+    node->input = names_of(e, in, in_count);
+    node->n_input = in_count;
+    node->output = names_of(e, out, out_count);
+    node->n_output = out_count;
+    node->name = node->output[0];
+    node->op_type = own(*op == '@' ? op + 1 : op);
+    node->domain = *op == '@' ? EXPORT_DOMAIN : NULL;
+    for (uint32_t i = 0; i < out_count; i++)
+        e->tensor[out[i]].home = scope;
+    ARENA_PUSH(e->arena, scope->node, scope->count, scope->capacity, node);
+    return node;
+}
+
+void export_rename_last(Export *e, ExportId id, const char *wish)
+{
+    const ExportScope *scope = e->scope;
+    Onnx__NodeProto *node = scope->count ? scope->node[scope->count - 1] : NULL;
+    const char *name = export_name(e, id);
+    if (!node || node->n_output != 1 || node->output[0] != name || strncmp(name, wish, strlen(wish)) != 0 ||
+        name[strlen(wish)] != '.')
+        return;
+    e->tensor[id].name = export_name(e, export_id_near(e, wish));
+    node->output[0] = node->name = own(e->tensor[id].name);
+}
+
+Onnx__AttributeProto *export_attribute(Export *e, Onnx__NodeProto *node, const char *name, int32_t type)
+{
+    Onnx__AttributeProto *attribute = ARENA_NEW(e->arena, Onnx__AttributeProto);
+    onnx__attribute_proto__init(attribute);
+    attribute->name = own(name);
+    attribute->has_type = true;
+    attribute->type = type;
+    Onnx__AttributeProto **list = ARENA_ARRAY(e->arena, Onnx__AttributeProto *, node->n_attribute + 1);
+    if (node->n_attribute)
+        memcpy(list, node->attribute, node->n_attribute * sizeof *list);
+    list[node->n_attribute++] = attribute;
+    node->attribute = list;
+    return attribute;
+}
+
+void export_attribute_int(Export *e, Onnx__NodeProto *node, const char *name, int64_t number)
+{
+    Onnx__AttributeProto *attribute = export_attribute(e, node, name, ATTRIBUTE_INT);
+    attribute->has_i = true;
+    attribute->i = number;
+}
+
+void export_attribute_graph(Export *e, Onnx__NodeProto *node, const char *name, Onnx__GraphProto *graph)
+{
+    export_attribute(e, node, name, ATTRIBUTE_GRAPH)->g = graph;
+}
+
+static Onnx__TensorShapeProto *shape_proto(Arena *arena, const Shape *shape)
+{
+    Onnx__TensorShapeProto *proto = ARENA_NEW(arena, Onnx__TensorShapeProto);
+    onnx__tensor_shape_proto__init(proto);
+    proto->n_dim = shape->rank;
+    proto->dim = ARENA_ARRAY(arena, Onnx__TensorShapeProto__Dimension *, shape->rank + 1);
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        proto->dim[d] = ARENA_NEW(arena, Onnx__TensorShapeProto__Dimension);
+        onnx__tensor_shape_proto__dimension__init(proto->dim[d]);
+        proto->dim[d]->has_dim_value = true;
+        proto->dim[d]->dim_value = shape->dim[d];
+    }
+    return proto;
+}
+
+Onnx__ValueInfoProto *export_value_info(Arena *arena, const char *name, const Type *type)
+{
+    Onnx__ValueInfoProto *info = ARENA_NEW(arena, Onnx__ValueInfoProto);
+    onnx__value_info_proto__init(info);
+    info->name = own(name);
+    info->type = ARENA_NEW(arena, Onnx__TypeProto);
+    onnx__type_proto__init(info->type);
+    info->type->tensor_type = ARENA_NEW(arena, Onnx__TypeProto__TensorType);
+    onnx__type_proto__tensor_type__init(info->type->tensor_type);
+    info->type->tensor_type->has_elem_type = true;
+    info->type->tensor_type->elem_type = export_dtype(type->dtype);
+    info->type->tensor_type->shape = shape_proto(arena, &type->shape);
+    return info;
+}
+
+/* Scopes */
+
+void export_scope_open(Export *e, ExportScope *scope, bool function)
+{
+    *scope = (ExportScope){.outer = e->scope, .function = function, .constant = {.arena = e->arena}};
+    scope->depth = e->scope ? e->scope->depth + 1 : 0;
+    e->scope = scope;
+}
+
+Onnx__NodeProto **export_scope_close(Export *e, size_t *count)
+{
+    ExportScope *scope = e->scope;
+    e->scope = scope->outer;
+    *count = scope->count;
+    return scope->node;
+}
+
+/* What nobody needs.  Names are unique in all of the file, so one set of them serves all graphs. */
+
+static bool node_is_used(const Map *used, const Onnx__NodeProto *node)
+{
+    for (size_t i = 0; i < node->n_output; i++)
+        if (map_get(used, str_from(node->output[i])) != MAP_NONE)
+            return true;
+    return false;
+}
+
+static void sweep_nodes(Map *used, Onnx__GraphProto *graph);
+
+static void use_operands(Map *used, const Onnx__NodeProto *node)
+{
+    for (size_t i = 0; i < node->n_input; i++)
+        map_put(used, str_from(node->input[i]), 0);
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (node->attribute[i]->g)
+            sweep_nodes(used, node->attribute[i]->g);
+}
+
+/* From the end; recurses over the nesting. */
+static void sweep_nodes(Map *used, Onnx__GraphProto *graph)
+{
+    size_t kept = graph->n_node;
+    for (size_t i = 0; i < graph->n_output; i++)
+        map_put(used, str_from(graph->output[i]->name), 0);
+    for (size_t i = graph->n_node; i-- > 0;) {
+        if (!node_is_used(used, graph->node[i]))
+            continue;
+        use_operands(used, graph->node[i]);
+        graph->node[--kept] = graph->node[i];
+    }
+    graph->node += kept;
+    graph->n_node -= kept;
+}
+
+void export_sweep(Export *e, Onnx__GraphProto *graph)
+{
+    Map used = {.arena = e->arena};
+    size_t kept = 0;
+    for (size_t i = 0; i < graph->n_input; i++)
+        map_put(&used, str_from(graph->input[i]->name), 0);
+    sweep_nodes(&used, graph);
+    for (size_t i = 0; i < graph->n_initializer; i++)
+        if (map_get(&used, str_from(graph->initializer[i]->name)) != MAP_NONE)
+            graph->initializer[kept++] = graph->initializer[i];
+    graph->n_initializer = kept;
+}
