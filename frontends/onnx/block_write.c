@@ -5,6 +5,8 @@
 #include "onnx/body.h"
 #include "onnx/repeat.h"
 
+#include "frontends/nnc/lex.h"
+
 typedef struct Writer {
     Repeat *r;
     RepeatBlock *b;
@@ -21,10 +23,11 @@ static const OnnxStatement *statement_at(const Repeat *r, uint32_t unit)
 
 /* Names of the function */
 
+/* Of `block.or` what is left without its scope may be a word of the language. */
 static Str unique(Writer *w, Str wish)
 {
     Str name = wish;
-    for (uint32_t number = 2; !map_add(&w->taken, name, 0); number++)
+    for (uint32_t number = 2; lex_is_reserved(name) || !map_add(&w->taken, name, 0); number++)
         name = str_format(w->r->arena, STR_FMT "_%u", STR_ARG(wish), number);
     return name;
 }

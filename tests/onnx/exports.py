@@ -16,7 +16,7 @@ import tempfile
 import numpy
 
 import proto
-from texts import Tool as Texts
+from harness import Tool as Texts
 
 CASES = []
 AGAIN = pathlib.Path(__file__).resolve().parent / "again.py"

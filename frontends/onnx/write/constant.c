@@ -7,15 +7,6 @@
 
 #define ATTRIBUTE_TENSOR 4
 
-int32_t export_dtype(DType dtype)
-{
-    DType ours;
-    int32_t type = ONNX_UNDEFINED;
-    while (!onnx_dtype(type, &ours) || ours != dtype)
-        type++;
-    return type;
-}
-
 Onnx__TensorProto *export_tensor_proto(Arena *arena, const Tensor *tensor, const char *name)
 {
     Onnx__TensorProto *proto = ARENA_NEW(arena, Onnx__TensorProto);

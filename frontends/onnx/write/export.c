@@ -4,24 +4,6 @@
 #include "ops/family.h"
 #include "passes/pass.h"
 
-Onnx__OperatorSetIdProto **export_opsets(Arena *arena, size_t *count)
-{
-    static const struct {
-        const char *domain;
-        int64_t version;
-    } opset[] = {{"", EXPORT_OPSET}, {EXPORT_DOMAIN, 1}};
-    *count = sizeof opset / sizeof *opset;
-    Onnx__OperatorSetIdProto **list = ARENA_ARRAY(arena, Onnx__OperatorSetIdProto *, *count);
-    for (size_t i = 0; i < *count; i++) {
-        list[i] = ARENA_NEW(arena, Onnx__OperatorSetIdProto);
-        onnx__operator_set_id_proto__init(list[i]);
-        list[i]->domain = (char *)(uintptr_t)opset[i].domain;
-        list[i]->has_version = true;
-        list[i]->version = opset[i].version;
-    }
-    return list;
-}
-
 /* Gradients, updates by an optimiser: what only passes can write out.  Recurses over the nesting. */
 static bool needs_passes(const Graph *graph)
 {

@@ -149,6 +149,7 @@ bool export_no(ExportNode *node, const char *reason, const char *hint);         
 /* graph.c */
 void export_frame(ExportFrame *frame, Export *e, const Graph *graph, Str prefix); /* nothing of it is made yet */
 void export_nodes(const ExportFrame *frame); /* all of them, into the current scope; refusals are noted */
+const char *export_value_name(const ExportFrame *frame, ValueId v, const char *otherwise); /* that it should get */
 ExportId export_value(const ExportFrame *frame, ValueId value); /* also constants and params */
 /* The outputs of a body, each by a node of its own in the current scope. */
 void export_outputs(const ExportFrame *frame, const ValueId *value, uint32_t count, ExportId *out);

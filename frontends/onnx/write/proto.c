@@ -5,6 +5,33 @@
 
 enum { ATTRIBUTE_INT = 2, ATTRIBUTE_GRAPH = 5 };
 
+int32_t export_dtype(DType dtype)
+{
+    DType ours;
+    int32_t type = ONNX_UNDEFINED;
+    while (!onnx_dtype(type, &ours) || ours != dtype)
+        type++;
+    return type;
+}
+
+Onnx__OperatorSetIdProto **export_opsets(Arena *arena, size_t *count)
+{
+    static const struct {
+        const char *domain;
+        int64_t version;
+    } opset[] = {{"", EXPORT_OPSET}, {EXPORT_DOMAIN, 1}};
+    *count = sizeof opset / sizeof *opset;
+    Onnx__OperatorSetIdProto **list = ARENA_ARRAY(arena, Onnx__OperatorSetIdProto *, *count);
+    for (size_t i = 0; i < *count; i++) {
+        list[i] = ARENA_NEW(arena, Onnx__OperatorSetIdProto);
+        onnx__operator_set_id_proto__init(list[i]);
+        list[i]->domain = (char *)(uintptr_t)opset[i].domain;
+        list[i]->has_version = true;
+        list[i]->version = opset[i].version;
+    }
+    return list;
+}
+
 static char *own(const char *name)
 {
     return (char *)(uintptr_t)name; /* protobuf-c has no const; nobody writes to it */
