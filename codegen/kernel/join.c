@@ -1,5 +1,6 @@
 /* Slices at run-time positions are read where they are: each joins every kernel that reads it, a copy of the node for
  * each, with the views behind it and with the list that its positions are put together in.  No kernel copies it then.
+ * What widens weights (widen.h) joins their readers, too: nowhere are they wide as a whole.
  *
  * A kernel reads the tensor that it is cut from as late as the kernel runs.  So that nothing has to be kept for that,
  * the tensor is one that nothing is written over: an input, a constant, or a result that is neither updated nor passed
@@ -8,6 +9,8 @@
 
 #include "ops/family.h"
 #include "ops/meaning.h"
+#include "passes/constant.h"
+#include "passes/widen.h"
 
 #define MOST_READERS 64 /* more of them are worth a copy */
 #define DEEPEST      16 /* slices of slices: they are lowered by recursion */
@@ -16,8 +19,9 @@ typedef struct Finder {
     const Graph *graph;
     Users users;
     const bool *live_out;
-    bool *moves; /* per value: something may come to be written over it */
-    bool *joins; /* per node */
+    bool *moves;   /* per value: something may come to be written over it */
+    bool *widened; /* per value: weights that their readers widen */
+    bool *joins;   /* per node */
 } Finder;
 
 /* Through views and slices. */
@@ -85,8 +89,28 @@ static bool all_take(const Finder *f, ValueId value)
     return all;
 }
 
+/* Weights that no run changes, and what is made of them. */
+static void find_widened(Finder *f, Arena *arena)
+{
+    const Graph *graph = f->graph;
+    bool *constant = ARENA_ARRAY(arena, bool, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++) {
+        Role role = graph->value[v].role;
+        constant[v] = role == ROLE_CONST || (role == ROLE_PARAM && !f->moves[v]);
+    }
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        bool known = constant_is_foldable(graph, node) && constant_has_operands(node, constant);
+        for (uint32_t r = 0; r < node->out_count; r++)
+            constant[node->out[r]] = known;
+    }
+    f->widened = widen_find(graph, constant, arena);
+}
+
 static bool may_join(const Finder *f, const Node *node)
 {
+    if (node->out_count == 1 && f->widened[node->out[0]])
+        return true;
     bool slice = node_is_dynamic_slice(node) && !f->moves[cut_from(f->graph, node->in[0])];
     return (slice || node_is_view(node) || is_list(f->graph, node)) && node->out_count == 1 &&
            !f->live_out[node->out[0]] && all_take(f, node->out[0]);
@@ -98,7 +122,7 @@ static void leave_views(Finder *f, Arena *arena)
     uint32_t *depth = ARENA_ARRAY(arena, uint32_t, f->graph->value_count);
     for (NodeId n = 0; n < f->graph->node_count; n++) {
         const Node *node = &f->graph->node[n], *from = node->in_count ? value_producer(f->graph, node->in[0]) : NULL;
-        if (!f->joins[n] || is_list(f->graph, node))
+        if (!f->joins[n] || is_list(f->graph, node) || f->widened[node->out[0]])
             continue;
         uint32_t deep = depth[node->in[0]] + node_is_dynamic_slice(node);
         f->joins[n] = node_is_view(node) ? from && f->joins[from - f->graph->node] : deep <= DEEPEST;
@@ -114,6 +138,7 @@ const bool *join_find(const Graph *graph, Arena *arena)
                 .moves = ARENA_ARRAY(arena, bool, graph->value_count),
                 .joins = ARENA_ARRAY(arena, bool, graph->node_count)};
     find_moving(&f);
+    find_widened(&f, arena);
     for (NodeId n = graph->node_count; n-- > 0;)
         f.joins[n] = may_join(&f, &graph->node[n]);
     leave_views(&f, arena);
@@ -171,6 +196,7 @@ static ValueId copy_in(Joiner *j, ValueId value, uint32_t kernel)
     ARENA_PUSH(j->arena, j->copy, j->copy_count, j->copy_capacity, copy);
     j->first[n] = j->copy_count;
     node.kernel = kernel;
+    node.joined = j->joins[n];
     emit(j, node);
     return copy.value;
 }
