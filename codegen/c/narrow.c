@@ -1,20 +1,23 @@
 /* The helpers that load a vector of 8- or 16-bit elements as f32: load_i8 those that follow one another, part_i8 one
- * part of each word of 32 bits, p[part], p[4 + part], ... (of 16 bits p[2 + part], ...).  Parts take no shuffle, so that
- * weights are packed in words whose parts belong to several vectors.  Bytes that follow one another are widened in
+ * part of each word of 32 bits, p[part], p[4 + part], ... (of 16 bits p[2 + part], ...).  Parts take no shuffle, so
+ * that weights are packed in words whose parts belong to several vectors.  Bytes that follow one another are widened in
  * steps: gcc 12 takes the way from 8 to 32 bits lane by lane. */
 #include "c/snippet.h"
 
 #include <stddef.h>
 
 #define LOAD(name, element, size)                                                                                      \
-    "static inline F load_" name "$(const " element " *p)\n"                                                           \
+    "static inline F load_" name "$(const " element                                                                    \
+    " *p)\n"                                                                                                           \
     "{\n"                                                                                                              \
-    "    typedef " element " narrow __attribute__((vector_size(" size ")));\n"                                         \
+    "    typedef " element " narrow __attribute__((vector_size(" size                                                  \
+    ")));\n"                                                                                                           \
     "    narrow x;\n"                                                                                                  \
     "    memcpy(&x, p, sizeof x);\n"
 
 #define PART(name, element)                                                                                            \
-    "static inline F part_" name "$(const " element " *p, int part)\n"                                                 \
+    "static inline F part_" name "$(const " element                                                                    \
+    " *p, int part)\n"                                                                                                 \
     "{\n"                                                                                                              \
     "    U x;\n"                                                                                                       \
     "    memcpy(&x, p, sizeof x);\n"
@@ -52,8 +55,7 @@ const Snippet snippet_narrow[] = {
      PART("i16", "int16_t") "    return __builtin_convertvector((I)(x << (16 - 16 * part)) >> 16, F);\n}\n"},
     {"part_u16", SNIPPET_VECTOR,
      PART("u16", "uint16_t") "    return __builtin_convertvector((I)(x >> 16 * part & 65535u), F);\n}\n"},
-    {"part_bf16", SNIPPET_VECTOR,
-     PART("bf16", "uint16_t") "    return (F)(part ? x & 0xFFFF0000u : x << 16);\n}\n"},
+    {"part_bf16", SNIPPET_VECTOR, PART("bf16", "uint16_t") "    return (F)(part ? x & 0xFFFF0000u : x << 16);\n}\n"},
     {"part_f16", SNIPPET_VECTOR, PART("f16", "uint16_t") "    return half$(x >> 16 * part);\n}\n"},
     {NULL, 0, NULL},
 };

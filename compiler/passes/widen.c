@@ -1,12 +1,12 @@
 /* Which constants need never be widened as a whole (widen.h).
- * A quantised weight is read once for a run, or once for each tile: as bytes it takes a quarter of the memory and of the
- * time to read it, and an instruction or two more for each of its vectors. */
+ * A quantised weight is read once for a run, or once for each tile: as bytes it takes a quarter of the memory and of
+ * the time to read it, and an instruction or two more for each of its vectors. */
 #include "passes/widen.h"
 
 #include "ops/meaning.h"
 
-#define LEAST       256 /* bytes of a constant */
-#define LESS        8   /* as many times fewer elements have scales and zero points */
+#define LEAST 256 /* bytes of a constant */
+#define LESS  8   /* as many times fewer elements have scales and zero points */
 
 bool widen_is_worth(const Type *type)
 {
@@ -56,7 +56,8 @@ static ValueId arithmetic_core(const Widener *w, const Node *node)
         return NONE;
     for (uint32_t i = 0; i < node->in_count; i++) {
         ValueId v = node->in[i];
-        if (w->core[v] != NONE && is_wide(value_type(w->graph, v)->dtype) && elements_of(w, v) == elements && from == NONE)
+        if (w->core[v] != NONE && is_wide(value_type(w->graph, v)->dtype) && elements_of(w, v) == elements &&
+            from == NONE)
             from = v;
         else if (!is_small(w, v, elements))
             return NONE;

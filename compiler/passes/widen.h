@@ -15,16 +15,16 @@ bool widen_is_worth(const Type *type);
 
 #define WIDEN_DEEPEST 16 /* nodes from a constant on */
 
-/* Per value: the constant of 8 or 16 bits that it is made of, element by element, in a wider dtype, by casts, views, and
- * cheap arithmetic with constants that are much smaller (scales, zero points); else NONE.  `constant`, per value, says
- * what is known when compiling.  Below some 256 bytes nothing is worth it. */
+/* Per value: the constant of 8 or 16 bits that it is made of, element by element, in a wider dtype, by casts, views,
+ * and cheap arithmetic with constants that are much smaller (scales, zero points); else NONE.  `constant`, per value,
+ * says what is known when compiling.  Below some 256 bytes nothing is worth it. */
 ValueId *widen_cores(const Graph *graph, const bool *constant, Arena *arena);
 
 /* Is the one value such, about?  For rules that would make it wide. */
 bool widen_is(const Graph *graph, const bool *constant, ValueId value);
 
-/* Per value: is it such, and do all who read it read single elements, which they can widen themselves?  Then it need not
- * exist: contractions, gathers, slices and elementwise nodes that are not constant themselves. */
+/* Per value: is it such, and do all who read it read single elements, which they can widen themselves?  Then it need
+ * not exist: contractions, gathers, slices and elementwise nodes that are not constant themselves. */
 bool *widen_find(const Graph *graph, const bool *constant, Arena *arena);
 
 #endif

@@ -1,5 +1,5 @@
-/* The constants that weights are computed of where the kernel widens them (passes/widen.h): a tensor of 8 or 16 bits, and
- * scales and zero points.  Who packs weights packs each of these. */
+/* The constants that weights are computed of where the kernel widens them (passes/widen.h): a tensor of 8 or 16 bits,
+ * and scales and zero points.  Who packs weights packs each of these. */
 #include "kernel/lower/contract.h"
 #include "passes/widen.h"
 

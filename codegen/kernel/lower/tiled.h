@@ -148,16 +148,17 @@ const Expr *tiled_block_scale(Tiled *con, const PanelGroup *group, Index block, 
 
 /* tiled_pack.c: the panels of the second operand: packed at compile time, read where they are, or packed into
  * scratch by loops appended to lower->block (inside the loops over the batch). */
-void tiled_panels(Tiled *con);
 bool tiled_could_read_in_place(const Tiled *con);
 int64_t tiled_packed_elements(const Tiled *con);  /* that loops pack into scratch; 0: none */
 int64_t tiled_partial_elements(const Tiled *con); /* sums that scratch holds between rounds */
-bool tiled_packs_panels(const Tiled *con);        /* one at a time, which the tiles then pass over */
 void tiled_weights(Tiled *con);
-/* The position in the second operand. */
+/* tiled_panels.c: their widths, ... */
+void tiled_panels(Tiled *con);
+bool tiled_packs_panels(const Tiled *con); /* one at a time, which the tiles then pass over */
+/* ... where an element is in the second operand, ... */
 void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position);
 
-/* The packed order: which digit stands where, and each digit's extent and step in the packed array. */
+/* ... and the packed order: which digit stands where, and each digit's extent and step in the packed array. */
 enum { DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGIT_PART, DIGITS };
 
 typedef struct PackedOrder {
@@ -165,6 +166,9 @@ typedef struct PackedOrder {
     int64_t extent[DIGITS], step[DIGITS], elements;
 } PackedOrder;
 
+/* Blocks of the depth that the array has room for, and the one that a round begins with. */
+int64_t tiled_packed_blocks(const Tiled *con, const PanelGroup *group);
+Index tiled_first_block(const Tiled *con, const PanelGroup *group);
 PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group);
 void tiled_set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t start);
 void tiled_pack_panel(Tiled *con, const PanelGroup *group); /* the one of this round, if they go one at a time */

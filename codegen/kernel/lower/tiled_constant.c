@@ -1,8 +1,8 @@
 /* The second operand of a contraction when it is constant: packed at compile time, as a tile reads it.
- * What the kernel widens it from stays as narrow as it is: the elements of several steps of the depth stand side by side
- * in words of 32 bits, from which a vector is widened without a shuffle.  Scales and zero points are packed the same way,
- * less the digits that they do not depend on.  A scale of blocks of the depth is the scale of their sums: blocks of the
- * tile end where they do. */
+ * What the kernel widens it from stays as narrow as it is: the elements of several steps of the depth stand side by
+ * side in words of 32 bits, from which a vector is widened without a shuffle.  Scales and zero points are packed the
+ * same way, less the digits that they do not depend on.  A scale of blocks of the depth is the scale of their sums:
+ * blocks of the tile end where they do. */
 #include "kernel/lower/tiled.h"
 #include "passes/widen.h"
 
@@ -137,7 +137,7 @@ static Packed pack(const Tiled *con, const PanelGroup *group, const ConstantSour
     Arena *arena = con->lower->arena;
     PackedOrder order = tiled_packed_order(con, group);
     int64_t width = group->vectors * con->lanes, parts = all ? con->parts : 1;
-    int64_t stride[DIGITS] = {width * source->column, source->block,          source->tap_h, source->tap_w,
+    int64_t stride[DIGITS] = {width * source->column, source->block,  source->tap_h, source->tap_w,
                               parts * source->depth,  source->column, source->depth};
     int64_t column[DIGITS] = {[DIGIT_PANEL] = width, [DIGIT_COLUMN] = 1};
     int64_t depth[DIGITS] = {[DIGIT_BLOCK] = con->block_depth, [DIGIT_DEPTH] = parts, [DIGIT_PART] = 1};
