@@ -69,12 +69,29 @@ ValueId simplify_scaled_weights(Rewriter *rw, const Node *node)
     return NONE;
 }
 
-/* The narrow integer that v is, or the number, as the float that it is an operand of; NONE. */
 static bool is_narrow_integer(const Rewriter *rw, ValueId v)
 {
     const Node *cast = simplify_producer(rw, v, OP_CAST);
     DType dtype = cast ? value_type(rw->graph, cast->in[0])->dtype : DT_F32;
     return dtype_is_int(dtype) && widen_is_narrow(dtype);
+}
+
+#define MOST_VIEWS 8
+
+/* f32 of the narrow integer that is cast, in front of the views of it: a zero point is repeated as a float. */
+static ValueId cast_behind(Rewriter *rw, ValueId v, const Attr *attr)
+{
+    Node view[MOST_VIEWS];
+    uint32_t views = 0;
+    v = value_producer(rw->graph, v)->in[0];
+    for (const Node *node; views < MOST_VIEWS && (node = value_producer(rw->graph, v)) && node_is_view(node) &&
+                           node->out_count == 1;
+         v = node->in[0])
+        view[views++] = *node;
+    v = rewrite_build(rw, OP_CAST, &v, 1, attr);
+    while (views-- > 0)
+        v = rewrite_build(rw, view[views].op, &v, 1, view[views].attr);
+    return v;
 }
 
 ValueId simplify_widened_difference(Rewriter *rw, const Node *cast)
@@ -85,9 +102,8 @@ ValueId simplify_widened_difference(Rewriter *rw, const Node *cast)
         !is_narrow_integer(rw, difference->in[0]) || !is_narrow_integer(rw, difference->in[1]))
         return NONE;
     OpCode op = difference->op;
-    ValueId in[] = {value_producer(rw->graph, difference->in[0])->in[0],
-                    value_producer(rw->graph, difference->in[1])->in[0]};
+    ValueId in[] = {difference->in[0], difference->in[1]};
     const Attr *attr = cast->attr;
-    ValueId x = rewrite_build(rw, OP_CAST, &in[0], 1, attr), y = rewrite_build(rw, OP_CAST, &in[1], 1, attr);
+    ValueId x = cast_behind(rw, in[0], attr), y = cast_behind(rw, in[1], attr);
     return rewrite_build2(rw, op, x, y);
 }

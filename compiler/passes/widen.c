@@ -155,6 +155,21 @@ static bool reads_elements(const Node *node, uint32_t operand)
     }
 }
 
+/* The views of what widened nodes scale with. */
+static void keep_sides(const Graph *graph, const ValueId *core, bool *widened)
+{
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        bool scales = !node->dead && op_info(node->op)->family == FAMILY_ELEMENTWISE && widened[node->out[0]];
+        for (uint32_t i = 0; scales && i < node->in_count; i++) {
+            const Node *view;
+            for (ValueId v = node->in[i]; core[v] == NONE && (view = value_producer(graph, v)) && node_is_view(view);
+                 v = view->in[0])
+                widened[v] = view->out_count == 1;
+        }
+    }
+}
+
 bool *widen_find(const Graph *graph, const bool *constant, Arena *arena)
 {
     const ValueId *core = widen_cores(graph, constant, arena);
@@ -168,5 +183,6 @@ bool *widen_find(const Graph *graph, const bool *constant, Arena *arena)
             widened[node->in[i]] &= passed ? widened[node->out[0]] : reads_elements(node, i);
         }
     }
+    keep_sides(graph, core, widened);
     return widened;
 }

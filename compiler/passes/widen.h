@@ -24,7 +24,8 @@ ValueId *widen_cores(const Graph *graph, const bool *constant, Arena *arena);
 bool widen_is(const Graph *graph, const bool *constant, ValueId value);
 
 /* Per value: is it such, and do all who read it read single elements, which they can widen themselves?  Then it need
- * not exist: contractions, gathers, slices and elementwise nodes that are not constant themselves. */
+ * not exist: contractions, gathers, slices and elementwise nodes that are not constant themselves.
+ * Also the views that repeat scales and zero points for these. */
 bool *widen_find(const Graph *graph, const bool *constant, Arena *arena);
 
 #endif
