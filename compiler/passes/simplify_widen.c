@@ -4,6 +4,7 @@
  *     conv2d(x, f32(w) * s, b)       ->  conv2d(x, f32(w)) * s + b          s per output channel, or a scalar
  *     conv2d(x / 255, f32(w), b)     ->  conv2d(x, f32(w)) / 255 + b        a scalar
  *     f32(i32(w) - i32(z))           ->  f32(w) - f32(z)                    of integers of 8 and 16 bits: exact
+ *     f32(w) @ x                     ->  matmul(x, f32(w), transpose_y)     of a vector x
  *
  * A product of each weight becomes one of each result.  Scales of blocks of the summed axis stay where they are. */
 #include "ir/attr.h"
@@ -54,8 +55,21 @@ ValueId simplify_scale_result(Rewriter *rw, const Node *node, const ValueId in[2
     return bias == NONE ? sum : rewrite_build2(rw, OP_ADD, sum, along_result(rw, bias, trailing));
 }
 
+/* Weights come second, where contractions look for them. */
+static ValueId vector_first(Rewriter *rw, const Node *node)
+{
+    ValueId in[] = {node->in[1], node->in[0]};
+    if (node->op != OP_MATMUL || attr_bool(node, "transpose_y") || value_shape(rw->graph, in[0])->rank != 1 ||
+        value_shape(rw->graph, in[1])->rank != 2 || !simplify_widens(rw, in[1]))
+        return NONE;
+    return rewrite_build(rw, OP_MATMUL, in, 2, &(Attr){.i = true});
+}
+
 ValueId simplify_scaled_weights(Rewriter *rw, const Node *node)
 {
+    ValueId turned = vector_first(rw, node);
+    if (turned != NONE)
+        return turned;
     const Node *scaled = value_producer(rw->graph, node->in[1]);
     uint32_t rank = value_shape(rw->graph, node->in[1])->rank;
     if (!scaled || (scaled->op != OP_MUL && scaled->op != OP_DIV) || rank < 2)

@@ -2,6 +2,8 @@
  * vectors of columns can be finished and stored.  Nothing is lowered here. */
 #include "kernel/lower/tiled.h"
 
+#include "passes/widen.h"
+
 #include <string.h>
 
 static bool is_f32(const Lower *lower, ValueId value)
@@ -350,6 +352,14 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
 
 #define NARROWEST 14 /* image that is made row by row: a row fills a tile */
 
+/* A constant, or one that joins its reader and is widened there. */
+static bool is_cast_constant(const Graph *graph, ValueId value)
+{
+    const Node *node = value_producer(graph, value);
+    bool widens = node && op_info(node->op)->family == FAMILY_CAST && widen_is_worth(value_type(graph, node->in[0]));
+    return !node || (widens && node->kernel == NONE && !value_producer(graph, node->in[0]));
+}
+
 /* Is the convolution sure to run in register tiles, and small enough to go row by row?  Its image must be in memory or
  * be made in the kernel. */
 static bool goes_by_rows(const Graph *graph, const Target *target, const Node *node, Convolution *conv)
@@ -362,7 +372,7 @@ static bool goes_by_rows(const Graph *graph, const Target *target, const Node *n
     const Node *input = value_producer(graph, node->in[0]);
     uint32_t unused;
     for (uint32_t i = 1; i < node->in_count; i++)
-        if (value_producer(graph, node->in[i]))
+        if (!(i == 1 ? is_cast_constant(graph, node->in[i]) : !value_producer(graph, node->in[i])))
             return false; /* weights are packed at compile time */
     bool computed =
         input && (node_is_view(input) || node_is_number(input, &number) || node_is_ramp(graph, input, &unused));
