@@ -177,7 +177,8 @@ static void leave_views(Finder *f, Arena *arena)
     uint32_t *depth = ARENA_ARRAY(arena, uint32_t, f->graph->value_count);
     for (NodeId n = 0; n < f->graph->node_count; n++) {
         const Node *node = &f->graph->node[n], *from = node->in_count ? value_producer(f->graph, node->in[0]) : NULL;
-        bool computes = node->out_count == 1 && !node_is_view(node) && (f->widened[node->out[0]] || f->integer[node->out[0]]);
+        bool computes =
+            node->out_count == 1 && !node_is_view(node) && (f->widened[node->out[0]] || f->integer[node->out[0]]);
         if (!f->joins[n] || is_list(f->graph, node) || computes)
             continue;
         uint32_t deep = depth[node->in[0]] + node_is_dynamic_slice(node);

@@ -98,8 +98,8 @@ static ValueId cast_behind(Rewriter *rw, ValueId v, const Attr *attr)
     Node view[MOST_VIEWS];
     uint32_t views = 0;
     v = value_producer(rw->graph, v)->in[0];
-    for (const Node *node; views < MOST_VIEWS && (node = value_producer(rw->graph, v)) && node_is_view(node) &&
-                           node->out_count == 1;
+    for (const Node *node;
+         views < MOST_VIEWS && (node = value_producer(rw->graph, v)) && node_is_view(node) && node->out_count == 1;
          v = node->in[0])
         view[views++] = *node;
     v = rewrite_build(rw, OP_CAST, &v, 1, attr);

@@ -14,8 +14,8 @@ static bool bounds(OnnxNode *n, DType dtype, const char **low, const char **high
     return (dtype_is_int(dtype) && bytes <= 2) || onnx_no(n, "it quantises to another type than 8 or 16 bits");
 }
 
-/* Each slice along the axis `block` times, and of these the first `extent`: views, behind which the narrow operand stays
- * as it is. */
+/* Each slice along the axis `block` times, and of these the first `extent`: views, behind which the narrow operand
+ * stays as it is. */
 static const char *repeated(OnnxNode *n, const Shape *own, const char *x, uint32_t axis, int64_t block, int64_t extent)
 {
     int64_t unit[MAX_RANK], wide[MAX_RANK], merged[MAX_RANK];
@@ -43,7 +43,8 @@ static const char *spread(OnnxNode *n, uint32_t i, const char *x)
     if (axis < 0 || axis >= shape->rank)
         return onnx_no(n, "its axis is not there"), NULL;
     if (block) {
-        if (own->rank != shape->rank || block < 0 || block > INT32_MAX || own->rank == MAX_RANK || own->dim[axis] * block < shape->dim[axis])
+        if (own->rank != shape->rank || block < 0 || block > INT32_MAX || own->rank == MAX_RANK ||
+            own->dim[axis] * block < shape->dim[axis])
             return onnx_no(n, "its blocks are impossible"), NULL;
         return repeated(n, own, x, (uint32_t)axis, block, shape->dim[axis]);
     }

@@ -446,11 +446,11 @@ static float from_u16(uint16_t x)
                 x[i] = (type)(first + i - 1);                                                                          \
             WIDE(store)(y, WIDE(load_##name)(x + 1));                                                                  \
             for (int i = 0; i < LANES; i++)                                                                            \
-                good &= same_number(y[i], scalar(x[1 + i]));                                                                  \
+                good &= same_number(y[i], scalar(x[1 + i]));                                                           \
             for (int part = 0; part < (int)PARTS; part++) {                                                            \
                 WIDE(store)(y, WIDE(part_##name)(x + 1, part));                                                        \
                 for (int i = 0; i < LANES; i++)                                                                        \
-                    good &= same_number(y[i], scalar(x[1 + i * PARTS + part]));                                               \
+                    good &= same_number(y[i], scalar(x[1 + i * PARTS + part]));                                        \
             }                                                                                                          \
         }                                                                                                              \
         return good;                                                                                                   \

@@ -1,4 +1,5 @@
-/* The panels of the second operand: how wide they are, where its elements are, and the order in which they are packed. */
+/* The panels of the second operand: how wide they are, where its elements are, and the order in which they are packed.
+ */
 #include "kernel/lower/tiled.h"
 
 /* Panels */
