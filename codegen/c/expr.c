@@ -402,6 +402,30 @@ static Piece print_random(Printer *printer, const Expr *expr)
     return (Piece){text, PREC_PRIMARY, factor != 0};
 }
 
+/* A vector of narrow elements as f32: those that follow one another, or one part of each word of 32 bits. */
+static Piece print_widened(Printer *printer, const Expr *load)
+{
+    static const Helper follow[DT_COUNT] = {
+        [DT_I8] = HELPER_LOAD_I8,   [DT_U8] = HELPER_LOAD_U8,   [DT_I16] = HELPER_LOAD_I16,
+        [DT_U16] = HELPER_LOAD_U16, [DT_F16] = HELPER_LOAD_F16, [DT_BF16] = HELPER_LOAD_BF16};
+    int64_t factor, part = 0;
+    Index at = load->index;
+    bool parts = index_factor(at, printer->lane, &factor) && factor > 1;
+    Helper helper = follow[load->dtype];
+    if (parts) {
+        helper += HELPER_PART_I8 - HELPER_LOAD_I8;
+        part = at.constant % factor;
+        at.constant -= part;
+    }
+    Str name = printer->names->buffer[load->buffer], base = print_base(printer, at, &factor), last = {0};
+    if (parts)
+        last = str_format(printer->arena, ", %lld", (long long)part);
+    const char *widen = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT " + " STR_FMT STR_FMT ")", widen, STR_ARG(name),
+                              STR_ARG(base), STR_ARG(last)),
+                   PREC_PRIMARY, true};
+}
+
 static Piece print_load(Printer *printer, const Expr *expr)
 {
     int64_t factor;
@@ -446,11 +470,19 @@ static Piece print_within(Printer *printer, const Expr *expr)
                    PREC_SELECT, vector};
 }
 
+static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
+{
+    return printer->lane && printer->vectors && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 &&
+           expr->dtype != DT_BOOL && expr_uses(expr, printer->lane);
+}
+
 static Piece print_cast(Printer *printer, const Expr *expr)
 {
+    if (loads_narrow_vector(printer, expr->arg[0]))
+        return print_widened(printer, expr->arg[0]);
     Piece x = print_expr(printer, expr->arg[0]);
     DType from = expr->arg[0]->dtype, to = expr->dtype;
-    if (x.vector) /* the only one of vectors: a mask to numbers */
+    if (x.vector) /* of vectors, but for loads, the only one: a mask to numbers */
         return choice(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false}, (Piece){STR("0.0f"), PREC_PRIMARY, false});
     if (to == DT_BOOL && from != DT_F16 && from != DT_BF16)
         return (Piece){

@@ -13,6 +13,18 @@ static const struct {
     [HELPER_GATHER] = {"gather", NULL},
     [HELPER_EVEN] = {"even", NULL},
     [HELPER_SCATTER] = {"scatter", NULL},
+    [HELPER_LOAD_I8] = {"load_i8", NULL},
+    [HELPER_LOAD_U8] = {"load_u8", NULL},
+    [HELPER_LOAD_I16] = {"load_i16", NULL},
+    [HELPER_LOAD_U16] = {"load_u16", NULL},
+    [HELPER_LOAD_F16] = {"load_f16", NULL},
+    [HELPER_LOAD_BF16] = {"load_bf16", NULL},
+    [HELPER_PART_I8] = {"part_i8", NULL},
+    [HELPER_PART_U8] = {"part_u8", NULL},
+    [HELPER_PART_I16] = {"part_i16", NULL},
+    [HELPER_PART_U16] = {"part_u16", NULL},
+    [HELPER_PART_F16] = {"part_f16", NULL},
+    [HELPER_PART_BF16] = {"part_bf16", NULL},
     [HELPER_SPLAT] = {"splat", NULL},
     [HELPER_LOAD_MASK] = {"load_mask", NULL},
     [HELPER_GATHER_MASK] = {"gather_mask", NULL},
@@ -107,7 +119,7 @@ static const Snippet *find_in(const Snippet *table, Str name, unsigned form)
 
 const Snippet *helper_snippet(Str name, unsigned variant)
 {
-    static const Snippet *const table[] = {snippet_basic, snippet_math, snippet_random};
+    static const Snippet *const table[] = {snippet_basic, snippet_narrow, snippet_math, snippet_random};
     const Snippet *found = NULL;
     for (uint32_t i = 0; i < sizeof table / sizeof *table && !found; i++)
         found = find_in(table[i], name, form_of(variant));

@@ -11,11 +11,23 @@
 #include "target.h"
 
 typedef enum Helper {
-    HELPER_LOAD,        /* f32x16 load_f32x16(const float *p): unaligned */
-    HELPER_STORE,       /* void store_f32x16(float *p, f32x16 x): unaligned */
-    HELPER_GATHER,      /* f32x16 gather_f32x16(const float *p, ptrdiff_t stride): p[0], p[stride], ... */
-    HELPER_EVEN,        /* f32x16 even_f32x16(const float *p): p[0], p[2], ...; reads those between them, too */
-    HELPER_SCATTER,     /* void scatter_f32x16(float *p, ptrdiff_t stride, f32x16 x) */
+    HELPER_LOAD,    /* f32x16 load_f32x16(const float *p): unaligned */
+    HELPER_STORE,   /* void store_f32x16(float *p, f32x16 x): unaligned */
+    HELPER_GATHER,  /* f32x16 gather_f32x16(const float *p, ptrdiff_t stride): p[0], p[stride], ... */
+    HELPER_EVEN,    /* f32x16 even_f32x16(const float *p): p[0], p[2], ...; reads those between them, too */
+    HELPER_SCATTER, /* void scatter_f32x16(float *p, ptrdiff_t stride, f32x16 x) */
+    HELPER_LOAD_I8, /* f32x16 load_i8_f32x16(const int8_t *p): unaligned; these stand as the dtypes do */
+    HELPER_LOAD_U8,
+    HELPER_LOAD_I16,
+    HELPER_LOAD_U16,
+    HELPER_LOAD_F16,
+    HELPER_LOAD_BF16,
+    HELPER_PART_I8, /* f32x16 part_i8_f32x16(const int8_t *p, int part): p[part], p[4 + part], ... of words of 4 */
+    HELPER_PART_U8,
+    HELPER_PART_I16,
+    HELPER_PART_U16,
+    HELPER_PART_F16,
+    HELPER_PART_BF16,
     HELPER_SPLAT,       /* f32x16 splat_f32x16(float x) */
     HELPER_LOAD_MASK,   /* i32x16 load_mask_f32x16(const unsigned char *p): of bools, which are 0 or 1 */
     HELPER_GATHER_MASK, /* i32x16 gather_mask_f32x16(const unsigned char *p, ptrdiff_t stride) */

@@ -36,6 +36,6 @@ typedef struct Snippet {
 } Snippet;
 
 /* Each ends with a null name.  Those of the device stand before the others where CUDA prints them. */
-extern const Snippet snippet_basic[], snippet_math[], snippet_random[], snippet_device[];
+extern const Snippet snippet_basic[], snippet_narrow[], snippet_math[], snippet_random[], snippet_device[];
 
 #endif

@@ -323,6 +323,7 @@ static void assign(Fuser *fuser, bool apart)
     for (uint32_t n = 0; n < graph->node_count; n++) {
         Node *node = &graph->node[n];
         uint32_t kernel = NONE;
+        node->joined = false;
         for (uint32_t i = 0; i < node->in_count; i++)
             kernel = later(kernel, fuser->latest[node->in[i]]);
         bool view = is_inline(node);

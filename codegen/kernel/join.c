@@ -1,5 +1,7 @@
 /* Slices at run-time positions are read where they are: each joins every kernel that reads it, a copy of the node for
  * each, with the views behind it and with the list that its positions are put together in.  No kernel copies it then.
+ * What widens weights (widen.h) joins their readers, too: nowhere are they wide as a whole.  And so does what makes i32
+ * of the 8 or 16 bits of an image, less a zero point, for contractions alone.
  *
  * A kernel reads the tensor that it is cut from as late as the kernel runs.  So that nothing has to be kept for that,
  * the tensor is one that nothing is written over: an input, a constant, or a result that is neither updated nor passed
@@ -8,6 +10,8 @@
 
 #include "ops/family.h"
 #include "ops/meaning.h"
+#include "passes/constant.h"
+#include "passes/widen.h"
 
 #define MOST_READERS 64 /* more of them are worth a copy */
 #define DEEPEST      16 /* slices of slices: they are lowered by recursion */
@@ -16,8 +20,10 @@ typedef struct Finder {
     const Graph *graph;
     Users users;
     const bool *live_out;
-    bool *moves; /* per value: something may come to be written over it */
-    bool *joins; /* per node */
+    bool *moves;   /* per value: something may come to be written over it */
+    bool *widened; /* per value: weights that their readers widen */
+    bool *integer; /* per value: i32 made of narrow integers and constants, element by element */
+    bool *joins;   /* per node */
 } Finder;
 
 /* Through views and slices. */
@@ -85,8 +91,81 @@ static bool all_take(const Finder *f, ValueId value)
     return all;
 }
 
+/* Weights that no run changes, and what is made of them. */
+static void find_widened(Finder *f, Arena *arena)
+{
+    const Graph *graph = f->graph;
+    bool *constant = ARENA_ARRAY(arena, bool, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++) {
+        Role role = graph->value[v].role;
+        constant[v] = role == ROLE_CONST || (role == ROLE_PARAM && !f->moves[v]);
+    }
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        bool known = constant_is_foldable(graph, node) && constant_has_operands(node, constant);
+        for (uint32_t r = 0; r < node->out_count; r++)
+            constant[node->out[r]] = known;
+    }
+    f->widened = widen_find(graph, constant, arena);
+}
+
+static bool is_constant(const Graph *graph, ValueId value)
+{
+    double number;
+    Role role = graph->value[value].role;
+    return role == ROLE_CONST || role == ROLE_PARAM ||
+           (value_producer(graph, value) && node_is_number(value_producer(graph, value), &number));
+}
+
+/* The operand of which the node makes such an i32, by conversion or with constants alone; NONE. */
+static ValueId integer_operand(const Finder *f, const Node *node)
+{
+    const Graph *graph = f->graph;
+    if (node->out_count != 1 || value_type(graph, node->out[0])->dtype != DT_I32 || node_is_expensive(node))
+        return NONE;
+    DType from = value_type(graph, node->in[0])->dtype;
+    if (op_info(node->op)->family == FAMILY_CAST)
+        return dtype_is_int(from) && widen_is_narrow(from) ? node->in[0] : NONE;
+    ValueId found = NONE;
+    for (uint32_t i = 0; i < node->in_count && op_info(node->op)->family == FAMILY_ELEMENTWISE; i++) {
+        ValueId v = node->in[i];
+        if (f->integer[v] && found == NONE && shape_eq(value_shape(graph, v), value_shape(graph, node->out[0])))
+            found = v;
+        else if (!is_constant(graph, v))
+            return NONE;
+    }
+    return found;
+}
+
+static void find_integers(Finder *f)
+{
+    const Graph *graph = f->graph;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        ValueId from = node->in_count ? integer_operand(f, node) : NONE;
+        if (from != NONE)
+            f->integer[node->out[0]] = f->integer[from] || !f->moves[cut_from(graph, from)];
+    }
+}
+
+/* Do contractions alone read it, but for what joins them? */
+static bool feeds_contractions(const Finder *f, ValueId value)
+{
+    uint32_t first = f->users.first[value], end = f->users.first[value + 1];
+    bool all = end > first && end - first <= MOST_READERS && !f->live_out[value];
+    for (uint32_t i = first; i < end && all; i++) {
+        const Node *user = &f->graph->node[f->users.user[i]];
+        bool contracts = op_info(user->op)->family == FAMILY_CONTRACT && (user->in_count < 3 || user->in[2] != value);
+        all = contracts || (f->joins[f->users.user[i]] && user->out_count == 1 && f->integer[user->out[0]]);
+    }
+    return all;
+}
+
 static bool may_join(const Finder *f, const Node *node)
 {
+    ValueId out = node->out_count == 1 ? node->out[0] : NONE;
+    if (out != NONE && (f->widened[out] || (f->integer[out] && feeds_contractions(f, out))))
+        return true;
     bool slice = node_is_dynamic_slice(node) && !f->moves[cut_from(f->graph, node->in[0])];
     return (slice || node_is_view(node) || is_list(f->graph, node)) && node->out_count == 1 &&
            !f->live_out[node->out[0]] && all_take(f, node->out[0]);
@@ -98,7 +177,9 @@ static void leave_views(Finder *f, Arena *arena)
     uint32_t *depth = ARENA_ARRAY(arena, uint32_t, f->graph->value_count);
     for (NodeId n = 0; n < f->graph->node_count; n++) {
         const Node *node = &f->graph->node[n], *from = node->in_count ? value_producer(f->graph, node->in[0]) : NULL;
-        if (!f->joins[n] || is_list(f->graph, node))
+        bool computes =
+            node->out_count == 1 && !node_is_view(node) && (f->widened[node->out[0]] || f->integer[node->out[0]]);
+        if (!f->joins[n] || is_list(f->graph, node) || computes)
             continue;
         uint32_t deep = depth[node->in[0]] + node_is_dynamic_slice(node);
         f->joins[n] = node_is_view(node) ? from && f->joins[from - f->graph->node] : deep <= DEEPEST;
@@ -114,6 +195,9 @@ const bool *join_find(const Graph *graph, Arena *arena)
                 .moves = ARENA_ARRAY(arena, bool, graph->value_count),
                 .joins = ARENA_ARRAY(arena, bool, graph->node_count)};
     find_moving(&f);
+    find_widened(&f, arena);
+    f.integer = ARENA_ARRAY(arena, bool, graph->value_count);
+    find_integers(&f);
     for (NodeId n = graph->node_count; n-- > 0;)
         f.joins[n] = may_join(&f, &graph->node[n]);
     leave_views(&f, arena);
@@ -171,6 +255,7 @@ static ValueId copy_in(Joiner *j, ValueId value, uint32_t kernel)
     ARENA_PUSH(j->arena, j->copy, j->copy_count, j->copy_capacity, copy);
     j->first[n] = j->copy_count;
     node.kernel = kernel;
+    node.joined = j->joins[n];
     emit(j, node);
     return copy.value;
 }

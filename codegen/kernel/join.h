@@ -4,7 +4,8 @@
 
 #include "ir/graph.h"
 
-/* Per node of a flat graph: slices at run-time positions that are read where they are, and what goes with them. */
+/* Per node of a flat graph: slices at run-time positions that are read where they are, what goes with them, and what
+ * widens weights. */
 const bool *join_find(const Graph *graph, Arena *arena);
 
 /* Gives them to the kernels of their readers, which are known by now, and to kernels of readers other than their own

@@ -21,13 +21,22 @@ Str str_copy(Arena *arena, Str s)
 
 Str str_format(Arena *arena, const char *format, ...)
 {
-    Text text = {0};
-    va_list args;
+    char few[256]; /* most are short */
+    va_list args, again;
     va_start(args, format);
-    text_vprintf(&text, format, args);
+    va_copy(again, args);
+    int count = vsnprintf(few, sizeof few, format, args);
+    uint32_t length = count > 0 ? (uint32_t)count : 0;
+    Str s = {few, length};
+    if (length < sizeof few) {
+        s = str_copy(arena, s);
+    } else {
+        char *all = arena_alloc(arena, (size_t)length + 1);
+        vsnprintf(all, (size_t)length + 1, format, again);
+        s.ptr = all;
+    }
+    va_end(again);
     va_end(args);
-    Str s = str_copy(arena, text_view(&text));
-    text_free(&text);
     return s;
 }
 
@@ -168,12 +177,14 @@ void text_vprintf(Text *text, const char *format, va_list args)
 {
     va_list again;
     va_copy(again, args);
-    int count = vsnprintf(NULL, 0, format, args);
-    if (count > 0) {
-        reserve(text, (size_t)count);
-        vsnprintf(text->ptr + text->len, (size_t)count + 1, format, again);
-        text->len += (size_t)count;
+    size_t room = text->capacity - text->len;
+    int written = vsnprintf(room ? text->ptr + text->len : NULL, room, format, args);
+    size_t count = written > 0 ? (size_t)written : 0;
+    if (count && count >= room) { /* or they would have fitted */
+        reserve(text, count);
+        vsnprintf(text->ptr + text->len, count + 1, format, again);
     }
+    text->len += count;
     va_end(again);
 }
 

@@ -101,6 +101,7 @@ typedef struct Node {
     uint32_t from;          /* the call whose body it comes from, in Graph.inlined, or NONE */
     uint32_t kernel;        /* nodes of one number form one kernel; set by fuse; NONE before */
     const KernelMark *mark; /* of its kernel, at one node of it; else NULL */
+    bool joined;            /* its kernel computes it wherever it reads it, and keeps it nowhere; set by fuse */
     uint32_t stream;        /* set by schedule */
     bool dead;              /* removed; graph_compact drops it */
     Place place;

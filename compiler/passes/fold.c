@@ -2,13 +2,14 @@
  * Needs: a verified graph.  Keeps: the order of nodes.
  * Evaluates constant sub-graphs (constant.h) with the reference evaluator and makes constants of those values that the
  * rest of the graph reads.  What only repeats or counts (broadcast, full, iota) and is larger than what it is made of
- * stays a node, unless its readers fold too.
+ * stays a node, unless its readers fold too; so does what only widens weights of 8 or 16 bits (widen.h).
  * Memory: a param without stored elements is materialised only when something made of it folds, and when nothing else
  * reads it, the result takes over its memory; values between are freed after their last reader.  So folding scales
  * into 100 MB of weights takes 100 MB and the largest tensor. */
 #include "ops/family.h"
 #include "ops/meaning.h"
 #include "passes/constant.h"
+#include "passes/widen.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ typedef struct Folder {
     Graph *graph;
     Arena *scratch;
     bool *constant;
+    bool *widened;         /* weights that their readers widen */
     bool *kept;            /* read by what does not fold: becomes a constant, or its lazy node stays */
     bool *folded;          /* read by a node that is evaluated */
     bool *materialised;    /* by this pass, for itself: the elements may be overwritten */
@@ -31,8 +33,11 @@ typedef struct Folder {
 
 /* What to evaluate */
 
-static bool is_lazy(const Graph *graph, const Node *node)
+static bool is_lazy(const Folder *f, const Node *node)
 {
+    const Graph *graph = f->graph;
+    if (node->out_count == 1 && f->widened[node->out[0]])
+        return true;
     if (!node_is_view(node) && !node_is_formula(node))
         return false;
     int64_t operand = node->in_count ? type_bytes(value_type(graph, node->in[0])) : 0;
@@ -61,13 +66,13 @@ static bool is_constant(const Folder *f, const Node *node)
 
 static bool stays(const Folder *f, const Node *node)
 {
-    return !is_constant(f, node) || (is_lazy(f->graph, node) && any(f->kept, node->out, node->out_count));
+    return !is_constant(f, node) || (is_lazy(f, node) && any(f->kept, node->out, node->out_count));
 }
 
 static bool is_evaluated(const Folder *f, const Node *node)
 {
     return is_constant(f, node) && (any(f->folded, node->out, node->out_count) ||
-                                    (!is_lazy(f->graph, node) && any(f->kept, node->out, node->out_count)));
+                                    (!is_lazy(f, node) && any(f->kept, node->out, node->out_count)));
 }
 
 /* From the end, so that every reader has been decided before what it reads. */
@@ -184,7 +189,7 @@ static void make_constant(Folder *f, ValueId v, const Tensor *tensor)
 static void settle(Folder *f, const Node *node, ValueId v, const Tensor *made)
 {
     size_t bytes = (size_t)type_bytes(made->type);
-    if (f->kept[v] && !is_lazy(f->graph, node)) {
+    if (f->kept[v] && !is_lazy(f, node)) {
         void *memory = constant_memory(f, node, bytes);
         memcpy(memory, made->data, bytes);
         make_constant(f, v, tensor_at(f->graph->module->arena, made->type, memory));
@@ -240,6 +245,7 @@ bool pass_fold(Graph *graph, PassContext *context)
 {
     Arena *scratch = context->scratch;
     Folder f = {.graph = graph, .scratch = scratch, .constant = constant_values(graph, context, scratch)};
+    f.widened = widen_find(graph, f.constant, scratch);
     f.folded = ARENA_ARRAY(scratch, bool, graph->value_count);
     f.materialised = ARENA_ARRAY(scratch, bool, graph->value_count);
     f.readers = ARENA_ARRAY(scratch, uint32_t, graph->value_count);

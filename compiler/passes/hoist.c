@@ -4,7 +4,8 @@
  * but every op is total, and what is computed once is computed no more often than before in all others; loops and
  * branches themselves stay, since a loop need not end.  Out of branches, whose work may not be wanted: what is computed
  * from constants alone, so that fold finds it.  Views and formulas cost nothing where they are read; they go along when
- * something that computes needs them.
+ * something that computes needs them.  So do casts that widen constants of 8 and 16 bits, with what is made of them:
+ * outside they would have to lie in memory.
  * Constants with a name, or of more than one element, become the graph's own: each exists once, however bodies are
  * copied.  From the inside out, so that what leaves the innermost body can go on. */
 #include "passes/pass.h"
@@ -13,6 +14,7 @@
 
 #include "ops/control.h"
 #include "passes/constant.h"
+#include "passes/widen.h"
 
 typedef struct Hoister {
     Graph *graph; /* its node array is the new schedule, still growing */
@@ -34,21 +36,31 @@ static bool is_free(const Node *node)
     return node_is_view(node) || node_is_formula(node);
 }
 
+static bool widens(const Graph *graph, const Node *node, const bool *narrow)
+{
+    return op_info(node->op)->family == FAMILY_CAST && narrow[node->in[0]] &&
+           type_bytes(value_type(graph, node->out[0])) > type_bytes(value_type(graph, node->in[0]));
+}
+
 /* What is the same in each round: captured values, constants, and what is computed from them. */
 static void find_invariant(const Hoister *h, const Node *node, Body *body)
 {
     const Graph *graph = body->graph;
-    bool branch = !node_is_loop(node);
-    for (ValueId v = 0; v < graph->value_count; v++)
+    bool branch = !node_is_loop(node), *narrow = ARENA_ARRAY(h->scratch, bool, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++) {
         body->invariant[v] = graph->value[v].role == ROLE_CONST;
+        narrow[v] = body->invariant[v] && widen_is_worth(value_type(graph, v));
+    }
     for (uint32_t i = node_first_captured(h->graph, node); i < node->in_count; i++) {
         ValueId outer = node->in[i];
-        body->invariant[graph->input[node_input(h->graph, node, i)]] =
-            !branch || (outer < h->known && h->constant[outer]);
+        ValueId inner = graph->input[node_input(h->graph, node, i)];
+        bool known = outer < h->known && h->constant[outer];
+        body->invariant[inner] = !branch || known;
+        narrow[inner] = known && widen_is_worth(value_type(graph, inner));
     }
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *inner = &graph->node[n];
-        bool moves = !inner->dead && !inner->sub_count && inner->out_count &&
+        bool moves = !inner->dead && !inner->sub_count && inner->out_count && !widens(graph, inner, narrow) &&
                      op_info(inner->op)->effect == EFFECT_PURE && constant_has_operands(inner, body->invariant) &&
                      (!branch || constant_is_foldable(graph, inner));
         body->moves[n] = moves;

@@ -24,4 +24,13 @@ ValueId simplify_contract(Rewriter *rewriter, const Node *node);     /* scales, 
  * broadcasts to the weights. */
 ValueId simplify_scale_weights(Rewriter *rewriter, ValueId weights, OpCode op, ValueId scale);
 
+/* Is it what widens a constant of 8 or 16 bits?  Nothing is multiplied into that. */
+bool simplify_widens(const Rewriter *rewriter, ValueId v);
+/* Scales of such weights, behind the contraction. */
+ValueId simplify_scaled_weights(Rewriter *rewriter, const Node *contraction);
+/* The contraction of two operands, op the scale, a scalar or one for each channel, and its bias if it has one. */
+ValueId simplify_scale_result(Rewriter *rewriter, const Node *contraction, const ValueId in[2], OpCode op,
+                              ValueId scale);
+ValueId simplify_widened_difference(Rewriter *rewriter, const Node *cast); /* of integers less their zero point */
+
 #endif

@@ -52,7 +52,7 @@ static bool is_per_channel(const Shape *term, const Shape *result, uint32_t axis
 
 static bool may_scale_weights(const Rewriter *rw, ValueId weights)
 {
-    return rewrite_constant(rw, weights) &&
+    return rewrite_constant(rw, weights) && !simplify_widens(rw, weights) &&
            (rewrite_used_once(rw, weights) || type_bytes(value_type(rw->graph, weights)) <= SMALL_WEIGHTS);
 }
 

@@ -83,6 +83,8 @@ static ValueId absorb_scale(Rewriter *rw, const Node *node)
     OpCode op = scaled->op;
     ValueId unscaled = scaled->in[1 - side], scale = scaled->in[side];
     bool single = shape_elements(value_shape(rw->graph, scale)) == 1;
+    if (simplify_widens(rw, weights))
+        return single ? simplify_scale_result(rw, node, (ValueId[]){unscaled, weights}, op, scale) : NONE;
     bool grouped = node_is_convolution(node) && attr_int(node, "groups") != 1;
     summed_axis(rw, node, &axis, &from_last);
     if (!single && (grouped || !runs_along(value_shape(rw->graph, scale), value_shape(rw->graph, x)->rank, axis)))
@@ -97,7 +99,8 @@ static ValueId scale_behind_view(Rewriter *rw, const Node *node)
     int side;
     const Node *view = value_producer(rw->graph, node->in[0]);
     if (!view || (view->op != OP_RESHAPE && view->op != OP_TRANSPOSE) || !rewrite_used_once(rw, node->in[0]) ||
-        !is_scalable(rw, node->in[0]) || !rewrite_constant(rw, node->in[1]) || !rewrite_used_once(rw, node->in[1]))
+        !is_scalable(rw, node->in[0]) || !rewrite_constant(rw, node->in[1]) || !rewrite_used_once(rw, node->in[1]) ||
+        simplify_widens(rw, node->in[1]))
         return NONE;
     const Node *scaled = scaled_operand(rw, view->in[0], &side);
     if (!scaled || shape_elements(value_shape(rw->graph, scaled->in[side])) != 1)
@@ -158,6 +161,7 @@ ValueId simplify_contract(Rewriter *rw, const Node *node)
     if (!conv && node->op != OP_MATMUL)
         return NONE;
     ValueId by = conv ? absorb_padding(rw, node) : absorb_transpose(rw, node);
+    by = by == NONE ? simplify_scaled_weights(rw, node) : by;
     by = by == NONE ? absorb_scale(rw, node) : by;
     return by == NONE ? scale_behind_view(rw, node) : by;
 }

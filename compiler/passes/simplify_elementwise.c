@@ -212,7 +212,7 @@ static ValueId simplify_cast(Rewriter *rw, const Node *node)
         return x;
     const Node *inner = simplify_producer(rw, x, OP_CAST);
     if (!inner)
-        return NONE;
+        return simplify_widened_difference(rw, node);
     DType from = value_type(rw->graph, inner->in[0])->dtype, by = value_type(rw->graph, x)->dtype,
           to = value_type(rw->graph, node->out[0])->dtype;
     if (!cast_is_exact(from, by))

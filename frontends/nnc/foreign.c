@@ -27,6 +27,7 @@ Str nnc_foreign_name(Str name)
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (str_is(last, foreign[i].theirs))
             return str_from(foreign[i].ours);
-    bool ours = op_find(last) < OP_WRITTEN || nnc_library_find(last, &(LibraryFunction){0});
-    return last.len < name.len && ours ? last : (Str){0};
+    bool ours = last.len < name.len && /* the search reads the whole library */
+                (op_find(last) < OP_WRITTEN || nnc_library_find(last, &(LibraryFunction){0}));
+    return ours ? last : (Str){0};
 }

@@ -6,6 +6,7 @@
 #include "onnx/pattern.h"
 #include "ops/family.h"
 #include "passes/pass.h"
+#include "passes/widen.h"
 
 #define MOST_NODES 500000 /* with functions and rounds written out */
 #define MOST_FOLDS 100000 /* nodes that are evaluated; those after are computed when running */
@@ -156,12 +157,26 @@ static bool is_foldable(const OnnxNode *node)
     return operands && node->onnx->folds < MOST_FOLDS && !has_graph(node->proto);
 }
 
-/* Runs the graph that the node was written into: false when that is too much. */
+/* Is it a constant of 8 or 16 bits made wide?  Whoever reads it does that. */
+static bool widens(const OnnxNode *node, const Type *result)
+{
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const Type *type = node->in[i] ? node->in[i]->type : NULL;
+        if (type && widen_is_worth(type) && shape_eq(&type->shape, &result->shape) &&
+            type_bytes(result) > type_bytes(type))
+            return true;
+    }
+    return false;
+}
+
+/* Runs the graph that the node was written into: false when that is too much, or better left. */
 static bool evaluate(OnnxNode *node, Graph *graph, const Tensor **result)
 {
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        if (shape_elements(value_shape(graph, graph->output[i].value)) > ONNX_FOLDED)
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const Type *type = value_type(graph, graph->output[i].value);
+        if (shape_elements(&type->shape) > ONNX_FOLDED || widens(node, type))
             return false;
+    }
     Graph *reference = pass_reference(graph);
     return reference && eval_graph_within(reference, node->onnx->arena, NULL, result, NULL, &node->onnx->work);
 }

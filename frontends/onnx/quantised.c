@@ -14,6 +14,24 @@ static bool bounds(OnnxNode *n, DType dtype, const char **low, const char **high
     return (dtype_is_int(dtype) && bytes <= 2) || onnx_no(n, "it quantises to another type than 8 or 16 bits");
 }
 
+/* Each slice along the axis `block` times, and of these the first `extent`: views, behind which the narrow operand
+ * stays as it is. */
+static const char *repeated(OnnxNode *n, const Shape *own, const char *x, uint32_t axis, int64_t block, int64_t extent)
+{
+    int64_t unit[MAX_RANK], wide[MAX_RANK], merged[MAX_RANK];
+    for (uint32_t d = 0; d <= own->rank; d++)
+        unit[d] = wide[d] = d == axis + 1 ? 1 : own->dim[d - (d > axis)];
+    wide[axis + 1] = block;
+    memcpy(merged, own->dim, sizeof merged);
+    merged[axis] *= block;
+    const char *y = onnx_text(n, "reshape(broadcast(reshape(%s, shape = %s), shape = %s), shape = %s)", x,
+                              onnx_list(n, unit, own->rank + 1), onnx_list(n, wide, own->rank + 1),
+                              onnx_list(n, merged, own->rank));
+    if (merged[axis] == extent)
+        return y;
+    return onnx_text(n, "slice(%s, axes = %u, begin = 0, end = %lld)", y, axis, (long long)extent);
+}
+
 /* The scale or zero point of operand `i` for operand 0: of the whole, of each slice along an axis, or of each block. */
 static const char *spread(OnnxNode *n, uint32_t i, const char *x)
 {
@@ -25,13 +43,10 @@ static const char *spread(OnnxNode *n, uint32_t i, const char *x)
     if (axis < 0 || axis >= shape->rank)
         return onnx_no(n, "its axis is not there"), NULL;
     if (block) {
-        int64_t extent = shape->dim[axis], *list = ARENA_ARRAY(n->onnx->arena, int64_t, extent + 1);
-        if (own->rank != shape->rank || block < 0 || extent > ONNX_FOLDED)
+        if (own->rank != shape->rank || block < 0 || block > INT32_MAX || own->rank == MAX_RANK ||
+            own->dim[axis] * block < shape->dim[axis])
             return onnx_no(n, "its blocks are impossible"), NULL;
-        for (int64_t k = 0; k < extent; k++)
-            list[k] = k / block;
-        return onnx_text(n, "gather(%s, %s, axis = %lld)", x, onnx_known_list(n, list, (uint32_t)extent, "block"),
-                         (long long)axis);
+        return repeated(n, own, x, (uint32_t)axis, block, shape->dim[axis]);
     }
     if (own->rank != 1)
         return onnx_no(n, "its scale has %u dimensions", own->rank), NULL;
@@ -82,10 +97,10 @@ static bool write_dequantize(OnnxNode *n)
     DType dtype = onnx_type(n, 1)->dtype;
     const char *scale = spread(n, 1, onnx_in(n, 1)), *x = onnx_in(n, 0);
     bool moves = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype); /* the zero point of floats is 0 */
-    const char *zero = scale && moves ? spread(n, 2, onnx_text(n, "cast(%s, to = i32)", onnx_in(n, 2))) : "";
+    const char *zero = scale && moves ? spread(n, 2, onnx_in(n, 2)) : "";
     if (!scale || !zero)
         return false;
-    const char *moved = *zero ? onnx_text(n, "cast(%s, to = i32) - %s", x, zero) : x;
+    const char *moved = *zero ? onnx_text(n, "cast(%s, to = i32) - cast(%s, to = i32)", x, zero) : x;
     return onnx_emit(n, "%s = cast(%s, to = %s) * %s", onnx_out(n, 0), moved, dtype_name(dtype), scale);
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Contractions of random odd shapes, emitted for several targets and compilers, against the reference evaluator.
 
-    contractions.py --nnc build/nnc [--seed N] [--models N] [--cases N] [--target T ...] [--cc CC ...]
+    contractions.py --nnc build/nnc [--seed N] [--models N] [--cases N] [--target T ...] [--cc CC ...] [--widened]
 
 Shapes are drawn around the tile's edges: extents of 1, a vector and one more or less, taps beyond the image, strides,
 dilation, groups, batches and their broadcast, operands through views, epilogues.  Each model holds some cases as
-outputs of one graph; `nnc run --check` compares.  Speaks TAP: one result per target and compiler.
+outputs of one graph; `nnc run --check` compares.  With --widened weights are of 8 and 16 bits, with scales and zero
+points for all, for each slice or for each block along a dimension.  Speaks TAP: one result per target and compiler.
 """
 
 import argparse
@@ -64,6 +65,49 @@ class Graph:
     def text(self):
         body = "".join(f"    {line}\n" for line in self.body)
         return (f"nnc 1\ngraph contractions({', '.join(self.inputs)}) -> ({', '.join(self.outputs)}) {{\n{body}}}\n")
+
+
+class WidenedGraph(Graph):
+    """The same with weights that stay narrow."""
+
+    def constant(self, dtype, *dims):
+        drawn = super().param(*dims)
+        reach = {"i8": 120, "u8": 120, "i16": 300, "u16": 300}.get(dtype)
+        return self.let(f"cast(round({drawn} * {reach}.0){' + 120.0' if dtype[0] == 'u' else ''}, to = {dtype})"
+                        if reach else f"cast({drawn}, to = {dtype})")
+
+    def repeated(self, dtype, dims, axis, block):
+        """One number for each block of the axis."""
+        blocks = -(-dims[axis] // block)
+        shape = [blocks if d == axis else 1 for d in range(len(dims))]
+        number = self.constant(dtype, *shape) if dtype != "f32" else super().param(*shape)
+        if block == 1 or blocks == 1:
+            return number
+        unit, wide = shape[:axis + 1] + [1] + shape[axis + 1:], shape[:axis + 1] + [block] + shape[axis + 1:]
+        merged = shape[:axis] + [blocks * block] + shape[axis + 1:]
+        number = self.let(f"broadcast(reshape({number}, shape = {unit}), shape = {wide})")
+        cut = ", ".join([":"] * axis + [f":{dims[axis]}"])
+        return self.let(f"reshape({number}, shape = {merged})[{cut}]")
+
+    def spread(self, dtype, dims):
+        axis = self.draw.randrange(len(dims))
+        kind = self.draw.randrange(4)
+        if kind == 0:
+            return super().param(1) if dtype == "f32" else self.constant(dtype, 1)
+        if kind == 1 and dims[axis] > 8:
+            return self.repeated(dtype, dims, axis, self.draw.choice([4, 8, 16, 32, 64]))
+        return self.repeated(dtype, dims, axis if kind == 2 else (0 if len(dims) > 2 else -1 % len(dims)), 1)
+
+    def param(self, *dims):
+        dtype = self.draw.choice(["i8", "i8", "u8", "i16", "u16", "bf16", "f16"])
+        weight = self.constant(dtype, *dims)
+        if dtype[-1] == "8" and self.draw.random() < 0.3:
+            weight = self.let(f"cast(cast({weight}, to = i32) - cast({self.spread(dtype, dims)}, to = i32), to = f32)")
+        else:
+            weight = self.let(f"cast({weight}, to = f32)")
+            if self.draw.random() < 0.2:
+                weight = self.let(f"{weight} - {self.spread('f32', dims)}")
+        return self.let(f"{weight} * {self.spread('f32', dims)}") if self.draw.random() < 0.7 else weight
 
 
 def channels(draw, lanes):
@@ -144,17 +188,17 @@ def add_heads(graph, lanes):
     graph.epilogue(graph.let(f"matmul({x}, {w})"), (m, count * width), (count * width,))
 
 
-def check(nnc, folder, target, cc, seeds, cases):
+def check(words, folder, target, cc, seeds):
     """What is wrong, in words."""
     lanes = {"generic": 4, "x86-64-v3": 8, "x86-64-v4": 16}[target]
     for seed in seeds:
-        graph = Graph(random.Random(f"{target} {seed}"))
+        graph = (WidenedGraph if words.widened else Graph)(random.Random(f"{target} {seed}"))
         add_heads(graph, lanes)
-        for _ in range(cases):
+        for _ in range(words.cases):
             (add_conv if graph.draw.random() < 0.5 else add_matmul)(graph, lanes)
         model = folder / f"contractions_{target}_{seed}.nnc"
         model.write_text(graph.text())
-        command = [nnc, "run", model, "--check", "--target", target, "--cc", cc]
+        command = [words.nnc, "run", model, "--check", "--target", target, "--cc", cc]
         for line in graph.inputs:
             command += ["--input", f"{line.split(':')[0]}=random:{seed}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -172,6 +216,7 @@ def main():
     parser.add_argument("--cases", type=int, default=8)
     parser.add_argument("--target", nargs="*", default=list(FLAGS))
     parser.add_argument("--cc", nargs="*", default=["clang", "gcc"])
+    parser.add_argument("--widened", action="store_true")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the models")
     words = parser.parse_args()
     cpu = pathlib.Path("/proc/cpuinfo").read_text() if pathlib.Path("/proc/cpuinfo").exists() else ""
@@ -186,7 +231,7 @@ def main():
                 if not shutil.which(cc) or (FLAGS[target] and FLAGS[target] not in cpu):
                     print(f"ok {number} - {target} {cc} # SKIP not on this machine")
                     continue
-                wrong = check(words.nnc, folder, target, cc, seeds, words.cases)
+                wrong = check(words, folder, target, cc, seeds)
                 bad |= bool(wrong)
                 print(f"{'not ok' if wrong else 'ok'} {number} - {target} {cc}", *(f"# {w}" for w in wrong), sep="\n",
                       flush=True)

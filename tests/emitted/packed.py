@@ -22,6 +22,9 @@ NETWORKS = {
     "perceptron": ("y = dense@out(relu(dense@second(tanh(dense@first(x, 130)), 48)), 10)", "f32[5, 67]", 10),
     "double": ("y = dense@out(tanh(dense@first(x, 9)), 3)", "f64[4, 7]", 3),
     "half": ("y = dense@out(tanh(dense@first(x, 33)), 3)", "f16[4, 7]", 3),
+    "narrow": ("""param first: bf16[67, 130] = normal(std = 0.1, seed = 3)
+    param second: bf16[20, 130] = normal(std = 0.1, seed = 4)
+    y = dense@out(tanh(matmul(relu(x @ f32(first)), f32(second), transpose_y = true)), 10)""", "f32[5, 67]", 10),
     "image": ("""a = relu(batch_norm@norm(conv@first(x, 20, 3, pad = 1, with_bias = false), training = training))
     b = relu(conv@strided(a, 32, [3, 2], stride = 2))
     c = relu(depthwise_conv@depth(b, 3, pad = 1) + conv@point(b, 32, 1))

@@ -406,6 +406,72 @@ UNIT(vectors_draw_as_scalars)
 }
 #endif
 
+#if LANES > 1
+/* Every element of 8 and 16 bits, those that follow one another and each part of a word, against the scalar conversion:
+ * the same bits, but for those of NaN. */
+static bool same_number(float a, float b)
+{
+    return word_of(a) == word_of(b) || (a != a && b != b);
+}
+
+static float from_i8(int8_t x)
+{
+    return x;
+}
+
+static float from_u8(uint8_t x)
+{
+    return x;
+}
+
+static float from_i16(int16_t x)
+{
+    return x;
+}
+
+static float from_u16(uint16_t x)
+{
+    return x;
+}
+
+#define WIDENS(name, type, scalar)                                                                                     \
+    static bool widens_##name(void)                                                                                    \
+    {                                                                                                                  \
+        enum { PARTS = 4 / sizeof(type) };                                                                             \
+        bool good = true;                                                                                              \
+        for (int first = 0; first < 1 << 8 * sizeof(type); first += LANES) {                                           \
+            type x[PARTS * LANES + 1];                                                                                 \
+            float y[LANES];                                                                                            \
+            for (int i = 0; i < (int)PARTS * LANES + 1; i++)                                                           \
+                x[i] = (type)(first + i - 1);                                                                          \
+            WIDE(store)(y, WIDE(load_##name)(x + 1));                                                                  \
+            for (int i = 0; i < LANES; i++)                                                                            \
+                good &= same_number(y[i], scalar(x[1 + i]));                                                           \
+            for (int part = 0; part < (int)PARTS; part++) {                                                            \
+                WIDE(store)(y, WIDE(part_##name)(x + 1, part));                                                        \
+                for (int i = 0; i < LANES; i++)                                                                        \
+                    good &= same_number(y[i], scalar(x[1 + i * PARTS + part]));                                        \
+            }                                                                                                          \
+        }                                                                                                              \
+        return good;                                                                                                   \
+    }
+
+WIDENS(i8, int8_t, from_i8)
+WIDENS(u8, uint8_t, from_u8)
+WIDENS(i16, int16_t, from_i16)
+WIDENS(u16, uint16_t, from_u16)
+WIDENS(f16, uint16_t, to_f32_from_f16)
+WIDENS(bf16, uint16_t, to_f32_from_bf16)
+
+UNIT(narrow_elements_are_widened)
+{
+    EXPECT(widens_i8() && widens_u8());
+    EXPECT(widens_i16() && widens_u16());
+    EXPECT(widens_f16());
+    EXPECT(widens_bf16());
+}
+#endif
+
 int main(int argc, char **argv)
 {
     static const Test test[] = {
@@ -429,6 +495,9 @@ int main(int argc, char **argv)
         RUN(atan_is_close),
         RUN(sinh_is_close),
         RUN(cosh_is_close),
+#if LANES > 1
+        RUN(narrow_elements_are_widened),
+#endif
         RUN(f16_rounds_to_nearest_even),
         RUN(bf16_rounds_to_nearest_even),
         RUN(floats_to_integers_are_clamped),

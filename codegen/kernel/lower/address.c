@@ -166,7 +166,7 @@ Index lower_memory_address(const Lower *lower, ValueId value, const Index *posit
 
 bool kernel_only_reads(const Graph *graph, const Node *node)
 {
-    return node_is_view(node) || node_is_dynamic_slice(node) ||
+    return node->joined || node_is_view(node) || node_is_dynamic_slice(node) ||
            (node_is_assembly(node) && !assembly_of(graph, node).filled);
 }
 

@@ -2,6 +2,7 @@
 #include "kernel/lower/contract.h"
 
 #include "base/number.h"
+#include "passes/widen.h"
 
 WindowDimension lower_window_dimension(const Window *window, uint32_t from_last)
 {
@@ -40,11 +41,8 @@ void lower_outer_product(Lower *lower, Block *block, const OuterProduct *step)
 {
     Arena *arena = lower->arena;
     Index number = index_constant(step->number), zero = index_constant(0);
-    for (uint32_t v = 0; v < step->vectors; v++) {
-        Index at = index_add(arena, step->second.at, index_constant(v * step->vector_step));
-        stmt_assign(arena, block, step->vector, number, index_constant(v),
-                    expr_load(arena, DT_F32, step->second.buffer, at));
-    }
+    for (uint32_t v = 0; v < step->vectors; v++)
+        stmt_assign(arena, block, step->vector, number, index_constant(v), step->second[v]);
     for (uint32_t r = 0; r < step->rows; r++) {
         if (!(step->valid >> r & 1))
             continue;
@@ -122,11 +120,25 @@ static bool words_vectorize(const Graph *graph, const Node *node)
            is_lane_type(graph, node->out[0]);
 }
 
+/* Does it widen elements that follow one another, or one for all lanes? */
+static bool widens_vector(const Epilogue *e, const Node *cast)
+{
+    const Graph *graph = e->lower->graph;
+    int64_t factor;
+    return value_type(graph, cast->out[0])->dtype == DT_F32 && !op_keeps_bits(cast->op) &&
+           widen_is_narrow(value_type(graph, cast->in[0])->dtype) && !kernel_computes(e->lower, cast->in[0]) &&
+           lane_factor(e, cast->in[0], &factor) && (factor == 0 || factor == 1);
+}
+
 static bool computes_vector(const Epilogue *e, const Node *node)
 {
     OpFamily family = op_info(node->op)->family;
     if (node == e->anchor || family == FAMILY_LAYOUT)
         return true;
+    if (family == FAMILY_CAST && widens_vector(e, node))
+        return true;
+    if (family == FAMILY_VIEW)
+        return !kernel_computes(e->lower, node->in[0]);
     if (family != FAMILY_ELEMENTWISE || !words_vectorize(e->lower->graph, node))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
@@ -182,7 +194,9 @@ bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *posit
         follows[n] = follows_sums(&e, &lower->graph->node[kernel->node[n]]);
     for (uint32_t n = count; n-- > 0;) {
         const Node *node = &lower->graph->node[kernel->node[n]];
-        follows[n] |= op_info(node->op)->family == FAMILY_ELEMENTWISE && is_read(&e, count, node->out[0]);
+        OpFamily family = op_info(node->op)->family;
+        bool reads = family == FAMILY_ELEMENTWISE || family == FAMILY_CAST || family == FAMILY_VIEW;
+        follows[n] |= reads && is_read(&e, count, node->out[0]);
     }
     for (uint32_t n = 0; n < count; n++) {
         const Node *node = &lower->graph->node[kernel->node[n]];

@@ -28,8 +28,7 @@ typedef struct OuterProduct {
     uint32_t valid;       /* bit r: row r takes part */
     Elements first;       /* of row r at offset[r] */
     const int64_t *offset;
-    Elements second; /* of vector v at v * vector_step; `at` goes with the lane */
-    int64_t vector_step;
+    const Expr *const *second; /* of vector v, in f32 */
 } OuterProduct;
 
 void lower_outer_product(Lower *lower, Block *block, const OuterProduct *step);
@@ -40,5 +39,23 @@ bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *posit
 /* A pooling has joined the contraction, or another reduction: only for recipes that keep a band of rows between them.
  */
 bool lower_has_other_windows(const Lower *lower, const Kernel *kernel);
+
+/* Constants that a value at a position is computed of, by f32 words, casts from 8 and 16 bits, and views (leaves.c). */
+#define MOST_LEAVES 4
+
+typedef struct Leaf {
+    ValueId value; /* in memory */
+    Index address;
+} Leaf;
+
+typedef struct Leaves {
+    Leaf leaf[MOST_LEAVES];
+    uint32_t count;
+} Leaves;
+
+/* False when anything else is read, or several elements of one constant. */
+bool lower_leaves(Lower *lower, ValueId value, const Index *position, Leaves *leaves);
+/* Is it a product of two operands, behind views, which the kernel computes? */
+bool lower_is_scaled(const Lower *lower, ValueId value, const Node **product);
 
 #endif

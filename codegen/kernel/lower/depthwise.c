@@ -148,7 +148,6 @@ static double depthwise_cost(const Lower *lower, const Kernel *kernel, const Rec
 static void depthwise_lower(Lower *lower)
 {
     Depthwise dw;
-    ValueId source;
     Packing packing;
     bool offered = plan(lower, &dw, &lower->kernel->recipe);
     assert(offered && "what was offered is offered again");
@@ -156,8 +155,8 @@ static void depthwise_lower(Lower *lower)
     dw.x = lower_buffer(lower, dw.x_source, false);
     dw.x_whole = lower->storage->at[dw.x_source].inside == NONE;
     dw.x_base = index_add(lower->arena, dw.x_base, index_constant(-lower->kernel->buffer[dw.x].begin));
-    if (dw.packed && depthwise_packing(&dw, &source, &packing))
-        dw.weights = lower_weights(lower, source, &packing, dw.conv.outputs * dw.h.size * dw.w.size);
+    if (dw.packed && depthwise_packing(&dw, &dw.source, &packing))
+        dw.weights = lower_weights(lower, dw.source, &packing, dw.conv.outputs * dw.h.size * dw.w.size);
     depthwise_emit(&dw);
 }
 

@@ -42,9 +42,10 @@ typedef struct Depthwise {
     bool x_whole; /* what lies between its elements is its own, too */
     bool packed;  /* along channels: weights are packed at compile time, [block][kh][kw][lane] */
     uint32_t weights;
+    ValueId source; /* of these */
 } Depthwise;
 
-/* depthwise_see.c: is all that it reads in memory, of f32? */
+/* depthwise_see.c: is all that it reads in memory, of f32, but for weights that it may widen? */
 bool depthwise_in_memory(const Lower *lower, const Node *node);
 /* Of `conv`. */
 void depthwise_see_window(Depthwise *dw);

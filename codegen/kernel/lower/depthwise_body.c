@@ -63,6 +63,22 @@ static Index element_address(const Body *body, Block *block, const Tile *tile, I
     return index_data(body->arena, expr_local(body->arena, local), INT32_MIN, INT32_MAX);
 }
 
+/* The weight that is made of what is loaded. */
+static const Expr *widened(const Body *body, Block *block, const Expr *loaded)
+{
+    const Depthwise *dw = body->dw;
+    Lower *lower = body->lower;
+    Index nowhere[MAX_RANK] = {0};
+    if (!kernel_computes(lower, dw->node->in[1]))
+        return loaded;
+    Block *outer = lower_enter(lower, block);
+    lower->bound[dw->source] = loaded;
+    const Expr *weight = lower_value(lower, dw->node->in[1], nowhere);
+    lower->bound[dw->source] = NULL;
+    lower_leave(lower, outer);
+    return weight;
+}
+
 static const Expr *load_weight(const Body *body, Block *block, int64_t output, Index kh, Index kw)
 {
     const Depthwise *dw = body->dw;
@@ -70,8 +86,10 @@ static const Expr *load_weight(const Body *body, Block *block, int64_t output, I
     if (dw->packed) {
         Index row = sum2(body, scaled(body, index_var(body->arena, dw->block), dw->h.size), kh);
         Index tap = sum2(body, scaled(body, row, dw->w.size), kw);
-        return expr_load(body->arena, DT_F32, dw->weights,
-                         sum2(body, scaled(body, tap, dw->lanes), index_var(body->arena, dw->lane)));
+        DType dtype = value_type(body->lower->graph, dw->source)->dtype;
+        return widened(body, block,
+                       expr_load(body->arena, dtype, dw->weights,
+                                 sum2(body, scaled(body, tap, dw->lanes), index_var(body->arena, dw->lane))));
     }
     Index position[MAX_RANK] = {0};
     depthwise_position(dw, channel, kh, kw, position);

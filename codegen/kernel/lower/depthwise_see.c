@@ -74,14 +74,22 @@ static bool see_image(Depthwise *dw)
 
 /* The weights, of lanes along channels */
 
+/* Of weights that are widened here, the constant that they are made of, if it is one alone. */
 static bool weights_address(const Depthwise *dw, const Var *kh, const Var *kw, ValueId *source, Index *address)
 {
     Arena *arena = dw->lower->arena;
     Index position[MAX_RANK] = {0};
+    Leaves leaves;
     depthwise_position(dw, depthwise_output(dw, 0), index_var(arena, kh), index_var(arena, kw), position);
     position[0] = depthwise_output(dw, 0);
     position[1] = index_constant(0);
-    return lower_memory_source(dw->lower, dw->node->in[1], position, source, address);
+    if (!kernel_computes(dw->lower, dw->node->in[1]))
+        return lower_memory_source(dw->lower, dw->node->in[1], position, source, address);
+    if (!lower_leaves(dw->lower, dw->node->in[1], position, &leaves) || leaves.count > 1)
+        return false;
+    *source = leaves.leaf[0].value;
+    *address = leaves.leaf[0].address;
+    return true;
 }
 
 bool depthwise_packing(const Depthwise *dw, ValueId *source, Packing *packing)
@@ -112,7 +120,8 @@ static bool lanes_of_weights(const Depthwise *dw)
     ValueId source;
     Index address;
     int64_t factor;
-    return weights_address(dw, tap, tap, &source, &address) && index_factor(address, dw->lane, &factor);
+    return !kernel_computes(dw->lower, dw->node->in[1]) && weights_address(dw, tap, tap, &source, &address) &&
+           index_factor(address, dw->lane, &factor);
 }
 
 /* Which */
@@ -120,7 +129,7 @@ static bool lanes_of_weights(const Depthwise *dw)
 bool depthwise_in_memory(const Lower *lower, const Node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (value_type(lower->graph, node->in[i])->dtype != DT_F32 || kernel_makes(lower, node->in[i]))
+        if (value_type(lower->graph, node->in[i])->dtype != DT_F32 || (i != 1 && kernel_makes(lower, node->in[i])))
             return false;
     return true;
 }

@@ -212,6 +212,10 @@ static void add_pixel(const Body *body, Block *block, const Tile *tile, Index x,
 {
     const Gradient *g = body->g;
     Arena *arena = body->arena;
+    Index at = sum2(body, d, times(body, g->pixel, g->d.w));
+    const Expr **second = ARENA_ARRAY(arena, const Expr *, g->vectors);
+    for (int64_t v = 0; v < g->vectors; v++)
+        second[v] = expr_load(arena, DT_F32, g->d.buffer, sum2(body, at, index_constant(v * g->d.channel)));
     OuterProduct step = {.rows = (uint32_t)g->rows,
                          .vectors = (uint32_t)g->vectors,
                          .sum = tile->acc,
@@ -220,8 +224,7 @@ static void add_pixel(const Body *body, Block *block, const Tile *tile, Index x,
                          .valid = UINT32_MAX,
                          .first = {g->x.buffer, DT_F32, sum2(body, x, times(body, g->pixel, g->w.stride * g->x.w))},
                          .offset = tile->offset,
-                         .second = {g->d.buffer, DT_F32, sum2(body, d, times(body, g->pixel, g->d.w))},
-                         .vector_step = g->d.channel};
+                         .second = second};
     stmt_local(arena, block, step.vector, NULL);
     stmt_local(arena, block, step.element, NULL);
     lower_outer_product(body->lower, block, &step);

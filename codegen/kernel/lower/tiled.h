@@ -32,16 +32,29 @@ typedef struct Tiling {
     uint32_t count;
 } Tiling;
 
+/* A constant of the second operand, start + block * .. + depth * .. + kh * .. + kw * .. + column * .., depth that
+ * within a block. */
+typedef struct ConstantSource {
+    ValueId value;
+    int64_t start, block, depth, tap_h, tap_w, column;
+} ConstantSource;
+
+/* An array as it lies in panels. */
+typedef struct Packed {
+    uint32_t buffer;
+    Index at;                          /* of a panel's first vector, of the variables panel, block and outer */
+    int64_t tap_h, tap_w, depth, lane; /* its strides */
+} Packed;
+
 /* Panels of equal width, and where their weights are. */
 typedef struct PanelGroup {
     int64_t first, count; /* vectors before it, panels */
     uint32_t vectors;
-    bool partial;     /* some lanes are past the last column */
-    const Var *panel; /* its loop */
-    uint32_t buffer;
-    Index weights;               /* address of a panel's first vector, of the variables panel, block and outer */
-    int64_t tap_h, tap_w, depth; /* its strides */
-    int64_t elements;            /* of all panels, when they are packed */
+    bool partial;             /* some lanes are past the last column */
+    const Var *panel;         /* its loop */
+    Packed weight;            /* or what is widened to it ... */
+    Packed side[MOST_LEAVES]; /* ... with these, in the order of Tiled.source */
+    int64_t elements;         /* of weights of all panels, when they are packed */
 } PanelGroup;
 
 typedef enum Order {
@@ -90,8 +103,15 @@ typedef struct Tiled {
     /* Schedule */
     uint32_t pixels, vectors; /* of a tile at most */
     Order order;
-    bool few_channels;           /* an image of few channels: kw, channel, kh instead of block, kh, kw, channel */
-    bool packed;                 /* the weights are packed at compile time */
+    bool few_channels; /* an image of few channels: kw, channel, kh instead of block, kh, kw, channel */
+    bool packed;       /* the weights are packed at compile time, from: */
+    ConstantSource source[MOST_LEAVES]; /* the first has them all; the others scale them */
+    uint32_t source_count;
+    uint32_t weight_bytes;       /* of an element as it is read */
+    bool widened;                /* they are computed of these */
+    uint32_t parts;              /* so many steps of the depth share a word of 32 bits, when widened */
+    const Node *scaled;          /* a product, one operand of which is the same throughout a block of the depth, ... */
+    uint32_t scale;              /* ... which one; NULL: none */
     bool in_place;               /* they are read where they are */
     int64_t chunk;               /* tiles */
     int64_t block_count, blocks; /* whole blocks of the depth; of one round when the sums are partial */
@@ -113,15 +133,44 @@ typedef struct Tiled {
 bool tiled_see(Lower *lower, Tiled *con, uint32_t phase);
 /* tiled_tile.c: chooses the tile and cuts the image, as it is asked to; false when that cannot be. */
 bool tiled_choose(Tiled *con);
+/* tiled_constant.c: constants of which the second operand is made, or is computed here. */
+bool tiled_see_constant(Tiled *con); /* false: there is something else in it */
+/* The depth of blocks throughout which scales are the same; `otherwise` where they are not cut. */
+int64_t tiled_scale_block(const Tiled *con, int64_t otherwise);
+void tiled_pack_constant(Tiled *con, PanelGroup *group);
+/* A vector of weights at `at` of the panel's array, or what is widened to it; without the scale when it is that of
+ * blocks.  kh, kw and the step within the block are for the sides. */
+typedef struct WeightAt {
+    Index at, block, kh, kw, depth;
+} WeightAt;
+const Expr *tiled_weight(Tiled *con, const PanelGroup *group, const WeightAt *at, uint32_t vector, const Var *lane);
+const Expr *tiled_block_scale(Tiled *con, const PanelGroup *group, Index block, uint32_t vector, const Var *lane);
+
 /* tiled_pack.c: the panels of the second operand: packed at compile time, read where they are, or packed into
  * scratch by loops appended to lower->block (inside the loops over the batch). */
-void tiled_panels(Tiled *con);
-bool tiled_weights_constant(const Tiled *con);
 bool tiled_could_read_in_place(const Tiled *con);
 int64_t tiled_packed_elements(const Tiled *con);  /* that loops pack into scratch; 0: none */
 int64_t tiled_partial_elements(const Tiled *con); /* sums that scratch holds between rounds */
-bool tiled_packs_panels(const Tiled *con);        /* one at a time, which the tiles then pass over */
 void tiled_weights(Tiled *con);
+/* tiled_panels.c: their widths, ... */
+void tiled_panels(Tiled *con);
+bool tiled_packs_panels(const Tiled *con); /* one at a time, which the tiles then pass over */
+/* ... where an element is in the second operand, ... */
+void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position);
+
+/* ... and the packed order: which digit stands where, and each digit's extent and step in the packed array. */
+enum { DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGIT_PART, DIGITS };
+
+typedef struct PackedOrder {
+    uint32_t place[DIGITS];
+    int64_t extent[DIGITS], step[DIGITS], elements;
+} PackedOrder;
+
+/* Blocks of the depth that the array has room for, and the one that a round begins with. */
+int64_t tiled_packed_blocks(const Tiled *con, const PanelGroup *group);
+Index tiled_first_block(const Tiled *con, const PanelGroup *group);
+PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group);
+void tiled_set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t start);
 void tiled_pack_panel(Tiled *con, const PanelGroup *group); /* the one of this round, if they go one at a time */
 /* tiled_body.c: one tile.  `pixel` is its first pixel, `x` the address of that pixel's operand at tap 0, 0 without
  * x_base, `tile` its number, `row` the row's variable or NULL. */

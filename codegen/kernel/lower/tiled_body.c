@@ -11,6 +11,7 @@ typedef struct Body {
     const TileAt *at;
     uint32_t pixels, vectors;
     DType x_dtype; /* as it lies in memory; converted where it is loaded */
+    const Var *lanes;
     Index lane;
     const Local *acc;   /* [pixels][vectors] */
     bool partial_sums;  /* rounds > 1: the result's memory holds sums between rounds */
@@ -67,13 +68,19 @@ static Index named_address(Body *body, Block *block, const char *name, Index add
 typedef struct Step {
     const Local *weight; /* [steps at once][vectors] */
     const Local *element;
-    Index x, w;
+    Index x;
+    WeightAt w;
     uint32_t valid; /* pixels */
 } Step;
 
 static void multiply(Body *body, Block *block, const Step *step, uint32_t number)
 {
-    const Tiled *con = body->con;
+    Tiled *con = body->con;
+    const Expr **second = ARENA_ARRAY(body->arena, const Expr *, body->vectors);
+    Block *outer = lower_enter(body->lower, block);
+    for (uint32_t v = 0; v < body->vectors; v++)
+        second[v] = tiled_weight(con, body->at->group, &step->w, v, body->lanes);
+    lower_leave(body->lower, outer);
     OuterProduct product = {.rows = body->pixels,
                             .vectors = body->vectors,
                             .sum = body->acc,
@@ -83,8 +90,7 @@ static void multiply(Body *body, Block *block, const Step *step, uint32_t number
                             .valid = step->valid,
                             .first = {con->x, body->x_dtype, step->x},
                             .offset = body->at->loop->offset,
-                            .second = {body->at->group->buffer, DT_F32, sum2(body, step->w, body->lane)},
-                            .vector_step = con->lanes};
+                            .second = second};
     lower_outer_product(body->lower, block, &product);
 }
 
@@ -106,36 +112,56 @@ static bool steps_in_pairs(const Body *body, int64_t count)
            (registers <= target->vector_registers || pixels_collide(body));
 }
 
-/* `count` steps along the depth. */
-static void depth_steps(Body *body, Block *block, int64_t count, uint32_t valid, Index x, Index w)
+/* `at_once` steps along the depth, from `first` on. */
+static void some_steps(Body *body, Block *block, const Step *from, uint32_t at_once, Index first)
 {
     Tiled *con = body->con;
-    uint32_t at_once = steps_in_pairs(body, count) ? 2 : 1;
-    const Var *c = index_var_new(body->arena, "c", 0, count - at_once);
-    const char *name = "w";
-    Step step = {.valid = valid};
-
-    if (count <= at_once) /* taps share a block then */
-        name = str_format(body->arena, "w%u_", body->lower->name_count).ptr;
-    else
-        block = &stmt_for(body->arena, block, c, 0, count, at_once, LOOP_ROLLED)->body;
-    step.weight = lower_registers(body->lower, name, DT_F32, true, at_once, body->vectors);
-    step.element = lower_local(body->lower, "s", DT_F32, false);
+    const Packed *weight = &body->at->group->weight;
+    Step step = *from;
     stmt_local(body->arena, block, step.weight, NULL);
     stmt_local(body->arena, block, step.element, NULL);
     for (uint32_t u = 0; u < at_once; u++) {
-        step.x = sum2(body, sum2(body, x, times(body, c, con->x_depth)), index_constant(u * con->x_depth));
-        step.w = sum2(body, sum2(body, w, times(body, c, body->at->group->depth)),
-                      index_constant(u * body->at->group->depth));
+        Index c = sum2(body, first, index_constant(u)); /* parts of a word follow one another */
+        int64_t word = u / con->parts * con->parts, part = u % con->parts;
+        step.x = sum2(body, from->x, index_scale(body->arena, c, con->x_depth));
+        step.w.at = sum2(body, from->w.at, index_scale(body->arena, first, weight->depth));
+        step.w.at = sum2(body, step.w.at, index_constant(word * weight->depth + part));
+        step.w.depth = sum2(body, from->w.depth, c);
         multiply(body, block, &step, u);
     }
 }
 
+/* `count` steps along the depth; those that share a word of weights go together. */
+static void depth_steps(Body *body, Block *block, int64_t count, Step step)
+{
+    Tiled *con = body->con;
+    uint32_t at_once = con->parts > 1 ? con->parts : steps_in_pairs(body, count) ? 2 : 1;
+    int64_t whole = count / at_once * at_once, rest = count - whole;
+    const Var *c = index_var_new(body->arena, "c", 0, most(0, whole - at_once));
+    const char *name = "w";
+
+    if (count <= at_once || rest) /* taps share a block then */
+        name = str_format(body->arena, "w%u_", body->lower->name_count).ptr;
+    step.weight = lower_registers(body->lower, name, DT_F32, true, at_once, body->vectors);
+    step.element = lower_local(body->lower, "s", DT_F32, false);
+    Block *inner = whole > at_once ? &stmt_for(body->arena, block, c, 0, whole, at_once, LOOP_ROLLED)->body : block;
+    if (whole)
+        some_steps(body, inner, &step, at_once, whole > at_once ? index_var(body->arena, c) : index_constant(0));
+    if (!rest)
+        return;
+    step.weight = lower_registers(body->lower, str_format(body->arena, "w%u_", body->lower->name_count).ptr, DT_F32,
+                                  true, rest, body->vectors);
+    step.element = lower_local(body->lower, "s", DT_F32, false);
+    some_steps(body, block, &step, (uint32_t)rest, index_constant(whole));
+}
+
 static void prefetch_next(Body *body, Block *block, Index number)
 {
+    int64_t elements = 64 / body->con->weight_bytes; /* of a line */
     for (int64_t i = 0; i < body->prefetches; i++) {
-        Index line = sum2(body, index_scale(body->arena, number, body->prefetches * 16), index_constant(i * 16));
-        stmt_prefetch(body->arena, block, body->at->group->buffer, sum2(body, body->next, line));
+        Index line =
+            sum2(body, index_scale(body->arena, number, body->prefetches * elements), index_constant(i * elements));
+        stmt_prefetch(body->arena, block, body->at->group->weight.buffer, sum2(body, body->next, line));
     }
 }
 
@@ -156,12 +182,13 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     Index x = sum2(body, index_substitute(arena, con->x_base, con->block, at_block), body->at->x);
     x = sum2(body, x, index_scale(arena, kh, con->dilation_h * con->x_h));
     x = sum2(body, x, index_scale(arena, kw, con->dilation_w * con->x_w));
-    Index w = index_substitute(arena, group->weights, con->block, at_block);
-    w = sum2(body, w, index_scale(arena, kh, group->tap_h));
-    w = sum2(body, w, index_scale(arena, kw, group->tap_w));
+    Index w = index_substitute(arena, group->weight.at, con->block, at_block);
+    w = sum2(body, w, index_scale(arena, kh, group->weight.tap_h));
+    w = sum2(body, w, index_scale(arena, kw, group->weight.tap_w));
     x = named_address(body, block, "at", x);
     w = named_address(body, block, "weights", w);
-    depth_steps(body, block, count, valid, x, w);
+    WeightAt weight = {w, at_block, kh, kw, index_constant(0)};
+    depth_steps(body, block, count, (Step){.x = x, .w = weight, .valid = valid});
 }
 
 static bool all_equal(const uint32_t *valid, int64_t count)
@@ -246,13 +273,44 @@ static void few_channels(Body *body, Block *block)
         x = sum2(body, x, index_constant(kw * con->dilation_w * con->x_w));
         x = sum2(body, x, index_scale(body->arena, c, con->x_depth));
         x = sum2(body, x, index_scale(body->arena, kh, con->dilation_h * con->x_h));
-        Index w = sum2(body, group->weights, index_constant(kw * group->tap_w));
-        w = sum2(body, w, index_scale(body->arena, c, group->depth));
-        w = sum2(body, w, index_scale(body->arena, kh, group->tap_h));
+        Index w = sum2(body, group->weight.at, index_constant(kw * group->weight.tap_w));
+        w = sum2(body, w, index_scale(body->arena, c, group->weight.depth));
+        w = sum2(body, w, index_scale(body->arena, kh, group->weight.tap_h));
         x = named_address(body, inner, "at", x);
         w = named_address(body, inner, "weights", w);
-        depth_steps(body, inner, 1, body->at->loop->valid[kw], x, w);
+        WeightAt weight = {w, index_constant(0), kh, index_constant(kw), c};
+        depth_steps(body, inner, 1, (Step){.x = x, .w = weight, .valid = body->at->loop->valid[kw]});
     }
+}
+
+/* A block of the depth; its sums are scaled as a whole where its weights are. */
+static void one_block(Body *body, Block *block, Index at_block, int64_t count)
+{
+    Tiled *con = body->con;
+    Arena *arena = body->arena;
+    const Local *acc = body->acc;
+    if (!con->scaled) {
+        taps(body, block, at_block, count);
+        return;
+    }
+    const char *name = str_format(arena, "sum%u_", body->lower->name_count).ptr;
+    body->acc = lower_registers(body->lower, name, DT_F32, true, body->pixels, body->vectors);
+    stmt_local(arena, block, body->acc, expr_number(arena, DT_F32, 0));
+    taps(body, block, at_block, count);
+    Block *outer = lower_enter(body->lower, block);
+    for (uint32_t v = 0; v < body->vectors; v++) {
+        const Expr *scale = tiled_block_scale(con, body->at->group, at_block, v, body->lanes);
+        for (uint32_t p = 0; p < body->pixels; p++) {
+            Index pixel = index_constant(p), vector = index_constant(v);
+            const Expr *product =
+                expr_word(arena, WORD_MUL, DT_F32, expr_local_at(arena, body->acc, pixel, vector), scale, NULL);
+            const Expr *sum =
+                expr_word(arena, WORD_ADD, DT_F32, expr_local_at(arena, acc, pixel, vector), product, NULL);
+            stmt_assign(arena, block, acc, pixel, vector, sum);
+        }
+    }
+    lower_leave(body->lower, outer);
+    body->acc = acc;
 }
 
 /* Whole blocks of this round, then what is left of the depth, in the last round. */
@@ -271,17 +329,17 @@ static void reduce(Body *body, Block *block)
         loop->high = sum2(body, loop->low, index_constant(con->blocks));
         loop->clamp_high = con->block_count % con->blocks != 0;
         loop->high_most = index_constant(con->block_count);
-        taps(body, &loop->body, index_var(arena, con->block), con->block_depth);
+        one_block(body, &loop->body, index_var(arena, con->block), con->block_depth);
     } else if (con->block_count > 1) {
         Stmt *loop = stmt_for(arena, block, con->block, 0, con->block_count, 1, LOOP_ROLLED);
-        taps(body, &loop->body, index_var(arena, con->block), con->block_depth);
+        one_block(body, &loop->body, index_var(arena, con->block), con->block_depth);
     } else if (con->block_count)
-        taps(body, block, index_constant(0), con->block_depth);
+        one_block(body, block, index_constant(0), con->block_depth);
     body->prefetches = 0;
     if (rest && body->partial_sums)
         block = &stmt_if(arena, block, index_var(arena, con->round), con->rounds - 1, con->rounds)->body;
     if (rest)
-        taps(body, block, index_constant(con->block_count), rest);
+        one_block(body, block, index_constant(con->block_count), rest);
 }
 
 /* Sums: where they start, and where they go */
@@ -436,16 +494,16 @@ static void plan_prefetch(Body *body, Block *block)
     Arena *arena = body->arena;
     const PanelGroup *group = body->at->group;
     int64_t tiles = con->tiling.tiles * (con->tiling.rows ? con->out_h : 1), taps = con->taps_h * con->taps_w;
-    int64_t lines = ceil_div(con->block_depth * group->vectors * con->lanes, 16);
+    int64_t line = 64 / con->weight_bytes, lines = ceil_div(con->block_depth * group->vectors * con->lanes, line);
     if (con->lower->target->dialect != DIALECT_VECTOR || con->order != ORDER_PANELS || !con->packed || tiles == 1 ||
         !con->block_count || group->partial || group->count * con->rounds == 1)
         return;
 
     body->prefetches = ceil_div(lines, tiles);
-    int64_t share = body->prefetches * 16 * con->blocks * taps; /* of a tile */
-    Index next = index_substitute(arena, group->weights, con->block, index_constant(con->blocks));
+    int64_t share = body->prefetches * line * con->blocks * taps; /* of a tile */
+    Index next = index_substitute(arena, group->weight.at, con->block, index_constant(con->blocks));
     if (body->partial_sums)
-        next = sum2(body, next, times(body, con->round, con->blocks * con->block_depth * group->depth * taps));
+        next = sum2(body, next, times(body, con->round, con->blocks * con->block_depth * group->weight.depth * taps));
     next = sum2(body, next, index_scale(arena, body->at->tile, share));
     const Expr *last = expr_number(arena, DT_I64, (double)most(0, group->elements - share));
     const Local *local = lower_local(body->lower, "next", DT_I64, false);
@@ -466,6 +524,7 @@ void tiled_tile(Tiled *con, Block *block, const TileAt *at)
                  .pixels = at->loop->pixels,
                  .vectors = at->group->vectors,
                  .x_dtype = value_type(con->lower->graph, con->x_value)->dtype,
+                 .lanes = lane,
                  .lane = index_var(arena, lane),
                  .partial_sums = con->rounds > 1 && !at->group->partial};
     Block *inner = &stmt_lanes(arena, block, lane, con->lanes)->body;

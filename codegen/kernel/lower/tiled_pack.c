@@ -1,187 +1,8 @@
 /* The second operand of a contraction, in panels of as many columns as a tile has.
- * Constants are packed at compile time, [panel][block][kh][kw][depth of a block][columns of a panel], so that a tile
- * reads them in one stream.  Others are packed into scratch the same way when many tiles pass over them, as much as one
- * round takes; few tiles read them where they are when their columns have stride 1. */
+ * Constants (tiled_constant.c) are packed at compile time, [panel][block][kh][kw][depth of a block][columns of a
+ * panel], so that a tile reads them in one stream.  Others are packed into scratch the same way when many tiles pass
+ * over them, as much as one round takes; few tiles read them where they are when their columns have stride 1. */
 #include "kernel/lower/tiled.h"
-
-#include <string.h>
-
-/* Panels */
-
-static void add_group(Tiled *con, int64_t first, int64_t count, uint32_t vectors, bool partial)
-{
-    if (!count)
-        return;
-    const Var *panel = index_var_new(con->lower->arena, "panel", 0, count - 1);
-    con->group[con->group_count++] =
-        (PanelGroup){.first = first, .count = count, .vectors = vectors, .partial = partial, .panel = panel};
-}
-
-/* Balanced widths: 7 vectors by 3 are 3, 2, 2.  The last panel stands alone when its last lanes are past the end. */
-void tiled_panels(Tiled *con)
-{
-    int64_t vectors = ceil_div(con->columns, con->lanes), panels = ceil_div(vectors, con->vectors);
-    uint32_t narrow = (uint32_t)(vectors / panels), partial = con->columns % con->lanes != 0;
-    int64_t wide = vectors % panels; /* panels of one vector more */
-
-    con->group_count = 0;
-    add_group(con, 0, wide, narrow + 1, false);
-    add_group(con, wide * (narrow + 1), panels - wide - partial, narrow, false);
-    add_group(con, vectors - narrow, partial, narrow, true);
-}
-
-/* Where the operand's elements are */
-
-static void weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position)
-{
-    const Shape *shape = value_shape(con->lower->graph, con->node->in[1]);
-    if (!con->is_product) {
-        Arena *arena = con->lower->arena;
-        position[0] = con->transposed ? depth : column;
-        position[1] = con->transposed ? column : depth;
-        position[2] = index_add(arena, index_scale(arena, kh, con->tap_step[0]), index_constant(con->tap_begin[0]));
-        position[shape->rank - 1] =
-            index_add(arena, index_scale(arena, kw, con->tap_step[1]), index_constant(con->tap_begin[1]));
-        return;
-    }
-    const Shape *result = value_shape(con->lower->graph, con->node->out[0]);
-    uint32_t rows = value_shape(con->lower->graph, con->node->in[0])->rank > 1;
-    for (uint32_t d = 0; d + 2 < shape->rank; d++)
-        position[d] =
-            shape->dim[d] == 1 ? index_constant(0) : con->position[result->rank - 1 - rows - (shape->rank - 2) + d];
-    position[shape->rank - 2] = con->product.transposed ? column : depth;
-    position[shape->rank - 1] = con->product.transposed ? depth : column;
-}
-
-typedef struct ConstantSource { /* start + depth * .. + kh * .. + kw * .. + column * .. */
-    ValueId value;
-    int64_t start, depth, tap_h, tap_w, column;
-} ConstantSource;
-
-static bool constant_source(const Tiled *con, ConstantSource *source)
-{
-    Lower *lower = con->lower;
-    Arena *arena = lower->arena;
-    const Var *depth = index_var_new(arena, "depth", 0, con->depth - 1), *column = con->column;
-    const Var *kh = index_var_new(arena, "kh", 0, con->taps_h - 1),
-              *kw = index_var_new(arena, "kw", 0, con->taps_w - 1);
-    Index position[MAX_RANK] = {0};
-
-    weights_position(con, index_var(arena, depth), index_var(arena, kh), index_var(arena, kw), index_var(arena, column),
-                     position);
-    Index address;
-    if (!lower_memory_source(lower, con->node->in[1], position, &source->value, &address))
-        return false;
-    Role role = lower->graph->value[source->value].role;
-    if (role != ROLE_CONST && role != ROLE_PARAM)
-        return false;
-    bool affine = index_factor(address, depth, &source->depth) && index_factor(address, kh, &source->tap_h) &&
-                  index_factor(address, kw, &source->tap_w) && index_factor(address, column, &source->column);
-    source->start = address.constant;
-    for (uint32_t i = 0; i < address.count; i++) {
-        const Var *var = address.term[i].atom->kind == ATOM_VAR ? address.term[i].atom->var : NULL;
-        affine &= var == depth || var == kh || var == kw || var == column;
-    }
-    return affine;
-}
-
-bool tiled_weights_constant(const Tiled *con)
-{
-    ConstantSource source;
-    return constant_source(con, &source);
-}
-
-bool tiled_packs_panels(const Tiled *con)
-{
-    return !con->packed && con->order == ORDER_PANELS;
-}
-
-/* Blocks of the depth that scratch has room for: what is left over of the last one counts as a block. */
-static int64_t packed_blocks(const Tiled *con, const PanelGroup *group)
-{
-    bool by_round = tiled_packs_panels(con) && con->rounds > 1 && !group->partial;
-    return by_round ? con->blocks + (con->depth % con->block_depth != 0) : ceil_div(con->depth, con->block_depth);
-}
-
-/* The block that the round begins with. */
-static Index first_packed_block(const Tiled *con, const PanelGroup *group)
-{
-    if (!tiled_packs_panels(con) || con->rounds == 1 || group->partial)
-        return index_constant(0);
-    return index_scale(con->lower->arena, index_var(con->lower->arena, con->round), con->blocks);
-}
-
-/* The packed order */
-
-enum { DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGITS };
-
-typedef struct Order6 { /* which digit stands where, and each digit's extent and step in the packed array */
-    uint32_t place[DIGITS];
-    int64_t extent[DIGITS], step[DIGITS], elements;
-} Order6;
-
-static Order6 packed_order(const Tiled *con, const PanelGroup *group)
-{
-    Order6 order = {{DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN}, {0}, {0}, 1};
-    if (con->few_channels) {
-        order.place[2] = DIGIT_TAP_W;
-        order.place[3] = DIGIT_DEPTH;
-        order.place[4] = DIGIT_TAP_H;
-    }
-    order.extent[DIGIT_PANEL] = tiled_packs_panels(con) ? 1 : group->count;
-    order.extent[DIGIT_BLOCK] = packed_blocks(con, group);
-    order.extent[DIGIT_TAP_H] = con->taps_h;
-    order.extent[DIGIT_TAP_W] = con->taps_w;
-    order.extent[DIGIT_DEPTH] = least(con->block_depth, con->depth);
-    order.extent[DIGIT_COLUMN] = group->vectors * con->lanes;
-    for (uint32_t i = DIGITS; i-- > 0;) {
-        order.step[order.place[i]] = order.elements;
-        order.elements *= order.extent[order.place[i]];
-    }
-    return order;
-}
-
-static void set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t start)
-{
-    Arena *arena = con->lower->arena;
-    Order6 order = packed_order(con, group);
-    int64_t step = tiled_packs_panels(con) ? 0 : order.step[DIGIT_PANEL];
-    group->buffer = buffer;
-    group->weights = index_add(arena, index_constant(start), index_scale(arena, index_var(arena, group->panel), step));
-    Index first = first_packed_block(con, group), block = index_var(arena, con->block);
-    block = index_add(arena, block, index_scale(arena, first, -1));
-    group->weights = index_add(arena, group->weights, index_scale(arena, block, order.step[DIGIT_BLOCK]));
-    group->tap_h = order.step[DIGIT_TAP_H];
-    group->tap_w = order.step[DIGIT_TAP_W];
-    group->depth = order.step[DIGIT_DEPTH];
-    group->elements = order.elements;
-}
-
-static void pack_constant(Tiled *con, PanelGroup *group, const ConstantSource *source)
-{
-    Order6 order = packed_order(con, group);
-    int64_t width = group->vectors * con->lanes;
-    int64_t stride[DIGITS] = {width * source->column, con->block_depth * source->depth,
-                              source->tap_h,          source->tap_w,
-                              source->depth,          source->column};
-    Packing packing;
-
-    memset(&packing, 0, sizeof packing); /* compared as bytes */
-    packing.rank = DIGITS;
-    packing.start = source->start + group->first * con->lanes * source->column;
-    packing.bound[0].most = con->columns - group->first * con->lanes;
-    packing.bound[1].most = con->depth;
-    for (uint32_t i = 0; i < DIGITS; i++) {
-        uint32_t digit = order.place[i];
-        packing.extent[i] = order.extent[digit];
-        packing.stride[i] = stride[digit];
-        packing.bound[0].factor[i] = digit == DIGIT_PANEL ? width : digit == DIGIT_COLUMN;
-        packing.bound[1].factor[i] = digit == DIGIT_BLOCK ? con->block_depth : digit == DIGIT_DEPTH;
-    }
-    set_packed(con, group, lower_weights(con->lower, source->value, &packing, order.elements), 0);
-}
-
-/* A dynamic operand */
 
 /* Its address, if it is in memory and its columns follow each other there. */
 static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *source, Index *address)
@@ -195,7 +16,7 @@ static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *sourc
         return false;
     Index k =
         index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
-    weights_position(con, k, zero, zero, index_var(arena, con->column), position);
+    tiled_weights_position(con, k, zero, zero, index_var(arena, con->column), position);
     return lower_memory_source(lower, con->node->in[1], position, source, address) &&
            index_factor(*address, con->column, &factor) && (factor == 1 || con->columns == 1) &&
            index_factor(*address, depth, &factor);
@@ -215,11 +36,12 @@ static void read_in_place(Tiled *con, PanelGroup *group, const Var *depth, Value
     Arena *arena = lower->arena;
     Index column = index_add(arena, index_constant(group->first * con->lanes),
                              index_scale(arena, index_var(arena, group->panel), group->vectors * con->lanes));
-    group->buffer = lower_buffer(lower, source, false);
-    index_factor(address, depth, &group->depth);
-    group->weights = index_substitute(arena, address, depth, index_constant(0));
-    group->weights = index_substitute(arena, group->weights, con->column, column);
-    group->weights = index_add(arena, group->weights, index_constant(-lower->kernel->buffer[group->buffer].begin));
+    group->weight = (Packed){.buffer = lower_buffer(lower, source, false), .lane = 1};
+    index_factor(address, depth, &group->weight.depth);
+    group->weight.at = index_substitute(arena, address, depth, index_constant(0));
+    group->weight.at = index_substitute(arena, group->weight.at, con->column, column);
+    group->weight.at =
+        index_add(arena, group->weight.at, index_constant(-lower->kernel->buffer[group->weight.buffer].begin));
 }
 
 /* A loop over the panels, or none where they are packed one at a time. */
@@ -234,11 +56,11 @@ static Block *packed_panels(const Tiled *con, const PanelGroup *group, Block *bl
 static Block *packed_depth(const Tiled *con, const PanelGroup *group, Block *block, const Var *var, int64_t unit)
 {
     Arena *arena = con->lower->arena;
-    int64_t extent = ceil_div(con->depth, unit), room = packed_blocks(con, group) * (con->block_depth / unit);
+    int64_t extent = ceil_div(con->depth, unit), room = tiled_packed_blocks(con, group) * (con->block_depth / unit);
     Stmt *loop = stmt_for(arena, block, var, 0, extent, 1, LOOP_SERIAL);
     if (room >= extent)
         return &loop->body;
-    loop->low = index_scale(arena, first_packed_block(con, group), con->block_depth / unit);
+    loop->low = index_scale(arena, tiled_first_block(con, group), con->block_depth / unit);
     loop->high = index_add(arena, loop->low, index_constant(room));
     loop->clamp_high = extent % room != 0;
     loop->high_most = index_constant(extent);
@@ -251,13 +73,14 @@ static const Expr *vector_of_row(const Tiled *con, const Var *k, Index first, co
     Arena *arena = con->lower->arena;
     Index position[MAX_RANK] = {0}, zero = index_constant(0);
     int64_t step;
-    weights_position(con, index_var(arena, k), zero, zero, index_add(arena, first, index_var(arena, lane)), position);
+    tiled_weights_position(con, index_var(arena, k), zero, zero, index_add(arena, first, index_var(arena, lane)),
+                           position);
     const Expr *load = lower_value(con->lower, con->node->in[1], position);
     return load->kind == EXPR_LOAD && index_factor(load->index, lane, &step) && step == 1 ? load : NULL;
 }
 
 /* Columns of stride 1: vectors are copied.  Each is asked for: through a view, the next need not follow this one. */
-static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const Order6 *order)
+static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const PackedOrder *order)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
@@ -277,16 +100,16 @@ static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const Order6 *o
 
     Block *block = packed_depth(con, group, packed_panels(con, group, lower->block), k, 1);
     block = &stmt_lanes(arena, block, lane, con->lanes)->body;
-    Index to = index_substitute(arena, group->weights, con->block, index_constant(0));
+    Index to = index_substitute(arena, group->weight.at, con->block, index_constant(0));
     to = index_add(arena, index_add(arena, to, index_scale(arena, index_var(arena, k), order->step[DIGIT_DEPTH])),
                    index_var(arena, lane));
     for (uint32_t v = 0; v < group->vectors; v++)
-        stmt_store(arena, block, group->buffer, index_add(arena, to, index_constant(v * lanes)), vector[v]);
+        stmt_store(arena, block, group->weight.buffer, index_add(arena, to, index_constant(v * lanes)), vector[v]);
     return true;
 }
 
 /* Rows of stride 1 along k, columns at any even step: squares of lanes x lanes are transposed in registers. */
-static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *order)
+static bool pack_by_squares(Tiled *con, const PanelGroup *group, const PackedOrder *order)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
@@ -303,7 +126,7 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *o
     Index column = index_add(arena, index_add(arena, first, index_scale(arena, index_var(arena, vector), lanes)),
                              index_var(arena, lane));
     Index k = index_add(arena, index_scale(arena, index_var(arena, con->block), lanes), index_var(arena, depth));
-    weights_position(con, k, zero, zero, column, position);
+    tiled_weights_position(con, k, zero, zero, column, position);
     if (kernel_computes(lower, con->node->in[1]))
         return false;
     const Expr *load = lower_value(lower, con->node->in[1], position);
@@ -317,25 +140,25 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const Order6 *o
     if (con->depth > con->block_depth)
         block = packed_depth(con, group, block, con->block, lanes);
     Index from = index_substitute(arena, index_substitute(arena, load->index, depth, zero), lane, zero);
-    Index to = index_add(arena, group->weights, index_scale(arena, index_var(arena, vector), lanes));
-    stmt_transpose(arena, block, (uint32_t)lanes, group->buffer, to, group->depth,
+    Index to = index_add(arena, group->weight.at, index_scale(arena, index_var(arena, vector), lanes));
+    stmt_transpose(arena, block, (uint32_t)lanes, group->weight.buffer, to, group->weight.depth,
                    expr_load(arena, DT_F32, load->buffer, from), across);
     return true;
 }
 
-static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *order)
+static void pack_one_by_one(Tiled *con, const PanelGroup *group, const PackedOrder *order)
 {
     static const char *const name[DIGITS] = {[DIGIT_TAP_H] = "kh", "kw", "c", "o"};
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     Block *block = packed_panels(con, group, lower->block);
-    Index at[DIGITS], to = group->weights, position[MAX_RANK] = {0};
+    Index at[DIGITS], to = group->weight.at, position[MAX_RANK] = {0};
 
     at[DIGIT_PANEL] = index_var(arena, group->panel);
     at[DIGIT_BLOCK] = index_var(arena, con->block);
     if (con->depth > con->block_depth)
         block = packed_depth(con, group, block, con->block, con->block_depth);
-    for (uint32_t i = DIGIT_BLOCK + 1; i < DIGITS; i++) {
+    for (uint32_t i = DIGIT_BLOCK + 1; i < DIGIT_PART; i++) {
         uint32_t digit = order->place[i];
         const Var *var = index_var_new(arena, name[digit], 0, order->extent[digit] - 1);
         if (order->extent[digit] > 1)
@@ -346,14 +169,14 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const Order6 *o
     Index k = index_add(arena, index_scale(arena, at[DIGIT_BLOCK], con->block_depth), at[DIGIT_DEPTH]);
     Index column = index_add(arena, index_scale(arena, at[DIGIT_PANEL], group->vectors * con->lanes),
                              index_add(arena, at[DIGIT_COLUMN], index_constant(group->first * con->lanes)));
-    weights_position(con, k, at[DIGIT_TAP_H], at[DIGIT_TAP_W], column, position);
+    tiled_weights_position(con, k, at[DIGIT_TAP_H], at[DIGIT_TAP_W], column, position);
 
     Block *outer = lower_enter(lower, block);
     const Expr *zero = expr_number(arena, DT_F32, 0);
     const Expr *value = lower_value(lower, con->node->in[1], position);
     value = expr_within(arena, k, con->depth, value, zero);
     value = expr_within(arena, column, con->columns, value, zero);
-    stmt_store(arena, lower->block, group->buffer, to, value);
+    stmt_store(arena, lower->block, group->weight.buffer, to, value);
     lower_leave(lower, outer);
 }
 
@@ -377,7 +200,7 @@ int64_t tiled_packed_elements(const Tiled *con)
 {
     int64_t elements = 0;
     for (uint32_t g = 0; packs_now(con) && g < con->group_count; g++) {
-        int64_t own = packed_order(con, &con->group[g]).elements;
+        int64_t own = tiled_packed_order(con, &con->group[g]).elements;
         elements = tiled_packs_panels(con) ? most(elements, own) : elements + own;
     }
     return elements;
@@ -385,7 +208,7 @@ int64_t tiled_packed_elements(const Tiled *con)
 
 static void pack_group(Tiled *con, const PanelGroup *group)
 {
-    Order6 order = packed_order(con, group);
+    PackedOrder order = tiled_packed_order(con, group);
     if (!pack_by_vectors(con, group, &order) && !pack_by_squares(con, group, &order))
         pack_one_by_one(con, group, &order);
 }
@@ -396,10 +219,10 @@ static void pack_now(Tiled *con)
     int64_t elements = 0;
     for (uint32_t g = 0; g < con->group_count; g++) {
         PanelGroup *group = &con->group[g];
-        set_packed(con, group, scratch, elements);
+        tiled_set_packed(con, group, scratch, elements);
         if (tiled_packs_panels(con))
             continue; /* then, where the tiles pass over it */
-        elements += packed_order(con, group).elements;
+        elements += tiled_packed_order(con, group).elements;
         pack_group(con, group);
     }
 }
@@ -412,14 +235,13 @@ void tiled_pack_panel(Tiled *con, const PanelGroup *group)
 
 void tiled_weights(Tiled *con)
 {
-    ConstantSource constant;
     ValueId source;
     Index address;
     const Var *depth = index_var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
 
-    if (con->packed && constant_source(con, &constant)) {
+    if (con->packed) {
         for (uint32_t g = 0; g < con->group_count; g++)
-            pack_constant(con, &con->group[g], &constant);
+            tiled_pack_constant(con, &con->group[g]);
     } else if (con->in_place && readable_in_place(con, depth, &source, &address)) {
         for (uint32_t g = 0; g < con->group_count; g++)
             read_in_place(con, &con->group[g], depth, source, address);

@@ -2,6 +2,8 @@
  * vectors of columns can be finished and stored.  Nothing is lowered here. */
 #include "kernel/lower/tiled.h"
 
+#include "passes/widen.h"
+
 #include <string.h>
 
 static bool is_f32(const Lower *lower, ValueId value)
@@ -67,7 +69,7 @@ static bool set_operand(Tiled *con, Index address, const Var *depth, const Var *
 static bool see_computed(Tiled *con)
 {
     if (con->taps_h * con->taps_w * con->stride_h * con->stride_w != 1 || con->pad_top || con->pad_left ||
-        con->out_h != con->in_h || con->out_w != con->in_w || con->depth % con->lanes)
+        con->out_h != con->in_h || con->out_w != con->in_w || con->depth % con->lanes || con->block_depth != con->lanes)
         return false;
     con->computed = true;
     con->x_depth = 1;
@@ -85,7 +87,6 @@ static void see_window(Tiled *con, const Convolution *conv)
     con->stride_h = h.stride, con->stride_w = w.stride;
     con->dilation_h = h.dilation, con->dilation_w = w.dilation;
     con->pad_top = h.before, con->pad_left = w.before;
-    set_blocks(con, con->lanes);
 }
 
 /* The weight's taps, and where a pixel of the phase is in the result. */
@@ -117,8 +118,7 @@ static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
         return false;
 
     see_window(con, conv);
-    const Var *image = index_var_new(arena, "n", 0, conv->images - 1),
-              *depth = index_var_new(arena, "c", 0, con->lanes - 1);
+    const Var *image = index_var_new(arena, "n", 0, conv->images - 1);
     const Var *h = index_var_new(arena, "h", 0, con->in_h - 1), *column = index_var_new(arena, "w", 0, con->in_w - 1);
     con->outer[con->outer_count++] = image;
     con->pixel = index_var_new(arena, "pixel", 0, con->out_h * con->out_w - 1);
@@ -126,7 +126,9 @@ static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
     con->position[0] = index_var(arena, image);
     con->position[1] = index_var(arena, con->column);
     see_phase(con, phase);
+    set_blocks(con, tiled_scale_block(con, con->lanes));
 
+    const Var *depth = index_var_new(arena, "c", 0, con->block_depth - 1);
     if (kernel_computes(lower, con->x_value))
         return rank == 2 && !phase->transposed && see_computed(con);
     Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h)};
@@ -245,7 +247,8 @@ static bool see_matmul(Tiled *con)
         bool again = true;
         rows.flat = flat;
         rows.inner = 0;
-        set_blocks(con, con->lanes);
+        see_rows(con, &rows);
+        set_blocks(con, tiled_scale_block(con, con->lanes));
         for (int round = 0; again && round < 4; round++)
             if (try_rows(con, &rows, &again)) {
                 con->in_w = con->out_w;
@@ -335,8 +338,8 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
             return false;
     if (!see_operands(con))
         return false;
-    con->packed = tiled_weights_constant(con);
-    if (!worth_it(con))
+    con->packed = tiled_see_constant(con);
+    if ((con->widened && !con->packed) || !worth_it(con))
         return false;
     see_pool(con);
     con->one_by_one = !stores_vectors(con);
@@ -348,6 +351,14 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
 /* What fuse asks */
 
 #define NARROWEST 14 /* image that is made row by row: a row fills a tile */
+
+/* A constant, or one that joins its reader and is widened there. */
+static bool is_cast_constant(const Graph *graph, ValueId value)
+{
+    const Node *node = value_producer(graph, value);
+    bool widens = node && op_info(node->op)->family == FAMILY_CAST && widen_is_worth(value_type(graph, node->in[0]));
+    return !node || (widens && node->kernel == NONE && !value_producer(graph, node->in[0]));
+}
 
 /* Is the convolution sure to run in register tiles, and small enough to go row by row?  Its image must be in memory or
  * be made in the kernel. */
@@ -361,7 +372,7 @@ static bool goes_by_rows(const Graph *graph, const Target *target, const Node *n
     const Node *input = value_producer(graph, node->in[0]);
     uint32_t unused;
     for (uint32_t i = 1; i < node->in_count; i++)
-        if (value_producer(graph, node->in[i]))
+        if (!(i == 1 ? is_cast_constant(graph, node->in[i]) : !value_producer(graph, node->in[i])))
             return false; /* weights are packed at compile time */
     bool computed =
         input && (node_is_view(input) || node_is_number(input, &number) || node_is_ramp(graph, input, &unused));

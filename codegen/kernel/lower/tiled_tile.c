@@ -29,7 +29,8 @@ static void choose_tile(Tiled *con)
     if (pixels < con->pixels) { /* few pixels: more vectors, to hide the latency of the sums */
         con->pixels = (uint32_t)pixels;
         con->vectors = (uint32_t)least(vectors, least(8, (registers - 1) / (pixels + 1)));
-        con->vectors = pixels == 1 ? (uint32_t)least(vectors, 8) : con->vectors;
+        con->vectors = pixels == 1 ? (uint32_t)least(vectors, con->scaled ? (registers - 4) / 2 : 8) : con->vectors;
+        con->vectors = (uint32_t)least(con->vectors, 8);
     }
     if (con->asked.pixels > 0)
         con->pixels = (uint32_t)con->asked.pixels;
@@ -75,7 +76,7 @@ static int64_t chunk_of(const Tiled *con)
 static void choose_order(Tiled *con)
 {
     int64_t taps = con->taps_h * con->taps_w;
-    int64_t width = con->vectors * con->lanes * 4; /* bytes */
+    int64_t width = con->vectors * con->lanes * con->weight_bytes; /* bytes */
     bool pointwise = !con->is_product && taps == 1;
 
     con->rounds = 1;
@@ -85,7 +86,7 @@ static void choose_order(Tiled *con)
         con->order = ORDER_CHUNKS;
         return;
     }
-    bool fits = con->columns * con->depth * 4 <= MOST_WEIGHTS;
+    bool fits = con->columns * con->depth * con->weight_bytes <= MOST_WEIGHTS;
     bool chunks = con->few_channels || (fits && pointwise) || ((fits || !sums_fit(con)) && gathers_rows(con));
     if (con->asked.chunk > 0 || (con->asked.chunk == KNOB_FREE && chunks)) {
         con->order = ORDER_CHUNKS;
@@ -296,14 +297,32 @@ static bool fits_registers(const Tiled *con)
     return con->pixels <= MOST_PIXELS && sums + 2 <= con->lower->target->vector_registers;
 }
 
+/* Sums of a block beside the sums of all need as many registers again. */
+static void choose_scaling(Tiled *con)
+{
+    int64_t sums = (int64_t)con->pixels * con->vectors;
+    if (2 * sums + 2 > con->lower->target->vector_registers)
+        con->scaled = NULL;
+}
+
+/* How many steps share a word of the weights. */
+static uint32_t choose_parts(const Tiled *con)
+{
+    uint32_t parts = 4 / con->weight_bytes;
+    bool words = con->widened && con->lower->target->dialect == DIALECT_VECTOR && !con->few_channels;
+    return words && con->block_depth % parts == 0 ? parts : 1;
+}
+
 bool tiled_choose(Tiled *con)
 {
     const TiledKnobs *asked = &con->asked;
     choose_tile(con);
     if (!asked->pixels || !asked->vectors || ((asked->pixels > 0 || asked->vectors > 0) && !fits_registers(con)))
         return false;
-    con->few_channels = !con->is_product && con->phases == 1 && con->depth < con->lanes &&
+    con->few_channels = !con->is_product && con->phases == 1 && con->depth < con->lanes && con->source_count < 2 &&
                         con->taps_h * con->taps_w > 1 && con->out_h > 1 && con->out_w >= con->pixels;
+    choose_scaling(con);
+    con->parts = choose_parts(con);
     cut_image(con);
     choose_order(con);
     if ((con->pool || con->computed) && asked->chunk > 0) /* each row passes over all panels */

@@ -1,6 +1,7 @@
 /* What may be computed for several values of a loop's variable at once: f32, and masks, at addresses that go evenly
- * with it. */
+ * with it; and what is widened to f32 where it is loaded. */
 #include "kernel/lower/lower.h"
+#include "passes/widen.h"
 
 static bool load_vectorizes(const Expr *load, const Var *var)
 {
@@ -8,6 +9,14 @@ static bool load_vectorizes(const Expr *load, const Var *var)
     if (!index_factor(load->index, var, &factor)) /* other strides than 0 and 1 become gathers */
         return false;
     return load->dtype == DT_F32 || load->dtype == DT_BOOL;
+}
+
+/* Elements of 8 or 16 bits that become f32 as they are loaded: those that follow one another, or parts of words. */
+static bool widening_vectorizes(const Expr *load, const Var *var)
+{
+    int64_t factor;
+    return load->kind == EXPR_LOAD && widen_is_narrow(load->dtype) && index_factor(load->index, var, &factor) &&
+           (factor == 1 || (load->spread && factor * dtype_bytes(load->dtype) == 4));
 }
 
 static bool word_vectorizes(const Expr *word, const Var *var)
@@ -67,7 +76,8 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
     case EXPR_CAST:
         if (expr->dtype == DT_F32 && expr->arg[0]->dtype == DT_BOOL && expr_uses(expr, var))
             return expr_vectorizes(expr->arg[0], var);
-        return !expr_uses(expr, var) && !has_local(expr);
+        return (!expr_uses(expr, var) && !has_local(expr)) ||
+               (expr->dtype == DT_F32 && widening_vectorizes(expr->arg[0], var));
     case EXPR_WITHIN:
         if (expr->dtype == DT_F32 && !index_uses(expr->index, var))
             return expr_vectorizes(expr->arg[0], var) && expr_vectorizes(expr->arg[1], var);

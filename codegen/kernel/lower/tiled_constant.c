@@ -1,0 +1,244 @@
+/* The second operand of a contraction when it is constant: packed at compile time, as a tile reads it.
+ * What the kernel widens it from stays as narrow as it is: the elements of several steps of the depth stand side by
+ * side in words of 32 bits, from which a vector is widened without a shuffle.  Scales and zero points are packed the
+ * same way, less the digits that they do not depend on.  A scale of blocks of the depth is the scale of their sums:
+ * blocks of the tile end where they do. */
+#include "kernel/lower/tiled.h"
+#include "passes/widen.h"
+
+#include <string.h>
+
+/* What it is made of */
+
+typedef struct Digits { /* variables of the address */
+    const Var *depth, *kh, *kw;
+} Digits;
+
+static bool leaves_at(const Tiled *con, Index k, const Digits *digits, Leaves *leaves)
+{
+    Arena *arena = con->lower->arena;
+    Index position[MAX_RANK] = {0};
+    tiled_weights_position(con, k, index_var(arena, digits->kh), index_var(arena, digits->kw),
+                           index_var(arena, con->column), position);
+    return lower_leaves(con->lower, con->node->in[1], position, leaves);
+}
+
+static Digits new_digits(const Tiled *con, int64_t depth)
+{
+    Arena *arena = con->lower->arena;
+    return (Digits){index_var_new(arena, "depth", 0, depth - 1), index_var_new(arena, "kh", 0, con->taps_h - 1),
+                    index_var_new(arena, "kw", 0, con->taps_w - 1)};
+}
+
+int64_t tiled_scale_block(const Tiled *con, int64_t otherwise)
+{
+    Digits digits = new_digits(con, con->depth);
+    Leaves leaves;
+    if (!kernel_computes(con->lower, con->node->in[1]) ||
+        !leaves_at(con, index_var(con->lower->arena, digits.depth), &digits, &leaves))
+        return otherwise;
+    for (uint32_t i = 0; i < leaves.count; i++) {
+        int64_t factor, cut = index_cut(leaves.leaf[i].address, digits.depth);
+        if (cut > 1 && !index_factor(leaves.leaf[i].address, digits.depth, &factor))
+            return cut;
+    }
+    return otherwise;
+}
+
+static bool see_source(const Tiled *con, const Leaf *leaf, const Digits *digits, ConstantSource *source)
+{
+    Index address = leaf->address;
+    *source = (ConstantSource){.value = leaf->value, .start = address.constant};
+    bool affine =
+        index_factor(address, digits->depth, &source->depth) && index_factor(address, con->block, &source->block) &&
+        index_factor(address, digits->kh, &source->tap_h) && index_factor(address, digits->kw, &source->tap_w) &&
+        index_factor(address, con->column, &source->column);
+    for (uint32_t i = 0; i < address.count; i++) {
+        const Var *var = address.term[i].atom->kind == ATOM_VAR ? address.term[i].atom->var : NULL;
+        affine &= var && (var == digits->depth || var == con->block || var == digits->kh || var == digits->kw ||
+                          var == con->column);
+    }
+    return affine;
+}
+
+static int64_t elements_of(const Tiled *con, ValueId value)
+{
+    return shape_elements(value_shape(con->lower->graph, value));
+}
+
+/* The largest comes first: the others are scales. */
+static void put_largest_first(Tiled *con)
+{
+    for (uint32_t i = 1; i < con->source_count; i++) {
+        ConstantSource source = con->source[i];
+        if (elements_of(con, source.value) <= elements_of(con, con->source[0].value))
+            continue;
+        con->source[i] = con->source[0];
+        con->source[0] = source;
+    }
+}
+
+static bool is_side(const Tiled *con, ValueId operand)
+{
+    Index nowhere[MAX_RANK] = {0};
+    Leaves leaves;
+    if (!lower_leaves(con->lower, operand, nowhere, &leaves))
+        return false;
+    for (uint32_t i = 0; i < leaves.count; i++)
+        for (uint32_t s = 0; s < con->source_count; s++) {
+            const ConstantSource *source = &con->source[s];
+            if (source->value == leaves.leaf[i].value && (s == 0 || source->depth || source->tap_h || source->tap_w))
+                return false;
+        }
+    return true;
+}
+
+/* Sums of a block of the depth are scaled once, if one operand of the outermost product allows. */
+static void see_scale(Tiled *con)
+{
+    const Node *product;
+    con->scaled = NULL;
+    if (con->source_count < 2 || !lower_is_scaled(con->lower, con->node->in[1], &product))
+        return;
+    for (uint32_t i = 0; i < 2; i++)
+        if (is_side(con, product->in[i])) {
+            con->scaled = product;
+            con->scale = i;
+        }
+}
+
+bool tiled_see_constant(Tiled *con)
+{
+    Arena *arena = con->lower->arena;
+    Digits digits = new_digits(con, con->block_depth);
+    Index block = index_scale(arena, index_var(arena, con->block), con->block_depth);
+    Leaves leaves;
+    con->widened = kernel_computes(con->lower, con->node->in[1]);
+    con->parts = 1;
+    con->weight_bytes = 4;
+    if (!leaves_at(con, index_add(arena, block, index_var(arena, digits.depth)), &digits, &leaves))
+        return false;
+    con->source_count = leaves.count;
+    for (uint32_t i = 0; i < leaves.count; i++)
+        if (!see_source(con, &leaves.leaf[i], &digits, &con->source[i]))
+            return false;
+    put_largest_first(con);
+    con->weight_bytes = dtype_bytes(value_type(con->lower->graph, con->source[0].value)->dtype);
+    see_scale(con);
+    return true;
+}
+
+/* Packing */
+
+/* The array in the panels' order, without the digits that it does not depend on; `panel` and `block` are the variables'
+ * strides in it. */
+static Packed pack(const Tiled *con, const PanelGroup *group, const ConstantSource *source, bool all)
+{
+    Arena *arena = con->lower->arena;
+    PackedOrder order = tiled_packed_order(con, group);
+    int64_t width = group->vectors * con->lanes, parts = all ? con->parts : 1;
+    int64_t stride[DIGITS] = {width * source->column, source->block,  source->tap_h, source->tap_w,
+                              parts * source->depth,  source->column, source->depth};
+    int64_t column[DIGITS] = {[DIGIT_PANEL] = width, [DIGIT_COLUMN] = 1};
+    int64_t depth[DIGITS] = {[DIGIT_BLOCK] = con->block_depth, [DIGIT_DEPTH] = parts, [DIGIT_PART] = 1};
+    int64_t step[DIGITS] = {0}, elements = 1;
+    Packing packing;
+
+    order.extent[DIGIT_DEPTH] *= con->parts / parts;
+    memset(&packing, 0, sizeof packing); /* compared as bytes */
+    packing.start = source->start + group->first * con->lanes * source->column;
+    packing.bound[0].most = con->columns - group->first * con->lanes;
+    packing.bound[1].most = con->depth;
+    for (uint32_t i = 0; i < DIGITS; i++) {
+        uint32_t digit = order.place[i];
+        if ((!all && !stride[digit]) || (digit == DIGIT_PART && parts == 1))
+            continue;
+        packing.extent[packing.rank] = order.extent[digit];
+        packing.stride[packing.rank] = stride[digit];
+        packing.bound[0].factor[packing.rank] = column[digit];
+        packing.bound[1].factor[packing.rank++] = depth[digit];
+    }
+    for (uint32_t i = DIGITS; i-- > 0;) {
+        uint32_t digit = order.place[i];
+        if ((!all && !stride[digit]) || (digit == DIGIT_PART && parts == 1))
+            continue;
+        step[digit] = elements;
+        elements *= order.extent[digit];
+    }
+    Index at = index_scale(arena, index_var(arena, group->panel), step[DIGIT_PANEL]);
+    at = index_add(arena, at, index_scale(arena, index_var(arena, con->block), step[DIGIT_BLOCK]));
+    uint32_t buffer = packing.rank ? lower_weights(con->lower, source->value, &packing, elements)
+                                   : lower_buffer(con->lower, source->value, false);
+    if (!packing.rank)
+        at = index_constant(source->start);
+    return (Packed){buffer, at, step[DIGIT_TAP_H], step[DIGIT_TAP_W], step[DIGIT_DEPTH] / parts, step[DIGIT_COLUMN]};
+}
+
+void tiled_pack_constant(Tiled *con, PanelGroup *group)
+{
+    group->weight = pack(con, group, &con->source[0], true);
+    group->elements = tiled_packed_order(con, group).elements;
+    for (uint32_t i = 1; i < con->source_count; i++)
+        group->side[i] = pack(con, group, &con->source[i], false);
+}
+
+/* Reading */
+
+static const Expr *load(const Tiled *con, uint32_t source, const Packed *packed, Index at, uint32_t vector,
+                        const Var *lane)
+{
+    Arena *arena = con->lower->arena;
+    DType dtype = value_type(con->lower->graph, con->source[source].value)->dtype;
+    at = index_add(arena, at, index_constant(vector * con->lanes * packed->lane));
+    at = index_add(arena, at, index_scale(arena, index_var(arena, lane), packed->lane));
+    return (packed->lane > 1 ? expr_load_spread : expr_load)(arena, dtype, packed->buffer, at);
+}
+
+static const Expr *load_side(const Tiled *con, const PanelGroup *group, uint32_t source, const WeightAt *at,
+                             uint32_t vector, const Var *lane)
+{
+    Arena *arena = con->lower->arena;
+    const Packed *side = &group->side[source];
+    Index address = index_substitute(arena, side->at, con->block, at->block);
+    address = index_add(arena, address, index_scale(arena, at->kh, side->tap_h));
+    address = index_add(arena, address, index_scale(arena, at->kw, side->tap_w));
+    address = index_add(arena, address, index_scale(arena, at->depth, side->depth));
+    return load(con, source, side, address, vector, lane);
+}
+
+/* The value computed of what is loaded here. */
+static const Expr *computed(Tiled *con, ValueId value, const Expr *const *loaded)
+{
+    Lower *lower = con->lower;
+    Index nowhere[MAX_RANK] = {0};
+    for (uint32_t i = 0; i < con->source_count; i++)
+        lower->bound[con->source[i].value] = loaded[i];
+    const Expr *expr = lower_value(lower, value, nowhere);
+    for (uint32_t i = 0; i < con->source_count; i++)
+        lower->bound[con->source[i].value] = NULL;
+    return expr;
+}
+
+const Expr *tiled_weight(Tiled *con, const PanelGroup *group, const WeightAt *at, uint32_t vector, const Var *lane)
+{
+    const Expr *loaded[MOST_LEAVES];
+    if (!con->widened) {
+        Arena *arena = con->lower->arena;
+        Index address = index_add(arena, at->at, index_constant(vector * con->lanes));
+        return expr_load(arena, DT_F32, group->weight.buffer, index_add(arena, address, index_var(arena, lane)));
+    }
+    loaded[0] = load(con, 0, &group->weight, at->at, vector, lane);
+    for (uint32_t i = 1; i < con->source_count; i++)
+        loaded[i] = load_side(con, group, i, at, vector, lane);
+    return computed(con, con->scaled ? con->scaled->in[1 - con->scale] : con->node->in[1], loaded);
+}
+
+const Expr *tiled_block_scale(Tiled *con, const PanelGroup *group, Index block, uint32_t vector, const Var *lane)
+{
+    Index zero = index_constant(0);
+    WeightAt at = {zero, block, zero, zero, zero};
+    const Expr *loaded[MOST_LEAVES] = {NULL};
+    for (uint32_t i = 1; i < con->source_count; i++)
+        loaded[i] = load_side(con, group, i, &at, vector, lane);
+    return computed(con, con->scaled->in[con->scale], loaded);
+}

@@ -1,0 +1,112 @@
+/* The panels of the second operand: how wide they are, where its elements are, and the order in which they are packed.
+ */
+#include "kernel/lower/tiled.h"
+
+/* Panels */
+
+static void add_group(Tiled *con, int64_t first, int64_t count, uint32_t vectors, bool partial)
+{
+    if (!count)
+        return;
+    const Var *panel = index_var_new(con->lower->arena, "panel", 0, count - 1);
+    con->group[con->group_count++] =
+        (PanelGroup){.first = first, .count = count, .vectors = vectors, .partial = partial, .panel = panel};
+}
+
+/* Balanced widths: 7 vectors by 3 are 3, 2, 2.  The last panel stands alone when its last lanes are past the end. */
+void tiled_panels(Tiled *con)
+{
+    int64_t vectors = ceil_div(con->columns, con->lanes), panels = ceil_div(vectors, con->vectors);
+    uint32_t narrow = (uint32_t)(vectors / panels), partial = con->columns % con->lanes != 0;
+    int64_t wide = vectors % panels; /* panels of one vector more */
+
+    con->group_count = 0;
+    add_group(con, 0, wide, narrow + 1, false);
+    add_group(con, wide * (narrow + 1), panels - wide - partial, narrow, false);
+    add_group(con, vectors - narrow, partial, narrow, true);
+}
+
+/* Where the operand's elements are */
+
+void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position)
+{
+    const Shape *shape = value_shape(con->lower->graph, con->node->in[1]);
+    if (!con->is_product) {
+        Arena *arena = con->lower->arena;
+        position[0] = con->transposed ? depth : column;
+        position[1] = con->transposed ? column : depth;
+        position[2] = index_add(arena, index_scale(arena, kh, con->tap_step[0]), index_constant(con->tap_begin[0]));
+        position[shape->rank - 1] =
+            index_add(arena, index_scale(arena, kw, con->tap_step[1]), index_constant(con->tap_begin[1]));
+        return;
+    }
+    const Shape *result = value_shape(con->lower->graph, con->node->out[0]);
+    uint32_t rows = value_shape(con->lower->graph, con->node->in[0])->rank > 1;
+    for (uint32_t d = 0; d + 2 < shape->rank; d++)
+        position[d] =
+            shape->dim[d] == 1 ? index_constant(0) : con->position[result->rank - 1 - rows - (shape->rank - 2) + d];
+    position[shape->rank - 2] = con->product.transposed ? column : depth;
+    position[shape->rank - 1] = con->product.transposed ? depth : column;
+}
+
+bool tiled_packs_panels(const Tiled *con)
+{
+    return !con->packed && con->order == ORDER_PANELS;
+}
+
+/* Blocks of the depth that scratch has room for: what is left over of the last one counts as a block. */
+int64_t tiled_packed_blocks(const Tiled *con, const PanelGroup *group)
+{
+    bool by_round = tiled_packs_panels(con) && con->rounds > 1 && !group->partial;
+    return by_round ? con->blocks + (con->depth % con->block_depth != 0) : ceil_div(con->depth, con->block_depth);
+}
+
+/* The block that the round begins with. */
+Index tiled_first_block(const Tiled *con, const PanelGroup *group)
+{
+    if (!tiled_packs_panels(con) || con->rounds == 1 || group->partial)
+        return index_constant(0);
+    return index_scale(con->lower->arena, index_var(con->lower->arena, con->round), con->blocks);
+}
+
+/* The packed order */
+
+PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group)
+{
+    PackedOrder order = {
+        {DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGIT_PART}, {0}, {0}, 1};
+    if (con->few_channels) {
+        order.place[2] = DIGIT_TAP_W;
+        order.place[3] = DIGIT_DEPTH;
+        order.place[4] = DIGIT_TAP_H;
+    }
+    order.extent[DIGIT_PANEL] = tiled_packs_panels(con) ? 1 : group->count;
+    order.extent[DIGIT_BLOCK] = tiled_packed_blocks(con, group);
+    order.extent[DIGIT_TAP_H] = con->taps_h;
+    order.extent[DIGIT_TAP_W] = con->taps_w;
+    order.extent[DIGIT_DEPTH] = ceil_div(least(con->block_depth, con->depth), con->parts);
+    order.extent[DIGIT_PART] = con->parts;
+    order.extent[DIGIT_COLUMN] = group->vectors * con->lanes;
+    for (uint32_t i = DIGITS; i-- > 0;) {
+        order.step[order.place[i]] = order.elements;
+        order.elements *= order.extent[order.place[i]];
+    }
+    return order;
+}
+
+void tiled_set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t start)
+{
+    Arena *arena = con->lower->arena;
+    PackedOrder order = tiled_packed_order(con, group);
+    int64_t step = tiled_packs_panels(con) ? 0 : order.step[DIGIT_PANEL];
+    group->weight = (Packed){.buffer = buffer,
+                             .tap_h = order.step[DIGIT_TAP_H],
+                             .tap_w = order.step[DIGIT_TAP_W],
+                             .depth = order.step[DIGIT_DEPTH] / con->parts,
+                             .lane = order.step[DIGIT_COLUMN]};
+    Index at = index_add(arena, index_constant(start), index_scale(arena, index_var(arena, group->panel), step));
+    Index first = tiled_first_block(con, group), block = index_var(arena, con->block);
+    block = index_add(arena, block, index_scale(arena, first, -1));
+    group->weight.at = index_add(arena, at, index_scale(arena, block, order.step[DIGIT_BLOCK]));
+    group->elements = order.elements;
+}
