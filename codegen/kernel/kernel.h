@@ -92,9 +92,13 @@ static inline bool team_fits(const Target *target, int64_t team)
 }
 
 /* What fuse asks: could tiles of this contraction take in the pooling of its result, or the map that makes its image,
- * so that what is between them never exists as a whole?  (tiled.c) */
+ * so that what is between them never exists as a whole?  (tiled_ask.c) */
 bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *contraction, const Node *pool);
 bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction);
+/* Would they compute its image from inputs, as much as a row of the result reads at a time? */
+bool tiled_takes_image(const Graph *graph, const Target *target, const Node *contraction);
+/* Would they pack its second operand, of what its kernel computes cheaply from inputs, a weight that comes as f16? */
+bool tiled_takes_weights(const Graph *graph, const Target *target, const Node *contraction);
 /* Is its image a view that no tile can walk, channels shuffled for one, so that a copy of it is worth its time? */
 bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction);
 

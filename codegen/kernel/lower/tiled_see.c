@@ -65,6 +65,7 @@ static bool set_operand(Tiled *con, Index address, const Var *depth, const Var *
 
 /* Convolution */
 
+<<<<<<< HEAD
 /* The image that a pointwise convolution reads may be computed in its kernel, a row at a time. */
 static bool see_computed(Tiled *con)
 {
@@ -78,6 +79,8 @@ static bool see_computed(Tiled *con)
     return true;
 }
 
+=======
+>>>>>>> 1e02f08 (kernel: images and weights that a convolution cheaply computes of inputs are never whole in memory)
 static void see_window(Tiled *con, const Convolution *conv)
 {
     WindowDimension h = lower_window_dimension(&conv->window, 1), w = lower_window_dimension(&conv->window, 0);
@@ -130,7 +133,7 @@ static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
 
     const Var *depth = index_var_new(arena, "c", 0, con->block_depth - 1);
     if (kernel_computes(lower, con->x_value))
-        return rank == 2 && !phase->transposed && see_computed(con);
+        return rank == 2 && !phase->transposed && tiled_see_line(con);
     Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h)};
     position[1 + rank] = index_var(arena, column);
     Index address;
@@ -347,6 +350,7 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
     con->stored = whole ? result_for_sums(lower, node) : NONE;
     return true;
 }
+<<<<<<< HEAD
 
 /* What fuse asks */
 
@@ -447,3 +451,5 @@ bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contr
         return false;
     return value_type(graph, contraction->in[0])->layout.block == target->lanes && conv.window.dim[1].in >= NARROWEST;
 }
+=======
+>>>>>>> 1e02f08 (kernel: images and weights that a convolution cheaply computes of inputs are never whole in memory)
