@@ -56,8 +56,21 @@ struct Kernel {
     int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
 };
 
-/* Lays bodies out in line (flatten.c); graphs without any stay as they are. */
-void kernel_flatten(Graph *graph, Arena *scratch);
+/* Per value of a body, what it has become in the graph; NONE. */
+typedef struct FlatBody {
+    const Graph *body;
+    const ValueId *flat;
+    uint32_t count; /* of its values */
+} FlatBody;
+
+typedef struct FlatBodies {
+    FlatBody *at;
+    uint32_t count, capacity;
+} FlatBodies;
+
+/* Lays bodies out in line (flatten.c).  `bodies`, unless NULL, is filled in for all that are laid out, the graph itself
+ * among them. */
+void kernel_flatten(Graph *graph, Arena *scratch, FlatBodies *bodies);
 
 /* The kernels of a graph in the order of their nodes, with what partition says of them; returns how many (group.c). */
 uint32_t kernel_collect(const Graph *graph, Arena *arena, Kernel **kernel);
