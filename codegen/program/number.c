@@ -41,8 +41,8 @@ void number_begin(Numbering *numbering, Graph *graph, const CompileOptions *opti
     plan(numbering, options);
 }
 
-/* Copies, which fuse adds to the graph and to the plan: per value that is copied, once, the step; NONE.  Not for bodies,
- * whose copies of what leaves them the plan spares. */
+/* Copies, which fuse adds to the graph and to the plan: per value that is copied, once, the step; NONE.  Not for
+ * bodies, whose copies of what leaves them the plan spares. */
 static const uint32_t *steps_of_copies(const Graph *flat, const FlatBodies *bodies, Arena *arena)
 {
     uint32_t *step = ARENA_ARRAY(arena, uint32_t, flat->value_count);
@@ -83,7 +83,9 @@ static uint32_t step_of(const Numberer *numberer, const Node *node)
     ValueId made = node->out_count ? flat_of(numberer, node->out[0]) : NONE;
     ValueId read = node->in_count == 1 ? flat_of(numberer, node->in[0]) : NONE;
     const Node *maker = made == NONE ? NULL : value_producer(numberer->flat, made);
-    uint32_t step = maker ? maker->kernel : made == NONE && read != NONE && numberer->copied ? numberer->copied[read] : NONE;
+    uint32_t step = maker                                              ? maker->kernel
+                    : made == NONE && read != NONE && numberer->copied ? numberer->copied[read]
+                                                                       : NONE;
     return step < numberer->steps ? step : NONE;
 }
 
@@ -111,9 +113,8 @@ static void number_bodies(const Numbering *numbering, Arena *arena)
 {
     Map of = {.arena = arena};
     const FlatBodies *bodies = &numbering->flat;
-    Numberer numberer = {.flat = numbering->plan,
-                         .steps = numbering->steps,
-                         .copied = steps_of_copies(numbering->plan, bodies, arena)};
+    Numberer numberer = {
+        .flat = numbering->plan, .steps = numbering->steps, .copied = steps_of_copies(numbering->plan, bodies, arena)};
     for (uint32_t b = 0; b < bodies->count; b++)
         map_put(&of, map_key(&bodies->at[b].body, sizeof bodies->at[b].body), b);
     for (uint32_t p = 0; p < numbering->count; p++) {
