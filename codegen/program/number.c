@@ -34,7 +34,7 @@ static void plan(Numbering *numbering, const CompileOptions *options)
     arena_free(&scratch);
 }
 
-void number_begin(Numbering *numbering, Graph *graph, const CompileOptions *options)
+void program_number_begin(Numbering *numbering, Graph *graph, const CompileOptions *options)
 {
     *numbering = (Numbering){.graph = graph, .plan = graph_clone(graph)};
     pair_bodies(numbering, graph, numbering->plan);
@@ -135,7 +135,7 @@ static void drop_no_steps(const Numbering *numbering)
             numbering->graph->node[n].kernel = NONE;
 }
 
-void number_finish(Numbering *numbering)
+void program_number_finish(Numbering *numbering)
 {
     Arena scratch = {0};
     if (numbering->steps && numbering->count == 1)

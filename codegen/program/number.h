@@ -16,9 +16,9 @@ typedef struct Numbering {
 } Numbering;
 
 /* In front of fuse; plans a copy. */
-void number_begin(Numbering *numbering, Graph *graph, const CompileOptions *options);
+void program_number_begin(Numbering *numbering, Graph *graph, const CompileOptions *options);
 /* Behind the stages: Node.kernel of what the plan has is its step; of what is none, concats whose parts are in place
  * already and copies in bodies, NONE.  Nothing is changed where there is no plan. */
-void number_finish(Numbering *numbering);
+void program_number_finish(Numbering *numbering);
 
 #endif

@@ -97,7 +97,7 @@ static bool heeds_marks(Cli *cli, const PassList *list, const Target *target)
 static void begin_numbers(const Module *module, const CompileOptions *options, Numbering *numbering)
 {
     for (uint32_t i = 0; i < module->graph_count; i++)
-        number_begin(&numbering[i], module->graph[i], options);
+        program_number_begin(&numbering[i], module->graph[i], options);
 }
 
 bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, int64_t limit, PassWatch *after)
@@ -132,7 +132,7 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
             after(cli, model, list->row[i], context.changes, end - begin);
     }
     for (uint32_t i = 0; good && numbers && i < module->graph_count; i++)
-        number_finish(&numbering[i]);
+        program_number_finish(&numbering[i]);
     arena_free(&scratch);
     return good;
 }

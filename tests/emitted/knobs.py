@@ -95,6 +95,10 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     c = conv2d(exp(h), v) MARK
     y = relu(c)
 }"""),
+    "image": ("tiled", TILED, """graph g(x: u8[2, 3, 19, 17], w: f16[32, 3, 3, 3]) -> (y: f32[2, 32, 10, 9]) {
+    c = conv2d(f32(x) / 127.0 - 1.0, f32(w), pad = 1, stride = 2) MARK
+    y = relu(c)
+}"""),
     "depthwise": ("depthwise", DEPTHWISE, """graph g(x: f32[1, 3, 9, 11]) -> (y: f32[1, 32, 9, 11]) {
     param u: f32[32, 3, 1, 1] = he_normal(seed = 1)
     param w: f32[32, 1, 3, 3] = he_normal(seed = 2)
