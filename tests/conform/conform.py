@@ -155,7 +155,7 @@ def main():
     parser.add_argument("--op", type=lambda words: words.split(","), help="only these")
     parser.add_argument("--except", dest="others", type=lambda words: words.split(","), default=[], help="all but these")
     parser.add_argument("--sanitize", action="store_true")
-    parser.add_argument("--per-model", type=int, default=PER_MODEL, help="cases of one op in a model")
+    parser.add_argument("--per-model", type=int, default=PER_MODEL, help="cases in a model")
     parser.add_argument("--keep", help="leave models and files in this folder")
     parser.add_argument("words", nargs="*", help="more words for `run`")
     arguments = parser.parse_args()
