@@ -140,10 +140,10 @@ def op_names(nnc):
     return [name for name in names if name != "minimize"]  # which gives nothing: tests/emitted/training.py
 
 
-def models_of(cases, folder, size):
+def models_of(cases, folder, size, stem="m"):
     """Full ones: each costs a file and some processes.  Tensors of no elements apart, since targets may treat them apart."""
     groups = [[c for c in cases if not c.empty], [c for c in cases if c.empty]]
-    return [Model(folder, f"m{g}_{i // size}", group[i:i + size])
+    return [Model(folder, f"{stem}{g}_{i // size}", group[i:i + size])
             for g, group in enumerate(groups) for i in range(0, len(group), size)]
 
 
@@ -176,7 +176,10 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary)
         wanted = sorted((c for c in cases.list if c.op in names), key=lambda case: names.index(case.op))
-        models = models_of(wanted, folder, arguments.per_model)
+        sets = {"m": wanted}
+        if arguments.words:  # another program's models are of one op each
+            sets = {f"{op}_": [c for c in wanted if c.op == op] for op in names}
+        models = [m for stem, some in sets.items() for m in models_of(some, folder, arguments.per_model, stem)]
         if through_files:
             build.side_by_side(lambda model: run_through_files(model, arguments), models)
         else:
