@@ -4,15 +4,9 @@
     contractions.py --nnc build/nnc [--seed N] [--models N] [--cases N] [--target T ...] [--cc CC ...] [--widened]
 
 Shapes are drawn around the tile's edges: extents of 1, a vector and one more or less, taps beyond the image, strides,
-<<<<<<< HEAD
-dilation, groups, batches and their broadcast, operands through views, epilogues.  Each model holds some cases as
+dilation, groups, batches and their broadcast, operands through views and of other dtypes, epilogues.  Each model holds some cases as
 outputs of one graph; `nnc run --check` compares.  With --widened weights are of 8 and 16 bits, with scales and zero
 points for all, for each slice or for each block along a dimension.  Speaks TAP: one result per target and compiler.
-=======
-dilation, groups, batches and their broadcast, operands through views and
-of other dtypes, epilogues.  Each model holds some cases as
-outputs of one graph; `nnc run --check` compares.  Speaks TAP: one result per target and compiler.
->>>>>>> 1e02f08 (kernel: images and weights that a convolution cheaply computes of inputs are never whole in memory)
 """
 
 import argparse
@@ -194,9 +188,6 @@ def add_heads(graph, lanes):
     graph.epilogue(graph.let(f"matmul({x}, {w})"), (m, count * width), (count * width,))
 
 
-<<<<<<< HEAD
-def check(words, folder, target, cc, seeds):
-=======
 def add_converted(graph, lanes):
     """An image of another dtype, scaled and shifted on its way: the border is 0 after that.  Weights of f16, too."""
     draw = graph.draw
@@ -226,20 +217,16 @@ def add_converted(graph, lanes):
     graph.output(f"{graph.input(rows, depth)} @ ({weight})", rows, 3 * lanes)
 
 
-def check(nnc, folder, target, cc, seeds, cases):
->>>>>>> 1e02f08 (kernel: images and weights that a convolution cheaply computes of inputs are never whole in memory)
+def check(words, folder, target, cc, seeds):
     """What is wrong, in words."""
     lanes = {"generic": 4, "x86-64-v3": 8, "x86-64-v4": 16}[target]
     for seed in seeds:
         graph = (WidenedGraph if words.widened else Graph)(random.Random(f"{target} {seed}"))
         add_heads(graph, lanes)
-<<<<<<< HEAD
+        if not words.widened:
+            add_converted(graph, lanes)
+            add_converted(graph, lanes)
         for _ in range(words.cases):
-=======
-        add_converted(graph, lanes)
-        add_converted(graph, lanes)
-        for _ in range(cases):
->>>>>>> 1e02f08 (kernel: images and weights that a convolution cheaply computes of inputs are never whole in memory)
             (add_conv if graph.draw.random() < 0.5 else add_matmul)(graph, lanes)
         model = folder / f"contractions_{target}_{seed}.nnc"
         model.write_text(graph.text())

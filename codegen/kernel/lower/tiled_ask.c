@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/family.h"
+#include "passes/widen.h"
 
 #define NARROWEST 14 /* image that is made row by row: a row fills a tile */
 
@@ -77,11 +78,19 @@ bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, 
            !walks_image(graph, scratch, target, contraction, &conv);
 }
 
+/* A constant, or one that joins its reader and is widened there. */
+static bool is_cast_constant(const Graph *graph, ValueId value)
+{
+    const Node *node = value_producer(graph, value);
+    bool widens = node && op_info(node->op)->family == FAMILY_CAST && widen_is_worth(value_type(graph, node->in[0]));
+    return !node || (widens && node->kernel == NONE && !value_producer(graph, node->in[0]));
+}
+
 /* Are weights and bias there before, so that they are packed at compile time? */
 static bool has_constant_weights(const Graph *graph, const Node *node)
 {
     for (uint32_t i = 1; i < node->in_count; i++)
-        if (value_producer(graph, node->in[i]))
+        if (!(i == 1 ? is_cast_constant(graph, node->in[i]) : !value_producer(graph, node->in[i])))
             return false;
     return true;
 }

@@ -22,7 +22,7 @@ static bool is_blocked(const Tiled *con)
 static bool see_blocked(Tiled *con)
 {
     if (con->taps_h * con->taps_w * con->stride_h * con->stride_w != 1 || con->pad_top || con->pad_left ||
-        con->out_h != con->in_h || con->out_w != con->in_w || con->depth % con->lanes)
+        con->out_h != con->in_h || con->out_w != con->in_w || con->depth % con->lanes || con->block_depth != con->lanes)
         return false;
     con->x_depth = 1;
     con->x_w = con->lanes;
