@@ -336,13 +336,10 @@ const Snippet snippet_basic[] = {
     {"to_f32_from_f16", SNIPPET_PLAIN,
      "static inline float to_f32_from_f16(uint16_t x)\n"
      "{\n"
-     "    const uint32_t sign = (uint32_t)(x & 0x8000u) << 16, exponent = (x >> 10) & 31u, fraction = x & 1023u;\n"
-     "    if (exponent == 31)\n"
-     "        return value@(sign | 0x7F800000u | (fraction << 13));\n"
-     "    if (exponent)\n"
-     "        return value@(sign | ((exponent + 112) << 23) | (fraction << 13));\n"
-     "    const float small = (float)fraction * 5.96046448e-08f; /* 2^-24 */\n"
-     "    return sign ? -small : small;\n"
+     "    const uint32_t sign = (uint32_t)(x & 0x8000u) << 16, a = (uint32_t)(x & 0x7FFFu) << 13;\n"
+     "    const uint32_t normal = a + (a < 0x0F800000u ? 0x38000000u : 0x70000000u);\n"
+     "    const float small = value@(a + 0x38800000u) - 6.10351562e-05f; /* 2^-14; subnormals and zero */\n"
+     "    return value@(sign | (a < 0x00800000u ? bits@(small) : normal));\n"
      "}\n"},
     {"to_f16_from_f32", SNIPPET_PLAIN,
      "static inline uint16_t to_f16_from_f32(float x)\n"

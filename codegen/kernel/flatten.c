@@ -19,6 +19,7 @@ typedef struct Flattener {
     Names names; /* of values */
     Node *order;
     uint32_t count, capacity; /* of order */
+    FlatBodies *bodies;       /* or NULL */
     const bool *leaves;       /* per value of the graph as it was: an output, or the source of an update */
 } Flattener;
 
@@ -239,6 +240,9 @@ static void lay_out_node(Flattener *f, const Body *body, const Node *node)
 
 static void lay_out(Flattener *f, const Body *body)
 {
+    FlatBody flat = {body->from, body->map, body->from->value_count};
+    if (f->bodies)
+        ARENA_PUSH(f->arena, f->bodies->at, f->bodies->count, f->bodies->capacity, flat);
     uint32_t count = body->from->node_count; /* the graph's own list grows */
     for (NodeId n = 0; n < count; n++) {
         const Node node = body->from->node[n];
@@ -272,16 +276,17 @@ static void link_results(Graph *graph)
             graph->value[graph->node[n].out[r]].node = n;
 }
 
-void kernel_flatten(Graph *graph, Arena *scratch)
+void kernel_flatten(Graph *graph, Arena *scratch, FlatBodies *bodies)
 {
-    if (!has_bodies(graph))
+    if (!has_bodies(graph) && !bodies)
         return;
     Flattener f = {.graph = graph,
                    .arena = graph->module->arena,
                    .names.taken = {.arena = scratch},
+                   .bodies = bodies,
                    .leaves = graph_live_out(graph, scratch)};
     uint32_t values = graph->value_count;
-    Body body = {graph, ARENA_ARRAY(scratch, ValueId, values)};
+    Body body = {graph, ARENA_ARRAY(f.arena, ValueId, values)};
     for (ValueId v = 0; v < values; v++) {
         body.map[v] = v;
         if (graph->value[v].name.len)

@@ -10,8 +10,9 @@
  * sum (an epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution
  * to the map that makes its image; a change of layout to the pooling or map before it; elementwise and further
  * reductions to a kernel of rows (softmax, layer norm); a cast of an integer input to the contraction, pooling or
- * reduction that alone reads it; a slice at run-time positions to all that read it (join.h).  Views and ramps belong to
- * no kernel: their users read through them.  What leaves the graph and is only a view gets a copy of its own. */
+ * reduction that alone reads it; what is cheap to compute of inputs to the contraction whose image or weights it is; a
+ * slice at run-time positions to all that read it (join.h).  Views and ramps belong to no kernel: their users read
+ * through them.  What leaves the graph and is only a view gets a copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"
@@ -345,12 +346,19 @@ static void assign(Fuser *fuser, bool apart)
     }
 }
 
-/* Does the node, an anchor, read the cast as its first operand only? */
-static bool takes_cast(const Graph *graph, const Node *node, uint32_t operand)
+/* Does the node, an anchor, compute the operand from inputs itself: a cast where it is loaded, an image row by row,
+ * weights where tiles pack them? */
+static bool takes_operand(const Fuser *fuser, const Node *node, uint32_t operand)
 {
-    const Node *cast = value_producer(graph, node->in[operand]);
-    return operand == 0 && node_casts_input(graph, cast) &&
-           (node_is_contraction(graph, node) || node_is_reduction(graph, node));
+    const Graph *graph = fuser->graph;
+    const Node *maker = value_producer(graph, node->in[operand]);
+    bool contracts = node_is_contraction(graph, node);
+    if (contracts && node->in[0] == node->in[1])
+        return false;
+    if (operand == 0 && fuser->group[maker->kernel].size == 1 && node_casts_input(graph, maker))
+        return contracts || node_is_reduction(graph, node);
+    return contracts && ((operand == 0 && tiled_takes_image(graph, fuser->target, node)) ||
+                         (operand == 1 && tiled_takes_weights(graph, fuser->target, node)));
 }
 
 /* The only kernel that uses the results of each map, directly and at full shape; NONE when there are others.  Users
@@ -358,7 +366,7 @@ static bool takes_cast(const Graph *graph, const Node *node, uint32_t operand)
 typedef struct Merger {
     uint32_t *only, *moved; /* per kernel: its one user, and where it went */
     bool *shared;
-    bool *cast; /* per kernel: a cast that its user's anchor reads */
+    bool *operand; /* per kernel: its user's anchor computes it */
 } Merger;
 
 static void note_use(Merger *merger, uint32_t maker, uint32_t user, bool direct)
@@ -382,10 +390,10 @@ static void note_uses(const Fuser *fuser, Merger *merger, const bool *live_out)
                 merger->shared[producer->kernel] = true;
                 continue;
             }
-            bool cast = node->kernel != NONE && takes_cast(graph, node, i);
-            bool same = cast || shape_eq(value_shape(graph, node->in[i]), value_shape(graph, node->out[0])) ||
+            bool operand = node->kernel != NONE && takes_operand(fuser, node, i);
+            bool same = operand || shape_eq(value_shape(graph, node->in[i]), value_shape(graph, node->out[0])) ||
                         op_info(node->op)->family == FAMILY_REDUCE;
-            merger->cast[producer->kernel] |= cast && fuser->group[producer->kernel].size == 1;
+            merger->operand[producer->kernel] |= operand;
             note_use(merger, producer->kernel, node->kernel, node->kernel != NONE && same);
         }
         for (uint32_t r = 0; r < node->out_count; r++)
@@ -415,7 +423,8 @@ static void merge_maps(Fuser *fuser, const bool *live_out)
         bool same_space = (user->kind == KERNEL_MAP || user->kind == KERNEL_ROWS) &&
                           shape_eq(&user->type->shape, &map->type->shape) &&
                           user->type->layout.block == map->type->layout.block;
-        if (user->segment == map->segment && (same_space || merger.cast[k]) && user->size + map->size <= MOST_NODES) {
+        if (user->segment == map->segment && (same_space || merger.operand[k]) &&
+            user->size + map->size <= MOST_NODES) {
             merger.moved[k] = into;
             user->size += map->size;
         }

@@ -56,8 +56,21 @@ struct Kernel {
     int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
 };
 
-/* Lays bodies out in line (flatten.c); graphs without any stay as they are. */
-void kernel_flatten(Graph *graph, Arena *scratch);
+/* Per value of a body, what it has become in the graph; NONE. */
+typedef struct FlatBody {
+    const Graph *body;
+    const ValueId *flat;
+    uint32_t count; /* of its values */
+} FlatBody;
+
+typedef struct FlatBodies {
+    FlatBody *at;
+    uint32_t count, capacity;
+} FlatBodies;
+
+/* Lays bodies out in line (flatten.c).  `bodies`, unless NULL, is filled in for all that are laid out, the graph itself
+ * among them. */
+void kernel_flatten(Graph *graph, Arena *scratch, FlatBodies *bodies);
 
 /* The kernels of a graph in the order of their nodes, with what partition says of them; returns how many (group.c). */
 uint32_t kernel_collect(const Graph *graph, Arena *arena, Kernel **kernel);
@@ -92,9 +105,13 @@ static inline bool team_fits(const Target *target, int64_t team)
 }
 
 /* What fuse asks: could tiles of this contraction take in the pooling of its result, or the map that makes its image,
- * so that what is between them never exists as a whole?  (tiled.c) */
+ * so that what is between them never exists as a whole?  (tiled_ask.c) */
 bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *contraction, const Node *pool);
 bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction);
+/* Would they compute its image from inputs, as much as a row of the result reads at a time? */
+bool tiled_takes_image(const Graph *graph, const Target *target, const Node *contraction);
+/* Would they pack its second operand, of what its kernel computes cheaply from inputs, a weight that comes as f16? */
+bool tiled_takes_weights(const Graph *graph, const Target *target, const Node *contraction);
 /* Is its image a view that no tile can walk, channels shuffled for one, so that a copy of it is worth its time? */
 bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction);
 

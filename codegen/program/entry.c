@@ -48,7 +48,7 @@ typedef struct Ways {
     MemoryOptions options;
     PassContext *context;
     Memory best;
-    bool found;
+    bool found, keeps_order; /* the best has the order that fuse leaves */
 } Ways;
 
 static bool in_order(Ways *ways, bool keep, Graph **graph)
@@ -74,8 +74,10 @@ static bool try_way(Ways *ways, Graph *graph, const bool *copied, int64_t gain, 
     ways->options.copied = copied;
     if (!memory_plan(graph, &ways->options, memory))
         return false;
-    if (!ways->found || bytes_of(memory) <= bytes_of(&ways->best) - gain)
+    if (!ways->found || bytes_of(memory) <= bytes_of(&ways->best) - gain) {
         ways->best = *memory;
+        ways->keeps_order = ways->context->keep_order;
+    }
     ways->found = true;
     return true;
 }
@@ -152,13 +154,14 @@ bool entry_plan(Entry *entry, PassContext *context)
 {
     const CompileOptions *options = &entry->program->options;
     Ways ways;
-    kernel_flatten(entry->graph, context->scratch);
+    kernel_flatten(entry->graph, context->scratch, NULL);
     const ValueId *asked = inplace_asked(entry->graph);
     uint32_t count = entry->graph->value_count;
     entry->source = options->compare ? graph_clone(entry->graph) : NULL;
     if (!plan_ways(&ways, entry->graph, options, options->without, context))
         return false;
     entry->statement = options->tune ? tune_statements(options, ways.fused) : NULL;
+    entry->keeps_order = ways.keeps_order;
     entry->order_gains = !(options->without & WITHOUT_ORDER) && !same_order(ways.best.graph, ways.fused);
     *entry->graph = *ways.best.graph; /* the caller's graph is what was chosen */
     entry->memory = ways.best;

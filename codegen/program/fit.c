@@ -51,7 +51,7 @@ static bool fits(Search *s, Remat remat)
     int64_t operations = ops_flops(graph);
     if (s->fits && operations >= s->best.operations)
         return true;
-    kernel_flatten(graph, s->scratch);
+    kernel_flatten(graph, s->scratch, NULL);
     int64_t peak = entry_peak_of(graph, s->options, s->options->without);
     if (peak < 0)
         return false;

@@ -70,6 +70,7 @@ typedef struct Entry {
     Memory memory;        /* kernels, storage, plan */
     const Graph *source;  /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
     bool order_gains;     /* another order of execution than the given one has a smaller plan, and was taken */
+    bool keeps_order;     /* the plan keeps the order that fuse leaves */
     Steps steps;          /* what it does */
     const Str *statement; /* per value: tune_statements; NULL without options.tune */
     bool packed;          /* reads the packed block */

@@ -43,14 +43,27 @@ static bool is_step(Lower *lower, Kernel *kernel)
     return makes_something(lower, kernel) && !(kernel->form == FORM_ASSEMBLY && assembly_is_there(lower, kernel));
 }
 
+static void renumber(Graph *graph, Kernel *kernel, uint32_t number)
+{
+    kernel->id = number;
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        graph->node[kernel->node[n]].kernel = number;
+}
+
+/* Kernels get the numbers of their steps, those that are none greater ones. */
 static void keep_steps(Lower *lower, Memory *memory)
 {
-    uint32_t kept = 0;
-    for (uint32_t k = 0; k < memory->kernel_count; k++) {
-        bool step = is_step(lower, &memory->kernel[k]);
-        memory->kernel_of[memory->kernel[k].id] = step ? kept : NONE;
-        if (step)
-            memory->kernel[kept++] = memory->kernel[k];
+    uint32_t kept = 0, count = memory->kernel_count;
+    Kernel *kernel = memory->kernel, *none = ARENA_ARRAY(lower->arena, Kernel, count);
+    for (uint32_t k = 0; k < count; k++) {
+        if (is_step(lower, &kernel[k]))
+            kernel[kept++] = kernel[k];
+        else
+            none[k - kept] = kernel[k];
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        renumber(memory->graph, k < kept ? &kernel[k] : &none[k - kept], k);
+        memory->kernel_of[k] = k < kept ? k : NONE;
     }
     memory->kernel_count = kept;
 }

@@ -305,6 +305,8 @@ static int write_all(Cli *cli, const Request *request, const Model *model, const
     Folder folder;
     Depfile depfile = {0};
 
+    if (request->parts & EMIT_IR && !emit_ir_keeps_weights(cli, model, program, request->where))
+        return STATUS_INPUT;
     if (!folder_open(cli, request->where, &folder))
         return STATUS_ENVIRONMENT;
     int status = emit_parts(cli, program, &folder, request->parts, golden);

@@ -80,7 +80,7 @@ typedef struct Scene { /* a graph, or a body */
     Str box;                   /* ... and by what name that is drawn */
     Str prefix;
     uint32_t depth;
-    uint32_t *kernels; /* met so far, in all bodies: each counts its own from 0 */
+    uint32_t *kernels; /* met so far, in all bodies: each counts its own from 0; NULL: numbers are the plan's */
 } Scene;
 
 static void begin_line(const Scene *scene)
@@ -259,9 +259,11 @@ static void put_bodies(const Scene *scene, NodeId id)
     close_box(scene);
 }
 
-/* The number of a kernel in the whole picture, from its number in the body; `known` has those met before. */
+/* The number of a kernel in the whole picture: its own, or from that in the body; `known` has those met before. */
 static uint32_t number_of(const Scene *scene, uint32_t kernel, Map *known)
 {
+    if (!scene->kernels)
+        return kernel;
     Str key = map_key(arena_copy(scene->arena, &kernel, sizeof kernel), sizeof kernel);
     uint32_t number = map_get(known, key);
     if (number == MAP_NONE)
@@ -379,10 +381,10 @@ static void put_all_edges(const Scene *scene)
     }
 }
 
-void draw_graph(Text *out, const Graph *graph, Arena *arena)
+void draw_graph(Text *out, const Graph *graph, bool steps, Arena *arena)
 {
     uint32_t kernels = 0;
-    Scene scene = {.out = out, .arena = arena, .graph = graph, .kernels = &kernels};
+    Scene scene = {.out = out, .arena = arena, .graph = graph, .kernels = steps ? NULL : &kernels};
     text_printf(out, "digraph \"");
     quoted(out, graph->name);
     text_printf(out,

@@ -4,7 +4,8 @@
 
 #include "ir/graph.h"
 
-/* Appends `digraph "name" { ... }`.  Strings are made in the arena. */
-void draw_graph(Text *out, const Graph *graph, Arena *arena);
+/* Appends `digraph "name" { ... }`.  Kernels have their own numbers where these are the plan's steps, and else are
+ * counted as they come.  Strings are made in the arena. */
+void draw_graph(Text *out, const Graph *graph, bool steps, Arena *arena);
 
 #endif

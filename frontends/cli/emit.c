@@ -66,6 +66,12 @@ bool emit_ir(Cli *cli, const Program *program, const Folder *folder)
     return good;
 }
 
+bool emit_ir_keeps_weights(Cli *cli, const Model *model, const Program *program, Str where)
+{
+    Folder folder = {.path = where};
+    return model_keeps_weights(cli, model, folder_file(cli, &folder, ir_name(cli, program)));
+}
+
 void emit_ir_warn(Cli *cli, const Program *program, Str where)
 {
     Folder folder = {.path = where};

@@ -19,7 +19,8 @@ typedef enum EmitPart {
 /* Writes the sources, C or CUDA.  False after an error in the diag. */
 bool emit_sources(Cli *cli, const Program *program, const Folder *folder);
 bool emit_ir(Cli *cli, const Program *program, const Folder *folder); /* with the elements its text leaves out */
-void emit_ir_warn(Cli *cli, const Program *program, Str where);       /* as model_warn_of_older, in that folder */
+bool emit_ir_keeps_weights(Cli *cli, const Model *model, const Program *program, Str where); /* model_keeps_weights */
+void emit_ir_warn(Cli *cli, const Program *program, Str where); /* as model_warn_of_older, in that folder */
 bool emit_kernel_listing(Cli *cli, const Program *program, const Folder *folder);
 
 /* Compiles the folder's sources with the flag cc, which the verb must have.  Returns the exit status. */

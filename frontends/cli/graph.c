@@ -46,7 +46,7 @@ static int run(Cli *cli)
         return status;
     if (!passes_run(cli, &model, &list, target, 0, NULL))
         return STATUS_INPUT;
-    draw_graph(&dot, model.graph, &cli->arena);
+    draw_graph(&dot, model.graph, passes_number_steps(cli, target), &cli->arena);
     if (format == 1)
         status = put_svg(cli, &dot);
     else
@@ -60,8 +60,8 @@ const Verb verb_graph = {
     .operands = "MODEL",
     .summary = "Draw the graph, for Graphviz or as SVG",
     .text =
-        "Shapes stand on the edges, kernels are boxes around their nodes, numbered in their order, which without loops "
-        "and branches is that of the steps in the plan; numbers stand in the nodes that use them. Loops and branches "
+        "Shapes stand on the edges, kernels are boxes around their nodes, numbered as the steps "
+        "of the plan; numbers stand in the nodes that use them. Loops and branches "
         "are boxes around their bodies: dashed edges lead from the next values to what is carried. "
         "`--passes=` draws the model as it is written, with composites whole. SVG needs Graphviz.",
     .flag = (const Flag[]){{"format", "dot|svg", "How to print (default: dot)"},

@@ -114,7 +114,7 @@ bool model_keeps_weights(Cli *cli, const Model *model, Str path)
     const StoredTensor *lost = over ? first_lost(cli, model) : NULL;
     if (lost)
         diag_file_error(&cli->diag, beside,
-                        "these are the weights of " STR_FMT ", and " STR_FMT " would be lost: give -o another name",
+                        "these are the weights of " STR_FMT ", and " STR_FMT " would be lost: give another -o",
                         STR_ARG(model->path), STR_ARG(lost->name));
     return !lost;
 }

@@ -4,6 +4,7 @@
 
 #include "cli/clock.h"
 #include "codegen/program/program.h"
+#include "program/number.h"
 #include "program/share.h"
 
 const PassRow *passes_find(Cli *cli, const char *flag, Str name)
@@ -55,13 +56,20 @@ bool passes_target(Cli *cli, const Target **target)
     return *target != NULL;
 }
 
-/* On every graph of the file; counts are those of the model's own.  `fit` has one for each of them. */
-static bool run_pass(const Model *model, const PassRow *row, PassContext *context, const Fit *fit)
+bool passes_number_steps(Cli *cli, const Target *target)
+{
+    return target && !args_has(cli, "passes");
+}
+
+/* On every graph of the file; counts are those of the model's own.  `fit` and `numbering` have one for each. */
+static bool run_pass(const Model *model, const PassRow *row, PassContext *context, const Fit *fit,
+                     const Numbering *numbering)
 {
     Module *module = model->module;
     uint32_t changes = 0;
     for (uint32_t i = 0; i < module->graph_count; i++) {
         context->remat = fit[i].remat;
+        context->keep_order = numbering[i].keeps_order;
         if (!pass_run(row, module->graph[i], context))
             return false;
         changes = module->graph[i] == model->graph ? context->changes : changes;
@@ -70,17 +78,26 @@ static bool run_pass(const Model *model, const PassRow *row, PassContext *contex
     return true;
 }
 
-/* As in a compilation, what one graph updates is kept in all of a file, but not where one is taken alone. */
+/* As in a compilation: what one graph updates is kept in all of a file, but where one is taken alone each for itself.
+ */
 static void keep_updated(Cli *cli, const Model *model)
 {
-    if (!args_has(cli, "graph"))
-        share_kept(model->module->graph, model->module->graph_count, false);
+    const Module *module = model->module;
+    uint32_t together = args_has(cli, "graph") ? 1 : module->graph_count;
+    for (uint32_t i = 0; i < module->graph_count; i += together)
+        share_kept(&module->graph[i], together, false);
 }
 
 /* Is it for a target that this is done?  A few passes are for none, unless one is named. */
 static bool heeds_marks(Cli *cli, const PassList *list, const Target *target)
 {
     return target && list->count && (args_has(cli, "target") || !args_has(cli, "passes"));
+}
+
+static void begin_numbers(const Module *module, const CompileOptions *options, Numbering *numbering)
+{
+    for (uint32_t i = 0; i < module->graph_count; i++)
+        program_number_begin(&numbering[i], module->graph[i], options);
 }
 
 bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *target, int64_t limit, PassWatch *after)
@@ -90,6 +107,8 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
     const Module *module = model->module;
     const CompileOptions options = {.target = target, .effort = 1, .name = model->program_name, .memory_limit = limit};
     const PassRow *expand = pass_find(STR("expand"));
+    bool numbers = passes_number_steps(cli, target);
+    Numbering *numbering = ARENA_ARRAY(&cli->arena, Numbering, module->graph_count);
     Fit *fit = ARENA_ARRAY(&cli->arena, Fit, module->graph_count);
     bool good = !heeds_marks(cli, list, target) || program_check_supported(model->graphs, model->graph_count, target);
 
@@ -100,9 +119,11 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
     context.target = target;
     context.lanes = target ? target->lanes : 1;
     for (uint32_t i = 0; good && i < list->count; i++) {
+        if (numbers && list->row[i] == stage_find(STR("fuse")))
+            begin_numbers(module, &options, numbering);
         double begin = clock_seconds();
         cli_step(cli, list->row[i]->name);
-        good = run_pass(model, list->row[i], &context, fit);
+        good = run_pass(model, list->row[i], &context, fit, numbering);
         if (list->row[i] == expand)
             keep_updated(cli, model);
         double end = clock_seconds();
@@ -110,6 +131,8 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
         if (good && after)
             after(cli, model, list->row[i], context.changes, end - begin);
     }
+    for (uint32_t i = 0; good && numbers && i < module->graph_count; i++)
+        program_number_finish(&numbering[i]);
     arena_free(&scratch);
     return good;
 }

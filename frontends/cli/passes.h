@@ -16,6 +16,8 @@ const PassRow *passes_find(Cli *cli, const char *flag, Str name);
 /* `a,b,c`, or the pipeline of a compilation when the flag is absent; `--passes=` is none.  False after a usage error.
  */
 bool passes_take(Cli *cli, PassList *list);
+/* Do kernels end up with the numbers of the plan's steps: do all passes of a compilation run, for a target? */
+bool passes_number_steps(Cli *cli, const Target *target);
 
 /* The target that --target names, `generic` without it, NULL for `none`; false after an error. */
 bool passes_target(Cli *cli, const Target **target);

@@ -168,7 +168,6 @@ struct AstControl {
     const AstExpr *const *stack;
     const AstExpr *axis, *most, *unroll; /* loops; NULL where not written */
     const AstBlock *body;
-    bool chained;            /* CHOICE: behind `else` */
     const AstBranch *branch; /* CASE; CHOICE: two, of which the first has no key either */
     uint32_t carry_count, next_count, element_count, stack_count, branch_count;
 };

@@ -153,34 +153,111 @@ static const AstExpr *as_else_if(const AstBranch *branch)
     return value && value->kind == AST_CONTROL && value->u.control->kind == AST_CHOICE ? value : NULL;
 }
 
+/* A condition: a constant, or one bool[]. */
+static bool eval_test(Builder *b, const AstExpr *expr, Thing *test)
+{
+    *test = build_single(b, build_eval(b, expr), expr->place);
+    if (test->kind == THING_BAD || (test->kind == THING_CONST && test->c.kind == C_BOOL))
+        return test->kind == THING_CONST;
+    if (test->kind == THING_CONST)
+        return build_complain(b, expr->place, "'if' takes true or false, not %s", const_kind_name(test->c.kind));
+    const Type *type = value_type(b->frame->graph, test->value);
+    return (type->dtype == DT_BOOL && !type->shape.rank) ||
+           build_complain(b, expr->place, "'if' takes one bool[], not " STR_FMT "; to choose by element use select",
+                          STR_ARG(type_show(b->scratch, type)));
+}
+
+/* Would the chain, a branch within a branch for each `else if`, nest deeper than the text of it can be read again? */
+static bool is_long(const Builder *b, const AstExpr *expr)
+{
+    uint32_t links = 0;
+    for (; expr; expr = as_else_if(&expr->u.control->branch[1]))
+        links++;
+    return b->frame->nesting + links > DEEPEST_BODY;
+}
+
+typedef struct Chain { /* branches side by side */
+    AstBranch *branch;
+    ValueId *test; /* of all but the last, which is for when none holds */
+    int64_t *key;
+    uint32_t tests;
+} Chain;
+
+static void chain_add(Chain *chain, const AstBranch *branch, ValueId test)
+{
+    chain->key[chain->tests] = chain->tests;
+    chain->branch[chain->tests] = *branch;
+    chain->test[chain->tests++] = test;
+}
+
+/* The links from `expr` on, whose condition is `first`; what is behind as many as one case takes is its last branch. */
+static bool find_chain(Builder *b, const AstExpr *expr, ValueId first, Chain *chain)
+{
+    Thing test = build_thing_value(b, first);
+    const AstBranch *branch = expr->u.control->branch;
+    chain_add(chain, &branch[0], first);
+    for (const AstExpr *next; chain->tests + 1 < MOST_BRANCHES && (next = as_else_if(&branch[1]));) {
+        if (!build_step(b, next->place, COST_OF_CALL) || !eval_test(b, next->u.control->test, &test))
+            return false;
+        branch = next->u.control->branch;
+        if (test.kind == THING_CONST && test.c.i) {
+            chain->branch[chain->tests] = branch[0];
+            return true;
+        }
+        if (test.kind != THING_CONST)
+            chain_add(chain, &branch[0], test.value);
+    }
+    chain->branch[chain->tests] = branch[1];
+    return true;
+}
+
+/* The number of the first condition that holds. */
+static ValueId first_of(Builder *b, const Chain *chain, Place place)
+{
+    ValueId number[2] = {NONE, NONE};
+    for (uint32_t i = chain->tests + 1; i-- > 0;) {
+        if (!build_as_value(b, build_thing_const(const_int(i)), DT_I32, place, &number[0]))
+            return NONE;
+        ValueId in[3] = {i < chain->tests ? chain->test[i] : NONE, number[0], number[1]};
+        number[1] = i < chain->tests ? build_value(b, OP_SELECT, in, 3, NULL, place) : number[0];
+    }
+    return number[1];
+}
+
+/* A long chain of tensors is one case: all of its conditions are computed, and the first that holds chooses. */
+static Thing build_chain(Builder *b, const AstExpr *expr, ValueId first)
+{
+    Chain chain = {.branch = ARENA_ARRAY(b->scratch, AstBranch, MOST_BRANCHES),
+                   .test = ARENA_ARRAY(b->scratch, ValueId, MOST_BRANCHES),
+                   .key = ARENA_ARRAY(b->scratch, int64_t, MOST_BRANCHES)};
+    if (!find_chain(b, expr, first, &chain))
+        return build_thing_bad();
+    AstControl ast = *expr->u.control;
+    ast.kind = AST_CASE;
+    ast.branch = chain.branch;
+    ast.branch_count = chain.tests + 1;
+    AstExpr flat = *expr;
+    flat.u.control = &ast;
+    ValueId selector = first_of(b, &chain, expr->place);
+    return selector == NONE ? build_thing_bad() : build_bodies(b, &flat, selector, chain.key);
+}
+
 /* What a constant does not choose goes round: a long chain nests no deeper than a short one. */
 Thing build_choice(Builder *b, const AstExpr *expr)
 {
     static const int64_t key = 1;
-    const AstControl *ast = expr->u.control;
-    Thing test = build_single(b, build_eval(b, ast->test), ast->test->place);
-    for (const AstExpr *next; test.kind == THING_CONST && test.c.kind == C_BOOL;) {
-        const AstBranch *chosen = &ast->branch[!test.c.i];
+    Thing test;
+    for (const AstExpr *next;; expr = next) {
+        if (!eval_test(b, expr->u.control->test, &test))
+            return build_thing_bad();
+        if (test.kind != THING_CONST)
+            return is_long(b, expr) ? build_chain(b, expr, test.value) : build_bodies(b, expr, test.value, &key);
+        const AstBranch *chosen = &expr->u.control->branch[!test.c.i];
         if (test.c.i || !(next = as_else_if(chosen)))
             return build_chosen(b, chosen);
         if (!build_step(b, next->place, COST_OF_CALL))
             return build_thing_bad();
-        expr = next;
-        ast = expr->u.control;
-        test = build_single(b, build_eval(b, ast->test), ast->test->place);
     }
-    Place place = ast->test->place;
-    if (test.kind == THING_BAD)
-        return test;
-    if (test.kind == THING_CONST)
-        return build_complain(b, place, "'if' takes true or false, not %s", const_kind_name(test.c.kind)),
-               build_thing_bad();
-    const Type *type = value_type(b->frame->graph, test.value);
-    if (type->dtype != DT_BOOL || type->shape.rank)
-        return build_complain(b, place, "'if' takes one bool[], not " STR_FMT "; to choose by element use select",
-                              STR_ARG(type_show(b->scratch, type))),
-               build_thing_bad();
-    return build_bodies(b, expr, test.value, &key);
 }
 
 /* case */

@@ -246,18 +246,6 @@ static Thing build_loop(Builder *b, const AstExpr *expr)
     return build_results(b, build_loop_node(b, &loop, frame, 1 + tests_first));
 }
 
-/* Each `else if` on a tensor is a branch within a branch. */
-static void too_deep(Builder *b, const AstExpr *expr)
-{
-    if (expr->u.control->chained)
-        build_complain(b, expr->place,
-                       "more than %d conditions that are tensors, with the blocks around: take `case (k) {...}`, or a "
-                       "chain for each part",
-                       DEEPEST_BODY);
-    else
-        build_complain(b, expr->place, "loops and branches nest deeper than %d, through calls", DEEPEST_BODY);
-}
-
 Thing build_control(Builder *b, const AstExpr *expr)
 {
     AstControlKind kind = expr->u.control->kind;
@@ -265,7 +253,8 @@ Thing build_control(Builder *b, const AstExpr *expr)
         return build_complain(b, expr->place, "a loop makes tensors: a constant expression cannot use it"),
                build_thing_bad();
     if (b->frame->nesting >= DEEPEST_BODY)
-        return too_deep(b, expr), build_thing_bad();
+        return build_complain(b, expr->place, "loops and branches nest deeper than %d, through calls", DEEPEST_BODY),
+               build_thing_bad();
     if (!build_step(b, expr->place, COST_OF_CALL) || build_has_failed(b, expr->place))
         return build_thing_bad();
     switch (kind) {

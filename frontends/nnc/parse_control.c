@@ -353,7 +353,6 @@ static bool parse_choice(Parser *p, AstControl *control)
         branch[1].body = &next->body;
         branch = next->branch;
         ok = parse_if(p, &next->control, branch);
-        next->control.chained = true;
         LIST_PUSH(p, chain, next);
     }
     ok = ok && (branch[1].body = inner_block(p)) != NULL;

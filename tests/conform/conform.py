@@ -2,7 +2,8 @@
 
     conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME,...] [--except NAME,...] [--per-model N] [--sanitize] [--keep FOLDER] [-- WORD ...]
 
-Makes the cases (nothing is stored) and puts those of one op into models of one graph each with many inputs and outputs.
+Makes the cases (nothing is stored) and puts some of them together into models of one graph each with many inputs and
+outputs.
 The reference evaluator runs each through `nnc run MODEL --input NAME=FILE ... --output NAME=FILE ...`; so does another
 program in the place of nnc, when there are words for it after `--`.  Emitted code of
 all models is built into one program, without a warning, and runs at once.  Speaks TAP: one result per op.  An op of the
@@ -39,7 +40,16 @@ class Model:
     """Some cases as one graph, its files in a folder of their own."""
 
     def __init__(self, folder, name, cases):
-        self.folder, self.name, self.cases, self.wrong = folder / name, name, cases, []
+        self.folder, self.name, self.cases = folder / name, name, cases
+        self.wrong = {case.op: [] for case in cases}
+
+    def fail(self, error):
+        """Whatever has gone wrong with all of it."""
+        for lines in self.wrong.values():
+            lines += error.splitlines()
+
+    def is_built(self):
+        return not any(self.wrong.values())
 
     def names(self, number, kind, count):
         return [f"c{number}_{kind}{i}" for i in range(count)]
@@ -63,7 +73,7 @@ class Model:
         difference = mismatch(want.dtype, got, want.values, case.tolerance, strict, case.inputs)
         if difference:
             statement = case.body.format(x=[t.type() for t in case.inputs], r=[t.type() for t in case.outputs], id="t")
-            self.wrong.append(f"{statement}: {difference}")
+            self.wrong[case.op].append(f"{statement}: {difference}")
 
 
 def run_through_files(model, arguments):
@@ -78,7 +88,7 @@ def run_through_files(model, arguments):
             words += ["--output", f"{name}={model.folder}/{name}.npy"]
     error = build.command(words + arguments.words)
     if error:
-        model.wrong += error.splitlines()
+        model.fail(error)
         return
     strict = arguments.target == "reference"
     for n, case in enumerate(model.cases):
@@ -95,17 +105,17 @@ def compile_model(model, arguments):
     error = error or build.compile_source(model.folder / f"{model.name}.c", arguments.target, arguments.cc, *flags)
     error = error or build.check_plus_plus(model.folder / f"{model.name}.c", arguments.target, arguments.cc)
     if error:
-        model.wrong += error.splitlines()
+        model.fail(error)
         return
     foreign = build.foreign_symbols(model.folder / f"{model.name}.o")
     if foreign and not arguments.sanitize:
-        model.wrong.append(f"calls {', '.join(foreign)}")
+        model.fail(f"calls {', '.join(foreign)}")
 
 
 def run_emitted(models, folder, arguments):
     """All of them in one process."""
     build.side_by_side(lambda model: compile_model(model, arguments), models)
-    built = [m for m in models if not m.wrong]
+    built = [m for m in models if m.is_built()]
     flags = SANITIZE if arguments.sanitize else []
     error = build.link(folder, [m.name for m in built], [m.folder / f"{m.name}.o" for m in built], arguments.cc, *flags)
     data = b"".join(to_bytes(t) for m in built for c in m.cases for t in c.inputs)
@@ -113,7 +123,7 @@ def run_emitted(models, folder, arguments):
         outputs, error = build.run(folder, data)
     if error:
         for model in built:
-            model.wrong += error.splitlines()
+            model.fail(error)
         return
     at = 0
     for model in built:
@@ -130,10 +140,10 @@ def op_names(nnc):
     return [name for name in names if name != "minimize"]  # which gives nothing: tests/emitted/training.py
 
 
-def models_of(op, cases, folder, size):
-    """Tensors of no elements apart, since targets may treat them apart."""
+def models_of(cases, folder, size, stem="m"):
+    """Full ones: each costs a file and some processes.  Tensors of no elements apart, since targets may treat them apart."""
     groups = [[c for c in cases if not c.empty], [c for c in cases if c.empty]]
-    return [Model(folder, f"{op}_{g}_{i // size}", group[i:i + size])
+    return [Model(folder, f"{stem}{g}_{i // size}", group[i:i + size])
             for g, group in enumerate(groups) for i in range(0, len(group), size)]
 
 
@@ -145,7 +155,7 @@ def main():
     parser.add_argument("--op", type=lambda words: words.split(","), help="only these")
     parser.add_argument("--except", dest="others", type=lambda words: words.split(","), default=[], help="all but these")
     parser.add_argument("--sanitize", action="store_true")
-    parser.add_argument("--per-model", type=int, default=PER_MODEL, help="cases of one op in a model")
+    parser.add_argument("--per-model", type=int, default=PER_MODEL, help="cases in a model")
     parser.add_argument("--keep", help="leave models and files in this folder")
     parser.add_argument("words", nargs="*", help="more words for `run`")
     arguments = parser.parse_args()
@@ -165,19 +175,22 @@ def main():
     print(f"1..{len(names)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary)
-        models = {op: models_of(op, [c for c in cases.list if c.op == op], folder, arguments.per_model) for op in names}
-        everything = [m for op in names for m in models[op]]
+        wanted = sorted((c for c in cases.list if c.op in names), key=lambda case: names.index(case.op))
+        sets = {"m": wanted}
+        if arguments.words:  # another program's models are of one op each
+            sets = {f"{op}_": [c for c in wanted if c.op == op] for op in names}
+        models = [m for stem, some in sets.items() for m in models_of(some, folder, arguments.per_model, stem)]
         if through_files:
-            build.side_by_side(lambda model: run_through_files(model, arguments), everything)
+            build.side_by_side(lambda model: run_through_files(model, arguments), models)
         else:
-            run_emitted(everything, folder, arguments)
+            run_emitted(models, folder, arguments)
     for number, op in enumerate(names, 1):
-        wrong = [line for m in models[op] for line in m.wrong] if models[op] else ["no case"]
-        count = sum(len(m.cases) for m in models[op])
+        count = sum(c.op == op for c in wanted)
+        wrong = [line for m in models for line in m.wrong.get(op, [])] if count else ["no case"]
         print(f"{'not ok' if wrong else 'ok'} {number} - {op}: {count} cases", flush=True)
         for line in wrong[:20]:
             print(f"# {line}")
-        if wrong and models[op] and not arguments.keep:
+        if wrong and count and not arguments.keep:
             print(f"# --op {op} --keep FOLDER leaves the models and their inputs")
         failed += bool(wrong)
     return 1 if failed else 0

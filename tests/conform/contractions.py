@@ -4,7 +4,7 @@
     contractions.py --nnc build/nnc [--seed N] [--models N] [--cases N] [--target T ...] [--cc CC ...] [--widened]
 
 Shapes are drawn around the tile's edges: extents of 1, a vector and one more or less, taps beyond the image, strides,
-dilation, groups, batches and their broadcast, operands through views, epilogues.  Each model holds some cases as
+dilation, groups, batches and their broadcast, operands through views and of other dtypes, epilogues.  Each model holds some cases as
 outputs of one graph; `nnc run --check` compares.  With --widened weights are of 8 and 16 bits, with scales and zero
 points for all, for each slice or for each block along a dimension.  Speaks TAP: one result per target and compiler.
 """
@@ -30,9 +30,9 @@ class Graph:
         self.names += 1
         return f"{stem}{self.names}"
 
-    def input(self, *dims):
+    def input(self, *dims, dtype="f32"):
         name = self.name("x")
-        self.inputs.append(f"{name}: f32[{', '.join(map(str, dims))}]")
+        self.inputs.append(f"{name}: {dtype}[{', '.join(map(str, dims))}]")
         return name
 
     def param(self, *dims):
@@ -188,12 +188,44 @@ def add_heads(graph, lanes):
     graph.epilogue(graph.let(f"matmul({x}, {w})"), (m, count * width), (count * width,))
 
 
+def add_converted(graph, lanes):
+    """An image of another dtype, scaled and shifted on its way: the border is 0 after that.  Weights of f16, too."""
+    draw = graph.draw
+    n, c, o = draw.choice([1, 2]), draw.choice([1, 3, 5, lanes + 1]), draw.choice([lanes, 2 * lanes])
+    h, w = draw.choice([7, 16]), draw.choice([5, 14, 31])
+    (kh, kw), stride, dilation = draw.choice([(3, 3), (2, 5), (3, 1), (1, 1)]), draw.choice([1, 2]), draw.choice([1, 1, 2])
+    pad = draw.choice([(1, 1, 1, 1), (2, 0, 1, 3), (0, 0, 0, 0)])
+    size = [(e + a + b - dilation * (k - 1) - 1) // stride + 1 for e, a, b, k in zip((h, w), pad, pad[2:], (kh, kw))]
+    if min(size) < 1:
+        return
+    x, dtype = "f32({})", draw.choice(["u8", "i8", "f16", "bf16", "f32"])
+    if draw.random() < 0.5:
+        x = x.format(graph.input(n, c, h, w, dtype=dtype))
+    else:
+        x = x.format(f"transpose({graph.input(n, h, w, c, dtype=dtype)}, axes = [0, 3, 1, 2])")
+    x = draw.choice(["{x} / 127.0 - 1.0", "({x} - {m}) * 0.5", "abs({x}) + 1.0", "{x}"]).format(x=x, m=graph.param(c, 1, 1))
+    weight = f"f32({graph.input(o, c, kh, kw, dtype='f16')})" if draw.random() < 0.4 else graph.param(o, c, kh, kw)
+    y = graph.let(f"conv2d({x}, {weight}, {graph.param(o)}, stride = {stride}, pad = [{', '.join(map(str, pad))}], "
+                  f"dilation = {dilation})")
+    if draw.random() < 0.3 and min(size) > 1:
+        size = [e // 2 for e in size]
+        y = graph.let(f"max_pool(maximum({y}, 0.0), window = [2, 2], stride = [2, 2])")
+    graph.output(y, n, o, *size)
+    rows, depth = draw.choice([1, 6, 40]), draw.choice([3, 64, 100])
+    weight = f"f32({graph.input(depth, 3 * lanes, dtype=draw.choice(['f16', 'i8']))})"
+    weight = draw.choice(["{w}", "{w} * {s}"]).format(w=weight, s=graph.param(3 * lanes))
+    graph.output(f"{graph.input(rows, depth)} @ ({weight})", rows, 3 * lanes)
+
+
 def check(words, folder, target, cc, seeds):
     """What is wrong, in words."""
     lanes = {"generic": 4, "x86-64-v3": 8, "x86-64-v4": 16}[target]
     for seed in seeds:
         graph = (WidenedGraph if words.widened else Graph)(random.Random(f"{target} {seed}"))
         add_heads(graph, lanes)
+        if not words.widened:
+            add_converted(graph, lanes)
+            add_converted(graph, lanes)
         for _ in range(words.cases):
             (add_conv if graph.draw.random() < 0.5 else add_matmul)(graph, lanes)
         model = folder / f"contractions_{target}_{seed}.nnc"

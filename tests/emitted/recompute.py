@@ -185,7 +185,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--target", nargs="*", default=["reference", "generic", "x86-64-v4"])
-    parser.add_argument("--cc", default="gcc -O1")
+    parser.add_argument("--cc", default="gcc -O0")  # the quickest; how well C is compiled is not the question
     parser.add_argument("--case")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc

@@ -71,35 +71,9 @@ static void panels_of_row(Tiled *con, Block *block, const Var *row)
     }
 }
 
-typedef struct Line { /* the pixel of the computed row that is being made, and its block of channels */
-    const Tiled *con;
-    const Var *row, *block, *w;
-} Line;
-
-static void line_element(Lower *lower, void *context, Index at)
-{
-    const Line *line = context;
-    const Tiled *con = line->con;
-    Arena *arena = lower->arena;
-    Index block = index_var(arena, line->block), w = index_var(arena, line->w);
-    Index channel = index_add(arena, index_scale(arena, block, con->lanes), at);
-    Index position[] = {con->position[0], channel, index_var(arena, line->row), w};
-    Index pixel = index_add(arena, index_scale(arena, block, con->in_w), w);
-    stmt_store(arena, lower->block, con->x, index_add(arena, index_scale(arena, pixel, con->lanes), at),
-               lower_value(lower, con->node->in[0], position));
-}
-
-/* The computed row, and what is made of it. */
 static void line_and_panels(Tiled *con, Block *block, const Var *row)
 {
-    Lower *lower = con->lower;
-    Line line = {con, row, index_var_new(lower->arena, "b", 0, con->depth / con->lanes - 1),
-                 index_var_new(lower->arena, "w", 0, con->in_w - 1)};
-    Block *inner = add_loop(con, block, line.block, con->depth / con->lanes, LOOP_SERIAL);
-    inner = add_loop(con, inner, line.w, con->in_w, LOOP_SERIAL);
-    Block *outer = lower_enter(lower, inner);
-    lower_vector_loop(lower, "c", con->lanes, LOOP_SERIAL, block_vectorizes, line_element, &line);
-    lower_leave(lower, outer);
+    tiled_line(con, block, row);
     panels_of_row(con, block, row);
 }
 
@@ -231,7 +205,7 @@ static void plan_scratch(Lower *lower, Tiled *con, Recipe *recipe)
 {
     int64_t elements[PIECES] = {0};
     for (uint32_t i = 0; i < con->phases; i++) {
-        elements[PIECE_LINE] = con[i].computed ? con[i].in_w * con[i].depth : 0;
+        elements[PIECE_LINE] = con[i].computed ? tiled_line_elements(&con[i]) : 0;
         elements[PIECE_BAND] = con[i].pool ? con[i].pool_window * con[i].out_w * con[i].columns : 0;
         elements[PIECE_PANELS] = most(elements[PIECE_PANELS], tiled_packed_elements(&con[i]));
         elements[PIECE_PARTIAL] = most(elements[PIECE_PARTIAL], tiled_partial_elements(&con[i]));

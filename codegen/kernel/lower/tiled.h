@@ -98,7 +98,8 @@ typedef struct Tiled {
     uint32_t x;
     Index x_base;
     int64_t x_depth, x_h, x_w;
-    bool computed; /* here, a row of the image at a time, into the scratch x: [block][w][channel of the block] */
+    bool computed;  /* here, what a row of the result reads of the image at a time, into the scratch x (tiled_line.c) */
+    int64_t line_h; /* from a tap's row to the next one's in that scratch */
 
     /* Schedule */
     uint32_t pixels, vectors; /* of a tile at most */
@@ -172,6 +173,10 @@ Index tiled_first_block(const Tiled *con, const PanelGroup *group);
 PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group);
 void tiled_set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t start);
 void tiled_pack_panel(Tiled *con, const PanelGroup *group); /* the one of this round, if they go one at a time */
+/* tiled_line.c: images that the kernel computes, as much as a row of the result reads, in scratch. */
+bool tiled_see_line(Tiled *con); /* after the window; x_base, x_depth, x_w and line_h; false when it cannot be */
+int64_t tiled_line_elements(const Tiled *con);
+void tiled_line(Tiled *con, Block *block, const Var *row); /* fills it in */
 /* tiled_body.c: one tile.  `pixel` is its first pixel, `x` the address of that pixel's operand at tap 0, 0 without
  * x_base, `tile` its number, `row` the row's variable or NULL. */
 typedef struct TileAt {
@@ -181,6 +186,8 @@ typedef struct TileAt {
     const Var *row;
 } TileAt;
 void tiled_tile(Tiled *con, Block *block, const TileAt *at);
+/* A loop over the taps kh whose row lies inside the image, for a row of the result. */
+Block *tiled_clamped_taps(const Tiled *con, Block *block, const Var *row, Index *kh);
 void tiled_position(const Tiled *con, Index pixel, Index column, Index *position);
 
 #endif

@@ -180,7 +180,7 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
         prefetch_next(body, block, sum2(body, number, sum2(body, index_scale(arena, kh, con->taps_w), kw)));
     }
     Index x = sum2(body, index_substitute(arena, con->x_base, con->block, at_block), body->at->x);
-    x = sum2(body, x, index_scale(arena, kh, con->dilation_h * con->x_h));
+    x = sum2(body, x, index_scale(arena, kh, con->dilation_h * con->x_h + con->line_h));
     x = sum2(body, x, index_scale(arena, kw, con->dilation_w * con->x_w));
     Index w = index_substitute(arena, group->weight.at, con->block, at_block);
     w = sum2(body, w, index_scale(arena, kh, group->weight.tap_h));
@@ -220,17 +220,15 @@ static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int6
     }
 }
 
-/* The taps kh whose row lies inside the image, for the row of the tile. */
-static Block *clamped_taps(Body *body, Block *block, Index *kh)
+Block *tiled_clamped_taps(const Tiled *con, Block *block, const Var *row, Index *kh)
 {
-    const Tiled *con = body->con;
     WindowDimension rows = {.in = con->in_h,
                             .out = con->out_h,
                             .size = con->taps_h,
                             .stride = con->stride_h,
                             .dilation = con->dilation_h,
                             .before = con->pad_top};
-    return lower_clamped_taps(body->lower, block, "kh", &rows, index_var(body->arena, body->at->row), kh);
+    return lower_clamped_taps(con->lower, block, "kh", &rows, index_var(con->lower->arena, row), kh);
 }
 
 static void taps(Body *body, Block *block, Index at_block, int64_t count)
@@ -239,7 +237,7 @@ static void taps(Body *body, Block *block, Index at_block, int64_t count)
     const uint32_t *valid = body->at->loop->valid;
     Index kh;
     if (con->tiling.rows) {
-        block = clamped_taps(body, block, &kh);
+        block = tiled_clamped_taps(con, block, body->at->row, &kh);
         taps_of_row(body, block, at_block, kh, count, valid);
         return;
     }
@@ -268,11 +266,11 @@ static void few_channels(Body *body, Block *block)
         if (!body->at->loop->valid[kw])
             continue;
         Block *inner = small_loop(body, block, "c", 0, con->depth, &c);
-        inner = clamped_taps(body, inner, &kh);
+        inner = tiled_clamped_taps(con, inner, body->at->row, &kh);
         Index x = sum2(body, con->x_base, body->at->x);
         x = sum2(body, x, index_constant(kw * con->dilation_w * con->x_w));
         x = sum2(body, x, index_scale(body->arena, c, con->x_depth));
-        x = sum2(body, x, index_scale(body->arena, kh, con->dilation_h * con->x_h));
+        x = sum2(body, x, index_scale(body->arena, kh, con->dilation_h * con->x_h + con->line_h));
         Index w = sum2(body, group->weight.at, index_constant(kw * group->weight.tap_w));
         w = sum2(body, w, index_scale(body->arena, c, group->weight.depth));
         w = sum2(body, w, index_scale(body->arena, kh, group->weight.tap_h));
