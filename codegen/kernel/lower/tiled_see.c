@@ -313,6 +313,18 @@ static bool worth_it(const Tiled *con)
     return wide && con->depth > 0 && pixels > 0 && (in_place || pixels >= 4);
 }
 
+/* Is the value made of what is known when compiling?  Recurses over what the kernel computes. */
+static bool is_made_of_constants(const Lower *lower, ValueId value)
+{
+    const Node *node = value_producer(lower->graph, value);
+    if (!node)
+        return lower->graph->value[value].role != ROLE_INPUT;
+    bool constants = kernel_makes(lower, value) || kernel_value_is_view(lower->graph, value);
+    for (uint32_t i = 0; constants && i < node->in_count; i++)
+        constants = is_made_of_constants(lower, node->in[i]);
+    return constants;
+}
+
 bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
@@ -326,7 +338,10 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
     if (!see_operands(con))
         return false;
     con->packed = tiled_see_constant(con);
-    if ((con->widened && !con->packed) || !worth_it(con))
+    if (con->widened && !con->packed && is_made_of_constants(lower, node->in[1]))
+        return false;
+    con->widened &= con->packed; /* others are computed where they are packed */
+    if (!worth_it(con))
         return false;
     see_pool(con);
     con->one_by_one = !stores_vectors(con);
