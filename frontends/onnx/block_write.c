@@ -268,18 +268,21 @@ static void take_names(Repeat *r, const RepeatBlock *b, const RepeatName *name, 
     }
 }
 
-/* A call stands where the last statement of its instance stood. */
+/* A call stands where the last statement of its instance stood; constants that others read too come to stand before. */
 static void replace(Repeat *r, const RepeatBlock *b)
 {
     OnnxScript *script = r->script;
     uint32_t unit = 0, instance = 0, kept = 0;
+    const OnnxCall **call = ARENA_ARRAY(r->arena, const OnnxCall *, b->count);
+    for (uint32_t i = 0; i < b->count; i++)
+        call[i] = make_call(r, b, i);
     for (uint32_t i = 0; i < script->count; i++) {
         bool listed = unit < r->unit_count && r->unit[unit] == i;
         bool inside = listed && instance < b->count && unit >= b->at[instance];
         bool last = inside && unit + 1 == b->at[instance] + b->length;
         unit += listed;
         if (last)
-            script->statement[kept++] = call_statement(r->arena, make_call(r, b, instance++));
+            script->statement[kept++] = call_statement(r->arena, call[instance++]);
         else if (!inside)
             script->statement[kept++] = script->statement[i];
     }

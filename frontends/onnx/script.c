@@ -60,12 +60,15 @@ static uint32_t value_length(const Reader *r, Str word)
     return map_get(&r->names, word) != MAP_NONE ? word.len : 0;
 }
 
+/* The least i64, without its sign, is no number that a call can hand over. */
+#define MOST_DIGITS 18
+
 static void read_word(Reader *r)
 {
     uint32_t begin = r->at, end = begin;
     if (isdigit((unsigned char)char_at(r, begin))) {
         end = number_end(r, begin);
-        put(r, begin, end, TOKEN_NUMBER);
+        put(r, begin, end, end - begin > MOST_DIGITS ? TOKEN_PLAIN : TOKEN_NUMBER);
         r->at = end;
         return;
     }

@@ -220,5 +220,25 @@ def many_nodes_take_no_time(t):
     t.run("import", "m.onnx")
 
 
+@case
+def a_constant_inside_of_the_first_block_comes_before_its_call(t):
+    n = Network([2, 4])
+    w, x, first = n.weight("shared", 4, 4), "x", []
+    for i in range(5):
+        first.append(n.add("Reshape", [x, "shape"], f"/{i}/first"))  # a result of the block, made in front of the constant
+        h = n.add("Tanh", [n.add("MatMul", [first[-1], w], f"/{i}/mm")], f"/{i}/t")
+        for op in "Exp", "Abs", "Sqrt", "Sin", "Cos":
+            h = n.add(op, [h], f"/{i}/{op}")
+        x = n.linear(h, f"l.{i}.fc", 4, 4, f"/{i}/Add")
+    n.weights.append(tensor("shape", numpy.array([2, 4])))
+    for i in range(5):
+        n.add("Neg", [first[i]], f"e{i}")
+    n.add("Neg", [x], "y")
+    results = ["y", *(f"e{i}" for i in range(5))]
+    content = n.model(*results)
+    assert any(line.startswith("fn ") for line in lines_of(t, content))
+    same_values(t, content, results, (2, 4))
+
+
 if __name__ == "__main__":
     main()
