@@ -32,6 +32,7 @@ The peer is wanted here only.  In a virtual environment, or with `pip install --
     /tmp/peers/bin/python3 tests/bench/peers.py build""")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+REST = 0.3  # seconds, in which the other's threads cease to spin
 WORST = 1e-3  # of the largest value: how far the outputs may be apart
 
 # ---- Weights ----
@@ -418,6 +419,8 @@ def measure(ours, theirs, peak, turns, clock):
     for _ in range(turns):
         row, before = [], peak()
         for run in (ours, theirs):
+            if clock is time.perf_counter:
+                time.sleep(REST)
             run()
             second, after = seconds(run, clock), peak()
             row += [second, (before + after) / 2]
