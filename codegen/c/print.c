@@ -443,23 +443,10 @@ static void survey(Printer *printer, const Block *block)
     }
 }
 
-static uint32_t most_local(const Block *block)
-{
-    uint32_t most = 0;
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        uint32_t here = stmt->local ? stmt->local->id : 0, body = most_local(&stmt->body),
-                 other = most_local(&stmt->other);
-        here = here > body ? here : body;
-        here = here > other ? here : other;
-        most = most > here ? most : here;
-    }
-    return most;
-}
-
 void print_start(Printer *printer)
 {
     const Kernel *kernel = printer->kernel;
-    printer->assigned = ARENA_ARRAY(printer->arena, bool, most_local(&kernel->body) + 1);
+    printer->assigned = ARENA_ARRAY(printer->arena, bool, block_locals(&kernel->body) + 1);
     survey(printer, &kernel->body);
     printer->wide |= kernel->bytes > INT32_MAX;
 }

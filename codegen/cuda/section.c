@@ -7,7 +7,7 @@ static void print_positions(Printer *printer, const Section *section, Str round)
     int64_t inner = section->rounds;
     for (uint32_t i = 0; i < section->loop_count; i++) {
         const Stmt *loop = section->loop[i];
-        int64_t rounds = step_rounds(loop);
+        int64_t rounds = stmt_rounds(loop);
         if (rounds == 1) /* its one position stands as a number wherever it is used */
             continue;
         inner /= rounds;
@@ -33,7 +33,7 @@ static void print_round(Printer *printer, const Section *section)
     static const Var round = {"round", 0, 0}, block = {"block", 0, 0};
     const Stmt *only = NULL; /* the loop of more than one round, when it is one and counts from 0 */
     for (uint32_t i = 0; i < section->loop_count; i++)
-        if (step_rounds(section->loop[i]) == section->rounds && section->loop[i]->step == 1 &&
+        if (stmt_rounds(section->loop[i]) == section->rounds && section->loop[i]->step == 1 &&
             !section->loop[i]->low.constant)
             only = section->loop[i];
     const Var *var = only ? only->var : section->team ? &block : &round;

@@ -13,18 +13,13 @@ static bool is_parallel(const Stmt *stmt)
            constant_bounds(stmt);
 }
 
-int64_t step_rounds(const Stmt *loop)
-{
-    return (loop->high.constant - loop->low.constant + loop->step - 1) / loop->step;
-}
-
 static void set_launch(Section *section)
 {
     section->rounds = 1;
     for (uint32_t i = 0; i < section->loop_count; i++)
-        section->rounds *= step_rounds(section->loop[i]);
+        section->rounds *= stmt_rounds(section->loop[i]);
     if (section->team) {
-        section->threads = (uint32_t)step_rounds(section->team);
+        section->threads = (uint32_t)stmt_rounds(section->team);
         section->blocks = section->rounds;
     } else {
         section->threads = section->rounds < BLOCK_THREADS ? (uint32_t)section->rounds : BLOCK_THREADS;

@@ -55,8 +55,6 @@ typedef struct Steps {
 /* The steps of kernels that are lowered.  False after a diag error: a section has more blocks than a grid. */
 bool step_tree(const Memory *memory, const Target *target, Steps *steps);
 
-int64_t step_rounds(const Stmt *loop); /* of constant bounds */
-
 /* Is it the first of its kernel's launches, where threads share it? */
 static inline bool step_is_first(const Kernel *kernel, const Step *launch)
 {

@@ -1,6 +1,7 @@
 /* Dealing (deal.h): which loop of each nest, which nests together, and the bounds of a part. */
 #include "storage/deal.h"
 
+#include "base/number.h"
 #include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 #include "storage/windows.h"
@@ -89,7 +90,7 @@ static bool fits(const Dealer *d, uint32_t first, uint32_t at)
  * done early cannot help. */
 static double share_busy(const Dealer *d, const Stmt *loop)
 {
-    int64_t rounds = windows_rounds(loop), threads = d->kernel->threads, turns = (rounds + threads - 1) / threads;
+    int64_t rounds = stmt_rounds(loop), threads = d->kernel->threads, turns = (rounds + threads - 1) / threads;
     double busy = (double)rounds / (double)(turns * threads);
     return rounds < 2 * threads ? 0.9 * busy : busy;
 }
@@ -159,7 +160,7 @@ static Stmt *append_copy(Arena *arena, Block *block, const Stmt *stmt)
 /* The rounds of the loop that are the part's. */
 static void set_bounds(Arena *arena, Stmt *loop, const Var *part, int64_t each)
 {
-    int64_t rounds = windows_rounds(loop);
+    int64_t rounds = stmt_rounds(loop);
     Index high = loop->high;
     loop->low = index_add(arena, loop->low, index_scale(arena, index_var(arena, part), each * loop->step));
     loop->high = index_add(arena, loop->low, index_constant(each * loop->step));
@@ -185,7 +186,7 @@ static void append_part(Arena *arena, Block *block, const Stmt *stmt, const Stmt
 
 static int64_t rounds_each(const Stmt *loop, int64_t parts)
 {
-    return (windows_rounds(loop) + parts - 1) / parts;
+    return ceil_div(stmt_rounds(loop), parts);
 }
 
 /* As many parts as the nests with most rounds can have. */
@@ -195,7 +196,7 @@ static int64_t count_parts(const Dealer *d, uint32_t first, uint32_t end)
     for (uint32_t i = first; i < end; i++) {
         const Stmt *loop = d->nest[i].chosen;
         int64_t each = loop ? rounds_each(loop, d->kernel->parts) : 1;
-        int64_t parts = loop ? (windows_rounds(loop) + each - 1) / each : 1;
+        int64_t parts = loop ? (stmt_rounds(loop) + each - 1) / each : 1;
         most = parts > most ? parts : most;
     }
     return most;

@@ -192,8 +192,8 @@ static Round round_of(const Stmt *stmt)
 {
     if (stmt->kind == STMT_IF)
         return (Round){stmt->index.term[0].atom->var, stmt->low.constant, stmt->low.constant};
-    int64_t low = stmt->low.constant, rounds = (stmt->high.constant - low + stmt->step - 1) / stmt->step;
-    return (Round){stmt->var, low, low + (rounds - 1) * stmt->step};
+    int64_t low = stmt->low.constant;
+    return (Round){stmt->var, low, low + (stmt_rounds(stmt) - 1) * stmt->step};
 }
 
 static void walk_block(Collector *c, const Block *block, uint32_t outer, bool guarded)
@@ -214,21 +214,10 @@ static void walk_block(Collector *c, const Block *block, uint32_t outer, bool gu
     }
 }
 
-static uint32_t most_local(const Block *block)
-{
-    uint32_t most = 0;
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        uint32_t here[] = {stmt->local ? stmt->local->id + 1 : 0, most_local(&stmt->body), most_local(&stmt->other)};
-        for (int i = 0; i < 3; i++)
-            most = here[i] > most ? here[i] : most;
-    }
-    return most;
-}
-
 Reached reach_collect(const Kernel *kernel, Arena *arena)
 {
     Collector c = {.arena = arena};
-    c.local = ARENA_ARRAY(arena, const Index *, most_local(&kernel->body));
+    c.local = ARENA_ARRAY(arena, const Index *, block_locals(&kernel->body));
     walk_block(&c, &kernel->body, NONE, false);
     return c.reached;
 }

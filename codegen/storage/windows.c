@@ -15,17 +15,6 @@ typedef struct Names { /* what stands for sums of loops */
     uint32_t chunk_count, chunk_capacity;
 } Names;
 
-static uint32_t most_local(const Block *block)
-{
-    uint32_t most = 0;
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        uint32_t here[] = {stmt->local ? stmt->local->id + 1 : 0, most_local(&stmt->body), most_local(&stmt->other)};
-        for (int i = 0; i < 3; i++)
-            most = here[i] > most ? here[i] : most;
-    }
-    return most;
-}
-
 /* Tiles of a chunk, of which there are as many for each. */
 static bool starts_elsewhere(const Stmt *stmt, int64_t *rounds)
 {
@@ -93,14 +82,9 @@ static Index resolve(const Names *names, Index index)
     return sum;
 }
 
-int64_t windows_rounds(const Stmt *loop)
-{
-    return (loop->high.constant - loop->low.constant + loop->step - 1) / loop->step;
-}
-
 static bool can_be_dealt(const Stmt *stmt)
 {
-    return !stmt->low.count && !stmt->high.count && !stmt->clamp_low && !stmt->clamp_high && windows_rounds(stmt) > 1;
+    return !stmt->low.count && !stmt->high.count && !stmt->clamp_low && !stmt->clamp_high && stmt_rounds(stmt) > 1;
 }
 
 /* The only loop of the block, beside names of positions, which each part may find anew. */
@@ -135,7 +119,7 @@ DealNest *windows_nests(const Kernel *kernel, Arena *arena, uint32_t *count)
     Names names = {.arena = arena};
     DealNest *nest = NULL;
     uint32_t capacity = 0;
-    names.local = ARENA_ARRAY(arena, const Index *, most_local(&kernel->body));
+    names.local = ARENA_ARRAY(arena, const Index *, block_locals(&kernel->body));
     note_names(&names, &kernel->body);
     *count = 0;
     for (const Stmt *stmt = kernel->body.first; stmt; stmt = stmt->next) {
@@ -172,16 +156,6 @@ typedef struct Windows { /* of a storage */
     bool good;
 } Windows;
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static bool is_of(const Term *term, const Var *var)
 {
     return term->atom->kind == ATOM_VAR && term->atom->var == var;
@@ -206,12 +180,12 @@ static void measure(Windows *w, const Reach *reach, const Stmt *loop)
 {
     int64_t span = span_of(reach, loop);
     w->span = w->span ? w->span : span;
-    w->rounds = windows_rounds(loop);
+    w->rounds = stmt_rounds(loop);
     w->good &= span > 0 && span == w->span;
     for (uint32_t i = 0; w->good && i < reach->index.count; i++)
         if (is_outer(w, &reach->index.term[i], loop)) {
             int64_t factor = reach->index.term[i].factor;
-            w->modulus = common_divisor(factor < 0 ? -factor : factor, w->modulus);
+            w->modulus = number_gcd(factor < 0 ? -factor : factor, w->modulus);
         }
 }
 
@@ -396,7 +370,7 @@ bool windows_own(const Kernel *kernel, const DealNest *nest, StorageId storage)
 
 static bool same_rounds(const DealNest *a, const DealNest *b)
 {
-    return a->chosen && b->chosen && windows_rounds(a->chosen) == windows_rounds(b->chosen);
+    return a->chosen && b->chosen && stmt_rounds(a->chosen) == stmt_rounds(b->chosen);
 }
 
 bool windows_apart(const Memory *memory, const Kernel *kernel, const DealNest *a, const DealNest *b)

@@ -28,8 +28,6 @@ typedef struct DealNest {
 /* The nests of a lowered kernel; NULL where some of what stands between them serves all, or there are too many. */
 DealNest *windows_nests(const Kernel *kernel, Arena *arena, uint32_t *count);
 
-int64_t windows_rounds(const Stmt *loop);
-
 /* Can the chosen loops of both be dealt at once, or one nest, without a loop, be run by one thread beside the other? */
 bool windows_apart(const Memory *memory, const Kernel *kernel, const DealNest *a, const DealNest *b);
 

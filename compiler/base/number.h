@@ -26,6 +26,17 @@ static inline int64_t number_plus(int64_t a, int64_t b)
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
+/* The greatest common divisor of what is not negative; of a number and 0 it is the number. */
+static inline int64_t number_gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* Of what is not negative, rounded up. */
 static inline int64_t ceil_div(int64_t a, int64_t b)
 {

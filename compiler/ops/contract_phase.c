@@ -29,21 +29,11 @@ static ConvolutionPhase whole(const Convolution *conv)
     return phase;
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* The result at begin + stride * i sees the window (begin + stride * i + before - dilation * tap) / stride at each tap
  * for which that is whole: every `step`th from the first on. */
 static WindowDimension phase_dimension(const WindowDimension *d, int64_t begin, int64_t *tap_begin, int64_t *tap_step)
 {
-    int64_t shared = greatest_divisor(d->dilation, d->stride), step = d->stride / shared, first = 0;
+    int64_t shared = number_gcd(d->dilation, d->stride), step = d->stride / shared, first = 0;
     WindowDimension w = {.in = d->out, .out = ceil_div(most(0, d->in - begin), d->stride), .size = 1, .stride = 1};
     while (first < d->size && first < step && (begin + d->before - d->dilation * first) % d->stride)
         first++;

@@ -1,15 +1,11 @@
 #include "plan/bound.h"
 
+#include "base/number.h"
 #include "plan/sort.h"
 
 #define MOST_CLASSES 8
 #define MOST_STACKED 12               /* items of a section that are stacked in every order */
 #define MOST_STACKS  UINT64_C(400000) /* sets of items looked at so, in all */
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    return b ? gcd(b, a % b) : a;
-}
 
 static void add_unit(int64_t *unit, uint32_t *count, uint32_t most, int64_t value)
 {
@@ -29,7 +25,7 @@ uint32_t plan_classes(const PlanItems *items, int64_t *unit, uint32_t most)
             add_unit(unit, &count, most, items->item[i].alignment);
     for (uint32_t a = 1, known = count; a < known; a++)
         for (uint32_t b = 1; b < a; b++)
-            add_unit(unit, &count, most, gcd(unit[a], unit[b]));
+            add_unit(unit, &count, most, number_gcd(unit[a], unit[b]));
     return count;
 }
 

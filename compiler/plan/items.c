@@ -1,5 +1,6 @@
 #include "plan/items.h"
 
+#include "base/number.h"
 #include "plan/bound.h"
 #include "plan/sort.h"
 
@@ -16,16 +17,6 @@ typedef struct Builder {
     Span *span;
     uint32_t span_count, span_capacity, item_capacity;
 } Builder;
-
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
 
 /* Steps as keys that sort in signed order, and back. */
 static uint64_t step_key(int64_t step)
@@ -53,7 +44,7 @@ static uint32_t add_item(Builder *b, const PlanBuffer *buffer)
 /* The least common multiple of two alignments, or 0 beyond any sensible one. */
 static int64_t lcm(int64_t a, int64_t b)
 {
-    int64_t step = a / gcd(a, b);
+    int64_t step = a / number_gcd(a, b);
     return step > PLAN_LARGEST / b ? 0 : step * b;
 }
 
@@ -191,7 +182,7 @@ static void describe_items(Builder *b)
     PlanItems *out = b->out;
     out->unit = 0;
     for (uint32_t i = 0; i < out->count; i++)
-        out->unit = gcd(out->unit, out->item[i].alignment);
+        out->unit = number_gcd(out->unit, out->item[i].alignment);
     if (!out->unit)
         out->unit = 1;
 

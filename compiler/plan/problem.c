@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/number.h"
 #include "plan/items.h"
 #include "plan/sort.h"
 
@@ -29,11 +30,6 @@ static bool valid_buffer(Arena *arena, const PlanBuffer *b, uint32_t i, Str *mes
     return true;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    return b ? gcd(b, a % b) : a;
-}
-
 /* All uses of a group must agree on a pin, and some offset must suit all alignments. */
 static bool valid_groups(Arena *arena, const PlanProblem *p, Str *message)
 {
@@ -53,7 +49,7 @@ static bool valid_groups(Arena *arena, const PlanProblem *p, Str *message)
             alignment = 1;
             pinned = PLAN_FREE;
         }
-        int64_t step = b->alignment / gcd(alignment, b->alignment);
+        int64_t step = b->alignment / number_gcd(alignment, b->alignment);
         if (alignment > PLAN_LARGEST / step)
             good = bad(arena, message, key[k].index, "no offset suits all alignments of the group", b->alignment);
         else

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "plan/exact_memo.h"
 
 #define FIRST_BUDGET UINT64_C(2) /* nodes of one try for each item; each round takes four times as many as the last */
@@ -33,20 +34,15 @@ bool plan_too_large(const PlanItems *items, uint64_t pairs)
     return items->count > MOST_ITEMS || pairs > MOST_PAIRS || members > MOST_PAIRS;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    return b ? gcd(b, a % b) : a;
-}
-
 static int64_t grain_of(const PlanItems *items)
 {
     int64_t grain = 0;
     for (uint32_t i = 0; i < items->piece_count; i++) {
         const PlanPiece *piece = &items->piece[i];
         const PlanItem *item = &items->item[piece->item];
-        grain = gcd(grain, piece->size - piece->slack);
-        grain = gcd(grain, item->alignment == 1 ? 0 : item->alignment);
-        grain = gcd(grain, item->pinned > 0 ? item->pinned : 0);
+        grain = number_gcd(grain, piece->size - piece->slack);
+        grain = number_gcd(grain, item->alignment == 1 ? 0 : item->alignment);
+        grain = number_gcd(grain, item->pinned > 0 ? item->pinned : 0);
     }
     return grain ? grain : 1;
 }

@@ -1,5 +1,7 @@
 #include "kernel/loop/loop.h"
 
+#include "base/number.h"
+
 const Var *index_var_new(Arena *arena, const char *name, int64_t low, int64_t high)
 {
     return arena_copy(arena, &(Var){name, low, high}, sizeof(Var));
@@ -242,6 +244,16 @@ void block_buffers(const Block *block, bool *used)
     }
 }
 
+uint32_t block_locals(const Block *block)
+{
+    int64_t count = 0;
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        count = most(count, stmt->local ? (int64_t)stmt->local->id + 1 : 0);
+        count = most(count, most(block_locals(&stmt->body), block_locals(&stmt->other)));
+    }
+    return (uint32_t)count;
+}
+
 uint64_t block_count(const Block *block)
 {
     uint64_t count = 0;
@@ -282,6 +294,11 @@ Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t 
                          .low = index_constant(low),
                          .high = index_constant(high),
                          .step = step});
+}
+
+int64_t stmt_rounds(const Stmt *loop)
+{
+    return ceil_div(loop->high.constant - loop->low.constant, loop->step);
 }
 
 Stmt *stmt_lanes(Arena *arena, Block *block, const Var *var, uint32_t lanes)

@@ -136,12 +136,16 @@ Block block_substitute(Arena *arena, const Block *block, const Var *var, Index w
 /* Sets used[buffer] for each that the block loads or stores. */
 void block_buffers(const Block *block, bool *used);
 
+/* How many numbers of locals there are in it, with those of all blocks within: 1 + the largest id. */
+uint32_t block_locals(const Block *block);
+
 /* How many statements it is, with those of all blocks within. */
 uint64_t block_count(const Block *block);
 
 /* Statements; each is appended to the block. */
 void block_append(Block *block, Block rest); /* statements that nothing else holds */
 Stmt *stmt_for(Arena *arena, Block *block, const Var *var, int64_t low, int64_t high, int64_t step, LoopKind kind);
+int64_t stmt_rounds(const Stmt *loop); /* of constant bounds */
 Stmt *stmt_lanes(Arena *arena, Block *block, const Var *var, uint32_t lanes);
 void stmt_local(Arena *arena, Block *block, const Local *local, const Expr *value);
 void stmt_assign(Arena *arena, Block *block, const Local *local, Index i, Index j, const Expr *value);
