@@ -1,6 +1,7 @@
 /* NAME_pack: what entries that update no params read of them, in the order in which they read it. */
 #include <string.h>
 
+#include "base/number.h"
 #include "c/unit.h"
 
 static bool may_exceed(const Packing *p, uint32_t b)
@@ -8,7 +9,7 @@ static bool may_exceed(const Packing *p, uint32_t b)
     int64_t largest = 0;
     bool counts = false;
     for (uint32_t d = 0; d < p->rank; d++) {
-        largest += p->bound[b].factor[d] * (p->extent[d] - 1);
+        largest += most(0, p->bound[b].factor[d]) * (p->extent[d] - 1);
         counts |= p->bound[b].factor[d] != 0;
     }
     return counts && largest >= p->bound[b].most;
@@ -46,14 +47,16 @@ static bool is_run(const Packing *p)
     return p->rank == 0 || (p->rank == 1 && p->stride[0] == 1 && !may_exceed(p, 0) && !may_exceed(p, 1));
 }
 
-/* `i0 * 512 + i1`, or `0`. */
+/* `i0 * 512 + i1 - i2`, or `0`. */
 static void print_sum(Text *out, int64_t start, const int64_t *factor, uint32_t rank)
 {
     const char *plus = "";
     for (uint32_t d = 0; d < rank; d++) {
-        if (!factor[d])
+        const char *sign = factor[d] > 0 ? plus : *plus ? " - " : "-";
+        long long size = factor[d] < 0 ? -factor[d] : factor[d];
+        if (!size)
             continue;
-        text_printf(out, factor[d] == 1 ? "%si%u" : "%si%u * %lld", plus, d, (long long)factor[d]);
+        text_printf(out, size == 1 ? "%si%u" : "%si%u * %lld", sign, d, size);
         plus = " + ";
     }
     if (start || !*plus)

@@ -280,6 +280,32 @@ bool convolution_of(const Graph *graph, const Node *node, Convolution *convoluti
     return true;
 }
 
+#define MOST_JOINED 8 /* groups: of all products with their weights one in so many counts */
+#define FEW_JOINED  2
+
+/* Do neighbours along a row fill vectors? */
+static bool has_long_rows(const Convolution *convolution, int64_t lanes)
+{
+    const WindowDimension *w = &convolution->window.dim[convolution->window.rank - 1];
+    return w->stride == 1 && w->out - w->before - w->after >= lanes;
+}
+
+int64_t convolution_joined_groups(const Convolution *convolution, int64_t lanes)
+{
+    if (convolution->groups == 1)
+        return 1;
+    int64_t channels = convolution->channels / convolution->groups,
+            outputs = convolution->outputs / convolution->groups;
+    if (outputs >= lanes || outputs == 0)
+        return outputs > 0;
+    int64_t joined = lanes / outputs;
+    if (joined > (has_long_rows(convolution, lanes) ? FEW_JOINED : MOST_JOINED))
+        return 0;
+    if (lanes % outputs == 0 && convolution->groups % joined == 0 && channels <= lanes)
+        return joined;
+    return 2 * outputs >= lanes;
+}
+
 bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convolution *convolution)
 {
     if (convolution_kind(node) != CONVOLVES_TO_WEIGHT)

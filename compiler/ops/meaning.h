@@ -75,6 +75,9 @@ typedef struct Convolution {
 } Convolution;
 bool node_is_convolution(const Node *node); /* neither transposed nor a gradient */
 bool convolution_of(const Graph *graph, const Node *node, Convolution *convolution);
+/* How many neighbouring groups of few outputs are computed together, as one of all their channels and outputs, so that
+ * the outputs fill a vector of `lanes`.  1: each alone; 0: vectors and groups do not fit. */
+int64_t convolution_joined_groups(const Convolution *convolution, int64_t lanes);
 /* The convolution of operand 0 of whose weight the node gives the gradient. */
 bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convolution *convolution);
 

@@ -137,6 +137,17 @@ static uint32_t keep_plain(Layouter *layouter, Node *node)
     return 0;
 }
 
+/* Do the groups, or the few that are computed together, begin and end with blocks of both channels and outputs? */
+static bool groups_fill_blocks(const Layouter *layouter, const Node *node, const Convolution *conv)
+{
+    if (conv->groups == 1)
+        return true;
+    int64_t joined = convolution_joined_groups(conv, layouter->lanes);
+    int64_t bundles = joined ? conv->groups / joined : 0;
+    return joined && (joined == 1 || !value_producer(layouter->graph, node->in[1])) &&
+           conv->channels / bundles % layouter->lanes == 0 && conv->outputs / bundles % layouter->lanes == 0;
+}
+
 static uint32_t keep_contraction(Layouter *layouter, Node *node)
 {
     Graph *graph = layouter->graph;
@@ -151,7 +162,7 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
     if (!convolution_of(graph, node, &conv))
         return keep_plain(layouter, node);
     bool depthwise = conv.groups == conv.channels && conv.groups == conv.outputs;
-    if (conv.groups != 1 && !(depthwise && layout_block(graph, node->in[0])))
+    if (depthwise ? !layout_block(graph, node->in[0]) : !groups_fill_blocks(layouter, node, &conv))
         return keep_plain(layouter, node);
     return may_block(layouter, out) && conv.outputs >= layouter->lanes ? layouter->lanes : 0;
 }

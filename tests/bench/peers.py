@@ -1,8 +1,8 @@
 """nnc beside ONNX Runtime: convolutional networks and bert_base, f32, batch 1, in one process.
 
-    peers.py BUILD [--turns N] [--threads N] [MODEL ...]      default: 25 turns, one thread, all of NETWORKS; or files: net.onnx
+    peers.py BUILD [--turns N] [--threads N] [MODEL ...]      default: 25 turns, one thread, all of NETWORKS; or files: net.onnx, net.nnc
 
-Of a file both read the same weights, and inputs are drawn; its extents must be fixed.  Of a name the script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
+Of a file both read the same weights, and inputs are drawn; its extents must be fixed; one of text is exported for the peer.  Of a name the script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
 ONNX file built here, in the ops that exporters write, so that ONNX Runtime's optimiser finds the patterns it knows.
 Both run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, ...  A turn is a run that
 fills the caches and a run that counts, in the thread's processor time; the peak is the loop of multiply-adds of
@@ -453,10 +453,14 @@ def drawn_inputs(path):
 
 
 def bench_file(nnc, path, cc, how, folder):
-    inputs, options = drawn_inputs(path), ["--target", "host", "--cc", cc, "--threads", str(how.threads)]
+    peer = path
+    if path.suffix == ".nnc":
+        peer = folder / "model.onnx"
+        subprocess.run([nnc, "export", path, "-o", peer], check=True, stdout=subprocess.DEVNULL)
+    inputs, options = drawn_inputs(peer), ["--target", "host", "--cc", cc, "--threads", str(how.threads)]
     subprocess.run([nnc, "compile", path, *options, "--name", "net", "--emit", "c,lib", "--weights", "file", "-o", folder],
                    check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    show_turns(nnc, path, path, inputs, path.stem, "net", cc, how, folder)
+    show_turns(nnc, path, peer, inputs, path.stem, "net", cc, how, folder)
 
 
 def bench(nnc, name, cc, how, folder):
@@ -487,7 +491,7 @@ def show_turns(nnc, model, peer, inputs, label, name, cc, how, folder):
 def main():
     parser = argparse.ArgumentParser(description="nnc beside ONNX Runtime, f32, batch 1")
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("model", nargs="*", help=" or ".join(NETWORKS) + ", or a file that ends with .onnx")
+    parser.add_argument("model", nargs="*", help=" or ".join(NETWORKS) + ", or a file that ends with .onnx or .nnc")
     parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cc", default="clang", help="the C compiler for nnc's library and the peak's loop")
@@ -496,7 +500,7 @@ def main():
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-args.threads:])
     for name in args.model or NETWORKS:
         with tempfile.TemporaryDirectory() as folder:
-            run, what = (bench_file, pathlib.Path(name)) if name.endswith(".onnx") else (bench, name)
+            run, what = (bench_file, pathlib.Path(name)) if name.endswith((".onnx", ".nnc")) else (bench, name)
             run(args.build / "nnc", what, args.cc, args, pathlib.Path(folder))
 
 

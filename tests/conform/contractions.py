@@ -112,7 +112,11 @@ class WidenedGraph(Graph):
 
 def channels(draw, lanes):
     """Channels, outputs and groups: one filter for each channel, several, or groups of some channels."""
-    kind = draw.randrange(6)
+    kind = draw.randrange(9)
+    if kind > 5:  # groups that fill vectors, or that do so together
+        width = draw.choice([max(lanes // 8, 1), lanes // 4, lanes // 2, lanes // 2, lanes, lanes + lanes // 2, 3])
+        groups = draw.choice([2, 4, 8, 8, 16, 6])
+        return groups * width * draw.choice([1, 1, 1, 2]), groups * width, groups
     if kind < 3:
         return (draw.choice([1, 2, 3, lanes, 2 * lanes, lanes + 3]), draw.choice([1, 3, lanes, 3 * lanes, 2 * lanes + 5]),
                 1)
@@ -142,6 +146,22 @@ def add_conv(graph, lanes):
     y = graph.let(f"conv2d({x}, {weight(o, c // groups, kh, kw)}{bias}, stride = [{stride[0]}, {stride[1]}], "
                   f"pad = [{', '.join(map(str, pad))}], dilation = [{dilation[0]}, {dilation[1]}], groups = {groups})")
     graph.epilogue(y, (n, o, out_h, out_w), (o, 1, 1))
+
+
+def add_transpose(graph, lanes):
+    """A transposed convolution, of groups or not."""
+    draw = graph.draw
+    c, o, groups = channels(draw, lanes)
+    h, w, k, stride = draw.choice([3, 7]), draw.choice([4, 9, 16]), draw.choice([1, 2, 3, 4]), draw.choice([1, 2])
+    pad = draw.choice([0, 0, k // 2])
+    size = [stride * (e - 1) + k - 2 * pad for e in (h, w)]
+    if min(size) < 1:
+        return
+    weight = graph.input if draw.random() < 0.2 else graph.param
+    bias = f", {graph.param(o)}" if draw.random() < 0.5 else ""
+    y = graph.let(f"conv2d_transpose({graph.input(1, c, h, w)}, {weight(c, o // groups, k, k)}{bias}, stride = {stride}, "
+                  f"pad = {pad}, groups = {groups})")
+    graph.epilogue(y, (1, o, *size), (o, 1, 1))
 
 
 def add_matmul(graph, lanes):
@@ -227,7 +247,7 @@ def check(words, folder, target, cc, seeds):
             add_converted(graph, lanes)
             add_converted(graph, lanes)
         for _ in range(words.cases):
-            (add_conv if graph.draw.random() < 0.5 else add_matmul)(graph, lanes)
+            graph.draw.choice([add_conv] * 4 + [add_matmul] * 4 + [add_transpose])(graph, lanes)
         model = folder / f"contractions_{target}_{seed}.nnc"
         model.write_text(graph.text())
         command = [words.nnc, "run", model, "--check", "--target", target, "--cc", cc]

@@ -16,6 +16,7 @@ import build
 
 REDUCED = {
     "resnet50": ["SIZE=64", "CLASSES=100"],
+    "resnext50": ["SIZE=64", "CLASSES=100"],
     "densenet121": ["SIZE=64", "CLASSES=100", "LAYERS1=3", "LAYERS2=2", "LAYERS3=2", "LAYERS4=2"],
     "mnist": ["N=4"],
     "chargpt": ["LAYERS=2", "HEADS=2", "WIDTH=32", "CONTEXT=24", "N=2"],

@@ -37,6 +37,10 @@ NETWORKS = {
     y = matmul(tanh(dense@first(e, 24)), table, transpose_y = true)""", "f32[6]", 40),
     "sequence": ("""(ys, h, c) = lstm@rnn(reshape(x, shape = [9, 3, 10]), 20)
     y = dense@out(h, 5)""", "f32[3, 90]", 5),
+    "grouped": ("""a = relu(conv@reduce(x, 32, 1))
+    b = relu(conv@groups(a, 32, 3, pad = 1, groups = 8))
+    c = relu(conv@pairs(b, 64, 3, stride = 2, pad = 1, groups = 16))
+    y = dense@out(flatten(conv@wide(c, 48, 1, groups = 2)), 5)""", "f32[2, 3, 9, 8]", 5),
     "attention": ("""h = attention@heads(reshape(x, shape = [2, 6, 24]), 3)
     y = dense@out(reshape(layer_norm@norm(h), shape = [2, 144]), 5)""", "f32[2, 144]", 5),
 }

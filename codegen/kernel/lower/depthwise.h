@@ -1,4 +1,5 @@
-/* Depthwise and grouped convolutions: each result is made of few channels, so that there is no depth to go along.
+/* Depthwise convolutions, and those of few channels a group: each result is made of few, so that there is no depth to
+ * go along.
  *
  * What fills a vector is what lies next to each other in memory: channels of a block, or neighbours along the width.  A
  * tile is a few pixels, or a few vectors of them, whose sums stay in registers over all taps; where the taps are few

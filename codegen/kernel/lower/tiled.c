@@ -1,5 +1,5 @@
 /* Contractions by the register-tiled micro-kernel: the order of loops, and the provider's row.
- * Takes f32 operands and results, ungrouped, at least a vector of columns, a first operand in memory whose address is
+ * Takes f32 operands and results, at least a vector of columns, a first operand in memory whose address is
  * affine in the pixel and in the depth within a block. */
 #include "kernel/lower/tiled.h"
 
@@ -262,7 +262,10 @@ static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     (void)recipe;
     if (convolution_phase_count(lower->graph, node)) {
         int64_t columns = value_shape(lower->graph, node->out[0])->dim[1];
-        flops *= (double)ceil_div(columns, lower->target->lanes) * lanes / (double)columns;
+        ConvolutionPhase phase = convolution_phase_of(lower->graph, node, 0);
+        double joined = (double)convolution_joined_groups(&phase.conv, lower->target->lanes);
+        columns = columns / phase.conv.groups * (int64_t)joined;
+        flops *= joined * (double)ceil_div(columns, lower->target->lanes) * lanes / (double)columns;
     }
     return flops / (4 * lanes);
 }

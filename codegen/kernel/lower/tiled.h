@@ -32,17 +32,18 @@ typedef struct Tiling {
     uint32_t count;
 } Tiling;
 
-/* A constant of the second operand, start + block * .. + depth * .. + kh * .. + kw * .. + column * .., depth that
- * within a block. */
+/* A constant of the second operand, start + bundle * .. + block * .. + depth * .. + kh * .. + kw * .. + column * ..,
+ * depth that within a block.  Where a bundle has several groups: start + bundle * .. + group * .. + .., depth and
+ * column those within the group. */
 typedef struct ConstantSource {
     ValueId value;
-    int64_t start, block, depth, tap_h, tap_w, column;
+    int64_t start, bundle, group, block, depth, tap_h, tap_w, column;
 } ConstantSource;
 
 /* An array as it lies in panels. */
 typedef struct Packed {
     uint32_t buffer;
-    Index at;                          /* of a panel's first vector, of the variables panel, block and outer */
+    Index at;                          /* of a panel's first vector, of the variables panel, block, bundle and outer */
     int64_t tap_h, tap_w, depth, lane; /* its strides */
 } Packed;
 
@@ -80,15 +81,21 @@ typedef struct Tiled {
     uint32_t lanes;
 
     /* Result */
-    const Var *outer[MAX_RANK]; /* loops around everything: batches */
+    const Var *outer[MAX_RANK]; /* loops around everything: batches, bundles */
     uint32_t outer_count;
-    int64_t out_h, out_w, columns;
-    const Var *pixel, *column; /* of: */
-    Index position[MAX_RANK];  /* the position in the result */
-    ValueId stored;            /* the one stored result with the anchor's type, which may hold partial sums, or NONE */
+    int64_t out_h, out_w, columns; /* columns of a bundle */
+    const Var *pixel, *column;     /* of: */
+    Index position[MAX_RANK];      /* the position in the result */
+    ValueId stored; /* the one stored result with the anchor's type, which may hold partial sums, or NONE */
+
+    /* Groups: neighbouring ones that fill a vector of columns together are a bundle, whose weights are zero between
+     * an output and the channels of another group.  One bundle of one group where there are no groups. */
+    int64_t bundles, joined;               /* groups of a bundle */
+    int64_t group_channels, group_outputs; /* of a group */
+    const Var *bundle;
 
     /* Reduction */
-    int64_t depth, block_depth; /* channels or k; of one block */
+    int64_t depth, block_depth; /* channels of a bundle, or k; of one block */
     int64_t in_h, in_w, taps_h, taps_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
     const Var *block;
 
@@ -160,7 +167,17 @@ bool tiled_packs_panels(const Tiled *con); /* one at a time, which the tiles the
 void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position);
 
 /* ... and the packed order: which digit stands where, and each digit's extent and step in the packed array. */
-enum { DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGIT_PART, DIGITS };
+enum {
+    DIGIT_BUNDLE,
+    DIGIT_PANEL,
+    DIGIT_BLOCK,
+    DIGIT_TAP_H,
+    DIGIT_TAP_W,
+    DIGIT_DEPTH,
+    DIGIT_COLUMN,
+    DIGIT_PART,
+    DIGITS
+};
 
 typedef struct PackedOrder {
     uint32_t place[DIGITS];

@@ -342,6 +342,14 @@ static void reduce(Body *body, Block *block)
 
 /* Sums: where they start, and where they go */
 
+/* The bias of a column of the bundle. */
+static const Expr *bias_of(Body *body, Index column)
+{
+    const Tiled *con = body->con;
+    column = sum2(body, column, times(body, con->bundle, con->columns));
+    return lower_value(body->lower, con->node->in[2], &column);
+}
+
 typedef const Expr *StartValue(Body *body, uint32_t pixel, uint32_t vector);
 
 static const Expr *start_bias(Body *body, uint32_t pixel, uint32_t vector)
@@ -350,8 +358,7 @@ static const Expr *start_bias(Body *body, uint32_t pixel, uint32_t vector)
     const Node *node = body->con->node;
     if (node->in_count < 3 || body->at->group->partial) /* partial panels add it in the epilogue */
         return expr_number(body->arena, DT_F32, 0);
-    Index column = sum2(body, panel_column(body, vector), body->lane);
-    return lower_value(body->lower, node->in[2], &column);
+    return bias_of(body, sum2(body, panel_column(body, vector), body->lane));
 }
 
 static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
@@ -453,7 +460,7 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     const Expr *sum = expr_load(arena, DT_F32, scratch, at);
     column = sum2(body, panel_column(body, 0), column);
     if (con->node->in_count > 2 && group->partial)
-        sum = expr_word(arena, WORD_ADD, DT_F32, sum, lower_value(lower, con->node->in[2], &column), NULL);
+        sum = expr_word(arena, WORD_ADD, DT_F32, sum, bias_of(body, column), NULL);
     tiled_position(con, sum2(body, body->at->pixel, pixel), column, position);
     lower->bound[con->node->out[0]] = sum;
     lower_stores(lower, position);

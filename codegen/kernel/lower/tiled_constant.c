@@ -10,24 +10,34 @@
 
 /* What it is made of */
 
-typedef struct Digits { /* variables of the address */
-    const Var *depth, *kh, *kw;
+typedef struct Digits { /* variables of the address; group: of a bundle, depth and column then those within it */
+    const Var *depth, *kh, *kw, *column, *group;
 } Digits;
+
+static Index within_bundle(const Tiled *con, const Digits *digits, Index at, int64_t group)
+{
+    Arena *arena = con->lower->arena;
+    return con->joined == 1 ? at : index_add(arena, at, index_scale(arena, index_var(arena, digits->group), group));
+}
 
 static bool leaves_at(const Tiled *con, Index k, const Digits *digits, Leaves *leaves)
 {
     Arena *arena = con->lower->arena;
     Index position[MAX_RANK] = {0};
     tiled_weights_position(con, k, index_var(arena, digits->kh), index_var(arena, digits->kw),
-                           index_var(arena, con->column), position);
+                           within_bundle(con, digits, index_var(arena, digits->column), con->group_outputs), position);
     return lower_leaves(con->lower, con->node->in[1], position, leaves);
 }
 
 static Digits new_digits(const Tiled *con, int64_t depth)
 {
     Arena *arena = con->lower->arena;
-    return (Digits){index_var_new(arena, "depth", 0, depth - 1), index_var_new(arena, "kh", 0, con->taps_h - 1),
-                    index_var_new(arena, "kw", 0, con->taps_w - 1)};
+    bool whole = con->joined == 1;
+    return (Digits){.depth = index_var_new(arena, "depth", 0, (whole ? depth : con->group_channels) - 1),
+                    .kh = index_var_new(arena, "kh", 0, con->taps_h - 1),
+                    .kw = index_var_new(arena, "kw", 0, con->taps_w - 1),
+                    .column = whole ? con->column : index_var_new(arena, "column", 0, con->group_outputs - 1),
+                    .group = index_var_new(arena, "group", 0, con->joined - 1)};
 }
 
 int64_t tiled_scale_block(const Tiled *con, int64_t otherwise)
@@ -52,11 +62,12 @@ static bool see_source(const Tiled *con, const Leaf *leaf, const Digits *digits,
     bool affine =
         index_factor(address, digits->depth, &source->depth) && index_factor(address, con->block, &source->block) &&
         index_factor(address, digits->kh, &source->tap_h) && index_factor(address, digits->kw, &source->tap_w) &&
-        index_factor(address, con->column, &source->column);
+        index_factor(address, digits->column, &source->column) &&
+        index_factor(address, digits->group, &source->group) && index_factor(address, con->bundle, &source->bundle);
     for (uint32_t i = 0; i < address.count; i++) {
         const Var *var = address.term[i].atom->kind == ATOM_VAR ? address.term[i].atom->var : NULL;
         affine &= var && (var == digits->depth || var == con->block || var == digits->kh || var == digits->kw ||
-                          var == con->column);
+                          var == digits->column || var == digits->group || var == con->bundle);
     }
     return affine;
 }
@@ -111,12 +122,14 @@ bool tiled_see_constant(Tiled *con)
 {
     Arena *arena = con->lower->arena;
     Digits digits = new_digits(con, con->block_depth);
-    Index block = index_scale(arena, index_var(arena, con->block), con->block_depth);
+    Index depth = index_var(arena, digits.depth);
     Leaves leaves;
+    if (con->joined == 1)
+        depth = index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), depth);
     con->widened = kernel_computes(con->lower, con->node->in[1]);
     con->parts = 1;
     con->weight_bytes = 4;
-    if (!leaves_at(con, index_add(arena, block, index_var(arena, digits.depth)), &digits, &leaves))
+    if (!leaves_at(con, within_bundle(con, &digits, depth, con->group_channels), &digits, &leaves))
         return false;
     con->source_count = leaves.count;
     for (uint32_t i = 0; i < leaves.count; i++)
@@ -130,46 +143,109 @@ bool tiled_see_constant(Tiled *con)
 
 /* Packing */
 
-/* The array in the panels' order, without the digits that it does not depend on; `panel` and `block` are the variables'
- * strides in it. */
+typedef struct Packer {
+    const Tiled *con;
+    PackedOrder order;
+    int64_t stride[DIGITS], bound[2][DIGITS];
+    Packing packing;
+} Packer;
+
+static void add_digit(Packing *packing, int64_t extent, int64_t stride, int64_t below, int64_t above)
+{
+    uint32_t d = packing->rank++;
+    packing->extent[d] = extent;
+    packing->stride[d] = stride;
+    packing->bound[0].factor[d] = below;
+    packing->bound[1].factor[d] = above;
+}
+
+/* A bound for the columns, and one for the depth. */
+static void bound_whole(Packer *p, const PanelGroup *group, int64_t parts)
+{
+    int64_t width = group->vectors * p->con->lanes;
+    p->bound[0][DIGIT_PANEL] = width, p->bound[0][DIGIT_COLUMN] = 1;
+    p->bound[1][DIGIT_BLOCK] = p->con->block_depth, p->bound[1][DIGIT_DEPTH] = parts, p->bound[1][DIGIT_PART] = 1;
+    p->packing.bound[0].most = p->con->columns - group->first * p->con->lanes;
+    p->packing.bound[1].most = p->con->depth;
+    for (uint32_t i = 0; i < DIGITS; i++) {
+        uint32_t digit = p->order.place[i];
+        if (p->order.extent[digit])
+            add_digit(&p->packing, p->order.extent[digit], p->stride[digit], p->bound[0][digit], p->bound[1][digit]);
+    }
+}
+
+/* The column's group less the depth's is neither above nor below zero: depth and column are two digits each. */
+static void bound_groups(Packer *p, const ConstantSource *source)
+{
+    const Tiled *con = p->con;
+    int64_t groups = con->block_depth / con->group_channels; /* of a block */
+    p->packing.bound[0].most = p->packing.bound[1].most = 1;
+    for (uint32_t i = 0; i < DIGITS; i++) {
+        uint32_t digit = p->order.place[i];
+        int64_t extent = p->order.extent[digit];
+        if (digit == DIGIT_DEPTH) {
+            add_digit(&p->packing, extent / con->group_channels, 0, -1, 1);
+            add_digit(&p->packing, con->group_channels, source->depth, 0, 0);
+        } else if (digit == DIGIT_COLUMN) {
+            add_digit(&p->packing, con->joined, source->group, 1, -1);
+            add_digit(&p->packing, con->group_outputs, source->column, 0, 0);
+        } else if (extent > 1)
+            add_digit(&p->packing, extent, p->stride[digit], digit == DIGIT_BLOCK ? -groups : 0,
+                      digit == DIGIT_BLOCK ? groups : 0);
+    }
+}
+
+/* Steps in the array; digits that it does not have get no extent. */
+static int64_t set_steps(Packer *p, bool all, int64_t parts, int64_t *step)
+{
+    int64_t elements = 1;
+    for (uint32_t i = DIGITS; i-- > 0;) {
+        uint32_t digit = p->order.place[i];
+        if ((!all && !p->stride[digit]) || (digit == DIGIT_PART && parts == 1) ||
+            (digit == DIGIT_BUNDLE && p->con->bundles == 1)) {
+            p->order.extent[digit] = 0;
+            continue;
+        }
+        step[digit] = elements;
+        elements *= p->order.extent[digit];
+    }
+    return elements;
+}
+
+/* The array in the panels' order, without the digits that it does not depend on; `panel`, `block` and `bundle` are the
+ * variables' strides in it. */
 static Packed pack(const Tiled *con, const PanelGroup *group, const ConstantSource *source, bool all)
 {
     Arena *arena = con->lower->arena;
-    PackedOrder order = tiled_packed_order(con, group);
-    int64_t width = group->vectors * con->lanes, parts = all ? con->parts : 1;
-    int64_t stride[DIGITS] = {width * source->column, source->block,  source->tap_h, source->tap_w,
-                              parts * source->depth,  source->column, source->depth};
-    int64_t column[DIGITS] = {[DIGIT_PANEL] = width, [DIGIT_COLUMN] = 1};
-    int64_t depth[DIGITS] = {[DIGIT_BLOCK] = con->block_depth, [DIGIT_DEPTH] = parts, [DIGIT_PART] = 1};
-    int64_t step[DIGITS] = {0}, elements = 1;
-    Packing packing;
+    int64_t width = group->vectors * con->lanes, parts = all ? con->parts : 1, step[DIGITS] = {0};
+    Packer p;
+    memset(&p, 0, sizeof p); /* packings are compared as bytes */
+    p.con = con, p.order = tiled_packed_order(con, group);
+    p.order.extent[DIGIT_DEPTH] *= con->parts / parts;
+    memcpy(p.stride,
+           (int64_t[DIGITS]){[DIGIT_BUNDLE] = source->bundle,
+                             [DIGIT_PANEL] = width * source->column,
+                             [DIGIT_BLOCK] = source->block,
+                             [DIGIT_TAP_H] = source->tap_h,
+                             [DIGIT_TAP_W] = source->tap_w,
+                             [DIGIT_DEPTH] = parts * source->depth,
+                             [DIGIT_COLUMN] = source->column,
+                             [DIGIT_PART] = source->depth},
+           sizeof p.stride);
+    p.packing.start = source->start + group->first * con->lanes * source->column;
+    int64_t elements = set_steps(&p, all, parts, step);
+    if (con->joined > 1)
+        bound_groups(&p, source);
+    else
+        bound_whole(&p, group, parts);
 
-    order.extent[DIGIT_DEPTH] *= con->parts / parts;
-    memset(&packing, 0, sizeof packing); /* compared as bytes */
-    packing.start = source->start + group->first * con->lanes * source->column;
-    packing.bound[0].most = con->columns - group->first * con->lanes;
-    packing.bound[1].most = con->depth;
-    for (uint32_t i = 0; i < DIGITS; i++) {
-        uint32_t digit = order.place[i];
-        if ((!all && !stride[digit]) || (digit == DIGIT_PART && parts == 1))
-            continue;
-        packing.extent[packing.rank] = order.extent[digit];
-        packing.stride[packing.rank] = stride[digit];
-        packing.bound[0].factor[packing.rank] = column[digit];
-        packing.bound[1].factor[packing.rank++] = depth[digit];
-    }
-    for (uint32_t i = DIGITS; i-- > 0;) {
-        uint32_t digit = order.place[i];
-        if ((!all && !stride[digit]) || (digit == DIGIT_PART && parts == 1))
-            continue;
-        step[digit] = elements;
-        elements *= order.extent[digit];
-    }
+    const Packing *packing = &p.packing;
     Index at = index_scale(arena, index_var(arena, group->panel), step[DIGIT_PANEL]);
     at = index_add(arena, at, index_scale(arena, index_var(arena, con->block), step[DIGIT_BLOCK]));
-    uint32_t buffer = packing.rank ? lower_weights(con->lower, source->value, &packing, elements)
-                                   : lower_buffer(con->lower, source->value, false);
-    if (!packing.rank)
+    at = index_add(arena, at, index_scale(arena, index_var(arena, con->bundle), step[DIGIT_BUNDLE]));
+    uint32_t buffer = packing->rank ? lower_weights(con->lower, source->value, packing, elements)
+                                    : lower_buffer(con->lower, source->value, false);
+    if (!packing->rank)
         at = index_constant(source->start);
     return (Packed){buffer, at, step[DIGIT_TAP_H], step[DIGIT_TAP_W], step[DIGIT_DEPTH] / parts, step[DIGIT_COLUMN]};
 }

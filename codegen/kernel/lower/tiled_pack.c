@@ -174,6 +174,11 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const PackedOrd
     Block *outer = lower_enter(lower, block);
     const Expr *zero = expr_number(arena, DT_F32, 0);
     const Expr *value = lower_value(lower, con->node->in[1], position);
+    if (con->joined > 1) /* zero between groups */
+        value = expr_within(arena,
+                            index_add(arena, index_div(arena, k, con->group_channels),
+                                      index_scale(arena, index_div(arena, column, con->group_outputs), -1)),
+                            1, value, zero);
     value = expr_within(arena, k, con->depth, value, zero);
     value = expr_within(arena, column, con->columns, value, zero);
     stmt_store(arena, lower->block, group->weight.buffer, to, value);

@@ -33,8 +33,13 @@ void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, I
     const Shape *shape = value_shape(con->lower->graph, con->node->in[1]);
     if (!con->is_product) {
         Arena *arena = con->lower->arena;
-        position[0] = con->transposed ? depth : column;
-        position[1] = con->transposed ? column : depth;
+        Index first = con->transposed ? depth : column, bundle = index_var(arena, con->bundle);
+        first = index_add(arena, first, index_scale(arena, bundle, con->transposed ? con->depth : con->columns));
+        Index second = con->transposed ? column : depth;
+        if (con->joined > 1)
+            second = index_mod(arena, second, con->transposed ? con->group_outputs : con->group_channels);
+        position[0] = first;
+        position[1] = second;
         position[2] = index_add(arena, index_scale(arena, kh, con->tap_step[0]), index_constant(con->tap_begin[0]));
         position[shape->rank - 1] =
             index_add(arena, index_scale(arena, kw, con->tap_step[1]), index_constant(con->tap_begin[1]));
@@ -74,12 +79,16 @@ Index tiled_first_block(const Tiled *con, const PanelGroup *group)
 PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group)
 {
     PackedOrder order = {
-        {DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGIT_PART}, {0}, {0}, 1};
+        {DIGIT_BUNDLE, DIGIT_PANEL, DIGIT_BLOCK, DIGIT_TAP_H, DIGIT_TAP_W, DIGIT_DEPTH, DIGIT_COLUMN, DIGIT_PART},
+        {0},
+        {0},
+        1};
     if (con->few_channels) {
-        order.place[2] = DIGIT_TAP_W;
-        order.place[3] = DIGIT_DEPTH;
-        order.place[4] = DIGIT_TAP_H;
+        order.place[3] = DIGIT_TAP_W;
+        order.place[4] = DIGIT_DEPTH;
+        order.place[5] = DIGIT_TAP_H;
     }
+    order.extent[DIGIT_BUNDLE] = con->packed ? con->bundles : 1; /* others are packed for each anew */
     order.extent[DIGIT_PANEL] = tiled_packs_panels(con) ? 1 : group->count;
     order.extent[DIGIT_BLOCK] = tiled_packed_blocks(con, group);
     order.extent[DIGIT_TAP_H] = con->taps_h;

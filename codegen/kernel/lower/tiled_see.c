@@ -68,12 +68,35 @@ static bool set_operand(Tiled *con, Index address, const Var *depth, const Var *
 static void see_window(Tiled *con, const Convolution *conv)
 {
     WindowDimension h = lower_window_dimension(&conv->window, 1), w = lower_window_dimension(&conv->window, 0);
-    con->out_h = h.out, con->out_w = w.out, con->columns = conv->outputs;
-    con->in_h = h.in, con->in_w = w.in, con->depth = conv->channels;
+    con->out_h = h.out, con->out_w = w.out;
+    con->in_h = h.in, con->in_w = w.in;
     con->taps_h = h.size, con->taps_w = w.size;
     con->stride_h = h.stride, con->stride_w = w.stride;
     con->dilation_h = h.dilation, con->dilation_w = w.dilation;
     con->pad_top = h.before, con->pad_left = w.before;
+}
+
+/* Columns and depth of a bundle; false where vectors and groups do not fit. */
+static bool see_groups(Tiled *con, const Convolution *conv)
+{
+    con->joined = convolution_joined_groups(conv, con->lanes);
+    if (!con->joined || (con->joined > 1 && kernel_computes(con->lower, con->node->in[1])))
+        return false;
+    con->bundles = conv->groups / con->joined;
+    con->group_channels = conv->channels / conv->groups;
+    con->group_outputs = conv->outputs / conv->groups;
+    con->depth = con->joined * con->group_channels;
+    con->columns = con->joined * con->group_outputs;
+    con->bundle = index_var_new(con->lower->arena, "group", 0, con->bundles - 1);
+    return true;
+}
+
+/* A block has whole groups. */
+static int64_t block_depth(const Tiled *con)
+{
+    if (con->joined == 1)
+        return tiled_scale_block(con, con->lanes);
+    return least(con->depth, con->lanes / con->group_channels * con->group_channels);
 }
 
 /* The weight's taps, and where a pixel of the phase is in the result. */
@@ -101,24 +124,27 @@ static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
     Arena *arena = lower->arena;
     const Convolution *conv = &phase->conv;
     uint32_t rank = conv->window.rank;
-    if (conv->groups != 1 || rank < 1 || rank > 2)
+    if (rank < 1 || rank > 2 || !see_groups(con, conv))
         return false;
 
     see_window(con, conv);
     const Var *image = index_var_new(arena, "n", 0, conv->images - 1);
     const Var *h = index_var_new(arena, "h", 0, con->in_h - 1), *column = index_var_new(arena, "w", 0, con->in_w - 1);
     con->outer[con->outer_count++] = image;
+    con->outer[con->outer_count++] = con->bundle;
     con->pixel = index_var_new(arena, "pixel", 0, con->out_h * con->out_w - 1);
     con->column = index_var_new(arena, "o", 0, con->columns - 1);
     con->position[0] = index_var(arena, image);
-    con->position[1] = index_var(arena, con->column);
+    Index bundle = index_var(arena, con->bundle);
+    con->position[1] = index_add(arena, index_scale(arena, bundle, con->columns), index_var(arena, con->column));
     see_phase(con, phase);
-    set_blocks(con, tiled_scale_block(con, con->lanes));
+    set_blocks(con, block_depth(con));
 
     const Var *depth = index_var_new(arena, "c", 0, con->block_depth - 1);
     if (kernel_computes(lower, con->x_value))
-        return rank == 2 && !phase->transposed && tiled_see_line(con);
-    Index position[MAX_RANK] = {index_var(arena, image), at_depth(con, depth), index_var(arena, h)};
+        return rank == 2 && conv->groups == 1 && !phase->transposed && tiled_see_line(con);
+    Index channel = index_add(arena, index_scale(arena, bundle, con->depth), at_depth(con, depth));
+    Index position[MAX_RANK] = {index_var(arena, image), channel, index_var(arena, h)};
     position[1 + rank] = index_var(arena, column);
     Index address;
     return operand_address(con, position, &address) && set_operand(con, address, depth, h, column);
@@ -227,6 +253,8 @@ static bool see_matmul(Tiled *con)
     Rows rows = {.batch = product->batch_rank, .flat = !batched(value_shape(lower->graph, con->node->in[1]))};
     con->columns = product->columns;
     con->depth = product->depth;
+    con->bundles = con->joined = 1;
+    con->bundle = index_var_new(lower->arena, "group", 0, 0);
     con->out_h = con->in_h = con->taps_h = con->taps_w = 1;
     con->stride_h = con->stride_w = con->dilation_h = con->dilation_w = 1;
     con->column = index_var_new(lower->arena, "n", 0, con->columns - 1);
