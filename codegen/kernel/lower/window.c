@@ -60,21 +60,22 @@ typedef struct WindowRow {
     const Node *anchor;
     const Nest *nest;
     Index *loop;
+    uint32_t along; /* the dimension of the nest, the last one that is longer than 1 */
 } WindowRow;
 
 static void row_element(Lower *lower, void *context, Index at)
 {
     WindowRow *row = context;
     Index position[MAX_RANK + 1];
-    row->loop[row->nest->rank - 1] = at;
+    row->loop[row->along] = at;
     lower_nest_position(lower->arena, row->nest, row->loop, position);
     window_element(lower, row->anchor, position);
 }
 
-/* The last loop over the result: lanes where everything in it can be a vector, or a team for each element. */
+/* The innermost loop over the result: lanes where everything in it can be a vector, or a team for each element. */
 static void window_row(Lower *lower, WindowRow *row)
 {
-    uint32_t d = row->nest->rank - 1;
+    uint32_t d = row->along;
     if (!lower->team) {
         lower_vector_loop(lower, lower_loop_names[d], row->nest->extent[d], LOOP_PARALLEL, block_nested_vectorizes,
                           row_element, row);
@@ -89,6 +90,15 @@ static void window_row(Lower *lower, WindowRow *row)
     lower_leave(lower, outer);
 }
 
+/* What a reduction keeps of extent 1 behind it is no loop: vectors go along what is before. */
+static uint32_t innermost(const Nest *nest, bool of_row)
+{
+    uint32_t d = nest->rank - 1;
+    while (!of_row && d > 0 && nest->extent[d] == 1)
+        d--;
+    return d;
+}
+
 /* Loops over the result; where `image` and `row` are given, over the part of one row. */
 static void window_nest(Lower *lower, const Node *anchor, const Index *image, const Index *row)
 {
@@ -100,14 +110,17 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
         nest.rank = 1;
         nest.extent[0] = 1;
     }
-    for (uint32_t d = 0; d + 1 < nest.rank; d++) {
+    uint32_t along = innermost(&nest, image || row);
+    for (uint32_t d = 0; d < nest.rank; d++) {
+        if (d == along)
+            continue;
         const Var *var = index_var_new(lower->arena, lower_loop_names[d], 0, nest.extent[d] - 1);
         const Index *given = d == 0 ? image : d == 2 ? row : NULL;
         loop[d] = given ? *given : index_var(lower->arena, var);
         if (!given && nest.extent[d] > 1)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, nest.extent[d], 1, LOOP_PARALLEL)->body;
     }
-    window_row(lower, &(WindowRow){anchor, &nest, loop});
+    window_row(lower, &(WindowRow){anchor, &nest, loop, along});
     lower_leave(lower, start);
 }
 
