@@ -73,7 +73,9 @@ enum { PIECE_LINE, PIECE_BAND, PIECE_PANELS, PIECE_PARTIAL, PIECE_SUMS, PIECES }
 typedef struct Tiled {
     Lower *lower;
     const Node *node;
+    ValueId second;  /* the operand whose elements are vectors: what follows calls it weights */
     bool is_product; /* of matrices; else a convolution: */
+    bool by_pixels;  /* a product that a pointwise convolution is: its outputs are the rows, its pixels the columns */
     Product product;
     uint32_t phase, phases;            /* of a transposed convolution, which are tiled one after the other */
     bool transposed;                   /* the weight is [channels, outputs] */

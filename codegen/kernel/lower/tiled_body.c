@@ -342,10 +342,12 @@ static void reduce(Body *body, Block *block)
 
 /* Sums: where they start, and where they go */
 
-/* The bias of a column of the bundle. */
-static const Expr *bias_of(Body *body, Index column)
+/* The bias of a row, or of a column of the bundle. */
+static const Expr *bias_of(Body *body, Index row, Index column)
 {
     const Tiled *con = body->con;
+    if (con->by_pixels)
+        return lower_value(body->lower, con->node->in[2], &row);
     column = sum2(body, column, times(body, con->bundle, con->columns));
     return lower_value(body->lower, con->node->in[2], &column);
 }
@@ -354,11 +356,11 @@ typedef const Expr *StartValue(Body *body, uint32_t pixel, uint32_t vector);
 
 static const Expr *start_bias(Body *body, uint32_t pixel, uint32_t vector)
 {
-    (void)pixel;
     const Node *node = body->con->node;
     if (node->in_count < 3 || body->at->group->partial) /* partial panels add it in the epilogue */
         return expr_number(body->arena, DT_F32, 0);
-    return bias_of(body, sum2(body, panel_column(body, vector), body->lane));
+    return bias_of(body, sum2(body, body->at->pixel, index_constant(pixel)),
+                   sum2(body, panel_column(body, vector), body->lane));
 }
 
 static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
@@ -459,9 +461,10 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     Index at = sum2(body, index_scale(arena, pixel, width), column);
     const Expr *sum = expr_load(arena, DT_F32, scratch, at);
     column = sum2(body, panel_column(body, 0), column);
+    Index row = sum2(body, body->at->pixel, pixel);
     if (con->node->in_count > 2 && group->partial)
-        sum = expr_word(arena, WORD_ADD, DT_F32, sum, bias_of(body, column), NULL);
-    tiled_position(con, sum2(body, body->at->pixel, pixel), column, position);
+        sum = expr_word(arena, WORD_ADD, DT_F32, sum, bias_of(body, row, column), NULL);
+    tiled_position(con, row, column, position);
     lower->bound[con->node->out[0]] = sum;
     lower_stores(lower, position);
     lower->bound[con->node->out[0]] = NULL;

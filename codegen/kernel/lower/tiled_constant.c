@@ -26,7 +26,7 @@ static bool leaves_at(const Tiled *con, Index k, const Digits *digits, Leaves *l
     Index position[MAX_RANK] = {0};
     tiled_weights_position(con, k, index_var(arena, digits->kh), index_var(arena, digits->kw),
                            within_bundle(con, digits, index_var(arena, digits->column), con->group_outputs), position);
-    return lower_leaves(con->lower, con->node->in[1], position, leaves);
+    return lower_leaves(con->lower, con->second, position, leaves);
 }
 
 static Digits new_digits(const Tiled *con, int64_t depth)
@@ -44,7 +44,7 @@ int64_t tiled_scale_block(const Tiled *con, int64_t otherwise)
 {
     Digits digits = new_digits(con, con->depth);
     Leaves leaves;
-    if (!kernel_computes(con->lower, con->node->in[1]) ||
+    if (!kernel_computes(con->lower, con->second) ||
         !leaves_at(con, index_var(con->lower->arena, digits.depth), &digits, &leaves))
         return otherwise;
     for (uint32_t i = 0; i < leaves.count; i++) {
@@ -109,7 +109,7 @@ static void see_scale(Tiled *con)
 {
     const Node *product;
     con->scaled = NULL;
-    if (con->source_count < 2 || !lower_is_scaled(con->lower, con->node->in[1], &product))
+    if (con->source_count < 2 || !lower_is_scaled(con->lower, con->second, &product))
         return;
     for (uint32_t i = 0; i < 2; i++)
         if (is_side(con, product->in[i])) {
@@ -126,7 +126,7 @@ bool tiled_see_constant(Tiled *con)
     Leaves leaves;
     if (con->joined == 1)
         depth = index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), depth);
-    con->widened = kernel_computes(con->lower, con->node->in[1]);
+    con->widened = kernel_computes(con->lower, con->second);
     con->parts = 1;
     con->weight_bytes = 4;
     if (!leaves_at(con, within_bundle(con, &digits, depth, con->group_channels), &digits, &leaves))
@@ -306,7 +306,7 @@ const Expr *tiled_weight(Tiled *con, const PanelGroup *group, const WeightAt *at
     loaded[0] = load(con, 0, &group->weight, at->at, vector, lane);
     for (uint32_t i = 1; i < con->source_count; i++)
         loaded[i] = load_side(con, group, i, at, vector, lane);
-    return computed(con, con->scaled ? con->scaled->in[1 - con->scale] : con->node->in[1], loaded);
+    return computed(con, con->scaled ? con->scaled->in[1 - con->scale] : con->second, loaded);
 }
 
 const Expr *tiled_block_scale(Tiled *con, const PanelGroup *group, Index block, uint32_t vector, const Var *lane)

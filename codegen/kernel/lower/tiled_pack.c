@@ -12,12 +12,12 @@ static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *sourc
     Index position[MAX_RANK] = {0}, zero = index_constant(0);
     int64_t factor;
 
-    if (con->packed || !con->is_product || con->columns % con->lanes || kernel_computes(lower, con->node->in[1]))
+    if (con->packed || !con->is_product || con->columns % con->lanes || kernel_computes(lower, con->second))
         return false;
     Index k =
         index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
     tiled_weights_position(con, k, zero, zero, index_var(arena, con->column), position);
-    return lower_memory_source(lower, con->node->in[1], position, source, address) &&
+    return lower_memory_source(lower, con->second, position, source, address) &&
            index_factor(*address, con->column, &factor) && (factor == 1 || con->columns == 1) &&
            index_factor(*address, depth, &factor);
 }
@@ -75,7 +75,7 @@ static const Expr *vector_of_row(const Tiled *con, const Var *k, Index first, co
     int64_t step;
     tiled_weights_position(con, index_var(arena, k), zero, zero, index_add(arena, first, index_var(arena, lane)),
                            position);
-    const Expr *load = lower_value(con->lower, con->node->in[1], position);
+    const Expr *load = lower_value(con->lower, con->second, position);
     return load->kind == EXPR_LOAD && index_factor(load->index, lane, &step) && step == 1 ? load : NULL;
 }
 
@@ -85,7 +85,7 @@ static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const PackedOrd
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     int64_t lanes = con->lanes;
-    if (!con->is_product || con->columns % lanes || kernel_computes(lower, con->node->in[1]))
+    if (!con->is_product || con->columns % lanes || kernel_computes(lower, con->second))
         return false;
 
     const Var *k = index_var_new(arena, "k", 0, con->depth - 1), *lane = index_var_new(arena, "lane", 0, lanes - 1);
@@ -127,9 +127,9 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const PackedOrd
                              index_var(arena, lane));
     Index k = index_add(arena, index_scale(arena, index_var(arena, con->block), lanes), index_var(arena, depth));
     tiled_weights_position(con, k, zero, zero, column, position);
-    if (kernel_computes(lower, con->node->in[1]))
+    if (kernel_computes(lower, con->second))
         return false;
-    const Expr *load = lower_value(lower, con->node->in[1], position);
+    const Expr *load = lower_value(lower, con->second, position);
     if (load->kind != EXPR_LOAD || !index_factor(load->index, depth, &along) || along != 1 ||
         !index_factor(load->index, lane, &across))
         return false;
@@ -173,7 +173,7 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const PackedOrd
 
     Block *outer = lower_enter(lower, block);
     const Expr *zero = expr_number(arena, DT_F32, 0);
-    const Expr *value = lower_value(lower, con->node->in[1], position);
+    const Expr *value = lower_value(lower, con->second, position);
     if (con->joined > 1) /* zero between groups */
         value = expr_within(arena,
                             index_add(arena, index_div(arena, k, con->group_channels),

@@ -30,7 +30,13 @@ void tiled_panels(Tiled *con)
 
 void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position)
 {
-    const Shape *shape = value_shape(con->lower->graph, con->node->in[1]);
+    const Shape *shape = value_shape(con->lower->graph, con->second);
+    if (con->by_pixels) {
+        position[0] = con->position[0];
+        position[1] = depth;
+        index_unflatten(con->lower->arena, column, shape->dim + 2, shape->rank - 2, position + 2);
+        return;
+    }
     if (!con->is_product) {
         Arena *arena = con->lower->arena;
         Index first = con->transposed ? depth : column, bundle = index_var(arena, con->bundle);

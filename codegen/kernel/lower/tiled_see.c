@@ -80,7 +80,7 @@ static void see_window(Tiled *con, const Convolution *conv)
 static bool see_groups(Tiled *con, const Convolution *conv)
 {
     con->joined = convolution_joined_groups(conv, con->lanes);
-    if (!con->joined || (con->joined > 1 && kernel_computes(con->lower, con->node->in[1])))
+    if (!con->joined || (con->joined > 1 && kernel_computes(con->lower, con->second)))
         return false;
     con->bundles = conv->groups / con->joined;
     con->group_channels = conv->channels / conv->groups;
@@ -273,6 +273,51 @@ static bool see_matmul(Tiled *con)
     return false;
 }
 
+/* A pointwise convolution of a plain image whose rows are vectors, as a product: weights by pixels. */
+
+static bool goes_by_pixels(const Tiled *con, const ConvolutionPhase *phase)
+{
+    const Lower *lower = con->lower;
+    const Graph *graph = lower->graph;
+    const ValueId *in = con->node->in;
+    int64_t image = phase->conv.images * phase->conv.channels;
+    return !phase->transposed && phase->conv.groups == 1 && window_is_pointwise(&phase->conv.window) && image &&
+           shape_elements(value_shape(graph, in[0])) / image % con->lanes == 0 &&
+           !value_type(graph, in[0])->layout.block && !value_type(graph, con->node->out[0])->layout.block &&
+           !kernel_computes(lower, in[0]) && !kernel_computes(lower, in[1]) &&
+           !lower_has_other_windows(lower, lower->kernel);
+}
+
+static bool see_pixels(Tiled *con, const Convolution *conv)
+{
+    Arena *arena = con->lower->arena;
+    const Shape *y = value_shape(con->lower->graph, con->node->out[0]);
+    const Var *image = index_var_new(arena, "n", 0, conv->images - 1);
+    con->is_product = con->by_pixels = true;
+    con->x_value = under_cast(con->lower, con->node->in[1]);
+    con->second = con->node->in[0];
+    con->columns = 1;
+    for (uint32_t d = 2; d < y->rank; d++)
+        con->columns *= y->dim[d];
+    con->depth = conv->channels;
+    con->out_w = con->in_w = conv->outputs;
+    con->out_h = con->in_h = con->taps_h = con->taps_w = 1;
+    con->stride_h = con->stride_w = con->dilation_h = con->dilation_w = 1;
+    con->bundles = con->joined = 1;
+    con->bundle = index_var_new(arena, "group", 0, 0);
+    con->outer[con->outer_count++] = image;
+    con->pixel = index_var_new(arena, "o", 0, conv->outputs - 1);
+    con->column = index_var_new(arena, "pixel", 0, con->columns - 1);
+    con->position[0] = index_var(arena, image);
+    con->position[1] = index_var(arena, con->pixel);
+    index_unflatten(arena, index_var(arena, con->column), y->dim + 2, y->rank - 2, con->position + 2);
+    set_blocks(con, con->lanes);
+
+    const Var *depth = index_var_new(arena, "c", 0, con->block_depth - 1);
+    Index address, weight[MAX_RANK] = {con->position[1], at_depth(con, depth)};
+    return operand_address(con, weight, &address) && set_operand(con, address, depth, NULL, con->pixel);
+}
+
 /* Results */
 
 /* The one stored result, when it has the type of the sums. */
@@ -314,7 +359,7 @@ static bool see_operands(Tiled *con)
     if (!con->phases || con->phases > MOST_PHASES)
         return false;
     ConvolutionPhase phase = convolution_phase_of(graph, con->node, con->phase);
-    return see_conv(con, &phase);
+    return goes_by_pixels(con, &phase) ? see_pixels(con, &phase.conv) : see_conv(con, &phase);
 }
 
 /* A pooling that fuse has joined to the convolution: its windows do not overlap from row to row. */
@@ -360,13 +405,14 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
     if (con->lanes < 2)
         return false;
     con->x_value = under_cast(lower, node->in[0]);
+    con->second = node->in[1];
     for (uint32_t i = 0; i < node->in_count; i++)
         if (!is_f32(lower, node->in[i]) || (i == 2 && kernel_makes(lower, node->in[i])))
             return false;
     if (!see_operands(con))
         return false;
     con->packed = tiled_see_constant(con);
-    if (con->widened && !con->packed && is_made_of_constants(lower, node->in[1]))
+    if (con->widened && !con->packed && is_made_of_constants(lower, con->second))
         return false;
     con->widened &= con->packed; /* others are computed where they are packed */
     if (!worth_it(con))
