@@ -19,9 +19,9 @@ def command(*words):
     return done.stdout
 
 
-def outputs_of(nnc, model, graph):
+def outputs_of(nnc, model, graph, *constants):
     """An import may call outputs otherwise: those that are constants, or another's value."""
-    text = command(nnc, "opt", "--passes=", model)
+    text = command(nnc, "opt", "--passes=", model, *constants)
     found = re.search(rf"^graph {re.escape(graph) or '.*?'}\(.*?\) -> \((.*?)\) {{$", text, re.MULTILINE | re.DOTALL)
     return re.findall(r"[\w.]+(?=: \w+\[)", found[1])
 
@@ -36,10 +36,12 @@ def main():
     if graph:
         at = words.index("--graph")
         del words[at:at + 2]
+    constants = [word for at in range(1, len(words)) if words[at - 1] == "-D" for word in ("-D", words[at])]
+    words = [word for at, word in enumerate(words) if word != "-D" and (not at or words[at - 1] != "-D")]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
-        command(nnc, "export", model, *chosen, "-o", path)
-        name = dict(zip(outputs_of(nnc, model, graph), outputs_of(nnc, path, "")))
+        command(nnc, "export", model, *chosen, *constants, "-o", path)
+        name = dict(zip(outputs_of(nnc, model, graph, *constants), outputs_of(nnc, path, "")))
         for i in range(1, len(words)):
             if words[i - 1] == "--output":
                 output, file = words[i].split("=", 1)

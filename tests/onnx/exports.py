@@ -18,6 +18,9 @@ import numpy
 import proto
 from harness import Tool as Texts
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
+import models
+
 CASES = []
 AGAIN = pathlib.Path(__file__).resolve().parent / "again.py"
 WITHIN = 1e-5  # of the largest element
@@ -352,20 +355,21 @@ DRAWN = {"f": lambda r, s: r.uniform(-1, 1, s), "i": lambda r, s: r.integers(0, 
 NUMPY = {"f32": "f4", "f64": "f8", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u8": "u1", "bool": "?"}
 
 
-def graphs_of(t, model):
+def graphs_of(t, model, reduced):
     """Name, inputs and outputs of each graph."""
-    text = t.run("opt", "--passes=", model)
+    text = t.run("opt", "--passes=", model, *reduced)
     for name, given, made in re.findall(r"^graph ([\w.]+)\((.*?)\) -> \((.*?)\) {$", text, re.MULTILINE | re.DOTALL):
         typed = re.findall(r"([\w.]+): (\w+)\[([^\]]*)\]", given)
         yield name, typed, re.findall(r"[\w.]+(?=: \w+\[)", made)
 
 
 def round_trip(t, model):
-    for name, given, outputs in graphs_of(t, model):
+    reduced = models.words(model, False)
+    for name, given, outputs in graphs_of(t, model, reduced):
         random = numpy.random.default_rng(3)
         inputs = {i: DRAWN[d[0]](random, [int(n) for n in dims.split(",") if n.strip()]) for i, d, dims in given}
         inputs = {i: numpy.asarray(inputs[i]).astype(NUMPY[d]) for i, d, _ in given}
-        t.agrees(model, inputs, outputs, "--graph", name)
+        t.agrees(model, inputs, outputs, "--graph", name, *reduced)
 
 
 def main():
