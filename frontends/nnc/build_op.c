@@ -20,6 +20,18 @@ static void report_attr_kind(Builder *b, OpCode op, const AttrSpec *spec, const 
                    STR_ARG(const_show(b->scratch, c)));
 }
 
+/* What an attribute has of 64 bits would be another number; an array has it as it is. */
+static bool loses_bits(Builder *b, OpCode op, const AttrSpec *spec, const Const *c, Place place)
+{
+    if (spec->kind != ATTR_FLOAT || !const_is_number(c) || const_is_double(c))
+        return false;
+    build_complain(b, place,
+                   "%s of %s holds integers of 53 bits, and " STR_FMT
+                   " takes more: write an array, const c: i64[...] = ...",
+                   spec->name, op_info(op)->name, STR_ARG(const_show(b->scratch, c)));
+    return true;
+}
+
 static bool ints_from(Builder *b, const Const *c, Attr *attr)
 {
     uint32_t count = c->kind == C_LIST ? c->count : 1;
@@ -134,6 +146,8 @@ bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr)
             ok = build_complain(b, arg->name.len ? arg->name_place : arg->value->place, "'%s' is given twice",
                                 spec[index].name);
         } else if (!build_eval_const(b, arg->value, &c)) {
+            ok = false;
+        } else if (loses_bits(b, op, &spec[index], &c, arg->value->place)) {
             ok = false;
         } else if (!attr_from(b, spec[index].kind, &c, &attr[index])) {
             report_attr_kind(b, op, &spec[index], &c, arg->value->place);
