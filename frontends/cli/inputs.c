@@ -196,6 +196,8 @@ static bool take_input_flags(Cli *cli, const Model *model, Str *word)
             input = 0;
         else if (input == NONE)
             return unknown_input(cli, graph, flag, equals != NULL);
+        if (word[input].ptr)
+            return cli_usage(cli, "--input " STR_FMT ": this input is given twice", STR_ARG(flag)), false;
         uint32_t skip = equals ? length + 1 : 0;
         word[input] = (Str){flag.ptr + skip, flag.len - skip};
     }

@@ -3,6 +3,7 @@
 
 #include "cli/diff.h"
 #include "cli/passes.h"
+#include "cli/terminal.h"
 #include "nnc/text.h"
 
 /* What is told after each pass. */
@@ -49,16 +50,33 @@ static const char *plural(uint32_t count)
     return count == 1 ? " " : "s";
 }
 
-static void tell_counts(const Model *model, const char *after)
+#define STATS 61 /* columns of a line */
+
+static void put_counts(Text *line, const Model *model, const char *after)
 {
     uint32_t nodes = model->graph->node_count, values = model->graph->value_count;
-    fprintf(stderr, "%-12s %8u node%s %8u value%s", after, nodes, plural(nodes), values, plural(values));
+    text_printf(line, "%-12s %8u node%s %8u value%s", after, nodes, plural(nodes), values, plural(values));
+}
+
+static void tell(Text *line)
+{
+    Text shown = {0};
+    uint32_t width = terminal_known_width();
+    if (width && width < STATS)
+        text_wrap(&shown, text_view(line), 0, 4, width);
+    else
+        text_str(&shown, text_view(line));
+    fprintf(stderr, STR_FMT "\n", STR_ARG(text_view(&shown)));
+    text_free(&shown);
+    text_free(line);
 }
 
 static void tell_stats(const Model *model, const char *after, uint32_t changes, double seconds)
 {
-    tell_counts(model, after);
-    fprintf(stderr, " %8u change%s %9.2f ms\n", changes, plural(changes), seconds * 1e3);
+    Text line = {0};
+    put_counts(&line, model, after);
+    text_printf(&line, " %8u change%s %9.2f ms", changes, plural(changes), seconds * 1e3);
+    tell(&line);
 }
 
 static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds)
@@ -114,8 +132,9 @@ static int run(Cli *cli)
         return status;
     cli_step(cli, NULL);
     if (telling.stats) {
-        tell_counts(&model, "parse");
-        fputc('\n', stderr);
+        Text line = {0};
+        put_counts(&line, &model, "parse");
+        tell(&line);
     }
     if (telling.diff)
         nnc_print(&telling.before, model.module);

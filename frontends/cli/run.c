@@ -175,7 +175,7 @@ static void show_time(Cli *cli, const Host *host)
     Text out = {0};
     text_printf(&out, "latency: %.3f ms median of %u runs, %.3f least\n", times.second[times.count / 2] * 1e3,
                 times.count, times.second[0] * 1e3);
-    cli_put(&out);
+    cli_put_rows(&out);
     text_free(&out);
 }
 
