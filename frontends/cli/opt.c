@@ -90,11 +90,23 @@ static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t ch
         tell_diff(model, pass);
 }
 
-static bool take_telling(Cli *cli)
+/* False after a usage error: nothing would be printed. */
+static bool is_run(Cli *cli, const PassList *list, const PassRow *row)
+{
+    for (uint32_t i = 0; row && i < list->count; i++)
+        if (list->row[i] == row)
+            return true;
+    if (row)
+        cli_usage(cli, "--print-after %s: this pass is not among --passes", row->name);
+    return false;
+}
+
+static bool take_telling(Cli *cli, const PassList *list)
 {
     Str after = args_value(cli, "print-after");
     telling = (Telling){.after = after, .stats = args_has(cli, "stats"), .diff = args_has(cli, "diff")};
-    return !after.ptr || str_is(after, "all") || str_is(after, "changed") || passes_find(cli, "print-after", after);
+    return !after.ptr || str_is(after, "all") || str_is(after, "changed") ||
+           is_run(cli, list, passes_find(cli, "print-after", after));
 }
 
 static int print_result(Cli *cli, const Model *model)
@@ -122,7 +134,7 @@ static int run(Cli *cli)
     const Target *target;
     int64_t limit = 0;
 
-    if (!passes_target(cli, &target) || !passes_take(cli, &list) || !take_telling(cli) ||
+    if (!passes_target(cli, &target) || !passes_take(cli, &list) || !take_telling(cli, &list) ||
         !args_bytes(cli, "memory-limit", &limit))
         return STATUS_USAGE;
     if (limit && !target)

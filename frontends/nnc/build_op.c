@@ -320,13 +320,19 @@ static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t
     return false;
 }
 
+/* Of tensors; an empty one may be of anything. */
+static bool is_operands(const Thing *thing)
+{
+    return thing->kind == THING_LIST || (thing->kind == THING_CONST && thing->c.kind == C_LIST && thing->c.count == 0);
+}
+
 /* Where an op takes any number of tensors, a list of them is as many operands. */
 static void spread_lists(Builder *b, OpCode op, Thing **operand, Place **at, uint32_t *count)
 {
     uint32_t total = 0, next = 0;
     bool lists = false;
     for (uint32_t i = 0; i < *count; i++) {
-        bool list = (*operand)[i].kind == THING_LIST;
+        bool list = is_operands(&(*operand)[i]);
         lists |= list;
         total += list ? (*operand)[i].count : 1;
     }
@@ -336,7 +342,7 @@ static void spread_lists(Builder *b, OpCode op, Thing **operand, Place **at, uin
     Place *places = ARENA_ARRAY(b->scratch, Place, total);
     for (uint32_t i = 0; i < *count; i++) {
         const Thing *from = &(*operand)[i];
-        bool list = from->kind == THING_LIST;
+        bool list = is_operands(from);
         for (uint32_t k = 0; k < (list ? from->count : 1); k++) {
             places[next] = (*at)[i];
             all[next++] = list ? from->many[k] : *from;
@@ -420,6 +426,8 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
     if (!ok)
         return build_thing_bad();
     spread_lists(b, op, &operand, &at, &count);
+    if (count < op_least(op)) /* an empty list */
+        return report_operands(b, op, call, count), build_thing_bad();
     if (count > FEW)
         in = ARENA_ARRAY(b->scratch, ValueId, count);
     if (count && is_numeric(op, operand, count))
