@@ -221,6 +221,8 @@ static int run(Cli *cli)
     const char *allocator;
     static const char *const of_compiled[] = {"check", "time", NULL};
 
+    if (target.ptr && !reference && !program_target_named(cli, target, "reference"))
+        return STATUS_USAGE;
     if (reference && !args_exclude(cli, "target reference", of_compiled))
         return STATUS_USAGE;
     if (!args_number(cli, "top", 1, 64, &top) || !program_allocator(cli, &allocator) ||
