@@ -338,7 +338,7 @@ const Snippet snippet_basic[] = {
      "{\n"
      "    const uint32_t sign = (uint32_t)(x & 0x8000u) << 16, a = (uint32_t)(x & 0x7FFFu) << 13;\n"
      "    const uint32_t normal = a + (a < 0x0F800000u ? 0x38000000u : 0x70000000u);\n"
-     "    const float small = value@(a + 0x38800000u) - 6.10351562e-05f; /* 2^-14; subnormals and zero */\n"
+     "    const float small = value@(a + 0x38800000u) - 6.103515625e-05f; /* 2^-14; subnormals and zero */\n"
      "    return value@(sign | (a < 0x00800000u ? bits@(small) : normal));\n"
      "}\n"},
     {"to_f16_from_f32", SNIPPET_PLAIN,

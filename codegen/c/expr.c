@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,10 +234,33 @@ static Piece negation(Printer *printer, DType dtype, Piece x)
                    PREC_UNARY, x.vector};
 }
 
+/* The decimal is the number itself, not just the nearest to it that its type has. */
+static bool is_exact(DType dtype, Str decimal)
+{
+    char all[80], some[80];
+    double number = strtod(decimal.ptr, NULL);
+    if (dtype == DT_F32)
+        return number == (double)(float)number;
+    snprintf(all, sizeof all, "%.60g", number);
+    snprintf(some, sizeof some, "%.17g", number);
+    return strcmp(all, some) == 0;
+}
+
+/* Where FLT_EVAL_METHOD is not 0, C99 reads 0.1f as a wider number, which no float is equal to. */
+static Piece as_typed(const Printer *printer, DType dtype, Piece number)
+{
+    if (printer->vectors || !dtype_is_float(dtype) || !is_number_text(number.text) || is_exact(dtype, number.text))
+        return number;
+    return (Piece){str_format(printer->arena, "(%s)" STR_FMT, prelude_c_type(dtype), STR_ARG(number.text)), PREC_UNARY,
+                   false};
+}
+
 /* x != x asks whether x is NaN, but compilers warn of the words. */
 static Piece comparison(Printer *printer, DType dtype, Piece a, const char *operator, Piece b)
 {
     bool differs = operator[0] == '!';
+    a = as_typed(printer, dtype, a);
+    b = as_typed(printer, dtype, b);
     if (!str_eq(a.text, b.text) || a.vector || !dtype_is_float(dtype))
         return infix(printer, a, operator, b, PREC_COMPARE);
     return (Piece){str_format(printer->arena, "%sisnan(" STR_FMT ")", differs ? "" : "!", STR_ARG(a.text)),

@@ -24,15 +24,6 @@ static void print_array(Text *out, Str name, const Tensor *const *tensor, uint32
     text_printf(out, "%s\n};\n", all ? "" : "0");
 }
 
-/* Largest error against the largest expected magnitude: rounding differs between orders of summation. */
-const char harness_compare_text[] =
-    "static int differs(const char *name, const double error, const double scale, const double within)\n"
-    "{\n"
-    "    const int bad = !(error <= within * scale + 1e-6);\n"
-    "    printf(\"%s: largest error %.3g of %.3g%s\\n\", name, error, scale, bad ? \"  WRONG\" : \"\");\n"
-    "    return bad;\n"
-    "}\n\n";
-
 void harness_arrays(Text *out, const Entry *entry, const Golden *golden)
 {
     const Graph *graph = entry->graph;
@@ -53,23 +44,92 @@ void harness_arrays(Text *out, const Entry *entry, const Golden *golden)
     arena_free(&arena);
 }
 
-/* Integers must be the same; of 16-bit floats the bits are at most two units apart. */
-static bool compared_as_bits(DType dtype)
+/* Comparison */
+
+typedef enum Compared {
+    COMPARED_NUMBERS, /* f32, f64: the largest error against the largest magnitude */
+    COMPARED_HALVES,  /* f16, bf16: at most two units apart */
+    COMPARED_EXACTLY, /* integers, bool */
+} Compared;
+
+static Compared how_compared(DType dtype)
 {
-    return dtype != DT_F32 && dtype != DT_F64;
+    return !dtype_is_float(dtype)               ? COMPARED_EXACTLY
+           : dtype == DT_F32 || dtype == DT_F64 ? COMPARED_NUMBERS
+                                                : COMPARED_HALVES;
 }
 
-bool harness_has_numbers(const Program *program)
+/* Is some output of the program compared so?  An empty one is not compared. */
+static bool compares(const Program *program, Compared how)
 {
     for (uint32_t e = 0; e < program->entry_count; e++) {
         const Graph *graph = program->entry[e].graph;
         for (uint32_t i = 0; i < graph->output_count; i++) {
             const Type *type = value_type(graph, graph->output[i].value);
-            if (!compared_as_bits(type->dtype) && shape_elements(&type->shape))
+            if (how_compared(type->dtype) == how && shape_elements(&type->shape))
                 return true;
         }
     }
     return false;
+}
+
+/* Largest error against the largest expected magnitude: rounding differs between orders of summation. */
+static void numbers_function(Text *out, bool prints)
+{
+    text_printf(
+        out,
+        "static int differs(const char *name, const double error, const double scale, const double within)\n"
+        "{\n"
+        "    const int bad = !(error <= within * scale + 1e-6);\n"
+        "%s"
+        "    return bad;\n"
+        "}\n\n",
+        prints ? "    printf(\"%s: largest error %.3g of %.3g%s\\n\", name, error, scale, bad ? \"  WRONG\" : \"\");\n"
+               : "    (void)name;\n");
+}
+
+static void count_function(Text *out, bool prints)
+{
+    text_printf(
+        out,
+        "static int unequal(const char *name, const size_t wrong, const size_t count)\n"
+        "{\n"
+        "%s"
+        "    return wrong != 0;\n"
+        "}\n\n",
+        prints
+            ? "    printf(\"%s: %zu of %zu elements differ%s\\n\", name, wrong, count, wrong ? \"  WRONG\" : \"\");\n"
+            : "    (void)name, (void)count;\n");
+}
+
+/* The sign of NaN, and what else is in it, differ between machines. */
+static const char halves_text[] =
+    "/* Of 16-bit floats: only one of them is NaN, or they are more than two units apart. */\n"
+    "static int apart(const unsigned x, const unsigned y, const int32_t infinity)\n"
+    "{\n"
+    "    const int32_t a = (int32_t)(x & 0x7fffu), b = (int32_t)(y & 0x7fffu);\n"
+    "    const int32_t distance = (x & 0x8000u ? -a : a) - (y & 0x8000u ? -b : b);\n"
+    "    return a > infinity || b > infinity ? a <= infinity || b <= infinity : distance > 2 || distance < -2;\n"
+    "}\n\n";
+
+void harness_functions(Text *out, const Program *program, bool prints)
+{
+    bool halves = compares(program, COMPARED_HALVES);
+    if (compares(program, COMPARED_NUMBERS))
+        numbers_function(out, prints);
+    if (halves || compares(program, COMPARED_EXACTLY))
+        count_function(out, prints);
+    if (halves)
+        text_printf(out, "%s", halves_text);
+}
+
+void harness_locals(Text *out, const Program *program)
+{
+    if (compares(program, COMPARED_NUMBERS))
+        text_printf(out, "    double error = 0, scale = 0;\n");
+    if (compares(program, COMPARED_HALVES) || compares(program, COMPARED_EXACTLY))
+        text_printf(out, "    size_t wrong = 0;\n");
+    text_printf(out, "    int bad = 0;\n");
 }
 
 /* By the narrowest dtype on the way; no less than for f32, since functions of f64 are not the evaluator's. */
@@ -80,13 +140,13 @@ static double tolerance(const Entry *entry, Arena *arena, uint32_t i)
     return within[i] > 1e-4 ? within[i] : 1e-4;
 }
 
-static void compare_bits(Text *out, const char *got, const char *count, const char *want, bool exactly)
+static void compare_bits(Text *out, const char *got, const char *count, const char *want, DType dtype)
 {
-    text_printf(out, "    for (size_t i = 0; i < %s; i++)\n", count);
-    if (exactly)
-        text_printf(out, "        bad |= %s[i] != %s;\n", got, want);
+    text_printf(out, "    wrong = 0;\n    for (size_t i = 0; i < %s; i++)\n", count);
+    if (how_compared(dtype) == COMPARED_EXACTLY)
+        text_printf(out, "        wrong += %s[i] != %s;\n", got, want);
     else
-        text_printf(out, "        bad |= %s[i] > %s + 2 || %s > %s[i] + 2;\n", got, want, want, got);
+        text_printf(out, "        wrong += apart(%s[i], %s, %s);\n", got, want, dtype == DT_F16 ? "0x7c00" : "0x7f80");
 }
 
 static void compare_numbers(Text *out, const char *got, const char *count, const char *want)
@@ -114,12 +174,14 @@ void harness_compare(Text *out, const Entry *entry, uint32_t i)
     const char *count = str_format(&arena, "sizeof %s / sizeof %s[0]", got, got).ptr;
     const char *at = several ? str_format(&arena, "call * (%s) + i", count).ptr : "i";
     const char *want = str_format(&arena, STR_FMT "expected%u[%s]", STR_ARG(prefix), i, at).ptr;
-    if (shape_elements(&type->shape) && compared_as_bits(type->dtype))
-        compare_bits(out, got, count, want, !dtype_is_float(type->dtype));
-    else if (shape_elements(&type->shape)) { /* an empty one has one element for C's sake */
+    const char *name = source_string(&arena, entry->graph->output[i].name).ptr;
+    bool empty = !shape_elements(&type->shape); /* it has one element for C's sake */
+    if (!empty && how_compared(type->dtype) == COMPARED_NUMBERS) {
         compare_numbers(out, got, count, want);
-        text_printf(out, "    bad |= differs(\"" STR_FMT "\", error, scale, %g);\n",
-                    STR_ARG(source_string(&arena, entry->graph->output[i].name)), tolerance(entry, &arena, i));
+        text_printf(out, "    bad |= differs(\"%s\", error, scale, %g);\n", name, tolerance(entry, &arena, i));
+    } else if (!empty) {
+        compare_bits(out, got, count, want, type->dtype);
+        text_printf(out, "    bad |= unequal(\"%s\", wrong, %s);\n", name, count);
     }
     arena_free(&arena);
 }
@@ -149,13 +211,14 @@ static void print_memory(Text *out, const Program *program)
                 "    const size_t canary = %d, bytes = " STR_FMT
                 "_model.arena_bytes;\n"
                 "    unsigned char *block = (unsigned char *)malloc(bytes + 2 * canary + %d);\n"
-                "    unsigned char *arena;\n%s    int bad = 0;\n\n"
-                "    if (!block) {\n        fprintf(stderr, \"no memory\\n\");\n        return 2;\n    }\n"
+                "    unsigned char *arena;\n",
+                CANARY, STR_ARG(name), ARENA_ALIGNMENT);
+    harness_locals(out, program);
+    text_printf(out,
+                "\n    if (!block) {\n        fprintf(stderr, \"no memory\\n\");\n        return 2;\n    }\n"
                 "    arena = block + canary + (%d - (uintptr_t)(block + canary) %% %d) %% %d;\n"
                 "    memset(block, 0xA5, bytes + 2 * canary + %d);\n",
-                CANARY, STR_ARG(name), ARENA_ALIGNMENT,
-                harness_has_numbers(program) ? "    double error = 0, scale = 0;\n" : "", ARENA_ALIGNMENT,
-                ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT);
+                ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT, ARENA_ALIGNMENT);
     if (program_weights_form(program) == WEIGHTS_FILE)
         print_weights(out, name);
 }
@@ -272,7 +335,7 @@ void emit_test(const Program *program, const Golden *golden, Text *out)
                 STR_ARG(name), STR_ARG(name));
     for (uint32_t e = 0; e < program->entry_count; e++)
         harness_arrays(out, &program->entry[e], &golden[e]);
-    text_printf(out, "%s", harness_has_numbers(program) ? harness_compare_text : "");
+    harness_functions(out, program, true);
     harness_team(out, program);
     print_main(out, program);
 }

@@ -1,9 +1,10 @@
 /* Random numbers of emitted sources: the bits of compiler/ops/random.h, whatever compiles them.
  *
  * Philox is made of integers, and a uniform number is exact.  Of a Gaussian one every product that rounds is made by
- * times$, so that no compiler contracts it with a sum, and every sum rounds by stored$; what remains is sqrt, which
- * IEEE 754 rounds once.  A vector form takes a position that is a multiple of 4: whole blocks, each word in its own
- * lane. */
+ * times$, so that no compiler contracts it with a sum, and every sum rounds by stored$, as does sqrt, which
+ * IEEE 754 rounds once.  A constant that no short decimal tells exactly goes through splat$: where FLT_EVAL_METHOD is
+ * not 0, C99 reads it as a double.  A vector form takes a position that is a multiple of 4: whole blocks, each word in
+ * its own lane. */
 #include "c/snippet.h"
 
 #include <stddef.h>
@@ -75,12 +76,12 @@ const Snippet snippet_random[] = {
      "{\n"
      "    uint32_t c[4];\n"
      "    philox$(key, position / 4, 0, c);\n"
-     "    return (float)(c[position % 4] >> 8) * 5.96046448e-08f;\n"
+     "    return (float)(c[position % 4] >> 8) * 5.9604644775390625e-08f;\n"
      "}\n"},
     {"unit", SNIPPET_VECTOR,
      "static inline F unit$(int64_t key, int64_t position)\n"
      "{\n"
-     "    return whole$((I)(philox$(key, position) >> 8)) * 5.96046448e-08f;\n"
+     "    return whole$((I)(philox$(key, position) >> 8)) * 5.9604644775390625e-08f;\n"
      "}\n"},
     {"whole", SNIPPET_F32,
      "static inline float whole$(int x)\n"
@@ -104,28 +105,28 @@ const Snippet snippet_random[] = {
      "/* The first or, where odd is 1, the second Gaussian number of two words (Box and Muller 1958) */\n"
      "static inline F gauss_of$(U a, U b, U odd)\n"
      "{\n"
-     "    const F u = whole$((I)(0x1000000u - (a >> 8))) * 5.96046448e-08f;\n"
+     "    const F u = whole$((I)(0x1000000u - (a >> 8))) * 5.9604644775390625e-08f;\n"
      "    const I n = (I)(bits$(u) - 0x3F3504F3u) >> 23;\n"
      "    const F e = whole$(n); /* log(u) = e log(2) + log(1 + x) */\n"
      "    const F x = value$(bits$(u) - ((U)n << 23)) - 1.0f, z = times$(x, x);\n"
-     "    F p = stored$(times$(splat$(0.0703768358f), x) - 0.115146101f);\n"
-     "    p = stored$(times$(p, x) + 0.116769984f);\n"
-     "    p = stored$(times$(p, x) - 0.12420141f);\n"
-     "    p = stored$(times$(p, x) + 0.142493233f);\n"
-     "    p = stored$(times$(p, x) - 0.166680574f);\n"
-     "    p = stored$(times$(p, x) + 0.200007141f);\n"
-     "    p = stored$(times$(p, x) - 0.24999994f);\n"
-     "    p = stored$(times$(p, x) + 0.333333313f);\n"
+     "    F p = stored$(times$(splat$(0.0703768358f), x) - splat$(0.115146101f));\n"
+     "    p = stored$(times$(p, x) + splat$(0.116769984f));\n"
+     "    p = stored$(times$(p, x) - splat$(0.12420141f));\n"
+     "    p = stored$(times$(p, x) + splat$(0.142493233f));\n"
+     "    p = stored$(times$(p, x) - splat$(0.166680574f));\n"
+     "    p = stored$(times$(p, x) + splat$(0.200007141f));\n"
+     "    p = stored$(times$(p, x) - splat$(0.24999994f));\n"
+     "    p = stored$(times$(p, x) + splat$(0.333333313f));\n"
      "    p = stored$(times$(times$(p, x), z) - times$(e, splat$(0.000212194442f)));\n"
      "    p = stored$(x + stored$(p - 0.5f * z));\n"
-     "    const F r = sqrt$(-2.0f * stored$(e * 0.693359375f + p));\n"
+     "    const F r = stored$(sqrt$(-2.0f * stored$(e * 0.693359375f + p)));\n"
      "    const U turn = (b >> 8) + 0x200000u, quadrant = turn >> 22; /* of a turn by quadrant * pi / 2 + t */\n"
      "    const F t = times$(whole$((I)(turn & 0x3FFFFFu) - 0x200000), splat$(3.74507039e-07f)), q = times$(t, t);\n"
-     "    F s = stored$(times$(splat$(-0.000195152956f), q) + 0.00833216123f);\n"
-     "    s = stored$(times$(s, q) - 0.166666552f);\n"
+     "    F s = stored$(times$(splat$(-0.000195152956f), q) + splat$(0.00833216123f));\n"
+     "    s = stored$(times$(s, q) - splat$(0.166666552f));\n"
      "    s = stored$(times$(times$(s, q), t) + t);\n"
-     "    F c = stored$(times$(splat$(2.44331568e-05f), q) - 0.00138873165f);\n"
-     "    c = stored$(times$(c, q) + 0.0416666456f);\n"
+     "    F c = stored$(times$(splat$(2.44331568e-05f), q) - splat$(0.00138873165f));\n"
+     "    c = stored$(times$(c, q) + splat$(0.0416666456f));\n"
      "    c = stored$(stored$(times$(times$(c, q), q) - 0.5f * q) + 1.0f);\n"
      "    const U sign = ((quadrant + 1u - odd) & 2u) << 30;\n"
      "    const F wave = times$(r, select$(((quadrant ^ odd) & 1u) != 0u, s, c));\n"

@@ -2,13 +2,6 @@
 #include "c/harness.h"
 #include "c/source.h"
 
-static const char differs_text[] =
-    "static int differs(const char *name, const double error, const double scale, const double within)\n"
-    "{\n"
-    "    (void)name;\n"
-    "    return !(error <= within * scale + 1e-6);\n"
-    "}\n\n";
-
 static void print_head(Text *out, const Program *program)
 {
     Str name = program->options.name;
@@ -58,9 +51,8 @@ static void print_locals(Text *out, const Program *program)
             text_printf(out, "    unsigned char *const %s = %s_held + %s%s_held %% 64) %% 64;\n", name, name, align,
                         name);
     }
-    if (harness_has_numbers(program))
-        text_printf(out, "    double error = 0, scale = 0;\n");
-    text_printf(out, "    int bad = 0;\n\n    memset(block, 0xA5, sizeof block);\n");
+    harness_locals(out, program);
+    text_printf(out, "\n    memset(block, 0xA5, sizeof block);\n");
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++) {
         const char *name = source_block_name(block);
         if (program->kept.bytes[block])
@@ -97,7 +89,7 @@ void emit_selftest(const Program *program, const Golden *golden, Text *out)
     print_head(out, program);
     for (uint32_t e = 0; e < program->entry_count; e++)
         harness_arrays(out, &program->entry[e], &golden[e]);
-    text_printf(out, "%s", harness_has_numbers(program) ? differs_text : "");
+    harness_functions(out, program, false);
     harness_team(out, program);
     print_memory(out, program, shout, &arena);
     print_function(out, program, shout, &arena);

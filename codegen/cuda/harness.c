@@ -119,10 +119,11 @@ static void print_main(Text *out, const Program *program)
     text_printf(out,
                 "int main(%s)\n{\n    const size_t canary = %d, bytes = %s_ARENA_BYTES;\n"
                 "    unsigned char *const block = (unsigned char *)device(NULL, bytes + 2 * canary);\n"
-                "    static unsigned char edge[2 * %d];\n%s    int bad = 0;\n\n"
-                "    check(cudaMemset(block, 0xA5, bytes + 2 * canary), \"cudaMemset\");\n",
+                "    static unsigned char edge[2 * %d];\n",
                 file ? "int argc, char **argv" : "void", 4 * CANARY, source_upper(&arena, program->options.name),
-                4 * CANARY, harness_has_numbers(program) ? "    double error = 0, scale = 0;\n" : "");
+                4 * CANARY);
+    harness_locals(out, program);
+    text_printf(out, "\n    check(cudaMemset(block, 0xA5, bytes + 2 * canary), \"cudaMemset\");\n");
     arena_free(&arena);
     if (file)
         print_weights(out, program);
@@ -163,6 +164,7 @@ void emit_cuda_test(const Program *program, const Golden *golden, Text *out)
                 STR_ARG(name), program->options.target->cc_flags, STR_ARG(name), STR_ARG(name), STR_ARG(name));
     for (uint32_t e = 0; e < program->entry_count; e++)
         harness_arrays(out, &program->entry[e], &golden[e]);
-    text_printf(out, "%s%s", harness_has_numbers(program) ? harness_compare_text : "", device_text);
+    harness_functions(out, program, true);
+    text_printf(out, "%s", device_text);
     print_main(out, program);
 }

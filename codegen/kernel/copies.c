@@ -9,25 +9,25 @@
 
 #define MOST_TURNS 3
 
-static ValueId copy_of(Graph *graph, ValueId value)
+static ValueId copy_of(Graph *graph, ValueId value, uint32_t block)
 {
-    Attr attr[1];
-    attr_defaults(OP_RELAYOUT, attr);
+    Attr attr[1] = {{.i = block}};
     return op_build(graph, OP_RELAYOUT, &value, 1, attr, graph->value[value].place);
 }
 
 /* What leaves the graph, to the caller or into a state, is plain memory of its own: not a view, an input, a constant,
- * what a loop or branches give, nor the same value twice. */
-static void copy_shared_ends(Graph *graph, Arena *arena)
+ * what a loop or branches give, nor the same value twice.  What leaves a body keeps its layout, which the loop carries.
+ */
+static void copy_shared_ends(Graph *graph, bool in_body, Arena *arena)
 {
     bool *taken = ARENA_ARRAY(arena, bool, graph->value_count);
     uint32_t updates = graph->update_count;
     for (uint32_t i = 0; i < graph->output_count + updates; i++) {
         ValueId *value = i < updates ? &graph->update[i].source : &graph->output[i - updates].value;
         const Node *node = value_producer(graph, *value);
-        bool blocked = value_type(graph, *value)->layout.block;
-        if (!node || blocked || node_is_view(node) || node_is_formula(node) || node_flow(node) || taken[*value])
-            *value = copy_of(graph, *value);
+        uint32_t block = value_type(graph, *value)->layout.block, kept = in_body ? block : 0;
+        if (!node || block != kept || node_is_view(node) || node_is_formula(node) || node_flow(node) || taken[*value])
+            *value = copy_of(graph, *value, kept);
         else
             taken[*value] = true;
     }
@@ -48,7 +48,7 @@ static void copy_operand(Copier *c, Node *node, uint32_t operand)
 {
     Graph *graph = c->graph;
     NodeId at = (NodeId)(node - graph->node);
-    ValueId copy = copy_of(graph, node->in[operand]);
+    ValueId copy = copy_of(graph, node->in[operand], 0);
     graph->node[at].in[operand] = copy;
     ARENA_PUSH(c->arena, c->sorted, c->count, c->capacity, graph->node[graph->value[copy].node]);
 }
@@ -104,8 +104,8 @@ static void copy_operands(Graph *graph, const Target *target, Arena *arena)
     }
 }
 
-void kernel_add_copies(Graph *graph, const Target *target, Arena *scratch)
+void kernel_add_copies(Graph *graph, const Target *target, bool in_body, Arena *scratch)
 {
     copy_operands(graph, target, scratch);
-    copy_shared_ends(graph, scratch);
+    copy_shared_ends(graph, in_body, scratch);
 }

@@ -5,6 +5,7 @@
 #include "ir/graph.h"
 #include "target.h"
 
-void kernel_add_copies(Graph *graph, const Target *target, Arena *scratch); /* target may be NULL */
+/* The target may be NULL; `in_body`: the graph is the body of a loop or a branch. */
+void kernel_add_copies(Graph *graph, const Target *target, bool in_body, Arena *scratch);
 
 #endif

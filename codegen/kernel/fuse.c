@@ -480,7 +480,7 @@ static void order(Fuser *fuser)
 
 bool stage_fuse(Graph *graph, PassContext *context)
 {
-    kernel_add_copies(graph, context->target, context->scratch);
+    kernel_add_copies(graph, context->target, context->in_body, context->scratch);
     Fuser fuser = {
         .graph = graph, .arena = context->scratch, .target = context->target, .copy_views = context->copy_views};
     fuser.users = graph_users(graph, fuser.arena);

@@ -154,10 +154,13 @@ int plan_columns(Str s); /* of a terminal: one per code point, which holds for t
  * begins before there, or set in by two.  With `elide` words that are still too long are cut, else they stay whole. */
 void plan_put_folded(Text *out, Str lines, int columns, bool elide);
 void plan_put_elided(Text *out, Str s, int columns); /* in so many columns, the middle of a longer one left out */
-uint32_t plan_character(Str s);                      /* the length of the well-formed UTF-8 sequence at s, or 0 */
-bool plan_is_text(Str s);                            /* UTF-8 without control characters */
-Str plan_printable(Arena *arena, Str s);             /* a copy with ? where it is no text */
-void plan_json_string(Text *out, Str s);             /* with its quotes; bytes that are not UTF-8 become U+FFFD */
-void plan_escape_xml(Text *out, Str s); /* for text and attributes; U+FFFD where XML knows no such character */
+/* What has no room for a table: numbers with their labels, set in by two, as many in a line as fit; values have `width`
+ * columns, so that those of several calls stand below each other. */
+void plan_put_pairs(Text *out, const char *const *label, const Str *value, uint32_t count, int width, int columns);
+uint32_t plan_character(Str s);          /* the length of the well-formed UTF-8 sequence at s, or 0 */
+bool plan_is_text(Str s);                /* UTF-8 without control characters */
+Str plan_printable(Arena *arena, Str s); /* a copy with ? where it is no text */
+void plan_json_string(Text *out, Str s); /* with its quotes; bytes that are not UTF-8 become U+FFFD */
+void plan_escape_xml(Text *out, Str s);  /* for text and attributes; U+FFFD where XML knows no such character */
 
 #endif

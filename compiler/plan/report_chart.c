@@ -311,22 +311,31 @@ static void put_loops(Text *out, Chart *c)
     }
 }
 
-/* An arrow at the column, with words on the side of it that has more room. */
+#define LEAST_WORDS 20 /* columns of `fullest at step N` */
+#define LEAST_STEP  8  /* of a step's name behind it */
+
+/* An arrow at the column, with words on a side of it that has room. */
 static void put_fullest(Text *out, const Chart *c, uint32_t peak)
 {
     const PlanReport *r = c->report;
-    bool right = peak <= c->columns / 2;
-    int room = right ? (int)(c->columns - peak) - 2 : (int)peak - 1 + MARGIN;
+    int behind = (int)(c->columns - peak) - 2, before = (int)peak - 1 + MARGIN;
+    bool right = behind >= before || (peak <= c->columns / 2 && behind >= LEAST_WORDS);
+    int room = right ? behind : before;
     Text words = {0};
     text_printf(&words, "fullest at step %" PRId64, r->peak_step);
-    if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count) {
+    if ((int)words.len > room) {
+        words.len = 0;
+        text_printf(&words, "fullest");
+    } else if (r->step && r->peak_step >= 0 && r->peak_step < r->step_count) {
         Str step = r->step[r->peak_step];
         int left = room - (int)words.len - 2, columns = plan_columns(step);
-        text_printf(&words, ": ");
-        plan_put_elided(&words, step, columns > left ? left > 8 ? left : 8 : columns);
+        if (columns <= left || left >= LEAST_STEP) {
+            text_printf(&words, ": ");
+            plan_put_elided(&words, step, columns > left ? left : columns);
+        }
     }
-    int before = right ? MARGIN + (int)peak : MARGIN + (int)peak - 1 - plan_columns(text_view(&words));
-    text_fill(out, ' ', before > 0 ? (size_t)before : 0);
+    int blanks = right ? MARGIN + (int)peak : MARGIN + (int)peak - 1 - plan_columns(text_view(&words));
+    text_fill(out, ' ', blanks > 0 ? (size_t)blanks : 0);
     text_printf(out, right ? "↑ %s\n" : "%s ↑\n", words.ptr);
     text_free(&words);
 }

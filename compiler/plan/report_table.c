@@ -34,16 +34,18 @@ static int smaller(int a, int b)
     return a < b ? a : b;
 }
 
-/* Into a line of so many columns: the type takes a third of what the numbers leave, at most, the names share the rest.
- */
-static void fit(Widths *w, int columns)
+/* Into a line of so many columns, less those of the regions: the type takes a third of what the numbers leave, at most,
+ * the names share the rest.  False where there is no room for them. */
+static bool fit(Widths *w, int columns, int regions)
 {
-    int room = columns - (w->bytes + w->offset + w->first + w->last + 12);
-    room = room < LEAST_ROOM ? LEAST_ROOM : room;
+    int room = columns - regions - (w->bytes + w->offset + w->first + w->last + 12);
     w->columns = columns;
+    if (room < LEAST_ROOM)
+        return false;
     w->type = smaller(w->type, room / 3);
     w->name = smaller(w->name, (room - w->type) * 3 / 5);
     w->reuses = room - w->type - w->name;
+    return true;
 }
 
 static Widths widths_of(const PlanReport *r)
@@ -177,8 +179,8 @@ static void put_column(Text *out, Str s, int width, int indent, bool elide)
     text_printf(out, "  ");
 }
 
-/* Whose memory it is, or was. */
-static void put_reuses(Text *out, const PlanReport *r, const PlanRow *row, const Widths *w)
+/* Whose memory it is, or was: behind `label`, in so many columns. */
+static void put_reuses(Text *out, const PlanReport *r, const PlanRow *row, const char *label, int columns)
 {
     Text reuses = {0};
     if (row->alias_of != PLAN_NO_ROW)
@@ -189,10 +191,35 @@ static void put_reuses(Text *out, const PlanReport *r, const PlanRow *row, const
                     r->row[row->reuses].last > row->first ? " (in place)" : "");
     if (reuses.len) {
         int width = plan_columns(text_view(&reuses));
-        text_printf(out, "  ");
-        plan_put_elided(out, text_view(&reuses), w->columns ? smaller(width, w->reuses) : width);
+        text_printf(out, "%s", label);
+        plan_put_elided(out, text_view(&reuses), smaller(width, columns));
     }
     text_free(&reuses);
+}
+
+/* In a narrow line: the name and the type, and below them what is a table elsewhere. */
+static void put_block(Text *out, const PlanReport *r, const PlanRow *row, const Widths *w)
+{
+    static const char *const label[] = {"bytes", "offset", "first", "last", "region"};
+    static const char reuses[] = "  reuses ";
+    char digits[5][32];
+    Str value[5] = {str_from(plan_digits(digits[0], row->bytes)), str_from(plan_digits(digits[1], row->offset))};
+    int name = plan_columns(row->name), type = smaller(plan_columns(row->type), w->columns / 2);
+    snprintf(digits[2], sizeof digits[2], "%" PRId64, row->first);
+    snprintf(digits[3], sizeof digits[3], "%" PRId64, row->last - 1);
+    snprintf(digits[4], sizeof digits[4], "%u", row->region);
+    for (int i = 2; i < 5; i++)
+        value[i] = str_from(digits[i]);
+    plan_put_elided(out, row->name, smaller(name, w->columns - type - 2));
+    text_printf(out, type ? "  " : "");
+    plan_put_elided(out, row->type, type);
+    text_char(out, '\n');
+    plan_put_pairs(out, label, value, r->region_count > 1 ? 5 : 4, w->bytes > w->offset ? w->bytes : w->offset,
+                   w->columns);
+    size_t start = out->len;
+    put_reuses(out, r, row, reuses, w->columns - (int)strlen(reuses));
+    if (out->len > start)
+        text_char(out, '\n');
 }
 
 static void print_row(Text *out, const PlanReport *r, const PlanRow *row, const Widths *w)
@@ -204,23 +231,28 @@ static void print_row(Text *out, const PlanReport *r, const PlanRow *row, const 
                 plan_digits(b, row->offset), w->first, row->first, w->last, row->last - 1);
     if (r->region_count > 1)
         text_printf(out, "  %6u", row->region);
-    put_reuses(out, r, row, w);
+    put_reuses(out, r, row, "  ", w->columns ? w->reuses : INT_MAX);
     text_char(out, '\n');
+}
+
+static void put_head(Text *out, const PlanReport *r, const Widths *w)
+{
+    put_column(out, STR("name"), w->name, 0, w->columns);
+    put_column(out, STR("type"), w->type, 0, w->columns);
+    text_printf(out, "%*s  %*s  %*s  %*s", w->bytes, "bytes", w->offset, "offset", w->first, "first", w->last, "last");
+    text_printf(out, r->region_count > 1 ? "  region  reuses\n" : "  reuses\n");
 }
 
 void plan_print_table(Text *out, const PlanReport *r, uint32_t columns)
 {
     Widths w = widths_of(r);
-    if (columns)
-        fit(&w, (int)columns - (r->region_count > 1 ? 8 : 0));
-    put_column(out, STR("name"), w.name, 0, columns);
-    put_column(out, STR("type"), w.type, 0, columns);
-    text_printf(out, "%*s  %*s  %*s  %*s", w.bytes, "bytes", w.offset, "offset", w.first, "first", w.last, "last");
-    text_printf(out, r->region_count > 1 ? "  region  reuses\n" : "  reuses\n");
+    bool table = !columns || fit(&w, (int)columns, r->region_count > 1 ? 8 : 0);
+    if (table)
+        put_head(out, r, &w);
     Arena scratch = {0};
     const SortKey *order = plan_rows_by_start(&scratch, r);
     for (uint32_t i = 0; i < r->count; i++)
-        print_row(out, r, &r->row[order[i].index], &w);
+        (table ? print_row : put_block)(out, r, &r->row[order[i].index], &w);
     arena_free(&scratch);
     Text totals = {0};
     print_totals(&totals, r, (int)columns);

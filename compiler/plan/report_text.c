@@ -113,6 +113,24 @@ void plan_put_folded(Text *out, Str lines, int columns, bool elide)
     }
 }
 
+void plan_put_pairs(Text *out, const char *const *label, const Str *value, uint32_t count, int width, int columns)
+{
+    uint32_t longest = 0, most, lines;
+    for (uint32_t i = 0; i < count; i++)
+        longest = strlen(label[i]) > longest ? (uint32_t)strlen(label[i]) : longest;
+    most = (uint32_t)columns / (longest + (uint32_t)width + 3);
+    most = most < 1 ? 1 : most;
+    lines = (count + most - 1) / most;
+    uint32_t each = lines ? (count + lines - 1) / lines : 1; /* four in two lines are two and two */
+    for (uint32_t i = 0; i < count; i++) {
+        text_printf(out, "  %-*s ", (int)longest, label[i]);
+        text_fill(out, ' ', plan_columns(value[i]) < width ? (size_t)(width - plan_columns(value[i])) : 0);
+        text_str(out, value[i]);
+        if (i % each == each - 1 || i + 1 == count)
+            text_char(out, '\n');
+    }
+}
+
 uint32_t plan_character(Str s)
 {
     unsigned char c = (unsigned char)s.ptr[0];

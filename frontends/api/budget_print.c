@@ -181,7 +181,8 @@ static Str remark_of(Arena *arena, const Budget *b)
 #define LEAST_NAME 8
 #define PROSE      80 /* columns of text where nothing says how many there are */
 
-static void measure_columns(const Grid *g, uint32_t columns, int *width)
+/* False where the line has no room for the numbers of a row. */
+static bool measure_columns(const Grid *g, uint32_t columns, int *width)
 {
     int sum = 0;
     for (int c = 0; c < COLUMNS; c++) {
@@ -193,6 +194,27 @@ static void measure_columns(const Grid *g, uint32_t columns, int *width)
     int over = sum - 2 - (int)columns;
     if (columns && over > 0 && width[COLUMN_LAYER] > LEAST_NAME)
         width[COLUMN_LAYER] = width[COLUMN_LAYER] - over < LEAST_NAME ? LEAST_NAME : width[COLUMN_LAYER] - over;
+    for (int c = sum = 0; c < COLUMNS; c++)
+        sum += g->shown[c] ? width[c] + 2 : 0;
+    return !columns || sum - 2 <= (int)columns;
+}
+
+/* The layer, and below it its numbers, of which the widest takes `width` columns. */
+static void put_block(Text *out, Grid *g, const Row *row, int width, int columns)
+{
+    const char *label[COLUMNS];
+    Str value[COLUMNS], name = row->cell[COLUMN_LAYER];
+    uint32_t count = 0;
+    if (g->shown[COLUMN_ENTRY])
+        name = str_format(&g->arena, STR_FMT " " STR_FMT, STR_ARG(row->cell[COLUMN_ENTRY]), STR_ARG(name));
+    plan_put_elided(out, name, plan_columns(name) < columns ? plan_columns(name) : columns);
+    text_char(out, '\n');
+    for (int c = FIRST_NUMBER; c < COLUMNS; c++)
+        if (g->shown[c]) {
+            label[count] = g->row[0].cell[c].ptr;
+            value[count++] = row->cell[c];
+        }
+    plan_put_pairs(out, label, value, count, width, columns);
 }
 
 static void put_row(Text *out, const Grid *g, const Row *row, const int *width)
@@ -235,9 +257,15 @@ void budget_print_table(Text *out, const Budget *b, uint32_t columns)
     Grid g = grid_of(b);
     Text lines = {0};
 
-    measure_columns(&g, columns, width);
-    for (uint32_t r = 0; r < g.count; r++)
-        put_row(out, &g, &g.row[r], width);
+    bool table = measure_columns(&g, columns, width);
+    int widest = 0;
+    for (int c = FIRST_NUMBER; c < COLUMNS; c++)
+        widest = width[c] > widest ? width[c] : widest;
+    for (uint32_t r = !table; r < g.count; r++)
+        if (table)
+            put_row(out, &g, &g.row[r], width);
+        else
+            put_block(out, &g, &g.row[r], widest, (int)columns);
     put_lines(&lines, &g.arena, b);
     plan_put_folded(out, text_view(&lines), columns ? (int)columns : INT_MAX, columns);
     text_wrap(out, remark_of(&g.arena, b), 0, 0, columns ? columns : PROSE);

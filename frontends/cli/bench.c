@@ -43,7 +43,7 @@ typedef struct Result {
     const char *target;
     Work work;
     Samples second, peak, share; /* of a run; operations per second; work / second / peak */
-    uint32_t runs;
+    uint32_t runs, threads;
     int64_t arena_bytes, weights_bytes;
     uint32_t kernels;
 } Result;
@@ -85,8 +85,8 @@ static void print_table(Text *out, const Result *r)
     char a[32], b[32];
     double median = quantile(&r->second, 5);
 
-    text_printf(out, STR_FMT " for %s, one core, %u run%s\n", STR_ARG(r->model), r->target, r->runs,
-                r->runs == 1 ? "" : "s");
+    text_printf(out, STR_FMT " for %s, %s, %u run%s\n", STR_ARG(r->model), r->target,
+                r->threads > 1 ? in_text(a, "%.0f threads", r->threads) : "one core", r->runs, r->runs == 1 ? "" : "s");
     put_row(out, "latency", in_text(a, "%.3f", median * 1e3), "ms, the median; least %.3f, 90 %% under %.3f",
             quantile(&r->second, 0) * 1e3, quantile(&r->second, 9) * 1e3);
     put_row(out, "work", in_text(a, "%.3f", (double)r->work.flops * 1e-9), "GFLOP in %u kernel%s", r->kernels,
@@ -101,9 +101,10 @@ static void print_json(Text *out, const Result *r)
 {
     double median = quantile(&r->second, 5);
 
-    text_printf(
-        out, "{\"model\": \"" STR_FMT "\", \"target\": \"%s\", \"runs\": %u, \"median_s\": %.9g, \"least_s\": %.9g, ",
-        STR_ARG(r->model), r->target, r->runs, median, quantile(&r->second, 0));
+    text_printf(out,
+                "{\"model\": \"" STR_FMT
+                "\", \"target\": \"%s\", \"threads\": %u, \"runs\": %u, \"median_s\": %.9g, \"least_s\": %.9g, ",
+                STR_ARG(r->model), r->target, r->threads, r->runs, median, quantile(&r->second, 0));
     text_printf(out,
                 "\"flop\": %" PRId64 ", \"flop_per_s\": %.6g, \"peak_flop_per_s\": %.6g, \"share_of_peak\": %.4f, ",
                 r->work.flops, (double)r->work.flops / median, quantile(&r->peak, 5), quantile(&r->share, 5));
@@ -176,7 +177,7 @@ typedef struct Asked {
 /* Measures the model as a whole, or its kernels one by one, and appends what is to be printed. */
 static int measure_and_print(Cli *cli, const Program *program, const Host *host, const Asked *asked, Text *out)
 {
-    Result result = {0};
+    Result result = {.threads = host->model->threads};
     if (asked->kernels)
         return bench_kernels(cli, program, host, asked->seconds, asked->format == 1, out);
     int status = measure(cli, program, host, asked->seconds, &result);
@@ -238,7 +239,9 @@ const Verb verb_bench = {
     .operands = "MODEL",
     .summary = "Time a model against what the machine can do",
     .text =
-        "The median latency of repeated runs on one core in processor time, the rate of floating-point operations (a "
+        "The median latency of repeated runs on one core in processor time (with --threads N by the clock, and against "
+        "N "
+        "times the peak), the rate of floating-point operations (a "
         "multiply-add is two), its share of the peak of a loop of multiply-adds that is compiled alike and "
         "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.  With "
         "--kernels the same of each kernel: microseconds of a run (of all its rounds, in a loop), medians.",

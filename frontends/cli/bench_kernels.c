@@ -1,6 +1,7 @@
 #include "cli/bench_kernels.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/clock.h"
@@ -90,6 +91,26 @@ static void put_name(Text *out, Str name)
     plan_put_elided(out, name, width && room < columns ? room : columns);
 }
 
+/* The kernel, and below it its numbers. */
+static void put_block(Text *out, const Row *row, double peak)
+{
+    static const char *const label[] = {"microseconds", "%", "GFLOP/s", "of peak", "GB/s"};
+    double gflops = rate(row->flops, row->second);
+    const double number[] = {row->second * 1e6, row->share * 100, gflops, gflops * 1e11 / peak,
+                             rate(row->bytes, row->second)};
+    char digits[5][32];
+    Str value[5], name = row->kernel->name;
+    int columns = (int)terminal_known_width();
+    for (int i = 0; i < 5; i++) {
+        snprintf(digits[i], sizeof digits[i], "%.1f", number[i]);
+        value[i] = str_from(digits[i]);
+    }
+    text_printf(out, "%-4u", row->number);
+    plan_put_elided(out, name, plan_columns(name) < columns - 4 ? plan_columns(name) : columns - 4);
+    text_char(out, '\n');
+    plan_put_pairs(out, label, value, 5, 8, columns);
+}
+
 static void print_row(Text *out, const Row *row, double peak)
 {
     double gflops = rate(row->flops, row->second);
@@ -110,14 +131,17 @@ static void print_table(Text *out, const Program *program, const Samples *sample
                 samples->times.runs == 1 ? "" : "s", samples->peak * 1e-9);
     terminal_fold(out, text_view(&head));
     text_free(&head);
-    text_printf(out, "%6s %12s %6s %8s %7s %7s %s%s\n", "kernel", "microseconds", "%", "GFLOP/s", "of peak", "GB/s",
-                shows_recipes() ? " recipe    " : "", "what");
+    uint32_t columns = terminal_known_width();
+    bool table = !columns || columns >= NUMBERS + LEAST_NAME;
+    if (table)
+        text_printf(out, "%6s %12s %6s %8s %7s %7s %s%s\n", "kernel", "microseconds", "%", "GFLOP/s", "of peak", "GB/s",
+                    shows_recipes() ? " recipe    " : "", "what");
     for (uint32_t k = 0; k < samples->times.kernels; k++) {
         Row row = row_of(entry, samples, k);
         if (kernel_times_calls(&samples->times, k))
-            print_row(out, &row, samples->peak);
+            (table ? print_row : put_block)(out, &row, samples->peak);
     }
-    text_printf(out, "%6s %12.1f\n", "all", samples->run * 1e6);
+    text_printf(out, table ? "%6s %12.1f\n" : "%s\n  microseconds %8.1f\n", "all", samples->run * 1e6);
 }
 
 static void print_json(Text *out, const Program *program, const Samples *samples)

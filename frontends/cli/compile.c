@@ -14,14 +14,9 @@
 
 static const char *const part_name[] = {"c", "lib", "test", "ir", "kernels", "cuda", "static", "selftest", NULL};
 
-/* `c,lib` as a sum of EmitPart; false after a usage error. */
-static bool take_parts(Cli *cli, unsigned *parts)
+/* `c,lib` into a sum of EmitPart; false after a usage error. */
+static bool add_parts(Cli *cli, Str word, unsigned *parts)
 {
-    Str word = args_value(cli, "emit");
-
-    *parts = 0;
-    if (!word.ptr)
-        return true;
     for (bool more = true; more;) { /* an empty word is none that is known, also after a comma */
         const char *comma = memchr(word.ptr, ',', word.len);
         uint32_t length = comma ? (uint32_t)(comma - word.ptr) : word.len, part;
@@ -32,6 +27,16 @@ static bool take_parts(Cli *cli, unsigned *parts)
         length += more;
         word = (Str){word.ptr + length, word.len - length};
     }
+    return true;
+}
+
+static bool take_parts(Cli *cli, unsigned *parts)
+{
+    Str word;
+    *parts = 0;
+    for (uint32_t at = 0; args_next(cli, "emit", &at, &word);)
+        if (!add_parts(cli, word, parts))
+            return false;
     return true;
 }
 
@@ -347,7 +352,7 @@ const Verb verb_compile = {
         ".safetensors "
         "file beside the model. Nothing is written when anything fails.\n"
         "\n"
-        "What --emit takes, several separated by commas (default: c, or cuda for a CUDA target):\n"
+        "What --emit takes, several separated by commas or in several flags (default: c, or cuda for a CUDA target):\n"
         "  c        NAME.h, NAME.c, weights\n"
         "  lib      libNAME.a, libNAME.so, NAME.h\n"
         "  static   libNAME.a, NAME.h: for machines without shared libraries, by the `ar` beside --cc\n"

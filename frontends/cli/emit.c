@@ -109,7 +109,8 @@ static int run_for(Cli *cli, const Folder *folder, const Command *command, const
     if (code < 0)
         return cli_environment("%s is not installed, or not on the PATH; %s", command->word[0], absent);
     if (code)
-        return cli_environment("%s failed with status %d:\n%s", command->word[0], code, output->ptr ? output->ptr : "");
+        return cli_environment("%s failed with status %d%s%s", command->word[0], code, output->len ? ":\n" : "",
+                               output->len ? output->ptr : "");
     return STATUS_OK;
 }
 

@@ -46,9 +46,9 @@ static int run(Cli *cli)
     OnnxExport options = {
         .path = path, .model = model.path, .external = args_has(cli, "external"), .kept = kept, .kept_count = count};
     cli_step(cli, "writing the model");
-    bool good = onnx_export(&cli->arena, &cli->diag, model.graph, &options);
+    OnnxExported exported = onnx_export(&cli->arena, &cli->diag, model.graph, &options);
     cli_step(cli, NULL);
-    return good ? STATUS_OK : STATUS_INPUT;
+    return exported == ONNX_WRITTEN ? STATUS_OK : exported == ONNX_REFUSED ? STATUS_INPUT : STATUS_ENVIRONMENT;
 }
 
 const Verb verb_export = {

@@ -9,14 +9,12 @@
 #define COLUMN 28
 
 const char help_output[] =
-    "What is shown fits the width of the terminal, or COLUMNS where that is set, from 60 columns on: text and messages "
-    "are "
-    "broken, names in tables lose their middle, numbers are never cut. Where nothing says how wide a line may be, as "
-    "in a "
-    "pipe, rows of tables, results and messages stay whole for the programs that read them, and text is 80 columns "
-    "wide. "
-    "Errors in a file are one line each at any width, as editors read them. Errors have colours on a terminal, unless "
-    "NO_COLOR is set or TERM is `dumb`.";
+    "What is shown fits the width of the terminal, or COLUMNS where that is set, from 40 columns on: text and "
+    "messages are broken, names in tables lose their middle, numbers are never cut; where a table has no room, "
+    "each of its rows becomes a few lines. Texts of models, Markdown and the like are as they are. Where nothing "
+    "says how wide a line may be, as in a pipe, rows of tables, results and messages stay whole for the programs "
+    "that read them, and text is 80 columns wide. Errors in a file are one line each at any width, as editors "
+    "read them. Errors have colours on a terminal, unless NO_COLOR is set or TERM is `dumb`.";
 
 const char *const help_status[4] = {
     "fine",

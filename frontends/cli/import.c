@@ -23,13 +23,15 @@ static int run(Cli *cli)
     Str folder = args_value(cli, "o"), path = args_operand(cli, 0);
     Model model;
 
+    if (folder.ptr && !folder.len)
+        return cli_usage(cli, "-o wants a folder");
     if (!onnx_is_path(path))
         return cli_usage(cli, "import takes a .onnx file, not " STR_FMT, STR_ARG(path));
     int status = model_parse(cli, &model);
     if (status != STATUS_OK)
         return status;
     if (folder.ptr)
-        return save(cli, &model, folder) ? STATUS_OK : STATUS_INPUT;
+        return save(cli, &model, folder) ? STATUS_OK : STATUS_ENVIRONMENT;
     Text text = {0};
     text_str(&text, model.text);
     cli_step(cli, NULL);

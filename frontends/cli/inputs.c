@@ -168,6 +168,20 @@ static Str input_names(Cli *cli, const Graph *graph)
     return names;
 }
 
+/* False. */
+static bool unknown_input(Cli *cli, const Graph *graph, Str flag, bool named)
+{
+    if (!graph->input_count)
+        cli_usage(cli, "--input " STR_FMT ": the model has no inputs", STR_ARG(flag));
+    else if (named)
+        cli_usage(cli, "--input " STR_FMT ": no input has this name; the model's: " STR_FMT, STR_ARG(flag),
+                  STR_ARG(input_names(cli, graph)));
+    else
+        cli_usage(cli, "--input " STR_FMT ": the model has several inputs: give NAME=" STR_FMT " for each of " STR_FMT,
+                  STR_ARG(flag), STR_ARG(flag), STR_ARG(input_names(cli, graph)));
+    return false;
+}
+
 /* Splits NAME=REST; false after a usage error. */
 static bool take_input_flags(Cli *cli, const Model *model, Str *word)
 {
@@ -181,9 +195,9 @@ static bool take_input_flags(Cli *cli, const Model *model, Str *word)
         if (input == NONE && graph->input_count == 1 && !equals)
             input = 0;
         else if (input == NONE)
-            return cli_usage(cli, "--input " STR_FMT ": no input has this name; the model's: " STR_FMT, STR_ARG(flag),
-                             STR_ARG(input_names(cli, graph))),
-                   false;
+            return unknown_input(cli, graph, flag, equals != NULL);
+        if (word[input].ptr)
+            return cli_usage(cli, "--input " STR_FMT ": this input is given twice", STR_ARG(flag)), false;
         uint32_t skip = equals ? length + 1 : 0;
         word[input] = (Str){flag.ptr + skip, flag.len - skip};
     }

@@ -101,7 +101,10 @@ static int run(Cli *cli)
     if (word.ptr && !cli_choose(cli, "format", word, formats, &format))
         return STATUS_USAGE;
     if (name.ptr && op < OP_COUNT) {
-        print_one(&out, op_info(op));
+        Text rows = {0};
+        print_one(&rows, op_info(op));
+        terminal_fold(&out, text_view(&rows));
+        text_free(&rows);
     } else if (name.ptr) {
         if (!nnc_library_find(name, &function))
             return unknown_op(cli, name);

@@ -3,6 +3,7 @@
 
 #include "cli/diff.h"
 #include "cli/passes.h"
+#include "cli/terminal.h"
 #include "nnc/text.h"
 
 /* What is told after each pass. */
@@ -49,16 +50,33 @@ static const char *plural(uint32_t count)
     return count == 1 ? " " : "s";
 }
 
-static void tell_counts(const Model *model, const char *after)
+#define STATS 61 /* columns of a line */
+
+static void put_counts(Text *line, const Model *model, const char *after)
 {
     uint32_t nodes = model->graph->node_count, values = model->graph->value_count;
-    fprintf(stderr, "%-12s %8u node%s %8u value%s", after, nodes, plural(nodes), values, plural(values));
+    text_printf(line, "%-12s %8u node%s %8u value%s", after, nodes, plural(nodes), values, plural(values));
+}
+
+static void tell(Text *line)
+{
+    Text shown = {0};
+    uint32_t width = terminal_known_width();
+    if (width && width < STATS)
+        text_wrap(&shown, text_view(line), 0, 4, width);
+    else
+        text_str(&shown, text_view(line));
+    fprintf(stderr, STR_FMT "\n", STR_ARG(text_view(&shown)));
+    text_free(&shown);
+    text_free(line);
 }
 
 static void tell_stats(const Model *model, const char *after, uint32_t changes, double seconds)
 {
-    tell_counts(model, after);
-    fprintf(stderr, " %8u change%s %9.2f ms\n", changes, plural(changes), seconds * 1e3);
+    Text line = {0};
+    put_counts(&line, model, after);
+    text_printf(&line, " %8u change%s %9.2f ms", changes, plural(changes), seconds * 1e3);
+    tell(&line);
 }
 
 static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t changes, double seconds)
@@ -72,11 +90,23 @@ static void watch(Cli *cli, const Model *model, const PassRow *pass, uint32_t ch
         tell_diff(model, pass);
 }
 
-static bool take_telling(Cli *cli)
+/* False after a usage error: nothing would be printed. */
+static bool is_run(Cli *cli, const PassList *list, const PassRow *row)
+{
+    for (uint32_t i = 0; row && i < list->count; i++)
+        if (list->row[i] == row)
+            return true;
+    if (row)
+        cli_usage(cli, "--print-after %s: this pass is not among --passes", row->name);
+    return false;
+}
+
+static bool take_telling(Cli *cli, const PassList *list)
 {
     Str after = args_value(cli, "print-after");
     telling = (Telling){.after = after, .stats = args_has(cli, "stats"), .diff = args_has(cli, "diff")};
-    return !after.ptr || str_is(after, "all") || str_is(after, "changed") || passes_find(cli, "print-after", after);
+    return !after.ptr || str_is(after, "all") || str_is(after, "changed") ||
+           is_run(cli, list, passes_find(cli, "print-after", after));
 }
 
 static int print_result(Cli *cli, const Model *model)
@@ -104,7 +134,7 @@ static int run(Cli *cli)
     const Target *target;
     int64_t limit = 0;
 
-    if (!passes_target(cli, &target) || !passes_take(cli, &list) || !take_telling(cli) ||
+    if (!passes_target(cli, &target) || !passes_take(cli, &list) || !take_telling(cli, &list) ||
         !args_bytes(cli, "memory-limit", &limit))
         return STATUS_USAGE;
     if (limit && !target)
@@ -114,8 +144,9 @@ static int run(Cli *cli)
         return status;
     cli_step(cli, NULL);
     if (telling.stats) {
-        tell_counts(&model, "parse");
-        fputc('\n', stderr);
+        Text line = {0};
+        put_counts(&line, &model, "parse");
+        tell(&line);
     }
     if (telling.diff)
         nnc_print(&telling.before, model.module);

@@ -51,8 +51,8 @@ static Line line_of(Arena *arena, const WantedTensor *w)
 
 #define LEAST_COLUMN 8
 
-/* Into what is known of the line's width: the widest column gives way first. */
-static void fit(int *width)
+/* Into what is known of the line's width: the widest column gives way first.  False where it is too narrow for that. */
+static bool fit(int *width)
 {
     int columns = (int)terminal_known_width(), sum = 2 * (COLUMNS - 1);
     for (int c = 0; c < COLUMNS; c++)
@@ -61,9 +61,22 @@ static void fit(int *width)
         for (int c = 0; c < COLUMNS; c++)
             widest = width[c] > width[widest] ? c : widest;
         if (width[widest] <= LEAST_COLUMN)
-            return;
+            return false;
         width[widest]--;
     }
+    return true;
+}
+
+/* The name, and below it the rest. */
+static void put_block(Text *out, const Line *line)
+{
+    const Str *cell = line->cell;
+    Text block = {0};
+    text_printf(&block, STR_FMT "\n  " STR_FMT " " STR_FMT "%s" STR_FMT ", stored: " STR_FMT "\n",
+                STR_ARG(cell[COLUMN_NAME]), STR_ARG(cell[COLUMN_TYPE]), STR_ARG(cell[COLUMN_ROLE]),
+                cell[COLUMN_INITIAL].len ? " = " : "", STR_ARG(cell[COLUMN_INITIAL]), STR_ARG(cell[COLUMN_STORED]));
+    plan_put_folded(out, text_view(&block), (int)terminal_known_width(), true);
+    text_free(&block);
 }
 
 static void put_line(Text *out, const Line *line, const int *width)
@@ -89,9 +102,12 @@ static void put_lines(Text *out, Arena *arena, const WantedList *list)
         for (int c = 0; c < COLUMNS; c++)
             if (plan_columns(line[i].cell[c]) > width[c])
                 width[c] = plan_columns(line[i].cell[c]);
-    fit(width);
-    for (uint32_t i = 0; list->count && i <= list->count; i++)
-        put_line(out, &line[i], width);
+    bool table = fit(width);
+    for (uint32_t i = !table; list->count && i <= list->count; i++)
+        if (table)
+            put_line(out, &line[i], width);
+        else
+            put_block(out, &line[i]);
 }
 
 static uint32_t count_stored(const WantedList *list)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/clock.h"
+#include "cli/program.h"
 #include "codegen/program/program.h"
 #include "program/number.h"
 #include "program/share.h"
@@ -52,7 +53,7 @@ bool passes_target(Cli *cli, const Target **target)
     *target = NULL;
     if (str_is(name, "none"))
         return true;
-    *target = target_find(name.ptr ? name : STR("generic"), &cli->diag);
+    *target = program_target_named(cli, name.ptr ? name : STR("generic"), "none");
     return *target != NULL;
 }
 

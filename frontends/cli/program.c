@@ -5,10 +5,22 @@
 #include "codegen/program/tune.h"
 #include "nnc.h"
 
+const Target *program_target_named(Cli *cli, Str name, const char *more)
+{
+    const char **known = ARENA_ARRAY(&cli->arena, const char *, target_count + 3);
+    uint32_t count = 0, chosen;
+    for (uint32_t i = 0; i < target_count; i++)
+        known[count++] = target_table[i].name;
+    known[count++] = "host";
+    if (more)
+        known[count++] = more;
+    return cli_choose(cli, "target", name, known, &chosen) ? target_find(name, &cli->diag) : NULL;
+}
+
 const Target *program_target(Cli *cli, const char *fallback)
 {
     Str name = args_value(cli, "target");
-    return target_find(name.ptr ? name : str_from(fallback), &cli->diag);
+    return program_target_named(cli, name.ptr ? name : str_from(fallback), NULL);
 }
 
 bool program_runs_here(Cli *cli)

@@ -7,7 +7,9 @@
 #include "codegen/target.h"
 #include "plan/report.h"
 
-/* The target that --target names, or else `fallback`.  NULL after an error, which lists them. */
+/* The target of this name.  NULL after a usage error, which lists them, and `more`, what the verb takes beside. */
+const Target *program_target_named(Cli *cli, Str name, const char *more);
+/* The one that --target names, or else `fallback`. */
 const Target *program_target(Cli *cli, const char *fallback);
 
 /* Can what --target names (the host without it) be run in this process?  False after a usage error. */

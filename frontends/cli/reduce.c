@@ -244,7 +244,7 @@ static int reduce(Reducer *r, Str path)
     model_warn_of_older(r->cli, r->module, path);
     text_printf(&out, "%u of %u node%s after %u %s, in " STR_FMT "\n", reduce_bodies_nodes(r->graph), before,
                 before == 1 ? "" : "s", r->tries, r->tries == 1 ? "try" : "tries", STR_ARG(path));
-    cli_put(&out);
+    cli_put_rows(&out);
     text_free(&out);
     return STATUS_OK;
 }

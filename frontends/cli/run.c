@@ -29,6 +29,21 @@ static int64_t nth_largest(const Tensor *tensor, int64_t begin, int64_t count, c
     return best;
 }
 
+/* As it is: integers whole, also beyond what a double tells apart. */
+static void put_element(Text *out, const Tensor *tensor, int64_t index, const char *real)
+{
+    DType dtype = tensor->type->dtype;
+    double x = tensor_number(tensor, index);
+    if (dtype == DT_I64)
+        text_printf(out, "%" PRId64, ((const int64_t *)tensor->data)[index]);
+    else if (dtype == DT_U64)
+        text_printf(out, "%" PRIu64, ((const uint64_t *)tensor->data)[index]);
+    else if (isnan(x))
+        text_printf(out, "nan"); /* without a sign, which machines differ in */
+    else
+        text_printf(out, dtype_is_float(dtype) ? real : "%.0f", x);
+}
+
 /* The best `k` along the last axis, with bars. */
 static void show_row(Text *out, const Tensor *tensor, int64_t begin, int64_t count, int64_t k)
 {
@@ -40,7 +55,10 @@ static void show_row(Text *out, const Tensor *tensor, int64_t begin, int64_t cou
             return;
         double x = tensor_number(tensor, begin + taken[rank]);
         first = rank ? first : x;
-        text_printf(out, "  %6" PRId64 "  %10.6f  ", taken[rank], x);
+        Text shown = {0};
+        put_element(&shown, tensor, begin + taken[rank], "%.6f");
+        text_printf(out, "  %6" PRId64 "  %10s  ", taken[rank], shown.ptr);
+        text_free(&shown);
         double share = first > 0 && x > 0 && isfinite(first) ? x / first * BAR : 0;
         for (int i = 0; i < (int)lrint(share); i++)
             text_printf(out, "\u2588");
@@ -73,8 +91,10 @@ static void show_outputs(Cli *cli, const Model *model, const Tensor *const *outp
             continue;
         }
         text_printf(&out, " =");
-        for (int64_t k = 0; k < count && k < SHOWN; k++)
-            text_printf(&out, " %.6g", tensor_number(output[i], k));
+        for (int64_t k = 0; k < count && k < SHOWN; k++) {
+            text_char(&out, ' ');
+            put_element(&out, output[i], k, "%.6g");
+        }
         text_printf(&out, count > SHOWN ? " ...\n" : "\n");
     }
     cli_put_rows(&out);
@@ -87,20 +107,27 @@ typedef struct Difference {
 } Difference;
 
 /* Equal infinities, and NaN on both sides, agree. */
+static double error_of(const Tensor *got, const Tensor *want, int64_t i)
+{
+    DType dtype = want->type->dtype;
+    double a = tensor_number(got, i), b = tensor_number(want, i);
+    if (dtype == DT_I64 || dtype == DT_U64) /* two of them may be the same double */
+        return ((const uint64_t *)got->data)[i] == ((const uint64_t *)want->data)[i] ? 0 : fmax(fabs(a - b), 1);
+    double error = a == b || (isnan(a) && isnan(b)) ? 0 : fabs(a - b);
+    return isnan(error) ? INFINITY : error;
+}
+
 static Difference difference(const Tensor *got, const Tensor *want)
 {
     Difference d = {0};
     for (int64_t i = 0; i < shape_elements(&want->type->shape); i++) {
-        double a = tensor_number(got, i), b = tensor_number(want, i);
-        double error = a == b || (isnan(a) && isnan(b)) ? 0 : fabs(a - b);
-        if (isnan(error))
-            error = INFINITY;
+        double error = error_of(got, want, i), magnitude = fabs(tensor_number(want, i));
         if (error > d.largest) {
             d.largest = error;
             d.at = i;
         }
-        if (isfinite(b))
-            d.scale = fmax(d.scale, fabs(b));
+        if (isfinite(magnitude))
+            d.scale = fmax(d.scale, magnitude);
     }
     return d;
 }
@@ -148,7 +175,7 @@ static void show_time(Cli *cli, const Host *host)
     Text out = {0};
     text_printf(&out, "latency: %.3f ms median of %u runs, %.3f least\n", times.second[times.count / 2] * 1e3,
                 times.count, times.second[0] * 1e3);
-    cli_put(&out);
+    cli_put_rows(&out);
     text_free(&out);
 }
 
@@ -194,6 +221,8 @@ static int run(Cli *cli)
     const char *allocator;
     static const char *const of_compiled[] = {"check", "time", NULL};
 
+    if (target.ptr && !reference && !program_target_named(cli, target, "reference"))
+        return STATUS_USAGE;
     if (reference && !args_exclude(cli, "target reference", of_compiled))
         return STATUS_USAGE;
     if (!args_number(cli, "top", 1, 64, &top) || !program_allocator(cli, &allocator) ||

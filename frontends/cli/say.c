@@ -29,7 +29,8 @@ int cli_environment(const char *format, ...)
     va_start(args, format);
     text_vprintf(&message, format, args);
     va_end(args);
-    terminal_put_error("nnc", text_view(&message), false);
+    bool lines = memchr(message.ptr, '\n', message.len); /* another program's */
+    terminal_put_error("nnc", text_view(&message), !lines);
     text_free(&message);
     return STATUS_ENVIRONMENT;
 }

@@ -113,11 +113,17 @@ void terminal_put_diagnostics(const Text *text)
     for (size_t at = 0, length; at < text->len; at += length + 1) {
         const char *line = text->ptr + at;
         length = strcspn(line, "\n");
-        if (colour)
-            put_coloured(&out, line, length);
+        Text shown = {0};
+        if (strncmp(line, "error: ", 7) == 0) /* of no file: an editor has nothing to open */
+            terminal_fold(&shown, (Str){line, (uint32_t)length});
         else
-            text_put(&out, line, length);
+            text_put(&shown, line, length);
+        if (colour)
+            put_coloured(&out, shown.ptr, shown.len);
+        else
+            text_str(&out, text_view(&shown));
         text_char(&out, '\n');
+        text_free(&shown);
     }
     fwrite(out.ptr, 1, out.len, stderr);
     text_free(&out);

@@ -26,7 +26,9 @@ static void print_group(Text *out, const TuneGroup *group)
     text_printf(&row, "  ");
     put_time(&row, group->before);
     put_time(&row, group->after);
-    text_printf(&row, "  " STR_FMT, STR_ARG(group->name));
+    int width = plan_columns(group->name), most = (int)terminal_known_width() / 2;
+    text_printf(&row, "  ");
+    plan_put_elided(&row, group->name, most && width > most ? most : width);
     if (group->kernels > 1)
         text_printf(&row, " (%u)", group->kernels);
     text_printf(&row, ": ");
@@ -63,10 +65,10 @@ static int finish(Cli *cli, Str path, const Tune *tune, const char *target, Text
     if (written)
         text_printf(out, "written to " STR_FMT "\n", STR_ARG(path));
     cli_step(cli, NULL);
-    cli_put(out);
+    cli_put_rows(out);
     text_free(&text);
     text_free(out);
-    return written ? STATUS_OK : STATUS_INPUT;
+    return written ? STATUS_OK : STATUS_ENVIRONMENT;
 }
 
 static int tune_model(Cli *cli, const Model *model, double seconds, double limit)

@@ -237,7 +237,7 @@ static void print_verdict(const Verify *v, int64_t peak)
     text_printf(&out, STR_FMT ": right for " STR_FMT ": %u tensor%s in %s bytes\n", STR_ARG(v->path),
                 STR_ARG(v->report->title), v->entry->memory.problem.count,
                 v->entry->memory.problem.count == 1 ? "" : "s", plan_digits(bytes, peak));
-    cli_put(&out);
+    cli_put_rows(&out);
     text_free(&out);
 }
 

@@ -81,11 +81,13 @@ static bool is_given(const WantedTensor *w)
     return value->initial != NONE || (value->data && value->data->data);
 }
 
-/* What a model of ONNX brings itself is not missing; a list in the text stands for what a file may have. */
+/* What a model of ONNX brings itself is not missing, nor what has no elements; a list in the text stands for what a
+ * file may have. */
 static bool is_missing_param(const Loader *l, const WantedTensor *w)
 {
     const Value *value = weights_value(w);
-    return value->role == ROLE_PARAM && !w->stored && !(l->options->own && value->data && value->data->data);
+    return value->role == ROLE_PARAM && shape_elements(&value->type->shape) && !w->stored &&
+           !(l->options->own && value->data && value->data->data);
 }
 
 static bool is_fine(const Loader *l, const WantedTensor *w)

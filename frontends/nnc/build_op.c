@@ -20,6 +20,18 @@ static void report_attr_kind(Builder *b, OpCode op, const AttrSpec *spec, const 
                    STR_ARG(const_show(b->scratch, c)));
 }
 
+/* What an attribute has of 64 bits would be another number; an array has it as it is. */
+static bool loses_bits(Builder *b, OpCode op, const AttrSpec *spec, const Const *c, Place place)
+{
+    if (spec->kind != ATTR_FLOAT || !const_is_number(c) || const_is_double(c))
+        return false;
+    build_complain(b, place,
+                   "%s of %s holds integers of 53 bits, and " STR_FMT
+                   " takes more: write an array, const c: i64[...] = ...",
+                   spec->name, op_info(op)->name, STR_ARG(const_show(b->scratch, c)));
+    return true;
+}
+
 static bool ints_from(Builder *b, const Const *c, Attr *attr)
 {
     uint32_t count = c->kind == C_LIST ? c->count : 1;
@@ -134,6 +146,8 @@ bool build_attrs(Builder *b, OpCode op, const AstExpr *call, Attr *attr)
             ok = build_complain(b, arg->name.len ? arg->name_place : arg->value->place, "'%s' is given twice",
                                 spec[index].name);
         } else if (!build_eval_const(b, arg->value, &c)) {
+            ok = false;
+        } else if (loses_bits(b, op, &spec[index], &c, arg->value->place)) {
             ok = false;
         } else if (!attr_from(b, spec[index].kind, &c, &attr[index])) {
             report_attr_kind(b, op, &spec[index], &c, arg->value->place);
@@ -306,13 +320,19 @@ static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t
     return false;
 }
 
+/* Of tensors; an empty one may be of anything. */
+static bool is_operands(const Thing *thing)
+{
+    return thing->kind == THING_LIST || (thing->kind == THING_CONST && thing->c.kind == C_LIST && thing->c.count == 0);
+}
+
 /* Where an op takes any number of tensors, a list of them is as many operands. */
 static void spread_lists(Builder *b, OpCode op, Thing **operand, Place **at, uint32_t *count)
 {
     uint32_t total = 0, next = 0;
     bool lists = false;
     for (uint32_t i = 0; i < *count; i++) {
-        bool list = (*operand)[i].kind == THING_LIST;
+        bool list = is_operands(&(*operand)[i]);
         lists |= list;
         total += list ? (*operand)[i].count : 1;
     }
@@ -322,7 +342,7 @@ static void spread_lists(Builder *b, OpCode op, Thing **operand, Place **at, uin
     Place *places = ARENA_ARRAY(b->scratch, Place, total);
     for (uint32_t i = 0; i < *count; i++) {
         const Thing *from = &(*operand)[i];
-        bool list = from->kind == THING_LIST;
+        bool list = is_operands(from);
         for (uint32_t k = 0; k < (list ? from->count : 1); k++) {
             places[next] = (*at)[i];
             all[next++] = list ? from->many[k] : *from;
@@ -406,6 +426,8 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
     if (!ok)
         return build_thing_bad();
     spread_lists(b, op, &operand, &at, &count);
+    if (count < op_least(op)) /* an empty list */
+        return report_operands(b, op, call, count), build_thing_bad();
     if (count > FEW)
         in = ARENA_ARRAY(b->scratch, ValueId, count);
     if (count && is_numeric(op, operand, count))

@@ -184,7 +184,8 @@ static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
         return build_complain(b, init->place,
                               "an initialiser is a number, a list, or a generator such as he_normal(seed = 1)");
     c = thing.c;
-    if (c.kind == C_LIST) {
+    bool bits = c.kind == C_INT && (!const_is_double(&c) || (type->dtype == DT_U64 && c.i < 0));
+    if (c.kind == C_LIST || bits) {
         graph->value[value].data = build_tensor(b, &c, type, init->place);
         return graph->value[value].data != NULL;
     }
@@ -213,6 +214,8 @@ static Thing declare_param(Builder *b, const AstStmt *stmt, Str name)
         graph_add_value(root->graph, stmt->role == T_PARAM ? ROLE_PARAM : ROLE_STATE, type, full, target->name->place);
     if (stmt->value && !build_has_failed(b, stmt->value->place))
         set_initial(b, value, stmt->value);
+    else if (!stmt->value && !shape_elements(&type->shape)) /* it wants no elements */
+        root->graph->value[value].data = tensor_new(b->arena, type);
     return build_thing_value(b, build_import_value(b, root, frame, value));
 }
 

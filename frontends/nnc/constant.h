@@ -42,6 +42,12 @@ static inline double const_number(const Const *c)
 {
     return c->kind == C_FLOAT ? c->f : (double)c->i;
 }
+/* Is const_number of it the same number?  Not of most integers beyond 53 bits. */
+static inline bool const_is_double(const Const *c)
+{
+    double number = const_number(c);
+    return c->kind == C_FLOAT || (number < 0x1p63 && (int64_t)number == c->i);
+}
 
 bool const_eq(const Const *a, const Const *b);
 void const_print(Text *out, const Const *c); /* as .nnc text */

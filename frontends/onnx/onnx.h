@@ -34,9 +34,15 @@ typedef struct OnnxExport {
     uint32_t kept_count;
 } OnnxExport;
 
+typedef enum OnnxExported {
+    ONNX_WRITTEN,
+    ONNX_REFUSED,   /* errors in the model, or files that are kept */
+    ONNX_UNWRITTEN, /* a file could not be written */
+} OnnxExported;
+
 /* Writes the graph, whose params have elements or initialisers, as a model of opset 21.  States, and params that it
  * updates, are inputs with their first values as defaults, and outputs NAME_next.  Errors list all nodes that ONNX has
- * no way to say.  The file appears when it is complete; false after errors. */
-bool onnx_export(Arena *arena, Diag *diag, const Graph *graph, const OnnxExport *options);
+ * no way to say.  The file appears when it is complete. */
+OnnxExported onnx_export(Arena *arena, Diag *diag, const Graph *graph, const OnnxExport *options);
 
 #endif

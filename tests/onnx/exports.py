@@ -211,7 +211,7 @@ def files_of_the_model_are_not_written_over(t):
 @case
 def a_folder_that_is_not_there(t):
     t.model("graph g(x: f32[2]) -> (y) { y = exp(x) }")
-    error = t.run("export", "m.nnc", "-o", "no/m.onnx", status=1)
+    error = t.run("export", "m.nnc", "-o", "no/m.onnx", status=3)
     assert "no/m.onnx: error: cannot write" in error, error
 
 

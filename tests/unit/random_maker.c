@@ -1,5 +1,7 @@
 #include "random_maker.h"
 
+#include <math.h>
+
 uint64_t random_mix(uint64_t x) /* splitmix64 */
 {
     x += 0x9e3779b97f4a7c15u;
@@ -162,6 +164,8 @@ ValueId maker_neutral(Maker *m, DType dtype, const Shape *shape)
         value = 1;
     if (maker_chance(m, 60))
         return graph_add_scalar(m->graph, dtype, value);
+    if (dtype == DT_BOOL || dtype == DT_U8 || dtype == DT_U16 || dtype == DT_U32 || dtype == DT_U64)
+        value = dtype == DT_BOOL ? value != 0 : fabs(value); /* full takes what its dtype has */
     Attr attr[6];
     attr_defaults(OP_FULL, attr);
     attr[attr_index(OP_FULL, STR("value"))].f = value;

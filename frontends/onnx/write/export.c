@@ -180,7 +180,7 @@ static Onnx__ModelProto *assemble(Export *e, const Graph *graph, const Ends *end
     return model;
 }
 
-static bool write(Export *e, Graph *graph, const OnnxExport *options)
+static OnnxExported write(Export *e, Graph *graph, const OnnxExport *options)
 {
     ExportScope scope;
     ExportFrame frame;
@@ -192,13 +192,15 @@ static bool write(Export *e, Graph *graph, const OnnxExport *options)
     start_ends(e, graph, &ends, &frame);
     promise_ends(e, graph, &frame, &ends);
     export_nodes(&frame);
-    if (e->refusal_count)
-        return report(e);
+    if (e->refusal_count) {
+        report(e);
+        return ONNX_REFUSED;
+    }
     finish_ends(e, &frame, &ends);
     return export_save(e, assemble(e, graph, &ends), options);
 }
 
-bool onnx_export(Arena *arena, Diag *diag, const Graph *graph, const OnnxExport *options)
+OnnxExported onnx_export(Arena *arena, Diag *diag, const Graph *graph, const OnnxExport *options)
 {
     Export e = {.arena = arena,
                 .diag = diag,
@@ -209,7 +211,7 @@ bool onnx_export(Arena *arena, Diag *diag, const Graph *graph, const OnnxExport 
                 .leaf_at = {.arena = arena}};
     Graph *own = needs_passes(graph) || updates_inside(graph) ? pass_reference(graph) : graph_clone(graph);
     if (!own)
-        return false;
+        return ONNX_REFUSED;
     e.graph = own;
     return write(&e, own, options);
 }

@@ -189,6 +189,6 @@ Str export_argument(const Call *call, const char *name);
 ExportHandler export_recurrent; /* recurrent.c: lstm, gru and rnn; false: the call is none of these */
 
 /* save.c */
-bool export_save(Export *e, Onnx__ModelProto *model, const OnnxExport *options);
+OnnxExported export_save(Export *e, Onnx__ModelProto *model, const OnnxExport *options);
 
 #endif

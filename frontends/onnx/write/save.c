@@ -89,20 +89,19 @@ static Str elements_path(Arena *arena, Str path)
 }
 
 /* The elements first: a model is there only once they are. */
-bool export_save(Export *e, Onnx__ModelProto *model, const OnnxExport *options)
+OnnxExported export_save(Export *e, Onnx__ModelProto *model, const OnnxExport *options)
 {
     FileWriter elements;
     bool large = onnx__model_proto__get_packed_size(model) > LARGEST, apart = options->external || large;
     Str path = elements_path(e->arena, options->path);
     for (uint32_t i = 0; apart && i < options->kept_count; i++)
         if (file_same(path, options->kept[i]))
-            return diag_file_error(e->diag, path, "this file belongs to what is exported: give -o another name");
+            return diag_file_error(e->diag, path, "this file belongs to what is exported: give -o another name"),
+                   ONNX_REFUSED;
     if (large && !options->external)
         diag_note(e->diag, (Place){0}, "more than 2 GiB, which is all that protobuf takes: elements go to " STR_FMT,
                   STR_ARG(path));
-    if (!apart)
-        return save_model(e, model, options->path);
-    if (!save_elements(e, model->graph, path, &elements))
-        return false;
-    return file_writer_commit(&elements, e->diag) && save_model(e, model, options->path);
+    if (apart && (!save_elements(e, model->graph, path, &elements) || !file_writer_commit(&elements, e->diag)))
+        return ONNX_UNWRITTEN;
+    return save_model(e, model, options->path) ? ONNX_WRITTEN : ONNX_UNWRITTEN;
 }
