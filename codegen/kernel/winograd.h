@@ -20,10 +20,10 @@
 typedef struct Winograd {
     uint32_t results, size; /* m, m + 2 */
     uint32_t pairs;
-    double point[WINOGRAD_MOST_PAIRS];                            /* positive; rows 1 + 2j and 2 + 2j are of +-point[j] */
-    double forward[WINOGRAD_MOST_SIZE][WINOGRAD_MOST_SIZE];       /* B^T: rows are points, 0 first, infinity last */
-    double weights[WINOGRAD_MOST_SIZE][WINOGRAD_TAPS];            /* G */
-    double backward[WINOGRAD_MOST_RESULTS][WINOGRAD_MOST_SIZE];   /* A^T */
+    double point[WINOGRAD_MOST_PAIRS];                          /* positive; rows 1 + 2j and 2 + 2j are of +-point[j] */
+    double forward[WINOGRAD_MOST_SIZE][WINOGRAD_MOST_SIZE];     /* B^T: rows are points, 0 first, infinity last */
+    double weights[WINOGRAD_MOST_SIZE][WINOGRAD_TAPS];          /* G */
+    double backward[WINOGRAD_MOST_RESULTS][WINOGRAD_MOST_SIZE]; /* A^T */
 } Winograd;
 
 /* Of m = 2 or 4. */

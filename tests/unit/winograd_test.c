@@ -79,6 +79,7 @@ UNIT(taps_are_transformed)
 
 int main(void)
 {
-    static const Test test[] = {RUN(filters_convolve_lines), RUN(image_and_result_are_not_rounded), RUN(taps_are_transformed)};
+    static const Test test[] = {RUN(filters_convolve_lines), RUN(image_and_result_are_not_rounded),
+                                RUN(taps_are_transformed)};
     return UNIT_MAIN(test);
 }

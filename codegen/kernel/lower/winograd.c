@@ -37,12 +37,13 @@ static bool fits_registers(const Filter *filter)
     return pixels <= FILTER_MOST_PIXELS && pixels * vectors + 2 <= filter->lower->target->vector_registers;
 }
 
-#define MOST_ROWS     32
-#define MOST_CHANNELS 1024 /* for which tiles of 4 x 4 are within 1e-5 of the largest result (tests/emitted/winograd.py) */
-#define MUCH_LESS     0.97 /* cycles, for which larger blocks are worth their memory */
+#define MOST_ROWS 32
+#define MOST_CHANNELS                                                                                                  \
+    1024               /* for which tiles of 4 x 4 are within 1e-5 of the largest result (tests/emitted/winograd.py) */
+#define MUCH_LESS 0.97 /* cycles, for which larger blocks are worth their memory */
 
-/* What a filter of so many results takes with the cheapest of its blocks, or with those that are asked for; `best` is it
- * when it takes less. */
+/* What a filter of so many results takes with the cheapest of its blocks, or with those that are asked for; `best` is
+ * it when it takes less. */
 static void try_form(const Filter *from, uint32_t results, const int64_t *asked, Filter *best, double *least_cost)
 {
     Filter filter = *from;
@@ -93,9 +94,9 @@ static void plan_scratch(Lower *lower, Filter *filter, Recipe *recipe)
     };
     bool several = filter->blocks * filter->conv.images > 1; /* which threads share out */
     for (uint32_t i = 0; i < FILTER_PIECES; i++)
-        filter->piece[i] = elements[i] ? recipe_scratch(lower, recipe, name[i], DT_F32, elements[i],
-                                                        several || i != FILTER_TILES)
-                                       : NONE;
+        filter->piece[i] =
+            elements[i] ? recipe_scratch(lower, recipe, name[i], DT_F32, elements[i], several || i != FILTER_TILES)
+                        : NONE;
 }
 
 static bool plan(Lower *lower, const Kernel *kernel, Filter *filter, Recipe *recipe)
@@ -160,12 +161,11 @@ static void winograd_lower(Lower *lower)
     assert(offered && "what was offered is offered again");
     (void)offered;
     filter.x = lower_buffer(lower, filter.x_source, false);
-    filter.x_base =
-        index_add(lower->arena, filter.x_base, index_constant(-lower->kernel->buffer[filter.x].begin));
+    filter.x_base = index_add(lower->arena, filter.x_base, index_constant(-lower->kernel->buffer[filter.x].begin));
     for (uint32_t g = 0; g < filter.panels_count; g++) {
         Packing packing = filter_packing(&filter, &filter.panels[g]);
-        filter.panels[g].weights = lower_weights(lower, filter.node->in[1], &packing,
-                                                 filter_weight_elements(&filter, &filter.panels[g]));
+        filter.panels[g].weights =
+            lower_weights(lower, filter.node->in[1], &packing, filter_weight_elements(&filter, &filter.panels[g]));
     }
     emit(&filter);
 }

@@ -5,13 +5,14 @@
 
 #include <float.h>
 
-#define STORE_CYCLES   2.6 /* of a vector that a transform loads, computes and stores */
-#define SCALAR_CYCLES  8   /* of a column of numbers, one channel */
-#define SINGLE_CYCLES  3   /* of a result that is stored alone */
-#define NEAR_BYTES     32  /* a cycle, from the second level or what lies behind it, ahead of time */
-#define FAR_BYTES      12  /* a cycle, from memory, less what is hidden behind products */
-#define SPILL_BYTES    5   /* a cycle, of what a block keeps beyond the second level, written and read */
-#define LEAST_GAIN     1.1 /* what is only as good is not worth larger weights */
+#define STORE_CYCLES  2.6 /* of a vector that a transform loads, computes and stores */
+#define SCALAR_CYCLES 8   /* of a column of numbers, one channel */
+#define SINGLE_CYCLES 3   /* of a result that is stored alone */
+#define NEAR_BYTES    32  /* a cycle, from the second level or what lies behind it, ahead of time */
+#define FAR_LEVELS    4   /* of second levels, of which more bytes of weights come from far */
+#define FAR_BYTES     12  /* a cycle, of these, less what is hidden behind products */
+#define SPILL_BYTES   5   /* a cycle, of what a block keeps beyond the second level, written and read */
+#define LEAST_GAIN    1.1 /* what is only as good is not worth larger weights */
 
 static double products(const Filter *f)
 {
@@ -58,5 +59,5 @@ double filter_cost(const Filter *f)
     if (target->dialect != DIALECT_VECTOR || f->lower->lean) /* without vectors flash counts */
         return DBL_MAX;
     double cycles = blocks * (products(f) + image(f) + result(f) + kept(f, weights) + weights / NEAR_BYTES);
-    return LEAST_GAIN * (cycles + (weights > target->l2_bytes ? weights / FAR_BYTES : 0));
+    return LEAST_GAIN * (cycles + beyond(weights, FAR_LEVELS * target->l2_bytes) / FAR_BYTES);
 }

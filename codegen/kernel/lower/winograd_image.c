@@ -4,7 +4,7 @@
 typedef struct ImageRow {
     const Filter *f;
     Arena *arena;
-    uint32_t line; /* scratch */
+    uint32_t line;       /* scratch */
     Index tile_row, row; /* in the image, in the block */
 } ImageRow;
 

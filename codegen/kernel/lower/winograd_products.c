@@ -33,9 +33,9 @@ static Depth depth_at(const Products *p, Block *block, Index vector)
     Index row = index_scale(arena, index_var(arena, p->panels->panel), (int64_t)f->form.size * f->form.size);
     row = index_scale(arena, index_add(arena, row, p->point), f->conv.channels);
     row = index_add(arena, row, index_scale(arena, vector, f->lanes));
-    return (Depth){lower_named_address(p->lower, block, "at", index_scale(arena, from, f->lanes)),
-                   lower_named_address(p->lower, block, "weights",
-                                       index_scale(arena, row, p->panels->vectors * f->lanes))};
+    return (Depth){
+        lower_named_address(p->lower, block, "at", index_scale(arena, from, f->lanes)),
+        lower_named_address(p->lower, block, "weights", index_scale(arena, row, p->panels->vectors * f->lanes))};
 }
 
 /* A step of the depth: each tile's element of the channel by a row of the panel. */
@@ -52,8 +52,8 @@ static void step(const Products *p, Block *block, const Depth *depth, Index chan
     Index row = index_add(arena, depth->weights, index_scale(arena, channel, vectors * f->lanes));
     row = index_add(arena, row, index_var(arena, f->lane));
     for (uint32_t v = 0; v < vectors; v++)
-        second[v] = expr_load(arena, DT_F32, p->panels->weights,
-                              index_add(arena, row, index_constant((int64_t)v * f->lanes)));
+        second[v] =
+            expr_load(arena, DT_F32, p->panels->weights, index_add(arena, row, index_constant((int64_t)v * f->lanes)));
     OuterProduct product = {.rows = p->pixels,
                             .vectors = vectors,
                             .sum = p->acc,
@@ -70,7 +70,7 @@ static void step(const Products *p, Block *block, const Depth *depth, Index chan
  * some lines at every channel, for as many at once as a vector has would keep loads waiting; else some at every vector.
  */
 typedef struct Prefetch {
-    Index next;                 /* where the share starts */
+    Index next;                    /* where the share starts */
     int64_t at_channel, at_vector; /* lines */
 } Prefetch;
 
@@ -140,8 +140,8 @@ static void register_tile(Products *p, Block *block)
     for (uint32_t i = 0; i < p->pixels; i++)
         for (int64_t v = 0; v < vectors; v++) {
             Index tile = index_add(arena, p->first, index_constant(i));
-            Index at = filter_at(f, (Index[]){index_constant(v), p->point, tile},
-                                 (int64_t[]){0, size * size, f->tiles}, 3);
+            Index at =
+                filter_at(f, (Index[]){index_constant(v), p->point, tile}, (int64_t[]){0, size * size, f->tiles}, 3);
             stmt_store(arena, block, p->to, at, expr_local_at(arena, p->acc, index_constant(i), index_constant(v)));
         }
 }

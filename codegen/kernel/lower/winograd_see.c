@@ -81,10 +81,11 @@ static bool stores_vectors(const Filter *filter)
 {
     Arena *arena = filter->lower->arena;
     const Var *vector = index_var_new(arena, "v", 0, filter->output_vectors - 1);
-    const Var *h = index_var_new(arena, "h", 0, filter->h.out - 1), *w = index_var_new(arena, "w", 0, filter->w.out - 1);
+    const Var *h = index_var_new(arena, "h", 0, filter->h.out - 1),
+              *w = index_var_new(arena, "w", 0, filter->w.out - 1);
     Index position[MAX_RANK];
-    Index output = index_add(arena, index_scale(arena, index_var(arena, vector), filter->lanes),
-                             index_var(arena, filter->lane));
+    Index output =
+        index_add(arena, index_scale(arena, index_var(arena, vector), filter->lanes), index_var(arena, filter->lane));
     filter_position(filter, output, index_var(arena, h), index_var(arena, w), position);
     return lower_finishes_vectors(filter->lower, filter->node, position, filter->lane, NULL);
 }

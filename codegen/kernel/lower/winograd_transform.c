@@ -95,7 +95,9 @@ void filter_backward(const Filter *filter, Block *block, const Local *from, int6
         difference[j] = named(filter, block, "odd", from->lanes, word(filter, WORD_SUB, plus, minus));
     }
     for (uint32_t i = 0; i < count; i++) {
-        to[i] = i == 0 ? element(filter, from, 0) : i == form->results - 1 ? element(filter, from, form->size - 1) : NULL;
+        to[i] = i == 0                   ? element(filter, from, 0)
+                : i == form->results - 1 ? element(filter, from, form->size - 1)
+                                         : NULL;
         for (uint32_t j = 0; j < form->pairs; j++)
             to[i] = add_scaled(filter, to[i], form->backward[i][1 + 2 * j], i % 2 ? difference[j] : sum[j]);
     }
