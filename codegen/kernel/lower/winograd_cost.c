@@ -12,7 +12,7 @@
 #define FAR_LEVELS    4   /* of second levels, of which more bytes of weights come from far */
 #define FAR_BYTES     25  /* a cycle, of these, less what is hidden behind products */
 #define SPILL_BYTES   5   /* a cycle, of what a block keeps beyond the second level, written and read */
-#define LEAST_GAIN     1.2 /* what gains less is not worth larger weights */
+#define LEAST_GAIN    1.2 /* what gains less is not worth larger weights */
 
 static double products(const Filter *f)
 {
