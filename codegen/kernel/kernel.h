@@ -12,6 +12,8 @@
  * start + sum(digit * stride), or zero where sum(digit * factor) >= most of one of the bounds. */
 typedef struct Packing {
     uint32_t rank; /* 0: as it is */
+    uint32_t
+        winograd; /* results along each side of a tile: the source is transformed first (winograd.h); 0: it is not */
     int64_t start, extent[MAX_RANK], stride[MAX_RANK];
     struct {
         int64_t factor[MAX_RANK], most; /* all factors zero: no bound */

@@ -117,11 +117,17 @@ static bool plan_ways(Ways *ways, Graph *graph, const CompileOptions *options, u
                                .effort = options->effort,
                                .threads = options->threads,
                                .share_all = options->share_all,
+                               .exact = options->exact,
                                .capacity = options->capacity ? options->capacity : options->memory_limit},
                    .context = context};
     if (!pass_run(stage_find(STR("fuse")), graph, context))
         return false;
     tune_follow(options, graph);
+    if (!best_way(ways))
+        return false;
+    if (!ways->options.capacity || ways->best.plan.peak <= ways->options.capacity)
+        return true;
+    ways->options.lean = true;
     return best_way(ways);
 }
 

@@ -32,6 +32,7 @@ typedef struct CompileOptions {
     int effort;                /* 1 is normal */
     uint32_t threads;          /* that may share the work of a run; 0: one */
     bool share_all;            /* also of kernels that are done before they have met: for tests */
+    bool exact;                /* every sum is of the products that the model says */
     int64_t capacity;          /* bytes that the arena should not exceed; 0: any number */
     int64_t memory_limit;      /* bytes that it must not exceed, for which gradients compute again; 0: none */
     struct Tune *tune;         /* recipes that come before the cost table's; NULL: none (tune.h) */

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/fatal.h"
+#include "kernel/winograd.h"
 #include "ops/family.h"
 
 /* On a GPU weights are in the source or handed in: nothing is pulled in by .incbin there. */
@@ -75,20 +76,40 @@ static void pack(Packer *packer, uint32_t d, int64_t at, const int64_t sum[2])
     packer->to += rest;
 }
 
+static void pack_all(const Packing *packing, DType dtype, const void *from, void *to)
+{
+    Packer packer = {packing, from, to, dtype_bytes(dtype), {false, false}};
+    for (uint32_t i = 0; i < packing->rank; i++)
+        for (uint32_t b = 0; b < 2; b++)
+            packer.bounded[b] |= packing->bound[b].factor[i] != 0;
+    pack(&packer, 0, packing->start, (int64_t[]){0, 0});
+}
+
+/* Of taps that are transformed, in between they are in f32 like the source and the packed array. */
+static void pack_transformed(const Packing *packing, const Tensor *data, void *bytes)
+{
+    Winograd winograd = winograd_of(packing->winograd);
+    int64_t pairs = shape_elements(&data->type->shape) / (WINOGRAD_TAPS * WINOGRAD_TAPS);
+    size_t size = (size_t)pairs * winograd.size * winograd.size * sizeof(float);
+    float *transformed = malloc(size + 1);
+    if (!transformed)
+        fatal_memory(size);
+    winograd_weights(&winograd, data->data, pairs, transformed);
+    pack_all(packing, DT_F32, transformed, bytes);
+    free(transformed);
+}
+
 void program_weights_fill(const Program *program, uint32_t w, void *bytes)
 {
     const Weights *weights = &program->weights[w];
     const Packing *packing = &weights->packing;
     const Tensor *data = eval_data(weights->graph, weights->value);
-    if (!packing->rank) {
+    if (!packing->rank)
         memcpy(bytes, data->data, (size_t)weights->bytes);
-        return;
-    }
-    Packer packer = {packing, data->data, bytes, dtype_bytes(data->type->dtype), {false, false}};
-    for (uint32_t i = 0; i < packing->rank; i++)
-        for (uint32_t b = 0; b < 2; b++)
-            packer.bounded[b] |= packing->bound[b].factor[i] != 0;
-    pack(&packer, 0, packing->start, (int64_t[]){0, 0});
+    else if (packing->winograd)
+        pack_transformed(packing, data, bytes);
+    else
+        pack_all(packing, data->type->dtype, data->data, bytes);
 }
 
 ByteOrder program_byte_order_here(void)

@@ -132,6 +132,7 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     memory->storage = parts_place(graph, arena, memory->kernel, memory->kernel_count, options->copied,
                                   options->without & WITHOUT_PARTS);
     Lower lower = lower_new(graph, options->target, &memory->storage, &users);
+    lower.exact = options->exact, lower.lean = options->lean;
     keep_steps(&lower, memory);
     bool good = recipe_marks_are_heeded(graph);
     for (uint32_t k = 0; k < memory->kernel_count; k++) {

@@ -77,6 +77,7 @@ typedef struct MemoryOptions {
     int64_t capacity; /* bytes that the arena should not exceed; 0: any number.  A plan that does is no error */
     uint32_t threads; /* that may share a kernel; 0: one */
     bool share_all;   /* however little there is to do */
+    bool exact, lean; /* of Lower */
 } MemoryOptions;
 
 /* From a graph in its final order to a plan: parts, recipes, in-place, lives, placement.  Sets Value.inplace and the

@@ -38,6 +38,16 @@ static void note_chunks(Names *names, const Stmt *stmt, const Var *within)
                    ((Chunks){term->atom->var, within, term->factor, stmt->high_most.constant}));
 }
 
+/* The same of tiles that are counted from the chunk on. */
+static void note_rests(Names *names, const Stmt *stmt)
+{
+    const Term *term = stmt->high_most.term;
+    if (stmt->kind == STMT_FOR && stmt->clamp_high && !stmt->low.count && !stmt->low.constant &&
+        stmt->high_most.count == 1 && term->atom->kind == ATOM_VAR && term->factor < 0)
+        ARENA_PUSH(names->arena, names->chunks, names->chunk_count, names->chunk_capacity,
+                   ((Chunks){term->atom->var, stmt->var, -term->factor, stmt->high_most.constant}));
+}
+
 static void note_names(Names *names, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
@@ -51,6 +61,7 @@ static void note_names(Names *names, const Block *block)
             ARENA_PUSH(names->arena, names->within, count, names->within_capacity, within);
             note_chunks(names, stmt, within);
         }
+        note_rests(names, stmt);
         note_names(names, &stmt->body);
         note_names(names, &stmt->other);
     }

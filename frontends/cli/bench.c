@@ -255,6 +255,7 @@ const Verb verb_bench = {
                            FLAGS_WEIGHTS,
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
+                           FLAG_EXACT,
                            FLAG_THREADS,
                            FLAG_TUNE,
                            FLAG_GRAPH,

@@ -127,6 +127,10 @@ void cli_put_rows(const Text *text);
             "The most that the arena may take: gradients compute again what they need, as much as this asks for; K, "  \
             "M and G are understood"                                                                                   \
     }
+#define FLAG_EXACT                                                                                                     \
+    {                                                                                                                  \
+        "exact", NULL, "Sum up the products that the model says, and no fewer: no convolution by Winograd's algorithm" \
+    }
 #define FLAG_THREADS                                                                                                   \
     {                                                                                                                  \
         "threads", "N", "So many threads may share the work of a run (default: 1); results are the same bits"          \

@@ -393,6 +393,7 @@ const Verb verb_compile = {
             {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
             FLAG_ALLOCATOR,
             FLAG_MEMORY_LIMIT,
+            FLAG_EXACT,
             FLAG_THREADS,
             FLAG_TUNE,
             FLAG_GRAPH,

@@ -116,6 +116,7 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
     if (!options->target || !program_compiler(cli) || !program_allocator(cli, &options->allocator) ||
         !args_bytes(cli, "memory-limit", &options->memory_limit) || !program_threads(cli, options))
         return STATUS_USAGE;
+    options->exact = args_has(cli, "exact");
     return take_tune(cli, model, options) ? STATUS_OK : STATUS_INPUT;
 }
 

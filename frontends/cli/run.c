@@ -271,6 +271,7 @@ const Verb verb_run = {
                            FLAGS_WEIGHTS,
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
+                           FLAG_EXACT,
                            FLAG_THREADS,
                            FLAG_TUNE,
                            FLAG_GRAPH,

@@ -134,6 +134,7 @@ const Verb verb_tune = {
                            FLAGS_WEIGHTS,
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
+                           FLAG_EXACT,
                            FLAG_TUNE,
                            FLAG_GRAPH,
                            FLAG_END},

@@ -156,6 +156,7 @@ static void look(TuneSearch *s, const Built *built)
     Arena *arena = &s->cli->arena;
     Users users = graph_users(graph, graph->module->arena);
     Lower lower = lower_new(graph, built->program.options.target, &built->program.entry->memory.storage, &users);
+    lower.exact = built->program.options.exact;
     s->group_count = s->line_count = 0;
     s->group_of = (Map){.arena = arena};
     for (uint32_t k = 0; k < entry->memory.kernel_count; k++) {

@@ -301,7 +301,8 @@ static bool bench_shape(const Shape6 *shape, const Target *target, const Setting
     ValueId y = shape->kind == CONV    ? build_conv(graph, shape, target->lanes)
                 : shape->kind == DENSE ? build_dense(graph, shape)
                                        : build_attention(graph, shape);
-    CompileOptions options = {.target = target, .weights = WEIGHTS_FILE, .effort = 1, .name = STR("bench")};
+    CompileOptions options = {
+        .target = target, .weights = WEIGHTS_FILE, .effort = 1, .exact = true, .name = STR("bench")};
     graph_add_output(graph, y, STR("y"));
     if (!program_compile(&graph, 1, &options, &program))
         return false;

@@ -35,10 +35,12 @@ VALUES = {
     "taps": [None, 0, 1, 2],
     "images": [0, 1, 2, 3, 6, HUGE],
     "lines": [0, 1, 2, 3, 9, 10, HUGE],
+    "results": [0, 1, 2, 3, 4, 5, 6, HUGE],
 }
 TILED = ["pixels", "vectors", "chunk", "rounds", "rows"]
 DEPTHWISE = ["pixels", "outputs", "channels", "width", "held"]
 GRADIENT = ["height", "vectors", "taps", "images", "lines"]
+WINOGRAD = ["results", "height", "pixels", "vectors"]
 CASES = {  # what the marked node is, with MARK where the mark stands: (provider, knobs, text)
     "matmul": ("tiled", TILED, """graph g(x: f32[20, 40]) -> (y: f32[20, 48]) {
     param w: f32[40, 48] = he_normal(seed = 1)
@@ -121,6 +123,17 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     param w: f32[12, 3, 3, 3] = he_normal(seed = 1)
     c = conv2d(x, w, pad = 1, stride = 2, groups = 2) MARK
     y = c + exp(r)
+}"""),
+    "winograd": ("winograd", WINOGRAD, """graph g(x: f32[1, 3, 9, 11], r: f32[1, 48, 9, 11]) -> (y: f32[1, 48, 9, 11]) {
+    param u: f32[32, 3, 1, 1] = he_normal(seed = 1)
+    param w: f32[48, 32, 3, 3] = he_normal(seed = 2)
+    param b: f32[48] = he_normal(seed = 3)
+    c = conv2d(conv2d(x, u), w, b, pad = 1) MARK
+    y = relu(c + r)
+}"""),
+    "winograd_odd": ("winograd", WINOGRAD, """graph g(x: f32[2, 5, 6, 7]) -> (y: f32[2, 19, 7, 5]) {
+    param w: f32[19, 5, 3, 3] = he_normal(seed = 1)
+    y = conv2d(x, w, pad = [2, 0, 1, 0]) MARK
 }"""),
     "gradient": ("gradient", GRADIENT, """graph g(x: f32[6, 32, 9, 7], d: f32[6, 48, 9, 7]) -> (y: f32[48, 32, 3, 3]) {
     w = conv2d_weight_gradient(x, d, size = [3, 3], pad = 1) MARK

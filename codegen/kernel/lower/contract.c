@@ -37,6 +37,15 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
     return &loop->body;
 }
 
+Index lower_named_address(Lower *lower, Block *block, const char *name, Index address)
+{
+    if (address.count == 0)
+        return address;
+    const Local *local = lower_local(lower, name, DT_I64, false);
+    stmt_local(lower->arena, block, local, expr_index(lower->arena, DT_I64, address));
+    return index_data(lower->arena, expr_local(lower->arena, local), INT32_MIN, INT32_MAX);
+}
+
 void lower_outer_product(Lower *lower, Block *block, const OuterProduct *step)
 {
     Arena *arena = lower->arena;

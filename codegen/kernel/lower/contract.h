@@ -12,6 +12,9 @@ WindowDimension lower_window_dimension(const Window *window, uint32_t from_last)
 Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out,
                           Index *tap);
 
+/* An address computed once, in a variable of the block. */
+Index lower_named_address(Lower *lower, Block *block, const char *name, Index address);
+
 /* One step of a tile: each row's sums get the products of its element with all vectors, which are loaded once. */
 typedef struct Elements { /* at + what is added */
     uint32_t buffer;

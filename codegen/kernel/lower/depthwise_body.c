@@ -56,11 +56,7 @@ static Index element_address(const Body *body, Block *block, const Tile *tile, I
     Index at = index_substitute(body->arena, dw->x_base, dw->lane, index_constant(0));
     at = sum2(body, at, scaled(body, sum2(body, h, index_constant(-dw->h.before)), dw->x_h));
     at = sum2(body, at, scaled(body, sum2(body, w, index_constant(-dw->w.before)), dw->x_w));
-    if (at.count == 0)
-        return at;
-    const Local *local = lower_local(body->lower, "at", DT_I64, false);
-    stmt_local(body->arena, block, local, expr_index(body->arena, DT_I64, at));
-    return index_data(body->arena, expr_local(body->arena, local), INT32_MIN, INT32_MAX);
+    return lower_named_address(body->lower, block, "at", at);
 }
 
 /* The weight that is made of what is loaded. */

@@ -36,6 +36,8 @@ struct Lower {
     Storages *storage;
     const Users *users;
     const bool *live_out;
+    bool exact;     /* no recipe may sum up other products than those that the model says */
+    bool lean;      /* memory is scarce: recipes that take much scratch for their speed are not chosen */
     Kernel *kernel; /* that is chosen for, or lowered; below: for lowering */
     WeightTable *weights;
     Sight *sight; /* per value that has memory of its own */
@@ -183,7 +185,7 @@ void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
 
 /* The providers; a row for each in provider.c. */
 extern const Provider provider_map, provider_assembly, provider_update, provider_scatter, provider_rows,
-    provider_window, provider_running, provider_tiled, provider_blocked, provider_depthwise, provider_gradient,
-    provider_outer;
+    provider_window, provider_running, provider_tiled, provider_winograd, provider_blocked, provider_depthwise,
+    provider_gradient, provider_outer;
 
 #endif

@@ -254,11 +254,34 @@ static bool tiled_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return true;
 }
 
+/* The share of a dimension's taps that lie inside the image. */
+static double share_inside(const WindowDimension *d)
+{
+    int64_t inside = 0;
+    for (int64_t tap = 0; tap < d->size; tap++) {
+        int64_t shift = d->before - tap * d->dilation, begin = ceil_div(most(0, shift), d->stride);
+        int64_t room = d->in - 1 + shift, end = room < 0 ? 0 : room / d->stride + 1;
+        inside += most(0, least(end, d->out) - begin);
+    }
+    return (double)inside / (double)most(1, d->size * d->out);
+}
+
+/* Taps on padding are left out. */
+static double skip_padding(const Graph *graph, const Node *node, double flops)
+{
+    Convolution conv;
+    if (convolution_of(graph, node, &conv))
+        for (uint32_t d = 0; d < conv.window.rank; d++)
+            flops *= share_inside(&conv.window.dim[d]);
+    return flops;
+}
+
 /* Vectors of sums at once, some of whose lanes may be past the last column. */
 static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
     const Node *node = &lower->graph->node[kernel->anchor];
-    double flops = (double)node_flops(lower->graph, node), lanes = lower->target->lanes;
+    double flops = skip_padding(lower->graph, node, (double)node_flops(lower->graph, node));
+    double lanes = lower->target->lanes;
     (void)recipe;
     if (convolution_phase_count(lower->graph, node)) {
         int64_t columns = value_shape(lower->graph, node->out[0])->dim[1];

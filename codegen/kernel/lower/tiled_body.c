@@ -53,16 +53,6 @@ static void tile_position(Body *body, uint32_t pixel, uint32_t vector, Index *po
                    sum2(body, panel_column(body, vector), body->lane), position);
 }
 
-/* An address computed once, in a variable. */
-static Index named_address(Body *body, Block *block, const char *name, Index address)
-{
-    if (address.count == 0)
-        return address;
-    const Local *local = lower_local(body->lower, name, DT_I64, false);
-    stmt_local(body->arena, block, local, expr_index(body->arena, DT_I64, address));
-    return index_data(body->arena, expr_local(body->arena, local), INT32_MIN, INT32_MAX);
-}
-
 /* Reduction */
 
 typedef struct Step {
@@ -185,8 +175,8 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     Index w = index_substitute(arena, group->weight.at, con->block, at_block);
     w = sum2(body, w, index_scale(arena, kh, group->weight.tap_h));
     w = sum2(body, w, index_scale(arena, kw, group->weight.tap_w));
-    x = named_address(body, block, "at", x);
-    w = named_address(body, block, "weights", w);
+    x = lower_named_address(body->lower, block, "at", x);
+    w = lower_named_address(body->lower, block, "weights", w);
     WeightAt weight = {w, at_block, kh, kw, index_constant(0)};
     depth_steps(body, block, count, (Step){.x = x, .w = weight, .valid = valid});
 }
@@ -274,8 +264,8 @@ static void few_channels(Body *body, Block *block)
         Index w = sum2(body, group->weight.at, index_constant(kw * group->weight.tap_w));
         w = sum2(body, w, index_scale(body->arena, c, group->weight.depth));
         w = sum2(body, w, index_scale(body->arena, kh, group->weight.tap_h));
-        x = named_address(body, inner, "at", x);
-        w = named_address(body, inner, "weights", w);
+        x = lower_named_address(body->lower, inner, "at", x);
+        w = lower_named_address(body->lower, inner, "weights", w);
         WeightAt weight = {w, index_constant(0), kh, index_constant(kw), c};
         depth_steps(body, inner, 1, (Step){.x = x, .w = weight, .valid = body->at->loop->valid[kw]});
     }
