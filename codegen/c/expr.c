@@ -136,7 +136,7 @@ Str print_index(Printer *printer, Index index)
 Str print_base(Printer *printer, Index index, int64_t *lane_factor)
 {
     *lane_factor = 0;
-    if (printer->lane && printer->vectors) {
+    if (printer->lane) {
         bool affine = index_factor(index, printer->lane, lane_factor);
         assert(affine && "vector accesses are affine in the lane");
         (void)affine;
@@ -152,8 +152,6 @@ Str print_local(Printer *printer, const Local *local, Index i, Index j)
         text_printf(&text, "%s%lld_%lld", local->name, (long long)i.constant, (long long)j.constant);
     else
         text_printf(&text, "%s%u", local->name, local->id);
-    if (local->lanes && printer->lane && !printer->vectors)
-        text_printf(&text, "[" STR_FMT "]", STR_ARG(print_var(printer, printer->lane)));
     Str shown = str_copy(printer->arena, text_view(&text));
     text_free(&text);
     return shown;
@@ -191,6 +189,70 @@ static Piece call(Printer *printer, DType dtype, Helper helper, const Piece *arg
     Piece piece = {str_copy(printer->arena, text_view(&text)), PREC_PRIMARY, vector};
     text_free(&text);
     return piece;
+}
+
+static Piece infix(Printer *printer, Piece a, const char *operator, Piece b, int precedence);
+
+/* In strict C99 operators take no vectors: functions stand for them. */
+
+static const struct {
+    Helper helper;
+    bool masks; /* is what it takes */
+} lane_call[WORD_COUNT] = {
+    [WORD_ADD] = {HELPER_ADD, false},    [WORD_SUB] = {HELPER_SUB, false},    [WORD_MUL] = {HELPER_MUL, false},
+    [WORD_DIV] = {HELPER_DIV, false},    [WORD_NEG] = {HELPER_NEG, false},    [WORD_LT] = {HELPER_LESS, false},
+    [WORD_LE] = {HELPER_AT_MOST, false}, [WORD_EQ] = {HELPER_EQUAL, false},   [WORD_NE] = {HELPER_DIFFER, false},
+    [WORD_AND] = {HELPER_AND, true},     [WORD_OR] = {HELPER_OR, true},       [WORD_XOR] = {HELPER_XOR, true},
+    [WORD_NOT] = {HELPER_NOT, true},
+};
+
+static bool is_lane_call(const Printer *printer, Word word, const Piece *arg)
+{
+    return printer->target->dialect == DIALECT_C99 && (arg[0].vector || arg[1].vector) && lane_call[word].helper;
+}
+
+static Str as_mask_vector(Printer *printer, Piece piece)
+{
+    if (piece.vector)
+        return piece.text;
+    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT_MASK, DT_F32, printer->lanes);
+    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
+}
+
+static Piece print_lane_call(Printer *printer, Word word, const Piece *arg)
+{
+    if (!lane_call[word].masks)
+        return call(printer, DT_F32, lane_call[word].helper, arg);
+    Piece masks[2] = {{as_mask_vector(printer, arg[0]), PREC_PRIMARY, true}};
+    if (arg[1].text.len)
+        masks[1] = (Piece){as_mask_vector(printer, arg[1]), PREC_PRIMARY, true};
+    return call(printer, DT_F32, lane_call[word].helper, masks);
+}
+
+bool print_is_product_sum(const Printer *printer, const Expr *expr)
+{
+    return printer->target->dialect == DIALECT_C99 && printer->lane && expr->kind == EXPR_WORD &&
+           expr->word == WORD_ADD && expr->dtype == DT_F32 && expr->arg[1]->kind == EXPR_WORD &&
+           expr->arg[1]->word == WORD_MUL;
+}
+
+/* sum + a * b, by one function, which compilers contract. */
+static Piece product_sum(Printer *printer, const Expr *expr)
+{
+    Piece sum = print_expr(printer, expr->arg[0]), a = print_expr(printer, expr->arg[1]->arg[0]),
+          b = print_expr(printer, expr->arg[1]->arg[1]);
+    bool by_scalar = a.vector != b.vector;
+    if (!a.vector && !b.vector) {
+        Piece both[2] = {sum, infix(printer, a, "*", b, PREC_PRODUCT)};
+        return sum.vector ? call(printer, DT_F32, HELPER_ADD, both) : infix(printer, sum, "+", both[1], PREC_SUM);
+    }
+    Piece scalar = a.vector ? b : a, vector = a.vector ? a : b;
+    const char *madd = prelude_need(printer->needs, printer->arena, by_scalar ? HELPER_MADDS : HELPER_MADD, DT_F32,
+                                    printer->lanes);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", madd,
+                              STR_ARG(as_vector(printer, sum)), STR_ARG(by_scalar ? scalar.text : a.text),
+                              STR_ARG(by_scalar ? vector.text : b.text)),
+                   PREC_PRIMARY, true};
 }
 
 static Piece infix(Printer *printer, Piece a, const char *operator, Piece b, int precedence)
@@ -338,9 +400,13 @@ static const Helper helper_of[WORD_COUNT] = {
 static Piece print_word(Printer *printer, const Expr *expr)
 {
     Piece arg[3] = {0};
+    if (print_is_product_sum(printer, expr))
+        return product_sum(printer, expr);
     for (int i = 0; i < 3; i++)
         if (expr->arg[i])
             arg[i] = print_expr(printer, expr->arg[i]);
+    if (is_lane_call(printer, expr->word, arg))
+        return print_lane_call(printer, expr->word, arg);
     DType dtype = expr->arg[expr->word == WORD_SELECT]->dtype;
     bool second_number = dtype == DT_F32 && is_number_text(arg[1].text);
 
@@ -472,7 +538,7 @@ static Piece print_within(Printer *printer, const Expr *expr)
 
 static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
 {
-    return printer->lane && printer->vectors && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 &&
+    return printer->lane && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 &&
            expr->dtype != DT_BOOL && expr_uses(expr, printer->lane);
 }
 
@@ -524,7 +590,7 @@ Piece print_expr(Printer *printer, const Expr *expr)
         return print_random(printer, expr);
     case EXPR_LOCAL:
         return (Piece){print_local(printer, expr->local, expr->index, expr->index2), PREC_PRIMARY,
-                       expr->local->lanes && printer->lane && printer->vectors};
+                       expr->local->lanes && printer->lane};
     case EXPR_WORD:
         return print_word(printer, expr);
     case EXPR_CAST:
@@ -540,10 +606,7 @@ Piece print_expr(Printer *printer, const Expr *expr)
 Str print_vector(Printer *printer, const Expr *expr)
 {
     Piece piece = print_expr(printer, expr);
-    if (!printer->lane || !printer->vectors || piece.vector)
+    if (!printer->lane || piece.vector)
         return piece.text;
-    if (expr->dtype != DT_BOOL)
-        return as_vector(printer, piece);
-    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT_MASK, DT_F32, printer->lanes);
-    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
+    return expr->dtype != DT_BOOL ? as_vector(printer, piece) : as_mask_vector(printer, piece);
 }

@@ -17,7 +17,6 @@ typedef struct Printer {
     uint32_t indent;
     const Var *lane; /* of the region around, or NULL */
     uint32_t lanes;
-    bool vectors;               /* the region prints as vectors; else as loops over arrays */
     bool wide;                  /* positions need more than an int */
     bool alone;                 /* the statement is all that its braces hold */
     bool shared;                /* the next block prints between statements of another */
@@ -37,12 +36,14 @@ typedef struct Piece { /* an expression's text */
 } Piece;
 
 Piece print_expr(Printer *printer, const Expr *expr);
+/* Is it sum + a * b of strict C99's lanes, which one function computes? */
+bool print_is_product_sum(const Printer *printer, const Expr *expr);
 /* The same, as one vector where the region has vectors. */
 Str print_vector(Printer *printer, const Expr *expr);
 Str print_index(Printer *printer, Index index);
 /* The index with the lane variable taken as 0, and the lane's factor. */
 Str print_base(Printer *printer, Index index, int64_t *lane_factor);
-/* name, name3_1, with [lane] where lanes are arrays. */
+/* name, name3_1 */
 Str print_local(Printer *printer, const Local *local, Index i, Index j);
 Str print_var(const Printer *printer, const Var *var);
 Str print_parenthesized(Printer *printer, Piece piece, int least);

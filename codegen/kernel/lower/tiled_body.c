@@ -191,12 +191,13 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     depth_steps(body, block, count, (Step){.x = x, .w = weight, .valid = valid});
 }
 
-static bool all_equal(const uint32_t *valid, int64_t count)
+/* How many of the first are equal. */
+static int64_t equal_ones(const uint32_t *valid, int64_t count)
 {
-    for (int64_t i = 1; i < count; i++)
-        if (valid[i] != valid[0])
-            return false;
-    return true;
+    int64_t equal = 1;
+    while (equal < count && valid[equal] == valid[0])
+        equal++;
+    return equal;
 }
 
 /* A loop over 0 .. extent - 1, or nothing and the index 0. */
@@ -212,9 +213,10 @@ static Block *small_loop(Body *body, Block *block, const char *name, int64_t fir
 
 static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int64_t count, const uint32_t *valid)
 {
-    int64_t taps = body->con->taps_w, run = all_equal(valid, taps) ? taps : 1;
-    for (int64_t kw = 0; kw < taps; kw += run) {
+    int64_t taps = body->con->taps_w;
+    for (int64_t kw = 0, run; kw < taps; kw += run) {
         Index index;
+        run = equal_ones(valid + kw, taps - kw);
         Block *inner = small_loop(body, block, "kw", kw, run, &index);
         tap(body, inner, at_block, kh, index, count, valid[kw]);
     }
