@@ -17,6 +17,7 @@ const Target target_table[] = {
      .vector_registers = 8,
      .l1_bytes = 32 << 10,
      .l2_bytes = 256 << 10,
+     .flash = true,
      .doc = "strict C99 for 32 float registers and code in flash (Cortex-M4 and later)"},
     {.name = "x86-64-v2",
      .cc_flags = "-march=x86-64-v2",

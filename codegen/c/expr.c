@@ -199,10 +199,10 @@ static const struct {
     Helper helper;
     bool masks; /* is what it takes */
 } lane_call[WORD_COUNT] = {
-    [WORD_ADD] = {HELPER_ADD, false},    [WORD_SUB] = {HELPER_SUB, false},    [WORD_MUL] = {HELPER_MUL, false},
-    [WORD_DIV] = {HELPER_DIV, false},    [WORD_NEG] = {HELPER_NEG, false},    [WORD_LT] = {HELPER_LESS, false},
-    [WORD_LE] = {HELPER_AT_MOST, false}, [WORD_EQ] = {HELPER_EQUAL, false},   [WORD_NE] = {HELPER_DIFFER, false},
-    [WORD_AND] = {HELPER_AND, true},     [WORD_OR] = {HELPER_OR, true},       [WORD_XOR] = {HELPER_XOR, true},
+    [WORD_ADD] = {HELPER_ADD, false},    [WORD_SUB] = {HELPER_SUB, false},  [WORD_MUL] = {HELPER_MUL, false},
+    [WORD_DIV] = {HELPER_DIV, false},    [WORD_NEG] = {HELPER_NEG, false},  [WORD_LT] = {HELPER_LESS, false},
+    [WORD_LE] = {HELPER_AT_MOST, false}, [WORD_EQ] = {HELPER_EQUAL, false}, [WORD_NE] = {HELPER_DIFFER, false},
+    [WORD_AND] = {HELPER_AND, true},     [WORD_OR] = {HELPER_OR, true},     [WORD_XOR] = {HELPER_XOR, true},
     [WORD_NOT] = {HELPER_NOT, true},
 };
 
@@ -247,8 +247,8 @@ static Piece product_sum(Printer *printer, const Expr *expr)
         return sum.vector ? call(printer, DT_F32, HELPER_ADD, both) : infix(printer, sum, "+", both[1], PREC_SUM);
     }
     Piece scalar = a.vector ? b : a, vector = a.vector ? a : b;
-    const char *madd = prelude_need(printer->needs, printer->arena, by_scalar ? HELPER_MADDS : HELPER_MADD, DT_F32,
-                                    printer->lanes);
+    const char *madd =
+        prelude_need(printer->needs, printer->arena, by_scalar ? HELPER_MADDS : HELPER_MADD, DT_F32, printer->lanes);
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", madd,
                               STR_ARG(as_vector(printer, sum)), STR_ARG(by_scalar ? scalar.text : a.text),
                               STR_ARG(by_scalar ? vector.text : b.text)),
@@ -538,8 +538,8 @@ static Piece print_within(Printer *printer, const Expr *expr)
 
 static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
 {
-    return printer->lane && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 &&
-           expr->dtype != DT_BOOL && expr_uses(expr, printer->lane);
+    return printer->lane && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 && expr->dtype != DT_BOOL &&
+           expr_uses(expr, printer->lane);
 }
 
 static Piece print_cast(Printer *printer, const Expr *expr)

@@ -7,9 +7,10 @@
 
 #include <assert.h>
 
-#define ALL(type, head, each) "NNC_INLINE " type " " head "\n{\n    const " type " y = {EACH(" each ")};\n    return y;\n}\n"
-#define FLOATS(head, each)    ALL("F", head, each)
-#define TRUTHS(head, each)    ALL("I", head, each)
+#define ALL(type, head, each)                                                                                          \
+    "NNC_INLINE " type " " head "\n{\n    const " type " y = {EACH(" each ")};\n    return y;\n}\n"
+#define FLOATS(head, each) ALL("F", head, each)
+#define TRUTHS(head, each) ALL("I", head, each)
 
 const Snippet snippet_lanes[] = {
     {"load", SNIPPET_LANES, FLOATS("load$(const float *p)", "p[#]")},

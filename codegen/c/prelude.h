@@ -74,8 +74,8 @@ typedef enum Helper {
     HELPER_FMOD,       /* sign of the dividend; of integers x fmod 0 is 0 */
     HELPER_SHIFT_LEFT, /* f(x, by), of integers: see WORD_SHIFT_LEFT */
     HELPER_SHIFT_RIGHT,
-    HELPER_DIV,  /* integers: rounded down; x / 0 is 0; the least integer / -1 wraps.  Scalar floats use the operator. */
-    HELPER_MOD,  /* sign of the divisor; integers: x mod 0 is 0; floats as NumPy's mod */
+    HELPER_DIV, /* integers: rounded down; x / 0 is 0; the least integer / -1 wraps.  Scalar floats use the operator. */
+    HELPER_MOD, /* sign of the divisor; integers: x mod 0 is 0; floats as NumPy's mod */
     HELPER_UNIT, /* random numbers, f(key, position), for f32 and vectors: uniform in [0, 1); of vectors the position is
                     a multiple of 4, and lane i has that of position + i */
     HELPER_GAUSS,

@@ -217,7 +217,8 @@ static void print_for(Printer *printer, const Stmt *stmt)
     bool rolled = stmt->loop == LOOP_ROLLED && printer->target->dialect == DIALECT_C99;
     printer->needs->rolled |= rolled;
     print_line(printer, "%sfor (%s " STR_FMT " = " STR_FMT STR_FMT "; " STR_FMT " < " STR_FMT "; " STR_FMT ") {",
-               rolled ? "NNC_ROLLED " : "", type, STR_ARG(var), STR_ARG(low), STR_ARG(end), STR_ARG(var), STR_ARG(high), STR_ARG(step));
+               rolled ? "NNC_ROLLED " : "", type, STR_ARG(var), STR_ARG(low), STR_ARG(end), STR_ARG(var), STR_ARG(high),
+               STR_ARG(step));
     printer->indent++;
     print_block(printer, &stmt->body);
     printer->indent--;
@@ -346,8 +347,7 @@ static void print_stmt(Printer *printer, const Stmt *stmt)
 /* Statements on one row of registers share a line: `s = x[at + 2]; acc2_0 += s * w0_0; acc2_1 += s * w0_1;`. */
 static bool shares_line(const Stmt *before, const Stmt *stmt)
 {
-    if (!before || before->kind != STMT_ASSIGN || stmt->kind != STMT_ASSIGN ||
-        !stmt->local->extent[0])
+    if (!before || before->kind != STMT_ASSIGN || stmt->kind != STMT_ASSIGN || !stmt->local->extent[0])
         return false;
     return !before->local->extent[0] || (before->local == stmt->local && index_eq(before->index, stmt->index));
 }

@@ -1,4 +1,5 @@
-/* Checks the helpers of emitted sources: included by PRELUDE, with LANES lanes.  CALLS: its vectors have functions for operators.
+/* Checks the helpers of emitted sources: included by PRELUDE, with LANES lanes.  CALLS: its vectors have functions for
+ * operators.
  *
  *     prelude_check [STEP]     every STEP-th float, over all of them, and the special values
  *
@@ -416,7 +417,7 @@ UNIT(masks_combine)
     WIDE(store_mask)(all[0], WIDE(and)(WIDE(load_mask)(p), WIDE(load_mask)(q)));
     WIDE(store_mask)(all[1], WIDE(or)(WIDE(load_mask)(p), WIDE(load_mask)(q)));
     WIDE(store_mask)(all[2], WIDE(xor)(WIDE(load_mask)(p), WIDE(gather_mask)(q, 1)));
-    WIDE(store_mask)(all[3], WIDE(not)(WIDE(or)(WIDE(load_mask)(p), WIDE(splat_mask)(0))));
+    WIDE(store_mask)(all[3], WIDE(not )(WIDE(or)(WIDE(load_mask)(p), WIDE(splat_mask)(0))));
     for (unsigned j = 0; j < 4; j++)
         EXPECT(all[0][j] == (p[j] & q[j]) && all[1][j] == (p[j] | q[j]) && all[2][j] == (p[j] ^ q[j]) &&
                all[3][j] == !p[j]);

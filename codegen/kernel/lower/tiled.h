@@ -164,6 +164,10 @@ int64_t tiled_partial_elements(const Tiled *con); /* sums that scratch holds bet
 void tiled_weights(Tiled *con);
 /* tiled_panels.c: their widths, ... */
 void tiled_panels(Tiled *con);
+/* ... and in memory: columns of a panel as it is packed, and where in it a vector begins.  Where flash counts, a panel
+ * is not padded: its last vector begins before the one ahead of it ends, and what they share is computed twice. */
+int64_t tiled_panel_width(const Tiled *con, const PanelGroup *group);
+int64_t tiled_panel_vector(const Tiled *con, const PanelGroup *group, uint32_t vector);
 bool tiled_packs_panels(const Tiled *con); /* one at a time, which the tiles then pass over */
 /* ... where an element is in the second operand, ... */
 void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position);

@@ -440,11 +440,12 @@ static void store_sums(Body *body, Block *block)
  * dtype) pass through scratch and are finished one by one. */
 static void spill_sums(Body *body, Block *block, uint32_t scratch)
 {
-    int64_t lanes = body->con->lanes;
+    int64_t width = body->vectors * body->con->lanes;
     for (uint32_t p = 0; p < body->pixels; p++)
-        for (uint32_t v = 0; v < body->vectors; v++)
-            stmt_store(body->arena, block, scratch,
-                       sum2(body, index_constant((p * body->vectors + v) * lanes), body->lane), sum_at(body, p, v));
+        for (uint32_t v = 0; v < body->vectors; v++) {
+            int64_t at = p * width + tiled_panel_vector(body->con, body->at->group, v);
+            stmt_store(body->arena, block, scratch, sum2(body, index_constant(at), body->lane), sum_at(body, p, v));
+        }
 }
 
 static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)

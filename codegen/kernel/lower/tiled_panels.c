@@ -26,6 +26,20 @@ void tiled_panels(Tiled *con)
     add_group(con, vectors - narrow, partial, narrow, true);
 }
 
+int64_t tiled_panel_width(const Tiled *con, const PanelGroup *group)
+{
+    int64_t whole = group->vectors * con->lanes, columns = con->columns - group->first * con->lanes;
+    bool tight =
+        con->lower->target->flash && group->partial && con->packed && con->source_count == 1 && con->parts == 1 &&
+                 con->joined == 1;
+    return tight && columns >= con->lanes ? columns : whole;
+}
+
+int64_t tiled_panel_vector(const Tiled *con, const PanelGroup *group, uint32_t vector)
+{
+    return least(vector * con->lanes, tiled_panel_width(con, group) - con->lanes);
+}
+
 /* Where the operand's elements are */
 
 void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position)
@@ -101,7 +115,7 @@ PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group)
     order.extent[DIGIT_TAP_W] = con->taps_w;
     order.extent[DIGIT_DEPTH] = ceil_div(least(con->block_depth, con->depth), con->parts);
     order.extent[DIGIT_PART] = con->parts;
-    order.extent[DIGIT_COLUMN] = group->vectors * con->lanes;
+    order.extent[DIGIT_COLUMN] = tiled_panel_width(con, group);
     for (uint32_t i = DIGITS; i-- > 0;) {
         order.step[order.place[i]] = order.elements;
         order.elements *= order.extent[order.place[i]];
