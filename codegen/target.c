@@ -67,6 +67,14 @@ const Target target_table[] = {
 };
 const uint32_t target_count = sizeof target_table / sizeof *target_table;
 
+const Target *target_small(Arena *arena, const Target *target)
+{
+    Target *small = ARENA_NEW(arena, Target);
+    *small = *target;
+    small->small = small->flash = true;
+    return small;
+}
+
 static const Target *by_name(const char *name)
 {
     for (uint32_t i = 0; i < target_count; i++)

@@ -253,6 +253,7 @@ const Verb verb_bench = {
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
                            FLAG_THREADS,
+                           FLAG_SIZE,
                            FLAG_TUNE,
                            FLAG_GRAPH,
                            FLAG_END},

@@ -243,6 +243,7 @@ const Verb verb_run = {
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
                            FLAG_THREADS,
+                           FLAG_SIZE,
                            FLAG_TUNE,
                            FLAG_GRAPH,
                            FLAG_END},

@@ -18,6 +18,7 @@ static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGrou
     Arena *arena = con->lower->arena;
     TileAt at = {.loop = loop, .group = group, .row = row};
     at.pixel = index_add(arena, index_constant(loop->pixel), index_scale(arena, round, loop->pixel_step));
+    at.column = at.pixel;
     at.x = index_add(arena, index_constant(loop->x), index_scale(arena, round, loop->x_step));
     at.tile = index_add(arena, index_constant(loop->tile), index_scale(arena, round, loop->tile_step));
     if (row) {

@@ -113,6 +113,7 @@ typedef struct Tiled {
     /* Schedule */
     uint32_t pixels, vectors; /* of a tile at most */
     Order order;
+    bool clamped;      /* one text for all pixels of a row, the taps' range kw clamped at run time, too */
     bool few_channels; /* an image of few channels: kw, channel, kh instead of block, kh, kw, channel */
     bool packed;       /* the weights are packed at compile time, from: */
     ConstantSource source[MOST_LEAVES]; /* the first has them all; the others scale them */
@@ -206,6 +207,7 @@ typedef struct TileAt {
     const TileLoop *loop;
     const PanelGroup *group;
     Index pixel, x, tile;
+    Index column; /* of the first pixel in its row, where tiles stay in rows */
     const Var *row;
 } TileAt;
 void tiled_tile(Tiled *con, Block *block, const TileAt *at);

@@ -222,6 +222,18 @@ static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int6
     }
 }
 
+static Block *clamped_columns(Body *body, Block *block, Index *kw)
+{
+    const Tiled *con = body->con;
+    WindowDimension columns = {.in = con->in_w,
+                               .out = con->out_w,
+                               .size = con->taps_w,
+                               .stride = con->stride_w,
+                               .dilation = con->dilation_w,
+                               .before = con->pad_left};
+    return lower_clamped_taps(con->lower, block, "kw", &columns, body->at->column, kw);
+}
+
 Block *tiled_clamped_taps(const Tiled *con, Block *block, const Var *row, Index *kh)
 {
     WindowDimension rows = {.in = con->in_h,
@@ -237,9 +249,14 @@ static void taps(Body *body, Block *block, Index at_block, int64_t count)
 {
     Tiled *con = body->con;
     const uint32_t *valid = body->at->loop->valid;
-    Index kh;
+    Index kh, kw;
     if (con->tiling.rows) {
         block = tiled_clamped_taps(con, block, body->at->row, &kh);
+        if (con->clamped) {
+            block = clamped_columns(body, block, &kw);
+            tap(body, block, at_block, kh, kw, count, 1);
+            return;
+        }
         taps_of_row(body, block, at_block, kh, count, valid);
         return;
     }

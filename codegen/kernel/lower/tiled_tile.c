@@ -21,6 +21,8 @@ static bool goes_straight(const Tiled *con)
     return con->taps_h * con->taps_w == 1 && con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
 }
 
+#define SMALL_VECTORS 2 /* of sums, where code is to be small */
+
 /* The whole tiles that a row, or what goes like one, may be cut into without a rest: then there are few kinds of them,
  * each a text of its own.  In strict C99, whose text is read and whose code may lie in flash. */
 static uint32_t even_pixels(const Tiled *con)
@@ -53,6 +55,10 @@ static void choose_tile(Tiled *con)
         if (pixels == 1)
             con->vectors = (uint32_t)least(vectors, least(8, con->scaled ? (registers - 4) / 2 : registers / 2));
         con->vectors = (uint32_t)least(con->vectors, 8);
+    }
+    if (con->lower->target->small) {
+        con->pixels = 1;
+        con->vectors = (uint32_t)least(vectors, SMALL_VECTORS);
     }
     if (con->asked.pixels > 0)
         con->pixels = (uint32_t)con->asked.pixels;
@@ -295,8 +301,26 @@ static bool text_suits(const Tiled *con)
 
 #define MOST_LOOKED_AT 4096 /* tiles, one by one */
 
+/* One loop over the pixels of a row, whose taps are clamped. */
+static void cut_clamped(Tiled *con)
+{
+    uint32_t capacity = 0;
+    TileLoop tile = tile_at(con, 0, 1, 0);
+    tile.count = con->tiling.tiles = con->out_w;
+    tile.pixel_step = tile.tile_step = 1;
+    tile.x_step = con->stride_w * con->x_w;
+    con->tiling = (Tiling){.rows = true, .tiles = con->out_w};
+    ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, capacity, tile);
+}
+
 static void cut_image(Tiled *con)
 {
+    con->clamped =
+        con->lower->target->small && con->pixels == 1 && con->out_h > 1 && con->taps_w > 1 && con->asked.rows != 0;
+    if (con->clamped) {
+        cut_clamped(con);
+        return;
+    }
     /* A pool takes the image row by row, and so does an operand that is computed come. */
     bool free = con->asked.rows == KNOB_FREE;
     con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
@@ -339,8 +363,9 @@ bool tiled_choose(Tiled *con)
     choose_tile(con);
     if (!asked->pixels || !asked->vectors || ((asked->pixels > 0 || asked->vectors > 0) && !fits_registers(con)))
         return false;
-    con->few_channels = !con->is_product && con->phases == 1 && con->depth < con->lanes && con->source_count < 2 &&
-                        con->taps_h * con->taps_w > 1 && con->out_h > 1 && con->out_w >= con->pixels;
+    con->few_channels = !con->lower->target->small && !con->is_product && con->phases == 1 && con->depth < con->lanes &&
+                        con->source_count < 2 && con->taps_h * con->taps_w > 1 && con->out_h > 1 &&
+                        con->out_w >= con->pixels;
     choose_scaling(con);
     con->parts = choose_parts(con);
     cut_image(con);
