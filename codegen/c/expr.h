@@ -49,6 +49,15 @@ Str print_var(const Printer *printer, const Var *var);
 Str print_parenthesized(Printer *printer, Piece piece, int least);
 const char *print_index_type(const Printer *printer);
 
+/* Words, of arguments that are printed (word.c) */
+Piece print_applied(Printer *printer, const Expr *expr, const Piece *arg); /* the word of an expression */
+Piece print_call(Printer *printer, DType dtype, Helper helper, const Piece *arg);
+Piece print_infix(Printer *printer, Piece a, const char *operator, Piece b, int precedence);
+Piece print_selected(Printer *printer, Piece mask, Piece a, Piece b);
+Piece print_vector_piece(Printer *printer, Piece piece); /* a scalar in all lanes */
+Str print_as_vector(Printer *printer, Piece piece);
+Str print_as_mask(Printer *printer, Piece piece);
+
 /* Statements (print.c) */
 void print_start(Printer *printer); /* learns what printing needs to know of printer->kernel as a whole */
 void print_block(Printer *printer, const Block *block);

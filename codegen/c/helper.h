@@ -36,7 +36,7 @@ const Snippet *helper_snippet(Str name, unsigned variant);
 void helper_print_snippet(HelperPrinter *printer, Str name, unsigned variant);
 /* A text, all callees of which have been printed. */
 void helper_print_text(HelperPrinter *printer, Str text, unsigned variant);
-/* The functions of lanes of strict C99 that are needed, in both forms (lanes.c). */
+/* The functions of lanes of strict C99 that are needed, in both forms. */
 void helper_print_lanes(HelperPrinter *printer, const bool *needed);
 void helper_print_convert(HelperPrinter *printer, DType from, DType to);
 void helper_print_transpose(HelperPrinter *printer);

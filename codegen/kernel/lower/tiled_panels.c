@@ -13,10 +13,19 @@ static void add_group(Tiled *con, int64_t first, int64_t count, uint32_t vectors
         (PanelGroup){.first = first, .count = count, .vectors = vectors, .partial = partial, .panel = panel};
 }
 
+/* A last panel of one vector could not begin earlier, and would be padded: the others take it in, one pixel at a time.
+ */
+static int64_t count_panels(const Tiled *con, int64_t vectors)
+{
+    int64_t panels = ceil_div(vectors, con->vectors);
+    bool alone = con->lower->target->flash && con->columns % con->lanes && con->pixels == 1 && vectors / panels == 1;
+    return alone && panels > 1 ? panels - 1 : panels;
+}
+
 /* Balanced widths: 7 vectors by 3 are 3, 2, 2.  The last panel stands alone when its last lanes are past the end. */
 void tiled_panels(Tiled *con)
 {
-    int64_t vectors = ceil_div(con->columns, con->lanes), panels = ceil_div(vectors, con->vectors);
+    int64_t vectors = ceil_div(con->columns, con->lanes), panels = count_panels(con, vectors);
     uint32_t narrow = (uint32_t)(vectors / panels), partial = con->columns % con->lanes != 0;
     int64_t wide = vectors % panels; /* panels of one vector more */
 
