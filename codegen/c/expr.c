@@ -10,13 +10,6 @@ const char *print_index_type(const Printer *printer)
     return printer->wide ? "ptrdiff_t" : "int";
 }
 
-Str print_parenthesized(Printer *printer, Piece piece, int least)
-{
-    if (piece.precedence >= least)
-        return piece.text;
-    return str_format(printer->arena, "(" STR_FMT ")", STR_ARG(piece.text));
-}
-
 Str print_number(Arena *arena, DType dtype, double number)
 {
     if (!dtype_is_float(dtype)) {

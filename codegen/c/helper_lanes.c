@@ -4,7 +4,9 @@
 #include <assert.h>
 
 /* The functions of one or two numbers, by their scalar forms. */
-static const char one_text[] = "NNC_INLINE F %$(F a)\n{\n    const F y = {EACH(%@(a.e#))};\n    return y;\n}\n", two_text[] = "NNC_INLINE F %$(F a, F b)\n{\n    const F y = {EACH(%@(a.e#, b.e#))};\n    return y;\n}\n";
+static const char one_text[] = "NNC_INLINE F %$(F a)\n{\n    const F y = {EACH(%@(a.e#))};\n    return y;\n}\n",
+                  two_text[] =
+                      "NNC_INLINE F %$(F a, F b)\n{\n    const F y = {EACH(%@(a.e#, b.e#))};\n    return y;\n}\n";
 
 static bool takes_two(Helper helper)
 {

@@ -3,6 +3,13 @@
 #include <ctype.h>
 #include <string.h>
 
+Str print_parenthesized(Printer *printer, Piece piece, int least)
+{
+    if (piece.precedence >= least)
+        return piece.text;
+    return str_format(printer->arena, "(" STR_FMT ")", STR_ARG(piece.text));
+}
+
 /* Words: operators where C has them, else helpers.  Arguments come printed; `dtype` is that of the numbers. */
 
 Str print_as_vector(Printer *printer, Piece piece)

@@ -38,9 +38,8 @@ void tiled_panels(Tiled *con)
 int64_t tiled_panel_width(const Tiled *con, const PanelGroup *group)
 {
     int64_t whole = group->vectors * con->lanes, columns = con->columns - group->first * con->lanes;
-    bool tight =
-        con->lower->target->flash && group->partial && con->packed && con->source_count == 1 && con->parts == 1 &&
-                 con->joined == 1;
+    bool tight = con->lower->target->flash && group->partial && con->packed && con->source_count == 1 &&
+                 con->parts == 1 && con->joined == 1;
     return tight && columns >= con->lanes ? columns : whole;
 }
 
