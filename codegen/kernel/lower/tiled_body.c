@@ -72,12 +72,12 @@ static void some_steps(Body *body, Block *block, const Step *from, uint32_t at_o
     stmt_local(body->arena, block, step.weight, NULL);
     stmt_local(body->arena, block, step.element, NULL);
     for (uint32_t u = 0; u < at_once; u++) {
-        Index c = tile_sum(body, first, index_constant(u)); /* parts of a word follow one another */
+        Index c = tiled_sum(body, first, index_constant(u)); /* parts of a word follow one another */
         int64_t word = u / con->parts * con->parts, part = u % con->parts;
-        step.x = tile_sum(body, from->x, index_scale(body->arena, c, con->x_depth));
-        step.w.at = tile_sum(body, from->w.at, index_scale(body->arena, first, weight->depth));
-        step.w.at = tile_sum(body, step.w.at, index_constant(word * weight->depth + part));
-        step.w.depth = tile_sum(body, from->w.depth, c);
+        step.x = tiled_sum(body, from->x, index_scale(body->arena, c, con->x_depth));
+        step.w.at = tiled_sum(body, from->w.at, index_scale(body->arena, first, weight->depth));
+        step.w.at = tiled_sum(body, step.w.at, index_constant(word * weight->depth + part));
+        step.w.depth = tiled_sum(body, from->w.depth, c);
         multiply(body, block, &step, u);
     }
 }
@@ -110,9 +110,9 @@ static void prefetch_next(Body *body, Block *block, Index number)
 {
     int64_t elements = 64 / body->con->weight_bytes; /* of a line */
     for (int64_t i = 0; i < body->prefetches; i++) {
-        Index line =
-            tile_sum(body, index_scale(body->arena, number, body->prefetches * elements), index_constant(i * elements));
-        stmt_prefetch(body->arena, block, body->at->group->weight.buffer, tile_sum(body, body->next, line));
+        Index line = tiled_sum(body, index_scale(body->arena, number, body->prefetches * elements),
+                               index_constant(i * elements));
+        stmt_prefetch(body->arena, block, body->at->group->weight.buffer, tiled_sum(body, body->next, line));
     }
 }
 
@@ -125,17 +125,17 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     if (!valid)
         return;
     if (body->prefetches) {
-        Index first = tile_times(body, con->round, con->blocks);
-        Index number = tile_sum(body, at_block, index_scale(arena, first, -1));
+        Index first = tiled_times(body, con->round, con->blocks);
+        Index number = tiled_sum(body, at_block, index_scale(arena, first, -1));
         number = index_scale(arena, number, con->taps_h * con->taps_w);
-        prefetch_next(body, block, tile_sum(body, number, tile_sum(body, index_scale(arena, kh, con->taps_w), kw)));
+        prefetch_next(body, block, tiled_sum(body, number, tiled_sum(body, index_scale(arena, kh, con->taps_w), kw)));
     }
-    Index x = tile_sum(body, index_substitute(arena, con->x_base, con->block, at_block), body->at->x);
-    x = tile_sum(body, x, index_scale(arena, kh, con->dilation_h * con->x_h + con->line_h));
-    x = tile_sum(body, x, index_scale(arena, kw, con->dilation_w * con->x_w));
+    Index x = tiled_sum(body, index_substitute(arena, con->x_base, con->block, at_block), body->at->x);
+    x = tiled_sum(body, x, index_scale(arena, kh, con->dilation_h * con->x_h + con->line_h));
+    x = tiled_sum(body, x, index_scale(arena, kw, con->dilation_w * con->x_w));
     Index w = index_substitute(arena, group->weight.at, con->block, at_block);
-    w = tile_sum(body, w, index_scale(arena, kh, group->weight.tap_h));
-    w = tile_sum(body, w, index_scale(arena, kw, group->weight.tap_w));
+    w = tiled_sum(body, w, index_scale(arena, kh, group->weight.tap_h));
+    w = tiled_sum(body, w, index_scale(arena, kw, group->weight.tap_w));
     x = named_address(body, block, "at", x);
     w = named_address(body, block, "weights", w);
     WeightAt weight = {w, at_block, kh, kw, index_constant(0)};
@@ -157,7 +157,7 @@ static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int6
     for (int64_t kw = 0, run; kw < taps; kw += run) {
         Index index;
         run = equal_ones(valid + kw, taps - kw);
-        Block *inner = tile_small_loop(body, block, "kw", kw, run, &index);
+        Block *inner = tiled_small_loop(body, block, "kw", kw, run, &index);
         tap(body, inner, at_block, kh, index, count, valid[kw]);
     }
 }
@@ -210,7 +210,7 @@ static void taps(Body *body, Block *block, Index at_block, int64_t count)
                 break;
             run++;
         }
-        Block *inner = tile_small_loop(body, block, "kh", h, run, &kh);
+        Block *inner = tiled_small_loop(body, block, "kh", h, run, &kh);
         taps_of_row(body, inner, at_block, kh, count, valid + h * con->taps_w);
     }
 }
@@ -224,15 +224,15 @@ static void few_channels(Body *body, Block *block)
         Index c, kh;
         if (!body->at->loop->valid[kw])
             continue;
-        Block *inner = tile_small_loop(body, block, "c", 0, con->depth, &c);
+        Block *inner = tiled_small_loop(body, block, "c", 0, con->depth, &c);
         inner = tiled_clamped_taps(con, inner, body->at->row, &kh);
-        Index x = tile_sum(body, con->x_base, body->at->x);
-        x = tile_sum(body, x, index_constant(kw * con->dilation_w * con->x_w));
-        x = tile_sum(body, x, index_scale(body->arena, c, con->x_depth));
-        x = tile_sum(body, x, index_scale(body->arena, kh, con->dilation_h * con->x_h + con->line_h));
-        Index w = tile_sum(body, group->weight.at, index_constant(kw * group->weight.tap_w));
-        w = tile_sum(body, w, index_scale(body->arena, c, group->weight.depth));
-        w = tile_sum(body, w, index_scale(body->arena, kh, group->weight.tap_h));
+        Index x = tiled_sum(body, con->x_base, body->at->x);
+        x = tiled_sum(body, x, index_constant(kw * con->dilation_w * con->x_w));
+        x = tiled_sum(body, x, index_scale(body->arena, c, con->x_depth));
+        x = tiled_sum(body, x, index_scale(body->arena, kh, con->dilation_h * con->x_h + con->line_h));
+        Index w = tiled_sum(body, group->weight.at, index_constant(kw * group->weight.tap_w));
+        w = tiled_sum(body, w, index_scale(body->arena, c, group->weight.depth));
+        w = tiled_sum(body, w, index_scale(body->arena, kh, group->weight.tap_h));
         x = named_address(body, inner, "at", x);
         w = named_address(body, inner, "weights", w);
         WeightAt weight = {w, index_constant(0), kh, index_constant(kw), c};
@@ -282,8 +282,8 @@ static void reduce(Body *body, Block *block)
     int64_t rest = con->depth % con->block_depth;
     if (body->partial_sums) {
         Stmt *loop = stmt_for(arena, block, con->block, 0, con->block_count, 1, LOOP_ROLLED);
-        loop->low = tile_times(body, con->round, con->blocks);
-        loop->high = tile_sum(body, loop->low, index_constant(con->blocks));
+        loop->low = tiled_times(body, con->round, con->blocks);
+        loop->high = tiled_sum(body, loop->low, index_constant(con->blocks));
         loop->clamp_high = con->block_count % con->blocks != 0;
         loop->high_most = index_constant(con->block_count);
         one_block(body, &loop->body, index_var(arena, con->block), con->block_depth);
@@ -315,9 +315,9 @@ static void plan_prefetch(Body *body, Block *block)
     int64_t share = body->prefetches * line * con->blocks * taps; /* of a tile */
     Index next = index_substitute(arena, group->weight.at, con->block, index_constant(con->blocks));
     if (body->partial_sums)
-        next = tile_sum(body, next,
-                        tile_times(body, con->round, con->blocks * con->block_depth * group->weight.depth * taps));
-    next = tile_sum(body, next, index_scale(arena, body->at->tile, share));
+        next = tiled_sum(body, next,
+                         tiled_times(body, con->round, con->blocks * con->block_depth * group->weight.depth * taps));
+    next = tiled_sum(body, next, index_scale(arena, body->at->tile, share));
     const Expr *last = expr_number(arena, DT_I64, (double)most(0, group->elements - share));
     const Local *local = lower_local(body->lower, "next", DT_I64, false);
     stmt_local(arena, block, local, expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, next), last, NULL));
@@ -345,7 +345,7 @@ void tiled_tile(Tiled *con, Block *block, const TileAt *at)
     body.acc = lower_registers(con->lower, "acc", DT_F32, true, body.pixels, body.vectors);
     stmt_local(arena, inner, body.acc, NULL);
     plan_prefetch(&body, inner);
-    tile_start(&body, inner);
+    tiled_start(&body, inner);
     reduce(&body, inner);
-    tile_finish(&body, block, inner);
+    tiled_finish(&body, block, inner);
 }

@@ -19,13 +19,13 @@ typedef struct Body {
     Index next;         /* where they start */
 } Body;
 
-Index tile_sum(Body *body, Index a, Index b);
-Index tile_times(Body *body, const Var *var, int64_t factor);
+Index tiled_sum(Body *body, Index a, Index b);
+Index tiled_times(Body *body, const Var *var, int64_t factor);
 /* A loop over first ... first + extent - 1, or nothing and the index `first`. */
-Block *tile_small_loop(Body *body, Block *block, const char *name, int64_t first, int64_t extent, Index *index);
+Block *tiled_small_loop(Body *body, Block *block, const char *name, int64_t first, int64_t extent, Index *index);
 
-void tile_start(Body *body, Block *inner);
+void tiled_start(Body *body, Block *inner);
 /* After the last round the results, after others the sums so far; `inner` is the block of lanes. */
-void tile_finish(Body *body, Block *block, Block *inner);
+void tiled_finish(Body *body, Block *block, Block *inner);
 
 #endif

@@ -11,17 +11,17 @@ void tiled_position(const Tiled *con, Index pixel, Index column, Index *position
     }
 }
 
-Index tile_sum(Body *body, Index a, Index b)
+Index tiled_sum(Body *body, Index a, Index b)
 {
     return index_add(body->arena, a, b);
 }
 
-Index tile_times(Body *body, const Var *var, int64_t factor)
+Index tiled_times(Body *body, const Var *var, int64_t factor)
 {
     return index_scale(body->arena, index_var(body->arena, var), factor);
 }
 
-Block *tile_small_loop(Body *body, Block *block, const char *name, int64_t first, int64_t extent, Index *index)
+Block *tiled_small_loop(Body *body, Block *block, const char *name, int64_t first, int64_t extent, Index *index)
 {
     *index = index_constant(first);
     if (extent == 1)
@@ -36,13 +36,13 @@ static Index panel_column(Body *body, uint32_t vector)
     const PanelGroup *group = body->at->group;
     int64_t lanes = body->con->lanes;
     Index column = index_constant((group->first + vector) * lanes);
-    return tile_sum(body, column, tile_times(body, group->panel, group->vectors * lanes));
+    return tiled_sum(body, column, tiled_times(body, group->panel, group->vectors * lanes));
 }
 
 static void tile_position(Body *body, uint32_t pixel, uint32_t vector, Index *position)
 {
-    tiled_position(body->con, tile_sum(body, body->at->pixel, index_constant(pixel)),
-                   tile_sum(body, panel_column(body, vector), body->lane), position);
+    tiled_position(body->con, tiled_sum(body, body->at->pixel, index_constant(pixel)),
+                   tiled_sum(body, panel_column(body, vector), body->lane), position);
 }
 
 /* The bias of a row, or of a column of the bundle. */
@@ -51,7 +51,7 @@ static const Expr *bias_of(Body *body, Index row, Index column)
     const Tiled *con = body->con;
     if (con->by_pixels)
         return lower_value(body->lower, con->node->in[2], &row);
-    column = tile_sum(body, column, tile_times(body, con->bundle, con->columns));
+    column = tiled_sum(body, column, tiled_times(body, con->bundle, con->columns));
     return lower_value(body->lower, con->node->in[2], &column);
 }
 
@@ -62,8 +62,8 @@ static const Expr *start_bias(Body *body, uint32_t pixel, uint32_t vector)
     const Node *node = body->con->node;
     if (node->in_count < 3 || body->at->group->partial) /* partial panels add it in the epilogue */
         return expr_number(body->arena, DT_F32, 0);
-    return bias_of(body, tile_sum(body, body->at->pixel, index_constant(pixel)),
-                   tile_sum(body, panel_column(body, vector), body->lane));
+    return bias_of(body, tiled_sum(body, body->at->pixel, index_constant(pixel)),
+                   tiled_sum(body, panel_column(body, vector), body->lane));
 }
 
 static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
@@ -77,8 +77,9 @@ static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
 static Index partial_address(Body *body, uint32_t pixel, uint32_t vector)
 {
     int64_t lanes = body->con->lanes;
-    Index row = index_scale(body->arena, tile_sum(body, body->at->pixel, index_constant(pixel)), body->vectors * lanes);
-    return tile_sum(body, tile_sum(body, row, index_constant(vector * lanes)), body->lane);
+    Index row =
+        index_scale(body->arena, tiled_sum(body, body->at->pixel, index_constant(pixel)), body->vectors * lanes);
+    return tiled_sum(body, tiled_sum(body, row, index_constant(vector * lanes)), body->lane);
 }
 
 static const Expr *start_partial(Body *body, uint32_t pixel, uint32_t vector)
@@ -104,7 +105,7 @@ static void start_all(Body *body, Block *block, StartValue *value)
     lower_leave(body->lower, outer);
 }
 
-void tile_start(Body *body, Block *inner)
+void tiled_start(Body *body, Block *inner)
 {
     if (!body->partial_sums) {
         start_all(body, inner, start_bias);
@@ -156,7 +157,8 @@ static void spill_sums(Body *body, Block *block, uint32_t scratch)
     for (uint32_t p = 0; p < body->pixels; p++)
         for (uint32_t v = 0; v < body->vectors; v++) {
             int64_t at = p * width + tiled_panel_vector(body->con, body->at->group, v);
-            stmt_store(body->arena, block, scratch, tile_sum(body, index_constant(at), body->lane), sum_at(body, p, v));
+            stmt_store(body->arena, block, scratch, tiled_sum(body, index_constant(at), body->lane),
+                       sum_at(body, p, v));
         }
 }
 
@@ -170,13 +172,13 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     int64_t columns = group->partial ? con->columns - group->first * con->lanes : width;
     Index column, pixel, position[MAX_RANK];
 
-    block = tile_small_loop(body, block, "o", 0, columns, &column);
-    block = tile_small_loop(body, block, "p", 0, body->pixels, &pixel);
+    block = tiled_small_loop(body, block, "o", 0, columns, &column);
+    block = tiled_small_loop(body, block, "p", 0, body->pixels, &pixel);
     Block *outer = lower_enter(lower, block);
-    Index at = tile_sum(body, index_scale(arena, pixel, width), column);
+    Index at = tiled_sum(body, index_scale(arena, pixel, width), column);
     const Expr *sum = expr_load(arena, DT_F32, scratch, at);
-    column = tile_sum(body, panel_column(body, 0), column);
-    Index row = tile_sum(body, body->at->pixel, pixel);
+    column = tiled_sum(body, panel_column(body, 0), column);
+    Index row = tiled_sum(body, body->at->pixel, pixel);
     if (con->node->in_count > 2 && group->partial)
         sum = expr_word(arena, WORD_ADD, DT_F32, sum, bias_of(body, row, column), NULL);
     tiled_position(con, row, column, position);
@@ -192,7 +194,7 @@ static Stmt *in_last_round(Body *body, Block *block)
     return stmt_if(body->arena, block, index_var(body->arena, con->round), con->rounds - 1, con->rounds);
 }
 
-void tile_finish(Body *body, Block *block, Block *inner)
+void tiled_finish(Body *body, Block *block, Block *inner)
 {
     const Tiled *con = body->con;
     if (body->partial_sums) {
