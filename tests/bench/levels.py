@@ -33,7 +33,7 @@ def output_of(words):
 
 
 def find_model(name):
-    for path in (pathlib.Path(name), ROOT / "models" / f"{name}.nnc", HERE / f"{name}.nnc"):
+    for path in (pathlib.Path(name), ROOT / "models" / f"{name}.nnc"):
         if path.is_file():
             return path
     raise SystemExit(f"there is no model {name}")
