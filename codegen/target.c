@@ -10,6 +10,15 @@ const Target target_table[] = {
      .l1_bytes = 32 << 10,
      .l2_bytes = 256 << 10,
      .doc = "strict C99 for any compiler"},
+    {.name = "cortex-m",
+     .cc_flags = "",
+     .dialect = DIALECT_C99,
+     .lanes = 4,
+     .vector_registers = 8,
+     .l1_bytes = 32 << 10,
+     .l2_bytes = 256 << 10,
+     .flash = true,
+     .doc = "strict C99 for 32 float registers and code in flash (Cortex-M4 and later)"},
     {.name = "x86-64-v2",
      .cc_flags = "-march=x86-64-v2",
      .macro = "__SSE4_2__",
@@ -57,6 +66,14 @@ const Target target_table[] = {
      .doc = "CUDA C++ for compute capability 9.0 (Hopper)"},
 };
 const uint32_t target_count = sizeof target_table / sizeof *target_table;
+
+const Target *target_small(Arena *arena, const Target *target)
+{
+    Target *small = ARENA_NEW(arena, Target);
+    *small = *target;
+    small->small = small->flash = true;
+    return small;
+}
 
 static const Target *by_name(const char *name)
 {

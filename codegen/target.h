@@ -2,6 +2,7 @@
 #ifndef NNC_CODEGEN_TARGET_H
 #define NNC_CODEGEN_TARGET_H
 
+#include "base/arena.h"
 #include "base/diag.h"
 
 typedef enum Dialect {
@@ -19,11 +20,16 @@ typedef struct Target {
     uint32_t vector_registers;
     uint32_t team; /* most threads that can share out a loop and meet in it; 0: none */
     uint32_t l1_bytes, l2_bytes;
+    bool small; /* the least code, however slow: target_small */
+    bool flash; /* constants lie where every byte counts: packed weights are not padded to whole vectors */
     const char *doc;
 } Target;
 
 extern const Target target_table[];
 extern const uint32_t target_count;
+
+/* The same machine, for the least code: kernels are loops that nothing is unrolled of.  A copy in the arena. */
+const Target *target_small(Arena *arena, const Target *target);
 
 /* `host` reads this machine.  Reports an unknown name with the known ones and returns NULL. */
 const Target *target_find(Str name, Diag *diag);

@@ -1,7 +1,6 @@
 #include "c/expr.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +9,6 @@
 const char *print_index_type(const Printer *printer)
 {
     return printer->wide ? "ptrdiff_t" : "int";
-}
-
-Str print_parenthesized(Printer *printer, Piece piece, int least)
-{
-    if (piece.precedence >= least)
-        return piece.text;
-    return str_format(printer->arena, "(" STR_FMT ")", STR_ARG(piece.text));
 }
 
 Str print_number(Arena *arena, DType dtype, double number)
@@ -137,7 +129,7 @@ Str print_index(Printer *printer, Index index)
 Str print_base(Printer *printer, Index index, int64_t *lane_factor)
 {
     *lane_factor = 0;
-    if (printer->lane && printer->vectors) {
+    if (printer->lane) {
         bool affine = index_factor(index, printer->lane, lane_factor);
         assert(affine && "vector accesses are affine in the lane");
         (void)affine;
@@ -153,264 +145,47 @@ Str print_local(Printer *printer, const Local *local, Index i, Index j)
         text_printf(&text, "%s%lld_%lld", local->name, (long long)i.constant, (long long)j.constant);
     else
         text_printf(&text, "%s%u", local->name, local->id);
-    if (local->lanes && printer->lane && !printer->vectors)
-        text_printf(&text, "[" STR_FMT "]", STR_ARG(print_var(printer, printer->lane)));
     Str shown = str_copy(printer->arena, text_view(&text));
     text_free(&text);
     return shown;
 }
 
-/* Words: operators where C has them, else helpers.  Arguments come printed; `dtype` is that of the numbers. */
-
-static Str as_vector(Printer *printer, Piece piece)
+bool print_is_product_sum(const Printer *printer, const Expr *expr)
 {
-    if (piece.vector)
-        return piece.text;
-    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT, DT_F32, printer->lanes);
-    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
+    return printer->target->dialect == DIALECT_C99 && printer->lane && expr->kind == EXPR_WORD &&
+           expr->word == WORD_ADD && expr->dtype == DT_F32 && expr->arg[1]->kind == EXPR_WORD &&
+           expr->arg[1]->word == WORD_MUL;
 }
 
-static Piece vector_piece(Printer *printer, Piece piece)
+/* sum + a * b, by one function, which compilers contract. */
+static Piece product_sum(Printer *printer, const Expr *expr)
 {
-    return (Piece){as_vector(printer, piece), PREC_PRIMARY, true};
-}
-
-static Piece call(Printer *printer, DType dtype, Helper helper, const Piece *arg)
-{
-    uint32_t count = arg[1].text.len ? 2 : 1;
-    bool vector = arg[0].vector || arg[1].vector;
-    const char *name =
-        prelude_need(printer->needs, printer->arena, helper, vector ? DT_F32 : dtype, vector ? printer->lanes : 1);
-    bool scalar_second = helper == HELPER_ATLEAST || helper == HELPER_ATMOST;
-    Text text = {0};
-    text_printf(&text, "%s(", name);
-    for (uint32_t i = 0; i < count; i++) {
-        Str shown = vector && !(scalar_second && i == 1) ? as_vector(printer, arg[i]) : arg[i].text;
-        text_printf(&text, "%s" STR_FMT, i ? ", " : "", STR_ARG(shown));
+    Piece sum = print_expr(printer, expr->arg[0]), a = print_expr(printer, expr->arg[1]->arg[0]),
+          b = print_expr(printer, expr->arg[1]->arg[1]);
+    bool by_scalar = a.vector != b.vector;
+    if (!a.vector && !b.vector) {
+        Piece both[2] = {sum, print_infix(printer, a, "*", b, PREC_PRODUCT)};
+        return sum.vector ? print_call(printer, DT_F32, HELPER_ADD, both)
+                          : print_infix(printer, sum, "+", both[1], PREC_SUM);
     }
-    text_char(&text, ')');
-    Piece piece = {str_copy(printer->arena, text_view(&text)), PREC_PRIMARY, vector};
-    text_free(&text);
-    return piece;
+    Piece scalar = a.vector ? b : a, vector = a.vector ? a : b;
+    const char *madd =
+        prelude_need(printer->needs, printer->arena, by_scalar ? HELPER_MADDS : HELPER_MADD, DT_F32, printer->lanes);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", madd,
+                              STR_ARG(print_as_vector(printer, sum)), STR_ARG(by_scalar ? scalar.text : a.text),
+                              STR_ARG(by_scalar ? vector.text : b.text)),
+                   PREC_PRIMARY, true};
 }
-
-static Piece infix(Printer *printer, Piece a, const char *operator, Piece b, int precedence)
-{
-    int left = precedence == PREC_COMPARE ? precedence + 1 : precedence;
-    return (Piece){str_format(printer->arena, STR_FMT " %s " STR_FMT,
-                              STR_ARG(print_parenthesized(printer, a, left)), operator,
-                              STR_ARG(print_parenthesized(printer, b, precedence + 1))),
-                   precedence, a.vector || b.vector};
-}
-
-/* Integers wrap around, as NumPy's do; C leaves the overflow of signed ones undefined, which u16 are widened to. */
-static Piece arithmetic(Printer *printer, DType dtype, Piece a, const char *operator, Piece b, int precedence)
-{
-    static const char *const wrapped[DT_COUNT] = {[DT_I64] = "uint64_t", [DT_I32] = "uint32_t", [DT_U16] = "uint32_t"};
-    Piece piece = infix(printer, a, operator, b, precedence);
-    if (!dtype_is_int(dtype))
-        return piece;
-    const char *as = wrapped[dtype];
-    if (as)
-        piece.text = str_format(printer->arena, "(%s)" STR_FMT " %s (%s)" STR_FMT, as,
-                                STR_ARG(print_parenthesized(printer, a, PREC_UNARY)), operator, as,
-                                STR_ARG(print_parenthesized(printer, b, PREC_UNARY)));
-    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", prelude_c_type(dtype), STR_ARG(piece.text)),
-                   PREC_UNARY, false};
-}
-
-/* A number alone: no blank of an operator is in it. */
-static bool is_number_text(Str text)
-{
-    size_t sign = text.len && text.ptr[0] == '-';
-    return text.len > sign && isdigit((unsigned char)text.ptr[sign]) && !memchr(text.ptr, ' ', text.len);
-}
-
-static Piece negation(Printer *printer, DType dtype, Piece x)
-{
-    if (dtype_is_int(dtype) && !is_number_text(x.text))
-        return arithmetic(printer, dtype, (Piece){STR("0"), PREC_PRIMARY, false}, "-", x, PREC_SUM);
-    return (Piece){str_format(printer->arena, "-" STR_FMT, STR_ARG(print_parenthesized(printer, x, PREC_PRIMARY))),
-                   PREC_UNARY, x.vector};
-}
-
-/* The decimal is the number itself, not just the nearest to it that its type has. */
-static bool is_exact(DType dtype, Str decimal)
-{
-    char all[80], some[80];
-    double number = strtod(decimal.ptr, NULL);
-    if (dtype == DT_F32)
-        return number == (double)(float)number;
-    snprintf(all, sizeof all, "%.60g", number);
-    snprintf(some, sizeof some, "%.17g", number);
-    return strcmp(all, some) == 0;
-}
-
-/* Where FLT_EVAL_METHOD is not 0, C99 reads 0.1f as a wider number, which no float is equal to. */
-static Piece as_typed(const Printer *printer, DType dtype, Piece number)
-{
-    if (printer->vectors || !dtype_is_float(dtype) || !is_number_text(number.text) || is_exact(dtype, number.text))
-        return number;
-    return (Piece){str_format(printer->arena, "(%s)" STR_FMT, prelude_c_type(dtype), STR_ARG(number.text)), PREC_UNARY,
-                   false};
-}
-
-/* x != x asks whether x is NaN, but compilers warn of the words. */
-static Piece comparison(Printer *printer, DType dtype, Piece a, const char *operator, Piece b)
-{
-    bool differs = operator[0] == '!';
-    a = as_typed(printer, dtype, a);
-    b = as_typed(printer, dtype, b);
-    if (!str_eq(a.text, b.text) || a.vector || !dtype_is_float(dtype))
-        return infix(printer, a, operator, b, PREC_COMPARE);
-    return (Piece){str_format(printer->arena, "%sisnan(" STR_FMT ")", differs ? "" : "!", STR_ARG(a.text)),
-                   differs ? PREC_PRIMARY : PREC_NOT, false};
-}
-
-/* A scalar truth among vector masks: all lanes or none. */
-static Piece as_mask(Printer *printer, Piece piece)
-{
-    if (piece.vector)
-        return piece;
-    return (Piece){str_format(printer->arena, "-(" STR_FMT ")", STR_ARG(piece.text)), PREC_UNARY, false};
-}
-
-static Piece logic(Printer *printer, Piece a, const char *scalar, const char *lanes, Piece b)
-{
-    bool vector = a.vector || b.vector;
-    a = vector ? as_mask(printer, a) : a;
-    b = vector ? as_mask(printer, b) : b;
-    return (Piece){str_format(printer->arena, "(" STR_FMT " %s " STR_FMT ")",
-                              STR_ARG(print_parenthesized(printer, a, PREC_PRIMARY)), vector ? lanes : scalar,
-                              STR_ARG(print_parenthesized(printer, b, PREC_PRIMARY))),
-                   PREC_PRIMARY, vector};
-}
-
-static Piece logical_not(Printer *printer, Piece x)
-{
-    Str shown = print_parenthesized(printer, x, PREC_PRIMARY);
-    return (Piece){str_format(printer->arena, "%c" STR_FMT, x.vector ? '~' : '!', STR_ARG(shown)),
-                   x.vector ? PREC_UNARY : PREC_NOT, x.vector};
-}
-
-static Piece bitwise(Printer *printer, DType dtype, Piece a, const char *operator, Piece b)
-{
-    return (Piece){str_format(printer->arena, "(%s)(" STR_FMT " %s " STR_FMT ")", prelude_c_type(dtype),
-                              STR_ARG(print_parenthesized(printer, a, PREC_UNARY)), operator,
-                              STR_ARG(print_parenthesized(printer, b, PREC_UNARY))),
-                   PREC_UNARY, false};
-}
-
-static Piece choice(Printer *printer, Piece mask, Piece a, Piece b)
-{
-    bool vector = a.vector || b.vector;
-    if (mask.vector || vector) {
-        a = vector_piece(printer, a);
-        b = vector_piece(printer, b);
-    }
-    if (mask.vector) {
-        const char *select = prelude_need(printer->needs, printer->arena, HELPER_SELECT, DT_F32, printer->lanes);
-        return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", select,
-                                  STR_ARG(mask.text), STR_ARG(a.text), STR_ARG(b.text)),
-                       PREC_PRIMARY, true};
-    }
-    return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT,
-                              STR_ARG(print_parenthesized(printer, mask, PREC_COMPARE)),
-                              STR_ARG(print_parenthesized(printer, a, PREC_COMPARE)),
-                              STR_ARG(print_parenthesized(printer, b, PREC_COMPARE))),
-                   PREC_SELECT, vector};
-}
-
-static const Helper helper_of[WORD_COUNT] = {
-    [WORD_DIV] = HELPER_DIV,
-    [WORD_MOD] = HELPER_MOD,
-    [WORD_MAX] = HELPER_MAX,
-    [WORD_MIN] = HELPER_MIN,
-    [WORD_ABS] = HELPER_ABS,
-    [WORD_SQRT] = HELPER_SQRT,
-    [WORD_EXP] = HELPER_EXP,
-    [WORD_EXPM1] = HELPER_EXPM1,
-    [WORD_LOG] = HELPER_LOG,
-    [WORD_LOG1P] = HELPER_LOG1P,
-    [WORD_SIN] = HELPER_SIN,
-    [WORD_COS] = HELPER_COS,
-    [WORD_TAN] = HELPER_TAN,
-    [WORD_ASIN] = HELPER_ASIN,
-    [WORD_ACOS] = HELPER_ACOS,
-    [WORD_ATAN] = HELPER_ATAN,
-    [WORD_SINH] = HELPER_SINH,
-    [WORD_COSH] = HELPER_COSH,
-    [WORD_TANH] = HELPER_TANH,
-    [WORD_ERF] = HELPER_ERF,
-    [WORD_POW] = HELPER_POW,
-    [WORD_FMOD] = HELPER_FMOD,
-    [WORD_FLOOR] = HELPER_FLOOR,
-    [WORD_CEIL] = HELPER_CEIL,
-    [WORD_ROUND] = HELPER_ROUND,
-    [WORD_TRUNC] = HELPER_TRUNC,
-    [WORD_FOLD_IN] = HELPER_FOLD_IN,
-    [WORD_EXP2] = HELPER_EXP2,
-    [WORD_LOG2] = HELPER_LOG2,
-    [WORD_CBRT] = HELPER_CBRT,
-    [WORD_ASINH] = HELPER_ASINH,
-    [WORD_ACOSH] = HELPER_ACOSH,
-    [WORD_ATANH] = HELPER_ATANH,
-    [WORD_SHIFT_LEFT] = HELPER_SHIFT_LEFT,
-    [WORD_SHIFT_RIGHT] = HELPER_SHIFT_RIGHT,
-};
 
 static Piece print_word(Printer *printer, const Expr *expr)
 {
     Piece arg[3] = {0};
+    if (print_is_product_sum(printer, expr))
+        return product_sum(printer, expr);
     for (int i = 0; i < 3; i++)
         if (expr->arg[i])
             arg[i] = print_expr(printer, expr->arg[i]);
-    DType dtype = expr->arg[expr->word == WORD_SELECT]->dtype;
-    bool second_number = dtype == DT_F32 && is_number_text(arg[1].text);
-
-    switch (expr->word) {
-    case WORD_ADD:
-        return arithmetic(printer, dtype, arg[0], "+", arg[1], PREC_SUM);
-    case WORD_SUB:
-        return arithmetic(printer, dtype, arg[0], "-", arg[1], PREC_SUM);
-    case WORD_MUL:
-        return arithmetic(printer, dtype, arg[0], "*", arg[1], PREC_PRODUCT);
-    case WORD_DIV:
-        return dtype_is_float(dtype) ? infix(printer, arg[0], "/", arg[1], PREC_PRODUCT)
-                                     : call(printer, dtype, HELPER_DIV, arg);
-    case WORD_NEG:
-        return negation(printer, dtype, arg[0]);
-    case WORD_LT:
-        return comparison(printer, dtype, arg[0], "<", arg[1]);
-    case WORD_LE:
-        return comparison(printer, dtype, arg[0], "<=", arg[1]);
-    case WORD_EQ:
-        return comparison(printer, dtype, arg[0], "==", arg[1]);
-    case WORD_NE:
-        return comparison(printer, dtype, arg[0], "!=", arg[1]);
-    case WORD_AND:
-        return logic(printer, arg[0], "&&", "&", arg[1]);
-    case WORD_OR:
-        return logic(printer, arg[0], "||", "|", arg[1]);
-    case WORD_XOR:
-        return logic(printer, arg[0], "!=", "^", arg[1]);
-    case WORD_NOT:
-        return logical_not(printer, arg[0]);
-    case WORD_SELECT:
-        return choice(printer, arg[0], arg[1], arg[2]);
-    case WORD_BIT_AND:
-        return bitwise(printer, dtype, arg[0], "&", arg[1]);
-    case WORD_BIT_OR:
-        return bitwise(printer, dtype, arg[0], "|", arg[1]);
-    case WORD_BIT_XOR:
-        return bitwise(printer, dtype, arg[0], "^", arg[1]);
-    case WORD_MAX:
-        return call(printer, dtype, second_number ? HELPER_ATLEAST : HELPER_MAX, arg);
-    case WORD_MIN:
-        return call(printer, dtype, second_number ? HELPER_ATMOST : HELPER_MIN, arg);
-    default:
-        return call(printer, dtype, helper_of[expr->word], arg);
-    }
+    return print_applied(printer, expr, arg);
 }
 
 /* A vector where the lanes stand one behind another. */
@@ -485,8 +260,8 @@ static Piece print_within(Printer *printer, const Expr *expr)
     Piece a = print_expr(printer, expr->arg[0]), b = print_expr(printer, expr->arg[1]);
     bool vector = a.vector || b.vector;
     if (vector) {
-        a = vector_piece(printer, a);
-        b = vector_piece(printer, b);
+        a = print_vector_piece(printer, a);
+        b = print_vector_piece(printer, b);
     }
     return (Piece){str_format(printer->arena, STR_FMT " ? " STR_FMT " : " STR_FMT, STR_ARG(test),
                               STR_ARG(print_parenthesized(printer, a, PREC_COMPARE)),
@@ -496,8 +271,8 @@ static Piece print_within(Printer *printer, const Expr *expr)
 
 static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
 {
-    return printer->lane && printer->vectors && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 &&
-           expr->dtype != DT_BOOL && expr_uses(expr, printer->lane);
+    return printer->lane && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 && expr->dtype != DT_BOOL &&
+           expr_uses(expr, printer->lane);
 }
 
 static Piece print_cast(Printer *printer, const Expr *expr)
@@ -507,7 +282,8 @@ static Piece print_cast(Printer *printer, const Expr *expr)
     Piece x = print_expr(printer, expr->arg[0]);
     DType from = expr->arg[0]->dtype, to = expr->dtype;
     if (x.vector) /* of vectors, but for loads, the only one: a mask to numbers */
-        return choice(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false}, (Piece){STR("0.0f"), PREC_PRIMARY, false});
+        return print_selected(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false},
+                              (Piece){STR("0.0f"), PREC_PRIMARY, false});
     if (to == DT_BOOL && from != DT_F16 && from != DT_BF16)
         return (Piece){
             str_format(printer->arena, STR_FMT " != 0", STR_ARG(print_parenthesized(printer, x, PREC_COMPARE + 1))),
@@ -548,7 +324,7 @@ Piece print_expr(Printer *printer, const Expr *expr)
         return print_random(printer, expr);
     case EXPR_LOCAL:
         return (Piece){print_local(printer, expr->local, expr->index, expr->index2), PREC_PRIMARY,
-                       expr->local->lanes && printer->lane && printer->vectors};
+                       expr->local->lanes && printer->lane};
     case EXPR_WORD:
         return print_word(printer, expr);
     case EXPR_CAST:
@@ -564,10 +340,7 @@ Piece print_expr(Printer *printer, const Expr *expr)
 Str print_vector(Printer *printer, const Expr *expr)
 {
     Piece piece = print_expr(printer, expr);
-    if (!printer->lane || !printer->vectors || piece.vector)
+    if (!printer->lane || piece.vector)
         return piece.text;
-    if (expr->dtype != DT_BOOL)
-        return as_vector(printer, piece);
-    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT_MASK, DT_F32, printer->lanes);
-    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
+    return expr->dtype != DT_BOOL ? print_as_vector(printer, piece) : print_as_mask(printer, piece);
 }

@@ -17,7 +17,6 @@ typedef struct Printer {
     uint32_t indent;
     const Var *lane; /* of the region around, or NULL */
     uint32_t lanes;
-    bool vectors;               /* the region prints as vectors; else as loops over arrays */
     bool wide;                  /* positions need more than an int */
     bool alone;                 /* the statement is all that its braces hold */
     bool shared;                /* the next block prints between statements of another */
@@ -37,16 +36,27 @@ typedef struct Piece { /* an expression's text */
 } Piece;
 
 Piece print_expr(Printer *printer, const Expr *expr);
+/* Is it sum + a * b of strict C99's lanes, which one function computes? */
+bool print_is_product_sum(const Printer *printer, const Expr *expr);
 /* The same, as one vector where the region has vectors. */
 Str print_vector(Printer *printer, const Expr *expr);
 Str print_index(Printer *printer, Index index);
 /* The index with the lane variable taken as 0, and the lane's factor. */
 Str print_base(Printer *printer, Index index, int64_t *lane_factor);
-/* name, name3_1, with [lane] where lanes are arrays. */
+/* name, name3_1 */
 Str print_local(Printer *printer, const Local *local, Index i, Index j);
 Str print_var(const Printer *printer, const Var *var);
 Str print_parenthesized(Printer *printer, Piece piece, int least);
 const char *print_index_type(const Printer *printer);
+
+/* Words, of arguments that are printed (word.c) */
+Piece print_applied(Printer *printer, const Expr *expr, const Piece *arg); /* the word of an expression */
+Piece print_call(Printer *printer, DType dtype, Helper helper, const Piece *arg);
+Piece print_infix(Printer *printer, Piece a, const char *operator, Piece b, int precedence);
+Piece print_selected(Printer *printer, Piece mask, Piece a, Piece b);
+Piece print_vector_piece(Printer *printer, Piece piece); /* a scalar in all lanes */
+Str print_as_vector(Printer *printer, Piece piece);
+Str print_as_mask(Printer *printer, Piece piece);
 
 /* Statements (print.c) */
 void print_start(Printer *printer); /* learns what printing needs to know of printer->kernel as a whole */

@@ -9,7 +9,7 @@ void source_head(Text *out, const Program *program, const char *suffix, const ch
     Str name = program->options.name, source = source_comment(&arena, program->options.source);
     text_printf(out, "/* " STR_FMT "%s: %s", STR_ARG(name), suffix, what);
     if (source.len)
-        text_printf(out, "\n * Written by nnc from " STR_FMT " for %s", STR_ARG(source), program->options.target->name);
+        text_printf(out, ", written by nnc from " STR_FMT " for %s", STR_ARG(source), program->options.target->name);
     text_printf(out, ". */\n");
     arena_free(&arena);
 }

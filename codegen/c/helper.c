@@ -77,6 +77,20 @@ static const struct {
     [HELPER_WORD] = {"word", NULL},
     [HELPER_FOLD_IN] = {"fold_in", NULL},
     [HELPER_CONVERT] = {"convert", NULL},
+    [HELPER_ADD] = {"add", NULL},
+    [HELPER_SUB] = {"sub", NULL},
+    [HELPER_MUL] = {"mul", NULL},
+    [HELPER_NEG] = {"neg", NULL},
+    [HELPER_MADD] = {"madd", NULL},
+    [HELPER_MADDS] = {"madds", NULL},
+    [HELPER_LESS] = {"less", NULL},
+    [HELPER_AT_MOST] = {"at_most", NULL},
+    [HELPER_EQUAL] = {"equal", NULL},
+    [HELPER_DIFFER] = {"differ", NULL},
+    [HELPER_AND] = {"and", NULL},
+    [HELPER_OR] = {"or", NULL},
+    [HELPER_XOR] = {"xor", NULL},
+    [HELPER_NOT] = {"not", NULL},
 };
 
 static const char *const element_type[DT_COUNT] = {
@@ -97,6 +111,8 @@ static unsigned form_of(unsigned variant)
         return SNIPPET_VECTOR;
     if (variant == VARIANT_PLAIN)
         return SNIPPET_PLAIN;
+    if (variant == VARIANT_LANES)
+        return SNIPPET_LANES;
     if (variant == DT_F64)
         return SNIPPET_F64;
     if (variant == DT_F32)
@@ -119,7 +135,8 @@ static const Snippet *find_in(const Snippet *table, Str name, unsigned form)
 
 const Snippet *helper_snippet(Str name, unsigned variant)
 {
-    static const Snippet *const table[] = {snippet_basic, snippet_narrow, snippet_math, snippet_random};
+    static const Snippet *const table[] = {snippet_basic,  snippet_narrow, snippet_math,
+                                           snippet_random, snippet_lanes,  snippet_operators};
     const Snippet *found = NULL;
     for (uint32_t i = 0; i < sizeof table / sizeof *table && !found; i++)
         found = find_in(table[i], name, form_of(variant));
@@ -170,7 +187,7 @@ static Str word_at(const char *p)
 
 static void print_suffix(HelperPrinter *printer, unsigned variant)
 {
-    if (variant == VARIANT_VECTOR)
+    if (variant == VARIANT_VECTOR || variant == VARIANT_LANES)
         text_printf(printer->out, "_f32x%u", printer->lanes);
     else
         text_printf(printer->out, "_%s", dtype_name((DType)variant));
@@ -202,7 +219,7 @@ static void print_evens(HelperPrinter *printer)
 /* Types and numbers of the form; false for any other word. */
 static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant)
 {
-    bool vector = variant == VARIANT_VECTOR;
+    bool vector = variant == VARIANT_VECTOR || variant == VARIANT_LANES;
     if (str_is(word, "F"))
         vector ? print_vector(printer, "f32") : text_str(printer->out, STR("float"));
     else if (str_is(word, "I"))
@@ -235,22 +252,22 @@ static Str argument_at(const char *p)
     return (Str){p, len};
 }
 
-/* element for each lane, `#` its number and `# ^ k` that number with bits changed; four on a line when they are long */
-static void print_each(HelperPrinter *printer, Str element)
+static void expand(HelperPrinter *printer, Str text, unsigned variant);
+
+/* element for each lane, `#` its number; some on a line when they are long */
+static void print_each(HelperPrinter *printer, Str element, unsigned variant)
 {
-    uint32_t in_line = element.len > 6 ? 4 : 16;
+    uint32_t in_line = element.len > 12 && variant == VARIANT_LANES ? 2 : element.len > 6 ? 4 : 16;
     for (unsigned lane = 0; lane < printer->lanes; lane++) {
+        Text text = {0};
+        for (uint32_t i = 0; i < element.len; i++)
+            element.ptr[i] == '#' ? text_printf(&text, "%u", lane) : text_char(&text, element.ptr[i]);
         if (lane)
             text_str(printer->out, lane % in_line ? STR(", ") : STR(",\n        "));
-        for (uint32_t i = 0; i < element.len; i++)
-            if (element.ptr[i] == '#')
-                text_printf(printer->out, "%u", lane);
-            else
-                text_char(printer->out, element.ptr[i]);
+        expand(printer, text_view(&text), variant);
+        text_free(&text);
     }
 }
-
-static void expand(HelperPrinter *printer, Str text, unsigned variant);
 
 static void print_tree(HelperPrinter *printer, Str combine)
 {
@@ -287,11 +304,29 @@ static void expand(HelperPrinter *printer, Str text, unsigned variant)
             print_name(printer, word, *p++ == '$' ? variant : DT_F32);
         else if (str_is(word, "EACH") || str_is(word, "TREE")) {
             Str argument = argument_at(p + 1);
-            str_is(word, "EACH") ? print_each(printer, argument) : print_tree(printer, argument);
+            str_is(word, "EACH") ? print_each(printer, argument, variant) : print_tree(printer, argument);
             p = argument.ptr + argument.len + (str_is(word, "EACH") ? 1 : 2); /* a tree fills lines */
         } else if (!print_placeholder(printer, word, variant))
             text_str(printer->out, word);
     }
+}
+
+static void print_callees(HelperPrinter *printer, const Snippet *snippet, unsigned variant)
+{
+    for (const char *p = snippet->text; *p;) {
+        Str word = word_at(p);
+        p += word.len ? word.len : 1;
+        if (word.len && (*p == '$' || *p == '@') && !str_is(word, snippet->name))
+            helper_print_snippet(printer, word, *p == '$' ? variant : DT_F32);
+        else if (word.len && *p == '@' && variant != DT_F32)
+            helper_print_snippet(printer, word, DT_F32); /* a vector form that loops over the scalar one */
+    }
+}
+
+void helper_print_text(HelperPrinter *printer, Str text, unsigned variant)
+{
+    expand(printer, text, variant);
+    text_char(printer->out, '\n');
 }
 
 void helper_print_snippet(HelperPrinter *printer, Str name, unsigned variant)
@@ -306,14 +341,6 @@ void helper_print_snippet(HelperPrinter *printer, Str name, unsigned variant)
     }
     if (done_before(printer, snippet, variant))
         return;
-    for (const char *p = snippet->text; *p;) { /* those it calls come first */
-        Str word = word_at(p);
-        p += word.len ? word.len : 1;
-        if (word.len && (*p == '$' || *p == '@') && !str_eq(word, name))
-            helper_print_snippet(printer, word, *p == '$' ? variant : DT_F32);
-        else if (word.len && *p == '@' && variant != DT_F32)
-            helper_print_snippet(printer, word, DT_F32); /* a vector form that loops over the scalar one */
-    }
-    expand(printer, str_from(snippet->text), variant);
-    text_char(printer->out, '\n');
+    print_callees(printer, snippet, variant); /* these come first */
+    helper_print_text(printer, str_from(snippet->text), variant);
 }

@@ -6,7 +6,7 @@
 #include "c/snippet.h"
 
 /* The form of a helper at hand: a scalar of some DType, or one of these. */
-enum { VARIANT_VECTOR = DT_COUNT, VARIANT_PLAIN };
+enum { VARIANT_VECTOR = DT_COUNT, VARIANT_PLAIN, VARIANT_LANES };
 
 typedef struct HelperPrinter {
     Text *out;
@@ -34,6 +34,10 @@ const Snippet *helper_snippet(Str name, unsigned variant);
 
 /* Prints it unless it has been: those it calls come first. */
 void helper_print_snippet(HelperPrinter *printer, Str name, unsigned variant);
+/* A text, all callees of which have been printed. */
+void helper_print_text(HelperPrinter *printer, Str text, unsigned variant);
+/* The functions of lanes of strict C99 that are needed, in both forms. */
+void helper_print_lanes(HelperPrinter *printer, const bool *needed);
 void helper_print_convert(HelperPrinter *printer, DType from, DType to);
 void helper_print_transpose(HelperPrinter *printer);
 

@@ -91,7 +91,29 @@ static void print_vector_types(Text *out, const Target *target, const PreludeNee
                     lanes);
 }
 
-static void print_helpers(HelperPrinter *printer, const PreludeNeeds *needs)
+static void print_lane_types(Text *out, const Target *target, const PreludeNeeds *needs, bool shuffles)
+{
+    text_str(out, STR("/* Four lanes: a vector where there are some, else four variables. */\n"
+                      "#if (defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 9)) && !defined(NNC_NO_VECTORS)\n"
+                      "#if defined(__SSE2__) || defined(__wasm_simd128__) || (defined(__aarch64__) && "
+                      "!defined(__AARCH64EB__))\n"
+                      "#define NNC_VECTORS\n"
+                      "#endif\n"
+                      "#endif\n"
+                      "#if defined(__GNUC__)\n"
+                      "#define NNC_INLINE static inline __attribute__((always_inline))\n"
+                      "#else\n"
+                      "#define NNC_INLINE static inline\n"
+                      "#endif\n\n"
+                      "#ifdef NNC_VECTORS\n"));
+    print_vector_types(out, target, needs, shuffles);
+    text_str(out, STR("#else\n"
+                      "typedef struct f32x4 {\n    float e0, e1, e2, e3;\n} f32x4;\n"
+                      "typedef struct i32x4 {\n    int e0, e1, e2, e3;\n} i32x4;\n"
+                      "#endif\n\n"));
+}
+
+static void print_helpers(HelperPrinter *printer, const PreludeNeeds *needs, bool lanes)
 {
     for (unsigned h = 0; h < HELPER_COUNT; h++) {
         for (unsigned dtype = 0; dtype < DT_COUNT; dtype++)
@@ -99,7 +121,7 @@ static void print_helpers(HelperPrinter *printer, const PreludeNeeds *needs)
                 helper_print_snippet(printer, str_from(helper_name((Helper)h)), dtype);
         if (needs->vector[h] && h == HELPER_TRANSPOSE)
             helper_print_transpose(printer);
-        else if (needs->vector[h])
+        else if (needs->vector[h] && !lanes)
             helper_print_snippet(printer, str_from(helper_name((Helper)h)), VARIANT_VECTOR);
     }
     for (unsigned from = 0; from < DT_COUNT; from++)
@@ -107,6 +129,8 @@ static void print_helpers(HelperPrinter *printer, const PreludeNeeds *needs)
             if (needs->convert[from][to])
                 helper_print_convert(printer, (DType)from, (DType)to);
     prelude_print_bits(printer->out, "static inline", needs);
+    if (lanes)
+        helper_print_lanes(printer, needs->vector);
 }
 
 bool prelude_is_random(Helper which)
@@ -128,7 +152,8 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
     Text body = {0};
     HelperPrinter printer = {.out = &body, .lanes = target->lanes};
 
-    print_helpers(&printer, needs);
+    bool vectors = any_vector(needs), lanes = vectors && target->dialect == DIALECT_C99;
+    print_helpers(&printer, needs, lanes);
     text_str(out, STR("#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"));
     text_str(out, STR("\n#if defined(__GNUC__) && !defined(__clang__)\n"
                       "#pragma GCC optimize(\"fp-contract=fast\") /* under -std=c99 gcc has no FMA otherwise */\n"
@@ -141,6 +166,13 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
                      "#else\n"
                      "#define NNC_CAREFUL\n"
                      "#endif\n\n"));
+    if (needs->rolled)
+        text_str(out, STR("/* A loop whose body fills the registers: unrolled at -O3, it would spill them. */\n"
+                          "#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 8)\n"
+                          "#define NNC_ROLLED _Pragma(\"GCC unroll 1\")\n"
+                          "#else\n"
+                          "#define NNC_ROLLED\n"
+                          "#endif\n\n"));
     if (needs->in_order)
         text_str(
             out,
@@ -150,7 +182,9 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
                 "#else\n"
                 "#define NNC_IN_ORDER\n"
                 "#endif\n\n"));
-    if (target->dialect == DIALECT_VECTOR && any_vector(needs))
+    if (lanes)
+        print_lane_types(out, target, needs, printer.shuffles);
+    else if (vectors)
         print_vector_types(out, target, needs, printer.shuffles);
     text_str(out, text_view(&body));
     text_free(&body);

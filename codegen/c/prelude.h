@@ -3,7 +3,7 @@
  *
  * A helper is named by its function, dtype and lanes: exp_f32 (scalar), exp_f32x16, max_i64.  Vector forms exist for
  * f32 only.  The types are f32x16 (a GNU vector of 16 floats), i32x16, u32x16; a vector mask is an i32x16 of 0 and -1,
- * a scalar mask an int. */
+ * a scalar mask an int.  In strict C99 a vector may also be a structure (lanes.c), whose masks are of 0 and 1. */
 #ifndef NNC_C_PRELUDE_H
 #define NNC_C_PRELUDE_H
 
@@ -74,14 +74,28 @@ typedef enum Helper {
     HELPER_FMOD,       /* sign of the dividend; of integers x fmod 0 is 0 */
     HELPER_SHIFT_LEFT, /* f(x, by), of integers: see WORD_SHIFT_LEFT */
     HELPER_SHIFT_RIGHT,
-    HELPER_DIV,  /* integers only: rounded down; x / 0 is 0; the least integer / -1 wraps.  Floats use the operator. */
-    HELPER_MOD,  /* sign of the divisor; integers: x mod 0 is 0; floats as NumPy's mod */
+    HELPER_DIV, /* integers: rounded down; x / 0 is 0; the least integer / -1 wraps.  Scalar floats use the operator. */
+    HELPER_MOD, /* sign of the divisor; integers: x mod 0 is 0; floats as NumPy's mod */
     HELPER_UNIT, /* random numbers, f(key, position), for f32 and vectors: uniform in [0, 1); of vectors the position is
                     a multiple of 4, and lane i has that of position + i */
     HELPER_GAUSS,
     HELPER_WORD,    /* 32 random bits, for i64 */
     HELPER_FOLD_IN, /* f(key, number), for i64: another key */
     HELPER_CONVERT, /* conversions that C leaves undefined or lacks: see prelude_need_convert */
+    HELPER_ADD,     /* from here on: of vectors, where strict C99 has no operators for them */
+    HELPER_SUB,
+    HELPER_MUL,
+    HELPER_NEG,
+    HELPER_MADD,  /* f32x4 madd_f32x4(f32x4 sum, f32x4 a, f32x4 b): sum + a * b */
+    HELPER_MADDS, /* f32x4 madds_f32x4(f32x4 sum, float s, f32x4 x): sum + s * x */
+    HELPER_LESS,  /* masks: a < b */
+    HELPER_AT_MOST,
+    HELPER_EQUAL,
+    HELPER_DIFFER,
+    HELPER_AND, /* of masks */
+    HELPER_OR,
+    HELPER_XOR,
+    HELPER_NOT,
     HELPER_COUNT
 } Helper;
 
@@ -92,6 +106,7 @@ typedef struct PreludeNeeds { /* what has been asked for */
     bool bits[DT_COUNT][DT_COUNT];
     bool careful;  /* NNC_CAREFUL */
     bool in_order; /* NNC_IN_ORDER */
+    bool rolled;   /* NNC_ROLLED */
 } PreludeNeeds;
 
 /* Notes the need and gives the name to call, in static storage or the arena. */

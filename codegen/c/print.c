@@ -69,51 +69,11 @@ static const char *vector_type(const Printer *printer, DType dtype)
 
 /* Statements */
 
-static bool lane_arrays(const Printer *printer)
-{
-    return printer->lane && !printer->vectors;
-}
-
-/* In a dialect without vectors a statement on lanes is a short loop. */
-static const char *lane_loop(Printer *printer)
-{
-    if (!lane_arrays(printer))
-        return "";
-    Str lane = print_var(printer, printer->lane);
-    return str_format(printer->arena, "for (int " STR_FMT " = 0; " STR_FMT " < %u; " STR_FMT "++) ", STR_ARG(lane),
-                      STR_ARG(lane), printer->lanes, STR_ARG(lane))
-        .ptr;
-}
-
-static bool varies(const Printer *printer, const Expr *expr)
-{
-    if (expr->kind == EXPR_LOCAL && expr->local->lanes)
-        return true;
-    if (index_uses(expr->index, printer->lane))
-        return true;
-    for (int i = 0; i < 3; i++)
-        if (expr->arg[i] && varies(printer, expr->arg[i]))
-            return true;
-    return false;
-}
-
 static void declare(Printer *printer, const Local *local, Index i, Index j, const Expr *value)
 {
-    bool vector = local->lanes && printer->lane && printer->vectors;
-    bool array = local->lanes && lane_arrays(printer);
+    bool vector = local->lanes && printer->lane;
     const char *type = vector ? vector_type(printer, local->dtype) : prelude_c_type(local->dtype);
-    const char *fixed = value && !printer->assigned[local->id] && !array ? "const " : "";
-    if (array) {
-        const Var *lane = printer->lane;
-        printer->lane = NULL;
-        Str name = print_local(printer, local, i, j);
-        printer->lane = lane;
-        print_line(printer, "%s " STR_FMT "[%u];", type, STR_ARG(name), printer->lanes);
-        if (value)
-            print_line(printer, "%s" STR_FMT " = " STR_FMT ";", lane_loop(printer),
-                       STR_ARG(print_local(printer, local, i, j)), STR_ARG(print_expr(printer, value).text));
-        return;
-    }
+    const char *fixed = value && !printer->assigned[local->id] ? "const " : "";
     Str name = print_local(printer, local, i, j);
     if (value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes) { /* names a position */
         print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, print_index_type(printer), STR_ARG(name),
@@ -127,18 +87,11 @@ static void declare(Printer *printer, const Local *local, Index i, Index j, cons
 /* Names without values: one line for each row of registers. */
 static void declare_row(Printer *printer, const Local *local, int64_t i)
 {
-    bool array = local->lanes && lane_arrays(printer);
-    bool vector = local->lanes && printer->lane && !array;
-    const Var *lane = printer->lane;
+    bool vector = local->lanes && printer->lane;
     Text names = {0};
-    printer->lane = array ? NULL : lane;
-    for (int64_t j = 0; j < (local->extent[0] ? local->extent[1] : 1); j++) {
+    for (int64_t j = 0; j < (local->extent[0] ? local->extent[1] : 1); j++)
         text_printf(&names, "%s" STR_FMT, j ? ", " : "",
                     STR_ARG(print_local(printer, local, index_constant(i), index_constant(j))));
-        if (array)
-            text_printf(&names, "[%u]", printer->lanes);
-    }
-    printer->lane = lane;
     print_line(printer, "%s %s;", vector ? vector_type(printer, local->dtype) : prelude_c_type(local->dtype),
                names.ptr);
     text_free(&names);
@@ -170,18 +123,17 @@ static bool is_this_local(const Expr *expr, const Stmt *stmt)
 static void print_assign(Printer *printer, const Stmt *stmt)
 {
     Str name = print_local(printer, stmt->local, stmt->index, stmt->index2);
-    bool vector = stmt->local->lanes && printer->lane && printer->vectors;
-    const char *loop = stmt->local->lanes ? lane_loop(printer) : "";
+    bool vector = stmt->local->lanes && printer->lane;
     const Expr *value = stmt->value;
     bool adds = value->kind == EXPR_WORD && value->word == WORD_ADD && is_this_local(value->arg[0], stmt) &&
-                dtype_is_float(value->dtype);
+                dtype_is_float(value->dtype) && !(vector && printer->target->dialect == DIALECT_C99);
     if (adds) {
-        print_line(printer, "%s" STR_FMT " += " STR_FMT ";", loop, STR_ARG(name),
+        print_line(printer, STR_FMT " += " STR_FMT ";", STR_ARG(name),
                    STR_ARG(print_expr(printer, value->arg[1]).text));
         return;
     }
     Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
-    print_line(printer, "%s" STR_FMT " = " STR_FMT ";", loop, STR_ARG(name), STR_ARG(text));
+    print_line(printer, STR_FMT " = " STR_FMT ";", STR_ARG(name), STR_ARG(text));
 }
 
 static void print_store(Printer *printer, const Stmt *stmt)
@@ -189,9 +141,8 @@ static void print_store(Printer *printer, const Stmt *stmt)
     int64_t factor;
     Str name = printer->names->buffer[stmt->buffer], base = print_base(printer, stmt->index, &factor);
     if (!factor) {
-        bool lanes = printer->lane && (index_uses(stmt->index, printer->lane) || varies(printer, stmt->value));
-        print_line(printer, "%s" STR_FMT "[" STR_FMT "] = " STR_FMT ";", lanes ? lane_loop(printer) : "", STR_ARG(name),
-                   STR_ARG(base), STR_ARG(print_expr(printer, stmt->value).text));
+        print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(base),
+                   STR_ARG(print_expr(printer, stmt->value).text));
         return;
     }
     bool mask = stmt->value->dtype == DT_BOOL;
@@ -227,16 +178,13 @@ static void print_reduce(Printer *printer, const Stmt *stmt)
     while (rows[r].word != stmt->word)
         r++;
     Str total = print_local(printer, stmt->local, stmt->index, stmt->index2);
-    Str value = print_expr(printer, stmt->value).text;
-    if (printer->vectors)
-        value = str_format(printer->arena, "%s(" STR_FMT ")",
+    Str value = str_format(printer->arena, "%s(" STR_FMT ")",
                            prelude_need(printer->needs, printer->arena, rows[r].across, DT_F32, printer->lanes),
-                           STR_ARG(value));
+                           STR_ARG(print_expr(printer, stmt->value).text));
     if (rows[r].operator)
-        print_line(printer, "%s" STR_FMT " %s= " STR_FMT ";", lane_loop(printer), STR_ARG(total), rows[r].operator,
-                   STR_ARG(value));
+        print_line(printer, STR_FMT " %s= " STR_FMT ";", STR_ARG(total), rows[r].operator, STR_ARG(value));
     else
-        print_line(printer, "%s" STR_FMT " = %s(" STR_FMT ", " STR_FMT ");", lane_loop(printer), STR_ARG(total),
+        print_line(printer, STR_FMT " = %s(" STR_FMT ", " STR_FMT ");", STR_ARG(total),
                    prelude_need(printer->needs, printer->arena, rows[r].join, stmt->local->dtype, 1), STR_ARG(total),
                    STR_ARG(value));
 }
@@ -266,8 +214,11 @@ static void print_for(Printer *printer, const Stmt *stmt)
                                : str_format(printer->arena, STR_FMT " += %lld", STR_ARG(var), (long long)stmt->step);
     if (stmt->loop == LOOP_ROLLED && printer->target->dialect == DIALECT_VECTOR)
         text_printf(printer->out, "#pragma GCC unroll 1\n");
-    print_line(printer, "for (%s " STR_FMT " = " STR_FMT STR_FMT "; " STR_FMT " < " STR_FMT "; " STR_FMT ") {", type,
-               STR_ARG(var), STR_ARG(low), STR_ARG(end), STR_ARG(var), STR_ARG(high), STR_ARG(step));
+    bool rolled = stmt->loop == LOOP_ROLLED && printer->target->dialect == DIALECT_C99;
+    printer->needs->rolled |= rolled;
+    print_line(printer, "%sfor (%s " STR_FMT " = " STR_FMT STR_FMT "; " STR_FMT " < " STR_FMT "; " STR_FMT ") {",
+               rolled ? "NNC_ROLLED " : "", type, STR_ARG(var), STR_ARG(low), STR_ARG(end), STR_ARG(var), STR_ARG(high),
+               STR_ARG(step));
     printer->indent++;
     print_block(printer, &stmt->body);
     printer->indent--;
@@ -278,11 +229,10 @@ static void print_for(Printer *printer, const Stmt *stmt)
 /* The braces of the statement around a region serve for it too where it is all that stands there. */
 static void print_lanes(Printer *printer, const Stmt *stmt)
 {
-    bool braces = printer->target->dialect == DIALECT_CUDA || !printer->alone;
-    assert(!printer->lane);
+    bool braces = !printer->alone;
+    assert(!printer->lane && printer->target->dialect != DIALECT_CUDA);
     printer->lane = stmt->var;
     printer->lanes = stmt->lanes;
-    printer->vectors = printer->target->dialect == DIALECT_VECTOR;
     print_push(printer, stmt->var);
     if (braces)
         print_line(printer, "{");
@@ -395,10 +345,9 @@ static void print_stmt(Printer *printer, const Stmt *stmt)
 }
 
 /* Statements on one row of registers share a line: `s = x[at + 2]; acc2_0 += s * w0_0; acc2_1 += s * w0_1;`. */
-static bool shares_line(const Printer *printer, const Stmt *before, const Stmt *stmt)
+static bool shares_line(const Stmt *before, const Stmt *stmt)
 {
-    if (!before || before->kind != STMT_ASSIGN || stmt->kind != STMT_ASSIGN || lane_arrays(printer) ||
-        !stmt->local->extent[0])
+    if (!before || before->kind != STMT_ASSIGN || stmt->kind != STMT_ASSIGN || !stmt->local->extent[0])
         return false;
     return !before->local->extent[0] || (before->local == stmt->local && index_eq(before->index, stmt->index));
 }
@@ -426,7 +375,7 @@ void print_block(Printer *printer, const Block *block)
         size_t start = printer->out->len;
         printer->alone = !shared && !previous && !stmt->next;
         print_stmt(printer, stmt);
-        if (!shares_line(printer, previous, stmt) || !join_lines(printer, before, start))
+        if (!shares_line(previous, stmt) || !join_lines(printer, before, start))
             before = start;
     }
 }

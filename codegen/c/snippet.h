@@ -7,7 +7,7 @@
  *   EVENS   the numbers of p[0], p[2], ... in the vectors from p and from p + LANES - 1
  *   UNALIGNED the vector type at any address of a float
  *   BYTES, UNALIGNED_BYTES  a vector of as many bytes, and at any address
- *   EACH(a) a for every lane, # being its number; # ^ k is computed
+ *   EACH(a) a for every lane, # being its number
  *   TREE(e) combines the lanes of x: y is x with its halves exchanged, x = e, then the same with quarters ...
  *   name$   the helper `name` in this form: exp$ is exp_f32 or exp_f32x16; it is printed first
  *   name@   the helper `name` for a scalar f32
@@ -25,6 +25,7 @@ typedef enum SnippetForm {
     SNIPPET_UNSIGNED = 8, /* and bool */
     SNIPPET_VECTOR = 16,
     SNIPPET_PLAIN = 32, /* conversions: named in full */
+    SNIPPET_LANES = 64, /* a structure of four floats */
     SNIPPET_ANY_F32 = SNIPPET_F32 | SNIPPET_VECTOR,
     SNIPPET_SCALAR = SNIPPET_F32 | SNIPPET_F64 | SNIPPET_SIGNED | SNIPPET_UNSIGNED,
 } SnippetForm;
@@ -37,5 +38,6 @@ typedef struct Snippet {
 
 /* Each ends with a null name.  Those of the device stand before the others where CUDA prints them. */
 extern const Snippet snippet_basic[], snippet_narrow[], snippet_math[], snippet_random[], snippet_device[];
+extern const Snippet snippet_lanes[], snippet_operators[];
 
 #endif

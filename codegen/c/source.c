@@ -22,6 +22,8 @@ void emit_source(const Program *program, Text *out)
     source_head(out, program, ".c", "kernels and the order they run in");
     if (program->options.target->cc_flags[0])
         text_printf(out, "/* Compile with: -O3 %s */\n", program->options.target->cc_flags);
+    else
+        text_str(out, STR("/* Compile with: -O2; any C99 compiler will do, and -Os and -O3 are about as fast. */\n"));
     text_printf(out,
                 "#include \"" STR_FMT
                 ".h\"\n\n"

@@ -18,7 +18,7 @@ typedef enum WeightsForm {
 typedef enum ByteOrder { BYTES_LITTLE, BYTES_BIG } ByteOrder;
 
 typedef struct CompileOptions {
-    const Target *target; /* target_find */
+    const Target *target; /* target_find, or target_small of that */
     WeightsForm weights;
     ByteOrder byte_order;      /* of the elements in NAME.weights */
     const char *allocator;     /* plan_place; NULL is best */

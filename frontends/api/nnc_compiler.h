@@ -157,6 +157,7 @@ typedef struct nnc_options { /* zero is fine everywhere */
     uint64_t memory_limit; /* the most bytes that the arena may take, for which gradients compute again; more is an
                               error; 0: none */
     int pack;              /* graphs that update no params read those of others packed, by NAME_pack; C only */
+    int size;              /* the least code, at half the speed or less; strict C99 ("generic", "cortex-m") only */
     int checked;           /* C that makes arena memory unreadable while it holds nothing alive */
     const char *tune;      /* a file that `nnc tune` has written for the target; NULL: the cost table decides */
     uint32_t threads; /* that may share a run of C, whose entries then take a team (nnc_model.h); 0 and 1: none do */

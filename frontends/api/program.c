@@ -77,6 +77,10 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
         .describe = prepare_describe,
         .describe_context = prepare_printer(&session->arena),
     };
+    if (from->size && options->target && options->target->dialect != DIALECT_C99)
+        return session_misuse(session, "the least code is strict C99, which %s is not", options->target->name), false;
+    if (from->size && options->target)
+        options->target = target_small(&session->arena, options->target);
     if (from->memory_limit > PLAN_LARGEST)
         return session_misuse(session, "a limit of %" PRIu64 " bytes: there is no such memory", from->memory_limit),
                false;

@@ -106,7 +106,8 @@ void cli_put_rows(const Text *text);
 #define FLAG_TARGET                                                                                                    \
     {                                                                                                                  \
         "target", "T",                                                                                                 \
-            "The machine to compile for: generic, host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, cuda:sm_90"          \
+            "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, "          \
+            "cuda:sm_90"                                                                                               \
     }
 #define FLAG_CC                                                                                                        \
     {                                                                                                                  \
@@ -134,6 +135,11 @@ void cli_put_rows(const Text *text);
 #define FLAG_THREADS                                                                                                   \
     {                                                                                                                  \
         "threads", "N", "So many threads may share the work of a run (default: 1); results are the same bits"          \
+    }
+#define FLAG_SIZE                                                                                                      \
+    {                                                                                                                  \
+        "size", NULL,                                                                                                  \
+            "The least code, at half the speed or so: nothing is unrolled; of strict C99 (generic, cortex-m)"          \
     }
 #define FLAG_GRAPH                                                                                                     \
     {                                                                                                                  \

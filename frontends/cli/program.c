@@ -77,6 +77,16 @@ static bool program_threads(Cli *cli, CompileOptions *options)
     return true;
 }
 
+static bool program_size(Cli *cli, CompileOptions *options)
+{
+    if (!args_takes(cli, "size") || !args_has(cli, "size"))
+        return true;
+    if (options->target->dialect != DIALECT_C99)
+        return cli_usage(cli, "--size is for strict C99: --target generic or cortex-m"), false;
+    options->target = target_small(&cli->arena, options->target);
+    return true;
+}
+
 Str program_tune_path(Arena *arena, const Model *model, const Target *target)
 {
     Str stem = model->path;
@@ -93,7 +103,8 @@ static bool take_tune(Cli *cli, Model *model, CompileOptions *options)
 {
     Str word = args_value(cli, "tune"), text;
     Str path = word.ptr ? word : program_tune_path(&cli->arena, model, options->target);
-    if (str_is(word, "none") || (!word.ptr && !file_exists(path)))
+    bool beside = !options->target->small && file_exists(path); /* what is fastest is not least */
+    if (str_is(word, "none") || (!word.ptr && !beside))
         return true;
     options->tune = ARENA_NEW(&cli->arena, Tune);
     model->tune_path = path;
@@ -114,7 +125,8 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
                                 .describe_context = prepare_printer(&cli->arena),
                                 .target = program_target(cli, target)};
     if (!options->target || !program_compiler(cli) || !program_allocator(cli, &options->allocator) ||
-        !args_bytes(cli, "memory-limit", &options->memory_limit) || !program_threads(cli, options))
+        !args_bytes(cli, "memory-limit", &options->memory_limit) || !program_threads(cli, options) ||
+        !program_size(cli, options))
         return STATUS_USAGE;
     options->exact = args_has(cli, "exact");
     return take_tune(cli, model, options) ? STATUS_OK : STATUS_INPUT;

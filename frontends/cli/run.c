@@ -273,6 +273,7 @@ const Verb verb_run = {
                            FLAG_MEMORY_LIMIT,
                            FLAG_EXACT,
                            FLAG_THREADS,
+                           FLAG_SIZE,
                            FLAG_TUNE,
                            FLAG_GRAPH,
                            FLAG_END},

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-FLAGS = {"generic": None, "x86-64-v3": "avx2", "x86-64-v4": "avx512dq"}
+FLAGS = {"generic": None, "generic --size": None, "cortex-m": None, "cortex-m --size": None, "x86-64-v3": "avx2", "x86-64-v4": "avx512dq"}
 
 
 class Graph:
@@ -239,7 +239,9 @@ def add_converted(graph, lanes):
 
 def check(words, folder, target, cc, seeds):
     """What is wrong, in words."""
-    lanes = {"generic": 4, "x86-64-v3": 8, "x86-64-v4": 16}[target]
+    lanes = {"x86-64-v3": 8, "x86-64-v4": 16}.get(target, 4)
+    if target.startswith("cortex-m"):  # in the form without vectors, as there
+        cc += " -DNNC_NO_VECTORS"
     for seed in seeds:
         graph = (WidenedGraph if words.widened else Graph)(random.Random(f"{target} {seed}"))
         add_heads(graph, lanes)
@@ -248,9 +250,9 @@ def check(words, folder, target, cc, seeds):
             add_converted(graph, lanes)
         for _ in range(words.cases):
             graph.draw.choice([add_conv] * 4 + [add_matmul] * 4 + [add_transpose])(graph, lanes)
-        model = folder / f"contractions_{target}_{seed}.nnc"
+        model = folder / f"contractions_{target.replace(' ', '_')}_{seed}.nnc"
         model.write_text(graph.text())
-        command = [words.nnc, "run", model, "--check", "--target", target, "--cc", cc]
+        command = [words.nnc, "run", model, "--check", "--target", *target.split(), "--cc", cc]
         for line in graph.inputs:
             command += ["--input", f"{line.split(':')[0]}=random:{seed}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

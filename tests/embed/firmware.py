@@ -43,8 +43,8 @@ def complaint_of_run(done):
 
 
 def complaint_of_report(folder, nnc, report):
-    """The model fits into the page's part; into half the flash it does not."""
-    fits, not_into = sh(report, folder, nnc), sh(report.replace("512K", "256K"), folder, nnc)
+    """The model fits into the page's part; into less flash it does not."""
+    fits, not_into = sh(report, folder, nnc), sh(report.replace("512K", "192K"), folder, nnc)
     if fits.returncode or "of 65,536 B: fits" not in fits.stdout or "of 524,288 B: fits" not in fits.stdout:
         return fits.stdout
     return None if not_into.returncode == 1 else not_into.stdout

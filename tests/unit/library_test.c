@@ -193,6 +193,35 @@ UNIT(threads_share_a_run)
     nnc_session_free(session);
 }
 
+static int count_source(void *bytes, const char *name, const void *text, size_t size)
+{
+    (void)text;
+    *(size_t *)bytes += strcmp(name, "g.c") == 0 ? size : 0;
+    return 0;
+}
+
+UNIT(the_least_code_is_less)
+{
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_program *program;
+    size_t bytes[2] = {0};
+    EXPECT_INT(parse(session,
+                     "nnc 1\ngraph g(x: f32[1, 8, 9, 9], w: f32[8, 8, 3, 3]) -> (y: f32[1, 8, 9, 9]) {\n"
+                     "    y = conv2d(x, w, pad = 1)\n}\n",
+                     &module),
+               NNC_RESULT_OK);
+    for (int size = 0; size < 2; size++) {
+        nnc_options options = {.size = size};
+        EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_OK);
+        EXPECT_INT(nnc_program_emit(program, count_source, &bytes[size]), NNC_RESULT_OK);
+    }
+    EXPECT(bytes[1] && bytes[1] < bytes[0]);
+    nnc_options options = {.size = 1, .target = "x86-64-v3"};
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_USE);
+    nnc_session_free(session);
+}
+
 UNIT(recipes_of_a_tune_file_are_followed)
 {
     static const char one[] =
@@ -445,6 +474,7 @@ int main(void)
     static const Test test[] = {
         RUN(two_threads_make_the_same_bytes),
         RUN(threads_share_a_run),
+        RUN(the_least_code_is_less),
         RUN(a_graph_compiles_again_and_for_another_target),
         RUN(a_module_tells_its_graphs),
         RUN(a_graph_is_evaluated),

@@ -1,4 +1,5 @@
-/* Checks the helpers of emitted sources: included by PRELUDE, with LANES lanes (1: no vectors).
+/* Checks the helpers of emitted sources: included by PRELUDE, with LANES lanes.  CALLS: its vectors have functions for
+ * operators.
  *
  *     prelude_check [STEP]     every STEP-th float, over all of them, and the special values
  *
@@ -39,15 +40,15 @@ UNIT(gaussian_numbers_are_close)
     EXPECT(fabs(sum / count) < 0.02 && fabs(squares / count - 1) < 0.02);
 }
 
-#if LANES > 1
+#ifdef CALLS
+#define LESS(a, b)  WIDE(less)(a, b)
+#define NEGATIVE(a) WIDE(neg)(a)
+#else
+#define LESS(a, b)  ((a) < (b))
+#define NEGATIVE(a) (-(a))
+#endif
 #define WIDE(name) JOIN(name##_f32x, LANES)
 typedef JOIN(f32x, LANES) Wide;
-#else
-#define WIDE(name)      name##_f32
-typedef float Wide;
-#define load_f32(p)     (*(p))
-#define store_f32(p, x) (*(p) = (x))
-#endif
 
 static uint32_t step = 65521;
 
@@ -150,19 +151,11 @@ static void report(Unit *unit, const Measure *m)
         report(unit, &m);                                                                                              \
     }
 
-#if LANES > 1
 #define FORM(name, scalar_form)                                                                                        \
     static Wide name##_wide(Wide x)                                                                                    \
     {                                                                                                                  \
         return WIDE(name)(x);                                                                                          \
     }
-#else
-#define FORM(name, scalar_form)                                                                                        \
-    static float name##_wide(float x)                                                                                  \
-    {                                                                                                                  \
-        return scalar_form(x);                                                                                         \
-    }
-#endif
 #define CHECK(name, scalar_form, exact, limit)                                                                         \
     FORM(name, scalar_form)                                                                                            \
     SWEEP(name, scalar_form, exact, limit)
@@ -305,12 +298,12 @@ UNIT(nan_wins)
     EXPECT(isnan(atmost_f32(NAN, 0.0f)) && atmost_f32(1.0f, 0.0f) == 0.0f && atmost_f32(-3.0f, 0.0f) == -3.0f);
 }
 
-#if LANES > 1
 /* Lane j of x is at j mod 4: NaN, 1.5, -2, j. */
 static void some_lanes(float *x, float shift)
 {
+    static volatile float one_and_half = 1.5f, minus_two = -2.0f; /* which no compiler folds */
     for (unsigned j = 0; j < LANES; j++)
-        x[j] = j % 4 == 0 ? NAN : j % 4 == 1 ? 1.5f : j % 4 == 2 ? -2.0f : (float)j + shift;
+        x[j] = j % 4 == 0 ? NAN : j % 4 == 1 ? one_and_half : j % 4 == 2 ? minus_two : (float)j + shift;
 }
 
 static bool same(const float *a, const float *b)
@@ -340,7 +333,7 @@ UNIT(vectors_do_as_scalars_of_two_operands)
         const Wide a = WIDE(load)(x + 1), b = WIDE(load)(y);
         EXPECT_LANES(WIDE(max)(a, b), max_f32(x[j + 1], y[j]));
         EXPECT_LANES(WIDE(min)(a, b), min_f32(x[j + 1], y[j]));
-        EXPECT_LANES(WIDE(select)(a < b, a, b), x[j + 1] < y[j] ? x[j + 1] : y[j]);
+        EXPECT_LANES(WIDE(select)(LESS(a, b), a, b), x[j + 1] < y[j] ? x[j + 1] : y[j]);
         EXPECT_LANES(WIDE(atleast)(a, 1.75f), atleast_f32(x[j + 1], 1.75f));
         EXPECT_LANES(WIDE(atmost)(a, 1.75f), atmost_f32(x[j + 1], 1.75f));
         EXPECT_LANES(WIDE(pow)(a, b), powf(x[j + 1], y[j]));
@@ -366,13 +359,13 @@ UNIT(reductions_reach_every_lane)
             x[j] = j == at ? 3.0f : 1.0f;
         const Wide a = WIDE(load)(x);
         EXPECT(WIDE(sum)(a) == LANES + 2 && WIDE(product)(a) == 3 && WIDE(largest)(a) == 3);
-        EXPECT(WIDE(least)(-a) == -3 && WIDE(least)(a) == 1);
+        EXPECT(WIDE(least)(NEGATIVE(a)) == -3 && WIDE(least)(a) == 1);
         x[at] = NAN;
         EXPECT(isnan(WIDE(largest)(WIDE(load)(x))) && isnan(WIDE(least)(WIDE(load)(x))));
     }
 }
 
-UNIT(strides_and_squares)
+UNIT(strides)
 {
     float x[LANES * 40], y[LANES * 40];
     for (unsigned i = 0; i < LANES * 40; i++)
@@ -382,17 +375,55 @@ UNIT(strides_and_squares)
     WIDE(scatter)(y + 2, 5, WIDE(load)(x));
     for (unsigned i = 0; i < LANES * 40; i++)
         EXPECT(y[i] == (i >= 2 && (i - 2) % 5 == 0 && (i - 2) / 5 < LANES ? x[(i - 2) / 5] : -1));
+}
+
+#ifndef CALLS
+UNIT(squares)
+{
+    float x[LANES * 40], y[LANES * 40];
     for (unsigned i = 0; i < LANES * 40; i++)
-        y[i] = -1;
+        x[i] = (float)i, y[i] = -1;
     WIDE(transpose)(x + 3, 37, y + 1, LANES + 2);
     for (unsigned i = 0; i < LANES; i++)
         for (unsigned j = 0; j < LANES; j++)
             EXPECT(y[1 + j * (LANES + 2) + i] == x[3 + i * 37 + j]);
     EXPECT(y[0] == -1 && y[LANES + 1] == -1 && y[1 + LANES * (LANES + 2)] == -1);
 }
+#else
+UNIT(calls_do_as_operators)
+{
+    float x[LANES], y[LANES];
+    for (unsigned turn = 0; turn < LANES; turn++) {
+        some_lanes(x, 0.25f);
+        for (unsigned j = 0; j < LANES; j++)
+            y[j] = x[(j + turn) % LANES];
+        const Wide a = WIDE(load)(x), b = WIDE(load)(y), one = WIDE(splat)(1.0f), none = WIDE(splat)(0.0f);
+        EXPECT_LANES(WIDE(add)(a, b), x[j] + y[j]);
+        EXPECT_LANES(WIDE(sub)(a, b), x[j] - y[j]);
+        EXPECT_LANES(WIDE(mul)(a, b), x[j] * y[j]);
+        EXPECT_LANES(WIDE(div)(a, b), x[j] / y[j]);
+        EXPECT_LANES(WIDE(madd)(one, a, b), 1.0f + x[j] * y[j]);
+        EXPECT_LANES(WIDE(madds)(a, 0.5f, b), x[j] + 0.5f * y[j]);
+        EXPECT_LANES(WIDE(select)(WIDE(at_most)(a, b), one, none), x[j] <= y[j] ? 1.0f : 0.0f);
+        EXPECT_LANES(WIDE(select)(WIDE(equal)(a, b), one, none), x[j] == y[j] ? 1.0f : 0.0f);
+        EXPECT_LANES(WIDE(select)(WIDE(differ)(a, b), one, none), x[j] != y[j] ? 1.0f : 0.0f);
+    }
+}
+
+UNIT(masks_combine)
+{
+    static const unsigned char p[4] = {0, 1, 0, 1}, q[4] = {0, 0, 1, 1};
+    unsigned char all[4][4];
+    WIDE(store_mask)(all[0], WIDE(and)(WIDE(load_mask)(p), WIDE(load_mask)(q)));
+    WIDE(store_mask)(all[1], WIDE(or)(WIDE(load_mask)(p), WIDE(load_mask)(q)));
+    WIDE(store_mask)(all[2], WIDE(xor)(WIDE(load_mask)(p), WIDE(gather_mask)(q, 1)));
+    WIDE(store_mask)(all[3], WIDE(not )(WIDE(or)(WIDE(load_mask)(p), WIDE(splat_mask)(0))));
+    for (unsigned j = 0; j < 4; j++)
+        EXPECT(all[0][j] == (p[j] & q[j]) && all[1][j] == (p[j] | q[j]) && all[2][j] == (p[j] ^ q[j]) &&
+               all[3][j] == !p[j]);
+}
 #endif
 
-#if LANES > 1
 /* From any multiple of 4 on, also where the counter needs its second word. */
 UNIT(vectors_draw_as_scalars)
 {
@@ -404,9 +435,7 @@ UNIT(vectors_draw_as_scalars)
             EXPECT_LANES(WIDE(gauss)(key[k], start[s]), gauss_f32(key[k], start[s] + (int)j));
         }
 }
-#endif
 
-#if LANES > 1
 /* Every element of 8 and 16 bits, those that follow one another and each part of a word, against the scalar conversion:
  * the same bits, but for those of NaN. */
 static bool same_number(float a, float b)
@@ -470,7 +499,6 @@ UNIT(narrow_elements_are_widened)
     EXPECT(widens_f16());
     EXPECT(widens_bf16());
 }
-#endif
 
 int main(int argc, char **argv)
 {
@@ -495,9 +523,7 @@ int main(int argc, char **argv)
         RUN(atan_is_close),
         RUN(sinh_is_close),
         RUN(cosh_is_close),
-#if LANES > 1
         RUN(narrow_elements_are_widened),
-#endif
         RUN(f16_rounds_to_nearest_even),
         RUN(bf16_rounds_to_nearest_even),
         RUN(floats_to_integers_are_clamped),
@@ -506,12 +532,16 @@ int main(int argc, char **argv)
         RUN(nan_wins),
         RUN(random_numbers_keep_their_bits),
         RUN(gaussian_numbers_are_close),
-#if LANES > 1
         RUN(vectors_do_as_scalars_of_two_operands),
         RUN(reductions_reach_every_lane),
-        RUN(strides_and_squares),
-        RUN(vectors_draw_as_scalars),
+        RUN(strides),
+#ifdef CALLS
+        RUN(calls_do_as_operators),
+        RUN(masks_combine),
+#else
+        RUN(squares),
 #endif
+        RUN(vectors_draw_as_scalars),
     };
     if (argc > 1)
         step = (uint32_t)strtoul(argv[1], NULL, 10);

@@ -21,14 +21,20 @@ static bool has_scalar(Helper helper, DType dtype)
     if (prelude_is_random(helper))
         return dtype == (helper == HELPER_UNIT || helper == HELPER_GAUSS ? DT_F32 : DT_I64);
     if (dtype_is_float(dtype))
-        return helper > HELPER_ABS && !is_of_integers(helper) && helper != HELPER_CONVERT;
+        return helper > HELPER_ABS && !is_of_integers(helper) && helper < HELPER_CONVERT;
+    if (helper > HELPER_CONVERT)
+        return false;
     return is_of_integers(helper) || helper == HELPER_FMOD || helper == HELPER_MOD;
 }
 
+/* Strict C99 has functions for operators, and transposes by loops. */
 static bool has_vector(const Target *target, Helper helper)
 {
-    return target->dialect == DIALECT_VECTOR && !is_of_integers(helper) && helper != HELPER_CONVERT &&
-           helper != HELPER_WORD && helper != HELPER_FOLD_IN;
+    bool of_c99 = helper == HELPER_DIV || helper > HELPER_CONVERT;
+    if (target->dialect == DIALECT_C99 ? helper == HELPER_TRANSPOSE : of_c99)
+        return false;
+    return (of_c99 || !is_of_integers(helper)) && helper != HELPER_CONVERT && helper != HELPER_WORD &&
+           helper != HELPER_FOLD_IN;
 }
 
 static void need_all(PreludeNeeds *needs, Arena *arena, const Target *target)

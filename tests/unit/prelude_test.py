@@ -17,7 +17,8 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 WARNINGS = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror".split()
 TARGETS = {  # flags, lanes, what the processor must have
-    "generic": ([], 1, []),
+    "generic": ([], 4, []),
+    "generic without vectors": (["-DNNC_NO_VECTORS"], 4, []),
     "x86-64-v2": (["-march=x86-64-v2"], 4, ["sse4_2"]),
     "x86-64-v3": (["-march=x86-64-v3"], 8, ["avx2", "fma"]),
     "x86-64-v4": (["-march=x86-64-v4", "-mprefer-vector-width=512"], 16, ["avx512f", "avx512dq", "avx512vl"]),
@@ -71,6 +72,7 @@ def is_right(folder, header, target, step):
             continue
         name = f"{target}: results of {compiler}"
         problem = run(compiler, "-std=c99", "-O2", *flags, f"-I{HERE}", f'-DPRELUDE="{header}"', f"-DLANES={lanes}",
+                      *(["-DCALLS"] if target.startswith("generic") else []),
                       *WARNINGS, "-Wno-conversion", HERE / "prelude_check.c", "-o", program, "-lm")
         if problem or not processor_has(features):
             check(name + ("" if problem else " # SKIP not on this processor"), problem)
@@ -110,11 +112,11 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for target in TARGETS:
-            header = folder / f"{target}.h"
-            header.write_text(printed(printer, target))
+            header = folder / f"{target.replace(' ', '_')}.h"
+            header.write_text(printed(printer, target.split()[0]))
             compiles(folder, header, target)
             is_right(folder, header, target, step)
-        check("a source without AVX-512 is refused with the flags to use", refuses_wrong_flags(folder, header))
+        check("a source without AVX-512 is refused with the flags to use", refuses_wrong_flags(folder, folder / "x86-64-v4.h"))
         if shutil.which("clang"):
             for target in ("generic", "x86-64-v4"):
                 check(f"{target}: only what is needed is printed", prints_only_what_is_needed(folder, printer, target))

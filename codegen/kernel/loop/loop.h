@@ -1,8 +1,8 @@
 /* The loop IR: what a kernel does, as loops over buffers, before it is written as C or CUDA.
  *
- * A LANES region stands for `lanes` values of its variable at once.  In a dialect with vectors every expression that
- * varies with the variable is a vector; elsewhere a local of the region is a small array and each statement a short
- * loop. Lanes run in step: no statement may read what another lane has written in the region, except through REDUCE. */
+ * A LANES region stands for `lanes` values of its variable at once: every expression that varies with the variable is a
+ * vector, or in strict C99 what stands for one.  Lanes run in step: no statement may read what another lane has written
+ * in the region, except through REDUCE. */
 #ifndef NNC_KERNEL_LOOP_H
 #define NNC_KERNEL_LOOP_H
 

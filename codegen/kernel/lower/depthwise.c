@@ -6,6 +6,7 @@
 #include "base/number.h"
 
 #include <assert.h>
+#include <math.h>
 
 enum { KNOB_PIXELS, KNOB_OUTPUTS, KNOB_CHANNELS, KNOB_WIDTH, KNOB_HELD };
 
@@ -142,6 +143,8 @@ static double depthwise_cost(const Lower *lower, const Kernel *kernel, const Rec
     bool vectors = recipe->knob[KNOB_CHANNELS] || recipe->knob[KNOB_WIDTH];
     int64_t lanes = lower->target->lanes;
     bool deep = value_shape(lower->graph, node->in[1])->dim[1] > lanes;
+    if (lower->target->small) /* a loop over the window takes a fraction of the code */
+        return INFINITY;
     return (double)node_flops(lower->graph, node) / (!vectors ? 2.0 : (double)lanes * (deep ? 1.5 : 2.5));
 }
 

@@ -109,10 +109,11 @@ static void add_stage(Lower *lower, Block *block, const Stage *stage, Index colu
 }
 
 /* A straight block may be vectors when all its values and stores may. */
+/* In strict C99 a few columns go one by one: lanes would take a second text, and their functions. */
 static int64_t stage_lanes(const Lower *lower, const Rows *rows, const Stage *stage)
 {
-    int64_t lanes = lower->target->lanes;
-    if (lanes < 2 || rows->columns < lanes || stage->value->dtype != DT_F32 ||
+    int64_t lanes = lower->target->lanes, fewest = lower->target->dialect == DIALECT_C99 ? 4 * lanes : lanes;
+    if (lanes < 2 || rows->columns < fewest || stage->value->dtype != DT_F32 ||
         !expr_vectorizes(stage->value, stage->column))
         return 0;
     for (const Stmt *stmt = stage->block.first; stmt; stmt = stmt->next) {

@@ -4,6 +4,7 @@
 #include "kernel/lower/tiled.h"
 
 #include <assert.h>
+#include <math.h>
 
 /* The nest */
 
@@ -18,6 +19,7 @@ static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGrou
     Arena *arena = con->lower->arena;
     TileAt at = {.loop = loop, .group = group, .row = row};
     at.pixel = index_add(arena, index_constant(loop->pixel), index_scale(arena, round, loop->pixel_step));
+    at.column = at.pixel;
     at.x = index_add(arena, index_constant(loop->x), index_scale(arena, round, loop->x_step));
     at.tile = index_add(arena, index_constant(loop->tile), index_scale(arena, round, loop->tile_step));
     if (row) {
@@ -287,6 +289,8 @@ static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe 
         int64_t columns = value_shape(lower->graph, node->out[0])->dim[1];
         ConvolutionPhase phase = convolution_phase_of(lower->graph, node, 0);
         double joined = (double)convolution_joined_groups(&phase.conv, lower->target->lanes);
+        if (joined > 1 && lower->target->small) /* each with zeros for the others' weights */
+            return INFINITY;
         columns = columns / phase.conv.groups * (int64_t)joined;
         flops *= joined * (double)ceil_div(columns, lower->target->lanes) * lanes / (double)columns;
     }

@@ -113,6 +113,7 @@ typedef struct Tiled {
     /* Schedule */
     uint32_t pixels, vectors; /* of a tile at most */
     Order order;
+    bool clamped;      /* one text for all pixels of a row, the taps' range kw clamped at run time, too */
     bool few_channels; /* an image of few channels: kw, channel, kh instead of block, kh, kw, channel */
     bool packed;       /* the weights are packed at compile time, from: */
     ConstantSource source[MOST_LEAVES]; /* the first has them all; the others scale them */
@@ -164,6 +165,10 @@ int64_t tiled_partial_elements(const Tiled *con); /* sums that scratch holds bet
 void tiled_weights(Tiled *con);
 /* tiled_panels.c: their widths, ... */
 void tiled_panels(Tiled *con);
+/* ... and in memory: columns of a panel as it is packed, and where in it a vector begins.  Where flash counts, a panel
+ * is not padded: its last vector begins before the one ahead of it ends, and what they share is computed twice. */
+int64_t tiled_panel_width(const Tiled *con, const PanelGroup *group);
+int64_t tiled_panel_vector(const Tiled *con, const PanelGroup *group, uint32_t vector);
 bool tiled_packs_panels(const Tiled *con); /* one at a time, which the tiles then pass over */
 /* ... where an element is in the second operand, ... */
 void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position);
@@ -202,6 +207,7 @@ typedef struct TileAt {
     const TileLoop *loop;
     const PanelGroup *group;
     Index pixel, x, tile;
+    Index column; /* of the first pixel in its row, where tiles stay in rows */
     const Var *row;
 } TileAt;
 void tiled_tile(Tiled *con, Block *block, const TileAt *at);

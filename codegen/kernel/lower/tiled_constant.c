@@ -162,7 +162,7 @@ static void add_digit(Packing *packing, int64_t extent, int64_t stride, int64_t 
 /* A bound for the columns, and one for the depth. */
 static void bound_whole(Packer *p, const PanelGroup *group, int64_t parts)
 {
-    int64_t width = group->vectors * p->con->lanes;
+    int64_t width = tiled_panel_width(p->con, group);
     p->bound[0][DIGIT_PANEL] = width, p->bound[0][DIGIT_COLUMN] = 1;
     p->bound[1][DIGIT_BLOCK] = p->con->block_depth, p->bound[1][DIGIT_DEPTH] = parts, p->bound[1][DIGIT_PART] = 1;
     p->packing.bound[0].most = p->con->columns - group->first * p->con->lanes;
@@ -217,7 +217,7 @@ static int64_t set_steps(Packer *p, bool all, int64_t parts, int64_t *step)
 static Packed pack(const Tiled *con, const PanelGroup *group, const ConstantSource *source, bool all)
 {
     Arena *arena = con->lower->arena;
-    int64_t width = group->vectors * con->lanes, parts = all ? con->parts : 1, step[DIGITS] = {0};
+    int64_t width = tiled_panel_width(con, group), parts = all ? con->parts : 1, step[DIGITS] = {0};
     Packer p;
     memset(&p, 0, sizeof p); /* packings are compared as bytes */
     p.con = con, p.order = tiled_packed_order(con, group);
@@ -260,12 +260,12 @@ void tiled_pack_constant(Tiled *con, PanelGroup *group)
 
 /* Reading */
 
-static const Expr *load(const Tiled *con, uint32_t source, const Packed *packed, Index at, uint32_t vector,
-                        const Var *lane)
+static const Expr *load(const Tiled *con, const PanelGroup *group, uint32_t source, const Packed *packed, Index at,
+                        uint32_t vector, const Var *lane)
 {
     Arena *arena = con->lower->arena;
     DType dtype = value_type(con->lower->graph, con->source[source].value)->dtype;
-    at = index_add(arena, at, index_constant(vector * con->lanes * packed->lane));
+    at = index_add(arena, at, index_constant(tiled_panel_vector(con, group, vector) * packed->lane));
     at = index_add(arena, at, index_scale(arena, index_var(arena, lane), packed->lane));
     return (packed->lane > 1 ? expr_load_spread : expr_load)(arena, dtype, packed->buffer, at);
 }
@@ -279,7 +279,7 @@ static const Expr *load_side(const Tiled *con, const PanelGroup *group, uint32_t
     address = index_add(arena, address, index_scale(arena, at->kh, side->tap_h));
     address = index_add(arena, address, index_scale(arena, at->kw, side->tap_w));
     address = index_add(arena, address, index_scale(arena, at->depth, side->depth));
-    return load(con, source, side, address, vector, lane);
+    return load(con, group, source, side, address, vector, lane);
 }
 
 /* The value computed of what is loaded here. */
@@ -300,10 +300,10 @@ const Expr *tiled_weight(Tiled *con, const PanelGroup *group, const WeightAt *at
     const Expr *loaded[MOST_LEAVES];
     if (!con->widened) {
         Arena *arena = con->lower->arena;
-        Index address = index_add(arena, at->at, index_constant(vector * con->lanes));
+        Index address = index_add(arena, at->at, index_constant(tiled_panel_vector(con, group, vector)));
         return expr_load(arena, DT_F32, group->weight.buffer, index_add(arena, address, index_var(arena, lane)));
     }
-    loaded[0] = load(con, 0, &group->weight, at->at, vector, lane);
+    loaded[0] = load(con, group, 0, &group->weight, at->at, vector, lane);
     for (uint32_t i = 1; i < con->source_count; i++)
         loaded[i] = load_side(con, group, i, at, vector, lane);
     return computed(con, con->scaled ? con->scaled->in[1 - con->scale] : con->second, loaded);

@@ -13,10 +13,19 @@ static void add_group(Tiled *con, int64_t first, int64_t count, uint32_t vectors
         (PanelGroup){.first = first, .count = count, .vectors = vectors, .partial = partial, .panel = panel};
 }
 
+/* A last panel of one vector could not begin earlier, and would be padded: the others take it in, one pixel at a time.
+ */
+static int64_t count_panels(const Tiled *con, int64_t vectors)
+{
+    int64_t panels = ceil_div(vectors, con->vectors);
+    bool alone = con->lower->target->flash && con->columns % con->lanes && con->pixels == 1 && vectors / panels == 1;
+    return alone && panels > 1 ? panels - 1 : panels;
+}
+
 /* Balanced widths: 7 vectors by 3 are 3, 2, 2.  The last panel stands alone when its last lanes are past the end. */
 void tiled_panels(Tiled *con)
 {
-    int64_t vectors = ceil_div(con->columns, con->lanes), panels = ceil_div(vectors, con->vectors);
+    int64_t vectors = ceil_div(con->columns, con->lanes), panels = count_panels(con, vectors);
     uint32_t narrow = (uint32_t)(vectors / panels), partial = con->columns % con->lanes != 0;
     int64_t wide = vectors % panels; /* panels of one vector more */
 
@@ -24,6 +33,19 @@ void tiled_panels(Tiled *con)
     add_group(con, 0, wide, narrow + 1, false);
     add_group(con, wide * (narrow + 1), panels - wide - partial, narrow, false);
     add_group(con, vectors - narrow, partial, narrow, true);
+}
+
+int64_t tiled_panel_width(const Tiled *con, const PanelGroup *group)
+{
+    int64_t whole = group->vectors * con->lanes, columns = con->columns - group->first * con->lanes;
+    bool tight = con->lower->target->flash && group->partial && con->packed && con->source_count == 1 &&
+                 con->parts == 1 && con->joined == 1;
+    return tight && columns >= con->lanes ? columns : whole;
+}
+
+int64_t tiled_panel_vector(const Tiled *con, const PanelGroup *group, uint32_t vector)
+{
+    return least(vector * con->lanes, tiled_panel_width(con, group) - con->lanes);
 }
 
 /* Where the operand's elements are */
@@ -101,7 +123,7 @@ PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group)
     order.extent[DIGIT_TAP_W] = con->taps_w;
     order.extent[DIGIT_DEPTH] = ceil_div(least(con->block_depth, con->depth), con->parts);
     order.extent[DIGIT_PART] = con->parts;
-    order.extent[DIGIT_COLUMN] = group->vectors * con->lanes;
+    order.extent[DIGIT_COLUMN] = tiled_panel_width(con, group);
     for (uint32_t i = DIGITS; i-- > 0;) {
         order.step[order.place[i]] = order.elements;
         order.elements *= order.extent[order.place[i]];

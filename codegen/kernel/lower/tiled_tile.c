@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#define FEW_PIXELS 3 /* that a tile of a row has at least, where that saves text */
 #define MANY_LINES 900
 #define MOST_LINES 2000
 
@@ -14,7 +15,28 @@ static int64_t block_bytes(const Tiled *con)
     return con->is_product ? 2 * bytes : bytes;
 }
 
-/* 14 x 2 sums, 2 vectors of weights and one broadcast fill 32 registers; 6 x 2 or 4 x 3 fill 16. */
+/* Do the pixels of the image follow one another from row to row as along them? */
+static bool goes_straight(const Tiled *con)
+{
+    return con->taps_h * con->taps_w == 1 && con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
+}
+
+#define SMALL_VECTORS 2 /* of sums, where code is to be small */
+
+/* The whole tiles that a row, or what goes like one, may be cut into without a rest: then there are few kinds of them,
+ * each a text of its own.  In strict C99, whose text is read and whose code may lie in flash. */
+static uint32_t even_pixels(const Tiled *con)
+{
+    int64_t extent = goes_straight(con) ? con->out_h * con->out_w : con->out_w;
+    if (con->lower->target->dialect != DIALECT_C99 || con->pixels > 8)
+        return con->pixels;
+    for (uint32_t pixels = con->pixels; pixels >= 4; pixels--)
+        if (extent % pixels == 0)
+            return pixels;
+    return con->pixels;
+}
+
+/* 14 x 2 sums, 2 vectors of weights and one broadcast fill 32 registers; 6 x 2 or 4 x 3 fill 16, and 6 x 1 fill 8. */
 static void choose_tile(Tiled *con)
 {
     int64_t registers = con->lower->target->vector_registers, pixels = con->out_h * con->out_w;
@@ -22,15 +44,21 @@ static void choose_tile(Tiled *con)
     bool wide = registers >= 32, strided = con->taps_h * con->taps_w == 1 && con->stride_h == 2;
     bool three = !wide && con->packed && vectors % 3 == 0 && (con->is_product || strided);
 
-    con->vectors = vectors == 1 ? 1 : three ? 3 : 2;
+    con->vectors = vectors == 1 || registers < 16 ? 1 : three ? 3 : 2;
     con->pixels = wide ? 14 : three ? 4 : 6;
     if (con->vectors == 1)
-        con->pixels = (uint32_t)least(2 * con->pixels, registers - 4);
+        con->pixels = (uint32_t)least(2 * con->pixels, registers - (registers < 16 ? 2 : 4));
+    con->pixels = even_pixels(con);
     if (pixels < con->pixels) { /* few pixels: more vectors, to hide the latency of the sums */
         con->pixels = (uint32_t)pixels;
         con->vectors = (uint32_t)least(vectors, least(8, (registers - 1) / (pixels + 1)));
-        con->vectors = pixels == 1 ? (uint32_t)least(vectors, con->scaled ? (registers - 4) / 2 : 8) : con->vectors;
+        if (pixels == 1)
+            con->vectors = (uint32_t)least(vectors, least(8, con->scaled ? (registers - 4) / 2 : registers / 2));
         con->vectors = (uint32_t)least(con->vectors, 8);
+    }
+    if (con->lower->target->small) {
+        con->pixels = 1;
+        con->vectors = (uint32_t)least(vectors, SMALL_VECTORS);
     }
     if (con->asked.pixels > 0)
         con->pixels = (uint32_t)con->asked.pixels;
@@ -249,11 +277,10 @@ static void cut_run(Tiled *con, int64_t extent)
  * whole tiles, or many of them, tiles stay inside their row. */
 static bool rows_suit(const Tiled *con)
 {
-    bool contiguous =
-        con->taps_h * con->taps_w == 1 && con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
-    if (con->out_h == 1 || contiguous)
+    if (con->out_h == 1 || goes_straight(con))
         return false;
-    return con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
+    bool few_texts = con->lower->target->dialect == DIALECT_C99 && con->out_w >= FEW_PIXELS;
+    return few_texts || con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
 }
 
 /* Lines of the emitted text, about: two steps of the depth per tap, sums started and stored in two ways. */
@@ -262,8 +289,7 @@ static int64_t text_length(const Tiled *con)
     int64_t pixels = 0, taps = con->taps_w * (con->taps_h > 1 ? 2 : 1);
     for (uint32_t i = 0; i < con->tiling.count; i++)
         pixels += con->tiling.loop[i].pixels;
-    int64_t lines = pixels * (2 * taps + 5 * con->vectors);
-    return con->lower->target->dialect == DIALECT_VECTOR ? lines : 2 * lines; /* each a loop over the lanes */
+    return pixels * (2 * taps + 5 * con->vectors);
 }
 
 /* Long texts are worth some idle registers, very long ones any. */
@@ -275,8 +301,26 @@ static bool text_suits(const Tiled *con)
 
 #define MOST_LOOKED_AT 4096 /* tiles, one by one */
 
+/* One loop over the pixels of a row, whose taps are clamped. */
+static void cut_clamped(Tiled *con)
+{
+    uint32_t capacity = 0;
+    TileLoop tile = tile_at(con, 0, 1, 0);
+    tile.count = con->tiling.tiles = con->out_w;
+    tile.pixel_step = tile.tile_step = 1;
+    tile.x_step = con->stride_w * con->x_w;
+    con->tiling = (Tiling){.rows = true, .tiles = con->out_w};
+    ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, capacity, tile);
+}
+
 static void cut_image(Tiled *con)
 {
+    con->clamped =
+        con->lower->target->small && con->pixels == 1 && con->out_h > 1 && con->taps_w > 1 && con->asked.rows != 0;
+    if (con->clamped) {
+        cut_clamped(con);
+        return;
+    }
     /* A pool takes the image row by row, and so does an operand that is computed come. */
     bool free = con->asked.rows == KNOB_FREE;
     con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
@@ -319,8 +363,9 @@ bool tiled_choose(Tiled *con)
     choose_tile(con);
     if (!asked->pixels || !asked->vectors || ((asked->pixels > 0 || asked->vectors > 0) && !fits_registers(con)))
         return false;
-    con->few_channels = !con->is_product && con->phases == 1 && con->depth < con->lanes && con->source_count < 2 &&
-                        con->taps_h * con->taps_w > 1 && con->out_h > 1 && con->out_w >= con->pixels;
+    con->few_channels = !con->lower->target->small && !con->is_product && con->phases == 1 && con->depth < con->lanes &&
+                        con->source_count < 2 && con->taps_h * con->taps_w > 1 && con->out_h > 1 &&
+                        con->out_w >= con->pixels;
     choose_scaling(con);
     con->parts = choose_parts(con);
     cut_image(con);
