@@ -260,6 +260,7 @@ static bool advance(Sweep *s, uint32_t section, Arena *trees)
                 state.tree.node = arena_copy(trees, state.tree.node, sizeof *state.tree.node * state.tree.count);
                 state.freedom = plan_pq_freedom(&state.tree);
                 state.hash = hash_tree(s, &state.tree);
+                s->looks += state.tree.count;
                 ARENA_PUSH(&scratch, next, count, capacity, state);
             }
             arena_reset(s->stack, mark);

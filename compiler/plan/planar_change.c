@@ -544,6 +544,7 @@ static uint32_t find_choices(Search *s, const PqTree *tree, uint32_t pivot, Choi
             add_choice(choice, &count, MOST_CHOICES,
                        (Choice){g, freedom - 65536 * (int64_t)(ones(g.gone) + ones(g.put))});
             arena_reset(s->stack, mark);
+            s->ways->looks += after.count;
             s->replaced++;
             tried++;
         }

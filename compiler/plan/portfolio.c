@@ -16,7 +16,7 @@
 
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
 #define BLOCK_LOOKS      UINT64_C(20000000)   /* for each unit of effort */
-#define PLANAR_LOOKS     UINT64_C(200000000)  /* likewise */
+#define PLANAR_LOOKS     UINT64_C(600000000)  /* likewise */
 #define MOST_BY_BLOCKS   10000
 #define MANY             200000 /* items from which on even n log n is done sparingly */
 #define LOOKS_OF_MANY    UINT64_C(250000000)

@@ -98,11 +98,6 @@ static uint32_t write_alike(Reduction *r, uint32_t n, Fill fill)
     return children > 0;
 }
 
-/* Children of a Q node are walked either way by their numbers. */
-typedef struct Children {
-    uint32_t first, count;
-} Children;
-
 static uint32_t child(const Reduction *r, uint32_t n, uint32_t k)
 {
     uint32_t c = n + 1;
@@ -313,34 +308,30 @@ PqTree plan_pq_free(Arena *arena, const uint32_t *leaf, uint32_t count)
     return (PqTree){node, r.count};
 }
 
-/* log2(value) in 65,536ths, 1 <= value. */
-static uint64_t log2_of(uint32_t value)
+/* log2 in 65,536ths, of 2^31 to 2^32, less 31. */
+static uint64_t log2_of(uint64_t x)
 {
-    uint64_t result = 0, x = value;
-    while (x >> 1 >> result)
-        result++;
-    x = (x << 32) >> result; /* 1 to 2, of 2^32 */
+    uint64_t result = 0;
     for (int bit = 0; bit < 16; bit++) {
-        x = (x >> 1) * (x >> 1) >> 30;
-        result = result << 1 | x >> 33;
-        x >>= x >> 33;
+        x = x * x >> 31;
+        result = result << 1 | x >> 32;
+        x >>= x >> 32;
     }
     return result;
 }
 
+/* The number of orders is a product; it is kept as x * 2^power, rounded down. */
 uint64_t plan_pq_freedom(const PqTree *tree)
 {
-    uint64_t freedom = 0;
+    uint64_t x = UINT64_C(1) << 31, power = 0;
     for (uint32_t n = 0; n < tree->count; n++) {
         uint32_t children = 0;
-        for (uint32_t c = n + 1; c < n + tree->node[n].span; c += tree->node[c].span) {
-            children++;
-            if (tree->node[n].leaf == PQ_P)
-                freedom += log2_of(children);
-        }
-        freedom += tree->node[n].leaf == PQ_Q ? 65536 : 0;
+        power += tree->node[n].leaf == PQ_Q;
+        for (uint32_t c = n + 1; tree->node[n].leaf == PQ_P && c < n + tree->node[n].span; c += tree->node[c].span)
+            for (x *= ++children; x >> 32; x >>= 1)
+                power++;
     }
-    return freedom;
+    return (power << 16) + log2_of(x);
 }
 
 typedef struct Ordering {
