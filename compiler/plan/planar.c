@@ -6,7 +6,7 @@
  * live that are still possible (Booth and Lueker 1976): at each node what ends must be able to stand together, and what
  * begins takes its place in any order.
  *
- * At most times the sums leave few choices (planar_change.h).  A beam of trees follows them; those with the most orders
+ * At most times the sums leave few choices (planar_search.c).  A beam of trees follows them; those with the most orders
  * left go on.  Where there is but one choice later on, it is known before: what will end together in one node is made
  * to stand together as soon as all of it is live.  The addresses are read off backwards, from an order of the last
  * tree.
@@ -18,7 +18,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "plan/planar_change.h"
+#include "plan/planar_search.h"
 #include "plan/sort.h"
 
 #define NONE       UINT32_MAX

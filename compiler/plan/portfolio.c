@@ -313,13 +313,6 @@ static void try_blocks(Attempt *a)
     arena_free(&scratch);
 }
 
-static void run_best(Attempt *a)
-{
-    run_single(a);
-    if (!done(a))
-        try_blocks(a);
-}
-
 static void try_planar(Attempt *a)
 {
     uint64_t looks = PLANAR_LOOKS * (uint64_t)a->effort + PLANAR_LOOKS / NO_EFFORT;
@@ -327,16 +320,25 @@ static void try_planar(Attempt *a)
         consider(a, plan_planar(a->items, &looks, a->trial), "planar");
 }
 
-static void run_planar(Attempt *a)
+static void run_best(Attempt *a)
 {
-    try_planar(a);
-    if (a->peak == INT64_MAX)
-        run_quick(a);
+    run_single(a);
+    if (!done(a))
+        try_planar(a);
+    if (!done(a))
+        try_blocks(a);
 }
 
 static void run_blocks(Attempt *a)
 {
     try_blocks(a);
+    if (a->peak == INT64_MAX)
+        run_quick(a);
+}
+
+static void run_planar(Attempt *a)
+{
+    try_planar(a);
     if (a->peak == INT64_MAX)
         run_quick(a);
 }
