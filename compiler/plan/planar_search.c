@@ -292,7 +292,8 @@ static uint32_t find_choices(Search *s, const PqTree *tree, uint32_t pivot, Choi
     uint32_t count = 0, tried = 0;
     find_sets(s, tree, pivot, &sets);
     for (uint32_t k = 0; k < sets.count && tried < MOST_TRIED; k++) {
-        const PlanarMatches *m = plan_planar_matches(&s->change->put, plan_planar_sum(s->change, &s->change->gone, sets.mask[k]));
+        const PlanarMatches *m =
+            plan_planar_matches(&s->change->put, plan_planar_sum(s->change, &s->change->gone, sets.mask[k]));
         for (uint32_t j = 0; j < m->count && tried < MOST_TRIED; j++) {
             PlanarGroup g = {sets.mask[k], m->mask[j]};
             ArenaMark mark = arena_mark(s->stack);
@@ -365,7 +366,8 @@ static void cover(Search *s, const PqTree *tree, uint32_t skips)
 
 /* Combining small groups */
 
-static void add_matches(Search *s, const PqTree *tree, uint64_t gone, const PlanarMatches *m, Choice *choice, uint32_t *count)
+static void add_matches(Search *s, const PqTree *tree, uint64_t gone, const PlanarMatches *m, Choice *choice,
+                        uint32_t *count)
 {
     if (m->count && can_stand_together(s, tree, gone))
         for (uint32_t k = 0; k < m->count; k++)
@@ -390,7 +392,8 @@ static uint32_t list_groups(Search *s, const PqTree *tree, Choice *choice)
     }
     if (c->gone.count <= MOST_EVERY) {
         for (uint64_t gone = 1; gone < planar_bit(c->gone.count); gone++)
-            add_matches(s, tree, gone, plan_planar_matches(&c->put, plan_planar_sum(c, &c->gone, gone)), choice, &count);
+            add_matches(s, tree, gone, plan_planar_matches(&c->put, plan_planar_sum(c, &c->gone, gone)), choice,
+                        &count);
         return count;
     }
     for (uint32_t pivot = 0; pivot < c->gone.count && pivot < PLANAR_MASK; pivot++) {
@@ -398,8 +401,8 @@ static uint32_t list_groups(Search *s, const PqTree *tree, Choice *choice)
         find_sets(s, tree, pivot, &sets);
         for (uint32_t k = 0; k < sets.count; k++)
             if (planar_lowest(sets.mask[k]) == pivot || planar_ones(sets.mask[k]) > 2) /* pairs come from one side */
-                add_matches(s, tree, sets.mask[k], plan_planar_matches(&c->put, plan_planar_sum(c, &c->gone, sets.mask[k])), choice,
-                            &count);
+                add_matches(s, tree, sets.mask[k],
+                            plan_planar_matches(&c->put, plan_planar_sum(c, &c->gone, sets.mask[k])), choice, &count);
     }
     return count;
 }
