@@ -21,10 +21,11 @@
 #include "plan/planar_search.h"
 #include "plan/sort.h"
 
-#define NONE       UINT32_MAX
-#define WIDTH      64 /* trees that go on */
-#define MOST_LIVE  1000
-#define LEAST_USED 0.875
+#define NONE               UINT32_MAX
+#define WIDTH              64 /* trees that go on */
+#define LOOKS_OF_PARTITION 128
+#define MOST_LIVE          1000
+#define LEAST_USED         0.875
 
 typedef struct Leaf { /* an item or a filler */
     int64_t size;
@@ -166,7 +167,9 @@ static void add_bond(Sweep *s, const uint32_t *leaf, uint32_t count)
 static PlanarChange *change_at(Sweep *s, Arena *arena, uint32_t section)
 {
     const List *end = &s->end[section], *begin = &s->begin[section];
-    return plan_planar_change(arena, s->size, end->leaf, end->count, begin->leaf, begin->count);
+    PlanarChange *change = plan_planar_change(arena, s->size, end->leaf, end->count, begin->leaf, begin->count);
+    s->looks += (uint64_t)LOOKS_OF_PARTITION * change->partition_count;
+    return change;
 }
 
 static void add_bonds(Sweep *s, uint32_t section)
@@ -310,12 +313,14 @@ typedef struct Nodes {
 /* Puts into effect what was done at one section; returns the tree after it. */
 static PqTree redo(Sweep *s, uint32_t section, const PlanarWay *way, PqTree tree, Nodes *nodes)
 {
-    PlanarChange *change = change_at(s, s->arena, section);
+    const List *end = &s->end[section], *begin = &s->begin[section];
+    PlanarChange change = {.gone = {.leaf = end->leaf, .count = end->count},
+                           .put = {.leaf = begin->leaf, .count = begin->count}};
     for (uint32_t g = 0; g <= way->group_count; g++) {
         Node node = {.before = tree};
-        node.gone = ARENA_ARRAY(s->arena, uint32_t, s->end[section].count);
-        node.put = ARENA_ARRAY(s->arena, uint32_t, s->begin[section].count);
-        node.gone_count = plan_planar_group(change, way, g, node.gone, node.put, &node.put_count);
+        node.gone = ARENA_ARRAY(s->arena, uint32_t, end->count);
+        node.put = ARENA_ARRAY(s->arena, uint32_t, begin->count);
+        node.gone_count = plan_planar_group(&change, way, g, node.gone, node.put, &node.put_count);
         if (!node.gone_count)
             continue;
         for (uint32_t k = 0; k < node.gone_count; k++)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PARTS 3000 /* partitions */
+#define MOST_PARTS 1000 /* partitions */
 #define MOST_MEMO  4096 /* 2^12 */
 #define MOST_HALF  8192
 
