@@ -192,10 +192,10 @@ static void a_capacity_is_searched_for(void)
 static void a_capacity_costs_no_plan(void)
 {
     uint32_t open = 0;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= 2; seed++) {
         Arena arena = {0};
         Random random = {seed};
-        PlanProblem p = draw_packing(&arena, &random, (DrawPacking){400, 60, 1200, 1, 0, 0});
+        PlanProblem p = draw_packing(&arena, &random, (DrawPacking){1000, 60, 1200, 1, 0, 0});
         PlanResult r;
         int64_t without = placed(&arena, &p, "best", 1).peak, bound = plan_lower_bound(&p);
         open += without > bound;
@@ -208,7 +208,7 @@ static void a_capacity_costs_no_plan(void)
         }
         arena_free(&arena);
     }
-    CHECK(open == 3, "too easy: %u", open);
+    CHECK(open == 2, "too easy: %u", open);
 }
 
 static void odd_problems_are_problems(void)
