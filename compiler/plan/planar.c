@@ -29,7 +29,7 @@
 
 typedef struct Leaf { /* an item or a filler */
     int64_t size;
-    uint32_t lower, upper;
+    uint32_t lower, upper, item; /* NONE: a filler */
 } Leaf;
 
 typedef struct List {
@@ -73,7 +73,7 @@ typedef struct Sweep {
 static void add_leaf(Sweep *s, Leaf leaf)
 {
     if (s->reversed)
-        leaf = (Leaf){leaf.size, s->sections - leaf.upper, s->sections - leaf.lower};
+        leaf = (Leaf){leaf.size, s->sections - leaf.upper, s->sections - leaf.lower, leaf.item};
     ARENA_PUSH(s->arena, s->leaf, s->leaf_count, s->leaf_capacity, leaf);
 }
 
@@ -110,7 +110,7 @@ static int64_t end_filler(Sweep *s, Fillers *f, int64_t size, uint32_t section)
                 return 0;
             }
     if (larger != NONE) {
-        Leaf part = {size, f->open[larger].lower, section};
+        Leaf part = {size, f->open[larger].lower, section, NONE};
         f->open[larger].size -= size;
         add_leaf(s, part);
         return 0;
@@ -127,7 +127,7 @@ static void add_fillers(Sweep *s, const PlanItems *items, int64_t capacity)
     for (uint32_t k = 0; k < s->sections; k++) {
         int64_t fill = capacity - items->load[k];
         if (fill > filled)
-            ARENA_PUSH(s->stack, f.open, f.count, f.capacity, ((Leaf){fill - filled, k, 0}));
+            ARENA_PUSH(s->stack, f.open, f.count, f.capacity, ((Leaf){fill - filled, k, 0, NONE}));
         for (int64_t over = filled - fill; over > 0;)
             over = end_filler(s, &f, over, k);
         filled = fill;
@@ -379,7 +379,8 @@ static void prepare(Sweep *s, const PlanItems *items, int64_t capacity)
     size_t sections = (size_t)s->sections + 1;
     for (uint32_t i = 0; i < items->count; i++) {
         const PlanPiece *piece = &items->piece[items->item[i].piece];
-        add_leaf(s, (Leaf){piece->size, piece->lower, piece->upper});
+        if (items->item[i].piece_count)
+            add_leaf(s, (Leaf){piece->size, piece->lower, piece->upper, i});
     }
     add_fillers(s, items, capacity);
     s->begin = ARENA_ARRAY(s->arena, List, sections);
@@ -410,7 +411,10 @@ static bool sweep_once(const PlanItems *items, int64_t capacity, bool reversed, 
     if (good) {
         int64_t *all = ARENA_ARRAY(&arena, int64_t, s->leaf_count);
         find_offsets(s, all);
-        memcpy(offset, all, sizeof *offset * items->count);
+        memset(offset, 0, sizeof *offset * items->count);
+        for (uint32_t k = 0; k < s->leaf_count; k++)
+            if (s->leaf[k].item != NONE)
+                offset[s->leaf[k].item] = all[k];
     }
     *looks -= s->looks < *looks ? s->looks : *looks;
     arena_free(&arena);
@@ -425,10 +429,12 @@ static int64_t capacity_of(const PlanItems *items)
     int64_t capacity = 0, *live = ARENA_ARRAY(&scratch, int64_t, (size_t)items->section_count + 1);
     double used = 0;
     for (uint32_t i = 0; i < items->count; i++) {
+        if (!items->item[i].piece_count)
+            continue;
         live[items->piece[items->item[i].piece].lower]++;
         live[items->piece[items->item[i].piece].upper]--;
     }
-    bool few = true;
+    bool few = items->section_count > 0;
     for (uint32_t k = 0; k < items->section_count; k++) {
         capacity = items->load[k] > capacity ? items->load[k] : capacity;
         used += (double)items->load[k];

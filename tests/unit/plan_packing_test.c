@@ -156,6 +156,7 @@ static void perfect_packings_are_found(void)
     static const DrawPacking kind[] = {
         {2000, 1000, 1 << 20, 1, 50, 0},  {2000, 1000, 1 << 20, 1, 0, 0}, {2000, 1000, 1 << 20, 1, 100, 0},
         {2000, 1000, 1 << 20, 64, 50, 0}, {2000, 1000, 65536, 1, 50, 0},  {200, 1000, 1 << 20, 1, 50, 0},
+        {500, 1000, 1 << 20, 1, 50, 3},
     };
     for (size_t k = 0; k < sizeof kind / sizeof *kind; k++) {
         uint32_t perfect = count_perfect(kind[k], "planar", 2);
