@@ -10,11 +10,13 @@
 
 #include "plan/blocks.h"
 #include "plan/greedy.h"
+#include "plan/planar.h"
 #include "plan/relation.h"
 #include "plan/tighten.h"
 
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
 #define BLOCK_LOOKS      UINT64_C(20000000)   /* for each unit of effort */
+#define PLANAR_LOOKS     UINT64_C(600000000)  /* likewise */
 #define MOST_BY_BLOCKS   10000
 #define MANY             200000 /* items from which on even n log n is done sparingly */
 #define LOOKS_OF_MANY    UINT64_C(250000000)
@@ -311,9 +313,18 @@ static void try_blocks(Attempt *a)
     arena_free(&scratch);
 }
 
+static void try_planar(Attempt *a)
+{
+    uint64_t looks = PLANAR_LOOKS * (uint64_t)a->effort + PLANAR_LOOKS / NO_EFFORT;
+    if (a->items->plain && a->items->count <= MOST_BY_BLOCKS)
+        consider(a, plan_planar(a->items, &looks, a->trial), "planar");
+}
+
 static void run_best(Attempt *a)
 {
     run_single(a);
+    if (!done(a))
+        try_planar(a);
     if (!done(a))
         try_blocks(a);
 }
@@ -321,6 +332,13 @@ static void run_best(Attempt *a)
 static void run_blocks(Attempt *a)
 {
     try_blocks(a);
+    if (a->peak == INT64_MAX)
+        run_quick(a);
+}
+
+static void run_planar(Attempt *a)
+{
+    try_planar(a);
     if (a->peak == INT64_MAX)
         run_quick(a);
 }
@@ -366,8 +384,9 @@ static void run_relation(Attempt *a)
 static const struct {
     const char *name;
     void (*run)(Attempt *a);
-} whole[] = {{"best", run_best},     {"nnc", run_nnc},         {"exact", run_exact}, {"bestfit", run_bestfit},
-             {"greedy", run_greedy}, {"skyline", run_skyline}, {"stack", run_stack}, {"blocks", run_blocks}};
+} whole[] = {{"best", run_best},       {"nnc", run_nnc},       {"exact", run_exact},
+             {"bestfit", run_bestfit}, {"greedy", run_greedy}, {"skyline", run_skyline},
+             {"stack", run_stack},     {"blocks", run_blocks}, {"planar", run_planar}};
 
 void plan_attempt_run(Attempt *a, const char *allocator)
 {
@@ -398,6 +417,7 @@ static const PlanAllocator allocators[] = {
     {"skyline", "the best of all skyline-ORDER"},
     {"stack", "the best of all stack-ORDER; exact for lives that nest; always n log n"},
     {"blocks", "what fits together exactly is joined first, then `best`; for perfect packings"},
+    {"planar", "a sweep through time that keeps all orders still possible; for perfect packings"},
     PLAN_ORDER_ROWS(FIRST_ROW) PLAN_ORDER_ROWS(BEST_ROW) PLAN_ORDER_ROWS(SKYLINE_ROW)
         PLAN_ORDER_ROWS(STACK_ROW){NULL, NULL},
 };

@@ -111,52 +111,90 @@ typedef struct DrawRect { /* steps across, bytes up */
     int64_t left, right, bottom, top;
 } DrawRect;
 
-/* A perfect packing: a rectangle of `steps` by `height` cut into `count`, or a few more.  Each cut goes through a
- * random one of those there are, large ones more often: in two by a straight line, or in five as a pinwheel, which no
- * straight lines cut apart.  The least height of an arena is `height`. */
-static inline PlanProblem draw_packing(Arena *arena, Random *r, uint32_t count, int64_t steps, int64_t height,
-                                       bool pinwheels)
+typedef struct DrawPacking {
+    uint32_t count;
+    int64_t steps, height; /* of the whole */
+    int64_t unit;          /* all sizes are multiples of it; 0: 1 */
+    int64_t wheels;        /* of a hundred cuts so many are pinwheels */
+    int64_t removed;       /* of a hundred rectangles so many are left out */
+} DrawPacking;
+
+/* The largest of six, more or less. */
+static inline uint32_t draw_large(Random *r, const DrawRect *rect, uint32_t n)
 {
-    uint32_t n = 1, capacity = count + 4;
-    DrawRect *rect = ARENA_ARRAY(arena, DrawRect, capacity);
-    rect[0] = (DrawRect){0, steps, 0, height};
-    for (uint32_t misses = 0; n < count && misses < 100 * count; misses++) {
-        uint32_t at = 0;
-        double most = -1;
-        for (int k = 0; k < 6; k++) {
-            uint32_t i = (uint32_t)random_below(r, n);
-            double area = (double)(rect[i].right - rect[i].left) * (double)(rect[i].top - rect[i].bottom);
-            at = area > most ? i : at;
-            most = area > most ? area : most;
-        }
-        DrawRect c = rect[at];
-        int64_t wide = c.right - c.left, high = c.top - c.bottom;
-        if (pinwheels && wide >= 3 && high >= 3) {
-            int64_t x0 = c.left + 1 + random_below(r, wide - 2), x1 = x0 + 1 + random_below(r, c.right - x0 - 1);
-            int64_t y0 = c.bottom + 1 + random_below(r, high - 2), y1 = y0 + 1 + random_below(r, c.top - y0 - 1);
-            rect[at] = (DrawRect){c.left, x1, c.bottom, y0};
-            rect[n++] = (DrawRect){x1, c.right, c.bottom, y1};
-            rect[n++] = (DrawRect){x0, c.right, y1, c.top};
-            rect[n++] = (DrawRect){c.left, x0, y0, c.top};
-            rect[n++] = (DrawRect){x0, x1, y0, y1};
-        } else if (!pinwheels && (wide > 1 || high > 1)) {
-            bool across = high < 2 || (wide > 1 && random_below(r, wide * height + high * steps) < wide * height);
-            int64_t x = across ? c.left + 1 + random_below(r, wide - 1) : c.right;
-            int64_t y = across ? c.top : c.bottom + 1 + random_below(r, high - 1);
-            rect[at] = (DrawRect){c.left, x, c.bottom, y};
-            rect[n++] = across ? (DrawRect){x, c.right, c.bottom, c.top} : (DrawRect){c.left, c.right, y, c.top};
-        }
+    uint32_t at = 0;
+    double most = -1;
+    for (int k = 0; k < 6; k++) {
+        uint32_t i = (uint32_t)random_below(r, n);
+        double area = (double)(rect[i].right - rect[i].left) * (double)(rect[i].top - rect[i].bottom);
+        at = area > most ? i : at;
+        most = area > most ? area : most;
     }
-    PlanBuffer *buffer = ARENA_ARRAY(arena, PlanBuffer, n);
-    for (uint32_t i = 0; i < n; i++)
-        buffer[i] = (PlanBuffer){rect[i].top - rect[i].bottom, 1, rect[i].left, rect[i].right, PLAN_FREE, 0, 0};
-    for (uint32_t i = n; i > 1; i--) { /* their order tells nothing */
+    return at;
+}
+
+/* Cuts one into five around each other; rect[n] and the next take four of them. */
+static inline uint32_t draw_wheel(Random *r, DrawRect *rect, uint32_t at, uint32_t n)
+{
+    DrawRect c = rect[at];
+    int64_t wide = c.right - c.left, high = c.top - c.bottom;
+    int64_t x0 = c.left + 1 + random_below(r, wide - 2), x1 = x0 + 1 + random_below(r, c.right - x0 - 1);
+    int64_t y0 = c.bottom + 1 + random_below(r, high - 2), y1 = y0 + 1 + random_below(r, c.top - y0 - 1);
+    rect[at] = (DrawRect){c.left, x1, c.bottom, y0};
+    rect[n++] = (DrawRect){x1, c.right, c.bottom, y1};
+    rect[n++] = (DrawRect){x0, c.right, y1, c.top};
+    rect[n++] = (DrawRect){c.left, x0, y0, c.top};
+    rect[n++] = (DrawRect){x0, x1, y0, y1};
+    return n;
+}
+
+/* Cuts one in two by a straight line, mostly through its longer side, steps and bytes taken as parts of the whole. */
+static inline uint32_t draw_line(Random *r, DrawRect *rect, uint32_t at, uint32_t n, int64_t height, int64_t steps)
+{
+    DrawRect c = rect[at];
+    int64_t wide = c.right - c.left, high = c.top - c.bottom;
+    bool across = high < 2 || (wide > 1 && random_below(r, wide * height + high * steps) < wide * height);
+    int64_t x = across ? c.left + 1 + random_below(r, wide - 1) : c.right;
+    int64_t y = across ? c.top : c.bottom + 1 + random_below(r, high - 1);
+    rect[at] = (DrawRect){c.left, x, c.bottom, y};
+    rect[n++] = across ? (DrawRect){x, c.right, c.bottom, c.top} : (DrawRect){c.left, c.right, y, c.top};
+    return n;
+}
+
+static inline void draw_shuffle(Random *r, PlanBuffer *buffer, uint32_t n)
+{
+    for (uint32_t i = n; i > 1; i--) {
         uint32_t k = (uint32_t)random_below(r, i);
         PlanBuffer swap = buffer[i - 1];
         buffer[i - 1] = buffer[k];
         buffer[k] = swap;
     }
-    return (PlanProblem){.buffer = buffer, .count = n};
+}
+
+/* A perfect packing: a rectangle cut into `count`, or a few more.  Each cut goes through a random one of those there
+ * are, large ones more often: in two by a straight line, or in five as a pinwheel, which no straight lines cut apart.
+ * The least height of an arena is that of the rectangle, as long as nothing is removed. */
+static inline PlanProblem draw_packing(Arena *arena, Random *r, DrawPacking d)
+{
+    int64_t unit = d.unit ? d.unit : 1, height = d.height / unit;
+    uint32_t n = 1;
+    DrawRect *rect = ARENA_ARRAY(arena, DrawRect, d.count + 4);
+    rect[0] = (DrawRect){0, d.steps, 0, height};
+    for (uint32_t misses = 0; n < d.count && misses < 100 * d.count; misses++) {
+        uint32_t at = draw_large(r, rect, n);
+        int64_t wide = rect[at].right - rect[at].left, high = rect[at].top - rect[at].bottom;
+        bool wheel = d.wheels == 100 || (d.wheels && random_below(r, 100) < d.wheels);
+        if (wheel && wide >= 3 && high >= 3)
+            n = draw_wheel(r, rect, at, n);
+        else if (d.wheels < 100 && (wide > 1 || high > 1))
+            n = draw_line(r, rect, at, n, height, d.steps);
+    }
+    PlanBuffer *buffer = ARENA_ARRAY(arena, PlanBuffer, n);
+    for (uint32_t i = 0; i < n; i++)
+        buffer[i] =
+            (PlanBuffer){(rect[i].top - rect[i].bottom) * unit, 1, rect[i].left, rect[i].right, PLAN_FREE, 0, 0};
+    draw_shuffle(r, buffer, n); /* their order tells nothing */
+    return (PlanProblem){.buffer = buffer, .count = n - (uint32_t)(n * d.removed / 100)};
 }
 
 #endif
