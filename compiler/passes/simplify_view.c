@@ -62,6 +62,73 @@ static ValueId merge_transposes(Rewriter *rw, const Node *inner, const uint32_t 
     return rewrite_build(rw, OP_TRANSPOSE, inner->in, 1, &attr);
 }
 
+#define LONGEST_WAY   16
+#define MOST_OPERANDS 3 /* of select */
+
+static bool is_of_element(const Node *node)
+{
+    bool of_element = op_info(node->op)->family == FAMILY_ELEMENTWISE || op_info(node->op)->family == FAMILY_CAST;
+    return of_element && node->out_count == 1 && node->in_count <= MOST_OPERANDS;
+}
+
+/* The operand that is no constant, when all others are and it has the shape; NONE. */
+static ValueId only_operand(const Rewriter *rw, const Node *node)
+{
+    ValueId only = NONE;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        if (rewrite_constant(rw, node->in[i]))
+            continue;
+        if (only != NONE)
+            return NONE;
+        only = node->in[i];
+    }
+    bool whole = only != NONE && shape_eq(value_shape(rw->graph, only), value_shape(rw->graph, node->out[0]));
+    return whole ? only : NONE;
+}
+
+/* Is the value computed of an input, element by element and for one reader?  By what, the last first; 0: it is not. */
+static uint32_t way_from_input(const Rewriter *rw, ValueId v, Node *way)
+{
+    uint32_t count = 0;
+    for (const Node *node; (node = value_producer(rw->graph, v)); count++) {
+        if (count == LONGEST_WAY || !is_of_element(node) || !rewrite_used_once(rw, v))
+            return 0;
+        way[count] = *node;
+        v = only_operand(rw, node);
+        if (v == NONE)
+            return 0;
+    }
+    return rw->graph->value[v].role == ROLE_INPUT ? count : 0;
+}
+
+/* An operand that broadcasts to the rank, as the transposed result reads it. */
+static ValueId transposed_operand(Rewriter *rw, ValueId operand, const Node *transpose, uint32_t rank)
+{
+    const Shape *shape = value_shape(rw->graph, operand);
+    Shape whole = {.rank = rank};
+    if (shape_elements(shape) == 1 && shape->rank <= 1)
+        return operand;
+    for (uint32_t d = 0; d < rank; d++)
+        whole.dim[d] = d + shape->rank < rank ? 1 : shape->dim[d + shape->rank - rank];
+    operand = rewrite_reshape(rw, operand, &whole);
+    return rewrite_build(rw, OP_TRANSPOSE, &operand, 1, transpose->attr);
+}
+
+/* transpose(f(x)) of an input x is f(transpose(x)): who reads it then converts what it reads, and nothing is copied. */
+static ValueId transpose_of_input(Rewriter *rw, const Node *transpose)
+{
+    Node way[LONGEST_WAY];
+    ValueId last = NONE;
+    uint32_t rank = value_shape(rw->graph, transpose->in[0])->rank;
+    for (uint32_t n = way_from_input(rw, transpose->in[0], way); n-- > 0;) {
+        ValueId in[MOST_OPERANDS], only = only_operand(rw, &way[n]);
+        for (uint32_t i = 0; i < way[n].in_count; i++)
+            in[i] = way[n].in[i] == only && last != NONE ? last : transposed_operand(rw, way[n].in[i], transpose, rank);
+        last = rewrite_build(rw, way[n].op, in, way[n].in_count, way[n].attr);
+    }
+    return last;
+}
+
 static ValueId simplify_transpose(Rewriter *rw, const Node *node)
 {
     ValueId x = node->in[0];
@@ -73,7 +140,8 @@ static ValueId simplify_transpose(Rewriter *rw, const Node *node)
     const Node *inner = simplify_producer(rw, x, OP_TRANSPOSE);
     if (inner)
         return merge_transposes(rw, inner, axes, shape->rank);
-    return reshaped_full(rw, node);
+    ValueId of_input = transpose_of_input(rw, node);
+    return of_input != NONE ? of_input : reshaped_full(rw, node);
 }
 
 static ValueId simplify_broadcast_node(Rewriter *rw, const Node *node)

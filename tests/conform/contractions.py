@@ -219,11 +219,16 @@ def add_converted(graph, lanes):
     if min(size) < 1:
         return
     x, dtype = "f32({})", draw.choice(["u8", "i8", "f16", "bf16", "f32"])
-    if draw.random() < 0.5:
-        x = x.format(graph.input(n, c, h, w, dtype=dtype))
+    plain, first = draw.random() < 0.5, draw.random() < 0.5
+    x = x.format(graph.input(n, c, h, w, dtype=dtype) if plain else graph.input(n, h, w, c, dtype=dtype))
+    scaled = draw.choice(["{x} / 127.0 - 1.0", "({x} - {m}) * 0.5", "abs({x}) + 1.0", "{x}"])
+    means = graph.param(c) if not plain and not first else graph.param(c, 1, 1)
+    if plain:
+        x = scaled.format(x=x, m=means)
+    elif first:
+        x = scaled.format(x=f"transpose({x}, axes = [0, 3, 1, 2])", m=means)
     else:
-        x = x.format(f"transpose({graph.input(n, h, w, c, dtype=dtype)}, axes = [0, 3, 1, 2])")
-    x = draw.choice(["{x} / 127.0 - 1.0", "({x} - {m}) * 0.5", "abs({x}) + 1.0", "{x}"]).format(x=x, m=graph.param(c, 1, 1))
+        x = f"transpose({scaled.format(x=x, m=means)}, axes = [0, 3, 1, 2])"
     weight = f"f32({graph.input(o, c, kh, kw, dtype='f16')})" if draw.random() < 0.4 else graph.param(o, c, kh, kw)
     y = graph.let(f"conv2d({x}, {weight}, {graph.param(o)}, stride = {stride}, pad = [{', '.join(map(str, pad))}], "
                   f"dilation = {dilation})")
