@@ -177,6 +177,18 @@ KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, 
     return names;
 }
 
+#define MANY_FUNCTIONS 12 /* that compilers would put into one */
+
+static bool has_many(const Unit *unit)
+{
+    return unit->function_count > MANY_FUNCTIONS;
+}
+
+bool unit_has_apart(const Unit *unit)
+{
+    return unit->program->options.target->dialect == DIALECT_C99 && (unit->retypes || has_many(unit));
+}
+
 void unit_print_functions(Text *out, Unit *unit)
 {
     for (uint32_t f = 0; f < unit->function_count; f++) {
@@ -185,8 +197,8 @@ void unit_print_functions(Text *out, Unit *unit)
             source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
         Str text = print_function(unit, function->entry, function->kernel, function->deal, &names);
         /* side by side with others, only those of one type: see NNC_APART */
-        bool apart = unit->retypes && unit->program->options.target->dialect == DIALECT_C99 &&
-                     has_other_type(function->entry, &function->entry->memory.kernel[function->kernel], DT_F32);
+        const Kernel *kernel = &function->entry->memory.kernel[function->kernel];
+        bool apart = unit_has_apart(unit) && (has_many(unit) || has_other_type(function->entry, kernel, DT_F32));
         text_printf(out, "%s%s" STR_FMT, f ? "\n" : "", apart ? "NNC_APART " : "", STR_ARG(text));
         if (function->part.len)
             unit_print_part(out, unit, function, &names);

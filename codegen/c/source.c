@@ -2,9 +2,11 @@
 #include "c/unit.h"
 
 static const char apart_text[] =
-    "/* Memory holds one type after another here, which C allows; but clang takes it that doubles never lie where "
-    "integers\n"
-    " * are, and where it sees the code of both, it may read the one after it has written the other. */\n"
+    "/* A kernel that stays a function of its own: dozens of them in one take compilers minutes.  And where memory "
+    "holds\n"
+    " * one type after another, which C allows, clang takes it that doubles never lie where integers are; if it sees "
+    "the\n"
+    " * code of both, it may read the one after it has written the other. */\n"
     "#if defined(__GNUC__)\n"
     "#define NNC_APART __attribute__((noinline))\n"
     "#elif defined(_MSC_VER)\n"
@@ -29,7 +31,7 @@ void emit_source(const Program *program, Text *out)
                 ".h\"\n\n"
                 "#ifdef __cplusplus\n#define NNC_RESTRICT\n#else\n#define NNC_RESTRICT restrict\n#endif\n\n",
                 STR_ARG(program->options.name));
-    if (unit.retypes && program->options.target->dialect == DIALECT_C99)
+    if (unit_has_apart(&unit))
         text_str(out, str_from(apart_text));
     source_start_needs(program, &unit.needs, &arena);
     prelude_print(out, program->options.target, &unit.needs);

@@ -29,6 +29,7 @@ typedef struct Unit {
 void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */
 void unit_print_weights(Text *out, Unit *unit);
 void unit_print_functions(Text *out, Unit *unit);
+bool unit_has_apart(const Unit *unit); /* do some of them stay functions, whatever C compilers would like? */
 void unit_print_deal(Text *out, const Unit *unit); /* nnc_deal, where some function is dealt */
 void unit_print_part(Text *out, Unit *unit, const Function *function, const KernelNames *names); /* of one that is */
 void unit_print_run(Text *out, const Unit *unit, uint32_t entry);                                /* NAME_run */
