@@ -4,8 +4,8 @@
 
 Of a file both read the same weights, and inputs are drawn; its extents must be fixed; one of text is exported for the peer.  Of a name the script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
 ONNX file built here, in the ops that exporters write, so that ONNX Runtime's optimiser finds the patterns it knows.
-Both run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, ...  A turn is a run that
-fills the caches and a run that counts, in the thread's processor time; the peak is the loop of multiply-adds of
+Both run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, ...  A turn is runs that
+fill the caches, for 20 ms at least, and a run that counts, in the thread's processor time; the peak is the loop of multiply-adds of
 `nnc bench`, of one thread.  With several threads time is that of the clock.  Shares, and the ratio of each pair, are taken within a turn; what is printed are medians.
 """
 
@@ -33,6 +33,7 @@ The peer is wanted here only.  In a virtual environment, or with `pip install --
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REST = 0.3  # seconds, in which the other's threads cease to spin
+WARM = 0.02  # seconds of runs before the one that counts
 WORST = 1e-3  # of the largest value: how far the outputs may be apart
 
 # ---- Weights ----
@@ -413,6 +414,14 @@ def compare(ours, theirs):
     return worst
 
 
+def warm(run):
+    """Caches filled, and threads awake."""
+    begin = time.perf_counter()
+    run()
+    while time.perf_counter() - begin < WARM:
+        run()
+
+
 def measure(ours, theirs, peak, turns, clock):
     """Per turn: seconds of both, and the peak around each."""
     rows = []
@@ -421,7 +430,7 @@ def measure(ours, theirs, peak, turns, clock):
         for run in (ours, theirs):
             if clock is time.perf_counter:
                 time.sleep(REST)
-            run()
+            warm(run)
             second, after = seconds(run, clock), peak()
             row += [second, (before + after) / 2]
             before = after
