@@ -224,3 +224,17 @@ bool lower_has_other_windows(const Lower *lower, const Kernel *kernel)
     }
     return anchors > 1;
 }
+
+uint32_t lower_panel_spans(int64_t columns, int64_t lanes, int64_t panels, PanelSpan span[MOST_SPANS])
+{
+    int64_t vectors = ceil_div(columns, lanes), narrow = vectors / panels, wide = vectors % panels;
+    int64_t partial = columns % lanes != 0;
+    const PanelSpan all[MOST_SPANS] = {{0, wide, narrow + 1, false},
+                                       {wide * (narrow + 1), panels - wide - partial, narrow, false},
+                                       {vectors - narrow, partial, narrow, true}};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MOST_SPANS; i++)
+        if (all[i].count)
+            span[count++] = all[i];
+    return count;
+}

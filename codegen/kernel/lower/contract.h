@@ -15,6 +15,18 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
 /* An address computed once, in a variable of the block. */
 Index lower_named_address(Lower *lower, Block *block, const char *name, Index address);
 
+/* Panels of equal width, in vectors of columns. */
+typedef struct PanelSpan {
+    int64_t first, count, vectors; /* vectors before them, panels, vectors of each */
+    bool partial;                  /* some lanes are past the last column */
+} PanelSpan;
+
+#define MOST_SPANS 3
+
+/* Columns in so many panels of balanced widths: 7 vectors in 3 are 3, 2, 2.  The last panel stands alone when its last
+ * lanes are past the end.  Returns how many spans that are. */
+uint32_t lower_panel_spans(int64_t columns, int64_t lanes, int64_t panels, PanelSpan span[MOST_SPANS]);
+
 /* One step of a tile: each row's sums get the products of its element with all vectors, which are loaded once. */
 typedef struct Elements { /* at + what is added */
     uint32_t buffer;

@@ -10,7 +10,6 @@
 #include "kernel/lower/contract.h"
 
 #define MOST_PIXELS  32
-#define MOST_GROUPS  3
 #define MOST_PHASES  16          /* of strides, each a text of its own */
 #define MOST_WEIGHTS (512 << 10) /* bytes that stay in the second level while rows or chunks pass over them */
 
@@ -128,7 +127,7 @@ typedef struct Tiled {
     int64_t block_count, blocks; /* whole blocks of the depth; of one round when the sums are partial */
     int64_t rounds; /* partial sums lie in the result, or in scratch where the weights come packed by round */
     Tiling tiling;
-    PanelGroup group[MOST_GROUPS];
+    PanelGroup group[MOST_SPANS];
     uint32_t group_count;
     const Var *round;
     const Node *pool; /* pooling of the result, row by row through a band; NULL */

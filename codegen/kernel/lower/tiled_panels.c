@@ -4,15 +4,6 @@
 
 /* Panels */
 
-static void add_group(Tiled *con, int64_t first, int64_t count, uint32_t vectors, bool partial)
-{
-    if (!count)
-        return;
-    const Var *panel = index_var_new(con->lower->arena, "panel", 0, count - 1);
-    con->group[con->group_count++] =
-        (PanelGroup){.first = first, .count = count, .vectors = vectors, .partial = partial, .panel = panel};
-}
-
 /* A last panel of one vector could not begin earlier, and would be padded: the others take it in, one pixel at a time.
  */
 static int64_t count_panels(const Tiled *con, int64_t vectors)
@@ -22,17 +13,17 @@ static int64_t count_panels(const Tiled *con, int64_t vectors)
     return alone && panels > 1 ? panels - 1 : panels;
 }
 
-/* Balanced widths: 7 vectors by 3 are 3, 2, 2.  The last panel stands alone when its last lanes are past the end. */
 void tiled_panels(Tiled *con)
 {
-    int64_t vectors = ceil_div(con->columns, con->lanes), panels = count_panels(con, vectors);
-    uint32_t narrow = (uint32_t)(vectors / panels), partial = con->columns % con->lanes != 0;
-    int64_t wide = vectors % panels; /* panels of one vector more */
-
-    con->group_count = 0;
-    add_group(con, 0, wide, narrow + 1, false);
-    add_group(con, wide * (narrow + 1), panels - wide - partial, narrow, false);
-    add_group(con, vectors - narrow, partial, narrow, true);
+    PanelSpan span[MOST_SPANS];
+    int64_t panels = count_panels(con, ceil_div(con->columns, con->lanes));
+    con->group_count = lower_panel_spans(con->columns, con->lanes, panels, span);
+    for (uint32_t i = 0; i < con->group_count; i++)
+        con->group[i] = (PanelGroup){.first = span[i].first,
+                                     .count = span[i].count,
+                                     .vectors = (uint32_t)span[i].vectors,
+                                     .partial = span[i].partial,
+                                     .panel = index_var_new(con->lower->arena, "panel", 0, span[i].count - 1)};
 }
 
 int64_t tiled_panel_width(const Tiled *con, const PanelGroup *group)

@@ -55,7 +55,7 @@ typedef struct Filter {
     bool x_vectors; /* the channels of a vector follow each other in memory */
 
     bool one_by_one; /* no vectors of results can be stored */
-    FilterPanels panels[3];
+    FilterPanels panels[MOST_SPANS];
     uint32_t panels_count;
     uint32_t piece[FILTER_PIECES]; /* NONE: not needed */
 } Filter;

@@ -123,26 +123,19 @@ void filter_set_block(Filter *filter, int64_t rows)
     filter->block = index_var_new(filter->lower->arena, "block", 0, filter->blocks - 1);
 }
 
-static void add_panels(Filter *filter, int64_t first, int64_t count, int64_t vectors, bool partial)
-{
-    if (!count)
-        return;
-    const Var *panel = index_var_new(filter->lower->arena, "panel", 0, count - 1);
-    filter->panels[filter->panels_count++] =
-        (FilterPanels){.first = first, .count = count, .vectors = vectors, .partial = partial, .panel = panel};
-}
-
-/* Balanced widths; a last panel with lanes past the end stands alone. */
 void filter_set_panels(Filter *filter, int64_t pixels, int64_t vectors)
 {
-    int64_t panels = ceil_div(filter->output_vectors, vectors), narrow = filter->output_vectors / panels;
-    int64_t wide = filter->output_vectors % panels, partial = filter->conv.outputs % filter->lanes != 0;
+    PanelSpan span[MOST_SPANS];
+    int64_t panels = ceil_div(filter->output_vectors, vectors);
     filter->pixels = pixels;
     filter->vectors = vectors;
-    filter->panels_count = 0;
-    add_panels(filter, 0, wide, narrow + 1, false);
-    add_panels(filter, wide * (narrow + 1), panels - wide - partial, narrow, false);
-    add_panels(filter, filter->output_vectors - narrow, partial, narrow, true);
+    filter->panels_count = lower_panel_spans(filter->conv.outputs, filter->lanes, panels, span);
+    for (uint32_t i = 0; i < filter->panels_count; i++)
+        filter->panels[i] = (FilterPanels){.first = span[i].first,
+                                           .count = span[i].count,
+                                           .vectors = span[i].vectors,
+                                           .partial = span[i].partial,
+                                           .panel = index_var_new(filter->lower->arena, "panel", 0, span[i].count - 1)};
 }
 
 int64_t filter_columns(const Filter *filter)
