@@ -8,5 +8,5 @@ const Provider *const provider_table[] = {
     &provider_running,   &provider_tiled,
     &provider_winograd,  &provider_blocked,
     &provider_depthwise, &provider_gradient,
-    &provider_outer,     NULL,
+    &provider_outer,     &provider_openblas, NULL,
 };

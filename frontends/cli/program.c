@@ -87,6 +87,18 @@ static bool program_size(Cli *cli, CompileOptions *options)
     return true;
 }
 
+static bool program_backend(Cli *cli, CompileOptions *options)
+{
+    Str word = args_value(cli, "backend");
+    uint32_t chosen = BACKEND_GENERATED;
+    if (word.ptr && !cli_choose(cli, "backend", word, (const char **)backend_names, &chosen))
+        return false;
+    if (chosen != BACKEND_GENERATED && !target_takes_libraries(options->target))
+        return cli_usage(cli, "no library computes for %s", options->target->name), false;
+    options->target = target_with_backend(&cli->arena, options->target, (Backend)chosen);
+    return true;
+}
+
 Str program_tune_path(Arena *arena, const Model *model, const Target *target)
 {
     Str stem = model->path;
@@ -126,7 +138,7 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
                                 .target = program_target(cli, target)};
     if (!options->target || !program_compiler(cli) || !program_allocator(cli, &options->allocator) ||
         !args_bytes(cli, "memory-limit", &options->memory_limit) || !program_threads(cli, options) ||
-        !program_size(cli, options))
+        !program_size(cli, options) || !program_backend(cli, options))
         return STATUS_USAGE;
     options->exact = args_has(cli, "exact");
     return take_tune(cli, model, options) ? STATUS_OK : STATUS_INPUT;
