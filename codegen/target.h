@@ -50,6 +50,12 @@ static inline bool target_takes_libraries(const Target *target)
     return target->dialect != DIALECT_CUDA && !target->flash;
 }
 
+/* Channels of a block of the layout that its convolutions want: a vector of them; a library's want none. */
+static inline uint32_t target_block(const Target *target)
+{
+    return target->backend == BACKEND_OPENBLAS ? 1 : target->lanes;
+}
+
 /* `host` reads this machine.  Reports an unknown name with the known ones and returns NULL. */
 const Target *target_find(Str name, Diag *diag);
 

@@ -13,7 +13,8 @@ PassContext entry_context(const CompileOptions *options, unsigned without, Arena
 {
     PassContext context = pass_context(scratch, diag);
     context.target = options->target;
-    context.lanes = options->target->backend == BACKEND_OPENBLAS ? 1 : options->target->lanes; /* it reads no blocks */
+    context.lanes = target_block(options->target);
+    context.exact = options->exact;
     context.apart = options->apart;
     context.keep_order = without & WITHOUT_ORDER;
     context.copy_views = without & WITHOUT_VIEWS;

@@ -222,7 +222,7 @@ static bool see_shape(Blas *b)
     for (BlasSide s = 0; s < SIDE_COUNT; s++)
         if (b->side[s].extent > LARGEST_SIDE)
             return false;
-    return true;
+    return b->side[SIDE_COLUMNS].extent > 1 && b->side[SIDE_DEPTH].extent > 1; /* a depthwise one has no matrices */
 }
 
 static void add_scratch(const Blas *b, Recipe *recipe, BlasMatrix *m, const char *name, bool per_thread)
@@ -239,8 +239,7 @@ static bool plan(Lower *lower, Blas *b, Recipe *recipe)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
     *b = (Blas){.lower = lower, .node = node};
-    if (lower->target->backend == BACKEND_GENERATED || !target_takes_libraries(lower->target) ||
-        lower_has_other_windows(lower, lower->kernel) || !see_shape(b))
+    if (lower_has_other_windows(lower, lower->kernel) || !see_shape(b))
         return false;
     b->first = (BlasMatrix){.value = node->in[0], .access = &b->con.first, .major = SIDE_ROWS, .minor = SIDE_DEPTH};
     b->second = (BlasMatrix){.value = node->in[1], .access = &b->con.second, .major = SIDE_DEPTH, .minor = SIDE_COLUMNS};
@@ -303,6 +302,7 @@ const Provider provider_openblas = {
     .doc = "products of matrices by OpenBLAS, with --backend openblas or auto; of windows, of copies of what they see",
     .knob = openblas_knobs,
     .forms = 1u << FORM_CONTRACTION,
+    .library = true,
     .offers = openblas_offers,
     .cost = openblas_cost,
     .lower = openblas_lower,
