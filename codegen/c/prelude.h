@@ -105,9 +105,9 @@ typedef struct PreludeNeeds { /* what has been asked for */
     bool convert[DT_COUNT][DT_COUNT]; /* [from][to] */
     bool bits[DT_COUNT][DT_COUNT];
     bool product[DT_COUNT]; /* product_f32, product_f64 */
-    bool careful;  /* NNC_CAREFUL */
-    bool in_order; /* NNC_IN_ORDER */
-    bool rolled;   /* NNC_ROLLED */
+    bool careful;           /* NNC_CAREFUL */
+    bool in_order;          /* NNC_IN_ORDER */
+    bool rolled;            /* NNC_ROLLED */
 } PreludeNeeds;
 
 /* Notes the need and gives the name to call, in static storage or the arena. */

@@ -303,8 +303,7 @@ static void print_transpose(Printer *printer, const Stmt *stmt)
 static Str print_place(Printer *printer, uint32_t buffer, Index index)
 {
     Str name = printer->names->buffer[buffer], at = print_index(printer, index);
-    return str_is(at, "0") ? name
-                           : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(at));
+    return str_is(at, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(at));
 }
 
 static void print_product(Printer *printer, const Stmt *stmt)

@@ -50,7 +50,8 @@ Recipe recipe_free(const Provider *provider)
 
 bool recipe_offered(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
-    return recipe->provider->forms >> kernel->form & 1 && provider_serves(recipe->provider, lower->target) && recipe->provider->offers(lower, kernel, recipe);
+    return recipe->provider->forms >> kernel->form & 1 && provider_serves(recipe->provider, lower->target) &&
+           recipe->provider->offers(lower, kernel, recipe);
 }
 
 static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)

@@ -158,7 +158,9 @@ bool stage_choose(Graph *graph, PassContext *context)
 {
     Memory memory;
     return !context->target ||
-           memory_decide(graph, &(MemoryOptions){.target = context->target, .exact = context->exact, .without = WITHOUT_INPLACE}, &memory);
+           memory_decide(
+               graph, &(MemoryOptions){.target = context->target, .exact = context->exact, .without = WITHOUT_INPLACE},
+               &memory);
 }
 
 /* The last: alone, it goes by the nodes; for a target as a compilation does, by parts and recipes too. */

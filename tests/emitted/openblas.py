@@ -55,6 +55,7 @@ def relu(x):
 CASES = {
     "rows": ("x: f32[9, 40], w: f32[40, 17]", "f32[9, 17]", "x @ w", lambda x, w: x @ w),
     "many_rows": ("x: f32[600, 40], w: f32[40, 17], b: f32[17]", "f32[600, 17]", "relu(x @ w + b)", lambda x, w, b: relu(x @ w + b)),
+    "prime_rows": ("x: f32[1009, 20], w: f32[20, 8]", "f32[1009, 8]", "x @ w", lambda x, w: x @ w),
     "doubles": ("x: f64[33, 70], w: f64[70, 50]", "f64[33, 50]", "exp(x @ w * 0.1)", lambda x, w: np.exp(x @ w * 0.1)),
     "halves": ("x: f16[33, 70], w: f16[70, 50]", "f16[33, 50]", "x @ w", lambda x, w: x @ w),
     "right_transposed": ("x: f32[9, 40], w: f32[17, 40]", "f32[9, 17]", "matmul(x, w, transpose_y = true)", lambda x, w: x @ w.T),

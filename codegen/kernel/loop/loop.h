@@ -110,7 +110,7 @@ struct Stmt {
     const Expr *value;
     Word word; /* REDUCE, MEET: WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN */
     const char *note;
-    int64_t stride, from_stride; /* TRANSPOSE */
+    int64_t stride, from_stride;  /* TRANSPOSE */
     const MatrixProduct *product; /* PRODUCT */
 };
 

@@ -42,6 +42,9 @@ typedef struct Blas {
     ValueId stored; /* where the result is direct: the value in whose memory it is made */
 } Blas;
 
+/* openblas_see.c */
+
+bool blas_see(Lower *lower, Blas *b); /* all but the lines; false where a library has nothing to do */
 /* Where an operand or the result is, for the position of each axis. */
 void blas_position(const Blas *b, const Access *access, const Index *axis, Index *position);
 /* Is it the outermost axis of rows, of which a product has some lines? */

@@ -12,7 +12,7 @@ typedef struct Walk {
     Blas *b;
     const BlasMatrix *m;
     uint32_t axis[MOST_AXES], count;
-    Index in[MOST_AXES];   /* per axis: its position, of the outermost of rows in this product */
+    Index in[MOST_AXES];    /* per axis: its position, of the outermost of rows in this product */
     uint32_t joined;        /* this one and those behind it are one loop */
     bool clamped[MAX_RANK]; /* per dimension of the access: the loops stay inside of it */
     void (*element)(struct Walk *walk);
@@ -290,9 +290,9 @@ static void multiply(const Blas *b)
     blas_position(b, &b->con.result, b->at, position);
     if (b->result.direct)
         at = lower_value_address(lower, b->stored, position);
-    uint32_t to =
-        b->result.direct ? lower_buffer(lower, b->stored, true) : lower_scratch(lower, b->result.piece);
-    stmt_product(lower->arena, lower->block, &product, to, at, first_element(b, left), first_element(b, right));
+    uint32_t to = b->result.direct ? lower_buffer(lower, b->stored, true) : lower_scratch(lower, b->result.piece);
+    const Expr *from = first_element(b, left), *by = first_element(b, right); /* in this order on any machine */
+    stmt_product(lower->arena, lower->block, &product, to, at, from, by);
 }
 
 /* What follows */
@@ -301,8 +301,7 @@ static const Expr *sum_at(const Walk *walk, const Index *position)
 {
     const Blas *b = walk->b;
     Lower *lower = b->lower;
-    uint32_t buffer =
-        b->result.direct ? lower_buffer(lower, b->stored, true) : lower_scratch(lower, b->result.piece);
+    uint32_t buffer = b->result.direct ? lower_buffer(lower, b->stored, true) : lower_scratch(lower, b->result.piece);
     Index at = b->result.direct ? lower_value_address(lower, b->stored, position) : scratch_address(walk);
     lower->kernel->buffer[buffer].read = true;
     return expr_load(lower->arena, b->dtype, buffer, at);

@@ -20,8 +20,7 @@ static bool has_tiles(const Target *target)
 static bool goes_by_rows(const Graph *graph, const Target *target, const Node *node, Convolution *conv)
 {
     double number;
-    if (!has_tiles(target) || !convolution_of(graph, node, conv) || conv->groups != 1 ||
-        conv->window.rank != 2)
+    if (!has_tiles(target) || !convolution_of(graph, node, conv) || conv->groups != 1 || conv->window.rank != 2)
         return false;
     const Type *x = value_type(graph, node->in[0]), *w = value_type(graph, node->in[1]);
     const Node *input = value_producer(graph, node->in[0]);
@@ -155,8 +154,7 @@ bool tiled_takes_weights(const Graph *graph, const Target *target, const Node *c
 {
     Convolution conv;
     Product product;
-    if (!has_tiles(target) || contraction->in_count < 2 ||
-        value_type(graph, contraction->out[0])->dtype != DT_F32 ||
+    if (!has_tiles(target) || contraction->in_count < 2 || value_type(graph, contraction->out[0])->dtype != DT_F32 ||
         value_type(graph, contraction->in[0])->dtype != DT_F32 || !is_cheap_of_inputs(graph, contraction->in[1]))
         return false;
     if (product_of(graph, contraction, &product))
