@@ -19,13 +19,23 @@ static const KnobSpec openblas_knobs[] = {
 
 /* Lines */
 
-/* The divisor nearest to what is wanted, by ratio, and at most `limit`: 1,009 has none but 1 and itself. */
+/* Is `a` nearer to what is wanted, by ratio? */
+static bool is_nearer(int64_t a, int64_t b, int64_t wanted)
+{
+    double x = (double)a / (double)wanted, y = (double)b / (double)wanted;
+    return (x > 1 ? x : 1 / x) < (y > 1 ? y : 1 / y);
+}
+
+/* The divisor nearest to what is wanted, and at most `limit`: 1,009 has none but 1 and itself. */
 static int64_t near_divisor(int64_t of, int64_t wanted, int64_t limit)
 {
     int64_t best = 1;
-    for (int64_t d = 1; d <= least(of, limit); d++)
-        if (of % d == 0 && (d <= wanted || d * best <= wanted * wanted))
+    for (int64_t d = 1; d <= of / d; d++) {
+        if (of % d == 0 && d <= limit && is_nearer(d, best, wanted))
             best = d;
+        if (of % d == 0 && of / d <= limit && is_nearer(of / d, best, wanted))
+            best = of / d;
+    }
     return best;
 }
 
