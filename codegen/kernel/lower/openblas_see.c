@@ -1,5 +1,5 @@
-/* What a contraction is to a library of matrix products (openblas.h): its axes on three sides, and what lies in memory as
- * a matrix.  Nothing is lowered here. */
+/* What a contraction is to a library of matrix products (openblas.h): its axes on three sides, and what lies in memory
+ * as a matrix.  Nothing is lowered here. */
 #include "kernel/lower/openblas.h"
 
 #include "base/number.h"
@@ -117,8 +117,7 @@ static bool lies_as_matrix(const Blas *b, BlasMatrix *m, ValueId value)
         return false;
     m->transposed = columns > 1 && minor != 1;
     m->stride = m->transposed ? minor : rows > 1 ? major : columns;
-    return (m->transposed ? (rows == 1 || major == 1) && minor >= rows : m->stride >= columns) &&
-           m->stride <= LARGEST;
+    return (m->transposed ? (rows == 1 || major == 1) && minor >= rows : m->stride >= columns) && m->stride <= LARGEST;
 }
 
 /* A copy goes along memory: its innermost loop is over the axis whose positions are closest. */
@@ -183,7 +182,8 @@ bool blas_see(Lower *lower, Blas *b)
     if (lower_has_other_windows(lower, lower->kernel) || !see_shape(b))
         return false;
     b->first = (BlasMatrix){.value = node->in[0], .access = &b->con.first, .major = SIDE_ROWS, .minor = SIDE_DEPTH};
-    b->second = (BlasMatrix){.value = node->in[1], .access = &b->con.second, .major = SIDE_DEPTH, .minor = SIDE_COLUMNS};
+    b->second =
+        (BlasMatrix){.value = node->in[1], .access = &b->con.second, .major = SIDE_DEPTH, .minor = SIDE_COLUMNS};
     b->result = (BlasMatrix){.value = NONE, .access = &b->con.result, .major = SIDE_ROWS, .minor = SIDE_COLUMNS};
     see_operand(b, &b->first);
     see_operand(b, &b->second);
