@@ -75,6 +75,18 @@ const Target *target_small(Arena *arena, const Target *target)
     return small;
 }
 
+const char *const backend_names[] = {"generated", "openblas", "auto", NULL};
+
+const Target *target_with_backend(Arena *arena, const Target *target, Backend backend)
+{
+    if (backend == target->backend)
+        return target;
+    Target *with = ARENA_NEW(arena, Target);
+    *with = *target;
+    with->backend = backend;
+    return with;
+}
+
 static const Target *by_name(const char *name)
 {
     for (uint32_t i = 0; i < target_count; i++)

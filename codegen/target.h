@@ -11,6 +11,15 @@ typedef enum Dialect {
     DIALECT_CUDA,
 } Dialect;
 
+/* Who carries out products of matrices. */
+typedef enum Backend {
+    BACKEND_GENERATED, /* generated code, which needs no library */
+    BACKEND_OPENBLAS,  /* OpenBLAS, where it can */
+    BACKEND_AUTO,      /* whoever takes less time, by the cost table or a tune file */
+} Backend;
+
+extern const char *const backend_names[]; /* in this order; ends with NULL */
+
 typedef struct Target {
     const char *name;
     const char *cc_flags; /* for gcc and clang, e.g. -march=x86-64-v4 */
@@ -20,8 +29,9 @@ typedef struct Target {
     uint32_t vector_registers;
     uint32_t team; /* most threads that can share out a loop and meet in it; 0: none */
     uint32_t l1_bytes, l2_bytes;
-    bool small; /* the least code, however slow: target_small */
-    bool flash; /* constants lie where every byte counts: packed weights are not padded to whole vectors */
+    bool small;      /* the least code, however slow: target_small */
+    bool flash;      /* constants lie where every byte counts: packed weights are not padded to whole vectors */
+    Backend backend; /* target_with_backend */
     const char *doc;
 } Target;
 
@@ -30,6 +40,21 @@ extern const uint32_t target_count;
 
 /* The same machine, for the least code: kernels are loops that nothing is unrolled of.  A copy in the arena. */
 const Target *target_small(Arena *arena, const Target *target);
+
+/* The same machine, where a library may carry out products of matrices.  A copy in the arena. */
+const Target *target_with_backend(Arena *arena, const Target *target, Backend backend);
+
+/* Has it libraries: is it a processor with an operating system? */
+static inline bool target_takes_libraries(const Target *target)
+{
+    return target->dialect != DIALECT_CUDA && !target->flash;
+}
+
+/* Channels of a block of the layout that its convolutions want: a vector of them; a library's want none. */
+static inline uint32_t target_block(const Target *target)
+{
+    return target->backend == BACKEND_OPENBLAS ? 1 : target->lanes;
+}
 
 /* `host` reads this machine.  Reports an unknown name with the known ones and returns NULL. */
 const Target *target_find(Str name, Diag *diag);

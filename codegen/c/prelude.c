@@ -187,5 +187,6 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
     else if (vectors)
         print_vector_types(out, target, needs, printer.shuffles);
     text_str(out, text_view(&body));
+    prelude_print_products(out, needs);
     text_free(&body);
 }

@@ -300,6 +300,25 @@ static void print_transpose(Printer *printer, const Stmt *stmt)
                (long long)stmt->from_stride);
 }
 
+static Str print_place(Printer *printer, uint32_t buffer, Index index)
+{
+    Str name = printer->names->buffer[buffer], at = print_index(printer, index);
+    return str_is(at, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(at));
+}
+
+static void print_product(Printer *printer, const Stmt *stmt)
+{
+    const MatrixProduct *p = stmt->product;
+    const Expr *left = stmt->value->arg[0], *right = stmt->value->arg[1];
+    Str from = print_place(printer, left->buffer, left->index), by = print_place(printer, right->buffer, right->index),
+        to = print_place(printer, stmt->buffer, stmt->index);
+    printer->needs->product[stmt->value->dtype] = true;
+    print_line(printer, "product_%s(%lld, %lld, %lld, " STR_FMT ", %s%lld, " STR_FMT ", %s%lld, " STR_FMT ", %lld);",
+               dtype_name(stmt->value->dtype), (long long)p->rows, (long long)p->columns, (long long)p->depth,
+               STR_ARG(from), p->left_transposed ? "-" : "", (long long)p->left_stride, STR_ARG(by),
+               p->right_transposed ? "-" : "", (long long)p->right_stride, STR_ARG(to), (long long)p->stride);
+}
+
 static void print_stmt(Printer *printer, const Stmt *stmt)
 {
     switch (stmt->kind) {
@@ -323,6 +342,9 @@ static void print_stmt(Printer *printer, const Stmt *stmt)
         break;
     case STMT_TRANSPOSE:
         print_transpose(printer, stmt);
+        break;
+    case STMT_PRODUCT:
+        print_product(printer, stmt);
         break;
     case STMT_MEET:
         print_meet(printer, stmt);

@@ -15,6 +15,17 @@ static const char apart_text[] =
     "#define NNC_APART\n"
     "#endif\n\n";
 
+/* How the source is compiled, on its second line. */
+static void put_command(const Program *program, Text *out)
+{
+    const char *libraries = program_libraries(program), *link = *libraries ? "; link with: " : "";
+    if (program->options.target->cc_flags[0])
+        text_printf(out, "/* Compile with: -O3 %s%s%s */\n", program->options.target->cc_flags, link, libraries);
+    else
+        text_printf(out, "/* Compile with: -O2; any C99 compiler will do, and -Os and -O3 are about as fast%s%s. */\n",
+                    link, libraries);
+}
+
 void emit_source(const Program *program, Text *out)
 {
     Arena arena = {0};
@@ -22,10 +33,7 @@ void emit_source(const Program *program, Text *out)
     unit_make(&unit, program, &arena);
 
     source_head(out, program, ".c", "kernels and the order they run in");
-    if (program->options.target->cc_flags[0])
-        text_printf(out, "/* Compile with: -O3 %s */\n", program->options.target->cc_flags);
-    else
-        text_str(out, STR("/* Compile with: -O2; any C99 compiler will do, and -Os and -O3 are about as fast. */\n"));
+    put_command(program, out);
     text_printf(out,
                 "#include \"" STR_FMT
                 ".h\"\n\n"

@@ -2,16 +2,6 @@
  * Needs: kernels collected, and where values lie (a tile walks addresses).  Keeps: the graph, but for marks. */
 #include "kernel/lower/lower.h"
 
-#include <string.h>
-
-static const Provider *provider_find(Str name)
-{
-    for (uint32_t i = 0; provider_table[i]; i++)
-        if (str_is(name, provider_table[i]->name))
-            return provider_table[i];
-    return NULL;
-}
-
 static bool refuse(const Lower *lower, const KernelMark *mark, const char *why, Str what)
 {
     return diag_error(lower->graph->module->diag, mark->place, why, STR_ARG(what));
@@ -60,7 +50,8 @@ Recipe recipe_free(const Provider *provider)
 
 bool recipe_offered(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
-    return recipe->provider->forms >> kernel->form & 1 && recipe->provider->offers(lower, kernel, recipe);
+    return recipe->provider->forms >> kernel->form & 1 && provider_serves(recipe->provider, lower->target) &&
+           recipe->provider->offers(lower, kernel, recipe);
 }
 
 static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
@@ -81,6 +72,9 @@ static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
             return refuse(lower, mark, "'" STR_FMT "' is on, or off by 0", mark->knob[i].name);
         kernel->recipe.knob[knob] = mark->knob[i].value;
     }
+    if (!provider_serves(provider, lower->target))
+        return refuse(lower, mark, "'" STR_FMT "' is a library, which computes kernels with --backend alone",
+                      mark->provider);
     if (!recipe_offered(lower, kernel, &kernel->recipe))
         return refuse(lower, mark, "this kernel cannot be computed so, by '" STR_FMT "'", mark->provider);
     return true;

@@ -2,11 +2,20 @@
 #include "kernel/lower/lower.h"
 
 const Provider *const provider_table[] = {
-    &provider_map,       &provider_assembly,
-    &provider_update,    &provider_scatter,
-    &provider_rows,      &provider_window,
-    &provider_running,   &provider_tiled,
-    &provider_winograd,  &provider_blocked,
-    &provider_depthwise, &provider_gradient,
-    &provider_outer,     NULL,
+    &provider_map,       &provider_assembly, &provider_update, &provider_scatter,  &provider_rows,
+    &provider_window,    &provider_running,  &provider_tiled,  &provider_winograd, &provider_blocked,
+    &provider_depthwise, &provider_gradient, &provider_outer,  &provider_openblas, NULL,
 };
+
+const Provider *provider_find(Str name)
+{
+    for (uint32_t i = 0; provider_table[i]; i++)
+        if (str_is(name, provider_table[i]->name))
+            return provider_table[i];
+    return NULL;
+}
+
+bool provider_serves(const Provider *provider, const Target *target)
+{
+    return !provider->library || (target->backend != BACKEND_GENERATED && target_takes_libraries(target));
+}

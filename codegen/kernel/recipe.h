@@ -5,6 +5,7 @@
 #define NNC_KERNEL_RECIPE_H
 
 #include "kernel/storage.h"
+#include "target.h"
 
 typedef struct Kernel Kernel;
 typedef struct Lower Lower;
@@ -57,6 +58,7 @@ struct Provider {
     const char *name, *doc;
     const KnobSpec *knob;
     unsigned forms; /* 1 << Form, added: what it may take */
+    bool library;   /* what it emits calls one: for targets with a backend alone */
     /* Does it compute this kernel on this target?  `recipe` comes with knobs that are asked for or free, and goes with
      * all of them set, and with what it takes.  Nothing is lowered. */
     bool (*offers)(Lower *lower, const Kernel *kernel, Recipe *recipe);
@@ -66,6 +68,11 @@ struct Provider {
 };
 
 extern const Provider *const provider_table[]; /* ends with NULL */
+
+/* NULL: nobody is called so. */
+const Provider *provider_find(Str name);
+/* May it compute for the target, as far as libraries go? */
+bool provider_serves(const Provider *provider, const Target *target);
 
 /* Sets kernel->recipe to the cheapest one that is offered, or to the one that a mark of its nodes asks for.  False
  * after an error in the diag: what is asked for is not offered. */

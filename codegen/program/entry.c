@@ -13,7 +13,8 @@ PassContext entry_context(const CompileOptions *options, unsigned without, Arena
 {
     PassContext context = pass_context(scratch, diag);
     context.target = options->target;
-    context.lanes = options->target->lanes;
+    context.lanes = target_block(options->target);
+    context.exact = options->exact;
     context.apart = options->apart;
     context.keep_order = without & WITHOUT_ORDER;
     context.copy_views = without & WITHOUT_VIEWS;
@@ -297,6 +298,15 @@ uint32_t entry_updates(const Entry *entry, KeptBlock block)
     for (uint32_t i = 0; i < entry->memory.state_count; i++)
         count += entry->memory.state[i].next != NONE && entry->program->kept.slot[entry->slot[i]].block == block;
     return count;
+}
+
+const char *program_libraries(const Program *program)
+{
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        for (uint32_t k = 0; k < program->entry[e].memory.kernel_count; k++)
+            if (program->entry[e].memory.kernel[k].recipe.provider == &provider_openblas)
+                return "-lopenblas";
+    return "";
 }
 
 uint32_t entry_kernel_count(const Entry *entry)

@@ -143,7 +143,7 @@ bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *
     bool good = open_program(graph, count, options, program) && compile_entries(program, graph[0]->module->arena) &&
                 graph[0]->module->diag->error_count == 0;
     if (good)
-        tune_warn_of_strangers(options->tune, graph[0]->module->diag);
+        tune_warn(options->tune, graph[0]->module->diag);
     return good;
 }
 

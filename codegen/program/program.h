@@ -161,6 +161,9 @@ int64_t entry_peak_without(const Entry *entry, unsigned without);
 /* Kernels that do something: not where loops and branches begin or end, nor copies of what is there already. */
 uint32_t entry_kernel_count(const Entry *entry);
 
+/* What the linker is told of the libraries that kernels call: "-lopenblas", or nothing. */
+const char *program_libraries(const Program *program);
+
 /* The first of those with the largest arena: what the program needs. */
 const Entry *program_largest_entry(const Program *program);
 

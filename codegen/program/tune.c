@@ -76,24 +76,37 @@ void tune_follow(const CompileOptions *options, Graph *graph)
         if (line == MAP_NONE)
             continue;
         tune->line[line].followed = true;
+        const Provider *provider = provider_find(tune->line[line].mark.provider);
+        if (provider && !provider_serves(provider, options->target)) {
+            tune->line[line].refused = true;
+            continue;
+        }
         node->mark = arena_copy(arena, &tune->line[line].mark, sizeof tune->line[line].mark);
     }
 }
 
-void tune_warn_of_strangers(const Tune *tune, Diag *diag)
+/* So many lines from `first` on are not followed. */
+static void warn(const Tune *tune, Diag *diag, uint32_t first, uint32_t count, const char *one, const char *many)
 {
-    uint32_t count = 0, first = NONE;
+    if (count)
+        diag_warning(diag, tune->line[first].mark.place, "%u kernel%s of this file %s", count, count == 1 ? "" : "s",
+                     count == 1 ? one : many);
+}
+
+void tune_warn(const Tune *tune, Diag *diag)
+{
+    uint32_t strangers = 0, stranger = NONE, refused = 0, library = NONE;
     for (uint32_t i = 0; tune && i < tune->count; i++) {
         const TuneLine *line = &tune->line[i];
-        if (line->followed || map_get(&tune->compiled, line->graph) == MAP_NONE)
-            continue;
-        first = first == NONE ? i : first;
-        count++;
+        if (line->refused && !refused++)
+            library = i;
+        if (!line->followed && map_get(&tune->compiled, line->graph) != MAP_NONE && !strangers++)
+            stranger = i;
     }
-    if (count)
-        diag_warning(diag, tune->line[first].mark.place,
-                     "%u kernel%s of this file %s not in the model any more, which may be faster tuned again", count,
-                     count == 1 ? "" : "s", count == 1 ? "is" : "are");
+    warn(tune, diag, stranger, strangers, "is not in the model any more, which may be faster tuned again",
+         "are not in the model any more, which may be faster tuned again");
+    warn(tune, diag, library, refused, "is a library's, and computed by generated code without --backend",
+         "are a library's, and computed by generated code without --backend");
 }
 
 void tune_print(Text *out, const Tune *tune, const char *target)

@@ -16,7 +16,8 @@
 typedef struct TuneLine {
     Str graph, statement;
     KernelMark mark;
-    bool followed; /* by a kernel of some compilation */
+    bool followed; /* by a kernel of some compilation ... */
+    bool refused;  /* ... for which no library computes */
 } TuneLine;
 
 typedef struct Tune {
@@ -36,8 +37,8 @@ bool tune_read(Tune *tune, Arena *arena, Diag *diag, Str path, Str text, const c
 const Str *tune_statements(const CompileOptions *options, const Graph *graph);
 /* Writes the marks of options->tune down at these anchors. */
 void tune_follow(const CompileOptions *options, Graph *graph);
-/* Warns, once, where lines of graphs that were compiled are of no kernel. */
-void tune_warn_of_strangers(const Tune *tune, Diag *diag);
+/* Warns, once, where lines of graphs that were compiled are of no kernel, or of a library that is not asked for. */
+void tune_warn(const Tune *tune, Diag *diag);
 
 /* What tune_read reads; lines of a graph follow one another. */
 void tune_print(Text *out, const Tune *tune, const char *target);

@@ -158,7 +158,9 @@ bool stage_choose(Graph *graph, PassContext *context)
 {
     Memory memory;
     return !context->target ||
-           memory_decide(graph, &(MemoryOptions){.target = context->target, .without = WITHOUT_INPLACE}, &memory);
+           memory_decide(
+               graph, &(MemoryOptions){.target = context->target, .exact = context->exact, .without = WITHOUT_INPLACE},
+               &memory);
 }
 
 /* The last: alone, it goes by the nodes; for a target as a compilation does, by parts and recipes too. */
@@ -166,7 +168,7 @@ bool stage_inplace(Graph *graph, PassContext *context)
 {
     Memory memory;
     if (context->target)
-        return memory_decide(graph, &(MemoryOptions){.target = context->target}, &memory);
+        return memory_decide(graph, &(MemoryOptions){.target = context->target, .exact = context->exact}, &memory);
     inplace_find(graph, inplace_rule, context->scratch, &context->changes);
     return true;
 }

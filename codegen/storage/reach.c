@@ -149,6 +149,28 @@ static void walk_index(Walk *walk, Index index)
     }
 }
 
+/* Of a matrix of so many rows, `stride` apart: as if two loops went over it. */
+static void add_matrix(Walk *walk, uint32_t buffer, Index index, int64_t rows, int64_t columns, int64_t stride,
+                       bool store)
+{
+    Arena *arena = walk->collector->arena;
+    Index row = index_var(arena, index_var_new(arena, "row", 0, rows - 1));
+    Index column = index_var(arena, index_var_new(arena, "column", 0, columns - 1));
+    index = index_add(arena, index, index_scale(arena, row, stride));
+    add_reach(walk, buffer, index_add(arena, index, column), 0, store);
+}
+
+static void add_product(Walk *walk, const Stmt *stmt)
+{
+    const MatrixProduct *p = stmt->product;
+    const Expr *left = stmt->value->arg[0], *right = stmt->value->arg[1];
+    add_matrix(walk, left->buffer, left->index, p->left_transposed ? p->depth : p->rows,
+               p->left_transposed ? p->rows : p->depth, p->left_stride, false);
+    add_matrix(walk, right->buffer, right->index, p->right_transposed ? p->columns : p->depth,
+               p->right_transposed ? p->depth : p->columns, p->right_stride, false);
+    add_matrix(walk, stmt->buffer, stmt->index, p->rows, p->columns, p->stride, true);
+}
+
 static uint32_t open_block(Collector *c, uint32_t outer)
 {
     Reached *reached = &c->reached;
@@ -166,6 +188,10 @@ static void walk_stmt(Walk *walk, const Stmt *stmt)
     if (stmt->kind == STMT_TRANSPOSE) {
         add_reach(walk, stmt->value->buffer, stmt->value->index, last * stmt->from_stride + last, false);
         add_reach(walk, stmt->buffer, stmt->index, last * stmt->stride + last, true);
+        return;
+    }
+    if (stmt->kind == STMT_PRODUCT) {
+        add_product(walk, stmt);
         return;
     }
     if (stmt->value)

@@ -28,6 +28,7 @@ typedef struct PassContext {
     bool apart;                  /* fuse makes a kernel of every node, to test it against those of many */
     uint32_t streams;            /* the most that schedule may use; 1 on a CPU */
     bool keep_order;             /* schedule changes nothing but what kernels need */
+    bool exact;                  /* every sum is of the products that the model says */
     bool copy_views;             /* fuse makes a kernel of its own of every view of a result */
 
     uint32_t changes; /* what the last pass did, in its own unit: nodes removed, values replaced, ... */

@@ -160,8 +160,9 @@ typedef struct nnc_options { /* zero is fine everywhere */
     int size;              /* the least code, at half the speed or less; strict C99 ("generic", "cortex-m") only */
     int checked;           /* C that makes arena memory unreadable while it holds nothing alive */
     const char *tune;      /* a file that `nnc tune` has written for the target; NULL: the cost table decides */
-    uint32_t threads; /* that may share a run of C, whose entries then take a team (nnc_model.h); 0 and 1: none do */
-    int exact;        /* every sum is of the products that the model says: no convolution by Winograd's algorithm */
+    uint32_t threads;    /* that may share a run of C, whose entries then take a team (nnc_model.h); 0 and 1: none do */
+    const char *backend; /* who carries out products of matrices: NULL or "generated", "openblas", "auto" */
+    int exact;           /* every sum is of the products that the model says: no convolution by Winograd's algorithm */
 } nnc_options;
 
 #define NNC_ALL_GRAPHS UINT32_MAX /* they become the entries of one program, NAME_GRAPH */

@@ -49,6 +49,19 @@ static bool find_allocator(nnc_session *session, const char *name, const char **
     return !name || *found;
 }
 
+static bool take_backend(nnc_session *session, const char *name, CompileOptions *options)
+{
+    Backend backend = BACKEND_GENERATED;
+    while (name && backend_names[backend] && strcmp(name, backend_names[backend]) != 0)
+        backend++;
+    if (!backend_names[backend])
+        return session_misuse(session, "unknown backend `%s`", name), false;
+    if (backend != BACKEND_GENERATED && !target_takes_libraries(options->target))
+        return session_misuse(session, "no library computes for %s", options->target->name), false;
+    options->target = target_with_backend(&session->arena, options->target, backend);
+    return true;
+}
+
 /* False after a wrong use. */
 static bool take_options(nnc_session *session, const Compilation *c, Str graph, CompileOptions *options)
 {
@@ -81,6 +94,8 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
         return session_misuse(session, "the least code is strict C99, which %s is not", options->target->name), false;
     if (from->size && options->target)
         options->target = target_small(&session->arena, options->target);
+    if (options->target && !take_backend(session, from->backend, options))
+        return false;
     if (from->memory_limit > PLAN_LARGEST)
         return session_misuse(session, "a limit of %" PRIu64 " bytes: there is no such memory", from->memory_limit),
                false;

@@ -132,6 +132,12 @@ void cli_put_rows(const Text *text);
     {                                                                                                                  \
         "exact", NULL, "Sum up the products that the model says, and no fewer: no convolution by Winograd's algorithm" \
     }
+#define FLAG_BACKEND                                                                                                   \
+    {                                                                                                                  \
+        "backend", "WHO",                                                                                              \
+            "Who carries out products of matrices, and contractions as such: generated code (the default), openblas "  \
+            "where it can, auto: whoever takes less time"                                                              \
+    }
 #define FLAG_THREADS                                                                                                   \
     {                                                                                                                  \
         "threads", "N", "So many threads may share the work of a run (default: 1); results are the same bits"          \

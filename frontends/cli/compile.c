@@ -394,6 +394,7 @@ const Verb verb_compile = {
             FLAG_ALLOCATOR,
             FLAG_MEMORY_LIMIT,
             FLAG_EXACT,
+            FLAG_BACKEND,
             FLAG_THREADS,
             FLAG_SIZE,
             FLAG_TUNE,

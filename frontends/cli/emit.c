@@ -190,6 +190,7 @@ static int link_shared(Cli *cli, const Program *program, const Folder *folder)
     add(&command, name_with(cli, program, "", ".o"));
     if (has_assembly(program))
         add(&command, name_with(cli, program, "", "_weights.o"));
+    add_words(cli, &command, str_from(program_libraries(program)));
     add(&command, "-lm");
     add(&command, "-o");
     add(&command, name_with(cli, program, "lib", ".so"));

@@ -13,6 +13,8 @@ static int load(Cli *cli, const Program *program, int64_t seed, Host *host)
     Str library = folder_file(cli, &host->folder, str_format(&cli->arena, "lib" STR_FMT ".so", STR_ARG(name)));
     Str weights = folder_file(cli, &host->folder, str_format(&cli->arena, STR_FMT ".weights", STR_ARG(name)));
 
+    if (*program_libraries(program))
+        setenv("OPENBLAS_NUM_THREADS", "1", 0); /* kernels are shared out by our own pool */
     host->library = dlopen(library.ptr, RTLD_NOW | RTLD_LOCAL);
     if (!host->library)
         return cli_environment("cannot load the compiled model: %s", dlerror());

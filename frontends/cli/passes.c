@@ -54,7 +54,7 @@ bool passes_target(Cli *cli, const Target **target)
     if (str_is(name, "none"))
         return true;
     *target = program_target_named(cli, name.ptr ? name : STR("generic"), "none");
-    return *target != NULL;
+    return *target && program_adjust_target(cli, target);
 }
 
 bool passes_number_steps(Cli *cli, const Target *target)
@@ -106,7 +106,11 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
     Arena scratch = {0};
     PassContext context = pass_context(&scratch, &cli->diag);
     const Module *module = model->module;
-    const CompileOptions options = {.target = target, .effort = 1, .name = model->program_name, .memory_limit = limit};
+    const CompileOptions options = {.target = target,
+                                    .effort = 1,
+                                    .name = model->program_name,
+                                    .exact = args_has(cli, "exact"),
+                                    .memory_limit = limit};
     const PassRow *expand = pass_find(STR("expand"));
     bool numbers = passes_number_steps(cli, target);
     Numbering *numbering = ARENA_ARRAY(&cli->arena, Numbering, module->graph_count);
@@ -118,7 +122,8 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
     if (list->count && list->row[0] != expand) /* the text may be one that has been expanded */
         keep_updated(cli, model);
     context.target = target;
-    context.lanes = target ? target->lanes : 1;
+    context.lanes = target ? target_block(target) : 1;
+    context.exact = args_has(cli, "exact");
     for (uint32_t i = 0; good && i < list->count; i++) {
         if (numbers && list->row[i] == stage_find(STR("fuse")))
             begin_numbers(module, &options, numbering);

@@ -19,7 +19,8 @@ bool passes_take(Cli *cli, PassList *list);
 /* Do kernels end up with the numbers of the plan's steps: do all passes of a compilation run, for a target? */
 bool passes_number_steps(Cli *cli, const Target *target);
 
-/* The target that --target names, `generic` without it, NULL for `none`; false after an error. */
+/* The target that --target names, with --size and --backend, `generic` without it, NULL for `none`; false after an
+ * error. */
 bool passes_target(Cli *cli, const Target **target);
 
 /* Runs the passes on every graph of the file; `after` is called after each.  With a limit in bytes, for which there

@@ -77,14 +77,31 @@ static bool program_threads(Cli *cli, CompileOptions *options)
     return true;
 }
 
-static bool program_size(Cli *cli, CompileOptions *options)
+static bool take_size(Cli *cli, const Target **target)
 {
     if (!args_takes(cli, "size") || !args_has(cli, "size"))
         return true;
-    if (options->target->dialect != DIALECT_C99)
+    if ((*target)->dialect != DIALECT_C99)
         return cli_usage(cli, "--size is for strict C99: --target generic or cortex-m"), false;
-    options->target = target_small(&cli->arena, options->target);
+    *target = target_small(&cli->arena, *target);
     return true;
+}
+
+static bool take_backend(Cli *cli, const Target **target)
+{
+    Str word = args_value(cli, "backend");
+    uint32_t chosen = BACKEND_GENERATED;
+    if (word.ptr && !cli_choose(cli, "backend", word, backend_names, &chosen))
+        return false;
+    if (chosen != BACKEND_GENERATED && !target_takes_libraries(*target))
+        return cli_usage(cli, "no library computes for %s", (*target)->name), false;
+    *target = target_with_backend(&cli->arena, *target, (Backend)chosen);
+    return true;
+}
+
+bool program_adjust_target(Cli *cli, const Target **target)
+{
+    return take_size(cli, target) && take_backend(cli, target);
 }
 
 Str program_tune_path(Arena *arena, const Model *model, const Target *target)
@@ -126,7 +143,7 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
                                 .target = program_target(cli, target)};
     if (!options->target || !program_compiler(cli) || !program_allocator(cli, &options->allocator) ||
         !args_bytes(cli, "memory-limit", &options->memory_limit) || !program_threads(cli, options) ||
-        !program_size(cli, options))
+        !program_adjust_target(cli, &options->target))
         return STATUS_USAGE;
     options->exact = args_has(cli, "exact");
     return take_tune(cli, model, options) ? STATUS_OK : STATUS_INPUT;

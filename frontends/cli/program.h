@@ -12,6 +12,9 @@ const Target *program_target_named(Cli *cli, Str name, const char *more);
 /* The one that --target names, or else `fallback`. */
 const Target *program_target(Cli *cli, const char *fallback);
 
+/* The target with what --size and --backend say of it; false after a usage error. */
+bool program_adjust_target(Cli *cli, const Target **target);
+
 /* Can what --target names (the host without it) be run in this process?  False after a usage error. */
 bool program_runs_here(Cli *cli);
 

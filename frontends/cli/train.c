@@ -359,6 +359,7 @@ const Verb verb_train = {
                            FLAG_DEFINE,
                            FLAG_MEMORY_LIMIT,
                            FLAG_EXACT,
+                           FLAG_BACKEND,
                            FLAG_THREADS,
                            FLAG_TUNE,
                            {"weights-from", "FILE", "Begin with the stored weights of this .safetensors file"},

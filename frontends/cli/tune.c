@@ -135,6 +135,7 @@ const Verb verb_tune = {
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
                            FLAG_EXACT,
+                           FLAG_BACKEND,
                            FLAG_TUNE,
                            FLAG_GRAPH,
                            FLAG_END},

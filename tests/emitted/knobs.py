@@ -10,12 +10,15 @@ taken reads back, and prints the same.  Speaks TAP: one result per case and targ
 
 import argparse
 import concurrent.futures
+import ctypes.util
 import pathlib
 import random
 import re
 import subprocess
 import sys
 import tempfile
+
+import build
 
 HUGE = 2**31 - 2
 CC = "gcc -O0"  # the quickest; how well C is compiled is not the question
@@ -157,11 +160,26 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     param w: f32[40, 48] = he_normal(seed = 1)
     y = matmul(x, w) MARK
 }"""),
+    "matmul_library": ("openblas", ["lines"], """graph g(x: f32[18, 40]) -> (y: f32[18, 9]) {
+    param w: f32[40, 9] = he_normal(seed = 1)
+    y = relu(matmul(x, w)) MARK
+}"""),
+    "conv_library": ("openblas", ["lines"], """graph g(x: f32[2, 3, 9, 7]) -> (y: f32[2, 8, 9, 7]) {
+    param w: f32[8, 3, 3, 3] = he_normal(seed = 1)
+    y = conv2d(x, w, pad = 1) MARK
+}"""),
     "matmul_window": ("window", ["team"], """graph g(x: f32[7, 40]) -> (y: f32[7, 9]) {
     param w: f32[40, 9] = he_normal(seed = 1)
     y = matmul(x, w) MARK
 }"""),
 }
+
+
+LIBRARY = ctypes.util.find_library("openblas")
+
+
+def backend(provider):
+    return ["--backend", "auto"] if provider == "openblas" else []
 
 
 def show(knobs):
@@ -199,10 +217,10 @@ def check_refusal(path, mark, output):
     return f"refused otherwise: {output}"
 
 
-def check_text(nnc, path, mark, target):
+def check_text(nnc, path, mark, words):
     """What is printed of it has all that was asked for, and says the same when it is read."""
     again = path.with_suffix(".again.nnc")
-    status, printed = call(nnc, "opt", path, "--target", target)
+    status, printed = call(nnc, "opt", path, *words)
     if status:
         return f"does not print: {printed}"
     flags = "|".join(knob for knob, values in VALUES.items() if None in values)
@@ -211,27 +229,34 @@ def check_text(nnc, path, mark, target):
     if missing:
         return f"{', '.join(missing)} is not in what is printed:\n{printed}"
     again.write_text(printed)
-    status, twice = call(nnc, "opt", again, "--target", target)
+    status, twice = call(nnc, "opt", again, *words)
     return None if not status and twice == printed else f"prints otherwise when it is read back:\n{printed}\n{twice}"
 
 
-def check_mark(nnc, folder, number, text, mark, target):
+def check_mark(nnc, folder, number, text, mark, words):
     """(taken, fault)"""
     path = folder / f"case{number}.nnc"
     path.write_text("nnc 1\n" + text.replace("MARK", mark) + "\n")
-    gpu = target.startswith("cuda")
+    gpu = words[1].startswith("cuda")
     try:
         if gpu:
-            status, output = call(nnc, "compile", path, "-o", folder / f"out{number}", "--target", target)
+            status, output = call(nnc, "compile", path, "-o", folder / f"out{number}", *words)
         else:
-            status, output = call(nnc, "run", "--check", "--cc", CC, "--target", target, *inputs_of(text), path)
+            status, output = call(nnc, "run", "--check", "--cc", CC, *words, *inputs_of(text), path)
         if status == 1 and "error" in output:
             return False, check_refusal(path, mark, output)
         if status or not (gpu or "agrees" in output):
             return True, f"exit status {status}: {output}"
-        return True, check_text(nnc, path, mark, target)
+        return True, check_text(nnc, path, mark, words)
     except subprocess.TimeoutExpired:
         return True, "takes longer than two minutes"
+
+
+def fits(provider, target):
+    """Does the provider compute for such targets?"""
+    if provider == "openblas":
+        return LIBRARY and not target.startswith("cuda")
+    return provider not in (("tiled", "depthwise", "gradient") if target.startswith("cuda") else ("blocked",))
 
 
 def main():
@@ -244,8 +269,9 @@ def main():
     arguments = parser.parse_args()
 
     failed = number = 0
-    wanted = [(case, target) for case in arguments.case for target in arguments.target
-              if CASES[case][0] not in (("tiled", "depthwise", "gradient") if target.startswith("cuda") else ("blocked",)) or case == "matmul"]
+    targets = [t for t in arguments.target if build.available(t, "gcc")]
+    wanted = [(case, target) for case in arguments.case for target in targets
+              if fits(CASES[case][0], target) or case == "matmul"]
     print(f"1..{len(wanted)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="nnc-knobs-") as folder, concurrent.futures.ThreadPoolExecutor() as pool:
         for case, target in wanted:
@@ -253,7 +279,7 @@ def main():
             draw = random.Random(f"{arguments.seed} {case} {target}")
             asked = list(marks(provider, knobs, arguments.random, draw))
             found = list(pool.map(lambda item: check_mark(
-                arguments.nnc.resolve(), pathlib.Path(folder), item[0], text, item[1], target), enumerate(asked)))
+                arguments.nnc.resolve(), pathlib.Path(folder), item[0], text, item[1], ["--target", target, *backend(provider)]), enumerate(asked)))
             faults = [f"{mark}: {fault}" for mark, (_, fault) in zip(asked, found) if fault]
             taken = sum(took for took, _ in found)
             number += 1

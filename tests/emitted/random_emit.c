@@ -226,7 +226,12 @@ int main(int count, char **word)
     bool good = count > 3;
     if (!good)
         return 2;
-    Job job = {.folder = word[1], .target = target_find(str_from(word[2]), &diag)};
+    Arena arena = {0};
+    const char *library = strchr(word[2], '+'); /* x86-64-v3+openblas */
+    Str target = {word[2], library ? (uint32_t)(library - word[2]) : (uint32_t)strlen(word[2])};
+    Job job = {.folder = word[1], .target = target_find(target, &diag)};
+    if (library && job.target)
+        job.target = target_with_backend(&arena, job.target, BACKEND_OPENBLAS);
     job.cuda = strncmp(word[2], "cuda", 4) == 0;
     job.inputs = create(job.folder, "inputs");
     job.expected = create(job.folder, "expected");
@@ -236,5 +241,6 @@ int main(int count, char **word)
         good = emit(&job, word[i]);
     fclose(job.inputs);
     fclose(job.expected);
+    arena_free(&arena);
     return good ? 0 : 1;
 }

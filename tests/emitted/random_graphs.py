@@ -2,15 +2,16 @@
 """Random graphs: emitted code against the reference evaluator, across passes, allocators, targets and compilers.
 
     random_graphs.py --emit build/tests/emitted/random_emit --target T --cc CC,... [--level L,...] [--first SEED]
-                     [--count N] [--control] [--sanitize] [--races] [--keep FOLDER]
+                     [--count N] [--control] [--sanitize] [--races] [--library] [--keep FOLDER]
 
 Ten graphs become one program around host.c, for each compiler and level of optimization; those for CUDA run on the
 emulated device of tests/cuda/emulate.
---control has loops and branches in them.  --sanitize builds with AddressSanitizer, --races with ThreadSanitizer.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
+--control has loops and branches in them.  --sanitize builds with AddressSanitizer, --races with ThreadSanitizer; --library asks OpenBLAS to compute what it can.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
 each ten graphs.
 """
 
 import argparse
+import ctypes.util
 import os
 import pathlib
 import subprocess
@@ -76,7 +77,7 @@ class Run:
     def go(self):
         """Fills `wrong`: name to words."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([self.arguments.emit, self.folder, self.arguments.target, *self.words],
+        done = subprocess.run([self.arguments.emit, self.folder, self.arguments.target + "+openblas" * self.arguments.library, *self.words],
                               capture_output=True, text=True, check=False)
         lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()]
         self.how = {name: rest for name, mark, rest in lines if mark == ":"}
@@ -98,7 +99,8 @@ class Run:
 
     def run_host(self, manifest):
         objects = [self.folder / f"{n}.o" for n in self.names]
-        error = build.link(self.folder, self.names, objects, self.way[0], *self.flags())
+        library = ["-Wl,--no-as-needed", "-lopenblas"] if self.arguments.library else []
+        error = build.link(self.folder, self.names, objects, self.way[0], *library, *self.flags())
         if not error:
             outputs, error = build.run(self.folder, (self.folder / "inputs").read_bytes())
         if error:
@@ -170,12 +172,16 @@ def main():
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=int(os.environ.get("NNC_RANDOM_ROUNDS", "60")))
     parser.add_argument("--control", action="store_true", help="with loops and branches")
+    parser.add_argument("--library", action="store_true", help="contractions by OpenBLAS, where that can")
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--races", action="store_true")
     parser.add_argument("--keep", help="leave sources in this folder")
     arguments = parser.parse_args()
     arguments.ways = [(cc, level) for cc in arguments.cc.split(",") if build.available(arguments.target, cc)
                       for level in arguments.level.split(",")]
+    if arguments.library and not ctypes.util.find_library("openblas"):
+        print("1..0 # SKIP no libopenblas")
+        return 0
     if not arguments.ways:
         print(f"1..0 # SKIP no {arguments.cc}, or the machine is no {arguments.target}")
         return 0

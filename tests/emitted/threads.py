@@ -7,6 +7,8 @@ Speaks TAP: one result per model, target and compiler.
 """
 
 import argparse
+import ctypes.util
+import os
 import pathlib
 import sys
 
@@ -14,14 +16,17 @@ import build
 import models
 
 # What has kernels of every form in it; each for one target, by one compiler.
+LIBRARY = ["--backend", "openblas"] if ctypes.util.find_library("openblas") else []
+LIBRARIES = {"squeezenet": LIBRARY}  # further flags
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 MODELS = {"chargpt": ("generic", "gcc"), "decoder": ("x86-64-v4", "gcc"), "keywords": ("generic", "gcc"), "lenet": ("x86-64-v3", "clang"),
           "mobilenetv2": ("x86-64-v4", "gcc"), "resnet50": ("x86-64-v3", "gcc"), "gpt": ("x86-64-v4", "clang"),
-          "resnet8": ("x86-64-v4", "gcc"), "spirals": ("generic", "clang")}
+          "resnet8": ("x86-64-v4", "gcc"), "spirals": ("generic", "clang"), "squeezenet": ("x86-64-v3", "gcc")}
 
 
 def compile_one(arguments, model, folder, target, cc, name, threads):
     error = build.command([arguments.nnc, "compile", model, "-o", folder, "--target", target, "--name", name, "--weights", "blob",
-                           "--threads", threads, *models.words(model, False)])
+                           "--threads", threads, *LIBRARIES.get(model.stem, []), *models.words(model, False)])
     flags = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]
     error = error or build.compile_source(folder / f"{name}.c", target, cc, *flags)
     return error or (build.check_plus_plus(folder / f"{name}.c", target, cc) if threads > 1 else None)
@@ -33,11 +38,11 @@ def test(arguments, model, target, cc, folder):
     error = error or compile_one(arguments, model, folder, target, cc, "shared", 3)
     if error:
         return error
-    if "nnc_deal(team" not in (folder / "shared.c").read_text() and model.stem in ("resnet50", "mobilenetv2", "gpt"):
+    if "nnc_deal(team" not in (folder / "shared.c").read_text() and model.stem in ("resnet50", "mobilenetv2", "gpt", "squeezenet"):
         return "no thread shares anything"
     sources = ["plain.o", "shared.o", *(s.name for s in folder.glob("*_weights.S"))]
     words = [cc, "-std=gnu99", "-g", "-I", build.RUNTIME, build.HERE / "threads.c", build.RUNTIME / "pool.c", build.RUNTIME / "call.c",
-             *sources, "-lm", "-lpthread", "-o", "threads"]
+             *sources, *(["-lopenblas"] if LIBRARY else []), "-lm", "-lpthread", "-o", "threads"]
     error = build.command(["sh", "-c", f"cd '{folder}' && {' '.join(map(str, words))}"])
     return error or build.command([folder / "threads", "2"])
 

@@ -6,6 +6,7 @@ A test is a file with lines `# RUN: command`.  The commands run in bash, in orde
 fails the file.  `# REQUIRES: nvcc dot` skips the file where one of these programs is absent.
 
     %s  the file          %S  its folder          %T  a temporary folder of its own      %t  a name in it
+    %widest  the target of the widest vectors that this machine runs
     %root  the project    nnc, FileCheck, not (any failure), exits N (that very exit status) stand on the PATH
 """
 
@@ -24,12 +25,25 @@ SUFFIXES = {".nnc", ".test"}
 TIME_LIMIT = 120
 
 
+def find_widest():
+    """Machines have AVX-512 or not; those of the tests have AVX2."""
+    try:
+        has = set(pathlib.Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        has = set()
+    levels = {"x86-64-v4": {"avx512f", "avx512bw", "avx512dq", "avx512vl"}, "x86-64-v3": {"avx2", "fma"}, "x86-64-v2": {"sse4_2"}}
+    return next((target for target, needs in levels.items() if needs <= has), "generic")
+
+
+WIDEST = find_widest()
+
+
 def lines_of(text, keyword):
     return re.findall(rf"^\s*#\s*{keyword}:\s*(.*?)\s*$", text, re.MULTILINE)
 
 
 def command_of(path, text, temporary):
-    substitutions = {"%root": HERE.parent.parent, "%s": path, "%S": path.parent, "%T": temporary, "%t": temporary / path.stem}
+    substitutions = {"%root": HERE.parent.parent, "%widest": WIDEST, "%s": path, "%S": path.parent, "%T": temporary, "%t": temporary / path.stem}
     lines = []
     for line in lines_of(text, "RUN"):
         for key, value in substitutions.items():

@@ -234,7 +234,7 @@ static void use_load(void *used, const Expr *load)
 void block_buffers(const Block *block, bool *used)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        if (stmt->kind == STMT_STORE || stmt->kind == STMT_TRANSPOSE || stmt->kind == STMT_PREFETCH)
+        if (stmt_stores(stmt) || stmt->kind == STMT_PREFETCH)
             used[stmt->buffer] = true;
         if (stmt->value)
             expr_loads(stmt->value, use_load, used);
@@ -358,6 +358,17 @@ void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Ind
                   .stride = to_stride,
                   .value = from,
                   .from_stride = from_stride});
+}
+
+void stmt_product(Arena *arena, Block *block, const MatrixProduct *product, uint32_t to, Index to_index,
+                  const Expr *left, const Expr *right)
+{
+    append(arena, block,
+           (Stmt){.kind = STMT_PRODUCT,
+                  .product = arena_copy(arena, product, sizeof *product),
+                  .buffer = to,
+                  .index = to_index,
+                  .value = expr_word(arena, WORD_MUL, left->dtype, left, right, NULL)});
 }
 
 void stmt_note(Arena *arena, Block *block, const char *note)

@@ -66,6 +66,8 @@ typedef enum StmtKind {
     STMT_PREFETCH,  /* the cache line of buffer[index] will be read soon (into the second level) */
     STMT_TRANSPOSE, /* a square of lanes x lanes floats: buffer[index + j * stride + i] = value[i * from_stride + j],
                        where value is the load of the square's first element; outside LANES */
+    STMT_PRODUCT,   /* a matrix from buffer[index] on = the product of two others, by a library: `value` is that of the
+                       loads of their first elements; outside LANES */
     STMT_MEET,      /* inside THREADS: local (of every thread) = those of all threads, combined by word */
     STMT_BARRIER,   /* inside THREADS: all threads have come here, and see each other's stores */
 } StmtKind;
@@ -77,6 +79,14 @@ typedef enum LoopKind {
     LOOP_ROLLED,   /* must not be unrolled by the C compiler: its body fills the registers already */
     LOOP_IN_ORDER, /* of its body a C compiler makes vectors, and should not of its rounds */
 } LoopKind;
+
+/* A product of matrices: [rows, depth] * [depth, columns].  Rows of an operand, or its columns where it is transposed,
+ * are so many elements apart; so are the result's rows. */
+typedef struct MatrixProduct {
+    int64_t rows, columns, depth;
+    int64_t left_stride, right_stride, stride;
+    bool left_transposed, right_transposed;
+} MatrixProduct;
 
 typedef struct Stmt Stmt;
 typedef struct Block {
@@ -100,7 +110,8 @@ struct Stmt {
     const Expr *value;
     Word word; /* REDUCE, MEET: WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN */
     const char *note;
-    int64_t stride, from_stride; /* TRANSPOSE */
+    int64_t stride, from_stride;  /* TRANSPOSE */
+    const MatrixProduct *product; /* PRODUCT */
 };
 
 /* Expressions */
@@ -133,6 +144,12 @@ int64_t index_cut(Index a, const Var *var);
 /* A copy of the block in which every use of the variable is `with`. */
 Block block_substitute(Arena *arena, const Block *block, const Var *var, Index with);
 
+/* Does it store to its buffer, be it one element or many? */
+static inline bool stmt_stores(const Stmt *stmt)
+{
+    return stmt->kind == STMT_STORE || stmt->kind == STMT_TRANSPOSE || stmt->kind == STMT_PRODUCT;
+}
+
 /* Sets used[buffer] for each that the block loads or stores. */
 void block_buffers(const Block *block, bool *used);
 
@@ -157,6 +174,8 @@ Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high
 void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index);
 void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Index to_index, int64_t to_stride,
                     const Expr *from, int64_t from_stride);
+void stmt_product(Arena *arena, Block *block, const MatrixProduct *product, uint32_t to, Index to_index,
+                  const Expr *left, const Expr *right);
 void stmt_note(Arena *arena, Block *block, const char *note);
 
 const Var *index_var_new(Arena *arena, const char *name, int64_t low, int64_t high);

@@ -225,6 +225,22 @@ bool lower_has_other_windows(const Lower *lower, const Kernel *kernel)
     return anchors > 1;
 }
 
+ValueId lower_result_for_sums(const Lower *lower, const Node *anchor)
+{
+    ValueId found = NONE;
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        for (uint32_t r = 0; r < node->out_count; r++) {
+            if (!kernel_stores(lower, node->out[r]))
+                continue;
+            if (found != NONE || value_type(lower->graph, node->out[r]) != value_type(lower->graph, anchor->out[0]))
+                return NONE;
+            found = node->out[r];
+        }
+    }
+    return found;
+}
+
 uint32_t lower_panel_spans(int64_t columns, int64_t lanes, int64_t panels, PanelSpan span[MOST_SPANS])
 {
     int64_t vectors = ceil_div(columns, lanes), narrow = vectors / panels, wide = vectors % panels;

@@ -55,6 +55,9 @@ bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *posit
  */
 bool lower_has_other_windows(const Lower *lower, const Kernel *kernel);
 
+/* The one stored result, when it has the type of the anchor's: it may hold partial sums.  NONE. */
+ValueId lower_result_for_sums(const Lower *lower, const Node *anchor);
+
 /* Constants that a value at a position is computed of, by f32 words, casts from 8 and 16 bits, and views (leaves.c). */
 #define MOST_LEAVES 4
 

@@ -58,7 +58,7 @@ static void see_block(Sweep *sweep, const Block *block)
             see_value(sweep, stmt);
         if (stmt->kind == STMT_MEET) /* it reads what it changes */
             sweep->used[stmt->local->id] = true;
-        if (stmt->kind == STMT_STORE || stmt->kind == STMT_TRANSPOSE)
+        if (stmt_stores(stmt))
             sweep->stored[stmt->buffer] = true;
         if (stmt->kind == STMT_PREFETCH)
             sweep->loaded[stmt->buffer] = true;
@@ -133,7 +133,7 @@ static void renumber_block(const Sweep *sweep, Block *block)
             *index[i] = renumber_index(sweep, *index[i]);
         if (stmt->value)
             stmt->value = renumber_expr(sweep, stmt->value);
-        if (stmt->kind == STMT_STORE || stmt->kind == STMT_TRANSPOSE || stmt->kind == STMT_PREFETCH)
+        if (stmt_stores(stmt) || stmt->kind == STMT_PREFETCH)
             stmt->buffer = sweep->number[stmt->buffer];
         renumber_block(sweep, &stmt->body);
         renumber_block(sweep, &stmt->other);

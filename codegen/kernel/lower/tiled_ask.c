@@ -9,13 +9,18 @@
 
 #define NARROWEST 14 /* image that is made row by row: a row fills a tile */
 
+/* A library takes products as they are. */
+static bool has_tiles(const Target *target)
+{
+    return target && target->lanes > 1 && target->backend != BACKEND_OPENBLAS;
+}
+
 /* Is the convolution sure to run in register tiles, and small enough to go row by row?  Its image must be in memory or
  * be made in the kernel. */
 static bool goes_by_rows(const Graph *graph, const Target *target, const Node *node, Convolution *conv)
 {
     double number;
-    if (!target || target->lanes < 2 || !convolution_of(graph, node, conv) || conv->groups != 1 ||
-        conv->window.rank != 2)
+    if (!has_tiles(target) || !convolution_of(graph, node, conv) || conv->groups != 1 || conv->window.rank != 2)
         return false;
     const Type *x = value_type(graph, node->in[0]), *w = value_type(graph, node->in[1]);
     const Node *input = value_producer(graph, node->in[0]);
@@ -69,7 +74,7 @@ static bool walks_image(const Graph *graph, Arena *scratch, const Target *target
 bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction)
 {
     Convolution conv;
-    if (!target || target->lanes < 2 || !kernel_value_is_view(graph, contraction->in[0]) ||
+    if (!has_tiles(target) || !kernel_value_is_view(graph, contraction->in[0]) ||
         !convolution_of(graph, contraction, &conv) || conv.groups != 1 || conv.outputs * 2 < target->lanes)
         return false;
     Role role = graph->value[kernel_view_owner(graph, contraction->in[0])].role;
@@ -149,8 +154,7 @@ bool tiled_takes_weights(const Graph *graph, const Target *target, const Node *c
 {
     Convolution conv;
     Product product;
-    if (!target || target->lanes < 2 || contraction->in_count < 2 ||
-        value_type(graph, contraction->out[0])->dtype != DT_F32 ||
+    if (!has_tiles(target) || contraction->in_count < 2 || value_type(graph, contraction->out[0])->dtype != DT_F32 ||
         value_type(graph, contraction->in[0])->dtype != DT_F32 || !is_cheap_of_inputs(graph, contraction->in[1]))
         return false;
     if (product_of(graph, contraction, &product))

@@ -320,23 +320,6 @@ static bool see_pixels(Tiled *con, const Convolution *conv)
 
 /* Results */
 
-/* The one stored result, when it has the type of the sums. */
-static ValueId result_for_sums(const Lower *lower, const Node *anchor)
-{
-    ValueId found = NONE;
-    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[lower->kernel->node[n]];
-        for (uint32_t r = 0; r < node->out_count; r++) {
-            if (!kernel_stores(lower, node->out[r]))
-                continue;
-            if (found != NONE || value_type(lower->graph, node->out[r]) != value_type(lower->graph, anchor->out[0]))
-                return NONE;
-            found = node->out[r];
-        }
-    }
-    return found;
-}
-
 /* A vector of columns at a time. */
 static bool stores_vectors(const Tiled *con)
 {
@@ -420,6 +403,6 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
     see_pool(con);
     con->one_by_one = !stores_vectors(con);
     bool whole = !con->pool && !con->one_by_one && con->phases == 1;
-    con->stored = whole ? result_for_sums(lower, node) : NONE;
+    con->stored = whole ? lower_result_for_sums(lower, node) : NONE;
     return true;
 }
