@@ -10,11 +10,11 @@
 #ifndef NNC_CPU_H
 #define NNC_CPU_H
 
-typedef struct nnc_cpu {         /* bits of registers */
-    uint32_t ecx1, ebx7, ecx7;   /* of CPUID, leaves 1 and 7 */
-    uint32_t eax7_1;             /* leaf 7, its second part */
-    uint32_t ecx81;              /* leaf 0x80000001 */
-    uint32_t xcr0;               /* XGETBV: registers that the system keeps when threads take turns */
+typedef struct nnc_cpu {       /* bits of registers */
+    uint32_t ecx1, ebx7, ecx7; /* of CPUID, leaves 1 and 7 */
+    uint32_t eax7_1;           /* leaf 7, its second part */
+    uint32_t ecx81;            /* leaf 0x80000001 */
+    uint32_t xcr0;             /* XGETBV: registers that the system keeps when threads take turns */
 } nnc_cpu;
 
 /* The machine that this runs on; all zero where there is no CPUID. */

@@ -406,12 +406,20 @@ const Verb verb_compile = {
         "  blob     NAME.weights, pulled in by NAME_weights.S\n"
         "  file     NAME.weights, which the program maps and hands to NAME_run; its checksum is in NAME.c\n"
         "\n"
+        "With several targets, x86-64-v2,x86-64-v3,x86-64-v4 (generic may be one of them), each has a source of its "
+        "own, "
+        "NAME_x86_64_v3.c; what is in NAME.h calls the best that the machine has, and NAME_cpu tells which that is. In "
+        "the environment NNC_CPU=x86-64-v3 asks for another one of them.\n"
+        "\n"
         "NAME.weights has the byte order that --byte-order says; where the C compiler tells its own (gcc and clang "
         "do), NAME.c is refused on a machine of the other.",
     .flag =
         (const Flag[]){
             {"o", "DIR", "The folder to write to (default: this one)"},
-            FLAG_TARGET,
+            {"target", "T,...",
+             "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, "
+             "cuda:sm_90; "
+             "of several the program takes the best that the machine has on which it runs"},
             {"name", "NAME", "The prefix of all that is written, instead of the graph's name"},
             {"emit", "PART,...",
              "What to write: c, lib, static, test, selftest, ir, kernels, cuda (default: c or cuda, by target)"},
@@ -442,6 +450,8 @@ const Verb verb_compile = {
     .example =
         (const Example[]){{"nnc compile digits.nnc -o out", "strict C99 for any compiler"},
                           {"nnc compile digits.nnc -o out --target host --emit lib", "a library for this machine"},
+                          {"nnc compile digits.nnc -o out --target generic,x86-64-v3,x86-64-v4 --emit lib",
+                           "one library for all of them"},
                           {"nnc compile digits.nnc -o out --target cortex-m --size",
                            "strict C99 of few bytes, for a part with little flash"},
                           {"nnc compile bert.nnc -o out --weights file -D N=8", "mapped weights, another batch"},

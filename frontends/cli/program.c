@@ -11,6 +11,8 @@ const Target *program_target_named(Cli *cli, Str name, const char *more)
 {
     const char **known = ARENA_ARRAY(&cli->arena, const char *, target_count + 3);
     uint32_t count = 0, chosen;
+    if (memchr(name.ptr, ',', name.len))
+        return cli_usage(cli, "--target is one target here; `nnc compile` makes a library of several"), NULL;
     for (uint32_t i = 0; i < target_count; i++)
         known[count++] = target_table[i].name;
     known[count++] = "host";
@@ -22,8 +24,6 @@ const Target *program_target_named(Cli *cli, Str name, const char *more)
 const Target *program_target(Cli *cli, const char *fallback)
 {
     Str name = args_value(cli, "target");
-    if (name.ptr && memchr(name.ptr, ',', name.len))
-        return cli_usage(cli, "--target is one target here; `nnc compile` makes a library of several"), NULL;
     return program_target_named(cli, name.ptr ? name : str_from(fallback), NULL);
 }
 

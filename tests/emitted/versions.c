@@ -2,8 +2,8 @@
  *
  *     versions TARGET STATUS ROUNDS [ALONE.weights MANY.weights]
  *
- * It is linked with the models `alone` and `many`.  Two threads ask at once which target runs here: it must be TARGET, or
- * `none`.  Entries run in turns ROUNDS times from the same params and states; outputs, params and states must be the
+ * It is linked with the models `alone` and `many`.  Two threads ask at once which target runs here: it must be TARGET,
+ * or `none`.  Entries run in turns ROUNDS times from the same params and states; outputs, params and states must be the
  * same.  Where STATUS is not 0, every entry of `many` must return it instead.  Exit status: 0; 1 when something is
  * otherwise; 2 when there is no memory or no file. */
 #include <pthread.h>

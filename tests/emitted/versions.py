@@ -204,8 +204,8 @@ def main():
     parser.add_argument("--models", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
-    bits = [("digits", "gcc", ["--weights", "file"]), ("gru_stream", "clang", []), ("turns", "gcc", []),
-            ("decoder", "gcc", ["--weights", "blob"]), ("learns", "clang", ["--pack"]), ("lenet", "gcc", ["--threads", "2"])]
+    bits = [("digits", "gcc", ["--weights", "file"]), ("gru_stream", "clang", ["--threads", "2"]), ("turns", "gcc", []),
+            ("decoder", "clang", ["--weights", "blob"]), ("learns", "gcc", ["--pack"]), ("lenet", "gcc", ["--threads", "2"])]
     cases = [(f"the bits of {name} by {cc} {' '.join(flags)}".strip(), test_bits, (name, cc, flags)) for name, cc, flags in bits]
     cases += [("what is taken without a word", test_choice, ()), ("libraries", test_shared_library, ("gcc",)),
               ("dialects", test_dialects, ()), ("shared weights", test_shares, ()),
