@@ -70,6 +70,7 @@ const Target target_table[] = {
      .vector_registers = 16,
      .l1_bytes = 32 << 10,
      .l2_bytes = 512 << 10,
+     .halves = true,
      .doc = "AVX2 and FMA (Haswell and later)"},
     {.name = "x86-64-v4",
      .cc_flags = "-march=x86-64-v4 -mprefer-vector-width=512",
@@ -80,6 +81,7 @@ const Target target_table[] = {
      .vector_registers = 32,
      .l1_bytes = 32 << 10,
      .l2_bytes = 1 << 20,
+     .halves = true,
      .doc = "AVX-512 (Skylake server, Zen 4 and later)"},
     {.name = "aarch64",
      .cc_flags = "-march=armv8-a",
@@ -89,6 +91,7 @@ const Target target_table[] = {
      .vector_registers = 32,
      .l1_bytes = 32 << 10,
      .l2_bytes = 512 << 10,
+     .halves = true,
      .doc = "64-bit ARM, NEON (Cortex-A53 and later)"},
     {.name = "riscv64-v",
      .cc_flags = "-march=rv64gcv",
@@ -139,13 +142,18 @@ static const Target *by_name(const char *name)
     return NULL;
 }
 
+bool target_is_here(const Target *target)
+{
+    nnc_cpu here = nnc_cpu_here();
+    return !target->cpu || nnc_cpu_has(&here, target->cpu);
+}
+
 /* The last of the table that this machine tells it has. */
 static const Target *this_machine(void)
 {
-    nnc_cpu here = nnc_cpu_here();
     const Target *found = NULL;
     for (uint32_t i = 0; i < target_count; i++)
-        if (target_table[i].cpu && nnc_cpu_has(&here, target_table[i].cpu))
+        if (target_table[i].cpu && target_is_here(&target_table[i]))
             found = &target_table[i];
 #if defined(__aarch64__)
     found = by_name("aarch64");

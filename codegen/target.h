@@ -31,6 +31,7 @@ typedef struct Target {
     uint32_t vector_registers;
     uint32_t team; /* most threads that can share out a loop and meet in it; 0: none */
     uint32_t l1_bytes, l2_bytes;
+    bool halves;     /* one instruction makes a vector of f32 of one of f16 in memory */
     bool small;      /* the least code, however slow: target_small */
     bool flash;      /* constants lie where every byte counts: packed weights are not padded to whole vectors */
     Backend backend; /* target_with_backend */
@@ -61,6 +62,9 @@ static inline uint32_t target_block(const Target *target)
 /* Orders those that one library is to carry, the best last.  What is wrong with them, or empty: they must be told apart
  * where they run, or fit every machine, and be no two the same. */
 Str target_arrange(Arena *arena, const Target **target, uint32_t count);
+
+/* Does this machine have what the target needs, as far as it tells? */
+bool target_is_here(const Target *target);
 
 /* `host` reads this machine.  Reports an unknown name with the known ones and returns NULL. */
 const Target *target_find(Str name, Diag *diag);

@@ -55,7 +55,11 @@ bool program_runs_here(Cli *cli)
     const Target *target = program_target(cli, "host");
     if (target && target->dialect == DIALECT_CUDA)
         cli_usage(cli, "a model for %s cannot be run from here; compile it, and run its own program", target->name);
-    return target && target->dialect != DIALECT_CUDA;
+    else if (target && !target_is_here(target))
+        cli_usage(cli, "this machine is no %s, and cannot run a model for it; `nnc compile` can make it", target->name);
+    else
+        return target != NULL;
+    return false;
 }
 
 static void show_step(void *context, const char *step)
