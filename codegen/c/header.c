@@ -131,14 +131,15 @@ static void print_sizes(Text *out, const Program *program, const char *shout)
 
 static void print_cpu_prototype(Text *out, const Program *program)
 {
-    text_printf(out,
-                "/* The target that runs here, of those above the last that the machine has; or what the variable "
-                "NNC_CPU of\n"
-                " * the environment names, if it is one of them that the machine has.  Found when it or any other "
-                "function is\n"
-                " * first called, and the same from then on.  NULL: the machine has none. */\n"
-                "const char *" STR_FMT "_cpu(void);\n\n",
-                STR_ARG(program->options.name));
+    text_printf(
+        out,
+        "/* The target that runs here: the last of those named above that the machine has, or the one that the "
+        "variable\n"
+        " * NNC_CPU of the environment names, if it is among them and the machine has it.  Found when any function is "
+        "first\n"
+        " * called, and the same from then on.  NULL: the machine has none. */\n"
+        "const char *" STR_FMT "_cpu(void);\n\n",
+        STR_ARG(program->options.name));
 }
 
 void emit_header(const Program *program, Text *out)
