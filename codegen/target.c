@@ -1,5 +1,37 @@
 #include "target.h"
 
+#include "nnc_cpu.h"
+
+/* The levels of the x86-64 psABI, each with what those below it have. */
+enum { /* ecx of leaf 1 */
+       SSE3 = 1 << 0,
+       SSSE3 = 1 << 9,
+       FMA = 1 << 12,
+       CX16 = 1 << 13,
+       SSE4_1 = 1 << 19,
+       SSE4_2 = 1 << 20,
+       MOVBE = 1 << 22,
+       POPCNT = 1 << 23,
+       OSXSAVE = 1 << 27,
+       AVX = 1 << 28,
+       F16C = 1 << 29,
+       V2_ECX1 = SSE3 | SSSE3 | CX16 | SSE4_1 | SSE4_2 | POPCNT,
+       V3_ECX1 = V2_ECX1 | FMA | MOVBE | OSXSAVE | AVX | F16C,
+};
+enum { /* ebx of leaf 7 */
+       BMI1 = 1 << 3,
+       AVX2 = 1 << 5,
+       BMI2 = 1 << 8,
+       V3_EBX7 = BMI1 | AVX2 | BMI2,
+};
+#define AVX512 (1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) /* F, DQ, CD, BW, VL */
+enum { LAHF = 1 << 0, LZCNT = 1 << 5 };                               /* ecx of leaf 0x80000001 */
+enum { YMM = 3 << 1, ZMM = YMM | 7 << 5 };                            /* of XCR0; the second with masks */
+
+static const nnc_cpu v2_cpu = {.ecx1 = V2_ECX1, .ecx81 = LAHF};
+static const nnc_cpu v3_cpu = {.ecx1 = V3_ECX1, .ebx7 = V3_EBX7, .ecx81 = LAHF | LZCNT, .xcr0 = YMM};
+static const nnc_cpu v4_cpu = {.ecx1 = V3_ECX1, .ebx7 = V3_EBX7 | AVX512, .ecx81 = LAHF | LZCNT, .xcr0 = ZMM};
+
 /* Cache sizes are those of one core of common machines; they steer blocking, not correctness. */
 const Target target_table[] = {
     {.name = "generic",
@@ -22,6 +54,7 @@ const Target target_table[] = {
     {.name = "x86-64-v2",
      .cc_flags = "-march=x86-64-v2",
      .macro = "__SSE4_2__",
+     .cpu = &v2_cpu,
      .dialect = DIALECT_VECTOR,
      .lanes = 4,
      .vector_registers = 16,
@@ -31,20 +64,24 @@ const Target target_table[] = {
     {.name = "x86-64-v3",
      .cc_flags = "-march=x86-64-v3",
      .macro = "__AVX2__",
+     .cpu = &v3_cpu,
      .dialect = DIALECT_VECTOR,
      .lanes = 8,
      .vector_registers = 16,
      .l1_bytes = 32 << 10,
      .l2_bytes = 512 << 10,
+     .halves = true,
      .doc = "AVX2 and FMA (Haswell and later)"},
     {.name = "x86-64-v4",
      .cc_flags = "-march=x86-64-v4 -mprefer-vector-width=512",
      .macro = "__AVX512F__",
+     .cpu = &v4_cpu,
      .dialect = DIALECT_VECTOR,
      .lanes = 16,
      .vector_registers = 32,
      .l1_bytes = 32 << 10,
      .l2_bytes = 1 << 20,
+     .halves = true,
      .doc = "AVX-512 (Skylake server, Zen 4 and later)"},
     {.name = "aarch64",
      .cc_flags = "-march=armv8-a",
@@ -54,7 +91,17 @@ const Target target_table[] = {
      .vector_registers = 32,
      .l1_bytes = 32 << 10,
      .l2_bytes = 512 << 10,
+     .halves = true,
      .doc = "64-bit ARM, NEON (Cortex-A53 and later)"},
+    {.name = "riscv64-v",
+     .cc_flags = "-march=rv64gcv",
+     .macro = "__riscv_vector",
+     .dialect = DIALECT_VECTOR,
+     .lanes = 4,
+     .vector_registers = 32,
+     .l1_bytes = 32 << 10,
+     .l2_bytes = 512 << 10,
+     .doc = "64-bit RISC-V with the vector extension 1.0, registers of 128 bits or more"},
     {.name = "cuda:sm_90",
      .cc_flags = "-arch=sm_90",
      .dialect = DIALECT_CUDA,
@@ -95,20 +142,45 @@ static const Target *by_name(const char *name)
     return NULL;
 }
 
+bool target_is_here(const Target *target)
+{
+    nnc_cpu here = nnc_cpu_here();
+    return !target->cpu || nnc_cpu_has(&here, target->cpu);
+}
+
+/* The last of the table that this machine tells it has. */
 static const Target *this_machine(void)
 {
-#if defined(__x86_64__) && defined(__GNUC__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq"))
-        return by_name("x86-64-v4");
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return by_name("x86-64-v3");
-    if (__builtin_cpu_supports("sse4.2"))
-        return by_name("x86-64-v2");
-#elif defined(__aarch64__)
-    return by_name("aarch64");
+    const Target *found = NULL;
+    for (uint32_t i = 0; i < target_count; i++)
+        if (target_table[i].cpu && target_is_here(&target_table[i]))
+            found = &target_table[i];
+#if defined(__aarch64__)
+    found = by_name("aarch64");
 #endif
-    return by_name("generic");
+    return found ? found : by_name("generic");
+}
+
+static bool is_told_apart(const Target *target)
+{
+    return target->cpu || (target->dialect == DIALECT_C99 && !target->flash);
+}
+
+Str target_arrange(Arena *arena, const Target **target, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (count > 1 && !is_told_apart(target[i]))
+            return str_format(arena, "%s cannot be told from other machines where a library runs: it goes alone",
+                              target[i]->name);
+        for (uint32_t k = i; k > 0 && target[k - 1] >= target[k]; k--) { /* by their places in the table */
+            const Target *better = target[k - 1];
+            if (better == target[k])
+                return str_format(arena, "%s is named twice", better->name);
+            target[k - 1] = target[k];
+            target[k] = better;
+        }
+    }
+    return (Str){0};
 }
 
 const Target *target_find(Str name, Diag *diag)

@@ -22,13 +22,16 @@ extern const char *const backend_names[]; /* in this order; ends with NULL */
 
 typedef struct Target {
     const char *name;
-    const char *cc_flags; /* for gcc and clang, e.g. -march=x86-64-v4 */
-    const char *macro;    /* that compilers define where they have what it needs; NULL: any compiler will do */
+    const char *cc_flags;      /* for gcc and clang, e.g. -march=x86-64-v4 */
+    const char *macro;         /* that compilers define where they have what it needs; NULL: any compiler will do */
+    const struct nnc_cpu *cpu; /* what a machine must have, as it tells where it runs (runtime/nnc_cpu.h); NULL: it is
+                                  not asked */
     Dialect dialect;
     uint32_t lanes; /* of f32 in a vector register; 1 where the dialect has none */
     uint32_t vector_registers;
     uint32_t team; /* most threads that can share out a loop and meet in it; 0: none */
     uint32_t l1_bytes, l2_bytes;
+    bool halves;     /* one instruction makes a vector of f32 of one of f16 in memory */
     bool small;      /* the least code, however slow: target_small */
     bool flash;      /* constants lie where every byte counts: packed weights are not padded to whole vectors */
     Backend backend; /* target_with_backend */
@@ -55,6 +58,13 @@ static inline uint32_t target_block(const Target *target)
 {
     return target->backend == BACKEND_OPENBLAS ? 1 : target->lanes;
 }
+
+/* Orders those that one library is to carry, the best last.  What is wrong with them, or empty: they must be told apart
+ * where they run, or fit every machine, and be no two the same. */
+Str target_arrange(Arena *arena, const Target **target, uint32_t count);
+
+/* Does this machine have what the target needs, as far as it tells? */
+bool target_is_here(const Target *target);
 
 /* `host` reads this machine.  Reports an unknown name with the known ones and returns NULL. */
 const Target *target_find(Str name, Diag *diag);

@@ -67,8 +67,8 @@ def expect(condition, why):
         raise Failure(why)
 
 
-def block(page, language):
-    return re.search(rf"```{language}\n(.*?)```", page, re.S)[1]
+def block(page, language, number=0):
+    return re.findall(rf"```{language}\n(.*?)```", page, re.S)[number]
 
 
 class Project:
@@ -157,6 +157,7 @@ def check_cmake_weights(root, options, prefix):
     tail = "add_executable(app app.c)\ntarget_link_libraries(app PRIVATE digits)\n"
     cases = [("C ASM", "digits models/digits.nnc WEIGHTS blob FOR x86-64-v3", None),
              ("C", "model models/digits.nnc NAME digits OPTIONS --allocator greedy)\nadd_library(digits ALIAS model", None),
+             ("C ASM", "digits models/digits.nnc FOR generic x86-64-v3 x86-64-v4 WEIGHTS blob", None),
              ("C", "digits models/digits.nnc WEIGHTS blob", "needs the language ASM"),
              ("C", "digits models/digits.nnc WEIGHTS text", "WEIGHTS is c, blob or file, not text"),
              ("C", "digits models/digits.nnc BATCH 8", "unknown words: BATCH;8")]
@@ -168,14 +169,14 @@ def check_cmake_weights(root, options, prefix):
             expect(complaint in said.replace("\n", " ").replace("  ", " "), f"not said: {complaint}\n{said}")
             continue
         project.command("cmake", "--build", f"w{number}")
-        if "x86-64-v3" not in words or "avx2" in pathlib.Path("/proc/cpuinfo").read_text():
+        if "FOR x86-64-v3" not in words or "avx2" in pathlib.Path("/proc/cpuinfo").read_text():
             expect(project.command(f"w{number}/app", "3.raw").strip() == "3", f"wrong result with {words}")
 
 
 def check_machine_flags(root, options, prefix):
     """The package's flags for a machine are those that the emitted source asks for."""
     package = (prefix / "share/cmake/nnc/nncConfig.cmake").read_text()
-    for machine in "x86-64-v3", "x86-64-v4":
+    for machine in "x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64", "riscv64-v":
         folder = root / machine
         run([options.nnc, "compile", options.models / "digits.nnc", "--target", machine, "-o", folder], root)
         wanted = re.search(r"Compile with: -O3 (.*) \*/", (folder / "digits.c").read_text())[1]
@@ -187,6 +188,18 @@ def check_meson(root, page, options, prefix):
     (project.folder / "meson.build").write_text(block(page, "meson"))
     project.command("meson", "setup", "out")
     project.check_rebuilds(lambda: project.command("ninja", "-C", "out"), project.folder / "out/digits.c", "out/app", "3")
+
+
+def check_meson_versions(root, page, options, prefix):
+    """Several targets: a library for each source."""
+    project = Project(root, "meson versions", options, prefix)
+    (project.folder / "meson.build").write_text(
+        "project('app', 'c')\n" + block(page, "meson", 1) +
+        "executable('app', 'app.c', several[0], link_with: digits,\n"
+        "    dependencies: meson.get_compiler('c').find_library('m'))\n")
+    project.command("meson", "setup", "out")
+    project.command("ninja", "-C", "out")
+    expect(project.command("out/app", "3.raw").strip() == "3", "wrong result of one of several targets")
 
 
 def check_make(root, page, options, prefix):
@@ -217,6 +230,7 @@ def main():
             ("CMake with ninja", "cmake", lambda: check_cmake(root, page, options, prefix, "Ninja")),
             ("CMake: weights", "cmake", lambda: check_cmake_weights(root, options, prefix)),
             ("Meson", "meson", lambda: check_meson(root, page, options, prefix)),
+            ("Meson with several targets", "meson", lambda: check_meson_versions(root, page, options, prefix)),
             ("make", "make", lambda: check_make(root, page, options, prefix)),
         ]
         print(f"1..{len(checks)}")

@@ -94,7 +94,7 @@ Str source_storage(const Entry *entry, const Str *port, Arena *arena, const Kern
             return source_weight_name(program, arena, storage->index);
         Str base = program_weights_form(program) == WEIGHTS_FILE
                        ? STR("w")
-                       : str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name));
+                       : str_format(arena, STR_FMT "_weights", STR_ARG(program_common_name(program)));
         return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type, STR_ARG(base),
                           (long long)storage->offset);
     }

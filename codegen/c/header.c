@@ -9,7 +9,8 @@ void source_head(Text *out, const Program *program, const char *suffix, const ch
     Str name = program->options.name, source = source_comment(&arena, program->options.source);
     text_printf(out, "/* " STR_FMT "%s: %s", STR_ARG(name), suffix, what);
     if (source.len)
-        text_printf(out, ", written by nnc from " STR_FMT " for %s", STR_ARG(source), program->options.target->name);
+        text_printf(out, ", written by nnc from " STR_FMT " for " STR_FMT, STR_ARG(source),
+                    STR_ARG(program_target_names(program, &arena)));
     text_printf(out, ". */\n");
     arena_free(&arena);
 }
@@ -52,7 +53,8 @@ static void print_results(Text *out, const Program *program, bool arena, const b
     for (size_t i = 0; i < sizeof separate / sizeof *separate; i++)
         if (separate[i])
             text_printf(out, "%s%s", shown++ ? ", " : "", separate[i]);
-    text_printf(out, "%s is %snot aligned. */\n", shown > 1 ? "," : "", missing ? "missing or " : "");
+    text_printf(out, "%s is %snot aligned%s. */\n", shown > 1 ? "," : "", missing ? "missing or " : "",
+                program->version_count ? "; 6 where the machine has none of the targets" : "");
 }
 
 /* The function of an entry, under its inputs, outputs and states. */
@@ -127,6 +129,19 @@ static void print_sizes(Text *out, const Program *program, const char *shout)
                     program->options.byte_order == BYTES_BIG ? "big" : "little");
 }
 
+static void print_cpu_prototype(Text *out, const Program *program)
+{
+    text_printf(
+        out,
+        "/* The target that runs here: the last of those named above that the machine has, or the one that the "
+        "variable\n"
+        " * NNC_CPU of the environment names, if it is among them and the machine has it.  Found when any function is "
+        "first\n"
+        " * called, and the same from then on.  NULL: the machine has none. */\n"
+        "const char *" STR_FMT "_cpu(void);\n\n",
+        STR_ARG(program->options.name));
+}
+
 void emit_header(const Program *program, Text *out)
 {
     Arena arena = {0};
@@ -143,6 +158,8 @@ void emit_header(const Program *program, Text *out)
         print_prototype(out, &program->entry[e], &arena);
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
         print_start_prototype(out, program, block, &arena);
+    if (program->version_count)
+        print_cpu_prototype(out, program);
     text_printf(out,
                 "/* Names, shapes, sizes and the entry point%s, for generic hosts. */\n"
                 "extern const nnc_model " STR_FMT "_model;\n\n",

@@ -151,7 +151,7 @@ void source_take_weights(const Program *program, Arena *arena, Map *taken)
         for (uint32_t w = 0; w < program->weight_count; w++)
             map_add(taken, source_weight_name(program, arena, w), 0);
     else if (program_weights_form(program) == WEIGHTS_BLOB)
-        map_add(taken, str_format(arena, STR_FMT "_weights", STR_ARG(program->options.name)), 0);
+        map_add(taken, str_format(arena, STR_FMT "_weights", STR_ARG(program_common_name(program))), 0);
 }
 
 void source_take_kept(const Program *program, Map *taken)

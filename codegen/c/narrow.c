@@ -46,7 +46,22 @@ const Snippet snippet_narrow[] = {
     {"load_bf16", SNIPPET_VECTOR,
      LOAD("bf16", "uint16_t", "2 * LANES") "    return (F)(__builtin_convertvector(x, U) << 16);\n}\n"},
     {"load_f16", SNIPPET_VECTOR,
-     LOAD("f16", "uint16_t", "2 * LANES") "    return half$(__builtin_convertvector(x, U));\n}\n"},
+     "static inline F load_f16$(const uint16_t *p)\n"
+     "{\n"
+     "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES), aligned(2), may_alias));\n"
+     "    const narrow *const x = (const narrow *)(const void *)p;\n"
+     "#if defined(__F16C__)\n"
+     "    F y;\n"
+     "    __asm__(\"vcvtph2ps %1, %0\" : \"=v\"(y) : \"m\"(*x));\n"
+     "    return y;\n"
+     "#elif defined(__aarch64__)\n"
+     "    F y;\n"
+     "    __asm__(\"fcvtl %0.4s, %1.4h\" : \"=w\"(y) : \"w\"(*x));\n"
+     "    return y;\n"
+     "#else\n"
+     "    return half$(__builtin_convertvector(*x, U));\n"
+     "#endif\n"
+     "}\n"},
     {"part_i8", SNIPPET_VECTOR,
      PART("i8", "int8_t") "    return __builtin_convertvector((I)(x << (24 - 8 * part)) >> 24, F);\n}\n"},
     {"part_u8", SNIPPET_VECTOR,

@@ -29,6 +29,11 @@ static void put_command(const Program *program, Text *out)
 void emit_source(const Program *program, Text *out)
 {
     Arena arena = {0};
+    if (program->version_count) {
+        unit_print_dispatch(out, &(Unit){.program = program, .arena = &arena});
+        arena_free(&arena);
+        return;
+    }
     Unit unit;
     unit_make(&unit, program, &arena);
 
@@ -36,9 +41,9 @@ void emit_source(const Program *program, Text *out)
     put_command(program, out);
     text_printf(out,
                 "#include \"" STR_FMT
-                ".h\"\n\n"
+                "%s.h\"\n\n"
                 "#ifdef __cplusplus\n#define NNC_RESTRICT\n#else\n#define NNC_RESTRICT restrict\n#endif\n\n",
-                STR_ARG(program->options.name));
+                STR_ARG(program_common_name(program)), program->whole ? "_versions" : "");
     if (unit_has_apart(&unit))
         text_str(out, str_from(apart_text));
     source_start_needs(program, &unit.needs, &arena);
@@ -62,6 +67,7 @@ void emit_source(const Program *program, Text *out)
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
         unit_print_start(out, &unit, block);
     unit_print_pack(out, &unit);
-    unit_print_descriptor(out, &unit);
+    if (!program->whole)
+        unit_print_descriptor(out, &unit);
     arena_free(&arena);
 }

@@ -78,9 +78,12 @@ Str source_start_function(const KeptSlot *slot, Arena *arena);  /* `nnc_normal_f
 Str source_start_arguments(const KeptSlot *slot, Arena *arena); /* behind where it writes to */
 bool source_start_seeded(const Program *program);               /* does a seed change any param? */
 void source_start_comment(Text *out, const KeptSlot *slot, Arena *arena);
-bool source_is_zero(const KeptSlot *slot); /* START_FILL: by bytes of 0 */
+bool source_is_zero(const KeptSlot *slot);                                    /* START_FILL: by bytes of 0 */
+Str source_start_name(const Program *program, KeptBlock block, Arena *arena); /* `digits_params_init` */
 /* `int digits_params_init(void *params, int64_t seed`: a stream may follow. */
 Str source_start_signature(const Program *program, KeptBlock block, Arena *arena);
+/* What stands in a call of it: `params, seed`. */
+Str source_start_lent(const Program *program, KeptBlock block, Arena *arena);
 /* The sizes of the blocks as macros, and the layout of params as a comment. */
 void source_kept_sizes(Text *out, const Program *program, const char *of);
 

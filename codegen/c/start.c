@@ -205,15 +205,29 @@ static void print_checks(Text *out, const Program *program, KeptBlock block)
         text_printf(out, "    (void)seed;\n");
 }
 
+Str source_start_name(const Program *program, KeptBlock block, Arena *arena)
+{
+    Str name = program->options.name;
+    return block == BLOCK_PACKED ? str_format(arena, STR_FMT "_pack", STR_ARG(name))
+                                 : str_format(arena, STR_FMT "_%s_init", STR_ARG(name), source_block_name(block));
+}
+
 Str source_start_signature(const Program *program, KeptBlock block, Arena *arena)
 {
-    const char *name = source_block_name(block);
+    Str name = source_start_name(program, block, arena);
     if (block == BLOCK_PACKED)
-        return str_format(arena, "int " STR_FMT "_pack(const void *params, void *packed",
-                          STR_ARG(program->options.name));
-    return str_format(arena, "int " STR_FMT "_%s_init(%svoid *%s%s", STR_ARG(program->options.name), name,
-                      program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "", name,
-                      block == BLOCK_PARAMS ? ", int64_t seed" : "");
+        return str_format(arena, "int " STR_FMT "(const void *params, void *packed", STR_ARG(name));
+    return str_format(arena, "int " STR_FMT "(%svoid *%s%s", STR_ARG(name),
+                      program_weights_form(program) == WEIGHTS_FILE ? "const void *weights, " : "",
+                      source_block_name(block), block == BLOCK_PARAMS ? ", int64_t seed" : "");
+}
+
+Str source_start_lent(const Program *program, KeptBlock block, Arena *arena)
+{
+    if (block == BLOCK_PACKED)
+        return STR("params, packed");
+    return str_format(arena, "%s%s%s", program_weights_form(program) == WEIGHTS_FILE ? "weights, " : "",
+                      source_block_name(block), block == BLOCK_PARAMS ? ", seed" : "");
 }
 
 void unit_print_start(Text *out, const Unit *unit, KeptBlock block)

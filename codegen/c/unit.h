@@ -36,5 +36,6 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t entry);               
 void unit_print_start(Text *out, const Unit *unit, KeptBlock block); /* NAME_params_init, NAME_state_init */
 void unit_print_pack(Text *out, const Unit *unit);                   /* NAME_pack */
 void unit_print_descriptor(Text *out, const Unit *unit);
+void unit_print_dispatch(Text *out, const Unit *unit); /* NAME.c of a program that has versions, as a whole */
 
 #endif

@@ -96,7 +96,7 @@ Str source_weights_place(const Program *program, Arena *arena, uint32_t w)
     case WEIGHTS_FILE:
         return str_format(arena, "w + %lld", offset);
     default:
-        return str_format(arena, STR_FMT "_weights + %lld", STR_ARG(program->options.name), offset);
+        return str_format(arena, STR_FMT "_weights + %lld", STR_ARG(program_common_name(program)), offset);
     }
 }
 
@@ -119,12 +119,14 @@ static void print_byte_order(Text *out, const Program *program)
                 "#error \"" STR_FMT
                 ".weights is %s-endian, this machine is not: compile the model with --byte-order %s\"\n"
                 "#endif\n\n",
-                big ? "BIG" : "LITTLE", STR_ARG(program->options.name), big ? "big" : "little", big ? "little" : "big");
+                big ? "BIG" : "LITTLE", STR_ARG(program_common_name(program)), big ? "big" : "little",
+                big ? "little" : "big");
 }
 
 void unit_print_weights(Text *out, Unit *unit)
 {
     const Program *program = unit->program;
+    Str name = program_common_name(program);
     if (!program->weight_count)
         return;
     if (program_weights_form(program) != WEIGHTS_C)
@@ -133,11 +135,12 @@ void unit_print_weights(Text *out, Unit *unit)
     case WEIGHTS_C:
         text_str(out, str_from(hidden_text));
         for (uint32_t w = 0; w < program->weight_count; w++)
-            source_weight_array(out, program, unit->arena, w, "static const");
+            if (program->weights[w].versions >> program->number & 1)
+                source_weight_array(out, program, unit->arena, w, "static const");
         break;
     case WEIGHTS_BLOB:
         text_printf(out, "extern const unsigned char " STR_FMT "_weights[%lld]; /* " STR_FMT "_weights.S */\n\n",
-                    STR_ARG(program->options.name), (long long)program->weights_bytes, STR_ARG(program->options.name));
+                    STR_ARG(name), (long long)program->weights_bytes, STR_ARG(name));
         break;
     default:
         break;

@@ -282,16 +282,6 @@ bool entry_finish(Entry *entry)
     return step_tree(&entry->memory, entry->program->options.target, &entry->steps);
 }
 
-bool entry_keeps(const Entry *entry, KeptBlock block)
-{
-    bool keeps = block == BLOCK_PACKED && entry->packed;
-    for (uint32_t i = 0; i < entry->memory.state_count; i++) {
-        bool room = block == BLOCK_STATE && entry->memory.state[i].twice; /* of a param's next value */
-        keeps |= room || entry->program->kept.slot[entry->slot[i]].block == block;
-    }
-    return keeps;
-}
-
 uint32_t entry_updates(const Entry *entry, KeptBlock block)
 {
     uint32_t count = 0;
@@ -302,6 +292,9 @@ uint32_t entry_updates(const Entry *entry, KeptBlock block)
 
 const char *program_libraries(const Program *program)
 {
+    for (uint32_t v = 0; v < program->version_count; v++)
+        if (*program_libraries(&program->version[v]))
+            return program_libraries(&program->version[v]);
     for (uint32_t e = 0; e < program->entry_count; e++)
         for (uint32_t k = 0; k < program->entry[e].memory.kernel_count; k++)
             if (program->entry[e].memory.kernel[k].recipe.provider == &provider_openblas)

@@ -1,7 +1,9 @@
 /* The pipeline: graphs -> passes -> fuse -> order, parts, recipes, in-place, plan -> kernels -> what entries share ->
  * steps.  What is printed from a Program is in c/ and cuda/. */
+#include <assert.h>
 #include <inttypes.h>
 
+#include "base/number.h"
 #include "program/entry.h"
 #include "program/fit.h"
 #include "program/layouts.h"
@@ -104,25 +106,6 @@ static bool check_packed(const Program *program)
                       "nothing to pack: no graph reads params that another one updates, and updates none itself");
 }
 
-static bool compile_entries(Program *program, Arena *arena)
-{
-    WeightTable *weights = ARENA_ARRAY(arena, WeightTable, program->entry_count);
-    bool good = true;
-    for (uint32_t e = 0; e < program->entry_count && good; e++)
-        good = compile_entry(&program->entry[e], &weights[e]);
-    if (!good)
-        return false;
-    share_weights(program, weights);
-    share_blocks(program);
-    good = check_packed(program);
-    for (uint32_t e = 0; e < program->entry_count; e++) {
-        int64_t peak = program->entry[e].memory.plan.peak;
-        good &= entry_finish(&program->entry[e]);
-        program->arena_bytes = peak > program->arena_bytes ? peak : program->arena_bytes;
-    }
-    return good;
-}
-
 /* Graphs without calls, which agree on what they share. */
 static bool open_program(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program)
 {
@@ -138,13 +121,122 @@ static bool open_program(Graph *const *graph, uint32_t count, const CompileOptio
     return true;
 }
 
+/* Up to the loops of all kernels, whose arrays of weights go to `weights`, a table for each entry. */
+static bool lower_program(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program,
+                          WeightTable **weights)
+{
+    *weights = ARENA_ARRAY(graph[0]->module->arena, WeightTable, count);
+    bool good = open_program(graph, count, options, program);
+    for (uint32_t e = 0; e < count && good; e++)
+        good = compile_entry(&program->entry[e], &(*weights)[e]);
+    return good;
+}
+
+/* From what entries share on. */
+static bool finish_program(Program *program)
+{
+    bool good = check_packed(program);
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        int64_t peak = program->entry[e].memory.plan.peak;
+        good &= entry_finish(&program->entry[e]);
+        program->arena_bytes = peak > program->arena_bytes ? peak : program->arena_bytes;
+    }
+    good &= program->entry[0].graph->module->diag->error_count == 0;
+    if (good)
+        tune_warn(program->options.tune, program->entry[0].graph->module->diag);
+    return good;
+}
+
 bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program)
 {
-    bool good = open_program(graph, count, options, program) && compile_entries(program, graph[0]->module->arena) &&
-                graph[0]->module->diag->error_count == 0;
+    WeightTable *weights;
+    if (!lower_program(graph, count, options, program, &weights))
+        return false;
+    share_weights(program, 1, &weights);
+    share_blocks(program, 1);
+    return finish_program(program);
+}
+
+/* Versions */
+
+/* `digits` for x86-64-v3: `digits_x86_64_v3`. */
+static CompileOptions version_options(const CompileOptions *options, Arena *arena)
+{
+    CompileOptions own = *options;
+    own.name = share_identifier(arena, str_format(arena, STR_FMT "_%s", STR_ARG(options->name), options->target->name));
+    return own;
+}
+
+static bool lower_version(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *version,
+                          WeightTable **weights)
+{
+    Arena *arena = graph[0]->module->arena;
+    Graph **copy = ARENA_ARRAY(arena, Graph *, count);
+    CompileOptions own = version_options(options, arena);
+    for (uint32_t g = 0; g < count; g++)
+        copy[g] = graph_clone(graph[g]);
+    return lower_program(copy, count, &own, version, weights);
+}
+
+/* What they have in common, with entries of its own. */
+static void join_versions(Program *version, uint32_t versions, Str name, Program *program)
+{
+    Arena *arena = version->entry[0].graph->module->arena;
+    const Program *largest = version;
+    int64_t packed = 0;
+    for (uint32_t v = 0; v < versions; v++) {
+        version[v].whole = program;
+        largest = version[v].arena_bytes > largest->arena_bytes ? &version[v] : largest;
+        packed = most(packed, version[v].kept.bytes[BLOCK_PACKED]);
+    }
+    *program = *largest;
+    program->whole = NULL;
+    program->version = version;
+    program->version_count = versions;
+    program->options.name = name;
+    program->kept.bytes[BLOCK_PACKED] = packed;
+    program->entry = ARENA_ARRAY(arena, Entry, largest->entry_count);
+    for (uint32_t e = 0; e < largest->entry_count; e++) {
+        program->entry[e] = largest->entry[e];
+        program->entry[e].program = program;
+    }
+}
+
+bool program_compile_versions(Graph *const *graph, uint32_t count, const CompileOptions *options, uint32_t versions,
+                              Program *program)
+{
+    assert(versions && versions <= MOST_VERSIONS);
+    if (versions == 1)
+        return program_compile(graph, count, options, program);
+    Arena *arena = graph[0]->module->arena;
+    Program *version = ARENA_ARRAY(arena, Program, versions);
+    WeightTable **weights = ARENA_ARRAY(arena, WeightTable *, versions);
+    bool good = true;
+    for (uint32_t v = 0; v < versions && good; v++)
+        good = lower_version(graph, count, &options[v], &version[v], &weights[v]);
+    if (!good)
+        return false;
+    share_weights(version, versions, weights);
+    share_blocks(version, versions);
+    for (uint32_t v = 0; v < versions && good; v++)
+        good = finish_program(&version[v]);
     if (good)
-        tune_warn(options->tune, graph[0]->module->diag);
+        join_versions(version, versions, options->name, program);
     return good;
+}
+
+Str program_common_name(const Program *program)
+{
+    return program->whole ? program->whole->options.name : program->options.name;
+}
+
+Str program_target_names(const Program *program, Arena *arena)
+{
+    Str names =
+        str_from(program->version_count ? program->version[0].options.target->name : program->options.target->name);
+    for (uint32_t v = 1; v < program->version_count; v++)
+        names = str_format(arena, STR_FMT ", %s", STR_ARG(names), program->version[v].options.target->name);
+    return names;
 }
 
 bool program_fit(Graph *const *graph, uint32_t count, const CompileOptions *options, Fit *fit)

@@ -62,21 +62,30 @@ static inline bool fit_recomputes(const Fit *fit)
     return fit->remat.fine || fit->remat.coarse || fit->remat.snapshots;
 }
 
+/* What is kept between calls: in blocks of memory that the caller owns, which entries share. */
+typedef enum KeptBlock {
+    BLOCK_PARAMS, /* params that an entry updates: one place each, for whoever saves, loads or packs them */
+    BLOCK_PACKED, /* what NAME_pack makes of params, for entries that update none */
+    BLOCK_STATE,  /* states, and room for the next values of params that cannot be made over these */
+    BLOCK_COUNT,
+} KeptBlock;
+
 /* One graph of the model: a function of the emitted code. */
 typedef struct Entry {
     const struct Program *program;
-    Str name;             /* of its function, behind the program's and a `_` */
-    Graph *graph;         /* after all passes; node order is the order of execution */
-    Fit fit;              /* zero without a limit */
-    Memory memory;        /* kernels, storage, plan */
-    const Graph *source;  /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
-    bool order_gains;     /* another order of execution than the given one has a smaller plan, and was taken */
-    bool keeps_order;     /* the plan keeps the order that fuse leaves */
-    Steps steps;          /* what it does */
-    const Str *statement; /* per value: tune_statements; NULL without options.tune */
-    bool packed;          /* reads the packed block */
-    bool *used;           /* per input, then per output: some kernel touches it */
-    uint32_t *slot;       /* per state of memory.state: its slot of what the program keeps */
+    Str name;                /* of its function, behind the program's and a `_` */
+    Graph *graph;            /* after all passes; node order is the order of execution */
+    Fit fit;                 /* zero without a limit */
+    Memory memory;           /* kernels, storage, plan */
+    const Graph *source;     /* after the passes, before fuse: to plan it otherwise; NULL unless options.compare */
+    bool order_gains;        /* another order of execution than the given one has a smaller plan, and was taken */
+    bool keeps_order;        /* the plan keeps the order that fuse leaves */
+    Steps steps;             /* what it does */
+    const Str *statement;    /* per value: tune_statements; NULL without options.tune */
+    bool packed;             /* reads the packed block */
+    bool keeps[BLOCK_COUNT]; /* its function takes these blocks: a run of some version touches them */
+    bool *used;              /* per input, then per output: some kernel touches it */
+    uint32_t *slot;          /* per state of memory.state: its slot of what the program keeps */
 } Entry;
 
 /* An array of the weights or of the packed block, which entries share: elements of a value as they are, or packed. */
@@ -86,15 +95,8 @@ typedef struct Weights {
     Packing packing;
     int64_t bytes, offset; /* offset: from the start of them all */
     uint32_t slot;         /* of the packed block: of what the program keeps, that it is made of */
+    uint32_t versions;     /* those that read it: a bit for each */
 } Weights;
-
-/* What is kept between calls: in blocks of memory that the caller owns, which entries share. */
-typedef enum KeptBlock {
-    BLOCK_PARAMS, /* params that an entry updates: one place each, for whoever saves, loads or packs them */
-    BLOCK_PACKED, /* what NAME_pack makes of params, for entries that update none */
-    BLOCK_STATE,  /* states, and room for the next values of params that cannot be made over these */
-    BLOCK_COUNT,
-} KeptBlock;
 
 /* Where the first value comes from. */
 typedef enum StartKind {
@@ -138,13 +140,31 @@ typedef struct Program {
     Weights *packed;    /* in the order of their offsets in the packed block */
     uint32_t packed_count, packed_capacity;
     Kept kept;
+    /* Of one for several targets: what it is for each, the best last, with names, an arena and packed blocks of their
+     * own; the entries here are those of the one with the largest arena. */
+    struct Program *version;
+    uint32_t version_count;      /* 0: it is for one target */
+    const struct Program *whole; /* the one that it is a version of, or NULL */
+    uint32_t number;             /* among the versions */
 } Program;
+
+#define MOST_VERSIONS 16
 
 #define WEIGHTS_ALIGNMENT 64
 
 /* The pipeline: the graphs become the entries of one program.  They are rewritten in place.  `program` stays where it
  * is: its entries point to it.  False after reported errors. */
 bool program_compile(Graph *const *graph, uint32_t count, const CompileOptions *options, Program *program);
+
+/* The same for several targets, best last: options[i] for each, which differ in target and tune file.  What is emitted
+ * runs the best that the machine has.  Of one it is program_compile; of several the graphs stay as they are. */
+bool program_compile_versions(Graph *const *graph, uint32_t count, const CompileOptions *options, uint32_t versions,
+                              Program *program);
+
+/* The name that versions have in common, of what they share: weights. */
+Str program_common_name(const Program *program);
+/* `x86-64-v2, x86-64-v3` */
+Str program_target_names(const Program *program, Arena *arena);
 
 /* Do the graphs ask for nothing that the target does not honour, `@mem(sram)`?  program_compile begins with this. False
  * after reported errors. */
@@ -172,8 +192,12 @@ static inline const Storage *entry_storage(const Entry *entry, StorageId id)
     return &entry->memory.storage.at[id];
 }
 
-/* Does a run of the entry touch the block? */
-bool entry_keeps(const Entry *entry, KeptBlock block);
+/* Does the function of the entry take the block? */
+static inline bool entry_keeps(const Entry *entry, KeptBlock block)
+{
+    return entry->keeps[block];
+}
+
 /* How many of the block's tensors a run changes. */
 uint32_t entry_updates(const Entry *entry, KeptBlock block);
 
@@ -198,7 +222,8 @@ typedef struct Sink {
 } Sink;
 
 void emit_header(const Program *program, Text *out);       /* NAME.h */
-void emit_source(const Program *program, Text *out);       /* NAME.c */
+void emit_source(const Program *program, Text *out);       /* NAME.c; of several versions what chooses one */
+void emit_versions(const Program *program, Text *out);     /* NAME_versions.h: their functions */
 void emit_weights(const Program *program, Sink sink);      /* NAME.weights: weights_bytes */
 uint64_t program_weights_checksum(const Program *program); /* XXH3, 64 bits, seed 0, of NAME.weights as written */
 void emit_incbin(const Program *program, Text *out);       /* NAME_weights.S */

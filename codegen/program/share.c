@@ -1,6 +1,7 @@
 /* What the entries of a program share: params, weights and states. */
 #include "program/share.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -14,15 +15,15 @@
 static bool is_own_name(Str name)
 {
     static const char *const own[] = {
-        "model", "weights", "params_init", "state_init",   "pack",         "test",        "arena",
-        "bench", "H",       "ARENA_BYTES", "PARAMS_BYTES", "PACKED_BYTES", "STATE_BYTES", "WEIGHTS_BYTES"};
+        "model", "weights",     "params_init",  "state_init",   "pack",        "test",          "arena", "bench",
+        "H",     "ARENA_BYTES", "PARAMS_BYTES", "PACKED_BYTES", "STATE_BYTES", "WEIGHTS_BYTES", "cpu"};
     bool taken = false;
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         taken |= str_is(name, own[i]);
     return taken;
 }
 
-static Str identifier(Arena *arena, Str name)
+Str share_identifier(Arena *arena, Str name)
 {
     Str copy = str_copy(arena, name);
     for (uint32_t i = 0; i < copy.len; i++)
@@ -37,7 +38,7 @@ void share_names(Program *program)
     Map taken = {.arena = arena};
     for (uint32_t e = 0; e < program->entry_count; e++) {
         Entry *entry = &program->entry[e];
-        Str plain = program->entry_count == 1 ? STR("run") : identifier(arena, entry->graph->name);
+        Str plain = program->entry_count == 1 ? STR("run") : share_identifier(arena, entry->graph->name);
         entry->name = is_own_name(plain) ? str_format(arena, STR_FMT "_", STR_ARG(plain)) : plain;
         for (int n = 2; !map_add(&taken, entry->name, e); n++)
             entry->name = str_format(arena, STR_FMT "_%d", STR_ARG(plain), n);
@@ -145,6 +146,7 @@ void share_kept(Graph *const *graphs, uint32_t count, bool pack)
 
 typedef struct Sharing {
     Program *program;
+    uint32_t version; /* its number among the versions */
     Arena *arena;
     Arena scratch;
     Map packed;       /* name, type and packing, to the array of the packed block */
@@ -193,9 +195,12 @@ static uint32_t add_weights(Sharing *s, Graph *graph, ValueId value, const Packi
     Str key = key_of(s, graph, value, packing);
     uint32_t last = map_get(&s->known, key), count = program->weight_count;
     for (uint32_t w = last; w != MAP_NONE; w = s->before[w])
-        if (same_elements(&program->weights[w], graph, value))
+        if (same_elements(&program->weights[w], graph, value)) {
+            program->weights[w].versions |= 1u << s->version;
             return w;
-    Weights weights = {.graph = graph, .value = value, .packing = *packing, .bytes = bytes};
+        }
+    Weights weights = {
+        .graph = graph, .value = value, .packing = *packing, .bytes = bytes, .versions = 1u << s->version};
     weights.offset = ceil_div(program->weights_bytes, WEIGHTS_ALIGNMENT) * WEIGHTS_ALIGNMENT;
     program->weights_bytes = weights.offset + bytes;
     ARENA_PUSH(s->arena, program->weights, program->weight_count, program->weight_capacity, weights);
@@ -323,18 +328,39 @@ static void list_slots(Sharing *s)
     }
 }
 
-void share_weights(Program *program, const WeightTable *weights)
+/* The list of weights goes from version to version and only grows, so that numbers and offsets stay. */
+static void take_list(Program *program, const Program *from)
 {
-    Sharing s = {.program = program, .arena = program->entry[0].graph->module->arena};
-    s.known.arena = s.packed.arena = &s.scratch;
-    for (uint32_t e = 0; e < program->entry_count; e++)
-        share_entry(&s, &program->entry[e], &weights[e]);
-    list_slots(&s);
+    program->weights = from->weights;
+    program->weight_count = from->weight_count;
+    program->weight_capacity = from->weight_capacity;
+    program->weights_bytes = from->weights_bytes;
+    program->checksum = from->checksum;
+}
+
+void share_weights(Program *program, uint32_t versions, WeightTable *const *weights)
+{
+    Sharing s = {.arena = program->entry[0].graph->module->arena};
+    s.known.arena = &s.scratch;
+    for (uint32_t v = 0; v < versions; v++) {
+        s.program = &program[v];
+        s.version = program[v].number = v;
+        s.packed = (Map){.arena = &s.scratch};
+        if (v)
+            take_list(&program[v], &program[v - 1]);
+        for (uint32_t e = 0; e < program[v].entry_count; e++)
+            share_entry(&s, &program[v].entry[e], &weights[v][e]);
+        list_slots(&s);
+    }
+    for (uint32_t v = 0; v + 1 < versions; v++)
+        take_list(&program[v], &program[versions - 1]);
     arena_free(&s.scratch);
 }
 
+/* Blocks */
+
 /* The block of states begins with a byte for each that has memory twice. */
-void share_blocks(Program *program)
+static void place_slots(Program *program)
 {
     Kept *kept = &program->kept;
     int64_t end[BLOCK_COUNT] = {0};
@@ -353,4 +379,40 @@ void share_blocks(Program *program)
     for (KeptBlock b = 0; b < BLOCK_COUNT; b++)
         if (b != BLOCK_PACKED)
             kept->bytes[b] = any[b] ? most(end[b], 1) : 0;
+}
+
+static void find_kept(Program *program, Entry *entry)
+{
+    entry->keeps[BLOCK_PACKED] = entry->packed;
+    for (uint32_t i = 0; i < entry->memory.state_count; i++) {
+        entry->keeps[program->kept.slot[entry->slot[i]].block] = true;
+        entry->keeps[BLOCK_STATE] |= entry->memory.state[i].twice; /* room for a param's next value */
+    }
+}
+
+/* What one version needs the other provides for, too: a program runs on what another version of it has kept. */
+static void agree_on_slots(Program *a, Program *b)
+{
+    assert(a->kept.count == b->kept.count);
+    for (uint32_t i = 0; i < a->kept.count; i++) {
+        KeptSlot *x = &a->kept.slot[i], *y = &b->kept.slot[i];
+        assert(str_eq(x->graph->value[x->value].name, y->graph->value[y->value].name) && x->block == y->block);
+        x->twice = y->twice |= x->twice;
+    }
+    for (uint32_t e = 0; e < a->entry_count; e++)
+        for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
+            a->entry[e].keeps[block] = b->entry[e].keeps[block] |= a->entry[e].keeps[block];
+}
+
+void share_blocks(Program *program, uint32_t versions)
+{
+    for (uint32_t v = 0; v < versions; v++)
+        for (uint32_t e = 0; e < program[v].entry_count; e++)
+            find_kept(&program[v], &program[v].entry[e]);
+    for (uint32_t v = 1; v < versions; v++) /* the last knows what all need ... */
+        agree_on_slots(&program[v - 1], &program[v]);
+    for (uint32_t v = versions; v-- > 1;) /* ... and tells the others */
+        agree_on_slots(&program[v - 1], &program[v]);
+    for (uint32_t v = 0; v < versions; v++)
+        place_slots(&program[v]);
 }

@@ -4,6 +4,8 @@
 
 #include "program/program.h"
 
+/* The name as part of one in C. */
+Str share_identifier(Arena *arena, Str name);
 /* Names for the functions: `run` where there is one entry, else the graphs' own. */
 void share_names(Program *program);
 
@@ -16,10 +18,10 @@ bool share_agree(Graph *const *graph, uint32_t count);
 void share_kept(Graph *const *graph, uint32_t count, bool pack);
 
 /* The arrays of weights, and of the packed block, that the entries' kernels read, each once, and their offsets.
- * `weights` has a table for each entry. */
-void share_weights(Program *program, const WeightTable *weights);
+ * Programs that are versions of one have one list of weights.  `weights` has for each a table for each entry. */
+void share_weights(Program *program, uint32_t versions, WeightTable *const *weights);
 
-/* Where in their blocks params and states lie. */
-void share_blocks(Program *program);
+/* Where in their blocks params and states lie, the same for all versions. */
+void share_blocks(Program *program, uint32_t versions);
 
 #endif

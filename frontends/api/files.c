@@ -14,16 +14,38 @@ static Str with_suffix(Files *files, const char *suffix)
 }
 
 /* Hands the text over and empties it. */
-static bool hand_over(Files *files, const char *suffix, Text *text)
+static bool hand_over_as(const Files *files, Str name, Text *text)
 {
-    bool good = files->sink.text(files->sink.context, with_suffix(files, suffix), text);
+    bool good = files->sink.text(files->sink.context, name, text);
     text_free(text);
     return good;
+}
+
+static bool hand_over(Files *files, const char *suffix, Text *text)
+{
+    return hand_over_as(files, with_suffix(files, suffix), text);
 }
 
 static bool emit_weights_file(Files *files)
 {
     return files->sink.weights(files->sink.context, with_suffix(files, ".weights"), files->program);
+}
+
+/* Of a program for several targets: the sources that NAME.c chooses from. */
+static bool emit_version_files(Files *files)
+{
+    const Program *program = files->program;
+    Text text = {0};
+    if (!program->version_count)
+        return true;
+    emit_versions(program, &text);
+    bool good = hand_over(files, "_versions.h", &text);
+    for (uint32_t v = 0; v < program->version_count && good; v++) {
+        emit_source(&program->version[v], &text);
+        good = hand_over_as(files, str_format(&files->scratch, STR_FMT ".c", STR_ARG(program->version[v].options.name)),
+                            &text);
+    }
+    return good;
 }
 
 /* The weights first: the source has their checksum. */
@@ -39,7 +61,7 @@ static bool emit_c(Files *files)
     if (!hand_over(files, ".h", &text))
         return false;
     emit_source(program, &text);
-    if (!hand_over(files, ".c", &text))
+    if (!hand_over(files, ".c", &text) || !emit_version_files(files))
         return false;
     if (form != WEIGHTS_BLOB || !program->weights_bytes)
         return true;

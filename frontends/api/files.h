@@ -11,7 +11,8 @@ typedef struct FileSink {
     void *context;
 } FileSink;
 
-/* NAME.c or NAME.cu, NAME.h, and the weights in their form.  False when the sink has stopped. */
+/* NAME.c or NAME.cu, NAME.h, and the weights in their form; for several targets also NAME_versions.h and a source for
+ * each, NAME_x86_64_v3.c.  False when the sink has stopped. */
 bool files_emit(const Program *program, FileSink sink);
 
 #endif

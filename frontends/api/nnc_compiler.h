@@ -148,9 +148,10 @@ typedef enum nnc_weights_form {
 } nnc_weights_form;
 
 typedef struct nnc_options { /* zero is fine everywhere */
-    const char *target;      /* NULL: "generic"; "host" is this machine */
-    const char *name; /* prefix of all that is emitted; what is no C identifier in it becomes _; NULL: the graph's, or
-                         the file's where there are several */
+    const char *target; /* NULL: "generic"; "host" is this machine; of several, "x86-64-v2,x86-64-v3", what is emitted
+                           takes the best that the machine has which runs it */
+    const char *name;   /* prefix of all that is emitted; what is no C identifier in it becomes _; NULL: the graph's, or
+                           the file's where there are several */
     const char *allocator; /* NULL: the best of all */
     nnc_weights_form weights;
     uint32_t effort;       /* scales the work limit of the planner; 0 and 1 are normal */
@@ -177,7 +178,8 @@ NNC_API uint64_t nnc_program_weights_bytes(const nnc_program *program);
 NNC_API uint64_t nnc_program_params_bytes(const nnc_program *program); /* weights that entries update; 0: none */
 NNC_API uint64_t nnc_program_state_bytes(const nnc_program *program);  /* kept between runs; 0: none */
 
-/* Every file that the program is emitted as: NAME.h, NAME.c or NAME.cu, weights in their form.  `bytes` is good during
+/* Every file that the program is emitted as: NAME.h, NAME.c or NAME.cu, weights in their form; for several targets also
+ * NAME_versions.h and a source for each, NAME_x86_64_v3.c.  `bytes` is good during
  * the callback, which returns 0 to go on. */
 typedef int nnc_take_file(void *context, const char *name, const void *bytes, size_t size);
 NNC_API nnc_result nnc_program_emit(nnc_program *program, nnc_take_file *take, void *context);
@@ -186,7 +188,8 @@ NNC_API nnc_result nnc_program_emit(nnc_program *program, nnc_take_file *take, v
 NNC_API nnc_result nnc_program_write(nnc_program *program, const char *folder);
 
 typedef enum nnc_text_kind {
-    NNC_TEXT_PLAN,   /* the memory plan as a table; these five are of the entry that takes most */
+    NNC_TEXT_PLAN,   /* the memory plan as a table; these five are of the entry that takes most, on the target
+                       that takes most */
     NNC_TEXT_CHART,  /* as a picture of characters */
     NNC_TEXT_JSON,   /* for programs: docs/planning.md has the schema */
     NNC_TEXT_SVG,    /* a drawing */

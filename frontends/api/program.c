@@ -62,8 +62,31 @@ static bool take_backend(nnc_session *session, const char *name, CompileOptions 
     return true;
 }
 
+/* Names separated by commas, the best last.  False after errors. */
+static bool find_targets(nnc_session *session, const char *names, const Target *target[MOST_VERSIONS], uint32_t *count)
+{
+    Str rest = str_from(names ? names : "generic");
+    *count = 0;
+    for (bool more = true; more;) {
+        const char *comma = memchr(rest.ptr, ',', rest.len);
+        uint32_t length = comma ? (uint32_t)(comma - rest.ptr) : rest.len;
+        if (*count == MOST_VERSIONS)
+            return session_misuse(session, "more than %d targets", MOST_VERSIONS), false;
+        if (!(target[*count] = target_find((Str){rest.ptr, length}, &session->diag)))
+            return false;
+        *count += 1;
+        more = comma != NULL;
+        rest = (Str){rest.ptr + length + more, rest.len - length - more};
+    }
+    Str wrong = target_arrange(&session->arena, target, *count);
+    if (wrong.len)
+        session_misuse(session, STR_FMT, STR_ARG(wrong));
+    return !wrong.len;
+}
+
 /* False after a wrong use. */
-static bool take_options(nnc_session *session, const Compilation *c, Str graph, CompileOptions *options)
+static bool take_options(nnc_session *session, const Compilation *c, Str graph, const Target *target,
+                         CompileOptions *options)
 {
     static const WeightsForm form[] = {[NNC_WEIGHTS_AUTO] = WEIGHTS_AUTO,
                                        [NNC_WEIGHTS_C] = WEIGHTS_C,
@@ -74,7 +97,7 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
     if ((unsigned)from->weights > NNC_WEIGHTS_FILE)
         return session_misuse(session, "unknown form of weights: %d", (int)from->weights), false;
     *options = (CompileOptions){
-        .target = target_find(str_from(from->target ? from->target : "generic"), &session->diag),
+        .target = target,
         .weights = form[from->weights],
         .effort = from->effort > MOST_EFFORT ? MOST_EFFORT
                   : from->effort             ? (int)from->effort
@@ -90,9 +113,9 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
         .describe = prepare_describe,
         .describe_context = prepare_printer(&session->arena),
     };
-    if (from->size && options->target && options->target->dialect != DIALECT_C99)
-        return session_misuse(session, "the least code is strict C99, which %s is not", options->target->name), false;
-    if (from->size && options->target)
+    if (from->size && target->dialect != DIALECT_C99)
+        return session_misuse(session, "the least code is strict C99, which %s is not", target->name), false;
+    if (from->size)
         options->target = target_small(&session->arena, options->target);
     if (options->target && !take_backend(session, from->backend, options))
         return false;
@@ -104,9 +127,9 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
     if (from->threads > MOST_THREADS)
         return session_misuse(session, "%" PRIu32 " threads: at most %d share a run", from->threads, MOST_THREADS),
                false;
-    if (from->threads > 1 && options->target && options->target->dialect == DIALECT_CUDA)
-        return session_misuse(session, "threads of a processor do not share runs of %s", options->target->name), false;
-    return options->target && find_allocator(session, from->allocator, &options->allocator);
+    if (from->threads > 1 && target->dialect == DIALECT_CUDA)
+        return session_misuse(session, "threads of a processor do not share runs of %s", target->name), false;
+    return find_allocator(session, from->allocator, &options->allocator);
 }
 
 static bool take_tune(nnc_session *session, const char *path, CompileOptions *options)
@@ -123,16 +146,23 @@ static nnc_result work_compile(nnc_session *session, void *argument)
 {
     Compilation *c = argument;
     const Module *module = c->module->module;
-    CompileOptions options;
+    const Target *target[MOST_VERSIONS];
+    CompileOptions options[MOST_VERSIONS];
+    uint32_t targets;
     bool all = c->graph == NNC_ALL_GRAPHS;
     uint32_t count = all ? module->graph_count : 1, first = all ? 0 : c->graph;
 
     if (!count || first >= module->graph_count)
         return session_misuse(session, "graph %u of %u", first, module->graph_count);
     Str name = count == 1 ? module->graph[first]->name : prepare_stem(c->module->path);
-    if (!take_options(session, c, name, &options))
+    if (!find_targets(session, c->options->target, target, &targets))
         return NNC_RESULT_USE;
-    if (!take_tune(session, c->options->tune, &options))
+    for (uint32_t i = 0; i < targets; i++)
+        if (!take_options(session, c, name, target[i], &options[i]))
+            return NNC_RESULT_USE;
+    if (c->options->tune && targets > 1)
+        return session_misuse(session, "a tune file is of one target");
+    if (!take_tune(session, c->options->tune, options))
         return NNC_RESULT_INPUT;
     Graph **graph = ARENA_ARRAY(&session->arena, Graph *, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -143,7 +173,7 @@ static nnc_result work_compile(nnc_session *session, void *argument)
     nnc_program *program = ARENA_NEW(&session->arena, nnc_program);
     program->session = session;
     program->shapes_only = c->module->shapes_only;
-    if (!program_compile(graph, count, &options, &program->program))
+    if (!program_compile_versions(graph, count, options, targets, &program->program))
         return NNC_RESULT_INPUT;
     c->program = program;
     return NNC_RESULT_OK;
@@ -293,12 +323,23 @@ static void print_plan(nnc_session *session, const Listing *l, Text *out)
     }
 }
 
-static void print_graphs(Text *out, const Program *program)
+static void print_graphs(const Program *program, Text *out)
 {
     for (uint32_t e = 0; e < program->entry_count; e++) {
         text_printf(out, "%s", e ? "\n" : "");
         nnc_print_graph(out, program->entry[e].graph);
     }
+}
+
+/* Of a program for several targets one after another, under their names. */
+static void print_each(const Program *program, void (*print)(const Program *program, Text *out), Text *out)
+{
+    for (uint32_t v = 0; v < program->version_count; v++) {
+        text_printf(out, "%s# %s\n\n", v ? "\n" : "", program->version[v].options.target->name);
+        print(&program->version[v], out);
+    }
+    if (!program->version_count)
+        print(program, out);
 }
 
 static nnc_result work_list(nnc_session *session, void *argument)
@@ -309,9 +350,9 @@ static nnc_result work_list(nnc_session *session, void *argument)
     if ((unsigned)l->kind > NNC_TEXT_KERNELS)
         return session_misuse(session, "unknown kind of text: %d", (int)l->kind);
     if (l->kind == NNC_TEXT_GRAPH)
-        print_graphs(&text, &l->program->program);
+        print_each(&l->program->program, print_graphs, &text);
     else if (l->kind == NNC_TEXT_KERNELS)
-        emit_kernels(&l->program->program, &text);
+        print_each(&l->program->program, emit_kernels, &text);
     else
         print_plan(session, l, &text);
     l->text = session_keep(session, &text);

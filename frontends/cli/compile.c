@@ -138,13 +138,19 @@ static bool emit_harness(Cli *cli, const Program *program, const Folder *folder,
 }
 
 /* With libraries only, the sources they came from go; the header stays, and weights that are a file. */
+static void drop(Cli *cli, const Program *program, const Folder *folder, const char *suffix)
+{
+    Str name = str_format(&cli->arena, STR_FMT "%s", STR_ARG(program->options.name), suffix);
+    unlink(folder_file(cli, folder, name).ptr);
+}
+
 static void drop_sources(Cli *cli, const Program *program, const Folder *folder)
 {
-    static const char *const suffix[] = {".c", "_weights.S", ".weights"};
-    for (int i = 0; i < (program_weights_form(program) == WEIGHTS_FILE ? 2 : 3); i++)
-        unlink(
-            folder_file(cli, folder, str_format(&cli->arena, STR_FMT "%s", STR_ARG(program->options.name), suffix[i]))
-                .ptr);
+    static const char *const suffix[] = {".c", "_weights.S", "_versions.h", ".weights"};
+    for (int i = 0; i < (program_weights_form(program) == WEIGHTS_FILE ? 3 : 4); i++)
+        drop(cli, program, folder, suffix[i]);
+    for (uint32_t v = 0; v < program->version_count; v++)
+        drop(cli, &program->version[v], folder, ".c");
 }
 
 static int emit_parts(Cli *cli, const Program *program, const Folder *folder, unsigned parts, const Golden *golden)
@@ -189,17 +195,36 @@ static void put_recomputed(Text *line, const Program *program)
                     100.0 * (double)operations / (double)operations_before - 100.0);
 }
 
+static uint32_t count_kernels(const Program *program)
+{
+    uint32_t kernels = 0;
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        kernels += entry_kernel_count(&program->entry[e]);
+    return kernels;
+}
+
+/* `3 kernels`, or of versions that differ `3 to 5 kernels`. */
+static void put_kernels(Text *line, const Program *program)
+{
+    uint32_t fewest = count_kernels(program), largest = fewest;
+    for (uint32_t v = 0; v < program->version_count; v++) {
+        uint32_t kernels = count_kernels(&program->version[v]);
+        fewest = kernels < fewest ? kernels : fewest;
+        largest = kernels > largest ? kernels : largest;
+    }
+    if (fewest != largest)
+        text_printf(line, "%u to ", fewest);
+    text_printf(line, "%u kernel%s", largest, largest == 1 ? "" : "s");
+}
+
 static void summarize(Cli *cli, const Program *program, Str where)
 {
     char arena[32], weights[32], kept[32];
-    uint32_t kernels = 0;
     size_t width = terminal_known_width();
     Text line = {0}, text = {0};
-    for (uint32_t e = 0; e < program->entry_count; e++)
-        kernels += entry_kernel_count(&program->entry[e]);
     cli_step(cli, NULL);
-    text_printf(&line, STR_FMT " for %s: arena %s", STR_ARG(program->options.name), program->options.target->name,
-                plan_bytes(arena, program->arena_bytes));
+    text_printf(&line, STR_FMT " for " STR_FMT ": arena %s", STR_ARG(program->options.name),
+                STR_ARG(program_target_names(program, &cli->arena)), plan_bytes(arena, program->arena_bytes));
     put_recomputed(&line, program);
     text_printf(&line, ", weights %s, ", plan_bytes(weights, program->weights_bytes));
     if (program->kept.bytes[BLOCK_PARAMS])
@@ -210,7 +235,8 @@ static void summarize(Cli *cli, const Program *program, Str where)
         text_printf(&line, "state %s, ", plan_bytes(kept, program->kept.bytes[BLOCK_STATE]));
     if (program->entry_count > 1)
         text_printf(&line, "%u entries, ", program->entry_count);
-    text_printf(&line, "%u kernel%s, in " STR_FMT, kernels, kernels == 1 ? "" : "s", STR_ARG(where));
+    put_kernels(&line, program);
+    text_printf(&line, ", in " STR_FMT, STR_ARG(where));
     text_wrap(&text, text_view(&line), 0, 4, width ? width : SIZE_MAX);
     text_char(&text, '\n');
     cli_put(&text);
@@ -237,14 +263,31 @@ typedef struct Request { /* what the command line asks for */
     unsigned parts;
     WeightsForm form;
     ByteOrder order;
-    Str name;           /* of the program; ptr NULL: the graph's */
-    Str where;          /* the folder */
-    const char *target; /* without --target */
+    Str name;              /* of the program; ptr NULL: the graph's */
+    Str where;             /* the folder */
+    const Target **target; /* one, or several that the library chooses from */
+    uint32_t target_count;
 } Request;
+
+/* What does not go with some target, or with several.  Returns the exit status. */
+static int check_targets(Cli *cli, const Request *request)
+{
+    for (uint32_t i = 0; i < request->target_count; i++) {
+        const Target *machine = request->target[i];
+        if (args_has(cli, "pack") && machine->dialect == DIALECT_CUDA)
+            return cli_usage(cli, "--pack is for C: no kernel of %s reads packed weights", machine->name);
+        if (request->order == BYTES_BIG && machine->dialect != DIALECT_C99)
+            return cli_usage(cli, "%s is little-endian: --byte-order big goes with --target generic", machine->name);
+    }
+    if (request->target_count > 1 && request->parts & (EMIT_IR | EMIT_KERNELS))
+        return cli_usage(cli, "--emit ir and kernels are of one target");
+    return STATUS_OK;
+}
 
 /* Returns the exit status. */
 static int take_request(Cli *cli, Request *request)
 {
+    const char *fallback;
     Str where = args_value(cli, "o"), depfile = args_value(cli, "depfile");
 
     request->where = where.ptr ? where : STR(".");
@@ -255,21 +298,15 @@ static int take_request(Cli *cli, Request *request)
     if (!take_parts(cli, &request->parts) || !take_form(cli, &request->form) ||
         !take_byte_order(cli, &request->order) || !take_name(cli, &request->name))
         return STATUS_USAGE;
-    request->target = settle(cli, &request->parts);
-    const Target *machine = request->target ? program_target(cli, request->target) : NULL;
-    if (!machine)
-        return STATUS_USAGE;
-    if (args_has(cli, "pack") && machine->dialect == DIALECT_CUDA)
-        return cli_usage(cli, "--pack is for C: no kernel of %s reads packed weights", machine->name);
-    if (request->order == BYTES_BIG && machine->dialect != DIALECT_C99)
-        return cli_usage(cli, "%s is little-endian: --byte-order big goes with --target generic", machine->name);
-    return STATUS_OK;
+    fallback = settle(cli, &request->parts);
+    request->target = fallback ? program_targets(cli, fallback, &request->target_count) : NULL;
+    return request->target ? check_targets(cli, request) : STATUS_USAGE;
 }
 
 /* Model to program; and, where a harness is asked for, what it compares with. */
 static int make_program(Cli *cli, const Request *request, Model *model, Program *program, Golden **golden)
 {
-    CompileOptions options;
+    CompileOptions *options = ARENA_ARRAY(&cli->arena, CompileOptions, request->target_count);
     int status = model_load(cli, WEIGHTS_ALL, model);
     if (status != STATUS_OK)
         return status;
@@ -277,11 +314,13 @@ static int make_program(Cli *cli, const Request *request, Model *model, Program 
         model->program_name = request->name;
     if (request->parts & (EMIT_TEST | EMIT_SELFTEST) && !(*golden = make_golden(cli, model)))
         return STATUS_INPUT;
-    status = program_options(cli, model, request->target, request->form, &options);
-    options.byte_order = request->order;
-    options.checked = args_has(cli, "checked");
-    options.pack = args_has(cli, "pack");
-    return status == STATUS_OK ? program_of_all(model, &options, program) : status;
+    status = program_options_each(cli, model, request->target, request->target_count, request->form, options);
+    for (uint32_t i = 0; i < request->target_count; i++) {
+        options[i].byte_order = request->order;
+        options[i].checked = args_has(cli, "checked");
+        options[i].pack = args_has(cli, "pack");
+    }
+    return status == STATUS_OK ? program_of_all(model, options, request->target_count, program) : status;
 }
 
 /* The first file that stands for all that is written, as it will be called. */
@@ -367,12 +406,20 @@ const Verb verb_compile = {
         "  blob     NAME.weights, pulled in by NAME_weights.S\n"
         "  file     NAME.weights, which the program maps and hands to NAME_run; its checksum is in NAME.c\n"
         "\n"
+        "With several targets, x86-64-v2,x86-64-v3,x86-64-v4 (generic may be one of them), each has a source of its "
+        "own, "
+        "NAME_x86_64_v3.c; what is in NAME.h calls the best that the machine has, and NAME_cpu tells which that is. In "
+        "the environment NNC_CPU=x86-64-v3 asks for another one of them.\n"
+        "\n"
         "NAME.weights has the byte order that --byte-order says; where the C compiler tells its own (gcc and clang "
         "do), NAME.c is refused on a machine of the other.",
     .flag =
         (const Flag[]){
             {"o", "DIR", "The folder to write to (default: this one)"},
-            FLAG_TARGET,
+            {"target", "T,...",
+             "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, "
+             "riscv64-v, "
+             "cuda:sm_90; of several the program takes the best that the machine has on which it runs"},
             {"name", "NAME", "The prefix of all that is written, instead of the graph's name"},
             {"emit", "PART,...",
              "What to write: c, lib, static, test, selftest, ir, kernels, cuda (default: c or cuda, by target)"},
@@ -403,6 +450,8 @@ const Verb verb_compile = {
     .example =
         (const Example[]){{"nnc compile digits.nnc -o out", "strict C99 for any compiler"},
                           {"nnc compile digits.nnc -o out --target host --emit lib", "a library for this machine"},
+                          {"nnc compile digits.nnc -o out --target generic,x86-64-v3,x86-64-v4 --emit lib",
+                           "one library for all of them"},
                           {"nnc compile digits.nnc -o out --target cortex-m --size",
                            "strict C99 of few bytes, for a part with little flash"},
                           {"nnc compile bert.nnc -o out --weights file -D N=8", "mapped weights, another batch"},

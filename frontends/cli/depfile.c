@@ -45,8 +45,8 @@ static Paths read_paths(Cli *cli, const Model *model)
         add_path(cli, &paths, model->module->file[i]);
     if (model->weights_path.len)
         add_path(cli, &paths, model->weights_path);
-    if (model->tune_path.len)
-        add_path(cli, &paths, model->tune_path);
+    for (uint32_t i = 0; i < model->tune_count; i++)
+        add_path(cli, &paths, model->tune_path[i]);
     for (uint32_t at = 0; args_next(cli, "input", &at, &word);) {
         Str path = input_file(word);
         if (path.len)

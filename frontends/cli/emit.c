@@ -130,7 +130,7 @@ static bool optimizes(const Command *command)
     return false;
 }
 
-static Command compiler(Cli *cli, const Target *target, const char *flags)
+static Command compiler(Cli *cli, const char *machine, const char *flags)
 {
     Command command = {0};
     Str cc = args_value(cli, "cc");
@@ -140,13 +140,19 @@ static Command compiler(Cli *cli, const Target *target, const char *flags)
         add(&command, "-O3");
     add_words(cli, &command, STR("-std=gnu99 -ffp-contract=fast -fno-math-errno"));
     add_words(cli, &command, str_from(flags));
-    add_words(cli, &command, str_from(target->cc_flags));
+    add_words(cli, &command, str_from(machine));
     return command;
 }
 
 static bool has_assembly(const Program *program)
 {
     return program_weights_form(program) == WEIGHTS_BLOB && program->weights_bytes;
+}
+
+/* What chooses among versions runs on any machine. */
+static const char *machine_flags(const Program *program)
+{
+    return program->version_count ? "" : program->options.target->cc_flags;
 }
 
 static const char *name_with(Cli *cli, const Program *program, const char *before, const char *after)
@@ -165,7 +171,7 @@ static int compile_object(const Building *b, const char *source, const char *obj
 {
     Cli *cli = b->cli;
     const Program *program = b->program;
-    Command command = compiler(cli, program->options.target, b->flags);
+    Command command = compiler(cli, machine_flags(program), b->flags);
     add(&command, "-c");
     add(&command, name_with(cli, program, "", source));
     add(&command, "-o");
@@ -178,18 +184,27 @@ static int compile_objects(Cli *cli, const Program *program, const Folder *folde
     Building b = {cli, program, folder, flags};
     cli_step(cli, "compiling C");
     int status = compile_object(&b, ".c", ".o");
+    for (uint32_t v = 0; v < program->version_count && status == STATUS_OK; v++)
+        status = compile_object(&(Building){cli, &program->version[v], folder, flags}, ".c", ".o");
     if (status == STATUS_OK && has_assembly(program))
         status = compile_object(&b, "_weights.S", "_weights.o");
     return status;
 }
 
+static void add_objects(Cli *cli, Command *command, const Program *program)
+{
+    add(command, name_with(cli, program, "", ".o"));
+    for (uint32_t v = 0; v < program->version_count; v++)
+        add(command, name_with(cli, &program->version[v], "", ".o"));
+    if (has_assembly(program))
+        add(command, name_with(cli, program, "", "_weights.o"));
+}
+
 static int link_shared(Cli *cli, const Program *program, const Folder *folder)
 {
-    Command command = compiler(cli, program->options.target, "-fPIC");
+    Command command = compiler(cli, machine_flags(program), "-fPIC");
     add(&command, "-shared");
-    add(&command, name_with(cli, program, "", ".o"));
-    if (has_assembly(program))
-        add(&command, name_with(cli, program, "", "_weights.o"));
+    add_objects(cli, &command, program);
     add_words(cli, &command, str_from(program_libraries(program)));
     add(&command, "-lm");
     add(&command, "-o");
@@ -199,7 +214,7 @@ static int link_shared(Cli *cli, const Program *program, const Folder *folder)
 
 int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, const char *source, const char *library)
 {
-    Command command = compiler(cli, target, "-fPIC");
+    Command command = compiler(cli, target->cc_flags, "-fPIC");
     add(&command, "-shared");
     add(&command, source);
     add(&command, "-o");
@@ -256,9 +271,7 @@ static int make_archive(Cli *cli, const Program *program, const Folder *folder)
     add(&command, tool_beside(cli, "ar"));
     add(&command, "rcsD");
     add(&command, name_with(cli, program, "lib", ".a"));
-    add(&command, name_with(cli, program, "", ".o"));
-    if (has_assembly(program))
-        add(&command, name_with(cli, program, "", "_weights.o"));
+    add_objects(cli, &command, program);
     return run_command(cli, folder, &command);
 }
 
@@ -270,8 +283,10 @@ int emit_shared(Cli *cli, const Program *program, const Folder *folder)
 
 static void drop_objects(Cli *cli, const Program *program, const Folder *folder)
 {
-    unlink(folder_file(cli, folder, str_from(name_with(cli, program, "", ".o"))).ptr);
-    unlink(folder_file(cli, folder, str_from(name_with(cli, program, "", "_weights.o"))).ptr);
+    Command objects = {0};
+    add_objects(cli, &objects, program);
+    for (uint32_t i = 0; i < objects.count; i++)
+        unlink(folder_file(cli, folder, str_from(objects.word[i])).ptr);
 }
 
 int emit_libraries(Cli *cli, const Program *program, const Folder *folder)

@@ -12,10 +12,11 @@ typedef struct Model {
     Graph *graph;         /* that --graph names, or the first */
     Graph *const *graphs; /* that alone when it was named, else all */
     uint32_t graph_count;
-    Str name;            /* of the graph, as a C identifier */
-    Str program_name;    /* of all the graphs together; of one, the same */
-    Str weights_path;    /* empty: there is no file */
-    Str tune_path;       /* of recipes that were timed; empty: there is none */
+    Str name;         /* of the graph, as a C identifier */
+    Str program_name; /* of all the graphs together; of one, the same */
+    Str weights_path; /* empty: there is no file */
+    Str *tune_path;   /* of recipes that were timed, for each target that has such a file */
+    uint32_t tune_count, tune_capacity;
     WeightsFile weights; /* tensors point into its mapping */
 } Model;
 

@@ -129,7 +129,7 @@ static int compile(Cli *cli, Model *model, int effort, int64_t capacity, unsigne
     options.capacity = capacity;
     options.without = without;
     options.compare = true;
-    return program_of_all(model, &options, program);
+    return program_of_all(model, &options, 1, program);
 }
 
 static PlanReport report_entry(Cli *cli, const Entry *entry, PlanFormat format)

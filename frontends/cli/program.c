@@ -1,5 +1,7 @@
 #include "cli/program.h"
 
+#include <string.h>
+
 #include "api/prepare.h"
 #include "base/file.h"
 #include "codegen/program/tune.h"
@@ -9,6 +11,8 @@ const Target *program_target_named(Cli *cli, Str name, const char *more)
 {
     const char **known = ARENA_ARRAY(&cli->arena, const char *, target_count + 3);
     uint32_t count = 0, chosen;
+    if (memchr(name.ptr, ',', name.len))
+        return cli_usage(cli, "--target is one target here; `nnc compile` makes a library of several"), NULL;
     for (uint32_t i = 0; i < target_count; i++)
         known[count++] = target_table[i].name;
     known[count++] = "host";
@@ -23,12 +27,39 @@ const Target *program_target(Cli *cli, const char *fallback)
     return program_target_named(cli, name.ptr ? name : str_from(fallback), NULL);
 }
 
+const Target **program_targets(Cli *cli, const char *fallback, uint32_t *count)
+{
+    Str rest = args_value(cli, "target");
+    const Target **list = NULL;
+    uint32_t capacity = 0;
+    *count = 0;
+    rest = rest.ptr ? rest : str_from(fallback);
+    for (bool more = true; more;) { /* an empty name is none that is known, also after a comma */
+        const char *comma = memchr(rest.ptr, ',', rest.len);
+        uint32_t length = comma ? (uint32_t)(comma - rest.ptr) : rest.len;
+        const Target *target = program_target_named(cli, (Str){rest.ptr, length}, NULL);
+        if (!target)
+            return NULL;
+        ARENA_PUSH(&cli->arena, list, *count, capacity, target);
+        more = comma != NULL;
+        rest = (Str){rest.ptr + length + more, rest.len - length - more};
+    }
+    Str wrong = target_arrange(&cli->arena, list, *count);
+    if (wrong.len)
+        return cli_usage(cli, "--target: " STR_FMT, STR_ARG(wrong)), NULL;
+    return list;
+}
+
 bool program_runs_here(Cli *cli)
 {
     const Target *target = program_target(cli, "host");
     if (target && target->dialect == DIALECT_CUDA)
         cli_usage(cli, "a model for %s cannot be run from here; compile it, and run its own program", target->name);
-    return target && target->dialect != DIALECT_CUDA;
+    else if (target && !target_is_here(target))
+        cli_usage(cli, "this machine is no %s, and cannot run a model for it; `nnc compile` can make it", target->name);
+    else
+        return target != NULL;
+    return false;
 }
 
 static void show_step(void *context, const char *step)
@@ -124,12 +155,12 @@ static bool take_tune(Cli *cli, Model *model, CompileOptions *options)
     if (str_is(word, "none") || (!word.ptr && !beside))
         return true;
     options->tune = ARENA_NEW(&cli->arena, Tune);
-    model->tune_path = path;
+    ARENA_PUSH(&cli->arena, model->tune_path, model->tune_count, model->tune_capacity, path);
     return file_read(&cli->arena, &cli->diag, path, &text) &&
            tune_read(options->tune, &cli->arena, &cli->diag, path, text, options->target->name);
 }
 
-int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options)
+static int options_for(Cli *cli, Model *model, const Target *target, WeightsForm weights, CompileOptions *options)
 {
     *options = (CompileOptions){.weights = weights,
                                 .byte_order = program_byte_order_here(),
@@ -140,13 +171,30 @@ int program_options(Cli *cli, Model *model, const char *target, WeightsForm weig
                                 .source = prepare_file_name(model->path),
                                 .describe = prepare_describe,
                                 .describe_context = prepare_printer(&cli->arena),
-                                .target = program_target(cli, target)};
-    if (!options->target || !program_compiler(cli) || !program_allocator(cli, &options->allocator) ||
+                                .target = target};
+    if (!target || !program_compiler(cli) || !program_allocator(cli, &options->allocator) ||
         !args_bytes(cli, "memory-limit", &options->memory_limit) || !program_threads(cli, options) ||
         !program_adjust_target(cli, &options->target))
         return STATUS_USAGE;
     options->exact = args_has(cli, "exact");
     return take_tune(cli, model, options) ? STATUS_OK : STATUS_INPUT;
+}
+
+int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options)
+{
+    return options_for(cli, model, program_target(cli, target), weights, options);
+}
+
+int program_options_each(Cli *cli, Model *model, const Target *const *target, uint32_t count, WeightsForm weights,
+                         CompileOptions *options)
+{
+    int status = STATUS_OK;
+    Str tune = args_value(cli, "tune");
+    if (count > 1 && tune.ptr && !str_is(tune, "none"))
+        return cli_usage(cli, "a tune file is of one target; those of several stand beside the model");
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
+        status = options_for(cli, model, target[i], weights, &options[i]);
+    return status;
 }
 
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program)
@@ -159,9 +207,10 @@ int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, 
     return program_compile(&model->graph, 1, &options, program) ? STATUS_OK : STATUS_INPUT;
 }
 
-int program_of_all(const Model *model, const CompileOptions *options, Program *program)
+int program_of_all(const Model *model, CompileOptions *options, uint32_t targets, Program *program)
 {
-    CompileOptions all = *options;
-    all.name = model->program_name;
-    return program_compile(model->graphs, model->graph_count, &all, program) ? STATUS_OK : STATUS_INPUT;
+    for (uint32_t i = 0; i < targets; i++)
+        options[i].name = model->program_name;
+    bool good = program_compile_versions(model->graphs, model->graph_count, options, targets, program);
+    return good ? STATUS_OK : STATUS_INPUT;
 }

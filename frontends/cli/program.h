@@ -15,6 +15,9 @@ const Target *program_target(Cli *cli, const char *fallback);
 /* The target with what --size and --backend say of it; false after a usage error. */
 bool program_adjust_target(Cli *cli, const Target **target);
 
+/* Those that --target names, the best last, separated by commas.  NULL after a usage error. */
+const Target **program_targets(Cli *cli, const char *fallback, uint32_t *count);
+
 /* Can what --target names (the host without it) be run in this process?  False after a usage error. */
 bool program_runs_here(Cli *cli);
 
@@ -31,10 +34,14 @@ Str program_tune_path(Arena *arena, const Model *model, const Target *target);
  * status. */
 int program_options(Cli *cli, Model *model, const char *target, WeightsForm weights, CompileOptions *options);
 
+/* The same for each of the targets. */
+int program_options_each(Cli *cli, Model *model, const Target *const *target, uint32_t count, WeightsForm weights,
+                         CompileOptions *options);
+
 /* Compiles the model's graph as a program of its own.  Returns the exit status. */
 int program_of(Cli *cli, Model *model, const char *target, WeightsForm weights, Program *program);
 
-/* The same for all its graphs as one program, which is called after the file. */
-int program_of_all(const Model *model, const CompileOptions *options, Program *program);
+/* The same for all its graphs as one program, which is called after the file; options[i] for each of `targets`. */
+int program_of_all(const Model *model, CompileOptions *options, uint32_t targets, Program *program);
 
 #endif

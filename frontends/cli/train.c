@@ -222,7 +222,7 @@ static int compile(Trainer *t, Model *model, int64_t seed)
     if (status != STATUS_OK)
         return status;
     t->list = weights_list(&cli->arena, model->module, t->train.graph, &model->weights.wanted);
-    status = program_of_all(model, &options, &program);
+    status = program_of_all(model, &options, 1, &program);
     if (status != STATUS_OK)
         return status;
     t->train.graph = program.entry[0].graph;

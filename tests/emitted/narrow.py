@@ -96,12 +96,21 @@ def table():
     return "f32[5, 1]", body, {"w": array, "s": values}, lambda x: (w * s)[x.astype(int)[:, 0].clip(-70, 69)]
 
 
+def every_half():
+    """All numbers that f16 has, subnormal ones too; added to 0, they are themselves."""
+    array = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    array = array[np.isfinite(array)].reshape(31, -1)
+    body = f"param w: f16[{array.shape[0]}, {array.shape[1]}]\n    y = f32(w) + (x - x)"
+    return f"f32[1, {array.shape[1]}]", body, {"w": array}, lambda x: array.astype(np.float64) + 0 * x
+
+
 CASES = {**{f"{d} by rows of outputs": product(d, 1, 96, 130, True) for d in DTYPES},
          **{f"{d}, a matrix": product(d, 17, 75, 70) for d in DTYPES},
          **{f"scaled by {k}": scaled(k, 1, 128, 77) for k in ("scalar", "columns", "rows", "blocks", "one for blocks")},
          "scaled by blocks, a matrix": scaled("blocks", 20, 96, 64), "zero points": pointed(3, 64, 50),
          "convolution": convolution("i8", 16, 32), "convolution of bf16": convolution("bf16", 3, 20),
-         "depthwise": convolution("i8", 32, 32, 32), "grouped": convolution("u8", 12, 24, 4), "table": table()}
+         "depthwise": convolution("i8", 32, 32, 32), "grouped": convolution("u8", 12, 24, 4), "table": table(), "every f16": every_half()}
+EXACT = {"every f16"}
 
 
 def test(arguments, label, target, cc, folder):
@@ -115,7 +124,9 @@ def test(arguments, label, target, cc, folder):
     if error:
         return error
     x = np.random.default_rng(2).normal(size=[int(n) for n in kind[4:-1].split(",")]).astype(np.float32)
-    close(label, Model(folder / "libnarrow.so", "narrow", {}).stream().run(x), expected(x.astype(np.float64)), 1e-5)
+    got = Model(folder / "libnarrow.so", "narrow", {}).stream().run(x)
+    close(label, got, expected(x.astype(np.float64)), 1e-5)
+    assert label not in EXACT or np.array_equal(got, expected(x.astype(np.float64)).astype(np.float32)), "other bits"
     size, given = (folder / "narrow.weights").stat().st_size, sum(a.nbytes for a in arrays.values())
     slack = 256 + given // 2  # what fills up vectors and blocks
     assert size <= given + slack, f"{size} bytes of weights, of {given} in the file"

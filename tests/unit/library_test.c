@@ -222,6 +222,50 @@ UNIT(the_least_code_is_less)
     nnc_session_free(session);
 }
 
+/* Notes names of files, each behind a blank. */
+static int note_name(void *context, const char *name, const void *bytes, size_t size)
+{
+    char *names = context;
+    (void)bytes, (void)size;
+    strcat(strcat(names, " "), name);
+    return 0;
+}
+
+UNIT(several_targets_become_one_program)
+{
+    nnc_session *session = nnc_session_new();
+    nnc_module *module;
+    nnc_program *program;
+    const char *text = "";
+    char names[256] = "";
+    uint64_t alone[2];
+    static const char *const target[] = {"x86-64-v2", "x86-64-v4"};
+
+    EXPECT_INT(parse(session, model, &module), NNC_RESULT_OK);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.target = target[i]}, &program), NNC_RESULT_OK);
+        alone[i] = nnc_program_arena_bytes(program);
+    }
+    nnc_options options = {.target = "x86-64-v4,x86-64-v2"};
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_OK);
+    EXPECT(nnc_program_arena_bytes(program) == (alone[0] > alone[1] ? alone[0] : alone[1]));
+    EXPECT_INT(nnc_program_emit(program, note_name, names), NNC_RESULT_OK);
+    EXPECT(strcmp(names, " small.h small.c small_versions.h small_x86_64_v2.c small_x86_64_v4.c") == 0);
+    for (int kind = NNC_TEXT_GRAPH; kind <= NNC_TEXT_KERNELS; kind++) {
+        EXPECT_INT(nnc_program_text(program, (nnc_text_kind)kind, &text), NNC_RESULT_OK);
+        EXPECT(strstr(text, "# x86-64-v2") != NULL && strstr(text, "# x86-64-v4") != NULL);
+    }
+    static const char *const wrong[] = {"x86-64-v2,cuda:sm_90", "x86-64-v3,x86-64-v3", "x86-64-v2,",
+                                        "cortex-m,generic"};
+    for (int i = 0; i < 4; i++) {
+        EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.target = wrong[i]}, &program), NNC_RESULT_USE);
+        EXPECT(nnc_session_text(session)[0]);
+    }
+    options.tune = "some.tune";
+    EXPECT_INT(nnc_graph_compile(module, 0, &options, &program), NNC_RESULT_USE);
+    nnc_session_free(session);
+}
+
 UNIT(recipes_of_a_tune_file_are_followed)
 {
     static const char one[] =
@@ -479,6 +523,7 @@ int main(void)
         RUN(a_module_tells_its_graphs),
         RUN(a_graph_is_evaluated),
         RUN(an_error_has_its_place),
+        RUN(several_targets_become_one_program),
         RUN(recipes_of_a_tune_file_are_followed),
         RUN(a_wrong_use_is_told),
         RUN(what_the_weights_file_lacks_is_an_error_or_drawn),

@@ -349,11 +349,14 @@ static void choose_scaling(Tiled *con)
         con->scaled = NULL;
 }
 
-/* How many steps share a word of the weights. */
+/* How many steps share a word of the weights.  What a vector follows one another in takes no word where an instruction
+ * widens it as it is. */
 static uint32_t choose_parts(const Tiled *con)
 {
+    const Target *target = con->lower->target;
     uint32_t parts = 4 / con->weight_bytes;
-    bool words = con->widened && con->lower->target->dialect == DIALECT_VECTOR && !con->few_channels;
+    bool halves = con->widened && value_type(con->lower->graph, con->source[0].value)->dtype == DT_F16;
+    bool words = con->widened && target->dialect == DIALECT_VECTOR && !con->few_channels && !(halves && target->halves);
     return words && con->block_depth % parts == 0 ? parts : 1;
 }
 
