@@ -8,11 +8,6 @@
 #include "ops/meaning.h"
 #include "passes/rewrite.h"
 
-static bool is_half(DType dtype)
-{
-    return dtype == DT_F16 || dtype == DT_BF16;
-}
-
 static ValueId cast(Rewriter *rw, ValueId x, DType dtype)
 {
     Attr attr[1];
@@ -24,7 +19,7 @@ static ValueId promote_rule(Rewriter *rw, const Node *node)
 {
     ValueId in[3] = {0};
     DType dtype = value_type(rw->graph, node->out[0])->dtype;
-    if (!node_is_contraction(rw->graph, node) || node->mark || !is_half(dtype))
+    if (!node_is_contraction(rw->graph, node) || node->mark || !dtype_is_half(dtype))
         return NONE;
     for (uint32_t i = 0; i < node->in_count; i++)
         in[i] = cast(rw, node->in[i], DT_F32);
