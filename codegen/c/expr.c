@@ -225,9 +225,17 @@ static Piece print_widened(Printer *printer, const Expr *load)
                    PREC_PRIMARY, true};
 }
 
+static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
+{
+    return printer->lane && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 && expr->dtype != DT_BOOL &&
+           expr_uses(expr, printer->lane);
+}
+
 static Piece print_load(Printer *printer, const Expr *expr)
 {
     int64_t factor;
+    if (loads_narrow_vector(printer, expr))
+        return print_widened(printer, expr);
     Str name = printer->names->buffer[expr->buffer], base = print_base(printer, expr->index, &factor);
     if (!factor)
         return (Piece){str_format(printer->arena, STR_FMT "[" STR_FMT "]", STR_ARG(name), STR_ARG(base)), PREC_PRIMARY,
@@ -269,21 +277,23 @@ static Piece print_within(Printer *printer, const Expr *expr)
                    PREC_SELECT, vector};
 }
 
-static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
+/* Vectors of narrow elements are of f32 already, those of f16 and bf16 rounded to these; masks become numbers. */
+static Piece cast_vector(Printer *printer, Piece x, DType from, DType to)
 {
-    return printer->lane && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 && expr->dtype != DT_BOOL &&
-           expr_uses(expr, printer->lane);
+    if (from == DT_BOOL)
+        return print_selected(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false},
+                              (Piece){STR("0.0f"), PREC_PRIMARY, false});
+    if (!dtype_is_half(to))
+        return x;
+    return print_call(printer, DT_F32, to == DT_F16 ? HELPER_ROUND_F16 : HELPER_ROUND_BF16, (Piece[2]){x});
 }
 
 static Piece print_cast(Printer *printer, const Expr *expr)
 {
-    if (loads_narrow_vector(printer, expr->arg[0]))
-        return print_widened(printer, expr->arg[0]);
     Piece x = print_expr(printer, expr->arg[0]);
     DType from = expr->arg[0]->dtype, to = expr->dtype;
-    if (x.vector) /* of vectors, but for loads, the only one: a mask to numbers */
-        return print_selected(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false},
-                              (Piece){STR("0.0f"), PREC_PRIMARY, false});
+    if (x.vector)
+        return cast_vector(printer, x, from, to);
     if (to == DT_BOOL && from != DT_F16 && from != DT_BF16)
         return (Piece){
             str_format(printer->arena, STR_FMT " != 0", STR_ARG(print_parenthesized(printer, x, PREC_COMPARE + 1))),

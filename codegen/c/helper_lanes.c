@@ -36,10 +36,20 @@ static void print_by_element(HelperPrinter *printer, Helper helper)
 
 static void print_structure(HelperPrinter *printer, Helper helper)
 {
-    bool half = helper == HELPER_LOAD_F16 || helper == HELPER_PART_F16,
-         brain = helper == HELPER_LOAD_BF16 || helper == HELPER_PART_BF16;
-    if (half || brain)
-        helper_print_convert(printer, half ? DT_F16 : DT_BF16, DT_F32);
+    static const struct {
+        Helper helper;
+        DType dtype;
+        bool from, to; /* f32 */
+    } converts[] = {{HELPER_LOAD_F16, DT_F16, false, true},  {HELPER_LOAD_BF16, DT_BF16, false, true},
+                    {HELPER_PART_F16, DT_F16, false, true},  {HELPER_PART_BF16, DT_BF16, false, true},
+                    {HELPER_ROUND_F16, DT_F16, true, true},  {HELPER_ROUND_BF16, DT_BF16, true, true},
+                    {HELPER_STORE_F16, DT_F16, true, false}, {HELPER_STORE_BF16, DT_BF16, true, false}};
+    for (size_t i = 0; i < sizeof converts / sizeof *converts; i++) {
+        if (helper == converts[i].helper && converts[i].to)
+            helper_print_convert(printer, converts[i].dtype, DT_F32);
+        if (helper == converts[i].helper && converts[i].from)
+            helper_print_convert(printer, DT_F32, converts[i].dtype);
+    }
     if (snippet_of(helper))
         helper_print_snippet(printer, str_from(helper_name(helper)), VARIANT_LANES);
     else

@@ -11,6 +11,19 @@
     "NNC_INLINE " type " " head "\n{\n    const " type " y = {EACH(" each ")};\n    return y;\n}\n"
 #define FLOATS(head, each) ALL("F", head, each)
 #define TRUTHS(head, each) ALL("I", head, each)
+#define STORE_HALVES(name)                                                                                             \
+    "NNC_INLINE void store_" name                                                                                      \
+    "$(uint16_t *p, F x)\n"                                                                                            \
+    "{\n"                                                                                                              \
+    "    p[0] = to_" name                                                                                              \
+    "_from_f32(x.e0);\n"                                                                                               \
+    "    p[1] = to_" name                                                                                              \
+    "_from_f32(x.e1);\n"                                                                                               \
+    "    p[2] = to_" name                                                                                              \
+    "_from_f32(x.e2);\n"                                                                                               \
+    "    p[3] = to_" name                                                                                              \
+    "_from_f32(x.e3);\n"                                                                                               \
+    "}\n"
 
 const Snippet snippet_lanes[] = {
     {"load", SNIPPET_LANES, FLOATS("load$(const float *p)", "p[#]")},
@@ -39,6 +52,10 @@ const Snippet snippet_lanes[] = {
     {"load_u16", SNIPPET_LANES, FLOATS("load_u16$(const uint16_t *p)", "(float)p[#]")},
     {"load_f16", SNIPPET_LANES, FLOATS("load_f16$(const uint16_t *p)", "to_f32_from_f16(p[#])")},
     {"load_bf16", SNIPPET_LANES, FLOATS("load_bf16$(const uint16_t *p)", "to_f32_from_bf16(p[#])")},
+    {"round_f16", SNIPPET_LANES, FLOATS("round_f16$(F x)", "to_f32_from_f16(to_f16_from_f32(x.e#))")},
+    {"round_bf16", SNIPPET_LANES, FLOATS("round_bf16$(F x)", "to_f32_from_bf16(to_bf16_from_f32(x.e#))")},
+    {"store_f16", SNIPPET_LANES, STORE_HALVES("f16")},
+    {"store_bf16", SNIPPET_LANES, STORE_HALVES("bf16")},
     {"part_i8", SNIPPET_LANES, FLOATS("part_i8$(const int8_t *p, int part)", "(float)p[4 * # + part]")},
     {"part_u8", SNIPPET_LANES, FLOATS("part_u8$(const uint8_t *p, int part)", "(float)p[4 * # + part]")},
     {"part_i16", SNIPPET_LANES, FLOATS("part_i16$(const int16_t *p, int part)", "(float)p[2 * # + part]")},

@@ -27,10 +27,25 @@
     "    return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(x, wider), I), F);\n"          \
     "}\n"
 
+/* Where vectors of 16 bits go. */
+#define NARROW                                                                                                         \
+    "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES), aligned(2), may_alias));\n"                    \
+    "    narrow *const to = (narrow *)(void *)p;\n"
+
+/* Of f32: the bits, those of the amount, and what of f16 is subnormal, infinite or no number. */
+#define HALF_BITS                                                                                                      \
+    "    const U u = (U)x, a = u & 0x7FFFFFFFu, small = (U)((I)a < 0x38800000), large = (U)((I)a >= 0x477FF000),\n"    \
+    "            nan = (U)((I)a > 0x7F800000);\n"
+
+/* The 16 bits of bf16 that are nearest. */
+#define BRAIN_BITS                                                                                                     \
+    "    const U u = (U)x, nan = (U)((I)(u & 0x7FFFFFFFu) > 0x7F800000);\n"                                            \
+    "    const U y = (nan & (u >> 16 | 0x40u)) | (~nan & (u + 0x7FFFu + (u >> 16 & 1u)) >> 16);\n"
+
 const Snippet snippet_narrow[] = {
     /* Subnormal numbers are the bits of 2^-14 + x, less 2^-14; the bias of infinities and NaN is added twice. */
     {"half", SNIPPET_VECTOR,
-     "static inline F half$(U x)\n"
+     "static inline __attribute__((unused)) F half$(U x)\n"
      "{\n"
      "    const U m = (x & 0x7FFFu) << 13, small = (U)(m < 1u << 23), large = (U)(m >= 31u << 23);\n"
      "    const F tiny = (F)(m + (113u << 23)) - 6.103515625e-05f;\n"
@@ -61,6 +76,39 @@ const Snippet snippet_narrow[] = {
      "#else\n"
      "    return half$(__builtin_convertvector(*x, U));\n"
      "#endif\n"
+     "}\n"},
+    {"round_f16", SNIPPET_VECTOR,
+     "static inline F round_f16$(F x)\n"
+     "{\n"
+     "#if defined(__F16C__)\n"
+     "    uint16_t __attribute__((vector_size(LANES > 8 ? 32 : 16))) y;\n"
+     "    __asm__(\"vcvtps2ph $0, %1, %0\" : \"=v\"(y) : \"v\"(x));\n"
+     "    __asm__(\"vcvtph2ps %1, %0\" : \"=v\"(x) : \"v\"(y));\n"
+     "    return x;\n"
+     "#else\n" HALF_BITS "    const F tiny = ((F)a + 0.5f) - 0.5f; /* the sum rounds */\n"
+     "    U y = (a + 0xFFFu + (a >> 13 & 1u)) & ~0x1FFFu;\n"
+     "    y = (small & (U)tiny) | (~small & y);\n"
+     "    y = (large & 0x7F800000u) | (~large & y);\n"
+     "    return (F)((nan & 0x7FC00000u) | (~nan & y) | (u & 0x80000000u));\n"
+     "#endif\n"
+     "}\n"},
+    {"round_bf16", SNIPPET_VECTOR,
+     "static inline F round_bf16$(F x)\n"
+     "{\n" BRAIN_BITS "    return (F)(y << 16);\n"
+     "}\n"},
+    {"store_f16", SNIPPET_VECTOR,
+     "static inline void store_f16$(uint16_t *p, F x)\n"
+     "{\n" NARROW "#if defined(__F16C__)\n"
+     "    __asm__(\"vcvtps2ph $0, %1, %0\" : \"=m\"(*to) : \"v\"(x));\n"
+     "#else\n" HALF_BITS "    U y = ((a + 0xFFFu + (a >> 13 & 1u)) >> 13) - (112u << 10);\n"
+     "    y = (small & ((U)((F)a + 0.5f) - 0x3F000000u)) | (~small & y); /* the sum rounds */\n"
+     "    y = (large & 0x7C00u) | (~large & y);\n"
+     "    *to = __builtin_convertvector((nan & 0x7E00u) | (~nan & y) | (u >> 16 & 0x8000u), narrow);\n"
+     "#endif\n"
+     "}\n"},
+    {"store_bf16", SNIPPET_VECTOR,
+     "static inline void store_bf16$(uint16_t *p, F x)\n"
+     "{\n" NARROW BRAIN_BITS "    *to = __builtin_convertvector(y, narrow);\n"
      "}\n"},
     {"part_i8", SNIPPET_VECTOR,
      PART("i8", "int8_t") "    return __builtin_convertvector((I)(x << (24 - 8 * part)) >> 24, F);\n}\n"},

@@ -28,6 +28,10 @@ typedef enum Helper {
     HELPER_PART_U16,
     HELPER_PART_F16,
     HELPER_PART_BF16,
+    HELPER_ROUND_F16, /* f32x16 round_f16_f32x16(f32x16 x): to the nearest of these */
+    HELPER_ROUND_BF16,
+    HELPER_STORE_F16, /* void store_f16_f32x16(uint16_t *p, f32x16 x): rounded; unaligned */
+    HELPER_STORE_BF16,
     HELPER_SPLAT,       /* f32x16 splat_f32x16(float x) */
     HELPER_LOAD_MASK,   /* i32x16 load_mask_f32x16(const unsigned char *p): of bools, which are 0 or 1 */
     HELPER_GATHER_MASK, /* i32x16 gather_mask_f32x16(const unsigned char *p, ptrdiff_t stride) */

@@ -145,14 +145,20 @@ static void print_store(Printer *printer, const Stmt *stmt)
                    STR_ARG(print_expr(printer, stmt->value).text));
         return;
     }
-    bool mask = stmt->value->dtype == DT_BOOL;
-    Helper helper = mask ? HELPER_STORE_MASK : factor == 1 ? HELPER_STORE : HELPER_SCATTER;
+    const Expr *value = stmt->value;
+    Helper helper = value->dtype == DT_BOOL   ? HELPER_STORE_MASK
+                    : value->dtype == DT_F16  ? HELPER_STORE_F16
+                    : value->dtype == DT_BF16 ? HELPER_STORE_BF16
+                    : factor == 1             ? HELPER_STORE
+                                              : HELPER_SCATTER;
     const char *store = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
-    Str value = print_vector(printer, stmt->value);
+    if (dtype_is_half(value->dtype) && value->kind == EXPR_CAST) /* the store rounds */
+        value = value->arg[0];
+    Str shown = print_vector(printer, value);
     Str stride = factor == 1 ? STR("") : str_format(printer->arena, ", %lld", (long long)factor);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
-    print_line(printer, "%s(" STR_FMT STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), STR_ARG(stride), STR_ARG(value));
+    print_line(printer, "%s(" STR_FMT STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), STR_ARG(stride), STR_ARG(shown));
 }
 
 const char *print_meet_name(Word word)

@@ -53,6 +53,10 @@ const char *dtype_name(DType dtype);
 bool dtype_parse(Str name, DType *dtype);
 uint32_t dtype_bytes(DType dtype);
 bool dtype_is_float(DType dtype);
+static inline bool dtype_is_half(DType dtype) /* of 16 bits, computed in f32 */
+{
+    return dtype == DT_F16 || dtype == DT_BF16;
+}
 bool dtype_is_int(DType dtype);      /* i64 ... u8; not bool */
 bool dtype_is_unsigned(DType dtype); /* u64 ... u8; not bool */
 

@@ -92,7 +92,7 @@ static bool lane_factor(const Epilogue *e, ValueId value, int64_t *factor)
 static bool is_lane_type(const Graph *graph, ValueId value)
 {
     DType dtype = value_type(graph, value)->dtype;
-    return dtype == DT_F32 || dtype == DT_BOOL;
+    return dtype == DT_F32 || dtype == DT_BOOL || dtype_is_half(dtype);
 }
 
 /* Is it a number, the same for all lanes, an f32 at an even step, or a mask whose elements follow one another? */
@@ -139,6 +139,13 @@ static bool widens_vector(const Epilogue *e, const Node *cast)
            lane_factor(e, cast->in[0], &factor) && (factor == 0 || factor == 1);
 }
 
+/* Between f32 and floats of 16 bits: a vector of these is of f32, rounded. */
+static bool casts_floats(const Graph *graph, const Node *cast)
+{
+    DType from = value_type(graph, cast->in[0])->dtype, to = value_type(graph, cast->out[0])->dtype;
+    return !op_keeps_bits(cast->op) && (from == DT_F32 || dtype_is_half(from)) && (to == DT_F32 || dtype_is_half(to));
+}
+
 static bool computes_vector(const Epilogue *e, const Node *node)
 {
     OpFamily family = op_info(node->op)->family;
@@ -148,7 +155,8 @@ static bool computes_vector(const Epilogue *e, const Node *node)
         return true;
     if (family == FAMILY_VIEW)
         return !kernel_computes(e->lower, node->in[0]);
-    if (family != FAMILY_ELEMENTWISE || !words_vectorize(e->lower->graph, node))
+    bool rounds = family == FAMILY_CAST && casts_floats(e->lower->graph, node);
+    if (!rounds && (family != FAMILY_ELEMENTWISE || !words_vectorize(e->lower->graph, node)))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (!kernel_computes(e->lower, node->in[i]) && !reads_vector(e, node->in[i]))

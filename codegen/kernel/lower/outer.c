@@ -3,9 +3,9 @@
  *
  *     result[row, column] = sum over depth of left[row, depth] * right[depth, column]
  *
- * For dtypes that have no vectors here (f64, f16, integers): an element is loaded once for a whole tile, the sums do
- * not wait for one another, and where columns follow each other in memory C compilers make vectors of them.  Each sum
- * is added up in the order of the depth, as a window's.
+ * For dtypes that have no vectors here (f64, integers, f16 where it is asked for): an element is loaded once for a
+ * whole tile, the sums do not wait for one another, and where columns follow each other in memory C compilers make
+ * vectors of them.  Each sum is added up in the order of the depth, as a window's.
  *
  * Needs: a target without teams, operands of rank 2 or more.  Otherwise windows do it. */
 #include "kernel/lower/contract.h"

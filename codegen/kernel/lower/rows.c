@@ -118,7 +118,8 @@ static int64_t stage_lanes(const Lower *lower, const Rows *rows, const Stage *st
         return 0;
     for (const Stmt *stmt = stage->block.first; stmt; stmt = stmt->next) {
         int64_t factor;
-        if ((stmt->kind != STMT_LOCAL && stmt->kind != STMT_STORE) || stmt->value->dtype != DT_F32 ||
+        DType dtype = stmt->value ? stmt->value->dtype : DT_BOOL;
+        if ((stmt->kind != STMT_LOCAL && stmt->kind != STMT_STORE) || (dtype != DT_F32 && !dtype_is_half(dtype)) ||
             !expr_vectorizes(stmt->value, stage->column))
             return 0;
         if (stmt->kind == STMT_STORE && (!index_factor(stmt->index, stage->column, &factor) || factor != 1))

@@ -35,7 +35,8 @@ bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step)
     int64_t factor;
     if (!index_factor(store->index, var, &factor))
         return false;
-    return store->value->dtype == DT_F32 ? factor == 1 || any_step : store->value->dtype == DT_BOOL && factor == 1;
+    DType dtype = store->value->dtype;
+    return dtype == DT_F32 ? factor == 1 || any_step : (dtype == DT_BOOL || dtype_is_half(dtype)) && factor == 1;
 }
 
 static bool has_local(const Expr *expr)
@@ -61,8 +62,33 @@ static bool random_vectorizes(const Expr *random, const Var *var)
            !expr_uses(random->arg[0], var) && !has_local(random->arg[0]);
 }
 
+static bool is_vector(const Expr *expr, const Var *var)
+{
+    if (index_uses(expr->index, var) || (expr->kind == EXPR_LOCAL && expr->local->lanes))
+        return true;
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i] && is_vector(expr->arg[i], var))
+            return true;
+    return false;
+}
+
+/* Of f16 and bf16, which are rounded f32 in a vector: elements that follow one another, and what is cast. */
+static bool half_vectorizes(const Expr *expr, const Var *var)
+{
+    if (!is_vector(expr, var))
+        return false;
+    if (expr->kind == EXPR_CAST)
+        return (expr->arg[0]->dtype == DT_F32 || dtype_is_half(expr->arg[0]->dtype)) &&
+               expr_vectorizes(expr->arg[0], var);
+    int64_t factor;
+    return expr->kind == EXPR_LOCAL ||
+           (expr->kind == EXPR_LOAD && index_factor(expr->index, var, &factor) && factor == 1);
+}
+
 bool expr_vectorizes(const Expr *expr, const Var *var)
 {
+    if (dtype_is_half(expr->dtype))
+        return half_vectorizes(expr, var);
     switch (expr->kind) {
     case EXPR_RANDOM:
         return expr_uses(expr, var) ? random_vectorizes(expr, var) : !has_local(expr);
@@ -77,7 +103,8 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
         if (expr->dtype == DT_F32 && expr->arg[0]->dtype == DT_BOOL && expr_uses(expr, var))
             return expr_vectorizes(expr->arg[0], var);
         return (!expr_uses(expr, var) && !has_local(expr)) ||
-               (expr->dtype == DT_F32 && widening_vectorizes(expr->arg[0], var));
+               (expr->dtype == DT_F32 && (widening_vectorizes(expr->arg[0], var) ||
+                                          (dtype_is_half(expr->arg[0]->dtype) && half_vectorizes(expr->arg[0], var))));
     case EXPR_WITHIN:
         if (expr->dtype == DT_F32 && !index_uses(expr->index, var))
             return expr_vectorizes(expr->arg[0], var) && expr_vectorizes(expr->arg[1], var);
