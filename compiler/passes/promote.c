@@ -4,7 +4,6 @@
  * done for them, vectors, layouts, fewer products.  Casts join the kernels around, so that images stay as they are in
  * inputs, and weights in memory (widen.h); what lies between two contractions is f32.  It comes first: gradients are
  * those of f32 then, too.  Only where there are vectors; what asks for a recipe stays. */
-#include "ir/attr.h"
 #include "ops/meaning.h"
 #include "passes/rewrite.h"
 
