@@ -13,6 +13,7 @@ medians, and `faster` is the peer of the lesser median.
 
 import argparse
 import ctypes
+import importlib.util
 import json
 import math
 import os
@@ -398,10 +399,10 @@ def main():
     parser.add_argument("network", nargs="*", help="one of models/, gpt2.read, gpt2.step, or a file: .onnx or .nnc")
     parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--peer", action="append", choices=PEERS, help="default: all of them")
+    parser.add_argument("--peer", action="append", choices=PEERS, help="default: all that there are")
     parser.add_argument("--cc", default="clang", help="the C compiler for nnc's library and the peak's loop")
     args = parser.parse_intermixed_args()
-    args.build, args.peer = args.build.resolve(), args.peer or list(PEERS)
+    args.build, args.peer = args.build.resolve(), args.peer or [p for p in PEERS if importlib.util.find_spec(p)]
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-args.threads :])
     found = {}
     for name in args.network or ROWS:

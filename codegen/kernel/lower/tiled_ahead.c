@@ -1,4 +1,5 @@
-/* What a tile fetches into the caches while it computes: weights of the next block, and the image under the next tile. */
+/* What a tile fetches into the caches while it computes: weights of the next block, and the image under the next tile.
+ */
 #include "kernel/lower/tiled_body.h"
 
 #define LINE 64 /* bytes */
@@ -54,7 +55,8 @@ static bool fetches_image(const Body *body)
     return con->lower->target->fetches_images && blocked && pointwise && con->block_count > 1;
 }
 
-/* The next tile is that of the loop's next round, or else of the next loop; the loop's last round fetches its own again.
+/* The next tile is that of the loop's next round, or else of the next loop; the loop's last round fetches its own
+ * again.
  */
 static void plan_image(Body *body, Block *block)
 {
