@@ -71,6 +71,7 @@ const Target target_table[] = {
      .l1_bytes = 32 << 10,
      .l2_bytes = 512 << 10,
      .halves = true,
+     .fetches_images = true,
      .doc = "AVX2 and FMA (Haswell and later)"},
     {.name = "x86-64-v4",
      .cc_flags = "-march=x86-64-v4 -mprefer-vector-width=512",

@@ -366,8 +366,9 @@ static void print_stmt(Printer *printer, const Stmt *stmt)
         break;
     case STMT_PREFETCH:
         if (printer->target->dialect == DIALECT_VECTOR)
-            print_line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, 2);",
-                       STR_ARG(printer->names->buffer[stmt->buffer]), STR_ARG(print_index(printer, stmt->index)));
+            print_line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, %u);",
+                       STR_ARG(printer->names->buffer[stmt->buffer]), STR_ARG(print_index(printer, stmt->index)),
+                       4 - stmt->level);
         break;
     }
 }

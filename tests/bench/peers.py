@@ -1,17 +1,21 @@
-"""nnc beside ONNX Runtime: convolutional networks and bert_base, f32, batch 1, in one process.
+"""nnc beside ONNX Runtime and OpenVINO: f32, batch 1, in one process.
 
-    peers.py BUILD [--turns N] [--threads N] [MODEL ...]      default: 25 turns, one thread, all of NETWORKS; or files: net.onnx, net.nnc
+    peers.py BUILD [--turns N] [--threads N] [--peer NAME ...] [NETWORK ...]
 
-Of a file both read the same weights, and inputs are drawn; its extents must be fixed; one of text is exported for the peer.  Of a name the script draws weights (seeded) for the parameters that `nnc` names, stores them as .safetensors for nnc and in an
-ONNX file built here, in the ops that exporters write, so that ONNX Runtime's optimiser finds the patterns it knows.
-Both run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, ...  A turn is runs that
-fill the caches, for 20 ms at least, and a run that counts, in the thread's processor time; the peak is the loop of multiply-adds of
-`nnc bench`, of one thread.  With several threads time is that of the clock.  Shares, and the ratio of each pair, are taken within a turn; what is printed are medians.
+A network is one of models/ (default: the nineteen rows of ROWS), or a file: net.onnx, net.nnc.  A peer reads the same weights: from the
+file built in networks.py, in the ops that exporters write, where that has the network, and else from what `nnc export` writes.
+All run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, peak, OpenVINO, ...  A turn is runs that
+fill the caches, for 20 ms at least, and runs that count, for a millisecond at least, in the thread's processor time; the peak is the
+loop of multiply-adds of `nnc bench`, of one thread.  With several threads time is that of the clock.  Inputs and outputs are bound
+before, and a run is one call into the library.  Shares, and the ratio of each pair, are taken within a turn; what is printed are
+medians, and `faster` is the peer of the lesser median.
 """
 
 import argparse
 import ctypes
+import importlib.util
 import json
+import math
 import os
 import pathlib
 import re
@@ -23,270 +27,25 @@ import time
 
 try:
     import numpy as np
-    import onnx
     import onnxruntime
+
+    import networks
 except ImportError as error:
     sys.exit(f"""peers.py: {error}
-The peer is wanted here only.  In a virtual environment, or with `pip install --user`:
-    python3 -m venv /tmp/peers && /tmp/peers/bin/pip install numpy onnx onnxruntime
+The peers are wanted here only.  In a virtual environment, or with `pip install --user`:
+    python3 -m venv /tmp/peers && /tmp/peers/bin/pip install numpy onnx onnxruntime openvino
     /tmp/peers/bin/python3 tests/bench/peers.py build""")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REST = 0.3  # seconds, in which the other's threads cease to spin
-WARM = 0.02  # seconds of runs before the one that counts
+WARM = 0.02  # seconds of runs before those that count
+COUNTED = 0.001  # seconds of these
 WORST = 1e-3  # of the largest value: how far the outputs may be apart
 
-# ---- Weights ----
+ROWS = """resnet50 resnext50 densenet121 squeezenet vgg16 inception_v3 mobilenetv2 mobilenetv3 efficientnet_b0 shufflenetv2
+          vit_b16 bert_base gpt2.read gpt2.step resnet8 mobilenetv1 ds_cnn autoencoder lenet digits""".split()
 
-
-def draw_weights(nnc, model):
-    """By name, an array for each parameter: matrices and filters keep the variance, vectors are near their defaults."""
-    text = subprocess.check_output([nnc, "opt", model, "--passes=expand"], text=True)
-    rng = np.random.default_rng(1)
-    weights = {}
-    for name, extents, value in re.findall(r"param (\S+): f32\[([\d, ]+)\] = ([-\d.e]+)?", text):
-        shape = tuple(map(int, extents.split(", ")))
-        noise = rng.standard_normal(shape, np.float32)
-        fan_in = np.prod(shape[1:]) if len(shape) == 4 else shape[0]
-        weights[name] = noise * np.float32((2 / fan_in) ** 0.5) if not value else np.float32(value) * (1 + noise / 20)
-    return weights
-
-
-def write_safetensors(weights, path):
-    header, end = {}, 0
-    for name, array in weights.items():
-        header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
-        end += array.nbytes
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for array in weights.values():
-            file.write(array.tobytes())
-
-
-# ---- The networks in ONNX's ops ----
-
-
-class Net:
-    """An ONNX graph that grows node by node; values are names."""
-
-    def __init__(self, weights):
-        self.weights = weights
-        self.nodes, self.stored = [], {}
-
-    def op(self, kind, *inputs, **attributes):
-        names = [x if isinstance(x, str) else self.constant(x) for x in inputs]
-        for name in set(names) & self.weights.keys() - self.stored.keys():
-            self.stored[name] = self.weights[name]
-        y = f"v{len(self.nodes)}"
-        self.nodes.append(onnx.helper.make_node(kind, names, [y], **attributes))
-        return y
-
-    def constant(self, value):
-        name = f"c{len(self.stored)}"
-        self.stored[name] = np.asarray(value, None if isinstance(value, list) else np.float32)
-        return name
-
-    def save(self, name, inputs, outputs, path):
-        def value(name, array):
-            return onnx.helper.make_tensor_value_info(
-                name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
-            )
-
-        graph = onnx.helper.make_graph(
-            self.nodes,
-            name,
-            [value(n, a) for n, a in inputs.items()],
-            [onnx.helper.make_empty_tensor_value_info(n) for n in outputs],
-            [onnx.numpy_helper.from_array(a, n) for n, a in self.stored.items()],
-        )
-        for output in graph.output:
-            output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-        opset = [onnx.helper.make_opsetid("", 17)]
-        onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), path)
-
-
-def resnet50(net):
-    """What models/resnet50.nnc says; returns the outputs."""
-
-    def unit(x, label, stride=1):
-        weight = label + ".conv.weight"
-        side = net.weights[weight].shape[-1]
-        y = net.op("Conv", x, weight, kernel_shape=[side] * 2, strides=[stride] * 2, pads=[side // 2] * 4)
-        return net.op(
-            "BatchNormalization", y, *(f"{label}.bn.{p}" for p in ("scale", "bias", "mean", "variance")), epsilon=1e-5
-        )
-
-    def bottleneck(x, label, stride):
-        y = net.op("Relu", unit(x, label + ".reduce"))
-        y = unit(net.op("Relu", unit(y, label + ".spatial", stride)), label + ".expand")
-        if label.endswith("block0"):
-            x = unit(x, label + ".shortcut", stride)
-        return net.op("Relu", net.op("Add", y, x))
-
-    x = net.op("Relu", unit("image", "stem", 2))
-    x = net.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
-    for stage, blocks in enumerate((3, 4, 6, 3), 1):
-        for block in range(blocks):
-            x = bottleneck(x, f"stage{stage}.block{block}", 2 if stage > 1 and block == 0 else 1)
-    x = net.op("Flatten", net.op("GlobalAveragePool", x))
-    x = net.op("Gemm", x, "classifier.weight", "classifier.bias")
-    return [net.op("Softmax", x, axis=1)]
-
-
-def densenet121(net, layers=(6, 12, 24, 16)):
-    """What models/densenet121.nnc says."""
-
-    def norm(x, label):
-        y = net.op("BatchNormalization", x, *(f"{label}.{p}" for p in ("scale", "bias", "mean", "variance")), epsilon=1e-5)
-        return net.op("Relu", y)
-
-    def conv(x, label, stride=1, pad=0):
-        side = net.weights[label + ".weight"].shape[-1]
-        return net.op("Conv", x, label + ".weight", kernel_shape=[side] * 2, strides=[stride] * 2, pads=[pad] * 4)
-
-    def unit(x, label, pad=0):
-        return conv(norm(x, label + ".bn"), label + ".conv", pad=pad)
-
-    x = norm(conv("image", "stem", 2, 3), "stem.bn")
-    x = net.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
-    for block, count in enumerate(layers, 1):
-        for i in range(count):
-            label = f"block{block}.layer{i}"
-            x = net.op("Concat", x, unit(unit(x, label + ".bottleneck"), label + ".grow", 1), axis=1)
-        if block < len(layers):
-            x = net.op("AveragePool", unit(x, f"transition{block}.unit"), kernel_shape=[2, 2], strides=[2, 2])
-    x = net.op("Flatten", net.op("GlobalAveragePool", norm(x, "last.bn")))
-    return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
-
-
-def norm_of(net, x, label):
-    return net.op(
-        "BatchNormalization", x, *(f"{label}.{p}" for p in ("scale", "bias", "mean", "variance")), epsilon=1e-5
-    )
-
-
-def conv_of(net, x, label, stride=1, pads=None, depthwise=False):
-    """With the weight of that label, and its bias if there is one; `pads` are top, left, bottom, right."""
-    weight = net.weights[label + ".weight"]
-    bias = [label + ".bias"] if label + ".bias" in net.weights else []
-    return net.op("Conv", x, label + ".weight", *bias, kernel_shape=list(weight.shape[2:]), strides=[stride] * 2,
-                  pads=pads or [weight.shape[2] // 2] * 4, group=weight.shape[0] if depthwise else 1)  # fmt: skip
-
-
-def mobilenetv2(net):
-    """What models/mobilenetv2.nnc says."""
-
-    def unit(x, label, stride=1, depthwise=False):
-        return norm_of(net, conv_of(net, x, label + ".conv", stride, None, depthwise), label + ".bn")
-
-    def relu6(x):
-        return net.op("Clip", x, 0, 6)
-
-    x, channels = relu6(unit("image", "stem", 2)), 32
-    stages = zip((16, 24, 32, 64, 96, 160, 320), (1, 2, 3, 4, 3, 3, 1), (1, 2, 2, 2, 1, 2, 1))
-    for stage, (wanted, blocks, stride) in enumerate(stages):
-        for block in range(blocks):
-            label, here = f"stage{stage}.block{block}", stride if block == 0 else 1
-            h = relu6(unit(x, label + ".expand")) if stage else x
-            h = unit(relu6(unit(h, label + ".depthwise", here, True)), label + ".project")
-            x, channels = net.op("Add", x, h) if here == 1 and channels == wanted else h, wanted
-    x = net.op("Flatten", net.op("GlobalAveragePool", relu6(unit(x, "last"))))
-    return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
-
-
-def separable(net, x, label, stride=1):
-    """A depthwise convolution and a pointwise one."""
-    h = conv_of(net, x, label + ".depthwise", stride, None, True)
-    h = conv_of(net, net.op("Relu", norm_of(net, h, label + ".bn1")), label + ".pointwise")
-    return net.op("Relu", norm_of(net, h, label + ".bn2"))
-
-
-def mobilenetv1(net):
-    """What models/mobilenetv1.nnc says."""
-    x = net.op("Relu", norm_of(net, conv_of(net, "image", "stem", 2), "bn"))
-    for i, stride in enumerate((1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)):
-        x = separable(net, x, f"block{i}", stride)
-    x = net.op("Flatten", net.op("GlobalAveragePool", x))
-    return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
-
-
-def ds_cnn(net):
-    """What models/ds_cnn.nnc says."""
-    x = net.op("Relu", norm_of(net, conv_of(net, "sound", "stem", 2, [4, 1, 5, 1]), "bn"))
-    for i in range(4):
-        x = separable(net, x, f"block{i}")
-    x = net.op("Flatten", net.op("GlobalAveragePool", x))
-    return [net.op("Softmax", net.op("Gemm", x, "classifier.weight", "classifier.bias"), axis=1)]
-
-
-def bert_base(net, tokens=128, layers=12, heads=12, hidden=768):
-    """What models/bert_base.nnc says, in the ops of PyTorch's exporter."""
-
-    def dense(x, label):
-        return net.op("Add", net.op("MatMul", x, label + ".weight"), label + ".bias")
-
-    def norm(x, label):
-        return net.op("LayerNormalization", x, label + ".scale", label + ".bias", axis=-1, epsilon=1e-12)
-
-    def split(x, axes):
-        return net.op("Transpose", net.op("Reshape", x, [0, 0, heads, hidden // heads]), perm=axes)
-
-    def attention(x, label, bias):
-        q, k, v = (
-            split(dense(x, f"{label}.{part}"), axes)
-            for part, axes in (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3]))
-        )
-        scores = net.op("Div", net.op("MatMul", q, k), (hidden / heads) ** 0.5)
-        weights = net.op("Softmax", net.op("Add", scores, bias), axis=-1)
-        y = net.op("Transpose", net.op("MatMul", weights, v), perm=[0, 2, 1, 3])
-        return dense(net.op("Reshape", y, [0, 0, hidden]), label + ".output")
-
-    def gelu(x):
-        y = net.op("Add", net.op("Erf", net.op("Div", x, 2**0.5)), 1)
-        return net.op("Mul", net.op("Mul", x, y), 0.5)
-
-    mask = net.op("Unsqueeze", net.op("Unsqueeze", "mask", [1]), [2])
-    bias = net.op("Mul", net.op("Sub", 1, net.op("Cast", mask, to=onnx.TensorProto.FLOAT)), -10000)
-    x = net.op("Add", net.op("Gather", "embeddings.word.table", "token"),
-               net.op("Gather", "embeddings.segment.table", "segment"))  # fmt: skip
-    x = norm(net.op("Add", x, net.op("Slice", "embeddings.position", [0], [tokens], [0])), "embeddings.norm")
-    for i in range(layers):
-        a = norm(net.op("Add", attention(x, f"layer{i}.attention", bias), x), f"layer{i}.norm1")
-        f = dense(gelu(dense(a, f"layer{i}.inner")), f"layer{i}.outer")
-        x = norm(net.op("Add", f, a), f"layer{i}.norm2")
-    first = net.op("Squeeze", net.op("Slice", x, [0], [1], [1]), [1])
-    return [x, net.op("Tanh", dense(first, "pooler"))]
-
-
-def resnet50_input(rng):
-    return {"image": rng.standard_normal((1, 3, 224, 224), np.float32)}
-
-
-def bert_base_input(rng):
-    mask = np.ones((1, 128), np.int64)
-    mask[0, 100:] = 0
-    return {"token": rng.integers(0, 30522, (1, 128)), "segment": (np.arange(128)[None] >= 60) * 1, "mask": mask}
-
-
-def mobilenetv1_input(rng):
-    return {"image": rng.standard_normal((1, 3, 96, 96), np.float32)}
-
-
-def ds_cnn_input(rng):
-    return {"sound": rng.standard_normal((1, 1, 49, 10), np.float32)}
-
-
-NETWORKS = {
-    "resnet50": (resnet50, resnet50_input),
-    "densenet121": (densenet121, resnet50_input),
-    "mobilenetv2": (mobilenetv2, resnet50_input),
-    "mobilenetv1": (mobilenetv1, mobilenetv1_input),
-    "ds_cnn": (ds_cnn, ds_cnn_input),
-    "bert_base": (bert_base, bert_base_input),
-}
-
-# ---- The two runners: input arrays in, a function that runs and returns the outputs ----
+# ---- Ours: input arrays in, a function that runs and returns the outputs ----
 
 
 class TensorInfo(ctypes.Structure):  # runtime/nnc_model.h
@@ -319,7 +78,15 @@ class Entry(ctypes.Structure):
     ]
 
 
-class Model(ctypes.Structure):
+class Slot(ctypes.Structure):
+    _fields_ = [("tensor", TensorInfo), ("offset", ctypes.c_size_t * 2), ("flag", ctypes.c_int32)]
+
+
+class Block(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_size_t), ("count", ctypes.c_uint32), ("slot", ctypes.POINTER(Slot))]
+
+
+class Model(ctypes.Structure):  # what stands behind its state is not read
     _fields_ = [
         ("abi", ctypes.c_uint32),
         ("name", ctypes.c_char_p),
@@ -329,6 +96,8 @@ class Model(ctypes.Structure):
         ("arena_alignment", ctypes.c_size_t),
         ("weights_bytes", ctypes.c_size_t),
         ("weights_checksum", ctypes.c_uint64),
+        ("params", Block),
+        ("state", Block),
     ]
 
 
@@ -336,6 +105,20 @@ def aligned(size, alignment=64):
     memory = np.zeros(size + alignment, np.uint8)
     begin = -memory.ctypes.data % alignment
     return memory[begin : begin + size]
+
+
+def array_of(info, memory):
+    """A view of the tensor that lies in the memory, which are bytes."""
+    shape = info.shape[: info.rank]
+    return memory[: info.bytes].view({b"f32": np.float32, b"i32": np.int32}[info.dtype]).reshape(shape)
+
+
+def fill_state(block, memory, first):
+    """Writes what is known of the states' first values: the begin of each, along every dimension."""
+    for slot in block.slot[: block.count]:
+        value = first.get(slot.tensor.name.decode())
+        if value is not None:
+            array_of(slot.tensor, memory[slot.offset[0] :])[tuple(map(slice, value.shape))] = value
 
 
 def team_of(build, threads):
@@ -348,33 +131,116 @@ def team_of(build, threads):
     return runtime.nnc_pool_team(runtime.nnc_pool_new(threads)) or sys.exit("peers.py: no threads to have")
 
 
-def open_nnc(folder, name, inputs, team):
-    model = Model.in_dll(ctypes.CDLL(str(folder / f"lib{name}.so")), f"{name}_model")
+def pointers(arrays):
+    return (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+
+
+def open_nnc(folder, graph, inputs, state, team):
+    model = Model.in_dll(ctypes.CDLL(str(folder / "libnet.so")), "net_model")
     if model.abi != 5:
         sys.exit("peers.py: the model's descriptor is of another version")
-    weights = np.memmap(folder / f"{name}.weights", np.uint8, "r")
-    arena = aligned(model.arena_bytes)
-    entry = model.entry[0]
-    x = [inputs[entry.input[i].name.decode()] for i in range(entry.input_count)]
-    y = [np.zeros(entry.output[i].shape[: entry.output[i].rank], np.float32) for i in range(entry.output_count)]
-    ins = (ctypes.c_void_p * len(x))(*(a.ctypes.data for a in x))
-    outs = (ctypes.c_void_p * len(y))(*(a.ctypes.data for a in y))
+    weights = np.memmap(folder / "net.weights", np.uint8, "r")
+    arena, states = aligned(model.arena_bytes), aligned(model.state.bytes)
+    fill_state(model.state, states, state)
+    entry = next(e for e in model.entry[: model.entry_count] if graph in (None, e.name.decode()))
+    x = [inputs[i.name.decode()] for i in entry.input[: entry.input_count]]
+    y = [np.zeros(o.shape[: o.rank], np.float32) for o in entry.output[: entry.output_count]]
+    ins, outs = pointers(x), pointers(y)
+    blocks = [arena.ctypes.data, weights.ctypes.data, None, states.ctypes.data if model.state.bytes else None, team]
+    call = entry.run
 
     def run():
-        if entry.run(ins, outs, arena.ctypes.data, weights.ctypes.data, None, None, team) != 0:
+        if call(ins, outs, *blocks) != 0:
             sys.exit("peers.py: the compiled model failed")
-        return y
 
-    run.keep = x  # the addresses in `ins` are theirs
-    return run
+    run.keep = x, arena, weights, states  # the addresses are theirs
+    return run, y
 
 
-def open_onnx(path, inputs, threads):
+# ---- The peers, alike ----
+
+
+def open_onnxruntime(path, inputs, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, inputs)
+    binding, names = session.io_binding(), [o.name for o in session.get_outputs()]
+    kept = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in inputs.items()}
+    for i in session.get_inputs():
+        binding.bind_ortvalue_input(i.name, kept[i.name])
+    results = [onnxruntime.OrtValue.ortvalue_from_numpy(y) for y in session.run(None, inputs)]
+    for name, result in zip(names, results):
+        binding.bind_ortvalue_output(name, result)
+
+    def run():
+        session.run_with_iobinding(binding)
+
+    run.keep = kept
+    run()
+    return run, [result.numpy() for result in results]
+
+
+class OpenVino:
+    """OpenVINO's library in C, of which we need six functions; all return a status."""
+
+    def __init__(self, folder):
+        self.library = ctypes.CDLL(str(next((folder / "libs").glob("libopenvino_c.so*"))))
+
+    def __call__(self, name, *arguments):
+        if status := getattr(self.library, "ov_" + name)(*arguments):
+            sys.exit(f"peers.py: OpenVINO's {name} returned {status}")
+
+    def make(self, name, *arguments):
+        made = ctypes.c_void_p()
+        self(name, *arguments, ctypes.byref(made))
+        return made
+
+    def compile(self, path, options):
+        """An infer request.  The order of arguments is that of a C function with varying ones."""
+        core, made = self.make("core_create"), ctypes.c_void_p()
+        model = self.make("core_read_model", core, str(path).encode(), None)
+        words = [ctypes.c_char_p(word.encode()) for option in options.items() for word in option]
+        count = ctypes.c_size_t(len(words))
+        self("core_compile_model", core, model, b"CPU", count, ctypes.byref(made), *words)
+        return self.make("compiled_model_create_infer_request", made)
+
+    def memory(self, request, name, like):
+        """The request's own tensor as an array."""
+        tensor = self.make("infer_request_get_tensor", request, name.encode())
+        at = self.make("tensor_data", tensor)
+        return np.ctypeslib.as_array(ctypes.cast(at, ctypes.POINTER(ctypes.c_uint8)), (like.nbytes,)).view(like.dtype)
+
+
+def open_openvino(path, inputs, threads):
+    import openvino
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    library = OpenVino(pathlib.Path(openvino.__file__).parent)
+    request = library.compile(
+        path,
+        {
+            "INFERENCE_NUM_THREADS": str(threads),
+            "NUM_STREAMS": "1",
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "f32",
+            "ENABLE_CPU_PINNING": "NO",
+        },
+    )
+    for i in session.get_inputs():
+        library.memory(request, i.name, inputs[i.name])[:] = inputs[i.name].ravel()
+    call = library.library.ov_infer_request_infer
+
+    def run():
+        if call(request):
+            sys.exit("peers.py: OpenVINO failed")
+
+    run()
+    shapes = [(o.name, np.empty(o.shape, np.float32)) for o in session.get_outputs()]
+    return run, [library.memory(request, name, like).reshape(like.shape) for name, like in shapes]
+
+
+PEERS = {"onnxruntime": open_onnxruntime, "openvino": open_openvino}
 
 
 def open_peak(target, cc, flags, folder):
@@ -400,117 +266,149 @@ def open_peak(target, cc, flags, folder):
 # ---- Measuring ----
 
 
-def seconds(run, clock=time.thread_time):
+def seconds(run, clock=time.thread_time, count=1):
     begin = clock()
-    run()
-    return clock() - begin
+    for _ in range(count):
+        run()
+    return (clock() - begin) / count
 
 
 def compare(ours, theirs):
     """Shows that both are the same network."""
-    worst = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(ours, theirs))
+    worst = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(ours, theirs, strict=True))
     if not worst < WORST:
         sys.exit(f"peers.py: the outputs differ by {worst:.1e} of the largest value")
     return worst
 
 
 def warm(run):
-    """Caches filled, and threads awake."""
-    begin = time.perf_counter()
-    run()
-    while time.perf_counter() - begin < WARM:
+    """Caches filled, and threads awake; returns how many runs count."""
+    begin, runs = time.perf_counter(), 0
+    while runs < 1 or time.perf_counter() - begin < WARM:
         run()
+        runs += 1
+    return math.ceil(COUNTED / WARM * runs)
 
 
-def measure(ours, theirs, peak, turns, clock):
-    """Per turn: seconds of both, and the peak around each."""
+def measure(runs, peak, turns, clock):
+    """Per turn and runner: seconds, and the peak around it."""
     rows = []
     for _ in range(turns):
         row, before = [], peak()
-        for run in (ours, theirs):
+        for run in runs:
             if clock is time.perf_counter:
                 time.sleep(REST)
-            warm(run)
-            second, after = seconds(run, clock), peak()
-            row += [second, (before + after) / 2]
+            second, after = seconds(run, clock, warm(run)), peak()
+            row.append((second, (before + after) / 2))
             before = after
         rows.append(row)
     return rows
 
 
-def show(name, flop, worst, rows):
+def show(name, flop, worst, rows, peers):
+    """Prints the row; returns the ratio of the faster peer's time by ours."""
     median = statistics.median
-    print(f"{name}: {flop * 1e-9:.2f} GFLOP, peak {median(r[1] for r in rows) * 1e-9:.1f} GFLOP/s, "
+    print(f"{name}: {flop * 1e-9:.2f} GFLOP, peak {median(r[0][1] for r in rows) * 1e-9:.1f} GFLOP/s, "
           f"outputs within {worst:.0e}, {len(rows)} turns")  # fmt: skip
-    for label, i in (("nnc", 0), ("onnxruntime " + onnxruntime.__version__, 2)):
-        share = median(flop / r[i] / r[i + 1] for r in rows)
-        least = min(r[i] for r in rows)
-        print(f"  {label:20} {median(r[i] for r in rows) * 1e3:9.2f} ms, least {least * 1e3:9.2f}"
-              f" {share * 100:8.1f} % of the peak")  # fmt: skip
-    ratios = sorted(r[2] / r[0] for r in rows)
-    tenth = len(ratios) // 10
-    print(f"  onnxruntime's time by nnc's, pair by pair: {median(ratios):.3f}"
-          f" (80 % between {ratios[tenth]:.3f} and {ratios[-1 - tenth]:.3f})", flush=True)  # fmt: skip
+    medians, ratios = [], []
+    for i, label in enumerate(["nnc", *peers]):
+        times, pairs = [r[i][0] for r in rows], sorted(r[i][0] / r[0][0] for r in rows)
+        share = median(flop / r[i][0] / r[i][1] for r in rows)
+        tenth = len(pairs) // 10
+        beside = f", {median(pairs):6.3f} of nnc's time (80 % between {pairs[tenth]:.3f} and {pairs[-1 - tenth]:.3f})"
+        print(f"  {label:12} {median(times) * 1e3:9.3f} ms, least {min(times) * 1e3:9.3f}"
+              f" {share * 100:8.1f} % of the peak{beside if i else ''}")  # fmt: skip
+        medians.append(median(times))
+        ratios.append(median(pairs))
+    faster = min(range(1, len(medians)), key=medians.__getitem__)
+    print(f"  faster: {peers[faster - 1]}, {ratios[faster]:.3f} of nnc's time", flush=True)
+    return medians, ratios, faster
 
 
 def drawn_inputs(path):
     """By name, of the model's inputs: floats, and integers that may be tokens."""
     rng = np.random.default_rng(2)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    types = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}
     return {i.name: rng.standard_normal(i.shape, np.float32) if i.type == "tensor(float)"
-            else rng.integers(0, 2, i.shape).astype(i.type[7:-1]) for i in session.get_inputs()}  # fmt: skip
+            else rng.integers(0, 2, i.shape).astype(types[i.type]) for i in session.get_inputs()}  # fmt: skip
 
 
-def bench_file(nnc, path, cc, how, folder):
-    peer = path
-    if path.suffix == ".nnc":
-        peer = folder / "model.onnx"
-        subprocess.run([nnc, "export", path, "-o", peer], check=True, stdout=subprocess.DEVNULL)
-    inputs, options = drawn_inputs(peer), ["--target", "host", "--cc", cc, "--threads", str(how.threads)]
-    subprocess.run([nnc, "compile", path, *options, "--name", "net", "--emit", "c,lib", "--weights", "file", "-o", folder],
-                   check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    show_turns(nnc, path, peer, inputs, path.stem, "net", cc, how, folder)
+def quiet(*words):
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def bench(nnc, name, cc, how, folder):
-    build, make_input = NETWORKS[name]
-    model = ROOT / "models" / f"{name}.nnc"
-    weights, inputs = draw_weights(nnc, model), make_input(np.random.default_rng(2))
-    write_safetensors(weights, folder / "drawn.safetensors")
-    net = Net(weights)
-    net.save(name, inputs, build(net), folder / "model.onnx")
-    words = [nnc, "compile", model, "--target", "host", "--emit", "c,lib", "--weights", "file", "--cc", cc, "--threads", str(how.threads)]
-    subprocess.run([*words, "--weights-from", folder / "drawn.safetensors", "-o", folder],
-                   check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    show_turns(nnc, model, folder / "model.onnx", inputs, name, name, cc, how, folder)
+def export(nnc, model, graph, folder):
+    """The peers' file of a model, and inputs."""
+    if model.suffix == ".onnx":
+        return model, drawn_inputs(model), []
+    peer = folder / "model.onnx"
+    quiet(nnc, "export", model, "-o", peer, *(["--graph", graph] if graph else []))
+    return peer, drawn_inputs(peer), []
 
 
-def show_turns(nnc, model, peer, inputs, label, name, cc, how, folder):
-    source = (folder / f"{name}.c").read_text()
+def build(nnc, name, model, folder):
+    """That of a network of networks.py, inputs, and flags that give nnc the same weights."""
+    make, make_input = networks.NETWORKS[name]
+    weights, inputs = networks.draw_weights(nnc, model), make_input(np.random.default_rng(2))
+    networks.write_safetensors(weights, folder / "drawn.safetensors")
+    net = networks.Net(weights)
+    net.save(model.stem, inputs, make(net), folder / "model.onnx")
+    return folder / "model.onnx", inputs, ["--weights-from", folder / "drawn.safetensors"]
+
+
+def bench(nnc, name, how, folder):
+    stem, _, graph = name.partition(".")
+    model = pathlib.Path(name) if name.endswith((".onnx", ".nnc")) else ROOT / "models" / f"{stem}.nnc"
+    graph = graph if model.stem == stem else ""
+    if name in networks.NETWORKS:
+        peer, inputs, flags = build(nnc, name, model, folder)
+    else:
+        peer, inputs, flags = export(nnc, model, graph, folder)
+    quiet(nnc, "compile", model, "--target", "host", "--cc", how.cc, "--threads", str(how.threads), "--name", "net",
+          "--emit", "c,lib", "--weights", "file", *flags, "-o", folder)  # fmt: skip
+    source = (folder / "net.c").read_text()
     target = re.search(r" for (\S+)\. \*/", source).group(1)
-    flags = re.search(r"Compile with: (.*) \*/", source).group(1).split()
-    counted = subprocess.check_output([nnc, "bench", model, "--seconds", "0", "--format", "json", "--target", target])
-    team, clock = team_of(how.build, how.threads), time.perf_counter if how.threads > 1 else time.thread_time
-    ours, theirs = open_nnc(folder, name, inputs, team), open_onnx(peer, inputs, how.threads)
-    worst = compare(ours(), theirs())
-    rows = measure(ours, theirs, open_peak(target, cc, flags, folder), how.turns, clock)
-    show(f"{label} for {target}", json.loads(counted)["flop"], worst, rows)
+    cc_flags = re.search(r"Compile with: (.*) \*/", source).group(1).split()
+    words = ["--seconds", "0", "--format", "json", "--target", target, *(["--graph", graph] if graph else [])]
+    flop = json.loads(subprocess.check_output([nnc, "bench", model, *words], stderr=subprocess.DEVNULL))["flop"]
+    state = networks.gpt2_step_state(inputs) if name == "gpt2.step" else {}
+    ours, y = open_nnc(folder, graph or None, inputs, state, team_of(how.build, how.threads))
+    peers = [PEERS[p](peer, inputs, how.threads) for p in how.peer]
+    ours()
+    worst = max(compare(y, z) for _, z in peers)
+    clock = time.perf_counter if how.threads > 1 else time.thread_time
+    peak = open_peak(target, how.cc, cc_flags, folder)
+    rows = measure([ours, *(run for run, _ in peers)], peak, how.turns, clock)
+    return show(f"{name} for {target}", flop, worst, rows, how.peer)
+
+
+def show_table(found, peers):
+    """As it stands in docs/performance.md."""
+    print(f"\n| | nnc | {' | '.join(peers)} | the faster's time by ours |\n|---|---|{'---|' * len(peers)}---|")
+    for name, (medians, ratios, faster) in found.items():
+        theirs = " | ".join(f"{m * 1e3:.3f} ms" for m in medians[1:])
+        print(f"| {name} | {medians[0] * 1e3:.3f} ms | {theirs} | {ratios[faster]:.2f} |")
+    ratios = [ratios[faster] for _, ratios, faster in found.values()]
+    print(f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.3f}, least {min(ratios):.3f}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description="nnc beside ONNX Runtime, f32, batch 1")
+    parser = argparse.ArgumentParser(description="nnc beside its peers, f32, batch 1")
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("model", nargs="*", help=" or ".join(NETWORKS) + ", or a file that ends with .onnx or .nnc")
+    parser.add_argument("network", nargs="*", help="one of models/, gpt2.read, gpt2.step, or a file: .onnx or .nnc")
     parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--peer", action="append", choices=PEERS, help="default: all that there are")
     parser.add_argument("--cc", default="clang", help="the C compiler for nnc's library and the peak's loop")
-    args = parser.parse_args()
-    args.build = args.build.resolve()
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-args.threads:])
-    for name in args.model or NETWORKS:
+    args = parser.parse_intermixed_args()
+    args.build, args.peer = args.build.resolve(), args.peer or [p for p in PEERS if importlib.util.find_spec(p)]
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-args.threads :])
+    found = {}
+    for name in args.network or ROWS:
         with tempfile.TemporaryDirectory() as folder:
-            run, what = (bench_file, pathlib.Path(name)) if name.endswith((".onnx", ".nnc")) else (bench, name)
-            run(args.build / "nnc", what, args.cc, args, pathlib.Path(folder))
+            found[name] = bench(args.build / "nnc", name, args, pathlib.Path(folder))
+    show_table(found, args.peer)
 
 
 if __name__ == "__main__":

@@ -342,9 +342,9 @@ Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high
                   (Stmt){.kind = STMT_IF, .index = index, .low = index_constant(low), .high = index_constant(high)});
 }
 
-void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index)
+void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index, uint32_t level)
 {
-    append(arena, block, (Stmt){.kind = STMT_PREFETCH, .buffer = buffer, .index = index});
+    append(arena, block, (Stmt){.kind = STMT_PREFETCH, .buffer = buffer, .index = index, .level = level});
 }
 
 void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Index to_index, int64_t to_stride,

@@ -63,7 +63,7 @@ typedef enum StmtKind {
     STMT_REDUCE,    /* local (no lanes) = it and all lanes of value (a lanes local), combined by word */
     STMT_NOTE,      /* a comment */
     STMT_IF,        /* body when low <= index < high (constants), else other */
-    STMT_PREFETCH,  /* the cache line of buffer[index] will be read soon (into the second level) */
+    STMT_PREFETCH,  /* the cache line of buffer[index] will be read soon (into cache level `level`) */
     STMT_TRANSPOSE, /* a square of lanes x lanes floats: buffer[index + j * stride + i] = value[i * from_stride + j],
                        where value is the load of the square's first element; outside LANES */
     STMT_PRODUCT,   /* a matrix from buffer[index] on = the product of two others, by a library: `value` is that of the
@@ -111,6 +111,7 @@ struct Stmt {
     Word word; /* REDUCE, MEET: WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN */
     const char *note;
     int64_t stride, from_stride;  /* TRANSPOSE */
+    uint32_t level;               /* PREFETCH: 1 or 2 */
     const MatrixProduct *product; /* PRODUCT */
 };
 
@@ -171,7 +172,7 @@ void stmt_reduce(Arena *arena, Block *block, Word word, const Local *into, const
 void stmt_meet(Arena *arena, Block *block, Word word, const Local *local, uint32_t threads);
 void stmt_barrier(Arena *arena, Block *block);
 Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high);
-void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index);
+void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index, uint32_t level);
 void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Index to_index, int64_t to_stride,
                     const Expr *from, int64_t from_stride);
 void stmt_product(Arena *arena, Block *block, const MatrixProduct *product, uint32_t to, Index to_index,

@@ -96,16 +96,6 @@ static void depth_steps(Body *body, Block *block, int64_t count, Step step)
     some_steps(body, block, &step, (uint32_t)rest, index_constant(whole));
 }
 
-static void prefetch_next(Body *body, Block *block, Index number)
-{
-    int64_t elements = 64 / body->con->weight_bytes; /* of a line */
-    for (int64_t i = 0; i < body->prefetches; i++) {
-        Index line = tiled_sum(body, index_scale(body->arena, number, body->prefetches * elements),
-                               index_constant(i * elements));
-        stmt_prefetch(body->arena, block, body->at->group->weight.buffer, tiled_sum(body, body->next, line));
-    }
-}
-
 /* One tap of one block of the depth. */
 static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, int64_t count, uint32_t valid)
 {
@@ -114,12 +104,7 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     const PanelGroup *group = body->at->group;
     if (!valid)
         return;
-    if (body->prefetches) {
-        Index first = tiled_times(body, con->round, con->blocks);
-        Index number = tiled_sum(body, at_block, index_scale(arena, first, -1));
-        number = index_scale(arena, number, con->taps_h * con->taps_w);
-        prefetch_next(body, block, tiled_sum(body, number, tiled_sum(body, index_scale(arena, kh, con->taps_w), kw)));
-    }
+    tiled_fetch_ahead(body, block, at_block, kh, kw);
     Index x = tiled_sum(body, index_substitute(arena, con->x_base, con->block, at_block), body->at->x);
     x = tiled_sum(body, x, index_scale(arena, kh, con->dilation_h * con->x_h + con->line_h));
     x = tiled_sum(body, x, index_scale(arena, kw, con->dilation_w * con->x_w));
@@ -283,37 +268,11 @@ static void reduce(Body *body, Block *block)
     } else if (con->block_count)
         one_block(body, block, index_constant(0), con->block_depth);
     body->prefetches = 0;
+    body->next_tile = NULL;
     if (rest && body->partial_sums)
         block = &stmt_if(arena, block, index_var(arena, con->round), con->rounds - 1, con->rounds)->body;
     if (rest)
         one_block(body, block, index_constant(con->block_count), rest);
-}
-
-/* The next block of the weights is fetched while this one is used, a few lines in each tile. */
-static void plan_prefetch(Body *body, Block *block)
-{
-    Tiled *con = body->con;
-    Arena *arena = body->arena;
-    const PanelGroup *group = body->at->group;
-    int64_t tiles = con->tiling.tiles * (con->tiling.rows ? con->out_h : 1), taps = con->taps_h * con->taps_w;
-    int64_t line = 64 / con->weight_bytes, lines = ceil_div(con->block_depth * group->vectors * con->lanes, line);
-    if (con->lower->target->dialect != DIALECT_VECTOR || con->order != ORDER_PANELS || !con->packed || tiles == 1 ||
-        !con->block_count || group->partial || group->count * con->rounds == 1)
-        return;
-
-    body->prefetches = ceil_div(lines, tiles);
-    int64_t share = body->prefetches * line * con->blocks * taps; /* of a tile */
-    Index next = index_substitute(arena, group->weight.at, con->block, index_constant(con->blocks));
-    if (body->partial_sums)
-        next = tiled_sum(body, next,
-                         tiled_times(body, con->round, con->blocks * con->block_depth * group->weight.depth * taps));
-    next = tiled_sum(body, next, index_scale(arena, body->at->tile, share));
-    const Expr *last = expr_number(arena, DT_I64, (double)most(0, group->elements - share));
-    const Local *local = lower_local(body->lower, "next", DT_I64, false);
-    stmt_local(arena, block, local, expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, next), last, NULL));
-    body->next = index_data(arena, expr_local(arena, local), 0, INT32_MAX);
-    if (group->elements < share)
-        body->prefetches = 0;
 }
 
 void tiled_tile(Tiled *con, Block *block, const TileAt *at)
@@ -334,7 +293,7 @@ void tiled_tile(Tiled *con, Block *block, const TileAt *at)
 
     body.acc = lower_registers(con->lower, "acc", DT_F32, true, body.pixels, body.vectors);
     stmt_local(arena, inner, body.acc, NULL);
-    plan_prefetch(&body, inner);
+    tiled_plan_ahead(&body, inner);
     tiled_start(&body, inner);
     reduce(&body, inner);
     tiled_finish(&body, block, inner);

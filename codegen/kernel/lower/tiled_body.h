@@ -1,4 +1,4 @@
-/* The parts of a tile: its steps (tiled_body.c), and its sums (tiled_sums.c). */
+/* The parts of a tile: its steps (tiled_body.c), its sums (tiled_sums.c), and what it fetches ahead (tiled_ahead.c). */
 #ifndef NNC_KERNEL_TILED_BODY_H
 #define NNC_KERNEL_TILED_BODY_H
 
@@ -13,16 +13,23 @@ typedef struct Body {
     DType x_dtype; /* as it lies in memory; converted where it is loaded */
     const Var *lanes;
     Index lane;
-    const Local *acc;   /* [pixels][vectors] */
-    bool partial_sums;  /* rounds > 1: the result's memory holds sums between rounds */
-    int64_t prefetches; /* of the next block of weights, per block of depth and tap */
-    Index next;         /* where they start */
+    const Local *acc;          /* [pixels][vectors] */
+    bool partial_sums;         /* rounds > 1: the result's memory holds sums between rounds */
+    int64_t prefetches;        /* of the next block of weights, per block of depth and tap */
+    Index next;                /* where they start */
+    const TileLoop *next_tile; /* whose image is fetched at each block of the depth; NULL */
+    Index next_x;              /* where its first pixel's operand is, as TileAt.x */
 } Body;
 
 Index tiled_sum(Body *body, Index a, Index b);
 Index tiled_times(Body *body, const Var *var, int64_t factor);
 /* A loop over first ... first + extent - 1, or nothing and the index `first`. */
 Block *tiled_small_loop(Body *body, Block *block, const char *name, int64_t first, int64_t extent, Index *index);
+
+/* Before the sums: what is fetched ahead, and where it starts. */
+void tiled_plan_ahead(Body *body, Block *block);
+/* The share of a tap of a block. */
+void tiled_fetch_ahead(Body *body, Block *block, Index at_block, Index kh, Index kw);
 
 void tiled_start(Body *body, Block *inner);
 /* After the last round the results, after others the sums so far; `inner` is the block of lanes. */

@@ -101,7 +101,7 @@ static void prefetch(const Products *p, Block *block, Index next, int64_t lines,
 {
     for (int64_t i = 0; i < lines; i++) {
         Index line = index_add(p->arena, index_scale(p->arena, steps, lines * LINE), index_constant(i * LINE));
-        stmt_prefetch(p->arena, block, p->panels->weights, index_add(p->arena, next, line));
+        stmt_prefetch(p->arena, block, p->panels->weights, index_add(p->arena, next, line), 2);
     }
 }
 

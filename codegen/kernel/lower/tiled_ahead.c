@@ -1,0 +1,116 @@
+/* What a tile fetches into the caches while it computes: weights of the next block, and the image under the next tile.
+ */
+#include "kernel/lower/tiled_body.h"
+
+#define LINE 64 /* bytes */
+
+/* Weights */
+
+static void plan_weights(Body *body, Block *block)
+{
+    Tiled *con = body->con;
+    Arena *arena = body->arena;
+    const PanelGroup *group = body->at->group;
+    int64_t tiles = con->tiling.tiles * (con->tiling.rows ? con->out_h : 1), taps = con->taps_h * con->taps_w;
+    int64_t line = LINE / con->weight_bytes, lines = ceil_div(con->block_depth * group->vectors * con->lanes, line);
+    if (con->order != ORDER_PANELS || !con->packed || tiles == 1 || !con->block_count || group->partial ||
+        group->count * con->rounds == 1)
+        return;
+
+    body->prefetches = ceil_div(lines, tiles);
+    int64_t share = body->prefetches * line * con->blocks * taps; /* of a tile */
+    Index next = index_substitute(arena, group->weight.at, con->block, index_constant(con->blocks));
+    if (body->partial_sums)
+        next = tiled_sum(body, next,
+                         tiled_times(body, con->round, con->blocks * con->block_depth * group->weight.depth * taps));
+    next = tiled_sum(body, next, index_scale(arena, body->at->tile, share));
+    const Expr *last = expr_number(arena, DT_I64, (double)most(0, group->elements - share));
+    const Local *local = lower_local(body->lower, "next", DT_I64, false);
+    stmt_local(arena, block, local, expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, next), last, NULL));
+    body->next = index_data(arena, expr_local(arena, local), 0, INT32_MAX);
+    if (group->elements < share)
+        body->prefetches = 0;
+}
+
+static void fetch_weights(Body *body, Block *block, Index number)
+{
+    int64_t elements = LINE / body->con->weight_bytes;
+    for (int64_t i = 0; i < body->prefetches; i++) {
+        Index line = tiled_sum(body, index_scale(body->arena, number, body->prefetches * elements),
+                               index_constant(i * elements));
+        stmt_prefetch(body->arena, block, body->at->group->weight.buffer, tiled_sum(body, body->next, line), 2);
+    }
+}
+
+/* The image
+ *
+ * Of a pointwise convolution a tile reads a few lines of each block of channels, and these lie far apart: too many
+ * short runs for hardware to follow where it follows few. */
+
+static bool fetches_image(const Body *body)
+{
+    const Tiled *con = body->con;
+    bool blocked = !con->is_product && !con->computed && con->x_depth == 1 && con->x_w > 1;
+    bool pointwise = con->taps_h * con->taps_w == 1 && !con->pad_top && !con->pad_left;
+    return con->lower->target->fetches_images && blocked && pointwise && con->block_count > 1;
+}
+
+/* The next tile is that of the loop's next round, or else of the next loop; the loop's last round fetches its own
+ * again.
+ */
+static void plan_image(Body *body, Block *block)
+{
+    const Tiling *tiling = &body->con->tiling;
+    const TileLoop *loop = body->at->loop;
+    Arena *arena = body->arena;
+    if (loop->count == 1) {
+        body->next_tile = loop + 1 < tiling->loop + tiling->count && !tiling->rows ? loop + 1 : NULL;
+        body->next_x = index_constant(body->next_tile ? body->next_tile->x : 0);
+        return;
+    }
+    Index next = tiled_sum(body, body->at->x, index_constant(loop->x_step));
+    const Expr *last = expr_number(arena, DT_I64, (double)index_high(body->at->x));
+    const Local *local = lower_local(body->lower, "ahead", DT_I64, false);
+    stmt_local(arena, block, local, expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, next), last, NULL));
+    body->next_x = index_data(arena, expr_local(arena, local), index_low(body->at->x), index_high(body->at->x));
+    body->next_tile = loop;
+}
+
+/* Each line once, as pixels follow one another. */
+static void fetch_image(Body *body, Block *block, Index at_block)
+{
+    Tiled *con = body->con;
+    const TileLoop *tile = body->next_tile;
+    int64_t elements = LINE / dtype_bytes(body->x_dtype), fetched = -1;
+    Index x = tiled_sum(body, index_substitute(body->arena, con->x_base, con->block, at_block), body->next_x);
+    for (uint32_t p = 0; p < tile->pixels; p++)
+        for (int64_t at = tile->offset[p]; at < tile->offset[p] + con->block_depth; at += elements)
+            if (at > fetched) {
+                stmt_prefetch(body->arena, block, con->x, tiled_sum(body, x, index_constant(at)), 1);
+                fetched = at + elements - 1;
+            }
+}
+
+void tiled_plan_ahead(Body *body, Block *block)
+{
+    if (body->lower->target->dialect != DIALECT_VECTOR)
+        return;
+    plan_weights(body, block);
+    if (fetches_image(body))
+        plan_image(body, block);
+}
+
+void tiled_fetch_ahead(Body *body, Block *block, Index at_block, Index kh, Index kw)
+{
+    Tiled *con = body->con;
+    Arena *arena = body->arena;
+    if (body->prefetches) {
+        Index first = tiled_times(body, con->round, con->blocks);
+        Index number = tiled_sum(body, at_block, index_scale(arena, first, -1));
+        number = index_scale(arena, number, con->taps_h * con->taps_w);
+        number = tiled_sum(body, number, tiled_sum(body, index_scale(arena, kh, con->taps_w), kw));
+        fetch_weights(body, block, number);
+    }
+    if (body->next_tile)
+        fetch_image(body, block, at_block);
+}
