@@ -8,10 +8,10 @@
 #include "cli/clock.h"
 
 #define CACHES      (MOST_LEVELS - 1)
-#define SUMS        8           /* vectors that a sum is kept in */
-#define STREAMS     3           /* of the triad */
-#define TURNS       5           /* the best of which counts */
-#define TURN_BYTES  (4 << 20)   /* that a turn moves at least */
+#define SUMS        8            /* vectors that a sum is kept in */
+#define STREAMS     3            /* of the triad */
+#define TURNS       5            /* the best of which counts */
+#define TURN_BYTES  (4 << 20)    /* that a turn moves at least */
 #define LEAST_FAR   (48LL << 20) /* of what is measured as memory ... */
 #define MOST_FAR    (256LL << 20)
 #define UNROLLED_BY 4 /* vectors of a round of the triad */
@@ -29,12 +29,14 @@ static const char again_text[] = "        __asm__ volatile(\"\" ::: \"memory\");
 
 void bandwidth_write_loops(Text *out, const Target *target)
 {
-    text_printf(out, "\nfloat nnc_read(const float *x, long vectors, long rounds);\n"
-                     "float nnc_read(const float *x, long vectors, long rounds)\n{\n    v");
+    text_printf(out,
+                "\nfloat nnc_read(const float *x, long vectors, long rounds);\n"
+                "float nnc_read(const float *x, long vectors, long rounds)\n{\n    v");
     for (uint32_t i = 0; i < SUMS; i++)
         text_printf(out, "%s s%u = {0}", i ? "," : "", i);
-    text_printf(out, ";\n    for (long r = 0; r < rounds; r++) {\n%s"
-                     "        for (const v *p = (const v *)x, *end = p + vectors; p < end; p += %d) {\n",
+    text_printf(out,
+                ";\n    for (long r = 0; r < rounds; r++) {\n%s"
+                "        for (const v *p = (const v *)x, *end = p + vectors; p < end; p += %d) {\n",
                 again_text, SUMS);
     for (uint32_t i = 0; i < SUMS; i++)
         text_printf(out, "            s%u += p[%u];\n", i, i);

@@ -1,7 +1,7 @@
 /* Kernels under the roofs of the machine: what they take, beside the least that it allows.
  *
- * A kernel of w operations that moves b bytes takes at least w / peak seconds, and b / bandwidth, of the level of memory
- * that its bytes fit in: the roof is the greater of the two, and its share the roof by the time taken.  (Samuel
+ * A kernel of w operations that moves b bytes takes at least w / peak seconds, and b / bandwidth, of the level of
+ * memory that its bytes fit in: the roof is the greater of the two, and its share the roof by the time taken.  (Samuel
  * Williams, Andrew Waterman, David Patterson: Roofline, CACM 52(4), 2009.)  Bytes are those that must be moved: of what
  * is read and what is written, each once.  Winograd's algorithm does less than the operations of the text, which count,
  * and what the kernel before has left in a nearer level comes faster: shares above 100 % are no error. */
@@ -18,12 +18,12 @@ typedef struct RoofRow {
     const Kernel *kernel;
     uint32_t number;
     int64_t calls;
-    double second, share;    /* of a run: all its rounds; of the run */
-    double flops, bytes;     /* of all rounds */
-    const Level *level;      /* that the bytes of a round fit in */
-    double roof;             /* least seconds / seconds */
-    Bound bound;             /* overhead: it is so short that calls, and the begins and ends of loops, are what it is */
-    const Counted *counted;  /* NULL: none */
+    double second, share;   /* of a run: all its rounds; of the run */
+    double flops, bytes;    /* of all rounds */
+    const Level *level;     /* that the bytes of a round fit in */
+    double roof;            /* least seconds / seconds */
+    Bound bound;            /* overhead: it is so short that calls, and the begins and ends of loops, are what it is */
+    const Counted *counted; /* NULL: none */
 } RoofRow;
 
 typedef struct Roofline {

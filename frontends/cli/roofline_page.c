@@ -1,4 +1,5 @@
-/* The roofline as one page for the browser, with nothing to load from elsewhere: the drawing, and below it the table. */
+/* The roofline as one page for the browser, with nothing to load from elsewhere: the drawing, and below it the table.
+ */
 #include "cli/roofline.h"
 #include "kernel/kernel.h"
 #include "plan/report.h"
@@ -15,7 +16,7 @@ static const char head[] =
     "@media(prefers-color-scheme:dark){body,th{background:#151619}body{color:#e9e6df}th,p{color:#98948c}"
     "th,td{border-color:#2d2e34}}\n</style>\n<title>";
 
-static const char *const column[] = {"kernel",   "time",        "%",    "FLOP/s",       "bytes", "flop/B", "% of roof",
+static const char *const column[] = {"kernel",   "time",   "%",    "FLOP/s", "bytes",        "flop/B", "% of roof",
                                      "bound by", "recipe", "what", "cycles", "instructions", "misses"};
 
 static uint32_t columns_of(const Roofline *r)

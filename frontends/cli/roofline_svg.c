@@ -1,5 +1,5 @@
-/* The roofline as a drawing: operations for each byte to the right, operations a second upward, both by powers of ten; a
- * slope for each level of memory, the peak across, a dot for each kernel whose area is its share of the time.  Plain
+/* The roofline as a drawing: operations for each byte to the right, operations a second upward, both by powers of ten;
+ * a slope for each level of memory, the peak across, a dot for each kernel whose area is its share of the time.  Plain
  * SVG 1.1 that follows the reader's light or dark theme; hovering shows a kernel's figures, which are its <title>. */
 #include <math.h>
 
@@ -87,14 +87,14 @@ static void put_axes(Chart *c)
     for (double p = c->left; p <= c->right; p++) {
         double x = x_of(c, pow(10, p));
         text_printf(c->out, "<path class=\"axis\" d=\"M%.1f %.1fV%.1f\"/>", x, TOP, base);
-        text_printf(c->out, "<text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%g</text>\n", x, base + 18,
-                    pow(10, p));
+        text_printf(c->out, "<text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">%g</text>\n", x,
+                    base + 18, pow(10, p));
     }
     for (double p = c->low; p <= c->high; p++) {
         double y = y_of(c, pow(10, p));
         text_printf(c->out, "<path class=\"axis\" d=\"M%.1f %.1fH%.1f\"/>", LEFT, y, WIDTH - RIGHT);
-        text_printf(c->out, "<text class=\"soft\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", LEFT - 8, y + 4,
-                    roofline_amount(a, pow(10, p)));
+        text_printf(c->out, "<text class=\"soft\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", LEFT - 8,
+                    y + 4, roofline_amount(a, pow(10, p)));
     }
     text_printf(c->out,
                 "<text class=\"soft\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">operations for each byte</text>\n"
@@ -213,7 +213,8 @@ static void put_legend(Chart *c)
                     word[i], x + 5, x + 15, word[i]);
     for (uint32_t i = 0; i < c->roofline->count; i++)
         left_out += !is_drawn(&c->roofline->row[i]);
-    text_printf(c->out, "<text class=\"soft\" x=\"%.1f\" y=\"74\">what bounds a kernel; the area is its share of the time", x);
+    text_printf(c->out,
+                "<text class=\"soft\" x=\"%.1f\" y=\"74\">what bounds a kernel; the area is its share of the time", x);
     if (left_out)
         text_printf(c->out, "; %u without operations %s not here", left_out, left_out == 1 ? "is" : "are");
     text_printf(c->out, "</text>\n");
@@ -229,8 +230,8 @@ void roofline_print_svg(Text *out, const Roofline *roofline)
                 "<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\"/>\n<text class=\"head\" x=\"%.0f\" y=\"34\">",
                 WIDTH, HEIGHT, style, WIDTH, HEIGHT, LEFT);
     plan_escape_xml(out, roofline->model);
-    text_printf(out, "</text>\n<text class=\"sub\" x=\"%.0f\" y=\"55\">%s, one core, %s a run, %u kernels</text>\n", LEFT,
-                roofline->target, roofline_seconds(a, roofline->second), roofline->count);
+    text_printf(out, "</text>\n<text class=\"sub\" x=\"%.0f\" y=\"55\">%s, one core, %s a run, %u kernels</text>\n",
+                LEFT, roofline->target, roofline_seconds(a, roofline->second), roofline->count);
     put_legend(&chart);
     put_axes(&chart);
     put_roofs(&chart);

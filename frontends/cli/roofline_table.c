@@ -58,8 +58,13 @@ static void print_block(Text *out, const RoofRow *row)
 {
     static const char *const label[] = {"time", "% of it", "FLOP/s", "bytes", "flop/B", "% of roof", "bound by"};
     Cells c = cells_of(row);
-    const Str value[] = {str_from(c.second),    str_from(c.share), str_from(c.rate),             str_from(c.bytes),
-                         str_from(c.intensity), str_from(c.roof),  str_from(roofline_bound(row))};
+    const Str value[] = {str_from(c.second),
+                         str_from(c.share),
+                         str_from(c.rate),
+                         str_from(c.bytes),
+                         str_from(c.intensity),
+                         str_from(c.roof),
+                         str_from(roofline_bound(row))};
     Str name = row->kernel->name;
     int columns = (int)terminal_known_width();
     text_printf(out, "%-4u", row->number);
@@ -123,8 +128,8 @@ void roofline_print_table(Text *out, const Roofline *r)
 
 static void put_json_row(Text *out, const RoofRow *row)
 {
-    text_printf(out, "{\"kernel\": %u, \"name\": \"" STR_FMT "\", \"recipe\": \"%s\", \"median_s\": %.9g, ", row->number,
-                STR_ARG(row->kernel->name), row->kernel->recipe.provider->name, row->second);
+    text_printf(out, "{\"kernel\": %u, \"name\": \"" STR_FMT "\", \"recipe\": \"%s\", \"median_s\": %.9g, ",
+                row->number, STR_ARG(row->kernel->name), row->kernel->recipe.provider->name, row->second);
     text_printf(out, "\"calls\": %" PRId64 ", \"flop\": %.0f, \"bytes_moved\": %.0f, ", row->calls, row->flops,
                 row->bytes);
     text_printf(out, "\"level\": \"%s\", \"share_of_roof\": %.4f, \"bound_by\": \"%s\"", row->level->name, row->roof,
@@ -132,8 +137,7 @@ static void put_json_row(Text *out, const RoofRow *row)
     if (row->bytes > 0)
         text_printf(out, ", \"flop_per_byte\": %.6g", row->flops / row->bytes);
     if (row->counted)
-        text_printf(out,
-                    ", \"cycles\": %" PRId64 ", \"instructions\": %" PRId64 ", \"last_cache_misses\": %" PRId64,
+        text_printf(out, ", \"cycles\": %" PRId64 ", \"instructions\": %" PRId64 ", \"last_cache_misses\": %" PRId64,
                     row->counted->of[COUNT_CYCLES], row->counted->of[COUNT_INSTRUCTIONS],
                     row->counted->of[COUNT_MISSES]);
     text_char(out, '}');
