@@ -15,8 +15,8 @@ OWN = {  # the words of each library: modules, and the types that they serve
                     "reduction reverse scalar strided view window",
     "libnnc-passes.a": "constant grad layout pass remat rewrite simplify widen",
     "libnnc-plan.a": "columns nnc plan runs sort",  # nnc: the allocator of that name
-    "libnnc-codegen.a": "backend blas winograd block crosswise cuda deal depthwise emit entry expr filter fit flow gradient harness helper index inplace join judge keep kernel layouts lower memory network order owners parts prelude print "
-                        "program provider reach recipe schedule share snippet source stage state step stmt target tiled tune unit windows",
+    "libnnc-codegen.a": "backend blas winograd block constants crosswise cuda deal depthwise emit entry expr filter fit flow gradient harness helper index inplace join judge keep kernel layouts lower memory network order owners parts prelude print "
+                        "program provider reach recipe schedule share sharing snippet source stage state step stmt target tiled tune unit windows",
     "libnnc-text.a": "build const lex nnc parse printer",
     "libnnc-onnx.a": "export onnx wire",
     "libnnc-formats.a": "npy npz pnm safetensors weights",

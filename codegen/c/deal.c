@@ -24,11 +24,22 @@ void unit_print_deal(Text *out, const Unit *unit)
         text_printf(out, deal_text, threads, threads);
 }
 
+/* How far apart scratch is for the threads: a number, or a parameter. */
+static void print_apart(Text *out, const Function *function, int64_t apart, uint32_t constant)
+{
+    const Str *written = function->sharing.written;
+    if (written && written[constant].len)
+        text_printf(out, " + thread * c->" STR_FMT, STR_ARG(written[constant]));
+    else
+        text_printf(out, " + thread * %lld", (long long)apart);
+}
+
 /* The arguments, one after another, behind `c->` where `values`; scratch is that of the thread. */
 static void print_arguments(Text *out, Unit *unit, const Function *function, const KernelNames *names, bool *threads)
 {
     const Kernel *kernel = &function->entry->memory.kernel[function->kernel];
     const bool *used = print_used(unit->arena, kernel, function->deal);
+    uint32_t apart = function->printed;
     *threads = false;
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
@@ -37,10 +48,12 @@ static void print_arguments(Text *out, Unit *unit, const Function *function, con
             continue;
         text_printf(out, "c->" STR_FMT, STR_ARG(names->buffer[b]));
         if (storage->per_thread)
-            text_printf(out, " + thread * %lld", (long long)(storage->apart / dtype_bytes(buffer->dtype)));
+            print_apart(out, function, storage->apart / dtype_bytes(buffer->dtype), apart++);
         *threads |= storage->per_thread;
         text_printf(out, ", ");
     }
+    for (uint32_t p = 0; p < names->parameters; p++)
+        text_printf(out, "c->" STR_FMT ", ", STR_ARG(names->parameter[p]));
 }
 
 void unit_print_part(Text *out, Unit *unit, const Function *function, const KernelNames *names)
@@ -54,6 +67,9 @@ void unit_print_part(Text *out, Unit *unit, const Function *function, const Kern
         if (used[b])
             text_printf(out, "    %s%s *" STR_FMT ";\n", kernel->buffer[b].written ? "" : "const ",
                         prelude_c_type(kernel->buffer[b].dtype), STR_ARG(names->buffer[b]));
+    for (uint32_t p = 0; p < function->sharing.count; p++)
+        text_printf(out, "    %s " STR_FMT ";\n", function->wide ? "ptrdiff_t" : "int",
+                    STR_ARG(function->sharing.parameter[p].name));
     text_printf(out, "} " STR_FMT ";\n\n", STR_ARG(function->call));
     text_printf(out, "static void " STR_FMT "(const void *call, int32_t part, int32_t thread)\n{\n",
                 STR_ARG(function->part));

@@ -46,6 +46,22 @@ Str print_number(Arena *arena, DType dtype, double number)
 
 /* Positions */
 
+Str print_constant(Printer *printer, ConstantKind kind, const char *along, int64_t value)
+{
+    bool fixed = printer->innermost && kind == CONSTANT_OFFSET;
+    return constants_next(fixed ? NULL : printer->constants, printer->arena,
+                          (Constant){kind, value, printer->place.of, along, false});
+}
+
+/* Of a sum, which a parameter may be, what is taken away stands in parentheses. */
+static Str print_distance(Printer *printer, const char *along, int64_t value)
+{
+    ConstantKind kind = along ? CONSTANT_STRIDE : CONSTANT_OFFSET;
+    Str shown = print_constant(printer, kind, along, llabs(value));
+    bool sum = memchr(shown.ptr, '+', shown.len) || memchr(shown.ptr, '-', shown.len);
+    return sum && value < 0 ? str_format(printer->arena, "(" STR_FMT ")", STR_ARG(shown)) : shown;
+}
+
 Str print_var(const Printer *printer, const Var *var)
 {
     for (uint32_t i = printer->depth; i-- > 0;)
@@ -71,20 +87,20 @@ static Str print_dividend(Printer *printer, Index index)
 
 static Str print_atom(Printer *printer, const Atom *atom)
 {
+    Str shown;
     switch (atom->kind) {
     case ATOM_VAR:
         return print_var(printer, atom->var);
     case ATOM_DIV:
-        return str_format(printer->arena, STR_FMT " / %lld", STR_ARG(print_dividend(printer, atom->index)),
-                          (long long)atom->divisor);
     case ATOM_MOD:
-        return str_format(printer->arena, STR_FMT " %% %lld", STR_ARG(print_dividend(printer, atom->index)),
+        shown = print_dividend(printer, atom->index);
+        return str_format(printer->arena, STR_FMT " %c %lld", STR_ARG(shown), atom->kind == ATOM_DIV ? '/' : '%',
                           (long long)atom->divisor);
     case ATOM_DATA:
         if (is_position(atom->data))
             return print_local(printer, atom->data->local, index_constant(0), index_constant(0));
-        return str_format(printer->arena, "(%s)" STR_FMT, print_index_type(printer),
-                          STR_ARG(print_parenthesized(printer, print_expr(printer, atom->data), PREC_UNARY)));
+        shown = print_parenthesized(printer, print_expr(printer, atom->data), PREC_UNARY);
+        return str_format(printer->arena, "(%s)" STR_FMT, print_index_type(printer), STR_ARG(shown));
     }
     return (Str){0};
 }
@@ -92,14 +108,24 @@ static Str print_atom(Printer *printer, const Atom *atom)
 static void print_term(Printer *printer, Text *text, const Term *term)
 {
     const Atom *atom = term->atom;
+    const char *along = atom->kind == ATOM_VAR ? atom->var->name : "";
     Str shown = print_atom(printer, atom);
     text_printf(text, "%s", term->factor < 0 ? (text->len ? " - " : "-") : text->len ? " + " : "");
-    if (llabs(term->factor) == 1)
+    if (llabs(term->factor) == 1) {
         text_str(text, shown);
-    else if (atom->kind == ATOM_DIV || atom->kind == ATOM_MOD)
-        text_printf(text, "(" STR_FMT ") * %lld", STR_ARG(shown), (long long)llabs(term->factor));
-    else
-        text_printf(text, STR_FMT " * %lld", STR_ARG(shown), (long long)llabs(term->factor));
+        return;
+    }
+    text_printf(text, atom->kind == ATOM_DIV || atom->kind == ATOM_MOD ? "(" STR_FMT ") * " : STR_FMT " * ",
+                STR_ARG(shown));
+    text_str(text, print_distance(printer, along, term->factor));
+}
+
+/* Of an index that is no more than that.  0 stays, since accesses leave it out. */
+static void print_alone(Printer *printer, Text *text, int64_t constant)
+{
+    const Constant *place = &printer->place;
+    text_printf(text, "%s", constant < 0 ? "-" : "");
+    text_str(text, constant ? print_constant(printer, place->kind, place->along, llabs(constant)) : STR("0"));
 }
 
 /* What is added stands before what is taken away: `2 - row`, not `-row + 2`. */
@@ -109,24 +135,35 @@ Str print_index(Printer *printer, Index index)
     uint32_t first = 0;
     while (first < index.count && index.term[first].factor < 0)
         first++;
-    bool constant_first = first == index.count && index.constant > 0;
+    bool constant_first = index.count && first == index.count && index.constant > 0;
     if (constant_first)
-        text_printf(&text, "%lld", (long long)index.constant);
+        text_str(&text, print_distance(printer, NULL, index.constant));
     else if (first < index.count)
         print_term(printer, &text, &index.term[first]);
     for (uint32_t i = 0; i < index.count; i++)
         if (i != first)
             print_term(printer, &text, &index.term[i]);
     if (!text.len)
-        text_printf(&text, "%lld", (long long)index.constant);
-    else if (index.constant && !constant_first)
-        text_printf(&text, " %c %lld", index.constant < 0 ? '-' : '+', (long long)llabs(index.constant));
+        print_alone(printer, &text, index.constant);
+    else if (index.constant && !constant_first) {
+        text_printf(&text, " %c ", index.constant < 0 ? '-' : '+');
+        text_str(&text, print_distance(printer, NULL, index.constant));
+    }
     Str shown = str_copy(printer->arena, text_view(&text));
     text_free(&text);
     return shown;
 }
 
-Str print_base(Printer *printer, Index index, int64_t *lane_factor)
+Str print_index_of(Printer *printer, Str of, Index index)
+{
+    Constant before = printer->place;
+    printer->place = (Constant){.kind = CONSTANT_OFFSET, .of = of};
+    Str shown = print_index(printer, index);
+    printer->place = before;
+    return shown;
+}
+
+Str print_base(Printer *printer, Str of, Index index, int64_t *lane_factor)
 {
     *lane_factor = 0;
     if (printer->lane) {
@@ -135,7 +172,7 @@ Str print_base(Printer *printer, Index index, int64_t *lane_factor)
         (void)affine;
         index = index_substitute(printer->arena, index, printer->lane, index_constant(0));
     }
-    return print_index(printer, index);
+    return print_index_of(printer, of, index);
 }
 
 Str print_local(Printer *printer, const Local *local, Index i, Index j)
@@ -194,7 +231,7 @@ static Piece print_random(Printer *printer, const Expr *expr)
     static const Helper helper[] = {[DRAW_WORD] = HELPER_WORD, [DRAW_UNIT] = HELPER_UNIT, [DRAW_GAUSS] = HELPER_GAUSS};
     Piece key = print_expr(printer, expr->arg[0]);
     int64_t factor;
-    Str position = print_base(printer, expr->index, &factor);
+    Str position = print_base(printer, (Str){0}, expr->index, &factor);
     const char *name =
         prelude_need(printer->needs, printer->arena, helper[expr->draw], expr->dtype, factor ? printer->lanes : 1);
     Str text = str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ")", name, STR_ARG(key.text), STR_ARG(position));
@@ -216,7 +253,7 @@ static Piece print_widened(Printer *printer, const Expr *load)
         part = at.constant % factor;
         at.constant -= part;
     }
-    Str name = printer->names->buffer[load->buffer], base = print_base(printer, at, &factor), last = {0};
+    Str name = printer->names->buffer[load->buffer], base = print_base(printer, name, at, &factor), last = {0};
     if (parts)
         last = str_format(printer->arena, ", %lld", (long long)part);
     const char *widen = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
@@ -231,12 +268,25 @@ static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
            expr_uses(expr, printer->lane);
 }
 
+static Str print_limit(Printer *printer, int64_t limit)
+{
+    printer->place.of = (Str){0};
+    return print_constant(printer, CONSTANT_LIMIT, NULL, limit);
+}
+
+Str print_lane_stride(Printer *printer, Str of, int64_t factor)
+{
+    printer->place.of = of;
+    Str shown = print_constant(printer, CONSTANT_STRIDE, "lane", llabs(factor));
+    return factor < 0 ? str_format(printer->arena, "-(" STR_FMT ")", STR_ARG(shown)) : shown;
+}
+
 static Piece print_load(Printer *printer, const Expr *expr)
 {
     int64_t factor;
     if (loads_narrow_vector(printer, expr))
         return print_widened(printer, expr);
-    Str name = printer->names->buffer[expr->buffer], base = print_base(printer, expr->index, &factor);
+    Str name = printer->names->buffer[expr->buffer], base = print_base(printer, name, expr->index, &factor);
     if (!factor)
         return (Piece){str_format(printer->arena, STR_FMT "[" STR_FMT "]", STR_ARG(name), STR_ARG(base)), PREC_PRIMARY,
                        false};
@@ -250,21 +300,23 @@ static Piece print_load(Printer *printer, const Expr *expr)
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
     if (helper != HELPER_GATHER && helper != HELPER_GATHER_MASK)
         return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", load, STR_ARG(plus)), PREC_PRIMARY, true};
-    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", %lld)", load, STR_ARG(plus), (long long)factor),
+    Str stride = print_lane_stride(printer, name, factor);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ")", load, STR_ARG(plus), STR_ARG(stride)),
                    PREC_PRIMARY, true};
 }
 
 static Piece print_within(Printer *printer, const Expr *expr)
 {
-    Str index = print_index(printer, expr->index), test;
+    Str index = print_index_of(printer, (Str){0}, expr->index), test;
     bool low = index_low(expr->index) < 0, high = index_high(expr->index) >= expr->limit;
+    Str limit = print_limit(printer, expr->limit);
     if (low && high)
-        test = str_format(printer->arena, STR_FMT " >= 0 && " STR_FMT " < %lld", STR_ARG(index), STR_ARG(index),
-                          (long long)expr->limit);
+        test = str_format(printer->arena, STR_FMT " >= 0 && " STR_FMT " < " STR_FMT, STR_ARG(index), STR_ARG(index),
+                          STR_ARG(limit));
     else if (low)
         test = str_format(printer->arena, STR_FMT " >= 0", STR_ARG(index));
     else
-        test = str_format(printer->arena, STR_FMT " < %lld", STR_ARG(index), (long long)expr->limit);
+        test = str_format(printer->arena, STR_FMT " < " STR_FMT, STR_ARG(index), STR_ARG(limit));
     Piece a = print_expr(printer, expr->arg[0]), b = print_expr(printer, expr->arg[1]);
     bool vector = a.vector || b.vector;
     if (vector) {
@@ -317,17 +369,25 @@ static Piece print_bits(Printer *printer, const Expr *expr)
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", bits, STR_ARG(x.text)), PREC_PRIMARY, false};
 }
 
+/* A number that positions are compared with, and which an int holds. */
+static bool is_limit(const Expr *expr)
+{
+    return expr->dtype == DT_I64 && expr->number > 0 && expr->number <= INT32_MAX;
+}
+
 Piece print_expr(Printer *printer, const Expr *expr)
 {
     switch (expr->kind) {
     case EXPR_NUMBER: {
-        Str number = print_number(printer->arena, expr->dtype, expr->number);
+        Str number = is_limit(expr) ? print_limit(printer, (int64_t)expr->number)
+                                    : print_number(printer->arena, expr->dtype, expr->number);
         return (Piece){number, number.ptr[0] == '-' ? PREC_UNARY : PREC_PRIMARY, false};
     }
-    case EXPR_INDEX:
-        return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", prelude_c_type(expr->dtype),
-                                  STR_ARG(print_index(printer, expr->index))),
+    case EXPR_INDEX: {
+        Str index = print_index_of(printer, (Str){0}, expr->index);
+        return (Piece){str_format(printer->arena, "(%s)(" STR_FMT ")", prelude_c_type(expr->dtype), STR_ARG(index)),
                        PREC_UNARY, false};
+    }
     case EXPR_LOAD:
         return print_load(printer, expr);
     case EXPR_RANDOM:

@@ -3,6 +3,7 @@
 #ifndef NNC_C_EXPR_H
 #define NNC_C_EXPR_H
 
+#include "c/constants.h"
 #include "c/print.h"
 
 #define MOST_LOOPS 64
@@ -23,7 +24,10 @@ typedef struct Printer {
     const Var *var[MOST_LOOPS]; /* loops around, and the names they got */
     Str var_name[MOST_LOOPS];
     uint32_t depth;
-    bool *assigned; /* per local id: changes after its declaration */
+    bool *assigned;       /* per local id: changes after its declaration */
+    Constants *constants; /* integers of the loops are noted there, or printed as it says; NULL: they are numbers */
+    Constant place;       /* what the next index is: its kind, and what it leads into */
+    bool innermost;       /* in a loop that holds no other */
 } Printer;
 
 /* !x is unary, but compilers ask for parentheses around it where it is an operand of a comparison. */
@@ -41,8 +45,14 @@ bool print_is_product_sum(const Printer *printer, const Expr *expr);
 /* The same, as one vector where the region has vectors. */
 Str print_vector(Printer *printer, const Expr *expr);
 Str print_index(Printer *printer, Index index);
-/* The index with the lane variable taken as 0, and the lane's factor. */
-Str print_base(Printer *printer, Index index, int64_t *lane_factor);
+/* The same of a place in what is called `of`. */
+Str print_index_of(Printer *printer, Str of, Index index);
+/* A number of the loops, or the parameter that stands for it. */
+/* From one lane to the next. */
+Str print_lane_stride(Printer *printer, Str of, int64_t factor);
+Str print_constant(Printer *printer, ConstantKind kind, const char *along, int64_t value);
+/* The index into what is called `of` with the lane variable taken as 0, and the lane's factor. */
+Str print_base(Printer *printer, Str of, Index index, int64_t *lane_factor);
 /* name, name3_1 */
 Str print_local(Printer *printer, const Local *local, Index i, Index j);
 Str print_var(const Printer *printer, const Var *var);

@@ -1,99 +1,5 @@
 /* The kernels of NAME.c as functions; those of equal text share one. */
-#include <ctype.h>
-
 #include "c/unit.h"
-#include "storage/flow.h"
-
-/* Is the place of the one chosen so that it is not the other's? */
-static bool avoids(const Entry *entry, const Storage *maker, const Storage *other)
-{
-    const ValueId *avoided = flow_avoided(&entry->memory, maker->value);
-    while (*avoided != NONE && *avoided != other->value)
-        avoided++;
-    return *avoided != NONE;
-}
-
-/* In place: two parameters of one function are the same memory. */
-const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k)
-{
-    const Kernel *kernel = &entry->memory.kernel[k];
-    bool *aliased = ARENA_ARRAY(arena, bool, kernel->buffer_count);
-    for (uint32_t a = 0; a < kernel->buffer_count; a++)
-        for (uint32_t b = 0; b < a; b++) {
-            const Storage *x = entry_storage(entry, kernel->buffer[a].storage),
-                          *y = entry_storage(entry, kernel->buffer[b].storage);
-            bool passed = x->family != NONE && x->family == y->family && !avoids(entry, x, y) && !avoids(entry, y, x);
-            bool arena_place = x->role == STORAGE_ARENA && x->offset == y->offset;
-            bool state_place = storage_is_kept(x->role) && x->index == y->index && x->next == y->next;
-            if (passed || (x->role == y->role && (arena_place || state_place)))
-                aliased[a] = aliased[b] = true;
-        }
-    return aliased;
-}
-
-static Str print_function(Unit *unit, const Entry *entry, uint32_t k, const Deal *deal, const KernelNames *names)
-{
-    const bool *aliased = source_aliased(entry, unit->arena, k);
-    Text body = {0};
-    print_kernel(&body, unit->arena, unit->program->options.target, &entry->memory.kernel[k], deal, names, aliased,
-                 &unit->needs);
-    Str text = str_copy(unit->arena, text_view(&body));
-    text_free(&body);
-    return text;
-}
-
-static Str new_name(Unit *unit, Str stem, const char *suffix)
-{
-    return names_add(&unit->names, unit->arena, str_format(unit->arena, STR_FMT "%s", STR_ARG(stem), suffix), '_', 0);
-}
-
-/* Of scratch that every thread has for itself, how far apart theirs are is not in the text of the kernel. */
-static Str key_of(Unit *unit, const Entry *entry, const Step *step)
-{
-    const Kernel *kernel = &entry->memory.kernel[step->kernel];
-    KernelNames names;
-    print_role_names(unit->arena, kernel, &names);
-    Str key = print_function(unit, entry, step->kernel, step->deal, &names);
-    if (!step->deal || !step->deal->part)
-        return key;
-    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
-        if (storage->per_thread)
-            key = str_format(unit->arena, STR_FMT " %lld", STR_ARG(key), (long long)storage->apart);
-    }
-    return str_format(unit->arena, STR_FMT " of %lld", STR_ARG(key), (long long)step->deal->part->high + 1);
-}
-
-static uint32_t function_for(Unit *unit, const Entry *entry, const Step *step)
-{
-    Str key = key_of(unit, entry, step);
-    uint32_t known = map_get(&unit->by_body, key);
-    if (known == MAP_NONE) {
-        Function function = {.entry = entry, .kernel = step->kernel, .deal = step->deal};
-        known = unit->function_count;
-        function.name = new_name(unit, entry->memory.kernel[step->kernel].name, "");
-        if (step->deal && step->deal->part) {
-            function.call = new_name(unit, function.name, "_call");
-            function.part = new_name(unit, function.name, "_part");
-        }
-        map_put(&unit->by_body, key, known);
-        ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity, function);
-    }
-    unit->function[known].users++;
-    return known;
-}
-
-/* Recurses over the nesting of loops and branches. */
-static void make_functions(Unit *unit, uint32_t e, const StepList *list)
-{
-    for (uint32_t s = 0; s < list->count; s++) {
-        const Step *step = &list->step[s];
-        if (step->kind == STEP_LAUNCH)
-            unit->of_step[e][step->number] = function_for(unit, &unit->program->entry[e], step);
-        for (uint32_t i = 0; i < step->body_count; i++)
-            make_functions(unit, e, &step->body[i]);
-    }
-}
 
 /* In memory that several share, under a type by which a compiler tells them apart: not bytes, which may be anything. */
 static bool is_plain_type(const Entry *entry, const KernelBuffer *buffer)
@@ -129,15 +35,10 @@ static bool retypes(const Program *program)
 
 void unit_make(Unit *unit, const Program *program, Arena *arena)
 {
-    *unit = (Unit){.program = program, .arena = arena, .by_body = {.arena = arena}};
-    unit->names.taken.arena = arena;
-    unit->of_step = ARENA_ARRAY(arena, uint32_t *, program->entry_count);
+    *unit = (Unit){.program = program, .arena = arena, .names.taken.arena = arena};
     source_take_names(program, arena, &unit->names.taken);
     unit->retypes = retypes(program);
-    for (uint32_t e = 0; e < program->entry_count; e++) {
-        unit->of_step[e] = ARENA_ARRAY(arena, uint32_t, program->entry[e].steps.launches);
-        make_functions(unit, e, &program->entry[e].steps.list);
-    }
+    unit_share(unit);
 }
 
 /* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
@@ -177,6 +78,18 @@ KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, 
     return names;
 }
 
+KernelNames unit_function_names(Unit *unit, const Function *function)
+{
+    const Sharing *sharing = &function->sharing;
+    KernelNames names =
+        source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
+    names.parameter = ARENA_ARRAY(unit->arena, Str, sharing->count);
+    for (uint32_t p = 0; p < sharing->count; p++)
+        if (sharing->parameter[p].constant < function->printed)
+            names.parameter[names.parameters++] = sharing->parameter[p].name;
+    return names;
+}
+
 #define MANY_FUNCTIONS 12 /* that compilers would put into one */
 
 static bool has_many(const Unit *unit)
@@ -193,9 +106,10 @@ void unit_print_functions(Text *out, Unit *unit)
 {
     for (uint32_t f = 0; f < unit->function_count; f++) {
         const Function *function = &unit->function[f];
-        KernelNames names =
-            source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
-        Str text = print_function(unit, function->entry, function->kernel, function->deal, &names);
+        KernelNames names = unit_function_names(unit, function);
+        Constants constants = {.written = function->sharing.written};
+        Str text = unit_function_text(unit, function->entry, function->kernel, function->deal, &names,
+                                      constants.written ? &constants : NULL);
         /* side by side with others, only those of one type: see NNC_APART */
         const Kernel *kernel = &function->entry->memory.kernel[function->kernel];
         bool apart = unit_has_apart(unit) && (has_many(unit) || has_other_type(function->entry, kernel, DT_F32));

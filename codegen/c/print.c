@@ -6,61 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
-#define LONGEST_LINE 120 /* of emitted source */
-
-/* Names */
-
-void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
-{
-    names->function = kernel->name;
-    names->buffer = ARENA_ARRAY(arena, Str, kernel->buffer_count);
-    Map last = {.arena = arena}; /* per role: its last buffer; before: how many of the role stand in front of it */
-    uint32_t *before = ARENA_ARRAY(arena, uint32_t, kernel->buffer_count);
-    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
-        uint32_t known = map_get(&last, str_from(kernel->buffer[i].role));
-        before[i] = known == MAP_NONE ? 0 : before[known] + 1;
-        map_put(&last, str_from(kernel->buffer[i].role), i);
-    }
-    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
-        const char *role = kernel->buffer[i].role;
-        bool alone = before[map_get(&last, str_from(role))] == 0;
-        names->buffer[i] = alone ? str_from(role) : str_format(arena, "%s%u", role, before[i]);
-    }
-}
-
-/* Lines */
-
-void print_line(Printer *printer, const char *format, ...)
-{
-    va_list args;
-    text_fill(printer->out, ' ', printer->indent * 4);
-    va_start(args, format);
-    text_vprintf(printer->out, format, args);
-    va_end(args);
-    text_char(printer->out, '\n');
-}
-
-static bool name_taken(const Printer *printer, Str name)
-{
-    for (uint32_t i = 0; i < printer->depth; i++)
-        if (str_eq(printer->var_name[i], name))
-            return true;
-    for (uint32_t i = 0; i < printer->kernel->buffer_count; i++)
-        if (str_eq(printer->names->buffer[i], name))
-            return true;
-    return false;
-}
-
-Str print_push(Printer *printer, const Var *var)
-{
-    assert(printer->depth < MOST_LOOPS);
-    Str name = str_from(var->name);
-    for (int n = 2; name_taken(printer, name); n++)
-        name = str_format(printer->arena, "%s_%d", var->name, n);
-    printer->var[printer->depth] = var;
-    printer->var_name[printer->depth++] = name;
-    return name;
-}
+#define LONGEST_LINE  120 /* of emitted source */
+#define MOST_UNROLLED 8   /* rounds of a loop that C compilers may unroll */
 
 static const char *vector_type(const Printer *printer, DType dtype)
 {
@@ -76,8 +23,9 @@ static void declare(Printer *printer, const Local *local, Index i, Index j, cons
     const char *fixed = value && !printer->assigned[local->id] ? "const " : "";
     Str name = print_local(printer, local, i, j);
     if (value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes) { /* names a position */
+        Str index = print_index_of(printer, str_from(local->name), value->index);
         print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, print_index_type(printer), STR_ARG(name),
-                   STR_ARG(print_index(printer, value->index)));
+                   STR_ARG(index));
         return;
     }
     Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
@@ -128,8 +76,8 @@ static void print_assign(Printer *printer, const Stmt *stmt)
     bool adds = value->kind == EXPR_WORD && value->word == WORD_ADD && is_this_local(value->arg[0], stmt) &&
                 dtype_is_float(value->dtype) && !(vector && printer->target->dialect == DIALECT_C99);
     if (adds) {
-        print_line(printer, STR_FMT " += " STR_FMT ";", STR_ARG(name),
-                   STR_ARG(print_expr(printer, value->arg[1]).text));
+        Str added = print_expr(printer, value->arg[1]).text;
+        print_line(printer, STR_FMT " += " STR_FMT ";", STR_ARG(name), STR_ARG(added));
         return;
     }
     Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
@@ -139,10 +87,10 @@ static void print_assign(Printer *printer, const Stmt *stmt)
 static void print_store(Printer *printer, const Stmt *stmt)
 {
     int64_t factor;
-    Str name = printer->names->buffer[stmt->buffer], base = print_base(printer, stmt->index, &factor);
+    Str name = printer->names->buffer[stmt->buffer], base = print_base(printer, name, stmt->index, &factor);
     if (!factor) {
-        print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(base),
-                   STR_ARG(print_expr(printer, stmt->value).text));
+        Str value = print_expr(printer, stmt->value).text;
+        print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(base), STR_ARG(value));
         return;
     }
     const Expr *value = stmt->value;
@@ -155,10 +103,11 @@ static void print_store(Printer *printer, const Stmt *stmt)
     if (dtype_is_half(value->dtype) && value->kind == EXPR_CAST) /* the store rounds */
         value = value->arg[0];
     Str shown = print_vector(printer, value);
-    Str stride = factor == 1 ? STR("") : str_format(printer->arena, ", %lld", (long long)factor);
+    Str stride = factor == 1 ? STR("") : print_lane_stride(printer, name, factor);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
-    print_line(printer, "%s(" STR_FMT STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), STR_ARG(stride), STR_ARG(shown));
+    print_line(printer, "%s(" STR_FMT "%s" STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), stride.len ? ", " : "",
+               STR_ARG(stride), STR_ARG(shown));
 }
 
 const char *print_meet_name(Word word)
@@ -184,9 +133,10 @@ static void print_reduce(Printer *printer, const Stmt *stmt)
     while (rows[r].word != stmt->word)
         r++;
     Str total = print_local(printer, stmt->local, stmt->index, stmt->index2);
+    Str lanes = print_expr(printer, stmt->value).text;
     Str value = str_format(printer->arena, "%s(" STR_FMT ")",
                            prelude_need(printer->needs, printer->arena, rows[r].across, DT_F32, printer->lanes),
-                           STR_ARG(print_expr(printer, stmt->value).text));
+                           STR_ARG(lanes));
     if (rows[r].operator)
         print_line(printer, STR_FMT " %s= " STR_FMT ";", STR_ARG(total), rows[r].operator, STR_ARG(value));
     else
@@ -202,14 +152,39 @@ static Str clamped(Printer *printer, Index bound, Index other, char side)
                       STR_ARG(b), STR_ARG(a));
 }
 
+static bool has_loops(const Block *block)
+{
+    bool has = false;
+    for (const Stmt *stmt = block->first; stmt && !has; stmt = stmt->next)
+        has = stmt->kind == STMT_FOR || has_loops(&stmt->body) || has_loops(&stmt->other);
+    return has;
+}
+
+/* May C compilers unroll it, since it holds no other and has few rounds? */
+static bool unrolls(const Printer *printer, const Stmt *stmt)
+{
+    return printer->innermost && !stmt->low.count && !stmt->high.count && stmt_rounds(stmt) <= MOST_UNROLLED;
+}
+
+static void print_bounds(Printer *printer, const Stmt *stmt, Str *low, Str *high)
+{
+    Constants *constants = printer->constants;
+    if (unrolls(printer, stmt))
+        printer->constants = NULL;
+    printer->place = (Constant){.kind = CONSTANT_BEGIN, .along = stmt->var->name};
+    *low = stmt->clamp_low ? clamped(printer, stmt->low, stmt->low_least, '>') : print_index(printer, stmt->low);
+    printer->place.kind = CONSTANT_END;
+    *high = stmt->clamp_high ? clamped(printer, stmt->high, stmt->high_most, '<') : print_index(printer, stmt->high);
+    printer->constants = constants;
+}
+
 static void print_for(Printer *printer, const Stmt *stmt)
 {
     const char *type = print_index_type(printer);
-    Str low = print_index(printer, stmt->low), high = print_index(printer, stmt->high);
-    if (stmt->clamp_low)
-        low = clamped(printer, stmt->low, stmt->low_least, '>');
-    if (stmt->clamp_high)
-        high = clamped(printer, stmt->high, stmt->high_most, '<');
+    bool innermost = printer->innermost;
+    printer->innermost = !has_loops(&stmt->body);
+    Str low, high;
+    print_bounds(printer, stmt, &low, &high);
     Str var = print_push(printer, stmt->var);
     Str end = STR("");
     if (stmt->clamp_high) {
@@ -230,6 +205,7 @@ static void print_for(Printer *printer, const Stmt *stmt)
     printer->indent--;
     print_line(printer, "}");
     printer->depth--;
+    printer->innermost = innermost;
 }
 
 /* The braces of the statement around a region serve for it too where it is all that stands there. */
@@ -253,8 +229,9 @@ static void print_lanes(Printer *printer, const Stmt *stmt)
 
 static void print_if(Printer *printer, const Stmt *stmt)
 {
-    Str index = print_index(printer, stmt->index), low = print_index(printer, stmt->low),
-        high = print_index(printer, stmt->high);
+    Str index = print_index_of(printer, (Str){0}, stmt->index);
+    printer->place = (Constant){.kind = CONSTANT_LIMIT};
+    Str low = print_index(printer, stmt->low), high = print_index(printer, stmt->high);
     bool from = index_low(stmt->index) < stmt->low.constant, to = index_high(stmt->index) >= stmt->high.constant;
     Str test = from && to ? str_format(printer->arena, STR_FMT " >= " STR_FMT " && " STR_FMT " < " STR_FMT,
                                        STR_ARG(index), STR_ARG(low), STR_ARG(index), STR_ARG(high))
@@ -291,24 +268,38 @@ static void print_meet(Printer *printer, const Stmt *stmt)
 static void print_transpose(Printer *printer, const Stmt *stmt)
 {
     uint32_t lanes = printer->target->dialect == DIALECT_VECTOR ? stmt->lanes : 1;
-    Str to = print_index(printer, stmt->index), from = print_index(printer, stmt->value->index);
     Str to_name = printer->names->buffer[stmt->buffer], from_name = printer->names->buffer[stmt->value->buffer];
+    Str to = print_index_of(printer, to_name, stmt->index);
+    Str from = print_index_of(printer, from_name, stmt->value->index);
+    Str to_stride = print_lane_stride(printer, to_name, stmt->stride);
+    Str from_stride = print_lane_stride(printer, from_name, stmt->from_stride);
     if (lanes > 1) {
-        print_line(printer, "%s(" STR_FMT " + " STR_FMT ", %lld, " STR_FMT " + " STR_FMT ", %lld);",
+        print_line(printer, "%s(" STR_FMT " + " STR_FMT ", " STR_FMT ", " STR_FMT " + " STR_FMT ", " STR_FMT ");",
                    prelude_need(printer->needs, printer->arena, HELPER_TRANSPOSE, DT_F32, lanes), STR_ARG(from_name),
-                   STR_ARG(from), (long long)stmt->from_stride, STR_ARG(to_name), STR_ARG(to), (long long)stmt->stride);
+                   STR_ARG(from), STR_ARG(from_stride), STR_ARG(to_name), STR_ARG(to), STR_ARG(to_stride));
         return;
     }
     print_line(printer, "for (int i = 0; i < %u; i++)", stmt->lanes);
     print_line(printer, "    for (int j = 0; j < %u; j++)", stmt->lanes);
-    print_line(printer, "        " STR_FMT "[" STR_FMT " + j * %lld + i] = " STR_FMT "[" STR_FMT " + i * %lld + j];",
-               STR_ARG(to_name), STR_ARG(to), (long long)stmt->stride, STR_ARG(from_name), STR_ARG(from),
-               (long long)stmt->from_stride);
+    print_line(
+        printer,
+        "        " STR_FMT "[" STR_FMT " + j * " STR_FMT " + i] = " STR_FMT "[" STR_FMT " + i * " STR_FMT " + j];",
+        STR_ARG(to_name), STR_ARG(to), STR_ARG(to_stride), STR_ARG(from_name), STR_ARG(from), STR_ARG(from_stride));
+}
+
+static void print_prefetch(Printer *printer, const Stmt *stmt)
+{
+    Str name = printer->names->buffer[stmt->buffer], index;
+    if (printer->target->dialect != DIALECT_VECTOR)
+        return;
+    index = print_index_of(printer, name, stmt->index);
+    print_line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, %u);", STR_ARG(name), STR_ARG(index),
+               4 - stmt->level);
 }
 
 static Str print_place(Printer *printer, uint32_t buffer, Index index)
 {
-    Str name = printer->names->buffer[buffer], at = print_index(printer, index);
+    Str name = printer->names->buffer[buffer], at = print_index_of(printer, name, index);
     return str_is(at, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(at));
 }
 
@@ -365,10 +356,7 @@ static void print_stmt(Printer *printer, const Stmt *stmt)
         print_if(printer, stmt);
         break;
     case STMT_PREFETCH:
-        if (printer->target->dialect == DIALECT_VECTOR)
-            print_line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, %u);",
-                       STR_ARG(printer->names->buffer[stmt->buffer]), STR_ARG(print_index(printer, stmt->index)),
-                       4 - stmt->level);
+        print_prefetch(printer, stmt);
         break;
     }
 }
@@ -394,6 +382,12 @@ static bool join_lines(Printer *printer, size_t before, size_t start)
     return true;
 }
 
+/* Then lengths of lines do not count. */
+static bool notes_constants(const Printer *printer)
+{
+    return printer->constants && !printer->constants->written;
+}
+
 void print_block(Printer *printer, const Block *block)
 {
     const Stmt *previous = NULL;
@@ -404,7 +398,8 @@ void print_block(Printer *printer, const Block *block)
         size_t start = printer->out->len;
         printer->alone = !shared && !previous && !stmt->next;
         print_stmt(printer, stmt);
-        if (!shares_line(previous, stmt) || !join_lines(printer, before, start))
+        bool joins = shares_line(previous, stmt) && !notes_constants(printer);
+        if (!joins || !join_lines(printer, before, start))
             before = start;
     }
 }
@@ -460,6 +455,9 @@ static uint32_t put_parameters(Printer *printer, const Deal *deal, const bool *a
                         prelude_c_type(buffer->dtype), aliased[i] ? "" : "NNC_RESTRICT ",
                         STR_ARG(printer->names->buffer[i]));
     }
+    for (uint32_t i = 0; i < printer->names->parameters; i++)
+        text_printf(printer->out, "%s%s " STR_FMT, count++ ? ", " : "", print_index_type(printer),
+                    STR_ARG(printer->names->parameter[i]));
     if (deal && deal->part) {
         Str part = print_push(printer, deal->part);
         text_printf(printer->out, "%sint " STR_FMT, count++ ? ", " : "", STR_ARG(part));
@@ -468,10 +466,18 @@ static uint32_t put_parameters(Printer *printer, const Deal *deal, const bool *a
 }
 
 void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const Deal *deal,
-                  const KernelNames *names, const bool *aliased, PreludeNeeds *needs)
+                  const KernelNames *names, const bool *aliased, Constants *constants, PreludeNeeds *needs)
 {
-    Printer printer = {.out = out, .arena = arena, .target = target, .kernel = kernel, .names = names, .needs = needs};
+    Printer printer = {.out = out,
+                       .arena = arena,
+                       .target = target,
+                       .kernel = kernel,
+                       .names = names,
+                       .needs = needs,
+                       .constants = constants};
     print_start(&printer);
+    if (constants)
+        constants->wide = printer.wide;
 
     /* Inlined into its caller a kernel's pointers lose `restrict` in gcc, and its sums their registers. */
     const char *apart = target->dialect == DIALECT_VECTOR ? "__attribute__((noinline))\n" : "";

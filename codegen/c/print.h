@@ -2,21 +2,24 @@
 #ifndef NNC_C_PRINT_H
 #define NNC_C_PRINT_H
 
+#include "c/constants.h"
 #include "c/prelude.h"
 #include "kernel/kernel.h"
 
 typedef struct KernelNames {
     Str function;
-    Str *buffer; /* per buffer of the kernel */
+    Str *buffer;         /* per buffer of the kernel */
+    Str *parameter;      /* that stand for constants of its loops (sharing.h) ... */
+    uint32_t parameters; /* ... so many */
 } KernelNames;
 
 /* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them; in the arena. */
 void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names);
 
 /* `static void name(const float *restrict x, ...) { ... }`.  Buffers in `aliased` may overlap others.  Of a deal only
- * what it says, of the part that is the last parameter, where it has parts. */
+ * what it says, of the part that is the last parameter, where it has parts.  `constants` as in constants.h, or NULL. */
 void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const Deal *deal,
-                  const KernelNames *names, const bool *aliased, PreludeNeeds *needs);
+                  const KernelNames *names, const bool *aliased, Constants *constants, PreludeNeeds *needs);
 /* Per buffer: is it a parameter?  All are of a kernel, those that it uses of a deal. */
 const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal);
 

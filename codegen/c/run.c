@@ -24,9 +24,10 @@ static void print_question(UnitRun *run, const Kernel *kernel)
 }
 
 /* `x, weight, y` */
-static Str arguments_of(UnitRun *run, const Step *step)
+static Str arguments_of(UnitRun *run, const Step *step, const Function *function)
 {
     const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
+    const Launch *launch = &run->unit->of_step[run->number][step->number];
     Arena *arena = run->unit->arena;
     const bool *used = print_used(arena, kernel, step->deal);
     Text list = {0};
@@ -34,6 +35,9 @@ static Str arguments_of(UnitRun *run, const Step *step)
         if (used[b])
             text_printf(&list, "%s" STR_FMT, list.len ? ", " : "",
                         STR_ARG(unit_run_buffer_argument(run, &kernel->buffer[b])));
+    for (uint32_t p = 0; p < function->sharing.count; p++)
+        text_printf(&list, "%s%lld", list.len ? ", " : "",
+                    (long long)launch->constant[function->sharing.parameter[p].constant].value);
     Str copy = str_copy(arena, text_view(&list));
     text_free(&list);
     return copy;
@@ -59,12 +63,12 @@ static void print_call(UnitRun *run, const Step *step, bool first)
 {
     const Unit *unit = run->unit;
     const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
-    const Function *function = &unit->function[unit->of_step[run->number][step->number]];
+    const Function *function = &unit->function[unit->of_step[run->number][step->number].function];
     if (first)
         text_char(run->out, '\n');
     if (first && unit->program->options.checked)
         source_checked_step(run->out, run->entry, step->kernel);
-    Str arguments = arguments_of(run, step);
+    Str arguments = arguments_of(run, step, function);
     if (first)
         source_describe(run->out, run->entry, kernel, 4 * (run->depth + 1));
     unit_run_indent(run);

@@ -3,6 +3,7 @@
 #define NNC_C_UNIT_H
 
 #include "base/names.h"
+#include "c/sharing.h"
 #include "c/source.h"
 
 typedef struct Function { /* of a launch; kernels of equal text share one */
@@ -12,7 +13,18 @@ typedef struct Function { /* of a launch; kernels of equal text share one */
     uint32_t kernel;
     const Deal *deal; /* ... or a deal of it */
     uint32_t users;
+    Sharing sharing;  /* with kernels of other constants */
+    uint32_t printed; /* so many constants stand in its text */
+    bool wide;        /* its parameters need more than an int */
 } Function;
+
+typedef struct Launch { /* a call of a function */
+    uint32_t function;
+    const Constant *constant;    /* of the kernel's loops: what the arguments for its parameters are */
+    uint32_t constants, printed; /* the rest is about scratch (deal.c) */
+    bool wide;                   /* they need more than an int */
+    uint32_t alike;              /* while functions are made (launches.c) */
+} Launch;
 
 typedef struct Unit {
     const Program *program;
@@ -20,13 +32,17 @@ typedef struct Unit {
     PreludeNeeds needs;
     Function *function;
     uint32_t function_count, function_capacity;
-    uint32_t **of_step; /* per entry, per launch: its function */
-    Map by_body;
-    Names names;  /* that stand in the source already */
-    bool retypes; /* memory holds elements of one type after another */
+    Launch **of_step; /* per entry, per launch */
+    Names names;      /* that stand in the source already */
+    bool retypes;     /* memory holds elements of one type after another */
 } Unit;
 
-void unit_make(Unit *unit, const Program *program, Arena *arena); /* which kernels share a function */
+void unit_make(Unit *unit, const Program *program, Arena *arena);
+void unit_share(Unit *unit); /* makes the functions, by which kernels share one (launches.c) */
+/* The text of a kernel or of a deal of it; constants as for print_kernel. */
+Str unit_function_text(Unit *unit, const Entry *entry, uint32_t k, const Deal *deal, const KernelNames *names,
+                       Constants *constants);
+KernelNames unit_function_names(Unit *unit, const Function *function);
 void unit_print_weights(Text *out, Unit *unit);
 void unit_print_functions(Text *out, Unit *unit);
 bool unit_has_apart(const Unit *unit); /* do some of them stay functions, whatever C compilers would like? */

@@ -96,7 +96,7 @@ static void add_function(Gathering *g, const Step *launch)
 {
     uint32_t layer = g->layer_of[launch->kernel];
     BudgetLayer *to = &g->budget->layer[layer];
-    uint32_t function = g->unit->of_step[g->number][launch->number];
+    uint32_t function = g->unit->of_step[g->number][launch->number].function;
     if (is_first(g, layer, FUNCTION, function))
         ARENA_PUSH(g->arena, to->function, to->function_count, to->function_capacity, function);
 }

@@ -59,7 +59,7 @@ static double quantile(const Samples *samples, uint32_t tenth)
     return samples->value[(uint64_t)(samples->count - 1) * tenth / 10];
 }
 
-/* `latency  0.017 ms  median; ...`: the words are broken to the terminal. */
+/* `latency  17.2 us the median; ...`: the words are broken to the terminal. */
 __attribute__((format(printf, 4, 5))) static void put_row(Text *out, const char *what, const char *amount,
                                                           const char *format, ...)
 {
@@ -68,31 +68,39 @@ __attribute__((format(printf, 4, 5))) static void put_row(Text *out, const char 
     va_start(args, format);
     text_vprintf(&words, format, args);
     va_end(args);
-    text_printf(out, "  %-12s %10s ", what, amount);
-    text_wrap(out, text_view(&words), 26, 26, terminal_width());
+    text_printf(out, "  %-12s %12s ", what, amount);
+    text_wrap(out, text_view(&words), 28, 28, terminal_width());
     text_char(out, '\n');
     text_free(&words);
 }
 
-static const char *in_text(char text[32], const char *format, double number)
+static const char *flops_text(char text[40], double flops, const char *unit)
 {
-    snprintf(text, 32, format, number);
+    char amount[32];
+    snprintf(text, 40, "%s%s", roofline_amount(amount, flops), unit);
     return text;
 }
 
 static void print_table(Text *out, const Result *r)
 {
-    char a[32], b[32];
+    char a[40], b[40];
     double median = quantile(&r->second, 5);
 
-    text_printf(out, STR_FMT " for %s, %s, %u run%s\n", STR_ARG(r->model), r->target,
-                r->threads > 1 ? in_text(a, "%.0f threads", r->threads) : "one core", r->runs, r->runs == 1 ? "" : "s");
-    put_row(out, "latency", in_text(a, "%.3f", median * 1e3), "ms, the median; least %.3f, 90 %% under %.3f",
-            quantile(&r->second, 0) * 1e3, quantile(&r->second, 9) * 1e3);
-    put_row(out, "work", in_text(a, "%.3f", (double)r->work.flops * 1e-9), "GFLOP in %u kernel%s", r->kernels,
+    text_printf(out, STR_FMT " for %s, ", STR_ARG(r->model), r->target);
+    if (r->threads > 1)
+        text_printf(out, "%u threads", r->threads);
+    else
+        text_printf(out, "one core");
+    text_printf(out, ", %u run%s\n", r->runs, r->runs == 1 ? "" : "s");
+    Str least = str_from(roofline_seconds(a, quantile(&r->second, 0))),
+        most = str_from(roofline_seconds(b, quantile(&r->second, 9)));
+    char middle[32];
+    put_row(out, "latency", roofline_seconds(middle, median), "the median; least " STR_FMT ", 90 %% under " STR_FMT,
+            STR_ARG(least), STR_ARG(most));
+    put_row(out, "work", flops_text(a, (double)r->work.flops, "FLOP"), "in %u kernel%s", r->kernels,
             r->kernels == 1 ? "" : "s");
-    put_row(out, "rate", in_text(a, "%.1f", (double)r->work.flops / median * 1e-9),
-            "GFLOP/s, %.1f %% of the peak of %.1f", quantile(&r->share, 5) * 100, quantile(&r->peak, 5) * 1e-9);
+    put_row(out, "rate", flops_text(a, (double)r->work.flops / median, "FLOP/s"), "%.1f %% of the peak of %s",
+            quantile(&r->share, 5) * 100, flops_text(b, quantile(&r->peak, 5), "FLOP/s"));
     put_row(out, "bytes moved", plan_bytes(a, r->work.bytes), "at %.1f GB/s", (double)r->work.bytes / median * 1e-9);
     put_row(out, "memory", plan_bytes(a, r->arena_bytes), "arena; weights %s", plan_bytes(b, r->weights_bytes));
 }
@@ -168,22 +176,30 @@ static int measure(Cli *cli, const Program *program, const Host *host, double se
     return status;
 }
 
+typedef enum BenchFormat { FORMAT_TABLE, FORMAT_JSON, FORMAT_SVG, FORMAT_HTML } BenchFormat;
+static const char *const formats[] = {"table", "json", "svg", "html", NULL};
+
 typedef struct Asked {
     double seconds;
-    uint32_t format; /* 0: table, 1: json */
+    uint32_t format;
     bool kernels;
 } Asked;
+
+static BenchPrinter *const kernel_printer[] = {[FORMAT_TABLE] = roofline_print_table,
+                                               [FORMAT_JSON] = roofline_print_json,
+                                               [FORMAT_SVG] = roofline_print_svg,
+                                               [FORMAT_HTML] = roofline_print_html};
 
 /* Measures the model as a whole, or its kernels one by one, and appends what is to be printed. */
 static int measure_and_print(Cli *cli, const Program *program, const Host *host, const Asked *asked, Text *out)
 {
     Result result = {.threads = host->model->threads};
     if (asked->kernels)
-        return bench_kernels(cli, program, host, asked->seconds, asked->format == 1, out);
+        return bench_kernels(cli, program, host, asked->seconds, kernel_printer[asked->format], out);
     int status = measure(cli, program, host, asked->seconds, &result);
     if (status != STATUS_OK)
         return status;
-    (asked->format ? print_json : print_table)(out, &result);
+    (asked->format == FORMAT_JSON ? print_json : print_table)(out, &result);
     return STATUS_OK;
 }
 
@@ -218,7 +234,6 @@ static int bench_model(Cli *cli, Model *model, const Asked *asked)
 
 static int run(Cli *cli)
 {
-    static const char *const formats[] = {"table", "json", NULL};
     Str word = args_value(cli, "format");
     uint32_t format = 0;
     int64_t seconds = 2;
@@ -229,8 +244,11 @@ static int run(Cli *cli)
         !args_number(cli, "seconds", 0, 3600, &seconds) || !program_allocator(cli, &allocator) ||
         !program_runs_here(cli))
         return STATUS_USAGE;
+    bool picture = format == FORMAT_SVG || format == FORMAT_HTML; /* of kernels */
+    Asked asked = {(double)seconds, format, picture || args_has(cli, "kernels")};
+    if (asked.kernels && args_value(cli, "threads").ptr)
+        return cli_usage(cli, "kernels are timed on one core, without --threads");
     int status = model_load(cli, WEIGHTS_ALL, &model);
-    Asked asked = {(double)seconds, format, args_has(cli, "kernels")};
     return status == STATUS_OK ? bench_model(cli, &model, &asked) : status;
 }
 
@@ -243,11 +261,21 @@ const Verb verb_bench = {
         "N "
         "times the peak), the rate of floating-point operations (a "
         "multiply-add is two), its share of the peak of a loop of multiply-adds that is compiled alike and "
-        "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.  With "
-        "--kernels the same of each kernel: microseconds of a run (of all its rounds, in a loop), medians.",
+        "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.\n\n"
+        "With --kernels the same of each kernel, medians of a run (of all its rounds, in a loop), under the roofs of "
+        "the "
+        "machine: "
+        "operations for each byte that must be moved; the share of its roof, which is the peak or the bandwidth of the "
+        "level of memory "
+        "that its bytes fit in, whichever takes longer; and what bounds it: compute, L1, L2, L3, memory, or overhead "
+        "where "
+        "it takes less than a microsecond and stays far below.  Peak and bandwidths are measured in the same run, by "
+        "loops that are compiled alike.  Where the machine allows it, cycles, instructions and misses of the last "
+        "cache are counted, too.  --format svg draws the roofline, and html is a page with the drawing and the table.",
     .flag = (const Flag[]){FLAG_TARGET,
                            {"seconds", "N", "How long to repeat (default: 2; at least 5 runs)"},
-                           {"format", "table|json", "How to print (default: table)"},
+                           {"format", "table|json|svg|html",
+                            "How to print (default: table); svg and html are of --kernels"},
                            {"kernels", NULL, "Time every kernel of its own"},
                            {"input", "NAME=FILE|random:SEED|zeros", "An input (default: random:1)"},
                            FLAG_CC,
@@ -264,6 +292,7 @@ const Verb verb_bench = {
                            FLAG_END},
     .example = (const Example[]){{"nnc bench resnet50.nnc --target x86-64-v3", "as an AVX2 machine would run it"},
                                  {"nnc bench resnet50.nnc --kernels", "where the time goes"},
+                                 {"nnc bench resnet50.nnc --format svg > roof.svg", "the same as a drawing"},
                                  {NULL, NULL}},
     .run = run,
 };

@@ -5,21 +5,45 @@
 
 #include "cli/clock.h"
 
+#define COUNTED_RUNS 3
+
 /* What the emitted code tells while it runs: it is called without a context. */
 static struct {
     double last;    /* when the last kernel ended */
+    double clock;   /* what reading the clock takes */
     double *second; /* per kernel: of this run */
     int64_t *calls; /* of all runs */
+    const Counts *counts;
+    Counted before, *counted; /* when the last kernel ended; per kernel: of all runs */
 } now;
 
 static void tick(long kernel)
 {
-    double time = clock_processor();
+    double time = clock_processor(), spent = time - now.last - now.clock;
     if (kernel >= 0) {
-        now.second[kernel] += time - now.last;
+        now.second[kernel] += spent > 0 ? spent : 0;
         now.calls[kernel]++;
     }
     now.last = clock_processor(); /* what was done here is nobody's */
+}
+
+static void tick_counts(long kernel)
+{
+    Counted counted = counts_read(now.counts);
+    for (int i = 0; kernel >= 0 && i < COUNTS; i++)
+        now.counted[kernel].of[i] += counted.of[i] - now.before.of[i];
+    now.before = counts_read(now.counts);
+}
+
+/* The least of some differences between two readings, one after the other. */
+static double clock_cost(void)
+{
+    double least = 1;
+    for (int i = 0; i < 100; i++) {
+        double begin = clock_processor(), cost = clock_processor() - begin;
+        least = cost < least ? cost : least;
+    }
+    return least;
 }
 
 void kernel_times_run(KernelTimes *times, Arena *arena, const Host *host)
@@ -36,11 +60,27 @@ void kernel_times_run(KernelTimes *times, Arena *arena, const Host *host)
 KernelTimes kernel_times_open(Arena *arena, const Program *program, const Host *host)
 {
     KernelTimes times = {.kernels = program->entry->memory.kernel_count};
-    void (**hook)(long) = dlsym(host->library, str_format(arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
+    times.hook = dlsym(host->library, str_format(arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
     times.calls = ARENA_ARRAY(arena, int64_t, times.kernels);
-    *hook = tick;
+    *times.hook = tick;
+    now.clock = clock_cost();
     kernel_times_run(&times, arena, host);
-    return (KernelTimes){.kernels = times.kernels, .calls = ARENA_ARRAY(arena, int64_t, times.kernels)};
+    return (KernelTimes){
+        .kernels = times.kernels, .calls = ARENA_ARRAY(arena, int64_t, times.kernels), .hook = times.hook};
+}
+
+Counted *kernel_times_count(const KernelTimes *times, Arena *arena, const Host *host, const Counts *counts)
+{
+    now.counted = ARENA_ARRAY(arena, Counted, times->kernels);
+    now.counts = counts;
+    *times->hook = tick_counts;
+    for (int run = 0; run < COUNTED_RUNS; run++)
+        host_run(host);
+    *times->hook = tick;
+    for (uint32_t k = 0; k < times->kernels; k++)
+        for (int i = 0; i < COUNTS; i++)
+            now.counted[k].of[i] /= COUNTED_RUNS;
+    return now.counted;
 }
 
 static int by_value(const void *a, const void *b)

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "base/file.h"
+#include "cli/bandwidth.h"
 #include "cli/clock.h"
 
 #define STEPS 200000 /* of a round: about a millisecond */
@@ -36,10 +37,12 @@ int peak_open(Cli *cli, const Target *target, Peak *peak)
     Text source = {0};
     int status = STATUS_ENVIRONMENT;
 
-    *peak = (Peak){.operations = 2.0 * (target->lanes ? target->lanes : 1) * sum_count(target)};
+    uint32_t lanes = target->lanes ? target->lanes : 1;
+    *peak = (Peak){.operations = 2.0 * lanes * sum_count(target), .lanes = lanes};
     if (!folder_open(cli, (Str){NULL, 0}, &peak->folder))
         return status;
     write_loop(&source, target);
+    bandwidth_write_loops(&source, target);
     if (file_write(&cli->diag, folder_file(cli, &peak->folder, STR("peak.c")), source.ptr, source.len))
         status = emit_compile_shared(cli, target, &peak->folder, "peak.c", "peak.so");
     text_free(&source);

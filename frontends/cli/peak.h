@@ -11,6 +11,7 @@ typedef struct Peak {
     void *library;
     float (*loop)(float seed, long steps);
     double operations; /* of one step; a multiply-add is two */
+    uint32_t lanes;    /* of a vector */
 } Peak;
 
 int peak_open(Cli *cli, const Target *target, Peak *peak); /* returns the exit status; peak_close in any case */

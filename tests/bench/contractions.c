@@ -145,7 +145,7 @@ static void print_source(Text *out, const Program *program, const Kernel *kernel
     const Target *target = program->options.target;
 
     print_role_names(&arena, kernel, &names);
-    print_kernel(&body, &arena, target, kernel, NULL, &names, aliased, &needs);
+    print_kernel(&body, &arena, target, kernel, NULL, &names, aliased, NULL, &needs);
     text_printf(out,
                 "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
                 "#define NNC_RESTRICT restrict\n");

@@ -130,7 +130,7 @@ static void chunks_of_image(Tiled *con, Block *block)
                 Stmt *tiles = stmt_for(arena, inner, t, 0, loop->count, 1, LOOP_SERIAL);
                 tiles->low = index_scale(arena, round, chunk_tiles);
                 tiles->high = index_add(arena, tiles->low, index_constant(chunk_tiles));
-                tiles->clamp_high = loop->count % chunk_tiles != 0;
+                tiles->clamp_high = chunks > 1; /* also of whole chunks: so kernels of both kinds share their text */
                 tiles->high_most = index_constant(loop->count);
                 inner = &tiles->body;
                 round = index_var(arena, t);

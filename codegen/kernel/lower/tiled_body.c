@@ -259,7 +259,7 @@ static void reduce(Body *body, Block *block)
         Stmt *loop = stmt_for(arena, block, con->block, 0, con->block_count, 1, LOOP_ROLLED);
         loop->low = tiled_times(body, con->round, con->blocks);
         loop->high = tiled_sum(body, loop->low, index_constant(con->blocks));
-        loop->clamp_high = con->block_count % con->blocks != 0;
+        loop->clamp_high = con->rounds > 1; /* also of whole rounds: so kernels of both kinds share their text */
         loop->high_most = index_constant(con->block_count);
         one_block(body, &loop->body, index_var(arena, con->block), con->block_depth);
     } else if (con->block_count > 1) {

@@ -95,13 +95,24 @@ static const Expr *start_stored(Body *body, uint32_t pixel, uint32_t vector)
     return expr_load(body->arena, DT_F32, y, stored_address(body, pixel, vector));
 }
 
+static const Expr *sum_at(Body *body, uint32_t pixel, uint32_t vector)
+{
+    return expr_local_at(body->arena, body->acc, index_constant(pixel), index_constant(vector));
+}
+
+/* What is loaded for the first pixel, as a bias is, serves those that start with the same. */
 static void start_all(Body *body, Block *block, StartValue *value)
 {
+    const Expr *first[MOST_PIXELS];
     Block *outer = lower_enter(body->lower, block);
     for (uint32_t p = 0; p < body->pixels; p++)
-        for (uint32_t v = 0; v < body->vectors; v++)
-            stmt_assign(body->arena, body->lower->block, body->acc, index_constant(p), index_constant(v),
-                        value(body, p, v));
+        for (uint32_t v = 0; v < body->vectors; v++) {
+            const Expr *start = value(body, p, v);
+            first[v] = p ? first[v] : start;
+            if (p && start->kind == EXPR_LOAD && expr_eq(start, first[v]))
+                start = sum_at(body, 0, v);
+            stmt_assign(body->arena, body->lower->block, body->acc, index_constant(p), index_constant(v), start);
+        }
     lower_leave(body->lower, outer);
 }
 
@@ -114,11 +125,6 @@ void tiled_start(Body *body, Block *inner)
     Stmt *first = stmt_if(body->arena, inner, index_var(body->arena, body->con->round), 0, 1);
     start_all(body, &first->body, start_bias);
     start_all(body, &first->other, body->con->packed ? start_stored : start_partial);
-}
-
-static const Expr *sum_at(Body *body, uint32_t pixel, uint32_t vector)
-{
-    return expr_local_at(body->arena, body->acc, index_constant(pixel), index_constant(vector));
 }
 
 static void store_results(Body *body, Block *block)

@@ -1,0 +1,179 @@
+/* Which function each launch of a program calls, in order of the launches. */
+#include "c/unit.h"
+
+typedef struct Group { /* of kernels that one function serves */
+    const Constant **kernel;
+    uint32_t kernels, capacity;
+    uint32_t function; /* NONE until it has been made */
+    Sharing sharing;
+} Group;
+
+typedef struct Alike {       /* kernels of equal text but for constants */
+    const Constant **kernel; /* those that differ ... */
+    uint32_t *group;         /* ... and of each its group */
+    uint32_t kernels, capacity, group_capacity;
+    uint32_t constants;
+    Group *at;
+    uint32_t count, at_capacity;
+} Alike;
+
+typedef struct Alikes {
+    Unit *unit;
+    Map by_text;
+    Alike *at;
+    uint32_t count, capacity;
+} Alikes;
+
+static Str new_name(Unit *unit, Str stem, const char *suffix)
+{
+    return names_add(&unit->names, unit->arena, str_format(unit->arena, STR_FMT "%s", STR_ARG(stem), suffix), '_', 0);
+}
+
+/* Of scratch that every thread has for itself, how far apart theirs are is not in the text of the kernel. */
+static void note_scratch(Unit *unit, const Entry *entry, const Step *step, const KernelNames *names,
+                         Constants *constants)
+{
+    const Kernel *kernel = &entry->memory.kernel[step->kernel];
+    const bool *used = print_used(unit->arena, kernel, step->deal);
+    for (uint32_t b = 0; step->deal && step->deal->part && b < kernel->buffer_count; b++) {
+        const KernelBuffer *buffer = &kernel->buffer[b];
+        const Storage *storage = entry_storage(entry, buffer->storage);
+        if (used[b] && storage->per_thread)
+            constants_next(
+                constants, unit->arena,
+                (Constant){CONSTANT_APART, storage->apart / dtype_bytes(buffer->dtype), names->buffer[b], NULL, true});
+    }
+}
+
+static bool same_values(const Constant *a, const Constant *b, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && (a[i].value == b[i].value || !a[i].printed))
+        i++;
+    return i == count;
+}
+
+static void add_kernel(Arena *arena, Alike *alike, const Constant *kernel)
+{
+    for (uint32_t k = 0; k < alike->kernels; k++)
+        if (same_values(alike->kernel[k], kernel, alike->constants))
+            return;
+    ARENA_PUSH(arena, alike->kernel, alike->kernels, alike->capacity, kernel);
+}
+
+static void add_launch(Alikes *all, const Entry *entry, const Step *step, Launch *launch)
+{
+    Unit *unit = all->unit;
+    KernelNames names;
+    Constants constants = {0};
+    print_role_names(unit->arena, &entry->memory.kernel[step->kernel], &names);
+    Str text = unit_function_text(unit, entry, step->kernel, step->deal, &names, &constants);
+    constants_mark_printed(&constants, text);
+    *launch = (Launch){.printed = constants.count, .wide = constants.wide};
+    note_scratch(unit, entry, step, &names, &constants);
+    launch->constant = constants.at;
+    launch->constants = constants.count;
+    text = str_format(unit->arena, STR_FMT "%u", STR_ARG(text), constants.count);
+    uint32_t known = map_get(&all->by_text, text);
+    if (known == MAP_NONE) {
+        known = all->count;
+        map_put(&all->by_text, text, known);
+        ARENA_PUSH(unit->arena, all->at, all->count, all->capacity, (Alike){.constants = constants.count});
+    }
+    launch->alike = known;
+    add_kernel(unit->arena, &all->at[known], constants.at);
+}
+
+/* Each kernel joins the first group that still takes few parameters with it. */
+static void make_groups(Arena *arena, Alike *alike)
+{
+    alike->group = ARENA_ARRAY(arena, uint32_t, alike->kernels);
+    for (uint32_t k = 0; k < alike->kernels; k++) {
+        uint32_t g = 0;
+        for (; g < alike->count; g++) {
+            Group *group = &alike->at[g];
+            Sharing sharing;
+            ARENA_PUSH(arena, group->kernel, group->kernels, group->capacity, alike->kernel[k]);
+            if (sharing_find(arena, group->kernel, group->kernels, alike->constants, &sharing)) {
+                group->sharing = sharing;
+                break;
+            }
+            group->kernels--;
+        }
+        alike->group[k] = g;
+        if (g < alike->count)
+            continue;
+        Group group = {.function = NONE};
+        ARENA_PUSH(arena, group.kernel, group.kernels, group.capacity, alike->kernel[k]);
+        ARENA_PUSH(arena, alike->at, alike->count, alike->at_capacity, group);
+    }
+}
+
+static uint32_t make_function(Unit *unit, const Entry *entry, const Step *step, const Launch *launch,
+                              const Sharing *sharing)
+{
+    const Kernel *kernel = &entry->memory.kernel[step->kernel];
+    Function function = {.entry = entry,
+                         .kernel = step->kernel,
+                         .deal = step->deal,
+                         .sharing = *sharing,
+                         .printed = launch->printed,
+                         .wide = launch->wide};
+    function.name = new_name(unit, kernel->name, "");
+    if (step->deal && step->deal->part) {
+        function.call = new_name(unit, function.name, "_call");
+        function.part = new_name(unit, function.name, "_part");
+    }
+    if (sharing->count) {
+        KernelNames names;
+        print_role_names(unit->arena, kernel, &names);
+        sharing_name(unit->arena, launch->constant, launch->constants, names.buffer, kernel->buffer_count,
+                     &function.sharing);
+    }
+    ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity, function);
+    return unit->function_count - 1;
+}
+
+static void take_function(Alikes *all, const Entry *entry, const Step *step, Launch *launch)
+{
+    Unit *unit = all->unit;
+    Alike *alike = &all->at[launch->alike];
+    uint32_t k = 0;
+    while (!same_values(alike->kernel[k], launch->constant, alike->constants))
+        k++;
+    Group *group = &alike->at[alike->group[k]];
+    if (group->function == NONE)
+        group->function = make_function(unit, entry, step, launch, &group->sharing);
+    launch->function = group->function;
+    unit->function[group->function].users++;
+}
+
+typedef void Visit(Alikes *all, const Entry *entry, const Step *step, Launch *launch);
+
+/* Recurses over the nesting of loops and branches. */
+static void visit_launches(Alikes *all, uint32_t e, const StepList *list, Visit *visit)
+{
+    Unit *unit = all->unit;
+    for (uint32_t s = 0; s < list->count; s++) {
+        const Step *step = &list->step[s];
+        if (step->kind == STEP_LAUNCH)
+            visit(all, &unit->program->entry[e], step, &unit->of_step[e][step->number]);
+        for (uint32_t i = 0; i < step->body_count; i++)
+            visit_launches(all, e, &step->body[i], visit);
+    }
+}
+
+void unit_share(Unit *unit)
+{
+    const Program *program = unit->program;
+    Alikes all = {.unit = unit, .by_text = {.arena = unit->arena}};
+    unit->of_step = ARENA_ARRAY(unit->arena, Launch *, program->entry_count);
+    for (uint32_t e = 0; e < program->entry_count; e++) {
+        unit->of_step[e] = ARENA_ARRAY(unit->arena, Launch, program->entry[e].steps.launches);
+        visit_launches(&all, e, &program->entry[e].steps.list, add_launch);
+    }
+    for (uint32_t f = 0; f < all.count; f++)
+        make_groups(unit->arena, &all.at[f]);
+    for (uint32_t e = 0; e < program->entry_count; e++)
+        visit_launches(&all, e, &program->entry[e].steps.list, take_function);
+}

@@ -1,0 +1,62 @@
+/* What printing statements begins with: names of buffers and loop variables, lines. */
+#include "c/expr.h"
+
+#include <assert.h>
+
+/* Names */
+
+void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
+{
+    names->function = kernel->name;
+    names->buffer = ARENA_ARRAY(arena, Str, kernel->buffer_count);
+    names->parameters = 0;
+    Map last = {.arena = arena}; /* per role: its last buffer; before: how many of the role stand in front of it */
+    uint32_t *before = ARENA_ARRAY(arena, uint32_t, kernel->buffer_count);
+    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
+        uint32_t known = map_get(&last, str_from(kernel->buffer[i].role));
+        before[i] = known == MAP_NONE ? 0 : before[known] + 1;
+        map_put(&last, str_from(kernel->buffer[i].role), i);
+    }
+    for (uint32_t i = 0; i < kernel->buffer_count; i++) {
+        const char *role = kernel->buffer[i].role;
+        bool alone = before[map_get(&last, str_from(role))] == 0;
+        names->buffer[i] = alone ? str_from(role) : str_format(arena, "%s%u", role, before[i]);
+    }
+}
+
+/* Lines */
+
+void print_line(Printer *printer, const char *format, ...)
+{
+    va_list args;
+    text_fill(printer->out, ' ', printer->indent * 4);
+    va_start(args, format);
+    text_vprintf(printer->out, format, args);
+    va_end(args);
+    text_char(printer->out, '\n');
+}
+
+static bool name_taken(const Printer *printer, Str name)
+{
+    for (uint32_t i = 0; i < printer->depth; i++)
+        if (str_eq(printer->var_name[i], name))
+            return true;
+    for (uint32_t i = 0; i < printer->kernel->buffer_count; i++)
+        if (str_eq(printer->names->buffer[i], name))
+            return true;
+    for (uint32_t i = 0; i < printer->names->parameters; i++)
+        if (str_eq(printer->names->parameter[i], name))
+            return true;
+    return false;
+}
+
+Str print_push(Printer *printer, const Var *var)
+{
+    assert(printer->depth < MOST_LOOPS);
+    Str name = str_from(var->name);
+    for (int n = 2; name_taken(printer, name); n++)
+        name = str_format(printer->arena, "%s_%d", var->name, n);
+    printer->var[printer->depth] = var;
+    printer->var_name[printer->depth++] = name;
+    return name;
+}
