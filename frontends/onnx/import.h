@@ -129,7 +129,7 @@ extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
     onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[],
     onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[],
-    onnx_contrib_attention[];
+    onnx_contrib_attention[], onnx_contrib_cache[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -174,8 +174,13 @@ bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
 Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
 
 /* cover.c: a node with the results of another, whose operands and attributes are to be set */
-#define COVER_ATTRIBUTES 8
+#define COVER_ATTRIBUTES 10
 OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands);
+OnnxValue *onnx_written(OnnxNode *node, const char *name); /* what this node has written, for another */
+void onnx_set_operand(OnnxNode *node, uint32_t i, OnnxValue *value);
+/* Its results are values of the root's own, under these names; NULL: nobody wants it. */
+void onnx_name_results(OnnxNode *node, const char *const *name, uint32_t count);
+bool onnx_write_cover(OnnxNode *root, OnnxNode *node); /* false with the root's reason set */
 void onnx_add_int(OnnxNode *node, const char *name, int64_t number);
 void onnx_add_float(OnnxNode *node, const char *name, double number);
 

@@ -110,6 +110,82 @@ LEARNED = {
 }
 
 
+class Given(numpy.ndarray):
+    """An operand that is known when running; others but the first are constants."""
+
+
+def given(array):
+    return numpy.asarray(array).view(Given)
+
+
+def cache(*shape, used):
+    """What was kept: `used` positions, and room for more"""
+    array = floats(*shape)
+    array[:, :, used:] = 0
+    return given(array)
+
+
+
+
+def flat(batch, steps):
+    """Queries of 4 heads, keys and values of 2"""
+    return [floats(batch, steps, 64), floats(batch, steps, 32), floats(batch, steps, 32)]
+
+
+PROMPT, STEP, ANGLES = flat(2, 3), flat(2, 1), [floats(9, 8), floats(9, 8)]
+OF_FOUR = {"num_heads": 4, "kv_num_heads": 2}
+ALL = ["y", "k", "v"]
+
+
+def grown(past, count):
+    """Operands of a step behind `past` keys of one sequence"""
+    return [given(floats(1, 2, past, 16)), given(floats(1, 2, past, 16)), numpy.array([past + count - 1], "i4"), numpy.array(past + count, "i4")]
+
+
+def room(*used):
+    """Operands of a step, where each sequence has `used` keys in a buffer of 8"""
+    keys, values = [numpy.stack([cache(1, 2, 8, 16, used=u)[0] for u in used]) for _ in range(2)]
+    return [given(keys), given(values), given(numpy.array(used, "i4")), numpy.array(8, "i4")]
+
+
+GROUPED = {
+    "a prompt": [*PROMPT, None, None, numpy.array([2, 2], "i4"), numpy.array(3, "i4")],
+    "a prompt, packed": [floats(2, 3, 128), None, None, None, None, numpy.array([2, 2], "i4"), numpy.array(3, "i4")],
+    "a step behind a past that grows": [*flat(1, 1), *grown(4, 1)],
+    "steps behind a past that grows": [*flat(1, 3), *grown(4, 3)],
+    "a step in a buffer": [*flat(1, 1), *room(5)],
+    "a step in a buffer, each sequence its own": [*STEP, *room(5, 2)],
+}
+CASES |= {f"grouped queries, {name}": ("GroupQueryAttention", operands, OF_FOUR, ALL) for name, operands in GROUPED.items()}
+CASES |= {f"grouped queries, rotated, {name}": ("GroupQueryAttention", operands + ANGLES, OF_FOUR | {"do_rotary": 1}, ALL) for name, operands in GROUPED.items()}
+CASES |= {
+    "grouped queries, neighbours rotated": ("GroupQueryAttention", [*STEP, *room(5, 2), *ANGLES], OF_FOUR | {"do_rotary": 1, "rotary_interleaved": 1}, ALL),
+    "grouped queries, rotated by positions": ("GroupQueryAttention", [*STEP, *room(5, 2), *ANGLES, given(numpy.array([[4], [1]]))], OF_FOUR | {"do_rotary": 1}, ALL),
+    "grouped queries with a bias": ("GroupQueryAttention", [*STEP, *room(5, 2), None, None, None, floats(2, 1, 1, 8)], OF_FOUR, ALL),
+    "grouped queries in a window": ("GroupQueryAttention", [*STEP, *room(5, 2)], OF_FOUR | {"local_window_size": 3}, ALL),
+    "grouped queries of a prompt in a window": ("GroupQueryAttention", GROUPED["a prompt"], OF_FOUR | {"local_window_size": 2}, ALL),
+    "grouped queries, scaled and capped": ("GroupQueryAttention", GROUPED["a prompt"], OF_FOUR | {"scale": 0.3, "softcap": 2.0}, ALL),
+    "grouped queries with a share for none": ("GroupQueryAttention", [*STEP, *room(5, 2)], OF_FOUR | {"smooth_softmax": 1}, ALL),
+    "grouped queries with sinks": ("GroupQueryAttention", [*STEP, *room(5, 2), None, None, None, None, floats(4)], OF_FOUR, ALL),
+    "attention with a past": ("Attention", [X, floats(8, 24), floats(24), None, given(floats(2, 2, 2, 4, 4))], {"num_heads": 2, "unidirectional": 1}, ["y", "kv"]),
+    "attention with a past and a mask": ("Attention", [X, floats(8, 24), floats(24), numpy.array([[0, 1, 1, 1, 1, 1, 1], [1] * 7], "i4"), given(floats(2, 2, 2, 4, 4))],
+                                         {"num_heads": 2}, ["y", "kv"]),
+    "attention with a mask for each query": ("Attention", [X, floats(8, 24), floats(24), numpy.tri(3, dtype="i4")[None].repeat(2, 0)], {"num_heads": 2}, ["y", "kv"]),
+    "attention with padding before": ("Attention", [X, floats(8, 24), floats(24), numpy.array([3, 3, 1, 0], "i4")], {"num_heads": 2}, ["y"]),
+    "attention of other values": ("Attention", [X, floats(8, 20), floats(20)], {"num_heads": 2, "qkv_hidden_sizes": [8, 8, 4]}, ["y"]),
+    "attention of several heads with a past": ("MultiHeadAttention", [X, X, X, floats(24), None, None, given(floats(2, 2, 4, 4)), given(floats(2, 2, 4, 4))],
+                                               {"num_heads": 2, "unidirectional": 1}, ALL),
+    "attention of several heads, masked, with a past": ("MultiHeadAttention", [X, X, X, None, given(numpy.array([[0, 1, 1, 1, 1, 1, 1], [1] * 7], "i4")), None,
+                                                                               given(floats(2, 2, 4, 4)), given(floats(2, 2, 4, 4))], {"num_heads": 2}, ALL),
+    "attention of several heads that come in heads": ("MultiHeadAttention", [X, floats(2, 2, 5, 4), floats(2, 2, 5, 4)], {"num_heads": 2}, ["y"]),
+    "attention of several heads with a bias for scores": ("MultiHeadAttention", [X, X, X, None, None, given(floats(1, 2, 3, 3))], {"num_heads": 2}, ["y"]),
+    "rotated from a position on": ("RotaryEmbedding", [X, given(numpy.array([2])), floats(9, 2), floats(9, 2)], {"num_heads": 2}, ["y"]),
+    "rotated in part": ("RotaryEmbedding", [floats(2, 2, 3, 6), numpy.array([[0, 1, 2], [1, 2, 3]]), floats(5, 2), floats(5, 2)], {"num_heads": 2, "rotary_embedding_dim": 4, "interleaved": 1}, ["y"]),
+}
+
+OWN = {"rms norm": ("SimplifiedLayerNormalization", [X, GAIN], {"epsilon": 1e-3, "axis": -1}, ["y"])}  # ONNX Runtime's, in ONNX's domain
+
+
 def kind_of(op, operands, result):
     """The type of ONNX that a result has."""
     if op.endswith("Classifier") and result == "y":
@@ -120,16 +196,19 @@ def kind_of(op, operands, result):
 
 
 def check(nnc, folder, op, operands, attributes, results, domain):
-    names = [f"i{i}" for i in range(len(operands))]
-    weights = [tensor(n, v) for n, v in zip(names[1:], operands[1:])]
-    content = model(graph([node(op, names, results, domain=domain, **attributes)], [value("i0", operands[0].shape, KINDS[operands[0].dtype.name])],
+    names = [f"i{i}" if v is not None else "" for i, v in enumerate(operands)]
+    weights = [tensor(n, v) for n, v in zip(names[1:], operands[1:]) if n and not isinstance(v, Given)]
+    inputs = {n: numpy.asarray(v) for n, v in zip(names, operands) if n == "i0" or isinstance(v, Given)}
+    content = model(graph([node(op, names, results, domain=domain, **attributes)], [value(n, v.shape, KINDS[v.dtype.name]) for n, v in inputs.items()],
                           [value(r, None, kind_of(op, operands, r)) for r in results if r], weights), domains=[domain])
     path = folder / "m.onnx"
     path.write_bytes(content)
-    wanted = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"i0": operands[0]})
-    numpy.save(folder / "i0.npy", operands[0])
+    wanted = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, inputs)
+    for name, array in inputs.items():
+        numpy.save(folder / f"{name}.npy", array)
+    given_files = [word for name in inputs for word in ("--input", f"{name}={folder / name}.npy")]
     outputs = [word for r in results if r for word in ("--output", f"{r}={folder / r}.npy")]
-    command = [nnc, "run", path, "--target", "reference", "--input", f"i0={folder / 'i0.npy'}", *outputs]
+    command = [nnc, "run", path, "--target", "reference", *given_files, *outputs]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for name, want in zip([r for r in results if r], wanted):
@@ -140,7 +219,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     options = parser.parse_args()
-    cases = [(*c, "com.microsoft") for c in CASES.items()] + [(*c, "ai.onnx.ml") for c in LEARNED.items()]
+    cases = [(*c, "") for c in OWN.items()]
+    cases += [(*c, "com.microsoft") for c in CASES.items()]
+    cases += [(*c, "ai.onnx.ml") for c in LEARNED.items()]
     print(f"1..{len(cases)}")
     for i, (name, case, domain) in enumerate(cases, 1):
         with tempfile.TemporaryDirectory() as folder:
