@@ -193,7 +193,8 @@ static bool write_non_max_suppression(OnnxNode *n)
     if (!take_number(n, 2, &most_boxes) || !take_number(n, 3, &overlap) || !take_number(n, 4, &least_score))
         return false;
     long long batch = onnx_dim(n, 0, 0), boxes = onnx_dim(n, 0, 1), classes = onnx_dim(n, 1, 1);
-    long long rows = batch * classes, each = least(most_boxes < 0 ? 0 : (int64_t)most_boxes, boxes);
+    long long rows = batch * classes;
+    long long each = most_boxes >= (double)boxes ? boxes : most_boxes < 0 ? 0 : (long long)most_boxes;
     if (rows * each < 1)
         return onnx_no(n, "it selects nothing");
     const char *wide = onnx_in(n, 0), *at = onnx_temp(n, "at"), *found = onnx_temp(n, "found");

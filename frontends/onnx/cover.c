@@ -53,6 +53,13 @@ void onnx_name_results(OnnxNode *node, const char *const *name, uint32_t count)
     }
 }
 
+void onnx_copy_attributes(OnnxNode *node, const OnnxNode *root)
+{
+    Onnx__NodeProto *proto = (Onnx__NodeProto *)(uintptr_t)node->proto;
+    proto->attribute = root->proto->attribute;
+    proto->n_attribute = root->proto->n_attribute;
+}
+
 bool onnx_write_cover(OnnxNode *root, OnnxNode *node)
 {
     bool good = node->row && node->row->write(node);

@@ -180,13 +180,16 @@ OnnxValue *onnx_written(OnnxNode *node, const char *name); /* what this node has
 void onnx_set_operand(OnnxNode *node, uint32_t i, OnnxValue *value);
 /* Its results are values of the root's own, under these names; NULL: nobody wants it. */
 void onnx_name_results(OnnxNode *node, const char *const *name, uint32_t count);
-bool onnx_write_cover(OnnxNode *root, OnnxNode *node); /* false with the root's reason set */
+void onnx_copy_attributes(OnnxNode *node, const OnnxNode *root); /* in place of its own */
+bool onnx_write_cover(OnnxNode *root, OnnxNode *node);           /* false with the root's reason set */
 void onnx_add_int(OnnxNode *node, const char *name, int64_t number);
 void onnx_add_float(OnnxNode *node, const char *name, double number);
 
 /* learned.c: scores of classes and targets */
 const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */
 bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
+/* One score, [n, 1], for two labels: it is the second's share if weights are positive, else what speaks for it. */
+bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
 
 /* random.c */
 bool onnx_write_training_dropout(OnnxNode *node, double ratio);

@@ -214,6 +214,28 @@ bool onnx_write_classes(OnnxNode *n, const char *scores, int64_t count)
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), y));
 }
 
+bool onnx_write_two_classes(OnnxNode *n, const char *score, bool positive)
+{
+    const int64_t *label;
+    uint32_t labels;
+    bool whole =
+        onnx_ints(n, "classlabels_ints", &label, &labels) || onnx_ints(n, "classlabels_int64s", &label, &labels);
+    if (onnx_wants(n, 0) && (!whole || labels != 2))
+        return onnx_no(n, "its labels are texts; only its scores can be asked for");
+    const char *raw = onnx_temp(n, "score"), *list = onnx_wants(n, 0) ? onnx_known_list(n, label, 2, "labels") : NULL;
+    const char *transform = onnx_string(n, "post_transform", "NONE");
+    bool logistic = strcmp(transform, "LOGISTIC") == 0;
+    if (!logistic && strcmp(transform, "NONE") != 0)
+        return onnx_no(n, "what becomes of its score is %s", transform);
+    const char *both = positive   ? onnx_text(n, "concat(1.0 - %s, %s, axis = 1)", raw, raw)
+                       : logistic ? onnx_text(n, "sigmoid(concat(-%s, %s, axis = 1))", raw, raw)
+                                  : onnx_text(n, "concat(-%s, %s, axis = 1)", raw, raw);
+    return onnx_emit(n, "%s = %s", raw, score) &&
+           (!list || onnx_emit(n, "%s = gather(%s, cast(%s[:, 0] > %s, to = i32))", onnx_out(n, 0), list, raw,
+                               positive ? "0.5" : "0.0")) &&
+           (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), both));
+}
+
 static bool write_linear_classifier(OnnxNode *n)
 {
     int64_t count = count_of(n, "intercepts"), width = onnx_rank(n, 0) == 2 ? onnx_dim(n, 0, 1) : 0;

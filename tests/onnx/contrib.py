@@ -56,6 +56,13 @@ CASES |= {
     "quantised sigmoid": ("QLinearSigmoid", [*quantised(2, 3), numpy.float32(1 / 256), numpy.uint8(0)], {}, ["y"]),
     "quantised leaky relu": ("QLinearLeakyRelu", [*quantised(2, 3), *OUT], {"alpha": 0.2}, ["y"]),
     "quantised pool": ("QLinearGlobalAveragePool", [*quantised(1, 2, 4, 4), *OUT], {}, ["y"]),
+    "quantised pool of windows": ("QLinearAveragePool", [*quantised(1, 2, 5, 5), *OUT], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, ["y"]),
+    "quantised pool that counts the padding": ("QLinearAveragePool", [*quantised(1, 2, 5, 5), *OUT],
+                                               {"kernel_shape": [2, 3], "pads": [1, 1, 0, 1], "count_include_pad": 1}, ["y"]),
+    "quantised choice": ("QLinearWhere", [DICE.integers(0, 2, (3, 4)).astype(bool), *quantised(3, 4), *quantised(3, 4), *OUT], {}, ["y"]),
+    "integers to floats": ("MatMulIntegerToFloat", [*[quantised(3, 4)[0], DICE.integers(-99, 99, (4, 5), dtype="i1")], numpy.float32(0.03), floats(5), numpy.uint8(120),
+                                                    DICE.integers(-9, 9, 5, dtype="i1"), floats(5)], {}, ["y"]),
+    "floats by integers": ("DynamicQuantizeMatMul", [X, DICE.integers(0, 255, (8, 4), dtype="u1"), floats(4), DICE.integers(0, 255, 4, dtype="u1"), floats(4)], {}, ["y"]),
     "quantised gemm": ("QGemm", [*quantised(3, 4), *quantised(4, 5), DICE.integers(-99, 99, 5, dtype="i4"), *OUT], {"alpha": 1.0}, ["y"]),
     "quantised gemm of floats": ("QGemm", [*quantised(3, 4), *quantised(5, 4)], {"transB": 1}, ["y"]),
     "convolution and what follows": ("FusedConv", [IMAGE, floats(3, 2, 3, 3), floats(3)], {"activation": "LeakyRelu", "activation_params": [0.3], "pads": [1, 1, 1, 1]}, ["y"]),
@@ -84,6 +91,7 @@ def leaves(side, targets):
     return {f"{side}_treeids": [0, 0, 0, 1, 1], f"{side}_nodeids": [2, 3, 4, 1, 2], f"{side}_ids": targets, f"{side}_weights": [0.5, -1.0, 2.0, 0.25, 3.0]}
 
 
+TWO = {"classlabels_int64s": [5, 7]}
 MIXED = TREES | {"nodes_modes": ["BRANCH_LT", "BRANCH_GTE", "LEAF", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF"]}
 LEARNED = {
     "trees for a target": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | {"n_targets": 1, "base_values": [0.5]}, ["y"]),
@@ -91,6 +99,11 @@ LEARNED = {
     "means of trees": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | {"n_targets": 1, "aggregate_function": "AVERAGE"}, ["y"]),
     "trees of several modes": ("TreeEnsembleRegressor", [ROWS], MIXED | leaves("target", [0] * 5) | {"n_targets": 1}, ["y"]),
     "trees for classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0, 1, 2, 0, 2]) | {"classlabels_int64s": [5, 7, 9], "post_transform": "SOFTMAX"}, ["y", "z"]),
+    "trees of one score for two classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"post_transform": "LOGISTIC"}, ["y", "z"]),
+    "trees of the second's score": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [1] * 5) | TWO, ["y", "z"]),
+    "trees of one share for two classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [1] * 5) | TWO | {"class_weights": [0.1, 0.4, 0.2, 0.25, 0.3]}, ["y", "z"]),
+    "trees of the second's score, logistic": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [1] * 5) | TWO | {"post_transform": "LOGISTIC"}, ["y", "z"]),
+    "trees of one score behind a base": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"base_values": [0.7]}, ["y", "z"]),
     "linear regression": ("LinearRegressor", [ROWS], {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "intercepts": [0.1, 0.2], "targets": 2}, ["y"]),
     "linear classes": ("LinearClassifier", [ROWS], {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5, 0.3, 0.1, -0.7], "intercepts": [0.1, 0.2, 0.0],
                                                     "classlabels_ints": [3, 1, 2], "post_transform": "SOFTMAX"}, ["y", "z"]),
