@@ -25,6 +25,8 @@ static const struct {
     [HELPER_PART_U16] = {"part_u16", NULL},
     [HELPER_PART_F16] = {"part_f16", NULL},
     [HELPER_PART_BF16] = {"part_bf16", NULL},
+    [HELPER_LOAD_NIBBLE] = {"load_nibble", NULL},
+    [HELPER_NIBBLE] = {"nibble", NULL},
     [HELPER_SPLAT] = {"splat", NULL},
     [HELPER_LOAD_MASK] = {"load_mask", NULL},
     [HELPER_GATHER_MASK] = {"gather_mask", NULL},

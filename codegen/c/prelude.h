@@ -28,6 +28,8 @@ typedef enum Helper {
     HELPER_PART_U16,
     HELPER_PART_F16,
     HELPER_PART_BF16,
+    HELPER_LOAD_NIBBLE, /* f32x16 load_nibble_f32x16(const uint8_t *p, int high): 4 bits of each byte */
+    HELPER_NIBBLE,      /* f32x16 nibble_f32x16(const uint8_t *p, int part): 4 bits of p, of words of 8 */
     HELPER_SPLAT,       /* f32x16 splat_f32x16(float x) */
     HELPER_LOAD_MASK,   /* i32x16 load_mask_f32x16(const unsigned char *p): of bools, which are 0 or 1 */
     HELPER_GATHER_MASK, /* i32x16 gather_mask_f32x16(const unsigned char *p, ptrdiff_t stride) */

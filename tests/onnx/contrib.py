@@ -101,7 +101,7 @@ LEARNED = {
     "trees for classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0, 1, 2, 0, 2]) | {"classlabels_int64s": [5, 7, 9], "post_transform": "SOFTMAX"}, ["y", "z"]),
     "trees of one score for two classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"post_transform": "LOGISTIC"}, ["y", "z"]),
     "trees of the second's score": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [1] * 5) | TWO, ["y", "z"]),
-    "trees of one share for two classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [1] * 5) | TWO | {"class_weights": [0.1, 0.4, 0.2, 0.25, 0.3]}, ["y", "z"]),
+    "trees of one share for two classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"class_weights": [0.1, 0.4, 0.2, 0.25, 0.3]}, ["y", "z"]),
     "trees of the second's score, logistic": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [1] * 5) | TWO | {"post_transform": "LOGISTIC"}, ["y", "z"]),
     "trees of one score behind a base": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"base_values": [0.7]}, ["y", "z"]),
     "linear regression": ("LinearRegressor", [ROWS], {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "intercepts": [0.1, 0.2], "targets": 2}, ["y"]),
