@@ -369,6 +369,43 @@ def what_is_as_large_as_data_say_has_a_count(t):
 
 
 @case
+def what_data_bound_goes_on_entry_by_entry(t):
+    """The rows of a table whose first number is above 0, as a detector chooses its boxes"""
+    table = numpy.array([[1, 2], [-1, 5], [3, 4], [0, 7], [6, -8], [2, 9]], "f4")
+    ints = {"column": [1], "ends": [3], "zero": [0], "one": [1], "flat": [-1, 2], "first": [0, 0]}
+    weights = [tensor(k, numpy.array(v)) for k, v in ints.items()] + [tensor("zeros", numpy.zeros((), "f4")), tensor("two", numpy.float32(2))]
+    chosen = [node("Gather", ["x", "zero0"], ["score"], axis=1), node("Greater", ["score", "zeros"], ["good"]), node("NonZero", ["good"], ["at"]),
+              node("Transpose", ["at"], ["rows"], perm=[1, 0]), node("Squeeze", ["rows", "column"], ["places"]), node("Gather", ["x", "places"], ["boxes"])]
+    weights.append(tensor("zero0", numpy.array(0)))
+    inputs, want = [value("x", [6, 2])], table[table[:, 0] > 0]
+
+    def found(*nodes):
+        m = model(graph([*chosen, *nodes], inputs, [value("y", None)], weights), opset=17)
+        y, count = t.value(m, x=table), int(t.value(m, "y.count", x=table))
+        return y, count
+
+    y, count = found(node("Mul", ["boxes", "two"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want * 2)
+    y, count = found(node("Slice", ["boxes", "zero", "ends", "zero"], ["y"]))
+    assert count == 3 and y.shape == (3, 2)
+    numpy.testing.assert_array_equal(y, want[:3])
+    y, count = found(node("Slice", ["boxes", "column", "ends", "column"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want[:, 1:])
+    y, count = found(node("Unsqueeze", ["places", "column"], ["p"]), node("Cast", ["p"], ["f"], to=1), node("Concat", ["boxes", "f"], ["y"], axis=1))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], numpy.concatenate([want, numpy.argwhere(table[:, 0] > 0)], 1))
+    y, count = found(node("Unsqueeze", ["boxes", "zero"], ["u"]), node("Squeeze", ["u", "zero"], ["s"]), node("Reshape", ["s", "flat"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want)
+    for refused in ([node("Slice", ["boxes", "one", "ends", "zero"], ["y"])], [node("ReduceSum", ["boxes", "zero"], ["y"])],
+                    [node("Add", ["boxes", "x"], ["y"])], [node("Concat", ["boxes", "x"], ["y"], axis=1)], [node("Concat", ["boxes", "boxes"], ["y"], axis=0)]):
+        t.write(model(graph([*chosen, *refused], inputs, [value("y", None)], weights), opset=17))
+        assert "is as large as data say" in t.run("import", "m.onnx", status=1)
+
+
+@case
 def sequences_and_optionals_are_tensors_one_by_one(t):
     from write import data
     def listed(name):
