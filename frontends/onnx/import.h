@@ -129,7 +129,7 @@ extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
     onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[],
     onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[],
-    onnx_contrib_attention[], onnx_contrib_cache[];
+    onnx_contrib_attention[], onnx_contrib_cache[], onnx_supports[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -186,6 +186,9 @@ void onnx_add_int(OnnxNode *node, const char *name, int64_t number);
 void onnx_add_float(OnnxNode *node, const char *name, double number);
 
 /* learned.c: scores of classes and targets */
+/* An attribute's numbers as a constant of f32 of the text; NULL: it has none, or not as many. */
+const char *onnx_floats(OnnxNode *node, const char *name, uint32_t rank, const int64_t *dim);
+const char *onnx_as_float(OnnxNode *node, uint32_t i);               /* operand i as f32 */
 const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */
 bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
 /* One score, [n, 1], for two labels: it is the second's share if weights are positive, else what speaks for it. */

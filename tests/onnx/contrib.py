@@ -91,6 +91,10 @@ def leaves(side, targets):
     return {f"{side}_treeids": [0, 0, 0, 1, 1], f"{side}_nodeids": [2, 3, 4, 1, 2], f"{side}_ids": targets, f"{side}_weights": [0.5, -1.0, 2.0, 0.25, 3.0]}
 
 
+SVC = {"kernel_type": "RBF", "kernel_params": [0.4, 0.0, 3.0]}
+SUPPORTS = [0.5, -1.0, 2.0, 1.0, 0.25, -0.5, 0.1, 0.9, -1.2, -0.4, 0.3, 0.8]
+THREE = {"classlabels_ints": [3, 1, 2], "vectors_per_class": [1, 2, 1], "support_vectors": SUPPORTS, "coefficients": [0.7, -0.3, 0.5, -0.8, 0.6, 0.4, -0.9, 0.2],
+         "rho": [0.1, -0.05, 0.02]}
 TWO = {"classlabels_int64s": [5, 7]}
 MIXED = TREES | {"nodes_modes": ["BRANCH_LT", "BRANCH_GTE", "LEAF", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF"]}
 LEARNED = {
@@ -111,6 +115,10 @@ LEARNED = {
                                                  "kernel_type": "RBF", "kernel_params": [0.4, 0.0, 3.0]}, ["y"]),
     "support vectors by a polynomial": ("SVMRegressor", [ROWS], {"support_vectors": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "coefficients": [0.7, -0.3], "rho": [0.2],
                                                                  "n_supports": 2, "kernel_type": "POLY", "kernel_params": [0.4, 1.0, 2.0]}, ["y"]),
+    "support vectors of two classes": ("SVMClassifier", [ROWS], SVC | {"classlabels_ints": [5, 7], "vectors_per_class": [1, 1], "support_vectors": SUPPORTS[:6],
+                                                                      "coefficients": [0.7, -0.3], "rho": [0.1]}, ["y", "z"]),
+    "support vectors of three classes": ("SVMClassifier", [ROWS], SVC | THREE, ["y", "z"]),
+    "shares of three classes": ("SVMClassifier", [ROWS], SVC | THREE | {"prob_a": [-1.5, -0.7, -1.1], "prob_b": [0.1, -0.2, 0.05]}, ["y", "z"]),
     "scaled": ("Scaler", [ROWS], {"offset": [0.5, 1.0, -1.0], "scale": [2.0, 0.5, 1.0]}, ["y"]),
     "normalised by the sum": ("Normalizer", [ROWS], {"norm": "L1"}, ["y"]),
     "normalised by the length": ("Normalizer", [ROWS], {"norm": "L2"}, ["y"]),

@@ -406,6 +406,24 @@ def what_data_bound_goes_on_entry_by_entry(t):
 
 
 @case
+def classes_by_support_vectors_win_pairs(t):
+    dice = numpy.random.default_rng(4)
+    x, vectors, weights = dice.normal(size=(9, 2)).astype("f4"), dice.normal(size=(4, 2)), dice.normal(size=(2, 4))
+    rho, of_class = [0.1, -0.2, 0.3], [0, 1, 1, 2]
+    row = {"classlabels_ints": [7, 5, 9], "vectors_per_class": [1, 2, 1], "support_vectors": vectors.ravel().tolist(), "coefficients": weights.ravel().tolist(),
+           "rho": rho, "kernel_type": "RBF", "kernel_params": [0.5, 0.0, 3.0]}
+    m = model(graph([node("SVMClassifier", ["x"], ["y", "z"], domain="ai.onnx.ml", **row)], [value("x", [9, 2])], [value("y", None, 7), value("z", None)]), domains=["ai.onnx.ml"])
+    kernel = numpy.exp(-0.5 * ((x[:, None] - vectors.astype("f4")) ** 2).sum(-1))
+    scores, votes = [], numpy.zeros((9, 3))
+    for (i, j), shift in zip([(0, 1), (0, 2), (1, 2)], rho):
+        chosen = [weights[j - 1, v] if c == i else weights[i, v] if c == j else 0 for v, c in enumerate(of_class)]
+        scores.append(kernel @ chosen + shift)
+        votes[range(9), numpy.where(scores[-1] > 0, i, j)] += 1
+    numpy.testing.assert_allclose(t.value(m, "z", x=x), numpy.stack(scores, 1), 1e-5, 1e-5)
+    numpy.testing.assert_array_equal(t.value(m, "y", x=x), numpy.array([7, 5, 9])[votes.argmax(1)])
+
+
+@case
 def sequences_and_optionals_are_tensors_one_by_one(t):
     from write import data
     def listed(name):
