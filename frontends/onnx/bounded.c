@@ -11,10 +11,7 @@
 /* The count that the text calls so, of results `i` along an axis */
 static void set_count(OnnxNode *n, const char *name, uint32_t i, uint32_t axis)
 {
-    if (!n->count) {
-        n->count = onnx_value_new(n->onnx);
-        *n->count = (OnnxValue){.type = onnx_type_of(n, name), .name = name, .home = n->onnx->block};
-    }
+    n->count = n->count ? n->count : onnx_written(n, name);
     n->counted |= 1u << i;
     n->count_axis[i] = axis;
 }

@@ -25,13 +25,6 @@ OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32
     return node;
 }
 
-OnnxValue *onnx_written(OnnxNode *node, const char *name)
-{
-    OnnxValue *value = onnx_value_new(node->onnx);
-    *value = (OnnxValue){.type = onnx_type_of(node, name), .name = name, .home = node->onnx->block};
-    return value;
-}
-
 void onnx_set_operand(OnnxNode *node, uint32_t i, OnnxValue *value)
 {
     node->in[i] = value;

@@ -176,7 +176,6 @@ Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out
 /* cover.c: a node with the results of another, whose operands and attributes are to be set */
 #define COVER_ATTRIBUTES 10
 OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands);
-OnnxValue *onnx_written(OnnxNode *node, const char *name); /* what this node has written, for another */
 void onnx_set_operand(OnnxNode *node, uint32_t i, OnnxValue *value);
 /* Its results are values of the root's own, under these names; NULL: nobody wants it. */
 void onnx_name_results(OnnxNode *node, const char *const *name, uint32_t count);
@@ -228,6 +227,7 @@ const Type *onnx_type(const OnnxNode *node, uint32_t i);
 uint32_t onnx_rank(const OnnxNode *node, uint32_t i);
 int64_t onnx_dim(const OnnxNode *node, uint32_t i, int64_t axis);
 const Type *onnx_type_of(OnnxNode *node, const char *name); /* of what it has written */
+OnnxValue *onnx_written(OnnxNode *node, const char *name);  /* that, as an operand of another */
 bool onnx_wants(const OnnxNode *node, uint32_t i);          /* has the model a name for result i? */
 const char *onnx_out(OnnxNode *node, uint32_t i);
 const char *onnx_temp(OnnxNode *node, const char *word); /* another name, for what only this node uses */
