@@ -262,6 +262,22 @@ static Piece print_widened(Printer *printer, const Expr *load)
                    PREC_PRIMARY, true};
 }
 
+/* The low or the high half of bytes that follow one another, or of one of each word of 32 bits */
+static Piece print_halved(Printer *printer, const Expr *load, bool high)
+{
+    int64_t factor;
+    Index at = load->index;
+    bool parts = index_factor(at, printer->lane, &factor) && factor > 1;
+    long long part = parts ? 2 * (at.constant % 4) + high : high;
+    at.constant -= parts ? at.constant % 4 : 0;
+    Str name = printer->names->buffer[load->buffer], base = print_base(printer, name, at, &factor);
+    Helper helper = parts ? HELPER_NIBBLE : HELPER_LOAD_NIBBLE;
+    const char *nibble = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
+    return (Piece){
+        str_format(printer->arena, "%s(" STR_FMT " + " STR_FMT ", %lld)", nibble, STR_ARG(name), STR_ARG(base), part),
+        PREC_PRIMARY, true};
+}
+
 static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
 {
     return printer->lane && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 && expr->dtype != DT_BOOL &&
@@ -342,6 +358,10 @@ static Piece cast_vector(Printer *printer, Piece x, DType from, DType to)
 
 static Piece print_cast(Printer *printer, const Expr *expr)
 {
+    bool high;
+    const Expr *halved = expr->dtype == DT_F32 ? expr_halved(expr->arg[0], &high) : NULL;
+    if (halved && loads_narrow_vector(printer, halved))
+        return print_halved(printer, halved, high);
     Piece x = print_expr(printer, expr->arg[0]);
     DType from = expr->arg[0]->dtype, to = expr->dtype;
     if (x.vector)

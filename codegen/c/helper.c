@@ -29,6 +29,8 @@ static const struct {
     [HELPER_ROUND_BF16] = {"round_bf16", NULL},
     [HELPER_STORE_F16] = {"store_f16", NULL},
     [HELPER_STORE_BF16] = {"store_bf16", NULL},
+    [HELPER_LOAD_NIBBLE] = {"load_nibble", NULL},
+    [HELPER_NIBBLE] = {"nibble", NULL},
     [HELPER_SPLAT] = {"splat", NULL},
     [HELPER_LOAD_MASK] = {"load_mask", NULL},
     [HELPER_GATHER_MASK] = {"gather_mask", NULL},

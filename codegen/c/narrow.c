@@ -114,6 +114,19 @@ const Snippet snippet_narrow[] = {
      PART("i8", "int8_t") "    return __builtin_convertvector((I)(x << (24 - 8 * part)) >> 24, F);\n}\n"},
     {"part_u8", SNIPPET_VECTOR,
      PART("u8", "uint8_t") "    return __builtin_convertvector((I)(x >> 8 * part & 255u), F);\n}\n"},
+    {"load_nibble", SNIPPET_VECTOR,
+     "static inline F load_nibble$(const uint8_t *p, int high)\n"
+     "{\n"
+     "    typedef uint8_t narrow __attribute__((vector_size(LANES)));\n"
+     "    narrow x;\n"
+     "    memcpy(&x, p, sizeof x);\n"
+     "    x = high ? x >> 4 : x & 15;\n" IN_STEPS},
+    {"nibble", SNIPPET_VECTOR,
+     "static inline F nibble$(const uint8_t *p, int part)\n"
+     "{\n"
+     "    U x;\n"
+     "    memcpy(&x, p, sizeof x);\n"
+     "    return __builtin_convertvector((I)(x >> 4 * part & 15u), F);\n}\n"},
     {"part_i16", SNIPPET_VECTOR,
      PART("i16", "int16_t") "    return __builtin_convertvector((I)(x << (16 - 16 * part)) >> 16, F);\n}\n"},
     {"part_u16", SNIPPET_VECTOR,

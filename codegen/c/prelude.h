@@ -32,6 +32,8 @@ typedef enum Helper {
     HELPER_ROUND_BF16,
     HELPER_STORE_F16, /* void store_f16_f32x16(uint16_t *p, f32x16 x): rounded; unaligned */
     HELPER_STORE_BF16,
+    HELPER_LOAD_NIBBLE, /* f32x16 load_nibble_f32x16(const uint8_t *p, int high): 4 bits of each byte */
+    HELPER_NIBBLE,      /* f32x16 nibble_f32x16(const uint8_t *p, int part): 4 bits of p, of words of 8 */
     HELPER_SPLAT,       /* f32x16 splat_f32x16(float x) */
     HELPER_LOAD_MASK,   /* i32x16 load_mask_f32x16(const unsigned char *p): of bools, which are 0 or 1 */
     HELPER_GATHER_MASK, /* i32x16 gather_mask_f32x16(const unsigned char *p, ptrdiff_t stride) */

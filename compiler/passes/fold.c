@@ -208,10 +208,11 @@ static void release_operands(Folder *f, const Node *node)
     }
 }
 
-/* A constant under another shape shares its elements, which from then on have two owners. */
+/* A constant under another shape shares its elements, which from then on have two owners; but where the node stays. */
 static bool share_elements(Folder *f, const Node *node)
 {
-    if (!view_is_reshape(node) || !f->kept[node->out[0]] || f->graph->value[node->in[0]].role == ROLE_RESULT)
+    if (!view_is_reshape(node) || is_lazy(f, node) || !f->kept[node->out[0]] ||
+        f->graph->value[node->in[0]].role == ROLE_RESULT)
         return false;
     ValueId from = node->in[0], to = node->out[0];
     void *data = operand(f, from)->data;

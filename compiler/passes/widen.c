@@ -65,6 +65,17 @@ static ValueId arithmetic_core(const Widener *w, const Node *node)
     return from;
 }
 
+bool widen_takes_half(const Graph *graph, const Node *node)
+{
+    const ScalarList *list = op_info(node->op)->scalar;
+    double by;
+    if (!list || node->in_count != 2 || value_type(graph, node->out[0])->dtype != DT_U8 ||
+        !value_is_number(graph, node->in[1], &by))
+        return false;
+    Word word = list->term[list->count - 1].word;
+    return (word == WORD_BIT_AND && by == 15) || (word == WORD_SHIFT_RIGHT && by == 4);
+}
+
 /* The operand through which the node is made of a core. */
 static ValueId core_operand(const Widener *w, const Node *node)
 {
@@ -79,7 +90,7 @@ static ValueId core_operand(const Widener *w, const Node *node)
                    ? v
                    : NONE;
     case FAMILY_ELEMENTWISE:
-        return arithmetic_core(w, node);
+        return first && widen_takes_half(w->graph, node) ? v : arithmetic_core(w, node);
     default:
         return first && node_is_view(node) && elements_of(w, node->out[0]) <= elements_of(w, v) ? v : NONE;
     }
@@ -105,9 +116,11 @@ ValueId *widen_cores(const Graph *graph, const bool *constant, Arena *arena)
     Widener w = {graph, constant, ARENA_ARRAY(arena, ValueId, graph->value_count),
                  ARENA_ARRAY(arena, uint8_t, graph->value_count)};
     find_cores(&w);
-    for (ValueId v = 0; v < graph->value_count; v++)
-        if (w.core[v] != NONE && !is_wide(value_type(graph, v)->dtype))
+    for (ValueId v = 0; v < graph->value_count; v++) {
+        const Node *node = value_producer(graph, v);
+        if (w.core[v] != NONE && !is_wide(value_type(graph, v)->dtype) && !(node && widen_takes_half(graph, node)))
             w.core[v] = NONE;
+    }
     return w.core;
 }
 

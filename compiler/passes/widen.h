@@ -13,6 +13,9 @@ static inline bool widen_is_narrow(DType dtype)
 /* Is a constant of the type worth being kept narrow: is it of such, and no mere handful of elements? */
 bool widen_is_worth(const Type *type);
 
+/* Does the node take one half of each byte, x & 15 or x >> 4 of u8?  Weights of 4 bits stay two to a byte so. */
+bool widen_takes_half(const Graph *graph, const Node *node);
+
 #define WIDEN_DEEPEST 16 /* nodes from a constant on */
 
 /* Per value: the constant of 8 or 16 bits that it is made of, element by element, in a wider dtype, by casts, views,

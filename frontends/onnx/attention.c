@@ -156,6 +156,19 @@ static bool put_bias(Attention *a)
     return onnx_emit(n, "%s = %s", a->bias, sum);
 }
 
+/* Scores of the keys with one more, which takes a share and has no value: a number for each head (operand 7), or 0 */
+static const char *with_sink(Attention *a, const char *scores)
+{
+    OnnxNode *n = a->node;
+    int64_t head[] = {1, a->heads, 1, 1}, column[] = {a->batch, a->heads, a->steps, 1};
+    const char *type = dtype_name(a->dtype), *list = onnx_list(n, column, 4);
+    const char *sink = onnx_has(n, 7) ? onnx_text(n, "broadcast(reshape(cast(%s, to = %s), shape = %s), shape = %s)",
+                                                  onnx_in(n, 7), type, onnx_list(n, head, 4), list)
+                                      : onnx_text(n, "zeros(%s, %s)", list, type);
+    const char *name = onnx_temp(n, "sunk");
+    return onnx_emit(n, "%s = concat(%s, %s, axis = 3)", name, scores, sink) ? name : NULL;
+}
+
 /* Shares of the keys; a query that sees none has shares of 0. */
 static const char *put_shares(Attention *a)
 {
@@ -171,9 +184,15 @@ static const char *put_shares(Attention *a)
         if (!onnx_emit(n, "%s = %s + %s", biased, a->scores, a->bias))
             return NULL;
     }
-    const char *text = precision == a->dtype ? onnx_text(n, "softmax(%s)", biased)
-                                             : onnx_text(n, "cast(softmax(cast(%s, to = %s)), to = %s)", biased,
+    bool sinks = onnx_has(n, 7) || onnx_int(n, "smooth_softmax", 0);
+    const char *all = sinks ? with_sink(a, biased) : biased;
+    if (!all)
+        return NULL;
+    const char *text = precision == a->dtype ? onnx_text(n, "softmax(%s)", all)
+                                             : onnx_text(n, "cast(softmax(cast(%s, to = %s)), to = %s)", all,
                                                          dtype_name(precision), type);
+    if (sinks)
+        text = onnx_text(n, "slice(%s, axes = 3, begin = 0, end = %lld)", text, (long long)a->keys);
     if (a->guarded && a->bias)
         text = onnx_text(n, "select(reduce_max(%s, axes = -1, keep = true) == -inf, 0.0, %s)", a->bias, text);
     const char *shown = mode == 1 ? a->scores : mode == 2 ? biased : mode == 3 ? shares : NULL;

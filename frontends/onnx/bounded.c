@@ -11,10 +11,7 @@
 /* The count that the text calls so, of results `i` along an axis */
 static void set_count(OnnxNode *n, const char *name, uint32_t i, uint32_t axis)
 {
-    if (!n->count) {
-        n->count = onnx_value_new(n->onnx);
-        *n->count = (OnnxValue){.type = onnx_type_of(n, name), .name = name, .home = n->onnx->block};
-    }
+    n->count = n->count ? n->count : onnx_written(n, name);
     n->counted |= 1u << i;
     n->count_axis[i] = axis;
 }
@@ -26,52 +23,6 @@ void onnx_take_counts(const OnnxNode *n)
             n->out[i]->count = n->count;
             n->out[i]->count_axis = n->count_axis[i];
         }
-}
-
-/* Passing on */
-
-static bool pass_transposed(OnnxNode *n, uint32_t axis)
-{
-    const int64_t *perm;
-    uint32_t count, rank = onnx_rank(n, 0);
-    bool given = onnx_ints(n, "perm", &perm, &count) && count == rank;
-    for (uint32_t d = 0; d < rank; d++)
-        if ((given ? perm[d] : (int64_t)(rank - 1 - d)) == axis)
-            n->count_axis[0] = d;
-    return true;
-}
-
-static bool pass_gathered(OnnxNode *n, uint32_t operand, uint32_t axis)
-{
-    int64_t along;
-    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) || (operand == 0 && along == axis))
-        return false;
-    n->count_axis[0] = operand == 1 ? (uint32_t)along + axis : axis < along ? axis : axis - 1 + onnx_rank(n, 1);
-    return true;
-}
-
-static bool passes(OnnxNode *n, uint32_t operand, const OnnxValue *value)
-{
-    const char *op = n->proto->op_type;
-    n->count = value->count;
-    n->counted = 1;
-    n->count_axis[0] = value->count_axis;
-    if (strcmp(op, "Identity") == 0 || strcmp(op, "Cast") == 0 || strcmp(op, "Shape") == 0)
-        return strcmp(op, "Shape") != 0;
-    if (strcmp(op, "Transpose") == 0)
-        return pass_transposed(n, value->count_axis);
-    return strcmp(op, "Gather") == 0 && pass_gathered(n, operand, value->count_axis);
-}
-
-bool onnx_check_counts(OnnxNode *n)
-{
-    for (uint32_t i = 0; i < n->in_count; i++) {
-        const OnnxValue *value = n->in[i];
-        if (value && value->count && !passes(n, i, value))
-            return onnx_no(n, "'%s' is as large as data say: it can be a result, or be cast, transposed and gathered",
-                           n->proto->input[i]);
-    }
-    return true;
 }
 
 /* Ops */
@@ -193,7 +144,8 @@ static bool write_non_max_suppression(OnnxNode *n)
     if (!take_number(n, 2, &most_boxes) || !take_number(n, 3, &overlap) || !take_number(n, 4, &least_score))
         return false;
     long long batch = onnx_dim(n, 0, 0), boxes = onnx_dim(n, 0, 1), classes = onnx_dim(n, 1, 1);
-    long long rows = batch * classes, each = least(most_boxes < 0 ? 0 : (int64_t)most_boxes, boxes);
+    long long rows = batch * classes;
+    long long each = most_boxes >= (double)boxes ? boxes : most_boxes < 0 ? 0 : (long long)most_boxes;
     if (rows * each < 1)
         return onnx_no(n, "it selects nothing");
     const char *wide = onnx_in(n, 0), *at = onnx_temp(n, "at"), *found = onnx_temp(n, "found");

@@ -102,38 +102,78 @@ static const char *unpacked(OnnxNode *n, const char *bytes, int64_t rows, int64_
                : NULL;
 }
 
+typedef struct Blocks { /* of weights W [rows, k] that take a few bits each */
+    int64_t k, rows, bits, size, blocks;
+    bool pointed; /* has zero points */
+} Blocks;
+
+static bool take_blocks(OnnxNode *n, Blocks *b)
+{
+    *b = (Blocks){.k = onnx_int(n, "K", 0),
+                  .rows = onnx_int(n, "N", 0),
+                  .bits = onnx_int(n, "bits", 4),
+                  .size = onnx_int(n, "block_size", 0),
+                  .pointed = onnx_has(n, 3)};
+    if (b->k < 1 || b->rows < 1 || b->k > INT32_MAX || b->rows > INT32_MAX || b->size < 16 || b->size > INT32_MAX ||
+        b->size % 2 || (b->bits != 4 && b->bits != 8) || onnx_has(n, 4))
+        return onnx_no(n, "its weights are of %lld bits, or reordered", (long long)b->bits);
+    b->blocks = ceil_div(b->k, b->size);
+    int64_t bytes = b->size * b->bits / 8, zeros = ceil_div(b->blocks * b->bits, 8);
+    const Type *w = onnx_type(n, 1), *scale = onnx_type(n, 2);
+    if (w->dtype != DT_U8 || shape_elements(&w->shape) != b->rows * b->blocks * bytes ||
+        shape_elements(&scale->shape) != b->rows * b->blocks || scale->dtype != onnx_type(n, 0)->dtype)
+        return onnx_no(n, "its weights or scales have other extents");
+    if (b->pointed && (onnx_type(n, 3)->dtype != DT_U8 || shape_elements(&onnx_type(n, 3)->shape) != b->rows * zeros))
+        return onnx_no(n, "its zero points are no packed integers");
+    return true;
+}
+
+/* An operand under a shape, if it has another */
+static const char *shaped(OnnxNode *n, uint32_t i, uint32_t rank, const int64_t *dim)
+{
+    Shape shape = shape_of(rank, dim);
+    return shape_eq(&onnx_type(n, i)->shape, &shape)
+               ? onnx_in(n, i)
+               : onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, i), onnx_list(n, dim, rank));
+}
+
+/* Zero points, [rows, blocks], as floats */
+static const char *put_zeros(OnnxNode *n, const Blocks *b)
+{
+    int64_t zeros = ceil_div(b->blocks * b->bits, 8), dim[] = {b->rows, b->blocks};
+    const char *q =
+        b->bits == 8 ? shaped(n, 3, 2, dim) : unpacked(n, onnx_in(n, 3), b->rows, zeros, b->blocks, "zeros");
+    return q ? onnx_text(n, "cast(%s, to = %s)", q, dtype_name(onnx_type(n, 0)->dtype)) : NULL;
+}
+
+/* Bytes as they are: they become floats where they are read. */
+static const char *put_bytes_product(OnnxNode *n, const Blocks *b, const char *zero)
+{
+    int64_t block[] = {b->rows, b->blocks, b->size}, unit[] = {b->rows, b->blocks, 1},
+            whole[] = {b->rows, b->blocks * b->size};
+    const char *w = onnx_temp(n, "weight"), *dtype = dtype_name(onnx_type(n, 0)->dtype);
+    zero = zero ? onnx_text(n, "unsqueeze(%s, -1)", zero) : "128.0";
+    return onnx_emit(n, "%s = reshape((cast(%s, to = %s) - %s) * %s, shape = %s)[:, 0:%lld]", w, shaped(n, 1, 3, block),
+                     dtype, zero, shaped(n, 2, 3, unit), onnx_list(n, whole, 2), (long long)b->k)
+               ? onnx_text(n, "matmul(%s, %s, transpose_y = true)", onnx_in(n, 0), w)
+               : NULL;
+}
+
 /* x @ W' where W [n, k] is of 4 or 8 bits, in blocks along k with a scale and a zero point each */
 static bool write_matmul_bits(OnnxNode *n)
 {
-    int64_t k = onnx_int(n, "K", 0), rows = onnx_int(n, "N", 0), bits = onnx_int(n, "bits", 4),
-            size = onnx_int(n, "block_size", 0);
-    if (k < 1 || rows < 1 || k > INT32_MAX || rows > INT32_MAX || size < 16 || size > INT32_MAX ||
-        (bits != 4 && bits != 8) || onnx_has(n, 4))
-        return onnx_no(n, "its weights are of %lld bits, or reordered", (long long)bits);
-    int64_t blocks = ceil_div(k, size), bytes = size * bits / 8, zeros = ceil_div(blocks * bits, 8);
-    if (onnx_type(n, 1)->dtype != DT_U8 || shape_elements(&onnx_type(n, 1)->shape) != rows * blocks * bytes ||
-        shape_elements(&onnx_type(n, 2)->shape) != rows * blocks || onnx_type(n, 2)->dtype != onnx_type(n, 0)->dtype)
-        return onnx_no(n, "its weights or scales have other extents");
-    bool pointed = onnx_has(n, 3);
-    if (pointed && (onnx_type(n, 3)->dtype != DT_U8 || shape_elements(&onnx_type(n, 3)->shape) != rows * zeros))
-        return onnx_no(n, "its zero points are no packed integers");
-    int64_t flat[] = {rows * blocks, size}, column[] = {rows * blocks, 1}, whole[] = {rows, blocks * size};
-    const char *dtype = dtype_name(onnx_type(n, 0)->dtype), *list = onnx_list(n, flat, 2),
-               *unit = onnx_list(n, column, 2);
-    const char *q = bits == 8 ? onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, 1), list)
-                              : unpacked(n, onnx_in(n, 1), rows * blocks, bytes, size, "numbers");
-    const char *zero = !pointed    ? onnx_text(n, "%lld.0", (long long)(1 << (bits - 1)))
-                       : bits == 8 ? onnx_in(n, 3)
-                                   : unpacked(n, onnx_in(n, 3), rows, zeros, blocks, "zeros");
-    if (!q || !zero)
+    Blocks b;
+    if (!take_blocks(n, &b))
         return false;
-    if (pointed)
-        zero = onnx_text(n, "cast(reshape(%s, shape = %s), to = %s)", zero, unit, dtype);
-    const char *w = onnx_temp(n, "weight");
+    const char *zero = b.pointed ? put_zeros(n, &b) : NULL, *y;
+    if (b.pointed && !zero)
+        return false;
+    int64_t packed[] = {b.rows, b.blocks, b.size / 2}, scales[] = {b.rows, b.blocks};
+    y = b.bits == 8 ? put_bytes_product(n, &b, zero)
+                    : onnx_text(n, "matmul_nibbles(%s, %s, %s%s%s)", onnx_in(n, 0), shaped(n, 1, 3, packed),
+                                shaped(n, 2, 2, scales), zero ? ", " : "", zero ? zero : "");
     const char *bias = onnx_has(n, 5) ? onnx_text(n, " + %s", onnx_in(n, 5)) : "";
-    return onnx_emit(n, "%s = reshape((cast(%s, to = %s) - %s) * reshape(%s, shape = %s), shape = %s)[:, 0:%lld]", w, q,
-                     dtype, zero, onnx_in(n, 2), unit, onnx_list(n, whole, 2), (long long)k) &&
-           onnx_emit(n, "%s = matmul(%s, %s, transpose_y = true)%s", onnx_out(n, 0), onnx_in(n, 0), w, bias);
+    return y && onnx_emit(n, "%s = %s%s", onnx_out(n, 0), y, bias);
 }
 
 const OnnxRow onnx_contrib[] = {

@@ -5,41 +5,45 @@
 
 #define CONTRIB "com.microsoft"
 
-/* What this node has written, as an operand of another */
-static OnnxValue *written(OnnxNode *n, const char *name)
-{
-    OnnxValue *value = onnx_value_new(n->onnx);
-    *value = (OnnxValue){.type = onnx_type_of(n, name), .name = name, .home = n->onnx->block};
-    return value;
-}
-
-static void set_operand(OnnxNode *node, uint32_t i, OnnxValue *value)
-{
-    node->in[i] = value;
-    node->proto->input[i] = (char *)(uintptr_t) "x";
-}
-
-/* Keys that count: how many of each sequence, [batch], or a mark for each, [batch, keys]; as [batch, 1, 1, keys] of
- * bool */
-static const char *key_mask(OnnxNode *n, uint32_t i, int64_t batch, int64_t keys)
+/* Keys that count, as bool that goes with [batch, heads, steps, keys]: of how many there are in each sequence, [batch];
+ * of where they end, and where they begin, [2 * batch]; of a mark for each, [batch, keys]; for each query and each,
+ * [batch, steps, keys]; or for all that there ever are, [batch, 1, most, most] */
+static const char *key_mask(OnnxNode *n, uint32_t i, int64_t batch, int64_t steps, int64_t keys)
 {
     const Shape *shape = &onnx_type(n, i)->shape;
-    int64_t dim[] = {batch, 1, 1, keys}, unit[] = {batch, 1, 1, 1};
+    int64_t dim[] = {batch, 1, 1, keys}, each[] = {batch, 1, steps, keys}, unit[] = {batch, 1, 1, 1};
+    const char *mask = onnx_in(n, i), *one = onnx_list(n, unit, 4), *list = onnx_list(n, dim, 4);
+    const char *place = onnx_text(n, "iota(axis = 3, shape = %s, dtype = i32)", list);
     if (shape->rank == 2 && shape->dim[0] == batch && shape->dim[1] == keys)
-        return onnx_text(n, "reshape(%s, shape = %s) != 0", onnx_in(n, i), onnx_list(n, dim, 4));
+        return onnx_text(n, "reshape(%s, shape = %s) != 0", mask, list);
+    if (shape->rank == 3 && shape->dim[0] == batch && shape->dim[1] == steps && shape->dim[2] == keys)
+        return onnx_text(n, "reshape(%s, shape = %s) != 0", mask, onnx_list(n, each, 4));
+    if (shape->rank == 4 && shape->dim[0] == batch && shape->dim[1] == 1 && shape->dim[2] >= keys &&
+        shape->dim[3] >= keys)
+        return onnx_text(n, "slice(%s, axes = [2, 3], begin = [%lld, 0], end = [%lld, %lld]) != 0", mask,
+                         (long long)(keys - steps), (long long)keys, (long long)keys);
     if (shape->rank == 1 && shape->dim[0] == batch)
-        return onnx_text(n, "iota(axis = 3, shape = %s, dtype = i32) < reshape(cast(%s, to = i32), shape = %s)",
-                         onnx_list(n, dim, 4), onnx_in(n, i), onnx_list(n, unit, 4));
+        return onnx_text(n, "%s < reshape(cast(%s, to = i32), shape = %s)", place, mask, one);
+    if (shape->rank == 1 && shape->dim[0] == 2 * batch)
+        return onnx_text(n,
+                         "(%s < reshape(cast(slice(%s, axes = 0, begin = 0, end = %lld), to = i32), shape = %s) and %s "
+                         ">= reshape(cast(slice(%s, axes = 0, begin = %lld, end = %lld), to = i32), shape = %s))",
+                         place, mask, (long long)batch, one, place, mask, (long long)batch, (long long)(2 * batch),
+                         one);
     return onnx_no(n, "its mask has neither a number for each sequence nor one for each key"), NULL;
 }
 
+typedef struct Sizes {
+    int64_t batch, steps, keys; /* keys: with those that came before */
+} Sizes;
+
 /* The mask and the bias as one that is added to the scores; NULL with `*good` where there is neither. */
-static OnnxValue *put_bias(OnnxNode *n, uint32_t mask, uint32_t bias, int64_t batch, int64_t keys, bool *good)
+static OnnxValue *put_bias(OnnxNode *n, uint32_t mask, uint32_t bias, const Sizes *sizes, bool *good)
 {
     const char *type = dtype_name(onnx_type(n, 0)->dtype), *text = NULL, *name;
     *good = true;
     if (onnx_has(n, mask)) {
-        const char *counts = key_mask(n, mask, batch, keys);
+        const char *counts = key_mask(n, mask, sizes->batch, sizes->steps, sizes->keys);
         const char *hidden = onnx_number(n, onnx_type(n, 0)->dtype, onnx_float(n, "mask_filter_value", -10000));
         *good = counts != NULL;
         text = counts ? onnx_text(n, "select(%s, %s(0.0), %s)", counts, type, hidden) : NULL;
@@ -50,88 +54,146 @@ static OnnxValue *put_bias(OnnxNode *n, uint32_t mask, uint32_t bias, int64_t ba
         return NULL;
     name = onnx_temp(n, "mask");
     *good = onnx_emit(n, "%s = %s", name, text);
-    return *good ? written(n, name) : NULL;
+    return *good ? onnx_written(n, name) : NULL;
 }
 
-/* Attention of ONNX over flat operands */
-static bool write_flat(OnnxNode *n, OnnxValue *const *qkv, OnnxValue *bias)
+/* Attention of ONNX over flat operands; operands 4 and 5 are what was kept */
+static OnnxNode *flat_attention(OnnxNode *n, OnnxValue *const *qkv, OnnxValue *bias)
 {
-    OnnxNode *node = onnx_cover(n, "Attention", 23, 4);
+    OnnxNode *node = onnx_cover(n, "Attention", 23, 6);
     int64_t heads = onnx_int(n, "num_heads", 0);
     for (uint32_t i = 0; i < 3; i++)
-        set_operand(node, i, qkv[i]);
+        onnx_set_operand(node, i, qkv[i]);
     if (bias)
-        set_operand(node, 3, bias);
+        onnx_set_operand(node, 3, bias);
     onnx_add_int(node, "q_num_heads", heads);
     onnx_add_int(node, "kv_num_heads", heads);
     onnx_add_int(node, "is_causal", onnx_int(n, "unidirectional", 0));
     double scale = onnx_float(n, "scale", 0);
     if (scale != 0)
         onnx_add_float(node, "scale", scale);
-    bool good = node->row->write(node);
-    n->reason = node->reason ? node->reason : n->reason;
+    return node;
+}
+
+/* A part of what is projected, or of its bias */
+static const char *part(OnnxNode *n, const char *x, uint32_t rank, int64_t begin, int64_t width)
+{
+    return onnx_text(n, "slice(%s, axes = %u, begin = %lld, end = %lld)", x, rank - 1, (long long)begin,
+                     (long long)(begin + width));
+}
+
+static OnnxValue *put(OnnxNode *n, const char *word, const char *text)
+{
+    const char *name = onnx_temp(n, word);
+    return onnx_emit(n, "%s = %s", name, text) ? onnx_written(n, name) : NULL;
+}
+
+static const char *const qkv_word[] = {"q", "k", "v"};
+
+/* Queries, keys and values of one product */
+static bool project(OnnxNode *n, OnnxValue **qkv)
+{
+    const int64_t *given;
+    uint32_t count;
+    if (onnx_rank(n, 0) != 3 || onnx_rank(n, 1) != 2)
+        return onnx_no(n, "its weights do not fit its operand");
+    int64_t all = onnx_dim(n, 1, 1), width[3] = {all / 3, all / 3, all / 3}, at = 0;
+    if (onnx_ints(n, "qkv_hidden_sizes", &given, &count) && count == 3)
+        memcpy(width, given, sizeof width);
+    for (uint32_t i = 0; i < 3; i++)
+        if (width[i] < 1 || width[i] > all || width[0] != width[1] || width[0] + width[1] + width[2] != all)
+            return onnx_no(n, "its weights do not fit its operand");
+    const char *name = onnx_temp(n, "projected"), *b = onnx_has(n, 2) ? onnx_text(n, " + %s", onnx_in(n, 2)) : "";
+    bool good = onnx_emit(n, "%s = %s @ %s%s", name, onnx_in(n, 0), onnx_in(n, 1), b);
+    for (uint32_t i = 0; good && i < 3; at += width[i++]) {
+        qkv[i] = put(n, qkv_word[i], part(n, name, 3, at, width[i]));
+        good = qkv[i] != NULL;
+    }
     return good;
 }
 
-/* A third of what is projected, or of its bias */
-static const char *third(OnnxNode *n, const char *x, uint32_t rank, int64_t width, uint32_t i)
+/* What was kept, [2, batch, heads, past, width], as the keys or the values of it */
+static OnnxValue *kept(OnnxNode *n, int64_t i)
 {
-    return onnx_text(n, "slice(%s, axes = %u, begin = %lld, end = %lld)", x, rank - 1, (long long)(i * width),
-                     (long long)((i + 1) * width));
+    return put(n, i ? "past_v" : "past_k",
+               onnx_text(n, "reshape(slice(%s, axes = 0, begin = %lld, end = %lld), shape = %s)", onnx_in(n, 4),
+                         (long long)i, (long long)i + 1, onnx_list(n, onnx_type(n, 4)->shape.dim + 1, 4)));
 }
 
-static bool refuse_cache(OnnxNode *n, uint32_t first, uint32_t last)
-{
-    for (uint32_t i = first; i <= last; i++)
-        if (onnx_has(n, i))
-            return onnx_no(n, "it keeps keys and values from run to run");
-    return (!onnx_wants(n, 1) && !onnx_wants(n, 2)) || onnx_no(n, "it keeps keys and values from run to run");
-}
-
+/* Keys and values are kept in one tensor. */
 static bool write_attention(OnnxNode *n)
 {
-    static const char *const word[] = {"q", "k", "v"};
-    const int64_t *sizes;
-    uint32_t count;
-    if (!refuse_cache(n, 4, 4) || onnx_ints(n, "qkv_hidden_sizes", &sizes, &count) || onnx_int(n, "do_rotary", 0))
-        return onnx_no(n, "its queries, keys and values have other widths, or are rotated");
-    if (onnx_rank(n, 0) != 3 || onnx_rank(n, 1) != 2 || onnx_dim(n, 1, 1) % 3)
-        return onnx_no(n, "its weights do not fit its operand");
-    int64_t width = onnx_dim(n, 1, 1) / 3;
-    const char *all = onnx_temp(n, "projected"), *b = onnx_has(n, 2) ? onnx_text(n, " + %s", onnx_in(n, 2)) : "";
     OnnxValue *qkv[3];
-    bool good = onnx_emit(n, "%s = %s @ %s%s", all, onnx_in(n, 0), onnx_in(n, 1), b);
-    for (uint32_t i = 0; good && i < 3; i++) {
-        const char *name = onnx_temp(n, word[i]);
-        good = onnx_emit(n, "%s = %s", name, third(n, all, 3, width, i));
-        qkv[i] = good ? written(n, name) : NULL;
+    if (onnx_int(n, "do_rotary", 0) || onnx_int(n, "past_present_share_buffer", 0))
+        return onnx_no(n, "it rotates positions, or keeps keys and values in a buffer");
+    if (onnx_has(n, 4) && (onnx_rank(n, 4) != 5 || onnx_dim(n, 4, 0) != 2))
+        return onnx_no(n, "what it keeps has no keys and values");
+    if (!project(n, qkv))
+        return false;
+    Sizes sizes = {onnx_dim(n, 0, 0), onnx_dim(n, 0, 1), onnx_dim(n, 0, 1)};
+    sizes.keys += onnx_has(n, 4) ? onnx_dim(n, 4, 3) : 0;
+    bool good, keeps = onnx_wants(n, 1);
+    OnnxValue *bias = put_bias(n, 3, 5, &sizes, &good), *past[2] = {NULL};
+    if (!good)
+        return false;
+    OnnxNode *node = flat_attention(n, qkv, bias);
+    for (uint32_t i = 0; onnx_has(n, 4) && i < 2; i++) {
+        if (!(past[i] = kept(n, i)))
+            return false;
+        onnx_set_operand(node, 4 + i, past[i]);
     }
-    OnnxValue *bias = good ? put_bias(n, 3, 5, onnx_dim(n, 0, 0), onnx_dim(n, 0, 1), &good) : NULL;
-    return good && write_flat(n, qkv, bias);
+    const char *name[] = {onnx_out(n, 0), keeps ? onnx_temp(n, "keys") : NULL, keeps ? onnx_temp(n, "values") : NULL};
+    onnx_name_results(node, name, 3);
+    return onnx_write_cover(n, node) &&
+           (!keeps || onnx_emit(n, "%s = stack(%s, %s, axis = 0)", onnx_out(n, 1), name[1], name[2]));
 }
 
+/* [batch, heads, steps, width] as [batch, steps, heads * width] */
+static OnnxValue *merged(OnnxNode *n, uint32_t i)
+{
+    return put(n, qkv_word[i], onnx_text(n, "merge_heads(%s)", onnx_in(n, i)));
+}
+
+/* Keys and values that another attention has made come in heads. */
 static bool write_multi_head(OnnxNode *n)
 {
-    static const char *const word[] = {"q", "k", "v"};
-    if (!refuse_cache(n, 6, 7) || !onnx_has(n, 1) || !onnx_has(n, 2))
-        return onnx_no(n, "its queries, keys and values are packed");
     OnnxValue *qkv[3];
+    if (!onnx_has(n, 1) || !onnx_has(n, 2) || onnx_has(n, 8) || onnx_has(n, 9) || onnx_wants(n, 3))
+        return onnx_no(n, "its queries, keys and values are packed, or kept in a buffer");
     for (uint32_t i = 0; i < 3; i++) {
-        if (onnx_rank(n, i) != 3)
+        if (onnx_rank(n, i) != 3 && (i == 0 || onnx_rank(n, i) != 4))
             return onnx_no(n, "its operands have other than 3 dimensions");
-        qkv[i] = n->in[i];
+        qkv[i] = onnx_rank(n, i) == 3 ? n->in[i] : merged(n, i);
+        if (!qkv[i])
+            return false;
     }
-    int64_t width = onnx_dim(n, 0, 2);
-    if (onnx_has(n, 3) && (onnx_rank(n, 3) != 1 || onnx_dim(n, 3, 0) != 3 * width || onnx_dim(n, 2, 2) != width))
+    int64_t width[] = {onnx_dim(n, 0, 2), qkv[1]->type->shape.dim[2], qkv[2]->type->shape.dim[2]}, at = 0;
+    if (onnx_has(n, 3) && (onnx_rank(n, 3) != 1 || onnx_dim(n, 3, 0) != width[0] + width[1] + width[2]))
         return onnx_no(n, "its bias does not fit its operands");
-    bool good = true;
-    for (uint32_t i = 0; good && onnx_has(n, 3) && i < 3; i++) {
-        const char *name = onnx_temp(n, word[i]);
-        good = onnx_emit(n, "%s = %s + %s", name, onnx_in(n, i), third(n, onnx_in(n, 3), 1, width, i));
-        qkv[i] = good ? written(n, name) : NULL;
-    }
-    OnnxValue *bias = good ? put_bias(n, 4, 5, onnx_dim(n, 0, 0), onnx_dim(n, 1, 1), &good) : NULL;
-    return good && write_flat(n, qkv, bias);
+    for (uint32_t i = 0; onnx_has(n, 3) && i < 3; at += width[i++])
+        if (onnx_rank(n, i) == 3 &&
+            !(qkv[i] =
+                  put(n, qkv_word[i], onnx_text(n, "%s + %s", onnx_in(n, i), part(n, onnx_in(n, 3), 1, at, width[i])))))
+            return false;
+    bool good, keeps = onnx_has(n, 6) && onnx_has(n, 7);
+    Sizes sizes = {onnx_dim(n, 0, 0), onnx_dim(n, 0, 1), qkv[1]->type->shape.dim[1]};
+    sizes.keys += keeps ? onnx_dim(n, 6, 2) : 0;
+    OnnxValue *bias = put_bias(n, 4, 5, &sizes, &good);
+    if (!good)
+        return false;
+    OnnxNode *node = flat_attention(n, qkv, bias);
+    for (uint32_t i = 0; keeps && i < 2; i++)
+        onnx_set_operand(node, 4 + i, n->in[6 + i]);
+    return onnx_write_cover(n, node);
+}
+
+/* Angles of positions that follow each other from one number on */
+static OnnxValue *positions_from(OnnxNode *n, int64_t batch, int64_t steps)
+{
+    int64_t dim[] = {batch, steps};
+    return put(n, "places",
+               onnx_text(n, "iota(axis = 1, shape = %s) + cast(reshape(%s, shape = []), to = i64)",
+                         onnx_list(n, dim, 2), onnx_in(n, 1)));
 }
 
 /* The same as ONNX's, with the positions before the tables */
@@ -139,21 +201,24 @@ static bool write_rotary(OnnxNode *n)
 {
     uint32_t rank = onnx_rank(n, 0);
     int64_t turned = onnx_int(n, "rotary_embedding_dim", 0), heads = onnx_int(n, "num_heads", 0);
-    if (onnx_rank(n, 1) != 2 || onnx_rank(n, 2) != 2 || onnx_rank(n, 3) != 2 || onnx_float(n, "scale", 1) != 1)
-        return onnx_no(n, "its positions begin at one number, or it scales");
+    if (onnx_rank(n, 2) != 2 || onnx_rank(n, 3) != 2 || (rank != 3 && rank != 4) || onnx_float(n, "scale", 1) != 1)
+        return onnx_no(n, "its tables have other than 2 dimensions, or it scales");
     if (!heads && rank == 3 && onnx_dim(n, 2, 1))
         heads = onnx_dim(n, 0, 2) / (2 * onnx_dim(n, 2, 1));
+    OnnxValue *places = onnx_rank(n, 1) == 2 ? n->in[1] : NULL;
+    if (!places && shape_elements(&onnx_type(n, 1)->shape) == 1)
+        places = positions_from(n, onnx_dim(n, 0, 0), onnx_dim(n, 0, rank - 2));
+    if (!places)
+        return onnx_no(n, "its positions are neither one number nor one for each word");
     OnnxNode *node = onnx_cover(n, "RotaryEmbedding", 23, 4);
-    set_operand(node, 0, n->in[0]);
-    set_operand(node, 1, n->in[2]);
-    set_operand(node, 2, n->in[3]);
-    set_operand(node, 3, n->in[1]);
+    onnx_set_operand(node, 0, n->in[0]);
+    onnx_set_operand(node, 1, n->in[2]);
+    onnx_set_operand(node, 2, n->in[3]);
+    onnx_set_operand(node, 3, places);
     onnx_add_int(node, "interleaved", onnx_int(n, "interleaved", 0));
     onnx_add_int(node, "num_heads", heads);
     onnx_add_int(node, "rotary_embedding_dim", turned);
-    bool good = node->row->write(node);
-    n->reason = node->reason ? node->reason : n->reason;
-    return good;
+    return onnx_write_cover(n, node);
 }
 
 /* Words, positions and segments, normalised; how many words each sequence has */

@@ -25,6 +25,42 @@ OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32
     return node;
 }
 
+void onnx_set_operand(OnnxNode *node, uint32_t i, OnnxValue *value)
+{
+    node->in[i] = value;
+    node->proto->input[i] = (char *)(uintptr_t) "x";
+}
+
+void onnx_name_results(OnnxNode *node, const char *const *name, uint32_t count)
+{
+    Arena *arena = node->onnx->arena;
+    Onnx__NodeProto *proto = (Onnx__NodeProto *)(uintptr_t)node->proto;
+    proto->n_output = node->out_count = count;
+    proto->output = ARENA_ARRAY(arena, char *, count);
+    node->out_name = ARENA_ARRAY(arena, const char *, count);
+    node->out = ARENA_ARRAY(arena, OnnxValue *, count);
+    for (uint32_t i = 0; i < count; i++) {
+        proto->output[i] = (char *)(uintptr_t)(name[i] ? name[i] : "");
+        node->out_name[i] = name[i];
+        node->out[i] = NULL;
+    }
+}
+
+void onnx_copy_attributes(OnnxNode *node, const OnnxNode *root)
+{
+    Onnx__NodeProto *proto = (Onnx__NodeProto *)(uintptr_t)node->proto;
+    proto->attribute = root->proto->attribute;
+    proto->n_attribute = root->proto->n_attribute;
+}
+
+bool onnx_write_cover(OnnxNode *root, OnnxNode *node)
+{
+    bool good = node->row && node->row->write(node);
+    root->reason = root->reason ? root->reason : node->reason;
+    root->hint = root->hint ? root->hint : node->hint;
+    return good;
+}
+
 static Onnx__AttributeProto *add_attribute(OnnxNode *node, const char *name)
 {
     Onnx__NodeProto *proto = (Onnx__NodeProto *)(uintptr_t)node->proto;

@@ -129,7 +129,7 @@ extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
     onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[],
     onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[],
-    onnx_contrib_attention[];
+    onnx_contrib_attention[], onnx_contrib_cache[], onnx_supports[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -174,14 +174,24 @@ bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
 Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
 
 /* cover.c: a node with the results of another, whose operands and attributes are to be set */
-#define COVER_ATTRIBUTES 8
+#define COVER_ATTRIBUTES 10
 OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands);
+void onnx_set_operand(OnnxNode *node, uint32_t i, OnnxValue *value);
+/* Its results are values of the root's own, under these names; NULL: nobody wants it. */
+void onnx_name_results(OnnxNode *node, const char *const *name, uint32_t count);
+void onnx_copy_attributes(OnnxNode *node, const OnnxNode *root); /* in place of its own */
+bool onnx_write_cover(OnnxNode *root, OnnxNode *node);           /* false with the root's reason set */
 void onnx_add_int(OnnxNode *node, const char *name, int64_t number);
 void onnx_add_float(OnnxNode *node, const char *name, double number);
 
 /* learned.c: scores of classes and targets */
+/* An attribute's numbers as a constant of f32 of the text; NULL: it has none, or not as many. */
+const char *onnx_floats(OnnxNode *node, const char *name, uint32_t rank, const int64_t *dim);
+const char *onnx_as_float(OnnxNode *node, uint32_t i);               /* operand i as f32 */
 const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */
 bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
+/* One score, [n, 1], for two labels: it is the second's share if weights are positive, else what speaks for it. */
+bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
 
 /* random.c */
 bool onnx_write_training_dropout(OnnxNode *node, double ratio);
@@ -217,6 +227,7 @@ const Type *onnx_type(const OnnxNode *node, uint32_t i);
 uint32_t onnx_rank(const OnnxNode *node, uint32_t i);
 int64_t onnx_dim(const OnnxNode *node, uint32_t i, int64_t axis);
 const Type *onnx_type_of(OnnxNode *node, const char *name); /* of what it has written */
+OnnxValue *onnx_written(OnnxNode *node, const char *name);  /* that, as an operand of another */
 bool onnx_wants(const OnnxNode *node, uint32_t i);          /* has the model a name for result i? */
 const char *onnx_out(OnnxNode *node, uint32_t i);
 const char *onnx_temp(OnnxNode *node, const char *word); /* another name, for what only this node uses */

@@ -1,4 +1,4 @@
-/* The domain ai.onnx.ml but for trees: linear models, support vectors, encoders, scalers. */
+/* The domain ai.onnx.ml but for trees and support vectors: linear models, encoders, scalers. */
 #include <string.h>
 
 #include "base/number.h"
@@ -6,8 +6,7 @@
 
 #define LEARNED "ai.onnx.ml"
 
-/* An attribute's numbers as a constant of f32 or i64 of the text; NULL: it has none. */
-static const char *floats_of(OnnxNode *n, const char *name, uint32_t rank, const int64_t *dim)
+const char *onnx_floats(OnnxNode *n, const char *name, uint32_t rank, const int64_t *dim)
 {
     const Onnx__AttributeProto *a = onnx_attribute(n, name);
     Shape shape = shape_of(rank, dim);
@@ -31,10 +30,10 @@ static const char *features(OnnxNode *n, const char *name)
     int64_t count = count_of(n, name), width = onnx_rank(n, 0) ? onnx_dim(n, 0, -1) : 1;
     if (count != 1 && count != width)
         return onnx_no(n, "'%s' has %lld numbers, for %lld features", name, (long long)count, (long long)width), NULL;
-    return floats_of(n, name, 1, &count);
+    return onnx_floats(n, name, 1, &count);
 }
 
-static const char *as_float(OnnxNode *n, uint32_t i)
+const char *onnx_as_float(OnnxNode *n, uint32_t i)
 {
     return onnx_type(n, i)->dtype == DT_F32 ? onnx_in(n, i) : onnx_text(n, "cast(%s, to = f32)", onnx_in(n, i));
 }
@@ -59,7 +58,7 @@ static bool write_feature_extractor(OnnxNode *n)
 
 static bool write_scaler(OnnxNode *n)
 {
-    const char *x = as_float(n, 0), *offset = onnx_attribute(n, "offset") ? features(n, "offset") : "",
+    const char *x = onnx_as_float(n, 0), *offset = onnx_attribute(n, "offset") ? features(n, "offset") : "",
                *scale = onnx_attribute(n, "scale") ? features(n, "scale") : "";
     if (!offset || !scale)
         return false;
@@ -70,7 +69,7 @@ static bool write_scaler(OnnxNode *n)
 /* Rows over their largest, the sum of what is absolute, or their length; rows of 0 stay. */
 static bool write_normalizer(OnnxNode *n)
 {
-    const char *norm = onnx_string(n, "norm", "MAX"), *x = as_float(n, 0), *size = onnx_temp(n, "size");
+    const char *norm = onnx_string(n, "norm", "MAX"), *x = onnx_as_float(n, 0), *size = onnx_temp(n, "size");
     const char *text = strcmp(norm, "L1") == 0    ? "l1_norm(%s, -1, true)"
                        : strcmp(norm, "L2") == 0  ? "l2_norm(%s, -1, true)"
                        : strcmp(norm, "MAX") == 0 ? "reduce_max(%s, axes = -1, keep = true)"
@@ -123,7 +122,7 @@ static bool write_vectorizer(OnnxNode *n)
 {
     Text parts = {0};
     for (uint32_t i = 0; i < n->in_count; i++)
-        text_printf(&parts, "%s, ", as_float(n, i));
+        text_printf(&parts, "%s, ", onnx_as_float(n, i));
     bool good = onnx_emit(n, "%s = concat(%saxis = 1)", onnx_out(n, 0), parts.ptr ? parts.ptr : "");
     text_free(&parts);
     return good;
@@ -142,7 +141,7 @@ static const char *encoded(OnnxNode *n, const char *side, int64_t *count, DType 
     }
     *count = count_of(n, fractions);
     *dtype = DT_F32;
-    return *count ? floats_of(n, fractions, 1, count) : (onnx_no(n, "its %s are texts", side), NULL);
+    return *count ? onnx_floats(n, fractions, 1, count) : (onnx_no(n, "its %s are texts", side), NULL);
 }
 
 static bool write_label_encoder(OnnxNode *n)
@@ -180,12 +179,12 @@ const char *onnx_post_transform(OnnxNode *n, const char *scores)
 static const char *linear_scores(OnnxNode *n, int64_t rows)
 {
     int64_t width = onnx_rank(n, 0) == 2 ? onnx_dim(n, 0, 1) : 0, dim[] = {rows, width};
-    const char *w = rows > 0 && width > 0 ? floats_of(n, "coefficients", 2, dim) : NULL;
-    const char *b = onnx_attribute(n, "intercepts") ? floats_of(n, "intercepts", 1, &rows) : "";
+    const char *w = rows > 0 && width > 0 ? onnx_floats(n, "coefficients", 2, dim) : NULL;
+    const char *b = onnx_attribute(n, "intercepts") ? onnx_floats(n, "intercepts", 1, &rows) : "";
     if (!w || !b)
         return onnx_no(n, "its coefficients do not fit its features"), NULL;
     return onnx_text(n, *b ? "matmul(%s, %s, transpose_y = true) + %s" : "matmul(%s, %s, transpose_y = true)%s",
-                     as_float(n, 0), w, b);
+                     onnx_as_float(n, 0), w, b);
 }
 
 static bool write_linear_regressor(OnnxNode *n)
@@ -214,6 +213,28 @@ bool onnx_write_classes(OnnxNode *n, const char *scores, int64_t count)
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), y));
 }
 
+bool onnx_write_two_classes(OnnxNode *n, const char *score, bool positive)
+{
+    const int64_t *label;
+    uint32_t labels;
+    bool whole =
+        onnx_ints(n, "classlabels_ints", &label, &labels) || onnx_ints(n, "classlabels_int64s", &label, &labels);
+    if (onnx_wants(n, 0) && (!whole || labels != 2))
+        return onnx_no(n, "its labels are texts; only its scores can be asked for");
+    const char *raw = onnx_temp(n, "score"), *list = onnx_wants(n, 0) ? onnx_known_list(n, label, 2, "labels") : NULL;
+    const char *transform = onnx_string(n, "post_transform", "NONE");
+    bool logistic = strcmp(transform, "LOGISTIC") == 0;
+    if (!logistic && strcmp(transform, "NONE") != 0)
+        return onnx_no(n, "what becomes of its score is %s", transform);
+    const char *both = positive   ? onnx_text(n, "concat(1.0 - %s, %s, axis = 1)", raw, raw)
+                       : logistic ? onnx_text(n, "sigmoid(concat(-%s, %s, axis = 1))", raw, raw)
+                                  : onnx_text(n, "concat(-%s, %s, axis = 1)", raw, raw);
+    return onnx_emit(n, "%s = %s", raw, score) &&
+           (!list || onnx_emit(n, "%s = gather(%s, cast(%s[:, 0] > %s, to = i32))", onnx_out(n, 0), list, raw,
+                               positive ? "0.5" : "0.0")) &&
+           (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), both));
+}
+
 static bool write_linear_classifier(OnnxNode *n)
 {
     int64_t count = count_of(n, "intercepts"), width = onnx_rank(n, 0) == 2 ? onnx_dim(n, 0, 1) : 0;
@@ -223,42 +244,6 @@ static bool write_linear_classifier(OnnxNode *n)
         return onnx_no(n, "one score decides between two classes");
     const char *scores = linear_scores(n, count);
     return scores && onnx_write_classes(n, scores, count);
-}
-
-/* x against all support vectors */
-static const char *kernel_of(OnnxNode *n, const char *vectors)
-{
-    const Onnx__AttributeProto *a = onnx_attribute(n, "kernel_params");
-    const char *kernel = onnx_string(n, "kernel_type", "LINEAR"), *x = as_float(n, 0);
-    const char *product = onnx_text(n, "matmul(%s, %s, transpose_y = true)", x, vectors);
-    bool numbers = a && a->n_floats == 3;
-    const char *gamma = onnx_number(n, DT_F32, numbers ? (double)a->floats[0] : 1),
-               *shift = onnx_number(n, DT_F32, numbers ? (double)a->floats[1] : 0),
-               *degree = onnx_number(n, DT_F32, numbers ? (double)a->floats[2] : 1);
-    if (strcmp(kernel, "LINEAR") == 0)
-        return product;
-    if (strcmp(kernel, "POLY") == 0)
-        return onnx_text(n, "(%s * %s + %s) ** %s", product, gamma, shift, degree);
-    if (strcmp(kernel, "SIGMOID") == 0)
-        return onnx_text(n, "tanh(%s * %s + %s)", product, gamma, shift);
-    return onnx_text(n, "exp(reduce_sum(square(unsqueeze(%s, 1) - %s), axes = 2) * -%s)", x, vectors, gamma);
-}
-
-static bool write_svm_regressor(OnnxNode *n)
-{
-    int64_t supports = onnx_int(n, "n_supports", 0), width = onnx_rank(n, 0) == 2 ? onnx_dim(n, 0, 1) : 0, one = 1;
-    int64_t dim[] = {supports, width}, column[] = {supports ? supports : width, 1};
-    const char *vectors = supports ? floats_of(n, "support_vectors", 2, dim) : "";
-    const char *weights = floats_of(n, "coefficients", 2, column), *rho = floats_of(n, "rho", 1, &one);
-    if (!vectors || !weights || !rho || width < 1)
-        return onnx_no(n, "its support vectors do not fit its features");
-    const char *k = supports ? kernel_of(n, vectors) : as_float(n, 0);
-    const char *y = onnx_text(n, "(%s) @ %s + %s", k, weights, rho);
-    if (onnx_int(n, "one_class", 0))
-        y = onnx_text(n, "select(%s > 0.0, 1.0, -1.0)", y);
-    else
-        y = onnx_post_transform(n, y);
-    return y && onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
 }
 
 static bool refuse_maps(OnnxNode *n)
@@ -277,7 +262,6 @@ const OnnxRow onnx_learned[] = {
     {"Normalizer", 1, write_normalizer, NULL, LEARNED, false},
     {"OneHotEncoder", 1, write_one_hot, NULL, LEARNED, false},
     {"Scaler", 1, write_scaler, NULL, LEARNED, false},
-    {"SVMRegressor", 1, write_svm_regressor, NULL, LEARNED, false},
     {"ZipMap", 1, refuse_maps, NULL, LEARNED, false},
     {0},
 };

@@ -111,6 +111,13 @@ const Type *onnx_type_of(OnnxNode *node, const char *name)
     return id == NONE ? NULL : value_type(nnc_compose_graph(node->onnx->composer), id);
 }
 
+OnnxValue *onnx_written(OnnxNode *node, const char *name)
+{
+    OnnxValue *value = onnx_value_new(node->onnx);
+    *value = (OnnxValue){.type = onnx_type_of(node, name), .name = name, .home = node->onnx->block};
+    return value;
+}
+
 bool onnx_wants(const OnnxNode *node, uint32_t i)
 {
     return i < node->out_count && node->proto->output[i] && *node->proto->output[i];

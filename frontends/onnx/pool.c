@@ -104,7 +104,7 @@ const char *onnx_window_text(const OnnxNode *n, const OnnxWindow *w, int64_t def
 
 /* Pools */
 
-static const char *pool_text(OnnxNode *n, const OnnxWindow *w, const char *x, const char *pool, const char *rest)
+const char *onnx_pool_text(OnnxNode *n, const OnnxWindow *w, const char *x, const char *pool, const char *rest)
 {
     return onnx_text(n, "%s(%s, window = %s%s%s%s)", pool, x, short_list(n, w->size, w->rank),
                      onnx_window_text(n, w, 0), w->ceil ? ", ceil = true" : "", rest);
@@ -134,9 +134,9 @@ static bool write_max_pool(OnnxNode *n)
     if (onnx_wants(n, 1))
         return write_max_pool_indices(n, &window);
     if (dtype_is_float(dtype))
-        return onnx_emit(n, "%s = %s", onnx_out(n, 0), pool_text(n, &window, onnx_in(n, 0), "max_pool", ""));
+        return onnx_emit(n, "%s = %s", onnx_out(n, 0), onnx_pool_text(n, &window, onnx_in(n, 0), "max_pool", ""));
     const char *wide = onnx_text(n, "cast(%s, to = f32)", onnx_in(n, 0));
-    return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), pool_text(n, &window, wide, "max_pool", ""),
+    return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), onnx_pool_text(n, &window, wide, "max_pool", ""),
                      dtype_name(dtype));
 }
 
@@ -175,7 +175,7 @@ static bool write_average_pool(OnnxNode *n)
     if (!onnx_window(n, NULL, &window))
         return false;
     const char *rest = onnx_int(n, "count_include_pad", 0) ? ", count_pad = true" : "";
-    return onnx_emit(n, "%s = %s", onnx_out(n, 0), pool_text(n, &window, onnx_in(n, 0), "avg_pool", rest));
+    return onnx_emit(n, "%s = %s", onnx_out(n, 0), onnx_pool_text(n, &window, onnx_in(n, 0), "avg_pool", rest));
 }
 
 static bool write_lp_pool(OnnxNode *n)

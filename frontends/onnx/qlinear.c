@@ -77,6 +77,38 @@ static bool write_global_pool(OnnxNode *n)
     return write_real(n, onnx_text(n, "global_avg_pool(%s, keep = true)", real(n, 0, 1, 2)), 3, 4, 0);
 }
 
+static bool write_average_pool(OnnxNode *n)
+{
+    OnnxWindow window;
+    if (onnx_int(n, "channels_last", 0))
+        return onnx_no(n, "its channels come last");
+    if (!onnx_window(n, NULL, &window))
+        return false;
+    const char *rest = onnx_int(n, "count_include_pad", 0) ? ", count_pad = true" : "";
+    return write_real(n, onnx_pool_text(n, &window, real(n, 0, 1, 2), "avg_pool", rest), 3, 4, 0);
+}
+
+static bool write_mean(OnnxNode *n)
+{
+    const int64_t *axes;
+    uint32_t count, rank = onnx_rank(n, 0);
+    const char *keep = onnx_int(n, "keepdims", 1) ? "true" : "false";
+    if (!onnx_axes(n, INT64_MAX, rank, &axes, &count))
+        return false;
+    int64_t all[MAX_RANK];
+    for (uint32_t d = 0; d < rank; d++)
+        all[d] = d;
+    const char *list = count ? onnx_list(n, axes, count) : onnx_list(n, all, rank);
+    return write_real(n, onnx_text(n, "mean(%s, %s, %s)", real(n, 0, 1, 2), list, keep), 3, 4, 0);
+}
+
+/* The condition, then x and y, with the scale and the zero point of each, and those of the result */
+static bool write_where(OnnxNode *n)
+{
+    const char *x = real(n, 1, 2, 3), *y = real(n, 4, 5, 6);
+    return write_real(n, onnx_text(n, "select(%s, %s, %s)", onnx_in(n, 0), x, y), 7, 8, 1);
+}
+
 /* Product of A and B, with what C adds before the result is scaled; the result is f32 where it has no scale. */
 static bool write_gemm(OnnxNode *n)
 {
@@ -91,6 +123,37 @@ static bool write_gemm(OnnxNode *n)
         y = onnx_text(n, "%s + cast(%s, to = f32) * (%s * %s * %s)", y, onnx_in(n, 6), onnx_in(n, 1), onnx_in(n, 4),
                       onnx_number(n, DT_F32, alpha));
     return onnx_has(n, 7) ? write_real(n, y, 7, 8, 0) : onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
+}
+
+/* The weights of gates, [directions, inputs, gates * width], by their scales, as LSTM has them: the other way round */
+static OnnxValue *put_gates(OnnxNode *n, uint32_t i, uint32_t scale, uint32_t zero, const char *word)
+{
+    const Shape *own = &onnx_type(n, scale)->shape;
+    int64_t dim[] = {onnx_dim(n, i, 0), 1, own->rank == 2 ? own->dim[1] : 1};
+    const char *list = onnx_list(n, dim, 3), *w = onnx_text(n, "cast(%s, to = f32)", onnx_in(n, i));
+    const char *name = onnx_temp(n, word);
+    if (onnx_has(n, zero))
+        w = onnx_text(n, "(%s - reshape(cast(%s, to = f32), shape = %s))", w, onnx_in(n, zero), list);
+    return onnx_emit(n, "%s = transpose(%s * reshape(%s, shape = %s), axes = [0, 2, 1])", name, w, onnx_in(n, scale),
+                     list)
+               ? onnx_written(n, name)
+               : NULL;
+}
+
+/* LSTM of quantised weights.  Its operand and its state, which ONNX Runtime quantises for each product, stay floats. */
+static bool write_lstm(OnnxNode *n)
+{
+    OnnxNode *node = onnx_cover(n, "LSTM", 14, 8);
+    if (onnx_rank(n, 1) != 3 || onnx_rank(n, 2) != 3)
+        return onnx_no(n, "its weights have other than 3 dimensions");
+    OnnxValue *w = put_gates(n, 1, 8, 9, "weight"), *r = w ? put_gates(n, 2, 10, 11, "recurrence") : NULL;
+    if (!r)
+        return false;
+    onnx_copy_attributes(node, n);
+    for (uint32_t i = 0; i < 8; i++)
+        if (i == 1 || i == 2 || onnx_has(n, i))
+            onnx_set_operand(node, i, i == 1 ? w : i == 2 ? r : n->in[i]);
+    return onnx_write_cover(n, node);
 }
 
 /* An activation behind a convolution */
@@ -137,7 +200,11 @@ const OnnxRow onnx_qlinear[] = {
     {"QLinearSoftmax", 1, write_softmax, NULL, CONTRIB, false},
     {"QLinearConcat", 1, write_concat, NULL, CONTRIB, false},
     {"QLinearGlobalAveragePool", 1, write_global_pool, NULL, CONTRIB, false},
+    {"QLinearAveragePool", 1, write_average_pool, NULL, CONTRIB, false},
+    {"QLinearReduceMean", 1, write_mean, NULL, CONTRIB, false},
+    {"QLinearWhere", 1, write_where, NULL, CONTRIB, false},
     {"QGemm", 1, write_gemm, NULL, CONTRIB, false},
+    {"DynamicQuantizeLSTM", 1, write_lstm, NULL, CONTRIB, false},
     {"FusedConv", 1, write_fused_conv, NULL, CONTRIB, false},
     {0},
 };

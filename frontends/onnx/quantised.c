@@ -5,6 +5,8 @@
 #include "onnx/narrow.h"
 #include "onnx/window.h"
 
+#define CONTRIB "com.microsoft"
+
 /* Bounds of an integer type, for saturation. */
 static bool bounds(OnnxNode *n, DType dtype, const char **low, const char **high)
 {
@@ -151,6 +153,37 @@ static const char *factor(OnnxNode *n, uint32_t i, bool rows)
     return shape->rank == 1 && rows ? onnx_text(n, "reshape(%s, shape = [%lld, 1])", x, (long long)shape->dim[0]) : x;
 }
 
+/* The product with its scales, as f32: A, B, their scales, their zero points, and what is added (com.microsoft) */
+static bool write_matmul_to_float(OnnxNode *n)
+{
+    const char *sum = onnx_temp(n, "sum");
+    const char *bias = onnx_has(n, 6) ? onnx_text(n, " + %s", onnx_in(n, 6)) : "";
+    return onnx_emit(n, "%s = %s @ %s", sum, moved(n, 0, 4, true), moved(n, 1, 5, false)) &&
+           onnx_emit(n, "%s = cast(%s, to = f32) * (%s * %s)%s", onnx_out(n, 0), sum, factor(n, 2, true),
+                     factor(n, 3, false), bias);
+}
+
+/* The same of floats, which become u8 by their range: A, B, its scale and zero point, and what is added */
+static bool write_dynamic_matmul(OnnxNode *n)
+{
+    static const uint32_t place[] = {1, 3, 5, 6};
+    OnnxNode *first = onnx_cover(n, "DynamicQuantizeLinear", 11, 1), *second = onnx_cover(n, "MatMul", 13, 7);
+    const char *name[] = {onnx_temp(n, "numbers"), onnx_temp(n, "scale"), onnx_temp(n, "zero")};
+    onnx_set_operand(first, 0, n->in[0]);
+    onnx_name_results(first, name, 3);
+    if (!onnx_write_cover(n, first))
+        return false;
+    onnx_set_operand(second, 0, onnx_written(n, name[0]));
+    onnx_set_operand(second, 2, onnx_written(n, name[1]));
+    onnx_set_operand(second, 4, onnx_written(n, name[2]));
+    for (uint32_t i = 1; i < 5; i++)
+        if (onnx_has(n, i))
+            onnx_set_operand(second, place[i - 1], n->in[i]);
+    bool good = write_matmul_to_float(second);
+    n->reason = n->reason ? n->reason : second->reason;
+    return good;
+}
+
 static bool requantise(OnnxNode *n, const char *sum, const char *scale, uint32_t zero)
 {
     const char *low, *high;
@@ -218,6 +251,8 @@ const OnnxRow onnx_quantised[] = {
     {"DequantizeLinear", 10, write_dequantize, NULL, NULL, false},
     {"DynamicQuantizeLinear", 11, write_dynamic_quantize, NULL, NULL, false},
     {"MatMulInteger", 10, write_matmul_integer, NULL, NULL, false},
+    {"MatMulIntegerToFloat", 1, write_matmul_to_float, NULL, CONTRIB, false},
+    {"DynamicQuantizeMatMul", 1, write_dynamic_matmul, NULL, CONTRIB, false},
     {"ConvInteger", 10, write_conv_integer, NULL, NULL, false},
     {"QLinearMatMul", 10, write_qlinear_matmul, NULL, NULL, false},
     {"QLinearConv", 10, write_qlinear_conv, NULL, NULL, false},

@@ -252,11 +252,12 @@ static bool take_weights(Forest *f, const Map *index, const char *side)
     const Onnx__AttributeProto *weights = onnx_attribute(n, onnx_text(n, "%s_weights", side));
     if (!weights || tree.count != weights->n_floats || number.count != tree.count || target.count != tree.count)
         return onnx_no(n, "its leaves have no weights");
+    bool one = f->targets == 1 && strcmp(side, "class") == 0; /* whichever that is */
     for (uint32_t i = 0; i < tree.count; i++) {
-        int64_t at = find_node(index, tree.list[i], number.list[i]);
-        if (at < 0 || target.list[i] < 0 || target.list[i] >= f->targets)
+        int64_t at = find_node(index, tree.list[i], number.list[i]), to = one ? 0 : target.list[i];
+        if (at < 0 || to < 0 || to >= f->targets)
             return onnx_no(n, "a weight is of no leaf or of no target");
-        f->weight[at * f->targets + target.list[i]] += (double)weights->floats[i];
+        f->weight[at * f->targets + to] += (double)weights->floats[i];
     }
     return true;
 }
@@ -310,6 +311,16 @@ static bool write_regressor(OnnxNode *n)
     return y && onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
 }
 
+static bool all_positive(const OnnxNode *n)
+{
+    const Onnx__AttributeProto *weights = onnx_attribute(n, "class_weights");
+    bool positive = weights != NULL;
+    for (size_t i = 0; weights && i < weights->n_floats; i++)
+        positive &= weights->floats[i] >= 0;
+    return positive;
+}
+
+/* Where all weights are of one class, and there are two labels, one score decides. */
 static bool write_classifier(OnnxNode *n)
 {
     Forest f;
@@ -319,13 +330,13 @@ static bool write_classifier(OnnxNode *n)
         largest = most(largest, ids.list[i] + 1);
     if (classes < 2)
         classes = largest;
-    if (classes == 2 && largest < 2)
-        return onnx_no(n, "one score decides between two classes");
-    if (!take_listed(n, &f, classes, "class"))
+    bool one = classes == 2 && largest < 2;
+    if (!take_listed(n, &f, one ? 1 : classes, "class"))
         return false;
     const char *scores = put_scores(&f, "SUM");
     scores = scores ? based(n, scores, f.targets) : NULL;
-    return scores && onnx_write_classes(n, scores, classes);
+    return scores &&
+           (one ? onnx_write_two_classes(n, scores, all_positive(n)) : onnx_write_classes(n, scores, classes));
 }
 
 /* Trees whose leaves have lists of their own (TreeEnsemble): leaves come behind the nodes. */

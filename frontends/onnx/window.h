@@ -16,5 +16,7 @@ bool onnx_window(OnnxNode *node, const int64_t *size, OnnxWindow *window);
 /* `stride = [2, 2], pad = [0, 0, 1, 1], dilation = [1, 1]`, each with a comma before it, where it is not the default.
  */
 const char *onnx_window_text(const OnnxNode *node, const OnnxWindow *window, int64_t default_stride);
+/* `pool(x, window = 2, stride = 2)` and what else the window says; `rest` comes last. */
+const char *onnx_pool_text(OnnxNode *node, const OnnxWindow *window, const char *x, const char *pool, const char *rest);
 
 #endif

@@ -100,6 +100,7 @@ def self_attention(x, heads, mask, p):
 
 X = normal(3, 5)
 IMAGE = normal(2, 4, 5, 6)
+NIBBLES = RANDOM.integers(0, 256, (5, 3, 2)).astype(np.uint8)
 ROWS = normal(2, 3, 8)
 TAIL = np.array([-800.0, -40.0, -1.0, -1e-9, -0.0, 1e-9, 1.0, 3.0, 40.0, 800.0])
 
@@ -132,6 +133,13 @@ def recurrent_params(prefix, gates, biased, width=5, depth=4):
 
 def weights_alone(params):
     return {name: values for name, values in params.items() if not name.endswith(".bias")}
+
+
+def halves(packed, scale, zero):
+    """Numbers of 4 bits in blocks of 4, of which the first 11 or 12 count."""
+    numbers = np.stack([packed & 15, packed >> 4], -1).reshape(*packed.shape[:2], -1)
+    wide = ((numbers - zero) * scale[..., None]).reshape(packed.shape[0], -1)
+    return wide[:, :11] if np.isscalar(zero) else wide
 
 
 def affine(x, p, name):
@@ -299,6 +307,9 @@ CASES = {
                             {}, lambda q, k, v, p: attend(q, k, v)),
                            ("scaled_dot_product(x0, x1, x2, scale = 0.25)", [normal(2, 3, 4), normal(2, 5, 4), normal(2, 5, 6)],
                             {}, lambda q, k, v, p: softmax(q @ k.swapaxes(-1, -2) * 0.25) @ v)],
+    "matmul_nibbles": [("matmul_nibbles(x0, x1, x2)", [normal(2, 11), NIBBLES, normal(5, 3)], {}, lambda x, w, s, p: x @ halves(w, s, 8.0).T),
+                       ("matmul_nibbles(x0, x1, x2, x3)", [normal(3, 2, 12), NIBBLES, normal(5, 3), normal(5, 3)], {},
+                        lambda x, w, s, z, p: x @ halves(w, s, z[..., None]).T)],
     "linear_attention": LINEAR,
     "attention": [("attention(x0, 2)", [ROWS], ATTENTION, lambda x, p: self_attention(x, 2, 0.0, p)),
                   ("attention(x0, 4, x1)", [ROWS, normal(2, 1, 1, 3)], ATTENTION,

@@ -236,6 +236,39 @@ TREES = {
                      lambda x, *a: leaves(x, MODES, GAPS))],
 }
 
-CASES = {**ROUNDED, **TREES, **GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED}
+
+
+def coupled(r):
+    """Algorithm 2 of Wu, Lin and Weng, row by row, as it stops; near to the shares that their equation (21) solves for."""
+    rows = []
+    for pair in r:
+        k = len(pair)
+        q = np.array([[-pair[j, t] * pair[t, j] if j != t else sum(pair[s, t] ** 2 for s in range(k) if s != t) for j in range(k)] for t in range(k)])
+        p = np.full(k, 1 / k)
+        for _ in range(100):
+            qp = q @ p
+            level = p @ qp
+            if max(abs(qp - level)) < 0.005 / k:
+                break
+            for t in range(k):
+                step = (level - qp[t]) / q[t, t]
+                p[t] += step
+                level = (level + step * (step * q[t, t] + 2 * qp[t])) / (1 + step) ** 2
+                qp, p = (qp + step * q[t]) / (1 + step), p / (1 + step)
+        exact = np.linalg.solve(np.block([[q, np.ones((k, 1))], [np.ones((1, k)), np.zeros((1, 1))]]), [*np.zeros(k), 1])[:k]
+        assert np.abs(p - exact).max() < 0.05, (p, exact)
+        rows.append(p)
+    return np.array(rows)
+
+
+def shares(n, k):
+    """Of each pair of classes, the two of which make 1"""
+    upper = np.triu(RANDOM.uniform(0.05, 0.95, (n, k, k)), 1)
+    return upper + np.tril(1 - upper.transpose(0, 2, 1), -1)
+
+
+COUPLED = {"pairwise_coupling": [("pairwise_coupling(x0)", [shares(n, k)], {}, lambda r, p: coupled(r)) for n, k in ((5, 2), (7, 3), (4, 5))]}
+
+CASES = {**COUPLED, **ROUNDED, **TREES, **GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED}
 # Built for targets, too.
-BUILT = ["dft", "stft", "solve", "inverse", "cholesky", "triangular_solve", "non_max_suppression"]
+BUILT = ["dft", "stft", "solve", "inverse", "cholesky", "triangular_solve", "pairwise_coupling", "non_max_suppression"]

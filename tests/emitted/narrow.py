@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Weights of 8 and 16 bits: what networks that widen them give, and that they are stored as narrow as they are.
+"""Weights of 4, 8 and 16 bits: what networks that widen them give, and that they are stored as narrow as they are.
 
     narrow.py --nnc build/nnc [--target T ...] [--cc CC ...]
 
@@ -72,6 +72,17 @@ def pointed(rows, depth, columns):
     return f"f32[{rows}, {depth}]", body, {"w": array, "z": zero, "s": values}, lambda x: x @ ((w - z) * s)
 
 
+def nibbles(rows, depth, columns, size=32, pointed=False):
+    """Two to a byte, in blocks of the depth, of which the last may be cut."""
+    blocks = -(-depth // size)
+    packed, values, zero = stored("u8", columns, blocks, size // 2)[0], *scale(columns, blocks)[:1], DRAW.integers(0, 16, (columns, blocks)).astype(np.float32)
+    halves = np.stack([packed & 15, packed >> 4], -1).reshape(columns, blocks, size).astype(np.float64)
+    wide = ((halves - (zero if pointed else np.full_like(zero, 8))[..., None]) * values[..., None]).reshape(columns, -1)[:, :depth]
+    body = f"param w: u8[{columns}, {blocks}, {size // 2}]\n    param s: f32[{columns}, {blocks}]\n    "
+    body += f"param z: f32[{columns}, {blocks}]\n    y = matmul_nibbles(x, w, s, z)" if pointed else "y = matmul_nibbles(x, w, s)"
+    return f"f32[{rows}, {depth}]", body, {"w": packed, "s": values} | ({"z": zero} if pointed else {}), lambda x: x @ wide.T
+
+
 def convolution(dtype, channels, outputs, groups=1):
     """3 x 3, over the image without a border."""
     array, w = stored(dtype, outputs, channels // groups, 3, 3)
@@ -108,7 +119,8 @@ CASES = {**{f"{d} by rows of outputs": product(d, 1, 96, 130, True) for d in DTY
          **{f"{d}, a matrix": product(d, 17, 75, 70) for d in DTYPES},
          **{f"scaled by {k}": scaled(k, 1, 128, 77) for k in ("scalar", "columns", "rows", "blocks", "one for blocks")},
          "scaled by blocks, a matrix": scaled("blocks", 20, 96, 64), "zero points": pointed(3, 64, 50),
-         "convolution": convolution("i8", 16, 32), "convolution of bf16": convolution("bf16", 3, 20),
+         "nibbles": nibbles(1, 128, 96), "nibbles, a matrix": nibbles(9, 96, 77), "nibbles with zero points": nibbles(3, 128, 64, pointed=True),
+         "nibbles of an odd depth": nibbles(2, 75, 50), "convolution": convolution("i8", 16, 32), "convolution of bf16": convolution("bf16", 3, 20),
          "depthwise": convolution("i8", 32, 32, 32), "grouped": convolution("u8", 12, 24, 4), "table": table(), "every f16": every_half()}
 EXACT = {"every f16"}
 
@@ -117,7 +129,7 @@ def test(arguments, label, target, cc, folder):
     """None, or what is wrong."""
     kind, body, arrays, expected = CASES[label]
     source = folder / "narrow.nnc"
-    source.write_text(f"nnc 1\ngraph narrow(x: {kind}) -> (y) {{\n    {body}\n}}\n")
+    source.write_text(f"nnc 1\nuse \"nn\"\n\ngraph narrow(x: {kind}) -> (y) {{\n    {body}\n}}\n")
     write_safetensors(arrays, folder / "narrow.safetensors")
     error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,lib",
                            "--cc", cc, "--weights", "blob"])

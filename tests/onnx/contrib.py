@@ -56,6 +56,13 @@ CASES |= {
     "quantised sigmoid": ("QLinearSigmoid", [*quantised(2, 3), numpy.float32(1 / 256), numpy.uint8(0)], {}, ["y"]),
     "quantised leaky relu": ("QLinearLeakyRelu", [*quantised(2, 3), *OUT], {"alpha": 0.2}, ["y"]),
     "quantised pool": ("QLinearGlobalAveragePool", [*quantised(1, 2, 4, 4), *OUT], {}, ["y"]),
+    "quantised pool of windows": ("QLinearAveragePool", [*quantised(1, 2, 5, 5), *OUT], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, ["y"]),
+    "quantised pool that counts the padding": ("QLinearAveragePool", [*quantised(1, 2, 5, 5), *OUT],
+                                               {"kernel_shape": [2, 3], "pads": [1, 1, 0, 1], "count_include_pad": 1}, ["y"]),
+    "quantised choice": ("QLinearWhere", [DICE.integers(0, 2, (3, 4)).astype(bool), *quantised(3, 4), *quantised(3, 4), *OUT], {}, ["y"]),
+    "integers to floats": ("MatMulIntegerToFloat", [*[quantised(3, 4)[0], DICE.integers(-99, 99, (4, 5), dtype="i1")], numpy.float32(0.03), floats(5), numpy.uint8(120),
+                                                    DICE.integers(-9, 9, 5, dtype="i1"), floats(5)], {}, ["y"]),
+    "floats by integers": ("DynamicQuantizeMatMul", [X, DICE.integers(0, 255, (8, 4), dtype="u1"), floats(4), DICE.integers(0, 255, 4, dtype="u1"), floats(4)], {}, ["y"]),
     "quantised gemm": ("QGemm", [*quantised(3, 4), *quantised(4, 5), DICE.integers(-99, 99, 5, dtype="i4"), *OUT], {"alpha": 1.0}, ["y"]),
     "quantised gemm of floats": ("QGemm", [*quantised(3, 4), *quantised(5, 4)], {"transB": 1}, ["y"]),
     "convolution and what follows": ("FusedConv", [IMAGE, floats(3, 2, 3, 3), floats(3)], {"activation": "LeakyRelu", "activation_params": [0.3], "pads": [1, 1, 1, 1]}, ["y"]),
@@ -84,6 +91,11 @@ def leaves(side, targets):
     return {f"{side}_treeids": [0, 0, 0, 1, 1], f"{side}_nodeids": [2, 3, 4, 1, 2], f"{side}_ids": targets, f"{side}_weights": [0.5, -1.0, 2.0, 0.25, 3.0]}
 
 
+SVC = {"kernel_type": "RBF", "kernel_params": [0.4, 0.0, 3.0]}
+SUPPORTS = [0.5, -1.0, 2.0, 1.0, 0.25, -0.5, 0.1, 0.9, -1.2, -0.4, 0.3, 0.8]
+THREE = {"classlabels_ints": [3, 1, 2], "vectors_per_class": [1, 2, 1], "support_vectors": SUPPORTS, "coefficients": [0.7, -0.3, 0.5, -0.8, 0.6, 0.4, -0.9, 0.2],
+         "rho": [0.1, -0.05, 0.02]}
+TWO = {"classlabels_int64s": [5, 7]}
 MIXED = TREES | {"nodes_modes": ["BRANCH_LT", "BRANCH_GTE", "LEAF", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF"]}
 LEARNED = {
     "trees for a target": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | {"n_targets": 1, "base_values": [0.5]}, ["y"]),
@@ -91,6 +103,11 @@ LEARNED = {
     "means of trees": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | {"n_targets": 1, "aggregate_function": "AVERAGE"}, ["y"]),
     "trees of several modes": ("TreeEnsembleRegressor", [ROWS], MIXED | leaves("target", [0] * 5) | {"n_targets": 1}, ["y"]),
     "trees for classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0, 1, 2, 0, 2]) | {"classlabels_int64s": [5, 7, 9], "post_transform": "SOFTMAX"}, ["y", "z"]),
+    "trees of one score for two classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"post_transform": "LOGISTIC"}, ["y", "z"]),
+    "trees of the second's score": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [1] * 5) | TWO, ["y", "z"]),
+    "trees of one share for two classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"class_weights": [0.1, 0.4, 0.2, 0.25, 0.3]}, ["y", "z"]),
+    "trees of the second's score, logistic": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [1] * 5) | TWO | {"post_transform": "LOGISTIC"}, ["y", "z"]),
+    "trees of one score behind a base": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"base_values": [0.7]}, ["y", "z"]),
     "linear regression": ("LinearRegressor", [ROWS], {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "intercepts": [0.1, 0.2], "targets": 2}, ["y"]),
     "linear classes": ("LinearClassifier", [ROWS], {"coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5, 0.3, 0.1, -0.7], "intercepts": [0.1, 0.2, 0.0],
                                                     "classlabels_ints": [3, 1, 2], "post_transform": "SOFTMAX"}, ["y", "z"]),
@@ -98,6 +115,10 @@ LEARNED = {
                                                  "kernel_type": "RBF", "kernel_params": [0.4, 0.0, 3.0]}, ["y"]),
     "support vectors by a polynomial": ("SVMRegressor", [ROWS], {"support_vectors": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5], "coefficients": [0.7, -0.3], "rho": [0.2],
                                                                  "n_supports": 2, "kernel_type": "POLY", "kernel_params": [0.4, 1.0, 2.0]}, ["y"]),
+    "support vectors of two classes": ("SVMClassifier", [ROWS], SVC | {"classlabels_ints": [5, 7], "vectors_per_class": [1, 1], "support_vectors": SUPPORTS[:6],
+                                                                      "coefficients": [0.7, -0.3], "rho": [0.1]}, ["y", "z"]),
+    "support vectors of three classes": ("SVMClassifier", [ROWS], SVC | THREE, ["y", "z"]),
+    "shares of three classes": ("SVMClassifier", [ROWS], SVC | THREE | {"prob_a": [-1.5, -0.7, -1.1], "prob_b": [0.1, -0.2, 0.05]}, ["y", "z"]),
     "scaled": ("Scaler", [ROWS], {"offset": [0.5, 1.0, -1.0], "scale": [2.0, 0.5, 1.0]}, ["y"]),
     "normalised by the sum": ("Normalizer", [ROWS], {"norm": "L1"}, ["y"]),
     "normalised by the length": ("Normalizer", [ROWS], {"norm": "L2"}, ["y"]),
@@ -110,6 +131,82 @@ LEARNED = {
 }
 
 
+class Given(numpy.ndarray):
+    """An operand that is known when running; others but the first are constants."""
+
+
+def given(array):
+    return numpy.asarray(array).view(Given)
+
+
+def cache(*shape, used):
+    """What was kept: `used` positions, and room for more"""
+    array = floats(*shape)
+    array[:, :, used:] = 0
+    return given(array)
+
+
+
+
+def flat(batch, steps):
+    """Queries of 4 heads, keys and values of 2"""
+    return [floats(batch, steps, 64), floats(batch, steps, 32), floats(batch, steps, 32)]
+
+
+PROMPT, STEP, ANGLES = flat(2, 3), flat(2, 1), [floats(9, 8), floats(9, 8)]
+OF_FOUR = {"num_heads": 4, "kv_num_heads": 2}
+ALL = ["y", "k", "v"]
+
+
+def grown(past, count):
+    """Operands of a step behind `past` keys of one sequence"""
+    return [given(floats(1, 2, past, 16)), given(floats(1, 2, past, 16)), numpy.array([past + count - 1], "i4"), numpy.array(past + count, "i4")]
+
+
+def room(*used):
+    """Operands of a step, where each sequence has `used` keys in a buffer of 8"""
+    keys, values = [numpy.stack([cache(1, 2, 8, 16, used=u)[0] for u in used]) for _ in range(2)]
+    return [given(keys), given(values), given(numpy.array(used, "i4")), numpy.array(8, "i4")]
+
+
+GROUPED = {
+    "a prompt": [*PROMPT, None, None, numpy.array([2, 2], "i4"), numpy.array(3, "i4")],
+    "a prompt, packed": [floats(2, 3, 128), None, None, None, None, numpy.array([2, 2], "i4"), numpy.array(3, "i4")],
+    "a step behind a past that grows": [*flat(1, 1), *grown(4, 1)],
+    "steps behind a past that grows": [*flat(1, 3), *grown(4, 3)],
+    "a step in a buffer": [*flat(1, 1), *room(5)],
+    "a step in a buffer, each sequence its own": [*STEP, *room(5, 2)],
+}
+CASES |= {f"grouped queries, {name}": ("GroupQueryAttention", operands, OF_FOUR, ALL) for name, operands in GROUPED.items()}
+CASES |= {f"grouped queries, rotated, {name}": ("GroupQueryAttention", operands + ANGLES, OF_FOUR | {"do_rotary": 1}, ALL) for name, operands in GROUPED.items()}
+CASES |= {
+    "grouped queries, neighbours rotated": ("GroupQueryAttention", [*STEP, *room(5, 2), *ANGLES], OF_FOUR | {"do_rotary": 1, "rotary_interleaved": 1}, ALL),
+    "grouped queries, rotated by positions": ("GroupQueryAttention", [*STEP, *room(5, 2), *ANGLES, given(numpy.array([[4], [1]]))], OF_FOUR | {"do_rotary": 1}, ALL),
+    "grouped queries with a bias": ("GroupQueryAttention", [*STEP, *room(5, 2), None, None, None, floats(2, 1, 1, 8)], OF_FOUR, ALL),
+    "grouped queries in a window": ("GroupQueryAttention", [*STEP, *room(5, 2)], OF_FOUR | {"local_window_size": 3}, ALL),
+    "grouped queries of a prompt in a window": ("GroupQueryAttention", GROUPED["a prompt"], OF_FOUR | {"local_window_size": 2}, ALL),
+    "grouped queries, scaled and capped": ("GroupQueryAttention", GROUPED["a prompt"], OF_FOUR | {"scale": 0.3, "softcap": 2.0}, ALL),
+    "grouped queries with a share for none": ("GroupQueryAttention", [*STEP, *room(5, 2)], OF_FOUR | {"smooth_softmax": 1}, ALL),
+    "grouped queries with sinks": ("GroupQueryAttention", [*STEP, *room(5, 2), None, None, None, None, floats(4)], OF_FOUR, ALL),
+    "attention with a past": ("Attention", [X, floats(8, 24), floats(24), None, given(floats(2, 2, 2, 4, 4))], {"num_heads": 2, "unidirectional": 1}, ["y", "kv"]),
+    "attention with a past and a mask": ("Attention", [X, floats(8, 24), floats(24), numpy.array([[0, 1, 1, 1, 1, 1, 1], [1] * 7], "i4"), given(floats(2, 2, 2, 4, 4))],
+                                         {"num_heads": 2}, ["y", "kv"]),
+    "attention with a mask for each query": ("Attention", [X, floats(8, 24), floats(24), numpy.tri(3, dtype="i4")[None].repeat(2, 0)], {"num_heads": 2}, ["y", "kv"]),
+    "attention with padding before": ("Attention", [X, floats(8, 24), floats(24), numpy.array([3, 3, 1, 0], "i4")], {"num_heads": 2}, ["y"]),
+    "attention of other values": ("Attention", [X, floats(8, 20), floats(20)], {"num_heads": 2, "qkv_hidden_sizes": [8, 8, 4]}, ["y"]),
+    "attention of several heads with a past": ("MultiHeadAttention", [X, X, X, floats(24), None, None, given(floats(2, 2, 4, 4)), given(floats(2, 2, 4, 4))],
+                                               {"num_heads": 2, "unidirectional": 1}, ALL),
+    "attention of several heads, masked, with a past": ("MultiHeadAttention", [X, X, X, None, given(numpy.array([[0, 1, 1, 1, 1, 1, 1], [1] * 7], "i4")), None,
+                                                                               given(floats(2, 2, 4, 4)), given(floats(2, 2, 4, 4))], {"num_heads": 2}, ALL),
+    "attention of several heads that come in heads": ("MultiHeadAttention", [X, floats(2, 2, 5, 4), floats(2, 2, 5, 4)], {"num_heads": 2}, ["y"]),
+    "attention of several heads with a bias for scores": ("MultiHeadAttention", [X, X, X, None, None, given(floats(1, 2, 3, 3))], {"num_heads": 2}, ["y"]),
+    "rotated from a position on": ("RotaryEmbedding", [X, given(numpy.array([2])), floats(9, 2), floats(9, 2)], {"num_heads": 2}, ["y"]),
+    "rotated in part": ("RotaryEmbedding", [floats(2, 2, 3, 6), numpy.array([[0, 1, 2], [1, 2, 3]]), floats(5, 2), floats(5, 2)], {"num_heads": 2, "rotary_embedding_dim": 4, "interleaved": 1}, ["y"]),
+}
+
+OWN = {"rms norm": ("SimplifiedLayerNormalization", [X, GAIN], {"epsilon": 1e-3, "axis": -1}, ["y"])}  # ONNX Runtime's, in ONNX's domain
+
+
 def kind_of(op, operands, result):
     """The type of ONNX that a result has."""
     if op.endswith("Classifier") and result == "y":
@@ -120,16 +217,19 @@ def kind_of(op, operands, result):
 
 
 def check(nnc, folder, op, operands, attributes, results, domain):
-    names = [f"i{i}" for i in range(len(operands))]
-    weights = [tensor(n, v) for n, v in zip(names[1:], operands[1:])]
-    content = model(graph([node(op, names, results, domain=domain, **attributes)], [value("i0", operands[0].shape, KINDS[operands[0].dtype.name])],
+    names = [f"i{i}" if v is not None else "" for i, v in enumerate(operands)]
+    weights = [tensor(n, v) for n, v in zip(names[1:], operands[1:]) if n and not isinstance(v, Given)]
+    inputs = {n: numpy.asarray(v) for n, v in zip(names, operands) if n == "i0" or isinstance(v, Given)}
+    content = model(graph([node(op, names, results, domain=domain, **attributes)], [value(n, v.shape, KINDS[v.dtype.name]) for n, v in inputs.items()],
                           [value(r, None, kind_of(op, operands, r)) for r in results if r], weights), domains=[domain])
     path = folder / "m.onnx"
     path.write_bytes(content)
-    wanted = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"i0": operands[0]})
-    numpy.save(folder / "i0.npy", operands[0])
+    wanted = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, inputs)
+    for name, array in inputs.items():
+        numpy.save(folder / f"{name}.npy", array)
+    given_files = [word for name in inputs for word in ("--input", f"{name}={folder / name}.npy")]
     outputs = [word for r in results if r for word in ("--output", f"{r}={folder / r}.npy")]
-    command = [nnc, "run", path, "--target", "reference", "--input", f"i0={folder / 'i0.npy'}", *outputs]
+    command = [nnc, "run", path, "--target", "reference", *given_files, *outputs]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for name, want in zip([r for r in results if r], wanted):
@@ -140,7 +240,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     options = parser.parse_args()
-    cases = [(*c, "com.microsoft") for c in CASES.items()] + [(*c, "ai.onnx.ml") for c in LEARNED.items()]
+    cases = [(*c, "") for c in OWN.items()]
+    cases += [(*c, "com.microsoft") for c in CASES.items()]
+    cases += [(*c, "ai.onnx.ml") for c in LEARNED.items()]
     print(f"1..{len(cases)}")
     for i, (name, case, domain) in enumerate(cases, 1):
         with tempfile.TemporaryDirectory() as folder:

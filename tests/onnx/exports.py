@@ -303,6 +303,27 @@ def recurrent_layers(t):
 
 
 @case
+def calls_of_several_results_and_words(t):
+    text = ['use "nn"', "graph g(x: f32[2, 5, 6], v: f32[3, 6], image: f32[1, 2, 4, 5], grid: f32[1, 3, 2, 2], m: f32[4, 4]) -> (a, ai, b, bi, c, d, e, s, z) {",
+            "    (a, ai) = top_k(x, 3)", "    (b, bi) = top_k(x, 2, axis = 1, largest = false)",
+            '    c = einsum([x, v], [["batch", "row", "column"], ["out", "column"]], ["batch", "out", "row"])',
+            '    d = einsum([m], [["i", "i"]], [])', '    e = einsum([x, v, v], [["n", "t", "k"], ["o", "k"], ["p", "k"]], ["p", "n", "o"])',
+            "    s = grid_sample(image, grid)", '    z = grid_sample(image, grid, mode = "nearest", padding = "border", corners = true)', "}"]
+    found = ops(t.export(*text))
+    expect(sorted(found), ["Einsum"] * 3 + ["GridSample"] * 2 + ["TopK"] * 2)
+    t.same(text, {"x": draw(2, 5, 6), "v": draw(3, 6), "image": draw(1, 2, 4, 5), "grid": numpy.tanh(draw(1, 3, 2, 2)), "m": draw(4, 4)},
+           "a", "ai", "b", "bi", "c", "d", "e", "s", "z")
+    modes = ['mode = "linear"', 'mode = "cubic", exclude_outside = true, a = -0.5', 'coordinates = "asymmetric", rounding = "floor"',
+             'mode = "linear", coordinates = "align_corners"', 'coordinates = "pytorch_half_pixel", rounding = "ceil"']
+    for mode in modes:
+        text = ['use "nn"', "graph g(x: f32[1, 2, 4, 5]) -> (y) { y = resize(x, [7, 3], axes = [2, 3], " + mode + ") }"]
+        expect(ops(t.export(*text)), ["Resize"])
+        t.same(text, {"x": draw(1, 2, 4, 5)}, "y")
+    assert "Resize" not in ops(t.export('use "nn"', "graph g(x: f32[1, 2, 4, 5]) -> (y) { y = resize(x, [2, 3], axes = [2, 3], mode = \"linear\", antialias = true) }"))
+    assert "TopK" not in ops(t.export('use "nn"', "graph g(x: f16[5]) -> (y, i) { (y, i) = top_k(x, 2) }"))
+
+
+@case
 def random_numbers_keep_their_bits(t):
     text = ["graph g(k: i64[]) -> (a, b, c, d) {", "    a = random_bits(k, shape = [3, 7])",
             "    b = random_uniform(fold_in(k, -5), shape = [9], low = -2, high = 3)",

@@ -196,6 +196,7 @@ def without_names(text):
     text = re.sub(r"\S*model\.(onnx|nnc):\S* (error: )?", "", text)
     text = re.sub(r"^(\S+\.)?\S+( '[^']*')?, opset \d+: ", "", text)
     text = re.sub(r"(input|node \d+ \w+) '[^']*'", r"\1", text)
+    text = re.sub(r"\S*/(\w+\.npy)", r"\1", text)
     return re.sub(r"; an input becomes.*", "", text)
 
 

@@ -369,6 +369,61 @@ def what_is_as_large_as_data_say_has_a_count(t):
 
 
 @case
+def what_data_bound_goes_on_entry_by_entry(t):
+    """The rows of a table whose first number is above 0, as a detector chooses its boxes"""
+    table = numpy.array([[1, 2], [-1, 5], [3, 4], [0, 7], [6, -8], [2, 9]], "f4")
+    ints = {"column": [1], "ends": [3], "zero": [0], "one": [1], "flat": [-1, 2], "first": [0, 0]}
+    weights = [tensor(k, numpy.array(v)) for k, v in ints.items()] + [tensor("zeros", numpy.zeros((), "f4")), tensor("two", numpy.float32(2))]
+    chosen = [node("Gather", ["x", "zero0"], ["score"], axis=1), node("Greater", ["score", "zeros"], ["good"]), node("NonZero", ["good"], ["at"]),
+              node("Transpose", ["at"], ["rows"], perm=[1, 0]), node("Squeeze", ["rows", "column"], ["places"]), node("Gather", ["x", "places"], ["boxes"])]
+    weights.append(tensor("zero0", numpy.array(0)))
+    inputs, want = [value("x", [6, 2])], table[table[:, 0] > 0]
+
+    def found(*nodes):
+        m = model(graph([*chosen, *nodes], inputs, [value("y", None)], weights), opset=17)
+        y, count = t.value(m, x=table), int(t.value(m, "y.count", x=table))
+        return y, count
+
+    y, count = found(node("Mul", ["boxes", "two"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want * 2)
+    y, count = found(node("Slice", ["boxes", "zero", "ends", "zero"], ["y"]))
+    assert count == 3 and y.shape == (3, 2)
+    numpy.testing.assert_array_equal(y, want[:3])
+    y, count = found(node("Slice", ["boxes", "column", "ends", "column"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want[:, 1:])
+    y, count = found(node("Unsqueeze", ["places", "column"], ["p"]), node("Cast", ["p"], ["f"], to=1), node("Concat", ["boxes", "f"], ["y"], axis=1))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], numpy.concatenate([want, numpy.argwhere(table[:, 0] > 0)], 1))
+    y, count = found(node("Unsqueeze", ["boxes", "zero"], ["u"]), node("Squeeze", ["u", "zero"], ["s"]), node("Reshape", ["s", "flat"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want)
+    for refused in ([node("Slice", ["boxes", "one", "ends", "zero"], ["y"])], [node("ReduceSum", ["boxes", "zero"], ["y"])],
+                    [node("Add", ["boxes", "x"], ["y"])], [node("Concat", ["boxes", "x"], ["y"], axis=1)], [node("Concat", ["boxes", "boxes"], ["y"], axis=0)]):
+        t.write(model(graph([*chosen, *refused], inputs, [value("y", None)], weights), opset=17))
+        assert "is as large as data say" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def classes_by_support_vectors_win_pairs(t):
+    dice = numpy.random.default_rng(4)
+    x, vectors, weights = dice.normal(size=(9, 2)).astype("f4"), dice.normal(size=(4, 2)), dice.normal(size=(2, 4))
+    rho, of_class = [0.1, -0.2, 0.3], [0, 1, 1, 2]
+    row = {"classlabels_ints": [7, 5, 9], "vectors_per_class": [1, 2, 1], "support_vectors": vectors.ravel().tolist(), "coefficients": weights.ravel().tolist(),
+           "rho": rho, "kernel_type": "RBF", "kernel_params": [0.5, 0.0, 3.0]}
+    m = model(graph([node("SVMClassifier", ["x"], ["y", "z"], domain="ai.onnx.ml", **row)], [value("x", [9, 2])], [value("y", None, 7), value("z", None)]), domains=["ai.onnx.ml"])
+    kernel = numpy.exp(-0.5 * ((x[:, None] - vectors.astype("f4")) ** 2).sum(-1))
+    scores, votes = [], numpy.zeros((9, 3))
+    for (i, j), shift in zip([(0, 1), (0, 2), (1, 2)], rho):
+        chosen = [weights[j - 1, v] if c == i else weights[i, v] if c == j else 0 for v, c in enumerate(of_class)]
+        scores.append(kernel @ chosen + shift)
+        votes[range(9), numpy.where(scores[-1] > 0, i, j)] += 1
+    numpy.testing.assert_allclose(t.value(m, "z", x=x), numpy.stack(scores, 1), 1e-5, 1e-5)
+    numpy.testing.assert_array_equal(t.value(m, "y", x=x), numpy.array([7, 5, 9])[votes.argmax(1)])
+
+
+@case
 def sequences_and_optionals_are_tensors_one_by_one(t):
     from write import data
     def listed(name):

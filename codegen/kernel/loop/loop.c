@@ -99,6 +99,24 @@ bool expr_uses(const Expr *expr, const Var *var)
     return false;
 }
 
+static const Expr *under_casts(const Expr *expr)
+{
+    while (expr && expr->kind == EXPR_CAST)
+        expr = expr->arg[0];
+    return expr;
+}
+
+const Expr *expr_halved(const Expr *halves, bool *high)
+{
+    const Expr *word = under_casts(halves);
+    const Expr *load = word->kind == EXPR_WORD ? under_casts(word->arg[0]) : NULL,
+               *by = word->kind == EXPR_WORD ? under_casts(word->arg[1]) : NULL;
+    if (!load || !by || load->kind != EXPR_LOAD || load->dtype != DT_U8 || by->kind != EXPR_NUMBER)
+        return NULL;
+    *high = word->word == WORD_SHIFT_RIGHT;
+    return (*high && by->number == 4) || (word->word == WORD_BIT_AND && by->number == 15) ? load : NULL;
+}
+
 bool expr_eq(const Expr *a, const Expr *b)
 {
     if (a == b)

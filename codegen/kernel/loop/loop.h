@@ -128,6 +128,8 @@ const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x);
 const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *inside, const Expr *outside);
 const Expr *expr_bits(Arena *arena, DType dtype, const Expr *x);
 bool expr_uses(const Expr *expr, const Var *var);
+/* The load of bytes of which `halves` takes the low half, x & 15, or the high one, x >> 4; NULL: it does not. */
+const Expr *expr_halved(const Expr *halves, bool *high);
 bool expr_eq(const Expr *a, const Expr *b);
 const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Index with);
 /* Calls visit for every load in the expression, also inside data indices. */

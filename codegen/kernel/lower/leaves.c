@@ -71,8 +71,12 @@ static bool find(Finder *f, ValueId value, const Index *position, uint32_t depth
     }
     if (op_info(node->op)->family == FAMILY_ELEMENTWISE)
         return find_in_operands(f, node, position, depth + 1);
-    return op_info(node->op)->family == FAMILY_CAST && !op_keeps_bits(node->op) && is_f32(graph, node->out[0]) &&
-           widen_is_narrow(value_type(graph, node->in[0])->dtype) && find_in_memory(f, node->in[0], position);
+    if (op_info(node->op)->family != FAMILY_CAST || op_keeps_bits(node->op) || !is_f32(graph, node->out[0]) ||
+        !widen_is_narrow(value_type(graph, node->in[0])->dtype))
+        return false;
+    const Node *half = value_producer(graph, node->in[0]);
+    bool halved = half && kernel_makes(lower, node->in[0]) && widen_takes_half(graph, half);
+    return find_in_memory(f, halved ? half->in[0] : node->in[0], position);
 }
 
 bool lower_leaves(Lower *lower, ValueId value, const Index *position, Leaves *leaves)

@@ -19,6 +19,15 @@ static bool widening_vectorizes(const Expr *load, const Var *var)
            (factor == 1 || (load->spread && factor * dtype_bytes(load->dtype) == 4));
 }
 
+/* Halves of bytes that follow one another, or are parts of words */
+static bool halving_vectorizes(const Expr *halves, const Var *var)
+{
+    int64_t factor;
+    bool high;
+    const Expr *load = expr_halved(halves, &high);
+    return load && index_factor(load->index, var, &factor) && (factor == 1 || (load->spread && factor == 4));
+}
+
 static bool word_vectorizes(const Expr *word, const Var *var)
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -103,8 +112,9 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
         if (expr->dtype == DT_F32 && expr->arg[0]->dtype == DT_BOOL && expr_uses(expr, var))
             return expr_vectorizes(expr->arg[0], var);
         return (!expr_uses(expr, var) && !has_local(expr)) ||
-               (expr->dtype == DT_F32 && (widening_vectorizes(expr->arg[0], var) ||
-                                          (dtype_is_half(expr->arg[0]->dtype) && half_vectorizes(expr->arg[0], var))));
+               (expr->dtype == DT_F32 &&
+                (widening_vectorizes(expr->arg[0], var) || halving_vectorizes(expr->arg[0], var) ||
+                 (dtype_is_half(expr->arg[0]->dtype) && half_vectorizes(expr->arg[0], var))));
     case EXPR_WITHIN:
         if (expr->dtype == DT_F32 && !index_uses(expr->index, var))
             return expr_vectorizes(expr->arg[0], var) && expr_vectorizes(expr->arg[1], var);

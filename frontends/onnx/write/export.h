@@ -180,6 +180,8 @@ typedef struct Unfolding {
 } Unfolding;
 ExportId export_unfold(ExportNode *node, ExportId x, const Shape *shape, Unfolding *unfolding);
 
+bool export_call(ExportNode *node); /* call.c: as one op; false, with nothing written: there is none */
+
 /* layer.c: the op for a call of the library; NULL: there is none. */
 typedef struct ExportLayer ExportLayer;
 const ExportLayer *export_find_layer(const ExportNode *node);

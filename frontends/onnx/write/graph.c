@@ -182,7 +182,7 @@ static void write_call(const ExportFrame *frame, const Node *node)
     ExportNode n;
     start(&n, frame, node);
     const ExportLayer *layer = export_find_layer(&n);
-    if ((layer && export_layer(&n, layer)) || export_recurrent(&n))
+    if ((layer && export_layer(&n, layer)) || export_recurrent(&n) || export_call(&n))
         finish(&n, true);
     else
         write_inside(frame, node);

@@ -70,7 +70,7 @@ Str export_argument(const Call *call, const char *name)
         int depth = 0;
         const char *begin = at;
         for (; at < end && (depth || *at != ',' || at == begin); at++)
-            depth += (*at == '[' || *at == '(') - (*at == ']' || *at == ')');
+            depth += (*at == '[' || *at == '(') - (depth > 0 && (*at == ']' || *at == ')')); /* one may end operands */
         while (begin < at && (*begin == ',' || *begin == ' '))
             begin++;
         if ((size_t)(at - begin) > length + 3 && memcmp(begin, name, length) == 0 &&

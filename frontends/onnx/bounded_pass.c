@@ -1,0 +1,169 @@
+/* Ops that hand on what is as large as data say (bounded.c): they move whole entries along, or compute each by itself.
+ * All others refuse such operands.  What an op makes of the padding is padding. */
+#include <string.h>
+
+#include "base/number.h"
+#include "onnx/import.h"
+
+static bool pass_transposed(OnnxNode *n, uint32_t axis)
+{
+    const int64_t *perm;
+    uint32_t count, rank = onnx_rank(n, 0);
+    bool given = onnx_ints(n, "perm", &perm, &count) && count == rank;
+    for (uint32_t d = 0; d < rank; d++)
+        if ((given ? perm[d] : (int64_t)(rank - 1 - d)) == axis)
+            n->count_axis[0] = d;
+    return true;
+}
+
+static bool pass_gathered(OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    int64_t along;
+    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) || (operand == 0 && along == axis))
+        return false;
+    n->count_axis[0] = operand == 1 ? (uint32_t)along + axis : axis < along ? axis : axis - 1 + onnx_rank(n, 1);
+    return true;
+}
+
+/* Dimensions of 1 that go, or that come: both count among those of the longer shape. */
+static bool pass_squeezed(OnnxNode *n, uint32_t axis, bool comes)
+{
+    const int64_t *axes;
+    uint32_t count, rank = onnx_rank(n, 0);
+    if (n->opset >= 13 && !onnx_has(n, 1))
+        return false;
+    if (n->opset < 13 ? !onnx_ints(n, "axes", &axes, &count) : !onnx_known_ints(n, 1, &axes, &count))
+        return false;
+    bool taken[2 * MAX_RANK] = {false};
+    uint32_t longer = comes ? rank + count : rank, to = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t d = axes[i] < 0 ? axes[i] + longer : axes[i];
+        if (d < 0 || d >= longer || longer > MAX_RANK || (!comes && d == axis))
+            return false;
+        taken[d] = true;
+    }
+    for (uint32_t d = 0, own = 0; d < longer; d++) {
+        if (comes && !taken[d] && own++ == axis)
+            to = d;
+        if (!comes && d < axis)
+            to += !taken[d];
+    }
+    n->count_axis[0] = to;
+    return true;
+}
+
+/* The first so many entries, or parts along other axes */
+static bool pass_sliced(OnnxNode *n, const OnnxValue *value)
+{
+    const int64_t *begin, *end, *axes = NULL, *step = NULL;
+    uint32_t count, ends, all = 0, steps = 0;
+    if (n->opset < 10 || !onnx_known_ints(n, 1, &begin, &count) || !onnx_known_ints(n, 2, &end, &ends) ||
+        (onnx_has(n, 3) && !onnx_known_ints(n, 3, &axes, &all)) ||
+        (onnx_has(n, 4) && !onnx_known_ints(n, 4, &step, &steps)))
+        return false;
+    for (uint32_t i = 0; i < count && i < ends && (!axes || i < all) && (!step || i < steps); i++) {
+        int64_t axis = axes ? axes[i] : i, extent = onnx_dim(n, 0, value->count_axis);
+        axis += axis < 0 ? onnx_rank(n, 0) : 0;
+        if (axis != value->count_axis)
+            continue;
+        if (begin[i] != 0 || end[i] < 0 || (step && step[i] != 1))
+            return false;
+        if (end[i] >= extent)
+            continue;
+        const char *few = onnx_temp(n, "many");
+        if (!onnx_emit(n, "%s = minimum(%s, %lld)", few, onnx_name_value(n->onnx, value->count), (long long)end[i]))
+            return false;
+        n->count = onnx_written(n, few);
+    }
+    return true;
+}
+
+/* Other dimensions folded in another way behind the first, along which entries lie */
+static bool pass_reshaped(OnnxNode *n, uint32_t axis)
+{
+    const int64_t *dim;
+    uint32_t count;
+    int64_t rest = 1, extent = onnx_dim(n, 0, 0);
+    if (axis != 0 || n->opset < 5 || !onnx_known_ints(n, 1, &dim, &count) || !count || extent < 1)
+        return false;
+    for (uint32_t d = 1; d < count; d++) {
+        int64_t own = dim[d] == 0 && !onnx_int(n, "allowzero", 0) ? onnx_dim(n, 0, d) : dim[d];
+        if (own < 0 && dim[0] != -1 && count == 2) /* [0, -1] */
+            own = shape_elements(&onnx_type(n, 0)->shape) / extent;
+        rest = number_times(rest, own);
+    }
+    return (dim[0] == -1 || (dim[0] == 0 && !onnx_int(n, "allowzero", 0)) || dim[0] == extent) &&
+           rest == shape_elements(&onnx_type(n, 0)->shape) / extent;
+}
+
+static bool is_elementwise(const OnnxNode *n)
+{
+    for (const OnnxRow *row = onnx_elementwise; row->op; row++)
+        if (row == n->row)
+            return n->opset >= 7 && strcmp(row->op, "SwiGLU") != 0 && strcmp(row->op, "Dropout") != 0;
+    return false;
+}
+
+/* Each entry by itself, with those of operands that have as many, or one for all */
+static bool pass_elements(OnnxNode *n, const OnnxValue *value)
+{
+    Shape shape = onnx_broadcast_shape(n);
+    uint32_t behind = value->type->shape.rank - value->count_axis; /* dimensions from the right */
+    for (uint32_t i = 0; i < n->in_count; i++) {
+        const OnnxValue *other = n->in[i];
+        if (!onnx_has(n, i) || other == value || other->type->shape.rank < behind)
+            continue;
+        uint32_t axis = other->type->shape.rank - behind;
+        bool same = other->count == value->count && other->count_axis == axis;
+        if (!same && (other->count || other->type->shape.dim[axis] != 1))
+            return false;
+    }
+    n->count_axis[0] = shape.rank - behind;
+    return true;
+}
+
+/* Side by side along another axis: all must have as many. */
+static bool pass_joined(OnnxNode *n, const OnnxValue *value)
+{
+    int64_t along;
+    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) || along == value->count_axis)
+        return false;
+    for (uint32_t i = 0; i < n->in_count; i++)
+        if (!n->in[i] || n->in[i]->count != value->count || n->in[i]->count_axis != value->count_axis)
+            return false;
+    return true;
+}
+
+static bool passes(OnnxNode *n, uint32_t operand, const OnnxValue *value)
+{
+    const char *op = n->proto->op_type;
+    n->count = value->count;
+    n->counted = 1;
+    n->count_axis[0] = value->count_axis;
+    if (strcmp(op, "Transpose") == 0)
+        return pass_transposed(n, value->count_axis);
+    if (strcmp(op, "Squeeze") == 0 || strcmp(op, "Unsqueeze") == 0)
+        return operand == 0 && pass_squeezed(n, value->count_axis, *op == 'U');
+    if (strcmp(op, "Slice") == 0)
+        return operand == 0 && pass_sliced(n, value);
+    if (strcmp(op, "Reshape") == 0)
+        return operand == 0 && pass_reshaped(n, value->count_axis);
+    if (strcmp(op, "Concat") == 0)
+        return pass_joined(n, value);
+    if (is_elementwise(n))
+        return pass_elements(n, value);
+    return strcmp(op, "Gather") == 0 && pass_gathered(n, operand, value->count_axis);
+}
+
+bool onnx_check_counts(OnnxNode *n)
+{
+    for (uint32_t i = 0; i < n->in_count; i++) {
+        const OnnxValue *value = n->in[i];
+        if (value && value->count && !passes(n, i, value))
+            return onnx_no(n,
+                           "'%s' is as large as data say: it can be a result, or go on to what moves or computes each "
+                           "entry by itself",
+                           n->proto->input[i]);
+    }
+    return true;
+}

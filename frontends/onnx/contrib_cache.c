@@ -1,0 +1,245 @@
+/* Attention of decoders (com.microsoft): heads of keys and values that several of queries share, positions rotated, and
+ * what came before kept from run to run, either as it grows or in a buffer of the largest length. */
+#include <string.h>
+
+#include "onnx/import.h"
+
+#define CONTRIB "com.microsoft"
+
+typedef struct Decoder {
+    OnnxNode *node;
+    int64_t batch, steps, heads, groups, width, buffer, total; /* buffer: positions that the past has room for */
+    OnnxValue *q, *k, *v;                                      /* [batch, steps, heads * width] */
+    const char *start;                                         /* of the new keys, [batch] of i64; NULL: 0 */
+    bool kept, first;                                          /* is there a past; is it the first run, of all keys? */
+} Decoder;
+
+static OnnxValue *put(OnnxNode *n, const char *word, const char *text)
+{
+    const char *name = onnx_temp(n, word);
+    return onnx_emit(n, "%s = %s", name, text) ? onnx_written(n, name) : NULL;
+}
+
+static OnnxValue *features(Decoder *d, const char *word, int64_t begin, int64_t heads)
+{
+    return put(d->node, word,
+               onnx_text(d->node, "slice(%s, axes = 2, begin = %lld, end = %lld)", onnx_in(d->node, 0),
+                         (long long)(begin * d->width), (long long)((begin + heads) * d->width)));
+}
+
+/* Queries, keys and values; in one operand, or in three */
+static bool take_operands(Decoder *d)
+{
+    OnnxNode *n = d->node;
+    bool packed = !onnx_has(n, 1) && !onnx_has(n, 2);
+    int64_t features_of_q = onnx_dim(n, 0, 2), all = packed ? d->heads + 2 * d->groups : d->heads;
+    if (features_of_q < 1 || features_of_q % all)
+        return onnx_no(n, "its features cannot be shared out to heads");
+    d->width = features_of_q / all;
+    d->q = packed ? features(d, "q", 0, d->heads) : n->in[0];
+    d->k = packed ? features(d, "k", d->heads, d->groups) : n->in[1];
+    d->v = packed ? features(d, "v", d->heads + d->groups, d->groups) : n->in[2];
+    if (!d->q || !d->k || !d->v)
+        return false;
+    const OnnxValue *kv[] = {d->k, d->v};
+    for (uint32_t i = 0; i < 2; i++) {
+        const Shape *shape = kv[i]->type ? &kv[i]->type->shape : NULL;
+        if (!shape || shape->rank != 3 || shape->dim[0] != d->batch || shape->dim[1] != d->steps ||
+            shape->dim[2] != d->groups * d->width)
+            return onnx_no(n, "its keys or values do not fit its queries");
+    }
+    return true;
+}
+
+static bool check_past(Decoder *d)
+{
+    OnnxNode *n = d->node;
+    d->kept = onnx_has(n, 3) && onnx_has(n, 4) && onnx_rank(n, 3) == 4 && onnx_dim(n, 3, 2) > 0;
+    d->buffer = d->kept ? onnx_dim(n, 3, 2) : 0;
+    int64_t dim[] = {d->batch, d->groups, d->buffer, d->width};
+    for (uint32_t i = 3; d->kept && i < 5; i++)
+        if (onnx_rank(n, i) != 4 || memcmp(onnx_type(n, i)->shape.dim, dim, sizeof dim) != 0)
+            return onnx_no(n, "what it keeps does not fit its keys");
+    return true;
+}
+
+/* How many keys there are at most must be known; how many there are need not. */
+static bool take_lengths(Decoder *d)
+{
+    OnnxNode *n = d->node;
+    const int64_t *total;
+    uint32_t count;
+    d->total = d->steps;
+    d->first = true;
+    if (!d->kept)
+        return true;
+    if (!onnx_known_ints(n, 6, &total, &count))
+        return false;
+    if (count != 1 || total[0] < d->steps || total[0] > INT32_MAX ||
+        shape_elements(&onnx_type(n, 5)->shape) != d->batch)
+        return onnx_no(n, "its numbers of keys are impossible");
+    d->total = total[0];
+    d->first = d->total == d->steps;
+    if (d->first)
+        return true;
+    if (d->batch == 1 && d->total == d->buffer + d->steps) {
+        d->start = onnx_text(n, "full(%lld, [1], i64)", (long long)d->buffer);
+        return true;
+    }
+    d->start = onnx_temp(n, "start");
+    return onnx_emit(n, "%s = reshape(cast(%s, to = i64), shape = [%lld]) - %lld", d->start, onnx_in(n, 5),
+                     (long long)d->batch, (long long)d->steps - 1);
+}
+
+static bool start(Decoder *d, OnnxNode *n)
+{
+    *d = (Decoder){.node = n, .batch = onnx_dim(n, 0, 0), .steps = onnx_dim(n, 0, 1)};
+    d->heads = onnx_int(n, "num_heads", 0);
+    d->groups = onnx_int(n, "kv_num_heads", 0);
+    if (onnx_rank(n, 0) != 3 || d->heads < 1 || d->groups < 1 || d->heads > INT32_MAX || d->heads % d->groups)
+        return onnx_no(n, "its heads cannot be shared out");
+    if (onnx_has(n, 12) || onnx_has(n, 13) || onnx_wants(n, 3))
+        return onnx_no(n, "it quantises what it keeps, or shows its scores");
+    return take_operands(d) && check_past(d) && take_lengths(d);
+}
+
+/* Rotated */
+
+static OnnxValue *positions(Decoder *d)
+{
+    OnnxNode *n = d->node;
+    int64_t dim[] = {d->batch, d->steps};
+    if (onnx_has(n, 9))
+        return n->in[9];
+    const char *behind =
+        d->start ? onnx_text(n, " + reshape(%s, shape = [%lld, 1])", d->start, (long long)d->batch) : "";
+    return put(n, "places", onnx_text(n, "iota(axis = 1, shape = %s)%s", onnx_list(n, dim, 2), behind));
+}
+
+static OnnxValue *rotated(Decoder *d, OnnxValue *x, int64_t heads, OnnxValue *places, const char *word)
+{
+    OnnxNode *n = d->node, *node = onnx_cover(n, "RotaryEmbedding", 23, 4);
+    const char *name = onnx_temp(n, word);
+    onnx_set_operand(node, 0, x);
+    onnx_set_operand(node, 1, n->in[7]);
+    onnx_set_operand(node, 2, n->in[8]);
+    onnx_set_operand(node, 3, places);
+    onnx_add_int(node, "interleaved", onnx_int(n, "rotary_interleaved", 0));
+    onnx_add_int(node, "num_heads", heads);
+    onnx_add_int(node, "rotary_embedding_dim", 2 * onnx_dim(n, 7, 1));
+    onnx_name_results(node, &name, 1);
+    return onnx_write_cover(n, node) ? onnx_written(n, name) : NULL;
+}
+
+static bool rotate(Decoder *d)
+{
+    OnnxNode *n = d->node;
+    if (!onnx_int(n, "do_rotary", 0))
+        return true;
+    if (onnx_rank(n, 7) != 2 || onnx_rank(n, 8) != 2)
+        return onnx_no(n, "its tables of angles have other than 2 dimensions");
+    OnnxValue *places = positions(d);
+    d->q = places ? rotated(d, d->q, d->heads, places, "turned_q") : NULL;
+    d->k = d->q ? rotated(d, d->k, d->groups, places, "turned_k") : NULL;
+    return d->k != NULL;
+}
+
+/* Kept */
+
+static OnnxValue *in_heads(Decoder *d, OnnxValue *x, int64_t heads, const char *word)
+{
+    OnnxNode *n = d->node;
+    return put(n, word, onnx_text(n, "split_heads(%s, %lld)", onnx_name_value(n->onnx, x), (long long)heads));
+}
+
+/* What was kept with room for all keys */
+static const char *room(Decoder *d, uint32_t past)
+{
+    OnnxNode *n = d->node;
+    if (d->total <= d->buffer)
+        return onnx_in(n, past);
+    return onnx_text(n, "pad(%s, before = [0, 0, 0, 0], after = [0, 0, %lld, 0])", onnx_in(n, past),
+                     (long long)(d->total - d->buffer));
+}
+
+/* The new ones in the place behind what came before, which each sequence has of its own */
+static bool put_each(Decoder *d, const char *past, OnnxValue *x, const char *name)
+{
+    OnnxNode *n = d->node, *node = onnx_cover(n, "TensorScatter", 24, 3);
+    OnnxValue *all = put(n, "past", past), *at = put(n, "at", d->start);
+    if (!all || !at)
+        return false;
+    onnx_set_operand(node, 0, all);
+    onnx_set_operand(node, 1, x);
+    onnx_set_operand(node, 2, at);
+    onnx_name_results(node, &name, 1);
+    return onnx_write_cover(n, node);
+}
+
+/* [batch, groups, keys, width], which is result i */
+static OnnxValue *put_kept(Decoder *d, OnnxValue *x, uint32_t past, uint32_t i)
+{
+    OnnxNode *n = d->node;
+    const char *name = onnx_wants(n, i) ? onnx_out(n, i) : onnx_temp(n, i == 1 ? "keys" : "values");
+    bool good;
+    if (!d->kept)
+        good = onnx_emit(n, "%s = %s", name, x->name);
+    else if (d->first)
+        good = onnx_emit(n, "%s = dynamic_update(%s, 0, %s, axis = 2)", name, room(d, past), x->name);
+    else if (d->batch > 1)
+        good = put_each(d, room(d, past), x, name);
+    else if (d->total == d->buffer + d->steps)
+        good = onnx_emit(n, "%s = concat(%s, %s, axis = 2)", name, onnx_in(n, past), x->name);
+    else
+        good = onnx_emit(n, "%s = dynamic_update(%s, reshape(%s, shape = []), %s, axis = 2)", name, room(d, past),
+                         d->start, x->name);
+    return good ? onnx_written(n, name) : NULL;
+}
+
+/* ONNX's own attention over as many keys as there are */
+static bool attend(Decoder *d, OnnxValue *q, OnnxValue *k, OnnxValue *v)
+{
+    OnnxNode *n = d->node, *node = onnx_cover(n, "Attention", 24, 8);
+    const char *name = onnx_temp(n, "heads");
+    int64_t window = onnx_int(n, "local_window_size", -1);
+    onnx_set_operand(node, 0, q);
+    onnx_set_operand(node, 1, k);
+    onnx_set_operand(node, 2, v);
+    if (onnx_has(n, 10))
+        onnx_set_operand(node, 3, n->in[10]);
+    if (d->start) {
+        OnnxValue *count = put(n, "count", onnx_text(n, "%s + %lld", d->start, (long long)d->steps));
+        if (!count)
+            return false;
+        onnx_set_operand(node, 6, count);
+    }
+    if (onnx_has(n, 11))
+        onnx_set_operand(node, 7, n->in[11]);
+    onnx_add_int(node, "is_causal", 1);
+    onnx_add_int(node, "smooth_softmax", onnx_int(n, "smooth_softmax", 0) == 1);
+    if (window > 0)
+        onnx_add_int(node, "left_window_size", window - 1);
+    onnx_add_float(node, "softcap", onnx_float(n, "softcap", 0));
+    if (onnx_float(n, "scale", 0) != 0)
+        onnx_add_float(node, "scale", onnx_float(n, "scale", 0));
+    onnx_name_results(node, &name, 1);
+    return onnx_write_cover(n, node) && onnx_emit(n, "%s = merge_heads(%s)", onnx_out(n, 0), name);
+}
+
+static bool write_group_query(OnnxNode *n)
+{
+    Decoder d;
+    if (!start(&d, n) || !rotate(&d))
+        return false;
+    OnnxValue *q = in_heads(&d, d.q, d.heads, "q4"), *k = q ? in_heads(&d, d.k, d.groups, "k4") : NULL,
+              *v = k ? in_heads(&d, d.v, d.groups, "v4") : NULL;
+    OnnxValue *keys = v ? put_kept(&d, k, 3, 1) : NULL, *values = keys ? put_kept(&d, v, 4, 2) : NULL;
+    if (!values)
+        return false;
+    return attend(&d, q, d.first ? k : keys, d.first ? v : values);
+}
+
+const OnnxRow onnx_contrib_cache[] = {
+    {"GroupQueryAttention", 1, write_group_query, NULL, CONTRIB, false},
+    {0},
+};

@@ -1,0 +1,163 @@
+/* Calls of the library that are one op of ONNX, but no text of a row (layer.c): those of several results, or whose
+ * arguments are words and lists of them. */
+#include "onnx/write/export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_NAMES 26
+#define MOST_TEXT  256
+
+static bool takes(const ExportNode *n, DTypeSet set)
+{
+    for (uint32_t i = 0; i < n->node->in_count; i++)
+        if (!(set & DTYPE_IN(value_type(n->graph, n->node->in[i])->dtype)))
+            return false;
+    return n->node->in_count > 0 && shape_elements(value_shape(n->graph, n->node->in[0])) > 0;
+}
+
+/* A whole number that the call has, or its default */
+static int64_t number_of(const Call *call, const char *name, int64_t otherwise)
+{
+    Str value = export_argument(call, name);
+    return value.len ? strtoll(value.ptr, NULL, 10) : otherwise;
+}
+
+/* Of equal ones both take the first. */
+static bool write_top_k(ExportNode *n)
+{
+    const Call *call = n->node->call;
+    const Shape *shape = value_shape(n->graph, n->node->in[0]);
+    int64_t k = number_of(call, "k", 0), axis = number_of(call, "axis", -1);
+    if (!takes(n, DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64) | DTYPE_IN(DT_I32) | DTYPE_IN(DT_I64)) || n->node->out_count != 2)
+        return false;
+    axis += axis < 0 ? shape->rank : 0;
+    if (k < 1 || axis < 0 || axis >= shape->rank || k > shape->dim[axis])
+        return false;
+    ExportId in[] = {n->in[0], export_list(n->e, DT_I64, &k, 1)};
+    for (uint32_t i = 0; i < 2; i++)
+        n->out[i] = export_id_near(n->e, n->wish[i]);
+    Onnx__NodeProto *node = export_append(n->e, "TopK", in, 2, n->out, 2);
+    export_attribute_int(n->e, node, "axis", axis);
+    export_attribute_int(n->e, node, "largest", !str_is(export_argument(call, "largest"), "false"));
+    return true;
+}
+
+typedef struct Equation {
+    Str name[MOST_NAMES]; /* of dimensions: the letters a, b, ... */
+    uint32_t names, lists;
+    char text[MOST_TEXT];
+    size_t length;
+} Equation;
+
+static bool put(Equation *q, char c)
+{
+    if (q->length + 1 >= sizeof q->text)
+        return false;
+    q->text[q->length++] = c;
+    return true;
+}
+
+static bool put_letter(Equation *q, Str name)
+{
+    uint32_t i = 0;
+    while (i < q->names && !str_eq(q->name[i], name))
+        i++;
+    if (i == MOST_NAMES)
+        return false;
+    if (i == q->names)
+        q->name[q->names++] = name;
+    return put(q, (char)('a' + i));
+}
+
+/* Lists of quoted names, a comma between them: [["i", "j"], ["j"]], or the one of the result. */
+static bool put_names(Equation *q, Str lists)
+{
+    const char *end = lists.ptr + lists.len;
+    bool open = false, good = true;
+    for (const char *at = lists.ptr; good && at < end; at++) {
+        if (*at == '[') {
+            open = true;
+        } else if (*at == ']' && open) {
+            open = false;
+            q->lists++;
+        } else if (*at == ',' && !open) {
+            good = put(q, ',');
+        } else if (*at == '"') {
+            const char *begin = at + 1;
+            for (at = begin; at < end && *at != '"';)
+                at++;
+            good = put_letter(q, (Str){begin, (uint32_t)(at - begin)});
+        }
+    }
+    return good && lists.len > 0;
+}
+
+static bool write_einsum(ExportNode *n)
+{
+    Equation q = {.length = 0};
+    Text text = {0};
+    if (!takes(n, DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64)) || !put_names(&q, export_argument(n->node->call, "names")) ||
+        q.lists != n->node->in_count || !put(&q, '-') || !put(&q, '>') ||
+        !put_names(&q, export_argument(n->node->call, "result")))
+        return false;
+    for (uint32_t i = 0; i < n->node->in_count; i++)
+        text_printf(&text, "%s$%u", i ? ", " : "", n->in[i]);
+    bool good = export_result(n, 0, "Einsum(%s){equation='%.*s'}", text.ptr, (int)q.length, q.text);
+    text_free(&text);
+    return good;
+}
+
+/* The name of a mode, without its quotes */
+static Str word_of(const ExportNode *n, const char *name, const char *otherwise)
+{
+    Str word = export_argument(n->node->call, name);
+    return word.len > 2 ? (Str){word.ptr + 1, word.len - 2} : str_from(otherwise);
+}
+
+static bool write_grid_sample(ExportNode *n)
+{
+    Str mode = word_of(n, "mode", "linear"), padding = word_of(n, "padding", "zeros");
+    if (!takes(n, DTYPE_IN(DT_F32)) || value_shape(n->graph, n->node->in[0])->rank != 4)
+        return false;
+    return export_result(n, 0, "GridSample($%u, $%u){mode='" STR_FMT "', padding_mode='" STR_FMT "', align_corners=%d}",
+                         n->in[0], n->in[1], STR_ARG(mode), STR_ARG(padding),
+                         str_is(export_argument(n->node->call, "corners"), "true"));
+}
+
+/* Rows and columns of images, by how many there are to be */
+static bool write_resize(ExportNode *n)
+{
+    const Call *call = n->node->call;
+    const Shape *from = value_shape(n->graph, n->node->in[0]), *to = value_shape(n->graph, n->node->out[0]);
+    Str mode = word_of(n, "mode", "nearest"), place = word_of(n, "coordinates", "half_pixel"),
+        rounding = word_of(n, "rounding", "round_prefer_floor"), a = export_argument(call, "a");
+    bool images = takes(n, DTYPE_IN(DT_F32)) && from->rank == 4 && from->dim[0] == to->dim[0] &&
+                  from->dim[1] == to->dim[1] && n->node->in_count == 1;
+    if (!images || export_argument(call, "scales").len || export_argument(call, "roi").len ||
+        str_is(export_argument(call, "antialias"), "true") || str_is(place, "tf_crop_and_resize"))
+        return false;
+    ExportId none = export_id(n->e, ""), sizes = export_list(n->e, DT_I64, to->dim, 4);
+    const char *cubic = str_is(mode, "cubic") ? export_text(n->e, ", cubic_coeff_a=" STR_FMT ", exclude_outside=%d",
+                                                            STR_ARG((a.len ? a : STR("-0.75"))),
+                                                            str_is(export_argument(call, "exclude_outside"), "true"))
+                                              : "";
+    return export_result(n, 0,
+                         "Resize(x, $%u, $%u, $%u){mode='" STR_FMT "', coordinate_transformation_mode='" STR_FMT
+                         "', nearest_mode='" STR_FMT "'%s}",
+                         none, none, sizes, STR_ARG(mode), STR_ARG(place), STR_ARG(rounding), cubic);
+}
+
+bool export_call(ExportNode *n)
+{
+    static const struct {
+        const char *name;
+        bool (*write)(ExportNode *n);
+    } calls[] = {
+        {"top_k", write_top_k}, {"einsum", write_einsum}, {"grid_sample", write_grid_sample}, {"resize", write_resize}};
+    const Call *call = n->node->call;
+    for (size_t i = 0; call->library && i < sizeof calls / sizeof *calls; i++)
+        if (str_is(call->name, calls[i].name))
+            return calls[i].write(n);
+    return false;
+}
