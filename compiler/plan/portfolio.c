@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "plan/anneal.h"
 #include "plan/blocks.h"
 #include "plan/greedy.h"
 #include "plan/planar.h"
@@ -17,6 +18,9 @@
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
 #define BLOCK_LOOKS      UINT64_C(20000000)   /* for each unit of effort */
 #define PLANAR_LOOKS     UINT64_C(600000000)  /* likewise */
+#define ANNEAL_LOOKS     UINT64_C(250000)     /* likewise, and for each item */
+#define ANNEAL_TURNS     8                    /* likewise */
+#define WALKS            4
 #define MOST_BY_BLOCKS   10000
 #define MANY             200000 /* items from which on even n log n is done sparingly */
 #define LOOKS_OF_MANY    UINT64_C(250000000)
@@ -320,6 +324,23 @@ static void try_planar(Attempt *a)
         consider(a, plan_planar(a->items, &looks, a->trial), "planar");
 }
 
+/* Walks forwards and backwards in turn, and on to half the excess where one is reached. */
+static void try_anneal(Attempt *a)
+{
+    uint64_t looks = ANNEAL_LOOKS * (uint64_t)a->effort * a->items->count;
+    int64_t excess = a->bound / 100 * 3;
+    if (!a->items->plain || a->items->count > MOST_BY_BLOCKS || !plan_anneal_suits(a->items))
+        return;
+    for (uint32_t turn = 0; turn < ANNEAL_TURNS * (uint32_t)a->effort && looks; turn++) {
+        while (excess && a->bound + excess >= a->peak)
+            excess /= 2;
+        if (!excess)
+            return;
+        PlanWalk how = {a->bound + excess, a->peak, WALKS, turn / 2, turn % 2};
+        consider(a, plan_anneal(a->items, &how, &looks, a->trial), "anneal");
+    }
+}
+
 static void run_best(Attempt *a)
 {
     run_single(a);
@@ -327,6 +348,15 @@ static void run_best(Attempt *a)
         try_planar(a);
     if (!done(a))
         try_blocks(a);
+    if (!done(a))
+        try_anneal(a);
+}
+
+static void run_anneal(Attempt *a)
+{
+    try_anneal(a);
+    if (a->peak == INT64_MAX)
+        run_quick(a);
 }
 
 static void run_blocks(Attempt *a)
@@ -384,9 +414,9 @@ static void run_relation(Attempt *a)
 static const struct {
     const char *name;
     void (*run)(Attempt *a);
-} whole[] = {{"best", run_best},       {"nnc", run_nnc},       {"exact", run_exact},
-             {"bestfit", run_bestfit}, {"greedy", run_greedy}, {"skyline", run_skyline},
-             {"stack", run_stack},     {"blocks", run_blocks}, {"planar", run_planar}};
+} whole[] = {{"best", run_best},     {"nnc", run_nnc},         {"exact", run_exact}, {"bestfit", run_bestfit},
+             {"greedy", run_greedy}, {"skyline", run_skyline}, {"stack", run_stack}, {"blocks", run_blocks},
+             {"planar", run_planar}, {"anneal", run_anneal}};
 
 void plan_attempt_run(Attempt *a, const char *allocator)
 {
@@ -418,6 +448,7 @@ static const PlanAllocator allocators[] = {
     {"stack", "the best of all stack-ORDER; exact for lives that nest; always n log n"},
     {"blocks", "what fits together exactly is joined first, then `best`; for perfect packings"},
     {"planar", "a sweep through time that keeps all orders still possible; for perfect packings"},
+    {"anneal", "a walk through time that fills the gaps of each step by annealing; for full loads"},
     PLAN_ORDER_ROWS(FIRST_ROW) PLAN_ORDER_ROWS(BEST_ROW) PLAN_ORDER_ROWS(SKYLINE_ROW)
         PLAN_ORDER_ROWS(STACK_ROW){NULL, NULL},
 };
