@@ -21,6 +21,9 @@ import numpy as np
 from cases import generator
 from tensors import Tensor, load, save
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
+import build
+
 STEP = 1e-3
 NEAR = 1e-6  # relative
 PER_MODEL = 12
@@ -369,6 +372,14 @@ def uncovered(op, operands, cases):
             and not any(re.search(r"\bx\d", given[at]) for given in calls if at < len(given))]
 
 
+def skips(arguments):
+    """Is the machine another than the target?  Then TAP says so."""
+    cannot = arguments.target != "reference" and not build.available(arguments.target, arguments.cc.split()[0])
+    if cannot:
+        print(f"1..0 # SKIP no {arguments.cc}, or the machine is no {arguments.target}")
+    return cannot
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True)
@@ -377,6 +388,8 @@ def main():
     parser.add_argument("--cc", default="clang")
     parser.add_argument("--keep", help="leave the last model and its files in this folder")
     arguments = parser.parse_args()
+    if skips(arguments):
+        return 0
     cases = [case for case in all_cases() if arguments.op in (None, case.op)]
     table = subprocess.run([arguments.nnc, "ops"], capture_output=True, text=True, check=True).stdout.split("\nThe library")[0]
     ops = {op: names for op, names in operands_of(table).items() if op not in WITHOUT and arguments.op in (None, op)}
