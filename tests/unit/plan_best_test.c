@@ -51,7 +51,7 @@ static void best_is_best(void)
         no_allocator_is_lower(&p, "training");
         p = draw_mixed(&arena, &random, 20 * (uint32_t)seed);
         no_allocator_is_lower(&p, "mixed");
-        if (seed <= 6) {
+        if (seed <= 4) {
             p = draw_packing(&arena, &random, (DrawPacking){100 * (uint32_t)seed, 100, 1000, 1, seed % 2 ? 100 : 0, 0});
             no_allocator_is_lower(&p, "packing");
         }
@@ -152,7 +152,7 @@ static void small_crowds_are_proven(void)
 static void perfect_packings_are_tight(void)
 {
     uint32_t perfect = 0;
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= 4; seed++) {
         Arena arena = {0};
         Random random = {seed};
         PlanProblem p = draw_packing(&arena, &random, (DrawPacking){2000, 1000, 1 << 20, 1, seed % 2 ? 100 : 0, 0});
@@ -161,7 +161,7 @@ static void perfect_packings_are_tight(void)
         perfect += r.proven;
         arena_free(&arena);
     }
-    CHECK(perfect >= 7, "%u of 8 are perfect", perfect);
+    CHECK(perfect >= 3, "%u of 4 are perfect", perfect);
 }
 
 static bool says(Str s, const char *what)
@@ -199,8 +199,8 @@ static void a_capacity_costs_no_plan(void)
         PlanResult r;
         int64_t without = placed(&arena, &p, "best", 1).peak, bound = plan_lower_bound(&p);
         open += without > bound;
-        for (int64_t part = 0; part < 3; part++) {
-            p.capacity = bound + part * (without - bound) / 3;
+        for (int64_t part = 0; part < 2; part++) {
+            p.capacity = bound + part * (without - bound) / 2;
             bool fits = plan_place(&arena, &p, "best", 1, &r);
             CHECK(r.peak <= without, "seed %" PRIu64 ", capacity %" PRId64 ": %" PRId64 " instead of %" PRId64, seed,
                   p.capacity, r.peak, without);
