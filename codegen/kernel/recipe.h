@@ -79,6 +79,8 @@ bool provider_serves(const Provider *provider, const Target *target);
 bool recipe_choose(Lower *lower, Kernel *kernel);
 /* The provider's, all knobs free. */
 Recipe recipe_free(const Provider *provider);
+/* The same knobs without scratch, to be planned again: its pieces get the same numbers. */
+Recipe recipe_to_plan(const Recipe *recipe);
 /* Is the recipe, of knobs that are asked for or free, offered for the kernel?  Then all of them are set. */
 bool recipe_offered(Lower *lower, const Kernel *kernel, Recipe *recipe);
 /* Other recipes for a kernel that has one: those of other providers, and this one with one knob turned, the other knobs

@@ -1,5 +1,6 @@
 """Builds emitted C and runs it: many models in one program, around host.c."""
 
+import argparse
 import concurrent.futures
 import os
 import pathlib
@@ -78,6 +79,23 @@ def side_by_side(function, items):
 def emit(nnc, model, folder, target, *flags):
     """NAME.c and NAME.h in a folder; None or the error."""
     return command([nnc, "compile", model, "-o", folder, "--target", target, "--emit", "c", *flags])
+
+
+def library(nnc, source, folder, target, cc, *flags):
+    """libNAME.so of a model in its folder, and NAME.c, which is C++ too; None or the error."""
+    error = command([nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,lib", "--cc", cc, *flags])
+    return error or check_plus_plus(folder / f"{source.stem}.c", target, cc.split()[0])
+
+
+def take_arguments(doc, targets):
+    """Those of a script that tests for some targets by some compilers."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--nnc", required=True, type=pathlib.Path)
+    parser.add_argument("--target", nargs="*", default=targets)
+    parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
+    arguments = parser.parse_args()
+    arguments.nnc = arguments.nnc.resolve()
+    return arguments
 
 
 def compile_source(source, target, cc, *flags):

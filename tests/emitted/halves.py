@@ -6,7 +6,6 @@
 Speaks TAP.
 """
 
-import argparse
 import pathlib
 import sys
 
@@ -67,8 +66,7 @@ def wide(bf16):
 def test(arguments, target, cc, folder):
     """None, or what is wrong."""
     (folder / "h.nnc").write_text(TEXT)
-    error = build.command([arguments.nnc, "compile", folder / "h.nnc", "-o", folder, "--target", target, "--emit", "c,lib", "--cc", f"{cc} -O2"])
-    error = error or build.check_plus_plus(folder / "h.c", target, cc.split()[0])
+    error = build.library(arguments.nnc, folder / "h.nnc", folder, target, f"{cc} -O2")
     if error:
         return error
     stream = Model(folder / "libh.so", "h", {}).stream()
@@ -89,12 +87,7 @@ def test(arguments, target, cc, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nnc", required=True, type=pathlib.Path)
-    parser.add_argument("--target", nargs="*", default=TARGETS)
-    parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
-    arguments = parser.parse_args()
-    arguments.nnc = arguments.nnc.resolve()
+    arguments = build.take_arguments(__doc__, TARGETS)
     cases = [(f"{target} with {cc}{flags}", target, cc, (arguments, target, cc + flags)) for target in arguments.target for cc in arguments.cc
              for flags in (["", " -DNNC_NO_VECTORS", " -march=x86-64-v3"] if target == "generic" and build.available("x86-64-v3", cc) else [""])]
     return build.report(cases, test)

@@ -7,7 +7,6 @@ Results are compared with NumPy's.  Every graph is checked to call the library. 
 no libopenblas.
 """
 
-import argparse
 import ctypes.util
 import os
 import pathlib
@@ -123,8 +122,7 @@ def test(arguments, target, cc, flags, folder):
     from streams import Model
     source = folder / "w.nnc"
     source.write_text("nnc 1\nuse \"nn\"\n" + "".join(map(text, CASES)))
-    words = [arguments.nnc, "compile", source, "-o", folder, "--target", target, "--backend", "openblas", *flags]
-    error = build.command([*words, "--emit", "c,lib", "--cc", f"{cc} -O1"]) or build.check_plus_plus(folder / "w.c", target, cc)
+    error = build.library(arguments.nnc, source, folder, target, f"{cc} -O1", "--backend", "openblas", *flags)
     if error:
         return error
     shown = subprocess.run([arguments.nnc, "opt", source, "--target", target, "--backend", "openblas"], capture_output=True, text=True, check=True)
@@ -136,12 +134,7 @@ def test(arguments, target, cc, flags, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nnc", required=True, type=pathlib.Path)
-    parser.add_argument("--target", nargs="*", default=TARGETS)
-    parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
-    arguments = parser.parse_args()
-    arguments.nnc = arguments.nnc.resolve()
+    arguments = build.take_arguments(__doc__, TARGETS)
     if not ctypes.util.find_library("openblas"):
         print("1..0 # SKIP no libopenblas")
         return 0

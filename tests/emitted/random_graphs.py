@@ -179,6 +179,7 @@ def main():
     arguments = parser.parse_args()
     arguments.ways = [(cc, level) for cc in arguments.cc.split(",") if build.available(arguments.target, cc)
                       for level in arguments.level.split(",")]
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if arguments.library and not ctypes.util.find_library("openblas"):
         print("1..0 # SKIP no libopenblas")
         return 0

@@ -7,7 +7,6 @@ Results are compared with NumPy's, in f64.  They may be off by 1e-5 of the large
 of absolute values where results are what is left of sums that cancel.  Speaks TAP.
 """
 
-import argparse
 import pathlib
 import sys
 
@@ -113,8 +112,7 @@ def test(arguments, label, form, target, cc, folder):
     arrays = case.arrays()
     source.write_text(case.text(form))
     write_safetensors(arrays, folder / "w.safetensors")
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,lib", "--cc", f"{cc} -O1"])
-    error = error or build.check_plus_plus(folder / "w.c", target, cc)
+    error = build.library(arguments.nnc, source, folder, target, f"{cc} -O1")
     if error:
         return error
     case.check(Model(folder / "libw.so", "w", {}).stream().run, arrays)
@@ -122,12 +120,7 @@ def test(arguments, label, form, target, cc, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nnc", required=True, type=pathlib.Path)
-    parser.add_argument("--target", nargs="*", default=TARGETS)
-    parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
-    arguments = parser.parse_args()
-    arguments.nnc = arguments.nnc.resolve()
+    arguments = build.take_arguments(__doc__, TARGETS)
     cases = [(label, target, cc, FORMS[(i + t + k) % len(FORMS)]) for i, label in enumerate(CASES) for t, target in enumerate(arguments.target)
              for k, cc in enumerate(arguments.cc)]
     return build.report([(f"{label}, {form}, {target} with {cc}", target, cc, (arguments, label, form, target, cc))

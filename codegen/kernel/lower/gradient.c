@@ -232,9 +232,7 @@ static double gradient_cost(const Lower *lower, const Kernel *kernel, const Reci
 static void gradient_lower(Lower *lower)
 {
     Gradient g;
-    Recipe recipe = lower->kernel->recipe;
-    recipe.scratch = NULL;
-    recipe.scratch_count = recipe.scratch_capacity = 0; /* the pieces get the same numbers again */
+    Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
     bool offered = plan(lower, &g, &recipe);
     assert(offered && "what was offered is offered again");
     (void)offered;

@@ -121,9 +121,7 @@ static double openblas_cost(const Lower *lower, const Kernel *kernel, const Reci
 static void openblas_lower(Lower *lower)
 {
     Blas b;
-    Recipe recipe = lower->kernel->recipe;
-    recipe.scratch = NULL;
-    recipe.scratch_count = recipe.scratch_capacity = 0; /* the pieces get the same numbers again */
+    Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
     bool offered = plan(lower, &b, &recipe);
     assert(offered && "what was offered is offered again");
     (void)offered;

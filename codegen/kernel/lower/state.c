@@ -208,6 +208,14 @@ const Expr *lower_named(Lower *lower, const Expr *expr)
     return expr_local(lower->arena, local);
 }
 
+Recipe recipe_to_plan(const Recipe *recipe)
+{
+    Recipe again = *recipe;
+    again.scratch = NULL;
+    again.scratch_count = again.scratch_capacity = 0;
+    return again;
+}
+
 uint32_t recipe_scratch(Lower *lower, Recipe *recipe, const char *name, DType dtype, int64_t elements, bool per_thread)
 {
     Scratch scratch = {name, dtype, elements, per_thread, NONE};

@@ -310,9 +310,7 @@ static void lower_phase(Lower *lower, Tiled *con)
 
 static void tiled_lower(Lower *lower)
 {
-    Recipe recipe = lower->kernel->recipe;
-    recipe.scratch = NULL;
-    recipe.scratch_count = recipe.scratch_capacity = 0; /* the pieces get the same numbers again */
+    Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
     Tiled *con = plan(lower, &recipe);
     assert(con && "what was offered is offered again");
     for (uint32_t i = 0; i < con->phases; i++)

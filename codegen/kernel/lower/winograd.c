@@ -154,9 +154,7 @@ static void emit(Filter *filter)
 static void winograd_lower(Lower *lower)
 {
     Filter filter;
-    Recipe recipe = lower->kernel->recipe;
-    recipe.scratch = NULL;
-    recipe.scratch_count = recipe.scratch_capacity = 0; /* the pieces get the same numbers again */
+    Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
     bool offered = plan(lower, lower->kernel, &filter, &recipe);
     assert(offered && "what was offered is offered again");
     (void)offered;
