@@ -1,6 +1,6 @@
 """Conformance: every op against NumPy, on the reference evaluator or on emitted code.
 
-    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME,...] [--except NAME,...] [--per-model N] [--sanitize] [--keep FOLDER] [-- WORD ...]
+    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME,...] [--except NAME,...] [--every N] [--per-model N] [--sanitize] [--keep FOLDER] [-- WORD ...]
 
 Makes the cases (nothing is stored) and puts some of them together into models of one graph each with many inputs and
 outputs.
@@ -140,10 +140,10 @@ def op_names(nnc):
     return [name for name in names if name != "minimize"]  # which gives nothing: tests/emitted/training.py
 
 
-def models_of(cases, folder, size, stem="m"):
+def models_of(cases, folder, size):
     """Full ones: each costs a file and some processes.  Tensors of no elements apart, since targets may treat them apart."""
     groups = [[c for c in cases if not c.empty], [c for c in cases if c.empty]]
-    return [Model(folder, f"{stem}{g}_{i // size}", group[i:i + size])
+    return [Model(folder, f"m{g}_{i // size}", group[i:i + size])
             for g, group in enumerate(groups) for i in range(0, len(group), size)]
 
 
@@ -154,6 +154,7 @@ def main():
     parser.add_argument("--cc", default="clang")
     parser.add_argument("--op", type=lambda words: words.split(","), help="only these")
     parser.add_argument("--except", dest="others", type=lambda words: words.split(","), default=[], help="all but these")
+    parser.add_argument("--every", type=int, default=1, help="one case of N, and the first of each op")
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--per-model", type=int, default=PER_MODEL, help="cases in a model")
     parser.add_argument("--keep", help="leave models and files in this folder")
@@ -176,10 +177,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary)
         wanted = sorted((c for c in cases.list if c.op in names), key=lambda case: names.index(case.op))
-        sets = {"m": wanted}
-        if arguments.words:  # another program's models are of one op each
-            sets = {f"{op}_": [c for c in wanted if c.op == op] for op in names}
-        models = [m for stem, some in sets.items() for m in models_of(some, folder, arguments.per_model, stem)]
+        wanted = [c for i, c in enumerate(wanted) if i % arguments.every == 0 or wanted[i - 1].op != c.op]
+        models = models_of(wanted, folder, arguments.per_model)
         if through_files:
             build.side_by_side(lambda model: run_through_files(model, arguments), models)
         else:

@@ -27,7 +27,7 @@ def march(target):
 
 def available(target, cc):
     """Can this machine build for the target and run what it has built?"""
-    if not shutil.which(cc):
+    if not shutil.which(cc.split()[0]):
         return False
     if target.startswith("cuda"):
         return shutil.which("g++") is not None

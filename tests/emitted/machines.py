@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Models on machines of other word lengths, byte orders and vectors: cross compiled, run by qemu-user.
 
-    machines.py --nnc build/nnc --models FOLDER [--forms c blob file] [--machine M ...] [--name MODEL ...] [--level L]
-                [--threads N]
+    machines.py --nnc build/nnc --models FOLDER [--forms c blob file] [--machine M ...] [--name MODEL ...] [--share N]
+                [--level L] [--threads N]
 
 Each model runs in its own harness, with its weights in each of the forms, in each dialect in which floats are others.  Where they lie in a file, code made for the
 other byte order must not compile, the runtime must open the file, and refuse it when a byte of it is another.
@@ -116,13 +116,14 @@ def main():
     parser.add_argument("--forms", nargs="*", default=["c", "blob", "file"])
     parser.add_argument("--machine", nargs="*", default=list(MACHINES))
     parser.add_argument("--name", nargs="*", help="only these models")
+    parser.add_argument("--share", type=int, default=1, help="a machine takes one model of N, the next machine others; the first takes all")
     parser.add_argument("--level", default="1", help="of optimization: 0, 1, 2, 3, s")
     parser.add_argument("--threads", default="1", help="that share a run")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     models = [m for m in sorted(arguments.models.glob("*.nnc")) if not arguments.name or m.stem in arguments.name]
-    jobs = [(machine, model) for machine in arguments.machine for model in models
-            if not BRIEF.get(machine, (None, None))[1] or model.stem in BRIEF[machine][1]]
+    jobs = [(machine, model) for m, machine in enumerate(arguments.machine) for i, model in enumerate(models)
+            if (m == 0 or (m + i) % arguments.share == 0) and (not BRIEF.get(machine, (None, None))[1] or model.stem in BRIEF[machine][1])]
 
     def available(machine):
         return all(shutil.which(tool.split()[0]) for tool in MACHINES[machine][:2])

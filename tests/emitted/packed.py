@@ -63,7 +63,7 @@ graph step(x: {kind}, label: i64[{batch}]) -> (loss) {{
 
 
 def compile_model(arguments, target, cc, source, folder, *flags):
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--cc", cc, *flags])
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--cc", f"{cc} -O1", *flags])
     assert not error, error
 
 

@@ -330,7 +330,7 @@ def main():
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--models", required=True, type=pathlib.Path)
     parser.add_argument("--target", nargs="*", default=build.TARGETS)
-    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--cc", default="gcc -O1")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     return build.report([(f"{name} for {target}", target, arguments.cc, (arguments, name, target))

@@ -238,7 +238,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--target", nargs="*", default=["generic", "x86-64-v4"])
-    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--cc", default="gcc -O1")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     return build.report([(f"{name} for {target}", target, arguments.cc, (arguments, name, target))

@@ -196,7 +196,7 @@ UNIT(random_graphs_print_parse_and_compute_the_same)
 
 UNIT(loops_and_branches_print_parse_and_compute_the_same)
 {
-    for (uint64_t seed = 1; seed <= 400; seed++) {
+    for (uint64_t seed = 1; seed <= 200; seed++) {
         Session s;
         session_start(&s);
         RandomGraph options = {.seed = seed,
