@@ -236,6 +236,10 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
         text_str(printer->out, str_from(element_type[variant]));
     else if (str_is(word, "LANES"))
         text_printf(printer->out, "%u", printer->lanes);
+    else if (str_is(word, "WIDE")) /* what a compiler defines that has the instructions for so many */
+        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__AVX__"));
+    else if (str_is(word, "HALVES"))
+        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__F16C__"));
     else if (str_is(word, "EVENS"))
         print_evens(printer);
     else if (str_is(word, "UNALIGNED"))

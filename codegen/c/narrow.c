@@ -65,7 +65,7 @@ const Snippet snippet_narrow[] = {
      "{\n"
      "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES), aligned(2), may_alias));\n"
      "    const narrow *const x = (const narrow *)(const void *)p;\n"
-     "#if defined(__F16C__)\n"
+     "#if defined(HALVES)\n"
      "    F y;\n"
      "    __asm__(\"vcvtph2ps %1, %0\" : \"=v\"(y) : \"m\"(*x));\n"
      "    return y;\n"
@@ -80,7 +80,7 @@ const Snippet snippet_narrow[] = {
     {"round_f16", SNIPPET_VECTOR,
      "static inline F round_f16$(F x)\n"
      "{\n"
-     "#if defined(__F16C__)\n"
+     "#if defined(HALVES)\n"
      "    uint16_t __attribute__((vector_size(LANES > 8 ? 32 : 16))) y;\n"
      "    __asm__(\"vcvtps2ph $0, %1, %0\" : \"=v\"(y) : \"v\"(x));\n"
      "    __asm__(\"vcvtph2ps %1, %0\" : \"=v\"(x) : \"v\"(y));\n"
@@ -98,7 +98,7 @@ const Snippet snippet_narrow[] = {
      "}\n"},
     {"store_f16", SNIPPET_VECTOR,
      "static inline void store_f16$(uint16_t *p, F x)\n"
-     "{\n" NARROW "#if defined(__F16C__)\n"
+     "{\n" NARROW "#if defined(HALVES)\n"
      "    __asm__(\"vcvtps2ph $0, %1, %0\" : \"=m\"(*to) : \"v\"(x));\n"
      "#else\n" HALF_BITS "    U y = ((a + 0xFFFu + (a >> 13 & 1u)) >> 13) - (112u << 10);\n"
      "    y = (small & ((U)((F)a + 0.5f) - 0x3F000000u)) | (~small & y); /* the sum rounds */\n"
