@@ -123,6 +123,7 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
         keep_updated(cli, model);
     context.target = target;
     context.lanes = target ? target_block(target) : 1;
+    context.integers_as_floats = target && target_takes_floats(target);
     context.exact = args_has(cli, "exact");
     for (uint32_t i = 0; good && i < list->count; i++) {
         if (numbers && list->row[i] == stage_find(STR("fuse")))
