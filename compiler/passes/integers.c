@@ -46,6 +46,22 @@ static IntegerRange range_of_constant(const Value *value)
     return range_between(range.low, range.high);
 }
 
+bool integers_cast(const Node *node)
+{
+    return op_info(node->op)->family == FAMILY_CAST && !op_keeps_bits(node->op);
+}
+
+int integers_sign(const Node *node)
+{
+    const ScalarList *list = op_info(node->op)->scalar;
+    if (!list || list->count != 3 || node->in_count != 2)
+        return 0;
+    const ScalarTerm *last = &list->term[2];
+    bool in_order = last->arg[0] == 0 && last->arg[1] == 1 && list->term[0].word == WORD_OPERAND &&
+                    list->term[1].word == WORD_OPERAND && list->term[0].arg[0] == 0 && list->term[1].arg[0] == 1;
+    return !in_order ? 0 : last->word == WORD_ADD ? 1 : last->word == WORD_SUB ? -1 : 0;
+}
+
 static IntegerRange range_within(const Graph *graph, ValueId v, uint32_t depth);
 
 /* Of conversions of numbers: what the new dtype does not hold is cut off. */
@@ -53,8 +69,8 @@ static IntegerRange range_of_cast(const Graph *graph, const Node *cast, uint32_t
 {
     DType to = value_type(graph, cast->out[0])->dtype;
     IntegerRange x = range_within(graph, cast->in[0], depth), ends = range_of_dtype(to);
-    if (op_keeps_bits(cast->op) || dtype_is_half(to) || to == DT_BOOL)
-        return isinf(ends.most) || op_keeps_bits(cast->op) ? unknown : ends;
+    if (dtype_is_half(to) || to == DT_BOOL)
+        return ends;
     if (isinf(ends.most)) /* a wide dtype */
         return x.most <= INTEGERS_MOST ? x : unknown;
     return x.low >= ends.low && x.high <= ends.high ? x : ends;
@@ -82,11 +98,11 @@ static IntegerRange range_within(const Graph *graph, ValueId v, uint32_t depth)
         return number == floor(number) ? range_between(number, number) : unknown;
     if (op_info(node->op)->family == FAMILY_LAYOUT || (node_is_view(node) && node->out_count == 1))
         return range_within(graph, node->in[0], depth + 1);
-    if (op_info(node->op)->family == FAMILY_CAST)
+    if (integers_cast(node))
         return range_of_cast(graph, node, depth + 1);
     bool wide = value->type->dtype == DT_I32 || value->type->dtype == DT_F32;
-    if (wide && (node->op == OP_ADD || node->op == OP_SUB))
-        return range_of_sum(graph, node, node->op == OP_ADD ? 1 : -1, depth + 1);
+    if (wide && integers_sign(node))
+        return range_of_sum(graph, node, integers_sign(node), depth + 1);
     return range_of_dtype(value->type->dtype);
 }
 
@@ -125,9 +141,9 @@ static bool see_extents(const Graph *graph, const Node *node, Weights *w)
 /* The operand of a cast of integers, or of a difference by one zero point; NONE. */
 static ValueId behind(const Graph *graph, const Node *node, Weights *w)
 {
-    if (op_info(node->op)->family == FAMILY_CAST)
-        return op_keeps_bits(node->op) || isinf(integers_range(graph, node->in[0]).most) ? NONE : node->in[0];
-    if (node->op != OP_SUB || w->zero)
+    if (integers_cast(node))
+        return isinf(integers_range(graph, node->in[0]).most) ? NONE : node->in[0];
+    if (integers_sign(node) >= 0 || w->zero)
         return NONE;
     IntegerRange zero = integers_range(graph, node->in[1]);
     w->zero = zero.low;

@@ -12,6 +12,11 @@ typedef struct IntegerRange {
     double low, high, most;
 } IntegerRange;
 
+/* Does it convert numbers? */
+bool integers_cast(const Node *node);
+/* 1 of a sum of two operands, -1 of their difference, 0 of anything else. */
+int integers_sign(const Node *node);
+
 IntegerRange integers_range(const Graph *graph, ValueId value);
 
 /* The most in amount that a sum of products of the contraction may be, and each part of it, where its depth (k, or the

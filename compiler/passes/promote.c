@@ -37,9 +37,9 @@ static ValueId as_float(Rewriter *rw, ValueId x, uint32_t depth)
         return cast(rw, x, DT_F32);
     Node copy = *node; /* building moves the list of nodes */
     ValueId in[2] = {copy.in_count ? copy.in[0] : NONE, copy.in_count > 1 ? copy.in[1] : NONE};
-    if (copy.op == OP_CAST)
+    if (integers_cast(&copy))
         return cast(rw, in[0], DT_F32);
-    bool sum = copy.op == OP_ADD || copy.op == OP_SUB;
+    bool sum = integers_sign(&copy) != 0;
     if (!sum && !(node_is_view(&copy) && copy.out_count == 1 && copy.in_count == 1))
         return cast(rw, x, DT_F32);
     bool same = sum && value_type(rw->graph, in[0]) == value_type(rw->graph, x);
@@ -110,7 +110,7 @@ static ValueId integer_contraction(Rewriter *rw, const Node *node)
 static ValueId exact_sums(const Rewriter *rw, ValueId integers)
 {
     const Node *node = value_producer(rw->graph, integers);
-    const Node *sum = node && node->op == OP_CAST ? value_producer(rw->graph, node->in[0]) : NULL;
+    const Node *sum = node && integers_cast(node) ? value_producer(rw->graph, node->in[0]) : NULL;
     bool exact = sum && value_type(rw->graph, node->in[0])->dtype == DT_F32 && node_is_contraction(rw->graph, sum) &&
                  integers_are_exact(rw->graph, sum);
     return exact ? node->in[0] : NONE;
@@ -129,7 +129,7 @@ static ValueId float_of_sums(Rewriter *rw, const Node *node)
     const Node *add = value_producer(rw->graph, integers);
     if (sum != NONE)
         return kept_whole(rw, sum);
-    for (int i = 0; add && add->op == OP_ADD && i < 2; i++) {
+    for (int i = 0; add && integers_sign(add) > 0 && i < 2; i++) {
         ValueId bias = add->in[1 - i];
         sum = exact_sums(rw, add->in[i]);
         if (sum != NONE && shape_eq(value_shape(rw->graph, sum), value_shape(rw->graph, integers)) &&
@@ -145,7 +145,7 @@ static ValueId integer_rule(Rewriter *rw, const Node *node)
     DType dtype = value_type(rw->graph, node->out[0])->dtype;
     if (node_is_contraction(rw->graph, node))
         return node->mark || dtype != DT_I32 ? NONE : integer_contraction(rw, node);
-    if (node->op != OP_CAST || dtype != DT_F32 || value_type(rw->graph, node->in[0])->dtype != DT_I32)
+    if (!integers_cast(node) || dtype != DT_F32 || value_type(rw->graph, node->in[0])->dtype != DT_I32)
         return NONE;
     return float_of_sums(rw, node);
 }
