@@ -10,7 +10,7 @@
 #include <math.h>
 
 #define FEW     4096 /* elements, of zero points for one, that are looked at where the dtype says something, too */
-#define DEEPEST 24 /* nodes above a value that are looked at */
+#define DEEPEST 10   /* nodes above a value that are looked at: each sum has two operands */
 
 static const IntegerRange unknown = {-INFINITY, INFINITY, INFINITY};
 
@@ -134,7 +134,8 @@ static bool see_extents(const Graph *graph, const Node *node, Weights *w)
     if (!product_of(graph, node, &product) || shape->rank != 2)
         return false;
     int64_t columns = product.columns, depth = product.depth;
-    *w = (Weights){.extent = {columns, depth, 1}, .step = {product.transposed ? depth : 1, product.transposed ? 1 : columns}};
+    *w = (Weights){.extent = {columns, depth, 1},
+                   .step = {product.transposed ? depth : 1, product.transposed ? 1 : columns}};
     return true;
 }
 
@@ -167,7 +168,8 @@ static bool see_constant(const Graph *graph, ValueId v, Weights *w)
 
 static double amount(const Weights *w, int64_t at)
 {
-    double x = tensor_number(w->data, at);
+    bool bytes = w->data->type->dtype == DT_I8; /* as most are */
+    double x = bytes ? ((const int8_t *)w->data->data)[at] : tensor_number(w->data, at);
     return fmax(fabs(x), fabs(x - w->zero)); /* a zero point may be taken away behind the sum */
 }
 

@@ -18,6 +18,8 @@
 #include "passes/rewrite.h"
 #include "passes/widen.h"
 
+#include <math.h>
+
 #define MOST_PARTS 16
 #define DEEPEST    8 /* nodes above an operand that are made again in f32 */
 
@@ -95,10 +97,13 @@ static ValueId integer_contraction(Rewriter *rw, const Node *node)
 {
     Convolution conv;
     bool grouped = convolution_of(rw->graph, node, &conv) && conv.groups > 1;
-    int64_t parts = 1;
-    while (parts <= (grouped ? 1 : MOST_PARTS) && !(integers_sum(rw->graph, node, parts) <= INTEGERS_MOST))
+    double whole = integers_sum(rw->graph, node, 1) / INTEGERS_MOST, most = grouped ? 1 : MOST_PARTS;
+    if (!(whole <= most))
+        return NONE;
+    int64_t parts = whole > 1 ? (int64_t)ceil(whole) : 1;
+    while (parts <= MOST_PARTS && parts > 1 && !(integers_sum(rw->graph, node, parts) <= INTEGERS_MOST))
         parts++;
-    if (parts > (grouped ? 1 : MOST_PARTS))
+    if (parts > MOST_PARTS)
         return NONE;
     ValueId sum = part_of(rw, node, parts, 0);
     for (int64_t p = 1; p < parts; p++)

@@ -68,8 +68,10 @@ static bool run_pass(const Model *model, const PassRow *row, PassContext *contex
 {
     Module *module = model->module;
     uint32_t changes = 0;
+    bool floats = context->target && target_takes_floats(context->target);
     for (uint32_t i = 0; i < module->graph_count; i++) {
         context->remat = fit[i].remat;
+        context->integers_as_floats = floats && !fit[i].integers;
         context->keep_order = numbering[i].keeps_order;
         if (!pass_run(row, module->graph[i], context))
             return false;
@@ -123,7 +125,6 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
         keep_updated(cli, model);
     context.target = target;
     context.lanes = target ? target_block(target) : 1;
-    context.integers_as_floats = target && target_takes_floats(target);
     context.exact = args_has(cli, "exact");
     for (uint32_t i = 0; good && i < list->count; i++) {
         if (numbers && list->row[i] == stage_find(STR("fuse")))
