@@ -60,6 +60,13 @@ static inline uint32_t target_block(const Target *target)
     return target->backend == BACKEND_OPENBLAS ? 1 : target->lanes;
 }
 
+/* Are products of f32 so much faster that those of integers had better be such?  Vectors are of f32; where flash
+ * counts, machines may have no unit for floats. */
+static inline bool target_takes_floats(const Target *target)
+{
+    return target_block(target) > 1 && !target->flash;
+}
+
 /* Orders those that one library is to carry, the best last.  What is wrong with them, or empty: they must be told apart
  * where they run, or fit every machine, and be no two the same. */
 Str target_arrange(Arena *arena, const Target **target, uint32_t count);

@@ -345,15 +345,16 @@ static Piece print_within(Printer *printer, const Expr *expr)
                    PREC_SELECT, vector};
 }
 
-/* Vectors of narrow elements are of f32 already, those of f16 and bf16 rounded to these; masks become numbers. */
+/* Vectors of narrow elements are of f32, those of f16 and bf16 rounded to these; masks become numbers. */
 static Piece cast_vector(Printer *printer, Piece x, DType from, DType to)
 {
     if (from == DT_BOOL)
         return print_selected(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false},
                               (Piece){STR("0.0f"), PREC_PRIMARY, false});
-    if (!dtype_is_half(to))
-        return x;
-    return print_call(printer, DT_F32, to == DT_F16 ? HELPER_ROUND_F16 : HELPER_ROUND_BF16, (Piece[2]){x});
+    static const Helper narrowing[DT_COUNT] = {
+        [DT_F16] = HELPER_ROUND_F16, [DT_BF16] = HELPER_ROUND_BF16, [DT_I8] = HELPER_CUT_I8,
+        [DT_U8] = HELPER_CUT_U8,     [DT_I16] = HELPER_CUT_I16,     [DT_U16] = HELPER_CUT_U16};
+    return narrowing[to] ? print_call(printer, DT_F32, narrowing[to], (Piece[2]){x}) : x;
 }
 
 static Piece print_cast(Printer *printer, const Expr *expr)

@@ -29,6 +29,15 @@ static const struct {
     [HELPER_ROUND_BF16] = {"round_bf16", NULL},
     [HELPER_STORE_F16] = {"store_f16", NULL},
     [HELPER_STORE_BF16] = {"store_bf16", NULL},
+    [HELPER_CUT_I8] = {"cut_i8", NULL},
+    [HELPER_CUT_U8] = {"cut_u8", NULL},
+    [HELPER_CUT_I16] = {"cut_i16", NULL},
+    [HELPER_CUT_U16] = {"cut_u16", NULL},
+    [HELPER_STORE_I8] = {"store_i8", NULL},
+    [HELPER_STORE_U8] = {"store_u8", NULL},
+    [HELPER_STORE_I16] = {"store_i16", NULL},
+    [HELPER_STORE_U16] = {"store_u16", NULL},
+    [HELPER_STORE_I32] = {"store_i32", NULL},
     [HELPER_LOAD_NIBBLE] = {"load_nibble", NULL},
     [HELPER_NIBBLE] = {"nibble", NULL},
     [HELPER_SPLAT] = {"splat", NULL},
@@ -236,6 +245,10 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
         text_str(printer->out, str_from(element_type[variant]));
     else if (str_is(word, "LANES"))
         text_printf(printer->out, "%u", printer->lanes);
+    else if (str_is(word, "WIDE")) /* what a compiler defines that has the instructions for so many */
+        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__AVX__"));
+    else if (str_is(word, "HALVES"))
+        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__F16C__"));
     else if (str_is(word, "EVENS"))
         print_evens(printer);
     else if (str_is(word, "UNALIGNED"))

@@ -43,7 +43,12 @@ static void print_structure(HelperPrinter *printer, Helper helper)
     } converts[] = {{HELPER_LOAD_F16, DT_F16, false, true},  {HELPER_LOAD_BF16, DT_BF16, false, true},
                     {HELPER_PART_F16, DT_F16, false, true},  {HELPER_PART_BF16, DT_BF16, false, true},
                     {HELPER_ROUND_F16, DT_F16, true, true},  {HELPER_ROUND_BF16, DT_BF16, true, true},
-                    {HELPER_STORE_F16, DT_F16, true, false}, {HELPER_STORE_BF16, DT_BF16, true, false}};
+                    {HELPER_STORE_F16, DT_F16, true, false}, {HELPER_STORE_BF16, DT_BF16, true, false},
+                    {HELPER_CUT_I8, DT_I8, true, false},     {HELPER_CUT_U8, DT_U8, true, false},
+                    {HELPER_CUT_I16, DT_I16, true, false},   {HELPER_CUT_U16, DT_U16, true, false},
+                    {HELPER_STORE_I8, DT_I8, true, false},   {HELPER_STORE_U8, DT_U8, true, false},
+                    {HELPER_STORE_I16, DT_I16, true, false}, {HELPER_STORE_U16, DT_U16, true, false},
+                    {HELPER_STORE_I32, DT_I32, true, false}};
     for (size_t i = 0; i < sizeof converts / sizeof *converts; i++) {
         if (helper == converts[i].helper && converts[i].to)
             helper_print_convert(printer, converts[i].dtype, DT_F32);

@@ -11,9 +11,9 @@
     "NNC_INLINE " type " " head "\n{\n    const " type " y = {EACH(" each ")};\n    return y;\n}\n"
 #define FLOATS(head, each) ALL("F", head, each)
 #define TRUTHS(head, each) ALL("I", head, each)
-#define STORE_HALVES(name)                                                                                             \
-    "NNC_INLINE void store_" name                                                                                      \
-    "$(uint16_t *p, F x)\n"                                                                                            \
+#define STORE_AS(name, element)                                                                                        \
+    "NNC_INLINE void store_" name "$(" element                                                                         \
+    " *p, F x)\n"                                                                                                      \
     "{\n"                                                                                                              \
     "    p[0] = to_" name                                                                                              \
     "_from_f32(x.e0);\n"                                                                                               \
@@ -54,8 +54,17 @@ const Snippet snippet_lanes[] = {
     {"load_bf16", SNIPPET_LANES, FLOATS("load_bf16$(const uint16_t *p)", "to_f32_from_bf16(p[#])")},
     {"round_f16", SNIPPET_LANES, FLOATS("round_f16$(F x)", "to_f32_from_f16(to_f16_from_f32(x.e#))")},
     {"round_bf16", SNIPPET_LANES, FLOATS("round_bf16$(F x)", "to_f32_from_bf16(to_bf16_from_f32(x.e#))")},
-    {"store_f16", SNIPPET_LANES, STORE_HALVES("f16")},
-    {"store_bf16", SNIPPET_LANES, STORE_HALVES("bf16")},
+    {"store_f16", SNIPPET_LANES, STORE_AS("f16", "uint16_t")},
+    {"store_bf16", SNIPPET_LANES, STORE_AS("bf16", "uint16_t")},
+    {"cut_i8", SNIPPET_LANES, FLOATS("cut_i8$(F x)", "(float)to_i8_from_f32(x.e#)")},
+    {"cut_u8", SNIPPET_LANES, FLOATS("cut_u8$(F x)", "(float)to_u8_from_f32(x.e#)")},
+    {"cut_i16", SNIPPET_LANES, FLOATS("cut_i16$(F x)", "(float)to_i16_from_f32(x.e#)")},
+    {"cut_u16", SNIPPET_LANES, FLOATS("cut_u16$(F x)", "(float)to_u16_from_f32(x.e#)")},
+    {"store_i8", SNIPPET_LANES, STORE_AS("i8", "int8_t")},
+    {"store_u8", SNIPPET_LANES, STORE_AS("u8", "uint8_t")},
+    {"store_i16", SNIPPET_LANES, STORE_AS("i16", "int16_t")},
+    {"store_u16", SNIPPET_LANES, STORE_AS("u16", "uint16_t")},
+    {"store_i32", SNIPPET_LANES, STORE_AS("i32", "int32_t")},
     {"part_i8", SNIPPET_LANES, FLOATS("part_i8$(const int8_t *p, int part)", "(float)p[4 * # + part]")},
     {"part_u8", SNIPPET_LANES, FLOATS("part_u8$(const uint8_t *p, int part)", "(float)p[4 * # + part]")},
     {"load_nibble", SNIPPET_LANES,

@@ -27,6 +27,25 @@
     "    return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(x, wider), I), F);\n"          \
     "}\n"
 
+/* An f32 as an integer, as a cast does: NaN is 0, and what lies beyond the range its nearest end. */
+#define WITHIN_ENDS(low, high) "    const F y = atmost$(atleast$((F)((U)(x == x) & (U)x), " low "), " high ");\n"
+#define CUT(name, low, high)                                                                                           \
+    "static inline F cut_" name                                                                                        \
+    "$(F x)\n{\n" WITHIN_ENDS(low, high) "    return __builtin_convertvector(__builtin_convertvector(y, I), F);\n}\n"
+#define STORE_INTEGER(name, element, size, low, high, narrowed)                                                        \
+    "static inline void store_" name "$(" element                                                                      \
+    " *p, F x)\n"                                                                                                      \
+    "{\n"                                                                                                              \
+    "    typedef " element " narrow __attribute__((vector_size(" size "), aligned(sizeof(" element                     \
+    ")), may_alias));\n"                                                                                               \
+    "    narrow *const to = (narrow *)(void *)p;\n" WITHIN_ENDS(low, high) narrowed "}\n"
+
+/* In steps, as bytes are widened. */
+#define TO_BYTES                                                                                                       \
+    "    typedef int16_t wider __attribute__((vector_size(2 * LANES)));\n"                                             \
+    "    *to = __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(y, I), wider), narrow);\n"
+#define TO_WORDS "    *to = __builtin_convertvector(__builtin_convertvector(y, I), narrow);\n"
+
 /* Where vectors of 16 bits go. */
 #define NARROW                                                                                                         \
     "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES), aligned(2), may_alias));\n"                    \
@@ -65,7 +84,7 @@ const Snippet snippet_narrow[] = {
      "{\n"
      "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES), aligned(2), may_alias));\n"
      "    const narrow *const x = (const narrow *)(const void *)p;\n"
-     "#if defined(__F16C__)\n"
+     "#if defined(HALVES)\n"
      "    F y;\n"
      "    __asm__(\"vcvtph2ps %1, %0\" : \"=v\"(y) : \"m\"(*x));\n"
      "    return y;\n"
@@ -80,7 +99,7 @@ const Snippet snippet_narrow[] = {
     {"round_f16", SNIPPET_VECTOR,
      "static inline F round_f16$(F x)\n"
      "{\n"
-     "#if defined(__F16C__)\n"
+     "#if defined(HALVES)\n"
      "    uint16_t __attribute__((vector_size(LANES > 8 ? 32 : 16))) y;\n"
      "    __asm__(\"vcvtps2ph $0, %1, %0\" : \"=v\"(y) : \"v\"(x));\n"
      "    __asm__(\"vcvtph2ps %1, %0\" : \"=v\"(x) : \"v\"(y));\n"
@@ -98,7 +117,7 @@ const Snippet snippet_narrow[] = {
      "}\n"},
     {"store_f16", SNIPPET_VECTOR,
      "static inline void store_f16$(uint16_t *p, F x)\n"
-     "{\n" NARROW "#if defined(__F16C__)\n"
+     "{\n" NARROW "#if defined(HALVES)\n"
      "    __asm__(\"vcvtps2ph $0, %1, %0\" : \"=m\"(*to) : \"v\"(x));\n"
      "#else\n" HALF_BITS "    U y = ((a + 0xFFFu + (a >> 13 & 1u)) >> 13) - (112u << 10);\n"
      "    y = (small & ((U)((F)a + 0.5f) - 0x3F000000u)) | (~small & y); /* the sum rounds */\n"
@@ -110,6 +129,19 @@ const Snippet snippet_narrow[] = {
      "static inline void store_bf16$(uint16_t *p, F x)\n"
      "{\n" NARROW BRAIN_BITS "    *to = __builtin_convertvector(y, narrow);\n"
      "}\n"},
+    {"cut_i8", SNIPPET_VECTOR, CUT("i8", "-128.0f", "127.0f")},
+    {"cut_u8", SNIPPET_VECTOR, CUT("u8", "0.0f", "255.0f")},
+    {"cut_i16", SNIPPET_VECTOR, CUT("i16", "-32768.0f", "32767.0f")},
+    {"cut_u16", SNIPPET_VECTOR, CUT("u16", "0.0f", "65535.0f")},
+    {"store_i8", SNIPPET_VECTOR, STORE_INTEGER("i8", "int8_t", "LANES", "-128.0f", "127.0f", TO_BYTES)},
+    {"store_u8", SNIPPET_VECTOR, STORE_INTEGER("u8", "uint8_t", "LANES", "0.0f", "255.0f", TO_BYTES)},
+    {"store_i16", SNIPPET_VECTOR, STORE_INTEGER("i16", "int16_t", "2 * LANES", "-32768.0f", "32767.0f", TO_WORDS)},
+    {"store_u16", SNIPPET_VECTOR, STORE_INTEGER("u16", "uint16_t", "2 * LANES", "0.0f", "65535.0f", TO_WORDS)},
+    /* 2147483520 is the last f32 before 2^31, which is one too many. */
+    {"store_i32", SNIPPET_VECTOR,
+     STORE_INTEGER("i32", "int32_t", "4 * LANES", "-2147483648.0f", "2147483520.0f",
+                   "    const U high = (U)(x >= 2147483648.0f);\n"
+                   "    *to = (narrow)((~high & (U)__builtin_convertvector(y, I)) | (high & 0x7FFFFFFFu));\n")},
     {"part_i8", SNIPPET_VECTOR,
      PART("i8", "int8_t") "    return __builtin_convertvector((I)(x << (24 - 8 * part)) >> 24, F);\n}\n"},
     {"part_u8", SNIPPET_VECTOR,

@@ -68,8 +68,10 @@ static void print_vector_types(Text *out, const Target *target, const PreludeNee
 {
     unsigned lanes = target->lanes, bytes = 4 * lanes;
     if (target->macro)
-        text_printf(out, "#ifndef %s\n#error \"made for the target %s: compile with %s\"\n#endif\n\n", target->macro,
-                    target->name, target->cc_flags);
+        text_printf(out,
+                    "#if !defined(%s) && !defined(NNC_ANY_MACHINE)\n#error \"made for the target %s: compile with "
+                    "%s\"\n#endif\n\n",
+                    target->macro, target->name, target->cc_flags);
     text_printf(out,
                 "typedef float f32x%u __attribute__((vector_size(%u)));\n"
                 "typedef int32_t i32x%u __attribute__((vector_size(%u)));\n"

@@ -32,6 +32,16 @@ typedef enum Helper {
     HELPER_ROUND_BF16,
     HELPER_STORE_F16, /* void store_f16_f32x16(uint16_t *p, f32x16 x): rounded; unaligned */
     HELPER_STORE_BF16,
+    HELPER_CUT_I8, /* f32x16 cut_i8_f32x16(f32x16 x): what a cast makes of it, as f32 */
+    HELPER_CUT_U8,
+    HELPER_CUT_I16,
+    HELPER_CUT_U16,
+    HELPER_STORE_I8, /* void store_i8_f32x16(int8_t *p, f32x16 x): as a cast, the nearest end beyond the range;
+                        unaligned */
+    HELPER_STORE_U8,
+    HELPER_STORE_I16,
+    HELPER_STORE_U16,
+    HELPER_STORE_I32,
     HELPER_LOAD_NIBBLE, /* f32x16 load_nibble_f32x16(const uint8_t *p, int high): 4 bits of each byte */
     HELPER_NIBBLE,      /* f32x16 nibble_f32x16(const uint8_t *p, int part): 4 bits of p, of words of 8 */
     HELPER_SPLAT,       /* f32x16 splat_f32x16(float x) */

@@ -93,14 +93,14 @@ static void print_store(Printer *printer, const Stmt *stmt)
         print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(base), STR_ARG(value));
         return;
     }
+    static const Helper narrowing[DT_COUNT] = {
+        [DT_BOOL] = HELPER_STORE_MASK, [DT_F16] = HELPER_STORE_F16, [DT_BF16] = HELPER_STORE_BF16,
+        [DT_I8] = HELPER_STORE_I8,     [DT_U8] = HELPER_STORE_U8,   [DT_I16] = HELPER_STORE_I16,
+        [DT_U16] = HELPER_STORE_U16,   [DT_I32] = HELPER_STORE_I32};
     const Expr *value = stmt->value;
-    Helper helper = value->dtype == DT_BOOL   ? HELPER_STORE_MASK
-                    : value->dtype == DT_F16  ? HELPER_STORE_F16
-                    : value->dtype == DT_BF16 ? HELPER_STORE_BF16
-                    : factor == 1             ? HELPER_STORE
-                                              : HELPER_SCATTER;
+    Helper helper = narrowing[value->dtype] ? narrowing[value->dtype] : factor == 1 ? HELPER_STORE : HELPER_SCATTER;
     const char *store = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
-    if (dtype_is_half(value->dtype) && value->kind == EXPR_CAST) /* the store rounds */
+    if (narrowing[value->dtype] && value->dtype != DT_BOOL && value->kind == EXPR_CAST) /* the store rounds, or cuts */
         value = value->arg[0];
     Str shown = print_vector(printer, value);
     Str stride = factor == 1 ? STR("") : print_lane_stride(printer, name, factor);

@@ -43,7 +43,7 @@ const Snippet snippet_random[] = {
      "    U k = (at0 & (uint32_t)key) | (at2 & (uint32_t)((uint64_t)key >> 32));\n"
      "    pairs c = ((pairs)(lane >> 2 & at0) + (uint64_t)(position / 4)) & (pairs)(U)((lane & 2u) == 0u);\n"
      "    for (int round = 0; round < 10; round++) {\n"
-     "#if defined(__AVX__) && !defined(__clang__)\n"
+     "#if defined(WIDE) && !defined(__clang__)\n"
      "        U p;\n"
      "        __asm__(\"vpmuludq %1, %2, %0\" : \"=v\"(p) : \"v\"(c), \"v\"(factor)); /* gcc would multiply all 64 "
      "bits */\n"

@@ -14,6 +14,7 @@ PassContext entry_context(const CompileOptions *options, unsigned without, Arena
     PassContext context = pass_context(scratch, diag);
     context.target = options->target;
     context.lanes = target_block(options->target);
+    context.integers_as_floats = target_takes_floats(options->target);
     context.exact = options->exact;
     context.apart = options->apart;
     context.keep_order = without & WITHOUT_ORDER;

@@ -3,7 +3,10 @@
  * Ladders of settings for the pass remat, each with rungs that save more and cost more: fine segments alone, which
  * compute no contraction again; coarse ones; both; and chains of coarse ones with fewer and fewer snapshots.  On each
  * ladder the lowest rung that fits is found by bisection, and the best of all ladders is taken.  What is compared are
- * whole plans and the operations that are left after all passes, not estimates. */
+ * whole plans and the operations that are left after all passes, not estimates.
+ *
+ * Where none fits, contractions of integers stay such (promote): slow, but what lies between them is as narrow as the
+ * text says. */
 #include "program/fit.h"
 
 #include "ops/meaning.h"
@@ -22,11 +25,12 @@ typedef struct Search {
 } Search;
 
 /* What passes have to say of the graph is said when it is compiled. */
-static bool run_passes(Graph *graph, const CompileOptions *options, Remat remat)
+static bool run_passes(Graph *graph, const CompileOptions *options, Remat remat, bool integers)
 {
     Arena scratch = {0};
     PassContext context = entry_context(options, options->without, &scratch, graph->module->diag);
     context.remat = remat;
+    context.integers_as_floats &= !integers;
     bool good = entry_run_passes(graph, options, &context);
     arena_free(&scratch);
     return good;
@@ -42,11 +46,12 @@ static bool is_better(const Search *s, int64_t peak, int64_t operations)
     return operations < s->best.operations || (operations == s->best.operations && peak < s->best.peak);
 }
 
-/* Does this much recomputation fit?  What would not be better than what has been found is not planned. */
-static bool fits(Search *s, Remat remat)
+/* Does this much recomputation fit, or that integers stay such?  What would not be better than what has been found is
+ * not planned. */
+static bool fits(Search *s, Remat remat, bool integers)
 {
     Graph *graph = graph_clone(s->graph);
-    if (!run_passes(graph, s->options, remat))
+    if (!run_passes(graph, s->options, remat, integers))
         return false;
     int64_t operations = ops_flops(graph);
     if (s->fits && operations >= s->best.operations)
@@ -57,6 +62,7 @@ static bool fits(Search *s, Remat remat)
         return false;
     if (is_better(s, peak, operations)) {
         s->best.remat = remat;
+        s->best.integers = integers;
         s->best.peak = peak;
         s->best.operations = operations;
         s->fits = peak <= s->options->memory_limit;
@@ -108,11 +114,11 @@ static uint32_t chain_rungs(const RematSupply *supply)
 static void climb(Search *s, Ladder *ladder, uint32_t rungs)
 {
     uint32_t high = rungs, low = 0;
-    while (high && !fits(s, ladder(&s->supply, high)))
+    while (high && !fits(s, ladder(&s->supply, high), false))
         high /= 2;
     while (high && high - low > 1 + high / 32) {
         uint32_t middle = low + (high - low) / 2;
-        if (fits(s, ladder(&s->supply, middle)))
+        if (fits(s, ladder(&s->supply, middle), false))
             high = middle;
         else
             low = middle;
@@ -134,11 +140,13 @@ bool fit_find(const Graph *graph, const CompileOptions *options, Fit *fit)
     Diag *diag = graph->module->diag, quiet = {.arena = &scratch};
     Search s = {.graph = graph, .options = options, .scratch = &scratch, .supply = remat_supply(graph, &scratch)};
     graph->module->diag = &quiet;
-    bool kept = fits(&s, (Remat){0});
+    bool kept = fits(&s, (Remat){0}, false);
     s.best.peak_before = s.best.peak;
     s.best.operations_before = s.best.operations;
     if (s.found && !kept)
         climb_all(&s);
+    if (s.found && !s.fits && target_takes_floats(options->target))
+        fits(&s, (Remat){0}, true);
     graph->module->diag = diag;
     diag_free(&quiet);
     arena_free(&scratch);

@@ -80,6 +80,7 @@ static bool compile_entry(Entry *entry, WeightTable *weights)
         entry_progress(options, "fitting");
         fit_find(entry->graph, options, &entry->fit);
         context.remat = entry->fit.remat;
+        context.integers_as_floats &= !entry->fit.integers;
     }
     bool good = entry_run_passes(entry->graph, options, &context);
     if (good) {

@@ -50,9 +50,11 @@ typedef struct Checksum {
     bool known;
 } Checksum;
 
-/* What is computed again for a limit, and what it comes to: the planned arena, and operations of a run (node_flops). */
+/* What is computed again for a limit, or not made faster, and what it comes to: the planned arena, and operations of a
+ * run (node_flops). */
 typedef struct Fit {
     Remat remat;
+    bool integers;                          /* contractions of these are not made those of floats */
     int64_t peak_before, operations_before; /* when nothing is but what the model says */
     int64_t peak, operations;
 } Fit;

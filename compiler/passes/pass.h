@@ -16,12 +16,13 @@ typedef struct Remat {
 } Remat;
 
 typedef struct PassContext {
-    Arena *scratch;     /* temporaries of a pass; given back when it ends */
-    Diag *diag;         /* the module's when NULL */
-    bool freeze_params; /* params that no update writes are constants */
-    uint32_t lanes;     /* of f32 in a vector of the target; for layout */
-    Remat remat;        /* for remat */
-    bool in_body;       /* the graph is a body of one that the pass has run on before */
+    Arena *scratch;          /* temporaries of a pass; given back when it ends */
+    Diag *diag;              /* the module's when NULL */
+    bool freeze_params;      /* params that no update writes are constants */
+    uint32_t lanes;          /* of f32 in a vector of the target; for layout */
+    bool integers_as_floats; /* contractions of i32 that f32 adds up exactly are to be of f32; for promote */
+    Remat remat;             /* for remat */
+    bool in_body;            /* the graph is a body of one that the pass has run on before */
 
     /* For the stages behind the passes, which the code generator brings: */
     const struct Target *target; /* NULL: kernels are numbered, but nobody says how they are computed */

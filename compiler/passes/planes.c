@@ -20,17 +20,6 @@ static ValueId exchange_channels(Planes *p, ValueId x)
     return rewrite_build(p->rw, OP_TRANSPOSE, &x, 1, &attr);
 }
 
-static ValueId slice(Planes *p, ValueId x, int64_t axis, int64_t begin, int64_t count, int64_t step)
-{
-    int64_t end = begin + (count - 1) * step + 1;
-    Attr attr[4];
-    attr[attr_index(OP_SLICE, STR("axes"))] = (Attr){.i = 1, .ints = &axis};
-    attr[attr_index(OP_SLICE, STR("begin"))] = (Attr){.i = 1, .ints = &begin};
-    attr[attr_index(OP_SLICE, STR("end"))] = (Attr){.i = 1, .ints = &end};
-    attr[attr_index(OP_SLICE, STR("step"))] = (Attr){.i = 1, .ints = &step};
-    return rewrite_build(p->rw, OP_SLICE, &x, 1, attr);
-}
-
 /* Zeros before and behind in depth. */
 static ValueId padded(Planes *p, ValueId x)
 {
@@ -64,8 +53,9 @@ static ValueId convolve_tap(Planes *p, ValueId volume, int64_t tap)
     Shape from = *value_shape(p->rw->graph, volume), all = *value_shape(p->rw->graph, weight);
     Shape images = {4, {from.dim[0] * d->out, from.dim[2], from.dim[3], from.dim[4]}};
     Shape taps = {4, {all.dim[0], all.dim[1], all.dim[3], all.dim[4]}};
-    ValueId seen = rewrite_reshape(p->rw, slice(p, volume, 1, tap * d->dilation, d->out, d->stride), &images);
-    return convolve(p, seen, rewrite_reshape(p->rw, slice(p, weight, 2, tap, 1, 1), &taps), bias);
+    ValueId seen =
+        rewrite_reshape(p->rw, rewrite_slice(p->rw, volume, 1, tap * d->dilation, d->out, d->stride), &images);
+    return convolve(p, seen, rewrite_reshape(p->rw, rewrite_slice(p->rw, weight, 2, tap, 1, 1), &taps), bias);
 }
 
 static bool has_planes(const Graph *graph, const Node *node, Convolution *conv)

@@ -1,11 +1,27 @@
-/* Contractions of f16 and bf16 become those of f32 between casts.
- * Needs: a verified graph.  Keeps: results, whose products are exact in f32 and added up there as before.
- * Sums of 16-bit floats are kept in f32 anyway (reduction_accumulator): said in the graph, all that is done for f32 is
- * done for them, vectors, layouts, fewer products.  Casts join the kernels around, so that images stay as they are in
- * inputs, and weights in memory (widen.h); what lies between two contractions is f32.  It comes first: gradients are
- * those of f32 then, too.  Only where there are vectors; what asks for a recipe stays. */
+/* Contractions of f16 and bf16, and of integers where that is exact, become those of f32 between casts.
+ * Needs: a verified graph.  Keeps: results.
+ * Said in f32, all that is done for it is done for them, vectors, layouts, fewer products of 16-bit floats.  Casts join
+ * the kernels around, so that images stay as they are in inputs, and weights in memory (widen.h).  It comes first:
+ * gradients are those of f32 then, too.  Only where there are vectors; what asks for a recipe stays.
+ *
+ * Sums of 16-bit floats are kept in f32 anyway (reduction_accumulator), and their products are exact in it; what lies
+ * between two contractions is f32.
+ *
+ * Of i32 a contraction is exact in f32 where no sum, in any order, leaves the integers that f32 has (integers.h), as
+ * those of 8 bits do unless they are deep: these are cut along the depth, and the sums of the parts added as integers.
+ * What requantises a sum reads it before the cast, rounded, which keeps scales from the weights:
+ *
+ *     f32(i32(sum))            ->  round(sum)
+ *     f32(i32(sum) + b)        ->  round(sum) + f32(b)        as long as that is exact */
 #include "ops/meaning.h"
+#include "passes/integers.h"
 #include "passes/rewrite.h"
+#include "passes/widen.h"
+
+#include <math.h>
+
+#define MOST_PARTS 16
+#define DEEPEST    8 /* nodes above an operand that are made again in f32 */
 
 static ValueId cast(Rewriter *rw, ValueId x, DType dtype)
 {
@@ -14,20 +30,136 @@ static ValueId cast(Rewriter *rw, ValueId x, DType dtype)
     return rewrite_build(rw, OP_CAST, &x, 1, attr);
 }
 
-static ValueId promote_rule(Rewriter *rw, const Node *node)
+/* Integers, which f32 has, as f32: what they are computed of is cast, as near to memory as can be. */
+static ValueId as_float(Rewriter *rw, ValueId x, uint32_t depth)
+{
+    const Node *node = value_producer(rw->graph, x);
+    if (value_type(rw->graph, x)->dtype != DT_I32 || !node || depth == DEEPEST ||
+        integers_range(rw->graph, x).most > INTEGERS_MOST)
+        return cast(rw, x, DT_F32);
+    Node copy = *node; /* building moves the list of nodes */
+    ValueId in[2] = {copy.in_count ? copy.in[0] : NONE, copy.in_count > 1 ? copy.in[1] : NONE};
+    if (integers_cast(&copy))
+        return cast(rw, in[0], DT_F32);
+    bool sum = integers_sign(&copy) != 0;
+    if (!sum && !(node_is_view(&copy) && copy.out_count == 1 && copy.in_count == 1))
+        return cast(rw, x, DT_F32);
+    bool same = sum && value_type(rw->graph, in[0]) == value_type(rw->graph, x);
+    if (same && integers_range(rw->graph, in[1]).most == 0) /* zero points that are all 0 */
+        return as_float(rw, in[0], depth + 1);
+    for (uint32_t i = 0; i < copy.in_count; i++)
+        in[i] = as_float(rw, in[i], depth + 1);
+    return rewrite_build(rw, copy.op, in, copy.in_count, copy.attr);
+}
+
+/* The contraction in f32. */
+static ValueId contract(Rewriter *rw, const Node *node, const ValueId *operand, DType result)
 {
     ValueId in[3] = {0};
+    for (uint32_t i = 0; i < node->in_count; i++)
+        in[i] = as_float(rw, operand[i], 0);
+    return cast(rw, rewrite_build(rw, node->op, in, node->in_count, node->attr), result);
+}
+
+static ValueId promote_rule(Rewriter *rw, const Node *node)
+{
     DType dtype = value_type(rw->graph, node->out[0])->dtype;
     if (!node_is_contraction(rw->graph, node) || node->mark || !dtype_is_half(dtype))
         return NONE;
-    for (uint32_t i = 0; i < node->in_count; i++)
-        in[i] = cast(rw, node->in[i], DT_F32);
-    return cast(rw, rewrite_build(rw, node->op, in, node->in_count, node->attr), dtype);
+    return contract(rw, node, node->in, dtype);
+}
+
+/* In which dimension of an operand the depth is. */
+static int64_t depth_dimension(const Rewriter *rw, const Node *node, bool second)
+{
+    Product product;
+    if (!product_of(rw->graph, node, &product))
+        return 1;
+    uint32_t rank = value_shape(rw->graph, node->in[second])->rank;
+    return second && !product.transposed ? rank - 2 : rank - 1;
+}
+
+/* One of `parts` equal parts of the depth; the first has the bias. */
+static ValueId part_of(Rewriter *rw, const Node *node, int64_t parts, int64_t part)
+{
+    Node piece = *node;
+    ValueId in[3] = {0};
+    piece.in_count = part ? 2 : node->in_count;
+    for (uint32_t i = 0; i < piece.in_count; i++) {
+        int64_t dimension = i < 2 ? depth_dimension(rw, node, i == 1) : 0;
+        int64_t count = value_shape(rw->graph, node->in[i])->dim[dimension] / parts;
+        in[i] = i < 2 && parts > 1 ? rewrite_slice(rw, node->in[i], dimension, part * count, count, 1) : node->in[i];
+    }
+    return contract(rw, &piece, in, DT_I32);
+}
+
+static ValueId integer_contraction(Rewriter *rw, const Node *node)
+{
+    Convolution conv;
+    bool grouped = convolution_of(rw->graph, node, &conv) && conv.groups > 1;
+    double whole = integers_sum(rw->graph, node, 1) / INTEGERS_MOST, most = grouped ? 1 : MOST_PARTS;
+    if (!(whole <= most))
+        return NONE;
+    int64_t parts = whole > 1 ? (int64_t)ceil(whole) : 1;
+    while (parts <= MOST_PARTS && parts > 1 && !(integers_sum(rw->graph, node, parts) <= INTEGERS_MOST))
+        parts++;
+    if (parts > MOST_PARTS)
+        return NONE;
+    ValueId sum = part_of(rw, node, parts, 0);
+    for (int64_t p = 1; p < parts; p++)
+        sum = rewrite_build2(rw, OP_ADD, sum, part_of(rw, node, parts, p));
+    return sum;
+}
+
+/* The f32 sums that the value is made of by a cast; NONE. */
+static ValueId exact_sums(const Rewriter *rw, ValueId integers)
+{
+    const Node *node = value_producer(rw->graph, integers);
+    const Node *sum = node && integers_cast(node) ? value_producer(rw->graph, node->in[0]) : NULL;
+    bool exact = sum && value_type(rw->graph, node->in[0])->dtype == DT_F32 && node_is_contraction(rw->graph, sum) &&
+                 integers_are_exact(rw->graph, sum);
+    return exact ? node->in[0] : NONE;
+}
+
+/* The sums, so that no scale gets into the weights: it does not where these stay narrow. */
+static ValueId kept_whole(Rewriter *rw, ValueId sum)
+{
+    const Node *node = value_producer(rw->graph, sum);
+    return widen_is(rw->graph, rw->constant, node->in[1]) ? sum : rewrite_build1(rw, OP_ROUND, sum);
+}
+
+static ValueId float_of_sums(Rewriter *rw, const Node *node)
+{
+    ValueId integers = node->in[0], sum = exact_sums(rw, integers);
+    const Node *add = value_producer(rw->graph, integers);
+    if (sum != NONE)
+        return kept_whole(rw, sum);
+    for (int i = 0; add && integers_sign(add) > 0 && i < 2; i++) {
+        ValueId bias = add->in[1 - i];
+        sum = exact_sums(rw, add->in[i]);
+        if (sum != NONE && shape_eq(value_shape(rw->graph, sum), value_shape(rw->graph, integers)) &&
+            integers_sum(rw->graph, value_producer(rw->graph, sum), 1) + integers_range(rw->graph, bias).most <=
+                INTEGERS_MOST)
+            return rewrite_build2(rw, OP_ADD, kept_whole(rw, sum), as_float(rw, bias, 0));
+    }
+    return NONE;
+}
+
+static ValueId integer_rule(Rewriter *rw, const Node *node)
+{
+    DType dtype = value_type(rw->graph, node->out[0])->dtype;
+    if (node_is_contraction(rw->graph, node))
+        return node->mark || dtype != DT_I32 ? NONE : integer_contraction(rw, node);
+    if (!integers_cast(node) || dtype != DT_F32 || value_type(rw->graph, node->in[0])->dtype != DT_I32)
+        return NONE;
+    return float_of_sums(rw, node);
 }
 
 bool pass_promote(Graph *graph, PassContext *context)
 {
     if (context->lanes > 1)
         rewrite_graph(graph, context, promote_rule);
+    if (context->integers_as_floats)
+        rewrite_graph(graph, context, integer_rule);
     return true;
 }

@@ -114,6 +114,17 @@ ValueId rewrite_broadcast(Rewriter *rw, ValueId x, const Shape *shape)
     return build_shaped(rw, OP_BROADCAST, x, shape);
 }
 
+ValueId rewrite_slice(Rewriter *rw, ValueId x, int64_t axis, int64_t begin, int64_t count, int64_t step)
+{
+    int64_t end = begin + (count - 1) * step + 1;
+    Attr attr[4];
+    attr[attr_index(OP_SLICE, STR("axes"))] = (Attr){.i = 1, .ints = &axis};
+    attr[attr_index(OP_SLICE, STR("begin"))] = (Attr){.i = 1, .ints = &begin};
+    attr[attr_index(OP_SLICE, STR("end"))] = (Attr){.i = 1, .ints = &end};
+    attr[attr_index(OP_SLICE, STR("step"))] = (Attr){.i = 1, .ints = &step};
+    return rewrite_build(rw, OP_SLICE, &x, 1, attr);
+}
+
 /* Replacing */
 
 static void drop_node(Rewriter *rw, Node *node, ValueId **stack, uint32_t *count, uint32_t *capacity)

@@ -126,8 +126,8 @@ void cli_put_rows(const Text *text);
 #define FLAG_MEMORY_LIMIT                                                                                              \
     {                                                                                                                  \
         "memory-limit", "BYTES",                                                                                       \
-            "The most that the arena may take: gradients compute again what they need, as much as this asks for; K, "  \
-            "M and G are understood"                                                                                   \
+            "The most that the arena may take: gradients compute again what they need, and quantised networks stay "   \
+            "slower, as much as this asks for; K, M and G are understood"                                              \
     }
 #define FLAG_EXACT                                                                                                     \
     {                                                                                                                  \

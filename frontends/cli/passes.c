@@ -68,8 +68,10 @@ static bool run_pass(const Model *model, const PassRow *row, PassContext *contex
 {
     Module *module = model->module;
     uint32_t changes = 0;
+    bool floats = context->target && target_takes_floats(context->target);
     for (uint32_t i = 0; i < module->graph_count; i++) {
         context->remat = fit[i].remat;
+        context->integers_as_floats = floats && !fit[i].integers;
         context->keep_order = numbering[i].keeps_order;
         if (!pass_run(row, module->graph[i], context))
             return false;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The models as emitted C, by their own test harness: outputs against the reference evaluator, a canary around the arena.
 
-    models.py --nnc build/nnc --models models [--target T ...] [--cc CC ...] [--level L] [--full]
+    models.py --nnc build/nnc --models models [--target T ...] [--cc CC ...] [--level L] [--full] [--name NAME ...]
 
 Each model is compiled for each target, built without a warning as C99, checked as C++17, and run; the same model again
 gives the same bytes.  The large ones are reduced where the evaluator is slow, unless --full asks for all of them.
@@ -87,9 +87,12 @@ def main():
     parser.add_argument("--cc", nargs="*", default=["gcc", "clang"])
     parser.add_argument("--level", default="2", help="of optimization: 1, 2, 3, s")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--name", nargs="*", help="only these models")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     models = sorted([*arguments.models.glob("*.nnc"), *arguments.models.glob("owl/*.nnc")])
+    models = [model for model in models if not arguments.name or model.stem in arguments.name]
+
     def first(target):
         return next((cc for cc in arguments.cc if build.available(target, cc)), arguments.cc[0])
 

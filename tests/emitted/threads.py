@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Threads that share a run: models compiled for one thread and for three give the same bits, with any pool or none.
 
-    threads.py --nnc build/nnc --models FOLDER ...
+    threads.py --nnc build/nnc --models FOLDER ... [--name NAME ...]
 
 Speaks TAP: one result per model, target and compiler.
 """
@@ -51,9 +51,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--models", required=True, nargs="+", type=pathlib.Path)
+    parser.add_argument("--name", nargs="*", default=list(MODELS), help="only these models")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
-    found = sorted(m for folder in arguments.models for m in folder.glob("*.nnc") if m.stem in MODELS)
+    found = sorted(m for folder in arguments.models for m in folder.glob("*.nnc") if m.stem in MODELS and m.stem in arguments.name)
     return build.report([(f"{model.stem} for {' by '.join(MODELS[model.stem])}", *MODELS[model.stem],
                           (arguments, model, *MODELS[model.stem])) for model in found], test)
 

@@ -22,6 +22,7 @@ TARGETS = {  # flags, lanes, what the processor must have
     "x86-64-v2": (["-march=x86-64-v2"], 4, ["sse4_2"]),
     "x86-64-v3": (["-march=x86-64-v3"], 8, ["avx2", "fma"]),
     "x86-64-v4": (["-march=x86-64-v4", "-mprefer-vector-width=512"], 16, ["avx512f", "avx512dq", "avx512vl"]),
+    "x86-64-v4 anywhere": (["-march=x86-64-v3", "-DNNC_ANY_MACHINE", "-Wno-psabi"], 16, ["avx2", "fma"]),
 }
 C, CXX = ["-xc", "-std=c99"], ["-xc++", "-std=c++17"]
 COMPILERS = {"gcc": C, "clang": C, "g++": CXX, "clang++": CXX}

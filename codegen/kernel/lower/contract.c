@@ -95,6 +95,11 @@ static bool is_lane_type(const Graph *graph, ValueId value)
     return dtype == DT_F32 || dtype == DT_BOOL || dtype_is_half(dtype);
 }
 
+static bool is_stored_integer(DType dtype)
+{
+    return dtype == DT_I32 || (dtype_is_int(dtype) && widen_is_narrow(dtype));
+}
+
 /* Is it a number, the same for all lanes, an f32 at an even step, or a mask whose elements follow one another? */
 static bool reads_vector(const Epilogue *e, ValueId value)
 {
@@ -146,6 +151,17 @@ static bool casts_floats(const Graph *graph, const Node *cast)
     return !op_keeps_bits(cast->op) && (from == DT_F32 || dtype_is_half(from)) && (to == DT_F32 || dtype_is_half(to));
 }
 
+/* To integers, which nobody reads as such, for words are of f32; or back from those that vectors of f32 hold. */
+static bool casts_integers(const Epilogue *e, const Node *cast)
+{
+    const Graph *graph = e->lower->graph;
+    DType from = value_type(graph, cast->in[0])->dtype, to = value_type(graph, cast->out[0])->dtype;
+    if (e->band || op_keeps_bits(cast->op))
+        return false;
+    bool back = to == DT_F32 && dtype_is_int(from) && widen_is_narrow(from) && kernel_computes(e->lower, cast->in[0]);
+    return back || (from == DT_F32 && is_stored_integer(to));
+}
+
 static bool computes_vector(const Epilogue *e, const Node *node)
 {
     OpFamily family = op_info(node->op)->family;
@@ -155,7 +171,7 @@ static bool computes_vector(const Epilogue *e, const Node *node)
         return true;
     if (family == FAMILY_VIEW)
         return !kernel_computes(e->lower, node->in[0]);
-    bool rounds = family == FAMILY_CAST && casts_floats(e->lower->graph, node);
+    bool rounds = family == FAMILY_CAST && (casts_floats(e->lower->graph, node) || casts_integers(e, node));
     if (!rounds && (family != FAMILY_ELEMENTWISE || !words_vectorize(e->lower->graph, node)))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
@@ -169,8 +185,9 @@ static bool stores_vector(const Epilogue *e, ValueId value)
     int64_t factor;
     if (e->band)
         return true;
-    return !kernel_stores(e->lower, value) ||
-           (is_lane_type(e->lower->graph, value) && lane_factor(e, value, &factor) && factor == 1);
+    bool is_stored =
+        is_lane_type(e->lower->graph, value) || is_stored_integer(value_type(e->lower->graph, value)->dtype);
+    return !kernel_stores(e->lower, value) || (is_stored && lane_factor(e, value, &factor) && factor == 1);
 }
 
 static bool follows_sums(const Epilogue *e, const Node *node)

@@ -40,13 +40,14 @@ typedef struct Depthwise {
     int64_t x_h, x_w;
     ValueId x_source;
     uint32_t x;
+    bool widened; /* x is of 8 or 16 bits, and made f32 where it is read */
     bool x_whole; /* what lies between its elements is its own, too */
     bool packed;  /* along channels: weights are packed at compile time, [block][kh][kw][lane] */
     uint32_t weights;
     ValueId source; /* of these */
 } Depthwise;
 
-/* depthwise_see.c: is all that it reads in memory, of f32, but for weights that it may widen? */
+/* depthwise_see.c: is all that it reads of f32, and in memory but for image and weights, which it may widen? */
 bool depthwise_in_memory(const Lower *lower, const Node *node);
 /* Of `conv`. */
 void depthwise_see_window(Depthwise *dw);

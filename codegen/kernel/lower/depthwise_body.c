@@ -59,20 +59,29 @@ static Index element_address(const Body *body, Block *block, const Tile *tile, I
     return lower_named_address(body->lower, block, "at", at);
 }
 
-/* The weight that is made of what is loaded. */
-static const Expr *widened(const Body *body, Block *block, const Expr *loaded)
+/* Operand 0 or 1, made of what is loaded of the source. */
+static const Expr *widened(const Body *body, Block *block, uint32_t operand, ValueId source, const Expr *loaded)
 {
-    const Depthwise *dw = body->dw;
     Lower *lower = body->lower;
+    ValueId value = body->dw->node->in[operand];
     Index nowhere[MAX_RANK] = {0};
-    if (!kernel_computes(lower, dw->node->in[1]))
+    if (!kernel_computes(lower, value))
         return loaded;
     Block *outer = lower_enter(lower, block);
-    lower->bound[dw->source] = loaded;
-    const Expr *weight = lower_value(lower, dw->node->in[1], nowhere);
-    lower->bound[dw->source] = NULL;
+    lower->bound[source] = loaded;
+    const Expr *made = lower_value(lower, value, nowhere);
+    lower->bound[source] = NULL;
     lower_leave(lower, outer);
-    return weight;
+    return made;
+}
+
+static const Expr *load_element(const Body *body, Block *block, const Tile *tile, Index at)
+{
+    const Depthwise *dw = body->dw;
+    DType dtype = value_type(body->lower->graph, dw->x_source)->dtype;
+    bool spread = dw->x_whole && tile->vectors && !dw->widened;
+    return widened(body, block, 0, dw->x_source,
+                   (spread ? expr_load_spread : expr_load)(body->arena, dtype, dw->x, at));
 }
 
 static const Expr *load_weight(const Body *body, Block *block, int64_t output, Index kh, Index kw)
@@ -83,7 +92,7 @@ static const Expr *load_weight(const Body *body, Block *block, int64_t output, I
         Index row = sum2(body, scaled(body, index_var(body->arena, dw->block), dw->h.size), kh);
         Index tap = sum2(body, scaled(body, row, dw->w.size), kw);
         DType dtype = value_type(body->lower->graph, dw->source)->dtype;
-        return widened(body, block,
+        return widened(body, block, 1, dw->source,
                        expr_load(body->arena, dtype, dw->weights,
                                  sum2(body, scaled(body, tap, dw->lanes), index_var(body->arena, dw->lane))));
     }
@@ -112,8 +121,7 @@ static void multiply(const Body *body, Block *block, const Tile *tile, Index x, 
         if (!(valid >> p & 1))
             continue;
         Index at = sum2(body, x, index_constant(p * tile->step * dw->w.stride * dw->x_w));
-        const Expr *element = dw->x_whole && tile->vectors ? expr_load_spread(arena, DT_F32, dw->x, at)
-                                                           : expr_load(arena, DT_F32, dw->x, at);
+        const Expr *element = load_element(body, block, tile, at);
         if (dw->outputs > 1) {
             const Local *local = lower_local(body->lower, "e", DT_F32, tile->acc->lanes);
             stmt_local(arena, block, local, element);

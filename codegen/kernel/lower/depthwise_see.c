@@ -39,6 +39,18 @@ static Index channel_read(const Depthwise *dw)
 
 /* The image */
 
+/* Where it is, or the one narrow value that the kernel makes it of. */
+static bool image_address(const Depthwise *dw, const Index *position, ValueId *source, Index *address)
+{
+    Leaf leaf = {NONE, index_constant(0)};
+    if (!dw->widened)
+        return lower_memory_source(dw->lower, dw->node->in[0], position, source, address);
+    bool found = lower_narrow_leaf(dw->lower, dw->node->in[0], position, &leaf);
+    *source = leaf.value;
+    *address = leaf.address;
+    return found;
+}
+
 /* The results for which the whole window is inside the image: begin ... end - 1. */
 static void inside(const WindowDimension *d, int64_t *begin, int64_t *end)
 {
@@ -65,10 +77,13 @@ static bool see_image(Depthwise *dw)
     Index position[MAX_RANK] = {0}, address, zero = index_constant(0);
     int64_t factor;
     depthwise_position(dw, channel_read(dw), index_var(arena, h), index_var(arena, w), position);
-    if (!lower_memory_source(dw->lower, dw->node->in[0], position, &dw->x_source, &address) ||
-        !index_factor(address, h, &dw->x_h) || !index_factor(address, w, &dw->x_w))
+    dw->widened = kernel_computes(dw->lower, dw->node->in[0]);
+    if (!image_address(dw, position, &dw->x_source, &address) || !index_factor(address, h, &dw->x_h) ||
+        !index_factor(address, w, &dw->x_w))
         return false;
     dw->x_base = index_substitute(arena, index_substitute(arena, address, h, zero), w, zero);
+    if (dw->widened && dw->along == ALONG_WIDTH && dw->w.stride * dw->x_w != 1) /* vectors are widened whole */
+        return false;
     return dw->along != ALONG_CHANNELS || (index_factor(address, dw->lane, &factor) && factor == 1);
 }
 
@@ -129,7 +144,7 @@ static bool lanes_of_weights(const Depthwise *dw)
 bool depthwise_in_memory(const Lower *lower, const Node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++)
-        if (value_type(lower->graph, node->in[i])->dtype != DT_F32 || (i != 1 && kernel_makes(lower, node->in[i])))
+        if (value_type(lower->graph, node->in[i])->dtype != DT_F32 || (i > 1 && kernel_makes(lower, node->in[i])))
             return false;
     return true;
 }

@@ -8,13 +8,14 @@
 typedef struct Finder {
     Lower *lower;
     Leaves *leaves;
+    bool constants; /* alone */
 } Finder;
 
 static bool add_leaf(Finder *f, ValueId value, Index address)
 {
     const Value *v = &f->lower->graph->value[value];
     Leaves *leaves = f->leaves;
-    if (v->role != ROLE_CONST && v->role != ROLE_PARAM)
+    if (f->constants && v->role != ROLE_CONST && v->role != ROLE_PARAM)
         return false;
     for (uint32_t i = 0; i < leaves->count; i++)
         if (leaves->leaf[i].value == value)
@@ -81,9 +82,19 @@ static bool find(Finder *f, ValueId value, const Index *position, uint32_t depth
 
 bool lower_leaves(Lower *lower, ValueId value, const Index *position, Leaves *leaves)
 {
-    Finder finder = {lower, leaves};
+    Finder finder = {lower, leaves, true};
     leaves->count = 0;
     return find(&finder, value, position, 0) && leaves->count > 0;
+}
+
+bool lower_narrow_leaf(Lower *lower, ValueId value, const Index *position, Leaf *leaf)
+{
+    Leaves leaves = {.count = 0};
+    Finder finder = {lower, &leaves, false};
+    if (!find(&finder, value, position, 0) || leaves.count != 1)
+        return false;
+    *leaf = leaves.leaf[0];
+    return widen_is_narrow(value_type(lower->graph, leaf->value)->dtype);
 }
 
 /* The node that makes it, behind views. */

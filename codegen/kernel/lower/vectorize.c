@@ -1,5 +1,5 @@
 /* What may be computed for several values of a loop's variable at once: f32, and masks, at addresses that go evenly
- * with it; and what is widened to f32 where it is loaded. */
+ * with it; what is widened to f32 where it is loaded, and becomes an integer where it is stored. */
 #include "kernel/lower/lower.h"
 #include "passes/widen.h"
 
@@ -39,13 +39,24 @@ static bool word_vectorizes(const Expr *word, const Var *var)
     return word->dtype == DT_F32 || word->dtype == DT_BOOL;
 }
 
+/* The f32 that a store makes integers of; NULL. */
+static const Expr *stored_integers(const Stmt *stmt)
+{
+    const Expr *value = stmt->value;
+    bool cast = stmt->kind == STMT_STORE && value->kind == EXPR_CAST && value->arg[0]->dtype == DT_F32;
+    return cast && (value->dtype == DT_I32 || (dtype_is_int(value->dtype) && widen_is_narrow(value->dtype)))
+               ? value->arg[0]
+               : NULL;
+}
+
 bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step)
 {
     int64_t factor;
     if (!index_factor(store->index, var, &factor))
         return false;
     DType dtype = store->value->dtype;
-    return dtype == DT_F32 ? factor == 1 || any_step : (dtype == DT_BOOL || dtype_is_half(dtype)) && factor == 1;
+    return dtype == DT_F32 ? factor == 1 || any_step
+                           : (dtype == DT_BOOL || dtype_is_half(dtype) || stored_integers(store)) && factor == 1;
 }
 
 static bool has_local(const Expr *expr)
@@ -94,6 +105,13 @@ static bool half_vectorizes(const Expr *expr, const Var *var)
            (expr->kind == EXPR_LOAD && index_factor(expr->index, var, &factor) && factor == 1);
 }
 
+/* Narrow integers that f32 is cut to, which is f32 again at once */
+static bool cutting_vectorizes(const Expr *expr, const Var *var)
+{
+    return expr->kind == EXPR_CAST && dtype_is_int(expr->dtype) && widen_is_narrow(expr->dtype) &&
+           expr->arg[0]->dtype == DT_F32 && expr_vectorizes(expr->arg[0], var);
+}
+
 bool expr_vectorizes(const Expr *expr, const Var *var)
 {
     if (dtype_is_half(expr->dtype))
@@ -113,7 +131,8 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
             return expr_vectorizes(expr->arg[0], var);
         return (!expr_uses(expr, var) && !has_local(expr)) ||
                (expr->dtype == DT_F32 &&
-                (widening_vectorizes(expr->arg[0], var) || halving_vectorizes(expr->arg[0], var) ||
+                (widening_vectorizes(expr->arg[0], var) || cutting_vectorizes(expr->arg[0], var) ||
+                 halving_vectorizes(expr->arg[0], var) ||
                  (dtype_is_half(expr->arg[0]->dtype) && half_vectorizes(expr->arg[0], var))));
     case EXPR_WITHIN:
         if (expr->dtype == DT_F32 && !index_uses(expr->index, var))
@@ -127,7 +146,8 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
 bool block_vectorizes(const Block *body, const Var *var)
 {
     for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
-        if (stmt->value && !expr_vectorizes(stmt->value, var))
+        const Expr *integers = stored_integers(stmt);
+        if (stmt->value && !expr_vectorizes(integers ? integers : stmt->value, var))
             return false;
         if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, false))
             return false;

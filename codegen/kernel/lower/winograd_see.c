@@ -1,6 +1,7 @@
 /* What a convolution is to the filters (winograd.h): the window, where image and weights are, and whether vectors of
  * results can be stored.  Nothing is lowered here. */
 #include "kernel/lower/winograd.h"
+#include "passes/integers.h"
 
 #include <string.h>
 
@@ -90,12 +91,13 @@ static bool stores_vectors(const Filter *filter)
     return lower_finishes_vectors(filter->lower, filter->node, position, filter->lane, NULL);
 }
 
+/* Sums of integers that are to be exact stay those of the text. */
 bool filter_see(Lower *lower, const Kernel *kernel, Filter *filter)
 {
     Arena *arena = lower->arena;
     *filter = (Filter){.lower = lower, .node = &lower->graph->node[kernel->anchor], .lanes = lower->target->lanes};
-    if (filter->lanes < 2 || lower_has_other_windows(lower, kernel) || !see_window(filter) ||
-        !see_types(filter, kernel) || !see_weights(filter))
+    if (filter->lanes < 2 || integers_are_exact(lower->graph, filter->node) || lower_has_other_windows(lower, kernel) ||
+        !see_window(filter) || !see_types(filter, kernel) || !see_weights(filter))
         return false;
     filter->image = index_var_new(arena, "n", 0, filter->conv.images - 1);
     filter->channels = index_var_new(arena, "channels", 0, filter->channel_vectors - 1);

@@ -1,0 +1,32 @@
+/* Integers in f32: how large they may be, and which contractions of them f32 adds up exactly. */
+#ifndef NNC_PASSES_INTEGERS_H
+#define NNC_PASSES_INTEGERS_H
+
+#include "ir/graph.h"
+
+#define INTEGERS_MOST 0x1p24 /* f32 has all integers up to it */
+
+/* What a value of integers, in any dtype, may be: its ends, and the most in amount that it is computed of.  Known from
+ * dtypes, constants and sums of these; all infinite where it may be no integer. */
+typedef struct IntegerRange {
+    double low, high, most;
+} IntegerRange;
+
+/* Does it convert numbers? */
+bool integers_cast(const Node *node);
+/* 1 of a sum of two operands, -1 of their difference, 0 of anything else. */
+int integers_sign(const Node *node);
+
+IntegerRange integers_range(const Graph *graph, ValueId value);
+
+/* The most in amount that a sum of products of the contraction may be, and each part of it, where its depth (k, or the
+ * channels of a group) is cut into so many equal parts; infinite: no integers, or it does not go into so many. */
+double integers_sum(const Graph *graph, const Node *contraction, int64_t parts);
+
+/* Are both operands integers and all sums exact in f32, in whatever order? */
+static inline bool integers_are_exact(const Graph *graph, const Node *contraction)
+{
+    return integers_sum(graph, contraction, 1) <= INTEGERS_MOST;
+}
+
+#endif
