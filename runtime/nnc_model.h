@@ -38,9 +38,8 @@ typedef struct nnc_entry { /* one graph of the model: a function */
 
 typedef struct nnc_slot { /* a tensor in a block */
     nnc_tensor_info tensor;
-    size_t
-        offset[2]; /* bytes from the block's start: the first, or while the byte `flag` of the block is 1, the other */
-    int32_t flag;  /* -1: always the first, as of all params */
+    size_t offset[2]; /* bytes from the block's start: the second while the byte `flag` of the block is 1 */
+    int32_t flag;     /* -1: always the first, as of all params */
 } nnc_slot;
 
 typedef struct nnc_block { /* memory, aligned as the arena, that the caller keeps from run to run */

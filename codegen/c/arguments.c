@@ -1,5 +1,8 @@
 /* What NAME_run is given, and what it gives to kernels. */
 #include "c/source.h"
+
+#include <string.h>
+
 #include "storage/flow.h"
 
 Str source_kept_place(const Entry *entry, Arena *arena, const Storage *storage)
@@ -135,6 +138,43 @@ static const char *qualifier(const Entry *entry, KeptBlock block)
     return block != BLOCK_STATE && !entry_updates(entry, block) ? "const " : "";
 }
 
+/* The next item of a list, with the comma behind it. */
+static Str next_item(const char *at)
+{
+    const char *comma = strstr(at, ", ");
+    return comma ? (Str){at, (uint32_t)(comma - at) + 1} : str_from(at);
+}
+
+/* Further lines begin under the first item, unless that leaves little room. */
+void source_break_list(Text *out)
+{
+    size_t begin = out->len;
+    while (begin && out->ptr[begin - 1] != '\n')
+        begin--;
+    Text line = {0};
+    text_put(&line, out->ptr + begin, out->len - begin);
+    const char *list = strchr(line.ptr, '(');
+    if (list && line.len > SOURCE_WIDTH) {
+        size_t column = (size_t)(list - line.ptr) + 1, indent = column;
+        if (indent > SOURCE_WIDTH / 2)
+            indent = strspn(line.ptr, " ") + 8;
+        out->len = begin + column;
+        for (Str item = next_item(list + 1); item.len; item = next_item(item.ptr + item.len)) {
+            bool first = item.ptr == list + 1;
+            if (!first && column + item.len > SOURCE_WIDTH) {
+                text_char(out, '\n');
+                text_fill(out, ' ', indent);
+                column = indent + item.len - 1;
+                item = (Str){item.ptr + 1, item.len - 1};
+            } else {
+                column += item.len;
+            }
+            text_str(out, item);
+        }
+    }
+    text_free(&line);
+}
+
 void source_parameters(Text *out, const Entry *entry, Arena *arena)
 {
     const Graph *graph = entry->graph;
@@ -156,6 +196,14 @@ void source_parameters(Text *out, const Entry *entry, Arena *arena)
         if (entry_keeps(entry, block))
             text_printf(out, "%svoid *%s, ", qualifier(entry, block), source_block_name(block));
     text_printf(out, "void *arena%s", program_shares(entry->program) ? ", nnc_team *team" : "");
+}
+
+void source_signature(Text *out, const Entry *entry, Arena *arena)
+{
+    text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
+    source_parameters(out, entry, arena);
+    text_char(out, ')');
+    source_break_list(out);
 }
 
 void source_kept_pointers(Text *out, const Entry *entry)

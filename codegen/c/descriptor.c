@@ -80,8 +80,10 @@ static void print_wrapper(Text *out, const Entry *entry, Arena *arena)
     text_printf(out,
                 "\nstatic int run" STR_FMT
                 "(const void *const *input, void *const *output, void *arena, "
-                "const void *weights, void *params, void *state, nnc_team *team)\n{\n",
+                "const void *weights, void *params, void *state, nnc_team *team)",
                 STR_ARG(source_entry_suffix(entry, arena)));
+    source_break_list(out);
+    text_str(out, STR("\n{\n"));
     text_printf(out, "%s%s%s%s%s%s", file ? "" : "    (void)weights;\n",
                 entry_keeps(entry, BLOCK_PARAMS) ? ""
                 : entry->packed                  ? "    const void *const packed = params;\n"

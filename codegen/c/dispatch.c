@@ -11,9 +11,8 @@
 static void print_prototypes(Text *out, const Program *version, Arena *arena)
 {
     for (uint32_t e = 0; e < version->entry_count; e++) {
-        text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(&version->entry[e], arena)));
-        source_parameters(out, &version->entry[e], arena);
-        text_str(out, STR(");\n"));
+        source_signature(out, &version->entry[e], arena);
+        text_str(out, STR(";\n"));
     }
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
         if (version->kept.bytes[block])
@@ -98,7 +97,7 @@ static const char choose_text[] =
 /* The end of a function whose head has been printed: it calls that of the version. */
 static void print_switch(Text *out, uint32_t versions, const Str *callee, Str arguments)
 {
-    text_str(out, STR(")\n{\n    switch (nnc_version()) {\n"));
+    text_str(out, STR("\n{\n    switch (nnc_version()) {\n"));
     for (uint32_t v = 0; v < versions; v++)
         text_printf(out, "    case %u:\n        return " STR_FMT "(" STR_FMT ");\n", v + 1, STR_ARG(callee[v]),
                     STR_ARG(arguments));
@@ -125,8 +124,7 @@ static void print_entry(Text *out, const Program *program, uint32_t e, Arena *ar
     Str callee[MOST_VERSIONS];
     for (uint32_t v = 0; v < program->version_count; v++)
         callee[v] = source_entry_name(&program->version[v].entry[e], arena);
-    text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
-    source_parameters(out, entry, arena);
+    source_signature(out, entry, arena);
     print_switch(out, program->version_count, callee, entry_arguments(entry, arena));
 }
 
@@ -138,7 +136,7 @@ static void print_start(Text *out, const Program *program, KeptBlock block, Aren
         return;
     for (uint32_t v = 0; v < program->version_count; v++)
         callee[v] = source_start_name(&program->version[v], block, arena);
-    text_str(out, source_start_signature(program, block, arena));
+    text_printf(out, STR_FMT ")", STR_ARG(source_start_signature(program, block, arena)));
     print_switch(out, program->version_count, callee, source_start_lent(program, block, arena));
 }
 

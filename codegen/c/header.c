@@ -66,9 +66,8 @@ static void print_prototype(Text *out, const Entry *entry, Arena *arena)
                   (bool[BLOCK_COUNT]){[BLOCK_PARAMS] = entry_keeps(entry, BLOCK_PARAMS),
                                       [BLOCK_PACKED] = entry_keeps(entry, BLOCK_PACKED),
                                       [BLOCK_STATE] = entry_keeps(entry, BLOCK_STATE)});
-    text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, arena)));
-    source_parameters(out, entry, arena);
-    text_printf(out, ");\n\n");
+    source_signature(out, entry, arena);
+    text_printf(out, ";\n\n");
 }
 
 static void print_start_prototype(Text *out, const Program *program, KeptBlock block, Arena *arena)

@@ -2,12 +2,12 @@
 
 #include "c/crosswise.h"
 #include "c/expr.h"
+#include "c/source.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define LONGEST_LINE  120 /* of emitted source */
-#define MOST_UNROLLED 8   /* rounds of a loop that C compilers may unroll */
+#define MOST_UNROLLED 8 /* rounds of a loop that C compilers may unroll */
 
 static const char *vector_type(const Printer *printer, DType dtype)
 {
@@ -374,7 +374,7 @@ static bool join_lines(Printer *printer, size_t before, size_t start)
 {
     Text *out = printer->out;
     size_t blanks = (size_t)printer->indent * 4, rest = out->len - start - blanks;
-    if (start - before + rest > LONGEST_LINE)
+    if (start - before + rest > SOURCE_WIDTH)
         return false;
     out->ptr[start - 1] = ' ';
     memmove(out->ptr + start, out->ptr + start + blanks, rest + 1);
@@ -487,7 +487,9 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
     text_printf(out, "%s%s%sstatic void " STR_FMT "(", apart, careful ? "NNC_CAREFUL\n" : "",
                 in_order ? "NNC_IN_ORDER\n" : "", STR_ARG(names->function));
     uint32_t count = put_parameters(&printer, deal, aliased);
-    text_printf(out, "%s)\n{\n", count ? "" : "void");
+    text_printf(out, "%s)", count ? "" : "void");
+    source_break_list(out);
+    text_printf(out, "\n{\n");
     printer.indent = 1;
     print_block(&printer, deal ? &deal->body : &kernel->body);
     text_printf(out, "}\n");

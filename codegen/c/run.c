@@ -77,7 +77,9 @@ static void print_call(UnitRun *run, const Step *step, bool first)
     else {
         if (kernel->asks)
             print_question(run, kernel);
-        text_printf(run->out, STR_FMT "(" STR_FMT ");\n", STR_ARG(function->name), STR_ARG(arguments));
+        text_printf(run->out, STR_FMT "(" STR_FMT ");", STR_ARG(function->name), STR_ARG(arguments));
+        source_break_list(run->out);
+        text_char(run->out, '\n');
     }
 }
 
@@ -336,9 +338,8 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     UnitRun run = {.unit = unit, .entry = entry, .number = number, .out = out};
     unit_run_start_names(&run);
     run.needed = flow_needed(&entry->memory, unit->arena);
-    text_printf(out, "int " STR_FMT "(", STR_ARG(source_entry_name(entry, unit->arena)));
-    source_parameters(out, entry, unit->arena);
-    text_printf(out, ")\n{\n");
+    source_signature(out, entry, unit->arena);
+    text_printf(out, "\n{\n");
     print_checks(out, entry);
     print_tick(&run, -1);
     print_steps(&run, &entry->steps.list);

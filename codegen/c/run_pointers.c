@@ -2,6 +2,8 @@
  * the model's names, declared where a kernel first uses it. */
 #include "c/run.h"
 
+#include <string.h>
+
 Str unit_run_free_name(UnitRun *run, Str wanted)
 {
     return names_add(&run->names, run->unit->arena, wanted, '_', 0);
@@ -86,7 +88,7 @@ static Str declare_pointer(UnitRun *run, Pointer *pointer, const KernelBuffer *b
 /* `(void *)(a + 64)`: a place of an aligned block as one of any type. */
 static Str arena_place(const UnitRun *run, int64_t offset)
 {
-    return str_format(run->unit->arena, "(void *)(a + %lld)", (long long)offset);
+    return offset ? str_format(run->unit->arena, "(void *)(a + %lld)", (long long)offset) : STR("(void *)a");
 }
 
 static Str weights_argument(UnitRun *run, const KernelBuffer *buffer)
@@ -100,7 +102,8 @@ static Str weights_argument(UnitRun *run, const KernelBuffer *buffer)
     Str at = storage->role == STORAGE_PACKED ? str_format(arena, "k + %lld", (long long)storage->offset)
                                              : source_weights_place(program, arena, storage->index);
     if (storage->role == STORAGE_PACKED || program_weights_form(program) != WEIGHTS_C)
-        at = str_format(arena, "(const void *)(" STR_FMT ")", STR_ARG(at));
+        at = str_format(arena, memchr(at.ptr, ' ', at.len) ? "(const void *)(" STR_FMT ")" : "(const void *)" STR_FMT,
+                        STR_ARG(at));
     return declare_pointer(run, &run->storage[buffer->storage], buffer, storage->value, at, what);
 }
 

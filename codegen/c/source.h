@@ -58,8 +58,14 @@ Str source_copy_is_due(const Pointers *pointers, Arena *arena, const Kernel *ker
 /* The kernel's nodes as a comment, when the caller can describe them. */
 void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent);
 
+#define SOURCE_WIDTH 120 /* of lines; comments that hold a line of the model are as long as it is */
+
+/* Breaks the last line of a text after commas, within its parentheses, where it is too long. */
+void source_break_list(Text *out);
 /* `const float image[784], float probability[10], const void *weights, void *arena` */
 void source_parameters(Text *out, const Entry *entry, Arena *arena);
+/* `int digits_run(...)`, of these, in several lines where they are many. */
+void source_signature(Text *out, const Entry *entry, Arena *arena);
 /* Of the memory that the caller lends, what stands in front of the arena in a call: `weights, params, state, `; an
  * entry has params or what is packed of them, never both. */
 Str source_lent(const Entry *entry, Arena *arena);

@@ -90,13 +90,14 @@ const Weights *source_array(const Entry *entry, const Storage *storage)
 Str source_weights_place(const Program *program, Arena *arena, uint32_t w)
 {
     long long offset = (long long)program->weights[w].offset;
+    const char *plus = offset ? str_format(arena, " + %lld", offset).ptr : "";
     switch (program_weights_form(program)) {
     case WEIGHTS_C:
         return str_format(arena, "nnc_hidden(" STR_FMT ")", STR_ARG(source_weight_name(program, arena, w)));
     case WEIGHTS_FILE:
-        return str_format(arena, "w + %lld", offset);
+        return str_format(arena, "w%s", plus);
     default:
-        return str_format(arena, STR_FMT "_weights + %lld", STR_ARG(program_common_name(program)), offset);
+        return str_format(arena, STR_FMT "_weights%s", STR_ARG(program_common_name(program)), plus);
     }
 }
 

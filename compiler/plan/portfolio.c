@@ -17,7 +17,7 @@
 
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
 #define BLOCK_LOOKS      UINT64_C(20000000)   /* for each unit of effort */
-#define PLANAR_LOOKS     UINT64_C(600000000)  /* likewise */
+#define PLANAR_LOOKS     UINT64_C(1200000000) /* likewise */
 #define ANNEAL_LOOKS     UINT64_C(250000)     /* likewise, and for each item */
 #define ANNEAL_TURNS     8                    /* likewise */
 #define WALKS            4

@@ -88,14 +88,15 @@ static Str next_number(Str name, uint32_t *at)
     return (Str){name.ptr + begin, *at - begin};
 }
 
-/* layer17 is not layer7, however near in letters: what names that are numbered otherwise count. */
+/* layer17 is not layer7, however near in letters: what names that are numbered otherwise count.  That only one of them
+ * has a number is less of a difference: fc and fc2. */
 static uint32_t number_penalty(Str a, Str b)
 {
     uint32_t i = 0, j = 0;
     for (;;) {
         Str x = next_number(a, &i), y = next_number(b, &j);
         if (!str_eq(x, y))
-            return 6;
+            return x.len && y.len ? 6 : 2;
         if (!x.len)
             return 0;
     }

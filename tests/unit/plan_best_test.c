@@ -211,6 +211,42 @@ static void a_capacity_costs_no_plan(void)
     CHECK(open == 2, "too easy: %u", open);
 }
 
+/* Lives of any length, and four sizes for all. */
+static PlanProblem few_sizes(Arena *arena, Random *r, uint32_t count)
+{
+    static const int64_t size[] = {1000, 2000, 3000, 5000}, life[] = {1, 2, 4, 9, 15, 30};
+    PlanBuffer *buffer = ARENA_ARRAY(arena, PlanBuffer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t first = random_below(r, 100);
+        buffer[i] = (PlanBuffer){size[random_below(r, 4)], 8, first, first + life[random_below(r, 6)], PLAN_FREE, 0, 0};
+    }
+    return (PlanProblem){.buffer = buffer, .count = count};
+}
+
+/* Of equals the earliest: an order that gains where many are equal. */
+static void ties_by_start_gain(void)
+{
+    uint32_t lower = 0, higher = 0;
+    int64_t by_age = 0, by_size = 0, by_either = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        Arena arena = {0};
+        Random random = {seed};
+        PlanProblem p = few_sizes(&arena, &random, 250);
+        int64_t age = placed(&arena, &p, "greedy-age", 1).peak, size = placed(&arena, &p, "greedy-size", 1).peak;
+        int64_t either = age < size ? age : size;
+        CHECK(placed(&arena, &p, "greedy", 1).peak <= either, "seed %" PRIu64, seed);
+        lower += age < size;
+        higher += age > size;
+        by_age += age;
+        by_size += size;
+        by_either += either;
+        arena_free(&arena);
+    }
+    CHECK(lower > higher && by_age < by_size && by_size - by_either > by_size / 200,
+          "lower %u times, higher %u times; %" PRId64 " and %" PRId64 " bytes in all instead of %" PRId64, lower,
+          higher, by_age, by_either, by_size);
+}
+
 static void odd_problems_are_problems(void)
 {
     Arena arena = {0};
@@ -239,6 +275,7 @@ int main(void)
     small_aligned_problems_are_proven();
     small_crowds_are_proven();
     perfect_packings_are_tight();
+    ties_by_start_gain();
     a_capacity_is_searched_for();
     a_capacity_costs_no_plan();
     best_is_best();
