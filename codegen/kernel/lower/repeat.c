@@ -3,18 +3,18 @@
  * Needs: what lower_kernel needs.  Keeps: what every kernel would become by itself.
  * A kernel is described by all that who chooses and who lowers may ask for: its recipe, its nodes, and their values by
  * the order in which they are met, with types, places and views.  Where two descriptions are equal byte by byte, the
- * loops of the first are those of the second, over the arrays that stand in the same places.  What is not described (updates, which
- * look at what runs before, and values inside others whose place is not settled) is lowered anew. */
+ * loops of the first are those of the second, over the arrays that stand in the same places.  What is not described
+ * (updates, which look at what runs before, and values inside others whose place is not settled) is lowered anew. */
 #include "kernel/lower/lower.h"
 
 #include <string.h>
 
 #define DEEPEST_VIEW 32 /* views of views of an operand: more are not described */
 
-typedef enum From { /* what makes a value, as the kernel sees it */
-    FROM_OUTSIDE,   /* a role, or another kernel */
-    FROM_HERE,
-    FROM_VIEW, /* or a ramp: read through */
+typedef enum From {               /* what makes a value, as the kernel sees it */
+                    FROM_OUTSIDE, /* a role, or another kernel */
+                    FROM_HERE,
+                    FROM_VIEW, /* or a ramp: read through */
 } From;
 
 typedef enum BufferFrom {
@@ -119,7 +119,7 @@ static void describe_storage(Lower *lower, ValueId value, uint32_t depth)
 
 static From value_from(const Lower *lower, ValueId value)
 {
-    return kernel_makes(lower, value)                     ? FROM_HERE
+    return kernel_makes(lower, value)                    ? FROM_HERE
            : kernel_value_is_inline(lower->graph, value) ? FROM_VIEW
                                                          : FROM_OUTSIDE;
 }
@@ -203,8 +203,7 @@ bool recipe_repeated(Lower *lower, bool (*anew)(Lower *lower, Recipe *recipe), R
     bool good = true;
     if (known != MAP_NONE) {
         *recipe = repeats->recipe[known];
-        recipe->scratch =
-            arena_copy(lower->arena, recipe->scratch, recipe->scratch_capacity * sizeof *recipe->scratch);
+        recipe->scratch = arena_copy(lower->arena, recipe->scratch, recipe->scratch_capacity * sizeof *recipe->scratch);
     } else if ((good = anew(lower, recipe)) && repeats->described) {
         map_put(&repeats->chosen, str_copy(lower->arena, text_view(&repeats->key)), repeats->recipe_count);
         ARENA_PUSH(lower->arena, repeats->recipe, repeats->recipe_count, repeats->recipe_capacity, *recipe);
@@ -237,7 +236,8 @@ static void take(Lower *lower, const Lowered *lowered)
     StorageId *weights = ARENA_ARRAY(lower->arena, StorageId, lowered->asked_count);
     for (uint32_t a = 0; a < lowered->asked_count; a++) {
         const WeightsAsked *asked = &lowered->asked[a];
-        weights[a] = lower_weights_storage(lower, lower->repeats->value[asked->value], &asked->packing, asked->elements);
+        weights[a] =
+            lower_weights_storage(lower, lower->repeats->value[asked->value], &asked->packing, asked->elements);
     }
     kernel->body = first->body;
     kernel->repeated = first->repeated = true;
