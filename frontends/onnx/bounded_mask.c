@@ -1,4 +1,5 @@
-/* Ops that see all entries of what is as large as data say (bounded.c): sums, maxima, orders.  What stands behind the count is replaced by what changes nothing. */
+/* Ops that see all entries of what is as large as data say (bounded.c): sums, maxima, orders.  What stands behind the
+ * count is replaced by what changes nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -23,8 +24,8 @@ static bool mask(OnnxNode *n, uint32_t operand, const char *number)
 {
     OnnxValue *value = n->in[operand];
     const char *entries = there(n, value), *masked = onnx_temp(n, "masked");
-    if (!entries || !onnx_emit(n, "%s = select(%s, %s, full(%s, [], %s))", masked, entries, onnx_name_value(n->onnx, value),
-                               number, dtype_name(value->type->dtype)))
+    if (!entries || !onnx_emit(n, "%s = select(%s, %s, full(%s, [], %s))", masked, entries,
+                               onnx_name_value(n->onnx, value), number, dtype_name(value->type->dtype)))
         return false;
     n->in[operand] = onnx_written(n, masked);
     return true;
@@ -70,8 +71,8 @@ static bool mask_mean(OnnxNode *n)
     const char *scaled = onnx_temp(n, "scaled"), *count = onnx_name_value(n->onnx, value->count);
     long long extent = value->type->shape.dim[value->count_axis];
     if (!dtype_is_float(dtype) || !mask(n, 0, "0") ||
-        !onnx_emit(n, "%s = %s * (%s(%lld) / cast(%s, to = %s))", scaled, onnx_in(n, 0), dtype_name(dtype), extent, count,
-                   dtype_name(dtype)))
+        !onnx_emit(n, "%s = %s * (%s(%lld) / cast(%s, to = %s))", scaled, onnx_in(n, 0), dtype_name(dtype), extent,
+                   count, dtype_name(dtype)))
         return false;
     n->in[0] = onnx_written(n, scaled);
     return true;
@@ -91,7 +92,9 @@ static bool mask_reduced(OnnxNode *n, uint32_t axis)
     if (strcmp(op, "Mean") == 0)
         return mask_mean(n);
     bool least = strcmp(op, "Max") == 0 || strcmp(op, "LogSumExp") == 0;
-    const char *number = least || strcmp(op, "Min") == 0 ? farthest(n, dtype, least) : strcmp(op, "Prod") == 0 ? "1" : "0";
+    const char *number = least || strcmp(op, "Min") == 0 ? farthest(n, dtype, least)
+                         : strcmp(op, "Prod") == 0       ? "1"
+                                                         : "0";
     return number && mask(n, 0, number);
 }
 
@@ -99,7 +102,8 @@ static bool mask_reduced(OnnxNode *n, uint32_t axis)
 static bool mask_chosen(OnnxNode *n, uint32_t axis)
 {
     int64_t along, list[1];
-    const char *number = farthest(n, onnx_type(n, 0)->dtype, n->proto->op_type[3] == 'M' && n->proto->op_type[4] == 'a');
+    const char *number =
+        farthest(n, onnx_type(n, 0)->dtype, n->proto->op_type[3] == 'M' && n->proto->op_type[4] == 'a');
     if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along))
         return false;
     list[0] = along;
@@ -184,8 +188,9 @@ static bool take_lists(OnnxNode *n, uint32_t axis)
     const char *at = onnx_temp(n, "at"), *given = onnx_name_value(n->onnx, n->in[1]);
     long long each = onnx_dim(n, 1, -1);
     if (axis >= each || onnx_int(n, "batch_dims", 0) ||
-        !onnx_emit(n, "%s = select(%s < 0, %s + select(iota(axis = 0, shape = [%lld], dtype = i64) == %u, %s, i64(0)), %s)", at,
-                   given, given, each, axis, onnx_name_value(n->onnx, n->in[0]->count), given))
+        !onnx_emit(
+            n, "%s = select(%s < 0, %s + select(iota(axis = 0, shape = [%lld], dtype = i64) == %u, %s, i64(0)), %s)",
+            at, given, given, each, axis, onnx_name_value(n->onnx, n->in[0]->count), given))
         return false;
     n->counted = 0;
     n->in[1] = onnx_written(n, at);
@@ -216,8 +221,8 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         for (uint32_t i = 0; i < COUNTED_RESULTS; i++)
             n->count_axis[i] = axis;
         n->counted = (1u << COUNTED_RESULTS) - 1;
-        return operand == 0 && n->out_count <= COUNTED_RESULTS &&
-               onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) && along != axis;
+        return operand == 0 && n->out_count <= COUNTED_RESULTS && onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) &&
+               along != axis;
     }
     if (strcmp(op, "GatherND") == 0 && operand == 0)
         return take_lists(n, axis);

@@ -73,7 +73,8 @@ static bool find_sliced(const OnnxNode *n, int64_t at, uint32_t depth, Extent *e
     if (!begin || !begin->known || (step && (!step->known || tensor_number(step->known, 0) != 1)))
         return false;
     int64_t from = (int64_t)tensor_number(begin->known, 0), extent_of = n->in[0]->type->shape.dim[0];
-    return n->in[0]->type->shape.rank == 1 && find_extent(n->in[0], at + (from < 0 ? from + extent_of : from), depth, extent);
+    return n->in[0]->type->shape.rank == 1 &&
+           find_extent(n->in[0], at + (from < 0 ? from + extent_of : from), depth, extent);
 }
 
 /* Element `at` of integers that nodes move about between shapes.  Recurses DEEPEST nodes at most. */

@@ -407,6 +407,14 @@ def what_data_bound_goes_on_entry_by_entry(t):
 
 
 @case
+def maps_of_scores_stay_scores(t):
+    m = model(graph([node("Softmax", ["x"], ["scores"], axis=1), node("ZipMap", ["scores"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[3, 5, 7])],
+                    [value("x", [2, 3])], [value("y", None)]), domains=["ai.onnx.ml"])
+    numpy.testing.assert_allclose(t.value(m, x=W).sum(1), [1, 1], 1e-6)
+    expect(t.text(m), "scores = softmax(x)", "y = scores")
+
+
+@case
 def classes_by_support_vectors_win_pairs(t):
     dice = numpy.random.default_rng(4)
     x, vectors, weights = dice.normal(size=(9, 2)).astype("f4"), dice.normal(size=(4, 2)), dice.normal(size=(2, 4))
