@@ -1,6 +1,8 @@
 /* Which function each launch of a program calls, in order of the launches. */
 #include "c/unit.h"
 
+#include <string.h>
+
 typedef struct Group { /* of kernels that one function serves */
     const Constant **kernel;
     uint32_t kernels, capacity;
@@ -22,6 +24,9 @@ typedef struct Alikes {
     Map by_text;
     Alike *at;
     uint32_t count, capacity;
+    Map by_loops; /* of kernels that share their loops (kernel/lower/repeat.c), to `launch` */
+    Launch *launch;
+    uint32_t launch_count, launch_capacity;
 } Alikes;
 
 static Str new_name(Unit *unit, Str stem, const char *suffix)
@@ -61,7 +66,7 @@ static void add_kernel(Arena *arena, Alike *alike, const Constant *kernel)
     ARENA_PUSH(arena, alike->kernel, alike->kernels, alike->capacity, kernel);
 }
 
-static void add_launch(Alikes *all, const Entry *entry, const Step *step, Launch *launch)
+static void print_launch(Alikes *all, const Entry *entry, const Step *step, Launch *launch)
 {
     Unit *unit = all->unit;
     KernelNames names;
@@ -82,6 +87,41 @@ static void add_launch(Alikes *all, const Entry *entry, const Step *step, Launch
     }
     launch->alike = known;
     add_kernel(unit->arena, &all->at[known], constants.at);
+}
+
+/* What the text hangs on beside the loops, which are known by where they are. */
+static Str loops_key(Arena *arena, const Entry *entry, uint32_t k)
+{
+    const Kernel *kernel = &entry->memory.kernel[k];
+    const bool *aliased = source_aliased(entry, arena, k);
+    struct {
+        const Stmt *first;
+        int64_t bytes;
+    } loops = {kernel->body.first, kernel->bytes};
+    size_t size = sizeof loops + kernel->buffer_count * sizeof *aliased;
+    unsigned char *key = arena_alloc(arena, size);
+    memcpy(key, &loops, sizeof loops);
+    memcpy(key + sizeof loops, aliased, size - sizeof loops);
+    return map_key(key, size);
+}
+
+/* Kernels that share their loops are printed once. */
+static void add_launch(Alikes *all, const Entry *entry, const Step *step, Launch *launch)
+{
+    Arena *arena = all->unit->arena;
+    if (step->deal || !entry->memory.kernel[step->kernel].body.first) {
+        print_launch(all, entry, step, launch);
+        return;
+    }
+    Str key = loops_key(arena, entry, step->kernel);
+    uint32_t known = map_get(&all->by_loops, key);
+    if (known != MAP_NONE) {
+        *launch = all->launch[known];
+        return;
+    }
+    print_launch(all, entry, step, launch);
+    map_put(&all->by_loops, key, all->launch_count);
+    ARENA_PUSH(arena, all->launch, all->launch_count, all->launch_capacity, *launch);
 }
 
 /* Each kernel joins the first group that still takes few parameters with it. */
@@ -166,7 +206,7 @@ static void visit_launches(Alikes *all, uint32_t e, const StepList *list, Visit 
 void unit_share(Unit *unit)
 {
     const Program *program = unit->program;
-    Alikes all = {.unit = unit, .by_text = {.arena = unit->arena}};
+    Alikes all = {.unit = unit, .by_text = {.arena = unit->arena}, .by_loops = {.arena = unit->arena}};
     unit->of_step = ARENA_ARRAY(unit->arena, Launch *, program->entry_count);
     for (uint32_t e = 0; e < program->entry_count; e++) {
         unit->of_step[e] = ARENA_ARRAY(unit->arena, Launch, program->entry[e].steps.launches);

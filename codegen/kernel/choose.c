@@ -80,22 +80,27 @@ static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
     return true;
 }
 
+static bool choose_cheapest(Lower *lower, Recipe *cheapest)
+{
+    double least = 0;
+    cheapest->provider = NULL;
+    for (uint32_t i = 0; provider_table[i]; i++) {
+        Recipe recipe = recipe_free(provider_table[i]);
+        if (!recipe_offered(lower, lower->kernel, &recipe))
+            continue;
+        double cost = provider_table[i]->cost(lower, lower->kernel, &recipe);
+        if (cheapest->provider && cost >= least)
+            continue;
+        *cheapest = recipe;
+        least = cost;
+    }
+    return cheapest->provider != NULL;
+}
+
 bool recipe_choose(Lower *lower, Kernel *kernel)
 {
     const KernelMark *mark = recipe_asked(lower->graph, kernel);
-    double least = 0;
-    if (mark)
-        return marks_agree(lower, kernel, mark) && follow_mark(lower, kernel, mark);
-    kernel->recipe.provider = NULL;
-    for (uint32_t i = 0; provider_table[i]; i++) {
-        Recipe recipe = recipe_free(provider_table[i]);
-        if (!recipe_offered(lower, kernel, &recipe))
-            continue;
-        double cost = provider_table[i]->cost(lower, kernel, &recipe);
-        if (kernel->recipe.provider && cost >= least)
-            continue;
-        kernel->recipe = recipe;
-        least = cost;
-    }
-    return kernel->recipe.provider != NULL;
+    lower->kernel = kernel;
+    return mark ? marks_agree(lower, kernel, mark) && follow_mark(lower, kernel, mark)
+                : recipe_repeated(lower, choose_cheapest, &kernel->recipe);
 }

@@ -55,6 +55,7 @@ struct Kernel {
     KernelBuffer *buffer;
     uint32_t buffer_count, buffer_capacity;
     Block body;
+    bool repeated;        /* others have the same body, and how it reaches their buffers is the same (lower/repeat.c) */
     int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
 };
 

@@ -199,12 +199,12 @@ int64_t entry_peak_without(const Entry *entry, unsigned without)
     return entry_peak_of(graph_clone(entry->source), options, options->without | without);
 }
 
-static bool refuse_loops(const Entry *entry, const Kernel *kernel)
+static void refuse_loops(const Entry *entry, const Kernel *kernel)
 {
     const Graph *graph = entry->graph;
-    return diag_error(graph->module->diag, graph->node[kernel->node[0]].place,
-                      "the loops of all kernels take more than %u statements for %s", MOST_STATEMENTS,
-                      entry->program->options.target->name);
+    diag_error(graph->module->diag, graph->node[kernel->node[0]].place,
+               "the loops of all kernels take more than %u statements for %s", MOST_STATEMENTS,
+               entry->program->options.target->name);
 }
 
 bool entry_lower(Entry *entry, WeightTable *weights)
@@ -216,16 +216,16 @@ bool entry_lower(Entry *entry, WeightTable *weights)
     Lower lower = lower_new(graph, entry->program->options.target, &memory->storage, &users);
     lower_start(&lower, weights);
     kernel_name_all(graph, graph->module->arena, memory->kernel, memory->kernel_count);
-    for (uint32_t k = 0; k < memory->kernel_count; k++) {
+    for (uint32_t k = 0; k < memory->kernel_count && statements <= MOST_STATEMENTS; k++) {
         Kernel *kernel = &memory->kernel[k];
         if (kernel->form == FORM_FLOW || kernel->there)
             continue;
-        lower_kernel(&lower, kernel);
-        statements += block_count(&kernel->body);
+        if (lower_kernel(&lower, kernel))
+            statements += block_count(&kernel->body);
         if (statements > MOST_STATEMENTS)
-            return refuse_loops(entry, kernel);
+            refuse_loops(entry, kernel);
     }
-    return true;
+    return statements <= MOST_STATEMENTS;
 }
 
 /* Arrays of the caller that are handed round, and read in the end, and outputs that are places of what turns. */

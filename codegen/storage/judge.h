@@ -20,6 +20,9 @@ typedef struct Judge {
     uint32_t step;
     Arena of_step;   /* what is needed for this step only */
     Reached reached; /* of the kernel */
+    Map repeated;    /* of kernels whose body others have, too, by the body, to one of `known` */
+    Reached *known;
+    uint32_t known_count, known_capacity;
     Owners owners;
     int64_t *address;  /* per storage: where it is; the caller's arrays and states as if they lay behind the arena */
     uint32_t *content; /* per storage: what it holds, a number of `owners` ... */

@@ -91,6 +91,23 @@ static void begin_contents(Judge *judge)
     }
 }
 
+/* What a body reaches of its buffers is the same wherever it stands; what that is in memory is not. */
+static Reached reached_by(Judge *judge, const Kernel *kernel)
+{
+    Arena *arena = judge->repeated.arena;
+    Str body = map_key(&kernel->body.first, sizeof kernel->body.first);
+    if (!kernel->repeated)
+        return reach_collect(kernel, &judge->of_step);
+    uint32_t known = map_get(&judge->repeated, body);
+    if (known == MAP_NONE) {
+        known = judge->known_count;
+        map_put(&judge->repeated, body, known);
+        Reached reached = reach_collect(kernel, arena);
+        ARENA_PUSH(arena, judge->known, judge->known_count, judge->known_capacity, reached);
+    }
+    return judge->known[known];
+}
+
 static bool run_kernel(Judge *judge, uint32_t step)
 {
     ArenaMark mark = arena_mark(&judge->of_step);
@@ -99,7 +116,7 @@ static bool run_kernel(Judge *judge, uint32_t step)
     begin_contents(judge);
     bool good = true;
     if (!judge->scenario.exact) {
-        judge->reached = reach_collect(judge->kernel, &judge->of_step);
+        judge->reached = reached_by(judge, judge->kernel);
         good = take_over(judge) && judge_step(judge);
     }
     arena_reset(&judge->of_step, mark);
@@ -294,7 +311,8 @@ static bool judge_scenario(const Memory *memory, Scenario scenario, Str *message
                    .address = ARENA_ARRAY(&scratch, int64_t, memory->storage.count),
                    .content = ARENA_ARRAY(&scratch, uint32_t, memory->storage.count),
                    .holder = ARENA_ARRAY(&scratch, StorageId, contents),
-                   .scenario = scenario};
+                   .scenario = scenario,
+                   .repeated = {.arena = &scratch}};
     judge_buffers(&judge, &scratch);
     judge_place(&judge);
     bool good = run_steps(&judge, 0, memory->kernel_count) && (scenario.exact || judge_ends(&judge));

@@ -14,12 +14,18 @@ static MapSlot *find(const Map *map, Str key, uint32_t hash)
     }
 }
 
+/* By eight bytes at a time: keys of some kilobytes are common. */
 static uint32_t spread(Str key)
 {
-    uint32_t hash = str_hash(key);
-    hash ^= hash >> 15; /* FNV's low bits alone cluster on short binary keys */
-    hash *= 0x2c1b3c6du;
-    return hash ^ hash >> 12;
+    uint64_t hash = key.len, word;
+    for (uint32_t at = 0; at < key.len; at += (uint32_t)sizeof word) {
+        uint32_t left = key.len - at;
+        word = 0;
+        memcpy(&word, key.ptr + at, left < sizeof word ? left : sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
 }
 
 static void grow(Map *map)

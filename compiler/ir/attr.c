@@ -49,3 +49,20 @@ bool node_alike(const Node *a, const Node *b)
         same = same_attr(spec[i].kind, &a->attr[i], &b->attr[i]);
     return same;
 }
+
+void node_attr_key(const Node *node, Text *key)
+{
+    const AttrSpec *spec = op_info(node->op)->attr;
+    for (uint32_t i = 0; spec[i].name; i++) {
+        const Attr *attr = &node->attr[i];
+        text_put(key, (const void *)&attr->i, sizeof attr->i);
+        if (spec[i].kind == ATTR_FLOAT)
+            text_put(key, (const void *)&attr->f, sizeof attr->f);
+        else if (attr_is_list(spec[i].kind))
+            text_put(key, (const void *)attr->ints, (size_t)attr->i * sizeof *attr->ints);
+        else if (spec[i].kind == ATTR_STRING) {
+            text_put(key, (const void *)&attr->s.len, sizeof attr->s.len);
+            text_put(key, attr->s.ptr, attr->s.len);
+        }
+    }
+}

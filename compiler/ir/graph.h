@@ -234,8 +234,9 @@ static inline bool attr_is_list(AttrKind kind)
 {
     return kind == ATTR_INTS || kind == ATTR_PAD;
 }
-uint32_t attr_index(OpCode op, Str name);      /* NONE when there is none */
-bool node_alike(const Node *a, const Node *b); /* the same op with equal attributes, whatever the operands */
+uint32_t attr_index(OpCode op, Str name);        /* NONE when there is none */
+bool node_alike(const Node *a, const Node *b);   /* the same op with equal attributes, whatever the operands */
+void node_attr_key(const Node *node, Text *key); /* appends its attributes as bytes of a key: equal for equal ones */
 
 /* Rewriting. */
 void graph_replace(Graph *graph, const ValueId *map); /* every use of v becomes map[v]: operands, outputs, updates */

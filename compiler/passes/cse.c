@@ -101,23 +101,6 @@ static void key_operands(Merger *m, const Node *node)
     key_put(m, in, node->in_count * sizeof *in);
 }
 
-static void key_attrs(Merger *m, const Node *node)
-{
-    const AttrSpec *spec = op_info(node->op)->attr;
-    for (uint32_t i = 0; spec[i].name; i++) {
-        const Attr *attr = &node->attr[i];
-        key_put(m, &attr->i, sizeof attr->i);
-        if (spec[i].kind == ATTR_FLOAT)
-            key_put(m, &attr->f, sizeof attr->f);
-        else if (attr_is_list(spec[i].kind))
-            key_put(m, attr->ints, (size_t)attr->i * sizeof *attr->ints);
-        else if (spec[i].kind == ATTR_STRING) {
-            key_put(m, &attr->s.len, sizeof attr->s.len);
-            key_put(m, attr->s.ptr, attr->s.len);
-        }
-    }
-}
-
 /* Bodies in keys: values by the order in which they come. */
 
 typedef struct Numbers {
@@ -175,7 +158,7 @@ static void key_node(Merger *m, const Node *node)
 {
     uint32_t counts[] = {node->op, node->in_count, node->out_count, node->sub_count, node->kernel};
     key_put(m, counts, sizeof counts);
-    key_attrs(m, node);
+    node_attr_key(node, &m->key);
     if (node->sub_count && !node_has_bodies(node))
         key_put(m, &node, sizeof node);
     for (uint32_t s = 0; s < node->sub_count; s++)

@@ -84,16 +84,19 @@ static bool pass_reshaped(OnnxNode *n, uint32_t axis)
     const int64_t *dim;
     uint32_t count;
     int64_t rest = 1, extent = onnx_dim(n, 0, 0);
-    if (axis != 0 || n->opset < 5 || !onnx_known_ints(n, 1, &dim, &count) || !count || extent < 1)
+    OnnxValue *own_count = n->count;
+    bool known = axis == 0 && n->opset >= 5 && onnx_known_extents(n, 1, &dim, &count) && count && extent >= 1;
+    if (!known || n->count != own_count || n->count_axis[0] != axis)
         return false;
+    int64_t each = shape_elements(&onnx_type(n, 0)->shape) / extent;
+    bool open = false;
     for (uint32_t d = 1; d < count; d++) {
-        int64_t own = dim[d] == 0 && !onnx_int(n, "allowzero", 0) ? onnx_dim(n, 0, d) : dim[d];
-        if (own < 0 && dim[0] != -1 && count == 2) /* [0, -1] */
-            own = shape_elements(&onnx_type(n, 0)->shape) / extent;
-        rest = number_times(rest, own);
+        open |= dim[d] == -1;
+        if (dim[d] != -1)
+            rest = number_times(rest, dim[d] == 0 && !onnx_int(n, "allowzero", 0) ? onnx_dim(n, 0, d) : dim[d]);
     }
-    return (dim[0] == -1 || (dim[0] == 0 && !onnx_int(n, "allowzero", 0)) || dim[0] == extent) &&
-           rest == shape_elements(&onnx_type(n, 0)->shape) / extent;
+    bool same = dim[0] == extent || (dim[0] == 0 && !onnx_int(n, "allowzero", 0));
+    return open ? same && rest > 0 && each % rest == 0 : (same || dim[0] == -1) && rest == each;
 }
 
 static bool is_elementwise(const OnnxNode *n)
@@ -159,7 +162,7 @@ bool onnx_check_counts(OnnxNode *n)
 {
     for (uint32_t i = 0; i < n->in_count; i++) {
         const OnnxValue *value = n->in[i];
-        if (value && value->count && !passes(n, i, value))
+        if (value && value->count && !passes(n, i, value) && !onnx_mask_count(n, i))
             return onnx_no(n,
                            "'%s' is as large as data say: it can be a result, or go on to what moves or computes each "
                            "entry by itself",

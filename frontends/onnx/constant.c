@@ -52,7 +52,7 @@ static bool write_constant_of_shape(OnnxNode *n)
     DType dtype = DT_F32;
     int64_t elements;
 
-    if (!onnx_known_ints(n, 0, &dim, &count))
+    if (!onnx_known_extents(n, 0, &dim, &count))
         return false;
     Shape shape = shape_of(count > MAX_RANK ? 0 : count, dim);
     if (count > MAX_RANK || !shape_checked_elements(&shape, &elements))
@@ -99,13 +99,15 @@ static bool write_shape(OnnxNode *n)
     int64_t rank = shape->rank, start = onnx_int(n, "start", 0), end = onnx_int(n, "end", rank);
     start = least(most(start < 0 ? start + rank : start, 0), rank);
     end = least(most(end < 0 ? end + rank : end, 0), rank);
+    if (n->in[0]->count)
+        return onnx_write_counted_shape(n, shape->dim, (uint32_t)start, (uint32_t)most(end - start, 0));
     return onnx_set_ints(n, 0, DT_I64, shape->dim + start, (uint32_t)most(end - start, 0), false);
 }
 
 static bool write_size(OnnxNode *n)
 {
     int64_t elements = shape_elements(&onnx_type(n, 0)->shape);
-    return onnx_set_ints(n, 0, DT_I64, &elements, 1, true);
+    return n->in[0]->count ? onnx_write_counted_size(n) : onnx_set_ints(n, 0, DT_I64, &elements, 1, true);
 }
 
 static bool write_eye_like(OnnxNode *n)

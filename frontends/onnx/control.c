@@ -57,8 +57,44 @@ static bool put_branch(OnnxNode *n, Text *out, const Onnx__GraphProto *branch)
     return good;
 }
 
+/* Does it give one constant without elements? */
+static bool gives_nothing(OnnxNode *n, const Onnx__GraphProto *branch, uint32_t *axis)
+{
+    if (branch->n_output != 1 || branch->n_node != 1 || strcmp(branch->node[0]->op_type, "Constant") != 0)
+        return false;
+    OnnxValue *nothing;
+    if (!onnx_body_import(n, onnx_body_scope(n), branch, &nothing) || !nothing->known)
+        return false;
+    const Shape *shape = &nothing->type->shape;
+    for (*axis = 0; *axis < shape->rank && shape->dim[*axis]; ++*axis)
+        ;
+    return *axis < shape->rank;
+}
+
+/* Where one branch gives nothing, the other runs in any case, and its entries count only where it is meant. */
+static bool write_or_nothing(OnnxNode *n, const Onnx__GraphProto *branch, bool otherwise, uint32_t axis)
+{
+    const char *condition = scalar(n, 0), *many = onnx_temp(n, "many"), *count;
+    if (!take_branch(n, branch))
+        return false;
+    OnnxValue *result = n->out[0];
+    if (result->known || result->type->shape.rank <= axis || (result->count && result->count_axis != axis))
+        return onnx_no(n, "its branches give other shapes");
+    count = result->count ? onnx_name_value(n->onnx, result->count)
+                          : onnx_text(n, "i64(%lld)", (long long)result->type->shape.dim[axis]);
+    if (!onnx_emit(n, "%s = select(%s, %s, %s)", many, condition, otherwise ? "i64(0)" : count,
+                   otherwise ? count : "i64(0)"))
+        return false;
+    n->out[0] = onnx_value_new(n->onnx);
+    *n->out[0] = *result;
+    n->out[0]->count = onnx_written(n, many);
+    n->out[0]->count_axis = axis;
+    return true;
+}
+
 static bool write_if(OnnxNode *n)
 {
+    uint32_t axis;
     const Onnx__GraphProto *yes = onnx_body_graph(n, "then_branch"), *no = onnx_body_graph(n, "else_branch");
     double known;
     if (!onnx_body_check(n, yes) || !onnx_body_check(n, no))
@@ -69,6 +105,10 @@ static bool write_if(OnnxNode *n)
         return onnx_known(n, 0) != NULL;
     if (yes->n_output != n->out_count || no->n_output != n->out_count)
         return onnx_no(n, "its branches give other numbers of results");
+    if (n->out_count == 1 && gives_nothing(n, yes, &axis))
+        return write_or_nothing(n, no, true, axis);
+    if (n->out_count == 1 && gives_nothing(n, no, &axis))
+        return write_or_nothing(n, yes, false, axis);
     const char **name = ARENA_ARRAY(n->onnx->arena, const char *, n->out_count + 1), *condition = scalar(n, 0);
     for (uint32_t i = 0; i < n->out_count; i++)
         name[i] = onnx_out(n, i);

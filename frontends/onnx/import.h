@@ -91,6 +91,8 @@ struct Onnx {
     uint32_t constant_count, constant_capacity;
     struct Refusal *refusal; /* what is not supported */
     uint32_t refusal_count, refusal_capacity, node_count, folds;
+    struct OnnxJoined *joined; /* counts of what was put together, for others of the same counts */
+    uint32_t joined_count, joined_capacity;
     const char *runs; /* the state that counts them, where something is drawn */
     int64_t work;     /* operations that may still be evaluated */
     bool *define_used;
@@ -200,6 +202,14 @@ bool onnx_write_training_dropout(OnnxNode *node, double ratio);
 bool onnx_check_counts(OnnxNode *node); /* of operands, whose counts results may have; false after onnx_no */
 void onnx_take_counts(const OnnxNode *node);
 bool onnx_write_bounded_top_k(OnnxNode *node);
+/* bounded_mask.c: makes of an operand one without count, or passes the count on; false where the op cannot */
+bool onnx_mask_count(OnnxNode *node, uint32_t operand);
+/* bounded_shape.c */
+bool onnx_write_counted_shape(OnnxNode *node, const int64_t *dim, uint32_t begin, uint32_t count);
+bool onnx_write_counted_size(OnnxNode *node);
+/* The extents that an operand lists: known, or those of a value with a count, which result 0 then has. */
+bool onnx_known_extents(OnnxNode *node, uint32_t operand, const int64_t **dim, uint32_t *count);
+bool onnx_write_counted_concat(OnnxNode *node, int64_t axis);
 
 /* join.c: the statements with calls inside each other, where that reads better.  Only names that are in `made` go. */
 void onnx_join(Arena *arena, const Map *made, Str text, const Str *result, uint32_t results, Text *out);

@@ -246,9 +246,11 @@ static bool write_linear_classifier(OnnxNode *n)
     return scores && onnx_write_classes(n, scores, count);
 }
 
-static bool refuse_maps(OnnxNode *n)
+/* Maps are no tensors: of classes to scores there stay the scores, a column for each class in the model's order. */
+static bool write_scores_of_maps(OnnxNode *n)
 {
-    return onnx_no(n, "maps are no tensors; ask for the scores, its operand, instead");
+    onnx_set_value(n, 0, n->in[0]);
+    return onnx_has(n, 0);
 }
 
 const OnnxRow onnx_learned[] = {
@@ -262,6 +264,6 @@ const OnnxRow onnx_learned[] = {
     {"Normalizer", 1, write_normalizer, NULL, LEARNED, false},
     {"OneHotEncoder", 1, write_one_hot, NULL, LEARNED, false},
     {"Scaler", 1, write_scaler, NULL, LEARNED, false},
-    {"ZipMap", 1, refuse_maps, NULL, LEARNED, false},
+    {"ZipMap", 1, write_scores_of_maps, NULL, LEARNED, false},
     {0},
 };

@@ -15,7 +15,7 @@ static bool write_reshape(OnnxNode *n)
     const int64_t *given;
     uint32_t count, open = UINT32_MAX;
     int64_t dim[MAX_RANK], product = 1, size = shape_elements(&onnx_type(n, 0)->shape);
-    if (!onnx_known_ints(n, 1, &given, &count))
+    if (!onnx_known_extents(n, 1, &given, &count))
         return false;
     if (count > MAX_RANK)
         return onnx_no(n, "its result has %u dimensions", count);
@@ -114,7 +114,7 @@ static bool write_expand(OnnxNode *n)
 {
     const int64_t *given;
     uint32_t count;
-    if (!onnx_known_ints(n, 1, &given, &count))
+    if (!onnx_known_extents(n, 1, &given, &count))
         return false;
     if (count > MAX_RANK)
         return onnx_no(n, "its result has %u dimensions", count);
@@ -240,6 +240,9 @@ static bool write_concat(OnnxNode *n)
         onnx_set_value(n, 0, n->in[0]);
         return true;
     }
+    for (uint32_t i = 0; i < n->in_count; i++)
+        if (onnx_has(n, i) && n->in[i]->count && n->in[i]->count_axis == axis)
+            return onnx_write_counted_concat(n, axis);
     for (uint32_t i = 0; i < n->in_count; i++)
         text_printf(&parts, "%s, ", onnx_in(n, i));
     bool good = onnx_emit(n, "%s = concat(%saxis = %lld)", onnx_out(n, 0), parts.ptr, (long long)axis);

@@ -63,17 +63,24 @@ static void find_sights(Lower *lower, bool shut)
     arena_free(&scratch);
 }
 
-void lower_kernel(Lower *lower, Kernel *kernel)
+static void lower_anew(Lower *lower)
 {
-    lower->kernel = kernel;
-    lower->block = &kernel->body;
+    lower->block = &lower->kernel->body;
     lower->memo_count = 0;
     lower->name_count = 0;
+    lower->asked_count = 0;
     lower->band = (Band){.value = NONE};
     find_sights(lower, false);
-    kernel->recipe.provider->lower(lower);
+    lower->kernel->recipe.provider->lower(lower);
     kernel_sweep(lower);
     find_sights(lower, true);
+}
+
+bool lower_kernel(Lower *lower, Kernel *kernel)
+{
+    lower->kernel = kernel;
+    bool repeated = lower_repeated(lower, lower_anew);
     kernel->flops = count_flops(lower);
     kernel->bytes = count_bytes(lower);
+    return !repeated;
 }

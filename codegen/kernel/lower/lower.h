@@ -29,6 +29,16 @@ typedef struct Memo {
     const Expr *expr;
 } Memo;
 
+/* Weights that a kernel has asked for. */
+typedef struct WeightsAsked {
+    ValueId value;
+    Packing packing;
+    int64_t elements;
+    StorageId storage;
+} WeightsAsked;
+
+typedef struct Repeats Repeats; /* what kernels have become, for others that are alike (repeat.c) */
+
 struct Lower {
     Graph *graph;
     const Target *target;
@@ -40,8 +50,11 @@ struct Lower {
     bool lean;      /* memory is scarce: recipes that take much scratch for their speed are not chosen */
     Kernel *kernel; /* that is chosen for, or lowered; below: for lowering */
     WeightTable *weights;
-    Sight *sight; /* per value that has memory of its own */
-    Block *block; /* where statements go now */
+    WeightsAsked *asked; /* by this kernel */
+    uint32_t asked_count, asked_capacity;
+    Repeats *repeats; /* NULL before the first */
+    Sight *sight;     /* per value that has memory of its own */
+    Block *block;     /* where statements go now */
     Memo *memo;
     uint32_t memo_count, memo_capacity;
     const Expr **bound; /* per value of the graph: a local that holds it in this row or window, or NULL */
@@ -56,8 +69,15 @@ struct Lower {
 
 /* lower.c */
 
-void lower_kernel(Lower *lower, Kernel *kernel); /* fills in buffers, body, flops and bytes */
-void kernel_sweep(Lower *lower);                 /* what nothing reads is gone (sweep.c) */
+/* Fills in buffers, body, flops and bytes.  Returns whether the body is a new one: kernels that are alike share theirs,
+ * which nobody may change. */
+bool lower_kernel(Lower *lower, Kernel *kernel);
+void kernel_sweep(Lower *lower); /* what nothing reads is gone (sweep.c) */
+
+/* repeat.c: as a kernel before this one that is alike, where there is one; else `anew` */
+
+bool recipe_repeated(Lower *lower, bool (*anew)(Lower *lower, Recipe *recipe), Recipe *recipe); /* false: anew failed */
+bool lower_repeated(Lower *lower, void (*anew)(Lower *lower)); /* false: the kernel's loops are new */
 
 /* state.c: what the kernel makes and has */
 
@@ -74,6 +94,8 @@ uint32_t lower_buffer(Lower *lower, ValueId value, bool written);
 uint32_t lower_scratch(Lower *lower, uint32_t piece); /* of the kernel's recipe */
 uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role);
 uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements);
+StorageId lower_shared_storage(Lower *lower, DType dtype, int64_t elements); /* without a buffer */
+StorageId lower_weights_storage(Lower *lower, ValueId value, const Packing *packing, int64_t elements);
 const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes);
 const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns);
 /* The expression, or a local with its value where it is not as short as a name. */

@@ -127,11 +127,16 @@ static StorageId add_storage(Lower *lower, Storage storage)
     return storage.whole;
 }
 
-uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role)
+StorageId lower_shared_storage(Lower *lower, DType dtype, int64_t elements)
 {
-    StorageId storage = add_storage(
+    return add_storage(
         lower,
         (Storage){.role = STORAGE_SHARED, .dtype = dtype, .bytes = elements * dtype_bytes(dtype), .value = NONE});
+}
+
+uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *role)
+{
+    StorageId storage = lower_shared_storage(lower, dtype, elements);
     return add_buffer(lower, (KernelBuffer){.role = role,
                                             .dtype = dtype,
                                             .storage = storage,
@@ -162,10 +167,17 @@ static uint32_t find_weights(Lower *lower, ValueId value, const Packing *packing
     return table->count - 1;
 }
 
-uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
+StorageId lower_weights_storage(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
 {
     uint32_t array = find_weights(lower, value, packing, elements);
-    StorageId storage = lower->weights->array[array].storage;
+    return lower->weights->array[array].storage;
+}
+
+uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
+{
+    StorageId storage = lower_weights_storage(lower, value, packing, elements);
+    WeightsAsked asked = {value, *packing, elements, storage};
+    ARENA_PUSH(lower->arena, lower->asked, lower->asked_count, lower->asked_capacity, asked);
     uint32_t known = find_buffer(lower->kernel, storage);
     if (known != NONE)
         return known;

@@ -1,0 +1,204 @@
+/* Shapes of what is as large as data say (bounded.c), shapes that are made of these, and parts that are put together
+ * along the axis that depends on data. */
+#include <string.h>
+
+#include "onnx/import.h"
+
+#define DEEPEST 16 /* nodes between a shape and an extent that is read of it */
+
+bool onnx_write_counted_shape(OnnxNode *n, const int64_t *dim, uint32_t begin, uint32_t count)
+{
+    const OnnxValue *value = n->in[0];
+    int64_t list[MAX_RANK];
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = begin + i == value->count_axis ? -1 : dim[begin + i];
+    const char *known = onnx_known_list(n, list, count, "extents");
+    return onnx_emit(n, "%s = select(%s == -1, %s, %s)", onnx_out(n, 0), known, onnx_name_value(n->onnx, value->count),
+                     known);
+}
+
+bool onnx_write_counted_size(OnnxNode *n)
+{
+    const OnnxValue *value = n->in[0];
+    const Shape *shape = &value->type->shape;
+    int64_t each = 1;
+    for (uint32_t d = 0; d < shape->rank; d++)
+        each *= d == value->count_axis ? 1 : shape->dim[d];
+    return onnx_emit(n, "%s = %s * %lld", onnx_out(n, 0), onnx_name_value(n->onnx, value->count), (long long)each);
+}
+
+/* Extents */
+
+typedef struct Extent {
+    int64_t most;     /* the number, or where `count` says so the largest */
+    OnnxValue *count; /* NULL: known */
+} Extent;
+
+static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Extent *extent);
+
+static bool find_of_shape(const OnnxNode *n, int64_t at, Extent *extent)
+{
+    const OnnxValue *of = n->in[0];
+    const Shape *shape = &of->type->shape;
+    int64_t start = onnx_int(n, "start", 0), d = at + (start < 0 ? start + shape->rank : start);
+    if (d < 0 || d >= shape->rank)
+        return false;
+    *extent = (Extent){shape->dim[d], d == of->count_axis ? of->count : NULL};
+    return true;
+}
+
+static bool find_in_parts(const OnnxNode *n, int64_t at, uint32_t depth, Extent *extent)
+{
+    for (uint32_t i = 0; i < n->in_count && n->in[i]; i++) {
+        int64_t own = shape_elements(&n->in[i]->type->shape);
+        if (at < own)
+            return find_extent(n->in[i], at, depth, extent);
+        at -= own;
+    }
+    return false;
+}
+
+static bool find_chosen(const OnnxNode *n, int64_t at, uint32_t depth, Extent *extent)
+{
+    const Tensor *positions = n->in[1]->known;
+    if (!positions || at >= shape_elements(&positions->type->shape) || n->in[0]->type->shape.rank != 1)
+        return false;
+    int64_t from = (int64_t)tensor_number(positions, at);
+    return find_extent(n->in[0], from < 0 ? from + n->in[0]->type->shape.dim[0] : from, depth, extent);
+}
+
+static bool find_sliced(const OnnxNode *n, int64_t at, uint32_t depth, Extent *extent)
+{
+    const OnnxValue *begin = n->in_count > 1 ? n->in[1] : NULL, *step = n->in_count > 4 ? n->in[4] : NULL;
+    if (!begin || !begin->known || (step && (!step->known || tensor_number(step->known, 0) != 1)))
+        return false;
+    int64_t from = (int64_t)tensor_number(begin->known, 0), extent_of = n->in[0]->type->shape.dim[0];
+    return n->in[0]->type->shape.rank == 1 &&
+           find_extent(n->in[0], at + (from < 0 ? from + extent_of : from), depth, extent);
+}
+
+/* Element `at` of integers that nodes move about between shapes.  Recurses DEEPEST nodes at most. */
+static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Extent *extent)
+{
+    static const char *const same[] = {"Unsqueeze", "Squeeze", "Cast", "Identity", "Reshape"};
+    if (value->known) {
+        *extent = (Extent){(int64_t)tensor_number(value->known, at), NULL};
+        return at < shape_elements(&value->type->shape);
+    }
+    const OnnxNode *n = value->maker;
+    if (!n || !depth || !n->in_count || !n->in[0])
+        return false;
+    const char *op = n->proto->op_type;
+    if (strcmp(op, "Shape") == 0)
+        return find_of_shape(n, at, extent);
+    if (strcmp(op, "Concat") == 0)
+        return find_in_parts(n, at, depth - 1, extent);
+    if (strcmp(op, "Gather") == 0 && n->in[1])
+        return find_chosen(n, at, depth - 1, extent);
+    if (strcmp(op, "Slice") == 0)
+        return find_sliced(n, at, depth - 1, extent);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (strcmp(op, same[i]) == 0)
+            return find_extent(n->in[0], at, depth - 1, extent);
+    return false;
+}
+
+bool onnx_known_extents(OnnxNode *n, uint32_t operand, const int64_t **dim, uint32_t *count)
+{
+    if (!onnx_has(n, operand) || n->in[operand]->known || onnx_rank(n, operand) != 1)
+        return onnx_known_ints(n, operand, dim, count);
+    uint32_t rank = (uint32_t)onnx_dim(n, operand, 0), bounded = 0;
+    int64_t *list = ARENA_ARRAY(n->onnx->arena, int64_t, rank + 1);
+    for (uint32_t d = 0; d < rank; d++) {
+        Extent extent;
+        if (rank > MAX_RANK || !find_extent(n->in[operand], d, DEEPEST, &extent) || (extent.count && bounded++))
+            return onnx_known_ints(n, operand, dim, count);
+        list[d] = extent.most;
+        if (extent.count) {
+            n->count = extent.count;
+            n->counted = 1;
+            n->count_axis[0] = d;
+        }
+    }
+    *dim = list;
+    *count = rank;
+    return true;
+}
+
+/* Parts */
+
+/* Of each part in turn, which entries are there: a list of truths; of one that has no count all are. */
+static bool put_there(OnnxNode *n, const OnnxValue *part, int64_t extent, Text *list)
+{
+    const char *entries = onnx_temp(n, "there");
+    bool good = part->count ? onnx_emit(n, "%s = iota(axis = 0, shape = [%lld], dtype = i64) < %s", entries,
+                                        (long long)extent, onnx_name_value(n->onnx, part->count))
+                            : onnx_emit(n, "%s = full(1, [%lld], bool)", entries, (long long)extent);
+    text_printf(list, "%s, ", entries);
+    return good;
+}
+
+typedef struct OnnxJoined { /* parts along an axis, by how many entries each has */
+    const OnnxBlock *block;
+    OnnxValue *const *count; /* per part; NULL: all of its extent are there */
+    const int64_t *extent;
+    uint32_t parts;
+    const char *there; /* of all parts, which entries are */
+    OnnxValue *many;
+} OnnxJoined;
+
+/* Boxes and their scores are put together from parts of the same counts, and have as many. */
+static OnnxJoined *find_joined(const OnnxNode *n, const OnnxJoined *wanted)
+{
+    for (uint32_t j = 0; j < n->onnx->joined_count; j++) {
+        OnnxJoined *known = &n->onnx->joined[j];
+        if (known->block == n->onnx->block && known->parts == wanted->parts &&
+            memcmp(known->count, wanted->count, wanted->parts * sizeof *wanted->count) == 0 &&
+            memcmp(known->extent, wanted->extent, wanted->parts * sizeof *wanted->extent) == 0)
+            return known;
+    }
+    return NULL;
+}
+
+static bool join_counts(OnnxNode *n, OnnxJoined *joined)
+{
+    Text entries = {0};
+    const char *holds = onnx_temp(n, "there");
+    bool good = true;
+    for (uint32_t i = 0; i < n->in_count && good; i++)
+        good = put_there(n, n->in[i], joined->extent[i], &entries);
+    good = good && onnx_emit(n, "%s = concat(%saxis = 0)", holds, entries.ptr);
+    text_free(&entries);
+    joined->there = holds;
+    return good;
+}
+
+bool onnx_write_counted_concat(OnnxNode *n, int64_t axis)
+{
+    Arena *arena = n->onnx->arena;
+    OnnxValue **count = ARENA_ARRAY(arena, OnnxValue *, n->in_count);
+    int64_t *extent = ARENA_ARRAY(arena, int64_t, n->in_count);
+    Text parts = {0};
+    for (uint32_t i = 0; i < n->in_count; i++) {
+        text_printf(&parts, "%s, ", onnx_in(n, i));
+        count[i] = n->in[i]->count;
+        extent[i] = onnx_dim(n, i, axis);
+    }
+    OnnxJoined joined = {.block = n->onnx->block, .count = count, .extent = extent, .parts = n->in_count};
+    const OnnxJoined *known = find_joined(n, &joined);
+    const char *all = onnx_temp(n, "parts"), *many = onnx_temp(n, "many");
+    bool good = known || join_counts(n, &joined);
+    good = good && onnx_emit(n, "%s = concat(%saxis = %lld)", all, parts.ptr, (long long)axis) &&
+           onnx_emit(n, "(%s, %s) = compress(%s, %s, axis = %lld)", onnx_out(n, 0), many, all,
+                     known ? known->there : joined.there, (long long)axis);
+    text_free(&parts);
+    if (!good)
+        return false;
+    n->count = known ? known->many : onnx_written(n, many);
+    n->counted = 1;
+    n->count_axis[0] = (uint32_t)axis;
+    joined.many = n->count;
+    if (!known)
+        ARENA_PUSH(arena, n->onnx->joined, n->onnx->joined_count, n->onnx->joined_capacity, joined);
+    return true;
+}

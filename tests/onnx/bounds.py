@@ -1,0 +1,151 @@
+"""What is made of tensors that are as large as data say: sums, orders, shapes and parts of them, as NumPy finds them.
+
+    bounds.py --nnc NNC        reports as TAP
+"""
+
+import numpy
+
+from harness import case, main
+from write import graph, model, node, tensor, value
+
+DICE = numpy.random.default_rng(7)
+NUMBERS = {"zero": [0], "one": [1], "three": [3], "last": [-1], "two_columns": [-1, 2], "ends": [99], "halves": [1, 1]}
+WEIGHTS = [tensor(name, numpy.array(list)) for name, list in NUMBERS.items()]
+WEIGHTS += [tensor("column", numpy.array(0)), tensor("level", numpy.float32(0)), tensor("none", numpy.zeros(0, "i8"))]
+
+
+def rows_above(name, table):
+    """The rows of a table whose first number is above 0"""
+    return [node("Gather", [table, "column"], [name + ".score"], axis=1), node("Greater", [name + ".score", "level"], [name + ".good"]),
+            node("NonZero", [name + ".good"], [name + ".at"]), node("Transpose", [name + ".at"], [name + ".rows"], perm=[1, 0]),
+            node("GatherND", [table, name + ".rows"], [name])]
+
+
+TABLES = [numpy.array([[1, 2], [-1, 5], [3, 4], [0, 7], [6, -8], [2, 9]], "f4"), -numpy.ones((6, 2), "f4"), numpy.ones((6, 2), "f4")]
+
+
+class Found:
+    """What nodes behind the chosen rows of x, and of z, give: all, or as many entries as the count says"""
+
+    def __init__(self, t, *nodes):
+        self.t, self.nodes = t, nodes
+
+    def __call__(self, x, z=None, axis=0, bounded=True):
+        nodes = [*rows_above("a", "x"), *(rows_above("b", "z") if z is not None else []), *self.nodes]
+        given = {"x": x} if z is None else {"x": x, "z": z}
+        m = model(graph(nodes, [value(name, list(array.shape)) for name, array in given.items()], [value("y", None)], WEIGHTS), opset=18)
+        y = self.t.value(m, **given)
+        return numpy.take(y, range(int(self.t.value(m, "y.count", **given))), axis) if bounded else y
+
+
+def chosen(x):
+    return x[x[:, 0] > 0]
+
+
+@case
+def reductions_take_what_is_there(t):
+    for op, of in (("Sum", numpy.sum), ("Prod", numpy.prod), ("Max", numpy.max), ("Min", numpy.min),
+                   ("SumSquare", lambda x, axis: (x * x).sum(axis)), ("L1", lambda x, axis: abs(x).sum(axis)),
+                   ("LogSumExp", lambda x, axis: numpy.log(numpy.exp(x).sum(axis))), ("Mean", numpy.mean)):
+        found = Found(t, node("Reduce" + op, ["a", "zero"], ["y"], keepdims=0))
+        for x in TABLES[::2]:
+            numpy.testing.assert_allclose(found(x, bounded=False), of(chosen(x), axis=0), 1e-5, 1e-6)
+        across = Found(t, node("Reduce" + op, ["a", "one"], ["y"], keepdims=0))
+        numpy.testing.assert_allclose(across(TABLES[0]), of(chosen(TABLES[0]), axis=1), 1e-5, 1e-6)
+    places = Found(t, node("ReduceSum", ["a.at"], ["y"], keepdims=0))
+    assert [places(x, bounded=False) for x in TABLES] == [numpy.nonzero(x[:, 0] > 0)[0].sum() for x in TABLES]
+    largest = Found(t, node("ReduceMax", ["a.at"], ["y"], keepdims=0))
+    assert largest(TABLES[0], bounded=False) == 5
+    for op, of in (("ArgMax", numpy.argmax), ("ArgMin", numpy.argmin)):
+        numpy.testing.assert_array_equal(Found(t, node(op, ["a"], ["y"], axis=0, keepdims=0))(TABLES[0], bounded=False), of(chosen(TABLES[0]), 0))
+
+
+@case
+def positions_are_found_again(t):
+    """A position from the end is one of what is there; what is chosen may be chosen from again."""
+    last = Found(t, node("Shape", ["a"], ["s"]), node("Slice", ["s", "zero", "one"], ["k"]), node("Sub", ["zero", "k"], ["from_end"]),
+                 node("Gather", ["a", "from_end"], ["y"]))
+    numpy.testing.assert_array_equal(last(TABLES[0], bounded=False), chosen(TABLES[0])[:1])
+    t.write(model(graph([*rows_above("a", "x"), node("Gather", ["a", "last"], ["y"])], [value("x", [6, 2])], [value("y", None)], WEIGHTS), opset=18))
+    assert "is as large as data say" in t.run("import", "m.onnx", status=1)
+    again = Found(t, *rows_above("c", "a"))
+    again.nodes += (node("Neg", ["c"], ["y"]),)
+    for x in TABLES:
+        numpy.testing.assert_array_equal(again(x), -chosen(x))
+
+
+@case
+def the_best_of_what_is_there(t):
+    """As detectors write it: min(3, how many there are), which is known only when running"""
+    best = Found(t, node("Gather", ["a", "column"], ["s"], axis=1), node("Shape", ["s"], ["k"]), node("Concat", ["three", "k"], ["both"], axis=0),
+                 node("ReduceMin", ["both"], ["least"], keepdims=0), node("Reshape", ["least", "last"], ["few"]),
+                 node("TopK", ["s", "few"], ["v", "i"], axis=0), node("Gather", ["a", "i"], ["y"]))
+    for x in TABLES:
+        rows = chosen(x)
+        numpy.testing.assert_array_equal(best(x), rows[numpy.argsort(-rows[:, 0], kind="stable")][:3])
+
+
+@case
+def parts_of_all_sizes_follow_each_other(t):
+    """Rows of two tables, and beside them a column of each, which are as many"""
+    both = Found(t, node("Concat", ["a", "b", "x"], ["rows"], axis=0), node("Neg", ["a"], ["c"]), node("Neg", ["b"], ["d"]), node("Neg", ["x"], ["e"]),
+                 node("Concat", ["c", "d", "e"], ["others"], axis=0), node("Sub", ["rows", "others"], ["y"]))
+    for x in TABLES:
+        for z in TABLES:
+            numpy.testing.assert_array_equal(both(x, z), 2 * numpy.concatenate([chosen(x), chosen(z), x]))
+
+
+@case
+def shapes_of_it_are_those_of_others(t):
+    size = Found(t, node("Size", ["a"], ["y"]))
+    assert [size(x, bounded=False) for x in TABLES] == [chosen(x).size for x in TABLES]
+    ones = Found(t, node("Shape", ["a"], ["s"]), node("ConstantOfShape", ["s"], ["y"], value=numpy.ones(1, "f4")))
+    assert [ones(x).shape for x in TABLES] == [chosen(x).shape for x in TABLES]
+    folded = Found(t, node("Shape", ["a"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Concat", ["n", "halves", "last"], ["extents"], axis=0),
+                   node("Reshape", ["a", "extents"], ["y"]))
+    numpy.testing.assert_array_equal(folded(TABLES[0]), chosen(TABLES[0])[:, None, None])
+    parts = Found(t, node("Split", ["a", "halves"], ["y", "rest"], axis=1))
+    numpy.testing.assert_array_equal(parts(TABLES[0]), chosen(TABLES[0])[:, :1])
+
+
+@case
+def boxes_that_are_there_are_suppressed(t):
+    """Unless there are none, which a branch asks"""
+    boxes = DICE.uniform(0, 1, (8, 5)).astype("f4")
+    boxes[:, 3:] += boxes[:, 1:3] + 0.5
+    boxes[::3, 0] *= -1
+    nodes = [node("Slice", ["a", "one", "ends", "one"], ["corners"]), node("Unsqueeze", ["corners", "zero"], ["wide"]),
+             node("Gather", ["a", "column"], ["s"], axis=1), node("Unsqueeze", ["s", "zero"], ["row"]), node("Unsqueeze", ["row", "zero"], ["scores"]),
+             node("NonMaxSuppression", ["wide", "scores", "ends", "overlap"], ["kept"]), node("Gather", ["kept", "three_less"], ["places"], axis=1),
+             node("Squeeze", ["places", "one"], ["some"])]
+    nothing = graph([node("Constant", [], ["nothing"], value=numpy.zeros(0, "i8"))], [], [value("nothing", [0], 7)])
+    something = graph(nodes, [], [value("some", None, 7)], [tensor("overlap", numpy.array([0.4], "f4")), tensor("three_less", numpy.array([2]))])
+    found = Found(t, node("Size", ["a"], ["size"]), node("Equal", ["size", "column"], ["empty"]),
+                  node("If", ["empty"], ["keep"], then_branch=nothing, else_branch=something), node("Gather", ["a", "keep"], ["y"]))
+
+    def overlaps(a, b):
+        sides = numpy.maximum(0, numpy.minimum(a[3:], b[3:]) - numpy.maximum(a[1:3], b[1:3]))
+        both = sides.prod()
+        return both / ((a[3:] - a[1:3]).prod() + (b[3:] - b[1:3]).prod() - both)
+
+    for x in (boxes, -abs(boxes)):
+        rows, kept = chosen(x), []
+        for row in rows[numpy.argsort(-rows[:, 0], kind="stable")]:
+            if all(overlaps(row, other) <= 0.4 for other in kept):
+                kept.append(row)
+        numpy.testing.assert_array_equal(found(x), numpy.array(kept, "f4").reshape(-1, 5))
+
+
+@case
+def layers_on_what_is_there(t):
+    w = DICE.normal(size=(2, 3)).astype("f4")
+    dense = Found(t, node("Constant", [], ["w"], value=w), node("Gemm", ["a", "w"], ["h"]), node("Softmax", ["h"], ["y"], axis=1))
+    h = numpy.exp(chosen(TABLES[0]) @ w)
+    numpy.testing.assert_allclose(dense(TABLES[0]), h / h.sum(1, keepdims=True), 1e-5)
+    down = Found(t, node("Softmax", ["a"], ["y"], axis=0))
+    e = numpy.exp(chosen(TABLES[0]))
+    numpy.testing.assert_allclose(down(TABLES[0]), e / e.sum(0), 1e-5)
+
+
+if __name__ == "__main__":
+    main()
