@@ -130,38 +130,50 @@ static bool fits_at(const Greedy *g, int64_t offset)
     return true;
 }
 
-/* Places one item; false when it is pinned to where something lies. */
-static bool place_by_pairs(Greedy *g, uint32_t index, PlanFit fit)
+static bool find_by_pairs(Greedy *g, const PlanItem *item, PlanFit fit, int64_t *offset)
 {
-    const PlanItem *item = &g->items->item[index];
-    bool good = true;
     g->block_count = 0;
     for (uint32_t p = 0; p < item->piece_count; p++)
         gather(g, &g->items->piece[item->piece + p]);
-    if (item->pinned != PLAN_FREE) {
-        good = fits_at(g, item->pinned);
-        g->offset[index] = item->pinned;
-    } else {
-        sort_blocks(g->block, g->block_count);
-        g->offset[index] = choose(g, item->alignment, fit);
-    }
-    for (uint32_t p = 0; p < item->piece_count; p++)
-        mark_placed(g, item->piece + p);
-    return good;
+    if (item->pinned != PLAN_FREE)
+        return fits_at(g, item->pinned);
+    sort_blocks(g->block, g->block_count);
+    *offset = choose(g, item->alignment, fit);
+    return true;
 }
 
-static bool place_in_columns(Greedy *g, uint32_t index, PlanFit fit)
+static bool find_in_columns(Greedy *g, const PlanItem *item, PlanFit fit, int64_t *offset)
+{
+    if (item->pinned != PLAN_FREE)
+        return columns_free(g->columns, item, item->pinned);
+    *offset = columns_find(g->columns, item, fit);
+    return true;
+}
+
+/* An offset for one item; false when it is pinned to where something lies. */
+static bool find(Greedy *g, uint32_t index, PlanFit fit)
 {
     const PlanItem *item = &g->items->item[index];
-    bool pinned = item->pinned != PLAN_FREE, good = !pinned || columns_free(g->columns, item, item->pinned);
-    g->offset[index] = pinned ? item->pinned : columns_find(g->columns, item, fit);
-    columns_add(g->columns, item, g->offset[index]);
-    return good;
+    g->offset[index] = item->pinned;
+    return g->columns ? find_in_columns(g, item, fit, &g->offset[index])
+                      : find_by_pairs(g, item, fit, &g->offset[index]);
+}
+
+static void keep(Greedy *g, uint32_t index)
+{
+    const PlanItem *item = &g->items->item[index];
+    if (g->columns)
+        columns_add(g->columns, item, g->offset[index]);
+    else
+        for (uint32_t p = 0; p < item->piece_count; p++)
+            mark_placed(g, item->piece + p);
 }
 
 static bool place(Greedy *g, uint32_t index, PlanFit fit)
 {
-    return g->columns ? place_in_columns(g, index, fit) : place_by_pairs(g, index, fit);
+    bool good = find(g, index, fit);
+    keep(g, index);
+    return good;
 }
 
 static void prepare(Greedy *g, PlanWay way)
@@ -181,10 +193,9 @@ static uint64_t looks(const Greedy *g)
     return g->columns ? columns_looks(g->columns) : g->looks;
 }
 
-/* Does the item, placed, reach no limit? */
-static bool within(const Greedy *g, uint32_t index, const PlanLimit *limit)
+static bool is_below(const Greedy *g, uint32_t index, const PlanLimit *limit)
 {
-    return looks(g) <= limit->looks && plan_item_top(g->items, index, g->offset[index]) < limit->below;
+    return plan_item_top(g->items, index, g->offset[index]) < limit->below;
 }
 
 static void finish(Greedy *g, PlanLimit *limit)
@@ -202,7 +213,7 @@ bool plan_greedy_by(const PlanItems *items, PlanOrder order, PlanFit fit, PlanWa
     uint32_t *sequence = ARENA_ARRAY(&g.scratch, uint32_t, items->count);
     uint32_t count = plan_order(&g.scratch, items, order, sequence);
     for (uint32_t k = 0; k < count && good; k++)
-        good = place(&g, sequence[k], fit) && within(&g, sequence[k], limit);
+        good = place(&g, sequence[k], fit) && looks(&g) <= limit->looks && is_below(&g, sequence[k], limit);
     finish(&g, limit);
     return good;
 }
@@ -210,6 +221,21 @@ bool plan_greedy_by(const PlanItems *items, PlanOrder order, PlanFit fit, PlanWa
 bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, PlanLimit *limit, int64_t *offset)
 {
     return plan_greedy_by(items, order, fit, PLAN_WAY_FASTER, limit, offset);
+}
+
+uint32_t plan_greedy_below(const PlanItems *items, const uint32_t *sequence, uint32_t count, PlanFit fit,
+                           PlanLimit *limit, int64_t *offset, uint32_t *misfit)
+{
+    Greedy g = {.items = items, .offset = offset};
+    uint32_t misfits = 0, k = 0;
+    prepare(&g, PLAN_WAY_FASTER);
+    for (; k < count && looks(&g) <= limit->looks; k++)
+        if (find(&g, sequence[k], fit) && is_below(&g, sequence[k], limit))
+            keep(&g, sequence[k]);
+        else
+            misfit[misfits++] = sequence[k];
+    finish(&g, limit);
+    return k < count ? PLAN_GIVEN_UP : misfits;
 }
 
 void plan_settle(const PlanItems *items, PlanLimit *limit, int64_t *offset)

@@ -23,6 +23,13 @@ typedef struct PlanLimit { /* of a run, which gives up at either */
  * time.  Work: that of the cheaper PlanWay.  False when pins do not agree, or at the limit. */
 bool plan_greedy(const PlanItems *items, PlanOrder order, PlanFit fit, PlanLimit *limit, int64_t *offset);
 
+#define PLAN_GIVEN_UP UINT32_MAX
+
+/* As plan_greedy by a sequence of items; one that comes as high as limit->below is left out, and listed in
+ * misfit[count].  Returns how many these are, or PLAN_GIVEN_UP at the limit of looks. */
+uint32_t plan_greedy_below(const PlanItems *items, const uint32_t *sequence, uint32_t count, PlanFit fit,
+                           PlanLimit *limit, int64_t *offset, uint32_t *misfit);
+
 typedef enum PlanWay {                   /* to find the gaps; offsets are the same */
                        PLAN_WAY_FASTER,  /* that of the two below which has less to look at */
                        PLAN_WAY_PAIRS,   /* work: the number of conflicting pairs, times a logarithm */

@@ -35,6 +35,12 @@ extern const char *const plan_order_name[PLAN_ORDERS];
 /* Items with storage only (piece_count > 0), pinned ones before all others; returns the count. */
 uint32_t plan_order(Arena *arena, const PlanItems *items, PlanOrder order, uint32_t *sequence);
 
+/* Is it the same as an order before it?  With one alignment everywhere the one by alignment is that by size. */
+static inline bool plan_order_repeats(const PlanItems *items, PlanOrder order)
+{
+    return order == PLAN_BY_ALIGNMENT && items->uniform;
+}
+
 /* [count]: the number of conflicting pairs each item has a part in; and the load of the fullest section of each. */
 uint32_t *plan_conflicts(Arena *arena, const PlanItems *items);
 int64_t *plan_breadth(Arena *arena, const PlanItems *items);

@@ -13,6 +13,7 @@
 #include "plan/greedy.h"
 #include "plan/planar.h"
 #include "plan/relation.h"
+#include "plan/repair.h"
 #include "plan/tighten.h"
 
 #define LOOKS_PER_EFFORT UINT64_C(1000000000) /* of all runs of one region */
@@ -24,10 +25,9 @@
 #define MOST_BY_BLOCKS   10000
 #define MANY             200000 /* items from which on even n log n is done sparingly */
 #define LOOKS_OF_MANY    UINT64_C(250000000)
-#define NO_EFFORT        20                 /* an effort of 0 has such a part of the looks of 1 */
-#define MOST_BY_NNC      100000             /* items up to which `best` tries nnc, at normal effort */
-#define FEW              1000               /* items, of which the search does more than repair could */
-#define REPAIR_LOOKS     UINT64_C(10000000) /* for each unit of effort, where the search cannot go */
+#define NO_EFFORT        20     /* an effort of 0 has such a part of the looks of 1 */
+#define MOST_BY_NNC      100000 /* items up to which `best` tries nnc, at normal effort */
+#define FEW              1000   /* items, of which the search does more than repair could */
 #define NODES_PER_EFFORT UINT64_C(150000)
 #define PLAIN_SIZE       500 /* items and sections, and conflicts per item, of problems that get all these nodes */
 #define SMALL_SIZE       45  /* and of such whose nodes cost so little that they get more */
@@ -42,7 +42,7 @@ static bool done(const Attempt *a)
     return plan_attempt_proven(a);
 }
 
-static void consider(Attempt *a, bool placed, const char *by)
+void plan_attempt_consider(Attempt *a, bool placed, const char *by)
 {
     if (!placed)
         return;
@@ -117,19 +117,13 @@ static void try_one(Attempt *a, Family family, PlanOrder order)
         break;
     }
     a->looks = limit.looks;
-    consider(a, placed, family_name[family][order]);
-}
-
-/* With one alignment everywhere the order by alignment is that by size. */
-static bool repeats(const Attempt *a, PlanOrder order)
-{
-    return order == PLAN_BY_ALIGNMENT && a->items->uniform;
+    plan_attempt_consider(a, placed, family_name[family][order]);
 }
 
 static void try_family(Attempt *a, Family family)
 {
     for (PlanOrder order = 0; order < PLAN_ORDERS && !done(a) && a->looks; order++)
-        if (!repeats(a, order))
+        if (!plan_order_repeats(a->items, order))
             try_one(a, family, order);
 }
 
@@ -159,7 +153,7 @@ static void try_nnc(Attempt *a, PlanNnc rule)
 {
     plan_nnc(a->items, rule, a->trial);
     settle(a, a->trial);
-    consider(a, true, "nnc");
+    plan_attempt_consider(a, true, "nnc");
 }
 
 static void run_nnc(Attempt *a)
@@ -212,46 +206,6 @@ static void settle_best(Attempt *a)
     a->peak = plan_items_peak(a->items, a->offset);
 }
 
-/* Moves one of a sequence ahead, to half its place; pins stay first. */
-static void promote(uint32_t *sequence, uint32_t count, uint32_t pins, uint32_t item)
-{
-    uint32_t from = pins;
-    while (from < count && sequence[from] != item)
-        from++;
-    if (from == count)
-        return;
-    uint32_t to = pins + (from - pins) / 2;
-    memmove(&sequence[to + 1], &sequence[to], sizeof *sequence * (from - to));
-    sequence[to] = item;
-}
-
-/* Again and again the skyline, each time with the item ahead that came to lie too high the time before: what a plan
- * suffers from tells what should come sooner (Joslin and Clements, "Squeaky wheel optimization", JAIR 1999). */
-static void repair_order(Attempt *a, PlanOrder order, uint64_t looks)
-{
-    Arena scratch = {0};
-    uint32_t *sequence = ARENA_ARRAY(&scratch, uint32_t, a->items->count), pins = 0;
-    uint32_t count = plan_order(&scratch, a->items, order, sequence);
-    while (pins < count && a->items->item[sequence[pins]].pinned != PLAN_FREE)
-        pins++;
-    for (PlanLimit limit = {.looks = looks}; !done(a) && limit.looks;) {
-        limit.below = a->peak;
-        limit.looks -= limit.looks > count ? count : limit.looks;
-        bool placed = plan_skyline(a->items, sequence, count, &limit, a->trial);
-        consider(a, placed, "skyline");
-        if (!placed)
-            promote(sequence, count, pins, limit.failed);
-    }
-    arena_free(&scratch);
-}
-
-static void repair(Attempt *a)
-{
-    for (PlanOrder order = 0; order < PLAN_ORDERS && !done(a); order++)
-        if (!repeats(a, order))
-            repair_order(a, order, REPAIR_LOOKS * (uint64_t)a->effort / PLAN_ORDERS);
-}
-
 static void run_quick(Attempt *a)
 {
     try_light(a);
@@ -280,7 +234,7 @@ static void run_single(Attempt *a)
         return;
     bool searchable = can_search(a, &nodes);
     if (!searchable || a->items->count > FEW)
-        repair(a);
+        plan_repair(a);
     if (searchable && !done(a))
         search(a, nodes);
     settle_best(a);
@@ -296,7 +250,7 @@ static void place_blocks(Attempt *a, const PlanBlocks *blocks, int64_t wanted)
     for (uint32_t i = 0; i < a->items->count; i++)
         a->trial[i] = inner.offset[items.buffer_item[blocks->block[i]]] + blocks->at[i];
     settle(a, a->trial);
-    consider(a, true, "blocks");
+    plan_attempt_consider(a, true, "blocks");
     a->nodes += inner.nodes;
     arena_free(&scratch);
 }
@@ -321,7 +275,7 @@ static void try_planar(Attempt *a)
 {
     uint64_t looks = PLANAR_LOOKS * (uint64_t)a->effort + PLANAR_LOOKS / NO_EFFORT;
     if (a->items->plain && a->items->count <= MOST_BY_BLOCKS)
-        consider(a, plan_planar(a->items, &looks, a->trial), "planar");
+        plan_attempt_consider(a, plan_planar(a->items, &looks, a->trial), "planar");
 }
 
 /* Walks forwards and backwards in turn, and on to half the excess where one is reached. */
@@ -337,7 +291,7 @@ static void try_anneal(Attempt *a)
         if (!excess)
             return;
         PlanWalk how = {a->bound + excess, a->peak, WALKS, turn / 2, turn % 2};
-        consider(a, plan_anneal(a->items, &how, &looks, a->trial), "anneal");
+        plan_attempt_consider(a, plan_anneal(a->items, &how, &looks, a->trial), "anneal");
     }
 }
 
@@ -408,7 +362,7 @@ static void run_bestfit(Attempt *a)
 static void run_relation(Attempt *a)
 {
     for (uint32_t order = 0; order < PLAN_RELATION_ORDERS && !done(a); order++)
-        consider(a, plan_relation(a->items, a->problem, order, a->trial), plan_relation_name[order]);
+        plan_attempt_consider(a, plan_relation(a->items, a->problem, order, a->trial), plan_relation_name[order]);
 }
 
 static const struct {

@@ -23,6 +23,9 @@ PlanAttempt plan_attempt(Arena *arena, const PlanProblem *problem, const PlanIte
 /* Runs the allocator, which plan_allocators must list.  Where there is none, a->peak stays INT64_MAX. */
 void plan_attempt_run(PlanAttempt *a, const char *allocator);
 
+/* Takes a->trial for the best so far, if it was placed and is; `by` names the allocator. */
+void plan_attempt_consider(PlanAttempt *a, bool placed, const char *by);
+
 static inline bool plan_attempt_proven(const PlanAttempt *a)
 {
     return a->peak <= a->bound;

@@ -73,19 +73,15 @@ static void large_training_steps_are_tight(void)
     }
 }
 
+/* Too many for the search, and no order is proven: orders that learn gain something. */
 static void effort_helps_the_large(void)
 {
-    uint32_t lower = 0;
-    for (uint64_t seed = 1; seed <= 2; seed++) {
-        Arena arena = {0};
-        Random random = {seed};
-        PlanProblem p = draw_mixed(&arena, &random, 7000);
-        int64_t normal = placed(&arena, &p, "best", 1).peak, more = placed(&arena, &p, "best", 6).peak;
-        CHECK(more <= normal, "seed %" PRIu64 ": more effort, %" PRId64 " for %" PRId64, seed, more, normal);
-        lower += more < normal;
-        arena_free(&arena);
-    }
-    CHECK(lower > 0, "effort never helps");
+    Arena arena = {0};
+    Random random = {1};
+    PlanProblem p = draw_mixed(&arena, &random, 20000);
+    int64_t normal = placed(&arena, &p, "best", 1).peak, more = placed(&arena, &p, "best", 2).peak;
+    CHECK(more < normal, "more effort, %" PRId64 " for %" PRId64, more, normal);
+    arena_free(&arena);
 }
 
 /* Three of these have an alignment of 4,096 and are live at step 2. */

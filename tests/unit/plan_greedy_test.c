@@ -117,6 +117,56 @@ static void both_ways_are_the_plain_one(void)
     CHECK(clashes > 20 && clashes < 1000, "%u clashes", clashes);
 }
 
+/* What comes too high is left out, the rest lies as if it had never been. */
+static void misfits_are_left_out(const PlanItems *items, Arena *arena, PlanFit fit)
+{
+    PlanLimit limit = {.below = INT64_MAX, .looks = UINT64_MAX};
+    uint32_t *sequence = ARENA_ARRAY(arena, uint32_t, items->count);
+    uint32_t *misfit = ARENA_ARRAY(arena, uint32_t, items->count);
+    int64_t *offset = ARENA_ARRAY(arena, int64_t, items->count);
+    bool *placed = ARENA_ARRAY(arena, bool, items->count);
+    Plain *taken = ARENA_ARRAY(arena, Plain, (size_t)items->piece_count * (items->piece_count + 1));
+    uint32_t n = plan_order(arena, items, PLAN_BY_CONFLICTS, sequence);
+
+    CHECK(plan_greedy_below(items, sequence, n, fit, &limit, offset, misfit) == 0, "misfits without a limit");
+    limit.below = plan_items_peak(items, offset) * 2 / 3;
+    uint32_t misfits = plan_greedy_below(items, sequence, n, fit, &limit, offset, misfit), next = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const PlanItem *it = &items->item[sequence[k]];
+        uint32_t count = collisions(items, sequence[k], placed, offset, taken);
+        int64_t at = plain_choice(taken, count, it->alignment, fit);
+        if (next < misfits && misfit[next] == sequence[k]) {
+            CHECK(plan_item_top(items, sequence[k], at) >= limit.below, "item %u is no misfit", sequence[k]);
+            next++;
+        } else {
+            CHECK(at == offset[sequence[k]] && plan_item_top(items, sequence[k], at) < limit.below,
+                  "item %u at %" PRId64, sequence[k], offset[sequence[k]]);
+            placed[sequence[k]] = true;
+        }
+    }
+    CHECK(next == misfits, "%u misfits of %u in order", next, misfits);
+    limit.looks = 0;
+    CHECK(n < 100 || plan_greedy_below(items, sequence, n, fit, &limit, offset, misfit) == PLAN_GIVEN_UP,
+          "work without looks");
+}
+
+static void plans_below_a_limit(void)
+{
+    Random random = {4};
+    for (uint32_t trial = 0; trial < 200; trial++) {
+        Arena arena = {0};
+        PlanProblem problem = problem_of(&arena, &random, trial);
+        PlanItems items;
+        plan_items(&arena, &problem, 0, &items);
+        bool pins = false;
+        for (uint32_t i = 0; i < items.count; i++)
+            pins |= items.item[i].pinned != PLAN_FREE;
+        if (!pins)
+            misfits_are_left_out(&items, &arena, trial % 2 ? PLAN_FIRST_FIT : PLAN_BEST_FIT);
+        arena_free(&arena);
+    }
+}
+
 /* Activations that live until their gradient: a quarter of all pairs conflict, 900 million.  The columns may look at a
  * twentieth part of that. */
 static void many_conflicts_take_little_work(void)
@@ -191,6 +241,7 @@ int main(void)
 {
     runs_are_a_set();
     both_ways_are_the_plain_one();
+    plans_below_a_limit();
     many_conflicts_take_little_work();
     puts("plan_greedy: ok");
     return 0;
