@@ -29,13 +29,15 @@ const Tensor *eval_data(Graph *graph, ValueId id)
     return data;
 }
 
+#define WORK_OF_NODE 10 /* besides its elements: to find its operands, make its results and forget them */
+
 /* Runs the node, and takes what it costs off the work there is. */
 static bool run_within(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out, int64_t *work)
 {
     if (node->sub_count)
         return eval_control_within(graph, node, in, out, work);
     if (work) {
-        *work -= node_flops(graph, node) + 1;
+        *work -= node_flops(graph, node) + WORK_OF_NODE;
         for (uint32_t i = 0; i < node->out_count; i++)
             *work -= shape_elements(&out[i]->type->shape);
     }

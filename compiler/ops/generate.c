@@ -45,14 +45,15 @@ bool node_is_formula(const Node *node)
     return op_info(node->op)->family == FAMILY_GENERATE && !is_random(node->op);
 }
 
-/* Is there such an element? A number of floats is rounded, one of integers is itself. */
+/* Is there such an element? A number of floats is rounded, but not to infinity, one of integers is itself. */
 static bool holds(DType dtype, double number)
 {
     uint64_t bits = 0;
     const Type type = {.dtype = dtype};
     Tensor element = {.type = &type, .data = &bits};
     tensor_set_number(&element, 0, number);
-    return dtype_is_float(dtype) || tensor_number(&element, 0) == number;
+    double is = tensor_number(&element, 0);
+    return dtype_is_float(dtype) ? isfinite(is) || !isfinite(number) : is == number;
 }
 
 /* What is wrong with generating this type, as text; empty when nothing. */
@@ -62,8 +63,8 @@ static Str generate_complaint(Arena *arena, const Node *node, DType dtype, uint3
         return str_format(arena, "gives floating-point numbers, not %s", dtype_name(dtype));
     double number;
     if (node_is_number(node, &number) && !holds(dtype, number))
-        return str_format(arena, "%.17g is not %s %s", number, strchr("if", *dtype_name(dtype)) ? "an" : "a",
-                          dtype_name(dtype));
+        return str_format(arena, "%.17g is %s %s %s", number, dtype_is_float(dtype) ? "too large for" : "not",
+                          strchr("if", *dtype_name(dtype)) ? "an" : "a", dtype_name(dtype));
     if (node->op != OP_IOTA)
         return (Str){0};
     int64_t axis = attr_int(node, "axis");

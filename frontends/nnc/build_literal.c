@@ -11,8 +11,10 @@ bool build_check_fits(Builder *b, const Const *c, DType dtype, Place place)
         return true;
     if (c->kind == C_FLOAT && !dtype_is_float(dtype) && build_complain_of_integers(b, place))
         return false;
-    return build_complain(b, place, STR_FMT " is not %s %s", STR_ARG(const_show(b->scratch, c)),
-                          strchr("if", dtype_name(dtype)[0]) ? "an" : "a", dtype_name(dtype));
+    bool too_large = (c->kind == C_INT || c->kind == C_FLOAT) && dtype_is_float(dtype);
+    return build_complain(b, place, STR_FMT " is %s %s %s", STR_ARG(const_show(b->scratch, c)),
+                          too_large ? "too large for" : "not", strchr("if", dtype_name(dtype)[0]) ? "an" : "a",
+                          dtype_name(dtype));
 }
 
 /* One value per dtype and bits in each graph, so that equal literals are the same operand. */

@@ -154,13 +154,23 @@ static bool int_fits(int64_t i, DType dtype)
     return i >= -most - 1 && i <= most;
 }
 
+/* A number is rounded, but not to infinity. */
+static bool float_fits(double number, DType dtype)
+{
+    uint64_t bits = 0;
+    const Type type = {.dtype = dtype};
+    Tensor element = {.type = &type, .data = &bits};
+    tensor_set_number(&element, 0, number);
+    return isfinite(tensor_number(&element, 0)) || !isfinite(number);
+}
+
 bool const_fits(const Const *c, DType dtype)
 {
-    if (dtype == DT_BOOL)
-        return c->kind == C_BOOL;
-    if (c->kind == C_INT)
-        return dtype_is_float(dtype) || int_fits(c->i, dtype);
-    return c->kind == C_FLOAT && dtype_is_float(dtype);
+    if (dtype == DT_BOOL || c->kind == C_BOOL)
+        return dtype == DT_BOOL && c->kind == C_BOOL;
+    if (dtype_is_float(dtype))
+        return (c->kind == C_INT || c->kind == C_FLOAT) && float_fits(const_number(c), dtype);
+    return c->kind == C_INT && int_fits(c->i, dtype);
 }
 
 void const_set_element(Tensor *tensor, int64_t index, const Const *c)
