@@ -268,7 +268,8 @@ def interrupted(make):
         process = subprocess.Popen(work.words(*words, *more), cwd=work.folder, stdout=subprocess.PIPE, text=True,
                                    preexec_fn=heed_hangups)
         process.stdout.readline()  # now it watches
-        time.sleep(0.07 + 0.011 * (round_ % 5) if round_ else 0)  # the first comes before anything is there to be kept
+        # The first comes before anything is there to be kept; later ones give more and more time, for machines that are busy.
+        time.sleep(0.07 + 0.011 * (round_ % 5) + 0.004 * round_ if round_ else 0)
         number = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)[round_ % 3]
         process.send_signal(number)
         text = process.communicate()[0]
