@@ -42,20 +42,6 @@ static bool done(const Attempt *a)
     return plan_attempt_proven(a);
 }
 
-void plan_attempt_consider(Attempt *a, bool placed, const char *by)
-{
-    if (!placed)
-        return;
-    int64_t peak = plan_items_peak(a->items, a->trial);
-    if (peak >= a->peak)
-        return;
-    int64_t *swap = a->offset;
-    a->offset = a->trial;
-    a->trial = swap;
-    a->peak = peak;
-    a->by = by;
-}
-
 typedef enum Family { FIRST_FIT, BEST_FIT, SKYLINE, STACK, FAMILIES } Family; /* of allocators, one for each order */
 
 #define FIRST_NAME(NAME, name, first, keys)   "greedy-" name,
@@ -410,17 +396,4 @@ static const PlanAllocator allocators[] = {
 const PlanAllocator *plan_allocators(void)
 {
     return allocators;
-}
-
-PlanAttempt plan_attempt(Arena *arena, const PlanProblem *problem, const PlanItems *items, int effort, int64_t wanted)
-{
-    return (PlanAttempt){.items = items,
-                         .problem = problem,
-                         .effort = effort,
-                         .wanted = wanted,
-                         .offset = ARENA_ARRAY(arena, int64_t, items->count),
-                         .trial = ARENA_ARRAY(arena, int64_t, items->count),
-                         .peak = INT64_MAX,
-                         .bound = items->lower_bound,
-                         .looks = UINT64_MAX};
 }

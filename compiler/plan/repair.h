@@ -2,7 +2,7 @@
 #ifndef NNC_PLAN_REPAIR_H
 #define NNC_PLAN_REPAIR_H
 
-#include "plan/portfolio.h"
+#include "plan/attempt.h"
 
 /* Lowers a->peak, where it can; work in proportion to a->effort. */
 void plan_repair(PlanAttempt *a);
