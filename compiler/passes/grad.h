@@ -23,6 +23,9 @@ typedef struct GradRequest {
 /* Appends the nodes; gradient[i] is that of wrt[i], or NONE where nothing reaches it.  False after an error. */
 bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, ValueId *gradient);
 
+/* All of the graph and of its bodies.  False after errors. */
+bool grad_all(Graph *graph, PassContext *context);
+
 /* grad_recompute.c: calls that are computed again when their gradients are asked for.  NULL where there are none. */
 typedef struct Recompute Recompute;
 Recompute *grad_recompute_open(GradPass *pass, Graph *graph, Arena *scratch);

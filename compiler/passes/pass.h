@@ -22,6 +22,7 @@ typedef struct PassContext {
     uint32_t lanes;          /* of f32 in a vector of the target; for layout */
     bool integers_as_floats; /* contractions of i32 that f32 adds up exactly are to be of f32; for promote */
     Remat remat;             /* for remat */
+    bool dear;               /* exponentials and the like call another library: remat computes none again unasked */
     bool in_body;            /* the graph is a body of one that the pass has run on before */
 
     /* For the stages behind the passes, which the code generator brings: */

@@ -24,6 +24,9 @@ typedef struct Segments {
 /* In which the graph, which is expanded, can be computed again: gradient by gradient, one after another. */
 Segments remat_segments(const Graph *graph, RematKind kind, Arena *scratch);
 
+/* Per node: elementwise, and of a fine segment whose gradients need fewer bytes to wait when it is computed again. */
+const bool *remat_light(const Graph *graph, const Segments *fine, const PassContext *context);
+
 /* The most of everything that is of use in PassContext.remat, for the graph and the bodies in it. */
 typedef struct RematSupply {
     uint32_t fine, coarse;
