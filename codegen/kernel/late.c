@@ -48,8 +48,8 @@ bool late_find(Fuser *fuser, uint32_t n, uint32_t kernel)
 /* Placing */
 
 typedef struct Use { /* of a value */
-    uint32_t first; /* the first kernel that reads it, through views; NONE */
-    bool direct;    /* elementwise at its own position, all that do so there */
+    uint32_t first;  /* the first kernel that reads it, through views; NONE */
+    bool direct;     /* elementwise at its own position, all that do so there */
 } Use;
 
 typedef struct Chain { /* late nodes of one shape that read each other, and wait for the same kernel */
@@ -113,8 +113,7 @@ static void find_chains(Placer *p)
                 rename_chain(p, n, of, p->chain[n]);
         }
         if (p->chain[n] == NONE) {
-            Chain chain = {
-                .type = type, .use = {.first = NONE}, .ends = fuser->ends[n], .kernel = NONE, .base = base};
+            Chain chain = {.type = type, .use = {.first = NONE}, .ends = fuser->ends[n], .kernel = NONE, .base = base};
             p->chain[n] = p->chains;
             ARENA_PUSH(fuser->arena, p->at, p->chains, p->chain_capacity, chain);
         }
@@ -181,9 +180,8 @@ static void join_user(Placer *p, Chain *chain)
 {
     const Use *use = &chain->use;
     Group *group = use->first == NONE ? NULL : &p->fuser->group[use->first];
-    if (!group || !use->direct || group->kind == KERNEL_ALONE || group->operand ||
-        group->segment != 2 * chain->ends || group->size + chain->size > MOST_NODES ||
-        !same_space(group->type, chain->type))
+    if (!group || !use->direct || group->kind == KERNEL_ALONE || group->operand || group->segment != 2 * chain->ends ||
+        group->size + chain->size > MOST_NODES || !same_space(group->type, chain->type))
         return;
     chain->kernel = use->first;
     group->size += chain->size;
@@ -252,9 +250,8 @@ static void open_own(Placer *p)
         if (p->chain[n] == NONE || node->kernel != NONE)
             continue;
         if (!goes_on(p, node, n)) {
-            Group group = {.kind = KERNEL_MAP,
-                           .type = value_type(fuser->graph, node->out[0]),
-                           .segment = 2 * fuser->ends[n]};
+            Group group = {
+                .kind = KERNEL_MAP, .type = value_type(fuser->graph, node->out[0]), .segment = 2 * fuser->ends[n]};
             Own own = {fuser->latest[node->out[0]], fuser->group_count};
             ARENA_PUSH(fuser->arena, fuser->group, fuser->group_count, fuser->group_capacity, group);
             ARENA_PUSH(fuser->arena, p->own, p->count, p->capacity, own);

@@ -458,7 +458,7 @@ static bool grad_nest(GradPass *pass, Graph *graph)
 bool grad_all(Graph *graph, PassContext *context)
 {
     Arena arena = {0};
-    GradPass pass = {.context = context, .arena = &arena, .taped = {.arena = &arena}};
+    GradPass pass = {.context = context, .arena = &arena, .taped = {.arena = &arena}, .sums = {.arena = &arena}};
     bool good = grad_nest(&pass, graph);
     arena_free(&arena);
     return good;

@@ -10,9 +10,10 @@
 #include "ir/graph.h"
 
 /* What to compute again rather than keep for the gradient (remat.h has what there is): the segments that save most for
- * an operation first.  With snapshots, all coarse ones, by the schedule for so many. */
+ * an operation first.  With snapshots, all coarse ones, by the schedule for so many.  Rounds: how deep loops are
+ * nested, so that their tapes are shorter. */
 typedef struct Remat {
-    uint32_t fine, coarse, snapshots;
+    uint32_t fine, coarse, snapshots, rounds;
 } Remat;
 
 typedef struct PassContext {

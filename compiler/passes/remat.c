@@ -141,6 +141,8 @@ bool pass_remat(Graph *graph, PassContext *context)
 {
     const Remat *remat = &context->remat;
     Marking m = {.graph = graph, .scratch = context->scratch, .again = {.arena = context->scratch}};
+    if (remat->rounds)
+        remat_rounds(graph, remat->rounds, context);
     m.region = ARENA_ARRAY(context->scratch, uint32_t, graph->node_count + 1);
     memset(m.region, 0xff, graph->node_count * sizeof *m.region); /* NONE */
     if (remat->snapshots)

@@ -2,9 +2,10 @@
  *
  * Of the values between one contraction and the next, gradients read some: of a GELU what it is applied to, and its
  * result, for the gradient of the weight behind.  Not all of these have to wait: elementwise nodes compute some of the
- * others.  Which values wait is a minimum cut of each fine segment, as between the kernels of one graph (kernel/keep.c):
- * between what is not computed again (contractions, reductions, draws, what comes from outside of the segment) and what
- * gradients read, each value weighing its bytes.  What gradients read is known by differentiating a clone. */
+ * others.  Which values wait is a minimum cut of each fine segment, as between the kernels of one graph
+ * (kernel/keep.c): between what is not computed again (contractions, reductions, draws, what comes from outside of the
+ * segment) and what gradients read, each value weighing its bytes.  What gradients read is known by differentiating a
+ * clone. */
 #include "base/network.h"
 #include "ops/meaning.h"
 #include "passes/grad.h"
@@ -85,8 +86,7 @@ static bool repeats(const Light *light, const Node *node)
 {
     const OpInfo *info = op_info(node->op);
     bool dear = light->dear && info->scalar && word_list_is_expensive(info->scalar);
-    return ((info->family == FAMILY_ELEMENTWISE && !dear) || node_is_view(node)) &&
-           !in_checkpoint(light->graph, node);
+    return ((info->family == FAMILY_ELEMENTWISE && !dear) || node_is_view(node)) && !in_checkpoint(light->graph, node);
 }
 
 /* The network of a segment: each value has an entrance and an exit, joined by an edge of its price */
