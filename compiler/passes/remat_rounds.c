@@ -1,9 +1,9 @@
 /* Tapes of some rounds.
  *
- * A loop that is differentiated writes what each round begins with on a tape (grad_tape.c).  As a loop of loops it writes
- * what each of these begins with: the gradient of the outer loop computes one inner loop again at a time, along a tape
- * of its own rounds.  So of n rounds about the m-th root of n is on each of m tapes, and each round is computed m - 1
- * times more. */
+ * A loop that is differentiated writes what each round begins with on a tape (grad_tape.c).  As a loop of loops it
+ * writes what each of these begins with: the gradient of the outer loop computes one inner loop again at a time, along
+ * a tape of its own rounds.  So of n rounds about the m-th root of n is on each of m tapes, and each round is computed
+ * m - 1 times more. */
 #include "ops/control.h"
 #include "ops/family.h"
 #include "passes/remat.h"
@@ -61,8 +61,8 @@ static Graph *round_body(const Nest *nest)
     for (uint32_t i = 0; i < old->output_count; i++)
         graph_add_output(body, out[i], old->output[i].name);
     if (nest->counts)
-        graph_add_output(
-            body, op_build2(body, OP_ADD, count, graph_add_scalar(body, DT_I64, 1), nest->node->place), (Str){0});
+        graph_add_output(body, op_build2(body, OP_ADD, count, graph_add_scalar(body, DT_I64, 1), nest->node->place),
+                         (Str){0});
     return body;
 }
 
@@ -149,9 +149,8 @@ static bool *differentiated(const Graph *graph, Arena *scratch)
 static int64_t rounds_of(Graph *graph, NodeId n, const PassContext *context)
 {
     const Node *node = &graph->node[n];
-    int64_t rounds = !node->dead && node_is_loop(node) && loop_of(graph, node).condition
-                         ? rounds_bound(graph, node, context)
-                         : 0;
+    int64_t rounds =
+        !node->dead && node_is_loop(node) && loop_of(graph, node).condition ? rounds_bound(graph, node, context) : 0;
     return rounds >= LEAST_ROUNDS ? rounds : 0;
 }
 
