@@ -39,11 +39,6 @@ static uint32_t open_group(Fuser *fuser, KernelKind kind, const Type *type, uint
     return fuser->group_count - 1;
 }
 
-static uint32_t later(uint32_t a, uint32_t b)
-{
-    return a == NONE ? b : b == NONE ? a : a > b ? a : b;
-}
-
 static bool made_in(const Fuser *fuser, ValueId value, uint32_t kernel)
 {
     const Node *node = value_producer(fuser->graph, value);
@@ -299,12 +294,10 @@ static void assign(Fuser *fuser, bool apart)
         uint32_t kernel = NONE;
         node->joined = false;
         for (uint32_t i = 0; i < node->in_count; i++)
-            kernel = later(kernel, fuser->latest[node->in[i]]);
+            kernel = later_kernel(kernel, fuser->latest[node->in[i]]);
         bool view = is_inline(node);
-        if (!apart && late_find(fuser, n, kernel)) {
-            fuser->latest[node->out[0]] = later(kernel, fuser->flow);
+        if (!apart && late_find(fuser, n, kernel))
             continue;
-        }
         uint32_t together = kernel == NONE && !apart && !fuser->joins[n] ? wait_for_user(fuser, n) : 0;
         if (together) {
             node->kernel = NONE;
@@ -434,7 +427,7 @@ static void order(Fuser *fuser)
         const Node *node = &graph->node[n];
         uint32_t last = node->kernel;
         for (uint32_t i = 0; node->kernel == NONE && i < node->in_count; i++)
-            last = later(last, fuser->latest[node->in[i]]);
+            last = later_kernel(last, fuser->latest[node->in[i]]);
         for (uint32_t r = 0; r < node->out_count; r++)
             fuser->latest[node->out[r]] = last;
         key[n] = last == NONE ? 0 : last + 1;

@@ -40,4 +40,10 @@ typedef struct Fuser {
     uint32_t flow;     /* the last kernel that a body begins or ends with; NONE */
 } Fuser;
 
+/* Of two kernels, each of which may be NONE. */
+static inline uint32_t later_kernel(uint32_t a, uint32_t b)
+{
+    return a == NONE ? b : b == NONE ? a : a > b ? a : b;
+}
+
 #endif

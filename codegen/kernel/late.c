@@ -23,6 +23,20 @@ static bool is_awaited(const Fuser *fuser, ValueId value)
     return false;
 }
 
+/* So do nodes that wait for it (fuse.c), which have no other user: it has no kernel yet that they could join.  Recurses
+ * over as many as may wait. */
+static void become_late(Fuser *fuser, Node *node, uint32_t latest)
+{
+    node->kernel = NONE;
+    fuser->late[node->out[0]] = true;
+    fuser->latest[node->out[0]] = latest;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (fuser->waits[node->in[i]]) {
+            fuser->waits[node->in[i]] = 0;
+            become_late(fuser, value_producer(fuser->graph, node->in[i]), latest);
+        }
+}
+
 bool late_find(Fuser *fuser, uint32_t n, uint32_t kernel)
 {
     const Graph *graph = fuser->graph;
@@ -41,8 +55,8 @@ bool late_find(Fuser *fuser, uint32_t n, uint32_t kernel)
             return false;
     }
     if (waits)
-        node->kernel = NONE;
-    return fuser->late[node->out[0]] = waits;
+        become_late(fuser, node, later_kernel(kernel, fuser->flow));
+    return waits;
 }
 
 /* Placing */
