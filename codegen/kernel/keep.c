@@ -100,7 +100,31 @@ static bool is_costly(const Node *node)
     return op_info(node->op)->scalar && word_list_is_expensive(op_info(node->op)->scalar);
 }
 
-/* May others compute it?  Not what reads memory at other positions than its own. */
+/* Could the reader compute the value itself: at its own position, in the same stretch of nodes? */
+static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
+{
+    const Graph *graph = k->graph;
+    if (op_info(reader->op)->family != FAMILY_ELEMENTWISE || reader->kernel == NONE)
+        return false;
+    const Type *type = value_type(graph, value), *to = value_type(graph, reader->out[0]);
+    return shape_eq(&type->shape, &to->shape) && type->layout.block == to->layout.block &&
+           k->ends[reader - graph->node] == k->ends[graph->value[value].node];
+}
+
+/* Does another node of its kernel, elementwise as well, read it at another position than its own: one for each row? */
+static bool is_broadcast(const Keeper *k, const Node *node)
+{
+    for (uint32_t i = k->users.first[node->out[0]]; i < k->users.first[node->out[0] + 1]; i++) {
+        const Node *reader = &k->graph->node[k->users.user[i]];
+        if (reader->kernel == node->kernel && op_info(reader->op)->family == FAMILY_ELEMENTWISE &&
+            !may_repeat(k, node->out[0], reader))
+            return true;
+    }
+    return false;
+}
+
+/* May others compute it?  Not what reads memory at other positions than its own, nor what is read at others: a kernel
+ * has no values of another shape than its own. */
 static bool repeats(const Keeper *k, const Node *node)
 {
     const Graph *graph = k->graph;
@@ -114,18 +138,7 @@ static bool repeats(const Keeper *k, const Node *node)
             (producer && producer->kernel == NONE && !node_is_formula(producer) && !view_is_reshape(producer)))
             return false;
     }
-    return true;
-}
-
-/* Could the reader compute the value itself: at its own position, in the same stretch of nodes? */
-static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
-{
-    const Graph *graph = k->graph;
-    if (op_info(reader->op)->family != FAMILY_ELEMENTWISE || reader->kernel == NONE)
-        return false;
-    const Type *type = value_type(graph, value), *to = value_type(graph, reader->out[0]);
-    return shape_eq(&type->shape, &to->shape) && type->layout.block == to->layout.block &&
-           k->ends[reader - graph->node] == k->ends[graph->value[value].node];
+    return !is_broadcast(k, node);
 }
 
 /* Who reads the values of a kernel */
