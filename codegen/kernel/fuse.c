@@ -11,49 +11,21 @@
  * to the map that makes its image; a change of layout to the pooling or map before it; elementwise and further
  * reductions to a kernel of rows (softmax, layer norm); a cast of an integer input to the contraction, pooling or
  * reduction that alone reads it; what is cheap to compute of inputs to the contraction whose image or weights it is; a
- * slice at run-time positions to all that read it (join.h).  Views and ramps belong to no kernel: their users read
- * through them.  What leaves the graph and is only a view gets a copy of its own. */
+ * slice at run-time positions to all that read it (join.h); what is computed again to the first that reads it (late.h).
+ * Views and ramps belong to no kernel: their users read through them.  What leaves the graph and is only a view gets a
+ * copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"
 #include "kernel/copies.h"
+#include "kernel/fuser.h"
 #include "kernel/join.h"
 #include "kernel/keep.h"
 #include "kernel/kernel.h"
+#include "kernel/late.h"
 #include "ops/meaning.h"
 
-typedef enum KernelKind {
-    KERNEL_MAP,    /* elementwise over `space` */
-    KERNEL_ANCHOR, /* a window or contraction whose result has shape `space`, and its epilogue */
-    KERNEL_ROWS,   /* reductions over the dimensions of `space` from row_rank on */
-    KERNEL_ALONE,  /* joins nothing */
-} KernelKind;
-
-typedef struct Group {
-    KernelKind kind;
-    const Type *type; /* of the space; ROWS: the type of what is reduced */
-    uint32_t row_rank, size;
-    bool contraction; /* has one; its tiles store whole vectors */
-    uint32_t segment; /* of the nodes between two places where a body begins or ends */
-} Group;
-
 #define MOST_WAIT 8 /* nodes that wait for one user */
-
-typedef struct Fuser {
-    Graph *graph;
-    Arena *arena;
-    Group *group;
-    uint32_t group_count, group_capacity;
-    uint32_t *latest;     /* per value: the largest kernel it depends on, through views; NONE for none */
-    const Target *target; /* or NULL */
-    bool copy_views;
-    Users users;
-    const bool *live_out;
-    const bool *joins; /* per node: it belongs to whoever reads it */
-    uint32_t segment;  /* that the walk is in */
-    uint32_t *ends;    /* per node: how many flow nodes come before */
-    uint32_t *waits;   /* per value: how many nodes wait with its producer for the kernel of its user, or 0 */
-} Fuser;
 
 static bool is_inline(const Node *node)
 {
@@ -65,11 +37,6 @@ static uint32_t open_group(Fuser *fuser, KernelKind kind, const Type *type, uint
     Group group = {.kind = kind, .type = type, .row_rank = row_rank, .segment = fuser->segment};
     ARENA_PUSH(fuser->arena, fuser->group, fuser->group_count, fuser->group_capacity, group);
     return fuser->group_count - 1;
-}
-
-static uint32_t later(uint32_t a, uint32_t b)
-{
-    return a == NONE ? b : b == NONE ? a : a > b ? a : b;
 }
 
 static bool made_in(const Fuser *fuser, ValueId value, uint32_t kernel)
@@ -246,7 +213,8 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_CONTRACT:
         if (pointwise_joins(fuser, node, kernel)) {
-            fuser->group[kernel] = (Group){KERNEL_ANCHOR, type, 0, fuser->group[kernel].size, true, fuser->segment};
+            fuser->group[kernel] =
+                (Group){KERNEL_ANCHOR, type, 0, fuser->group[kernel].size, true, true, fuser->segment};
             return kernel;
         }
         kernel = open_group(fuser, KERNEL_ANCHOR, type, 0);
@@ -268,9 +236,9 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
 static uint32_t assign_flow(Fuser *fuser)
 {
     fuser->segment++;
-    uint32_t kernel = open_group(fuser, KERNEL_ALONE, NULL, 0);
+    fuser->flow = open_group(fuser, KERNEL_ALONE, NULL, 0);
     fuser->segment++;
-    return kernel;
+    return fuser->flow;
 }
 
 static uint32_t assign_node(Fuser *fuser, const Node *node, uint32_t kernel, bool apart)
@@ -326,8 +294,10 @@ static void assign(Fuser *fuser, bool apart)
         uint32_t kernel = NONE;
         node->joined = false;
         for (uint32_t i = 0; i < node->in_count; i++)
-            kernel = later(kernel, fuser->latest[node->in[i]]);
+            kernel = later_kernel(kernel, fuser->latest[node->in[i]]);
         bool view = is_inline(node);
+        if (!apart && late_find(fuser, n, kernel))
+            continue;
         uint32_t together = kernel == NONE && !apart && !fuser->joins[n] ? wait_for_user(fuser, n) : 0;
         if (together) {
             node->kernel = NONE;
@@ -341,8 +311,11 @@ static void assign(Fuser *fuser, bool apart)
             settle(fuser, node, kernel);
         } else
             node->kernel = NONE;
-        for (uint32_t r = 0; r < node->out_count; r++)
+        bool behind = node->kernel == NONE && late_reads(fuser, node);
+        for (uint32_t r = 0; r < node->out_count; r++) {
             fuser->latest[node->out[r]] = kernel;
+            fuser->behind[node->out[r]] = behind;
+        }
     }
 }
 
@@ -427,6 +400,7 @@ static void merge_maps(Fuser *fuser, const bool *live_out)
             user->size + map->size <= MOST_NODES) {
             merger.moved[k] = into;
             user->size += map->size;
+            user->operand |= merger.operand[k];
         }
     }
     for (uint32_t n = 0; n < fuser->graph->node_count; n++)
@@ -453,7 +427,7 @@ static void order(Fuser *fuser)
         const Node *node = &graph->node[n];
         uint32_t last = node->kernel;
         for (uint32_t i = 0; node->kernel == NONE && i < node->in_count; i++)
-            last = later(last, fuser->latest[node->in[i]]);
+            last = later_kernel(last, fuser->latest[node->in[i]]);
         for (uint32_t r = 0; r < node->out_count; r++)
             fuser->latest[node->out[r]] = last;
         key[n] = last == NONE ? 0 : last + 1;
@@ -488,6 +462,9 @@ bool stage_fuse(Graph *graph, PassContext *context)
     bool joining = !context->apart && !context->copy_views;
     fuser.joins = joining ? join_find(graph, fuser.arena) : ARENA_ARRAY(fuser.arena, bool, graph->node_count);
     fuser.waits = ARENA_ARRAY(fuser.arena, uint32_t, graph->value_count);
+    fuser.late = ARENA_ARRAY(fuser.arena, bool, graph->value_count);
+    fuser.behind = ARENA_ARRAY(fuser.arena, bool, graph->value_count);
+    fuser.flow = NONE;
     fuser.ends = ARENA_ARRAY(fuser.arena, uint32_t, graph->node_count + 1);
     for (uint32_t n = 0; n < graph->node_count; n++)
         fuser.ends[n + 1] = fuser.ends[n] + (node_flow(&graph->node[n]) ? 1 : 0);
@@ -495,6 +472,7 @@ bool stage_fuse(Graph *graph, PassContext *context)
     assign(&fuser, context->apart);
     if (!context->apart)
         merge_maps(&fuser, fuser.live_out);
+    late_place(&fuser);
     const KeepContext keep = {.users = fuser.users,
                               .live_out = fuser.live_out,
                               .ends = fuser.ends,

@@ -9,12 +9,14 @@
 #include "kernel/keep.h"
 
 #include "base/number.h"
-#include "kernel/network.h"
+#include "base/network.h"
 #include "ops/family.h"
 #include "ops/meaning.h"
 
 #define IN_CACHE     (256 << 10) /* bytes */
 #define MOST_AGAIN   16          /* nodes of one kernel that others compute again */
+#define LITTLE       64          /* such a part of a value decides */
+#define FEW_INTEGERS 8           /* fewer of them than results, by so much */
 #define MOST_READERS 8           /* kernels that compute a value again */
 #define MOST_COSTLY  2           /* ... where it takes exponentials and the like */
 
@@ -84,27 +86,18 @@ static bool is_number(DType dtype)
     return dtype == DT_F32 || dtype == DT_F64 || dtype == DT_BOOL;
 }
 
+/* A label for a row of classes is read as fast as numbers are, other integers are not. */
+static bool is_read_fast(const Keeper *k, ValueId value, const Node *reader)
+{
+    return is_number(value_type(k->graph, value)->dtype) ||
+           shape_elements(value_shape(k->graph, value)) <=
+               shape_elements(value_shape(k->graph, reader->out[0])) / FEW_INTEGERS;
+}
+
 /* Computing it takes longer than reading it from a cache. */
 static bool is_costly(const Node *node)
 {
     return op_info(node->op)->scalar && word_list_is_expensive(op_info(node->op)->scalar);
-}
-
-/* May others compute it?  Not what reads memory at other positions than its own. */
-static bool repeats(const Keeper *k, const Node *node)
-{
-    const Graph *graph = k->graph;
-    if (op_info(node->op)->family != FAMILY_ELEMENTWISE || node->mark ||
-        (is_costly(node) && (!k->expensive || bytes_of(k, node->out[0]) < IN_CACHE)) ||
-        !is_number(value_type(graph, node->out[0])->dtype))
-        return false;
-    for (uint32_t i = 0; i < node->in_count; i++) {
-        const Node *producer = value_producer(graph, node->in[i]);
-        if (!is_number(value_type(graph, node->in[i])->dtype) ||
-            (producer && producer->kernel == NONE && !node_is_formula(producer)))
-            return false;
-    }
-    return true;
 }
 
 /* Could the reader compute the value itself: at its own position, in the same stretch of nodes? */
@@ -116,6 +109,36 @@ static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
     const Type *type = value_type(graph, value), *to = value_type(graph, reader->out[0]);
     return shape_eq(&type->shape, &to->shape) && type->layout.block == to->layout.block &&
            k->ends[reader - graph->node] == k->ends[graph->value[value].node];
+}
+
+/* Does another node of its kernel, elementwise as well, read it at another position than its own: one for each row? */
+static bool is_broadcast(const Keeper *k, const Node *node)
+{
+    for (uint32_t i = k->users.first[node->out[0]]; i < k->users.first[node->out[0] + 1]; i++) {
+        const Node *reader = &k->graph->node[k->users.user[i]];
+        if (reader->kernel == node->kernel && op_info(reader->op)->family == FAMILY_ELEMENTWISE &&
+            !may_repeat(k, node->out[0], reader))
+            return true;
+    }
+    return false;
+}
+
+/* May others compute it?  Not what reads memory at other positions than its own, nor what is read at others: a kernel
+ * has no values of another shape than its own. */
+static bool repeats(const Keeper *k, const Node *node)
+{
+    const Graph *graph = k->graph;
+    if (op_info(node->op)->family != FAMILY_ELEMENTWISE || node->mark ||
+        (is_costly(node) && (!k->expensive || bytes_of(k, node->out[0]) < IN_CACHE)) ||
+        !is_number(value_type(graph, node->out[0])->dtype))
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const Node *producer = value_producer(graph, node->in[i]);
+        if (!is_read_fast(k, node->in[i], node) ||
+            (producer && producer->kernel == NONE && !node_is_formula(producer) && !view_is_reshape(producer)))
+            return false;
+    }
+    return !is_broadcast(k, node);
 }
 
 /* Who reads the values of a kernel */
@@ -140,6 +163,15 @@ static Need need_of(const Keeper *k, ValueId value)
     return need;
 }
 
+/* What reads rows more than once is not written over what it reads: both are in memory, unless that alone is kept. */
+static bool reduces(const Keeper *k, uint32_t kernel)
+{
+    for (uint32_t n = k->first[kernel]; n != NONE; n = k->next[n])
+        if (node_is_reduction(k->graph, &k->graph->node[n]))
+            return true;
+    return false;
+}
+
 /* What it costs to have it in memory until kernel `last`; NETWORK_ENDLESS: it will not be what it was. */
 static int64_t price(const Keeper *k, ValueId value, uint32_t kernel, uint32_t last)
 {
@@ -151,7 +183,9 @@ static int64_t price(const Keeper *k, ValueId value, uint32_t kernel, uint32_t l
     if (role != ROLE_RESULT || (producer->kernel == NONE && node_is_formula(producer)))
         return 0;
     if (producer->kernel != kernel)
-        return k->live_out[value] || (k->last[value] >= last && !k->again[value]) ? 0 : bytes_of(k, value);
+        return k->live_out[value] || (k->last[value] >= last && !k->again[value])
+                   ? 0
+                   : bytes_of(k, value) - (reduces(k, kernel) ? bytes_of(k, value) / LITTLE : 0);
     return need_of(k, value).stored ? 0 : bytes_of(k, value);
 }
 

@@ -15,6 +15,7 @@ PassContext entry_context(const CompileOptions *options, unsigned without, Arena
     context.target = options->target;
     context.lanes = target_block(options->target);
     context.integers_as_floats = target_takes_floats(options->target);
+    context.dear = options->target->dialect == DIALECT_C99;
     context.exact = options->exact;
     context.apart = options->apart;
     context.keep_order = without & WITHOUT_ORDER;

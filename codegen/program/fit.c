@@ -1,9 +1,9 @@
 /* Recomputation, with the plan in the loop.
  *
  * Ladders of settings for the pass remat, each with rungs that save more and cost more: fine segments alone, which
- * compute no contraction again; coarse ones; both; and chains of coarse ones with fewer and fewer snapshots.  On each
- * ladder the lowest rung that fits is found by bisection, and the best of all ladders is taken.  What is compared are
- * whole plans and the operations that are left after all passes, not estimates.
+ * compute no contraction again; coarse ones; both; chains of coarse ones with fewer and fewer snapshots; and shorter
+ * tapes of loops.  On each ladder the lowest rung that fits is found by bisection, and the best of all ladders is
+ * taken.  What is compared are whole plans and the operations that are left after all passes, not estimates.
  *
  * Where none fits, contractions of integers stay such (promote): slow, but what lies between them is as narrow as the
  * text says. */
@@ -102,6 +102,22 @@ static Remat fine_chain(const RematSupply *supply, uint32_t rung)
     return (Remat){.fine = supply->fine, .snapshots = supply->chain - rung + 1};
 }
 
+static Remat rounds(const RematSupply *supply, uint32_t rung)
+{
+    (void)supply;
+    return (Remat){.rounds = rung};
+}
+
+static Remat fine_rounds(const RematSupply *supply, uint32_t rung)
+{
+    return (Remat){.fine = supply->fine, .rounds = rung};
+}
+
+static Remat both_rounds(const RematSupply *supply, uint32_t rung)
+{
+    return (Remat){.fine = supply->fine, .coarse = rung, .rounds = supply->rounds};
+}
+
 /* Of chains: regions nest as deep as steps are computed again. */
 static uint32_t chain_rungs(const RematSupply *supply)
 {
@@ -132,14 +148,20 @@ static void climb_all(Search *s)
     climb(s, both, s->supply.coarse);
     climb(s, chain, chain_rungs(&s->supply));
     climb(s, fine_chain, chain_rungs(&s->supply));
+    climb(s, rounds, s->supply.rounds);
+    climb(s, fine_rounds, s->supply.rounds);
+    if (s->supply.rounds)
+        climb(s, both_rounds, s->supply.coarse);
 }
 
 bool fit_find(const Graph *graph, const CompileOptions *options, Fit *fit)
 {
     Arena scratch = {0};
     Diag *diag = graph->module->diag, quiet = {.arena = &scratch};
-    Search s = {.graph = graph, .options = options, .scratch = &scratch, .supply = remat_supply(graph, &scratch)};
+    Search s = {.graph = graph, .options = options, .scratch = &scratch};
     graph->module->diag = &quiet;
+    PassContext context = entry_context(options, options->without, &scratch, &quiet);
+    s.supply = remat_supply(graph_clone(graph), &context);
     bool kept = fits(&s, (Remat){0}, false);
     s.best.peak_before = s.best.peak;
     s.best.operations_before = s.best.operations;

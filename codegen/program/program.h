@@ -61,7 +61,7 @@ typedef struct Fit {
 
 static inline bool fit_recomputes(const Fit *fit)
 {
-    return fit->remat.fine || fit->remat.coarse || fit->remat.snapshots;
+    return fit->remat.fine || fit->remat.coarse || fit->remat.snapshots || fit->remat.rounds;
 }
 
 /* What is kept between calls: in blocks of memory that the caller owns, which entries share. */

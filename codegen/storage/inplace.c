@@ -17,6 +17,8 @@
 
 #include "kernel/kernel.h"
 
+#define MOST_RESULTS 4 /* of a kernel: the others are written over nothing */
+
 static bool same_positions(const Type *a, const Type *b)
 {
     return shape_eq(&a->shape, &b->shape) && a->layout.block == b->layout.block &&
@@ -95,6 +97,16 @@ bool inplace_map_rule(const Graph *graph, NodeId producer, ValueId operand)
     return all_by_position(graph, producer, operand, &made_of);
 }
 
+/* Are all results of the unit stored where an element has been computed, none while others are still to be?  Not by
+ * kernels of several stages. */
+static bool stores_at_once(const Graph *graph, const Units *units, uint32_t u)
+{
+    bool reduces = false;
+    for (uint32_t k = units->node.first[u]; k < units->node.first[u + 1]; k++)
+        reduces |= node_is_reduction(graph, &graph->node[units->node.item[k]]);
+    return !reduces || units->made.first[u + 1] - units->made.first[u] == 1;
+}
+
 static uint32_t *last_readers(const Graph *graph, const Units *units, Arena *arena)
 {
     uint32_t *last = ARENA_ARRAY(arena, uint32_t, graph->value_count);
@@ -111,18 +123,23 @@ void inplace_find(Graph *graph, OverwriteRule rule, Arena *scratch, uint32_t *ch
     if (!rule.may)
         return;
     Units units = unit_list(graph, scratch);
-    Lists candidates = unit_overwritable(graph, &units, rule, scratch);
     const uint32_t *last = last_readers(graph, &units, scratch);
-    for (uint32_t u = 0; u < units.count; u++)
-        for (uint32_t i = candidates.first[u]; i < candidates.first[u + 1]; i++) {
-            ValueId operand = candidates.item[i], buffer = units.buffer[operand];
-            ValueId result = units.made.item[units.made.first[u]];
-            if (last[buffer] != u || units.leaves[buffer] || units.leaves[result])
-                continue;
-            graph->value[result].inplace = operand;
-            ++*changes;
-            break;
-        }
+    bool *taken = ARENA_ARRAY(scratch, bool, graph->value_count); /* per buffer: another result is written over it */
+    for (uint32_t which = 0; which < MOST_RESULTS; which++) {
+        Lists candidates = unit_overwritable(graph, &units, which, rule, scratch);
+        for (uint32_t u = 0; u < units.count; u++)
+            for (uint32_t i = candidates.first[u]; i < candidates.first[u + 1]; i++) {
+                ValueId operand = candidates.item[i], buffer = units.buffer[operand];
+                ValueId result = units.made.item[units.made.first[u] + which];
+                if (last[buffer] != u || units.leaves[buffer] || units.leaves[result] || taken[buffer] ||
+                    !stores_at_once(graph, &units, u))
+                    continue;
+                graph->value[result].inplace = operand;
+                taken[buffer] = true;
+                ++*changes;
+                break;
+            }
+    }
 }
 
 static bool rule_of_nodes(void *context, const Graph *graph, NodeId producer, ValueId operand)

@@ -84,18 +84,32 @@ static Lists with_wishes(const Graph *graph, const Units *units, Lists needs, Ar
     return more;
 }
 
+/* By buffer, for units that make one alone: an estimate, as recipes come later. */
+static Lists find_over(const Graph *graph, const Units *units, Arena *arena)
+{
+    Lists over = unit_overwritable(graph, units, 0, inplace_rule, arena);
+    uint32_t kept = 0;
+    for (uint32_t u = 0, i = 0; u < units->count; u++) {
+        bool alone = units->made.first[u + 1] - units->made.first[u] == 1;
+        uint32_t end = over.first[u + 1];
+        over.first[u] = kept;
+        for (; i < end; i++)
+            if (alone)
+                over.item[kept++] = units->buffer[over.item[i]];
+    }
+    over.first[units->count] = kept;
+    return over;
+}
+
 static OrderProblem pose(const Graph *graph, const Units *units, bool keep, Arena *arena)
 {
-    Lists over = unit_overwritable(graph, units, inplace_rule, arena); /* an estimate: recipes come later */
-    for (uint32_t i = 0; i < over.first[units->count]; i++)
-        over.item[i] = units->buffer[over.item[i]];
     Lists needs = find_needs(graph, units, arena);
     OrderProblem problem = {.units = units->count,
                             .values = graph->value_count,
                             .needs = keep ? needs : with_wishes(graph, units, needs, arena),
                             .made = units->made,
                             .read = units->read,
-                            .over = over,
+                            .over = find_over(graph, units, arena),
                             .bytes = buffer_bytes(graph, units, arena),
                             .stays = units->leaves};
     order_prepare(&problem, arena);

@@ -152,16 +152,16 @@ static bool is_only_window(const Graph *graph, const Units *units, uint32_t unit
     return true;
 }
 
-Lists unit_overwritable(const Graph *graph, const Units *units, OverwriteRule rule, Arena *arena)
+Lists unit_overwritable(const Graph *graph, const Units *units, uint32_t which, OverwriteRule rule, Arena *arena)
 {
     enum { MOST = 8 }; /* operands tried per unit: keeps kernels with many operands linear */
     Lists lists = {.first = ARENA_ARRAY(arena, uint32_t, units->count + 1)};
     uint32_t count = 0, capacity = 0;
     for (uint32_t u = 0; u < units->count; u++) {
         lists.first[u] = count;
-        if (units->made.first[u + 1] - units->made.first[u] != 1 || !units->together[u])
+        if (units->made.first[u + 1] - units->made.first[u] <= which || !units->together[u])
             continue;
-        NodeId producer = graph->value[units->made.item[units->made.first[u]]].node;
+        NodeId producer = graph->value[units->made.item[units->made.first[u] + which]].node;
         uint32_t tried = 0;
         for (uint32_t k = units->node.first[u]; k < units->node.first[u + 1]; k++) {
             const Node *node = &graph->node[units->node.item[k]];

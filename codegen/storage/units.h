@@ -28,8 +28,8 @@ typedef struct OverwriteRule {
     void *context;
 } OverwriteRule;
 
-/* What the unit could write its first buffer over, were it the last to read it: buffers with the same bytes at the same
- * positions, per unit.  Empty for units with several buffers. */
-Lists unit_overwritable(const Graph *graph, const Units *units, OverwriteRule rule, Arena *arena);
+/* What the unit could write its buffer number `which` over, were it the last to read it: buffers with the same bytes at
+ * the same positions, per unit.  Empty for units that have no such one. */
+Lists unit_overwritable(const Graph *graph, const Units *units, uint32_t which, OverwriteRule rule, Arena *arena);
 
 #endif

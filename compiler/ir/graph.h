@@ -63,6 +63,7 @@ typedef struct Call {
     Str rest;          /* what stands after the last one: `, axis = 1` */
     bool library;      /* its function is one of nn.nnc */
     bool checkpoint;   /* gradients compute again what they need of it, from its operands */
+    bool kept;         /* ... but not of this one, which stands in such a call: the pass remat puts nodes in it */
 } Call;
 
 /* A call that expand has replaced by its body, for those who name what came of it; between the passes remat and grad

@@ -45,6 +45,7 @@ typedef struct Need {
     uint32_t **input; /* per body and value: which operand it is, or NONE */
     Needed *stack;    /* values whose producers are still to be looked at */
     uint32_t count, capacity;
+    struct Need ***inner; /* per body and node in it: of a loop or a branch, what it needs; NULL: not looked at */
 } Need;
 
 static void need_value(Need *need, uint32_t sub, ValueId v)
@@ -70,6 +71,9 @@ static void need_operand(Need *need, uint32_t operand)
         need_output(need, need->node->sub_count - 1, operand);
 }
 
+static void need_inner(Need *need, uint32_t sub, ValueId v);
+
+/* Recurses over the nesting. */
 static void follow(Need *need)
 {
     while (need->count) {
@@ -78,6 +82,10 @@ static void follow(Need *need)
         const Node *producer = value_producer(need->node->sub[sub], v);
         if (need->input[sub][v] != NONE)
             need_operand(need, need->input[sub][v]);
+        if (producer && node_has_bodies(producer)) {
+            need_inner(need, sub, v);
+            continue;
+        }
         for (uint32_t i = 0; producer && i < producer->in_count; i++)
             need_value(need, sub, producer->in[i]);
     }
@@ -90,9 +98,11 @@ static Need need_start(const Graph *graph, const Node *node, Arena *scratch)
     need.operand = ARENA_ARRAY(scratch, bool, node->in_count);
     need.value = ARENA_ARRAY(scratch, bool *, node->sub_count);
     need.input = ARENA_ARRAY(scratch, uint32_t *, node->sub_count);
+    need.inner = ARENA_ARRAY(scratch, Need **, node->sub_count);
     for (uint32_t s = 0; s < node->sub_count; s++) {
         const Graph *body = node->sub[s];
         need.value[s] = ARENA_ARRAY(scratch, bool, body->value_count);
+        need.inner[s] = ARENA_ARRAY(scratch, Need *, body->node_count);
         need.input[s] = ARENA_ARRAY(scratch, uint32_t, body->value_count);
         memset(need.input[s], 0xff, body->value_count * sizeof **need.input);
         for (uint32_t i = 0; i < body->input_count; i++)
@@ -103,19 +113,48 @@ static Need need_start(const Graph *graph, const Node *node, Arena *scratch)
     return need;
 }
 
+static void need_result(Need *need, uint32_t result)
+{
+    const Node *node = need->node;
+    if (node_is_loop(node))
+        need_operand(need, result);
+    for (uint32_t s = 0; !node_is_loop(node) && s < node->sub_count; s++)
+        need_output(need, s, result);
+}
+
+static void need_condition(Need *need)
+{
+    if (node_is_loop(need->node))
+        need_output(need, 0, need->node->sub[0]->output_count - 1);
+}
+
+/* A result of a loop or a branch in the body needs some of its operands. */
+static void need_inner(Need *need, uint32_t sub, ValueId v)
+{
+    const Graph *body = need->node->sub[sub];
+    const Node *node = value_producer(body, v);
+    Need **inner = &need->inner[sub][node - body->node];
+    if (!*inner) {
+        *inner = ARENA_NEW(need->scratch, Need);
+        **inner = need_start(body, node, need->scratch);
+        need_condition(*inner);
+    }
+    for (uint32_t i = 0; i < node->out_count; i++)
+        if (node->out[i] == v)
+            need_result(*inner, i);
+    follow(*inner);
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if ((*inner)->operand[i])
+            need_value(need, sub, node->in[i]);
+}
+
 /* Results that are read, and the condition of a loop. */
 static void need_results(Need *need, const bool *live)
 {
-    const Node *node = need->node;
-    bool loops = node_is_loop(node);
-    for (uint32_t i = 0; i < node->out_count; i++) {
-        if (live[node->out[i]] && loops)
-            need_operand(need, i);
-        for (uint32_t s = 0; live[node->out[i]] && !loops && s < node->sub_count; s++)
-            need_output(need, s, i);
-    }
-    if (loops)
-        need_output(need, 0, node->sub[0]->output_count - 1);
+    for (uint32_t i = 0; i < need->node->out_count; i++)
+        if (live[need->node->out[i]])
+            need_result(need, i);
+    need_condition(need);
     follow(need);
 }
 

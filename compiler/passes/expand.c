@@ -415,9 +415,28 @@ void pass_expand_rest(Graph *graph, PassContext *context)
     expand_nest(&e);
 }
 
+/* Is there anything that asks for a gradient?  Calls share callees: each is looked at once. */
+static bool asks_for_gradients(const Graph *graph, Map *seen)
+{
+    Str key = map_key(&graph, sizeof graph);
+    bool asks = false;
+    if (map_get(seen, key) != MAP_NONE)
+        return false;
+    map_put(seen, str_copy(seen->arena, key), 0);
+    for (NodeId n = 0; n < graph->node_count && !asks; n++) {
+        const Node *node = &graph->node[n];
+        asks = node_is_gradient(node) || node_is_minimize(node);
+        for (uint32_t i = 0; i < node->sub_count && !asks; i++)
+            asks = asks_for_gradients(node->sub[i], seen);
+    }
+    return asks;
+}
+
 bool pass_expand(Graph *graph, PassContext *context)
 {
+    Map seen = {.arena = context->scratch};
     Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}};
+    e.all = !context->in_body && !asks_for_gradients(graph, &seen);
     expand_nest(&e);
     context->changes += e.expanded;
     return !e.failed;

@@ -455,12 +455,18 @@ static bool grad_nest(GradPass *pass, Graph *graph)
     return good && (!has_gradients(graph) || resolve(pass, graph));
 }
 
-bool pass_grad(Graph *graph, PassContext *context)
+bool grad_all(Graph *graph, PassContext *context)
 {
     Arena arena = {0};
-    GradPass pass = {.context = context, .arena = &arena, .taped = {.arena = &arena}};
+    GradPass pass = {.context = context, .arena = &arena, .taped = {.arena = &arena}, .sums = {.arena = &arena}};
     bool good = grad_nest(&pass, graph);
     arena_free(&arena);
+    return good;
+}
+
+bool pass_grad(Graph *graph, PassContext *context)
+{
+    bool good = grad_all(graph, context);
     grad_forget_remat(graph);
     if (good)
         pass_expand_rest(graph, context);

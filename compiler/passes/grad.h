@@ -10,6 +10,7 @@ typedef struct GradPass {
     PassContext *context;
     Arena *arena; /* lasts as long as the pass */
     Map taped;    /* a loop with a tape, by graph and result 0, to how many values it carried without */
+    Map sums;     /* results of loops backward that add up from zero all that reaches a value, by graph and result */
 } GradPass;
 
 typedef struct GradRequest {
@@ -22,6 +23,9 @@ typedef struct GradRequest {
 
 /* Appends the nodes; gradient[i] is that of wrt[i], or NONE where nothing reaches it.  False after an error. */
 bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, ValueId *gradient);
+
+/* All of the graph and of its bodies.  False after errors. */
+bool grad_all(Graph *graph, PassContext *context);
 
 /* grad_recompute.c: calls that are computed again when their gradients are asked for.  NULL where there are none. */
 typedef struct Recompute Recompute;
@@ -42,6 +46,8 @@ NodeId grad_append_loop(GradPass *pass, Graph *graph, const Loop *loop, const Va
 /* How many values the loop carries beside the number of rounds and the tapes, which follow in this order; MAP_NONE
  * where it has no tape. */
 uint32_t grad_taped(const GradPass *pass, const Graph *graph, const Node *loop);
+/* Keys of these maps. */
+Str grad_key(Arena *arena, const Graph *graph, ValueId result);
 /* A copy of a loop has a tape where the loop has. */
 void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Node *copy);
 ValueId grad_read_slice(Reverse *reverse, ValueId tape, ValueId round, const Shape *shape);

@@ -162,6 +162,23 @@ static ValueId *begin_round(const Backward *b, Reverse *r)
     return in;
 }
 
+/* Where a loop backward adds up all that reaches a value, and nobody else asks for it, it may begin with what there is
+ * rather than with zero. */
+static bool goes_on(const GradPass *pass, Graph *body, ValueId reached, ValueId sum)
+{
+    if (map_get(&pass->sums, grad_key(pass->context->scratch, body, reached)) == MAP_NONE)
+        return false;
+    for (NodeId n = 0; n < body->node_count; n++)
+        for (uint32_t i = 0; i < body->node[n].in_count; i++)
+            if (body->node[n].in[i] == reached)
+                return false;
+    Node *loop = graph_node(body, body->value[reached].node);
+    for (uint32_t i = 0; i < loop->out_count; i++)
+        if (loop->out[i] == reached)
+            loop->in[i] = sum;
+    return true;
+}
+
 static Graph *backward_body(const Backward *b)
 {
     Arena *scratch = b->pass->context->scratch;
@@ -187,7 +204,10 @@ static Graph *backward_body(const Backward *b)
     }
     for (uint32_t s = 0; s < b->sums; s++) {
         ValueId sum = body->input[1 + b->gradients + s], reached = gradient[b->captured[s]];
-        graph_add_output(body, reached != NONE ? reverse_build2(&r, OP_ADD, sum, reached) : sum, (Str){0});
+        if (reached == NONE || goes_on(b->pass, body, reached, sum))
+            graph_add_output(body, reached == NONE ? sum : reached, (Str){0});
+        else
+            graph_add_output(body, reverse_build2(&r, OP_ADD, sum, reached), (Str){0});
     }
     return body;
 }
@@ -218,8 +238,11 @@ static bool reverse_loop(GradPass *pass, Reverse *r)
     for (uint32_t g = 0; g < b.gradients; g++)
         if (r->wanted[b.carried[g]])
             reverse_give(r, b.carried[g], result[1 + g]);
-    for (uint32_t s = 0; s < b.sums; s++)
-        reverse_give(r, b.captured[s], result[1 + b.gradients + s]);
+    for (uint32_t s = 0; s < b.sums; s++) {
+        ValueId sum = result[1 + b.gradients + s];
+        map_put(&pass->sums, grad_key(pass->arena, r->graph, sum), s);
+        reverse_give(r, b.captured[s], sum);
+    }
     return true;
 }
 

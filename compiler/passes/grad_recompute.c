@@ -21,9 +21,14 @@ typedef struct Copy { /* of a value, in a region */
     const struct Copy *next;
 } Copy;
 
+typedef struct Member {
+    NodeId node;
+    bool kept; /* it is not computed again */
+} Member;
+
 typedef struct Region { /* the nodes of a checkpointed call, with those of calls in it */
     uint32_t around;    /* the region that it stands in; NONE */
-    NodeId *node;
+    Member *member;
     uint32_t count, capacity;
     bool made; /* it has been computed again, if anything arrived that this could wait for */
 } Region;
@@ -67,12 +72,22 @@ static uint32_t region_of(Recompute *rc, const Node *node)
     return node_is_call(node) && node->call->checkpoint ? add_region(rc, around) : around;
 }
 
+static bool is_kept(const Recompute *rc, const Node *node, uint32_t region)
+{
+    for (uint32_t c = node->from; c != NONE; c = rc->graph->inlined[c].outer)
+        if (rc->graph->inlined[c].call->kept && rc->of_call[c] == region)
+            return true;
+    return false;
+}
+
 static void find_nodes(Recompute *rc)
 {
     for (NodeId n = 0; n < rc->graph->node_count; n++) {
         rc->of_node[n] = region_of(rc, &rc->graph->node[n]);
-        for (uint32_t r = rc->of_node[n]; r != NONE; r = rc->region[r].around)
-            ARENA_PUSH(rc->scratch, rc->region[r].node, rc->region[r].count, rc->region[r].capacity, n);
+        for (uint32_t r = rc->of_node[n]; r != NONE; r = rc->region[r].around) {
+            Member member = {n, is_kept(rc, &rc->graph->node[n], r)};
+            ARENA_PUSH(rc->scratch, rc->region[r].member, rc->region[r].count, rc->region[r].capacity, member);
+        }
     }
 }
 
@@ -204,7 +219,7 @@ static uint32_t arrivals(Recompute *rc, const Region *region, GradArrival *arriv
     *list = NULL;
     ARENA_PUSH(rc->scratch, *list, count, capacity, NONE);
     for (uint32_t i = 0; i < region->count; i++) {
-        const Node node = rc->graph->node[region->node[i]];
+        const Node node = rc->graph->node[region->member[i].node];
         for (uint32_t r = 0; r < node.out_count; r++) {
             ValueId gradient = arrived(context, node.out[r]);
             if (gradient != NONE)
@@ -273,7 +288,8 @@ static void make(Recompute *rc, uint32_t r, GradArrival *arrived, void *context,
     a.inlined = ARENA_ARRAY(rc->scratch, uint32_t, calls);
     memset(a.inlined, 0xff, calls * sizeof *a.inlined); /* NONE */
     for (uint32_t i = 0; i < region->count; i++)
-        compute_again(&a, region->node[i]);
+        if (!region->member[i].kept)
+            compute_again(&a, region->member[i].node);
 }
 
 /* What remat has put together goes by no name. */

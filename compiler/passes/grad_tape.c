@@ -6,8 +6,6 @@
 #include "passes/grad.h"
 #include "passes/rounds.h"
 
-#define MOST_WORK (INT64_C(1) << 24) /* to find out how many rounds there are */
-
 static ValueId add_like(Graph *body, const Graph *graph, ValueId v)
 {
     const Value *like = graph_value(graph, v);
@@ -74,7 +72,7 @@ typedef struct Taping {
     const Type *const *type; /* of what is carried in addition */
 } Taping;
 
-static Str taped_key(Arena *arena, const Graph *graph, ValueId result)
+Str grad_key(Arena *arena, const Graph *graph, ValueId result)
 {
     struct {
         const Graph *graph;
@@ -132,14 +130,6 @@ static Graph *taped_body(const Taping *t, Arena *scratch)
     return body;
 }
 
-static int64_t bound_on_rounds(GradPass *pass, Graph *graph, const Node *node, const Loop *loop)
-{
-    int64_t work = MOST_WORK, rounds;
-    if (!loop->most && constant_rounds(graph, node, pass->context, &work, &rounds))
-        return rounds > 1 ? rounds : 1;
-    return loop->most;
-}
-
 static bool add_tape_types(Taping *t, Arena *scratch, int64_t rounds)
 {
     const Type **type = ARENA_ARRAY(scratch, const Type *, t->loop.carried + 1);
@@ -158,7 +148,7 @@ static bool append_taped(GradPass *pass, Graph *graph, const Node *node, NodeId 
 {
     Arena *scratch = pass->context->scratch;
     Taping t = {.graph = graph, .node = *node, .loop = loop_of(graph, node)};
-    int64_t rounds = bound_on_rounds(pass, graph, node, &t.loop);
+    int64_t rounds = rounds_bound(graph, node, pass->context);
     if (rounds < 1 || !add_tape_types(&t, scratch, rounds))
         return false;
 
@@ -178,7 +168,7 @@ static bool append_taped(GradPass *pass, Graph *graph, const Node *node, NodeId 
                  .body = taped_body(&t, scratch)};
     *made = op_build_loop(graph, &loop, in, node->place);
     graph->node[*made].from = node->from;
-    map_put(&pass->taped, taped_key(pass->arena, graph, graph->node[*made].out[0]), own);
+    map_put(&pass->taped, grad_key(pass->arena, graph, graph->node[*made].out[0]), own);
     return true;
 }
 
@@ -227,10 +217,10 @@ void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, cons
 {
     uint32_t own = grad_taped(pass, graph, loop);
     if (own != MAP_NONE)
-        map_put(&pass->taped, taped_key(pass->arena, graph, copy->out[0]), own);
+        map_put(&pass->taped, grad_key(pass->arena, graph, copy->out[0]), own);
 }
 
 uint32_t grad_taped(const GradPass *pass, const Graph *graph, const Node *loop)
 {
-    return map_get(&pass->taped, taped_key(pass->context->scratch, graph, loop->out[0]));
+    return map_get(&pass->taped, grad_key(pass->context->scratch, graph, loop->out[0]));
 }

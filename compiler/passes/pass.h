@@ -10,9 +10,10 @@
 #include "ir/graph.h"
 
 /* What to compute again rather than keep for the gradient (remat.h has what there is): the segments that save most for
- * an operation first.  With snapshots, all coarse ones, by the schedule for so many. */
+ * an operation first.  With snapshots, all coarse ones, by the schedule for so many.  Rounds: how deep loops are
+ * nested, so that their tapes are shorter. */
 typedef struct Remat {
-    uint32_t fine, coarse, snapshots;
+    uint32_t fine, coarse, snapshots, rounds;
 } Remat;
 
 typedef struct PassContext {
@@ -22,6 +23,7 @@ typedef struct PassContext {
     uint32_t lanes;          /* of f32 in a vector of the target; for layout */
     bool integers_as_floats; /* contractions of i32 that f32 adds up exactly are to be of f32; for promote */
     Remat remat;             /* for remat */
+    bool dear;               /* exponentials and the like call another library: remat computes none again unasked */
     bool in_body;            /* the graph is a body of one that the pass has run on before */
 
     /* For the stages behind the passes, which the code generator brings: */

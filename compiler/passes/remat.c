@@ -10,7 +10,7 @@
 
 #include "base/map.h"
 
-static const Call computed_again = {.checkpoint = true};
+static const Call computed_again = {.checkpoint = true}, kept = {.kept = true};
 
 typedef struct Marking {
     Graph *graph;
@@ -41,11 +41,16 @@ static int by_worth(const void *a, const void *b)
                                 : (*x->node > *y->node) - (*x->node < *y->node);
 }
 
-static void mark_best(Marking *m, RematKind kind, uint32_t count)
+static void sort(Segments *segments)
 {
-    Segments segments = remat_segments(m->graph, kind, m->scratch);
-    if (segments.count)
-        qsort(segments.at, segments.count, sizeof *segments.at, by_worth);
+    if (segments->count)
+        qsort(segments->at, segments->count, sizeof *segments->at, by_worth);
+}
+
+static void mark_coarse(Marking *m, uint32_t count)
+{
+    Segments segments = remat_segments(m->graph, REMAT_COARSE, m->scratch);
+    sort(&segments);
     for (uint32_t i = 0; i < count && i < segments.count; i++)
         mark(m, segments.at[i].node, segments.at[i].node + segments.at[i].count);
 }
@@ -63,6 +68,57 @@ static void mark_chains(Marking *m, uint32_t snapshots)
         for (uint32_t i = 0; i < count; i++)
             mark(m, of[range[i].begin].node, of[range[i].end - 1].node + of[range[i].end - 1].count);
     }
+}
+
+/* Of a segment, the nodes that cost next to nothing; waits[n]: where what is not computed again, but sees what node n
+ * is, belongs. */
+static void mark_light(Marking *m, const Segment *segment, const bool *light, uint32_t *waits)
+{
+    uint32_t again = NONE, others = NONE, outer = m->region[*segment->node];
+    for (uint32_t k = 0; k < segment->count; k++)
+        if (light[segment->node[k]] && again == NONE)
+            again = add_inlined(m->graph, &computed_again, outer);
+    if (again == NONE)
+        return;
+    others = add_inlined(m->graph, &kept, again);
+    for (uint32_t k = 0; k < segment->count; k++) {
+        NodeId n = segment->node[k];
+        m->region[n] = light[n] ? again : others;
+        waits[n] = light[n] ? others : NONE;
+    }
+}
+
+/* Contractions of later segments may read what is light in this one: they see it computed again, too. */
+static void mark_readers(Marking *m, const Segment *segment, const uint32_t *waits)
+{
+    const Graph *graph = m->graph;
+    for (uint32_t k = 0; k < segment->count; k++) {
+        const Node *node = &graph->node[segment->node[k]];
+        uint32_t *region = &m->region[segment->node[k]];
+        for (uint32_t i = 0; i < node->in_count; i++) {
+            uint32_t maker = graph->value[node->in[i]].node, others = maker == NONE ? NONE : waits[maker];
+            bool beside = others != NONE && graph->inlined[graph->inlined[others].outer].outer == *region;
+            if (graph->value[node->in[i]].role == ROLE_RESULT && beside)
+                *region = others;
+        }
+    }
+}
+
+/* As a whole the `count` best, of the others what is light. */
+static void mark_fine(Marking *m, uint32_t count, const PassContext *context)
+{
+    Segments segments = remat_segments(m->graph, REMAT_FINE, m->scratch);
+    const bool *light = remat_light(m->graph, &segments, context);
+    uint32_t *waits = ARENA_ARRAY(m->scratch, uint32_t, m->graph->node_count + 1);
+    memset(waits, 0xff, m->graph->node_count * sizeof *waits); /* NONE */
+    sort(&segments);
+    for (uint32_t i = 0; i < segments.count; i++)
+        if (i < count)
+            mark(m, segments.at[i].node, segments.at[i].node + segments.at[i].count);
+        else
+            mark_light(m, &segments.at[i], light, waits);
+    for (uint32_t i = count; i < segments.count; i++)
+        mark_readers(m, &segments.at[i], waits);
 }
 
 /* Recurses over the nesting of calls. */
@@ -85,15 +141,15 @@ bool pass_remat(Graph *graph, PassContext *context)
 {
     const Remat *remat = &context->remat;
     Marking m = {.graph = graph, .scratch = context->scratch, .again = {.arena = context->scratch}};
-    if (!remat->fine && !remat->coarse && !remat->snapshots)
-        return true;
+    if (remat->rounds)
+        remat_rounds(graph, remat->rounds, context);
     m.region = ARENA_ARRAY(context->scratch, uint32_t, graph->node_count + 1);
     memset(m.region, 0xff, graph->node_count * sizeof *m.region); /* NONE */
     if (remat->snapshots)
         mark_chains(&m, remat->snapshots);
     else
-        mark_best(&m, REMAT_COARSE, remat->coarse);
-    mark_best(&m, REMAT_FINE, remat->fine);
+        mark_coarse(&m, remat->coarse);
+    mark_fine(&m, remat->fine, context);
     for (NodeId n = 0; n < graph->node_count; n++)
         if (m.region[n] != NONE) {
             graph->node[n].from = call_in(&m, m.region[n], graph->node[n].from);

@@ -24,13 +24,24 @@ typedef struct Segments {
 /* In which the graph, which is expanded, can be computed again: gradient by gradient, one after another. */
 Segments remat_segments(const Graph *graph, RematKind kind, Arena *scratch);
 
+/* Per node: elementwise, and of a fine segment whose gradients need fewer bytes to wait when it is computed again. */
+const bool *remat_light(const Graph *graph, const Segments *fine, const PassContext *context);
+
+/* Loops that are differentiated become loops of loops, `levels` deep besides the innermost (remat_rounds.c). */
+void remat_rounds(Graph *graph, uint32_t levels, PassContext *context);
+/* The same of one, of at most so many rounds. */
+void remat_nest(Graph *graph, NodeId loop, int64_t rounds, uint32_t levels, Arena *scratch);
+/* How deep is of use. */
+uint32_t remat_levels(Graph *graph, const PassContext *context);
+
 /* The most of everything that is of use in PassContext.remat, for the graph and the bodies in it. */
 typedef struct RematSupply {
     uint32_t fine, coarse;
     uint32_t chain; /* coarse ones of one gradient: snapshots */
+    uint32_t rounds;
 } RematSupply;
 
-RematSupply remat_supply(const Graph *graph, Arena *scratch);
+RematSupply remat_supply(Graph *graph, const PassContext *context);
 
 /* Steps [begin, end) of a chain, to be computed again from what step `begin` reads, when the gradient reaches them. */
 typedef struct RematRange {

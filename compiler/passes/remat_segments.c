@@ -242,19 +242,22 @@ Segments remat_segments(const Graph *graph, RematKind kind, Arena *scratch)
 }
 
 /* Recurses over the nesting of loops and branches. */
-RematSupply remat_supply(const Graph *graph, Arena *scratch)
+RematSupply remat_supply(Graph *graph, const PassContext *context)
 {
+    Arena *scratch = context->scratch;
     Segments coarse = remat_segments(graph, REMAT_COARSE, scratch);
-    RematSupply supply = {remat_segments(graph, REMAT_FINE, scratch).count, coarse.count, 0};
+    RematSupply supply = {remat_segments(graph, REMAT_FINE, scratch).count, coarse.count, 0,
+                          remat_levels(graph, context)};
     for (uint32_t i = 0, length = 0; i < coarse.count; i++) {
         length = i && coarse.at[i].chain == coarse.at[i - 1].chain ? length + 1 : 1;
         supply.chain = length > supply.chain ? length : supply.chain;
     }
     for (NodeId n = 0; n < graph->node_count; n++)
         for (uint32_t i = 0; node_has_bodies(&graph->node[n]) && i < graph->node[n].sub_count; i++) {
-            RematSupply inner = remat_supply(graph->node[n].sub[i], scratch);
+            RematSupply inner = remat_supply(graph->node[n].sub[i], context);
             supply.fine = inner.fine > supply.fine ? inner.fine : supply.fine;
             supply.coarse = inner.coarse > supply.coarse ? inner.coarse : supply.coarse;
+            supply.rounds = inner.rounds > supply.rounds ? inner.rounds : supply.rounds;
             supply.chain = inner.chain > supply.chain ? inner.chain : supply.chain;
         }
     return supply;

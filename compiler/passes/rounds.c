@@ -7,6 +7,8 @@
 #include "ops/control.h"
 #include "ops/family.h"
 
+#define MOST_WORK (INT64_C(1) << 24) /* to find out how many rounds there are */
+
 const Tensor *constant_tensor(Graph *graph, ValueId v, const PassContext *context)
 {
     const Value *value = &graph->value[v];
@@ -95,4 +97,12 @@ bool constant_rounds(Graph *graph, const Node *node, const PassContext *context,
         *rounds = *(const int64_t *)count->data;
     arena_free(&scratch);
     return known;
+}
+
+int64_t rounds_bound(Graph *graph, const Node *node, const PassContext *context)
+{
+    int64_t work = MOST_WORK, rounds, most = loop_of(graph, node).most;
+    if (!most && constant_rounds(graph, node, context, &work, &rounds))
+        return rounds > 1 ? rounds : 1;
+    return most;
 }

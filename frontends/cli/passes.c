@@ -125,6 +125,7 @@ bool passes_run(Cli *cli, Model *model, const PassList *list, const Target *targ
         keep_updated(cli, model);
     context.target = target;
     context.lanes = target ? target_block(target) : 1;
+    context.dear = target && target->dialect == DIALECT_C99;
     context.exact = args_has(cli, "exact");
     for (uint32_t i = 0; good && i < list->count; i++) {
         if (numbers && list->row[i] == stage_find(STR("fuse")))

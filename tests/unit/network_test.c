@@ -1,5 +1,5 @@
 /* Flow in networks: as large as the least of all cuts, and the cut that is found is one of these, the nearest. */
-#include "kernel/network.h"
+#include "base/network.h"
 
 #include "unit.h"
 

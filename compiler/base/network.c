@@ -1,4 +1,4 @@
-#include "kernel/network.h"
+#include "base/network.h"
 
 #include "base/number.h"
 

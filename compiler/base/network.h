@@ -1,6 +1,6 @@
 /* Flow in a network: Ford and Fulkerson 1956, along shortest paths (Edmonds and Karp 1972). */
-#ifndef NNC_KERNEL_NETWORK_H
-#define NNC_KERNEL_NETWORK_H
+#ifndef NNC_BASE_NETWORK_H
+#define NNC_BASE_NETWORK_H
 
 #include <stdbool.h>
 
