@@ -23,14 +23,17 @@ static bool is_number(const Graph *graph, ValueId value, double wanted)
     return (value_is_number(graph, value, &number) || (node && node_is_number(node, &number))) && number == wanted;
 }
 
-/* Is the carried value the number of the round: 0, 1, 2 ...? */
-static bool counts(const Rounds *r, ValueId value)
+/* Is the carried value 0, 1, 2 ... in the rounds, or last, last - 1, ...? */
+static bool counts(const Rounds *r, ValueId value, int64_t last)
 {
     for (uint32_t i = 0; i < r->begin->out_count; i++) {
         const Node *copy = value_producer(r->graph, r->begin->in[i]), *next = value_producer(r->graph, r->end->in[i]);
-        if (r->begin->out[i] == value)
-            return copy && copy->in_count == 1 && is_number(r->graph, copy->in[0], 0) && next &&
-                   node_adds_one(r->graph, next) && next->in[0] == value;
+        double step;
+        if (r->begin->out[i] != value)
+            continue;
+        return copy && copy->in_count == 1 && next && next->in_count == 2 && next->in[0] == value &&
+               node_steps(r->graph, next, &step) && (step == 1 || step == -1) &&
+               is_number(r->graph, copy->in[0], step == 1 ? 0 : (double)last);
     }
     return false;
 }
@@ -48,7 +51,7 @@ static ValueId listed_position(const Graph *graph, ValueId list, uint32_t dimens
     return value_shape(graph, node->in[i])->dim[0] == 1 ? reshaped(graph, node->in[i]) : NONE;
 }
 
-/* Slice after slice along one dimension, in so many rounds, from the first to the last. */
+/* Slice after slice along one dimension, in so many rounds, from the first to the last or the other way. */
 static bool goes_along(const Rounds *r, const Node *update)
 {
     const Shape *whole = value_shape(r->graph, update->in[0]), *part = value_shape(r->graph, update->in[2]);
@@ -63,7 +66,7 @@ static bool goes_along(const Rounds *r, const Node *update)
     if (along == NONE || flow_most_rounds(r->begin) < whole->dim[along])
         return false;
     ValueId position = listed_position(r->graph, update->in[1], along);
-    return position != NONE && counts(r, position);
+    return position != NONE && counts(r, position, whole->dim[along] - 1);
 }
 
 /* The nodes of the loop that read the value, also through views, which stand anywhere behind it; the last of them. */

@@ -26,10 +26,17 @@ bool node_is_number(const Node *node, double *number)
     return true;
 }
 
-bool node_adds_one(const Graph *graph, const Node *node)
+bool node_is_sum(const Node *node)
 {
-    double number;
-    return node->op == OP_ADD && value_is_number(graph, node->in[1], &number) && number == 1;
+    return node->op == OP_ADD;
+}
+
+bool node_steps(const Graph *graph, const Node *node, double *step)
+{
+    if ((node->op != OP_ADD && node->op != OP_SUB) || !value_is_number(graph, node->in[1], step))
+        return false;
+    *step = node->op == OP_ADD ? *step : -*step;
+    return true;
 }
 
 bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension)

@@ -211,7 +211,8 @@ int64_t node_dynamic_last(const Graph *graph, const Node *node, uint32_t dimensi
 bool op_keeps_bits(OpCode op); /* of conversions: what the bits stand for changes, not the number */
 
 /* Generators without memory, and the rest. */
-bool node_adds_one(const Graph *graph, const Node *node);                     /* to its first operand */
+bool node_is_sum(const Node *node);                                           /* of two values */
+bool node_steps(const Graph *graph, const Node *node, double *step);          /* adds it to its first operand */
 bool node_is_number(const Node *node, double *number);                        /* one number everywhere */
 bool node_is_ramp(const Graph *graph, const Node *node, uint32_t *dimension); /* its position along a dimension */
 bool node_is_formula(const Node *node); /* one of these two: whoever reads it computes it */

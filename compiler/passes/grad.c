@@ -26,17 +26,52 @@ typedef struct Grad {
     Share **share;   /* per value that there was at the start, the last one first */
     bool *active;    /* likewise */
     uint32_t values; /* that there were */
+    ValueId *owner;  /* likewise: the value whose gradient it takes part in; NULL: each its own */
+    ValueId *read;   /* likewise: where gradients find it */
     Recompute *recompute;
     NodeId *first_reader; /* per value that there was; NONE: none.  Where something is computed again */
     NodeId asked;
 } Grad;
 
-/* Activity */
-
 static bool carries(const Graph *graph, ValueId v)
 {
     return dtype_is_float(value_type(graph, v)->dtype);
 }
+
+/* Taped values: what is read in their stead has no gradient of its own. */
+
+static void see_kept(Grad *g, const GradRequest *request)
+{
+    if (!request->kept_count)
+        return;
+    g->owner = ARENA_ARRAY(g->scratch, ValueId, g->values);
+    g->read = ARENA_ARRAY(g->scratch, ValueId, g->values);
+    for (ValueId v = 0; v < g->values; v++)
+        g->owner[v] = g->read[v] = v;
+    for (uint32_t i = 0; i < request->kept_count; i++) {
+        g->owner[request->kept[i].read] = request->kept[i].value;
+        g->read[request->kept[i].value] = request->kept[i].read;
+    }
+}
+
+static ValueId owner_of(const Grad *g, ValueId v)
+{
+    return g->owner ? g->owner[v] : v;
+}
+
+/* The node as its gradient is to see it. */
+static Node with_kept(const Grad *g, const Node *node)
+{
+    Node seen = *node;
+    if (g->read) {
+        seen.out = ARENA_ARRAY(g->scratch, ValueId, node->out_count);
+        for (uint32_t i = 0; i < node->out_count; i++)
+            seen.out[i] = g->read[node->out[i]];
+    }
+    return seen;
+}
+
+/* Activity */
 
 static bool any(const bool *flag, const ValueId *value, uint32_t count)
 {
@@ -56,7 +91,7 @@ static void mark_active(Grad *g, const GradRequest *request)
         const Node *node = &graph->node[n];
         bool reached = false;
         for (uint32_t i = 0; i < node->in_count; i++)
-            reached |= hangs[node->in[i]] && op_passes_gradient(graph, node, i);
+            reached |= hangs[owner_of(g, node->in[i])] && op_passes_gradient(graph, node, i);
         for (uint32_t i = 0; reached && i < node->out_count; i++)
             hangs[node->out[i]] |= carries(graph, node->out[i]);
     }
@@ -64,11 +99,13 @@ static void mark_active(Grad *g, const GradRequest *request)
         needed[request->y[i]] = true;
     for (NodeId n = graph->node_count; n-- > 0;) {
         const Node *node = &graph->node[n];
-        for (uint32_t i = 0; any(needed, node->out, node->out_count) && i < node->in_count; i++)
-            needed[node->in[i]] |= hangs[node->in[i]] && op_passes_gradient(graph, node, i);
+        for (uint32_t i = 0; any(needed, node->out, node->out_count) && i < node->in_count; i++) {
+            ValueId in = owner_of(g, node->in[i]);
+            needed[in] |= hangs[in] && op_passes_gradient(graph, node, i);
+        }
     }
     for (ValueId v = 0; v < g->values; v++)
-        g->active[v] = hangs[v] && needed[v];
+        g->active[v] = hangs[owner_of(g, v)] && needed[owner_of(g, v)];
 }
 
 /* Putting together */
@@ -294,7 +331,7 @@ static bool ask(Grad *g, const Node *node)
 {
     ValueId *down = ARENA_ARRAY(g->scratch, ValueId, node->out_count);
     bool *wanted = ARENA_ARRAY(g->scratch, bool, node->in_count), reached = false;
-    g->reverse.node = *node;
+    g->reverse.node = with_kept(g, node);
     for (uint32_t i = 0; i < node->out_count; i++) {
         down[i] = g->active[node->out[i]] ? gradient_of(g, node->out[i]) : NONE;
         reached |= down[i] != NONE;
@@ -314,7 +351,7 @@ static bool ask(Grad *g, const Node *node)
         return false;
     for (uint32_t i = 0; i < g->reverse.count; i++)
         if (wanted[g->reverse.adjoint[i].operand])
-            share(g, node->in[g->reverse.adjoint[i].operand], g->reverse.adjoint[i]);
+            share(g, owner_of(g, node->in[g->reverse.adjoint[i].operand]), g->reverse.adjoint[i]);
     return true;
 }
 
@@ -327,6 +364,7 @@ bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, Value
     g.reverse = (Reverse){.graph = graph, .scratch = scratch, .node = *request->node};
     g.share = ARENA_ARRAY(scratch, Share *, g.values);
     g.active = ARENA_ARRAY(scratch, bool, g.values);
+    see_kept(&g, request);
     mark_active(&g, request);
     g.recompute = grad_recompute_open(pass, graph, scratch);
     if (g.recompute)

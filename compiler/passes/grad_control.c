@@ -4,8 +4,10 @@
  *
  * The gradient of a loop is a loop that goes through the rounds from the last to the first.  A round is computed again
  * from what it began with, which the loop itself has written on a tape: one slice for each round of every value it
- * carries.  So a loop needs a bound on its rounds.  Carried backward are the gradients of what the loop carries, and
- * the sums of what reaches the captured values. */
+ * carries, and of what would take long to compute again.  So a loop needs a bound on its rounds.  Carried backward are
+ * the gradients of what the loop carries, and the sums of what reaches the captured values (grad_sums.c). */
+#include <math.h>
+
 #include "ops/control.h"
 #include "passes/grad.h"
 
@@ -16,16 +18,37 @@ static bool carries(const Graph *graph, ValueId v)
 
 /* Bodies that go back */
 
-/* Appends the body and asks it back: what reaches its inputs when seed[i] reaches output i, for those outputs that
- * carry gradients; NONE where nothing does. */
-static bool ask_body(GradPass *pass, Graph *graph, const Node *node, const Graph *body, const ValueId *in,
-                     const ValueId *seed, ValueId *gradient)
+typedef struct Asked { /* a body, what its inputs are, and what reaches its outputs; NONE where nothing does */
+    const Graph *body;
+    const ValueId *in, *seed;
+    const ValueId *value, *read; /* of the body, that are not computed again, and what is read in their stead */
+    uint32_t kept;
+} Asked;
+
+/* Nodes that read a kept value read the tape. */
+static Taped *read_kept(Graph *graph, const Asked *asked, const ValueId *value, Arena *scratch)
+{
+    Taped *kept = ARENA_ARRAY(scratch, Taped, asked->kept);
+    for (uint32_t k = 0; k < asked->kept; k++) {
+        kept[k] = (Taped){value[k], asked->read[k]};
+        for (NodeId n = 0; n < graph->node_count; n++)
+            for (uint32_t i = 0; i < graph->node[n].in_count; i++)
+                if (graph->node[n].in[i] == value[k])
+                    graph->node[n].in[i] = asked->read[k];
+    }
+    return kept;
+}
+
+/* Appends the body and asks it back: what reaches its inputs; NONE where nothing does. */
+static bool ask_body(GradPass *pass, Graph *graph, const Node *node, const Asked *asked, ValueId *gradient)
 {
     Arena *scratch = pass->context->scratch;
+    const Graph *body = asked->body;
+    const ValueId *seed = asked->seed;
     uint32_t outputs = body->output_count, count = 0;
-    ValueId *out = ARENA_ARRAY(scratch, ValueId, outputs), *y = ARENA_ARRAY(scratch, ValueId, outputs);
+    ValueId *out = ARENA_ARRAY(scratch, ValueId, outputs + asked->kept), *y = ARENA_ARRAY(scratch, ValueId, outputs);
     ValueId *reaches = ARENA_ARRAY(scratch, ValueId, outputs);
-    graph_append_body(graph, body, in, out);
+    grad_append_keeping(graph, body, asked->value, asked->kept, asked->in, out);
 
     uint32_t values = graph->value_count;
     ValueId *map = ARENA_ARRAY(scratch, ValueId, values);
@@ -39,12 +62,22 @@ static bool ask_body(GradPass *pass, Graph *graph, const Node *node, const Graph
         }
     Node asking = *node;
     asking.from = NONE;
-    return grad_derive(
-        pass, graph,
-        &(GradRequest){
-            .y = y, .seed = reaches, .y_count = count, .wrt = in, .wrt_count = body->input_count, .node = &asking},
-        gradient);
+    GradRequest request = {.y = y,
+                           .seed = reaches,
+                           .y_count = count,
+                           .wrt = asked->in,
+                           .wrt_count = body->input_count,
+                           .node = &asking,
+                           .kept = read_kept(graph, asked, out + outputs, scratch),
+                           .kept_count = asked->kept};
+    return grad_derive(pass, graph, &request, gradient);
 }
+
+typedef struct Later { /* a sum that is made after the loop */
+    bool is;
+    GradProduct product;
+    uint32_t second; /* the sum that stacks its second factor */
+} Later;
 
 /* A loop backward: carries the number of the round, the gradients of what the loop carries, and sums for what it
  * captures; captures the tapes, and what the loop captures. */
@@ -52,12 +85,21 @@ typedef struct Backward {
     GradPass *pass;
     Reverse *r;
     Loop loop;
-    uint32_t own;             /* values that the loop carries beside count and tapes */
+    const Tape *tape;
     uint32_t gradients, sums; /* how many there are, and of which operands: */
     uint32_t *carried, *captured;
+    Later *later; /* per sum */
+    bool *adds;   /* per sum: the loop adds up what reaches it, from zero */
+    GradRounds rounds;
     ValueId *in;
     uint32_t in_count;
 } Backward;
+
+/* The first of the backward body's inputs, and of the operands, that is a tape. */
+static uint32_t first_tape(const Backward *b)
+{
+    return 1 + b->gradients + b->sums;
+}
 
 static const Graph *outside(const Backward *b)
 {
@@ -107,8 +149,10 @@ static void list_operands(Backward *b)
     Reverse *r = b->r;
     const Node *node = &r->node;
     const ValueId *out = node->out;
-    ValueId count = out[b->own];
-    b->in[b->in_count++] = reverse_build2(r, OP_SUB, count, reverse_number(r, DT_I64, 1));
+    uint32_t own = b->tape->own;
+    int64_t rounds = b->tape->rounds;
+    b->in[b->in_count++] = rounds >= 0 ? reverse_number(r, DT_I64, (double)(rounds - 1))
+                                       : reverse_build2(r, OP_SUB, out[own], reverse_number(r, DT_I64, 1));
     for (uint32_t g = 0; g < b->gradients; g++) {
         ValueId v = out[b->carried[g]], down = r->down[b->carried[g]];
         b->in[b->in_count++] =
@@ -118,8 +162,8 @@ static void list_operands(Backward *b)
         ValueId v = node->in[b->captured[s]];
         b->in[b->in_count++] = reverse_full(r, value_type(r->graph, v)->dtype, reverse_shape(r, v), 0);
     }
-    for (uint32_t i = 0; i < b->own; i++)
-        b->in[b->in_count++] = out[b->own + 1 + i];
+    for (uint32_t i = 0; i < own + b->tape->kept; i++)
+        b->in[b->in_count++] = out[own + 1 + i];
     for (uint32_t i = b->loop.carried; i < node->in_count; i++)
         b->in[b->in_count++] = node->in[i];
 }
@@ -141,25 +185,87 @@ static Graph *backward_condition(const Backward *b)
     return body;
 }
 
-/* What the round began with: from the tape, the number of the round, and for tapes, which nothing of a round depends on
- * but that it writes them, anything. */
-static ValueId *begin_round(const Backward *b, Reverse *r)
+/* The number of the round, as what counts the rounds from `begin` on has it, of one element. */
+static ValueId count_of_round(Reverse *r, DType dtype, double begin)
+{
+    ValueId first = reverse_number(r, dtype, begin), number = reverse_convert(r, r->graph->input[0], first);
+    return begin == 0 ? number : reverse_build2(r, OP_ADD, number, first);
+}
+
+/* What the round began with: from the tape, or the number of the round, and for tapes, which nothing of a round depends
+ * on but that it writes them, anything. */
+static ValueId *begin_round(Backward *b, Reverse *r)
 {
     Arena *scratch = b->pass->context->scratch;
     const Node *node = &b->r->node;
-    ValueId *in = ARENA_ARRAY(scratch, ValueId, node->in_count);
-    const ValueId *input = r->graph->input + 1 + b->gradients + b->sums;
-    for (uint32_t i = 0; i < b->own; i++)
-        in[i] = grad_read_slice(r, input[i], r->graph->input[0], value_shape(outside(b), node->in[i]));
-    if (b->own < b->loop.carried)
-        in[b->own] = r->graph->input[0];
-    for (uint32_t i = b->own + 1; i < b->loop.carried; i++) {
+    uint32_t own = b->tape->own;
+    ValueId *in = ARENA_ARRAY(scratch, ValueId, node->in_count), *number = ARENA_ARRAY(scratch, ValueId, own + 1);
+    const ValueId *input = r->graph->input + first_tape(b), round = r->graph->input[0];
+    b->rounds = (GradRounds){.count = b->tape->rounds, .number = number, .number_count = 1};
+    number[0] = round;
+    for (uint32_t i = 0; i < own; i++) {
+        double begin = b->tape->counter[i];
+        const Type *type = value_type(outside(b), node->in[i]);
+        if (isnan(begin)) {
+            in[i] = grad_read_slice(r, input[i], round, &type->shape);
+            continue;
+        }
+        ValueId count = count_of_round(r, type->dtype, begin);
+        in[i] = reverse_reshape(r, count, &type->shape);
+        if (begin == 0)
+            number[b->rounds.number_count++] = count;
+    }
+    if (own < b->loop.carried)
+        in[own] = round;
+    for (uint32_t i = own + 1; i < b->loop.carried; i++) {
         const Type *type = value_type(outside(b), node->in[i]);
         in[i] = reverse_full(r, type->dtype, &type->shape, 0);
     }
     for (uint32_t i = b->loop.carried; i < node->in_count; i++)
-        in[i] = input[b->own + i - b->loop.carried];
+        in[i] = input[own + b->tape->kept + i - b->loop.carried];
     return in;
+}
+
+static ValueId *read_tapes(const Backward *b, Reverse *r)
+{
+    ValueId *read = ARENA_ARRAY(b->pass->context->scratch, ValueId, b->tape->kept);
+    for (uint32_t k = 0; k < b->tape->kept; k++)
+        read[k] = grad_read_slice(r, r->graph->input[first_tape(b) + b->tape->own + k], r->graph->input[0],
+                                  value_shape(b->loop.body, b->tape->value[k]));
+    return read;
+}
+
+/* Which operand of the loop the input of its body is. */
+static uint32_t operand_of(const Graph *body, ValueId input)
+{
+    uint32_t operand = 0;
+    while (body->input[operand] != input)
+        operand++;
+    return operand;
+}
+
+/* A sum of products may wait until after the loop, where another one stacks the second factors, and where the first
+ * ones are slices of what no round changes. */
+static Later find_later(const Backward *b, const Graph *body, const ValueId *slice, ValueId reached)
+{
+    Later later = {0};
+    if (reached == NONE || !grad_product_of_slices(&b->rounds, body, reached, &later.product) ||
+        operand_of(body, later.product.first) < first_tape(b))
+        return later;
+    for (uint32_t s = 0; s < b->sums && !later.is; s++) {
+        later.is = grad_is_same_slice(body, slice[s], &later.product);
+        later.second = s;
+    }
+    return later;
+}
+
+static ValueId add_slice(Reverse *r, ValueId stack, ValueId slice)
+{
+    Shape shape = *reverse_shape(r, slice);
+    shape.rank--;
+    for (uint32_t d = 0; d < shape.rank; d++)
+        shape.dim[d] = shape.dim[d + 1];
+    return grad_write_slice(r, stack, r->graph->input[0], reverse_reshape(r, slice, &shape));
 }
 
 /* Where a loop backward adds up all that reaches a value, and nobody else asks for it, it may begin with what there is
@@ -179,7 +285,28 @@ static bool goes_on(const GradPass *pass, Graph *body, ValueId reached, ValueId 
     return true;
 }
 
-static Graph *backward_body(const Backward *b)
+/* The next values of the sums, as outputs of the body. */
+static void add_sums(const Backward *b, Reverse *r, const ValueId *gradient)
+{
+    Graph *body = r->graph;
+    ValueId *slice = ARENA_ARRAY(b->pass->context->scratch, ValueId, b->sums);
+    for (uint32_t s = 0; s < b->sums; s++) {
+        ValueId reached = gradient[b->captured[s]];
+        slice[s] = reached == NONE ? NONE : grad_slice_of_round(&b->rounds, body, reached);
+    }
+    for (uint32_t s = 0; s < b->sums; s++) {
+        ValueId sum = body->input[1 + b->gradients + s], reached = gradient[b->captured[s]];
+        b->later[s] = find_later(b, body, slice, reached);
+        b->adds[s] = slice[s] == NONE && !b->later[s].is;
+        if (slice[s] != NONE)
+            sum = add_slice(r, sum, slice[s]);
+        else if (reached != NONE && !b->later[s].is)
+            sum = goes_on(b->pass, body, reached, sum) ? reached : reverse_build2(r, OP_ADD, sum, reached);
+        graph_add_output(body, sum, (Str){0});
+    }
+}
+
+static Graph *backward_body(Backward *b)
 {
     Arena *scratch = b->pass->context->scratch;
     const Node *node = &b->r->node;
@@ -188,13 +315,15 @@ static Graph *backward_body(const Backward *b)
     r.node.from = NONE;
     ValueId *seed = ARENA_ARRAY(scratch, ValueId, b->loop.body->output_count);
     ValueId *gradient = ARENA_ARRAY(scratch, ValueId, node->in_count);
-    const ValueId *in = begin_round(b, &r);
+    const ValueId *in = begin_round(b, &r), *read = read_tapes(b, &r);
 
     for (uint32_t i = 0; i < b->loop.body->output_count; i++)
         seed[i] = NONE;
     for (uint32_t g = 0; g < b->gradients; g++)
         seed[b->carried[g]] = body->input[1 + g];
-    if (!ask_body(b->pass, body, node, b->loop.body, in, seed, gradient))
+    Asked asked = {
+        .body = b->loop.body, .in = in, .seed = seed, .value = b->tape->value, .read = read, .kept = b->tape->kept};
+    if (!ask_body(b->pass, body, node, &asked, gradient))
         return NULL;
     graph_add_output(body, reverse_build2(&r, OP_SUB, body->input[0], reverse_number(&r, DT_I64, 1)), (Str){0});
     for (uint32_t g = 0; g < b->gradients; g++) {
@@ -202,45 +331,54 @@ static Graph *backward_body(const Backward *b)
         const Type *type = value_type(outside(b), node->in[b->carried[g]]);
         graph_add_output(body, reached != NONE ? reached : reverse_full(&r, type->dtype, &type->shape, 0), (Str){0});
     }
-    for (uint32_t s = 0; s < b->sums; s++) {
-        ValueId sum = body->input[1 + b->gradients + s], reached = gradient[b->captured[s]];
-        if (reached == NONE || goes_on(b->pass, body, reached, sum))
-            graph_add_output(body, reached == NONE ? sum : reached, (Str){0});
-        else
-            graph_add_output(body, reverse_build2(&r, OP_ADD, sum, reached), (Str){0});
-    }
+    add_sums(b, &r, gradient);
     return body;
+}
+
+/* The gradient of a captured value. */
+static ValueId gathered(const Backward *b, const Graph *body, const ValueId *result, uint32_t sum)
+{
+    const Later *later = &b->later[sum];
+    const ValueId *sums = result + 1 + b->gradients;
+    if (!later->is)
+        return sums[sum];
+    return grad_build_product(b->r, &b->rounds, &later->product, b->in[operand_of(body, later->product.first)],
+                              sums[later->second]);
 }
 
 static bool reverse_loop(GradPass *pass, Reverse *r)
 {
     Arena *scratch = pass->context->scratch;
     const Node *node = &r->node;
-    uint32_t own = grad_taped(pass, r->graph, node);
-    Backward b = {.pass = pass, .r = r, .loop = loop_of(r->graph, node), .own = own};
-    if (own == MAP_NONE)
+    const Tape *tape = grad_taped(pass, r->graph, node);
+    if (!tape)
         return diag_error(r->graph->module->diag, node->place,
                           "the gradient of a loop needs a bound on its rounds: max = N");
+    const Tape of = *tape; /* the list grows */
+    Backward b = {.pass = pass, .r = r, .loop = loop_of(r->graph, node), .tape = &of};
     b.carried = ARENA_ARRAY(scratch, uint32_t, node->in_count);
     b.captured = ARENA_ARRAY(scratch, uint32_t, node->in_count);
     b.in = ARENA_ARRAY(scratch, ValueId, 2 * node->in_count + 1);
     list_carried(&b);
     list_operands(&b);
+    b.later = ARENA_ARRAY(scratch, Later, b.sums);
+    b.adds = ARENA_ARRAY(scratch, bool, b.sums);
 
-    Loop loop = {.carried = 1 + b.gradients + b.sums, .most = value_shape(r->graph, node->out[own + 1])->dim[0]};
+    Loop loop = {.carried = first_tape(&b), .most = value_shape(r->graph, node->out[of.own + 1])->dim[0]};
     loop.captured = b.in_count - loop.carried;
     loop.body = backward_body(&b);
     if (!loop.body)
         return false;
     loop.condition = backward_condition(&b);
     NodeId made = grad_append_loop(pass, r->graph, &loop, b.in, node);
-    const ValueId *result = r->graph->node[made].out;
+    const ValueId *result = arena_copy(scratch, r->graph->node[made].out, loop.carried * sizeof *result);
     for (uint32_t g = 0; g < b.gradients; g++)
         if (r->wanted[b.carried[g]])
             reverse_give(r, b.carried[g], result[1 + g]);
     for (uint32_t s = 0; s < b.sums; s++) {
-        ValueId sum = result[1 + b.gradients + s];
-        map_put(&pass->sums, grad_key(pass->arena, r->graph, sum), s);
+        ValueId sum = gathered(&b, loop.body, result, s);
+        if (b.adds[s])
+            map_put(&pass->sums, grad_key(pass->arena, r->graph, sum), s);
         reverse_give(r, b.captured[s], sum);
     }
     return true;
@@ -265,7 +403,8 @@ static Graph *backward_branch(GradPass *pass, Reverse *r, const Graph *old, cons
     for (uint32_t i = 0; i < old->output_count; i++)
         seed[i] = down[i] == NONE ? NONE : body->input[down[i] - 1];
     const ValueId *captured = arena_copy(scratch, body->input, old->input_count * sizeof *captured);
-    if (!ask_body(pass, body, node, old, captured, seed, gradient))
+    Asked asked = {.body = old, .in = captured, .seed = seed};
+    if (!ask_body(pass, body, node, &asked, gradient))
         return NULL;
     for (uint32_t i = 0; i < old->input_count; i++) {
         const Type *type = value_type(r->graph, node->in[i + 1]);

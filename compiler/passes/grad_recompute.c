@@ -91,20 +91,9 @@ static void find_nodes(Recompute *rc)
     }
 }
 
-static bool has_checkpoints(const Graph *graph)
-{
-    for (uint32_t i = 0; i < graph->inlined_count; i++)
-        if (graph->inlined[i].call->checkpoint)
-            return true;
-    for (NodeId n = 0; n < graph->node_count; n++)
-        if (node_is_call(&graph->node[n]) && graph->node[n].call->checkpoint)
-            return true;
-    return false;
-}
-
 Recompute *grad_recompute_open(GradPass *pass, Graph *graph, Arena *scratch)
 {
-    if (!has_checkpoints(graph))
+    if (!grad_has_checkpoints(graph))
         return NULL;
     Recompute *rc = ARENA_NEW(scratch, Recompute);
     *rc = (Recompute){.pass = pass, .graph = graph, .scratch = scratch};

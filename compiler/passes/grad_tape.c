@@ -1,7 +1,10 @@
 /* Loops with tapes, which their gradients go back along (grad_control.c).
  *
  * Each round writes what it begins with: one slice for each round of every value that the loop carries, and the number
- * of rounds.  What no gradient reads of it is dead, and goes with the pass dce. */
+ * of rounds; and what would take long to compute again (grad_keep.c).  What no gradient reads of it is dead, and goes
+ * with the pass dce. */
+#include <math.h>
+
 #include "ops/control.h"
 #include "passes/grad.h"
 #include "passes/rounds.h"
@@ -47,7 +50,7 @@ static ValueId slice_at(Reverse *r, ValueId round, uint32_t rank)
     return reverse_build(r, OP_CONCAT, (ValueId[]){at, zeros}, 2, &axis);
 }
 
-static ValueId write_slice(Reverse *r, ValueId tape, ValueId round, ValueId value)
+ValueId grad_write_slice(Reverse *r, ValueId tape, ValueId round, ValueId value)
 {
     Shape slice = slice_shape(reverse_shape(r, value));
     ValueId in[] = {tape, slice_at(r, round, slice.rank), reverse_reshape(r, value, &slice)};
@@ -68,6 +71,9 @@ typedef struct Taping {
     Graph *graph;
     Node node;
     Loop loop;
+    int64_t rounds;          /* at most */
+    uint32_t kept;           /* values of the body */
+    const ValueId *value;    /* which */
     uint32_t carried;        /* with the count of rounds, and a tape for each value */
     const Type *const *type; /* of what is carried in addition */
 } Taping;
@@ -107,11 +113,12 @@ static Graph *taped_condition(const Taping *t, Arena *scratch)
     return body;
 }
 
-/* The tape is written first, so that the values may be overwritten. */
-static Graph *taped_body(const Taping *t, Arena *scratch)
+/* The tape is written first, so that the values may be overwritten; kept[] gets what the body keeps. */
+static Graph *taped_body(const Taping *t, Arena *scratch, ValueId *kept)
 {
     const Graph *old = t->loop.body;
-    ValueId *in, *more, *out = ARENA_ARRAY(scratch, ValueId, old->output_count);
+    uint32_t outputs = old->output_count;
+    ValueId *in, *more, *out = ARENA_ARRAY(scratch, ValueId, outputs + t->kept);
     Graph *body = open_body(t, scratch, old, &in, &more);
     uint32_t own = t->loop.carried;
     Reverse r = {.graph = body, .scratch = scratch, .node = t->node};
@@ -119,27 +126,59 @@ static Graph *taped_body(const Taping *t, Arena *scratch)
     ValueId *next = ARENA_ARRAY(scratch, ValueId, own + 1);
     next[0] = reverse_build2(&r, OP_ADD, more[0], reverse_number(&r, DT_I64, 1));
     for (uint32_t i = 0; i < own; i++)
-        next[i + 1] = write_slice(&r, more[i + 1], more[0], in[i]);
-    graph_append_body(body, old, in, out);
+        next[i + 1] = grad_write_slice(&r, more[i + 1], more[0], in[i]);
+    grad_append_keeping(body, old, t->value, t->kept, in, out);
     for (uint32_t i = 0; i < own; i++)
         graph_add_output(body, out[i], old->output[i].name);
     for (uint32_t i = 0; i < own + 1; i++)
         graph_add_output(body, next[i], (Str){0});
+    for (uint32_t i = 0; i < t->kept; i++) {
+        kept[i] = out[outputs + i];
+        graph_add_output(body, grad_write_slice(&r, more[1 + own + i], more[0], kept[i]), (Str){0});
+    }
     if (!t->loop.condition) /* what the body itself says of another round */
         graph_add_output(body, out[own], old->output[own].name);
     return body;
 }
 
-static bool add_tape_types(Taping *t, Arena *scratch, int64_t rounds)
+static bool add_tape_types(Taping *t, Arena *scratch)
 {
-    const Type **type = ARENA_ARRAY(scratch, const Type *, t->loop.carried + 1);
+    uint32_t own = t->loop.carried;
+    const Type **type = ARENA_ARRAY(scratch, const Type *, 1 + own + t->kept);
     bool fits = true;
     type[0] = module_plain_type(t->graph->module, DT_I64, 0, NULL);
-    for (uint32_t i = 0; i < t->loop.carried; i++)
-        fits &= (type[i + 1] = tape_type(t->graph, t->node.in[i], rounds)) != NULL;
+    for (uint32_t i = 0; i < own; i++)
+        fits &= (type[i + 1] = tape_type(t->graph, t->node.in[i], t->rounds)) != NULL;
+    for (uint32_t i = 0; i < t->kept; i++)
+        fits &= (type[1 + own + i] = tape_type(t->loop.body, t->value[i], t->rounds)) != NULL;
     t->type = type;
-    t->carried = 2 * t->loop.carried + 1;
+    t->carried = own + 1 + own + t->kept;
     return fits;
+}
+
+/* What an integer begins with that each round adds one to; NAN: it does something else. */
+static double counts_from(const Taping *t, uint32_t carried)
+{
+    const Graph *body = t->loop.body;
+    const Node *next = value_producer(body, body->output[carried].value);
+    double step, number;
+    bool adds = next && dtype_is_int(value_type(body, next->out[0])->dtype) && node_steps(body, next, &step) &&
+                step == 1 && next->in[0] == body->input[carried];
+    return adds && value_is_number(t->graph, t->node.in[carried], &number) ? number : NAN;
+}
+
+static const double *find_counters(const Taping *t, Arena *arena)
+{
+    double *counter = ARENA_ARRAY(arena, double, t->loop.carried);
+    for (uint32_t i = 0; i < t->loop.carried; i++)
+        counter[i] = counts_from(t, i);
+    return counter;
+}
+
+static void note_tape(GradPass *pass, const Graph *graph, NodeId made, const Tape *tape)
+{
+    map_put(&pass->taped, grad_key(pass->arena, graph, graph->node[made].out[0]), pass->tape_count);
+    ARENA_PUSH(pass->arena, pass->tape, pass->tape_count, pass->tape_capacity, *tape);
 }
 
 /* Appends the loop with a tape; its first results are those of the node.  False where no bound is known, or a tape
@@ -148,27 +187,31 @@ static bool append_taped(GradPass *pass, Graph *graph, const Node *node, NodeId 
 {
     Arena *scratch = pass->context->scratch;
     Taping t = {.graph = graph, .node = *node, .loop = loop_of(graph, node)};
-    int64_t rounds = rounds_bound(graph, node, pass->context);
-    if (rounds < 1 || !add_tape_types(&t, scratch, rounds))
+    int64_t known = rounds_known(graph, node, pass->context);
+    t.rounds = known > 0 ? known : known == 0 ? 1 : t.loop.most;
+    t.kept = t.rounds > 0 ? grad_choose_kept(graph, node, t.rounds, scratch, &t.value) : 0;
+    if (t.rounds < 1 || !add_tape_types(&t, scratch))
         return false;
 
-    uint32_t own = t.loop.carried;
+    uint32_t own = t.loop.carried, extra = own + t.kept;
+    ValueId *kept = ARENA_ARRAY(pass->arena, ValueId, t.kept);
+    Tape tape = {.own = own, .kept = t.kept, .value = kept, .counter = find_counters(&t, pass->arena), .rounds = known};
     ValueId *in = ARENA_ARRAY(scratch, ValueId, t.carried + t.loop.captured);
     Reverse r = {.graph = graph, .scratch = scratch, .node = *node};
     for (uint32_t i = 0; i < node->in_count; i++)
-        in[i < own ? i : i + own + 1] = node->in[i];
+        in[i < own ? i : i + extra + 1] = node->in[i];
     in[own] = reverse_number(&r, DT_I64, 0);
-    for (uint32_t i = 0; i < own; i++)
+    for (uint32_t i = 0; i < extra; i++)
         in[own + 1 + i] = reverse_full(&r, t.type[i + 1]->dtype, &t.type[i + 1]->shape, 0);
     Loop loop = {.carried = t.carried,
                  .captured = t.loop.captured,
                  .most = t.loop.most,
                  .unroll = t.loop.unroll,
                  .condition = t.loop.condition ? taped_condition(&t, scratch) : NULL,
-                 .body = taped_body(&t, scratch)};
+                 .body = taped_body(&t, scratch, kept)};
     *made = op_build_loop(graph, &loop, in, node->place);
     graph->node[*made].from = node->from;
-    map_put(&pass->taped, grad_key(pass->arena, graph, graph->node[*made].out[0]), own);
+    note_tape(pass, graph, *made, &tape);
     return true;
 }
 
@@ -213,14 +256,15 @@ NodeId grad_append_loop(GradPass *pass, Graph *graph, const Loop *loop, const Va
     return graph->node_count - 1;
 }
 
-void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Node *copy)
+const Tape *grad_taped(const GradPass *pass, const Graph *graph, const Node *loop)
 {
-    uint32_t own = grad_taped(pass, graph, loop);
-    if (own != MAP_NONE)
-        map_put(&pass->taped, grad_key(pass->arena, graph, copy->out[0]), own);
+    uint32_t tape = map_get(&pass->taped, grad_key(pass->context->scratch, graph, loop->out[0]));
+    return tape == MAP_NONE ? NULL : &pass->tape[tape];
 }
 
-uint32_t grad_taped(const GradPass *pass, const Graph *graph, const Node *loop)
+void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Node *copy)
 {
-    return map_get(&pass->taped, grad_key(pass->context->scratch, graph, loop->out[0]));
+    uint32_t tape = map_get(&pass->taped, grad_key(pass->context->scratch, graph, loop->out[0]));
+    if (tape != MAP_NONE)
+        map_put(&pass->taped, grad_key(pass->arena, graph, copy->out[0]), tape);
 }

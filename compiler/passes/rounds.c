@@ -4,10 +4,12 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "ops/control.h"
 #include "ops/family.h"
 
-#define MOST_WORK (INT64_C(1) << 24) /* to find out how many rounds there are */
+#define MOST_WORK   (INT64_C(1) << 24) /* to find out how many rounds there are */
+#define LITTLE_WORK (INT64_C(1) << 20)
 
 const Tensor *constant_tensor(Graph *graph, ValueId v, const PassContext *context)
 {
@@ -99,10 +101,17 @@ bool constant_rounds(Graph *graph, const Node *node, const PassContext *context,
     return known;
 }
 
+int64_t rounds_known(Graph *graph, const Node *node, const PassContext *context)
+{
+    int64_t work = loop_of(graph, node).most ? LITTLE_WORK : MOST_WORK, rounds;
+    return constant_rounds(graph, node, context, &work, &rounds) ? rounds : -1;
+}
+
 int64_t rounds_bound(Graph *graph, const Node *node, const PassContext *context)
 {
-    int64_t work = MOST_WORK, rounds, most = loop_of(graph, node).most;
-    if (!most && constant_rounds(graph, node, context, &work, &rounds))
-        return rounds > 1 ? rounds : 1;
-    return most;
+    int64_t bound = loop_of(graph, node).most;
+    if (bound)
+        return bound;
+    bound = rounds_known(graph, node, context);
+    return bound < 0 ? 0 : most(bound, 1);
 }

@@ -190,12 +190,12 @@ static ValueId simplify_pool(const Rewriter *rw, const Node *node)
     return window_is_pointwise(&reduction.window) ? node->in[0] : NONE;
 }
 
-/* There and back again; and to where it is. */
+/* There and back again; and to where it is, but for the copy of a transpose, which the pass panels makes. */
 static ValueId simplify_relayout(const Rewriter *rw, const Node *node)
 {
     const Node *inner = simplify_producer(rw, node->in[0], OP_RELAYOUT);
     if (same_type(rw, node->in[0], node->out[0]))
-        return node->in[0];
+        return simplify_producer(rw, node->in[0], OP_TRANSPOSE) ? NONE : node->in[0];
     return inner && same_type(rw, inner->in[0], node->out[0]) ? inner->in[0] : NONE;
 }
 

@@ -1,12 +1,13 @@
-"""Training steps of nnc beside PyTorch and JAX: f32, the same networks, in turns, on one core or several.
+"""Training steps of nnc beside PyTorch, JAX and llm.c: f32, the same networks, in turns, on one core or several.
 
-    training.py BUILD [--turns N] [--threads N] [MODEL ...]      default: 5 turns, one thread, all of MODELS
+    training.py BUILD [--turns N] [--threads N] [--llmc FOLDER] [MODEL ...]      default: 5 turns, one thread, all of MODELS
 
 Each peer is a process of its own, which builds the network, makes its steps on batches that differ, and is asked for
-a few steps at a time: nnc, PyTorch, JAX, nnc, ...  Times are medians over the turns of the mean of a turn's steps;
+a few steps at a time: nnc, PyTorch, JAX, nnc, ...  Times are medians over the turns of the mean of a turn's steps, of one
+thread those of the processor, so that other work on the machine counts little, of several those of the clock;
 memory is what the process takes at most above what it took once the library was loaded.  PyTorch is eager, in
-channels_last and with fused optimisers; JAX is compiled and gives its state away.  A peer that is not here is left
-out.
+channels_last and with fused optimisers; JAX is compiled and gives its state away; of llm.c, train_gpt2.c of the
+folder is built with gcc -Ofast, and makes the steps of gpt2 alone.  A peer that is not here is left out.
 """
 
 import argparse
@@ -26,9 +27,11 @@ MODELS = {  # name: (file, constants of the graph, what they are called in the n
     "resnet8": ROOT / "tests/bench/training/resnet8.nnc",
     "lstm": ROOT / "tests/bench/training/lstm.nnc",
     "gpt": ROOT / "tests/bench/training/gpt.nnc",
+    "gpt2": ROOT / "tests/bench/training/gpt2.nnc",
 }
-STEPS = {"mnist": 5, "resnet8": 10, "lstm": 5, "gpt": 1}  # in a turn
+STEPS = {"mnist": 5, "resnet8": 10, "lstm": 5, "gpt": 1, "gpt2": 1}  # in a turn
 BATCHES = 4
+PEERS = {"nnc": "nnc", "torch": "PyTorch", "jax": "JAX", "llmc": "llm.c"}
 
 
 def batches(name):
@@ -43,6 +46,7 @@ def batches(name):
         "resnet8": lambda i: [normal(32, 3, 32, 32), index(10, 32)],
         "lstm": lambda i: [normal(100, 32, 128), normal(32, 256)],
         "gpt": lambda i: [index(65, 4, 256), index(65, 4, 256)],
+        "gpt2": lambda i: [index(50257, 1, 64), index(50257, 1, 64)],
     }[name]
     return [make(i) for i in range(BATCHES)]
 
@@ -84,7 +88,18 @@ def block_of(nbytes, keep):
     return (ctypes.addressof(memory) + 63) // 64 * 64
 
 
-def nnc_stepper(name, folder):
+def team_of(folder, threads, keep):
+    """What entries that are dealt take; None of one thread."""
+    if threads == 1:
+        return None
+    runtime = ctypes.CDLL(os.path.join(folder, "libnnc-runtime.so"))
+    runtime.nnc_pool_new.argtypes, runtime.nnc_pool_new.restype = [ctypes.c_uint32], ctypes.c_void_p
+    runtime.nnc_pool_team.argtypes, runtime.nnc_pool_team.restype = [ctypes.c_void_p], ctypes.c_void_p
+    keep.append(runtime)
+    return runtime.nnc_pool_team(runtime.nnc_pool_new(threads)) or sys.exit("no threads to have")
+
+
+def nnc_stepper(name, folder, threads=1):
     import numpy as np
 
     library = ctypes.CDLL(os.path.join(folder, f"lib{name}.so"))
@@ -101,11 +116,12 @@ def nnc_stepper(name, folder):
     entry = model.entry[0]
     outputs = [np.empty(max(1, entry.output[i].bytes // 4), np.float32) for i in range(entry.outputs)]
     out = (ctypes.c_void_p * entry.outputs)(*[o.ctypes.data for o in outputs])
+    team = team_of(folder, threads, keep)
 
     def step(arrays):
         arrays = [np.ascontiguousarray(a) for a in arrays]
         inputs = (ctypes.c_void_p * entry.inputs)(*[a.ctypes.data for a in arrays])
-        if entry.run(ctypes.addressof(inputs), ctypes.addressof(out), arena, weights, params, state, None):
+        if entry.run(ctypes.addressof(inputs), ctypes.addressof(out), arena, weights, params, state, team):
             sys.exit("the step fails")
         return float(outputs[0][0])
 
@@ -340,6 +356,59 @@ def jax_stepper(name):
     return step
 
 
+# ---- llm.c ----
+
+
+def llmc_library(folder):
+    return os.path.join(folder, "libllmc.so")
+
+
+def build_llmc(source, folder, threads):
+    openmp = ["-fopenmp", "-DOMP"] if threads > 1 else []
+    subprocess.run(["gcc", "-Ofast", "-march=native", "-shared", "-fPIC", "-w", "-DTESTING", *openmp, source / "train_gpt2.c", "-o",
+                    llmc_library(folder), "-lm"], check=True)
+
+
+def write_llmc_checkpoint(path):
+    """Weights of GPT-2 124M that are drawn: what it is of, then its tensors, each of all layers."""
+    import numpy as np
+
+    rng = np.random.default_rng(2)
+    header = np.zeros(256, np.int32)
+    header[:8] = 20240326, 3, 1024, 50257, 12, 12, 768, 50304
+    width, layers = 768, 12
+    weights = [50304 * width, 1024 * width] + [layers * n for n in (width, width, 3 * width * width, 3 * width, width * width, width, width,
+                                                                    width, 4 * width * width, 4 * width, 4 * width * width, width)]
+    with open(path, "wb") as file:
+        file.write(header.tobytes())
+        for elements in weights + [width, width]:
+            file.write((0.02 * rng.standard_normal(elements, np.float32)).tobytes())
+
+
+def llmc_stepper(name, folder):
+    library = ctypes.CDLL(llmc_library(folder))
+    pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_float
+    library.gpt2_forward.argtypes = [pointer, pointer, pointer, size, size]
+    library.gpt2_update.argtypes = [pointer, *[number] * 5, ctypes.c_int]
+    path = os.path.join(folder, "checkpoint")
+    write_llmc_checkpoint(path)
+    model = ctypes.create_string_buffer(1 << 16)  # more than its struct has
+    library.gpt2_build_from_checkpoint(model, path.encode())
+    os.remove(path)
+    count = [0]
+
+    def step(arrays):
+        token, target = (a.astype("int32") for a in arrays)
+        count[0] += 1
+        library.gpt2_forward(model, token.ctypes.data, target.ctypes.data, *token.shape)
+        library.gpt2_zero_grad(model)
+        library.gpt2_backward(model)
+        library.gpt2_update(model, 1e-4, 0.9, 0.999, 1e-8, 0.0, count[0])
+        return float("nan")  # the loss is somewhere in its struct
+
+    return step
+
+
 # ---- Processes ----
 
 
@@ -361,17 +430,21 @@ def serve(peer, name, folder, threads):
         import jax
 
         jax.numpy.zeros(1).block_until_ready()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # llm.c tells of itself
     before = peak_mb()
-    step = {"nnc": lambda: nnc_stepper(name, folder), "torch": lambda: torch_stepper(name), "jax": lambda: jax_stepper(name)}[peer]()
+    step = {"nnc": lambda: nnc_stepper(name, folder, threads), "torch": lambda: torch_stepper(name), "jax": lambda: jax_stepper(name),
+            "llmc": lambda: llmc_stepper(name, folder)}[peer]()
     for i in range(BATCHES):
         step(data[i])
-    print("ready", flush=True)
+    clock = time.perf_counter if threads > 1 else time.process_time
+    print("ready", file=answers, flush=True)
     for _ in sys.stdin:
-        begin = time.perf_counter()
+        begin = clock()
         for i in range(STEPS[name]):
             loss = step(data[i % BATCHES])
-        took = (time.perf_counter() - begin) / STEPS[name]
-        print(json.dumps([took, loss, peak_mb() - before]), flush=True)
+        took = (clock() - begin) / STEPS[name]
+        print(json.dumps([took, loss, peak_mb() - before]), file=answers, flush=True)
 
 
 class Peer:
@@ -394,12 +467,15 @@ class Peer:
         self.process.wait()
 
 
-def measure(nnc, name, turns, threads):
+def measure(nnc, name, turns, threads, llmc):
     with tempfile.TemporaryDirectory() as folder:
         target = "x86-64-v4" if "avx512f" in open("/proc/cpuinfo").read() else "x86-64-v3"
-        subprocess.run([nnc, "compile", MODELS[name], "--graph", "step", "--name", name, "--target", target, "--emit", "lib", "-o", folder],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        peers = {p: Peer(p, name, folder, threads) for p in ("nnc", "torch", "jax")}
+        subprocess.run([nnc, "compile", MODELS[name], "--graph", "step", "--name", name, "--target", target, "--threads", str(threads),
+                        "--emit", "lib", "-o", folder], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.symlink(nnc.parent / "runtime/libnnc-runtime.so", os.path.join(folder, "libnnc-runtime.so"))
+        if name == "gpt2" and llmc:
+            build_llmc(llmc, folder, threads)
+        peers = {p: Peer(p, name, folder, threads) for p in PEERS}
         here = {p: peer for p, peer in peers.items() if peer.here}
         for _ in range(turns):
             for peer in here.values():
@@ -418,12 +494,14 @@ def main():
     parser.add_argument("models", nargs="*", choices=[*MODELS, []], default=[])
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--llmc", type=pathlib.Path)
     arguments = parser.parse_args()
-    print(f"{'':8} {'ms a step':>30}   {'MB above the library':>24}   best peer / nnc")
-    print(f"{'model':8} {'nnc':>10}{'PyTorch':>10}{'JAX':>10}   {'nnc':>8}{'PyTorch':>8}{'JAX':>8}   {'time':>6} {'memory':>8}")
+    heading = lambda width: "".join(f"{word:>{width}}" for word in PEERS.values())
+    print(f"{'':8} {'ms a step':>40}   {'MB above the library':>32}   best peer / nnc")
+    print(f"{'model':8} {heading(10)}   {heading(8)}   {'time':>6} {'memory':>8}")
     for name in arguments.models or MODELS:
-        found = measure(arguments.build.resolve() / "nnc", name, arguments.turns, arguments.threads)
-        column = lambda i, scale, width: "".join(f"{found[p][i] * scale:{width}.1f}" if p in found else f"{'-':>{width}}" for p in ("nnc", "torch", "jax"))
+        found = measure(arguments.build.resolve() / "nnc", name, arguments.turns, arguments.threads, arguments.llmc)
+        column = lambda i, scale, width: "".join(f"{found[p][i] * scale:{width}.1f}" if p in found else f"{'-':>{width}}" for p in PEERS)
         peers = [found[p] for p in found if p != "nnc"]
         ratios = [min(p[i] for p in peers) / found["nnc"][i] for i in (0, 2)] if peers else []
         print(f"{name:8} {column(0, 1e3, 10)}   {column(2, 1, 8)}   " + "".join(f"{r:7.2f}" for r in ratios), flush=True)

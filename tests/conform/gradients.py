@@ -190,6 +190,16 @@ def control_cases():
     yield Case("while", "h", [(3,)], -1, 1, prelude=loop("h", 3, "h = x0", "d = grad(reduce_sum(sin(h) * x0), wrt = h)", "h <- h + d"))
     yield Case("while", "h * hs", [(5, 3), (3,)], -1, 1,
                prelude="(h, hs) = scan (x in x0) with (h = x1) { g = tanh(x * h + x1) } next (h <- g) stack (g)")
+    # products whose sums are kept on a tape, and whose weights' gradients are made after all rounds
+    recurrent = "(h, hs) = scan (z in x0) with (h = x2) { g = tanh(z + h @ x1) } next (h <- g) stack (g)"
+    yield Case("while", "h * hs", [(3, 2, 3), (3, 3), (2, 3)], -1, 1, prelude=recurrent)
+    twice = "(h, hs) = scan (z in x0) with (h = x1) { g = sin(z + h @ x2) * z + h @ x2 } next (h <- g) stack (g @ x2)"
+    yield Case("while", "h * hs", [(3, 1, 2), (1, 2), (2, 2)], -1, 1, prelude=twice)
+    # what counts the rounds may be of one element, and begin anywhere
+    counted = "z = dynamic_slice(x0, concat(i, iota(axis = 0, shape = [1]) * 0, axis = 0), sizes = [1, 2])"
+    yield Case("while", "h", [(4, 2), (2, 2), (1, 2)], -1, 1,
+               prelude=f"(h, i) = while (reshape(i, shape = []) < 4) with (h = x2, i: i64[1] = 1) max = 9 {{ {counted} }} "
+               "next (h <- tanh(h @ x1 + z), i <- i + 1)")
     for chosen in range(4):
         which = Tensor("i32", np.array(chosen))
         yield Case("case", "c", [(3,), (3,)], 0.5, 2, [which],

@@ -38,9 +38,10 @@ VALUES = {
     "taps": [None, 0, 1, 2],
     "images": [0, 1, 2, 3, 6, HUGE],
     "lines": [0, 1, 2, 3, 9, 10, HUGE],
+    "transposes": [None, 0, 1, 2],
     "results": [0, 1, 2, 3, 4, 5, 6, HUGE],
 }
-TILED = ["pixels", "vectors", "chunk", "rounds", "rows"]
+TILED = ["pixels", "vectors", "chunk", "rounds", "rows", "transposes"]
 DEPTHWISE = ["pixels", "outputs", "channels", "width", "held"]
 GRADIENT = ["height", "vectors", "taps", "images", "lines"]
 WINOGRAD = ["results", "height", "pixels", "vectors"]
@@ -68,6 +69,19 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
 }"""),
     "matmul_gathered": ("tiled", TILED, """graph g(x: f32[40, 300], d: f32[40, 32]) -> (y: f32[300, 32]) {
     y = matmul(transpose(x), d) MARK
+}"""),
+    "matmul_weights": ("tiled", TILED, """graph g(x: f32[288, 32], d: f32[288, 80], w: f32[32, 80]) -> (y: f32[32, 80]) {
+    m = matmul(transpose(x), d) MARK
+    y = w - 0.1 * m
+}"""),
+    "matmul_pages": ("tiled", ["transposes"], """graph g(x: f32[16, 2100], w: f32[2100, 1008]) -> (y: f32[16, 1008]) {
+    m = matmul(x, w) MARK
+    y = 0.01 * m
+}"""),
+    "matmul_panels": ("tiled", TILED, """graph g(x: f32[19, 96], w: f32[96, 96], v: f32[96, 96]) -> (y: f32[19, 96]) {
+    (y, i) = while (i < 2) with (y = x, i = 0) {
+        h = matmul(y, w) MARK
+    } next (y <- tanh(matmul(h, v, transpose_y = true)), i <- i + 1)
 }"""),
     "matmul_sums": ("tiled", TILED, """graph g(x: f32[18, 40]) -> (y: f16[18, 48]) {
     param w: f32[40, 48] = he_normal(seed = 1)
@@ -155,6 +169,15 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
 }"""),
     "column_sums": ("window", ["team"], """graph g(x: f32[300, 7]) -> (y: f32[7]) {
     y = reduce_sum(x, axes = 0) MARK
+}"""),
+    "columns": ("columns", [], """graph g(x: f32[3, 20, 5, 48], z: f32[5, 48]) -> (y: f32[3, 1, 1, 48], l: f32[1, 20, 5, 48]) {
+    s = reduce_sum(x * z, axes = [1, 2], keep = true) MARK
+    y = 0.5 * s
+    l = reduce_max(x, axes = 0, keep = true)
+}"""),
+    "columns_parts": ("columns", [], """graph g(x: f32[17, 300]) -> (y: f32[300]) {
+    s = reduce_prod(x, axes = 0) MARK
+    y = sqrt(abs(s))
 }"""),
     "matmul_blocked": ("blocked", ["each"], """graph g(x: f32[70, 40]) -> (y: f32[70, 48]) {
     param w: f32[40, 48] = he_normal(seed = 1)

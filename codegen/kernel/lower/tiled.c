@@ -50,10 +50,40 @@ static const Var *row_loop(Tiled *con, Block **block, LoopKind kind)
     return row;
 }
 
+/* Some panels together, by rounds, for which a share of the first operand may be brought over. */
+static void panels_by_rounds(Tiled *con, Block *block, const PanelGroup *group)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    int64_t parts = ceil_div(group->count, con->together);
+    const Var *part = index_var_new(arena, "part", 0, parts - 1);
+    con->first_panel = index_scale(arena, index_var(arena, part), con->together);
+    block = add_loop(con, block, part, parts, LOOP_PARALLEL);
+    block = add_loop(con, block, con->round, con->rounds, LOOP_SERIAL);
+    Block *outer = lower_enter(lower, block);
+    if (con->transposes)
+        tiled_transpose(con);
+    lower_leave(lower, outer);
+
+    Stmt *panels = stmt_for(arena, block, group->panel, 0, group->count, 1, LOOP_SERIAL);
+    panels->low = con->first_panel;
+    panels->high = index_add(arena, panels->low, index_constant(con->together));
+    panels->clamp_high = group->count % con->together != 0;
+    panels->high_most = index_constant(group->count);
+    outer = lower_enter(lower, &panels->body);
+    tiled_pack_panel(con, group);
+    lower_leave(lower, outer);
+    all_tiles(con, &panels->body, group, NULL);
+}
+
 static void panels_outside(Tiled *con, Block *block)
 {
     for (uint32_t g = 0; g < con->group_count; g++) {
         const PanelGroup *group = &con->group[g];
+        if (con->together) {
+            panels_by_rounds(con, block, group);
+            continue;
+        }
         Block *inner = add_loop(con, block, group->panel, group->count, LOOP_PARALLEL);
         if (!group->partial)
             inner = add_loop(con, inner, con->round, con->rounds, LOOP_SERIAL);
@@ -160,7 +190,7 @@ static void emit(Tiled *con)
 
 /* The recipe */
 
-enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_CHUNK, KNOB_ROUNDS, KNOB_ROWS };
+enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_CHUNK, KNOB_ROUNDS, KNOB_ROWS, KNOB_TRANSPOSES };
 
 static const KnobSpec tiled_knobs[] = {
     {"pixels", 16, "rows of a matrix, or pixels, whose sums a tile keeps in registers, at most"},
@@ -168,6 +198,7 @@ static const KnobSpec tiled_knobs[] = {
     {"chunk", 32, "tiles that pass over all panels of the weights; without it all tiles pass over a panel"},
     {"rounds", 16, "blocks of the depth; between two the result's memory, or scratch, holds partial sums"},
     {"rows", 1, "tiles end where rows of the image do"},
+    {"transposes", 1, "a transposed first operand is brought into scratch by rounds, for many panels"},
     {NULL, 0, NULL},
 };
 
@@ -189,7 +220,8 @@ static bool plan_phase(Lower *lower, Tiled *con, uint32_t phase, const TiledKnob
     if (!tiled_choose(con))
         return false;
     tiled_panels(con);
-    con->round = index_var_new(lower->arena, "round", 0, con->rounds - 1);
+    if (!con->transposes)
+        con->round = index_var_new(lower->arena, "round", 0, con->rounds - 1);
     return true;
 }
 
@@ -199,7 +231,8 @@ static TiledKnobs knobs_of(const Tiled *con)
                         .vectors = con->vectors,
                         .chunk = con->order == ORDER_CHUNKS ? con->chunk : 0,
                         .rounds = con->rounds > 1 ? con->rounds : most(0, con->asked.rounds),
-                        .rows = con->tiling.rows};
+                        .rows = con->tiling.rows,
+                        .transposes = con->transposes};
 }
 
 /* The largest of each piece that a phase takes. */
@@ -208,13 +241,14 @@ static void plan_scratch(Lower *lower, Tiled *con, Recipe *recipe)
     int64_t elements[PIECES] = {0};
     for (uint32_t i = 0; i < con->phases; i++) {
         elements[PIECE_LINE] = con[i].computed ? tiled_line_elements(&con[i]) : 0;
+        elements[PIECE_ROWS] = most(elements[PIECE_ROWS], tiled_transposed_elements(&con[i]));
         elements[PIECE_BAND] = con[i].pool ? con[i].pool_window * con[i].out_w * con[i].columns : 0;
         elements[PIECE_PANELS] = most(elements[PIECE_PANELS], tiled_packed_elements(&con[i]));
         elements[PIECE_PARTIAL] = most(elements[PIECE_PARTIAL], tiled_partial_elements(&con[i]));
         elements[PIECE_SUMS] = most(elements[PIECE_SUMS], spilled_sums(&con[i]));
     }
     for (uint32_t p = 0; p < PIECES; p++) {
-        static const char *const name[PIECES] = {"line", "band", "panels", "partial", "sums"};
+        static const char *const name[PIECES] = {"line", "rows", "band", "panels", "partial", "sums"};
         bool per_thread = p != PIECE_PANELS || tiled_packs_panels(con);
         uint32_t piece = elements[p] ? recipe_scratch(lower, recipe, name[p], DT_F32, elements[p], per_thread) : NONE;
         for (uint32_t i = 0; i < con->phases; i++)
@@ -227,7 +261,7 @@ static Tiled *plan(Lower *lower, Recipe *recipe)
 {
     Tiled first;
     TiledKnobs asked = {recipe->knob[KNOB_PIXELS], recipe->knob[KNOB_VECTORS], recipe->knob[KNOB_CHUNK],
-                        recipe->knob[KNOB_ROUNDS], recipe->knob[KNOB_ROWS]};
+                        recipe->knob[KNOB_ROUNDS], recipe->knob[KNOB_ROWS],    recipe->knob[KNOB_TRANSPOSES]};
     if (!plan_phase(lower, &first, 0, &asked))
         return NULL;
     Tiled *con = ARENA_ARRAY(lower->arena, Tiled, first.phases);
@@ -252,6 +286,7 @@ static bool tiled_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     recipe->knob[KNOB_CHUNK] = knobs.chunk;
     recipe->knob[KNOB_ROUNDS] = knobs.rounds;
     recipe->knob[KNOB_ROWS] = knobs.rows;
+    recipe->knob[KNOB_TRANSPOSES] = knobs.transposes;
     recipe->rewrites = con->rounds > 1 && con->packed; /* partial sums */
     return true;
 }
@@ -301,6 +336,8 @@ static void lower_phase(Lower *lower, Tiled *con)
 {
     if (con->computed)
         con->x = lower_scratch(lower, con->piece[PIECE_LINE]);
+    else if (con->transposes)
+        con->x = lower_scratch(lower, con->piece[PIECE_ROWS]);
     else {
         con->x = lower_buffer(lower, con->x_source, false);
         con->x_base = index_add(lower->arena, con->x_base, index_constant(-lower->kernel->buffer[con->x].begin));

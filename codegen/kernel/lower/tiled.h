@@ -64,10 +64,10 @@ typedef enum Order {
 
 /* What a recipe asks for, or KNOB_FREE. */
 typedef struct TiledKnobs {
-    int64_t pixels, vectors, chunk, rounds, rows;
+    int64_t pixels, vectors, chunk, rounds, rows, transposes;
 } TiledKnobs;
 
-enum { PIECE_LINE, PIECE_BAND, PIECE_PANELS, PIECE_PARTIAL, PIECE_SUMS, PIECES }; /* of scratch */
+enum { PIECE_LINE, PIECE_ROWS, PIECE_BAND, PIECE_PANELS, PIECE_PARTIAL, PIECE_SUMS, PIECES }; /* of scratch */
 
 typedef struct Tiled {
     Lower *lower;
@@ -130,7 +130,12 @@ typedef struct Tiled {
     PanelGroup group[MOST_SPANS];
     uint32_t group_count;
     const Var *round;
-    const Node *pool; /* pooling of the result, row by row through a band; NULL */
+    bool transposes;     /* the first operand is brought into scratch by rounds, from: */
+    Index plain_base;    /* its x_base ... */
+    int64_t plain_depth; /* ... and x_depth; what stands there is of the scratch */
+    int64_t together;    /* panels that take a round one after the other, their sums in scratch between; 0: each all */
+    Index first_panel;   /* of these */
+    const Node *pool;    /* pooling of the result, row by row through a band; NULL */
     int64_t pool_window, pool_stride;
     bool one_by_one; /* no vector can store the results, nor those of a last panel that is partial: they go through
                         scratch */
@@ -159,6 +164,7 @@ const Expr *tiled_block_scale(Tiled *con, const PanelGroup *group, Index block, 
 /* tiled_pack.c: the panels of the second operand: packed at compile time, read where they are, or packed into
  * scratch by loops appended to lower->block (inside the loops over the batch). */
 bool tiled_could_read_in_place(const Tiled *con);
+bool tiled_lies_in_panels(const Tiled *con);      /* then it is read in place */
 int64_t tiled_packed_elements(const Tiled *con);  /* that loops pack into scratch; 0: none */
 int64_t tiled_partial_elements(const Tiled *con); /* sums that scratch holds between rounds */
 void tiled_weights(Tiled *con);
@@ -196,6 +202,11 @@ Index tiled_first_block(const Tiled *con, const PanelGroup *group);
 PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group);
 void tiled_set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t start);
 void tiled_pack_panel(Tiled *con, const PanelGroup *group); /* the one of this round, if they go one at a time */
+/* tiled_transpose.c: transposed operands, brought into scratch.  False when that is asked for and cannot be. */
+bool tiled_choose_transpose(Tiled *con);
+void tiled_choose_together(Tiled *con);
+int64_t tiled_transposed_elements(const Tiled *con);
+void tiled_transpose(Tiled *con); /* what a round takes, appended to lower->block */
 /* tiled_line.c: images that the kernel computes, as much as a row of the result reads, in scratch. */
 bool tiled_see_line(Tiled *con); /* after the window; x_base, x_depth, x_w and line_h; false when it cannot be */
 int64_t tiled_line_elements(const Tiled *con);

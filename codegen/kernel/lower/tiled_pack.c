@@ -1,8 +1,11 @@
 /* The second operand of a contraction, in panels of as many columns as a tile has.
  * Constants (tiled_constant.c) are packed at compile time, [panel][block][kh][kw][depth of a block][columns of a
  * panel], so that a tile reads them in one stream.  Others are packed into scratch the same way when many tiles pass
- * over them, as much as one round takes; few tiles read them where they are when their columns have stride 1. */
+ * over them, as much as one round takes; few tiles read them where they are when their columns have stride 1, and all
+ * do when they lie in panels already (compiler/passes/panels.c). */
 #include "kernel/lower/tiled.h"
+
+#define LINE 64 /* bytes */
 
 /* Its address, if it is in memory and its columns follow each other there. */
 static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *source, Index *address)
@@ -44,6 +47,39 @@ static void read_in_place(Tiled *con, PanelGroup *group, const Var *depth, Value
         index_add(arena, group->weight.at, index_constant(-lower->kernel->buffer[group->weight.buffer].begin));
 }
 
+/* Do the columns of a panel follow each other in memory, though those of all do not?  As the pass panels lays them. */
+static bool lies_in_panels(const Tiled *con, const Var *panel, const Var *depth, ValueId *source, Index *address)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    int64_t width = con->vectors * con->lanes, factor;
+    Index position[MAX_RANK] = {0}, zero = index_constant(0);
+    const Var *within = index_var_new(arena, "within", 0, width - 1);
+
+    if (con->packed || !con->is_product || con->columns % width || kernel_computes(lower, con->second))
+        return false;
+    Index k =
+        index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), index_var(arena, depth));
+    Index column = index_add(arena, index_scale(arena, index_var(arena, panel), width), index_var(arena, within));
+    tiled_weights_position(con, k, zero, zero, column, position);
+    if (!lower_memory_source(lower, con->second, position, source, address) ||
+        !index_factor(*address, within, &factor) || factor != 1 || !index_factor(*address, depth, &factor) ||
+        factor != width)
+        return false;
+    *address = index_substitute(arena, *address, within, zero);
+    return true;
+}
+
+bool tiled_lies_in_panels(const Tiled *con)
+{
+    int64_t width = con->vectors * con->lanes;
+    const Var *depth = index_var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
+    const Var *panel = index_var_new(con->lower->arena, "panel", 0, con->columns / width - 1);
+    ValueId source;
+    Index address;
+    return lies_in_panels(con, panel, depth, &source, &address);
+}
+
 /* A loop over the panels, or none where they are packed one at a time. */
 static Block *packed_panels(const Tiled *con, const PanelGroup *group, Block *block)
 {
@@ -79,6 +115,22 @@ static const Expr *vector_of_row(const Tiled *con, const Var *k, Index first, co
     return load->kind == EXPR_LOAD && index_factor(load->index, lane, &step) && step == 1 ? load : NULL;
 }
 
+/* Where panels are packed one at a time, no hardware follows from line to line: the next one's are fetched. */
+static void fetch_next(const Tiled *con, const PanelGroup *group, Block *block, const Expr *const *vector,
+                       const Var *lane)
+{
+    Arena *arena = con->lower->arena;
+    uint32_t line = (uint32_t)most(1, LINE / (con->lanes * 4)); /* vectors of one */
+    if (!tiled_packs_panels(con) || group->count == 1)
+        return;
+    Index next = index_add(arena, index_var(arena, group->panel), index_constant(1));
+    next = index_mod(arena, next, group->count);
+    for (uint32_t v = 0; v < group->vectors; v += line) {
+        Index at = index_substitute(arena, vector[v]->index, lane, index_constant(0));
+        stmt_prefetch(arena, block, vector[v]->buffer, index_substitute(arena, at, group->panel, next), 2);
+    }
+}
+
 /* Columns of stride 1: vectors are copied.  Each is asked for: through a view, the next need not follow this one. */
 static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const PackedOrder *order)
 {
@@ -100,6 +152,7 @@ static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const PackedOrd
 
     Block *block = packed_depth(con, group, packed_panels(con, group, lower->block), k, 1);
     block = &stmt_lanes(arena, block, lane, con->lanes)->body;
+    fetch_next(con, group, block, vector, lane);
     Index to = index_substitute(arena, group->weight.at, con->block, index_constant(0));
     to = index_add(arena, index_add(arena, to, index_scale(arena, index_var(arena, k), order->step[DIGIT_DEPTH])),
                    index_var(arena, lane));
@@ -197,7 +250,7 @@ int64_t tiled_partial_elements(const Tiled *con)
     for (uint32_t g = 0; con->rounds > 1 && packs_now(con) && g < con->group_count; g++)
         if (!con->group[g].partial)
             width = most(width, con->group[g].vectors * con->lanes);
-    return con->out_h * con->out_w * width;
+    return con->out_h * con->out_w * width * most(1, con->together);
 }
 
 /* Panels that are packed one at a time share the room of the largest. */
@@ -247,6 +300,9 @@ void tiled_weights(Tiled *con)
     if (con->packed) {
         for (uint32_t g = 0; g < con->group_count; g++)
             tiled_pack_constant(con, &con->group[g]);
+    } else if (con->in_place && con->group_count == 1 &&
+               lies_in_panels(con, con->group[0].panel, depth, &source, &address)) {
+        read_in_place(con, &con->group[0], depth, source, address);
     } else if (con->in_place && readable_in_place(con, depth, &source, &address)) {
         for (uint32_t g = 0; g < con->group_count; g++)
             read_in_place(con, &con->group[g], depth, source, address);

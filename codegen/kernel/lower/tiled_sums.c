@@ -73,12 +73,18 @@ static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
     return lower_value_address(body->lower, body->con->stored, position);
 }
 
-/* Where a sum lies in the scratch of the panel: [pixel][column of the panel]. */
+/* Where a sum lies in the scratch of the panel: [pixel][column of the panel]; of panels together: [panel][...]. */
 static Index partial_address(Body *body, uint32_t pixel, uint32_t vector)
 {
-    int64_t lanes = body->con->lanes;
+    const Tiled *con = body->con;
+    int64_t lanes = con->lanes;
     Index row =
         index_scale(body->arena, tiled_sum(body, body->at->pixel, index_constant(pixel)), body->vectors * lanes);
+    if (con->together) {
+        Index panel = tiled_sum(body, index_var(body->arena, body->at->group->panel),
+                                index_scale(body->arena, con->first_panel, -1));
+        row = tiled_sum(body, row, index_scale(body->arena, panel, con->out_w * body->vectors * lanes));
+    }
     return tiled_sum(body, tiled_sum(body, row, index_constant(vector * lanes)), body->lane);
 }
 

@@ -42,9 +42,13 @@ static void choose_tile(Tiled *con)
     int64_t registers = con->lower->target->vector_registers, pixels = con->out_h * con->out_w;
     int64_t vectors = ceil_div(con->columns, con->lanes);
     bool wide = registers >= 32, strided = con->taps_h * con->taps_w == 1 && con->stride_h == 2;
-    bool three = !wide && con->packed && vectors % 3 == 0 && (con->is_product || strided);
+    bool read_by_vectors = con->packed || con->lower->target->dialect == DIALECT_VECTOR;
+    bool three = registers == 16 && vectors % 3 == 0 && (con->is_product ? read_by_vectors : con->packed && strided);
 
-    con->vectors = vectors == 1 || registers < 16 ? 1 : three ? 3 : 2;
+    con->vectors = vectors == 1 || registers < 16 ? 1 : 2;
+    three = three && !tiled_lies_in_panels(con); /* which are of two vectors */
+    if (three)
+        con->vectors = 3;
     con->pixels = wide ? 14 : three ? 4 : 6;
     if (con->vectors == 1)
         con->pixels = (uint32_t)least(2 * con->pixels, registers - (registers < 16 ? 2 : 4));
@@ -68,16 +72,34 @@ static void choose_tile(Tiled *con)
 
 #define FEW_TILES     4
 #define MANY_TILES    32
+#define MANY_ROWS     64          /* tiles of them */
+#define DEEP          2048        /* rows of a panel, ... */
+#define MANY_BYTES    (8 << 20)   /* ... in so much memory */
+#define MANY_COLUMNS  16          /* vectors of them */
+#define ROWS_TOGETHER 4           /* tiles of such rows that pass over all weights */
 #define MOST_IN_PLACE (32 << 10)  /* bytes of weights that stay in the first level */
 #define MOST_TOGETHER (16 << 10)  /* bytes of pixels that go together */
 #define MOST_SUMS     (256 << 10) /* bytes of a panel that wait in scratch between rounds */
+
+/* Do many rows pass over weights that the second level holds?  Then a few rows at a time pass over all of them, so that
+ * what is stored fills whole lines and pages while they are near. */
+static bool goes_by_rows(const Tiled *con)
+{
+    return con->is_product && !con->by_pixels && con->lower->target->dialect == DIALECT_VECTOR && con->x_depth == 1 &&
+           con->tiling.tiles >= MANY_ROWS && con->columns * con->depth * con->weight_bytes <= MOST_WEIGHTS &&
+           con->columns >= MANY_COLUMNS * con->lanes;
+}
 
 /* Weights that come at run time are packed for speed alone, where they are too many for the first level and many tiles
  * pass over them. */
 static bool reads_in_place(const Tiled *con)
 {
+    if (con->order == ORDER_CHUNKS && goes_by_rows(con))
+        return false;
     bool many = con->tiling.tiles >= FEW_TILES && con->columns * con->depth * 4 > MOST_IN_PLACE;
     bool packs = con->asked.rounds > 1 || (many && con->lower->target->dialect == DIALECT_VECTOR);
+    if (con->order == ORDER_PANELS && con->asked.rounds <= 1 && tiled_lies_in_panels(con))
+        return true;
     return (con->order == ORDER_CHUNKS || !packs) && tiled_could_read_in_place(con);
 }
 
@@ -97,7 +119,18 @@ static bool gathers_rows(const Tiled *con)
 /* Tiles that go together: of a convolution as many as the first level holds with their pixels. */
 static int64_t chunk_of(const Tiled *con)
 {
-    return con->is_product ? 1 : most(1, MOST_TOGETHER / (con->pixels * con->depth * 4));
+    return goes_by_rows(con) ? ROWS_TOGETHER
+           : con->is_product ? 1
+                             : most(1, MOST_TOGETHER / (con->pixels * con->depth * 4));
+}
+
+/* So deep that the rows of a panel lie in more pages than the processor keeps addresses of: several panels take a round
+ * together, while these are near. */
+static bool goes_deep(const Tiled *con)
+{
+    return con->is_product && !con->by_pixels && !con->packed && con->lower->target->dialect == DIALECT_VECTOR &&
+           !con->product.transposed && con->depth >= DEEP && con->depth * con->columns * 4 >= MANY_BYTES &&
+           con->columns % con->lanes == 0 && con->out_h == 1;
 }
 
 /* All of the depth in registers when the weights fit the second level, or when nothing can hold partial sums. */
@@ -107,15 +140,18 @@ static void choose_order(Tiled *con)
     int64_t width = con->vectors * con->lanes * con->weight_bytes; /* bytes */
     bool pointwise = !con->is_product && taps == 1;
 
+    con->order = ORDER_PANELS;
+    if (con->transposes)
+        return;
     con->rounds = 1;
     con->blocks = con->block_count;
-    con->order = ORDER_PANELS;
     if (con->pool || con->computed) {
         con->order = ORDER_CHUNKS;
         return;
     }
     bool fits = con->columns * con->depth * con->weight_bytes <= MOST_WEIGHTS;
-    bool chunks = con->few_channels || (fits && pointwise) || ((fits || !sums_fit(con)) && gathers_rows(con));
+    bool chunks = con->few_channels || goes_by_rows(con) || (fits && pointwise) ||
+                  ((fits || !sums_fit(con)) && gathers_rows(con));
     if (con->asked.chunk > 0 || (con->asked.chunk == KNOB_FREE && chunks)) {
         con->order = ORDER_CHUNKS;
         con->chunk = con->asked.chunk > 0 ? con->asked.chunk : chunk_of(con);
@@ -131,6 +167,8 @@ static void choose_order(Tiled *con)
     con->rounds = con->asked.rounds == KNOB_FREE ? ceil_div(con->block_count, most_blocks) : most(1, con->asked.rounds);
     con->blocks = ceil_div(con->block_count, con->rounds);
     con->rounds = ceil_div(con->block_count, con->blocks);
+    if (goes_deep(con))
+        tiled_choose_together(con);
 }
 
 /* Cutting */
@@ -371,6 +409,8 @@ bool tiled_choose(Tiled *con)
                         con->out_w >= con->pixels;
     choose_scaling(con);
     con->parts = choose_parts(con);
+    if (!tiled_choose_transpose(con))
+        return false;
     cut_image(con);
     choose_order(con);
     if ((con->pool || con->computed) && asked->chunk > 0) /* each row passes over all panels */
