@@ -366,8 +366,9 @@ Thing build_call_given(Builder *b, Binder *binder)
                        STR_ARG(function->name->text));
         return build_thing_bad();
     }
-    Graph *gradient = function->gradient ? build_own_gradient(b, binder, &callee) : NULL;
-    if (function->gradient && !gradient)
+    bool own = function->gradient && callee.body->input_count; /* of constants nobody asks for gradients */
+    Graph *gradient = own ? build_own_gradient(b, binder, &callee) : NULL;
+    if (own && !gradient)
         return build_thing_bad();
     return add_call(b, binder, &callee, gradient);
 }
