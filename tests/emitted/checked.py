@@ -3,8 +3,8 @@
 
     checked.py --nnc build/nnc --models FOLDER ... [--target T ...] [--cc CC]
 
-The harness runs each model against the reference evaluator.  Large models are reduced, which changes extents, not kinds
-of kernels.  Speaks TAP: one result per model and target.
+The harness runs each model against the reference evaluator, for one of the targets here, which take turns.  Large models
+are reduced, which changes extents, not kinds of kernels.  Speaks TAP: one result per model and target.
 """
 
 import argparse
@@ -39,7 +39,9 @@ def main():
     parser.add_argument("--cc", default="gcc")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
-    jobs = [(m, t) for folder in arguments.models for m in sorted(folder.glob("*.nnc")) for t in arguments.target]
+    files = [m for folder in arguments.models for m in sorted(folder.glob("*.nnc"))]
+    here = [t for t in arguments.target if build.available(t, arguments.cc)] or arguments.target
+    jobs = [(m, here[i % len(here)]) for i, m in enumerate(files)]
 
     print(f"1..{len(jobs)}")
     with tempfile.TemporaryDirectory() as temporary:

@@ -31,7 +31,8 @@ MACHINES = {  # compiler, emulator, byte order, target
     "riscv64-v-gcc": ("riscv64-linux-gnu-gcc -march=rv64gcv", "qemu-riscv64 -cpu rv64,v=true", "little", "riscv64-v"),
 }
 # What is asked of a machine whose like is asked all: forms of weights, and models.
-BRIEF = {"riscv64-v256": (["blob"], ["digits"]), "riscv64-v-gcc": (["blob"], ["digits"]), "riscv64-v": (["blob"], None)}
+BRIEF = {"i686": (["c", "file"], None), "armhf": (["blob"], None), "riscv64": (["file"], None), "aarch64": (["c"], None),
+         "riscv64-v256": (["blob"], ["digits"]), "riscv64-v-gcc": (["blob"], ["digits"]), "riscv64-v": (["blob"], None)}
 GNU99, C99 = ["-std=gnu99"], ["-std=c99"]
 # gcc's own dialect leaves floats in x87 registers unrounded; C99 computes in wider ones on purpose, also on s390x.
 DIALECTS = {"i686": [GNU99, C99], "s390x": [GNU99, C99]}
@@ -132,7 +133,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         def run(job):
             machine, model = job
-            for form in BRIEF.get(machine, (arguments.forms, None))[0] if available(machine) else []:
+            brief = [form for form in BRIEF.get(machine, ([], None))[0] if form in arguments.forms]
+            for form in (brief or arguments.forms) if available(machine) else []:
                 folder = pathlib.Path(temporary) / machine / model.stem / form
                 error = Case(arguments, machine, model, form, folder).go()
                 if error:
