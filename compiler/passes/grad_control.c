@@ -353,7 +353,9 @@ static bool reverse_loop(GradPass *pass, Reverse *r)
     const Tape *tape = grad_taped(pass, r->graph, node);
     if (!tape)
         return diag_error(r->graph->module->diag, node->place,
-                          "the gradient of a loop needs a bound on its rounds: max = N");
+                          loop_of(r->graph, node).most
+                              ? "what the gradient of this loop keeps of its rounds is too large"
+                              : "the gradient of a loop needs a bound on its rounds: max = N");
     const Tape of = *tape; /* the list grows */
     Backward b = {.pass = pass, .r = r, .loop = loop_of(r->graph, node), .tape = &of};
     b.carried = ARENA_ARRAY(scratch, uint32_t, node->in_count);

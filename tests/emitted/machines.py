@@ -37,6 +37,7 @@ GNU99, C99 = ["-std=gnu99"], ["-std=c99"]
 # gcc's own dialect leaves floats in x87 registers unrounded; C99 computes in wider ones on purpose, also on s390x.
 DIALECTS = {"i686": [GNU99, C99], "s390x": [GNU99, C99]}
 XXHASH = pathlib.Path("/usr/include/xxhash.h")  # a header only; a cross compiler does not look there
+EMULATOR_FAULT = "decode_save_opc"  # an assertion of qemu before 8.0 at vfcvt.rtz.x.f.v, a cast of floats to integers
 RUNTIME = [build.RUNTIME / name for name in ("weights.c", "call.c", "example/host.c")]
 
 
@@ -141,12 +142,16 @@ def main():
                     return f"weights {form}: {error}"
             return None
         errors = build.side_by_side(run, jobs)
+    failed = 0
     for number, ((machine, model), error) in enumerate(zip(jobs, errors), 1):
         skip = "" if available(machine) else f" # SKIP no {' or no '.join(MACHINES[machine][:2])}"
+        if EMULATOR_FAULT in (error or ""):
+            error, skip = None, " # SKIP this qemu cannot cast vectors"
+        failed += bool(error)
         print(f"{'not ok' if error else 'ok'} {number} - {model.stem} on {machine}{skip}")
         for line in (error or "").splitlines()[:30]:
             print(f"# {line[:300]}")
-    return 1 if any(errors) else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
