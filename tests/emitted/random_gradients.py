@@ -34,6 +34,7 @@ class Network:
     def __init__(self, seed, dtype):
         self.chance, self.dtype, self.names, self.lines = random.Random(seed), dtype, 0, ["nnc 1", 'use "nn"']
         self.loops = self.chance.choice([0, 0.2, 0.4])
+        self.sums = []  # of rows, one number each, that can be read where the text has come to
 
     def name(self):
         self.names += 1
@@ -45,6 +46,10 @@ class Network:
     def expression(self, seen):
         a, b = self.chance.choice(seen), self.chance.choice(seen)
         w = self.chance.choice(["w0", "w1", "w2"])
+        if self.sums and self.chance.random() < 0.3:
+            r = self.chance.choice(self.sums)
+            return self.chance.choice([f"{a} * rsqrt(1.0 + square({r}))", f"{a} - {r} * 0.1", f"sigmoid({a} + {r}) * {b}",
+                                       f"tanh({a} * tanh({r}))"])
         return self.chance.choice([
             f"{a} @ {w} * 0.4", f"tanh({a} @ {w})", f"matmul({a}, {w}, transpose_y = true) * 0.4", f"gelu_tanh({a} @ {w})",
             f"gelu_tanh({a})", f"tanh({a})", f"sigmoid({a}) * {b}", f"{a} * {b} * 0.5", f"{a} + {b}", f"exp(-square({a}))",
@@ -59,10 +64,18 @@ class Network:
             if depth < MOST_DEEP and self.chance.random() < self.loops:
                 seen += self.scan(depth, seen) if self.chance.random() < 0.3 else self.loop(depth, seen)
                 continue
+            if self.chance.random() < 0.2:
+                self.sum_rows(depth, seen)
             text, name = self.expression(seen), self.name()
             self.put(depth, f"{name} = {text}")
             seen.append(name)
         return seen
+
+    def sum_rows(self, depth, seen):
+        a, name = self.chance.choice(seen), self.name()
+        over = f"square(reduce_sum({a} * {self.chance.choice(seen)}, axes = 1, keep = true)) * 0.3"
+        self.put(depth, f"{name} = {self.chance.choice([over, f'mean({a}, axes = 1, keep = true)', f'reduce_max({a}, axes = 1, keep = true)'])}")
+        self.sums.append(name)
 
     def loop(self, depth, seen):
         choice, count = self.chance.choice, self.chance.randint(1, 2)
@@ -70,8 +83,9 @@ class Network:
         counter, rounds = self.name(), self.chance.randint(2, 6)
         begin = ", ".join(f"{name} = {choice(seen)}" for name in carried)
         self.put(depth, f"({', '.join([*results, self.name()])}) = while ({counter} < {rounds}) with ({begin}, {counter} = 0) {{")
-        known = seen if self.chance.random() < 0.5 else seen[-2:]
+        known, outside = seen if self.chance.random() < 0.5 else seen[-2:], len(self.sums)
         made = [name for name in self.statements(depth + 1, known + carried, 1, 4) if name not in known]
+        del self.sums[outside:]
         after = ", ".join(f"{name} <- tanh({choice(made)})" for name in carried)
         self.put(depth, f"}} next ({after}, {counter} <- {counter} + 1)")
         return results
@@ -97,7 +111,7 @@ class Network:
         else:
             self.put(1, "q = loss")
         self.put(1, f"(a, b, c) = grad(q, wrt = [{', '.join(ASKED)}])")
-        self.put(1, f"o = {choice(seen)} * 1.0")
+        self.put(1, f"o = {choice([*self.sums, *seen[-4:]])} * 1.0")
         self.put(0, "}")
         return "\n".join(self.lines) + "\n"
 
