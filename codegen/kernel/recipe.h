@@ -31,6 +31,7 @@ typedef struct Scratch {
     DType dtype;
     int64_t elements;
     bool per_thread; /* threads that run the kernel's rounds at once need one each; else they share it */
+    bool carries;    /* what a serial loop leaves there for its next round: each thread reads what it has written */
     StorageId storage;
 } Scratch;
 

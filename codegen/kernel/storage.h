@@ -45,6 +45,7 @@ typedef struct Storage {
     ValueId value; /* whose elements it holds; NONE for scratch and shared arrays */
     uint32_t index;
     bool next;       /* params, state: made by this run, for the next one */
+    bool carries;    /* scratch: see recipe.h */
     bool per_thread; /* scratch: every thread that runs rounds of the kernel at once needs its own ... */
     int64_t apart;   /* ... so many bytes behind the one before */
 

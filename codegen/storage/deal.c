@@ -238,9 +238,10 @@ static bool goes_on(const Kernel *kernel, const Deal *deal)
 static void find_shared(Memory *memory, const Dealer *d)
 {
     for (uint32_t b = 0; b < d->kernel->buffer_count; b++) {
-        StorageId storage = d->kernel->buffer[b].storage;
-        for (uint32_t i = 0; d->nest && i < d->count && memory->storage.at[storage].per_thread; i++)
-            memory->storage.at[storage].per_thread = windows_own(d->kernel, &d->nest[i], storage);
+        StorageId id = d->kernel->buffer[b].storage;
+        Storage *storage = &memory->storage.at[id];
+        for (uint32_t i = 0; d->nest && i < d->count && storage->per_thread && !storage->carries; i++)
+            storage->per_thread = windows_own(d->kernel, &d->nest[i], id);
     }
 }
 

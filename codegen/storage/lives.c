@@ -201,6 +201,7 @@ static void draft_scratch(PlanDraft *draft, Kernel *kernel, uint32_t step)
                            .value = NONE,
                            .index = step,
                            .per_thread = scratch->per_thread,
+                           .carries = scratch->carries,
                            .inside = NONE,
                            .family = NONE,
                            .whole = memory->storage.count,

@@ -331,11 +331,18 @@ static bool is_of_all(const Memory *memory, const Kernel *kernel, uint32_t buffe
     return !memory->storage.at[kernel->buffer[buffer].storage].per_thread;
 }
 
+/* Is it a serial loop, of which a round may go on with what the one before has left in scratch? */
+static bool may_carry(const Memory *memory, const KernelBuffer *buffer, const Stmt *loop)
+{
+    return memory->storage.at[buffer->storage].carries && loop->loop != LOOP_PARALLEL;
+}
+
 bool windows_deals(const Memory *memory, const Kernel *kernel, const DealNest *nest)
 {
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        if (nest->stores[b] && is_of_all(memory, kernel, b) &&
-            !keeps_apart(kernel, &nest, 1, kernel->buffer[b].storage))
+        if (nest->stores[b] &&
+            (may_carry(memory, &kernel->buffer[b], nest->chosen) ||
+             (is_of_all(memory, kernel, b) && !keeps_apart(kernel, &nest, 1, kernel->buffer[b].storage))))
             return false;
     return true;
 }

@@ -495,7 +495,7 @@ def main():
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--llmc", type=pathlib.Path)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     heading = lambda width: "".join(f"{word:>{width}}" for word in PEERS.values())
     print(f"{'':8} {'ms a step':>40}   {'MB above the library':>32}   best peer / nnc")
     print(f"{'model':8} {heading(10)}   {heading(8)}   {'time':>6} {'memory':>8}")

@@ -169,6 +169,7 @@ static void describe_recipe(Repeats *repeats, const Recipe *recipe)
         put_int(repeats, scratch->dtype);
         put_int(repeats, scratch->elements);
         put_int(repeats, scratch->per_thread);
+        put_int(repeats, scratch->carries);
     }
 }
 

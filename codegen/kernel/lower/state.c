@@ -230,7 +230,7 @@ Recipe recipe_to_plan(const Recipe *recipe)
 
 uint32_t recipe_scratch(Lower *lower, Recipe *recipe, const char *name, DType dtype, int64_t elements, bool per_thread)
 {
-    Scratch scratch = {name, dtype, elements, per_thread, NONE};
+    Scratch scratch = {.name = name, .dtype = dtype, .elements = elements, .per_thread = per_thread, .storage = NONE};
     ARENA_PUSH(lower->arena, recipe->scratch, recipe->scratch_count, recipe->scratch_capacity, scratch);
     return recipe->scratch_count - 1;
 }

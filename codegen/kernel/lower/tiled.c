@@ -251,6 +251,8 @@ static void plan_scratch(Lower *lower, Tiled *con, Recipe *recipe)
         static const char *const name[PIECES] = {"line", "rows", "band", "panels", "partial", "sums"};
         bool per_thread = p != PIECE_PANELS || tiled_packs_panels(con);
         uint32_t piece = elements[p] ? recipe_scratch(lower, recipe, name[p], DT_F32, elements[p], per_thread) : NONE;
+        if (piece != NONE)
+            recipe->scratch[piece].carries = p == PIECE_PARTIAL; /* from round to round of the depth */
         for (uint32_t i = 0; i < con->phases; i++)
             con[i].piece[p] = piece;
     }
