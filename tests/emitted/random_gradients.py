@@ -25,7 +25,7 @@ ASKED = ["w0", "w1", "x"]  # wrt
 STEP = 1e-6
 MOST_DEEP = 3
 ROOM = [1, 1, 1.2, 1.5]  # times the least memory
-ROUNDING = 3e-7  # of sums of numbers about 1, though little may be left of them
+ROUNDING = 1e-6  # of sums of numbers about 1, though little may be left of them
 
 
 class Network:
