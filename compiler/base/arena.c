@@ -14,15 +14,21 @@ struct ArenaChunk {
     _Alignas(16) unsigned char bytes[];
 };
 
-static ArenaChunk *new_chunk(ArenaChunk *older, size_t least)
+static ArenaChunk *new_chunk(Arena *arena, size_t least)
 {
+    ArenaChunk *older = arena->chunk, *chunk = arena->spare;
+    if (chunk && chunk->size >= least) {
+        arena->spare = NULL;
+        *chunk = (ArenaChunk){.older = older, .size = chunk->size};
+        return chunk;
+    }
     size_t size = older ? older->size * 2 : FIRST_CHUNK;
     if (size > LARGEST_CHUNK)
         size = LARGEST_CHUNK;
     if (size < least)
         size = least;
 
-    ArenaChunk *chunk = size <= SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
+    chunk = size <= SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
     if (!chunk)
         fatal_memory(size);
     chunk->older = older;
@@ -31,7 +37,8 @@ static ArenaChunk *new_chunk(ArenaChunk *older, size_t least)
     return chunk;
 }
 
-void *arena_alloc(Arena *arena, size_t bytes)
+/* Not zeroed */
+static void *take(Arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX - 15)
         fatal_memory(bytes);
@@ -39,15 +46,20 @@ void *arena_alloc(Arena *arena, size_t bytes)
 
     ArenaChunk *chunk = arena->chunk;
     if (!chunk || chunk->size - chunk->used < bytes)
-        chunk = arena->chunk = new_chunk(chunk, bytes);
+        chunk = arena->chunk = new_chunk(arena, bytes);
     void *memory = chunk->bytes + chunk->used;
     chunk->used += bytes;
-    return memset(memory, 0, bytes);
+    return memory;
+}
+
+void *arena_alloc(Arena *arena, size_t bytes)
+{
+    return memset(take(arena, bytes), 0, bytes);
 }
 
 void *arena_copy(Arena *arena, const void *from, size_t bytes)
 {
-    void *to = arena_alloc(arena, bytes);
+    void *to = take(arena, bytes);
     if (bytes)
         memcpy(to, from, bytes);
     return to;
@@ -60,9 +72,11 @@ void *arena_grow(Arena *arena, void *array, uint32_t count, uint32_t *capacity, 
         fatal_memory((size_t)room * element_bytes);
     *capacity = *capacity ? room * 2 : room;
 
-    void *larger = arena_alloc(arena, *capacity * element_bytes);
+    size_t filled = count * element_bytes;
+    unsigned char *larger = take(arena, *capacity * element_bytes);
     if (count)
-        memcpy(larger, array, count * element_bytes);
+        memcpy(larger, array, filled);
+    memset(larger + filled, 0, *capacity * element_bytes - filled);
     return larger;
 }
 
@@ -75,7 +89,8 @@ void arena_reset(Arena *arena, ArenaMark mark)
 {
     while (arena->chunk != mark.chunk) {
         ArenaChunk *older = arena->chunk->older;
-        free(arena->chunk);
+        free(arena->spare);
+        arena->spare = arena->chunk;
         arena->chunk = older;
     }
     if (mark.chunk)
@@ -85,4 +100,6 @@ void arena_reset(Arena *arena, ArenaMark mark)
 void arena_free(Arena *arena)
 {
     arena_reset(arena, (ArenaMark){NULL, 0});
+    free(arena->spare);
+    arena->spare = NULL;
 }

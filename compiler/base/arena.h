@@ -11,6 +11,7 @@ typedef struct ArenaChunk ArenaChunk;
 
 typedef struct Arena {
     ArenaChunk *chunk; /* newest first */
+    ArenaChunk *spare; /* given back last: marks near the end of a chunk are many */
 } Arena;
 
 typedef struct ArenaMark {

@@ -108,14 +108,14 @@ static bool join(Builder *b, const Const *x, const Const *y, Place place, Const 
     if (x->kind == C_STRING) {
         if (x->s.len > CONST_STRING_MOST - y->s.len)
             return build_complain(b, place, "a string longer than %d bytes", CONST_STRING_MOST);
-        b->steps += (x->s.len + y->s.len) / 64;
+        b->steps += (x->s.len + y->s.len) / 16;
         *result = (Const){.kind = C_STRING, .s = str_format(b->scratch, STR_FMT STR_FMT, STR_ARG(x->s), STR_ARG(y->s))};
         return true;
     }
     uint32_t count = x->count + y->count;
     if (count > CONST_LIST_MOST)
         return build_complain(b, place, "a list longer than %u", CONST_LIST_MOST);
-    b->steps += count / 4; /* copies are work too */
+    b->steps += count; /* copies are work too */
     Const *item = ARENA_ARRAY(b->scratch, Const, count);
     if (x->count)
         memcpy(item, x->item, x->count * sizeof *item);
@@ -130,7 +130,7 @@ static bool repeat(Builder *b, const Const *list, int64_t times, Place place, Co
     if (times < 0 || (list->count && times > CONST_LIST_MOST / list->count))
         return build_complain(b, place, times < 0 ? "a negative count" : "a list longer than %u", CONST_LIST_MOST);
     uint32_t count = list->count ? list->count * (uint32_t)times : 0;
-    b->steps += count / 4;
+    b->steps += count;
     Const *item = ARENA_ARRAY(b->scratch, Const, count);
     for (uint32_t i = 0; i < count; i++)
         item[i] = list->item[i % list->count];
@@ -223,7 +223,7 @@ static bool call_range(Builder *b, const Const *from, const Const *to, Place pla
     if (to->i > from->i && (uint64_t)to->i - (uint64_t)from->i > CONST_LIST_MOST)
         return build_complain(b, place, "a list longer than %u", CONST_LIST_MOST);
     uint32_t count = to->i > from->i ? (uint32_t)(to->i - from->i) : 0;
-    b->steps += count / 4;
+    b->steps += count;
     Const *item = ARENA_ARRAY(b->scratch, Const, count);
     for (uint32_t i = 0; i < count; i++)
         item[i] = const_int(from->i + i);

@@ -10,11 +10,11 @@
 #include "frontends/nnc/text.h"
 #include "ops/family.h"
 
-#define MOST_STEPS 500000u /* statements built, repetition included: chains of most ops compile in 1.5 GB */
-#define COST_OF_OP 3       /* in statements: each may become a kernel; ... */
+#define MOST_STEPS 2000000u /* statements built, repetition included: chains of most ops compile in 1.5 GB */
+#define COST_OF_OP 12       /* in statements: each may become a kernel; ... */
 #define COST_OF_TILES                                                                                                  \
-    11 /* ... and products and convolutions larger ones; loops of many lines have a limit of their own */
-#define COST_OF_CALL  16 /* of a call, and of a round of a loop */
+    22 /* ... and products and convolutions larger ones; loops of many lines have a limit of their own */
+#define COST_OF_CALL  8 /* of a call, and of a round of a loop */
 #define DEEPEST_CALL  64
 #define DEEPEST_BUILD 1000                /* nesting of expressions and blocks over all frames */
 #define DEEPEST_BODY  (DEEPEST_BLOCK - 2) /* through calls, too: the text of what they expand to can be read */

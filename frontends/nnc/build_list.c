@@ -24,7 +24,7 @@ static Thing list_of(Builder *b, const Thing *item, uint32_t count, Place place)
     bool constant = true;
     if (count > CONST_LIST_MOST)
         return build_complain(b, place, "a list longer than %u", CONST_LIST_MOST), build_thing_bad();
-    b->steps += count / 4; /* copies are work too */
+    b->steps += count; /* copies are work too */
     for (uint32_t i = 0; i < count; i++) {
         constant &= item[i].kind == THING_CONST;
         depth = depth_of(&item[i]) >= depth ? depth_of(&item[i]) + 1 : depth;
@@ -61,7 +61,7 @@ Thing build_take_apart(Builder *b, Thing thing)
     Thing *item = ARENA_ARRAY(b->scratch, Thing, thing.c.count);
     for (uint32_t i = 0; i < thing.c.count; i++)
         item[i] = build_thing_const(thing.c.item[i]);
-    b->steps += thing.c.count / 4;
+    b->steps += thing.c.count;
     return (Thing){.kind = THING_MANY, .many = item, .count = thing.c.count};
 }
 

@@ -62,7 +62,7 @@ const Tensor *build_tensor(Builder *b, const Const *c, const Type *type, Place p
             return build_complain(b, place, "a constant of more than 256 MiB: use full(...), or a param"), NULL;
         if (!build_check_fits(b, c, type->dtype, place))
             return NULL;
-        b->steps += (uint32_t)(type_bytes(type) / 256); /* loops could make many of these */
+        b->steps += (uint32_t)(type_bytes(type) / 64); /* loops could make many of these */
         Tensor *tensor = tensor_new(b->arena, type);
         for (int64_t i = 0, n = shape_elements(&type->shape); i < n; i++)
             const_set_element(tensor, i, c);

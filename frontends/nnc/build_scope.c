@@ -294,7 +294,7 @@ Str build_name_text(Builder *b, const AstName *name)
         build_complain(b, name->place, "a name longer than %d bytes", LONGEST_NAME);
         text.len = 0;
     }
-    b->steps += (uint32_t)text.len / 64;
+    b->steps += (uint32_t)text.len / 16;
     Str s = str_copy(b->scratch, text_view(&text));
     text_free(&text);
     return s;

@@ -495,7 +495,7 @@ const AstBlock *parse_statements(Arena *arena, Diag *diag, uint32_t source)
 {
     Parser parser;
     AstBlock *block = ARENA_NEW(arena, AstBlock);
-    StmtList list = {0};
+    StmtList list = {ARENA_NEW(arena, AstStmt), 0, 1}; /* most are alone */
 
     parse_start(&parser, arena, diag, source);
     while (parser.token.kind != T_END) {

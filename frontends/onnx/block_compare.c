@@ -6,18 +6,13 @@ static const OnnxStatement *statement_at(const Repeat *r, uint32_t unit)
     return &r->script->statement[r->unit[unit]];
 }
 
-static uint32_t value_id(const Repeat *r, Str name)
+uint32_t onnx_block_made(const Repeat *r, const RepeatBlock *block, uint32_t at, uint32_t value, uint32_t *result)
 {
-    return map_get(&r->id, name);
-}
-
-uint32_t onnx_block_made(const Repeat *r, const RepeatBlock *block, uint32_t at, Str name, uint32_t *result)
-{
-    uint32_t id = value_id(r, name), unit = id == MAP_NONE ? NONE : r->value[id].unit, token = 0;
+    uint32_t unit = r->value[value].unit, token = 0;
     if (unit == NONE || unit < at || unit >= at + block->length)
         return NONE;
     for (*result = 0;; ++*result)
-        if (str_eq(onnx_statement_next(statement_at(r, unit), &token, TOKEN_VALUE)->text, name))
+        if (onnx_statement_next(statement_at(r, unit), &token, TOKEN_VALUE)->id == value)
             return unit - at;
 }
 
@@ -28,9 +23,9 @@ static bool is_wired_alike(const Repeat *r, const RepeatBlock *b, uint32_t first
         const OnnxStatement *s = statement_at(r, first + u), *t = statement_at(r, other + u);
         for (uint32_t i = 0; i < s->count; i++) {
             uint32_t a = 0, c = 0;
-            if (s->token[i].kind == TOKEN_VALUE && (onnx_block_made(r, b, first, s->token[i].text, &a) !=
-                                                        onnx_block_made(r, b, other, t->token[i].text, &c) ||
-                                                    a != c))
+            if (s->token[i].kind == TOKEN_VALUE &&
+                (onnx_block_made(r, b, first, s->token[i].id, &a) != onnx_block_made(r, b, other, t->token[i].id, &c) ||
+                 a != c))
                 return false;
         }
     }
@@ -108,7 +103,7 @@ static bool take_statement(Repeat *r, RepeatBlock *b, uint32_t unit)
         bool defines = t->kind == TOKEN_VALUE && values++ < s->results;
         if (t->kind == TOKEN_LABEL || (defines && s->kind == STATEMENT_PARAM))
             add_name(r, b, unit, i, t->kind == TOKEN_LABEL);
-        if (t->kind == TOKEN_VALUE && !defines && onnx_block_made(r, b, b->at[0], t->text, &result) == NONE &&
+        if (t->kind == TOKEN_VALUE && !defines && onnx_block_made(r, b, b->at[0], t->id, &result) == NONE &&
             !add_slot(b, texts_at(r, b, unit, i), false))
             return false;
         Str *text = t->kind == TOKEN_NUMBER ? texts_at(r, b, unit, i) : NULL;
@@ -133,8 +128,8 @@ static bool is_read_outside(const Repeat *r, const RepeatBlock *b, uint32_t at, 
 static bool take_output(Repeat *r, RepeatBlock *b, uint32_t unit, uint32_t result, uint32_t token)
 {
     for (uint32_t i = 0; i < b->count; i++) {
-        Str name = statement_at(r, b->at[i] + unit)->token[token].text;
-        if (!is_read_outside(r, b, b->at[i], &r->value[value_id(r, name)]))
+        uint32_t value = statement_at(r, b->at[i] + unit)->token[token].id;
+        if (!is_read_outside(r, b, b->at[i], &r->value[value]))
             continue;
         if (b->output_count == MOST_ARGUMENTS || statement_at(r, b->at[0] + unit)->kind != STATEMENT_PLAIN)
             return false;

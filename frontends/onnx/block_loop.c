@@ -15,6 +15,7 @@ typedef struct Loop {
     uint32_t count, capacity;
     Str carried[MOST_ARGUMENTS]; /* what goes round is called so, by result */
     Str head, tail;              /* of labels, around their number */
+    uint32_t number;             /* where that begins in the label of the first call */
     long first;
 } Loop;
 
@@ -62,14 +63,16 @@ static bool counts_on(Str before, Str label, uint32_t begin)
            str_eq(tail[0], tail[1]) && number[1] == number[0] + 1;
 }
 
+/* Do labels of all calls count on at the number, or at a later one?  Those before the last are known to, at this. */
 static bool find_number(Loop *l)
 {
     Str label = l->call[0]->label;
-    for (uint32_t begin = 1; begin < label.len; begin++) {
-        bool fits = !isdigit((unsigned char)label.ptr[begin - 1]);
-        for (uint32_t i = 1; fits && i < l->count; i++)
-            fits = counts_on(l->call[i - 1]->label, l->call[i]->label, begin);
-        if (fits && split_label(label, begin, &l->head, &l->first, &l->tail))
+    uint32_t known = l->count - 1;
+    for (; l->number < label.len; l->number++, known = 1) {
+        bool fits = !isdigit((unsigned char)label.ptr[l->number - 1]);
+        for (uint32_t i = known; fits && i < l->count; i++)
+            fits = counts_on(l->call[i - 1]->label, l->call[i]->label, l->number);
+        if (fits && split_label(label, l->number, &l->head, &l->first, &l->tail))
             return true;
     }
     return !label.len;
@@ -116,6 +119,7 @@ static bool is_declaration(const OnnxStatement *s)
 static bool find_loop(Loop *l, uint32_t begin, uint32_t *end)
 {
     l->count = 0;
+    l->number = 1;
     for (uint32_t i = begin; i < l->script->count; i++) {
         const OnnxStatement *s = &l->script->statement[i];
         if (is_declaration(s))
@@ -123,8 +127,10 @@ static bool find_loop(Loop *l, uint32_t begin, uint32_t *end)
         if (s->kind != STATEMENT_CALL || (l->count && !goes_on(l, l->call[l->count - 1], s->call)))
             break;
         ARENA_PUSH(l->script->arena, l->call, l->count, l->capacity, s->call);
+        uint32_t number = l->number;
         if (l->count > 1 && !find_number(l)) {
             l->count--;
+            l->number = number;
             break;
         }
         *end = i + 1;
@@ -174,9 +180,9 @@ static bool is_computed(const OnnxScript *script, Str name)
 static OnnxStatement copy_statement(Arena *arena, Str name, Str from)
 {
     OnnxStatement s = {.results = 1, .count = 3, .token = ARENA_ARRAY(arena, OnnxToken, 3)};
-    s.token[0] = (OnnxToken){name, TOKEN_VALUE};
-    s.token[1] = (OnnxToken){STR(" = "), TOKEN_PLAIN};
-    s.token[2] = (OnnxToken){from, TOKEN_VALUE};
+    s.token[0] = (OnnxToken){name, TOKEN_VALUE, 0};
+    s.token[1] = (OnnxToken){STR(" = "), TOKEN_PLAIN, 0};
+    s.token[2] = (OnnxToken){from, TOKEN_VALUE, 0};
     return s;
 }
 
@@ -202,7 +208,7 @@ static bool name_carried(Loop *l, uint32_t result, Str initial)
 static void push(Loop *l, OnnxStatement *s, uint32_t *capacity, Str text, OnnxTokenKind kind)
 {
     if (text.len)
-        ARENA_PUSH(l->script->arena, s->token, s->count, *capacity, ((OnnxToken){text, kind}));
+        ARENA_PUSH(l->script->arena, s->token, s->count, *capacity, ((OnnxToken){text, kind, 0}));
 }
 
 /* `x`, or `a, b` */

@@ -219,7 +219,7 @@ static const OnnxCall *make_call(const Repeat *r, const RepeatBlock *b, uint32_t
                        .arguments = b->slot_count,
                        .results = b->output_count};
     for (uint32_t i = 0; i < b->slot_count; i++)
-        call->argument[i] = (OnnxToken){b->slot[i].text[instance], b->slot[i].number ? TOKEN_NUMBER : TOKEN_VALUE};
+        call->argument[i] = (OnnxToken){b->slot[i].text[instance], b->slot[i].number ? TOKEN_NUMBER : TOKEN_VALUE, 0};
     for (uint32_t i = 0; i < b->output_count; i++)
         call->result[i] = result_name(r, b, instance, &b->output[i]);
     return call;
@@ -228,7 +228,7 @@ static const OnnxCall *make_call(const Repeat *r, const RepeatBlock *b, uint32_t
 static void push(Arena *arena, OnnxStatement *s, uint32_t *capacity, Str text, OnnxTokenKind kind)
 {
     if (text.len)
-        ARENA_PUSH(arena, s->token, s->count, *capacity, ((OnnxToken){text, kind}));
+        ARENA_PUSH(arena, s->token, s->count, *capacity, ((OnnxToken){text, kind, 0}));
 }
 
 static OnnxStatement call_statement(Arena *arena, const OnnxCall *call)

@@ -361,9 +361,8 @@ static bool match_reduction(OnnxMatch *m, const char *op, Str terms, OnnxOperand
 
 static bool match_op(OnnxMatch *m, Str head, Str terms, OnnxOperand operand)
 {
-    const char *op = str_copy(m->root->onnx->arena, head).ptr;
-    const OnnxNode *node = onnx_maker(operand.value, op);
-    if (!node)
+    const OnnxNode *node = operand.value ? operand.value->maker : NULL;
+    if (!node || !str_is(head, node->proto->op_type) || !is_own_op(node))
         return false;
     onnx_match_enter(m, operand);
     for (uint32_t i = 0; terms.len; i++)

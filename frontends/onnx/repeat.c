@@ -13,7 +13,7 @@
 #define MOST_UNITS      40000
 #define MOST_FUNCTIONS  16
 #define MOST_COMPARED   4000000  /* pairs of units in one search */
-#define MOST_WORK       60000000 /* tokens that are compared, in all */
+#define MOST_WORK       20000000 /* tokens that are compared, in all */
 #define MOST_CANDIDATES 24
 #define LEAST_LENGTH    2
 #define LEAST_GAIN      3
@@ -29,20 +29,30 @@ typedef struct Search {
     Run run[MOST_CANDIDATES];
     uint32_t count;
     RepeatBlock best;
+    uint32_t *at; /* room for the instances of one */
     int64_t work;
 } Search;
 
 /* The index */
 
-static RepeatValue *value_of(Repeat *r, Str name)
+static uint32_t id_of(Repeat *r, Str name)
 {
     uint32_t id = map_get(&r->id, name);
     if (id != MAP_NONE)
-        return &r->value[id];
+        return id;
     RepeatValue value = {.name = name, .statement = NONE, .unit = NONE};
     map_put(&r->id, name, r->value_count);
     ARENA_PUSH(r->arena, r->value, r->value_count, r->value_capacity, value);
-    return &r->value[r->value_count - 1];
+    return r->value_count - 1;
+}
+
+static void number_values(Repeat *r)
+{
+    for (uint32_t i = 0; i < r->script->count; i++) {
+        uint32_t at = 0;
+        for (OnnxToken *t; (t = onnx_statement_next(&r->script->statement[i], &at, TOKEN_VALUE));)
+            t->id = id_of(r, t->text);
+    }
 }
 
 /* Counts the statements that read each value, or lists them. */
@@ -52,7 +62,7 @@ static void each_use(Repeat *r, bool count)
         const OnnxStatement *s = &r->script->statement[i];
         uint32_t at = 0, number = 0;
         for (const OnnxToken *t; (t = onnx_statement_next(s, &at, TOKEN_VALUE)); number++) {
-            RepeatValue *value = value_of(r, t->text);
+            RepeatValue *value = &r->value[t->id];
             if (number < s->results)
                 value->statement = i;
             else if (count)
@@ -66,6 +76,7 @@ static void each_use(Repeat *r, bool count)
 static void index_uses(Repeat *r)
 {
     uint32_t total = 0;
+    number_values(r);
     each_use(r, true);
     for (uint32_t i = 0; i < r->value_count; i++) {
         r->value[i].first_use = total;
@@ -74,8 +85,10 @@ static void index_uses(Repeat *r)
     }
     r->use = ARENA_ARRAY(r->arena, uint32_t, total + 1);
     each_use(r, false);
-    for (uint32_t i = 0; i < r->script->results; i++)
-        value_of(r, r->script->result[i])->result = true;
+    for (uint32_t i = 0; i < r->script->results; i++) {
+        uint32_t id = id_of(r, r->script->result[i]); /* may move the values */
+        r->value[id].result = true;
+    }
 }
 
 static bool is_declaration(const OnnxStatement *s)
@@ -84,11 +97,11 @@ static bool is_declaration(const OnnxStatement *s)
 }
 
 /* A param or constant that only the statement behind it reads */
-static bool belongs_to_next(Repeat *r, uint32_t statement)
+static bool belongs_to_next(const Repeat *r, uint32_t statement)
 {
     const OnnxStatement *s = &r->script->statement[statement];
     uint32_t at = 0, next = statement + 1;
-    const RepeatValue *value = value_of(r, onnx_statement_next(s, &at, TOKEN_VALUE)->text);
+    const RepeatValue *value = &r->value[onnx_statement_next(s, &at, TOKEN_VALUE)->id];
     while (next < r->script->count && is_declaration(&r->script->statement[next]))
         next++;
     return !s->stored && !value->result && value->uses == 1 && r->use[value->first_use] == next;
@@ -130,7 +143,7 @@ static void index_units(Repeat *r)
         r->bound[unit] = bound;
         bound = is_declaration(s);
         for (uint32_t k = 0; k < s->results; k++)
-            value_of(r, onnx_statement_next(s, &at, TOKEN_VALUE)->text)->unit = unit;
+            r->value[onnx_statement_next(s, &at, TOKEN_VALUE)->id].unit = unit;
     }
     r->bound[r->unit_count] = bound;
 }
@@ -188,14 +201,15 @@ static void find_run(Search *s, uint32_t distance)
 
 static bool is_alike(const Repeat *r, uint32_t a, uint32_t b, uint32_t length)
 {
-    return !r->bound[a] && !r->bound[b] && memcmp(r->class + a, r->class + b, length * sizeof *r->class) == 0;
+    return r->class[a] == r->class[b] && !r->bound[a] && !r->bound[b] &&
+           memcmp(r->class + a, r->class + b, length * sizeof *r->class) == 0;
 }
 
 static void find_instances(Search *s, RepeatBlock *block, uint32_t anchor)
 {
     const Repeat *r = s->r;
     uint32_t length = block->length;
-    block->at = ARENA_ARRAY(r->arena, uint32_t, r->unit_count / length + 1);
+    block->at = s->at;
     for (uint32_t at = anchor; at >= length;)
         if (is_alike(r, at - length, anchor, length)) {
             at -= length;
@@ -215,6 +229,7 @@ static void find_instances(Search *s, RepeatBlock *block, uint32_t anchor)
         } else {
             at++;
         }
+    block->at = arena_copy(r->arena, s->at, block->count * sizeof *s->at);
 }
 
 /* Lines of calls: those of instances that follow each other are a loop, of three lines. */
@@ -235,20 +250,28 @@ static bool is_better(const RepeatBlock *a, const RepeatBlock *b)
     return a->gain > b->gain || (a->gain == b->gain && a->scope > b->scope);
 }
 
+static bool is_best(Search *s, RepeatBlock *block)
+{
+    if (block->count < 2 || !onnx_block_compare(s->r, block))
+        return false;
+    int64_t crossing = block->slot_count + block->output_count;
+    block->gain = (int64_t)block->count * block->length - block->length - 3 - call_lines(block) - 2 * (crossing - 2);
+    block->scope = onnx_block_scope(s->r, block);
+    return block->gain >= LEAST_GAIN && is_better(block, &s->best) && onnx_block_name(s->r, block);
+}
+
 static void try_block(Search *s, uint32_t at, uint32_t length)
 {
     RepeatBlock block = {.length = length};
     if (s->work < 0 || s->r->bound[at] || s->r->bound[at + length])
         return;
+    ArenaMark mark = arena_mark(s->r->arena);
     find_instances(s, &block, at);
     s->work -= (int64_t)s->r->unit_count + (int64_t)block.count * length * 12;
-    if (block.count < 2 || !onnx_block_compare(s->r, &block))
-        return;
-    int64_t crossing = block.slot_count + block.output_count;
-    block.gain = (int64_t)block.count * length - length - 3 - call_lines(&block) - 2 * (crossing - 2);
-    block.scope = onnx_block_scope(s->r, &block);
-    if (block.gain >= LEAST_GAIN && is_better(&block, &s->best) && onnx_block_name(s->r, &block))
+    if (is_best(s, &block))
         s->best = block;
+    else
+        arena_reset(s->r->arena, mark);
 }
 
 static void try_run(Search *s, const Run *run)
@@ -267,7 +290,7 @@ static void try_run(Search *s, const Run *run)
 static bool find_block(Repeat *r, int64_t *work, RepeatBlock *block)
 {
     Search *s = ARENA_NEW(r->arena, Search);
-    *s = (Search){.r = r, .work = *work};
+    *s = (Search){.r = r, .at = ARENA_ARRAY(r->arena, uint32_t, r->unit_count + 1), .work = *work};
     uint32_t farthest = (uint32_t)least(r->unit_count, MOST_COMPARED / most(r->unit_count, 1));
     for (uint32_t d = 1; d < farthest; d++)
         find_run(s, d);

@@ -64,7 +64,7 @@ typedef struct RepeatBlock {
 /* block_compare.c: what is alike in the instances, those that are not are left out; false: it is no block. */
 bool onnx_block_compare(Repeat *r, RepeatBlock *block);
 /* The unit of an instance that begins at `at` which makes the value, and as which of its results; NONE: none. */
-uint32_t onnx_block_made(const Repeat *r, const RepeatBlock *block, uint32_t at, Str name, uint32_t *result);
+uint32_t onnx_block_made(const Repeat *r, const RepeatBlock *block, uint32_t at, uint32_t value, uint32_t *result);
 /* How much the names of values in the first instance have in common, in whole parts. */
 uint32_t onnx_block_scope(const Repeat *r, const RepeatBlock *block);
 /* block_names.c: labels for calls, and names of params in the function; false: the model's names do not allow it. */

@@ -31,7 +31,7 @@ static bool begins(Str text, const char *word)
 
 static void put(Reader *r, uint32_t from, uint32_t to, OnnxTokenKind kind)
 {
-    OnnxToken token = {{r->text.ptr + from, to - from}, kind};
+    OnnxToken token = {{r->text.ptr + from, to - from}, kind, 0};
     OnnxToken *last = r->count ? &r->token[r->count - 1] : NULL;
     if (to == from)
         return;

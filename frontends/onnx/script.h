@@ -16,6 +16,7 @@ typedef enum OnnxTokenKind {
 typedef struct OnnxToken {
     Str text;
     OnnxTokenKind kind;
+    uint32_t id; /* of a value, while blocks are sought */
 } OnnxToken;
 
 typedef enum OnnxStatementKind {
