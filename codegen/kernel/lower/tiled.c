@@ -190,6 +190,9 @@ static void emit(Tiled *con)
 
 /* The recipe */
 
+#define MOST_WRITTEN_OUT 120 /* words of a tile's epilogue */
+#define LEAST_STEPS      64  /* of a tile, beside which the way through scratch costs nothing */
+
 enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_CHUNK, KNOB_ROUNDS, KNOB_ROWS, KNOB_TRANSPOSES };
 
 static const KnobSpec tiled_knobs[] = {
@@ -206,9 +209,32 @@ static int64_t spilled_sums(const Tiled *con)
 {
     uint32_t vectors = 0;
     for (uint32_t g = 0; g < con->group_count; g++)
-        if ((con->one_by_one || con->group[g].partial) && con->group[g].vectors > vectors)
+        if ((con->one_by_one || con->rolled || con->group[g].partial) && con->group[g].vectors > vectors)
             vectors = con->group[g].vectors;
     return (int64_t)con->pixels * vectors * con->lanes;
+}
+
+/* Scalar operations that the kernel does beside its sums, and results that it stores */
+static int64_t words_beside(const Lower *lower)
+{
+    const Kernel *kernel = lower->kernel;
+    int64_t words = 0;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        const ScalarList *scalar = op_info(node->op)->scalar;
+        words += scalar ? most(1, scalar->count) : 0;
+        for (uint32_t r = 0; r < node->out_count; r++)
+            words += kernel_stores(lower, node->out[r]);
+    }
+    return words;
+}
+
+/* Would the text of what is done with a tile's sums outgrow that of the sums?  Written out, it also spills them: a loop
+ * is faster where it is long, too. */
+static bool rolls(const Tiled *con)
+{
+    int64_t sums = (int64_t)con->pixels * con->vectors, steps = con->depth * con->taps_h * con->taps_w;
+    return !con->one_by_one && !con->pool && steps >= LEAST_STEPS && words_beside(con->lower) * sums > MOST_WRITTEN_OUT;
 }
 
 /* The tiles of a phase as the recipe says, or, where it says nothing, good ones. */
@@ -220,6 +246,7 @@ static bool plan_phase(Lower *lower, Tiled *con, uint32_t phase, const TiledKnob
     if (!tiled_choose(con))
         return false;
     tiled_panels(con);
+    con->rolled = rolls(con);
     if (!con->transposes)
         con->round = index_var_new(lower->arena, "round", 0, con->rounds - 1);
     return true;

@@ -137,6 +137,7 @@ typedef struct Tiled {
     Index first_panel;   /* of these */
     const Node *pool;    /* pooling of the result, row by row through a band; NULL */
     int64_t pool_window, pool_stride;
+    bool rolled;     /* what is done with sums is too long to be written out for each: a loop does it, from scratch */
     bool one_by_one; /* no vector can store the results, nor those of a last panel that is partial: they go through
                         scratch */
     TiledKnobs asked;

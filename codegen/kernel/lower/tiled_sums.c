@@ -200,6 +200,29 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     lower_leave(lower, outer);
 }
 
+/* The sums of a pixel at a time, from where spill_sums has left them. */
+static void finish_in_loop(Body *body, Block *block, uint32_t scratch)
+{
+    const Tiled *con = body->con;
+    Lower *lower = body->lower;
+    Arena *arena = body->arena;
+    ValueId result = con->node->out[0];
+    Index pixel, position[MAX_RANK];
+
+    block = tiled_small_loop(body, block, "p", 0, body->pixels, &pixel);
+    Block *outer = lower_enter(lower, block);
+    Index row = tiled_sum(body, index_scale(arena, pixel, body->vectors * con->lanes), body->lane);
+    for (uint32_t v = 0; v < body->vectors; v++) {
+        Index at = tiled_sum(body, row, index_constant(v * con->lanes));
+        Index column = tiled_sum(body, panel_column(body, v), body->lane);
+        tiled_position(con, tiled_sum(body, body->at->pixel, pixel), column, position);
+        lower->bound[result] = expr_load(arena, DT_F32, scratch, at);
+        lower_stores(lower, position);
+    }
+    lower->bound[result] = NULL;
+    lower_leave(lower, outer);
+}
+
 static Stmt *in_last_round(Body *body, Block *block)
 {
     const Tiled *con = body->con;
@@ -214,11 +237,15 @@ void tiled_finish(Body *body, Block *block, Block *inner)
         inner = &last->body;
         store_sums(body, &last->other);
     }
-    if (!con->one_by_one && !body->at->group->partial) {
+    bool whole = !con->one_by_one && !body->at->group->partial;
+    if (whole && !con->rolled) {
         store_results(body, inner);
         return;
     }
     uint32_t sums = lower_scratch(con->lower, con->piece[PIECE_SUMS]);
     spill_sums(body, inner, sums);
-    finish_one_by_one(body, body->partial_sums ? &in_last_round(body, block)->body : block, sums);
+    if (whole)
+        finish_in_loop(body, inner, sums);
+    else
+        finish_one_by_one(body, body->partial_sums ? &in_last_round(body, block)->body : block, sums);
 }
