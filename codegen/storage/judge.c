@@ -100,6 +100,12 @@ static StorageId storage_of(const Judge *judge, const Reach *reach)
     return judge->kernel->buffer[reach->buffer].storage;
 }
 
+/* What a kernel reaches of it: of scratch that each thread has a copy of, the first. */
+static int64_t bytes_reached(const Storage *storage, int64_t bytes)
+{
+    return storage->role == STORAGE_SCRATCH && storage->apart < bytes ? storage->apart : bytes;
+}
+
 /* Inside of what the storage has; under a guard it is cut to that. */
 static bool check_inside(Judge *judge, Reach *reach)
 {
@@ -119,6 +125,7 @@ static bool check_inside(Judge *judge, Reach *reach)
         return fault(judge, id, "writes", NONE);
     if (reach->again && !storage->per_thread && storage->role != STORAGE_SHARED)
         return fault(judge, id, "stores in every round of a parallel loop to", NONE);
+    bytes = bytes_reached(storage, bytes);
     if (!reach->guarded && (range->begin < 0 || range->end > bytes))
         return fault(judge, id, reach->store ? "writes outside of" : "reads outside of", NONE);
     range->begin = range->begin < 0 ? 0 : range->begin;
