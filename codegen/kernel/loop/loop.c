@@ -177,6 +177,16 @@ bool index_uses(Index a, const Var *var)
     return false;
 }
 
+bool index_reads_data(Index a)
+{
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        if (atom->kind == ATOM_DATA || (atom->kind != ATOM_VAR && index_reads_data(atom->index)))
+            return true;
+    }
+    return false;
+}
+
 bool index_factor(Index a, const Var *var, int64_t *factor)
 {
     *factor = 0;

@@ -137,6 +137,7 @@ void expr_loads(const Expr *expr, void (*visit)(void *context, const Expr *load)
 
 /* Indices, and the expressions that they read. */
 bool index_uses(Index a, const Var *var);
+bool index_reads_data(Index a); /* computed numbers, as positions that are read from memory */
 /* Every use of `var` becomes `with`. */
 Index index_substitute(Arena *arena, Index a, const Var *var, Index with);
 /* Is it affine in var: a == factor * var + (something without var)? */

@@ -199,21 +199,11 @@ const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes
     return lower_registers(lower, name, dtype, lanes, 0, 0);
 }
 
-static bool reads_data(Index index)
-{
-    for (uint32_t i = 0; i < index.count; i++) {
-        const Atom *atom = index.term[i].atom;
-        if (atom->kind == ATOM_DATA || (atom->kind != ATOM_VAR && reads_data(atom->index)))
-            return true;
-    }
-    return false;
-}
-
 /* What is used again gets a name, unless it is as good as one: a number, or an element at a known position. */
 const Expr *lower_named(Lower *lower, const Expr *expr)
 {
     bool load = expr->kind == EXPR_LOAD || expr->kind == EXPR_INDEX;
-    if (expr->kind == EXPR_NUMBER || expr->kind == EXPR_LOCAL || (load && !reads_data(expr->index)))
+    if (expr->kind == EXPR_NUMBER || expr->kind == EXPR_LOCAL || (load && !index_reads_data(expr->index)))
         return expr;
     const Local *local = lower_local(lower, "t", expr->dtype, true);
     stmt_local(lower->arena, lower->block, local, expr);

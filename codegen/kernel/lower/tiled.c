@@ -50,8 +50,30 @@ static const Var *row_loop(Tiled *con, Block **block, LoopKind kind)
     return row;
 }
 
+static Block *panels_together(Tiled *con, Block *block, const PanelGroup *group)
+{
+    Arena *arena = con->lower->arena;
+    Stmt *panels = stmt_for(arena, block, group->panel, 0, group->count, 1, LOOP_SERIAL);
+    panels->low = con->first_panel;
+    panels->high = index_add(arena, panels->low, index_constant(con->together));
+    panels->clamp_high = group->count % con->together != 0;
+    panels->high_most = index_constant(group->count);
+    return &panels->body;
+}
+
+/* All of them over a tile's rows, so that what a row of the result takes is near until it is whole. */
+static void panels_along_rows(Tiled *con, Block *block, const PanelGroup *group)
+{
+    for (uint32_t i = 0; i < con->tiling.count; i++) {
+        const TileLoop *loop = &con->tiling.loop[i];
+        const Var *t = index_var_new(con->lower->arena, "t", 0, loop->count - 1);
+        Block *inner = panels_together(con, add_loop(con, block, t, loop->count, LOOP_SERIAL), group);
+        tile(con, inner, loop, group, index_var(con->lower->arena, t), NULL);
+    }
+}
+
 /* Some panels together, by rounds, for which a share of the first operand may be brought over. */
-static void panels_by_rounds(Tiled *con, Block *block, const PanelGroup *group)
+static void panels_by_rounds(Tiled *con, Block *block, PanelGroup *group)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
@@ -65,21 +87,22 @@ static void panels_by_rounds(Tiled *con, Block *block, const PanelGroup *group)
         tiled_transpose(con);
     lower_leave(lower, outer);
 
-    Stmt *panels = stmt_for(arena, block, group->panel, 0, group->count, 1, LOOP_SERIAL);
-    panels->low = con->first_panel;
-    panels->high = index_add(arena, panels->low, index_constant(con->together));
-    panels->clamp_high = group->count % con->together != 0;
-    panels->high_most = index_constant(group->count);
-    outer = lower_enter(lower, &panels->body);
+    if (tiled_goes_along_rows(con))
+        tiled_set_packed(con, group, group->weight.buffer, 0);
+    Block *panels = panels_together(con, block, group);
+    outer = lower_enter(lower, panels);
     tiled_pack_panel(con, group);
     lower_leave(lower, outer);
-    all_tiles(con, &panels->body, group, NULL);
+    if (tiled_goes_along_rows(con))
+        panels_along_rows(con, block, group);
+    else
+        all_tiles(con, panels, group, NULL);
 }
 
 static void panels_outside(Tiled *con, Block *block)
 {
     for (uint32_t g = 0; g < con->group_count; g++) {
-        const PanelGroup *group = &con->group[g];
+        PanelGroup *group = &con->group[g];
         if (con->together) {
             panels_by_rounds(con, block, group);
             continue;

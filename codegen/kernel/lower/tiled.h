@@ -133,7 +133,8 @@ typedef struct Tiled {
     bool transposes;     /* the first operand is brought into scratch by rounds, from: */
     Index plain_base;    /* its x_base ... */
     int64_t plain_depth; /* ... and x_depth; what stands there is of the scratch */
-    int64_t together;    /* panels that take a round one after the other, their sums in scratch between; 0: each all */
+    int64_t together;    /* panels that take a round one after the other, their sums in scratch between, or of which
+                            all pass over a tile's rows where there is one round; 0: each all */
     Index first_panel;   /* of these */
     const Node *pool;    /* pooling of the result, row by row through a band; NULL */
     int64_t pool_window, pool_stride;
@@ -175,7 +176,8 @@ void tiled_panels(Tiled *con);
  * is not padded: its last vector begins before the one ahead of it ends, and what they share is computed twice. */
 int64_t tiled_panel_width(const Tiled *con, const PanelGroup *group);
 int64_t tiled_panel_vector(const Tiled *con, const PanelGroup *group, uint32_t vector);
-bool tiled_packs_panels(const Tiled *con); /* one at a time, which the tiles then pass over */
+bool tiled_packs_panels(const Tiled *con);    /* one at a time, or together, which the tiles then pass over */
+bool tiled_goes_along_rows(const Tiled *con); /* panels together, of which each tile's rows take all */
 /* ... where an element is in the second operand, ... */
 void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, Index column, Index *position);
 

@@ -1,5 +1,5 @@
-/* What a tile fetches into the caches while it computes: weights of the next block, and the image under the next tile.
- */
+/* What a tile fetches into the caches while it computes: weights of the next block, the image under the next tile, and
+ * what its results read besides. */
 #include "kernel/lower/tiled_body.h"
 
 #define LINE 64 /* bytes */
@@ -113,4 +113,76 @@ void tiled_fetch_ahead(Body *body, Block *block, Index at_block, Index kh, Index
     }
     if (body->next_tile)
         fetch_image(body, block, at_block);
+}
+
+/* The results
+ *
+ * What they read beside the sums, as a param and its moments where the sums are a gradient, is far away where it is
+ * much, and wanted all at once: it comes while the sums are made. */
+
+typedef struct Lines { /* that are fetched already */
+    Body *body;
+    Block *block;
+    const Expr **load;
+    uint32_t count, capacity;
+} Lines;
+
+static bool is_far(const Body *body, const Expr *load)
+{
+    int64_t step, span = (index_high(load->index) - index_low(load->index)) * (int64_t)dtype_bytes(load->dtype);
+    return span > body->lower->target->l2_bytes && !index_reads_data(load->index) &&
+           index_factor(load->index, body->lanes, &step) && step == 1;
+}
+
+static bool is_near(const Lines *lines, const Expr *load)
+{
+    int64_t elements = LINE / dtype_bytes(load->dtype);
+    for (uint32_t i = 0; i < lines->count; i++) {
+        Index apart =
+            index_add(lines->body->arena, load->index, index_scale(lines->body->arena, lines->load[i]->index, -1));
+        bool same = lines->load[i]->buffer == load->buffer && apart.count == 0;
+        if (same && apart.constant < elements && apart.constant > -elements)
+            return true;
+    }
+    return false;
+}
+
+/* What is read only where a guard lets it need not be there. */
+static void fetch_loads(Lines *lines, const Expr *expr)
+{
+    Arena *arena = lines->body->arena;
+    if (expr->kind == EXPR_WITHIN)
+        return;
+    if (expr->kind == EXPR_LOAD && is_far(lines->body, expr) && !is_near(lines, expr)) {
+        Index at = index_substitute(arena, expr->index, lines->body->lanes, index_constant(0));
+        stmt_prefetch(arena, lines->block, expr->buffer, at, 1);
+        ARENA_PUSH(arena, lines->load, lines->count, lines->capacity, expr);
+    }
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            fetch_loads(lines, expr->arg[i]);
+}
+
+static void fetch_block(Lines *lines, const Block *results)
+{
+    for (const Stmt *stmt = results->first; stmt; stmt = stmt->next) {
+        if (stmt->value && (stmt->kind == STMT_LOCAL || stmt->kind == STMT_STORE))
+            fetch_loads(lines, stmt->value);
+        if (stmt->kind == STMT_IF)
+            fetch_block(lines, &stmt->body);
+    }
+}
+
+void tiled_fetch_results(Body *body, Block *block, const Block *results)
+{
+    const Tiled *con = body->con;
+    Block fetches = {0};
+    if (body->lower->target->dialect != DIALECT_VECTOR || body->lower->target->small)
+        return;
+    fetch_block(&(Lines){.body = body, .block = &fetches}, results);
+    if (!fetches.first)
+        return;
+    if (body->partial_sums)
+        block = &stmt_if(body->arena, block, index_var(body->arena, con->round), con->rounds - 1, con->rounds)->body;
+    block_append(block, fetches);
 }

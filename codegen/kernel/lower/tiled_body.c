@@ -295,6 +295,10 @@ void tiled_tile(Tiled *con, Block *block, const TileAt *at)
     stmt_local(arena, inner, body.acc, NULL);
     tiled_plan_ahead(&body, inner);
     tiled_start(&body, inner);
-    reduce(&body, inner);
-    tiled_finish(&body, block, inner);
+    Block sums = {0}, results = {0};
+    reduce(&body, &sums);
+    tiled_finish(&body, block, &results);
+    tiled_fetch_results(&body, inner, &results);
+    block_append(inner, sums);
+    block_append(inner, results);
 }

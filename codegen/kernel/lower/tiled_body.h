@@ -30,6 +30,8 @@ Block *tiled_small_loop(Body *body, Block *block, const char *name, int64_t firs
 void tiled_plan_ahead(Body *body, Block *block);
 /* The share of a tap of a block. */
 void tiled_fetch_ahead(Body *body, Block *block, Index at_block, Index kh, Index kw);
+/* What the results, which stand already, read from far. */
+void tiled_fetch_results(Body *body, Block *block, const Block *results);
 
 void tiled_start(Body *body, Block *inner);
 /* After the last round the results, after others the sums so far; `inner` is the block of lanes. */

@@ -78,6 +78,11 @@ bool tiled_packs_panels(const Tiled *con)
     return !con->packed && con->order == ORDER_PANELS;
 }
 
+bool tiled_goes_along_rows(const Tiled *con)
+{
+    return con->together && con->rounds == 1;
+}
+
 /* Blocks of the depth that scratch has room for: what is left over of the last one counts as a block. */
 int64_t tiled_packed_blocks(const Tiled *con, const PanelGroup *group)
 {
@@ -108,7 +113,9 @@ PackedOrder tiled_packed_order(const Tiled *con, const PanelGroup *group)
         order.place[5] = DIGIT_TAP_H;
     }
     order.extent[DIGIT_BUNDLE] = con->packed ? con->bundles : 1; /* others are packed for each anew */
-    order.extent[DIGIT_PANEL] = tiled_packs_panels(con) ? 1 : group->count;
+    order.extent[DIGIT_PANEL] = tiled_goes_along_rows(con) ? least(con->together, group->count)
+                                : tiled_packs_panels(con)  ? 1
+                                                           : group->count;
     order.extent[DIGIT_BLOCK] = tiled_packed_blocks(con, group);
     order.extent[DIGIT_TAP_H] = con->taps_h;
     order.extent[DIGIT_TAP_W] = con->taps_w;
@@ -126,13 +133,16 @@ void tiled_set_packed(Tiled *con, PanelGroup *group, uint32_t buffer, int64_t st
 {
     Arena *arena = con->lower->arena;
     PackedOrder order = tiled_packed_order(con, group);
-    int64_t step = tiled_packs_panels(con) ? 0 : order.step[DIGIT_PANEL];
+    int64_t step = tiled_packs_panels(con) && !tiled_goes_along_rows(con) ? 0 : order.step[DIGIT_PANEL];
+    Index panel = index_var(arena, group->panel);
+    if (tiled_goes_along_rows(con))
+        panel = index_add(arena, panel, index_scale(arena, con->first_panel, -1));
     group->weight = (Packed){.buffer = buffer,
                              .tap_h = order.step[DIGIT_TAP_H],
                              .tap_w = order.step[DIGIT_TAP_W],
                              .depth = order.step[DIGIT_DEPTH] / con->parts,
                              .lane = order.step[DIGIT_COLUMN]};
-    Index at = index_add(arena, index_constant(start), index_scale(arena, index_var(arena, group->panel), step));
+    Index at = index_add(arena, index_constant(start), index_scale(arena, panel, step));
     Index first = tiled_first_block(con, group), block = index_var(arena, con->block);
     block = index_add(arena, block, index_scale(arena, first, -1));
     group->weight.at = index_add(arena, at, index_scale(arena, block, order.step[DIGIT_BLOCK]));
