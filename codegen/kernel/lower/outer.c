@@ -5,7 +5,8 @@
  *
  * For dtypes that have no vectors here (f64, integers, f16 where it is asked for): an element is loaded once for a
  * whole tile, the sums do not wait for one another, and where columns follow each other in memory C compilers make
- * vectors of them.  Each sum is added up in the order of the depth, as a window's.
+ * vectors of them, if the sums are stored side by side.  So what follows in the kernel is done after that, one by one
+ * from scratch.  Each sum is added up in the order of the depth, as a window's.
  *
  * Needs: a target without teams, operands of rank 2 or more.  Otherwise windows do it. */
 #include "kernel/lower/contract.h"
@@ -94,6 +95,47 @@ static void store_element(const Outer *o, Index row, Index column, const Expr *s
     lower->bound[result] = NULL;
 }
 
+/* Does anything follow?  Where there are no vectors, it may stand where the sums are. */
+static bool finishes(const Lower *lower, const Kernel *kernel)
+{
+    const Node *node = &lower->graph->node[kernel->anchor];
+    for (uint32_t i = 0; i < kernel->node_count; i++) {
+        const Node *other = &lower->graph->node[kernel->node[i]];
+        for (uint32_t r = 0; r < other->out_count; r++)
+            if (other != node && kernel_stores(lower, other->out[r]))
+                return lower->target->dialect == DIALECT_VECTOR;
+    }
+    return false;
+}
+
+/* A loop over the tile's rows or columns, or none for one. */
+static Index open_small(Outer *o, bool columns)
+{
+    const Var *var = index_var_new(o->lower->arena, columns ? "o" : "p", 0, o->size[columns] - 1);
+    if (o->size[columns] == 1)
+        return index_constant(0);
+    Stmt *loop = stmt_for(o->lower->arena, o->lower->block, var, 0, o->size[columns], 1, LOOP_SERIAL);
+    lower_enter(o->lower, &loop->body);
+    return index_var(o->lower->arena, var);
+}
+
+static void finish_one_by_one(Outer *o, const Local *acc)
+{
+    Lower *lower = o->lower;
+    Arena *arena = lower->arena;
+    uint32_t sums = lower_scratch(lower, 0);
+    Block *start = lower->block;
+    for (int64_t i = 0; i < o->size[0]; i++)
+        for (int64_t j = 0; j < o->size[1]; j++)
+            stmt_store(arena, start, sums, index_constant(i * COLUMNS + j),
+                       expr_local_at(arena, acc, index_constant(i), index_constant(j)));
+    Index i = open_small(o, false), j = open_small(o, true);
+    Index at = index_add(arena, index_scale(arena, i, COLUMNS), j);
+    store_element(o, index_add(arena, o->first[0], i), index_add(arena, o->first[1], j),
+                  expr_load(arena, o->dtype, sums, at));
+    lower_leave(lower, start);
+}
+
 static void tile(Outer *o)
 {
     static const char *const name[2][2] = {{"acc", "side"}, {"foot", "corner"}}; /* may stand in one block */
@@ -106,6 +148,10 @@ static void tile(Outer *o)
     Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, k, 0, o->product.depth, 1, LOOP_IN_ORDER)->body);
     add_products(o, acc, index_var(arena, k));
     lower_leave(lower, outer);
+    if (finishes(lower, lower->kernel)) {
+        finish_one_by_one(o, acc);
+        return;
+    }
     for (int64_t i = 0; i < o->size[0]; i++)
         for (int64_t j = 0; j < o->size[1]; j++)
             store_element(o, place(o, false, i), place(o, true, j),
@@ -146,8 +192,11 @@ static void cut(Outer *o, bool columns)
 static bool outer_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     Outer o = {.lower = lower, .node = &lower->graph->node[kernel->anchor]};
-    (void)recipe;
-    return !lower->target->team && !lower_has_other_windows(lower, kernel) && see(&o);
+    if (lower->target->team || lower_has_other_windows(lower, kernel) || !see(&o))
+        return false;
+    if (finishes(lower, kernel))
+        recipe_scratch(lower, recipe, "sums", o.dtype, ROWS * COLUMNS, true);
+    return true;
 }
 
 /* Half of the operations wait for loads. */
