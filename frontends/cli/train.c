@@ -127,7 +127,8 @@ static int load(Cli *cli, Model *model, const Graph **trains)
 static bool open_part(Cli *cli, const char *flag, TrainPart *part)
 {
     const Graph *graph = part->graph;
-    if (!samples_open(cli, graph, args_value(cli, flag), &part->samples))
+    if (!samples_open(cli, graph, args_value(cli, flag), &part->samples) ||
+        !scores_check_labels(cli, graph, &part->samples))
         return false;
     part->output = ARENA_ARRAY(&cli->arena, Tensor *, graph->output_count + 1);
     part->memory = ARENA_ARRAY(&cli->arena, void *, graph->output_count + 1);

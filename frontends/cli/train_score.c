@@ -1,5 +1,6 @@
 #include "cli/train_score.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define ACCURACY "accuracy"
@@ -38,6 +39,33 @@ Scores scores_of(Arena *arena, const Graph *graph, const Samples *samples)
             scores.at[scores.count++] = (Score){.name = STR(ACCURACY), .output = i, .is_share = true};
     }
     return scores;
+}
+
+static bool complain_of_label(Cli *cli, const Graph *graph, const Output *output, const Samples *samples, int64_t at)
+{
+    const Shape *shape = &value_type(graph, output->value)->shape;
+    const Tensor *array = samples->label.array;
+    int64_t of_sample = shape_elements(&array->type->shape) / samples->count;
+    return diag_file_error(&cli->diag, samples->path,
+                           "label %.0f of sample %" PRId64 ": " STR_FMT " of " STR_FMT " tells %" PRId64
+                           " classes apart, from 0 on",
+                           tensor_number(array, at), at / of_sample, STR_ARG(output->name), STR_ARG(graph->name),
+                           shape->dim[shape->rank - 1]);
+}
+
+bool scores_check_labels(Cli *cli, const Graph *graph, const Samples *samples)
+{
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        const Type *type = value_type(graph, graph->output[i].value);
+        if (is_number(type) || !has_labels(&graph->output[i], type, samples))
+            continue;
+        const Tensor *array = samples->label.array;
+        double classes = (double)type->shape.dim[type->shape.rank - 1];
+        for (int64_t at = 0; at < shape_elements(&array->type->shape); at++)
+            if (tensor_number(array, at) >= classes)
+                return complain_of_label(cli, graph, &graph->output[i], samples, at);
+    }
+    return true;
 }
 
 void scores_clear(Scores *scores)

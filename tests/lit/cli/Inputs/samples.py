@@ -39,6 +39,8 @@ else:
     np.savez("extent.npz", x=x[:, :2], label=label)
     np.savez("rank.npz", x=x[0, 0], label=label)
     np.savez("counts.npz", x=x, label=label[:5])
+    np.savez("label.npz", x=x, label=label + 1)
+    np.savez("ignored.npz", x=x, label=label - 1)
     np.savez("none.npz", x=x[:0], label=label[:0])
     np.savez("few.npz", x=x[:1], label=label[:1])
     open("empty.npz", "w").close()
