@@ -28,11 +28,12 @@ static bool could_transpose(const Tiled *con)
            value_type(lower->graph, con->x_value)->dtype == DT_F32 && con->asked.chunk <= 0;
 }
 
-/* Where the depth is less than a round, for results that are too much for the second level: these go there by rows. */
+/* Where the depth is less than a round, for results that are too much for the second level: these go there by rows, if
+ * memory is not scarce. */
 static bool worth_it(const Tiled *con)
 {
     int64_t panels = con->columns / (con->vectors * con->lanes);
-    bool far = con->out_w * con->columns * 4 > con->lower->target->l2_bytes;
+    bool far = !con->lower->lean && con->out_w * con->columns * 4 > con->lower->target->l2_bytes;
     return con->depth >= (far ? LEAST_DEPTH : ROUND_DEPTH) && ceil_div(con->out_w, con->pixels) >= FEW_TILES &&
            panels >= 2 * FEW_PANELS;
 }
