@@ -137,6 +137,42 @@ def cut(got, want, count):
     return got.take(range(int(count)), axes[0]) if axes else got
 
 
+# What is drawn has other numbers than the data, but must be what the specification says it may be.
+
+def as_often(got, probability):
+    """Is as much true as is likely: within five standard deviations?"""
+    spread = numpy.sqrt((probability * (1 - probability)).sum())
+    if abs(got.sum() - probability.sum()) > 5 * spread + 1e-6:
+        raise Failure(f"{got.sum():.0f} of {got.size} are drawn, not about {probability.sum():.0f}")
+
+
+def check_bernoulli(case, given, got, want):
+    (x,), (y,) = given, got
+    if y.dtype != want[0].dtype or y.shape != x.shape or not numpy.isin(y, (0, 1)).all():
+        raise Failure("what is drawn is neither 0 nor 1")
+    # the body that those cases have says `random > x`, which is 1 with the probability 1 - x
+    as_often(y, 1 - x if case.name.endswith("_expanded") else x)
+
+
+def check_dropout(case, given, got, want):
+    """Elements are 0, or 1 / (1 - ratio) as large; the mask says which."""
+    x, ratio, training = given
+    y, kept = got[0], got[1] if len(got) > 1 else got[0] != 0
+    if not training or y.shape != x.shape or y.dtype != x.dtype or kept.dtype != bool:
+        raise Failure("it is no dropout that trains")
+    compare("y", y, numpy.where(kept, x / (1 - ratio), 0).astype(x.dtype))
+    as_often(kept, numpy.full(x.shape, 1 - float(ratio)))
+
+
+DRAWN = {"bernoulli": check_bernoulli, "training_dropout": check_dropout}
+
+
+def check_drawn(case):
+    """Who looks at the results of a case that draws; None of others, and where the ratio of 0 leaves nothing to chance."""
+    name = case.name.removeprefix("test_")
+    return next((check for word, check in DRAWN.items() if name.startswith(word) and "zero_ratio" not in name), None)
+
+
 def run_set(options, model, case, work, ins, outs, full):
     names = [name for name in full.all_inputs]
     given = {name: value for name, value in zip(names, ins)}
@@ -158,6 +194,9 @@ def run_set(options, model, case, work, ins, outs, full):
     if code:
         raise Failure(f"run: {reason(error)}")
     results = dict(zip(outputs, (numpy.load(work / f"out{i}.npy") for i in range(len(outputs)))))
+    drawn = check_drawn(case)
+    if drawn:
+        return drawn(case, [value for value in ins if value is not None], [results[name] for name in outputs], outs)
     for label, want in zip(outputs, flat(range(len(outs)), outs)):
         compare(label, cut(results[label], want, results.get(f"{label}.count")), want)
 
