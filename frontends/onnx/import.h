@@ -195,6 +195,9 @@ bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
 /* One score, [n, 1], for two labels: it is the second's share if weights are positive, else what speaks for it. */
 bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
 
+/* einsum.c */
+bool onnx_write_einsum(OnnxNode *node);
+
 /* random.c */
 bool onnx_write_training_dropout(OnnxNode *node, double ratio);
 

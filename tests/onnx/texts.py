@@ -211,6 +211,21 @@ def equations_become_names(t):
 
 
 @case
+def equations_of_plain_products_are_products(t):
+    x, w = (numpy.random.default_rng(i).normal(size=s).astype("f4") for i, s in enumerate([(2, 4, 3), (2, 5, 3)]))
+    turned = w.transpose(0, 2, 1)
+    for equation, y, text in (("bik,bjk->bij", w, "matmul(x, w, transpose_y = true)"),
+                              ("bik, bjk -> jbi", w, "transpose(matmul(x, w, transpose_y = true), axes = [2, 0, 1])"),
+                              ("bik,bkj->ibj", turned, "transpose(x @ w, axes = [1, 0, 2])"),
+                              ("kib,kjb->ikj", w, "transpose(matmul(x, w, transpose_y = true), axes = [1, 0, 2])"),
+                              ("kbi,bkj->bij", x.transpose(1, 0, 2), "transpose(x, axes = [1, 2, 0]) @ w")):
+        m = model(graph([node("Einsum", ["x", "w"], ["y"], equation=equation)], [value("x", [2, 4, 3]), value("w", list(y.shape))],
+                        [value("y", None)]))
+        expect(t.text(m), f"y = {text}")
+        numpy.testing.assert_allclose(t.value(m, x=x, w=y), numpy.einsum(equation, x, y), 1e-5, 1e-6)
+
+
+@case
 def images_at_positions(t):
     m = model(graph([node("AffineGrid", ["theta", "size"], ["g"]), node("GridSample", ["x", "g"], ["y"], mode="nearest")],
                     [value("x", [1, 2, 3, 3]), value("theta", [1, 2, 3])], [value("y", None)],
