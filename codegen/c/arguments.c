@@ -91,7 +91,7 @@ Str source_storage(const Entry *entry, const Str *port, Arena *arena, const Kern
 {
     const Storage *storage = entry_storage(entry, buffer->storage);
     const Program *program = entry->program;
-    const char *type = prelude_c_type(buffer->dtype), *fixed = buffer->written ? "" : "const ";
+    const char *type = print_buffer_type(buffer), *fixed = buffer->written ? "" : "const ";
     if (storage->role == STORAGE_WEIGHTS) {
         if (program_weights_form(program) == WEIGHTS_C)
             return source_weight_name(program, arena, storage->index);

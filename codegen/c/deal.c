@@ -66,7 +66,7 @@ void unit_print_part(Text *out, Unit *unit, const Function *function, const Kern
     for (uint32_t b = 0; b < kernel->buffer_count; b++)
         if (used[b])
             text_printf(out, "    %s%s *" STR_FMT ";\n", kernel->buffer[b].written ? "" : "const ",
-                        prelude_c_type(kernel->buffer[b].dtype), STR_ARG(names->buffer[b]));
+                        print_buffer_type(&kernel->buffer[b]), STR_ARG(names->buffer[b]));
     for (uint32_t p = 0; p < function->sharing.count; p++)
         text_printf(out, "    %s " STR_FMT ";\n", function->wide ? "ptrdiff_t" : "int",
                     STR_ARG(function->sharing.parameter[p].name));

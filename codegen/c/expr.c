@@ -262,10 +262,45 @@ static Piece print_widened(Printer *printer, const Expr *load)
                    PREC_PRIMARY, true};
 }
 
+static Piece one_nibble(Printer *printer, const Expr *load, Str name)
+{
+    const char *at = prelude_need(printer->needs, printer->arena, HELPER_NIBBLE_AT, load->dtype, 1);
+    Str index = print_index_of(printer, name, load->index);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ")", at, STR_ARG(name), STR_ARG(index)),
+                   PREC_PRIMARY, false};
+}
+
+/* Elements that lie two to a byte: one, or a vector. */
+static Piece print_nibbles(Printer *printer, const Expr *load)
+{
+    Str name = printer->names->buffer[load->buffer], last = {0};
+    int64_t factor = 0;
+    if (!printer->lane || !expr_uses(load, printer->lane))
+        return one_nibble(printer, load, name);
+    index_factor(load->index, printer->lane, &factor);
+    Index at = index_substitute(printer->arena, load->index, printer->lane, index_constant(0)), whole = at;
+    int64_t part = factor == 4 ? at.constant % 4 : 0;
+    whole.constant -= part;
+    bool even = print_nibble_byte(printer->arena, whole, &whole);
+    Helper helper = print_nibble_helper(load->dtype, factor, even);
+    bool each = helper == HELPER_EACH_I4 || helper == HELPER_EACH_U4;
+    const char *widen = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
+    Str place = print_index_of(printer, name, each ? at : whole);
+    if (each)
+        last = str_format(printer->arena, ", " STR_FMT, STR_ARG(print_lane_stride(printer, name, factor)));
+    else if (factor == 4)
+        last = str_format(printer->arena, ", %lld", (long long)part);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT "%s" STR_FMT STR_FMT ")", widen, STR_ARG(name),
+                              each ? ", " : " + ", STR_ARG(place), STR_ARG(last)),
+                   PREC_PRIMARY, true};
+}
+
 /* The low or the high half of bytes that follow one another, or of one of each word of 32 bits */
 static Piece print_halved(Printer *printer, const Expr *load, bool high)
 {
     int64_t factor;
+    if (printer->kernel->buffer[load->buffer].nibbles) /* which are all low */
+        return high ? (Piece){STR("0.0f"), PREC_PRIMARY, false} : print_nibbles(printer, load);
     Index at = load->index;
     bool parts = index_factor(at, printer->lane, &factor) && factor > 1;
     long long part = parts ? 2 * (at.constant % 4) + high : high;
@@ -300,6 +335,8 @@ Str print_lane_stride(Printer *printer, Str of, int64_t factor)
 static Piece print_load(Printer *printer, const Expr *expr)
 {
     int64_t factor;
+    if (printer->kernel->buffer[expr->buffer].nibbles)
+        return print_nibbles(printer, expr);
     if (loads_narrow_vector(printer, expr))
         return print_widened(printer, expr);
     Str name = printer->names->buffer[expr->buffer], base = print_base(printer, name, expr->index, &factor);

@@ -68,6 +68,10 @@ Piece print_vector_piece(Printer *printer, Piece piece); /* a scalar in all lane
 Str print_as_vector(Printer *printer, Piece piece);
 Str print_as_mask(Printer *printer, Piece piece);
 
+/* Elements two to a byte (nibbles.c) */
+bool print_nibble_byte(Arena *arena, Index index, Index *byte); /* of an element; false where it may be an odd one */
+Helper print_nibble_helper(DType dtype, int64_t stride, bool even); /* for a vector, from an even one on or from any */
+
 /* Statements (print.c) */
 void print_start(Printer *printer); /* learns what printing needs to know of printer->kernel as a whole */
 void print_block(Printer *printer, const Block *block);

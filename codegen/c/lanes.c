@@ -25,6 +25,10 @@
     "_from_f32(x.e3);\n"                                                                                               \
     "}\n"
 
+/* Of elements two to a byte */
+#define NIBBLE(at)        "(float)(p[" at " / 2] >> " at " % 2 * 4 & 15)"
+#define SIGNED_NIBBLE(at) "(float)(((p[" at " / 2] >> " at " % 2 * 4 & 15) ^ 8) - 8)"
+
 const Snippet snippet_lanes[] = {
     {"load", SNIPPET_LANES, FLOATS("load$(const float *p)", "p[#]")},
     {"gather", SNIPPET_LANES, FLOATS("gather$(const float *p, ptrdiff_t stride)", "p[# * stride]")},
@@ -71,6 +75,14 @@ const Snippet snippet_lanes[] = {
      FLOATS("load_nibble$(const uint8_t *p, int high)", "(float)(p[#] >> high * 4 & 15)")},
     {"nibble", SNIPPET_LANES,
      FLOATS("nibble$(const uint8_t *p, int part)", "(float)(p[4 * # + part / 2] >> part % 2 * 4 & 15)")},
+    {"load_i4", SNIPPET_LANES, FLOATS("load_i4$(const uint8_t *p)", SIGNED_NIBBLE("#"))},
+    {"load_u4", SNIPPET_LANES, FLOATS("load_u4$(const uint8_t *p)", NIBBLE("#"))},
+    {"part_i4", SNIPPET_LANES, FLOATS("part_i4$(const uint8_t *p, int part)", SIGNED_NIBBLE("(4 * # + part)"))},
+    {"part_u4", SNIPPET_LANES, FLOATS("part_u4$(const uint8_t *p, int part)", NIBBLE("(4 * # + part)"))},
+    {"each_i4", SNIPPET_LANES,
+     FLOATS("each_i4$(const uint8_t *p, ptrdiff_t at, ptrdiff_t stride)", SIGNED_NIBBLE("(at + # * stride)"))},
+    {"each_u4", SNIPPET_LANES,
+     FLOATS("each_u4$(const uint8_t *p, ptrdiff_t at, ptrdiff_t stride)", NIBBLE("(at + # * stride)"))},
     {"part_i16", SNIPPET_LANES, FLOATS("part_i16$(const int16_t *p, int part)", "(float)p[2 * # + part]")},
     {"part_u16", SNIPPET_LANES, FLOATS("part_u16$(const uint16_t *p, int part)", "(float)p[2 * # + part]")},
     {"part_f16", SNIPPET_LANES, FLOATS("part_f16$(const uint16_t *p, int part)", "to_f32_from_f16(p[2 * # + part])")},

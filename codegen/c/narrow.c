@@ -27,6 +27,41 @@
     "    return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(x, wider), I), F);\n"          \
     "}\n"
 
+/* Those of elements that lie two to a byte: x is to have them in the low bits of its lanes. */
+#define FROM_I4 "    return __builtin_convertvector((I)((x & 15u) ^ 8u) - 8, F);\n}\n"
+#define FROM_U4 "    return __builtin_convertvector((I)(x & 15u), F);\n}\n"
+#define LOAD_NIBBLES(name, from)                                                                                       \
+    {                                                                                                                  \
+        "load_" name, SNIPPET_VECTOR,                                                                                  \
+            "static inline F load_" name                                                                               \
+            "$(const uint8_t *p)\n"                                                                                    \
+            "{\n"                                                                                                      \
+            "    uint32_t word[2] = {0, 0};\n"                                                                         \
+            "    memcpy(word, p, LANES / 2);\n"                                                                        \
+            "    const U words = {EACH(word[# / 8])}, places = {EACH(# % 8 * 4)}, x = words >> places;\n" from         \
+    }
+#define PART_NIBBLES(name, from)                                                                                       \
+    {                                                                                                                  \
+        "part_" name, SNIPPET_VECTOR,                                                                                  \
+            "static inline F part_" name                                                                               \
+            "$(const uint8_t *p, int part)\n"                                                                          \
+            "{\n"                                                                                                      \
+            "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES)));\n"                                   \
+            "    narrow words;\n"                                                                                      \
+            "    memcpy(&words, p, sizeof words);\n"                                                                   \
+            "    const U x = __builtin_convertvector(words, U) >> 4 * part;\n" from                                    \
+    }
+#define EACH_NIBBLE(name, from)                                                                                        \
+    {                                                                                                                  \
+        "each_" name, SNIPPET_VECTOR,                                                                                  \
+            "static inline F each_" name                                                                               \
+            "$(const uint8_t *p, ptrdiff_t at, ptrdiff_t stride)\n"                                                    \
+            "{\n"                                                                                                      \
+            "    U x;\n"                                                                                               \
+            "    for (int i = 0; i < LANES; i++, at += stride)\n"                                                      \
+            "        x[i] = (uint32_t)(p[at / 2] >> at % 2 * 4);\n" from                                               \
+    }
+
 /* An f32 as an integer, as a cast does: NaN is 0, and what lies beyond the range its nearest end. */
 #define WITHIN_ENDS(low, high) "    const F y = atmost$(atleast$((F)((U)(x == x) & (U)x), " low "), " high ");\n"
 #define CUT(name, low, high)                                                                                           \
@@ -159,6 +194,22 @@ const Snippet snippet_narrow[] = {
      "    U x;\n"
      "    memcpy(&x, p, sizeof x);\n"
      "    return __builtin_convertvector((I)(x >> 4 * part & 15u), F);\n}\n"},
+    {"nibble_at", SNIPPET_SIGNED,
+     "static inline T nibble_at$(const uint8_t *p, ptrdiff_t at)\n"
+     "{\n"
+     "    return (T)(((p[at / 2] >> at % 2 * 4 & 15) ^ 8) - 8);\n"
+     "}\n"},
+    {"nibble_at", SNIPPET_UNSIGNED,
+     "static inline T nibble_at$(const uint8_t *p, ptrdiff_t at)\n"
+     "{\n"
+     "    return (T)(p[at / 2] >> at % 2 * 4 & 15);\n"
+     "}\n"},
+    LOAD_NIBBLES("i4", FROM_I4),
+    LOAD_NIBBLES("u4", FROM_U4),
+    PART_NIBBLES("i4", FROM_I4),
+    PART_NIBBLES("u4", FROM_U4),
+    EACH_NIBBLE("i4", FROM_I4),
+    EACH_NIBBLE("u4", FROM_U4),
     {"part_i16", SNIPPET_VECTOR,
      PART("i16", "int16_t") "    return __builtin_convertvector((I)(x << (16 - 16 * part)) >> 16, F);\n}\n"},
     {"part_u16", SNIPPET_VECTOR,

@@ -44,6 +44,13 @@ typedef enum Helper {
     HELPER_STORE_I32,
     HELPER_LOAD_NIBBLE, /* f32x16 load_nibble_f32x16(const uint8_t *p, int high): 4 bits of each byte */
     HELPER_NIBBLE,      /* f32x16 nibble_f32x16(const uint8_t *p, int part): 4 bits of p, of words of 8 */
+    HELPER_NIBBLE_AT,   /* int8_t nibble_at_i8(const uint8_t *p, ptrdiff_t at): of elements that lie two to a byte */
+    HELPER_LOAD_I4,     /* f32x16 load_i4_f32x16(const uint8_t *p): of such, those that follow one another */
+    HELPER_LOAD_U4,
+    HELPER_PART_I4, /* f32x16 part_i4_f32x16(const uint8_t *p, int part): elements part, 4 + part, ... */
+    HELPER_PART_U4,
+    HELPER_EACH_I4, /* f32x16 each_i4_f32x16(const uint8_t *p, ptrdiff_t at, ptrdiff_t stride) */
+    HELPER_EACH_U4,
     HELPER_SPLAT,       /* f32x16 splat_f32x16(float x) */
     HELPER_LOAD_MASK,   /* i32x16 load_mask_f32x16(const unsigned char *p): of bools, which are 0 or 1 */
     HELPER_GATHER_MASK, /* i32x16 gather_mask_f32x16(const unsigned char *p, ptrdiff_t stride) */

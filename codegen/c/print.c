@@ -292,7 +292,11 @@ static void print_prefetch(Printer *printer, const Stmt *stmt)
     Str name = printer->names->buffer[stmt->buffer], index;
     if (printer->target->dialect != DIALECT_VECTOR)
         return;
-    index = print_index_of(printer, name, stmt->index);
+    Index at = stmt->index;
+    bool halves = printer->kernel->buffer[stmt->buffer].nibbles && !print_nibble_byte(printer->arena, at, &at);
+    index = print_index_of(printer, name, at);
+    if (halves)
+        index = str_format(printer->arena, "(" STR_FMT ") / 2", STR_ARG(index));
     print_line(printer, "__builtin_prefetch(" STR_FMT " + " STR_FMT ", 0, %u);", STR_ARG(name), STR_ARG(index),
                4 - stmt->level);
 }
@@ -452,7 +456,7 @@ static uint32_t put_parameters(Printer *printer, const Deal *deal, const bool *a
         const KernelBuffer *buffer = &kernel->buffer[i];
         if (used[i])
             text_printf(printer->out, "%s%s%s *%s" STR_FMT, count++ ? ", " : "", buffer->written ? "" : "const ",
-                        prelude_c_type(buffer->dtype), aliased[i] ? "" : "NNC_RESTRICT ",
+                        print_buffer_type(buffer), aliased[i] ? "" : "NNC_RESTRICT ",
                         STR_ARG(printer->names->buffer[i]));
     }
     for (uint32_t i = 0; i < printer->names->parameters; i++)

@@ -23,6 +23,9 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
 /* Per buffer: is it a parameter?  All are of a kernel, those that it uses of a deal. */
 const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal);
 
+/* Of its elements: `float` */
+const char *print_buffer_type(const KernelBuffer *buffer);
+
 /* A number as a C literal of the dtype, the shortest that reads back the same. */
 Str print_number(Arena *arena, DType dtype, double number);
 

@@ -73,7 +73,7 @@ static bool is_constant(const Entry *entry, const Storage *storage)
 static Str declare_pointer(UnitRun *run, Pointer *pointer, const KernelBuffer *buffer, ValueId value, Str at, Str what)
 {
     bool constant = is_constant(run->entry, entry_storage(run->entry, buffer->storage));
-    const char *type = prelude_c_type(buffer->dtype), *fixed = constant ? "const " : "";
+    const char *type = print_buffer_type(buffer), *fixed = constant ? "const " : "";
     if (pointer->depth)
         return pointer->name;
     if (!pointer->name.len)

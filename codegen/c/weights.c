@@ -63,14 +63,17 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
 {
     const Weights *array = &program->weights[w];
     const Value *value = &array->graph->value[array->value];
-    DType dtype = value->type->dtype;
+    DType dtype = array->nibbles ? DT_U8 : value->type->dtype;
     int64_t count = array->bytes / dtype_bytes(dtype);
     void *bytes = arena_alloc(arena, (size_t)array->bytes);
     program_weights_fill(program, w, bytes);
 
     Str shown = value_show(array->graph, array->value), type = type_show(arena, value->type);
     text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(source_comment(arena, shown)), STR_ARG(type),
-                array->packing.rank ? ", packed for its kernel" : "");
+                array->packing.rank && array->nibbles ? ", packed for its kernel, two to a byte"
+                : array->nibbles                      ? ", two to a byte"
+                : array->packing.rank                 ? ", packed for its kernel"
+                                                      : "");
     text_printf(out, "%s %s " STR_FMT "[%lld]%s = {", qualifier, prelude_c_type(dtype),
                 STR_ARG(source_weight_name(program, arena, w)), (long long)(count ? count : 1),
                 program->options.target->dialect == DIALECT_VECTOR ? " __attribute__((aligned(64)))" : "");

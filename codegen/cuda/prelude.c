@@ -135,11 +135,23 @@ static bool is_library(const char *name, Helper helper)
     return length && strncmp(name, function[helper], length) == 0 && (!name[length] || strcmp(name + length, "f") == 0);
 }
 
+/* Of elements that lie two to a byte */
+static void print_nibble_at(Text *out, const char *name, DType dtype)
+{
+    const char *type = prelude_c_type(dtype), *byte = "p[at / 2] >> at % 2 * 4 & 15";
+    text_printf(out, DEVICE "%s %s(const uint8_t *p, int64_t at)\n{\n    return (%s)", type, name, type);
+    text_printf(out, dtype == DT_I8 ? "(((%s) ^ 8) - 8);\n}\n\n" : "(%s);\n}\n\n", byte);
+}
+
 static void print_helper(Text *out, const char *name, Helper helper, DType dtype)
 {
     const char *type = prelude_c_type(dtype);
     if (is_library(name, helper))
         return;
+    if (helper == HELPER_NIBBLE_AT) {
+        print_nibble_at(out, name, dtype);
+        return;
+    }
     const char *body = dtype_is_float(dtype) ? float_body(helper)
                        : is_unsigned(dtype)  ? unsigned_body(helper)
                                              : signed_body(helper);

@@ -71,8 +71,7 @@ static void print_parameters(Printer *printer, const Section *section, const boo
         if (!section->used[b] || global[b] || is_shared(buffer))
             continue;
         text_printf(printer->out, "%s%s%s *%s" STR_FMT, comma, buffer->written ? "" : "const ",
-                    prelude_c_type(buffer->dtype), aliased[b] ? "" : "__restrict__ ",
-                    STR_ARG(printer->names->buffer[b]));
+                    print_buffer_type(buffer), aliased[b] ? "" : "__restrict__ ", STR_ARG(printer->names->buffer[b]));
         comma = ", ";
     }
 }

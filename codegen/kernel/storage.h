@@ -46,6 +46,7 @@ typedef struct Storage {
     uint32_t index;
     bool next;       /* params, state: made by this run, for the next one */
     bool carries;    /* scratch: see recipe.h */
+    bool nibbles;    /* weights: bytes that have values of 4 bits lie two to a byte, the even one in the low half */
     bool per_thread; /* scratch: every thread that runs rounds of the kernel at once needs its own ... */
     int64_t apart;   /* ... so many bytes behind the one before */
 

@@ -96,6 +96,7 @@ typedef struct Weights {
     ValueId value;
     Packing packing;
     int64_t bytes, offset; /* offset: from the start of them all */
+    bool nibbles;          /* two elements to a byte */
     uint32_t slot;         /* of the packed block: of what the program keeps, that it is made of */
     uint32_t versions;     /* those that read it: a bit for each */
 } Weights;

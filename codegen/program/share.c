@@ -189,7 +189,8 @@ static int64_t take(int64_t *end, int64_t bytes)
     return at;
 }
 
-static uint32_t add_weights(Sharing *s, Graph *graph, ValueId value, const Packing *packing, int64_t bytes)
+static uint32_t add_weights(Sharing *s, Graph *graph, ValueId value, const Packing *packing, int64_t bytes,
+                            bool nibbles)
 {
     Program *program = s->program;
     Str key = key_of(s, graph, value, packing);
@@ -199,8 +200,12 @@ static uint32_t add_weights(Sharing *s, Graph *graph, ValueId value, const Packi
             program->weights[w].versions |= 1u << s->version;
             return w;
         }
-    Weights weights = {
-        .graph = graph, .value = value, .packing = *packing, .bytes = bytes, .versions = 1u << s->version};
+    Weights weights = {.graph = graph,
+                       .value = value,
+                       .packing = *packing,
+                       .bytes = bytes,
+                       .nibbles = nibbles,
+                       .versions = 1u << s->version};
     weights.offset = ceil_div(program->weights_bytes, WEIGHTS_ALIGNMENT) * WEIGHTS_ALIGNMENT;
     program->weights_bytes = weights.offset + bytes;
     ARENA_PUSH(s->arena, program->weights, program->weight_count, program->weight_capacity, weights);
@@ -248,7 +253,8 @@ static void share_entry(Sharing *s, Entry *entry, const WeightTable *table)
             entry->packed = true;
             continue;
         }
-        storage->index = add_weights(s, entry->graph, storage->value, &table->array[w].packing, storage->bytes);
+        storage->index =
+            add_weights(s, entry->graph, storage->value, &table->array[w].packing, storage->bytes, storage->nibbles);
         storage->offset = s->program->weights[storage->index].offset;
     }
 }
@@ -292,7 +298,7 @@ static void find_start(Sharing *s, KeptSlot *slot)
         fill_with(slot, v->data->data);
     } else {
         slot->start = START_STORED;
-        slot->weights = add_weights(s, slot->graph, slot->value, &(Packing){0}, slot->bytes);
+        slot->weights = add_weights(s, slot->graph, slot->value, &(Packing){0}, slot->bytes, false);
     }
 }
 

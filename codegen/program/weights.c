@@ -99,12 +99,30 @@ static void pack_transformed(const Packing *packing, const Tensor *data, void *b
     free(transformed);
 }
 
+/* Two elements to a byte, the even one in the low half. */
+static void pack_nibbles(const Weights *weights, const Tensor *data, unsigned char *to)
+{
+    size_t bytes = (size_t)weights->bytes;
+    unsigned char *wide = calloc(bytes + 1, 2); /* an odd last element has a neighbour of 0 */
+    if (!wide)
+        fatal_memory(2 * bytes);
+    if (weights->packing.rank)
+        pack_all(&weights->packing, data->type->dtype, data->data, wide);
+    else
+        memcpy(wide, data->data, (size_t)type_bytes(data->type));
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (unsigned char)((wide[2 * i] & 15) | wide[2 * i + 1] << 4);
+    free(wide);
+}
+
 void program_weights_fill(const Program *program, uint32_t w, void *bytes)
 {
     const Weights *weights = &program->weights[w];
     const Packing *packing = &weights->packing;
     const Tensor *data = eval_data(weights->graph, weights->value);
-    if (!packing->rank)
+    if (weights->nibbles)
+        pack_nibbles(weights, data, bytes);
+    else if (!packing->rank)
         memcpy(bytes, data->data, (size_t)weights->bytes);
     else if (packing->winograd)
         pack_transformed(packing, data, bytes);

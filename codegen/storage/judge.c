@@ -112,7 +112,7 @@ static bool check_inside(Judge *judge, Reach *reach)
     StorageId id = storage_of(judge, reach);
     Extent *range = &reach->bytes;
     const Storage *storage = &judge->memory->storage.at[id];
-    int64_t bytes = bytes_now(judge, id);
+    int64_t bytes = bytes_now(judge, id) << storage->nibbles; /* as many as elements */
     *range = (Extent){0, 0};
     if (reach->guarded && !storage->bytes) /* none of its elements is ever reached */
         return true;

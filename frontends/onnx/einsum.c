@@ -128,8 +128,8 @@ static void put_labels(Text *out, const Labels *l)
     text_char(out, ']');
 }
 
-/* A product of matrices, where the equation is no more: of each operand's labels one is the other's, too, and summed over,
- * one its own, and the rest are both operands' and the result's. */
+/* A product of matrices, where the equation is no more: of each operand's labels one is the other's, too, and summed
+ * over, one its own, and the rest are both operands' and the result's. */
 
 typedef struct Plain {
     Labels batch;

@@ -19,6 +19,7 @@ from streams import Model, close, write_safetensors
 
 DRAW = np.random.default_rng(1)
 DTYPES = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "f16": np.float16, "bf16": np.uint16}
+FOUR = {"i4": (-8, 8), "u4": (0, 16)}  # constants of bytes that have 4 bits
 
 
 def stored(dtype, *shape):
@@ -29,6 +30,9 @@ def stored(dtype, *shape):
             return values.astype(np.float16), values.astype(np.float16).astype(np.float64)
         bits = (values.view(np.uint32) >> 16).astype(np.uint16)
         return bits, (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    if dtype in FOUR:
+        values = DRAW.integers(*FOUR[dtype], shape).astype(DTYPES[f"{dtype[0]}8"])
+        return values, values.astype(np.float64)
     info = np.iinfo(DTYPES[dtype])
     values = DRAW.integers(max(info.min, -300), min(info.max, 300) + 1, shape).astype(DTYPES[dtype])
     return values, values.astype(np.float64)
@@ -39,11 +43,16 @@ def scale(*shape):
     return values, values.astype(np.float64)
 
 
+def declared(dtype):
+    """How the weight of the dtype begins."""
+    return f"const w: {dtype[0]}8" if dtype in FOUR else f"param w: {dtype}"
+
+
 def product(dtype, rows, depth, columns, transposed=False):
     """x @ w, or with w' for rows of outputs."""
     array, w = stored(dtype, *((columns, depth) if transposed else (depth, columns)))
     shape = ", ".join(map(str, array.shape))
-    body = f"param w: {dtype}[{shape}]\n    y = matmul(x, f32(w), transpose_y = {str(transposed).lower()})"
+    body = f"{declared(dtype)}[{shape}]\n    y = matmul(x, f32(w), transpose_y = {str(transposed).lower()})"
     return f"f32[{rows}, {depth}]", body, {"w": array}, lambda x: x @ (w.T if transposed else w)
 
 
@@ -87,7 +96,7 @@ def convolution(dtype, channels, outputs, groups=1):
     """3 x 3, over the image without a border."""
     array, w = stored(dtype, outputs, channels // groups, 3, 3)
     values, s = scale(outputs, 1, 1, 1)
-    body = (f"param w: {dtype}[{outputs}, {channels // groups}, 3, 3]\n    param s: f32[{outputs}, 1, 1, 1]\n"
+    body = (f"{declared(dtype)}[{outputs}, {channels // groups}, 3, 3]\n    param s: f32[{outputs}, 1, 1, 1]\n"
             f"    y = conv2d(x, f32(w) * s, groups = {groups})")
 
     def expected(x):
@@ -121,7 +130,8 @@ CASES = {**{f"{d} by rows of outputs": product(d, 1, 96, 130, True) for d in DTY
          "scaled by blocks, a matrix": scaled("blocks", 20, 96, 64), "zero points": pointed(3, 64, 50),
          "nibbles": nibbles(1, 128, 96), "nibbles, a matrix": nibbles(9, 96, 77), "nibbles with zero points": nibbles(3, 128, 64, pointed=True),
          "nibbles of an odd depth": nibbles(2, 75, 50), "convolution": convolution("i8", 16, 32), "convolution of bf16": convolution("bf16", 3, 20),
-         "depthwise": convolution("i8", 32, 32, 32), "grouped": convolution("u8", 12, 24, 4), "table": table(), "every f16": every_half()}
+         "i4, a matrix": product("i4", 17, 75, 70), "u4 by rows of outputs": product("u4", 1, 96, 130, True),
+         "convolution of i4": convolution("i4", 16, 32), "depthwise": convolution("i8", 32, 32, 32), "grouped": convolution("u8", 12, 24, 4), "table": table(), "every f16": every_half()}
 EXACT = {"every f16"}
 
 
@@ -139,7 +149,8 @@ def test(arguments, label, target, cc, folder):
     got = Model(folder / "libnarrow.so", "narrow", {}).stream().run(x)
     close(label, got, expected(x.astype(np.float64)), 1e-5)
     assert label not in EXACT or np.array_equal(got, expected(x.astype(np.float64)).astype(np.float32)), "other bits"
-    size, given = (folder / "narrow.weights").stat().st_size, sum(a.nbytes for a in arrays.values())
+    size = (folder / "narrow.weights").stat().st_size
+    given = sum(a.nbytes // (1 + (name == "w" and "const w" in body)) for name, a in arrays.items())
     slack = 256 + given // 2  # what fills up vectors and blocks
     assert size <= given + slack, f"{size} bytes of weights, of {given} in the file"
     report = subprocess.run([arguments.nnc, "plan", source, "--report", "--target", target], capture_output=True, text=True,

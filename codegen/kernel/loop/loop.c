@@ -200,6 +200,16 @@ bool index_factor(Index a, const Var *var, int64_t *factor)
     return true;
 }
 
+bool index_is_even(Index a)
+{
+    bool even = a.constant % 2 == 0;
+    for (uint32_t i = 0; i < a.count && even; i++) {
+        const Expr *data = a.term[i].atom->kind == ATOM_DATA ? a.term[i].atom->data : NULL;
+        even = a.term[i].factor % 2 == 0 || (data && data->kind == EXPR_LOCAL && data->local->even);
+    }
+    return even;
+}
+
 int64_t index_cut(Index a, const Var *var)
 {
     for (uint32_t i = 0; i < a.count; i++) {

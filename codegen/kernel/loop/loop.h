@@ -17,6 +17,7 @@ typedef struct KernelBuffer { /* a parameter of the kernel's function */
     int64_t begin;    /* the element of it that the parameter points to: the first that the kernel uses ... */
     ValueId part;     /* ... which is the first of this part or view of it; NONE where there are several */
     int64_t shared;   /* elements, when it is not a parameter but an array that the threads of a block share */
+    bool nibbles;     /* two elements to a byte (kernel/storage.h) */
     bool read, written;
 } KernelBuffer;
 
@@ -37,6 +38,7 @@ typedef struct Local {
     DType dtype;
     int64_t extent[2]; /* 0: a scalar (or one vector); else registers, printed name3_1: always indexed by constants */
     bool lanes;        /* one value per lane of the region around it */
+    bool even;         /* a position that is a multiple of two */
     uint32_t id;
 } Local;
 
@@ -142,6 +144,8 @@ bool index_reads_data(Index a); /* computed numbers, as positions that are read 
 Index index_substitute(Arena *arena, Index a, const Var *var, Index with);
 /* Is it affine in var: a == factor * var + (something without var)? */
 bool index_factor(Index a, const Var *var, int64_t *factor);
+/* Is it a multiple of two, whatever its variables are? */
+bool index_is_even(Index a);
 /* A divisor by which an atom cuts `var` itself (so that splitting its loop makes the address affine), or 0. */
 int64_t index_cut(Index a, const Var *var);
 

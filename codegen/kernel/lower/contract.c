@@ -41,9 +41,11 @@ Index lower_named_address(Lower *lower, Block *block, const char *name, Index ad
 {
     if (address.count == 0)
         return address;
-    const Local *local = lower_local(lower, name, DT_I64, false);
-    stmt_local(lower->arena, block, local, expr_index(lower->arena, DT_I64, address));
-    return index_data(lower->arena, expr_local(lower->arena, local), INT32_MIN, INT32_MAX);
+    Local local = *lower_local(lower, name, DT_I64, false);
+    local.even = index_is_even(address);
+    const Local *named = arena_copy(lower->arena, &local, sizeof local);
+    stmt_local(lower->arena, block, named, expr_index(lower->arena, DT_I64, address));
+    return index_data(lower->arena, expr_local(lower->arena, named), INT32_MIN, INT32_MAX);
 }
 
 void lower_outer_product(Lower *lower, Block *block, const OuterProduct *step)

@@ -46,9 +46,10 @@ struct Lower {
     Storages *storage;
     const Users *users;
     const bool *live_out;
-    bool exact;     /* no recipe may sum up other products than those that the model says */
-    bool lean;      /* memory is scarce: recipes that take much scratch for their speed are not chosen */
-    Kernel *kernel; /* that is chosen for, or lowered; below: for lowering */
+    const bool *nibbles; /* per value: its weights lie two to a byte (kernel/storage.h) */
+    bool exact;          /* no recipe may sum up other products than those that the model says */
+    bool lean;           /* memory is scarce: recipes that take much scratch for their speed are not chosen */
+    Kernel *kernel;      /* that is chosen for, or lowered; below: for lowering */
     WeightTable *weights;
     WeightsAsked *asked; /* by this kernel */
     uint32_t asked_count, asked_capacity;

@@ -146,6 +146,7 @@ static void describe_value(Lower *lower, ValueId value, uint32_t depth)
     uint32_t users = lower->users->first[value + 1] - lower->users->first[value];
     put(repeats, &v->type, sizeof v->type);
     put_int(repeats, v->role);
+    put_int(repeats, lower->nibbles[value]);
     put_int(repeats, v->result);
     put_int(repeats, from);
     put_int(repeats, users < 2 ? users : 2);

@@ -1,6 +1,7 @@
 /* The state of choosing and lowering a kernel: what it makes and stores, the block that statements go to, the arrays
  * and names that it has. */
 #include "kernel/lower/lower.h"
+#include "passes/widen.h"
 
 #include <string.h>
 
@@ -20,6 +21,14 @@ void lower_leave(Lower *lower, Block *outer)
     lower->memo_count = 0;
 }
 
+static const bool *find_nibbles(const Graph *graph, Arena *arena)
+{
+    bool *nibbles = ARENA_ARRAY(arena, bool, graph->value_count);
+    for (ValueId v = 0; v < graph->value_count; v++)
+        nibbles[v] = widen_fits_nibbles(graph, v);
+    return nibbles;
+}
+
 Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Users *users)
 {
     Arena *arena = graph->module->arena;
@@ -28,6 +37,7 @@ Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Use
                    .arena = arena,
                    .storage = storage,
                    .users = users,
+                   .nibbles = find_nibbles(graph, arena),
                    .live_out = graph_live_out(graph, arena)};
 }
 
@@ -158,9 +168,11 @@ static uint32_t find_weights(Lower *lower, ValueId value, const Packing *packing
         return at;
     WeightArray array = {.packing = *packing, .next = table->first[value]};
     table->first[value] = table->count;
+    bool nibbles = lower->nibbles[value];
     array.storage = add_storage(lower, (Storage){.role = STORAGE_WEIGHTS,
                                                  .dtype = dtype,
-                                                 .bytes = elements * dtype_bytes(dtype),
+                                                 .nibbles = nibbles,
+                                                 .bytes = nibbles ? (elements + 1) / 2 : elements * dtype_bytes(dtype),
                                                  .value = value,
                                                  .index = table->count});
     ARENA_PUSH(lower->arena, table->array, table->count, table->capacity, array);
@@ -185,6 +197,7 @@ uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int6
                                             .dtype = value_type(lower->graph, value)->dtype,
                                             .storage = storage,
                                             .part = NONE,
+                                            .nibbles = lower->nibbles[value],
                                             .read = true});
 }
 
