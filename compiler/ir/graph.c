@@ -47,6 +47,17 @@ Str value_show(const Graph *graph, ValueId id)
     return value->name.len ? value->name : str_format(graph->module->arena, "%%%u", id);
 }
 
+void value_print_type(Text *out, const Value *value)
+{
+    Text type = {0};
+    type_print(&type, value->type);
+    if (value->bits)
+        text_printf(out, "%c%u%s", type.ptr[0], value->bits, type.ptr + strlen("i8"));
+    else
+        text_str(out, text_view(&type));
+    text_free(&type);
+}
+
 /* Outer calls last; each goes by its label, else by its function, as the names that expand gives. */
 static Str scope_of(const Graph *graph, uint32_t from)
 {

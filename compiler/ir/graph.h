@@ -39,6 +39,7 @@ typedef struct Value {
     uint32_t result;
     NodeId initial; /* PARAM and STATE: a node of FAMILY_GENERATE outside the schedule (in Graph.initial), or NONE */
     const Tensor *data; /* CONST: always; PARAM and STATE: when stored or materialised */
+    uint32_t bits;      /* PARAM and CONST: of its elements, where the text says fewer than the dtype has: 4; else 0 */
     bool drawn;         /* PARAM and STATE: `data` is what the initialiser gives */
     bool trained;       /* the text calls it a param, and some entry updates it: a STATE; or a PARAM, in a graph that
                            reads what was packed of it */
@@ -186,6 +187,8 @@ static inline Node *value_producer(const Graph *graph, ValueId id)
 bool value_is_number(const Graph *graph, ValueId id, double *number);
 /* The name, or %<index> for a temporary. */
 Str value_show(const Graph *graph, ValueId id);
+/* The type as the text declares it: i4[8] where the elements are of 4 bits. */
+void value_print_type(Text *out, const Value *value);
 /* The same for people who look for it in the model: a temporary after the calls that it comes from, stage1.block0.%12.
  */
 Str value_title(const Graph *graph, ValueId id);
@@ -261,6 +264,8 @@ bool *graph_live_out(const Graph *graph, Arena *arena);
 
 Tensor *tensor_new(Arena *arena, const Type *type);
 double tensor_number(const Tensor *tensor, int64_t index);
+/* Are they bytes, all of which 4 bits hold: from -8 to 7, or without a sign from 0 to 15? */
+bool tensor_fits_nibbles(const Tensor *tensor);
 void tensor_set_number(Tensor *tensor, int64_t index, double number);
 
 /* bf16 and f16 as held in tensors. */

@@ -156,3 +156,17 @@ uint16_t dtype_f32_to_f16(float x)
     uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
     return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
 }
+
+bool tensor_fits_nibbles(const Tensor *tensor)
+{
+    int64_t count = shape_elements(&tensor->type->shape), i = 0;
+    const int8_t *x = tensor->data;
+    const uint8_t *u = tensor->data;
+    if (tensor->type->dtype == DT_I8)
+        while (i < count && x[i] >= -8 && x[i] <= 7)
+            i++;
+    else if (tensor->type->dtype == DT_U8)
+        while (i < count && u[i] <= 15)
+            i++;
+    return i == count;
+}

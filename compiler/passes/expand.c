@@ -83,6 +83,7 @@ static ValueId own_leaf(Expander *e, const Graph *body, ValueId v)
     ValueId to = graph_add_value(graph, from->role, from->type, name, from->place);
     graph->value[to].data = from->data;
     graph->value[to].drawn = from->drawn;
+    graph->value[to].bits = from->bits;
     graph->value[to].placement = from->placement;
     if (from->initial != NONE) {
         const Node *initial = &body->initial[from->initial];

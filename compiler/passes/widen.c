@@ -16,16 +16,10 @@ bool widen_is_worth(const Type *type)
 bool widen_fits_nibbles(const Graph *graph, ValueId value)
 {
     const Value *v = &graph->value[value];
-    if (v->role != ROLE_CONST || !v->data || !v->data->data || !widen_is_worth(v->type))
+    bool said = v->role == ROLE_PARAM && v->bits == 4 && !v->trained, byte = dtype_bytes(v->type->dtype) == 1;
+    if (!byte || v->type->dtype == DT_BOOL || (v->role != ROLE_CONST && !said) || !widen_is_worth(v->type))
         return false;
-    int64_t count = shape_elements(&v->type->shape), i = 0;
-    if (v->type->dtype == DT_I8)
-        for (const int8_t *x = v->data->data; i < count && x[i] >= -8 && x[i] <= 7;)
-            i++;
-    else if (v->type->dtype == DT_U8)
-        for (const uint8_t *x = v->data->data; i < count && x[i] <= 15;)
-            i++;
-    return i == count;
+    return v->data && v->data->data ? tensor_fits_nibbles(v->data) : said;
 }
 
 typedef struct Widener {

@@ -16,7 +16,8 @@ bool widen_is_worth(const Type *type);
 /* Does the node take one half of each byte, x & 15 or x >> 4 of u8?  Weights of 4 bits stay two to a byte so. */
 bool widen_takes_half(const Graph *graph, const Node *node);
 
-/* Is it a constant of bytes worth being kept narrow, and are they all of 4 bits: -8 to 7, or without a sign 0 to 15? */
+/* Is it a constant of bytes worth being kept narrow, and are they all of 4 bits, or a param of which the text says so?
+ */
 bool widen_fits_nibbles(const Graph *graph, ValueId value);
 
 #define WIDEN_DEEPEST 16 /* nodes from a constant on */

@@ -43,10 +43,19 @@ typedef struct Line {
     Str cell[COLUMNS];
 } Line;
 
+static Str type_of(Arena *arena, const WantedTensor *w)
+{
+    Text type = {0};
+    value_print_type(&type, weights_value(w));
+    Str shown = str_copy(arena, text_view(&type));
+    text_free(&type);
+    return shown;
+}
+
 static Line line_of(Arena *arena, const WantedTensor *w)
 {
-    return (Line){{str_shown(arena, w->name), type_show(arena, weights_value(w)->type), str_from(weights_role(w)),
-                   initialiser_of(arena, w), stored_as(arena, w)}};
+    return (Line){{str_shown(arena, w->name), type_of(arena, w), str_from(weights_role(w)), initialiser_of(arena, w),
+                   stored_as(arena, w)}};
 }
 
 #define LEAST_COLUMN 8

@@ -95,13 +95,23 @@ static bool is_fine(const Loader *l, const WantedTensor *w)
     return w->fit == FIT_SAME || (w->fit == FIT_WIDTH && l->options->convert);
 }
 
+static const Tensor *taken_tensor(const Loader *l, const WantedTensor *w)
+{
+    const Tensor *tensor = weights_take(l->module, l->options->path, &l->file->stored, w);
+    if (!tensor || !weights_value(w)->bits || tensor_fits_nibbles(tensor))
+        return tensor;
+    diag_file_error(l->module->diag, l->options->path, "tensor " STR_FMT ": it has elements that 4 bits do not hold",
+                    STR_ARG(w->name));
+    return NULL;
+}
+
 /* `strict`: params that are missing are listed elsewhere, all in one error. */
 static void load_tensor(Loader *l, WantedTensor *w, bool strict)
 {
     bool open = weights_value(w)->role == ROLE_CONST;
 
     if (w->stored && is_fine(l, w))
-        w->tensor = weights_take(l->module, l->options->path, &l->file->stored, w);
+        w->tensor = taken_tensor(l, w);
     else if (w->stored)
         complain_of_type(l, w);
     else if ((open || l->options->need_elements) && !is_given(w) && !(strict && is_missing_param(l, w)))

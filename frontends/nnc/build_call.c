@@ -123,7 +123,9 @@ bool build_can_update(const Builder *b, ValueId value)
 bool build_claim_update(Builder *b, ValueId value, Str name, Place place)
 {
     Str key = map_key(arena_copy(b->scratch, &value, sizeof value), sizeof value);
-    uint32_t earlier = map_get(&b->frame->updated, key);
+    uint32_t earlier = map_get(&b->frame->updated, key), bits = graph_value(b->frame->graph, value)->bits;
+    if (bits)
+        return build_complain(b, place, "'" STR_FMT "' has %u bits, and cannot be updated", STR_ARG(name), bits);
     if (earlier != MAP_NONE) {
         build_complain(b, place, "'" STR_FMT "' is updated already", STR_ARG(name));
         diag_note(b->diag, b->update_place[earlier], "the first update");

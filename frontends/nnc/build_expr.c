@@ -327,6 +327,9 @@ static bool eval_dtype(Builder *b, const AstName *name, DType *dtype)
         return true;
     if (!build_lookup(b, name->text) && !memchr(name->text.ptr, '.', name->text.len)) {
         Text known = {0};
+        if (str_is(name->text, "i4") || str_is(name->text, "u4"))
+            return build_complain(b, name->place, STR_FMT " is for params and constants alone; others are %c8",
+                                  STR_ARG(name->text), name->text.ptr[0]);
         for (int i = 0; i < DT_COUNT; i++)
             text_printf(&known, " %s", dtype_name((DType)i));
         build_complain(b, name->place, "no dtype '" STR_FMT "'; there are" STR_FMT, STR_ARG(name->text),

@@ -63,14 +63,42 @@ static bool apply_type(Builder *b, const AstTarget *target, Str name, ValueId va
 }
 
 /* A constant with a written type is an array in the text. */
+/* The type of a param or constant.  i4 and u4 are bytes of which 4 bits hold all: `bits` is 4 then. */
+static const Type *declared_type(Builder *b, const AstType *type, uint32_t *bits)
+{
+    AstType wide = *type;
+    AstName dtype = *type->dtype;
+    bool is_signed = str_is(dtype.text, "i4"), four = !dtype.part_count && (is_signed || str_is(dtype.text, "u4"));
+    *bits = four && !build_lookup(b, dtype.text) ? 4 : 0;
+    if (!*bits)
+        return build_eval_type(b, type, (Str){0});
+    dtype.text = is_signed ? STR("i8") : STR("u8");
+    wide.dtype = &dtype;
+    return build_eval_type(b, &wide, (Str){0});
+}
+
+static bool check_bits(Builder *b, const Tensor *tensor, uint32_t bits, Place place)
+{
+    return !bits || tensor_fits_nibbles(tensor) || build_complain(b, place, "4 bits do not hold all of these elements");
+}
+
+static bool check_number_bits(Builder *b, const Const *c, DType dtype, uint32_t bits, Place place)
+{
+    int64_t low = dtype_is_unsigned(dtype) ? 0 : -8;
+    return !bits || (c->i >= low && c->i < low + 16) ||
+           build_complain(b, place, "4 bits do not hold %lld", (long long)c->i);
+}
+
 static Thing typed_constant(Builder *b, const AstTarget *target, Str name, const Const *c, Place place)
 {
-    const Type *type = build_eval_type(b, target->type, (Str){0});
+    uint32_t bits;
+    const Type *type = declared_type(b, target->type, &bits);
     const Tensor *tensor = type ? build_tensor(b, c, type, place) : NULL;
-    if (!tensor)
+    if (!tensor || !check_bits(b, tensor, bits, place))
         return build_thing_bad();
     Str shown = target->name->temporary ? (Str){0} : build_value_name(b, name);
     ValueId value = graph_add_const(b->frame->graph, tensor, shown, target->name->place);
+    graph_value(b->frame->graph, value)->bits = bits;
     if (target->name->temporary)
         build_want_index(b, target->name, value);
     return build_thing_value(b, value);
@@ -165,10 +193,13 @@ static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
     Attr attr[32];
     OpCode op = OP_FULL;
     const Type *type = graph->value[value].type;
+    uint32_t bits = graph->value[value].bits;
 
     if (init->kind == AST_CALL) {
         const AstExpr *call = build_generator(b, init->name->text, init, &op);
         if (call && !build_find_function(b->frame->file, init->name->text)) {
+            if (bits)
+                return build_complain(b, init->place, "an initialiser of %u bits is a number or a list", bits);
             if (!build_attrs(b, op, call, attr))
                 return false;
             graph->value[value].initial = graph_add_initial(graph, op, attr, init->place);
@@ -184,12 +215,12 @@ static bool set_initial(Builder *b, ValueId value, const AstExpr *init)
         return build_complain(b, init->place,
                               "an initialiser is a number, a list, or a generator such as he_normal(seed = 1)");
     c = thing.c;
-    bool bits = c.kind == C_INT && (!const_is_double(&c) || (type->dtype == DT_U64 && c.i < 0));
-    if (c.kind == C_LIST || bits) {
+    bool exact = c.kind == C_INT && (!const_is_double(&c) || (type->dtype == DT_U64 && c.i < 0));
+    if (c.kind == C_LIST || exact) {
         graph->value[value].data = build_tensor(b, &c, type, init->place);
-        return graph->value[value].data != NULL;
+        return graph->value[value].data && check_bits(b, graph->value[value].data, bits, init->place);
     }
-    if (!build_check_fits(b, &c, type->dtype, init->place))
+    if (!build_check_fits(b, &c, type->dtype, init->place) || !check_number_bits(b, &c, type->dtype, bits, init->place))
         return false;
     attr_defaults(op, attr);
     attr[attr_index(op, STR("value"))].f = c.kind == C_FLOAT ? c.f : (double)c.i;
@@ -205,13 +236,16 @@ static Thing declare_param(Builder *b, const AstStmt *stmt, Str name)
         return build_complain(b, target->name->place, "a param or state needs its type: " STR_FMT ": f32[...]",
                               STR_ARG(name)),
                build_thing_bad();
-    const Type *type = build_eval_type(b, target->type, (Str){0});
+    uint32_t bits;
+    const Type *type =
+        stmt->role == T_PARAM ? declared_type(b, target->type, &bits) : build_eval_type(b, target->type, (Str){0});
     Str full = str_format(b->arena, STR_FMT STR_FMT, STR_ARG(frame->prefix), STR_ARG(name));
     if (!type || !claim_param(b, full, target->name->place))
         return build_thing_bad();
     Frame *root = build_root(frame); /* what rounds and branches there are: it exists once */
     ValueId value =
         graph_add_value(root->graph, stmt->role == T_PARAM ? ROLE_PARAM : ROLE_STATE, type, full, target->name->place);
+    graph_value(root->graph, value)->bits = stmt->role == T_PARAM ? bits : 0;
     if (stmt->value && !build_has_failed(b, stmt->value->place))
         set_initial(b, value, stmt->value);
     else if (!stmt->value && !shape_elements(&type->shape)) /* it wants no elements */
@@ -233,13 +267,15 @@ static Thing declare_const(Builder *b, const AstStmt *stmt, Str name)
         return build_complain(b, target->name->place,
                               "a constant needs a value, or a type when the weights file has its value"),
                build_thing_bad();
-    const Type *type = build_eval_type(b, target->type, (Str){0});
+    uint32_t bits;
+    const Type *type = declared_type(b, target->type, &bits);
     if (!type)
         return build_thing_bad();
     Tensor *tensor = shape_elements(&type->shape) ? ARENA_NEW(b->arena, Tensor) : tensor_new(b->arena, type);
     tensor->type = type;
     ValueId value = graph_add_const(
         b->frame->graph, tensor, target->name->temporary ? (Str){0} : build_value_name(b, name), target->name->place);
+    graph_value(b->frame->graph, value)->bits = bits;
     if (target->name->temporary)
         build_want_index(b, target->name, value);
     return build_thing_value(b, value);

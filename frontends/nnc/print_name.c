@@ -246,7 +246,7 @@ void printer_typed(const TextPrinter *p, ValueId v)
 {
     printer_value(p, v);
     text_put(p->out, ": ", 2);
-    type_print(p->out, p->graph->value[v].type);
+    value_print_type(p->out, &p->graph->value[v]);
 }
 
 const Value *printer_literal(const TextPrinter *p, ValueId v)
