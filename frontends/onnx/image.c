@@ -52,9 +52,7 @@ static bool write_roi_align(OnnxNode *n)
     int64_t height = onnx_int(n, "output_height", 1), width = onnx_int(n, "output_width", 1);
     int64_t samples = onnx_int(n, "sampling_ratio", 0);
     bool half = strcmp(edges, "half_pixel") == 0;
-    if (samples == 0)
-        return onnx_no(n, "how many samples it takes depends on data: its sampling_ratio is 0");
-    if (least(least(height, width), samples) < 1 || most(most(height, width), samples) > INT16_MAX)
+    if (least(height, width) < 1 || samples < 0 || most(most(height, width), samples) > INT16_MAX)
         return onnx_no(n, "its extents or its sampling_ratio are impossible");
     if ((strcmp(mode, "avg") != 0 && strcmp(mode, "max") != 0) || (!half && strcmp(edges, "output_half_pixel") != 0))
         return onnx_no(n, "its mode is %s, with coordinates by %s", mode, edges);
@@ -63,9 +61,11 @@ static bool write_roi_align(OnnxNode *n)
         return onnx_no(n, "its regions do not fit its images");
     double scale = onnx_float(n, "spatial_scale", 1);
     const char *scaled = scale == 1 ? "" : onnx_text(n, ", scale = %s", onnx_number(n, onnx_type(n, 0)->dtype, scale));
-    return onnx_emit(n, "%s = roi_align(%s, %s, %s, %lld, %lld, %lld%s%s%s)", onnx_out(n, 0), onnx_in(n, 0),
-                     onnx_in(n, 1), onnx_in(n, 2), (long long)height, (long long)width, (long long)samples, scaled,
-                     strcmp(mode, "max") == 0 ? ", mode = \"max\"" : "", half ? "" : ", half_pixel = false");
+    const char *how = samples ? onnx_text(n, ", %lld%s", (long long)samples, scaled) : scaled;
+    return onnx_emit(n, "%s = %s(%s, %s, %s, %lld, %lld%s%s%s)", onnx_out(n, 0),
+                     samples ? "roi_align" : "roi_align_adaptive", onnx_in(n, 0), onnx_in(n, 1), onnx_in(n, 2),
+                     (long long)height, (long long)width, how, strcmp(mode, "max") == 0 ? ", mode = \"max\"" : "",
+                     half ? "" : ", half_pixel = false");
 }
 
 const OnnxRow onnx_image[] = {

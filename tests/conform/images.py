@@ -168,9 +168,10 @@ def regions(x, boxes, image, height, width, samples, scale=1.0, mode="avg", half
         wide, high = (box[2:] - box[:2]) if half_pixel else np.maximum(box[2:] - box[:2], 1.0)
         for i, j in np.ndindex(height, width):
             each = []
-            for k, l in np.ndindex(samples, samples):
-                v = box[1] + high / height * (i + (k + 0.5) / samples)
-                u = box[0] + wide / width * (j + (l + 0.5) / samples)
+            down, across = (samples, samples) if samples else [max(0, int(np.ceil(s))) for s in (high / height, wide / width)]
+            for k, l in np.ndindex(down, across):
+                v = box[1] + high / height * (i + (k + 0.5) / down)
+                u = box[0] + wide / width * (j + (l + 0.5) / across)
                 if v < -1 or v > h or u < -1 or u > w:
                     each.append([np.zeros(x.shape[1])] * 4)
                     continue
@@ -181,7 +182,7 @@ def regions(x, boxes, image, height, width, samples, scale=1.0, mode="avg", half
                 part = x[image[r]]
                 each.append([part[:, t, s] * (1 - fv) * (1 - fu), part[:, t, s1] * (1 - fv) * fu,
                              part[:, t1, s] * fv * (1 - fu), part[:, t1, s1] * fv * fu])
-            each = np.array(each)
+            each = np.array(each) if each else np.zeros((1, 4, x.shape[1]))
             y[r, :, i, j] = each.sum(1).mean(0) if mode == "avg" else each.max(1).max(0)
     return y
 
@@ -191,6 +192,11 @@ OWNERS = np.array([0, 1, 1, 0])
 REGIONS = [(f'roi_align(x0, x1, x2, {h}, {w}, {s}, scale = {k}, mode = "{m}", half_pixel = {str(half).lower()})', [PHOTOS, BOXES, OWNERS],
             {}, lambda x, b, i, p, a=(h, w, s, k, m, half): regions(x, b, i, *a))
            for h, w, s, k in [(2, 3, 2, 1.0), (3, 3, 1, 0.75)] for m in ("avg", "max") for half in (True, False)]
+
+UNEVEN = np.array([[0.5, 0.3, 8.3, 3.1], [-2.0, -3.0, 2.0, 1.5], [3.0, 2.0, 3.0, 1.0], [1.0, 1.0, 1.2, 1.1]])
+ADAPTIVE = [(f'roi_align_adaptive(x0, x1, x2, {h}, {w}, scale = {k}, mode = "{m}", half_pixel = {str(half).lower()})', [PHOTOS, UNEVEN, OWNERS],
+             {}, lambda x, b, i, p, a=(h, w, 0, k, m, half): regions(x, b, i, *a))
+            for h, w, k in [(2, 3, 1.0), (1, 1, 0.75)] for m in ("avg", "max") for half in (True, False)]
 
 # ---- Pooling: window by window ----
 
@@ -293,6 +299,6 @@ PARTS = {
     "roi_neighbours": [("(a, b, y, c) = roi_neighbours(x0, 4)", [PLACES], {}, lambda x, p: np.where(x < 0, 0, np.where(x >= 3, 0, x % 1)))],
 }
 
-CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, **POOLING, **PARTS}
+CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, **POOLING, **PARTS}
 # Built for targets, too.
-BUILT = ["grid_sample", "affine_grid", "roi_align", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool"]
+BUILT = ["grid_sample", "affine_grid", "roi_align", "roi_align_adaptive", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool"]
