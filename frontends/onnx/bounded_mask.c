@@ -20,7 +20,7 @@ static const char *there(OnnxNode *n, const OnnxValue *value)
 }
 
 /* The operand with `number`, written in its dtype, behind its count */
-static bool mask(OnnxNode *n, uint32_t operand, const char *number)
+bool onnx_mask_operand(OnnxNode *n, uint32_t operand, const char *number)
 {
     OnnxValue *value = n->in[operand];
     const char *entries = there(n, value), *masked = onnx_temp(n, "masked");
@@ -70,7 +70,7 @@ static bool mask_mean(OnnxNode *n)
     DType dtype = value->type->dtype;
     const char *scaled = onnx_temp(n, "scaled"), *count = onnx_name_value(n->onnx, value->count);
     long long extent = value->type->shape.dim[value->count_axis];
-    if (!dtype_is_float(dtype) || !mask(n, 0, "0") ||
+    if (!dtype_is_float(dtype) || !onnx_mask_operand(n, 0, "0") ||
         !onnx_emit(n, "%s = %s * (%s(%lld) / cast(%s, to = %s))", scaled, onnx_in(n, 0), dtype_name(dtype), extent,
                    count, dtype_name(dtype)))
         return false;
@@ -95,7 +95,7 @@ static bool mask_reduced(OnnxNode *n, uint32_t axis)
     const char *number = least || strcmp(op, "Min") == 0 ? farthest(n, dtype, least)
                          : strcmp(op, "Prod") == 0       ? "1"
                                                          : "0";
-    return number && mask(n, 0, number);
+    return number && onnx_mask_operand(n, 0, number);
 }
 
 /* Positions of the largest or the smallest */
@@ -110,7 +110,7 @@ static bool mask_chosen(OnnxNode *n, uint32_t axis)
     if (along != axis)
         return pass_reduced(n, list, 1, axis);
     n->counted = 0;
-    return number && mask(n, 0, number);
+    return number && onnx_mask_operand(n, 0, number);
 }
 
 /* As many of the best as there are; a k that is known is one that the model has enough entries for. */
@@ -128,7 +128,7 @@ static bool mask_top_k(OnnxNode *n, uint32_t axis)
         return known;
     }
     n->counted = 0;
-    if (!number || !mask(n, 0, number))
+    if (!number || !onnx_mask_operand(n, 0, number))
         return false;
     if (known)
         return true;
@@ -146,7 +146,7 @@ static bool mask_boxes(OnnxNode *n, uint32_t operand, uint32_t axis)
     n->counted = 0;
     n->count = NULL; /* the op's own */
     if (operand == 1 && axis == 2)
-        return mask(n, 1, "-inf");
+        return onnx_mask_operand(n, 1, "-inf");
     return operand == 0 && axis == 1 && onnx_has(n, 1) && n->in[1]->count == n->in[0]->count;
 }
 
@@ -199,6 +199,20 @@ static bool take_lists(OnnxNode *n, uint32_t axis)
     return true;
 }
 
+/* Elements go where the positions that are there say; who writes the op leaves the others out.  The result has as many
+ * entries as operand 0. */
+static bool take_scattered(OnnxNode *n, uint32_t operand, const OnnxValue *value)
+{
+    const OnnxValue *onto = n->in[0];
+    int64_t along;
+    n->count = onto->count;
+    n->counted = onto->count != NULL;
+    n->count_axis[0] = onto->count_axis;
+    if (operand == 0) /* positions from its end would be others */
+        return onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) && (along != value->count_axis || n->in[1]->count);
+    return n->in[1]->count == value->count && n->in[1]->count_axis == value->count_axis;
+}
+
 static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
 {
     const char *op = n->proto->op_type;
@@ -213,7 +227,7 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
     if (strcmp(op, "NonZero") == 0) {
         n->count = NULL; /* the op's own */
         n->counted = 0;
-        return mask(n, 0, "0");
+        return onnx_mask_operand(n, 0, "0");
     }
     if (strcmp(op, "Concat") == 0)
         return onnx_axis(n, "axis", 0, onnx_rank(n, operand), &along) && along == axis;
@@ -230,6 +244,8 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         return operand == 1 && axis + 1 < onnx_rank(n, 1) && !onnx_int(n, "batch_dims", 0);
     if (strcmp(op, "RoiAlign") == 0) /* one result for each region */
         return operand > 0 && axis == 0 && n->in[1]->count == value->count && n->in[2]->count == value->count;
+    if (strcmp(op, "ScatterElements") == 0)
+        return take_scattered(n, operand, value);
     if (strcmp(op, "Flatten") == 0)
         return axis == 0 && onnx_int(n, "axis", 1) == 1;
     if (strcmp(op, "Gemm") == 0)
@@ -238,7 +254,7 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         return pass_to_rows(n, operand, axis);
     if (strcmp(op, "Softmax") == 0 || strcmp(op, "LogSoftmax") == 0)
         return n->opset >= 13 && onnx_axis(n, "axis", -1, onnx_rank(n, 0), &along) &&
-               (along != axis || mask(n, 0, "-inf"));
+               (along != axis || onnx_mask_operand(n, 0, "-inf"));
     return false;
 }
 

@@ -99,6 +99,21 @@ static bool pass_reshaped(OnnxNode *n, uint32_t axis)
     return open ? same && rest > 0 && each % rest == 0 : (same || dim[0] == -1) && rest == each;
 }
 
+/* To as many entries, or to more along other dimensions */
+static bool pass_expanded(OnnxNode *n, const OnnxValue *value)
+{
+    const int64_t *dim;
+    uint32_t count, rank = onnx_rank(n, 0);
+    n->counted = 0;
+    if (!onnx_known_extents(n, 1, &dim, &count) || count < rank || count > MAX_RANK)
+        return false;
+    uint32_t axis = value->count_axis + count - rank;
+    bool good = n->counted ? n->count == value->count && n->count_axis[0] == axis : dim[axis] == 1;
+    n->counted = 1;
+    n->count_axis[0] = axis;
+    return good;
+}
+
 static bool is_elementwise(const OnnxNode *n)
 {
     for (const OnnxRow *row = onnx_elementwise; row->op; row++)
@@ -151,6 +166,8 @@ static bool passes(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         return operand == 0 && pass_sliced(n, value);
     if (strcmp(op, "Reshape") == 0)
         return operand == 0 && pass_reshaped(n, value->count_axis);
+    if (strcmp(op, "Expand") == 0)
+        return operand == 0 && pass_expanded(n, value);
     if (strcmp(op, "Concat") == 0)
         return pass_joined(n, value);
     if (is_elementwise(n))

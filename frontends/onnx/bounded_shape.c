@@ -77,13 +77,34 @@ static bool find_sliced(const OnnxNode *n, int64_t at, uint32_t depth, Extent *e
            find_extent(n->in[0], at + (from < 0 ? from + extent_of : from), depth, extent);
 }
 
+/* where(shape == -1, 1, shape), as exporters keep extents that are -1: what is counted is none. */
+static bool find_kept(const OnnxNode *n, int64_t at, uint32_t depth, Extent *extent)
+{
+    const OnnxNode *test = n->in_count == 3 && n->in[0] ? n->in[0]->maker : NULL;
+    Extent side[2];
+    if (!test || strcmp(test->proto->op_type, "Equal") != 0)
+        return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (!test->in[i] || !find_extent(test->in[i], at, depth, &side[i]))
+            return false;
+    bool counted = side[0].count || side[1].count;
+    if (counted && (side[0].count ? side[1].count || side[1].most >= 0 : side[0].most >= 0))
+        return false;
+    bool equal = !counted && side[0].most == side[1].most;
+    return n->in[2 - equal] && find_extent(n->in[2 - equal], at, depth, extent);
+}
+
 /* Element `at` of integers that nodes move about between shapes.  Recurses DEEPEST nodes at most. */
 static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Extent *extent)
 {
     static const char *const same[] = {"Unsqueeze", "Squeeze", "Cast", "Identity", "Reshape"};
     if (value->known) {
-        *extent = (Extent){(int64_t)tensor_number(value->known, at), NULL};
-        return at < shape_elements(&value->type->shape);
+        int64_t elements = shape_elements(&value->type->shape);
+        bool one = elements == 1; /* for all */
+        if (!one && (at < 0 || at >= elements))
+            return false;
+        *extent = (Extent){(int64_t)tensor_number(value->known, one ? 0 : at), NULL};
+        return true;
     }
     const OnnxNode *n = value->maker;
     if (!n || !depth || !n->in_count || !n->in[0])
@@ -97,6 +118,8 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Exte
         return find_chosen(n, at, depth - 1, extent);
     if (strcmp(op, "Slice") == 0)
         return find_sliced(n, at, depth - 1, extent);
+    if (strcmp(op, "Where") == 0)
+        return find_kept(n, at, depth - 1, extent);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         if (strcmp(op, same[i]) == 0)
             return find_extent(n->in[0], at, depth - 1, extent);

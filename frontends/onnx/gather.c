@@ -95,6 +95,25 @@ static const char *reduction(OnnxNode *n)
     return NULL;
 }
 
+/* Positions behind a count lead to a slice more, which is cut off again.  Those from the end are of what is there. */
+static bool write_counted_scatter(OnnxNode *n, int64_t axis, const char *mode)
+{
+    const OnnxValue *onto = n->in[0];
+    long long extent = onnx_dim(n, 0, axis), at = axis;
+    DType dtype = onnx_type(n, 1)->dtype;
+    if (!onnx_mask_operand(n, 1, onnx_text(n, "%lld", extent)))
+        return false;
+    const char *position = onnx_in(n, 1), *end = onnx_text(n, "%lld", extent);
+    if (onto->count && onto->count_axis == axis)
+        end = onnx_text(n, "cast(%s, to = %s)", onnx_name_value(n->onnx, onto->count), dtype_name(dtype));
+    const char *room = onnx_temp(n, "room"), *from_begin = onnx_temp(n, "at");
+    return onnx_emit(n, "%s = concat(%s, slice(%s, axes = %lld, begin = 0, end = 1), axis = %lld)", room, onnx_in(n, 0),
+                     onnx_in(n, 0), at, at) &&
+           onnx_emit(n, "%s = select(%s < 0, %s + %s, %s)", from_begin, position, position, end, position) &&
+           onnx_emit(n, "%s = slice(scatter_elements(%s, %s, %s, %lld%s), axes = %lld, begin = 0, end = %lld)",
+                     onnx_out(n, 0), room, from_begin, onnx_in(n, 2), at, mode, at, extent);
+}
+
 static bool write_scatter_elements(OnnxNode *n)
 {
     int64_t axis;
@@ -103,6 +122,8 @@ static bool write_scatter_elements(OnnxNode *n)
         return false;
     if (!shape_eq(&onnx_type(n, 1)->shape, &onnx_type(n, 2)->shape))
         return onnx_no(n, "it has not a position for each element");
+    if (n->in[1]->count && onnx_dim(n, 0, axis) > 0)
+        return write_counted_scatter(n, axis, mode);
     return onnx_emit(n, "%s = scatter_elements(%s, %s, %s, %lld%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1),
                      onnx_in(n, 2), (long long)axis, mode);
 }

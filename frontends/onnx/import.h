@@ -207,6 +207,8 @@ void onnx_take_counts(const OnnxNode *node);
 bool onnx_write_bounded_top_k(OnnxNode *node);
 /* bounded_mask.c: makes of an operand one without count, or passes the count on; false where the op cannot */
 bool onnx_mask_count(OnnxNode *node, uint32_t operand);
+/* The operand with `number`, written in its dtype, behind its count */
+bool onnx_mask_operand(OnnxNode *node, uint32_t operand, const char *number);
 /* bounded_shape.c */
 bool onnx_write_counted_shape(OnnxNode *node, const int64_t *dim, uint32_t begin, uint32_t count);
 bool onnx_write_counted_size(OnnxNode *node);

@@ -43,6 +43,17 @@ def chosen(x):
 
 
 @case
+def elements_go_where_positions_say_that_are_there(t):
+    rows = [node("Shape", ["a"], ["a.shape"]), node("Mul", ["a.ones", "last"], ["minus"]), node("Equal", ["a.shape", "minus"], ["open"]),
+            node("Where", ["open", "a.ones", "a.shape"], ["wide"]), node("Expand", ["a.rows", "wide"], ["at"])]
+    weights = WEIGHTS + [tensor("a.ones", numpy.array([1, 1])), tensor("onto", numpy.full((6, 2), 0.5, "f4"))]
+    for x in TABLES:
+        m = model(graph([*rows_above("a", "x"), *rows, node("ScatterElements", ["onto", "at", "a"], ["y"], axis=0)],
+                        [value("x", [6, 2])], [value("y", None)], weights), opset=18)
+        numpy.testing.assert_array_equal(t.value(m, x=x), numpy.where(x[:, :1] > 0, x, numpy.float32(0.5)))
+
+
+@case
 def reductions_take_what_is_there(t):
     for op, of in (("Sum", numpy.sum), ("Prod", numpy.prod), ("Max", numpy.max), ("Min", numpy.min),
                    ("SumSquare", lambda x, axis: (x * x).sum(axis)), ("L1", lambda x, axis: abs(x).sum(axis)),
