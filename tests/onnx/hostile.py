@@ -6,6 +6,7 @@ By hand what could hurt, then N copies of valid models damaged at random: a seed
 """
 
 import argparse
+import os
 import pathlib
 import random
 import resource
@@ -15,7 +16,7 @@ import time
 
 import numpy
 
-from write import data, external, function, graph, model, node, number, tensor, value, varint
+from write import coded, data, external, function, graph, model, node, number, tensor, value, varint
 
 MEMORY = 2 << 30
 SECONDS = 5  # on a machine that is busy; a second otherwise
@@ -48,6 +49,31 @@ def deep(levels):
 def calls_itself():
     again = function("F", "mine", ["a"], ["b"], [node("F", ["a"], ["b"], domain="mine")])
     return simple(nodes=[node("F", ["x"], ["y"], domain="mine")], functions=[again], domains=["mine"])
+
+
+def nested_in(op, depth):
+    """The body of a loop in that of a loop, and so on"""
+    ins, outs = [value("i", [], 7), value("g", [], 9), value("v", None)], [value("g", None), value("w", None)]
+    content = graph([node("Relu", ["v"], ["w"])], ins, outs)
+    for _ in range(depth):
+        content = graph([node(op, ["i", "g", "v"], ["w"], body=content)], ins, outs)
+    return content
+
+
+def calls_through_body():
+    then = graph([node("F", ["a"], ["p"], domain="mine")], [], [value("p", None)])
+    again = function("F", "mine", ["a"], ["b"], [node("ReduceMax", ["a"], ["m"], keepdims=0), node("Cast", ["m"], ["c"], to=9),
+                                                 node("If", ["c"], ["b"], then_branch=then, else_branch=then)])
+    return simple(nodes=[node("F", ["x"], ["y"], domain="mine")], functions=[again], domains=["mine"])
+
+
+def calls_each_other():
+    pair = [function(a, "mine", ["a"], ["b"], [node(b, ["a"], ["b"], domain="mine")]) for a, b in ("FG", "GF")]
+    return simple(nodes=[node("F", ["x"], ["y"], domain="mine")], functions=pair, domains=["mine"])
+
+
+def shadows(op):
+    return simple(nodes=[node(op, ["x"], ["y"])], functions=[function(op, "", ["a"], ["b"], [node(op, ["a"], ["b"])])])
 
 
 def calls_double(levels):
@@ -140,6 +166,37 @@ CASES = {
     "an old opset": (simple(opset=0), "opset 0"),
     "an opset to come": (simple(opset=1000), "opset 1000"),
     "an equation of nonsense": (simple(nodes=[node("Einsum", ["x"], ["y"], equation="ij,->..->")]), None),
+    "a length of 2^63 - 1 in a tensor": (simple([number(1, 2) + number(2, 1) + data(8, "w") + varint(9 << 3 | 2) + varint((1 << 63) - 1)], WEIGHT), "longer than what it is in"),
+    "packed numbers beyond their message": (simple([varint(1 << 3 | 2) + varint(1 << 62) + number(2, 1) + data(8, "w")], WEIGHT), "longer than what it is in"),
+    "packed numbers cut in the middle": (simple([data(1, b"\x80\x80\x80") + number(2, 1) + data(8, "w") + data(9, b"")], WEIGHT), None),
+    "loops in loops": (model(nested_in("Loop", 60), 17), "nested deeper"),
+    "loops in loops, to what is allowed": (simple(nodes=[node("Loop", ["n", "c", "x"], ["y"], body=nested_in("Loop", 13))], inputs=[X, value("n", [], 7), value("c", [], 9)]), None),
+    "a cycle between a body and a function": (calls_through_body(), "call themselves"),
+    "two functions that call each other": (calls_each_other(), "call themselves"),
+    "a function of the name of an op that calls that op": (shadows("Relu"), None),
+    "eight extents of 2^32": (simple(inputs=[value("x", [1 << 32] * 8)]), "is no shape"),
+    "an extent of 0 among those of 2^62": (simple([number(1, 0) + number(1, 1 << 62) * 3 + number(2, 1) + data(8, "w") + data(9, b"")], WEIGHT), None),
+    "an offset and a length whose sum overflows": (simple([external("w", [2, 3], "w.bin", (1 << 64) - 24, 24)], WEIGHT), "lie outside the file"),
+    "a length that is another": (simple([external("w", [2, 3], "w.bin", 0, 25)], WEIGHT), "lie outside the file"),
+    "an offset that is no number": (simple([external("w", [2, 3], "w.bin", "0x0")], WEIGHT), "are no numbers"),
+    "a location of a megabyte": (simple([external("w", [2, 3], "a/" * (1 << 19))], WEIGHT), "cannot be read"),
+    "a location with a byte of 0": (simple([external("w", [2, 3], "w.bin\0x")], WEIGHT), None),
+    "a weight in a link to a link": (simple([external("w", [2, 3], "links/a")], WEIGHT), None),
+    "a weight in a device": (simple([external("w", [2, 3], "zero")], WEIGHT), "outside of the model's folder"),
+    "a weight in a pipe": (simple([external("w", [2, 3], "pipe")], WEIGHT), "cannot be read"),
+    "4 bits of an odd number with too few bytes": (simple([coded("w", [5], 22, b"12")], WEIGHT), "has not as many elements"),
+    "4 bits of an odd number with too many bytes": (simple([coded("w", [5], 21, b"1234")], WEIGHT), "has not as many elements"),
+    "4 bits in numbers of which one lacks": (simple([coded("w", [2, 3], 22, [17, 34], True)], WEIGHT), "has not as many elements"),
+    "2^62 elements of 2 bits": (simple([coded("w", [1 << 62], 25, b"1")], WEIGHT), None),
+    "a sparse weight": (model(graph(WEIGHT, [X], [Y]) + data(15, data(1, tensor("w", W[0])) + data(2, tensor("", INT(0, 99, -7))) + number(3, 2) + number(3, 3))), None),
+    "a sparse weight of 2^62": (model(graph(WEIGHT, [X], [Y]) + data(15, data(1, tensor("w", W[0])) + data(2, tensor("", INT(0, 1, 2))) + number(3, 1 << 62))), None),
+    "a sparse weight without positions": (model(graph(WEIGHT, [X], [Y]) + data(15, data(1, tensor("w", W[0])) + number(3, 6))), None),
+    "a sparse weight whose positions are floats": (model(graph(WEIGHT, [X], [Y]) + data(15, data(1, tensor("w", W[0])) + data(2, tensor("", W[0])) + number(3, 6))), None),
+    "a constant that is sparse": (simple(nodes=[data(2, "k") + data(4, "Constant") + data(5, data(1, "sparse_value") + data(22, data(1, tensor("", W[0])) + data(2, tensor("", INT(9, 9, 9))) + number(3, 2)) + number(20, 11)), node("Add", ["x", "k"], ["y"])]), None),
+    "blocks of 2^62": (simple([coded("w", [4], 22, b"12"), tensor("s", W[0])], [node("DequantizeLinear", ["w", "s"], ["y"], block_size=1 << 62, axis=0)], opset=21), "impossible"),
+    "an equation of a million labels": (simple(nodes=[node("Einsum", ["x"], ["y"], equation="i" * (1 << 20) + "->")]), "labels"),
+    "a name of 16 megabytes": (simple(nodes=[node("Relu", ["x"], ["y"], name="n" * (1 << 24))]), None),
+    "100,000 inputs": (simple(nodes=[node("Concat", ["x"] * 100000, ["y"], axis=0)]), None),
 }
 
 
@@ -198,6 +255,11 @@ def prepare(folder):
     (folder / "folder").mkdir()
     (folder.parent / (folder.name + ".bin")).write_bytes(W.tobytes())
     (folder / "link.bin").symlink_to(folder.parent / (folder.name + ".bin"))
+    (folder / "links").mkdir()
+    (folder / "links/a").symlink_to("b")
+    (folder / "links/b").symlink_to("a")
+    (folder / "zero").symlink_to("/dev/zero")
+    os.mkfifo(folder / "pipe")
 
 
 def checks(nnc, folder, options):
