@@ -171,12 +171,13 @@ static bool unroll(Loop *l)
     OnnxValue **value = ARENA_ARRAY(onnx->arena, OnnxValue *, l->body->n_output + 1);
     Text *stack = ARENA_ARRAY(onnx->arena, Text, l->stacked + 1);
     bool goes_on = l->condition != 0, good = true;
-    int64_t round = 0;
+    int64_t round = 0, around = onnx->round;
 
     for (uint32_t i = 0; i < l->carried; i++)
         value[1 + i] = n->in[2 + i];
     for (; good && goes_on && (!l->counted || round < l->rounds); round++) {
         OnnxScope *scope = onnx_body_scope(n);
+        onnx->round = (around * MOST_UNROLLED + round) % INT32_MAX;
         onnx_bind(scope, onnx, onnx_body_name(l->body->input[0]->name), known_int(n, DT_I64, round));
         onnx_bind(scope, onnx, onnx_body_name(l->body->input[1]->name), known_int(n, DT_BOOL, 1));
         for (uint32_t i = 0; i < l->carried; i++)
@@ -189,6 +190,7 @@ static bool unroll(Loop *l)
             good = put_names(n, &stack[i], &value[1 + l->carried + i], 1) && (text_printf(&stack[i], ", "), true);
         goes_on = good && tensor_number(value[0]->known, 0) != 0;
     }
+    onnx->round = around;
     for (uint32_t i = 0; good && i < l->carried; i++)
         onnx_set_value(n, i, value[1 + i]);
     for (uint32_t i = 0; i < l->stacked; i++) {
@@ -230,7 +232,9 @@ static bool import_round(Loop *l, Round *r)
                            module_plain_type(onnx->module, DT_BOOL, 0, NULL)};
     for (uint32_t i = 0; i < l->carried + 2; i++) {
         const char *name = onnx_body_name(body->input[i]->name);
-        onnx_bind(scope, onnx, name, onnx_body_carried(n, name, i < 2 ? types[i] : n->in[i]->type, &r->carried[i]));
+        OnnxValue *value = onnx_body_carried(n, name, i < 2 ? types[i] : n->in[i]->type, &r->carried[i]);
+        onnx->block->round = i ? onnx->block->round : value;
+        onnx_bind(scope, onnx, name, value);
     }
     bool good = onnx_body_import(n, scope, body, r->result);
     for (uint32_t i = 0; good && i < l->carried; i++)

@@ -51,6 +51,7 @@ struct OnnxBlock { /* a graph that is being built, and its text */
     uint32_t numbers;     /* of names that nobody reads */
     OnnxValue **captured; /* named here, from a block around */
     uint32_t captured_count, captured_capacity;
+    OnnxValue *round; /* of the body of a loop: counts its rounds; else NULL */
 };
 
 struct OnnxScope {    /* what names mean */
@@ -93,8 +94,9 @@ struct Onnx {
     uint32_t refusal_count, refusal_capacity, node_count, folds;
     struct OnnxJoined *joined; /* counts of what was put together, for others of the same counts */
     uint32_t joined_count, joined_capacity;
-    const char *runs; /* the state that counts them, where something is drawn */
-    int64_t work;     /* operations that may still be evaluated */
+    OnnxValue *runs; /* the state that counts them, where something is drawn */
+    int64_t round;   /* of loops that are written out, that of the innermost and those around, as one number */
+    int64_t work;    /* operations that may still be evaluated */
     bool *define_used;
     bool failed; /* an error has been reported */
 };
@@ -199,6 +201,8 @@ bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
 bool onnx_write_einsum(OnnxNode *node);
 
 /* random.c */
+bool onnx_count_runs(Onnx *onnx); /* declares what counts them, where bodies of the model draw; false after errors */
+bool onnx_body_draws(const Onnx__GraphProto *body);
 bool onnx_write_training_dropout(OnnxNode *node, double ratio);
 
 /* bounded.c: values as large as data say */

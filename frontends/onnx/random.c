@@ -8,33 +8,82 @@
 
 #include "onnx/import.h"
 
-/* The state that counts, declared by the first op that draws */
-static const char *count_of_runs(OnnxNode *n)
+static bool is_drawing(const Onnx__NodeProto *node)
 {
-    Onnx *onnx = n->onnx;
-    if (onnx->block != onnx->root)
-        return onnx_no(n, "it draws random numbers in a body"), NULL;
-    if (onnx->runs)
-        return onnx->runs;
+    static const char *const op[] = {"RandomNormal",      "RandomNormalLike", "RandomUniform",
+                                     "RandomUniformLike", "Bernoulli",        "Multinomial"};
+    const char *own = node->op_type ? node->op_type : "";
+    for (size_t i = 0; i < sizeof op / sizeof *op; i++)
+        if (strcmp(own, op[i]) == 0)
+            return true;
+    return strcmp(own, "Dropout") == 0 && node->n_input > 2; /* it may train */
+}
+
+static bool bodies_draw(const Onnx__NodeProto *node)
+{
+    for (size_t a = 0; a < node->n_attribute; a++)
+        if (node->attribute[a]->g && onnx_body_draws(node->attribute[a]->g))
+            return true;
+    return false;
+}
+
+/* Recurses over bodies, which the reader has found to be nested no deeper than it allows. */
+bool onnx_body_draws(const Onnx__GraphProto *body)
+{
+    for (size_t i = 0; i < body->n_node; i++)
+        if (is_drawing(body->node[i]) || bodies_draw(body->node[i]))
+            return true;
+    return false;
+}
+
+/* The state that counts */
+static bool declare_runs(Onnx *onnx)
+{
     const char *name = onnx_unique(onnx, "runs");
-    if (!onnx_emit(n, "state %s: i64[] = 0", name) || !onnx_emit(n, "%s <- %s + 1", name, name))
-        return NULL;
-    onnx->runs = name;
-    return name;
+    onnx->runs = onnx_value_new(onnx);
+    *onnx->runs =
+        (OnnxValue){.type = module_plain_type(onnx->module, DT_I64, 0, NULL), .name = name, .home = onnx->root};
+    Str text = str_format(onnx->arena, "state %s: i64[] = 0\n%s <- %s + 1\n", name, name, name);
+    return onnx_write(onnx, STR("what draws"), text);
+}
+
+bool onnx_count_runs(Onnx *onnx)
+{
+    const Onnx__ModelProto *model = onnx->model;
+    bool draws = false;
+    for (size_t i = 0; i < model->graph->n_node; i++)
+        draws |= bodies_draw(model->graph->node[i]);
+    for (size_t f = 0; f < model->n_functions; f++) /* which may be called in bodies */
+        for (size_t i = 0; i < model->functions[f]->n_node; i++)
+            draws |= is_drawing(model->functions[f]->node[i]) || bodies_draw(model->functions[f]->node[i]);
+    return !draws || declare_runs(onnx);
+}
+
+/* A key that all rounds of the loops around have for their own */
+static const char *key_in_bodies(OnnxNode *n, const char *key)
+{
+    for (const OnnxBlock *block = n->onnx->block; block; block = block->outer)
+        if (block->round)
+            key = onnx_text(n, "fold_in(%s, %s)", key, onnx_name_value(n->onnx, block->round));
+    return n->onnx->round ? onnx_text(n, "fold_in(%s, %lld)", key, (long long)n->onnx->round) : key;
 }
 
 static const char *key_of(OnnxNode *n)
 {
     const Onnx__AttributeProto *seed = onnx_attribute(n, "seed");
-    const char *runs = count_of_runs(n);
     double number = seed ? seed->has_i ? (double)seed->i : (double)seed->f : (double)n->onnx->node_count;
-    if (!runs || !(fabs(number) < 0x1p53))
-        return runs ? onnx_no(n, "its seed is no number"), NULL : NULL;
+    if (n->onnx->block->folding || (!n->onnx->runs && n->onnx->block != n->onnx->root))
+        return onnx_no(n, "it draws random numbers where none are expected"), NULL;
+    if (!n->onnx->runs && !declare_runs(n->onnx))
+        return NULL;
+    if (!(fabs(number) < 0x1p53))
+        return onnx_no(n, "its seed is no number"), NULL;
     if (number != floor(number)) { /* 0.5 and 0.25 are different seeds */
         int exponent;
         number = ldexp(frexp(number, &exponent), 40) + exponent;
     }
-    return onnx_text(n, "fold_in(fold_in(%s, %.0f), %d)", runs, floor(number), seed != NULL);
+    return key_in_bodies(n, onnx_text(n, "fold_in(fold_in(%s, %.0f), %d)", onnx_name_value(n->onnx, n->onnx->runs),
+                                      floor(number), seed != NULL));
 }
 
 /* The dtype that an attribute asks for, or the operand's */

@@ -28,6 +28,7 @@ typedef struct Scan {
     uint32_t states, sequences, stacked, first; /* first: of the operands */
     bool batched;                               /* opset 8, a batch of one */
     const char **name, **source;                /* of body inputs; what they begin with or are slices of */
+    const char *round;                          /* in the body, which draws: its number; else NULL */
 } Scan;
 
 static const char *scan_source(Scan *s, uint32_t i)
@@ -46,6 +47,13 @@ static const char *scan_source(Scan *s, uint32_t i)
                      (long long)INT32_MAX)
                ? name
                : x;
+}
+
+static int64_t rounds_of(const Scan *s)
+{
+    const Shape *shape = &onnx_type(s->node, s->first + s->states)->shape;
+    int64_t axis = s->batched ? 1 : entry(s->node, "scan_input_axes", 0);
+    return shape->dim[axis < 0 ? axis + shape->rank : axis];
 }
 
 static const Type *slice_type(Scan *s, uint32_t i)
@@ -95,6 +103,8 @@ static void put_scan(const Scan *s, const char *const *result, const char *const
     text_printf(out, "scan (");
     for (uint32_t i = 0; i < s->sequences; i++)
         text_printf(out, "%s%s in %s", i ? ", " : "", s->name[s->states + i], s->source[s->states + i]);
+    if (s->round)
+        text_printf(out, ", %s in iota(shape = [%lld], dtype = i64)", s->round, (long long)rounds_of(s));
     text_printf(out, ")");
     for (uint32_t i = 0; i < s->states; i++)
         text_printf(out, "%s%s = %s", i ? ", " : " with (", s->name[i], s->source[i]);
@@ -152,6 +162,8 @@ static bool write_scan(OnnxNode *n)
         const char *name = onnx_body_name(s.body->input[i]->name);
         onnx_bind(scope, onnx, name, onnx_body_carried(n, name, slice_type(&s, i), &s.name[i]));
     }
+    if (onnx_body_draws(s.body))
+        onnx->block->round = onnx_body_carried(n, "round", module_plain_type(onnx->module, DT_I64, 0, NULL), &s.round);
     bool good = onnx_body_import(n, scope, s.body, value);
     for (uint32_t i = 0; good && i < s.states + s.stacked; i++) /* what the body captures is named in it */
         good = value[i]->type ? (next[i] = onnx_name_value(onnx, value[i])) != NULL

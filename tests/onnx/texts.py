@@ -349,10 +349,41 @@ def draws_of_a_model_differ_from_each_other_and_from_run_to_run(t):
     lines = t.text(m)
     expect(lines[:2], "state runs: i64[] = 0", "runs <- runs + 1")
     assert not numpy.array_equal(t.value(m, "a"), t.value(m, "b"))
-    body = graph([node("RandomUniform", [], ["r"], shape=[2]), node("Add", ["v", "r"], ["w"]), node("Identity", ["go"], ["on"])],
-                 [value("i", [], 7), value("go", [], 9), value("v", [2])], [value("on", [], 9), value("w", [2])], name="body")
-    t.write(model(graph([node("Loop", ["n", "", "x"], ["y"], body=body)], [value("x", [2]), value("n", [], 7)], [value("y", None)])))
-    assert "it draws random numbers in a body" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def draws_in_bodies_differ_from_round_to_round(t):
+    """Sums of numbers from 0 to 1: each round's own, of one seed or none"""
+    def steps(y):
+        assert (y > 0).all() and (y < 1).all() and abs(y.mean() - 0.5) < 0.05
+        assert len(numpy.unique(y)) > 0.99 * y.size
+    for seed in ({}, {"seed": 3.0}):
+        draw = node("RandomUniformLike", ["v"], ["r"], **seed)
+        rest = [node("Add", ["v", "r"], ["w"]), node("Identity", ["go"], ["on"]), node("Identity", ["r"], ["s"])]
+        ins, outs = [value("i", [], 7), value("go", [], 9), value("v", [50])], [value("on", [], 9), value("w", [50]), value("s", [50])]
+        x, rounds = numpy.zeros(50, "f4"), numpy.array(9)
+        # as a scan, which stacks, and as a loop of so many rounds as data say
+        m = model(graph([node("Loop", ["n", "", "x"], ["z", "y"], body=graph([draw, *rest], ins, outs))], [value("x", [50])],
+                        [value("z", None), value("y", None)], [tensor("n", rounds)]))
+        steps(t.value(m, x=x))
+        numpy.testing.assert_allclose(t.value(m, "z", x=x), t.value(m, x=x).sum(0), 1e-5)
+        m = model(graph([node("Loop", ["n", "", "x"], ["y"], body=graph([draw, *rest[:2]], ins, outs[:2]))],
+                        [value("x", [50]), value("n", [], 7)], [value("y", None)]))
+        y = [t.value(m, x=x, n=numpy.array(k)) for k in range(4)]
+        steps(numpy.stack([b - a for a, b in zip(y, y[1:])]))
+        m = model(graph([node("Scan", ["x", "q"], ["z", "y"], num_scan_inputs=1, body=graph(
+            [draw, node("Add", ["v", "r"], ["w"]), node("Identity", ["r"], ["s"])], [value("v", [50]), value("k", [2])], outs[1:]))],
+            [value("x", [50]), value("q", [7, 2])], [value("z", None), value("y", None)]))
+        steps(t.value(m, x=x, q=numpy.zeros((7, 2), "f4")))
+    grows = graph([node("RandomUniform", [], ["r"], shape=[5], seed=1.0), node("Concat", ["v", "r"], ["w"], axis=0), node("Identity", ["go"], ["on"])],
+                  [value("i", [], 7), value("go", [], 9), value("v", None)], [value("on", [], 9), value("w", None)])
+    m = model(graph([node("Loop", ["n", "", "x"], ["y"], body=grows)], [value("x", [1])], [value("y", None)], [tensor("n", numpy.array(6))]))
+    y = t.value(m, x=numpy.zeros(1, "f4"))
+    assert y.shape == (31,) and len(numpy.unique(y)) == 31
+    branch = [graph([node(op, ["x"], ["b"])], [], [value("b", None)]) for op in ("RandomUniformLike", "Neg")]
+    m = model(graph([node("If", ["c"], ["y"], then_branch=branch[0], else_branch=branch[1])], [value("x", [50]), value("c", [], 9)], [value("y", None)]))
+    steps(t.value(m, x=x + 7, c=numpy.array(True)))
+    numpy.testing.assert_array_equal(t.value(m, x=x + 7, c=numpy.array(False)), -x - 7)
 
 
 @case
