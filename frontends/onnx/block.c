@@ -312,22 +312,35 @@ bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *lis
     return !onnx->failed && refusals == onnx->refusal_count;
 }
 
+static bool bind_initialiser(Onnx *onnx, OnnxScope *scope, const Onnx__TensorProto *proto, const Tensor *tensor,
+                             const char *why)
+{
+    const char *name = text_of(proto ? proto->name : NULL);
+    if (!tensor)
+        return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "initializer '%s': %s", name, why);
+    OnnxValue *value = onnx_known_value(onnx, tensor, name);
+    value->stored = true;
+    value->narrow = onnx_narrow(proto->data_type) ? proto->data_type : 0;
+    onnx_bind(scope, onnx, name, value);
+    return true;
+}
+
 bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph)
 {
+    const char *why = NULL;
+    bool broken;
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const Onnx__TensorProto *proto = graph->initializer[i];
-        const char *name = text_of(proto->name), *why = NULL;
-        bool broken;
         const Tensor *tensor = onnx_tensor(&onnx->files, onnx->module, proto, &why, &broken);
-        if (!tensor)
-            return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "initializer '%s': %s", name, why);
-        OnnxValue *value = onnx_known_value(onnx, tensor, name);
-        value->stored = true;
-        value->narrow = onnx_narrow(proto->data_type) ? proto->data_type : 0;
-        onnx_bind(scope, onnx, name, value);
+        if (!bind_initialiser(onnx, scope, proto, tensor, why))
+            return false;
     }
-    if (graph->n_sparse_initializer)
-        return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "sparse initializers are not supported");
+    for (size_t i = 0; i < graph->n_sparse_initializer; i++) {
+        const Onnx__SparseTensorProto *sparse = graph->sparse_initializer[i]; /* called as its values */
+        const Tensor *tensor = onnx_sparse_tensor(onnx, sparse, &why);
+        if (!bind_initialiser(onnx, scope, sparse->values, tensor, why))
+            return false;
+    }
     return true;
 }
 

@@ -38,7 +38,14 @@ static bool write_constant(OnnxNode *n)
         return set_floats(n, &a->f, 1, true);
     if ((a = onnx_attribute(n, "value_floats")))
         return set_floats(n, a->floats, (int64_t)a->n_floats, false);
-    return onnx_no(n, "its value is a text or sparse");
+    if ((a = onnx_attribute(n, "sparse_value")) && a->sparse_tensor) {
+        const char *why;
+        const Tensor *tensor = onnx_sparse_tensor(n->onnx, a->sparse_tensor, &why);
+        if (tensor)
+            onnx_set_known(n, 0, tensor);
+        return tensor || onnx_no(n, "its value: %s", why);
+    }
+    return onnx_no(n, "its value is a text");
 }
 
 /* full(value, shape, dtype) of a known shape */

@@ -200,6 +200,9 @@ bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
 /* einsum.c */
 bool onnx_write_einsum(OnnxNode *node);
 
+/* sparse.c: NULL with `*why` set */
+const Tensor *onnx_sparse_tensor(Onnx *onnx, const Onnx__SparseTensorProto *sparse, const char **why);
+
 /* random.c */
 bool onnx_count_runs(Onnx *onnx); /* declares what counts them, where bodies of the model draw; false after errors */
 bool onnx_body_draws(const Onnx__GraphProto *body);

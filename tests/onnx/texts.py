@@ -6,7 +6,7 @@
 import numpy
 
 from harness import case, expect, main
-from write import coded, external, function, graph, model, node, number, tensor, value
+from write import coded, data, external, function, graph, model, node, number, tensor, value
 
 W = numpy.arange(6, dtype="f4").reshape(2, 3)
 X = value("x", [1, 2])
@@ -349,6 +349,18 @@ def draws_of_a_model_differ_from_each_other_and_from_run_to_run(t):
     lines = t.text(m)
     expect(lines[:2], "state runs: i64[] = 0", "runs <- runs + 1")
     assert not numpy.array_equal(t.value(m, "a"), t.value(m, "b"))
+
+
+@case
+def sparse_weights_become_whole_ones(t):
+    x, w = numpy.ones((2, 3), "f4"), numpy.array([[0, 5, 0], [0, 0, -7]], "f4")
+    for positions in (numpy.array([1, 5]), numpy.array([[0, 1], [1, 2]])):
+        sparse = data(1, tensor("w", numpy.array([5, -7], "f4"))) + data(2, tensor("", positions)) + number(3, 2) + number(3, 3)
+        held = graph([node("Add", ["x", "w"], ["y"])], [value("x", [2, 3])], [value("y", None)]) + data(15, sparse)
+        constant = data(2, "w") + data(4, "Constant") + data(5, data(1, "sparse_value") + data(22, sparse) + number(20, 11))
+        given = graph([constant, node("Add", ["x", "w"], ["y"])], [value("x", [2, 3])], [value("y", None)])
+        for content in (held, given):
+            numpy.testing.assert_array_equal(t.value(model(content), x=x), x + w)
 
 
 @case
