@@ -33,6 +33,7 @@ typedef struct Target {
     uint32_t l1_bytes, l2_bytes;
     bool halves;         /* one instruction makes a vector of f32 of one of f16 in memory */
     bool fetches_images; /* by software: the hardware does not follow many short runs of an image */
+    bool pairs;          /* one instruction multiplies pairs of 16 bits and adds up both products */
     bool small;          /* the least code, however slow: target_small */
     bool flash;          /* constants lie where every byte counts: packed weights are not padded to whole vectors */
     Backend backend;     /* target_with_backend */

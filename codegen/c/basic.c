@@ -222,8 +222,15 @@ const Snippet snippet_basic[] = {
     {"round", SNIPPET_VECTOR,
      "static inline F round$(F x)\n"
      "{\n"
-     "    const F a = abs$(x);\n"
-     "    return sign_of$(select$(a < 8388608.0f, (a + 8388608.0f) - 8388608.0f, a), x);\n"
+     "#if defined(WIDE)\n"
+     "    F y;\n"
+     "    __asm__(ROUNDS \" $8, %1, %0\" : \"=v\"(y) : \"v\"(x));\n"
+     "    return y;\n"
+     "#else\n"
+     "    const U sign = (U)x & 0x80000000u;\n"
+     "    const F a = (F)((U)x ^ sign);\n"
+     "    return (F)((U)select$(a < 8388608.0f, (a + 8388608.0f) - 8388608.0f, a) | sign);\n"
+     "#endif\n"
      "}\n"},
     {"floor", SNIPPET_VECTOR,
      "static inline F floor$(F x)\n"

@@ -385,6 +385,8 @@ static Piece print_within(Printer *printer, const Expr *expr)
 /* Vectors of narrow elements are of f32, those of f16 and bf16 rounded to these; masks become numbers. */
 static Piece cast_vector(Printer *printer, Piece x, DType from, DType to)
 {
+    if (from == DT_I32)
+        return print_call(printer, DT_F32, HELPER_FLOATS, (Piece[2]){x});
     if (from == DT_BOOL)
         return print_selected(printer, x, (Piece){STR("1.0f"), PREC_PRIMARY, false},
                               (Piece){STR("0.0f"), PREC_PRIMARY, false});
@@ -427,6 +429,46 @@ static Piece print_bits(Printer *printer, const Expr *expr)
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", bits, STR_ARG(x.text)), PREC_PRIMARY, false};
 }
 
+/* Pairs that stand side by side, one for each lane, or one pair of i16. */
+static Piece print_pair(Printer *printer, const Expr *expr)
+{
+    const Expr *load = expr->arg[0];
+    int64_t factor;
+    Str name = printer->names->buffer[load->buffer], base = print_base(printer, name, load->index, &factor);
+    Str plus =
+        str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
+    if (!factor) {
+        assert(load->dtype == DT_I16 && expr->number == 0);
+        const char *pair = prelude_need(printer->needs, printer->arena, HELPER_PAIR, DT_I16, 1);
+        return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", pair, STR_ARG(plus)), PREC_PRIMARY, false};
+    }
+    assert(factor == 2 && (load->dtype == DT_I8 || load->dtype == DT_U8));
+    const char *pairs = prelude_need(printer->needs, printer->arena,
+                                     load->dtype == DT_I8 ? HELPER_PAIRS_I8 : HELPER_PAIRS_U8, DT_F32, printer->lanes);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", %lld)", pairs, STR_ARG(plus), (long long)expr->number),
+                   PREC_PRIMARY, true};
+}
+
+/* The same number, or pair, in all lanes. */
+static Str print_integers(Printer *printer, Piece piece)
+{
+    if (piece.vector)
+        return piece.text;
+    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT_PAIR, DT_F32, printer->lanes);
+    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
+}
+
+static Piece print_dot(Printer *printer, const Expr *expr)
+{
+    Str arg[3];
+    for (int i = 0; i < 3; i++)
+        arg[i] = print_integers(printer, print_expr(printer, expr->arg[i]));
+    const char *dot = prelude_need(printer->needs, printer->arena, HELPER_DOT, DT_F32, printer->lanes);
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", dot, STR_ARG(arg[0]),
+                              STR_ARG(arg[1]), STR_ARG(arg[2])),
+                   PREC_PRIMARY, true};
+}
+
 /* A number that positions are compared with, and which an int holds. */
 static bool is_limit(const Expr *expr)
 {
@@ -459,6 +501,10 @@ Piece print_expr(Printer *printer, const Expr *expr)
         return print_cast(printer, expr);
     case EXPR_BITS:
         return print_bits(printer, expr);
+    case EXPR_PAIR:
+        return print_pair(printer, expr);
+    case EXPR_DOT:
+        return print_dot(printer, expr);
     case EXPR_WITHIN:
         return print_within(printer, expr);
     }
@@ -470,5 +516,7 @@ Str print_vector(Printer *printer, const Expr *expr)
     Piece piece = print_expr(printer, expr);
     if (!printer->lane || piece.vector)
         return piece.text;
+    if (expr->dtype == DT_I32)
+        return print_integers(printer, piece);
     return expr->dtype != DT_BOOL ? print_as_vector(printer, piece) : print_as_mask(printer, piece);
 }

@@ -38,6 +38,12 @@ static const struct {
     [HELPER_STORE_I16] = {"store_i16", NULL},
     [HELPER_STORE_U16] = {"store_u16", NULL},
     [HELPER_STORE_I32] = {"store_i32", NULL},
+    [HELPER_PAIR] = {"pair", NULL},
+    [HELPER_PAIRS_I8] = {"pairs_i8", NULL},
+    [HELPER_PAIRS_U8] = {"pairs_u8", NULL},
+    [HELPER_DOT] = {"dot", NULL},
+    [HELPER_SPLAT_PAIR] = {"splat_pair", NULL},
+    [HELPER_FLOATS] = {"floats", NULL},
     [HELPER_LOAD_NIBBLE] = {"load_nibble", NULL},
     [HELPER_NIBBLE] = {"nibble", NULL},
     [HELPER_NIBBLE_AT] = {"nibble_at", NULL},
@@ -254,8 +260,14 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
         text_printf(printer->out, "%u", printer->lanes);
     else if (str_is(word, "WIDE")) /* what a compiler defines that has the instructions for so many */
         text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__AVX__"));
+    else if (str_is(word, "ROUNDS"))
+        text_str(printer->out, printer->lanes > 8 ? STR("\"vrndscaleps\"") : STR("\"vroundps\""));
     else if (str_is(word, "HALVES"))
         text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__F16C__"));
+    else if (str_is(word, "PAIRED")) /* products of pairs of i16 ... */
+        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512BW__") : STR("__AVX2__"));
+    else if (str_is(word, "DOTS")) /* ... and their sums */
+        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512VNNI__") : STR("__AVXVNNI__"));
     else if (str_is(word, "EVENS"))
         print_evens(printer);
     else if (str_is(word, "UNALIGNED"))

@@ -62,6 +62,24 @@
             "        x[i] = (uint32_t)(p[at / 2] >> at % 2 * 4);\n" from                                               \
     }
 
+#define LOAD_BYTES(name, element, instruction)                                                                         \
+    "static inline F load_" name "$(const " element                                                                    \
+    " *p)\n"                                                                                                           \
+    "{\n"                                                                                                              \
+    "    typedef " element                                                                                             \
+    " narrow __attribute__((vector_size(LANES), aligned(1), may_alias));\n"                                            \
+    "    const narrow *const x = (const narrow *)(const void *)p;\n"                                                   \
+    "#if defined(PAIRED)\n"                                                                                            \
+    "    I y;\n"                                                                                                       \
+    "    __asm__(\"" instruction                                                                                       \
+    " %1, %0\" : \"=v\"(y) : \"m\"(*x));\n"                                                                            \
+    "    return __builtin_convertvector(y, F);\n"                                                                      \
+    "#else\n"                                                                                                          \
+    "    typedef int16_t wider __attribute__((vector_size(2 * LANES)));\n"                                             \
+    "    return __builtin_convertvector(__builtin_convertvector(__builtin_convertvector(*x, wider), I), F);\n"         \
+    "#endif\n"                                                                                                         \
+    "}\n"
+
 /* An f32 as an integer, as a cast does: NaN is 0, and what lies beyond the range its nearest end. */
 #define WITHIN_ENDS(low, high) "    const F y = atmost$(atleast$((F)((U)(x == x) & (U)x), " low "), " high ");\n"
 #define CUT(name, low, high)                                                                                           \
@@ -74,6 +92,31 @@
     "    typedef " element " narrow __attribute__((vector_size(" size "), aligned(sizeof(" element                     \
     ")), may_alias));\n"                                                                                               \
     "    narrow *const to = (narrow *)(void *)p;\n" WITHIN_ENDS(low, high) narrowed "}\n"
+
+/* To bytes; AVX2 packs 8 of them from their halves, AVX-512 16, and what is beyond 8 bits is brought to the ends. */
+#define STORE_BYTES(name, element, number, low, high, cut, pack, halves)                                               \
+    "static inline void store_" name "$(" element                                                                      \
+    " *p, F x)\n"                                                                                                      \
+    "{\n"                                                                                                              \
+    "#if defined(PAIRED)\n"                                                                                            \
+    "    uint64_t bytes __attribute__((vector_size(16)));\n"                                                           \
+    "    I y = __builtin_convertvector(atmost$(" number ", " high                                                      \
+    "), I);\n"                                                                                                         \
+    "#if LANES > 8\n" cut "    __asm__(" pack                                                                          \
+    " : \"=v\"(bytes) : \"v\"(y));\n"                                                                                  \
+    "#else\n"                                                                                                          \
+    "    __asm__(\"vextracti128 $1, %t1, %0\\n\\tvpackssdw %0, %x1, %0\\n\\t" halves                                   \
+    " %0, %0, %0\" : \"=&x\"(bytes) : \"x\"(y));\n"                                                                    \
+    "#endif\n"                                                                                                         \
+    "    memcpy(p, &bytes, LANES);\n"                                                                                  \
+    "#else\n"                                                                                                          \
+    "    typedef " element                                                                                             \
+    " narrow __attribute__((vector_size(LANES), aligned(1), may_alias));\n"                                            \
+    "    narrow *const to = (narrow *)(void *)p;\n"                                                                    \
+    "    const F z = (F)((U)(x == x) & (U)x), y = atmost$(select$(z < " low ", splat$(" low "), z), " high             \
+    ");\n" TO_BYTES                                                                                                    \
+    "#endif\n"                                                                                                         \
+    "}\n"
 
 /* In steps, as bytes are widened. */
 #define TO_BYTES                                                                                                       \
@@ -96,7 +139,63 @@
     "    const U u = (U)x, nan = (U)((I)(u & 0x7FFFFFFFu) > 0x7F800000);\n"                                            \
     "    const U y = (nan & (u >> 16 | 0x40u)) | (~nan & (u + 0x7FFFu + (u >> 16 & 1u)) >> 16);\n"
 
+/* Of pairs of i16 in words of 32 bits, as the instructions that multiply them want them. */
+#define PAIRS(name, element, instruction)                                                                              \
+    "static inline I pairs_" name "$(const " element                                                                   \
+    " *p, int less)\n"                                                                                                 \
+    "{\n"                                                                                                              \
+    "    typedef " element                                                                                             \
+    " narrow __attribute__((vector_size(2 * LANES), aligned(1), may_alias));\n"                                        \
+    "    typedef int16_t wider __attribute__((vector_size(4 * LANES)));\n"                                             \
+    "    wider y;\n"                                                                                                   \
+    "#if defined(PAIRED)\n"                                                                                            \
+    "    __asm__(\"" instruction                                                                                       \
+    " %1, %0\" : \"=v\"(y) : \"m\"(*(const narrow *)(const void *)p));\n"                                              \
+    "#else\n"                                                                                                          \
+    "    narrow x;\n"                                                                                                  \
+    "    memcpy(&x, p, sizeof x);\n"                                                                                   \
+    "    y = __builtin_convertvector(x, wider);\n"                                                                     \
+    "#endif\n"                                                                                                         \
+    "    return (I)(y - (int16_t)less);\n"                                                                             \
+    "}\n"
+
 const Snippet snippet_narrow[] = {
+    {"pair", SNIPPET_SIGNED,
+     "static inline int32_t pair$(const T *p)\n"
+     "{\n"
+     "    int32_t x;\n"
+     "    memcpy(&x, p, sizeof x);\n"
+     "    return x;\n"
+     "}\n"},
+    {"pairs_i8", SNIPPET_VECTOR, PAIRS("i8", "int8_t", "vpmovsxbw")},
+    {"pairs_u8", SNIPPET_VECTOR, PAIRS("u8", "uint8_t", "vpmovzxbw")},
+    {"splat_pair", SNIPPET_VECTOR,
+     "static inline I splat_pair$(int32_t x)\n"
+     "{\n"
+     "    const I zero = {0};\n"
+     "    return zero + x;\n"
+     "}\n"},
+    /* C has no operator for it. */
+    {"dot", SNIPPET_VECTOR,
+     "static inline I dot$(I sum, I x, I y)\n"
+     "{\n"
+     "#if defined(DOTS)\n"
+     "    __asm__(\"vpdpwssd %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\n"
+     "    return sum;\n"
+     "#elif defined(PAIRED)\n"
+     "    I z;\n"
+     "    __asm__(\"vpmaddwd %2, %1, %0\" : \"=v\"(z) : \"v\"(x), \"v\"(y));\n"
+     "    return (I)((U)sum + (U)z);\n"
+     "#else\n"
+     "    const I low = ((I)((U)x << 16) >> 16) * ((I)((U)y << 16) >> 16);\n"
+     "    return (I)((U)sum + (U)low + (U)((x >> 16) * (y >> 16)));\n"
+     "#endif\n"
+     "}\n"},
+    {"floats", SNIPPET_VECTOR,
+     "static inline F floats$(I x)\n"
+     "{\n"
+     "    return __builtin_convertvector(x, F);\n"
+     "}\n"},
     /* Subnormal numbers are the bits of 2^-14 + x, less 2^-14; the bias of infinities and NaN is added twice. */
     {"half", SNIPPET_VECTOR,
      "static inline __attribute__((unused)) F half$(U x)\n"
@@ -106,8 +205,8 @@ const Snippet snippet_narrow[] = {
      "    const U y = m + (112u << 23) + (large & 112u << 23);\n"
      "    return (F)((small & (U)tiny) | (~small & y) | (x & 0x8000u) << 16);\n"
      "}\n"},
-    {"load_i8", SNIPPET_VECTOR, LOAD("i8", "int8_t", "LANES") IN_STEPS},
-    {"load_u8", SNIPPET_VECTOR, LOAD("u8", "uint8_t", "LANES") IN_STEPS},
+    {"load_i8", SNIPPET_VECTOR, LOAD_BYTES("i8", "int8_t", "vpmovsxbd")},
+    {"load_u8", SNIPPET_VECTOR, LOAD_BYTES("u8", "uint8_t", "vpmovzxbd")},
     {"load_i16", SNIPPET_VECTOR,
      LOAD("i16", "int16_t", "2 * LANES") "    return __builtin_convertvector(__builtin_convertvector(x, I), F);\n}\n"},
     {"load_u16", SNIPPET_VECTOR,
@@ -168,8 +267,12 @@ const Snippet snippet_narrow[] = {
     {"cut_u8", SNIPPET_VECTOR, CUT("u8", "0.0f", "255.0f")},
     {"cut_i16", SNIPPET_VECTOR, CUT("i16", "-32768.0f", "32767.0f")},
     {"cut_u16", SNIPPET_VECTOR, CUT("u16", "0.0f", "65535.0f")},
-    {"store_i8", SNIPPET_VECTOR, STORE_INTEGER("i8", "int8_t", "LANES", "-128.0f", "127.0f", TO_BYTES)},
-    {"store_u8", SNIPPET_VECTOR, STORE_INTEGER("u8", "uint8_t", "LANES", "0.0f", "255.0f", TO_BYTES)},
+    /* NaN becomes the least i32, which is 0 as u8. */
+    {"store_i8", SNIPPET_VECTOR,
+     STORE_BYTES("i8", "int8_t", "(F)((U)(x == x) & (U)x)", "-128.0f", "127.0f", "", "\"vpmovsdb %1, %0\"",
+                 "vpacksswb")},
+    {"store_u8", SNIPPET_VECTOR,
+     STORE_BYTES("u8", "uint8_t", "x", "0.0f", "255.0f", "    y &= y > 0;\n", "\"vpmovusdb %1, %0\"", "vpackuswb")},
     {"store_i16", SNIPPET_VECTOR, STORE_INTEGER("i16", "int16_t", "2 * LANES", "-32768.0f", "32767.0f", TO_WORDS)},
     {"store_u16", SNIPPET_VECTOR, STORE_INTEGER("u16", "uint16_t", "2 * LANES", "0.0f", "65535.0f", TO_WORDS)},
     /* 2147483520 is the last f32 before 2^31, which is one too many. */

@@ -11,7 +11,8 @@
 
 static const char *vector_type(const Printer *printer, DType dtype)
 {
-    return str_format(printer->arena, "%s%u", dtype == DT_BOOL ? "i32x" : "f32x", printer->lanes).ptr;
+    return str_format(printer->arena, "%s%u", dtype == DT_BOOL || dtype == DT_I32 ? "i32x" : "f32x", printer->lanes)
+        .ptr;
 }
 
 /* Statements */

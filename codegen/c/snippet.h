@@ -4,6 +4,9 @@
  *   F I U   float, int and unsigned of the form: float, int32_t, uint32_t, or f32x16, i32x16, u32x16
  *   T       the element type (int64_t ...), where the text serves several dtypes
  *   LANES   the number of lanes
+ *   WIDE, ROUNDS, HALVES  what a compiler defines that has vectors of so many lanes; the name of what rounds them; what
+ *           it defines that makes f16 of them
+ *   PAIRED, DOTS  what a compiler defines that multiplies pairs of i16 in one instruction, and adds them up in it, too
  *   EVENS   the numbers of p[0], p[2], ... in the vectors from p and from p + LANES - 1
  *   UNALIGNED the vector type at any address of a float
  *   BYTES, UNALIGNED_BYTES  a vector of as many bytes, and at any address

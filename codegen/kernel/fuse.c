@@ -476,6 +476,7 @@ bool stage_fuse(Graph *graph, PassContext *context)
     const KeepContext keep = {.users = fuser.users,
                               .live_out = fuser.live_out,
                               .ends = fuser.ends,
+                              .target = context->target,
                               .expensive = context->target && context->target->dialect != DIALECT_C99};
     const bool *again =
         joining ? keep_find(graph, fuser.arena, &keep) : ARENA_ARRAY(fuser.arena, bool, graph->value_count);

@@ -8,6 +8,8 @@
  * runtime-memory tradeoffs in checkpointing by being fusion aware", 2023). */
 #include "kernel/keep.h"
 
+#include "kernel/kernel.h"
+
 #include "base/number.h"
 #include "base/network.h"
 #include "ops/family.h"
@@ -22,6 +24,7 @@
 
 typedef struct Keeper {
     const Graph *graph;
+    const Target *target;
     Arena *arena;
     bool expensive;
     Users users;
@@ -86,10 +89,18 @@ static bool is_number(DType dtype)
     return dtype == DT_F32 || dtype == DT_F64 || dtype == DT_BOOL;
 }
 
+/* Of i8 and u8, which vectors are widened of as they are loaded, to f32 */
+static bool widens_bytes(const Keeper *k, const Node *node)
+{
+    return k->target && k->target->pairs && op_info(node->op)->family == FAMILY_CAST && !op_keeps_bits(node->op) &&
+           value_type(k->graph, node->out[0])->dtype == DT_F32 &&
+           (value_type(k->graph, node->in[0])->dtype == DT_I8 || value_type(k->graph, node->in[0])->dtype == DT_U8);
+}
+
 /* A label for a row of classes is read as fast as numbers are, other integers are not. */
 static bool is_read_fast(const Keeper *k, ValueId value, const Node *reader)
 {
-    return is_number(value_type(k->graph, value)->dtype) ||
+    return is_number(value_type(k->graph, value)->dtype) || widens_bytes(k, reader) ||
            shape_elements(value_shape(k->graph, value)) <=
                shape_elements(value_shape(k->graph, reader->out[0])) / FEW_INTEGERS;
 }
@@ -104,11 +115,17 @@ static bool is_costly(const Node *node)
 static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
 {
     const Graph *graph = k->graph;
-    if (op_info(reader->op)->family != FAMILY_ELEMENTWISE || reader->kernel == NONE)
+    bool together = k->ends[reader - graph->node] == k->ends[graph->value[value].node];
+    if (reader->kernel == NONE)
+        return false;
+    if (node_is_contraction(graph, reader))
+        return together && pairs_takes_operand(graph, k->target, reader, value);
+    if (op_info(reader->op)->family == FAMILY_POOL)
+        return together && widens_bytes(k, value_producer(graph, value));
+    if (op_info(reader->op)->family != FAMILY_ELEMENTWISE && !widens_bytes(k, reader))
         return false;
     const Type *type = value_type(graph, value), *to = value_type(graph, reader->out[0]);
-    return shape_eq(&type->shape, &to->shape) && type->layout.block == to->layout.block &&
-           k->ends[reader - graph->node] == k->ends[graph->value[value].node];
+    return shape_eq(&type->shape, &to->shape) && type->layout.block == to->layout.block && together;
 }
 
 /* Does another node of its kernel, elementwise as well, read it at another position than its own: one for each row? */
@@ -128,7 +145,7 @@ static bool is_broadcast(const Keeper *k, const Node *node)
 static bool repeats(const Keeper *k, const Node *node)
 {
     const Graph *graph = k->graph;
-    if (op_info(node->op)->family != FAMILY_ELEMENTWISE || node->mark ||
+    if ((op_info(node->op)->family != FAMILY_ELEMENTWISE && !widens_bytes(k, node)) || node->mark ||
         (is_costly(node) && (!k->expensive || bytes_of(k, node->out[0]) < IN_CACHE)) ||
         !is_number(value_type(graph, node->out[0])->dtype))
         return false;
@@ -332,6 +349,7 @@ static void choose(Keeper *k, uint32_t kernel)
 const bool *keep_find(const Graph *graph, Arena *arena, const KeepContext *context)
 {
     Keeper k = {.graph = graph,
+                .target = context->target,
                 .arena = arena,
                 .expensive = context->expensive,
                 .users = context->users,
@@ -358,7 +376,8 @@ void keep_drop(Graph *graph, Arena *arena)
     for (uint32_t n = graph->node_count; n-- > 0;) {
         Node *node = &graph->node[n];
         ValueId out = node->out_count ? node->out[0] : NONE;
-        if (op_info(node->op)->family != FAMILY_ELEMENTWISE || uses[out] || live_out[out])
+        OpFamily family = op_info(node->op)->family;
+        if ((family != FAMILY_ELEMENTWISE && family != FAMILY_CAST) || uses[out] || live_out[out])
             continue;
         node->dead = true;
         for (uint32_t i = 0; i < node->in_count; i++)

@@ -115,6 +115,9 @@ bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contr
 bool tiled_takes_image(const Graph *graph, const Target *target, const Node *contraction);
 /* Would they pack its second operand, of what its kernel computes cheaply from inputs, a weight that comes as f16? */
 bool tiled_takes_weights(const Graph *graph, const Target *target, const Node *contraction);
+/* Would a contraction compute this operand, narrow integers as f32, by itself: as it brings it into scratch for pairs
+ * (lower/pairs.h), or where depthwise convolutions load it? */
+bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *contraction, ValueId operand);
 /* Is its image a view that no tile can walk, channels shuffled for one, so that a copy of it is worth its time? */
 bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction);
 

@@ -302,9 +302,13 @@ void graph_compact(Graph *graph)
     uint32_t kept = 0;
     renumber_owners(graph);
     for (uint32_t n = 0; n < graph->node_count; n++) {
-        if (graph->node[n].dead)
+        const Node *node = &graph->node[n];
+        for (uint32_t i = 0; node->dead && i < node->out_count; i++)
+            if (graph->value[node->out[i]].node == n)
+                graph->value[node->out[i]].node = NONE;
+        if (node->dead)
             continue;
-        graph->node[kept] = graph->node[n];
+        graph->node[kept] = *node;
         for (uint32_t i = 0; i < graph->node[kept].out_count; i++)
             graph->value[graph->node[kept].out[i]].node = kept;
         kept++;

@@ -19,6 +19,12 @@ int integers_sign(const Node *node);
 
 IntegerRange integers_range(const Graph *graph, ValueId value);
 
+/* Is it f32 of integers of 8 bits, less a zero point or none?  Whoever reads it widens these as easily. */
+static inline bool integers_are_narrow(const Graph *graph, ValueId value)
+{
+    return value_type(graph, value)->dtype == DT_F32 && integers_range(graph, value).most <= 511;
+}
+
 /* The most in amount that a sum of products of the contraction may be, and each part of it, where its depth (k, or the
  * channels of a group) is cut into so many equal parts; infinite: no integers, or it does not go into so many. */
 double integers_sum(const Graph *graph, const Node *contraction, int64_t parts);

@@ -5,6 +5,7 @@
  *     (x @ w) * s           ->  x @ (w * s)                  s per column: [n], or a scalar
  *     (x @ w + t) * s       ->  x @ (w * s) + t * s
  *     x @ w + t + u         ->  x @ w + (t + u)
+ *     (x @ w * s + t) * u   ->  x @ w * (s * u) + t * u      of weights that stay narrow (widen.h), behind the sums
  *
  * and so for - and /.  Batch normalisation is a chain of these and vanishes.  Conditions: the contraction's result has
  * no other user; weights and scales are constants, so that fold computes the product once; the scale repeats only along
@@ -235,10 +236,68 @@ static ValueId try_side(Rewriter *rw, const Node *node, bool left)
     return conv ? fold_into_conv(rw, &a, product) : fold_into_matmul(rw, &a);
 }
 
+/* Scales behind sums: their weights have to stay as they are. */
+
+static bool is_scale(const Node *node)
+{
+    return node->op == OP_MUL || node->op == OP_DIV;
+}
+
+/* Is v, for its only reader, such a sum times a constant? */
+static const Node *scaled_sum(const Rewriter *rw, ValueId v)
+{
+    const Node *scale = value_producer(rw->graph, v);
+    if (!scale || !is_scale(scale) || !rewrite_used_once(rw, v) || !rewrite_constant(rw, scale->in[1]))
+        return NULL;
+    const Node *sum = contraction(rw, scale->in[0]);
+    bool same = value_type(rw->graph, scale->in[0]) == value_type(rw->graph, v);
+    return same && sum && simplify_widens(rw, sum->in[1]) ? scale : NULL;
+}
+
+/* Together they repeat along no other dimension than one of them does. */
+static bool join_is_small(const Rewriter *rw, ValueId a, ValueId b)
+{
+    const Shape *one = value_shape(rw->graph, a), *other = value_shape(rw->graph, b);
+    Shape joint;
+    return shape_broadcast(one, other, &joint) && (shape_eq(&joint, one) || shape_eq(&joint, other));
+}
+
+static ValueId scale_behind_sum(Rewriter *rw, const Node *node)
+{
+    if (!is_scale(node) || !rewrite_constant(rw, node->in[1]) ||
+        value_type(rw->graph, node->in[0]) != value_type(rw->graph, node->out[0]))
+        return NONE;
+    ValueId u = node->in[1];
+    OpCode op = node->op;
+    const Node *scale = scaled_sum(rw, node->in[0]), *shift = value_producer(rw->graph, node->in[0]);
+    if (scale) {
+        ValueId sum = scale->in[0], s = scale->in[1];
+        OpCode first = scale->op;
+        if (!join_is_small(rw, s, u))
+            return NONE;
+        if (first == OP_MUL)
+            return rewrite_build2(rw, OP_MUL, sum, rewrite_build2(rw, op, s, u));
+        if (op == OP_MUL)
+            return rewrite_build2(rw, OP_MUL, sum, rewrite_build2(rw, OP_DIV, u, s));
+        return rewrite_build2(rw, OP_DIV, sum, rewrite_build2(rw, OP_MUL, s, u));
+    }
+    if (!shift || (shift->op != OP_ADD && shift->op != OP_SUB) || !rewrite_used_once(rw, node->in[0]) ||
+        !rewrite_constant(rw, shift->in[1]) || !scaled_sum(rw, shift->in[0]) || !join_is_small(rw, shift->in[1], u) ||
+        value_type(rw->graph, shift->in[0]) != value_type(rw->graph, node->out[0]))
+        return NONE;
+    ValueId scaled = shift->in[0], t = shift->in[1];
+    OpCode added = shift->op;
+    scaled = rewrite_build2(rw, op, scaled, u);
+    return rewrite_build2(rw, added, scaled, rewrite_build2(rw, op, t, u));
+}
+
 ValueId simplify_affine(Rewriter *rw, const Node *node)
 {
     if (node->op != OP_ADD && node->op != OP_SUB && node->op != OP_MUL && node->op != OP_DIV)
         return NONE;
+    ValueId scaled = scale_behind_sum(rw, node);
+    if (scaled != NONE)
+        return scaled;
     ValueId by = try_side(rw, node, true);
     return by == NONE ? try_side(rw, node, false) : by;
 }

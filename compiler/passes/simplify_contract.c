@@ -14,6 +14,7 @@
 #include "ir/attr.h"
 #include "ops/meaning.h"
 #include "ops/view.h"
+#include "passes/integers.h"
 
 static bool is_scalable(const Rewriter *rw, ValueId v)
 {
@@ -21,11 +22,12 @@ static bool is_scalable(const Rewriter *rw, ValueId v)
     return dtype == DT_F32 || dtype == DT_F64;
 }
 
-/* x scaled by a constant, for this user only; the side of the scale. */
+/* x scaled by a constant, for this user only unless x is as good to others; the side of the scale. */
 static const Node *scaled_operand(const Rewriter *rw, ValueId v, int *side)
 {
     const Node *node = value_producer(rw->graph, v);
-    if (!node || (node->op != OP_MUL && node->op != OP_DIV) || !rewrite_used_once(rw, v))
+    if (!node || (node->op != OP_MUL && node->op != OP_DIV) ||
+        !(rewrite_used_once(rw, v) || integers_are_narrow(rw->graph, node->in[0])))
         return NULL;
     for (*side = 1; *side >= (node->op == OP_DIV); --*side)
         if (rewrite_constant(rw, node->in[*side]) &&

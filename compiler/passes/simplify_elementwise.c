@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "passes/integers.h"
+
 static bool is_number(const Rewriter *rw, ValueId v, double wanted)
 {
     double number;
@@ -55,10 +57,16 @@ static ValueId simplify_add(Rewriter *rw, const Node *node)
     return parts == NONE ? reassociate(rw, node) : parts;
 }
 
+/* Zero points of channels that are all 0 */
+static bool is_zeros(const Rewriter *rw, ValueId v)
+{
+    return is_number(rw, v, 0) || (rewrite_constant(rw, v) && integers_range(rw->graph, v).most == 0);
+}
+
 static ValueId simplify_sub(Rewriter *rw, const Node *node)
 {
     ValueId x = node->in[0], y = node->in[1], negated;
-    if (is_number(rw, y, 0) && same_type(rw, x, node->out[0]))
+    if (same_type(rw, x, node->out[0]) && is_zeros(rw, y))
         return x;
     if (is_number(rw, x, 0) && same_type(rw, y, node->out[0]))
         return rewrite_build1(rw, OP_NEG, y);
@@ -203,6 +211,30 @@ static bool cast_is_exact(DType from, DType to)
            !(dtype_is_int(from) && !dtype_is_unsigned(from) && dtype_is_unsigned(to));
 }
 
+/* A cast to bytes brings what is beyond their ends to these; so has a limit before it. */
+static ValueId under_limits(const Rewriter *rw, ValueId x, DType to)
+{
+    double low = to == DT_U8 ? 0 : -128, high = to == DT_U8 ? 255 : 127, limit;
+    for (const Node *node; (node = value_producer(rw->graph, x));) {
+        bool at_least = node->op == OP_MAXIMUM && rewrite_number(rw, node->in[1], &limit) && limit <= low,
+             at_most = node->op == OP_MINIMUM && rewrite_number(rw, node->in[1], &limit) && limit >= high;
+        bool cut = at_least || at_most || (node->op == OP_RELU && low == 0);
+        if (!cut || !same_type(rw, node->in[0], x))
+            break;
+        x = node->in[0];
+    }
+    return x;
+}
+
+static ValueId cast_without_limits(Rewriter *rw, const Node *cast)
+{
+    DType from = value_type(rw->graph, cast->in[0])->dtype, to = value_type(rw->graph, cast->out[0])->dtype;
+    if (from != DT_F32 || (to != DT_I8 && to != DT_U8))
+        return NONE;
+    ValueId x = under_limits(rw, cast->in[0], to);
+    return x == cast->in[0] ? NONE : rewrite_build(rw, OP_CAST, &x, 1, cast->attr);
+}
+
 /* A detour over a type that holds every number changes nothing: f32 -> f64 -> f16 is f32 -> f16.  But integers wrap
  * where floats saturate, so i32 -> f64 -> i8 is left alone, except where it ends in the type it began with. */
 static ValueId simplify_cast(Rewriter *rw, const Node *node)
@@ -211,6 +243,9 @@ static ValueId simplify_cast(Rewriter *rw, const Node *node)
     if (same_type(rw, x, node->out[0]))
         return x;
     const Node *inner = simplify_producer(rw, x, OP_CAST);
+    ValueId whole = inner ? NONE : cast_without_limits(rw, node);
+    if (whole != NONE)
+        return whole;
     if (!inner)
         return simplify_widened_difference(rw, node);
     DType from = value_type(rw->graph, inner->in[0])->dtype, by = value_type(rw->graph, x)->dtype,

@@ -5,6 +5,7 @@
 
 #include "ops/meaning.h"
 #include "ops/view.h"
+#include "passes/integers.h"
 
 static bool same_type(const Rewriter *rw, ValueId a, ValueId b)
 {
@@ -183,11 +184,23 @@ static ValueId simplify_reduce(Rewriter *rw, const Node *node)
     return rewrite_reshape(rw, node->in[0], value_shape(rw->graph, node->out[0]));
 }
 
+/* The largest of x * s, s > 0, is s times the largest of x.  So narrow integers are pooled as they are. */
+static ValueId scale_behind_pool(Rewriter *rw, const Node *node)
+{
+    const Node *scaled = simplify_producer(rw, node->in[0], OP_MUL);
+    double scale;
+    if (node->op != OP_MAX_POOL || !scaled || !rewrite_number(rw, scaled->in[1], &scale) || !(scale > 0) ||
+        !same_type(rw, scaled->in[0], node->in[0]) || !integers_are_narrow(rw->graph, scaled->in[0]))
+        return NONE;
+    ValueId x = scaled->in[0], s = scaled->in[1];
+    return rewrite_build2(rw, OP_MUL, rewrite_build(rw, OP_MAX_POOL, &x, 1, node->attr), s);
+}
+
 /* A window of one element that visits every position. */
-static ValueId simplify_pool(const Rewriter *rw, const Node *node)
+static ValueId simplify_pool(Rewriter *rw, const Node *node)
 {
     Reduction reduction = reduction_of(rw->graph, node);
-    return window_is_pointwise(&reduction.window) ? node->in[0] : NONE;
+    return window_is_pointwise(&reduction.window) ? node->in[0] : scale_behind_pool(rw, node);
 }
 
 /* There and back again; and to where it is, but for the copy of a transpose, which the pass panels makes. */

@@ -5,13 +5,19 @@
 
 #define CONTRIB "com.microsoft"
 
-/* Operand `i` as f32, by the scale and zero point behind it */
-static const char *real(OnnxNode *n, uint32_t i, uint32_t scale, uint32_t zero)
+/* The integers `x` as f32, by a scale and a zero point */
+static const char *real_of(OnnxNode *n, const char *x, uint32_t scale, uint32_t zero)
 {
-    const char *x = onnx_text(n, "cast(%s, to = f32)", onnx_in(n, i));
+    x = onnx_text(n, "cast(%s, to = f32)", x);
     if (onnx_has(n, zero))
         x = onnx_text(n, "(%s - cast(%s, to = f32))", x, onnx_in(n, zero));
     return onnx_text(n, "%s * %s", x, onnx_in(n, scale));
+}
+
+/* Operand `i` as f32, by the scale and zero point behind it */
+static const char *real(OnnxNode *n, uint32_t i, uint32_t scale, uint32_t zero)
+{
+    return real_of(n, onnx_in(n, i), scale, zero);
 }
 
 /* The result by its own scale: as the type of its zero point, or of operand `like` */
@@ -115,9 +121,9 @@ static bool write_gemm(OnnxNode *n)
     double alpha = onnx_float(n, "alpha", 1);
     if (onnx_rank(n, 0) != 2 || onnx_rank(n, 3) != 2)
         return onnx_no(n, "its operands are no matrices");
-    const char *a = real(n, 0, 1, 2), *b = real(n, 3, 4, 5);
+    const char *a = real(n, 0, 1, 2), *b = onnx_in(n, 3);
     a = onnx_int(n, "transA", 0) ? onnx_text(n, "transpose(%s)", a) : a;
-    b = onnx_int(n, "transB", 0) ? onnx_text(n, "transpose(%s)", b) : b;
+    b = real_of(n, onnx_int(n, "transB", 0) ? onnx_text(n, "transpose(%s)", b) : b, 4, 5); /* scales of columns */
     const char *y = onnx_text(n, "((%s) @ (%s)) * %s", a, b, onnx_number(n, DT_F32, alpha));
     if (onnx_has(n, 6))
         y = onnx_text(n, "%s + cast(%s, to = f32) * (%s * %s * %s)", y, onnx_in(n, 6), onnx_in(n, 1), onnx_in(n, 4),

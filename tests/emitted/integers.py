@@ -34,10 +34,11 @@ def typed(array):
     return f"{names[array.dtype]}[{', '.join(map(str, array.shape))}]"
 
 
-def convolve(x, w, pad=0, stride=1, groups=1):
+def convolve(x, w, pad=0, stride=1, groups=1, dilation=1):
     """In i64; outside is 0."""
     x = np.pad(x.astype(np.int64), [(0, 0), (0, 0), (pad, pad), (pad, pad)])
-    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))[:, :, ::stride, ::stride]
+    spans = [(n - 1) * dilation + 1 for n in w.shape[2:]]
+    windows = np.lib.stride_tricks.sliding_window_view(x, spans, axis=(2, 3))[:, :, ::stride, ::stride, ::dilation, ::dilation]
     return np.concatenate([np.einsum("nchwij,ocij->nohw", part, weight) for part, weight in
                            zip(np.split(windows, groups, axis=1), np.split(w.astype(np.int64), groups))], axis=1)
 
@@ -114,6 +115,30 @@ def convolutions(cases):
               "r = conv2d(i32(x), i32(w) - reshape(i32(z), shape = [32, 1, 1, 1]), pad = 1)", {"w": w, "z": zero})
 
 
+def pairs(cases):
+    """Depths that are odd or 1, few columns, all signs, zero points at the ends of the types; what is requantised is kept as bytes."""
+    number = 0
+    for a, b in ("u8", "i8"), ("u8", "u8"), ("i8", "i8"), ("i8", "u8"):
+        for m, k, n in (1, 64, 40), (7, 33, 19), (13, 1, 300), (25, 90, 4):
+            x, w, zx, zw = whole(a, m, k), whole(b, k, n), DRAW.choice(ENDS[a]), DRAW.choice((0, *ENDS[b]))
+            total = (x.astype(np.int64) - zx) @ (w.astype(np.int64) - zw)
+            cases.add(f"pairs_product{number}", [x], total.astype(np.int32), f"r = (i32(x) - ({zx})) @ (i32(w) - ({zw}))", {"w": w})
+            number += 1
+    for images, c, o, groups, k, size, attributes in [(2, 16, 24, 1, 3, (6, 13), {"pad": 1}), (1, 5, 40, 1, 3, (9, 9), {"stride": 2, "pad": 1}),
+                                                      (1, 3, 16, 1, 7, (17, 20), {"stride": 2, "pad": 3}), (1, 32, 32, 2, 3, (8, 7), {"pad": 2, "dilation": 2}),
+                                                      (3, 24, 32, 1, 1, (5, 7), {"stride": 2}), (1, 27, 33, 3, 1, (4, 6), {}), (1, 8, 72, 1, 2, (2, 2), {})]:
+        x, w, zx, zw = whole("u8", images, c, *size), whole("i8", o, c // groups, k, k), DRAW.integers(0, 256), DRAW.choice((0, 0, -128))
+        said = "".join(f", {n} = {v}" for n, v in {**attributes, "groups": groups}.items())
+        total = convolve(x.astype(np.int64) - zx, w.astype(np.int64) - zw, **attributes, groups=groups)
+        sums = f"conv2d(i32(x) - {zx}, i32(w) - ({zw}){said})"
+        cases.add(f"pairs_image{number}", [x], total.astype(np.int32), f"r = {sums}", {"w": w})
+        v = whole("i8", 16, o, 1, 1) if o * 16 >= 256 else None
+        hidden = requantise(total, np.float32(0.001), "u8")
+        cases.add(f"pairs_chain{number}", [x], convolve(hidden.astype(np.int64) - 3, v).astype(np.int32),
+                  f"h = u8(minimum(maximum(round(f32({sums}) * 0.001) + 3.0, 0.0), 255.0))\n    r = conv2d(i32(h) - 3, i32(v))", {"w": w, "v": v})
+        number += 1
+
+
 def layers(cases):
     """Weights of i32 become f32: fewer products, by Winograd's algorithm, would be other sums."""
     x, u, w = whole("u8", 1, 16, 20, 20), whole("i8", 64, 16, 1, 1), DRAW.integers(-3, 4, (64, 64, 3, 3)).astype(np.int32)
@@ -134,6 +159,7 @@ def make():
     cases = Cases()
     products(cases)
     convolutions(cases)
+    pairs(cases)
     layers(cases)
     casts(cases)
     return cases

@@ -89,6 +89,20 @@ const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *in
         (Expr){.kind = EXPR_WITHIN, .dtype = inside->dtype, .index = index, .limit = limit, .arg = {inside, outside}});
 }
 
+const Expr *expr_pair(Arena *arena, DType dtype, uint32_t buffer, Index index, double less)
+{
+    Index next = index_add(arena, index, index_constant(1));
+    return keep(arena, (Expr){.kind = EXPR_PAIR,
+                              .dtype = DT_I32,
+                              .number = less,
+                              .arg = {expr_load(arena, dtype, buffer, index), expr_load(arena, dtype, buffer, next)}});
+}
+
+const Expr *expr_dot(Arena *arena, const Expr *sum, const Expr *x, const Expr *y)
+{
+    return keep(arena, (Expr){.kind = EXPR_DOT, .dtype = DT_I32, .arg = {sum, x, y}});
+}
+
 bool expr_uses(const Expr *expr, const Var *var)
 {
     if (index_uses(expr->index, var) || index_uses(expr->index2, var))
@@ -125,8 +139,8 @@ bool expr_eq(const Expr *a, const Expr *b)
         a->buffer != b->buffer || a->local != b->local || a->limit != b->limit || !index_eq(a->index, b->index) ||
         !index_eq(a->index2, b->index2))
         return false;
-    if (a->kind == EXPR_NUMBER)
-        return a->number == b->number;
+    if ((a->kind == EXPR_NUMBER || a->kind == EXPR_PAIR) && a->number != b->number)
+        return false;
     return expr_eq(a->arg[0], b->arg[0]) && expr_eq(a->arg[1], b->arg[1]) && expr_eq(a->arg[2], b->arg[2]);
 }
 

@@ -30,6 +30,8 @@ typedef enum ExprKind {
     EXPR_WORD,   /* a word of arg[0..2] */
     EXPR_CAST,   /* arg[0] as dtype */
     EXPR_BITS,   /* the bits of arg[0] as those of a dtype */
+    EXPR_PAIR,   /* two integers of 16 bits in one of 32: loads of neighbours, less `number` */
+    EXPR_DOT,    /* arg[0] + the sum of the products of the pairs arg[1] and arg[2], as i32 wraps */
     EXPR_WITHIN, /* 0 <= index < limit ? arg[0] : arg[1]; arg[0] is not evaluated outside */
 } ExprKind;
 
@@ -129,6 +131,9 @@ const Expr *expr_word(Arena *arena, Word word, DType dtype, const Expr *x, const
 const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x);
 const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *inside, const Expr *outside);
 const Expr *expr_bits(Arena *arena, DType dtype, const Expr *x);
+/* buffer[index] - less and buffer[index + 1] - less, of 8 or 16 bits. */
+const Expr *expr_pair(Arena *arena, DType dtype, uint32_t buffer, Index index, double less);
+const Expr *expr_dot(Arena *arena, const Expr *sum, const Expr *x, const Expr *y);
 bool expr_uses(const Expr *expr, const Var *var);
 /* The load of bytes of which `halves` takes the low half, x & 15, or the high one, x >> 4; NULL: it does not. */
 const Expr *expr_halved(const Expr *halves, bool *high);

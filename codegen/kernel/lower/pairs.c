@@ -1,0 +1,241 @@
+/* Contractions by pairs of narrow integers (pairs.h): tiles, chunks, and the provider's row. */
+#include "kernel/lower/pairs.h"
+
+#include <assert.h>
+
+#define MOST_IMAGE (64 << 10) /* bytes of scratch that rows go together in */
+#define FEW_CHUNKS 2          /* that threads may share */
+
+/* Tiles */
+
+/* 6 x 2 sums, 2 vectors of weights and a pixel fill 16 registers, 14 x 2 of 32. */
+static void choose_tile(Pairs *p, int64_t asked_pixels, int64_t asked_vectors)
+{
+    int64_t registers = p->lower->target->vector_registers, vectors = ceil_div(p->columns, p->lanes);
+    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
+    int64_t pixels = p->is_product ? shape_elements(y) / p->columns : p->part[0].w.out;
+    int64_t wide = least(vectors, asked_vectors > 0 ? asked_vectors : 2);
+    if (pixels * wide < 6 && asked_vectors == KNOB_FREE) /* few pixels: more vectors */
+        wide = least(vectors, least(PAIRS_MOST_VECTORS, most(2, 8 / pixels)));
+    int64_t tall = most(1, (registers - 1 - wide) / wide);
+    p->pixels = (uint32_t)least(asked_pixels > 0 ? asked_pixels : least(pixels, tall), PAIRS_MOST_PIXELS);
+    p->vectors = (uint32_t)wide;
+}
+
+static void panels(Pairs *p)
+{
+    PanelSpan span[MOST_SPANS];
+    int64_t count = ceil_div(ceil_div(p->columns, p->lanes), p->vectors);
+    p->panel_kinds = lower_panel_spans(p->columns, p->lanes, count, span);
+    for (uint32_t i = 0; i < p->panel_kinds; i++)
+        p->panels[i] = (PairsPanels){.span = span[i],
+                                     .panel = index_var_new(p->lower->arena, "panel", 0, span[i].count - 1)};
+}
+
+/* A row of so many columns in tiles of balanced sizes. */
+static void cut_row(const Pairs *p, PairsPart *part)
+{
+    int64_t count = ceil_div(part->width, p->pixels), narrow = part->width / count, wide = part->width % count;
+    part->tile_kinds = 0;
+    if (wide)
+        part->tiles[part->tile_kinds++] = (PairsTiles){0, wide, (uint32_t)narrow + 1};
+    part->tiles[part->tile_kinds++] = (PairsTiles){wide * (narrow + 1), count - wide, (uint32_t)narrow};
+}
+
+static int64_t span_of(const WindowDimension *d, int64_t results)
+{
+    return (results - 1) * pairs_step(d) + (d->size - 1) * d->dilation + 1;
+}
+
+static void cut_chunks(const Pairs *p, PairsPart *part, int64_t asked)
+{
+    part->in_width = span_of(&part->w, part->width);
+    int64_t line = part->in_width * p->room * 2, most_rows = part->rows;
+    while (most_rows > 1 && span_of(&part->h, most_rows) * line > MOST_IMAGE)
+        most_rows = (most_rows + 1) / 2;
+    part->chunks = most(ceil_div(part->rows, most_rows), least(part->rows, FEW_CHUNKS));
+    part->chunk = asked > 0 ? least(asked, part->rows) : ceil_div(part->rows, part->chunks);
+    part->chunks = ceil_div(part->rows, part->chunk);
+    part->in_rows = span_of(&part->h, part->chunk);
+}
+
+/* Of a product a tile is a row of the part, so that whole tiles go together. */
+static void cut_product(Pairs *p)
+{
+    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
+    int64_t rows = shape_elements(y) / p->columns, tiles = ceil_div(rows, p->pixels);
+    int64_t narrow = rows / tiles, wide = rows % tiles, first = 0;
+    for (int kind = 0; kind < 2; kind++) {
+        int64_t count = kind ? tiles - wide : wide, width = narrow + !kind;
+        if (!count)
+            continue;
+        p->part[p->part_count++] = (PairsPart){.first = first,
+                                               .rows = count,
+                                               .width = width,
+                                               .h = {count, count, 1, 1, 1, 0, 0},
+                                               .w = {width, width, 1, 1, 1, 0, 0}};
+        first += count * width;
+    }
+}
+
+static void cut(Pairs *p, int64_t asked)
+{
+    p->part_count = 0;
+    if (p->is_product)
+        cut_product(p);
+    else {
+        p->part[0].rows = p->part[0].h.out, p->part[0].width = p->part[0].w.out;
+        p->part_count = 1;
+    }
+    for (uint32_t i = 0; i < p->part_count; i++) {
+        cut_row(p, &p->part[i]);
+        cut_chunks(p, &p->part[i], asked);
+    }
+}
+
+/* The nest */
+
+static Block *add_loop(const Pairs *p, Block *block, const Var *var, LoopKind kind)
+{
+    int64_t extent = var->high + 1;
+    return extent > 1 ? &stmt_for(p->lower->arena, block, var, 0, extent, 1, kind)->body : block;
+}
+
+static void tiles_of_row(Pairs *p, Block *block, PairsAt at)
+{
+    Arena *arena = p->lower->arena;
+    for (uint32_t i = 0; i < at.part->tile_kinds; i++) {
+        const PairsTiles *tiles = &at.part->tiles[i];
+        const Var *t = index_var_new(arena, "t", 0, tiles->count - 1);
+        Block *inner = add_loop(p, block, t, LOOP_SERIAL);
+        at.pixels = tiles->pixels;
+        at.w = index_add(arena, index_constant(tiles->first),
+                         index_scale(arena, tiles->count > 1 ? index_var(arena, t) : index_constant(0), tiles->pixels));
+        pairs_tile(p, inner, &at);
+    }
+}
+
+static void rows_of_chunk(Pairs *p, Block *block, const PairsPart *part, const PairsPanels *panels, Index first)
+{
+    Arena *arena = p->lower->arena;
+    PairsAt at = {.part = part, .panels = panels, .row = first, .line = index_constant(0)};
+    if (part->chunk > 1) {
+        const Var *row = index_var_new(arena, "row", 0, part->rows - 1);
+        Stmt *rows = stmt_for(arena, block, row, 0, part->rows, 1, LOOP_SERIAL);
+        rows->low = first;
+        rows->high = index_add(arena, first, index_constant(part->chunk));
+        rows->clamp_high = part->rows % part->chunk != 0;
+        rows->high_most = index_constant(part->rows);
+        at.row = index_var(arena, row);
+        at.line = index_scale(arena, index_add(arena, at.row, index_scale(arena, first, -1)), pairs_step(&part->h));
+        block = &rows->body;
+    }
+    tiles_of_row(p, block, at);
+}
+
+static void chunks(Pairs *p, Block *block, const PairsPart *part)
+{
+    Lower *lower = p->lower;
+    Arena *arena = lower->arena;
+    const Var *chunk = index_var_new(arena, "chunk", 0, part->chunks - 1);
+    block = add_loop(p, block, chunk, LOOP_PARALLEL);
+    Index first = part->chunks > 1 ? index_scale(arena, index_var(arena, chunk), part->chunk) : index_constant(0);
+    Block *outer = lower_enter(lower, block);
+    pairs_fill(p, part, first, block);
+    lower_leave(lower, outer);
+    for (uint32_t i = 0; i < p->panel_kinds; i++)
+        rows_of_chunk(p, add_loop(p, block, p->panels[i].panel, LOOP_SERIAL), part, &p->panels[i], first);
+}
+
+/* The recipe */
+
+enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_ROWS };
+
+static const KnobSpec pairs_knobs[] = {
+    {"pixels", PAIRS_MOST_PIXELS, "rows of a matrix, or pixels of a row, whose sums a tile keeps in registers, at most"},
+    {"vectors", PAIRS_MOST_VECTORS, "vectors of columns of a tile, at most"},
+    {"rows", 32, "rows of the result, of a matrix tiles, whose image is brought into scratch together"},
+    {NULL, 0, NULL},
+};
+
+static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
+{
+    int64_t image = 0, vectors = 0;
+    for (uint32_t i = 0; i < p->part_count; i++)
+        image = most(image, p->part[i].in_rows * p->part[i].in_width * p->room);
+    for (uint32_t i = 0; i < p->panel_kinds; i++)
+        if (p->one_by_one || p->panels[i].span.partial)
+            vectors = most(vectors, p->panels[i].span.vectors);
+    int64_t sums = p->pixels * vectors * p->lanes;
+    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", DT_I16, image, true);
+    p->piece[PAIRS_SUMS] = sums ? recipe_scratch(lower, recipe, "sums", DT_F32, sums, true) : NONE;
+}
+
+static bool plan(Lower *lower, const Kernel *kernel, Pairs *p, Recipe *recipe)
+{
+    const int64_t *asked = recipe->knob;
+    if (asked[KNOB_PIXELS] == 0 || asked[KNOB_VECTORS] == 0 || asked[KNOB_ROWS] == 0 ||
+        asked[KNOB_PIXELS] > PAIRS_MOST_PIXELS ||
+        asked[KNOB_VECTORS] > PAIRS_MOST_VECTORS || !pairs_see(lower, kernel, p))
+        return false;
+    choose_tile(p, asked[KNOB_PIXELS], asked[KNOB_VECTORS]);
+    panels(p);
+    cut(p, asked[KNOB_ROWS]);
+    plan_scratch(lower, p, recipe);
+    return true;
+}
+
+static bool pairs_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    Pairs p;
+    if (!plan(lower, kernel, &p, recipe))
+        return false;
+    recipe->knob[KNOB_PIXELS] = p.pixels;
+    recipe->knob[KNOB_VECTORS] = p.vectors;
+    recipe->knob[KNOB_ROWS] = p.part[0].chunk;
+    return true;
+}
+
+/* Twice the products of f32 an instruction, nearly, and the image once for each chunk. */
+static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    const Node *node = &lower->graph->node[kernel->anchor];
+    Lower copy = *lower;
+    Recipe same = recipe_to_plan(recipe);
+    Pairs p;
+    bool offered = plan(&copy, kernel, &p, &same);
+    assert(offered && "what was offered is offered again");
+    (void)offered;
+    double lanes = (double)p.lanes, columns = (double)ceil_div(p.columns, p.lanes) * lanes, image = 0;
+    for (uint32_t i = 0; i < p.part_count; i++)
+        image += (double)(p.part[i].chunks * p.part[i].in_rows * p.part[i].in_width * p.room);
+    image *= (double)(p.conv.images * p.conv.groups);
+    double flops = (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
+    return flops / (7 * lanes) + image * 2 / lanes;
+}
+
+static void pairs_lower(Lower *lower)
+{
+    Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
+    Pairs p;
+    bool offered = plan(lower, lower->kernel, &p, &recipe);
+    assert(offered && "what was offered is offered again");
+    (void)offered;
+    Block *block = add_loop(&p, lower->block, p.image, LOOP_SERIAL);
+    block = add_loop(&p, block, p.group, LOOP_SERIAL);
+    Block *outer = lower_enter(lower, block);
+    pairs_pack(&p);
+    for (uint32_t i = 0; i < p.part_count; i++)
+        chunks(&p, block, &p.part[i]);
+    lower_leave(lower, outer);
+}
+
+const Provider provider_pairs = {
+    .name = "pairs",
+    .doc = "narrow integers in pairs, their sums exact in 32 bits",
+    .knob = pairs_knobs,
+    .forms = 1u << FORM_CONTRACTION,
+    .offers = pairs_offers,
+    .cost = pairs_cost,
+    .lower = pairs_lower,
+};

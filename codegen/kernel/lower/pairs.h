@@ -1,0 +1,99 @@
+/* Contractions of narrow integers by pairs: products of i16, two of which an instruction adds up as i32.
+ *
+ * The first operand, less its zero point, is brought into scratch as i16, some rows of the result at a time, with zeros
+ * where a window stands on padding: [row of the image][column][channel].  So a tile walks it without asking what is
+ * inside, and in one stretch along the taps of a row and the channels.  Constant weights stay 8 bits wide, packed in
+ * pairs of the depth, [panel][kh][kw][pair of channels][column of the panel][2], and are widened in registers.
+ *
+ * Sums are exact, whatever the integers; the rest of the kernel goes on with them in f32. */
+#ifndef NNC_KERNEL_PAIRS_H
+#define NNC_KERNEL_PAIRS_H
+
+#include "base/number.h"
+#include "kernel/lower/contract.h"
+
+#define PAIRS_MOST_PIXELS  16
+#define PAIRS_MOST_VECTORS 4
+#define PAIRS_MOST_PARTS   2
+
+/* Tiles of a row of the result that are alike. */
+typedef struct PairsTiles {
+    int64_t first, count; /* column of the first, tiles */
+    uint32_t pixels;
+} PairsTiles;
+
+/* Rows of the result that are alike: all of a convolution's; of a product its rows are cut into two kinds of them. */
+typedef struct PairsPart {
+    int64_t first; /* row of a product that it begins with */
+    int64_t rows, width;
+    int64_t chunk, chunks; /* rows that go together */
+    WindowDimension h, w;
+    int64_t in_rows, in_width; /* of scratch */
+    PairsTiles tiles[2];
+    uint32_t tile_kinds;
+} PairsPart;
+
+typedef struct PairsPanels {
+    PanelSpan span;
+    const Var *panel;
+    uint32_t buffer; /* weights */
+    Index at;        /* of the panel's first */
+} PairsPanels;
+
+enum { PAIRS_IMAGE, PAIRS_SUMS, PAIRS_PIECES }; /* of scratch */
+
+typedef struct Pairs {
+    Lower *lower;
+    const Node *node;
+    bool is_product;
+    Product product;
+    Convolution conv;
+    int64_t lanes, columns, depth; /* of a group; the depth as it is */
+    int64_t room;                  /* the depth of scratch and weights: even */
+    const Var *image, *group;
+    const Var *column, *channel;   /* of a group */
+    const Var *kh, *kw;
+    ValueId weights;    /* the constant */
+    double zero;        /* that is taken away from it */
+    Index weights_from; /* where its elements are, by group, column, channel, kh and kw */
+    uint32_t pixels, vectors;
+    PairsPart part[PAIRS_MOST_PARTS];
+    uint32_t part_count;
+    PairsPanels panels[MOST_SPANS];
+    uint32_t panel_kinds;
+    bool one_by_one; /* no vector can store the results */
+    uint32_t piece[PAIRS_PIECES];
+} Pairs;
+
+/* pairs_see.c: what the kernel's contraction is; false when pairs do not take it. */
+bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *pairs);
+/* Where an element of the result is: a row and a column of the part, and a column of the group. */
+void pairs_position(const Pairs *pairs, const PairsPart *part, Index row, Index w, Index column, Index *position);
+
+/* pairs_fill.c: what the rows from `first` on read of the first operand, into scratch. */
+void pairs_fill(Pairs *pairs, const PairsPart *part, Index first, Block *block);
+
+/* pairs_body.c: packs the weights, and one tile: `row` of the result, `line` of scratch, at column w. */
+void pairs_pack(Pairs *pairs);
+typedef struct PairsAt {
+    const PairsPart *part;
+    const PairsPanels *panels;
+    uint32_t pixels;
+    Index row, line, w;
+} PairsAt;
+void pairs_tile(Pairs *pairs, Block *block, const PairsAt *at);
+
+/* How many rows or columns of the image there are from one of the result to the next, and from tap to tap, as scratch
+ * has them: it leaves out what no tap reads. */
+static inline int64_t pairs_step(const WindowDimension *d)
+{
+    return d->size == 1 ? 1 : d->stride;
+}
+
+/* And in the image, from one of scratch to the next. */
+static inline int64_t pairs_source_step(const WindowDimension *d)
+{
+    return d->size == 1 ? d->stride : 1;
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* The first operand of a contraction by pairs, as i16 in scratch. */
+#include "kernel/lower/pairs.h"
+
+/* What f32 computes of narrow integers by sums and differences, in i32, which C compilers make vectors of; NULL where
+ * there is more to it. */
+static const Expr *as_integer(Arena *arena, const Expr *expr)
+{
+    if (expr->kind == EXPR_NUMBER)
+        return expr_number(arena, DT_I32, expr->number);
+    if (expr->kind == EXPR_CAST && dtype_is_int(expr->arg[0]->dtype) && dtype_bytes(expr->arg[0]->dtype) <= 2)
+        return expr_cast(arena, DT_I32, expr->arg[0]);
+    if (expr->kind != EXPR_WORD || (expr->word != WORD_ADD && expr->word != WORD_SUB))
+        return NULL;
+    const Expr *x = as_integer(arena, expr->arg[0]), *y = as_integer(arena, expr->arg[1]);
+    return x && y ? expr_word(arena, expr->word, DT_I32, x, y, NULL) : NULL;
+}
+
+typedef struct Line { /* of the image, being filled in */
+    const Pairs *pairs;
+    const PairsPart *part;
+    Index row, to; /* of the image, or of the part of a product; where it begins in scratch */
+    Index w;       /* of scratch */
+    Index first;   /* channel */
+} Line;
+
+static Index source_column(const Line *line, Index w)
+{
+    Arena *arena = line->pairs->lower->arena;
+    const WindowDimension *d = &line->part->w;
+    return index_add(arena, index_scale(arena, w, pairs_source_step(d)), index_constant(-d->before));
+}
+
+static const Expr *element(const Line *line, Index w, Index channel)
+{
+    const Pairs *p = line->pairs;
+    Lower *lower = p->lower;
+    Arena *arena = lower->arena;
+    const Shape *x = value_shape(lower->graph, p->node->in[0]);
+    Index position[MAX_RANK];
+    if (p->is_product) {
+        Index m = index_add(arena, index_scale(arena, line->row, line->part->width), w);
+        m = index_add(arena, m, index_constant(line->part->first));
+        index_unflatten(arena, m, x->dim, x->rank - 1, position);
+        position[x->rank - 1] = channel;
+    } else {
+        position[0] = index_var(arena, p->image);
+        position[1] = index_add(arena, index_scale(arena, index_var(arena, p->group), p->depth), channel);
+        position[2] = line->row;
+        position[x->rank - 1] = source_column(line, w);
+    }
+    const Expr *value = lower_value(lower, p->node->in[0], position), *integer = as_integer(arena, value);
+    return expr_cast(arena, DT_I16, integer ? integer : value);
+}
+
+static Index place(const Line *line, Index w, Index channel)
+{
+    Arena *arena = line->pairs->lower->arena;
+    return index_add(arena, index_add(arena, line->to, index_scale(arena, w, line->pairs->room)), channel);
+}
+
+static void store(const Line *line, Index w, Index channel)
+{
+    Lower *lower = line->pairs->lower;
+    uint32_t scratch = lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]);
+    stmt_store(lower->arena, lower->block, scratch, place(line, w, channel), element(line, w, channel));
+}
+
+static void channel_of(Lower *lower, void *context, Index at)
+{
+    const Line *line = context;
+    store(line, line->w, index_add(lower->arena, line->first, at));
+}
+
+static void column_of(Lower *lower, void *context, Index at)
+{
+    const Line *line = context;
+    store(line, index_add(lower->arena, line->w, at), line->first);
+}
+
+static Block *add_loop(Lower *lower, Block *block, const char *name, int64_t low, int64_t high, Index *index)
+{
+    const Var *var = index_var_new(lower->arena, name, low, high - 1);
+    *index = low + 1 == high ? index_constant(low) : index_var(lower->arena, var);
+    return low + 1 == high ? block : &stmt_for(lower->arena, block, var, low, high, 1, LOOP_SERIAL)->body;
+}
+
+/* Columns from begin to end - 1, all in the image, in the order of memory. */
+static void fill_columns(Line *line, Block *block, int64_t begin, int64_t end)
+{
+    const Pairs *p = line->pairs;
+    Lower *lower = p->lower;
+    Arena *arena = lower->arena;
+    int64_t blocks = value_type(lower->graph, p->node->in[0])->layout.block;
+    bool plain = !p->is_product && (!blocks || p->depth % blocks);
+    Index b, c;
+    if (begin >= end)
+        return;
+    if (plain) { /* an image, or groups that end within blocks */
+        block = add_loop(lower, block, "c", 0, p->depth, &c);
+        line->first = c;
+        line->w = index_constant(begin);
+        Block *outer = lower_enter(lower, block);
+        lower_vector_loop(lower, "w", end - begin, LOOP_SERIAL, block_vectorizes, column_of, line);
+        lower_leave(lower, outer);
+        return;
+    }
+    int64_t run = p->is_product ? p->depth : blocks;
+    block = add_loop(lower, block, "b", 0, p->depth / run, &b);
+    block = add_loop(lower, block, "w", begin, end, &line->w);
+    line->first = index_scale(arena, b, run);
+    Block *outer = lower_enter(lower, block);
+    lower_vector_loop(lower, "c", run, LOOP_SERIAL, block_vectorizes, channel_of, line);
+    lower_leave(lower, outer);
+}
+
+static void fill_zeros(const Line *line, Block *block, int64_t begin, int64_t count, int64_t step)
+{
+    Lower *lower = line->pairs->lower;
+    Arena *arena = lower->arena;
+    Index at;
+    if (count <= 0)
+        return;
+    block = add_loop(lower, block, "z", 0, count, &at);
+    Index to = index_add(arena, line->to, index_add(arena, index_constant(begin), index_scale(arena, at, step)));
+    stmt_store(arena, block, lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]), to,
+               expr_number(arena, DT_I16, 0));
+}
+
+static void fill_line(Line *line, Block *block)
+{
+    const Pairs *p = line->pairs;
+    const WindowDimension *d = &line->part->w;
+    int64_t step = pairs_source_step(d), width = line->part->in_width;
+    int64_t begin = least(width, ceil_div(most(0, d->before), step));
+    int64_t end = most(begin, least(width, (d->in - 1 + d->before) / step + 1));
+    fill_zeros(line, block, 0, begin * p->room, 1);
+    fill_columns(line, block, begin, end);
+    if (p->room > p->depth)
+        fill_zeros(line, block, begin * p->room + p->depth, end - begin, p->room);
+    fill_zeros(line, block, end * p->room, (width - end) * p->room, 1);
+}
+
+void pairs_fill(Pairs *p, const PairsPart *part, Index first, Block *block)
+{
+    Lower *lower = p->lower;
+    Arena *arena = lower->arena;
+    const WindowDimension *h = &part->h;
+    Index s, row;
+    block = add_loop(lower, block, "s", 0, part->in_rows, &s);
+    row = index_add(arena, index_scale(arena, first, h->stride), index_scale(arena, s, pairs_source_step(h)));
+    Line line = {.pairs = p, .part = part, .to = index_scale(arena, s, part->in_width * p->room)};
+    line.row = index_add(arena, row, index_constant(-h->before));
+    if (index_low(line.row) >= 0 && index_high(line.row) < h->in) {
+        fill_line(&line, block);
+        return;
+    }
+    Stmt *inside = stmt_if(arena, block, line.row, 0, h->in);
+    fill_line(&line, &inside->body);
+    fill_zeros(&line, &inside->other, 0, part->in_width * p->room, 1);
+}

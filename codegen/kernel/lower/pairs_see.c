@@ -1,0 +1,197 @@
+/* What a contraction is to pairs, and whether its operands are integers that 16 bits hold. */
+#include "kernel/lower/pairs.h"
+#include "passes/integers.h"
+#include "passes/widen.h"
+
+#define MOST_SUM 0x1p31
+
+void pairs_position(const Pairs *p, const PairsPart *part, Index row, Index w, Index column, Index *position)
+{
+    Arena *arena = p->lower->arena;
+    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
+    if (p->is_product) {
+        Index m = index_add(arena, index_scale(arena, row, part->width), w);
+        index_unflatten(arena, index_add(arena, m, index_constant(part->first)), y->dim, y->rank - 1, position);
+        position[y->rank - 1] = column;
+        return;
+    }
+    position[0] = index_var(arena, p->image);
+    position[1] = index_add(arena, index_scale(arena, index_var(arena, p->group), p->columns), column);
+    position[2] = row;
+    position[y->rank - 1] = w;
+}
+
+/* Weights: one constant of 8 bits, less one number or none. */
+
+static void weights_position(const Pairs *p, Index *position)
+{
+    Arena *arena = p->lower->arena;
+    uint32_t rank = value_shape(p->lower->graph, p->node->in[1])->rank;
+    Index column = index_var(arena, p->column), channel = index_var(arena, p->channel);
+    if (p->is_product) {
+        position[p->product.transposed ? 1 : 0] = channel;
+        position[p->product.transposed ? 0 : 1] = column;
+        return;
+    }
+    position[0] = index_add(arena, index_scale(arena, index_var(arena, p->group), p->columns), column);
+    position[1] = channel;
+    position[2] = index_var(arena, p->kh);
+    position[rank - 1] = index_var(arena, p->kw);
+}
+
+/* The constant of 8 bits that the value is widened of, and the number that is taken away from it; NONE. */
+static ValueId narrow_constant(const Graph *graph, ValueId value, double *zero)
+{
+    const Node *node;
+    double number;
+    *zero = 0;
+    while ((node = value_producer(graph, value))) {
+        const Node *less = integers_sign(node) < 0 ? value_producer(graph, node->in[1]) : NULL;
+        bool is_number = integers_sign(node) < 0 && !*zero && (less ? node_is_number(less, &number) : value_is_number(graph, node->in[1], &number));
+        if (is_number)
+            *zero = number;
+        else if (!integers_cast(node) && !node_is_view(node))
+            return NONE;
+        value = node->in[0];
+    }
+    const Value *constant = graph_value(graph, value);
+    bool bytes = constant->type->dtype == DT_I8 || constant->type->dtype == DT_U8;
+    return bytes && (constant->role == ROLE_CONST || constant->role == ROLE_PARAM) ? value : NONE;
+}
+
+static bool see_weights(Pairs *p)
+{
+    Lower *lower = p->lower;
+    Index position[MAX_RANK] = {0};
+    Leaves leaves;
+    int64_t factor;
+    weights_position(p, position);
+    p->weights = narrow_constant(lower->graph, p->node->in[1], &p->zero);
+    if (p->weights == NONE || !lower_leaves(lower, p->node->in[1], position, &leaves) || leaves.count != 1)
+        return false;
+    p->weights_from = leaves.leaf[0].address;
+    const Var *const var[] = {p->group, p->column, p->channel, p->kh, p->kw};
+    for (uint32_t i = 0; i < sizeof var / sizeof *var; i++)
+        if (!index_factor(p->weights_from, var[i], &factor))
+            return false;
+    return true;
+}
+
+/* Do 16 bits hold all elements, and 32 all sums? */
+static bool holds(const Graph *graph, const Node *node)
+{
+    IntegerRange x = integers_range(graph, node->in[0]), w = integers_range(graph, node->in[1]);
+    Contraction form = contraction_of(graph, node);
+    double products = (double)contraction_extent(&form, AXIS_SUM) * (double)contraction_extent(&form, AXIS_TAP);
+    return x.most <= 32767 && w.most <= 32767 && x.most * w.most * products < MOST_SUM;
+}
+
+/* The contraction */
+
+static bool see_product(const Graph *graph, const Node *node, Pairs *p)
+{
+    if (!p->product.has_columns || value_shape(graph, node->in[1])->rank != 2)
+        return false;
+    p->columns = p->product.columns;
+    p->depth = p->product.depth;
+    p->conv = (Convolution){.images = 1, .groups = 1};
+    return true;
+}
+
+static bool see_convolution(const Graph *graph, const Node *node, Pairs *p)
+{
+    if (!node_is_convolution(node) || !convolution_of(graph, node, &p->conv) || p->conv.window.rank < 1 ||
+        p->conv.window.rank > 2)
+        return false;
+    p->columns = p->conv.outputs / p->conv.groups;
+    p->depth = p->conv.channels / p->conv.groups;
+    p->part[0].h = lower_window_dimension(&p->conv.window, 1);
+    p->part[0].w = lower_window_dimension(&p->conv.window, 0);
+    return true;
+}
+
+static bool see_contraction(const Graph *graph, const Node *node, Pairs *p)
+{
+    p->is_product = product_of(graph, node, &p->product);
+    return p->is_product ? see_product(graph, node, p) : see_convolution(graph, node, p);
+}
+
+/* Is there enough of it? */
+static bool suits(const Graph *graph, const Pairs *p)
+{
+    return 2 * p->columns >= p->lanes && p->depth > 0 && shape_elements(value_shape(graph, p->node->out[0])) > 0;
+}
+
+static bool takes(const Target *target)
+{
+    return target && target->pairs && !target->small && target->backend != BACKEND_OPENBLAS;
+}
+
+/* A block of channels has one widened vector for each tap. */
+static bool is_depthwise(const Graph *graph, const Node *node, const Target *target)
+{
+    Convolution conv;
+    return node_is_convolution(node) && convolution_of(graph, node, &conv) && conv.groups == conv.channels &&
+           conv.groups == conv.outputs && value_type(graph, node->in[0])->layout.block == target->lanes &&
+           conv.channels % target->lanes == 0 && value_type(graph, node->out[0])->layout.block == target->lanes;
+}
+
+bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *node, ValueId operand)
+{
+    Pairs p = {.node = node, .lanes = takes(target) ? target->lanes : 1};
+    double zero;
+    const Node *made = value_producer(graph, node->in[1]);
+    if (!takes(target) || (node->mark && !str_is(node->mark->provider, "pairs")) || node->in[0] != operand || node->in[1] == operand ||
+        (node->in_count > 2 && node->in[2] == operand) || value_type(graph, operand)->dtype != DT_F32 ||
+        integers_range(graph, operand).most > 32767)
+        return false;
+    if (is_depthwise(graph, node, target))
+        return !made || narrow_constant(graph, node->in[1], &zero) != NONE;
+    return see_contraction(graph, node, &p) && suits(graph, &p) && narrow_constant(graph, node->in[1], &zero) != NONE &&
+           widen_is_worth(value_type(graph, narrow_constant(graph, node->in[1], &zero))) && holds(graph, node);
+}
+
+static bool is_plain_f32(const Lower *lower, ValueId value)
+{
+    return value_type(lower->graph, value)->dtype == DT_F32;
+}
+
+static bool finishes_vectors(const Pairs *p)
+{
+    Arena *arena = p->lower->arena;
+    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
+    int64_t rows = p->is_product ? most(1, shape_elements(y) / p->columns) : p->part[0].h.out;
+    PairsPart part = {.rows = rows, .width = p->is_product ? 1 : p->part[0].w.out};
+    const Var *row = index_var_new(arena, "row", 0, part.rows - 1), *w = index_var_new(arena, "w", 0, part.width - 1),
+              *vector = index_var_new(arena, "v", 0, p->columns / p->lanes - 1),
+              *lane = index_var_new(arena, "lane", 0, p->lanes - 1);
+    Index position[MAX_RANK], column = index_scale(arena, index_var(arena, vector), p->lanes);
+    pairs_position(p, &part, index_var(arena, row), index_var(arena, w), index_add(arena, column, index_var(arena, lane)),
+                   position);
+    return lower_finishes_vectors(p->lower, p->node, position, lane, NULL);
+}
+
+bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *p)
+{
+    const Node *node = &lower->graph->node[kernel->anchor];
+    Arena *arena = lower->arena;
+    *p = (Pairs){.lower = lower, .node = node, .lanes = lower->target->lanes};
+    if (!takes(lower->target) || lower_has_other_windows(lower, kernel))
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (!is_plain_f32(lower, node->in[i]) || (i == 2 && kernel_makes(lower, node->in[i])))
+            return false;
+    if (!see_contraction(lower->graph, node, p) || !suits(lower->graph, p))
+        return false;
+    p->room = p->depth + p->depth % 2;
+    p->image = index_var_new(arena, "n", 0, p->conv.images - 1);
+    p->group = index_var_new(arena, "group", 0, p->conv.groups - 1);
+    p->column = index_var_new(arena, "o", 0, p->columns - 1);
+    p->channel = index_var_new(arena, "c", 0, p->depth - 1);
+    p->kh = index_var_new(arena, "kh", 0, most(1, p->part[0].h.size) - 1);
+    p->kw = index_var_new(arena, "kw", 0, most(1, p->part[0].w.size) - 1);
+    if (!see_weights(p) || !holds(lower->graph, node))
+        return false;
+    p->one_by_one = !finishes_vectors(p);
+    return true;
+}
