@@ -118,6 +118,7 @@ bool tiled_takes_weights(const Graph *graph, const Target *target, const Node *c
 /* Would a contraction compute this operand, narrow integers as f32, by itself: as it brings it into scratch for pairs
  * (lower/pairs.h), or where depthwise convolutions load it? */
 bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *contraction, ValueId operand);
+bool pairs_widens(const Graph *graph, ValueId operand); /* integers in memory, and nothing else? */
 /* Is its image a view that no tile can walk, channels shuffled for one, so that a copy of it is worth its time? */
 bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction);
 

@@ -6,6 +6,7 @@
  *     (x @ w + t) * s       ->  x @ (w * s) + t * s
  *     x @ w + t + u         ->  x @ w + (t + u)
  *     (x @ w * s + t) * u   ->  x @ w * (s * u) + t * u      of weights that stay narrow (widen.h), behind the sums
+ *     (i * s + j * t) / u   ->  i * (s / u) + j * (t / u)    of narrow integers i and j, and numbers
  *
  * and so for - and /.  Batch normalisation is a chain of these and vanishes.  Conditions: the contraction's result has
  * no other user; weights and scales are constants, so that fold computes the product once; the scale repeats only along
@@ -17,6 +18,7 @@
 
 #include "ir/attr.h"
 #include "ops/meaning.h"
+#include "passes/integers.h"
 
 #define SMALL_WEIGHTS 65536 /* bytes */
 
@@ -262,11 +264,44 @@ static bool join_is_small(const Rewriter *rw, ValueId a, ValueId b)
     return shape_broadcast(one, other, &joint) && (shape_eq(&joint, one) || shape_eq(&joint, other));
 }
 
+/* Narrow integers times a number: where they come from, and the number. */
+static bool is_dequantised(const Rewriter *rw, ValueId v, ValueId *integers, double *scale)
+{
+    const Node *node = simplify_producer(rw, v, OP_MUL);
+    if (!node || !rewrite_number(rw, node->in[1], scale) || !integers_are_narrow(rw->graph, node->in[0]))
+        return false;
+    *integers = node->in[0];
+    return value_type(rw->graph, v) == value_type(rw->graph, *integers);
+}
+
+/* The sum of two of them, requantised */
+static ValueId scale_quantised_sum(Rewriter *rw, const Node *node)
+{
+    const Node *sum = simplify_producer(rw, node->in[0], OP_ADD);
+    ValueId integers[2];
+    double scale[2], by;
+    if (!sum || !rewrite_used_once(rw, node->in[0]) || !rewrite_number(rw, node->in[1], &by) || by == 0)
+        return NONE;
+    for (int i = 0; i < 2; i++)
+        if (!is_dequantised(rw, sum->in[i], &integers[i], &scale[i]) ||
+            value_type(rw->graph, integers[i]) != value_type(rw->graph, node->out[0]))
+            return NONE;
+    for (int i = 0; i < 2; i++) {
+        double joint = node->op == OP_MUL ? scale[i] * by : scale[i] / by;
+        integers[i] = rewrite_build2(rw, OP_MUL, integers[i], rewrite_scalar(rw, DT_F32, joint));
+    }
+    return rewrite_build2(rw, OP_ADD, integers[0], integers[1]);
+}
+
 static ValueId scale_behind_sum(Rewriter *rw, const Node *node)
 {
     if (!is_scale(node) || !rewrite_constant(rw, node->in[1]) ||
         value_type(rw->graph, node->in[0]) != value_type(rw->graph, node->out[0]))
         return NONE;
+    Node copy = *node; /* building moves the list of nodes */
+    ValueId sum_of_two = scale_quantised_sum(rw, &copy);
+    if (sum_of_two != NONE)
+        return sum_of_two;
     ValueId u = node->in[1];
     OpCode op = node->op;
     const Node *scale = scaled_sum(rw, node->in[0]), *shift = value_producer(rw->graph, node->in[0]);

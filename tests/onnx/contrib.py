@@ -207,6 +207,10 @@ CASES |= {
 OWN = {"rms norm": ("SimplifiedLayerNormalization", [X, GAIN], {"epsilon": 1e-3, "axis": -1}, ["y"])}  # ONNX Runtime's, in ONNX's domain
 
 
+CASES["quantised gemm by scales of columns"] = ("QGemm", [*quantised(3, 4), DICE.integers(-99, 99, (5, 4), dtype="i1"), numpy.abs(floats(5)) + 0.01,
+                                                          numpy.zeros(5, "i1"), None, *OUT], {"transB": 1}, ["y"])
+
+
 def kind_of(op, operands, result):
     """The type of ONNX that a result has."""
     if op.endswith("Classifier") and result == "y":

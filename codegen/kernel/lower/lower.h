@@ -180,6 +180,8 @@ void lower_stores(Lower *lower, const Index *position);
 bool expr_vectorizes(const Expr *expr, const Var *var);
 /* Is the store one of a vector, to addresses a constant step apart: of 1, unless it is said to be any? */
 bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step);
+/* Its value, or what a store makes integers of? */
+bool stmt_value_vectorizes(const Stmt *stmt, const Var *var);
 bool block_vectorizes(const Block *body, const Var *var);        /* straight code, of f32 and bool */
 bool block_nested_vectorizes(const Block *body, const Var *var); /* with loops and conditions that are all lanes' */
 

@@ -3,7 +3,8 @@
 
 #include <assert.h>
 
-#define MOST_IMAGE (64 << 10) /* bytes of scratch that rows go together in */
+#define MOST_IMAGE (64 << 10) /* bytes of scratch that rows go together in, ... */
+#define MOST_TAPS  (32 << 10) /* ... and where taps pass over them: the first level's */
 #define FEW_CHUNKS 2          /* that threads may share */
 
 /* Tiles */
@@ -28,8 +29,8 @@ static void panels(Pairs *p)
     int64_t count = ceil_div(ceil_div(p->columns, p->lanes), p->vectors);
     p->panel_kinds = lower_panel_spans(p->columns, p->lanes, count, span);
     for (uint32_t i = 0; i < p->panel_kinds; i++)
-        p->panels[i] = (PairsPanels){.span = span[i],
-                                     .panel = index_var_new(p->lower->arena, "panel", 0, span[i].count - 1)};
+        p->panels[i] =
+            (PairsPanels){.span = span[i], .panel = index_var_new(p->lower->arena, "panel", 0, span[i].count - 1)};
 }
 
 /* A row of so many columns in tiles of balanced sizes. */
@@ -51,8 +52,9 @@ static void cut_chunks(const Pairs *p, PairsPart *part, int64_t asked)
 {
     part->in_width = span_of(&part->w, part->width);
     int64_t line = part->in_width * p->room * 2, most_rows = part->rows;
-    while (most_rows > 1 && span_of(&part->h, most_rows) * line > MOST_IMAGE)
-        most_rows = (most_rows + 1) / 2;
+    int64_t room = part->h.size * part->w.size > 1 ? MOST_TAPS : MOST_IMAGE;
+    while (most_rows > 1 && span_of(&part->h, most_rows) * line > room)
+        most_rows--;
     part->chunks = most(ceil_div(part->rows, most_rows), least(part->rows, FEW_CHUNKS));
     part->chunk = asked > 0 ? least(asked, part->rows) : ceil_div(part->rows, part->chunks);
     part->chunks = ceil_div(part->rows, part->chunk);
@@ -120,14 +122,12 @@ static void rows_of_chunk(Pairs *p, Block *block, const PairsPart *part, const P
     Arena *arena = p->lower->arena;
     PairsAt at = {.part = part, .panels = panels, .row = first, .line = index_constant(0)};
     if (part->chunk > 1) {
-        const Var *row = index_var_new(arena, "row", 0, part->rows - 1);
-        Stmt *rows = stmt_for(arena, block, row, 0, part->rows, 1, LOOP_SERIAL);
-        rows->low = first;
-        rows->high = index_add(arena, first, index_constant(part->chunk));
+        const Var *row = index_var_new(arena, "row", 0, part->chunk - 1);
+        Stmt *rows = stmt_for(arena, block, row, 0, part->chunk, 1, LOOP_SERIAL);
         rows->clamp_high = part->rows % part->chunk != 0;
-        rows->high_most = index_constant(part->rows);
-        at.row = index_var(arena, row);
-        at.line = index_scale(arena, index_add(arena, at.row, index_scale(arena, first, -1)), pairs_step(&part->h));
+        rows->high_most = index_add(arena, index_constant(part->rows), index_scale(arena, first, -1));
+        at.row = index_add(arena, first, index_var(arena, row));
+        at.line = index_scale(arena, index_var(arena, row), pairs_step(&part->h));
         block = &rows->body;
     }
     tiles_of_row(p, block, at);
@@ -152,7 +152,8 @@ static void chunks(Pairs *p, Block *block, const PairsPart *part)
 enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_ROWS };
 
 static const KnobSpec pairs_knobs[] = {
-    {"pixels", PAIRS_MOST_PIXELS, "rows of a matrix, or pixels of a row, whose sums a tile keeps in registers, at most"},
+    {"pixels", PAIRS_MOST_PIXELS,
+     "rows of a matrix, or pixels of a row, whose sums a tile keeps in registers, at most"},
     {"vectors", PAIRS_MOST_VECTORS, "vectors of columns of a tile, at most"},
     {"rows", 32, "rows of the result, of a matrix tiles, whose image is brought into scratch together"},
     {NULL, 0, NULL},
@@ -175,8 +176,8 @@ static bool plan(Lower *lower, const Kernel *kernel, Pairs *p, Recipe *recipe)
 {
     const int64_t *asked = recipe->knob;
     if (asked[KNOB_PIXELS] == 0 || asked[KNOB_VECTORS] == 0 || asked[KNOB_ROWS] == 0 ||
-        asked[KNOB_PIXELS] > PAIRS_MOST_PIXELS ||
-        asked[KNOB_VECTORS] > PAIRS_MOST_VECTORS || !pairs_see(lower, kernel, p))
+        asked[KNOB_PIXELS] > PAIRS_MOST_PIXELS || asked[KNOB_VECTORS] > PAIRS_MOST_VECTORS ||
+        !pairs_see(lower, kernel, p))
         return false;
     choose_tile(p, asked[KNOB_PIXELS], asked[KNOB_VECTORS]);
     panels(p);
@@ -210,7 +211,8 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     for (uint32_t i = 0; i < p.part_count; i++)
         image += (double)(p.part[i].chunks * p.part[i].in_rows * p.part[i].in_width * p.room);
     image *= (double)(p.conv.images * p.conv.groups);
-    double flops = (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
+    double flops =
+        (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
     return flops / (7 * lanes) + image * 2 / lanes;
 }
 

@@ -51,7 +51,7 @@ typedef struct Pairs {
     int64_t lanes, columns, depth; /* of a group; the depth as it is */
     int64_t room;                  /* the depth of scratch and weights: even */
     const Var *image, *group;
-    const Var *column, *channel;   /* of a group */
+    const Var *column, *channel; /* of a group */
     const Var *kh, *kw;
     ValueId weights;    /* the constant */
     double zero;        /* that is taken away from it */

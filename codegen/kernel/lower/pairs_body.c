@@ -7,7 +7,7 @@
 
 typedef struct Digit {
     const Var *var;
-    int64_t extent, times; /* of the variable, from one of the digit to the next */
+    int64_t extent, times;  /* of the variable, from one of the digit to the next */
     int64_t columns, depth; /* towards the bounds */
 } Digit;
 
@@ -121,8 +121,8 @@ static void reduce(Tile *t, Block *block)
     block = add_loop(t, block, "kh", part->h.size, &kh);
     block = add_loop(t, block, "kw", runs, &kw);
     Index line = index_add(arena, t->at->line, index_scale(arena, kh, part->h.dilation));
-    Index column = index_add(arena, index_scale(arena, t->at->w, pairs_step(&part->w)),
-                             index_scale(arena, kw, part->w.dilation));
+    Index column =
+        index_add(arena, index_scale(arena, t->at->w, pairs_step(&part->w)), index_scale(arena, kw, part->w.dilation));
     Index x = index_scale(arena, index_add(arena, index_scale(arena, line, part->in_width), column), p->room);
     Index tap = index_add(arena, index_scale(arena, kh, taps), kw);
     Index w = index_add(arena, t->at->panels->at, index_scale(arena, tap, p->room / 2 * step));
@@ -163,8 +163,7 @@ static void finish(Tile *t, const Expr *sum, Index pixel, Index column)
 
 static const Expr *sum_of(Tile *t, uint32_t pixel, uint32_t vector)
 {
-    return expr_cast(t->arena, DT_F32,
-                     expr_local_at(t->arena, t->acc, index_constant(pixel), index_constant(vector)));
+    return expr_cast(t->arena, DT_F32, expr_local_at(t->arena, t->acc, index_constant(pixel), index_constant(vector)));
 }
 
 static void store_vectors(Tile *t, Block *block)
@@ -191,7 +190,8 @@ static void store_one_by_one(Tile *t, Block *block, Block *inner)
     for (uint32_t i = 0; i < t->pixels; i++)
         for (uint32_t v = 0; v < t->vectors; v++) {
             Index at = index_constant(i * width + v * p->lanes);
-            stmt_store(t->arena, inner, scratch, index_add(t->arena, at, index_var(t->arena, t->lane)), sum_of(t, i, v));
+            stmt_store(t->arena, inner, scratch, index_add(t->arena, at, index_var(t->arena, t->lane)),
+                       sum_of(t, i, v));
         }
     Index column, pixel;
     block = add_loop(t, block, "o", columns, &column);

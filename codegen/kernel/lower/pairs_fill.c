@@ -122,8 +122,7 @@ static void fill_zeros(const Line *line, Block *block, int64_t begin, int64_t co
         return;
     block = add_loop(lower, block, "z", 0, count, &at);
     Index to = index_add(arena, line->to, index_add(arena, index_constant(begin), index_scale(arena, at, step)));
-    stmt_store(arena, block, lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]), to,
-               expr_number(arena, DT_I16, 0));
+    stmt_store(arena, block, lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]), to, expr_number(arena, DT_I16, 0));
 }
 
 static void fill_line(Line *line, Block *block)

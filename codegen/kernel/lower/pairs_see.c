@@ -47,7 +47,8 @@ static ValueId narrow_constant(const Graph *graph, ValueId value, double *zero)
     *zero = 0;
     while ((node = value_producer(graph, value))) {
         const Node *less = integers_sign(node) < 0 ? value_producer(graph, node->in[1]) : NULL;
-        bool is_number = integers_sign(node) < 0 && !*zero && (less ? node_is_number(less, &number) : value_is_number(graph, node->in[1], &number));
+        bool is_number = integers_sign(node) < 0 && !*zero &&
+                         (less ? node_is_number(less, &number) : value_is_number(graph, node->in[1], &number));
         if (is_number)
             *zero = number;
         else if (!integers_cast(node) && !node_is_view(node))
@@ -141,14 +142,23 @@ bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *n
     Pairs p = {.node = node, .lanes = takes(target) ? target->lanes : 1};
     double zero;
     const Node *made = value_producer(graph, node->in[1]);
-    if (!takes(target) || (node->mark && !str_is(node->mark->provider, "pairs")) || node->in[0] != operand || node->in[1] == operand ||
-        (node->in_count > 2 && node->in[2] == operand) || value_type(graph, operand)->dtype != DT_F32 ||
-        integers_range(graph, operand).most > 32767)
+    if (!takes(target) || (node->mark && !str_is(node->mark->provider, "pairs")) || node->in[0] != operand ||
+        node->in[1] == operand || (node->in_count > 2 && node->in[2] == operand) ||
+        value_type(graph, operand)->dtype != DT_F32 || integers_range(graph, operand).most > 32767)
         return false;
     if (is_depthwise(graph, node, target))
         return !made || narrow_constant(graph, node->in[1], &zero) != NONE;
     return see_contraction(graph, node, &p) && suits(graph, &p) && narrow_constant(graph, node->in[1], &zero) != NONE &&
            widen_is_worth(value_type(graph, narrow_constant(graph, node->in[1], &zero))) && holds(graph, node);
+}
+
+bool pairs_widens(const Graph *graph, ValueId operand)
+{
+    const Node *node;
+    while ((node = value_producer(graph, operand)) && (integers_sign(node) < 0 || node_is_view(node)))
+        operand = node->in[0];
+    return node && integers_cast(node) && dtype_is_int(value_type(graph, node->in[0])->dtype) &&
+           !value_producer(graph, kernel_view_owner(graph, node->in[0]));
 }
 
 static bool is_plain_f32(const Lower *lower, ValueId value)
@@ -166,8 +176,8 @@ static bool finishes_vectors(const Pairs *p)
               *vector = index_var_new(arena, "v", 0, p->columns / p->lanes - 1),
               *lane = index_var_new(arena, "lane", 0, p->lanes - 1);
     Index position[MAX_RANK], column = index_scale(arena, index_var(arena, vector), p->lanes);
-    pairs_position(p, &part, index_var(arena, row), index_var(arena, w), index_add(arena, column, index_var(arena, lane)),
-                   position);
+    pairs_position(p, &part, index_var(arena, row), index_var(arena, w),
+                   index_add(arena, column, index_var(arena, lane)), position);
     return lower_finishes_vectors(p->lower, p->node, position, lane, NULL);
 }
 

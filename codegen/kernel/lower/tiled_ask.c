@@ -144,6 +144,8 @@ static bool is_cheap_of_inputs(const Graph *graph, ValueId value)
 bool tiled_takes_image(const Graph *graph, const Target *target, const Node *contraction)
 {
     Convolution conv;
+    if (pairs_takes_operand(graph, target, contraction, contraction->in[0]) && !pairs_widens(graph, contraction->in[0]))
+        return false; /* they go element by element */
     if (!goes_by_rows(graph, target, contraction, &conv) || !is_cheap_of_inputs(graph, contraction->in[0]))
         return false;
     const WindowDimension *h = &conv.window.dim[0]; /* what a row of the result reads is a small part of the image */

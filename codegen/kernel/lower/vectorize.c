@@ -143,11 +143,16 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
     }
 }
 
+bool stmt_value_vectorizes(const Stmt *stmt, const Var *var)
+{
+    const Expr *integers = stored_integers(stmt);
+    return !stmt->value || expr_vectorizes(integers ? integers : stmt->value, var);
+}
+
 bool block_vectorizes(const Block *body, const Var *var)
 {
     for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
-        const Expr *integers = stored_integers(stmt);
-        if (stmt->value && !expr_vectorizes(integers ? integers : stmt->value, var))
+        if (!stmt_value_vectorizes(stmt, var))
             return false;
         if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, false))
             return false;

@@ -7,7 +7,7 @@
 bool block_nested_vectorizes(const Block *block, const Var *var)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        if (stmt->value && !expr_vectorizes(stmt->value, var))
+        if (!stmt_value_vectorizes(stmt, var))
             return false;
         if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, true))
             return false;
