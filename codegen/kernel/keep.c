@@ -14,6 +14,7 @@
 #include "base/network.h"
 #include "ops/family.h"
 #include "ops/meaning.h"
+#include "passes/integers.h"
 
 #define IN_CACHE     (256 << 10) /* bytes */
 #define MOST_AGAIN   16          /* nodes of one kernel that others compute again */
@@ -121,7 +122,7 @@ static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
     if (node_is_contraction(graph, reader))
         return together && pairs_takes_operand(graph, k->target, reader, value);
     if (op_info(reader->op)->family == FAMILY_POOL)
-        return together && widens_bytes(k, value_producer(graph, value));
+        return together && k->target && k->target->pairs && integers_are_narrow(graph, value);
     if (op_info(reader->op)->family != FAMILY_ELEMENTWISE && !widens_bytes(k, reader))
         return false;
     const Type *type = value_type(graph, value), *to = value_type(graph, reader->out[0]);

@@ -85,6 +85,20 @@ static IntegerRange range_of_sum(const Graph *graph, const Node *node, double si
     return (IntegerRange){low, high, fmax(fmax(x.most, y.most), fmax(fabs(low), fabs(high)))};
 }
 
+/* Of windows that each see some of the image: what is not in it is less than all numbers. */
+static bool is_largest(const Graph *graph, const Node *node)
+{
+    if (op_info(node->op)->family != FAMILY_POOL || node->in_count != 1)
+        return false;
+    Reduction reduction = reduction_of(graph, node);
+    bool sees = reduction.kind == REDUCE_VALUES && reduction.combine == WORD_MAX;
+    for (uint32_t d = 0; sees && d < reduction.window.rank; d++) {
+        const WindowDimension *w = &reduction.window.dim[d];
+        sees = w->dilation == 1 && w->before < w->size && (w->out - 1) * w->stride - w->before < w->in;
+    }
+    return sees;
+}
+
 static IntegerRange range_within(const Graph *graph, ValueId v, uint32_t depth)
 {
     const Value *value = graph_value(graph, v);
@@ -100,6 +114,8 @@ static IntegerRange range_within(const Graph *graph, ValueId v, uint32_t depth)
         return range_within(graph, node->in[0], depth + 1);
     if (integers_cast(node))
         return range_of_cast(graph, node, depth + 1);
+    if (is_largest(graph, node))
+        return range_within(graph, node->in[0], depth + 1);
     bool wide = value->type->dtype == DT_I32 || value->type->dtype == DT_F32;
     if (wide && integers_sign(node))
         return range_of_sum(graph, node, integers_sign(node), depth + 1);

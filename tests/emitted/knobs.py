@@ -46,7 +46,24 @@ TILED = ["pixels", "vectors", "chunk", "rounds", "rows", "transposes"]
 DEPTHWISE = ["pixels", "outputs", "channels", "width", "held"]
 GRADIENT = ["height", "vectors", "taps", "images", "lines"]
 WINOGRAD = ["results", "height", "pixels", "vectors"]
+PAIRS = ["pixels", "vectors", "lines"]
 CASES = {  # what the marked node is, with MARK where the mark stands: (provider, knobs, text)
+    "pairs_product": ("pairs", PAIRS, """graph g(x: u8[27, 33]) -> (y: f32[27, 20]) {
+    param w: i8[33, 20] = -77
+    a = f32(x)
+    b = a - 3.0
+    v = f32(w)
+    u = v - 5.0
+    y = matmul(b, u) MARK
+}"""),
+    "pairs_image": ("pairs", PAIRS, """graph g(x: i8[2, 5, 9, 13]) -> (y: f32[2, 24, 5, 7]) {
+    param w: u8[24, 5, 3, 3] = 200
+    a = f32(x)
+    v = f32(w)
+    u = v - 128.0
+    c = conv2d(a, u, pad = 1, stride = 2) MARK
+    y = c * 0.5
+}"""),
     "matmul": ("tiled", TILED, """graph g(x: f32[20, 40]) -> (y: f32[20, 48]) {
     param w: f32[40, 48] = he_normal(seed = 1)
     m = matmul(x, w) MARK
@@ -280,6 +297,8 @@ def fits(provider, target):
     """Does the provider compute for such targets?"""
     if provider == "openblas":
         return LIBRARY and not target.startswith("cuda")
+    if provider == "pairs":
+        return target in ("x86-64-v3", "x86-64-v4")
     return provider not in (("tiled", "depthwise", "gradient") if target.startswith("cuda") else ("blocked",))
 
 

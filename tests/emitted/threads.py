@@ -20,7 +20,7 @@ LIBRARY = ["--backend", "openblas"] if ctypes.util.find_library("openblas") else
 LIBRARIES = {"squeezenet": LIBRARY}  # further flags
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 MODELS = {"chargpt": ("generic", "gcc"), "decoder": ("x86-64-v4", "gcc"), "keywords": ("generic", "gcc"), "lenet": ("x86-64-v3", "clang"),
-          "mobilenetv2": ("x86-64-v4", "gcc"), "resnet50": ("x86-64-v3", "gcc"), "gpt": ("x86-64-v4", "clang"),
+          "mobilenetv2": ("x86-64-v4", "gcc"), "quantised": ("x86-64-v3", "gcc"), "resnet50": ("x86-64-v3", "gcc"), "gpt": ("x86-64-v4", "clang"),
           "resnet8": ("x86-64-v4", "gcc"), "spirals": ("generic", "clang"), "squeezenet": ("x86-64-v3", "gcc")}
 
 
@@ -38,7 +38,7 @@ def test(arguments, model, target, cc, folder):
     error = error or compile_one(arguments, model, folder, target, cc, "shared", 3)
     if error:
         return error
-    if "nnc_deal(team" not in (folder / "shared.c").read_text() and model.stem in ("resnet50", "mobilenetv2", "gpt", "squeezenet"):
+    if "nnc_deal(team" not in (folder / "shared.c").read_text() and model.stem in ("resnet50", "mobilenetv2", "gpt", "quantised", "squeezenet"):
         return "no thread shares anything"
     sources = ["plain.o", "shared.o", *(s.name for s in folder.glob("*_weights.S"))]
     words = [cc, "-std=gnu99", "-g", "-I", build.RUNTIME, build.HERE / "threads.c", build.RUNTIME / "pool.c", build.RUNTIME / "call.c",

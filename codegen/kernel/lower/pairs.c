@@ -19,7 +19,7 @@ static void choose_tile(Pairs *p, int64_t asked_pixels, int64_t asked_vectors)
     if (pixels * wide < 6 && asked_vectors == KNOB_FREE) /* few pixels: more vectors */
         wide = least(vectors, least(PAIRS_MOST_VECTORS, most(2, 8 / pixels)));
     int64_t tall = most(1, (registers - 1 - wide) / wide);
-    p->pixels = (uint32_t)least(asked_pixels > 0 ? asked_pixels : least(pixels, tall), PAIRS_MOST_PIXELS);
+    p->pixels = (uint32_t)least(least(pixels, asked_pixels > 0 ? asked_pixels : tall), PAIRS_MOST_PIXELS);
     p->vectors = (uint32_t)wide;
 }
 
@@ -48,15 +48,19 @@ static int64_t span_of(const WindowDimension *d, int64_t results)
     return (results - 1) * pairs_step(d) + (d->size - 1) * d->dilation + 1;
 }
 
-static void cut_chunks(const Pairs *p, PairsPart *part, int64_t asked)
+/* Rows whose image scratch holds. */
+static int64_t choose_chunk(const Pairs *p, const PairsPart *part)
 {
-    part->in_width = span_of(&part->w, part->width);
-    int64_t line = part->in_width * p->room * 2, most_rows = part->rows;
-    int64_t room = part->h.size * part->w.size > 1 ? MOST_TAPS : MOST_IMAGE;
-    while (most_rows > 1 && span_of(&part->h, most_rows) * line > room)
-        most_rows--;
-    part->chunks = most(ceil_div(part->rows, most_rows), least(part->rows, FEW_CHUNKS));
-    part->chunk = asked > 0 ? least(asked, part->rows) : ceil_div(part->rows, part->chunks);
+    int64_t line = part->in_width * p->room * 2;
+    int64_t lines = (part->h.size * part->w.size > 1 ? MOST_TAPS : MOST_IMAGE) / line; /* of scratch */
+    int64_t fit = most(1, (lines - span_of(&part->h, 1)) / pairs_step(&part->h) + 1);
+    int64_t chunks = most(ceil_div(part->rows, fit), least(part->rows, FEW_CHUNKS));
+    return ceil_div(part->rows, chunks);
+}
+
+static void cut_chunks(PairsPart *part, int64_t chunk)
+{
+    part->chunk = least(chunk, part->rows);
     part->chunks = ceil_div(part->rows, part->chunk);
     part->in_rows = span_of(&part->h, part->chunk);
 }
@@ -89,10 +93,19 @@ static void cut(Pairs *p, int64_t asked)
         p->part[0].rows = p->part[0].h.out, p->part[0].width = p->part[0].w.out;
         p->part_count = 1;
     }
+    int64_t chunk = asked;
     for (uint32_t i = 0; i < p->part_count; i++) {
         cut_row(p, &p->part[i]);
-        cut_chunks(p, &p->part[i], asked);
+        p->part[i].in_width = span_of(&p->part[i].w, p->part[i].width);
+        chunk = asked == KNOB_FREE ? most(chunk, choose_chunk(p, &p->part[i])) : asked;
     }
+    for (uint32_t i = 0; i < p->part_count; i++)
+        cut_chunks(&p->part[i], chunk);
+}
+
+static int64_t most_rows(const Pairs *p)
+{
+    return p->part_count > 1 ? most(p->part[0].rows, p->part[1].rows) : p->part[0].rows;
 }
 
 /* The nest */
@@ -149,13 +162,13 @@ static void chunks(Pairs *p, Block *block, const PairsPart *part)
 
 /* The recipe */
 
-enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_ROWS };
+enum { KNOB_PIXELS, KNOB_VECTORS, KNOB_LINES };
 
 static const KnobSpec pairs_knobs[] = {
     {"pixels", PAIRS_MOST_PIXELS,
      "rows of a matrix, or pixels of a row, whose sums a tile keeps in registers, at most"},
     {"vectors", PAIRS_MOST_VECTORS, "vectors of columns of a tile, at most"},
-    {"rows", 32, "rows of the result, of a matrix tiles, whose image is brought into scratch together"},
+    {"lines", 32, "rows of the result, of a matrix tiles, whose image is brought into scratch together"},
     {NULL, 0, NULL},
 };
 
@@ -175,15 +188,15 @@ static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
 static bool plan(Lower *lower, const Kernel *kernel, Pairs *p, Recipe *recipe)
 {
     const int64_t *asked = recipe->knob;
-    if (asked[KNOB_PIXELS] == 0 || asked[KNOB_VECTORS] == 0 || asked[KNOB_ROWS] == 0 ||
+    if (asked[KNOB_PIXELS] == 0 || asked[KNOB_VECTORS] == 0 || asked[KNOB_LINES] == 0 ||
         asked[KNOB_PIXELS] > PAIRS_MOST_PIXELS || asked[KNOB_VECTORS] > PAIRS_MOST_VECTORS ||
         !pairs_see(lower, kernel, p))
         return false;
     choose_tile(p, asked[KNOB_PIXELS], asked[KNOB_VECTORS]);
     panels(p);
-    cut(p, asked[KNOB_ROWS]);
+    cut(p, asked[KNOB_LINES]);
     plan_scratch(lower, p, recipe);
-    return true;
+    return asked[KNOB_PIXELS] <= p->pixels && asked[KNOB_VECTORS] <= p->vectors && asked[KNOB_LINES] <= most_rows(p);
 }
 
 static bool pairs_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
@@ -193,7 +206,7 @@ static bool pairs_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
         return false;
     recipe->knob[KNOB_PIXELS] = p.pixels;
     recipe->knob[KNOB_VECTORS] = p.vectors;
-    recipe->knob[KNOB_ROWS] = p.part[0].chunk;
+    recipe->knob[KNOB_LINES] = most(p.part[0].chunk, p.part_count > 1 ? p.part[1].chunk : 0);
     return true;
 }
 
