@@ -48,14 +48,14 @@ static int64_t span_of(const WindowDimension *d, int64_t results)
     return (results - 1) * pairs_step(d) + (d->size - 1) * d->dilation + 1;
 }
 
-/* Rows whose image scratch holds. */
+/* Rows whose image scratch holds; one where memory is scarce. */
 static int64_t choose_chunk(const Pairs *p, const PairsPart *part)
 {
     int64_t line = part->in_width * p->room * 2;
     int64_t lines = (part->h.size * part->w.size > 1 ? MOST_TAPS : MOST_IMAGE) / line; /* of scratch */
     int64_t fit = most(1, (lines - span_of(&part->h, 1)) / pairs_step(&part->h) + 1);
     int64_t chunks = most(ceil_div(part->rows, fit), least(part->rows, FEW_CHUNKS));
-    return ceil_div(part->rows, chunks);
+    return p->lower->lean ? 1 : ceil_div(part->rows, chunks);
 }
 
 static void cut_chunks(PairsPart *part, int64_t chunk)

@@ -104,6 +104,8 @@ bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *cont
 {
     Convolution conv;
     Window window = reduction_of(graph, pool).window;
+    if (pairs_takes_operand(graph, target, contraction, contraction->in[0])) /* whose results wait for nothing */
+        return false;
     return window.rank == 2 && window.dim[0].stride >= window_span(&window.dim[0]) && window_is_inside(&window) &&
            has_constant_weights(graph, contraction) && goes_by_rows(graph, target, contraction, &conv);
 }
