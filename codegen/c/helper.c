@@ -268,6 +268,8 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
         text_str(printer->out, printer->lanes > 8 ? STR("__AVX512BW__") : STR("__AVX2__"));
     else if (str_is(word, "DOTS")) /* ... and their sums */
         text_str(printer->out, printer->lanes > 8 ? STR("__AVX512VNNI__") : STR("__AVXVNNI__"));
+    else if (str_is(word, "SUMS_PAIRS")) /* that one; without AVX-512 it has a shorter code */
+        text_str(printer->out, printer->lanes > 8 ? STR("\"vpdpwssd\"") : STR("\"%{vex%} vpdpwssd\""));
     else if (str_is(word, "EVENS"))
         print_evens(printer);
     else if (str_is(word, "UNALIGNED"))

@@ -180,7 +180,7 @@ const Snippet snippet_narrow[] = {
      "static inline I dot$(I sum, I x, I y)\n"
      "{\n"
      "#if defined(DOTS)\n"
-     "    __asm__(\"vpdpwssd %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\n"
+     "    __asm__(SUMS_PAIRS \" %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\n"
      "    return sum;\n"
      "#elif defined(PAIRED)\n"
      "    I z;\n"

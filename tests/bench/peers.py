@@ -1,6 +1,6 @@
 """nnc beside ONNX Runtime and OpenVINO: f32, batch 1, in one process.
 
-    peers.py BUILD [--turns N] [--threads N] [--peer NAME ...] [NETWORK ...]
+    peers.py BUILD [--turns N] [--threads N] [--peer NAME ...] [--worst W] [NETWORK ...]
 
 A network is one of models/ (default: the nineteen rows of ROWS), or a file: net.onnx, net.nnc.  A peer reads the same weights: from the
 file built in networks.py, in the ops that exporters write, where that has the network, and else from what `nnc export` writes.
@@ -40,7 +40,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 REST = 0.3  # seconds, in which the other's threads cease to spin
 WARM = 0.02  # seconds of runs before those that count
 COUNTED = 0.001  # seconds of these
-WORST = 1e-3  # of the largest value: how far the outputs may be apart
 
 ROWS = """resnet50 resnext50 densenet121 squeezenet vgg16 inception_v3 mobilenetv2 mobilenetv3 efficientnet_b0 shufflenetv2
           vit_b16 bert_base gpt2.read gpt2.step resnet8 mobilenetv1 ds_cnn autoencoder lenet digits""".split()
@@ -273,10 +272,10 @@ def seconds(run, clock=time.thread_time, count=1):
     return (clock() - begin) / count
 
 
-def compare(ours, theirs):
+def compare(ours, theirs, most):
     """Shows that both are the same network."""
     worst = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(ours, theirs, strict=True))
-    if not worst < WORST:
+    if not worst < most:
         sys.exit(f"peers.py: the outputs differ by {worst:.1e} of the largest value")
     return worst
 
@@ -376,7 +375,7 @@ def bench(nnc, name, how, folder):
     ours, y = open_nnc(folder, graph or None, inputs, state, team_of(how.build, how.threads))
     peers = [PEERS[p](peer, inputs, how.threads) for p in how.peer]
     ours()
-    worst = max(compare(y, z) for _, z in peers)
+    worst = max(compare(y, z, how.worst) for _, z in peers)
     clock = time.perf_counter if how.threads > 1 else time.thread_time
     peak = open_peak(target, how.cc, cc_flags, folder)
     rows = measure([ours, *(run for run, _ in peers)], peak, how.turns, clock)
@@ -400,6 +399,7 @@ def main():
     parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--peer", action="append", choices=PEERS, help="default: all that there are")
+    parser.add_argument("--worst", type=float, default=1e-3, help="how far the outputs may be apart, of the largest value")
     parser.add_argument("--cc", default="clang", help="the C compiler for nnc's library and the peak's loop")
     args = parser.parse_intermixed_args()
     args.build, args.peer = args.build.resolve(), args.peer or [p for p in PEERS if importlib.util.find_spec(p)]
