@@ -68,7 +68,9 @@ static bool see_weights(Pairs *p)
     int64_t factor;
     weights_position(p, position);
     p->weights = narrow_constant(lower->graph, p->node->in[1], &p->zero);
-    if (p->weights == NONE || !lower_leaves(lower, p->node->in[1], position, &leaves) || leaves.count != 1)
+    if (p->weights == NONE || lower->nibbles[p->weights]) /* what lies two to a byte is widened by tiles */
+        return false;
+    if (!lower_leaves(lower, p->node->in[1], position, &leaves) || leaves.count != 1)
         return false;
     p->weights_from = leaves.leaf[0].address;
     const Var *const var[] = {p->group, p->column, p->channel, p->kh, p->kw};
