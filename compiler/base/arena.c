@@ -37,18 +37,19 @@ static ArenaChunk *new_chunk(Arena *arena, size_t least)
     return chunk;
 }
 
-/* Not zeroed */
-static void *take(Arena *arena, size_t bytes)
+/* Not zeroed, but for what fills it up to 16 bytes */
+static void *take(Arena *arena, size_t asked)
 {
-    if (bytes > SIZE_MAX - 15)
-        fatal_memory(bytes);
-    bytes = (bytes + 15) & ~(size_t)15;
+    if (asked > SIZE_MAX - 15)
+        fatal_memory(asked);
+    size_t bytes = (asked + 15) & ~(size_t)15;
 
     ArenaChunk *chunk = arena->chunk;
     if (!chunk || chunk->size - chunk->used < bytes)
         chunk = arena->chunk = new_chunk(arena, bytes);
-    void *memory = chunk->bytes + chunk->used;
+    unsigned char *memory = chunk->bytes + chunk->used;
     chunk->used += bytes;
+    memset(memory + asked, 0, bytes - asked);
     return memory;
 }
 

@@ -139,19 +139,29 @@ static bool is_depthwise(const Graph *graph, const Node *node, const Target *tar
            conv.channels % target->lanes == 0 && value_type(graph, node->out[0])->layout.block == target->lanes;
 }
 
+/* Weights that lie two to a byte are widened by tiles. */
+static bool takes_weights(const Graph *graph, ValueId value)
+{
+    double zero;
+    ValueId weights = narrow_constant(graph, value, &zero);
+    return weights != NONE && widen_is_worth(value_type(graph, weights)) && !widen_fits_nibbles(graph, weights);
+}
+
 bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *node, ValueId operand)
 {
-    Pairs p = {.node = node, .lanes = takes(target) ? target->lanes : 1};
+    if (!takes(target) || op_info(node->op)->family != FAMILY_CONTRACT)
+        return false;
+    Pairs p = {.node = node, .lanes = target->lanes};
     double zero;
     const Node *made = value_producer(graph, node->in[1]);
-    if (!takes(target) || (node->mark && !str_is(node->mark->provider, "pairs")) || node->in[0] != operand ||
-        node->in[1] == operand || (node->in_count > 2 && node->in[2] == operand) ||
-        value_type(graph, operand)->dtype != DT_F32 || integers_range(graph, operand).most > 32767)
+    if ((node->mark && !str_is(node->mark->provider, "pairs")) || node->in[0] != operand || node->in[1] == operand ||
+        (node->in_count > 2 && node->in[2] == operand) || value_type(graph, operand)->dtype != DT_F32 ||
+        integers_range(graph, operand).most > 32767)
         return false;
     if (is_depthwise(graph, node, target))
         return !made || narrow_constant(graph, node->in[1], &zero) != NONE;
-    return see_contraction(graph, node, &p) && suits(graph, &p) && narrow_constant(graph, node->in[1], &zero) != NONE &&
-           widen_is_worth(value_type(graph, narrow_constant(graph, node->in[1], &zero))) && holds(graph, node);
+    return see_contraction(graph, node, &p) && suits(graph, &p) && takes_weights(graph, node->in[1]) &&
+           holds(graph, node);
 }
 
 bool pairs_widens(const Graph *graph, ValueId operand)
