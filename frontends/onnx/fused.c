@@ -127,7 +127,8 @@ static bool write_standardize(OnnxMatch *m, const char *text)
 static bool keeps_name(const OnnxNode *node, uint32_t operand, const char *label, const char *param)
 {
     const char *given = node->proto->input[operand], *plain = onnx_identifier(node->onnx, given);
-    return strcmp(given, plain) != 0 || strcmp(given, onnx_text(node, "%s.%s", label, param)) == 0;
+    return strcmp(given, plain) != 0 || onnx_is_number(str_from(given)) ||
+           strcmp(given, onnx_text(node, "%s.%s", label, param)) == 0;
 }
 
 static bool write_dense(OnnxMatch *m, const char *text)

@@ -142,14 +142,43 @@ static bool find_scores(Scores *s, OnnxOperand shares)
     return false;
 }
 
+static const int64_t last[MAX_RANK][MAX_RANK] = {[2] = {1, 0}, [3] = {0, 2, 1}, [4] = {0, 1, 3, 2}};
+
+/* k of k' whose extents but the last two were one while these changed places, as text; NULL: it is something else */
+static const char *joined_keys_text(Scores *s)
+{
+    const OnnxNode *reshape = onnx_maker(s->k.value, "Reshape");
+    OnnxOperand turned = reshape ? onnx_operand(reshape, 0) : (OnnxOperand){0};
+    const OnnxNode *transpose = onnx_maker(turned.value, "Transpose");
+    Shape keys = s->k.value->type->shape;
+    if (!swaps(transpose, last[3], 3) || keys.rank < 3)
+        return NULL;
+    const Shape *rows = extents_of(transpose, 0);
+    int64_t *t = &keys.dim[keys.rank - 2], *d = &keys.dim[keys.rank - 1];
+    if (*t != rows->dim[2] || *d != rows->dim[1])
+        return NULL;
+    *t = rows->dim[1];
+    *d = rows->dim[2];
+    onnx_match_enter(&s->match, s->k);
+    onnx_match_enter(&s->match, turned);
+    OnnxOperand source = onnx_operand(transpose, 0);
+    const OnnxNode *flat = onnx_maker(source.value, "Reshape");
+    const char *name = onnx_name_value(s->match.root->onnx, source.value);
+    if (!flat || !shape_eq(extents_of(flat, 0), &keys))
+        return onnx_text(s->match.root, "reshape(%s, shape = %s)", name, onnx_list(s->match.root, keys.dim, keys.rank));
+    onnx_match_enter(&s->match, source);
+    return onnx_name_value(s->match.root->onnx, flat->in[0]);
+}
+
 /* k of k', as text; NULL: it is no transpose */
 static const char *keys_text(Scores *s)
 {
-    static const int64_t last[MAX_RANK][MAX_RANK] = {[2] = {1, 0}, [3] = {0, 2, 1}, [4] = {0, 1, 3, 2}};
     static const int64_t from_rows[] = {0, 2, 3, 1};
     Onnx *onnx = s->match.root->onnx;
     const OnnxNode *transpose = onnx_maker(s->k.value, "Transpose");
     uint32_t rank = transpose ? extents_of(transpose, 0)->rank : 0;
+    if (!transpose)
+        return joined_keys_text(s);
     if (rank < 2 || rank > 4)
         return NULL;
     OnnxOperand source = onnx_operand(transpose, 0);

@@ -153,6 +153,8 @@ bool onnx_import_outputs(Onnx *onnx, const OnnxScope *scope, OnnxResults *result
 /* names.c */
 const char *onnx_identifier(Onnx *onnx, const char *name); /* the name, or what is left of it */
 const char *onnx_unique(Onnx *onnx, const char *name);     /* the same, unlike all others */
+/* `val_98`: what an exporter calls that for which the network has no name, so that it need not stay. */
+bool onnx_is_number(Str name);
 
 /* value.c */
 OnnxValue *onnx_value_new(Onnx *onnx);

@@ -68,6 +68,17 @@ const char *onnx_identifier(Onnx *onnx, const char *name)
     return lex_is_plain(str_from(copy)) ? copy : "x";
 }
 
+bool onnx_is_number(Str name)
+{
+    static const char stem[] = "val_"; /* of PyTorch's exporter since 2.5 */
+    uint32_t at = sizeof stem - 1;
+    if (name.len <= at || memcmp(name.ptr, stem, at) != 0)
+        return false;
+    while (at < name.len && isdigit((unsigned char)name.ptr[at]))
+        at++;
+    return at == name.len;
+}
+
 static bool is_free(const Onnx *onnx, Str name)
 {
     DType dtype;
@@ -84,7 +95,7 @@ const char *onnx_unique(Onnx *onnx, const char *name)
         wish = str_format(onnx->arena, "%s_%u", plain, ++number);
     map_put(&onnx->names, str_from(plain), number); /* where to go on */
     map_put(&onnx->names, wish, 1);
-    if (!str_is(wish, name))
+    if (!str_is(wish, name) || onnx_is_number(wish))
         map_put(&onnx->made, wish, 1);
     return wish.ptr;
 }

@@ -240,5 +240,20 @@ def a_constant_inside_of_the_first_block_comes_before_its_call(t):
     same_values(t, content, results, (2, 4))
 
 
+@case
+def numbers_of_an_exporter_are_no_names(t):
+    n = Network([2, 8])
+    x = "x"
+    for i in range(4):
+        h = n.add("MatMul", [x, n.weight(f"val_{9 * i + 5}", 8, 8)], f"val_{9 * i + 6}")
+        h = n.add("Mul", [h, n.weight(f"layer.{i}.scale", 8)], f"mul_{i}")
+        x = n.add("Add", [h, n.weight(f"layer.{i}.shift", 8)], f"add_{i}")
+    n.add("Tanh", [x], "y")
+    text = lines_of(t, n.model("y"))
+    assert not any("param val_" in line for line in text), text
+    assert any("for i in 0..4 carry" in line for line in text) and any("layer@layer.{i}(" in line for line in text), text
+    same_values(t, n.model("y"), ["y"], [2, 8])
+
+
 if __name__ == "__main__":
     main()

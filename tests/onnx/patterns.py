@@ -248,6 +248,9 @@ def a_product_and_its_bias_are_dense(t):
     b.Add(b.weight("fc.bias", z), b.MatMul("x", b.weight("onnx::MatMul_12", w)), to="y")
     check(t, b, "y = dense@fc(x, 5)", X @ w + z)
     b = Build()
+    b.Add(b.MatMul("x", b.weight("val_12", w)), b.weight("fc.bias", z), to="y")  # a number that PyTorch gives is no name
+    check(t, b, "y = dense@fc(x, 5)", X @ w + z)
+    b = Build()
     b.Add(b.MatMul("x", b.weight("w", w)), b.weight("fc.bias", z), to="y")  # w would lose its name
     expect(t.text(b.model()), "param w: f32[8, 5]", "n0 = x @ w", "param fc.bias: f32[5]", "y = n0 + fc.bias")
 
@@ -292,6 +295,20 @@ def attention_that_scales_both_factors(t):
     x = X[:, None]
     scale = numpy.float32(float(numpy.float32(root)) ** 2)
     check(t, b, f"y = scaled_dot_product(x, x, x, scale = {scale!s})", attention(x, x, x, 0.5), 1e-4)
+
+
+@case
+def attention_of_pytorch_over_joined_heads(t):
+    """k with batch and heads as one while it is transposed, and k that comes so."""
+    for flat in (True, False):
+        b = Build(X[None])
+        k = b.Reshape("x", [2, 3, 8])
+        k = b.Reshape(b.Transpose(k if flat else b.Exp(k), perm=[0, 2, 1]), [1, 2, 8, 3])
+        p = b.Softmax(b.MatMul(b.Mul("x", 8**-0.25), b.Mul(k, 8**-0.25)), axis=-1)
+        b.MatMul(p, "x", to="y")
+        x = X[None]
+        text = "y = scaled_dot_product(x, x, x)" if flat else "y = scaled_dot_product(x, reshape(exp(reshape(x, shape = [2, 3, 8])), shape = [1, 2, 3, 8]), x)"
+        check(t, b, text, attention(x, x if flat else numpy.exp(x), x, 8**-0.5), 1e-4)
 
 
 @case
