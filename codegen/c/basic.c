@@ -229,7 +229,9 @@ const Snippet snippet_basic[] = {
      "#else\n"
      "    const U sign = (U)x & 0x80000000u;\n"
      "    const F a = (F)((U)x ^ sign);\n"
-     "    return (F)((U)select$(a < 8388608.0f, (a + 8388608.0f) - 8388608.0f, a) | sign);\n"
+     "    const I small = a < 8388608.0f;\n"
+     "    const F near = (a + 8388608.0f) - 8388608.0f;\n"
+     "    return (F)(((U)small & (U)near) | (~(U)small & (U)a) | sign);\n"
      "#endif\n"
      "}\n"},
     {"floor", SNIPPET_VECTOR,

@@ -11,6 +11,7 @@ typedef struct Group { /* of kernels that one function serves */
 } Group;
 
 typedef struct Alike {       /* kernels of equal text but for constants */
+    Map by_values;           /* of their constants: */
     const Constant **kernel; /* those that differ ... */
     uint32_t *group;         /* ... and of each its group */
     uint32_t kernels, capacity, group_capacity;
@@ -50,20 +51,19 @@ static void note_scratch(Unit *unit, const Entry *entry, const Step *step, const
     }
 }
 
-static bool same_values(const Constant *a, const Constant *b, uint32_t count)
+/* Constants as a key; those that are not in the text do not count. */
+static Str values_key(Arena *arena, const Constant *constant, uint32_t count)
 {
-    uint32_t i = 0;
-    while (i < count && (a[i].value == b[i].value || !a[i].printed))
-        i++;
-    return i == count;
+    int64_t *value = ARENA_ARRAY(arena, int64_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        value[i] = constant[i].printed ? constant[i].value : 0;
+    return map_key(value, count * sizeof *value);
 }
 
 static void add_kernel(Arena *arena, Alike *alike, const Constant *kernel)
 {
-    for (uint32_t k = 0; k < alike->kernels; k++)
-        if (same_values(alike->kernel[k], kernel, alike->constants))
-            return;
-    ARENA_PUSH(arena, alike->kernel, alike->kernels, alike->capacity, kernel);
+    if (map_add(&alike->by_values, values_key(arena, kernel, alike->constants), alike->kernels))
+        ARENA_PUSH(arena, alike->kernel, alike->kernels, alike->capacity, kernel);
 }
 
 static void print_launch(Alikes *all, const Entry *entry, const Step *step, Launch *launch)
@@ -83,7 +83,8 @@ static void print_launch(Alikes *all, const Entry *entry, const Step *step, Laun
     if (known == MAP_NONE) {
         known = all->count;
         map_put(&all->by_text, text, known);
-        ARENA_PUSH(unit->arena, all->at, all->count, all->capacity, (Alike){.constants = constants.count});
+        ARENA_PUSH(unit->arena, all->at, all->count, all->capacity,
+                   ((Alike){.by_values = {.arena = unit->arena}, .constants = constants.count}));
     }
     launch->alike = known;
     add_kernel(unit->arena, &all->at[known], constants.at);
@@ -178,9 +179,7 @@ static void take_function(Alikes *all, const Entry *entry, const Step *step, Lau
 {
     Unit *unit = all->unit;
     Alike *alike = &all->at[launch->alike];
-    uint32_t k = 0;
-    while (!same_values(alike->kernel[k], launch->constant, alike->constants))
-        k++;
+    uint32_t k = map_get(&alike->by_values, values_key(unit->arena, launch->constant, alike->constants));
     Group *group = &alike->at[alike->group[k]];
     if (group->function == NONE)
         group->function = make_function(unit, entry, step, launch, &group->sharing);

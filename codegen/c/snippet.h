@@ -4,11 +4,14 @@
  *   F I U   float, int and unsigned of the form: float, int32_t, uint32_t, or f32x16, i32x16, u32x16
  *   T       the element type (int64_t ...), where the text serves several dtypes
  *   LANES   the number of lanes
- *   WIDE, ROUNDS, HALVES  what a compiler defines that has vectors of so many lanes; the name of what rounds them; what
- *           it defines that makes f16 of them
- *   PAIRED, DOTS  what a compiler defines that multiplies pairs of i16 in one instruction, and adds them up in it, too;
- * SUMS_PAIRS names that EVENS   the numbers of p[0], p[2], ... in the vectors from p and from p + LANES - 1 UNALIGNED
- * the vector type at any address of a float BYTES, UNALIGNED_BYTES  a vector of as many bytes, and at any address
+ *   WIDE    what a compiler defines that has vectors of so many lanes
+ *   ROUNDS  the instruction that rounds them
+ *   HALVES  what a compiler defines that makes f16 of them
+ *   PAIRED  what a compiler defines that multiplies pairs of i16 in one instruction
+ *   DOTS    what it defines that adds up their products in it, too, by the instruction SUMS_PAIRS
+ *   EVENS   the numbers of p[0], p[2], ... in the vectors from p and from p + LANES - 1
+ *   UNALIGNED the vector type at any address of a float
+ *   BYTES, UNALIGNED_BYTES  a vector of as many bytes, and at any address
  *   EACH(a) a for every lane, # being its number
  *   TREE(e) combines the lanes of x: y is x with its halves exchanged, x = e, then the same with quarters ...
  *   name$   the helper `name` in this form: exp$ is exp_f32 or exp_f32x16; it is printed first

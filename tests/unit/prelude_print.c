@@ -18,6 +18,10 @@ static bool has_scalar(Helper helper, DType dtype)
         return true;
     if (helper == HELPER_ATLEAST || helper == HELPER_ATMOST)
         return dtype == DT_F32;
+    if (helper == HELPER_PAIR)
+        return dtype == DT_I16;
+    if (helper == HELPER_NIBBLE_AT)
+        return dtype == DT_I8 || dtype == DT_U8;
     if (prelude_is_random(helper))
         return dtype == (helper == HELPER_UNIT || helper == HELPER_GAUSS ? DT_F32 : DT_I64);
     if (dtype_is_float(dtype))
@@ -27,9 +31,13 @@ static bool has_scalar(Helper helper, DType dtype)
     return is_of_integers(helper) || helper == HELPER_FMOD || helper == HELPER_MOD;
 }
 
-/* Strict C99 has functions for operators, and transposes by loops. */
+/* Strict C99 has functions for operators, transposes by loops, and no products of pairs. */
 static bool has_vector(const Target *target, Helper helper)
 {
+    if (helper == HELPER_PAIR || helper == HELPER_NIBBLE_AT)
+        return false;
+    if (helper >= HELPER_PAIRS_I8 && helper <= HELPER_FLOATS)
+        return target->dialect != DIALECT_C99;
     bool of_c99 = helper == HELPER_DIV || helper > HELPER_CONVERT;
     if (target->dialect == DIALECT_C99 ? helper == HELPER_TRANSPOSE : of_c99)
         return false;
