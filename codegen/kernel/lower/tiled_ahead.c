@@ -163,6 +163,23 @@ static void fetch_loads(Lines *lines, const Expr *expr)
             fetch_loads(lines, expr->arg[i]);
 }
 
+static void fetch_block(Lines *lines, const Block *results);
+
+/* Where results stand in a loop, so do what is fetched for them. */
+static void fetch_loop(Lines *lines, const Stmt *loop)
+{
+    Block *outer = lines->block, inner = {0};
+    lines->block = &inner;
+    fetch_block(lines, &loop->body);
+    lines->block = outer;
+    if (!inner.first)
+        return;
+    Stmt *copy = arena_copy(lines->body->arena, loop, sizeof *loop);
+    copy->next = NULL;
+    copy->body = inner;
+    block_append(outer, (Block){copy, copy});
+}
+
 static void fetch_block(Lines *lines, const Block *results)
 {
     for (const Stmt *stmt = results->first; stmt; stmt = stmt->next) {
@@ -170,6 +187,8 @@ static void fetch_block(Lines *lines, const Block *results)
             fetch_loads(lines, stmt->value);
         if (stmt->kind == STMT_IF)
             fetch_block(lines, &stmt->body);
+        if (stmt->kind == STMT_FOR)
+            fetch_loop(lines, stmt);
     }
 }
 
