@@ -67,8 +67,18 @@ static ValueId flat(Rewriter *rw, ValueId term)
     return rewrite_reshape(rw, term, &shape);
 }
 
-/* The weights' earlier scale joins the new one, so that large weights are multiplied once:
- * (w * s) * t = w * (s * t), (w / s) * t = w * (t / s), (w * s) / t = w * (s / t), (w / s) / t = w / (s * t). */
+/* x scaled by s, then by t, as x scaled once:
+ * (x * s) * t = x * (s * t), (x / s) * t = x * (t / s), (x * s) / t = x * (s / t), (x / s) / t = x / (s * t). */
+static ValueId scale_once(Rewriter *rw, ValueId x, OpCode first, ValueId s, OpCode second, ValueId t)
+{
+    if (first == OP_MUL)
+        return rewrite_build2(rw, OP_MUL, x, rewrite_build2(rw, second, s, t));
+    if (second == OP_MUL)
+        return rewrite_build2(rw, OP_MUL, x, rewrite_build2(rw, OP_DIV, t, s));
+    return rewrite_build2(rw, OP_DIV, x, rewrite_build2(rw, OP_MUL, s, t));
+}
+
+/* The weights' earlier scale joins the new one, so that large weights are multiplied once. */
 static ValueId join_scales(Rewriter *rw, ValueId weights, OpCode op, ValueId scale)
 {
     const Node *inner = value_producer(rw->graph, weights);
@@ -80,11 +90,7 @@ static ValueId join_scales(Rewriter *rw, ValueId weights, OpCode op, ValueId sca
     if (type != value_type(rw->graph, weights) ||
         type_bytes(value_type(rw->graph, s)) + type_bytes(value_type(rw->graph, scale)) >= type_bytes(type))
         return NONE;
-    if (first == OP_MUL)
-        return rewrite_build2(rw, OP_MUL, w, rewrite_build2(rw, op, s, scale));
-    if (op == OP_MUL)
-        return rewrite_build2(rw, OP_MUL, w, rewrite_build2(rw, OP_DIV, scale, s));
-    return rewrite_build2(rw, OP_DIV, w, rewrite_build2(rw, OP_MUL, s, scale));
+    return scale_once(rw, w, first, s, op, scale);
 }
 
 ValueId simplify_scale_weights(Rewriter *rw, ValueId weights, OpCode op, ValueId scale)
@@ -308,13 +314,7 @@ static ValueId scale_behind_sum(Rewriter *rw, const Node *node)
     if (scale) {
         ValueId sum = scale->in[0], s = scale->in[1];
         OpCode first = scale->op;
-        if (!join_is_small(rw, s, u))
-            return NONE;
-        if (first == OP_MUL)
-            return rewrite_build2(rw, OP_MUL, sum, rewrite_build2(rw, op, s, u));
-        if (op == OP_MUL)
-            return rewrite_build2(rw, OP_MUL, sum, rewrite_build2(rw, OP_DIV, u, s));
-        return rewrite_build2(rw, OP_DIV, sum, rewrite_build2(rw, OP_MUL, s, u));
+        return join_is_small(rw, s, u) ? scale_once(rw, sum, first, s, op, u) : NONE;
     }
     if (!shift || (shift->op != OP_ADD && shift->op != OP_SUB) || !rewrite_used_once(rw, node->in[0]) ||
         !rewrite_constant(rw, shift->in[1]) || !scaled_sum(rw, shift->in[0]) || !join_is_small(rw, shift->in[1], u) ||
