@@ -90,8 +90,12 @@ void arena_reset(Arena *arena, ArenaMark mark)
 {
     while (arena->chunk != mark.chunk) {
         ArenaChunk *older = arena->chunk->older;
-        free(arena->spare);
-        arena->spare = arena->chunk;
+        ArenaChunk *unused = arena->chunk;
+        if (unused->size <= LARGEST_CHUNK) { /* what is larger is not kept for what may never come */
+            unused = arena->spare;
+            arena->spare = arena->chunk;
+        }
+        free(unused);
         arena->chunk = older;
     }
     if (mark.chunk)
