@@ -115,12 +115,29 @@ Str source_storage(const Entry *entry, const Str *port, Arena *arena, const Kern
     return str_format(arena, STR_FMT "%s", STR_ARG(name), plus_elements(arena, buffer->begin));
 }
 
-void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent)
+/* The kernel that was told of before and is called in the same way, for the same nodes; NONE: this is the first. */
+static uint32_t told_before(Map *told, const Entry *entry, const Kernel *kernel, Str calls)
+{
+    Str key = calls;
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        key = str_format(told->arena, STR_FMT " %d", STR_ARG(key), (int)entry->graph->node[kernel->node[n]].op);
+    uint32_t before = map_get(told, key);
+    if (before == MAP_NONE)
+        map_put(told, key, kernel->id);
+    return before == MAP_NONE ? NONE : before;
+}
+
+void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent, Map *told, Str calls)
 {
     const CompileOptions *options = &entry->program->options;
+    uint32_t before = options->describe && kernel->node_count > 1 ? told_before(told, entry, kernel, calls) : NONE;
     Arena arena = {0};
     Text line = {0};
-    for (uint32_t n = 0; options->describe && n < kernel->node_count; n++) {
+    if (before != NONE) {
+        text_fill(out, ' ', indent);
+        text_printf(out, "/* @kernel(%u), as @kernel(%u) */\n", kernel->id, before);
+    }
+    for (uint32_t n = 0; options->describe && before == NONE && n < kernel->node_count; n++) {
         line.len = 0;
         text_fill(out, ' ', indent);
         options->describe(options->describe_context, &line, entry->graph, kernel->node[n]);

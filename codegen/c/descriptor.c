@@ -38,14 +38,37 @@ static void print_infos(Text *out, const Entry *entry, Arena *arena, bool output
     text_printf(out, "%s};\n", count ? "" : "    {0, 0, 0, 0, 0},\n");
 }
 
+/* Of the slots of a block, numbered as they come, each one's first of its shape, whose array they share */
+static uint32_t *first_of_shape(const Kept *kept, KeptBlock block, Arena *arena)
+{
+    uint32_t *first = ARENA_ARRAY(arena, uint32_t, kept->count), count = 0;
+    Map shapes = {.arena = arena};
+    for (uint32_t i = 0; i < kept->count; i++) {
+        if (kept->slot[i].block != block)
+            continue;
+        const Shape *shape = value_shape(kept->slot[i].graph, kept->slot[i].value);
+        Str key = map_key(shape->dim, shape->rank * sizeof *shape->dim);
+        if (map_add(&shapes, key, count))
+            first[count] = count;
+        else
+            first[count] = map_get(&shapes, key);
+        count++;
+    }
+    return first;
+}
+
 /* `params_slots`, which says what lies where in the block. */
 static void print_slots(Text *out, const Kept *kept, KeptBlock block, Arena *arena)
 {
     const char *name = source_block_name(block);
+    const uint32_t *shape = first_of_shape(kept, block, arena);
     uint32_t count = 0;
     for (uint32_t i = 0; i < kept->count; i++)
-        if (kept->slot[i].block == block)
-            print_shape(out, value_shape(kept->slot[i].graph, kept->slot[i].value), name, count++);
+        if (kept->slot[i].block == block) {
+            if (shape[count] == count)
+                print_shape(out, value_shape(kept->slot[i].graph, kept->slot[i].value), name, count);
+            count++;
+        }
     if (!count)
         return;
     text_printf(out, "static const nnc_slot %s_slots[%u] = {\n", name, count);
@@ -57,7 +80,7 @@ static void print_slots(Text *out, const Kept *kept, KeptBlock block, Arena *are
             continue;
         text_printf(out, "    {");
         print_info(out, arena, slot->graph->value[slot->value].name, value_type(slot->graph, slot->value), name,
-                   count++);
+                   shape[count++]);
         text_printf(out, ", {%lld, %lld}, %lld},\n", (long long)slot->offset[0], (long long)slot->offset[turns],
                     turns ? (long long)slot->flag : -1LL);
     }

@@ -59,9 +59,29 @@ static void print_dealt(UnitRun *run, const Step *step, const Function *function
     text_printf(run->out, "}\n");
 }
 
-static void print_call(UnitRun *run, const Step *step, bool first)
+/* Does the step go on with the kernel of the one before? */
+static bool launches_again(const StepList *list, uint32_t step)
+{
+    const Step *now = &list->step[step], *before = now - 1;
+    return step && step < list->count && now->kind == STEP_LAUNCH && before->kind == STEP_LAUNCH &&
+           now->kernel == before->kernel;
+}
+
+/* The functions that the kernel calls whose first launch this is */
+static Str functions_of(const UnitRun *run, const StepList *list, uint32_t first)
+{
+    Str functions = {0};
+    for (uint32_t s = first; s == first || launches_again(list, s); s++)
+        functions = str_format(run->unit->arena, STR_FMT "%u,", STR_ARG(functions),
+                               run->unit->of_step[run->number][list->step[s].number].function);
+    return functions;
+}
+
+static void print_call(UnitRun *run, const StepList *list, uint32_t s)
 {
     const Unit *unit = run->unit;
+    const Step *step = &list->step[s];
+    bool first = !launches_again(list, s);
     const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
     const Function *function = &unit->function[unit->of_step[run->number][step->number].function];
     if (first)
@@ -70,7 +90,7 @@ static void print_call(UnitRun *run, const Step *step, bool first)
         source_checked_step(run->out, run->entry, step->kernel);
     Str arguments = arguments_of(run, step, function);
     if (first)
-        source_describe(run->out, run->entry, kernel, 4 * (run->depth + 1));
+        source_describe(run->out, run->entry, kernel, 4 * (run->depth + 1), &run->told, functions_of(run, list, s));
     unit_run_indent(run);
     if (function->part.len)
         print_dealt(run, step, function, arguments);
@@ -265,14 +285,6 @@ static void print_copy(UnitRun *run, const Step *step)
                 (long long)slot->offset[1], (long long)slot->bytes, STR_ARG(name_of_state(run, state)));
 }
 
-/* Does the step go on with the kernel of the one before? */
-static bool launches_again(const StepList *list, uint32_t step)
-{
-    const Step *now = &list->step[step], *before = now - 1;
-    return step && step < list->count && now->kind == STEP_LAUNCH && before->kind == STEP_LAUNCH &&
-           now->kernel == before->kernel;
-}
-
 /* Recurses over the nesting of loops and branches. */
 static void print_steps(UnitRun *run, const StepList *list)
 {
@@ -282,7 +294,7 @@ static void print_steps(UnitRun *run, const StepList *list)
             text_char(run->out, '\n');
         switch (step->kind) {
         case STEP_LAUNCH:
-            print_call(run, step, !launches_again(list, s));
+            print_call(run, list, s);
             if (!launches_again(list, s + 1))
                 print_tick(run, step->kernel);
             break;
@@ -338,6 +350,7 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     UnitRun run = {.unit = unit, .entry = entry, .number = number, .out = out};
     unit_run_start_names(&run);
     run.needed = flow_needed(&entry->memory, unit->arena);
+    run.told.arena = run.scratch.arena = unit->arena;
     source_signature(out, entry, unit->arena);
     text_printf(out, "\n{\n");
     print_checks(out, entry);

@@ -18,8 +18,10 @@ typedef struct UnitRun {
     const Str *port; /* source_port_names */
     Names names;
     Pointer *storage, *part; /* per storage, per value that is a part or a view */
+    Map scratch;             /* the first storage of each place that scratch has been given, by type and role */
     const bool *needed;      /* per value: flow_needed */
     uint32_t depth;          /* of blocks */
+    Map told;                /* what the kernels do that have been described */
 } UnitRun;
 
 /* run_pointers.c: names that are free in the function, ... */

@@ -131,6 +131,19 @@ static Str arena_base(UnitRun *run, const Storage *storage)
                       STR_ARG(source_free_place(&pointers, run->unit->arena, storage->value)));
 }
 
+/* Scratch of kernels before that is called the same and lies at the same place, if it can be seen here: it serves
+ * again.
+ */
+static Pointer *scratch_pointer(UnitRun *run, const KernelBuffer *buffer, int64_t offset)
+{
+    Str key = str_format(run->unit->arena, "%s %s %lld", print_buffer_type(buffer), buffer->role, (long long)offset);
+    uint32_t before = map_get(&run->scratch, key);
+    if (before != MAP_NONE && run->storage[before].depth)
+        return &run->storage[before];
+    map_put(&run->scratch, key, buffer->storage);
+    return &run->storage[buffer->storage];
+}
+
 /* Kernels that see a part or a view alone take a pointer to it; those that see several, one into the whole. */
 static Str arena_argument(UnitRun *run, const KernelBuffer *buffer)
 {
@@ -144,7 +157,8 @@ static Str arena_argument(UnitRun *run, const KernelBuffer *buffer)
         return declare_pointer(run, &run->part[buffer->part], buffer, buffer->part,
                                arena_place(run, storage->offset + begin), what);
     }
-    Pointer *pointer = &run->storage[buffer->storage];
+    Pointer *pointer = storage->role == STORAGE_SCRATCH ? scratch_pointer(run, buffer, storage->offset)
+                                                        : &run->storage[buffer->storage];
     Str what = storage->value == NONE ? STR("scratch") : type_show(arena, value_type(graph, storage->value));
     Str name = pointer->depth ? pointer->name
                               : declare_pointer(run, pointer, buffer, storage->value, arena_base(run, storage), what);

@@ -55,8 +55,9 @@ typedef struct Pointers {
 Str source_free_place(const Pointers *pointers, Arena *arena, ValueId maker);
 /* Whether a copy that asks is made: `x != y`. */
 Str source_copy_is_due(const Pointers *pointers, Arena *arena, const Kernel *kernel);
-/* The kernel's nodes as a comment, when the caller can describe them. */
-void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent);
+/* The kernel's nodes as a comment, when the caller can describe them; of one whose `calls` have been `told` of, only
+ * which kernel that was. */
+void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent, Map *told, Str calls);
 
 #define SOURCE_WIDTH 120 /* of lines; comments that hold a line of the model are as long as it is */
 
@@ -84,7 +85,11 @@ Str source_start_function(const KeptSlot *slot, Arena *arena);  /* `nnc_normal_f
 Str source_start_arguments(const KeptSlot *slot, Arena *arena); /* behind where it writes to */
 bool source_start_seeded(const Program *program);               /* does a seed change any param? */
 void source_start_comment(Text *out, const KeptSlot *slot, Arena *arena);
-bool source_is_zero(const KeptSlot *slot);                                    /* START_FILL: by bytes of 0 */
+bool source_is_zero(const KeptSlot *slot); /* START_FILL: by bytes of 0 */
+/* How many slots from this one on, all of its block, begin as zeros: they are filled at once. */
+uint32_t source_zeros(const Kept *kept, uint32_t slot);
+int64_t source_zeros_bytes(const Kept *kept, uint32_t slot, uint32_t count); /* from its start to the end of the last */
+void source_zeros_comment(Text *out, const Kept *kept, uint32_t slot, uint32_t count, Arena *arena);
 Str source_start_name(const Program *program, KeptBlock block, Arena *arena); /* `digits_params_init` */
 /* `int digits_params_init(void *params, int64_t seed`: a stream may follow. */
 Str source_start_signature(const Program *program, KeptBlock block, Arena *arena);

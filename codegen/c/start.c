@@ -157,6 +157,32 @@ void source_start_comment(Text *out, const KeptSlot *slot, Arena *arena)
                 STR_ARG(type_show(arena, value_type(slot->graph, slot->value))));
 }
 
+uint32_t source_zeros(const Kept *kept, uint32_t slot)
+{
+    uint32_t end = slot;
+    while (end < kept->count && kept->slot[end].block == kept->slot[slot].block && kept->slot[end].bytes &&
+           kept->slot[end].start == START_FILL && source_is_zero(&kept->slot[end]))
+        end++;
+    return end - slot;
+}
+
+int64_t source_zeros_bytes(const Kept *kept, uint32_t slot, uint32_t count)
+{
+    const KeptSlot *last = &kept->slot[slot + count - 1];
+    return last->offset[0] + last->bytes - kept->slot[slot].offset[0];
+}
+
+void source_zeros_comment(Text *out, const Kept *kept, uint32_t slot, uint32_t count, Arena *arena)
+{
+    const KeptSlot *first = &kept->slot[slot], *last = first + count - 1;
+    if (count == 1)
+        source_start_comment(out, first, arena);
+    else
+        text_printf(out, "    /* " STR_FMT " to " STR_FMT ": all %u are zeros */\n",
+                    STR_ARG(source_comment(arena, value_show(first->graph, first->value))),
+                    STR_ARG(source_comment(arena, value_show(last->graph, last->value))), count);
+}
+
 /* What is written is where the flags, all zero, say that the value is. */
 static void print_slot(Text *out, const Unit *unit, const KeptSlot *slot)
 {
@@ -171,14 +197,20 @@ static void print_slot(Text *out, const Unit *unit, const KeptSlot *slot)
         text_printf(out, "    " STR_FMT "((%s *)(void *)(%s + %lld), " STR_FMT ");\n",
                     STR_ARG(source_start_function(slot, unit->arena)), type, block, at,
                     STR_ARG(source_start_arguments(slot, unit->arena)));
-    else if (source_is_zero(slot))
-        text_printf(out, "    memset(%s + %lld, 0, %lld);\n", block, at, bytes);
     else {
         text_printf(out, "    for (size_t i = 0; i < %lld; i++)\n        ((%s *)(void *)(%s + %lld))[i] = ",
                     bytes / dtype_bytes(dtype), type, block, at);
         source_element(out, dtype, slot->fill, 0);
         text_printf(out, ";\n");
     }
+}
+
+static void print_zeros(Text *out, const Unit *unit, uint32_t slot, uint32_t count)
+{
+    const Kept *kept = &unit->program->kept;
+    source_zeros_comment(out, kept, slot, count, unit->arena);
+    text_printf(out, "    memset(%s + %lld, 0, %lld);\n", source_block_pointer(kept->slot[slot].block),
+                (long long)kept->slot[slot].offset[0], (long long)source_zeros_bytes(kept, slot, count));
 }
 
 static bool reads_weights(const Kept *kept, KeptBlock block)
@@ -240,8 +272,14 @@ void unit_print_start(Text *out, const Unit *unit, KeptBlock block)
     print_checks(out, program, block);
     for (uint32_t i = 0; block == BLOCK_STATE && i < kept->flags; i++)
         text_printf(out, "    s[%u] = 0;\n", i);
-    for (uint32_t i = 0; i < kept->count; i++)
-        if (kept->slot[i].block == block && kept->slot[i].bytes)
+    for (uint32_t i = 0, zeros; i < kept->count; i += zeros ? zeros : 1) {
+        zeros = source_zeros(kept, i);
+        if (kept->slot[i].block != block)
+            continue;
+        if (zeros)
+            print_zeros(out, unit, i, zeros);
+        else if (kept->slot[i].bytes)
             print_slot(out, unit, &kept->slot[i]);
+    }
     text_printf(out, "    return 0;\n}\n\n");
 }

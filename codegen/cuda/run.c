@@ -13,6 +13,7 @@ typedef struct Run {
     const bool *needed; /* per value: flow_needed */
     uint32_t depth;     /* of blocks */
     uint32_t shown;     /* the kernel whose nodes have been shown */
+    Map told;           /* what the kernels do that have been */
 } Run;
 
 static void indent(Run *run)
@@ -66,14 +67,26 @@ static void print_choices(Run *run, uint32_t k)
     }
 }
 
-static void print_launch(Run *run, const Step *step)
+/* The functions that the kernel launches whose first launch this is */
+static Str functions_of(const Run *run, const StepList *list, uint32_t first)
 {
+    Str functions = {0};
+    for (uint32_t s = first;
+         s < list->count && list->step[s].kind == STEP_LAUNCH && list->step[s].kernel == list->step[first].kernel; s++)
+        functions = str_format(run->unit->arena, STR_FMT "%u,", STR_ARG(functions),
+                               run->unit->of_step[run->number][list->step[s].number]);
+    return functions;
+}
+
+static void print_launch(Run *run, const StepList *list, uint32_t s)
+{
+    const Step *step = &list->step[s];
     const Program *program = run->unit->program;
     const Entry *entry = run->entry;
     const Kernel *kernel = &entry->memory.kernel[step->kernel];
     if (step->kernel != run->shown) {
         text_char(run->out, '\n');
-        source_describe(run->out, entry, kernel, 4 * (run->depth + 1));
+        source_describe(run->out, entry, kernel, 4 * (run->depth + 1), &run->told, functions_of(run, list, s));
         print_choices(run, step->kernel);
     }
     run->shown = step->kernel;
@@ -232,7 +245,7 @@ static void print_steps(Run *run, const StepList *list)
         const Step *step = &list->step[s];
         switch (step->kind) {
         case STEP_LAUNCH:
-            print_launch(run, step);
+            print_launch(run, list, s);
             break;
         case STEP_LOOP:
             print_loop(run, step);
@@ -305,7 +318,8 @@ void cuda_print_run(Text *out, const CudaUnit *unit, uint32_t e)
                .out = out,
                .port = source_port_names(entry, unit->arena),
                .needed = flow_needed(&entry->memory, unit->arena),
-               .shown = NONE};
+               .shown = NONE,
+               .told = {.arena = unit->arena}};
     print_steps(&run, &entry->steps.list);
     print_unused(out, entry, unit->arena);
     text_printf(out, "\n    return 0;\n}\n");

@@ -67,15 +67,21 @@ static void print_slot(Text *out, const CudaUnit *unit, const KeptSlot *slot)
     source_start_comment(out, slot, unit->arena);
     if (slot->start == START_STORED) {
         print_copy(out, unit->program, slot, unit->arena);
-    } else if (is_filled(slot)) {
-        print_fill(out, slot, unit->arena);
     } else if (slot->start == START_FILL) {
-        text_printf(out, "    NNC_CALL(cudaMemsetAsync(%s + %lld, 0, %lld, stream));\n",
-                    source_block_pointer(slot->block), (long long)slot->offset[0], (long long)slot->bytes);
+        print_fill(out, slot, unit->arena);
     } else {
         print_launch(out, slot, source_start_function(slot, unit->arena));
         text_printf(out, STR_FMT ");\n", STR_ARG(source_start_arguments(slot, unit->arena)));
     }
+}
+
+static void print_zeros(Text *out, const CudaUnit *unit, uint32_t slot, uint32_t count)
+{
+    const Kept *kept = &unit->program->kept;
+    source_zeros_comment(out, kept, slot, count, unit->arena);
+    text_printf(out, "    NNC_CALL(cudaMemsetAsync(%s + %lld, 0, %lld, stream));\n",
+                source_block_pointer(kept->slot[slot].block), (long long)kept->slot[slot].offset[0],
+                (long long)source_zeros_bytes(kept, slot, count));
 }
 
 void cuda_print_start(Text *out, const CudaUnit *unit, KeptBlock block)
@@ -90,9 +96,15 @@ void cuda_print_start(Text *out, const CudaUnit *unit, KeptBlock block)
     if (!cuda_weights_in_source(unit->program))
         cuda_print_check(out, "weights", true);
     cuda_print_check(out, pointer, true);
-    for (uint32_t i = 0; i < kept->count; i++)
-        if (kept->slot[i].block == block && kept->slot[i].bytes)
+    for (uint32_t i = 0, zeros; i < kept->count; i += zeros ? zeros : 1) {
+        zeros = source_zeros(kept, i);
+        if (kept->slot[i].block != block)
+            continue;
+        if (zeros)
+            print_zeros(out, unit, i, zeros);
+        else if (kept->slot[i].bytes)
             print_slot(out, unit, &kept->slot[i]);
+    }
     if (block == BLOCK_PARAMS && !source_start_seeded(unit->program))
         text_printf(out, "    (void)seed;\n");
     text_printf(out, "    (void)stream;\n    return 0;\n}\n");

@@ -1,6 +1,6 @@
 """Conformance: every op against NumPy, on the reference evaluator or on emitted code.
 
-    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME,...] [--except NAME,...] [--every N] [--per-model N] [--sanitize] [--keep FOLDER] [-- WORD ...]
+    conform.py --nnc build/nnc [--target reference|generic|...] [--cc CC] [--op NAME,...] [--except NAME,...] [--every N [--first K]] [--per-model N] [--sanitize] [--keep FOLDER] [-- WORD ...]
 
 Makes the cases (nothing is stored) and puts some of them together into models of one graph each with many inputs and
 outputs.
@@ -155,6 +155,7 @@ def main():
     parser.add_argument("--op", type=lambda words: words.split(","), help="only these")
     parser.add_argument("--except", dest="others", type=lambda words: words.split(","), default=[], help="all but these")
     parser.add_argument("--every", type=int, default=1, help="one case of N, and the first of each op")
+    parser.add_argument("--first", type=int, default=0, help="of these, which of the N")
     parser.add_argument("--sanitize", action="store_true")
     parser.add_argument("--per-model", type=int, default=PER_MODEL, help="cases in a model")
     parser.add_argument("--keep", help="leave models and files in this folder")
@@ -177,7 +178,7 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(arguments.keep or temporary)
         wanted = sorted((c for c in cases.list if c.op in names), key=lambda case: names.index(case.op))
-        wanted = [c for i, c in enumerate(wanted) if i % arguments.every == 0 or wanted[i - 1].op != c.op]
+        wanted = [c for i, c in enumerate(wanted) if i % arguments.every == arguments.first or wanted[i - 1].op != c.op]
         models = models_of(wanted, folder, arguments.per_model)
         if through_files:
             build.side_by_side(lambda model: run_through_files(model, arguments), models)

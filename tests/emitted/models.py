@@ -4,8 +4,8 @@
     models.py --nnc build/nnc --models models [--target T ...] [--cc CC ...] [--level L] [--full] [--name NAME ...]
 
 Each model is compiled for each target, built without a warning as C99, checked as C++17, and run; the same model again
-gives the same bytes.  The large ones are reduced where the evaluator is slow, and compilers behind the first build what
-they get in turns, a target of each model, unless --full asks for all of them.
+gives the same bytes.  Unless --full asks for all of it, the large ones are reduced where the evaluator is slow, and the
+compilers take turns: each gets a target of each model.
 Speaks TAP: one result per model and target.
 """
 
@@ -98,8 +98,7 @@ def main():
     for m, model in enumerate(models):
         for t, target in enumerate(arguments.target):
             there = [cc for cc in arguments.cc if build.available(target, cc)] or arguments.cc
-            turn = arguments.full or (m + t) % min(2, len(arguments.target)) == 0
-            compilers = there if turn else there[:1]
+            compilers = there if arguments.full else [there[(m + t) % len(there)]]
             cases.append((f"{model.stem} for {target} by {', '.join(compilers)}", target, compilers[0],
                           (arguments, model, target, compilers)))
     return build.report(cases, test)

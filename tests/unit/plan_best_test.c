@@ -42,7 +42,7 @@ static void no_allocator_is_lower(const PlanProblem *p, const char *kind)
 
 static void best_is_best(void)
 {
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= 12; seed++) {
         Arena arena = {0};
         Random random = {seed};
         PlanProblem p = draw_aligned(&arena, &random, 5 + (uint32_t)seed % 40);
@@ -62,15 +62,12 @@ static void best_is_best(void)
 /* Too many for the search: the skyline must have them, and where conflicts are some hundred million. */
 static void large_training_steps_are_tight(void)
 {
-    for (uint64_t seed = 2; seed <= 4; seed += 2) {
-        Arena arena = {0};
-        Random random = {seed};
-        PlanProblem p = draw_training(&arena, &random, 20000);
-        PlanResult r = placed(&arena, &p, "best", 1);
-        CHECK((double)r.peak <= 1.001 * (double)r.lower_bound, "seed %" PRIu64 ": %" PRId64 " for %" PRId64, seed,
-              r.peak, r.lower_bound);
-        arena_free(&arena);
-    }
+    Arena arena = {0};
+    Random random = {2};
+    PlanProblem p = draw_training(&arena, &random, 20000);
+    PlanResult r = placed(&arena, &p, "best", 1);
+    CHECK((double)r.peak <= 1.001 * (double)r.lower_bound, "%" PRId64 " for %" PRId64, r.peak, r.lower_bound);
+    arena_free(&arena);
 }
 
 /* Too many for the search, and no order is proven: orders that learn gain something. */
@@ -134,7 +131,7 @@ static PlanProblem crowd(Arena *arena, Random *r, uint32_t count)
 
 static void small_crowds_are_proven(void)
 {
-    for (uint64_t seed = 1; seed <= 100; seed++) {
+    for (uint64_t seed = 1; seed <= 60; seed++) {
         Arena arena = {0};
         Random random = {seed};
         PlanProblem p = crowd(&arena, &random, 15 + (uint32_t)seed % 6);

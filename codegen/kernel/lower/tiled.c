@@ -231,25 +231,11 @@ static const KnobSpec tiled_knobs[] = {
 static int64_t spilled_sums(const Tiled *con)
 {
     uint32_t vectors = 0;
+    bool partial = con->rounds > 1 && !con->packed; /* sums of all rounds have scratch of their own */
     for (uint32_t g = 0; g < con->group_count; g++)
-        if ((con->one_by_one || con->rolled || con->group[g].partial) && con->group[g].vectors > vectors)
+        if ((con->one_by_one || (con->rolled && !partial) || con->group[g].partial) && con->group[g].vectors > vectors)
             vectors = con->group[g].vectors;
     return (int64_t)con->pixels * vectors * con->lanes;
-}
-
-/* Scalar operations that the kernel does beside its sums, and results that it stores */
-static int64_t words_beside(const Lower *lower)
-{
-    const Kernel *kernel = lower->kernel;
-    int64_t words = 0;
-    for (uint32_t n = 0; n < kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[kernel->node[n]];
-        const ScalarList *scalar = op_info(node->op)->scalar;
-        words += scalar ? most(1, scalar->count) : 0;
-        for (uint32_t r = 0; r < node->out_count; r++)
-            words += kernel_stores(lower, node->out[r]);
-    }
-    return words;
 }
 
 /* Would the text of what is done with a tile's sums outgrow that of the sums?  Written out, it also spills them: a loop
@@ -257,7 +243,8 @@ static int64_t words_beside(const Lower *lower)
 static bool rolls(const Tiled *con)
 {
     int64_t sums = (int64_t)con->pixels * con->vectors, steps = con->depth * con->taps_h * con->taps_w;
-    return !con->one_by_one && !con->pool && steps >= LEAST_STEPS && words_beside(con->lower) * sums > MOST_WRITTEN_OUT;
+    return !con->one_by_one && !con->pool && steps >= LEAST_STEPS &&
+           tiled_words_beside(con->lower) * sums > MOST_WRITTEN_OUT;
 }
 
 /* The tiles of a phase as the recipe says, or, where it says nothing, good ones. */

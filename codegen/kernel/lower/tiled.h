@@ -150,6 +150,8 @@ typedef struct Tiled {
 bool tiled_see(Lower *lower, Tiled *con, uint32_t phase);
 /* tiled_tile.c: chooses the tile and cuts the image, as it is asked to; false when that cannot be. */
 bool tiled_choose(Tiled *con);
+/* Scalar operations that the kernel does beside its sums, and results that it stores */
+int64_t tiled_words_beside(const Lower *lower);
 /* tiled_constant.c: constants of which the second operand is made, or is computed here. */
 bool tiled_see_constant(Tiled *con); /* false: there is something else in it */
 /* The depth of blocks throughout which scales are the same; `otherwise` where they are not cut. */

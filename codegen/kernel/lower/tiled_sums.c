@@ -74,12 +74,11 @@ static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
 }
 
 /* Where a sum lies in the scratch of the panel: [pixel][column of the panel]; of panels together: [panel][...]. */
-static Index partial_address(Body *body, uint32_t pixel, uint32_t vector)
+static Index partial_address(Body *body, Index pixel, uint32_t vector)
 {
     const Tiled *con = body->con;
     int64_t lanes = con->lanes;
-    Index row =
-        index_scale(body->arena, tiled_sum(body, body->at->pixel, index_constant(pixel)), body->vectors * lanes);
+    Index row = index_scale(body->arena, tiled_sum(body, body->at->pixel, pixel), body->vectors * lanes);
     if (con->together) {
         Index panel = tiled_sum(body, index_var(body->arena, body->at->group->panel),
                                 index_scale(body->arena, con->first_panel, -1));
@@ -91,7 +90,7 @@ static Index partial_address(Body *body, uint32_t pixel, uint32_t vector)
 static const Expr *start_partial(Body *body, uint32_t pixel, uint32_t vector)
 {
     uint32_t sums = lower_scratch(body->lower, body->con->piece[PIECE_PARTIAL]);
-    return expr_load(body->arena, DT_F32, sums, partial_address(body, pixel, vector));
+    return expr_load(body->arena, DT_F32, sums, partial_address(body, index_constant(pixel), vector));
 }
 
 static const Expr *start_stored(Body *body, uint32_t pixel, uint32_t vector)
@@ -156,7 +155,7 @@ static void store_sums(Body *body, Block *block)
                          : lower_scratch(body->lower, body->con->piece[PIECE_PARTIAL]);
     for (uint32_t p = 0; p < body->pixels; p++)
         for (uint32_t v = 0; v < body->vectors; v++) {
-            Index address = packed ? stored_address(body, p, v) : partial_address(body, p, v);
+            Index address = packed ? stored_address(body, p, v) : partial_address(body, index_constant(p), v);
             stmt_store(body->arena, block, to, address, sum_at(body, p, v));
         }
 }
@@ -200,10 +199,18 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     lower_leave(lower, outer);
 }
 
-/* The sums of a pixel at a time, from where spill_sums has left them. */
-static void finish_in_loop(Body *body, Block *block, uint32_t scratch)
+/* Do the sums of all rounds lie in scratch, from where the last one finishes them? */
+static bool finishes_partial(const Body *body)
+{
+    return body->partial_sums && body->con->rolled && !body->con->packed;
+}
+
+/* The sums of a pixel at a time, from where they have been left. */
+static void finish_in_loop(Body *body, Block *block)
 {
     const Tiled *con = body->con;
+    bool partial = finishes_partial(body);
+    uint32_t scratch = lower_scratch(body->lower, con->piece[partial ? PIECE_PARTIAL : PIECE_SUMS]);
     Lower *lower = body->lower;
     Arena *arena = body->arena;
     ValueId result = con->node->out[0];
@@ -213,7 +220,7 @@ static void finish_in_loop(Body *body, Block *block, uint32_t scratch)
     Block *outer = lower_enter(lower, block);
     Index row = tiled_sum(body, index_scale(arena, pixel, body->vectors * con->lanes), body->lane);
     for (uint32_t v = 0; v < body->vectors; v++) {
-        Index at = tiled_sum(body, row, index_constant(v * con->lanes));
+        Index at = partial ? partial_address(body, pixel, v) : tiled_sum(body, row, index_constant(v * con->lanes));
         Index column = tiled_sum(body, panel_column(body, v), body->lane);
         tiled_position(con, tiled_sum(body, body->at->pixel, pixel), column, position);
         lower->bound[result] = expr_load(arena, DT_F32, scratch, at);
@@ -232,6 +239,11 @@ static Stmt *in_last_round(Body *body, Block *block)
 void tiled_finish(Body *body, Block *block, Block *inner)
 {
     const Tiled *con = body->con;
+    if (finishes_partial(body)) {
+        store_sums(body, inner);
+        finish_in_loop(body, &in_last_round(body, inner)->body);
+        return;
+    }
     if (body->partial_sums) {
         Stmt *last = in_last_round(body, inner);
         inner = &last->body;
@@ -245,7 +257,7 @@ void tiled_finish(Body *body, Block *block, Block *inner)
     uint32_t sums = lower_scratch(con->lower, con->piece[PIECE_SUMS]);
     spill_sums(body, inner, sums);
     if (whole)
-        finish_in_loop(body, inner, sums);
+        finish_in_loop(body, inner);
     else
         finish_one_by_one(body, body->partial_sums ? &in_last_round(body, block)->body : block, sums);
 }

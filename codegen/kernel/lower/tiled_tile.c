@@ -6,7 +6,7 @@
 
 #define FEW_PIXELS 3 /* that a tile of a row has at least, where that saves text */
 #define MANY_LINES 900
-#define MOST_LINES 2000
+#define MOST_LINES 1800
 
 /* Bytes of weights that stay in the first level while all tiles pass over them. */
 static int64_t block_bytes(const Tiled *con)
@@ -23,14 +23,16 @@ static bool goes_straight(const Tiled *con)
 
 #define SMALL_VECTORS 2 /* of sums, where code is to be small */
 
+#define FEW_IDLE 12 /* pixels of two vectors hide the latency of sums as well as 14 do */
+
 /* The whole tiles that a row, or what goes like one, may be cut into without a rest: then there are few kinds of them,
- * each a text of its own.  In strict C99, whose text is read and whose code may lie in flash. */
+ * each a text of its own.  In strict C99, whose text is read and whose code may lie in flash, and of many registers. */
 static uint32_t even_pixels(const Tiled *con)
 {
     int64_t extent = goes_straight(con) ? con->out_h * con->out_w : con->out_w;
-    if (con->lower->target->dialect != DIALECT_C99 || con->pixels > 8)
-        return con->pixels;
-    for (uint32_t pixels = con->pixels; pixels >= 4; pixels--)
+    bool strict = con->lower->target->dialect == DIALECT_C99 && con->pixels <= 8;
+    uint32_t least = strict ? 4 : con->pixels > FEW_IDLE && con->vectors == 2 ? FEW_IDLE : con->pixels;
+    for (uint32_t pixels = con->pixels; pixels >= least; pixels--)
         if (extent % pixels == 0)
             return pixels;
     return con->pixels;
@@ -321,13 +323,28 @@ static bool rows_suit(const Tiled *con)
     return few_texts || con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
 }
 
-/* Lines of the emitted text, about: two steps of the depth per tap, sums started and stored in two ways. */
+int64_t tiled_words_beside(const Lower *lower)
+{
+    const Kernel *kernel = lower->kernel;
+    int64_t words = 0;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        const ScalarList *scalar = op_info(node->op)->scalar;
+        words += scalar ? most(1, scalar->count) : 0;
+        for (uint32_t r = 0; r < node->out_count; r++)
+            words += kernel_stores(lower, node->out[r]);
+    }
+    return words;
+}
+
+/* Lines of the emitted text, about: two steps of the depth per tap, sums started and stored in two ways, and what is
+ * done with each before. */
 static int64_t text_length(const Tiled *con)
 {
     int64_t pixels = 0, taps = con->taps_w * (con->taps_h > 1 ? 2 : 1);
     for (uint32_t i = 0; i < con->tiling.count; i++)
         pixels += con->tiling.loop[i].pixels;
-    return pixels * (2 * taps + 5 * con->vectors);
+    return pixels * (2 * taps + (5 + tiled_words_beside(con->lower)) * con->vectors);
 }
 
 /* Long texts are worth some idle registers, very long ones any. */
