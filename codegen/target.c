@@ -24,6 +24,10 @@ enum { /* ebx of leaf 7 */
        BMI2 = 1 << 8,
        V3_EBX7 = BMI1 | AVX2 | BMI2,
 };
+enum {
+    AVX512_VNNI = 1 << 11, /* ecx of leaf 7 ... */
+    AVX512_BF16 = 1 << 5
+};                                                                    /* ... and eax of its second part */
 #define AVX512 (1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) /* F, DQ, CD, BW, VL */
 enum { LAHF = 1 << 0, LZCNT = 1 << 5 };                               /* ecx of leaf 0x80000001 */
 enum { YMM = 3 << 1, ZMM = YMM | 7 << 5 };                            /* of XCR0; the second with masks */
@@ -31,6 +35,13 @@ enum { YMM = 3 << 1, ZMM = YMM | 7 << 5 };                            /* of XCR0
 static const nnc_cpu v2_cpu = {.ecx1 = V2_ECX1, .ecx81 = LAHF};
 static const nnc_cpu v3_cpu = {.ecx1 = V3_ECX1, .ebx7 = V3_EBX7, .ecx81 = LAHF | LZCNT, .xcr0 = YMM};
 static const nnc_cpu v4_cpu = {.ecx1 = V3_ECX1, .ebx7 = V3_EBX7 | AVX512, .ecx81 = LAHF | LZCNT, .xcr0 = ZMM};
+
+static const nnc_cpu v4_vnni_cpu = {.ecx1 = V3_ECX1,
+                                    .ebx7 = V3_EBX7 | AVX512,
+                                    .ecx7 = AVX512_VNNI,
+                                    .eax7_1 = AVX512_BF16,
+                                    .ecx81 = LAHF | LZCNT,
+                                    .xcr0 = ZMM};
 
 /* Cache sizes are those of one core of common machines; they steer blocking, not correctness. */
 const Target target_table[] = {
@@ -86,6 +97,20 @@ const Target target_table[] = {
      .halves = true,
      .pairs = true,
      .doc = "AVX-512 (Skylake server, Zen 4 and later)"},
+    {.name = "x86-64-v4-vnni",
+     .cc_flags = "-march=x86-64-v4 -mavx512vnni -mavx512bf16 -mprefer-vector-width=512",
+     .macro = "__AVX512BF16__",
+     .cpu = &v4_vnni_cpu,
+     .dialect = DIALECT_VECTOR,
+     .lanes = 16,
+     .vector_registers = 32,
+     .l1_bytes = 32 << 10,
+     .l2_bytes = 1 << 20,
+     .halves = true,
+     .pairs = true,
+     .quads = true,
+     .brains = true,
+     .doc = "AVX-512 with VNNI and BF16 (Cooper Lake, Sapphire Rapids, Zen 4 and later)"},
     {.name = "aarch64",
      .cc_flags = "-march=armv8-a",
      .macro = "__aarch64__",

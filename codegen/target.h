@@ -34,9 +34,11 @@ typedef struct Target {
     bool halves;         /* one instruction makes a vector of f32 of one of f16 in memory */
     bool fetches_images; /* by software: the hardware does not follow many short runs of an image */
     bool pairs;          /* one instruction multiplies pairs of 16 bits and adds up both products */
-    bool small;          /* the least code, however slow: target_small */
-    bool flash;          /* constants lie where every byte counts: packed weights are not padded to whole vectors */
-    Backend backend;     /* target_with_backend */
+    bool quads;      /* ... and four bytes, of one operand unsigned, of the other signed, and adds up all products */
+    bool brains;     /* ... and pairs of bf16, whose products it adds to f32 */
+    bool small;      /* the least code, however slow: target_small */
+    bool flash;      /* constants lie where every byte counts: packed weights are not padded to whole vectors */
+    Backend backend; /* target_with_backend */
     const char *doc;
 } Target;
 

@@ -316,7 +316,7 @@ static Piece print_halved(Printer *printer, const Expr *load, bool high)
 static bool loads_narrow_vector(const Printer *printer, const Expr *expr)
 {
     return printer->lane && expr->kind == EXPR_LOAD && expr->dtype != DT_F32 && expr->dtype != DT_BOOL &&
-           expr_uses(expr, printer->lane);
+           expr->dtype != DT_I32 && expr_uses(expr, printer->lane);
 }
 
 static Str print_limit(Printer *printer, int64_t limit)
@@ -344,7 +344,8 @@ static Piece print_load(Printer *printer, const Expr *expr)
         return (Piece){str_format(printer->arena, STR_FMT "[" STR_FMT "]", STR_ARG(name), STR_ARG(base)), PREC_PRIMARY,
                        false};
     bool mask = expr->dtype == DT_BOOL;
-    Helper helper = factor == 1                   ? (mask ? HELPER_LOAD_MASK : HELPER_LOAD)
+    Helper helper = expr->dtype == DT_I32         ? HELPER_LOAD_WORDS
+                    : factor == 1                 ? (mask ? HELPER_LOAD_MASK : HELPER_LOAD)
                     : factor == 2 && expr->spread ? HELPER_EVEN
                     : mask                        ? HELPER_GATHER_MASK
                                                   : HELPER_GATHER;
@@ -429,41 +430,41 @@ static Piece print_bits(Printer *printer, const Expr *expr)
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", bits, STR_ARG(x.text)), PREC_PRIMARY, false};
 }
 
-/* Pairs that stand side by side, one for each lane, or one pair of i16. */
-static Piece print_pair(Printer *printer, const Expr *expr)
+/* Bundles that stand side by side, one for each lane, or one of what is in scratch as it is multiplied. */
+static Piece print_bundle(Printer *printer, const Expr *expr)
 {
+    static const Helper one[] = {[BUNDLE_I16] = HELPER_PAIR, [BUNDLE_BYTES] = HELPER_QUAD, [BUNDLE_BF16] = HELPER_PAIR};
+    static const DType element[] = {[BUNDLE_I16] = DT_I16, [BUNDLE_BYTES] = DT_U8, [BUNDLE_BF16] = DT_U16};
     const Expr *load = expr->arg[0];
+    Bundle bundle = expr->bundle;
     int64_t factor;
     Str name = printer->names->buffer[load->buffer], base = print_base(printer, name, load->index, &factor);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
-    if (!factor) {
-        assert(load->dtype == DT_I16 && expr->number == 0);
-        const char *pair = prelude_need(printer->needs, printer->arena, HELPER_PAIR, DT_I16, 1);
-        return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", pair, STR_ARG(plus)), PREC_PRIMARY, false};
-    }
-    assert(factor == 2 && (load->dtype == DT_I8 || load->dtype == DT_U8));
-    const char *pairs = prelude_need(printer->needs, printer->arena,
-                                     load->dtype == DT_I8 ? HELPER_PAIRS_I8 : HELPER_PAIRS_U8, DT_F32, printer->lanes);
-    return (Piece){str_format(printer->arena, "%s(" STR_FMT ", %lld)", pairs, STR_ARG(plus), (long long)expr->number),
-                   PREC_PRIMARY, true};
-}
-
-/* The same number, or pair, in all lanes. */
-static Str print_integers(Printer *printer, Piece piece)
-{
-    if (piece.vector)
-        return piece.text;
-    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT_PAIR, DT_F32, printer->lanes);
-    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
+    Helper helper = one[bundle];
+    if (factor)
+        helper = bundle == BUNDLE_BF16    ? HELPER_PAIRS_BF16
+                 : bundle == BUNDLE_BYTES ? (load->dtype == DT_I8 ? HELPER_QUADS_I8 : HELPER_QUADS_U8)
+                                          : (load->dtype == DT_I8 ? HELPER_PAIRS_I8 : HELPER_PAIRS_U8);
+    const char *load_bundle = prelude_need(printer->needs, printer->arena, helper, factor ? DT_F32 : element[bundle],
+                                           factor ? printer->lanes : 1);
+    Str less = {0};
+    if (factor && bundle != BUNDLE_BF16)
+        less = str_format(printer->arena, ", %lld", (long long)expr->number);
+    assert((!factor || factor == (int64_t)bundle_count(bundle)) && (expr->number == 0 || less.len));
+    return (Piece){str_format(printer->arena, "%s(" STR_FMT STR_FMT ")", load_bundle, STR_ARG(plus), STR_ARG(less)),
+                   PREC_PRIMARY, factor != 0};
 }
 
 static Piece print_dot(Printer *printer, const Expr *expr)
 {
-    Str arg[3];
-    for (int i = 0; i < 3; i++)
+    static const Helper helper[] = {
+        [BUNDLE_I16] = HELPER_DOT, [BUNDLE_BYTES] = HELPER_DOT_BYTES, [BUNDLE_BF16] = HELPER_DOT_BF16};
+    Piece sum = print_expr(printer, expr->arg[0]);
+    Str arg[3] = {expr->dtype == DT_F32 ? print_as_vector(printer, sum) : print_integers(printer, sum)};
+    for (int i = 1; i < 3; i++)
         arg[i] = print_integers(printer, print_expr(printer, expr->arg[i]));
-    const char *dot = prelude_need(printer->needs, printer->arena, HELPER_DOT, DT_F32, printer->lanes);
+    const char *dot = prelude_need(printer->needs, printer->arena, helper[expr->bundle], DT_F32, printer->lanes);
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", dot, STR_ARG(arg[0]),
                               STR_ARG(arg[1]), STR_ARG(arg[2])),
                    PREC_PRIMARY, true};
@@ -501,8 +502,8 @@ Piece print_expr(Printer *printer, const Expr *expr)
         return print_cast(printer, expr);
     case EXPR_BITS:
         return print_bits(printer, expr);
-    case EXPR_PAIR:
-        return print_pair(printer, expr);
+    case EXPR_BUNDLE:
+        return print_bundle(printer, expr);
     case EXPR_DOT:
         return print_dot(printer, expr);
     case EXPR_WITHIN:

@@ -66,6 +66,7 @@ Piece print_infix(Printer *printer, Piece a, const char *operator, Piece b, int 
 Piece print_selected(Printer *printer, Piece mask, Piece a, Piece b);
 Piece print_vector_piece(Printer *printer, Piece piece); /* a scalar in all lanes */
 Str print_as_vector(Printer *printer, Piece piece);
+Str print_integers(Printer *printer, Piece piece); /* of i32: a number, or a bundle, in all lanes */
 Str print_as_mask(Printer *printer, Piece piece);
 
 /* Elements two to a byte (nibbles.c) */

@@ -41,8 +41,16 @@ static const struct {
     [HELPER_PAIR] = {"pair", NULL},
     [HELPER_PAIRS_I8] = {"pairs_i8", NULL},
     [HELPER_PAIRS_U8] = {"pairs_u8", NULL},
+    [HELPER_PAIRS_BF16] = {"pairs_bf16", NULL},
+    [HELPER_QUAD] = {"quad", NULL},
+    [HELPER_QUADS_I8] = {"quads_i8", NULL},
+    [HELPER_QUADS_U8] = {"quads_u8", NULL},
     [HELPER_DOT] = {"dot", NULL},
+    [HELPER_DOT_BYTES] = {"dot_bytes", NULL},
+    [HELPER_DOT_BF16] = {"dot_bf16", NULL},
     [HELPER_SPLAT_PAIR] = {"splat_pair", NULL},
+    [HELPER_LOAD_WORDS] = {"load_words", NULL},
+    [HELPER_STORE_WORDS] = {"store_words", NULL},
     [HELPER_FLOATS] = {"floats", NULL},
     [HELPER_LOAD_NIBBLE] = {"load_nibble", NULL},
     [HELPER_NIBBLE] = {"nibble", NULL},
@@ -163,7 +171,7 @@ static const Snippet *find_in(const Snippet *table, Str name, unsigned form)
 
 const Snippet *helper_snippet(Str name, unsigned variant)
 {
-    static const Snippet *const table[] = {snippet_basic,  snippet_narrow, snippet_math,
+    static const Snippet *const table[] = {snippet_basic,  snippet_narrow, snippet_bundles,  snippet_math,
                                            snippet_random, snippet_lanes,  snippet_operators};
     const Snippet *found = NULL;
     for (uint32_t i = 0; i < sizeof table / sizeof *table && !found; i++)
@@ -270,6 +278,10 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
         text_str(printer->out, printer->lanes > 8 ? STR("__AVX512VNNI__") : STR("__AVXVNNI__"));
     else if (str_is(word, "SUMS_PAIRS")) /* that one; without AVX-512 it has a shorter code */
         text_str(printer->out, printer->lanes > 8 ? STR("\"vpdpwssd\"") : STR("\"%{vex%} vpdpwssd\""));
+    else if (str_is(word, "SUMS_BYTES"))
+        text_str(printer->out, printer->lanes > 8 ? STR("\"vpdpbusd\"") : STR("\"%{vex%} vpdpbusd\""));
+    else if (str_is(word, "BRAIN_DOTS"))
+        text_str(printer->out, STR("__AVX512BF16__"));
     else if (str_is(word, "EVENS"))
         print_evens(printer);
     else if (str_is(word, "UNALIGNED"))

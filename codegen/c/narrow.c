@@ -139,58 +139,7 @@
     "    const U u = (U)x, nan = (U)((I)(u & 0x7FFFFFFFu) > 0x7F800000);\n"                                            \
     "    const U y = (nan & (u >> 16 | 0x40u)) | (~nan & (u + 0x7FFFu + (u >> 16 & 1u)) >> 16);\n"
 
-/* Of pairs of i16 in words of 32 bits, as the instructions that multiply them want them. */
-#define PAIRS(name, element, instruction)                                                                              \
-    "static inline I pairs_" name "$(const " element                                                                   \
-    " *p, int less)\n"                                                                                                 \
-    "{\n"                                                                                                              \
-    "    typedef " element                                                                                             \
-    " narrow __attribute__((vector_size(2 * LANES), aligned(1), may_alias));\n"                                        \
-    "    typedef int16_t wider __attribute__((vector_size(4 * LANES)));\n"                                             \
-    "    wider y;\n"                                                                                                   \
-    "#if defined(PAIRED)\n"                                                                                            \
-    "    __asm__(\"" instruction                                                                                       \
-    " %1, %0\" : \"=v\"(y) : \"m\"(*(const narrow *)(const void *)p));\n"                                              \
-    "#else\n"                                                                                                          \
-    "    narrow x;\n"                                                                                                  \
-    "    memcpy(&x, p, sizeof x);\n"                                                                                   \
-    "    y = __builtin_convertvector(x, wider);\n"                                                                     \
-    "#endif\n"                                                                                                         \
-    "    return (I)(y - (int16_t)less);\n"                                                                             \
-    "}\n"
-
 const Snippet snippet_narrow[] = {
-    {"pair", SNIPPET_SIGNED,
-     "static inline int32_t pair$(const T *p)\n"
-     "{\n"
-     "    int32_t x;\n"
-     "    memcpy(&x, p, sizeof x);\n"
-     "    return x;\n"
-     "}\n"},
-    {"pairs_i8", SNIPPET_VECTOR, PAIRS("i8", "int8_t", "vpmovsxbw")},
-    {"pairs_u8", SNIPPET_VECTOR, PAIRS("u8", "uint8_t", "vpmovzxbw")},
-    {"splat_pair", SNIPPET_VECTOR,
-     "static inline I splat_pair$(int32_t x)\n"
-     "{\n"
-     "    const I zero = {0};\n"
-     "    return zero + x;\n"
-     "}\n"},
-    /* C has no operator for it. */
-    {"dot", SNIPPET_VECTOR,
-     "static inline I dot$(I sum, I x, I y)\n"
-     "{\n"
-     "#if defined(DOTS)\n"
-     "    __asm__(SUMS_PAIRS \" %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\n"
-     "    return sum;\n"
-     "#elif defined(PAIRED)\n"
-     "    I z;\n"
-     "    __asm__(\"vpmaddwd %2, %1, %0\" : \"=v\"(z) : \"v\"(x), \"v\"(y));\n"
-     "    return (I)((U)sum + (U)z);\n"
-     "#else\n"
-     "    const I low = ((I)((U)x << 16) >> 16) * ((I)((U)y << 16) >> 16);\n"
-     "    return (I)((U)sum + (U)low + (U)((x >> 16) * (y >> 16)));\n"
-     "#endif\n"
-     "}\n"},
     {"floats", SNIPPET_VECTOR,
      "static inline F floats$(I x)\n"
      "{\n"

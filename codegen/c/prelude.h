@@ -42,11 +42,19 @@ typedef enum Helper {
     HELPER_STORE_I16,
     HELPER_STORE_U16,
     HELPER_STORE_I32,
-    HELPER_PAIR,     /* int32_t pair_i16(const int16_t *p): both as they are, of i16 */
+    HELPER_PAIR,     /* int32_t pair_i16(const int16_t *p): both as they are, of i16 and u16 */
     HELPER_PAIRS_I8, /* i32x16 pairs_i8_f32x16(const int8_t *p, int less): 16 pairs, widened, less a number */
     HELPER_PAIRS_U8,
+    HELPER_PAIRS_BF16, /* i32x16 pairs_bf16_f32x16(const uint16_t *p): as they are */
+    HELPER_QUAD,       /* int32_t quad_u8(const uint8_t *p): four as they are */
+    HELPER_QUADS_I8,   /* i32x16 quads_i8_f32x16(const int8_t *p, int less): 16 quads, each byte less a number */
+    HELPER_QUADS_U8,
     HELPER_DOT,         /* i32x16 dot_f32x16(i32x16 sum, i32x16 x, i32x16 y): + the products of pairs */
+    HELPER_DOT_BYTES,   /* the same of quads, u8 by i8 */
+    HELPER_DOT_BF16,    /* f32x16 dot_bf16_f32x16(f32x16 sum, i32x16 x, i32x16 y): of pairs of bf16 */
     HELPER_SPLAT_PAIR,  /* i32x16 splat_pair_f32x16(int32_t x) */
+    HELPER_LOAD_WORDS,  /* i32x16 load_words_f32x16(const int32_t *p): unaligned */
+    HELPER_STORE_WORDS, /* void store_words_f32x16(int32_t *p, i32x16 x): unaligned */
     HELPER_FLOATS,      /* f32x16 floats_f32x16(i32x16 x): rounded */
     HELPER_LOAD_NIBBLE, /* f32x16 load_nibble_f32x16(const uint8_t *p, int high): 4 bits of each byte */
     HELPER_NIBBLE,      /* f32x16 nibble_f32x16(const uint8_t *p, int part): 4 bits of p, of words of 8 */

@@ -99,7 +99,11 @@ static void print_store(Printer *printer, const Stmt *stmt)
         [DT_I8] = HELPER_STORE_I8,     [DT_U8] = HELPER_STORE_U8,   [DT_I16] = HELPER_STORE_I16,
         [DT_U16] = HELPER_STORE_U16,   [DT_I32] = HELPER_STORE_I32};
     const Expr *value = stmt->value;
-    Helper helper = narrowing[value->dtype] ? narrowing[value->dtype] : factor == 1 ? HELPER_STORE : HELPER_SCATTER;
+    bool words = value->dtype == DT_I32 && value->kind != EXPR_CAST;
+    Helper helper = words                     ? HELPER_STORE_WORDS
+                    : narrowing[value->dtype] ? narrowing[value->dtype]
+                    : factor == 1             ? HELPER_STORE
+                                              : HELPER_SCATTER;
     const char *store = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
     if (narrowing[value->dtype] && value->dtype != DT_BOOL && value->kind == EXPR_CAST) /* the store rounds, or cuts */
         value = value->arg[0];

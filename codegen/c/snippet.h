@@ -9,6 +9,7 @@
  *   HALVES  what a compiler defines that makes f16 of them
  *   PAIRED  what a compiler defines that multiplies pairs of i16 in one instruction
  *   DOTS    what it defines that adds up their products in it, too, by the instruction SUMS_PAIRS
+ *   SUMS_BYTES, BRAIN_DOTS  that of bytes; and what it defines that does so with bf16
  *   EVENS   the numbers of p[0], p[2], ... in the vectors from p and from p + LANES - 1
  *   UNALIGNED the vector type at any address of a float
  *   BYTES, UNALIGNED_BYTES  a vector of as many bytes, and at any address
@@ -43,6 +44,6 @@ typedef struct Snippet {
 
 /* Each ends with a null name.  Those of the device stand before the others where CUDA prints them. */
 extern const Snippet snippet_basic[], snippet_narrow[], snippet_math[], snippet_random[], snippet_device[];
-extern const Snippet snippet_lanes[], snippet_operators[];
+extern const Snippet snippet_bundles[], snippet_lanes[], snippet_operators[];
 
 #endif

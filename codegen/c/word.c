@@ -91,6 +91,23 @@ Piece print_infix(Printer *printer, Piece a, const char *operator, Piece b, int 
                    precedence, a.vector || b.vector};
 }
 
+Str print_integers(Printer *printer, Piece piece)
+{
+    if (piece.vector)
+        return piece.text;
+    const char *splat = prelude_need(printer->needs, printer->arena, HELPER_SPLAT_PAIR, DT_F32, printer->lanes);
+    return str_format(printer->arena, "%s(" STR_FMT ")", splat, STR_ARG(piece.text));
+}
+
+/* The same of vectors */
+static Piece wrapped_vectors(Printer *printer, Piece a, const char *operator, Piece b)
+{
+    return (Piece){str_format(printer->arena, "(i32x%u)((u32x%u)" STR_FMT " %s (u32x%u)" STR_FMT ")", printer->lanes,
+                              printer->lanes, STR_ARG(print_integers(printer, a)), operator, printer->lanes,
+                              STR_ARG(print_integers(printer, b))),
+                   PREC_UNARY, true};
+}
+
 /* Integers wrap around, as NumPy's do; C leaves the overflow of signed ones undefined, which u16 are widened to. */
 static Piece arithmetic(Printer *printer, DType dtype, Piece a, const char *operator, Piece b, int precedence)
 {
@@ -98,6 +115,8 @@ static Piece arithmetic(Printer *printer, DType dtype, Piece a, const char *oper
     Piece piece = print_infix(printer, a, operator, b, precedence);
     if (!dtype_is_int(dtype))
         return piece;
+    if (piece.vector && dtype == DT_I32)
+        return wrapped_vectors(printer, a, operator, b);
     const char *as = wrapped[dtype];
     if (as)
         piece.text = str_format(printer->arena, "(%s)" STR_FMT " %s (%s)" STR_FMT, as,

@@ -90,12 +90,14 @@ static bool is_number(DType dtype)
     return dtype == DT_F32 || dtype == DT_F64 || dtype == DT_BOOL;
 }
 
-/* Of i8 and u8, which vectors are widened of as they are loaded, to f32 */
+/* Of i8, u8 and bf16, which vectors are widened of as they are loaded, to f32 */
 static bool widens_bytes(const Keeper *k, const Node *node)
 {
-    return k->target && k->target->pairs && op_info(node->op)->family == FAMILY_CAST && !op_keeps_bits(node->op) &&
-           value_type(k->graph, node->out[0])->dtype == DT_F32 &&
-           (value_type(k->graph, node->in[0])->dtype == DT_I8 || value_type(k->graph, node->in[0])->dtype == DT_U8);
+    if (!k->target || op_info(node->op)->family != FAMILY_CAST || op_keeps_bits(node->op) ||
+        value_type(k->graph, node->out[0])->dtype != DT_F32)
+        return false;
+    DType dtype = value_type(k->graph, node->in[0])->dtype;
+    return dtype == DT_BF16 ? k->target->brains : k->target->pairs && (dtype == DT_I8 || dtype == DT_U8);
 }
 
 /* A label for a row of classes is read as fast as numbers are, other integers are not. */

@@ -106,9 +106,8 @@ void cli_put_rows(const Text *text);
 #define FLAG_TARGET                                                                                                    \
     {                                                                                                                  \
         "target", "T",                                                                                                 \
-            "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, "          \
-            "riscv64-v, "                                                                                              \
-            "cuda:sm_90"                                                                                               \
+            "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, "                   \
+            "x86-64-v4-vnni, aarch64, riscv64-v, cuda:sm_90"                                                           \
     }
 #define FLAG_CC                                                                                                        \
     {                                                                                                                  \

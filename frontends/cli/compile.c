@@ -417,9 +417,9 @@ const Verb verb_compile = {
         (const Flag[]){
             {"o", "DIR", "The folder to write to (default: this one)"},
             {"target", "T,...",
-             "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, "
-             "riscv64-v, "
-             "cuda:sm_90; of several the program takes the best that the machine has on which it runs"},
+             "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, "
+             "x86-64-v4-vnni, aarch64, riscv64-v, cuda:sm_90; of several the program takes the best that the machine "
+             "has on which it runs"},
             {"name", "NAME", "The prefix of all that is written, instead of the graph's name"},
             {"emit", "PART,...",
              "What to write: c, lib, static, test, selftest, ir, kernels, cuda (default: c or cuda, by target)"},

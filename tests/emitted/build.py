@@ -17,19 +17,21 @@ SYMBOLS = {"memcpy", "memset", "memmove"}  # what may be called beside math.h; c
 
 FEATURES = {"generic": set(), "x86-64-v2": {"sse4_2"}, "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
             "x86-64-v4": {"avx2", "fma", "bmi2", "f16c", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}
+FEATURES["x86-64-v4-vnni"] = FEATURES["x86-64-v4"] | {"avx512_vnni", "avx512_bf16"}
+MARCH = {"generic": [], "x86-64-v4-vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16"]}
 
 TARGETS = ["generic", "x86-64-v3", "x86-64-v4"]  # that tests take unless they are told
 
 
-# Vectors wider than the machine's, which C compilers cut: tests whose environment says so take x86-64-v4 for that, and
-# only where AVX-512 is lacking.
+# Vectors wider than the machine's, which C compilers cut, and what stands for instructions that it lacks: tests whose
+# environment says so take targets of AVX-512 for that, and only where the machine is none of them.
 ANYWHERE = "NNC_TEST_ANYWHERE" in os.environ
 
 
 def march(target):
-    if ANYWHERE and target == "x86-64-v4":
+    if ANYWHERE and target.startswith("x86-64-v4"):
         return ["-march=x86-64-v3", "-DNNC_ANY_MACHINE", "-Wno-psabi"]
-    return [] if target == "generic" else [f"-march={target}"]
+    return MARCH.get(target, [f"-march={target}"])
 
 
 def machine_has(target):
@@ -38,7 +40,7 @@ def machine_has(target):
     except OSError:
         return False
     if ANYWHERE:
-        return target == "x86-64-v4" and FEATURES["x86-64-v3"] <= here and not FEATURES[target] <= here
+        return target.startswith("x86-64-v4") and FEATURES["x86-64-v3"] <= here and not FEATURES[target] <= here
     return FEATURES[target] <= here
 
 

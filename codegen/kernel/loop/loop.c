@@ -89,18 +89,19 @@ const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *in
         (Expr){.kind = EXPR_WITHIN, .dtype = inside->dtype, .index = index, .limit = limit, .arg = {inside, outside}});
 }
 
-const Expr *expr_pair(Arena *arena, DType dtype, uint32_t buffer, Index index, double less)
+const Expr *expr_bundle(Arena *arena, Bundle bundle, DType dtype, uint32_t buffer, Index index, double less)
 {
-    Index next = index_add(arena, index, index_constant(1));
-    return keep(arena, (Expr){.kind = EXPR_PAIR,
+    Index last = index_add(arena, index, index_constant(bundle_count(bundle) - 1));
+    return keep(arena, (Expr){.kind = EXPR_BUNDLE,
                               .dtype = DT_I32,
+                              .bundle = bundle,
                               .number = less,
-                              .arg = {expr_load(arena, dtype, buffer, index), expr_load(arena, dtype, buffer, next)}});
+                              .arg = {expr_load(arena, dtype, buffer, index), expr_load(arena, dtype, buffer, last)}});
 }
 
-const Expr *expr_dot(Arena *arena, const Expr *sum, const Expr *x, const Expr *y)
+const Expr *expr_dot(Arena *arena, Bundle bundle, const Expr *sum, const Expr *x, const Expr *y)
 {
-    return keep(arena, (Expr){.kind = EXPR_DOT, .dtype = DT_I32, .arg = {sum, x, y}});
+    return keep(arena, (Expr){.kind = EXPR_DOT, .dtype = sum->dtype, .bundle = bundle, .arg = {sum, x, y}});
 }
 
 bool expr_uses(const Expr *expr, const Var *var)
@@ -136,10 +137,10 @@ bool expr_eq(const Expr *a, const Expr *b)
     if (a == b)
         return true;
     if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->word != b->word || a->draw != b->draw ||
-        a->buffer != b->buffer || a->local != b->local || a->limit != b->limit || !index_eq(a->index, b->index) ||
-        !index_eq(a->index2, b->index2))
+        a->bundle != b->bundle || a->buffer != b->buffer || a->local != b->local || a->limit != b->limit ||
+        !index_eq(a->index, b->index) || !index_eq(a->index2, b->index2))
         return false;
-    if ((a->kind == EXPR_NUMBER || a->kind == EXPR_PAIR) && a->number != b->number)
+    if ((a->kind == EXPR_NUMBER || a->kind == EXPR_BUNDLE) && a->number != b->number)
         return false;
     return expr_eq(a->arg[0], b->arg[0]) && expr_eq(a->arg[1], b->arg[1]) && expr_eq(a->arg[2], b->arg[2]);
 }

@@ -30,10 +30,17 @@ typedef enum ExprKind {
     EXPR_WORD,   /* a word of arg[0..2] */
     EXPR_CAST,   /* arg[0] as dtype */
     EXPR_BITS,   /* the bits of arg[0] as those of a dtype */
-    EXPR_PAIR,   /* two integers of 16 bits in one of 32: loads of neighbours, less `number` */
-    EXPR_DOT,    /* arg[0] + the sum of the products of the pairs arg[1] and arg[2], as i32 wraps */
+    EXPR_BUNDLE, /* neighbours in a word of 32 bits, of type i32: loads of the first and the last, less `number` */
+    EXPR_DOT,    /* arg[0] + the sum of the products of what is in the bundles arg[1] and arg[2]; as i32 wraps */
     EXPR_WITHIN, /* 0 <= index < limit ? arg[0] : arg[1]; arg[0] is not evaluated outside */
 } ExprKind;
+
+/* What a word of 32 bits holds, for an instruction that multiplies each and adds up the products. */
+typedef enum Bundle {
+    BUNDLE_I16,   /* two of them; the sums are i32 */
+    BUNDLE_BYTES, /* four, of the first operand u8, of the second i8; i32 */
+    BUNDLE_BF16,  /* two, the second added before the first, both rounded; f32 */
+} Bundle;
 
 typedef struct Local {
     const char *name;
@@ -49,6 +56,7 @@ typedef struct Expr {
     DType dtype;
     Word word;
     Draw draw;
+    Bundle bundle;
     double number;
     uint32_t buffer;
     const Local *local;
@@ -131,9 +139,9 @@ const Expr *expr_word(Arena *arena, Word word, DType dtype, const Expr *x, const
 const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x);
 const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *inside, const Expr *outside);
 const Expr *expr_bits(Arena *arena, DType dtype, const Expr *x);
-/* buffer[index] - less and buffer[index + 1] - less, of 8 or 16 bits. */
-const Expr *expr_pair(Arena *arena, DType dtype, uint32_t buffer, Index index, double less);
-const Expr *expr_dot(Arena *arena, const Expr *sum, const Expr *x, const Expr *y);
+/* buffer[index] - less, buffer[index + 1] - less, ...: as many of 8 or 16 bits as the bundle has. */
+const Expr *expr_bundle(Arena *arena, Bundle bundle, DType dtype, uint32_t buffer, Index index, double less);
+const Expr *expr_dot(Arena *arena, Bundle bundle, const Expr *sum, const Expr *x, const Expr *y);
 bool expr_uses(const Expr *expr, const Var *var);
 /* The load of bytes of which `halves` takes the low half, x & 15, or the high one, x >> 4; NULL: it does not. */
 const Expr *expr_halved(const Expr *halves, bool *high);
@@ -141,6 +149,11 @@ bool expr_eq(const Expr *a, const Expr *b);
 const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Index with);
 /* Calls visit for every load in the expression, also inside data indices. */
 void expr_loads(const Expr *expr, void (*visit)(void *context, const Expr *load), void *context);
+
+static inline uint32_t bundle_count(Bundle bundle)
+{
+    return bundle == BUNDLE_BYTES ? 4 : 2;
+}
 
 /* Indices, and the expressions that they read. */
 bool index_uses(Index a, const Var *var);

@@ -1,4 +1,4 @@
-/* Contractions by pairs of narrow integers (pairs.h): tiles, chunks, and the provider's row. */
+/* Contractions by bundles of narrow numbers (pairs.h): tiles, chunks, and the provider's row. */
 #include "kernel/lower/pairs.h"
 
 #include <assert.h>
@@ -51,7 +51,7 @@ static int64_t span_of(const WindowDimension *d, int64_t results)
 /* Rows whose image scratch holds; one where memory is scarce. */
 static int64_t choose_chunk(const Pairs *p, const PairsPart *part)
 {
-    int64_t line = part->in_width * p->room * 2;
+    int64_t line = part->in_width * p->room * dtype_bytes(pairs_dtype(p));
     int64_t lines = (part->h.size * part->w.size > 1 ? MOST_TAPS : MOST_IMAGE) / line; /* of scratch */
     int64_t fit = most(1, (lines - span_of(&part->h, 1)) / pairs_step(&part->h) + 1);
     int64_t chunks = most(ceil_div(part->rows, fit), least(part->rows, FEW_CHUNKS));
@@ -156,8 +156,12 @@ static void chunks(Pairs *p, Block *block, const PairsPart *part)
     Block *outer = lower_enter(lower, block);
     pairs_fill(p, part, first, block);
     lower_leave(lower, outer);
-    for (uint32_t i = 0; i < p->panel_kinds; i++)
-        rows_of_chunk(p, add_loop(p, block, p->panels[i].panel, LOOP_SERIAL), part, &p->panels[i], first);
+    for (uint32_t i = 0; i < p->panel_kinds; i++) {
+        Block *panel = add_loop(p, block, p->panels[i].panel, LOOP_SERIAL);
+        if (p->shift != 0)
+            pairs_start(p, &p->panels[i], panel);
+        rows_of_chunk(p, panel, part, &p->panels[i], first);
+    }
 }
 
 /* The recipe */
@@ -181,8 +185,10 @@ static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
         if (p->one_by_one || p->panels[i].span.partial)
             vectors = most(vectors, p->panels[i].span.vectors);
     int64_t sums = p->pixels * vectors * p->lanes;
-    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", DT_I16, image, true);
+    int64_t starts = p->shift != 0 ? p->vectors * p->lanes : 0;
+    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), image, true);
     p->piece[PAIRS_SUMS] = sums ? recipe_scratch(lower, recipe, "sums", DT_F32, sums, true) : NONE;
+    p->piece[PAIRS_STARTS] = starts ? recipe_scratch(lower, recipe, "starts", DT_I32, starts, true) : NONE;
 }
 
 static bool plan(Lower *lower, const Kernel *kernel, Pairs *p, Recipe *recipe)
@@ -210,7 +216,8 @@ static bool pairs_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return true;
 }
 
-/* Twice the products of f32 an instruction, nearly, and the image once for each chunk. */
+/* Twice the products of f32 an instruction, nearly, of quads four times, and the image once for each chunk.  bf16 needs
+ * no widening. */
 static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
     const Node *node = &lower->graph->node[kernel->anchor];
@@ -226,7 +233,8 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     image *= (double)(p.conv.images * p.conv.groups);
     double flops =
         (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
-    return flops / (7 * lanes) + image * 2 / lanes;
+    double faster = p.bundle == BUNDLE_BYTES ? 14 : p.bundle == BUNDLE_BF16 ? 5 : 7;
+    return flops / (faster * lanes) + image * 2 / lanes;
 }
 
 static void pairs_lower(Lower *lower)
@@ -247,7 +255,7 @@ static void pairs_lower(Lower *lower)
 
 const Provider provider_pairs = {
     .name = "pairs",
-    .doc = "narrow integers in pairs, their sums exact in 32 bits",
+    .doc = "narrow numbers in pairs or quads; sums of integers are exact in 32 bits",
     .knob = pairs_knobs,
     .forms = 1u << FORM_CONTRACTION,
     .offers = pairs_offers,

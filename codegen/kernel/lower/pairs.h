@@ -1,11 +1,18 @@
-/* Contractions of narrow integers by pairs: products of i16, two of which an instruction adds up as i32.
+/* Contractions of narrow numbers by bundles of the depth: an instruction adds up their products.  Pairs of i16 for
+ * integers, as i32; where the target has such an instruction, quads of bytes for those that fit, and pairs of bf16, as
+ * f32.
  *
  * The first operand, less its zero point, is brought into scratch as i16, some rows of the result at a time, with zeros
  * where a window stands on padding: [row of the image][column][channel].  So a tile walks it without asking what is
  * inside, and in one stretch along the taps of a row and the channels.  Constant weights stay 8 bits wide, packed in
  * pairs of the depth, [panel][kh][kw][pair of channels][column of the panel][2], and are widened in registers.
  *
- * Sums are exact, whatever the integers; the rest of the kernel goes on with them in f32. */
+ * Of quads the image is kept as u8 and weights are i8.  Where the image has negative numbers, `shift` is added to all
+ * of it, and to the padding around it: what the sums have too much by that is the same for all pixels, the sum of a
+ * column's weights times the shift, which stands in scratch while a panel's tiles start with it.
+ *
+ * Sums of integers are exact, whatever they are; the rest of the kernel goes on with them in f32.  Those of bf16 are
+ * made of the text's products in another order (BUNDLE_BF16), and subnormal numbers count as 0. */
 #ifndef NNC_KERNEL_PAIRS_H
 #define NNC_KERNEL_PAIRS_H
 
@@ -40,7 +47,7 @@ typedef struct PairsPanels {
     Index at;        /* of the panel's first */
 } PairsPanels;
 
-enum { PAIRS_IMAGE, PAIRS_SUMS, PAIRS_PIECES }; /* of scratch */
+enum { PAIRS_IMAGE, PAIRS_SUMS, PAIRS_STARTS, PAIRS_PIECES }; /* of scratch */
 
 typedef struct Pairs {
     Lower *lower;
@@ -49,7 +56,9 @@ typedef struct Pairs {
     Product product;
     Convolution conv;
     int64_t lanes, columns, depth; /* of a group; the depth as it is */
-    int64_t room;                  /* the depth of scratch and weights: even */
+    int64_t room;                  /* the depth of scratch and weights: whole bundles */
+    Bundle bundle;
+    double shift; /* what is added to the image */
     const Var *image, *group;
     const Var *column, *channel; /* of a group */
     const Var *kh, *kw;
@@ -75,6 +84,8 @@ void pairs_fill(Pairs *pairs, const PairsPart *part, Index first, Block *block);
 
 /* pairs_body.c: packs the weights, and one tile: `row` of the result, `line` of scratch, at column w. */
 void pairs_pack(Pairs *pairs);
+/* What a panel's tiles start from, into scratch. */
+void pairs_start(Pairs *pairs, const PairsPanels *panels, Block *block);
 typedef struct PairsAt {
     const PairsPart *part;
     const PairsPanels *panels;
@@ -82,6 +93,17 @@ typedef struct PairsAt {
     Index row, line, w;
 } PairsAt;
 void pairs_tile(Pairs *pairs, Block *block, const PairsAt *at);
+
+/* Of the image in scratch, and of the sums */
+static inline DType pairs_dtype(const Pairs *pairs)
+{
+    return pairs->bundle == BUNDLE_I16 ? DT_I16 : pairs->bundle == BUNDLE_BYTES ? DT_U8 : DT_BF16;
+}
+
+static inline DType pairs_sum_dtype(const Pairs *pairs)
+{
+    return pairs->bundle == BUNDLE_BF16 ? DT_F32 : DT_I32;
+}
 
 /* How many rows or columns of the image there are from one of the result to the next, and from tap to tap, as scratch
  * has them: it leaves out what no tap reads. */

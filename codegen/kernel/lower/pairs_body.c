@@ -1,4 +1,4 @@
-/* The weights of a contraction by pairs, and one of its tiles. */
+/* The weights of a contraction by bundles, and one of its tiles. */
 #include "kernel/lower/pairs.h"
 
 #include <string.h>
@@ -11,22 +11,22 @@ typedef struct Digit {
     int64_t columns, depth; /* towards the bounds */
 } Digit;
 
-static int64_t pair_step(const PairsPanels *panels, int64_t lanes)
+static int64_t bundle_step(const Pairs *p, const PairsPanels *panels)
 {
-    return 2 * panels->span.vectors * lanes;
+    return bundle_count(p->bundle) * panels->span.vectors * p->lanes;
 }
 
 static void pack(Pairs *p, PairsPanels *panels)
 {
     Arena *arena = p->lower->arena;
-    int64_t width = panels->span.vectors * p->lanes, step[8], elements = 1;
+    int64_t width = panels->span.vectors * p->lanes, count_in = bundle_count(p->bundle), step[8], elements = 1;
     const Digit digit[] = {{p->group, p->conv.groups, 1, 0, 0},
                            {p->column, panels->span.count, width, width, 0},
                            {p->kh, p->kh->high + 1, 1, 0, 0},
                            {p->kw, p->kw->high + 1, 1, 0, 0},
-                           {p->channel, p->room / 2, 2, 0, 2},
+                           {p->channel, p->room / count_in, count_in, 0, count_in},
                            {p->column, width, 1, 1, 0},
-                           {p->channel, 2, 1, 0, 1}};
+                           {p->channel, count_in, 1, 0, 1}};
     const uint32_t count = sizeof digit / sizeof *digit;
     Packing packing;
     memset(&packing, 0, sizeof packing); /* compared as bytes */
@@ -77,27 +77,55 @@ static const Expr *named(Tile *t, Block *block, const char *name, const Expr *ex
     return expr_local(t->arena, local);
 }
 
-/* sum += pixel * weights, of one pair of the depth. */
-static void one_pair(Tile *t, Block *block, Index x, Index w)
+static Index start_at(const Pairs *p, const Var *lane, uint32_t vector)
+{
+    return index_add(p->lower->arena, index_constant(vector * p->lanes), index_var(p->lower->arena, lane));
+}
+
+/* 0, or what makes good for the shift */
+static void begin_sums(Tile *t, Block *block)
+{
+    Arena *arena = t->arena;
+    const Pairs *p = t->pairs;
+    const Expr *start[PAIRS_MOST_VECTORS];
+    for (uint32_t v = 0; v < t->vectors; v++)
+        start[v] = p->shift == 0 ? expr_number(arena, pairs_sum_dtype(p), 0)
+                                 : named(t, block, "start",
+                                         expr_load(arena, DT_I32, lower_scratch(t->lower, p->piece[PAIRS_STARTS]),
+                                                   start_at(p, t->lane, v)));
+    for (uint32_t i = 0; i < t->pixels; i++)
+        for (uint32_t v = 0; v < t->vectors; v++)
+            stmt_assign(arena, block, t->acc, index_constant(i), index_constant(v), start[v]);
+}
+
+/* Of the panel's vector, those of one bundle of the depth, from w on. */
+static const Expr *weights_of(const Pairs *p, const PairsPanels *panels, const Var *lane, uint32_t vector, Index w)
+{
+    Arena *arena = p->lower->arena;
+    int64_t count = bundle_count(p->bundle);
+    Index at = index_add(arena, w, index_constant(count * vector * p->lanes));
+    at = index_add(arena, at, index_scale(arena, index_var(arena, lane), count));
+    DType dtype = value_type(p->lower->graph, p->weights)->dtype;
+    return expr_bundle(arena, p->bundle, dtype, panels->buffer, at, p->zero);
+}
+
+/* sum += pixel * weights, of one bundle of the depth. */
+static void one_bundle(Tile *t, Block *block, Index x, Index w)
 {
     Arena *arena = t->arena;
     const Pairs *p = t->pairs;
     uint32_t image = lower_scratch(t->lower, p->piece[PAIRS_IMAGE]);
-    DType dtype = value_type(t->lower->graph, p->weights)->dtype;
     int64_t step = pairs_step(&t->at->part->w) * p->room;
     const Expr *weight[PAIRS_MOST_VECTORS];
-    for (uint32_t v = 0; v < t->vectors; v++) {
-        Index at = index_add(arena, w, index_constant(2 * v * p->lanes));
-        at = index_add(arena, at, index_scale(arena, index_var(arena, t->lane), 2));
-        weight[v] = named(t, block, "w", expr_pair(arena, dtype, t->at->panels->buffer, at, p->zero));
-    }
+    for (uint32_t v = 0; v < t->vectors; v++)
+        weight[v] = named(t, block, "w", weights_of(p, t->at->panels, t->lane, v, w));
     for (uint32_t i = 0; i < t->pixels; i++) {
         Index at = index_add(arena, x, index_constant(i * step)), row = index_constant(i);
-        const Expr *pixel = named(t, block, "x", expr_pair(arena, DT_I16, image, at, 0));
+        const Expr *pixel = named(t, block, "x", expr_bundle(arena, p->bundle, pairs_dtype(p), image, at, 0));
         for (uint32_t v = 0; v < t->vectors; v++) {
             Index column = index_constant(v);
             stmt_assign(arena, block, t->acc, row, column,
-                        expr_dot(arena, expr_local_at(arena, t->acc, row, column), pixel, weight[v]));
+                        expr_dot(arena, p->bundle, expr_local_at(arena, t->acc, row, column), pixel, weight[v]));
         }
     }
 }
@@ -116,8 +144,8 @@ static void reduce(Tile *t, Block *block)
     const Pairs *p = t->pairs;
     const PairsPart *part = t->at->part;
     int64_t taps = part->w.size, runs = part->w.dilation == 1 ? 1 : taps, run = taps / runs * p->room;
-    int64_t step = pair_step(t->at->panels, p->lanes);
-    Index kh, kw, pair;
+    int64_t step = bundle_step(p, t->at->panels), count = bundle_count(p->bundle);
+    Index kh, kw, bundle;
     block = add_loop(t, block, "kh", part->h.size, &kh);
     block = add_loop(t, block, "kw", runs, &kw);
     Index line = index_add(arena, t->at->line, index_scale(arena, kh, part->h.dilation));
@@ -125,12 +153,12 @@ static void reduce(Tile *t, Block *block)
         index_add(arena, index_scale(arena, t->at->w, pairs_step(&part->w)), index_scale(arena, kw, part->w.dilation));
     Index x = index_scale(arena, index_add(arena, index_scale(arena, line, part->in_width), column), p->room);
     Index tap = index_add(arena, index_scale(arena, kh, taps), kw);
-    Index w = index_add(arena, t->at->panels->at, index_scale(arena, tap, p->room / 2 * step));
+    Index w = index_add(arena, t->at->panels->at, index_scale(arena, tap, p->room / count * step));
     x = lower_named_address(t->lower, block, "at", x);
     w = lower_named_address(t->lower, block, "weights", w);
-    block = add_loop(t, block, "k", run / 2, &pair);
-    one_pair(t, block, index_add(arena, x, index_scale(arena, pair, 2)),
-             index_add(arena, w, index_scale(arena, pair, step)));
+    block = add_loop(t, block, "k", run / count, &bundle);
+    one_bundle(t, block, index_add(arena, x, index_scale(arena, bundle, count)),
+               index_add(arena, w, index_scale(arena, bundle, step)));
 }
 
 static Index panel_column(Tile *t, uint32_t vector)
@@ -163,7 +191,8 @@ static void finish(Tile *t, const Expr *sum, Index pixel, Index column)
 
 static const Expr *sum_of(Tile *t, uint32_t pixel, uint32_t vector)
 {
-    return expr_cast(t->arena, DT_F32, expr_local_at(t->arena, t->acc, index_constant(pixel), index_constant(vector)));
+    const Expr *sum = expr_local_at(t->arena, t->acc, index_constant(pixel), index_constant(vector));
+    return sum->dtype == DT_F32 ? sum : expr_cast(t->arena, DT_F32, sum);
 }
 
 static void store_vectors(Tile *t, Block *block)
@@ -213,14 +242,82 @@ void pairs_tile(Pairs *p, Block *block, const PairsAt *at)
               .pixels = at->pixels,
               .vectors = (uint32_t)at->panels->span.vectors};
     Block *inner = &stmt_lanes(arena, block, t.lane, (uint32_t)p->lanes)->body;
-    t.acc = lower_registers(p->lower, "acc", DT_I32, true, t.pixels, t.vectors);
+    t.acc = lower_registers(p->lower, "acc", pairs_sum_dtype(p), true, t.pixels, t.vectors);
     stmt_local(arena, inner, t.acc, NULL);
-    for (uint32_t i = 0; i < t.pixels; i++)
-        for (uint32_t v = 0; v < t.vectors; v++)
-            stmt_assign(arena, inner, t.acc, index_constant(i), index_constant(v), expr_number(arena, DT_I32, 0));
+    begin_sums(&t, inner);
     reduce(&t, inner);
     if (p->one_by_one || at->panels->span.partial)
         store_one_by_one(&t, block, inner);
     else
         store_vectors(&t, inner);
+}
+
+/* What tiles start from */
+
+#define MOST_STRANDS 4 /* sums side by side, as each waits for the one before */
+
+typedef struct Start {
+    Pairs *pairs;
+    const PairsPanels *panels;
+    const Var *lane;
+    const Local *sum; /* [strand][vector] */
+    uint32_t vectors;
+    int64_t strands;
+} Start;
+
+static const Expr *strand(const Start *s, int64_t i, uint32_t vector)
+{
+    return expr_local_at(s->pairs->lower->arena, s->sum, index_constant(i), index_constant(vector));
+}
+
+static void sum_weights(const Start *s, Block *block, Index first)
+{
+    const Pairs *p = s->pairs;
+    Arena *arena = p->lower->arena;
+    const Expr *shifts = expr_number(arena, DT_I32, (int32_t)((uint32_t)p->shift * 0x01010101u));
+    for (int64_t i = 0; i < s->strands; i++)
+        for (uint32_t v = 0; v < s->vectors; v++) {
+            Index bundle = index_add(arena, first, index_constant(i));
+            Index w = index_add(arena, s->panels->at, index_scale(arena, bundle, bundle_step(p, s->panels)));
+            stmt_assign(arena, block, s->sum, index_constant(i), index_constant(v),
+                        expr_dot(arena, p->bundle, strand(s, i, v), shifts, weights_of(p, s->panels, s->lane, v, w)));
+        }
+}
+
+static void store_starts(const Start *s, Block *block)
+{
+    const Pairs *p = s->pairs;
+    Arena *arena = p->lower->arena;
+    for (uint32_t v = 0; v < s->vectors; v++) {
+        for (int64_t i = 1; i < s->strands; i++)
+            stmt_assign(arena, block, s->sum, index_constant(0), index_constant(v),
+                        expr_word(arena, WORD_ADD, DT_I32, strand(s, 0, v), strand(s, i, v), NULL));
+        stmt_store(arena, block, lower_scratch(p->lower, p->piece[PAIRS_STARTS]), start_at(p, s->lane, v),
+                   expr_word(arena, WORD_SUB, DT_I32, expr_number(arena, DT_I32, 0), strand(s, 0, v), NULL));
+    }
+}
+
+/* Less the weights of each column, of all taps, times the shift: what a pixel has too much that is all padding. */
+void pairs_start(Pairs *p, const PairsPanels *panels, Block *block)
+{
+    Lower *lower = p->lower;
+    Arena *arena = lower->arena;
+    int64_t bundles = (p->kh->high + 1) * (p->kw->high + 1) * p->room / bundle_count(p->bundle), strands = MOST_STRANDS;
+    while (bundles % strands)
+        strands--;
+    const Var *lane = index_var_new(arena, "lane", 0, p->lanes - 1);
+    const Var *k = index_var_new(arena, "k", 0, bundles / strands - 1);
+    Start s = {p, panels, lane, NULL, (uint32_t)panels->span.vectors, strands};
+    Block *inner = &stmt_lanes(arena, block, lane, (uint32_t)p->lanes)->body;
+    s.sum = lower_registers(lower, "sum", DT_I32, true, strands, s.vectors);
+    stmt_local(arena, inner, s.sum, NULL);
+    for (int64_t i = 0; i < strands; i++)
+        for (uint32_t v = 0; v < s.vectors; v++)
+            stmt_assign(arena, inner, s.sum, index_constant(i), index_constant(v), expr_number(arena, DT_I32, 0));
+    if (bundles > strands)
+        sum_weights(&s, &stmt_for(arena, inner, k, 0, bundles / strands, 1, LOOP_ROLLED)->body,
+                    index_scale(arena, index_var(arena, k), strands));
+    else
+        sum_weights(&s, inner, index_constant(0));
+    store_starts(&s, inner);
 }

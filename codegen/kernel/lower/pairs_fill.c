@@ -1,4 +1,4 @@
-/* The first operand of a contraction by pairs, as i16 in scratch. */
+/* The first operand of a contraction by bundles, in scratch. */
 #include "kernel/lower/pairs.h"
 
 /* What f32 computes of narrow integers by sums and differences, in i32, which C compilers make vectors of; NULL where
@@ -30,6 +30,28 @@ static Index source_column(const Line *line, Index w)
     return index_add(arena, index_scale(arena, w, pairs_source_step(d)), index_constant(-d->before));
 }
 
+/* With the number added, or without the same that is taken away from it */
+static const Expr *shifted(Arena *arena, const Expr *x, double shift)
+{
+    if (shift == 0)
+        return x;
+    if (x->kind == EXPR_WORD && x->word == WORD_SUB && x->arg[1]->kind == EXPR_NUMBER && x->arg[1]->number == shift)
+        return x->arg[0];
+    return expr_word(arena, WORD_ADD, x->dtype, x, expr_number(arena, x->dtype, shift), NULL);
+}
+
+/* As scratch has it; what is bf16 already is copied. */
+static const Expr *kept(const Pairs *p, const Expr *value)
+{
+    Arena *arena = p->lower->arena;
+    const Expr *integer = p->bundle == BUNDLE_BF16 ? NULL : as_integer(arena, value);
+    if (p->bundle == BUNDLE_BF16 && value->kind == EXPR_CAST && value->arg[0]->dtype == DT_BF16)
+        return value->arg[0];
+    value = shifted(arena, integer ? integer : value, p->shift);
+    bool same = value->kind == EXPR_CAST && value->arg[0]->dtype == pairs_dtype(p) && integer;
+    return same ? value->arg[0] : expr_cast(arena, pairs_dtype(p), value);
+}
+
 static const Expr *element(const Line *line, Index w, Index channel)
 {
     const Pairs *p = line->pairs;
@@ -48,8 +70,7 @@ static const Expr *element(const Line *line, Index w, Index channel)
         position[2] = line->row;
         position[x->rank - 1] = source_column(line, w);
     }
-    const Expr *value = lower_value(lower, p->node->in[0], position), *integer = as_integer(arena, value);
-    return expr_cast(arena, DT_I16, integer ? integer : value);
+    return kept(p, lower_value(lower, p->node->in[0], position));
 }
 
 static Index place(const Line *line, Index w, Index channel)
@@ -63,6 +84,14 @@ static void store(const Line *line, Index w, Index channel)
     Lower *lower = line->pairs->lower;
     uint32_t scratch = lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]);
     stmt_store(lower->arena, lower->block, scratch, place(line, w, channel), element(line, w, channel));
+}
+
+/* C compilers copy faster than what widens and narrows vectors. */
+static bool fill_vectorizes(const Block *body, const Var *var)
+{
+    const Stmt *stmt = body->first;
+    bool copies = stmt && stmt == body->last && stmt->kind == STMT_STORE && stmt->value->kind == EXPR_LOAD;
+    return !copies && block_vectorizes(body, var);
 }
 
 static void channel_of(Lower *lower, void *context, Index at)
@@ -100,7 +129,7 @@ static void fill_columns(Line *line, Block *block, int64_t begin, int64_t end)
         line->first = c;
         line->w = index_constant(begin);
         Block *outer = lower_enter(lower, block);
-        lower_vector_loop(lower, "w", end - begin, LOOP_SERIAL, block_vectorizes, column_of, line);
+        lower_vector_loop(lower, "w", end - begin, LOOP_SERIAL, fill_vectorizes, column_of, line);
         lower_leave(lower, outer);
         return;
     }
@@ -109,7 +138,7 @@ static void fill_columns(Line *line, Block *block, int64_t begin, int64_t end)
     block = add_loop(lower, block, "w", begin, end, &line->w);
     line->first = index_scale(arena, b, run);
     Block *outer = lower_enter(lower, block);
-    lower_vector_loop(lower, "c", run, LOOP_SERIAL, block_vectorizes, channel_of, line);
+    lower_vector_loop(lower, "c", run, LOOP_SERIAL, fill_vectorizes, channel_of, line);
     lower_leave(lower, outer);
 }
 
@@ -122,7 +151,8 @@ static void fill_zeros(const Line *line, Block *block, int64_t begin, int64_t co
         return;
     block = add_loop(lower, block, "z", 0, count, &at);
     Index to = index_add(arena, line->to, index_add(arena, index_constant(begin), index_scale(arena, at, step)));
-    stmt_store(arena, block, lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]), to, expr_number(arena, DT_I16, 0));
+    stmt_store(arena, block, lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]), to,
+               expr_number(arena, pairs_dtype(line->pairs), line->pairs->shift));
 }
 
 static void fill_line(Line *line, Block *block)
@@ -134,8 +164,8 @@ static void fill_line(Line *line, Block *block)
     int64_t end = most(begin, least(width, (d->in - 1 + d->before) / step + 1));
     fill_zeros(line, block, 0, begin * p->room, 1);
     fill_columns(line, block, begin, end);
-    if (p->room > p->depth)
-        fill_zeros(line, block, begin * p->room + p->depth, end - begin, p->room);
+    for (int64_t channel = p->depth; channel < p->room; channel++)
+        fill_zeros(line, block, begin * p->room + channel, end - begin, p->room);
     fill_zeros(line, block, end * p->room, (width - end) * p->room, 1);
 }
 

@@ -3,7 +3,8 @@
 #include "passes/integers.h"
 #include "passes/widen.h"
 
-#define MOST_SUM 0x1p31
+#define MOST_SUM  0x1p31
+#define MOST_BYTE 255.0
 
 void pairs_position(const Pairs *p, const PairsPart *part, Index row, Index w, Index column, Index *position)
 {
@@ -39,6 +40,18 @@ static void weights_position(const Pairs *p, Index *position)
     position[rank - 1] = index_var(arena, p->kw);
 }
 
+/* The bf16 that the f32 value is, rearranged or not; NONE. */
+static ValueId brain_source(const Graph *graph, ValueId value)
+{
+    const Node *node;
+    while ((node = value_producer(graph, value)) && !integers_cast(node)) {
+        if (node->in_count != 1 || !(node_is_view(node) || op_info(node->op)->family == FAMILY_LAYOUT))
+            return NONE;
+        value = node->in[0];
+    }
+    return node && value_type(graph, node->in[0])->dtype == DT_BF16 ? node->in[0] : NONE;
+}
+
 /* The constant of 8 bits that the value is widened of, and the number that is taken away from it; NONE. */
 static ValueId narrow_constant(const Graph *graph, ValueId value, double *zero)
 {
@@ -60,6 +73,16 @@ static ValueId narrow_constant(const Graph *graph, ValueId value, double *zero)
     return bytes && (constant->role == ROLE_CONST || constant->role == ROLE_PARAM) ? value : NONE;
 }
 
+/* The constant of bf16 that the f32 value is; NONE. */
+static ValueId brain_constant(const Graph *graph, ValueId value)
+{
+    ValueId made = brain_source(graph, value);
+    while (made != NONE && value_producer(graph, made) && node_is_view(value_producer(graph, made)))
+        made = value_producer(graph, made)->in[0];
+    Role role = made == NONE ? ROLE_INPUT : graph_value(graph, made)->role;
+    return role == ROLE_CONST || role == ROLE_PARAM ? made : NONE;
+}
+
 static bool see_weights(Pairs *p)
 {
     Lower *lower = p->lower;
@@ -67,7 +90,8 @@ static bool see_weights(Pairs *p)
     Leaves leaves;
     int64_t factor;
     weights_position(p, position);
-    p->weights = narrow_constant(lower->graph, p->node->in[1], &p->zero);
+    p->weights = p->bundle == BUNDLE_BF16 ? brain_constant(lower->graph, p->node->in[1])
+                                          : narrow_constant(lower->graph, p->node->in[1], &p->zero);
     if (p->weights == NONE || lower->nibbles[p->weights]) /* what lies two to a byte is widened by tiles */
         return false;
     if (!lower_leaves(lower, p->node->in[1], position, &leaves) || leaves.count != 1)
@@ -87,6 +111,22 @@ static bool holds(const Graph *graph, const Node *node)
     Contraction form = contraction_of(graph, node);
     double products = (double)contraction_extent(&form, AXIS_SUM) * (double)contraction_extent(&form, AXIS_TAP);
     return x.most <= 32767 && w.most <= 32767 && x.most * w.most * products < MOST_SUM;
+}
+
+/* Are both operands bf16, for a target that multiplies these? */
+static bool takes_brains(const Graph *graph, const Target *target, const Node *node)
+{
+    return target->brains && brain_source(graph, node->in[0]) != NONE && brain_constant(graph, node->in[1]) != NONE;
+}
+
+/* Do bytes hold the image, if need be with something added, weights less their zero point be i8, and 32 bits what
+ * tiles start from?  Then this is what is added; else -1. */
+static double shift_to_bytes(const Graph *graph, const Node *node, int64_t depth)
+{
+    IntegerRange x = integers_range(graph, node->in[0]), w = integers_range(graph, node->in[1]);
+    bool fits = x.high - x.low <= MOST_BYTE && w.low >= -128 && w.high <= 127;
+    double shift = x.low >= 0 && x.high <= MOST_BYTE ? 0 : -x.low;
+    return fits && shift >= 0 && shift <= MOST_BYTE && MOST_BYTE * 128 * (double)depth < MOST_SUM ? shift : -1;
 }
 
 /* The contraction */
@@ -155,8 +195,11 @@ bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *n
     double zero;
     const Node *made = value_producer(graph, node->in[1]);
     if ((node->mark && !str_is(node->mark->provider, "pairs")) || node->in[0] != operand || node->in[1] == operand ||
-        (node->in_count > 2 && node->in[2] == operand) || value_type(graph, operand)->dtype != DT_F32 ||
-        integers_range(graph, operand).most > 32767)
+        (node->in_count > 2 && node->in[2] == operand) || value_type(graph, operand)->dtype != DT_F32)
+        return false;
+    if (takes_brains(graph, target, node))
+        return see_contraction(graph, node, &p) && suits(graph, &p);
+    if (integers_range(graph, operand).most > 32767)
         return false;
     if (is_depthwise(graph, node, target))
         return !made || narrow_constant(graph, node->in[1], &zero) != NONE;
@@ -169,8 +212,8 @@ bool pairs_widens(const Graph *graph, ValueId operand)
     const Node *node;
     while ((node = value_producer(graph, operand)) && (integers_sign(node) < 0 || node_is_view(node)))
         operand = node->in[0];
-    return node && integers_cast(node) && dtype_is_int(value_type(graph, node->in[0])->dtype) &&
-           !value_producer(graph, kernel_view_owner(graph, node->in[0]));
+    DType dtype = node && integers_cast(node) ? value_type(graph, node->in[0])->dtype : DT_F32;
+    return (dtype_is_int(dtype) || dtype == DT_BF16) && !value_producer(graph, kernel_view_owner(graph, node->in[0]));
 }
 
 static bool is_plain_f32(const Lower *lower, ValueId value)
@@ -193,6 +236,16 @@ static bool finishes_vectors(const Pairs *p)
     return lower_finishes_vectors(p->lower, p->node, position, lane, NULL);
 }
 
+static void choose_bundle(Pairs *p)
+{
+    const Graph *graph = p->lower->graph;
+    const Target *target = p->lower->target;
+    int64_t taps = most(1, p->part[0].h.size) * most(1, p->part[0].w.size);
+    double shift = target->quads ? shift_to_bytes(graph, p->node, ceil_div(p->depth, 4) * 4 * taps) : -1;
+    p->bundle = takes_brains(graph, target, p->node) ? BUNDLE_BF16 : shift >= 0 ? BUNDLE_BYTES : BUNDLE_I16;
+    p->shift = p->bundle == BUNDLE_BYTES ? shift : 0;
+}
+
 bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *p)
 {
     const Node *node = &lower->graph->node[kernel->anchor];
@@ -205,14 +258,15 @@ bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *p)
             return false;
     if (!see_contraction(lower->graph, node, p) || !suits(lower->graph, p))
         return false;
-    p->room = p->depth + p->depth % 2;
+    choose_bundle(p);
+    p->room = ceil_div(p->depth, bundle_count(p->bundle)) * bundle_count(p->bundle);
     p->image = index_var_new(arena, "n", 0, p->conv.images - 1);
     p->group = index_var_new(arena, "group", 0, p->conv.groups - 1);
     p->column = index_var_new(arena, "o", 0, p->columns - 1);
     p->channel = index_var_new(arena, "c", 0, p->depth - 1);
     p->kh = index_var_new(arena, "kh", 0, most(1, p->part[0].h.size) - 1);
     p->kw = index_var_new(arena, "kw", 0, most(1, p->part[0].w.size) - 1);
-    if (!see_weights(p) || !holds(lower->graph, node))
+    if (!see_weights(p) || (p->bundle != BUNDLE_BF16 && !holds(lower->graph, node)))
         return false;
     p->one_by_one = !finishes_vectors(p);
     return true;
