@@ -430,26 +430,33 @@ static Piece print_bits(Printer *printer, const Expr *expr)
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ")", bits, STR_ARG(x.text)), PREC_PRIMARY, false};
 }
 
-/* Bundles that stand side by side, one for each lane, or one of what is in scratch as it is multiplied. */
+static const struct {
+    Helper one; /* of what is in scratch as it is multiplied ... */
+    DType element;
+    Helper signed_lanes, unsigned_lanes; /* ... and one for each lane */
+    bool takes_zero;                     /* a number is taken away */
+    Helper dot;
+} bundle_helper[] = {
+    [BUNDLE_I16] = {HELPER_PAIR, DT_I16, HELPER_PAIRS_I8, HELPER_PAIRS_U8, true, HELPER_DOT},
+    [BUNDLE_BYTES] = {HELPER_QUAD, DT_U8, HELPER_QUADS_I8, HELPER_QUADS_U8, true, HELPER_DOT_BYTES},
+    [BUNDLE_BF16] = {HELPER_PAIR, DT_U16, HELPER_PAIRS_BF16, HELPER_PAIRS_BF16, false, HELPER_DOT_BF16},
+};
+
+/* Bundles that stand side by side, one for each lane, or one. */
 static Piece print_bundle(Printer *printer, const Expr *expr)
 {
-    static const Helper one[] = {[BUNDLE_I16] = HELPER_PAIR, [BUNDLE_BYTES] = HELPER_QUAD, [BUNDLE_BF16] = HELPER_PAIR};
-    static const DType element[] = {[BUNDLE_I16] = DT_I16, [BUNDLE_BYTES] = DT_U8, [BUNDLE_BF16] = DT_U16};
     const Expr *load = expr->arg[0];
     Bundle bundle = expr->bundle;
     int64_t factor;
     Str name = printer->names->buffer[load->buffer], base = print_base(printer, name, load->index, &factor);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
-    Helper helper = one[bundle];
-    if (factor)
-        helper = bundle == BUNDLE_BF16    ? HELPER_PAIRS_BF16
-                 : bundle == BUNDLE_BYTES ? (load->dtype == DT_I8 ? HELPER_QUADS_I8 : HELPER_QUADS_U8)
-                                          : (load->dtype == DT_I8 ? HELPER_PAIRS_I8 : HELPER_PAIRS_U8);
-    const char *load_bundle = prelude_need(printer->needs, printer->arena, helper, factor ? DT_F32 : element[bundle],
-                                           factor ? printer->lanes : 1);
+    Helper lanes = load->dtype == DT_I8 ? bundle_helper[bundle].signed_lanes : bundle_helper[bundle].unsigned_lanes;
+    const char *load_bundle = factor ? prelude_need(printer->needs, printer->arena, lanes, DT_F32, printer->lanes)
+                                     : prelude_need(printer->needs, printer->arena, bundle_helper[bundle].one,
+                                                    bundle_helper[bundle].element, 1);
     Str less = {0};
-    if (factor && bundle != BUNDLE_BF16)
+    if (factor && bundle_helper[bundle].takes_zero)
         less = str_format(printer->arena, ", %lld", (long long)expr->number);
     assert((!factor || factor == (int64_t)bundle_count(bundle)) && (expr->number == 0 || less.len));
     return (Piece){str_format(printer->arena, "%s(" STR_FMT STR_FMT ")", load_bundle, STR_ARG(plus), STR_ARG(less)),
@@ -458,13 +465,12 @@ static Piece print_bundle(Printer *printer, const Expr *expr)
 
 static Piece print_dot(Printer *printer, const Expr *expr)
 {
-    static const Helper helper[] = {
-        [BUNDLE_I16] = HELPER_DOT, [BUNDLE_BYTES] = HELPER_DOT_BYTES, [BUNDLE_BF16] = HELPER_DOT_BF16};
     Piece sum = print_expr(printer, expr->arg[0]);
     Str arg[3] = {expr->dtype == DT_F32 ? print_as_vector(printer, sum) : print_integers(printer, sum)};
     for (int i = 1; i < 3; i++)
         arg[i] = print_integers(printer, print_expr(printer, expr->arg[i]));
-    const char *dot = prelude_need(printer->needs, printer->arena, helper[expr->bundle], DT_F32, printer->lanes);
+    const char *dot =
+        prelude_need(printer->needs, printer->arena, bundle_helper[expr->bundle].dot, DT_F32, printer->lanes);
     return (Piece){str_format(printer->arena, "%s(" STR_FMT ", " STR_FMT ", " STR_FMT ")", dot, STR_ARG(arg[0]),
                               STR_ARG(arg[1]), STR_ARG(arg[2])),
                    PREC_PRIMARY, true};

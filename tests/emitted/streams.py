@@ -300,10 +300,11 @@ def draw_weights(nnc, model, chance, *words):
 STORED = {"f4": "F32", "f2": "F16", "i2": "I16", "i1": "I8", "u1": "U8", "u2": "BF16"}  # which NumPy lacks
 
 
-def write_safetensors(weights, path):
-    header, end = {}, 0
+def write_safetensors(weights, path, dtypes=()):
+    """Of those that NumPy has no dtype for, `dtypes` says which they are."""
+    dtypes, header, end = dict(dtypes), {}, 0
     for name, array in weights.items():
-        header[name] = {"dtype": STORED[array.dtype.str[1:]], "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
+        header[name] = {"dtype": dtypes.get(name) or STORED[array.dtype.str[1:]], "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
         end += array.nbytes
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(array.tobytes() for array in weights.values()))

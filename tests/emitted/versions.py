@@ -18,8 +18,8 @@ import sys
 
 import build
 
-TARGETS = ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4"]
-LEVELS = TARGETS[1:]
+TARGETS = ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"]
+LEVELS = TARGETS[1:-1]
 FLAGS = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]
 RUNTIME = [build.RUNTIME / name for name in ("call.c", "pool.c", "weights.c")]
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -55,7 +55,8 @@ graph step(x: f32[2, 3, 16, 14], label: i64[2]) -> (loss) {
 def levels_here():
     """Those of the machine, as the C library's loader tells."""
     said = subprocess.run([LOADER, "--help"], capture_output=True, text=True, check=False).stdout
-    return [level for level in LEVELS if re.search(rf"{level} \(supported", said)]
+    found = [level for level in LEVELS if re.search(rf"{level} \(supported", said)]
+    return found + [t for t in TARGETS[-1:] if build.machine_has(t)]
 
 
 def objects(folder, name, target, cc, *flags):
@@ -123,7 +124,7 @@ def test_choice(arguments, folder):
     library = Library(arguments, model_of(arguments, "turns", folder), "gcc", folder, sanitize=["-fsanitize=thread"])
     best = ["generic", *levels_here()][-1]
     error = library.error or library.link(best)
-    for wanted in [None, "", "x86-64-v9", "host", *(t for t in LEVELS if t not in levels_here())]:
+    for wanted in [None, "", "x86-64-v9", "host", *(t for t in TARGETS[1:] if t not in levels_here())]:
         error = error or library.run(best, wanted)
     return error
 
@@ -138,6 +139,38 @@ def test_machines(arguments, targets, machines, folder):
         error = error or library.run(expected, None, "qemu-x86_64", "-cpu", machine, status=6 if expected == "none" else 0)
         error = error or library.run(expected, "x86-64-v4", "qemu-x86_64", "-cpu", machine, status=6 if expected == "none" else 0)
     return error
+
+
+# What CPUID and XGETBV tell of server processors, as far as targets ask: ebx and ecx of leaf 7, eax of its second part, XCR0.
+V4_EBX7, AVX_512_BF16, VNNI, ALL_STATES = 0xD0030128, 1 << 5, 1 << 11, 0xE7
+SERVERS = {"Skylake": (V4_EBX7, 0, 0, ALL_STATES, "x86-64-v4"), "Ice Lake": (V4_EBX7, VNNI, 0, ALL_STATES, "x86-64-v4"),
+           "Zen 4": (V4_EBX7, VNNI, AVX_512_BF16, ALL_STATES, "x86-64-v4-vnni"),
+           "Zen 4 whose system keeps no masks": (V4_EBX7, VNNI, AVX_512_BF16, 7, "x86-64-v3"),
+           "Zen 2": (0x128, 0, 0, 7, "x86-64-v3")}
+
+
+def test_servers(arguments, folder):
+    """Processors that are not here, by what they would tell: the same choice, and NNC_CPU within what they have."""
+    model = folder / "small.nnc"
+    model.write_text("nnc 1\ngraph g(x: f32[8]) -> (y: f32[8]) {\n    y = x * 2.0\n}\n")
+    error = build.emit(arguments.nnc, model, folder, ",".join(TARGETS), "--name", "many")
+    if error:
+        return error
+    asks = "const nnc_cpu here = nnc_cpu_here();"
+    text = (folder / "many.c").read_text()
+    assert text.count(asks) == 1, "it asks otherwise"
+    (folder / "main.c").write_text("#include <stdio.h>\nconst char *many_cpu(void);\nint main(void)\n{\n    puts(many_cpu());\n    return 0;\n}\n")
+    for server, (ebx7, ecx7, eax7_1, xcr0, expected) in SERVERS.items():
+        told = f"const nnc_cpu here = {{0x38d83201u, {ebx7}u, {ecx7}u, {eax7_1}u, 0x21u, {xcr0}u}};"
+        (folder / "asked.c").write_text(text.replace(asks, told))
+        error = build.command(["gcc", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", folder / "main.c", folder / "asked.c", "-o", folder / "asked"])
+        if error:
+            return error
+        for wanted in TARGETS:
+            said = subprocess.run([folder / "asked"], env={**os.environ, "NNC_CPU": wanted}, capture_output=True, text=True, check=True).stdout.strip()
+            given = wanted if TARGETS.index(wanted) <= TARGETS.index(expected) else expected
+            assert said == given, f"{server}, NNC_CPU={wanted}: {said}, not {given}"
+    return None
 
 
 def test_shared_library(arguments, cc, folder):
@@ -207,7 +240,7 @@ def main():
     bits = [("digits", "gcc", ["--weights", "file"]), ("gru_stream", "clang", ["--threads", "2"]), ("turns", "gcc", []),
             ("decoder", "clang", ["--weights", "blob"]), ("learns", "gcc", ["--pack"]), ("lenet", "gcc", ["--threads", "2"])]
     cases = [(f"the bits of {name} by {cc} {' '.join(flags)}".strip(), test_bits, (name, cc, flags)) for name, cc, flags in bits]
-    cases += [("what is taken without a word", test_choice, ()), ("libraries", test_shared_library, ("gcc",)),
+    cases += [("what is taken without a word", test_choice, ()), ("processors that are not here", test_servers, ()), ("libraries", test_shared_library, ("gcc",)),
               ("dialects", test_dialects, ()), ("shared weights", test_shares, ()),
               ("harness with a file", test_harness, ("digits", "file", "clang")),
               ("harness with params and packed ones", test_harness, ("learns", "blob", "gcc"))]

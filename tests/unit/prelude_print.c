@@ -18,8 +18,8 @@ static bool has_scalar(Helper helper, DType dtype)
         return true;
     if (helper == HELPER_ATLEAST || helper == HELPER_ATMOST)
         return dtype == DT_F32;
-    if (helper == HELPER_PAIR)
-        return dtype == DT_I16;
+    if (helper == HELPER_PAIR || helper == HELPER_QUAD)
+        return dtype == (helper == HELPER_PAIR ? DT_I16 : DT_U8);
     if (helper == HELPER_NIBBLE_AT)
         return dtype == DT_I8 || dtype == DT_U8;
     if (prelude_is_random(helper))
@@ -34,7 +34,7 @@ static bool has_scalar(Helper helper, DType dtype)
 /* Strict C99 has functions for operators, transposes by loops, and no products of pairs. */
 static bool has_vector(const Target *target, Helper helper)
 {
-    if (helper == HELPER_PAIR || helper == HELPER_NIBBLE_AT)
+    if (helper == HELPER_PAIR || helper == HELPER_QUAD || helper == HELPER_NIBBLE_AT)
         return false;
     if (helper >= HELPER_PAIRS_I8 && helper <= HELPER_FLOATS)
         return target->dialect != DIALECT_C99;

@@ -233,7 +233,7 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     image *= (double)(p.conv.images * p.conv.groups);
     double flops =
         (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
-    double faster = p.bundle == BUNDLE_BYTES ? 14 : p.bundle == BUNDLE_BF16 ? 5 : 7;
+    double faster = p.bundle == BUNDLE_BYTES ? 14 : p.bundle == BUNDLE_BF16 ? 6 : 7;
     return flops / (faster * lanes) + image * 2 / lanes;
 }
 
