@@ -27,10 +27,16 @@ enum { /* ebx of leaf 7 */
 enum {
     AVX512_VNNI = 1 << 11, /* ecx of leaf 7 ... */
     AVX512_BF16 = 1 << 5
-};                                                                    /* ... and eax of its second part */
+}; /* ... and eax of its second part */
+enum {
+    AMX_BF16 = 1 << 22,
+    AMX_TILE = 1 << 24,
+    AMX_INT8 = 1 << 25,
+    AMX = AMX_BF16 | AMX_TILE | AMX_INT8
+};                                                                    /* edx of leaf 7 */
 #define AVX512 (1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) /* F, DQ, CD, BW, VL */
 enum { LAHF = 1 << 0, LZCNT = 1 << 5 };                               /* ecx of leaf 0x80000001 */
-enum { YMM = 3 << 1, ZMM = YMM | 7 << 5 };                            /* of XCR0; the second with masks */
+enum { YMM = 3 << 1, ZMM = YMM | 7 << 5, TILES = 3 << 17 };           /* of XCR0; the second with masks */
 
 static const nnc_cpu v2_cpu = {.ecx1 = V2_ECX1, .ecx81 = LAHF};
 static const nnc_cpu v3_cpu = {.ecx1 = V3_ECX1, .ebx7 = V3_EBX7, .ecx81 = LAHF | LZCNT, .xcr0 = YMM};
@@ -42,6 +48,14 @@ static const nnc_cpu v4_vnni_cpu = {.ecx1 = V3_ECX1,
                                     .eax7_1 = AVX512_BF16,
                                     .ecx81 = LAHF | LZCNT,
                                     .xcr0 = ZMM};
+
+static const nnc_cpu v4_amx_cpu = {.ecx1 = V3_ECX1,
+                                   .ebx7 = V3_EBX7 | AVX512,
+                                   .ecx7 = AVX512_VNNI,
+                                   .eax7_1 = AVX512_BF16,
+                                   .ecx81 = LAHF | LZCNT,
+                                   .xcr0 = ZMM | TILES,
+                                   .edx7 = AMX};
 
 /* Cache sizes are those of one core of common machines; they steer blocking, not correctness. */
 const Target target_table[] = {
@@ -111,6 +125,23 @@ const Target target_table[] = {
      .quads = true,
      .brains = true,
      .doc = "AVX-512 with VNNI and BF16 (Cooper Lake, Sapphire Rapids, Zen 4 and later)"},
+    {.name = "x86-64-v4-amx",
+     .cc_flags =
+         "-march=x86-64-v4 -mavx512vnni -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16 -mprefer-vector-width=512",
+     .macro = "__AMX_TILE__",
+     .old_macro = "__AMXTILE__",
+     .cpu = &v4_amx_cpu,
+     .dialect = DIALECT_VECTOR,
+     .lanes = 16,
+     .vector_registers = 32,
+     .l1_bytes = 48 << 10,
+     .l2_bytes = 2 << 20,
+     .halves = true,
+     .pairs = true,
+     .quads = true,
+     .brains = true,
+     .tiles = true,
+     .doc = "the same and AMX, which multiplies tiles of bytes and of bf16 (Sapphire Rapids and later)"},
     {.name = "aarch64",
      .cc_flags = "-march=armv8-a",
      .macro = "__aarch64__",

@@ -24,6 +24,7 @@ typedef struct Target {
     const char *name;
     const char *cc_flags;      /* for gcc and clang, e.g. -march=x86-64-v4 */
     const char *macro;         /* that compilers define where they have what it needs; NULL: any compiler will do */
+    const char *old_macro;     /* the same by an older name of some compilers; NULL: there is none */
     const struct nnc_cpu *cpu; /* what a machine must have, as it tells where it runs (runtime/nnc_cpu.h); NULL: it is
                                   not asked */
     Dialect dialect;
@@ -36,6 +37,7 @@ typedef struct Target {
     bool pairs;          /* one instruction multiplies pairs of 16 bits and adds up both products */
     bool quads;      /* ... and four bytes, of one operand unsigned, of the other signed, and adds up all products */
     bool brains;     /* ... and pairs of bf16, whose products it adds to f32 */
+    bool tiles;      /* registers of 16 x 64 bytes, and their products by quads of bytes and pairs of bf16: AMX */
     bool small;      /* the least code, however slow: target_small */
     bool flash;      /* constants lie where every byte counts: packed weights are not padded to whole vectors */
     Backend backend; /* target_with_backend */

@@ -15,12 +15,13 @@ typedef struct nnc_cpu {       /* bits of registers */
     uint32_t eax7_1;           /* leaf 7, its second part */
     uint32_t ecx81;            /* leaf 0x80000001 */
     uint32_t xcr0;             /* XGETBV: registers that the system keeps when threads take turns */
+    uint32_t edx7;             /* leaf 7 */
 } nnc_cpu;
 
 /* The machine that this runs on; all zero where there is no CPUID. */
 static inline nnc_cpu nnc_cpu_here(void)
 {
-    nnc_cpu here = {0, 0, 0, 0, 0, 0};
+    nnc_cpu here = {0, 0, 0, 0, 0, 0, 0};
 #ifdef __x86_64__
     uint32_t a, b, c, d;
     const uint32_t leaves = (uint32_t)__get_cpuid_max(0, 0), more = (uint32_t)__get_cpuid_max(0x80000000u, 0);
@@ -28,7 +29,7 @@ static inline nnc_cpu nnc_cpu_here(void)
         __cpuid(1, a, b, here.ecx1, d);
     }
     if (leaves >= 7) {
-        __cpuid_count(7, 0, a, here.ebx7, here.ecx7, d);
+        __cpuid_count(7, 0, a, here.ebx7, here.ecx7, here.edx7);
         if (a >= 1) {
             __cpuid_count(7, 1, here.eax7_1, b, c, d);
         }
@@ -42,12 +43,27 @@ static inline nnc_cpu nnc_cpu_here(void)
     return here;
 }
 
-/* Does the machine have all that is needed? */
+/* Tile registers, bits 17 and 18 of XCR0, are large: Linux gives them to a process that asks, once and for all its
+ * threads.  Does it have them from now on? */
+static inline int nnc_cpu_tiles(void)
+{
+#if defined(__x86_64__) && defined(__linux__)
+    long refused; /* arch_prctl(ARCH_REQ_XCOMP_PERM, the number of the state) */
+    __asm__ volatile("syscall" : "=a"(refused) : "a"(158L), "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory");
+    return refused == 0;
+#else
+    return 0;
+#endif
+}
+
+/* Does the machine have all that is needed?  Tile registers are asked for where they are needed and all else is there.
+ */
 static inline int nnc_cpu_has(const nnc_cpu *here, const nnc_cpu *needs)
 {
     return (needs->ecx1 & ~here->ecx1) == 0 && (needs->ebx7 & ~here->ebx7) == 0 && (needs->ecx7 & ~here->ecx7) == 0 &&
            (needs->eax7_1 & ~here->eax7_1) == 0 && (needs->ecx81 & ~here->ecx81) == 0 &&
-           (needs->xcr0 & ~here->xcr0) == 0;
+           (needs->xcr0 & ~here->xcr0) == 0 && (needs->edx7 & ~here->edx7) == 0 &&
+           ((needs->xcr0 >> 17 & 3) == 0 || nnc_cpu_tiles());
 }
 
 #endif

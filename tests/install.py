@@ -176,7 +176,7 @@ def check_cmake_weights(root, options, prefix):
 def check_machine_flags(root, options, prefix):
     """The package's flags for a machine are those that the emitted source asks for."""
     package = (prefix / "share/cmake/nnc/nncConfig.cmake").read_text()
-    for machine in "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "aarch64", "riscv64-v":
+    for machine in "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-amx", "aarch64", "riscv64-v":
         folder = root / machine
         run([options.nnc, "compile", options.models / "digits.nnc", "--target", machine, "-o", folder], root)
         wanted = re.search(r"Compile with: -O3 (.*) \*/", (folder / "digits.c").read_text())[1]

@@ -60,8 +60,8 @@ static void print_targets(Text *out, const Program *program)
     for (uint32_t v = 0; v < program->version_count; v++) {
         const Target *target = program->version[v].options.target;
         const nnc_cpu needs = target->cpu ? *target->cpu : (nnc_cpu){0};
-        text_printf(out, "    {0x%08xu, 0x%08xu, 0x%08xu, 0x%08xu, 0x%08xu, 0x%08xu}, /* %s */\n", needs.ecx1,
-                    needs.ebx7, needs.ecx7, needs.eax7_1, needs.ecx81, needs.xcr0, target->name);
+        text_printf(out, "    {0x%08xu, 0x%08xu, 0x%08xu, 0x%08xu, 0x%08xu, 0x%08xu, 0x%08xu}, /* %s */\n", needs.ecx1,
+                    needs.ebx7, needs.ecx7, needs.eax7_1, needs.ecx81, needs.xcr0, needs.edx7, target->name);
     }
     text_str(out, STR("};\n\n"));
 }

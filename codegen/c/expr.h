@@ -73,6 +73,10 @@ Str print_as_mask(Printer *printer, Piece piece);
 bool print_nibble_byte(Arena *arena, Index index, Index *byte); /* of an element; false where it may be an odd one */
 Helper print_nibble_helper(DType dtype, int64_t stride, bool even); /* for a vector, from an even one on or from any */
 
+/* Products of matrices (matrices.c) */
+void print_product(Printer *printer, const Stmt *stmt);
+void print_tiles(Printer *printer, const Stmt *stmt);
+
 /* Statements (print.c) */
 void print_start(Printer *printer); /* learns what printing needs to know of printer->kernel as a whole */
 void print_block(Printer *printer, const Block *block);

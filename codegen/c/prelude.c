@@ -68,10 +68,12 @@ static void print_vector_types(Text *out, const Target *target, const PreludeNee
 {
     unsigned lanes = target->lanes, bytes = 4 * lanes;
     if (target->macro)
-        text_printf(out,
-                    "#if !defined(%s) && !defined(NNC_ANY_MACHINE)\n#error \"made for the target %s: compile with "
-                    "%s\"\n#endif\n\n",
-                    target->macro, target->name, target->cc_flags);
+        text_printf(
+            out,
+            "#if !defined(%s)%s%s%s && !defined(NNC_ANY_MACHINE)\n#error \"made for the target %s: compile with "
+            "%s\"\n#endif\n\n",
+            target->macro, target->old_macro ? " && !defined(" : "", target->old_macro ? target->old_macro : "",
+            target->old_macro ? ")" : "", target->name, target->cc_flags);
     text_printf(out,
                 "typedef float f32x%u __attribute__((vector_size(%u)));\n"
                 "typedef int32_t i32x%u __attribute__((vector_size(%u)));\n"
@@ -189,6 +191,7 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
     else if (vectors)
         print_vector_types(out, target, needs, printer.shuffles);
     text_str(out, text_view(&body));
+    prelude_print_tiles(out, needs);
     prelude_print_products(out, needs);
     text_free(&body);
 }

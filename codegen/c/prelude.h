@@ -8,6 +8,7 @@
 #define NNC_C_PRELUDE_H
 
 #include "ir/graph.h"
+#include "kernel/loop/loop.h"
 #include "target.h"
 
 typedef enum Helper {
@@ -141,10 +142,11 @@ typedef struct PreludeNeeds { /* what has been asked for */
     bool vector[HELPER_COUNT];
     bool convert[DT_COUNT][DT_COUNT]; /* [from][to] */
     bool bits[DT_COUNT][DT_COUNT];
-    bool product[DT_COUNT]; /* product_f32, product_f64 */
-    bool careful;           /* NNC_CAREFUL */
-    bool in_order;          /* NNC_IN_ORDER */
-    bool rolled;            /* NNC_ROLLED */
+    bool product[DT_COUNT];   /* product_f32, product_f64 */
+    bool tiles[BUNDLE_COUNT]; /* tiles_set, ...: tile registers for such products (tiles.c) */
+    bool careful;             /* NNC_CAREFUL */
+    bool in_order;            /* NNC_IN_ORDER */
+    bool rolled;              /* NNC_ROLLED */
 } PreludeNeeds;
 
 /* Notes the need and gives the name to call, in static storage or the arena. */
@@ -155,6 +157,8 @@ const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, 
 
 /* bits_i32_from_f32(x): what has the bits of x. */
 const char *prelude_need_bits(PreludeNeeds *needs, Arena *arena, DType from, DType to);
+/* Prints what makes products of matrices by tile registers, where that is needed. */
+void prelude_print_tiles(Text *out, const PreludeNeeds *needs);
 /* Prints what hands products of matrices to a library, where that is needed. */
 void prelude_print_products(Text *out, const PreludeNeeds *needs);
 /* Prints those that are needed, after `head`: static inline ... */

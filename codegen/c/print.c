@@ -306,25 +306,6 @@ static void print_prefetch(Printer *printer, const Stmt *stmt)
                4 - stmt->level);
 }
 
-static Str print_place(Printer *printer, uint32_t buffer, Index index)
-{
-    Str name = printer->names->buffer[buffer], at = print_index_of(printer, name, index);
-    return str_is(at, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(at));
-}
-
-static void print_product(Printer *printer, const Stmt *stmt)
-{
-    const MatrixProduct *p = stmt->product;
-    const Expr *left = stmt->value->arg[0], *right = stmt->value->arg[1];
-    Str from = print_place(printer, left->buffer, left->index), by = print_place(printer, right->buffer, right->index),
-        to = print_place(printer, stmt->buffer, stmt->index);
-    printer->needs->product[stmt->value->dtype] = true;
-    print_line(printer, "product_%s(%lld, %lld, %lld, " STR_FMT ", %s%lld, " STR_FMT ", %s%lld, " STR_FMT ", %lld);",
-               dtype_name(stmt->value->dtype), (long long)p->rows, (long long)p->columns, (long long)p->depth,
-               STR_ARG(from), p->left_transposed ? "-" : "", (long long)p->left_stride, STR_ARG(by),
-               p->right_transposed ? "-" : "", (long long)p->right_stride, STR_ARG(to), (long long)p->stride);
-}
-
 static void print_stmt(Printer *printer, const Stmt *stmt)
 {
     switch (stmt->kind) {
@@ -348,6 +329,9 @@ static void print_stmt(Printer *printer, const Stmt *stmt)
         break;
     case STMT_TRANSPOSE:
         print_transpose(printer, stmt);
+        break;
+    case STMT_TILES:
+        print_tiles(printer, stmt);
         break;
     case STMT_PRODUCT:
         print_product(printer, stmt);

@@ -171,6 +171,23 @@ static void add_product(Walk *walk, const Stmt *stmt)
     add_matrix(walk, stmt->buffer, stmt->index, p->rows, p->columns, p->stride, true);
 }
 
+/* Sums that begin, are added to, or end. */
+static void add_tiles(Walk *walk, const Stmt *stmt)
+{
+    const MatrixProduct *p = stmt->product;
+    int64_t count = bundle_count(p->bundle);
+    if (p->maker == PRODUCT_TILES_BEGIN && stmt->value)
+        add_matrix(walk, stmt->value->buffer, stmt->value->index, 1, p->columns, 0, false);
+    if (p->maker == PRODUCT_TILES_ADD) {
+        const Expr *left = stmt->value->arg[0], *right = stmt->value->arg[1];
+        add_matrix(walk, left->buffer, left->index, p->rows, p->depth, p->left_stride, false);
+        add_matrix(walk, right->buffer, right->index, p->depth / count, p->columns * count, p->right_stride, false);
+    }
+    if (p->maker != PRODUCT_TILES_BEGIN)
+        add_matrix(walk, stmt->buffer, stmt->index, p->rows, p->columns, p->stride, false);
+    add_matrix(walk, stmt->buffer, stmt->index, p->rows, p->columns, p->stride, true);
+}
+
 static uint32_t open_block(Collector *c, uint32_t outer)
 {
     Reached *reached = &c->reached;
@@ -190,8 +207,10 @@ static void walk_stmt(Walk *walk, const Stmt *stmt)
         add_reach(walk, stmt->buffer, stmt->index, last * stmt->stride + last, true);
         return;
     }
+    if (stmt->kind == STMT_TILES)
+        return;
     if (stmt->kind == STMT_PRODUCT) {
-        add_product(walk, stmt);
+        stmt->product->maker == PRODUCT_LIBRARY ? add_product(walk, stmt) : add_tiles(walk, stmt);
         return;
     }
     if (stmt->value)

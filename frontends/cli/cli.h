@@ -107,7 +107,7 @@ void cli_put_rows(const Text *text);
     {                                                                                                                  \
         "target", "T",                                                                                                 \
             "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, "                   \
-            "x86-64-v4-vnni, aarch64, riscv64-v, cuda:sm_90"                                                           \
+            "x86-64-v4-vnni, x86-64-v4-amx, aarch64, riscv64-v, cuda:sm_90"                                            \
     }
 #define FLAG_CC                                                                                                        \
     {                                                                                                                  \

@@ -418,7 +418,8 @@ const Verb verb_compile = {
             {"o", "DIR", "The folder to write to (default: this one)"},
             {"target", "T,...",
              "The machine to compile for: generic, cortex-m, host, x86-64-v2, x86-64-v3, x86-64-v4, "
-             "x86-64-v4-vnni, aarch64, riscv64-v, cuda:sm_90; of several the program takes the best that the machine "
+             "x86-64-v4-vnni, x86-64-v4-amx, aarch64, riscv64-v, cuda:sm_90; of several the program takes the best "
+             "that the machine "
              "has on which it runs"},
             {"name", "NAME", "The prefix of all that is written, instead of the graph's name"},
             {"emit", "PART,...",

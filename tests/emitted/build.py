@@ -18,7 +18,9 @@ SYMBOLS = {"memcpy", "memset", "memmove"}  # what may be called beside math.h; c
 FEATURES = {"generic": set(), "x86-64-v2": {"sse4_2"}, "x86-64-v3": {"avx2", "fma", "bmi2", "f16c"},
             "x86-64-v4": {"avx2", "fma", "bmi2", "f16c", "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}}
 FEATURES["x86-64-v4-vnni"] = FEATURES["x86-64-v4"] | {"avx512_vnni", "avx512_bf16"}
+FEATURES["x86-64-v4-amx"] = FEATURES["x86-64-v4-vnni"] | {"amx_tile", "amx_int8", "amx_bf16"}
 MARCH = {"generic": [], "x86-64-v4-vnni": ["-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16"]}
+MARCH["x86-64-v4-amx"] = MARCH["x86-64-v4-vnni"] + ["-mamx-tile", "-mamx-int8", "-mamx-bf16"]
 
 TARGETS = ["generic", "x86-64-v3", "x86-64-v4"]  # that tests take unless they are told
 

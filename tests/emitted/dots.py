@@ -18,8 +18,9 @@ from integers import Cases, convolve, whole
 from streams import Model, write_safetensors
 
 DRAW = np.random.default_rng(5)
-IN_ORDER = {"x86-64-v4-vnni"}  # targets that add up pairs of bf16
-INSTRUCTIONS = {"x86-64-v4-vnni": ["vpdpbusd", "vpdpwssd", "vdpbf16ps"]}
+RECIPES = {"x86-64-v4-vnni": "pairs", "x86-64-v4-amx": "amx"}  # that add up pairs of bf16
+INSTRUCTIONS = {"x86-64-v4-vnni": ["vpdpbusd", "vpdpwssd", "vdpbf16ps"],
+                "x86-64-v4-amx": ["ldtilecfg", "tileloadd", "tilezero", "tdpbusd", "tdpbf16ps", "tilestored", "tilerelease"]}
 FLAGS = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]
 
 
@@ -33,13 +34,33 @@ def bits(x):
     return (x.view(np.uint32) >> 16).astype(np.uint16)
 
 
-def sums(x, w):
+def even(x, w):
+    """Of an odd depth the last has a neighbour of 0."""
+    return np.pad(x, ((0, 0), (0, x.shape[1] % 2))), np.pad(w, ((0, w.shape[0] % 2), (0, 0)))
+
+
+def sums_by_pairs(x, w):
     """x [rows, depth] by w [depth, columns]: of each pair of the depth the second product before the first, in f32."""
-    x, w = (np.pad(a, p) for a, p in ((x, ((0, 0), (0, x.shape[1] % 2))), (w, ((0, w.shape[0] % 2), (0, 0)))))
     total = np.zeros((x.shape[0], w.shape[1]), np.float32)
     for k in range(0, x.shape[1], 2):
         for i in (k + 1, k):
             total = total + x[:, i:i + 1] * w[i]  # the product is exact
+    return total
+
+
+def step_of(run):
+    """Pairs that a row of a tile register has: as many as go into a run of so many elements, and into 64 bytes."""
+    return next(n for n in range(16, 0, -1) if run // 2 % n == 0)
+
+
+def sums_by_tiles(x, w, pairs):
+    """Of each step of so many pairs the even products, the odd ones, then both, and what there is."""
+    total = np.zeros((x.shape[0], w.shape[1]), np.float32)
+    for k in range(0, x.shape[1], 2 * pairs):
+        part = [np.zeros_like(total), np.zeros_like(total)]
+        for i in range(2 * pairs):
+            part[i % 2] = part[i % 2] + x[:, k + i:k + i + 1] * w[k + i]
+        total = total + (part[0] + part[1])
     return total
 
 
@@ -54,31 +75,34 @@ def images(x, w, pad, stride):
 
 
 class Sums:
-    """Graphs of contractions of bf16: {name: (inputs, sums in order, sums in f64, the sums of amounts)}."""
+    """Graphs of contractions of bf16: {name: (inputs, {recipe: sums in its order}, sums in f64, the sums of amounts)}."""
 
     def __init__(self):
-        self.text, self.arrays, self.cases = "nnc 1\n", {}, {}
+        self.text, self.arrays, self.cases = {}, {}, {}
 
-    def add(self, name, x, w, matrices, body):
+    def add(self, name, x, w, matrices, run, body):
         a, b, arrange = matrices
         shape = [", ".join(map(str, t.shape)) for t in (x, w, arrange(a @ b))]
-        self.text += f"graph {name}(x: bf16[{shape[0]}]) -> (r: f32[{shape[2]}]) {{\n    param {name}_w: bf16[{shape[1]}]\n    {body} RECIPE\n}}\n"
+        self.text[name] = f"graph {name}(x: bf16[{shape[0]}]) -> (r: f32[{shape[2]}]) {{\n    param {name}_w: bf16[{shape[1]}]\n    {body} RECIPE\n}}\n"
         self.arrays[f"{name}_w"] = bits(w)
         wide = a.astype(np.float64), b.astype(np.float64)
-        self.cases[name] = bits(x), arrange(sums(a, b)), arrange(wide[0] @ wide[1]), arrange(abs(wide[0]) @ abs(wide[1]))
+        in_order = {"pairs": arrange(sums_by_pairs(a, b))}
+        if step_of(run) >= 4:
+            in_order["amx"] = arrange(sums_by_tiles(a, b, step_of(run)))
+        self.cases[name] = bits(x), in_order, arrange(wide[0] @ wide[1]), arrange(abs(wide[0]) @ abs(wide[1]))
 
     def product(self, rows, depth, columns):
         x, w, name = brains(rows, depth), brains(depth, columns), f"product_{rows}_{depth}_{columns}"
-        self.add(name, x, w, (x, w, lambda y: y), f"r = f32(x) @ f32({name}_w)")
+        self.add(name, x, w, (*even(x, w), lambda y: y), depth + depth % 2, f"r = f32(x) @ f32({name}_w)")
 
     def convolution(self, shape, outputs, size, pad=0, stride=1):
         x, w, name = brains(*shape), brains(outputs, shape[1], size, size), f"image_{shape[1]}_{outputs}_{size}_{stride}"
-        self.add(name, x, w, images(x, w, pad, stride), f"r = conv2d(f32(x), f32({name}_w), pad = {pad}, stride = {stride})")
+        self.add(name, x, w, images(x, w, pad, stride), size * (shape[1] + shape[1] % 2), f"r = conv2d(f32(x), f32({name}_w), pad = {pad}, stride = {stride})")
 
 
 def make():
     s = Sums()
-    for extents in (1, 64, 40), (7, 33, 32), (31, 1, 256), (20, 90, 8):
+    for extents in (1, 64, 40), (7, 33, 32), (31, 1, 256), (20, 90, 8), (75, 160, 56), (16, 24, 32):
         s.product(*extents)
     s.convolution((2, 16, 6, 13), 24, 3, 1)
     s.convolution((1, 5, 9, 9), 40, 3, 1, 2)
@@ -92,7 +116,10 @@ SUMS = make()
 
 def test_sums(arguments, target, cc, folder):
     """None, or what is wrong."""
-    (folder / "sums.nnc").write_text(SUMS.text.replace("RECIPE", "@kernel(0, pairs)" if target in IN_ORDER else ""))
+    recipe = RECIPES.get(target)
+    names = [name for name, (_, in_order, _, _) in SUMS.cases.items() if not recipe or recipe in in_order]
+    text = "nnc 1\n" + "".join(SUMS.text[name] for name in names)
+    (folder / "sums.nnc").write_text(text.replace("RECIPE", f"@kernel(0, {recipe})" if recipe else ""))
     write_safetensors(SUMS.arrays, folder / "sums.safetensors", {n: "BF16" for n in SUMS.arrays})
     error = build.emit(arguments.nnc, folder / "sums.nnc", folder, target, "--weights", "c", "--name", "sums")
     error = error or build.compile_source(folder / "sums.c", target, cc, *FLAGS)
@@ -100,11 +127,14 @@ def test_sums(arguments, target, cc, folder):
     if error:
         return error
     stream = Model(folder / "libsums.so", "sums", {}).stream()
-    for name, (x, in_order, wide, amounts) in SUMS.cases.items():
+    for name in names:
+        x, in_order, wide, amounts = SUMS.cases[name]
         got = getattr(stream, name)(x)
         assert np.all(abs(got - wide) <= 1e-5 * amounts), f"{name}: off by {np.max(abs(got - wide) / amounts)} of the amounts"
-        wrong = np.argwhere(got != in_order) if target in IN_ORDER else []
-        assert not len(wrong), f"{name}: {len(wrong)} of {got.size} differ; at {wrong[0]}: {got[tuple(wrong[0])]}, not {in_order[tuple(wrong[0])]}"
+        if recipe:
+            wanted = in_order[recipe]
+            wrong = np.argwhere(got != wanted)
+            assert not len(wrong), f"{name}: {len(wrong)} of {got.size} differ; at {wrong[0]}: {got[tuple(wrong[0])]}, not {wanted[tuple(wrong[0])]}"
     return None
 
 
@@ -114,6 +144,8 @@ def instruction_cases():
     for name, dtype, zero in ("quads", "i8", 0), ("pairs", "u8", 3):  # no byte holds 252
         w = whole(dtype, 32, 16, 1, 1)
         cases.add(name, [x], convolve(x, w - np.int64(zero)).astype(np.int32), f"r = conv2d(i32(x), i32(w) - {zero})", {"w": w})
+    x, w = whole("u8", 32, 64), whole("i8", 64, 32)
+    cases.add("product", [x], x.astype(np.int32) @ w, "r = i32(x) @ i32(w)", {"w": w})
     cases.text += ("graph brains(x: bf16[9, 32]) -> (r: f32[9, 48]) {\n    param w: bf16[32, 48] = he_normal(seed = 1)\n"
                    "    r = f32(x) @ f32(w)\n}\n")
     return cases.text

@@ -18,8 +18,8 @@ import sys
 
 import build
 
-TARGETS = ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni"]
-LEVELS = TARGETS[1:-1]
+TARGETS = ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-amx"]
+LEVELS = TARGETS[1:-2]
 FLAGS = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]
 RUNTIME = [build.RUNTIME / name for name in ("call.c", "pool.c", "weights.c")]
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -56,7 +56,7 @@ def levels_here():
     """Those of the machine, as the C library's loader tells."""
     said = subprocess.run([LOADER, "--help"], capture_output=True, text=True, check=False).stdout
     found = [level for level in LEVELS if re.search(rf"{level} \(supported", said)]
-    return found + [t for t in TARGETS[-1:] if build.machine_has(t)]
+    return found + [t for t in TARGETS[-2:] if build.machine_has(t)]
 
 
 def objects(folder, name, target, cc, *flags):
@@ -141,12 +141,16 @@ def test_machines(arguments, targets, machines, folder):
     return error
 
 
-# What CPUID and XGETBV tell of server processors, as far as targets ask: ebx and ecx of leaf 7, eax of its second part, XCR0.
-V4_EBX7, AVX_512_BF16, VNNI, ALL_STATES = 0xD0030128, 1 << 5, 1 << 11, 0xE7
-SERVERS = {"Skylake": (V4_EBX7, 0, 0, ALL_STATES, "x86-64-v4"), "Ice Lake": (V4_EBX7, VNNI, 0, ALL_STATES, "x86-64-v4"),
-           "Zen 4": (V4_EBX7, VNNI, AVX_512_BF16, ALL_STATES, "x86-64-v4-vnni"),
-           "Zen 4 whose system keeps no masks": (V4_EBX7, VNNI, AVX_512_BF16, 7, "x86-64-v3"),
-           "Zen 2": (0x128, 0, 0, 7, "x86-64-v3")}
+# What CPUID and XGETBV tell of server processors, as far as targets ask: ebx and ecx of leaf 7, eax of its second part, XCR0, edx of
+# leaf 7; whether the system gives tile registers to who asks; and what is to run.
+V4_EBX7, AVX_512_BF16, VNNI, ALL_STATES, TILES, AMX = 0xD0030128, 1 << 5, 1 << 11, 0xE7, 3 << 17, 1 << 22 | 1 << 24 | 1 << 25
+SERVERS = {"Skylake": (V4_EBX7, 0, 0, ALL_STATES, 0, 0, "x86-64-v4"), "Ice Lake": (V4_EBX7, VNNI, 0, ALL_STATES, 0, 0, "x86-64-v4"),
+           "Zen 4": (V4_EBX7, VNNI, AVX_512_BF16, ALL_STATES, 0, 0, "x86-64-v4-vnni"),
+           "Zen 4 whose system keeps no masks": (V4_EBX7, VNNI, AVX_512_BF16, 7, 0, 0, "x86-64-v3"),
+           "Sapphire Rapids": (V4_EBX7, VNNI, AVX_512_BF16, ALL_STATES | TILES, AMX, 1, "x86-64-v4-amx"),
+           "Sapphire Rapids whose system keeps no tiles": (V4_EBX7, VNNI, AVX_512_BF16, ALL_STATES, AMX, 1, "x86-64-v4-vnni"),
+           "Sapphire Rapids whose system refuses tiles": (V4_EBX7, VNNI, AVX_512_BF16, ALL_STATES | TILES, AMX, 0, "x86-64-v4-vnni"),
+           "Zen 2": (0x128, 0, 0, 7, 0, 0, "x86-64-v3")}
 
 
 def test_servers(arguments, folder):
@@ -158,18 +162,19 @@ def test_servers(arguments, folder):
         return error
     asks = "const nnc_cpu here = nnc_cpu_here();"
     text = (folder / "many.c").read_text()
-    assert text.count(asks) == 1, "it asks otherwise"
+    gives = "nnc_cpu_tiles());"
+    assert text.count(asks) == text.count(gives) == 1, "it asks otherwise"
     (folder / "main.c").write_text("#include <stdio.h>\nconst char *many_cpu(void);\nint main(void)\n{\n    puts(many_cpu());\n    return 0;\n}\n")
-    for server, (ebx7, ecx7, eax7_1, xcr0, expected) in SERVERS.items():
-        told = f"const nnc_cpu here = {{0x38d83201u, {ebx7}u, {ecx7}u, {eax7_1}u, 0x21u, {xcr0}u}};"
-        (folder / "asked.c").write_text(text.replace(asks, told))
+    for server, (ebx7, ecx7, eax7_1, xcr0, edx7, given, expected) in SERVERS.items():
+        told = f"const nnc_cpu here = {{0x38d83201u, {ebx7}u, {ecx7}u, {eax7_1}u, 0x21u, {xcr0}u, {edx7}u}};"
+        (folder / "asked.c").write_text(text.replace(asks, told).replace(gives, f"{given});"))
         error = build.command(["gcc", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", folder / "main.c", folder / "asked.c", "-o", folder / "asked"])
         if error:
             return error
         for wanted in TARGETS:
             said = subprocess.run([folder / "asked"], env={**os.environ, "NNC_CPU": wanted}, capture_output=True, text=True, check=True).stdout.strip()
-            given = wanted if TARGETS.index(wanted) <= TARGETS.index(expected) else expected
-            assert said == given, f"{server}, NNC_CPU={wanted}: {said}, not {given}"
+            right = wanted if TARGETS.index(wanted) <= TARGETS.index(expected) else expected
+            assert said == right, f"{server}, NNC_CPU={wanted}: {said}, not {right}"
     return None
 
 

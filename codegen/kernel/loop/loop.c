@@ -424,6 +424,23 @@ void stmt_product(Arena *arena, Block *block, const MatrixProduct *product, uint
                   .value = expr_word(arena, WORD_MUL, left->dtype, left, right, NULL)});
 }
 
+void stmt_tile_sums(Arena *arena, Block *block, const MatrixProduct *product, uint32_t sums, Index index,
+                    const Expr *start)
+{
+    append(arena, block,
+           (Stmt){.kind = STMT_PRODUCT,
+                  .product = arena_copy(arena, product, sizeof *product),
+                  .buffer = sums,
+                  .index = index,
+                  .value = start});
+}
+
+void stmt_tiles(Arena *arena, Block *block, const MatrixProduct *product)
+{
+    append(arena, block,
+           (Stmt){.kind = STMT_TILES, .product = product ? arena_copy(arena, product, sizeof *product) : NULL});
+}
+
 void stmt_note(Arena *arena, Block *block, const char *note)
 {
     append(arena, block, (Stmt){.kind = STMT_NOTE, .note = note});

@@ -40,6 +40,7 @@ typedef enum Bundle {
     BUNDLE_I16,   /* two of them; the sums are i32 */
     BUNDLE_BYTES, /* four, of the first operand u8, of the second i8; i32 */
     BUNDLE_BF16,  /* two, the second added before the first, both rounded; f32 */
+    BUNDLE_COUNT
 } Bundle;
 
 typedef struct Local {
@@ -80,6 +81,7 @@ typedef enum StmtKind {
                        where value is the load of the square's first element; outside LANES */
     STMT_PRODUCT,   /* a matrix from buffer[index] on = the product of two others, by a library: `value` is that of the
                        loads of their first elements; outside LANES */
+    STMT_TILES,     /* tile registers are shaped for `product`, whose rows and depth count, or given back: NULL */
     STMT_MEET,      /* inside THREADS: local (of every thread) = those of all threads, combined by word */
     STMT_BARRIER,   /* inside THREADS: all threads have come here, and see each other's stores */
 } StmtKind;
@@ -92,12 +94,20 @@ typedef enum LoopKind {
     LOOP_IN_ORDER, /* of its body a C compiler makes vectors, and should not of its rounds */
 } LoopKind;
 
+/* Who makes a product of matrices: a library, or tile registers (AMX), whose sums begin with 0 or with `value`, the
+ * load of the first of a row of them, are added to, and are stored at the end; until then what is in memory is theirs.
+ */
+typedef enum ProductMaker { PRODUCT_LIBRARY, PRODUCT_TILES_BEGIN, PRODUCT_TILES_ADD, PRODUCT_TILES_END } ProductMaker;
+
 /* A product of matrices: [rows, depth] * [depth, columns].  Rows of an operand, or its columns where it is transposed,
- * are so many elements apart; so are the result's rows. */
+ * are so many elements apart; so are the result's rows.  Of tiles the second operand is packed, rows of so many bundles
+ * of the depth, and its stride is that of these. */
 typedef struct MatrixProduct {
     int64_t rows, columns, depth;
     int64_t left_stride, right_stride, stride;
     bool left_transposed, right_transposed;
+    ProductMaker maker;
+    Bundle bundle;
 } MatrixProduct;
 
 typedef struct Stmt Stmt;
@@ -202,6 +212,10 @@ void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Ind
                     const Expr *from, int64_t from_stride);
 void stmt_product(Arena *arena, Block *block, const MatrixProduct *product, uint32_t to, Index to_index,
                   const Expr *left, const Expr *right);
+/* Of tiles: where sums begin, with a load or NULL, or end; and registers for them, or for none. */
+void stmt_tile_sums(Arena *arena, Block *block, const MatrixProduct *product, uint32_t sums, Index index,
+                    const Expr *start);
+void stmt_tiles(Arena *arena, Block *block, const MatrixProduct *product);
 void stmt_note(Arena *arena, Block *block, const char *note);
 
 const Var *index_var_new(Arena *arena, const char *name, int64_t low, int64_t high);

@@ -9,17 +9,28 @@
 
 /* Tiles */
 
+static int64_t most_pixels(const Pairs *p)
+{
+    return p->tiles ? PAIRS_TILE_PIXELS : PAIRS_MOST_PIXELS;
+}
+
+static int64_t most_vectors(const Pairs *p)
+{
+    return p->tiles ? 2 : PAIRS_MOST_VECTORS;
+}
+
 /* 6 x 2 sums, 2 vectors of weights and a pixel fill 16 registers, 14 x 2 of 32. */
 static void choose_tile(Pairs *p, int64_t asked_pixels, int64_t asked_vectors)
 {
-    int64_t registers = p->lower->target->vector_registers, vectors = ceil_div(p->columns, p->lanes);
+    int64_t registers = p->lower->target->vector_registers, highest = most_pixels(p),
+            vectors = ceil_div(p->columns, p->lanes);
     const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
     int64_t pixels = p->is_product ? shape_elements(y) / p->columns : p->part[0].w.out;
     int64_t wide = least(vectors, asked_vectors > 0 ? asked_vectors : 2);
-    if (pixels * wide < 6 && asked_vectors == KNOB_FREE) /* few pixels: more vectors */
+    if (pixels * wide < 6 && asked_vectors == KNOB_FREE && !p->tiles) /* few pixels: more vectors */
         wide = least(vectors, least(PAIRS_MOST_VECTORS, most(2, 8 / pixels)));
-    int64_t tall = most(1, (registers - 1 - wide) / wide);
-    p->pixels = (uint32_t)least(least(pixels, asked_pixels > 0 ? asked_pixels : tall), PAIRS_MOST_PIXELS);
+    int64_t tall = p->tiles ? highest : most(1, (registers - 1 - wide) / wide);
+    p->pixels = (uint32_t)least(least(pixels, asked_pixels > 0 ? asked_pixels : tall), highest);
     p->vectors = (uint32_t)wide;
 }
 
@@ -116,21 +127,21 @@ static Block *add_loop(const Pairs *p, Block *block, const Var *var, LoopKind ki
     return extent > 1 ? &stmt_for(p->lower->arena, block, var, 0, extent, 1, kind)->body : block;
 }
 
-static void tiles_of_row(Pairs *p, Block *block, PairsAt at)
+static void tiles_of_row(Pairs *p, Block *block, PairsAt at, uint32_t kind)
 {
     Arena *arena = p->lower->arena;
-    for (uint32_t i = 0; i < at.part->tile_kinds; i++) {
-        const PairsTiles *tiles = &at.part->tiles[i];
-        const Var *t = index_var_new(arena, "t", 0, tiles->count - 1);
-        Block *inner = add_loop(p, block, t, LOOP_SERIAL);
-        at.pixels = tiles->pixels;
-        at.w = index_add(arena, index_constant(tiles->first),
-                         index_scale(arena, tiles->count > 1 ? index_var(arena, t) : index_constant(0), tiles->pixels));
-        pairs_tile(p, inner, &at);
-    }
+    const PairsTiles *tiles = &at.part->tiles[kind];
+    const Var *t = index_var_new(arena, "t", 0, tiles->count - 1);
+    Block *inner = add_loop(p, block, t, LOOP_SERIAL);
+    at.pixels = tiles->pixels;
+    at.w = index_add(arena, index_constant(tiles->first),
+                     index_scale(arena, tiles->count > 1 ? index_var(arena, t) : index_constant(0), tiles->pixels));
+    pairs_tile(p, inner, &at);
 }
 
-static void rows_of_chunk(Pairs *p, Block *block, const PairsPart *part, const PairsPanels *panels, Index first)
+/* The tiles of kinds from `kind` to last - 1 of each row */
+static void rows_of_chunk(Pairs *p, Block *block, const PairsPart *part, const PairsPanels *panels, Index first,
+                          uint32_t kind, uint32_t last)
 {
     Arena *arena = p->lower->arena;
     PairsAt at = {.part = part, .panels = panels, .row = first, .line = index_constant(0)};
@@ -143,7 +154,24 @@ static void rows_of_chunk(Pairs *p, Block *block, const PairsPart *part, const P
         at.line = index_scale(arena, index_var(arena, row), pairs_step(&part->h));
         block = &rows->body;
     }
-    tiles_of_row(p, block, at);
+    for (; kind < last; kind++)
+        tiles_of_row(p, block, at, kind);
+}
+
+static void set_tiles(const Pairs *p, Block *block, const PairsPart *part, const PairsPanels *panels, uint32_t kind)
+{
+    MatrixProduct shape = pairs_tile_shape(p, part, panels, part->tiles[kind].pixels);
+    stmt_tiles(p->lower->arena, block, &shape);
+}
+
+/* Shaping the registers takes as long as some steps: of all tiles that are alike, once. */
+static void rows_by_tiles(Pairs *p, Block *block, const PairsPart *part, const PairsPanels *panels, Index first)
+{
+    for (uint32_t kind = 0; kind < part->tile_kinds; kind++) {
+        if (part->tile_kinds > 1)
+            set_tiles(p, block, part, panels, kind);
+        rows_of_chunk(p, block, part, panels, first, kind, kind + 1);
+    }
 }
 
 static void chunks(Pairs *p, Block *block, const PairsPart *part)
@@ -156,12 +184,19 @@ static void chunks(Pairs *p, Block *block, const PairsPart *part)
     Block *outer = lower_enter(lower, block);
     pairs_fill(p, part, first, block);
     lower_leave(lower, outer);
+    if (p->tiles && part->tile_kinds == 1)
+        set_tiles(p, block, part, &p->panels[0], 0);
     for (uint32_t i = 0; i < p->panel_kinds; i++) {
         Block *panel = add_loop(p, block, p->panels[i].panel, LOOP_SERIAL);
         if (p->shift != 0)
             pairs_start(p, &p->panels[i], panel);
-        rows_of_chunk(p, panel, part, &p->panels[i], first);
+        if (p->tiles)
+            rows_by_tiles(p, panel, part, &p->panels[i], first);
+        else
+            rows_of_chunk(p, panel, part, &p->panels[i], first, 0, part->tile_kinds);
     }
+    if (p->tiles)
+        stmt_tiles(arena, block, NULL);
 }
 
 /* The recipe */
@@ -182,12 +217,13 @@ static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
     for (uint32_t i = 0; i < p->part_count; i++)
         image = most(image, p->part[i].in_rows * p->part[i].in_width * p->room);
     for (uint32_t i = 0; i < p->panel_kinds; i++)
-        if (p->one_by_one || p->panels[i].span.partial)
+        if (p->one_by_one || p->tiles || p->panels[i].span.partial)
             vectors = most(vectors, p->panels[i].span.vectors);
     int64_t sums = p->pixels * vectors * p->lanes;
     int64_t starts = p->shift != 0 ? p->vectors * p->lanes : 0;
     p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), image, true);
-    p->piece[PAIRS_SUMS] = sums ? recipe_scratch(lower, recipe, "sums", DT_F32, sums, true) : NONE;
+    p->piece[PAIRS_SUMS] =
+        sums ? recipe_scratch(lower, recipe, "sums", p->tiles ? pairs_sum_dtype(p) : DT_F32, sums, true) : NONE;
     p->piece[PAIRS_STARTS] = starts ? recipe_scratch(lower, recipe, "starts", DT_I32, starts, true) : NONE;
 }
 
@@ -195,8 +231,7 @@ static bool plan(Lower *lower, const Kernel *kernel, Pairs *p, Recipe *recipe)
 {
     const int64_t *asked = recipe->knob;
     if (asked[KNOB_PIXELS] == 0 || asked[KNOB_VECTORS] == 0 || asked[KNOB_LINES] == 0 ||
-        asked[KNOB_PIXELS] > PAIRS_MOST_PIXELS || asked[KNOB_VECTORS] > PAIRS_MOST_VECTORS ||
-        !pairs_see(lower, kernel, p))
+        asked[KNOB_PIXELS] > most_pixels(p) || asked[KNOB_VECTORS] > most_vectors(p) || !pairs_see(lower, kernel, p))
         return false;
     choose_tile(p, asked[KNOB_PIXELS], asked[KNOB_VECTORS]);
     panels(p);
@@ -207,13 +242,22 @@ static bool plan(Lower *lower, const Kernel *kernel, Pairs *p, Recipe *recipe)
 
 static bool pairs_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
-    Pairs p;
+    Pairs p = {.tiles = recipe->provider == &provider_amx};
     if (!plan(lower, kernel, &p, recipe))
         return false;
     recipe->knob[KNOB_PIXELS] = p.pixels;
     recipe->knob[KNOB_VECTORS] = p.vectors;
     recipe->knob[KNOB_LINES] = most(p.part[0].chunk, p.part_count > 1 ? p.part[1].chunk : 0);
     return true;
+}
+
+/* A product of tiles takes a cycle for each row, a load of one eight. */
+static double tile_cycles(const Pairs *p, double flops)
+{
+    double rows = p->pixels, vectors = p->vectors, loads = 8 * (vectors + (rows > 16 ? 2 : 1));
+    double step = 2 * rows * vectors * (double)(p->lanes * p->words * bundle_count(p->bundle));
+    double results = (double)shape_elements(value_shape(p->lower->graph, p->node->out[0]));
+    return flops / step * (rows * vectors > loads ? rows * vectors : loads) + results / (double)p->lanes * 3;
 }
 
 /* Twice the products of f32 an instruction, nearly, of quads four times, and the image once for each chunk.  bf16 needs
@@ -223,7 +267,7 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     const Node *node = &lower->graph->node[kernel->anchor];
     Lower copy = *lower;
     Recipe same = recipe_to_plan(recipe);
-    Pairs p;
+    Pairs p = {.tiles = recipe->provider == &provider_amx};
     bool offered = plan(&copy, kernel, &p, &same);
     assert(offered && "what was offered is offered again");
     (void)offered;
@@ -233,6 +277,8 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     image *= (double)(p.conv.images * p.conv.groups);
     double flops =
         (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
+    if (p.tiles)
+        return tile_cycles(&p, flops) + image * 2 / lanes;
     double faster = p.bundle == BUNDLE_BYTES ? 14 : p.bundle == BUNDLE_BF16 ? 6 : 7;
     return flops / (faster * lanes) + image * 2 / lanes;
 }
@@ -240,7 +286,7 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
 static void pairs_lower(Lower *lower)
 {
     Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
-    Pairs p;
+    Pairs p = {.tiles = recipe.provider == &provider_amx};
     bool offered = plan(lower, lower->kernel, &p, &recipe);
     assert(offered && "what was offered is offered again");
     (void)offered;
@@ -257,6 +303,23 @@ const Provider provider_pairs = {
     .name = "pairs",
     .doc = "narrow numbers in pairs or quads; sums of integers are exact in 32 bits",
     .knob = pairs_knobs,
+    .forms = 1u << FORM_CONTRACTION,
+    .offers = pairs_offers,
+    .cost = pairs_cost,
+    .lower = pairs_lower,
+};
+
+static const KnobSpec amx_knobs[] = {
+    {"pixels", PAIRS_TILE_PIXELS, "rows of a matrix, or pixels of a row, of two tile registers, at most"},
+    {"vectors", 2, "vectors of columns, each of a tile register, at most"},
+    {"lines", 32, "rows of the result, of a matrix tiles, whose image is brought into scratch together"},
+    {NULL, 0, NULL},
+};
+
+const Provider provider_amx = {
+    .name = "amx",
+    .doc = "bytes and bf16 in tile registers (AMX); sums of integers are exact in 32 bits",
+    .knob = amx_knobs,
     .forms = 1u << FORM_CONTRACTION,
     .offers = pairs_offers,
     .cost = pairs_cost,

@@ -11,6 +11,8 @@
  * of it, and to the padding around it: what the sums have too much by that is the same for all pixels, the sum of a
  * column's weights times the shift, which stands in scratch while a panel's tiles start with it.
  *
+ * The recipe `amx` is the same with sums in tile registers, which go through scratch to what finishes them.
+ *
  * Sums of integers are exact, whatever they are; the rest of the kernel goes on with them in f32.  Those of bf16 are
  * made of the text's products in another order (BUNDLE_BF16), and subnormal numbers count as 0. */
 #ifndef NNC_KERNEL_PAIRS_H
@@ -20,6 +22,7 @@
 #include "kernel/lower/contract.h"
 
 #define PAIRS_MOST_PIXELS  16
+#define PAIRS_TILE_PIXELS  32 /* of the recipe `amx`, whose sums are in tile registers; 2 vectors at most */
 #define PAIRS_MOST_VECTORS 4
 #define PAIRS_MOST_PARTS   2
 
@@ -58,7 +61,9 @@ typedef struct Pairs {
     int64_t lanes, columns, depth; /* of a group; the depth as it is */
     int64_t room;                  /* the depth of scratch and weights: whole bundles */
     Bundle bundle;
-    double shift; /* what is added to the image */
+    bool tiles;    /* tile registers: the recipe is `amx` ... */
+    int64_t words; /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
+    double shift;  /* what is added to the image */
     const Var *image, *group;
     const Var *column, *channel; /* of a group */
     const Var *kh, *kw;
@@ -76,6 +81,8 @@ typedef struct Pairs {
 
 /* pairs_see.c: what the kernel's contraction is; false when pairs do not take it. */
 bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *pairs);
+/* Elements that follow one another in scratch and in weights: of a tap, or of all taps of a row. */
+int64_t pairs_run(const Pairs *pairs, const PairsPart *part);
 /* Where an element of the result is: a row and a column of the part, and a column of the group. */
 void pairs_position(const Pairs *pairs, const PairsPart *part, Index row, Index w, Index column, Index *position);
 
@@ -93,6 +100,8 @@ typedef struct PairsAt {
     Index row, line, w;
 } PairsAt;
 void pairs_tile(Pairs *pairs, Block *block, const PairsAt *at);
+/* What the tile registers are shaped for. */
+MatrixProduct pairs_tile_shape(const Pairs *pairs, const PairsPart *part, const PairsPanels *panels, uint32_t pixels);
 
 /* Of the image in scratch, and of the sums */
 static inline DType pairs_dtype(const Pairs *pairs)

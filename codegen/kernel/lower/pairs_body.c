@@ -130,6 +130,19 @@ static void one_bundle(Tile *t, Block *block, Index x, Index w)
     }
 }
 
+/* The same of as many bundles as a tile register has in a row. */
+static void add_tiles(Tile *t, Block *block, Index x, Index w)
+{
+    Arena *arena = t->arena;
+    const Pairs *p = t->pairs;
+    MatrixProduct product = pairs_tile_shape(p, t->at->part, t->at->panels, t->pixels);
+    DType weights = value_type(t->lower->graph, p->weights)->dtype;
+    product.maker = PRODUCT_TILES_ADD;
+    stmt_product(arena, block, &product, lower_scratch(t->lower, p->piece[PAIRS_SUMS]), index_constant(0),
+                 expr_load(arena, pairs_dtype(p), lower_scratch(t->lower, p->piece[PAIRS_IMAGE]), x),
+                 expr_load(arena, weights, t->at->panels->buffer, w));
+}
+
 static Block *add_loop(Tile *t, Block *block, const char *name, int64_t extent, Index *index)
 {
     const Var *var = index_var_new(t->arena, name, 0, extent - 1);
@@ -143,7 +156,7 @@ static void reduce(Tile *t, Block *block)
     Arena *arena = t->arena;
     const Pairs *p = t->pairs;
     const PairsPart *part = t->at->part;
-    int64_t taps = part->w.size, runs = part->w.dilation == 1 ? 1 : taps, run = taps / runs * p->room;
+    int64_t taps = part->w.size, run = pairs_run(p, part), runs = taps * p->room / run;
     int64_t step = bundle_step(p, t->at->panels), count = bundle_count(p->bundle);
     Index kh, kw, bundle;
     block = add_loop(t, block, "kh", part->h.size, &kh);
@@ -156,9 +169,11 @@ static void reduce(Tile *t, Block *block)
     Index w = index_add(arena, t->at->panels->at, index_scale(arena, tap, p->room / count * step));
     x = lower_named_address(t->lower, block, "at", x);
     w = lower_named_address(t->lower, block, "weights", w);
-    block = add_loop(t, block, "k", run / count, &bundle);
-    one_bundle(t, block, index_add(arena, x, index_scale(arena, bundle, count)),
-               index_add(arena, w, index_scale(arena, bundle, step)));
+    int64_t words = p->tiles ? p->words : 1;
+    block = add_loop(t, block, "k", run / count / words, &bundle);
+    x = index_add(arena, x, index_scale(arena, bundle, words * count));
+    w = index_add(arena, w, index_scale(arena, bundle, words * step));
+    p->tiles ? add_tiles(t, block, x, w) : one_bundle(t, block, x, w);
 }
 
 static Index panel_column(Tile *t, uint32_t vector)
@@ -208,27 +223,92 @@ static void store_vectors(Tile *t, Block *block)
     lower_leave(t->lower, outer);
 }
 
+static const Expr *sum_in_scratch(Tile *t, Index at)
+{
+    const Pairs *p = t->pairs;
+    DType dtype = p->tiles ? pairs_sum_dtype(p) : DT_F32;
+    const Expr *sum = expr_load(t->arena, dtype, lower_scratch(t->lower, p->piece[PAIRS_SUMS]), at);
+    return dtype == DT_F32 ? sum : expr_cast(t->arena, DT_F32, sum);
+}
+
+static void finish_one_by_one(Tile *t, Block *block)
+{
+    Pairs *p = t->pairs;
+    const PairsPanels *panels = t->at->panels;
+    int64_t width = t->vectors * p->lanes;
+    int64_t columns = panels->span.partial ? p->columns - panels->span.first * p->lanes : width;
+    Index column, pixel;
+    block = add_loop(t, block, "o", columns, &column);
+    block = add_loop(t, block, "p", t->pixels, &pixel);
+    Block *outer = lower_enter(t->lower, block);
+    Index at = index_add(t->arena, index_scale(t->arena, pixel, width), column);
+    finish(t, sum_in_scratch(t, at), pixel, index_add(t->arena, panel_column(t, 0), column));
+    lower_leave(t->lower, outer);
+}
+
 /* Results that no vector can store go through scratch and are finished one by one. */
 static void store_one_by_one(Tile *t, Block *block, Block *inner)
 {
     Pairs *p = t->pairs;
-    const PairsPanels *panels = t->at->panels;
     uint32_t scratch = lower_scratch(t->lower, p->piece[PAIRS_SUMS]);
     int64_t width = t->vectors * p->lanes;
-    int64_t columns = panels->span.partial ? p->columns - panels->span.first * p->lanes : width;
     for (uint32_t i = 0; i < t->pixels; i++)
         for (uint32_t v = 0; v < t->vectors; v++) {
             Index at = index_constant(i * width + v * p->lanes);
             stmt_store(t->arena, inner, scratch, index_add(t->arena, at, index_var(t->arena, t->lane)),
                        sum_of(t, i, v));
         }
-    Index column, pixel;
-    block = add_loop(t, block, "o", columns, &column);
+    finish_one_by_one(t, block);
+}
+
+/* Of tile registers, which only memory reads: row by row. */
+static void finish_rows(Tile *t, Block *block)
+{
+    Arena *arena = t->arena;
+    int64_t lanes = t->pairs->lanes;
+    Index pixel;
     block = add_loop(t, block, "p", t->pixels, &pixel);
+    block = &stmt_lanes(arena, block, t->lane, (uint32_t)lanes)->body;
     Block *outer = lower_enter(t->lower, block);
-    Index at = index_add(t->arena, index_scale(t->arena, pixel, width), column);
-    finish(t, expr_load(t->arena, DT_F32, scratch, at), pixel, index_add(t->arena, panel_column(t, 0), column));
+    for (uint32_t v = 0; v < t->vectors; v++) {
+        Index lane = index_var(arena, t->lane), first = index_constant(v * lanes);
+        Index at = index_add(arena, index_scale(arena, pixel, t->vectors * lanes), first);
+        const Local *sum = lower_local(t->lower, "sum", DT_F32, true);
+        stmt_local(arena, block, sum, sum_in_scratch(t, index_add(arena, at, lane)));
+        finish(t, expr_local(arena, sum), pixel, index_add(arena, panel_column(t, v), lane));
+    }
     lower_leave(t->lower, outer);
+}
+
+MatrixProduct pairs_tile_shape(const Pairs *p, const PairsPart *part, const PairsPanels *panels, uint32_t pixels)
+{
+    return (MatrixProduct){.rows = pixels,
+                           .columns = panels->span.vectors * p->lanes,
+                           .depth = p->words * bundle_count(p->bundle),
+                           .left_stride = pairs_step(&part->w) * p->room,
+                           .right_stride = bundle_step(p, panels),
+                           .stride = panels->span.vectors * p->lanes,
+                           .bundle = p->bundle};
+}
+
+static void tile_registers(Tile *t, Block *block)
+{
+    Arena *arena = t->arena;
+    const Pairs *p = t->pairs;
+    uint32_t sums = lower_scratch(t->lower, p->piece[PAIRS_SUMS]);
+    MatrixProduct product = pairs_tile_shape(p, t->at->part, t->at->panels, t->pixels);
+    const Expr *start = NULL;
+    if (p->shift != 0)
+        start = expr_load(arena, DT_I32, lower_scratch(t->lower, p->piece[PAIRS_STARTS]), index_constant(0));
+    product.maker = PRODUCT_TILES_BEGIN;
+    stmt_tile_sums(arena, block, &product, sums, index_constant(0), start);
+    reduce(t, block);
+    product.maker = PRODUCT_TILES_END;
+    stmt_tile_sums(arena, block, &product, sums, index_constant(0), NULL);
+    if (p->one_by_one || t->at->panels->span.partial)
+        finish_one_by_one(t, block);
+    else
+        finish_rows(t, block);
 }
 
 void pairs_tile(Pairs *p, Block *block, const PairsAt *at)
@@ -241,6 +321,10 @@ void pairs_tile(Pairs *p, Block *block, const PairsAt *at)
               .lane = index_var_new(arena, "lane", 0, p->lanes - 1),
               .pixels = at->pixels,
               .vectors = (uint32_t)at->panels->span.vectors};
+    if (p->tiles) {
+        tile_registers(&t, block);
+        return;
+    }
     Block *inner = &stmt_lanes(arena, block, t.lane, (uint32_t)p->lanes)->body;
     t.acc = lower_registers(p->lower, "acc", pairs_sum_dtype(p), true, t.pixels, t.vectors);
     stmt_local(arena, inner, t.acc, NULL);

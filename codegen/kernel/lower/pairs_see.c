@@ -3,8 +3,10 @@
 #include "passes/integers.h"
 #include "passes/widen.h"
 
-#define MOST_SUM  0x1p31
-#define MOST_BYTE 255.0
+#define MOST_SUM     0x1p31
+#define MOST_BYTE    255.0
+#define MOST_WORDS   16 /* of 32 bits, in a row of a tile register */
+#define FEWEST_WORDS 4
 
 void pairs_position(const Pairs *p, const PairsPart *part, Index row, Index w, Index column, Index *position)
 {
@@ -194,8 +196,9 @@ bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *n
     Pairs p = {.node = node, .lanes = target->lanes};
     double zero;
     const Node *made = value_producer(graph, node->in[1]);
-    if ((node->mark && !str_is(node->mark->provider, "pairs")) || node->in[0] != operand || node->in[1] == operand ||
-        (node->in_count > 2 && node->in[2] == operand) || value_type(graph, operand)->dtype != DT_F32)
+    if ((node->mark && !str_is(node->mark->provider, "pairs") && !str_is(node->mark->provider, "amx")) ||
+        node->in[0] != operand || node->in[1] == operand || (node->in_count > 2 && node->in[2] == operand) ||
+        value_type(graph, operand)->dtype != DT_F32)
         return false;
     if (takes_brains(graph, target, node))
         return see_contraction(graph, node, &p) && suits(graph, &p);
@@ -246,11 +249,33 @@ static void choose_bundle(Pairs *p)
     p->shift = p->bundle == BUNDLE_BYTES ? shift : 0;
 }
 
+int64_t pairs_run(const Pairs *p, const PairsPart *part)
+{
+    return part->w.dilation == 1 ? most(1, part->w.size) * p->room : p->room;
+}
+
+/* Bundles that a step takes: as many as go into a run, and into a row of 64 bytes. */
+static int64_t choose_words(const Pairs *p)
+{
+    int64_t run = (p->is_product ? p->room : pairs_run(p, &p->part[0])) / bundle_count(p->bundle), words = MOST_WORDS;
+    while (run % words)
+        words--;
+    return words;
+}
+
+/* Weights are multiplied as they lie in memory. */
+static bool fits_tiles(const Pairs *p)
+{
+    DType weights = value_type(p->lower->graph, p->weights)->dtype;
+    return p->lower->target->tiles && p->words >= FEWEST_WORDS &&
+           (p->bundle == BUNDLE_BF16 || (p->bundle == BUNDLE_BYTES && weights == DT_I8 && p->zero == 0));
+}
+
 bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *p)
 {
     const Node *node = &lower->graph->node[kernel->anchor];
     Arena *arena = lower->arena;
-    *p = (Pairs){.lower = lower, .node = node, .lanes = lower->target->lanes};
+    *p = (Pairs){.lower = lower, .node = node, .lanes = lower->target->lanes, .tiles = p->tiles};
     if (!takes(lower->target) || lower_has_other_windows(lower, kernel))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++)
@@ -267,6 +292,9 @@ bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *p)
     p->kh = index_var_new(arena, "kh", 0, most(1, p->part[0].h.size) - 1);
     p->kw = index_var_new(arena, "kw", 0, most(1, p->part[0].w.size) - 1);
     if (!see_weights(p) || (p->bundle != BUNDLE_BF16 && !holds(lower->graph, node)))
+        return false;
+    p->words = choose_words(p);
+    if (p->tiles && !fits_tiles(p))
         return false;
     p->one_by_one = !finishes_vectors(p);
     return true;
