@@ -118,6 +118,13 @@ bool tiled_takes_weights(const Graph *graph, const Target *target, const Node *c
 /* Would a contraction compute this operand, narrow integers as f32, by itself: as it brings it into scratch for pairs
  * (lower/pairs.h), or where depthwise convolutions load it? */
 bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *contraction, ValueId operand);
+/* What they and Winograd's algorithm ask of a contraction's operands that its kernel alone does not tell: how large
+ * integers are, whether sums of them are exact in f32, and what is bf16. */
+typedef struct PairsAsked {
+    double low[2], high[2], most[2];
+    bool exact, brains[2];
+} PairsAsked;
+PairsAsked pairs_asked(const Graph *graph, const Node *contraction);
 bool pairs_widens(const Graph *graph, ValueId operand); /* integers in memory, and nothing else? */
 /* Is its image a view that no tile can walk, channels shuffled for one, so that a copy of it is worth its time? */
 bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction);

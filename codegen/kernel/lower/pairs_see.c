@@ -3,6 +3,8 @@
 #include "passes/integers.h"
 #include "passes/widen.h"
 
+#include <string.h>
+
 #define MOST_SUM     0x1p31
 #define MOST_BYTE    255.0
 #define MOST_WORDS   16 /* of 32 bits, in a row of a tile register */
@@ -187,6 +189,19 @@ static bool takes_weights(const Graph *graph, ValueId value)
     double zero;
     ValueId weights = narrow_constant(graph, value, &zero);
     return weights != NONE && widen_is_worth(value_type(graph, weights)) && !widen_fits_nibbles(graph, weights);
+}
+
+PairsAsked pairs_asked(const Graph *graph, const Node *node)
+{
+    PairsAsked asked;
+    memset(&asked, 0, sizeof asked); /* compared as bytes */
+    asked.exact = integers_are_exact(graph, node);
+    for (uint32_t i = 0; i < 2; i++) {
+        IntegerRange range = integers_range(graph, node->in[i]);
+        asked.low[i] = range.low, asked.high[i] = range.high, asked.most[i] = range.most;
+        asked.brains[i] = brain_source(graph, node->in[i]) != NONE;
+    }
+    return asked;
 }
 
 bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *node, ValueId operand)

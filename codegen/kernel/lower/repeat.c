@@ -2,9 +2,10 @@
  * their loops.
  * Needs: what lower_kernel needs.  Keeps: what every kernel would become by itself.
  * A kernel is described by all that who chooses and who lowers may ask for: its recipe, its nodes, and their values by
- * the order in which they are met, with types, places and views.  Where two descriptions are equal byte by byte, the
- * loops of the first are those of the second, over the arrays that stand in the same places.  What is not described
- * (updates, which look at what runs before, and values inside others whose place is not settled) is lowered anew. */
+ * the order in which they are met, with types, places and views, and how large integers are that it multiplies.  Where
+ * two descriptions are equal byte by byte, the loops of the first are those of the second, over the arrays that stand
+ * in the same places.  What is not described (updates, which look at what runs before, and values inside others whose
+ * place is not settled) is lowered anew. */
 #include "kernel/lower/lower.h"
 
 #include <string.h>
@@ -184,6 +185,10 @@ static void describe(Lower *lower)
     for (uint32_t n = 0; n < kernel->node_count; n++) {
         put_int(repeats, kernel->node[n] == kernel->anchor);
         describe_node(lower, &lower->graph->node[kernel->node[n]], 0);
+    }
+    if (kernel->form == FORM_CONTRACTION) {
+        PairsAsked asked = pairs_asked(lower->graph, &lower->graph->node[kernel->anchor]);
+        put(repeats, &asked, sizeof asked);
     }
 }
 
