@@ -319,10 +319,7 @@ static void print_main(Text *out, const Program *program)
     bool file = program_weights_form(program) == WEIGHTS_FILE;
     text_printf(out, "int main(%s)\n{\n", file ? "int argc, char **argv" : "void");
     if (asks_for_tiles(program))
-        text_str(out, STR("#ifndef NNC_ANY_MACHINE\n"
-                          "    if (!nnc_cpu_tiles()) {\n        printf(\"the system gives no tile registers\\n\");\n"
-                          "        return 1;\n    }\n"
-                          "#endif\n"));
+        text_str(out, STR("    nnc_cpu_tiles();\n"));
     print_memory(out, program);
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
         print_block(out, program, block);

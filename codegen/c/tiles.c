@@ -88,17 +88,21 @@ static const char shape_text[] =
     "    (void)sums, (void)words;\n"                                                                                   \
     "    NNC_TILE(\"tileloadd (%0,%1,1), %%tmm6\", w, w_bytes);\n"                                                     \
     "    NNC_TILE(\"tileloadd (%0,%1,1), %%tmm4\", x, x_bytes);\n"                                                     \
-    "    __asm__ volatile(\"" instruction " %tmm6, %tmm4, %tmm0\");\n"                                                 \
+    "    __asm__ volatile(\"" instruction                                                                              \
+    " %tmm6, %tmm4, %tmm0\");\n"                                                                                       \
     "    if (rows > 16) {\n"                                                                                           \
     "        NNC_TILE(\"tileloadd (%0,%1,1), %%tmm5\", x + 16 * x_step, x_bytes);\n"                                   \
-    "        __asm__ volatile(\"" instruction " %tmm6, %tmm5, %tmm2\");\n"                                             \
+    "        __asm__ volatile(\"" instruction                                                                          \
+    " %tmm6, %tmm5, %tmm2\");\n"                                                                                       \
     "    }\n"                                                                                                          \
     "    if (vectors > 1) {\n"                                                                                         \
     "        NNC_TILE(\"tileloadd (%0,%1,1), %%tmm7\", w + 64 / sizeof *w, w_bytes);\n"                                \
-    "        __asm__ volatile(\"" instruction " %tmm7, %tmm4, %tmm1\");\n"                                             \
+    "        __asm__ volatile(\"" instruction                                                                          \
+    " %tmm7, %tmm4, %tmm1\");\n"                                                                                       \
     "    }\n"                                                                                                          \
     "    if (rows > 16 && vectors > 1)\n"                                                                              \
-    "        __asm__ volatile(\"" instruction " %tmm7, %tmm5, %tmm3\");\n"                                             \
+    "        __asm__ volatile(\"" instruction                                                                          \
+    " %tmm7, %tmm5, %tmm3\");\n"                                                                                       \
     "#else\n"                                                                                                          \
     "    for (int i = 0; i < rows; i++, sums += 16 * vectors, x += x_step)\n"                                          \
     "        for (int j = 0; j < 16 * vectors; j++) {\n" by_c                                                          \
@@ -114,17 +118,16 @@ static const char bytes_text[] =
                                "            sums[j] = (int32_t)((uint32_t)sums[j] + (uint32_t)sum);\n");
 
 static const char bf16_text[] =
-    SUMS("f32", "float")
-        ADD("bf16", "float", "uint16_t", "uint16_t", "tdpbf16ps",
-            "            float sum[2] = {0, 0};\n"
-            "            for (int k = 0; k < 2 * words; k++) {\n"
-            "                const uint32_t bits[2] = {(uint32_t)x[k] << 16, "
-            "(uint32_t)w[k / 2 * w_step + 2 * j + k % 2] << 16};\n"
-            "                float number[2];\n"
-            "                memcpy(number, bits, sizeof number);\n"
-            "                sum[k % 2] += number[0] * number[1];\n"
-            "            }\n"
-            "            sums[j] += sum[0] + sum[1];\n");
+    SUMS("f32", "float") ADD("bf16", "float", "uint16_t", "uint16_t", "tdpbf16ps",
+                             "            float sum[2] = {0, 0};\n"
+                             "            for (int k = 0; k < 2 * words; k++) {\n"
+                             "                const uint32_t bits[2] = {(uint32_t)x[k] << 16, "
+                             "(uint32_t)w[k / 2 * w_step + 2 * j + k % 2] << 16};\n"
+                             "                float number[2];\n"
+                             "                memcpy(number, bits, sizeof number);\n"
+                             "                sum[k % 2] += number[0] * number[1];\n"
+                             "            }\n"
+                             "            sums[j] += sum[0] + sum[1];\n");
 
 void prelude_print_tiles(Text *out, const PreludeNeeds *needs)
 {
