@@ -18,8 +18,9 @@ import sys
 
 import build
 
-TARGETS = ["generic", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-amx"]
-LEVELS = TARGETS[1:-2]
+LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
+EVERY = ["generic", *LEVELS, "x86-64-v4-vnni", "x86-64-v4-amx"]
+TARGETS = [t for t in EVERY if t in ("generic", *LEVELS) or build.machine_has(t)]  # of the libraries whose bits are compared
 FLAGS = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]
 RUNTIME = [build.RUNTIME / name for name in ("call.c", "pool.c", "weights.c")]
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -55,8 +56,7 @@ graph step(x: f32[2, 3, 16, 14], label: i64[2]) -> (loss) {
 def levels_here():
     """Those of the machine, as the C library's loader tells."""
     said = subprocess.run([LOADER, "--help"], capture_output=True, text=True, check=False).stdout
-    found = [level for level in LEVELS if re.search(rf"{level} \(supported", said)]
-    return found + [t for t in TARGETS[-2:] if build.machine_has(t)]
+    return [level for level in LEVELS if re.search(rf"{level} \(supported", said)] + TARGETS[len(LEVELS) + 1:]
 
 
 def objects(folder, name, target, cc, *flags):
@@ -124,7 +124,7 @@ def test_choice(arguments, folder):
     library = Library(arguments, model_of(arguments, "turns", folder), "gcc", folder, sanitize=["-fsanitize=thread"])
     best = ["generic", *levels_here()][-1]
     error = library.error or library.link(best)
-    for wanted in [None, "", "x86-64-v9", "host", *(t for t in TARGETS[1:] if t not in levels_here())]:
+    for wanted in [None, "", "x86-64-v9", "host", *(t for t in EVERY[1:] if t not in levels_here())]:
         error = error or library.run(best, wanted)
     return error
 
@@ -157,7 +157,7 @@ def test_servers(arguments, folder):
     """Processors that are not here, by what they would tell: the same choice, and NNC_CPU within what they have."""
     model = folder / "small.nnc"
     model.write_text("nnc 1\ngraph g(x: f32[8]) -> (y: f32[8]) {\n    y = x * 2.0\n}\n")
-    error = build.emit(arguments.nnc, model, folder, ",".join(TARGETS), "--name", "many")
+    error = build.emit(arguments.nnc, model, folder, ",".join(EVERY), "--name", "many")
     if error:
         return error
     asks = "const nnc_cpu here = nnc_cpu_here();"
@@ -171,9 +171,9 @@ def test_servers(arguments, folder):
         error = build.command(["gcc", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", folder / "main.c", folder / "asked.c", "-o", folder / "asked"])
         if error:
             return error
-        for wanted in TARGETS:
+        for wanted in EVERY:
             said = subprocess.run([folder / "asked"], env={**os.environ, "NNC_CPU": wanted}, capture_output=True, text=True, check=True).stdout.strip()
-            right = wanted if TARGETS.index(wanted) <= TARGETS.index(expected) else expected
+            right = wanted if EVERY.index(wanted) <= EVERY.index(expected) else expected
             assert said == right, f"{server}, NNC_CPU={wanted}: {said}, not {right}"
     return None
 
@@ -193,7 +193,7 @@ def test_shared_library(arguments, cc, folder):
         return f"exported: {sorted(names)}"
     library = ctypes.CDLL(str(folder / "libdigits.so"))
     library.digits_cpu.restype = ctypes.c_char_p
-    expected = levels_here()[-1] if levels_here() else None
+    expected = next((level for level in reversed(LEVELS) if level in levels_here()), None)
     got = (library.digits_cpu() or b"").decode() or None
     return None if got == expected else f"{got} runs, not {expected}"
 
