@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Contractions by instructions that add up several products: sums of bf16 have NumPy's bits, added in the order that the
-instruction's manual says, and C compilers make these instructions.
+instruction's manual says, C compilers make these instructions, and threads shape tile registers of their own.
 
     dots.py --nnc build/nnc [--target T ...] [--cc CC ...]
 
@@ -170,12 +170,37 @@ def test_instructions(arguments, target, cc, folder):
     return None
 
 
+SHARED = [("u8[1, 256, 12, 12]", "i8[512, 256, 1, 1]", "f32[1, 512, 12, 12]", "conv2d(f32(x) - 120.0, f32(w))"),
+          ("u8[1, 128, 9, 35]", "i8[64, 128, 3, 3]", "f32[1, 64, 9, 35]", "conv2d(f32(x), f32(w), pad = 1)"),
+          ("u8[25, 512]", "i8[512, 2048]", "f32[25, 2048]", "(f32(x) - 120.0) @ f32(w)"),
+          ("u8[25, 9000]", "i8[9000, 32]", "f32[25, 32]", "f32(x) @ f32(w)")]
+
+
+def test_registers(arguments, folder):
+    """Each function that computes with tile registers, of which a thread runs parts, shapes them, whichever part it is."""
+    for number, (x, w, r, body) in enumerate(SHARED):
+        (folder / "shared.nnc").write_text(f"nnc 1\ngraph g(x: {x}) -> (r: {r}) {{\n    param w: {w} = 3\n    r = {body}\n}}\n")
+        error = build.emit(arguments.nnc, folder / "shared.nnc", folder, "x86-64-v4-amx", "--threads", "2", "--name", "shared")
+        if error:
+            return error
+        functions = [f for f in (folder / "shared.c").read_text().split("\nstatic void ") if "tiles_begin_i32(sums" in f]
+        assert functions, f"{number}: no tiles"
+        for function in functions:
+            before, _, after = function.partition("tiles_begin_i32(sums")
+            assert "tiles_set(" in before and "tiles_release();" in after, f"{number}: not shaped:\n{function}"
+            assert not any("if (part" in line for line in function.splitlines()), f"{number}: some parts alone do something:\n{function}"
+    return None
+
+
 def main():
     arguments = build.take_arguments(__doc__, ["x86-64-v3"])
     cases = [(f"sums for {target} with {cc}", target, cc, (test_sums, target, cc)) for target in arguments.target for cc in arguments.cc]
     found = shutil.which("objdump") and [cc for cc in ("gcc", "clang") if shutil.which(cc)] or []
     cases += [(f"instructions of {target} by {cc}", "generic", None, (test_instructions, target, cc))
               for target in arguments.target for cc in found if target in INSTRUCTIONS]
+
+    if "x86-64-v4-amx" in arguments.target:
+        cases += [("registers of threads", "generic", None, (test_registers,))]
 
     def go(test, *words):
         return test(arguments, *words)

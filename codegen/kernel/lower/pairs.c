@@ -24,8 +24,7 @@ static void choose_tile(Pairs *p, int64_t asked_pixels, int64_t asked_vectors)
 {
     int64_t registers = p->lower->target->vector_registers, highest = most_pixels(p),
             vectors = ceil_div(p->columns, p->lanes);
-    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
-    int64_t pixels = p->is_product ? shape_elements(y) / p->columns : p->part[0].w.out;
+    int64_t pixels = p->flat ? pairs_flat_rows(p) : p->part[0].w.out;
     int64_t wide = least(vectors, asked_vectors > 0 ? asked_vectors : 2);
     if (pixels * wide < 6 && asked_vectors == KNOB_FREE && !p->tiles) /* few pixels: more vectors */
         wide = least(vectors, least(PAIRS_MOST_VECTORS, most(2, 8 / pixels)));
@@ -76,11 +75,10 @@ static void cut_chunks(PairsPart *part, int64_t chunk)
     part->in_rows = span_of(&part->h, part->chunk);
 }
 
-/* Of a product a tile is a row of the part, so that whole tiles go together. */
-static void cut_product(Pairs *p)
+/* A tile is a row of the part, so that whole tiles go together. */
+static void cut_flat(Pairs *p)
 {
-    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
-    int64_t rows = shape_elements(y) / p->columns, tiles = ceil_div(rows, p->pixels);
+    int64_t rows = pairs_flat_rows(p), tiles = ceil_div(rows, p->pixels);
     int64_t narrow = rows / tiles, wide = rows % tiles, first = 0;
     for (int kind = 0; kind < 2; kind++) {
         int64_t count = kind ? tiles - wide : wide, width = narrow + !kind;
@@ -98,8 +96,8 @@ static void cut_product(Pairs *p)
 static void cut(Pairs *p, int64_t asked)
 {
     p->part_count = 0;
-    if (p->is_product)
-        cut_product(p);
+    if (p->flat)
+        cut_flat(p);
     else {
         p->part[0].rows = p->part[0].h.out, p->part[0].width = p->part[0].w.out;
         p->part_count = 1;
@@ -164,13 +162,45 @@ static void set_tiles(const Pairs *p, Block *block, const PairsPart *part, const
     stmt_tiles(p->lower->arena, block, &shape);
 }
 
-/* Shaping the registers takes as long as some steps: of all tiles that are alike, once. */
+/* Tile registers are a thread's own, and shaping them takes as long as some steps of the depth.  Threads share the
+ * chunks; where these are one, the panels.  So that is done for each chunk, or within the loop of panels, which stands
+ * even for one of them. */
+static bool shapes_chunks(const Pairs *p, const PairsPart *part)
+{
+    return p->tiles && part->chunks > 1 && part->tile_kinds == 1;
+}
+
+static Block *panel_loop(const Pairs *p, Block *block, const PairsPart *part, const PairsPanels *panels)
+{
+    const Var *panel = panels->panel;
+    if (p->tiles && part->chunks == 1)
+        return &stmt_for(p->lower->arena, block, panel, 0, panel->high + 1, 1, LOOP_SERIAL)->body;
+    return add_loop(p, block, panel, LOOP_SERIAL);
+}
+
 static void rows_by_tiles(Pairs *p, Block *block, const PairsPart *part, const PairsPanels *panels, Index first)
 {
+    bool shaped = shapes_chunks(p, part);
     for (uint32_t kind = 0; kind < part->tile_kinds; kind++) {
-        if (part->tile_kinds > 1)
+        if (!shaped)
             set_tiles(p, block, part, panels, kind);
         rows_of_chunk(p, block, part, panels, first, kind, kind + 1);
+    }
+    if (!shaped)
+        stmt_tiles(p->lower->arena, block, NULL);
+}
+
+static void panels_of_chunk(Pairs *p, Block *block, const PairsPart *part, Index first)
+{
+    for (uint32_t i = 0; i < p->panel_kinds; i++) {
+        const PairsPanels *panels = &p->panels[i];
+        Block *panel = panel_loop(p, block, part, panels);
+        if (p->shift != 0)
+            pairs_start(p, panels, panel);
+        if (p->tiles)
+            rows_by_tiles(p, panel, part, panels, first);
+        else
+            rows_of_chunk(p, panel, part, panels, first, 0, part->tile_kinds);
     }
 }
 
@@ -184,18 +214,10 @@ static void chunks(Pairs *p, Block *block, const PairsPart *part)
     Block *outer = lower_enter(lower, block);
     pairs_fill(p, part, first, block);
     lower_leave(lower, outer);
-    if (p->tiles && part->tile_kinds == 1)
+    if (shapes_chunks(p, part))
         set_tiles(p, block, part, &p->panels[0], 0);
-    for (uint32_t i = 0; i < p->panel_kinds; i++) {
-        Block *panel = add_loop(p, block, p->panels[i].panel, LOOP_SERIAL);
-        if (p->shift != 0)
-            pairs_start(p, &p->panels[i], panel);
-        if (p->tiles)
-            rows_by_tiles(p, panel, part, &p->panels[i], first);
-        else
-            rows_of_chunk(p, panel, part, &p->panels[i], first, 0, part->tile_kinds);
-    }
-    if (p->tiles)
+    panels_of_chunk(p, block, part, first);
+    if (shapes_chunks(p, part))
         stmt_tiles(arena, block, NULL);
 }
 

@@ -32,9 +32,9 @@ typedef struct PairsTiles {
     uint32_t pixels;
 } PairsTiles;
 
-/* Rows of the result that are alike: all of a convolution's; of a product its rows are cut into two kinds of them. */
+/* Rows of the result that are alike: all of a convolution's; where tiles are flat, these are the rows, of two kinds. */
 typedef struct PairsPart {
-    int64_t first; /* row of a product that it begins with */
+    int64_t first; /* of those that are flat: what it begins with */
     int64_t rows, width;
     int64_t chunk, chunks; /* rows that go together */
     WindowDimension h, w;
@@ -56,6 +56,8 @@ typedef struct Pairs {
     Lower *lower;
     const Node *node;
     bool is_product;
+    bool flat; /* tiles are of rows of a matrix or, of registers of 16 rows, of pixels that no window joins, over the
+                  ends of the image's rows */
     Product product;
     Convolution conv;
     int64_t lanes, columns, depth; /* of a group; the depth as it is */
@@ -85,6 +87,11 @@ bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *pairs);
 int64_t pairs_run(const Pairs *pairs, const PairsPart *part);
 /* Where an element of the result is: a row and a column of the part, and a column of the group. */
 void pairs_position(const Pairs *pairs, const PairsPart *part, Index row, Index w, Index column, Index *position);
+/* Of an image that is flat: from the second dimension on. */
+void pairs_flat_position(const Pairs *pairs, const PairsPart *part, Index row, Index w, Index *position);
+
+/* Rows of a matrix, or pixels, where they are flat. */
+int64_t pairs_flat_rows(const Pairs *pairs);
 
 /* pairs_fill.c: what the rows from `first` on read of the first operand, into scratch. */
 void pairs_fill(Pairs *pairs, const PairsPart *part, Index first, Block *block);

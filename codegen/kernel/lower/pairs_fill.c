@@ -67,8 +67,12 @@ static const Expr *element(const Line *line, Index w, Index channel)
     } else {
         position[0] = index_var(arena, p->image);
         position[1] = index_add(arena, index_scale(arena, index_var(arena, p->group), p->depth), channel);
-        position[2] = line->row;
-        position[x->rank - 1] = source_column(line, w);
+        if (p->flat) {
+            pairs_flat_position(p, line->part, line->row, w, position);
+        } else {
+            position[2] = line->row;
+            position[x->rank - 1] = source_column(line, w);
+        }
     }
     return kept(p, lower_value(lower, p->node->in[0], position));
 }

@@ -10,6 +10,23 @@
 #define MOST_WORDS   16 /* of 32 bits, in a row of a tile register */
 #define FEWEST_WORDS 4
 
+int64_t pairs_flat_rows(const Pairs *p)
+{
+    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
+    if (p->is_product)
+        return shape_elements(y) / p->columns;
+    return shape_elements(y) / (y->dim[0] * y->dim[1]);
+}
+
+void pairs_flat_position(const Pairs *p, const PairsPart *part, Index row, Index w, Index *position)
+{
+    Arena *arena = p->lower->arena;
+    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
+    Index pixel =
+        index_add(arena, index_add(arena, index_scale(arena, row, part->width), w), index_constant(part->first));
+    index_unflatten(arena, pixel, y->dim + 2, y->rank - 2, position + 2);
+}
+
 void pairs_position(const Pairs *p, const PairsPart *part, Index row, Index w, Index column, Index *position)
 {
     Arena *arena = p->lower->arena;
@@ -22,6 +39,10 @@ void pairs_position(const Pairs *p, const PairsPart *part, Index row, Index w, I
     }
     position[0] = index_var(arena, p->image);
     position[1] = index_add(arena, index_scale(arena, index_var(arena, p->group), p->columns), column);
+    if (p->flat) {
+        pairs_flat_position(p, part, row, w, position);
+        return;
+    }
     position[2] = row;
     position[y->rank - 1] = w;
 }
@@ -154,12 +175,15 @@ static bool see_convolution(const Graph *graph, const Node *node, Pairs *p)
     p->depth = p->conv.channels / p->conv.groups;
     p->part[0].h = lower_window_dimension(&p->conv.window, 1);
     p->part[0].w = lower_window_dimension(&p->conv.window, 0);
+    const WindowDimension *h = &p->part[0].h, *w = &p->part[0].w;
+    p->flat = p->tiles && h->size * w->size == 1 && h->stride * w->stride == 1 && h->before + w->before == 0 &&
+              h->in == h->out && w->in == w->out;
     return true;
 }
 
 static bool see_contraction(const Graph *graph, const Node *node, Pairs *p)
 {
-    p->is_product = product_of(graph, node, &p->product);
+    p->is_product = p->flat = product_of(graph, node, &p->product);
     return p->is_product ? see_product(graph, node, p) : see_convolution(graph, node, p);
 }
 
@@ -242,9 +266,8 @@ static bool is_plain_f32(const Lower *lower, ValueId value)
 static bool finishes_vectors(const Pairs *p)
 {
     Arena *arena = p->lower->arena;
-    const Shape *y = value_shape(p->lower->graph, p->node->out[0]);
-    int64_t rows = p->is_product ? most(1, shape_elements(y) / p->columns) : p->part[0].h.out;
-    PairsPart part = {.rows = rows, .width = p->is_product ? 1 : p->part[0].w.out};
+    int64_t rows = p->flat ? most(1, pairs_flat_rows(p)) : p->part[0].h.out;
+    PairsPart part = {.rows = rows, .width = p->flat ? 1 : p->part[0].w.out};
     const Var *row = index_var_new(arena, "row", 0, part.rows - 1), *w = index_var_new(arena, "w", 0, part.width - 1),
               *vector = index_var_new(arena, "v", 0, p->columns / p->lanes - 1),
               *lane = index_var_new(arena, "lane", 0, p->lanes - 1);
