@@ -8,7 +8,7 @@
 static const char shape_text[] =
     "/* Tile registers, for so many rows of 16 or 32 sums, and steps of so many words of 32 bits of the depth. */\n"
     "#if (defined(__AMX_TILE__) && defined(__AMX_INT8__) && defined(__AMX_BF16__)) || \\\n"
-    "    (defined(__AMXTILE__) && defined(__AMXINT8__) && defined(__AMXBF16__)) /* clang before 15 */\n"
+    "    (defined(__AMXTILE__) && defined(__AMXINT8__) && defined(__AMXBF16__)) /* older clang */\n"
     "#define NNC_TILES\n"
     "#define NNC_TILE(instruction, p, step)                                                                    \\\n"
     "    __asm__ volatile(instruction : : \"r\"(p), \"r\"((ptrdiff_t)(step)) : \"memory\")\n"
