@@ -2,7 +2,8 @@
 """Exports models and compares ONNX Runtime on the files with the evaluator, or with ONNX Runtime on the original.
 
     round_trip.py --nnc build/nnc [MODEL.nnc | MODEL.onnx ...]   all of models/ when none is given
-    round_trip.py --nnc build/nnc --cases FOLDER... [--every N]  cases of ONNX's backend tests, every Nth: imported,
+    round_trip.py --nnc build/nnc --cases FOLDER... [--every N] [--filter WORD]
+                                                                 cases of ONNX's backend tests, every Nth: imported,
                                                                  exported, and compared with the case's own results
     round_trip.py --nnc build/nnc --ops [--per-model N]          the op table (tests/conform), so many cases in a model
 
@@ -21,6 +22,7 @@ import numpy
 import onnx
 
 import onnx_runtime
+import round_trip_cases
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RUNNER = ROOT / "tests/bench/onnx_runtime.py"
@@ -154,6 +156,8 @@ def main():
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--cases", type=pathlib.Path, nargs="+")
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--filter", default="")
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--ops", action="store_true")
     parser.add_argument("--per-model", type=int, default=30)
     parser.add_argument("models", nargs="*", type=pathlib.Path)
@@ -163,8 +167,7 @@ def main():
         return elsewhere(nnc, ROOT / "tests/conform/conform.py", "--nnc", RUNNER, "--target", "onnxruntime",
                          "--per-model", options.per_model, "--", "--init-missing")
     if options.cases:
-        return elsewhere(nnc, ROOT / "tests/onnx/run.py", "--nnc", nnc, "--runner", RUNNER, "--every", options.every,
-                         *options.cases)
+        return 0 if round_trip_cases.run_cases(nnc, options.cases, options.every, options.filter, options.jobs) else 1
     if options.models and options.models[0].suffix == ".onnx":
         tap = run_originals(nnc, options.models)
     else:
