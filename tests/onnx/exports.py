@@ -346,6 +346,77 @@ def quantised_values(t):
 
 
 @case
+def scales_known_when_running(t):
+    text = ['use "nn"', "graph g(x: f32[2, 3, 4], s: f32[3], z: u8[3], k: f32[1], m: i8[]) -> (q, y, p, v) {",
+            "    q = cast(clip(round(x / reshape(s, shape = [3, 1])) + reshape(cast(z, to = f32), shape = [3, 1]), 0.0, 255.0), to = u8)",
+            "    y = (cast(q, to = f32) - cast(reshape(z, shape = [1, 3, 1]), to = f32)) * reshape(s, shape = [1, 3, 1])",
+            "    p = cast(clip(round(x / reshape(k, shape = [])) + cast(m, to = f32), -128.0, 127.0), to = i8)",
+            "    v = cast(cast(p, to = i32) - cast(m, to = i32), to = f32) * reshape(k, shape = [])", "}"]
+    g = t.export(*text)
+    expect(ops(g), ["QuantizeLinear", "DequantizeLinear", "QuantizeLinear", "DequantizeLinear"])
+    expect([proto.one(a, 3, 0) for n in proto.many(g, 1) for a in proto.many(n, 5)], [1, 1])
+    t.same(text, {"x": draw(2, 3, 4), "s": numpy.array([0.1, 0.02, 0.5], "f4"), "z": numpy.array([3, 128, 0], "u1"),
+                  "k": numpy.array([0.03], "f4"), "m": numpy.array(-5, "i1")}, "q", "y", "p", "v")
+
+
+@case
+def bytes_by_their_range(t):
+    text = ['use "nn"', "graph g(x: f32[4, 3]) -> (y, scale, zero, n) {", "    low = minimum(reduce_min(x), 0.0)",
+            "    scale = (maximum(reduce_max(x), 0.0) - low) / 255.0", "    middle = round(clip(-low / scale, 0.0, 255.0))",
+            "    zero = cast(middle, to = u8)", "    y = cast(clip(round(x / scale) + middle, 0.0, 255.0), to = u8)",
+            "    n = reduce_max(cast(y, to = f32) * scale)", "}"]
+    g = t.export(*text)
+    expect(ops(g)[0], "DynamicQuantizeLinear")
+    expect([name.decode() for name in proto.many(proto.many(g, 1)[0], 2)], ["y", "scale", "zero"])
+    assert "Div" not in ops(g) and "Round" not in ops(g), ops(g)
+    for x in (draw(4, 3), numpy.abs(draw(4, 3)) + 1):
+        t.same(text, {"x": x}, "y", "scale", "zero", "n")
+
+
+def integers(*shape, low, high, seed=1):
+    return numpy.random.default_rng(seed).choice([low, high, high - 1, 3], size=shape)
+
+
+@case
+def sums_of_bytes(t):
+    for a, b, lifted in (("u8", "u8", False), ("u8", "i8", True), ("i8", "u8", False), ("i8", "i8", False)):
+        low, high = (numpy.iinfo(NUMPY[b]).min, numpy.iinfo(NUMPY[b]).max)
+        w, k = integers(8, 5, low=low, high=high), integers(3, 2, 2, 2, low=low, high=high)
+        text = ['use "nn"', f"graph g(x: {a}[4, 8], z: {a}[], i: {a}[1, 2, 5, 4]) -> (p, c) {{",
+                f"    const w: {b}[8, 5] = {w.tolist()}", f"    const k: {b}[3, 2, 2, 2] = {k.tolist()}", f"    const v: {b}[5] = [1, 2, 3, 4, 5]",
+                "    p = (cast(x, to = i32) - cast(z, to = i32)) @ (cast(w, to = i32) - cast(v, to = i32))",
+                "    c = conv2d((cast(i, to = i32) - cast(z, to = i32)), cast(k, to = i32), pad = 1, stride = 2)", "}"]
+        g = t.export(*text)
+        found = ops(g)
+        expect([found.count(op) for op in ("MatMulInteger", "ConvInteger", "Einsum", "MatMul")], [1, 1, 0, 0])
+        weight = initialisers(g)["w.lifted" if lifted else "w"]
+        expect(proto.one(weight, 2, 0), 2 if lifted or b == "u8" else 3)
+        limits = {"low": numpy.iinfo(NUMPY[a]).min, "high": numpy.iinfo(NUMPY[a]).max}
+        t.same(text, {"x": integers(4, 8, **limits).astype(NUMPY[a]), "z": numpy.array(7, NUMPY[a]),
+                      "i": integers(1, 2, 5, 4, **limits).astype(NUMPY[a])}, "p", "c")
+
+
+@case
+def scaled_sums_of_bytes(t):
+    w, k = integers(8, 5, low=-128, high=127), integers(3, 2, 2, 2, low=-128, high=127)
+    for a in ("u8", "i8"):
+        low, high = numpy.iinfo(NUMPY[a]).min, numpy.iinfo(NUMPY[a]).max
+        cut = f"cast(zero, to = f32), {low}.0, {high}.0), to = {a})"
+        text = ['use "nn"', f"graph g(x: {a}[4, 8], i: {a}[1, 2, 5, 4], s: f32[5], r: f32[3], zero: {a}[]) -> (p, c) {{",
+                f"    const w: i8[8, 5] = {w.tolist()}", f"    const k: i8[3, 2, 2, 2] = {k.tolist()}", "    const b: i32[3] = [100, -2000, 30]",
+                "    n = (cast(x, to = i32) - cast(zero, to = i32)) @ cast(w, to = i32)",
+                f"    p = cast(clip(round(cast(n, to = f32) * (0.5 * s / 3.0)) + {cut}",
+                "    m = conv2d((cast(i, to = i32) - cast(zero, to = i32)), cast(k, to = i32), pad = 1) + reshape(b, shape = [3, 1, 1])",
+                f"    c = cast(clip(round(cast(m, to = f32) * reshape(r, shape = [3, 1, 1])) + {cut}", "}"]
+        found = ops(t.export(*text))
+        expect([found.count(op) for op in ("QLinearMatMul", "QLinearConv", "Round", "Einsum")], [1, 1, 0, 0])
+        limits = {"low": low, "high": high}
+        t.same(text, {"x": integers(4, 8, **limits).astype(NUMPY[a]), "i": integers(1, 2, 5, 4, **limits).astype(NUMPY[a]),
+                      "s": numpy.array([0.01, 0.002, 0.03, 0.02, 0.001], "f4"), "r": numpy.array([0.001, 0.002, 0.0005], "f4"),
+                      "zero": numpy.array(high - 120, NUMPY[a])}, "p", "c")
+
+
+@case
 def training_steps(t):
     t.same(['use "nn"', "graph step(x: f32[4, 3], label: i64[4]) -> (loss) {",
             "    loss = mean(cross_entropy(dense@l(x, 5), label))", "    minimize(loss, with = adam(rate = 0.1))", "}"],

@@ -27,7 +27,7 @@ static bool write_product(ExportNode *n, const Product *p)
     return export_result(n, 0, "MatMul(x, Transpose(y){perm=%s})", export_ints(n, perm, rank));
 }
 
-static bool write_convolution(ExportNode *n, const Convolution *c, bool bias)
+const char *export_window_words(const ExportNode *n, const Convolution *c)
 {
     int64_t stride[MAX_RANK], dilation[MAX_RANK], before[MAX_RANK], after[MAX_RANK];
     const Window *w = &c->window;
@@ -37,9 +37,8 @@ static bool write_convolution(ExportNode *n, const Convolution *c, bool bias)
         before[d] = w->dim[d].before;
         after[d] = w->dim[d].after;
     }
-    return export_result(n, 0, "Conv(x, y%s){strides=%s, pads=%s, dilations=%s, group=%lld}", bias ? ", z" : "",
-                         export_ints(n, stride, w->rank), pads_of(n, before, after, w->rank),
-                         export_ints(n, dilation, w->rank), (long long)c->groups);
+    return export_text(n->e, "{strides=%s, pads=%s, dilations=%s, group=%lld}", export_ints(n, stride, w->rank),
+                       pads_of(n, before, after, w->rank), export_ints(n, dilation, w->rank), (long long)c->groups);
 }
 
 /* Of the image that reaches a convolution's results: an image's pixel is at (before + pixel - dilation * tap) / stride
@@ -134,7 +133,7 @@ bool export_contract(ExportNode *n)
     if (product_of(n->graph, n->node, &product))
         return write_product(n, &product);
     if (convolves && node_is_convolution(n->node) && convolution_of(n->graph, n->node, &convolution))
-        return write_convolution(n, &convolution, c.has_bias);
+        return export_result(n, 0, "Conv(x, y%s)%s", c.has_bias ? ", z" : "", export_window_words(n, &convolution));
     if (convolves && contraction_extent(&c, AXIS_TAP) && c.axis[c.axis_count - 1].role == AXIS_TAP &&
         !node_is_convolution(n->node) && write_transposed(n, &c))
         return true;

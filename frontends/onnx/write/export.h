@@ -165,8 +165,24 @@ const char *export_fold_in(Export *e);
 
 bool export_bits(ExportNode *node, DType to); /* bits.c: of operand 0, as those of another dtype */
 
-/* quantise.c: the end of what ONNX has one op for; false: it is not. */
-ExportHandler export_quantised;
+/* quantise.c, integers.c, dynamic.c: the end of what ONNX has one op for; false: it is not. */
+ExportHandler export_quantised, export_integers, export_dynamic_quantised;
+const Node *export_maker(const Graph *graph, ValueId v, const char *op); /* if it is one of this op or function */
+/* A scale or a zero point: a number, or a list along an axis of what has the shape `of`; with a conversion between or
+ * not. */
+typedef struct ExportSpread {
+    ValueId list;
+    int64_t axis; /* -1: a number */
+} ExportSpread;
+bool export_take_spread(const Graph *graph, ValueId v, const Shape *of, bool converted, ExportSpread *spread);
+/* cast(clip(round(value) + zero)), cut off where the integer ends; zero may be NONE. */
+typedef struct ExportRounded {
+    ValueId value, zero;
+} ExportRounded;
+bool export_take_rounded(const Graph *graph, const Node *cast, ExportRounded *rounded);
+
+/* The attributes of a convolution, as an expression has them. */
+const char *export_window_words(const ExportNode *node, const Convolution *convolution);
 
 /* window.c: an operand with a dimension for each axis of an access, `fill` where it is outside; with `brief` for those
  * alone that have more than one position. */
