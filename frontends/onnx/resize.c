@@ -1,12 +1,11 @@
-/* Resize and Upsample: along one axis after another each result is a sum of a few elements times a weight, all of which
- * are known when compiling. */
+/* Resize and Upsample: as `resize` of the library, of the axes that change. */
 #include <math.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "onnx/import.h"
 
-#define MOST_TAPS 64
+#define MOST_TAPS 64 /* elements that a result is made of */
 
 typedef struct Resize {
     const char *transform, *mode, *nearest;
@@ -20,137 +19,91 @@ typedef struct Line { /* one axis */
     double scale, start, end; /* the last two of a region, in parts of the extent */
 } Line;
 
-/* The position in the original. */
-static double position(const Resize *r, const Line *l, int64_t i)
+static bool crops(const Resize *r)
 {
-    double x = (double)i, in = (double)l->in, out = l->scale * in;
-    if (strcmp(r->transform, "asymmetric") == 0)
-        return x / l->scale;
-    if (strcmp(r->transform, "align_corners") == 0)
-        return out == 1 ? 0 : x * (in - 1) / (out - 1);
-    if (strcmp(r->transform, "tf_crop_and_resize") == 0)
-        return out == 1 ? (l->end - l->start) * (in - 1) / 2
-                        : l->start * (in - 1) + x * (l->end - l->start) * (in - 1) / (out - 1);
-    if (strcmp(r->transform, "pytorch_half_pixel") == 0 && out == 1)
-        return -0.5;
-    if (strcmp(r->transform, "tf_half_pixel_for_nn") == 0)
-        return (x + 0.5) / l->scale;
-    double half = (x + 0.5) / l->scale - 0.5;
-    if (strcmp(r->transform, "half_pixel_symmetric") == 0)
-        half += in / 2 * (1 - (double)l->out / out);
-    return half;
+    return strcmp(r->transform, "tf_crop_and_resize") == 0;
 }
 
-static double cubic(double a, double x)
+static bool changes(const Resize *r, const Line *l)
 {
-    x = fabs(x);
-    return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+    return l->out != l->in || l->scale != 1 || (crops(r) && (l->start != 0 || l->end != 1));
 }
 
-/* Weights of the elements from `*first` on around a position whose fraction, in (0, 1], is counted from its left
- * neighbour. Returns how many. */
-static int weigh(const Resize *r, const Line *l, double fraction, double *weight, int64_t *first)
+/* Are there more results, or wider kernels, than a text should spell out? */
+static bool check_line(OnnxNode *n, const Resize *r, const Line *l)
 {
-    bool is_cubic = strcmp(r->mode, "cubic") == 0;
-    double scale = r->antialias ? fmin(l->scale, 1) : 1, reach = is_cubic ? 2 : 1, sum = 0;
-    *first = (int64_t)floor(-reach / scale) + 1;
-    int64_t count = 2 - 2 * *first;
-    for (int64_t i = 0; i < count && i < MOST_TAPS; i++) {
-        double x = ((double)(*first + i) - fraction) * scale;
-        weight[i] = is_cubic ? cubic(r->a, x) : fmax(1 - fabs(x), 0);
-        sum += weight[i];
+    double reach = strcmp(r->mode, "cubic") == 0 ? 2 : 1;
+    if (!l->in)
+        return onnx_no(n, "it makes something of an empty axis");
+    return !r->antialias || 2 * reach / fmin(l->scale, 1) <= MOST_TAPS || onnx_no(n, "it shrinks too much");
+}
+
+/* Words of the call, each after a comma */
+
+static void put_word(Text *out, const char *name, const char *value, const char *otherwise)
+{
+    if (strcmp(value, otherwise) != 0)
+        text_printf(out, ", %s = \"%s\"", name, value);
+}
+
+static void put_modes(const OnnxNode *n, Text *out, const Resize *r)
+{
+    bool is_nearest = strcmp(r->mode, "nearest") == 0, is_cubic = strcmp(r->mode, "cubic") == 0;
+    put_word(out, "mode", r->mode, "nearest");
+    put_word(out, "coordinates", r->transform, "half_pixel");
+    if (is_nearest)
+        put_word(out, "rounding", r->nearest, "round_prefer_floor");
+    if (is_cubic && r->a != -0.75)
+        text_printf(out, ", a = %s", onnx_number(n, DT_F64, r->a));
+    if (!is_nearest && r->exclude)
+        text_printf(out, ", exclude_outside = true");
+    if (!is_nearest && r->antialias)
+        text_printf(out, ", antialias = true");
+    if (crops(r) && r->extrapolation != 0)
+        text_printf(out, ", extrapolation = %s", onnx_number(n, DT_F64, r->extrapolation));
+}
+
+/* Factors where they are others than the extents have, and regions */
+static void put_lines(const OnnxNode *n, Text *out, const Resize *r, const Line *const *line, uint32_t count)
+{
+    bool follow = true;
+    for (uint32_t i = 0; i < count; i++)
+        follow &= line[i]->scale == (double)line[i]->out / (double)line[i]->in;
+    for (uint32_t i = 0; i < count && !follow; i++)
+        text_printf(out, "%s%s", i ? ", " : ", scales = [", onnx_number(n, DT_F64, line[i]->scale));
+    for (uint32_t i = 0; i < count && crops(r); i++)
+        text_printf(out, "%s[%s, %s]",
+                    i        ? ", "
+                    : follow ? ", roi = ["
+                             : "], roi = [",
+                    onnx_number(n, DT_F64, line[i]->start), onnx_number(n, DT_F64, line[i]->end));
+    if (count && (!follow || crops(r)))
+        text_printf(out, "]");
+}
+
+static bool resize(OnnxNode *n, const Resize *r, const Line *line)
+{
+    int64_t axes[MAX_RANK], sizes[MAX_RANK];
+    const Line *changed[MAX_RANK];
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < onnx_rank(n, 0); d++) {
+        if (!changes(r, &line[d]))
+            continue;
+        if (!check_line(n, r, &line[d]))
+            return false;
+        axes[count] = d;
+        sizes[count] = line[d].out;
+        changed[count++] = &line[d];
     }
-    for (int64_t i = 0; i < count && i < MOST_TAPS; i++)
-        weight[i] = r->antialias ? weight[i] / sum : weight[i];
-    return count > MOST_TAPS ? -1 : (int)count;
-}
-
-static int64_t nearest(const Resize *r, double x)
-{
-    if (strcmp(r->nearest, "round_prefer_floor") == 0)
-        return (int64_t)ceil(x - 0.5);
-    if (strcmp(r->nearest, "round_prefer_ceil") == 0)
-        return (int64_t)floor(x + 0.5);
-    return (int64_t)(strcmp(r->nearest, "ceil") == 0 ? ceil(x) : floor(x));
-}
-
-/* Fills, for result i, tap by tap, positions and weights, `out` apart. */
-static void fill_taps(const Resize *r, const Line *l, int64_t i, int count, int64_t *at, double *weight)
-{
-    double x = position(r, l, i), left = ceil(x) - 1, own[MOST_TAPS], sum = 0;
-    int64_t first = 0;
-    if (strcmp(r->mode, "nearest") == 0) {
-        at[i] = least(most(nearest(r, x), 0), l->in - 1);
-        return;
-    }
-    weigh(r, l, x - left, own, &first);
-    for (int t = 0; t < count; t++) {
-        int64_t from = (int64_t)left + first + t;
-        if (r->exclude && (from < 0 || from >= l->in))
-            own[t] = 0;
-        sum += own[t];
-        at[t * l->out + i] = least(most(from, 0), l->in - 1);
-    }
-    for (int t = 0; t < count; t++)
-        weight[t * l->out + i] = r->exclude ? own[t] / sum : own[t];
-}
-
-static const char *known_vector(OnnxNode *n, DType dtype, const double *list, int64_t count, uint32_t trailing,
-                                const char *word)
-{
-    int64_t dim[MAX_RANK] = {count, 1, 1, 1, 1, 1, 1, 1};
-    Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, dtype, 1 + trailing, dim));
-    for (int64_t i = 0; i < count; i++)
-        tensor_set_number(tensor, i, list[i]);
-    const char *base = onnx_identifier(n->onnx, n->proto->output[0]);
-    return onnx_name_value(n->onnx, onnx_known_value(n->onnx, tensor, onnx_text(n, "%s.%s", base, word)));
-}
-
-/* What lies outside of the original is a number. */
-static const char *extrapolate(OnnxNode *n, const Resize *r, const Line *l, uint32_t trailing, DType dtype,
-                               const char *y)
-{
-    double *outside = ARENA_ARRAY(n->onnx->arena, double, l->out + 1);
-    bool any = false;
-    for (int64_t i = 0; i < l->out; i++) {
-        double x = position(r, l, i);
-        outside[i] = x < 0 || x > (double)(l->in - 1);
-        any |= outside[i] != 0;
-    }
-    if (!any || strcmp(r->transform, "tf_crop_and_resize") != 0)
-        return y;
-    return onnx_text(n, "select(%s, %s, %s)", known_vector(n, DT_BOOL, outside, l->out, trailing, "outside"),
-                     onnx_number(n, dtype, r->extrapolation), y);
-}
-
-static const char *resize_axis(OnnxNode *n, const Resize *r, const Line *l, uint32_t axis, const char *x)
-{
-    double weight[MOST_TAPS];
-    int64_t first;
-    uint32_t trailing = onnx_rank(n, 0) - 1 - axis;
-    bool is_nearest = strcmp(r->mode, "nearest") == 0;
-    DType dtype = onnx_type(n, 0)->dtype;
-    int count = is_nearest ? 1 : weigh(r, l, 1, weight, &first);
-    if (count < 0 || l->out > ONNX_FOLDED)
-        return onnx_no(n, "it shrinks or grows too much"), NULL;
-    int64_t *at = ARENA_ARRAY(n->onnx->arena, int64_t, l->out * count + 1);
-    double *weights = ARENA_ARRAY(n->onnx->arena, double, l->out *count + 1);
-    for (int64_t i = 0; i < l->out; i++)
-        fill_taps(r, l, i, count, at, weights);
-    Text sum = {0};
-    for (int t = 0; t < count; t++) {
-        const char *read = onnx_text(n, "gather(%s, %s, axis = %u)", x,
-                                     onnx_known_list(n, at + t * l->out, (uint32_t)l->out, "source"), axis);
-        if (is_nearest)
-            text_printf(&sum, "%s", read);
-        else
-            text_printf(&sum, "%s%s * %s", t ? " + " : "", read,
-                        known_vector(n, dtype, weights + t * l->out, l->out, trailing, "weight"));
-    }
-    const char *to = onnx_temp(n, "resized");
-    bool good = onnx_emit(n, "%s = %s", to, extrapolate(n, r, l, trailing, dtype, sum.ptr));
-    text_free(&sum);
-    return good ? to : NULL;
+    if (!count)
+        return onnx_emit(n, "%s = %s", onnx_out(n, 0), onnx_in(n, 0));
+    Text words = {0};
+    put_modes(n, &words, r);
+    put_lines(n, &words, r, changed, count);
+    bool good = onnx_emit(n, "%s = resize(%s, %s, axes = %s%s)", onnx_out(n, 0), onnx_in(n, 0),
+                          onnx_list(n, sizes, count), onnx_list(n, axes, count), words.len ? words.ptr : "");
+    text_free(&words);
+    return good;
 }
 
 /* Scales or sizes of the axes that are named, or of all */
@@ -235,19 +188,6 @@ static bool set_region(OnnxNode *n, Line *line, const int64_t *axes, uint32_t co
     return true;
 }
 
-static bool resize(OnnxNode *n, const Resize *r, const Line *line)
-{
-    const char *x = onnx_in(n, 0);
-    for (uint32_t d = 0; d < onnx_rank(n, 0); d++) {
-        bool same = line[d].out == line[d].in && line[d].scale == 1 && line[d].start == 0 && line[d].end == 1;
-        if (!same && !line[d].in)
-            return onnx_no(n, "it makes something of an empty axis");
-        if (!same && !(x = resize_axis(n, r, &line[d], d, x)))
-            return false;
-    }
-    return onnx_emit(n, "%s = %s", onnx_out(n, 0), x);
-}
-
 static void start_lines(const OnnxNode *n, Line *line)
 {
     for (uint32_t d = 0; d < onnx_rank(n, 0); d++)
@@ -285,9 +225,8 @@ static bool write_resize(OnnxNode *n)
             return onnx_no(n, "an axis is not there");
         counted[i] = axes[i] < 0 ? axes[i] + rank : axes[i];
     }
-    bool crops = strcmp(r.transform, "tf_crop_and_resize") == 0;
-    return check_mode(n, &r) && set_sizes(n, line, counted, count) && (!crops || set_region(n, line, counted, count)) &&
-           resize(n, &r, line);
+    return check_mode(n, &r) && set_sizes(n, line, counted, count) &&
+           (!crops(&r) || set_region(n, line, counted, count)) && resize(n, &r, line);
 }
 
 static bool write_upsample(OnnxNode *n)

@@ -125,27 +125,71 @@ static bool write_grid_sample(ExportNode *n)
                          str_is(export_argument(n->node->call, "corners"), "true"));
 }
 
-/* Rows and columns of images, by how many there are to be */
+/* The factors that the call has for its axes, `[2.0, 0.5]`, for all dimensions; false: the extents do not follow from
+ * them in f32 either. */
+static bool take_factors(const ExportNode *n, Str scales, float *factor)
+{
+    const Shape *from = value_shape(n->graph, n->node->in[0]), *to = value_shape(n->graph, n->node->out[0]);
+    Str axes = export_argument(n->node->call, "axes");
+    const char *at = scales.ptr + 1, *axis_at = axes.ptr + 1, *end = scales.ptr + scales.len;
+    for (uint32_t d = 0; d < from->rank; d++)
+        factor[d] = 1;
+    for (uint32_t i = 0; at < end; i++) {
+        char *next;
+        double number = strtod(at, &next);
+        int64_t axis = axes.len ? strtoll(axis_at, &next, 10) : i;
+        axis += axis < 0 ? from->rank : 0;
+        if (axis < 0 || axis >= from->rank)
+            return false;
+        factor[axis] = (float)number;
+        axis_at = next + 1;
+        at += strcspn(at, ",]") + 1;
+    }
+    for (uint32_t d = 0; d < from->rank; d++)
+        if ((int64_t)(factor[d] * (float)from->dim[d]) != to->dim[d])
+            return false;
+    return true;
+}
+
+/* Which images ONNX Runtime resizes as the library does: [n, c, ...]. */
+static bool takes_resize(const ExportNode *n, Str mode, Str place)
+{
+    const Shape *from = value_shape(n->graph, n->node->in[0]), *to = value_shape(n->graph, n->node->out[0]);
+    bool nearest = str_is(mode, "nearest"), symmetric = str_is(place, "half_pixel_symmetric");
+    DTypeSet set = DTYPE_IN(DT_F32) | (nearest ? DTYPE_IN(DT_I32) | DTYPE_IN(DT_U8) : 0);
+    return n->node->in_count == 1 && takes(n, set) && shape_elements(to) && from->rank >= 3 && from->rank <= 5 &&
+           (!str_is(mode, "cubic") || from->rank == 4) && from->dim[0] == to->dim[0] && from->dim[1] == to->dim[1] &&
+           !str_is(place, "tf_crop_and_resize") && !str_is(place, "tf_half_pixel_for_nn") && !(nearest && symmetric);
+}
+
 static bool write_resize(ExportNode *n)
 {
     const Call *call = n->node->call;
     const Shape *from = value_shape(n->graph, n->node->in[0]), *to = value_shape(n->graph, n->node->out[0]);
     Str mode = word_of(n, "mode", "nearest"), place = word_of(n, "coordinates", "half_pixel"),
-        rounding = word_of(n, "rounding", "round_prefer_floor"), a = export_argument(call, "a");
-    bool images = takes(n, DTYPE_IN(DT_F32)) && from->rank == 4 && from->dim[0] == to->dim[0] &&
-                  from->dim[1] == to->dim[1] && n->node->in_count == 1;
-    if (!images || export_argument(call, "scales").len || export_argument(call, "roi").len ||
-        str_is(export_argument(call, "antialias"), "true") || str_is(place, "tf_crop_and_resize"))
+        rounding = word_of(n, "rounding", "round_prefer_floor"), a = export_argument(call, "a"),
+        scales = export_argument(call, "scales");
+    int64_t rank = from->rank;
+    Tensor *factors = tensor_new(n->e->arena, module_plain_type(n->graph->module, DT_F32, 1, &rank));
+    if (!takes_resize(n, mode, place) ||
+        (scales.len && (str_is(place, "align_corners") || !take_factors(n, scales, factors->data))))
         return false;
-    ExportId none = export_id(n->e, ""), sizes = export_list(n->e, DT_I64, to->dim, 4);
-    const char *cubic = str_is(mode, "cubic") ? export_text(n->e, ", cubic_coeff_a=" STR_FMT ", exclude_outside=%d",
-                                                            STR_ARG((a.len ? a : STR("-0.75"))),
-                                                            str_is(export_argument(call, "exclude_outside"), "true"))
-                                              : "";
-    return export_result(n, 0,
-                         "Resize(x, $%u, $%u, $%u){mode='" STR_FMT "', coordinate_transformation_mode='" STR_FMT
-                         "', nearest_mode='" STR_FMT "'%s}",
-                         none, none, sizes, STR_ARG(mode), STR_ARG(place), STR_ARG(rounding), cubic);
+    ExportId by = scales.len ? export_tensor(n->e, factors, export_text(n->e, "%s.scales", n->wish[0]))
+                             : export_list(n->e, DT_I64, to->dim, to->rank);
+    Text words = {0};
+    if (str_is(mode, "cubic"))
+        text_printf(&words, ", cubic_coeff_a=" STR_FMT, STR_ARG((a.len ? a : STR("-0.75"))));
+    if (!str_is(mode, "nearest"))
+        text_printf(&words, ", exclude_outside=%d, antialias=%d",
+                    str_is(export_argument(call, "exclude_outside"), "true"),
+                    str_is(export_argument(call, "antialias"), "true"));
+    bool good = export_result(n, 0,
+                              "Resize(x, _, %s$%u){mode='" STR_FMT "', coordinate_transformation_mode='" STR_FMT
+                              "', nearest_mode='" STR_FMT "'%s}",
+                              scales.len ? "" : "_, ", by, STR_ARG(mode), STR_ARG(place), STR_ARG(rounding),
+                              words.len ? words.ptr : "");
+    text_free(&words);
+    return good;
 }
 
 bool export_call(ExportNode *n)

@@ -151,7 +151,8 @@ static void write_node(const ExportFrame *frame, const Node *node)
     DType dtype = n.dtype;
     while (!takes(node, dtype) && wider(dtype) != dtype)
         dtype = wider(dtype);
-    bool good = write_empty(&n) || export_quantised(&n) || export_integers(&n) || write_as(&n, dtype);
+    bool good = write_empty(&n) || export_dynamic_quantised(&n) || export_quantised(&n) || export_integers(&n) ||
+                write_as(&n, dtype);
     if (!good)
         refuse(&n);
     finish(&n, good);

@@ -137,8 +137,6 @@ bool export_quantised(ExportNode *n)
     Quantised q;
     if (strcmp(op, "mul") == 0 && find_dequantised(n->graph, n->node, &q))
         return write(n, &q, "DequantizeLinear", "");
-    if (export_dynamic_quantised(n))
-        return true;
     if (strcmp(op, "cast") != 0 || !find_quantised(n->graph, n->node, &q))
         return false;
     DType dtype = value_type(n->graph, n->node->out[0])->dtype;
