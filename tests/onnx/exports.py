@@ -317,6 +317,25 @@ def calls_of_several_results_and_words(t):
 
 
 @case
+def elements_that_are_moved(t):
+    at = numpy.random.default_rng(2).integers
+    boxes = numpy.array([[0, 1, 5, 7], [2, 2, 2.5, 3], [-3, 0, 20, 9]], "f4")
+    given = {"x": draw(2, 8, 3, 4), "k": at(-6, 6, (2, 8, 3, 2)), "n": at(-9, 9, (5, 2)).astype("i4"), "m": at(-4, 5, (2, 3, 2)),
+             "b": boxes, "i": numpy.array([1, 0, 1])}
+    text = ['use "nn"', "graph g(x: f32[2, 8, 3, 4], k: i64[2, 8, 3, 2], n: i32[5, 2], m: i64[2, 3, 2], b: f32[3, 4], i: i64[3]) -> (c, d, e, t, p, q, r, s) {",
+            "    c = gather_elements(x, k, 3)", "    d = gather_nd(x, n)", "    e = gather_nd(x, m, batch = 1)", "    t = tile(x, [1, 2, 1, 3])",
+            '    p = depth_to_space(x, 2, mode = "CRD")', "    q = depth_to_space(prelu@a(x), 2)", "    r = roi_align(x, b, i, 2, 3, 2, scale = 1, half_pixel = false)",
+            "    s = space_to_depth(p, 2)", "}"]
+    found = ops(t.export(*text))
+    for op, count in (("GatherElements", 1), ("GatherND", 2), ("Tile", 1), ("DepthToSpace", 2), ("PRelu", 1), ("RoiAlign", 1), ("SpaceToDepth", 1), ("Gather", 0), ("Transpose", 0)):
+        expect((op, found.count(op)), (op, count))
+    t.same(text, given, "c", "d", "e", "t", "p", "q", "r", "s")
+    walked = ops(t.export('use "nn"', "graph g(x: f32[2, 2, 3, 4], b: f32[3, 4], i: i64[3]) -> (r, s) {", '    r = roi_align(x, b, i, 2, 3, 2, mode = "max")',
+                          '    s = space_to_depth(x[:, :, :2], 2, mode = "CRD")', "}"))
+    assert "RoiAlign" not in walked and "SpaceToDepth" not in walked, walked
+
+
+@case
 def images_of_another_size(t):
     images = [("f32[1, 2, 4, 5]", "[7, 3], axes = [2, 3]"), ("f32[1, 2, 6]", "[4], axes = [-1]"), ("f32[1, 1, 3, 4, 5]", "[6, 3, 5], axes = [2, 3, 4]")]
     modes = ['mode = "linear"', 'coordinates = "asymmetric", rounding = "floor"', 'mode = "linear", coordinates = "align_corners"',

@@ -8,28 +8,14 @@
 #define MOST_NAMES 26
 #define MOST_TEXT  256
 
-static bool takes(const ExportNode *n, DTypeSet set)
-{
-    for (uint32_t i = 0; i < n->node->in_count; i++)
-        if (!(set & DTYPE_IN(value_type(n->graph, n->node->in[i])->dtype)))
-            return false;
-    return n->node->in_count > 0 && shape_elements(value_shape(n->graph, n->node->in[0])) > 0;
-}
-
-/* A whole number that the call has, or its default */
-static int64_t number_of(const Call *call, const char *name, int64_t otherwise)
-{
-    Str value = export_argument(call, name);
-    return value.len ? strtoll(value.ptr, NULL, 10) : otherwise;
-}
-
 /* Of equal ones both take the first. */
 static bool write_top_k(ExportNode *n)
 {
     const Call *call = n->node->call;
     const Shape *shape = value_shape(n->graph, n->node->in[0]);
-    int64_t k = number_of(call, "k", 0), axis = number_of(call, "axis", -1);
-    if (!takes(n, DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64) | DTYPE_IN(DT_I32) | DTYPE_IN(DT_I64)) || n->node->out_count != 2)
+    int64_t k = export_argument_int(call, "k", 0), axis = export_argument_int(call, "axis", -1);
+    if (!export_takes(n, DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64) | DTYPE_IN(DT_I32) | DTYPE_IN(DT_I64)) ||
+        n->node->out_count != 2)
         return false;
     axis += axis < 0 ? shape->rank : 0;
     if (k < 1 || axis < 0 || axis >= shape->rank || k > shape->dim[axis])
@@ -97,9 +83,9 @@ static bool write_einsum(ExportNode *n)
 {
     Equation q = {.length = 0};
     Text text = {0};
-    if (!takes(n, DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64)) || !put_names(&q, export_argument(n->node->call, "names")) ||
-        q.lists != n->node->in_count || !put(&q, '-') || !put(&q, '>') ||
-        !put_names(&q, export_argument(n->node->call, "result")))
+    if (!export_takes(n, DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64)) ||
+        !put_names(&q, export_argument(n->node->call, "names")) || q.lists != n->node->in_count || !put(&q, '-') ||
+        !put(&q, '>') || !put_names(&q, export_argument(n->node->call, "result")))
         return false;
     for (uint32_t i = 0; i < n->node->in_count; i++)
         text_printf(&text, "%s$%u", i ? ", " : "", n->in[i]);
@@ -108,17 +94,11 @@ static bool write_einsum(ExportNode *n)
     return good;
 }
 
-/* The name of a mode, without its quotes */
-static Str word_of(const ExportNode *n, const char *name, const char *otherwise)
-{
-    Str word = export_argument(n->node->call, name);
-    return word.len > 2 ? (Str){word.ptr + 1, word.len - 2} : str_from(otherwise);
-}
-
 static bool write_grid_sample(ExportNode *n)
 {
-    Str mode = word_of(n, "mode", "linear"), padding = word_of(n, "padding", "zeros");
-    if (!takes(n, DTYPE_IN(DT_F32)) || value_shape(n->graph, n->node->in[0])->rank != 4)
+    Str mode = export_argument_word(n->node->call, "mode", "linear"),
+        padding = export_argument_word(n->node->call, "padding", "zeros");
+    if (!export_takes(n, DTYPE_IN(DT_F32)) || value_shape(n->graph, n->node->in[0])->rank != 4)
         return false;
     return export_result(n, 0, "GridSample($%u, $%u){mode='" STR_FMT "', padding_mode='" STR_FMT "', align_corners=%d}",
                          n->in[0], n->in[1], STR_ARG(mode), STR_ARG(padding),
@@ -157,7 +137,7 @@ static bool takes_resize(const ExportNode *n, Str mode, Str place)
     const Shape *from = value_shape(n->graph, n->node->in[0]), *to = value_shape(n->graph, n->node->out[0]);
     bool nearest = str_is(mode, "nearest"), symmetric = str_is(place, "half_pixel_symmetric");
     DTypeSet set = DTYPE_IN(DT_F32) | (nearest ? DTYPE_IN(DT_I32) | DTYPE_IN(DT_U8) : 0);
-    return n->node->in_count == 1 && takes(n, set) && shape_elements(to) && from->rank >= 3 && from->rank <= 5 &&
+    return n->node->in_count == 1 && export_takes(n, set) && shape_elements(to) && from->rank >= 3 && from->rank <= 5 &&
            (!str_is(mode, "cubic") || from->rank == 4) && from->dim[0] == to->dim[0] && from->dim[1] == to->dim[1] &&
            !str_is(place, "tf_crop_and_resize") && !str_is(place, "tf_half_pixel_for_nn") && !(nearest && symmetric);
 }
@@ -166,9 +146,10 @@ static bool write_resize(ExportNode *n)
 {
     const Call *call = n->node->call;
     const Shape *from = value_shape(n->graph, n->node->in[0]), *to = value_shape(n->graph, n->node->out[0]);
-    Str mode = word_of(n, "mode", "nearest"), place = word_of(n, "coordinates", "half_pixel"),
-        rounding = word_of(n, "rounding", "round_prefer_floor"), a = export_argument(call, "a"),
-        scales = export_argument(call, "scales");
+    Str mode = export_argument_word(n->node->call, "mode", "nearest"),
+        place = export_argument_word(n->node->call, "coordinates", "half_pixel"),
+        rounding = export_argument_word(n->node->call, "rounding", "round_prefer_floor"),
+        a = export_argument(call, "a"), scales = export_argument(call, "scales");
     int64_t rank = from->rank;
     Tensor *factors = tensor_new(n->e->arena, module_plain_type(n->graph->module, DT_F32, 1, &rank));
     if (!takes_resize(n, mode, place) ||
@@ -197,8 +178,17 @@ bool export_call(ExportNode *n)
     static const struct {
         const char *name;
         bool (*write)(ExportNode *n);
-    } calls[] = {
-        {"top_k", write_top_k}, {"einsum", write_einsum}, {"grid_sample", write_grid_sample}, {"resize", write_resize}};
+    } calls[] = {{"top_k", write_top_k},
+                 {"einsum", write_einsum},
+                 {"grid_sample", write_grid_sample},
+                 {"resize", write_resize},
+                 {"tile", export_tile},
+                 {"gather_elements", export_gather_elements},
+                 {"gather_nd", export_gather_nd},
+                 {"depth_to_space", export_depth_to_space},
+                 {"space_to_depth", export_space_to_depth},
+                 {"roi_align", export_roi_align},
+                 {"roi_align_adaptive", export_roi_align}};
     const Call *call = n->node->call;
     for (size_t i = 0; call->library && i < sizeof calls / sizeof *calls; i++)
         if (str_is(call->name, calls[i].name))

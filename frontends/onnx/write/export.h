@@ -198,12 +198,19 @@ ExportId export_unfold(ExportNode *node, ExportId x, const Shape *shape, Unfoldi
 
 bool export_call(ExportNode *node); /* call.c: as one op; false, with nothing written: there is none */
 
+/* arrays.c: calls that move elements about, for call.c. */
+ExportHandler export_tile, export_gather_elements, export_gather_nd, export_depth_to_space, export_space_to_depth,
+    export_roi_align;
+
 /* layer.c: the op for a call of the library; NULL: there is none. */
 typedef struct ExportLayer ExportLayer;
 const ExportLayer *export_find_layer(const ExportNode *node);
 bool export_layer(ExportNode *node, const ExportLayer *layer);
 /* A constant argument of the call, as its text has it: `, axis = 1, keep = true`; empty when it has none. */
 Str export_argument(const Call *call, const char *name);
+int64_t export_argument_int(const Call *call, const char *name, int64_t otherwise);  /* that, or its default */
+Str export_argument_word(const Call *call, const char *name, const char *otherwise); /* without its quotes */
+bool export_takes(const ExportNode *node, DTypeSet set); /* all operands are of these, and the first has elements */
 ExportHandler export_recurrent; /* recurrent.c: lstm, gru and rnn; false: the call is none of these */
 
 /* save.c */

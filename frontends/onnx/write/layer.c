@@ -6,6 +6,7 @@
 #include "onnx/write/export.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SET_F32  (DTYPE_IN(DT_F32) | DTYPE_IN(DT_F16))
@@ -37,6 +38,9 @@ static const ExportLayer layers[] = {
     {"log_softmax", SET_F32 | DTYPE_IN(DT_F64), 1, 0, NULL, "LogSoftmax(x){axis=<axis:-1>}"},
     {"gelu", SET_F32, 0, 0, NULL, "Gelu(x)"},
     {"gelu_tanh", SET_F32, 0, 0, NULL, "Gelu(x){approximate='tanh'}"},
+    {"prelu", SET_F32 | DTYPE_IN(DT_F64), 2, 2, NULL, "PRelu(x, <slope>)"},
+    {"prelu", SET_F32 | DTYPE_IN(DT_F64), 3, 3, NULL, "PRelu(x, Unsqueeze(<slope>, [1]))"},
+    {"prelu", SET_F32 | DTYPE_IN(DT_F64), 4, 4, NULL, "PRelu(x, Unsqueeze(<slope>, [1, 2]))"},
     {"leaky_relu", SET_F32, 0, 0, NULL, "LeakyRelu(x){alpha=<slope:0.01>}"},
     {"elu", SET_F32, 0, 0, NULL, "Elu(x){alpha=<alpha:1.0>}"},
     {"selu", SET_F32, 0, 0, NULL, "Selu(x)"},
@@ -78,6 +82,26 @@ Str export_argument(const Call *call, const char *name)
             return (Str){begin + length + 3, (uint32_t)(at - begin - length - 3)};
     }
     return (Str){0};
+}
+
+int64_t export_argument_int(const Call *call, const char *name, int64_t otherwise)
+{
+    Str value = export_argument(call, name);
+    return value.len ? strtoll(value.ptr, NULL, 10) : otherwise;
+}
+
+Str export_argument_word(const Call *call, const char *name, const char *otherwise)
+{
+    Str word = export_argument(call, name);
+    return word.len > 2 ? (Str){word.ptr + 1, word.len - 2} : str_from(otherwise);
+}
+
+bool export_takes(const ExportNode *n, DTypeSet set)
+{
+    for (uint32_t i = 0; i < n->node->in_count; i++)
+        if (!(set & DTYPE_IN(value_type(n->graph, n->node->in[i])->dtype)))
+            return false;
+    return n->node->in_count > 0 && shape_elements(value_shape(n->graph, n->node->in[0])) > 0;
 }
 
 /* `keep = true`, `keep = false` or `axes`, which must be there. */
