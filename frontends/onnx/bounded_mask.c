@@ -63,7 +63,7 @@ static bool pass_reduced(OnnxNode *n, const int64_t *axes, uint32_t count, uint3
     return true;
 }
 
-/* The mean of those that are there is that of all, each scaled. */
+/* The mean of those that are there is that of all, each scaled; of none it is 0. */
 static bool mask_mean(OnnxNode *n)
 {
     const OnnxValue *value = n->in[0];
@@ -71,8 +71,8 @@ static bool mask_mean(OnnxNode *n)
     const char *scaled = onnx_temp(n, "scaled"), *count = onnx_name_value(n->onnx, value->count);
     long long extent = value->type->shape.dim[value->count_axis];
     if (!dtype_is_float(dtype) || !onnx_mask_operand(n, 0, "0") ||
-        !onnx_emit(n, "%s = %s * (%s(%lld) / cast(%s, to = %s))", scaled, onnx_in(n, 0), dtype_name(dtype), extent,
-                   count, dtype_name(dtype)))
+        !onnx_emit(n, "%s = %s * (%s(%lld) / cast(maximum(%s, 1), to = %s))", scaled, onnx_in(n, 0), dtype_name(dtype),
+                   extent, count, dtype_name(dtype)))
         return false;
     n->in[0] = onnx_written(n, scaled);
     return true;

@@ -57,6 +57,8 @@ static bool pass_sliced(OnnxNode *n, const OnnxValue *value)
 {
     const int64_t *begin, *end, *axes = NULL, *step = NULL;
     uint32_t count, ends, all = 0, steps = 0;
+    if (onnx_slice_is_open(n))
+        return true; /* it looks at the count by itself */
     if (n->opset < 10 || !onnx_known_ints(n, 1, &begin, &count) || !onnx_known_ints(n, 2, &end, &ends) ||
         (onnx_has(n, 3) && !onnx_known_ints(n, 3, &axes, &all)) ||
         (onnx_has(n, 4) && !onnx_known_ints(n, 4, &step, &steps)))
@@ -78,7 +80,17 @@ static bool pass_sliced(OnnxNode *n, const OnnxValue *value)
     return true;
 }
 
-/* Other dimensions folded in another way behind the first, along which entries lie */
+/* Each entry becomes so many. */
+static bool multiply_count(OnnxNode *n, int64_t by)
+{
+    const char *many = onnx_temp(n, "many");
+    if (!onnx_emit(n, "%s = %s * %lld", many, onnx_name_value(n->onnx, n->count), (long long)by))
+        return false;
+    n->count = onnx_written(n, many);
+    return true;
+}
+
+/* Other dimensions folded in another way behind the first, along which entries lie, or into it */
 static bool pass_reshaped(OnnxNode *n, uint32_t axis)
 {
     const int64_t *dim;
@@ -96,7 +108,11 @@ static bool pass_reshaped(OnnxNode *n, uint32_t axis)
             rest = number_times(rest, dim[d] == 0 && !onnx_int(n, "allowzero", 0) ? onnx_dim(n, 0, d) : dim[d]);
     }
     bool same = dim[0] == extent || (dim[0] == 0 && !onnx_int(n, "allowzero", 0));
-    return open ? same && rest > 0 && each % rest == 0 : (same || dim[0] == -1) && rest == each;
+    if (open)
+        return same && rest > 0 && each % rest == 0;
+    if (rest < 1 || rest >= each || each % rest)
+        return (same || dim[0] == -1) && rest == each;
+    return (dim[0] == -1 || dim[0] == number_times(extent, each / rest)) && multiply_count(n, each / rest);
 }
 
 /* To as many entries, or to more along other dimensions */

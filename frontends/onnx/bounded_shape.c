@@ -29,25 +29,20 @@ bool onnx_write_counted_size(OnnxNode *n)
 
 /* Extents */
 
-typedef struct Extent {
-    int64_t most;     /* the number, or where `count` says so the largest */
-    OnnxValue *count; /* NULL: known */
-} Extent;
+static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, OnnxExtent *extent);
 
-static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Extent *extent);
-
-static bool find_of_shape(const OnnxNode *n, int64_t at, Extent *extent)
+static bool find_of_shape(const OnnxNode *n, int64_t at, OnnxExtent *extent)
 {
     const OnnxValue *of = n->in[0];
     const Shape *shape = &of->type->shape;
     int64_t start = onnx_int(n, "start", 0), d = at + (start < 0 ? start + shape->rank : start);
     if (d < 0 || d >= shape->rank)
         return false;
-    *extent = (Extent){shape->dim[d], d == of->count_axis ? of->count : NULL};
+    *extent = (OnnxExtent){shape->dim[d], d == of->count_axis ? of->count : NULL};
     return true;
 }
 
-static bool find_in_parts(const OnnxNode *n, int64_t at, uint32_t depth, Extent *extent)
+static bool find_in_parts(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *extent)
 {
     for (uint32_t i = 0; i < n->in_count && n->in[i]; i++) {
         int64_t own = shape_elements(&n->in[i]->type->shape);
@@ -58,7 +53,7 @@ static bool find_in_parts(const OnnxNode *n, int64_t at, uint32_t depth, Extent 
     return false;
 }
 
-static bool find_chosen(const OnnxNode *n, int64_t at, uint32_t depth, Extent *extent)
+static bool find_chosen(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *extent)
 {
     const Tensor *positions = n->in[1]->known;
     if (!positions || at >= shape_elements(&positions->type->shape) || n->in[0]->type->shape.rank != 1)
@@ -67,7 +62,7 @@ static bool find_chosen(const OnnxNode *n, int64_t at, uint32_t depth, Extent *e
     return find_extent(n->in[0], from < 0 ? from + n->in[0]->type->shape.dim[0] : from, depth, extent);
 }
 
-static bool find_sliced(const OnnxNode *n, int64_t at, uint32_t depth, Extent *extent)
+static bool find_sliced(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *extent)
 {
     const OnnxValue *begin = n->in_count > 1 ? n->in[1] : NULL, *step = n->in_count > 4 ? n->in[4] : NULL;
     if (!begin || !begin->known || (step && (!step->known || tensor_number(step->known, 0) != 1)))
@@ -78,10 +73,10 @@ static bool find_sliced(const OnnxNode *n, int64_t at, uint32_t depth, Extent *e
 }
 
 /* where(shape == -1, 1, shape), as exporters keep extents that are -1: what is counted is none. */
-static bool find_kept(const OnnxNode *n, int64_t at, uint32_t depth, Extent *extent)
+static bool find_kept(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *extent)
 {
     const OnnxNode *test = n->in_count == 3 && n->in[0] ? n->in[0]->maker : NULL;
-    Extent side[2];
+    OnnxExtent side[2];
     if (!test || strcmp(test->proto->op_type, "Equal") != 0)
         return false;
     for (uint32_t i = 0; i < 2; i++)
@@ -94,8 +89,27 @@ static bool find_kept(const OnnxNode *n, int64_t at, uint32_t depth, Extent *ext
     return n->in[2 - equal] && find_extent(n->in[2 - equal], at, depth, extent);
 }
 
+/* The sum with a number, of which with a count it must be 0 */
+static bool find_sum(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *extent)
+{
+    OnnxExtent side[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        if (n->in_count != 2 || !n->in[i] || !n->in[i]->type)
+            return false;
+        bool one = shape_elements(&n->in[i]->type->shape) == 1; /* for all */
+        if (!find_extent(n->in[i], one ? 0 : at, depth, &side[i]))
+            return false;
+    }
+    bool counted = side[1].count != NULL; /* which of the two may have one */
+    if (side[!counted].count || (side[counted].count && side[!counted].most) || side[0].most > INT64_MAX / 2 ||
+        side[1].most > INT64_MAX / 2)
+        return false;
+    *extent = (OnnxExtent){side[0].most + side[1].most, side[counted].count};
+    return true;
+}
+
 /* Element `at` of integers that nodes move about between shapes.  Recurses DEEPEST nodes at most. */
-static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Extent *extent)
+static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, OnnxExtent *extent)
 {
     static const char *const same[] = {"Unsqueeze", "Squeeze", "Cast", "Identity", "Reshape"};
     if (value->known) {
@@ -103,7 +117,7 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Exte
         bool one = elements == 1; /* for all */
         if (!one && (at < 0 || at >= elements))
             return false;
-        *extent = (Extent){(int64_t)tensor_number(value->known, one ? 0 : at), NULL};
+        *extent = (OnnxExtent){(int64_t)tensor_number(value->known, one ? 0 : at), NULL};
         return true;
     }
     const OnnxNode *n = value->maker;
@@ -118,12 +132,37 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Exte
         return find_chosen(n, at, depth - 1, extent);
     if (strcmp(op, "Slice") == 0)
         return find_sliced(n, at, depth - 1, extent);
+    if (strcmp(op, "Add") == 0)
+        return find_sum(n, at, depth - 1, extent);
     if (strcmp(op, "Where") == 0)
         return find_kept(n, at, depth - 1, extent);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         if (strcmp(op, same[i]) == 0)
             return find_extent(n->in[0], at, depth - 1, extent);
     return false;
+}
+
+bool onnx_find_extent(const OnnxValue *list, int64_t at, OnnxExtent *extent)
+{
+    return find_extent(list, at, DEEPEST, extent);
+}
+
+bool onnx_set_known_extents(OnnxNode *n)
+{
+    const OnnxValue *shape = n->in[0];
+    const Tensor *at = n->in[1]->known;
+    int64_t list[MAX_RANK], count = at ? shape_elements(&at->type->shape) : 0;
+    if (shape->known || shape->type->dtype != DT_I64 || shape->type->shape.rank != 1 || count < 1 || count > MAX_RANK ||
+        at->type->shape.rank > 1)
+        return false;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t from = (int64_t)tensor_number(at, i);
+        OnnxExtent extent;
+        if (!find_extent(shape, from < 0 ? from + shape->type->shape.dim[0] : from, DEEPEST, &extent) || extent.count)
+            return false;
+        list[i] = extent.most;
+    }
+    return onnx_set_ints(n, 0, DT_I64, list, (uint32_t)count, at->type->shape.rank == 0);
 }
 
 bool onnx_known_extents(OnnxNode *n, uint32_t operand, const int64_t **dim, uint32_t *count)
@@ -133,7 +172,7 @@ bool onnx_known_extents(OnnxNode *n, uint32_t operand, const int64_t **dim, uint
     uint32_t rank = (uint32_t)onnx_dim(n, operand, 0), bounded = 0;
     int64_t *list = ARENA_ARRAY(n->onnx->arena, int64_t, rank + 1);
     for (uint32_t d = 0; d < rank; d++) {
-        Extent extent;
+        OnnxExtent extent;
         if (rank > MAX_RANK || !find_extent(n->in[operand], d, DEEPEST, &extent) || (extent.count && bounded++))
             return onnx_known_ints(n, operand, dim, count);
         list[d] = extent.most;

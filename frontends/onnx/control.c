@@ -11,6 +11,8 @@ static bool put_names(OnnxNode *n, Text *out, OnnxValue *const *value, size_t co
     for (size_t i = 0; i < count; i++) {
         if (!value[i]->type)
             return onnx_no(n, "its body gives a sequence or an optional");
+        if (value[i]->count)
+            return onnx_no(n, "its body gives what is as large as data say");
         text_printf(out, "%s%s", i ? ", " : "", onnx_name_value(n->onnx, value[i]));
     }
     return true;
@@ -210,10 +212,16 @@ typedef struct Round {
     Str body;
 } Round;
 
-static bool check_carried(OnnxNode *n, const OnnxValue *first, const OnnxValue *next, const char *name)
+/* Rounds that are written out may each have other shapes. */
+static bool check_carried(const Loop *l, const OnnxValue *first, const OnnxValue *next, const char *name)
 {
-    return !next->type || first->type == next->type ||
-           onnx_no(n, "'%s' changes its type or shape from round to round", name);
+    if (!next->type || first->type == next->type)
+        return true;
+    if (l->counted && !l->rounds_known)
+        return onnx_known(l->node, 0) != NULL;
+    if (!l->condition_known)
+        return onnx_known(l->node, 1) != NULL;
+    return onnx_no(l->node, "'%s' changes its type or shape from round to round", name);
 }
 
 static bool import_round(Loop *l, Round *r)
@@ -238,7 +246,7 @@ static bool import_round(Loop *l, Round *r)
     }
     bool good = onnx_body_import(n, scope, body, r->result);
     for (uint32_t i = 0; good && i < l->carried; i++)
-        good = check_carried(n, n->in[2 + i], r->result[1 + i], r->carried[2 + i]);
+        good = check_carried(l, n->in[2 + i], r->result[1 + i], r->carried[2 + i]);
     for (uint32_t i = 0; good && i < l->carried; i++) {
         text_printf(&r->next, ", %s <- ", r->carried[2 + i]);
         good = put_names(n, &r->next, &r->result[1 + i], 1);

@@ -29,6 +29,8 @@ static bool write_gather(OnnxNode *n)
     double position;
     if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &axis))
         return false;
+    if (onnx_set_known_extents(n))
+        return true;
     double extent = (double)onnx_dim(n, 0, axis);
     if (onnx_rank(n, 1) == 0 && onnx_known_number(n, 1, &position) && position >= -extent && position < extent)
         return write_pick(n, axis, position);

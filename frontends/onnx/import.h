@@ -218,12 +218,21 @@ bool onnx_write_bounded_top_k(OnnxNode *node);
 bool onnx_mask_count(OnnxNode *node, uint32_t operand);
 /* The operand with `number`, written in its dtype, behind its count */
 bool onnx_mask_operand(OnnxNode *node, uint32_t operand, const char *number);
-/* bounded_shape.c */
+/* bounded_shape.c: integers that nodes move about between shapes */
+typedef struct OnnxExtent {
+    int64_t most;     /* the number, or where there is a count the largest that it can be */
+    OnnxValue *count; /* NULL: known */
+} OnnxExtent;
+bool onnx_find_extent(const OnnxValue *list, int64_t at, OnnxExtent *extent);
+bool onnx_set_known_extents(OnnxNode *node); /* of a Gather that chooses known ones; false with nothing done */
 bool onnx_write_counted_shape(OnnxNode *node, const int64_t *dim, uint32_t begin, uint32_t count);
 bool onnx_write_counted_size(OnnxNode *node);
 /* The extents that an operand lists: known, or those of a value with a count, which result 0 then has. */
 bool onnx_known_extents(OnnxNode *node, uint32_t operand, const int64_t **dim, uint32_t *count);
 bool onnx_write_counted_concat(OnnxNode *node, int64_t axis);
+/* bounded_slice.c: of a Slice, are its ends computed when running?  It is as large as these say. */
+bool onnx_slice_is_open(const OnnxNode *node);
+bool onnx_write_open_slice(OnnxNode *node);
 
 /* join.c: the statements with calls inside each other, where that reads better.  Only names that are in `made` go. */
 void onnx_join(Arena *arena, const Map *made, Str text, const Str *result, uint32_t results, Text *out);

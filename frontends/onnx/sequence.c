@@ -93,6 +93,8 @@ static bool write_concat(OnnxNode *n)
     for (uint32_t i = 0; i < n->in[0]->item_count; i++) {
         if (!n->in[0]->item[i]->type)
             return onnx_no(n, "its items are no tensors");
+        if (n->in[0]->item[i]->count)
+            return onnx_no(n, "its items are as large as data say");
         text_printf(&parts, "%s, ", onnx_name_value(n->onnx, n->in[0]->item[i]));
     }
     bool good = parts.len ? onnx_emit(n, "%s = %s(%saxis = %lld)", onnx_out(n, 0),

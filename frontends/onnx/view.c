@@ -181,6 +181,8 @@ static bool write_slice(OnnxNode *n)
     Slices s;
     int64_t axis[MAX_RANK], begin[MAX_RANK], end[MAX_RANK], step[MAX_RANK];
     bool stepped = false;
+    if (onnx_slice_is_open(n))
+        return onnx_write_open_slice(n);
     if (!take_slices(n, &s))
         return false;
     for (uint32_t i = 0; i < s.count; i++) {

@@ -120,6 +120,71 @@ def shapes_of_it_are_those_of_others(t):
 
 
 @case
+def slices_between_computed_positions(t):
+    nodes = [node("Gather", ["ends", "zero"], ["from"]), node("Gather", ["ends", "one"], ["to"]),
+             node("Slice", ["x", "from", "to", "one", "one"], ["y"]), node("ReduceSum", ["y", "one"], ["sum"], keepdims=0), node("ReduceMean", ["y"], ["mean"], axes=[1])]
+    weights = [w for name, w in zip(NUMBERS, WEIGHTS) if name != "ends"]
+    m = model(graph(nodes, [value("x", [2, 5]), value("ends", [2], 7)], [value(n, None) for n in ("y", "sum", "mean")], weights), opset=13)
+    x = DICE.normal(size=(2, 5)).astype("f4")
+    for begin, end in ((1, 4), (0, 5), (-2, 9), (-9, -1), (3, 3), (4, 2)):
+        given = {"x": x, "ends": numpy.array([begin, end])}
+        want = x[:, begin:end]
+        y, count, sums, mean = (t.value(m, name, **given) for name in ("y", "y.count", "sum", "mean"))
+        numpy.testing.assert_array_equal(y[:, :int(count)], want)
+        numpy.testing.assert_allclose(sums, want.sum(1), 1e-5, 1e-6)
+        numpy.testing.assert_allclose(mean, want.mean(1, keepdims=True) if want.size else numpy.zeros((2, 1)), 1e-5, 1e-6)
+
+
+@case
+def slices_as_long_as_something_else(t):
+    size = [node("Shape", ["a"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Add", ["zero", "n"], ["end"])]
+    whole = Found(t, *size, node("Slice", ["a", "zero", "end", "zero"], ["y"]))
+    other = Found(t, *size, node("Constant", [], ["c"], value=numpy.arange(12, dtype="f4").reshape(6, 2)), node("Slice", ["c", "zero", "end", "zero"], ["y"]))
+    few = Found(t, *size, node("Constant", [], ["c"], value=numpy.arange(6, dtype="f4").reshape(3, 2)), node("Slice", ["c", "zero", "end", "zero"], ["y"]))
+    for x in TABLES:
+        numpy.testing.assert_array_equal(whole(x), chosen(x))
+        numpy.testing.assert_array_equal(other(x), numpy.arange(12).reshape(6, 2)[:len(chosen(x))])
+        numpy.testing.assert_array_equal(few(x), numpy.arange(6).reshape(3, 2)[:len(chosen(x))])
+
+
+@case
+def bags_between_offsets(t):
+    """As PyTorch exports an EmbeddingBag: in each round the sum of the rows between two offsets"""
+    body = graph([node("Gather", ["offsets", "i"], ["b"], axis=0), node("Add", ["i", "unit"], ["j"]), node("Gather", ["offsets", "j"], ["e"], axis=0),
+                  node("Unsqueeze", ["b"], ["b1"], axes=[0]), node("Unsqueeze", ["e"], ["e1"], axes=[0]), node("Slice", ["at", "b1", "e1", "zero"], ["own"]),
+                  node("Gather", ["table", "own"], ["rows"]), node("ReduceSum", ["rows"], ["bag"], axes=[0], keepdims=0), node("Identity", ["go"], ["on"])],
+                 [value("i", [], 7), value("go", [], 9)], [value("on", [], 9), value("bag", [4])], [tensor("unit", numpy.array(1))])
+    table = DICE.normal(size=(9, 4)).astype("f4")
+    m = model(graph([node("Loop", ["rounds", "yes"], ["y"], body=body)], [value("at", [7], 7), value("offsets", [4], 7)], [value("y", None)],
+                    [tensor("table", table), tensor("rounds", numpy.array(3)), tensor("yes", numpy.array(True)), tensor("zero", numpy.array([0]))]), opset=12)
+    at = numpy.array([8, 1, 1, 0, 5, 7, 2])
+    for offsets in ([0, 2, 2, 7], [1, 4, 5, 6]):
+        want = [table[at[b:e]].sum(0) for b, e in zip(offsets, offsets[1:])]
+        numpy.testing.assert_allclose(t.value(m, at=at, offsets=numpy.array(offsets)), want, 1e-5, 1e-6)
+
+
+@case
+def bodies_give_nothing_as_large_as_data_say(t):
+    branches = [graph([node(op, ["a"], ["h"])], [], [value("h", None)]) for op in ("Exp", "Neg")]
+    t.write(model(graph([*rows_above("a", "x"), node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])],
+                        [value("x", [6, 2]), value("c", [], 9)], [value("y", None)], WEIGHTS), opset=18))
+    error = t.run("import", "m.onnx", status=1)
+    assert "If, opset 18: its body gives what is as large as data say" in error, error
+
+
+@case
+def rows_of_rows(t):
+    """Folded together, beside numbers of an extent that is known of such a shape"""
+    numbers = [node("Shape", ["a"], ["s"]), node("Constant", [], ["k"], value=numpy.array(1)), node("Gather", ["s", "k"], ["n"]),
+               node("Constant", [], ["unit"], value=numpy.array(1)), node("Range", ["column", "n", "unit"], ["r"]), node("Cast", ["r"], ["rf"], to=1),
+               node("Add", ["a", "rf"], ["b"]), node("Reshape", ["b", "flat"], ["y"])]
+    for weights, shape in ((numpy.array([-1]), (-1,)), (numpy.array([-1, 1]), (-1, 1)), (numpy.array([12, 1]), (-1, 1))):
+        found = Found(t, node("Constant", [], ["flat"], value=weights), *numbers)
+        for x in TABLES:
+            numpy.testing.assert_array_equal(found(x), (chosen(x) + numpy.arange(2, dtype="f4")).reshape(shape))
+
+
+@case
 def boxes_that_are_there_are_suppressed(t):
     """Unless there are none, which a branch asks"""
     boxes = DICE.uniform(0, 1, (8, 5)).astype("f4")
