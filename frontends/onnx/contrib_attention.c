@@ -40,11 +40,12 @@ typedef struct Sizes {
 /* The mask and the bias as one that is added to the scores; NULL with `*good` where there is neither. */
 static OnnxValue *put_bias(OnnxNode *n, uint32_t mask, uint32_t bias, const Sizes *sizes, bool *good)
 {
-    const char *type = dtype_name(onnx_type(n, 0)->dtype), *text = NULL, *name;
+    DType dtype = dtype_is_float(onnx_type(n, 0)->dtype) ? onnx_type(n, 0)->dtype : DT_F32;
+    const char *type = dtype_name(dtype), *text = NULL, *name;
     *good = true;
     if (onnx_has(n, mask)) {
         const char *counts = key_mask(n, mask, sizes->batch, sizes->steps, sizes->keys);
-        const char *hidden = onnx_number(n, onnx_type(n, 0)->dtype, onnx_float(n, "mask_filter_value", -10000));
+        const char *hidden = onnx_number(n, dtype, onnx_float(n, "mask_filter_value", -10000));
         *good = counts != NULL;
         text = counts ? onnx_text(n, "select(%s, %s(0.0), %s)", counts, type, hidden) : NULL;
     }
@@ -90,8 +91,46 @@ static OnnxValue *put(OnnxNode *n, const char *word, const char *text)
 
 static const char *const qkv_word[] = {"q", "k", "v"};
 
+/* Which operand is what, of attention that projects by itself */
+typedef struct Places {
+    uint32_t bias, mask, past, added; /* bias: of the projection; added: to the scores */
+    bool quantised;                   /* behind its bias the scales of x and w, behind its mask their zero points */
+} Places;
+
+static const Places plain = {2, 3, 4, 5, false}, of_bytes = {2, 5, 8, 9, true};
+
+/* Operand `i`, bytes, as i32 without its zero point */
+static const char *moved_bytes(OnnxNode *n, uint32_t i, uint32_t zero)
+{
+    const char *wide = onnx_text(n, "cast(%s, to = i32)", onnx_in(n, i));
+    if (!onnx_has(n, zero))
+        return wide;
+    bool one = shape_elements(&onnx_type(n, zero)->shape) == 1;
+    const char *z = one ? onnx_text(n, "reshape(%s, shape = [])", onnx_in(n, zero)) : onnx_in(n, zero);
+    return onnx_text(n, "(%s - cast(%s, to = i32))", wide, z);
+}
+
+static const char *scale(OnnxNode *n, uint32_t i)
+{
+    bool one = shape_elements(&onnx_type(n, i)->shape) == 1;
+    return one ? onnx_text(n, "reshape(%s, shape = [])", onnx_in(n, i)) : onnx_in(n, i);
+}
+
+/* x @ w; of bytes their exact sum, and then both scales */
+static const char *product(OnnxNode *n, bool quantised)
+{
+    if (!quantised)
+        return onnx_text(n, "%s @ %s", onnx_in(n, 0), onnx_in(n, 1));
+    if (onnx_type(n, 3)->dtype != DT_F32 || onnx_type(n, 4)->dtype != DT_F32)
+        return onnx_no(n, "its scales are no f32"), NULL;
+    const char *sum = onnx_temp(n, "sum");
+    return onnx_emit(n, "%s = %s @ %s", sum, moved_bytes(n, 0, 6), moved_bytes(n, 1, 7))
+               ? onnx_text(n, "cast(%s, to = f32) * (%s * %s)", sum, scale(n, 3), scale(n, 4))
+               : NULL;
+}
+
 /* Queries, keys and values of one product */
-static bool project(OnnxNode *n, OnnxValue **qkv)
+static bool project(OnnxNode *n, const Places *p, OnnxValue **qkv)
 {
     const int64_t *given;
     uint32_t count;
@@ -103,8 +142,9 @@ static bool project(OnnxNode *n, OnnxValue **qkv)
     for (uint32_t i = 0; i < 3; i++)
         if (width[i] < 1 || width[i] > all || width[0] != width[1] || width[0] + width[1] + width[2] != all)
             return onnx_no(n, "its weights do not fit its operand");
-    const char *name = onnx_temp(n, "projected"), *b = onnx_has(n, 2) ? onnx_text(n, " + %s", onnx_in(n, 2)) : "";
-    bool good = onnx_emit(n, "%s = %s @ %s%s", name, onnx_in(n, 0), onnx_in(n, 1), b);
+    const char *y = product(n, p->quantised), *name = onnx_temp(n, "projected");
+    const char *b = onnx_has(n, p->bias) ? onnx_text(n, " + %s", onnx_in(n, p->bias)) : "";
+    bool good = y && onnx_emit(n, "%s = %s%s", name, y, b);
     for (uint32_t i = 0; good && i < 3; at += width[i++]) {
         qkv[i] = put(n, qkv_word[i], part(n, name, 3, at, width[i]));
         good = qkv[i] != NULL;
@@ -113,32 +153,32 @@ static bool project(OnnxNode *n, OnnxValue **qkv)
 }
 
 /* What was kept, [2, batch, heads, past, width], as the keys or the values of it */
-static OnnxValue *kept(OnnxNode *n, int64_t i)
+static OnnxValue *kept(OnnxNode *n, uint32_t past, int64_t i)
 {
     return put(n, i ? "past_v" : "past_k",
-               onnx_text(n, "reshape(slice(%s, axes = 0, begin = %lld, end = %lld), shape = %s)", onnx_in(n, 4),
-                         (long long)i, (long long)i + 1, onnx_list(n, onnx_type(n, 4)->shape.dim + 1, 4)));
+               onnx_text(n, "reshape(slice(%s, axes = 0, begin = %lld, end = %lld), shape = %s)", onnx_in(n, past),
+                         (long long)i, (long long)i + 1, onnx_list(n, onnx_type(n, past)->shape.dim + 1, 4)));
 }
 
 /* Keys and values are kept in one tensor. */
-static bool write_attention(OnnxNode *n)
+static bool attend(OnnxNode *n, const Places *p)
 {
     OnnxValue *qkv[3];
+    bool goes_on = onnx_has(n, p->past), good, keeps = onnx_wants(n, 1);
     if (onnx_int(n, "do_rotary", 0) || onnx_int(n, "past_present_share_buffer", 0))
         return onnx_no(n, "it rotates positions, or keeps keys and values in a buffer");
-    if (onnx_has(n, 4) && (onnx_rank(n, 4) != 5 || onnx_dim(n, 4, 0) != 2))
+    if (goes_on && (onnx_rank(n, p->past) != 5 || onnx_dim(n, p->past, 0) != 2))
         return onnx_no(n, "what it keeps has no keys and values");
-    if (!project(n, qkv))
+    if (!project(n, p, qkv))
         return false;
     Sizes sizes = {onnx_dim(n, 0, 0), onnx_dim(n, 0, 1), onnx_dim(n, 0, 1)};
-    sizes.keys += onnx_has(n, 4) ? onnx_dim(n, 4, 3) : 0;
-    bool good, keeps = onnx_wants(n, 1);
-    OnnxValue *bias = put_bias(n, 3, 5, &sizes, &good), *past[2] = {NULL};
+    sizes.keys += goes_on ? onnx_dim(n, p->past, 3) : 0;
+    OnnxValue *bias = put_bias(n, p->mask, p->added, &sizes, &good), *past[2] = {NULL};
     if (!good)
         return false;
     OnnxNode *node = flat_attention(n, qkv, bias);
-    for (uint32_t i = 0; onnx_has(n, 4) && i < 2; i++) {
-        if (!(past[i] = kept(n, i)))
+    for (uint32_t i = 0; goes_on && i < 2; i++) {
+        if (!(past[i] = kept(n, p->past, i)))
             return false;
         onnx_set_operand(node, 4 + i, past[i]);
     }
@@ -146,6 +186,17 @@ static bool write_attention(OnnxNode *n)
     onnx_name_results(node, name, 3);
     return onnx_write_cover(n, node) &&
            (!keeps || onnx_emit(n, "%s = stack(%s, %s, axis = 0)", onnx_out(n, 1), name[1], name[2]));
+}
+
+static bool write_attention(OnnxNode *n)
+{
+    return attend(n, &plain);
+}
+
+/* The same with operand and weight of bytes */
+static bool write_quantised_attention(OnnxNode *n)
+{
+    return attend(n, &of_bytes);
 }
 
 /* [batch, heads, steps, width] as [batch, steps, heads * width] */
@@ -243,6 +294,7 @@ static bool write_embed(OnnxNode *n)
 
 const OnnxRow onnx_contrib_attention[] = {
     {"Attention", 1, write_attention, NULL, CONTRIB, false},
+    {"QAttention", 1, write_quantised_attention, NULL, CONTRIB, false},
     {"MultiHeadAttention", 1, write_multi_head, NULL, CONTRIB, false},
     {"RotaryEmbedding", 1, write_rotary, NULL, CONTRIB, false},
     {"EmbedLayerNormalization", 1, write_embed, NULL, CONTRIB, false},

@@ -150,6 +150,20 @@ def attention_keeps_them_in_one_tensor(t):
 
 
 @case
+def attention_of_bytes_keeps_them_too(t):
+    x, w = DICE.integers(0, 256, (1, LENGTH, 16), "u1"), DICE.integers(-127, 128, (16, 3 * HEADS * WIDTH), "i1")
+    bias, columns = floats(3 * HEADS * WIDTH), abs(floats(3 * HEADS * WIDTH)) / 999
+    known = [tensor("w", w), tensor("b", bias), tensor("s", numpy.float32(0.03)), tensor("c", columns), tensor("z", numpy.uint8(101)), tensor("v", numpy.int8(-7))]
+    m = model(graph([node("QAttention", ["x", "w", "b", "s", "c", "", "z", "v", "past"], ["y", "kept"], domain="com.microsoft", num_heads=HEADS, unidirectional=1)],
+                    [value("x", [1, 2, 16], 2), value("past", [2, 1, HEADS, 4, WIDTH])], [value("y", None), value("kept", None)], known), domains=["com.microsoft"])
+    sum = (x.astype("i8") - 101) @ (w.astype("i8") + 7)
+    q, k, v = (heads(part, HEADS) for part in numpy.split((sum * (0.03 * columns) + bias).astype("f4"), 3, -1))
+    given = {"x": x[:, 4:], "past": numpy.stack([k[:, :, :4], v[:, :, :4]])}
+    near(t.value(m, **given), attention(q, k, v)[:, 4:])
+    near(t.value(m, "kept", **given), numpy.stack([k, v]))
+
+
+@case
 def lengths_that_shapes_depend_on_are_asked_for(t):
     inputs = [value(n, [1, 1, HEADS * WIDTH]) for n in "qkv"] + [value(n, [1, HEADS, LENGTH, WIDTH]) for n in ("pk", "pv")]
     m = model(graph([node("GroupQueryAttention", ["q", "k", "v", "pk", "pv", "length", "total"], ["y"], domain="com.microsoft", num_heads=HEADS, kv_num_heads=HEADS)],
