@@ -137,12 +137,28 @@ static const char *shaped(OnnxNode *n, uint32_t i, uint32_t rank, const int64_t 
                : onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, i), onnx_list(n, dim, rank));
 }
 
+/* Zero points of 4 bits, [rows, blocks]; known ones as a constant */
+static const char *unpacked_zeros(OnnxNode *n, const Blocks *b)
+{
+    int64_t bytes = ceil_div(b->blocks * b->bits, 8), dim[] = {b->rows, b->blocks};
+    const Tensor *known = n->in[3]->known;
+    if (!known)
+        return unpacked(n, onnx_in(n, 3), b->rows, bytes, b->blocks, "zeros");
+    Tensor *zeros = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, DT_U8, 2, dim));
+    for (int64_t i = 0; i < b->rows * b->blocks; i++) {
+        int64_t block = i % b->blocks;
+        uint8_t both = ((const uint8_t *)known->data)[i / b->blocks * bytes + block / 2];
+        ((uint8_t *)zeros->data)[i] = block % 2 ? both >> 4 : both & 15;
+    }
+    const char *base = onnx_identifier(n->onnx, n->proto->output[0]);
+    return onnx_name_value(n->onnx, onnx_known_value(n->onnx, zeros, onnx_text(n, "%s.zeros", base)));
+}
+
 /* Zero points, [rows, blocks], as floats */
 static const char *put_zeros(OnnxNode *n, const Blocks *b)
 {
-    int64_t zeros = ceil_div(b->blocks * b->bits, 8), dim[] = {b->rows, b->blocks};
-    const char *q =
-        b->bits == 8 ? shaped(n, 3, 2, dim) : unpacked(n, onnx_in(n, 3), b->rows, zeros, b->blocks, "zeros");
+    int64_t dim[] = {b->rows, b->blocks};
+    const char *q = b->bits == 8 ? shaped(n, 3, 2, dim) : unpacked_zeros(n, b);
     return q ? onnx_text(n, "cast(%s, to = %s)", q, dtype_name(onnx_type(n, 0)->dtype)) : NULL;
 }
 

@@ -453,6 +453,19 @@ def scaled_sums_of_bytes(t):
 
 
 @case
+def weights_of_four_bits(t):
+    packed, scale = integers(5, 3, 8, low=0, high=255), [[0.5, 0.25, 1.5]] * 5
+    for k, zeros in ((48, ""), (41, ""), (48, ", cast(z, to = f32)")):
+        text = ['use "nn"', f"graph g(x: f32[2, {k}]) -> (y) {{", f"    const w: u8[5, 3, 8] = {packed.tolist()}", f"    const z: u8[5, 3] = {[[0, 15, 7]] * 5}",
+                f"    const s: f32[5, 3] = {scale}", f"    y = matmul_nibbles(x, w, s{zeros})", "}"]
+        g = t.export(*text)
+        expect([op for op in ops(g) if op != "Slice"], ["Transpose", "DequantizeLinear", "MatMul"])
+        expect([(proto.one(w, 2, 0), list(proto.packed(proto.many(w, 1))), len(proto.one(w, 9))) for name, w in initialisers(g).items() if name == "w.turned"], [(21, [48, 5], 120)])
+        t.same(text, {"x": draw(2, k)}, "y")
+    t.export('use "nn"', "graph g(x: f32[2, 48], w: u8[5, 3, 8], s: f32[5, 3]) -> (y) { y = matmul_nibbles(x, w, s) }") # known when running
+
+
+@case
 def training_steps(t):
     t.same(['use "nn"', "graph step(x: f32[4, 3], label: i64[4]) -> (loss) {",
             "    loss = mean(cross_entropy(dense@l(x, 5), label))", "    minimize(loss, with = adam(rate = 0.1))", "}"],

@@ -188,7 +188,8 @@ bool export_call(ExportNode *n)
                  {"depth_to_space", export_depth_to_space},
                  {"space_to_depth", export_space_to_depth},
                  {"roi_align", export_roi_align},
-                 {"roi_align_adaptive", export_roi_align}};
+                 {"roi_align_adaptive", export_roi_align},
+                 {"matmul_nibbles", export_matmul_nibbles}};
     const Call *call = n->node->call;
     for (size_t i = 0; call->library && i < sizeof calls / sizeof *calls; i++)
         if (str_is(call->name, calls[i].name))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define ATTRIBUTE_TENSOR 4
+#define UINT4            21 /* TensorProto.DataType */
 
 Onnx__TensorProto *export_tensor_proto(Arena *arena, const Tensor *tensor, const char *name)
 {
@@ -27,6 +28,17 @@ ExportId export_tensor(Export *e, const Tensor *tensor, const char *name)
 {
     ExportId id = export_id_near(e, name);
     Onnx__TensorProto *proto = export_tensor_proto(e->arena, tensor, export_name(e, id));
+    ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
+    return id;
+}
+
+ExportId export_nibbles(Export *e, uint8_t *bytes, uint32_t rank, const int64_t *dim, const char *name)
+{
+    Tensor tensor = {.type = module_plain_type(e->graph->module, DT_U8, rank, dim), .data = bytes};
+    ExportId id = export_id_near(e, name);
+    Onnx__TensorProto *proto = export_tensor_proto(e->arena, &tensor, export_name(e, id));
+    proto->data_type = UINT4;
+    proto->raw_data.len = (proto->raw_data.len + 1) / 2;
     ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
     return id;
 }

@@ -111,8 +111,10 @@ const char *export_text(Export *e, const char *format, ...) __attribute__((forma
 ExportId export_scalar(Export *e, DType dtype, const char *number); /* as the text of the number */
 ExportId export_list(Export *e, DType dtype, const int64_t *list, uint32_t count);
 ExportId export_tensor(Export *e, const Tensor *tensor, const char *name); /* an initialiser of the model */
-ExportId export_leaf(Export *e, const Value *value);                       /* a param or state */
-ExportId export_array(Export *e, const Tensor *tensor, const char *name);  /* what this name says, once */
+/* Integers of 4 bits without a sign, two to a byte, the low half first. */
+ExportId export_nibbles(Export *e, uint8_t *bytes, uint32_t rank, const int64_t *dim, const char *name);
+ExportId export_leaf(Export *e, const Value *value);                      /* a param or state */
+ExportId export_array(Export *e, const Tensor *tensor, const char *name); /* what this name says, once */
 Onnx__TensorProto *export_tensor_proto(Arena *arena, const Tensor *tensor, const char *name);
 int32_t export_dtype(DType dtype); /* TensorProto.DataType */
 
@@ -201,6 +203,9 @@ bool export_call(ExportNode *node); /* call.c: as one op; false, with nothing wr
 /* arrays.c: calls that move elements about, for call.c. */
 ExportHandler export_tile, export_gather_elements, export_gather_nd, export_depth_to_space, export_space_to_depth,
     export_roi_align;
+
+/* nibbles.c: products with weights of 4 bits, for call.c. */
+ExportHandler export_matmul_nibbles;
 
 /* layer.c: the op for a call of the library; NULL: there is none. */
 typedef struct ExportLayer ExportLayer;
