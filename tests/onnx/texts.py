@@ -505,6 +505,39 @@ def sequences_and_optionals_are_tensors_one_by_one(t):
 
 
 @case
+def weights_of_four_bits(t):
+    """In three blocks of 16, the last one of 8, with zero points of two to a byte, known or not"""
+    dice = numpy.random.default_rng(4)
+    packed, scale, zero = dice.integers(0, 256, (3, 3, 8), "u1"), dice.normal(size=(3, 3)).astype("f4"), dice.integers(0, 256, (3, 2), "u1")
+    halves = lambda bytes: numpy.stack([bytes & 15, bytes >> 4], -1).reshape(3, -1).astype("f4")
+    w = ((halves(packed).reshape(3, 3, 16) - halves(zero)[:, :3, None]) * scale[:, :, None]).reshape(3, 48)[:, :40]
+    x = dice.normal(size=(2, 40)).astype("f4")
+    for known in (True, False):
+        weights = [tensor("w", packed), tensor("s", scale)] + [tensor("z", zero)] * known
+        m = model(graph([node("MatMulNBits", ["x", "w", "s", "z"], ["y"], domain="com.microsoft", K=40, N=3, bits=4, block_size=16)],
+                        [value("x", [2, 40])] + [value("z", [3, 2], 2)] * (not known), [value("y", None)], weights), domains=["com.microsoft"])
+        numpy.testing.assert_allclose(t.value(m, x=x, **({} if known else {"z": zero})), x @ w.T, 1e-4, 1e-4)
+        assert ("y.zeros: u8[3, 3] = [[" in t.run("import", "m.onnx")) == known
+
+
+@case
+def images_of_another_size(t):
+    given = lambda name, list: [tensor(name, numpy.array(list, "f4"))]
+    def resized(operands, weights, **row):
+        return t.text(model(graph([node("Resize", ["x", *operands], ["y"], **row)], [value("x", [1, 2, 4, 6])], [value("y", None)], weights), opset=19))
+    expect(resized(["", "s"], given("s", [1, 1, 2, 0.5]), mode="linear"), 'y = resize(x, [8, 3], axes = [2, 3], mode = "linear")')
+    expect(resized(["", "s"], given("s", [1, 1, 1.6, 1]), coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+           'y = resize(x, [6], axes = [2], coordinates = "asymmetric", rounding = "floor", scales = [1.600000023841858])')
+    expect(resized(["r", "", "n"], given("r", [0, 0, 0.25, 0.5, 1, 1, 0.75, 1]) + [tensor("n", numpy.array([1, 2, 3, 3]))], mode="cubic", cubic_coeff_a=-0.5,
+                   coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=2.0),
+           'y = resize(x, [3, 3], axes = [2, 3], mode = "cubic", coordinates = "tf_crop_and_resize", a = -0.5, extrapolation = 2.0, '
+           "roi = [[0.25, 0.75], [0.5, 1.0]])")
+    wide = graph([node("Resize", ["x", "", "s"], ["y"], mode="linear", antialias=1)], [value("x", [1, 1, 1, 4000])], [value("y", None)], given("s", [1, 1, 1, 0.001]))
+    t.write(model(wide, opset=19))
+    assert "it shrinks too much" in t.run("import", "m.onnx", status=1)
+
+
+@case
 def integers_are_divided_towards_zero(t):
     m = model(graph([node("Div", ["a", "b"], ["y"]), node("Mod", ["a", "b"], ["r"], fmod=1)], [value("a", [6], 6), value("b", [6], 6)],
                     [value("y", None), value("r", None)]))
