@@ -187,7 +187,8 @@ def main():
     for number, op in enumerate(names, 1):
         count = sum(c.op == op for c in wanted)
         wrong = [line for m in models for line in m.wrong.get(op, [])] if count else ["no case"]
-        print(f"{'not ok' if wrong else 'ok'} {number} - {op}: {count} cases", flush=True)
+        differ = f", {sum(bool(m.wrong.get(op)) for m in models)} models differ" if wrong and count else ""
+        print(f"{'not ok' if wrong else 'ok'} {number} - {op}: {count} cases{differ}", flush=True)
         for line in wrong[:20]:
             print(f"# {line}")
         if wrong and count and not arguments.keep:
