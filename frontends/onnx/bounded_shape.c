@@ -149,6 +149,8 @@ bool onnx_find_extent(const OnnxValue *list, int64_t at, OnnxExtent *extent)
 
 bool onnx_set_known_extents(OnnxNode *n)
 {
+    if (!onnx_has(n, 0) || !onnx_has(n, 1))
+        return false;
     const OnnxValue *shape = n->in[0];
     const Tensor *at = n->in[1]->known;
     int64_t list[MAX_RANK], count = at ? shape_elements(&at->type->shape) : 0;

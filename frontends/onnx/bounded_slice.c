@@ -104,6 +104,8 @@ static bool cut_running(OpenSlice *s, uint32_t i)
 {
     OnnxNode *n = s->node;
     long long extent = onnx_dim(n, 0, s->axis);
+    if (s->limited)
+        return onnx_no(n, "several of its axes have ends that are known only when running");
     if (s->count || extent < 1)
         return onnx_no(n, "its ends are known only when running, and what it slices is as large as data say");
     const char *begin = position(s, 1, i), *end = begin ? position(s, 2, i) : NULL;
@@ -132,7 +134,7 @@ bool onnx_write_open_slice(OnnxNode *n)
     OpenSlice s = {
         .node = n, .x = onnx_in(n, 0), .count = x->count, .count_axis = x->count_axis, .rank = onnx_rank(n, 0)};
     if ((onnx_has(n, 3) && !onnx_known_ints(n, 3, &axes, &given)) || count > s.rank || given != count ||
-        shape_elements(&n->in[2]->type->shape) != count)
+        shape_elements(&n->in[2]->type->shape) != count || onnx_rank(n, 1) != 1 || onnx_rank(n, 2) != 1)
         return onnx_no(n, "its lists have not as many entries as each other");
     if (onnx_has(n, 4) && !onnx_known_ints(n, 4, &step, &steps))
         return false;

@@ -194,8 +194,26 @@ static void start_lines(const OnnxNode *n, Line *line)
         line[d] = (Line){onnx_dim(n, 0, d), onnx_dim(n, 0, d), 1, 0, 1};
 }
 
+/* Is the word one of those in the list?  Otherwise it is no word of the library either. */
+static bool is_word(const char *word, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(word, list[i]) == 0)
+            return true;
+    return false;
+}
+
 static bool check_mode(OnnxNode *n, const Resize *r)
 {
+    static const char *const modes[] = {"nearest", "linear", "cubic"};
+    static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+    static const char *const transforms[] = {"half_pixel",          "half_pixel_symmetric", "pytorch_half_pixel",
+                                             "align_corners",       "asymmetric",           "tf_crop_and_resize",
+                                             "tf_half_pixel_for_nn"};
+    if (!is_word(r->mode, modes, sizeof modes / sizeof *modes) ||
+        !is_word(r->nearest, roundings, sizeof roundings / sizeof *roundings) ||
+        !is_word(r->transform, transforms, sizeof transforms / sizeof *transforms))
+        return onnx_no(n, "its mode is not known");
     return strcmp(r->mode, "nearest") == 0 || dtype_is_float(onnx_type(n, 0)->dtype) ||
            onnx_no(n, "it interpolates integers");
 }

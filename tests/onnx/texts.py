@@ -535,6 +535,8 @@ def images_of_another_size(t):
     wide = graph([node("Resize", ["x", "", "s"], ["y"], mode="linear", antialias=1)], [value("x", [1, 1, 1, 4000])], [value("y", None)], given("s", [1, 1, 1, 0.001]))
     t.write(model(wide, opset=19))
     assert "it shrinks too much" in t.run("import", "m.onnx", status=1)
+    t.write(model(graph([node("Resize", ["x", "", "s"], ["y"], mode='linear", a = 1')], [value("x", [4])], [value("y", None)], given("s", [2])), opset=19))
+    assert "node 0 Resize, opset 19: its mode is not known" in t.run("import", "m.onnx", status=1)
 
 
 @case
