@@ -453,6 +453,18 @@ def scaled_sums_of_bytes(t):
 
 
 @case
+def bytes_that_are_floats_for_a_while(t):
+    pooled = "cast(max_pool(reshape(cast(x, to = f32), shape = [1, 1, 4, 4]), window = 2, pad = 1), to = {})"
+    text = ["graph g(x: u8[16]) -> (y) { y = " + pooled.format("u8") + " }"]
+    expect(ops(t.export(*text)), ["Cast", "Reshape", "MaxPool", "Cast"])
+    t.same(text, {"x": integers(16, low=0, high=255).astype("u1")}, "y")
+    for otherwise in (pooled.format("i8"), pooled.format("u8").replace("pad = 1", "pad = 1, dilation = 2")):
+        text = ["graph g(x: u8[16]) -> (y) { y = " + otherwise + " }"]
+        assert "Clip" in ops(t.export(*text)), otherwise
+        t.same(text, {"x": integers(16, low=0, high=255).astype("u1")}, "y")
+
+
+@case
 def weights_of_four_bits(t):
     packed, scale = integers(5, 3, 8, low=0, high=255), [[0.5, 0.25, 1.5]] * 5
     for k, zeros in ((48, ""), (41, ""), (48, ", cast(z, to = f32)")):

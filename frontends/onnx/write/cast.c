@@ -11,6 +11,38 @@ static bool cast_to_narrow(ExportNode *n, DType to)
                          (long long)low, (long long)high, dtype_name(to));
 }
 
+#define FAR 8 /* nodes between two conversions */
+
+/* The largest of windows that all see something of the image. */
+static bool chooses(const Graph *graph, ValueId v)
+{
+    const Node *node = export_maker(graph, v, "max_pool");
+    if (!node)
+        return false;
+    Window window = reduction_of(graph, node).window;
+    for (uint32_t d = 0; d < window.rank; d++) {
+        const WindowDimension *w = &window.dim[d];
+        if (w->dilation != 1 || w->before >= w->size || w->after >= w->size)
+            return false;
+    }
+    return true;
+}
+
+/* Is it of integers of this dtype, which have only been moved, or chosen as the largest?  They go back as they are. */
+static bool has_been(const Graph *graph, ValueId v, DType to)
+{
+    for (uint32_t i = 0; i < FAR; i++) {
+        const Node *node = value_producer(graph, v), *cast = export_maker(graph, v, "cast");
+        if (cast)
+            return value_type(graph, cast->in[0])->dtype == to && value_type(graph, v)->dtype == DT_F32;
+        bool moves = node && !node->call && op_info(node->op)->family == FAMILY_VIEW;
+        if (!moves && !chooses(graph, v))
+            return false;
+        v = node->in[0];
+    }
+    return false;
+}
+
 static bool cast_to_i64(ExportNode *n)
 {
     return export_result(n, 0,
@@ -42,6 +74,8 @@ bool export_cast(ExportNode *n)
     if (op_keeps_bits(n->node->op) && float_bits)
         return export_bits(n, to);
     if (!dtype_is_float(n->dtype) || !dtype_is_int(to))
+        return export_result(n, 0, "Cast(x){to=%s}", dtype_name(to));
+    if (dtype_bytes(to) <= 2 && has_been(n->graph, n->node->in[0], to))
         return export_result(n, 0, "Cast(x){to=%s}", dtype_name(to));
     if (dtype_bytes(to) < 8)
         return cast_to_narrow(n, to);
