@@ -69,3 +69,13 @@ ConvolutionPhase convolution_phase_of(const Graph *graph, const Node *node, uint
     }
     return phase;
 }
+
+bool convolution_phase_is_empty(const ConvolutionPhase *phase)
+{
+    for (uint32_t i = 0; i < phase->conv.window.rank; i++) {
+        const WindowDimension *d = &phase->conv.window.dim[i];
+        if ((d->out - 1) * d->stride + window_span(d) <= d->before || d->before <= -d->in)
+            return true;
+    }
+    return false;
+}

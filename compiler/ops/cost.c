@@ -11,9 +11,9 @@ static int64_t window_elements(const Window *window)
 }
 
 /* Of a transposed convolution: taps between its strides meet nothing. */
-static int64_t phase_macs(ConvolutionPhase phase)
+static int64_t phase_macs(const ConvolutionPhase *phase)
 {
-    const Convolution *conv = &phase.conv;
+    const Convolution *conv = &phase->conv;
     int64_t macs = conv->images * conv->outputs * (conv->channels / conv->groups);
     for (uint32_t d = 0; d < conv->window.rank; d++)
         macs *= conv->window.dim[d].out * conv->window.dim[d].size;
@@ -26,8 +26,11 @@ int64_t node_macs(const Graph *graph, const Node *node)
         return 0;
     uint32_t phases = convolution_phase_count(graph, node);
     int64_t macs = 0;
-    for (uint32_t i = 0; phases > 1 && i < phases; i++)
-        macs = number_plus(macs, phase_macs(convolution_phase_of(graph, node, i)));
+    for (uint32_t i = 0; phases > 1 && i < phases; i++) {
+        ConvolutionPhase phase = convolution_phase_of(graph, node, i);
+        if (!convolution_phase_is_empty(&phase))
+            macs = number_plus(macs, phase_macs(&phase));
+    }
     if (phases > 1)
         return macs;
     Contraction contraction = contraction_of(graph, node);

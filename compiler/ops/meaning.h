@@ -95,6 +95,7 @@ typedef struct ConvolutionPhase {
 /* How many; 0 of anything else. */
 uint32_t convolution_phase_count(const Graph *graph, const Node *node);
 ConvolutionPhase convolution_phase_of(const Graph *graph, const Node *node, uint32_t number);
+bool convolution_phase_is_empty(const ConvolutionPhase *phase); /* its windows see nothing: zeros */
 
 /* From the first pixel that a window sees to the last. */
 int64_t window_span(const WindowDimension *dimension);

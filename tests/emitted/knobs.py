@@ -177,6 +177,14 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     "gradient_few": ("gradient", GRADIENT, """graph g(x: f32[2, 3, 19, 17], d: f32[2, 33, 9, 9]) -> (y: f32[33, 3, 3, 5]) {
     y = conv2d_weight_gradient(x, d, size = [3, 5], stride = 2, pad = [0, 2, 0, 2]) MARK
 }"""),
+    "gradient_line": ("gradient", GRADIENT, """graph g(x: f32[2, 3, 19, 17], d: f32[2, 24, 10, 9]) -> (y: f32[24, 3, 7, 7]) {
+    y = conv2d_weight_gradient(x, d, size = 7, stride = 2, pad = 3) MARK
+}"""),
+    "gradient_pixels": ("gradient", GRADIENT, """graph g(x: f32[4, 16, 7, 6], z: f32[4, 3, 7, 6]) -> (y: f32[80, 16, 1, 1]) {
+    param w: f32[80, 3, 1, 1] = he_normal(seed = 1)
+    d = conv2d(z, w)
+    y = conv2d_weight_gradient(x, d, size = 1) MARK
+}"""),
     "softmax": ("rows", ["team"], """graph g(x: f32[5, 300]) -> (y: f32[5, 300]) {
     e = exp(x)
     s = reduce_sum(e, axes = 1, keep = true) MARK

@@ -18,9 +18,25 @@ static const KnobSpec gradient_knobs[] = {
 };
 
 #define MOST_VECTORS 4
+#define BEST_VECTORS 3          /* beside four rows, or eight: they fill the registers */
 #define FEW_ROWS     4          /* that pay for a tile */
-#define CHUNK_BYTES  (24 << 10) /* of both operands that a tile reads: they stay in the first level */
+#define CHUNK_BYTES  (28 << 10) /* of both operands that a tile reads: they stay in the first level */
 #define FEW_STEPS    128        /* pixels that pay for loading and storing the sums */
+#define FEW_SHARES   4
+#define MANY_SHARES  16
+#define MOST_TURNED  512 /* rows of sums that are turned together, in the first level */
+#define FEW_TURNED   64
+#define ROOM         16 /* elements between turned rows, so that they do not meet in one set of the first level */
+
+int64_t gradient_rows(const Gradient *g)
+{
+    return g->conv.channels * g->taps;
+}
+
+int64_t gradient_turned_stride(const Gradient *g)
+{
+    return ceil_div(g->turned, g->lanes) * g->lanes + ROOM;
+}
 
 /* The tile */
 
@@ -38,13 +54,6 @@ static int64_t most_rows(const Gradient *g)
     return least(GRADIENT_MOST_ROWS, (g->lower->target->vector_registers - g->vectors - 1) / g->vectors);
 }
 
-/* Whole lines of taps where they fit, else a part of one. */
-static int64_t tap_rows(const Gradient *g, int64_t limit)
-{
-    return g->w.size <= limit ? g->w.size * largest_divisor(g->h.size, limit / g->w.size)
-                              : largest_divisor(g->w.size, limit);
-}
-
 /* Channels whose addresses are evenly apart: those of a block of the layout, or as many. */
 static int64_t channel_block(const Gradient *g)
 {
@@ -52,24 +61,32 @@ static int64_t channel_block(const Gradient *g)
     return x->layout.block ? x->layout.block : largest_divisor(g->conv.channels, g->lanes);
 }
 
-static void choose_rows(Gradient *g, const int64_t *asked)
+/* As few tiles as can be, of balanced sizes. */
+static int64_t cut(int64_t of, int64_t limit, PanelSpan span[MOST_SPANS], uint32_t *count)
 {
-    int64_t limit = asked[KNOB_HEIGHT] > 0 ? asked[KNOB_HEIGHT] : most_rows(g);
-    int64_t block = channel_block(g), channels = largest_divisor(block, least(limit, most_rows(g)));
-    g->along_taps = asked[KNOB_TAPS] == KNOB_FREE ? channels < FEW_ROWS && g->taps > 1 : asked[KNOB_TAPS] > 0;
-    g->rows = g->along_taps ? tap_rows(g, least(limit, most_rows(g))) : channels;
-    g->block = g->along_taps ? g->taps : block;
-    g->blocks = g->along_taps ? g->conv.channels : g->conv.channels / block;
+    *count = lower_panel_spans(of, 1, ceil_div(of, most(1, limit)), span);
+    return span[0].vectors;
 }
 
-/* Three vectors beside eight rows, or two, fill the registers best; what divides the outputs leaves no rest. */
+/* Whole lines of taps where they fit, else parts of one. */
+static void choose_rows(Gradient *g, const int64_t *asked)
+{
+    int64_t limit = least(asked[KNOB_HEIGHT] > 0 ? asked[KNOB_HEIGHT] : GRADIENT_MOST_ROWS, most_rows(g));
+    int64_t block = channel_block(g);
+    g->along_taps =
+        asked[KNOB_TAPS] == KNOB_FREE ? least(block, limit) < FEW_ROWS && g->taps > 1 : asked[KNOB_TAPS] > 0;
+    g->block_lines = g->along_taps ? largest_divisor(g->h.size, limit / g->w.size) : 1;
+    g->block = g->along_taps ? g->w.size * g->block_lines : block;
+    g->blocks = g->along_taps ? g->conv.channels : g->conv.channels / block;
+    g->rows = cut(g->block, limit, g->row_span, &g->row_spans);
+}
+
 static void choose_tile(Gradient *g, const int64_t *asked)
 {
-    int64_t vectors = ceil_div(g->conv.outputs, g->lanes);
     g->taps = g->h.size * g->w.size;
-    g->vectors = asked[KNOB_VECTORS] > 0 ? asked[KNOB_VECTORS] : largest_divisor(vectors, 3);
-    g->width = g->vectors * g->lanes;
-    g->panels = ceil_div(g->conv.outputs, g->width);
+    g->output_vectors = ceil_div(g->conv.outputs, g->lanes);
+    int64_t limit = asked[KNOB_VECTORS] > 0 ? asked[KNOB_VECTORS] : BEST_VECTORS;
+    g->vectors = cut(g->output_vectors, limit, g->panel_span, &g->panel_spans);
     choose_rows(g, asked);
 }
 
@@ -79,7 +96,8 @@ static bool fits(const Gradient *g, const int64_t *asked)
         if (asked[i] == 0 && i != KNOB_TAPS)
             return false;
     return g->vectors <= MOST_VECTORS && g->rows * g->vectors + g->vectors < g->lower->target->vector_registers &&
-           (asked[KNOB_HEIGHT] == KNOB_FREE || g->rows == asked[KNOB_HEIGHT]) && g->images <= g->conv.images &&
+           (asked[KNOB_HEIGHT] == KNOB_FREE || g->rows == asked[KNOB_HEIGHT]) &&
+           (asked[KNOB_VECTORS] == KNOB_FREE || g->vectors == asked[KNOB_VECTORS]) && g->images <= g->conv.images &&
            g->conv.images % g->images == 0 && g->lines <= g->h.out && g->h.out % g->lines == 0 &&
            (g->images == 1 || g->lines == g->h.out);
 }
@@ -87,7 +105,8 @@ static bool fits(const Gradient *g, const int64_t *asked)
 /* As many lines, or images, as leave both operands of a tile in the first level; of small ones a few at least. */
 static void choose_chunk(Gradient *g, const int64_t *asked)
 {
-    int64_t pixel_bytes = 4 * (g->width + (g->along_taps ? g->conv.channels : g->block) * g->w.stride * g->h.stride);
+    int64_t strides = g->w.stride * g->h.stride, rows = g->along_taps ? 1 : g->block;
+    int64_t pixel_bytes = 4 * (g->vectors * g->lanes + rows * strides);
     int64_t steps = most(FEW_STEPS, CHUNK_BYTES / pixel_bytes), image = g->h.out * g->w.out;
     g->lines = largest_divisor(g->h.out, most(1, steps / g->w.out));
     g->images = image < steps ? largest_divisor(g->conv.images, steps / image) : 1;
@@ -108,11 +127,9 @@ static void make_variables(Gradient *g)
     g->part = index_var_new(arena, "part", 0, g->h.out / g->lines - 1);
     g->image = index_var_new(arena, "n", 0, g->conv.images - 1);
     g->line = index_var_new(arena, "h", 0, g->h.out - 1);
-    g->pixel = index_var_new(arena, "w", 0, g->w.out - 1);
-    g->panel = index_var_new(arena, "panel", 0, g->panels - 1);
+    g->vector = index_var_new(arena, "vector", 0, g->output_vectors - 1);
     g->lane = index_var_new(arena, "lane", 0, g->lanes - 1);
     g->channels = index_var_new(arena, g->along_taps ? "c" : "block", 0, g->blocks - 1);
-    g->group = index_var_new(arena, "group", 0, g->block / g->rows - 1);
 }
 
 /* `channel` is what channels `inner` is one of. */
@@ -151,13 +168,36 @@ static bool see_image(Gradient *g)
 static void see_gradient(Gradient *g)
 {
     Arena *arena = g->lower->arena;
-    const Var *vector = index_var_new(arena, "v", 0, g->vectors - 1);
     Index lane = index_var(arena, g->lane);
-    Index column = index_add(arena, index_scale(arena, index_var(arena, vector), g->lanes), lane);
-    Index output = index_add(arena, index_scale(arena, index_var(arena, g->panel), g->width), column);
+    Index output = index_add(arena, index_scale(arena, index_var(arena, g->vector), g->lanes), lane);
     int64_t factor;
-    g->d_packed = g->conv.outputs % g->width || !pixel_address(g, g->node->in[1], output, vector, true, &g->d) ||
+    g->d_packed = g->conv.outputs % g->lanes || !pixel_address(g, g->node->in[1], output, g->vector, true, &g->d) ||
                   !index_factor(g->d.base, g->lane, &factor) || factor != 1;
+}
+
+/* Of windows of one pixel, when lines end where the next ones begin. */
+static bool is_straight(const Gradient *g)
+{
+    return !g->along_taps && window_is_pointwise(&g->conv.window) && g->x.h == g->w.in * g->x.w &&
+           (g->d_packed || g->d.h == g->w.out * g->d.w);
+}
+
+/* Shares of so many blocks that a panel of outputs, which comes into the first level for each, serves many tiles. */
+static void choose_shares(Gradient *g)
+{
+    int64_t shares = g->d_packed ? FEW_SHARES / 2 : least(MANY_SHARES, most(FEW_SHARES, g->blocks / FEW_SHARES));
+    g->shares = largest_divisor(g->blocks, shares);
+    g->share = index_var_new(g->lower->arena, "share", 0, g->shares - 1);
+}
+
+/* The result goes through memory by rows of an output: eight of them are turned at once. */
+static void choose_turns(Gradient *g)
+{
+    int64_t rows = gradient_rows(g), part = largest_divisor(rows, MOST_TURNED);
+    const Type *result = value_type(g->lower->graph, g->node->out[0]);
+    g->turned = part < FEW_TURNED ? rows : part;
+    g->turns = g->lower->target->dialect == DIALECT_VECTOR && !g->lower->target->small && !result->layout.block &&
+               g->conv.outputs % g->lanes == 0 && rows >= g->lanes;
 }
 
 /* Which */
@@ -181,15 +221,16 @@ static bool see(Lower *lower, Gradient *g)
 
 static void plan_scratch(Gradient *g, Recipe *recipe)
 {
-    static const char *const name[GRADIENT_PIECES] = {"sums", "padded", "packed"};
+    static const char *const name[GRADIENT_PIECES] = {"sums", "padded", "packed", "turned"};
     int64_t elements[GRADIENT_PIECES] = {
-        [GRADIENT_SUMS] = g->panels * g->conv.channels * g->taps * g->width,
+        [GRADIENT_SUMS] = g->output_vectors * g->lanes * gradient_rows(g),
         [GRADIENT_IMAGE] = g->along_taps ? g->images * g->conv.channels * g->copy_h * g->copy_w : 0,
-        [GRADIENT_PANEL] = g->d_packed ? g->images * g->lines * g->w.out * g->width : 0,
+        [GRADIENT_PANEL] = g->d_packed ? g->images * g->lines * g->w.out * g->vectors * g->lanes : 0,
+        [GRADIENT_TURNED] = g->turns ? g->lanes * gradient_turned_stride(g) : 0,
     };
     for (uint32_t p = 0; p < GRADIENT_PIECES; p++)
         g->piece[p] =
-            elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p], p == GRADIENT_PANEL) : NONE;
+            elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p], p >= GRADIENT_PANEL) : NONE;
 }
 
 static bool plan(Lower *lower, Gradient *g, Recipe *recipe)
@@ -204,6 +245,9 @@ static bool plan(Lower *lower, Gradient *g, Recipe *recipe)
     if (!see_image(g))
         return false;
     see_gradient(g);
+    choose_shares(g);
+    g->straight = is_straight(g);
+    choose_turns(g);
     plan_scratch(g, recipe);
     return true;
 }

@@ -1,5 +1,5 @@
-/* The loops of a weight's gradient: chunks of pixels; panels of outputs; blocks of channels; taps; and in a tile the
- * images, lines and pixels of the chunk for which the tap is inside the image. */
+/* The loops of a weight's gradient: chunks of pixels; shares of channels; panels of outputs; blocks of channels; taps;
+ * and in a tile the images, lines and pixels of the chunk for which the tap is inside the image. */
 #include "kernel/lower/gradient.h"
 
 #include "base/number.h"
@@ -8,6 +8,9 @@ typedef struct Body {
     Gradient *g;
     Lower *lower;
     Arena *arena;
+    int64_t vectors; /* of the panels of this span */
+    Index vector;    /* the first of the panel */
+    Index block;     /* of channels, or the channel */
 } Body;
 
 static Index sum2(const Body *body, Index a, Index b)
@@ -71,22 +74,6 @@ static Stmt *lines_of_chunk(const Body *body, Block *block)
 
 /* Scratch */
 
-static int64_t sums_count(const Gradient *g)
-{
-    return g->panels * g->conv.channels * g->taps * g->width;
-}
-
-static void clear_sums(const Body *body, Block *block)
-{
-    const Gradient *g = body->g;
-    const Var *v = index_var_new(body->arena, "v", 0, sums_count(g) / g->lanes - 1);
-    block = loop_over(body, block, v, LOOP_SERIAL);
-    block = &stmt_lanes(body->arena, block, g->lane, (uint32_t)g->lanes)->body;
-    stmt_store(body->arena, block, lower_scratch(body->lower, g->piece[GRADIENT_SUMS]),
-               sum2(body, times(body, v, g->lanes), index_var(body->arena, g->lane)),
-               expr_number(body->arena, DT_F32, 0));
-}
-
 /* Stores the operand's element at a position, or zero where one of the guards fails. */
 static void copy_element(const Body *body, Block *block, ValueId value, const Index *position, const Guard *guard,
                          uint32_t guards, uint32_t scratch, Index to)
@@ -128,21 +115,22 @@ static void pack_panel(const Body *body, Block *block)
 {
     Gradient *g = body->g;
     Arena *arena = body->arena;
+    int64_t width = body->vectors * g->lanes;
     if (!g->d_packed)
         return;
     uint32_t scratch = lower_scratch(body->lower, g->piece[GRADIENT_PANEL]);
-    Index image = small_loop(body, &block, "i", g->images), o = small_loop(body, &block, "o", g->width);
+    Index image = small_loop(body, &block, "i", g->images), o = small_loop(body, &block, "o", width);
     Index h = small_loop(body, &block, "h", g->lines), w = small_loop(body, &block, "w", g->w.out);
     Index to = sum2(body, index_scale(arena, image, g->lines), h);
     to = sum2(body, index_scale(arena, to, g->w.out), w);
-    to = sum2(body, index_scale(arena, to, g->width), o);
-    Index output = sum2(body, times(body, g->panel, g->width), o);
+    to = sum2(body, index_scale(arena, to, width), o);
+    Index output = sum2(body, index_scale(arena, body->vector, g->lanes), o);
     Index position[MAX_RANK] = {sum2(body, times(body, g->chunk, g->images), image), output,
                                 sum2(body, times(body, g->part, g->lines), h)};
     position[1 + g->conv.window.rank] = w;
     Guard guard = {output, g->conv.outputs};
     copy_element(body, block, g->node->in[1], position, &guard, 1, scratch, to);
-    g->d = (PixelAddress){.buffer = scratch, .channel = g->lanes, .h = g->w.out * g->width, .w = g->width};
+    g->d = (PixelAddress){.buffer = scratch, .channel = g->lanes, .h = g->w.out * width, .w = width};
     g->d.base = index_scale(arena, image_in_chunk(body), g->lines * g->d.h);
     g->d.base = sum2(body, g->d.base, times(body, g->part, -g->lines * g->d.h));
     g->d.base = sum2(body, g->d.base, index_var(arena, g->lane));
@@ -152,26 +140,46 @@ static void pack_panel(const Body *body, Block *block)
 
 typedef struct Tile {
     Index kh, kw;                       /* the tap of all rows, or of the first */
+    Index row;                          /* of the sums: the first */
+    int64_t rows, step;                 /* how many, and from one to the next */
+    Index channel;                      /* of x: the first, within its block, or the channel */
     const Local *acc;                   /* [rows][vectors] */
     Index sums;                         /* of the first row, in lane 0 */
-    int64_t sums_row;                   /* from row to row */
     int64_t offset[GRADIENT_MOST_ROWS]; /* of a row's element from the first row's */
 } Tile;
 
-static void each_sum(const Body *body, Block *block, const Tile *tile, bool store)
+static Index sum_index(const Body *body, const Tile *tile, int64_t row, int64_t vector)
+{
+    const Gradient *g = body->g;
+    Index at = index_constant((row * tile->step + vector * gradient_rows(g)) * g->lanes);
+    return sum2(body, sum2(body, tile->sums, at), index_var(body->arena, g->lane));
+}
+
+static void store_sums(const Body *body, Block *block, const Tile *tile)
+{
+    Arena *arena = body->arena;
+    uint32_t scratch = lower_scratch(body->lower, body->g->piece[GRADIENT_SUMS]);
+    for (int64_t r = 0; r < tile->rows; r++)
+        for (int64_t v = 0; v < body->vectors; v++)
+            stmt_store(arena, block, scratch, sum_index(body, tile, r, v),
+                       expr_local_at(arena, tile->acc, index_constant(r), index_constant(v)));
+}
+
+/* From nothing in the first chunk, else from where the one before has left them. */
+static void start_sums(const Body *body, Block *block, const Tile *tile)
 {
     const Gradient *g = body->g;
     Arena *arena = body->arena;
     uint32_t scratch = lower_scratch(body->lower, g->piece[GRADIENT_SUMS]);
-    for (int64_t r = 0; r < g->rows; r++)
-        for (int64_t v = 0; v < g->vectors; v++) {
-            Index at = sum2(body, tile->sums, index_constant(r * tile->sums_row + v * g->lanes));
+    Index chunk = sum2(body, times(body, g->chunk, g->part->high + 1), index_var(arena, g->part));
+    Stmt *first = chunk.count ? stmt_if(arena, block, chunk, 0, 1) : NULL;
+    for (int64_t r = 0; r < tile->rows; r++)
+        for (int64_t v = 0; v < body->vectors; v++) {
             Index row = index_constant(r), vector = index_constant(v);
-            at = sum2(body, at, index_var(arena, g->lane));
-            if (store)
-                stmt_store(arena, block, scratch, at, expr_local_at(arena, tile->acc, row, vector));
-            else
-                stmt_assign(arena, block, tile->acc, row, vector, expr_load(arena, DT_F32, scratch, at));
+            stmt_assign(arena, first ? &first->body : block, tile->acc, row, vector, expr_number(arena, DT_F32, 0));
+            if (first)
+                stmt_assign(arena, &first->other, tile->acc, row, vector,
+                            expr_load(arena, DT_F32, scratch, sum_index(body, tile, r, v)));
         }
 }
 
@@ -195,14 +203,16 @@ static void clamp_windows(const Body *body, Stmt *loop, const WindowDimension *d
 static Index line_of_image(const Body *body, const Tile *tile)
 {
     const Gradient *g = body->g;
-    Index h = sum2(body, times(body, g->line, g->h.stride), index_scale(body->arena, tile->kh, g->h.dilation));
-    Index w = index_scale(body->arena, tile->kw, g->w.dilation), at = g->x.base;
+    Index line = g->straight ? times(body, g->part, g->lines) : index_var(body->arena, g->line);
+    Index h =
+        sum2(body, index_scale(body->arena, line, g->h.stride), index_scale(body->arena, tile->kh, g->h.dilation));
+    Index w = index_scale(body->arena, tile->kw, g->w.dilation);
+    Index at = g->along_taps ? g->x.base : index_substitute(body->arena, g->x.base, g->channels, body->block);
     if (!g->along_taps) {
         h = sum2(body, h, index_constant(-g->h.before));
         w = sum2(body, w, index_constant(-g->w.before));
-        at = sum2(body, at, times(body, g->group, g->rows * g->x.channel));
-    } else
-        at = sum2(body, at, times(body, g->channels, g->x.channel));
+    }
+    at = sum2(body, at, index_scale(body->arena, tile->channel, g->x.channel));
     at = sum2(body, at, index_scale(body->arena, h, g->x.h));
     return sum2(body, at, index_scale(body->arena, w, g->x.w));
 }
@@ -212,17 +222,16 @@ static void add_pixel(const Body *body, Block *block, const Tile *tile, Index x,
 {
     const Gradient *g = body->g;
     Arena *arena = body->arena;
-    Index at = sum2(body, d, times(body, g->pixel, g->d.w));
-    const Expr **second = ARENA_ARRAY(arena, const Expr *, g->vectors);
-    for (int64_t v = 0; v < g->vectors; v++)
-        second[v] = expr_load(arena, DT_F32, g->d.buffer, sum2(body, at, index_constant(v * g->d.channel)));
-    OuterProduct step = {.rows = (uint32_t)g->rows,
-                         .vectors = (uint32_t)g->vectors,
+    const Expr **second = ARENA_ARRAY(arena, const Expr *, body->vectors);
+    for (int64_t v = 0; v < body->vectors; v++)
+        second[v] = expr_load(arena, DT_F32, g->d.buffer, sum2(body, d, index_constant(v * g->d.channel)));
+    OuterProduct step = {.rows = (uint32_t)tile->rows,
+                         .vectors = (uint32_t)body->vectors,
                          .sum = tile->acc,
-                         .vector = lower_registers(body->lower, "d", DT_F32, true, 1, g->vectors),
+                         .vector = lower_registers(body->lower, "d", DT_F32, true, 1, body->vectors),
                          .element = lower_local(body->lower, "s", DT_F32, false),
                          .valid = UINT32_MAX,
-                         .first = {g->x.buffer, DT_F32, sum2(body, x, times(body, g->pixel, g->w.stride * g->x.w))},
+                         .first = {g->x.buffer, DT_F32, x},
                          .offset = tile->offset,
                          .second = second};
     stmt_local(arena, block, step.vector, NULL);
@@ -233,86 +242,202 @@ static void add_pixel(const Body *body, Block *block, const Tile *tile, Index x,
 static void pixels_of_chunk(const Body *body, Block *block, const Tile *tile)
 {
     const Gradient *g = body->g;
+    Arena *arena = body->arena;
+    Index line = g->straight ? times(body, g->part, g->lines) : index_var(arena, g->line);
     block = images_of_chunk(body, block);
-    Stmt *lines = lines_of_chunk(body, block);
-    clamp_windows(body, lines, &g->h, tile->kh);
-    Index d = sum2(body, g->d.base, times(body, g->line, g->d.h));
-    Index lane = index_var(body->arena, g->lane);
-    d = sum2(body, d, index_scale(body->arena, lane, -1));
-    Index x = named_address(body, &lines->body, "at", line_of_image(body, tile));
-    d = sum2(body, named_address(body, &lines->body, "from", d), lane);
-    Stmt *pixels = stmt_for(body->arena, &lines->body, g->pixel, 0, g->w.out, 1, LOOP_ROLLED);
-    clamp_windows(body, pixels, &g->w, tile->kw);
-    add_pixel(body, &pixels->body, tile, x, d);
+    if (!g->straight) {
+        Stmt *lines = lines_of_chunk(body, block);
+        clamp_windows(body, lines, &g->h, tile->kh);
+        block = &lines->body;
+    }
+    Index lane = index_var(arena, g->lane), d = sum2(body, g->d.base, index_scale(arena, line, g->d.h));
+    if (!g->d_packed)
+        d = index_substitute(arena, d, g->vector, index_constant(0));
+    d = sum2(body, d, index_scale(arena, lane, -1));
+    if (!g->d_packed)
+        d = sum2(body, d, index_scale(arena, body->vector, g->d.channel));
+    Index x = named_address(body, block, "at", line_of_image(body, tile));
+    d = sum2(body, named_address(body, block, "from", d), lane);
+    int64_t count = g->straight ? g->lines * g->w.out : g->w.out;
+    const Var *pixel = index_var_new(arena, "w", 0, count - 1);
+    Stmt *pixels = stmt_for(arena, block, pixel, 0, count, 1, LOOP_ROLLED);
+    if (!g->straight)
+        clamp_windows(body, pixels, &g->w, tile->kw);
+    x = sum2(body, x, times(body, pixel, g->w.stride * g->x.w));
+    add_pixel(body, &pixels->body, tile, x, sum2(body, d, times(body, pixel, g->d.w)));
 }
 
-static void emit_tile(const Body *body, Block *block, Tile *tile, Index row)
+static void emit_tile(const Body *body, Block *block, Tile *tile)
 {
     const Gradient *g = body->g;
     Arena *arena = body->arena;
-    Index sums = sum2(body, times(body, g->panel, g->conv.channels * g->taps), row);
+    Index sums = sum2(body, index_scale(arena, body->vector, gradient_rows(g)), tile->row);
     block = &stmt_lanes(arena, block, g->lane, (uint32_t)g->lanes)->body;
-    tile->acc = lower_registers(body->lower, "acc", DT_F32, true, g->rows, g->vectors);
-    tile->sums = named_address(body, block, "sums_at", index_scale(arena, sums, g->width));
+    tile->acc = lower_registers(body->lower, "acc", DT_F32, true, tile->rows, body->vectors);
+    tile->sums = named_address(body, block, "sums_at", index_scale(arena, sums, g->lanes));
     stmt_local(arena, block, tile->acc, NULL);
-    each_sum(body, block, tile, false);
+    start_sums(body, block, tile);
     pixels_of_chunk(body, block, tile);
-    each_sum(body, block, tile, true);
+    store_sums(body, block, tile);
+}
+
+/* The tiles that a span cuts a block into; returns the first row in the block of this one. */
+static Index tiles_of_span(const Body *body, Block **block, const PanelSpan *span)
+{
+    Index group = small_loop(body, block, "group", span->count);
+    return sum2(body, index_constant(span->first), index_scale(body->arena, group, span->vectors));
 }
 
 /* Rows are channels, at each tap. */
 static void tiles_of_channels(const Body *body, Block *block)
 {
     const Gradient *g = body->g;
-    Tile tile = {.sums_row = g->taps * g->width};
-    for (int64_t r = 0; r < g->rows; r++)
-        tile.offset[r] = r * g->x.channel;
-    block = loop_over(body, block, g->channels, LOOP_SERIAL);
-    block = loop_over(body, block, g->group, LOOP_SERIAL);
-    tile.kh = small_loop(body, &block, "kh", g->h.size);
-    tile.kw = small_loop(body, &block, "kw", g->w.size);
-    Index channel = sum2(body, times(body, g->channels, g->block), times(body, g->group, g->rows));
-    Index tap = sum2(body, index_scale(body->arena, tile.kh, g->w.size), tile.kw);
-    emit_tile(body, block, &tile, sum2(body, index_scale(body->arena, channel, g->taps), tap));
+    Arena *arena = body->arena;
+    for (uint32_t i = 0; i < g->row_spans; i++) {
+        const PanelSpan *span = &g->row_span[i];
+        Tile tile = {.rows = span->vectors, .step = g->taps};
+        Block *inner = block;
+        for (int64_t r = 0; r < tile.rows; r++)
+            tile.offset[r] = r * g->x.channel;
+        tile.channel = tiles_of_span(body, &inner, span);
+        tile.kh = small_loop(body, &inner, "kh", g->h.size);
+        tile.kw = small_loop(body, &inner, "kw", g->w.size);
+        Index channel = sum2(body, index_scale(arena, body->block, g->block), tile.channel);
+        Index tap = sum2(body, index_scale(arena, tile.kh, g->w.size), tile.kw);
+        tile.row = sum2(body, index_scale(arena, channel, g->taps), tap);
+        emit_tile(body, inner, &tile);
+    }
 }
 
 /* Rows are taps, of each channel. */
 static void tiles_of_taps(const Body *body, Block *block)
 {
     const Gradient *g = body->g;
-    Tile tile = {.sums_row = g->width};
-    for (int64_t r = 0; r < g->rows; r++)
-        tile.offset[r] = r / g->w.size * g->h.dilation * g->x.h + r % g->w.size * g->w.dilation * g->x.w;
-    block = loop_over(body, block, g->channels, LOOP_SERIAL);
-    block = loop_over(body, block, g->group, LOOP_SERIAL);
-    Index first = times(body, g->group, g->rows);
-    tile.kh = index_div(body->arena, first, g->w.size);
-    tile.kw = index_mod(body->arena, first, g->w.size);
-    emit_tile(body, block, &tile, sum2(body, times(body, g->channels, g->taps), first));
+    Arena *arena = body->arena;
+    Index kh = index_scale(arena, small_loop(body, &block, "kh", g->h.size / g->block_lines), g->block_lines);
+    for (uint32_t i = 0; i < g->row_spans; i++) {
+        const PanelSpan *span = &g->row_span[i];
+        Tile tile = {.rows = span->vectors, .step = 1, .channel = body->block, .kh = kh};
+        Block *inner = block;
+        for (int64_t r = 0; r < tile.rows; r++)
+            tile.offset[r] = r / g->w.size * g->h.dilation * g->x.h + r % g->w.size * g->w.dilation * g->x.w;
+        tile.kw = tiles_of_span(body, &inner, span);
+        tile.row = sum2(body, index_scale(arena, kh, g->w.size), tile.kw);
+        tile.row = sum2(body, index_scale(arena, body->block, g->taps), tile.row);
+        emit_tile(body, inner, &tile);
+    }
+}
+
+/* Panels of equal width, each of which passes over a share of the channels. */
+static void panels_of_span(Body *body, Block *block, const PanelSpan *span)
+{
+    Gradient *g = body->g;
+    int64_t blocks = g->blocks / g->shares;
+    Index panel = small_loop(body, &block, "panel", span->count);
+    body->vectors = span->vectors;
+    body->vector = sum2(body, index_constant(span->first), index_scale(body->arena, panel, span->vectors));
+    pack_panel(body, block);
+    Index at = small_loop(body, &block, g->along_taps ? "c" : "block", blocks);
+    body->block = sum2(body, times(body, g->share, blocks), at);
+    (g->along_taps ? tiles_of_taps : tiles_of_channels)(body, block);
+}
+
+static void all_chunks(Body *body)
+{
+    Gradient *g = body->g;
+    Block *block = loop_over(body, body->lower->block, g->chunk, LOOP_SERIAL);
+    block = loop_over(body, block, g->part, LOOP_SERIAL);
+    if (g->along_taps)
+        copy_image(body, block);
+    block = loop_over(body, block, g->share, LOOP_PARALLEL);
+    for (uint32_t i = 0; i < g->panel_spans; i++)
+        panels_of_span(body, block, &g->panel_span[i]);
 }
 
 /* Results */
+
+/* A row of an output, of its channels and taps. */
+static void row_position(const Gradient *g, Index output, Index row, Index *position)
+{
+    const Shape *shape = value_shape(g->lower->graph, g->node->out[0]);
+    position[0] = output;
+    index_unflatten(g->lower->arena, row, shape->dim + 1, shape->rank - 1, position + 1);
+}
+
+static void finish(Lower *lower, const Gradient *g, uint32_t scratch, Index at, const Index *position)
+{
+    ValueId result = g->node->out[0];
+    lower->bound[result] = expr_load(lower->arena, DT_F32, lower_scratch(lower, g->piece[scratch]), at);
+    lower_stores(lower, position);
+    lower->bound[result] = NULL;
+}
 
 static void finish_element(Lower *lower, void *context, const Index *position)
 {
     const Body *body = context;
     const Gradient *g = body->g;
     Arena *arena = body->arena;
-    ValueId result = g->node->out[0];
-    const Shape *shape = value_shape(lower->graph, result);
+    const Shape *shape = value_shape(lower->graph, g->node->out[0]);
     Index row = index_flatten(arena, position + 1, shape->dim + 1, shape->rank - 1);
-    Index at = sum2(body, index_scale(arena, index_div(arena, position[0], g->width), g->conv.channels * g->taps), row);
-    at = sum2(body, index_scale(arena, at, g->width), index_mod(arena, position[0], g->width));
-    lower->bound[result] = expr_load(arena, DT_F32, lower_scratch(lower, g->piece[GRADIENT_SUMS]), at);
-    lower_stores(lower, position);
-    lower->bound[result] = NULL;
+    Index at = index_scale(arena, index_div(arena, position[0], g->lanes), gradient_rows(g));
+    at = index_scale(arena, sum2(body, at, row), g->lanes);
+    finish(lower, g, GRADIENT_SUMS, sum2(body, at, index_mod(arena, position[0], g->lanes)), position);
+}
+
+typedef struct Turned { /* some rows of an output, in scratch */
+    const Body *body;
+    Index output, at, row; /* the first */
+} Turned;
+
+static void finish_turned(Lower *lower, void *context, Index at)
+{
+    const Turned *turned = context;
+    Index position[MAX_RANK];
+    row_position(turned->body->g, turned->output, sum2(turned->body, turned->row, at), position);
+    finish(lower, turned->body->g, GRADIENT_TURNED, sum2(turned->body, turned->at, at), position);
+}
+
+/* Squares of rows by outputs; what is left over comes with the end of the last one once more. */
+static void turn_sums(const Body *body, Block *block, Index first)
+{
+    const Gradient *g = body->g;
+    Arena *arena = body->arena;
+    uint32_t from = lower_scratch(body->lower, g->piece[GRADIENT_SUMS]);
+    uint32_t to = lower_scratch(body->lower, g->piece[GRADIENT_TURNED]);
+    int64_t whole = g->turned / g->lanes, rest = g->turned % g->lanes;
+    for (int i = 0; i < (rest ? 2 : 1); i++) {
+        Block *inner = block;
+        Index row = i ? index_constant(g->turned - g->lanes)
+                      : index_scale(arena, small_loop(body, &inner, "square", whole), g->lanes);
+        Index at = index_scale(arena, sum2(body, first, row), g->lanes);
+        stmt_transpose(arena, inner, (uint32_t)g->lanes, to, row, gradient_turned_stride(g),
+                       expr_load(arena, DT_F32, from, at), g->lanes);
+    }
+}
+
+/* A vector of outputs, and some rows, at a time. */
+static void finish_by_turns(const Body *body)
+{
+    const Gradient *g = body->g;
+    Lower *lower = body->lower;
+    Arena *arena = body->arena;
+    const Var *rows = index_var_new(arena, "rows", 0, gradient_rows(g) / g->turned - 1);
+    Block *block = loop_over(body, lower->block, g->vector, LOOP_PARALLEL);
+    block = loop_over(body, block, rows, LOOP_SERIAL);
+    Index row = times(body, rows, g->turned);
+    turn_sums(body, block, sum2(body, times(body, g->vector, gradient_rows(g)), row));
+    Index o = small_loop(body, &block, "o", g->lanes);
+    Turned turned = {body, sum2(body, times(body, g->vector, g->lanes), o),
+                     index_scale(arena, o, gradient_turned_stride(g)), row};
+    Block *outer = lower_enter(lower, block);
+    lower_vector_loop(lower, "i", g->turned, LOOP_SERIAL, block_vectorizes, finish_turned, &turned);
+    lower_leave(lower, outer);
 }
 
 void gradient_emit(Gradient *g)
 {
     Lower *lower = g->lower;
-    Body body = {g, lower, lower->arena};
-    clear_sums(&body, lower->block);
+    Body body = {.g = g, .lower = lower, .arena = lower->arena};
     if (!g->along_taps) {
         g->x.buffer = lower_buffer(lower, g->x.source, false);
         g->x.base = sum2(&body, g->x.base, index_constant(-lower->kernel->buffer[g->x.buffer].begin));
@@ -321,12 +446,9 @@ void gradient_emit(Gradient *g)
         g->d.buffer = lower_buffer(lower, g->d.source, false);
         g->d.base = sum2(&body, g->d.base, index_constant(-lower->kernel->buffer[g->d.buffer].begin));
     }
-    Block *block = loop_over(&body, lower->block, g->chunk, LOOP_SERIAL);
-    block = loop_over(&body, block, g->part, LOOP_SERIAL);
-    if (g->along_taps)
-        copy_image(&body, block);
-    block = loop_over(&body, block, g->panel, LOOP_PARALLEL);
-    pack_panel(&body, block);
-    (g->along_taps ? tiles_of_taps : tiles_of_channels)(&body, block);
-    lower_nest_each(lower, value_type(lower->graph, g->node->out[0]), finish_element, &body);
+    all_chunks(&body);
+    if (g->turns)
+        finish_by_turns(&body);
+    else
+        lower_nest_each(lower, value_type(lower->graph, g->node->out[0]), finish_element, &body);
 }
