@@ -113,6 +113,8 @@ static void panels_outside(Tiled *con, Block *block)
         Block *outer = lower_enter(con->lower, inner);
         tiled_pack_panel(con, group);
         lower_leave(con->lower, outer);
+        if (tiled_packs_once(con))
+            inner = add_loop(con, inner, con->outer[0], con->outer[0]->high + 1, LOOP_SERIAL);
         const Var *row = row_loop(con, &inner, LOOP_SERIAL);
         all_tiles(con, inner, group, row);
     }
@@ -196,10 +198,13 @@ static void chunks_of_image(Tiled *con, Block *block)
 static void emit(Tiled *con)
 {
     Block *block = con->lower->block;
-    for (uint32_t d = 0; d < con->outer_count; d++)
+    bool once = tiled_packs_once(con); /* images, the outermost loop, come behind the packing */
+    for (uint32_t d = once; d < con->outer_count; d++)
         block = add_loop(con, block, con->outer[d], con->outer[d]->high + 1, LOOP_SERIAL);
     Block *outer = lower_enter(con->lower, block);
     tiled_weights(con);
+    if (once && con->order == ORDER_CHUNKS)
+        block = add_loop(con, block, con->outer[0], con->outer[0]->high + 1, LOOP_SERIAL);
     if (con->pool)
         pooled_rows(con, block);
     else if (con->order == ORDER_PANELS)

@@ -78,6 +78,7 @@ typedef struct Tiled {
     Product product;
     uint32_t phase, phases;            /* of a transposed convolution, which are tiled one after the other */
     bool transposed;                   /* the weight is [channels, outputs] */
+    bool empty;                        /* no tap of the phase meets the image: its sums are zeros */
     int64_t tap_begin[2], tap_step[2]; /* along h and w: tap j reads the weight's begin + step * j */
     uint32_t lanes;
 
@@ -178,6 +179,7 @@ void tiled_panels(Tiled *con);
  * is not padded: its last vector begins before the one ahead of it ends, and what they share is computed twice. */
 int64_t tiled_panel_width(const Tiled *con, const PanelGroup *group);
 int64_t tiled_panel_vector(const Tiled *con, const PanelGroup *group, uint32_t vector);
+bool tiled_packs_once(const Tiled *con);      /* in a run, for all images that the tiles then pass over */
 bool tiled_packs_panels(const Tiled *con);    /* one at a time, or together, which the tiles then pass over */
 bool tiled_goes_along_rows(const Tiled *con); /* panels together, of which each tile's rows take all */
 /* ... where an element is in the second operand, ... */

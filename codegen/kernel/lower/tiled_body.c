@@ -250,6 +250,8 @@ static void reduce(Body *body, Block *block)
 {
     Tiled *con = body->con;
     Arena *arena = body->arena;
+    if (con->empty)
+        return;
     if (con->few_channels) {
         few_channels(body, block);
         return;

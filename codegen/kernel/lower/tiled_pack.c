@@ -131,13 +131,20 @@ static void fetch_next(const Tiled *con, const PanelGroup *group, Block *block, 
     }
 }
 
+/* Is a column nothing but its depth?  Of products, and of windows of one pixel. */
+static bool goes_through_depth(const Tiled *con)
+{
+    return con->is_product ||
+           (con->taps_h * con->taps_w == 1 && con->joined == 1 && con->lower->target->dialect == DIALECT_VECTOR);
+}
+
 /* Columns of stride 1: vectors are copied.  Each is asked for: through a view, the next need not follow this one. */
 static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const PackedOrder *order)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     int64_t lanes = con->lanes;
-    if (!con->is_product || con->columns % lanes || kernel_computes(lower, con->second))
+    if (!goes_through_depth(con) || con->columns % lanes || kernel_computes(lower, con->second))
         return false;
 
     const Var *k = index_var_new(arena, "k", 0, con->depth - 1), *lane = index_var_new(arena, "lane", 0, lanes - 1);
@@ -167,7 +174,7 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const PackedOrd
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     int64_t lanes = con->lanes, along, across;
-    if (!con->is_product || con->columns % lanes || con->depth % lanes || con->block_depth != lanes)
+    if (!goes_through_depth(con) || con->columns % lanes || con->depth % lanes || con->block_depth != lanes)
         return false;
 
     const Var *vector = index_var_new(arena, "v", 0, group->vectors - 1),
@@ -199,9 +206,50 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const PackedOrd
     return true;
 }
 
+static const char *const digit_names[DIGITS] = {[DIGIT_TAP_H] = "kh", "kw", "c", "o"};
+
+/* Columns at any even step, as those of windows: vectors are gathered. */
+static bool pack_by_gathers(Tiled *con, const PanelGroup *group, const PackedOrder *order)
+{
+    Lower *lower = con->lower;
+    Arena *arena = lower->arena;
+    int64_t lanes = con->lanes, step;
+    if (lower->target->dialect != DIALECT_VECTOR || con->columns % lanes || con->joined > 1 ||
+        con->depth % con->block_depth || kernel_computes(lower, con->second))
+        return false;
+
+    const Var *var[DIGITS] = {0}, *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    Index at[DIGITS], to = group->weight.at, position[MAX_RANK] = {0};
+    for (uint32_t digit = DIGIT_TAP_H; digit <= DIGIT_COLUMN; digit++) {
+        int64_t vectors = digit == DIGIT_COLUMN ? lanes : 1;
+        var[digit] = index_var_new(arena, digit_names[digit], 0, order->extent[digit] / vectors - 1);
+        at[digit] = index_scale(arena, index_var(arena, var[digit]), vectors);
+        to = index_add(arena, to, index_scale(arena, at[digit], order->step[digit]));
+    }
+    Index k = index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), at[DIGIT_DEPTH]);
+    Index column = index_scale(arena, index_var(arena, group->panel), group->vectors * lanes);
+    column = index_add(arena, index_add(arena, column, at[DIGIT_COLUMN]), index_constant(group->first * lanes));
+    tiled_weights_position(con, k, at[DIGIT_TAP_H], at[DIGIT_TAP_W], index_add(arena, column, index_var(arena, lane)),
+                           position);
+    const Expr *vector = lower_value(lower, con->second, position);
+    if (vector->kind != EXPR_LOAD || vector->dtype != DT_F32 || !index_factor(vector->index, lane, &step))
+        return false;
+
+    Block *block = packed_panels(con, group, lower->block);
+    if (con->depth > con->block_depth)
+        block = packed_depth(con, group, block, con->block, con->block_depth);
+    for (uint32_t i = DIGIT_BLOCK + 1; i < DIGIT_PART; i++) {
+        const Var *digit = var[order->place[i]];
+        if (digit->high > 0)
+            block = &stmt_for(arena, block, digit, 0, digit->high + 1, 1, LOOP_SERIAL)->body;
+    }
+    block = &stmt_lanes(arena, block, lane, con->lanes)->body;
+    stmt_store(arena, block, group->weight.buffer, index_add(arena, to, index_var(arena, lane)), vector);
+    return true;
+}
+
 static void pack_one_by_one(Tiled *con, const PanelGroup *group, const PackedOrder *order)
 {
-    static const char *const name[DIGITS] = {[DIGIT_TAP_H] = "kh", "kw", "c", "o"};
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     Block *block = packed_panels(con, group, lower->block);
@@ -213,7 +261,7 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const PackedOrd
         block = packed_depth(con, group, block, con->block, con->block_depth);
     for (uint32_t i = DIGIT_BLOCK + 1; i < DIGIT_PART; i++) {
         uint32_t digit = order->place[i];
-        const Var *var = index_var_new(arena, name[digit], 0, order->extent[digit] - 1);
+        const Var *var = index_var_new(arena, digit_names[digit], 0, order->extent[digit] - 1);
         if (order->extent[digit] > 1)
             block = &stmt_for(arena, block, var, 0, order->extent[digit], 1, LOOP_SERIAL)->body;
         at[digit] = index_var(arena, var);
@@ -240,7 +288,7 @@ static void pack_one_by_one(Tiled *con, const PanelGroup *group, const PackedOrd
 
 static bool packs_now(const Tiled *con)
 {
-    return !con->packed && !con->in_place;
+    return !con->packed && !con->in_place && !con->empty;
 }
 
 /* Sums of a panel between rounds. */
@@ -267,7 +315,8 @@ int64_t tiled_packed_elements(const Tiled *con)
 static void pack_group(Tiled *con, const PanelGroup *group)
 {
     PackedOrder order = tiled_packed_order(con, group);
-    if (!pack_by_vectors(con, group, &order) && !pack_by_squares(con, group, &order))
+    if (!pack_by_vectors(con, group, &order) && !pack_by_squares(con, group, &order) &&
+        !pack_by_gathers(con, group, &order))
         pack_one_by_one(con, group, &order);
 }
 
@@ -297,6 +346,8 @@ void tiled_weights(Tiled *con)
     Index address;
     const Var *depth = index_var_new(con->lower->arena, "depth", 0, con->block_depth - 1);
 
+    if (con->empty)
+        return;
     if (con->packed) {
         for (uint32_t g = 0; g < con->group_count; g++)
             tiled_pack_constant(con, &con->group[g]);

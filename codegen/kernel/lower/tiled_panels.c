@@ -78,6 +78,11 @@ bool tiled_packs_panels(const Tiled *con)
     return !con->packed && con->order == ORDER_PANELS;
 }
 
+bool tiled_packs_once(const Tiled *con)
+{
+    return !con->packed && !con->in_place && !con->is_product;
+}
+
 bool tiled_goes_along_rows(const Tiled *con)
 {
     return con->together && con->rounds == 1;

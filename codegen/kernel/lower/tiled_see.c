@@ -107,6 +107,7 @@ static void see_phase(Tiled *con, const ConvolutionPhase *phase)
     uint32_t rank = phase->conv.window.rank;
     Index at[2] = {index_div(arena, pixel, con->out_w), index_mod(arena, pixel, con->out_w)};
     con->transposed = phase->transposed;
+    con->empty = convolution_phase_is_empty(phase);
     for (uint32_t i = 0; i < 2; i++) {
         con->tap_begin[i] = 0, con->tap_step[i] = 1;
         if (rank + i < 2)
