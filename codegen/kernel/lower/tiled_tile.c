@@ -38,6 +38,29 @@ static uint32_t even_pixels(const Tiled *con)
     return con->pixels;
 }
 
+/* Do the phases of a transposed convolution see one tap at most, whose pixels go straight from row to row? */
+static bool sees_points(const Tiled *con)
+{
+    const Shape *weight = value_shape(con->lower->graph, con->node->in[1]);
+    int64_t taps = 1;
+    for (uint32_t d = 2; d < weight->rank; d++)
+        taps *= weight->dim[d];
+    return con->lower->target->dialect == DIALECT_VECTOR && taps == 1 && goes_straight(con);
+}
+
+/* Tiles of phases stay in their rows. */
+static bool keeps_rows(const Tiled *con)
+{
+    return con->phases > 1 && !sees_points(con);
+}
+
+/* Rows of seven or eight are two tiles, whose few pixels leave room for three vectors. */
+static bool halves_rows(const Tiled *con)
+{
+    return keeps_rows(con) && !con->packed && con->lower->target->dialect == DIALECT_VECTOR && con->out_w > 6 &&
+           con->out_w <= 8;
+}
+
 /* 14 x 2 sums, 2 vectors of weights and one broadcast fill 32 registers; 6 x 2 or 4 x 3 fill 16, and 6 x 1 fill 8. */
 static void choose_tile(Tiled *con)
 {
@@ -49,6 +72,7 @@ static void choose_tile(Tiled *con)
 
     con->vectors = vectors == 1 || registers < 16 ? 1 : 2;
     three = three && !tiled_lies_in_panels(con); /* which are of two vectors */
+    three |= registers == 16 && halves_rows(con) && vectors > 2;
     if (three)
         con->vectors = 3;
     con->pixels = wide ? 14 : three ? 4 : 6;
@@ -379,7 +403,7 @@ static void cut_image(Tiled *con)
     /* A pool takes the image row by row, and so does an operand that is computed come. */
     bool free = con->asked.rows == KNOB_FREE;
     con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
-                                   (free ? con->phases > 1 || rows_suit(con) : con->asked.rows > 0)};
+                                   (free ? keeps_rows(con) || rows_suit(con) : con->asked.rows > 0)};
     if (!is_straight(con) && ceil_div(con->out_h * con->out_w, con->pixels) > MOST_LOOKED_AT)
         con->tiling.rows = true;
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
