@@ -26,17 +26,6 @@ static const KnobSpec gradient_knobs[] = {
 #define MANY_SHARES  16
 #define MOST_TURNED  512 /* rows of sums that are turned together, in the first level */
 #define FEW_TURNED   64
-#define ROOM         16 /* elements between turned rows, so that they do not meet in one set of the first level */
-
-int64_t gradient_rows(const Gradient *g)
-{
-    return g->conv.channels * g->taps;
-}
-
-int64_t gradient_turned_stride(const Gradient *g)
-{
-    return ceil_div(g->turned, g->lanes) * g->lanes + ROOM;
-}
 
 /* The tile */
 

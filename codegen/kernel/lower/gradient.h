@@ -12,6 +12,7 @@
 #ifndef NNC_KERNEL_GRADIENT_H
 #define NNC_KERNEL_GRADIENT_H
 
+#include "base/number.h"
 #include "kernel/lower/contract.h"
 
 #define GRADIENT_MOST_ROWS 32
@@ -59,8 +60,17 @@ typedef struct Gradient {
     const Var *channels, *share; /* the block of channels, or the channel; of which share of these */
 } Gradient;
 
-int64_t gradient_rows(const Gradient *g);          /* of the sums of an output */
-int64_t gradient_turned_stride(const Gradient *g); /* from output to output, in elements */
+/* Of the sums of an output. */
+static inline int64_t gradient_rows(const Gradient *g)
+{
+    return g->conv.channels * g->taps;
+}
+
+/* Elements from turned row to turned row, which do not meet in one set of the first level. */
+static inline int64_t gradient_turned_stride(const Gradient *g)
+{
+    return ceil_div(g->turned, g->lanes) * g->lanes + 16;
+}
 
 /* gradient_body.c: the loops of lower->kernel. */
 void gradient_emit(Gradient *g);
