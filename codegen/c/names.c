@@ -30,7 +30,7 @@ static const char functions[] =
 static bool is_word_of(const char *list, Str name)
 {
     for (const char *at = list; (at = strchr(at, ' ')) && at[1]; at++)
-        if (strncmp(at + 1, name.ptr, name.len) == 0 && at[1 + name.len] == ' ')
+        if (name.len && at[1] == *name.ptr && strncmp(at + 1, name.ptr, name.len) == 0 && at[1 + name.len] == ' ')
             return true;
     return false;
 }

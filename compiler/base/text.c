@@ -19,20 +19,113 @@ Str str_copy(Arena *arena, Str s)
     return (Str){copy, s.len};
 }
 
+/* Formatting.  Almost all text is made of strings and whole numbers, which need none of what printf brings along. */
+
+typedef struct Sink {
+    char *to;
+    size_t room, len; /* what is beyond the room is counted, not written */
+} Sink;
+
+static void sink_put(Sink *sink, const char *from, size_t count)
+{
+    size_t left = sink->len < sink->room ? sink->room - sink->len : 0;
+    if (left)
+        memcpy(sink->to + sink->len, from, count < left ? count : left);
+    sink->len += count;
+}
+
+static void sink_number(Sink *sink, uint64_t magnitude, bool negative)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + magnitude % 10);
+        magnitude /= 10;
+    } while (magnitude);
+    if (negative)
+        digits[--at] = '-';
+    sink_put(sink, digits + at, sizeof digits - at);
+}
+
+static void sink_signed(Sink *sink, int64_t value)
+{
+    sink_number(sink, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
+}
+
+static void sink_string(Sink *sink, const char *string, int most)
+{
+    string = string ? string : "";
+    const char *end = most > 0 ? memchr(string, 0, (size_t)most) : NULL;
+    sink_put(sink, string, most < 0 ? strlen(string) : end ? (size_t)(end - string) : (size_t)most);
+}
+
+/* False when the format has more than %s, %.*s, %c, %d, %u, %lld and %%. */
+static bool sink_format(Sink *sink, const char *format, va_list args)
+{
+    for (const char *at = format;;) {
+        size_t plain = strcspn(at, "%");
+        sink_put(sink, at, plain);
+        at += plain;
+        if (!*at)
+            return true;
+        at++;
+        if (*at == 's') {
+            sink_string(sink, va_arg(args, const char *), -1);
+        } else if (strncmp(at, ".*s", 3) == 0) {
+            int most = va_arg(args, int);
+            sink_string(sink, va_arg(args, const char *), most);
+            at += 2;
+        } else if (*at == 'u') {
+            sink_number(sink, va_arg(args, unsigned), false);
+        } else if (*at == 'd') {
+            sink_signed(sink, va_arg(args, int));
+        } else if (strncmp(at, "lld", 3) == 0) {
+            sink_signed(sink, va_arg(args, long long));
+            at += 2;
+        } else if (*at == 'c') {
+            char c = (char)va_arg(args, int);
+            sink_put(sink, &c, 1);
+        } else if (*at == '%') {
+            sink_put(sink, at, 1);
+        } else {
+            return false;
+        }
+        at++;
+    }
+}
+
+/* As vsnprintf: how long the text is, of which what fits is written, with a 0 behind it. */
+static size_t format_into(char *to, size_t room, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    Sink sink = {to, room ? room - 1 : 0, 0};
+    size_t count;
+    if (sink_format(&sink, format, args)) {
+        count = sink.len;
+        if (room)
+            to[count < sink.room ? count : sink.room] = 0;
+    } else {
+        int written = vsnprintf(to, room, format, again);
+        count = written > 0 ? (size_t)written : 0;
+    }
+    va_end(again);
+    return count;
+}
+
 Str str_format(Arena *arena, const char *format, ...)
 {
     char few[256]; /* most are short */
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int count = vsnprintf(few, sizeof few, format, args);
-    uint32_t length = count > 0 ? (uint32_t)count : 0;
+    uint32_t length = (uint32_t)format_into(few, sizeof few, format, args);
     Str s = {few, length};
     if (length < sizeof few) {
         s = str_copy(arena, s);
     } else {
         char *all = arena_alloc(arena, (size_t)length + 1);
-        vsnprintf(all, (size_t)length + 1, format, again);
+        format_into(all, (size_t)length + 1, format, again);
         s.ptr = all;
     }
     va_end(again);
@@ -178,11 +271,10 @@ void text_vprintf(Text *text, const char *format, va_list args)
     va_list again;
     va_copy(again, args);
     size_t room = text->capacity - text->len;
-    int written = vsnprintf(room ? text->ptr + text->len : NULL, room, format, args);
-    size_t count = written > 0 ? (size_t)written : 0;
+    size_t count = format_into(room ? text->ptr + text->len : NULL, room, format, args);
     if (count && count >= room) { /* or they would have fitted */
         reserve(text, count);
-        vsnprintf(text->ptr + text->len, count + 1, format, again);
+        format_into(text->ptr + text->len, count + 1, format, again);
     }
     text->len += count;
     va_end(again);
