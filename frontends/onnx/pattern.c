@@ -21,10 +21,31 @@ typedef struct Parts {
     double number; /* that is added, or that all is multiplied by */
     Part part[MOST_PARTS];
     uint32_t count;
-    bool full;
+    bool full, dug; /* more parts than there is room for; some from nodes behind the first */
 } Parts;
 
+/* How far a match is: what it has bound and entered since is given up. */
+typedef struct Mark {
+    uint32_t bound_count, inner_count, most_rank, axes;
+    bool reduces, broken;
+} Mark;
+
 static bool match_term(OnnxMatch *m, Str pattern, OnnxOperand operand);
+
+static Mark mark_of(const OnnxMatch *m)
+{
+    return (Mark){m->bound_count, m->inner_count, m->most_rank, m->axes, m->reduces, m->broken};
+}
+
+static void go_back(OnnxMatch *m, Mark mark)
+{
+    m->bound_count = mark.bound_count;
+    m->inner_count = mark.inner_count;
+    m->most_rank = mark.most_rank;
+    m->axes = mark.axes;
+    m->reduces = mark.reduces;
+    m->broken = mark.broken;
+}
 
 /* Values */
 
@@ -69,7 +90,11 @@ static DType dtype_of(const OnnxMatch *m)
 
 void onnx_match_start(OnnxMatch *m, OnnxNode *root)
 {
-    *m = (OnnxMatch){.root = root, .inner = {root}, .inner_count = 1};
+    m->root = root;
+    m->inner[0] = root;
+    m->inner_count = 1;
+    m->bound_count = m->most_rank = m->axes = 0;
+    m->reduces = m->broken = false;
 }
 
 void onnx_match_enter(OnnxMatch *m, OnnxOperand operand)
@@ -185,6 +210,7 @@ static bool enter(Parts *p, OnnxOperand operand, double power, bool top)
     if (!(p->product ? take_product(p, node, power) : take_sum(p, node, power)))
         return false;
     onnx_match_enter(p->match, operand);
+    p->dug |= !top;
     return true;
 }
 
@@ -311,25 +337,30 @@ static bool match_parts(OnnxMatch *m, const Parts *p, Str terms, uint32_t used)
     for (uint32_t i = 0; i < p->count; i++) {
         if (used >> i & 1 || p->part[i].power != power)
             continue;
-        OnnxMatch before = *m;
+        Mark before = mark_of(m);
         if (match_term(m, term, p->part[i].operand) && match_parts(m, p, terms, used | 1u << i))
             return true;
-        *m = before;
+        go_back(m, before);
     }
     return false;
 }
 
+static bool match_list_to(OnnxMatch *m, Str terms, OnnxOperand operand, Parts *p)
+{
+    Mark before = mark_of(m);
+    take_apart(p, operand, 1, true);
+    if (!p->full && p->count && match_number(m, p, terms) && match_parts(m, p, terms, 0))
+        return true;
+    go_back(m, before);
+    return false;
+}
+
+/* Taken apart as far as it goes, or, where that has gone further, no deeper than the node itself. */
 static bool match_list(OnnxMatch *m, Str terms, OnnxOperand operand, bool product)
 {
-    OnnxMatch before = *m;
-    for (uint32_t deep = 2; deep-- > 0;) {
-        Parts p = {.match = m, .product = product, .deep = deep, .number = product};
-        take_apart(&p, operand, 1, true);
-        if (!p.full && p.count && match_number(m, &p, terms) && match_parts(m, &p, terms, 0))
-            return true;
-        *m = before;
-    }
-    return false;
+    Parts all = {.match = m, .product = product, .deep = true, .number = product};
+    Parts few = {.match = m, .product = product, .deep = false, .number = product};
+    return match_list_to(m, terms, operand, &all) || (all.dug && match_list_to(m, terms, operand, &few));
 }
 
 static bool reduced_axes(const OnnxNode *node, uint32_t *bits)
