@@ -6,7 +6,7 @@ three and make one.
 
 What is made is a product with a matrix, which reads all of its operand while it writes, a map of one value, or a sum of two,
 which can be written over what they read; any of it, or a carried value, may be the next of each.  The kernels and their order
-are read from the comments of the emitted C.  From these alone the contents that are made over some rounds are listed, with the
+are read from the emitted IR.  From these alone the contents that are made over some rounds are listed, with the
 steps between which each is there; the least number of places is then found by trying them all.  `nnc plan` must say the same.
 Speaks TAP.
 """
@@ -22,7 +22,7 @@ import sys
 import tempfile
 
 ROUNDS = 5
-STATEMENT = re.compile(r"^ +(?:/\* )?([\w.%]+): f32\[4, 4\] = (\w+)\(([^)]*)\).*@kernel\((\d+)")
+STATEMENT = re.compile(r"^ +([\w.%]+): f32\[4, 4\] = (\w+)\(([^)]*)\).*@kernel\((\d+)")
 EACH = {"matmul": "{0} @ w", "map": "exp({0} * 0.5)", "add": "{0} + {1}"}
 
 
@@ -60,13 +60,11 @@ def text_of(number, body):
 
 
 class Loop:
-    """Of an emitted function: kernels in order, each with what it reads and makes, and what follows what."""
+    """Of a graph: kernels in order, each with what it reads and makes, and what follows what."""
 
-    def __init__(self, function, body, carried):
+    def __init__(self, graph, body, carried):
         self.kernels, self.maker, self.body, self.carried = [], {}, body, carried
-        for line in function[function.index("    for (int64_t round_0"):].splitlines():
-            if line == "    }":
-                break
+        for line in graph[graph.index(" = loop_begin("):graph.index(" loop_end(")].splitlines():
             found = STATEMENT.match(line)
             if found:
                 self.add(found[1], found[2], found[3].split(", "), int(found[4]))
@@ -168,11 +166,11 @@ def complaints(nnc, all_bodies):
     with tempfile.TemporaryDirectory() as folder:
         model = pathlib.Path(folder) / "all.nnc"
         model.write_text("nnc 1\n" + "".join(text_of(n, body) for n, body in enumerate(all_bodies)))
-        subprocess.run([nnc, "compile", model, "-o", folder, "--emit", "c"], stdout=subprocess.DEVNULL, check=True)
-        functions = re.split(r"^int all_g\d+\(", (pathlib.Path(folder) / "all.c").read_text(), flags=re.MULTILINE)[1:]
-        for number, (body, function) in enumerate(zip(all_bodies, functions)):
+        subprocess.run([nnc, "compile", model, "-o", folder, "--emit", "ir"], stdout=subprocess.DEVNULL, check=True)
+        graphs = re.split(r"^graph g\d+\(", (pathlib.Path(folder) / "all.ir.nnc").read_text(), flags=re.MULTILINE)[1:]
+        for number, (body, graph) in enumerate(zip(all_bodies, graphs)):
             places = told(nnc, model, number)
-            loop = Loop(function, body, [name for name in body.next if name in places])
+            loop = Loop(graph, body, [name for name in body.next if name in places])
             for family in loop.families():
                 least = loop.least_places(family)
                 for name in family & places.keys():
