@@ -27,7 +27,7 @@ const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, 
 
     for (size_t f = 0; f < sizeof family / sizeof *family; f++)
         for (const OnnxRow *row = family[f]; row->op; row++) {
-            if (*row->op != *op || strcmp(row->op, op) != 0 || strcmp(row->domain ? row->domain : "", own) != 0)
+            if (op[0] != row->op[0] || strcmp(row->op, op) != 0 || strcmp(row->domain ? row->domain : "", own) != 0)
                 continue;
             earliest = row->since < earliest ? row->since : earliest;
             if (row->since <= opset && (!best || best->since < row->since))
