@@ -12,15 +12,15 @@ static char expected[2000];
 /* Both ways to format, beside snprintf. */
 #define SAME(...)                                                                                                      \
     do {                                                                                                               \
-        int length = snprintf(expected, sizeof expected, __VA_ARGS__);                                                 \
+        int wanted = snprintf(expected, sizeof expected, __VA_ARGS__);                                                 \
         Str made = str_format(&arena, __VA_ARGS__);                                                                    \
         Text text = {0};                                                                                               \
         text_printf(&text, "%s|", "before");                                                                           \
         text_printf(&text, __VA_ARGS__);                                                                               \
         Str view = text_view(&text);                                                                                   \
-        EXPECT_INT(made.len, length);                                                                                  \
+        EXPECT_INT(made.len, wanted);                                                                                  \
         EXPECT(memcmp(made.ptr, expected, made.len + 1) == 0);                                                         \
-        EXPECT_INT(view.len, length + 7);                                                                              \
+        EXPECT_INT(view.len, wanted + 7);                                                                              \
         EXPECT(memcmp(view.ptr + 7, expected, made.len + 1) == 0);                                                     \
         text_free(&text);                                                                                              \
     } while (0)
