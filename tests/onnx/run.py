@@ -3,13 +3,16 @@
     run.py --nnc NNC [--route evaluator|c] [--target T] [--cc CC] [--runner PROGRAM] [--filter WORD] [--jobs N] [--update] [--docs FILE] FOLDER...
 
 A FOLDER has cases: a folder each with model.onnx and test_data_set_*.  What passes is listed in passes.txt; a case that
-is listed and fails makes the test fail.  --update writes that list, --docs the table of docs/onnx.md.
+is listed and fails makes the test fail.  --update writes that list, --docs the table of docs/onnx.md.  Where ccache is, C
+that was compiled before is not compiled again.
 """
 
 import argparse
 import concurrent.futures
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -266,7 +269,7 @@ def main():
     parser.add_argument("--runner", help="runs the text in the place of `nnc run`: tests/bench/onnx_runtime.py exports it")
     parser.add_argument("--route", default="evaluator", choices=["evaluator", "c"])
     parser.add_argument("--target", default="generic")
-    parser.add_argument("--cc", default="gcc -O1")
+    parser.add_argument("--cc", default="ccache gcc -O1" if shutil.which("ccache") else "gcc -O1")
     parser.add_argument("--filter", default="")
     parser.add_argument("--every", type=int, default=1, help="only each so manyth case")
     parser.add_argument("--jobs", type=int, default=2)
@@ -275,6 +278,7 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("folder", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
+    os.environ.setdefault("CCACHE_NOHASHDIR", "1")  # each case is compiled in a folder that is made for it
 
     cases = [case for folder in options.folder for case in sorted(folder.iterdir()) if (case / "model.onnx").exists()]
     cases = [case for case in cases if options.filter in case.name][:: options.every]
