@@ -118,12 +118,14 @@ Str source_storage(const Entry *entry, const Str *port, Arena *arena, const Kern
 /* The kernel that was told of before and is called in the same way, for the same nodes; NONE: this is the first. */
 static uint32_t told_before(Map *told, const Entry *entry, const Kernel *kernel, Str calls)
 {
-    Str key = calls;
+    Text key = {0}; /* kernels may have thousands of nodes */
+    text_str(&key, calls);
     for (uint32_t n = 0; n < kernel->node_count; n++)
-        key = str_format(told->arena, STR_FMT " %d", STR_ARG(key), (int)entry->graph->node[kernel->node[n]].op);
-    uint32_t before = map_get(told, key);
+        text_printf(&key, " %d", (int)entry->graph->node[kernel->node[n]].op);
+    uint32_t before = map_get(told, text_view(&key));
     if (before == MAP_NONE)
-        map_put(told, key, kernel->id);
+        map_put(told, str_copy(told->arena, text_view(&key)), kernel->id);
+    text_free(&key);
     return before == MAP_NONE ? NONE : before;
 }
 
