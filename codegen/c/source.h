@@ -88,6 +88,8 @@ void source_start_comment(Text *out, const KeptSlot *slot, Arena *arena);
 bool source_is_zero(const KeptSlot *slot); /* START_FILL: by bytes of 0 */
 /* How many slots from this one on, all of its block, begin as zeros: they are filled at once. */
 uint32_t source_zeros(const Kept *kept, uint32_t slot);
+/* Goes on to the first slot of the block, from this one on, that has bytes; `next` is behind what is filled with it. */
+bool source_next_start(const Kept *kept, KeptBlock block, uint32_t *slot, uint32_t *next);
 int64_t source_zeros_bytes(const Kept *kept, uint32_t slot, uint32_t count); /* from its start to the end of the last */
 void source_zeros_comment(Text *out, const Kept *kept, uint32_t slot, uint32_t count, Arena *arena);
 Str source_start_name(const Program *program, KeptBlock block, Arena *arena); /* `digits_params_init` */

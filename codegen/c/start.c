@@ -166,6 +166,17 @@ uint32_t source_zeros(const Kept *kept, uint32_t slot)
     return end - slot;
 }
 
+bool source_next_start(const Kept *kept, KeptBlock block, uint32_t *slot, uint32_t *next)
+{
+    while (*slot < kept->count && (kept->slot[*slot].block != block || !kept->slot[*slot].bytes))
+        ++*slot;
+    if (*slot == kept->count)
+        return false;
+    uint32_t zeros = source_zeros(kept, *slot);
+    *next = *slot + (zeros ? zeros : 1);
+    return true;
+}
+
 int64_t source_zeros_bytes(const Kept *kept, uint32_t slot, uint32_t count)
 {
     const KeptSlot *last = &kept->slot[slot + count - 1];
@@ -272,13 +283,10 @@ void unit_print_start(Text *out, const Unit *unit, KeptBlock block)
     print_checks(out, program, block);
     for (uint32_t i = 0; block == BLOCK_STATE && i < kept->flags; i++)
         text_printf(out, "    s[%u] = 0;\n", i);
-    for (uint32_t i = 0, zeros; i < kept->count; i += zeros ? zeros : 1) {
-        zeros = source_zeros(kept, i);
-        if (kept->slot[i].block != block)
-            continue;
-        if (zeros)
-            print_zeros(out, unit, i, zeros);
-        else if (kept->slot[i].bytes)
+    for (uint32_t i = 0, next; source_next_start(kept, block, &i, &next); i = next) {
+        if (source_zeros(kept, i))
+            print_zeros(out, unit, i, next - i);
+        else
             print_slot(out, unit, &kept->slot[i]);
     }
     text_printf(out, "    return 0;\n}\n\n");

@@ -96,13 +96,10 @@ void cuda_print_start(Text *out, const CudaUnit *unit, KeptBlock block)
     if (!cuda_weights_in_source(unit->program))
         cuda_print_check(out, "weights", true);
     cuda_print_check(out, pointer, true);
-    for (uint32_t i = 0, zeros; i < kept->count; i += zeros ? zeros : 1) {
-        zeros = source_zeros(kept, i);
-        if (kept->slot[i].block != block)
-            continue;
-        if (zeros)
-            print_zeros(out, unit, i, zeros);
-        else if (kept->slot[i].bytes)
+    for (uint32_t i = 0, next; source_next_start(kept, block, &i, &next); i = next) {
+        if (source_zeros(kept, i))
+            print_zeros(out, unit, i, next - i);
+        else
             print_slot(out, unit, &kept->slot[i]);
     }
     if (block == BLOCK_PARAMS && !source_start_seeded(unit->program))
