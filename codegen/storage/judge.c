@@ -100,10 +100,12 @@ static StorageId storage_of(const Judge *judge, const Reach *reach)
     return judge->kernel->buffer[reach->buffer].storage;
 }
 
-/* What a kernel reaches of it: of scratch that each thread has a copy of, the first. */
+/* What a kernel reaches of it: of scratch that each thread has a copy of, as much as the last one, behind which nothing
+ * is left to fill a line. */
 static int64_t bytes_reached(const Storage *storage, int64_t bytes)
 {
-    return storage->role == STORAGE_SCRATCH && storage->apart < bytes ? storage->apart : bytes;
+    bool copies = storage->role == STORAGE_SCRATCH && storage->apart < bytes;
+    return copies ? (bytes - 1) % storage->apart + 1 : bytes;
 }
 
 /* Inside of what the storage has; under a guard it is cut to that. */
