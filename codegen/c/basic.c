@@ -196,7 +196,7 @@ const Snippet snippet_basic[] = {
      "    return value$(bits$(x) & 0x7FFFFFFFu);\n"
      "}\n"},
     {"sign_of", SNIPPET_ANY_F32,
-     "/* a >= 0 with the sign of x */\n"
+     "/* a, which is no less than 0 or has the sign of x, with that sign */\n"
      "static inline F sign_of$(F a, F x)\n"
      "{\n"
      "    return value$(bits$(a) | (bits$(x) & 0x80000000u));\n"

@@ -98,6 +98,7 @@ static const struct {
     [HELPER_ACOSH] = {"acosh", "acosh"},
     [HELPER_ATANH] = {"atanh", "atanh"},
     [HELPER_ERF] = {"erf", "erf"},
+    [HELPER_SIGMOID] = {"sigmoid", NULL},
     [HELPER_FLOOR] = {"floor", "floor"},
     [HELPER_CEIL] = {"ceil", "ceil"},
     [HELPER_ROUND] = {"round", "rint"},

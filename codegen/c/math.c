@@ -11,14 +11,17 @@
 #include <stddef.h>
 
 const Snippet snippet_math[] = {
-    /* m = 256 + n is split in two factors, so that overflow and denormals come out by one rounding at the end. */
+    /* 2^n is split in two factors, so that overflow and denormals come out by one rounding at the end: t has 254 + n in
+     * its low nine bits, of which one half and the other are the exponents.  The lower end makes a factor 0, so that
+     * what is masked, the exp of -1e4 or -inf, is no denormal, which processors are slow at. */
     {"exp_by", SNIPPET_ANY_F32,
      "/* 2^k e^x; k is -1, 0 or 1 */\n"
      "static inline F exp_by$(F x, int k)\n"
      "{\n"
-     "    const F y = atmost$(atleast$(x, -105.0f), 91.0f);\n"
-     "    const F t = stored$(y * 1.44269502f + 12582912.0f);\n"
-     "    const F n = t - 12582912.0f;\n"
+     "    const float whole = 12583166.0f + (float)k;\n"
+     "    const F y = atmost$(atleast$(x, -175.4f), 91.0f);\n"
+     "    const F t = stored$(y * 1.44269502f + whole);\n"
+     "    const F n = t - whole;\n"
      "    const F r = (y - n * 0.693145752f) - n * 1.42860677e-06f; /* |r| <= log(2) / 2 */\n"
      "    F p = 0.00138189562f * r + 0.00836853124f;\n"
      "    p = p * r + 0.0416682847f;\n"
@@ -26,9 +29,9 @@ const Snippet snippet_math[] = {
      "    p = p * r + 0.49999994f;\n"
      "    p = p * r + 1.0f;\n"
      "    p = p * r + 1.0f;\n"
-     "    const U m = bits$(t) - (0x4B400000u - 256u - (uint32_t)k);\n"
+     "    const U m = bits$(t);\n"
      "    const U h = m >> 1;\n"
-     "    return (p * value$((h - 1u) << 23)) * value$((m - h - 1u) << 23);\n"
+     "    return (p * value$(h << 23)) * value$((m - h) << 23);\n"
      "}\n"},
     {"exp", SNIPPET_ANY_F32,
      "static inline F exp$(F x)\n"
@@ -97,19 +100,51 @@ const Snippet snippet_math[] = {
      "    y = select$(x == -1.0f, splat$(-INFINITY), y);\n"
      "    return select$(x == 0.0f, x, y);\n"
      "}\n"},
+    /* Where 2^n is a normal number there is one factor: t has 127 + n in its low bits. */
+    {"exp_near", SNIPPET_ANY_F32,
+     "/* e^x for -87 <= x <= 89, which may be infinite */\n"
+     "static inline F exp_near$(F x)\n"
+     "{\n"
+     "    const F t = stored$(x * 1.44269502f + 12583039.0f);\n"
+     "    const F n = t - 12583039.0f;\n"
+     "    const F r = (x - n * 0.693145752f) - n * 1.42860677e-06f;\n"
+     "    F p = 0.00138189562f * r + 0.00836853124f;\n"
+     "    p = p * r + 0.0416682847f;\n"
+     "    p = p * r + 0.166665226f;\n"
+     "    p = p * r + 0.49999994f;\n"
+     "    p = p * r + 1.0f;\n"
+     "    p = p * r + 1.0f;\n"
+     "    return p * value$(bits$(t) << 23);\n"
+     "}\n"},
+    /* At the upper end of -x the sum is infinite, so that the quotient is 0. */
+    {"sigmoid", SNIPPET_ANY_F32,
+     "static inline F sigmoid$(F x)\n"
+     "{\n"
+     "    return 1.0f / (1.0f + exp_near$(atmost$(atleast$(-x, -87.0f), 89.0f)));\n"
+     "}\n"},
+    {"sigmoid", SNIPPET_F64,
+     "static inline double sigmoid$(double x)\n"
+     "{\n"
+     "    return 1.0 / (1.0 + exp(-x));\n"
+     "}\n"},
+    /* With m = (e^2x - 1) / 2 it is m / (m + 1); from 9.02 on that rounds to 1.  As in expm1, and 2x = n log(2) + 2r;
+     * the sum that makes m would lose the sign of -0. */
     {"tanh", SNIPPET_ANY_F32,
      "static inline F tanh$(F x)\n"
      "{\n"
-     "    const F a = abs$(x);\n"
-     "    const F z = a * a;\n"
-     "    F p = -0.00576569047f * z + 0.0206994265f;\n"
-     "    p = p * z - 0.0537607186f;\n"
-     "    p = p * z + 0.133317381f;\n"
-     "    p = p * z - 0.333332956f;\n"
-     "    p = p * z;\n"
-     "    const F near = p * a + a;\n"
-     "    const F far = 1.0f - 1.0f / (exp_by$(a + a, -1) + 0.5f);\n"
-     "    return sign_of$(select$(a < 0.625f, near, far), x);\n"
+     "    const F y = atmost$(atleast$(x, -9.02f), 9.02f);\n"
+     "    const F t = stored$(y * 2.88539004f + 12583039.0f);\n"
+     "    const F n = t - 12583039.0f;\n"
+     "    const F r = (y - n * 0.346572876f) - n * 7.14303383e-07f; /* |r| <= log(2) / 4 */\n"
+     "    F p = 0.0127678197f * r + 0.0445844643f;\n"
+     "    p = p * r + 0.133331224f;\n"
+     "    p = p * r + 0.333331913f;\n"
+     "    p = p * r + 0.666666687f;\n"
+     "    p = p * r + 1.0f;\n"
+     "    const F e = p * (r * r) + r;\n"
+     "    const F s = value$(bits$(t) << 23);\n"
+     "    const F m = s * e + (0.5f * s - 0.5f);\n"
+     "    return sign_of$(m / (m + 1.0f), x);\n"
      "}\n"},
     {"erf", SNIPPET_ANY_F32,
      "static inline F erf$(F x)\n"
@@ -130,7 +165,7 @@ const Snippet snippet_math[] = {
      "    q = q * c + 0.637059748f;\n"
      "    q = q * c + 1.12774956f;\n"
      "    q = q * c + 0.000177492431f;\n"
-     "    const F far = 1.0f - exp$(-q);\n"
+     "    const F far = 1.0f - exp_near$(-q);\n"
      "    return sign_of$(select$(a < 0.9f, near, far), x);\n"
      "}\n"},
     /* The first three of four parts of pi / 2 have 11 bits: n * part is exact for |n| < 2^13.  Only the third

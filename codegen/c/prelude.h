@@ -104,6 +104,7 @@ typedef enum Helper {
     HELPER_ACOSH,
     HELPER_ATANH,
     HELPER_ERF,
+    HELPER_SIGMOID,
     HELPER_FLOOR,
     HELPER_CEIL,
     HELPER_ROUND, /* half to even */

@@ -29,6 +29,8 @@ static const char *float_body(Helper helper)
     case HELPER_MIN:
     case HELPER_ATMOST:
         return "return a < b || a != a ? a : b;";
+    case HELPER_SIGMOID:
+        return "return 1 / (1 + F(exp)(-a));";
     case HELPER_MOD:
         return "const T rest = F(fmod)(a, b);\n"
                "    if (b == 0)\n        return rest;\n"

@@ -31,6 +31,7 @@ bool word_is_expensive(Word word)
     case WORD_ACOSH:
     case WORD_ATANH:
     case WORD_ERF:
+    case WORD_SIGMOID:
     case WORD_POW:
     case WORD_FOLD_IN:
         return true;

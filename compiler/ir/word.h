@@ -52,6 +52,7 @@ typedef enum Word {
     WORD_ACOSH,
     WORD_ATANH,
     WORD_ERF,
+    WORD_SIGMOID, /* 1 / (1 + e^-x) */
     WORD_POW,
     WORD_FMOD, /* sign of the dividend; of integers, a rest of 0 divides by 0 */
     WORD_FLOOR,

@@ -37,7 +37,7 @@ static inline T scalar_mod(T a, T b)
     WORD(ASINH, F(asinh)(x)) WORD(ACOSH, F(acosh)(x)) WORD(ATANH, F(atanh)(x))                                         \
     WORD(LOG1P, F(log1p)(x)) WORD(SIN, F(sin)(x)) WORD(COS, F(cos)(x)) WORD(TAN, F(tan)(x)) WORD(ASIN, F(asin)(x))     \
     WORD(ACOS, F(acos)(x)) WORD(ATAN, F(atan)(x)) WORD(SINH, F(sinh)(x)) WORD(COSH, F(cosh)(x))                        \
-    WORD(TANH, F(tanh)(x)) WORD(ERF, F(erf)(x)) WORD(POW, F(pow)(x, y)) WORD(FMOD, F(fmod)(x, y))                      \
+    WORD(TANH, F(tanh)(x)) WORD(ERF, F(erf)(x)) WORD(SIGMOID, 1 / (1 + F(exp)(-x))) WORD(POW, F(pow)(x, y)) WORD(FMOD, F(fmod)(x, y))                      \
     WORD(FLOOR, F(floor)(x)) WORD(CEIL, F(ceil)(x)) WORD(ROUND, F(rint)(x)) WORD(TRUNC, F(trunc)(x))
 /* clang-format on */
 

@@ -82,6 +82,7 @@ static const WordExport word_export[] = {
     {WORD_ACOSH, SET_F, "Acosh(x)"},
     {WORD_ATANH, SET_F, "Atanh(x)"},
     {WORD_ERF, SET_F, "Erf(x)"},
+    {WORD_SIGMOID, SET_F, "Sigmoid(x)"},
     {WORD_POW, SET_F, "Pow(x, y)"},
     {WORD_FLOOR, SET_F, "Floor(x)"},
     {WORD_CEIL, SET_F, "Ceil(x)"},
@@ -99,15 +100,10 @@ static const struct OpExport {
     DTypeSet takes;
     const char *text;
 } op_export[] = {
-    {"stop_gradient", SET_ALL, "x"},
-    {"sigmoid", SET_F, "Sigmoid(x)"},
-    {"relu", SET_F | DTYPE_IN(DT_I32) | DTYPE_IN(DT_I8), "Relu(x)"},
-    {"recip", SET_F, "Reciprocal(x)"},
-    {"rsqrt", SET_EXACT, "Reciprocal(Sqrt(x))"},
-    {"sign", SET_INT, "Sign(x)"},
-    {"sign", SET_F, "Where(IsNaN(x), x, Sign(x))"},
-    {"gt", SET_COMPARED, "Greater(x, y)"},
-    {"ge", SET_COMPARED, "GreaterOrEqual(x, y)"},
+    {"stop_gradient", SET_ALL, "x"},       {"relu", SET_F | DTYPE_IN(DT_I32) | DTYPE_IN(DT_I8), "Relu(x)"},
+    {"recip", SET_F, "Reciprocal(x)"},     {"rsqrt", SET_EXACT, "Reciprocal(Sqrt(x))"},
+    {"sign", SET_INT, "Sign(x)"},          {"sign", SET_F, "Where(IsNaN(x), x, Sign(x))"},
+    {"gt", SET_COMPARED, "Greater(x, y)"}, {"ge", SET_COMPARED, "GreaterOrEqual(x, y)"},
     {"bit_not", SET_INT, "BitwiseNot(x)"},
 };
 
