@@ -57,6 +57,7 @@ struct Kernel {
     Block body;
     bool repeated;        /* others have the same body, and how it reaches their buffers is the same (lower/repeat.c) */
     int64_t flops, bytes; /* multiply and add count as two; bytes read and written at least once */
+    int64_t work;         /* as flops, but functions count as the operations of their texts (node_work) */
 };
 
 /* Per value of a body, what it has become in the graph; NONE. */

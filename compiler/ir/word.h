@@ -87,5 +87,9 @@ bool word_is_mask(Word word);                       /* does it give a mask, what
 bool word_takes_mask(Word word, uint32_t argument); /* ... or take one as that argument? */
 bool word_is_expensive(Word word); /* worth a load and a store rather than computing again: exp, tanh, erf, ... */
 bool word_list_is_expensive(const ScalarList *list);
+/* What a machine spends on it, in the time of a multiply-add counted as two: 1 for what may be half of one, and for a
+ * function what its f32 text takes in vectors (codegen/c/math.c; a quotient or root: 16). */
+uint32_t word_work(Word word);
+uint32_t word_list_work(const ScalarList *list);
 
 #endif

@@ -2,6 +2,8 @@
 #include "base/number.h"
 #include "ops/meaning.h"
 
+#define DRAW_WORK 100 /* ten rounds of Philox for four numbers */
+
 static int64_t window_elements(const Window *window)
 {
     int64_t elements = 1;
@@ -60,6 +62,13 @@ int64_t node_flops(const Graph *graph, const Node *node)
     default:
         return 0;
     }
+}
+
+int64_t node_work(const Graph *graph, const Node *node)
+{
+    const ScalarList *scalar = op_info(node->op)->scalar;
+    int64_t each = scalar ? word_list_work(scalar) : node_is_random(node) ? DRAW_WORK : 1;
+    return number_times(node_flops(graph, node), each);
 }
 
 int64_t ops_flops(const Graph *graph)

@@ -312,6 +312,8 @@ NodeId flow_branch_end(Graph *graph, const ValueId *yield, uint32_t count, uint3
 
 /* Arithmetic of a node: a multiplication and an addition counted as two, other scalar ops as one. */
 int64_t node_flops(const Graph *graph, const Node *node);
+/* What a machine spends on these: as node_flops, but functions count as the operations of their texts (word_work). */
+int64_t node_work(const Graph *graph, const Node *node);
 /* With those of its bodies: of loops as often as they run at most, once where that is not known; of all branches. */
 int64_t node_flops_nested(const Graph *graph, const Node *node);
 int64_t ops_flops(const Graph *graph);

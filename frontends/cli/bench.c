@@ -263,15 +263,13 @@ const Verb verb_bench = {
         "multiply-add is two), its share of the peak of a loop of multiply-adds that is compiled alike and "
         "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.\n\n"
         "With --kernels the same of each kernel, medians of a run (of all its rounds, in a loop), under the roofs of "
-        "the "
-        "machine: "
-        "operations for each byte that must be moved; the share of its roof, which is the peak or the bandwidth of the "
-        "level of memory "
-        "that its bytes fit in, whichever takes longer; and what bounds it: compute, L1, L2, L3, memory, or overhead "
-        "where "
-        "it takes less than a microsecond and stays far below.  Peak and bandwidths are measured in the same run, by "
-        "loops that are compiled alike.  Where the machine allows it, cycles, instructions and misses of the last "
-        "cache are counted, too.  --format svg draws the roofline, and html is a page with the drawing and the table.",
+        "the machine: operations for each byte that must be moved; the share of its roof, which is the peak or the "
+        "bandwidth of the level of memory that its bytes fit in (for weights, that all weights and the arena fit in), "
+        "whichever takes longer; and what bounds it: compute, L1, L2, L3, memory, or overhead where it takes less than "
+        "a microsecond and stays far below.  Under the peak a function such as exp counts as the operations that it is "
+        "made of, and a quotient as eight multiply-adds.  Peak and bandwidths are measured in the same run, by loops "
+        "that are compiled alike.  Where the machine allows it, cycles, instructions and misses of the last cache are "
+        "counted, too.  --format svg draws the roofline, and html is a page with the drawing and the table.",
     .flag = (const Flag[]){FLAG_TARGET,
                            {"seconds", "N", "How long to repeat (default: 2; at least 5 runs)"},
                            {"format", "table|json|svg|html",

@@ -44,12 +44,17 @@ static void fill_rows(Cli *cli, const Entry *entry, const KernelTimes *times, co
         if (!calls)
             continue;
         RoofRow *row = &roofline->row[roofline->count++];
+        double bytes = (double)roofline_bytes(entry, kernel), weights = (double)roofline_weights(entry, kernel);
         *row = (RoofRow){.kernel = kernel,
                          .number = k,
                          .calls = calls,
                          .second = kernel_times_quantile(times, k, 0.5),
                          .flops = (double)calls * (double)kernel->flops,
-                         .bytes = (double)calls * (double)roofline_bytes(entry, kernel),
+                         .work = (double)calls * (double)kernel->work,
+                         .bytes = (double)calls * bytes,
+                         .weights = calls > 1         ? 0
+                                    : weights < bytes ? weights
+                                                      : bytes,
                          .counted = counted ? &counted[k] : NULL};
         roofline->second += row->second;
         roofline_place(roofline, row);
@@ -70,7 +75,10 @@ static int measure(Cli *cli, const Program *program, const Host *host, const Pea
     Levels levels;
     Counts counts;
     bandwidth_levels(program->options.target, &levels);
-    Roofline roofline = {.model = program->options.name, .target = program->options.target->name, .levels = &levels};
+    Roofline roofline = {.model = program->options.name,
+                         .target = program->options.target->name,
+                         .levels = &levels,
+                         .footprint = (double)(program->weights_bytes + program->arena_bytes)};
     if (!measure_levels(cli, peak, &levels))
         return cli_environment("no memory to measure how fast memory is");
     cli_step(cli, "warming up");

@@ -5,13 +5,21 @@
 #define SHORT 1e-6 /* seconds of a round, below which a kernel far under its roof is called overhead */
 #define FAR   0.5
 
+static double seconds_of(double bytes, const Level *level)
+{
+    return level->bytes_second > 0 ? bytes / level->bytes_second : 0;
+}
+
 void roofline_place(const Roofline *roofline, RoofRow *row)
 {
     double calls = row->calls ? (double)row->calls : 1;
-    row->level = bandwidth_level_of(roofline->levels, row->bytes / calls);
-    double compute = row->flops / roofline->peak;
-    double memory = row->level->bytes_second > 0 ? row->bytes / row->level->bytes_second : 0;
-    double least = compute > memory ? compute : memory;
+    const Level *far = bandwidth_level_of(roofline->levels, roofline->footprint);
+    const Level *near = bandwidth_level_of(roofline->levels, row->bytes / calls);
+    double weights = seconds_of(row->weights, far);
+    double others = seconds_of(row->bytes - row->weights, near);
+    row->level = weights > others ? far : near;
+    double compute = row->work / roofline->peak;
+    double memory = weights + others, least = compute > memory ? compute : memory;
     row->roof = row->second > 0 ? least / row->second : 0;
     bool overhead = row->second / calls < SHORT && row->roof < FAR;
     row->bound = overhead ? BOUND_OVERHEAD : compute >= memory ? BOUND_COMPUTE : BOUND_LEVEL;
@@ -32,6 +40,17 @@ int64_t roofline_bytes(const Entry *entry, const Kernel *kernel)
             bytes -= storage->bytes * (buffer->read + buffer->written);
     }
     return bytes > 0 ? bytes : 0;
+}
+
+int64_t roofline_weights(const Entry *entry, const Kernel *kernel)
+{
+    int64_t bytes = 0;
+    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+        const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
+        if (storage_is_constant(storage->role))
+            bytes += storage->bytes;
+    }
+    return bytes;
 }
 
 /* Three digits. */

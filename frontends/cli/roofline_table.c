@@ -130,8 +130,9 @@ static void put_json_row(Text *out, const RoofRow *row)
 {
     text_printf(out, "{\"kernel\": %u, \"name\": \"" STR_FMT "\", \"recipe\": \"%s\", \"median_s\": %.9g, ",
                 row->number, STR_ARG(row->kernel->name), row->kernel->recipe.provider->name, row->second);
-    text_printf(out, "\"calls\": %" PRId64 ", \"flop\": %.0f, \"bytes_moved\": %.0f, ", row->calls, row->flops,
-                row->bytes);
+    text_printf(out,
+                "\"calls\": %" PRId64 ", \"flop\": %.0f, \"work\": %.0f, \"bytes_moved\": %.0f, \"weights\": %.0f, ",
+                row->calls, row->flops, row->work, row->bytes, row->weights);
     text_printf(out, "\"level\": \"%s\", \"share_of_roof\": %.4f, \"bound_by\": \"%s\"", row->level->name, row->roof,
                 roofline_bound(row));
     if (row->bytes > 0)
@@ -147,7 +148,7 @@ void roofline_print_json(Text *out, const Roofline *r)
 {
     text_printf(out, "{\"model\": \"" STR_FMT "\", \"target\": \"%s\", \"runs\": %u, \"peak_flop_per_s\": %.6g, ",
                 STR_ARG(r->model), r->target, r->runs, r->peak);
-    text_printf(out, "\"median_s\": %.9g, \"levels\": [", r->second);
+    text_printf(out, "\"median_s\": %.9g, \"footprint\": %.0f, \"levels\": [", r->second, r->footprint);
     for (uint32_t i = 0; i < r->levels->count; i++) {
         const Level *level = &r->levels->level[i];
         text_printf(out, "%s{\"name\": \"%s\", ", i ? ", " : "", level->name);

@@ -5,12 +5,14 @@
 
 #include <string.h>
 
-static int64_t count_flops(const Lower *lower)
+static void count_operations(const Lower *lower, Kernel *kernel)
 {
-    int64_t flops = 0;
-    for (uint32_t n = 0; n < lower->kernel->node_count; n++)
-        flops += node_flops(lower->graph, &lower->graph->node[lower->kernel->node[n]]);
-    return flops;
+    kernel->flops = kernel->work = 0;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        kernel->flops += node_flops(lower->graph, node);
+        kernel->work += node_work(lower->graph, node);
+    }
 }
 
 static int64_t count_bytes(const Lower *lower)
@@ -80,7 +82,7 @@ bool lower_kernel(Lower *lower, Kernel *kernel)
 {
     lower->kernel = kernel;
     bool repeated = lower_repeated(lower, lower_anew);
-    kernel->flops = count_flops(lower);
+    count_operations(lower, kernel);
     kernel->bytes = count_bytes(lower);
     return !repeated;
 }

@@ -15,10 +15,12 @@ def check_json(text):
     assert "memory" in levels and "bytes" not in levels["memory"], levels
     assert levels["L1"]["bytes_per_s"] > levels["memory"]["bytes_per_s"] > 1e8, levels
     for kernel in report["kernels"]:
-        moved, level = kernel["bytes_moved"], levels[kernel["level"]]
-        inner = [l["bytes"] for l in report["levels"] if "bytes" in l and l["bytes"] < level.get("bytes", float("inf"))]
-        assert moved <= level.get("bytes", moved) and all(moved > size for size in inner), kernel
-        compute, memory = kernel["flop"] / report["peak_flop_per_s"], moved / level["bytes_per_s"]
+        moved, weights = kernel["bytes_moved"], kernel["weights"]
+        far, near = (next(l for l in report["levels"] if size <= l.get("bytes", size))
+                     for size in (report["footprint"], moved / kernel["calls"]))
+        times = weights / far["bytes_per_s"], (moved - weights) / near["bytes_per_s"]
+        assert 0 <= weights <= moved and kernel["level"] == (far if times[0] > times[1] else near)["name"], kernel
+        compute, memory = kernel["work"] / report["peak_flop_per_s"], sum(times)
         if not kernel["median_s"]:  # a busy machine's clock took all of it
             continue
         share = max(compute, memory) / kernel["median_s"]
@@ -26,7 +28,7 @@ def check_json(text):
         assert abs(kernel["flop_per_byte"] * moved - kernel["flop"]) < 1e-4 * kernel["flop"], kernel
         assert kernel["bound_by"] in BOUNDS
         if kernel["bound_by"] != "overhead":
-            assert kernel["bound_by"] == ("compute" if compute >= memory else level["name"]), kernel
+            assert kernel["bound_by"] == ("compute" if compute >= memory else kernel["level"]), kernel
     counted = [kernel for kernel in report["kernels"] if "cycles" in kernel]
     assert bool(counted) == (report["uncounted"] is None), report["uncounted"]
     assert all(kernel["instructions"] > 0 for kernel in counted)
