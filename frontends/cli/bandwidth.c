@@ -8,10 +8,11 @@
 #include "cli/clock.h"
 
 #define CACHES      (MOST_LEVELS - 1)
-#define SUMS        8            /* vectors that a sum is kept in */
-#define STREAMS     3            /* of the triad */
-#define TURNS       5            /* the best of which counts */
-#define TURN_BYTES  (4 << 20)    /* that a turn moves at least */
+#define SUMS        8         /* vectors that a sum is kept in */
+#define STREAMS     3         /* of the triad */
+#define TURNS       5         /* the best of which counts */
+#define TURN_BYTES  (4 << 20) /* that a turn moves at least */
+#define LEAST_RUN   (64 << 10)
 #define LEAST_FAR   (48LL << 20) /* of what is measured as memory ... */
 #define MOST_FAR    (256LL << 20)
 #define UNROLLED_BY 4 /* vectors of a round of the triad */
@@ -92,7 +93,7 @@ static void read_caches(int64_t bytes[CACHES])
     }
 }
 
-void bandwidth_levels(const Target *target, Levels *levels)
+void bandwidth_levels(const Target *target, int64_t run_bytes, Levels *levels)
 {
     *levels = (Levels){0};
     int64_t bytes[CACHES] = {target->l1_bytes, target->l2_bytes};
@@ -102,6 +103,7 @@ void bandwidth_levels(const Target *target, Levels *levels)
         if (bytes[i] > (levels->count ? levels->level[levels->count - 1].bytes : 0))
             levels->level[levels->count++] = (Level){.name = name[i], .bytes = bytes[i]};
     levels->level[levels->count++] = (Level){.name = "memory", .bytes = INT64_MAX};
+    levels->run = (Level){.name = bandwidth_level_of(levels, (double)run_bytes)->name, .bytes = run_bytes};
 }
 
 /* So much that it is at home there: four times what is nearer, and no more than half of what the level holds, which
@@ -142,6 +144,12 @@ static double measure(const Streams *s, int64_t bytes, bool triad)
     return best;
 }
 
+static void keep(Level *level, double rate)
+{
+    if (rate > level->bytes_second)
+        level->bytes_second = rate;
+}
+
 bool bandwidth_measure(const Peak *peak, Levels *levels)
 {
     int64_t all = bytes_in(levels, levels->count - 1);
@@ -153,11 +161,10 @@ bool bandwidth_measure(const Peak *peak, Levels *levels)
     for (int64_t i = 0; i < all / 4; i++) /* so that every page is there */
         streams.at[i] = 1;
     for (uint32_t i = 0; i < levels->count; i++)
-        for (int triad = 0; triad < 2; triad++) {
-            double rate = measure(&streams, bytes_in(levels, i), triad);
-            if (rate > levels->level[i].bytes_second)
-                levels->level[i].bytes_second = rate;
-        }
+        for (int triad = 0; triad < 2; triad++)
+            keep(&levels->level[i], measure(&streams, bytes_in(levels, i), triad));
+    if (levels->run.bytes)
+        keep(&levels->run, measure(&streams, least(most(levels->run.bytes, LEAST_RUN), all), false));
     free(streams.at);
     return true;
 }

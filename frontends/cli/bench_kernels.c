@@ -74,11 +74,8 @@ static int measure(Cli *cli, const Program *program, const Host *host, const Pea
 {
     Levels levels;
     Counts counts;
-    bandwidth_levels(program->options.target, &levels);
-    Roofline roofline = {.model = program->options.name,
-                         .target = program->options.target->name,
-                         .levels = &levels,
-                         .footprint = (double)(program->weights_bytes + program->arena_bytes)};
+    bandwidth_levels(program->options.target, program->weights_bytes + program->arena_bytes, &levels);
+    Roofline roofline = {.model = program->options.name, .target = program->options.target->name, .levels = &levels};
     if (!measure_levels(cli, peak, &levels))
         return cli_environment("no memory to measure how fast memory is");
     cli_step(cli, "warming up");

@@ -13,7 +13,7 @@ static double seconds_of(double bytes, const Level *level)
 void roofline_place(const Roofline *roofline, RoofRow *row)
 {
     double calls = row->calls ? (double)row->calls : 1;
-    const Level *far = bandwidth_level_of(roofline->levels, roofline->footprint);
+    const Level *far = &roofline->levels->run;
     const Level *near = bandwidth_level_of(roofline->levels, row->bytes / calls);
     double weights = seconds_of(row->weights, far);
     double others = seconds_of(row->bytes - row->weights, near);

@@ -2,11 +2,11 @@
  *
  * A kernel of work w (its operations, those of functions such as exp included) that moves b bytes takes at least w /
  * peak seconds, and b / bandwidth, of the level of memory that its bytes fit in: the roof is the greater of the two,
- * and its share the roof by the time taken.  Weights that a run reads once come from the level that all weights and
- * the arena fit in, where the run before has left them.  (Samuel Williams, Andrew Waterman, David Patterson: Roofline,
- * CACM 52(4), 2009.)  Bytes are those that must be moved: of what is read and what is written, each once.  Winograd's
- * algorithm does less than the operations of the text, which count, and what the kernel before has left in a nearer
- * level comes faster: shares above 100 % are no error. */
+ * and its share the roof by the time taken.  Weights that a run reads once come
+ * as fast as memory of the size of all weights and the arena is read, since the run before has left them there. (Samuel
+ * Williams, Andrew Waterman, David Patterson: Roofline, CACM 52(4), 2009.)  Bytes are those that must be moved: of what
+ * is read and what is written, each once.  Winograd's algorithm does less than the operations of the text, which count,
+ * and what the kernel before has left in a nearer level comes faster: shares above 100 % are no error. */
 #ifndef NNC_CLI_ROOFLINE_H
 #define NNC_CLI_ROOFLINE_H
 
@@ -35,7 +35,6 @@ typedef struct Roofline {
     const char *target;
     uint32_t runs;
     double peak, second; /* operations a second; of all kernels */
-    double footprint;    /* bytes of all weights and of the arena */
     const Levels *levels;
     RoofRow *row;
     uint32_t count;

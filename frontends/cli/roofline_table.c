@@ -84,6 +84,9 @@ static void put_machine(Text *out, const Roofline *r)
         if (level->bytes != INT64_MAX)
             text_printf(out, " (%s)", plan_bytes(b, level->bytes));
     }
+    if (r->levels->run.bytes)
+        text_printf(out, ", weights %sB/s (%s with the arena)", roofline_amount(a, r->levels->run.bytes_second),
+                    plan_bytes(b, r->levels->run.bytes));
     text_char(out, '\n');
 }
 
@@ -148,7 +151,7 @@ void roofline_print_json(Text *out, const Roofline *r)
 {
     text_printf(out, "{\"model\": \"" STR_FMT "\", \"target\": \"%s\", \"runs\": %u, \"peak_flop_per_s\": %.6g, ",
                 STR_ARG(r->model), r->target, r->runs, r->peak);
-    text_printf(out, "\"median_s\": %.9g, \"footprint\": %.0f, \"levels\": [", r->second, r->footprint);
+    text_printf(out, "\"median_s\": %.9g, \"levels\": [", r->second);
     for (uint32_t i = 0; i < r->levels->count; i++) {
         const Level *level = &r->levels->level[i];
         text_printf(out, "%s{\"name\": \"%s\", ", i ? ", " : "", level->name);
@@ -156,7 +159,9 @@ void roofline_print_json(Text *out, const Roofline *r)
             text_printf(out, "\"bytes\": %" PRId64 ", ", level->bytes);
         text_printf(out, "\"bytes_per_s\": %.6g}", level->bytes_second);
     }
-    text_printf(out, "], \"uncounted\": ");
+    text_printf(out, "], \"weights_from\": {\"name\": \"%s\", \"bytes\": %" PRId64 ", \"bytes_per_s\": %.6g}",
+                r->levels->run.name, r->levels->run.bytes, r->levels->run.bytes_second);
+    text_printf(out, ", \"uncounted\": ");
     if (r->uncounted)
         plan_json_string(out, str_from(r->uncounted));
     else

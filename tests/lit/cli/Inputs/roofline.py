@@ -16,9 +16,8 @@ def check_json(text):
     assert levels["L1"]["bytes_per_s"] > levels["memory"]["bytes_per_s"] > 1e8, levels
     for kernel in report["kernels"]:
         moved, weights = kernel["bytes_moved"], kernel["weights"]
-        far, near = (next(l for l in report["levels"] if size <= l.get("bytes", size))
-                     for size in (report["footprint"], moved / kernel["calls"]))
-        times = weights / far["bytes_per_s"], (moved - weights) / near["bytes_per_s"]
+        far, near = report["weights_from"], next(l for l in report["levels"] if moved / kernel["calls"] <= l.get("bytes", moved))
+        times = weights and weights / far["bytes_per_s"], (moved - weights) / near["bytes_per_s"]
         assert 0 <= weights <= moved and kernel["level"] == (far if times[0] > times[1] else near)["name"], kernel
         compute, memory = kernel["work"] / report["peak_flop_per_s"], sum(times)
         if not kernel["median_s"]:  # a busy machine's clock took all of it
