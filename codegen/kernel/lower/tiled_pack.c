@@ -235,13 +235,14 @@ static bool pack_by_gathers(Tiled *con, const PanelGroup *group, const PackedOrd
     if (vector->kind != EXPR_LOAD || vector->dtype != DT_F32 || !index_factor(vector->index, lane, &step))
         return false;
 
+    LoopKind kind = step == 1 ? LOOP_SERIAL : LOOP_ROLLED; /* a gather is as many loads as there are lanes */
     Block *block = packed_panels(con, group, lower->block);
     if (con->depth > con->block_depth)
         block = packed_depth(con, group, block, con->block, con->block_depth);
     for (uint32_t i = DIGIT_BLOCK + 1; i < DIGIT_PART; i++) {
         const Var *digit = var[order->place[i]];
         if (digit->high > 0)
-            block = &stmt_for(arena, block, digit, 0, digit->high + 1, 1, LOOP_SERIAL)->body;
+            block = &stmt_for(arena, block, digit, 0, digit->high + 1, 1, kind)->body;
     }
     block = &stmt_lanes(arena, block, lane, con->lanes)->body;
     stmt_store(arena, block, group->weight.buffer, index_add(arena, to, index_var(arena, lane)), vector);
