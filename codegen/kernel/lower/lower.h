@@ -198,6 +198,22 @@ typedef void LowerElement(Lower *lower, void *context, const Index *position);
 void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);
 void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context);
 
+/* strands.c: accumulators that go on side by side.  How many suit a loop over `extent` that is run `rounds` times in
+ * all; a multiple of them is the extent.  Of what the block and the value after it compute: 1 where that takes long. */
+#define MOST_ACCUMULATORS 8
+typedef struct Strands {
+    Word combine;
+    DType dtype;
+    uint32_t count;
+    const Local *acc[MOST_ACCUMULATORS];
+} Strands;
+
+uint32_t lower_strand_count(const Lower *lower, int64_t extent, int64_t rounds);
+uint32_t lower_strands_of(const Lower *lower, int64_t rounds, const Block *block, const Expr *value);
+void lower_strands_begin(Lower *lower, Block *block, Strands *strands); /* fills in the accumulators */
+void lower_strand_add(Lower *lower, Block *block, const Strands *strands, uint32_t s, const Expr *value);
+const Local *lower_strands_end(Lower *lower, Block *block, const Strands *strands); /* all, in the first */
+
 /* update.c: all of an update's first operand, in the memory of its result. */
 void lower_update_begin(Lower *lower, const Node *node);
 

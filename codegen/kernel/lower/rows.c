@@ -98,14 +98,10 @@ static Stage build_stage(Lower *lower, const Rows *rows, const Node *reduce, DTy
 }
 
 /* The stage at a column, added to an accumulator. */
-static void add_stage(Lower *lower, Block *block, const Stage *stage, Index column, Word combine, const Local *acc)
+static void add_stage(Lower *lower, Block *block, const Stage *stage, Index column, const Strands *strands, uint32_t s)
 {
-    Arena *arena = lower->arena;
-    Index zero = index_constant(0);
-    block_append(block, block_substitute(arena, &stage->block, stage->column, column));
-    const Expr *value = expr_substitute(arena, stage->value, stage->column, column);
-    stmt_assign(arena, block, acc, zero, zero,
-                expr_word(arena, combine, acc->dtype, expr_local(arena, acc), value, NULL));
+    block_append(block, block_substitute(lower->arena, &stage->block, stage->column, column));
+    lower_strand_add(lower, block, strands, s, expr_substitute(lower->arena, stage->value, stage->column, column));
 }
 
 /* A straight block may be vectors when all its values and stores may. */
@@ -139,39 +135,50 @@ static Stmt *columns_loop(Lower *lower, const Rows *rows, int64_t begin, const V
     return loop;
 }
 
+/* Whole vectors of the row, in accumulators of vectors, whose lanes are added to the total in the end. */
+static void reduce_vectors(Lower *lower, const Rows *rows, const Node *node, Stage stage, int64_t whole,
+                           const Strands *total)
+{
+    Arena *arena = lower->arena;
+    int64_t lanes = lower->target->lanes;
+    Strands strands = {.combine = total->combine, .dtype = total->dtype};
+    strands.count = lower_strands_of(lower, whole / lanes, &stage.block, stage.value);
+    int64_t step = strands.count * lanes;
+    const Var *first = index_var_new(arena, "j", 0, whole - step), *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    Block *region = &stmt_lanes(arena, lower->block, lane, (uint32_t)lanes)->body;
+    lower_strands_begin(lower, region, &strands);
+    Stmt *loop = stmt_for(arena, region, first, 0, whole, step, LOOP_SERIAL);
+    Index column = index_add(arena, index_var(arena, first), index_var(arena, lane));
+    for (uint32_t s = 0; s < strands.count; s++) {
+        stage = s ? build_stage(lower, rows, node, total->dtype) : stage;
+        add_stage(lower, &loop->body, &stage, index_add(arena, column, index_constant(s * lanes)), &strands, s);
+    }
+    stmt_reduce(arena, region, total->combine, total->acc[0], lower_strands_end(lower, region, &strands));
+}
+
 /* One reduction over the row: vector accumulators over whole vectors, then the lanes, then the rest. */
 static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
 {
     Arena *arena = lower->arena;
     Reduction reduction = reduction_of(lower->graph, node);
-    Word combine = reduction.combine;
-    DType dtype = reduction.accumulator;
-    const Expr *neutral = expr_number(arena, dtype, reduction_neutral(combine, dtype));
-    const Local *total = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, dtype, false);
-    Stage stage = build_stage(lower, rows, node, dtype);
-    int64_t lanes = lower->target->lanes, whole = stage_lanes(lower, rows, &stage);
+    Strands total = {.combine = reduction.combine, .dtype = reduction.accumulator, .count = 1};
+    const Expr *neutral = expr_number(arena, total.dtype, reduction_neutral(total.combine, total.dtype));
+    total.acc[0] = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, total.dtype, false);
+    Stage stage = build_stage(lower, rows, node, total.dtype);
+    int64_t whole = stage_lanes(lower, rows, &stage);
 
-    stmt_local(arena, lower->block, total, neutral);
-    if (whole) {
-        const Var *step = index_var_new(arena, "j", 0, whole - lanes),
-                  *lane = index_var_new(arena, "lane", 0, lanes - 1);
-        const Local *acc = lower_local(lower, "acc", dtype, true);
-        Stmt *region = stmt_lanes(arena, lower->block, lane, (uint32_t)lanes);
-        stmt_local(arena, &region->body, acc, neutral);
-        Stmt *loop = stmt_for(arena, &region->body, step, 0, whole, lanes, LOOP_SERIAL);
-        add_stage(lower, &loop->body, &stage, index_add(arena, index_var(arena, step), index_var(arena, lane)), combine,
-                  acc);
-        stmt_reduce(arena, &region->body, combine, total, acc);
-    }
+    stmt_local(arena, lower->block, total.acc[0], neutral);
+    if (whole)
+        reduce_vectors(lower, rows, node, stage, whole, &total);
     if (whole < rows->columns) {
         const Var *rest;
         Stmt *loop = columns_loop(lower, rows, whole, &rest);
-        add_stage(lower, &loop->body, &stage, index_var(arena, rest), combine, total);
+        add_stage(lower, &loop->body, &stage, index_var(arena, rest), &total, 0);
     }
     if (rows->team)
-        stmt_meet(arena, lower->block, combine, total, rows->team);
+        stmt_meet(arena, lower->block, total.combine, total.acc[0], rows->team);
     lower->bound[node->out[0]] =
-        expr_cast(arena, value_type(lower->graph, node->out[0])->dtype, expr_local(arena, total));
+        expr_cast(arena, value_type(lower->graph, node->out[0])->dtype, expr_local(arena, total.acc[0]));
 }
 
 static void store_full(Lower *lower, void *context, Index at)

@@ -37,32 +37,55 @@ static void reduced_position(const Reduction *reduction, const Index *position, 
     }
 }
 
+/* The last dimension that is reduced, whose positions several accumulators share. */
+static uint32_t last_reduced(const Reduction *reduction)
+{
+    uint32_t last = reduction->rank;
+    while (last > 0 && !reduction->reduced[last - 1])
+        last--;
+    return last ? last - 1 : 0;
+}
+
+static int64_t reduced_elements(const Reduction *reduction, const Shape *from)
+{
+    int64_t elements = 1;
+    for (uint32_t d = 0; d < from->rank; d++)
+        elements *= reduction->reduced[d] ? from->dim[d] : 1;
+    return elements;
+}
+
 static const Expr *window_reduce(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
 {
+    Arena *arena = lower->arena;
     const Shape *from = value_shape(lower->graph, node->in[0]);
-    DType dtype = reduction->accumulator;
-    Word combine = reduction->combine;
+    Strands strands = {.combine = reduction->combine, .dtype = reduction->accumulator, .count = 1};
+    uint32_t last = last_reduced(reduction);
     Index at[MAX_RANK];
 
-    const Local *acc = lower_local(lower, "acc", dtype, true);
-    stmt_local(lower->arena, lower->block, acc,
-               expr_number(lower->arena, dtype, reduction_neutral(reduction->combine, dtype)));
+    if (shape_elements(from) && !kernel_computes(lower, node->in[0])) /* which takes longer than it is added up */
+        strands.count = lower_strand_count(lower, from->dim[last], reduced_elements(reduction, from));
+    lower_strands_begin(lower, lower->block, &strands);
     Block *block = lower->block;
     bool share = lower->team > 0; /* the first loop is the team's */
     reduced_position(reduction, position, at);
     for (uint32_t d = 0; d < from->rank; d++)
         if (reduction->reduced[d]) {
-            block = (share ? team_loop : window_loop)(lower, block, lower_loop_names[d], from->dim[d], &at[d]);
+            int64_t rounds = d == last ? from->dim[d] / strands.count : from->dim[d];
+            block = (share ? team_loop : window_loop)(lower, block, lower_loop_names[d], rounds, &at[d]);
             share = false;
         }
-    if (shape_elements(from)) {
-        Block *outer = lower_enter(lower, block);
-        accumulate(lower, acc, combine, lower_value(lower, node->in[0], at));
-        lower_leave(lower, outer);
+    Index first = index_scale(arena, at[last], strands.count);
+    Block *outer = lower_enter(lower, block);
+    for (uint32_t s = 0; s < strands.count && shape_elements(from); s++) {
+        at[last] = index_add(arena, first, index_constant(s));
+        const Expr *value = expr_cast(arena, strands.dtype, lower_value(lower, node->in[0], at));
+        lower_strand_add(lower, lower->block, &strands, s, value);
     }
+    lower_leave(lower, outer);
+    const Local *acc = lower_strands_end(lower, lower->block, &strands);
     if (lower->team)
-        stmt_meet(lower->arena, lower->block, combine, acc, lower->team);
-    return expr_local(lower->arena, acc);
+        stmt_meet(arena, lower->block, strands.combine, acc, lower->team);
+    return expr_local(arena, acc);
 }
 
 /* The first position of the extreme value; a NaN wins, as in NumPy. */
