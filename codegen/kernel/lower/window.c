@@ -1,6 +1,7 @@
 /* Windows: one accumulator per result element (window_value.c) in loops over the result: pooling, reductions over
  * any axes, argmax, and contractions that no register tiles take (of other dtypes, made by casts, narrow).
  * Where the target has teams of threads, one shares out each sum when sums are few and long. */
+#include "base/number.h"
 #include "kernel/lower/contract.h"
 
 /* Can the loads of a nested block, and its locals, be vectors over var? */
@@ -99,10 +100,61 @@ static uint32_t innermost(const Nest *nest, bool of_row)
     return d;
 }
 
+#define FEW_INSIDE 4 /* columns, for which a loop of their own is not worth its text */
+
+typedef struct Range {
+    int64_t begin, end;
+} Range;
+
+/* The columns of a pool's result: those whose windows stick out before the image, those inside, those behind.  Inside
+ * no tap is tested, so that C compilers unroll the windows. */
+static uint32_t cut_columns(const Lower *lower, const Node *anchor, int64_t columns, Range range[3])
+{
+    range[0] = (Range){0, columns};
+    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || node_is_contraction(lower->graph, anchor))
+        return 1;
+    Reduction reduction = reduction_of(lower->graph, anchor);
+    const WindowDimension *d = &reduction.window.dim[reduction.window.rank - 1];
+    bool pools = reduction.has_window && (reduction.kind == REDUCE_VALUES || reduction.kind == REDUCE_MEAN);
+    int64_t room = pools ? d->in + d->before - d->size : -1; /* where the last window inside begins */
+    if (room < 0 || d->dilation != 1)
+        return 1;
+    int64_t begin = ceil_div(d->before, d->stride), end = least(columns, room / d->stride + 1);
+    if (end - begin < FEW_INSIDE)
+        return 1;
+    uint32_t count = 0;
+    if (begin > 0)
+        range[count++] = (Range){0, begin};
+    range[count++] = (Range){begin, end};
+    if (end < columns)
+        range[count++] = (Range){end, columns};
+    return count;
+}
+
+/* The rows of vectors of channels at each column of an image. */
+static void window_columns(Lower *lower, WindowRow *row, uint32_t column)
+{
+    Range range[3];
+    uint32_t count = cut_columns(lower, row->anchor, row->nest->extent[column], range);
+    Block *outer = lower->block;
+    for (uint32_t i = 0; i < count; i++) {
+        Range at = range[i];
+        row->loop[column] = index_constant(at.begin);
+        if (at.end - at.begin > 1) {
+            const Var *var = index_var_new(lower->arena, lower_loop_names[column], at.begin, at.end - 1);
+            row->loop[column] = index_var(lower->arena, var);
+            lower->block = &stmt_for(lower->arena, outer, var, at.begin, at.end, 1, LOOP_PARALLEL)->body;
+        }
+        window_row(lower, row);
+        lower_leave(lower, outer);
+    }
+}
+
 /* Loops over the result; where `image` and `row` are given, over the part of one row. */
 static void window_nest(Lower *lower, const Node *anchor, const Index *image, const Index *row)
 {
-    Nest nest = lower_nest(value_type(lower->graph, anchor->out[0]));
+    const Type *type = value_type(lower->graph, anchor->out[0]);
+    Nest nest = lower_nest(type);
     Index loop[MAX_RANK + 1];
     Block *start = lower->block;
 
@@ -111,8 +163,9 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
         nest.extent[0] = 1;
     }
     uint32_t along = innermost(&nest, image || row);
+    uint32_t column = type->layout.block && along > 3 && along + 1 == nest.rank ? along - 1 : along;
     for (uint32_t d = 0; d < nest.rank; d++) {
-        if (d == along)
+        if (d == along || d == column)
             continue;
         const Var *var = index_var_new(lower->arena, lower_loop_names[d], 0, nest.extent[d] - 1);
         const Index *given = d == 0 ? image : d == 2 ? row : NULL;
@@ -120,7 +173,8 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
         if (!given && nest.extent[d] > 1)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, nest.extent[d], 1, LOOP_PARALLEL)->body;
     }
-    window_row(lower, &(WindowRow){anchor, &nest, loop, along});
+    WindowRow rows = {anchor, &nest, loop, along};
+    column == along ? window_row(lower, &rows) : window_columns(lower, &rows, column);
     lower_leave(lower, start);
 }
 

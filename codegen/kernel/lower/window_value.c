@@ -1,4 +1,5 @@
 /* The value of one window: an accumulator, and loops over what is reduced. */
+#include "base/number.h"
 #include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
@@ -138,6 +139,12 @@ static Block *window_dimension(Lower *lower, Block *block, const char *name, Ind
     Stmt *loop = stmt_for(arena, block, var, 0, size, 1, LOOP_SERIAL);
     if (dilation != 1)
         return &loop->body;
+    if (!start.count) { /* known */
+        int64_t low = most(0, -start.constant);
+        loop->low = index_constant(low);
+        loop->high = index_constant(most(low, least(size, extent - start.constant)));
+        return &loop->body;
+    }
     if (index_low(*in) < 0) { /* tap >= -start */
         loop->clamp_low = true;
         loop->low_least = index_scale(arena, start, -1);
