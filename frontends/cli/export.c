@@ -43,8 +43,12 @@ static int run(Cli *cli)
         kept[count++] = model.weights_path;
     if (!has_one_graph(cli, &model) || is_own(cli, kept, count, path))
         return STATUS_INPUT;
-    OnnxExport options = {
-        .path = path, .model = model.path, .external = args_has(cli, "external"), .kept = kept, .kept_count = count};
+    OnnxExport options = {.path = path,
+                          .model = model.path,
+                          .external = args_has(cli, "external"),
+                          .flat = args_has(cli, "flat"),
+                          .kept = kept,
+                          .kept_count = count};
     cli_step(cli, "writing the model");
     OnnxExported exported = onnx_export(&cli->arena, &cli->diag, model.graph, &options);
     cli_step(cli, NULL);
@@ -57,10 +61,12 @@ const Verb verb_export = {
     .summary = "Write a model as an ONNX file",
     .text =
         "The file has opset 21, and what the evaluator computes. Calls of the library become the op that ONNX has for "
-        "them. States, and params that the graph updates, are inputs with their first values as defaults, and outputs "
+        "them, all other calls functions of the file. States, and params that the graph updates, are inputs with their "
+        "first values as defaults, and outputs "
         "NAME_next. What ONNX cannot say is listed, all of it, each with its place and the reason.",
     .flag = (const Flag[]){{"o", "FILE.onnx", "Write to this file"},
                            {"external", NULL, "Put the elements of params into FILE.bin beside it"},
+                           {"flat", NULL, "Write calls out where they stand, not as functions of the file"},
                            FLAG_DEFINE,
                            FLAGS_WEIGHTS,
                            FLAG_GRAPH,

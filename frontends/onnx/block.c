@@ -198,7 +198,7 @@ static bool take_evaluated(OnnxNode *node)
         return false;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (!node->out[i] && node->out_name[i] && onnx_wants(node, i))
-            node->out[i] = onnx_known_value(onnx, result[next++], node->proto->output[i]);
+            node->out[i] = onnx_known_value(onnx, result[next++], onnx_result_name(node, i));
     return true;
 }
 
@@ -268,23 +268,27 @@ static bool write_node(OnnxNode *node)
     return (onnx_write_pattern(node) || (!node->onnx->failed && node->row->write(node))) && take_results(node);
 }
 
+static bool write_or_call(OnnxNode *node)
+{
+    return node->row ? write_node(node) : onnx_call_function(node);
+}
+
 static void import_node(OnnxNode *node)
 {
     Onnx *onnx = node->onnx;
-    const Onnx__FunctionProto *function = find_function(onnx, node->proto);
     uint32_t errors = onnx->diag->error_count;
     bool readable = find_operands(node);
 
     onnx->failed |= onnx->diag->error_count > errors;
-    if (function) {
-        if (readable && !onnx_call_function(node, function) && node->reason)
-            refuse(node);
-    } else {
+    node->function = find_function(onnx, node->proto);
+    if (!node->function)
         node->row =
             onnx_find_row(text_of(node->proto->domain), text_of(node->proto->op_type), node->opset, &node->reason);
-        if (!node->row || (readable && !onnx->failed && !write_node(node) && node->reason))
-            refuse(node);
-    }
+    else if (readable)
+        node->row = onnx_library_row(node);
+    bool known = node->row || node->function;
+    if (!known || (readable && !onnx->failed && !write_or_call(node) && node->reason))
+        refuse(node);
     bind_results(node);
 }
 
@@ -346,14 +350,29 @@ bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphPro
 
 /* Functions of the model: their nodes in place of the call. */
 
-bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function)
+static void note_call(Onnx *onnx, const Onnx__FunctionProto *function)
+{
+    OnnxCalled called = {.name = text_of(function->name), .begin = onnx->root->text.len, .outer = onnx->calling};
+    onnx->calling = onnx->called_count;
+    ARENA_PUSH(onnx->arena, onnx->called, onnx->called_count, onnx->called_capacity, called);
+}
+
+static void note_end(Onnx *onnx)
+{
+    onnx->called[onnx->calling].end = onnx->root->text.len;
+    onnx->calling = onnx->called[onnx->calling].outer;
+}
+
+bool onnx_call_function(OnnxNode *node)
 {
     Onnx *onnx = node->onnx;
+    const Onnx__FunctionProto *function = node->function;
     if (node->scope->depth >= ONNX_DEEPEST)
         return onnx_no(node, "functions and graphs are more than %d deep, or call themselves", ONNX_DEEPEST);
     OnnxScope scope = {.value = {.arena = onnx->arena},
                        .opset = (const Onnx__OperatorSetIdProto *const *)function->opset_import,
                        .opset_count = function->n_opset_import,
+                       .uses = onnx_uses_of(onnx, function),
                        .call = node,
                        .function = function,
                        .depth = node->scope->depth + 1};
@@ -361,7 +380,10 @@ bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function)
         if (i < node->in_count && node->in[i])
             onnx_bind(&scope, onnx, function->input[i], node->in[i]);
     OnnxScope *kept = arena_copy(onnx->arena, &scope, sizeof scope);
-    if (!onnx_import_nodes(onnx, kept, function->node, function->n_node))
+    note_call(onnx, function);
+    bool good = onnx_import_nodes(onnx, kept, function->node, function->n_node);
+    note_end(onnx);
+    if (!good)
         return false;
     for (size_t i = 0; i < function->n_output && i < node->out_count; i++)
         node->out[i] = onnx_lookup_here(kept, onnx, function->output[i]);

@@ -181,3 +181,33 @@ uint32_t onnx_block_scope(const Repeat *r, const RepeatBlock *b)
         common--;
     return common;
 }
+
+/* Calls of the model's own functions */
+
+static bool is_in_call(const Repeat *r, uint32_t unit, uint32_t call)
+{
+    uint32_t at = unit < r->unit_count ? statement_at(r, unit)->called : NONE;
+    while (at != NONE && at != call)
+        at = r->script->onnx->called[at].outer;
+    return at != NONE;
+}
+
+/* The call whose statements are these units; NONE: none. */
+static uint32_t find_call(const Repeat *r, uint32_t first, uint32_t last)
+{
+    const OnnxCalled *called = r->script->onnx->called;
+    for (uint32_t at = statement_at(r, first)->called; at != NONE; at = called[at].outer)
+        if (is_in_call(r, last, at) && !is_in_call(r, last + 1, at) && (!first || !is_in_call(r, first - 1, at)))
+            return at;
+    return NONE;
+}
+
+void onnx_block_find_called(const Repeat *r, RepeatBlock *b)
+{
+    for (uint32_t i = b->count; i-- > 0;) {
+        uint32_t call = find_call(r, b->at[i], b->at[i] + b->length - 1);
+        b->called = call == NONE ? NULL : r->script->onnx->called[call].name;
+        if (!b->called)
+            break;
+    }
+}

@@ -205,23 +205,24 @@ static bool is_free(const Repeat *r, const RepeatBlock *b, const RepeatName *nam
 
 /* Functions */
 
-static bool is_known_function(Repeat *r, Str name)
+static bool is_known_function(const Repeat *r, const RepeatBlock *b, Str name)
 {
     LibraryFunction found;
     return map_get(&r->script->functions, name) != MAP_NONE || op_find(name) < OP_COUNT ||
-           nnc_library_find(name, &found) || map_get(&r->script->onnx->names, name) != MAP_NONE || !lex_is_plain(name);
+           nnc_library_find(name, &found) || !lex_is_plain(name) ||
+           (!b->called && map_get(&r->script->onnx->names, name) != MAP_NONE); /* the model tells these apart */
 }
 
-/* layer of encoder.layer.3 and of encoder.layer3 */
+/* layer of encoder.layer.3 and of encoder.layer3; bottleneck of what the model calls bottleneck_2 */
 static Str function_name(Repeat *r, const RepeatBlock *b)
 {
-    Str word = b->prefix ? last_word(b->prefix[0]) : (Str){0};
+    Str word = b->called ? last_word(str_from(b->called)) : b->prefix ? last_word(b->prefix[0]) : (Str){0};
     while (word.len && (isdigit((unsigned char)word.ptr[word.len - 1]) || word.ptr[word.len - 1] == '_'))
         word.len--;
     Str stem = word.len > 1 && lex_is_plain(word) ? word : STR("block"), name = stem;
-    if (is_known_function(r, name))
+    if (is_known_function(r, b, name))
         name = stem = str_format(r->arena, STR_FMT "_block", STR_ARG(stem));
-    for (uint32_t number = 2; is_known_function(r, name); number++)
+    for (uint32_t number = 2; is_known_function(r, b, name); number++)
         name = str_format(r->arena, STR_FMT "%u", STR_ARG(stem), number);
     return name;
 }

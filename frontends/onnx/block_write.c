@@ -233,7 +233,7 @@ static void push(Arena *arena, OnnxStatement *s, uint32_t *capacity, Str text, O
 
 static OnnxStatement call_statement(Arena *arena, const OnnxCall *call)
 {
-    OnnxStatement s = {.results = call->results, .kind = STATEMENT_CALL, .call = call};
+    OnnxStatement s = {.results = call->results, .kind = STATEMENT_CALL, .call = call, .called = NONE};
     uint32_t capacity = 0;
     push(arena, &s, &capacity, call->results > 1 ? STR("(") : (Str){0}, TOKEN_PLAIN);
     for (uint32_t i = 0; i < call->results; i++) {

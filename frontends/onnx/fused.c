@@ -126,7 +126,7 @@ static bool write_standardize(OnnxMatch *m, const char *text)
 /* A name of the model that dense would change keeps it from being one. */
 static bool keeps_name(const OnnxNode *node, uint32_t operand, const char *label, const char *param)
 {
-    const char *given = node->proto->input[operand], *plain = onnx_identifier(node->onnx, given);
+    const char *given = node->in[operand]->wish, *plain = onnx_identifier(node->onnx, given);
     return strcmp(given, plain) != 0 || onnx_is_number(str_from(given)) ||
            strcmp(given, onnx_text(node, "%s.%s", label, param)) == 0;
 }
@@ -227,7 +227,7 @@ static const OnnxFormula formula[] = {
 bool onnx_write_pattern(OnnxNode *node)
 {
     const char *domain = node->proto->domain;
-    bool own = (!domain || !*domain) && node->opset >= 7 && !node->scope->call && node->onnx->block == node->onnx->root;
+    bool own = (!domain || !*domain) && node->opset >= 7 && node->onnx->block == node->onnx->root;
     Str word = str_format(node->onnx->arena, " %s ", node->proto->op_type);
     OnnxMatch match;
     for (size_t i = 0; own && i < sizeof formula / sizeof *formula; i++)

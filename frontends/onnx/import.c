@@ -71,7 +71,8 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
     OnnxBlock root = {0};
     OnnxScope scope = {.value = {.arena = onnx->arena},
                        .opset = (const Onnx__OperatorSetIdProto *const *)onnx->model->opset_import,
-                       .opset_count = onnx->model->n_opset_import};
+                       .opset_count = onnx->model->n_opset_import,
+                       .uses = &onnx->uses};
     OnnxResults results = {0};
 
     onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->constants.arena =
@@ -109,6 +110,7 @@ bool onnx_import(Arena *arena, Diag *diag, Str path, const OnnxOptions *options,
                  .options = options,
                  .files = {.arena = arena, .diag = diag, .path = path},
                  .work = MOST_WORK,
+                 .calling = NONE,
                  .define_used = ARENA_ARRAY(arena, bool, options->define_count + 1)};
     uint32_t errors = diag->error_count;
 

@@ -44,6 +44,12 @@ typedef struct OnnxLayer { /* a call of the library's that has params of its own
     const Tensor **known;
 } OnnxLayer;
 
+typedef struct OnnxCalled { /* a call of a function of the model that is written out in the outermost block */
+    const char *name;
+    size_t begin, end; /* of its text */
+    uint32_t outer;    /* the call that it stands in, or NONE */
+} OnnxCalled;
+
 struct OnnxBlock { /* a graph that is being built, and its text */
     OnnxBlock *outer;
     Text text;
@@ -59,6 +65,7 @@ struct OnnxScope {    /* what names mean */
     Map value;        /* to index into Onnx.value */
     const Onnx__OperatorSetIdProto *const *opset;
     size_t opset_count;
+    const Map *uses;      /* how many operands each name is: of its graph with the bodies in it, or of its function */
     const OnnxNode *call; /* of a function: gives attributes; else NULL */
     const Onnx__FunctionProto *function;
     uint32_t depth;
@@ -74,12 +81,16 @@ struct Onnx {
     Module *module;
     const Onnx__ModelProto *model;
     OnnxBlock *block, *root; /* the innermost; the outermost */
+    OnnxCalled *called;
+    uint32_t called_count, called_capacity, calling; /* the one that is being written, or NONE */
     OnnxValue **value;
     uint32_t value_count, value_capacity;
-    Map made;   /* names that are not the model's own */
-    Map uses;   /* of initialisers, how many operands they are */
-    Map names;  /* of the text, all that are taken */
-    Map labels; /* to index into layer */
+    Map made;           /* names that are not the model's own */
+    Map uses;           /* of initialisers, how many operands they are */
+    Map outputs;        /* of the model */
+    Map *function_uses; /* the same of names in each function of the model */
+    Map names;          /* of the text, all that are taken */
+    Map labels;         /* to index into layer */
     OnnxLayer **layer;
     uint32_t layer_count, layer_capacity;
     Map declared; /* params and constants of the text, to index into weight */
@@ -105,6 +116,7 @@ struct OnnxNode {
     Onnx *onnx;
     const Onnx__NodeProto *proto;
     const struct OnnxRow *row;
+    const Onnx__FunctionProto *function; /* of the model, that it calls; or NULL */
     OnnxScope *scope;
     int64_t opset; /* of its domain */
     OnnxValue **in, **out;
@@ -174,10 +186,13 @@ Str onnx_block_close(Onnx *onnx);
 bool onnx_report_refusals(Onnx *onnx); /* false when there are any */
 bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *node, size_t count);
 bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph);
-bool onnx_call_function(OnnxNode *node, const Onnx__FunctionProto *function);
+bool onnx_call_function(OnnxNode *node);
 
 /* module.c: the composed graph as text, and the module that this is; NULL after errors */
 Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
+
+/* library.c: of a call of the library's that is one again; NULL: it is none, or reads what it would not read there */
+const OnnxRow *onnx_library_row(const OnnxNode *node);
 
 /* cover.c: a node with the results of another, whose operands and attributes are to be set */
 #define COVER_ATTRIBUTES 10
@@ -243,6 +258,7 @@ typedef struct OnnxParam {
     const char *name; /* that the library gives it */
 } OnnxParam;
 void onnx_count_uses(Onnx *onnx);
+const Map *onnx_uses_of(const Onnx *onnx, const Onnx__FunctionProto *function);
 bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);  /* are all of them this node's alone? */
 OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count); /* its label is for the call */
 const char *onnx_layer_wish(const OnnxNode *node, const OnnxParam *param, uint32_t count); /* for a label */
@@ -259,9 +275,10 @@ const char *onnx_in(OnnxNode *node, uint32_t i);
 const Type *onnx_type(const OnnxNode *node, uint32_t i);
 uint32_t onnx_rank(const OnnxNode *node, uint32_t i);
 int64_t onnx_dim(const OnnxNode *node, uint32_t i, int64_t axis);
-const Type *onnx_type_of(OnnxNode *node, const char *name); /* of what it has written */
-OnnxValue *onnx_written(OnnxNode *node, const char *name);  /* that, as an operand of another */
-bool onnx_wants(const OnnxNode *node, uint32_t i);          /* has the model a name for result i? */
+const Type *onnx_type_of(OnnxNode *node, const char *name);     /* of what it has written */
+OnnxValue *onnx_written(OnnxNode *node, const char *name);      /* that, as an operand of another */
+bool onnx_wants(const OnnxNode *node, uint32_t i);              /* has the model a name for result i? */
+const char *onnx_result_name(const OnnxNode *node, uint32_t i); /* in the model */
 const char *onnx_out(OnnxNode *node, uint32_t i);
 const char *onnx_temp(OnnxNode *node, const char *word); /* another name, for what only this node uses */
 void onnx_set_known(OnnxNode *node, uint32_t i, const Tensor *tensor);

@@ -4,17 +4,17 @@
 
 #include "onnx/import.h"
 
-static void count_use(Onnx *onnx, const char *name, uint32_t times)
+static void count_use(Map *uses, const char *name, uint32_t times)
 {
-    uint32_t known = name ? map_get(&onnx->uses, str_from(name)) : 0;
+    uint32_t known = name ? map_get(uses, str_from(name)) : 0;
     if (name)
-        map_put(&onnx->uses, str_from(name), known == MAP_NONE ? times : known + times);
+        map_put(uses, str_from(name), known == MAP_NONE ? times : known + times);
 }
 
-static bool is_used(const Onnx *onnx, const Onnx__NodeProto *node)
+static bool is_used(const Map *uses, const Onnx__NodeProto *node)
 {
     for (size_t i = 0; i < node->n_output; i++)
-        if (node->output[i] && map_get(&onnx->uses, str_from(node->output[i])) != MAP_NONE)
+        if (node->output[i] && map_get(uses, str_from(node->output[i])) != MAP_NONE)
             return true;
     return false;
 }
@@ -25,28 +25,73 @@ static bool reads_shape(const Onnx__NodeProto *node)
     return node->op_type && (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0);
 }
 
-/* How often nodes of the graph, and of bodies in it, name each value, from the end, as nodes that nobody reads do not
- * count.  An output counts twice: it keeps its own name.  The nesting is bounded. */
-static void count_uses(Onnx *onnx, const Onnx__GraphProto *graph)
+/* How often nodes, and those of bodies in them, name each value, from the end, as nodes that nobody reads do not
+ * count.  The nesting is bounded. */
+static void count_nodes(Map *uses, Onnx__NodeProto *const *list, size_t count)
 {
-    for (size_t i = 0; i < graph->n_output; i++)
-        count_use(onnx, graph->output[i]->name, 2);
-    for (size_t i = graph->n_node; i-- > 0;) {
-        const Onnx__NodeProto *node = graph->node[i];
-        if (!is_used(onnx, node))
+    for (size_t i = count; i-- > 0;) {
+        const Onnx__NodeProto *node = list[i];
+        if (!is_used(uses, node))
             continue;
         for (size_t k = 0; k < node->n_input && !reads_shape(node); k++)
-            count_use(onnx, node->input[k], 1);
-        for (size_t a = 0; a < node->n_attribute; a++)
-            if (node->attribute[a]->g)
-                count_uses(onnx, node->attribute[a]->g);
+            count_use(uses, node->input[k], 1);
+        for (size_t a = 0; a < node->n_attribute; a++) {
+            const Onnx__GraphProto *body = node->attribute[a]->g;
+            for (size_t o = 0; body && o < body->n_output; o++)
+                count_use(uses, body->output[o]->name, 2);
+            if (body)
+                count_nodes(uses, body->node, body->n_node);
+        }
     }
 }
 
+/* An output counts twice: it keeps its own name. */
 void onnx_count_uses(Onnx *onnx)
 {
-    onnx->uses.arena = onnx->arena;
-    count_uses(onnx, onnx->model->graph);
+    const Onnx__ModelProto *model = onnx->model;
+    onnx->uses.arena = onnx->outputs.arena = onnx->arena;
+    onnx->function_uses = ARENA_ARRAY(onnx->arena, Map, model->n_functions + 1);
+    for (size_t o = 0; o < model->graph->n_output; o++) {
+        count_use(&onnx->uses, model->graph->output[o]->name, 2);
+        count_use(&onnx->outputs, model->graph->output[o]->name, 1);
+    }
+    count_nodes(&onnx->uses, model->graph->node, model->graph->n_node);
+    for (size_t f = 0; f < model->n_functions; f++) {
+        const Onnx__FunctionProto *function = model->functions[f];
+        Map *uses = &onnx->function_uses[f];
+        uses->arena = onnx->arena;
+        for (size_t o = 0; o < function->n_output; o++)
+            count_use(uses, function->output[o], 2);
+        count_nodes(uses, function->node, function->n_node);
+    }
+}
+
+const Map *onnx_uses_of(const Onnx *onnx, const Onnx__FunctionProto *function)
+{
+    size_t f = 0;
+    while (onnx->model->functions[f] != function)
+        f++;
+    return &onnx->function_uses[f];
+}
+
+/* Does the name stand there once for this value, and in functions what gives it, up to the model's own graph? */
+static bool is_named_once(const Onnx *onnx, const OnnxScope *scope, const char *name, const OnnxValue *value)
+{
+    for (;;) {
+        const OnnxValue *found = scope->outer ? NULL : onnx_lookup_here(scope, onnx, name);
+        if (!found || found->wish != value->wish || map_get(scope->uses, str_from(name)) != 1)
+            return false;
+        if (!scope->call)
+            return true;
+        const Onnx__FunctionProto *function = scope->function;
+        size_t i = 0;
+        while (i < function->n_input && strcmp(function->input[i], name) != 0)
+            i++;
+        if (i >= function->n_input || i >= scope->call->proto->n_input)
+            return false;
+        name = scope->call->proto->input[i];
+        scope = scope->call->scope;
+    }
 }
 
 /* A weight that nothing else reads, and that nothing has declared so far but for nodes that are covered */
@@ -55,15 +100,14 @@ static bool is_own(const OnnxNode *node, const OnnxParam *param)
     if (!onnx_has(node, param->operand))
         return false;
     const OnnxValue *value = node->in[param->operand];
-    const Map *uses = &node->onnx->uses;
     return value->stored && (!value->name || node->covers) && dtype_is_float(value->type->dtype) &&
-           map_get(uses, str_from(value->wish)) == 1 &&
-           map_get(uses, str_from(node->proto->input[param->operand])) == 1;
+           map_get(&node->onnx->uses, str_from(value->wish)) == 1 &&
+           is_named_once(node->onnx, node->scope, node->proto->input[param->operand], value);
 }
 
 bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count)
 {
-    bool own = !node->scope->outer && !node->scope->call && node->onnx->block == node->onnx->root;
+    bool own = !node->scope->outer && node->onnx->block == node->onnx->root;
     for (uint32_t i = 0; i < count; i++)
         own = own && is_own(node, &param[i]);
     return own;
@@ -71,10 +115,12 @@ bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count)
 
 /* Labels */
 
-/* conv1 of conv1.weight and conv1_weight; NULL of conv1.weight.quantised */
-static const char *stem_of_weight(const OnnxNode *node, const char *name)
+/* conv1 of conv1.weight and conv1_weight, attention of attention.query.weight where that is query.weight; NULL of
+ * conv1.weight.quantised */
+static const char *stem_of_weight(const OnnxNode *node, const OnnxParam *param)
 {
-    static const char *const tail[] = {"weight", "w", "scale", "gamma", "gain", "bias", "b", "beta"};
+    const char *name = node->in[param->operand]->wish;
+    const char *const tail[] = {param->name, "weight", "w", "scale", "gamma", "gain", "bias", "b", "beta"};
     Str plain = str_from(onnx_identifier(node->onnx, name));
     for (size_t i = 0; i < sizeof tail / sizeof *tail; i++) {
         uint32_t length = (uint32_t)strlen(tail[i]);
@@ -100,7 +146,7 @@ static const char *choose_wish(const OnnxNode *node, const OnnxParam *param, uin
 {
     *given = true;
     for (uint32_t i = 0; i < count; i++) {
-        const char *stem = stem_of_weight(node, node->proto->input[param[i].operand]);
+        const char *stem = stem_of_weight(node, &param[i]);
         if (stem)
             return stem;
     }

@@ -118,6 +118,25 @@ OnnxValue *onnx_written(OnnxNode *node, const char *name)
     return value;
 }
 
+/* In a function what it gives is called as its call calls that, and nothing as an output of the model. */
+const char *onnx_result_name(const OnnxNode *node, uint32_t i)
+{
+    const char *name = node->proto->output[i];
+    const OnnxScope *scope = node->scope;
+    for (size_t k = 0; scope->call && !scope->outer && k < scope->function->n_output;) {
+        const Onnx__NodeProto *call = scope->call->proto;
+        if (strcmp(scope->function->output[k], name) != 0 || k >= call->n_output || !*call->output[k]) {
+            k++;
+            continue;
+        }
+        name = call->output[k];
+        scope = scope->call->scope;
+        k = 0;
+    }
+    return scope->call && map_get(&node->onnx->outputs, str_from(name)) != MAP_NONE ? onnx_text(node, "%s_2", name)
+                                                                                    : name;
+}
+
 bool onnx_wants(const OnnxNode *node, uint32_t i)
 {
     return i < node->out_count && node->proto->output[i] && *node->proto->output[i];
@@ -128,7 +147,7 @@ const char *onnx_temp(OnnxNode *node, const char *word)
     Onnx *onnx = node->onnx;
     if (onnx->block->folding)
         return onnx_text(node, "%s%u", word, onnx->block->numbers++);
-    const char *base = onnx_wants(node, 0) ? onnx_identifier(onnx, node->proto->output[0]) : "x";
+    const char *base = onnx_wants(node, 0) ? onnx_identifier(onnx, onnx_result_name(node, 0)) : "x";
     const char *name = onnx_unique(onnx, onnx_text(node, "%s.%s", base, word));
     map_put(&onnx->made, str_from(name), 1);
     return name;
@@ -141,14 +160,14 @@ const char *onnx_out(OnnxNode *node, uint32_t i)
         return onnx_temp(node, "unused");
     if (!node->out_name[i])
         node->out_name[i] =
-            onnx->block->folding ? onnx_text(node, "result%u", i) : onnx_unique(onnx, node->proto->output[i]);
+            onnx->block->folding ? onnx_text(node, "result%u", i) : onnx_unique(onnx, onnx_result_name(node, i));
     return node->out_name[i];
 }
 
 void onnx_set_known(OnnxNode *node, uint32_t i, const Tensor *tensor)
 {
     if (onnx_wants(node, i))
-        node->out[i] = onnx_known_value(node->onnx, tensor, node->proto->output[i]);
+        node->out[i] = onnx_known_value(node->onnx, tensor, onnx_result_name(node, i));
 }
 
 void onnx_set_value(OnnxNode *node, uint32_t i, OnnxValue *value)
@@ -272,7 +291,7 @@ const char *onnx_known_list(OnnxNode *node, const int64_t *list, uint32_t count,
     Tensor *tensor = tensor_new(onnx->arena, module_plain_type(onnx->module, DT_I64, 1, &extent));
     if (count)
         memcpy(tensor->data, list, count * sizeof *list);
-    const char *base = onnx_wants(node, 0) ? onnx_identifier(onnx, node->proto->output[0]) : "x";
+    const char *base = onnx_wants(node, 0) ? onnx_identifier(onnx, onnx_result_name(node, 0)) : "x";
     return onnx_name_value(onnx, onnx_known_value(onnx, tensor, onnx_text(node, "%s.%s", base, word)));
 }
 

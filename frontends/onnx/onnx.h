@@ -30,6 +30,7 @@ typedef struct OnnxExport {
     Str path;        /* of the .onnx file */
     Str model;       /* of what is exported, for errors */
     bool external;   /* elements go to a file beside it, `model.bin`; what has more than 2 GiB does so anyway */
+    bool flat;       /* calls are written out, not as functions of the file */
     const Str *kept; /* files that are not written over */
     uint32_t kept_count;
 } OnnxExport;

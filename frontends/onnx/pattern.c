@@ -103,14 +103,14 @@ void onnx_match_enter(OnnxMatch *m, OnnxOperand operand)
     for (uint32_t i = 0; i < m->inner_count; i++)
         if (m->inner[i] == node)
             return;
-    m->broken |= m->inner_count == PATTERN_NODES;
+    m->broken |= m->inner_count == PATTERN_NODES || node->scope->uses != m->root->scope->uses; /* in one function */
     if (!m->broken)
         m->inner[m->inner_count++] = node;
 }
 
-static uint32_t uses_of(const Onnx *onnx, const char *name)
+static uint32_t uses_of(const OnnxNode *node, const char *name)
 {
-    uint32_t uses = name && *name ? map_get(&onnx->uses, str_from(name)) : MAP_NONE;
+    uint32_t uses = name && *name ? map_get(node->scope->uses, str_from(name)) : MAP_NONE;
     return uses == MAP_NONE ? 0 : uses;
 }
 
@@ -130,16 +130,16 @@ bool onnx_match_alone(const OnnxMatch *m)
         const OnnxNode *node = m->inner[i];
         uint32_t uses = 0;
         for (uint32_t k = 0; k < node->out_count; k++)
-            uses += uses_of(node->onnx, node->proto->output[k]);
+            uses += uses_of(node, node->proto->output[k]);
         if (uses != uses_inside(m, node))
             return false;
     }
     return !m->broken;
 }
 
-static bool is_read_once(const OnnxMatch *m, OnnxOperand operand)
+static bool is_read_once(OnnxOperand operand)
 {
-    return uses_of(m->root->onnx, operand.node->proto->input[operand.index]) == 1;
+    return uses_of(operand.node, operand.node->proto->input[operand.index]) == 1;
 }
 
 /* Sums and products as lists */
@@ -205,7 +205,7 @@ static bool take_sum(Parts *p, const OnnxNode *node, double sign)
 static bool enter(Parts *p, OnnxOperand operand, double power, bool top)
 {
     const OnnxNode *node = operand.value->maker;
-    if (!node || !is_own_op(node) || !(top || (p->deep && is_read_once(p->match, operand))))
+    if (!node || !is_own_op(node) || !(top || (p->deep && is_read_once(operand))))
         return false;
     if (!(p->product ? take_product(p, node, power) : take_sum(p, node, power)))
         return false;

@@ -17,6 +17,7 @@
 #define MOST_CANDIDATES 24
 #define LEAST_LENGTH    2
 #define LEAST_GAIN      3
+#define WORTH_OF_CALL   6  /* lines: what the model calls a function is rather one than what lies across */
 #define LONG            40 /* units, in which not all parts are tried */
 
 typedef struct Run { /* units from `at` on are those `distance` further */
@@ -257,6 +258,8 @@ static bool is_best(Search *s, RepeatBlock *block)
     int64_t crossing = block->slot_count + block->output_count;
     block->gain = (int64_t)block->count * block->length - block->length - 3 - call_lines(block) - 2 * (crossing - 2);
     block->scope = onnx_block_scope(s->r, block);
+    onnx_block_find_called(s->r, block);
+    block->gain += block->called ? WORTH_OF_CALL : 0;
     return block->gain >= LEAST_GAIN && is_better(block, &s->best) && onnx_block_name(s->r, block);
 }
 

@@ -57,8 +57,9 @@ typedef struct RepeatBlock {
     uint32_t name_count, name_capacity;
     Str *prefix; /* of the names, in each instance: the label of its call; NULL: there are no names */
     Str function;
-    int64_t gain;   /* lines that it saves */
-    uint32_t scope; /* what names of values have in common: between equals the longer wins */
+    const char *called; /* the model's function that the first instance is a call of, if each is one of some; or NULL */
+    int64_t gain;       /* lines that it saves */
+    uint32_t scope;     /* what names of values have in common: between equals the longer wins */
 } RepeatBlock;
 
 /* block_compare.c: what is alike in the instances, those that are not are left out; false: it is no block. */
@@ -67,6 +68,8 @@ bool onnx_block_compare(Repeat *r, RepeatBlock *block);
 uint32_t onnx_block_made(const Repeat *r, const RepeatBlock *block, uint32_t at, uint32_t value, uint32_t *result);
 /* How much the names of values in the first instance have in common, in whole parts. */
 uint32_t onnx_block_scope(const Repeat *r, const RepeatBlock *block);
+/* Sets what it is a call of. */
+void onnx_block_find_called(const Repeat *r, RepeatBlock *block);
 /* block_names.c: labels for calls, and names of params in the function; false: the model's names do not allow it. */
 bool onnx_block_name(Repeat *r, RepeatBlock *block);
 /* block_write.c: the function's text; calls in place of the instances. */

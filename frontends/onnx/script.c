@@ -11,6 +11,7 @@ typedef struct Reader {
     uint32_t at, end; /* of the statement */
     OnnxToken *token;
     uint32_t count, capacity;
+    uint32_t called, next_called; /* of the model's functions, at the statement */
 } Reader;
 
 static bool is_word(char c)
@@ -160,9 +161,20 @@ static uint32_t statement_end(Str text, uint32_t at, bool *lines)
     return at;
 }
 
+/* Calls come in the order in which they begin, and lie inside each other. */
+static uint32_t find_called(Reader *r)
+{
+    const Onnx *onnx = r->script->onnx;
+    while (r->next_called < onnx->called_count && onnx->called[r->next_called].begin <= r->at)
+        r->called = r->next_called++;
+    while (r->called != NONE && onnx->called[r->called].end <= r->at)
+        r->called = onnx->called[r->called].outer;
+    return r->called;
+}
+
 static void read_statement(Reader *r)
 {
-    OnnxStatement s = {0};
+    OnnxStatement s = {.called = find_called(r)};
     bool lines;
     r->end = statement_end(r->text, r->at, &lines);
     r->token = NULL;
@@ -188,7 +200,7 @@ OnnxScript *onnx_script_read(Onnx *onnx, Str text, const Graph *graph, const Str
                            .results = graph->output_count,
                            .elements = {.arena = onnx->arena},
                            .functions = {.arena = onnx->arena}};
-    Reader r = {.script = script, .names = {.arena = onnx->arena}, .text = text};
+    Reader r = {.script = script, .names = {.arena = onnx->arena}, .text = text, .called = NONE};
     for (uint32_t i = 0; i < graph->input_count; i++)
         map_put(&r.names, graph_value(graph, graph->input[i])->name, 0);
     while (r.at < text.len)

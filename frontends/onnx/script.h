@@ -41,6 +41,7 @@ typedef struct OnnxStatement {
     OnnxStatementKind kind;
     bool stored;          /* a constant whose elements are beside the text */
     const OnnxCall *call; /* of STATEMENT_CALL */
+    uint32_t called;      /* the innermost call of the model's functions that it is written out of, or NONE */
 } OnnxStatement;
 
 typedef struct OnnxScript {

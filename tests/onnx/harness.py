@@ -51,7 +51,7 @@ def expect(found, *wanted):
     assert list(found) == list(wanted), f"found {found}, not {wanted}"
 
 
-def main():
+def main(tool=Tool):
     parser = argparse.ArgumentParser()
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     options = parser.parse_args()
@@ -59,7 +59,7 @@ def main():
     for i, run in enumerate(CASES, 1):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                run(Tool(options.nnc.resolve(), pathlib.Path(folder)))
+                run(tool(options.nnc.resolve(), pathlib.Path(folder)))
                 print(f"ok {i} - {run.__name__}")
             except (AssertionError, OSError) as error:
                 print("\n".join("# " + line for line in str(error).splitlines()))

@@ -1,12 +1,13 @@
-/* Constants and params as initialisers.  Scalars and lists of integers are there once each; in a function, which sees
- * nothing around it, they are nodes. */
+/* Constants and params as initialisers.  Scalars and lists of integers are there once each.  In a function, which sees
+ * nothing around it, small constants are nodes, and all else is captured. */
 #include "onnx/write/export.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ATTRIBUTE_TENSOR 4
-#define UINT4            21 /* TensorProto.DataType */
+#define UINT4            21   /* TensorProto.DataType */
+#define CONSTANT_NODE    1024 /* bytes, at most */
 
 Onnx__TensorProto *export_tensor_proto(Arena *arena, const Tensor *tensor, const char *name)
 {
@@ -24,25 +25,6 @@ Onnx__TensorProto *export_tensor_proto(Arena *arena, const Tensor *tensor, const
     return proto;
 }
 
-ExportId export_tensor(Export *e, const Tensor *tensor, const char *name)
-{
-    ExportId id = export_id_near(e, name);
-    Onnx__TensorProto *proto = export_tensor_proto(e->arena, tensor, export_name(e, id));
-    ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
-    return id;
-}
-
-ExportId export_nibbles(Export *e, uint8_t *bytes, uint32_t rank, const int64_t *dim, const char *name)
-{
-    Tensor tensor = {.type = module_plain_type(e->graph->module, DT_U8, rank, dim), .data = bytes};
-    ExportId id = export_id_near(e, name);
-    Onnx__TensorProto *proto = export_tensor_proto(e->arena, &tensor, export_name(e, id));
-    proto->data_type = UINT4;
-    proto->raw_data.len = (proto->raw_data.len + 1) / 2;
-    ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
-    return id;
-}
-
 static ExportId constant_node(Export *e, const Tensor *tensor, const char *name)
 {
     ExportId id = export_id_near(e, name);
@@ -51,14 +33,49 @@ static ExportId constant_node(Export *e, const Tensor *tensor, const char *name)
     return id;
 }
 
+ExportId export_tensor(Export *e, const Tensor *tensor, const char *name)
+{
+    bool function = export_function_around(e);
+    if (function && (size_t)shape_elements(&tensor->type->shape) * dtype_bytes(tensor->type->dtype) <= CONSTANT_NODE)
+        return constant_node(e, tensor, name);
+    if (function)
+        return export_captured(e, (ExportCapture){.tensor = tensor}, name);
+    ExportId id = export_id_near(e, name);
+    Onnx__TensorProto *proto = export_tensor_proto(e->arena, tensor, export_name(e, id));
+    ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
+    return id;
+}
+
+ExportId export_nibbles(Export *e, uint8_t *bytes, uint32_t rank, const int64_t *dim, const char *name)
+{
+    Tensor *tensor = ARENA_NEW(e->arena, Tensor);
+    *tensor = (Tensor){.type = module_plain_type(e->graph->module, DT_U8, rank, dim), .data = bytes};
+    if (export_function_around(e))
+        return export_captured(e, (ExportCapture){.tensor = tensor, .nibbles = true}, name);
+    ExportId id = export_id_near(e, name);
+    Onnx__TensorProto *proto = export_tensor_proto(e->arena, tensor, export_name(e, id));
+    proto->data_type = UINT4;
+    proto->raw_data.len = (proto->raw_data.len + 1) / 2;
+    ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
+    return id;
+}
+
+/* In a function, by a node that can be seen from here: of this body, or of one around it in the function. */
+static uint32_t find_node(const Export *e, Str name)
+{
+    uint32_t id = MAP_NONE;
+    for (const ExportScope *scope = e->scope; scope && id == MAP_NONE; scope = scope->function ? NULL : scope->outer)
+        id = map_get(&scope->constant, name);
+    return id;
+}
+
 ExportId export_array(Export *e, const Tensor *tensor, const char *name)
 {
-    ExportScope *scope = e->scope;
-    Map *known = scope->function ? &scope->constant : &e->constant;
-    uint32_t id = map_get(known, str_from(name));
+    bool function = export_function_around(e);
+    uint32_t id = function ? find_node(e, str_from(name)) : map_get(&e->constant, str_from(name));
     if (id == MAP_NONE) {
-        id = scope->function ? constant_node(e, tensor, name) : export_tensor(e, tensor, name);
-        map_put(known, str_from(name), id);
+        id = export_tensor(e, tensor, name);
+        map_put(function ? &e->scope->constant : &e->constant, str_from(name), id);
     }
     return id;
 }
@@ -102,6 +119,8 @@ ExportId export_list(Export *e, DType dtype, const int64_t *list, uint32_t count
 
 ExportId export_leaf(Export *e, const Value *value)
 {
+    if (export_function_around(e))
+        return export_captured(e, (ExportCapture){.leaf = value}, NULL);
     uint32_t at = map_get(&e->leaf_at, value->name);
     ExportLeaf *leaf = &e->leaf[at];
     if (leaf->id == EXPORT_LEFT_OUT) {

@@ -20,7 +20,7 @@ static bool open_body(ExportNode *n, ExportScope *scope)
 {
     if (n->e->scope->depth >= EXPORT_DEEPEST)
         return export_no(n, "loops and branches nest deeper than readers of ONNX follow", NULL);
-    export_scope_open(n->e, scope, false);
+    export_scope_open(n->e, scope);
     return true;
 }
 

@@ -108,16 +108,11 @@ static void promise(Export *e, ExportFrame *frame, Ends *ends, ValueId value, co
 {
     if (export_is_taken(e, name))
         name = export_text(e, "%s_next", name);
-    for (uint32_t number = 2; export_is_taken(e, name); number++)
-        name = export_text(e, "%s_%u", name, number);
-    map_put(&e->taken, str_from(name), 2);
+    name = export_promised(e, name);
     ends->name[ends->out_count] = name;
     ends->value[ends->out_count++] = value;
-    if (frame->wish[value] || frame->graph->value[value].role != ROLE_RESULT)
-        return;
-    frame->wish[value] = name;
-    const char **key = arena_copy(e->arena, &name, sizeof name);
-    map_put(&e->promised, map_key(key, sizeof *key), 0);
+    if (!frame->wish[value] && frame->graph->value[value].role == ROLE_RESULT)
+        frame->wish[value] = name;
 }
 
 static void promise_ends(Export *e, const Graph *graph, ExportFrame *frame, Ends *ends)
@@ -175,8 +170,7 @@ static Onnx__ModelProto *assemble(Export *e, const Graph *graph, const Ends *end
     model->graph = proto;
     model->functions = e->function;
     model->n_functions = e->function_count;
-    model->opset_import = export_opsets(e->arena, &model->n_opset_import);
-    model->n_opset_import = e->function_count ? model->n_opset_import : 1;
+    model->opset_import = export_opsets(e, proto->node, proto->n_node, true, &model->n_opset_import);
     return model;
 }
 
@@ -185,7 +179,7 @@ static OnnxExported write(Export *e, Graph *graph, const OnnxExport *options)
     ExportScope scope;
     ExportFrame frame;
     Ends ends;
-    export_scope_open(e, &scope, false);
+    export_scope_open(e, &scope);
     export_id(e, "");
     add_leaves(e, graph);
     export_frame(&frame, e, graph, (Str){0});
@@ -205,10 +199,13 @@ OnnxExported onnx_export(Arena *arena, Diag *diag, const Graph *graph, const Onn
     Export e = {.arena = arena,
                 .diag = diag,
                 .path = options->model,
+                .flat = options->flat,
                 .taken = {.arena = arena},
                 .promised = {.arena = arena},
                 .constant = {.arena = arena},
-                .leaf_at = {.arena = arena}};
+                .leaf_at = {.arena = arena},
+                .function_at = {.arena = arena},
+                .function_named = {.arena = arena}};
     Graph *own = needs_passes(graph) || updates_inside(graph) ? pass_reference(graph) : graph_clone(graph);
     if (!own)
         return ONNX_REFUSED;

@@ -13,8 +13,10 @@
 
 #define EXPORT_OPSET   21
 #define EXPORT_IR      10
-#define EXPORT_DOMAIN  "nnc" /* of functions that the file brings along */
-#define EXPORT_DEEPEST 30    /* graphs inside each other: protobuf's readers take 100 messages, a graph is three */
+#define EXPORT_DOMAIN  "nnc"   /* of functions that the file brings along: those of the library, ... */
+#define EXPORT_LOCAL   "local" /* ... and the model's own */
+#define EXPORT_CALL    "call"  /* the attribute that says a call of the library as its text does */
+#define EXPORT_DEEPEST 30      /* graphs inside each other: protobuf's readers take 100 messages, a graph is three */
 
 typedef uint32_t ExportId; /* a tensor of the file, by its name */
 #define EXPORT_LEFT_OUT 0  /* an operand that is not there, whose name is empty */
@@ -31,13 +33,26 @@ typedef uint32_t DTypeSet;
 #define SET_NUMBER      (SET_FLOAT | SET_INT)
 #define SET_ALL         (SET_NUMBER | SET_BOOL | DTYPE_IN(DT_BF16))
 
+typedef struct ExportCapture { /* what a function reads from around it: an input behind its operands */
+    const Value *leaf;         /* a param or state; or NULL: */
+    const Tensor *tensor;      /* ... a constant, ... */
+    bool nibbles;              /* ... of 4 bits */
+    ExportId id;               /* inside */
+} ExportCapture;
+
 typedef struct ExportScope { /* a graph, or a function, that is being written */
     struct ExportScope *outer;
     Onnx__NodeProto **node;
     uint32_t count, capacity;
     uint32_t depth;
     bool function;
-    Map constant; /* of a function, by their text */
+    Map constant; /* in a function, by their text */
+    /* Of a function itself: */
+    Str path;   /* of its params, `layer1.norm.` */
+    Map around; /* names that are taken outside */
+    ExportCapture *capture;
+    uint32_t capture_count, capture_capacity;
+    Map captured; /* leaves by name, to index into capture */
 } ExportScope;
 
 typedef struct ExportTensor {
@@ -72,8 +87,12 @@ typedef struct Export {
     uint32_t leaf_count, leaf_capacity;
     Onnx__TensorProto **initial;
     uint32_t initial_count, initial_capacity;
-    Onnx__FunctionProto **function;
+    bool flat;                      /* calls are written out */
+    Onnx__FunctionProto **function; /* a function behind those that it calls */
     uint32_t function_count, function_capacity;
+    uint32_t function_depth;
+    Map function_at;    /* by their bytes, to index into function */
+    Map function_named; /* domain and name, to the number that the next of that name gets */
     ExportRefusal *refusal;
     uint32_t refusal_count, refusal_capacity, node_count;
 } Export;
@@ -104,13 +123,14 @@ typedef bool ExportHandler(ExportNode *node); /* false after export_no, or an er
 ExportId export_id(Export *e, const char *name);      /* a tensor with exactly this name */
 ExportId export_id_near(Export *e, const char *name); /* with this name, or with a number behind it */
 bool export_is_taken(const Export *e, const char *name);
+const char *export_promised(Export *e, const char *name); /* this or with a number: who wishes for that gets it */
 const char *export_name(const Export *e, ExportId id);
 const char *export_text(Export *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* constant.c */
 ExportId export_scalar(Export *e, DType dtype, const char *number); /* as the text of the number */
 ExportId export_list(Export *e, DType dtype, const int64_t *list, uint32_t count);
-ExportId export_tensor(Export *e, const Tensor *tensor, const char *name); /* an initialiser of the model */
+ExportId export_tensor(Export *e, const Tensor *tensor, const char *name); /* an initialiser of the model; captured */
 /* Integers of 4 bits without a sign, two to a byte, the low half first. */
 ExportId export_nibbles(Export *e, uint8_t *bytes, uint32_t rank, const int64_t *dim, const char *name);
 ExportId export_leaf(Export *e, const Value *value);                      /* a param or state */
@@ -125,12 +145,30 @@ Onnx__NodeProto *export_append(Export *e, const char *op, const ExportId *in, ui
 void export_rename_last(Export *e, ExportId id, const char *wish);
 Onnx__AttributeProto *export_attribute(Export *e, Onnx__NodeProto *node, const char *name, int32_t type);
 void export_attribute_int(Export *e, Onnx__NodeProto *node, const char *name, int64_t number);
+void export_attribute_text(Export *e, Onnx__NodeProto *node, const char *name, Str text);
 void export_attribute_graph(Export *e, Onnx__NodeProto *node, const char *name, Onnx__GraphProto *graph);
 Onnx__ValueInfoProto *export_value_info(Arena *arena, const char *name, const Type *type);
-void export_scope_open(Export *e, ExportScope *scope, bool function);
+void export_scope_open(Export *e, ExportScope *scope);
 Onnx__NodeProto **export_scope_close(Export *e, size_t *count); /* its nodes */
-Onnx__OperatorSetIdProto **export_opsets(Arena *arena, size_t *count);
-void export_sweep(Export *e, Onnx__GraphProto *graph); /* what no output needs is removed */
+
+/* sweep.c: what no output needs is removed, from the model with its functions, or a function as it is closed; the names
+ * that are still used. */
+void export_sweep(Export *e, Onnx__GraphProto *graph);
+Map export_sweep_function(Export *e, Onnx__FunctionProto *function);
+/* Of the domains that the nodes are of; none of a function when there are no nodes. */
+Onnx__OperatorSetIdProto **export_opsets(Export *e, Onnx__NodeProto *const *node, size_t nodes, bool functions,
+                                         size_t *count);
+
+/* scope.c */
+void export_function_open(Export *e, ExportScope *scope, Str path);
+ExportScope *export_function_around(const Export *e); /* the one that is being written, or NULL */
+ExportId export_captured(Export *e, ExportCapture capture, const char *name);
+Onnx__FunctionProto *export_function_close(Export *e, const char *domain, const char *name, const ExportId *in,
+                                           uint32_t in_count, const ExportId *out, uint32_t out_count);
+void export_function_inputs(Export *e, Onnx__FunctionProto *function, const ExportId *in, uint32_t count);
+void export_function_add(Export *e, Onnx__FunctionProto *function);
+/* function.c; false, with nothing written: better not */
+bool export_as_function(const ExportFrame *frame, const Node *call);
 
 /* express.c: nodes as the text of an expression.
  *

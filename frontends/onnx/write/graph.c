@@ -185,7 +185,7 @@ static void write_call(const ExportFrame *frame, const Node *node)
     const ExportLayer *layer = export_find_layer(&n);
     if ((layer && export_layer(&n, layer)) || export_recurrent(&n) || export_call(&n))
         finish(&n, true);
-    else
+    else if (!export_as_function(frame, node))
         write_inside(frame, node);
 }
 

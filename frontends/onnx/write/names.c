@@ -26,6 +26,17 @@ ExportId export_id_near(Export *e, const char *name)
     return export_id(e, numbered);
 }
 
+const char *export_promised(Export *e, const char *name)
+{
+    const char *plain = name;
+    for (uint32_t number = 2; export_is_taken(e, name); number++)
+        name = export_text(e, "%s_%u", plain, number);
+    map_put(&e->taken, str_from(name), 2);
+    const char **key = arena_copy(e->arena, &name, sizeof name);
+    map_put(&e->promised, map_key(key, sizeof *key), 0);
+    return name;
+}
+
 const char *export_name(const Export *e, ExportId id)
 {
     return e->tensor[id].name;

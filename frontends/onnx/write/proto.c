@@ -1,9 +1,9 @@
-/* Nodes, attributes and graphs as messages, and what of them nobody needs. */
+/* Nodes, attributes and graphs as messages. */
 #include "onnx/write/export.h"
 
 #include <string.h>
 
-enum { ATTRIBUTE_INT = 2, ATTRIBUTE_GRAPH = 5 };
+enum { ATTRIBUTE_INT = 2, ATTRIBUTE_STRING = 3, ATTRIBUTE_GRAPH = 5 };
 
 int32_t export_dtype(DType dtype)
 {
@@ -12,24 +12,6 @@ int32_t export_dtype(DType dtype)
     while (!onnx_dtype(type, &ours) || ours != dtype)
         type++;
     return type;
-}
-
-Onnx__OperatorSetIdProto **export_opsets(Arena *arena, size_t *count)
-{
-    static const struct {
-        const char *domain;
-        int64_t version;
-    } opset[] = {{"", EXPORT_OPSET}, {EXPORT_DOMAIN, 1}};
-    *count = sizeof opset / sizeof *opset;
-    Onnx__OperatorSetIdProto **list = ARENA_ARRAY(arena, Onnx__OperatorSetIdProto *, *count);
-    for (size_t i = 0; i < *count; i++) {
-        list[i] = ARENA_NEW(arena, Onnx__OperatorSetIdProto);
-        onnx__operator_set_id_proto__init(list[i]);
-        list[i]->domain = (char *)(uintptr_t)opset[i].domain;
-        list[i]->has_version = true;
-        list[i]->version = opset[i].version;
-    }
-    return list;
 }
 
 static char *own(const char *name)
@@ -100,6 +82,14 @@ void export_attribute_int(Export *e, Onnx__NodeProto *node, const char *name, in
     attribute->i = number;
 }
 
+void export_attribute_text(Export *e, Onnx__NodeProto *node, const char *name, Str text)
+{
+    Onnx__AttributeProto *attribute = export_attribute(e, node, name, ATTRIBUTE_STRING);
+    attribute->has_s = true;
+    attribute->s.len = text.len;
+    attribute->s.data = arena_copy(e->arena, text.ptr, text.len + 1);
+}
+
 void export_attribute_graph(Export *e, Onnx__NodeProto *node, const char *name, Onnx__GraphProto *graph)
 {
     export_attribute(e, node, name, ATTRIBUTE_GRAPH)->g = graph;
@@ -137,9 +127,9 @@ Onnx__ValueInfoProto *export_value_info(Arena *arena, const char *name, const Ty
 
 /* Scopes */
 
-void export_scope_open(Export *e, ExportScope *scope, bool function)
+void export_scope_open(Export *e, ExportScope *scope)
 {
-    *scope = (ExportScope){.outer = e->scope, .function = function, .constant = {.arena = e->arena}};
+    *scope = (ExportScope){.outer = e->scope, .constant = {.arena = e->arena}};
     scope->depth = e->scope ? e->scope->depth + 1 : 0;
     e->scope = scope;
 }
@@ -150,54 +140,4 @@ Onnx__NodeProto **export_scope_close(Export *e, size_t *count)
     e->scope = scope->outer;
     *count = scope->count;
     return scope->node;
-}
-
-/* What nobody needs.  Names are unique in all of the file, so one set of them serves all graphs. */
-
-static bool node_is_used(const Map *used, const Onnx__NodeProto *node)
-{
-    for (size_t i = 0; i < node->n_output; i++)
-        if (map_get(used, str_from(node->output[i])) != MAP_NONE)
-            return true;
-    return false;
-}
-
-static void sweep_nodes(Map *used, Onnx__GraphProto *graph);
-
-static void use_operands(Map *used, const Onnx__NodeProto *node)
-{
-    for (size_t i = 0; i < node->n_input; i++)
-        map_put(used, str_from(node->input[i]), 0);
-    for (size_t i = 0; i < node->n_attribute; i++)
-        if (node->attribute[i]->g)
-            sweep_nodes(used, node->attribute[i]->g);
-}
-
-/* From the end; recurses over the nesting. */
-static void sweep_nodes(Map *used, Onnx__GraphProto *graph)
-{
-    size_t kept = graph->n_node;
-    for (size_t i = 0; i < graph->n_output; i++)
-        map_put(used, str_from(graph->output[i]->name), 0);
-    for (size_t i = graph->n_node; i-- > 0;) {
-        if (!node_is_used(used, graph->node[i]))
-            continue;
-        use_operands(used, graph->node[i]);
-        graph->node[--kept] = graph->node[i];
-    }
-    graph->node += kept;
-    graph->n_node -= kept;
-}
-
-void export_sweep(Export *e, Onnx__GraphProto *graph)
-{
-    Map used = {.arena = e->arena};
-    size_t kept = 0;
-    for (size_t i = 0; i < graph->n_input; i++)
-        map_put(&used, str_from(graph->input[i]->name), 0);
-    sweep_nodes(&used, graph);
-    for (size_t i = 0; i < graph->n_initializer; i++)
-        if (map_get(&used, str_from(graph->initializer[i]->name)) != MAP_NONE)
-            graph->initializer[kept++] = graph->initializer[i];
-    graph->n_initializer = kept;
 }

@@ -7,38 +7,21 @@
 /* A function of the file, whose body is what is said until it is closed. */
 static void open_function(Export *e, ExportScope *scope, const char *const *name, uint32_t count, ExportId *in)
 {
-    export_scope_open(e, scope, true);
+    export_function_open(e, scope, (Str){0});
     for (uint32_t i = 0; i < count; i++)
         in[i] = export_id_near(e, name[i]);
 }
 
-static char **names_of(Export *e, const ExportId *id, uint32_t count)
-{
-    char **name = ARENA_ARRAY(e->arena, char *, count);
-    for (uint32_t i = 0; i < count; i++)
-        name[i] = (char *)(uintptr_t)export_name(e, id[i]);
-    return name;
-}
-
 static void close_function(Export *e, const char *name, const ExportId *in, uint32_t count, ExportId out)
 {
-    Onnx__FunctionProto *function = ARENA_NEW(e->arena, Onnx__FunctionProto);
-    onnx__function_proto__init(function);
-    function->name = (char *)(uintptr_t)name;
-    function->domain = EXPORT_DOMAIN;
-    function->input = names_of(e, in, count);
-    function->n_input = count;
-    function->output = names_of(e, &out, 1);
-    function->n_output = 1;
-    function->node = export_scope_close(e, &function->n_node);
-    function->opset_import = export_opsets(e->arena, &function->n_opset_import);
-    ARENA_PUSH(e->arena, e->function, e->function_count, e->function_capacity, function);
+    export_function_add(e, export_function_close(e, EXPORT_DOMAIN, name, in, count, &out, 1));
 }
 
+/* Functions of the library have small letters. */
 static bool has_function(const Export *e, const char *name)
 {
     for (uint32_t i = 0; i < e->function_count; i++)
-        if (str_is(str_from(e->function[i]->name), name))
+        if (str_is(str_from(e->function[i]->name), name) && str_is(str_from(e->function[i]->domain), EXPORT_DOMAIN))
             return true;
     return false;
 }
