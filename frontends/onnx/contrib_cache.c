@@ -1,5 +1,6 @@
 /* Attention of decoders (com.microsoft): heads of keys and values that several of queries share, positions rotated, and
- * what came before kept from run to run, either as it grows or in a buffer of the largest length. */
+ * what came before kept from run to run, either as it grows or in a buffer of the largest length; as floats, or as
+ * integers of 8 or 4 bits, which are what all scores are made of then, those of new keys too. */
 #include <string.h>
 
 #include "onnx/import.h"
@@ -12,6 +13,7 @@ typedef struct Decoder {
     OnnxValue *q, *k, *v;                                      /* [batch, steps, heads * width] */
     const char *start;                                         /* of the new keys, [batch] of i64; NULL: 0 */
     bool kept, first;                                          /* is there a past; is it the first run, of all keys? */
+    int64_t bits;                                              /* that keys and values are kept in; 0: floats */
 } Decoder;
 
 static OnnxValue *put(OnnxNode *n, const char *word, const char *text)
@@ -56,10 +58,34 @@ static bool check_past(Decoder *d)
     OnnxNode *n = d->node;
     d->kept = onnx_has(n, 3) && onnx_has(n, 4) && onnx_rank(n, 3) == 4 && onnx_dim(n, 3, 2) > 0;
     d->buffer = d->kept ? onnx_dim(n, 3, 2) : 0;
-    int64_t dim[] = {d->batch, d->groups, d->buffer, d->width};
+    int64_t dim[] = {d->batch, d->groups, d->buffer, d->bits == 4 ? d->width / 2 : d->width};
+    DType dtype = d->bits ? d->bits == 4 ? DT_U8 : DT_I8 : d->q->type->dtype;
     for (uint32_t i = 3; d->kept && i < 5; i++)
-        if (onnx_rank(n, i) != 4 || memcmp(onnx_type(n, i)->shape.dim, dim, sizeof dim) != 0)
+        if (onnx_rank(n, i) != 4 || memcmp(onnx_type(n, i)->shape.dim, dim, sizeof dim) != 0 ||
+            onnx_type(n, i)->dtype != dtype)
             return onnx_no(n, "what it keeps does not fit its keys");
+    return true;
+}
+
+/* Keys and values are of one type, each with scales of its own: one, or one for each channel. */
+static bool check_scales(Decoder *d)
+{
+    OnnxNode *n = d->node;
+    bool scaled = onnx_has(n, 12) && onnx_has(n, 13);
+    static const char *const kind[] = {"k_quant_type", "v_quant_type"};
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *word = onnx_string(n, kind[i], "NONE");
+        bool channels = strcmp(word, "PER_CHANNEL") == 0, known = channels || strcmp(word, "PER_TENSOR") == 0;
+        if (known != scaled || (!known && strcmp(word, "NONE") != 0))
+            return onnx_no(n, "its scales do not fit what is to be quantised");
+        if (scaled && shape_elements(&onnx_type(n, 12 + i)->shape) != (channels ? d->groups * d->width : 1))
+            return onnx_no(n, "its scales do not fit its channels");
+    }
+    if (scaled && (!onnx_has(n, 3) || !onnx_has(n, 4)))
+        return onnx_no(n, "it quantises what it does not keep");
+    d->bits = scaled ? onnx_int(n, "kv_cache_bit_width", 8) : 0;
+    if (scaled && d->bits != 8 && (d->bits != 4 || d->width % 2))
+        return onnx_no(n, "it keeps keys in %lld bits", (long long)d->bits);
     return true;
 }
 
@@ -98,9 +124,10 @@ static bool start(Decoder *d, OnnxNode *n)
     d->groups = onnx_int(n, "kv_num_heads", 0);
     if (onnx_rank(n, 0) != 3 || d->heads < 1 || d->groups < 1 || d->heads > INT32_MAX || d->heads % d->groups)
         return onnx_no(n, "its heads cannot be shared out");
-    if (onnx_has(n, 12) || onnx_has(n, 13) || onnx_wants(n, 3))
-        return onnx_no(n, "it quantises what it keeps, or shows its scores");
-    return take_operands(d) && check_past(d) && take_lengths(d);
+    if (onnx_wants(n, 3) || onnx_has(n, 14) || onnx_has(n, 16) || onnx_int(n, "sliding_window_cache", 0) ||
+        !onnx_int(n, "causal", 1))
+        return onnx_no(n, "it shows its scores, normalises, pads or slides what it reads, or sees what comes after");
+    return take_operands(d) && check_scales(d) && check_past(d) && take_lengths(d);
 }
 
 /* Rotated */
@@ -142,6 +169,47 @@ static bool rotate(Decoder *d)
     d->q = places ? rotated(d, d->q, d->heads, places, "turned_q") : NULL;
     d->k = d->q ? rotated(d, d->k, d->groups, places, "turned_k") : NULL;
     return d->k != NULL;
+}
+
+/* Quantised: [batch, groups, keys, width] by a scale, operand 12 for keys and 13 for values */
+
+static const char *scale_of(Decoder *d, uint32_t operand)
+{
+    OnnxNode *n = d->node;
+    int64_t each[] = {1, d->groups, 1, d->width};
+    bool one = shape_elements(&onnx_type(n, operand)->shape) == 1;
+    return onnx_text(n, "cast(reshape(%s, shape = %s), to = %s)", onnx_in(n, operand), onnx_list(n, each, one ? 0 : 4),
+                     dtype_name(d->q->type->dtype));
+}
+
+static OnnxValue *quantised(Decoder *d, OnnxValue *x, uint32_t operand)
+{
+    OnnxNode *n = d->node;
+    bool half = d->bits == 4;
+    OnnxValue *q = put(n, "codes",
+                       onnx_text(n, "clip(round(%s / %s), %s, %s)", x->name, scale_of(d, operand),
+                                 half ? "-8.0" : "-128.0", half ? "7.0" : "127.0"));
+    if (!q || !half)
+        return q ? put(n, "bytes", onnx_text(n, "cast(%s, to = i8)", q->name)) : NULL;
+    return put(n, "bytes",
+               onnx_text(n, "cast(%s[..., 0:%lld:2] + %s[..., 1:%lld:2] * 16.0 + 136.0, to = u8)", q->name,
+                         (long long)d->width, q->name, (long long)d->width));
+}
+
+/* The low half of a byte first, each 8 more than it is */
+static OnnxValue *widened(Decoder *d, OnnxValue *bytes, uint32_t operand)
+{
+    OnnxNode *n = d->node;
+    const char *dtype = dtype_name(d->q->type->dtype), *b = bytes->name;
+    if (d->bits == 8)
+        return put(n, "wide", onnx_text(n, "cast(%s, to = %s) * %s", b, dtype, scale_of(d, operand)));
+    int64_t dim[] = {d->batch, d->groups, bytes->type->shape.dim[2], d->width};
+    return put(
+        n, "wide",
+        onnx_text(n,
+                  "(cast(reshape(stack([bit_and(%s, 15), shift_right(%s, 4)], axis = 4), shape = %s), to = %s) - "
+                  "8.0) * %s",
+                  b, b, onnx_list(n, dim, 4), dtype, scale_of(d, operand)));
 }
 
 /* Kept */
@@ -233,10 +301,20 @@ static bool write_group_query(OnnxNode *n)
         return false;
     OnnxValue *q = in_heads(&d, d.q, d.heads, "q4"), *k = q ? in_heads(&d, d.k, d.groups, "k4") : NULL,
               *v = k ? in_heads(&d, d.v, d.groups, "v4") : NULL;
+    if (v && d.bits) {
+        k = quantised(&d, k, 12);
+        v = k ? quantised(&d, v, 13) : NULL;
+    }
     OnnxValue *keys = v ? put_kept(&d, k, 3, 1) : NULL, *values = keys ? put_kept(&d, v, 4, 2) : NULL;
     if (!values)
         return false;
-    return attend(&d, q, d.first ? k : keys, d.first ? v : values);
+    keys = d.first ? k : keys;
+    values = d.first ? v : values;
+    if (d.bits) {
+        keys = widened(&d, keys, 12);
+        values = keys ? widened(&d, values, 13) : NULL;
+    }
+    return values && attend(&d, q, keys, values);
 }
 
 const OnnxRow onnx_contrib_cache[] = {

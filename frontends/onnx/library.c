@@ -12,7 +12,7 @@
 #define MOST_TEXT   4000
 #define MOST_PARAMS 64
 
-typedef struct Said { /* a call */
+typedef struct Said {    /* a call */
     Str name, arguments; /* with the parentheses */
     uint32_t operands;   /* places for them: words `_` */
 } Said;

@@ -163,6 +163,59 @@ def attention_of_bytes_keeps_them_too(t):
     near(t.value(m, "kept", **given), numpy.stack([k, v]))
 
 
+def codes(x, scale, bits):
+    most = 1 << bits - 1
+    return numpy.clip(numpy.rint(x / scale), -most, most - 1).astype("i4")
+
+
+def packed(c, bits):
+    return c.astype("i1") if bits == 8 else (c[..., ::2] + 8 | c[..., 1::2] + 8 << 4).astype("u1")
+
+
+@case
+def what_is_kept_as_integers(t):
+    """Scores are made of the integers, those of new keys too; steps and the prompt agree."""
+    for bits, kind in ((8, 3), (4, 2)):
+        for of, scale in (("PER_TENSOR", numpy.float32([0.04 if bits == 8 else 0.5])), ("PER_CHANNEL", abs(floats(1, GROUPS, 1, WIDTH)) / 30 + 0.02)):
+            ck, cv = (codes(x, scale, bits) for x in (KEYS, VALUES))
+            want = attention(rotated(heads(Q, HEADS)), (ck * scale).astype("f4"), (cv * scale).astype("f4"))
+            pk, pv = (packed(c, bits) for c in (ck, cv))
+            for at, steps in ((0, LENGTH), (3, 1), (LENGTH - 1, 1)):
+                total = LENGTH
+                inputs = [value("q", [2, steps, HEADS * WIDTH])] + [value(n, [2, steps, GROUPS * WIDTH]) for n in "kv"]
+                inputs += [value(n, [2, GROUPS, LENGTH, pk.shape[-1]], kind) for n in ("pk", "pv")] + [value("length", [2], 6)]
+                known = [tensor("total", numpy.array(total, "i4")), tensor("cos", COS), tensor("sin", SIN), tensor("s", scale)]
+                attributes = {"num_heads": HEADS, "kv_num_heads": GROUPS, "do_rotary": 1, "kv_cache_bit_width": bits, "k_quant_type": of, "v_quant_type": of}
+                operands = ["q", "k", "v", "pk", "pv", "length", "total", "cos", "sin", "", "", "", "s", "s"]
+                m = model(graph([node("GroupQueryAttention", operands, ["y", "nk", "nv"], domain="com.microsoft", **attributes)], inputs,
+                                [value("y", None), value("nk", None, kind), value("nv", None, kind)], known), domains=["com.microsoft"])
+                past = [numpy.where(numpy.arange(LENGTH)[:, None] < at, p, 0).astype(p.dtype) for p in (pk, pv)]
+                given = part(at, at + steps) | {"pk": past[0], "pv": past[1], "length": numpy.full(2, at + steps - 1, "i4")}
+                near(t.value(m, **given), want[:, at : at + steps])
+                for name, p in (("nk", pk), ("nv", pv)):
+                    found = t.value(m, name, **given)[:, :, : at + steps]
+                    assert (found == p[:, :, : at + steps]).all(), f"{name}, {bits} bits"
+
+
+@case
+def integers_that_do_not_fit_are_refused(t):
+    def said(past="pk", scale="s", kind=3, **attributes):
+        inputs = [value("q", [1, 1, HEADS * WIDTH])] + [value(n, [1, 1, GROUPS * WIDTH]) for n in "kv"]
+        inputs += [value(n, [1, GROUPS, LENGTH, WIDTH], kind) for n in ("pk", "pv")] + [value("length", [1], 6)]
+        known = [tensor("total", numpy.array(LENGTH, "i4")), tensor("s", numpy.float32([0.5])), tensor("two", numpy.float32([1, 2]))]
+        rows = {"num_heads": HEADS, "kv_num_heads": GROUPS, "kv_cache_bit_width": 8, "k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR"} | attributes
+        operands = ["q", "k", "v", past, past and "pv", "length", "total", "", "", "", "", "", scale, scale]
+        t.write(model(graph([node("GroupQueryAttention", operands, ["y"], domain="com.microsoft", **rows)], inputs, [value("y", None)], known), domains=["com.microsoft"]))
+        return t.run("import", "m.onnx", status=1)
+
+    assert "it quantises what it does not keep" in said(past="")
+    assert "its scales do not fit its channels" in said(scale="two")
+    assert "its scales do not fit what is to be quantised" in said(scale="")
+    assert "its scales do not fit what is to be quantised" in said(v_quant_type="NONE")
+    assert "it keeps keys in 3 bits" in said(kv_cache_bit_width=3)
+    assert "what it keeps does not fit its keys" in said(kind=1)
+
+
 @case
 def lengths_that_shapes_depend_on_are_asked_for(t):
     inputs = [value(n, [1, 1, HEADS * WIDTH]) for n in "qkv"] + [value(n, [1, HEADS, LENGTH, WIDTH]) for n in ("pk", "pv")]

@@ -182,6 +182,19 @@ GROUPED = {
     "a step in a buffer": [*flat(1, 1), *room(5)],
     "a step in a buffer, each sequence its own": [*STEP, *room(5, 2)],
 }
+
+
+def kept_in(bits, of, operands):
+    """The same with keys and values as integers: operands 3 and 4 are codes, and 12 and 13 their scales."""
+    pasts = [floats(2, 2, 0, 16) if v is None else v for v in operands[3:5]]  # what is not used is 0
+    codes = [given(((DICE.integers(-99, 99, v.shape) if bits == 8 else DICE.integers(0, 255, v.shape)) * (v != 0)).astype("i1" if bits == 8 else "u1")[..., :2 * bits])
+             for v in pasts]
+    scales = [abs(floats(1, 2, 1, 16)) / 20 + 0.01 if of == "each" else numpy.float32([0.03]) for _ in range(2)]
+    scales = [s * numpy.float32(1 if bits == 8 else 10) for s in scales]
+    attributes = {f"{x}_quant_type": "PER_CHANNEL" if of == "each" else "PER_TENSOR" for x in "kv"} | {"kv_cache_bit_width": bits}
+    return "GroupQueryAttention", [*operands[:3], *codes, *operands[5:7], *ANGLES, None, None, None, *scales], OF_FOUR | {"do_rotary": 1} | attributes, ["y", f"k{bits}", f"v{bits}"]
+
+
 CASES |= {f"grouped queries, {name}": ("GroupQueryAttention", operands, OF_FOUR, ALL) for name, operands in GROUPED.items()}
 CASES |= {f"grouped queries, rotated, {name}": ("GroupQueryAttention", operands + ANGLES, OF_FOUR | {"do_rotary": 1}, ALL) for name, operands in GROUPED.items()}
 CASES |= {
@@ -193,6 +206,8 @@ CASES |= {
     "grouped queries, scaled and capped": ("GroupQueryAttention", GROUPED["a prompt"], OF_FOUR | {"scale": 0.3, "softcap": 2.0}, ALL),
     "grouped queries with a share for none": ("GroupQueryAttention", [*STEP, *room(5, 2)], OF_FOUR | {"smooth_softmax": 1}, ALL),
     "grouped queries with sinks": ("GroupQueryAttention", [*STEP, *room(5, 2), None, None, None, None, floats(4)], OF_FOUR, ALL),
+    **{f"grouped queries, kept in {bits} bits by a scale {of}, {name}": kept_in(bits, of, operands) for bits in (8, 4) for of in ("each", "of all")
+       for name, operands in GROUPED.items()},
     "attention with a past": ("Attention", [X, floats(8, 24), floats(24), None, given(floats(2, 2, 2, 4, 4))], {"num_heads": 2, "unidirectional": 1}, ["y", "kv"]),
     "attention with a past and a mask": ("Attention", [X, floats(8, 24), floats(24), numpy.array([[0, 1, 1, 1, 1, 1, 1], [1] * 7], "i4"), given(floats(2, 2, 2, 4, 4))],
                                          {"num_heads": 2}, ["y", "kv"]),
@@ -209,6 +224,51 @@ CASES |= {
     "rotated in part": ("RotaryEmbedding", [floats(2, 2, 3, 6), numpy.array([[0, 1, 2], [1, 2, 3]]), floats(5, 2), floats(5, 2)], {"num_heads": 2, "rotary_embedding_dim": 4, "interleaved": 1}, ["y"]),
 }
 
+def routed(tokens, experts, columns=6, width=8):
+    """Operands of a mixture of experts: tokens, scores, and weights and biases of both products."""
+    return [floats(*tokens), given(floats(int(numpy.prod(tokens[:-1])), experts)), floats(experts, columns, width), floats(experts, columns),
+            floats(experts, width, 6), floats(experts, width)]
+
+
+def packed(bits, *shape):
+    codes = DICE.integers(0, 1 << bits, shape)
+    return (codes if bits == 8 else codes[..., ::2] | codes[..., 1::2] << 4).astype("u1")
+
+
+def quantised_experts(bits, block, points, tokens=4, experts=5):
+    """The same of QMoE; `points`: zero points are given."""
+    shapes = [(experts, 16, 32), (experts, 32, 16)]
+    scales = [(abs(floats(*s[:2], s[2] // block) if block else floats(*s[:2])) + 0.1) / 99 for s in shapes]
+    zeros = [packed(bits, *(z if bits == 8 or z[-1] % 2 == 0 else (*z[:-1], z[-1] + 1))) for z in (s.shape for s in scales)] if points else []
+    weights = [packed(bits, *s) for s in shapes]
+    operands = [floats(tokens, 32), given(floats(tokens, experts)), weights[0], scales[0], floats(experts, 16), weights[1], scales[1], floats(experts, 32)]
+    return operands + ([None] * 3 + zeros if points else [])
+
+
+TWO_OF = {"k": 2, "activation_type": "silu"}
+CASES |= {
+    "experts": ("MoE", routed((2, 3, 8), 4), {"k": 1}, ["y"]),
+    "experts, two for each token": ("MoE", routed((5, 8), 4), TWO_OF, ["y"]),
+    "experts, few of many": ("MoE", routed((1, 8), 16), TWO_OF, ["y"]),
+    "experts, few of many, shares of those": ("MoE", routed((2, 8), 16), TWO_OF | {"normalize_routing_weights": 1}, ["y"]),
+    "experts without biases": ("MoE", [v if i not in (3, 5) else None for i, v in enumerate(routed((5, 8), 4))], TWO_OF, ["y"]),
+    "experts by gelu": ("MoE", routed((5, 8), 4), TWO_OF | {"activation_type": "gelu", "normalize_routing_weights": 1}, ["y"]),
+    "experts as they are": ("MoE", routed((5, 8), 4), TWO_OF | {"activation_type": "identity"}, ["y"]),
+    "experts with gates": ("MoE", routed((5, 8), 4, columns=12), {"k": 2, "activation_type": "swiglu", "swiglu_fusion": 1}, ["y"]),
+    "experts with gates and limits": ("MoE", routed((5, 8), 4, columns=12), {"k": 2, "activation_type": "swiglu", "swiglu_fusion": 1, "activation_alpha": 1.7,
+                                                                             "activation_beta": 1.0, "swiglu_limit": 0.5}, ["y"]),
+    "experts of 8 bits": ("QMoE", quantised_experts(8, 0, False), TWO_OF | {"expert_weight_bits": 8}, ["y"]),
+    "experts of 8 bits with zero points": ("QMoE", quantised_experts(8, 0, True), TWO_OF | {"expert_weight_bits": 8}, ["y"]),
+    "experts of 4 bits": ("QMoE", quantised_experts(4, 0, False), TWO_OF, ["y"]),
+    "experts of 4 bits with zero points": ("QMoE", quantised_experts(4, 0, True), TWO_OF, ["y"]),
+    "experts of 4 bits in blocks": ("QMoE", quantised_experts(4, 16, False), TWO_OF | {"block_size": 16}, ["y"]),
+    "experts of 4 bits in blocks with zero points": ("QMoE", quantised_experts(4, 16, True), TWO_OF | {"block_size": 16}, ["y"]),
+    "experts of 4 bits, few of many": ("QMoE", quantised_experts(4, 16, True, tokens=1, experts=12), TWO_OF | {"block_size": 16}, ["y"]),
+    "experts of 4 bits with shares of their own": ("QMoE", [*quantised_experts(4, 16, True), None, abs(floats(4, 5))], TWO_OF | {"block_size": 16}, ["y"]),
+    "experts of 4 bits with shares of their own, made to be 1": ("QMoE", [*quantised_experts(4, 16, True), None, abs(floats(4, 5))],
+                                                                TWO_OF | {"block_size": 16, "normalize_routing_weights": 1}, ["y"]),
+}
+
 OWN = {"rms norm": ("SimplifiedLayerNormalization", [X, GAIN], {"epsilon": 1e-3, "axis": -1}, ["y"])}  # ONNX Runtime's, in ONNX's domain
 
 
@@ -222,6 +282,8 @@ def kind_of(op, operands, result):
         return KINDS["int64"]
     if result == "m":
         return KINDS["int32"]
+    if result[1:] in ("8", "4"):
+        return KINDS["int8" if result[1:] == "8" else "uint8"]
     return KINDS["uint8"] if op.startswith("QLinear") or (op == "QGemm" and len(operands) > 6) else KINDS["float32"]
 
 

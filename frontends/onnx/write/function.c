@@ -1,15 +1,15 @@
 /* Calls as functions of the file, so that who looks at it sees the model as it was written: `block`, twelve times, and
  * its inside once.
  *
- * The body of each call is written as a function of its own, whose inputs are the operands and behind them what it reads
- * from around: its params, by their names behind the call's label.  Calls whose functions come to the same bytes share
- * one; those of other shapes or arguments, which are constants inside, get a number behind the name. */
+ * The body of each call is written as a function of its own, whose inputs are the operands and behind them what it
+ * reads from around: its params, by their names behind the call's label.  Calls whose functions come to the same bytes
+ * share one; those of other shapes or arguments, which are constants inside, get a number behind the name. */
 #include "onnx/write/export.h"
 
 #include <string.h>
 
-#define DEEPEST 8    /* functions that call each other: readers count them with graphs */
-#define LEAST   2    /* nodes: a function of one says less than the node */
+#define DEEPEST 8 /* functions that call each other: readers count them with graphs */
+#define LEAST   2 /* nodes: a function of one says less than the node */
 
 typedef struct Called { /* a call that is being written */
     const ExportFrame *frame;
@@ -53,9 +53,9 @@ static void open_inside(Called *c)
     Export *e = c->frame->e;
     const ExportScope *around = export_function_around(e);
     Str path = around ? around->path : (Str){0}, label = label_of(c->node->call);
-    export_function_open(e, &c->scope,
-                         str_format(e->arena, STR_FMT STR_FMT STR_FMT ".", STR_ARG(path), STR_ARG(c->frame->prefix),
-                                    STR_ARG(label)));
+    export_function_open(
+        e, &c->scope,
+        str_format(e->arena, STR_FMT STR_FMT STR_FMT ".", STR_ARG(path), STR_ARG(c->frame->prefix), STR_ARG(label)));
     export_frame(&c->inner, e, c->body, (Str){0});
     c->in = ARENA_ARRAY(e->arena, ExportId, c->body->input_count + 1);
     for (uint32_t i = 0; i < c->node->in_count; i++) {
@@ -181,9 +181,9 @@ static void give_results(Called *c, const ExportId *made)
     Export *e = c->frame->e;
     ExportFrame outside;
     uint32_t next = 0;
-    export_frame(&outside, e, c->body,
-                 str_format(e->arena, STR_FMT STR_FMT ".", STR_ARG(c->frame->prefix),
-                            STR_ARG(label_of(c->node->call))));
+    export_frame(
+        &outside, e, c->body,
+        str_format(e->arena, STR_FMT STR_FMT ".", STR_ARG(c->frame->prefix), STR_ARG(label_of(c->node->call))));
     for (uint32_t i = 0; i < c->node->in_count; i++)
         outside.id[c->body->input[i]] = export_value(c->frame, c->node->in[i]);
     for (uint32_t i = 0; i < c->node->out_count; i++) {
@@ -205,8 +205,8 @@ static void write_call(Called *c, const Onnx__FunctionProto *function)
         in[c->in_count + i] = capture_outside(c, &c->scope.capture[i]);
     for (uint32_t i = 0; i < c->node->out_count; i++)
         if (c->body->value[c->body->output[i].value].role == ROLE_RESULT)
-            out[made++] = export_id_near(e, export_value_name(c->frame, c->node->out[i],
-                                                              str_copy(e->arena, call->name).ptr));
+            out[made++] =
+                export_id_near(e, export_value_name(c->frame, c->node->out[i], str_copy(e->arena, call->name).ptr));
     Onnx__NodeProto *node = export_append(e, function->name, in, count, out, made);
     node->domain = function->domain;
     if (says_call(c))

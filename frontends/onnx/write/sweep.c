@@ -13,7 +13,8 @@ static bool node_is_used(const Map *used, const Onnx__NodeProto *node)
 
 static void sweep_nodes(Map *used, Onnx__NodeProto ***node, size_t *count);
 
-/* Of a body.  Names are unique in the model's graph and in each function, so one set of them serves all bodies in it. */
+/* Of a body.  Names are unique in the model's graph and in each function, so one set of them serves all bodies in it.
+ */
 static void sweep_body(Map *used, Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_output; i++)
