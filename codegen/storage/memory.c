@@ -8,6 +8,8 @@
 #include "storage/inplace.h"
 #include "storage/parts.h"
 
+#define MANY_CONTRACTIONS 500 /* that are not alike: of long texts more than some thousand would be refused */
+
 /* Steps */
 
 static bool makes_something(const Lower *lower, const Kernel *kernel)
@@ -134,6 +136,8 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     Lower lower = lower_new(graph, options->target, &memory->storage, &users);
     lower.exact = options->exact, lower.lean = options->lean;
     keep_steps(&lower, memory);
+    lower.brief = memory->kernel_count > MANY_CONTRACTIONS &&
+                  kernel_count_contractions(&lower, memory->kernel, memory->kernel_count) > MANY_CONTRACTIONS;
     bool good = recipe_marks_are_heeded(graph);
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
         lower.kernel = &memory->kernel[k];

@@ -49,6 +49,7 @@ struct Lower {
     const bool *nibbles; /* per value: its weights lie two to a byte (kernel/storage.h) */
     bool exact;          /* no recipe may sum up other products than those that the model says */
     bool lean;           /* memory is scarce: recipes that take much scratch for their speed are not chosen */
+    bool brief;          /* so are texts: there are very many, so recipes of long ones are not chosen */
     Kernel *kernel;      /* that is chosen for, or lowered; below: for lowering */
     WeightTable *weights;
     WeightsAsked *asked; /* by this kernel */
@@ -78,6 +79,8 @@ void kernel_sweep(Lower *lower); /* what nothing reads is gone (sweep.c) */
 /* repeat.c: as a kernel before this one that is alike, where there is one; else `anew` */
 
 bool recipe_repeated(Lower *lower, bool (*anew)(Lower *lower, Recipe *recipe), Recipe *recipe); /* false: anew failed */
+/* How many contractions there are that are not alike. */
+uint32_t kernel_count_contractions(Lower *lower, Kernel *kernel, uint32_t count);
 bool lower_repeated(Lower *lower, void (*anew)(Lower *lower)); /* false: the kernel's loops are new */
 
 /* state.c: what the kernel makes and has */

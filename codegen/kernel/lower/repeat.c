@@ -219,6 +219,25 @@ bool recipe_repeated(Lower *lower, bool (*anew)(Lower *lower, Recipe *recipe), R
     return good;
 }
 
+uint32_t kernel_count_contractions(Lower *lower, Kernel *kernel, uint32_t count)
+{
+    Repeats *repeats = repeats_of(lower);
+    Map distinct = {.arena = lower->arena};
+    uint32_t others = 0; /* that are not described */
+    for (uint32_t k = 0; k < count; k++) {
+        lower->kernel = &kernel[k];
+        if (kernel[k].form != FORM_CONTRACTION)
+            continue;
+        describe(lower);
+        if (!repeats->described)
+            others++;
+        else if (map_get(&distinct, text_view(&repeats->key)) == MAP_NONE)
+            map_put(&distinct, str_copy(lower->arena, text_view(&repeats->key)), 0);
+        forget(repeats);
+    }
+    return distinct.count + others;
+}
+
 /* Taking what a kernel alike has become */
 
 static KernelBuffer take_buffer(Lower *lower, const KernelBuffer *first, const BufferOrigin *origin,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define FEW_PIXELS 3 /* that a tile of a row has at least, where that saves text */
+#define FEW_LINES  150
 #define MANY_LINES 900
 #define MOST_LINES 1800
 
@@ -375,6 +376,8 @@ static int64_t text_length(const Tiled *con)
 static bool text_suits(const Tiled *con)
 {
     int64_t lines = text_length(con), held = ceil_div(con->out_w, con->pixels) * con->pixels;
+    if (con->lower->brief)
+        return lines <= FEW_LINES;
     return lines <= MANY_LINES || (lines <= MOST_LINES && 10 * con->out_w < 9 * held);
 }
 
