@@ -236,18 +236,6 @@ static int64_t opset_of(const OnnxScope *scope, const char *domain)
     return 1;
 }
 
-static const Onnx__FunctionProto *find_function(const Onnx *onnx, const Onnx__NodeProto *proto)
-{
-    for (size_t i = 0; i < onnx->model->n_functions; i++) {
-        const Onnx__FunctionProto *f = onnx->model->functions[i];
-        if (strcmp(text_of(f->name), text_of(proto->op_type)) == 0 &&
-            strcmp(text_of(f->domain), text_of(proto->domain)) == 0 &&
-            strcmp(text_of(f->overload), text_of(proto->overload)) == 0)
-            return f;
-    }
-    return NULL;
-}
-
 /* Sequences go to those ops alone that know them. */
 static bool check_tensors(OnnxNode *node)
 {
@@ -280,7 +268,7 @@ static void import_node(OnnxNode *node)
     bool readable = find_operands(node);
 
     onnx->failed |= onnx->diag->error_count > errors;
-    node->function = find_function(onnx, node->proto);
+    node->function = onnx_find_function(onnx, node->proto->domain, node->proto->op_type, node->proto->overload);
     if (!node->function)
         node->row =
             onnx_find_row(text_of(node->proto->domain), text_of(node->proto->op_type), node->opset, &node->reason);

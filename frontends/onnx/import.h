@@ -88,6 +88,8 @@ struct Onnx {
     Map made;           /* names that are not the model's own */
     Map uses;           /* of initialisers, how many operands they are */
     Map outputs;        /* of the model */
+    Map functions;      /* of the model, by domain, name and overload: the first of each */
+    Map library;        /* results of functions of nnc, once a call asks for them */
     Map *function_uses; /* the same of names in each function of the model */
     Map names;          /* of the text, all that are taken */
     Map labels;         /* to index into layer */
@@ -258,7 +260,8 @@ typedef struct OnnxParam {
     const char *name; /* that the library gives it */
 } OnnxParam;
 void onnx_count_uses(Onnx *onnx);
-const Map *onnx_uses_of(const Onnx *onnx, const Onnx__FunctionProto *function);
+const Map *onnx_uses_of(Onnx *onnx, const Onnx__FunctionProto *function);
+const Onnx__FunctionProto *onnx_find_function(Onnx *onnx, const char *domain, const char *name, const char *overload);
 bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);  /* are all of them this node's alone? */
 OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count); /* its label is for the call */
 const char *onnx_layer_wish(const OnnxNode *node, const OnnxParam *param, uint32_t count); /* for a label */

@@ -45,11 +45,16 @@ static void count_nodes(Map *uses, Onnx__NodeProto *const *list, size_t count)
     }
 }
 
+static Str function_key(Onnx *onnx, const char *domain, const char *name, const char *overload)
+{
+    return str_format(onnx->arena, "%s\n%s\n%s", domain ? domain : "", name ? name : "", overload ? overload : "");
+}
+
 /* An output counts twice: it keeps its own name. */
 void onnx_count_uses(Onnx *onnx)
 {
     const Onnx__ModelProto *model = onnx->model;
-    onnx->uses.arena = onnx->outputs.arena = onnx->arena;
+    onnx->uses.arena = onnx->outputs.arena = onnx->functions.arena = onnx->arena;
     onnx->function_uses = ARENA_ARRAY(onnx->arena, Map, model->n_functions + 1);
     for (size_t o = 0; o < model->graph->n_output; o++) {
         count_use(&onnx->uses, model->graph->output[o]->name, 2);
@@ -60,18 +65,31 @@ void onnx_count_uses(Onnx *onnx)
         const Onnx__FunctionProto *function = model->functions[f];
         Map *uses = &onnx->function_uses[f];
         uses->arena = onnx->arena;
+        map_add(&onnx->functions, function_key(onnx, function->domain, function->name, function->overload),
+                (uint32_t)f);
         for (size_t o = 0; o < function->n_output; o++)
             count_use(uses, function->output[o], 2);
         count_nodes(uses, function->node, function->n_node);
     }
 }
 
-const Map *onnx_uses_of(const Onnx *onnx, const Onnx__FunctionProto *function)
+static uint32_t find_function(Onnx *onnx, const char *domain, const char *name, const char *overload)
 {
-    size_t f = 0;
-    while (onnx->model->functions[f] != function)
-        f++;
-    return &onnx->function_uses[f];
+    ArenaMark mark = arena_mark(onnx->arena);
+    uint32_t at = map_get(&onnx->functions, function_key(onnx, domain, name, overload));
+    arena_reset(onnx->arena, mark);
+    return at;
+}
+
+const Onnx__FunctionProto *onnx_find_function(Onnx *onnx, const char *domain, const char *name, const char *overload)
+{
+    uint32_t at = onnx->model->n_functions ? find_function(onnx, domain, name, overload) : MAP_NONE;
+    return at == MAP_NONE ? NULL : onnx->model->functions[at];
+}
+
+const Map *onnx_uses_of(Onnx *onnx, const Onnx__FunctionProto *function)
+{
+    return &onnx->function_uses[find_function(onnx, function->domain, function->name, function->overload)];
 }
 
 /* Does the name stand there once for this value, and in functions what gives it, up to the model's own graph? */

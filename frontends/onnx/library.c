@@ -68,12 +68,22 @@ static uint32_t count_results(const LibraryFunction *function)
     return count;
 }
 
+/* Of the function that is called so; MAP_NONE: there is none. */
+static uint32_t results_of(Onnx *onnx, Str name)
+{
+    LibraryFunction function = {0};
+    bool first = !onnx->library.arena;
+    onnx->library.arena = onnx->arena;
+    for (uint32_t at = 0; first && nnc_library_next(&at, &function);)
+        map_put(&onnx->library, function.name, count_results(&function));
+    return map_get(&onnx->library, name);
+}
+
 /* A call of a function that the library has, with as many results. */
 static bool read_call(const OnnxNode *node, Said *said)
 {
     const Onnx__AttributeProto *a = onnx_attribute(node, "call");
     const Onnx__FunctionProto *function = node->function;
-    LibraryFunction found;
     if (!node->proto->domain || strcmp(node->proto->domain, DOMAIN) != 0 || !a || !a->has_s || a->s.len > MOST_TEXT)
         return false;
     Str text = {(const char *)a->s.data, (uint32_t)a->s.len};
@@ -82,9 +92,9 @@ static bool read_call(const OnnxNode *node, Said *said)
         length++;
     *said = (Said){.name = {text.ptr, length}, .arguments = {text.ptr + length, text.len - length}};
     return text.len >= length + 2 && text.ptr[length] == '(' && text.ptr[text.len - 1] == ')' &&
-           nnc_library_find(said->name, &found) && read_arguments(said) && said->operands <= node->in_count &&
-           node->in_count <= said->operands + MOST_PARAMS && function->n_input == node->in_count &&
-           function->n_output == count_results(&found);
+           function->n_output == results_of(node->onnx, said->name) && read_arguments(said) &&
+           said->operands <= node->in_count && node->in_count <= said->operands + MOST_PARAMS &&
+           function->n_input == node->in_count;
 }
 
 static uint32_t list_params(const OnnxNode *node, const Said *said, OnnxParam *param)
