@@ -79,7 +79,8 @@ class Net:
         for output in graph.output:
             output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         opset = [onnx.helper.make_opsetid("", 17)]
-        onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+        model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=8)
+        onnx.save(onnx.shape_inference.infer_shapes(model), path)  # IREE's importer wants the outputs' shapes
 
 
 def resnet50(net):

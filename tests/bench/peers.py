@@ -1,21 +1,27 @@
-"""nnc beside ONNX Runtime and OpenVINO: f32, batch 1, in one process.
+"""nnc beside ONNX Runtime, OpenVINO, PyTorch, JAX and IREE: f32, batch 1, in one process.
 
     peers.py BUILD [--turns N] [--threads N] [--peer NAME ...] [--worst W] [NETWORK ...]
 
-A network is one of models/ (default: the nineteen rows of ROWS), or a file: net.onnx, net.nnc.  A peer reads the same weights: from the
-file built in networks.py, in the ops that exporters write, where that has the network, and else from what `nnc export` writes.
-All run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, peak, OpenVINO, ...  A turn is runs that
-fill the caches, for 20 ms at least, and runs that count, for a millisecond at least, in the thread's processor time; the peak is the
-loop of multiply-adds of `nnc bench`, of one thread.  With several threads time is that of the clock.  Inputs and outputs are bound
-before, and a run is one call into the library.  Shares, and the ratio of each pair, are taken within a turn; what is printed are
-medians, and `faster` is the peer of the lesser median.
+A network is one of models/ (default: ROWS), or a file: net.onnx, net.nnc.  A peer reads the same weights: from the file built in
+networks.py, in the ops that exporters write, where that has the network, and else from what `nnc export` writes.  PyTorch and
+JAX, which read no such file, carry it out op by op (peers/graph.py) and compile what they trace.
+
+All run on the same input, must agree, and are timed in turns: peak, nnc, peak, ONNX Runtime, peak, OpenVINO, ...  A turn is runs
+that fill the caches, for 20 ms at least, and runs that count, for a millisecond at least, in the process's processor time; the
+peak is the loop of multiply-adds of `nnc bench`, of one thread.  With several threads time is that of the clock.  Inputs and
+outputs are bound before where a peer lets them, and a run is one call into the library.
+
+Of the ways in which a peer can run a network (layouts, frozen weights) the fastest is taken, and named.  Shares, and the ratio of
+each pair, are taken within a turn; what is printed are medians, and `faster` is the peer of the least.  What a peer cannot do is
+told, with its reason, and does not end the others; the exit status is 1 where outputs differ.
 """
 
 import argparse
+import concurrent.futures
 import ctypes
-import importlib.util
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import re
@@ -27,13 +33,15 @@ import time
 
 try:
     import numpy as np
-    import onnxruntime
 
     import networks
+    from descriptor import aligned, array_of, open_model, pointers, team_of
+    from peers import PEERS, clock_of, environment, is_here, open_peer, reason
+    from peers.graph import ends_of
 except ImportError as error:
     sys.exit(f"""peers.py: {error}
-The peers are wanted here only.  In a virtual environment, or with `pip install --user`:
-    python3 -m venv /tmp/peers && /tmp/peers/bin/pip install numpy onnx onnxruntime openvino
+The peers are wanted here only.  A script makes an environment for them:
+    tests/bench/peers/install.sh /tmp/peers
     /tmp/peers/bin/python3 tests/bench/peers.py build""")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -47,71 +55,6 @@ ROWS = """resnet50 resnext50 densenet121 squeezenet vgg16 inception_v3 mobilenet
 # ---- Ours: input arrays in, a function that runs and returns the outputs ----
 
 
-class TensorInfo(ctypes.Structure):  # runtime/nnc_model.h
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("dtype", ctypes.c_char_p),
-        ("rank", ctypes.c_int32),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("bytes", ctypes.c_size_t),
-    ]
-
-
-Pointers = ctypes.POINTER(ctypes.c_void_p)
-
-
-Run = ctypes.CFUNCTYPE(ctypes.c_int, Pointers, Pointers, *[ctypes.c_void_p] * 5)
-
-
-class Entry(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("input_count", ctypes.c_uint32),
-        ("output_count", ctypes.c_uint32),
-        ("input", ctypes.POINTER(TensorInfo)),
-        ("output", ctypes.POINTER(TensorInfo)),
-        ("updated_params", ctypes.c_uint32),
-        ("updated_states", ctypes.c_uint32),
-        ("packed", ctypes.c_int32),
-        ("run", Run),
-    ]
-
-
-class Slot(ctypes.Structure):
-    _fields_ = [("tensor", TensorInfo), ("offset", ctypes.c_size_t * 2), ("flag", ctypes.c_int32)]
-
-
-class Block(ctypes.Structure):
-    _fields_ = [("bytes", ctypes.c_size_t), ("count", ctypes.c_uint32), ("slot", ctypes.POINTER(Slot))]
-
-
-class Model(ctypes.Structure):  # what stands behind its state is not read
-    _fields_ = [
-        ("abi", ctypes.c_uint32),
-        ("name", ctypes.c_char_p),
-        ("entry_count", ctypes.c_uint32),
-        ("entry", ctypes.POINTER(Entry)),
-        ("arena_bytes", ctypes.c_size_t),
-        ("arena_alignment", ctypes.c_size_t),
-        ("weights_bytes", ctypes.c_size_t),
-        ("weights_checksum", ctypes.c_uint64),
-        ("params", Block),
-        ("state", Block),
-    ]
-
-
-def aligned(size, alignment=64):
-    memory = np.zeros(size + alignment, np.uint8)
-    begin = -memory.ctypes.data % alignment
-    return memory[begin : begin + size]
-
-
-def array_of(info, memory):
-    """A view of the tensor that lies in the memory, which are bytes."""
-    shape = info.shape[: info.rank]
-    return memory[: info.bytes].view({b"f32": np.float32, b"i32": np.int32}[info.dtype]).reshape(shape)
-
-
 def fill_state(block, memory, first):
     """Writes what is known of the states' first values: the begin of each, along every dimension."""
     for slot in block.slot[: block.count]:
@@ -120,24 +63,8 @@ def fill_state(block, memory, first):
             array_of(slot.tensor, memory[slot.offset[0] :])[tuple(map(slice, value.shape))] = value
 
 
-def team_of(build, threads):
-    """What a run takes to be shared; None for one thread."""
-    if threads == 1:
-        return None
-    runtime = ctypes.CDLL(str(build / "runtime" / "libnnc-runtime.so"))
-    runtime.nnc_pool_new.argtypes, runtime.nnc_pool_new.restype = [ctypes.c_uint32], ctypes.c_void_p
-    runtime.nnc_pool_team.argtypes, runtime.nnc_pool_team.restype = [ctypes.c_void_p], ctypes.c_void_p
-    return runtime.nnc_pool_team(runtime.nnc_pool_new(threads)) or sys.exit("peers.py: no threads to have")
-
-
-def pointers(arrays):
-    return (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-
-
 def open_nnc(folder, graph, inputs, state, team):
-    model = Model.in_dll(ctypes.CDLL(str(folder / "libnet.so")), "net_model")
-    if model.abi != 5:
-        sys.exit("peers.py: the model's descriptor is of another version")
+    model = open_model(folder / "libnet.so", "net")
     weights = np.memmap(folder / "net.weights", np.uint8, "r")
     arena, states = aligned(model.arena_bytes), aligned(model.state.bytes)
     fill_state(model.state, states, state)
@@ -152,94 +79,8 @@ def open_nnc(folder, graph, inputs, state, team):
         if call(ins, outs, *blocks) != 0:
             sys.exit("peers.py: the compiled model failed")
 
-    run.keep = x, arena, weights, states  # the addresses are theirs
+    run.keep = model, x, arena, weights, states  # the addresses are theirs
     return run, y
-
-
-# ---- The peers, alike ----
-
-
-def open_onnxruntime(path, inputs, threads):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    binding, names = session.io_binding(), [o.name for o in session.get_outputs()]
-    kept = {name: onnxruntime.OrtValue.ortvalue_from_numpy(array) for name, array in inputs.items()}
-    for i in session.get_inputs():
-        binding.bind_ortvalue_input(i.name, kept[i.name])
-    results = [onnxruntime.OrtValue.ortvalue_from_numpy(y) for y in session.run(None, inputs)]
-    for name, result in zip(names, results):
-        binding.bind_ortvalue_output(name, result)
-
-    def run():
-        session.run_with_iobinding(binding)
-
-    run.keep = kept
-    run()
-    return run, [result.numpy() for result in results]
-
-
-class OpenVino:
-    """OpenVINO's library in C, of which we need six functions; all return a status."""
-
-    def __init__(self, folder):
-        self.library = ctypes.CDLL(str(next((folder / "libs").glob("libopenvino_c.so*"))))
-
-    def __call__(self, name, *arguments):
-        if status := getattr(self.library, "ov_" + name)(*arguments):
-            sys.exit(f"peers.py: OpenVINO's {name} returned {status}")
-
-    def make(self, name, *arguments):
-        made = ctypes.c_void_p()
-        self(name, *arguments, ctypes.byref(made))
-        return made
-
-    def compile(self, path, options):
-        """An infer request.  The order of arguments is that of a C function with varying ones."""
-        core, made = self.make("core_create"), ctypes.c_void_p()
-        model = self.make("core_read_model", core, str(path).encode(), None)
-        words = [ctypes.c_char_p(word.encode()) for option in options.items() for word in option]
-        count = ctypes.c_size_t(len(words))
-        self("core_compile_model", core, model, b"CPU", count, ctypes.byref(made), *words)
-        return self.make("compiled_model_create_infer_request", made)
-
-    def memory(self, request, name, like):
-        """The request's own tensor as an array."""
-        tensor = self.make("infer_request_get_tensor", request, name.encode())
-        at = self.make("tensor_data", tensor)
-        return np.ctypeslib.as_array(ctypes.cast(at, ctypes.POINTER(ctypes.c_uint8)), (like.nbytes,)).view(like.dtype)
-
-
-def open_openvino(path, inputs, threads):
-    import openvino
-
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    library = OpenVino(pathlib.Path(openvino.__file__).parent)
-    request = library.compile(
-        path,
-        {
-            "INFERENCE_NUM_THREADS": str(threads),
-            "NUM_STREAMS": "1",
-            "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": "f32",
-            "ENABLE_CPU_PINNING": "NO",
-        },
-    )
-    for i in session.get_inputs():
-        library.memory(request, i.name, inputs[i.name])[:] = inputs[i.name].ravel()
-    call = library.library.ov_infer_request_infer
-
-    def run():
-        if call(request):
-            sys.exit("peers.py: OpenVINO failed")
-
-    run()
-    shapes = [(o.name, np.empty(o.shape, np.float32)) for o in session.get_outputs()]
-    return run, [library.memory(request, name, like).reshape(like.shape) for name, like in shapes]
-
-
-PEERS = {"onnxruntime": open_onnxruntime, "openvino": open_openvino}
 
 
 def open_peak(target, cc, flags, folder):
@@ -265,19 +106,35 @@ def open_peak(target, cc, flags, folder):
 # ---- Measuring ----
 
 
-def seconds(run, clock=time.thread_time, count=1):
+def seconds(run, clock=time.process_time, count=1):
     begin = clock()
     for _ in range(count):
         run()
     return (clock() - begin) / count
 
 
-def compare(ours, theirs, most):
-    """Shows that both are the same network."""
-    worst = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(ours, theirs, strict=True))
-    if not worst < most:
-        sys.exit(f"peers.py: the outputs differ by {worst:.1e} of the largest value")
-    return worst
+def difference(ours, theirs):
+    """Of the outputs, by the largest value."""
+    return max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in zip(ours, theirs, strict=True))
+
+
+class OutputsDiffer(Exception):
+    pass
+
+
+def open_peers(names, how, y, *network):
+    """By name: what runs each that can, how far its outputs are from ours at most, and why the others cannot."""
+    runs, worst, cannot = {}, 0, {}
+    for name in names:
+        try:
+            run, z = open_peer(name, *network)
+            apart = difference(y, z)
+            if not apart < how.worst:
+                raise OutputsDiffer(f"by {apart:.1e} of the largest value")
+            runs[name], worst = run, max(worst, apart)
+        except Exception as error:  # whatever a library throws
+            cannot[name] = f"{type(error).__name__}: {reason(error)}"
+    return runs, worst, cannot
 
 
 def warm(run):
@@ -304,33 +161,38 @@ def measure(runs, peak, turns, clock):
     return rows
 
 
-def show(name, flop, worst, rows, peers):
-    """Prints the row; returns the ratio of the faster peer's time by ours."""
+def show(name, flop, worst, rows, peers, cannot):
+    """Prints the row; returns by name the median and the ratio by ours."""
     median = statistics.median
     print(f"{name}: {flop * 1e-9:.2f} GFLOP, peak {median(r[0][1] for r in rows) * 1e-9:.1f} GFLOP/s, "
           f"outputs within {worst:.0e}, {len(rows)} turns")  # fmt: skip
-    medians, ratios = [], []
-    for i, label in enumerate(["nnc", *peers]):
+    found = {}
+    for i, (label, run) in enumerate(peers.items()):
         times, pairs = [r[i][0] for r in rows], sorted(r[i][0] / r[0][0] for r in rows)
         share = median(flop / r[i][0] / r[i][1] for r in rows)
         tenth = len(pairs) // 10
         beside = f", {median(pairs):6.3f} of nnc's time (80 % between {pairs[tenth]:.3f} and {pairs[-1 - tenth]:.3f})"
         print(f"  {label:12} {median(times) * 1e3:9.3f} ms, least {min(times) * 1e3:9.3f}"
-              f" {share * 100:8.1f} % of the peak{beside if i else ''}")  # fmt: skip
-        medians.append(median(times))
-        ratios.append(median(pairs))
-    faster = min(range(1, len(medians)), key=medians.__getitem__)
-    print(f"  faster: {peers[faster - 1]}, {ratios[faster]:.3f} of nnc's time", flush=True)
-    return medians, ratios, faster
+              f" {share * 100:8.1f} % of the peak{beside if i else ''}"
+              f"{' - ' + run.way if hasattr(run, 'way') else ''}")  # fmt: skip
+        found[label] = median(times), median(pairs)
+    for label, why in cannot.items():
+        print(f"  {label:12} cannot: {why}")
+    if len(found) > 1:
+        print(f"  faster: {faster_of(found)}, {found[faster_of(found)][1]:.3f} of nnc's time")
+    sys.stdout.flush()
+    return found
+
+
+def faster_of(found):
+    return min((peer for peer in found if peer != "nnc"), key=found.get, default=None)
 
 
 def drawn_inputs(path):
     """By name, of the model's inputs: floats, and integers that may be tokens."""
     rng = np.random.default_rng(2)
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    types = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}
-    return {i.name: rng.standard_normal(i.shape, np.float32) if i.type == "tensor(float)"
-            else rng.integers(0, 2, i.shape).astype(types[i.type]) for i in session.get_inputs()}  # fmt: skip
+    return {name: rng.standard_normal(shape, np.float32) if dtype == np.float32 else rng.integers(0, 2, shape).astype(dtype)
+            for name, dtype, shape in ends_of(path)[0]}  # fmt: skip
 
 
 def quiet(*words):
@@ -372,24 +234,43 @@ def bench(nnc, name, how, folder):
     words = ["--seconds", "0", "--format", "json", "--target", target, *(["--graph", graph] if graph else [])]
     flop = json.loads(subprocess.check_output([nnc, "bench", model, *words], stderr=subprocess.DEVNULL))["flop"]
     state = networks.gpt2_step_state(inputs) if name == "gpt2.step" else {}
-    ours, y = open_nnc(folder, graph or None, inputs, state, team_of(how.build, how.threads))
-    peers = [PEERS[p](peer, inputs, how.threads) for p in how.peer]
+    ours, y = open_nnc(folder, graph or None, inputs, state, team_of(how.build / "runtime/libnnc-runtime.so", how.threads))
     ours()
-    worst = max(compare(y, z, how.worst) for _, z in peers)
-    clock = time.perf_counter if how.threads > 1 else time.thread_time
-    peak = open_peak(target, how.cc, cc_flags, folder)
-    rows = measure([ours, *(run for run, _ in peers)], peak, how.turns, clock)
-    return show(f"{name} for {target}", flop, worst, rows, how.peer)
+    runs, worst, cannot = open_peers(how.peer, how, y, peer, inputs, how.threads, folder)
+    peak, runs = open_peak(target, how.cc, cc_flags, folder), {"nnc": ours, **runs}
+    rows = measure(runs.values(), peak, how.turns, clock_of(how.threads))
+    return show(f"{name} for {target}", flop, worst, rows, runs, cannot), cannot
 
 
-def show_table(found, peers):
-    """As it stands in docs/performance.md."""
-    print(f"\n| | nnc | {' | '.join(peers)} | the faster's time by ours |\n|---|---|{'---|' * len(peers)}---|")
-    for name, (medians, ratios, faster) in found.items():
-        theirs = " | ".join(f"{m * 1e3:.3f} ms" for m in medians[1:])
-        print(f"| {name} | {medians[0] * 1e3:.3f} ms | {theirs} | {ratios[faster]:.2f} |")
-    ratios = [ratios[faster] for _, ratios, faster in found.values()]
-    print(f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.3f}, least {min(ratios):.3f}")
+def alone(function, *arguments):
+    """What it returns, from a process of its own: memory is given back, and a peer that crashes leaves the other networks."""
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        try:
+            return pool.submit(function, *arguments).result()
+        except concurrent.futures.process.BrokenProcessPool:
+            print("  a peer has ended the process", flush=True)
+            return {}, {"one of them": "it has ended the process; ask for one at a time by --peer"}
+
+
+def mean(ratios):
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def show_table(table, peers):
+    """As it stands in docs/performance.md: times, and in parentheses how many of ours they are."""
+    print(f"\n| | nnc | {' | '.join(peers)} |\n|---|---|{'---|' * len(peers)}")
+    for name, (found, _) in table.items():
+        cells = [f"{found[p][0] * 1e3:.3f} ms ({found[p][1]:.2f})" if p in found else "-" for p in peers]
+        print(f"| {name} | {found['nnc'][0] * 1e3:.3f} ms | {' | '.join(cells)} |" if found else f"| {name} | - |")
+    for name, (_, cannot) in table.items():
+        for peer, why in cannot.items():
+            print(f"{name}, {peer}: {why}")
+    rows = [found for found, _ in table.values() if len(found) > 1]
+    ratios = {p: [found[p][1] for found in rows if p in found] for p in peers}
+    ratios["the faster"] = [found[faster_of(found)][1] for found in rows]
+    for label, values in ratios.items():
+        if values:
+            print(f"{label}: geometric mean {mean(values):.3f} of {len(values)}, least {min(values):.3f}")
 
 
 def main():
@@ -402,13 +283,18 @@ def main():
     parser.add_argument("--worst", type=float, default=1e-3, help="how far the outputs may be apart, of the largest value")
     parser.add_argument("--cc", default="clang", help="the C compiler for nnc's library and the peak's loop")
     args = parser.parse_intermixed_args()
-    args.build, args.peer = args.build.resolve(), args.peer or [p for p in PEERS if importlib.util.find_spec(p)]
+    args.build, here = args.build.resolve(), [p for p in PEERS if is_here(p)]
+    if left := [p for p in args.peer or PEERS if p not in here]:
+        print(f"not here, and left out: {', '.join(left)}")
+    args.peer = [p for p in args.peer or here if p in here]
+    os.environ.update(environment(args.threads))
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-args.threads :])
-    found = {}
+    table = {}
     for name in args.network or ROWS:
         with tempfile.TemporaryDirectory() as folder:
-            found[name] = bench(args.build / "nnc", name, args, pathlib.Path(folder))
-    show_table(found, args.peer)
+            table[name] = alone(bench, args.build / "nnc", name, args, pathlib.Path(folder))
+    show_table(table, args.peer)
+    sys.exit(any(why.startswith(OutputsDiffer.__name__) for _, cannot in table.values() for why in cannot.values()))
 
 
 if __name__ == "__main__":
