@@ -21,6 +21,8 @@ import sys
 import tempfile
 import time
 
+from peers import environment
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = {  # name: (file, constants of the graph, what they are called in the networks below)
     "mnist": ROOT / "models/owl/mnist.nnc",
@@ -54,79 +56,33 @@ def batches(name):
 # ---- nnc ----
 
 
-class TensorInfo(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p), ("rank", ctypes.c_uint32),
-                ("dim", ctypes.POINTER(ctypes.c_int64)), ("bytes", ctypes.c_size_t)]
-
-
-RUN = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 7)
-
-
-class Entry(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("inputs", ctypes.c_uint32), ("outputs", ctypes.c_uint32),
-                ("input", ctypes.POINTER(TensorInfo)), ("output", ctypes.POINTER(TensorInfo)),
-                ("updated_params", ctypes.c_uint32), ("updated_states", ctypes.c_uint32), ("packed", ctypes.c_int32), ("run", RUN)]
-
-
-class Block(ctypes.Structure):
-    _fields_ = [("bytes", ctypes.c_size_t), ("slots", ctypes.c_uint32), ("slot", ctypes.c_void_p)]
-
-
-class Descriptor(ctypes.Structure):
-    _fields_ = [("abi", ctypes.c_uint32), ("name", ctypes.c_char_p), ("entries", ctypes.c_uint32),
-                ("entry", ctypes.POINTER(Entry)), ("arena_bytes", ctypes.c_size_t), ("arena_alignment", ctypes.c_size_t),
-                ("weights_bytes", ctypes.c_size_t), ("checksum", ctypes.c_uint64), ("params", Block), ("state", Block),
-                ("packed_bytes", ctypes.c_size_t),
-                ("params_init", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
-                ("state_init", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p))]
-
-
-def block_of(nbytes, keep):
-    """Aligned memory."""
-    memory = ctypes.create_string_buffer(nbytes + 64)
-    keep.append(memory)
-    return (ctypes.addressof(memory) + 63) // 64 * 64
-
-
-def team_of(folder, threads, keep):
-    """What entries that are dealt take; None of one thread."""
-    if threads == 1:
-        return None
-    runtime = ctypes.CDLL(os.path.join(folder, "libnnc-runtime.so"))
-    runtime.nnc_pool_new.argtypes, runtime.nnc_pool_new.restype = [ctypes.c_uint32], ctypes.c_void_p
-    runtime.nnc_pool_team.argtypes, runtime.nnc_pool_team.restype = [ctypes.c_void_p], ctypes.c_void_p
-    keep.append(runtime)
-    return runtime.nnc_pool_team(runtime.nnc_pool_new(threads)) or sys.exit("no threads to have")
-
-
 def nnc_stepper(name, folder, threads=1):
     import numpy as np
 
-    library = ctypes.CDLL(os.path.join(folder, f"lib{name}.so"))
-    model = Descriptor.in_dll(library, f"{name}_model")
-    keep = [library]
-    weights = None
+    from descriptor import aligned, open_model, pointers, team_of
+
+    folder = pathlib.Path(folder)
+    model = open_model(folder / f"lib{name}.so", name)
+    block = lambda size: aligned(max(size, 1))
+    weights = block(model.weights_bytes)
     if model.weights_bytes:
-        weights = block_of(model.weights_bytes, keep)
-        (file,) = pathlib.Path(folder).glob("*.weights")
-        ctypes.memmove(weights, file.read_bytes(), model.weights_bytes)
-    arena, params, state = (block_of(n, keep) for n in (model.arena_bytes, model.params.bytes, model.state.bytes))
+        (file,) = folder.glob("*.weights")
+        weights[:] = np.fromfile(file, np.uint8, model.weights_bytes)
+    keep = [weights, *(block(size) for size in (model.arena_bytes, model.params.bytes, model.state.bytes))]
+    weights, arena, params, state = (memory.ctypes.data for memory in keep)
     if model.params_init and model.params_init(params, 1, weights) or model.state_init and model.state_init(state, weights):
         sys.exit("the blocks cannot be filled")
     entry = model.entry[0]
-    outputs = [np.empty(max(1, entry.output[i].bytes // 4), np.float32) for i in range(entry.outputs)]
-    out = (ctypes.c_void_p * entry.outputs)(*[o.ctypes.data for o in outputs])
-    team = team_of(folder, threads, keep)
+    outputs = [np.empty(max(1, info.bytes // 4), np.float32) for info in entry.output[: entry.output_count]]
+    out, team = pointers(outputs), team_of(folder / "libnnc-runtime.so", threads)
 
     def step(arrays):
         arrays = [np.ascontiguousarray(a) for a in arrays]
-        inputs = (ctypes.c_void_p * entry.inputs)(*[a.ctypes.data for a in arrays])
-        if entry.run(ctypes.addressof(inputs), ctypes.addressof(out), arena, weights, params, state, team):
+        if entry.run(pointers(arrays), out, arena, weights, params, state, team):
             sys.exit("the step fails")
         return float(outputs[0][0])
 
-    keep.append(model)
-    step.keep = keep
+    step.keep = keep, model
     step.planned = model.arena_bytes + model.params.bytes + model.state.bytes + model.weights_bytes
     return step
 
@@ -450,10 +406,8 @@ def serve(peer, name, folder, threads):
 class Peer:
     def __init__(self, peer, name, folder, threads):
         words = [sys.executable, __file__, "--serve", peer, name, folder, str(threads)]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
-                       "XLA_FLAGS": "" if threads > 1 else "--xla_cpu_multi_thread_eigen=false"}
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                        env=environment, preexec_fn=lambda: os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads])))
+                                        env={**os.environ, **environment(threads)}, preexec_fn=lambda: os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads])))
         self.here = self.process.stdout.readline() == "ready\n"
         self.turns = []
 
