@@ -4,7 +4,6 @@ inputs and outputs bound where that can be, and its outputs as arrays.  `run.way
 
 import importlib
 import importlib.util
-import os
 import statistics
 import time
 
