@@ -38,9 +38,9 @@ def clock_of(threads):
 
 
 def reason(error):
-    """The first line that says something, short enough for a table's foot."""
+    """The first line of a compiler's error, or of what is said at all, short enough for a table's foot."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    return next((line for line in lines if "error" in line.lower()), lines[0])[:200]
+    return next((line for line in lines if "error: " in line), lines[0])[:200]
 
 
 def fastest(ways, threads):

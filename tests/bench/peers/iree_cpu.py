@@ -21,6 +21,7 @@ FLAGS = [
     "--iree-hal-local-target-device-backends=llvm-cpu",
     "--iree-llvmcpu-target-cpu=host",
     "--iree-opt-level=O3",
+    "--iree-llvmcpu-stack-allocation-limit=262144",  # its default ends BERT's normalisations with an error
 ]
 CHANNELS_LAST, IMG2COL = "iree-preprocessing-convert-conv-to-channels-last", "iree-global-opt-convert-conv2d-to-img2col"
 PASSES = {
