@@ -99,7 +99,8 @@ bool kernel_assembles(const Graph *graph, const Node *node);
 /* Are all results of a position known before one of them is stored? */
 static inline bool kernel_stores_together(const Kernel *kernel)
 {
-    return kernel->form == FORM_MAP || kernel->form == FORM_CONTRACTION || kernel->form == FORM_WINDOW;
+    return kernel->form == FORM_MAP || kernel->form == FORM_CONTRACTION || kernel->form == FORM_WINDOW ||
+           kernel->form == FORM_CUMULATION;
 }
 
 /* May so many threads of a block share work and meet?  Any power of two from 32 on, and 0: none do. */
