@@ -163,16 +163,24 @@ static Piece as_typed(const Printer *printer, DType dtype, Piece number)
                    false};
 }
 
-/* x != x asks whether x is NaN, but compilers warn of the words. */
+/* Compilers warn of the words: of floats they ask whether x is NaN, but for x < x, which no compiler minds. */
+static Piece compared_to_itself(Printer *printer, DType dtype, Piece x, const char *operator)
+{
+    bool differs = operator[0] == '!', equal = !differs && operator[strlen(operator) - 1] == '=';
+    if (!dtype_is_float(dtype))
+        return (Piece){equal ? STR("1") : STR("0"), PREC_PRIMARY, false};
+    if (!equal && !differs)
+        return print_infix(printer, x, operator, x, PREC_COMPARE);
+    return (Piece){str_format(printer->arena, "%sisnan(" STR_FMT ")", differs ? "" : "!", STR_ARG(x.text)),
+                   differs ? PREC_PRIMARY : PREC_NOT, false};
+}
+
 static Piece comparison(Printer *printer, DType dtype, Piece a, const char *operator, Piece b)
 {
-    bool differs = operator[0] == '!';
     a = as_typed(printer, dtype, a);
     b = as_typed(printer, dtype, b);
-    if (!str_eq(a.text, b.text) || a.vector || !dtype_is_float(dtype))
-        return print_infix(printer, a, operator, b, PREC_COMPARE);
-    return (Piece){str_format(printer->arena, "%sisnan(" STR_FMT ")", differs ? "" : "!", STR_ARG(a.text)),
-                   differs ? PREC_PRIMARY : PREC_NOT, false};
+    return str_eq(a.text, b.text) && !a.vector ? compared_to_itself(printer, dtype, a, operator)
+                                               : print_infix(printer, a, operator, b, PREC_COMPARE);
 }
 
 /* A scalar truth among vector masks: all lanes or none. */
