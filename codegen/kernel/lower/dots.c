@@ -62,7 +62,23 @@ static void make_loops(Dots *d)
         d->loop[i] = index_var_new(arena, lower_loop_names[i], 0, result->dim[i] - 1);
     d->loop[batch] = index_var_new(arena, "row", 0, d->product.rows - 1);
     d->loop[batch + 1] = index_var_new(arena, "column", 0, d->product.columns / d->streams - 1);
-    d->column = index_var(arena, d->loop[batch + 1]);
+}
+
+static Index column_of(const Dots *d, int64_t stream)
+{
+    const Var *column = d->loop[d->product.batch_rank + 1];
+    return index_add(d->lower->arena, index_var(d->lower->arena, column), index_constant(stream * (column->high + 1)));
+}
+
+/* A view may break where a later stream begins, and not where the first does. */
+static bool streams_follow_depth(Dots *d)
+{
+    bool follow = follows_depth(d, false);
+    for (int64_t s = 0; s < d->streams; s++) {
+        d->column = column_of(d, s);
+        follow &= follows_depth(d, true);
+    }
+    return follow;
 }
 
 /* So many that there is no rest. */
@@ -84,7 +100,7 @@ static bool see(Dots *d)
     d->streams = whole_parts(d->product.columns, 1, MOST_SUMS);
     d->sums = whole_parts(d->product.depth / lanes * lanes, lanes, MOST_SUMS / d->streams);
     make_loops(d);
-    return follows_depth(d, false) && follows_depth(d, true);
+    return streams_follow_depth(d);
 }
 
 static const Expr *product_at(const Dots *d, Index depth)
@@ -96,12 +112,6 @@ static const Expr *product_at(const Dots *d, Index depth)
         factor[right] = lower_value(d->lower, d->node->in[right], position);
     }
     return expr_word(d->lower->arena, WORD_MUL, DT_F32, factor[0], factor[1], NULL);
-}
-
-static Index column_of(const Dots *d, int64_t stream)
-{
-    const Var *column = d->loop[d->product.batch_rank + 1];
-    return index_add(d->lower->arena, index_var(d->lower->arena, column), index_constant(stream * (column->high + 1)));
 }
 
 /* The products of each stream at a step of the depth, each to a sum of its own. */
@@ -125,7 +135,8 @@ static void sum_vectors(Dots *d, const Local *const *dot, int64_t whole)
     Arena *arena = lower->arena;
     Index zero = index_constant(0);
     int64_t lanes = lower->target->lanes;
-    const Var *lane = index_var_new(arena, "lane", 0, lanes - 1), *k = index_var_new(arena, "k", 0, whole - lanes);
+    const Var *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    const Var *k = index_var_new(arena, "k", 0, whole - d->sums * lanes);
     const Local *acc[MOST_SUMS]; /* [sums][streams] */
     Block *block = &stmt_lanes(arena, lower->block, lane, (uint32_t)lanes)->body;
     for (int64_t i = 0; i < d->sums * d->streams; i++) {
