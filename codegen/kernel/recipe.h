@@ -40,7 +40,8 @@ typedef struct Recipe {
     int64_t knob[MOST_KNOBS]; /* in the order of the provider's */
     Scratch *scratch;
     uint32_t scratch_count, scratch_capacity;
-    bool rewrites; /* some of the result is written more than once, while operands are still read */
+    bool rewrites; /* some of the result is written more than once, or by one of several threads, while operands are
+                      still read */
 } Recipe;
 
 typedef struct KnobSpec {

@@ -98,7 +98,7 @@ static bool may_overwrite_here(const Memory *memory, NodeId producer, ValueId op
            flow_loop_of(regions, regions->of[made]) == flow_loop_of(regions, regions->of[step]);
 }
 
-/* A kernel that writes some of its result more than once must not write over an operand it still reads; what lies
+/* A kernel must not write over an operand that it, or another thread of it, still reads; what lies
  * inside another value keeps its place, and so does what has others inside it that are still read. */
 static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
 {

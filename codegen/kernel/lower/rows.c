@@ -271,6 +271,12 @@ static Rows see_rows(const Lower *lower)
 
 enum { KNOB_TEAM };
 
+/* One thread of a team stores what all of them may have read operands for. */
+static bool stores_for_team(const Lower *lower, const Rows *rows, ValueId value)
+{
+    return rows->team && kernel_stores(lower, value) && !is_full(lower, rows, value);
+}
+
 static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     Rows rows = see_rows(lower);
@@ -282,6 +288,7 @@ static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     rows.team = (uint32_t)recipe->knob[KNOB_TEAM];
     for (uint32_t n = 0; n < kernel->node_count; n++) {
         const Node *node = &lower->graph->node[kernel->node[n]];
+        recipe->rewrites |= stores_for_team(lower, &rows, node->out[0]);
         if (is_spilled(lower, &rows, node))
             recipe_scratch(lower, recipe, "row", value_type(lower->graph, node->out[0])->dtype, rows.columns, true);
     }
