@@ -157,6 +157,9 @@ static ValueId operand(Again *a, ValueId v)
     ValueId *in = arena_copy(rc->scratch, a->wait, (a->waits + 1) * sizeof *in);
     in[0] = seen_in(rc, rc->region[a->region].around, v);
     ValueId late = op_build(rc->graph, OP_AFTER, in, a->waits + 1, NULL, rc->graph->value[v].place);
+    const Node *maker = value_producer(rc->graph, in[0]);
+    if (maker) /* a loop that is kept has its tape under what is seen of it, too */
+        grad_tape_copied(rc->pass, rc->graph, maker, value_producer(rc->graph, late));
     note_copy(rc, a->region, v, late);
     return late;
 }
