@@ -356,6 +356,8 @@ CASES = {
     "adam_step": [(f"(y, m1, v1) = adam_step(x0, x1, x2, 0.9, 0.99, 1e-8, {t})", [X, X * X, normal(3, 5)], {}, lambda m, v, g, p, t=t:
                    (0.9 * m + 0.1 * g) / (1 - 0.9**t) / (np.sqrt((0.99 * v + 0.01 * g * g) / (1 - 0.99**t)) + 1e-8))
                   for t in (1, 7)],
+    "wide_dtype": [("cast(x0, to = wide_dtype(x0.dtype)) + f64(cast(ones([3, 5], bf16), to = wide_dtype(bf16)) / 3.0)", [X], {},
+                    lambda x, p: x + float(np.float32(1 / 3)))],
     "adam": [("adam(x0, x1, 0.1)", [X, normal(3, 5)], {},
               lambda x, g, p: x - 0.1 * g / (np.abs(g) + 1e-8))],
     "adamw": [("adamw(x0, x1, 0.1)", [X, normal(3, 5)], {},
@@ -397,7 +399,24 @@ def first_steps_with_l1():
                           x - 0.1 * np.linalg.norm(x) / np.linalg.norm(pull(x, np.sign(g))) * pull(x, np.sign(g))))
 
 
+def first_steps_of_narrow_floats():
+    """Of f16 and bf16, in which 1e-8 is 0 or 1 - 0.999 is: elements that no gradient reaches stay, others are as exact."""
+    w, g = np.array([1.0, -2, 1, 4]), np.array([0.0, 0.5, -1, 1e-3])
+    steps = {"adam": 1, "adamw": 1, "adagrad": 1, "rmsprop": 10}
+    for dtype in ("f16", "bf16"):
+        narrow = f"{{}}(cast(x0, to = {dtype}), cast(x1, to = {dtype}), 0.5{{}})"
+        for name, length in steps.items():
+            call = narrow.format(name, ", decay = 0.0")
+            CASES[name].append((f"cast({call}, to = f64)", [w, g], {}, lambda x, g, p, n=length: x - 0.5 * n * np.sign(g)))
+        CASES["lamb"].append((f"cast({narrow.format('lamb', ', decay = 0.0')}, to = f64)", [w * 0 + 1, w * 0 + [0, 0, 0, 2]], {},
+                              lambda x, g, p: np.array([1.0, 1, 1, 0])))
+        kept = 0.51171875 if dtype == "bf16" else 0.51220703125 # of 512 * (1 - 0.999)
+        CASES["ema"].append((f"cast(ema(cast(x0, to = {dtype}), cast(x1, to = {dtype}), 0.999, 2000), to = f64)", [w * 0, w * 0 + 512],
+                             {}, lambda a, w, p, kept=kept: a + kept))
+
+
 first_steps_with_l1()
+first_steps_of_narrow_floats()
 # Built for targets, too.
 BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT, *images.BUILT, *numeric.BUILT]
 
