@@ -356,6 +356,8 @@ CASES = {
     "adam_step": [(f"(y, m1, v1) = adam_step(x0, x1, x2, 0.9, 0.99, 1e-8, {t})", [X, X * X, normal(3, 5)], {}, lambda m, v, g, p, t=t:
                    (0.9 * m + 0.1 * g) / (1 - 0.9**t) / (np.sqrt((0.99 * v + 0.01 * g * g) / (1 - 0.99**t)) + 1e-8))
                   for t in (1, 7)],
+    "is_narrow": [(f"y = {v} if is_narrow({d}) else 0.0", [], {}, lambda p, v=v: np.array(v)) for d, v in [("f16", 1.0), ("bf16", 1.0)]]
+                 + [("y = 1.0 if is_narrow(f32) else 0.0", [], {}, lambda p: np.array(0.0))],
     "wide_dtype": [("cast(x0, to = wide_dtype(x0.dtype)) + f64(cast(ones([3, 5], bf16), to = wide_dtype(bf16)) / 3.0)", [X], {},
                     lambda x, p: x + float(np.float32(1 / 3)))],
     "adam": [("adam(x0, x1, 0.1)", [X, normal(3, 5)], {},
@@ -415,7 +417,18 @@ def first_steps_of_narrow_floats():
                              {}, lambda a, w, p, kept=kept: a + kept))
 
 
+def means_of_narrow_floats():
+    """Sums and squares that f16 has no number for."""
+    x = np.array([200.0, 0] * 500)
+    want = {"mean": 100, "variance": 10000, "l2_norm": 4472, "standardize": np.sign(x - 100)}
+    for name, y in want.items():
+        call = f"{name}(cast(x0, to = f16){', 0' if name == 'standardize' else ''})"
+        CASES[name].append((f"cast({call}, to = f64)", [x], {}, lambda x, p, y=y: np.array(y, float)))
+    CASES["rms_norm"].append(("cast(rms_norm(cast(x0, to = f16)), to = f64)", [x], {}, lambda x, p: np.where(x > 0, 1.4140625, 0.0)))
+
+
 first_steps_with_l1()
+means_of_narrow_floats()
 first_steps_of_narrow_floats()
 # Built for targets, too.
 BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT, *images.BUILT, *numeric.BUILT]
