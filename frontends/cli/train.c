@@ -245,6 +245,31 @@ static Str checkpoint_path(Cli *cli, Str model)
     return given.ptr ? given : str_format(&cli->arena, STR_FMT ".checkpoint.safetensors", STR_ARG(stem));
 }
 
+typedef struct NamedFile {
+    const char *flag;
+    Str path;
+} NamedFile;
+
+/* What is written lies over nothing that is read, nor over another: of weights and checkpoint one would be lost. Over
+ * the checkpoint that it goes on from, and over weights that it began with, it may. */
+static int check_apart(Cli *cli, const Trainer *t)
+{
+    const NamedFile file[] = {{"MODEL", args_operand(cli, 0)},
+                              {"--data", args_value(cli, "data")},
+                              {"--validate", args_value(cli, "validate")},
+                              {"--save", t->save},
+                              {"-o", t->weights},
+                              {"--curve", t->curve}};
+    enum { FIRST_WRITTEN = 3, FILES = sizeof file / sizeof *file };
+    for (size_t i = FIRST_WRITTEN; i < FILES; i++)
+        for (size_t j = 0; j < i; j++)
+            if (file[i].path.ptr && file[j].path.ptr &&
+                (str_eq(file[i].path, file[j].path) || file_same(file[i].path, file[j].path)))
+                return cli_usage(cli, "%s would be written over %s: " STR_FMT, file[i].flag, file[j].flag,
+                                 STR_ARG(file[j].path));
+    return STATUS_OK;
+}
+
 static int take_files(Cli *cli, Trainer *t)
 {
     t->save = checkpoint_path(cli, args_operand(cli, 0));
@@ -253,7 +278,7 @@ static int take_files(Cli *cli, Trainer *t)
     if (!args_has(cli, "save") && !args_has(cli, "resume") && file_exists(t->save))
         return cli_usage(cli, STR_FMT " is there already: go on with --resume, or write another with --save",
                          STR_ARG(t->save));
-    return STATUS_OK;
+    return check_apart(cli, t);
 }
 
 /* Better now than after hours. */
