@@ -26,11 +26,19 @@ static bool is_taken(const OnnxResults *results, Str name)
     return false;
 }
 
+/* Is it that name, or one that had to be made of it, as another value has it? */
+static bool is_named(const Onnx *onnx, const char *value, const char *name)
+{
+    size_t length = strlen(name);
+    bool begins = strncmp(value, name, length) == 0;
+    return begins && (!value[length] || (value[length] == '_' && map_get(&onnx->made, str_from(value)) != MAP_NONE));
+}
+
 /* Under the model's name, where the value has not that already; one name cannot be two results. */
 static bool import_tensor(Onnx *onnx, OnnxResults *results, OnnxValue *value, const char *name)
 {
     const char *plain = onnx_identifier(onnx, name);
-    bool kept = value->name && strncmp(value->name, plain, strlen(plain)) == 0;
+    bool kept = value->name && is_named(onnx, value->name, plain);
     if (kept && !is_taken(results, str_from(value->name))) {
         push(onnx, results, str_from(value->name));
         return true;

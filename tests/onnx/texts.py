@@ -28,6 +28,14 @@ def names_that_are_no_identifiers(t):
 
 
 @case
+def results_whose_names_values_begin_with(t):
+    """They are not those: a value keeps a name for a result that had to be made of the result's own."""
+    m = model(graph([node("Relu", ["x"], ["y_raw"]), node("Identity", ["y_raw"], ["y"]), node("Identity", ["xx"], ["x_2"])],
+                    [X, value("xx", [1, 2])], [value("y", [1, 2]), value("x_2", [1, 2]), value("y_raw", [1, 2])]))
+    expect(t.text(m), "y_raw = relu(x)", "y = y_raw", "x_2 = xx")
+
+
+@case
 def what_only_the_next_statement_reads_stands_in_it(t):
     m = model(graph([node("Add", ["x", "x"], ["/a"]), node("Relu", ["/a"], ["/b"]), node("Mul", ["/b", "x"], ["/c"]),
                      node("Exp", ["/c"], ["kept"]), node("Neg", ["kept"], ["/d"]), node("Mul", ["/d", "/d"], ["y"])], [X], [value("y", None)]))
