@@ -454,12 +454,21 @@ static ValueId *identity(const Graph *graph, Arena *scratch)
     return map;
 }
 
+static void note_wanted(GradPass *pass, const Graph *graph)
+{
+    for (NodeId n = 0; n < graph->node_count; n++)
+        for (uint32_t i = 1; node_is_gradient(&graph->node[n]) && i < graph->node[n].in_count; i++)
+            if (graph->value[graph->node[n].in[i]].role == ROLE_RESULT)
+                map_put(&pass->wanted, grad_key(pass->arena, graph, graph->node[n].in[i]), 1);
+}
+
 static bool resolve(GradPass *pass, Graph *graph)
 {
     Arena *scratch = pass->context->scratch;
     ValueId *map = identity(graph, scratch);
     grad_tape_loops(pass, graph, map);
     map_uses(graph, map);
+    note_wanted(pass, graph);
 
     uint32_t nodes = graph->node_count;
     const Node *old = arena_copy(scratch, graph->node, nodes * sizeof *old);
@@ -496,7 +505,11 @@ static bool grad_nest(GradPass *pass, Graph *graph)
 bool grad_all(Graph *graph, PassContext *context)
 {
     Arena arena = {0};
-    GradPass pass = {.context = context, .arena = &arena, .taped = {.arena = &arena}, .sums = {.arena = &arena}};
+    GradPass pass = {.context = context,
+                     .arena = &arena,
+                     .taped = {.arena = &arena},
+                     .sums = {.arena = &arena},
+                     .wanted = {.arena = &arena}};
     bool good = grad_nest(&pass, graph);
     arena_free(&arena);
     return good;

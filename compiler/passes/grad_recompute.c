@@ -72,8 +72,19 @@ static uint32_t region_of(Recompute *rc, const Node *node)
     return node_is_call(node) && node->call->checkpoint ? add_region(rc, around) : around;
 }
 
+/* A gradient with respect to a value would not see copies of it. */
+static bool is_wanted(const Recompute *rc, const Node *node)
+{
+    bool wanted = false;
+    for (uint32_t i = 0; i < node->out_count && !wanted && rc->pass->wanted.count; i++)
+        wanted = map_get(&rc->pass->wanted, grad_key(rc->scratch, rc->graph, node->out[i])) != MAP_NONE;
+    return wanted;
+}
+
 static bool is_kept(const Recompute *rc, const Node *node, uint32_t region)
 {
+    if (is_wanted(rc, node))
+        return true;
     for (uint32_t c = node->from; c != NONE; c = rc->graph->inlined[c].outer)
         if (rc->graph->inlined[c].call->kept && rc->of_call[c] == region)
             return true;
