@@ -63,6 +63,8 @@ static bool takes(const Finder *f, NodeId n, uint32_t operand)
 {
     const Node *user = &f->graph->node[n];
     bool positions = is_list(f->graph, value_producer(f->graph, user->in[operand]));
+    if (node_is_view(user) && operand > 0) /* what it waits for is made */
+        return false;
     if (f->joins[n] && !positions)
         return true;
     switch (op_info(user->op)->family) {
