@@ -241,6 +241,8 @@ CASES = {
     "l2_norm": [("l2_norm(x0, axes = 1)", [X], {}, lambda x, p: np.sqrt((x * x).sum(1)))],
     "logsumexp": [("logsumexp(x0, axes = -1)", [X * 300], {}, lambda x, p: np.logaddexp.reduce(x, -1)),
                   ("logsumexp(x0, axes = 0, keep = true)", [X], {}, lambda x, p: np.logaddexp.reduce(x, 0)[None]),
+                  ("logsumexp(x0, axes = 1)", [np.array([[-np.inf] * 3, [-np.inf, 0, 1], [np.inf, 1, 2]])], {},
+                   lambda x, p: np.logaddexp.reduce(x, 1)),
                   ("logsumexp(x0)", [X], {}, lambda x, p: np.log(np.exp(x).sum()))],
     "clip": [("clip(x0, -1.0, 2.0)", [TAIL], {}, lambda x, p: np.clip(x, -1, 2))],
     "relu6": [("relu6(x0)", [TAIL], {}, lambda x, p: np.clip(x, 0, 6))],
