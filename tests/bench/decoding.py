@@ -2,11 +2,13 @@
 """Tokens a second of decoders that take one token at a time, with weights of f32, bf16, and i8 with scales of blocks.
 
     decoding.py --nnc build/nnc [--size 15M 110M] [--type f32 bf16 i8] [--cc clang gcc] [--target T] [--rounds N]
+                [--llama2c FOLDER]
 
 A decoder is that of Llama (Touvron et al. 2023): RMS norms, rotary positions, gated feed-forward, a table of tokens that
 makes the logits, too.  Its text and random weights are made here; it is compiled, and run in C from token to token, the
 likeliest each time.  All weights are read once a token, so that memory is the limit: `GB/s` is their bytes times the
-tokens.  Types take turns, and each figure is the median of its rounds.
+tokens.  Types take turns, and each figure is the median of its rounds.  With --llama2c, run.c of that folder (llama2.c,
+which is no part of this), built by gcc -Ofast -march=native, takes turns with them, on weights of the same sizes in f32.
 """
 
 import argparse
@@ -139,6 +141,28 @@ int main(int argc, char **argv)
 """
 
 
+LLAMA_DRIVER = """#define TESTING /* without its main */
+#include "%(source)s"
+
+int main(int argc, char **argv)
+{
+    int steps = argc > 2 ? atoi(argv[2]) : 64, token = 1, sum = 0;
+    Transformer transformer;
+    struct timespec start = {0}, end;
+    build_transformer(&transformer, argv[1]);
+    for (int i = 0; i <= steps; i++) {
+        if (i == 1)
+            clock_gettime(CLOCK_MONOTONIC, &start);
+        float *logits = forward(&transformer, token, i %% %(context)d);
+        token = sample_argmax(logits, transformer.config.vocab_size);
+        sum += token;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("%%.6f %%d\\n", ((double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec)) / steps, sum);
+    return 0;
+}
+"""
+
 def bf16(values):
     bits = values.view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
@@ -200,6 +224,23 @@ def build(words, folder, kind, size, cc):
     return program, (folder / "decoder.weights").stat().st_size
 
 
+def build_llama2c(source, folder, size):
+    """llama2.c's program on a checkpoint of this size, and the bytes of its weights."""
+    folder.mkdir(parents=True)
+    width, hidden, layers = size["WIDTH"], size["HIDDEN"], size["LAYERS"]
+    header = np.array([width, hidden, layers, size["HEADS"], size["HEADS"], VOCABULARY, CONTEXT], np.int32)
+    of_layer = 2 * width + 4 * width * width + 3 * width * hidden
+    elements = VOCABULARY * width + layers * of_layer + width + CONTEXT * (width // size["HEADS"])
+    draw = np.random.default_rng(1)
+    with open(folder / "checkpoint", "wb") as file:
+        file.write(header.tobytes())
+        file.write((draw.standard_normal(elements, dtype=np.float32) * np.float32(width**-0.5)).tobytes())
+    (folder / "driver.c").write_text(LLAMA_DRIVER % {"source": (source / "run.c").resolve(), "context": CONTEXT})
+    program = folder / "llama2c"
+    subprocess.run(["gcc", "-w", "-Ofast", "-march=native", folder / "driver.c", "-o", program, "-lm"], check=True)
+    return program, 4 * elements
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
@@ -209,6 +250,7 @@ def main():
     parser.add_argument("--target", default="host")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--llama2c", type=pathlib.Path, help="a folder with llama2.c's run.c")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for what is built")
     words = parser.parse_args()
     words.nnc = words.nnc.resolve()
@@ -216,16 +258,21 @@ def main():
         for name in words.size:
             programs = {(kind, cc): build(words, (words.keep or pathlib.Path(temporary)) / name / kind / cc, kind, SIZES[name], cc)
                         for kind in words.type for cc in words.cc if shutil.which(cc)}
+            if words.llama2c:
+                programs["f32", "llama2"] = build_llama2c(words.llama2c, (words.keep or pathlib.Path(temporary)) / name / "llama2c", SIZES[name])
             seconds = {key: [] for key in programs}
             for _ in range(words.rounds):
                 for key, (program, _) in programs.items():
-                    done = subprocess.run([program, str(words.steps)], capture_output=True, text=True, check=True)
+                    checkpoint = [program.parent / "checkpoint"] if key[1] == "llama2" else []
+                    done = subprocess.run([program, *checkpoint, str(words.steps)], capture_output=True, text=True, check=True)
                     seconds[key].append(float(done.stdout.split()[0]))
             first = {cc: statistics.median(times) for (kind, cc), times in seconds.items() if kind == words.type[0]}
+            if words.llama2c: # then all are told in its speed
+                first = dict.fromkeys(first, statistics.median(seconds["f32", "llama2"]))
             for (kind, cc), times in seconds.items():
                 median, size = statistics.median(times), programs[kind, cc][1]
                 print(f"{name:5} {kind:5} {cc:6} {1 / median:8.1f} tokens/s  {size / 1e6:7.1f} MB "
-                      f"{size / median * 1e-9:6.1f} GB/s  {first[cc] / median:5.2f} times {words.type[0]}", flush=True)
+                      f"{size / median * 1e-9:6.1f} GB/s  {first[cc] / median:5.2f} times {'llama2.c' if words.llama2c else words.type[0]}", flush=True)
 
 
 if __name__ == "__main__":

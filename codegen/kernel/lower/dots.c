@@ -3,8 +3,8 @@
  *     result[row, column] = sum over depth of left[row, depth] * right[column, depth]
  *
  * For a matrix that is read once, by few vectors, where packing it for register tiles would cost more than the product:
- * keys of a cache times the query of one token, a matrix from outside times a vector.  Its rows are read as they lie in
- * memory, from begin to end, which is what memory is fastest at.
+ * keys of a cache times the query of one token, a matrix from outside times a vector, a table that is read as it lies,
+ * too.  Its rows are read as they lie in memory, from begin to end, which is what memory is fastest at.
  *
  * Needs: vectors, f32 in memory that follows one another along the depth in both operands.  Otherwise windows do it. */
 #include "kernel/lower/contract.h"
@@ -201,11 +201,29 @@ static bool dots_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return !lower_has_other_windows(lower, kernel) && see(&d);
 }
 
+/* One row times weights that others pick rows of, too, such as a table of tokens that makes the logits: a packed copy
+ * of them would take as much memory again, and come no faster from so far. */
+static bool shares_weights(const Lower *lower, const Node *node)
+{
+    ValueId weights = kernel_view_owner(lower->graph, node->in[1]);
+    const Value *value = &lower->graph->value[weights];
+    Product product;
+    if ((value->role != ROLE_CONST && value->role != ROLE_PARAM) || !product_of(lower->graph, node, &product) ||
+        shape_elements(value_shape(lower->graph, node->out[0])) != product.columns ||
+        type_bytes(value_type(lower->graph, weights)) <= lower->target->l2_bytes)
+        return false;
+    bool shares = false;
+    for (uint32_t i = lower->users->first[weights]; i < lower->users->first[weights + 1]; i++)
+        shares |= op_info(lower->graph->node[lower->users->user[i]].op)->family == FAMILY_GATHER;
+    return shares;
+}
+
 /* Two loads for each multiply-add. */
 static double dots_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
+    const Node *node = &lower->graph->node[kernel->anchor];
     (void)recipe;
-    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]) / lower->target->lanes;
+    return (double)node_flops(lower->graph, node) / (lower->target->lanes * (shares_weights(lower, node) ? 8 : 1));
 }
 
 static void dots_lower(Lower *lower)
