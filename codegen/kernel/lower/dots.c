@@ -6,7 +6,8 @@
  * keys of a cache times the query of one token, a matrix from outside times a vector, a table that is read as it lies,
  * too.  Its rows are read as they lie in memory, from begin to end, which is what memory is fastest at.
  *
- * Needs: vectors, f32 in memory that follows one another along the depth in both operands.  Otherwise windows do it. */
+ * Needs: vectors, f32, or narrower floats to widen, in memory that follow one another along the depth in both operands.
+ * Otherwise windows do it. */
 #include "kernel/lower/contract.h"
 
 #include <assert.h>
@@ -39,16 +40,26 @@ static void operand_position(const Dots *d, bool right, Index depth, Index *posi
     position[leading + (across && !depth_first)] = depth;
 }
 
+/* What an operand is in memory: itself, or narrow floats that the kernel widens. */
+static ValueId stored_operand(const Lower *lower, ValueId value)
+{
+    const Node *producer = kernel_computes(lower, value) ? value_producer(lower->graph, value) : NULL;
+    bool widens = producer && op_info(producer->op)->family == FAMILY_CAST &&
+                  dtype_is_half(value_type(lower->graph, producer->in[0])->dtype);
+    return widens ? producer->in[0] : value;
+}
+
 /* In memory, one element behind the other? */
 static bool follows_depth(const Dots *d, bool right)
 {
     Lower *lower = d->lower;
-    ValueId value = d->node->in[right], source;
+    ValueId value = stored_operand(lower, d->node->in[right]), source;
+    DType dtype = value_type(lower->graph, value)->dtype;
     const Var *k = index_var_new(lower->arena, "k", 0, d->product.depth - 1);
     Index position[MAX_RANK], address;
     int64_t step;
     operand_position(d, right, index_var(lower->arena, k), position);
-    return value_type(lower->graph, value)->dtype == DT_F32 && !kernel_computes(lower, value) &&
+    return (dtype == DT_F32 || dtype_is_half(dtype)) && !kernel_computes(lower, value) &&
            lower_memory_source(lower, value, position, &source, &address) && index_factor(address, k, &step) &&
            step == 1;
 }
@@ -201,21 +212,17 @@ static bool dots_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return !lower_has_other_windows(lower, kernel) && see(&d);
 }
 
-/* One row times weights that others pick rows of, too, such as a table of tokens that makes the logits: a packed copy
- * of them would take as much memory again, and come no faster from so far. */
-static bool shares_weights(const Lower *lower, const Node *node)
+/* One row times weights from beyond the second level: several streams of their rows come faster than one of panels, and
+ * need no packed copy, which would be a second one where rows are picked of them, too (a table of tokens that makes the
+ * logits). */
+static bool streams_weights(const Lower *lower, const Node *node)
 {
-    ValueId weights = kernel_view_owner(lower->graph, node->in[1]);
+    ValueId weights = kernel_view_owner(lower->graph, stored_operand(lower, node->in[1]));
     const Value *value = &lower->graph->value[weights];
     Product product;
-    if ((value->role != ROLE_CONST && value->role != ROLE_PARAM) || !product_of(lower->graph, node, &product) ||
-        shape_elements(value_shape(lower->graph, node->out[0])) != product.columns ||
-        type_bytes(value_type(lower->graph, weights)) <= lower->target->l2_bytes)
-        return false;
-    bool shares = false;
-    for (uint32_t i = lower->users->first[weights]; i < lower->users->first[weights + 1]; i++)
-        shares |= op_info(lower->graph->node[lower->users->user[i]].op)->family == FAMILY_GATHER;
-    return shares;
+    return (value->role == ROLE_CONST || value->role == ROLE_PARAM) && product_of(lower->graph, node, &product) &&
+           shape_elements(value_shape(lower->graph, node->out[0])) == product.columns &&
+           type_bytes(value_type(lower->graph, weights)) > lower->target->l2_bytes;
 }
 
 /* Two loads for each multiply-add. */
@@ -223,7 +230,7 @@ static double dots_cost(const Lower *lower, const Kernel *kernel, const Recipe *
 {
     const Node *node = &lower->graph->node[kernel->anchor];
     (void)recipe;
-    return (double)node_flops(lower->graph, node) / (lower->target->lanes * (shares_weights(lower, node) ? 8 : 1));
+    return (double)node_flops(lower->graph, node) / (lower->target->lanes * (streams_weights(lower, node) ? 8 : 1));
 }
 
 static void dots_lower(Lower *lower)
