@@ -12,7 +12,7 @@ def normal(*shape):
     return RANDOM.normal(size=shape) * 2
 
 
-# ---- Resizing: element by element, as the specification of ONNX's Resize says it ----
+# ---- Resizing: element by element, as the specification of ONNX's Resize says it; the nearest is found in f32 ----
 
 
 def source(i, n, count, scale, coordinates, roi):
@@ -63,7 +63,9 @@ def resized(x, sizes, axes, mode="nearest", coordinates="half_pixel", scales=Non
     for i, axis in enumerate(axes):
         n, count = x.shape[axis], sizes[i]
         scale = scales[i] if scales else count / n
-        places = [source(k, n, count, scale, coordinates, roi[i] if roi else None) for k in range(count)]
+        positions = np.arange(count, dtype=np.float32 if mode == "nearest" else np.float64)
+        places = [float(p) for k in range(count)
+                  for p in np.broadcast_to(source(positions[k:k + 1], n, count, scale, coordinates, roi[i] if roi else None), 1)]
         matrix = np.array([row_of_weights(p, n, scale, mode, a, exclude, antialias, rounding) for p in places])
         x = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
         if coordinates == "tf_crop_and_resize":
@@ -89,6 +91,7 @@ def resize_case(sizes, attrs="", x=IMAGE, axes=(2, 3), **options):
 RESIZE = [resize_case(sizes, mode=m, coordinates=c) for sizes in ((3, 4), (11, 9), (1, 1), (5, 14)) for m in MODES for c in COORDINATES]
 RESIZE += [resize_case(sizes, coordinates=c, rounding=r) for sizes in ((3, 4), (10, 9)) for c in COORDINATES for r in ROUNDINGS]
 RESIZE += [resize_case((3, 5), mode=m, coordinates=c, scales=[0.65, 0.8]) for m in MODES for c in COORDINATES]
+RESIZE += [resize_case((18,), x=normal(11), axes=(0,), coordinates="asymmetric", rounding="floor", scales=[float(np.float32(1.7))])]
 RESIZE += [resize_case(sizes, mode=m, antialias=t, exclude_outside=e) for sizes in ((3, 4), (2, 11)) for m in MODES[1:]
            for t in (False, True) for e in (False, True)]
 RESIZE += [resize_case((4, 6), mode=m, coordinates="tf_crop_and_resize", roi=[[0.25, 0.75], [-0.2, 1.3]], extrapolation=9.5)
@@ -129,7 +132,8 @@ def sampled(x, grid, mode="linear", padding="zeros", corners=False):
             v = (g + 1) / 2 * (n - 1) if corners else ((g + 1) * n - 1) / 2
             v = np.rint(v) if mode == "nearest" else v
             low, high = (0, n - 1) if corners else (-0.5, n - 0.5)
-            place.append(min(max(v, 0), n - 1) if padding == "border" and not low <= v <= high else bounced(v, low, high) if padding == "reflection" else v)
+            outside = padding == "border" and mode != "cubic" and not low <= v <= high  # of cubic each tap goes to the border
+            place.append(min(max(v, 0), n - 1) if outside else bounced(v, low, high) if padding == "reflection" else v)
         if mode == "nearest":
             y[(at[0], slice(None), *at[1:])] = pixel(x[at[0]], [np.rint(v) for v in place], padding, corners)
             continue
