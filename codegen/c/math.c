@@ -11,6 +11,17 @@
 #include <stddef.h>
 
 const Snippet snippet_math[] = {
+    {"exp_part", SNIPPET_ANY_F32,
+     "/* e^r for |r| <= log(2) / 2 */\n"
+     "static inline F exp_part$(F r)\n"
+     "{\n"
+     "    F p = 0.00138189562f * r + 0.00836853124f;\n"
+     "    p = p * r + 0.0416682847f;\n"
+     "    p = p * r + 0.166665226f;\n"
+     "    p = p * r + 0.49999994f;\n"
+     "    p = p * r + 1.0f;\n"
+     "    return p * r + 1.0f;\n"
+     "}\n"},
     /* 2^n is split in two factors, so that overflow and denormals come out by one rounding at the end: t has 254 + n in
      * its low nine bits, of which one half and the other are the exponents.  The lower end makes a factor 0, so that
      * what is masked, the exp of -1e4 or -inf, is no denormal, which processors are slow at. */
@@ -22,16 +33,10 @@ const Snippet snippet_math[] = {
      "    const F y = atmost$(atleast$(x, -175.4f), 91.0f);\n"
      "    const F t = stored$(y * 1.44269502f + whole);\n"
      "    const F n = t - whole;\n"
-     "    const F r = (y - n * 0.693145752f) - n * 1.42860677e-06f; /* |r| <= log(2) / 2 */\n"
-     "    F p = 0.00138189562f * r + 0.00836853124f;\n"
-     "    p = p * r + 0.0416682847f;\n"
-     "    p = p * r + 0.166665226f;\n"
-     "    p = p * r + 0.49999994f;\n"
-     "    p = p * r + 1.0f;\n"
-     "    p = p * r + 1.0f;\n"
+     "    const F r = (y - n * 0.693145752f) - n * 1.42860677e-06f;\n"
      "    const U m = bits$(t);\n"
      "    const U h = m >> 1;\n"
-     "    return (p * value$(h << 23)) * value$((m - h) << 23);\n"
+     "    return (exp_part$(r) * value$(h << 23)) * value$((m - h) << 23);\n"
      "}\n"},
     {"exp", SNIPPET_ANY_F32,
      "static inline F exp$(F x)\n"
@@ -108,13 +113,7 @@ const Snippet snippet_math[] = {
      "    const F t = stored$(x * 1.44269502f + 12583039.0f);\n"
      "    const F n = t - 12583039.0f;\n"
      "    const F r = (x - n * 0.693145752f) - n * 1.42860677e-06f;\n"
-     "    F p = 0.00138189562f * r + 0.00836853124f;\n"
-     "    p = p * r + 0.0416682847f;\n"
-     "    p = p * r + 0.166665226f;\n"
-     "    p = p * r + 0.49999994f;\n"
-     "    p = p * r + 1.0f;\n"
-     "    p = p * r + 1.0f;\n"
-     "    return p * value$(bits$(t) << 23);\n"
+     "    return exp_part$(r) * value$(bits$(t) << 23);\n"
      "}\n"},
     /* At the upper end of -x the sum is infinite, so that the quotient is 0. */
     {"sigmoid", SNIPPET_ANY_F32,
