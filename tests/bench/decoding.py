@@ -268,7 +268,7 @@ def main():
                     seconds[key].append(float(done.stdout.split()[0]))
             first = {cc: statistics.median(times) for (kind, cc), times in seconds.items() if kind == words.type[0]}
             if words.llama2c: # then all are told in its speed
-                first = dict.fromkeys(first, statistics.median(seconds["f32", "llama2"]))
+                first = dict.fromkeys((cc for _, cc in seconds), statistics.median(seconds["f32", "llama2"]))
             for (kind, cc), times in seconds.items():
                 median, size = statistics.median(times), programs[kind, cc][1]
                 print(f"{name:5} {kind:5} {cc:6} {1 / median:8.1f} tokens/s  {size / 1e6:7.1f} MB "

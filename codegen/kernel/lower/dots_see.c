@@ -1,0 +1,227 @@
+/* The operands of dot products: where they are, what they are made of, and whether rows of them can be read. */
+#include "kernel/lower/dots.h"
+#include "passes/widen.h"
+
+/* Where operand 0 is at [row, depth], or operand 1 at [column, depth]. */
+static void operand_position(const Dots *d, bool right, Index depth, Index *position)
+{
+    Arena *arena = d->lower->arena;
+    const Shape *shape = value_shape(d->lower->graph, d->node->in[right]);
+    uint32_t batch = d->product.batch_rank;
+    bool across = right ? d->product.has_columns : d->product.has_rows;
+    bool depth_first = right && across && !d->product.transposed;
+    uint32_t leading = shape->rank - 1 - across;
+    for (uint32_t i = 0; i < leading; i++)
+        position[i] = shape->dim[i] == 1 ? index_constant(0) : index_var(arena, d->loop[batch - leading + i]);
+    if (across)
+        position[leading + depth_first] = right ? d->column : index_var(arena, d->loop[batch]);
+    position[leading + (across && !depth_first)] = depth;
+}
+
+/* Where one of the factors of scaled rows is, which may lie behind views. */
+static ValueId factor_position(const Dots *d, uint32_t which, Index depth, Index *position)
+{
+    const Graph *graph = d->lower->graph;
+    Index whole[MAX_RANK];
+    operand_position(d, true, depth, whole);
+    for (ValueId value = d->node->in[1]; value != d->scaled->out[0];) {
+        const Node *view = value_producer(graph, value);
+        kernel_view_position(d->lower->arena, graph, view, graph->value[value].result, whole, position);
+        value = view->in[0];
+        for (uint32_t i = 0; i < value_shape(graph, value)->rank; i++)
+            whole[i] = position[i];
+    }
+    ValueId factor = d->scaled->in[which];
+    lower_broadcast_position(value_shape(graph, factor), value_shape(graph, d->scaled->out[0]), whole, position);
+    return factor;
+}
+
+const Expr *dots_element(const Dots *d, bool right, Index depth)
+{
+    Index position[MAX_RANK];
+    if (right && d->scaled)
+        return lower_value(d->lower, factor_position(d, 1 - d->scale, depth, position), position);
+    operand_position(d, right, depth, position);
+    return lower_value(d->lower, d->node->in[right], position);
+}
+
+const Expr *dots_scale(const Dots *d, Index depth)
+{
+    Index position[MAX_RANK];
+    ValueId factor = factor_position(d, d->scale, depth, position);
+    return lower_value(d->lower, factor, position);
+}
+
+/* What an operand is in memory: itself, or narrow elements that the kernel widens. */
+static ValueId stored_operand(const Lower *lower, ValueId value)
+{
+    const Node *producer = kernel_computes(lower, value) ? value_producer(lower->graph, value) : NULL;
+    bool widens = producer && op_info(producer->op)->family == FAMILY_CAST && !op_keeps_bits(producer->op) &&
+                  widen_is_narrow(value_type(lower->graph, producer->in[0])->dtype);
+    return widens ? producer->in[0] : value;
+}
+
+/* In memory, one element behind the other? */
+static bool follows_depth(const Dots *d, bool right)
+{
+    Lower *lower = d->lower;
+    ValueId value = stored_operand(lower, d->node->in[right]), source;
+    DType dtype = value_type(lower->graph, value)->dtype;
+    const Var *k = index_var_new(lower->arena, "k", 0, d->product.depth - 1);
+    Index position[MAX_RANK], address;
+    int64_t step;
+    operand_position(d, right, index_var(lower->arena, k), position);
+    return (dtype == DT_F32 || widen_is_narrow(dtype)) && !kernel_computes(lower, value) &&
+           lower_memory_source(lower, value, position, &source, &address) && index_factor(address, k, &step) &&
+           step == 1;
+}
+
+/* The leaf of most elements follows the depth within a block, and the others stay where they are. */
+static bool is_row(const Dots *d, uint32_t which, Index start, const Var *k)
+{
+    Arena *arena = d->lower->arena;
+    Index position[MAX_RANK];
+    ValueId factor = factor_position(d, which, index_add(arena, start, index_var(arena, k)), position);
+    Leaves leaves;
+    int64_t step, rows = 0;
+    if (!lower_leaves(d->lower, factor, position, &leaves))
+        return false;
+    for (uint32_t i = 0; i < leaves.count; i++) {
+        if (!index_factor(leaves.leaf[i].address, k, &step) || step > 1 || step < 0)
+            return false;
+        rows += step;
+    }
+    return rows == 1;
+}
+
+static bool is_scale(const Dots *d, Index start, const Var *k)
+{
+    Arena *arena = d->lower->arena;
+    Index position[MAX_RANK];
+    ValueId factor = factor_position(d, d->scale, index_add(arena, start, index_var(arena, k)), position);
+    Leaves leaves;
+    int64_t step;
+    bool still = lower_leaves(d->lower, factor, position, &leaves);
+    for (uint32_t i = 0; still && i < leaves.count; i++)
+        still = index_factor(leaves.leaf[i].address, k, &step) && step == 0;
+    return still;
+}
+
+/* For how many steps of the depth the factor stays the same; 0 when it may not be a scale. */
+static int64_t scale_block(const Dots *d, uint32_t which)
+{
+    const Var *k = index_var_new(d->lower->arena, "k", 0, d->product.depth - 1);
+    Index position[MAX_RANK];
+    ValueId factor = factor_position(d, which, index_var(d->lower->arena, k), position);
+    Leaves leaves;
+    int64_t block = 0;
+    if (!lower_leaves(d->lower, factor, position, &leaves))
+        return 0;
+    for (uint32_t i = 0; i < leaves.count; i++) {
+        int64_t cut = index_cut(leaves.leaf[i].address, k);
+        block = cut > 1 && (!block || cut < block) ? cut : block;
+    }
+    return block;
+}
+
+/* Blocks of whole vectors, none left over; each stream's rows and scales lie so. */
+static bool scales_blocks(Dots *d)
+{
+    int64_t lanes = d->lower->target->lanes, depth = d->product.depth;
+    for (d->scale = 0; d->scale < 2; d->scale++) {
+        d->block = scale_block(d, d->scale);
+        if (!d->block || d->block % lanes || depth % d->block)
+            continue;
+        const Var *block = index_var_new(d->lower->arena, "block", 0, depth / d->block - 1);
+        const Var *k = index_var_new(d->lower->arena, "k", 0, d->block - 1);
+        Index start = index_scale(d->lower->arena, index_var(d->lower->arena, block), d->block);
+        if (is_scale(d, start, k) && is_row(d, 1 - d->scale, start, k))
+            return true;
+    }
+    return false;
+}
+
+static void make_loops(Dots *d)
+{
+    Arena *arena = d->lower->arena;
+    const Shape *result = value_shape(d->lower->graph, d->node->out[0]);
+    uint32_t batch = d->product.batch_rank;
+    for (uint32_t i = 0; i < batch; i++)
+        d->loop[i] = index_var_new(arena, lower_loop_names[i], 0, result->dim[i] - 1);
+    d->loop[batch] = index_var_new(arena, "row", 0, d->product.rows - 1);
+    d->loop[batch + 1] = index_var_new(arena, "column", 0, d->product.columns / d->streams - 1);
+}
+
+Index dots_column(const Dots *d, int64_t stream)
+{
+    const Var *column = d->loop[d->product.batch_rank + 1];
+    return index_add(d->lower->arena, index_var(d->lower->arena, column), index_constant(stream * (column->high + 1)));
+}
+
+/* A view may break where a later stream begins, and not where the first does. */
+static bool streams_follow_depth(Dots *d)
+{
+    bool follow = follows_depth(d, false);
+    for (int64_t s = 0; s < d->streams; s++) {
+        d->column = dots_column(d, s);
+        follow = follow && (d->scaled ? scales_blocks(d) : follows_depth(d, true));
+    }
+    return follow;
+}
+
+/* So many that there is no rest. */
+static int64_t whole_parts(int64_t of, int64_t size, int64_t most)
+{
+    while (most > 1 && of % (most * size))
+        most /= 2;
+    return most;
+}
+
+bool dots_see(Dots *d)
+{
+    const Lower *lower = d->lower;
+    const Type *type = value_type(lower->graph, d->node->out[0]);
+    int64_t lanes = lower->target->lanes;
+    if (lower->target->dialect != DIALECT_VECTOR || !product_of(lower->graph, d->node, &d->product) ||
+        type->layout.block || type->dtype != DT_F32 || !shape_elements(&type->shape) || d->product.depth < lanes)
+        return false;
+    d->streams = whole_parts(d->product.columns, 1, MOST_SUMS);
+    if (!lower_is_scaled(lower, d->node->in[1], &d->scaled))
+        d->scaled = NULL;
+    make_loops(d);
+    if (!streams_follow_depth(d))
+        return false;
+    d->sums = d->scaled ? whole_parts(d->block, lanes, MOST_SUMS)
+                        : whole_parts(d->product.depth / lanes * lanes, lanes, MOST_SUMS / d->streams);
+    d->kept = d->scaled ? 1 : d->sums;
+    return true;
+}
+
+static int64_t elements(const Graph *graph, ValueId value)
+{
+    return shape_elements(value_shape(graph, value));
+}
+
+/* What is widened, scaled and viewed to the operand: what has most elements. */
+static ValueId rows_of(const Lower *lower, ValueId value)
+{
+    const Graph *graph = lower->graph;
+    const Node *node;
+    while ((node = value_producer(graph, value)) && (kernel_makes(lower, value) || kernel_value_is_view(graph, value))) {
+        ValueId most = node->in[0];
+        for (uint32_t i = 1; i < node->in_count; i++)
+            most = elements(graph, node->in[i]) > elements(graph, most) ? node->in[i] : most;
+        value = most;
+    }
+    return value;
+}
+
+bool dots_streams_weights(const Lower *lower, const Node *node)
+{
+    ValueId weights = rows_of(lower, node->in[1]);
+    const Value *value = &lower->graph->value[weights];
+    Product product;
+    return (value->role == ROLE_CONST || value->role == ROLE_PARAM) && product_of(lower->graph, node, &product) &&
+           elements(lower->graph, node->out[0]) == product.columns &&
+           type_bytes(value_type(lower->graph, weights)) > lower->target->l2_bytes;
+}
