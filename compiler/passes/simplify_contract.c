@@ -1,9 +1,10 @@
 /* What stands before a contraction.
  *
- *     conv2d(x / 255, w)              ->  conv2d(x, w / 255)          a scalar, or one number per input channel [c, 1,
- * 1] (x * s) @ w                     ->  x @ (w * s)                 a scalar, or one number per row of w: [k]
+ *     conv2d(x / 255, w)              ->  conv2d(x, w / 255)          a scalar, or one number per channel [c, 1, 1]
+ *     (x * s) @ w                     ->  x @ (w * s)                 a scalar, or one number per row of w: [k]
  *     conv2d(pad(x), w, pad = p)      ->  conv2d(x, w, pad = p + q)   zeros around [h, w]
  *     x @ transpose(y)                ->  matmul(x, y, transpose_y)   the last two dimensions exchanged, no others
+ *     y @ x                           ->  matmul(x, y, transpose_y)   a matrix by one vector, which recipes take first
  *
  * Scales move only from a value that nothing else uses into constant weights; zeros of the padding are zeros under any
  * scale.  A shift (x - mean) stays: the padding of what it gives is not zero. */
@@ -157,12 +158,21 @@ static ValueId absorb_transpose(Rewriter *rw, const Node *node)
     return rewrite_build(rw, OP_MATMUL, in, 2, &attr);
 }
 
+static ValueId vector_first(Rewriter *rw, const Node *node)
+{
+    Attr transposed = {.i = true};
+    ValueId in[] = {node->in[1], node->in[0]};
+    bool vector = value_shape(rw->graph, in[0])->rank == 1 && value_shape(rw->graph, in[1])->rank == 2;
+    return vector ? rewrite_build(rw, OP_MATMUL, in, 2, &transposed) : NONE;
+}
+
 ValueId simplify_contract(Rewriter *rw, const Node *node)
 {
     bool conv = node_is_convolution(node);
     if (!conv && node->op != OP_MATMUL)
         return NONE;
     ValueId by = conv ? absorb_padding(rw, node) : absorb_transpose(rw, node);
+    by = by == NONE && !conv ? vector_first(rw, node) : by;
     by = by == NONE ? simplify_scaled_weights(rw, node) : by;
     by = by == NONE ? absorb_scale(rw, node) : by;
     return by == NONE ? scale_behind_view(rw, node) : by;

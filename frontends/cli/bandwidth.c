@@ -9,6 +9,7 @@
 
 #define CACHES      (MOST_LEVELS - 1)
 #define SUMS        8         /* vectors that a sum is kept in */
+#define ROWS        4         /* that a sum reads side by side, which memory may bring faster than one */
 #define STREAMS     3         /* of the triad */
 #define TURNS       5         /* the best of which counts */
 #define TURN_BYTES  (4 << 20) /* that a turn moves at least */
@@ -17,7 +18,7 @@
 #define MOST_FAR    (256LL << 20)
 #define UNROLLED_BY 4 /* vectors of a round of the triad */
 
-typedef float ReadLoop(const float *x, long vectors, long rounds);
+typedef float ReadLoop(const float *x, long vectors, long rounds, long row, long step);
 typedef void TriadLoop(float *a, const float *b, const float *c, float s, long vectors, long rounds);
 
 static uint32_t lanes_of(const Target *target)
@@ -31,16 +32,16 @@ static const char again_text[] = "        __asm__ volatile(\"\" ::: \"memory\");
 void bandwidth_write_loops(Text *out, const Target *target)
 {
     text_printf(out,
-                "\nfloat nnc_read(const float *x, long vectors, long rounds);\n"
-                "float nnc_read(const float *x, long vectors, long rounds)\n{\n    v");
+                "\nfloat nnc_read(const float *x, long vectors, long rounds, long row, long step);\n"
+                "float nnc_read(const float *x, long vectors, long rounds, long row, long step)\n{\n    v");
     for (uint32_t i = 0; i < SUMS; i++)
         text_printf(out, "%s s%u = {0}", i ? "," : "", i);
     text_printf(out,
-                ";\n    for (long r = 0; r < rounds; r++) {\n%s"
-                "        for (const v *p = (const v *)x, *end = p + vectors; p < end; p += %d) {\n",
+                ";\n    for (long r = 0; r < rounds; r++) {\n%s        const v *p = (const v *)x;\n"
+                "        for (long i = 0; i < vectors; i += %d, p += step) {\n",
                 again_text, SUMS);
     for (uint32_t i = 0; i < SUMS; i++)
-        text_printf(out, "            s%u += p[%u];\n", i, i);
+        text_printf(out, "            s%u += p[%u * row + %u];\n", i, i / (SUMS / ROWS), i % (SUMS / ROWS));
     text_printf(out, "        }\n    }\n    s0 = s0");
     for (uint32_t i = 1; i < SUMS; i++)
         text_printf(out, " + s%u", i);
@@ -123,8 +124,10 @@ typedef struct Streams {
     uint32_t lanes;
 } Streams;
 
+typedef enum Way { READ, READ_ROWS, TRIAD, WAYS } Way;
+
 /* Bytes a second of so many in memory, the best of some turns. */
-static double measure(const Streams *s, int64_t bytes, bool triad)
+static double measure(const Streams *s, int64_t bytes, Way way)
 {
     long all = (long)(bytes / (4 * s->lanes)) / (SUMS * UNROLLED_BY * STREAMS) * (SUMS * UNROLLED_BY * STREAMS);
     long third = all / STREAMS, step = third * (long)s->lanes;
@@ -132,10 +135,11 @@ static double measure(const Streams *s, int64_t bytes, bool triad)
     long rounds = 1 + (long)(TURN_BYTES / moved);
     for (int turn = 0; turn < TURNS; turn++) {
         double begin = clock_processor();
-        if (triad)
+        if (way == TRIAD)
             s->triad(s->at, s->at + step, s->at + 2 * step, 0.5f, third, rounds);
         else {
-            volatile float sink = s->read(s->at, all, rounds);
+            volatile float sink = way == READ_ROWS ? s->read(s->at, all, rounds, all / ROWS, SUMS / ROWS)
+                                                   : s->read(s->at, all, rounds, SUMS / ROWS, SUMS);
             (void)sink;
         }
         double rate = moved * (double)rounds / (clock_processor() - begin);
@@ -161,10 +165,10 @@ bool bandwidth_measure(const Peak *peak, Levels *levels)
     for (int64_t i = 0; i < all / 4; i++) /* so that every page is there */
         streams.at[i] = 1;
     for (uint32_t i = 0; i < levels->count; i++)
-        for (int triad = 0; triad < 2; triad++)
-            keep(&levels->level[i], measure(&streams, bytes_in(levels, i), triad));
-    if (levels->run.bytes)
-        keep(&levels->run, measure(&streams, least(most(levels->run.bytes, LEAST_RUN), all), false));
+        for (Way way = 0; way < WAYS; way++)
+            keep(&levels->level[i], measure(&streams, bytes_in(levels, i), way));
+    for (Way way = 0; way < TRIAD && levels->run.bytes; way++)
+        keep(&levels->run, measure(&streams, least(most(levels->run.bytes, LEAST_RUN), all), way));
     free(streams.at);
     return true;
 }

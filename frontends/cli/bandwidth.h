@@ -18,11 +18,12 @@ typedef struct Levels { /* from the nearest to memory */
     Level run; /* what a run reads from end to end, by the name of the level that it fits in; of 0 bytes: no matter */
 } Levels;
 
-/* Two loops over vectors, to be compiled beside that of the peak: a sum, and a[i] = b[i] + s * c[i]. */
+/* Two loops over vectors, to be compiled beside that of the peak: a sum of one stream or of several, and
+ * a[i] = b[i] + s * c[i]. */
 void bandwidth_write_loops(Text *out, const Target *target);
 /* This machine's levels; the target's, where the system does not tell. */
 void bandwidth_levels(const Target *target, int64_t run_bytes, Levels *levels);
-/* Measures all levels and the run, in about 50 ms, and keeps what is more than was measured before.  False without
+/* Measures all levels and the run, in about 80 ms, and keeps what is more than was measured before.  False without
  * memory. */
 bool bandwidth_measure(const Peak *peak, Levels *levels);
 /* The level that so many bytes fit in. */

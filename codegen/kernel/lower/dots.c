@@ -4,8 +4,8 @@
  * keys of a cache times the query of one token, a matrix from outside times a vector, a table that is read as it lies,
  * too.  Its rows are read as they lie in memory, from begin to end, which is what memory is fastest at.
  *
- * Needs: vectors, f32, or narrower elements to widen, in memory that follow one another along the depth in both operands.
- * Otherwise windows do it. */
+ * Needs: vectors, f32, or narrower elements to widen, in memory that follow one another along the depth in both
+ * operands. Otherwise windows do it. */
 #include "kernel/lower/dots.h"
 
 #include <assert.h>
@@ -47,9 +47,11 @@ static void add_steps(Dots *d, Block *block, const Local *const *acc, const Var 
 {
     Arena *arena = d->lower->arena;
     int64_t lanes = d->lower->target->lanes, round = d->sums * lanes;
-    const Var *k = index_var_new(arena, "k", 0, extent - round);
-    Block *steps = extent == round ? block : &stmt_for(arena, block, k, 0, extent, round, LOOP_SERIAL)->body;
-    Index first = extent == round ? start : index_add(arena, start, index_var(arena, k));
+    int64_t counted = d->nibbles ? round : 1; /* a variable's step does not say that it is even */
+    const Var *k = index_var_new(arena, "k", 0, (extent - round) / counted);
+    Block *steps =
+        extent == round ? block : &stmt_for(arena, block, k, 0, extent / counted, round / counted, LOOP_SERIAL)->body;
+    Index first = extent == round ? start : index_add(arena, start, index_scale(arena, index_var(arena, k), counted));
     for (int64_t i = 0; i < d->sums; i++) {
         Index at = index_add(arena, first, index_constant(i * lanes));
         add_products(d, steps, acc + i % d->kept * d->streams, index_add(arena, at, index_var(arena, lane)));
@@ -145,7 +147,27 @@ static double dots_cost(const Lower *lower, const Kernel *kernel, const Recipe *
 {
     const Node *node = &lower->graph->node[kernel->anchor];
     (void)recipe;
-    return (double)node_flops(lower->graph, node) / (lower->target->lanes * (dots_streams_weights(lower, node) ? 8 : 1));
+    return (double)node_flops(lower->graph, node) /
+           (lower->target->lanes * (dots_streams_weights(lower, node) ? 8 : 1));
+}
+
+static void open_loop(Lower *lower, const Var *var)
+{
+    if (var->high > 0)
+        lower->block = &stmt_for(lower->arena, lower->block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body;
+}
+
+static void all_columns(Dots *d)
+{
+    open_loop(d->lower, d->loop[d->product.batch_rank + 1]);
+    dots_of_streams(d);
+}
+
+static void pack_rows(Dots *d)
+{
+    Packing packing;
+    if (d->packed && dots_packing(d, &d->source, &packing))
+        d->weights = lower_weights(d->lower, d->source, &packing, d->product.columns * d->product.depth);
 }
 
 static void dots_lower(Lower *lower)
@@ -155,12 +177,14 @@ static void dots_lower(Lower *lower)
     bool offered = dots_see(&d);
     assert(offered && "what was offered is offered again");
     (void)offered;
-    for (uint32_t i = 0; i < d.product.batch_rank + 2; i++) {
-        const Var *var = d.loop[i];
-        if (var->high > 0)
-            lower->block = &stmt_for(lower->arena, lower->block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body;
-    }
-    dots_of_streams(&d);
+    pack_rows(&d);
+    for (uint32_t i = 0; i <= d.product.batch_rank; i++)
+        open_loop(lower, d.loop[i]);
+    Block *each = lower->block;
+    all_columns(&d);
+    lower_leave(lower, each);
+    if (dots_rest(&d))
+        all_columns(&d);
     lower_leave(lower, start);
 }
 

@@ -2,6 +2,8 @@
 #include "kernel/lower/dots.h"
 #include "passes/widen.h"
 
+#include <string.h>
+
 /* Where operand 0 is at [row, depth], or operand 1 at [column, depth]. */
 static void operand_position(const Dots *d, bool right, Index depth, Index *position)
 {
@@ -36,11 +38,21 @@ static ValueId factor_position(const Dots *d, uint32_t which, Index depth, Index
     return factor;
 }
 
+static const Expr *packed_element(const Dots *d, Index depth)
+{
+    Arena *arena = d->lower->arena;
+    DType dtype = value_type(d->lower->graph, d->source)->dtype;
+    Index at = index_add(arena, index_scale(arena, d->column, d->product.depth), depth);
+    return expr_cast(arena, DT_F32, expr_load(arena, dtype, d->weights, at));
+}
+
 const Expr *dots_element(const Dots *d, bool right, Index depth)
 {
     Index position[MAX_RANK];
     if (right && d->scaled)
         return lower_value(d->lower, factor_position(d, 1 - d->scale, depth, position), position);
+    if (right && d->packed)
+        return packed_element(d, depth);
     operand_position(d, right, depth, position);
     return lower_value(d->lower, d->node->in[right], position);
 }
@@ -61,6 +73,50 @@ static ValueId stored_operand(const Lower *lower, ValueId value)
     return widens ? producer->in[0] : value;
 }
 
+static int64_t elements(const Graph *graph, ValueId value)
+{
+    return shape_elements(value_shape(graph, value));
+}
+
+/* What is widened, scaled and viewed to the operand: what has most elements. */
+static ValueId rows_of(const Lower *lower, ValueId value)
+{
+    const Graph *graph = lower->graph;
+    const Node *node;
+    while ((node = value_producer(graph, value)) &&
+           (kernel_makes(lower, value) || kernel_value_is_view(graph, value))) {
+        ValueId most = node->in[0];
+        for (uint32_t i = 1; i < node->in_count; i++)
+            most = elements(graph, node->in[i]) > elements(graph, most) ? node->in[i] : most;
+        value = most;
+    }
+    return value;
+}
+
+static bool is_constant(const Graph *graph, ValueId value)
+{
+    Role role = graph->value[value].role;
+    return role == ROLE_CONST || role == ROLE_PARAM;
+}
+
+bool dots_streams_weights(const Lower *lower, const Node *node)
+{
+    const Target *target = lower->target;
+    ValueId weights = rows_of(lower, node->in[1]);
+    const Type *type = value_type(lower->graph, weights);
+    Product product;
+    return is_constant(lower->graph, weights) && !lower->nibbles[weights] && product_of(lower->graph, node, &product) &&
+           elements(lower->graph, node->out[0]) == product.columns &&
+           type_bytes(type) > (type->dtype == DT_F32 ? target->l2_bytes : target->l1_bytes);
+}
+
+/* Of elements that lie two to a byte, is the first one of even steps of the depth the low one? */
+static bool begins_with_byte(const Dots *d, ValueId source, Index address, const Var *k)
+{
+    Index start = index_substitute(d->lower->arena, address, k, index_constant(0));
+    return !d->lower->nibbles[source] || index_is_even(start);
+}
+
 /* In memory, one element behind the other? */
 static bool follows_depth(const Dots *d, bool right)
 {
@@ -73,7 +129,41 @@ static bool follows_depth(const Dots *d, bool right)
     operand_position(d, right, index_var(lower->arena, k), position);
     return (dtype == DT_F32 || widen_is_narrow(dtype)) && !kernel_computes(lower, value) &&
            lower_memory_source(lower, value, position, &source, &address) && index_factor(address, k, &step) &&
-           step == 1;
+           step == 1 && begins_with_byte(d, source, address, k);
+}
+
+bool dots_packing(const Dots *d, ValueId *source, Packing *packing)
+{
+    Arena *arena = d->lower->arena;
+    Dots whole = *d;
+    const Var *digit[] = {index_var_new(arena, "column", 0, d->product.columns - 1),
+                          index_var_new(arena, "depth", 0, d->product.depth - 1)};
+    Index position[MAX_RANK], address;
+    memset(packing, 0, sizeof *packing); /* compared as bytes */
+    whole.column = index_var(arena, digit[0]);
+    operand_position(&whole, true, index_var(arena, digit[1]), position);
+    ValueId stored = stored_operand(d->lower, d->node->in[1]);
+    if (kernel_computes(d->lower, stored) || !lower_memory_source(d->lower, stored, position, source, &address) ||
+        !is_constant(d->lower->graph, *source) || address.count > 2)
+        return false;
+    packing->rank = 2;
+    packing->start = address.constant;
+    for (uint32_t i = 0; i < packing->rank; i++) {
+        packing->extent[i] = digit[i]->high + 1;
+        if (!index_factor(address, digit[i], &packing->stride[i]))
+            return false;
+    }
+    return true;
+}
+
+/* One row, for which tiles would pack the constants, too. */
+static bool packs_rows(Dots *d)
+{
+    const Graph *graph = d->lower->graph;
+    Packing packing;
+    DType dtype = value_type(graph, stored_operand(d->lower, d->node->in[1]))->dtype;
+    return (dtype == DT_F32 || widen_is_narrow(dtype)) && dots_streams_weights(d->lower, d->node) &&
+           dots_packing(d, &d->source, &packing);
 }
 
 /* The leaf of most elements follows the depth within a block, and the others stay where they are. */
@@ -87,7 +177,9 @@ static bool is_row(const Dots *d, uint32_t which, Index start, const Var *k)
     if (!lower_leaves(d->lower, factor, position, &leaves))
         return false;
     for (uint32_t i = 0; i < leaves.count; i++) {
-        if (!index_factor(leaves.leaf[i].address, k, &step) || step > 1 || step < 0)
+        const Leaf *leaf = &leaves.leaf[i];
+        if (!index_factor(leaf->address, k, &step) || step > 1 || step < 0 ||
+            !begins_with_byte(d, leaf->value, leaf->address, k))
             return false;
         rows += step;
     }
@@ -149,19 +241,26 @@ static void make_loops(Dots *d)
     for (uint32_t i = 0; i < batch; i++)
         d->loop[i] = index_var_new(arena, lower_loop_names[i], 0, result->dim[i] - 1);
     d->loop[batch] = index_var_new(arena, "row", 0, d->product.rows - 1);
-    d->loop[batch + 1] = index_var_new(arena, "column", 0, d->product.columns / d->streams - 1);
+}
+
+static void set_streams(Dots *d, int64_t first, int64_t streams, int64_t columns)
+{
+    d->first = first;
+    d->streams = streams;
+    d->loop[d->product.batch_rank + 1] = index_var_new(d->lower->arena, "column", 0, columns / streams - 1);
 }
 
 Index dots_column(const Dots *d, int64_t stream)
 {
     const Var *column = d->loop[d->product.batch_rank + 1];
-    return index_add(d->lower->arena, index_var(d->lower->arena, column), index_constant(stream * (column->high + 1)));
+    Index first = index_constant(d->first + stream * (column->high + 1));
+    return index_add(d->lower->arena, index_var(d->lower->arena, column), first);
 }
 
 /* A view may break where a later stream begins, and not where the first does. */
 static bool streams_follow_depth(Dots *d)
 {
-    bool follow = follows_depth(d, false);
+    bool follow = true;
     for (int64_t s = 0; s < d->streams; s++) {
         d->column = dots_column(d, s);
         follow = follow && (d->scaled ? scales_blocks(d) : follows_depth(d, true));
@@ -177,51 +276,46 @@ static int64_t whole_parts(int64_t of, int64_t size, int64_t most)
     return most;
 }
 
+static void set_sums(Dots *d)
+{
+    int64_t lanes = d->lower->target->lanes;
+    d->sums = d->scaled ? whole_parts(d->block, lanes, MOST_SUMS)
+                        : whole_parts(d->product.depth / lanes * lanes, lanes, MOST_SUMS / d->streams);
+    d->kept = d->scaled ? 1 : d->sums;
+}
+
+bool dots_rest(Dots *d)
+{
+    int64_t columns = d->product.columns, rest = columns % d->streams;
+    if (rest)
+        set_streams(d, columns - rest, 1, rest);
+    set_sums(d);
+    return rest > 0;
+}
+
+static bool all_follow_depth(Dots *d)
+{
+    bool follow = streams_follow_depth(d);
+    Dots rest = *d;
+    return follow && (!dots_rest(&rest) || streams_follow_depth(&rest));
+}
+
 bool dots_see(Dots *d)
 {
     const Lower *lower = d->lower;
     const Type *type = value_type(lower->graph, d->node->out[0]);
-    int64_t lanes = lower->target->lanes;
     if (lower->target->dialect != DIALECT_VECTOR || !product_of(lower->graph, d->node, &d->product) ||
-        type->layout.block || type->dtype != DT_F32 || !shape_elements(&type->shape) || d->product.depth < lanes)
+        type->layout.block || type->dtype != DT_F32 || !shape_elements(&type->shape) ||
+        d->product.depth < lower->target->lanes)
         return false;
-    d->streams = whole_parts(d->product.columns, 1, MOST_SUMS);
+    int64_t columns = d->product.columns, streams = columns < MOST_SUMS ? columns : MOST_SUMS;
     if (!lower_is_scaled(lower, d->node->in[1], &d->scaled))
         d->scaled = NULL;
+    d->nibbles = lower->nibbles[rows_of(lower, d->node->in[1])];
     make_loops(d);
-    if (!streams_follow_depth(d))
-        return false;
-    d->sums = d->scaled ? whole_parts(d->block, lanes, MOST_SUMS)
-                        : whole_parts(d->product.depth / lanes * lanes, lanes, MOST_SUMS / d->streams);
-    d->kept = d->scaled ? 1 : d->sums;
-    return true;
-}
-
-static int64_t elements(const Graph *graph, ValueId value)
-{
-    return shape_elements(value_shape(graph, value));
-}
-
-/* What is widened, scaled and viewed to the operand: what has most elements. */
-static ValueId rows_of(const Lower *lower, ValueId value)
-{
-    const Graph *graph = lower->graph;
-    const Node *node;
-    while ((node = value_producer(graph, value)) && (kernel_makes(lower, value) || kernel_value_is_view(graph, value))) {
-        ValueId most = node->in[0];
-        for (uint32_t i = 1; i < node->in_count; i++)
-            most = elements(graph, node->in[i]) > elements(graph, most) ? node->in[i] : most;
-        value = most;
-    }
-    return value;
-}
-
-bool dots_streams_weights(const Lower *lower, const Node *node)
-{
-    ValueId weights = rows_of(lower, node->in[1]);
-    const Value *value = &lower->graph->value[weights];
-    Product product;
-    return (value->role == ROLE_CONST || value->role == ROLE_PARAM) && product_of(lower->graph, node, &product) &&
-           elements(lower->graph, node->out[0]) == product.columns &&
-           type_bytes(value_type(lower->graph, weights)) > lower->target->l2_bytes;
+    set_streams(d, 0, streams, columns);
+    bool lies = all_follow_depth(d);
+    d->packed = !lies && !d->scaled && packs_rows(d);
+    set_sums(d);
+    return (lies || d->packed) && follows_depth(d, false);
 }
