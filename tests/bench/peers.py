@@ -204,7 +204,7 @@ def export(nnc, model, graph, folder):
     if model.suffix == ".onnx":
         return model, drawn_inputs(model), []
     peer = folder / "model.onnx"
-    quiet(nnc, "export", model, "-o", peer, *(["--graph", graph] if graph else []))
+    quiet(nnc, "export", model, "-o", peer, "--flat", *(["--graph", graph] if graph else []))
     return peer, drawn_inputs(peer), []
 
 
