@@ -14,18 +14,44 @@ static MapSlot *find(const Map *map, Str key, uint32_t hash)
     }
 }
 
-/* By eight bytes at a time: keys of some kilobytes are common. */
+static uint64_t load8(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Fewer than eight bytes; copies of a known length are loads, others calls. */
+static uint64_t load_few(const char *at, uint32_t count)
+{
+    uint32_t first = 0, last = 0;
+    if (count < sizeof first) {
+        for (uint32_t i = 0; i < count; i++)
+            first = first << 8 | (unsigned char)at[i];
+        return first;
+    }
+    memcpy(&first, at, sizeof first);
+    memcpy(&last, at + count - sizeof last, sizeof last);
+    return (uint64_t)first << 32 | last;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+/* By eight bytes at a time, the last eight once more where they end within a word: keys of some kilobytes are common.
+ */
 static uint32_t spread(Str key)
 {
-    uint64_t hash = key.len, word;
-    for (uint32_t at = 0; at < key.len; at += (uint32_t)sizeof word) {
-        uint32_t left = key.len - at;
-        word = 0;
-        memcpy(&word, key.ptr + at, left < sizeof word ? left : sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 32;
-    }
-    return (uint32_t)hash;
+    if (key.len < 8)
+        return (uint32_t)mix(key.len, load_few(key.ptr, key.len));
+    uint64_t hash = key.len;
+    uint32_t at = 0;
+    for (; at + 8 < key.len; at += 8)
+        hash = mix(hash, load8(key.ptr + at));
+    return (uint32_t)mix(hash, load8(key.ptr + key.len - 8));
 }
 
 static void grow(Map *map)
@@ -46,30 +72,32 @@ uint32_t map_get(const Map *map, Str key)
     return slot->key.ptr ? slot->value : MAP_NONE;
 }
 
-static MapSlot *slot_for(Map *map, Str key)
+static MapSlot *slot_for(Map *map, Str key, uint32_t hash)
 {
     if ((map->count + 1) * 3 > map->capacity * 2)
         grow(map);
-    MapSlot *slot = find(map, key, spread(key));
-    return slot;
+    return find(map, key, hash);
 }
 
-static void fill(Map *map, MapSlot *slot, Str key, uint32_t value)
+static void fill(Map *map, MapSlot *slot, MapSlot content)
 {
     map->count += !slot->key.ptr;
-    *slot = (MapSlot){{key.ptr ? key.ptr : "", key.len}, spread(key), value};
+    content.key.ptr = content.key.ptr ? content.key.ptr : "";
+    *slot = content;
 }
 
 void map_put(Map *map, Str key, uint32_t value)
 {
-    fill(map, slot_for(map, key), key, value);
+    uint32_t hash = spread(key);
+    fill(map, slot_for(map, key, hash), (MapSlot){key, hash, value});
 }
 
 bool map_add(Map *map, Str key, uint32_t value)
 {
-    MapSlot *slot = slot_for(map, key);
+    uint32_t hash = spread(key);
+    MapSlot *slot = slot_for(map, key, hash);
     if (slot->key.ptr)
         return false;
-    fill(map, slot, key, value);
+    fill(map, slot, (MapSlot){key, hash, value});
     return true;
 }

@@ -6,11 +6,6 @@
 
 #include "base/fatal.h"
 
-Str str_from(const char *s)
-{
-    return (Str){s, (uint32_t)strlen(s)};
-}
-
 Str str_copy(Arena *arena, Str s)
 {
     char *copy = arena_alloc(arena, (size_t)s.len + 1);
@@ -63,7 +58,9 @@ static void sink_string(Sink *sink, const char *string, int most)
 static bool sink_format(Sink *sink, const char *format, va_list args)
 {
     for (const char *at = format;;) {
-        size_t plain = strcspn(at, "%");
+        size_t plain = 0; /* some bytes: strcspn would make a table first */
+        while (at[plain] && at[plain] != '%')
+            plain++;
         sink_put(sink, at, plain);
         at += plain;
         if (!*at)
@@ -131,16 +128,6 @@ Str str_format(Arena *arena, const char *format, ...)
     va_end(again);
     va_end(args);
     return s;
-}
-
-bool str_eq(Str a, Str b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
-bool str_is(Str s, const char *z)
-{
-    return str_eq(s, str_from(z));
 }
 
 int str_compare(Str a, Str b)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 
@@ -18,11 +19,21 @@ typedef struct Str { /* not terminated by a zero */
 #define STR_FMT      "%.*s" /* printf("... " STR_FMT, STR_ARG(s)) */
 #define STR_ARG(s)   (int)(s).len, (s).ptr
 
-Str str_from(const char *zero_terminated);
+/* In the header, so that of literals the lengths are known. */
+static inline Str str_from(const char *zero_terminated)
+{
+    return (Str){zero_terminated, (uint32_t)strlen(zero_terminated)};
+}
+static inline bool str_eq(Str a, Str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+static inline bool str_is(Str s, const char *zero_terminated)
+{
+    return str_eq(s, str_from(zero_terminated));
+}
 Str str_copy(Arena *arena, Str s); /* the copy is followed by a zero byte */
 Str str_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool str_eq(Str a, Str b);
-bool str_is(Str s, const char *zero_terminated);
 int str_compare(Str a, Str b); /* by bytes, a prefix first */
 bool str_ends(Str s, const char *suffix);
 uint32_t str_hash(Str s);
