@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#define LONGEST_KEYWORD 8
+
 typedef struct Keyword {
-    const char *text;
+    char text[LONGEST_KEYWORD + 1];
     uint32_t length;
     TokenKind kind;
 } Keyword;
@@ -28,6 +30,8 @@ static const Keyword keywords[] = {
 
 static TokenKind word_kind(Str s)
 {
+    if (s.len > LONGEST_KEYWORD)
+        return T_NAME;
     for (size_t i = 0; i < COUNT(keywords); i++) {
         const Keyword *word = &keywords[i];
         if (word->length == s.len && word->text[0] == s.ptr[0] && memcmp(word->text, s.ptr, s.len) == 0)
@@ -50,7 +54,7 @@ Lexer lex_start(Diag *diag, uint32_t source)
 
 static bool is_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return (unsigned char)((c | 0x20) - 'a') < 26 || c == '_';
 }
 
 static bool is_digit(char c)
@@ -168,7 +172,7 @@ static bool lex_quoted(Lexer *lexer, Token *token, char quote)
 }
 
 typedef struct Sign {
-    const char *text;
+    char text[4];
     TokenKind kind;
 } Sign;
 
@@ -183,7 +187,10 @@ static const Sign signs[] = {
 
 static void lex_sign(Lexer *lexer, Token *token)
 {
+    char first = peek(lexer, 0);
     for (size_t i = 0; i < COUNT(signs); i++) {
+        if (signs[i].text[0] != first)
+            continue;
         size_t length = strlen(signs[i].text);
         if (lexer->end - lexer->at >= length && memcmp(lexer->text.ptr + lexer->at, signs[i].text, length) == 0) {
             lexer->at += (uint32_t)length;
@@ -227,9 +234,11 @@ static void report_bad(Lexer *lexer, Token *token)
 
 #define LONGEST_NAME 1000
 
-/* What tools and files that names go to would choke on. */
+/* What tools and files that names go to would choke on.  Letters, digits and dots do not, but where they are many. */
 static void check_name(Lexer *lexer, Token *token)
 {
+    if (!token->quoted && !token->interpolated && token->text.len <= LONGEST_NAME)
+        return;
     Str name = token->quoted ? lex_unescape(lexer->diag->arena, token->text) : token->text;
     const char *wrong = name.len > LONGEST_NAME            ? "is longer than 1000 bytes"
                         : memchr(name.ptr, '\0', name.len) ? "has a zero byte"
