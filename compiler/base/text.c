@@ -171,7 +171,8 @@ static uint32_t utf8_length(const unsigned char *at, uint32_t left)
 bool str_is_utf8(Str s)
 {
     for (uint32_t i = 0, length; i < s.len; i += length) {
-        length = utf8_length((const unsigned char *)s.ptr + i, s.len - i);
+        const unsigned char *at = (const unsigned char *)s.ptr + i;
+        length = *at < 0x80 ? 1 : utf8_length(at, s.len - i);
         if (!length)
             return false;
     }
@@ -213,17 +214,20 @@ Str str_shown(Arena *arena, Str s)
     return copy;
 }
 
-static void reserve(Text *text, size_t more)
+static void grow(Text *text, size_t need)
 {
-    size_t need = text->len + more + 1;
-    if (need <= text->capacity)
-        return;
     size_t capacity = text->capacity * 2 > need ? text->capacity * 2 : need + 64;
     char *larger = realloc(text->ptr, capacity);
     if (!larger)
         fatal_memory(capacity);
     text->ptr = larger;
     text->capacity = capacity;
+}
+
+static inline void reserve(Text *text, size_t more) /* and room for the zero behind it */
+{
+    if (text->capacity - text->len <= more)
+        grow(text, text->len + more + 1);
 }
 
 void text_put(Text *text, const char *bytes, size_t count)
@@ -242,7 +246,9 @@ void text_str(Text *text, Str s)
 
 void text_char(Text *text, char c)
 {
-    text_put(text, &c, 1);
+    reserve(text, 1);
+    text->ptr[text->len++] = c;
+    text->ptr[text->len] = 0;
 }
 
 void text_fill(Text *text, char c, size_t count)
