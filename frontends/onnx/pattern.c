@@ -294,18 +294,24 @@ double onnx_bound_number(const OnnxMatch *m, const char *name)
 
 /* Matching */
 
-/* The number of a sum or product: what the pattern states, or what it asks for. */
+/* The number of a sum or product: what the pattern states, or what it asks for.  There must be a part for each of the
+ * other terms. */
 static bool match_number(OnnxMatch *m, const Parts *p, Str terms)
 {
     double stated = p->product ? 1 : 0;
     Str asked = {0}, term;
+    uint32_t parts = 0;
     while (terms.len) {
         term = first_term(terms, &terms);
         if (*term.ptr == '\'')
             asked = term;
         else if (is_number(term))
             stated = p->product ? stated * strtod(term.ptr, NULL) : stated + strtod(term.ptr, NULL);
+        else
+            parts++;
     }
+    if (parts != p->count)
+        return false;
     if (asked.len)
         return bind(m, asked, (OnnxOperand){0}, p->product ? p->number / stated : p->number - stated);
     return stated == 0 ? p->number == 0 : onnx_near(dtype_of(m), p->number, stated);
