@@ -161,6 +161,33 @@ bool onnx_block_compare(Repeat *r, RepeatBlock *b)
     return take_outputs(r, b);
 }
 
+static bool is_new(const uint32_t *known, uint32_t count, uint32_t value)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (known[i] == value)
+            return false;
+    return true;
+}
+
+uint32_t onnx_block_least_crossing(const Repeat *r, const RepeatBlock *b)
+{
+    uint32_t slot[MOST_ARGUMENTS], slots = 0, outputs = 0, result;
+    for (uint32_t u = 0; u < b->length; u++) {
+        const OnnxStatement *s = statement_at(r, b->at[0] + u);
+        uint32_t at = 0, number = 0;
+        for (const OnnxToken *t; (t = onnx_statement_next(s, &at, TOKEN_VALUE)); number++) {
+            if (number < s->results) {
+                outputs += is_read_outside(r, b, b->at[0], &r->value[t->id]);
+            } else if (onnx_block_made(r, b, b->at[0], t->id, &result) == NONE && is_new(slot, slots, t->id)) {
+                if (slots == MOST_ARGUMENTS)
+                    return 2 * MOST_ARGUMENTS + 1;
+                slot[slots++] = t->id;
+            }
+        }
+    }
+    return slots + outputs;
+}
+
 uint32_t onnx_block_scope(const Repeat *r, const RepeatBlock *b)
 {
     Str first = {0};

@@ -186,9 +186,12 @@ static bool is_multiple(const Search *s, const Run *run)
 static void find_run(Search *s, uint32_t distance)
 {
     const Repeat *r = s->r;
-    for (uint32_t i = 0; i + distance < r->unit_count;) {
+    const uint32_t *class = r->class, *later = r->class + distance, end = r->unit_count - distance;
+    for (uint32_t i = 0; i < end;) {
         uint32_t length = 0;
-        while (i + distance + length < r->unit_count && r->class[i + length] == r->class[i + distance + length])
+        while (i < end && class[i] != later[i])
+            i++;
+        while (i + length < end && class[i + length] == later[i + length])
             length++;
         int64_t times = length >= distance ? length / distance : 1;
         Run run = {i, distance, length, times * least(length, distance)};
@@ -251,15 +254,30 @@ static bool is_better(const RepeatBlock *a, const RepeatBlock *b)
     return a->gain > b->gain || (a->gain == b->gain && a->scope > b->scope);
 }
 
+static int64_t gain_of(const RepeatBlock *block, int64_t crossing)
+{
+    return (int64_t)block->count * block->length - block->length - 3 - call_lines(block) - 2 * (crossing - 2) +
+           (block->called ? WORTH_OF_CALL : 0);
+}
+
+/* From the first instance alone: what crosses it crosses the block, and instances that are left out save nothing. */
+static bool may_be_best(const Search *s, const RepeatBlock *block)
+{
+    RepeatBlock first = *block;
+    first.count = 1;
+    onnx_block_find_called(s->r, &first);
+    first.count = block->count;
+    int64_t gain = gain_of(&first, onnx_block_least_crossing(s->r, block));
+    return gain >= LEAST_GAIN && gain >= s->best.gain;
+}
+
 static bool is_best(Search *s, RepeatBlock *block)
 {
-    if (block->count < 2 || !onnx_block_compare(s->r, block))
+    if (block->count < 2 || !may_be_best(s, block) || !onnx_block_compare(s->r, block))
         return false;
-    int64_t crossing = block->slot_count + block->output_count;
-    block->gain = (int64_t)block->count * block->length - block->length - 3 - call_lines(block) - 2 * (crossing - 2);
     block->scope = onnx_block_scope(s->r, block);
     onnx_block_find_called(s->r, block);
-    block->gain += block->called ? WORTH_OF_CALL : 0;
+    block->gain = gain_of(block, block->slot_count + block->output_count);
     return block->gain >= LEAST_GAIN && is_better(block, &s->best) && onnx_block_name(s->r, block);
 }
 

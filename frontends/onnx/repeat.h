@@ -64,6 +64,8 @@ typedef struct RepeatBlock {
 
 /* block_compare.c: what is alike in the instances, those that are not are left out; false: it is no block. */
 bool onnx_block_compare(Repeat *r, RepeatBlock *block);
+/* Arguments and results that the block has at least, more than can be where the first instance alone has too many. */
+uint32_t onnx_block_least_crossing(const Repeat *r, const RepeatBlock *block);
 /* The unit of an instance that begins at `at` which makes the value, and as which of its results; NONE: none. */
 uint32_t onnx_block_made(const Repeat *r, const RepeatBlock *block, uint32_t at, uint32_t value, uint32_t *result);
 /* How much the names of values in the first instance have in common, in whole parts. */
