@@ -336,6 +336,13 @@ void build_start(Builder *b, Arena *arena, Arena *scratch, Diag *diag)
     index_ops(b);
 }
 
+void build_end(Builder *b)
+{
+    b->module->prelude = str_copy(b->arena, text_view(&b->prelude));
+    text_free(&b->prelude);
+    arena_free(&b->scopes);
+}
+
 File *build_file(Builder *b, Str path, Str text)
 {
     AstTree tree = {0};
@@ -361,8 +368,7 @@ Module *nnc_parse(Arena *arena, Diag *diag, Str path, Str text, const Define *de
         check_defines(b, file);
     if (diag->error_count == errors && !b->module->graph_count)
         diag_file_error(diag, path, "the file has no graph");
-    b->module->prelude = str_copy(arena, text_view(&b->prelude));
-    text_free(&b->prelude);
+    build_end(b);
     arena_free(&scratch);
     return diag->error_count == errors ? b->module : NULL;
 }

@@ -111,7 +111,8 @@ typedef struct Frame {
 } Frame;
 
 typedef struct Builder {
-    Arena *arena, *scratch; /* of the module; of the tree and of scopes */
+    Arena *arena, *scratch; /* of the module; of the tree */
+    Arena scopes;           /* with what is bound in them: those of a call are given back behind it */
     Diag *diag;
     Module *module;
     File **file;
@@ -166,6 +167,7 @@ Str build_nearest_show(Arena *arena, const Nearest *nearest);
 
 /* build.c */
 void build_start(Builder *b, Arena *arena, Arena *scratch, Diag *diag); /* a new module, without text so far */
+void build_end(Builder *b);                                             /* the module has all that was built */
 File *build_file(Builder *b, Str path, Str text);                       /* the one that a user has written */
 const AstExpr *build_defined(Builder *b, const Define *define); /* the value of a -D flag; NULL after an error */
 

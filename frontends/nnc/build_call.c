@@ -103,8 +103,8 @@ void build_enter_call(Builder *b, Frame *frame, const Binder *binder)
                      .gives_on = true,
                      .guarded = b->frame->guarded,
                      .guard = NONE,
-                     .scalars = {.arena = b->scratch},
-                     .tensors = {.arena = b->scratch},
+                     .scalars = {.arena = &b->scopes},
+                     .tensors = {.arena = &b->scopes},
                      .given = {.arena = b->scratch},
                      .updated = {.arena = b->scratch}};
     frame->label = join_label(b, b->frame->prefix, name);
@@ -337,6 +337,7 @@ static bool build_callee(Builder *b, Binder *binder, Callee *callee)
         build_mark_failed_quietly(b, function->place); /* no further calls: it could branch */
         return false;
     }
+    ArenaMark mark = arena_mark(&b->scopes);
     build_enter_call(b, &frame, binder);
     bool ok = build_bind_formals(b, binder, outer->graph);
     if (ok) {
@@ -352,6 +353,7 @@ static bool build_callee(Builder *b, Binder *binder, Callee *callee)
         build_renumber(b);
     }
     b->frame = outer;
+    arena_reset(&b->scopes, mark);
     return ok;
 }
 

@@ -24,16 +24,20 @@ ValueId build_scalar_value(Builder *b, DType dtype, const Const *c)
         uint64_t dtype;
         unsigned char bits[8];
     } key = {.dtype = dtype};
-    Graph *graph = b->frame->graph;
-    Tensor *tensor = tensor_new(b->arena, module_plain_type(b->module, dtype, 0, NULL));
+    Map *scalars = &b->frame->scalars;
+    const Type *type = module_plain_type(b->module, dtype, 0, NULL);
+    ArenaMark mark = arena_mark(b->arena);
+    Tensor *tensor = tensor_new(b->arena, type);
 
     const_set_element(tensor, 0, c);
     memcpy(key.bits, tensor->data, dtype_bytes(dtype));
-    uint32_t known = map_get(&b->frame->scalars, map_key(&key, sizeof key));
-    if (known != MAP_NONE)
+    uint32_t known = map_get(scalars, map_key(&key, sizeof key));
+    if (known != MAP_NONE) {
+        arena_reset(b->arena, mark);
         return known;
-    ValueId value = graph_add_const(graph, tensor, (Str){0}, (Place){0});
-    map_put(&b->frame->scalars, map_key(arena_copy(b->scratch, &key, sizeof key), sizeof key), value);
+    }
+    ValueId value = graph_add_const(b->frame->graph, tensor, (Str){0}, (Place){0});
+    map_put(scalars, map_key(arena_copy(scalars->arena, &key, sizeof key), sizeof key), value);
     return value;
 }
 

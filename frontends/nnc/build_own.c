@@ -53,6 +53,7 @@ Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee)
                        function->result_count == 1 ? "" : "s");
         return NULL;
     }
+    ArenaMark mark = arena_mark(&b->scopes);
     build_enter_call(b, &frame, binder);
     bool good = build_bind_formals(b, binder, outer->graph);
     for (int reaches = 0; reaches < 2; reaches++)
@@ -69,5 +70,6 @@ Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee)
     if (good)
         build_renumber(b);
     b->frame = outer;
+    arena_reset(&b->scopes, mark);
     return good && check_gradient(b, binder, body, frame.graph) ? frame.graph : NULL;
 }

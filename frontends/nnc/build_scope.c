@@ -138,9 +138,9 @@ bool build_go_deeper(Builder *b, Place place)
 
 Scope *build_scope_push(Builder *b)
 {
-    Scope *scope = ARENA_NEW(b->scratch, Scope);
+    Scope *scope = ARENA_NEW(&b->scopes, Scope);
     scope->outer = b->frame->scope;
-    scope->map.arena = b->scratch;
+    scope->map.arena = &b->scopes;
     scope->suffix = scope->outer ? scope->outer->suffix : (Str){0};
     b->frame->scope = scope;
     return scope;
@@ -157,10 +157,10 @@ Binding *build_scope_find(Scope *scope, Str name)
     return index == MAP_NONE ? NULL : &scope->binding[index];
 }
 
-static void put(Builder *b, Scope *scope, Str name, Place place, Thing thing)
+static void put(Scope *scope, Str name, Place place, Thing thing)
 {
     map_put(&scope->map, name, scope->count);
-    ARENA_PUSH(b->scratch, scope->binding, scope->count, scope->capacity,
+    ARENA_PUSH(scope->map.arena, scope->binding, scope->count, scope->capacity,
                ((Binding){.name = name, .thing = thing, .place = place}));
 }
 
@@ -217,7 +217,7 @@ bool build_bind(Builder *b, Str name, Place place, Thing thing)
         }
         return false;
     }
-    put(b, scope, name, place, thing);
+    put(scope, name, place, thing);
     return true;
 }
 
@@ -244,7 +244,7 @@ static Binding *import(Builder *b, const Frame *home, const Binding *binding)
     Scope *scope = b->frame->scope;
     while (scope->outer)
         scope = scope->outer;
-    put(b, scope, binding->name, binding->place, build_import(b, home, binding->thing));
+    put(scope, binding->name, binding->place, build_import(b, home, binding->thing));
     return &scope->binding[scope->count - 1];
 }
 

@@ -114,8 +114,6 @@ Graph *nnc_compose_close(Composer *c, const Str *result, uint32_t count)
 
 void nnc_compose_end(Composer *c)
 {
-    Builder *b = &c->builder;
-    b->module->prelude = str_copy(b->arena, text_view(&b->prelude));
-    text_free(&b->prelude);
+    build_end(&c->builder);
     arena_free(&c->scratch);
 }
