@@ -412,8 +412,8 @@ static bool constant_argument(Builder *b, Str name, const AstExpr *call, uint32_
 {
     const AstExpr *expr = call->u.arg[i].value;
     Thing thing = build_eval(b, expr);
-    Str ours = nnc_foreign_name(name);
-    if (thing.kind != THING_VALUE || !ours.len)
+    Str ours = thing.kind == THING_VALUE ? nnc_foreign_name(name) : (Str){0};
+    if (!ours.len)
         return build_as_const(b, thing, expr->place, c);
     const char *two = call->count < 2 ? NULL : str_is(name, "max") ? "maximum" : str_is(name, "min") ? "minimum" : NULL;
     return build_complain(b, call->name->place, STR_FMT " is for constants; did you mean '%s'?", STR_ARG(name),
