@@ -230,9 +230,12 @@ bool onnx_write_pattern(OnnxNode *node)
     bool own = (!domain || !*domain) && node->opset >= 7 && node->onnx->block == node->onnx->root;
     Str word = str_format(node->onnx->arena, " %s ", node->proto->op_type);
     OnnxMatch match;
-    for (size_t i = 0; own && i < sizeof formula / sizeof *formula; i++)
-        if (strstr(formula[i].root, word.ptr) && onnx_match(node, formula[i].pattern, &match) &&
-            formula[i].write(&match, formula[i].text))
+    bool ends = false; /* such a node ends what the formula says, as it does those before of the same roots */
+    for (size_t i = 0; own && i < sizeof formula / sizeof *formula; i++) {
+        if (!i || formula[i].root != formula[i - 1].root)
+            ends = strstr(formula[i].root, word.ptr) != NULL;
+        if (ends && onnx_match(node, formula[i].pattern, &match) && formula[i].write(&match, formula[i].text))
             return true;
+    }
     return own && onnx_write_heads(node);
 }

@@ -83,10 +83,10 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
     onnx->module = nnc_compose_module(onnx->composer);
     nnc_compose_open(onnx->composer, str_from(graph_name(onnx)));
     Graph *graph = import_graph(onnx, &scope, &results);
+    nnc_compose_end(onnx->composer);
     if (graph)
         model->module = onnx_finish(onnx, graph, results.name, &model->text);
     text_free(&root.text);
-    nnc_compose_end(onnx->composer);
     return model->module != NULL;
 }
 
