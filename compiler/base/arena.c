@@ -77,7 +77,6 @@ void *arena_grow(Arena *arena, void *array, uint32_t count, uint32_t *capacity, 
     unsigned char *larger = take(arena, *capacity * element_bytes);
     if (count)
         memcpy(larger, array, filled);
-    memset(larger + filled, 0, *capacity * element_bytes - filled);
     return larger;
 }
 

@@ -25,7 +25,8 @@ ArenaMark arena_mark(const Arena *arena);
 void arena_reset(Arena *arena, ArenaMark mark); /* gives back all that was allocated since the mark */
 void arena_free(Arena *arena);
 
-/* Moves an array of `count` elements to a place with room for at least one more; returns the new array. */
+/* Moves an array of `count` elements to a place with room for at least one more, which is not zeroed: much of it is
+ * never used.  Returns the new array. */
 void *arena_grow(Arena *arena, void *array, uint32_t count, uint32_t *capacity, size_t element_bytes);
 
 #define ARENA_NEW(arena, T)          ((T *)arena_alloc((arena), sizeof(T)))

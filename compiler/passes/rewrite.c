@@ -52,13 +52,17 @@ bool rewrite_number(const Rewriter *rw, ValueId v, double *number)
 
 /* Building */
 
+/* For what is new, of which nothing is known and which nobody uses yet */
 static void make_room(Rewriter *rw)
 {
+    uint32_t more = rw->graph->value_count - rw->count;
     while (rw->capacity < rw->graph->value_count) {
         uint32_t capacity = rw->capacity;
         rw->constant = arena_grow(rw->scratch, rw->constant, rw->count, &capacity, sizeof *rw->constant);
         rw->uses = arena_grow(rw->scratch, rw->uses, rw->count, &rw->capacity, sizeof *rw->uses);
     }
+    memset(rw->constant + rw->count, 0, more * sizeof *rw->constant);
+    memset(rw->uses + rw->count, 0, more * sizeof *rw->uses);
     rw->count = rw->graph->value_count;
 }
 
