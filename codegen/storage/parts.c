@@ -119,7 +119,7 @@ static void place_operand(Placer *placer, const Node *node, uint32_t operand)
 /* The owners have places of their own by now: is the operand still evenly apart in the outermost of them? */
 static void settle_operand(Placer *placer, const Node *node, uint32_t operand)
 {
-    int64_t begin, stride[MAX_RANK + 1];
+    int64_t begin, stride[MAX_RANK + 1] = {0}; /* all of it: who looks for a kernel alike compares it */
     ValueId value = lower_rearranged_value(placer->graph, node->in[operand]);
     Storage *storage = &placer->storage[value];
     if (storage->inside != node->out[0] || storage->operand != operand)
