@@ -160,7 +160,7 @@ static uint32_t make_function(Unit *unit, const Entry *entry, const Step *step, 
                          .sharing = *sharing,
                          .printed = launch->printed,
                          .wide = launch->wide};
-    function.name = new_name(unit, kernel->name, "");
+    function.name = new_name(unit, source_identifier(unit->arena, kernel->name), ""); /* isnan is a macro */
     if (step->deal && step->deal->part) {
         function.call = new_name(unit, function.name, "_call");
         function.part = new_name(unit, function.name, "_part");

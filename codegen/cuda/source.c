@@ -60,7 +60,7 @@ static uint32_t function_for(CudaUnit *unit, const Entry *entry, const Step *ste
     if (known == MAP_NONE) {
         known = unit->function_count;
         map_put(&unit->by_text, key, known);
-        Str name = names_add(&unit->names, unit->arena, kernel->name, '_', 0);
+        Str name = names_add(&unit->names, unit->arena, source_identifier(unit->arena, kernel->name), '_', 0);
         ARENA_PUSH(unit->arena, unit->function, unit->function_count, unit->function_capacity,
                    ((CudaFunction){name, entry, step->kernel, section, 0}));
     }
