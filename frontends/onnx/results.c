@@ -37,13 +37,13 @@ static bool is_named(const Onnx *onnx, const char *value, const char *name)
 /* Under the model's name, where the value has not that already; one name cannot be two results. */
 static bool import_tensor(Onnx *onnx, OnnxResults *results, OnnxValue *value, const char *name)
 {
-    const char *plain = onnx_identifier(onnx, name);
+    const char *plain = onnx_identifier(onnx, name),
+               *text = onnx_name_value(onnx, value); /* a constant has a name now */
     bool kept = value->name && is_named(onnx, value->name, plain);
     if (kept && !is_taken(results, str_from(value->name))) {
         push(onnx, results, str_from(value->name));
         return true;
     }
-    const char *text = onnx_name_value(onnx, value);
     Str result = str_from(onnx_unique(onnx, kept ? value->name : name));
     push(onnx, results, result);
     return write_copy(onnx, result, text);

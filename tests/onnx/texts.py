@@ -36,6 +36,14 @@ def results_whose_names_values_begin_with(t):
 
 
 @case
+def results_that_are_constants(t):
+    """They keep their names; a constant that has the same elements is a copy of it."""
+    m = model(graph([node("Shape", ["x"], ["extents"]), node("Shape", ["x"], ["again"]), node("Relu", ["x"], ["y"])],
+                    [X], [value("extents", [2], 7), value("y", [1, 2]), value("again", [2], 7)]))
+    expect(t.text(m), "y = relu(x)", "const extents: i64[2] = [1, 2]", "again = extents")
+
+
+@case
 def what_only_the_next_statement_reads_stands_in_it(t):
     m = model(graph([node("Add", ["x", "x"], ["/a"]), node("Relu", ["/a"], ["/b"]), node("Mul", ["/b", "x"], ["/c"]),
                      node("Exp", ["/c"], ["kept"]), node("Neg", ["kept"], ["/d"]), node("Mul", ["/d", "/d"], ["y"])], [X], [value("y", None)]))
