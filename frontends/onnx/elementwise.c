@@ -86,22 +86,31 @@ static bool write_shift(OnnxNode *n)
                      onnx_in(n, 1));
 }
 
+/* Whole powers of integers are whole, whatever a library of mathematics makes of them, or below 1/2; others are cut
+ * off. */
+static bool write_integer_pow(OnnxNode *n)
+{
+    double exponent;
+    bool known = onnx_known_number(n, 1, &exponent) && exponent == floor(exponent);
+    const char *round = known || !dtype_is_float(dtype_at(n, 1)) ? "round" : "";
+    return onnx_emit(n, "%s = cast(%s(cast(%s, to = f64) ** cast(%s, to = f64)), to = %s)", onnx_out(n, 0), round,
+                     onnx_in(n, 0), onnx_in(n, 1), dtype_name(dtype_at(n, 0)));
+}
+
 static bool write_pow(OnnxNode *n)
 {
     DType base = dtype_at(n, 0);
-    const char *x = onnx_in(n, 0), *out = onnx_out(n, 0);
     double exponent;
     if (n->opset < 7)
         return write_old_binary(n, "**");
-    if (dtype_is_float(base)) {
-        const char *y = dtype_at(n, 1) == base ? beside(n, 1, 0)
-                        : onnx_known_number(n, 1, &exponent) && onnx_rank(n, 1) == 0
-                            ? onnx_scalar(n, base, exponent)
-                            : onnx_text(n, "cast(%s, to = %s)", onnx_in(n, 1), dtype_name(base));
-        return onnx_emit(n, "%s = %s ** %s", out, x, y);
-    }
-    return onnx_emit(n, "%s = cast(round(cast(%s, to = f64) ** cast(%s, to = f64)), to = %s)", out, x, onnx_in(n, 1),
-                     dtype_name(base));
+    if (!dtype_is_float(base))
+        return write_integer_pow(n);
+    const char *x = onnx_in(n, 0);
+    const char *y = dtype_at(n, 1) == base ? beside(n, 1, 0)
+                    : onnx_known_number(n, 1, &exponent) && onnx_rank(n, 1) == 0
+                        ? onnx_scalar(n, base, exponent)
+                        : onnx_text(n, "cast(%s, to = %s)", onnx_in(n, 1), dtype_name(base));
+    return onnx_emit(n, "%s = %s ** %s", onnx_out(n, 0), x, y);
 }
 
 /* Any number of operands, from left to right; text is a function or an operator of two. */

@@ -44,6 +44,15 @@ def results_that_are_constants(t):
 
 
 @case
+def powers_of_integers_are_cut_off(t):
+    """As conversions are; powers that are whole are not one less, by whatever pow there is."""
+    x, y = numpy.array([2, 3, 4, 7, -3]), numpy.array([2.75, 1.5, 0.5, 2.0, 3.0], "f4")
+    for kind, exponent in ((1, y), (7, y.astype("i8"))):
+        m = model(graph([node("Pow", ["x", "y"], ["z"])], [value("x", [5], 7), value("y", [5], kind)], [value("z", [5], 7)]), opset=13)
+        numpy.testing.assert_array_equal(t.value(m, "z", x=x, y=exponent), numpy.trunc(numpy.power(x.astype("f8"), exponent)))
+
+
+@case
 def what_only_the_next_statement_reads_stands_in_it(t):
     m = model(graph([node("Add", ["x", "x"], ["/a"]), node("Relu", ["/a"], ["/b"]), node("Mul", ["/b", "x"], ["/c"]),
                      node("Exp", ["/c"], ["kept"]), node("Neg", ["kept"], ["/d"]), node("Mul", ["/d", "/d"], ["y"])], [X], [value("y", None)]))
