@@ -6,7 +6,8 @@
 
 #include "base/names.h"
 
-/* Keywords, macros of the headers in small letters, and what emitted functions say.  Each between two blanks. */
+/* Keywords, macros of the headers in small letters, those of a program that reads NAME.h too (I is of complex.h), and
+ * what emitted functions say.  Each between two blanks. */
 static const char words[] =
     " auto break case char const continue default do double else enum extern float for goto if inline int long"
     " register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while"
@@ -15,7 +16,8 @@ static const char words[] =
     " namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires"
     " static_assert static_cast template this thread_local throw true try typeid typename typeof typeof_unqual using"
     " virtual xor xor_eq"
-    " linux unix i386 alloca assert assert_perror be16toh be32toh be64toh le16toh le32toh le64toh htobe16 htobe32 "
+    " I complex imaginary noreturn linux unix i386 alloca assert assert_perror be16toh be32toh be64toh le16toh le32toh "
+    "le64toh htobe16 htobe32 "
     "htobe64"
     " htole16 htole32 htole64 fpclassify iscanonical iseqsig isfinite isgreater isgreaterequal isinf isless islessequal"
     " islessgreater isnan isnormal issignaling issubnormal isunordered iszero signbit math_errhandling offsetof stderr"
