@@ -6,6 +6,7 @@
 #include "cli/clock.h"
 
 #define COUNTED_RUNS 3
+#define RESOLUTION   1e-9 /* seconds: what the clock counts in, so that a kernel that has run took some */
 
 /* What the emitted code tells while it runs: it is called without a context. */
 static struct {
@@ -21,7 +22,7 @@ static void tick(long kernel)
 {
     double time = clock_processor(), spent = time - now.last - now.clock;
     if (kernel >= 0) {
-        now.second[kernel] += spent > 0 ? spent : 0;
+        now.second[kernel] += spent > RESOLUTION ? spent : RESOLUTION;
         now.calls[kernel]++;
     }
     now.last = clock_processor(); /* what was done here is nobody's */
@@ -51,6 +52,7 @@ void kernel_times_run(KernelTimes *times, Arena *arena, const Host *host)
     double *second = ARENA_ARRAY(arena, double, times->kernels);
     now.second = second;
     now.calls = times->calls;
+    now.clock = clock_cost(); /* again: it follows the processor's frequency */
     host_run(host);
     for (uint32_t k = 0; k < times->kernels; k++)
         ARENA_PUSH(arena, times->second, times->count, times->capacity, second[k]);
@@ -63,7 +65,6 @@ KernelTimes kernel_times_open(Arena *arena, const Program *program, const Host *
     times.hook = dlsym(host->library, str_format(arena, STR_FMT "_tick", STR_ARG(program->options.name)).ptr);
     times.calls = ARENA_ARRAY(arena, int64_t, times.kernels);
     *times.hook = tick;
-    now.clock = clock_cost();
     kernel_times_run(&times, arena, host);
     return (KernelTimes){
         .kernels = times.kernels, .calls = ARENA_ARRAY(arena, int64_t, times.kernels), .hook = times.hook};
