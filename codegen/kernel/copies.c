@@ -1,6 +1,6 @@
 /* Copies that are made whatever is fused: of what leaves the graph without memory of its own, of what an update reads
  * of the tensor that it is written to, in the middle of views upon views whose indices would grow without bound, and of
- * images that tiles could not walk otherwise. */
+ * images that tiles could not walk otherwise, or would walk again and again past pixels that they do not see. */
 #include "kernel/copies.h"
 
 #include "kernel/kernel.h"
@@ -44,11 +44,11 @@ typedef struct Copier {
 } Copier;
 
 /* The operand is copied in front of the node. */
-static void copy_operand(Copier *c, Node *node, uint32_t operand)
+static void copy_operand(Copier *c, Node *node, uint32_t operand, uint32_t block)
 {
     Graph *graph = c->graph;
     NodeId at = (NodeId)(node - graph->node);
-    ValueId copy = copy_of(graph, node->in[operand], 0);
+    ValueId copy = copy_of(graph, node->in[operand], block);
     graph->node[at].in[operand] = copy;
     ARENA_PUSH(c->arena, c->sorted, c->count, c->capacity, graph->node[graph->value[copy].node]);
 }
@@ -67,6 +67,15 @@ static uint32_t turns_of(const Copier *c, const Node *node)
     return c->turns[node->in[0]] + (view_is_reshape(node) && below && node_is_view(below) && !view_is_reshape(below));
 }
 
+/* The pixels that it sees, one beside the other. */
+static void copy_pixels(Copier *c, NodeId n)
+{
+    uint32_t block = value_type(c->graph, c->graph->node[n].in[0])->layout.block;
+    NodeId slice = convolution_see_all(c->graph, n);
+    ARENA_PUSH(c->arena, c->sorted, c->count, c->capacity, c->graph->node[slice]);
+    copy_operand(c, &c->graph->node[n], 0, block);
+}
+
 /* Of what is updated only the part that is read is copied: x is written to where it lies, as its other readers allow.
  */
 static void copy_for(Copier *c, NodeId n)
@@ -74,14 +83,16 @@ static void copy_for(Copier *c, NodeId n)
     Graph *graph = c->graph;
     for (uint32_t i = 1; node_is_update(&graph->node[n]) && i < graph->node[n].in_count; i++)
         if (is_of_updated(graph, &graph->node[n], i))
-            copy_operand(c, &graph->node[n], i);
+            copy_operand(c, &graph->node[n], i, 0);
+    if (tiled_wants_pixels(graph, c->target, &graph->node[n]))
+        copy_pixels(c, n);
     if (node_is_contraction(graph, &graph->node[n]) && tiled_wants_copy(graph, c->target, c->arena, &graph->node[n]))
-        copy_operand(c, &graph->node[n], 0);
+        copy_operand(c, &graph->node[n], 0, 0);
     if (!node_is_view(&graph->node[n]))
         return;
     uint32_t turns = turns_of(c, &graph->node[n]);
     if (turns > MOST_TURNS) {
-        copy_operand(c, &graph->node[n], 0);
+        copy_operand(c, &graph->node[n], 0, 0);
         turns = 0;
     }
     for (uint32_t r = 0; r < graph->node[n].out_count; r++)

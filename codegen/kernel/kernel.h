@@ -130,5 +130,8 @@ PairsAsked pairs_asked(const Graph *graph, const Node *contraction);
 bool pairs_widens(const Graph *graph, ValueId operand); /* integers in memory, and nothing else? */
 /* Is its image a view that no tile can walk, channels shuffled for one, so that a copy of it is worth its time? */
 bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction);
+/* Is it a pointwise convolution with strides, many of whose panels pass over an image that caches do not hold, so that
+ * a copy of the pixels that it sees is worth its time? */
+bool tiled_wants_pixels(const Graph *graph, const Target *target, const Node *node);
 
 #endif

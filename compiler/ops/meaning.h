@@ -78,6 +78,10 @@ bool convolution_of(const Graph *graph, const Node *node, Convolution *convoluti
 /* How many neighbouring groups of few outputs are computed together, as one of all their channels and outputs, so that
  * the outputs fill a vector of `lanes`.  1: each alone; 0: vectors and groups do not fit. */
 int64_t convolution_joined_groups(const Convolution *convolution, int64_t lanes);
+/* Is it pointwise, with strides, so that it sees only some pixels of its image? */
+bool convolution_skips_pixels(const Convolution *convolution);
+/* Lets such a convolution take a slice of its image, of which it sees all: the new node, appended to the graph. */
+NodeId convolution_see_all(Graph *graph, NodeId convolution);
 /* The convolution of operand 0 of whose weight the node gives the gradient. */
 bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convolution *convolution);
 

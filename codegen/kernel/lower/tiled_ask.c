@@ -7,7 +7,8 @@
 #include "ops/family.h"
 #include "passes/widen.h"
 
-#define NARROWEST 14 /* image that is made row by row: a row fills a tile */
+#define NARROWEST    14 /* image that is made row by row: a row fills a tile */
+#define MANY_OUTPUTS 16 /* vectors of them */
 
 /* A library takes products as they are. */
 static bool has_tiles(const Target *target)
@@ -81,6 +82,18 @@ bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, 
     const Type *x = value_type(graph, contraction->in[0]);
     return (role == ROLE_RESULT || role == ROLE_INPUT) && x->dtype == DT_F32 && shape_elements(&x->shape) > 0 &&
            !walks_image(graph, scratch, target, contraction, &conv);
+}
+
+bool tiled_wants_pixels(const Graph *graph, const Target *target, const Node *node)
+{
+    Convolution conv;
+    if (!has_tiles(target) || target->dialect != DIALECT_VECTOR || !convolution_of(graph, node, &conv) ||
+        conv.groups != 1 || conv.window.rank != 2 || !convolution_skips_pixels(&conv))
+        return false;
+    const Type *x = value_type(graph, node->in[0]);
+    int64_t lines = type_bytes(x) / conv.window.dim[0].stride; /* rows that it skips are not fetched */
+    return x->layout.block == target->lanes && value_type(graph, node->in[1])->dtype == DT_F32 && x->dtype == DT_F32 &&
+           conv.outputs >= MANY_OUTPUTS * target->lanes && 2 * lines > target->l2_bytes;
 }
 
 /* A constant, or one that joins its reader and is widened there. */
