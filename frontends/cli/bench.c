@@ -86,12 +86,15 @@ static void print_table(Text *out, const Result *r)
     char a[40], b[40];
     double median = quantile(&r->second, 5);
 
-    text_printf(out, STR_FMT " for %s, ", STR_ARG(r->model), r->target);
+    Text words = {0};
+    text_printf(&words, STR_FMT " for %s, ", STR_ARG(r->model), r->target);
     if (r->threads > 1)
-        text_printf(out, "%u threads", r->threads);
+        text_printf(&words, "%u threads", r->threads);
     else
-        text_printf(out, "one core");
-    text_printf(out, ", %u run%s\n", r->runs, r->runs == 1 ? "" : "s");
+        text_printf(&words, "one core");
+    text_printf(&words, ", %u run%s\n", r->runs, r->runs == 1 ? "" : "s");
+    terminal_fold(out, text_view(&words));
+    text_free(&words);
     Str least = str_from(roofline_seconds(a, quantile(&r->second, 0))),
         most = str_from(roofline_seconds(b, quantile(&r->second, 9)));
     char middle[32];

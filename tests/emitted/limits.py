@@ -19,7 +19,8 @@ import sys
 import build
 from recompute import CASES, compare, emitted
 
-MAY_KEEP_ALL = {"in a scan", "shared params"}  # what could be saved does not stand at the peak on every target
+# What could be saved does not stand at the peak on every target; of tiles of 16 lanes the scratch does.
+MAY_KEEP_ALL = {"in a scan", "shared params", "the last call alone"}
 
 
 def plan(arguments, source, target, *flags):
