@@ -199,11 +199,14 @@ const char *helper_library(Str name, unsigned variant)
 
 static bool done_before(HelperPrinter *printer, const Snippet *snippet, unsigned variant)
 {
+    unsigned lanes = variant == VARIANT_VECTOR ? printer->lanes : 1;
     for (unsigned i = 0; i < printer->done_count; i++)
-        if (printer->done[i].snippet == snippet && printer->done[i].variant == variant)
+        if (printer->done[i].snippet == snippet && printer->done[i].variant == variant &&
+            printer->done[i].lanes == lanes)
             return true;
     assert(printer->done_count < sizeof printer->done / sizeof *printer->done);
     printer->done[printer->done_count].snippet = snippet;
+    printer->done[printer->done_count].lanes = lanes;
     printer->done[printer->done_count++].variant = variant;
     return false;
 }
@@ -322,6 +325,8 @@ static void print_each(HelperPrinter *printer, Str element, unsigned variant)
     }
 }
 
+/* x combined with itself, half the lanes against the other half, then quarters, down to single lanes: all lanes are
+ * then the same. */
 static void print_tree(HelperPrinter *printer, Str combine)
 {
     print_vector(printer, "    f32");

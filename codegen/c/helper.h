@@ -13,7 +13,7 @@ typedef struct HelperPrinter {
     unsigned lanes;
     struct {
         const Snippet *snippet;
-        unsigned variant;
+        unsigned variant, lanes; /* of vectors */
     } done[384];
     unsigned done_count;
     bool converted[DT_COUNT][DT_COUNT];
@@ -37,7 +37,7 @@ void helper_print_snippet(HelperPrinter *printer, Str name, unsigned variant);
 /* A text, all callees of which have been printed. */
 void helper_print_text(HelperPrinter *printer, Str text, unsigned variant);
 /* The functions of lanes of strict C99 that are needed, in both forms. */
-void helper_print_lanes(HelperPrinter *printer, const bool *needed);
+void helper_print_lanes(HelperPrinter *printer, const uint32_t *needed);
 void helper_print_convert(HelperPrinter *printer, DType from, DType to);
 void helper_print_transpose(HelperPrinter *printer);
 

@@ -62,7 +62,7 @@ static void print_structure(HelperPrinter *printer, Helper helper)
 }
 
 /* What has been printed before serves both forms; what one of them calls besides stands in it alone. */
-void helper_print_lanes(HelperPrinter *printer, const bool *needed)
+void helper_print_lanes(HelperPrinter *printer, const uint32_t *needed)
 {
     assert(printer->lanes == 4);
     for (Helper h = 0; h < HELPER_COUNT; h++)

@@ -12,7 +12,7 @@ const char *prelude_need(PreludeNeeds *needs, Arena *arena, Helper which, DType 
 
     if (lanes > 1) {
         assert(dtype == DT_F32);
-        needs->vector[which] = true;
+        needs->vector[which] |= lanes;
         return str_format(arena, "%s_f32x%u", name, (unsigned)lanes).ptr;
     }
     if (helper_is_half(dtype))
@@ -54,19 +54,33 @@ void prelude_print_bits(Text *out, const char *head, const PreludeNeeds *needs)
                     prelude_c_type(to));
 }
 
-/* x combined with itself, half the lanes against the other half, then quarters, down to single lanes: all lanes are
- * then the same. */
-static bool any_vector(const PreludeNeeds *needs)
+/* The numbers of lanes of all vectors, added up. */
+static uint32_t all_widths(const PreludeNeeds *needs)
 {
+    uint32_t widths = 0;
     for (unsigned h = 0; h < HELPER_COUNT; h++)
-        if (needs->vector[h])
-            return true;
-    return false;
+        widths |= needs->vector[h];
+    return widths;
+}
+
+static void print_types_of(Text *out, unsigned lanes, bool bytes)
+{
+    text_printf(out,
+                "typedef float f32x%u __attribute__((vector_size(%u)));\n"
+                "typedef int32_t i32x%u __attribute__((vector_size(%u)));\n"
+                "typedef uint32_t u32x%u __attribute__((vector_size(%u)));\n"
+                "typedef float f32x%uu __attribute__((vector_size(%u), aligned(4), may_alias));\n\n",
+                lanes, 4 * lanes, lanes, 4 * lanes, lanes, 4 * lanes, lanes, 4 * lanes);
+    if (bytes)
+        text_printf(out,
+                    "typedef unsigned char u8x%u __attribute__((vector_size(%u)));\n"
+                    "typedef unsigned char u8x%uu __attribute__((vector_size(%u), aligned(1), may_alias));\n\n",
+                    lanes, lanes, lanes, lanes);
 }
 
 static void print_vector_types(Text *out, const Target *target, const PreludeNeeds *needs, bool shuffles)
 {
-    unsigned lanes = target->lanes, bytes = 4 * lanes;
+    uint32_t widths = all_widths(needs), bytes = needs->vector[HELPER_LOAD_MASK] | needs->vector[HELPER_STORE_MASK];
     if (target->macro)
         text_printf(
             out,
@@ -74,25 +88,16 @@ static void print_vector_types(Text *out, const Target *target, const PreludeNee
             "%s\"\n#endif\n\n",
             target->macro, target->old_macro ? " && !defined(" : "", target->old_macro ? target->old_macro : "",
             target->old_macro ? ")" : "", target->name, target->cc_flags);
-    text_printf(out,
-                "typedef float f32x%u __attribute__((vector_size(%u)));\n"
-                "typedef int32_t i32x%u __attribute__((vector_size(%u)));\n"
-                "typedef uint32_t u32x%u __attribute__((vector_size(%u)));\n"
-                "typedef float f32x%uu __attribute__((vector_size(%u), aligned(4), may_alias));\n\n",
-                lanes, bytes, lanes, bytes, lanes, bytes, lanes, bytes);
-    if (needs->vector[HELPER_LOAD_MASK] || needs->vector[HELPER_STORE_MASK])
-        text_printf(out,
-                    "typedef unsigned char u8x%u __attribute__((vector_size(%u)));\n"
-                    "typedef unsigned char u8x%uu __attribute__((vector_size(%u), aligned(1), may_alias));\n\n",
-                    lanes, lanes, lanes, lanes);
+    for (uint32_t lanes = target->lanes; lanes > 1; lanes /= 2)
+        if (widths & lanes)
+            print_types_of(out, lanes, bytes & lanes);
     if (shuffles)
-        text_printf(out,
-                    "#if defined(__clang__) || __GNUC__ >= 12\n"
-                    "#define NNC_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
-                    "#else\n"
-                    "#define NNC_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, __extension__(i32x%u){__VA_ARGS__})\n"
-                    "#endif\n\n",
-                    lanes);
+        text_str(out, STR("#if defined(__clang__) || __GNUC__ >= 12\n"
+                          "#define NNC_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
+                          "#else\n"
+                          "#define NNC_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, __extension__(__typeof__((a) < "
+                          "(b))){__VA_ARGS__})\n"
+                          "#endif\n\n"));
 }
 
 static void print_lane_types(Text *out, const Target *target, const PreludeNeeds *needs, bool shuffles)
@@ -117,16 +122,25 @@ static void print_lane_types(Text *out, const Target *target, const PreludeNeeds
                       "#endif\n\n"));
 }
 
+static void print_vector_helper(HelperPrinter *printer, Helper helper, uint32_t widths)
+{
+    unsigned most = printer->lanes;
+    for (; printer->lanes > 1; printer->lanes /= 2)
+        if (widths & printer->lanes && helper == HELPER_TRANSPOSE)
+            helper_print_transpose(printer);
+        else if (widths & printer->lanes)
+            helper_print_snippet(printer, str_from(helper_name(helper)), VARIANT_VECTOR);
+    printer->lanes = most;
+}
+
 static void print_helpers(HelperPrinter *printer, const PreludeNeeds *needs, bool lanes)
 {
     for (unsigned h = 0; h < HELPER_COUNT; h++) {
         for (unsigned dtype = 0; dtype < DT_COUNT; dtype++)
             if (needs->scalar[h][dtype])
                 helper_print_snippet(printer, str_from(helper_name((Helper)h)), dtype);
-        if (needs->vector[h] && h == HELPER_TRANSPOSE)
-            helper_print_transpose(printer);
-        else if (needs->vector[h] && !lanes)
-            helper_print_snippet(printer, str_from(helper_name((Helper)h)), VARIANT_VECTOR);
+        if (!lanes || h == HELPER_TRANSPOSE)
+            print_vector_helper(printer, (Helper)h, needs->vector[h]);
     }
     for (unsigned from = 0; from < DT_COUNT; from++)
         for (unsigned to = 0; to < DT_COUNT; to++)
@@ -156,7 +170,7 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
     Text body = {0};
     HelperPrinter printer = {.out = &body, .lanes = target->lanes};
 
-    bool vectors = any_vector(needs), lanes = vectors && target->dialect == DIALECT_C99;
+    bool vectors = all_widths(needs) != 0, lanes = vectors && target->dialect == DIALECT_C99;
     print_helpers(&printer, needs, lanes);
     text_str(out, STR("#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"));
     text_str(out, STR("\n#if defined(__GNUC__) && !defined(__clang__)\n"

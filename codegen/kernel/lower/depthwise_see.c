@@ -174,6 +174,17 @@ static bool fits_along(const Depthwise *dw)
     }
 }
 
+#define LEAST_LANES 4
+
+/* Of a vector of pixels: half of the target's or a quarter, where rows hold no whole one. */
+static int64_t lanes_along_width(const Depthwise *dw)
+{
+    int64_t lanes = dw->lower->target->lanes;
+    while (lanes / 2 >= LEAST_LANES && lanes > dw->columns_end - dw->columns_begin)
+        lanes /= 2;
+    return lanes;
+}
+
 /* Everything but the tile. */
 bool depthwise_see_along(Depthwise *dw, Along along)
 {
@@ -182,7 +193,7 @@ bool depthwise_see_along(Depthwise *dw, Along along)
     Packing packing;
     ValueId source;
     dw->along = along;
-    dw->lanes = along == ALONG_NOTHING ? 1 : lower->target->lanes;
+    dw->lanes = along == ALONG_NOTHING ? 1 : along == ALONG_WIDTH ? lanes_along_width(dw) : lower->target->lanes;
     if (!fits_along(dw))
         return false;
     int64_t blocks = dw->conv.outputs / (along == ALONG_CHANNELS ? dw->lanes : dw->outputs);

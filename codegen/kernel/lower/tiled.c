@@ -357,6 +357,21 @@ static double skip_padding(const Graph *graph, const Node *node, double flops)
     return flops;
 }
 
+#define SCATTERED 1.5 /* cycles of a result that no vector stores */
+
+/* Results of a window over an image that does not lie in blocks: neighbouring columns, the channels, are far apart. */
+static double scattered_results(const Graph *graph, const Node *node)
+{
+    const Type *type = value_type(graph, node->out[0]);
+    Convolution conv;
+    int64_t taps = 1;
+    if (type->layout.block || !convolution_of(graph, node, &conv))
+        return 0;
+    for (uint32_t d = 0; d < conv.window.rank; d++)
+        taps *= conv.window.dim[d].size;
+    return taps > 1 ? (double)shape_elements(&type->shape) : 0;
+}
+
 /* Vectors of sums at once, some of whose lanes may be past the last column. */
 static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
@@ -373,7 +388,7 @@ static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe 
         columns = columns / phase.conv.groups * (int64_t)joined;
         flops *= joined * (double)ceil_div(columns, lower->target->lanes) * lanes / (double)columns;
     }
-    return flops / (4 * lanes);
+    return flops / (4 * lanes) + SCATTERED * scattered_results(lower->graph, node);
 }
 
 static void lower_phase(Lower *lower, Tiled *con)

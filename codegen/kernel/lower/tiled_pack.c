@@ -144,7 +144,7 @@ static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const PackedOrd
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     int64_t lanes = con->lanes;
-    if (!goes_through_depth(con) || con->columns % lanes || kernel_computes(lower, con->second))
+    if (!goes_through_depth(con) || group->partial || kernel_computes(lower, con->second))
         return false;
 
     const Var *k = index_var_new(arena, "k", 0, con->depth - 1), *lane = index_var_new(arena, "lane", 0, lanes - 1);
@@ -174,7 +174,7 @@ static bool pack_by_squares(Tiled *con, const PanelGroup *group, const PackedOrd
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     int64_t lanes = con->lanes, along, across;
-    if (!goes_through_depth(con) || con->columns % lanes || con->depth % lanes || con->block_depth != lanes)
+    if (!goes_through_depth(con) || group->partial || con->depth % lanes || con->block_depth != lanes)
         return false;
 
     const Var *vector = index_var_new(arena, "v", 0, group->vectors - 1),
@@ -214,7 +214,7 @@ static bool pack_by_gathers(Tiled *con, const PanelGroup *group, const PackedOrd
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     int64_t lanes = con->lanes, step;
-    if (lower->target->dialect != DIALECT_VECTOR || con->columns % lanes || con->joined > 1 ||
+    if (lower->target->dialect != DIALECT_VECTOR || group->partial || con->joined > 1 ||
         con->depth % con->block_depth || kernel_computes(lower, con->second))
         return false;
 

@@ -62,6 +62,29 @@ static bool halves_rows(const Tiled *con)
            con->out_w <= 8;
 }
 
+#define WAY  4096 /* bytes of a way of the first level, a page: caches that are looked up by virtual addresses */
+#define LINE 64
+
+/* Do rows of a matrix lie whole pages apart, or nearly, so that more of a tile's than the first level has ways share a
+ * set, and push each other out before their lines are used up? */
+static bool crowds_a_set(const Tiled *con)
+{
+    int64_t apart = con->x_w * (int64_t)dtype_bytes(value_type(con->lower->graph, con->x_source)->dtype), rows = 0;
+    if (!con->is_product || con->by_pixels || con->x_depth != 1)
+        return false;
+    for (int64_t row = 0; row < con->pixels; row++)
+        rows += (row * apart + LINE) % WAY < 2 * LINE;
+    return rows >= con->lower->target->l1_bytes / WAY;
+}
+
+/* Fewer rows and more vectors of columns: as many sums, about. */
+static void choose_low_tile(Tiled *con, int64_t vectors)
+{
+    if (!tiled_lies_in_panels(con))
+        con->vectors = vectors % 4 == 0 ? 4 : vectors % 3 == 0 ? 3 : 2;
+    con->pixels = con->vectors == 4 ? 6 : 8;
+}
+
 /* 14 x 2 sums, 2 vectors of weights and one broadcast fill 32 registers; 6 x 2 or 4 x 3 fill 16, and 6 x 1 fill 8. */
 static void choose_tile(Tiled *con)
 {
@@ -79,6 +102,8 @@ static void choose_tile(Tiled *con)
     con->pixels = wide ? 14 : three ? 4 : 6;
     if (con->vectors == 1)
         con->pixels = (uint32_t)least(2 * con->pixels, registers - (registers < 16 ? 2 : 4));
+    if (wide && con->vectors == 2 && crowds_a_set(con))
+        choose_low_tile(con, vectors);
     con->pixels = even_pixels(con);
     if (pixels < con->pixels) { /* few pixels: more vectors, to hide the latency of the sums */
         con->pixels = (uint32_t)pixels;

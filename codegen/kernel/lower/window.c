@@ -62,13 +62,15 @@ typedef struct WindowRow {
     const Nest *nest;
     Index *loop;
     uint32_t along; /* the dimension of the nest, the last one that is longer than 1 */
+    int64_t first;  /* of what is made of that one ... */
+    int64_t count;
 } WindowRow;
 
 static void row_element(Lower *lower, void *context, Index at)
 {
     WindowRow *row = context;
     Index position[MAX_RANK + 1];
-    row->loop[row->along] = at;
+    row->loop[row->along] = index_add(lower->arena, at, index_constant(row->first));
     lower_nest_position(lower->arena, row->nest, row->loop, position);
     window_element(lower, row->anchor, position);
 }
@@ -78,12 +80,12 @@ static void window_row(Lower *lower, WindowRow *row)
 {
     uint32_t d = row->along;
     if (!lower->team) {
-        lower_vector_loop(lower, lower_loop_names[d], row->nest->extent[d], LOOP_PARALLEL, block_nested_vectorizes,
-                          row_element, row);
+        lower_vector_loop(lower, lower_loop_names[d], row->count, LOOP_PARALLEL, block_nested_vectorizes, row_element,
+                          row);
         return;
     }
-    const Var *at = index_var_new(lower->arena, lower_loop_names[d], 0, row->nest->extent[d] - 1);
-    Block *body = &stmt_for(lower->arena, lower->block, at, 0, row->nest->extent[d], 1, LOOP_PARALLEL)->body;
+    const Var *at = index_var_new(lower->arena, lower_loop_names[d], 0, row->count - 1);
+    Block *body = &stmt_for(lower->arena, lower->block, at, 0, row->count, 1, LOOP_PARALLEL)->body;
     lower->thread = index_var_new(lower->arena, "thread", 0, lower->team - 1);
     body = &stmt_for(lower->arena, body, lower->thread, 0, lower->team, 1, LOOP_THREADS)->body;
     Block *outer = lower_enter(lower, body);
@@ -132,22 +134,34 @@ static uint32_t cut_columns(const Lower *lower, const Node *anchor, int64_t colu
 }
 
 /* The rows of vectors of channels at each column of an image. */
+static void window_column(Lower *lower, WindowRow *row, uint32_t column, const Range *range)
+{
+    Block *outer = lower->block;
+    row->loop[column] = index_constant(range->begin);
+    if (range->end - range->begin > 1) {
+        const Var *var = index_var_new(lower->arena, lower_loop_names[column], range->begin, range->end - 1);
+        row->loop[column] = index_var(lower->arena, var);
+        lower->block = &stmt_for(lower->arena, outer, var, range->begin, range->end, 1, LOOP_PARALLEL)->body;
+    }
+    window_row(lower, row);
+    lower_leave(lower, outer);
+}
+
+/* Columns that are rows of vectors of channels, or vectors themselves. */
 static void window_columns(Lower *lower, WindowRow *row, uint32_t column)
 {
     Range range[3];
-    uint32_t count = cut_columns(lower, row->anchor, row->nest->extent[column], range);
-    Block *outer = lower->block;
-    for (uint32_t i = 0; i < count; i++) {
-        Range at = range[i];
-        row->loop[column] = index_constant(at.begin);
-        if (at.end - at.begin > 1) {
-            const Var *var = index_var_new(lower->arena, lower_loop_names[column], at.begin, at.end - 1);
-            row->loop[column] = index_var(lower->arena, var);
-            lower->block = &stmt_for(lower->arena, outer, var, at.begin, at.end, 1, LOOP_PARALLEL)->body;
-        }
-        window_row(lower, row);
-        lower_leave(lower, outer);
-    }
+    bool cuts = column != row->along || row->along + 1 == row->nest->rank; /* else these are other dimensions */
+    uint32_t count = cuts ? cut_columns(lower, row->anchor, row->nest->extent[column], range) : 1;
+    if (!cuts)
+        range[0] = (Range){0, row->count};
+    for (uint32_t i = 0; i < count; i++)
+        if (column == row->along) {
+            row->first = range[i].begin;
+            row->count = range[i].end - range[i].begin;
+            window_row(lower, row);
+        } else
+            window_column(lower, row, column, &range[i]);
 }
 
 /* Loops over the result; where `image` and `row` are given, over the part of one row. */
@@ -173,8 +187,8 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
         if (!given && nest.extent[d] > 1)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, nest.extent[d], 1, LOOP_PARALLEL)->body;
     }
-    WindowRow rows = {anchor, &nest, loop, along};
-    column == along ? window_row(lower, &rows) : window_columns(lower, &rows, column);
+    WindowRow rows = {anchor, &nest, loop, along, 0, nest.extent[along]};
+    window_columns(lower, &rows, column);
     lower_leave(lower, start);
 }
 

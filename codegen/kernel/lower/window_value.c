@@ -232,6 +232,15 @@ static const Expr *window_count(Lower *lower, const Reduction *reduction, const 
     return count;
 }
 
+/* What lies between elements of a row of the image is of the image, if that has memory of its own. */
+static const Expr *spread_load(const Lower *lower, const Expr *value)
+{
+    if (value->kind != EXPR_LOAD || value->dtype != DT_F32 ||
+        lower->storage->at[lower->kernel->buffer[value->buffer].storage].inside != NONE)
+        return value;
+    return expr_load_spread(lower->arena, value->dtype, value->buffer, value->index);
+}
+
 static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
 {
     Arena *arena = lower->arena;
@@ -259,7 +268,7 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
     lower_guard_open(lower, &guarded);
     const Expr *value = reduction->kind == REDUCE_COLLECT
                             ? matched(lower, node, at, position, dtype)
-                            : expr_cast(arena, dtype, lower_value(lower, node->in[0], at));
+                            : expr_cast(arena, dtype, spread_load(lower, lower_value(lower, node->in[0], at)));
     value = lower_guard_close(lower, &guarded, value, guard, guards, neutral);
     accumulate(lower, acc, reduction->combine, value);
     lower_leave(lower, outer);
