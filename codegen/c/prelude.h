@@ -140,7 +140,7 @@ typedef enum Helper {
 
 typedef struct PreludeNeeds { /* what has been asked for */
     bool scalar[HELPER_COUNT][DT_COUNT];
-    uint32_t vector[HELPER_COUNT]; /* in these numbers of lanes, powers of two, added up */
+    uint32_t vector[HELPER_COUNT];    /* in these numbers of lanes, powers of two, added up */
     bool convert[DT_COUNT][DT_COUNT]; /* [from][to] */
     bool bits[DT_COUNT][DT_COUNT];
     bool product[DT_COUNT];   /* product_f32, product_f64 */

@@ -240,11 +240,14 @@ Index index_flatten(Arena *arena, const Index *position, const int64_t *dim, uin
 
 void index_unflatten(Arena *arena, Index flat, const int64_t *dim, uint32_t rank, Index *position)
 {
-    for (uint32_t i = rank; i-- > 1;) {
+    uint32_t first = 0; /* dimension of more than one position: what is left for it is in range */
+    while (first + 1 < rank && dim[first] == 1)
+        position[first++] = index_constant(0);
+    for (uint32_t i = rank; i-- > first + 1;) {
         int64_t extent = dim[i] ? dim[i] : 1; /* of what is empty nobody reads an element */
         position[i] = index_mod(arena, flat, extent);
         flat = index_div(arena, flat, extent);
     }
     if (rank)
-        position[0] = flat;
+        position[first] = flat;
 }

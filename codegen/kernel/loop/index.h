@@ -44,7 +44,7 @@ Index index_add(Arena *arena, Index a, Index b);
 Index index_scale(Arena *arena, Index a, int64_t factor);
 Index index_div(Arena *arena, Index a, int64_t divisor); /* a >= 0 */
 Index index_mod(Arena *arena, Index a, int64_t divisor);
-/* Row-major position in a shape, and back. */
+/* Row-major position in a shape, and back: of a position that is in the shape. */
 Index index_flatten(Arena *arena, const Index *position, const int64_t *dim, uint32_t rank);
 void index_unflatten(Arena *arena, Index flat, const int64_t *dim, uint32_t rank, Index *position);
 
