@@ -13,6 +13,23 @@ static Block *add_loop(Tiled *con, Block *block, const Var *var, int64_t extent,
     return extent > 1 ? &stmt_for(con->lower->arena, block, var, 0, extent, 1, kind)->body : block;
 }
 
+/* The panels of a group.  Where threads share the kernel, and have the rounds of other loops to share, one panel stands
+ * in a loop, too: what it packs is then of the thread that has it, and its tile is not at the top. */
+static Block *panel_loop(Tiled *con, Block *block, const PanelGroup *group, bool shares, LoopKind kind)
+{
+    bool alone = shares && con->lower->kernel->parts > 1;
+    return alone ? &stmt_for(con->lower->arena, block, group->panel, 0, group->count, 1, kind)->body
+                 : add_loop(con, block, group->panel, group->count, kind);
+}
+
+static bool has_panels(const Tiled *con)
+{
+    bool some = false;
+    for (uint32_t g = 0; g < con->group_count; g++)
+        some |= con->group[g].count > 1;
+    return some;
+}
+
 /* The tile of a loop at round `round`, in the row when tiles stay in rows. */
 static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGroup *group, Index round, const Var *row)
 {
@@ -107,7 +124,7 @@ static void panels_outside(Tiled *con, Block *block)
             panels_by_rounds(con, block, group);
             continue;
         }
-        Block *inner = add_loop(con, block, group->panel, group->count, LOOP_PARALLEL);
+        Block *inner = panel_loop(con, block, group, has_panels(con), LOOP_PARALLEL);
         if (!group->partial)
             inner = add_loop(con, inner, con->round, con->rounds, LOOP_SERIAL);
         Block *outer = lower_enter(con->lower, inner);
@@ -179,7 +196,7 @@ static void chunks_of_image(Tiled *con, Block *block)
                   *t = index_var_new(arena, "t", 0, loop->count - 1);
         Block *outside = add_loop(con, block, chunk, chunks, LOOP_PARALLEL);
         for (uint32_t g = 0; g < con->group_count; g++) {
-            Block *inner = add_loop(con, outside, con->group[g].panel, con->group[g].count, LOOP_SERIAL);
+            Block *inner = panel_loop(con, outside, &con->group[g], chunks == 1 && has_panels(con), LOOP_SERIAL);
             Index round = index_var(arena, chunk);
             if (chunk_tiles > 1) {
                 Stmt *tiles = stmt_for(arena, inner, t, 0, loop->count, 1, LOOP_SERIAL);
