@@ -149,6 +149,12 @@ typedef struct Tiled {
 /* tiled_see.c: fills in result, reduction and first operand of a phase of lower->kernel; false when tiles do not take
  * it. */
 bool tiled_see(Lower *lower, Tiled *con, uint32_t phase);
+/* tiled_pixels.c: pixels and vectors of a tile, as they are asked for. */
+void tiled_choose_pixels(Tiled *con);
+/* Do the pixels of the image follow one another from row to row as along them? */
+bool tiled_goes_straight(const Tiled *con);
+/* Do tiles of phases stay in their rows? */
+bool tiled_keeps_rows(const Tiled *con);
 /* tiled_tile.c: chooses the tile and cuts the image, as it is asked to; false when that cannot be. */
 bool tiled_choose(Tiled *con);
 /* Scalar operations that the kernel does beside its sums, and results that it stores */

@@ -1,5 +1,5 @@
-/* The tile of a contraction, and the cutting of its image into tiles.
- * Registers decide the tile, the image's extents where tiles end; equal tiles become one loop. */
+/* The order of a contraction's loops, and the cutting of its image into tiles.
+ * The image's extents decide where tiles end; equal tiles become one loop. */
 #include "kernel/lower/tiled.h"
 
 #include <string.h>
@@ -14,112 +14,6 @@ static int64_t block_bytes(const Tiled *con)
 {
     int64_t bytes = con->lanes >= 16 ? 48 << 10 : 18 << 10;
     return con->is_product ? 2 * bytes : bytes;
-}
-
-/* Do the pixels of the image follow one another from row to row as along them? */
-static bool goes_straight(const Tiled *con)
-{
-    return con->taps_h * con->taps_w == 1 && con->x_h * con->stride_h == con->out_w * con->x_w * con->stride_w;
-}
-
-#define SMALL_VECTORS 2 /* of sums, where code is to be small */
-
-#define FEW_IDLE 12 /* pixels of two vectors hide the latency of sums as well as 14 do */
-
-/* The whole tiles that a row, or what goes like one, may be cut into without a rest: then there are few kinds of them,
- * each a text of its own.  In strict C99, whose text is read and whose code may lie in flash, and of many registers. */
-static uint32_t even_pixels(const Tiled *con)
-{
-    int64_t extent = goes_straight(con) ? con->out_h * con->out_w : con->out_w;
-    bool strict = con->lower->target->dialect == DIALECT_C99 && con->pixels <= 8;
-    uint32_t least = strict ? 4 : con->pixels > FEW_IDLE && con->vectors == 2 ? FEW_IDLE : con->pixels;
-    for (uint32_t pixels = con->pixels; pixels >= least; pixels--)
-        if (extent % pixels == 0)
-            return pixels;
-    return con->pixels;
-}
-
-/* Do the phases of a transposed convolution see one tap at most, whose pixels go straight from row to row? */
-static bool sees_points(const Tiled *con)
-{
-    const Shape *weight = value_shape(con->lower->graph, con->node->in[1]);
-    int64_t taps = 1;
-    for (uint32_t d = 2; d < weight->rank; d++)
-        taps *= weight->dim[d];
-    return con->lower->target->dialect == DIALECT_VECTOR && taps == 1 && goes_straight(con);
-}
-
-/* Tiles of phases stay in their rows. */
-static bool keeps_rows(const Tiled *con)
-{
-    return con->phases > 1 && !sees_points(con);
-}
-
-/* Rows of seven or eight are two tiles, whose few pixels leave room for three vectors. */
-static bool halves_rows(const Tiled *con)
-{
-    return keeps_rows(con) && !con->packed && con->lower->target->dialect == DIALECT_VECTOR && con->out_w > 6 &&
-           con->out_w <= 8;
-}
-
-#define WAY  4096 /* bytes of a way of the first level, a page: caches that are looked up by virtual addresses */
-#define LINE 64
-
-/* Do rows of a matrix lie whole pages apart, or nearly, so that more of a tile's than the first level has ways share a
- * set, and push each other out before their lines are used up? */
-static bool crowds_a_set(const Tiled *con)
-{
-    int64_t apart = con->x_w * (int64_t)dtype_bytes(value_type(con->lower->graph, con->x_source)->dtype), rows = 0;
-    if (!con->is_product || con->by_pixels || con->x_depth != 1)
-        return false;
-    for (int64_t row = 0; row < con->pixels; row++)
-        rows += (row * apart + LINE) % WAY < 2 * LINE;
-    return rows >= con->lower->target->l1_bytes / WAY;
-}
-
-/* Fewer rows and more vectors of columns: as many sums, about. */
-static void choose_low_tile(Tiled *con, int64_t vectors)
-{
-    if (!tiled_lies_in_panels(con))
-        con->vectors = vectors % 4 == 0 ? 4 : vectors % 3 == 0 ? 3 : 2;
-    con->pixels = con->vectors == 4 ? 6 : 8;
-}
-
-/* 14 x 2 sums, 2 vectors of weights and one broadcast fill 32 registers; 6 x 2 or 4 x 3 fill 16, and 6 x 1 fill 8. */
-static void choose_tile(Tiled *con)
-{
-    int64_t registers = con->lower->target->vector_registers, pixels = con->out_h * con->out_w;
-    int64_t vectors = ceil_div(con->columns, con->lanes);
-    bool wide = registers >= 32, strided = con->taps_h * con->taps_w == 1 && con->stride_h == 2;
-    bool read_by_vectors = con->packed || con->lower->target->dialect == DIALECT_VECTOR;
-    bool three = registers == 16 && vectors % 3 == 0 && (con->is_product ? read_by_vectors : con->packed && strided);
-
-    con->vectors = vectors == 1 || registers < 16 ? 1 : 2;
-    three = three && !tiled_lies_in_panels(con); /* which are of two vectors */
-    three |= registers == 16 && halves_rows(con) && vectors > 2;
-    if (three)
-        con->vectors = 3;
-    con->pixels = wide ? 14 : three ? 4 : 6;
-    if (con->vectors == 1)
-        con->pixels = (uint32_t)least(2 * con->pixels, registers - (registers < 16 ? 2 : 4));
-    if (wide && con->vectors == 2 && crowds_a_set(con))
-        choose_low_tile(con, vectors);
-    con->pixels = even_pixels(con);
-    if (pixels < con->pixels) { /* few pixels: more vectors, to hide the latency of the sums */
-        con->pixels = (uint32_t)pixels;
-        con->vectors = (uint32_t)least(vectors, least(8, (registers - 1) / (pixels + 1)));
-        if (pixels == 1)
-            con->vectors = (uint32_t)least(vectors, least(8, con->scaled ? (registers - 4) / 2 : registers / 2));
-        con->vectors = (uint32_t)least(con->vectors, 8);
-    }
-    if (con->lower->target->small) {
-        con->pixels = 1;
-        con->vectors = (uint32_t)least(vectors, SMALL_VECTORS);
-    }
-    if (con->asked.pixels > 0)
-        con->pixels = (uint32_t)con->asked.pixels;
-    if (con->asked.vectors > 0)
-        con->vectors = (uint32_t)con->asked.vectors;
 }
 
 #define FEW_TILES     4
@@ -367,7 +261,7 @@ static void cut_run(Tiled *con, int64_t extent)
  * whole tiles, or many of them, tiles stay inside their row. */
 static bool rows_suit(const Tiled *con)
 {
-    if (con->out_h == 1 || goes_straight(con))
+    if (con->out_h == 1 || tiled_goes_straight(con))
         return false;
     bool few_texts = con->lower->target->dialect == DIALECT_C99 && con->out_w >= FEW_PIXELS;
     return few_texts || con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
@@ -431,7 +325,7 @@ static void cut_image(Tiled *con)
     /* A pool takes the image row by row, and so does an operand that is computed come. */
     bool free = con->asked.rows == KNOB_FREE;
     con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
-                                   (free ? keeps_rows(con) || rows_suit(con) : con->asked.rows > 0)};
+                                   (free ? tiled_keeps_rows(con) || rows_suit(con) : con->asked.rows > 0)};
     if (!is_straight(con) && ceil_div(con->out_h * con->out_w, con->pixels) > MOST_LOOKED_AT)
         con->tiling.rows = true;
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
@@ -470,7 +364,7 @@ static uint32_t choose_parts(const Tiled *con)
 bool tiled_choose(Tiled *con)
 {
     const TiledKnobs *asked = &con->asked;
-    choose_tile(con);
+    tiled_choose_pixels(con);
     if (!asked->pixels || !asked->vectors || ((asked->pixels > 0 || asked->vectors > 0) && !fits_registers(con)))
         return false;
     con->few_channels = !con->lower->target->small && !con->is_product && con->phases == 1 && con->depth < con->lanes &&
