@@ -200,6 +200,8 @@ void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind ki
 typedef void LowerElement(Lower *lower, void *context, const Index *position);
 void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);
 void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context);
+/* squares.c: the body is a copy that turns its operand, in these loops: by squares in registers; false: it is not. */
+bool lower_copy_squares(Lower *lower, const Var *const *loop, uint32_t loops, const Block *body);
 
 /* strands.c: accumulators that go on side by side.  How many suit a loop over `extent` that is run `rounds` times in
  * all; a multiple of them is the extent.  Of what the block and the value after it compute: 1 where that takes long. */

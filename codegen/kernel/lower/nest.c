@@ -174,6 +174,10 @@ void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, L
     }
     if (!loops)
         loop[loops++] = index_var_new(lower->arena, lower_loop_names[0], 0, 0);
+    if (lower_copy_squares(lower, loop, loops, &body)) {
+        lower_leave(lower, start);
+        return;
+    }
     for (uint32_t i = 0; i + 1 < loops; i++)
         if (loop[i]->high > 0)
             lower->block = &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
