@@ -95,8 +95,9 @@ static void print_vector_types(Text *out, const Target *target, const PreludeNee
         text_str(out, STR("#if defined(__clang__) || __GNUC__ >= 12\n"
                           "#define NNC_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
                           "#else\n"
-                          "#define NNC_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, __extension__(__typeof__((a) < "
-                          "(b))){__VA_ARGS__})\n"
+                          "#define NNC_SHUFFLE(a, b, ...) \\\n"
+                          "    __builtin_shuffle(a, b, __extension__(int32_t "
+                          "__attribute__((vector_size(sizeof(a))))){__VA_ARGS__})\n"
                           "#endif\n\n"));
 }
 
