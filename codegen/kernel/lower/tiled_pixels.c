@@ -53,9 +53,9 @@ static bool halves_rows(const Tiled *con)
  * set, and push each other out before their lines are used up? */
 static bool crowds_a_set(const Tiled *con)
 {
-    int64_t apart = con->x_w * (int64_t)dtype_bytes(value_type(con->lower->graph, con->x_source)->dtype), rows = 0;
-    if (!con->is_product || con->by_pixels || con->x_depth != 1)
+    if (!con->is_product || con->by_pixels || con->x_depth != 1 || con->x_w <= 0)
         return false;
+    int64_t apart = con->x_w * (int64_t)dtype_bytes(value_type(con->lower->graph, con->x_source)->dtype), rows = 0;
     for (int64_t row = 0; row < con->pixels; row++)
         rows += (row * apart + LINE) % WAY < 2 * LINE;
     return rows >= con->lower->target->l1_bytes / WAY;
