@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Networks of bytes beside ONNX Runtime and OpenVINO: what ONNX Runtime's quantiser makes of networks.py.
 
-    quantised.py BUILD FOLDER [NETWORK[.qdq | .qoperator | .dynamic] ...] [options of peers.py]
+    quantised.py BUILD FOLDER [NETWORK.FORM ...] [options of peers.py]           FORM: qdq, qoperator or dynamic
 
 Activations are u8 and weights i8 with a scale for each channel (`quantize_static`, of random images); `.dynamic` has the
 range of each activation taken when running (`quantize_dynamic`).  The files stay in FOLDER, and peers.py times them.
@@ -20,6 +20,7 @@ import networks
 from peers.graph import ends_of
 
 ROWS = "resnet8.qdq resnet8.qoperator mobilenetv2.qdq mobilenetv2.qoperator resnet50.qdq resnet50.qoperator bert_base.dynamic".split()
+FORMS = "qdq", "qoperator", "dynamic"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -73,6 +74,8 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("network", nargs="*", default=ROWS)
     args, options = parser.parse_known_intermixed_args()
+    if wrong := [name for name in args.network if name.partition(".")[2] not in FORMS]:
+        parser.error(f"{wrong[0]} is no NETWORK.FORM; forms: {', '.join(FORMS)}")
     args.folder.mkdir(parents=True, exist_ok=True)
     files = [quantise(args.build.resolve() / "nnc", *name.split("."), args.folder.resolve()) for name in args.network]
     peers = pathlib.Path(__file__).with_name("peers.py")
