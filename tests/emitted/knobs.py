@@ -35,6 +35,7 @@ VALUES = {
     "channels": [None, 0, 1, 2],
     "width": [None, 0, 1, 2],
     "held": [None, 0, 1, 2],
+    "framed": [0, 1, 2, 3, 4, 5, 9, HUGE],
     "height": [0, 1, 2, 4, 5, 8, 16, 31, HUGE],
     "taps": [None, 0, 1, 2],
     "images": [0, 1, 2, 3, 6, HUGE],
@@ -43,7 +44,7 @@ VALUES = {
     "results": [0, 1, 2, 3, 4, 5, 6, HUGE],
 }
 TILED = ["pixels", "vectors", "chunk", "rounds", "rows", "transposes"]
-DEPTHWISE = ["pixels", "outputs", "channels", "width", "held"]
+DEPTHWISE = ["pixels", "outputs", "channels", "width", "held", "framed"]
 GRADIENT = ["height", "vectors", "taps", "images", "lines"]
 WINOGRAD = ["results", "height", "pixels", "vectors"]
 PAIRS = ["pixels", "vectors", "lines"]

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <math.h>
 
-enum { KNOB_PIXELS, KNOB_OUTPUTS, KNOB_CHANNELS, KNOB_WIDTH, KNOB_HELD };
+enum { KNOB_PIXELS, KNOB_OUTPUTS, KNOB_CHANNELS, KNOB_WIDTH, KNOB_HELD, KNOB_FRAMED };
 
 static const KnobSpec depthwise_knobs[] = {
     {"pixels", 16, "pixels, or vectors of them, whose sums a tile keeps in registers, at most"},
@@ -16,13 +16,16 @@ static const KnobSpec depthwise_knobs[] = {
     {"channels", 1, "vectors are of neighbouring channels"},
     {"width", 1, "vectors are of pixels along a row"},
     {"held", 1, "the weights of all taps stay in registers"},
+    {"framed", 4, "along the width: each channel is brought into scratch, zeros around it, for so many rows at once"},
     {NULL, 0, NULL},
 };
 
-#define MOST_EDGES   8 /* columns at both ends of a row that tiles take in, with the taps that are inside */
-#define FEW_PIXELS   4 /* whose sums hide the latency of each other's additions */
-#define MANY_PIXELS  8
-#define MANY_OUTPUTS 8
+#define MOST_EDGES    8 /* columns at both ends of a row that tiles take in, with the taps that are inside */
+#define FEW_PIXELS    4 /* whose sums hide the latency of each other's additions */
+#define MANY_PIXELS   8
+#define MANY_OUTPUTS  8
+#define MOST_TOGETHER 4 /* rows over a plane */
+#define ROWS_GAIN     4 /* one in so many may be made twice */
 
 /* The tile */
 
@@ -30,7 +33,7 @@ static const KnobSpec depthwise_knobs[] = {
 static int64_t most_pixels(const Depthwise *dw)
 {
     int64_t weights = dw->held ? dw->h.size * dw->w.size : 1;
-    return (dw->lower->target->vector_registers - weights - 1) / dw->outputs;
+    return (dw->lower->target->vector_registers - weights - 1) / (dw->outputs * dw->together);
 }
 
 /* Where no window is whole in its row, a tap may be read nowhere. */
@@ -63,13 +66,32 @@ static int64_t choose_pixels(const Depthwise *dw, int64_t many)
     return most(1, many);
 }
 
+/* Rows that a tile over a plane has, whose elements are each loaded once for them: those that leave the least to be
+ * made twice. */
+static int64_t choose_together(const Depthwise *dw)
+{
+    int64_t best = 1;
+    for (int64_t rows = 2; rows <= MOST_TOGETHER && rows <= dw->h.out; rows++)
+        if (rows <= most_pixels(dw) && ceil_div(dw->h.out, rows) * rows * ROWS_GAIN <= dw->h.out * (ROWS_GAIN + 1))
+            best = rows;
+    return best;
+}
+
 static bool choose_tile(Depthwise *dw, const int64_t *asked)
 {
     int64_t edges = dw->columns_begin + dw->w.out - dw->columns_end, wanted = asked[KNOB_PIXELS];
     dw->edges = dw->w.size > MOST_TAPS || edges > MOST_EDGES;
     dw->held = asked[KNOB_HELD] != 0 && may_hold(dw);
-    if (asked[KNOB_HELD] == KNOB_FREE && most_pixels(dw) < (wanted == KNOB_FREE ? FEW_PIXELS : wanted))
+    int64_t few = dw->framed ? 1 : FEW_PIXELS; /* of several rows */
+    if (asked[KNOB_HELD] == KNOB_FREE && most_pixels(dw) < (wanted == KNOB_FREE ? few : wanted))
         dw->held = false;
+    bool together = dw->framed && dw->held && dw->outputs == 1;
+    if (asked[KNOB_FRAMED] > 0)
+        dw->together = asked[KNOB_FRAMED];
+    else if (together)
+        dw->together = choose_together(dw);
+    if (dw->together > 1 && (!together || dw->together > dw->h.out))
+        return false;
     dw->pixels = wanted != KNOB_FREE        ? wanted
                  : dw->along == ALONG_WIDTH ? choose_vectors(dw, least(FEW_PIXELS, most_pixels(dw)))
                                             : choose_pixels(dw, least(MANY_PIXELS, most_pixels(dw)));
@@ -95,7 +117,22 @@ static bool may_go(const Recipe *recipe, Along along)
            (asked[KNOB_WIDTH] == KNOB_FREE || asked[KNOB_WIDTH] == width);
 }
 
-static bool plan(Lower *lower, Depthwise *dw, const Recipe *recipe)
+/* Tiles whose vectors go along the width may pass over planes in scratch. */
+static bool plan_along(Depthwise *dw, Along along, const int64_t *asked)
+{
+    bool wide = along == ALONG_WIDTH && dw->lower->target->dialect == DIALECT_VECTOR && !dw->lower->target->small;
+    for (int framed = wide && asked[KNOB_FRAMED] != 0; framed >= (asked[KNOB_FRAMED] > 0); framed--) {
+        depthwise_see_window(dw);
+        dw->together = 1;
+        if (framed && (!depthwise_see_plane(dw) || (asked[KNOB_FRAMED] == KNOB_FREE && !depthwise_plane_is_near(dw))))
+            continue;
+        if (depthwise_see_along(dw, along) && (!framed || !dw->widened) && choose_tile(dw, asked))
+            return true;
+    }
+    return false;
+}
+
+static bool plan(Lower *lower, Depthwise *dw, Recipe *recipe)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
     const int64_t *asked = recipe->knob;
@@ -110,15 +147,18 @@ static bool plan(Lower *lower, Depthwise *dw, const Recipe *recipe)
     if (dw->outputs < 1 || dw->group_outputs % dw->outputs)
         return false;
     for (Along along = ALONG_CHANNELS; along <= ALONG_NOTHING; along++)
-        if (may_go(recipe, along) && depthwise_see_along(dw, along) && choose_tile(dw, asked))
+        if (may_go(recipe, along) && plan_along(dw, along, asked)) {
+            if (dw->framed)
+                recipe_scratch(lower, recipe, "plane", DT_F32, depthwise_plane_elements(dw), true);
             return true;
+        }
     return false;
 }
 
 static bool overlaps(const Depthwise *dw)
 {
     int64_t columns = dw->columns_end - dw->columns_begin;
-    return dw->along == ALONG_WIDTH && columns % (dw->pixels * dw->lanes) != 0;
+    return dw->along == ALONG_WIDTH && (columns % (dw->pixels * dw->lanes) != 0 || dw->h.out % dw->together != 0);
 }
 
 static bool depthwise_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
@@ -132,6 +172,7 @@ static bool depthwise_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     recipe->knob[KNOB_CHANNELS] = dw.along == ALONG_CHANNELS;
     recipe->knob[KNOB_WIDTH] = dw.along == ALONG_WIDTH;
     recipe->knob[KNOB_HELD] = dw.held;
+    recipe->knob[KNOB_FRAMED] = dw.framed ? dw.together : 0;
     recipe->rewrites = overlaps(&dw);
     return true;
 }
@@ -152,12 +193,17 @@ static void depthwise_lower(Lower *lower)
 {
     Depthwise dw;
     Packing packing;
-    bool offered = plan(lower, &dw, &lower->kernel->recipe);
+    Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
+    bool offered = plan(lower, &dw, &recipe);
     assert(offered && "what was offered is offered again");
     (void)offered;
     dw.x = lower_buffer(lower, dw.x_source, false);
     dw.x_whole = lower->storage->at[dw.x_source].inside == NONE;
     dw.x_base = index_add(lower->arena, dw.x_base, index_constant(-lower->kernel->buffer[dw.x].begin));
+    if (dw.framed) {
+        dw.image_x = dw.x;
+        dw.x = lower_scratch(lower, 0);
+    }
     if (dw.packed && depthwise_packing(&dw, &dw.source, &packing))
         dw.weights = lower_weights(lower, dw.source, &packing, dw.conv.outputs * dw.h.size * dw.w.size);
     depthwise_emit(&dw);

@@ -22,17 +22,21 @@ typedef struct Depthwise {
     Lower *lower;
     const Node *node;
     Convolution conv;
-    WindowDimension h, w;
+    WindowDimension image_h, image_w; /* of the image ... */
+    WindowDimension h, w;             /* ... and of what the tiles pass over, it or its plane */
     int64_t group_channels, group_outputs;
     int64_t rows_begin, rows_end, columns_begin, columns_end; /* of the result: the whole window is inside the image */
 
     /* What the recipe says */
     Along along;
-    int64_t lanes;   /* of a vector; 1 along nothing */
-    int64_t pixels;  /* of a tile; along the width vectors of them */
-    int64_t outputs; /* of a group, that a tile makes of the same elements */
-    bool held;       /* the weights of all taps stay in registers */
-    bool edges;      /* columns before columns_begin and from columns_end on are a loop; else they stand in the text */
+    int64_t lanes;         /* of a vector; 1 along nothing */
+    int64_t pixels;        /* of a tile; along the width vectors of them */
+    int64_t outputs;       /* of a group, that a tile makes of the same elements */
+    bool held;             /* the weights of all taps stay in registers */
+    bool framed;           /* a channel at a time is brought into scratch, zeros around it (depthwise_plane.c): */
+    int64_t phases, phase; /* columns phases * j + i lie in phase i of so many elements */
+    int64_t together;      /* rows of the result that a tile has: 1, or more where all weights are held */
+    bool edges; /* columns before columns_begin and from columns_end on are a loop; else they stand in the text */
 
     /* Operands: an element of x is at x_base + h * x_h + w * x_w; x_base is of the variables here */
     const Var *image, *block, *lane, *channel; /* block: lanes or outputs of the result; channel: of the group */
@@ -40,6 +44,8 @@ typedef struct Depthwise {
     int64_t x_h, x_w;
     ValueId x_source;
     uint32_t x;
+    int64_t image_x_h, image_x_w; /* framed: of the image, which comes from image_x, at x_base */
+    uint32_t image_x;
     bool widened; /* x is of 8 or 16 bits, and made f32 where it is read */
     bool x_whole; /* what lies between its elements is its own, too */
     bool packed;  /* along channels: weights are packed at compile time, [block][kh][kw][lane] */
@@ -58,6 +64,16 @@ bool depthwise_packing(const Depthwise *dw, ValueId *source, Packing *packing);
 /* The output that is `number` behind the block's first one, in all lanes. */
 Index depthwise_output(const Depthwise *dw, int64_t number);
 void depthwise_position(const Depthwise *dw, Index output, Index row, Index column, Index *position);
+/* depthwise_plane.c: lets the tiles of vectors along the width pass over planes in scratch; false: it gains nothing, or
+ * cannot be.  After depthwise_see_window. */
+bool depthwise_see_plane(Depthwise *dw);
+bool depthwise_plane_is_near(const Depthwise *dw); /* in the first level, beside what comes and goes */
+int64_t depthwise_plane_elements(const Depthwise *dw);
+int64_t depthwise_planes_together(const Depthwise *dw); /* channels whose planes have their zeros once */
+void depthwise_clear_plane(const Depthwise *dw, Block *block);
+void depthwise_bring_plane(const Depthwise *dw, Block *block); /* the image of the block's channel */
+/* From the element of the first tap of a row to that of kw. */
+int64_t depthwise_tap(const Depthwise *dw, int64_t kw);
 /* depthwise_body.c: the loops of lower->kernel. */
 void depthwise_emit(Depthwise *dw);
 

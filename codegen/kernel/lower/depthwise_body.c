@@ -16,10 +16,11 @@ typedef struct Body {
 } Body;
 
 /* Neighbouring pixels of a row, `step` columns apart, for each of the outputs; with `vectors` each is a vector along
- * the row. */
+ * the row.  Over planes several rows of one output. */
 typedef struct Tile {
-    const Local *acc; /* [outputs][pixels] */
-    Index column;     /* of the first */
+    const Local *acc; /* [outputs, or rows][pixels] */
+    int64_t rows;
+    Index column; /* of the first */
     int64_t pixels, step;
     bool vectors;
     bool edge;             /* taps kw are cut to the image, too */
@@ -53,7 +54,7 @@ static Index element_address(const Body *body, Block *block, const Tile *tile, I
     const Depthwise *dw = body->dw;
     Index h = sum2(body, scaled(body, body->row, dw->h.stride), scaled(body, kh, dw->h.dilation));
     Index w = sum2(body, scaled(body, tile->column, dw->w.stride), scaled(body, kw, dw->w.dilation));
-    Index at = index_substitute(body->arena, dw->x_base, dw->lane, index_constant(0));
+    Index at = dw->framed ? index_constant(0) : index_substitute(body->arena, dw->x_base, dw->lane, index_constant(0));
     at = sum2(body, at, scaled(body, sum2(body, h, index_constant(-dw->h.before)), dw->x_h));
     at = sum2(body, at, scaled(body, sum2(body, w, index_constant(-dw->w.before)), dw->x_w));
     return lower_named_address(body->lower, block, "at", at);
@@ -79,6 +80,8 @@ static const Expr *load_element(const Body *body, Block *block, const Tile *tile
 {
     const Depthwise *dw = body->dw;
     DType dtype = value_type(body->lower->graph, dw->x_source)->dtype;
+    if (dw->framed)
+        return expr_load(body->arena, DT_F32, dw->x, at);
     bool spread = dw->x_whole && tile->vectors && !dw->widened;
     return widened(body, block, 0, dw->x_source,
                    (spread ? expr_load_spread : expr_load)(body->arena, dtype, dw->x, at));
@@ -142,13 +145,61 @@ static uint32_t valid_pixels(const Tile *tile, int64_t kw)
     return tile->valid ? tile->valid[kw] : all;
 }
 
+/* The tap kh of row r of the tile that meets the plane's row h, counted from the first that the tile sees; NONE. */
+static uint32_t tap_of_row(const Depthwise *dw, int64_t r, int64_t h)
+{
+    int64_t tap = h - r * dw->h.stride;
+    return tap >= 0 && tap % dw->h.dilation == 0 && tap / dw->h.dilation < dw->h.size ? (uint32_t)(tap / dw->h.dilation)
+                                                                                      : NONE;
+}
+
+/* Of several rows: each element is loaded once for all whose windows it is in. */
+static void multiply_rows(const Body *body, Block *block, const Tile *tile, int64_t h, int64_t kw, int64_t pixel,
+                          const Expr *element)
+{
+    const Depthwise *dw = body->dw;
+    Arena *arena = body->arena;
+    uint32_t windows = 0;
+    for (int64_t r = 0; r < tile->rows; r++)
+        windows += tap_of_row(dw, r, h) != NONE;
+    if (windows > 1) {
+        const Local *local = lower_local(body->lower, "e", DT_F32, true);
+        stmt_local(arena, block, local, element);
+        element = expr_local(arena, local);
+    }
+    for (int64_t r = 0; r < tile->rows; r++) {
+        uint32_t kh = tap_of_row(dw, r, h);
+        if (kh == NONE)
+            continue;
+        Index row = index_constant(r), at = index_constant(pixel);
+        const Expr *weight = expr_local_at(arena, body->held, index_constant(kh), index_constant(kw));
+        const Expr *product = expr_word(arena, WORD_MUL, DT_F32, element, weight, NULL);
+        stmt_assign(arena, block, tile->acc, row, at,
+                    expr_word(arena, WORD_ADD, DT_F32, expr_local_at(arena, tile->acc, row, at), product, NULL));
+    }
+}
+
+static void taps_of_rows(const Body *body, Block *block, const Tile *tile)
+{
+    const Depthwise *dw = body->dw;
+    int64_t span = (tile->rows - 1) * dw->h.stride + window_span(&dw->h);
+    Index x = element_address(body, block, tile, index_constant(0), index_constant(0));
+    x = sum2(body, x, index_var(body->arena, dw->lane));
+    for (int64_t h = 0; h < span; h++)
+        for (int64_t kw = 0; kw < dw->w.size; kw++)
+            for (int64_t p = 0; p < tile->pixels; p++) {
+                Index at = sum2(body, x, index_constant(h * dw->x_h + depthwise_tap(dw, kw) + p * tile->step));
+                multiply_rows(body, block, tile, h, kw, p, expr_load(body->arena, DT_F32, dw->x, at));
+            }
+}
+
 static void held_taps(const Body *body, Block *block, const Tile *tile)
 {
     const Depthwise *dw = body->dw;
     Index x = element_address(body, block, tile, index_constant(0), index_constant(0));
     for (int64_t kh = 0; kh < dw->h.size; kh++)
         for (int64_t kw = 0; kw < dw->w.size; kw++) {
-            int64_t offset = kh * dw->h.dilation * dw->x_h + kw * dw->w.dilation * dw->x_w;
+            int64_t offset = kh * dw->h.dilation * dw->x_h + depthwise_tap(dw, kw);
             const Expr *weight = expr_local_at(body->arena, body->held, index_constant(kh), index_constant(kw));
             multiply(body, block, tile, sum2(body, x, index_constant(offset)), &weight, valid_pixels(tile, kw));
         }
@@ -186,8 +237,8 @@ static void loaded_taps(const Body *body, Block *block, const Tile *tile)
     }
     Index x = element_address(body, block, tile, kh, index_constant(0));
     for (int64_t k = 0; k < dw->w.size; k++)
-        loaded_tap(body, block, tile, sum2(body, x, index_constant(k * dw->w.dilation * dw->x_w)), kh,
-                   index_constant(k), valid_pixels(tile, k));
+        loaded_tap(body, block, tile, sum2(body, x, index_constant(depthwise_tap(dw, k))), kh, index_constant(k),
+                   valid_pixels(tile, k));
 }
 
 /* Tiles */
@@ -195,10 +246,11 @@ static void loaded_taps(const Body *body, Block *block, const Tile *tile)
 static void start(const Body *body, Block *block, const Tile *tile)
 {
     const Node *node = body->dw->node;
+    bool together = tile->rows > 1;
     Block *outer = lower_enter(body->lower, block);
-    for (int64_t q = 0; q < body->dw->outputs; q++)
+    for (int64_t q = 0; q < (together ? tile->rows : body->dw->outputs); q++)
         for (int64_t p = 0; p < tile->pixels; p++) {
-            Index output = depthwise_output(body->dw, q);
+            Index output = depthwise_output(body->dw, together ? 0 : q);
             stmt_assign(body->arena, body->lower->block, tile->acc, index_constant(q), index_constant(p),
                         node->in_count > 2 ? lower_value(body->lower, node->in[2], &output)
                                            : expr_number(body->arena, DT_F32, 0));
@@ -210,13 +262,15 @@ static void finish(const Body *body, Block *block, const Tile *tile)
 {
     const Depthwise *dw = body->dw;
     ValueId result = dw->node->out[0];
+    bool together = tile->rows > 1;
     Block *outer = lower_enter(body->lower, block);
-    for (int64_t q = 0; q < dw->outputs; q++)
+    for (int64_t q = 0; q < (together ? tile->rows : dw->outputs); q++)
         for (int64_t p = 0; p < tile->pixels; p++) {
             Index position[MAX_RANK], column = sum2(body, tile->column, index_constant(p * tile->step));
+            Index row = together ? sum2(body, body->row, index_constant(q)) : body->row;
             if (tile->vectors)
                 column = sum2(body, column, index_var(body->arena, dw->lane));
-            depthwise_position(dw, depthwise_output(dw, q), body->row, column, position);
+            depthwise_position(dw, depthwise_output(dw, together ? 0 : q), row, column, position);
             body->lower->bound[result] = expr_local_at(body->arena, tile->acc, index_constant(q), index_constant(p));
             lower_stores(body->lower, position);
         }
@@ -227,7 +281,9 @@ static void finish(const Body *body, Block *block, const Tile *tile)
 static void one_tile(const Body *body, Block *block, const Tile *tile)
 {
     start(body, block, tile);
-    if (body->held && !tile->edge)
+    if (tile->rows > 1)
+        taps_of_rows(body, block, tile);
+    else if (body->held && !tile->edge)
         held_taps(body, block, tile);
     else
         loaded_taps(body, block, tile);
@@ -236,7 +292,8 @@ static void one_tile(const Body *body, Block *block, const Tile *tile)
 
 static const Local *sums(const Body *body, Block *block, const char *name, bool lanes, int64_t pixels)
 {
-    const Local *acc = lower_registers(body->lower, name, DT_F32, lanes, body->dw->outputs, pixels);
+    int64_t rows = most(body->dw->outputs, body->dw->together);
+    const Local *acc = lower_registers(body->lower, name, DT_F32, lanes, rows, pixels);
     stmt_local(body->arena, block, acc, NULL);
     return acc;
 }
@@ -251,22 +308,29 @@ static void columns_by_bounds(Body *body, Block *block, int64_t begin, int64_t e
     one_tile(body, block, &tile);
 }
 
-/* Vectors of pixels; the last tile of a row may begin inside the one before it, and make the same results again. */
+/* The first of `count` in round `round`, begin + round * count, or less in the last round, so that it ends at `end`: it
+ * makes some of the same results again. */
+static Index first_of(Body *body, Block *block, const char *name, Index round, int64_t count, int64_t begin,
+                      int64_t end)
+{
+    Index first = sum2(body, scaled(body, round, count), index_constant(begin));
+    if ((end - begin) % count == 0)
+        return first;
+    const Expr *last = expr_number(body->arena, DT_I64, (double)(end - count));
+    const Local *local = lower_local(body->lower, name, DT_I64, false);
+    stmt_local(body->arena, block, local,
+               expr_word(body->arena, WORD_MIN, DT_I64, expr_index(body->arena, DT_I64, first), last, NULL));
+    return index_data(body->arena, expr_local(body->arena, local), begin, end - count);
+}
+
+/* Vectors of pixels. */
 static void vectors_of_row(Body *body, Block *block)
 {
     const Depthwise *dw = body->dw;
     int64_t columns = dw->columns_end - dw->columns_begin, span = dw->pixels * dw->lanes;
     Index round = small_loop(body, &block, "t", 0, ceil_div(columns, span), LOOP_SERIAL);
-    Tile tile = {.pixels = dw->pixels, .step = dw->lanes, .vectors = true};
-    tile.column = sum2(body, scaled(body, round, span), index_constant(dw->columns_begin));
-    if (columns % span) {
-        const Expr *last = expr_number(body->arena, DT_I64, (double)(dw->columns_end - span));
-        const Local *local = lower_local(body->lower, "column", DT_I64, false);
-        const Expr *first = expr_index(body->arena, DT_I64, tile.column);
-        stmt_local(body->arena, block, local, expr_word(body->arena, WORD_MIN, DT_I64, first, last, NULL));
-        tile.column =
-            index_data(body->arena, expr_local(body->arena, local), dw->columns_begin, dw->columns_end - span);
-    }
+    Tile tile = {.rows = dw->together, .pixels = dw->pixels, .step = dw->lanes, .vectors = true};
+    tile.column = first_of(body, block, "column", round, span, dw->columns_begin, dw->columns_end);
     block = &stmt_lanes(body->arena, block, dw->lane, (uint32_t)dw->lanes)->body;
     tile.acc = sums(body, block, "acc", true, dw->pixels);
     one_tile(body, block, &tile);
@@ -356,7 +420,8 @@ static void rows(Body *body, Block *block)
     if (most_pixels(dw))
         body->acc =
             sums(body, block, dw->along == ALONG_WIDTH ? "edge" : "acc", dw->along == ALONG_CHANNELS, most_pixels(dw));
-    body->row = small_loop(body, &block, "row", 0, dw->h.out, LOOP_SERIAL);
+    body->row = small_loop(body, &block, "row", 0, ceil_div(dw->h.out, dw->together), LOOP_SERIAL);
+    body->row = first_of(body, block, "h", body->row, dw->together, 0, dw->h.out);
     if (!held) {
         columns(body, block);
         return;
@@ -369,14 +434,41 @@ static void rows(Body *body, Block *block)
         columns(body, &whole->other);
 }
 
+static Block *loop_over(const Body *body, Block *block, const Var *var)
+{
+    return var->high > 0 ? &stmt_for(body->arena, block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body : block;
+}
+
+/* Channels of which each has its plane; the zeros around these are the same, and made once for some together. */
+static Block *channels_together(const Body *body, Block *block)
+{
+    const Depthwise *dw = body->dw;
+    int64_t channels = dw->block->high + 1, some = depthwise_planes_together(dw);
+    if (some == 1) {
+        block = loop_over(body, block, dw->block);
+        depthwise_clear_plane(dw, block);
+        depthwise_bring_plane(dw, block);
+        return block;
+    }
+    const Var *part = index_var_new(body->arena, "part", 0, ceil_div(channels, some) - 1);
+    block = loop_over(body, block, part);
+    depthwise_clear_plane(dw, block);
+    Stmt *loop = stmt_for(body->arena, block, dw->block, 0, channels, 1, LOOP_SERIAL);
+    if (part->high > 0) {
+        loop->low = index_scale(body->arena, index_var(body->arena, part), some);
+        loop->high = index_add(body->arena, loop->low, index_constant(some));
+        loop->clamp_high = channels % some != 0;
+        loop->high_most = index_constant(channels);
+    }
+    depthwise_bring_plane(dw, &loop->body);
+    return &loop->body;
+}
+
 void depthwise_emit(Depthwise *dw)
 {
     Body body = {.dw = dw, .lower = dw->lower, .arena = dw->lower->arena};
-    Block *block = dw->lower->block;
-    const Var *loop[] = {dw->image, dw->block};
-    for (int i = 0; i < 2; i++)
-        if (loop[i]->high > 0)
-            block = &stmt_for(body.arena, block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
+    Block *block = loop_over(&body, dw->lower->block, dw->image);
+    block = dw->framed ? channels_together(&body, block) : loop_over(&body, block, dw->block);
     if (dw->along == ALONG_CHANNELS)
         block = &stmt_lanes(body.arena, block, dw->lane, (uint32_t)dw->lanes)->body;
     Block *outer = lower_enter(dw->lower, block);

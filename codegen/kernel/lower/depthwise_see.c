@@ -62,8 +62,9 @@ static void inside(const WindowDimension *d, int64_t *begin, int64_t *end)
 
 void depthwise_see_window(Depthwise *dw)
 {
-    dw->h = lower_window_dimension(&dw->conv.window, 1);
-    dw->w = lower_window_dimension(&dw->conv.window, 0);
+    dw->h = dw->image_h = lower_window_dimension(&dw->conv.window, 1);
+    dw->w = dw->image_w = lower_window_dimension(&dw->conv.window, 0);
+    dw->framed = false;
     dw->group_channels = dw->conv.channels / dw->conv.groups;
     dw->group_outputs = dw->conv.outputs / dw->conv.groups;
     inside(&dw->h, &dw->rows_begin, &dw->rows_end);
@@ -73,7 +74,8 @@ void depthwise_see_window(Depthwise *dw)
 static bool see_image(Depthwise *dw)
 {
     Arena *arena = dw->lower->arena;
-    const Var *h = index_var_new(arena, "h", 0, dw->h.in - 1), *w = index_var_new(arena, "w", 0, dw->w.in - 1);
+    const Var *h = index_var_new(arena, "h", 0, dw->image_h.in - 1),
+              *w = index_var_new(arena, "w", 0, dw->image_w.in - 1);
     Index position[MAX_RANK] = {0}, address, zero = index_constant(0);
     int64_t factor;
     depthwise_position(dw, channel_read(dw), index_var(arena, h), index_var(arena, w), position);
@@ -82,8 +84,12 @@ static bool see_image(Depthwise *dw)
         !index_factor(address, w, &dw->x_w))
         return false;
     dw->x_base = index_substitute(arena, index_substitute(arena, address, h, zero), w, zero);
-    if (dw->widened && dw->along == ALONG_WIDTH && dw->w.stride * dw->x_w != 1) /* vectors are widened whole */
+    if (dw->widened && dw->along == ALONG_WIDTH && dw->image_w.stride * dw->x_w != 1) /* vectors are widened whole */
         return false;
+    if (dw->framed) {
+        dw->image_x_h = dw->x_h, dw->image_x_w = dw->x_w;
+        dw->x_h = dw->w.in, dw->x_w = 1;
+    }
     return dw->along != ALONG_CHANNELS || (index_factor(address, dw->lane, &factor) && factor == 1);
 }
 

@@ -4,6 +4,7 @@
 
 #include "passes/widen.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool is_f32(const Lower *lower, ValueId value)
@@ -274,19 +275,28 @@ static bool see_matmul(Tiled *con)
     return false;
 }
 
-/* A pointwise convolution of a plain image whose rows are vectors, as a product: weights by pixels. */
+/* A pointwise convolution of a plain image, as a product: weights by pixels. */
+
+#define SCATTERS 1.2 /* times the work, of results that lie by pixels and come by vectors of channels */
+
+/* Are vectors of pixels worth more than those of outputs, whose last one may be filled in part? */
+static bool fills_pixels(const Tiled *con, const Convolution *conv)
+{
+    double pixels = 1, outputs = (double)conv->outputs, lanes = con->lanes;
+    for (uint32_t d = 0; d < conv->window.rank; d++)
+        pixels *= (double)conv->window.dim[d].out;
+    return pixels > 0 && lanes * ceil(pixels / lanes) / pixels <= SCATTERS * lanes * ceil(outputs / lanes) / outputs;
+}
 
 static bool goes_by_pixels(const Tiled *con, const ConvolutionPhase *phase)
 {
     const Lower *lower = con->lower;
     const Graph *graph = lower->graph;
     const ValueId *in = con->node->in;
-    int64_t image = phase->conv.images * phase->conv.channels;
-    return !phase->transposed && phase->conv.groups == 1 && window_is_pointwise(&phase->conv.window) && image &&
-           shape_elements(value_shape(graph, in[0])) / image % con->lanes == 0 &&
-           !value_type(graph, in[0])->layout.block && !value_type(graph, con->node->out[0])->layout.block &&
-           !kernel_computes(lower, in[0]) && !kernel_computes(lower, in[1]) &&
-           !lower_has_other_windows(lower, lower->kernel);
+    return !phase->transposed && phase->conv.groups == 1 && window_is_pointwise(&phase->conv.window) &&
+           fills_pixels(con, &phase->conv) && !value_type(graph, in[0])->layout.block &&
+           !value_type(graph, con->node->out[0])->layout.block && !kernel_computes(lower, in[0]) &&
+           !kernel_computes(lower, in[1]) && !lower_has_other_windows(lower, lower->kernel);
 }
 
 static bool see_pixels(Tiled *con, const Convolution *conv)
