@@ -8,12 +8,12 @@
  *
  * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling, reduction or running
  * sum (an epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution
- * to the map that makes its image; a change of layout to the pooling or map before it; elementwise and further
- * reductions to a kernel of rows (softmax, layer norm); a cast of an integer input to the contraction, pooling or
- * reduction that alone reads it; what is cheap to compute of inputs to the contraction whose image or weights it is; a
- * slice at run-time positions to all that read it (join.h); what is computed again to the first that reads it (late.h).
- * Views and ramps belong to no kernel: their users read through them.  What leaves the graph and is only a view gets a
- * copy of its own. */
+ * to the map that makes its image, or to a depthwise one; a change of layout to the pooling or map before it;
+ * elementwise and further reductions to a kernel of rows (softmax, layer norm); a cast of an integer input to the
+ * contraction, pooling or reduction that alone reads it; what is cheap to compute of inputs to the contraction whose
+ * image or weights it is; a slice at run-time positions to all that read it (join.h); what is computed again to the
+ * first that reads it (late.h). Views and ramps belong to no kernel: their users read through them.  What leaves the
+ * graph and is only a view gets a copy of its own. */
 #include "passes/pass.h"
 
 #include "ops/family.h"
@@ -166,6 +166,26 @@ static bool pointwise_joins(const Fuser *fuser, const Node *node, uint32_t kerne
            tiled_takes_map(fuser->graph, fuser->target, node) && read_once(fuser, node->in[0], kernel);
 }
 
+/* Does the text say of either that it is computed in a way of its own? */
+static bool marked_apart(const Node *depthwise, const Node *pointwise)
+{
+    const KernelMark *mark = pointwise->mark;
+    return (depthwise->mark && depthwise->mark->place.source) ||
+           (mark && mark->place.source && !str_is(mark->provider, "tiled"));
+}
+
+/* A pointwise convolution joins the depthwise one that makes its image, where what is between them would be larger than
+ * its result: rows of that are made in scratch. */
+static bool pointwise_joins_depthwise(const Fuser *fuser, const Node *node, uint32_t kernel)
+{
+    if (kernel == NONE || fuser->group[kernel].kind != KERNEL_ANCHOR || !made_in(fuser, node->in[0], kernel) ||
+        !node_is_convolution(node) || !read_once(fuser, node->in[0], kernel))
+        return false;
+    const Node *maker = convolution_under(fuser, node->in[0], kernel);
+    return maker && node_is_convolution(maker) && !marked_apart(maker, node) &&
+           tiled_takes_depthwise(fuser->graph, fuser->target, maker, node);
+}
+
 /* Channels that only fill up the last block: the kernel runs over them too, and may store nothing else there. */
 static bool has_padding(const Type *type)
 {
@@ -212,7 +232,7 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         }
         return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_CONTRACT:
-        if (pointwise_joins(fuser, node, kernel)) {
+        if (pointwise_joins(fuser, node, kernel) || pointwise_joins_depthwise(fuser, node, kernel)) {
             fuser->group[kernel] =
                 (Group){KERNEL_ANCHOR, type, 0, fuser->group[kernel].size, true, true, fuser->segment};
             return kernel;

@@ -39,7 +39,8 @@ static NodeId find_update(const Graph *graph, const Kernel *kernel)
     return NONE;
 }
 
-/* A pooling that has joined a contraction is no anchor: the first one decides. */
+/* A pooling that has joined a contraction is no anchor: the first one decides; of two contractions the second, whose
+ * image the first makes. */
 static void find_form(const Graph *graph, Kernel *kernel)
 {
     kernel->anchor = NONE;
@@ -51,9 +52,11 @@ static void find_form(const Graph *graph, Kernel *kernel)
         kernel->form = FORM_UPDATE;
         return;
     }
-    for (uint32_t n = 0; n < kernel->node_count && kernel->anchor == NONE; n++)
-        if (is_anchor(graph, kernel, &graph->node[kernel->node[n]]))
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &graph->node[kernel->node[n]];
+        if (kernel->anchor == NONE ? is_anchor(graph, kernel, node) : node_is_contraction(graph, node))
             kernel->anchor = kernel->node[n];
+    }
     if (kernel->anchor == NONE) {
         kernel->form = FORM_MAP;
         return;

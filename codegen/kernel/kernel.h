@@ -113,6 +113,8 @@ static inline bool team_fits(const Target *target, int64_t team)
  * so that what is between them never exists as a whole?  (tiled_ask.c) */
 bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *contraction, const Node *pool);
 bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction);
+/* Or the depthwise convolution that makes its image, row by row, so that less is in memory? */
+bool tiled_takes_depthwise(const Graph *graph, const Target *target, const Node *depthwise, const Node *pointwise);
 /* Would they compute its image from inputs, as much as a row of the result reads at a time? */
 bool tiled_takes_image(const Graph *graph, const Target *target, const Node *contraction);
 /* Would they pack its second operand, of what its kernel computes cheaply from inputs, a weight that comes as f16? */

@@ -136,7 +136,7 @@ static bool plan(Lower *lower, Depthwise *dw, Recipe *recipe)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
     const int64_t *asked = recipe->knob;
-    *dw = (Depthwise){.lower = lower, .node = node};
+    *dw = (Depthwise){.lower = lower, .node = node, .line = NONE};
     if (lower->target->lanes < 2 || !convolution_of(lower->graph, node, &dw->conv) || dw->conv.window.rank < 1 ||
         dw->conv.window.rank > 2 || lower_has_other_windows(lower, lower->kernel) ||
         !depthwise_in_memory(lower, node) || !shape_elements(value_shape(lower->graph, node->in[1])) ||
@@ -189,23 +189,51 @@ static double depthwise_cost(const Lower *lower, const Kernel *kernel, const Rec
     return (double)node_flops(lower->graph, node) / (!vectors ? 2.0 : (double)lanes * (deep ? 1.5 : 2.5));
 }
 
+/* What it reads gets its buffers. */
+static void open_buffers(Depthwise *dw)
+{
+    Lower *lower = dw->lower;
+    Packing packing;
+    dw->x = lower_buffer(lower, dw->x_source, false);
+    dw->x_whole = lower->storage->at[dw->x_source].inside == NONE;
+    dw->x_base = index_add(lower->arena, dw->x_base, index_constant(-lower->kernel->buffer[dw->x].begin));
+    if (dw->packed && depthwise_packing(dw, &dw->source, &packing))
+        dw->weights = lower_weights(lower, dw->source, &packing, dw->conv.outputs * dw->h.size * dw->w.size);
+}
+
+bool depthwise_see_line(Lower *lower, Depthwise *dw, const Node *node, const Node *reader, const Var *image)
+{
+    static const int64_t asked[MOST_KNOBS] = {KNOB_FREE, KNOB_FREE, KNOB_FREE, KNOB_FREE, KNOB_FREE, KNOB_FREE};
+    *dw = (Depthwise){.lower = lower, .node = node, .image = image, .reader = reader, .together = 1, .outputs = 1};
+    dw->line = reader->in[0];
+    if (!convolution_of(lower->graph, node, &dw->conv) || dw->conv.window.rank != 2 ||
+        !depthwise_in_memory(lower, node))
+        return false;
+    depthwise_see_window(dw);
+    return depthwise_see_along(dw, ALONG_CHANNELS) && choose_tile(dw, asked);
+}
+
+void depthwise_line(Lower *lower, Depthwise *dw, Block *block, Index row, uint32_t scratch)
+{
+    dw->line_x = scratch;
+    open_buffers(dw);
+    Block *outer = lower_enter(lower, block);
+    depthwise_emit_row(dw, block, row);
+    lower_leave(lower, outer);
+}
+
 static void depthwise_lower(Lower *lower)
 {
     Depthwise dw;
-    Packing packing;
     Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
     bool offered = plan(lower, &dw, &recipe);
     assert(offered && "what was offered is offered again");
     (void)offered;
-    dw.x = lower_buffer(lower, dw.x_source, false);
-    dw.x_whole = lower->storage->at[dw.x_source].inside == NONE;
-    dw.x_base = index_add(lower->arena, dw.x_base, index_constant(-lower->kernel->buffer[dw.x].begin));
+    open_buffers(&dw);
     if (dw.framed) {
         dw.image_x = dw.x;
         dw.x = lower_scratch(lower, 0);
     }
-    if (dw.packed && depthwise_packing(&dw, &dw.source, &packing))
-        dw.weights = lower_weights(lower, dw.source, &packing, dw.conv.outputs * dw.h.size * dw.w.size);
     depthwise_emit(&dw);
 }
 

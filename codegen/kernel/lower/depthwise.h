@@ -21,6 +21,7 @@ typedef enum Along {
 typedef struct Depthwise {
     Lower *lower;
     const Node *node;
+    const Node *reader; /* of the line; or NULL */
     Convolution conv;
     WindowDimension image_h, image_w; /* of the image ... */
     WindowDimension h, w;             /* ... and of what the tiles pass over, it or its plane */
@@ -35,6 +36,8 @@ typedef struct Depthwise {
     bool held;             /* the weights of all taps stay in registers */
     bool framed;           /* a channel at a time is brought into scratch, zeros around it (depthwise_plane.c): */
     int64_t phases, phase; /* columns phases * j + i lie in phase i of so many elements */
+    ValueId line;          /* not all rows, but one after the other of what is made of it, into scratch; NONE */
+    uint32_t line_x;       /* [block][column][lane] */
     int64_t together;      /* rows of the result that a tile has: 1, or more where all weights are held */
     bool edges; /* columns before columns_begin and from columns_end on are a loop; else they stand in the text */
 
@@ -76,5 +79,10 @@ void depthwise_bring_plane(const Depthwise *dw, Block *block); /* the image of t
 int64_t depthwise_tap(const Depthwise *dw, int64_t kw);
 /* depthwise_body.c: the loops of lower->kernel. */
 void depthwise_emit(Depthwise *dw);
+/* Of one that is no anchor, but makes the image of `reader`, which is: rows of that, vectors of channels of a block.
+ * False when it cannot.  `image` is the variable of the reader's images. */
+bool depthwise_see_line(Lower *lower, Depthwise *dw, const Node *node, const Node *reader, const Var *image);
+void depthwise_line(Lower *lower, Depthwise *dw, Block *block, Index row, uint32_t scratch);
+void depthwise_emit_row(Depthwise *dw, Block *block, Index row);
 
 #endif

@@ -258,6 +258,15 @@ static void start(const Body *body, Block *block, const Tile *tile)
     lower_leave(body->lower, outer);
 }
 
+/* What the kernel makes of the sums, for the contraction that reads it. */
+static void store_in_line(const Body *body, Index column, const Index *position)
+{
+    const Depthwise *dw = body->dw;
+    Index pixel = sum2(body, scaled(body, index_var(body->arena, dw->block), dw->w.out), column);
+    Index at = sum2(body, scaled(body, pixel, dw->lanes), index_var(body->arena, dw->lane));
+    stmt_store(body->arena, body->lower->block, dw->line_x, at, lower_value(body->lower, dw->line, position));
+}
+
 static void finish(const Body *body, Block *block, const Tile *tile)
 {
     const Depthwise *dw = body->dw;
@@ -272,7 +281,10 @@ static void finish(const Body *body, Block *block, const Tile *tile)
                 column = sum2(body, column, index_var(body->arena, dw->lane));
             depthwise_position(dw, depthwise_output(dw, together ? 0 : q), row, column, position);
             body->lower->bound[result] = expr_local_at(body->arena, tile->acc, index_constant(q), index_constant(p));
-            lower_stores(body->lower, position);
+            if (dw->line != NONE)
+                store_in_line(body, column, position);
+            else
+                lower_stores(body->lower, position);
         }
     body->lower->bound[result] = NULL;
     lower_leave(body->lower, outer);
@@ -413,15 +425,20 @@ static const Local *hold_weights(const Body *body, Block *block)
     return held;
 }
 
-static void rows(Body *body, Block *block)
+/* All of the result, or the one that is given. */
+static void rows(Body *body, Block *block, const Index *given)
 {
     const Depthwise *dw = body->dw;
     const Local *held = dw->held ? hold_weights(body, block) : NULL;
     if (most_pixels(dw))
         body->acc =
             sums(body, block, dw->along == ALONG_WIDTH ? "edge" : "acc", dw->along == ALONG_CHANNELS, most_pixels(dw));
-    body->row = small_loop(body, &block, "row", 0, ceil_div(dw->h.out, dw->together), LOOP_SERIAL);
-    body->row = first_of(body, block, "h", body->row, dw->together, 0, dw->h.out);
+    if (given)
+        body->row = *given;
+    else {
+        body->row = small_loop(body, &block, "row", 0, ceil_div(dw->h.out, dw->together), LOOP_SERIAL);
+        body->row = first_of(body, block, "h", body->row, dw->together, 0, dw->h.out);
+    }
     if (!held) {
         columns(body, block);
         return;
@@ -472,6 +489,17 @@ void depthwise_emit(Depthwise *dw)
     if (dw->along == ALONG_CHANNELS)
         block = &stmt_lanes(body.arena, block, dw->lane, (uint32_t)dw->lanes)->body;
     Block *outer = lower_enter(dw->lower, block);
-    rows(&body, block);
+    rows(&body, block, NULL);
+    lower_leave(dw->lower, outer);
+}
+
+void depthwise_emit_row(Depthwise *dw, Block *block, Index row)
+{
+    Body body = {.dw = dw, .lower = dw->lower, .arena = dw->lower->arena};
+    if (dw->block->high > 0)
+        block = &stmt_for(body.arena, block, dw->block, 0, dw->block->high + 1, 1, LOOP_SERIAL)->body;
+    block = &stmt_lanes(body.arena, block, dw->lane, (uint32_t)dw->lanes)->body;
+    Block *outer = lower_enter(dw->lower, block);
+    rows(&body, block, &row);
     lower_leave(dw->lower, outer);
 }

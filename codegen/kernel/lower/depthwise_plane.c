@@ -9,7 +9,7 @@
 #define MOST_IN_TEXT  4  /* vectors of a row that are no loop */
 #define MOST_TOGETHER 16 /* channels */
 #define SHARES        4  /* of the channels, for each thread */
-#define LARGEST_SHARE 4 /* of the first level: three in so many for a plane */
+#define LARGEST_SHARE 4  /* of the first level: three in so many for a plane */
 
 /* Windows that begin in the plane's first row or column, and all that they see. */
 static WindowDimension framed(const WindowDimension *image)
@@ -144,8 +144,7 @@ void depthwise_clear_plane(const Depthwise *dw, Block *block)
 {
     Arena *arena = dw->lower->arena;
     int64_t lanes = dw->lower->target->lanes, elements = depthwise_plane_elements(dw);
-    const Var *i = index_var_new(arena, "i", 0, elements - lanes),
-              *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    const Var *i = index_var_new(arena, "i", 0, elements - lanes), *lane = index_var_new(arena, "lane", 0, lanes - 1);
     block = &stmt_for(arena, block, i, 0, elements, lanes, LOOP_SERIAL)->body;
     stmt_store(arena, &stmt_lanes(arena, block, lane, (uint32_t)lanes)->body, dw->x,
                index_add(arena, index_var(arena, i), index_var(arena, lane)), expr_number(arena, DT_F32, 0));

@@ -163,7 +163,7 @@ static bool finishes_vectors(const Depthwise *dw)
     if (dw->along == ALONG_WIDTH)
         column = index_var(arena, dw->lane);
     depthwise_position(dw, depthwise_output(dw, 0), index_var(arena, h), column, position);
-    return lower_finishes_vectors(dw->lower, dw->node, position, dw->lane, NULL);
+    return lower_finishes_vectors(dw->lower, dw->node, position, dw->lane, dw->reader);
 }
 
 static bool fits_along(const Depthwise *dw)
@@ -203,7 +203,8 @@ bool depthwise_see_along(Depthwise *dw, Along along)
     if (!fits_along(dw))
         return false;
     int64_t blocks = dw->conv.outputs / (along == ALONG_CHANNELS ? dw->lanes : dw->outputs);
-    dw->image = index_var_new(arena, "n", 0, dw->conv.images - 1);
+    if (!dw->image)
+        dw->image = index_var_new(arena, "n", 0, dw->conv.images - 1);
     dw->block = index_var_new(arena, along == ALONG_CHANNELS ? "block" : "o", 0, blocks - 1);
     dw->channel = index_var_new(arena, "c", 0, dw->group_channels - 1);
     dw->lane = index_var_new(arena, "lane", 0, dw->lanes - 1);

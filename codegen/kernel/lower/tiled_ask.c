@@ -28,8 +28,13 @@ static bool goes_by_rows(const Graph *graph, const Target *target, const Node *n
     uint32_t unused;
     bool computed =
         input && (node_is_view(input) || node_is_number(input, &number) || node_is_ramp(graph, input, &unused));
-    return !computed && x->dtype == DT_F32 && w->dtype == DT_F32 && conv->outputs % target->lanes == 0 &&
+    return !computed && x->dtype == DT_F32 && w->dtype == DT_F32 && conv->outputs >= target->lanes &&
            shape_elements(&w->shape) * 4 <= MOST_WEIGHTS && shape_elements(&x->shape) > 0;
+}
+
+static bool fills_vectors(const Target *target, const Convolution *conv)
+{
+    return conv->outputs % target->lanes == 0;
 }
 
 /* Where the element of the convolution's image is, of so many channels, rows and columns. */
@@ -120,16 +125,46 @@ bool tiled_takes_pool(const Graph *graph, const Target *target, const Node *cont
     if (pairs_takes_operand(graph, target, contraction, contraction->in[0])) /* whose results wait for nothing */
         return false;
     return window.rank == 2 && window.dim[0].stride >= window_span(&window.dim[0]) && window_is_inside(&window) &&
-           has_constant_weights(graph, contraction) && goes_by_rows(graph, target, contraction, &conv);
+           has_constant_weights(graph, contraction) && goes_by_rows(graph, target, contraction, &conv) &&
+           fills_vectors(target, &conv);
 }
 
 bool tiled_takes_map(const Graph *graph, const Target *target, const Node *contraction)
 {
     Convolution conv;
     if (!has_constant_weights(graph, contraction) || !goes_by_rows(graph, target, contraction, &conv) ||
-        !window_is_pointwise(&conv.window))
+        !fills_vectors(target, &conv) || !window_is_pointwise(&conv.window))
         return false;
     return value_type(graph, contraction->in[0])->layout.block == target->lanes && conv.window.dim[1].in >= NARROWEST;
+}
+
+/* Of channels that fill their blocks, with weights that are there before; for which depthwise.h makes rows. */
+static bool is_depthwise(const Graph *graph, const Target *target, const Node *node)
+{
+    Convolution conv;
+    const Type *x = value_type(graph, node->in[0]);
+    return convolution_of(graph, node, &conv) && conv.window.rank == 2 && conv.groups == conv.channels &&
+           conv.groups == conv.outputs && conv.channels % target->lanes == 0 && x->layout.block == target->lanes &&
+           x->dtype == DT_F32 && value_type(graph, node->in[1])->dtype == DT_F32 && has_constant_weights(graph, node) &&
+           !value_producer(graph, node->in[1]);
+}
+
+/* Rows one at a time come from the second level where they would from the first, so it pays where what is between does
+ * not fit that, and where memory is what counts. */
+bool tiled_takes_depthwise(const Graph *graph, const Target *target, const Node *depthwise, const Node *pointwise)
+{
+    Convolution conv;
+    if (!has_tiles(target) || target->small || !has_constant_weights(graph, pointwise) ||
+        pairs_takes_operand(graph, target, pointwise, pointwise->in[0]) ||
+        pairs_takes_operand(graph, target, depthwise, depthwise->in[0]) ||
+        !goes_by_rows(graph, target, pointwise, &conv) || !window_is_pointwise(&conv.window) ||
+        !is_depthwise(graph, target, depthwise))
+        return false;
+    const Type *between = value_type(graph, pointwise->in[0]), *result = value_type(graph, pointwise->out[0]);
+    int64_t row = conv.channels * conv.window.dim[1].in * (int64_t)sizeof(float);
+    bool far = target->dialect != DIALECT_VECTOR || type_bytes(between) > target->l2_bytes;
+    return far && between->layout.block == target->lanes && conv.window.dim[1].in >= NARROWEST &&
+           type_bytes(result) + row < type_bytes(between);
 }
 
 /* Is it cheap to compute an element of the value in its kernel again, from inputs and constants that are in memory
@@ -161,7 +196,8 @@ bool tiled_takes_image(const Graph *graph, const Target *target, const Node *con
     Convolution conv;
     if (pairs_takes_operand(graph, target, contraction, contraction->in[0]) && !pairs_widens(graph, contraction->in[0]))
         return false; /* they go element by element */
-    if (!goes_by_rows(graph, target, contraction, &conv) || !is_cheap_of_inputs(graph, contraction->in[0]))
+    if (!goes_by_rows(graph, target, contraction, &conv) || !fills_vectors(target, &conv) ||
+        !is_cheap_of_inputs(graph, contraction->in[0]))
         return false;
     const WindowDimension *h = &conv.window.dim[0]; /* what a row of the result reads is a small part of the image */
     return !value_type(graph, contraction->in[0])->layout.block && 2 * h->size <= h->in && h->out > 1;

@@ -1,9 +1,11 @@
 /* Images that the kernel computes: what one row of the result reads of them is made in scratch, and then passed over.
  *
  * Of a blocked image, by a pointwise window: [block][w][channel of the block], vectors of channels.
+ * It may be made by a depthwise convolution, whose weights are then read again for each row.
  * Of a plain one, by any window: [channel][kh][w], vectors along the row.  A row of the image is then computed for each
  * tap that falls on it, so fuse asks that little is computed.  Padding is not in the scratch: tiles leave out the taps
  * that fall outside, and so zeros stand around the image that is computed, not around what it is computed of. */
+#include "kernel/lower/depthwise.h"
 #include "kernel/lower/tiled.h"
 
 typedef struct Line {
@@ -19,8 +21,29 @@ static bool is_blocked(const Tiled *con)
     return value_type(con->lower->graph, con->node->in[0])->layout.block != 0;
 }
 
+/* The convolution of the kernel that the image is made of; NULL. */
+static const Node *convolution_under(const Tiled *con)
+{
+    const Lower *lower = con->lower;
+    ValueId value = con->node->in[0];
+    while (value != NONE && kernel_makes(lower, value)) {
+        const Node *node = value_producer(lower->graph, value);
+        if (node_is_contraction(lower->graph, node))
+            return node;
+        value = NONE;
+        for (uint32_t i = 0; i < node->in_count && value == NONE; i++)
+            if (kernel_makes(lower, node->in[i]))
+                value = node->in[i];
+    }
+    return NULL;
+}
+
 static bool see_blocked(Tiled *con)
 {
+    Depthwise dw;
+    const Node *below = convolution_under(con);
+    if (below && !depthwise_see_line(con->lower, &dw, below, con->node, con->outer[0]))
+        return false;
     if (con->taps_h * con->taps_w * con->stride_h * con->stride_w != 1 || con->pad_top || con->pad_left ||
         con->out_h != con->in_h || con->out_w != con->in_w || con->depth % con->lanes || con->block_depth != con->lanes)
         return false;
@@ -68,6 +91,12 @@ static void blocked_element(Lower *lower, void *context, Index at)
 static void blocked_line(Tiled *con, Block *block, const Var *row)
 {
     Lower *lower = con->lower;
+    Depthwise dw;
+    const Node *below = convolution_under(con);
+    if (below && depthwise_see_line(lower, &dw, below, con->node, con->outer[0])) {
+        depthwise_line(lower, &dw, block, index_var(lower->arena, row), con->x);
+        return;
+    }
     const Var *b = index_var_new(lower->arena, "b", 0, con->depth / con->lanes - 1),
               *w = index_var_new(lower->arena, "w", 0, con->in_w - 1);
     Line line = {.con = con, .row = row, .outer = index_var(lower->arena, b), .w = index_var(lower->arena, w)};

@@ -267,6 +267,22 @@ static bool rows_suit(const Tiled *con)
     return few_texts || con->out_w % con->pixels == 0 || con->out_w >= 8 * con->pixels;
 }
 
+/* Do they make the anchor's image, and nothing of its sums? */
+static bool comes_before(const Lower *lower, const Node *node)
+{
+    ValueId value = lower->graph->node[lower->kernel->anchor].in[0];
+    while (value != NONE && kernel_makes(lower, value)) {
+        const Node *maker = value_producer(lower->graph, value);
+        if (maker == node)
+            return true;
+        value = NONE;
+        for (uint32_t i = 0; i < maker->in_count && value == NONE; i++)
+            if (kernel_makes(lower, maker->in[i]))
+                value = maker->in[i];
+    }
+    return false;
+}
+
 int64_t tiled_words_beside(const Lower *lower)
 {
     const Kernel *kernel = lower->kernel;
@@ -274,6 +290,8 @@ int64_t tiled_words_beside(const Lower *lower)
     for (uint32_t n = 0; n < kernel->node_count; n++) {
         const Node *node = &lower->graph->node[kernel->node[n]];
         const ScalarList *scalar = op_info(node->op)->scalar;
+        if (comes_before(lower, node))
+            continue;
         words += scalar ? most(1, scalar->count) : 0;
         for (uint32_t r = 0; r < node->out_count; r++)
             words += kernel_stores(lower, node->out[r]);
