@@ -129,6 +129,21 @@ static uint32_t told_before(Map *told, const Entry *entry, const Kernel *kernel,
     return before == MAP_NONE ? NONE : before;
 }
 
+/* The number stands once, with the recipe. */
+static void drop_bare_number(Text *line, const Kernel *kernel)
+{
+    Text number = {0};
+    text_printf(&number, " @kernel(%u)", kernel->id);
+    for (size_t at = line->len; at-- > 0 && line->len >= number.len;) {
+        if (at + number.len > line->len || memcmp(line->ptr + at, number.ptr, number.len) != 0)
+            continue;
+        memmove(line->ptr + at, line->ptr + at + number.len, line->len - at - number.len);
+        line->len -= number.len;
+        break;
+    }
+    text_free(&number);
+}
+
 void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32_t indent, Map *told, Str calls)
 {
     const CompileOptions *options = &entry->program->options;
@@ -143,6 +158,8 @@ void source_describe(Text *out, const Entry *entry, const Kernel *kernel, uint32
         line.len = 0;
         text_fill(out, ' ', indent);
         options->describe(options->describe_context, &line, entry->graph, kernel->node[n]);
+        if (!entry->graph->node[kernel->node[n]].mark)
+            drop_bare_number(&line, kernel);
         text_printf(out, n ? "   " : "/* ");
         text_str(out, source_comment(&arena, text_view(&line)));
         text_printf(out, n + 1 < kernel->node_count ? "\n" : " */\n");

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define LONG_TEXT 2000 /* of a function: kernels of other names share it, too */
+
 typedef struct Group { /* of kernels that one function serves */
     const Constant **kernel;
     uint32_t kernels, capacity;
@@ -72,12 +74,16 @@ static void print_launch(Alikes *all, const Entry *entry, const Step *step, Laun
     KernelNames names;
     Constants constants = {0};
     print_role_names(unit->arena, &entry->memory.kernel[step->kernel], &names);
+    Str name = names.function;
+    names.function = (Str){0};
     Str text = unit_function_text(unit, entry, step->kernel, step->deal, &names, &constants);
     constants_mark_printed(&constants, text);
     *launch = (Launch){.printed = constants.count, .wide = constants.wide};
     note_scratch(unit, entry, step, &names, &constants);
     launch->constant = constants.at;
     launch->constants = constants.count;
+    if (text.len < LONG_TEXT)
+        text = str_format(unit->arena, STR_FMT " " STR_FMT, STR_ARG(text), STR_ARG(name));
     text = str_format(unit->arena, STR_FMT "%u", STR_ARG(text), constants.count);
     uint32_t known = map_get(&all->by_text, text);
     if (known == MAP_NONE) {
