@@ -224,7 +224,7 @@ const Snippet snippet_basic[] = {
      "{\n"
      "#if defined(WIDE)\n"
      "    F y;\n"
-     "    __asm__(ROUNDS \" $8, %1, %0\" : \"=v\"(y) : \"v\"(x));\n"
+     "    __asm__(ROUNDS \" $8, %1, %0\" : \"=\" REGISTERS(y) : REGISTERS(x));\n"
      "    return y;\n"
      "#else\n"
      "    const U sign = (U)x & 0x80000000u;\n"

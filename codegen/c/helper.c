@@ -274,6 +274,8 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
         text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__AVX__"));
     else if (str_is(word, "ROUNDS"))
         text_str(printer->out, printer->lanes > 8 ? STR("\"vrndscaleps\"") : STR("\"vroundps\""));
+    else if (str_is(word, "REGISTERS")) /* of such instructions: codes before AVX-512's know the first 16 */
+        text_str(printer->out, printer->lanes > 8 ? STR("\"v\"") : STR("\"x\""));
     else if (str_is(word, "HALVES"))
         text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__F16C__"));
     else if (str_is(word, "PAIRED")) /* products of pairs of i16 ... */

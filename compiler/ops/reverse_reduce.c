@@ -21,32 +21,49 @@ static ValueId reverse_extreme(Reverse *r, const Reduction *reduction, ValueId y
     return reverse_select(r, is_extreme, reverse_build2(r, OP_DIV, d, ties), zero);
 }
 
-static ValueId product(Reverse *r, ValueId x, const Shape *kept)
+/* Running sums and products */
+
+typedef struct Run { /* along a dimension */
+    uint32_t dimension;
+    bool exclusive, reverse;
+} Run;
+
+static ValueId cumulate(Reverse *r, OpCode op, ValueId x, Run run)
 {
-    int64_t axes[MAX_RANK], count = 0;
-    for (uint32_t d = 0; d < kept->rank; d++)
-        if (kept->dim[d] != reverse_shape(r, x)->dim[d])
-            axes[count++] = d;
-    Attr attr[2];
-    attr[attr_index(OP_REDUCE_PROD, STR("axes"))] = (Attr){.i = count, .ints = axes};
-    attr[attr_index(OP_REDUCE_PROD, STR("keep"))] = (Attr){.i = true};
-    return count ? reverse_build(r, OP_REDUCE_PROD, &x, 1, attr) : x;
+    Attr attr[3];
+    attr[attr_index(op, STR("axis"))] = (Attr){.i = run.dimension};
+    attr[attr_index(op, STR("exclusive"))] = (Attr){.i = run.exclusive};
+    attr[attr_index(op, STR("reverse"))] = (Attr){.i = run.reverse};
+    return reverse_build(r, op, &x, 1, attr);
 }
 
-/* The product of all others, also where one is 0: the product of those that are not 0, divided by x where there is no 0
- * at all, as it is at the only 0, else 0. */
-static ValueId reverse_product(Reverse *r, const Reduction *reduction, const Shape *kept, ValueId d)
+/* The product along a dimension, which is kept. */
+static ValueId product(Reverse *r, ValueId x, uint32_t dimension)
 {
-    ValueId x = r->node.in[0];
-    DType dtype = value_type(r->graph, x)->dtype;
-    ValueId zero = reverse_number(r, dtype, 0), one = reverse_number(r, dtype, 1);
-    ValueId is_zero = reverse_build2(r, OP_EQ, x, zero);
-    ValueId zeros = reverse_sum(r, reverse_convert(r, is_zero, x), reduction->reduced, true);
-    ValueId others = reverse_select(r, is_zero, one, x), all = product(r, others, kept);
-    ValueId only =
-        reverse_select(r, is_zero, reverse_build2(r, OP_EQ, zeros, one), reverse_build2(r, OP_EQ, zeros, zero));
-    ValueId rest = reverse_select(r, only, reverse_build2(r, OP_DIV, all, others), zero);
-    return reverse_build2(r, OP_MUL, d, rest);
+    int64_t axes[] = {dimension};
+    Attr attr[2];
+    attr[attr_index(OP_REDUCE_PROD, STR("axes"))] = (Attr){.i = 1, .ints = axes};
+    attr[attr_index(OP_REDUCE_PROD, STR("keep"))] = (Attr){.i = true};
+    return reverse_build(r, OP_REDUCE_PROD, &x, 1, attr);
+}
+
+/* Of each element of a product all others': those before it times those behind it.  Nothing is divided, so that zeros
+ * are no case of their own, in derivatives of it neither.  One dimension after the other, the last one first. */
+static ValueId reverse_product(Reverse *r, const Reduction *reduction, ValueId d)
+{
+    ValueId x[MAX_RANK + 1] = {r->node.in[0]};
+    uint32_t rank = reverse_shape(r, x[0])->rank, count = 0, over[MAX_RANK];
+    for (uint32_t axis = 0; axis < rank; axis++)
+        if (reduction->reduced[axis] && reverse_shape(r, x[0])->dim[axis] != 1)
+            over[count++] = axis;
+    for (uint32_t i = 0; i + 1 < count; i++)
+        x[i + 1] = product(r, x[i], over[i]);
+    for (uint32_t i = count; i-- > 0;) {
+        ValueId before = cumulate(r, OP_CUMPROD, x[i], (Run){over[i], true, false});
+        ValueId behind = cumulate(r, OP_CUMPROD, x[i], (Run){over[i], true, true});
+        d = reverse_build2(r, OP_MUL, d, reverse_build2(r, OP_MUL, before, behind));
+    }
+    return d;
 }
 
 bool reverse_reduce(Reverse *r)
@@ -59,7 +76,7 @@ bool reverse_reduce(Reverse *r)
         x = d;
         break;
     case WORD_MUL:
-        x = reverse_product(r, &reduction, &kept, d);
+        x = reverse_product(r, &reduction, d);
         break;
     default:
         x = reverse_extreme(r, &reduction, reverse_reshape(r, r->node.out[0], &kept), d);
@@ -68,42 +85,41 @@ bool reverse_reduce(Reverse *r)
     return true;
 }
 
-/* Running sums */
-
-static ValueId cumulate(Reverse *r, OpCode op, ValueId x, bool exclusive, bool reverse)
+/* What is `by` positions further on in the run, zeros behind the last. */
+static ValueId further(Reverse *r, ValueId x, Run run, int64_t by)
 {
-    Attr attr[3];
-    attr[attr_index(op, STR("axis"))] = (Attr){.i = cumulation_of(r->graph, &r->node).dimension};
-    attr[attr_index(op, STR("exclusive"))] = (Attr){.i = exclusive};
-    attr[attr_index(op, STR("reverse"))] = (Attr){.i = reverse};
-    return reverse_build(r, op, &x, 1, attr);
+    Shape whole = *reverse_shape(r, x), rest = whole;
+    int64_t from[MAX_RANK] = {0}, to[MAX_RANK] = {0};
+    rest.dim[run.dimension] -= by;
+    (run.reverse ? to : from)[run.dimension] = by;
+    return reverse_pad(r, reverse_slice(r, x, from, &rest), to, &whole);
 }
 
-/* An element is a factor of all products from its own on.  Before the first 0 that is the sum of d times these, divided
- * by the element; at the first 0 that of the products with 1 in its place; behind it all products are 0. */
-static ValueId reverse_products(Reverse *r, const Cumulation *c)
+/* An element x_i is a factor of all products from its own on: of the gradients d_j of these it takes
+ * d_i + x_(i+1) * (d_(i+1) + x_(i+2) * ...), times the product of what comes before it.  The sum is a recurrence,
+ * solved by doubling (Hillis and Steele 1986): after each step it has twice the terms.  Nothing is divided, so that
+ * zeros are no case of their own. */
+static ValueId reverse_products(Reverse *r, Run run)
 {
     ValueId x = r->node.in[0], d = r->down[0];
-    DType dtype = value_type(r->graph, x)->dtype;
-    ValueId zero = reverse_number(r, dtype, 0), one = reverse_number(r, dtype, 1);
-    ValueId is_zero = reverse_build2(r, OP_EQ, x, zero);
-    ValueId zeros = cumulate(r, OP_CUMSUM, reverse_convert(r, is_zero, x), false, c->reverse);
-    ValueId before = reverse_build2(r, OP_EQ, zeros, zero);
-    ValueId first = reverse_build2(r, OP_AND, is_zero, reverse_build2(r, OP_EQ, zeros, one));
-    ValueId filled = cumulate(r, OP_CUMPROD, reverse_select(r, first, one, x), c->exclusive, c->reverse);
-    ValueId others = cumulate(r, OP_CUMSUM, reverse_build2(r, OP_MUL, d, filled), c->exclusive, !c->reverse);
-    ValueId all = reverse_build2(r, OP_MUL, d, r->node.out[0]);
-    ValueId sum = cumulate(r, OP_CUMSUM, all, c->exclusive, !c->reverse);
-    ValueId each = reverse_build2(r, OP_DIV, sum, reverse_select(r, is_zero, one, x));
-    return reverse_select(r, before, each, reverse_select(r, first, others, zero));
+    int64_t count = reverse_shape(r, x)->dim[run.dimension];
+    if (count == 0)
+        return d;
+    ValueId factor = further(r, x, run, 1), sum = run.exclusive ? further(r, d, run, 1) : d;
+    for (int64_t terms = 1; terms < count; terms *= 2) {
+        sum = reverse_build2(r, OP_ADD, sum, reverse_build2(r, OP_MUL, factor, further(r, sum, run, terms)));
+        if (2 * terms < count)
+            factor = reverse_build2(r, OP_MUL, factor, further(r, factor, run, terms));
+    }
+    ValueId before = cumulate(r, OP_CUMPROD, x, (Run){run.dimension, true, run.reverse});
+    return reverse_build2(r, OP_MUL, before, sum);
 }
 
 /* Each element counts in all sums from its own on, or up to it. */
 bool reverse_cumulate(Reverse *r)
 {
     Cumulation c = cumulation_of(r->graph, &r->node);
-    reverse_give(r, 0,
-                 c.combine == WORD_MUL ? reverse_products(r, &c)
-                                       : cumulate(r, OP_CUMSUM, r->down[0], c.exclusive, !c.reverse));
+    Run run = {(uint32_t)c.dimension, c.exclusive, c.reverse}, back = {run.dimension, c.exclusive, !c.reverse};
+    reverse_give(r, 0, c.combine == WORD_MUL ? reverse_products(r, run) : cumulate(r, OP_CUMSUM, r->down[0], back));
     return true;
 }

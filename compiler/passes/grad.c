@@ -389,8 +389,19 @@ bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, Value
 
 /* A grad */
 
+/* Of a library's function nobody has asked whether it may be zero: all rows of a Hessian of what is linear are. */
+static bool is_of_library(const Graph *graph, const Node *node)
+{
+    bool library = false;
+    for (uint32_t c = node->from; c != NONE && !library; c = graph->inlined[c].outer)
+        library = graph->inlined[c].call->library;
+    return library;
+}
+
 static void warn_unreached(const Graph *graph, const Node *grad, ValueId v)
 {
+    if (is_of_library(graph, grad))
+        return;
     diag_warning(graph->module->diag, grad->place,
                  "the gradient with respect to " STR_FMT " is zero: " STR_FMT " does not depend on it",
                  STR_ARG(value_show(graph, v)), STR_ARG(value_show(graph, grad->in[0])));

@@ -263,7 +263,7 @@ static void build_graph(Builder *b, File *file, const AstFunction *function)
     build_block(b, function->body);
     if (!b->exhausted)
         build_finish_results(b, function, NULL);
-    if (!function->result_count && !frame.graph->update_count)
+    if (!function->result_count && !frame.graph->update_count && !frame.minimizes)
         build_complain(b, function->name->place, "a graph needs a result, or a state that it updates");
     build_renumber(b);
     ARENA_PUSH(b->arena, module->graph, module->graph_count, module->graph_capacity, frame.graph);

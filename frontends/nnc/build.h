@@ -98,6 +98,7 @@ typedef struct Frame {
     bool labelled;
     Place call;
     uint32_t depth;
+    bool minimizes;           /* it says so, rightly or not */
     bool gives_on;            /* updates of its inputs are those of what they stand for in the caller's graph */
     bool guarded;             /* updates are made where a condition holds, ... */
     ValueId guard;            /* ... this bool[]; NONE until something asks for it: build_guard */
@@ -131,6 +132,7 @@ typedef struct Builder {
     Map inside; /* names of bodies that have ended */
     Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;
+    const AstExpr *optimiser;     /* of the minimize whose body is being built; NULL */
     const AstStmt *stmt, *branch; /* that are being built: the innermost, and the innermost `if` around it */
     uint32_t steps, depth;
     bool exhausted;     /* a limit was hit: everything unwinds */
@@ -144,6 +146,7 @@ bool build_complain(Builder *b, Place place, const char *format, ...) __attribut
  * integers.  False where there is none, or no such call. */
 bool build_complain_of_integers(Builder *b, Place place);
 bool build_has_failed(const Builder *b, Place place);
+bool build_in_library(const Frame *frame); /* is its function one of the library? */
 void build_mark_failed_quietly(Builder *b, Place place);
 void build_mark_failed(Builder *b,
                        Place place); /* an error was reported there: adds notes on the calls that led to it */

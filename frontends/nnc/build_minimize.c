@@ -175,6 +175,8 @@ void build_minimize(Builder *b, const AstStmt *stmt)
 {
     Minimize m = {.b = b, .call = stmt->value};
     CallText text;
+    for (Frame *frame = b->frame; frame; frame = frame->caller)
+        frame->minimizes = true;
     if (!b->frame->graph || build_in_body(b->frame)) {
         build_complain(b, stmt->place,
                        "minimize cannot stand in a loop or a branch: updates are made at the end of a run");
@@ -196,7 +198,9 @@ void build_minimize(Builder *b, const AstStmt *stmt)
         return;
     }
     const Call *call = describe(&m, &text);
+    b->optimiser = m.with.call;
     Graph *body = build_minimize_body(&m, text.in);
+    b->optimiser = NULL;
     if (body) {
         NodeId id = graph_add_node(b->frame->graph, OP_MINIMIZE, text.in, text.count, NULL, 0, m.call->place);
         Node *node = graph_node(b->frame->graph, id);

@@ -22,7 +22,7 @@ void build_mark_failed_quietly(Builder *b, Place place)
     map_put(&b->failed, place_key(kept), 0);
 }
 
-static bool in_library(const Frame *frame)
+bool build_in_library(const Frame *frame)
 {
     return frame && frame->file && str_is(frame->file->path, "nn");
 }
@@ -31,9 +31,9 @@ static bool in_library(const Frame *frame)
 static const Frame *library_call(const Builder *b)
 {
     const Frame *f = b->frame;
-    while (in_library(f) && f->caller && in_library(f->caller))
+    while (build_in_library(f) && f->caller && build_in_library(f->caller))
         f = f->caller;
-    return in_library(f) && f->caller ? f : NULL;
+    return build_in_library(f) && f->caller ? f : NULL;
 }
 
 static void note_calls(Builder *b, Place place, const Frame *f)

@@ -140,6 +140,22 @@ static void build_assign(Builder *b, const AstStmt *stmt)
 
 /* param, state, const */
 
+/* What an optimiser keeps, where another of the same label keeps it already.  No frame of the user's is around. */
+static bool complain_of_optimiser(Builder *b, Str full)
+{
+    const AstExpr *call = b->optimiser;
+    bool library = call != NULL;
+    for (const Frame *f = b->frame; f && library; f = f->caller)
+        library = build_in_library(f);
+    if (library && !build_has_failed(b, call->place))
+        build_complain(b, call->place,
+                       "'" STR_FMT
+                       "' exists already: each minimize has an optimiser of its own, so it takes %s label, "
+                       "with = " STR_FMT "@name(...)",
+                       STR_ARG(full), call->label ? "another" : "a", STR_ARG(call->name->text));
+    return library;
+}
+
 static bool claim_param(Builder *b, Str full, Place place)
 {
     uint32_t known = map_get(&b->params, full);
@@ -149,6 +165,8 @@ static bool claim_param(Builder *b, Str full, Place place)
         ARENA_PUSH(b->scratch, b->param_place, b->param_count, b->param_capacity, place);
         return true;
     }
+    if (complain_of_optimiser(b, full))
+        return false;
     while (f->caller && f->labelled) /* the innermost call that could take a label */
         f = f->caller;
     if (!f->caller)
