@@ -153,7 +153,8 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
     Graph *graph = layouter->graph;
     const Type *out = value_type(graph, node->out[0]);
     Convolution conv;
-    if (convolution_weight_gradient_of(graph, node, &conv) && conv.groups == 1)
+    if (convolution_weight_gradient_of(graph, node, &conv) &&
+        (conv.groups == 1 || conv.channels / conv.groups % layouter->lanes == 0))
         return 0;                                                                      /* reads any layout */
     if (convolution_phase_count(graph, node) && !convolution_of(graph, node, &conv)) { /* transposed */
         conv = convolution_phase_of(graph, node, 0).conv;

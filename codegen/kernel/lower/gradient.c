@@ -1,10 +1,11 @@
 /* Gradients of convolutions' weights (gradient.h): what they are to the tiles, the recipe, and the provider's row.
- * Takes ungrouped f32 convolutions of one or two dimensions. */
+ * Takes f32 convolutions of one or two dimensions. */
 #include "kernel/lower/gradient.h"
 
 #include "base/number.h"
 
 #include <assert.h>
+#include <math.h>
 
 enum { KNOB_HEIGHT, KNOB_VECTORS, KNOB_TAPS, KNOB_IMAGES, KNOB_LINES };
 
@@ -118,6 +119,7 @@ static void make_variables(Gradient *g)
     g->line = index_var_new(arena, "h", 0, g->h.out - 1);
     g->vector = index_var_new(arena, "vector", 0, g->output_vectors - 1);
     g->lane = index_var_new(arena, "lane", 0, g->lanes - 1);
+    g->group = index_var_new(arena, "g", 0, g->groups - 1);
     g->channels = index_var_new(arena, g->along_taps ? "c" : "block", 0, g->blocks - 1);
 }
 
@@ -150,7 +152,7 @@ static bool see_image(Gradient *g)
     const Var *inner = index_var_new(arena, "c", 0, g->block - 1);
     Index channel =
         index_add(arena, index_scale(arena, index_var(arena, g->channels), g->block), index_var(arena, inner));
-    return pixel_address(g, g->node->in[0], channel, inner, false, &g->x);
+    return pixel_address(g, g->node->in[0], gradient_channel(g, channel), inner, false, &g->x);
 }
 
 /* Outputs that lie side by side are read where they are. */
@@ -158,7 +160,8 @@ static void see_gradient(Gradient *g)
 {
     Arena *arena = g->lower->arena;
     Index lane = index_var(arena, g->lane);
-    Index output = index_add(arena, index_scale(arena, index_var(arena, g->vector), g->lanes), lane);
+    Index output =
+        gradient_output(g, index_add(arena, index_scale(arena, index_var(arena, g->vector), g->lanes), lane));
     int64_t factor;
     g->d_packed = g->conv.outputs % g->lanes || !pixel_address(g, g->node->in[1], output, g->vector, true, &g->d) ||
                   !index_factor(g->d.base, g->lane, &factor) || factor != 1;
@@ -197,15 +200,20 @@ static bool see(Lower *lower, Gradient *g)
     const Node *node = &graph->node[lower->kernel->anchor];
     *g = (Gradient){.lower = lower, .node = node, .lanes = lower->target->lanes};
     if (g->lanes < 2 || lower_has_other_windows(lower, lower->kernel) ||
-        !convolution_weight_gradient_of(graph, node, &g->conv) || g->conv.groups != 1 || g->conv.window.rank < 1 ||
-        g->conv.window.rank > 2)
+        !convolution_weight_gradient_of(graph, node, &g->conv) || g->conv.window.rank < 1 || g->conv.window.rank > 2)
         return false;
+    g->groups = g->conv.groups;
     for (uint32_t i = 0; i < 2; i++)
         if (value_type(graph, node->in[i])->dtype != DT_F32 || !shape_elements(value_shape(graph, node->in[i])))
             return false;
     g->h = lower_window_dimension(&g->conv.window, 1);
     g->w = lower_window_dimension(&g->conv.window, 0);
-    return shape_elements(value_shape(graph, node->out[0])) > 0;
+    if (!shape_elements(value_shape(graph, node->out[0])))
+        return false;
+    g->conv.groups = 1;
+    g->conv.channels /= g->groups;
+    g->conv.outputs /= g->groups;
+    return true;
 }
 
 static void plan_scratch(Gradient *g, Recipe *recipe)
@@ -219,7 +227,9 @@ static void plan_scratch(Gradient *g, Recipe *recipe)
     };
     for (uint32_t p = 0; p < GRADIENT_PIECES; p++)
         g->piece[p] =
-            elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p], p >= GRADIENT_PANEL) : NONE;
+            elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p],
+                                                 p >= GRADIENT_PANEL || g->groups > 1)
+                                : NONE;
 }
 
 static bool plan(Lower *lower, Gradient *g, Recipe *recipe)
@@ -259,7 +269,10 @@ static double gradient_cost(const Lower *lower, const Kernel *kernel, const Reci
 {
     const Node *node = &lower->graph->node[kernel->anchor];
     double rows = (double)least(recipe->knob[KNOB_HEIGHT] * recipe->knob[KNOB_VECTORS], 8);
-    return (double)node_flops(lower->graph, node) / (rows / 2 * lower->target->lanes);
+    Convolution conv;
+    convolution_weight_gradient_of(lower->graph, node, &conv);
+    double outputs = (double)(conv.outputs / conv.groups), lanes = lower->target->lanes;
+    return (double)node_flops(lower->graph, node) / (rows / 2 * outputs) * ceil(outputs / lanes);
 }
 
 static void gradient_lower(Lower *lower)

@@ -8,7 +8,7 @@
  *
  *     sums [vector of outputs][row: channel, tap][lane]
  *
- * from where they come, a vector of outputs at a time, into the order of the result. */
+ * from where they come, a vector of outputs at a time, into the order of the result.  Groups go one by one. */
 #ifndef NNC_KERNEL_GRADIENT_H
 #define NNC_KERNEL_GRADIENT_H
 
@@ -30,7 +30,9 @@ typedef struct PixelAddress {
 typedef struct Gradient {
     Lower *lower;
     const Node *node;
-    Convolution conv;
+    Convolution conv; /* of a group: */
+    int64_t groups;
+    const Var *group;
     WindowDimension h, w;
     int64_t lanes, taps; /* of a vector; of the window */
 
@@ -70,6 +72,19 @@ static inline int64_t gradient_rows(const Gradient *g)
 static inline int64_t gradient_turned_stride(const Gradient *g)
 {
     return ceil_div(g->turned, g->lanes) * g->lanes + 16;
+}
+
+/* The one that `channel` of the group is among all. */
+static inline Index gradient_channel(const Gradient *g, Index channel)
+{
+    Arena *arena = g->lower->arena;
+    return index_add(arena, index_scale(arena, index_var(arena, g->group), g->conv.channels), channel);
+}
+
+static inline Index gradient_output(const Gradient *g, Index output)
+{
+    Arena *arena = g->lower->arena;
+    return index_add(arena, index_scale(arena, index_var(arena, g->group), g->conv.outputs), output);
 }
 
 /* gradient_body.c: the loops of lower->kernel. */

@@ -101,7 +101,7 @@ static void copy_image(const Body *body, Block *block)
     to = sum2(body, index_scale(arena, to, g->copy_w), w);
     Index line = sum2(body, sum2(body, times(body, g->part, g->lines * g->h.stride), h), index_constant(-g->h.before));
     Index pixel = sum2(body, w, index_constant(-g->w.before));
-    Index position[MAX_RANK] = {sum2(body, times(body, g->chunk, g->images), image), channel, line};
+    Index position[MAX_RANK] = {sum2(body, times(body, g->chunk, g->images), image), gradient_channel(g, channel), line};
     position[1 + g->conv.window.rank] = pixel;
     Guard guard[] = {{line, g->h.in}, {pixel, g->w.in}};
     copy_element(body, block, g->node->in[0], position, guard, 2, scratch, to);
@@ -125,7 +125,7 @@ static void pack_panel(const Body *body, Block *block)
     to = sum2(body, index_scale(arena, to, g->w.out), w);
     to = sum2(body, index_scale(arena, to, width), o);
     Index output = sum2(body, index_scale(arena, body->vector, g->lanes), o);
-    Index position[MAX_RANK] = {sum2(body, times(body, g->chunk, g->images), image), output,
+    Index position[MAX_RANK] = {sum2(body, times(body, g->chunk, g->images), image), gradient_output(g, output),
                                 sum2(body, times(body, g->part, g->lines), h)};
     position[1 + g->conv.window.rank] = w;
     Guard guard = {output, g->conv.outputs};
@@ -360,7 +360,7 @@ static void all_chunks(Body *body)
 static void row_position(const Gradient *g, Index output, Index row, Index *position)
 {
     const Shape *shape = value_shape(g->lower->graph, g->node->out[0]);
-    position[0] = output;
+    position[0] = gradient_output(g, output);
     index_unflatten(g->lower->arena, row, shape->dim + 1, shape->rank - 1, position + 1);
 }
 
@@ -381,7 +381,9 @@ static void finish_element(Lower *lower, void *context, const Index *position)
     Index row = index_flatten(arena, position + 1, shape->dim + 1, shape->rank - 1);
     Index at = index_scale(arena, index_div(arena, position[0], g->lanes), gradient_rows(g));
     at = index_scale(arena, sum2(body, at, row), g->lanes);
-    finish(lower, g, GRADIENT_SUMS, sum2(body, at, index_mod(arena, position[0], g->lanes)), position);
+    Index whole[MAX_RANK];
+    row_position(g, position[0], row, whole);
+    finish(lower, g, GRADIENT_SUMS, sum2(body, at, index_mod(arena, position[0], g->lanes)), whole);
 }
 
 typedef struct Turned { /* some rows of an output, in scratch */
@@ -446,9 +448,13 @@ void gradient_emit(Gradient *g)
         g->d.buffer = lower_buffer(lower, g->d.source, false);
         g->d.base = sum2(&body, g->d.base, index_constant(-lower->kernel->buffer[g->d.buffer].begin));
     }
+    Block *outer = lower_enter(lower, loop_over(&body, lower->block, g->group, LOOP_PARALLEL));
+    Type of_group = *value_type(lower->graph, g->node->out[0]);
+    of_group.shape.dim[0] = g->conv.outputs;
     all_chunks(&body);
     if (g->turns)
         finish_by_turns(&body);
     else
-        lower_nest_each(lower, value_type(lower->graph, g->node->out[0]), finish_element, &body);
+        lower_nest_each(lower, &of_group, finish_element, &body);
+    lower_leave(lower, outer);
 }
