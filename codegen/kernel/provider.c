@@ -17,6 +17,7 @@ const Provider *const provider_table[] = {
     &provider_blocked,
     &provider_depthwise,
     &provider_gradient,
+    &provider_depthwise_gradient,
     &provider_outer,
     &provider_dots,
     &provider_openblas,

@@ -36,6 +36,7 @@ typedef struct Depthwise {
     bool held;             /* the weights of all taps stay in registers */
     bool framed;           /* a channel at a time is brought into scratch, zeros around it (depthwise_plane.c): */
     int64_t phases, phase; /* columns phases * j + i lie in phase i of so many elements */
+    int64_t reach;         /* elements of the plane that vectors go to, where these are more; else 0 */
     ValueId line;          /* not all rows, but one after the other of what is made of it, into scratch; NONE */
     uint32_t line_x;       /* [block][column][lane] */
     int64_t together;      /* rows of the result that a tile has: 1, or more where all weights are held */
@@ -60,6 +61,7 @@ typedef struct Depthwise {
 bool depthwise_in_memory(const Lower *lower, const Node *node);
 /* Of `conv`. */
 void depthwise_see_window(Depthwise *dw);
+bool depthwise_see_image(Depthwise *dw); /* false: no address of it goes evenly along rows and columns */
 /* Everything but the tile: false when vectors cannot be of that. */
 bool depthwise_see_along(Depthwise *dw, Along along);
 /* How the weights of lanes along channels are packed at compile time; false when they are not. */
@@ -73,8 +75,16 @@ bool depthwise_see_plane(Depthwise *dw);
 bool depthwise_plane_is_near(const Depthwise *dw); /* in the first level, beside what comes and goes */
 int64_t depthwise_plane_elements(const Depthwise *dw);
 int64_t depthwise_planes_together(const Depthwise *dw); /* channels whose planes have their zeros once */
-void depthwise_clear_plane(const Depthwise *dw, Block *block);
+void depthwise_clear(const Lower *lower, Block *block, uint32_t scratch, int64_t elements); /* whole vectors */
 void depthwise_bring_plane(const Depthwise *dw, Block *block); /* the image of the block's channel */
+typedef struct PlaneRow {
+    DType dtype; /* of the elements in memory, which are f32 in scratch */
+    uint32_t source, scratch;
+    Index from, to;
+    int64_t step, count; /* from an element in memory to the next; how many */
+    bool whole;          /* what lies between is its own, too */
+} PlaneRow;
+void depthwise_copy_row(const Depthwise *dw, Block *block, const PlaneRow *row);
 /* From the element of the first tap of a row to that of kw. */
 int64_t depthwise_tap(const Depthwise *dw, int64_t kw);
 /* depthwise_body.c: the loops of lower->kernel. */

@@ -463,13 +463,13 @@ static Block *channels_together(const Body *body, Block *block)
     int64_t channels = dw->block->high + 1, some = depthwise_planes_together(dw);
     if (some == 1) {
         block = loop_over(body, block, dw->block);
-        depthwise_clear_plane(dw, block);
+        depthwise_clear(dw->lower, block, dw->x, depthwise_plane_elements(dw));
         depthwise_bring_plane(dw, block);
         return block;
     }
     const Var *part = index_var_new(body->arena, "part", 0, ceil_div(channels, some) - 1);
     block = loop_over(body, block, part);
-    depthwise_clear_plane(dw, block);
+    depthwise_clear(dw->lower, block, dw->x, depthwise_plane_elements(dw));
     Stmt *loop = stmt_for(body->arena, block, dw->block, 0, channels, 1, LOOP_SERIAL);
     if (part->high > 0) {
         loop->low = index_scale(body->arena, index_var(body->arena, part), some);

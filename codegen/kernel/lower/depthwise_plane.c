@@ -45,7 +45,7 @@ bool depthwise_see_plane(Depthwise *dw)
 int64_t depthwise_plane_elements(const Depthwise *dw)
 {
     int64_t lanes = dw->lower->target->lanes;
-    return ceil_div(dw->phases * dw->phase, lanes) * lanes;
+    return ceil_div(most(dw->phases * dw->phase, dw->reach), lanes) * lanes;
 }
 
 bool depthwise_plane_is_near(const Depthwise *dw)
@@ -62,23 +62,21 @@ int64_t depthwise_tap(const Depthwise *dw, int64_t kw)
 
 /* Rows */
 
-typedef struct Row { /* of the image, as it comes into the plane */
-    const Depthwise *dw;
+typedef struct Row { /* as it is copied */
+    PlaneRow is;
     Arena *arena;
     Block *block;
-    Stmt *lanes; /* the last statement of the block, when it is one of vectors; else NULL */
+    Stmt *vectors; /* the last statement of the block, when it is one of vectors; else NULL */
     const Var *lane;
-    Index from, to; /* the first element */
-    int64_t step;   /* of the image, from an element to the next */
 } Row;
 
 static void copy_element(const Row *row, Block *block, Index at, bool vectors)
 {
-    const Depthwise *dw = row->dw;
-    DType dtype = value_type(dw->lower->graph, dw->x_source)->dtype;
-    Index from = index_add(row->arena, row->from, index_scale(row->arena, at, row->step));
-    const Expr *element = (vectors && dw->x_whole ? expr_load_spread : expr_load)(row->arena, dtype, dw->image_x, from);
-    stmt_store(row->arena, block, dw->x, index_add(row->arena, row->to, at), element);
+    const PlaneRow *is = &row->is;
+    Index from = index_add(row->arena, is->from, index_scale(row->arena, at, is->step));
+    const Expr *element =
+        (vectors && is->whole ? expr_load_spread : expr_load)(row->arena, is->dtype, is->source, from);
+    stmt_store(row->arena, block, is->scratch, index_add(row->arena, is->to, at), element);
 }
 
 static void copy_vector(Row *row, Index first, int64_t lanes)
@@ -87,17 +85,17 @@ static void copy_vector(Row *row, Index first, int64_t lanes)
         copy_element(row, row->block, first, false);
         return;
     }
-    if (!row->lanes || row->lane->high + 1 != lanes) {
+    if (!row->vectors || row->lane->high + 1 != lanes) {
         row->lane = index_var_new(row->arena, "lane", 0, lanes - 1);
-        row->lanes = stmt_lanes(row->arena, row->block, row->lane, (uint32_t)lanes);
+        row->vectors = stmt_lanes(row->arena, row->block, row->lane, (uint32_t)lanes);
     }
-    copy_element(row, &row->lanes->body, index_add(row->arena, first, index_var(row->arena, row->lane)), true);
+    copy_element(row, &row->vectors->body, index_add(row->arena, first, index_var(row->arena, row->lane)), true);
 }
 
 /* Whole vectors, the last of which may begin inside the one before it; of few elements half vectors, or none. */
-static void copy_row(Row *row, int64_t count)
+static void copy_row(Row *row, int64_t lanes)
 {
-    int64_t lanes = row->dw->lower->target->lanes, begin = 0;
+    int64_t count = row->is.count, begin = 0;
     while (lanes > count && lanes / 2 >= LEAST_LANES)
         lanes /= 2;
     if (lanes > count)
@@ -105,7 +103,7 @@ static void copy_row(Row *row, int64_t count)
     if (count / lanes > MOST_IN_TEXT) {
         const Var *j = index_var_new(row->arena, "j", 0, count / lanes * lanes - lanes);
         Row inner = *row;
-        inner.lanes = row->lanes = NULL;
+        inner.vectors = row->vectors = NULL;
         inner.block = &stmt_for(row->arena, row->block, j, 0, count / lanes * lanes, lanes, LOOP_SERIAL)->body;
         copy_vector(&inner, index_var(row->arena, j), lanes);
         begin = count / lanes * lanes;
@@ -116,10 +114,14 @@ static void copy_row(Row *row, int64_t count)
         copy_vector(row, index_constant(count - lanes), lanes);
 }
 
-/* Columns w = phase + j * phases of the plane that hold the image's w - before. */
-static void copy_phase(Row *row, Index h, int64_t phase)
+void depthwise_copy_row(const Depthwise *dw, Block *block, const PlaneRow *row)
 {
-    const Depthwise *dw = row->dw;
+    copy_row(&(Row){.is = *row, .arena = dw->lower->arena, .block = block}, dw->lower->target->lanes);
+}
+
+/* Columns w = phase + j * phases of the plane that hold the image's w - before. */
+static void copy_phase(const Depthwise *dw, Row *row, Index h, int64_t phase)
+{
     Arena *arena = row->arena;
     int64_t shift = dw->image_w.before - phase;
     int64_t begin = shift > 0 ? ceil_div(shift, dw->phases) : 0, room = dw->image_w.in - 1 + shift;
@@ -128,10 +130,15 @@ static void copy_phase(Row *row, Index h, int64_t phase)
         return;
     Index from = index_add(arena, dw->x_base, index_scale(arena, h, dw->image_x_h));
     Index to = index_scale(arena, index_add(arena, h, index_constant(dw->image_h.before)), dw->w.in);
-    row->from = index_add(arena, from, index_constant((begin * dw->phases - shift) * dw->image_x_w));
-    row->to = index_add(arena, to, index_constant(phase * dw->phase + begin));
-    row->step = dw->phases * dw->image_x_w;
-    copy_row(row, end - begin);
+    row->is = (PlaneRow){.dtype = value_type(dw->lower->graph, dw->x_source)->dtype,
+                         .source = dw->image_x,
+                         .scratch = dw->x,
+                         .from = index_add(arena, from, index_constant((begin * dw->phases - shift) * dw->image_x_w)),
+                         .to = index_add(arena, to, index_constant(phase * dw->phase + begin)),
+                         .step = dw->phases * dw->image_x_w,
+                         .count = end - begin,
+                         .whole = dw->x_whole};
+    copy_row(row, dw->lower->target->lanes);
 }
 
 int64_t depthwise_planes_together(const Depthwise *dw)
@@ -140,13 +147,13 @@ int64_t depthwise_planes_together(const Depthwise *dw)
     return most(1, least(MOST_TOGETHER, channels / (SHARES * threads)));
 }
 
-void depthwise_clear_plane(const Depthwise *dw, Block *block)
+void depthwise_clear(const Lower *lower, Block *block, uint32_t scratch, int64_t elements)
 {
-    Arena *arena = dw->lower->arena;
-    int64_t lanes = dw->lower->target->lanes, elements = depthwise_plane_elements(dw);
+    Arena *arena = lower->arena;
+    int64_t lanes = lower->target->lanes;
     const Var *i = index_var_new(arena, "i", 0, elements - lanes), *lane = index_var_new(arena, "lane", 0, lanes - 1);
     block = &stmt_for(arena, block, i, 0, elements, lanes, LOOP_SERIAL)->body;
-    stmt_store(arena, &stmt_lanes(arena, block, lane, (uint32_t)lanes)->body, dw->x,
+    stmt_store(arena, &stmt_lanes(arena, block, lane, (uint32_t)lanes)->body, scratch,
                index_add(arena, index_var(arena, i), index_var(arena, lane)), expr_number(arena, DT_F32, 0));
 }
 
@@ -159,7 +166,7 @@ void depthwise_bring_plane(const Depthwise *dw, Block *block)
     const Var *h = index_var_new(arena, "h", begin, end - 1);
     if (end - begin > 1)
         block = &stmt_for(arena, block, h, begin, end, 1, LOOP_SERIAL)->body;
-    Row row = {.dw = dw, .arena = arena, .block = block};
+    Row row = {.arena = arena, .block = block};
     for (int64_t phase = 0; phase < dw->phases; phase++)
-        copy_phase(&row, end - begin > 1 ? index_var(arena, h) : index_constant(begin), phase);
+        copy_phase(dw, &row, end - begin > 1 ? index_var(arena, h) : index_constant(begin), phase);
 }

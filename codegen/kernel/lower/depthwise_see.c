@@ -71,7 +71,7 @@ void depthwise_see_window(Depthwise *dw)
     inside(&dw->w, &dw->columns_begin, &dw->columns_end);
 }
 
-static bool see_image(Depthwise *dw)
+bool depthwise_see_image(Depthwise *dw)
 {
     Arena *arena = dw->lower->arena;
     const Var *h = index_var_new(arena, "h", 0, dw->image_h.in - 1),
@@ -208,7 +208,7 @@ bool depthwise_see_along(Depthwise *dw, Along along)
     dw->block = index_var_new(arena, along == ALONG_CHANNELS ? "block" : "o", 0, blocks - 1);
     dw->channel = index_var_new(arena, "c", 0, dw->group_channels - 1);
     dw->lane = index_var_new(arena, "lane", 0, dw->lanes - 1);
-    if (!see_image(dw) || (along != ALONG_NOTHING && !finishes_vectors(dw)))
+    if (!depthwise_see_image(dw) || (along != ALONG_NOTHING && !finishes_vectors(dw)))
         return false;
     dw->packed = along == ALONG_CHANNELS && depthwise_packing(dw, &source, &packing);
     return along != ALONG_CHANNELS || dw->packed || lanes_of_weights(dw);

@@ -272,7 +272,7 @@ static double gradient_cost(const Lower *lower, const Kernel *kernel, const Reci
     Convolution conv;
     convolution_weight_gradient_of(lower->graph, node, &conv);
     double outputs = (double)(conv.outputs / conv.groups), lanes = lower->target->lanes;
-    return (double)node_flops(lower->graph, node) / (rows / 2 * outputs) * ceil(outputs / lanes);
+    return (double)node_flops(lower->graph, node) / (rows / 2 * lanes) * ceil(outputs / lanes) * lanes / outputs;
 }
 
 static void gradient_lower(Lower *lower)
