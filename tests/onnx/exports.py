@@ -110,6 +110,18 @@ def layers_are_single_nodes(t):
 
 
 @case
+def attributes_that_are_what_an_op_takes_without_them_are_left_out(t):
+    """ONNX Runtime gives them to ops of its own, and its QLinearAveragePool knows no dilations."""
+    text = ('use "nn"', "graph g(x: f32[1, 3, 14, 14]) -> (y, s, m) {", "    h = max_pool(avg_pool(conv@a(x, 4, 1), window = 2), window = 3, stride = 1)",
+            "    y = conv@b(avg_pool(h, window = 2, stride = 1, pad = 1), 4, 3, dilation = 2)", "    s = cumsum(x, axis = 1)", "    m = reduce_max(x, axes = 1, keep = true)", "}")
+    g = t.export(*text)
+    found = [(proto.text(n, 4), [proto.text(a, 1) for a in proto.many(n, 5)]) for n in proto.many(g, 1)]
+    expect(sorted(found), [("AveragePool", ["kernel_shape", "pads"]), ("AveragePool", ["kernel_shape", "strides"]), ("Conv", []), ("Conv", ["dilations"]),
+                           ("CumSum", []), ("MaxPool", ["kernel_shape"]), ("ReduceMax", [])])
+    t.same(text, {"x": draw(1, 3, 14, 14)}, "y", "s", "m", drawn=True)
+
+
+@case
 def the_file_says_what_it_is(t):
     t.export("graph g(x: f32[2]) -> (y) { y = exp(x) }")
     data = (t.folder / "m.onnx").read_bytes()

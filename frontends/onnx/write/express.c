@@ -118,6 +118,28 @@ static void take_number(Reader *r, Onnx__AttributeProto *attribute)
     }
 }
 
+/* Is it what every op that has such an attribute takes without it?  That is left out: ONNX Runtime hands attributes on
+ * to ops of its own that it fuses, and a QLinearAveragePool with dilations, be they 1, does not load. */
+static bool is_default(const Onnx__AttributeProto *attribute)
+{
+    static const struct {
+        const char *name;
+        int64_t number; /* all of a list */
+    } row[] = {
+        {"count_include_pad", 0}, {"dilations", 1}, {"exclusive", 0}, {"group", 1}, {"keepdims", 1}, {"pads", 0},
+        {"output_padding", 0},    {"reverse", 0},   {"strides", 1},
+    };
+    size_t i = 0;
+    while (i < sizeof row / sizeof *row && strcmp(row[i].name, attribute->name) != 0)
+        i++;
+    if (i == sizeof row / sizeof *row)
+        return false;
+    bool same = attribute->type == ATTRIBUTE_INTS || attribute->i == row[i].number;
+    for (size_t k = 0; k < attribute->n_ints; k++)
+        same &= attribute->ints[k] == row[i].number;
+    return same;
+}
+
 static void take_attribute(Reader *r, Onnx__NodeProto *node)
 {
     Onnx__AttributeProto *attribute = export_attribute(r->e, node, take_word(r, "_"), ATTRIBUTE_INT);
@@ -135,6 +157,8 @@ static void take_attribute(Reader *r, Onnx__NodeProto *node)
         take_tensor(r, attribute, dtype);
     else
         take_number(r, attribute);
+    if (is_default(attribute))
+        node->n_attribute--;
 }
 
 /* Expressions */
