@@ -64,25 +64,32 @@ static bool write_skip_norm(OnnxNode *n)
            put_norm(n, sum, onnx_in(n, 2), !rms && onnx_has(n, 3) ? onnx_in(n, 3) : NULL, rms);
 }
 
-/* The last two dimensions exchanged */
-static const char *flipped(OnnxNode *n, uint32_t i)
+/* An operand with its first dimension moved behind the other batches (`batch`), and then the last two exchanged
+ * (`flip`); a vector is as it is. */
+static const char *arranged(OnnxNode *n, uint32_t i, bool batch, bool flip)
 {
     int64_t axes[MAX_RANK];
     uint32_t rank = onnx_rank(n, i);
-    for (uint32_t d = 0; d < rank; d++)
-        axes[d] = d + 2 < rank ? d : 2 * rank - 3 - d;
+    if (rank < 2 || (!flip && (!batch || rank == 2)))
+        return onnx_in(n, i);
+    for (uint32_t d = 0; d + 1 < rank; d++)
+        axes[d] = batch ? (d + 1) % (rank - 1) : d;
+    axes[rank - 1] = rank - 1;
+    if (flip) {
+        axes[rank - 1] = axes[rank - 2];
+        axes[rank - 2] = rank - 1;
+    }
     return onnx_text(n, "transpose(%s, axes = %s)", onnx_in(n, i), onnx_list(n, axes, rank));
 }
 
 static bool write_fused_matmul(OnnxNode *n)
 {
     double alpha = onnx_float(n, "alpha", 1);
-    if (onnx_int(n, "transBatchA", 0) || onnx_int(n, "transBatchB", 0) || onnx_rank(n, 0) < 2 || onnx_rank(n, 1) < 2)
-        return onnx_no(n, "its batches are transposed, or an operand is a vector");
-    const char *x = onnx_int(n, "transA", 0) ? flipped(n, 0) : onnx_in(n, 0);
-    const char *product = onnx_int(n, "transB", 0)
-                              ? onnx_text(n, "matmul(%s, %s, transpose_y = true)", x, onnx_in(n, 1))
-                              : onnx_text(n, "%s @ %s", x, onnx_in(n, 1));
+    bool flip_y = onnx_int(n, "transB", 0) && onnx_rank(n, 1) > 1;
+    const char *x = arranged(n, 0, onnx_int(n, "transBatchA", 0) != 0, onnx_int(n, "transA", 0) != 0);
+    const char *y = arranged(n, 1, onnx_int(n, "transBatchB", 0) != 0, false);
+    const char *product =
+        flip_y ? onnx_text(n, "matmul(%s, %s, transpose_y = true)", x, y) : onnx_text(n, "%s @ %s", x, y);
     return alpha == 1
                ? onnx_emit(n, "%s = %s", onnx_out(n, 0), product)
                : onnx_emit(n, "%s = (%s) * %s", onnx_out(n, 0), product, onnx_number(n, onnx_type(n, 0)->dtype, alpha));

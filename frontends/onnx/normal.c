@@ -336,7 +336,7 @@ static bool write_cross_entropy(OnnxNode *n)
 const OnnxRow onnx_normal[] = {
     {"BatchNormalization", 6, write_batch_norm, NULL, NULL, false},
     {"InstanceNormalization", 6, write_instance_norm, NULL, NULL, false},
-    {"LayerNormalization", 17, write_layer_norm, NULL, NULL, false},
+    {"LayerNormalization", 1, write_layer_norm, NULL, NULL, false}, /* ONNX Runtime writes it below 17, too */
     {"RMSNormalization", 23, write_rms_norm, NULL, NULL, false},
     {"GroupNormalization", 18, write_group_norm, NULL, NULL, false},
     {"LRN", 1, write_lrn, NULL, NULL, false},

@@ -162,42 +162,6 @@ static bool write_lstm(OnnxNode *n)
     return onnx_write_cover(n, node);
 }
 
-/* An activation behind a convolution */
-static const char *activated(OnnxNode *n, const char *y)
-{
-    const char *name = onnx_string(n, "activation", "");
-    const Onnx__AttributeProto *a = onnx_attribute(n, "activation_params");
-    static const char *const known[][2] = {{"Relu", "relu"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(name, known[i][0]) == 0)
-            return onnx_text(n, "%s(%s)", known[i][1], y);
-    if (strcmp(name, "LeakyRelu") == 0 && a && a->n_floats == 1)
-        return onnx_text(n, "leaky_relu(%s, %s)", y, onnx_number(n, DT_F32, (double)a->floats[0]));
-    if (strcmp(name, "Clip") == 0 && a && a->n_floats == 2)
-        return onnx_text(n, "clip(%s, %s, %s)", y, onnx_number(n, DT_F32, (double)a->floats[0]),
-                         onnx_number(n, DT_F32, (double)a->floats[1]));
-    return *name ? (onnx_no(n, "its activation is %s", name), NULL) : y;
-}
-
-static bool write_fused_conv(OnnxNode *n)
-{
-    OnnxWindow window;
-    uint32_t rank = onnx_rank(n, 0);
-    int64_t groups = onnx_int(n, "group", 1);
-    if (rank < 3 || rank > 5 || onnx_rank(n, 1) != rank)
-        return onnx_no(n, "its image or its weight has other than 1 to 3 dimensions");
-    if (!onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &window))
-        return false;
-    const char *bias = onnx_has(n, 2) ? onnx_text(n, ", %s", onnx_in(n, 2)) : "";
-    const char *group = groups == 1 ? "" : onnx_text(n, ", groups = %lld", (long long)groups);
-    const char *y = onnx_text(n, "conv%ud(%s, %s%s%s%s)", window.rank, onnx_in(n, 0), onnx_in(n, 1), bias,
-                              onnx_window_text(n, &window, 1), group);
-    if (onnx_has(n, 3))
-        y = onnx_text(n, "%s + %s", y, onnx_in(n, 3));
-    y = activated(n, y);
-    return y && onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
-}
-
 const OnnxRow onnx_qlinear[] = {
     {"QLinearAdd", 1, write_binary, "+", CONTRIB, false},
     {"QLinearMul", 1, write_binary, "*", CONTRIB, false},
@@ -211,6 +175,5 @@ const OnnxRow onnx_qlinear[] = {
     {"QLinearWhere", 1, write_where, NULL, CONTRIB, false},
     {"QGemm", 1, write_gemm, NULL, CONTRIB, false},
     {"DynamicQuantizeLSTM", 1, write_lstm, NULL, CONTRIB, false},
-    {"FusedConv", 1, write_fused_conv, NULL, CONTRIB, false},
     {0},
 };

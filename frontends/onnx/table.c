@@ -17,7 +17,8 @@ static const OnnxRow *const family[] = {onnx_elementwise,   onnx_reduce,    onnx
                                         onnx_image,         onnx_bounded,   onnx_attention_more,
                                         onnx_columns,       onnx_random,    onnx_learned,
                                         onnx_trees,         onnx_qlinear,   onnx_contrib_attention,
-                                        onnx_contrib_cache, onnx_supports,  onnx_experts};
+                                        onnx_contrib_cache, onnx_supports,  onnx_experts,
+                                        onnx_activation};
 
 const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason)
 {

@@ -35,6 +35,10 @@ CASES = {
     "skip rms norm": ("SkipSimplifiedLayerNormalization", [X, SKIP, GAIN], {"epsilon": 1e-3}, ["y", "", "", "sum"]),
     "fused matmul": ("FusedMatMul", [X, floats(8, 4)], {"alpha": 0.5}, ["y"]),
     "fused matmul of what is transposed": ("FusedMatMul", [X, floats(2, 4, 3)], {"transA": 1, "transB": 1}, ["y"]),
+    "fused matmul of batches behind rows": ("FusedMatMul", [floats(3, 2, 8), floats(8, 2, 4)], {"transBatchA": 1, "transBatchB": 1}, ["y"]),
+    "fused matmul of batches that are transposed, too": ("FusedMatMul", [floats(3, 2, 4, 8), floats(3, 2, 4, 5)],
+                                                         {"transBatchA": 1, "transA": 1, "transBatchB": 1, "alpha": 0.25}, ["y"]),
+    "fused matmul of all transposed": ("FusedMatMul", [floats(3, 2, 8), floats(5, 2, 3)], {"transBatchA": 1, "transA": 1, "transBatchB": 1, "transB": 1}, ["y"]),
     "matmul of 4 bits": ("MatMulNBits", [floats(2, 40), BYTES, SCALES], {"K": 40, "N": 5, "bits": 4, "block_size": 16}, ["y"]),
     "matmul of 4 bits with zero points": ("MatMulNBits", [floats(2, 40), BYTES, SCALES, DICE.integers(0, 256, 10, dtype="u1")],
                                           {"K": 40, "N": 5, "bits": 4, "block_size": 16}, ["y"]),
@@ -66,7 +70,15 @@ CASES |= {
     "quantised gemm": ("QGemm", [*quantised(3, 4), *quantised(4, 5), DICE.integers(-99, 99, 5, dtype="i4"), *OUT], {"alpha": 1.0}, ["y"]),
     "quantised gemm of floats": ("QGemm", [*quantised(3, 4), *quantised(5, 4)], {"transB": 1}, ["y"]),
     "convolution and what follows": ("FusedConv", [IMAGE, floats(3, 2, 3, 3), floats(3)], {"activation": "LeakyRelu", "activation_params": [0.3], "pads": [1, 1, 1, 1]}, ["y"]),
+    "convolution and hard sigmoid": ("FusedConv", [IMAGE, floats(3, 2, 3, 3)], {"activation": "HardSigmoid", "activation_params": [0.25, 0.4]}, ["y"]),
+    "convolution and bounds": ("FusedConv", [IMAGE, floats(3, 2, 3, 3)], {"activation": "Clip", "activation_params": [-0.5, 1.0]}, ["y"]),
     "convolution, sum and relu": ("FusedConv", [IMAGE, floats(3, 2, 3, 3), floats(3), floats(1, 3, 3, 3)], {"activation": "Relu"}, ["y"]),
+}
+CASES |= {
+    f"gemm and {name}": ("FusedGemm", [floats(3, 4), floats(5, 4), floats(5)],
+                         {"transB": 1, "alpha": 0.5, "activation": name} | {"activation_" + k: v for k, v in numbers.items()}, ["y"])
+    for name, numbers in {"Relu": {}, "Tanh": {}, "Sigmoid": {}, "Softplus": {}, "Softsign": {}, "Elu": {"alpha": 0.7}, "LeakyRelu": {"alpha": 0.2},
+                          "ThresholdedRelu": {"alpha": 0.3}, "HardSigmoid": {"alpha": 0.25, "beta": 0.4}, "Selu": {"alpha": 1.5, "gamma": 1.1}}.items()
 }
 
 WORDS, TABLE = DICE.integers(0, 6, (2, 3)).astype("i4"), floats(6, 8)

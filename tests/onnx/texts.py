@@ -44,6 +44,23 @@ def results_that_are_constants(t):
 
 
 @case
+def what_onnx_runtime_has_fused(t):
+    """Layers stay layers; its LayerNormalization stands in files of any opset, batches may stand behind rows."""
+    def own(op, operands, weights, opset=14, domain="com.microsoft", shape=(1, 2), **row):
+        return t.text(model(graph([node(op, ["x", *operands], ["y"], domain=domain, **row)], [value("x", list(shape))], [value("y", None)],
+                                  [tensor(name, array) for name, array in weights.items()]), opset=opset, domains=["com.microsoft"]))
+    row, kernel = numpy.ones(2, "f4"), numpy.ones((3, 2, 1, 1), "f4")
+    expect(own("LayerNormalization", ["n.g", "n.b"], {"n.g": row, "n.b": row}, domain=""), "y = layer_norm@n(x)")
+    expect(own("FusedGemm", ["a.w", "a.b"], {"a.w": W, "a.b": W[0]}, activation="Elu", activation_alpha=0.5), "y = elu(dense@a(x, 3), 0.5)")
+    expect(own("FusedConv", ["c.w", "c.b"], {"c.w": kernel, "c.b": W[0]}, shape=(1, 2, 4, 4), activation="HardSigmoid", activation_params=[0.25, 0.5]),
+           "y = clip(conv@c(x, 3, 1) * 0.25 + 0.5, 0.0, 1.0)")
+    x, z = (numpy.arange(n, dtype="f4") for n in (24, 40))
+    m = model(graph([node("FusedMatMul", ["x", "z"], ["y"], domain="com.microsoft", transBatchA=1, transBatchB=1, transB=1)],
+                    [value("x", [3, 2, 4]), value("z", [5, 2, 4])], [value("y", None)]), domains=["com.microsoft"])
+    numpy.testing.assert_array_equal(t.value(m, x=x.reshape(3, 2, 4), z=z.reshape(5, 2, 4)), numpy.einsum("ibk,jbk->bij", x.reshape(3, 2, 4), z.reshape(5, 2, 4)))
+
+
+@case
 def powers_of_integers_are_cut_off(t):
     """As conversions are; powers that are whole are not one less, by whatever pow there is."""
     x, y = numpy.array([2, 3, 4, 7, -3]), numpy.array([2.75, 1.5, 0.5, 2.0, 3.0], "f4")
