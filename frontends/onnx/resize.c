@@ -5,7 +5,8 @@
 #include "base/number.h"
 #include "onnx/import.h"
 
-#define MOST_TAPS 64 /* elements that a result is made of */
+#define MOST_TAPS 64               /* elements that a result is made of */
+#define NEAR      "0.000244140625" /* of a whole number, among means of integers */
 
 typedef struct Resize {
     const char *transform, *mode, *nearest;
@@ -81,6 +82,19 @@ static void put_lines(const OnnxNode *n, Text *out, const Resize *r, const Line 
         text_printf(out, "]");
 }
 
+/* Integers `y`, interpolated as floats, are cut off, and rounded where a filter made them, as ONNX Runtime has both.
+ * What comes near a whole number is that: a mean of 7 and 7 is not 6 for the sake of a last bit. */
+static bool write_integers(OnnxNode *n, const Resize *r, const char *y, DType dtype)
+{
+    const char *to = dtype_name(dtype), *mean = onnx_temp(n, "mean");
+    if (r->antialias)
+        return onnx_emit(n, "%s = cast(round(%s), to = %s)", onnx_out(n, 0), y, to);
+    if (dtype_is_unsigned(dtype))
+        return onnx_emit(n, "%s = cast(%s + %s, to = %s)", onnx_out(n, 0), y, NEAR, to);
+    return onnx_emit(n, "%s = %s", mean, y) &&
+           onnx_emit(n, "%s = cast(%s + clip(%s, -%s, %s), to = %s)", onnx_out(n, 0), mean, mean, NEAR, NEAR, to);
+}
+
 static bool resize(OnnxNode *n, const Resize *r, const Line *line)
 {
     int64_t axes[MAX_RANK], sizes[MAX_RANK];
@@ -97,13 +111,17 @@ static bool resize(OnnxNode *n, const Resize *r, const Line *line)
     }
     if (!count)
         return onnx_emit(n, "%s = %s", onnx_out(n, 0), onnx_in(n, 0));
+    DType dtype = onnx_type(n, 0)->dtype;
+    bool mixes = strcmp(r->mode, "nearest") != 0 && dtype_is_int(dtype);
     Text words = {0};
     put_modes(n, &words, r);
     put_lines(n, &words, r, changed, count);
-    bool good = onnx_emit(n, "%s = resize(%s, %s, axes = %s%s)", onnx_out(n, 0), onnx_in(n, 0),
-                          onnx_list(n, sizes, count), onnx_list(n, axes, count), words.len ? words.ptr : "");
+    const char *wide = dtype_bytes(dtype) == 1 ? "f32" : "f64";
+    const char *x = mixes ? onnx_text(n, "cast(%s, to = %s)", onnx_in(n, 0), wide) : onnx_in(n, 0);
+    const char *y = onnx_text(n, "resize(%s, %s, axes = %s%s)", x, onnx_list(n, sizes, count),
+                              onnx_list(n, axes, count), words.len ? words.ptr : "");
     text_free(&words);
-    return good;
+    return mixes ? write_integers(n, r, y, dtype) : onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
 }
 
 /* Scales or sizes of the axes that are named, or of all */
@@ -214,8 +232,7 @@ static bool check_mode(OnnxNode *n, const Resize *r)
         !is_word(r->nearest, roundings, sizeof roundings / sizeof *roundings) ||
         !is_word(r->transform, transforms, sizeof transforms / sizeof *transforms))
         return onnx_no(n, "its mode is not known");
-    return strcmp(r->mode, "nearest") == 0 || dtype_is_float(onnx_type(n, 0)->dtype) ||
-           onnx_no(n, "it interpolates integers");
+    return strcmp(r->mode, "nearest") == 0 || onnx_type(n, 0)->dtype != DT_BOOL || onnx_no(n, "it interpolates truths");
 }
 
 static bool write_resize(OnnxNode *n)

@@ -582,6 +582,29 @@ def images_of_another_size(t):
 
 
 @case
+def images_of_integers_of_another_size(t):
+    """Means are cut off, but for what is whole: between equal pixels there is no smaller one."""
+    def resized(x, scale, kind, **row):
+        m = model(graph([node("Resize", ["x", "", "s"], ["y"], **row)], [value("x", list(x.shape), kind)], [value("y", None, kind)],
+                        [tensor("s", numpy.array([1, 1, 1, scale], "f4"))]), opset=19)
+        return t.value(m, x=x)
+    for kind, dtype in ((2, "u1"), (3, "i1"), (6, "i4"), (5, "i2")):
+        x = numpy.array([[[[8, 5, 100, 3]]]], dtype)
+        numpy.testing.assert_array_equal(resized(x, 2, kind, mode="linear")[0, 0, 0], [8, 7, 5, 28, 76, 75, 27, 3])
+        numpy.testing.assert_array_equal(resized(x, 0.5, kind, mode="linear", antialias=1)[0, 0, 0], [18, 40])
+        sevens = numpy.full((1, 1, 4, 9), 7, dtype)
+        for scale in (2.5, 1.25, 0.6, 3, 2.3):
+            assert (resized(sevens, scale, kind, mode="linear") == 7).all()
+        if dtype[0] == "i":
+            numpy.testing.assert_array_equal(resized(-x, 2, kind, mode="linear")[0, 0, 0], [-8, -7, -5, -28, -76, -75, -27, -3])
+    edge = numpy.array([[[[0, 0, 0, 255, 255, 255]]]], "u1")
+    y = resized(edge, 4, 2, mode="cubic")[0, 0, 0]
+    assert y[7] == 0 and y[16] == 255 and (numpy.diff(y.astype("i4")) >= 0).all(), y
+    t.write(model(graph([node("Resize", ["x", "", "s"], ["y"], mode="linear")], [value("x", [4], 9)], [value("y", None, 9)], [tensor("s", numpy.array([2], "f4"))]), opset=19))
+    assert "it interpolates truths" in t.run("import", "m.onnx", status=1)
+
+
+@case
 def integers_are_divided_towards_zero(t):
     m = model(graph([node("Div", ["a", "b"], ["y"]), node("Mod", ["a", "b"], ["r"], fmod=1)], [value("a", [6], 6), value("b", [6], 6)],
                     [value("y", None), value("r", None)]))
