@@ -5,11 +5,11 @@
 
 #define AXES_ARE_OPERANDS 18 /* of reductions but sum, from this opset on */
 
-/* text is what is written of the operand, `$`, the axes and keep, `@` */
-static const char *fill(OnnxNode *n, const char *x, const char *rest)
+/* A form of the operand, `$`, and of the axes and keep, `@` */
+static const char *fill(OnnxNode *n, const char *form, const char *x, const char *rest)
 {
     Text text = {0};
-    for (const char *at = n->row->text; *at; at++) {
+    for (const char *at = form; *at; at++) {
         if (*at == '$')
             text_str(&text, str_from(x));
         else if (*at == '@')
@@ -55,6 +55,44 @@ static bool write_of_nothing(OnnxNode *n, const char *value, const int64_t *axes
                      dtype_name(type->dtype));
 }
 
+/* How many elements become one */
+static int64_t reduced_count(const OnnxNode *n, const int64_t *axes, uint32_t count)
+{
+    int64_t elements = count ? 1 : shape_elements(&onnx_type(n, 0)->shape);
+    for (uint32_t i = 0; i < count; i++)
+        elements *= onnx_dim(n, 0, axes[i]);
+    return elements;
+}
+
+/* The sum, divided towards zero */
+static bool write_mean_of_integers(OnnxNode *n, const char *rest, int64_t count)
+{
+    const char *sum = onnx_temp(n, "sum"), *dtype = dtype_name(onnx_type(n, 0)->dtype);
+    if (count < 1)
+        return onnx_no(n, "it takes the mean of no integers");
+    if (!onnx_emit(n, "%s = reduce_sum(%s%s)", sum, onnx_in(n, 0), rest))
+        return false;
+    if (dtype_is_unsigned(onnx_type(n, 0)->dtype))
+        return onnx_emit(n, "%s = %s / %lld", onnx_out(n, 0), sum, (long long)count);
+    return onnx_emit(n, "%s = %s / %lld + cast(%s %% %lld != 0 and %s < 0, to = %s)", onnx_out(n, 0), sum,
+                     (long long)count, sum, (long long)count, sum, dtype);
+}
+
+/* Means, norms and logarithms, whose results are integers again, cut off as ONNX Runtime does */
+static bool write_of_integers(OnnxNode *n, const char *rest, int64_t count)
+{
+    const char *op = n->proto->op_type, *dtype = dtype_name(onnx_type(n, 0)->dtype);
+    bool norm = strcmp(op, "ReduceL2") == 0;
+    if (dtype_bytes(onnx_type(n, 0)->dtype) < 4)
+        return onnx_no(n, "its operand is %s", dtype);
+    if (strcmp(op, "ReduceMean") == 0)
+        return write_mean_of_integers(n, rest, count);
+    if (!norm && strcmp(op, "ReduceLogSum") != 0)
+        return onnx_no(n, "it adds up exponentials of integers");
+    const char *form = norm ? "sqrt(cast(reduce_sum(square($)@), to = f64))" : "log(cast(reduce_sum($@), to = f64))";
+    return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), fill(n, form, onnx_in(n, 0), rest), dtype);
+}
+
 static bool write_reduce(OnnxNode *n)
 {
     const int64_t *axes;
@@ -78,8 +116,8 @@ static bool write_reduce(OnnxNode *n)
     const char *keep = onnx_int(n, "keepdims", 1) ? ", keep = true" : "";
     const char *rest = count ? onnx_text(n, ", axes = %s%s", onnx_list(n, axes, count), keep) : keep;
     if (!dtype_is_float(dtype) && !plain && !strstr(n->row->text, "abs") && !strstr(n->row->text, "square("))
-        return onnx_no(n, "it takes a mean or a logarithm of integers");
-    return onnx_emit(n, bools ? "%s = %s != 0" : "%s = %s", onnx_out(n, 0), fill(n, x, rest));
+        return write_of_integers(n, rest, reduced_count(n, axes, count));
+    return onnx_emit(n, bools ? "%s = %s != 0" : "%s = %s", onnx_out(n, 0), fill(n, n->row->text, x, rest));
 }
 
 /* The last one of several: the first from the end. */

@@ -605,6 +605,23 @@ def images_of_integers_of_another_size(t):
 
 
 @case
+def reductions_of_integers_are_cut_off(t):
+    x = numpy.array([[3, 4, 5, -7, 9], [1, 1, 2, 0, -5], [-3, -4, -4, 0, 0], [1, 0, 0, 0, 1], [7, 8, 8, 6, 4]])
+    want = {"Mean": [2, 0, -2, 0, 6], "L1": [28, 9, 11, 2, 33], "L2": [13, 5, 6, 1, 15], "SumSquare": [180, 31, 41, 2, 229]}
+    def reduced(op, x, kind):
+        m = model(graph([node("Reduce" + op, ["x"], ["y"], axes=[1], keepdims=0)], [value("x", list(x.shape), kind)], [value("y", None, kind)]), opset=13)
+        return t.value(m, x=x)
+    for kind, dtype in ((6, "i4"), (7, "i8"), (12, "u4"), (13, "u8")):
+        for op, wanted in want.items() if dtype[0] == "i" else ():
+            numpy.testing.assert_array_equal(reduced(op, x.astype(dtype), kind), wanted)
+        numpy.testing.assert_array_equal(reduced("Mean", abs(x).astype(dtype), kind), [5, 1, 2, 0, 6])
+        numpy.testing.assert_array_equal(reduced("LogSum", abs(x).astype(dtype), kind), [3, 2, 2, 0, 3])
+    for op, kind, why in (("LogSumExp", 7, "it adds up exponentials of integers"), ("Mean", 3, "its operand is i8"), ("L2", 9, "its operand is bool")):
+        t.write(model(graph([node("Reduce" + op, ["x"], ["y"], axes=[1])], [value("x", [2, 3], kind)], [value("y", None, kind)]), opset=13))
+        assert why in t.run("import", "m.onnx", status=1)
+
+
+@case
 def integers_are_divided_towards_zero(t):
     m = model(graph([node("Div", ["a", "b"], ["y"]), node("Mod", ["a", "b"], ["r"], fmod=1)], [value("a", [6], 6), value("b", [6], 6)],
                     [value("y", None), value("r", None)]))
