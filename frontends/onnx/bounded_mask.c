@@ -199,18 +199,23 @@ static bool take_lists(OnnxNode *n, uint32_t axis)
     return true;
 }
 
-/* Elements go where the positions that are there say; who writes the op leaves the others out.  The result has as many
- * entries as operand 0. */
+/* Elements, or slices, go where the positions that are there say; who writes the op leaves the others out.  The result
+ * has as many entries as operand 0. */
 static bool take_scattered(OnnxNode *n, uint32_t operand, const OnnxValue *value)
 {
-    const OnnxValue *onto = n->in[0];
-    int64_t along;
+    const OnnxValue *onto = n->in[0], *at = n->in[1];
+    bool lists = strcmp(n->proto->op_type, "ScatterND") == 0;
+    int64_t along = value->count_axis;
     n->count = onto->count;
     n->counted = onto->count != NULL;
     n->count_axis[0] = onto->count_axis;
-    if (operand == 0) /* positions from its end would be others */
-        return onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) && (along != value->count_axis || n->in[1]->count);
-    return n->in[1]->count == value->count && n->in[1]->count_axis == value->count_axis;
+    if (operand)
+        return at->count == value->count && at->count_axis == value->count_axis &&
+               (!lists || at->count_axis + 1 < onnx_rank(n, 1));
+    if (at->count) /* positions from its end would be others */
+        return true;
+    return lists ? along >= onnx_dim(n, 1, -1)
+                 : onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) && along != value->count_axis;
 }
 
 static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
@@ -244,7 +249,7 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         return operand == 1 && axis + 1 < onnx_rank(n, 1) && !onnx_int(n, "batch_dims", 0);
     if (strcmp(op, "RoiAlign") == 0) /* one result for each region */
         return operand > 0 && axis == 0 && n->in[1]->count == value->count && n->in[2]->count == value->count;
-    if (strcmp(op, "ScatterElements") == 0)
+    if (strcmp(op, "ScatterElements") == 0 || strcmp(op, "ScatterND") == 0)
         return take_scattered(n, operand, value);
     if (strcmp(op, "Flatten") == 0)
         return axis == 0 && onnx_int(n, "axis", 1) == 1;

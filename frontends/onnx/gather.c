@@ -130,11 +130,45 @@ static bool write_scatter_elements(OnnxNode *n)
                      onnx_in(n, 2), (long long)axis, mode);
 }
 
+/* Where lists of positions end: the extents that they go along, of what has a count that */
+static const char *list_ends(OnnxNode *n)
+{
+    const OnnxValue *onto = n->in[0];
+    uint32_t each = (uint32_t)onnx_dim(n, 1, -1);
+    const char *ends = onnx_known_list(n, onto->type->shape.dim, each, "ends");
+    return onto->count && onto->count_axis < each
+               ? onnx_text(n, "select(iota(axis = 0, shape = [%u], dtype = i64) == %u, %s, %s)", each, onto->count_axis,
+                           onnx_name_value(n->onnx, onto->count), ends)
+               : ends;
+}
+
+/* The same of slices: lists of positions behind a count lead to the last one in each dimension, of which the first has
+ * one more. */
+static bool write_counted_slices(OnnxNode *n, const char *mode)
+{
+    const OnnxValue *lists = n->in[1];
+    long long extent = onnx_dim(n, 0, 0);
+    const char *from_begin = onnx_temp(n, "at"), *room = onnx_temp(n, "room"), *given = onnx_in(n, 1);
+    if (!onnx_emit(n, "%s = select(%s < 0, %s + %s, %s)", from_begin, given, given, list_ends(n), given))
+        return false;
+    n->in[1] = onnx_written(n, from_begin);
+    n->in[1]->count = lists->count;
+    n->in[1]->count_axis = lists->count_axis;
+    return onnx_mask_operand(n, 1, "-1") &&
+           onnx_emit(n, "%s = concat(%s, slice(%s, axes = 0, begin = 0, end = 1), axis = 0)", room, onnx_in(n, 0),
+                     onnx_in(n, 0)) &&
+           onnx_emit(n, "%s = slice(scatter_nd(%s, %s, %s%s), axes = 0, begin = 0, end = %lld)", onnx_out(n, 0), room,
+                     onnx_in(n, 1), onnx_in(n, 2), mode, extent);
+}
+
 static bool write_scatter_nd(OnnxNode *n)
 {
     const char *mode = reduction(n);
-    return mode && check_slices(n, 0) &&
-           onnx_emit(n, "%s = scatter_nd(%s, %s, %s%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1), onnx_in(n, 2),
+    if (!mode || !check_slices(n, 0))
+        return false;
+    if (n->in[1]->count && onnx_dim(n, 0, 0) > 0)
+        return write_counted_slices(n, mode);
+    return onnx_emit(n, "%s = scatter_nd(%s, %s, %s%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1), onnx_in(n, 2),
                      mode);
 }
 

@@ -54,6 +54,24 @@ def elements_go_where_positions_say_that_are_there(t):
 
 
 @case
+def slices_go_where_lists_of_positions_say_that_are_there(t):
+    """Added to others, also as single elements, and counted from the end of what is itself as large as data say"""
+    weights = WEIGHTS + [tensor("onto", numpy.full((6, 2), 0.5, "f4"))]
+    for x in TABLES:
+        for nodes, want in (([*rows_above("a", "x"), node("ScatterND", ["onto", "a.rows", "a"], ["y"], reduction="add")], numpy.where(x[:, :1] > 0, x + 0.5, 0.5)),
+                            ([*rows_above("a", "x"), node("ScatterND", ["onto", "a.rows", "a"], ["y"])], numpy.where(x[:, :1] > 0, x, 0.5)),
+                            ([node("Greater", ["x", "level"], ["good"]), node("NonZero", ["good"], ["at"]), node("Transpose", ["at"], ["lists"], perm=[1, 0]),
+                              node("GatherND", ["x", "lists"], ["some"]), node("ScatterND", ["onto", "lists", "some"], ["y"])], numpy.where(x > 0, x, 0.5))):
+            m = model(graph(nodes, [value("x", [6, 2])], [value("y", None)], weights), opset=18)
+            numpy.testing.assert_array_equal(t.value(m, x=x), want.astype("f4"))
+    within = Found(t, node("Constant", [], ["other"], value=numpy.array([1, 0])), node("Gather", ["a", "other"], ["b"], axis=1), *rows_above("c", "b"),
+                   node("Shape", ["a"], ["s"]), node("Slice", ["s", "zero", "one"], ["k"]), node("Sub", ["c.rows", "k"], ["from_end"]), node("ScatterND", ["a", "from_end", "c"], ["y"]))
+    for x in TABLES:
+        rows = chosen(x)
+        numpy.testing.assert_array_equal(within(x), numpy.where(rows[:, 1:] > 0, rows[:, ::-1], rows))
+
+
+@case
 def reductions_take_what_is_there(t):
     for op, of in (("Sum", numpy.sum), ("Prod", numpy.prod), ("Max", numpy.max), ("Min", numpy.min),
                    ("SumSquare", lambda x, axis: (x * x).sum(axis)), ("L1", lambda x, axis: abs(x).sum(axis)),
