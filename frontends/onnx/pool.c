@@ -110,12 +110,28 @@ const char *onnx_pool_text(OnnxNode *n, const OnnxWindow *w, const char *x, cons
                      onnx_window_text(n, w, 0), w->ceil ? ", ceil = true" : "", rest);
 }
 
+/* Does the padded image hold a window?  What max_pool says itself where not; max_pool_indices has no words for it. */
+static bool holds_window(OnnxNode *n, const OnnxWindow *w)
+{
+    static const char *const extent[] = {"wide", "high", "deep"}; /* of the last dimension, the one before, others */
+    for (uint32_t d = 0; d < w->rank; d++) {
+        int64_t span = (w->size[d] - 1) * w->dilation[d] + 1, from_last = w->rank - 1 - d;
+        int64_t padded = onnx_dim(n, 0, d + 2) + w->before[d] + w->after[d], sticks_out = w->ceil ? w->stride[d] : 1;
+        if (span - padded >= sticks_out)
+            return onnx_no(n, "the window is %lld %s, the padded image only %lld", (long long)span,
+                           extent[from_last < 2 ? from_last : 2], (long long)padded);
+    }
+    return true;
+}
+
 /* With the positions of the largest, of which some models count the columns of an image first. */
 static bool write_max_pool_indices(OnnxNode *n, const OnnxWindow *w)
 {
     bool by_column = onnx_int(n, "storage_order", 0) && w->rank > 1;
     if (by_column && w->rank > 2)
         return onnx_no(n, "it counts positions of %u dimensions by column", w->rank);
+    if (!holds_window(n, w))
+        return false;
     const char *index = by_column ? onnx_temp(n, "index") : onnx_out(n, 1);
     if (!onnx_emit(n, "(%s, %s) = max_pool_indices(%s, window = %s%s%s)", onnx_out(n, 0), index, onnx_in(n, 0),
                    short_list(n, w->size, w->rank), onnx_window_text(n, w, 0), w->ceil ? ", up = true" : ""))

@@ -582,6 +582,20 @@ def images_of_another_size(t):
 
 
 @case
+def windows_wider_than_the_image(t):
+    """They are the same error with positions and without; with ceil_mode a window may stick out."""
+    for results in (["y"], ["y", "i"]):
+        for shape, side, size in (([1, 2, 4], "wide", [5]), ([1, 2, 4, 9], "high", [5, 5]), ([1, 2, 4, 9, 9], "deep", [5, 5, 5])):
+            pool = lambda **row: model(graph([node("MaxPool", ["x"], results, kernel_shape=size, **row)], [value("x", shape)],
+                                             [value(r, None, 7 if r == "i" else 1) for r in results]))
+            for strides in ([1], [2]):
+                t.write(pool(strides=strides * len(size)))
+                assert f"the window is 5 {side}, the padded image only 4" in t.run("import", "m.onnx", status=1)
+            x = numpy.arange(numpy.prod(shape), dtype="f4").reshape(shape)
+            assert t.value(pool(strides=[2] * len(size), ceil_mode=1), x=x).shape[:3] == (1, 2, 1)
+
+
+@case
 def images_of_integers_of_another_size(t):
     """Means are cut off, but for what is whole: between equal pixels there is no smaller one."""
     def resized(x, scale, kind, **row):
