@@ -158,7 +158,10 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
         return 0;                                                                      /* reads any layout */
     if (convolution_phase_count(graph, node) && !convolution_of(graph, node, &conv)) { /* transposed */
         conv = convolution_phase_of(graph, node, 0).conv;
-        return conv.groups != 1 ? keep_plain(layouter, node) : may_block(layouter, out) ? layouter->lanes : 0;
+        bool blocked = conv.groups == conv.channels && conv.groups == conv.outputs && layout_block(graph, node->in[0]);
+        if (conv.groups != 1 && !blocked)
+            return keep_plain(layouter, node);
+        return may_block(layouter, out) ? layouter->lanes : 0;
     }
     if (!convolution_of(graph, node, &conv))
         return keep_plain(layouter, node);

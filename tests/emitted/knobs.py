@@ -149,6 +149,12 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     c = conv2d(x, w, pad = [1, 2], stride = [2, 1], groups = 3) MARK
     y = minimum(relu(c), 6.0)
 }"""),
+    "depthwise_transposed": ("depthwise", DEPTHWISE, """graph g(x: f32[1, 3, 9, 11]) -> (y: f32[1, 32, 18, 22]) {
+    param u: f32[32, 3, 1, 1] = he_normal(seed = 1)
+    param w: f32[32, 1, 4, 4] = he_normal(seed = 2)
+    c = conv2d_transpose(conv2d(x, u), w, stride = 2, pad = 1, groups = 32) MARK
+    y = relu(c)
+}"""),
     "depthwise_wide_window": ("depthwise", DEPTHWISE, """graph g(x: f32[1, 3, 4, 50]) -> (y: f32[1, 32, 4, 50]) {
     param u: f32[32, 3, 1, 1] = he_normal(seed = 1)
     param w: f32[32, 1, 1, 17] = he_normal(seed = 2)

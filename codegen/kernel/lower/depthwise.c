@@ -1,6 +1,6 @@
 /* Depthwise and grouped convolutions (depthwise.h): the tile, the recipe, and the provider's row.
- * Takes f32 convolutions of one or two dimensions whose image is in memory.  Ungrouped ones, too: those of so few
- * outputs that the register tiles of other contractions refuse them. */
+ * Takes f32 convolutions of one or two dimensions, and transposed ones of single channels, whose image is in memory.
+ * Ungrouped ones, too: those of so few outputs that the register tiles of other contractions refuse them. */
 #include "kernel/lower/depthwise.h"
 
 #include "base/number.h"
@@ -20,8 +20,9 @@ static const KnobSpec depthwise_knobs[] = {
     {NULL, 0, NULL},
 };
 
-#define MOST_EDGES    8 /* columns at both ends of a row that tiles take in, with the taps that are inside */
-#define FEW_PIXELS    4 /* whose sums hide the latency of each other's additions */
+#define MOST_PARTS    16 /* of a transposed one, each a text of its own */
+#define MOST_EDGES    8  /* columns at both ends of a row that tiles take in, with the taps that are inside */
+#define FEW_PIXELS    4  /* whose sums hide the latency of each other's additions */
 #define MANY_PIXELS   8
 #define MANY_OUTPUTS  8
 #define MOST_TOGETHER 4 /* rows over a plane */
@@ -132,27 +133,63 @@ static bool plan_along(Depthwise *dw, Along along, const int64_t *asked)
     return false;
 }
 
-static bool plan(Lower *lower, Depthwise *dw, Recipe *recipe)
+/* Some of the results, those that see the same taps, or all. */
+static bool plan_part(Lower *lower, Depthwise *dw, uint32_t part, const Recipe *recipe)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
     const int64_t *asked = recipe->knob;
-    *dw = (Depthwise){.lower = lower, .node = node, .line = NONE};
-    if (lower->target->lanes < 2 || !convolution_of(lower->graph, node, &dw->conv) || dw->conv.window.rank < 1 ||
-        dw->conv.window.rank > 2 || lower_has_other_windows(lower, lower->kernel) ||
-        !depthwise_in_memory(lower, node) || !shape_elements(value_shape(lower->graph, node->in[1])) ||
-        !shape_elements(value_shape(lower->graph, node->out[0])))
+    *dw =
+        (Depthwise){.lower = lower, .node = node, .line = NONE, .part = convolution_phase_of(lower->graph, node, part)};
+    dw->conv = dw->part.conv;
+    if (dw->conv.window.rank < 1 || dw->conv.window.rank > 2 || convolution_phase_is_empty(&dw->part))
         return false;
     depthwise_see_window(dw);
     dw->outputs = asked[KNOB_OUTPUTS] == KNOB_FREE ? choose_outputs(dw) : asked[KNOB_OUTPUTS];
-    if (dw->outputs < 1 || dw->group_outputs % dw->outputs)
+    if (dw->outputs < 1 || dw->group_outputs % dw->outputs ||
+        (dw->part.transposed && (dw->group_channels > 1 || dw->group_outputs > 1)))
         return false;
     for (Along along = ALONG_CHANNELS; along <= ALONG_NOTHING; along++)
-        if (may_go(recipe, along) && plan_along(dw, along, asked)) {
-            if (dw->framed)
-                recipe_scratch(lower, recipe, "plane", DT_F32, depthwise_plane_elements(dw), true);
+        if (may_go(recipe, along) && plan_along(dw, along, asked))
             return true;
-        }
     return false;
+}
+
+static void set_knobs(const Depthwise *dw, Recipe *recipe)
+{
+    recipe->knob[KNOB_PIXELS] = dw->pixels;
+    recipe->knob[KNOB_OUTPUTS] = dw->outputs;
+    recipe->knob[KNOB_CHANNELS] = dw->along == ALONG_CHANNELS;
+    recipe->knob[KNOB_WIDTH] = dw->along == ALONG_WIDTH;
+    recipe->knob[KNOB_HELD] = dw->held;
+    recipe->knob[KNOB_FRAMED] = dw->framed ? dw->together : 0;
+}
+
+/* The parts of the result; the recipe says how the first of several goes, the others go along the same.  NULL: not so.
+ */
+static Depthwise *plan(Lower *lower, Recipe *recipe, uint32_t *parts)
+{
+    const Node *node = &lower->graph->node[lower->kernel->anchor];
+    *parts = convolution_phase_count(lower->graph, node);
+    if (lower->target->lanes < 2 || !*parts || *parts > MOST_PARTS || lower_has_other_windows(lower, lower->kernel) ||
+        !depthwise_in_memory(lower, node) || !shape_elements(value_shape(lower->graph, node->in[1])) ||
+        !shape_elements(value_shape(lower->graph, node->out[0])))
+        return NULL;
+    Depthwise *dw = ARENA_ARRAY(lower->arena, Depthwise, *parts);
+    Recipe others = *recipe;
+    int64_t plane = 0;
+    for (uint32_t p = 0; p < *parts; p++) {
+        if (!plan_part(lower, &dw[p], p, p ? &others : recipe))
+            return NULL;
+        plane = most(plane, dw[p].framed ? depthwise_plane_elements(&dw[p]) : 0);
+        if (p)
+            continue;
+        set_knobs(&dw[0], &others);
+        others.knob[KNOB_PIXELS] = others.knob[KNOB_HELD] = KNOB_FREE;
+        others.knob[KNOB_FRAMED] = dw[0].framed ? KNOB_FREE : 0;
+    }
+    if (plane)
+        recipe_scratch(lower, recipe, "plane", DT_F32, plane, true);
+    return dw;
 }
 
 static bool overlaps(const Depthwise *dw)
@@ -163,17 +200,15 @@ static bool overlaps(const Depthwise *dw)
 
 static bool depthwise_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
-    Depthwise dw;
+    uint32_t parts;
+    const Depthwise *dw = plan(lower, recipe, &parts);
     (void)kernel;
-    if (!plan(lower, &dw, recipe))
+    if (!dw)
         return false;
-    recipe->knob[KNOB_PIXELS] = dw.pixels;
-    recipe->knob[KNOB_OUTPUTS] = dw.outputs;
-    recipe->knob[KNOB_CHANNELS] = dw.along == ALONG_CHANNELS;
-    recipe->knob[KNOB_WIDTH] = dw.along == ALONG_WIDTH;
-    recipe->knob[KNOB_HELD] = dw.held;
-    recipe->knob[KNOB_FRAMED] = dw.framed ? dw.together : 0;
-    recipe->rewrites = overlaps(&dw);
+    set_knobs(&dw[0], recipe);
+    recipe->rewrites = false;
+    for (uint32_t p = 0; p < parts; p++)
+        recipe->rewrites |= overlaps(&dw[p]);
     return true;
 }
 
@@ -224,17 +259,18 @@ void depthwise_line(Lower *lower, Depthwise *dw, Block *block, Index row, uint32
 
 static void depthwise_lower(Lower *lower)
 {
-    Depthwise dw;
     Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
-    bool offered = plan(lower, &dw, &recipe);
-    assert(offered && "what was offered is offered again");
-    (void)offered;
-    open_buffers(&dw);
-    if (dw.framed) {
-        dw.image_x = dw.x;
-        dw.x = lower_scratch(lower, 0);
+    uint32_t parts;
+    Depthwise *dw = plan(lower, &recipe, &parts);
+    assert(dw && "what was offered is offered again");
+    for (uint32_t p = 0; p < parts; p++) {
+        open_buffers(&dw[p]);
+        if (dw[p].framed) {
+            dw[p].image_x = dw[p].x;
+            dw[p].x = lower_scratch(lower, 0);
+        }
+        depthwise_emit(&dw[p]);
     }
-    depthwise_emit(&dw);
 }
 
 const Provider provider_depthwise = {

@@ -21,8 +21,9 @@ typedef enum Along {
 typedef struct Depthwise {
     Lower *lower;
     const Node *node;
-    const Node *reader; /* of the line; or NULL */
-    Convolution conv;
+    const Node *reader;               /* of the line; or NULL */
+    ConvolutionPhase part;            /* of a transposed one: those results that see the same taps; else all */
+    Convolution conv;                 /* of the part */
     WindowDimension image_h, image_w; /* of the image ... */
     WindowDimension h, w;             /* ... and of what the tiles pass over, it or its plane */
     int64_t group_channels, group_outputs;
@@ -69,6 +70,9 @@ bool depthwise_packing(const Depthwise *dw, ValueId *source, Packing *packing);
 /* The output that is `number` behind the block's first one, in all lanes. */
 Index depthwise_output(const Depthwise *dw, int64_t number);
 void depthwise_position(const Depthwise *dw, Index output, Index row, Index column, Index *position);
+/* Where a result of the part is, and a tap of it in the weights. */
+void depthwise_result(const Depthwise *dw, Index output, Index row, Index column, Index *position);
+void depthwise_weight(const Depthwise *dw, Index output, Index channel, Index kh, Index kw, Index *position);
 /* depthwise_plane.c: lets the tiles of vectors along the width pass over planes in scratch; false: it gains nothing, or
  * cannot be.  After depthwise_see_window. */
 bool depthwise_see_plane(Depthwise *dw);

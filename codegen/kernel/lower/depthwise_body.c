@@ -100,9 +100,7 @@ static const Expr *load_weight(const Body *body, Block *block, int64_t output, I
                                  sum2(body, scaled(body, tap, dw->lanes), index_var(body->arena, dw->lane))));
     }
     Index position[MAX_RANK] = {0};
-    depthwise_position(dw, channel, kh, kw, position);
-    position[0] = depthwise_output(dw, output);
-    position[1] = channel;
+    depthwise_weight(dw, depthwise_output(dw, output), channel, kh, kw, position);
     Block *outer = lower_enter(body->lower, block);
     const Expr *weight = lower_value(body->lower, dw->node->in[1], position);
     lower_leave(body->lower, outer);
@@ -279,7 +277,7 @@ static void finish(const Body *body, Block *block, const Tile *tile)
             Index row = together ? sum2(body, body->row, index_constant(q)) : body->row;
             if (tile->vectors)
                 column = sum2(body, column, index_var(body->arena, dw->lane));
-            depthwise_position(dw, depthwise_output(dw, together ? 0 : q), row, column, position);
+            depthwise_result(dw, depthwise_output(dw, together ? 0 : q), row, column, position);
             body->lower->bound[result] = expr_local_at(body->arena, tile->acc, index_constant(q), index_constant(p));
             if (dw->line != NONE)
                 store_in_line(body, column, position);
@@ -456,13 +454,21 @@ static Block *loop_over(const Body *body, Block *block, const Var *var)
     return var->high > 0 ? &stmt_for(body->arena, block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body : block;
 }
 
+/* Parts of a transposed one follow one another: each has names of its own, so one channel is a loop, too. */
+static Block *each_channel(const Body *body, Block *block)
+{
+    const Var *var = body->dw->block;
+    return body->dw->part.transposed ? &stmt_for(body->arena, block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body
+                                     : loop_over(body, block, var);
+}
+
 /* Channels of which each has its plane; the zeros around these are the same, and made once for some together. */
 static Block *channels_together(const Body *body, Block *block)
 {
     const Depthwise *dw = body->dw;
     int64_t channels = dw->block->high + 1, some = depthwise_planes_together(dw);
     if (some == 1) {
-        block = loop_over(body, block, dw->block);
+        block = each_channel(body, block);
         depthwise_clear(dw->lower, block, dw->x, depthwise_plane_elements(dw));
         depthwise_bring_plane(dw, block);
         return block;
@@ -485,7 +491,10 @@ void depthwise_emit(Depthwise *dw)
 {
     Body body = {.dw = dw, .lower = dw->lower, .arena = dw->lower->arena};
     Block *block = loop_over(&body, dw->lower->block, dw->image);
-    block = dw->framed ? channels_together(&body, block) : loop_over(&body, block, dw->block);
+    if (dw->framed)
+        block = channels_together(&body, block);
+    else
+        block = each_channel(&body, block);
     if (dw->along == ALONG_CHANNELS)
         block = &stmt_lanes(body.arena, block, dw->lane, (uint32_t)dw->lanes)->body;
     Block *outer = lower_enter(dw->lower, block);

@@ -3,8 +3,8 @@
  *     result[channel, tap] = sum over images and windows of d[channel, window] * x[channel, window at the tap]
  *
  * A channel's image comes into scratch as a plane with zeros around it (depthwise.h), and so do the gradients d, their
- * rows as far apart as the image's that they meet, zeros between them.  Then a tap is a shift, and all rows together are
- * one run of vectors, whose sums of all taps stay in registers; in the end the lanes of each are added up. */
+ * rows as far apart as the image's that they meet, zeros between them.  Then a tap is a shift, and all rows together
+ * are one run of vectors, whose sums of all taps stay in registers; in the end the lanes of each are added up. */
 #include "kernel/lower/depthwise.h"
 
 #include "base/number.h"
@@ -89,8 +89,7 @@ static bool plan(Lower *lower, TapSums *t, Recipe *recipe)
     t->steps = ceil_div((dw->h.out - 1) * t->apart + dw->w.out, lanes);
     t->at_once = least(dw->h.size, (lower->target->vector_registers - 3) / dw->w.size);
     dw->reach = t->steps * lanes + last_tap(dw);
-    const int64_t elements[PIECES] = {depthwise_plane_elements(dw), t->steps * lanes,
-                                      dw->h.size * dw->w.size * lanes};
+    const int64_t elements[PIECES] = {depthwise_plane_elements(dw), t->steps * lanes, dw->h.size * dw->w.size * lanes};
     for (uint32_t p = 0; p < PIECES; p++)
         recipe_scratch(lower, recipe, name[p], DT_F32, elements[p], true);
     return t->at_once > 0;

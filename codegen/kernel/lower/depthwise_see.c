@@ -26,6 +26,29 @@ void depthwise_position(const Depthwise *dw, Index output, Index row, Index colu
     position[1 + dw->conv.window.rank] = column;
 }
 
+/* begin + step * at, of the dimension so far from the last. */
+static Index spread(const Depthwise *dw, const int64_t *begin, const int64_t *step, uint32_t from_last, Index at)
+{
+    Arena *arena = dw->lower->arena;
+    uint32_t rank = dw->conv.window.rank, d = rank - 1 - from_last;
+    return from_last < rank ? index_add(arena, index_scale(arena, at, step[d]), index_constant(begin[d])) : at;
+}
+
+void depthwise_result(const Depthwise *dw, Index output, Index row, Index column, Index *position)
+{
+    const ConvolutionPhase *part = &dw->part;
+    depthwise_position(dw, output, spread(dw, part->begin, part->step, 1, row),
+                       spread(dw, part->begin, part->step, 0, column), position);
+}
+
+void depthwise_weight(const Depthwise *dw, Index output, Index channel, Index kh, Index kw, Index *position)
+{
+    const ConvolutionPhase *part = &dw->part;
+    depthwise_position(dw, channel, spread(dw, part->tap_begin, part->tap_step, 1, kh),
+                       spread(dw, part->tap_begin, part->tap_step, 0, kw), position);
+    position[0] = output;
+}
+
 /* The channel of the image that `channel` of the block's group is. */
 static Index channel_read(const Depthwise *dw)
 {
@@ -56,7 +79,7 @@ static void inside(const WindowDimension *d, int64_t *begin, int64_t *end)
 {
     int64_t room = d->in + d->before - window_span(d); /* where the last of them begins at most */
     *end = room < 0 ? 0 : least(d->out, room / d->stride + 1);
-    *begin = least(ceil_div(d->before, d->stride), d->out);
+    *begin = d->before > 0 ? least(ceil_div(d->before, d->stride), d->out) : 0; /* parts may begin further on */
     *end = most(*begin, *end);
 }
 
@@ -101,9 +124,8 @@ static bool weights_address(const Depthwise *dw, const Var *kh, const Var *kw, V
     Arena *arena = dw->lower->arena;
     Index position[MAX_RANK] = {0};
     Leaves leaves;
-    depthwise_position(dw, depthwise_output(dw, 0), index_var(arena, kh), index_var(arena, kw), position);
-    position[0] = depthwise_output(dw, 0);
-    position[1] = index_constant(0);
+    depthwise_weight(dw, depthwise_output(dw, 0), index_constant(0), index_var(arena, kh), index_var(arena, kw),
+                     position);
     if (!kernel_computes(dw->lower, dw->node->in[1]))
         return lower_memory_source(dw->lower, dw->node->in[1], position, source, address);
     if (!lower_leaves(dw->lower, dw->node->in[1], position, &leaves) || leaves.count > 1)
@@ -162,7 +184,7 @@ static bool finishes_vectors(const Depthwise *dw)
     Index position[MAX_RANK], column = index_var(arena, w);
     if (dw->along == ALONG_WIDTH)
         column = index_var(arena, dw->lane);
-    depthwise_position(dw, depthwise_output(dw, 0), index_var(arena, h), column, position);
+    depthwise_result(dw, depthwise_output(dw, 0), index_var(arena, h), column, position);
     return lower_finishes_vectors(dw->lower, dw->node, position, dw->lane, dw->reader);
 }
 

@@ -226,10 +226,9 @@ static void plan_scratch(Gradient *g, Recipe *recipe)
         [GRADIENT_TURNED] = g->turns ? g->lanes * gradient_turned_stride(g) : 0,
     };
     for (uint32_t p = 0; p < GRADIENT_PIECES; p++)
-        g->piece[p] =
-            elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p],
-                                                 p >= GRADIENT_PANEL || g->groups > 1)
-                                : NONE;
+        g->piece[p] = elements[p] ? recipe_scratch(g->lower, recipe, name[p], DT_F32, elements[p],
+                                                   p >= GRADIENT_PANEL || g->groups > 1)
+                                  : NONE;
 }
 
 static bool plan(Lower *lower, Gradient *g, Recipe *recipe)

@@ -101,7 +101,8 @@ static void copy_image(const Body *body, Block *block)
     to = sum2(body, index_scale(arena, to, g->copy_w), w);
     Index line = sum2(body, sum2(body, times(body, g->part, g->lines * g->h.stride), h), index_constant(-g->h.before));
     Index pixel = sum2(body, w, index_constant(-g->w.before));
-    Index position[MAX_RANK] = {sum2(body, times(body, g->chunk, g->images), image), gradient_channel(g, channel), line};
+    Index position[MAX_RANK] = {sum2(body, times(body, g->chunk, g->images), image), gradient_channel(g, channel),
+                                line};
     position[1 + g->conv.window.rank] = pixel;
     Guard guard[] = {{line, g->h.in}, {pixel, g->w.in}};
     copy_element(body, block, g->node->in[0], position, guard, 2, scratch, to);
