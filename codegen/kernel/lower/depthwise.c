@@ -244,6 +244,7 @@ bool depthwise_see_line(Lower *lower, Depthwise *dw, const Node *node, const Nod
     if (!convolution_of(lower->graph, node, &dw->conv) || dw->conv.window.rank != 2 ||
         !depthwise_in_memory(lower, node))
         return false;
+    dw->part = convolution_phase_of(lower->graph, node, 0);
     depthwise_see_window(dw);
     return depthwise_see_along(dw, ALONG_CHANNELS) && choose_tile(dw, asked);
 }
