@@ -314,6 +314,14 @@ bool convolution_weight_gradient_of(const Graph *graph, const Node *node, Convol
     return true;
 }
 
+bool convolution_transposed_of(const Graph *graph, const Node *node, Convolution *convolution)
+{
+    if (convolution_kind(node) != CONVOLVES_TO_IMAGE)
+        return false;
+    *convolution = convolution_relating(graph, node);
+    return true;
+}
+
 bool product_of(const Graph *graph, const Node *node, Product *product)
 {
     Shape batch;

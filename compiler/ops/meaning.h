@@ -96,6 +96,8 @@ typedef struct ConvolutionPhase {
     int64_t begin[MAX_RANK], step[MAX_RANK], tap_begin[MAX_RANK], tap_step[MAX_RANK];
 } ConvolutionPhase;
 
+/* Of a transposed convolution, the one whose image it gives: `in` are its own extents, `out` those of its operand. */
+bool convolution_transposed_of(const Graph *graph, const Node *node, Convolution *convolution);
 /* How many; 0 of anything else. */
 uint32_t convolution_phase_count(const Graph *graph, const Node *node);
 ConvolutionPhase convolution_phase_of(const Graph *graph, const Node *node, uint32_t number);

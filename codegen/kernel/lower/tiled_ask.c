@@ -55,7 +55,8 @@ static Index image_address(const Graph *graph, Arena *scratch, ValueId value, co
     return index_flatten(scratch, position, nest.extent, nest.rank);
 }
 
-/* Do addresses of the image advance evenly along a row, a column, and a block of channels, as set_operand asks? */
+/* Do addresses of the image advance evenly along a row, a column, and a block of channels, as set_operand asks?  Of
+ * groups, which have recipes that go along rows alone, no channels are asked. */
 static bool walks_image(const Graph *graph, Arena *scratch, const Target *target, const Node *node,
                         const Convolution *conv)
 {
@@ -71,7 +72,7 @@ static bool walks_image(const Graph *graph, Arena *scratch, const Target *target
         position[d] = index_var(scratch, along[d]);
     position[1] = index_add(scratch, position[1], index_scale(scratch, index_var(scratch, block), lanes));
     Index address = image_address(graph, scratch, node->in[0], position);
-    for (uint32_t d = 1; d < shape->rank; d++)
+    for (uint32_t d = conv->groups == 1 ? 1 : 2; d < shape->rank; d++)
         if (shape->dim[d] > 1 && !index_factor(address, along[d], &factor))
             return false;
     return true;
@@ -81,7 +82,7 @@ bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, 
 {
     Convolution conv;
     if (!has_tiles(target) || !kernel_value_is_view(graph, contraction->in[0]) ||
-        !convolution_of(graph, contraction, &conv) || conv.groups != 1 || conv.outputs * 2 < target->lanes)
+        !convolution_of(graph, contraction, &conv))
         return false;
     Role role = graph->value[kernel_view_owner(graph, contraction->in[0])].role;
     const Type *x = value_type(graph, contraction->in[0]);
