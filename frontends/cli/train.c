@@ -366,7 +366,8 @@ const Verb verb_train = {
         "--validate runs the first graph that updates nothing on other samples after each epoch. The best epoch is "
         "the one with the least `loss` of that, or else the highest accuracy.\n"
         "\n"
-        "A checkpoint is written after each epoch, and when Ctrl-C, SIGTERM or SIGHUP stops the training, with exit "
+        "A checkpoint is written after each epoch, or some where they are short, and when Ctrl-C, SIGTERM or SIGHUP "
+        "stops the training, with exit "
         "status 130, 143 or 129. --resume goes on from it to the same bits as if nothing had happened.",
     .flag = (const Flag[]){{"data", "FILE.npz", "The samples to train on"},
                            {"epochs", "N", "How often to go through them, those of a checkpoint included"},

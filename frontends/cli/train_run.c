@@ -9,6 +9,8 @@
 #include "cli/train_show.h"
 #include "ops/random.h"
 
+#define MOST_WRITING 20 /* times as long as writing a checkpoint takes, training goes on before the next */
+
 enum { DRAW_ORDER, DRAW_TRAIN, DRAW_VALID }; /* what keys are drawn for */
 
 /* A first signal ends the training after the present step; a second one does what it would have done before. */
@@ -176,6 +178,20 @@ static bool write_checkpoint(const Trainer *t)
     return checkpoint_write(t->cli, t->module, t->save, t->host, &t->progress);
 }
 
+/* Checkpoint and drawing, which hold all epochs so far: of short epochs not after each, or they would take longer than
+ * the training. */
+static bool write_progress(Trainer *t)
+{
+    double begun = clock_seconds();
+    if (t->unwritten && begun - t->written < MOST_WRITING * t->writing)
+        return true;
+    bool good = write_checkpoint(t) && (!t->curve.len || train_curve_write(t));
+    t->written = clock_seconds();
+    t->writing = t->written - begun;
+    t->unwritten = false;
+    return good;
+}
+
 /* After all steps of an epoch, and its validation. */
 static int end_epoch(Trainer *t, double seconds)
 {
@@ -188,8 +204,8 @@ static int end_epoch(Trainer *t, double seconds)
     t->wrote |= write;
     bool good = !write || weights_list_write(t->cli, t->weights, &t->list, t->host);
     scores_clear(&p->train);
-    good = good && write_checkpoint(t) && (!t->curve.len || train_curve_write(t));
-    return good ? STATUS_OK : STATUS_ENVIRONMENT;
+    t->unwritten = true;
+    return good && write_progress(t) ? STATUS_OK : STATUS_ENVIRONMENT;
 }
 
 static int one_epoch(Trainer *t)
@@ -231,6 +247,9 @@ int trainer_run(Trainer *t)
     train_show_begin(t);
     while (status == STATUS_OK && !stopped_by && t->progress.epoch < t->epochs && is_patient(t))
         status = one_epoch(t);
+    t->writing = 0; /* it is over: what is due is written */
+    if (status == STATUS_OK && t->unwritten && !write_progress(t))
+        status = STATUS_ENVIRONMENT;
     if (status == STATUS_OK && stopped_by && t->progress.epoch < t->epochs)
         status = save_and_stop(t);
     else if (status == STATUS_OK)

@@ -23,11 +23,13 @@ typedef struct Trainer {
     Str save, weights, curve; /* files to write; weights and curve may be empty */
     WeightsList list;         /* what `weights` gets */
     Progress progress;
-    bool wrote;      /* weights, in this process */
-    int64_t *number; /* of the samples, in the order of the epoch */
-    double began;    /* seconds: when this epoch did, in this process, ... */
-    int64_t before;  /* ... at this step */
-    double shown;    /* when the bar was drawn last */
+    bool wrote;              /* weights, in this process */
+    bool unwritten;          /* the checkpoint does not have all epochs, nor the drawing */
+    double written, writing; /* seconds: when they were written last, and what that took */
+    int64_t *number;         /* of the samples, in the order of the epoch */
+    double began;            /* seconds: when this epoch did, in this process, ... */
+    int64_t before;          /* ... at this step */
+    double shown;            /* when the bar was drawn last */
 } Trainer;
 
 /* Trains up to `epochs`.  Returns the exit status: 128 + the signal's number where one has stopped it. */

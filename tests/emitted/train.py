@@ -353,6 +353,18 @@ def drawn(make):
     assert lines[0][-1, 1] > lines[0][0, 1], "the loss does not fall"
 
 
+def many_epochs(make):
+    """Time grows as short epochs do: the checkpoint, which holds the curves of all, is not written after each; the last is."""
+    work = make(LINEAR)
+    work.data("d.npz", x=np.ones((4, 3)), label=np.ones(4))
+    begun = time.monotonic()
+    text = work.train("--data", "d.npz", "--epochs", 8000, "--save", "c", "--cc", "gcc -O1")
+    assert "epoch 8000/8000" in text, text[-300:]
+    assert time.monotonic() - begun < 45, "as if all were written each time"
+    text = work.train("--data", "d.npz", "--epochs", 8001, "--resume", "c")
+    assert "epoch 8001/8001" in text and "epoch 8000/" not in text, text[-300:]
+
+
 def ends_at_nan(make):
     work = make(LINEAR)
     x = np.ones((8, 3))
@@ -366,7 +378,7 @@ def ends_at_nan(make):
 
 
 TESTS = [as_in_numpy, given_numbers, one_at_a_time, batches, validated, resumed, interrupted, states_that_infer, from_weights,
-         on_terminals, drawn, ends_at_nan]
+         on_terminals, drawn, many_epochs, ends_at_nan]
 
 
 def main():
