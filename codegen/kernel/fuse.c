@@ -39,12 +39,6 @@ static uint32_t open_group(Fuser *fuser, KernelKind kind, const Type *type, uint
     return fuser->group_count - 1;
 }
 
-static bool made_in(const Fuser *fuser, ValueId value, uint32_t kernel)
-{
-    const Node *node = value_producer(fuser->graph, value);
-    return node && node->kernel == kernel;
-}
-
 /* [rows ...] or [rows ..., 1 ...] of the space: read once a row. */
 static bool is_row_valued(const Group *group, const Type *type, uint32_t full_rank)
 {
@@ -73,7 +67,7 @@ static bool elementwise_joins(const Fuser *fuser, const Node *node, uint32_t ker
         const Type *in = value_type(fuser->graph, node->in[i]);
         if (fuser->latest[node->in[i]] != kernel)
             continue;
-        if (!made_in(fuser, node->in[i], kernel))
+        if (!fuser_made_in(fuser, node->in[i], kernel))
             return false; /* through a view: at another position */
         bool same = shape_eq(&in->shape, &type->shape);
         bool from_row = group->kind == KERNEL_ROWS && full && is_row_valued(group, in, group->type->shape.rank);
@@ -97,7 +91,7 @@ static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
     const Type *in = value_type(fuser->graph, node->in[0]);
     if (!row_reduction(fuser->graph, node, &row_rank))
         return open_group(fuser, KERNEL_ANCHOR, value_type(fuser->graph, node->out[0]), 0);
-    if (kernel != NONE && made_in(fuser, node->in[0], kernel) && fuser->group[kernel].size < MOST_NODES) {
+    if (kernel != NONE && fuser_made_in(fuser, node->in[0], kernel) && fuser->group[kernel].size < MOST_NODES) {
         Group *group = &fuser->group[kernel];
         bool same = shape_eq(&group->type->shape, &in->shape) && !group->type->layout.block;
         if (group->kind == KERNEL_MAP && same) {
@@ -109,81 +103,6 @@ static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
             return kernel;
     }
     return open_group(fuser, KERNEL_ROWS, in, row_rank);
-}
-
-/* Is the value all that the kernel makes, by nodes of which each is read by the next one only? */
-static bool read_once(const Fuser *fuser, ValueId value, uint32_t kernel)
-{
-    const Graph *graph = fuser->graph;
-    for (uint32_t left = fuser->group[kernel].size;;) {
-        const Node *node = value_producer(graph, value);
-        if (fuser->live_out[value] || fuser->users.first[value + 1] - fuser->users.first[value] != 1 ||
-            node->out_count != 1)
-            return false;
-        left--;
-        value = NONE;
-        for (uint32_t i = 0; i < node->in_count; i++)
-            if (made_in(fuser, node->in[i], kernel))
-                value = value == NONE ? node->in[i] : value;
-        if (value == NONE)
-            return left == 0;
-    }
-}
-
-/* The convolution whose result, through elementwise nodes of the kernel, is the image and goes nowhere else; or NULL.
- */
-static const Node *convolution_under(const Fuser *fuser, ValueId image, uint32_t kernel)
-{
-    const Graph *graph = fuser->graph;
-    for (;;) {
-        const Node *node = value_producer(graph, image);
-        if (fuser->live_out[image] || fuser->users.first[image + 1] - fuser->users.first[image] != 1)
-            return NULL;
-        if (op_info(node->op)->family != FAMILY_ELEMENTWISE)
-            return node;
-        image = NONE;
-        for (uint32_t i = 0; i < node->in_count; i++)
-            if (made_in(fuser, node->in[i], kernel))
-                image = node->in[i];
-        if (image == NONE)
-            return NULL;
-    }
-}
-
-/* Pooling joins its convolution where tiles keep a band of its rows. */
-static bool pooling_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
-{
-    if (kernel == NONE || !made_in(fuser, node->in[0], kernel) || fuser->group[kernel].kind != KERNEL_ANCHOR)
-        return false;
-    const Node *convolution = convolution_under(fuser, node->in[0], kernel);
-    return convolution && tiled_takes_pool(fuser->graph, fuser->target, convolution, node);
-}
-
-/* A pointwise convolution joins the map that makes its image when nothing else reads it. */
-static bool pointwise_joins(const Fuser *fuser, const Node *node, uint32_t kernel)
-{
-    return kernel != NONE && fuser->group[kernel].kind == KERNEL_MAP && made_in(fuser, node->in[0], kernel) &&
-           tiled_takes_map(fuser->graph, fuser->target, node) && read_once(fuser, node->in[0], kernel);
-}
-
-/* Does the text say of either that it is computed in a way of its own? */
-static bool marked_apart(const Node *depthwise, const Node *pointwise)
-{
-    const KernelMark *mark = pointwise->mark;
-    return (depthwise->mark && depthwise->mark->place.source) ||
-           (mark && mark->place.source && !str_is(mark->provider, "tiled"));
-}
-
-/* A pointwise convolution joins the depthwise one that makes its image, where what is between them would be larger than
- * its result: rows of that are made in scratch. */
-static bool pointwise_joins_depthwise(const Fuser *fuser, const Node *node, uint32_t kernel)
-{
-    if (kernel == NONE || fuser->group[kernel].kind != KERNEL_ANCHOR || !made_in(fuser, node->in[0], kernel) ||
-        !node_is_convolution(node) || !read_once(fuser, node->in[0], kernel))
-        return false;
-    const Node *maker = convolution_under(fuser, node->in[0], kernel);
-    return maker && node_is_convolution(maker) && !marked_apart(maker, node) &&
-           tiled_takes_depthwise(fuser->graph, fuser->target, maker, node);
 }
 
 /* Channels that only fill up the last block: the kernel runs over them too, and may store nothing else there. */
@@ -218,7 +137,7 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
     case FAMILY_REDUCE:
         return place_reduction(fuser, node, kernel);
     case FAMILY_POOL:
-        if (pooling_joins(fuser, node, kernel)) {
+        if (fuser_joins_pooling(fuser, node, kernel)) {
             fuser->group[kernel].type = type;
             return kernel;
         }
@@ -232,7 +151,7 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         }
         return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_CONTRACT:
-        if (pointwise_joins(fuser, node, kernel) || pointwise_joins_depthwise(fuser, node, kernel)) {
+        if (fuser_joins_map(fuser, node, kernel) || fuser_joins_depthwise(fuser, node, kernel)) {
             fuser->group[kernel] =
                 (Group){KERNEL_ANCHOR, type, 0, fuser->group[kernel].size, true, true, fuser->segment};
             return kernel;

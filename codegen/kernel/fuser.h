@@ -46,4 +46,16 @@ static inline uint32_t later_kernel(uint32_t a, uint32_t b)
     return a == NONE ? b : b == NONE ? a : a > b ? a : b;
 }
 
+static inline bool fuser_made_in(const Fuser *fuser, ValueId value, uint32_t kernel)
+{
+    const Node *node = value_producer(fuser->graph, value);
+    return node && node->kernel == kernel;
+}
+
+/* fuse_window.c: does the node join the kernel: a pooling its convolution, where tiles keep a band of its rows; ... */
+bool fuser_joins_pooling(const Fuser *fuser, const Node *node, uint32_t kernel);
+/* ... a pointwise convolution the map that makes its image, or a depthwise one? */
+bool fuser_joins_map(const Fuser *fuser, const Node *node, uint32_t kernel);
+bool fuser_joins_depthwise(const Fuser *fuser, const Node *node, uint32_t kernel);
+
 #endif
