@@ -238,6 +238,7 @@ CASES = {
     "global_avg_pool": [("global_avg_pool(x0)", [IMAGE], {}, lambda x, p: x.mean((2, 3))),
                         ("global_avg_pool(x0, keep = true)", [IMAGE], {}, lambda x, p: x.mean((2, 3), keepdims=True))],
     "global_max_pool": [("global_max_pool(x0)", [IMAGE], {}, lambda x, p: x.max((2, 3)))],
+    "root_of_squares": [("root_of_squares(x0)", [X * X], {}, lambda x, p: np.sqrt(x))],
     "l2_norm": [("l2_norm(x0, axes = 1)", [X], {}, lambda x, p: np.sqrt((x * x).sum(1)))],
     "logsumexp": [("logsumexp(x0, axes = -1)", [X * 300], {}, lambda x, p: np.logaddexp.reduce(x, -1)),
                   ("logsumexp(x0, axes = 0, keep = true)", [X], {}, lambda x, p: np.logaddexp.reduce(x, 0)[None]),

@@ -1,5 +1,5 @@
 /* Depthwise and grouped convolutions (depthwise.h): the tile, the recipe, and the provider's row.
- * Takes f32 convolutions of one or two dimensions, and transposed ones of single channels, whose image is in memory.
+ * Takes f32 convolutions of one or two dimensions and transposed ones, whose image is in memory.
  * Ungrouped ones, too: those of so few outputs that the register tiles of other contractions refuse them. */
 #include "kernel/lower/depthwise.h"
 
@@ -145,8 +145,7 @@ static bool plan_part(Lower *lower, Depthwise *dw, uint32_t part, const Recipe *
         return false;
     depthwise_see_window(dw);
     dw->outputs = asked[KNOB_OUTPUTS] == KNOB_FREE ? choose_outputs(dw) : asked[KNOB_OUTPUTS];
-    if (dw->outputs < 1 || dw->group_outputs % dw->outputs ||
-        (dw->part.transposed && (dw->group_channels > 1 || dw->group_outputs > 1)))
+    if (dw->outputs < 1 || dw->group_outputs % dw->outputs)
         return false;
     for (Along along = ALONG_CHANNELS; along <= ALONG_NOTHING; along++)
         if (may_go(recipe, along) && plan_along(dw, along, asked))

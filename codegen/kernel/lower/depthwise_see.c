@@ -47,6 +47,12 @@ void depthwise_weight(const Depthwise *dw, Index output, Index channel, Index kh
     depthwise_position(dw, channel, spread(dw, part->tap_begin, part->tap_step, 1, kh),
                        spread(dw, part->tap_begin, part->tap_step, 0, kw), position);
     position[0] = output;
+    if (part->transposed) { /* [channels, outputs of a group, ...] */
+        Arena *arena = dw->lower->arena;
+        Index group = index_div(arena, output, dw->group_outputs);
+        position[0] = index_add(arena, index_scale(arena, group, dw->group_channels), channel);
+        position[1] = index_mod(arena, output, dw->group_outputs);
+    }
 }
 
 /* The channel of the image that `channel` of the block's group is. */

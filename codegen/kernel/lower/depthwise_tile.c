@@ -28,7 +28,8 @@ static Index element_address(const DepthwiseBody *body, Block *block, const Dept
 }
 
 /* Operand 0 or 1, made of what is loaded of the source. */
-static const Expr *widened(const DepthwiseBody *body, Block *block, uint32_t operand, ValueId source, const Expr *loaded)
+static const Expr *widened(const DepthwiseBody *body, Block *block, uint32_t operand, ValueId source,
+                           const Expr *loaded)
 {
     Lower *lower = body->lower;
     ValueId value = body->dw->node->in[operand];
@@ -75,8 +76,8 @@ const Expr *depthwise_load_weight(const DepthwiseBody *body, Block *block, int64
 }
 
 /* Adds one tap's products; `x` is the address of the first pixel's element. */
-static void multiply(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, Index x, const Expr *const *weight,
-                     uint32_t valid)
+static void multiply(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, Index x,
+                     const Expr *const *weight, uint32_t valid)
 {
     const Depthwise *dw = body->dw;
     Arena *arena = body->arena;
@@ -119,8 +120,8 @@ static uint32_t tap_of_row(const Depthwise *dw, int64_t r, int64_t h)
 }
 
 /* Of several rows: each element is loaded once for all whose windows it is in. */
-static void multiply_rows(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, int64_t h, int64_t kw, int64_t pixel,
-                          const Expr *element)
+static void multiply_rows(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, int64_t h, int64_t kw,
+                          int64_t pixel, const Expr *element)
 {
     const Depthwise *dw = body->dw;
     Arena *arena = body->arena;
@@ -171,7 +172,8 @@ static void held_taps(const DepthwiseBody *body, Block *block, const DepthwiseTi
 }
 
 /* A tap whose weights come from memory. */
-static void loaded_tap(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, Index x, Index kh, Index kw, uint32_t valid)
+static void loaded_tap(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, Index x, Index kh, Index kw,
+                       uint32_t valid)
 {
     const Expr *weight[MOST_OUTPUTS];
     for (int64_t q = 0; valid && q < body->dw->outputs; q++) {
@@ -266,4 +268,3 @@ void depthwise_tile(const DepthwiseBody *body, Block *block, const DepthwiseTile
         loaded_taps(body, block, tile);
     finish(body, block, tile);
 }
-
