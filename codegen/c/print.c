@@ -232,17 +232,28 @@ static void print_lanes(Printer *printer, const Stmt *stmt)
     printer->lane = NULL;
 }
 
+/* The truth that is all that the condition asks for, or NULL. */
+static const Expr *truth_of(const Stmt *stmt)
+{
+    const Index *index = &stmt->index;
+    const Atom *atom = index->count == 1 && !index->constant && index->term->factor == 1 ? index->term->atom : NULL;
+    bool truth = atom && atom->kind == ATOM_DATA && atom->data->dtype == DT_BOOL;
+    return truth && stmt->low.constant == 1 && stmt->high.constant == 2 ? atom->data : NULL;
+}
+
 static void print_if(Printer *printer, const Stmt *stmt)
 {
-    Str index = print_index_of(printer, (Str){0}, stmt->index);
+    const Expr *truth = truth_of(stmt);
+    Str index = truth ? print_expr(printer, truth).text : print_index_of(printer, (Str){0}, stmt->index);
     printer->place = (Constant){.kind = CONSTANT_LIMIT};
     Str low = print_index(printer, stmt->low), high = print_index(printer, stmt->high);
     bool from = index_low(stmt->index) < stmt->low.constant, to = index_high(stmt->index) >= stmt->high.constant;
-    Str test = from && to ? str_format(printer->arena, STR_FMT " >= " STR_FMT " && " STR_FMT " < " STR_FMT,
-                                       STR_ARG(index), STR_ARG(low), STR_ARG(index), STR_ARG(high))
-               : from     ? str_format(printer->arena, STR_FMT " >= " STR_FMT, STR_ARG(index), STR_ARG(low))
-               : to       ? str_format(printer->arena, STR_FMT " < " STR_FMT, STR_ARG(index), STR_ARG(high))
-                          : STR("");
+    Str test = truth        ? index
+               : from && to ? str_format(printer->arena, STR_FMT " >= " STR_FMT " && " STR_FMT " < " STR_FMT,
+                                         STR_ARG(index), STR_ARG(low), STR_ARG(index), STR_ARG(high))
+               : from       ? str_format(printer->arena, STR_FMT " >= " STR_FMT, STR_ARG(index), STR_ARG(low))
+               : to         ? str_format(printer->arena, STR_FMT " < " STR_FMT, STR_ARG(index), STR_ARG(high))
+                            : STR("");
     if (!test.len) {
         printer->shared = !printer->alone;
         print_block(printer, &stmt->body);

@@ -161,6 +161,8 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         return kernel;
     case FAMILY_CUMULATE:
         return open_group(fuser, KERNEL_ANCHOR, type, 0);
+    case FAMILY_SORT:
+        return open_group(fuser, KERNEL_ALONE, type, 0);
     case FAMILY_GATHER:
     case FAMILY_DYNAMIC:
         return open_group(fuser, node_is_update(node) ? KERNEL_ALONE : KERNEL_MAP, type, 0);

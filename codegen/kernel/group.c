@@ -6,7 +6,7 @@
 static bool is_anchor(const Graph *graph, const Kernel *kernel, const Node *node)
 {
     return node_is_contraction(graph, node) || node_is_reduction(graph, node) || node_is_cumulation(node) ||
-           (kernel->node_count == 1 && kernel_assembles(graph, node));
+           node_is_sorting(node) || (kernel->node_count == 1 && kernel_assembles(graph, node));
 }
 
 /* Do all reductions run over the rows of one plain space? */
@@ -64,6 +64,7 @@ static void find_form(const Graph *graph, Kernel *kernel)
     const Node *anchor = &graph->node[kernel->anchor];
     kernel->form = node_is_contraction(graph, anchor)  ? FORM_CONTRACTION
                    : node_is_cumulation(anchor)        ? FORM_CUMULATION
+                   : node_is_sorting(anchor)           ? FORM_SORT
                    : !node_is_reduction(graph, anchor) ? FORM_ASSEMBLY
                    : is_of_rows(graph, kernel)         ? FORM_ROWS
                                                        : FORM_WINDOW;

@@ -18,6 +18,7 @@ typedef enum Form {
     FORM_ROWS,        /* reductions over the rows of one space, and what is made of them */
     FORM_WINDOW,      /* a pooling or another reduction, and what is made of it */
     FORM_CUMULATION,  /* running sums and products, and what is made of them */
+    FORM_SORT,        /* positions in order along a dimension, alone */
     FORM_CONTRACTION, /* the same of a contraction */
     FORM_UPDATE,      /* parts at run-time positions replaced or added to, alone */
     FORM_FLOW,        /* no kernel, but where a loop or a branch begins or ends */

@@ -20,6 +20,7 @@ typedef enum OpFamily {
     FAMILY_CAST,        /* dtype conversion */
     FAMILY_REDUCE,      /* over some dimensions */
     FAMILY_CUMULATE,    /* running sums and products along a dimension */
+    FAMILY_SORT,        /* where elements are that come first in the order of a dimension */
     FAMILY_CONTRACT,    /* matmul, convolution */
     FAMILY_POOL,        /* over a sliding window */
     FAMILY_MATCH,       /* what windows give to the elements that equal theirs, or take from them */

@@ -50,6 +50,8 @@ int64_t node_flops(const Graph *graph, const Node *node)
         return results;
     case FAMILY_REDUCE:
         return shape_elements(value_shape(graph, node->in[0]));
+    case FAMILY_SORT:
+        return sorting_comparisons(graph, node);
     case FAMILY_POOL:
     case FAMILY_MATCH: {
         Reduction reduction = reduction_of(graph, node);

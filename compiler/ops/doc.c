@@ -5,6 +5,7 @@ static const char *const family_title[FAMILY_COUNT] = {
     [FAMILY_CAST] = "Conversion",
     [FAMILY_REDUCE] = "Reductions",
     [FAMILY_CUMULATE] = "Running sums and products",
+    [FAMILY_SORT] = "Order",
     [FAMILY_CONTRACT] = "Contractions",
     [FAMILY_POOL] = "Pooling",
     [FAMILY_MATCH] = "Matching elements of windows",
@@ -37,6 +38,11 @@ static const char *const family_note[FAMILY_COUNT] = {
         "with `reverse` `[6, 5, 3]`, with both `[5, 3, 0]` (as ONNX's CumSum).  Terms are added in their order; `f16` "
         "and "
         "`bf16` are added in `f32`.",
+    [FAMILY_SORT] =
+        "Along `axis`, counted from the end when negative: of `[3, 1, 2, 1]` the positions are `[1, 3, 2, 0]`, with "
+        "`count` of 2 `[1, 3]`, with `largest` `[0, 2, 1, 3]`.  Equal elements keep their order, -0 equals 0, and NaN "
+        "is "
+        "the largest of all.  `sort`, `argsort` and `top_k` of the library are made of it.",
     [FAMILY_CONTRACT] =
         "`matmul` follows NumPy: `[..., m, k] @ [..., k, n]`, leading dimensions broadcast, vectors are "
         "promoted.  Convolutions have 1, 2 or 3 dimensions: `conv2d` takes an image `[n, c, h, w]`, a weight `[o, c / "

@@ -11,6 +11,7 @@ const FamilyRow family_table[FAMILY_COUNT] = {
     [FAMILY_CAST] = {infer_cast, eval_cast, reverse_cast},
     [FAMILY_REDUCE] = {infer_reduce, eval_reduce, reverse_reduce},
     [FAMILY_CUMULATE] = {infer_cumulate, eval_cumulate, reverse_cumulate},
+    [FAMILY_SORT] = {infer_sort, eval_sort, NULL},
     [FAMILY_CONTRACT] = {infer_contract, eval_contract, reverse_contract},
     [FAMILY_POOL] = {infer_pool, eval_pool, reverse_pool},
     [FAMILY_MATCH] = {infer_match, eval_match, reverse_match},

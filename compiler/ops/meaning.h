@@ -163,6 +163,19 @@ typedef struct Cumulation {
 bool node_is_cumulation(const Node *node);
 Cumulation cumulation_of(const Graph *graph, const Node *node);
 
+/* Order along a dimension of the operand, whose extent in the result is `count`: where the elements are, as i64, that
+ * come first.  Equal ones keep their order; NaN is the largest of all, and equals NaN. */
+typedef struct Sorting {
+    uint32_t dimension;
+    int64_t count;
+    bool descending;
+} Sorting;
+
+bool node_is_sorting(const Node *node);
+Sorting sorting_of(const Graph *graph, const Node *node);
+/* About how many comparisons that takes. */
+int64_t sorting_comparisons(const Graph *graph, const Node *node);
+
 /* Views: where each element of result r is in the operand. */
 
 typedef enum ViewKind {

@@ -146,12 +146,12 @@ static void put_edge(const Scene *scene, ValueId from, Str to)
 static void put_node(const Scene *scene, NodeId id)
 {
     static const char *const fill[FAMILY_COUNT] = {
-        [FAMILY_ELEMENTWISE] = "#e8f1fb", [FAMILY_CAST] = "#e8f1fb",     [FAMILY_REDUCE] = "#e9e4f5",
-        [FAMILY_CUMULATE] = "#e9e4f5",    [FAMILY_CONTRACT] = "#fbe3cf", [FAMILY_POOL] = "#e2f2e0",
-        [FAMILY_VIEW] = "#f4f4f4",        [FAMILY_ASSEMBLE] = "#f4f4f4", [FAMILY_GATHER] = "#fdf3cd",
-        [FAMILY_GENERATE] = "#f4f4f4",    [FAMILY_DRAW] = "#f4f4f4",     [FAMILY_DYNAMIC] = "#fdf3cd",
-        [FAMILY_LAYOUT] = "#f4f4f4",      [FAMILY_CONTROL] = "#fdf3cd",  [FAMILY_MATCH] = "#e2f2e0",
-        [FAMILY_DERIVATIVE] = "#fdf3cd",
+        [FAMILY_ELEMENTWISE] = "#e8f1fb", [FAMILY_CAST] = "#e8f1fb",       [FAMILY_REDUCE] = "#e9e4f5",
+        [FAMILY_CUMULATE] = "#e9e4f5",    [FAMILY_SORT] = "#e9e4f5",       [FAMILY_CONTRACT] = "#fbe3cf",
+        [FAMILY_POOL] = "#e2f2e0",        [FAMILY_VIEW] = "#f4f4f4",       [FAMILY_ASSEMBLE] = "#f4f4f4",
+        [FAMILY_GATHER] = "#fdf3cd",      [FAMILY_GENERATE] = "#f4f4f4",   [FAMILY_DRAW] = "#f4f4f4",
+        [FAMILY_DYNAMIC] = "#fdf3cd",     [FAMILY_LAYOUT] = "#f4f4f4",     [FAMILY_CONTROL] = "#fdf3cd",
+        [FAMILY_MATCH] = "#e2f2e0",       [FAMILY_DERIVATIVE] = "#fdf3cd",
     };
     const Node *node = graph_node(scene->graph, id);
     begin_line(scene);

@@ -286,9 +286,6 @@ SORTING = {
     "top_k": [(f"({r}) = top_k(x0, 3, {a}, {str(g).lower()})", [x], {}, lambda x, p, a=a, g=g, i=i: np.take(
         (np.take_along_axis(x, order(x, a, g), a), order(x, a, g))[i], range(3), a)) for x, a in SORTED[:8] for g in (True, False)
         for i, r in enumerate(("y, i", "v, y"))] + [("(y, i) = top_k(x0, 0)", [CUBE], {}, lambda x, p: x[..., :0])],
-    "precedes": [("precedes(x0, x1)", [np.repeat(MIXED[0], 9), np.tile(MIXED[0], 9)], {}, lambda b, a, p: (b < a) | (np.isnan(a) & ~np.isnan(b)))],
-    "counted_places": [("counted_places(x0, false)", [MIXED], {}, lambda x, p: np.argsort(order(x), 1))],
-    "merged_order": [("merged_order(x0, false)", [x], {}, lambda x, p: order(x)) for x in (MIXED, LONG, LONG[:, :64], LONG[:, :65], LONG[:, :1], LONG[:, :2])],
 }
 
 # ---- Sums of products ----

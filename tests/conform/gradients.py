@@ -28,7 +28,7 @@ STEP = 1e-3
 NEAR = 1e-6  # relative
 PER_MODEL = 12
 
-WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin full iota uniform normal he_normal he_uniform glorot_uniform
+WITHOUT = """eq ne lt le gt ge and or xor not argmax argmin sorted_positions full iota uniform normal he_normal he_uniform glorot_uniform
     relayout call minimize grad fold_in random_bits random_uniform random_normal stop_gradient
     bit_and bit_or bit_xor bit_not shift_left shift_right bitcast""".split()
 DISCRETE = {"select": ["mask"], "gather": ["index"], "scatter_add": ["index"], "scatter": ["index"], "scatter_mul": ["index"], "scatter_max": ["index"],

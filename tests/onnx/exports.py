@@ -319,7 +319,19 @@ def calls_of_several_results_and_words(t):
     expect(sorted(found), ["Einsum"] * 3 + ["GridSample"] * 2 + ["TopK"] * 2)
     t.same(text, {"x": draw(2, 5, 6), "v": draw(3, 6), "image": draw(1, 2, 4, 5), "grid": numpy.tanh(draw(1, 3, 2, 2)), "m": draw(4, 4)},
            "a", "ai", "b", "bi", "c", "d", "e", "s", "z")
-    assert "TopK" not in ops(t.export('use "nn"', "graph g(x: f16[5]) -> (y, i) { (y, i) = top_k(x, 2) }"))
+
+
+@case
+def positions_in_order(t):
+    dtypes = {"f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i32": "i4", "i64": "i8", "u16": "u2", "u64": "u8"}
+    for dtype, numpy_dtype in dtypes.items():
+        x = numpy.random.default_rng(3).integers(0 if dtype[0] == "u" else -9, 9, (3, 40)).astype(numpy_dtype)
+        x[1, ::7] = numpy.iinfo(x.dtype).max if x.dtype.kind in "iu" else numpy.inf
+        text = ['use "nn"', f"graph g(x: {dtype}[3, 40]) -> (a, b, c, v, i) {{", "    a = argsort(x)", "    b = sorted_positions(x, axis = 0, largest = true)",
+                "    c = sort(x, largest = true)", "    (v, i) = top_k(x, 4, largest = false)", "}"]
+        found = ops(t.export(*text, flags=["--flat"]))
+        expect([found.count(op) for op in ("TopK", "Loop")], [4, 0])
+        t.same(text, {"x": x}, "a", "b", "c", "v", "i")
 
 
 @case

@@ -20,12 +20,9 @@ static bool write_top_k(ExportNode *n)
     axis += axis < 0 ? shape->rank : 0;
     if (k < 1 || axis < 0 || axis >= shape->rank || k > shape->dim[axis])
         return false;
-    ExportId in[] = {n->in[0], export_list(n->e, DT_I64, &k, 1)};
     for (uint32_t i = 0; i < 2; i++)
         n->out[i] = export_id_near(n->e, n->wish[i]);
-    Onnx__NodeProto *node = export_append(n->e, "TopK", in, 2, n->out, 2);
-    export_attribute_int(n->e, node, "axis", axis);
-    export_attribute_int(n->e, node, "largest", !str_is(export_argument(call, "largest"), "false"));
+    export_top_k(n, n->in[0], k, axis, !str_is(export_argument(call, "largest"), "false"), n->out);
     return true;
 }
 

@@ -194,10 +194,13 @@ ExportId export_value(const ExportFrame *frame, ValueId value); /* also constant
 /* The outputs of a body, each by a node of its own in the current scope. */
 void export_outputs(const ExportFrame *frame, const ValueId *value, uint32_t count, ExportId *out);
 
+/* The k first of x along an axis: values and positions (sort.c). */
+void export_top_k(ExportNode *node, ExportId x, int64_t k, int64_t axis, bool largest, const ExportId out[2]);
+
 /* One file for each family */
-ExportHandler export_elementwise, export_cast, export_reduce, export_cumulate, export_contract, export_pool,
-    export_match, export_view, export_assemble, export_gather, export_dynamic, export_generate, export_draw,
-    export_control;
+ExportHandler export_elementwise, export_cast, export_reduce, export_cumulate, export_sort, export_contract,
+    export_pool, export_match, export_view, export_assemble, export_gather, export_dynamic, export_generate,
+    export_draw, export_control;
 /* The dtypes that a node's family is said in. */
 bool export_elementwise_takes(const Node *node, DType dtype);
 /* The function that makes a key of a key and a number: its text, of operands x and y. */

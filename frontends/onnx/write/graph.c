@@ -17,6 +17,8 @@ static const FamilyExport family_export[FAMILY_COUNT] = {
     [FAMILY_CAST] = {export_cast, SET_ALL},
     [FAMILY_REDUCE] = {export_reduce, SET_SUMS | DTYPE_IN(DT_U64)},
     [FAMILY_CUMULATE] = {export_cumulate, SET_SUMS & ~DTYPE_IN(DT_F16)},
+    [FAMILY_SORT] = {export_sort,
+                     DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64) | DTYPE_IN(DT_I32) | DTYPE_IN(DT_I64) | DTYPE_IN(DT_U64)},
     [FAMILY_CONTRACT] = {export_contract, SET_SUMS},
     [FAMILY_POOL] = {export_pool, SET_SUMS},
     [FAMILY_MATCH] = {export_match, SET_SUMS},
