@@ -220,6 +220,9 @@ bool tiled_choose_transpose(Tiled *con);
 void tiled_choose_together(Tiled *con);
 int64_t tiled_transposed_elements(const Tiled *con);
 void tiled_transpose(Tiled *con); /* what a round takes, appended to lower->block */
+/* The first operand of the value's maker that the kernel makes, too; NONE: there is none, or it makes not even the
+ * value. */
+ValueId tiled_made_operand(const Lower *lower, ValueId value);
 /* tiled_line.c: images that the kernel computes, as much as a row of the result reads, in scratch. */
 bool tiled_see_line(Tiled *con); /* after the window; x_base, x_depth, x_w and line_h; false when it cannot be */
 int64_t tiled_line_elements(const Tiled *con);

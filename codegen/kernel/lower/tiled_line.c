@@ -21,20 +21,22 @@ static bool is_blocked(const Tiled *con)
     return value_type(con->lower->graph, con->node->in[0])->layout.block != 0;
 }
 
+ValueId tiled_made_operand(const Lower *lower, ValueId value)
+{
+    const Node *node = kernel_makes(lower, value) ? value_producer(lower->graph, value) : NULL;
+    for (uint32_t i = 0; node && i < node->in_count; i++)
+        if (kernel_makes(lower, node->in[i]))
+            return node->in[i];
+    return NONE;
+}
+
 /* The convolution of the kernel that the image is made of; NULL. */
 static const Node *convolution_under(const Tiled *con)
 {
     const Lower *lower = con->lower;
-    ValueId value = con->node->in[0];
-    while (value != NONE && kernel_makes(lower, value)) {
-        const Node *node = value_producer(lower->graph, value);
-        if (node_is_contraction(lower->graph, node))
-            return node;
-        value = NONE;
-        for (uint32_t i = 0; i < node->in_count && value == NONE; i++)
-            if (kernel_makes(lower, node->in[i]))
-                value = node->in[i];
-    }
+    for (ValueId v = con->node->in[0]; v != NONE && kernel_makes(lower, v); v = tiled_made_operand(lower, v))
+        if (node_is_contraction(lower->graph, value_producer(lower->graph, v)))
+            return value_producer(lower->graph, v);
     return NULL;
 }
 

@@ -270,16 +270,10 @@ static bool rows_suit(const Tiled *con)
 /* Do they make the anchor's image, and nothing of its sums? */
 static bool comes_before(const Lower *lower, const Node *node)
 {
-    ValueId value = lower->graph->node[lower->kernel->anchor].in[0];
-    while (value != NONE && kernel_makes(lower, value)) {
-        const Node *maker = value_producer(lower->graph, value);
-        if (maker == node)
+    ValueId v = lower->graph->node[lower->kernel->anchor].in[0];
+    for (; v != NONE && kernel_makes(lower, v); v = tiled_made_operand(lower, v))
+        if (value_producer(lower->graph, v) == node)
             return true;
-        value = NONE;
-        for (uint32_t i = 0; i < maker->in_count && value == NONE; i++)
-            if (kernel_makes(lower, maker->in[i]))
-                value = maker->in[i];
-    }
     return false;
 }
 
