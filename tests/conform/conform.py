@@ -24,6 +24,7 @@ import numpy as np
 import control
 import convolutions
 import elementwise
+import order
 import tensor_ops
 from cases import Cases
 from tensors import from_bytes, load, mismatch, save, to_bytes
@@ -170,6 +171,7 @@ def main():
     with np.errstate(all="ignore"):
         elementwise.add_cases(cases)
         tensor_ops.add_cases(cases)
+        order.add_cases(cases)
         control.add_cases(cases)
         convolutions.add_cases(cases)
     names = [op for op in op_names(arguments.nnc) if (not arguments.op or op in arguments.op) and op not in arguments.others]
