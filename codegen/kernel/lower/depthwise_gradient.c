@@ -4,7 +4,8 @@
  *
  * A channel's image comes into scratch as a plane with zeros around it (depthwise.h), and so do the gradients d, their
  * rows as far apart as the image's that they meet, zeros between them.  Then a tap is a shift, and all rows together
- * are one run of vectors, whose sums of all taps stay in registers; in the end the lanes of each are added up. */
+ * are one run of vectors, whose sums of all taps stay in registers; in the end the lanes of each are added up.  The
+ * zeros between rows of d meet elements of x, so one that is not finite makes NaN also of taps that do not see it. */
 #include "kernel/lower/depthwise.h"
 
 #include "base/number.h"
