@@ -395,6 +395,11 @@ Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high
                   (Stmt){.kind = STMT_IF, .index = index, .low = index_constant(low), .high = index_constant(high)});
 }
 
+Stmt *stmt_where(Arena *arena, Block *block, const Expr *truth)
+{
+    return stmt_if(arena, block, index_data(arena, truth, 0, 1), 1, 2);
+}
+
 void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index, uint32_t level)
 {
     append(arena, block, (Stmt){.kind = STMT_PREFETCH, .buffer = buffer, .index = index, .level = level});

@@ -207,6 +207,7 @@ void stmt_reduce(Arena *arena, Block *block, Word word, const Local *into, const
 void stmt_meet(Arena *arena, Block *block, Word word, const Local *local, uint32_t threads);
 void stmt_barrier(Arena *arena, Block *block);
 Stmt *stmt_if(Arena *arena, Block *block, Index index, int64_t low, int64_t high);
+Stmt *stmt_where(Arena *arena, Block *block, const Expr *truth); /* of DT_BOOL */
 void stmt_prefetch(Arena *arena, Block *block, uint32_t buffer, Index index, uint32_t level);
 void stmt_transpose(Arena *arena, Block *block, uint32_t lanes, uint32_t to, Index to_index, int64_t to_stride,
                     const Expr *from, int64_t from_stride);

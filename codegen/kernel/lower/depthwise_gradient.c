@@ -4,8 +4,10 @@
  *
  * A channel's image comes into scratch as a plane with zeros around it (depthwise.h), and so do the gradients d, their
  * rows as far apart as the image's that they meet, zeros between them.  Then a tap is a shift, and all rows together
- * are one run of vectors, whose sums of all taps stay in registers; in the end the lanes of each are added up.  The
- * zeros between rows of d meet elements of x, so one that is not finite makes NaN also of taps that do not see it. */
+ * are one run of vectors, whose sums of all taps stay in registers; in the end the lanes of each are added up.
+ *
+ * The zeros between rows of d meet elements of x: one that is not finite makes taps NaN that do not see it.  So a sum
+ * that is NaN is made again, window by window. */
 #include "kernel/lower/depthwise.h"
 
 #include "base/number.h"
@@ -176,18 +178,42 @@ static void add_image(const TapSums *t, Block *block, int64_t first, int64_t row
     block_append(block, stores);
 }
 
-/* The lanes of a tap's sums, one after the other. */
-static void finish(const TapSums *t, Block *block)
+/* Where a tap is in an image when its window is at a position of the result. */
+static Index seen(Arena *arena, const WindowDimension *d, const Var *window, Index tap)
+{
+    Index begin = index_add(arena, index_scale(arena, index_var(arena, window), d->stride), index_constant(-d->before));
+    return index_add(arena, begin, index_scale(arena, tap, d->dilation));
+}
+
+/* The tap's sum again, where it is NaN, of its windows alone; around the image there are zeros. */
+static void mend(const TapSums *t, Block *block, const Local *sum, Index kh, Index kw)
 {
     const Depthwise *dw = &t->dw;
-    Lower *lower = dw->lower;
+    Arena *arena = dw->lower->arena;
+    const Expr *old = expr_local(arena, sum), *outside = expr_number(arena, DT_F32, 0);
+    const Var *h = index_var_new(arena, "h", 0, dw->h.out - 1), *w = index_var_new(arena, "w", 0, dw->w.out - 1);
+    Index row = seen(arena, &dw->image_h, h, kh), column = seen(arena, &dw->image_w, w, kw), zero = index_constant(0);
+    Index at = index_add(arena, index_scale(arena, row, dw->image_x_h), index_scale(arena, column, dw->image_x_w));
+    Index at_d = index_add(arena, index_scale(arena, index_var(arena, h), t->d_h),
+                           index_scale(arena, index_var(arena, w), t->d_w));
+    const Expr *x = expr_load(arena, DT_F32, dw->image_x, index_add(arena, dw->x_base, at));
+    const Expr *d = expr_load(arena, DT_F32, t->d, index_add(arena, t->base, at_d));
+    x = expr_within(arena, row, dw->image_h.in, expr_within(arena, column, dw->image_w.in, x, outside), outside);
+    block = &stmt_where(arena, block, expr_word(arena, WORD_NE, DT_BOOL, old, old, NULL))->body;
+    stmt_assign(arena, block, sum, zero, zero, outside);
+    block = loop_over(arena, block, dw->image, LOOP_SERIAL);
+    block = loop_over(arena, loop_over(arena, block, h, LOOP_SERIAL), w, LOOP_SERIAL);
+    const Expr *product = expr_word(arena, WORD_MUL, DT_F32, x, d, NULL);
+    stmt_assign(arena, block, sum, zero, zero, expr_word(arena, WORD_ADD, DT_F32, old, product, NULL));
+}
+
+/* The lanes of the tap's sums, one after the other. */
+static const Local *add_lanes(const TapSums *t, Block *block, Index tap)
+{
+    Lower *lower = t->dw.lower;
     Arena *arena = lower->arena;
     int64_t lanes = lower->target->lanes;
-    ValueId result = dw->node->out[0];
-    const Var *kh = index_var_new(arena, "kh", 0, dw->h.size - 1), *kw = index_var_new(arena, "kw", 0, dw->w.size - 1),
-              *k = index_var_new(arena, "k", 1, lanes - 1);
-    block = loop_over(arena, loop_over(arena, block, kh, LOOP_SERIAL), kw, LOOP_SERIAL);
-    Index tap = index_add(arena, index_scale(arena, index_var(arena, kh), dw->w.size), index_var(arena, kw));
+    const Var *k = index_var_new(arena, "k", 1, lanes - 1);
     Index first = index_scale(arena, tap, lanes);
     const Local *sum = lower_local(lower, "sum", DT_F32, false);
     uint32_t sums = lower_scratch(lower, PIECE_SUMS);
@@ -196,8 +222,22 @@ static void finish(const TapSums *t, Block *block)
     const Expr *lane = expr_load(arena, DT_F32, sums, index_add(arena, first, index_var(arena, k)));
     stmt_assign(arena, inner, sum, index_constant(0), index_constant(0),
                 expr_word(arena, WORD_ADD, DT_F32, expr_local(arena, sum), lane, NULL));
-    Index position[MAX_RANK] = {index_var(arena, dw->block), index_constant(0), index_var(arena, kh)};
-    position[1 + dw->conv.window.rank] = index_var(arena, kw);
+    return sum;
+}
+
+static void finish(const TapSums *t, Block *block)
+{
+    const Depthwise *dw = &t->dw;
+    Lower *lower = dw->lower;
+    Arena *arena = lower->arena;
+    ValueId result = dw->node->out[0];
+    const Var *kh = index_var_new(arena, "kh", 0, dw->h.size - 1), *kw = index_var_new(arena, "kw", 0, dw->w.size - 1);
+    Index row = index_var(arena, kh), column = index_var(arena, kw);
+    block = loop_over(arena, loop_over(arena, block, kh, LOOP_SERIAL), kw, LOOP_SERIAL);
+    const Local *sum = add_lanes(t, block, index_add(arena, index_scale(arena, row, dw->w.size), column));
+    mend(t, block, sum, row, column);
+    Index position[MAX_RANK] = {index_var(arena, dw->block), index_constant(0), row};
+    position[1 + dw->conv.window.rank] = column;
     Block *outer = lower_enter(lower, block);
     lower->bound[result] = expr_local(arena, sum);
     lower_stores(lower, position);

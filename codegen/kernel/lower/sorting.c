@@ -70,8 +70,7 @@ Index sorting_loop(Lower *lower, const char *name, Index end, int64_t most, Bloc
 
 Block *sorting_if(Lower *lower, const Expr *truth)
 {
-    Index index = index_data(lower->arena, truth, 0, 1);
-    return lower_enter(lower, &stmt_if(lower->arena, lower->block, index, 1, 2)->body);
+    return lower_enter(lower, &stmt_where(lower->arena, lower->block, truth)->body);
 }
 
 const Expr *sorting_number(Lower *lower, double number)
