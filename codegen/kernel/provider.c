@@ -8,6 +8,7 @@ const Provider *const provider_table[] = {
     &provider_scatter,
     &provider_rows,
     &provider_window,
+    &provider_pool,
     &provider_columns,
     &provider_running,
     &provider_insertion,

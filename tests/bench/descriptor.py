@@ -70,15 +70,19 @@ def open_model(path, name):
 
 
 def aligned(size, alignment=64):
+    size = max(size, 1)  # the address of an empty array is that of its base
     memory = np.zeros(size + alignment, np.uint8)
     begin = -memory.ctypes.data % alignment
     return memory[begin : begin + size]
 
 
+NUMPY = {b"f32": np.float32, b"f64": np.float64, b"i32": np.int32, b"i64": np.int64, b"u8": np.uint8, b"bool": np.bool_}
+
+
 def array_of(info, memory):
     """A view of the tensor that lies in the memory, which are bytes."""
     shape = info.shape[: info.rank]
-    return memory[: info.bytes].view({b"f32": np.float32, b"i32": np.int32}[info.dtype]).reshape(shape)
+    return memory[: info.bytes].view(NUMPY[info.dtype]).reshape(shape)
 
 
 def pointers(arrays):

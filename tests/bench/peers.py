@@ -65,12 +65,12 @@ def fill_state(block, memory, first):
 
 def open_nnc(folder, graph, inputs, state, team):
     model = open_model(folder / "libnet.so", "net")
-    weights = np.memmap(folder / "net.weights", np.uint8, "r")
+    weights = np.memmap(folder / "net.weights", np.uint8, "r") if model.weights_bytes else aligned(0)
     arena, states = aligned(model.arena_bytes), aligned(model.state.bytes)
     fill_state(model.state, states, state)
     entry = next(e for e in model.entry[: model.entry_count] if graph in (None, e.name.decode()))
     x = [inputs[i.name.decode()] for i in entry.input[: entry.input_count]]
-    y = [np.zeros(o.shape[: o.rank], np.float32) for o in entry.output[: entry.output_count]]
+    y = [array_of(o, aligned(o.bytes)) for o in entry.output[: entry.output_count]]
     ins, outs = pointers(x), pointers(y)
     blocks = [arena.ctypes.data, weights.ctypes.data, None, states.ctypes.data if model.state.bytes else None, team]
     call = entry.run

@@ -196,6 +196,12 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
                        BuildBody build, void *context);
 /* The same for a body that stands already, built for `var`, which goes from 0 to extent - 1. */
 void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body);
+/* `first`, or `last` where that is less: in a local of the block. */
+Index lower_last_inside(Lower *lower, const char *name, Index first, int64_t last);
+/* lower_vector_loop, of what may be made twice: the last vector begins inside the one before it, and of few positions
+ * vectors are shorter. */
+void lower_cover_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                      BuildBody build, void *context);
 /* Loops over the memory of a type, `element` at each position; the first by block_vectorizes. */
 typedef void LowerElement(Lower *lower, void *context, const Index *position);
 void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);
@@ -226,12 +232,14 @@ void lower_update_begin(Lower *lower, const Node *node);
  * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */
 const Expr *lower_window_value(Lower *lower, const Node *anchor, const Index *position);
 int64_t lower_window_shared_extent(const Lower *lower, const Node *anchor);
+/* How many taps in a dimension of the window a mean counts there. */
+const Expr *lower_taps_inside(Lower *lower, const Reduction *reduction, uint32_t dimension, Index at);
 /* window.c: the part of a window kernel for one row h of image n. */
 void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
 
 /* The providers; a row for each in provider.c. */
 extern const Provider provider_map, provider_assembly, provider_update, provider_scatter, provider_rows,
-    provider_window, provider_columns, provider_running, provider_insertion, provider_radix, provider_merging,
+    provider_window, provider_pool, provider_columns, provider_running, provider_insertion, provider_radix, provider_merging,
     provider_tiled, provider_winograd, provider_blocked, provider_depthwise, provider_gradient,
     provider_depthwise_gradient, provider_outer, provider_dots, provider_openblas, provider_pairs, provider_amx;
 

@@ -1,4 +1,5 @@
 /* Loops over the memory of a type: adjacent ones merged where every access allows, the last one in vectors. */
+#include "base/number.h"
 #include "kernel/lower/lower.h"
 
 typedef struct Merge {
@@ -119,6 +120,48 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
     build(lower, context, index_var(lower->arena, var));
     lower_leave(lower, outer);
     lower_finish_loop(lower, var, extent, kind, vectorizes, body);
+}
+
+Index lower_last_inside(Lower *lower, const char *name, Index first, int64_t last)
+{
+    Arena *arena = lower->arena;
+    if (index_high(first) <= last)
+        return first;
+    const Local *local = lower_local(lower, name, DT_I64, false);
+    const Expr *even = expr_index(arena, DT_I64, first), *most = expr_number(arena, DT_I64, (double)last);
+    stmt_local(arena, lower->block, local, expr_word(arena, WORD_MIN, DT_I64, even, most, NULL));
+    return index_data(arena, expr_local(arena, local), index_low(first), last);
+}
+
+#define LEAST_LANES 4
+
+void lower_cover_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                      BuildBody build, void *context)
+{
+    Arena *arena = lower->arena;
+    Block body = {0};
+    const Var *var = index_var_new(arena, name, 0, extent - 1);
+    int64_t lanes = lower->target->lanes;
+    Block *outer = lower_enter(lower, &body);
+    build(lower, context, index_var(arena, var));
+    lower_leave(lower, outer);
+    while (lanes > extent && lanes / 2 >= LEAST_LANES)
+        lanes /= 2;
+    if (lanes < 2 || lanes > extent || (extent % lanes == 0 && extent > lanes) || !vectorizes(&body, var)) {
+        lower_finish_loop(lower, var, extent, kind, vectorizes, body);
+        return;
+    }
+    int64_t rounds = ceil_div(extent, lanes);
+    const Var *step = index_var_new(arena, name, 0, rounds - 1), *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    Block *block = rounds > 1 ? &stmt_for(arena, outer, step, 0, rounds, 1, LOOP_SERIAL)->body : outer;
+    Index first = index_constant(0);
+    if (rounds > 1) {
+        lower_enter(lower, block);
+        first = lower_last_inside(lower, "first", index_scale(arena, index_var(arena, step), lanes), extent - lanes);
+        lower_leave(lower, outer);
+    }
+    stmt_lanes(arena, block, lane, (uint32_t)lanes)->body =
+        block_substitute(arena, &body, var, index_add(arena, first, index_var(arena, lane)));
 }
 
 /* The body for one element, in a loop for each dimension of the nest. */

@@ -216,6 +216,12 @@ static const Expr *taps_inside(Arena *arena, const WindowDimension *d, Index sta
     return expr_cast(arena, dtype, expr_word(arena, WORD_SUB, DT_I64, end, first, NULL));
 }
 
+const Expr *lower_taps_inside(Lower *lower, const Reduction *reduction, uint32_t dimension, Index at)
+{
+    const WindowDimension *d = &reduction->window.dim[dimension];
+    return taps_inside(lower->arena, d, window_start(lower->arena, d, at), reduction->count_pad, reduction->accumulator);
+}
+
 /* The mean is over the taps inside the image, or over those in its padding, too. */
 static const Expr *window_count(Lower *lower, const Reduction *reduction, const Index *position)
 {
@@ -223,8 +229,7 @@ static const Expr *window_count(Lower *lower, const Reduction *reduction, const 
     DType dtype = reduction->accumulator;
     const Expr *count = expr_number(arena, dtype, 1);
     for (uint32_t i = 0; i < reduction->window.rank; i++) {
-        const WindowDimension *d = &reduction->window.dim[i];
-        const Expr *taps = taps_inside(arena, d, window_start(arena, d, position[2 + i]), reduction->count_pad, dtype);
+        const Expr *taps = lower_taps_inside(lower, reduction, i, position[2 + i]);
         count = count->kind == EXPR_NUMBER && taps->kind == EXPR_NUMBER
                     ? expr_number(arena, dtype, count->number * taps->number)
                     : expr_word(arena, WORD_MUL, dtype, count, taps, NULL);
