@@ -38,6 +38,7 @@ static const struct {
     [HELPER_STORE_I16] = {"store_i16", NULL},
     [HELPER_STORE_U16] = {"store_u16", NULL},
     [HELPER_STORE_I32] = {"store_i32", NULL},
+    [HELPER_STORE_I64] = {"store_i64", NULL},
     [HELPER_PAIR] = {"pair", NULL},
     [HELPER_PAIRS_I8] = {"pairs_i8", NULL},
     [HELPER_PAIRS_U8] = {"pairs_u8", NULL},

@@ -48,7 +48,7 @@ static void print_structure(HelperPrinter *printer, Helper helper)
                     {HELPER_CUT_I16, DT_I16, true, false},   {HELPER_CUT_U16, DT_U16, true, false},
                     {HELPER_STORE_I8, DT_I8, true, false},   {HELPER_STORE_U8, DT_U8, true, false},
                     {HELPER_STORE_I16, DT_I16, true, false}, {HELPER_STORE_U16, DT_U16, true, false},
-                    {HELPER_STORE_I32, DT_I32, true, false}};
+                    {HELPER_STORE_I32, DT_I32, true, false}, {HELPER_STORE_I64, DT_I32, true, false}};
     for (size_t i = 0; i < sizeof converts / sizeof *converts; i++) {
         if (helper == converts[i].helper && converts[i].to)
             helper_print_convert(printer, converts[i].dtype, DT_F32);

@@ -69,6 +69,14 @@ const Snippet snippet_lanes[] = {
     {"store_i16", SNIPPET_LANES, STORE_AS("i16", "int16_t")},
     {"store_u16", SNIPPET_LANES, STORE_AS("u16", "uint16_t")},
     {"store_i32", SNIPPET_LANES, STORE_AS("i32", "int32_t")},
+    {"store_i64", SNIPPET_LANES,
+     "NNC_INLINE void store_i64$(int64_t *p, F x)\n"
+     "{\n"
+     "    p[0] = to_i32_from_f32(x.e0);\n"
+     "    p[1] = to_i32_from_f32(x.e1);\n"
+     "    p[2] = to_i32_from_f32(x.e2);\n"
+     "    p[3] = to_i32_from_f32(x.e3);\n"
+     "}\n"},
     {"part_i8", SNIPPET_LANES, FLOATS("part_i8$(const int8_t *p, int part)", "(float)p[4 * # + part]")},
     {"part_u8", SNIPPET_LANES, FLOATS("part_u8$(const uint8_t *p, int part)", "(float)p[4 * # + part]")},
     {"load_nibble", SNIPPET_LANES,

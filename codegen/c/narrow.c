@@ -139,6 +139,11 @@
     "    const U u = (U)x, nan = (U)((I)(u & 0x7FFFFFFFu) > 0x7F800000);\n"                                            \
     "    const U y = (nan & (u >> 16 | 0x40u)) | (~nan & (u + 0x7FFFu + (u >> 16 & 1u)) >> 16);\n"
 
+/* Of x, of which y is between the ends that f32 holds. */
+#define WORDS_OF_32                                                                                                    \
+    "    const U high = (U)(x >= 2147483648.0f);\n"                                                                    \
+    "    const I words = (I)((~high & (U)__builtin_convertvector(y, I)) | (high & 0x7FFFFFFFu));\n"
+
 const Snippet snippet_narrow[] = {
     {"floats", SNIPPET_VECTOR,
      "static inline F floats$(I x)\n"
@@ -227,8 +232,10 @@ const Snippet snippet_narrow[] = {
     /* 2147483520 is the last f32 before 2^31, which is one too many. */
     {"store_i32", SNIPPET_VECTOR,
      STORE_INTEGER("i32", "int32_t", "4 * LANES", "-2147483648.0f", "2147483520.0f",
-                   "    const U high = (U)(x >= 2147483648.0f);\n"
-                   "    *to = (narrow)((~high & (U)__builtin_convertvector(y, I)) | (high & 0x7FFFFFFFu));\n")},
+                   WORDS_OF_32 "    *to = (narrow)words;\n")},
+    {"store_i64", SNIPPET_VECTOR,
+     STORE_INTEGER("i64", "int64_t", "8 * LANES", "-2147483648.0f", "2147483520.0f",
+                   WORDS_OF_32 "    *to = __builtin_convertvector(words, narrow);\n")},
     {"part_i8", SNIPPET_VECTOR,
      PART("i8", "int8_t") "    return __builtin_convertvector((I)(x << (24 - 8 * part)) >> 24, F);\n}\n"},
     {"part_u8", SNIPPET_VECTOR,

@@ -97,7 +97,7 @@ static void print_store(Printer *printer, const Stmt *stmt)
     static const Helper narrowing[DT_COUNT] = {
         [DT_BOOL] = HELPER_STORE_MASK, [DT_F16] = HELPER_STORE_F16, [DT_BF16] = HELPER_STORE_BF16,
         [DT_I8] = HELPER_STORE_I8,     [DT_U8] = HELPER_STORE_U8,   [DT_I16] = HELPER_STORE_I16,
-        [DT_U16] = HELPER_STORE_U16,   [DT_I32] = HELPER_STORE_I32};
+        [DT_U16] = HELPER_STORE_U16,   [DT_I32] = HELPER_STORE_I32, [DT_I64] = HELPER_STORE_I64};
     const Expr *value = stmt->value;
     bool words = value->dtype == DT_I32 && value->kind != EXPR_CAST;
     Helper helper = words                     ? HELPER_STORE_WORDS
@@ -105,6 +105,8 @@ static void print_store(Printer *printer, const Stmt *stmt)
                     : factor == 1             ? HELPER_STORE
                                               : HELPER_SCATTER;
     const char *store = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
+    if (value->dtype == DT_I64) /* of i32 */
+        value = value->arg[0];
     if (narrowing[value->dtype] && value->dtype != DT_BOOL && value->kind == EXPR_CAST) /* the store rounds, or cuts */
         value = value->arg[0];
     Str shown = print_vector(printer, value);

@@ -73,6 +73,11 @@ def padded(x, before, after, mode):
     return np.pad(x, [(max(b, 0), max(a, 0)) for b, a in zip(before, after)], mode)
 
 
+def border(x, count, axis, begins, mode):
+    whole = np.pad(x, [((count, 0) if begins else (0, count)) if d == axis else (0, 0) for d in range(x.ndim)], mode)
+    return np.take(whole, range(count) if begins else range(-count, 0), axis)
+
+
 def shuffled(x, block):
     """PyTorch's pixel_shuffle, pixel by pixel."""
     n, c, h, w = x.shape
@@ -106,6 +111,9 @@ ORDER = {
     "tile": [(f"tile(x0, {t})", [CUBE], {}, lambda x, p, t=t: np.tile(x, t))
              for t in (1, 2, [2, 1, 3], [2, 3], [2, 1, 1, 3], [1, 0, 2])] + [("tile(x0, 3)", [np.array(2.0)], {}, lambda x, p: np.tile(x, 3))],
     "repeat": [(f"repeat(x0, {n}, {a})", [CUBE], {}, lambda x, p, n=n, a=a: np.repeat(x, n, a)) for n, a in [(2, 0), (3, 1), (1, -1), (0, 2)]],
+    "pad_border": [(f'pad_border(x0, {n}, {d}, {str(begins).lower()}, "{mode}")', [CUBE], {},
+                    lambda x, p, n=n, d=d, b=begins, m=mode: border(x, n, d, b, m))
+                   for n, d in [(2, 0), (1, 1), (3, 2)] for begins in (True, False) for mode in MODES],
     "pad_mode": [(f'pad_mode(x0, {b}, {a}, "{mode}")', [CUBE], {}, lambda x, p, b=bv, a=av, m=mode: padded(x, b, a, m))
                  for b, bv in EDGES for a, av in EDGES[1:] for mode in MODES
                  if min(bv if isinstance(bv, list) else [0]) >= 0 and min(av if isinstance(av, list) else [0]) >= 0]

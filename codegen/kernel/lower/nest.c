@@ -84,13 +84,46 @@ static bool finish_blocks(Lower *lower, const Var *var, int64_t extent, LoopKind
     return true;
 }
 
+static void find_cut(const Expr *expr, const Var *var, int64_t *cut)
+{
+    if (expr->kind == EXPR_LOAD && !*cut)
+        *cut = index_cut(expr->index, var);
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            find_cut(expr->arg[i], var, cut);
+}
+
+/* The same elements several times, as of a tiled image: a loop over the times, and vectors of the elements. */
+static bool finish_times(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                         const Block *body)
+{
+    Arena *arena = lower->arena;
+    int64_t cut = 0, lanes = lower->target->lanes;
+    for (const Stmt *stmt = body->first; stmt && !cut; stmt = stmt->next)
+        if (stmt->value)
+            find_cut(stmt->value, var, &cut);
+    if (lanes < 2 || cut < lanes || cut >= extent || extent % cut)
+        return false;
+    const Var *time = index_var_new(arena, "time", 0, extent / cut - 1),
+              *each = index_var_new(arena, var->name, 0, cut - 1);
+    Index at = index_add(arena, index_scale(arena, index_var(arena, time), cut), index_var(arena, each));
+    Block inside = block_substitute(arena, body, var, at);
+    if (!vectorizes(&inside, each))
+        return false;
+    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, time, 0, extent / cut, 1, kind)->body);
+    lower_finish_loop(lower, each, cut, kind, vectorizes, inside);
+    lower_leave(lower, outer);
+    return true;
+}
+
 void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body)
 {
     Arena *arena = lower->arena;
     int64_t lanes = lower->target->lanes;
     int64_t whole = lanes > 1 && extent >= lanes && vectorizes(&body, var) ? extent / lanes * lanes : 0;
 
-    if (!whole && finish_blocks(lower, var, extent, kind, vectorizes, &body))
+    if (!whole && (finish_blocks(lower, var, extent, kind, vectorizes, &body) ||
+                   finish_times(lower, var, extent, kind, vectorizes, &body)))
         return;
     if (whole) {
         const Var *step = index_var_new(arena, var->name, 0, whole - lanes),

@@ -39,14 +39,16 @@ static bool word_vectorizes(const Expr *word, const Var *var)
     return word->dtype == DT_F32 || word->dtype == DT_BOOL;
 }
 
-/* The f32 that a store makes integers of; NULL. */
+/* The f32 that a store makes integers of, those of 64 bits from 32; NULL. */
 static const Expr *stored_integers(const Stmt *stmt)
 {
     const Expr *value = stmt->value;
-    bool cast = stmt->kind == STMT_STORE && value->kind == EXPR_CAST && value->arg[0]->dtype == DT_F32;
-    return cast && (value->dtype == DT_I32 || (dtype_is_int(value->dtype) && widen_is_narrow(value->dtype)))
-               ? value->arg[0]
-               : NULL;
+    if (stmt->kind != STMT_STORE || value->kind != EXPR_CAST)
+        return NULL;
+    if (value->dtype == DT_I64 && value->arg[0]->kind == EXPR_CAST && value->arg[0]->dtype == DT_I32)
+        value = value->arg[0];
+    bool narrow = dtype_is_int(value->dtype) && (value->dtype == DT_I32 || widen_is_narrow(value->dtype));
+    return narrow && value->arg[0]->dtype == DT_F32 ? value->arg[0] : NULL;
 }
 
 bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step)

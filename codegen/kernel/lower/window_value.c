@@ -89,7 +89,10 @@ static const Expr *window_reduce(Lower *lower, const Node *node, const Reduction
     return expr_local(arena, acc);
 }
 
-/* The first position of the extreme value; a NaN wins, as in NumPy. */
+#define LAST_POSITION (1 << 24) /* that f32 holds, with all before it */
+
+/* The first position of the extreme value; a NaN wins, as in NumPy.  Beside values of f32 the position is f32, too, so
+ * that both can be vectors. */
 static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
 {
     Arena *arena = lower->arena;
@@ -98,9 +101,11 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *r
     Index at[MAX_RANK], along = index_constant(0), zero = index_constant(0);
 
     reduced_position(reduction, position, at);
-    const Local *best = lower_local(lower, "best", dtype, true), *where = lower_local(lower, "where", DT_I64, true);
+    int64_t extent = reduced_elements(reduction, from);
+    DType counter = lower->target->lanes > 1 && dtype == DT_F32 && extent <= LAST_POSITION ? DT_F32 : DT_I64;
+    const Local *best = lower_local(lower, "best", dtype, true), *where = lower_local(lower, "where", counter, true);
     stmt_local(arena, lower->block, best, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
-    stmt_local(arena, lower->block, where, expr_number(arena, DT_I64, 0));
+    stmt_local(arena, lower->block, where, expr_number(arena, counter, 0));
     Block *block = lower->block;
     for (uint32_t d = 0; d < from->rank; d++)
         if (reduction->reduced[d]) {
@@ -120,10 +125,11 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *r
     }
     stmt_assign(
         arena, lower->block, where, zero, zero,
-        expr_word(arena, WORD_SELECT, DT_I64, wins, expr_index(arena, DT_I64, along), expr_local(arena, where)));
+        expr_word(arena, WORD_SELECT, counter, wins, expr_index(arena, counter, along), expr_local(arena, where)));
     stmt_assign(arena, lower->block, best, zero, zero, expr_word(arena, WORD_SELECT, dtype, wins, v, b));
     lower_leave(lower, outer);
-    return expr_local(arena, where);
+    const Expr *found = expr_local(arena, where);
+    return counter == DT_F32 ? expr_cast(arena, DT_I64, expr_cast(arena, DT_I32, found)) : found;
 }
 
 /* One dimension of a sliding window: the tap's position in the input, in a loop cut to what lies inside it. */
@@ -219,7 +225,8 @@ static const Expr *taps_inside(Arena *arena, const WindowDimension *d, Index sta
 const Expr *lower_taps_inside(Lower *lower, const Reduction *reduction, uint32_t dimension, Index at)
 {
     const WindowDimension *d = &reduction->window.dim[dimension];
-    return taps_inside(lower->arena, d, window_start(lower->arena, d, at), reduction->count_pad, reduction->accumulator);
+    return taps_inside(lower->arena, d, window_start(lower->arena, d, at), reduction->count_pad,
+                       reduction->accumulator);
 }
 
 /* The mean is over the taps inside the image, or over those in its padding, too. */
