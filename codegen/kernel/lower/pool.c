@@ -1,15 +1,15 @@
-/* Poolings over rows and columns of plain images: first the rows of a window come together, column by column, in scratch
- * with neutral elements at both ends, then its columns do.  An element of the result takes a tap of each row and one of
- * each column, not their product, and no column is an edge.  Several rows of the result are made at a time: vectors of
- * columns begin anywhere, and would wait for those of a row that has just been written. */
+/* Poolings over rows and columns of plain images: first the rows of a window come together, column by column, in
+ * scratch with neutral elements at both ends, then its columns do.  An element of the result takes a tap of each row
+ * and one of each column, not their product, and no column is an edge.  Several rows of the result are made at a time:
+ * vectors of columns begin anywhere, and would wait for those of a row that has just been written. */
 #include "base/number.h"
 #include "kernel/lower/contract.h"
 
 #define LEAST_COLUMNS 4
 #define MOST_IN_TEXT  8 /* taps of a row or column that stand one by one in the text */
-#define LEAST_ROWS    2  /* at a time, where there are as many */
+#define LEAST_ROWS    2 /* at a time, where there are as many */
 #define MOST_ROWS     16
-#define SCRATCH_SHARE 8  /* of the elements that it reads and makes, one in so many at most in scratch */
+#define SCRATCH_SHARE 8 /* of the elements that it reads and makes, one in so many at most in scratch */
 
 typedef struct Pool {
     const Node *node;
@@ -23,7 +23,7 @@ typedef struct Pool {
     uint32_t scratch[2];     /* buffers of these */
     Index row;               /* in scratch */
     bool inside;             /* all taps of h are inside the image */
-    const Expr *taps;        /* of all dimensions but the last, that a mean counts in this row */
+    const Expr *taps;        /* of a mean: of all dimensions but the last, in this row */
     Index *position;         /* in the result */
 } Pool;
 
@@ -35,8 +35,8 @@ static bool see(const Lower *lower, const Kernel *kernel, Pool *p)
 {
     const Graph *graph = lower->graph;
     *p = (Pool){.node = &graph->node[kernel->anchor]};
-    if (lower->target->dialect != DIALECT_VECTOR || lower->target->lanes < 2 || lower->target->small || lower->lean ||
-        lower_has_other_windows(lower, kernel) || !node_is_reduction(graph, p->node))
+    if (lower->target->lanes < 2 || lower->target->small || lower->lean || lower_has_other_windows(lower, kernel) ||
+        !node_is_reduction(graph, p->node))
         return false;
     p->reduction = reduction_of(graph, p->node);
     const Window *window = &p->reduction.window;
@@ -53,8 +53,8 @@ static bool see(const Lower *lower, const Kernel *kernel, Pool *p)
     p->to = most(0, p->w.before);
     p->count = least(p->w.in - p->from, p->width - p->to);
     p->pitch = ceil_div(p->width, lower->target->lanes) * lower->target->lanes;
-    int64_t elements = shape_elements(value_shape(graph, p->node->out[0])) +
-                       shape_elements(value_shape(graph, p->node->in[0]));
+    int64_t elements =
+        shape_elements(value_shape(graph, p->node->out[0])) + shape_elements(value_shape(graph, p->node->in[0]));
     p->rows = least(least(p->h.out, MOST_ROWS), elements / SCRATCH_SHARE / p->pitch);
     bool pads = p->w.before > 0 || p->width - p->w.before > p->w.in;
     p->counts = p->reduction.kind == REDUCE_MEAN && pads;
@@ -231,14 +231,24 @@ static void finish_column(Lower *lower, void *context, Index column)
     lower->bound[result] = NULL;
 }
 
-static void finish_row(Lower *lower, Pool *p)
+/* The taps of all dimensions of the window but the last, that a mean counts in this row. */
+static const Expr *count_rows(Lower *lower, const Pool *p)
 {
     Arena *arena = lower->arena;
-    p->taps = expr_number(arena, DT_F32, 1);
-    for (uint32_t i = 0; i + 1 < p->rank && p->reduction.kind == REDUCE_MEAN; i++)
-        p->taps = expr_word(arena, WORD_MUL, DT_F32, p->taps,
-                            lower_taps_inside(lower, &p->reduction, i, p->position[2 + i]), NULL);
-    p->taps = lower_named(lower, p->taps);
+    const Expr *taps = NULL;
+    for (uint32_t i = 0; i + 1 < p->rank; i++) {
+        const Expr *more = lower_taps_inside(lower, &p->reduction, i, p->position[2 + i]);
+        taps = taps ? expr_word(arena, WORD_MUL, DT_F32, taps, more, NULL) : more;
+    }
+    const Local *named = lower_local(lower, "taps", DT_F32, false);
+    stmt_local(arena, lower->block, named, taps);
+    return expr_local(arena, named);
+}
+
+static void finish_row(Lower *lower, Pool *p)
+{
+    if (p->reduction.kind == REDUCE_MEAN)
+        p->taps = count_rows(lower, p);
     lower_cover_loop(lower, "i", p->w.out, LOOP_SERIAL, block_nested_vectorizes, finish_column, p);
 }
 
