@@ -5,7 +5,6 @@
 
 #include "base/number.h"
 
-#define LEAST_LANES   4
 #define MOST_IN_TEXT  4  /* vectors of a row that are no loop */
 #define MOST_TOGETHER 16 /* channels */
 #define SHARES        4  /* of the channels, for each thread */

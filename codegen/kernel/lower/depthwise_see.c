@@ -208,8 +208,6 @@ static bool fits_along(const Depthwise *dw)
     }
 }
 
-#define LEAST_LANES 4
-
 /* Of a vector of pixels: half of the target's or a quarter, where rows hold no whole one. */
 static int64_t lanes_along_width(const Depthwise *dw)
 {

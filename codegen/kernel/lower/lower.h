@@ -196,6 +196,9 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
                        BuildBody build, void *context);
 /* The same for a body that stands already, built for `var`, which goes from 0 to extent - 1. */
 void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body);
+/* What whole vectors leave of a row goes in shorter ones, of so many lanes, less than `lanes`; 0: one by one. */
+#define LEAST_LANES 4
+int64_t lower_rest_lanes(const Lower *lower, int64_t lanes, int64_t rest);
 /* `first`, or `last` where that is less: in a local of the block. */
 Index lower_last_inside(Lower *lower, const char *name, Index first, int64_t last);
 /* lower_vector_loop, of what may be made twice: the last vector begins inside the one before it, and of few positions

@@ -116,31 +116,50 @@ static bool finish_times(Lower *lower, const Var *var, int64_t extent, LoopKind 
     return true;
 }
 
+int64_t lower_rest_lanes(const Lower *lower, int64_t lanes, int64_t rest)
+{
+    bool halves = lower->target->dialect == DIALECT_VECTOR && !lower->target->small && !lower->brief;
+    for (lanes /= 2; halves && lanes >= LEAST_LANES; lanes /= 2)
+        if (rest >= lanes && rest % lanes < LEAST_LANES)
+            return lanes;
+    return 0;
+}
+
+static void vector_loop(Lower *lower, const Var *var, int64_t begin, int64_t end, int64_t lanes, LoopKind kind,
+                        const Block *body)
+{
+    Arena *arena = lower->arena;
+    const Var *step = index_var_new(arena, var->name, begin, end - lanes),
+              *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    bool loops = end - begin > lanes;
+    Block *around = loops ? &stmt_for(arena, lower->block, step, begin, end, lanes, kind)->body : lower->block;
+    Index at = index_add(arena, loops ? index_var(arena, step) : index_constant(begin), index_var(arena, lane));
+    stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = block_substitute(arena, body, var, at);
+}
+
 void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes, Block body)
 {
     Arena *arena = lower->arena;
-    int64_t lanes = lower->target->lanes;
-    int64_t whole = lanes > 1 && extent >= lanes && vectorizes(&body, var) ? extent / lanes * lanes : 0;
+    int64_t lanes = lower->target->lanes, done = 0;
+    bool vectors = lanes > 1 && extent >= least(lanes, LEAST_LANES) && vectorizes(&body, var);
 
-    if (!whole && (finish_blocks(lower, var, extent, kind, vectorizes, &body) ||
-                   finish_times(lower, var, extent, kind, vectorizes, &body)))
+    if (!vectors && (finish_blocks(lower, var, extent, kind, vectorizes, &body) ||
+                     finish_times(lower, var, extent, kind, vectorizes, &body)))
         return;
-    if (whole) {
-        const Var *step = index_var_new(arena, var->name, 0, whole - lanes),
-                  *lane = index_var_new(arena, "lane", 0, lanes - 1);
-        Block *around =
-            whole > lanes ? &stmt_for(arena, lower->block, step, 0, whole, lanes, kind)->body : lower->block;
-        Index at = index_add(arena, index_var(arena, step), index_var(arena, lane));
-        stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = block_substitute(arena, &body, var, at);
+    for (int64_t end; vectors && lanes; lanes = lower_rest_lanes(lower, lanes, extent - done)) {
+        end = done + (extent - done) / lanes * lanes;
+        if (done < end)
+            vector_loop(lower, var, done, end, lanes, kind, &body);
+        done = end;
     }
-    if (whole && whole < extent) {
-        const Var *rest = index_var_new(arena, var->name, whole, extent - 1);
+    if (done > 0 && done < extent) {
+        const Var *rest = index_var_new(arena, var->name, done, extent - 1);
         body = block_substitute(arena, &body, var, index_var(arena, rest));
         var = rest;
     }
-    if (extent - whole > 1)
-        stmt_for(arena, lower->block, var, whole, extent, 1, kind)->body = body;
-    else if (extent - whole == 1)
+    if (extent - done > 1)
+        stmt_for(arena, lower->block, var, done, extent, 1, kind)->body = body;
+    else if (extent - done == 1)
         block_append(lower->block, body);
 }
 
@@ -165,8 +184,6 @@ Index lower_last_inside(Lower *lower, const char *name, Index first, int64_t las
     stmt_local(arena, lower->block, local, expr_word(arena, WORD_MIN, DT_I64, even, most, NULL));
     return index_data(arena, expr_local(arena, local), index_low(first), last);
 }
-
-#define LEAST_LANES 4
 
 void lower_cover_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,
                       BuildBody build, void *context)

@@ -106,22 +106,22 @@ static void add_stage(Lower *lower, Block *block, const Stage *stage, Index colu
 
 /* A straight block may be vectors when all its values and stores may. */
 /* In strict C99 a few columns go one by one: lanes would take a second text, and their functions. */
-static int64_t stage_lanes(const Lower *lower, const Rows *rows, const Stage *stage)
+static bool stage_vectorizes(const Lower *lower, const Rows *rows, const Stage *stage)
 {
-    int64_t lanes = lower->target->lanes, fewest = lower->target->dialect == DIALECT_C99 ? 4 * lanes : lanes;
+    int64_t lanes = lower->target->lanes, fewest = lower->target->dialect == DIALECT_C99 ? 4 * lanes : LEAST_LANES;
     if (lanes < 2 || rows->columns < fewest || stage->value->dtype != DT_F32 ||
         !expr_vectorizes(stage->value, stage->column))
-        return 0;
+        return false;
     for (const Stmt *stmt = stage->block.first; stmt; stmt = stmt->next) {
         int64_t factor;
         DType dtype = stmt->value ? stmt->value->dtype : DT_BOOL;
         if ((stmt->kind != STMT_LOCAL && stmt->kind != STMT_STORE) || (dtype != DT_F32 && !dtype_is_half(dtype)) ||
             !expr_vectorizes(stmt->value, stage->column))
-            return 0;
+            return false;
         if (stmt->kind == STMT_STORE && (!index_factor(stmt->index, stage->column, &factor) || factor != 1))
-            return 0;
+            return false;
     }
-    return rows->columns / lanes * lanes;
+    return true;
 }
 
 /* The columns from `begin` on, or this thread's share of them. */
@@ -135,25 +135,53 @@ static Stmt *columns_loop(Lower *lower, const Rows *rows, int64_t begin, const V
     return loop;
 }
 
-/* Whole vectors of the row, in accumulators of vectors, whose lanes are added to the total in the end. */
-static void reduce_vectors(Lower *lower, const Rows *rows, const Node *node, Stage stage, int64_t whole,
+typedef struct Columns { /* [begin, end), whole vectors */
+    int64_t begin, end, lanes;
+    bool again; /* and the row's last vector, some of it a second time */
+} Columns;
+
+/* One vector, whose lanes are added to the total. */
+static void reduce_vector(Lower *lower, const Stage *stage, const Columns *columns, const Strands *total)
+{
+    Arena *arena = lower->arena;
+    const Var *lane = index_var_new(arena, "lane", 0, columns->lanes - 1);
+    Block *region = &stmt_lanes(arena, lower->block, lane, (uint32_t)columns->lanes)->body;
+    Index column = index_add(arena, index_var(arena, lane), index_constant(columns->begin));
+    const Local *last = lower_local(lower, "last", total->dtype, true);
+    block_append(region, block_substitute(arena, &stage->block, stage->column, column));
+    stmt_local(arena, region, last, expr_substitute(arena, stage->value, stage->column, column));
+    stmt_reduce(arena, region, total->combine, total->acc[0], last);
+}
+
+/* In accumulators of vectors, whose lanes are added to the total in the end. */
+static void reduce_vectors(Lower *lower, const Rows *rows, const Node *node, Stage stage, const Columns *columns,
                            const Strands *total)
 {
     Arena *arena = lower->arena;
-    int64_t lanes = lower->target->lanes;
+    int64_t lanes = columns->lanes, begin = columns->begin, end = columns->end;
     Strands strands = {.combine = total->combine, .dtype = total->dtype};
-    strands.count = lower_strands_of(lower, whole / lanes, &stage.block, stage.value);
+    strands.count = lower_strands_of(lower, (end - begin) / lanes, &stage.block, stage.value);
     int64_t step = strands.count * lanes;
-    const Var *first = index_var_new(arena, "j", 0, whole - step), *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    const Var *first = index_var_new(arena, "j", begin, end - step), *lane = index_var_new(arena, "lane", 0, lanes - 1);
     Block *region = &stmt_lanes(arena, lower->block, lane, (uint32_t)lanes)->body;
     lower_strands_begin(lower, region, &strands);
-    Stmt *loop = stmt_for(arena, region, first, 0, whole, step, LOOP_SERIAL);
-    Index column = index_add(arena, index_var(arena, first), index_var(arena, lane));
+    bool loops = end - begin > step;
+    Block *body = loops ? &stmt_for(arena, region, first, begin, end, step, LOOP_SERIAL)->body : region;
+    Index at = index_var(arena, lane);
+    Index column = index_add(arena, loops ? index_var(arena, first) : index_constant(begin), at);
     for (uint32_t s = 0; s < strands.count; s++) {
         stage = s ? build_stage(lower, rows, node, total->dtype) : stage;
-        add_stage(lower, &loop->body, &stage, index_add(arena, column, index_constant(s * lanes)), &strands, s);
+        add_stage(lower, body, &stage, index_add(arena, column, index_constant(s * lanes)), &strands, s);
     }
+    if (columns->again)
+        add_stage(lower, region, &stage, index_add(arena, at, index_constant(rows->columns - lanes)), &strands, 0);
     stmt_reduce(arena, region, total->combine, total->acc[0], lower_strands_end(lower, region, &strands));
+}
+
+/* An extreme does not change when elements come again, if nothing but it is made of them. */
+static bool may_come_again(const Strands *total, const Stage *stage)
+{
+    return (total->combine == WORD_MAX || total->combine == WORD_MIN) && !stage->block.first;
 }
 
 /* One reduction over the row: vector accumulators over whole vectors, then the lanes, then the rest. */
@@ -165,14 +193,23 @@ static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
     const Expr *neutral = expr_number(arena, total.dtype, reduction_neutral(total.combine, total.dtype));
     total.acc[0] = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, total.dtype, false);
     Stage stage = build_stage(lower, rows, node, total.dtype);
-    int64_t whole = stage_lanes(lower, rows, &stage);
+    int64_t done = 0, lanes = stage_vectorizes(lower, rows, &stage) ? lower->target->lanes : 0;
 
     stmt_local(arena, lower->block, total.acc[0], neutral);
-    if (whole)
-        reduce_vectors(lower, rows, node, stage, whole, &total);
-    if (whole < rows->columns) {
+    for (; lanes; lanes = lower_rest_lanes(lower, lanes, rows->columns - done)) {
+        Columns columns = {done, done + (rows->columns - done) / lanes * lanes, lanes, false};
+        if (columns.end == done)
+            continue;
+        columns.again = columns.end < rows->columns && may_come_again(&total, &stage);
+        if (columns.end - done > lanes || columns.again)
+            reduce_vectors(lower, rows, node, stage, &columns, &total);
+        else
+            reduce_vector(lower, &stage, &columns, &total);
+        done = columns.again ? rows->columns : columns.end;
+    }
+    if (done < rows->columns) {
         const Var *rest;
-        Stmt *loop = columns_loop(lower, rows, whole, &rest);
+        Stmt *loop = columns_loop(lower, rows, done, &rest);
         add_stage(lower, &loop->body, &stage, index_var(arena, rest), &total, 0);
     }
     if (rows->team)

@@ -101,8 +101,8 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *r
     Index at[MAX_RANK], along = index_constant(0), zero = index_constant(0);
 
     reduced_position(reduction, position, at);
-    int64_t extent = reduced_elements(reduction, from);
-    DType counter = lower->target->lanes > 1 && dtype == DT_F32 && extent <= LAST_POSITION ? DT_F32 : DT_I64;
+    bool vectors = lower->target->lanes > 1 && dtype == DT_F32 && !reduction->reduced[from->rank - 1];
+    DType counter = vectors && reduced_elements(reduction, from) <= LAST_POSITION ? DT_F32 : DT_I64;
     const Local *best = lower_local(lower, "best", dtype, true), *where = lower_local(lower, "where", counter, true);
     stmt_local(arena, lower->block, best, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
     stmt_local(arena, lower->block, where, expr_number(arena, counter, 0));
