@@ -76,7 +76,7 @@ static int64_t depth_dimension(const Rewriter *rw, const Node *node, bool second
     if (!product_of(rw->graph, node, &product))
         return 1;
     uint32_t rank = value_shape(rw->graph, node->in[second])->rank;
-    return second && !product.transposed ? rank - 2 : rank - 1;
+    return second && product.has_columns && !product.transposed ? rank - 2 : rank - 1;
 }
 
 /* One of `parts` equal parts of the depth; the first has the bias. */

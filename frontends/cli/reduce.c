@@ -81,12 +81,31 @@ static void drop_unread(Graph *graph)
             read[graph->node[n].in[i]] = true;
     for (uint32_t i = 0; i < graph->output_count; i++)
         read[graph->output[i].value] = true;
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        read[graph->update[i].source] = true;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (read[graph->input[i]])
             graph->input[kept++] = graph->input[i];
     graph->input_count = kept;
     arena_free(&scratch);
+}
+
+static bool has_name(const Graph *graph, Str name)
+{
+    for (ValueId v = 0; v < graph->value_count; v++)
+        if (str_eq(graph->value[v].name, name))
+            return true;
+    return false;
+}
+
+/* What an input is called that stands for the value; numbers of values change, so another may be called so. */
+static Str cut_name(Graph *graph, ValueId value)
+{
+    Str name = str_format(graph->module->arena, "cut%u", value);
+    while (has_name(graph, name))
+        name = str_format(graph->module->arena, "cut%u", ++value);
+    return name;
 }
 
 /* Without nodes from `first` on, so many; their results that others read are inputs. */
@@ -104,8 +123,7 @@ static Graph *without_nodes(const Graph *from, uint32_t first, uint32_t count)
         for (uint32_t i = 0; i < node->out_count; i++) {
             const Value *value = &from->value[node->out[i]];
             const Type *plain = module_type(graph->module, value->type->dtype, &value->type->shape, (Layout){0});
-            Str name = str_format(graph->module->arena, "cut%u", node->out[i]);
-            map[node->out[i]] = graph_add_input(graph, plain, name, node->place);
+            map[node->out[i]] = graph_add_input(graph, plain, cut_name(graph, node->out[i]), node->place);
         }
     }
     graph_replace(graph, map);
@@ -123,6 +141,18 @@ static Graph *without_outputs(const Graph *from, uint32_t first, uint32_t count)
         if (i < first || i >= first + count)
             graph->output[kept++] = graph->output[i];
     graph->output_count = kept;
+    drop_unread(graph);
+    return graph;
+}
+
+static Graph *without_updates(const Graph *from, uint32_t first, uint32_t count)
+{
+    Graph *graph = graph_clone(from);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < graph->update_count; i++)
+        if (i < first || i >= first + count)
+            graph->update[kept++] = graph->update[i];
+    graph->update_count = kept;
     drop_unread(graph);
     return graph;
 }
@@ -155,6 +185,17 @@ static const uint32_t *node_count(const Graph *graph)
 static const uint32_t *output_count(const Graph *graph)
 {
     return &graph->output_count;
+}
+
+static const uint32_t *update_count(const Graph *graph)
+{
+    return &graph->update_count;
+}
+
+static void cut_ends(Reducer *r)
+{
+    shrink(r, output_count, 1, without_outputs);
+    shrink(r, update_count, 0, without_updates);
 }
 
 /* As far as a node before the last `count`, whose results become the outputs. */
@@ -236,9 +277,9 @@ static int reduce(Reducer *r, Str path)
     flatten(r);
     uint32_t flat = reduce_bodies_nodes(r->graph);
     before = flat > before ? flat : before;
-    shrink(r, output_count, 1, without_outputs);
+    cut_ends(r);
     while (cut(r))
-        shrink(r, output_count, 1, without_outputs);
+        cut_ends(r);
     if (!write_candidate(r, r->graph, path))
         return STATUS_ENVIRONMENT;
     model_warn_of_older(r->cli, r->module, path);
@@ -276,7 +317,7 @@ const Verb verb_reduce = {
     .operands = "MODEL",
     .summary = "Shrink a model while a command goes on to fail on it",
     .text =
-        "Outputs and nodes are taken away as long as the command ends with the exit status that it has on the whole "
+        "Outputs, updates of states and nodes are taken away as long as the command ends with the exit status that it has on the whole "
         "model, which must not be 0. What a removed node made becomes an input; inside loops and branches, a value "
         "that was there before or zeros. Loops become their first values, or run once. In the command {} stands for "
         "the model's path; it runs in a shell in this folder, and what it prints is not shown.",

@@ -174,6 +174,15 @@ void lower_guard_open(Lower *lower, Guarded *guarded);
 const Expr *lower_guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
                               const Expr *outside);
 
+/* Positions of an operand that loops or guards keep inside, but whose range does not tell: addresses that cut them in
+ * digits must know it. */
+typedef struct Seen {
+    const Shape *shape;
+    bool cuts;
+} Seen;
+Seen lower_see_inside(Lower *lower, ValueId value);
+Index lower_inside(Lower *lower, const Seen *seen, uint32_t dimension, Index at);
+
 /* store.c: stores every result of the kernel at a position, as memory of type `type`. */
 void lower_stores(Lower *lower, const Index *position);
 

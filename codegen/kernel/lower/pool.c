@@ -23,8 +23,9 @@ typedef struct Pool {
     uint32_t scratch[2];     /* buffers of these */
     Index row;               /* in scratch */
     bool inside;             /* all taps of h are inside the image */
-    const Expr *taps;        /* of a mean: of all dimensions but the last, in this row */
-    Index *position;         /* in the result */
+    Seen image;
+    const Expr *taps; /* of a mean: of all dimensions but the last, in this row */
+    Index *position;  /* in the result */
 } Pool;
 
 enum { PIECE_ROWS, PIECE_COUNTS };
@@ -130,7 +131,7 @@ static Index tap_at(Arena *arena, const WindowDimension *d, Index window, Index 
 static void add_row(Lower *lower, const Pool *p, const Local **acc, Index *at, Index tap)
 {
     uint32_t h = p->rank; /* n and c come before */
-    at[h] = tap_at(lower->arena, &p->h, p->position[h], tap);
+    at[h] = lower_inside(lower, &p->image, h, tap_at(lower->arena, &p->h, p->position[h], tap));
     combine(lower, p, acc, expr_cast(lower->arena, DT_F32, lower_value(lower, p->node->in[0], at)));
 }
 
@@ -148,7 +149,7 @@ static void bring_column(Lower *lower, void *context, Index column)
         const WindowDimension *d = &p->reduction.window.dim[i];
         const char *name = i + 3 == p->rank ? "kd" : "ke";
         lower_enter(lower, lower_clamped_taps(lower, lower->block, name, d, p->position[2 + i], &tap));
-        at[2 + i] = tap_at(arena, d, p->position[2 + i], tap);
+        at[2 + i] = lower_inside(lower, &p->image, 2 + i, tap_at(arena, d, p->position[2 + i], tap));
     }
     if (in_text)
         for (int64_t kh = 0; kh < p->h.size; kh++)
@@ -284,6 +285,7 @@ static void pool_lower(Lower *lower)
     Block *start = lower->block;
     see(lower, lower->kernel, &p);
     p.position = position;
+    p.image = lower_see_inside(lower, p.node->in[0]);
     p.scratch[PIECE_ROWS] = lower_scratch(lower, PIECE_ROWS);
     if (p.counts)
         p.scratch[PIECE_COUNTS] = lower_scratch(lower, PIECE_COUNTS);

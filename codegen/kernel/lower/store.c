@@ -42,16 +42,25 @@ static void store_result(Lower *lower, ValueId value, const Index *position)
         store_value(lower, value, position, lower_value(lower, value, position));
 }
 
+/* A cast to an integer stays one: in vectors, that is what a store makes of f32. */
+static const Expr *bound_value(Lower *lower, const Expr *expr)
+{
+    if (expr->kind == EXPR_LOCAL || expr->kind == EXPR_NUMBER)
+        return expr;
+    if (expr->kind == EXPR_CAST && dtype_is_int(expr->dtype))
+        return expr_cast(lower->arena, expr->dtype, bound_value(lower, expr->arg[0]));
+    const Local *local = lower_local(lower, "t", expr->dtype, true);
+    stmt_local(lower->arena, lower->block, local, expr);
+    return expr_local(lower->arena, local);
+}
+
 /* One by one, each would be written while the next still reads what it may lie over. */
 static void bind_values(Lower *lower, const ValueId *value, uint32_t count, const Index *position)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const Expr *expr = lower_value(lower, value[i], position);
-        if (expr->kind == EXPR_LOCAL || expr->kind == EXPR_NUMBER)
-            continue;
-        const Local *local = lower_local(lower, "t", expr->dtype, true);
-        stmt_local(lower->arena, lower->block, local, expr);
-        lower_remember(lower, value[i], position, expr_local(lower->arena, local));
+        const Expr *expr = lower_value(lower, value[i], position), *bound = bound_value(lower, expr);
+        if (bound != expr)
+            lower_remember(lower, value[i], position, bound);
     }
 }
 

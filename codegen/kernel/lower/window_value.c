@@ -274,9 +274,12 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
     Guard guard[MAX_RANK];
     Guarded guarded;
     uint32_t guards = 0;
-    for (uint32_t i = 0; i < window->rank; i++)
+    Seen image = lower_see_inside(lower, node->in[0]);
+    for (uint32_t i = 0; i < window->rank; i++) {
         if (window->dim[i].size == 1 || window->dim[i].dilation > 1) /* else the loop's bounds keep it inside */
             guard[guards++] = (Guard){at[2 + i], window->dim[i].in};
+        at[2 + i] = lower_inside(lower, &image, 2 + i, at[2 + i]);
+    }
     lower_guard_open(lower, &guarded);
     const Expr *value = reduction->kind == REDUCE_COLLECT
                             ? matched(lower, node, at, position, dtype)
@@ -296,6 +299,13 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
 static bool windows_apart(const WindowDimension *d)
 {
     return d->dilation == 1 && d->size <= d->stride;
+}
+
+/* Both operands that it reads at windows are of one shape. */
+static Seen see_windows(Lower *lower, const Node *node)
+{
+    Seen first = lower_see_inside(lower, node->in[1]), second = lower_see_inside(lower, node->in[2]);
+    return first.cuts ? first : second;
 }
 
 /* At each tap that is the window which begins (element + before - dilation * tap) / stride, if that is one. */
@@ -331,6 +341,9 @@ static const Expr *window_spread(Lower *lower, const Node *node, const Reduction
     }
     Block *outer = lower_enter(lower, block);
     Guarded guarded;
+    Seen windows = see_windows(lower, node);
+    for (uint32_t i = 0; i < w->rank; i++)
+        at[2 + i] = lower_inside(lower, &windows, 2 + i, at[2 + i]);
     lower_guard_open(lower, &guarded);
     const Expr *value = matched(lower, node, position, at, dtype);
     value = lower_guard_close(lower, &guarded, value, guard, guards, zero);
@@ -447,7 +460,9 @@ static const Expr *sum_operand(const Sum *sum, uint32_t which)
     Guard guard[2 * MAX_RANK];
     Guarded guarded;
     uint32_t guards = 0;
+    Seen seen = lower_see_inside(lower, sum->node->in[which]);
     for (uint32_t d = 0; d < access->rank; d++) {
+        position[d] = access->guarded[d] ? lower_inside(lower, &seen, d, position[d]) : position[d];
         if (!access->guarded[d] || (!which && sum->inside[d]))
             continue;
         if (access->divisor[d] > 1) /* no rest */
