@@ -127,6 +127,14 @@ static void print_byte_order(Text *out, const Program *program)
                 big ? "little" : "big");
 }
 
+static bool reads_weights(const Program *program)
+{
+    for (uint32_t w = 0; w < program->weight_count; w++)
+        if (program->weights[w].versions >> program->number & 1)
+            return true;
+    return false;
+}
+
 void unit_print_weights(Text *out, Unit *unit)
 {
     const Program *program = unit->program;
@@ -137,7 +145,8 @@ void unit_print_weights(Text *out, Unit *unit)
         print_byte_order(out, program);
     switch (program_weights_form(program)) {
     case WEIGHTS_C:
-        text_str(out, str_from(hidden_text));
+        if (reads_weights(program))
+            text_str(out, str_from(hidden_text));
         for (uint32_t w = 0; w < program->weight_count; w++)
             if (program->weights[w].versions >> program->number & 1)
                 source_weight_array(out, program, unit->arena, w, "static const");

@@ -54,7 +54,7 @@ static void stop(int signal_number)
     raise(signal_number); /* the handler was for once: this ends the process as the signal would have */
 }
 
-static void watch_signals(void)
+void folder_watch_signals(void)
 {
     static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     static bool watching;
@@ -182,7 +182,7 @@ bool folder_open(Cli *cli, Str parent, Folder *folder)
                           : str_format(&cli->arena, "%s/nnc-", system && *system ? system : "/tmp");
     if (!make_held(cli, name, folder))
         return diag_file_error(&cli->diag, parent.len ? parent : name, "cannot make a folder: %s", strerror(errno));
-    watch_signals();
+    folder_watch_signals();
     remember(folder);
     return true;
 }

@@ -13,6 +13,8 @@ typedef struct Folder {
 } Folder;
 bool folder_open(Cli *cli, Str parent, Folder *folder);
 
+/* From now on a signal removes the folders that are there, as the first folder sees to; once. */
+void folder_watch_signals(void);
 Str folder_file(Cli *cli, const Folder *folder, Str name);
 
 /* Renames all files into the parent under their own names; false after an error in the diag. */

@@ -1,48 +1,17 @@
 #include "cli/train_run.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/number.h"
 #include "cli/clock.h"
+#include "cli/halt.h"
 #include "cli/train_show.h"
 #include "ops/random.h"
 
 #define MOST_WRITING 20 /* times as long as writing a checkpoint takes, training goes on before the next */
 
 enum { DRAW_ORDER, DRAW_TRAIN, DRAW_VALID }; /* what keys are drawn for */
-
-/* A first signal ends the training after the present step; a second one does what it would have done before. */
-
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
-#define WATCHED (sizeof watched / sizeof *watched)
-
-static volatile sig_atomic_t stopped_by;
-static struct sigaction before[WATCHED];
-
-static void unwatch(void)
-{
-    for (size_t i = 0; i < WATCHED; i++)
-        sigaction(watched[i], &before[i], NULL);
-}
-
-static void stop(int signal_number)
-{
-    stopped_by = signal_number;
-    unwatch();
-}
-
-static void watch(void)
-{
-    struct sigaction action = {.sa_handler = stop};
-    stopped_by = 0;
-    for (size_t i = 0; i < WATCHED; i++) {
-        sigaction(watched[i], &action, &before[i]);
-        if (before[i].sa_handler == SIG_IGN) /* as nohup has it */
-            sigaction(watched[i], &before[i], NULL);
-    }
-}
 
 /* A batch */
 
@@ -121,7 +90,7 @@ static int train_epoch(Trainer *t)
     draw_order(t);
     t->began = clock_seconds();
     t->before = t->progress.step;
-    while (status == STATUS_OK && !stopped_by && t->progress.step < trainer_steps(t))
+    while (status == STATUS_OK && !halt_signal() && t->progress.step < trainer_steps(t))
         status = train_step(t);
     return status;
 }
@@ -137,7 +106,7 @@ static int validate(Trainer *t)
     int status = STATUS_OK;
 
     scores_clear(&p->valid);
-    for (int64_t at = 0; status == STATUS_OK && !stopped_by && at < samples->count; at += samples->batch) {
+    for (int64_t at = 0; status == STATUS_OK && !halt_signal() && at < samples->count; at += samples->batch) {
         for (int64_t i = 0; i < samples->batch; i++)
             number[i] = (at + i) % samples->count;
         samples_take(samples, number, &(Moment){p->epoch, at / samples->batch, key_of(t, DRAW_VALID, at)});
@@ -212,9 +181,9 @@ static int one_epoch(Trainer *t)
 {
     int status = train_epoch(t);
     double seconds = clock_seconds() - t->began;
-    if (status == STATUS_OK && !stopped_by && t->valid.graph)
+    if (status == STATUS_OK && !halt_signal() && t->valid.graph)
         status = validate(t);
-    if (status != STATUS_OK || stopped_by)
+    if (status != STATUS_OK || halt_signal())
         return status;
     return end_epoch(t, seconds);
 }
@@ -230,7 +199,7 @@ static int save_and_stop(const Trainer *t)
                 p->epoch + 1, p->step, trainer_steps(t), STR_ARG(t->save));
     cli_put(&out);
     text_free(&out);
-    return 128 + stopped_by;
+    return 128 + halt_signal();
 }
 
 static bool is_patient(const Trainer *t)
@@ -243,17 +212,17 @@ int trainer_run(Trainer *t)
 {
     int status = STATUS_OK;
     t->number = ARENA_ARRAY(&t->cli->arena, int64_t, t->train.samples.count);
-    watch();
+    halt_watch();
     train_show_begin(t);
-    while (status == STATUS_OK && !stopped_by && t->progress.epoch < t->epochs && is_patient(t))
+    while (status == STATUS_OK && !halt_signal() && t->progress.epoch < t->epochs && is_patient(t))
         status = one_epoch(t);
     t->writing = 0; /* it is over: what is due is written */
     if (status == STATUS_OK && t->unwritten && !write_progress(t))
         status = STATUS_ENVIRONMENT;
-    if (status == STATUS_OK && stopped_by && t->progress.epoch < t->epochs)
+    if (status == STATUS_OK && halt_signal() && t->progress.epoch < t->epochs)
         status = save_and_stop(t);
     else if (status == STATUS_OK)
         train_show_end(t);
-    unwatch();
+    halt_unwatch();
     return status;
 }

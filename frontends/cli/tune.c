@@ -3,6 +3,8 @@
 
 #include "base/file.h"
 #include "cli/clock.h"
+#include "cli/folder.h"
+#include "cli/halt.h"
 #include "cli/terminal.h"
 #include "cli/tune_search.h"
 #include "plan/report.h"
@@ -47,7 +49,9 @@ static void print_search(Text *out, const TuneSearch *s)
     }
     text_printf(out, STR_FMT " for %s: %u recipe%s timed for %u kernel%s%s\n", STR_ARG(s->name), s->target, s->timed,
                 s->timed == 1 ? "" : "s", s->group_count, s->group_count == 1 ? "" : "s",
-                s->complete ? "" : "; the time was over before all were");
+                s->complete     ? ""
+                : halt_signal() ? "; a signal came before all were"
+                                : "; the time was over before all were");
     text_printf(out, "  %9s%9s  microseconds before and after, by kernel (how often)\n", "before", "after");
     for (uint32_t g = 0; g < s->group_count; g++)
         print_group(out, &s->group[g]);
@@ -55,6 +59,16 @@ static void print_search(Text *out, const TuneSearch *s)
     put_time(out, before);
     put_time(out, after);
     text_printf(out, "  in all, %.2f times as fast\n", after > 0 ? before / after : 1);
+}
+
+/* Found out now, not when all the time has gone into what cannot be kept. */
+static bool can_write(Cli *cli, Str path)
+{
+    FileWriter writer;
+    bool opened = file_writer_open(&writer, &cli->diag, path);
+    if (opened)
+        file_writer_abandon(&writer);
+    return opened;
 }
 
 static int finish(Cli *cli, Str path, const Tune *tune, const char *target, Text *out)
@@ -82,7 +96,11 @@ static int tune_model(Cli *cli, const Model *model, double seconds, double limit
     path = path.ptr ? path : program_tune_path(&cli->arena, model, target);
     if (!take_earlier(cli, path, target, &tune))
         return STATUS_INPUT;
-    for (uint32_t g = 0; g < model->graph_count && status == STATUS_OK; g++) {
+    if (!can_write(cli, path))
+        return STATUS_ENVIRONMENT;
+    folder_watch_signals(); /* before those of this run, as else the first folder would */
+    halt_watch();
+    for (uint32_t g = 0; g < model->graph_count && status == STATUS_OK && !halt_signal(); g++) {
         TuneSearch search = {.cli = cli,
                              .graph = g,
                              .seconds = seconds,
@@ -94,10 +112,12 @@ static int tune_model(Cli *cli, const Model *model, double seconds, double limit
         if (status == STATUS_OK)
             print_search(&out, &search);
     }
+    halt_unwatch();
     if (status == STATUS_OK)
-        return finish(cli, path, &tune, target->name, &out);
-    text_free(&out);
-    return status;
+        status = finish(cli, path, &tune, target->name, &out);
+    else
+        text_free(&out);
+    return status == STATUS_OK && halt_signal() ? 128 + halt_signal() : status;
 }
 
 static int run(Cli *cli)
@@ -122,7 +142,8 @@ const Verb verb_tune = {
         "who "
         "computes a kernel at all), times each in turns with what it began with, and writes the fastest of each kernel "
         "to MODEL.TARGET.tune beside the model: lines of the printed IR, which compile, run, bench, plan and train "
-        "follow from then on.  Without such a file the cost table decides.  A later run begins with the file; what a "
+        "follow from then on.  Without such a file the cost table decides.  A later run begins with the file, which a "
+        "run that is interrupted writes, too; what a "
         "changed model has no use for any more is warned of.  Results may differ in their last digits.",
     .flag = (const Flag[]){FLAG_TARGET,
                            {"o", "FILE", "The file to write (default: MODEL.TARGET.tune beside the model)"},

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "cli/clock.h"
+#include "cli/halt.h"
 #include "cli/inputs.h"
 #include "cli/kernel_times.h"
 #include "cli/terminal.h"
@@ -212,6 +213,11 @@ static void set_recipes(const TuneSearch *s, Arena *arena, Tune *tune, MarkOf *m
 
 /* Sweeps */
 
+static bool is_over(const TuneSearch *s)
+{
+    return clock_seconds() >= s->deadline || halt_signal();
+}
+
 static void show(const TuneSearch *s, uint32_t round, uint32_t rounds)
 {
     char line[128];
@@ -305,7 +311,7 @@ static int sweep(TuneSearch *s, Tune *from, uint32_t *changed)
     if (status == STATUS_OK) {
         look(s, &first);
         uint32_t rounds = most_variants(s), round = 0;
-        for (; round < rounds && clock_seconds() < s->deadline; round++) {
+        for (; round < rounds && !is_over(s); round++) {
             show(s, round, rounds);
             try_variants(s, &first, round);
         }
@@ -338,7 +344,7 @@ int tune_search(TuneSearch *s)
 {
     uint32_t changed, sweeps = 1;
     int status = sweep(s, NULL, &changed);
-    for (; status == STATUS_OK && changed && sweeps < MOST_SWEEPS && clock_seconds() < s->deadline; sweeps++)
+    for (; status == STATUS_OK && changed && sweeps < MOST_SWEEPS && !is_over(s); sweeps++)
         status = sweep(s, s->tune, &changed);
     if (status == STATUS_OK && sweeps > 1)
         compare_ends(s);
