@@ -57,12 +57,30 @@ static void show_line(Text *out, Str text, Line line, uint32_t offset, uint32_t 
 
 static const char ERROR[] = "error";
 
+#define LONGEST_MESSAGE 4000 /* of bytes; of a longer one the middle is left out */
+#define LAST_OF_MESSAGE 400
+
+/* The first byte of the character that this one belongs to */
+static uint32_t character_at(Str text, uint32_t at)
+{
+    while (at > 0 && ((unsigned char)text.ptr[at] & 0xC0) == 0x80)
+        at--;
+    return at;
+}
+
 /* Names in it come from files of others. */
 static Text shown_message(const char *format, va_list args)
 {
     Text raw = {0}, shown = {0};
     text_vprintf(&raw, format, args);
-    text_put_shown(&shown, text_view(&raw));
+    Str message = text_view(&raw);
+    if (message.len > LONGEST_MESSAGE) {
+        uint32_t last = character_at(message, message.len - LAST_OF_MESSAGE);
+        text_put_shown(&shown, (Str){message.ptr, character_at(message, LONGEST_MESSAGE - LAST_OF_MESSAGE)});
+        text_str(&shown, STR(" ... "));
+        message = (Str){message.ptr + last, message.len - last};
+    }
+    text_put_shown(&shown, message);
     text_free(&raw);
     return shown;
 }

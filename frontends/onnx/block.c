@@ -91,6 +91,8 @@ static bool find_operands(OnnxNode *node)
                                    "node %u %s '%s' reads '%s', which nothing before it gives", node->onnx->node_count,
                                    text_of(proto->op_type), text_of(proto->name), proto->input[i]);
         good &= !node->in[i]->bad;
+        if (node->in[i]->left_out)
+            node->in[i] = NULL;
     }
     return good;
 }
@@ -261,6 +263,19 @@ static bool write_or_call(OnnxNode *node)
     return node->row ? write_node(node) : onnx_call_function(node);
 }
 
+/* False with a reason, unless it is told already what is wrong. */
+static bool write_whole(OnnxNode *node)
+{
+    Onnx *onnx = node->onnx;
+    uint32_t errors = onnx->diag->error_count, refusals = onnx->refusal_count;
+    if (!node->out_count)
+        return onnx_no(node, "it gives no results");
+    if (write_or_call(node) && !node->reason)
+        return true;
+    bool told = node->reason || onnx->failed || onnx->diag->error_count > errors || onnx->refusal_count > refusals;
+    return told ? false : onnx_no(node, "it lacks an operand or an attribute, or has one of another kind");
+}
+
 static void import_node(OnnxNode *node)
 {
     Onnx *onnx = node->onnx;
@@ -275,7 +290,7 @@ static void import_node(OnnxNode *node)
     else if (readable)
         node->row = onnx_library_row(node);
     bool known = node->row || node->function;
-    if (!known || (readable && !onnx->failed && !write_or_call(node) && node->reason))
+    if (!known || (readable && !onnx->failed && !write_whole(node) && node->reason))
         refuse(node);
     bind_results(node);
 }
@@ -364,16 +379,22 @@ bool onnx_call_function(OnnxNode *node)
                        .call = node,
                        .function = function,
                        .depth = node->scope->depth + 1};
+    if (node->in_count > function->n_input || node->out_count > function->n_output)
+        return onnx_no(node, "it has more operands or results than its function");
+    OnnxValue *left_out = onnx_value_new(onnx);
+    *left_out = (OnnxValue){.left_out = true};
     for (size_t i = 0; i < function->n_input; i++)
-        if (i < node->in_count && node->in[i])
-            onnx_bind(&scope, onnx, function->input[i], node->in[i]);
+        onnx_bind(&scope, onnx, function->input[i], i < node->in_count && node->in[i] ? node->in[i] : left_out);
     OnnxScope *kept = arena_copy(onnx->arena, &scope, sizeof scope);
     note_call(onnx, function);
     bool good = onnx_import_nodes(onnx, kept, function->node, function->n_node);
     note_end(onnx);
     if (!good)
         return false;
-    for (size_t i = 0; i < function->n_output && i < node->out_count; i++)
+    for (size_t i = 0; i < function->n_output && i < node->out_count; i++) {
         node->out[i] = onnx_lookup_here(kept, onnx, function->output[i]);
+        if (!node->out[i] && onnx_wants(node, (uint32_t)i))
+            return onnx_no(node, "no node of its function gives '%s'", function->output[i]);
+    }
     return true;
 }

@@ -106,7 +106,7 @@ static bool write_shape(OnnxNode *n)
     int64_t rank = shape->rank, start = onnx_int(n, "start", 0), end = onnx_int(n, "end", rank);
     start = least(most(start < 0 ? start + rank : start, 0), rank);
     end = least(most(end < 0 ? end + rank : end, 0), rank);
-    if (n->in[0]->count)
+    if (onnx_has(n, 0) && n->in[0]->count)
         return onnx_write_counted_shape(n, shape->dim, (uint32_t)start, (uint32_t)most(end - start, 0));
     return onnx_set_ints(n, 0, DT_I64, shape->dim + start, (uint32_t)most(end - start, 0), false);
 }
@@ -114,7 +114,8 @@ static bool write_shape(OnnxNode *n)
 static bool write_size(OnnxNode *n)
 {
     int64_t elements = shape_elements(&onnx_type(n, 0)->shape);
-    return n->in[0]->count ? onnx_write_counted_size(n) : onnx_set_ints(n, 0, DT_I64, &elements, 1, true);
+    return onnx_has(n, 0) && n->in[0]->count ? onnx_write_counted_size(n)
+                                             : onnx_set_ints(n, 0, DT_I64, &elements, 1, true);
 }
 
 static bool write_eye_like(OnnxNode *n)

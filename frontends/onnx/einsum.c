@@ -74,7 +74,8 @@ static void implied_result(Sum *sum)
     for (int c = 1; c < 128; c++) {
         uint32_t uses = 0;
         for (uint32_t i = 0; i < sum->operands; i++)
-            uses += has_label(&sum->operand[i], (char)c);
+            for (uint32_t d = 0; d < sum->operand[i].count; d++)
+                uses += sum->operand[i].at[d] == (char)c;
         if (uses == 1 || (uses && c <= (int)sum->dots))
             sum->result.at[sum->result.count++] = (char)c;
     }

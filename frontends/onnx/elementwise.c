@@ -36,7 +36,7 @@ static bool write_old_binary(OnnxNode *n, const char *operator)
     const Shape *x = &onnx_type(n, 0)->shape, *y = &onnx_type(n, 1)->shape;
     int64_t axis = onnx_int(n, "axis", (int64_t)x->rank - y->rank), dim[MAX_RANK];
     axis += axis < 0 ? x->rank : 0;
-    if (axis < 0 || axis + y->rank > x->rank)
+    if (axis < 0 || axis > x->rank || axis + y->rank > x->rank)
         return onnx_no(n, "its operands do not fit each other");
     for (uint32_t d = 0; d < x->rank; d++)
         dim[d] = d >= axis && d < axis + y->rank ? y->dim[d - axis] : 1;

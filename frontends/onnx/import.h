@@ -34,6 +34,7 @@ typedef struct OnnxValue {   /* what a name of the model stands for */
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
     bool sequence, absent; /* absent: an optional without a value */
+    bool left_out;         /* what a function's call does not give */
 } OnnxValue;
 
 typedef struct OnnxLayer { /* a call of the library's that has params of its own */

@@ -131,19 +131,31 @@ static bool write_vectorizer(OnnxNode *n)
 /* Keys or values of an encoder, as numbers in the text */
 static const char *encoded(OnnxNode *n, const char *side, int64_t *count, DType *dtype)
 {
-    const int64_t *list;
+    const int64_t *ints_list;
     uint32_t ints;
     const char *whole = onnx_text(n, "%s_int64s", side), *fractions = onnx_text(n, "%s_floats", side);
-    if (onnx_ints(n, whole, &list, &ints) && ints) {
+    if (onnx_ints(n, whole, &ints_list, &ints) && ints) {
         *count = ints;
         *dtype = DT_I64;
-        return onnx_known_list(n, list, ints, side);
+        return onnx_known_list(n, ints_list, ints, side);
     }
     *count = count_of(n, fractions);
     *dtype = DT_F32;
-    return *count ? onnx_floats(n, fractions, 1, count) : (onnx_no(n, "its %s are texts", side), NULL);
+    const char *list = *count ? onnx_floats(n, fractions, 1, count) : NULL;
+    bool tensor = onnx_attribute(n, onnx_text(n, "%s_tensor", side)) != NULL;
+    return list ? list : (onnx_no(n, tensor ? "its %s are a tensor" : "its %s are texts", side), NULL);
 }
 
+static bool has_nan(const OnnxNode *n, const char *name)
+{
+    const Onnx__AttributeProto *a = onnx_attribute(n, name);
+    bool found = false;
+    for (size_t i = 0; a && i < a->n_floats; i++)
+        found |= a->floats[i] != a->floats[i];
+    return found;
+}
+
+/* A key that is NaN stands for any that is. */
 static bool write_label_encoder(OnnxNode *n)
 {
     int64_t keys, values;
@@ -156,7 +168,11 @@ static bool write_label_encoder(OnnxNode *n)
     const char *same = onnx_temp(n, "same");
     const char *missing = to == DT_I64 ? onnx_text(n, "%lld", (long long)onnx_int(n, "default_int64", -1))
                                        : onnx_number(n, DT_F32, onnx_float(n, "default_float", -0.0));
-    return onnx_emit(n, "%s = unsqueeze(%s, -1) == %s", same, onnx_in(n, 0), key) &&
+    const char *x = onnx_text(n, "unsqueeze(%s, -1)", onnx_in(n, 0));
+    const char *alike = from == DT_F32 && has_nan(n, "keys_floats")
+                            ? onnx_text(n, "(%s == %s) or (isnan(%s) and isnan(%s))", x, key, x, key)
+                            : onnx_text(n, "%s == %s", x, key);
+    return onnx_emit(n, "%s = %s", same, alike) &&
            onnx_emit(n, "%s = select(any(%s, axes = -1), gather(%s, argmax(cast(%s, to = i32), axis = -1)), %s)",
                      onnx_out(n, 0), same, value, same, missing);
 }
@@ -226,8 +242,8 @@ bool onnx_write_two_classes(OnnxNode *n, const char *score, bool positive)
     bool logistic = strcmp(transform, "LOGISTIC") == 0;
     if (!logistic && strcmp(transform, "NONE") != 0)
         return onnx_no(n, "what becomes of its score is %s", transform);
-    const char *both = positive   ? onnx_text(n, "concat(1.0 - %s, %s, axis = 1)", raw, raw)
-                       : logistic ? onnx_text(n, "sigmoid(concat(-%s, %s, axis = 1))", raw, raw)
+    const char *both = logistic   ? onnx_text(n, "sigmoid(concat(-%s, %s, axis = 1))", raw, raw)
+                       : positive ? onnx_text(n, "concat(1.0 - %s, %s, axis = 1)", raw, raw)
                                   : onnx_text(n, "concat(-%s, %s, axis = 1)", raw, raw);
     return onnx_emit(n, "%s = %s", raw, score) &&
            (!list || onnx_emit(n, "%s = gather(%s, cast(%s[:, 0] > %s, to = i32))", onnx_out(n, 0), list, raw,

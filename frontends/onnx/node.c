@@ -273,7 +273,8 @@ bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t 
     if (!onnx_known(node, i))
         return false;
     const OnnxValue *value = node->in[i];
-    if (!dtype_is_int(value->type->dtype) || value->type->shape.rank > 1)
+    if (!dtype_is_int(value->type->dtype) || value->type->shape.rank > 1 ||
+        shape_elements(&value->type->shape) > INT32_MAX)
         return onnx_no(node, "'%s' is no list of integers", node->proto->input[i]);
     uint32_t n = (uint32_t)shape_elements(&value->type->shape);
     int64_t *copy = ARENA_ARRAY(node->onnx->arena, int64_t, n + 1);

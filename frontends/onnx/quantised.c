@@ -74,6 +74,18 @@ static const char *quantised(OnnxNode *n, const char *ratio, DType dtype, const 
                 : NULL;
 }
 
+static bool is_divided(DType dtype)
+{
+    return dtype == DT_F32 || dtype_is_half(dtype);
+}
+
+/* What is made of operand `i`, as a dtype */
+static const char *as_dtype(const OnnxNode *n, uint32_t i, const char *x, DType dtype)
+{
+    return onnx_type(n, i)->dtype == dtype ? x : onnx_text(n, "cast(%s, to = %s)", x, dtype_name(dtype));
+}
+
+/* Divided as the scale's type, or as the one that `precision` says. */
 static bool write_quantize(OnnxNode *n)
 {
     DType dtype = DT_U8;
@@ -82,12 +94,18 @@ static bool write_quantize(OnnxNode *n)
         dtype = onnx_type(n, 2)->dtype;
     else if (type && !onnx_dtype(type, &dtype))
         return onnx_no(n, "it quantises to %s", onnx_dtype_name(type));
-    if (onnx_type(n, 0)->dtype != DT_F32 || onnx_type(n, 1)->dtype != DT_F32)
-        return onnx_no(n, "it quantises other floats than f32");
+    DType divided = onnx_type(n, 1)->dtype;
+    int32_t precision = (int32_t)onnx_int(n, "precision", 0);
+    if (!is_divided(onnx_type(n, 0)->dtype) || !is_divided(divided) ||
+        (precision && (!onnx_dtype(precision, &divided) || !is_divided(divided))))
+        return onnx_no(n, "it quantises other numbers than f32, f16 and bf16");
     n->narrow = onnx_has(n, 2) ? n->in[2]->narrow : onnx_narrow(type) ? type : 0;
     const OnnxNarrow *narrow = onnx_narrow(n->narrow);
     const char *scale = spread(n, 1, onnx_in(n, 1));
-    const char *ratio = scale ? onnx_text(n, "%s / %s", onnx_in(n, 0), scale) : NULL;
+    const char *ratio =
+        scale ? onnx_text(n, "%s / %s", as_dtype(n, 0, onnx_in(n, 0), divided), as_dtype(n, 1, scale, divided)) : NULL;
+    if (ratio && divided != DT_F32)
+        ratio = onnx_text(n, "cast(%s, to = f32)", ratio);
     const char *y = !ratio                   ? NULL
                     : narrow && narrow->bias ? onnx_narrow_text(n, narrow, ratio, onnx_int(n, "saturate", 1) != 0)
                                              : quantised(n, ratio, dtype, narrow);
@@ -100,10 +118,15 @@ static bool write_dequantize(OnnxNode *n)
     const char *scale = spread(n, 1, onnx_in(n, 1)), *x = onnx_in(n, 0);
     bool moves = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype); /* the zero point of floats is 0 */
     const char *zero = scale && moves ? spread(n, 2, onnx_in(n, 2)) : "";
+    int32_t type = (int32_t)onnx_int(n, "output_dtype", 0);
+    DType result = dtype;
     if (!scale || !zero)
         return false;
+    if (type && (!onnx_dtype(type, &result) || !dtype_is_float(result)))
+        return onnx_no(n, "its result is %s", onnx_dtype_name(type));
     const char *moved = *zero ? onnx_text(n, "cast(%s, to = i32) - cast(%s, to = i32)", x, zero) : x;
-    return onnx_emit(n, "%s = cast(%s, to = %s) * %s", onnx_out(n, 0), moved, dtype_name(dtype), scale);
+    const char *y = onnx_text(n, "cast(%s, to = %s) * %s", moved, dtype_name(dtype), scale);
+    return onnx_emit(n, result == dtype ? "%s = %s" : "%s = cast(%s, to = %s)", onnx_out(n, 0), y, dtype_name(result));
 }
 
 /* To u8, by the range of the operand, in which 0 lies */

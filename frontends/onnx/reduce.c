@@ -93,6 +93,17 @@ static bool write_of_integers(OnnxNode *n, const char *rest, int64_t count)
     return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), fill(n, form, onnx_in(n, 0), rest), dtype);
 }
 
+/* What one that reduces over no axes does to each element; NULL: nothing. */
+static const char *each_of(const char *op)
+{
+    static const char *const of[][2] = {
+        {"ReduceL1", "abs"}, {"ReduceL2", "abs"}, {"ReduceLogSum", "log"}, {"ReduceSumSquare", "square"}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (strcmp(op, of[i][0]) == 0)
+            return of[i][1];
+    return NULL;
+}
+
 static bool write_reduce(OnnxNode *n)
 {
     const int64_t *axes;
@@ -102,8 +113,9 @@ static bool write_reduce(OnnxNode *n)
         return false;
     bool plain = strncmp(n->row->text, "reduce", 6) == 0 && strstr(n->row->text, "($@)");
     if (!count && onnx_int(n, "noop_with_empty_axes", 0)) {
-        if (!plain && strncmp(n->row->text, "mean", 4) != 0)
-            return onnx_no(n, "noop_with_empty_axes with an op that is more than a reduction");
+        const char *each = each_of(n->proto->op_type);
+        if (each)
+            return onnx_emit(n, "%s = %s(%s)", onnx_out(n, 0), each, onnx_in(n, 0));
         onnx_set_value(n, 0, n->in[0]);
         return true;
     }

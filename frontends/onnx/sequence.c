@@ -25,6 +25,9 @@ static bool write_empty(OnnxNode *n)
 
 static bool write_construct(OnnxNode *n)
 {
+    for (uint32_t i = 0; i < n->in_count; i++)
+        if (!onnx_has(n, i))
+            return onnx_no(n, "operand %u is missing", i);
     return set_sequence(n, n->in, n->in_count);
 }
 
@@ -47,6 +50,8 @@ static bool write_insert(OnnxNode *n)
     int64_t at;
     if (!is_sequence(n, 0) || !take_position(n, 2, n->in[0]->item_count, n->in[0]->item_count, &at))
         return false;
+    if (!onnx_has(n, 1))
+        return onnx_no(n, "operand 1 is missing");
     uint32_t count = n->in[0]->item_count;
     OnnxValue **item = ARENA_ARRAY(n->onnx->arena, OnnxValue *, count + 1);
     for (uint32_t i = 0; i <= count; i++)

@@ -29,7 +29,7 @@ static bool make_forest(OnnxNode *n, Forest *f, int64_t count, int64_t targets)
 {
     Arena *arena = n->onnx->arena;
     *f = (Forest){.node = n, .count = count, .targets = targets};
-    if (onnx_rank(n, 0) != 2 || count < 1 || targets < 1 || count > MOST_NODES || count * targets > MOST_NODES)
+    if (onnx_rank(n, 0) != 2 || count < 1 || targets < 1 || count > MOST_NODES || targets > MOST_NODES / count)
         return onnx_no(n, "its trees are too large, or its operand has no features");
     f->features = onnx_dim(n, 0, 1);
     f->feature = ARENA_ARRAY(arena, int64_t, count);
@@ -286,16 +286,27 @@ static bool take_listed(OnnxNode *n, Forest *f, int64_t targets, const char *sid
     return take_weights(f, &index, side) && check(f);
 }
 
+static const Tensor *tensor_of(OnnxNode *n, const char *name)
+{
+    const Onnx__AttributeProto *a = onnx_attribute(n, name);
+    const char *why;
+    bool broken;
+    return a && a->t ? onnx_tensor(&n->onnx->files, n->onnx->module, a->t, &why, &broken) : NULL;
+}
+
 /* `scores + base` */
 static const char *based(OnnxNode *n, const char *scores, int64_t targets)
 {
     const Onnx__AttributeProto *base = onnx_attribute(n, "base_values");
-    if (!base || !base->n_floats)
+    const Tensor *wide = tensor_of(n, "base_values_as_tensor");
+    int64_t count = wide ? shape_elements(&wide->type->shape) : base ? (int64_t)base->n_floats : 0;
+    if (!count)
         return scores;
-    if ((int64_t)base->n_floats != targets)
-        return onnx_no(n, "it begins with %zu values, for %lld targets", base->n_floats, (long long)targets), NULL;
+    if (count != targets)
+        return onnx_no(n, "it begins with %lld values, for %lld targets", (long long)count, (long long)targets), NULL;
     Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, DT_F32, 1, &targets));
-    memcpy(tensor->data, base->floats, base->n_floats * sizeof(float));
+    for (int64_t i = 0; i < count; i++)
+        tensor_set_number(tensor, i, wide ? tensor_number(wide, i) : (double)base->floats[i]);
     const char *wish = onnx_text(n, "%s.base", onnx_identifier(n->onnx, n->proto->output[0]));
     return onnx_text(n, "%s + %s", scores, onnx_name_value(n->onnx, onnx_known_value(n->onnx, tensor, wish)));
 }
@@ -347,6 +358,8 @@ static bool take_member_sets(Forest *f, const Tensor *members, int64_t nodes)
     for (int64_t i = 0; i < nodes; i++) {
         if (f->mode[i] != MEMBER)
             continue;
+        if (at >= count)
+            return onnx_no(f->node, "it has fewer sets of values than nodes that ask for one");
         f->member[i] = ARENA_ARRAY(f->node->onnx->arena, double, count - at + 1);
         int64_t k = 0;
         for (; at < count && tensor_number(members, at) == tensor_number(members, at); at++)
@@ -355,14 +368,6 @@ static bool take_member_sets(Forest *f, const Tensor *members, int64_t nodes)
         at++;
     }
     return true;
-}
-
-static const Tensor *tensor_of(OnnxNode *n, const char *name)
-{
-    const Onnx__AttributeProto *a = onnx_attribute(n, name);
-    const char *why;
-    bool broken;
-    return a && a->t ? onnx_tensor(&n->onnx->files, n->onnx->module, a->t, &why, &broken) : NULL;
 }
 
 static bool take_forest(OnnxNode *n, Forest *f)

@@ -283,5 +283,30 @@ def layers_in_functions_of_others(t):
         numpy.testing.assert_allclose(t.value(file(second), x=x), want, rtol=1e-5)
 
 
+@case
+def operands_that_a_call_leaves_out(t):
+    """They are left out of the function's nodes, too."""
+    clip = function("Clipped", "mine", ["a", "low", "high"], ["b"], [node("Clip", ["a", "low", "high"], ["b"])])
+    x = draw(2, 3)
+    for operands in (["x", "", "h"], ["x", "h"]):
+        content = graph([node("Clipped", operands, ["y"], domain="mine")], [value("x", [2, 3])], [value("y", [2, 3])], [tensor("h", numpy.float32(0.5))])
+        want = numpy.minimum(x, 0.5) if operands[1] == "" else numpy.maximum(x, 0.5)
+        numpy.testing.assert_array_equal(t.value(model(content, functions=[clip], domains=["mine"]), x=x), want)
+
+
+@case
+def functions_that_do_not_fit_their_calls(t):
+    body = function("F", "mine", ["a"], ["b"], [node("Relu", ["a"], ["b"])])
+    empty = function("F", "mine", ["a"], ["b"], [node("Relu", ["a"], ["c"])])
+    for f, operands, results, why in ((body, ["x"], ["y", "z"], "more operands or results"), (body, ["x", "x"], ["y"], "more operands or results"),
+                                      (empty, ["x"], ["y"], "no node of its function gives 'b'")):
+        content = graph([node("F", operands, results, domain="mine")], [value("x", [2, 3])], [value("y", [2, 3])])
+        t.write(model(content, functions=[f], domains=["mine"]))
+        for command in (["import", "m.onnx"], ["import", "m.onnx", "-o", "out"], ["compile", "m.onnx", "-o", "out"], ["plan", "m.onnx"]):
+            error = t.run(*command, status=1)
+            assert why in error, error
+        assert not list(t.folder.glob("out/*")), "something is left"
+
+
 if __name__ == "__main__":
     main(Tool)

@@ -28,6 +28,12 @@ def simple(initializers=(), nodes=(node("Relu", ["x"], ["y"]),), inputs=(X,), ou
     return model(graph(list(nodes), list(inputs), list(outputs), list(initializers)), **rest)
 
 
+# Two nodes that ask for one of a set of values, of which there is one set, and three leaves
+FOREST = {"nodes_featureids": [0, 0], "nodes_truenodeids": [1, 0], "nodes_falsenodeids": [2, 1], "nodes_trueleafs": [0, 1],
+          "nodes_falseleafs": [1, 1], "nodes_splits": numpy.zeros(2, "f4"), "nodes_modes": numpy.array([6, 6], "u1"), "tree_roots": [0],
+          "leaf_targetids": [0, 0, 0], "leaf_weights": numpy.ones(3, "f4"), "membership_values": numpy.array([1, 2, numpy.nan], "f4"), "n_targets": 1}
+
+
 def nested(depth):
     """A branch in a branch in a branch"""
     content = graph([node("Relu", ["x"], ["y"])], [], [Y])
@@ -162,7 +168,16 @@ CASES = {
     "no operands": (simple(nodes=[node("Add", [], ["y"])]), "operand"),
     "one operand of two": (simple(nodes=[node("Add", ["x"], ["y"])]), "operand"),
     "an operand left out": (simple(nodes=[node("Add", ["", "x"], ["y"])]), "operand"),
-    "no results": (simple(nodes=[node("Relu", ["x"], [])]), "no node gives it"),
+    "no results": (simple(nodes=[node("Relu", ["x"], [])]), "it gives no results"),
+    "a split into nothing": (simple(nodes=[node("Split", ["x"], [])]), "it gives no results"),
+    "the shape of nothing": (simple(nodes=[node("Shape", [], ["y"])]), "operand 0 is missing"),
+    "the size of nothing": (simple(nodes=[node("Size", [""], ["y"])]), "operand 0 is missing"),
+    "a sequence of nothing": (simple(nodes=[node("SequenceConstruct", [""], ["s"]), node("SequenceAt", ["s", "x"], ["y"])]), "operand 0 is missing"),
+    "nothing put into a sequence": (simple(nodes=[node("SequenceConstruct", ["x"], ["s"]), node("SequenceInsert", ["s"], ["y"])]), "operand 1 is missing"),
+    "a scaler of integers": (simple(nodes=[node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[1], scale=[1.0])]), "of another kind"),
+    "no map": (simple(nodes=[node("ZipMap", [], ["y"], domain="ai.onnx.ml")]), "lacks an operand"),
+    "trees for very many targets": (simple(nodes=[node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **FOREST | {"n_targets": 1 << 62})], domains=[("ai.onnx.ml", 5)]), "too large"),
+    "trees that lack sets of values": (simple(nodes=[node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **FOREST)], domains=[("ai.onnx.ml", 5)]), "fewer sets of values"),
     "a node without an op": (simple(nodes=[data(1, "x") + data(2, "y")]), "not known"),
     "a loop without a body": (simple(nodes=[node("Loop", ["", "", "x"], ["y"])]), "no body"),
     "a text with everything": (simple(nodes=[node("Relu", ["x"], ["\x1b[31m\n\"y`{z}"])], outputs=[value("\x1b[31m\n\"y`{z}", None)]), None),

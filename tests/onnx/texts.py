@@ -644,5 +644,72 @@ def integers_are_divided_towards_zero(t):
     numpy.testing.assert_array_equal(t.value(m, "r", a=a, b=b), [1, -1, 1, -1, 0, 0])
 
 
+@case
+def labels_that_stand_twice_in_an_operand_are_summed(t):
+    """Without an arrow the result has those that stand once in all operands together."""
+    a = numpy.arange(36, dtype="f4").reshape(3, 3, 4) - 7
+    for equation, shape in (("iij", (3, 3, 4)), ("...ii", (4, 3, 3)), ("ii", (3, 3))):
+        x = a.reshape(-1)[:numpy.prod(shape)].reshape(shape)
+        m = model(graph([node("Einsum", ["x"], ["y"], equation=equation)], [value("x", list(shape))], [value("y", None)]))
+        found = t.value(m, x=x)
+        numpy.testing.assert_allclose(found, numpy.einsum(equation, x))
+        assert found.shape == numpy.einsum(equation, x).shape
+
+
+@case
+def quantised_from_and_to_halves(t):
+    """Divided as the scale's type, or as the one that `precision` says; the result is of the dtype that is asked for."""
+    x = (numpy.arange(24).reshape(4, 6) * 13.7 - 160).astype("f2")
+    scale = numpy.array(1.37, "f2")
+
+    def quantise(scale, **row):
+        m = model(graph([node("QuantizeLinear", ["x", "s", "z"], ["y"], **row)], [value("x", [4, 6], 10)], [value("y", None, 3)],
+                        [tensor("s", scale), tensor("z", numpy.array(3, "i1"))]), opset=23)
+        return t.value(m, x=x)
+
+    def wanted(ratio):
+        return numpy.clip(numpy.rint(ratio.astype("f4")) + 3, -128, 127)
+
+    numpy.testing.assert_array_equal(quantise(scale), wanted(x / scale))
+    numpy.testing.assert_array_equal(quantise(scale.astype("f4")), wanted(x.astype("f4") / scale.astype("f4")))
+    numpy.testing.assert_array_equal(quantise(scale, precision=1), wanted(x.astype("f4") / scale.astype("f4")))
+    codes = numpy.arange(-6, 6, dtype="i1").reshape(3, 4)
+    m = model(graph([node("DequantizeLinear", ["x", "s"], ["y"], output_dtype=10)], [value("x", [3, 4], 3)], [value("y", None, 10)],
+                    [tensor("s", numpy.array(0.3, "f4"))]), opset=23)
+    found = t.value(m, x=codes)
+    assert found.dtype == numpy.float16
+    numpy.testing.assert_array_equal(found, (codes * numpy.float32(0.3)).astype("f2"))
+
+
+@case
+def reductions_over_no_axes(t):
+    x = numpy.array([[1, 2, -3], [0.5, -1, 4]], "f4")
+    for op, wanted in {"Sum": x, "Max": x, "Mean": x, "LogSumExp": x, "L1": abs(x), "L2": abs(x), "SumSquare": x * x}.items():
+        m = model(graph([node("Reduce" + op, ["x"], ["y"], noop_with_empty_axes=1)], [value("x", [2, 3])], [value("y", None)]), opset=18)
+        numpy.testing.assert_allclose(t.value(m, x=x), wanted, err_msg=op)
+
+
+@case
+def learned_models(t):
+    def learned(op, x, kind=1, version=3, result="y", **row):
+        m = model(graph([node(op, ["x"], ["y"] if result == "y" else ["l", "y"], domain="ai.onnx.ml", **row)], [value("x", list(x.shape), kind)],
+                        [value("y", None)]), domains=[("ai.onnx.ml", version)])
+        return t.value(m, x=x)
+
+    nan = float("nan")
+    found = learned("LabelEncoder", numpy.array([1, 2, nan, 9], "f4"), version=4, keys_floats=[1.0, nan, 2.0], values_floats=[10.0, 30.0, 20.0], default_float=-1.0)
+    numpy.testing.assert_array_equal(found, [10, 20, 30, -1])
+    tree = {"nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3, "nodes_values": [0.0] * 3, "nodes_truenodeids": [1, 0, 0],
+            "nodes_falsenodeids": [2, 0, 0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"]}
+    def leaves(side):
+        return {f"{side}_treeids": [0, 0], f"{side}_nodeids": [1, 2], f"{side}_ids": [0, 0], f"{side}_weights": [0.25, 2.0]}
+    x = numpy.array([[-1], [1]], "f4")
+    s = numpy.array([[0.25], [2.0]])
+    found = learned("TreeEnsembleClassifier", x, result="z", **tree, **leaves("class"), classlabels_int64s=[5, 7], post_transform="LOGISTIC")
+    numpy.testing.assert_allclose(found, 1 / (1 + numpy.exp(numpy.concatenate([s, -s], 1))), rtol=1e-5)
+    found = learned("TreeEnsembleRegressor", x.astype("f8"), kind=11, **tree, **leaves("target"), n_targets=1, base_values_as_tensor=numpy.array([10.0]))
+    numpy.testing.assert_allclose(found, s + 10)
+
+
 if __name__ == "__main__":
     main()

@@ -92,5 +92,6 @@ def function(name, domain, inputs, outputs, nodes, attributes=(), opset=17):
 
 def model(content, opset=17, functions=(), domains=()):
     out = number(1, 8) + data(7, content) + data(8, data(1, "") + number(2, opset))
-    out += b"".join(data(8, data(1, d) + number(2, 3 if d == "ai.onnx.ml" else 1)) for d in domains)
+    versions = [d if isinstance(d, tuple) else (d, 3 if d == "ai.onnx.ml" else 1) for d in domains]
+    out += b"".join(data(8, data(1, d) + number(2, v)) for d, v in versions)
     return out + b"".join(data(25, f) for f in functions)

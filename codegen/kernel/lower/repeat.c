@@ -313,7 +313,8 @@ static bool find_origin(const Lower *lower, const KernelBuffer *buffer, BufferOr
 static bool number_asked(const Lower *lower, WeightsAsked *asked)
 {
     bool good = true;
-    memcpy(asked, lower->asked, lower->asked_count * sizeof *asked);
+    if (lower->asked_count)
+        memcpy(asked, lower->asked, lower->asked_count * sizeof *asked);
     for (uint32_t a = 0; a < lower->asked_count; a++) {
         asked[a].value = lower->repeats->number[asked[a].value];
         good &= asked[a].value != NONE;
