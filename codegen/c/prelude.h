@@ -44,8 +44,8 @@ typedef enum Helper {
     HELPER_STORE_U16,
     HELPER_STORE_I32,
     HELPER_STORE_I64, /* void store_i64_f32x16(int64_t *p, f32x16 x): what a cast to i32 makes of it; unaligned */
-    HELPER_PAIR,     /* int32_t pair_i16(const int16_t *p): both as they are, of i16 and u16 */
-    HELPER_PAIRS_I8, /* i32x16 pairs_i8_f32x16(const int8_t *p, int less): 16 pairs, widened, less a number */
+    HELPER_PAIR,      /* int32_t pair_i16(const int16_t *p): both as they are, of i16 and u16 */
+    HELPER_PAIRS_I8,  /* i32x16 pairs_i8_f32x16(const int8_t *p, int less): 16 pairs, widened, less a number */
     HELPER_PAIRS_U8,
     HELPER_PAIRS_BF16, /* i32x16 pairs_bf16_f32x16(const uint16_t *p): as they are */
     HELPER_QUAD,       /* int32_t quad_u8(const uint8_t *p): four as they are */

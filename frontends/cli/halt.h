@@ -1,5 +1,5 @@
-/* A first signal asks a long work to end after its present step, so that what it has can be kept; a second one does what
- * it would have done before. */
+/* A first signal asks a long work to end after its present step, so that what it has can be kept; a second one does
+ * what it would have done before. */
 #ifndef NNC_CLI_HALT_H
 #define NNC_CLI_HALT_H
 

@@ -317,7 +317,8 @@ const Verb verb_reduce = {
     .operands = "MODEL",
     .summary = "Shrink a model while a command goes on to fail on it",
     .text =
-        "Outputs, updates of states and nodes are taken away as long as the command ends with the exit status that it has on the whole "
+        "Outputs, updates of states and nodes are taken away as long as the command ends with the exit status that it "
+        "has on the whole "
         "model, which must not be 0. What a removed node made becomes an input; inside loops and branches, a value "
         "that was there before or zeros. Loops become their first values, or run once. In the command {} stands for "
         "the model's path; it runs in a shell in this folder, and what it prints is not shown.",
