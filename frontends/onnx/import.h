@@ -86,14 +86,14 @@ struct Onnx {
     uint32_t called_count, called_capacity, calling; /* the one that is being written, or NONE */
     OnnxValue **value;
     uint32_t value_count, value_capacity;
-    Map made;           /* names that are not the model's own */
-    Map uses;           /* of initialisers, how many operands they are */
-    Map outputs;        /* of the model */
-    Map functions;      /* of the model, by domain, name and overload: the first of each */
-    Map library;        /* results of functions of nnc, once a call asks for them */
-    Map *function_uses; /* the same of names in each function of the model */
-    Map names;          /* of the text, all that are taken */
-    Map labels;         /* to index into layer */
+    Map made;            /* names that are not the model's own */
+    Map uses;            /* of initialisers, how many operands they are */
+    Map inputs, outputs; /* of the model */
+    Map functions;       /* of the model, by domain, name and overload: the first of each */
+    Map library;         /* results of functions of nnc, once a call asks for them */
+    Map *function_uses;  /* the same of names in each function of the model */
+    Map names;           /* of the text, all that are taken */
+    Map labels;          /* to index into layer */
     OnnxLayer **layer;
     uint32_t layer_count, layer_capacity;
     Map declared; /* params and constants of the text, to index into weight */

@@ -54,8 +54,10 @@ static Str function_key(Onnx *onnx, const char *domain, const char *name, const 
 void onnx_count_uses(Onnx *onnx)
 {
     const Onnx__ModelProto *model = onnx->model;
-    onnx->uses.arena = onnx->outputs.arena = onnx->functions.arena = onnx->arena;
+    onnx->uses.arena = onnx->inputs.arena = onnx->outputs.arena = onnx->functions.arena = onnx->arena;
     onnx->function_uses = ARENA_ARRAY(onnx->arena, Map, model->n_functions + 1);
+    for (size_t i = 0; i < model->graph->n_input; i++)
+        count_use(&onnx->inputs, model->graph->input[i]->name, 1);
     for (size_t o = 0; o < model->graph->n_output; o++) {
         count_use(&onnx->uses, model->graph->output[o]->name, 2);
         count_use(&onnx->outputs, model->graph->output[o]->name, 1);

@@ -85,15 +85,22 @@ static bool is_free(const Onnx *onnx, Str name)
     return map_get(&onnx->names, name) == MAP_NONE && !dtype_parse(name, &dtype);
 }
 
+/* Would it be called as an input or a result of the model is, and is not that one? */
+static bool is_of_another(const Onnx *onnx, Str wish, const char *name)
+{
+    return !str_is(wish, name) &&
+           (map_get(&onnx->inputs, wish) != MAP_NONE || map_get(&onnx->outputs, wish) != MAP_NONE);
+}
+
 const char *onnx_unique(Onnx *onnx, const char *name)
 {
     const char *plain = onnx_identifier(onnx, name);
-    Str wish = str_from(plain);
-    uint32_t number = map_get(&onnx->names, wish);
+    Str wish = str_from(plain), last = str_format(onnx->arena, "%s\n", plain); /* where to go on */
+    uint32_t number = map_get(&onnx->names, last);
 
-    for (number = number == MAP_NONE ? 1 : number; !is_free(onnx, wish);)
+    for (number = number == MAP_NONE ? 1 : number; !is_free(onnx, wish) || is_of_another(onnx, wish, name);)
         wish = str_format(onnx->arena, "%s_%u", plain, ++number);
-    map_put(&onnx->names, str_from(plain), number); /* where to go on */
+    map_put(&onnx->names, last, number);
     map_put(&onnx->names, wish, 1);
     if (!str_is(wish, name) || onnx_is_number(wish))
         map_put(&onnx->made, wish, 1);

@@ -28,6 +28,14 @@ def names_that_are_no_identifiers(t):
 
 
 @case
+def names_that_are_identifiers_are_kept(t):
+    """Those of inputs and results, whatever others before them would become."""
+    m = model(graph([node("Add", ["a/b", "a.b"], ["y:0"]), node("Sub", ["y:0", "a:b"], ["y.0"])],
+                    [value(n, [2]) for n in ("a/b", "a.b", "a:b")], [value("y.0", [2])]))
+    expect(t.text(m), "y.0_2 = a.b_2 + a.b", "y.0 = y.0_2 - a.b_3")
+
+
+@case
 def results_whose_names_values_begin_with(t):
     """They are not those: a value keeps a name for a result that had to be made of the result's own."""
     m = model(graph([node("Relu", ["x"], ["y_raw"]), node("Identity", ["y_raw"], ["y"]), node("Identity", ["xx"], ["x_2"])],
