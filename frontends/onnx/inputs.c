@@ -49,7 +49,7 @@ static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
     const char *at = str_copy(onnx->arena, flag).ptr;
     char *end;
     *shape = (Shape){0};
-    for (; *at; at = *end ? end + 1 : end) {
+    for (; *at && !str_is(flag, "scalar"); at = *end ? end + 1 : end) {
         int64_t extent = strtoll(at, &end, 10);
         if (end == at || (*end && *end != 'x' && *end != ',') || extent < 0 || extent > INT32_MAX ||
             shape->rank == MAX_RANK)
@@ -57,6 +57,37 @@ static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
         shape->dim[shape->rank++] = extent;
     }
     return true;
+}
+
+/* What the first --shape of an input that has an extent of this name makes it. */
+static bool shaped_extent(Onnx *onnx, const char *symbol, int64_t *extent)
+{
+    const Onnx__GraphProto *graph = onnx->model->graph;
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__TypeProto *type = graph->input[i]->type;
+        const Onnx__TensorShapeProto *stated = type && type->tensor_type ? type->tensor_type->shape : NULL;
+        Str flag = shape_flag(onnx, text_of(graph->input[i]->name));
+        Shape shape;
+        if (!stated || !flag.len || !parse_shape(onnx, flag, &shape) || shape.rank != stated->n_dim)
+            continue;
+        for (uint32_t d = 0; d < shape.rank; d++)
+            if (strcmp(text_of(stated->dim[d]->dim_param), symbol) == 0) {
+                *extent = shape.dim[d];
+                return true;
+            }
+    }
+    return false;
+}
+
+/* An extent that --shape gives has a name: whatever else gives one of that name must agree. */
+static bool agrees(Onnx *onnx, const char *input, uint32_t d, const char *symbol, int64_t extent)
+{
+    int64_t other;
+    bool given = take_extent(onnx, str_from(symbol), &other) || (!onnx->failed && shaped_extent(onnx, symbol, &other));
+    if (onnx->failed || !given || other == extent)
+        return !onnx->failed;
+    return onnx_fail(onnx, "--shape %s: its extent %u is called %s, which another flag makes %lld", input, d, symbol,
+                     (long long)other);
 }
 
 static bool open_extent(Onnx *onnx, const char *input, uint32_t d, const char *symbol)
@@ -85,7 +116,10 @@ static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapePro
         const char *symbol = text_of(dim->dim_param);
         Str at = str_format(onnx->arena, "%s.%u", name, d);
         bool given = flag.len || (*symbol && take_extent(onnx, str_from(symbol), &shape->dim[d])) ||
-                     (!dim->has_dim_value && !onnx->failed && take_extent(onnx, at, &shape->dim[d]));
+                     (!dim->has_dim_value && !onnx->failed && take_extent(onnx, at, &shape->dim[d])) ||
+                     (*symbol && !onnx->failed && shaped_extent(onnx, symbol, &shape->dim[d]));
+        if (flag.len && *symbol && !agrees(onnx, name, d, symbol, shape->dim[d]))
+            return false;
         if (onnx->failed || (!given && !dim->has_dim_value))
             return !onnx->failed && open_extent(onnx, name, d, symbol);
         if (dim->has_dim_value && flag.len && shape->dim[d] != dim->dim_value)

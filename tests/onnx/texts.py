@@ -28,6 +28,24 @@ def names_that_are_no_identifiers(t):
 
 
 @case
+def a_shape_gives_its_symbols_to_other_inputs(t):
+    m = model(graph([node("MatMul", ["a", "b"], ["y"])], [value("a", ["n", "k"]), value("b", ["k", "m"])], [value("y", ["n", "m"])]))
+    t.write(m)
+    assert "b: f32[4, 3]" in t.run("import", "m.onnx", "--shape", "a=2x4", "-D", "m=3")
+    assert "a: f32[2, 4]" in t.run("import", "m.onnx", "--shape", "b=4x3", "-D", "n=2")
+    error = t.run("import", "m.onnx", "--shape", "a=2x4", "--shape", "b=5x3", status=1)
+    assert "--shape b: its extent 0 is called k, which another flag makes 4" in error, error
+
+
+@case
+def an_input_without_a_shape(t):
+    t.write(model(graph([node("Neg", ["x"], ["y"])], [value("x", None)], [value("y", None)])))
+    for flag, shape in (("x=scalar", "f32[]"), ("x=2x3", "f32[2, 3]")):
+        assert f"x: {shape}" in t.run("import", "m.onnx", "--shape", flag)
+    assert "--shape wants extents such as 1x3x224x224, not 2xscalar" in t.run("import", "m.onnx", "--shape", "x=2xscalar", status=1)
+
+
+@case
 def names_that_are_identifiers_are_kept(t):
     """Those of inputs and results, whatever others before them would become."""
     m = model(graph([node("Add", ["a/b", "a.b"], ["y:0"]), node("Sub", ["y:0", "a:b"], ["y.0"])],
@@ -146,6 +164,9 @@ def symbols_by_name_by_position_and_by_shape(t):
         assert "x: f32[2, 3, 5]" in t.run("import", "m.onnx", *flags)
     error = t.run("import", "m.onnx", "-D", "k=1", status=1)
     assert "input 'x': its extent 0 is called batch; give it with -D batch=N" in error, error
+    t.text(m, "--shape", "x=2x3x5", "-D", "k=5")
+    error = t.run("import", "m.onnx", "--shape", "x=2x3x5", "-D", "k=6", status=1)
+    assert "its extent 2 is called k, which another flag makes 6" in error, error
     error = t.run("import", "m.onnx", "--shape", "x=2x4x5", status=1)
     assert "--shape x=2x4x5: its extent 1 is 3" in error, error
     error = t.run("import", "m.onnx", "--shape", "x=2x3x5", "-D", "n=1", status=1)
