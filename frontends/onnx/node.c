@@ -245,13 +245,28 @@ bool onnx_ints(const OnnxNode *node, const char *name, const int64_t **list, uin
 
 /* What is known */
 
+/* An input of the model that the operand is computed of; the operand itself where none is found. */
+static const char *input_behind(const OnnxNode *node, uint32_t i)
+{
+    const char *own = node->proto->input[i], *name = own;
+    for (const OnnxValue *value = node->in[i]; value->maker; value = value->maker->in[i]) {
+        const OnnxNode *maker = value->maker;
+        for (i = 0; i < maker->in_count && (!maker->in[i] || maker->in[i]->known); i++) {
+        }
+        if (i == maker->in_count)
+            return own;
+        name = maker->proto->input[i];
+    }
+    return map_get(&node->onnx->inputs, str_from(name)) == MAP_NONE ? own : name;
+}
+
 const Tensor *onnx_known(OnnxNode *node, uint32_t i)
 {
     if (!onnx_has(node, i))
         return onnx_no(node, "operand %u is missing", i), NULL;
     if (!node->in[i]->known) {
         onnx_no(node, "'%s' is known only when running, and shapes depend on it", node->proto->input[i]);
-        node->hint = onnx_text(node, "an input becomes a constant with -D %s=[...]", node->proto->input[i]);
+        node->hint = onnx_text(node, "an input becomes a constant with -D %s=[...]", input_behind(node, i));
     }
     return node->in[i]->known;
 }

@@ -46,6 +46,17 @@ def an_input_without_a_shape(t):
 
 
 @case
+def what_shapes_depend_on_is_named(t):
+    """The input that a flag can give, not what is computed of it."""
+    m = model(graph([node("Neg", ["k"], ["minus"]), node("Mul", ["two", "minus"], ["ends"]), node("Reshape", ["x", "ends"], ["y"])],
+                    [value("x", [1, "n"]), value("k", [2], 7)], [value("y", None)], [tensor("two", numpy.int64([2]))]))
+    t.write(m)
+    error = t.run("import", "m.onnx", "-D", "n=8", status=1)
+    assert "'ends' is known only when running" in error and "becomes a constant with -D k=[...]" in error, error
+    assert "shape = [2, 4]" in t.run("import", "m.onnx", "-D", "k=[-1,-2]", "--shape", "x=1x8")
+
+
+@case
 def names_that_are_identifiers_are_kept(t):
     """Those of inputs and results, whatever others before them would become."""
     m = model(graph([node("Add", ["a/b", "a.b"], ["y:0"]), node("Sub", ["y:0", "a:b"], ["y.0"])],
