@@ -210,6 +210,8 @@ void onnx_add_float(OnnxNode *node, const char *name, double number);
 
 /* learned.c: scores of classes and targets */
 /* An attribute's numbers as a constant of f32 of the text; NULL: it has none, or not as many. */
+/* The tensor that an attribute is; NULL: there is none, or it cannot be read. */
+const Tensor *onnx_tensor_of(OnnxNode *node, const char *name);
 const char *onnx_floats(OnnxNode *node, const char *name, uint32_t rank, const int64_t *dim);
 const char *onnx_as_float(OnnxNode *node, uint32_t i);               /* operand i as f32 */
 const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */

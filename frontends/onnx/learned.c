@@ -18,6 +18,14 @@ const char *onnx_floats(OnnxNode *n, const char *name, uint32_t rank, const int6
     return onnx_name_value(n->onnx, onnx_known_value(n->onnx, tensor, wish));
 }
 
+const Tensor *onnx_tensor_of(OnnxNode *n, const char *name)
+{
+    const Onnx__AttributeProto *a = onnx_attribute(n, name);
+    const char *why;
+    bool broken;
+    return a && a->t ? onnx_tensor(&n->onnx->files, n->onnx->module, a->t, &why, &broken) : NULL;
+}
+
 static uint32_t count_of(const OnnxNode *n, const char *name)
 {
     const Onnx__AttributeProto *a = onnx_attribute(n, name);
@@ -131,27 +139,47 @@ static bool write_vectorizer(OnnxNode *n)
 /* Keys or values of an encoder, as numbers in the text */
 static const char *encoded(OnnxNode *n, const char *side, int64_t *count, DType *dtype)
 {
-    const int64_t *ints_list;
+    const int64_t *whole;
     uint32_t ints;
-    const char *whole = onnx_text(n, "%s_int64s", side), *fractions = onnx_text(n, "%s_floats", side);
-    if (onnx_ints(n, whole, &ints_list, &ints) && ints) {
+    const char *fractions = onnx_text(n, "%s_floats", side);
+    const Tensor *tensor = onnx_tensor_of(n, onnx_text(n, "%s_tensor", side));
+    if (onnx_ints(n, onnx_text(n, "%s_int64s", side), &whole, &ints) && ints) {
         *count = ints;
         *dtype = DT_I64;
-        return onnx_known_list(n, ints_list, ints, side);
+        return onnx_known_list(n, whole, ints, side);
+    }
+    if (tensor && tensor->type->shape.rank == 1) {
+        *count = tensor->type->shape.dim[0];
+        *dtype = tensor->type->dtype;
+        const char *wish = onnx_text(n, "%s.%s", onnx_identifier(n->onnx, n->proto->output[0]), side);
+        return onnx_name_value(n->onnx, onnx_known_value(n->onnx, tensor, wish));
     }
     *count = count_of(n, fractions);
     *dtype = DT_F32;
     const char *list = *count ? onnx_floats(n, fractions, 1, count) : NULL;
-    bool tensor = onnx_attribute(n, onnx_text(n, "%s_tensor", side)) != NULL;
-    return list ? list : (onnx_no(n, tensor ? "its %s are a tensor" : "its %s are texts", side), NULL);
+    return list ? list : (onnx_no(n, "its %s are texts", side), NULL);
 }
 
-static bool has_nan(const OnnxNode *n, const char *name)
+/* What becomes of an operand that is no key */
+static const char *missing_value(OnnxNode *n, DType dtype)
 {
-    const Onnx__AttributeProto *a = onnx_attribute(n, name);
+    const Tensor *given = onnx_tensor_of(n, "default_tensor");
+    if (given && shape_elements(&given->type->shape) == 1)
+        return onnx_number(n, dtype, tensor_number(given, 0));
+    if (dtype_is_int(dtype))
+        return onnx_text(n, "%lld", (long long)onnx_int(n, "default_int64", -1));
+    return onnx_number(n, dtype, onnx_float(n, "default_float", -0.0));
+}
+
+static bool has_nan(OnnxNode *n)
+{
+    const Onnx__AttributeProto *a = onnx_attribute(n, "keys_floats");
+    const Tensor *tensor = onnx_tensor_of(n, "keys_tensor");
     bool found = false;
     for (size_t i = 0; a && i < a->n_floats; i++)
         found |= a->floats[i] != a->floats[i];
+    for (int64_t i = 0; tensor && i < shape_elements(&tensor->type->shape); i++)
+        found |= tensor_number(tensor, i) != tensor_number(tensor, i);
     return found;
 }
 
@@ -166,10 +194,9 @@ static bool write_label_encoder(OnnxNode *n)
     if (keys != values || from != onnx_type(n, 0)->dtype)
         return onnx_no(n, "its keys do not fit its values or its operand");
     const char *same = onnx_temp(n, "same");
-    const char *missing = to == DT_I64 ? onnx_text(n, "%lld", (long long)onnx_int(n, "default_int64", -1))
-                                       : onnx_number(n, DT_F32, onnx_float(n, "default_float", -0.0));
+    const char *missing = missing_value(n, to);
     const char *x = onnx_text(n, "unsqueeze(%s, -1)", onnx_in(n, 0));
-    const char *alike = from == DT_F32 && has_nan(n, "keys_floats")
+    const char *alike = dtype_is_float(from) && has_nan(n)
                             ? onnx_text(n, "(%s == %s) or (isnan(%s) and isnan(%s))", x, key, x, key)
                             : onnx_text(n, "%s == %s", x, key);
     return onnx_emit(n, "%s = %s", same, alike) &&

@@ -286,19 +286,11 @@ static bool take_listed(OnnxNode *n, Forest *f, int64_t targets, const char *sid
     return take_weights(f, &index, side) && check(f);
 }
 
-static const Tensor *tensor_of(OnnxNode *n, const char *name)
-{
-    const Onnx__AttributeProto *a = onnx_attribute(n, name);
-    const char *why;
-    bool broken;
-    return a && a->t ? onnx_tensor(&n->onnx->files, n->onnx->module, a->t, &why, &broken) : NULL;
-}
-
 /* `scores + base` */
 static const char *based(OnnxNode *n, const char *scores, int64_t targets)
 {
     const Onnx__AttributeProto *base = onnx_attribute(n, "base_values");
-    const Tensor *wide = tensor_of(n, "base_values_as_tensor");
+    const Tensor *wide = onnx_tensor_of(n, "base_values_as_tensor");
     int64_t count = wide ? shape_elements(&wide->type->shape) : base ? (int64_t)base->n_floats : 0;
     if (!count)
         return scores;
@@ -376,8 +368,8 @@ static bool take_forest(OnnxNode *n, Forest *f)
            no = ints_of(n, "nodes_falsenodeids"), yes_leaf = ints_of(n, "nodes_trueleafs"),
            no_leaf = ints_of(n, "nodes_falseleafs"), target = ints_of(n, "leaf_targetids"),
            root = ints_of(n, "tree_roots"), missing = ints_of(n, "nodes_missing_value_tracks_true");
-    const Tensor *split = tensor_of(n, "nodes_splits"), *mode = tensor_of(n, "nodes_modes"),
-                 *weight = tensor_of(n, "leaf_weights");
+    const Tensor *split = onnx_tensor_of(n, "nodes_splits"), *mode = onnx_tensor_of(n, "nodes_modes"),
+                 *weight = onnx_tensor_of(n, "leaf_weights");
     uint32_t nodes = feature.count, leaves = target.count;
     bool whole = split && mode && weight && yes.count == nodes && no.count == nodes && yes_leaf.count == nodes &&
                  no_leaf.count == nodes && shape_elements(&split->type->shape) == nodes &&
@@ -409,7 +401,7 @@ static bool take_forest(OnnxNode *n, Forest *f)
     }
     for (uint32_t i = 0; i < root.count; i++)
         f->root[f->roots++] = root.list[i];
-    return take_member_sets(f, tensor_of(n, "membership_values"), nodes) && check(f);
+    return take_member_sets(f, onnx_tensor_of(n, "membership_values"), nodes) && check(f);
 }
 
 static bool write_ensemble(OnnxNode *n)

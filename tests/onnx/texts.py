@@ -739,6 +739,9 @@ def learned_models(t):
     nan = float("nan")
     found = learned("LabelEncoder", numpy.array([1, 2, nan, 9], "f4"), version=4, keys_floats=[1.0, nan, 2.0], values_floats=[10.0, 30.0, 20.0], default_float=-1.0)
     numpy.testing.assert_array_equal(found, [10, 20, 30, -1])
+    found = learned("LabelEncoder", numpy.array([0.1, nan, 0.3]), kind=11, version=4, keys_tensor=numpy.array([0.3, 0.1, nan]),
+                    values_tensor=numpy.array([3, 1, 7]), default_tensor=numpy.array([-5]))
+    numpy.testing.assert_array_equal(found, [1, 7, 3])
     tree = {"nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3, "nodes_values": [0.0] * 3, "nodes_truenodeids": [1, 0, 0],
             "nodes_falsenodeids": [2, 0, 0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"]}
     def leaves(side):
