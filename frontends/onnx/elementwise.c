@@ -311,7 +311,7 @@ static bool write_cast_like(OnnxNode *n)
 {
     const Tensor *known = onnx_has(n, 0) ? n->in[0]->known : NULL;
     DType to = dtype_at(n, 1);
-    if (n->in[1]->narrow)
+    if (onnx_has(n, 1) && n->in[1]->narrow)
         return convert_narrow(n, n->in[1]->narrow);
     if (known && dtype_is_float(known->type->dtype) && dtype_is_float(to) &&
         shape_elements(&known->type->shape) <= ONNX_FOLDED) {

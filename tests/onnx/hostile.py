@@ -1,6 +1,6 @@
 """Files that are made to break the reader: an error in under a second, in bounded memory, never a crash.
 
-    hostile.py --nnc NNC [--count N] [--first SEED]     reports as TAP
+    hostile.py --nnc NNC [--count N] [--first SEED] [--all]     reports as TAP
 
 By hand what could hurt, then N copies of valid models damaged at random: a seed always damages in the same way.
 """
@@ -16,7 +16,8 @@ import time
 
 import numpy
 
-from write import coded, data, external, function, graph, model, node, number, tensor, value, varint
+import proto
+from write import attribute, coded, data, external, function, graph, model, node, number, tensor, value, varint
 
 MEMORY = 2 << 30
 SECONDS = 5  # on a machine that is busy; a second otherwise
@@ -281,6 +282,53 @@ def prepare(folder):
     os.mkfifo(folder / "pipe")
 
 
+NODES = pathlib.Path("/usr/share/libonnx-testdata/data/node")  # of the package libonnx-testdata
+
+
+def rebuilt(message, change):
+    """The message, its fields changed: each becomes those that `change` gives for it."""
+    pairs = [pair for field, content in proto.fields(message) for pair in change(field, content)]
+    return b"".join(number(f, c) if isinstance(c, int) else data(f, c) for f, c in pairs)
+
+
+def with_node(content, node):
+    """The model of one node, with another in its place."""
+    def graph_field(field, c):
+        return [(1, node)] if field == 1 else [(field, c)]
+
+    return rebuilt(content, lambda f, c: [(7, rebuilt(c, graph_field))] if f == 7 else [(f, c)])
+
+
+def lacking(node):
+    """The node without results, without some operands or attributes, and with attributes of other kinds."""
+    parts = list(proto.fields(node))
+    inputs, outputs, attributes = ([c for f, c in parts if f == field] for field in (1, 2, 5))
+    rest = [(f, c) for f, c in parts if f not in (1, 2, 5)]
+
+    def put(inputs=inputs, outputs=outputs, attributes=attributes):
+        return b"".join(data(f, c) for f, c in [*((1, i) for i in inputs), *((2, o) for o in outputs), *rest, *((5, a) for a in attributes)])
+
+    yield put(outputs=[])
+    for i in range(len(inputs)):
+        yield put(inputs=inputs[:i])
+        yield put(inputs=[b"" if k == i else x for k, x in enumerate(inputs)])
+    for i, a in enumerate(attributes):
+        yield put(attributes=attributes[:i] + attributes[i + 1 :])
+        for kind in ([1, 2], [1.5], 3, 0.5, "text", 1 << 62, -1):
+            yield put(attributes=[attribute(proto.text(a, 1), kind) if k == i else x for k, x in enumerate(attributes)])
+
+
+def one_node_models():
+    """One of each op, by name"""
+    found = {}
+    for path in sorted(NODES.glob("*/model.onnx")):
+        content = path.read_bytes()
+        nodes = proto.many(proto.one(content, 7), 1)
+        if len(nodes) == 1:
+            found.setdefault(proto.text(nodes[0], 4), (content, nodes[0]))
+    return found
+
+
 def checks(nnc, folder, options):
     for name, (content, message) in CASES.items():
         def run(content=content, message=message):
@@ -303,6 +351,18 @@ def checks(nnc, folder, options):
                 raise AssertionError(f"seed {seed}: {error}") from None
     yield f"{options.count} damaged files", damaged
 
+    def incomplete():
+        dice = random.Random(options.first)
+        for op, (content, node) in one_node_models().items():
+            variants = list(lacking(node))
+            for other in variants if options.all else dice.sample(variants, min(4, len(variants))):
+                try:
+                    attempt(nnc, folder, with_node(content, other))
+                except AssertionError as error:
+                    (folder / f"{op}.onnx").write_bytes(with_node(content, other))
+                    raise AssertionError(f"{op}, {other}: {error}") from None
+    yield "nodes that lack something", incomplete
+
     def fine():
         for content in valid_models():
             assert not attempt(nnc, folder, content) or b"Conv" in content, attempt(nnc, folder, content)
@@ -314,6 +374,7 @@ def main():
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--all", action="store_true", help="of nodes that lack something, all, not four of each op")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "in"
