@@ -174,6 +174,10 @@ void lower_guard_open(Lower *lower, Guarded *guarded);
 const Expr *lower_guard_close(Lower *lower, Guarded *guarded, const Expr *inside, const Guard *guard, uint32_t count,
                               const Expr *outside);
 
+/* inside.c: positions that are kept inside */
+
+/* `first`, or `last` where that is less: in a local of the block. */
+Index lower_last_inside(Lower *lower, const char *name, Index first, int64_t last);
 /* Positions of an operand that loops or guards keep inside, but whose range does not tell: addresses that cut them in
  * digits must know it. */
 typedef struct Seen {
@@ -208,8 +212,6 @@ void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind ki
 /* What whole vectors leave of a row goes in shorter ones, of so many lanes, less than `lanes`; 0: one by one. */
 #define LEAST_LANES 4
 int64_t lower_rest_lanes(const Lower *lower, int64_t lanes, int64_t rest);
-/* `first`, or `last` where that is less: in a local of the block. */
-Index lower_last_inside(Lower *lower, const char *name, Index first, int64_t last);
 /* lower_vector_loop, of what may be made twice: the last vector begins inside the one before it, and of few positions
  * vectors are shorter. */
 void lower_cover_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,

@@ -174,17 +174,6 @@ void lower_vector_loop(Lower *lower, const char *name, int64_t extent, LoopKind 
     lower_finish_loop(lower, var, extent, kind, vectorizes, body);
 }
 
-Index lower_last_inside(Lower *lower, const char *name, Index first, int64_t last)
-{
-    Arena *arena = lower->arena;
-    if (index_high(first) <= last)
-        return first;
-    const Local *local = lower_local(lower, name, DT_I64, false);
-    const Expr *even = expr_index(arena, DT_I64, first), *most = expr_number(arena, DT_I64, (double)last);
-    stmt_local(arena, lower->block, local, expr_word(arena, WORD_MIN, DT_I64, even, most, NULL));
-    return index_data(arena, expr_local(arena, local), index_low(first), last);
-}
-
 void lower_cover_loop(Lower *lower, const char *name, int64_t extent, LoopKind kind, Vectorizes vectorizes,
                       BuildBody build, void *context)
 {

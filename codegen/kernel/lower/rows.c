@@ -104,11 +104,21 @@ static void add_stage(Lower *lower, Block *block, const Stage *stage, Index colu
     lower_strand_add(lower, block, strands, s, expr_substitute(lower->arena, stage->value, stage->column, column));
 }
 
+#define FEW_ELEMENTS 256
+
+/* So few that their text counts more than their time: less than a vector goes one by one. */
+static bool is_small(const Lower *lower, const Rows *rows)
+{
+    return shape_elements(rows->space) < FEW_ELEMENTS && rows->columns < lower->target->lanes;
+}
+
 /* A straight block may be vectors when all its values and stores may. */
 /* In strict C99 a few columns go one by one: lanes would take a second text, and their functions. */
 static bool stage_vectorizes(const Lower *lower, const Rows *rows, const Stage *stage)
 {
-    int64_t lanes = lower->target->lanes, fewest = lower->target->dialect == DIALECT_C99 ? 4 * lanes : LEAST_LANES;
+    int64_t lanes = lower->target->lanes, fewest = lower->target->dialect == DIALECT_C99 ? 4 * lanes
+                                                   : is_small(lower, rows)               ? lanes
+                                                                                         : LEAST_LANES;
     if (lanes < 2 || rows->columns < fewest || stage->value->dtype != DT_F32 ||
         !expr_vectorizes(stage->value, stage->column))
         return false;
@@ -147,9 +157,11 @@ static void reduce_vector(Lower *lower, const Stage *stage, const Columns *colum
     const Var *lane = index_var_new(arena, "lane", 0, columns->lanes - 1);
     Block *region = &stmt_lanes(arena, lower->block, lane, (uint32_t)columns->lanes)->body;
     Index column = index_add(arena, index_var(arena, lane), index_constant(columns->begin));
-    const Local *last = lower_local(lower, "last", total->dtype, true);
+    const Expr *value = expr_substitute(arena, stage->value, stage->column, column);
+    const Local *last = value->kind == EXPR_LOCAL ? value->local : lower_local(lower, "last", total->dtype, true);
     block_append(region, block_substitute(arena, &stage->block, stage->column, column));
-    stmt_local(arena, region, last, expr_substitute(arena, stage->value, stage->column, column));
+    if (value->kind != EXPR_LOCAL)
+        stmt_local(arena, region, last, value);
     stmt_reduce(arena, region, total->combine, total->acc[0], last);
 }
 
@@ -264,10 +276,17 @@ static bool stores_full(const Lower *lower, const Rows *rows)
     return false;
 }
 
+static bool never(const Block *body, const Var *var)
+{
+    (void)body, (void)var;
+    return false;
+}
+
 static void store_stage(Lower *lower, Rows *rows)
 {
     if (!rows->team) {
-        lower_vector_loop(lower, "j", rows->columns, LOOP_SERIAL, block_vectorizes, store_full, rows);
+        lower_vector_loop(lower, "j", rows->columns, LOOP_SERIAL, is_small(lower, rows) ? never : block_vectorizes,
+                          store_full, rows);
         return;
     }
     const Var *at;
