@@ -92,7 +92,7 @@ static const Expr *window_reduce(Lower *lower, const Node *node, const Reduction
 #define LAST_POSITION (1 << 24) /* that f32 holds, with all before it */
 
 /* The first position of the extreme value; a NaN wins, as in NumPy.  Beside values of f32 the position is f32, too, so
- * that both can be vectors. */
+ * that both are vectors, or chosen by one comparison. */
 static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
 {
     Arena *arena = lower->arena;
@@ -101,8 +101,9 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *r
     Index at[MAX_RANK], along = index_constant(0), zero = index_constant(0);
 
     reduced_position(reduction, position, at);
-    bool vectors = lower->target->lanes > 1 && dtype == DT_F32 && !reduction->reduced[from->rank - 1];
-    DType counter = vectors && reduced_elements(reduction, from) <= LAST_POSITION ? DT_F32 : DT_I64;
+    bool of_columns = !reduction->reduced[from->rank - 1];
+    bool vectors = lower->target->lanes > 1 && (of_columns || lower->target->dialect == DIALECT_VECTOR);
+    DType counter = dtype == DT_F32 && vectors && reduced_elements(reduction, from) <= LAST_POSITION ? DT_F32 : DT_I64;
     const Local *best = lower_local(lower, "best", dtype, true), *where = lower_local(lower, "where", counter, true);
     stmt_local(arena, lower->block, best, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
     stmt_local(arena, lower->block, where, expr_number(arena, counter, 0));
