@@ -14,6 +14,7 @@
 #include "base/network.h"
 #include "ops/family.h"
 #include "ops/meaning.h"
+#include "passes/extremes.h"
 #include "passes/integers.h"
 
 #define IN_CACHE     (256 << 10) /* bytes */
@@ -31,6 +32,7 @@ typedef struct Keeper {
     Users users;
     const bool *live_out;
     bool *again, *updated;  /* per value: the result; a state or param that is written */
+    const bool *extreme;    /* per value (extremes.h) */
     uint32_t *last;         /* per value: the last kernel that reads it, through views; 0 for none */
     const uint32_t *ends;   /* per node: how many flow nodes come before */
     uint32_t *size, *first; /* per kernel: nodes; its first one */
@@ -150,7 +152,7 @@ static bool repeats(const Keeper *k, const Node *node)
     const Graph *graph = k->graph;
     if ((op_info(node->op)->family != FAMILY_ELEMENTWISE && !widens_bytes(k, node)) || node->mark ||
         (is_costly(node) && (!k->expensive || bytes_of(k, node->out[0]) < IN_CACHE)) ||
-        !is_number(value_type(graph, node->out[0])->dtype))
+        (k->extreme[node->out[0]] && !extremes_exact(node)) || !is_number(value_type(graph, node->out[0])->dtype))
         return false;
     for (uint32_t i = 0; i < node->in_count; i++) {
         const Node *producer = value_producer(graph, node->in[i]);
@@ -359,6 +361,7 @@ const bool *keep_find(const Graph *graph, Arena *arena, const KeepContext *conte
                 .live_out = context->live_out,
                 .ends = context->ends,
                 .again = ARENA_ARRAY(arena, bool, graph->value_count),
+                .extreme = extremes_find(graph, arena),
                 .vertex = ARENA_ARRAY(arena, uint32_t, graph->value_count)};
     find_kernels(&k);
     find_lives(&k);

@@ -8,6 +8,7 @@
  * clone. */
 #include "base/network.h"
 #include "ops/meaning.h"
+#include "passes/extremes.h"
 #include "passes/grad.h"
 #include "passes/remat.h"
 
@@ -19,6 +20,7 @@ typedef struct Light {
     bool dear; /* PassContext */
     Arena *scratch;
     bool *needed;     /* per value: a gradient reads it */
+    bool *extreme;    /* per value (extremes.h) */
     bool *again;      /* per node: the result */
     uint32_t *vertex; /* per value: 1 + its vertex in the network at hand */
     uint32_t *inside; /* per value: the segment that makes it; 0: none */
@@ -86,7 +88,9 @@ static bool repeats(const Light *light, const Node *node)
 {
     const OpInfo *info = op_info(node->op);
     bool dear = light->dear && info->scalar && word_list_is_expensive(info->scalar);
-    return ((info->family == FAMILY_ELEMENTWISE && !dear) || node_is_view(node)) && !in_checkpoint(light->graph, node);
+    bool bits = light->extreme[node->out[0]] && !extremes_exact(node);
+    return ((info->family == FAMILY_ELEMENTWISE && !dear && !bits) || node_is_view(node)) &&
+           !in_checkpoint(light->graph, node);
 }
 
 /* The network of a segment: each value has an entrance and an exit, joined by an edge of its price */
@@ -195,6 +199,7 @@ const bool *remat_light(const Graph *graph, const Segments *fine, const PassCont
     Arena *scratch = context->scratch;
     Light light = {.graph = graph, .dear = context->dear, .scratch = scratch};
     light.needed = ARENA_ARRAY(scratch, bool, graph->value_count);
+    light.extreme = extremes_find(graph, scratch);
     light.again = ARENA_ARRAY(scratch, bool, graph->node_count);
     light.vertex = ARENA_ARRAY(scratch, uint32_t, graph->value_count);
     light.inside = ARENA_ARRAY(scratch, uint32_t, graph->value_count);

@@ -7,6 +7,7 @@
  * Where the target has teams of threads, a team shares out the columns of a long row, each thread keeps a part of the
  * reduction, and they meet after each stage. Rows run at once, so nothing is kept in scratch. */
 #include "kernel/lower/lower.h"
+#include "passes/extremes.h"
 #include "ops/meaning.h"
 
 #include <assert.h>
@@ -49,11 +50,37 @@ static bool is_full(const Lower *lower, const Rows *rows, ValueId value)
     return shape_eq(value_shape(lower->graph, value), rows->space);
 }
 
+static bool compares(const Node *node)
+{
+    const ScalarList *list = op_info(node->op)->scalar;
+    for (uint32_t t = 0; list && t < list->count; t++)
+        if (list->term[t].word == WORD_EQ || list->term[t].word == WORD_NE)
+            return true;
+    return false;
+}
+
+/* Does an extreme of the kernel read it, and is it stored or compared: with the same bits? */
+static bool equals_extreme(const Lower *lower, ValueId value)
+{
+    bool extreme = false, equals = kernel_stores(lower, value);
+    for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++) {
+        const Node *reader = &lower->graph->node[lower->users->user[i]];
+        if (reader->kernel != lower->kernel->id)
+            continue;
+        Word combine =
+            node_is_reduction(lower->graph, reader) ? reduction_of(lower->graph, reader).combine : WORD_COUNT;
+        extreme |= combine == WORD_MAX || combine == WORD_MIN;
+        equals |= compares(reader);
+    }
+    return extreme && equals;
+}
+
 static bool is_spilled(const Lower *lower, const Rows *rows, const Node *node)
 {
     ValueId value = node->out[0];
-    return !rows->team && node_is_expensive(node) && is_full(lower, rows, value) &&
-           lower->users->first[value + 1] - lower->users->first[value] > 1;
+    bool several = lower->users->first[value + 1] - lower->users->first[value] > 1;
+    return !rows->team && is_full(lower, rows, value) &&
+           ((several && node_is_expensive(node)) || (!extremes_exact(node) && equals_extreme(lower, value)));
 }
 
 /* The rows of scratch that the recipe has, in the order of the nodes that fill them. */
