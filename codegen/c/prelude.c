@@ -166,6 +166,13 @@ void prelude_print_device(Text *out, const PreludeNeeds *needs)
                 helper_print_snippet(&printer, str_from(helper_name((Helper)h)), dtype);
 }
 
+/* May it, by the flags that its files are compiled with? */
+static bool runs_with_avx2(const Target *target)
+{
+    bool anywhere = target->dialect == DIALECT_C99 && !target->flash;
+    return anywhere || (target->cc_flags && strstr(target->cc_flags, "x86-64"));
+}
+
 void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
 {
     Text body = {0};
@@ -174,13 +181,15 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
     bool vectors = all_widths(needs) != 0, lanes = vectors && target->dialect == DIALECT_C99;
     print_helpers(&printer, needs, lanes);
     text_str(out, STR("#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"));
-    text_str(out,
-             STR("\n#if defined(__GNUC__) && !defined(__clang__)\n"
-                 "#pragma GCC optimize(\"fp-contract=fast\") /* under -std=c99 gcc has no FMA otherwise */\n"
-                 "#if __GNUC__ == 12 && defined(__AVX2__)\n"
-                 "#pragma GCC optimize(\"no-tree-loop-vectorize\") /* 12.2 makes wrong ones of short inner loops */\n"
-                 "#endif\n"
-                 "#endif\n\n"));
+    text_str(out, STR("\n#if defined(__GNUC__) && !defined(__clang__)\n"
+                      "#pragma GCC optimize(\"fp-contract=fast\") /* under -std=c99 gcc has no FMA otherwise */\n"));
+    if (runs_with_avx2(target))
+        text_str(
+            out,
+            STR("#if __GNUC__ == 12 && defined(__AVX2__)\n"
+                "#pragma GCC optimize(\"no-tree-loop-vectorize\") /* 12.2 makes wrong ones of short inner loops */\n"
+                "#endif\n"));
+    text_str(out, STR("#endif\n\n"));
     if (needs->careful)
         text_str(out,
                  STR("/* gcc 12.2 makes wrong addresses where an array is read along rows and columns in one loop. */\n"

@@ -9,7 +9,7 @@
  *
  * Needs: a target with teams, ungrouped, operands of rank 2 or more, and enough rows and columns.  Otherwise nothing is
  * changed and windows do it. */
-#include "kernel/lower/lower.h"
+#include "kernel/lower/contract.h"
 #include "ops/meaning.h"
 
 #define SIDE        16 /* threads along a side of the tile */
@@ -76,8 +76,7 @@ static const Expr *conv_right(const Blocked *b, Index depth, Index column, Guard
     position[1] = tap[0];
     for (uint32_t i = 0; i < window->rank; i++) {
         const WindowDimension *d = &window->dim[i];
-        Index start = index_add(arena, index_scale(arena, out[i], d->stride), index_constant(-d->before));
-        position[2 + i] = index_add(arena, start, index_scale(arena, tap[1 + i], d->dilation));
+        position[2 + i] = lower_tap_at(arena, d, out[i], tap[1 + i]);
         guard[(*guards)++] = (Guard){position[2 + i], d->in};
     }
     return fetch(b, b->node->in[0], position);

@@ -10,6 +10,12 @@ WindowDimension lower_window_dimension(const Window *window, uint32_t from_last)
     return from_last < window->rank ? window->dim[window->rank - 1 - from_last] : one;
 }
 
+Index lower_tap_at(Arena *arena, const WindowDimension *d, Index window, Index tap)
+{
+    Index begin = index_add(arena, index_scale(arena, window, d->stride), index_constant(-d->before));
+    return index_add(arena, begin, index_scale(arena, tap, d->dilation));
+}
+
 Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out, Index *tap)
 {
     Arena *arena = lower->arena;

@@ -12,6 +12,9 @@ WindowDimension lower_window_dimension(const Window *window, uint32_t from_last)
 Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out,
                           Index *tap);
 
+/* Where in the image the tap of a window is: outside, too. */
+Index lower_tap_at(Arena *arena, const WindowDimension *d, Index window, Index tap);
+
 /* An address computed once, in a variable of the block. */
 Index lower_named_address(Lower *lower, Block *block, const char *name, Index address);
 

@@ -178,13 +178,6 @@ static void add_image(const TapSums *t, Block *block, int64_t first, int64_t row
     block_append(block, stores);
 }
 
-/* Where a tap is in an image when its window is at a position of the result. */
-static Index seen(Arena *arena, const WindowDimension *d, const Var *window, Index tap)
-{
-    Index begin = index_add(arena, index_scale(arena, index_var(arena, window), d->stride), index_constant(-d->before));
-    return index_add(arena, begin, index_scale(arena, tap, d->dilation));
-}
-
 /* The tap's sum again, where it is NaN, of its windows alone; around the image there are zeros. */
 static void mend(const TapSums *t, Block *block, const Local *sum, Index kh, Index kw)
 {
@@ -192,7 +185,8 @@ static void mend(const TapSums *t, Block *block, const Local *sum, Index kh, Ind
     Arena *arena = dw->lower->arena;
     const Expr *old = expr_local(arena, sum), *outside = expr_number(arena, DT_F32, 0);
     const Var *h = index_var_new(arena, "h", 0, dw->h.out - 1), *w = index_var_new(arena, "w", 0, dw->w.out - 1);
-    Index row = seen(arena, &dw->image_h, h, kh), column = seen(arena, &dw->image_w, w, kw), zero = index_constant(0);
+    Index row = lower_tap_at(arena, &dw->image_h, index_var(arena, h), kh),
+          column = lower_tap_at(arena, &dw->image_w, index_var(arena, w), kw), zero = index_constant(0);
     Index at = index_add(arena, index_scale(arena, row, dw->image_x_h), index_scale(arena, column, dw->image_x_w));
     Index at_d = index_add(arena, index_scale(arena, index_var(arena, h), t->d_h),
                            index_scale(arena, index_var(arena, w), t->d_w));

@@ -1,4 +1,5 @@
-/* Positions that are kept inside. */
+/* Positions that are kept inside: of vectors and squares that would end behind the last element, and of windows that
+ * stick out of an image, where loops and guards see to it but ranges do not tell. */
 #include "kernel/lower/lower.h"
 #include "ops/family.h"
 

@@ -246,6 +246,8 @@ void lower_update_begin(Lower *lower, const Node *node);
  * Where lower->team is set the team shares out one of the loops, whose extent this is, or 0 where that cannot be. */
 const Expr *lower_window_value(Lower *lower, const Node *anchor, const Index *position);
 int64_t lower_window_shared_extent(const Lower *lower, const Node *anchor);
+/* kw, kh, kd, ...: of the taps of a dimension, counted from the last. */
+const char *lower_tap_name(Arena *arena, uint32_t from_last);
 /* How many taps in a dimension of the window a mean counts there. */
 const Expr *lower_taps_inside(Lower *lower, const Reduction *reduction, uint32_t dimension, Index at);
 /* window.c: the part of a window kernel for one row h of image n. */

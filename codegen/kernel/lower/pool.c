@@ -122,16 +122,10 @@ static const Local *neutral_result(Lower *lower, const Pool *p)
     return acc;
 }
 
-static Index tap_at(Arena *arena, const WindowDimension *d, Index window, Index tap)
-{
-    Index at = index_add(arena, index_scale(arena, window, d->stride), index_constant(-d->before));
-    return index_add(arena, at, index_scale(arena, tap, d->dilation));
-}
-
 static void add_row(Lower *lower, const Pool *p, const Local **acc, Index *at, Index tap)
 {
     uint32_t h = p->rank; /* n and c come before */
-    at[h] = lower_inside(lower, &p->image, h, tap_at(lower->arena, &p->h, p->position[h], tap));
+    at[h] = lower_inside(lower, &p->image, h, lower_tap_at(lower->arena, &p->h, p->position[h], tap));
     combine(lower, p, acc, expr_cast(lower->arena, DT_F32, lower_value(lower, p->node->in[0], at)));
 }
 
@@ -147,9 +141,9 @@ static void bring_column(Lower *lower, void *context, Index column)
     Block *outer = lower->block;
     for (uint32_t i = 0; i + 2 < p->rank; i++) {
         const WindowDimension *d = &p->reduction.window.dim[i];
-        const char *name = i + 3 == p->rank ? "kd" : "ke";
+        const char *name = lower_tap_name(arena, p->rank - 1 - i);
         lower_enter(lower, lower_clamped_taps(lower, lower->block, name, d, p->position[2 + i], &tap));
-        at[2 + i] = lower_inside(lower, &p->image, 2 + i, tap_at(arena, d, p->position[2 + i], tap));
+        at[2 + i] = lower_inside(lower, &p->image, 2 + i, lower_tap_at(arena, d, p->position[2 + i], tap));
     }
     if (in_text)
         for (int64_t kh = 0; kh < p->h.size; kh++)

@@ -139,8 +139,8 @@ static bool is_small(const Lower *lower, const Rows *rows)
     return shape_elements(rows->space) < FEW_ELEMENTS && rows->columns < lower->target->lanes;
 }
 
-/* A straight block may be vectors when all its values and stores may. */
-/* In strict C99 a few columns go one by one: lanes would take a second text, and their functions. */
+/* A straight block may be vectors when all its values and stores may.  In strict C99 a few columns go one by one: lanes
+ * would take a second text, and their functions. */
 static bool stage_vectorizes(const Lower *lower, const Rows *rows, const Stage *stage)
 {
     int64_t lanes = lower->target->lanes, fewest = lower->target->dialect == DIALECT_C99 ? 4 * lanes

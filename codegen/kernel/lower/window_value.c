@@ -92,7 +92,7 @@ static const Expr *window_reduce(Lower *lower, const Node *node, const Reduction
 #define LAST_POSITION (1 << 24) /* that f32 holds, with all before it */
 
 /* The first position of the extreme value; a NaN wins, as in NumPy.  Beside values of f32 the position is f32, too, so
- * that both are vectors, or chosen by one comparison. */
+ * that both are vectors of columns; of rows, a C compiler chooses both by one comparison. */
 static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *reduction, const Index *position)
 {
     Arena *arena = lower->arena;
@@ -163,7 +163,7 @@ static Block *window_dimension(Lower *lower, Block *block, const char *name, Ind
     return &loop->body;
 }
 
-static const char *tap_name(Arena *arena, uint32_t from_last)
+const char *lower_tap_name(Arena *arena, uint32_t from_last)
 {
     static const char *const name[] = {"kw", "kh", "kd"};
     return from_last < 3 ? name[from_last] : str_format(arena, "k%u", from_last).ptr;
@@ -268,7 +268,7 @@ static const Expr *window_pool(Lower *lower, const Node *node, const Reduction *
     for (uint32_t i = 0; i < window->rank; i++) {
         const WindowDimension *d = &window->dim[i];
         block =
-            window_dimension(lower, block, tap_name(arena, window->rank - 1 - i),
+            window_dimension(lower, block, lower_tap_name(arena, window->rank - 1 - i),
                              window_start(arena, d, position[2 + i]), d->size, d->dilation, d->in, &tap, &at[2 + i]);
     }
     Block *outer = lower_enter(lower, block);
@@ -332,7 +332,7 @@ static const Expr *window_spread(Lower *lower, const Node *node, const Reduction
         bool apart = windows_apart(d);
         Index place = index_add(arena, position[2 + i], index_constant(d->before));
         if (!apart) {
-            block = window_loop(lower, block, tap_name(arena, w->rank - 1 - i), d->size, &tap);
+            block = window_loop(lower, block, lower_tap_name(arena, w->rank - 1 - i), d->size, &tap);
             place = index_add(arena, place, index_scale(arena, tap, -d->dilation));
         }
         if (d->stride > 1) /* no rest, or a tap */
@@ -420,7 +420,7 @@ static const char *sum_name(const Sum *sum, uint32_t axis)
 {
     const Contraction *form = sum->form;
     if (form->axis[axis].role == AXIS_TAP)
-        return tap_name(sum->lower->arena, form->axis_count - 1 - axis);
+        return lower_tap_name(sum->lower->arena, form->axis_count - 1 - axis);
     if (axis && form->axis[axis - 1].role == AXIS_SUM)
         return str_format(sum->lower->arena, "c%u", axis).ptr;
     return has_taps(form) ? "c" : "k";
