@@ -3,6 +3,8 @@
  * Delta debugging (Zeller and Hildebrandt 2002) over the outputs, the tail and the nodes of the flat graph: halves,
  * quarters, ... single ones are taken away as long as the command goes on to fail with the same status.  What a removed
  * node made and others still read becomes an input of the graph.  Then the same inside loops and branches. */
+#include <string.h>
+
 #include "base/file.h"
 #include "cli/folder.h"
 #include "cli/model.h"
@@ -133,14 +135,19 @@ static Graph *without_nodes(const Graph *from, uint32_t first, uint32_t count)
     return graph;
 }
 
+/* A list without `take` of its elements from `first` on; returns how many are left. */
+static uint32_t cut_out(void *list, size_t size, uint32_t count, uint32_t first, uint32_t take)
+{
+    char *at = list;
+    uint32_t end = first + take < count ? first + take : count;
+    memmove(at + first * size, at + end * size, (count - end) * size);
+    return count - (end - first);
+}
+
 static Graph *without_outputs(const Graph *from, uint32_t first, uint32_t count)
 {
     Graph *graph = graph_clone(from);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        if (i < first || i >= first + count)
-            graph->output[kept++] = graph->output[i];
-    graph->output_count = kept;
+    graph->output_count = cut_out(graph->output, sizeof *graph->output, graph->output_count, first, count);
     drop_unread(graph);
     return graph;
 }
@@ -148,11 +155,7 @@ static Graph *without_outputs(const Graph *from, uint32_t first, uint32_t count)
 static Graph *without_updates(const Graph *from, uint32_t first, uint32_t count)
 {
     Graph *graph = graph_clone(from);
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < graph->update_count; i++)
-        if (i < first || i >= first + count)
-            graph->update[kept++] = graph->update[i];
-    graph->update_count = kept;
+    graph->update_count = cut_out(graph->update, sizeof *graph->update, graph->update_count, first, count);
     drop_unread(graph);
     return graph;
 }
