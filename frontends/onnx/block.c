@@ -270,7 +270,7 @@ static bool write_whole(OnnxNode *node)
     uint32_t errors = onnx->diag->error_count, refusals = onnx->refusal_count;
     if (!node->out_count)
         return onnx_no(node, "it gives no results");
-    if (write_or_call(node) && !node->reason)
+    if (write_or_call(node) && !node->lacks)
         return true;
     bool told = node->reason || onnx->failed || onnx->diag->error_count > errors || onnx->refusal_count > refusals;
     return told ? false : onnx_no(node, "it lacks an operand or an attribute, or has one of another kind");

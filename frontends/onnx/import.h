@@ -129,6 +129,7 @@ struct OnnxNode {
     OnnxValue *count; /* of the results that are marked in `counted` */
     uint32_t counted, count_axis[COUNTED_RESULTS];
     bool covers;               /* it stands for several nodes of the model, which nobody reads then */
+    bool lacks;                /* it has asked for an operand that is not there */
     const char *reason, *hint; /* why it is not supported */
 };
 

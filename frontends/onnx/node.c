@@ -75,7 +75,9 @@ static const OnnxValue *operand(const OnnxNode *node, uint32_t i)
     missing->type = module_plain_type(node->onnx->module, DT_F32, 0, NULL);
     missing->name = "missing";
     missing->home = node->onnx->block;
-    onnx_no((OnnxNode *)(uintptr_t)node, "operand %u is missing", i);
+    OnnxNode *refused = (OnnxNode *)(uintptr_t)node;
+    refused->lacks = true;
+    onnx_no(refused, "operand %u is missing", i);
     return missing;
 }
 
