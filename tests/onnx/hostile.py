@@ -361,7 +361,7 @@ def checks(nnc, folder, options):
                 except AssertionError as error:
                     (folder / f"{op}.onnx").write_bytes(with_node(content, other))
                     raise AssertionError(f"{op}, {other}: {error}") from None
-    yield "nodes that lack something", incomplete
+    yield "nodes that lack something", incomplete if one_node_models() else None
 
     def fine():
         for content in valid_models():
@@ -383,6 +383,9 @@ def main():
         list_ = list(checks(options.nnc.resolve(), folder, options))
         print(f"1..{len(list_)}")
         for i, (what, run) in enumerate(list_, 1):
+            if run is None:
+                print(f"ok {i} - {what} # SKIP the package libonnx-testdata is not here")
+                continue
             try:
                 run()
                 print(f"ok {i} - {what}")

@@ -1,0 +1,487 @@
+"""What becomes of single ops of ONNX: the text where it tells, and values beside NumPy.
+
+    ops.py --nnc NNC        reports as TAP
+"""
+
+import numpy
+
+from harness import case, expect, main
+from write import coded, data, graph, model, node, number, tensor, value
+
+W = numpy.arange(6, dtype="f4").reshape(2, 3)
+X = value("x", [1, 2])
+
+
+@case
+def equations_become_names(t):
+    m = model(graph([node("Einsum", ["x", "w"], ["y"], equation="...ij,jk->...k")], [value("x", [4, 2, 3]), value("w", [3, 5])],
+                    [value("y", None)]))
+    expect(t.text(m), 'y = einsum([x, w], [["0", "i", "j"], ["j", "k"]], ["0", "k"])')
+    x, w = numpy.arange(24, dtype="f4").reshape(4, 2, 3), numpy.arange(15, dtype="f4").reshape(3, 5)
+    numpy.testing.assert_array_equal(t.value(m, x=x, w=w), numpy.einsum("bij,jk->bk", x, w))
+
+
+@case
+def equations_of_plain_products_are_products(t):
+    x, w = (numpy.random.default_rng(i).normal(size=s).astype("f4") for i, s in enumerate([(2, 4, 3), (2, 5, 3)]))
+    turned = w.transpose(0, 2, 1)
+    for equation, y, text in (("bik,bjk->bij", w, "matmul(x, w, transpose_y = true)"),
+                              ("bik, bjk -> jbi", w, "transpose(matmul(x, w, transpose_y = true), axes = [2, 0, 1])"),
+                              ("bik,bkj->ibj", turned, "transpose(x @ w, axes = [1, 0, 2])"),
+                              ("kib,kjb->ikj", w, "transpose(matmul(x, w, transpose_y = true), axes = [1, 0, 2])"),
+                              ("kbi,bkj->bij", x.transpose(1, 0, 2), "transpose(x, axes = [1, 2, 0]) @ w")):
+        m = model(graph([node("Einsum", ["x", "w"], ["y"], equation=equation)], [value("x", [2, 4, 3]), value("w", list(y.shape))],
+                        [value("y", None)]))
+        expect(t.text(m), f"y = {text}")
+        numpy.testing.assert_allclose(t.value(m, x=x, w=y), numpy.einsum(equation, x, y), 1e-5, 1e-6)
+
+
+@case
+def images_at_positions(t):
+    m = model(graph([node("AffineGrid", ["theta", "size"], ["g"]), node("GridSample", ["x", "g"], ["y"], mode="nearest")],
+                    [value("x", [1, 2, 3, 3]), value("theta", [1, 2, 3])], [value("y", None)],
+                    [tensor("size", numpy.array([1, 2, 3, 3]))]), opset=20)
+    expect(t.text(m), "g = affine_grid(theta, [3, 3])", 'y = grid_sample(x, g, mode = "nearest")')
+    x, turned = numpy.arange(18, dtype="f4").reshape(1, 2, 3, 3), numpy.array([[[0, -1, 0], [1, 0, 0]]], "f4")
+    numpy.testing.assert_array_equal(t.value(m, x=x, theta=turned), numpy.rot90(x, 1, (2, 3)))
+
+
+@case
+def the_largest_and_back(t):
+    m = model(graph([node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2], strides=[2]), node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2], strides=[2])],
+                    [value("x", [1, 2, 4])], [value("y", None)]))
+    x = numpy.array([[[1, 2, 4, 3], [-1, -2, -4, -3]]], "f4")
+    numpy.testing.assert_array_equal(t.value(m, x=x), [[[0, 2, 4, 0], [-1, 0, 0, -3]]])
+
+
+@case
+def caches_that_go_round(t):
+    m = model(graph([node("TensorScatter", ["x", "u", "at"], ["y"], axis=1, mode="circular")],
+                    [value("x", [2, 3, 1]), value("u", [2, 2, 1]), value("at", [2], 7)], [value("y", None)]), opset=24)
+    y = t.value(m, x=numpy.zeros((2, 3, 1), "f4"), u=numpy.array([[[1], [2]], [[3], [4]]], "f4"), at=numpy.array([0, 2]))
+    numpy.testing.assert_array_equal(y[..., 0], [[1, 2, 0], [4, 0, 3]])
+
+
+@case
+def the_largest_of_nothing(t):
+    m = model(graph([node("ReduceMax", ["x"], ["y"], axes=[1]), node("ReduceMin", ["x"], ["z"], axes=[1], keepdims=0)],
+                    [value("x", [2, 0])], [value("y", None), value("z", None)]))
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros((2, 0), "f4")), [[-numpy.inf], [-numpy.inf]])
+    numpy.testing.assert_array_equal(t.value(m, "z", x=numpy.zeros((2, 0), "f4")), [numpy.inf, numpy.inf])
+
+
+@case
+def convolutions_of_three_dimensions(t):
+    m = model(graph([node("Conv", ["x", "w"], ["y"], pads=[0, 0, 0, 0, 0, 1], strides=[1, 1, 2])],
+                    [value("x", [1, 1, 2, 2, 3]), value("w", [1, 1, 2, 2, 2])], [value("y", None)]))
+    expect(t.text(m), "y = conv3d(x, w, stride = [1, 1, 2], pad = [0, 0, 0, 0, 0, 1])")
+    x = numpy.arange(12, dtype="f4").reshape(1, 1, 2, 2, 3)
+    y = t.value(m, x=x, w=numpy.ones((1, 1, 2, 2, 2), "f4"))
+    numpy.testing.assert_array_equal(y.ravel(), [x[..., :2].sum(), x[..., 2].sum()])
+
+
+@case
+def scatters_that_combine(t):
+    m = model(graph([node("ScatterND", ["x", "i", "u"], ["y"], reduction="mul")],
+                    [value("x", [4]), value("i", [3, 1], 7), value("u", [3])], [value("y", None)]), opset=18)
+    expect(t.text(m), 'y = scatter_nd(x, i, u, mode = "mul")')
+    y = t.value(m, x=numpy.array([1, 2, 3, 4], "f4"), i=numpy.array([[1], [1], [-1]]), u=numpy.array([3, 5, 7], "f4"))
+    numpy.testing.assert_array_equal(y, [1, 30, 3, 28])
+
+
+@case
+def unsigned_integers(t):
+    big = numpy.array([2**64 - 1, 2**63], "u8")
+    m = model(graph([node("Add", ["x", "w"], ["y"]), node("Div", ["x", "w"], ["q"]), node("BitwiseXor", ["x", "w"], ["z"])],
+                    [value("x", [2], 13)], [value(name, None) for name in "yqz"], [tensor("w", big)]), opset=18)
+    x = numpy.array([3, 2**64 - 1], "u8")
+    numpy.testing.assert_array_equal(t.value(m, x=x), x + big)
+    numpy.testing.assert_array_equal(t.value(m, "q", x=x), x // big)
+    numpy.testing.assert_array_equal(t.value(m, "z", x=x), x ^ big)
+
+
+@case
+def bits_keep_their_size(t):
+    m = model(graph([node("BitCast", ["x"], ["y"], to=6)], [value("x", [2])], [value("y", None)]), opset=26)
+    x = numpy.array([1, -0.0], "f4")
+    expect(t.text(m), "y = bitcast(x, to = i32)")
+    numpy.testing.assert_array_equal(t.value(m, x=x), x.view("i4"))
+
+
+@case
+def narrow_types_are_carried_by_wider_ones(t):
+    for listed in (False, True):
+        for kind, content, wanted in ((22, b"\x21\xf8", [1, 2, -8]), (21, b"\x21\xf8", [1, 2, 8]), (26, b"\x1e", [-2, -1, 1]),
+                                      (17, b"\x38\x7e\x01", [1, 448, 2.0**-9]), (18, b"\x40\x7f\x80", [1, 240, numpy.nan]),
+                                      (19, b"\x3c\x7c\xfb", [1, numpy.inf, -57344]), (20, b"\x40\x7f\x80", [1, 57344, numpy.nan]),
+                                      (23, b"\x72\x0b", [1, 6, -1.5]), (24, b"\x7f\x00\xff", [1, 2.0**-127, numpy.nan])):
+            m = model(graph([node("Cast", ["w"], ["h"], to=1), node("Add", ["x", "h"], ["y"])], [value("x", [3])], [value("y", None)],
+                            [coded("w", [3], kind, content, listed)]), opset=25)
+            numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros(3, "f4")), numpy.array(wanted, "f4"))
+    t.write(model(graph([node("Neg", ["w"], ["y"])], [], [value("y", None)], [coded("w", [5], 22, b"\x21\xf8")])))
+    assert "'w': it has not as many elements as its shape asks for" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def conversions_to_narrow_types_round_and_wrap(t):
+    x = numpy.array([0.3, -9, 15.6, 500, -numpy.inf, numpy.nan, 0.0196], "f4")
+    for to, wanted in ((17, [0.3125, -9, 16, 448, -448, numpy.nan, 0.01953125]), (19, [0.3125, -8, 16, 512, -57344, numpy.nan, 0.01953125]),
+                       (23, [0.5, -6, 6, 6, -6, 0, 0])):
+        m = model(graph([node("Cast", ["x"], ["y"], to=to)], [value("x", [7])], [value("y", None)]), opset=25)
+        numpy.testing.assert_array_equal(t.value(m, x=x), numpy.array(wanted, "f2"))
+    m = model(graph([node("Cast", ["x"], ["y"], to=22)], [value("x", [3], 7)], [value("y", None)]), opset=25)
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.array([7, 8, -9], "i8")), numpy.array([7, -8, 7], "i1"))
+
+
+@case
+def draws_follow_their_distribution(t):
+    n = 40000
+    def draw(op, x=None, flags=(), **attributes):
+        inputs = [value("x", list(x.shape))] if x is not None else []
+        m = model(graph([node(op, ["x"] if inputs else [], ["y"], **attributes)], inputs, [value("y", None)]), opset=17)
+        return t.value(m, **({"x": x} if inputs else {}))
+    y = draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=1.0)
+    assert abs(y.mean() - 2) < 0.1 and abs(y.std() - 3) < 0.1 and abs((y > 5).mean() - 0.1587) < 0.01
+    assert not numpy.array_equal(y, draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=0.5))
+    numpy.testing.assert_array_equal(y, draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=1.0))
+    y = draw("RandomUniformLike", numpy.zeros((200, 200), "f4"), low=-1.0, high=3.0)
+    assert y.shape == (200, 200) and y.min() >= -1 and y.max() < 3 and abs(y.mean() - 1) < 0.05
+    y = draw("Bernoulli", numpy.full(n, 0.3, "f4"), dtype=9)
+    assert y.dtype == bool and abs(y.mean() - 0.3) < 0.02
+    y = draw("Multinomial", numpy.log(numpy.array([[0.1, 0.2, 0.7]], "f4")), sample_size=n)
+    assert y.shape == (1, n) and y.dtype == numpy.int32
+    numpy.testing.assert_allclose([(y == i).mean() for i in range(3)], [0.1, 0.2, 0.7], 0, 0.02)
+
+
+@case
+def draws_of_a_model_differ_from_each_other_and_from_run_to_run(t):
+    draws = [node("RandomUniform", [], [name], shape=[4]) for name in ("a", "b")]
+    m = model(graph(draws, [], [value("a", None), value("b", None)]))
+    lines = t.text(m)
+    expect(lines[:2], "state runs: i64[] = 0", "runs <- runs + 1")
+    assert not numpy.array_equal(t.value(m, "a"), t.value(m, "b"))
+
+
+@case
+def sparse_weights_become_whole_ones(t):
+    x, w = numpy.ones((2, 3), "f4"), numpy.array([[0, 5, 0], [0, 0, -7]], "f4")
+    for positions in (numpy.array([1, 5]), numpy.array([[0, 1], [1, 2]])):
+        sparse = data(1, tensor("w", numpy.array([5, -7], "f4"))) + data(2, tensor("", positions)) + number(3, 2) + number(3, 3)
+        held = graph([node("Add", ["x", "w"], ["y"])], [value("x", [2, 3])], [value("y", None)]) + data(15, sparse)
+        constant = data(2, "w") + data(4, "Constant") + data(5, data(1, "sparse_value") + data(22, sparse) + number(20, 11))
+        given = graph([constant, node("Add", ["x", "w"], ["y"])], [value("x", [2, 3])], [value("y", None)])
+        for content in (held, given):
+            numpy.testing.assert_array_equal(t.value(model(content), x=x), x + w)
+
+
+@case
+def draws_in_bodies_differ_from_round_to_round(t):
+    """Sums of numbers from 0 to 1: each round's own, of one seed or none"""
+    def steps(y):
+        assert (y > 0).all() and (y < 1).all() and abs(y.mean() - 0.5) < 0.05
+        assert len(numpy.unique(y)) > 0.99 * y.size
+    for seed in ({}, {"seed": 3.0}):
+        draw = node("RandomUniformLike", ["v"], ["r"], **seed)
+        rest = [node("Add", ["v", "r"], ["w"]), node("Identity", ["go"], ["on"]), node("Identity", ["r"], ["s"])]
+        ins, outs = [value("i", [], 7), value("go", [], 9), value("v", [50])], [value("on", [], 9), value("w", [50]), value("s", [50])]
+        x, rounds = numpy.zeros(50, "f4"), numpy.array(9)
+        # as a scan, which stacks, and as a loop of so many rounds as data say
+        m = model(graph([node("Loop", ["n", "", "x"], ["z", "y"], body=graph([draw, *rest], ins, outs))], [value("x", [50])],
+                        [value("z", None), value("y", None)], [tensor("n", rounds)]))
+        steps(t.value(m, x=x))
+        numpy.testing.assert_allclose(t.value(m, "z", x=x), t.value(m, x=x).sum(0), 1e-5)
+        m = model(graph([node("Loop", ["n", "", "x"], ["y"], body=graph([draw, *rest[:2]], ins, outs[:2]))],
+                        [value("x", [50]), value("n", [], 7)], [value("y", None)]))
+        y = [t.value(m, x=x, n=numpy.array(k)) for k in range(4)]
+        steps(numpy.stack([b - a for a, b in zip(y, y[1:])]))
+        m = model(graph([node("Scan", ["x", "q"], ["z", "y"], num_scan_inputs=1, body=graph(
+            [draw, node("Add", ["v", "r"], ["w"]), node("Identity", ["r"], ["s"])], [value("v", [50]), value("k", [2])], outs[1:]))],
+            [value("x", [50]), value("q", [7, 2])], [value("z", None), value("y", None)]))
+        steps(t.value(m, x=x, q=numpy.zeros((7, 2), "f4")))
+    grows = graph([node("RandomUniform", [], ["r"], shape=[5], seed=1.0), node("Concat", ["v", "r"], ["w"], axis=0), node("Identity", ["go"], ["on"])],
+                  [value("i", [], 7), value("go", [], 9), value("v", None)], [value("on", [], 9), value("w", None)])
+    m = model(graph([node("Loop", ["n", "", "x"], ["y"], body=grows)], [value("x", [1])], [value("y", None)], [tensor("n", numpy.array(6))]))
+    y = t.value(m, x=numpy.zeros(1, "f4"))
+    assert y.shape == (31,) and len(numpy.unique(y)) == 31
+    branch = [graph([node(op, ["x"], ["b"])], [], [value("b", None)]) for op in ("RandomUniformLike", "Neg")]
+    m = model(graph([node("If", ["c"], ["y"], then_branch=branch[0], else_branch=branch[1])], [value("x", [50]), value("c", [], 9)], [value("y", None)]))
+    steps(t.value(m, x=x + 7, c=numpy.array(True)))
+    numpy.testing.assert_array_equal(t.value(m, x=x + 7, c=numpy.array(False)), -x - 7)
+
+
+@case
+def dropout_that_trains(t):
+    m = model(graph([node("Dropout", ["x", "ratio", "trains"], ["y", "mask"])], [value("x", [20000])], [value("y", None), value("mask", None, 9)],
+                    [tensor("ratio", numpy.array(0.25, "f4")), tensor("trains", numpy.array(True))]))
+    x = numpy.arange(1, 20001, dtype="f4")
+    y, mask = t.value(m, x=x), t.value(m, "mask", x=x)
+    assert abs(mask.mean() - 0.75) < 0.02
+    numpy.testing.assert_allclose(y, numpy.where(mask, x / 0.75, 0), 1e-6)
+
+
+@case
+def what_is_as_large_as_data_say_has_a_count(t):
+    x = numpy.array([[3, 0, 1], [0, 0, 2]], "f4")
+    m = model(graph([node("NonZero", ["x"], ["at"]), node("Transpose", ["at"], ["rows"], perm=[1, 0]), node("Cast", ["rows"], ["y"], to=6)],
+                    [value("x", [2, 3])], [value("y", None)]))
+    assert t.text(m)[-1].startswith("y.count = ")
+    count = t.value(m, "y.count", x=x)
+    y = t.value(m, x=x)
+    assert count == 3 and y.shape == (6, 2) and y.dtype == numpy.int32
+    numpy.testing.assert_array_equal(y[:3], numpy.argwhere(x))
+    m = model(graph([node("NonZero", ["x"], ["at"]), node("Tile", ["at", "k"], ["y"])], [value("x", [2, 3])], [value("y", None)],
+                    [tensor("k", numpy.array([1, 2]))]))
+    t.write(m)
+    assert "'at' is as large as data say" in t.run("import", "m.onnx", status=1)
+    m = model(graph([node("TopK", ["x", "k"], ["y", "i"], axis=1)], [value("x", [2, 3]), value("k", [1], 7)], [value("y", None), value("i", None, 7)]))
+    y = t.value(m, x=x, k=numpy.array([2]))
+    numpy.testing.assert_array_equal(y[:, : int(t.value(m, "y.count", x=x, k=numpy.array([2])))], [[3, 1], [2, 0]])
+
+
+@case
+def what_data_bound_goes_on_entry_by_entry(t):
+    """The rows of a table whose first number is above 0, as a detector chooses its boxes"""
+    table = numpy.array([[1, 2], [-1, 5], [3, 4], [0, 7], [6, -8], [2, 9]], "f4")
+    ints = {"column": [1], "ends": [3], "zero": [0], "one": [1], "flat": [-1, 2], "first": [0, 0]}
+    weights = [tensor(k, numpy.array(v)) for k, v in ints.items()] + [tensor("zeros", numpy.zeros((), "f4")), tensor("two", numpy.float32(2))]
+    chosen = [node("Gather", ["x", "zero0"], ["score"], axis=1), node("Greater", ["score", "zeros"], ["good"]), node("NonZero", ["good"], ["at"]),
+              node("Transpose", ["at"], ["rows"], perm=[1, 0]), node("Squeeze", ["rows", "column"], ["places"]), node("Gather", ["x", "places"], ["boxes"])]
+    weights.append(tensor("zero0", numpy.array(0)))
+    inputs, want = [value("x", [6, 2])], table[table[:, 0] > 0]
+
+    def found(*nodes):
+        m = model(graph([*chosen, *nodes], inputs, [value("y", None)], weights), opset=17)
+        y, count = t.value(m, x=table), int(t.value(m, "y.count", x=table))
+        return y, count
+
+    y, count = found(node("Mul", ["boxes", "two"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want * 2)
+    y, count = found(node("Slice", ["boxes", "zero", "ends", "zero"], ["y"]))
+    assert count == 3 and y.shape == (3, 2)
+    numpy.testing.assert_array_equal(y, want[:3])
+    y, count = found(node("Slice", ["boxes", "column", "ends", "column"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want[:, 1:])
+    y, count = found(node("Unsqueeze", ["places", "column"], ["p"]), node("Cast", ["p"], ["f"], to=1), node("Concat", ["boxes", "f"], ["y"], axis=1))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], numpy.concatenate([want, numpy.argwhere(table[:, 0] > 0)], 1))
+    y, count = found(node("Unsqueeze", ["boxes", "zero"], ["u"]), node("Squeeze", ["u", "zero"], ["s"]), node("Reshape", ["s", "flat"], ["y"]))
+    assert count == 4
+    numpy.testing.assert_array_equal(y[:4], want)
+    for refused in ([node("Slice", ["boxes", "one", "ends", "zero"], ["y"])], [node("Add", ["boxes", "x"], ["y"])],
+                    [node("Concat", ["boxes", "x"], ["y"], axis=1)]):
+        t.write(model(graph([*chosen, *refused], inputs, [value("y", None)], weights), opset=17))
+        assert "is as large as data say" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def maps_of_scores_stay_scores(t):
+    m = model(graph([node("Softmax", ["x"], ["scores"], axis=1), node("ZipMap", ["scores"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[3, 5, 7])],
+                    [value("x", [2, 3])], [value("y", None)]), domains=["ai.onnx.ml"])
+    numpy.testing.assert_allclose(t.value(m, x=W).sum(1), [1, 1], 1e-6)
+    expect(t.text(m), "scores = softmax(x)", "y = scores")
+
+
+@case
+def classes_by_support_vectors_win_pairs(t):
+    dice = numpy.random.default_rng(4)
+    x, vectors, weights = dice.normal(size=(9, 2)).astype("f4"), dice.normal(size=(4, 2)), dice.normal(size=(2, 4))
+    rho, of_class = [0.1, -0.2, 0.3], [0, 1, 1, 2]
+    row = {"classlabels_ints": [7, 5, 9], "vectors_per_class": [1, 2, 1], "support_vectors": vectors.ravel().tolist(), "coefficients": weights.ravel().tolist(),
+           "rho": rho, "kernel_type": "RBF", "kernel_params": [0.5, 0.0, 3.0]}
+    m = model(graph([node("SVMClassifier", ["x"], ["y", "z"], domain="ai.onnx.ml", **row)], [value("x", [9, 2])], [value("y", None, 7), value("z", None)]), domains=["ai.onnx.ml"])
+    kernel = numpy.exp(-0.5 * ((x[:, None] - vectors.astype("f4")) ** 2).sum(-1))
+    scores, votes = [], numpy.zeros((9, 3))
+    for (i, j), shift in zip([(0, 1), (0, 2), (1, 2)], rho):
+        chosen = [weights[j - 1, v] if c == i else weights[i, v] if c == j else 0 for v, c in enumerate(of_class)]
+        scores.append(kernel @ chosen + shift)
+        votes[range(9), numpy.where(scores[-1] > 0, i, j)] += 1
+    numpy.testing.assert_allclose(t.value(m, "z", x=x), numpy.stack(scores, 1), 1e-5, 1e-5)
+    numpy.testing.assert_array_equal(t.value(m, "y", x=x), numpy.array([7, 5, 9])[votes.argmax(1)])
+
+
+@case
+def sequences_and_optionals_are_tensors_one_by_one(t):
+    from write import data
+    def listed(name):
+        return data(1, name) + data(2, data(4, data(1, data(1, number(1, 1)))))
+    m = model(graph([node("SequenceInsert", ["s", "x"], ["y"])], [listed("s"), X], [listed("y")]))
+    t.write(m)
+    assert "--shape s=[2x3,4]" in t.run("import", "m.onnx", status=1)
+    text = t.run("import", "m.onnx", "--shape", "s=[2x3,4]")
+    assert "(s.0: f32[2, 3], s.1: f32[4], x: f32[1, 2]) -> (y.0, y.1, y.2)" in text, text
+    for wrong in ("s=2x3", "s=[2x3,q]", "s=[2x3", "s=none"):
+        assert "m.onnx: error" in t.run("import", "m.onnx", "--shape", wrong, status=1)
+
+
+@case
+def weights_of_four_bits(t):
+    """In three blocks of 16, the last one of 8, with zero points of two to a byte, known or not"""
+    dice = numpy.random.default_rng(4)
+    packed, scale, zero = dice.integers(0, 256, (3, 3, 8), "u1"), dice.normal(size=(3, 3)).astype("f4"), dice.integers(0, 256, (3, 2), "u1")
+    halves = lambda bytes: numpy.stack([bytes & 15, bytes >> 4], -1).reshape(3, -1).astype("f4")
+    w = ((halves(packed).reshape(3, 3, 16) - halves(zero)[:, :3, None]) * scale[:, :, None]).reshape(3, 48)[:, :40]
+    x = dice.normal(size=(2, 40)).astype("f4")
+    for known in (True, False):
+        weights = [tensor("w", packed), tensor("s", scale)] + [tensor("z", zero)] * known
+        m = model(graph([node("MatMulNBits", ["x", "w", "s", "z"], ["y"], domain="com.microsoft", K=40, N=3, bits=4, block_size=16)],
+                        [value("x", [2, 40])] + [value("z", [3, 2], 2)] * (not known), [value("y", None)], weights), domains=["com.microsoft"])
+        numpy.testing.assert_allclose(t.value(m, x=x, **({} if known else {"z": zero})), x @ w.T, 1e-4, 1e-4)
+        assert ("y.zeros: u8[3, 3] = [[" in t.run("import", "m.onnx")) == known
+
+
+@case
+def images_of_another_size(t):
+    given = lambda name, list: [tensor(name, numpy.array(list, "f4"))]
+    def resized(operands, weights, **row):
+        return t.text(model(graph([node("Resize", ["x", *operands], ["y"], **row)], [value("x", [1, 2, 4, 6])], [value("y", None)], weights), opset=19))
+    expect(resized(["", "s"], given("s", [1, 1, 2, 0.5]), mode="linear"), 'y = resize(x, [8, 3], axes = [2, 3], mode = "linear")')
+    expect(resized(["", "s"], given("s", [1, 1, 1.6, 1]), coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+           'y = resize(x, [6], axes = [2], coordinates = "asymmetric", rounding = "floor", scales = [1.600000023841858])')
+    expect(resized(["r", "", "n"], given("r", [0, 0, 0.25, 0.5, 1, 1, 0.75, 1]) + [tensor("n", numpy.array([1, 2, 3, 3]))], mode="cubic", cubic_coeff_a=-0.5,
+                   coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=2.0),
+           'y = resize(x, [3, 3], axes = [2, 3], mode = "cubic", coordinates = "tf_crop_and_resize", a = -0.5, extrapolation = 2.0, '
+           "roi = [[0.25, 0.75], [0.5, 1.0]])")
+    wide = graph([node("Resize", ["x", "", "s"], ["y"], mode="linear", antialias=1)], [value("x", [1, 1, 1, 4000])], [value("y", None)], given("s", [1, 1, 1, 0.001]))
+    t.write(model(wide, opset=19))
+    assert "it shrinks too much" in t.run("import", "m.onnx", status=1)
+    t.write(model(graph([node("Resize", ["x", "", "s"], ["y"], mode='linear", a = 1')], [value("x", [4])], [value("y", None)], given("s", [2])), opset=19))
+    assert "node 0 Resize, opset 19: its mode is not known" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def windows_wider_than_the_image(t):
+    """They are the same error with positions and without; with ceil_mode a window may stick out."""
+    for results in (["y"], ["y", "i"]):
+        for shape, side, size in (([1, 2, 4], "wide", [5]), ([1, 2, 4, 9], "high", [5, 5]), ([1, 2, 4, 9, 9], "deep", [5, 5, 5])):
+            pool = lambda **row: model(graph([node("MaxPool", ["x"], results, kernel_shape=size, **row)], [value("x", shape)],
+                                             [value(r, None, 7 if r == "i" else 1) for r in results]))
+            for strides in ([1], [2]):
+                t.write(pool(strides=strides * len(size)))
+                assert f"the window is 5 {side}, the padded image only 4" in t.run("import", "m.onnx", status=1)
+            x = numpy.arange(numpy.prod(shape), dtype="f4").reshape(shape)
+            assert t.value(pool(strides=[2] * len(size), ceil_mode=1), x=x).shape[:3] == (1, 2, 1)
+
+
+@case
+def images_of_integers_of_another_size(t):
+    """Means are cut off, but for what is whole: between equal pixels there is no smaller one."""
+    def resized(x, scale, kind, **row):
+        m = model(graph([node("Resize", ["x", "", "s"], ["y"], **row)], [value("x", list(x.shape), kind)], [value("y", None, kind)],
+                        [tensor("s", numpy.array([1, 1, 1, scale], "f4"))]), opset=19)
+        return t.value(m, x=x)
+    for kind, dtype in ((2, "u1"), (3, "i1"), (6, "i4"), (5, "i2")):
+        x = numpy.array([[[[8, 5, 100, 3]]]], dtype)
+        numpy.testing.assert_array_equal(resized(x, 2, kind, mode="linear")[0, 0, 0], [8, 7, 5, 28, 76, 75, 27, 3])
+        numpy.testing.assert_array_equal(resized(x, 0.5, kind, mode="linear", antialias=1)[0, 0, 0], [18, 40])
+        sevens = numpy.full((1, 1, 4, 9), 7, dtype)
+        for scale in (2.5, 1.25, 0.6, 3, 2.3):
+            assert (resized(sevens, scale, kind, mode="linear") == 7).all()
+        if dtype[0] == "i":
+            numpy.testing.assert_array_equal(resized(-x, 2, kind, mode="linear")[0, 0, 0], [-8, -7, -5, -28, -76, -75, -27, -3])
+    edge = numpy.array([[[[0, 0, 0, 255, 255, 255]]]], "u1")
+    y = resized(edge, 4, 2, mode="cubic")[0, 0, 0]
+    assert y[7] == 0 and y[16] == 255 and (numpy.diff(y.astype("i4")) >= 0).all(), y
+    t.write(model(graph([node("Resize", ["x", "", "s"], ["y"], mode="linear")], [value("x", [4], 9)], [value("y", None, 9)], [tensor("s", numpy.array([2], "f4"))]), opset=19))
+    assert "it interpolates truths" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def reductions_of_integers_are_cut_off(t):
+    x = numpy.array([[3, 4, 5, -7, 9], [1, 1, 2, 0, -5], [-3, -4, -4, 0, 0], [1, 0, 0, 0, 1], [7, 8, 8, 6, 4]])
+    want = {"Mean": [2, 0, -2, 0, 6], "L1": [28, 9, 11, 2, 33], "L2": [13, 5, 6, 1, 15], "SumSquare": [180, 31, 41, 2, 229]}
+    def reduced(op, x, kind):
+        m = model(graph([node("Reduce" + op, ["x"], ["y"], axes=[1], keepdims=0)], [value("x", list(x.shape), kind)], [value("y", None, kind)]), opset=13)
+        return t.value(m, x=x)
+    for kind, dtype in ((6, "i4"), (7, "i8"), (12, "u4"), (13, "u8")):
+        for op, wanted in want.items() if dtype[0] == "i" else ():
+            numpy.testing.assert_array_equal(reduced(op, x.astype(dtype), kind), wanted)
+        numpy.testing.assert_array_equal(reduced("Mean", abs(x).astype(dtype), kind), [5, 1, 2, 0, 6])
+        numpy.testing.assert_array_equal(reduced("LogSum", abs(x).astype(dtype), kind), [3, 2, 2, 0, 3])
+    for op, kind, why in (("LogSumExp", 7, "it adds up exponentials of integers"), ("Mean", 3, "its operand is i8"), ("L2", 9, "its operand is bool")):
+        t.write(model(graph([node("Reduce" + op, ["x"], ["y"], axes=[1])], [value("x", [2, 3], kind)], [value("y", None, kind)]), opset=13))
+        assert why in t.run("import", "m.onnx", status=1)
+
+
+@case
+def integers_are_divided_towards_zero(t):
+    m = model(graph([node("Div", ["a", "b"], ["y"]), node("Mod", ["a", "b"], ["r"], fmod=1)], [value("a", [6], 6), value("b", [6], 6)],
+                    [value("y", None), value("r", None)]))
+    a, b = numpy.array([7, -7, 7, -7, -(1 << 31), -8], "i4"), numpy.array([2, 2, -2, -2, 2, 4], "i4")
+    numpy.testing.assert_array_equal(t.value(m, a=a, b=b), [3, -3, -3, 3, -(1 << 30), -2])
+    numpy.testing.assert_array_equal(t.value(m, "r", a=a, b=b), [1, -1, 1, -1, 0, 0])
+
+
+@case
+def labels_that_stand_twice_in_an_operand_are_summed(t):
+    """Without an arrow the result has those that stand once in all operands together."""
+    a = numpy.arange(36, dtype="f4").reshape(3, 3, 4) - 7
+    for equation, shape in (("iij", (3, 3, 4)), ("...ii", (4, 3, 3)), ("ii", (3, 3))):
+        x = a.reshape(-1)[:numpy.prod(shape)].reshape(shape)
+        m = model(graph([node("Einsum", ["x"], ["y"], equation=equation)], [value("x", list(shape))], [value("y", None)]))
+        found = t.value(m, x=x)
+        numpy.testing.assert_allclose(found, numpy.einsum(equation, x))
+        assert found.shape == numpy.einsum(equation, x).shape
+
+
+@case
+def quantised_from_and_to_halves(t):
+    """Divided as the scale's type, or as the one that `precision` says; the result is of the dtype that is asked for."""
+    x = (numpy.arange(24).reshape(4, 6) * 13.7 - 160).astype("f2")
+    scale = numpy.array(1.37, "f2")
+
+    def quantise(scale, **row):
+        m = model(graph([node("QuantizeLinear", ["x", "s", "z"], ["y"], **row)], [value("x", [4, 6], 10)], [value("y", None, 3)],
+                        [tensor("s", scale), tensor("z", numpy.array(3, "i1"))]), opset=23)
+        return t.value(m, x=x)
+
+    def wanted(ratio):
+        return numpy.clip(numpy.rint(ratio.astype("f4")) + 3, -128, 127)
+
+    numpy.testing.assert_array_equal(quantise(scale), wanted(x / scale))
+    numpy.testing.assert_array_equal(quantise(scale.astype("f4")), wanted(x.astype("f4") / scale.astype("f4")))
+    numpy.testing.assert_array_equal(quantise(scale, precision=1), wanted(x.astype("f4") / scale.astype("f4")))
+    codes = numpy.arange(-6, 6, dtype="i1").reshape(3, 4)
+    m = model(graph([node("DequantizeLinear", ["x", "s"], ["y"], output_dtype=10)], [value("x", [3, 4], 3)], [value("y", None, 10)],
+                    [tensor("s", numpy.array(0.3, "f4"))]), opset=23)
+    found = t.value(m, x=codes)
+    assert found.dtype == numpy.float16
+    numpy.testing.assert_array_equal(found, (codes * numpy.float32(0.3)).astype("f2"))
+
+
+@case
+def reductions_over_no_axes(t):
+    x = numpy.array([[1, 2, -3], [0.5, -1, 4]], "f4")
+    for op, wanted in {"Sum": x, "Max": x, "Mean": x, "LogSumExp": x, "L1": abs(x), "L2": abs(x), "SumSquare": x * x}.items():
+        m = model(graph([node("Reduce" + op, ["x"], ["y"], noop_with_empty_axes=1)], [value("x", [2, 3])], [value("y", None)]), opset=18)
+        numpy.testing.assert_allclose(t.value(m, x=x), wanted, err_msg=op)
+
+
+@case
+def learned_models(t):
+    def learned(op, x, kind=1, version=3, result="y", **row):
+        m = model(graph([node(op, ["x"], ["y"] if result == "y" else ["l", "y"], domain="ai.onnx.ml", **row)], [value("x", list(x.shape), kind)],
+                        [value("y", None)]), domains=[("ai.onnx.ml", version)])
+        return t.value(m, x=x)
+
+    nan = float("nan")
+    found = learned("LabelEncoder", numpy.array([1, 2, nan, 9], "f4"), version=4, keys_floats=[1.0, nan, 2.0], values_floats=[10.0, 30.0, 20.0], default_float=-1.0)
+    numpy.testing.assert_array_equal(found, [10, 20, 30, -1])
+    found = learned("LabelEncoder", numpy.array([0.1, nan, 0.3]), kind=11, version=4, keys_tensor=numpy.array([0.3, 0.1, nan]),
+                    values_tensor=numpy.array([3, 1, 7]), default_tensor=numpy.array([-5]))
+    numpy.testing.assert_array_equal(found, [1, 7, 3])
+    tree = {"nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3, "nodes_values": [0.0] * 3, "nodes_truenodeids": [1, 0, 0],
+            "nodes_falsenodeids": [2, 0, 0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"]}
+    def leaves(side):
+        return {f"{side}_treeids": [0, 0], f"{side}_nodeids": [1, 2], f"{side}_ids": [0, 0], f"{side}_weights": [0.25, 2.0]}
+    x = numpy.array([[-1], [1]], "f4")
+    s = numpy.array([[0.25], [2.0]])
+    found = learned("TreeEnsembleClassifier", x, result="z", **tree, **leaves("class"), classlabels_int64s=[5, 7], post_transform="LOGISTIC")
+    numpy.testing.assert_allclose(found, 1 / (1 + numpy.exp(numpy.concatenate([s, -s], 1))), rtol=1e-5)
+    found = learned("TreeEnsembleRegressor", x.astype("f8"), kind=11, **tree, **leaves("target"), n_targets=1, base_values_as_tensor=numpy.array([10.0]))
+    numpy.testing.assert_allclose(found, s + 10)
+
+
+if __name__ == "__main__":
+    main()
