@@ -166,8 +166,6 @@ static bool check_size(Graph *graph, NodeId node, uint32_t rank, const Shape *we
 /* Does some window before the image step over all of it?  Only where the steps between its taps are longer than it. */
 static bool steps_over(const WindowDimension *d)
 {
-    if (d->before >= window_span(d))
-        return true;      /* the first window ends before the image */
     int64_t first = NONE; /* where in the image the first window enters; then they repeat */
     for (int64_t i = 0, start = -d->before; d->in < d->dilation && i < d->out && start < 0; i++, start += d->stride) {
         int64_t enters = (d->dilation - -start % d->dilation) % d->dilation;
@@ -178,13 +176,19 @@ static bool steps_over(const WindowDimension *d)
     return false;
 }
 
+/* Of the last dimension, the one before, others */
+static const char *extent_name(const Window *w, uint32_t i)
+{
+    static const char *const name[] = {"wide", "high", "deep"};
+    uint32_t from_last = w->rank - 1 - i;
+    return name[from_last < 2 ? from_last : 2];
+}
+
 static bool fail_fit(Graph *graph, NodeId node, const Window *w, uint32_t i)
 {
-    static const char *const extent[] = {"wide", "high", "deep"}; /* of the last dimension, the one before, others */
     const WindowDimension *d = &w->dim[i];
-    uint32_t from_last = w->rank - 1 - i;
     return infer_fail(graph, node, "the window is %lld %s, the padded image only %lld: " STR_FMT,
-                      (long long)window_span(d), extent[from_last < 2 ? from_last : 2],
+                      (long long)window_span(d), extent_name(w, i),
                       (long long)(d->in + d->before + d->after), STR_ARG(infer_show_operand(graph, node, 0)));
 }
 
@@ -199,8 +203,12 @@ static bool check_fit(Graph *graph, NodeId node, const Shape *image, const Shape
                               STR_ARG(infer_show_operand(graph, node, 0)));
         if (d->out < 1 && window_span(d) > d->in + d->before + d->after)
             return fail_fit(graph, node, &w, i);
-        if (!weight && (d->after >= window_span(d) || steps_over(d)))
+        if (!weight && (d->before >= window_span(d) || d->after >= window_span(d)))
             return infer_fail(graph, node, "`pad` must be smaller than the window, or windows of padding alone arise");
+        if (!weight && steps_over(d))
+            return infer_fail(graph, node,
+                              "windows of padding alone arise: the taps, %lld apart, step over the image, %lld %s",
+                              (long long)d->dilation, (long long)d->in, extent_name(&w, i));
     }
     return true;
 }

@@ -85,7 +85,10 @@ Graph *pass_reference(const Graph *graph)
     Graph *copy = graph_clone(graph);
     Arena scratch = {0};
     PassContext context = pass_context(&scratch, NULL);
-    bool good = pass_run(pass_find(STR("expand")), copy, &context) && pass_run(pass_find(STR("grad")), copy, &context);
+    static const char *const needed[] = {"expand", "grad", "dce"}; /* dce: tapes of gradients nobody takes are large */
+    bool good = true;
+    for (size_t i = 0; good && i < sizeof needed / sizeof *needed; i++)
+        good = pass_run(pass_find(str_from(needed[i])), copy, &context);
     arena_free(&scratch);
     return good ? copy : NULL;
 }

@@ -147,8 +147,8 @@ static bool check_samples(Cli *cli, const Samples *samples)
         return diag_file_error(&cli->diag, samples->path, "the graph takes no samples at all: its batch is 0");
     if (samples->count < samples->batch)
         return diag_file_error(&cli->diag, samples->path,
-                               "it has %" PRId64 " samples, a step takes %" PRId64 "; --batch makes it fewer",
-                               samples->count, samples->batch);
+                               "it has %" PRId64 " sample%s, a step takes %" PRId64 "; --batch makes it fewer",
+                               samples->count, samples->count == 1 ? "" : "s", samples->batch);
     return true;
 }
 

@@ -254,7 +254,7 @@ UNIT(pool_errors)
         {"max_pool; window = 2; pad = 2", {"x: f32[1, 3, 8, 8]"}, "max_pool: `pad` must be smaller than the window"},
         {"avg_pool; window = 2", {"x: i32[1, 3, 8, 8]"}, "avg_pool: takes floating-point numbers"},
         {"max_pool; window = 0", {"x: f32[1, 3, 8, 8]"}, "max_pool: `window` must be at least 1, not 0"},
-        {"max_pool; window = 2; pad = 1; dilation = 2", {"x: f32[1, 3, 1, 8]"}, "windows of padding alone arise"},
+        {"max_pool; window = 2; pad = 1; dilation = 2", {"x: f32[1, 3, 1, 8]"}, "the taps, 2 apart, step over the image, 1 high"},
         {"max_pool; window = 2; pad = 1; dilation = 3", {"x: f32[1, 3, 2, 2]"}, "padding alone arise"},
         {"max_pool; window = 4; stride = 3; ceil = true",
          {"x: f32[1, 3, 1]"},
