@@ -188,8 +188,8 @@ static bool fail_fit(Graph *graph, NodeId node, const Window *w, uint32_t i)
 {
     const WindowDimension *d = &w->dim[i];
     return infer_fail(graph, node, "the window is %lld %s, the padded image only %lld: " STR_FMT,
-                      (long long)window_span(d), extent_name(w, i),
-                      (long long)(d->in + d->before + d->after), STR_ARG(infer_show_operand(graph, node, 0)));
+                      (long long)window_span(d), extent_name(w, i), (long long)(d->in + d->before + d->after),
+                      STR_ARG(infer_show_operand(graph, node, 0)));
 }
 
 static bool check_fit(Graph *graph, NodeId node, const Shape *image, const Shape *weight)

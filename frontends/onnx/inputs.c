@@ -31,14 +31,19 @@ static bool take_extent(Onnx *onnx, Str name, int64_t *extent)
     return false;
 }
 
+/* Names may have a `=` of their own. */
+static bool flag_names(Str flag, Str name)
+{
+    return flag.len > name.len && memcmp(flag.ptr, name.ptr, name.len) == 0 && flag.ptr[name.len] == '=';
+}
+
 /* `image=1x3x224x224`: the part behind the name; empty where no flag has it. */
 static Str shape_flag(const Onnx *onnx, const char *input)
 {
     Str name = str_from(input);
     for (uint32_t i = 0; i < onnx->options->shape_count; i++) {
         Str flag = onnx->options->shape[i];
-        bool named = flag.len > name.len && memcmp(flag.ptr, name.ptr, name.len) == 0 && flag.ptr[name.len] == '=';
-        if (named)
+        if (flag_names(flag, name))
             return (Str){flag.ptr + name.len + 1, flag.len - name.len - 1};
     }
     return (Str){0};
@@ -310,6 +315,25 @@ static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProt
     return type != NULL;
 }
 
+/* A misspelt flag would only leave an extent open, or nothing at all; the one input that it can mean is told. */
+static bool check_shape_flag(Onnx *onnx, const Map *weights, Str flag)
+{
+    const Onnx__GraphProto *graph = onnx->model->graph;
+    const char *only = NULL;
+    uint32_t count = 0;
+    for (size_t i = 0; i < graph->n_input; i++) {
+        Str name = str_from(text_of(graph->input[i]->name));
+        if (map_get(weights, name) != MAP_NONE)
+            continue;
+        if (flag_names(flag, name))
+            return true;
+        only = name.ptr;
+        count++;
+    }
+    return onnx_fail(onnx, "--shape " STR_FMT ": no input has this name%s%s%s", STR_ARG(flag),
+                     count == 1 ? "; the input is '" : "", count == 1 ? only : "", count == 1 ? "'" : "");
+}
+
 /* Initialisers may be inputs, too, as defaults: they stay what they are. */
 bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope)
 {
@@ -317,6 +341,9 @@ bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope)
     Map weights = {.arena = onnx->arena};
     for (size_t i = 0; i < graph->n_initializer; i++)
         map_put(&weights, str_from(text_of(graph->initializer[i]->name)), 0);
+    for (uint32_t i = 0; i < onnx->options->shape_count; i++)
+        if (!check_shape_flag(onnx, &weights, onnx->options->shape[i]))
+            return false;
     for (size_t i = 0; i < graph->n_input; i++)
         if (map_get(&weights, str_from(text_of(graph->input[i]->name))) == MAP_NONE)
             import_input(onnx, scope, graph->input[i]);

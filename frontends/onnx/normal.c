@@ -247,6 +247,8 @@ static bool write_softmax(OnnxNode *n)
         dim[d >= axis] *= shape->dim[d];
     const char *x = onnx_in(n, 0), *out = onnx_out(n, 0);
     bool plain = !joins || dim[1] == shape->dim[axis];
+    if (dim[1] == 0) /* an axis of none has no largest element, but nor has the result an element */
+        return onnx_emit(n, "%s = %s", out, x);
     if (plain && axis + 1 == shape->rank)
         return onnx_emit(n, "%s = %s(%s)", out, n->row->text, x);
     if (plain)

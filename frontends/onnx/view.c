@@ -153,7 +153,8 @@ static bool take_slices(OnnxNode *n, Slices *s)
     return (fits && s->count <= onnx_rank(n, 0)) || onnx_no(n, "its lists have not as many entries as each other");
 }
 
-/* As Python's: both ends are clamped, and negative ones count from the end. */
+/* As the operator says: both ends are clamped, and negative ones count from the end.  A slice that goes backwards
+ * begins at an element even so: at the first where its begin lies before it, where Python's would be empty. */
 static bool clamp_slice(OnnxNode *n, const Slices *s, uint32_t i, int64_t *axis, int64_t *begin, int64_t *end,
                         int64_t *step)
 {
@@ -166,7 +167,7 @@ static bool clamp_slice(OnnxNode *n, const Slices *s, uint32_t i, int64_t *axis,
     int64_t extent = onnx_dim(n, 0, *axis), low = *step > 0 ? 0 : -1, high = *step > 0 ? extent : extent - 1;
     *begin = s->begin[i] < 0 ? most(s->begin[i], -extent - 1) + extent : s->begin[i];
     *end = s->end[i] < 0 ? most(s->end[i], -extent - 1) + extent : s->end[i];
-    *begin = least(most(*begin, *step > 0 ? low : low), high);
+    *begin = least(most(*begin, 0), high);
     *end = least(most(*end, low), high + (*step < 0));
     if (*step < 0 && *end < 0)
         *end = -extent - 1; /* before the first; -1 would be the last */

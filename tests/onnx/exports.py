@@ -172,6 +172,14 @@ def an_output_called_as_an_input(t):
 
 
 @case
+def an_output_that_is_a_weight(t):
+    g = t.export("graph g(x: f32[2]) -> (y, w, v) {", "    param w: f32[2] = 3.0", "    y = x * w", "    v = w", "}")
+    expect((names(g, 11), names(g, 12), ops(g)), (["x"], ["y", "w", "v"], ["Mul", "Identity"]))
+    results = t.values([t.nnc], "m.onnx", {"x": numpy.array([1, 2], "f4")}, ["y", "w", "v"])
+    expect([r.tolist() for r in results], [[3.0, 6.0], [3.0, 3.0], [3.0, 3.0]])
+
+
+@case
 def one_value_under_two_names_and_an_input(t):
     g = t.export("graph g(x: f32[2]) -> (a, b, c) {", "    a = exp(x)", "    b = a", "    c = x", "}")
     expect((ops(g), names(g, 12)), (["Exp", "Identity", "Identity"], ["a", "b", "c"]))
@@ -369,6 +377,9 @@ def images_of_another_size(t):
         expect([bool(name) for name in proto.many(proto.many(g, 1)[0], 1)], [True, False, "scales" in call] + [True] * ("scales" not in call))
         shape = [int(d) for d in image[image.index("[") + 1:-1].split(",")]
         t.same(text, {"x": draw(*shape) if image[0] == "f" else integers(*shape, low=0, high=255).astype("u1")}, "y")
+    # 5 by the f32 next to 1.4 are 6, so the next one is written
+    g = t.export('use "nn"', 'graph g(x: f32[1, 2, 5, 6]) -> (y) { y = resize(x, [7, 8], axes = [2, 3], mode = "linear", scales = [1.4, 1.4]) }')
+    assert numpy.floor(proto.tensor(initialisers(g)["y.scales"]).astype("f8") * [1, 2, 5, 6]).tolist() == [1, 2, 7, 8]
     walked = ['scales = [1.7, 1.5], mode = "linear", coordinates = "align_corners"', 'scales = [1.9, 1.5]', 'coordinates = "half_pixel_symmetric"',
               'coordinates = "tf_half_pixel_for_nn"', 'coordinates = "tf_crop_and_resize", roi = [[0.1, 0.9], [0.0, 0.5]]']
     for call in walked: # what ONNX Runtime computes otherwise, or nobody

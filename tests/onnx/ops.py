@@ -351,6 +351,39 @@ def images_of_another_size(t):
 
 
 @case
+def images_of_one_element_and_between_two(t):
+    """By pytorch_half_pixel the only element is the first; the middle of two is what f32 misses it by, too."""
+    def resized(n, mode, size=None, scale=None, **row):
+        operands, weight = (["x", "", "s"], numpy.array([1, 1, scale], "f4")) if scale else (["x", "", "", "s"], numpy.array([1, 1, size]))
+        m = model(graph([node("Resize", operands, ["y"], mode=mode, **row)], [value("x", [1, 1, n])], [value("y", None)], [tensor("s", weight)]), opset=19)
+        return t.value(m, x=numpy.arange(n, dtype="f4").reshape(1, 1, n) ** 2).ravel().tolist()
+    first = {"coordinate_transformation_mode": "pytorch_half_pixel"}
+    for n, mode, by in ((5, "nearest", {"scale": 1 / 3}), (3, "linear", {"scale": 0.5}), (6, "cubic", {"size": 1})):
+        assert resized(n, mode, **by, **first) == [0], (n, mode)
+    assert resized(7, "nearest", 2, coordinate_transformation_mode="asymmetric", nearest_mode="round_prefer_ceil") == [0, 16]
+    assert resized(23, "nearest", 14, coordinate_transformation_mode="asymmetric", nearest_mode="round_prefer_floor")[7] == 121
+
+
+@case
+def slices_that_begin_before_the_first(t):
+    def sliced(begin, end, step, n=4):
+        weights = [tensor(name, numpy.array([v])) for name, v in (("b", begin), ("e", end), ("a", 0), ("s", step))]
+        m = model(graph([node("Slice", ["x", "b", "e", "a", "s"], ["y"])], [value("x", [n])], [value("y", None)], weights))
+        return t.value(m, x=numpy.arange(n, dtype="f4")).tolist()
+    assert sliced(-6, -2**63 + 1, -1) == sliced(-6, -9, -2) == sliced(-5, -9, -1) == sliced(-4, -100, -1) == [0]
+    assert sliced(-6, 0, -1) == sliced(-6, 3, -1) == sliced(-6, -9, -1, n=0) == []
+    assert sliced(9, -9, -2) == [3, 1] and sliced(-6, 9, 2) == [0, 2]
+
+
+@case
+def softmax_of_nothing(t):
+    for op in ("Softmax", "LogSoftmax"):
+        for axis in (0, 1):
+            m = model(graph([node(op, ["x"], ["y"], axis=axis)], [value("x", [3, 0])], [value("y", None)]))
+            assert t.value(m, x=numpy.zeros((3, 0), "f4")).shape == (3, 0)
+
+
+@case
 def windows_wider_than_the_image(t):
     """They are the same error with positions and without; with ceil_mode a window may stick out."""
     for results in (["y"], ["y", "i"]):

@@ -182,6 +182,19 @@ def symbols_by_name_by_position_and_by_shape(t):
     assert "--shape x=2x4x5: its extent 1 is 3" in error, error
     error = t.run("import", "m.onnx", "--shape", "x=2x3x5", "-D", "n=1", status=1)
     assert "-D n: no input has an open extent of this name" in error, error
+    error = t.run("import", "m.onnx", "--shape", "x=2x3x5", "--shape", "X=7", status=1)
+    assert "--shape X=7: no input has this name; the input is 'x'" in error, error
+
+
+@case
+def shapes_of_inputs_that_are_weights_or_none(t):
+    two = model(graph([node("Add", ["x", "z"], ["a"]), node("Add", ["a", "w"], ["y"])], [value("x", ["n"]), value("z", ["n"]), value("w", [1])], [value("y", None)],
+                      [tensor("w", numpy.ones(1, "f4"))]))
+    t.write(two)
+    for flag in ("w=1", "y=3", "x", "=3", "xx=3"):
+        error = t.run("import", "m.onnx", "--shape", "x=3", "--shape", flag, status=1)
+        assert f"--shape {flag}: no input has this name\n" in error, error
+    assert "x: f32[3], z: f32[3]" in t.run("import", "m.onnx", "--shape", "z=3")
 
 
 @case

@@ -2,6 +2,7 @@
  * arguments are words and lists of them. */
 #include "onnx/write/export.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,8 +103,15 @@ static bool write_grid_sample(ExportNode *n)
                          str_is(export_argument(n->node->call, "corners"), "true"));
 }
 
-/* The factors that the call has for its axes, `[2.0, 0.5]`, for all dimensions; false: the extents do not follow from
- * them in f32 either. */
+/* As ONNX Runtime counts it, in f32, and as onnx.checker does, exactly: 5 elements by the f32 next to 1.4 are 7, or 6.
+ */
+static bool makes_extent(float factor, int64_t from, int64_t to)
+{
+    return (int64_t)(factor * (float)from) == to && (int64_t)((double)factor * (double)from) == to;
+}
+
+/* The factors that the call has for its axes, `[2.0, 0.5]`, for all dimensions, where need be the next f32; false: the
+ * extents do not follow from them. */
 static bool take_factors(const ExportNode *n, Str scales, float *factor)
 {
     const Shape *from = value_shape(n->graph, n->node->in[0]), *to = value_shape(n->graph, n->node->out[0]);
@@ -122,9 +130,12 @@ static bool take_factors(const ExportNode *n, Str scales, float *factor)
         axis_at = next + 1;
         at += strcspn(at, ",]") + 1;
     }
-    for (uint32_t d = 0; d < from->rank; d++)
-        if ((int64_t)(factor[d] * (float)from->dim[d]) != to->dim[d])
+    for (uint32_t d = 0; d < from->rank; d++) {
+        if (!makes_extent(factor[d], from->dim[d], to->dim[d]))
+            factor[d] = nextafterf(factor[d], INFINITY);
+        if (!makes_extent(factor[d], from->dim[d], to->dim[d]))
             return false;
+    }
     return true;
 }
 

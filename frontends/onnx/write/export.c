@@ -103,12 +103,21 @@ static void start_ends(Export *e, const Graph *graph, Ends *ends, ExportFrame *f
     }
 }
 
-/* Under this name, or with _next behind it where an input has it; a number where that is taken, too. */
+static bool is_weight(const Export *e, const Value *value, const char *name)
+{
+    uint32_t at = value->role == ROLE_PARAM || value->role == ROLE_STATE ? map_get(&e->leaf_at, value->name) : MAP_NONE;
+    return at != MAP_NONE && !e->leaf[at].input && str_is(value->name, name);
+}
+
+/* Under this name, which a weight as it is keeps, or with _next behind it where an input has it; a number where that is
+ * taken, too. */
 static void promise(Export *e, ExportFrame *frame, Ends *ends, ValueId value, const char *name)
 {
-    if (export_is_taken(e, name))
+    bool itself = is_weight(e, &frame->graph->value[value], name);
+    if (!itself && export_is_taken(e, name))
         name = export_text(e, "%s_next", name);
-    name = export_promised(e, name);
+    if (!itself)
+        name = export_promised(e, name);
     ends->name[ends->out_count] = name;
     ends->value[ends->out_count++] = value;
     if (!frame->wish[value] && frame->graph->value[value].role == ROLE_RESULT)
