@@ -12,11 +12,11 @@
 #define FEW     4096 /* elements, of zero points for one, that are looked at where the dtype says something, too */
 #define DEEPEST 10   /* nodes above a value that are looked at: each sum has two operands */
 
-static const IntegerRange unknown = {-INFINITY, INFINITY, INFINITY};
+static const IntegerRange unknown = {-INFINITY, INFINITY, INFINITY, false};
 
 static IntegerRange range_between(double low, double high)
 {
-    return (IntegerRange){low, high, fmax(fabs(low), fabs(high))};
+    return (IntegerRange){low, high, fmax(fabs(low), fabs(high)), low >= 0};
 }
 
 static IntegerRange range_of_dtype(DType dtype)
@@ -82,7 +82,8 @@ static IntegerRange range_of_sum(const Graph *graph, const Node *node, double si
     double low = x.low + (sign > 0 ? y.low : -y.high), high = x.high + (sign > 0 ? y.high : -y.low);
     if (isinf(x.most) || isinf(y.most))
         return unknown;
-    return (IntegerRange){low, high, fmax(fmax(x.most, y.most), fmax(fabs(low), fabs(high)))};
+    return (IntegerRange){low, high, fmax(fmax(x.most, y.most), fmax(fabs(low), fabs(high))),
+                          x.positive && (y.most == 0 || (sign > 0 && y.positive))};
 }
 
 /* Of windows that each see some of the image: what is not in it is less than all numbers. */
@@ -182,33 +183,37 @@ static bool see_constant(const Graph *graph, ValueId v, Weights *w)
 
 #define SIDE_BY_SIDE 64 /* results whose sums are added up at once: they may lie one behind the other */
 
-static double amount(const Weights *w, int64_t at)
+static double element(const Weights *w, int64_t at)
 {
     bool bytes = w->data->type->dtype == DT_I8; /* as most are */
-    double x = bytes ? ((const int8_t *)w->data->data)[at] : tensor_number(w->data, at);
-    return fmax(fabs(x), fabs(x - w->zero)); /* a zero point may be taken away behind the sum */
+    return bytes ? ((const int8_t *)w->data->data)[at] : tensor_number(w->data, at);
 }
 
-/* The largest sum of amounts for one result, of the part of the depth from begin to end. */
-static double largest_sum(const Weights *w, int64_t begin, int64_t end)
+/* The largest amount that numbers from -1 to 1, or from 0 to 1 where they are `positive`, make times the elements of
+ * one result, of the part of the depth from begin to end: those below 0 only ever take away from the others then. */
+static double largest_sum(const Weights *w, int64_t begin, int64_t end, bool positive)
 {
     double largest = 0;
     for (int64_t first = 0; first < w->extent[0]; first += SIDE_BY_SIDE) {
-        double sum[SIDE_BY_SIDE] = {0};
+        double sum[SIDE_BY_SIDE] = {0}, amount[SIDE_BY_SIDE] = {0};
         int64_t count = least(SIDE_BY_SIDE, w->extent[0] - first);
         for (int64_t k = begin; k < end; k++)
             for (int64_t t = 0; t < w->extent[2]; t++)
-                for (int64_t i = 0; i < count; i++)
-                    sum[i] += amount(w, (first + i) * w->step[0] + k * w->step[1] + t * w->step[2]);
+                for (int64_t i = 0; i < count; i++) {
+                    double x = element(w, (first + i) * w->step[0] + k * w->step[1] + t * w->step[2]);
+                    sum[i] += x;
+                    amount[i] += fmax(fabs(x), fabs(x - w->zero)); /* which may be taken away behind the sum */
+                }
         for (int64_t i = 0; i < count; i++)
-            largest = fmax(largest, sum[i]);
+            largest = fmax(largest, positive && !w->zero ? (amount[i] + fabs(sum[i])) / 2 : amount[i]);
     }
     return largest;
 }
 
 double integers_sum(const Graph *graph, const Node *node, int64_t parts)
 {
-    double x = integers_range(graph, node->in[0]).most, y = integers_range(graph, node->in[1]).most, most = 0;
+    IntegerRange image = integers_range(graph, node->in[0]);
+    double x = image.most, y = integers_range(graph, node->in[1]).most, most = 0;
     Contraction form = contraction_of(graph, node);
     double depth = (double)contraction_extent(&form, AXIS_SUM) * (double)contraction_extent(&form, AXIS_TAP);
     Weights w;
@@ -221,7 +226,7 @@ double integers_sum(const Graph *graph, const Node *node, int64_t parts)
         return x * y * depth / (double)parts + bias;
     for (int64_t p = 0; p < parts; p++) {
         int64_t part = w.extent[1] / parts;
-        most = fmax(most, largest_sum(&w, p * part, (p + 1) * part));
+        most = fmax(most, largest_sum(&w, p * part, (p + 1) * part, image.positive));
     }
     return x * most + bias;
 }

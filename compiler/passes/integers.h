@@ -6,10 +6,11 @@
 
 #define INTEGERS_MOST 0x1p24 /* f32 has all integers up to it */
 
-/* What a value of integers, in any dtype, may be: its ends, and the most in amount that it is computed of.  Known from
- * dtypes, constants and sums of these; all infinite where it may be no integer. */
+/* What a value of integers, in any dtype, may be: its ends, the most in amount that it is computed of, and whether none
+ * of that is negative.  Known from dtypes, constants and sums of these; all infinite where it may be no integer. */
 typedef struct IntegerRange {
     double low, high, most;
+    bool positive;
 } IntegerRange;
 
 /* Does it convert numbers? */
