@@ -141,7 +141,7 @@ static void find_label(Matcher *m)
 bool samples_open(Cli *cli, const Graph *graph, Str path, Samples *samples)
 {
     Matcher m = {.cli = cli, .graph = graph, .samples = samples};
-    bool good = true;
+    bool good = npz_check(&cli->diag, path);
 
     *samples = (Samples){.path = path,
                          .feed = ARENA_ARRAY(&cli->arena, Feed, graph->input_count + 1),

@@ -22,6 +22,8 @@ typedef struct NamedTensor {
 
 /* Member `name` (without .npy), or with an empty name the only one; NULL after an error, which lists the members. */
 const Tensor *npz_read(Module *module, Str path, Str name);
+/* Is it an archive that can be read? */
+bool npz_check(Diag *diag, Str path);
 /* Is there such a member?  False also when the file cannot be read. */
 bool npz_has(Str path, Str name);
 bool npz_write(Diag *diag, Str path, const NamedTensor *member, uint32_t count);

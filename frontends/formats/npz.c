@@ -108,6 +108,14 @@ const Tensor *npz_read(Module *module, Str path, Str name)
     return tensor;
 }
 
+bool npz_check(Diag *diag, Str path)
+{
+    zip_t *archive = open_archive(diag, path);
+    if (archive)
+        zip_discard(archive);
+    return archive != NULL;
+}
+
 bool npz_has(Str path, Str name)
 {
     zip_t *archive = open_archive(NULL, path);
