@@ -139,12 +139,14 @@ const Snippet snippet_basic[] = {
     {"max", SNIPPET_VECTOR,
      "static inline F max$(F a, F b)\n"
      "{\n"
-     "    return select$(a != a, a, select$(a > b, a, b)); /* the inner one is maxps */\n"
+     "    const F larger = select$(a > b, a, b); /* maxps: b where one is NaN */\n"
+     "    return value$(bits$(larger) | NANS);\n"
      "}\n"},
     {"min", SNIPPET_VECTOR,
      "static inline F min$(F a, F b)\n"
      "{\n"
-     "    return select$(a != a, a, select$(a < b, a, b));\n"
+     "    const F smaller = select$(a < b, a, b);\n"
+     "    return value$(bits$(smaller) | NANS);\n"
      "}\n"},
     {"atleast", SNIPPET_ANY_F32,
      "static inline F atleast$(F x, float low)\n"
@@ -168,17 +170,45 @@ const Snippet snippet_basic[] = {
      "TREE(x * y)\n"
      "    return x[0];\n"
      "}\n"},
-    {"largest", SNIPPET_VECTOR,
-     "static inline float largest$(F x)\n"
+    /* As integers, which one instruction compares where floats would take three for a NaN to stay.  There is no mask in
+     * it: compilers would load a constant under one, and where nothing else touches its page each such load traps. */
+    {"ordered", SNIPPET_VECTOR,
+     "/* integers that compare as the numbers do, -NaN least of all and NaN above all */\n"
+     "static inline U ordered$(F v)\n"
      "{\n"
-     "TREE(max$(x, y))\n"
-     "    return x[0];\n"
+     "    const I x = (I)v;\n"
+     "    return (U)(x ^ (x >> 31 & 0x7FFFFFFF));\n"
+     "}\n"},
+    {"unordered", SNIPPET_F32,
+     "static inline float unordered$(uint32_t u)\n"
+     "{\n"
+     "    return value$(u & 0x80000000u ? u ^ 0x7FFFFFFFu : u);\n"
+     "}\n"},
+    {"larger", SNIPPET_VECTOR,
+     "static inline I larger$(I a, I b)\n"
+     "{\n"
+     "    const I mask = a > b;\n"
+     "    return (mask & a) | (~mask & b);\n"
+     "}\n"},
+    {"smaller", SNIPPET_VECTOR,
+     "static inline I smaller$(I a, I b)\n"
+     "{\n"
+     "    const I mask = a < b;\n"
+     "    return (mask & a) | (~mask & b);\n"
+     "}\n"},
+    {"largest", SNIPPET_VECTOR,
+     "static inline float largest$(F v)\n"
+     "{\n"
+     "    I x = (I)(ordered$(v) - 0x7FFFFFu); /* -infinity is the least, and -NaN wraps around */\n"
+     "TREE_I(larger$(x, y))\n"
+     "    return unordered@((uint32_t)x[0] + 0x7FFFFFu);\n"
      "}\n"},
     {"least", SNIPPET_VECTOR,
-     "static inline float least$(F x)\n"
+     "static inline float least$(F v)\n"
      "{\n"
-     "TREE(min$(x, y))\n"
-     "    return x[0];\n"
+     "    I x = (I)(ordered$(v) + 0x7FFFFFu); /* infinity is the largest, and NaN wraps around */\n"
+     "TREE_I(smaller$(x, y))\n"
+     "    return unordered@((uint32_t)x[0] - 0x7FFFFFu);\n"
      "}\n"},
     {"abs", SNIPPET_SIGNED,
      "static inline T abs$(T x)\n"

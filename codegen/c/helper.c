@@ -271,6 +271,10 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
         text_str(printer->out, str_from(element_type[variant]));
     else if (str_is(word, "LANES"))
         text_printf(printer->out, "%u", printer->lanes);
+    else if (str_is(word,
+                    "NANS")) /* AVX-512 makes all ones of what a register was, which compilers take no account of */
+        text_printf(printer->out, printer->lanes > 8 ? "((u32x%u)(a != a) & bits_f32x%u(a))" : "(u32x%u)(a != a)",
+                    printer->lanes, printer->lanes);
     else if (str_is(word, "WIDE")) /* what a compiler defines that has the instructions for so many */
         text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__AVX__"));
     else if (str_is(word, "ROUNDS"))
@@ -330,9 +334,9 @@ static void print_each(HelperPrinter *printer, Str element, unsigned variant)
 
 /* x combined with itself, half the lanes against the other half, then quarters, down to single lanes: all lanes are
  * then the same. */
-static void print_tree(HelperPrinter *printer, Str combine)
+static void print_tree(HelperPrinter *printer, Str combine, const char *element)
 {
-    print_vector(printer, "    f32");
+    print_vector(printer, element);
     text_str(printer->out, STR(" y;\n"));
     printer->shuffles = true;
     for (unsigned half = printer->lanes / 2; half; half /= 2) {
@@ -363,9 +367,10 @@ static void expand(HelperPrinter *printer, Str text, unsigned variant)
             text_char(printer->out, *p++);
         else if (*p == '$' || *p == '@')
             print_name(printer, word, *p++ == '$' ? variant : DT_F32);
-        else if (str_is(word, "EACH") || str_is(word, "TREE")) {
+        else if (str_is(word, "EACH") || str_is(word, "TREE") || str_is(word, "TREE_I")) {
             Str argument = argument_at(p + 1);
-            str_is(word, "EACH") ? print_each(printer, argument, variant) : print_tree(printer, argument);
+            str_is(word, "EACH") ? print_each(printer, argument, variant)
+                                 : print_tree(printer, argument, str_is(word, "TREE") ? "    f32" : "    i32");
             p = argument.ptr + argument.len + (str_is(word, "EACH") ? 1 : 2); /* a tree fills lines */
         } else if (!print_placeholder(printer, word, variant))
             text_str(printer->out, word);

@@ -4,6 +4,7 @@
  *   F I U   float, int and unsigned of the form: float, int32_t, uint32_t, or f32x16, i32x16, u32x16
  *   T       the element type (int64_t ...), where the text serves several dtypes
  *   LANES   the number of lanes
+ *   NANS    bits that make NaN of a number where a is
  *   WIDE    what a compiler defines that has vectors of so many lanes
  *   ROUNDS  the instruction that rounds them
  *   HALVES  what a compiler defines that makes f16 of them
@@ -15,6 +16,7 @@
  *   BYTES, UNALIGNED_BYTES  a vector of as many bytes, and at any address
  *   EACH(a) a for every lane, # being its number
  *   TREE(e) combines the lanes of x: y is x with its halves exchanged, x = e, then the same with quarters ...
+ *   TREE_I(e)  the same of an x of integers
  *   name$   the helper `name` in this form: exp$ is exp_f32 or exp_f32x16; it is printed first
  *   name@   the helper `name` for a scalar f32
  * A comparison of F gives a mask (I): of scalars 0 or 1, of vectors 0 or -1.  Masks are combined with & and |.

@@ -8,6 +8,7 @@
 #include PRELUDE
 
 #include "unit.h"
+#include <float.h>
 #include <stdlib.h>
 
 #define JOIN_(a, b) a##b
@@ -367,9 +368,28 @@ UNIT(reductions_reach_every_lane)
         const Wide a = WIDE(load)(x);
         EXPECT(WIDE(sum)(a) == LANES + 2 && WIDE(product)(a) == 3 && WIDE(largest)(a) == 3);
         EXPECT(WIDE(least)(NEGATIVE(a)) == -3 && WIDE(least)(a) == 1);
-        x[at] = NAN;
-        EXPECT(isnan(WIDE(largest)(WIDE(load)(x))) && isnan(WIDE(least)(WIDE(load)(x))));
+        for (int sign = 0; sign < 2; sign++) {
+            x[at] = sign ? -NAN : NAN;
+            EXPECT(isnan(WIDE(largest)(WIDE(load)(x))) && isnan(WIDE(least)(WIDE(load)(x))));
+        }
     }
+}
+
+/* Of each two of these in all lanes but one, and in that one. */
+UNIT(extremes_are_those_of_numbers)
+{
+    const float number[] = {-INFINITY, -FLT_MAX, -3.5f,   -FLT_MIN, -1e-42f, -0.0f,
+                            0.0f,      1e-42f,   FLT_MIN, 3.5f,     FLT_MAX, INFINITY};
+    const unsigned count = sizeof number / sizeof *number;
+    for (unsigned i = 0; i < count * count; i++)
+        for (unsigned at = 0; at < LANES; at++) {
+            const float most = number[i / count], one = number[i % count];
+            float x[LANES];
+            for (unsigned j = 0; j < LANES; j++)
+                x[j] = j == at ? one : most;
+            EXPECT(WIDE(largest)(WIDE(load)(x)) == (one > most ? one : most));
+            EXPECT(WIDE(least)(WIDE(load)(x)) == (one < most ? one : most));
+        }
 }
 
 UNIT(strides)
@@ -542,6 +562,7 @@ int main(int argc, char **argv)
         RUN(gaussian_numbers_are_close),
         RUN(vectors_do_as_scalars_of_two_operands),
         RUN(reductions_reach_every_lane),
+        RUN(extremes_are_those_of_numbers),
         RUN(strides),
 #ifdef CALLS
         RUN(calls_do_as_operators),
