@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/families.h"
+#include "ops/meaning.h"
 
 const FamilyRow family_table[FAMILY_COUNT] = {
     [FAMILY_ELEMENTWISE] = {infer_elementwise, eval_elementwise, reverse_elementwise},
@@ -29,8 +30,9 @@ const FamilyRow family_table[FAMILY_COUNT] = {
 
 uint32_t op_result_count(OpCode op, uint32_t operands, const Attr *attr)
 {
-    if (op == OP_GRAD)
-        return operands > 1 ? operands - 1 : 1; /* too few are an error, reported by inference */
+    if (op_info(op)->family == FAMILY_DERIVATIVE)
+        return operands > op_first_wrt(op) ? operands - op_first_wrt(op)
+                                           : 1; /* too few are an error, reported by inference */
     if (op != OP_SPLIT)
         return 1;
     int64_t sizes = attr[attr_index(OP_SPLIT, STR("sizes"))].i;

@@ -275,8 +275,9 @@ bool node_is_scatter(const Node *node);
 /* WORD_ADD, WORD_MUL, WORD_MAX, WORD_MIN; WORD_OPERAND: what is there is replaced. */
 Word gather_combine(const Node *node);
 
-/* Asks for the gradients of operand 0 with respect to each of the others; the pass grad resolves it. */
+/* Asks for the gradients of operand 0 with respect to those from op_first_wrt on; the pass grad resolves it. */
 bool node_is_gradient(const Node *node);
+uint32_t op_first_wrt(OpCode op);
 
 /* Loops and branches.  All bodies of a node take the operands named here as inputs, in order; what a body captures it
  * has as an input like the others. */

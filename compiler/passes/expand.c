@@ -21,7 +21,8 @@ typedef struct Expander {
     Arena *scratch;
     Map name; /* the values of the graph by name: each name once */
     uint32_t expanded;
-    bool all;               /* also calls of functions with gradients of their own */
+    bool all;               /* also calls of functions with gradients of their own, */
+    bool some;              /* but for those in functions that ask for gradients: these come next */
     bool failed;            /* an error was reported */
     struct Expander *outer; /* where the graph is a body: of the graph around ... */
     NodeId node;            /* ... its node there */
@@ -53,6 +54,7 @@ static Node stack_as_concat(Graph *graph, Node stack, uint32_t axis)
 }
 
 static void expand_bodies(Expander *e, NodeId n);
+static bool asks_for_gradients(const Graph *graph);
 
 /* Bodies follow at once: what is behind may speak of the params in them. */
 static void append_node(Expander *e, Node node)
@@ -268,7 +270,10 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, 
     for (uint32_t i = 0; i < call->in_count; i++)
         input[i] = map[call->in[i]];
     NodeId first = e->graph->node_count;
+    bool all = e->all;
+    e->all &= !e->some || !asks_for_gradients(body);
     const ValueId *inner = expand_body(e, body, input, prefix, note_call(e->graph, call->call, around));
+    e->all = all;
     for (uint32_t i = 0; i < call->out_count; i++)
         map[call->out[i]] = inner[body->output[i].value];
     if (call->out_count)
@@ -391,6 +396,7 @@ static void expand_bodies(Expander *e, NodeId n)
                           .scratch = e->scratch,
                           .name = {.arena = e->scratch},
                           .all = e->all,
+                          .some = e->some,
                           .outer = e,
                           .node = n};
         expand_nest(&inner);
@@ -410,14 +416,8 @@ static void expand_gradient(Expander *e, Node *call)
     expand_nest(&inner);
 }
 
-void pass_expand_rest(Graph *graph, PassContext *context)
-{
-    Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}, .all = true};
-    expand_nest(&e);
-}
-
 /* Is there anything that asks for a gradient?  Calls share callees: each is looked at once. */
-static bool asks_for_gradients(const Graph *graph, Map *seen)
+static bool asks_within(const Graph *graph, Map *seen)
 {
     Str key = map_key(&graph, sizeof graph);
     bool asks = false;
@@ -428,16 +428,32 @@ static bool asks_for_gradients(const Graph *graph, Map *seen)
         const Node *node = &graph->node[n];
         asks = node_is_gradient(node) || node_is_minimize(node);
         for (uint32_t i = 0; i < node->sub_count && !asks; i++)
-            asks = asks_for_gradients(node->sub[i], seen);
+            asks = asks_within(node->sub[i], seen);
     }
     return asks;
 }
 
+static bool asks_for_gradients(const Graph *graph)
+{
+    Arena arena = {0};
+    Map seen = {.arena = &arena};
+    bool asks = asks_within(graph, &seen);
+    arena_free(&arena);
+    return asks;
+}
+
+bool pass_expand_rest(Graph *graph, PassContext *context)
+{
+    Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}, .all = true};
+    e.some = asks_for_gradients(graph);
+    expand_nest(&e);
+    return e.some;
+}
+
 bool pass_expand(Graph *graph, PassContext *context)
 {
-    Map seen = {.arena = context->scratch};
     Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}};
-    e.all = !context->in_body && !asks_for_gradients(graph, &seen);
+    e.all = !context->in_body && !asks_for_gradients(graph);
     expand_nest(&e);
     context->changes += e.expanded;
     return !e.failed;

@@ -291,6 +291,20 @@ static ValueId gradient_of(Grad *g, ValueId v)
 
 /* The walk */
 
+/* Its nodes at the end of the graph; loops among them keep their tapes, for gradients of gradients. */
+static void append_gradient(Grad *g, const Graph *gradient, const ValueId *in, ValueId *out)
+{
+    NodeId copy = g->graph->node_count;
+    graph_append_body(g->graph, gradient, in, out);
+    for (NodeId n = 0; n < gradient->node_count; n++) {
+        if (gradient->node[n].dead)
+            continue;
+        if (node_is_loop(&gradient->node[n]))
+            grad_tape_copied(g->pass, gradient, &gradient->node[n], g->graph, &g->graph->node[copy]);
+        copy++;
+    }
+}
+
 /* A function with a gradient of its own says it itself. */
 static void ask_call(Grad *g)
 {
@@ -305,7 +319,7 @@ static void ask_call(Grad *g)
         in[call->in_count + call->out_count + i] =
             r->down[i] != NONE ? r->down[i] : reverse_full(r, type->dtype, &type->shape, 0);
     }
-    graph_append_body(g->graph, call->sub[1], in, out);
+    append_gradient(g, call->sub[1], in, out);
     for (uint32_t i = 0; i < call->in_count; i++)
         if (r->wanted[i])
             reverse_give(r, i, out[i]);
@@ -411,16 +425,17 @@ static bool differentiate(GradPass *pass, Graph *graph, const Node *grad, ValueI
 {
     Reverse r = {.graph = graph, .scratch = pass->context->scratch, .node = *grad};
     const Type *y = value_type(graph, grad->in[0]);
-    ValueId ones = reverse_full(&r, y->dtype, &y->shape, 1);
+    const ValueId *wrt = grad->in + op_first_wrt(grad->op);
+    ValueId seed = grad->op == OP_PULLBACK ? grad->in[1] : reverse_full(&r, y->dtype, &y->shape, 1);
     GradRequest request = {
-        .y = grad->in, .seed = &ones, .y_count = 1, .wrt = grad->in + 1, .wrt_count = grad->in_count - 1, .node = grad};
+        .y = grad->in, .seed = &seed, .y_count = 1, .wrt = wrt, .wrt_count = grad->out_count, .node = grad};
     if (!grad_derive(pass, graph, &request, gradient))
         return false;
     for (uint32_t i = 0; i < grad->out_count; i++) {
-        const Type *type = value_type(graph, grad->in[i + 1]);
+        const Type *type = value_type(graph, wrt[i]);
         if (gradient[i] != NONE)
             continue;
-        warn_unreached(graph, grad, grad->in[i + 1]);
+        warn_unreached(graph, grad, wrt[i]);
         gradient[i] = reverse_full(&r, type->dtype, &type->shape, 0);
     }
     return true;
@@ -468,7 +483,8 @@ static ValueId *identity(const Graph *graph, Arena *scratch)
 static void note_wanted(GradPass *pass, const Graph *graph)
 {
     for (NodeId n = 0; n < graph->node_count; n++)
-        for (uint32_t i = 1; node_is_gradient(&graph->node[n]) && i < graph->node[n].in_count; i++)
+        for (uint32_t i = op_first_wrt(graph->node[n].op);
+             node_is_gradient(&graph->node[n]) && i < graph->node[n].in_count; i++)
             if (graph->value[graph->node[n].in[i]].role == ROLE_RESULT)
                 map_put(&pass->wanted, grad_key(pass->arena, graph, graph->node[n].in[i]), 1);
 }
@@ -503,13 +519,33 @@ static bool resolve(GradPass *pass, Graph *graph)
     return true;
 }
 
+static bool grad_nest(GradPass *pass, Graph *graph);
+
+/* What a function says its gradient is, which stands alone: gradients that it asks for, and tapes of its loops. */
+static bool prepare_gradient(GradPass *pass, Graph *gradient)
+{
+    bool asks = has_gradients(gradient);
+    if (!grad_sink(gradient, pass->context->scratch) || !grad_nest(pass, gradient))
+        return false;
+    if (asks) /* and has tapes */
+        return true;
+    ValueId *map = identity(gradient, pass->context->scratch);
+    grad_tape_loops(pass, gradient, map);
+    map_uses(gradient, map);
+    return true;
+}
+
 /* From the inside out: those around see the nodes. */
 static bool grad_nest(GradPass *pass, Graph *graph)
 {
     bool good = true;
-    for (NodeId n = 0; n < graph->node_count && good; n++)
-        for (uint32_t i = 0; node_has_bodies(&graph->node[n]) && i < graph->node[n].sub_count && good; i++)
-            good = grad_nest(pass, graph->node[n].sub[i]);
+    for (NodeId n = 0; n < graph->node_count && good; n++) {
+        const Node *node = &graph->node[n];
+        for (uint32_t i = 0; node_has_bodies(node) && i < node->sub_count && good; i++)
+            good = grad_nest(pass, node->sub[i]);
+        if (good && !node->dead && node_has_gradient(node))
+            good = prepare_gradient(pass, node->sub[1]);
+    }
     return good && (!has_gradients(graph) || resolve(pass, graph));
 }
 
@@ -521,16 +557,18 @@ bool grad_all(Graph *graph, PassContext *context)
                      .taped = {.arena = &arena},
                      .sums = {.arena = &arena},
                      .wanted = {.arena = &arena}};
-    bool good = grad_nest(&pass, graph);
+    bool good = grad_sink(graph, context->scratch) && grad_nest(&pass, graph);
     arena_free(&arena);
     return good;
 }
 
+/* Functions with gradients of their own may ask for gradients themselves: of these in the next round. */
 bool pass_grad(Graph *graph, PassContext *context)
 {
-    bool good = grad_all(graph, context);
-    grad_forget_remat(graph);
-    if (good)
-        pass_expand_rest(graph, context);
+    bool good;
+    do {
+        good = grad_all(graph, context);
+        grad_forget_remat(graph);
+    } while (good && pass_expand_rest(graph, context));
     return good;
 }

@@ -44,6 +44,9 @@ bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, Value
 /* All of the graph and of its bodies.  False after errors. */
 bool grad_all(Graph *graph, PassContext *context);
 
+/* grad_sink.c: what gradients in bodies hang on outside is computed in the bodies.  False after an error. */
+bool grad_sink(Graph *graph, Arena *scratch);
+
 /* grad_recompute.c: calls that are computed again when their gradients are asked for.  NULL where there are none. */
 typedef struct Recompute Recompute;
 Recompute *grad_recompute_open(GradPass *pass, Graph *graph, Arena *scratch);
@@ -64,8 +67,8 @@ NodeId grad_append_loop(GradPass *pass, Graph *graph, const Loop *loop, const Va
 const Tape *grad_taped(const GradPass *pass, const Graph *graph, const Node *loop);
 /* Keys of these maps. */
 Str grad_key(Arena *arena, const Graph *graph, ValueId result);
-/* A copy of a loop has a tape where the loop has. */
-void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Node *copy);
+/* A copy of a loop, in `to`, has a tape where the loop has. */
+void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Graph *to, const Node *copy);
 ValueId grad_write_slice(Reverse *reverse, ValueId tape, ValueId round, ValueId value);
 ValueId grad_read_slice(Reverse *reverse, ValueId tape, ValueId round, const Shape *shape);
 /* grad_keep.c: are there calls of which gradients compute again what they need? */

@@ -170,7 +170,7 @@ static ValueId operand(Again *a, ValueId v)
     ValueId late = op_build(rc->graph, OP_AFTER, in, a->waits + 1, NULL, rc->graph->value[v].place);
     const Node *maker = value_producer(rc->graph, in[0]);
     if (maker) /* a loop that is kept has its tape under what is seen of it, too */
-        grad_tape_copied(rc->pass, rc->graph, maker, value_producer(rc->graph, late));
+        grad_tape_copied(rc->pass, rc->graph, maker, rc->graph, value_producer(rc->graph, late));
     note_copy(rc, a->region, v, late);
     return late;
 }
@@ -210,7 +210,7 @@ static void compute_again(Again *a, NodeId n)
         node.sub = ARENA_ARRAY(arena, Graph *, node.sub_count);
         for (uint32_t i = 0; i < node.sub_count; i++)
             node.sub[i] = graph_clone(from.sub[i]);
-        grad_tape_copied(rc->pass, graph, &from, &node);
+        grad_tape_copied(rc->pass, graph, &from, graph, &node);
     }
     graph_append_node(graph, &node);
 }

@@ -262,9 +262,9 @@ const Tape *grad_taped(const GradPass *pass, const Graph *graph, const Node *loo
     return tape == MAP_NONE ? NULL : &pass->tape[tape];
 }
 
-void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Node *copy)
+void grad_tape_copied(GradPass *pass, const Graph *graph, const Node *loop, const Graph *to, const Node *copy)
 {
     uint32_t tape = map_get(&pass->taped, grad_key(pass->context->scratch, graph, loop->out[0]));
     if (tape != MAP_NONE)
-        map_put(&pass->taped, grad_key(pass->arena, graph, copy->out[0]), tape);
+        map_put(&pass->taped, grad_key(pass->arena, to, copy->out[0]), tape);
 }

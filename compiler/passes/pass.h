@@ -64,8 +64,9 @@ bool pass_run(const PassRow *pass, Graph *graph, PassContext *context);
  */
 Graph *pass_reference(const Graph *graph);
 
-/* Calls of functions with gradients of their own, which expand leaves to the pass grad, replaced by their bodies. */
-void pass_expand_rest(Graph *graph, PassContext *context);
+/* Calls of functions with gradients of their own, which expand leaves to the pass grad, replaced by their bodies. True:
+ * some of these ask for gradients, and the calls in them are still there. */
+bool pass_expand_rest(Graph *graph, PassContext *context);
 
 #define PASS(NAME, doc) bool pass_##NAME(Graph *graph, PassContext *context);
 #include "passes/pass.def"
