@@ -24,15 +24,15 @@ def source(i, n, count, scale, coordinates, roi):
     if coordinates == "tf_crop_and_resize":
         span = (roi[1] - roi[0]) * (n - 1)
         return roi[0] * (n - 1) + (span / 2 if wide == 1 else i * span / (wide - 1))
-    if coordinates == "pytorch_half_pixel" and wide == 1:
-        return -0.5
+    if coordinates == "pytorch_half_pixel" and count == 1:
+        return 0.0
     shift = n / 2 * (1 - count / wide) if coordinates == "half_pixel_symmetric" else 0.0
     return shift + (i + 0.5) / scale - 0.5
 
 
 def nearest(x, rounding):
     low, part = math.floor(x), x - math.floor(x)
-    return {"round_prefer_floor": low + (part > 0.5), "round_prefer_ceil": low + (part >= 0.5), "floor": low,
+    return {"round_prefer_floor": low + (part > 0.5 + 1e-6), "round_prefer_ceil": low + (part >= 0.5 - 1e-6), "floor": low,
             "ceil": math.ceil(x)}[rounding]
 
 

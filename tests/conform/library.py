@@ -363,6 +363,7 @@ CASES = {
                  + [("y = 1.0 if is_narrow(f32) else 0.0", [], {}, lambda p: np.array(0.0))],
     "wide_dtype": [("cast(x0, to = wide_dtype(x0.dtype)) + f64(cast(ones([3, 5], bf16), to = wide_dtype(bf16)) / 3.0)", [X], {},
                     lambda x, p: x + float(np.float32(1 / 3)))],
+    "as_dtype": [("as_dtype(x0, f64) + f64(as_dtype(as_dtype(x0, f16), f32))", [X], {}, lambda x, p: x + x.astype("f2").astype("f8"))],
     "adam": [("adam(x0, x1, 0.1)", [X, normal(3, 5)], {},
               lambda x, g, p: x - 0.1 * g / (np.abs(g) + 1e-8))],
     "adamw": [("adamw(x0, x1, 0.1)", [X, normal(3, 5)], {},

@@ -672,6 +672,10 @@ def gradient_cases(cases):
     x, y = numbers("f32", (3, 5), "left"), numbers("f32", (5,), "right")
     want = [Tensor("f32", np.broadcast_to(y.values, (3, 5))), Tensor("f32", widen(x.values).sum(axis=0))]
     cases.add("grad", [x, y], want, body="({r[0]}, {r[1]}) = grad({x[0]} * {x[1]}, wrt = [{x[0]}, {x[1]}])", tolerance=Sum(3, 12))
+    cases.add("pullback", [x, y, numbers("f32", (3, 5), "cotangent")],
+              [Tensor("f32", widen(y.values) * widen(numbers("f32", (3, 5), "cotangent").values)),
+               Tensor("f32", (widen(x.values) * widen(numbers("f32", (3, 5), "cotangent").values)).sum(axis=0))], tolerance=Sum(3, 12),
+              body="({r[0]}, {r[1]}) = pullback({x[0]} * {x[1]}, {x[2]}, wrt = [{x[0]}, {x[1]}])")
     cube = "{id}g = grad({x[0]} * {x[0]} * {x[0]}, {x[0]})\n    {r[0]} = grad({id}g, wrt = {x[0]})"
     cases.add("grad", [x], Tensor("f32", 6 * widen(x.values)), body=cube, tolerance=Sum(4, 24))
     own = "fn through(x) -> (y) { y = round(x) } gradient (dy) -> (dx) { dx = dy * y }\n"
