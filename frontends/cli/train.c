@@ -307,6 +307,8 @@ static int take_flags(Cli *cli, Trainer *t, int64_t *seed)
         return cli_usage(cli, "--data FILE.npz is not given");
     if (!t->epochs)
         return cli_usage(cli, "--epochs N is not given");
+    if (args_has(cli, "resume") && args_has(cli, "weights-from"))
+        return cli_usage(cli, "--weights-from: the params are those of the checkpoint");
     if (t->patience && !args_has(cli, "validate"))
         return cli_usage(cli, "--patience goes by what --validate gives");
     return take_files(cli, t);

@@ -28,13 +28,13 @@ static int run_batch(const Trainer *t, const TrainPart *part)
     return code ? cli_environment("the compiled model returned %d", code) : STATUS_OK;
 }
 
-static int complain_of_number(const Trainer *t)
+static int complain_of_number(const Trainer *t, Str where)
 {
     const Progress *p = &t->progress;
     const Module *module = t->module;
     diag_file_error(&t->cli->diag, module->file[module->file_count - 1],
-                    "step %" PRId64 " of epoch %" PRId64 " gives a number that is not finite; %s", p->step + 1,
-                    p->epoch + 1, p->epoch ? "the checkpoint is of the epoch before" : "there is no checkpoint yet");
+                    STR_FMT " of epoch %" PRId64 " gives a number that is not finite; %s", STR_ARG(where), p->epoch + 1,
+                    p->epoch ? "the checkpoint is of the epoch before" : "there is no checkpoint yet");
     return STATUS_INPUT;
 }
 
@@ -67,7 +67,7 @@ static int train_step(Trainer *t)
     bool finite = scores_add(&p->train, part->output, &part->samples, part->samples.batch);
     scores_add(&p->point, part->output, &part->samples, part->samples.batch);
     if (!finite)
-        return complain_of_number(t);
+        return complain_of_number(t, str_format(&t->cli->arena, "step %" PRId64, p->step + 1));
     p->step++;
     add_points(t);
     train_show_step(t);
@@ -111,7 +111,9 @@ static int validate(Trainer *t)
             number[i] = (at + i) % samples->count;
         samples_take(samples, number, &(Moment){p->epoch, at / samples->batch, key_of(t, DRAW_VALID, at)});
         status = run_batch(t, &t->valid);
-        scores_add(&p->valid, t->valid.output, samples, least(samples->batch, samples->count - at));
+        if (status == STATUS_OK &&
+            !scores_add(&p->valid, t->valid.output, samples, least(samples->batch, samples->count - at)))
+            status = complain_of_number(t, STR("the validation"));
     }
     arena_reset(&t->cli->arena, mark);
     return status;
