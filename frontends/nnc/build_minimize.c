@@ -58,6 +58,8 @@ static bool read_function(Minimize *m, const AstExpr *expr, const WantedFunction
         return build_complain(b, expr->place, "%s", wanted->takes);
     Str name = build_name_text(b, call->name);
     const AstFunction *function = build_find_function(b->frame->file, name);
+    if (!function && op_find(name) != OP_COUNT)
+        return build_complain(b, call->name->place, STR_FMT " %s", STR_ARG(name), wanted->is_not);
     if (!function)
         return build_complain(b, call->name->place, "no function '" STR_FMT "'%s", STR_ARG(name),
                               nnc_library_find(name, &(LibraryFunction){0}) ? "; the library has one: use \"nn\"" : "");
