@@ -197,7 +197,8 @@ static void rewind_axes(Walk *walk)
 /* Copies */
 
 /* What keeps the position of dimension d inside, of those that the loops do not; it becomes one of the value. */
-static void guard_dimension(const Walk *walk, uint32_t d, Index *position, Guard *guard, uint32_t *guards)
+static void guard_dimension(const Walk *walk, const Seen *seen, uint32_t d, Index *position, Guard *guard,
+                            uint32_t *guards)
 {
     Arena *arena = walk->b->lower->arena;
     int64_t divisor = walk->m->access->divisor[d];
@@ -207,8 +208,11 @@ static void guard_dimension(const Walk *walk, uint32_t d, Index *position, Guard
         guard[(*guards)++] = (Guard){index_mod(arena, lifted, divisor), 1};
         *position = index_add(arena, index_div(arena, lifted, divisor), index_constant(-lift));
     }
-    if (walk->m->access->guarded[d] && !walk->clamped[d])
-        guard[(*guards)++] = (Guard){*position, value_shape(walk->b->lower->graph, walk->m->value)->dim[d]};
+    if (!walk->m->access->guarded[d])
+        return;
+    if (!walk->clamped[d])
+        guard[(*guards)++] = (Guard){*position, seen->shape->dim[d]};
+    *position = lower_inside(walk->b->lower, seen, d, *position);
 }
 
 static void copy_element(Walk *walk)
@@ -219,9 +223,10 @@ static void copy_element(Walk *walk)
     Guarded guarded;
     Guard guard[2 * MAX_RANK];
     uint32_t guards = 0;
+    Seen seen = lower_see_inside(lower, walk->m->value);
     blas_position(b, walk->m->access, b->at, position);
     for (uint32_t d = 0; d < walk->m->access->rank; d++)
-        guard_dimension(walk, d, &position[d], guard, &guards);
+        guard_dimension(walk, &seen, d, &position[d], guard, &guards);
     lower_guard_open(lower, &guarded);
     const Expr *value = expr_cast(lower->arena, b->dtype, lower_value(lower, walk->m->value, position));
     value = lower_guard_close(lower, &guarded, value, guard, guards, expr_number(lower->arena, b->dtype, 0));
