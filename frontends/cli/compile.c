@@ -343,6 +343,17 @@ static Str main_file(Cli *cli, const Program *program, const Request *request)
                       STR_ARG(program->options.name), after);
 }
 
+/* Everything gets its name, or nothing. */
+static bool commit(Cli *cli, Folder *folder, Str where, Depfile *depfile)
+{
+    if (!folder_commit(cli, folder, where))
+        return false;
+    if (depfile_commit(cli, depfile))
+        return true;
+    folder_undo(folder);
+    return false;
+}
+
 /* All files, or none. */
 static int write_all(Cli *cli, const Request *request, const Model *model, const Program *program, const Golden *golden)
 {
@@ -355,7 +366,7 @@ static int write_all(Cli *cli, const Request *request, const Model *model, const
         return STATUS_ENVIRONMENT;
     int status = emit_parts(cli, program, &folder, request->parts, golden);
     if (status == STATUS_OK && !(depfile_write(cli, model, main_file(cli, program, request), &depfile) &&
-                                 folder_commit(cli, &folder, request->where) && depfile_commit(cli, &depfile)))
+                                 commit(cli, &folder, request->where, &depfile)))
         status = STATUS_ENVIRONMENT;
     if (status == STATUS_OK && request->parts & EMIT_IR)
         emit_ir_warn(cli, program, request->where);

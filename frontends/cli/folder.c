@@ -89,18 +89,18 @@ static void forget(const Folder *folder)
             at->there = 0;
 }
 
-typedef bool Visit(Cli *cli, const char *path, const char *name, Str parent);
+typedef bool Visit(void *context, const char *path, const char *name);
 
-static bool each_file(Cli *cli, const Folder *folder, Str parent, Visit *visit)
+static bool each_file(const char *folder, Visit *visit, void *context)
 {
-    DIR *entries = opendir(folder->path.ptr);
+    DIR *entries = opendir(folder);
     bool good = entries != NULL;
     for (struct dirent *entry; good && (entry = readdir(entries));) {
         char path[4096];
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        snprintf(path, sizeof path, "%s/%s", folder->path.ptr, entry->d_name);
-        good = visit(cli, path, entry->d_name, parent);
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        good = visit(context, path, entry->d_name);
     }
     if (entries)
         closedir(entries);
@@ -129,10 +129,10 @@ static bool is_of_a_run(const char *name)
     return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(name) == strlen(PREFIX) + 6;
 }
 
-static bool remove_abandoned(Cli *cli, const char *path, const char *name, Str parent)
+static bool remove_abandoned(void *context, const char *path, const char *name)
 {
     struct stat status;
-    (void)cli, (void)parent;
+    (void)context;
     if (!is_of_a_run(name) || lstat(path, &status) || !S_ISDIR(status.st_mode))
         return true;
     int lock = hold(path);
@@ -177,7 +177,7 @@ bool folder_open(Cli *cli, Str parent, Folder *folder)
     if (parent.len && !file_make_folder(&cli->diag, parent))
         return false;
     if (parent.len)
-        each_file(cli, &(Folder){.path = str_copy(&cli->arena, parent)}, parent, remove_abandoned);
+        each_file(str_copy(&cli->arena, parent).ptr, remove_abandoned, NULL);
     Str name = parent.len ? str_format(&cli->arena, STR_FMT "/" PREFIX, STR_ARG(parent))
                           : str_format(&cli->arena, "%s/nnc-", system && *system ? system : "/tmp");
     if (!make_held(cli, name, folder))
@@ -192,32 +192,80 @@ Str folder_file(Cli *cli, const Folder *folder, Str name)
     return str_format(&cli->arena, STR_FMT "/" STR_FMT, STR_ARG(folder->path), STR_ARG(name));
 }
 
-static bool move(Cli *cli, const char *path, const char *name, Str parent)
-{
-    Str target = str_format(&cli->arena, STR_FMT "/%s", STR_ARG(parent), name);
-    return rename(path, target.ptr) == 0 || diag_file_error(&cli->diag, target, "cannot write: %s", strerror(errno));
-}
+/* Commit */
 
-static bool discard(Cli *cli, const char *path, const char *name, Str parent)
+struct FileMove {
+    const char *from, *to, *older; /* older: a second name of what stands under `to` */
+    bool replaces, done;
+};
+
+typedef struct Moves {
+    Cli *cli;
+    Folder *folder;
+    Str parent;
+} Moves;
+
+/* No file is renamed onto a folder: this is known before anything is. */
+static bool prepare_move(void *context, const char *path, const char *name)
 {
-    (void)cli, (void)name, (void)parent;
-    unlink(path);
+    Moves *moves = context;
+    Arena *arena = &moves->cli->arena;
+    Folder *folder = moves->folder;
+    struct stat status;
+    Str target = str_format(arena, STR_FMT "/%s", STR_ARG(moves->parent), name);
+    bool there = lstat(target.ptr, &status) == 0;
+    if (there && S_ISDIR(status.st_mode))
+        return diag_file_error(&moves->cli->diag, target, "cannot write: %s", strerror(EISDIR));
+    FileMove move = {.from = str_copy(arena, str_from(path)).ptr,
+                     .to = target.ptr,
+                     .older = str_format(arena, STR_FMT "/.older-%s", STR_ARG(folder->path), name).ptr,
+                     .replaces = there};
+    ARENA_PUSH(arena, folder->move, folder->move_count, folder->move_capacity, move);
     return true;
 }
 
 bool folder_commit(Cli *cli, Folder *folder, Str parent)
 {
-    bool good = each_file(cli, folder, parent, move);
-    if (good)
-        folder->made = (Str){NULL, 0};
+    bool good = each_file(folder->path.ptr, prepare_move, &(Moves){cli, folder, parent});
+    for (uint32_t i = 0; good && i < folder->move_count; i++) {
+        FileMove *move = &folder->move[i];
+        if (move->replaces && link(move->to, move->older))
+            move->older = NULL; /* a file system without second names */
+        good = rename(move->from, move->to) == 0 ||
+               diag_file_error(&cli->diag, str_from(move->to), "cannot write: %s", strerror(errno));
+        move->done = good;
+    }
+    if (!good)
+        folder_undo(folder);
     return good;
+}
+
+void folder_undo(Folder *folder)
+{
+    for (uint32_t i = 0; i < folder->move_count; i++) {
+        const FileMove *move = &folder->move[i];
+        if (!move->done)
+            continue;
+        if (!move->replaces)
+            unlink(move->to);
+        else if (move->older)
+            rename(move->older, move->to);
+    }
+    folder->move_count = 0;
+}
+
+static bool discard(void *context, const char *path, const char *name)
+{
+    (void)context, (void)name;
+    unlink(path);
+    return true;
 }
 
 void folder_remove(Folder *folder)
 {
     if (!folder->path.len)
         return;
-    each_file(NULL, folder, (Str){NULL, 0}, discard);
+    each_file(folder->path.ptr, discard, NULL);
     rmdir(folder->path.ptr);
     if (folder->lock >= 0)
         close(folder->lock);

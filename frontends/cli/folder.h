@@ -6,10 +6,13 @@
 
 /* A new folder inside `parent` (which is made when it is not there), or, with an empty parent, among the system's
  * temporary ones.  False after an error in the diag. */
+typedef struct FileMove FileMove;
 typedef struct Folder {
     Str path;
-    Str made; /* the parent, when this call made it: removed again when nothing ends in it */
-    int lock; /* held while the run lives: the next run removes what nobody holds */
+    Str made;       /* the parent, when this call made it: removed again when nothing ends in it */
+    int lock;       /* held while the run lives: the next run removes what nobody holds */
+    FileMove *move; /* what folder_commit renamed, in the arena */
+    uint32_t move_count, move_capacity;
 } Folder;
 bool folder_open(Cli *cli, Str parent, Folder *folder);
 
@@ -17,8 +20,10 @@ bool folder_open(Cli *cli, Str parent, Folder *folder);
 void folder_watch_signals(void);
 Str folder_file(Cli *cli, const Folder *folder, Str name);
 
-/* Renames all files into the parent under their own names; false after an error in the diag. */
+/* Renames all files into the parent under their own names, or none; false after an error in the diag. */
 bool folder_commit(Cli *cli, Folder *folder, Str parent);
+/* Takes that back, while the folder is there: what stood in the parent before stands there again. */
+void folder_undo(Folder *folder);
 /* Removes the folder with its files. */
 void folder_remove(Folder *folder);
 
