@@ -113,12 +113,14 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
         .describe = prepare_describe,
         .describe_context = prepare_printer(&session->arena),
     };
-    if (from->size && target->dialect != DIALECT_C99)
-        return session_misuse(session, "the least code is strict C99, which %s is not", target->name), false;
-    if (from->size)
-        options->target = target_small(&session->arena, options->target);
     if (options->target && !take_backend(session, from->backend, options))
         return false;
+    if (from->size && target->dialect != DIALECT_C99)
+        return session_misuse(session, "the least code is strict C99, which %s is not", target->name), false;
+    if (from->size && options->target->backend != BACKEND_GENERATED)
+        return session_misuse(session, "the least code is generated: no library computes for it"), false;
+    if (from->size)
+        options->target = target_small(&session->arena, options->target);
     if (from->memory_limit > PLAN_LARGEST)
         return session_misuse(session, "a limit of %" PRIu64 " bytes: there is no such memory", from->memory_limit),
                false;

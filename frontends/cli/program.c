@@ -114,6 +114,8 @@ static bool take_size(Cli *cli, const Target **target)
         return true;
     if ((*target)->dialect != DIALECT_C99)
         return cli_usage(cli, "--size is for strict C99: --target generic or cortex-m"), false;
+    if ((*target)->backend != BACKEND_GENERATED)
+        return cli_usage(cli, "--size is for generated code: --backend goes without it"), false;
     *target = target_small(&cli->arena, *target);
     return true;
 }
@@ -132,7 +134,7 @@ static bool take_backend(Cli *cli, const Target **target)
 
 bool program_adjust_target(Cli *cli, const Target **target)
 {
-    return take_size(cli, target) && take_backend(cli, target);
+    return take_backend(cli, target) && take_size(cli, target);
 }
 
 Str program_tune_path(Arena *arena, const Model *model, const Target *target)
