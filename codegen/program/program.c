@@ -144,7 +144,7 @@ static bool finish_program(Program *program)
     }
     good &= program->entry[0].graph->module->diag->error_count == 0;
     if (good)
-        tune_warn(program->options.tune, program->entry[0].graph->module->diag);
+        tune_warn(program->options.tune, program->entry[0].graph->module);
     return good;
 }
 

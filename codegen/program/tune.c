@@ -93,14 +93,24 @@ static void warn(const Tune *tune, Diag *diag, uint32_t first, uint32_t count, c
                      count == 1 ? one : many);
 }
 
-void tune_warn(const Tune *tune, Diag *diag)
+static bool has_graph(const Module *module, Str name)
 {
+    for (uint32_t i = 0; i < module->graph_count; i++)
+        if (str_eq(module->graph[i]->name, name))
+            return true;
+    return false;
+}
+
+void tune_warn(const Tune *tune, const Module *module)
+{
+    Diag *diag = module->diag;
     uint32_t strangers = 0, stranger = NONE, refused = 0, library = NONE;
     for (uint32_t i = 0; tune && i < tune->count; i++) {
         const TuneLine *line = &tune->line[i];
         if (line->refused && !refused++)
             library = i;
-        if (!line->followed && map_get(&tune->compiled, line->graph) != MAP_NONE && !strangers++)
+        bool asked = map_get(&tune->compiled, line->graph) != MAP_NONE || !has_graph(module, line->graph);
+        if (asked && !line->followed && !strangers++)
             stranger = i;
     }
     warn(tune, diag, stranger, strangers, "is not in the model any more, which may be faster tuned again",

@@ -29,7 +29,7 @@ typedef struct Tune {
 
 void tune_add(Tune *tune, Arena *arena, const TuneLine *line); /* replaces an earlier one of that statement */
 
-/* Reads a file for the target.  False after errors, at their places. */
+/* Reads a file for the target, and warns of an empty one.  False after errors, at their places. */
 bool tune_read(Tune *tune, Arena *arena, Diag *diag, Str path, Str text, const char *target);
 
 /* Of a graph that fuse has marked: per value the statement of the anchor of the kernel that makes it, which stays what
@@ -37,8 +37,9 @@ bool tune_read(Tune *tune, Arena *arena, Diag *diag, Str path, Str text, const c
 const Str *tune_statements(const CompileOptions *options, const Graph *graph);
 /* Writes the marks of options->tune down at these anchors. */
 void tune_follow(const CompileOptions *options, Graph *graph);
-/* Warns, once, where lines of graphs that were compiled are of no kernel, or of a library that is not asked for. */
-void tune_warn(const Tune *tune, Diag *diag);
+/* Warns, once, where lines of graphs that were compiled, or that the model does not have, are of no kernel, or of a
+ * library that is not asked for. */
+void tune_warn(const Tune *tune, const Module *module);
 
 /* What tune_read reads; lines of a graph follow one another. */
 void tune_print(Text *out, const Tune *tune, const char *target);

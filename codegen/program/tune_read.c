@@ -157,5 +157,7 @@ bool tune_read(Tune *tune, Arena *arena, Diag *diag, Str path, Str text, const c
         good = read_line(&r, take_until(&rest, '\n'));
     if (good && r.graph.ptr)
         return diag_error(diag, place_of(&r, r.graph), "this graph is not closed: the file ends in it");
+    if (good && !r.judged)
+        diag_warning(diag, (Place){r.source, 0, 1}, "this file is empty: it tunes nothing");
     return good;
 }
