@@ -6,6 +6,7 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
+#include "nnc_cpu_tiles.h"
 
 #ifndef NNC_CPU_H
 #define NNC_CPU_H
@@ -41,19 +42,6 @@ static inline nnc_cpu nnc_cpu_here(void)
         __asm__ volatile("xgetbv" : "=a"(here.xcr0), "=d"(d) : "c"(0));
 #endif
     return here;
-}
-
-/* Tile registers, bits 17 and 18 of XCR0, are large: Linux gives them to a process that asks, once and for all its
- * threads.  Does it have them from now on? */
-static inline int nnc_cpu_tiles(void)
-{
-#if defined(__x86_64__) && defined(__linux__)
-    long refused; /* arch_prctl(ARCH_REQ_XCOMP_PERM, the number of the state) */
-    __asm__ volatile("syscall" : "=a"(refused) : "a"(158L), "D"(0x1023L), "S"(18L) : "rcx", "r11", "memory");
-    return refused == 0;
-#else
-    return 0;
-#endif
 }
 
 /* Does the machine have all that is needed?  Tile registers are asked for where they are needed and all else is there.

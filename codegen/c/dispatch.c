@@ -4,7 +4,7 @@
 
 #include "c/unit.h"
 
-#include "runtime_nnc_cpu.h" /* runtime/nnc_cpu.h as a C string: cpu_text */
+#include "runtime_nnc_cpu.h" /* runtime/nnc_cpu.h, with what it includes, as a C string: cpu_text */
 
 /* NAME_versions.h */
 

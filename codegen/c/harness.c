@@ -5,7 +5,7 @@
 #include "c/source.h"
 #include "ops/family.h"
 
-#include "runtime_nnc_cpu.h" /* cpu_text */
+#include "runtime_nnc_cpu_tiles.h" /* cpu_tiles_text */
 
 Str harness_prefix(const Entry *entry, Arena *arena)
 {
@@ -344,7 +344,7 @@ void emit_test(const Program *program, const Golden *golden, Text *out)
                 "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
                 STR_ARG(name), STR_ARG(name));
     if (asks_for_tiles(program))
-        text_printf(out, "%s\n", cpu_text);
+        text_printf(out, "%s\n", cpu_tiles_text);
     for (uint32_t e = 0; e < program->entry_count; e++)
         harness_arrays(out, &program->entry[e], &golden[e]);
     harness_functions(out, program, true);
