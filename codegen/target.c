@@ -145,6 +145,7 @@ const Target target_table[] = {
     {.name = "aarch64",
      .cc_flags = "-march=armv8-a",
      .macro = "__aarch64__",
+     .machine = MACHINE_AARCH64,
      .dialect = DIALECT_VECTOR,
      .lanes = 4,
      .vector_registers = 32,
@@ -155,6 +156,7 @@ const Target target_table[] = {
     {.name = "riscv64-v",
      .cc_flags = "-march=rv64gcv",
      .macro = "__riscv_vector",
+     .machine = MACHINE_RISCV64,
      .dialect = DIALECT_VECTOR,
      .lanes = 4,
      .vector_registers = 32,
@@ -201,9 +203,19 @@ static const Target *by_name(const char *name)
     return NULL;
 }
 
+#if defined(__aarch64__)
+#define THIS_MACHINE MACHINE_AARCH64
+#elif defined(__riscv) && __riscv_xlen == 64
+#define THIS_MACHINE MACHINE_RISCV64
+#else
+#define THIS_MACHINE MACHINE_ANY
+#endif
+
 bool target_is_here(const Target *target)
 {
     nnc_cpu here = nnc_cpu_here();
+    if (target->machine != MACHINE_ANY && target->machine != THIS_MACHINE)
+        return false;
     return !target->cpu || nnc_cpu_has(&here, target->cpu);
 }
 
@@ -214,9 +226,8 @@ static const Target *this_machine(void)
     for (uint32_t i = 0; i < target_count; i++)
         if (target_table[i].cpu && target_is_here(&target_table[i]))
             found = &target_table[i];
-#if defined(__aarch64__)
-    found = by_name("aarch64");
-#endif
+    if (THIS_MACHINE == MACHINE_AARCH64)
+        found = by_name("aarch64");
     return found ? found : by_name("generic");
 }
 

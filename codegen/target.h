@@ -20,6 +20,9 @@ typedef enum Backend {
 
 extern const char *const backend_names[]; /* in this order; ends with NULL */
 
+/* Whose C runs on a machine of this kind alone; `cpu` tells those of the x86 family apart. */
+typedef enum Machine { MACHINE_ANY, MACHINE_AARCH64, MACHINE_RISCV64 } Machine;
+
 typedef struct Target {
     const char *name;
     const char *cc_flags;      /* for gcc and clang, e.g. -march=x86-64-v4 */
@@ -27,6 +30,7 @@ typedef struct Target {
     const char *old_macro;     /* the same by an older name of some compilers; NULL: there is none */
     const struct nnc_cpu *cpu; /* what a machine must have, as it tells where it runs (runtime/nnc_cpu.h); NULL: it is
                                   not asked */
+    Machine machine;
     Dialect dialect;
     uint32_t lanes; /* of f32 in a vector register; 1 where the dialect has none */
     uint32_t vector_registers;
