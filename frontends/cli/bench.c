@@ -14,15 +14,17 @@
 
 typedef struct Work { /* of one run */
     int64_t flops, bytes;
+    bool once; /* there are loops that a condition alone ends, of which this is one round */
 } Work;
 
-/* Of all rounds, where their number is known; of all branches.  Recurses over their nesting. */
+/* Of all rounds, where their number is known, else of one; of all branches.  Recurses over their nesting. */
 static void add_work(Work *work, const Entry *entry, const StepList *list, int64_t rounds)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         const Step *step = &list->step[i];
         const Kernel *kernel = &entry->memory.kernel[step->kernel];
         int64_t own = step->kind == STEP_LOOP ? flow_most_rounds(&entry->graph->node[kernel->node[0]]) : 1;
+        work->once |= !own;
         if (step->kind == STEP_LAUNCH && step_is_first(entry->memory.kernel, step)) {
             work->flops = number_plus(work->flops, number_times(kernel->flops, rounds));
             work->bytes = number_plus(work->bytes, number_times(kernel->bytes, rounds));
@@ -100,8 +102,11 @@ static void print_table(Text *out, const Result *r)
     char middle[32];
     put_row(out, "latency", roofline_seconds(middle, median), "the median; least " STR_FMT ", 90 %% under " STR_FMT,
             STR_ARG(least), STR_ARG(most));
-    put_row(out, "work", flops_text(a, (double)r->work.flops, "FLOP"), "in %u kernel%s", r->kernels,
-            r->kernels == 1 ? "" : "s");
+    put_row(out, "work", flops_text(a, (double)r->work.flops, "FLOP"), "in %u kernel%s%s", r->kernels,
+            r->kernels == 1 ? "" : "s",
+            r->work.once
+                ? ", of one round of loops whose rounds depend on data, as are rate and bytes; --kernels counts all"
+                : "");
     put_row(out, "rate", flops_text(a, (double)r->work.flops / median, "FLOP/s"), "%.1f %% of the peak of %s",
             quantile(&r->share, 5) * 100, flops_text(b, quantile(&r->peak, 5), "FLOP/s"));
     put_row(out, "bytes moved", plan_bytes(a, r->work.bytes), "at %.1f GB/s", (double)r->work.bytes / median * 1e-9);
@@ -117,8 +122,10 @@ static void print_json(Text *out, const Result *r)
                 "\", \"target\": \"%s\", \"threads\": %u, \"runs\": %u, \"median_s\": %.9g, \"least_s\": %.9g, ",
                 STR_ARG(r->model), r->target, r->threads, r->runs, median, quantile(&r->second, 0));
     text_printf(out,
-                "\"flop\": %" PRId64 ", \"flop_per_s\": %.6g, \"peak_flop_per_s\": %.6g, \"share_of_peak\": %.4f, ",
-                r->work.flops, (double)r->work.flops / median, quantile(&r->peak, 5), quantile(&r->share, 5));
+                "\"flop\": %" PRId64
+                ", \"loops_once\": %s, \"flop_per_s\": %.6g, \"peak_flop_per_s\": %.6g, \"share_of_peak\": %.4f, ",
+                r->work.flops, r->work.once ? "true" : "false", (double)r->work.flops / median, quantile(&r->peak, 5),
+                quantile(&r->share, 5));
     text_printf(out,
                 "\"bytes_moved\": %" PRId64 ", \"arena_bytes\": %" PRId64 ", \"weights_bytes\": %" PRId64
                 ", \"kernels\": %u}\n",
@@ -264,7 +271,8 @@ const Verb verb_bench = {
         "N "
         "times the peak), the rate of floating-point operations (a "
         "multiply-add is two), its share of the peak of a loop of multiply-adds that is compiled alike and "
-        "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.\n\n"
+        "measured between the runs (the median of the ratios), and the bytes that the kernels read and write.  Of a "
+        "loop whose rounds depend on data these figures are of one round, which is said (\"loops_once\" in JSON).\n\n"
         "With --kernels the same of each kernel, medians of a run (of all its rounds, in a loop), under the roofs of "
         "the machine: operations for each byte that must be moved; the share of its roof, which is the peak or the "
         "bandwidth of the level of memory that its bytes fit in (for weights, of memory of the size of all weights and "
