@@ -426,7 +426,7 @@ static bool differentiate(GradPass *pass, Graph *graph, const Node *grad, ValueI
     Reverse r = {.graph = graph, .scratch = pass->context->scratch, .node = *grad};
     const Type *y = value_type(graph, grad->in[0]);
     const ValueId *wrt = grad->in + op_first_wrt(grad->op);
-    ValueId seed = grad->op == OP_PULLBACK ? grad->in[1] : reverse_full(&r, y->dtype, &y->shape, 1);
+    ValueId seed = op_first_wrt(grad->op) > 1 ? grad->in[1] : reverse_full(&r, y->dtype, &y->shape, 1);
     GradRequest request = {
         .y = grad->in, .seed = &seed, .y_count = 1, .wrt = wrt, .wrt_count = grad->out_count, .node = grad};
     if (!grad_derive(pass, graph, &request, gradient))

@@ -44,21 +44,31 @@ static const WantedFunction AVERAGE = {"`average` takes a function of averages, 
                                        "is no average, which takes (a, p, ...) and gives one result: the next a", 2, 1,
                                        1};
 
+/* `sgd`, or `sgd@fast`, which reads as a product. */
+static bool is_bare(const AstExpr *expr)
+{
+    return expr->kind == AST_NAME || (expr->kind == AST_BINARY && expr->op == T_AT &&
+                                      expr->left->kind == AST_NAME && expr->right->kind == AST_NAME);
+}
+
 /* A call without what minimize gives: a bare name has no arguments. */
 static bool read_function(Minimize *m, const AstExpr *expr, const WantedFunction *wanted, Binder *binder)
 {
     Builder *b = m->b;
     AstExpr *call = arena_copy(b->scratch, expr, sizeof *expr);
-    if (expr->kind == AST_NAME) {
+    if (is_bare(expr)) {
+        bool labelled = expr->kind == AST_BINARY;
         call->kind = AST_CALL;
-        call->label = NULL;
+        call->name = labelled ? expr->left->name : expr->name;
+        call->label = labelled ? expr->right->name : NULL;
+        call->checkpoint = false;
         call->count = 0;
     }
     if (call->kind != AST_CALL)
         return build_complain(b, expr->place, "%s", wanted->takes);
     Str name = build_name_text(b, call->name);
     const AstFunction *function = build_find_function(b->frame->file, name);
-    if (!function && op_find(name) != OP_COUNT)
+    if (!function && op_find(name) < OP_WRITTEN)
         return build_complain(b, call->name->place, STR_FMT " %s", STR_ARG(name), wanted->is_not);
     if (!function)
         return build_complain(b, call->name->place, "no function '" STR_FMT "'%s", STR_ARG(name),
