@@ -47,8 +47,8 @@ static const WantedFunction AVERAGE = {"`average` takes a function of averages, 
 /* `sgd`, or `sgd@fast`, which reads as a product. */
 static bool is_bare(const AstExpr *expr)
 {
-    return expr->kind == AST_NAME || (expr->kind == AST_BINARY && expr->op == T_AT &&
-                                      expr->left->kind == AST_NAME && expr->right->kind == AST_NAME);
+    return expr->kind == AST_NAME || (expr->kind == AST_BINARY && expr->op == T_AT && expr->left->kind == AST_NAME &&
+                                      expr->right->kind == AST_NAME);
 }
 
 /* A call without what minimize gives: a bare name has no arguments. */
