@@ -19,6 +19,7 @@ typedef struct Printer {
     const Var *lane; /* of the region around, or NULL */
     uint32_t lanes;
     bool wide;                  /* positions need more than an int */
+    bool holds;                 /* those that have names are hidden from optimisers */
     bool alone;                 /* the statement is all that its braces hold */
     bool shared;                /* the next block prints between statements of another */
     const Var *var[MOST_LOOPS]; /* loops around, and the names they got */

@@ -205,6 +205,16 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
                           "#else\n"
                           "#define NNC_ROLLED\n"
                           "#endif\n\n"));
+    if (needs->held)
+        text_str(out, STR("/* Addresses that are not taken apart, nor with those of other kernels: clang 14 would for "
+                          "minutes. */\n"
+                          "#if defined(__GNUC__)\n"
+                          "#define NNC_HELD(address) __asm__(\"\" : \"+r\"(address))\n"
+                          "#define NNC_APART __attribute__((noinline))\n"
+                          "#else\n"
+                          "#define NNC_HELD(address) ((void)0)\n"
+                          "#define NNC_APART\n"
+                          "#endif\n\n"));
     if (needs->in_order)
         text_str(
             out,

@@ -149,6 +149,7 @@ typedef struct PreludeNeeds { /* what has been asked for */
     bool careful;             /* NNC_CAREFUL */
     bool in_order;            /* NNC_IN_ORDER */
     bool rolled;              /* NNC_ROLLED */
+    bool held;                /* NNC_HELD, NNC_APART */
 } PreludeNeeds;
 
 /* Notes the need and gives the name to call, in static storage or the arena. */

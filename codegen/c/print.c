@@ -9,6 +9,12 @@
 
 #define MOST_UNROLLED 8 /* rounds of a loop that C compilers may unroll */
 
+/* So many loops of a kernel may be cut at the edges of an image before its addresses are held: by one loop over rows,
+ * or by several, as the phases of a transposed convolution have them.  Of more, clang 14 compares what each address is
+ * made of with the bounds of all loops, for up to a minute; one that is held is just a number to it. */
+#define MOST_CUT            28
+#define MOST_CUT_BY_SEVERAL 7
+
 static const char *vector_type(const Printer *printer, DType dtype)
 {
     return str_format(printer->arena, "%s%u", dtype == DT_BOOL || dtype == DT_I32 ? "i32x" : "f32x", printer->lanes)
@@ -17,16 +23,24 @@ static const char *vector_type(const Printer *printer, DType dtype)
 
 /* Statements */
 
+static void declare_position(Printer *printer, const Local *local, Str name, Index value)
+{
+    bool assigned = printer->assigned[local->id], held = printer->holds && !assigned;
+    Str text = print_index_of(printer, str_from(local->name), value);
+    print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", assigned || held ? "" : "const ", print_index_type(printer),
+               STR_ARG(name), STR_ARG(text));
+    if (held)
+        print_line(printer, "NNC_HELD(" STR_FMT ");", STR_ARG(name));
+}
+
 static void declare(Printer *printer, const Local *local, Index i, Index j, const Expr *value)
 {
     bool vector = local->lanes && printer->lane;
     const char *type = vector ? vector_type(printer, local->dtype) : prelude_c_type(local->dtype);
     const char *fixed = value && !printer->assigned[local->id] ? "const " : "";
     Str name = print_local(printer, local, i, j);
-    if (value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes) { /* names a position */
-        Str index = print_index_of(printer, str_from(local->name), value->index);
-        print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, print_index_type(printer), STR_ARG(name),
-                   STR_ARG(index));
+    if (value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes) {
+        declare_position(printer, local, name, value->index);
         return;
     }
     Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
@@ -410,6 +424,46 @@ void print_block(Printer *printer, const Block *block)
     }
 }
 
+/* At an edge of an image, not where the last round of several ends. */
+static bool is_cut(const Stmt *stmt)
+{
+    return (stmt->clamp_low || stmt->clamp_high) && !stmt->low.count;
+}
+
+static bool is_cut_by(const Stmt *stmt, const Var *var)
+{
+    return is_cut(stmt) && ((stmt->clamp_low && index_uses(stmt->low_least, var)) ||
+                            (stmt->clamp_high && index_uses(stmt->high_most, var)));
+}
+
+/* How many loops of the block are cut; by `var`, if there is one. */
+static uint32_t cut_loops(const Block *block, const Var *var)
+{
+    uint32_t count = 0;
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
+        count +=
+            (var ? is_cut_by(stmt, var) : is_cut(stmt)) + cut_loops(&stmt->body, var) + cut_loops(&stmt->other, var);
+    return count;
+}
+
+/* How many loops cut others? */
+static uint32_t cutting_loops(const Block *block)
+{
+    uint32_t count = 0;
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
+        count += (stmt->kind == STMT_FOR && cut_loops(&stmt->body, stmt->var)) + cutting_loops(&stmt->body) +
+                 cutting_loops(&stmt->other);
+    return count;
+}
+
+/* Not wide ones, for which 32-bit machines have no register. */
+static bool holds_addresses(const Printer *printer)
+{
+    const Block *body = &printer->kernel->body;
+    uint32_t most = cutting_loops(body) > 1 ? MOST_CUT_BY_SEVERAL : MOST_CUT;
+    return printer->target->dialect != DIALECT_CUDA && !printer->wide && cut_loops(body, NULL) > most;
+}
+
 /* Which locals change after their declaration, and do positions fit an int? */
 static void survey(Printer *printer, const Block *block)
 {
@@ -428,6 +482,7 @@ void print_start(Printer *printer)
     printer->assigned = ARENA_ARRAY(printer->arena, bool, block_locals(&kernel->body) + 1);
     survey(printer, &kernel->body);
     printer->wide |= kernel->bytes > INT32_MAX;
+    printer->holds = holds_addresses(printer);
 }
 
 static bool has_loop(const Block *block, LoopKind kind)
@@ -486,7 +541,10 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
         constants->wide = printer.wide;
 
     /* Inlined into its caller a kernel's pointers lose `restrict` in gcc, and its sums their registers. */
-    const char *apart = target->dialect == DIALECT_VECTOR ? "__attribute__((noinline))\n" : "";
+    const char *apart = target->dialect == DIALECT_VECTOR ? "__attribute__((noinline))\n"
+                        : printer.holds                   ? "NNC_APART\n"
+                                                          : "";
+    needs->held |= printer.holds;
     bool careful = crosswise_reads(kernel, arena), in_order = has_loop(&kernel->body, LOOP_IN_ORDER);
     needs->careful |= careful;
     needs->in_order |= in_order;
