@@ -71,6 +71,7 @@ def elementwise_cases():
     mask = Tensor("bool", np.arange(12).reshape(3, 4) % 3 == 0)
     for shapes in [[(3, 4), (3, 4)], [(4,), (3, 1)], [(), (3, 4)]]:
         yield Case("select", "select(i0, x0, x1)", shapes, others=[mask])
+    yield Case("pullback", "pullback(x0 * x0 * sin(x1), x2, x0)", [(3, 4), (4,), (3, 4)])
     yield Case("cast", "cast(x0, to = f64) * x0", [(3, 2)])  # of other dtypes: tests/lit/grad/edges.nnc
 
 
