@@ -56,20 +56,19 @@ static bool check_conv_channels(Graph *graph, NodeId node)
 {
     const Shape *x = infer_in_shape(graph, node, 0), *weight = infer_in_shape(graph, node, 1);
     int64_t groups = attr_int(&graph->node[node], "groups");
-    Str operands = infer_show_operands(graph, node);
 
     if (groups < 1)
         return infer_fail(graph, node, "`groups` must be at least 1, not %lld", (long long)groups);
     if (x->dim[1] % groups)
         return infer_fail(graph, node, "%lld groups do not divide %lld channels: " STR_FMT, (long long)groups,
-                          (long long)x->dim[1], STR_ARG(operands));
+                          (long long)x->dim[1], STR_ARG(infer_show_operands(graph, node)));
     if (weight->dim[0] % groups)
         return infer_fail(graph, node, "%lld groups do not divide %lld output channels: " STR_FMT, (long long)groups,
-                          (long long)weight->dim[0], STR_ARG(operands));
+                          (long long)weight->dim[0], STR_ARG(infer_show_operands(graph, node)));
     if (weight->dim[1] != x->dim[1] / groups)
         return infer_fail(graph, node, "the weight takes %lld channels, the image has %lld%s: " STR_FMT,
                           (long long)weight->dim[1], (long long)(x->dim[1] / groups), groups > 1 ? " per group" : "",
-                          STR_ARG(operands));
+                          STR_ARG(infer_show_operands(graph, node)));
     if (graph->node[node].in_count > 2) {
         const Shape *bias = infer_in_shape(graph, node, 2);
         if (bias->rank != 1 || bias->dim[0] != weight->dim[0])

@@ -89,29 +89,12 @@ bool model_save(Cli *cli, Module *module, Str path, const Text *text)
     return false;
 }
 
-/* The first tensor of the model's file that would not be in one written now; NULL: there is none. */
-static const StoredTensor *first_lost(Cli *cli, const Model *model)
-{
-    Map kept = {.arena = &cli->arena};
-    const Safetensors *file = &model->weights.stored;
-    for (uint32_t g = 0; g < model->module->graph_count; g++) {
-        const Graph *graph = model->module->graph[g];
-        for (ValueId v = 0; v < graph->value_count; v++)
-            if (has_elements(&graph->value[v]))
-                map_put(&kept, value_show(graph, v), v);
-    }
-    for (uint32_t i = 0; i < file->count; i++)
-        if (map_get(&kept, file->tensor[i].name) == MAP_NONE)
-            return &file->tensor[i];
-    return NULL;
-}
-
 bool model_keeps_weights(Cli *cli, const Model *model, Str path)
 {
     Str beside = weights_path_beside(&cli->arena, path);
     bool over = model->weights_path.len && file_same(beside, model->weights_path) &&
                 weights_are_saved(model->module, has_elements);
-    const StoredTensor *lost = over ? first_lost(cli, model) : NULL;
+    const StoredTensor *lost = over ? weights_first_lost(model->module, &model->weights.stored, has_elements) : NULL;
     if (lost)
         diag_file_error(&cli->diag, beside,
                         "these are the weights of " STR_FMT ", and " STR_FMT " would be lost: give another -o",

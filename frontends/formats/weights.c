@@ -302,37 +302,49 @@ typedef struct Saver {
     bool partial; /* some param is left to its initialiser */
 } Saver;
 
-static void collect(Saver *s, const Graph *graph, ValueId id)
+static void collect(Saver *s, const Graph *graph, ValueId id, bool in_body)
 {
     const Value *value = graph_value(graph, id);
-    bool stored = s->stored(value);
+    bool stored = s->stored(value) && !(in_body && value->role == ROLE_CONST);
     Str name = stored ? value_show(graph, id) : (Str){0};
     if (stored && map_add(&s->by_name, name, s->count))
         ARENA_PUSH(s->arena, s->list, s->count, s->capacity, ((NamedTensor){name, value->data}));
     s->partial |= !stored && value_declared(value) == ROLE_PARAM;
 }
 
-/* Constants in bodies of loops and branches stand in the text.  Recurses over the nesting of calls. */
-static void collect_graph(Saver *s, const Graph *graph)
+/* Constants in bodies of loops and branches stand in the text; params of layers that are called there do not.  Recurses
+ * over the nesting of calls and bodies. */
+static void collect_graph(Saver *s, const Graph *graph, bool in_body)
 {
     for (ValueId id = 0; id < graph->value_count; id++)
-        collect(s, graph, id);
-    for (NodeId n = 0; n < graph->node_count; n++)
-        for (uint32_t i = 0; !node_has_bodies(&graph->node[n]) && i < graph->node[n].sub_count; i++)
-            collect_graph(s, graph->node[n].sub[i]);
+        collect(s, graph, id, in_body);
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = graph_node(graph, n);
+        for (uint32_t i = 0; i < node->sub_count; i++)
+            collect_graph(s, node->sub[i], in_body || node_has_bodies(node));
+    }
 }
 
 static Saver collect_module(Module *module, bool (*stored)(const Value *value))
 {
     Saver s = {.stored = stored, .arena = module->arena, .by_name = {.arena = module->arena}};
     for (uint32_t g = 0; g < module->graph_count; g++)
-        collect_graph(&s, module->graph[g]);
+        collect_graph(&s, module->graph[g], false);
     return s;
 }
 
 bool weights_are_saved(Module *module, bool (*stored)(const Value *value))
 {
     return collect_module(module, stored).count > 0;
+}
+
+const StoredTensor *weights_first_lost(Module *module, const Safetensors *file, bool (*stored)(const Value *value))
+{
+    Saver s = collect_module(module, stored);
+    for (uint32_t i = 0; i < file->count; i++)
+        if (map_get(&s.by_name, file->tensor[i].name) == MAP_NONE)
+            return &file->tensor[i];
+    return NULL;
 }
 
 bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))

@@ -65,5 +65,7 @@ Str weights_path_beside(Arena *arena, Str model);
  */
 bool weights_save(Module *module, Str path, bool (*stored)(const Value *value));
 bool weights_are_saved(Module *module, bool (*stored)(const Value *value)); /* are there any? */
+/* The first tensor of the file that is not among them, so that writing over it would lose it; NULL: there is none. */
+const StoredTensor *weights_first_lost(Module *module, const Safetensors *file, bool (*stored)(const Value *value));
 
 #endif

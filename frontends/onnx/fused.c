@@ -126,9 +126,8 @@ static bool write_standardize(OnnxMatch *m, const char *text)
 /* A name of the model that dense would change keeps it from being one. */
 static bool keeps_name(const OnnxNode *node, uint32_t operand, const char *label, const char *param)
 {
-    const char *given = node->in[operand]->wish, *plain = onnx_identifier(node->onnx, given);
-    return strcmp(given, plain) != 0 || onnx_is_number(str_from(given)) ||
-           strcmp(given, onnx_text(node, "%s.%s", label, param)) == 0;
+    return onnx_name_is_free(node, operand) ||
+           strcmp(node->in[operand]->wish, onnx_text(node, "%s.%s", label, param)) == 0;
 }
 
 static bool write_dense(OnnxMatch *m, const char *text)

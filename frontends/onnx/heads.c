@@ -47,6 +47,28 @@ static bool write_split(OnnxNode *n)
                                                  onnx_name_value(n->onnx, reshape->in[0]), (long long)heads);
 }
 
+/* What a recurrent layer gives, as the library has it, of what ONNX makes of it; NULL of other values. */
+static const char *rows_of(const OnnxValue *value)
+{
+    return value->maker && value == value->maker->out[0] ? value->maker->rows : NULL;
+}
+
+static bool take_rows(OnnxNode *n, const char *rows)
+{
+    onnx_set_value(n, 0, onnx_written(n, rows));
+    return true;
+}
+
+/* [steps, 1, n, d] of a recurrent layer in one direction to [steps, n, d] */
+static bool write_steps(OnnxNode *n)
+{
+    OnnxNode copy = *n;
+    const int64_t *axes;
+    uint32_t count;
+    const char *rows = onnx_operand(n, 0).value ? rows_of(n->in[0]) : NULL;
+    return rows && onnx_axes(&copy, 13, 4, &axes, &count) && count == 1 && axes[0] == 1 && take_rows(n, rows);
+}
+
 /* [n, h, t, d] to [n, t, h * d]: what the reshape makes, its second operand says. */
 static bool makes_rows(const Shape *from, const OnnxNode *reshape)
 {
@@ -72,6 +94,8 @@ static bool write_merge(OnnxNode *n)
     onnx_match_start(&match, n);
     if (!swaps(transpose, heads_first, 4) || !makes_rows(extents_of(transpose, 0), n))
         return false;
+    if (rows_of(transpose->in[0]))
+        return take_rows(n, rows_of(transpose->in[0]));
     onnx_match_enter(&match, heads);
     return onnx_match_alone(&match) &&
            onnx_emit(n, "%s = merge_heads(%s)", onnx_out(n, 0), onnx_name_value(n->onnx, transpose->in[0]));
@@ -241,5 +265,7 @@ bool onnx_write_heads(OnnxNode *node)
         return write_attention(node);
     if (strcmp(op, "Transpose") == 0)
         return write_split(node);
+    if (strcmp(op, "Squeeze") == 0)
+        return write_steps(node);
     return strcmp(op, "Reshape") == 0 && write_merge(node);
 }

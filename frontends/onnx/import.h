@@ -128,6 +128,7 @@ struct OnnxNode {
     int32_t narrow;   /* the same of result 0 */
     OnnxValue *count; /* of the results that are marked in `counted` */
     uint32_t counted, count_axis[COUNTED_RESULTS];
+    const char *rows;          /* of a recurrent layer: all steps, [steps, batch, directions * width]; NULL of others */
     bool covers;               /* it stands for several nodes of the model, which nobody reads then */
     bool lacks;                /* it has asked for an operand that is not there */
     const char *reason, *hint; /* why it is not supported */
@@ -169,6 +170,7 @@ bool onnx_import_outputs(Onnx *onnx, const OnnxScope *scope, OnnxResults *result
 /* names.c */
 const char *onnx_identifier(Onnx *onnx, const char *name); /* the name, or what is left of it */
 const char *onnx_unique(Onnx *onnx, const char *name);     /* the same, unlike all others */
+bool onnx_can_be_named(Onnx *onnx, const char *name);      /* does nothing else have it? */
 /* `val_98`: what an exporter calls that for which the network has no name, so that it need not stay. */
 bool onnx_is_number(Str name);
 
@@ -269,6 +271,7 @@ const Onnx__FunctionProto *onnx_find_function(Onnx *onnx, const char *domain, co
 bool onnx_owns(const OnnxNode *node, const OnnxParam *param, uint32_t count);  /* are all of them this node's alone? */
 OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count); /* its label is for the call */
 const char *onnx_layer_wish(const OnnxNode *node, const OnnxParam *param, uint32_t count); /* for a label */
+bool onnx_name_is_free(const OnnxNode *node, uint32_t operand); /* it is a number, or none that the text could have */
 /* Are the params that the call has made those of the layer?  False after onnx_no. */
 bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer);
 

@@ -180,6 +180,12 @@ const char *onnx_layer_wish(const OnnxNode *node, const OnnxParam *param, uint32
     return choose_wish(node, param, count, &given);
 }
 
+bool onnx_name_is_free(const OnnxNode *node, uint32_t operand)
+{
+    const char *given = node->in[operand]->wish;
+    return strcmp(given, onnx_identifier(node->onnx, given)) != 0 || onnx_is_number(str_from(given));
+}
+
 static bool is_free(const OnnxNode *node, const char *label, const OnnxParam *param, uint32_t count)
 {
     bool free = map_get(&node->onnx->names, str_from(label)) == MAP_NONE;

@@ -92,6 +92,12 @@ static bool is_of_another(const Onnx *onnx, Str wish, const char *name)
            (map_get(&onnx->inputs, wish) != MAP_NONE || map_get(&onnx->outputs, wish) != MAP_NONE);
 }
 
+bool onnx_can_be_named(Onnx *onnx, const char *name)
+{
+    Str wish = str_from(onnx_identifier(onnx, name));
+    return is_free(onnx, wish) && !is_of_another(onnx, wish, name);
+}
+
 const char *onnx_unique(Onnx *onnx, const char *name)
 {
     const char *plain = onnx_identifier(onnx, name);

@@ -1,24 +1,8 @@
-/* RNN, GRU and LSTM: the product with all steps at once, then a scan over them, for each direction. */
+/* RNN, GRU and LSTM: as a layer of the library, or the product with all steps at once, then a scan over them, for each
+ * direction. */
+#include "onnx/recurrent.h"
+
 #include <string.h>
-
-#include "onnx/import.h"
-
-typedef enum Kind { RNN, GRU, LSTM } Kind;
-
-typedef struct Recurrence {
-    OnnxNode *node;
-    Kind kind;
-    int64_t steps, batch, width, gates, directions;
-    bool batch_first;
-    const char *xs;      /* [steps, batch, input] */
-    const char *lengths; /* [batch, 1] as i64; NULL: all steps of all sequences */
-    DType dtype;
-
-    /* Of one direction: */
-    int64_t direction;
-    bool backward;
-    const char *zs, *weight, *bias; /* input's part of the gates; hidden weight; hidden bias, or NULL: in zs */
-} Recurrence;
 
 static const char *names(Recurrence *r, const char *word)
 {
@@ -54,6 +38,9 @@ static const struct {
     {"ScaledTanh", "(tanh($ * B) * A)", 1, 1},
 };
 
+static const char *const usual_activation[][3] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
+static const uint32_t activations_of[] = {1, 2, 3}; /* each kind, in one direction */
+
 static double number_at(const OnnxNode *n, const char *name, uint32_t i, double fallback)
 {
     const Onnx__AttributeProto *a = onnx_attribute(n, name);
@@ -69,12 +56,22 @@ static bool same_word(const ProtobufCBinaryData *word, const char *name)
     return word->len == length;
 }
 
+bool onnx_recurrence_is_usual(const Recurrence *r)
+{
+    const Onnx__AttributeProto *a = onnx_attribute(r->node, "activations");
+    bool usual = true;
+    for (uint32_t i = 0; a && i < a->n_strings; i++)
+        usual &= same_word(&a->strings[i], usual_activation[r->kind][i % activations_of[r->kind]]);
+    return usual && onnx_float(r->node, "clip", 0) <= 0;
+}
+
 /* Activation `i` of the direction, of x. */
-static const char *activate(Recurrence *r, uint32_t i, const char *fallback, const char *x)
+static const char *activate(Recurrence *r, uint32_t i, const char *x)
 {
     OnnxNode *n = r->node;
     const Onnx__AttributeProto *a = onnx_attribute(n, "activations");
-    uint32_t each = r->kind == LSTM ? 3 : r->kind == GRU ? 2 : 1, at = (uint32_t)r->direction * each + i;
+    const char *fallback = usual_activation[r->kind][i];
+    uint32_t at = (uint32_t)r->direction * activations_of[r->kind] + i;
     ProtobufCBinaryData word = {strlen(fallback), (uint8_t *)(uintptr_t)fallback};
     if (a && at < a->n_strings)
         word = a->strings[at];
@@ -203,7 +200,7 @@ static void write_rnn_step(Recurrence *r, Step *s)
 {
     const char *sum = names(r, "sum");
     text_printf(&s->body, "    %s = %s + matmul(%s, %s, transpose_y = true)\n", sum, s->z, s->h, r->weight);
-    text_printf(&s->body, "    %s = %s\n", s->h1, activate(r, 0, "Tanh", clipped(r, sum)));
+    text_printf(&s->body, "    %s = %s\n", s->h1, activate(r, 0, clipped(r, sum)));
 }
 
 static void write_gru_step(Recurrence *r, Step *s)
@@ -218,16 +215,15 @@ static void write_gru_step(Recurrence *r, Step *s)
         r->bias ? onnx_text(n, " + %s[%lld:%lld]", r->bias, (long long)(2 * r->width), (long long)(3 * r->width)) : "";
     text_printf(&s->body, "    %s = %s[:, 0:%lld] + matmul(%s, %s, transpose_y = true)%s\n", hs, s->z,
                 (long long)(2 * r->width), s->h, wu, bias_u);
-    text_printf(&s->body, "    %s = %s\n", u, activate(r, 0, "Sigmoid", clipped(r, slice_of(r, hs, 0))));
-    text_printf(&s->body, "    %s = %s\n", v, activate(r, 0, "Sigmoid", clipped(r, slice_of(r, hs, 1))));
+    text_printf(&s->body, "    %s = %s\n", u, activate(r, 0, clipped(r, slice_of(r, hs, 0))));
+    text_printf(&s->body, "    %s = %s\n", v, activate(r, 0, clipped(r, slice_of(r, hs, 1))));
     if (apart)
         text_printf(&s->body, "    %s = %s + %s * (matmul(%s, %s, transpose_y = true)%s)\n", sum, slice_of(r, s->z, 2),
                     v, s->h, wn, bias_n);
     else
         text_printf(&s->body, "    %s = %s + matmul(%s * %s, %s, transpose_y = true)\n", sum, slice_of(r, s->z, 2), v,
                     s->h, wn);
-    text_printf(&s->body, "    %s = (1.0 - %s) * %s + %s * %s\n", s->h1, u, activate(r, 1, "Tanh", clipped(r, sum)), u,
-                s->h);
+    text_printf(&s->body, "    %s = (1.0 - %s) * %s + %s * %s\n", s->h1, u, activate(r, 1, clipped(r, sum)), u, s->h);
 }
 
 /* What a gate sees of the cell */
@@ -248,15 +244,15 @@ static void write_lstm_step(Recurrence *r, Step *s)
     const char *forget = onnx_text(n, "%s%s", slice_of(r, sum, 2), peephole(r, s->c, 2));
     const char *out = onnx_text(n, "%s%s", slice_of(r, sum, 1), peephole(r, s->c1, 1));
     text_printf(&s->body, "    %s = %s + matmul(%s, %s, transpose_y = true)\n", sum, s->z, s->h, r->weight);
-    text_printf(&s->body, "    %s = %s\n", i, activate(r, 0, "Sigmoid", clipped(r, onnx_text(n, "(%s)", in))));
+    text_printf(&s->body, "    %s = %s\n", i, activate(r, 0, clipped(r, onnx_text(n, "(%s)", in))));
     if (onnx_int(n, "input_forget", 0))
         text_printf(&s->body, "    %s = 1.0 - %s\n", f, i);
     else
-        text_printf(&s->body, "    %s = %s\n", f, activate(r, 0, "Sigmoid", clipped(r, onnx_text(n, "(%s)", forget))));
-    text_printf(&s->body, "    %s = %s\n", g, activate(r, 1, "Tanh", clipped(r, slice_of(r, sum, 3))));
+        text_printf(&s->body, "    %s = %s\n", f, activate(r, 0, clipped(r, onnx_text(n, "(%s)", forget))));
+    text_printf(&s->body, "    %s = %s\n", g, activate(r, 1, clipped(r, slice_of(r, sum, 3))));
     text_printf(&s->body, "    %s = %s * %s + %s * %s\n", s->c1, f, s->c, i, g);
-    text_printf(&s->body, "    %s = %s\n", o, activate(r, 0, "Sigmoid", clipped(r, onnx_text(n, "(%s)", out))));
-    text_printf(&s->body, "    %s = %s * %s\n", s->h1, o, activate(r, 2, "Tanh", s->c1));
+    text_printf(&s->body, "    %s = %s\n", o, activate(r, 0, clipped(r, onnx_text(n, "(%s)", out))));
+    text_printf(&s->body, "    %s = %s * %s\n", s->h1, o, activate(r, 2, s->c1));
 }
 
 /* Behind the end of a sequence its state stays, and what it gives is 0. */
@@ -347,6 +343,8 @@ static bool recur(OnnxNode *n, Kind kind)
     if (!start(&r, n, kind))
         return false;
     bool backward = r.backward;
+    if (onnx_recurrence_is_layer(&r))
+        return onnx_write_recurrent_layer(&r);
     for (r.direction = 0; r.direction < r.directions; r.direction++) {
         r.backward = backward || r.direction == 1;
         if (!multiply(&r) || !scan(&r, &result[r.direction]))

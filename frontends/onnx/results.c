@@ -26,20 +26,21 @@ static bool is_taken(const OnnxResults *results, Str name)
     return false;
 }
 
-/* Is it that name, or one that had to be made of it, as another value has it? */
-static bool is_named(const Onnx *onnx, const char *value, const char *name)
+/* Is it called that, or what had to be made of it, as another value is? */
+static bool is_named(Onnx *onnx, const char *value, const char *name)
 {
-    size_t length = strlen(name);
-    bool begins = strncmp(value, name, length) == 0;
-    return begins && (!value[length] || (value[length] == '_' && map_get(&onnx->made, str_from(value)) != MAP_NONE));
+    const char *plain = onnx_identifier(onnx, name);
+    size_t length = strlen(plain);
+    bool begins = strncmp(value, plain, length) == 0;
+    bool made = begins && value[length] == '_' && map_get(&onnx->made, str_from(value)) != MAP_NONE;
+    return begins && (!value[length] || (made && !onnx_can_be_named(onnx, name)));
 }
 
 /* Under the model's name, where the value has not that already; one name cannot be two results. */
 static bool import_tensor(Onnx *onnx, OnnxResults *results, OnnxValue *value, const char *name)
 {
-    const char *plain = onnx_identifier(onnx, name),
-               *text = onnx_name_value(onnx, value); /* a constant has a name now */
-    bool kept = value->name && is_named(onnx, value->name, plain);
+    const char *text = onnx_name_value(onnx, value); /* a constant has a name now */
+    bool kept = value->name && is_named(onnx, value->name, name);
     if (kept && !is_taken(results, str_from(value->name))) {
         push(onnx, results, str_from(value->name));
         return true;

@@ -28,6 +28,12 @@ def names_that_are_no_identifiers(t):
 
 
 @case
+def a_result_keeps_its_name_whatever_is_called_alike(t):
+    m = model(graph([node("Relu", ["x"], ["#y"]), node("Identity", ["#y"], ["y"])], [X], [value("y", [1, 2])]))
+    assert "-> (y) {" in (t.write(m), t.run("import", "m.onnx"))[1]
+
+
+@case
 def a_shape_gives_its_symbols_to_other_inputs(t):
     m = model(graph([node("MatMul", ["a", "b"], ["y"])], [value("a", ["n", "k"]), value("b", ["k", "m"])], [value("y", ["n", "m"])]))
     t.write(m)
