@@ -17,7 +17,7 @@ static bool check_cotangent(Graph *graph, NodeId node)
 {
     const Type *y = infer_in_type(graph, node, 0), *cotangent = infer_in_type(graph, node, 1);
     bool fits = cotangent->dtype == y->dtype && shape_eq(&cotangent->shape, &y->shape);
-    return fits || infer_fail(graph, node, STR_FMT " has not the dtype and shape of " STR_FMT,
+    return fits || infer_fail(graph, node, "the cotangent takes the dtype and shape of y: " STR_FMT ", " STR_FMT,
                               STR_ARG(infer_show_operand(graph, node, 1)), STR_ARG(infer_show_operand(graph, node, 0)));
 }
 

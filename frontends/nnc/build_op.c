@@ -291,14 +291,17 @@ static Thing compute(Builder *b, OpCode op, const Thing *operand, uint32_t count
 /* `y, wrt = [...]` */
 static void put_operands(Text *text, OpCode op)
 {
-    const char *names = op_info(op)->operands;
     Str list = op_list(op);
-    if (list.len)
-        text_printf(text, "(%.*s, " STR_FMT " = [...])", (int)(list.ptr - names - 1), names, STR_ARG(list));
-    else if (op_most(op) == UINT32_MAX)
+    if (!list.len && op_most(op) == UINT32_MAX) {
         text_printf(text, "tensors");
-    else
-        text_printf(text, "the operands (%s)", names);
+        return;
+    }
+    text_printf(text, list.len ? "(" : "the operands (");
+    for (const char *s = op_info(op)->operands; *s && s != list.ptr; s++)
+        text_printf(text, "%s%c", *s == ' ' ? "," : "", *s);
+    if (list.len)
+        text_printf(text, STR_FMT " = [...]", STR_ARG(list));
+    text_char(text, ')');
 }
 
 static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t count)
