@@ -35,6 +35,7 @@ typedef struct Thing {
     Const c;
     const struct Thing *many;
     uint32_t count;
+    struct Room *room; /* of a list that has been appended to: more fits behind its items */
 } Thing;
 
 typedef struct Binding {

@@ -95,16 +95,41 @@ Thing build_tensors_of(Builder *b, Thing thing)
 
 /* Operators */
 
+/* Where lists lie that grow at their end.  The longest takes up `used` items, those it grew from the first of these. */
+typedef struct Room {
+    Thing *item;
+    uint32_t used, capacity;
+} Room;
+
+static Room *make_room(Builder *b, const Thing *item, uint32_t count, uint32_t capacity)
+{
+    Room *room = ARENA_NEW(b->scratch, Room);
+    *room = (Room){.item = ARENA_ARRAY(b->scratch, Thing, capacity), .used = count, .capacity = capacity};
+    if (count)
+        memcpy(room->item, item, count * sizeof *item);
+    b->steps += capacity; /* copies are work too */
+    return room;
+}
+
+/* A loop that appends to a list in each round copies it only where it has outgrown its room, or where another list has
+ * grown from there before. */
 static Thing join(Builder *b, Thing x, Thing y, Place place)
 {
+    uint32_t depth = x.c.depth > y.c.depth ? x.c.depth : y.c.depth;
+    Room *room = x.room;
     x = build_take_apart(b, x);
     y = build_take_apart(b, y);
-    Thing *item = ARENA_ARRAY(b->scratch, Thing, x.count + y.count);
-    if (x.count)
-        memcpy(item, x.many, x.count * sizeof *item);
+    uint32_t count = x.count + y.count;
+    if (count > CONST_LIST_MOST)
+        return build_complain(b, place, "a list longer than %u", CONST_LIST_MOST), build_thing_bad();
+    if (!room || room->item != x.many || room->used != x.count || room->capacity < count)
+        room = make_room(b, x.many, x.count, 2 * count);
     if (y.count)
-        memcpy(item + x.count, y.many, y.count * sizeof *item);
-    return list_of(b, item, x.count + y.count, place);
+        memcpy(room->item + x.count, y.many, y.count * sizeof *room->item);
+    b->steps += y.count;
+    room->used = count;
+    return (Thing){
+        .kind = THING_LIST, .many = room->item, .count = count, .room = room, .c = {.kind = C_LIST, .depth = depth}};
 }
 
 static Thing repeat(Builder *b, Thing list, int64_t times, Place place)
