@@ -126,25 +126,23 @@ void train_show_step(Trainer *t)
 
 /* Lines */
 
-static void put_scores(Text *out, const Scores *scores)
+static void put_scores(Text *out, const char *of, const Scores *scores)
 {
     for (uint32_t i = 0; i < scores->count; i++) {
-        text_printf(out, i ? ", " : " ");
+        text_printf(out, "%s", i ? ", " : of);
         score_print(out, &scores->at[i]);
     }
+    if (scores->count)
+        text_printf(out, "; ");
 }
 
 void train_show_epoch(const Trainer *t, double seconds)
 {
     const Progress *p = &t->progress;
     Text out = {0};
-    text_printf(&out, "epoch %" PRId64 "/%" PRId64 ":", p->epoch, t->epochs);
-    put_scores(&out, &p->train);
-    if (t->valid.graph) {
-        text_printf(&out, "; validation");
-        put_scores(&out, &p->valid);
-    }
-    text_printf(&out, "; ");
+    text_printf(&out, "epoch %" PRId64 "/%" PRId64 ": ", p->epoch, t->epochs);
+    put_scores(&out, "", &p->train);
+    put_scores(&out, "validation ", &p->valid);
     put_rate(&out, seconds > 0 ? (double)(trainer_steps(t) - t->before) / seconds : 0);
     text_char(&out, '\n');
     put(&out);

@@ -187,6 +187,19 @@ graph step(x: f32[2, 3], y: i32[]) -> (loss: f32[]) {
     assert work.tensors("c")["n"] == 10
 
 
+def nothing_to_show(make):
+    """A graph that gives no number has no scores in its lines, only how fast it is."""
+    work = make("""nnc 1
+graph step(x: f32[3]) -> () {
+    param w: f32[3] = 0.0
+    w <- w + x
+}
+""")
+    work.data("d.npz", x=np.ones((5, 3), "f4"))
+    text = work.train("--data", "d.npz", "--epochs", 1, "--save", "c")
+    assert re.search(r"^epoch 1/1: [\d.,e+]+ steps/s$", text, re.MULTILINE), text
+
+
 def batches(make):
     """--batch sets the constant that the model writes for it."""
     work = make(LINEAR)
@@ -377,8 +390,8 @@ def ends_at_nan(make):
     assert "epoch 2/" not in text and work.bytes("c") == before, "a checkpoint that has learnt nothing but NaN"
 
 
-TESTS = [as_in_numpy, given_numbers, one_at_a_time, batches, validated, resumed, interrupted, states_that_infer, from_weights,
-         on_terminals, drawn, many_epochs, ends_at_nan]
+TESTS = [as_in_numpy, given_numbers, one_at_a_time, nothing_to_show, batches, validated, resumed, interrupted, states_that_infer,
+         from_weights, on_terminals, drawn, many_epochs, ends_at_nan]
 
 
 def main():
