@@ -21,7 +21,7 @@ static Str show(const Matcher *m, const Type *type)
     return type_show(&m->cli->arena, type);
 }
 
-/* What an array of samples is for the input: `u8[samples, 1, 28, 28]`. */
+/* What an array of samples is for the input: `u8[samples, 1, 28, 28]`; of a scalar also the one for all of them. */
 static Str show_wanted(const Matcher *m)
 {
     const Shape *shape = &m->input->type->shape;
@@ -30,6 +30,8 @@ static Str show_wanted(const Matcher *m)
     for (uint32_t d = 1; d < shape->rank; d++)
         text_printf(&out, ", %" PRId64, shape->dim[d]);
     text_char(&out, ']');
+    if (!shape->rank)
+        text_printf(&out, " or %s[]", dtype_name(m->input->type->dtype));
     Str shown = str_copy(&m->cli->arena, text_view(&out));
     text_free(&out);
     return shown;
