@@ -84,6 +84,17 @@ static void draw_order(Trainer *t)
             t->number[i] = i;
 }
 
+/* What the last step has made of the params no score has seen yet; what is kept would be worth nothing. */
+static int check_params(const Trainer *t)
+{
+    const NamedTensor *param = weights_list_not_finite(&t->list, t->host);
+    if (!param)
+        return STATUS_OK;
+    int status = complain_of_number(t, str_format(&t->cli->arena, "step %" PRId64, t->progress.step));
+    diag_note(&t->cli->diag, (Place){0}, "it is in param " STR_FMT, STR_ARG(param->name));
+    return status;
+}
+
 static int train_epoch(Trainer *t)
 {
     int status = STATUS_OK;
@@ -92,7 +103,7 @@ static int train_epoch(Trainer *t)
     t->before = t->progress.step;
     while (status == STATUS_OK && !halt_signal() && t->progress.step < trainer_steps(t))
         status = train_step(t);
-    return status;
+    return status == STATUS_OK ? check_params(t) : status;
 }
 
 /* Batch after batch in order; the last is filled up with the first samples again, which count as little as they can:

@@ -1,5 +1,6 @@
 #include "cli/train_weights.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "formats/wanted.h"
@@ -64,6 +65,27 @@ static void *find_data(const Host *host, Str name)
         return nnc_slot_data(slot, host->params);
     slot = nnc_slot_find(&host->model->state, text);
     return slot ? nnc_slot_data(slot, host->state) : NULL;
+}
+
+static bool is_finite(const Tensor *tensor)
+{
+    int64_t count = shape_elements(&tensor->type->shape);
+    bool finite = true;
+    for (int64_t i = 0; finite && i < count; i++)
+        finite = isfinite(tensor_number(tensor, i));
+    return finite;
+}
+
+const NamedTensor *weights_list_not_finite(const WeightsList *list, const Host *host)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        char name[1024];
+        snprintf(name, sizeof name, STR_FMT, STR_ARG(list->at[i].name));
+        const nnc_slot *slot = nnc_slot_find(&host->model->params, name);
+        if (slot && !is_finite(&(Tensor){list->at[i].tensor->type, nnc_slot_data(slot, host->params)}))
+            return &list->at[i];
+    }
+    return NULL;
 }
 
 bool weights_list_write(Cli *cli, Str path, const WeightsList *list, const Host *host)

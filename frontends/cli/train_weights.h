@@ -15,6 +15,9 @@ typedef struct WeightsList {
  * compiled, which rewrites it. */
 WeightsList weights_list(Arena *arena, const Module *module, const Graph *trains, const WantedList *wanted);
 
+/* The first param among them with an element that is not finite now; NULL: there is none. */
+const NamedTensor *weights_list_not_finite(const WeightsList *list, const Host *host);
+
 /* Writes their present values aside, and renames.  False after an error in the diag. */
 bool weights_list_write(Cli *cli, Str path, const WeightsList *list, const Host *host);
 

@@ -390,8 +390,25 @@ def ends_at_nan(make):
     assert "epoch 2/" not in text and work.bytes("c") == before, "a checkpoint that has learnt nothing but NaN"
 
 
+def ends_at_params(make):
+    """The last step of an epoch makes params that no score has seen: they are not kept over better ones."""
+    work = make("""nnc 1
+graph step(x: f32[3]) -> (loss: f32[]) {
+    param w: f32[3] = 1.0
+    loss = reduce_sum(w * x)
+    w <- w / x
+}
+""")
+    work.data("good.npz", x=np.ones((1, 3), "f4"))
+    work.data("zero.npz", x=np.zeros((1, 3), "f4"))
+    work.train("--data", "good.npz", "--epochs", 1, "--save", "c", "-o", "w")
+    before = work.bytes("c"), work.bytes("w")
+    work.train("--data", "zero.npz", "--epochs", 2, "--resume", "c", "-o", "w", status=1)
+    assert (work.bytes("c"), work.bytes("w")) == before, "params that are not finite are kept"
+
+
 TESTS = [as_in_numpy, given_numbers, one_at_a_time, nothing_to_show, batches, validated, resumed, interrupted, states_that_infer,
-         from_weights, on_terminals, drawn, many_epochs, ends_at_nan]
+         from_weights, on_terminals, drawn, many_epochs, ends_at_nan, ends_at_params]
 
 
 def main():
