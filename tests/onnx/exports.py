@@ -330,6 +330,15 @@ def calls_of_several_results_and_words(t):
 
 
 @case
+def sums_of_one_image_in_groups(t):
+    """As Einstein's sum, whose axes are as many as the result's, but others"""
+    text = ["graph g(x: f64[1, 3, 5], w: f64[9, 1, 2], b: f64[9]) -> (y) { y = conv1d(x, w, b, stride = 2, groups = 3) }"]
+    assert "Einsum" in ops(t.export(*text))
+    at = numpy.random.default_rng(1).normal
+    t.same(text, {"x": at(size=(1, 3, 5)), "w": at(size=(9, 1, 2)), "b": at(size=9)}, "y")
+
+
+@case
 def positions_in_order(t):
     dtypes = {"f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i32": "i4", "i64": "i8", "u16": "u2", "u64": "u8"}
     for dtype, numpy_dtype in dtypes.items():

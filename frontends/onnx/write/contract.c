@@ -99,17 +99,22 @@ static ExportId write_sum(ExportNode *n, const Contraction *c)
         part[i] = export_unfold(n, n->in[i], value_shape(n->graph, n->node->in[i]), &u[i]);
     Text equation = {0};
     uint32_t rank = 0;
+    bool same = true; /* has it the result's shape?  Groups and their channels are two axes, extents of 1 are none. */
     put_axes(&equation, &u[0]);
     text_char(&equation, ',');
     put_axes(&equation, &u[1]);
     text_printf(&equation, "->");
     for (uint32_t a = 0; a < c->axis_count; a++)
-        if (c->axis[a].role != AXIS_SUM && c->axis[a].role != AXIS_TAP && c->axis[a].extent != 1)
-            text_char(&equation, (char)('a' + a)), rank++;
+        if (c->axis[a].role != AXIS_SUM && c->axis[a].role != AXIS_TAP && c->axis[a].extent != 1) {
+            text_char(&equation, (char)('a' + a));
+            same = same && rank < result->rank && result->dim[rank] == c->axis[a].extent;
+            rank++;
+        }
     ExportId sum = export_make(n, "Einsum($%u, $%u){equation='%s'}", part[0], part[1], equation.ptr);
     text_free(&equation);
-    return rank == result->rank ? sum
-                                : export_make(n, "Reshape($%u, %s)", sum, export_ints(n, result->dim, result->rank));
+    return same && rank == result->rank
+               ? sum
+               : export_make(n, "Reshape($%u, %s)", sum, export_ints(n, result->dim, result->rank));
 }
 
 static bool is_empty(const ExportNode *n, uint32_t i)
