@@ -24,15 +24,14 @@ bool onnx_mask_operand(OnnxNode *n, uint32_t operand, const char *number)
 {
     OnnxValue *value = n->in[operand];
     const char *entries = there(n, value), *masked = onnx_temp(n, "masked");
-    if (!entries || !onnx_emit(n, "%s = select(%s, %s, full(%s, [], %s))", masked, entries,
+    if (!entries || !onnx_emit(n, "%s = select(%s, %s, cast(%s, to = %s))", masked, entries,
                                onnx_name_value(n->onnx, value), number, dtype_name(value->type->dtype)))
         return false;
     n->in[operand] = onnx_written(n, masked);
     return true;
 }
 
-/* What is less than all numbers of a dtype, or more than all */
-static const char *farthest(const OnnxNode *n, DType dtype, bool least)
+const char *onnx_farthest(const OnnxNode *n, DType dtype, bool least)
 {
     if (dtype_is_float(dtype))
         return least ? "-inf" : "inf";
@@ -42,7 +41,9 @@ static const char *farthest(const OnnxNode *n, DType dtype, bool least)
         return least ? "-9223372036854775807 - 1" : "9223372036854775807";
     bool is_signed = !dtype_is_unsigned(dtype);
     double range = ldexp(1, (int)dtype_bytes(dtype) * 8 - is_signed);
-    return dtype == DT_U64 ? NULL : onnx_number(n, dtype, least ? (is_signed ? -range : 0) : range - 1);
+    if (dtype == DT_U64)
+        return least ? "0" : "-1"; /* which has the bits of its largest */
+    return onnx_number(n, dtype, least ? (is_signed ? -range : 0) : range - 1);
 }
 
 static bool takes(const int64_t *axes, uint32_t count, uint32_t axis)
@@ -92,7 +93,7 @@ static bool mask_reduced(OnnxNode *n, uint32_t axis)
     if (strcmp(op, "Mean") == 0)
         return mask_mean(n);
     bool least = strcmp(op, "Max") == 0 || strcmp(op, "LogSumExp") == 0;
-    const char *number = least || strcmp(op, "Min") == 0 ? farthest(n, dtype, least)
+    const char *number = least || strcmp(op, "Min") == 0 ? onnx_farthest(n, dtype, least)
                          : strcmp(op, "Prod") == 0       ? "1"
                                                          : "0";
     return number && onnx_mask_operand(n, 0, number);
@@ -103,7 +104,7 @@ static bool mask_chosen(OnnxNode *n, uint32_t axis)
 {
     int64_t along, list[1];
     const char *number =
-        farthest(n, onnx_type(n, 0)->dtype, n->proto->op_type[3] == 'M' && n->proto->op_type[4] == 'a');
+        onnx_farthest(n, onnx_type(n, 0)->dtype, n->proto->op_type[3] == 'M' && n->proto->op_type[4] == 'a');
     if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along))
         return false;
     list[0] = along;
@@ -119,7 +120,7 @@ static bool mask_top_k(OnnxNode *n, uint32_t axis)
     int64_t along;
     bool largest = onnx_int(n, "largest", 1) != 0, known = n->opset < 10 || n->in[1]->known;
     const OnnxValue *value = n->in[0];
-    const char *number = farthest(n, value->type->dtype, largest), *k = onnx_temp(n, "most");
+    const char *number = onnx_farthest(n, value->type->dtype, largest), *k = onnx_temp(n, "most");
     if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &along))
         return false;
     if (along != axis) {
@@ -209,9 +210,10 @@ static bool take_scattered(OnnxNode *n, uint32_t operand, const OnnxValue *value
     n->count = onto->count;
     n->counted = onto->count != NULL;
     n->count_axis[0] = onto->count_axis;
+    if (operand && lists) /* the op wants as many slices as lists, whichever of them were counted */
+        return at->count && at->count_axis == value->count_axis && at->count_axis + 1 < onnx_rank(n, 1);
     if (operand)
-        return at->count == value->count && at->count_axis == value->count_axis &&
-               (!lists || at->count_axis + 1 < onnx_rank(n, 1));
+        return at->count == value->count && at->count_axis == value->count_axis;
     if (at->count) /* positions from its end would be others */
         return true;
     return lists ? along >= onnx_dim(n, 1, -1)

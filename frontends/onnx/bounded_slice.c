@@ -77,6 +77,12 @@ static bool cut_counted(OpenSlice *s, const OnnxExtent *end)
         return true;
     if (s->count && !has_own_count(s))
         return onnx_no(n, "two of its axes are as large as data say");
+    if (!s->limited && !s->count && end->most <= extent) { /* it has all of them */
+        s->limited = true;
+        s->count = end->count;
+        s->count_axis = s->axis;
+        return cut(s, 0, end->most);
+    }
     const char *many = onnx_name_value(n->onnx, end->count);
     const char *own = has_own_count(s) ? onnx_name_value(n->onnx, s->count) : onnx_text(n, "%lld", (long long)extent);
     return limit(s, onnx_text(n, "minimum(%s, %s)", many, own)) && cut(s, 0, least(end->most, extent));

@@ -142,13 +142,26 @@ static const char *list_ends(OnnxNode *n)
                : ends;
 }
 
+/* The first of an operand along an axis */
+static const char *first_of(OnnxNode *n, uint32_t operand, uint32_t axis, int64_t extent)
+{
+    if (onnx_dim(n, operand, axis) == extent)
+        return onnx_in(n, operand);
+    return onnx_text(n, "slice(%s, axes = %u, begin = 0, end = %lld)", onnx_in(n, operand), axis, (long long)extent);
+}
+
 /* The same of slices: lists of positions behind a count lead to the last one in each dimension, of which the first has
- * one more. */
+ * one more.  There are as many slices as lists, so that either may have more padding. */
 static bool write_counted_slices(OnnxNode *n, const char *mode)
 {
     const OnnxValue *lists = n->in[1];
+    uint32_t axis = lists->count_axis;
+    if (axis + 1 >= onnx_rank(n, 1) || axis >= onnx_rank(n, 2))
+        return onnx_no(n, "its slices do not fit its positions");
+    int64_t rows = least(onnx_dim(n, 1, axis), onnx_dim(n, 2, axis));
     long long extent = onnx_dim(n, 0, 0);
-    const char *from_begin = onnx_temp(n, "at"), *room = onnx_temp(n, "room"), *given = onnx_in(n, 1);
+    const char *from_begin = onnx_temp(n, "at"), *room = onnx_temp(n, "room");
+    const char *given = first_of(n, 1, axis, rows), *slices = first_of(n, 2, axis, rows);
     if (!onnx_emit(n, "%s = select(%s < 0, %s + %s, %s)", from_begin, given, given, list_ends(n), given))
         return false;
     n->in[1] = onnx_written(n, from_begin);
@@ -158,7 +171,7 @@ static bool write_counted_slices(OnnxNode *n, const char *mode)
            onnx_emit(n, "%s = concat(%s, slice(%s, axes = 0, begin = 0, end = 1), axis = 0)", room, onnx_in(n, 0),
                      onnx_in(n, 0)) &&
            onnx_emit(n, "%s = slice(scatter_nd(%s, %s, %s%s), axes = 0, begin = 0, end = %lld)", onnx_out(n, 0), room,
-                     onnx_in(n, 1), onnx_in(n, 2), mode, extent);
+                     onnx_in(n, 1), slices, mode, extent);
 }
 
 static bool write_scatter_nd(OnnxNode *n)

@@ -241,6 +241,9 @@ bool onnx_write_bounded_top_k(OnnxNode *node);
 bool onnx_mask_count(OnnxNode *node, uint32_t operand);
 /* The operand with `number`, written in its dtype, behind its count */
 bool onnx_mask_operand(OnnxNode *node, uint32_t operand, const char *number);
+/* What is less than all numbers of a dtype, or more than all, as text */
+const char *onnx_farthest(const OnnxNode *node, DType dtype, bool least);
+
 /* bounded_shape.c: integers that nodes move about between shapes */
 typedef struct OnnxExtent {
     int64_t most;     /* the number, or where there is a count the largest that it can be */

@@ -22,19 +22,18 @@ static const char *fill(OnnxNode *n, const char *form, const char *x, const char
     return filled;
 }
 
-/* What the largest or the smallest of nothing is: of floats infinite.  NULL where something is reduced, or where the
- * sum or product of nothing is meant. */
+/* What the largest or the smallest of nothing is: what any element takes the place of.  NULL where something is
+ * reduced, or where the sum or product of nothing is meant. */
 static const char *of_nothing(const OnnxNode *n, const int64_t *axes, uint32_t count)
 {
     const char *op = n->proto->op_type;
-    bool is_bool = onnx_type(n, 0)->dtype == DT_BOOL, empty = !count && !shape_elements(&onnx_type(n, 0)->shape);
+    DType dtype = onnx_type(n, 0)->dtype;
+    bool smallest = strcmp(op, "ReduceMin") == 0, empty = !count && !shape_elements(&onnx_type(n, 0)->shape);
     for (uint32_t i = 0; i < count; i++)
         empty |= onnx_dim(n, 0, axes[i]) == 0;
-    if (!empty)
+    if (!empty || (!smallest && strcmp(op, "ReduceMax") != 0 && strcmp(op, "ReduceLogSumExp") != 0))
         return NULL;
-    if (strcmp(op, "ReduceMin") == 0)
-        return is_bool ? "1" : "inf";
-    return strcmp(op, "ReduceMax") != 0 && strcmp(op, "ReduceLogSumExp") != 0 ? NULL : is_bool ? "0" : "-inf";
+    return onnx_farthest(n, dtype, !smallest);
 }
 
 static bool write_of_nothing(OnnxNode *n, const char *value, const int64_t *axes, uint32_t count)
@@ -49,10 +48,8 @@ static bool write_of_nothing(OnnxNode *n, const char *value, const int64_t *axes
         if (keep || !gone)
             shape.dim[shape.rank++] = gone ? 1 : type->shape.dim[d];
     }
-    if (dtype_is_int(type->dtype))
-        return onnx_no(n, "it chooses from no integers");
-    return onnx_emit(n, "%s = full(%s, %s, %s)", onnx_out(n, 0), value, onnx_list(n, shape.dim, shape.rank),
-                     dtype_name(type->dtype));
+    return onnx_emit(n, "%s = broadcast(cast(%s, to = %s), shape = %s)", onnx_out(n, 0), value, dtype_name(type->dtype),
+                     onnx_list(n, shape.dim, shape.rank));
 }
 
 /* How many elements become one */

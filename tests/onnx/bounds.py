@@ -72,6 +72,21 @@ def slices_go_where_lists_of_positions_say_that_are_there(t):
 
 
 @case
+def slices_go_to_as_many_places_as_there_are_of_them(t):
+    """Where a mask is set: rows that are counted otherwise than its places, as PyTorch exports masked_scatter, or so many as there are"""
+    at = [node("NonZero", ["mask"], ["places"]), node("Transpose", ["places"], ["lists"], perm=[1, 0])]
+    some = [node("Shape", ["lists"], ["s"]), node("Gather", ["s", "zero"], ["k"]), node("Slice", ["rows", "zero", "k", "zero"], ["some"])]
+    onto, mask = numpy.arange(12, dtype="f4").reshape(6, 2), numpy.array([0, 1, 0, 0, 1, 1], bool)
+    for extent, nodes, last in ((4, [*at, *some], "some"), (6, [*at, *some], "some"), (9, [*at, *some], "some"), (3, at, "rows")):
+        rows = -numpy.arange(2 * extent, dtype="f4").reshape(extent, 2)
+        m = model(graph([*nodes, node("ScatterND", ["onto", "lists", last], ["y"])],
+                        [value("onto", [6, 2]), value("mask", [6], 9), value("rows", [extent, 2])], [value("y", None)], WEIGHTS), opset=17)
+        want = onto.copy()
+        want[mask] = rows[:3]
+        numpy.testing.assert_array_equal(t.value(m, onto=onto, mask=mask, rows=rows), want)
+
+
+@case
 def reductions_take_what_is_there(t):
     for op, of in (("Sum", numpy.sum), ("Prod", numpy.prod), ("Max", numpy.max), ("Min", numpy.min),
                    ("SumSquare", lambda x, axis: (x * x).sum(axis)), ("L1", lambda x, axis: abs(x).sum(axis)),
@@ -83,8 +98,8 @@ def reductions_take_what_is_there(t):
         numpy.testing.assert_allclose(across(TABLES[0]), of(chosen(TABLES[0]), axis=1), 1e-5, 1e-6)
     places = Found(t, node("ReduceSum", ["a.at"], ["y"], keepdims=0))
     assert [places(x, bounded=False) for x in TABLES] == [numpy.nonzero(x[:, 0] > 0)[0].sum() for x in TABLES]
-    largest = Found(t, node("ReduceMax", ["a.at"], ["y"], keepdims=0))
-    assert largest(TABLES[0], bounded=False) == 5
+    for op, wanted in (("ReduceMax", 5), ("ReduceMin", 0)):
+        assert Found(t, node(op, ["a.at"], ["y"], keepdims=0))(TABLES[0], bounded=False) == wanted
     for op, of in (("ArgMax", numpy.argmax), ("ArgMin", numpy.argmin)):
         numpy.testing.assert_array_equal(Found(t, node(op, ["a"], ["y"], axis=0, keepdims=0))(TABLES[0], bounded=False), of(chosen(TABLES[0]), 0))
 

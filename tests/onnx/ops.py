@@ -68,6 +68,11 @@ def the_largest_of_nothing(t):
                     [value("x", [2, 0])], [value("y", None), value("z", None)]))
     numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros((2, 0), "f4")), [[-numpy.inf], [-numpy.inf]])
     numpy.testing.assert_array_equal(t.value(m, "z", x=numpy.zeros((2, 0), "f4")), [numpy.inf, numpy.inf])
+    for dtype, kind in (("u1", 2), ("i1", 3), ("i4", 6), ("i8", 7), ("u8", 13)):
+        m = model(graph([node(op, ["x"], [y], axes=[1], keepdims=0) for op, y in (("ReduceMax", "y"), ("ReduceMin", "z"))], [value("x", [1, 0], kind)],
+                        [value("y", None), value("z", None)]), opset=13)
+        numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros((1, 0), dtype)), [numpy.iinfo(dtype).min])
+        numpy.testing.assert_array_equal(t.value(m, "z", x=numpy.zeros((1, 0), dtype)), [numpy.iinfo(dtype).max])
 
 
 @case
