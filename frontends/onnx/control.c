@@ -158,52 +158,6 @@ static bool start_loop(OnnxNode *n, Loop *l)
     return true;
 }
 
-static OnnxValue *known_int(OnnxNode *n, DType dtype, int64_t number)
-{
-    Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, dtype, 0, NULL));
-    tensor_set_number(tensor, 0, (double)number);
-    return onnx_known_value(n->onnx, tensor, "i");
-}
-
-/* The rounds one after another; the condition must be known at the end of each. */
-static bool unroll(Loop *l)
-{
-    OnnxNode *n = l->node;
-    Onnx *onnx = n->onnx;
-    OnnxValue **value = ARENA_ARRAY(onnx->arena, OnnxValue *, l->body->n_output + 1);
-    Text *stack = ARENA_ARRAY(onnx->arena, Text, l->stacked + 1);
-    bool goes_on = l->condition != 0, good = true;
-    int64_t round = 0, around = onnx->round;
-
-    for (uint32_t i = 0; i < l->carried; i++)
-        value[1 + i] = n->in[2 + i];
-    for (; good && goes_on && (!l->counted || round < l->rounds); round++) {
-        OnnxScope *scope = onnx_body_scope(n);
-        onnx->round = (around * MOST_UNROLLED + round) % INT32_MAX;
-        onnx_bind(scope, onnx, onnx_body_name(l->body->input[0]->name), known_int(n, DT_I64, round));
-        onnx_bind(scope, onnx, onnx_body_name(l->body->input[1]->name), known_int(n, DT_BOOL, 1));
-        for (uint32_t i = 0; i < l->carried; i++)
-            onnx_bind(scope, onnx, onnx_body_name(l->body->input[2 + i]->name), value[1 + i]);
-        good = round < MOST_UNROLLED ? onnx_body_import(n, scope, l->body, value)
-                                     : onnx_no(n, "it has more than %d rounds, which cannot be a loop", MOST_UNROLLED);
-        if (good && !value[0]->known)
-            good = onnx_no(n, "whether there is another round is known only when running");
-        for (uint32_t i = 0; good && i < l->stacked; i++)
-            good = put_names(n, &stack[i], &value[1 + l->carried + i], 1) && (text_printf(&stack[i], ", "), true);
-        goes_on = good && tensor_number(value[0]->known, 0) != 0;
-    }
-    onnx->round = around;
-    for (uint32_t i = 0; good && i < l->carried; i++)
-        onnx_set_value(n, i, value[1 + i]);
-    for (uint32_t i = 0; i < l->stacked; i++) {
-        if (good && onnx_wants(n, l->carried + i))
-            good = round ? onnx_emit(n, "%s = stack(%saxis = 0)", onnx_out(n, l->carried + i), stack[i].ptr)
-                         : onnx_no(n, "it has no round, and so results of unknown shape");
-        text_free(&stack[i]);
-    }
-    return good;
-}
-
 /* The body in a block of its own: names of what goes round, results, and the text. */
 typedef struct Round {
     const char **carried; /* counter, condition, values */
@@ -325,6 +279,77 @@ static bool write_as_loop(Loop *l)
     good = good && write_rounds(l, &r);
     text_free(&r.next);
     text_free(&r.stack);
+    return good;
+}
+
+/* Slices that no round has given: none, of the shape and dtype that the body says. */
+static bool stack_nothing(Loop *l)
+{
+    OnnxNode *n = l->node;
+    Round r;
+    bool good = import_round(l, &r);
+    for (uint32_t i = 0; good && i < l->stacked; i++) {
+        const Type *type = r.result[1 + l->carried + i]->type;
+        int64_t dim[MAX_RANK] = {0};
+        uint32_t rank = type->shape.rank + 1;
+        if (rank > MAX_RANK)
+            good = onnx_no(n, "it stacks results of %u dimensions", rank - 1);
+        for (uint32_t d = 1; good && d < rank; d++)
+            dim[d] = type->shape.dim[d - 1];
+        if (good)
+            onnx_set_known(n, l->carried + i,
+                           tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, type->dtype, rank, dim)));
+    }
+    text_free(&r.next);
+    text_free(&r.stack);
+    return good;
+}
+
+static OnnxValue *known_int(OnnxNode *n, DType dtype, int64_t number)
+{
+    Tensor *tensor = tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, dtype, 0, NULL));
+    tensor_set_number(tensor, 0, (double)number);
+    return onnx_known_value(n->onnx, tensor, "i");
+}
+
+/* The rounds one after another; the condition must be known at the end of each but the last. */
+static bool unroll(Loop *l)
+{
+    OnnxNode *n = l->node;
+    Onnx *onnx = n->onnx;
+    OnnxValue **value = ARENA_ARRAY(onnx->arena, OnnxValue *, l->body->n_output + 1);
+    Text *stack = ARENA_ARRAY(onnx->arena, Text, l->stacked + 1);
+    bool goes_on = l->condition != 0, good = true;
+    int64_t round = 0, around = onnx->round;
+
+    for (uint32_t i = 0; i < l->carried; i++)
+        value[1 + i] = n->in[2 + i];
+    for (; good && goes_on && (!l->counted || round < l->rounds); round++) {
+        OnnxScope *scope = onnx_body_scope(n);
+        onnx->round = (around * MOST_UNROLLED + round) % INT32_MAX;
+        onnx_bind(scope, onnx, onnx_body_name(l->body->input[0]->name), known_int(n, DT_I64, round));
+        onnx_bind(scope, onnx, onnx_body_name(l->body->input[1]->name), known_int(n, DT_BOOL, 1));
+        for (uint32_t i = 0; i < l->carried; i++)
+            onnx_bind(scope, onnx, onnx_body_name(l->body->input[2 + i]->name), value[1 + i]);
+        good = round < MOST_UNROLLED ? onnx_body_import(n, scope, l->body, value)
+                                     : onnx_no(n, "it has more than %d rounds, which cannot be a loop", MOST_UNROLLED);
+        bool last = l->counted && round + 1 >= l->rounds; /* which is so, whatever its condition says */
+        if (good && !last && !value[0]->known)
+            good = onnx_no(n, "whether there is another round is known only when running");
+        for (uint32_t i = 0; good && i < l->stacked; i++)
+            good = put_names(n, &stack[i], &value[1 + l->carried + i], 1) && (text_printf(&stack[i], ", "), true);
+        goes_on = good && !last && tensor_number(value[0]->known, 0) != 0;
+    }
+    onnx->round = around;
+    for (uint32_t i = 0; good && i < l->carried; i++)
+        onnx_set_value(n, i, value[1 + i]);
+    if (good && l->stacked && !round)
+        good = stack_nothing(l);
+    for (uint32_t i = 0; i < l->stacked; i++) {
+        if (good && round && onnx_wants(n, l->carried + i))
+            good = onnx_emit(n, "%s = stack(%saxis = 0)", onnx_out(n, l->carried + i), stack[i].ptr);
+        text_free(&stack[i]);
+    }
     return good;
 }
 

@@ -76,6 +76,19 @@ def the_largest_of_nothing(t):
 
 
 @case
+def loops_of_one_round_and_of_none(t):
+    """What the condition says behind the last round does not matter; no round gives no slices, of the shape that the body says."""
+    body = graph([node("Add", ["v", "x"], ["w"]), node("ReduceSum", ["w"], ["s"], keepdims=0), node("Less", ["s", "ten"], ["on"])],
+                 [value("i", [], 7), value("go", [], 9), value("v", [2])], [value("on", [], 9), value("w", [2]), value("w", [2])], name="body")
+    x = numpy.array([1, 2], "f4")
+    for rounds, y, z in ((1, 2 * x, 2 * x[None]), (0, x, x[None][:0])):
+        m = model(graph([node("Loop", ["n", "", "x"], ["y", "z"], body=body)], [value("x", [2])], [value("y", None), value("z", None)],
+                        [tensor("n", numpy.array(rounds)), tensor("ten", numpy.float32(10))]))
+        numpy.testing.assert_array_equal(t.value(m, x=x), y)
+        numpy.testing.assert_array_equal(t.value(m, "z", x=x), z)
+
+
+@case
 def convolutions_of_three_dimensions(t):
     m = model(graph([node("Conv", ["x", "w"], ["y"], pads=[0, 0, 0, 0, 0, 1], strides=[1, 1, 2])],
                     [value("x", [1, 1, 2, 2, 3]), value("w", [1, 1, 2, 2, 2])], [value("y", None)]))
