@@ -166,7 +166,7 @@ static bool write_group_norm(OnnxNode *n)
 {
     const Shape *shape = &onnx_type(n, 0)->shape;
     int64_t groups = onnx_int(n, "num_groups", 0);
-    if (shape->rank < 3 || groups < 1 || shape->dim[1] % groups || !shape_elements(shape))
+    if (shape->rank < 2 || groups < 1 || shape->dim[1] % groups || !shape_elements(shape))
         return onnx_no(n, "its channels cannot be made groups");
     static const OnnxParam param[] = {{1, "scale"}, {2, "bias"}};
     if (n->opset >= 21 && is_layer(n, param, 2, shape->dim[1]))

@@ -399,18 +399,34 @@ static bool write_space_to_depth(OnnxNode *n)
 }
 
 /* One triangle of the last two dimensions; the other is 0. */
+/* Above or below a diagonal that is known only when running */
+static bool write_moving_triangle(OnnxNode *n, bool upper)
+{
+    const Shape *shape = &onnx_type(n, 0)->shape;
+    const int64_t *last = shape->dim + shape->rank - 2;
+    const char *x = onnx_in(n, 0), *right = onnx_temp(n, "right"), *list = onnx_list(n, last, 2);
+    if (shape_elements(&onnx_type(n, 1)->shape) != 1)
+        return onnx_no(n, "its diagonal is no number");
+    return onnx_emit(n, "%s = iota(axis = 1, shape = %s, dtype = i64) - iota(axis = 0, shape = %s, dtype = i64)", right,
+                     list, list) &&
+           onnx_emit(n, "%s = select(%s %s %s, %s, full(0, [], %s))", onnx_out(n, 0), right,
+                     upper ? ">=" : "<=", onnx_in(n, 1), x, dtype_name(onnx_type(n, 0)->dtype));
+}
+
 static bool write_trilu(OnnxNode *n)
 {
     const int64_t *list;
     uint32_t count, rank = onnx_rank(n, 0);
     int64_t k = 0;
     bool upper = onnx_int(n, "upper", 1) != 0;
+    if (rank < 2)
+        return onnx_no(n, "it takes a triangle of %u dimensions", rank);
+    if (onnx_has(n, 1) && !n->in[1]->known)
+        return write_moving_triangle(n, upper);
     if (onnx_has(n, 1) && !onnx_known_ints(n, 1, &list, &count))
         return false;
     if (onnx_has(n, 1) && count == 1)
         k = list[0];
-    if (rank < 2)
-        return onnx_no(n, "it takes a triangle of %u dimensions", rank);
     const char *offset = k ? onnx_text(n, ", %lld", (long long)k) : "";
     return onnx_emit(n, "%s = %s(%s%s)", onnx_out(n, 0), upper ? "triu" : "tril", onnx_in(n, 0), offset);
 }

@@ -76,6 +76,27 @@ def the_largest_of_nothing(t):
 
 
 @case
+def triangles_from_a_diagonal_that_moves(t):
+    x = numpy.arange(1, 25, dtype="f4").reshape(2, 3, 4)
+    for upper, of in ((0, numpy.tril), (1, numpy.triu)):
+        m = model(graph([node("Trilu", ["x", "k"], ["y"], upper=upper)], [value("x", [2, 3, 4]), value("k", [], 7)], [value("y", None)]))
+        for k in (-9, -1, 0, 2, 9):
+            numpy.testing.assert_array_equal(t.value(m, x=x, k=numpy.array(k)), of(x, k))
+
+
+@case
+def groups_of_channels_without_positions(t):
+    x, scale, bias = numpy.array([[1, 3, 5, 4], [0, 2, -6, 2]], "f4"), numpy.array([1, 2, 3, 4], "f4"), numpy.array([0, 1, 2, 3], "f4")
+    sides = numpy.array([[-1, 1, 1, -1], [-1, 1, -1, 1]], "f4")
+    m = model(graph([node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2)], [value("x", [2, 4])], [value("y", None)],
+                    [tensor("s", scale), tensor("b", bias)]), opset=21)
+    numpy.testing.assert_allclose(t.value(m, x=x), sides * scale + bias, 1e-3)
+    m = model(graph([node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2)], [value("x", [2, 4])], [value("y", None)],
+                    [tensor("s", scale[:2]), tensor("b", bias[:2])]), opset=18)
+    numpy.testing.assert_allclose(t.value(m, x=x), sides * scale[:2].repeat(2) + bias[:2].repeat(2), 1e-3)
+
+
+@case
 def loops_of_one_round_and_of_none(t):
     """What the condition says behind the last round does not matter; no round gives no slices, of the shape that the body says."""
     body = graph([node("Add", ["v", "x"], ["w"]), node("ReduceSum", ["w"], ["s"], keepdims=0), node("Less", ["s", "ten"], ["on"])],
