@@ -122,6 +122,19 @@ static bool take_lengths(Recurrence *r)
                      (long long)r->batch);
 }
 
+/* States before the first step, [directions, batch, width], and peepholes, [directions, 3 * width] */
+static bool states_fit(const Recurrence *r)
+{
+    const OnnxNode *n = r->node;
+    int64_t state[] = {r->batch_first ? r->batch : r->directions, r->batch_first ? r->directions : r->batch, r->width};
+    for (uint32_t i = 5; i <= (r->kind == LSTM ? 6 : 5); i++)
+        for (uint32_t d = 0; onnx_has(n, i) && d < 3; d++)
+            if (onnx_rank(n, i) != 3 || onnx_dim(n, i, d) != state[d])
+                return false;
+    return r->kind != LSTM || !onnx_has(n, 7) ||
+           (onnx_rank(n, 7) == 2 && onnx_dim(n, 7, 0) == r->directions && onnx_dim(n, 7, 1) == 3 * r->width);
+}
+
 static bool start(Recurrence *r, OnnxNode *n, Kind kind)
 {
     static const int64_t gates[] = {1, 3, 4};
@@ -136,12 +149,15 @@ static bool start(Recurrence *r, OnnxNode *n, Kind kind)
     r->width = onnx_dim(n, 2, 2);
     r->directions = onnx_dim(n, 1, 0);
     bool both = strcmp(direction, "bidirectional") == 0;
-    if (r->directions != 1 + both || onnx_dim(n, 1, 1) != r->gates * r->width ||
-        onnx_dim(n, 2, 1) != r->gates * r->width || onnx_dim(n, 2, 0) != r->directions || r->steps < 1)
+    if (r->directions != 1 + both || onnx_dim(n, 0, 2) != onnx_dim(n, 1, 2) ||
+        onnx_dim(n, 1, 1) != r->gates * r->width || onnx_dim(n, 2, 1) != r->gates * r->width ||
+        onnx_dim(n, 2, 0) != r->directions || r->steps < 1)
         return onnx_no(n, "its operands do not fit each other");
     if ((onnx_has(n, 3) &&
          (onnx_rank(n, 3) != 2 || onnx_dim(n, 3, 1) != 2 * r->gates * r->width || onnx_dim(n, 3, 0) != r->directions)))
         return onnx_no(n, "its bias does not fit");
+    if (!states_fit(r))
+        return onnx_no(n, "its first states or peepholes do not fit");
     r->backward = strcmp(direction, "reverse") == 0;
     r->xs = first ? onnx_text(n, "transpose(%s, axes = [1, 0, 2])", onnx_in(n, 0)) : onnx_in(n, 0);
     return take_lengths(r);

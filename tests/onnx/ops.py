@@ -110,6 +110,20 @@ def loops_of_one_round_and_of_none(t):
 
 
 @case
+def first_states_that_do_not_fit_are_refused(t):
+    shapes = {"x": [2, 1, 3], "w": [1, 8, 3], "r": [1, 8, 2]}
+    for more, why in (({"b": None, "l": None, "h": [1, 1, 3]}, "its first states or peepholes do not fit"),
+                      ({"b": None, "l": None, "h": None, "c": [1, 2, 2]}, "its first states or peepholes do not fit"),
+                      ({"b": None, "l": None, "h": None, "c": None, "p": [1, 4]}, "its first states or peepholes do not fit"),
+                      ({"x": [2, 1, 4]}, "its operands do not fit each other")):
+        given = {**shapes, **more}
+        nodes = [node("LSTM", [name if given[name] else "" for name in given], ["y"], hidden_size=2), node("Frobnicate", ["x"], ["z"])]
+        t.write(model(graph(nodes, [value(name, shape) for name, shape in given.items() if shape], [value("y", None)])))
+        told = t.run("import", "m.onnx", status=1)
+        assert "2 of 2 nodes are not supported" in told and why in told, told
+
+
+@case
 def convolutions_of_three_dimensions(t):
     m = model(graph([node("Conv", ["x", "w"], ["y"], pads=[0, 0, 0, 0, 0, 1], strides=[1, 1, 2])],
                     [value("x", [1, 1, 2, 2, 3]), value("w", [1, 1, 2, 2, 2])], [value("y", None)]))
