@@ -25,6 +25,8 @@ static int64_t block_bytes(const Tiled *con)
 #define ROWS_TOGETHER 4           /* tiles of such rows that pass over all weights */
 #define MOST_IN_PLACE (32 << 10)  /* bytes of weights that stay in the first level */
 #define MOST_TOGETHER (16 << 10)  /* bytes of pixels that go together */
+#define MOST_NEAR     (256 << 10) /* ... of an image that the second level does not hold */
+#define LARGE_IMAGE   (2 << 20)   /* bytes that it does not, with the weights */
 #define MOST_SUMS     (256 << 10) /* bytes of a panel that wait in scratch between rounds */
 
 /* Do many rows pass over weights that the second level holds?  Then a few rows at a time pass over all of them, so that
@@ -62,12 +64,20 @@ static bool gathers_rows(const Tiled *con)
            tiled_could_read_in_place(con);
 }
 
-/* Tiles that go together: of a convolution as many as the first level holds with their pixels. */
-static int64_t chunk_of(const Tiled *con)
+/* An image far larger than the second level would come from further away for each panel: weights that do not fit there
+ * either had rather come for each chunk of its pixels. */
+static bool floods(const Tiled *con)
 {
-    return goes_by_rows(con) ? ROWS_TOGETHER
-           : con->is_product ? 1
-                             : most(1, MOST_TOGETHER / (con->pixels * con->depth * 4));
+    return con->packed && !con->is_product && con->taps_h * con->taps_w == 1 &&
+           con->depth * con->in_h * con->in_w * 4 > LARGE_IMAGE;
+}
+
+/* Tiles that go together: of a convolution as many as a level of memory holds with their pixels, the first one where the
+ * second has the weights. */
+static int64_t chunk_of(const Tiled *con, bool fits)
+{
+    int64_t bytes = !fits && floods(con) ? MOST_NEAR : MOST_TOGETHER;
+    return goes_by_rows(con) ? ROWS_TOGETHER : con->is_product ? 1 : most(1, bytes / (con->pixels * con->depth * 4));
 }
 
 /* So deep that the rows of a panel lie in more pages than the processor keeps addresses of: several panels take a round
@@ -96,11 +106,11 @@ static void choose_order(Tiled *con)
         return;
     }
     bool fits = con->columns * con->depth * con->weight_bytes <= MOST_WEIGHTS;
-    bool chunks = con->few_channels || goes_by_rows(con) || (fits && pointwise) ||
+    bool chunks = con->few_channels || goes_by_rows(con) || (pointwise && (fits || floods(con))) ||
                   ((fits || !sums_fit(con)) && gathers_rows(con));
     if (con->asked.chunk > 0 || (con->asked.chunk == KNOB_FREE && chunks)) {
         con->order = ORDER_CHUNKS;
-        con->chunk = con->asked.chunk > 0 ? con->asked.chunk : chunk_of(con);
+        con->chunk = con->asked.chunk > 0 ? con->asked.chunk : chunk_of(con, fits);
         con->in_place = reads_in_place(con);
         return;
     }
