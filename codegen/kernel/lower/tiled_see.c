@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#define LEAST_BLOCK 4 /* steps of the depth that share what goes round them */
+
 static bool is_f32(const Lower *lower, ValueId value)
 {
     return value_type(lower->graph, value)->dtype == DT_F32;
@@ -209,18 +211,25 @@ static bool batched(const Shape *shape)
     return false;
 }
 
-/* Where the depth's address is cut, it is cut into blocks that end there. */
+/* Where the depth's address is cut, it is cut into blocks that end there; and where it is cut behind its last element,
+ * as of a part of a row, into blocks none of which goes beyond that. */
 static bool cut_depth(Tiled *con, const Rows *rows)
 {
     Arena *arena = con->lower->arena;
     const Var *k = index_var_new(arena, "k", 0, con->depth - 1); /* not yet cut into blocks */
-    int64_t block = con->block_depth;
+    int64_t block = con->block_depth, step;
     Index address;
     con->block = index_var_new(arena, "block", 0, 0);
-    int64_t cut = rows_operand(con, rows, k, &address) ? index_cut(address, k) : 0;
+    if (!rows_operand(con, rows, k, &address))
+        return false;
+    bool whole = index_factor(address, k, &step);
+    int64_t cut = whole ? con->depth : index_cut(address, k);
     if (cut <= 1 || con->depth % cut)
         return false;
-    set_blocks(con, largest_divisor(cut, least(cut, 2 * con->lanes)));
+    int64_t shorter = largest_divisor(cut, least(cut, 2 * con->lanes));
+    if (whole && shorter < LEAST_BLOCK)
+        return false;
+    set_blocks(con, shorter);
     return con->block_depth != block;
 }
 
