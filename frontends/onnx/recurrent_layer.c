@@ -1,5 +1,5 @@
-/* Recurrent layers of the library, `(ys, h, c) = lstm@encoder(xs, 64)`: their gates are in another order, and their weights
- * are transposed. */
+/* Recurrent layers of the library, `(ys, h, c) = lstm@encoder(xs, 64)`: their gates are in another order, and their
+ * weights are transposed. */
 #include <string.h>
 
 #include "onnx/recurrent.h"
@@ -76,8 +76,8 @@ static void add_weight(Layer *l, uint32_t operand, const char *name)
     add_param(l, operand, name, to);
 }
 
-/* ONNX has a bias of the input's product and one of the hidden state's, [directions, 2 * gates * width]; `parts` of them,
- * from `first` on, are added up. */
+/* ONNX has a bias of the input's product and one of the hidden state's, [directions, 2 * gates * width]; `parts` of
+ * them, from `first` on, are added up. */
 static void add_bias(Layer *l, uint32_t first, uint32_t parts, const char *name)
 {
     const Recurrence *r = l->r;

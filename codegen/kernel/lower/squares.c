@@ -1,18 +1,22 @@
 /* Copies whose neighbours in the result are far apart in the operand, and the other way round, as those of a transpose
  * and of an image that comes into blocks of channels or leaves them: squares of lanes x lanes, turned in registers, so
- * that whole lines are read and written.  The last square of a row begins inside the one before it; where addresses do
- * not let it, what fills no square goes element by element. */
+ * that whole lines are read and written.  What else is done with the operand is done to the square where it lies in the
+ * result, while it is near.  The last square of a row begins inside the one before it; where addresses do not let it,
+ * what fills no square goes element by element. */
 #include "base/number.h"
 #include "kernel/lower/lower.h"
 
 typedef struct Copy {
     Lower *lower;
-    const Block *body; /* one store of a load */
+    const Block *body; /* locals, and one store */
     const Stmt *store;
+    const Expr *turned;                         /* the load that goes across */
+    Block after;                                /* what is stored, of the turned element in the result; empty: a copy */
     const Var *along, *across;                  /* neighbours of the result; of the operand */
     int64_t lanes, along_extent, across_extent; /* of a square; of these loops */
     int64_t from_step, to_step;                 /* of the operand, along; of the result, across */
     bool overlaps[2];                           /* across, along: the last square may begin anywhere */
+    bool mixed;                                 /* more than one load is turned, or one may lie where the result does */
 } Copy;
 
 static bool has_whole_memory(const Lower *lower, uint32_t buffer)
@@ -21,19 +25,90 @@ static bool has_whole_memory(const Lower *lower, uint32_t buffer)
     return storage->inside == NONE && !storage->has_parts && storage->dtype == DT_F32;
 }
 
-static bool is_copy(const Lower *lower, const Block *body)
+/* May one be kept where the other is, which is read for an element before that is written? */
+static bool may_share(const Lower *lower, uint32_t read, uint32_t written)
+{
+    const Storage *from = &lower->storage->at[lower->kernel->buffer[read].storage],
+                  *to = &lower->storage->at[lower->kernel->buffer[written].storage];
+    return !storage_is_constant(from->role) && lower->storage->at[from->whole].bytes >= to->bytes;
+}
+
+static bool is_straight(const Expr *expr)
+{
+    bool straight =
+        expr->kind == EXPR_LOAD || expr->kind == EXPR_NUMBER || expr->kind == EXPR_WORD || expr->kind == EXPR_LOCAL;
+    for (int i = 0; straight && i < 3; i++)
+        straight = !expr->arg[i] || is_straight(expr->arg[i]);
+    return straight;
+}
+
+/* The load whose neighbours are apart: one, though it may be used often.  What is read beside it must not lie where the
+ * square is put first. */
+static void find_turned(void *context, const Expr *load)
+{
+    Copy *copy = context;
+    int64_t step = 2;
+    if (index_factor(load->index, copy->along, &step) && (step == 0 || step == 1)) {
+        copy->mixed |= may_share(copy->lower, load->buffer, copy->store->buffer);
+        return;
+    }
+    copy->mixed |= copy->turned && !expr_eq(copy->turned, load);
+    copy->turned = load;
+}
+
+static const Expr *with_turned(const Copy *copy, const Expr *expr, const Expr *with)
+{
+    if (expr_eq(expr, copy->turned))
+        return with;
+    Expr *changed = arena_copy(copy->lower->arena, expr, sizeof *expr);
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            changed->arg[i] = with_turned(copy, expr->arg[i], with);
+    return changed;
+}
+
+/* The store that ends straight code; NULL: there is other code. */
+static const Stmt *last_store(const Block *body)
 {
     const Stmt *stmt = body->first;
-    return stmt && !stmt->next && stmt->kind == STMT_STORE && stmt->value->kind == EXPR_LOAD &&
-           stmt->value->dtype == DT_F32 && has_whole_memory(lower, stmt->buffer) &&
-           has_whole_memory(lower, stmt->value->buffer);
+    while (stmt && stmt->kind == STMT_LOCAL && stmt->value && is_straight(stmt->value))
+        stmt = stmt->next;
+    return stmt && !stmt->next && stmt->kind == STMT_STORE && is_straight(stmt->value) ? stmt : NULL;
+}
+
+/* The body, but of the element that is in the result already. */
+static void find_after(Copy *copy)
+{
+    Arena *arena = copy->lower->arena;
+    const Expr *there = expr_load(arena, DT_F32, copy->store->buffer, copy->store->index);
+    for (const Stmt *stmt = copy->body->first; stmt != copy->store; stmt = stmt->next)
+        stmt_local(arena, &copy->after, stmt->local, with_turned(copy, stmt->value, there));
+    stmt_store(arena, &copy->after, copy->store->buffer, copy->store->index,
+               with_turned(copy, copy->store->value, there));
+}
+
+/* Is one element stored, of what is computed of a load that is turned? */
+static bool is_turned(Copy *copy)
+{
+    Lower *lower = copy->lower;
+    copy->store = last_store(copy->body);
+    if (!copy->store || copy->store->value->dtype != DT_F32 || !has_whole_memory(lower, copy->store->buffer))
+        return false;
+    for (const Stmt *stmt = copy->body->first; stmt; stmt = stmt->next)
+        expr_loads(stmt->value, find_turned, copy);
+    if (!copy->turned || copy->mixed || copy->turned->dtype != DT_F32 || !has_whole_memory(lower, copy->turned->buffer))
+        return false;
+    if (copy->turned == copy->store->value)
+        return true;
+    find_after(copy);
+    return block_vectorizes(&copy->after, copy->along);
 }
 
 /* Are addresses even along the whole of it? */
 static bool is_even(const Copy *copy, const Var *var)
 {
     int64_t step;
-    return index_factor(copy->store->value->index, var, &step) && index_factor(copy->store->index, var, &step);
+    return index_factor(copy->turned->index, var, &step) && index_factor(copy->store->index, var, &step);
 }
 
 /* Are the operand's neighbours across, as far as a square goes? */
@@ -46,7 +121,7 @@ static bool goes_across(Copy *copy, const Var *across)
     const Var *whole = index_var_new(arena, across->name, 0, squares - 1),
               *lane = index_var_new(arena, "lane", 0, copy->lanes - 1);
     Index at = index_add(arena, index_scale(arena, index_var(arena, whole), copy->lanes), index_var(arena, lane));
-    Index from = index_substitute(arena, copy->store->value->index, across, at);
+    Index from = index_substitute(arena, copy->turned->index, across, at);
     Index to = index_substitute(arena, copy->store->index, across, at);
     if (!index_factor(from, lane, &step) || step != 1 || !index_factor(to, lane, &copy->to_step) ||
         !index_factor(from, copy->along, &copy->from_step) || !index_factor(to, copy->along, &step) || step != 1 ||
@@ -78,6 +153,18 @@ static Index each_square(const Copy *copy, const Var *var, bool overlaps)
     return lower_last_inside(lower, "first", first, extent - copy->lanes);
 }
 
+/* The rows of a square in the result, a vector each */
+static void finish_square(const Copy *copy, Index across, Index along)
+{
+    Arena *arena = copy->lower->arena;
+    const Var *row = index_var_new(arena, "row", 0, copy->lanes - 1),
+              *lane = index_var_new(arena, "lane", 0, copy->lanes - 1);
+    Block *rows = &stmt_for(arena, copy->lower->block, row, 0, copy->lanes, 1, LOOP_SERIAL)->body;
+    Block each = block_substitute(arena, &copy->after, copy->across, index_add(arena, across, index_var(arena, row)));
+    stmt_lanes(arena, rows, lane, (uint32_t)copy->lanes)->body =
+        block_substitute(arena, &each, copy->along, index_add(arena, along, index_var(arena, lane)));
+}
+
 /* The squares of a row, or of several, from there on across */
 static void square_row(const Copy *copy, Index across)
 {
@@ -85,13 +172,14 @@ static void square_row(const Copy *copy, Index across)
     Arena *arena = lower->arena;
     Block *outer = lower->block;
     Index along = each_square(copy, copy->along, copy->overlaps[1]);
-    Index from = index_substitute(arena, copy->store->value->index, copy->across, across);
+    Index from = index_substitute(arena, copy->turned->index, copy->across, across);
     Index to = index_substitute(arena, copy->store->index, copy->across, across);
-    stmt_transpose(
-        arena, lower->block, (uint32_t)copy->lanes, copy->store->buffer,
-        index_substitute(arena, to, copy->along, along), copy->to_step,
-        expr_load(arena, DT_F32, copy->store->value->buffer, index_substitute(arena, from, copy->along, along)),
-        copy->from_step);
+    stmt_transpose(arena, lower->block, (uint32_t)copy->lanes, copy->store->buffer,
+                   index_substitute(arena, to, copy->along, along), copy->to_step,
+                   expr_load(arena, DT_F32, copy->turned->buffer, index_substitute(arena, from, copy->along, along)),
+                   copy->from_step);
+    if (copy->after.first)
+        finish_square(copy, across, along);
     lower_leave(lower, outer);
 }
 
@@ -125,13 +213,14 @@ static void rest(const Copy *copy, Block *block, int64_t across_low, int64_t acr
 
 bool lower_copy_squares(Lower *lower, const Var *const *loop, uint32_t loops, const Block *body)
 {
-    Copy copy = {.lower = lower, .body = body, .store = body->first, .lanes = lower->target->lanes};
+    Copy copy = {.lower = lower, .body = body, .lanes = lower->target->lanes};
     bool found = false;
-    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || copy.lanes < 4 || loops < 2 ||
-        !is_copy(lower, body))
+    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || copy.lanes < 4 || loops < 2)
         return false;
     copy.along = loop[loops - 1];
     copy.along_extent = copy.along->high + 1;
+    if (!is_turned(&copy))
+        return false;
     for (uint32_t i = loops - 1; i-- > 0 && !found;)
         found = copy.along_extent >= copy.lanes && goes_across(&copy, loop[i]);
     if (!found)

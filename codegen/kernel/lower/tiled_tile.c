@@ -72,8 +72,8 @@ static bool floods(const Tiled *con)
            con->depth * con->in_h * con->in_w * 4 > LARGE_IMAGE;
 }
 
-/* Tiles that go together: of a convolution as many as a level of memory holds with their pixels, the first one where the
- * second has the weights. */
+/* Tiles that go together: of a convolution as many as a level of memory holds with their pixels, the first one where
+ * the second has the weights. */
 static int64_t chunk_of(const Tiled *con, bool fits)
 {
     int64_t bytes = !fits && floods(con) ? MOST_NEAR : MOST_TOGETHER;
