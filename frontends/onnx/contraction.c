@@ -145,6 +145,8 @@ static bool write_conv_transpose(OnnxNode *n)
     for (uint32_t d = 0; d < window.rank; d++) {
         int64_t windows =
             window.stride[d] * (onnx_dim(n, 0, d + 2) - 1) + (window.size[d] - 1) * window.dilation[d] + 1;
+        if (size[d] < 1)
+            return onnx_no(n, "its output would have an extent of %lld", (long long)size[d]);
         int64_t beyond = size[d] + window.before[d] + window.after[d] - windows;
         if (beyond < 0 || beyond >= window.stride[d])
             return onnx_no(n, "its output is not what a convolution with these strides would have read");

@@ -266,6 +266,8 @@ static bool write_hardmax(OnnxNode *n)
     uint32_t rank = joins ? 2 : shape->rank;
     if (!onnx_axis(n, "axis", joins ? 1 : -1, shape->rank, &axis))
         return false;
+    if (!shape_elements(shape)) /* as of softmax */
+        return onnx_emit(n, "%s = %s", onnx_out(n, 0), onnx_in(n, 0));
     for (uint32_t d = 0; d < shape->rank; d++) {
         if (joins)
             dim[d >= axis] *= shape->dim[d];

@@ -69,7 +69,8 @@ def open_nnc(folder, graph, inputs, state, team):
     arena, states = aligned(model.arena_bytes), aligned(model.state.bytes)
     fill_state(model.state, states, state)
     entry = next(e for e in model.entry[: model.entry_count] if graph in (None, e.name.decode()))
-    x = [inputs[i.name.decode()] for i in entry.input[: entry.input_count]]
+    named = {re.sub(r"[^\w.]+", ".", name): array for name, array in inputs.items()}  # as `nnc import` names them: onnx::Cast_0 is onnx.Cast_0
+    x = [named[i.name.decode()] for i in entry.input[: entry.input_count]]
     y = [array_of(o, aligned(o.bytes)) for o in entry.output[: entry.output_count]]
     ins, outs = pointers(x), pointers(y)
     blocks = [arena.ctypes.data, weights.ctypes.data, None, states.ctypes.data if model.state.bytes else None, team]

@@ -146,6 +146,7 @@ CASES = {
     "a gather without positions": (simple(nodes=[node("Gather", ["x"], ["y"])]), "operand 1 is missing"),
     "a crop of -2^63": (simple([tensor("s", INT(-(1 << 63), 1 << 62))], [node("CenterCropPad", ["x", "s"], ["y"])], opset=18), "impossible"),
     "an output padding of 2^62": (simple(nodes=[node("ConvTranspose", ["x", "w"], ["y"], output_padding=[1 << 62, 0])], inputs=[value("x", [1, 1, 4, 4]), value("w", [1, 1, 3, 3])]), "impossible"),
+    "a transposed convolution that crops all": (simple(nodes=[node("ConvTranspose", ["x", "w"], ["y"], pads=[2, 0, 1, 0])], inputs=[value("x", [1, 1, 3, 3]), value("w", [1, 1, 1, 1])]), "an extent of 0"),
     "a spectrum of 2^60": (simple([tensor("n", INT(1 << 60)[0])], [node("DFT", ["x", "n"], ["y"])], inputs=[value("x", [1, 4, 1])]), "too large"),
     "mel weights of 2^32": (simple([tensor(n, INT(65536)[0]) for n in "abc"] + [tensor("d", W[0, 0]), tensor("e", W[0, 2])], [node("MelWeightMatrix", list("abcde"), ["y"])]), "impossible"),
     "the 2^40 largest": (simple([tensor("k", INT(1 << 40))], [node("TopK", ["x", "k"], ["y", "i"])]), "it chooses 1099511627776 of 3"),

@@ -430,7 +430,7 @@ def slices_that_begin_before_the_first(t):
 
 @case
 def softmax_of_nothing(t):
-    for op in ("Softmax", "LogSoftmax"):
+    for op in ("Softmax", "LogSoftmax", "Hardmax"):
         for axis in (0, 1):
             m = model(graph([node(op, ["x"], ["y"], axis=axis)], [value("x", [3, 0])], [value("y", None)]))
             assert t.value(m, x=numpy.zeros((3, 0), "f4")).shape == (3, 0)

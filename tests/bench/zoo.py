@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""Networks of torchvision, timm and transformers, as PyTorch exports them, beside the peers of peers.py.
+
+    zoo.py BUILD FOLDER [NETWORK ...] [options of peers.py]           without networks, all of NETWORKS
+
+They are none of models/: what nobody has looked at, in extents and layouts of all kinds.  Weights are drawn; the .onnx files
+stay in FOLDER, and peers.py times them, each in a process of its own.  The environment of peers/install.sh wants for this:
+
+    /tmp/peers/bin/python3 -m pip install torchvision timm transformers
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import warnings
+
+import timm
+import torch
+import torchvision
+import transformers
+from torch import nn
+
+
+def vision(name, size=224, **options):
+    return lambda: (torchvision.models.get_model(name, weights=None, **options), torch.randn(1, 3, size, size))
+
+
+def image(name, size=224):
+    return lambda: (timm.create_model(name), torch.randn(1, 3, size, size))
+
+
+class Part(nn.Module):
+    """A model of transformers, called by one input, and one of its results"""
+
+    def __init__(self, model, given, result):
+        super().__init__()
+        self.model, self.given, self.result = model, given, result
+
+    def forward(self, x):
+        return getattr(self.model(**{self.given: x}), self.result)
+
+
+def tokens(count):
+    return torch.randint(0, 1000, (1, count))
+
+
+def language(model, config, count, **options):
+    make, settings = getattr(transformers, model), getattr(transformers, config)
+    return lambda: (Part(make(settings(**options)), "input_ids", "last_hidden_state"), tokens(count))
+
+
+EAGER = {"attn_implementation": "eager"}
+
+
+def whisper():
+    config = transformers.WhisperConfig(d_model=384, encoder_layers=4, encoder_attention_heads=6, encoder_ffn_dim=1536, **EAGER)
+    return Part(transformers.WhisperModel(config).encoder, "input_features", "last_hidden_state"), torch.randn(1, 80, 3000)
+
+
+def wav2vec():
+    model = transformers.Wav2Vec2Model(transformers.Wav2Vec2Config(num_hidden_layers=4, **EAGER))
+    return Part(model, "input_values", "last_hidden_state"), torch.randn(1, 16000)
+
+
+def clip():
+    return Part(transformers.CLIPVisionModel(transformers.CLIPVisionConfig(**EAGER)), "pixel_values", "pooler_output"), torch.randn(1, 3, 224, 224)
+
+
+def segformer():
+    model = transformers.SegformerForSemanticSegmentation(transformers.SegformerConfig())
+    return Part(model, "pixel_values", "logits"), torch.randn(1, 3, 256, 256)
+
+
+class UNet(nn.Module):
+    def __init__(self, channels=(32, 64, 128, 256)):
+        super().__init__()
+        wider, narrower = list(zip((3, *channels), channels)), list(zip(channels[:0:-1], channels[-2::-1]))
+        self.down = nn.ModuleList(self.twice(*pair) for pair in wider)
+        self.grow = nn.ModuleList(nn.ConvTranspose2d(*pair, 2, 2) for pair in narrower)
+        self.up = nn.ModuleList(self.twice(*pair) for pair in narrower)
+        self.last = nn.Conv2d(channels[0], 4, 1)
+
+    @staticmethod
+    def twice(before, after):
+        convolved = [[nn.Conv2d(c, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU()] for c in (before, after)]
+        return nn.Sequential(*convolved[0], *convolved[1])
+
+    def forward(self, x):
+        kept = [x := self.down[0](x)]
+        for down in self.down[1:]:
+            kept.append(x := down(nn.functional.max_pool2d(x, 2)))
+        kept.pop()
+        for grow, up in zip(self.grow, self.up):
+            x = up(torch.cat([grow(x), kept.pop()], 1))
+        return self.last(x)
+
+
+class Recurrent(nn.Module):
+    """Layers over [batch, steps, features], and what is made of each step"""
+
+    def __init__(self, before, layers, features, results):
+        super().__init__()
+        self.before, self.layers, self.head = before, layers, nn.Linear(features, results)
+
+    def forward(self, x):
+        return self.head(self.layers(self.before(x))[0])
+
+
+def bilstm():
+    return Recurrent(nn.Embedding(5000, 128), nn.LSTM(128, 256, 2, bidirectional=True, batch_first=True), 512, 20), tokens(64)
+
+
+def gru():
+    return Recurrent(nn.Identity(), nn.GRU(80, 192, 3, batch_first=True), 192, 32), torch.randn(1, 100, 80)
+
+
+def dcgan():
+    layers, widths = [nn.ConvTranspose2d(100, 512, 4, bias=False), nn.BatchNorm2d(512), nn.ReLU()], (512, 256, 128, 64)
+    for before, after in zip(widths, widths[1:]):
+        layers += [nn.ConvTranspose2d(before, after, 4, 2, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(64, 3, 4, 2, 1), nn.Tanh()), torch.randn(1, 100, 1, 1)
+
+
+def espcn():
+    layers = [nn.Conv2d(1, 64, 5, padding=2), nn.Tanh(), nn.Conv2d(64, 32, 3, padding=1), nn.Tanh(), nn.Conv2d(32, 9, 3, padding=1)]
+    return nn.Sequential(*layers, nn.PixelShuffle(3)), torch.randn(1, 1, 120, 160)
+
+
+def tcn():
+    layers = [[nn.Conv1d(64, 64, 3, padding=d, dilation=d), nn.BatchNorm1d(64), nn.ReLU()] for d in (1, 2, 4, 8, 16, 32)]
+    return nn.Sequential(*sum(layers, [])), torch.randn(1, 64, 400)
+
+
+def c3d():
+    layers = [[nn.Conv3d(a, b, 3, padding=1), nn.ReLU(), nn.MaxPool3d(2)] for a, b in ((3, 32), (32, 64), (64, 128))]
+    return nn.Sequential(*sum(layers, []), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(128, 10)), torch.randn(1, 3, 16, 56, 56)
+
+
+NETWORKS = {name: vision(name) for name in """alexnet mnasnet1_0 regnet_y_400mf regnet_x_800mf efficientnet_v2_s convnext_tiny swin_t maxvit_t
+    mobilenet_v3_large wide_resnet50_2 resnet18 vgg11_bn shufflenet_v2_x0_5 squeezenet1_0""".split()}
+NETWORKS |= {name: image(name) for name in """mixer_s32_224 deit_tiny_patch16_224 ghostnet_100 res2net50_26w_4s hrnet_w18_small efficientformer_l1
+    poolformer_s12 repvgg_a0 dla34 lcnet_100 levit_128s""".split()}
+NETWORKS |= {name: image(name, size) for name, size in
+             dict(mobilevit_s=256, edgenext_small=256, cspdarknet53=256, fastvit_t8=256, xception41=299, tinynet_e=106).items()}
+NETWORKS |= {
+    "googlenet": vision("googlenet", init_weights=False, aux_logits=False),
+    "t5_encoder": language("T5EncoderModel", "T5Config", 64, num_layers=6, d_model=512, d_kv=64, d_ff=2048, num_heads=8, use_cache=False),
+    "distilbert": language("DistilBertModel", "DistilBertConfig", 128, **EAGER),
+    "albert": language("AlbertModel", "AlbertConfig", 128, hidden_size=768, num_attention_heads=12, intermediate_size=3072, **EAGER),
+    **{make.__name__: make for make in (clip, whisper, wav2vec, segformer, bilstm, gru, dcgan, espcn, tcn, c3d)},
+    "unet": lambda: (UNet(), torch.randn(1, 3, 128, 128)),
+}
+
+
+def export(name, path):
+    torch.manual_seed(0)
+    model, x = NETWORKS[name]()
+    for layer in model.eval().modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.running_mean.normal_(0, 0.1)
+            layer.running_var.uniform_(0.8, 1.2)
+    torch.onnx.export(model, (x,), path, opset_version=17, dynamo=False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("network", nargs="*", default=list(NETWORKS))
+    args, options = parser.parse_known_intermixed_args()
+    if wrong := [name for name in args.network if name not in NETWORKS]:
+        parser.error(f"{wrong[0]} is none of {', '.join(NETWORKS)}")
+    args.folder.mkdir(parents=True, exist_ok=True)
+    files = [args.folder.resolve() / f"{name}.onnx" for name in args.network]
+    warnings.filterwarnings("ignore")
+    for name, path in zip(args.network, files):
+        if not path.exists():
+            export(name, path)
+    peers = pathlib.Path(__file__).with_name("peers.py")
+    sys.exit(subprocess.run([sys.executable, peers, args.build, "--worst", "0.1", *options, *files], check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()
