@@ -40,12 +40,16 @@ static void set_local(Writer *w, Str outside, Str inside, bool made)
         map_put(&w->made, inside, 1);
 }
 
-static Str last_part(Str name)
+/* weight of conv1.weight; scales_0 of scales.0, since no name begins with a digit */
+static Str last_part(Arena *arena, Str name)
 {
     uint32_t begin = name.len;
-    while (begin > 0 && name.ptr[begin - 1] != '.')
+    while (begin > 0 && (name.ptr[begin - 1] != '.' || begin == name.len || isdigit((unsigned char)name.ptr[begin])))
         begin--;
-    return (Str){name.ptr + begin, name.len - begin};
+    Str part = str_copy(arena, (Str){name.ptr + begin, name.len - begin});
+    for (char *c = (char *)(uintptr_t)part.ptr; *c; c++)
+        *c = *c == '.' ? '_' : *c;
+    return part;
 }
 
 /* `stride = ` before a number, `conv@` and `dense@` before the first */
@@ -95,7 +99,7 @@ static void name_slots(Writer *w)
         if (slot->number)
             slot->name = unique(w, number_wish(w->b, w->r, slot));
         else if (declared || (same && map_get(&w->r->script->onnx->made, slot->text[0]) == MAP_NONE))
-            slot->name = unique(w, last_part(slot->text[0]));
+            slot->name = unique(w, last_part(w->r->arena, slot->text[0]));
         else
             slot->name = unique(w, has_x ? STR("z") : STR("x"));
         has_x |= value && !declared && !same;

@@ -18,6 +18,8 @@
 #define LEAST_LENGTH    2
 #define LEAST_GAIN      3
 #define WORTH_OF_CALL   6  /* lines: what the model calls a function is rather one than what lies across */
+#define FEW_CROSSING    9  /* arguments and results; each beyond that ... */
+#define PRICE_OF_MANY   25 /* ... must save so many lines: calls of few read better */
 #define LONG            40 /* units, in which not all parts are tried */
 
 typedef struct Run { /* units from `at` on are those `distance` further */
@@ -256,8 +258,8 @@ static bool is_better(const RepeatBlock *a, const RepeatBlock *b)
 
 static int64_t gain_of(const RepeatBlock *block, int64_t crossing)
 {
-    return (int64_t)block->count * block->length - block->length - 3 - call_lines(block) - 2 * (crossing - 2) +
-           (block->called ? WORTH_OF_CALL : 0);
+    return (int64_t)block->count * block->length - block->length - 3 - call_lines(block) - 2 * (crossing - 2) -
+           PRICE_OF_MANY * most(0, crossing - FEW_CROSSING) + (block->called ? WORTH_OF_CALL : 0);
 }
 
 /* From the first instance alone: what crosses it crosses the block, and instances that are left out save nothing. */

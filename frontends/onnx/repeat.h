@@ -4,7 +4,7 @@
 
 #include "onnx/script.h"
 
-#define MOST_ARGUMENTS 8
+#define MOST_ARGUMENTS 16
 
 typedef struct RepeatValue { /* of the script */
     Str name;

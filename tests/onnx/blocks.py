@@ -255,5 +255,23 @@ def numbers_of_an_exporter_are_no_names(t):
     same_values(t, n.model("y"), ["y"], [2, 8])
 
 
+@case
+def layers_that_share_their_weights(t):
+    """As many arguments as it takes, where that saves so much; no name of one is a number."""
+    n, width, ops = Network([3, 8]), 8, "Relu Tanh Sigmoid Neg Abs Sin Cos Erf Softsign Atan".split()
+    weights = [n.weight(f"shared.{p}", width, width) for p in range(len(ops))]
+    x = "x"
+    for i in range(6):
+        h = x
+        for p, (op, weight) in enumerate(zip(ops, weights)):
+            h = n.add(op, [n.add("MatMul", [h, weight], f"/{i}/{p}/MatMul")], f"/{i}/{p}/act")
+        x = n.add("Add", [x, h], f"/{i}/Add")
+    n.add("Tanh", [x], "y")
+    text = lines_of(t, n.model("y"))
+    assert "fn block(x, shared_0, shared_1, shared_2, shared_3, shared_4, shared_5, shared_6, shared_7, shared_8, shared_9) -> (y) {" in text, text
+    assert any(line.startswith("    for i in 0..6 carry ") for line in text) and len(text) < 40, text
+    same_values(t, n.model("y"), ["y"], n.shape)
+
+
 if __name__ == "__main__":
     main()
