@@ -172,7 +172,7 @@ static void make_up_suffix(const Repeat *r, RepeatBlock *b, RepeatName *name)
     Str stem = name->layer ? last_word(name->text[0]) : name_by_reader(r, b, name), word = stem;
     if (keep_rest(r, b, name))
         return;
-    for (uint32_t number = 2; is_taken(b, word); number++)
+    for (uint32_t number = 2; is_taken(b, word) || lex_is_reserved(word); number++)
         word = str_format(r->arena, STR_FMT "%u", STR_ARG(stem), number);
     name->suffix = word;
 }

@@ -273,5 +273,18 @@ def layers_that_share_their_weights(t):
     same_values(t, n.model("y"), ["y"], n.shape)
 
 
+@case
+def labels_are_no_words_of_the_language(t):
+    n = Network([1, 4, 6, 6])
+    x = "x"
+    for i in range(4):
+        h = n.add("Conv", [x, n.weight(f"#{i}", 4, 4, 3, 3)], f"const.{i}", pads=[1, 1, 1, 1])
+        x = n.add("Add", [n.add("Relu", [h], f"/{i}/Relu"), x], f"/{i}/Add")
+    n.add("Tanh", [x], "y")
+    text = lines_of(t, n.model("y"))
+    assert any("conv@const2(" in line for line in text), text
+    same_values(t, n.model("y"), ["y"], n.shape)
+
+
 if __name__ == "__main__":
     main()
