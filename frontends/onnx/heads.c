@@ -1,4 +1,5 @@
-/* Attention as exporters spell it out: heads taken apart, softmax(q k' * scale + mask) v, heads put together. */
+/* Attention as exporters spell it out: heads taken apart, softmax(q k' * scale + mask) v, heads put together; and the
+ * steps of recurrent layers, whose directions are put together likewise. */
 #include <math.h>
 #include <string.h>
 

@@ -57,6 +57,6 @@ bool onnx_match_alone(const OnnxMatch *match);                /* are inner value
 
 /* fused.c: writes the node and those before it as one call, where a pattern ends here; false: nothing is written. */
 bool onnx_write_pattern(OnnxNode *node);
-bool onnx_write_heads(OnnxNode *node); /* heads.c: attention, and heads taken apart and together */
+bool onnx_write_heads(OnnxNode *node); /* heads.c: attention, heads taken apart and together, steps of layers */
 
 #endif
