@@ -56,7 +56,7 @@ static bool same_word(const ProtobufCBinaryData *word, const char *name)
     return word->len == length;
 }
 
-bool onnx_recurrence_is_usual(const Recurrence *r)
+static bool is_usual(const Recurrence *r)
 {
     const Onnx__AttributeProto *a = onnx_attribute(r->node, "activations");
     bool usual = true;
@@ -159,6 +159,7 @@ static bool start(Recurrence *r, OnnxNode *n, Kind kind)
     if (!states_fit(r))
         return onnx_no(n, "its first states or peepholes do not fit");
     r->backward = strcmp(direction, "reverse") == 0;
+    r->usual = is_usual(r);
     r->xs = first ? onnx_text(n, "transpose(%s, axes = [1, 0, 2])", onnx_in(n, 0)) : onnx_in(n, 0);
     return take_lengths(r);
 }

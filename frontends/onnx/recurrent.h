@@ -11,6 +11,7 @@ typedef struct Recurrence {
     Kind kind;
     int64_t steps, batch, width, gates, directions;
     bool batch_first;
+    bool usual;          /* sigmoid and tanh in their places, and nothing clipped */
     const char *xs;      /* [steps, batch, input] */
     const char *lengths; /* [batch, 1] as i64; NULL: all steps of all sequences */
     DType dtype;
@@ -20,8 +21,6 @@ typedef struct Recurrence {
     bool backward;
     const char *zs, *weight, *bias; /* input's part of the gates; hidden weight; hidden bias, or NULL: in zs */
 } Recurrence;
-
-bool onnx_recurrence_is_usual(const Recurrence *r); /* sigmoid and tanh in their places, and nothing clipped */
 
 /* recurrent_layer.c: `(ys, h) = gru@encoder(xs, 64)`, where the library has it and the weights are this node's alone */
 bool onnx_recurrence_is_layer(const Recurrence *r);

@@ -40,10 +40,9 @@ bool onnx_recurrence_is_layer(const Recurrence *r)
     const OnnxNode *n = r->node;
     bool same = r->kind == LSTM ? !onnx_int(n, "input_forget", 0)
                                 : r->kind == RNN || onnx_int(n, "linear_before_reset", 0) != 0;
-    return same && !r->lengths && onnx_recurrence_is_usual(r) && is_zero(n, H0) && is_zero(n, C0) &&
-           onnx_owns(n, always, 2) && (!onnx_has(n, B) || onnx_owns(n, bias, 1)) &&
-           (!onnx_has(n, P) || onnx_owns(n, peephole, 1)) && gives_up_name(n, W) && gives_up_name(n, R) &&
-           gives_up_name(n, B) && gives_up_name(n, P);
+    return same && !r->lengths && r->usual && is_zero(n, H0) && is_zero(n, C0) && onnx_owns(n, always, 2) &&
+           (!onnx_has(n, B) || onnx_owns(n, bias, 1)) && (!onnx_has(n, P) || onnx_owns(n, peephole, 1)) &&
+           gives_up_name(n, W) && gives_up_name(n, R) && gives_up_name(n, B) && gives_up_name(n, P);
 }
 
 static void add_param(Layer *l, uint32_t operand, const char *name, const Tensor *known)
