@@ -26,7 +26,7 @@ static int64_t block_bytes(const Tiled *con)
 #define MOST_IN_PLACE (32 << 10)  /* bytes of weights that stay in the first level */
 #define MOST_TOGETHER (16 << 10)  /* bytes of pixels that go together */
 #define MOST_NEAR     (256 << 10) /* ... of an image that the second level does not hold */
-#define LARGE_IMAGE   (2 << 20)   /* bytes that it does not, with the weights */
+#define LARGE_IMAGE   (1 << 20)   /* bytes that it does not, with the weights */
 #define MOST_SUMS     (256 << 10) /* bytes of a panel that wait in scratch between rounds */
 
 /* Do many rows pass over weights that the second level holds?  Then a few rows at a time pass over all of them, so that
@@ -68,7 +68,8 @@ static bool gathers_rows(const Tiled *con)
  * either had rather come for each chunk of its pixels. */
 static bool floods(const Tiled *con)
 {
-    return con->packed && !con->is_product && con->taps_h * con->taps_w == 1 &&
+    bool one_row = con->taps_h * con->in_h == 1;
+    return con->packed && !con->is_product && (one_row || con->taps_h * con->taps_w == 1) &&
            con->depth * con->in_h * con->in_w * 4 > LARGE_IMAGE;
 }
 
@@ -106,7 +107,7 @@ static void choose_order(Tiled *con)
         return;
     }
     bool fits = con->columns * con->depth * con->weight_bytes <= MOST_WEIGHTS;
-    bool chunks = con->few_channels || goes_by_rows(con) || (pointwise && (fits || floods(con))) ||
+    bool chunks = con->few_channels || goes_by_rows(con) || (pointwise && fits) || floods(con) ||
                   ((fits || !sums_fit(con)) && gathers_rows(con));
     if (con->asked.chunk > 0 || (con->asked.chunk == KNOB_FREE && chunks)) {
         con->order = ORDER_CHUNKS;
