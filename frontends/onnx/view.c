@@ -398,7 +398,6 @@ static bool write_space_to_depth(OnnxNode *n)
                      crd ? ", mode = \"CRD\"" : "");
 }
 
-/* One triangle of the last two dimensions; the other is 0. */
 /* Above or below a diagonal that is known only when running */
 static bool write_moving_triangle(OnnxNode *n, bool upper)
 {
@@ -413,6 +412,7 @@ static bool write_moving_triangle(OnnxNode *n, bool upper)
                      upper ? ">=" : "<=", onnx_in(n, 1), x, dtype_name(onnx_type(n, 0)->dtype));
 }
 
+/* One triangle of the last two dimensions; the other is 0. */
 static bool write_trilu(OnnxNode *n)
 {
     const int64_t *list;

@@ -26,7 +26,7 @@ static int64_t block_bytes(const Tiled *con)
 #define MOST_IN_PLACE (32 << 10)  /* bytes of weights that stay in the first level */
 #define MOST_TOGETHER (16 << 10)  /* bytes of pixels that go together */
 #define MOST_NEAR     (256 << 10) /* ... of an image that the second level does not hold */
-#define LARGE_IMAGE   (1 << 20)   /* bytes that it does not, with the weights */
+#define LARGE_IMAGE   (1 << 20)   /* bytes that it does not, beside anything else */
 #define MOST_SUMS     (256 << 10) /* bytes of a panel that wait in scratch between rounds */
 
 /* Do many rows pass over weights that the second level holds?  Then a few rows at a time pass over all of them, so that
@@ -64,8 +64,8 @@ static bool gathers_rows(const Tiled *con)
            tiled_could_read_in_place(con);
 }
 
-/* An image far larger than the second level would come from further away for each panel: weights that do not fit there
- * either had rather come for each chunk of its pixels. */
+/* An image, or a row of channels, that the second level does not hold would come from further away for each panel: the
+ * weights had rather come for each chunk of its pixels, even where they do not fit there, either. */
 static bool floods(const Tiled *con)
 {
     bool one_row = con->taps_h * con->in_h == 1;
