@@ -1,7 +1,8 @@
 /* The integers of a kernel's loops where they are printed: strides, offsets, bounds.  Kernels that differ in nothing
  * else are one function, which takes those that differ as parameters (sharing.h).
  *
- * What C compilers need to know stays a number: offsets in a loop that holds no other, which stand in instructions, its
+ * What C compilers need to know stays a number: offsets in a loop that holds no other, which stand in instructions (but
+ * not of an update, whose positions are no numbers anyhow: layers of a decoder write into parts of their own), its
  * bounds where they may unroll it, steps, and divisors, without which a quotient is a division. */
 #ifndef NNC_C_CONSTANTS_H
 #define NNC_C_CONSTANTS_H

@@ -48,7 +48,7 @@ Str print_number(Arena *arena, DType dtype, double number)
 
 Str print_constant(Printer *printer, ConstantKind kind, const char *along, int64_t value)
 {
-    bool fixed = printer->innermost && kind == CONSTANT_OFFSET;
+    bool fixed = printer->innermost && kind == CONSTANT_OFFSET && printer->kernel->form != FORM_UPDATE;
     return constants_next(fixed ? NULL : printer->constants, printer->arena,
                           (Constant){kind, value, printer->place.of, along, false});
 }

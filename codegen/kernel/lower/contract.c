@@ -287,3 +287,25 @@ uint32_t lower_panel_spans(int64_t columns, int64_t lanes, int64_t panels, Panel
             span[count++] = all[i];
     return count;
 }
+
+void lower_product_position(const Lower *lower, const Node *node, const Product *product, bool right,
+                            const Var *const *loop, Index across, Index depth, Index *position)
+{
+    const Shape *shape = value_shape(lower->graph, node->in[right]);
+    bool has_across = right ? product->has_columns : product->has_rows;
+    bool depth_first = right && has_across && !product->transposed;
+    uint32_t batch = product->batch_rank, leading = shape->rank - 1 - has_across;
+    for (uint32_t i = 0; i < leading; i++)
+        position[i] = shape->dim[i] == 1 ? index_constant(0) : index_var(lower->arena, loop[batch - leading + i]);
+    if (has_across)
+        position[leading + depth_first] = across;
+    position[leading + (has_across && !depth_first)] = depth;
+}
+
+ValueId lower_stored_operand(const Lower *lower, ValueId value)
+{
+    const Node *producer = kernel_computes(lower, value) ? value_producer(lower->graph, value) : NULL;
+    bool widens = producer && op_info(producer->op)->family == FAMILY_CAST && !op_keeps_bits(producer->op) &&
+                  widen_is_narrow(value_type(lower->graph, producer->in[0])->dtype);
+    return widens ? producer->in[0] : value;
+}

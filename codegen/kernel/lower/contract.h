@@ -61,6 +61,13 @@ bool lower_has_other_windows(const Lower *lower, const Kernel *kernel);
 /* The one stored result, when it has the type of the anchor's: it may hold partial sums.  NONE. */
 ValueId lower_result_for_sums(const Lower *lower, const Node *anchor);
 
+/* Where a product's operand 0 is at [row, depth], or operand 1 at [column, depth]: `across` is the row or the column,
+ * loop[i] goes through dimension i of the batch. */
+void lower_product_position(const Lower *lower, const Node *node, const Product *product, bool right,
+                            const Var *const *loop, Index across, Index depth, Index *position);
+/* What an operand is in memory: itself, or narrow elements that the kernel widens. */
+ValueId lower_stored_operand(const Lower *lower, ValueId value);
+
 /* Constants that a value at a position is computed of, by f32 words, casts from 8 and 16 bits, and views (leaves.c). */
 #define MOST_LEAVES 4
 

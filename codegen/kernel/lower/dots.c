@@ -8,6 +8,8 @@
  * operands. Otherwise windows do it. */
 #include "kernel/lower/dots.h"
 
+#include "kernel/lower/ahead.h"
+
 #include <assert.h>
 
 static const Expr *product_at(const Dots *d, Index depth)
@@ -157,9 +159,24 @@ static void open_loop(Lower *lower, const Var *var)
         lower->block = &stmt_for(lower->arena, lower->block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body;
 }
 
+static const Expr *ahead_element(void *context, Index row, Index along)
+{
+    Dots *d = context;
+    d->column = index_add(d->lower->arena, row, index_constant(d->first));
+    return dots_element(d, true, along);
+}
+
+static void fetch_columns(Dots *d)
+{
+    const Var *column = d->loop[d->product.batch_rank + 1];
+    if (!d->nibbles)
+        lower_fetch_ahead(d->lower, &(Ahead){column, d->streams, d->product.depth, ahead_element, d});
+}
+
 static void all_columns(Dots *d)
 {
     open_loop(d->lower, d->loop[d->product.batch_rank + 1]);
+    fetch_columns(d);
     dots_of_streams(d);
 }
 

@@ -4,20 +4,10 @@
 
 #include <string.h>
 
-/* Where operand 0 is at [row, depth], or operand 1 at [column, depth]. */
 static void operand_position(const Dots *d, bool right, Index depth, Index *position)
 {
-    Arena *arena = d->lower->arena;
-    const Shape *shape = value_shape(d->lower->graph, d->node->in[right]);
-    uint32_t batch = d->product.batch_rank;
-    bool across = right ? d->product.has_columns : d->product.has_rows;
-    bool depth_first = right && across && !d->product.transposed;
-    uint32_t leading = shape->rank - 1 - across;
-    for (uint32_t i = 0; i < leading; i++)
-        position[i] = shape->dim[i] == 1 ? index_constant(0) : index_var(arena, d->loop[batch - leading + i]);
-    if (across)
-        position[leading + depth_first] = right ? d->column : index_var(arena, d->loop[batch]);
-    position[leading + (across && !depth_first)] = depth;
+    Index row = index_var(d->lower->arena, d->loop[d->product.batch_rank]);
+    lower_product_position(d->lower, d->node, &d->product, right, d->loop, right ? d->column : row, depth, position);
 }
 
 /* Where one of the factors of scaled rows is, which may lie behind views. */
@@ -62,15 +52,6 @@ const Expr *dots_scale(const Dots *d, Index depth)
     Index position[MAX_RANK];
     ValueId factor = factor_position(d, d->scale, depth, position);
     return lower_value(d->lower, factor, position);
-}
-
-/* What an operand is in memory: itself, or narrow elements that the kernel widens. */
-static ValueId stored_operand(const Lower *lower, ValueId value)
-{
-    const Node *producer = kernel_computes(lower, value) ? value_producer(lower->graph, value) : NULL;
-    bool widens = producer && op_info(producer->op)->family == FAMILY_CAST && !op_keeps_bits(producer->op) &&
-                  widen_is_narrow(value_type(lower->graph, producer->in[0])->dtype);
-    return widens ? producer->in[0] : value;
 }
 
 static int64_t elements(const Graph *graph, ValueId value)
@@ -121,7 +102,7 @@ static bool begins_with_byte(const Dots *d, ValueId source, Index address, const
 static bool follows_depth(const Dots *d, bool right)
 {
     Lower *lower = d->lower;
-    ValueId value = stored_operand(lower, d->node->in[right]), source;
+    ValueId value = lower_stored_operand(lower, d->node->in[right]), source;
     DType dtype = value_type(lower->graph, value)->dtype;
     const Var *k = index_var_new(lower->arena, "k", 0, d->product.depth - 1);
     Index position[MAX_RANK], address;
@@ -142,7 +123,7 @@ bool dots_packing(const Dots *d, ValueId *source, Packing *packing)
     memset(packing, 0, sizeof *packing); /* compared as bytes */
     whole.column = index_var(arena, digit[0]);
     operand_position(&whole, true, index_var(arena, digit[1]), position);
-    ValueId stored = stored_operand(d->lower, d->node->in[1]);
+    ValueId stored = lower_stored_operand(d->lower, d->node->in[1]);
     if (kernel_computes(d->lower, stored) || !lower_memory_source(d->lower, stored, position, source, &address) ||
         !is_constant(d->lower->graph, *source) || address.count > 2)
         return false;
@@ -161,7 +142,7 @@ static bool packs_rows(Dots *d)
 {
     const Graph *graph = d->lower->graph;
     Packing packing;
-    DType dtype = value_type(graph, stored_operand(d->lower, d->node->in[1]))->dtype;
+    DType dtype = value_type(graph, lower_stored_operand(d->lower, d->node->in[1]))->dtype;
     return (dtype == DT_F32 || widen_is_narrow(dtype)) && dots_streams_weights(d->lower, d->node) &&
            dots_packing(d, &d->source, &packing);
 }

@@ -257,6 +257,7 @@ void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
 extern const Provider provider_map, provider_assembly, provider_update, provider_scatter, provider_rows,
     provider_window, provider_pool, provider_columns, provider_running, provider_insertion, provider_radix,
     provider_merging, provider_tiled, provider_winograd, provider_blocked, provider_depthwise, provider_gradient,
-    provider_depthwise_gradient, provider_outer, provider_dots, provider_openblas, provider_pairs, provider_amx;
+    provider_depthwise_gradient, provider_outer, provider_dots, provider_openblas, provider_pairs, provider_amx,
+    provider_axpy;
 
 #endif

@@ -247,11 +247,12 @@ Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension)
     if (!lower->block) /* a recipe is being chosen, for whatever it may be */
         return index_data(arena, expr_number(arena, DT_I64, 0), 0, last);
     Index at = index_constant(dimension);
-    const Expr *begin = expr_cast(arena, DT_I64, lower_value(lower, node->in[1], &at));
+    const Expr *begin = lower_value(lower, node->in[1], &at);
     if (begin->kind == EXPR_NUMBER)
         return index_constant((int64_t)(begin->number < 0              ? 0
                                         : begin->number < (double)last ? begin->number
                                                                        : (double)last));
+    begin = expr_cast(arena, DT_I64, begin);
     begin = expr_word(arena, WORD_MAX, DT_I64, begin, expr_number(arena, DT_I64, 0), NULL);
     begin = expr_word(arena, WORD_MIN, DT_I64, begin, expr_number(arena, DT_I64, (double)last), NULL);
     return index_data(arena, begin, 0, last);
