@@ -5,16 +5,21 @@
 #include "base/number.h"
 #include "kernel/lower/contract.h"
 
-#define MOST_ACROSS 256 /* results of a row: a few lines of memory, which are fetched ahead */
-#define FEW_DOWN    16  /* elements of a result that pay for the scratch */
+#define MOST_ACROSS 1024 /* results of a row: a page of memory, whose lines hardware fetches ahead */
+#define FEW_DOWN    16   /* elements of a result that pay for the scratch */
+#define TOGETHER    4 /* of them that come in a round, so that the next one waits less often for what this has stored */
+#define FEW_NODES   4 /* that are as quickly computed as they are read back */
 
 typedef struct Columns {
     const Node *node;
     Reduction reduction;
-    int64_t across, parts; /* results of a row, and such rows along the last dimension */
+    uint32_t leading;      /* dimensions before the last ones that stay, which are one row */
+    int64_t across, parts; /* results of a part of that row, and such parts */
     uint32_t sums;         /* buffer */
     Index first;           /* result of the row */
     Index *result, *at;    /* positions in the result and in the operand */
+    uint32_t down;         /* the last dimension that is reduced */
+    int64_t together;      /* steps of it in a round */
 } Columns;
 
 static bool reduces_leading(const Lower *lower, Columns *c)
@@ -48,15 +53,27 @@ static bool see(const Lower *lower, const Kernel *kernel, Columns *c)
     if (lower->target->dialect != DIALECT_VECTOR || type->layout.block || !reduces_leading(lower, c) ||
         lower_has_other_windows(lower, kernel))
         return false;
-    int64_t last = type->shape.dim[type->shape.rank - 1];
+    const Shape *from = value_shape(lower->graph, c->node->in[0]);
+    int64_t last = 1;
+    for (c->leading = from->rank; c->leading && !c->reduction.reduced[c->leading - 1]; c->leading--)
+        last *= from->dim[c->leading - 1];
+    c->down = c->leading - 1;
     c->across = choose_across(last, lower->target->lanes);
     c->parts = c->across ? last / c->across : 0;
     return c->across >= 2 * lower->target->lanes;
 }
 
-static Index at_last(Lower *lower, const Columns *c, Index column)
+/* The last dimensions, of the operand and of the result, at a column of the part. */
+static void set_last(Lower *lower, const Columns *c, Index column)
 {
-    return index_add(lower->arena, c->first, column);
+    const Shape *from = value_shape(lower->graph, c->node->in[0]);
+    uint32_t less = from->rank - value_shape(lower->graph, c->node->out[0])->rank;
+    Index rest = index_add(lower->arena, c->first, column);
+    for (uint32_t d = from->rank; d-- > c->leading;) {
+        c->at[d] = d == c->leading ? rest : index_mod(lower->arena, rest, from->dim[d]);
+        c->result[d - less] = c->at[d];
+        rest = index_div(lower->arena, rest, from->dim[d]);
+    }
 }
 
 static void clear(Lower *lower, void *context, Index column)
@@ -66,22 +83,28 @@ static void clear(Lower *lower, void *context, Index column)
                expr_number(lower->arena, DT_F32, reduction_neutral(c->reduction.combine, DT_F32)));
 }
 
+/* Some elements of each result that follow each other along `down`, in their order. */
 static void combine(Lower *lower, void *context, Index column)
 {
     const Columns *c = context;
     Arena *arena = lower->arena;
-    c->at[c->reduction.rank - 1] = at_last(lower, c, column);
-    const Expr *before = expr_load(arena, DT_F32, c->sums, column);
-    const Expr *more = expr_cast(arena, DT_F32, lower_value(lower, c->node->in[0], c->at));
-    stmt_store(arena, lower->block, c->sums, column,
-               expr_word(arena, c->reduction.combine, DT_F32, before, more, NULL));
+    Index first = c->at[c->down];
+    const Expr *sum = expr_load(arena, DT_F32, c->sums, column);
+    set_last(lower, c, column);
+    for (int64_t i = 0; i < c->together; i++) {
+        c->at[c->down] = index_add(arena, first, index_constant(i));
+        const Expr *more = expr_cast(arena, DT_F32, lower_value(lower, c->node->in[0], c->at));
+        sum = expr_word(arena, c->reduction.combine, DT_F32, sum, more, NULL);
+    }
+    c->at[c->down] = first;
+    stmt_store(arena, lower->block, c->sums, column, sum);
 }
 
 static void finish(Lower *lower, void *context, Index column)
 {
     const Columns *c = context;
     ValueId result = c->node->out[0];
-    c->result[value_shape(lower->graph, result)->rank - 1] = at_last(lower, c, column);
+    set_last(lower, c, column);
     lower->bound[result] = expr_cast(lower->arena, value_type(lower->graph, result)->dtype,
                                      expr_load(lower->arena, DT_F32, c->sums, column));
     lower_stores(lower, c->result);
@@ -98,15 +121,29 @@ static Index open_loop(Lower *lower, const char *name, int64_t rounds, LoopKind 
     return index_var(lower->arena, var);
 }
 
+/* `rounds` of so many steps together, from one on. */
+static void combine_steps(Lower *lower, Columns *c, int64_t first, int64_t rounds, int64_t together)
+{
+    Block *outer = lower->block;
+    Index round = open_loop(lower, "k", rounds, LOOP_SERIAL);
+    c->together = together;
+    c->at[c->down] = index_add(lower->arena, index_scale(lower->arena, round, together), index_constant(first));
+    lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, combine, c);
+    lower_leave(lower, outer);
+}
+
 static void reduce_row(Lower *lower, Columns *c)
 {
     const Shape *from = value_shape(lower->graph, c->node->in[0]);
     lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, clear, c);
     Block *outer = lower->block;
-    for (uint32_t d = 0; d < from->rank; d++)
+    for (uint32_t d = 0; d < c->down; d++)
         if (c->reduction.reduced[d])
             c->at[d] = open_loop(lower, "k", from->dim[d], LOOP_SERIAL);
-    lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, combine, c);
+    int64_t steps = from->dim[c->down], together = lower->kernel->node_count <= FEW_NODES ? least(steps, TOGETHER) : 1;
+    combine_steps(lower, c, 0, steps / together, together);
+    if (steps % together)
+        combine_steps(lower, c, steps / together * together, steps % together, 1);
     lower_leave(lower, outer);
     lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, finish, c);
 }
@@ -123,7 +160,7 @@ static void columns_lower(Lower *lower)
     c.result = result;
     c.at = at;
     uint32_t o = 0;
-    for (uint32_t d = 0; d + 1 < from->rank; d++) {
+    for (uint32_t d = 0; d < c.leading; d++) {
         if (!c.reduction.reduced[d])
             result[o++] = at[d] = open_loop(lower, lower_loop_names[d], from->dim[d], LOOP_PARALLEL);
         else if (c.reduction.keep)
