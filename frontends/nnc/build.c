@@ -331,6 +331,7 @@ void build_start(Builder *b, Arena *arena, Arena *scratch, Diag *diag)
                    .module = module_new(arena, diag),
                    .files = {.arena = scratch},
                    .ops = {.arena = scratch},
+                   .shared = {.arena = scratch},
                    .inside = {.arena = scratch},
                    .failed = {.arena = scratch}};
     index_ops(b);

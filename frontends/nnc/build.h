@@ -130,6 +130,9 @@ typedef struct Builder {
     uint32_t param_count, param_capacity;
     Place *update_place;
     uint32_t update_count, update_capacity;
+    Map shared; /* what a library function was given, to index of its body: build_share.c */
+    const struct Callee **callee;
+    uint32_t callee_count, callee_capacity;
     Map inside; /* names of bodies that have ended */
     Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;

@@ -1,7 +1,8 @@
 /* Calls by name: functions of the language, dtypes as conversions, functions of constants, and primitives.
  *
- * A function is built anew for each call, with the types of its operands, into the sub-graph of an OP_CALL node.  When
- * all it returns are constants, the call is a constant and leaves no node. */
+ * A function is built for each call, with the types of its operands, into the sub-graph of an OP_CALL node; calls of
+ * the library that are given alike share it.  When all it returns are constants, the call is a constant and leaves no
+ * node. */
 #include "frontends/nnc/build_call.h"
 
 #include <string.h>
@@ -294,9 +295,9 @@ static bool claim_given(Builder *b, const Binder *binder, ValueId value, Str par
                           STR_ARG(binder->function->name->text), STR_ARG(parameter));
 }
 
-static Thing add_call(Builder *b, const Binder *binder, const Callee *callee, Graph *gradient)
+static Thing add_call(Builder *b, const Binder *binder, const Callee *callee)
 {
-    Graph *graph = b->frame->graph, *body = callee->body;
+    Graph *graph = b->frame->graph, *body = callee->body, *gradient = callee->gradient;
     CallText text = {.b = b};
 
     text.in = ARENA_ARRAY(b->scratch, ValueId, body->input_count);
@@ -327,7 +328,7 @@ static bool build_callee(Builder *b, Binder *binder, Callee *callee)
     const AstFunction *function = binder->function;
     const AstExpr *call = binder->call;
     Frame frame, *outer = b->frame;
-    uint32_t errors = b->diag->error_count;
+    uint32_t errors = b->diag->error_count, params = b->param_count, steps = b->steps;
 
     if (!build_step(b, call->place, COST_OF_CALL) || build_has_failed(b, function->place))
         return false;
@@ -352,29 +353,57 @@ static bool build_callee(Builder *b, Binder *binder, Callee *callee)
         callee->updated = build_updated_inputs(b);
         build_renumber(b);
     }
+    callee->alike = ok && b->param_count == params && !frame.graph->update_count && !frame.updated.count &&
+                    frame.guard == NONE;
+    callee->steps = b->steps - steps;
     b->frame = outer;
     arena_reset(&b->scopes, mark);
     return ok;
 }
 
+/* The body, and the gradient if the function has one of its own. */
+static bool build_whole_callee(Builder *b, Binder *binder, Callee *callee)
+{
+    uint32_t steps = b->steps;
+    if (!build_callee(b, binder, callee))
+        return false;
+    bool own = binder->function->gradient && callee->body && callee->body->input_count;
+    if (!own || !b->frame->graph) /* of constants nobody asks for gradients */
+        return true;
+    callee->gradient = build_own_gradient(b, binder, callee);
+    callee->steps = b->steps - steps;
+    return callee->gradient != NULL;
+}
+
+static bool find_callee(Builder *b, Binder *binder, Callee *callee)
+{
+    Text text = {0};
+    Str key = build_share_key(b, binder, &text);
+    const Callee *shared = build_share_find(b, key);
+    bool good;
+    if (shared) {
+        *callee = *shared;
+        good = build_step(b, binder->call->place, shared->steps);
+    } else if ((good = build_whole_callee(b, binder, callee))) {
+        build_share_keep(b, key, callee);
+    }
+    text_free(&text);
+    return good;
+}
+
 Thing build_call_given(Builder *b, Binder *binder)
 {
-    const AstFunction *function = binder->function;
     Callee callee = {0};
-    if (!build_callee(b, binder, &callee))
+    if (!find_callee(b, binder, &callee))
         return build_thing_bad();
     if (!callee.body)
         return build_results_of(b, &callee.results, NULL);
     if (!b->frame->graph) {
         build_complain(b, binder->call->place, STR_FMT " makes a tensor: a constant expression cannot use it",
-                       STR_ARG(function->name->text));
+                       STR_ARG(binder->function->name->text));
         return build_thing_bad();
     }
-    bool own = function->gradient && callee.body->input_count; /* of constants nobody asks for gradients */
-    Graph *gradient = own ? build_own_gradient(b, binder, &callee) : NULL;
-    if (own && !gradient)
-        return build_thing_bad();
-    return add_call(b, binder, &callee, gradient);
+    return add_call(b, binder, &callee);
 }
 
 static Thing call_function(Builder *b, const AstFunction *function, const AstExpr *call)

@@ -20,7 +20,10 @@ typedef struct Binder {
 typedef struct Callee {
     Graph *body; /* NULL where all results are constants */
     Results results;
+    Graph *gradient;     /* its own, or NULL */
     const bool *updated; /* per input of the body */
+    uint32_t steps;      /* that it took to build */
+    bool alike;          /* another call that is given the same has the same body */
 } Callee;
 
 typedef struct CallText { /* what is printed around the operands, under construction */
@@ -55,6 +58,12 @@ ValueId build_guarded(Builder *b, ValueId value, ValueId next, Place place);
 /* build_own.c: the function's own gradient for what is given; inputs are the tensors that it takes, its results, and
  * what reaches those.  NULL after errors. */
 Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee);
+
+/* build_share.c: what calls are given as bytes, empty where they share no bodies; the one that was built for it, or NULL.
+ * The key lies in the text. */
+Str build_share_key(Builder *b, const Binder *binder, Text *text);
+const Callee *build_share_find(const Builder *b, Str key);
+void build_share_keep(Builder *b, Str key, const Callee *callee);
 
 /* Tensors in what is given, and its text, in which they are operands. */
 uint32_t build_operands_in(const Thing *thing);

@@ -94,7 +94,7 @@ static void name_slots(Writer *w)
     for (uint32_t i = 0; i < w->b->slot_count; i++) {
         RepeatSlot *slot = &w->b->slot[i];
         bool same = str_eq(slot->text[0], slot->text[1]);
-        const RepeatValue *value = slot->number ? NULL : &w->r->value[map_get(&w->r->id, slot->text[0])];
+        const RepeatValue *value = slot->number ? NULL : &w->r->value[map_get(&w->r->script->ids, slot->text[0])];
         bool declared = value && is_declared(w->r, value);
         if (slot->number)
             slot->name = unique(w, number_wish(w->b, w->r, slot));

@@ -38,24 +38,32 @@ typedef struct Search {
 
 /* The index */
 
-static uint32_t id_of(Repeat *r, Str name)
+/* Names keep their numbers from one index to the next; those of values that are gone are in no statement. */
+static uint32_t id_of(OnnxScript *script, Str name)
 {
-    uint32_t id = map_get(&r->id, name);
+    uint32_t id = map_get(&script->ids, name);
     if (id != MAP_NONE)
         return id;
-    RepeatValue value = {.name = name, .statement = NONE, .unit = NONE};
-    map_put(&r->id, name, r->value_count);
-    ARENA_PUSH(r->arena, r->value, r->value_count, r->value_capacity, value);
-    return r->value_count - 1;
+    map_put(&script->ids, name, ++script->id_count);
+    return script->id_count;
 }
 
 static void number_values(Repeat *r)
 {
-    for (uint32_t i = 0; i < r->script->count; i++) {
+    OnnxScript *script = r->script;
+    for (uint32_t i = 0; i < script->count; i++) {
         uint32_t at = 0;
-        for (OnnxToken *t; (t = onnx_statement_next(&r->script->statement[i], &at, TOKEN_VALUE));)
-            t->id = id_of(r, t->text);
+        for (OnnxToken *t; (t = onnx_statement_next(&script->statement[i], &at, TOKEN_VALUE));)
+            t->id = t->id ? t->id : id_of(script, t->text);
     }
+    for (uint32_t i = 0; i < script->results; i++)
+        id_of(script, script->result[i]);
+    r->value_count = script->id_count + 1;
+    r->value = ARENA_ARRAY(r->arena, RepeatValue, r->value_count);
+    for (uint32_t i = 0; i < r->value_count; i++)
+        r->value[i].statement = r->value[i].unit = NONE;
+    for (uint32_t i = 0; i < script->results; i++)
+        r->value[id_of(script, script->result[i])].result = true;
 }
 
 /* Counts the statements that read each value, or lists them. */
@@ -88,10 +96,6 @@ static void index_uses(Repeat *r)
     }
     r->use = ARENA_ARRAY(r->arena, uint32_t, total + 1);
     each_use(r, false);
-    for (uint32_t i = 0; i < r->script->results; i++) {
-        uint32_t id = id_of(r, r->script->result[i]); /* may move the values */
-        r->value[id].result = true;
-    }
 }
 
 static bool is_declaration(const OnnxStatement *s)
@@ -110,9 +114,11 @@ static bool belongs_to_next(const Repeat *r, uint32_t statement)
     return !s->stored && !value->result && value->uses == 1 && r->use[value->first_use] == next;
 }
 
-static uint32_t class_of(Repeat *r, Map *classes, const OnnxStatement *s)
+static uint32_t class_of(OnnxScript *script, OnnxStatement *s)
 {
     Text key = {0};
+    if (s->class)
+        return s->class;
     if (s->kind == STATEMENT_BODY || s->kind == STATEMENT_CALL)
         text_printf(&key, "%p", (const void *)s->token);
     for (uint32_t i = 0; i < s->count; i++) {
@@ -121,15 +127,17 @@ static uint32_t class_of(Repeat *r, Map *classes, const OnnxStatement *s)
         else
             text_char(&key, (char)(1 + s->token[i].kind));
     }
-    Str copy = str_copy(r->arena, text_view(&key));
+    s->class = map_get(&script->classes, text_view(&key));
+    if (s->class == MAP_NONE) {
+        s->class = script->classes.count + 1;
+        map_put(&script->classes, str_copy(script->arena, text_view(&key)), s->class);
+    }
     text_free(&key);
-    map_add(classes, copy, classes->count);
-    return map_get(classes, copy);
+    return s->class;
 }
 
 static void index_units(Repeat *r)
 {
-    Map classes = {.arena = r->arena};
     uint32_t count = r->script->count;
     r->unit = ARENA_ARRAY(r->arena, uint32_t, count + 1);
     r->class = ARENA_ARRAY(r->arena, uint32_t, count + 1);
@@ -137,12 +145,12 @@ static void index_units(Repeat *r)
     r->unit_count = 0;
     bool bound = false;
     for (uint32_t i = 0; i < count; i++) {
-        const OnnxStatement *s = &r->script->statement[i];
+        OnnxStatement *s = &r->script->statement[i];
         if (is_declaration(s) && !belongs_to_next(r, i))
             continue;
         uint32_t at = 0, unit = r->unit_count++;
         r->unit[unit] = i;
-        r->class[unit] = class_of(r, &classes, s);
+        r->class[unit] = class_of(r->script, s);
         r->bound[unit] = bound;
         bound = is_declaration(s);
         for (uint32_t k = 0; k < s->results; k++)
@@ -151,12 +159,33 @@ static void index_units(Repeat *r)
     r->bound[r->unit_count] = bound;
 }
 
+/* Where two units in a row come again: most units that are alike stand among others. */
+static void index_pairs(Repeat *r)
+{
+    Map last = {.arena = r->arena};
+    uint32_t count = r->unit_count ? r->unit_count - 1 : 0, pairs = 0;
+    r->pair = ARENA_ARRAY(r->arena, uint32_t, count + 1);
+    r->earlier = ARENA_ARRAY(r->arena, uint32_t, count + 1);
+    r->later = ARENA_ARRAY(r->arena, uint32_t, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        Str key = map_key(r->class + i, 2 * sizeof *r->class);
+        uint32_t before = map_get(&last, key);
+        r->earlier[i] = before;
+        r->later[i] = NONE;
+        r->pair[i] = before == MAP_NONE ? pairs++ : r->pair[before];
+        if (before != MAP_NONE)
+            r->later[before] = i;
+        map_put(&last, key, i);
+    }
+}
+
 static Repeat *make_index(OnnxScript *script)
 {
     Repeat *r = ARENA_NEW(script->arena, Repeat);
-    *r = (Repeat){.script = script, .arena = script->arena, .id = {.arena = script->arena}};
+    *r = (Repeat){.script = script, .arena = script->arena};
     index_uses(r);
     index_units(r);
+    index_pairs(r);
     return r;
 }
 
@@ -185,21 +214,22 @@ static bool is_multiple(const Search *s, const Run *run)
     return false;
 }
 
+/* A run is of two units at least, so it begins where two in a row are alike. */
 static void find_run(Search *s, uint32_t distance)
 {
     const Repeat *r = s->r;
-    const uint32_t *class = r->class, *later = r->class + distance, end = r->unit_count - distance;
+    const uint32_t *pair = r->pair, *later = r->pair + distance, end = r->unit_count - 1 - distance;
     for (uint32_t i = 0; i < end;) {
-        uint32_t length = 0;
-        while (i < end && class[i] != later[i])
+        uint32_t length = 1;
+        while (i < end && pair[i] != later[i])
             i++;
-        while (i + length < end && class[i + length] == later[i + length])
+        while (i + length - 1 < end && pair[i + length - 1] == later[i + length - 1])
             length++;
         int64_t times = length >= distance ? length / distance : 1;
         Run run = {i, distance, length, times * least(length, distance)};
         if (length >= LEAST_LENGTH && !is_multiple(s, &run))
             keep_run(s, run);
-        i += length + 1;
+        i += length;
     }
 }
 
@@ -207,8 +237,7 @@ static void find_run(Search *s, uint32_t distance)
 
 static bool is_alike(const Repeat *r, uint32_t a, uint32_t b, uint32_t length)
 {
-    return r->class[a] == r->class[b] && !r->bound[a] && !r->bound[b] &&
-           memcmp(r->class + a, r->class + b, length * sizeof *r->class) == 0;
+    return !r->bound[a] && !r->bound[b] && memcmp(r->class + a, r->class + b, length * sizeof *r->class) == 0;
 }
 
 static void find_instances(Search *s, RepeatBlock *block, uint32_t anchor)
@@ -216,24 +245,20 @@ static void find_instances(Search *s, RepeatBlock *block, uint32_t anchor)
     const Repeat *r = s->r;
     uint32_t length = block->length;
     block->at = s->at;
-    for (uint32_t at = anchor; at >= length;)
-        if (is_alike(r, at - length, anchor, length)) {
-            at -= length;
-            block->at[block->count++] = at;
-        } else {
-            at--;
-        }
+    uint32_t end = anchor; /* of what is free in front */
+    for (uint32_t at = r->earlier[anchor]; at != NONE; at = r->earlier[at])
+        if (at + length <= end && is_alike(r, at, anchor, length))
+            end = block->at[block->count++] = at;
     for (uint32_t i = 0; i < block->count / 2; i++) {
         uint32_t at = block->at[i];
         block->at[i] = block->at[block->count - 1 - i];
         block->at[block->count - 1 - i] = at;
     }
-    for (uint32_t at = anchor; at + length <= r->unit_count;)
-        if (is_alike(r, at, anchor, length)) {
+    uint32_t begin = anchor; /* of what is free behind */
+    for (uint32_t at = anchor; at != NONE && at + length <= r->unit_count; at = r->later[at])
+        if (at >= begin && is_alike(r, at, anchor, length)) {
             block->at[block->count++] = at;
-            at += length;
-        } else {
-            at++;
+            begin = at + length;
         }
     block->at = arena_copy(r->arena, s->at, block->count * sizeof *s->at);
 }

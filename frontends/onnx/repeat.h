@@ -19,12 +19,13 @@ typedef struct RepeatValue { /* of the script */
 typedef struct Repeat {
     OnnxScript *script;
     Arena *arena;
-    Map id; /* of names, to index into value */
-    RepeatValue *value;
-    uint32_t value_count, value_capacity;
+    RepeatValue *value; /* by the id of its name */
+    uint32_t value_count;
     uint32_t *use;
     uint32_t *unit, unit_count; /* statements */
     uint32_t *class;            /* of each unit: what it is but for names and numbers */
+    uint32_t *pair;             /* of each unit but the last: what it and the next are, as class */
+    uint32_t *earlier, *later;  /* the nearest of the same pair; NONE */
     bool *bound;                /* it belongs to the unit before: a block does not begin with it */
 } Repeat;
 

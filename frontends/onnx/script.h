@@ -16,7 +16,7 @@ typedef enum OnnxTokenKind {
 typedef struct OnnxToken {
     Str text;
     OnnxTokenKind kind;
-    uint32_t id; /* of a value, while blocks are sought */
+    uint32_t id; /* of a value, while blocks are sought; 0: none yet */
 } OnnxToken;
 
 typedef enum OnnxStatementKind {
@@ -39,6 +39,7 @@ typedef struct OnnxStatement {
     uint32_t count;
     uint32_t results; /* the first so many values are what it names */
     OnnxStatementKind kind;
+    uint32_t class;       /* what it is but for names and numbers, while blocks are sought; 0: not asked yet */
     bool stored;          /* a constant whose elements are beside the text */
     const OnnxCall *call; /* of STATEMENT_CALL */
     uint32_t called;      /* the innermost call of the model's functions that it is written out of, or NONE */
@@ -54,6 +55,9 @@ typedef struct OnnxScript {
     Map elements; /* of params and constants by their names, to index into element */
     const Tensor **element;
     uint32_t element_count, element_capacity;
+    Map ids; /* of names of values, from 1 on */
+    uint32_t id_count;
+    Map classes;   /* of statements, from 1 on */
     Map functions; /* that were made */
     uint32_t function_count;
 } OnnxScript;
