@@ -8,6 +8,8 @@
 #define FIRST_CHUNK   ((size_t)64 << 10)
 #define LARGEST_CHUNK ((size_t)8 << 20) /* chunks double up to here; a larger request gets a chunk of its own */
 
+#define LARGE_ELEMENT 64 /* bytes: of such there are mostly one or two: nodes in the body of a call */
+
 struct ArenaChunk {
     ArenaChunk *older;
     size_t used, size;
@@ -68,7 +70,7 @@ void *arena_copy(Arena *arena, const void *from, size_t bytes)
 
 void *arena_grow(Arena *arena, void *array, uint32_t count, uint32_t *capacity, size_t element_bytes)
 {
-    uint32_t room = *capacity ? *capacity : 8;
+    uint32_t room = *capacity ? *capacity : element_bytes > LARGE_ELEMENT ? 2 : 8;
     if (room > UINT32_MAX / 2)
         fatal_memory((size_t)room * element_bytes);
     *capacity = *capacity ? room * 2 : room;

@@ -1,6 +1,6 @@
 #include "frontends/nnc/compose.h"
 
-#include "frontends/nnc/build.h"
+#include "frontends/nnc/compose_alike.h"
 #include "frontends/nnc/parse.h"
 
 typedef struct Outer { /* a graph around, and the names of its params */
@@ -14,12 +14,15 @@ struct Composer {
     File *file;
     Outer *outer;
     uint32_t depth, capacity;
+    ComposeTable table;
+    ComposedCall call;
 };
 
 Composer *nnc_compose(Arena *arena, Diag *diag, Str path)
 {
     Composer *c = ARENA_NEW(arena, Composer);
     build_start(&c->builder, arena, &c->scratch, diag);
+    c->table.index.arena = &c->scratch;
     c->file = build_file(&c->builder, path, STR("nnc 1\nuse \"nn\"\n"));
     return c;
 }
@@ -68,7 +71,7 @@ ValueId nnc_compose_const(Composer *c, Str name, const Tensor *tensor)
     return bind(c, name, graph_add_const(c->builder.frame->graph, tensor, name, (Place){0}));
 }
 
-bool nnc_compose_add(Composer *c, Str what, Str statements)
+static bool build(Composer *c, Str what, Str statements)
 {
     Builder *b = &c->builder;
     uint32_t errors = b->diag->error_count;
@@ -76,6 +79,39 @@ bool nnc_compose_add(Composer *c, Str what, Str statements)
     if (b->diag->error_count == errors)
         build_block(b, block);
     return b->diag->error_count == errors && !b->exhausted;
+}
+
+/* False after an error */
+static bool build_or_repeat(Composer *c, Str what, Str statements, const ComposeStatement *read)
+{
+    Builder *b = &c->builder;
+    uint32_t errors = b->diag->error_count;
+    const ComposeAlike *alike = compose_find(&c->table, read);
+    if (!alike) {
+        NodeId first = b->frame->graph->node_count;
+        if (!build(c, what, statements))
+            return false;
+        alike = compose_keep(&c->table, b, read, first);
+    } else {
+        compose_repeat(b, read, alike);
+    }
+    c->call = alike ? alike->call : (ComposedCall){0};
+    return b->diag->error_count == errors;
+}
+
+bool nnc_compose_add(Composer *c, Str what, Str statements)
+{
+    ComposeStatement read = {0};
+    bool plain = c->depth == 1 && compose_read(&c->builder, statements, &read);
+    c->call = (ComposedCall){0};
+    bool good = plain ? build_or_repeat(c, what, statements, &read) : build(c, what, statements);
+    text_free(&read.key);
+    return good;
+}
+
+ComposedCall nnc_compose_call(const Composer *c)
+{
+    return c->call;
 }
 
 ValueId nnc_compose_find(Composer *c, Str name)

@@ -18,8 +18,17 @@ void nnc_compose_open(Composer *composer, Str name);
 Graph *nnc_compose_graph(Composer *composer); /* the innermost that is open */
 ValueId nnc_compose_input(Composer *composer, Str name, const Type *type);
 ValueId nnc_compose_const(Composer *composer, Str name, const Tensor *tensor);
-/* Builds the statements; errors name `what` as their file.  False after one.  Both texts must outlive the diag. */
+/* Builds the statements; errors name `what` as their file.  False after one.  Both texts must outlive the diag.
+ * In the outermost graph, whose nodes nobody runs, statements that are alike are built once: of the others its values
+ * have the types and nothing that computes them. */
 bool nnc_compose_add(Composer *composer, Str what, Str statements);
+/* The call that the last statement of the outermost graph ends with; of one that was like an earlier one, that one's,
+ * which has another label.  No body: it ends with none. */
+typedef struct ComposedCall {
+    const Graph *body;
+    Str label;
+} ComposedCall;
+ComposedCall nnc_compose_call(const Composer *composer);
 /* What a name of the innermost graph stands for; NONE when that is no tensor, or nothing. */
 ValueId nnc_compose_find(Composer *composer, Str name);
 /* Ends the innermost graph with these results.  The outermost becomes a graph of the module.  NULL after errors. */

@@ -216,24 +216,27 @@ OnnxLayer *onnx_layer(OnnxNode *node, const OnnxParam *param, uint32_t count)
     return layer;
 }
 
-/* In the body of a call, and of those in it */
-static uint32_t count_params(const Graph *body, const OnnxLayer *layer)
+/* In the body of a call, and of those in it; behind the label of the call their names are those of the layer's. */
+static uint32_t count_params(const Graph *body, Str label, const OnnxLayer *layer)
 {
-    uint32_t found = 0;
-    for (ValueId id = 0; id < body->value_count; id++)
+    uint32_t found = 0, own = (uint32_t)strlen(layer->label);
+    for (ValueId id = 0; id < body->value_count; id++) {
+        const Value *value = graph_value(body, id);
+        if (value->role != ROLE_PARAM || value->name.len <= label.len)
+            continue;
+        Str name = {value->name.ptr + label.len, value->name.len - label.len};
         for (uint32_t i = 0; i < layer->count; i++)
-            found += graph_value(body, id)->role == ROLE_PARAM && str_is(graph_value(body, id)->name, layer->name[i]) &&
-                     value_type(body, id) == layer->known[i]->type;
+            found += str_is(name, layer->name[i] + own) && value->type == layer->known[i]->type;
+    }
     for (NodeId n = 0; n < body->node_count; n++)
         for (uint32_t s = 0; s < graph_node(body, n)->sub_count; s++)
-            found += count_params(graph_node(body, n)->sub[s], layer);
+            found += count_params(graph_node(body, n)->sub[s], label, layer);
     return found;
 }
 
 bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer)
 {
-    const Graph *graph = nnc_compose_graph(node->onnx->composer);
-    const Node *call = graph->node_count ? graph_node(graph, graph->node_count - 1) : NULL;
-    return (call && call->sub_count && count_params(call->sub[0], layer) == layer->count) ||
+    ComposedCall call = nnc_compose_call(node->onnx->composer);
+    return (call.body && count_params(call.body, call.label, layer) == layer->count) ||
            onnx_no(node, "its weights are not what a layer of its kind has");
 }
