@@ -166,8 +166,9 @@ static bool has_flow(const Kernel *kernel, uint32_t count)
 Storages parts_place(Graph *graph, Arena *arena, const Kernel *kernel, uint32_t count, const bool *copied, bool none)
 {
     Users users = graph_users(graph, arena);
-    Storage *storage = ARENA_ARRAY(arena, Storage, graph->value_count);
-    Storages storages = {storage, graph->value_count, graph->value_count};
+    uint32_t room = graph->value_count + count; /* scratch of kernels comes behind those of values */
+    Storage *storage = ARENA_ARRAY(arena, Storage, room);
+    Storages storages = {storage, graph->value_count, room};
     Placer placer = {
         .lower = lower_new(graph, NULL, &storages, &users),
         .graph = graph,

@@ -21,7 +21,7 @@ OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32
     }
     node->proto = proto;
     node->opset = opset;
-    node->row = onnx_find_row("", op, opset, &node->reason);
+    node->row = onnx_find_row(node->onnx, "", op, opset, &node->reason);
     return node;
 }
 

@@ -75,7 +75,7 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
                        .uses = &onnx->uses};
     OnnxResults results = {0};
 
-    onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->constants.arena =
+    onnx->ops.arena = onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->constants.arena =
         onnx->arena;
     onnx_count_uses(onnx);
     onnx->block = onnx->root = &root;

@@ -72,6 +72,11 @@ struct OnnxScope {    /* what names mean */
     uint32_t depth;
 };
 
+typedef struct OnnxFound { /* by the name of an op */
+    const struct OnnxRow *row; /* NULL: none, ... */
+    bool too_early;            /* ... or of later opsets only */
+} OnnxFound;
+
 struct Onnx {
     Arena *arena;
     Diag *diag;
@@ -92,6 +97,9 @@ struct Onnx {
     Map functions;       /* of the model, by domain, name and overload: the first of each */
     Map library;         /* results of functions of nnc, once a call asks for them */
     Map *function_uses;  /* the same of names in each function of the model */
+    Map ops;             /* domain, name and opset of ops so far, to index into found */
+    OnnxFound *found;
+    uint32_t found_count, found_capacity;
     Map names;           /* of the text, all that are taken */
     Map labels;          /* to index into layer */
     OnnxLayer **layer;
@@ -152,7 +160,7 @@ extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx
     onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[],
     onnx_contrib_attention[], onnx_contrib_cache[], onnx_supports[], onnx_experts[], onnx_activation[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
-const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason);
+const OnnxRow *onnx_find_row(Onnx *onnx, const char *domain, const char *op, int64_t opset, const char **reason);
 
 /* errors.c: of the whole model; always false */
 bool onnx_fail(Onnx *onnx, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -20,21 +20,40 @@ static const OnnxRow *const family[] = {onnx_elementwise,   onnx_reduce,    onnx
                                         onnx_contrib_cache, onnx_supports,  onnx_experts,
                                         onnx_activation};
 
-const OnnxRow *onnx_find_row(const char *domain, const char *op, int64_t opset, const char **reason)
+static const OnnxRow *search(const char *domain, const char *op, int64_t opset, bool *too_early)
 {
     const OnnxRow *best = NULL;
-    int64_t earliest = INT64_MAX;
     const char *own = strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 
+    *too_early = false;
     for (size_t f = 0; f < sizeof family / sizeof *family; f++)
         for (const OnnxRow *row = family[f]; row->op; row++) {
             if (op[0] != row->op[0] || strcmp(row->op, op) != 0 || strcmp(row->domain ? row->domain : "", own) != 0)
                 continue;
-            earliest = row->since < earliest ? row->since : earliest;
+            *too_early |= row->since > opset;
             if (row->since <= opset && (!best || best->since < row->since))
                 best = row;
         }
-    if (!best)
-        *reason = earliest < INT64_MAX ? "the op is read from a later opset on" : "the op is not known";
     return best;
+}
+
+/* A model of thousands of nodes has a few dozen ops: each is sought once. */
+const OnnxRow *onnx_find_row(Onnx *onnx, const char *domain, const char *op, int64_t opset, const char **reason)
+{
+    Text key = {0};
+    text_printf(&key, "%s\n%s\n", domain, op);
+    text_str(&key, map_key(&opset, sizeof opset));
+    uint32_t index = map_get(&onnx->ops, text_view(&key));
+    if (index == MAP_NONE) {
+        OnnxFound found;
+        found.row = search(domain, op, opset, &found.too_early);
+        index = onnx->found_count;
+        map_put(&onnx->ops, str_copy(onnx->arena, text_view(&key)), index);
+        ARENA_PUSH(onnx->arena, onnx->found, onnx->found_count, onnx->found_capacity, found);
+    }
+    text_free(&key);
+    const OnnxFound *found = &onnx->found[index];
+    if (!found->row)
+        *reason = found->too_early ? "the op is read from a later opset on" : "the op is not known";
+    return found->row;
 }
