@@ -88,11 +88,19 @@ static Str join_label(Builder *b, Str prefix, Str name)
     return str_format(b->arena, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(name));
 }
 
+Str build_call_label(Builder *b, const Binder *binder)
+{
+    const AstExpr *call = binder->call;
+    Str name = binder->label.len ? binder->label
+               : call->label     ? build_name_text(b, call->label)
+                                 : binder->function->name->text;
+    return join_label(b, b->frame->prefix, name);
+}
+
 void build_enter_call(Builder *b, Frame *frame, const Binder *binder)
 {
     const AstFunction *function = binder->function;
     const AstExpr *call = binder->call;
-    Str name = binder->label.len ? binder->label : call->label ? build_name_text(b, call->label) : function->name->text;
     *frame = (Frame){.caller = b->frame,
                      .graph = graph_new(b->module, str_copy(b->arena, function->name->text)),
                      .file = function->file,
@@ -108,7 +116,7 @@ void build_enter_call(Builder *b, Frame *frame, const Binder *binder)
                      .tensors = {.arena = &b->scopes},
                      .given = {.arena = b->scratch},
                      .updated = {.arena = b->scratch}};
-    frame->label = join_label(b, b->frame->prefix, name);
+    frame->label = build_call_label(b, binder);
     frame->prefix = join_label(b, frame->label, STR("."));
     frame->graph->place = function->place;
     b->frame = frame;
@@ -353,7 +361,9 @@ static bool build_callee(Builder *b, Binder *binder, Callee *callee)
         callee->updated = build_updated_inputs(b);
         build_renumber(b);
     }
-    callee->alike = ok && b->param_count == params && !frame.graph->update_count && !frame.updated.count &&
+    callee->params = b->param_count - params;
+    callee->prefix = frame.prefix;
+    callee->alike = ok && (callee->body || !callee->params) && !frame.graph->update_count && !frame.updated.count &&
                     frame.guard == NONE;
     callee->steps = b->steps - steps;
     b->frame = outer;
@@ -379,14 +389,11 @@ static bool find_callee(Builder *b, Binder *binder, Callee *callee)
 {
     Text text = {0};
     Str key = build_share_key(b, binder, &text);
-    const Callee *shared = build_share_find(b, key);
     bool good;
-    if (shared) {
-        *callee = *shared;
-        good = build_step(b, binder->call->place, shared->steps);
-    } else if ((good = build_whole_callee(b, binder, callee))) {
+    if (build_share_find(b, binder, key, callee))
+        good = build_step(b, binder->call->place, callee->steps);
+    else if ((good = build_whole_callee(b, binder, callee)))
         build_share_keep(b, key, callee);
-    }
     text_free(&text);
     return good;
 }

@@ -23,7 +23,9 @@ typedef struct Callee {
     Graph *gradient;     /* its own, or NULL */
     const bool *updated; /* per input of the body */
     uint32_t steps;      /* that it took to build */
-    bool alike;          /* another call that is given the same has the same body */
+    uint32_t params;     /* in it, and in calls in it; their names begin with ... */
+    Str prefix;          /* ... this */
+    bool alike;          /* another call that is given the same has the same body, but for names of params */
 } Callee;
 
 typedef struct CallText { /* what is printed around the operands, under construction */
@@ -39,6 +41,8 @@ bool build_give_all(Builder *b, Binder *binder);
 /* The call of the function with what is given. */
 Thing build_call_given(Builder *b, Binder *binder);
 
+/* What the names of its params begin with, before a dot */
+Str build_call_label(Builder *b, const Binder *binder);
 /* The frame of a call, which becomes b->frame, and in it the parameters as inputs of its graph. */
 void build_enter_call(Builder *b, Frame *frame, const Binder *binder);
 bool build_bind_formals(Builder *b, Binder *binder, const Graph *outer);
@@ -55,14 +59,19 @@ ValueId build_guard(Builder *b, Place place);
 /* What becomes of a value by an update in the current frame: `next`, or where a guard does not hold, the value. */
 ValueId build_guarded(Builder *b, ValueId value, ValueId next, Place place);
 
-/* build_own.c: the function's own gradient for what is given; inputs are the tensors that it takes, its results, and
+/* build_stmt.c: false, and an error, where the graph has a param or state of the name already. */
+bool build_claim_param(Builder *b, Str full, Place place);
+
+/* build_own.c: has it, or a call in it, params, states or updates? */
+bool build_keeps_values(const Graph *graph);
+/* The function's own gradient for what is given; inputs are the tensors that it takes, its results, and
  * what reaches those.  NULL after errors. */
 Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee);
 
-/* build_share.c: what calls are given as bytes, empty where they share no bodies; the one that was built for it, or NULL.
- * The key lies in the text. */
+/* build_share.c: what the call is given as bytes, which lie in the text; empty where it shares no body. */
 Str build_share_key(Builder *b, const Binder *binder, Text *text);
-const Callee *build_share_find(const Builder *b, Str key);
+/* The body that was built for it, or a copy with params of this call; false: it is to be built. */
+bool build_share_find(Builder *b, const Binder *binder, Str key, Callee *callee);
 void build_share_keep(Builder *b, Str key, const Callee *callee);
 
 /* Tensors in what is given, and its text, in which they are operands. */

@@ -2,14 +2,14 @@
 #include "frontends/nnc/build_call.h"
 
 /* Recurses over the nesting. */
-static bool keeps_values(const Graph *graph)
+bool build_keeps_values(const Graph *graph)
 {
     bool keeps = graph->update_count > 0;
     for (ValueId v = 0; v < graph->value_count; v++)
         keeps |= graph->value[v].role == ROLE_PARAM || graph->value[v].role == ROLE_STATE;
     for (NodeId n = 0; n < graph->node_count && !keeps; n++)
         for (uint32_t s = 0; s < graph->node[n].sub_count && !keeps; s++)
-            keeps = keeps_values(graph->node[n].sub[s]);
+            keeps = build_keeps_values(graph->node[n].sub[s]);
     return keeps;
 }
 
@@ -17,7 +17,7 @@ static bool check_gradient(Builder *b, const Binder *binder, const Graph *body, 
 {
     const AstFunction *own = binder->function->gradient;
     Place place = own->place;
-    if (keeps_values(body) || keeps_values(gradient))
+    if (build_keeps_values(body) || build_keeps_values(gradient))
         return build_complain(b, place,
                               "a function with a gradient of its own has no params and states: it takes what it needs");
     if (gradient->output_count != body->input_count)

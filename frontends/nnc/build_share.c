@@ -1,7 +1,8 @@
-/* Calls of library functions that are given the same types and constants share one body: it is built once.
+/* Calls of library functions that are given the same types and constants have one body, which is built once; where it
+ * makes params, whose names are the call's, each has a copy with its own.
  *
- * Not shared is what makes params or states, whose names are the call's, or updates; nor what would report an error.
- * The user's own functions may call themselves, and so stay within the limit on depth. */
+ * What updates something is built for each call.  The user's own functions may call themselves, and so stay within the
+ * limit on depth. */
 #include "frontends/nnc/build_call.h"
 
 static void put_bytes(Text *key, const void *bytes, size_t count)
@@ -58,15 +59,78 @@ Str build_share_key(Builder *b, const Binder *binder, Text *key)
     return text_view(key);
 }
 
-const Callee *build_share_find(const Builder *b, Str key)
+/* Copies */
+
+typedef struct Rename {
+    Builder *b;
+    Str from, to; /* what the names of params begin with */
+} Rename;
+
+static Str renamed(const Rename *r, Str name)
+{
+    Str rest = {name.ptr + r->from.len, name.len - r->from.len};
+    return str_format(r->b->arena, STR_FMT STR_FMT, STR_ARG(r->to), STR_ARG(rest));
+}
+
+static bool is_kept(const Value *value)
+{
+    return value->role == ROLE_PARAM || value->role == ROLE_STATE;
+}
+
+/* Are the names free?  If not, building reports it.  Recurses over the nesting of calls. */
+static bool is_free(const Rename *r, const Graph *body)
+{
+    bool free = true;
+    for (ValueId v = 0; v < body->value_count && free; v++)
+        if (is_kept(&body->value[v]))
+            free = map_get(&r->b->params, renamed(r, body->value[v].name)) == MAP_NONE;
+    for (NodeId n = 0; n < body->node_count && free; n++)
+        for (uint32_t i = 0; node_is_call(&body->node[n]) && i < body->node[n].sub_count && free; i++)
+            free = is_free(r, body->node[n].sub[i]);
+    return free;
+}
+
+static Graph *copy_body(const Rename *r, const Graph *body)
+{
+    Graph *copy = graph_clone(body);
+    for (ValueId v = 0; v < copy->value_count; v++) {
+        Value *value = &copy->value[v];
+        if (!is_kept(value))
+            continue;
+        value->name = renamed(r, value->name);
+        build_claim_param(r->b, value->name, value->place);
+    }
+    for (NodeId n = 0; n < copy->node_count; n++) {
+        Node *node = &copy->node[n];
+        if (!node_is_call(node) || !build_keeps_values(node->sub[0]))
+            continue;
+        node->sub = arena_copy(r->b->arena, node->sub, node->sub_count * sizeof *node->sub);
+        node->sub[0] = copy_body(r, node->sub[0]);
+    }
+    return copy;
+}
+
+bool build_share_find(Builder *b, const Binder *binder, Str key, Callee *callee)
 {
     uint32_t index = key.len ? map_get(&b->shared, key) : MAP_NONE;
-    return index == MAP_NONE ? NULL : b->callee[index];
+    if (index == MAP_NONE)
+        return false;
+    const Callee *shared = b->callee[index];
+    Rename rename = {b, shared->prefix, {0}};
+    if (shared->params) {
+        rename.to = str_format(b->scratch, STR_FMT ".", STR_ARG(build_call_label(b, binder)));
+        if (!is_free(&rename, shared->body))
+            return false;
+    }
+    *callee = *shared;
+    if (shared->params)
+        callee->body = copy_body(&rename, shared->body);
+    return true;
 }
 
 void build_share_keep(Builder *b, Str key, const Callee *callee)
 {
-    if (!key.len || !callee->alike)
+    if (!key.len || !callee->alike || map_get(&b->shared, key) != MAP_NONE)
         return;
     map_put(&b->shared, str_copy(b->scratch, key), b->callee_count);
     ARENA_PUSH(b->scratch, b->callee, b->callee_count, b->callee_capacity,

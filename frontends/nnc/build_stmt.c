@@ -156,7 +156,7 @@ static bool complain_of_optimiser(Builder *b, Str full)
     return library;
 }
 
-static bool claim_param(Builder *b, Str full, Place place)
+bool build_claim_param(Builder *b, Str full, Place place)
 {
     uint32_t known = map_get(&b->params, full);
     const Frame *f = b->frame;
@@ -258,7 +258,7 @@ static Thing declare_param(Builder *b, const AstStmt *stmt, Str name)
     const Type *type =
         stmt->role == T_PARAM ? declared_type(b, target->type, &bits) : build_eval_type(b, target->type, (Str){0});
     Str full = str_format(b->arena, STR_FMT STR_FMT, STR_ARG(frame->prefix), STR_ARG(name));
-    if (!type || !claim_param(b, full, target->name->place))
+    if (!type || !build_claim_param(b, full, target->name->place))
         return build_thing_bad();
     Frame *root = build_root(frame); /* what rounds and branches there are: it exists once */
     ValueId value =

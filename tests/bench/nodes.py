@@ -184,7 +184,56 @@ def woven(nodes):
     return n.content(*recent)
 
 
-KINDS = {f.__name__: f for f in (chain, residual, varied, transformer, shapes, lstm, woven)}
+def perceptron(nodes):
+    """Gemm and an activation, by turns, of several widths"""
+    n, dice = Network(x=[4, 16]), random.Random(5)
+    h, width = "x", 16
+    while len(n.nodes) < nodes:
+        name, wide = f"/net/net.{len(n.nodes)}", dice.choice([8, 12, 16, 24])
+        weights = n.weight(f"{name}.weight", wide, width), n.weight(f"{name}.bias", wide)
+        h, width = n.add("Gemm", [h, *weights], name, transB=1), wide
+        h = n.add(dice.choice(["Relu", "Sigmoid", "Tanh"]), [h], name)
+    return n.content(h)
+
+
+def quantised(nodes):
+    """Convolutions between QuantizeLinear and DequantizeLinear, as quantisers write them"""
+    n = Network(x=[1, 8, 6, 6])
+    n.weights += [tensor("zero", numpy.int8(0)), tensor("zeros", numpy.zeros(8, "i1"))]
+    h = "x"
+
+    def rounded(h, name):
+        n.weights.append(tensor(f"{name}.scale", numpy.float32(n.dice.uniform(0.02, 0.05))))
+        q = n.add("QuantizeLinear", [h, f"{name}.scale", "zero"], name)
+        return n.add("DequantizeLinear", [q, f"{name}.scale", "zero"], name)
+
+    while len(n.nodes) < nodes:
+        name = f"/layers/layers.{len(n.nodes) // 7}"
+        n.weights += [tensor(f"{name}.weight", n.dice.integers(-127, 128, (8, 8, 3, 3)).astype("i1")),
+                      tensor(f"{name}.weight.scale", n.dice.uniform(0.001, 0.01, 8).astype("f4"))]
+        w = n.add("DequantizeLinear", [f"{name}.weight", f"{name}.weight.scale", "zeros"], name, axis=0)
+        c = n.add("Conv", [rounded(h, f"{name}.in"), w, n.weight(f"{name}.bias", 8)], name, pads=[1] * 4)
+        h = n.add("Add", [rounded(n.add("Relu", [c], name), f"{name}.out"), h], name)
+    return n.content(h)
+
+
+def branches(nodes):
+    """Four small branches side by side, put behind each other, and a convolution back to few channels"""
+    n = Network(x=[1, 8, 6, 6])
+    h = "x"
+    while len(n.nodes) < nodes:
+        name = f"/mixed/mixed.{len(n.nodes)}"
+        parts = []
+        for i in range(4):
+            w = n.weight(f"{name}.branch{i}.weight", 4, 8, 1, 1)
+            parts.append(n.add("Relu", [n.add("Conv", [h, w], f"{name}/branch{i}")], f"{name}/branch{i}"))
+        c = n.add("Concat", parts, name, axis=1)
+        h = n.add("Conv", [c, n.weight(f"{name}.project.weight", 8, 16, 1, 1)], name)
+    return n.content(h)
+
+
+MADE = (chain, residual, varied, transformer, shapes, lstm, woven, perceptron, quantised, branches)
+KINDS = {f.__name__: f for f in MADE}
 
 
 def write(path, kind, nodes):
