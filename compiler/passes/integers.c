@@ -30,12 +30,27 @@ static IntegerRange range_of_dtype(DType dtype)
                                     : range_between(-ldexp(1, (int)bits - 1), ldexp(1, (int)bits - 1) - 1);
 }
 
+/* Weights of eight bits are asked for often. */
+static IntegerRange range_of_bytes(const unsigned char *at, int64_t count, bool is_signed)
+{
+    int flip = is_signed ? 128 : 0, low = 255, high = 0; /* signed ones in the order of unsigned ones */
+    for (int64_t i = 0; i < count; i++) {
+        int x = at[i] ^ flip;
+        low = x < low ? x : low;
+        high = x > high ? x : high;
+    }
+    return range_between(low - flip, high - flip);
+}
+
 static IntegerRange range_of_constant(const Value *value)
 {
     int64_t elements = shape_elements(&value->type->shape);
     IntegerRange range = range_of_dtype(value->type->dtype);
     if (elements > FEW && !isinf(range.most))
         return range;
+    DType dtype = value->type->dtype;
+    if (elements && (dtype == DT_I8 || dtype == DT_U8))
+        return range_of_bytes(value->data->data, elements, dtype == DT_I8);
     for (int64_t i = 0; i < elements; i++) {
         double x = tensor_number(value->data, i);
         if (!(fabs(x) <= INTEGERS_MOST) || x != floor(x))

@@ -66,6 +66,11 @@ ValueId nnc_compose_input(Composer *c, Str name, const Type *type)
     return bind(c, name, graph_add_input(c->builder.frame->graph, type, name, (Place){0}));
 }
 
+ValueId nnc_compose_param(Composer *c, Str name, const Type *type)
+{
+    return bind(c, name, graph_add_value(c->builder.frame->graph, ROLE_PARAM, type, name, (Place){0}));
+}
+
 ValueId nnc_compose_const(Composer *c, Str name, const Tensor *tensor)
 {
     return bind(c, name, graph_add_const(c->builder.frame->graph, tensor, name, (Place){0}));

@@ -17,6 +17,7 @@ Module *nnc_compose_module(Composer *composer);
 void nnc_compose_open(Composer *composer, Str name);
 Graph *nnc_compose_graph(Composer *composer); /* the innermost that is open */
 ValueId nnc_compose_input(Composer *composer, Str name, const Type *type);
+ValueId nnc_compose_param(Composer *composer, Str name, const Type *type);
 ValueId nnc_compose_const(Composer *composer, Str name, const Tensor *tensor);
 /* Builds the statements; errors name `what` as their file.  False after one.  Both texts must outlive the diag.
  * In the outermost graph, whose nodes nobody runs, statements that are alike are built once: of the others its values

@@ -63,9 +63,31 @@ static bool take_string(Words *w, Text *key)
     return true;
 }
 
-/* What stands for the name of a tensor; all other words stay. */
-static void put_word(const Builder *b, const Words *w, Str word, Text *key)
+/* `f32(0.25)` is of one type whatever the number. */
+static bool skip_number(Words *w, Str word, Text *key)
 {
+    DType dtype;
+    uint32_t at = w->at + 1;
+    if (char_at(w, w->at) != '(' || !dtype_parse(word, &dtype) || !dtype_is_float(dtype))
+        return false;
+    at += char_at(w, at) == '-';
+    if (!isdigit((unsigned char)char_at(w, at)))
+        return false;
+    while (is_word(char_at(w, at)) || ((char_at(w, at) == '-' || char_at(w, at) == '+') && char_at(w, at - 1) == 'e'))
+        at++;
+    if (char_at(w, at) != ')')
+        return false;
+    w->at = at + 1;
+    text_str(key, word);
+    text_char(key, '\3');
+    return true;
+}
+
+/* What stands for the name of a tensor; all other words stay. */
+static void put_word(const Builder *b, Words *w, Str word, Text *key)
+{
+    if (skip_number(w, word, key))
+        return;
     char after = char_at(w, w->at);
     bool callee = after == '(' || after == '@';
     bool attribute = after == ' ' && char_at(w, w->at + 1) == '=' && char_at(w, w->at + 2) == ' ';
@@ -90,7 +112,7 @@ bool compose_read(const Builder *b, Str statement, ComposeStatement *read)
     while (w.at < w.text.len) {
         char c = char_at(&w, w.at);
         bool last = w.at + 1 == w.text.len;
-        if (strchr("{}`<\1\2", c) || (c == '\n' && !last)) /* bodies, names in quotes, updates, several */
+        if (strchr("{}`<\1\2\3", c) || (c == '\n' && !last)) /* bodies, names in quotes, updates, several */
             return false;
         if (c == '"') {
             if (!take_string(&w, &read->key))

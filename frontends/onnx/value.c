@@ -91,14 +91,14 @@ static void write_plainly(Onnx *onnx, Str what, Str statements)
         text_str(&onnx->block->text, statements);
 }
 
-/* In the outermost block */
+/* In the outermost block; the composer needs no text to know it. */
 static void declare(Onnx *onnx, const OnnxValue *value)
 {
-    Text out = {0};
-    put_declaration(onnx, &out, value);
-    write_plainly(onnx, str_format(onnx->arena, STR_FMT ": %s", STR_ARG(onnx->path), value->wish),
-                  str_copy(onnx->arena, text_view(&out)));
-    text_free(&out);
+    put_declaration(onnx, &onnx->root->text, value);
+    if (is_param(value))
+        nnc_compose_param(onnx->composer, str_from(value->name), value->type);
+    else
+        nnc_compose_const(onnx->composer, str_from(value->name), value->known);
     map_put(&onnx->declared, str_from(value->name), onnx->weight_count);
     ARENA_PUSH(onnx->arena, onnx->weight, onnx->weight_count, onnx->weight_capacity, value);
 }
