@@ -285,8 +285,8 @@ static void import_node(OnnxNode *node)
     onnx->failed |= onnx->diag->error_count > errors;
     node->function = onnx_find_function(onnx, node->proto->domain, node->proto->op_type, node->proto->overload);
     if (!node->function)
-        node->row =
-            onnx_find_row(onnx, text_of(node->proto->domain), text_of(node->proto->op_type), node->opset, &node->reason);
+        node->row = onnx_find_row(onnx, text_of(node->proto->domain), text_of(node->proto->op_type), node->opset,
+                                  &node->reason);
     else if (readable)
         node->row = onnx_library_row(node);
     bool known = node->row || node->function;

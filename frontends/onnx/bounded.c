@@ -134,6 +134,14 @@ static bool take_number(OnnxNode *n, uint32_t i, double *number)
            (onnx_known(n, i) && (onnx_known_number(n, i, number) || onnx_no(n, "operand %u is no number", i)));
 }
 
+/* No rows: without a number of boxes for each class, none is asked for. */
+static bool select_nothing(OnnxNode *n)
+{
+    int64_t dim[] = {0, 3};
+    onnx_set_known(n, 0, tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, DT_I64, 2, dim)));
+    return true;
+}
+
 /* Rows of batch, class and box */
 static bool write_non_max_suppression(OnnxNode *n)
 {
@@ -147,7 +155,7 @@ static bool write_non_max_suppression(OnnxNode *n)
     long long rows = batch * classes;
     long long each = most_boxes >= (double)boxes ? boxes : most_boxes < 0 ? 0 : (long long)most_boxes;
     if (rows * each < 1)
-        return onnx_no(n, "it selects nothing");
+        return select_nothing(n);
     const char *wide = onnx_in(n, 0), *at = onnx_temp(n, "at"), *found = onnx_temp(n, "found");
     const char *all = onnx_temp(n, "rows"), *count = onnx_temp(n, "many"), *y = onnx_out(n, 0);
     if (classes > 1)

@@ -27,10 +27,21 @@ static bool write_quick_gelu(OnnxNode *n)
 }
 
 /* Layer normalisation over the last axis; `rms` without the mean. */
+static const char *norm_epsilon(OnnxNode *n, bool rms)
+{
+    return onnx_number(n, onnx_type(n, 0)->dtype, onnx_float(n, "epsilon", rms ? (double)1e-5f : (double)1e-12f));
+}
+
+/* The inverse of the deviation as result `i`, which training keeps, and some models ask for as well */
+static bool put_deviation(OnnxNode *n, uint32_t i, const char *x, bool rms)
+{
+    const char *power = rms ? onnx_text(n, "mean(square(%s), -1, true)", x) : onnx_text(n, "variance(%s, -1, true)", x);
+    return !onnx_wants(n, i) || onnx_emit(n, "%s = rsqrt(%s + %s)", onnx_out(n, i), power, norm_epsilon(n, rms));
+}
+
 static bool put_norm(OnnxNode *n, const char *x, const char *scale, const char *bias, bool rms)
 {
-    const char *eps =
-        onnx_number(n, onnx_type(n, 0)->dtype, onnx_float(n, "epsilon", rms ? (double)1e-5f : (double)1e-12f));
+    const char *eps = norm_epsilon(n, rms);
     const char *y = rms ? onnx_text(n, "%s * rsqrt(mean(square(%s), -1, true) + %s)", x, x, eps)
                         : onnx_text(n, "standardize(%s, -1, %s)", x, eps);
     return bias ? onnx_emit(n, "%s = %s * %s + %s", onnx_out(n, 0), y, scale, bias)
@@ -39,8 +50,7 @@ static bool put_norm(OnnxNode *n, const char *x, const char *scale, const char *
 
 static bool check_norm(OnnxNode *n)
 {
-    return (dtype_bytes(onnx_type(n, 0)->dtype) > 2 || onnx_no(n, "its floats have 16 bits")) &&
-           (!(onnx_wants(n, 1) || onnx_wants(n, 2)) || onnx_no(n, "it gives means or deviations, too"));
+    return dtype_bytes(onnx_type(n, 0)->dtype) > 2 || onnx_no(n, "its floats have 16 bits");
 }
 
 static bool write_simplified_norm(OnnxNode *n)
@@ -48,7 +58,7 @@ static bool write_simplified_norm(OnnxNode *n)
     int64_t axis;
     return onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis) &&
            (axis + 1 == onnx_rank(n, 0) || onnx_no(n, "it normalises over several axes")) && check_norm(n) &&
-           put_norm(n, onnx_in(n, 0), onnx_in(n, 1), NULL, true);
+           put_deviation(n, 1, onnx_in(n, 0), true) && put_norm(n, onnx_in(n, 0), onnx_in(n, 1), NULL, true);
 }
 
 /* The sum of two operands and a bias, which is a result as well, normalised */
@@ -58,9 +68,13 @@ static bool write_skip_norm(OnnxNode *n)
     uint32_t bias = rms ? 3 : 4;
     if (!check_norm(n))
         return false;
+    if (rms && onnx_wants(n, 1))
+        return onnx_no(n, "it asks for means, of which it takes none");
     const char *sum = onnx_wants(n, 3) ? onnx_out(n, 3) : onnx_temp(n, "sum");
     const char *more = onnx_has(n, bias) ? onnx_text(n, " + %s", onnx_in(n, bias)) : "";
     return onnx_emit(n, "%s = %s + %s%s", sum, onnx_in(n, 0), onnx_in(n, 1), more) &&
+           (!onnx_wants(n, 1) || onnx_emit(n, "%s = mean(%s, -1, true)", onnx_out(n, 1), sum)) &&
+           put_deviation(n, 2, sum, rms) &&
            put_norm(n, sum, onnx_in(n, 2), !rms && onnx_has(n, 3) ? onnx_in(n, 3) : NULL, rms);
 }
 

@@ -242,6 +242,19 @@ static bool write_one_hot(OnnxNode *n)
 }
 
 /* The k largest or smallest along an axis, in their order; equal ones keep theirs. */
+/* None of the elements along the axis */
+static bool take_none(OnnxNode *n, int64_t axis)
+{
+    const Type *type = onnx_type(n, 0);
+    Shape shape = type->shape;
+    shape.dim[axis] = 0;
+    for (uint32_t i = 0; i < 2; i++)
+        onnx_set_known(n, i,
+                       tensor_new(n->onnx->arena,
+                                  module_plain_type(n->onnx->module, i ? DT_I64 : type->dtype, shape.rank, shape.dim)));
+    return true;
+}
+
 static bool write_top_k(OnnxNode *n)
 {
     int64_t axis, k = onnx_int(n, "k", 0);
@@ -253,7 +266,9 @@ static bool write_top_k(OnnxNode *n)
         return false;
     if (n->opset >= 10)
         k = count == 1 ? list[0] : -1;
-    if (k < 1 || k > onnx_dim(n, 0, axis))
+    if (k == 0)
+        return take_none(n, axis);
+    if (k < 0 || k > onnx_dim(n, 0, axis))
         return onnx_no(n, "it chooses %lld of %lld", (long long)k, (long long)onnx_dim(n, 0, axis));
     const char *least = onnx_int(n, "largest", 1) ? "" : ", largest = false";
     const char *value = onnx_out(n, 0), *index = onnx_out(n, 1);

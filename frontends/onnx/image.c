@@ -68,9 +68,26 @@ static bool write_roi_align(OnnxNode *n)
                      half ? "" : ", half_pixel = false");
 }
 
+static bool write_max_roi_pool(OnnxNode *n)
+{
+    const int64_t *size;
+    uint32_t count;
+    if (!onnx_ints(n, "pooled_shape", &size, &count) || count != 2 || least(size[0], size[1]) < 1 ||
+        most(size[0], size[1]) > INT16_MAX)
+        return onnx_no(n, "its pooled_shape is impossible");
+    if (onnx_rank(n, 0) != 4 || onnx_rank(n, 1) != 2 || onnx_dim(n, 1, 1) != 5 ||
+        onnx_type(n, 0)->dtype != onnx_type(n, 1)->dtype || !shape_elements(&onnx_type(n, 0)->shape))
+        return onnx_no(n, "its regions do not fit its images");
+    double scale = onnx_float(n, "spatial_scale", 1);
+    const char *scaled = scale == 1 ? "" : onnx_text(n, ", scale = %s", onnx_number(n, onnx_type(n, 0)->dtype, scale));
+    return onnx_emit(n, "%s = max_roi_pool(%s, %s, %lld, %lld%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1),
+                     (long long)size[0], (long long)size[1], scaled);
+}
+
 const OnnxRow onnx_image[] = {
     {"GridSample", 16, write_grid_sample, NULL, NULL, false},
     {"AffineGrid", 20, write_affine_grid, NULL, NULL, false},
+    {"MaxRoiPool", 1, write_max_roi_pool, NULL, NULL, false},
     {"RoiAlign", 10, write_roi_align, NULL, NULL, false},
     {0},
 };

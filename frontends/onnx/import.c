@@ -75,8 +75,8 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
                        .uses = &onnx->uses};
     OnnxResults results = {0};
 
-    onnx->ops.arena = onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena = onnx->constants.arena =
-        onnx->arena;
+    onnx->ops.arena = onnx->names.arena = onnx->made.arena = onnx->labels.arena = onnx->declared.arena =
+        onnx->constants.arena = onnx->arena;
     onnx_count_uses(onnx);
     onnx->block = onnx->root = &root;
     onnx->composer = nnc_compose(onnx->arena, onnx->diag, onnx->path);

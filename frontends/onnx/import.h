@@ -72,7 +72,7 @@ struct OnnxScope {    /* what names mean */
     uint32_t depth;
 };
 
-typedef struct OnnxFound { /* by the name of an op */
+typedef struct OnnxFound {     /* by the name of an op */
     const struct OnnxRow *row; /* NULL: none, ... */
     bool too_early;            /* ... or of later opsets only */
 } OnnxFound;
@@ -100,8 +100,8 @@ struct Onnx {
     Map ops;             /* domain, name and opset of ops so far, to index into found */
     OnnxFound *found;
     uint32_t found_count, found_capacity;
-    Map names;           /* of the text, all that are taken */
-    Map labels;          /* to index into layer */
+    Map names;  /* of the text, all that are taken */
+    Map labels; /* to index into layer */
     OnnxLayer **layer;
     uint32_t layer_count, layer_capacity;
     Map declared; /* params and constants of the text, to index into weight */
@@ -224,7 +224,9 @@ void onnx_add_float(OnnxNode *node, const char *name, double number);
 /* The tensor that an attribute is; NULL: there is none, or it cannot be read. */
 const Tensor *onnx_tensor_of(OnnxNode *node, const char *name);
 const char *onnx_floats(OnnxNode *node, const char *name, uint32_t rank, const int64_t *dim);
-const char *onnx_as_float(OnnxNode *node, uint32_t i);               /* operand i as f32 */
+const char *onnx_as_float(OnnxNode *node, uint32_t i); /* operand i as f32 */
+/* What the transform of this name makes of scores; NULL with a reason. */
+const char *onnx_transform(OnnxNode *node, const char *transform, const char *scores);
 const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */
 bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
 /* One score, [n, 1], for two labels: it is the second's share if weights are positive, else what speaks for it. */

@@ -206,16 +206,46 @@ static bool write_label_encoder(OnnxNode *n)
 
 /* Scores, and what becomes of them */
 
-const char *onnx_post_transform(OnnxNode *n, const char *scores)
+/* A softmax in which scores that are 0 stay so: they are multiplied by what others are raised to. */
+static const char *softmax_zero(OnnxNode *n, const char *scores)
 {
-    const char *transform = onnx_string(n, "post_transform", "NONE");
+    const char *x = onnx_temp(n, "raw"), *top = onnx_temp(n, "top"), *e = onnx_temp(n, "raised");
+    return onnx_emit(n, "%s = %s", x, scores) && onnx_emit(n, "%s = reduce_max(%s, axes = -1, keep = true)", top, x) &&
+                   onnx_emit(n, "%s = select(abs(%s) > 1e-07, exp(%s - %s), %s * exp(-%s))", e, x, x, top, x, top)
+               ? onnx_text(n, "%s / reduce_sum(%s, axes = -1, keep = true)", e, e)
+               : NULL;
+}
+
+/* The quantile of the normal distribution, by the formula for the inverse of erf that ONNX Runtime has, too (Winitzki
+ * 2008): its error is up to 0.002 of the result. */
+static const char *probit(OnnxNode *n, const char *scores)
+{
+    const char *x = onnx_temp(n, "raw"), *l = onnx_temp(n, "tail"), *v = onnx_temp(n, "half");
+    return onnx_emit(n, "%s = 2.0 * (%s) - 1.0", x, scores) &&
+                   onnx_emit(n, "%s = log((1.0 - %s) * (1.0 + %s))", l, x, x) &&
+                   onnx_emit(n, "%s = %s / 2.0 + 4.3307467508", v, l) /* 2 / (pi * 0.147) */
+               ? onnx_text(n, "1.4142135624 * sign(%s) * sqrt(sqrt(%s * %s - %s / 0.147) - %s)", x, v, v, l, v)
+               : NULL;
+}
+
+const char *onnx_transform(OnnxNode *n, const char *transform, const char *scores)
+{
     if (strcmp(transform, "NONE") == 0)
         return scores;
     if (strcmp(transform, "LOGISTIC") == 0)
         return onnx_text(n, "sigmoid(%s)", scores);
     if (strcmp(transform, "SOFTMAX") == 0)
         return onnx_text(n, "softmax(%s)", scores);
+    if (strcmp(transform, "SOFTMAX_ZERO") == 0)
+        return softmax_zero(n, scores);
+    if (strcmp(transform, "PROBIT") == 0)
+        return probit(n, scores);
     return onnx_no(n, "what becomes of its scores is %s", transform), NULL;
+}
+
+const char *onnx_post_transform(OnnxNode *n, const char *scores)
+{
+    return onnx_transform(n, onnx_string(n, "post_transform", "NONE"), scores);
 }
 
 /* x @ W' + b: W is [rows, features] */

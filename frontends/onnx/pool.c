@@ -110,6 +110,14 @@ const char *onnx_pool_text(OnnxNode *n, const OnnxWindow *w, const char *x, cons
                      onnx_window_text(n, w, 0), w->ceil ? ", ceil = true" : "", rest);
 }
 
+static bool has_pixels(OnnxNode *n, const OnnxWindow *w)
+{
+    bool has = true;
+    for (uint32_t d = 0; d < w->rank; d++)
+        has &= onnx_dim(n, 0, d + 2) > 0;
+    return has || onnx_no(n, "its image has no pixels");
+}
+
 /* Does the padded image hold a window?  What max_pool says itself where not; max_pool_indices has no words for it. */
 static bool holds_window(OnnxNode *n, const OnnxWindow *w)
 {
@@ -124,28 +132,45 @@ static bool holds_window(OnnxNode *n, const OnnxWindow *w)
     return true;
 }
 
+/* Positions that count the last dimension first, as ones that count it last: digits in the reverse order */
+static bool write_by_column(OnnxNode *n, const OnnxWindow *w, const char *index)
+{
+    Text sum = {0};
+    int64_t image = 1, before = 1, behind;
+    for (uint32_t d = 0; d < w->rank; d++)
+        image *= onnx_dim(n, 0, d + 2);
+    text_printf(&sum, "%s // %lld * %lld", index, (long long)image, (long long)image);
+    behind = image;
+    for (uint32_t d = 0; d < w->rank; d++) {
+        int64_t extent = onnx_dim(n, 0, d + 2);
+        behind /= extent;
+        text_printf(&sum, " + %s // %lld %% %lld * %lld", index, (long long)behind, (long long)extent,
+                    (long long)before);
+        before *= extent;
+    }
+    bool good = onnx_emit(n, "%s = %s", onnx_out(n, 1), sum.ptr);
+    text_free(&sum);
+    return good;
+}
+
 /* With the positions of the largest, of which some models count the columns of an image first. */
 static bool write_max_pool_indices(OnnxNode *n, const OnnxWindow *w)
 {
     bool by_column = onnx_int(n, "storage_order", 0) && w->rank > 1;
-    if (by_column && w->rank > 2)
-        return onnx_no(n, "it counts positions of %u dimensions by column", w->rank);
     if (!holds_window(n, w))
         return false;
     const char *index = by_column ? onnx_temp(n, "index") : onnx_out(n, 1);
     if (!onnx_emit(n, "(%s, %s) = max_pool_indices(%s, window = %s%s%s)", onnx_out(n, 0), index, onnx_in(n, 0),
                    short_list(n, w->size, w->rank), onnx_window_text(n, w, 0), w->ceil ? ", up = true" : ""))
         return false;
-    long long rows = by_column ? onnx_dim(n, 0, 2) : 1, columns = by_column ? onnx_dim(n, 0, 3) : 1;
-    return !by_column || onnx_emit(n, "%s = %s // %lld * %lld + %s %% %lld * %lld + %s // %lld %% %lld", onnx_out(n, 1),
-                                   index, rows * columns, rows * columns, index, columns, rows, index, columns, rows);
+    return !by_column || write_by_column(n, w, index);
 }
 
 static bool write_max_pool(OnnxNode *n)
 {
     OnnxWindow window;
     DType dtype = onnx_type(n, 0)->dtype;
-    if (!onnx_window(n, NULL, &window))
+    if (!onnx_window(n, NULL, &window) || !has_pixels(n, &window))
         return false;
     if (onnx_wants(n, 1))
         return write_max_pool_indices(n, &window);
@@ -188,7 +213,7 @@ static bool write_max_unpool(OnnxNode *n)
 static bool write_average_pool(OnnxNode *n)
 {
     OnnxWindow window;
-    if (!onnx_window(n, NULL, &window))
+    if (!onnx_window(n, NULL, &window) || !has_pixels(n, &window))
         return false;
     const char *rest = onnx_int(n, "count_include_pad", 0) ? ", count_pad = true" : "";
     return onnx_emit(n, "%s = %s", onnx_out(n, 0), onnx_pool_text(n, &window, onnx_in(n, 0), "avg_pool", rest));
@@ -198,7 +223,7 @@ static bool write_lp_pool(OnnxNode *n)
 {
     OnnxWindow w;
     int64_t p = onnx_int(n, "p", 2);
-    if (!onnx_window(n, NULL, &w))
+    if (!onnx_window(n, NULL, &w) || !has_pixels(n, &w))
         return false;
     if (p < 1 || p > INT16_MAX)
         return onnx_no(n, "its p is %lld", (long long)p);

@@ -79,14 +79,13 @@ static bool write_mean_of_integers(OnnxNode *n, const char *rest, int64_t count)
 static bool write_of_integers(OnnxNode *n, const char *rest, int64_t count)
 {
     const char *op = n->proto->op_type, *dtype = dtype_name(onnx_type(n, 0)->dtype);
-    bool norm = strcmp(op, "ReduceL2") == 0;
     if (dtype_bytes(onnx_type(n, 0)->dtype) < 4)
         return onnx_no(n, "its operand is %s", dtype);
     if (strcmp(op, "ReduceMean") == 0)
         return write_mean_of_integers(n, rest, count);
-    if (!norm && strcmp(op, "ReduceLogSum") != 0)
-        return onnx_no(n, "it adds up exponentials of integers");
-    const char *form = norm ? "sqrt(cast(reduce_sum(square($)@), to = f64))" : "log(cast(reduce_sum($@), to = f64))";
+    const char *form = strcmp(op, "ReduceL2") == 0       ? "sqrt(cast(reduce_sum(square($)@), to = f64))"
+                       : strcmp(op, "ReduceLogSum") == 0 ? "log(cast(reduce_sum($@), to = f64))"
+                                                         : "logsumexp(cast($, to = f64)@)";
     return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), fill(n, form, onnx_in(n, 0), rest), dtype);
 }
 
@@ -135,6 +134,8 @@ static bool write_arg(OnnxNode *n)
     int64_t axis;
     if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &axis))
         return false;
+    if (!onnx_dim(n, 0, axis))
+        return onnx_no(n, "it chooses from nothing: dimension %lld is empty", (long long)axis);
     const char *x = onnx_in(n, 0), *keep = onnx_int(n, "keepdims", 1) ? ", keep = true" : "";
     if (!onnx_int(n, "select_last_index", 0))
         return onnx_emit(n, "%s = %s(%s, axis = %lld%s)", onnx_out(n, 0), n->row->text, x, (long long)axis, keep);

@@ -22,6 +22,7 @@ typedef struct Forest {
     double *split;
     double **member; /* of MEMBER, ended by NaN */
     double *weight;  /* [count, targets] */
+    bool *weighs;    /* the same: is there one? */
     int64_t depth;
 } Forest;
 
@@ -41,6 +42,7 @@ static bool make_forest(OnnxNode *n, Forest *f, int64_t count, int64_t targets)
     f->split = ARENA_ARRAY(arena, double, count);
     f->member = ARENA_ARRAY(arena, double *, count);
     f->weight = ARENA_ARRAY(arena, double, count *targets);
+    f->weighs = ARENA_ARRAY(arena, bool, count *targets);
     memset(f->missing_yes, 0, (size_t)count);
     memset(f->weight, 0, (size_t)(count * targets) * sizeof *f->weight);
     return true;
@@ -174,6 +176,25 @@ static const char *put_leaves(Forest *f)
                : NULL;
 }
 
+/* The least or largest of the weights that there are for a target: where a leaf has none, what never is; 0 of none. */
+static const char *put_extreme(Forest *f, const char *at, bool least)
+{
+    OnnxNode *n = f->node;
+    bool lacks = false;
+    for (int64_t i = 0; i < f->count * f->targets; i++) {
+        bool inner = f->mode[i / f->targets] != LEAF;
+        lacks |= !inner && !f->weighs[i];
+        if (!f->weighs[i])
+            f->weight[i] = least ? (double)INFINITY : -(double)INFINITY;
+    }
+    const char *best = onnx_text(n, "reduce_%s(gather(%s, %s), axes = 1)", least ? "min" : "max",
+                                 put_floats(f, f->weight, f->count, f->targets, "weights"), at);
+    if (!lacks)
+        return best;
+    const char *y = onnx_temp(n, "best");
+    return onnx_emit(n, "%s = %s", y, best) ? onnx_text(n, "select(abs(%s) < inf, %s, 0.0)", y, y) : NULL;
+}
+
 /* What the leaves give, put together: [rows, targets] */
 static const char *put_scores(Forest *f, const char *aggregate)
 {
@@ -181,13 +202,13 @@ static const char *put_scores(Forest *f, const char *aggregate)
     const char *at = put_leaves(f);
     if (!at)
         return NULL;
+    if (strcmp(aggregate, "MIN") == 0 || strcmp(aggregate, "MAX") == 0)
+        return put_extreme(f, at, strcmp(aggregate, "MIN") == 0);
     const char *all = onnx_text(n, "gather(%s, %s)", put_floats(f, f->weight, f->count, f->targets, "weights"), at);
     if (strcmp(aggregate, "SUM") == 0)
         return onnx_text(n, "reduce_sum(%s, axes = 1)", all);
     if (strcmp(aggregate, "AVERAGE") == 0)
         return onnx_text(n, "mean(%s, 1)", all);
-    if (f->targets == 1 && (strcmp(aggregate, "MIN") == 0 || strcmp(aggregate, "MAX") == 0))
-        return onnx_text(n, "reduce_%s(%s, axes = 1)", strcmp(aggregate, "MIN") == 0 ? "min" : "max", all);
     return onnx_no(n, "its leaves are put together by %s", aggregate), NULL;
 }
 
@@ -258,6 +279,7 @@ static bool take_weights(Forest *f, const Map *index, const char *side)
         if (at < 0 || to < 0 || to >= f->targets)
             return onnx_no(n, "a weight is of no leaf or of no target");
         f->weight[at * f->targets + to] += (double)weights->floats[i];
+        f->weighs[at * f->targets + to] = true;
     }
     return true;
 }
@@ -398,6 +420,7 @@ static bool take_forest(OnnxNode *n, Forest *f)
         if (target.list[i] < 0 || target.list[i] >= f->targets)
             return onnx_no(n, "a weight is of no leaf or of no target");
         f->weight[at * f->targets + target.list[i]] = tensor_number(weight, i);
+        f->weighs[at * f->targets + target.list[i]] = true;
     }
     for (uint32_t i = 0; i < root.count; i++)
         f->root[f->roots++] = root.list[i];
@@ -407,17 +430,17 @@ static bool take_forest(OnnxNode *n, Forest *f)
 static bool write_ensemble(OnnxNode *n)
 {
     static const char *const aggregate[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+    static const char *const becomes[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
     Forest f;
     int64_t way = onnx_int(n, "aggregate_function", 1), transform = onnx_int(n, "post_transform", 0);
     DType dtype = onnx_type(n, 0)->dtype;
-    if (way < 0 || way > 3 || transform < 0 || transform > 2)
+    if (way < 0 || way > 3 || transform < 0 || transform > 4)
         return onnx_no(n, "what becomes of its scores is %lld", (long long)transform);
     const char *scores = take_forest(n, &f) ? put_scores(&f, aggregate[way]) : NULL;
     if (!scores)
         return false;
-    if (transform)
-        scores = onnx_text(n, transform == 1 ? "softmax(%s)" : "sigmoid(%s)", scores);
-    return onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), scores, dtype_name(dtype));
+    scores = onnx_transform(n, becomes[transform], scores);
+    return scores && onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, 0), scores, dtype_name(dtype));
 }
 
 const OnnxRow onnx_trees[] = {

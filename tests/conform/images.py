@@ -202,6 +202,26 @@ ADAPTIVE = [(f'roi_align_adaptive(x0, x1, x2, {h}, {w}, scale = {k}, mode = "{m}
              {}, lambda x, b, i, p, a=(h, w, 0, k, m, half): regions(x, b, i, *a))
             for h, w, k in [(2, 3, 1.0), (1, 1, 0.75)] for m in ("avg", "max") for half in (True, False)]
 
+
+
+def largest(x, rois, height, width, scale=1.0):
+    y = np.zeros((len(rois), x.shape[1], height, width))
+    for r, roi in enumerate(rois):
+        left, top, right, bottom = [int(np.sign(v) * np.floor(abs(v) + 0.5)) for v in roi[1:] * scale]
+        for i, j in np.ndindex(height, width):
+            part = x[int(roi[0])]
+            for axis, at, parts, first, last in ((1, i, height, top, bottom), (2, j, width, left, right)):
+                size = max(last - first + 1, 1) / parts
+                begin, end = np.clip([np.floor(at * size) + first, np.ceil((at + 1) * size) + first], 0, x.shape[axis + 1]).astype(int)
+                part = part.take(np.arange(begin, end), axis)
+            y[r, :, i, j] = part.max((1, 2)) if part.size else 0
+    return y
+
+
+ROIS = np.array([[0, 0.5, 0.3, 3.2, 3.1], [1, -2.0, -3.0, 2.0, 1.5], [0, 3.0, 2.0, 9.0, 8.0], [1, 1.0, 1.0, 1.2, 1.1], [0, 8.0, 8.0, 9.0, 9.0]])
+LARGEST = [(f"max_roi_pool(x0, x1, {h}, {w}, scale = {k})", [PHOTOS, ROIS], {}, lambda x, b, p, a=(h, w, k): largest(x, b, *a))
+           for h, w, k in [(2, 3, 1.0), (3, 2, 0.75), (1, 1, 1.0)]]
+
 # ---- Pooling: window by window ----
 
 
@@ -300,9 +320,11 @@ PARTS = {
                    lambda x, p: np.array([bounced(v, -0.5, 2.5) for v in x])), ("reflected(x0, 1.0, 1.0)", [PLACES], {}, lambda x, p: x * 0 + 1)],
     "pixels_at": [('pixels_at(x0, [x1, x1], [2, 3], "zeros", false)', [normal(12, 2), np.array([[0.0, 1.0, 2.0], [-1.0, 1.0, 0.0]])], {},
                    lambda x, at, p: np.array([[x[i * 6 + int(v) * 4] if 0 <= v < 2 else x[0] * 0 for v in row] for i, row in enumerate(at)]))],
+    "roi_parts": [("(y, any) = roi_parts(x0, x1, 2, 5)", [np.array([[0.0], [-3.0]]), np.array([[2.0], [-2.0]])], {},
+                   lambda a, b, p: np.array([[[1, 1, 0, 0, 0], [0, 1, 1, 0, 0]], [[0] * 5] * 2], bool))],
     "roi_neighbours": [("(a, b, y, c) = roi_neighbours(x0, 4)", [PLACES], {}, lambda x, p: np.where(x < 0, 0, np.where(x >= 3, 0, x % 1)))],
 }
 
-CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, **POOLING, **PARTS}
+CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, "max_roi_pool": LARGEST, **POOLING, **PARTS}
 # Built for targets, too.
-BUILT = ["grid_sample", "affine_grid", "roi_align", "roi_align_adaptive", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool"]
+BUILT = ["grid_sample", "affine_grid", "roi_align", "roi_align_adaptive", "max_roi_pool", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool"]

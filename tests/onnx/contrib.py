@@ -32,6 +32,8 @@ CASES = {
     "quick gelu": ("QuickGelu", [X], {"alpha": 1.5}, ["y"]),
     "skip norm": ("SkipLayerNormalization", [X, SKIP, GAIN, BIAS], {"epsilon": 1e-3}, ["y"]),
     "skip norm with a bias and its sum": ("SkipLayerNormalization", [X, SKIP, GAIN, BIAS, BIAS], {}, ["y", "", "", "sum"]),
+    "skip norm with its moments": ("SkipLayerNormalization", [X, SKIP, GAIN, BIAS], {"epsilon": 1e-3}, ["y", "mean", "deviation", "sum"]),
+    "skip rms norm with its deviation": ("SkipSimplifiedLayerNormalization", [X, SKIP, GAIN], {"epsilon": 1e-3}, ["y", "", "deviation"]),
     "skip rms norm": ("SkipSimplifiedLayerNormalization", [X, SKIP, GAIN], {"epsilon": 1e-3}, ["y", "", "", "sum"]),
     "fused matmul": ("FusedMatMul", [X, floats(8, 4)], {"alpha": 0.5}, ["y"]),
     "fused matmul of what is transposed": ("FusedMatMul", [X, floats(2, 4, 3)], {"transA": 1, "transB": 1}, ["y"]),
@@ -114,10 +116,15 @@ THREE = {"classlabels_ints": [3, 1, 2], "vectors_per_class": [1, 2, 1], "support
          "rho": [0.1, -0.05, 0.02]}
 TWO = {"classlabels_int64s": [5, 7]}
 MIXED = TREES | {"nodes_modes": ["BRANCH_LT", "BRANCH_GTE", "LEAF", "LEAF", "LEAF", "BRANCH_GT", "LEAF", "LEAF"]}
+SHARES = {"target_weights": [0.1, 0.4, 0.2, 0.25, 0.3]}
 LEARNED = {
     "trees for a target": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | {"n_targets": 1, "base_values": [0.5]}, ["y"]),
     "trees for two targets": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0, 1, 1, 0, 1]) | {"n_targets": 2}, ["y"]),
     "means of trees": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | {"n_targets": 1, "aggregate_function": "AVERAGE"}, ["y"]),
+    "largest leaves of trees": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0, 1, 1, 0, 1]) | {"n_targets": 2, "aggregate_function": "MAX"}, ["y"]),
+    "least leaves of trees": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0, 1, 1, 0, 0]) | {"n_targets": 2, "aggregate_function": "MIN"}, ["y"]),
+    "trees and a softmax that keeps zeros": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0, 1, 1, 0, 1]) | {"n_targets": 2, "post_transform": "SOFTMAX_ZERO"}, ["y"]),
+    "quantiles of trees": ("TreeEnsembleRegressor", [ROWS], TREES | leaves("target", [0] * 5) | SHARES | {"n_targets": 1, "post_transform": "PROBIT"}, ["y"]),
     "trees of several modes": ("TreeEnsembleRegressor", [ROWS], MIXED | leaves("target", [0] * 5) | {"n_targets": 1}, ["y"]),
     "trees for classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0, 1, 2, 0, 2]) | {"classlabels_int64s": [5, 7, 9], "post_transform": "SOFTMAX"}, ["y", "z"]),
     "trees of one score for two classes": ("TreeEnsembleClassifier", [ROWS], TREES | leaves("class", [0] * 5) | TWO | {"post_transform": "LOGISTIC"}, ["y", "z"]),
@@ -281,7 +288,14 @@ CASES |= {
                                                                 TWO_OF | {"block_size": 16, "normalize_routing_weights": 1}, ["y"]),
 }
 
-OWN = {"rms norm": ("SimplifiedLayerNormalization", [X, GAIN], {"epsilon": 1e-3, "axis": -1}, ["y"])}  # ONNX Runtime's, in ONNX's domain
+OWN = {  # ONNX Runtime's, in ONNX's domain, and what no other test compares
+    "rms norm": ("SimplifiedLayerNormalization", [X, GAIN], {"epsilon": 1e-3, "axis": -1}, ["y"]),
+    "rms norm with its deviation": ("SimplifiedLayerNormalization", [X, GAIN], {"epsilon": 1e-3, "axis": -1}, ["y", "deviation"]),
+    "largest pixels of regions": ("MaxRoiPool", [floats(2, 3, 8, 8), numpy.array([[0, 0, 0, 5, 5], [1, 1, 2, 6, 7], [0, 3, 3, 3, 3], [1, -2, 1, 4, 12]], "f4")],
+                                  {"pooled_shape": [2, 3]}, ["y"]),
+    "largest pixels of regions of half the size": ("MaxRoiPool", [floats(2, 3, 8, 8), numpy.array([[0, 1, 0, 11, 9], [1, 2, 5, 20, 15]], "f4")],
+                                                   {"pooled_shape": [3, 2], "spatial_scale": 0.5}, ["y"]),
+}
 
 
 CASES["quantised gemm by scales of columns"] = ("QGemm", [*quantised(3, 4), DICE.integers(-99, 99, (5, 4), dtype="i1"), numpy.abs(floats(5)) + 0.01,
