@@ -133,8 +133,9 @@ typedef struct Builder {
     Map shared; /* what a library function was given, to index of its body: build_share.c */
     const struct Callee **callee;
     uint32_t callee_count, callee_capacity;
-    Map inside; /* names of bodies that have ended */
-    Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
+    uint32_t label_reads; /* that functions asked for the label of their call */
+    Map inside;           /* names of bodies that have ended */
+    Map failed;           /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;
     const AstExpr *optimiser;     /* of the minimize whose body is being built; NULL */
     const AstStmt *stmt, *branch; /* that are being built: the innermost, and the innermost `if` around it */

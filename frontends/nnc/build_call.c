@@ -336,7 +336,7 @@ static bool build_callee(Builder *b, Binder *binder, Callee *callee)
     const AstFunction *function = binder->function;
     const AstExpr *call = binder->call;
     Frame frame, *outer = b->frame;
-    uint32_t errors = b->diag->error_count, params = b->param_count, steps = b->steps;
+    uint32_t errors = b->diag->error_count, params = b->param_count, steps = b->steps, reads = b->label_reads;
 
     if (!build_step(b, call->place, COST_OF_CALL) || build_has_failed(b, function->place))
         return false;
@@ -361,6 +361,7 @@ static bool build_callee(Builder *b, Binder *binder, Callee *callee)
         callee->updated = build_updated_inputs(b);
         build_renumber(b);
     }
+    callee->label_reads = b->label_reads - reads;
     callee->params = b->param_count - params;
     callee->prefix = frame.prefix;
     callee->alike = ok && (callee->body || !callee->params) && !frame.graph->update_count && !frame.updated.count &&

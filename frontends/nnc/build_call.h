@@ -20,12 +20,13 @@ typedef struct Binder {
 typedef struct Callee {
     Graph *body; /* NULL where all results are constants */
     Results results;
-    Graph *gradient;     /* its own, or NULL */
-    const bool *updated; /* per input of the body */
-    uint32_t steps;      /* that it took to build */
-    uint32_t params;     /* in it, and in calls in it; their names begin with ... */
-    Str prefix;          /* ... this */
-    bool alike;          /* another call that is given the same has the same body, but for names of params */
+    Graph *gradient;      /* its own, or NULL */
+    const bool *updated;  /* per input of the body */
+    uint32_t steps;       /* that it took to build */
+    uint32_t label_reads; /* of it and of calls in it */
+    uint32_t params;      /* in it, and in calls in it; their names begin with ... */
+    Str prefix;           /* ... this */
+    bool alike;           /* another call that is given the same has the same body, but for names of params */
 } Callee;
 
 typedef struct CallText { /* what is printed around the operands, under construction */

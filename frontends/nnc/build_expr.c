@@ -128,8 +128,10 @@ static Thing eval_name(Builder *b, const AstExpr *expr)
     }
     if (dtype_parse(name, &dtype))
         return build_thing_const((Const){.kind = C_DTYPE, .i = dtype});
-    if (str_is(name, "label"))
+    if (str_is(name, "label")) {
+        b->label_reads++;
         return build_thing_const((Const){.kind = C_STRING, .s = b->frame->label});
+    }
     return unknown_name(b, name, expr->place);
 }
 

@@ -1,8 +1,8 @@
 /* Calls of library functions that are given the same types and constants have one body, which is built once; where it
- * makes params, whose names are the call's, each has a copy with its own.
+ * makes params, whose names are the call's, each has a copy with its own names, and seeds that are made of these.
  *
- * What updates something is built for each call.  The user's own functions may call themselves, and so stay within the
- * limit on depth. */
+ * What updates something, or asks for its label for another end, is built for each call.  The user's own functions may
+ * call themselves, and so stay within the limit on depth. */
 #include "frontends/nnc/build_call.h"
 
 static void put_bytes(Text *key, const void *bytes, size_t count)
@@ -77,7 +77,34 @@ static bool is_kept(const Value *value)
     return value->role == ROLE_PARAM || value->role == ROLE_STATE;
 }
 
-/* Are the names free?  If not, building reports it.  Recurses over the nesting of calls. */
+/* Is the seed of its initialiser made of its name, as the library has it? */
+static bool is_seeded(const Graph *graph, const Value *value)
+{
+    const Node *initial = is_kept(value) && value->initial != NONE ? &graph->initial[value->initial] : NULL;
+    uint32_t seed = initial ? attr_index(initial->op, STR("seed")) : NONE;
+    return seed != NONE && initial->attr[seed].i == const_hash(value->name);
+}
+
+static void seed_by_name(Builder *b, Graph *graph, const Value *value)
+{
+    Node *initial = &graph->initial[value->initial];
+    Attr *attr = arena_copy(b->arena, initial->attr, op_attr_count(initial->op) * sizeof *attr);
+    attr[attr_index(initial->op, STR("seed"))].i = const_hash(value->name);
+    initial->attr = attr;
+}
+
+static uint32_t count_seeded(const Graph *body)
+{
+    uint32_t count = 0;
+    for (ValueId v = 0; v < body->value_count; v++)
+        count += is_seeded(body, &body->value[v]);
+    for (NodeId n = 0; n < body->node_count; n++)
+        for (uint32_t i = 0; i < body->node[n].sub_count; i++)
+            count += count_seeded(body->node[n].sub[i]);
+    return count;
+}
+
+/* Are the names free?  If not, building reports it.  Recurses over the nesting. */
 static bool is_free(const Rename *r, const Graph *body)
 {
     bool free = true;
@@ -85,29 +112,36 @@ static bool is_free(const Rename *r, const Graph *body)
         if (is_kept(&body->value[v]))
             free = map_get(&r->b->params, renamed(r, body->value[v].name)) == MAP_NONE;
     for (NodeId n = 0; n < body->node_count && free; n++)
-        for (uint32_t i = 0; node_is_call(&body->node[n]) && i < body->node[n].sub_count && free; i++)
+        for (uint32_t i = 0; i < body->node[n].sub_count && free; i++)
             free = is_free(r, body->node[n].sub[i]);
     return free;
 }
 
-static Graph *copy_body(const Rename *r, const Graph *body)
+/* Of a copy, whose loops and branches are its own, while bodies of calls are still those of the original.  Recurses
+ * over the nesting. */
+static void rename_params(const Rename *r, Graph *copy)
 {
-    Graph *copy = graph_clone(body);
     for (ValueId v = 0; v < copy->value_count; v++) {
         Value *value = &copy->value[v];
+        bool seeded = is_seeded(copy, value);
         if (!is_kept(value))
             continue;
         value->name = renamed(r, value->name);
+        if (seeded)
+            seed_by_name(r->b, copy, value);
         build_claim_param(r->b, value->name, value->place);
     }
     for (NodeId n = 0; n < copy->node_count; n++) {
         Node *node = &copy->node[n];
-        if (!node_is_call(node) || !build_keeps_values(node->sub[0]))
-            continue;
-        node->sub = arena_copy(r->b->arena, node->sub, node->sub_count * sizeof *node->sub);
-        node->sub[0] = copy_body(r, node->sub[0]);
+        bool call = node_is_call(node) && build_keeps_values(node->sub[0]);
+        if (call) {
+            node->sub = arena_copy(r->b->arena, node->sub, node->sub_count * sizeof *node->sub);
+            node->sub[0] = graph_clone(node->sub[0]);
+            rename_params(r, node->sub[0]);
+        }
+        for (uint32_t i = 0; node_has_bodies(node) && i < node->sub_count; i++)
+            rename_params(r, node->sub[i]);
     }
-    return copy;
 }
 
 bool build_share_find(Builder *b, const Binder *binder, Str key, Callee *callee)
@@ -123,14 +157,19 @@ bool build_share_find(Builder *b, const Binder *binder, Str key, Callee *callee)
             return false;
     }
     *callee = *shared;
-    if (shared->params)
-        callee->body = copy_body(&rename, shared->body);
+    b->label_reads += shared->label_reads;
+    if (shared->params) {
+        callee->body = graph_clone(shared->body);
+        rename_params(&rename, callee->body);
+    }
     return true;
 }
 
 void build_share_keep(Builder *b, Str key, const Callee *callee)
 {
     if (!key.len || !callee->alike || map_get(&b->shared, key) != MAP_NONE)
+        return;
+    if (callee->label_reads && (!callee->body || callee->label_reads != count_seeded(callee->body)))
         return;
     map_put(&b->shared, str_copy(b->scratch, key), b->callee_count);
     ARENA_PUSH(b->scratch, b->callee, b->callee_count, b->callee_capacity,

@@ -1,6 +1,6 @@
 #include "frontends/nnc/compose.h"
 
-#include "frontends/nnc/compose_alike.h"
+#include "frontends/nnc/build_alike.h"
 #include "frontends/nnc/parse.h"
 
 typedef struct Outer { /* a graph around, and the names of its params */
@@ -76,13 +76,21 @@ ValueId nnc_compose_const(Composer *c, Str name, const Tensor *tensor)
     return bind(c, name, graph_add_const(c->builder.frame->graph, tensor, name, (Place){0}));
 }
 
+static ComposedCall last_call(const Graph *graph, NodeId first)
+{
+    const Node *node = graph->node_count > first ? graph_node(graph, graph->node_count - 1) : NULL;
+    return node && node_is_call(node) ? (ComposedCall){node->sub[0], node->call->label} : (ComposedCall){0};
+}
+
 static bool build(Composer *c, Str what, Str statements)
 {
     Builder *b = &c->builder;
     uint32_t errors = b->diag->error_count;
+    NodeId first = b->frame->graph->node_count;
     const AstBlock *block = parse_statements(b->scratch, b->diag, diag_add_source(b->diag, what, statements));
     if (b->diag->error_count == errors)
         build_block(b, block);
+    c->call = last_call(b->frame->graph, first);
     return b->diag->error_count == errors && !b->exhausted;
 }
 
@@ -91,24 +99,22 @@ static bool build_or_repeat(Composer *c, Str what, Str statements, const Compose
 {
     Builder *b = &c->builder;
     uint32_t errors = b->diag->error_count;
-    const ComposeAlike *alike = compose_find(&c->table, read);
+    const ComposeAlike *alike = build_alike_find(&c->table, read);
     if (!alike) {
-        NodeId first = b->frame->graph->node_count;
         if (!build(c, what, statements))
             return false;
-        alike = compose_keep(&c->table, b, read, first);
+        build_alike_keep(&c->table, b, read, c->call);
     } else {
-        compose_repeat(b, read, alike);
+        build_alike_repeat(b, read, alike);
+        c->call = alike->call;
     }
-    c->call = alike ? alike->call : (ComposedCall){0};
     return b->diag->error_count == errors;
 }
 
 bool nnc_compose_add(Composer *c, Str what, Str statements)
 {
     ComposeStatement read = {0};
-    bool plain = c->depth == 1 && compose_read(&c->builder, statements, &read);
-    c->call = (ComposedCall){0};
+    bool plain = c->depth == 1 && build_alike_read(&c->builder, statements, &read);
     bool good = plain ? build_or_repeat(c, what, statements, &read) : build(c, what, statements);
     text_free(&read.key);
     return good;

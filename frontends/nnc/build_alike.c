@@ -3,7 +3,7 @@
  * the types of tensors in the place of their names, and any label.
  *
  * Constants stay what they are called, as results may depend on their elements. */
-#include "frontends/nnc/compose_alike.h"
+#include "frontends/nnc/build_alike.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -103,7 +103,7 @@ static void put_word(const Builder *b, Words *w, Str word, Text *key)
     text_str(key, map_key(&value->bits, sizeof value->bits));
 }
 
-bool compose_read(const Builder *b, Str statement, ComposeStatement *read)
+bool build_alike_read(const Builder *b, Str statement, ComposeStatement *read)
 {
     Words w = {.text = statement};
     if (!take_names(&w, read))
@@ -131,37 +131,33 @@ bool compose_read(const Builder *b, Str statement, ComposeStatement *read)
     return true;
 }
 
-const ComposeAlike *compose_find(const ComposeTable *table, const ComposeStatement *read)
+const ComposeAlike *build_alike_find(const ComposeTable *table, const ComposeStatement *read)
 {
     uint32_t index = map_get(&table->index, text_view(&read->key));
     return index == MAP_NONE ? NULL : table->alike[index];
 }
 
 /* The results of the statement that has just been built; nothing is kept of what is no tensor, or is a constant. */
-const ComposeAlike *compose_keep(ComposeTable *table, Builder *b, const ComposeStatement *read, NodeId first)
+void build_alike_keep(ComposeTable *table, Builder *b, const ComposeStatement *read, ComposedCall call)
 {
     const Graph *graph = b->frame->graph;
-    ComposeAlike alike = {.count = read->count};
+    ComposeAlike alike = {.count = read->count, .call = call};
     const Type **type = ARENA_ARRAY(b->scratch, const Type *, read->count);
     for (uint32_t i = 0; i < read->count; i++) {
         const Binding *binding = build_scope_find(b->frame->scope, read->name[i]);
         if (!binding || binding->thing.kind != THING_VALUE ||
             graph_value(graph, binding->thing.value)->role == ROLE_CONST)
-            return NULL;
+            return;
         type[i] = value_type(graph, binding->thing.value);
     }
     alike.type = type;
-    const Node *node = graph->node_count > first ? graph_node(graph, graph->node_count - 1) : NULL;
-    if (node && node_is_call(node))
-        alike.call = (ComposedCall){node->sub[0], node->call->label};
     const ComposeAlike *kept = arena_copy(b->scratch, &alike, sizeof alike);
     map_put(&table->index, str_copy(b->scratch, text_view(&read->key)), table->count);
     ARENA_PUSH(b->scratch, table->alike, table->count, table->capacity, kept);
-    return kept;
 }
 
 /* Binds the names to tensors of these types, which nothing computes. */
-void compose_repeat(Builder *b, const ComposeStatement *read, const ComposeAlike *alike)
+void build_alike_repeat(Builder *b, const ComposeStatement *read, const ComposeAlike *alike)
 {
     for (uint32_t i = 0; i < read->count; i++) {
         ValueId value = graph_add_value(b->frame->graph, ROLE_RESULT, alike->type[i], read->name[i], (Place){0});

@@ -1,6 +1,6 @@
 /* Statements that are alike but for the names of tensors and labels: the types of their results are the same. */
-#ifndef NNC_FRONTENDS_NNC_COMPOSE_ALIKE_H
-#define NNC_FRONTENDS_NNC_COMPOSE_ALIKE_H
+#ifndef NNC_FRONTENDS_NNC_BUILD_ALIKE_H
+#define NNC_FRONTENDS_NNC_BUILD_ALIKE_H
 
 #include "frontends/nnc/build.h"
 #include "frontends/nnc/compose.h"
@@ -26,11 +26,12 @@ typedef struct ComposeTable {
 } ComposeTable;
 
 /* False where it is no assignment in one line, without bodies. */
-bool compose_read(const Builder *b, Str statement, ComposeStatement *read);
-const ComposeAlike *compose_find(const ComposeTable *table, const ComposeStatement *read); /* NULL: none was so far */
-/* What was built for it: nodes of the frame's graph from `first` on.  NULL: nothing that holds for others. */
-const ComposeAlike *compose_keep(ComposeTable *table, Builder *b, const ComposeStatement *read, NodeId first);
+bool build_alike_read(const Builder *b, Str statement, ComposeStatement *read);
+const ComposeAlike *build_alike_find(const ComposeTable *table,
+                                     const ComposeStatement *read); /* NULL: none was so far */
+/* What was built for it, if it holds for others */
+void build_alike_keep(ComposeTable *table, Builder *b, const ComposeStatement *read, ComposedCall call);
 /* Binds its names as those of the other were. */
-void compose_repeat(Builder *b, const ComposeStatement *read, const ComposeAlike *alike);
+void build_alike_repeat(Builder *b, const ComposeStatement *read, const ComposeAlike *alike);
 
 #endif
