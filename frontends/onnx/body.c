@@ -68,3 +68,20 @@ OnnxValue *onnx_body_carried(OnnxNode *n, const char *wish, const Type *type, co
     nnc_compose_input(n->onnx->composer, str_from(*name), type);
     return value;
 }
+
+bool onnx_body_names(OnnxNode *n, Text *out, OnnxValue *const *value, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!value[i]->type)
+            return onnx_no(n, "its body gives a sequence or an optional");
+        if (value[i]->count)
+            return onnx_no(n, "its body gives what is as large as data say");
+        text_printf(out, "%s%s", i ? ", " : "", onnx_name_value(n->onnx, value[i]));
+    }
+    return true;
+}
+
+const char *onnx_body_scalar(OnnxNode *n, uint32_t i)
+{
+    return onnx_rank(n, i) ? onnx_text(n, "reshape(%s, shape = [])", onnx_in(n, i)) : onnx_in(n, i);
+}

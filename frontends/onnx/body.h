@@ -20,6 +20,10 @@ OnnxValue *onnx_body_carried(OnnxNode *node, const char *wish, const Type *type,
 /* The nodes of a body, in the current block, and its results.  False after errors or refusals. */
 bool onnx_body_import(OnnxNode *node, OnnxScope *scope, const Onnx__GraphProto *body, OnnxValue **result);
 
+/* `a, b`, of tensors of fixed shapes; false with a reason. */
+bool onnx_body_names(OnnxNode *node, Text *out, OnnxValue *const *value, size_t count);
+const char *onnx_body_scalar(OnnxNode *node, uint32_t operand); /* of one element, under no dimensions */
+
 void onnx_body_put(Text *out, Str text);                                  /* indented */
 void onnx_body_results(Text *out, const char *const *name, size_t count); /* `(a, b) = `, or `a = ` */
 

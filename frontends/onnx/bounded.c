@@ -9,7 +9,7 @@
 #include "onnx/import.h"
 
 /* The count that the text calls so, of results `i` along an axis */
-static void set_count(OnnxNode *n, const char *name, uint32_t i, uint32_t axis)
+void onnx_set_count(OnnxNode *n, const char *name, uint32_t i, uint32_t axis)
 {
     n->count = n->count ? n->count : onnx_written(n, name);
     n->counted |= 1u << i;
@@ -34,7 +34,7 @@ static bool write_non_zero(OnnxNode *n)
         x = onnx_text(n, "reshape(%s, shape = [1])", x);
     if (!onnx_emit(n, "(%s, %s) = nonzero(%s)", y, count, x))
         return false;
-    set_count(n, count, 0, 1);
+    onnx_set_count(n, count, 0, 1);
     return true;
 }
 
@@ -101,7 +101,7 @@ static bool write_compress(OnnxNode *n)
     const char *where = along ? onnx_text(n, ", axis = %lld", (long long)axis) : "";
     if (!onnx_emit(n, "(%s, %s) = compress(%s, %s%s)", y, count, onnx_in(n, 0), onnx_in(n, 1), where))
         return false;
-    set_count(n, count, 0, (uint32_t)axis);
+    onnx_set_count(n, count, 0, (uint32_t)axis);
     return true;
 }
 
@@ -121,9 +121,9 @@ static bool write_unique(OnnxNode *n)
     if (!onnx_emit(n, "(%s, %s, %s, %s, %s) = unique(%s, axis = %lld%s)", y, first, which, times, count, x,
                    (long long)axis, sorted ? "" : ", sorted = false"))
         return false;
-    set_count(n, count, 0, (uint32_t)axis);
-    set_count(n, count, 1, 0);
-    set_count(n, count, 3, 0);
+    onnx_set_count(n, count, 0, (uint32_t)axis);
+    onnx_set_count(n, count, 1, 0);
+    onnx_set_count(n, count, 3, 0);
     return true;
 }
 
@@ -171,7 +171,7 @@ static bool write_non_max_suppression(OnnxNode *n)
                    rows * each) ||
         !onnx_emit(n, "(%s, %s) = compress(%s, %s[:, 2] >= 0, axis = 0)", y, count, all, all))
         return false;
-    set_count(n, count, 0, 0);
+    onnx_set_count(n, count, 0, 0);
     return true;
 }
 
@@ -187,8 +187,8 @@ bool onnx_write_bounded_top_k(OnnxNode *n)
                    extent, (long long)axis, least_first) ||
         !onnx_emit(n, "%s = minimum(cast(reshape(%s, shape = []), to = i64), %lld)", count, onnx_in(n, 1), extent))
         return false;
-    set_count(n, count, 0, (uint32_t)axis);
-    set_count(n, count, 1, (uint32_t)axis);
+    onnx_set_count(n, count, 0, (uint32_t)axis);
+    onnx_set_count(n, count, 1, (uint32_t)axis);
     return true;
 }
 

@@ -1,129 +1,10 @@
-/* If and Loop: what is known is written out, the rest becomes if, while and scan. */
+/* Loop: rounds that are known are written out where they must be, the rest becomes while and scan. */
 #include <string.h>
 
 #include "onnx/body.h"
 
 #define MOST_UNROLLED 256
-
-/* `a, b` */
-static bool put_names(OnnxNode *n, Text *out, OnnxValue *const *value, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (!value[i]->type)
-            return onnx_no(n, "its body gives a sequence or an optional");
-        if (value[i]->count)
-            return onnx_no(n, "its body gives what is as large as data say");
-        text_printf(out, "%s%s", i ? ", " : "", onnx_name_value(n->onnx, value[i]));
-    }
-    return true;
-}
-
-static const char *scalar(OnnxNode *n, uint32_t i)
-{
-    return onnx_rank(n, i) ? onnx_text(n, "reshape(%s, shape = [])", onnx_in(n, i)) : onnx_in(n, i);
-}
-
-/* If */
-
-static bool take_branch(OnnxNode *n, const Onnx__GraphProto *branch)
-{
-    OnnxValue **result = ARENA_ARRAY(n->onnx->arena, OnnxValue *, branch->n_output + 1);
-    if (!onnx_body_import(n, onnx_body_scope(n), branch, result))
-        return false;
-    for (uint32_t i = 0; i < n->out_count && i < branch->n_output; i++)
-        onnx_set_value(n, i, result[i]);
-    return true;
-}
-
-/* What gives sequences or optionals is chosen when compiling. */
-static bool gives_lists(const Onnx__GraphProto *branch)
-{
-    for (size_t i = 0; i < branch->n_output; i++) {
-        const Onnx__TypeProto *type = branch->output[i]->type;
-        if (type && (type->sequence_type || type->optional_type))
-            return true;
-    }
-    return false;
-}
-
-static bool put_branch(OnnxNode *n, Text *out, const Onnx__GraphProto *branch)
-{
-    OnnxValue **result = ARENA_ARRAY(n->onnx->arena, OnnxValue *, branch->n_output + 1);
-    OnnxScope *scope = onnx_body_scope(n);
-    Text yield = {0};
-    onnx_block_open(n->onnx, false);
-    bool good = onnx_body_import(n, scope, branch, result) && put_names(n, &yield, result, branch->n_output);
-    onnx_body_put(out, onnx_block_close(n->onnx));
-    text_printf(out, "    yield %s\n", yield.ptr ? yield.ptr : "");
-    text_free(&yield);
-    return good;
-}
-
-/* Does it give one constant without elements? */
-static bool gives_nothing(OnnxNode *n, const Onnx__GraphProto *branch, uint32_t *axis)
-{
-    if (branch->n_output != 1 || branch->n_node != 1 || strcmp(branch->node[0]->op_type, "Constant") != 0)
-        return false;
-    OnnxValue *nothing;
-    if (!onnx_body_import(n, onnx_body_scope(n), branch, &nothing) || !nothing->known)
-        return false;
-    const Shape *shape = &nothing->type->shape;
-    for (*axis = 0; *axis < shape->rank && shape->dim[*axis]; ++*axis)
-        ;
-    return *axis < shape->rank;
-}
-
-/* Where one branch gives nothing, the other runs in any case, and its entries count only where it is meant. */
-static bool write_or_nothing(OnnxNode *n, const Onnx__GraphProto *branch, bool otherwise, uint32_t axis)
-{
-    const char *condition = scalar(n, 0), *many = onnx_temp(n, "many"), *count;
-    if (!take_branch(n, branch))
-        return false;
-    OnnxValue *result = n->out[0];
-    if (result->known || result->type->shape.rank <= axis || (result->count && result->count_axis != axis))
-        return onnx_no(n, "its branches give other shapes");
-    count = result->count ? onnx_name_value(n->onnx, result->count)
-                          : onnx_text(n, "i64(%lld)", (long long)result->type->shape.dim[axis]);
-    if (!onnx_emit(n, "%s = select(%s, %s, %s)", many, condition, otherwise ? "i64(0)" : count,
-                   otherwise ? count : "i64(0)"))
-        return false;
-    n->out[0] = onnx_value_new(n->onnx);
-    *n->out[0] = *result;
-    n->out[0]->count = onnx_written(n, many);
-    n->out[0]->count_axis = axis;
-    return true;
-}
-
-static bool write_if(OnnxNode *n)
-{
-    uint32_t axis;
-    const Onnx__GraphProto *yes = onnx_body_graph(n, "then_branch"), *no = onnx_body_graph(n, "else_branch");
-    double known;
-    if (!onnx_body_check(n, yes) || !onnx_body_check(n, no))
-        return false;
-    if (onnx_known_number(n, 0, &known))
-        return take_branch(n, known != 0 ? yes : no);
-    if (gives_lists(yes) || gives_lists(no))
-        return onnx_known(n, 0) != NULL;
-    if (yes->n_output != n->out_count || no->n_output != n->out_count)
-        return onnx_no(n, "its branches give other numbers of results");
-    if (n->out_count == 1 && gives_nothing(n, yes, &axis))
-        return write_or_nothing(n, no, true, axis);
-    if (n->out_count == 1 && gives_nothing(n, no, &axis))
-        return write_or_nothing(n, yes, false, axis);
-    const char **name = ARENA_ARRAY(n->onnx->arena, const char *, n->out_count + 1), *condition = scalar(n, 0);
-    for (uint32_t i = 0; i < n->out_count; i++)
-        name[i] = onnx_out(n, i);
-    Text text = {0};
-    onnx_body_results(&text, name, n->out_count);
-    text_printf(&text, "if (%s) {\n", condition);
-    bool good = put_branch(n, &text, yes);
-    text_printf(&text, "} else {\n");
-    good = good && put_branch(n, &text, no);
-    good = good && onnx_emit(n, "%s}", text.ptr);
-    text_free(&text);
-    return good;
-}
+#define MOST_BOUNDED  65536 /* rounds that all run, of which only the first count */
 
 /* Loop */
 
@@ -134,6 +15,8 @@ typedef struct Loop {
     bool counted, conditional; /* are there a number of rounds, a condition */
     double rounds, condition;  /* where they are known */
     bool rounds_known, condition_known;
+    bool
+        bounded; /* it stacks what each round gives, and may end before its last round; asked for when all else fails */
 } Loop;
 
 static bool start_loop(OnnxNode *n, Loop *l)
@@ -161,8 +44,9 @@ static bool start_loop(OnnxNode *n, Loop *l)
 /* The body in a block of its own: names of what goes round, results, and the text. */
 typedef struct Round {
     const char **carried; /* counter, condition, values */
+    const char **next;    /* what the last two are in the next round: condition, values */
     OnnxValue **result;
-    Text next, stack; /* names of the results */
+    Text stack; /* names of the results */
     Str body;
 } Round;
 
@@ -185,8 +69,8 @@ static bool import_round(Loop *l, Round *r)
     const Onnx__GraphProto *body = l->body;
     OnnxScope *scope = onnx_body_scope(n);
     *r = (Round){ARENA_ARRAY(onnx->arena, const char *, l->carried + 3),
+                 ARENA_ARRAY(onnx->arena, const char *, l->carried + 2),
                  ARENA_ARRAY(onnx->arena, OnnxValue *, body->n_output + 1),
-                 {0},
                  {0},
                  {0}};
     onnx_block_open(onnx, false);
@@ -202,21 +86,16 @@ static bool import_round(Loop *l, Round *r)
     for (uint32_t i = 0; good && i < l->carried; i++)
         good = check_carried(l, n->in[2 + i], r->result[1 + i], r->carried[2 + i]);
     for (uint32_t i = 0; good && i < l->carried; i++) {
-        text_printf(&r->next, ", %s <- ", r->carried[2 + i]);
-        good = put_names(n, &r->next, &r->result[1 + i], 1);
+        Text name = {0};
+        good = onnx_body_names(n, &name, &r->result[1 + i], 1);
+        r->next[1 + i] = good ? str_copy(onnx->arena, text_view(&name)).ptr : "";
+        text_free(&name);
     }
-    good = good && put_names(n, &r->stack, r->result + 1 + l->carried, l->stacked);
+    good = good && onnx_body_names(n, &r->stack, r->result + 1 + l->carried, l->stacked);
     if (good && !r->result[0]->known && r->result[0]->type->shape.rank)
         good = onnx_no(n, "its condition is no scalar");
-    const char *goes_on = good ? onnx_name_value(onnx, r->result[0]) : "";
+    r->next[0] = good ? onnx_name_value(onnx, r->result[0]) : "";
     r->body = onnx_block_close(onnx);
-    if (good) { /* what comes first */
-        Text next = {0};
-        text_printf(&next, "%s <- %s + 1, %s <- %s%s", r->carried[0], r->carried[0], r->carried[1], goes_on,
-                    r->next.ptr ? r->next.ptr : "");
-        text_free(&r->next);
-        r->next = next;
-    }
     return good;
 }
 
@@ -227,16 +106,36 @@ static bool always_goes_on(const Loop *l, const Round *r)
     return l->condition_known && l->condition != 0 && (passed || (next->known && tensor_number(next->known, 0) != 0));
 }
 
+/* In a loop that may end before its last round, the rounds behind its end change nothing. */
+static void put_next(const Loop *l, const Round *r, Text *out)
+{
+    const char *goes_on = r->carried[1];
+    if (l->bounded)
+        text_printf(out, "%s <- %s + cast(%s, to = i64), %s <- %s and %s", r->carried[0], r->carried[0], goes_on,
+                    goes_on, goes_on, r->next[0]);
+    else
+        text_printf(out, "%s <- %s + 1, %s <- %s", r->carried[0], r->carried[0], goes_on, r->next[0]);
+    for (uint32_t i = 0; i < l->carried; i++) {
+        const char *name = r->carried[2 + i], *next = r->next[1 + i];
+        if (l->bounded)
+            text_printf(out, ", %s <- select(%s, %s, %s)", name, goes_on, next, name);
+        else
+            text_printf(out, ", %s <- %s", name, next);
+    }
+}
+
 static void put_first(Loop *l, const Round *r, Text *out)
 {
     OnnxNode *n = l->node;
     text_printf(out, "with (%s: i64[] = 0, %s: bool[] = %s", r->carried[0], r->carried[1],
-                l->conditional ? scalar(n, 1) : "true");
+                l->conditional ? onnx_body_scalar(n, 1) : "true");
     for (uint32_t i = 0; i < l->carried; i++)
         text_printf(out, ", %s = %s", r->carried[2 + i], onnx_in(n, 2 + i));
     text_printf(out, ") {\n");
     onnx_body_put(out, r->body);
-    text_printf(out, "} next (%s)", r->next.ptr);
+    text_printf(out, "} next (");
+    put_next(l, r, out);
+    text_printf(out, ")");
 }
 
 static bool write_rounds(Loop *l, const Round *r)
@@ -257,27 +156,34 @@ static bool write_rounds(Loop *l, const Round *r)
     } else {
         text_printf(&text, "while (%s", r->carried[1]);
         if (l->counted)
-            text_printf(&text, " and %s < %s", r->carried[0], scalar(n, 0));
+            text_printf(&text, " and %s < %s", r->carried[0], onnx_body_scalar(n, 0));
         text_printf(&text, ") ");
         put_first(l, r, &text);
     }
     bool good = onnx_emit(n, "%s", text.ptr);
     text_free(&text);
+    for (uint32_t i = l->carried; good && l->bounded && i < n->out_count; i++)
+        onnx_set_count(n, name[0], i, 0);
     return good;
+}
+
+/* Slices of rounds need a number of these: a known one, or a bound. */
+static bool check_slices(Loop *l, const Round *r)
+{
+    OnnxNode *n = l->node;
+    if (!l->stacked || (l->rounds_known && l->rounds >= 1 && always_goes_on(l, r)))
+        return true;
+    if (l->counted && !l->rounds_known)
+        return onnx_known(n, 0) != NULL;
+    return l->bounded || onnx_no(n,
+                                 "its results have as many slices as there are rounds, which is known only when "
+                                 "running");
 }
 
 static bool write_as_loop(Loop *l)
 {
-    OnnxNode *n = l->node;
     Round r;
-    bool good = import_round(l, &r);
-    if (good && l->stacked && (!l->rounds_known || l->rounds < 1 || !always_goes_on(l, &r)))
-        good = l->counted && !l->rounds_known ? onnx_known(n, 0) != NULL
-                                              : onnx_no(n,
-                                                        "its results have as many slices as there are rounds, which is "
-                                                        "known only when running");
-    good = good && write_rounds(l, &r);
-    text_free(&r.next);
+    bool good = import_round(l, &r) && check_slices(l, &r) && write_rounds(l, &r);
     text_free(&r.stack);
     return good;
 }
@@ -300,7 +206,6 @@ static bool stack_nothing(Loop *l)
             onnx_set_known(n, l->carried + i,
                            tensor_new(n->onnx->arena, module_plain_type(n->onnx->module, type->dtype, rank, dim)));
     }
-    text_free(&r.next);
     text_free(&r.stack);
     return good;
 }
@@ -337,7 +242,7 @@ static bool unroll(Loop *l)
         if (good && !last && !value[0]->known)
             good = onnx_no(n, "whether there is another round is known only when running");
         for (uint32_t i = 0; good && i < l->stacked; i++)
-            good = put_names(n, &stack[i], &value[1 + l->carried + i], 1) && (text_printf(&stack[i], ", "), true);
+            good = onnx_body_names(n, &stack[i], &value[1 + l->carried + i], 1) && (text_printf(&stack[i], ", "), true);
         goes_on = good && !last && tensor_number(value[0]->known, 0) != 0;
     }
     onnx->round = around;
@@ -361,6 +266,17 @@ static bool must_unroll(const Loop *l)
     return lists;
 }
 
+/* To try another way; false after errors. */
+static bool forget_refusals(OnnxNode *n, uint32_t refusals, uint32_t nodes)
+{
+    if (n->onnx->failed)
+        return false;
+    n->onnx->refusal_count = refusals;
+    n->onnx->node_count = nodes;
+    n->reason = n->hint = NULL;
+    return true;
+}
+
 static bool write_loop(OnnxNode *n)
 {
     Loop loop;
@@ -375,16 +291,15 @@ static bool write_loop(OnnxNode *n)
     uint32_t refusals = n->onnx->refusal_count, nodes = n->onnx->node_count;
     if (write_as_loop(&loop))
         return true;
-    if (!countable || n->onnx->failed || (loop.rounds_known && loop.rounds > MOST_UNROLLED))
-        return false;
-    n->onnx->refusal_count = refusals; /* what has no fixed shape in a round may have one in each */
-    n->onnx->node_count = nodes;
-    n->reason = n->hint = NULL;
-    return unroll(&loop);
+    bool few = countable && !(loop.rounds_known && loop.rounds > MOST_UNROLLED);
+    if (few && forget_refusals(n, refusals, nodes) && unroll(&loop)) /* each round may have other fixed shapes */
+        return true;
+    loop.bounded = loop.stacked && loop.rounds_known && loop.rounds >= 1 && loop.rounds <= MOST_BOUNDED &&
+                   n->out_count <= COUNTED_RESULTS;
+    return loop.bounded && forget_refusals(n, refusals, nodes) && write_as_loop(&loop);
 }
 
 const OnnxRow onnx_control[] = {
-    {"If", 1, write_if, NULL, NULL, true},
     {"Loop", 1, write_loop, NULL, NULL, true},
     {0},
 };

@@ -158,7 +158,7 @@ extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx
     onnx_resize[], onnx_normal[], onnx_recurrent[], onnx_control[], onnx_quantised[], onnx_constant[], onnx_sequence[],
     onnx_attention[], onnx_signal[], onnx_training[], onnx_scan[], onnx_contrib[], onnx_image[], onnx_bounded[],
     onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[],
-    onnx_contrib_attention[], onnx_contrib_cache[], onnx_supports[], onnx_experts[], onnx_activation[];
+    onnx_contrib_attention[], onnx_contrib_cache[], onnx_supports[], onnx_experts[], onnx_activation[], onnx_branch[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(Onnx *onnx, const char *domain, const char *op, int64_t opset, const char **reason);
 
@@ -245,6 +245,8 @@ bool onnx_write_training_dropout(OnnxNode *node, double ratio);
 
 /* bounded.c: values as large as data say */
 bool onnx_check_counts(OnnxNode *node); /* of operands, whose counts results may have; false after onnx_no */
+/* The count that the text calls so, of result `i` along an axis; it is one for all results of the node. */
+void onnx_set_count(OnnxNode *node, const char *name, uint32_t i, uint32_t axis);
 void onnx_take_counts(const OnnxNode *node);
 bool onnx_write_bounded_top_k(OnnxNode *node);
 /* bounded_mask.c: makes of an operand one without count, or passes the count on; false where the op cannot */

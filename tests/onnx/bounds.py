@@ -256,5 +256,61 @@ def layers_on_what_is_there(t):
     numpy.testing.assert_allclose(down(TABLES[0]), e / e.sum(0), 1e-5)
 
 
+@case
+def branches_of_several_lengths(t):
+    def branch(*nodes):
+        return graph(nodes, [], [value(name, None) for name in ("r", "s")])
+
+    doubled = branch(node("Concat", ["x", "x"], ["r"], axis=1), node("Transpose", ["r"], ["s"], perm=[1, 0]))
+    once = branch(node("Neg", ["x"], ["r"]), node("Transpose", ["x"], ["s"], perm=[1, 0]))
+    total = node("ReduceSum", ["y", "one"], ["sum"], keepdims=0)
+    inputs = [value("x", [2, 3]), value("c", [], 9)]
+    x = numpy.arange(1, 7, dtype="f4").reshape(2, 3)
+    for branches in ((doubled, once), (once, doubled)):
+        m = model(graph([node("If", ["c"], ["y", "z"], then_branch=branches[0], else_branch=branches[1]), total], inputs,
+                        [value(name, None) for name in ("y", "z", "sum")], WEIGHTS), opset=17)
+        for c in (False, True):
+            given = {"x": x, "c": numpy.array(c)}
+            wanted = numpy.concatenate([x, x], 1) if c == (branches[0] is doubled) else -x
+            count = int(t.value(m, "y.count", **given))
+            assert count == wanted.shape[1], count
+            numpy.testing.assert_array_equal(t.value(m, **given)[:, :count], wanted)
+            numpy.testing.assert_array_equal(t.value(m, "z", **given)[:count], abs(wanted).T)
+            numpy.testing.assert_array_equal(t.value(m, "sum", **given), wanted.sum(1))
+    for other in (branch(node("Exp", ["x"], ["r"]), node("Concat", ["x", "x"], ["s"], axis=1)), branch(node("Shape", ["x"], ["r"]), node("Exp", ["x"], ["s"]))):
+        t.write(model(graph([node("If", ["c"], ["y", "z"], then_branch=doubled, else_branch=other)], inputs, [value("y", None), value("z", None)], WEIGHTS), opset=17))
+        error = t.run("import", "m.onnx", status=1)
+        assert "1 of" in error and "its branches give" in error, error
+
+
+@case
+def slices_of_rounds_that_may_end(t):
+    """Doubled until it is above 20, nine times at most; a condition that is known in each round is worked out"""
+    nodes = [node("Add", ["a", "a"], ["b"]), node("ReduceMax", ["b"], ["top"], keepdims=0), node("Less", ["top", "limit"], ["d"]), node("Identity", ["b"], ["o"])]
+    carried = [value("i", [], 7), value("c", [], 9), value("a", [2])]
+    weights = [tensor("most", numpy.array(9)), tensor("limit", numpy.float32(20))]
+    outputs = [value("y", None), value("all", None), value("sum", None)]
+    body = graph(nodes, carried, [value("d", [], 9), value("b", None), value("o", None)])
+    loop = [node("Loop", ["most", "start", "x"], ["y", "all"], body=body), node("ReduceSum", ["all", "zero"], ["sum"], keepdims=0)]
+    m = model(graph(loop, [value("x", [2]), value("start", [], 9)], outputs, WEIGHTS + weights), opset=17)
+    for x in ([1, 2], [30, 1], [0.001, 0.002]):
+        for start in (True, False):
+            a, rows = numpy.array(x, "f4"), []
+            while len(rows) < 9 and (a.max() < 20 if rows else start):
+                a = a + a
+                rows.append(a)
+            given = {"x": numpy.array(x, "f4"), "start": numpy.array(start)}
+            count = int(t.value(m, "all.count", **given))
+            assert count == len(rows), (count, len(rows))
+            numpy.testing.assert_array_equal(t.value(m, "all", **given)[:count], numpy.array(rows, "f4").reshape(-1, 2))
+            numpy.testing.assert_array_equal(t.value(m, **given), a)
+            numpy.testing.assert_allclose(t.value(m, "sum", **given), numpy.array(rows, "f4").reshape(-1, 2).sum(0), 1e-6)
+    known = [node("Less", ["i", "three"], ["d"]), *nodes[:1], nodes[3]]
+    body = graph(known, carried, [value("d", None, 9), value("b", None), value("o", None)])
+    m = model(graph([node("Loop", ["most", "", "x"], ["y", "all"], body=body)], [value("x", [2])], outputs[:2],
+                    [weights[0], tensor("three", numpy.array(3))]), opset=17)
+    assert t.value(m, "all", x=numpy.ones(2, "f4")).shape == (4, 2)
+
+
 if __name__ == "__main__":
     main()
