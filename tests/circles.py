@@ -17,7 +17,7 @@ NESTED = {  # files, by library
     "so do bodies that are printed": ["text/print", "text/print_control"],
     "a loop means what its bodies mean: the table of families has both": ["ops/family", "ops/control*", "ops/eval", "ops/cost",
                                                                          "ops/reverse*"],
-    "a model of ONNX has bodies, whose nodes are looked up in the same table": ["onnx/block", "onnx/body", "onnx/control",
+    "a model of ONNX has bodies, whose nodes are looked up in the same table": ["onnx/block", "onnx/body", "onnx/branch", "onnx/control",
                                                                                "onnx/scan", "onnx/sequence",
                                                                                "onnx/attention_more", "onnx/table"]
     # and ops that are written as others

@@ -104,7 +104,8 @@ static void put_branch(OnnxNode *n, Text *out, const Branch *b, const char *more
 /* Where results are of several lengths, they are as long as the longest, and a count is one more. */
 static bool write_branches(OnnxNode *n, Branch *branch)
 {
-    const char **name = ARENA_ARRAY(n->onnx->arena, const char *, n->out_count + 1), *condition = onnx_body_scalar(n, 0);
+    const char **name = ARENA_ARRAY(n->onnx->arena, const char *, n->out_count + 1),
+               *condition = onnx_body_scalar(n, 0);
     Unlike unlike = {0};
     for (uint32_t i = 0; i < n->out_count; i++)
         if (!make_alike(n, branch, i, &unlike))
@@ -117,8 +118,7 @@ static bool write_branches(OnnxNode *n, Branch *branch)
     onnx_body_results(&text, name, n->out_count + unlike.any);
     for (int k = 0; k < 2; k++) {
         text_printf(&text, k ? "} else {\n" : "if (%s) {\n", condition);
-        put_branch(n, &text, &branch[k],
-                   unlike.any ? onnx_text(n, ", i64(%lld)", (long long)unlike.count[k]) : "");
+        put_branch(n, &text, &branch[k], unlike.any ? onnx_text(n, ", i64(%lld)", (long long)unlike.count[k]) : "");
     }
     bool good = onnx_emit(n, "%s}", text.ptr);
     text_free(&text);
