@@ -28,6 +28,11 @@ static void tick(long kernel)
     now.last = clock_processor(); /* what was done here is nobody's */
 }
 
+static void look_away(long kernel)
+{
+    (void)kernel;
+}
+
 static void tick_counts(long kernel)
 {
     Counted counted = counts_read(now.counts);
@@ -50,6 +55,9 @@ static double clock_cost(void)
 void kernel_times_run(KernelTimes *times, Arena *arena, const Host *host)
 {
     double *second = ARENA_ARRAY(arena, double, times->kernels);
+    *times->hook = look_away;
+    host_run(host); /* brings to the caches what has left them since the last run */
+    *times->hook = tick;
     now.second = second;
     now.calls = times->calls;
     now.clock = clock_cost(); /* again: it follows the processor's frequency */

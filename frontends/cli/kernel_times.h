@@ -15,6 +15,7 @@ typedef struct KernelTimes { /* of the entry that a host runs */
 
 /* Runs once without looking. */
 KernelTimes kernel_times_open(Arena *arena, const Program *program, const Host *host);
+/* Runs once more, for the caches, before the run that is timed. */
 void kernel_times_run(KernelTimes *times, Arena *arena, const Host *host);
 /* Seconds of kernel k that a share of the runs is below: 0.5 is the median. */
 double kernel_times_quantile(const KernelTimes *times, uint32_t k, double share);
