@@ -222,6 +222,8 @@ void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void
 void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context);
 /* squares.c: the body is a copy that turns its operand, in these loops: by squares in registers; false: it is not. */
 bool lower_copy_squares(Lower *lower, const Var *const *loop, uint32_t loops, const Block *body);
+/* Asks for what that needs where an operand that is not turned may lie where the result does. */
+void lower_copy_scratch(Lower *lower, const Kernel *kernel, Recipe *recipe);
 
 /* strands.c: accumulators that go on side by side.  How many suit a loop over `extent` that is run `rounds` times in
  * all; a multiple of them is the extent.  Of what the block and the value after it compute: 1 where that takes long. */

@@ -157,6 +157,12 @@ static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return true;
 }
 
+static bool map_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    lower_copy_scratch(lower, kernel, recipe);
+    return true;
+}
+
 static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
     (void)recipe;
@@ -170,7 +176,7 @@ const Provider provider_map = {
     .doc = "loops over the result, each element at its own position",
     .knob = no_knobs,
     .forms = 1u << FORM_MAP,
-    .offers = offers,
+    .offers = map_offers,
     .cost = cost,
     .lower = map_lower,
 };

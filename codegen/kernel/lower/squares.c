@@ -16,7 +16,10 @@ typedef struct Copy {
     int64_t lanes, along_extent, across_extent; /* of a square; of these loops */
     int64_t from_step, to_step;                 /* of the operand, along; of the result, across */
     bool overlaps[2];                           /* across, along: the last square may begin anywhere */
-    bool mixed;                                 /* more than one load is turned, or one may lie where the result does */
+    bool mixed;                                 /* more than one load is turned */
+    bool shares;                                /* another operand may lie where the result does */
+    uint32_t square;       /* then: a buffer for the turned square; else NONE, it is the result's */
+    const Var *row, *lane; /* in the square as it is stored */
 } Copy;
 
 static bool has_whole_memory(const Lower *lower, uint32_t buffer)
@@ -42,14 +45,14 @@ static bool is_straight(const Expr *expr)
     return straight;
 }
 
-/* The load whose neighbours are apart: one, though it may be used often.  What is read beside it must not lie where the
- * square is put first. */
+/* The load whose neighbours are apart: one, though it may be used often.  Where what is read beside it may lie where
+ * the result does, the square is put elsewhere first, and none is stored twice. */
 static void find_turned(void *context, const Expr *load)
 {
     Copy *copy = context;
     int64_t step = 2;
     if (index_factor(load->index, copy->along, &step) && (step == 0 || step == 1)) {
-        copy->mixed |= may_share(copy->lower, load->buffer, copy->store->buffer);
+        copy->shares |= may_share(copy->lower, load->buffer, copy->store->buffer);
         return;
     }
     copy->mixed |= copy->turned && !expr_eq(copy->turned, load);
@@ -76,15 +79,30 @@ static const Stmt *last_store(const Block *body)
     return stmt && !stmt->next && stmt->kind == STMT_STORE && is_straight(stmt->value) ? stmt : NULL;
 }
 
-/* The body, but of the element that is in the result already. */
+static Index in_square(const Copy *copy)
+{
+    Arena *arena = copy->lower->arena;
+    return index_add(arena, index_scale(arena, index_var(arena, copy->row), copy->lanes), index_var(arena, copy->lane));
+}
+
+/* The body, but of the element that is turned already. */
 static void find_after(Copy *copy)
 {
     Arena *arena = copy->lower->arena;
-    const Expr *there = expr_load(arena, DT_F32, copy->store->buffer, copy->store->index);
+    const Expr *there = copy->square == NONE ? expr_load(arena, DT_F32, copy->store->buffer, copy->store->index)
+                                             : expr_load(arena, DT_F32, copy->square, in_square(copy));
     for (const Stmt *stmt = copy->body->first; stmt != copy->store; stmt = stmt->next)
         stmt_local(arena, &copy->after, stmt->local, with_turned(copy, stmt->value, there));
     stmt_store(arena, &copy->after, copy->store->buffer, copy->store->index,
                with_turned(copy, copy->store->value, there));
+}
+
+/* Can all that follows be done to a row of the square at once? */
+static bool finishes_vectors(const Copy *copy)
+{
+    Block each =
+        block_substitute(copy->lower->arena, &copy->after, copy->along, index_var(copy->lower->arena, copy->lane));
+    return block_vectorizes(&each, copy->lane);
 }
 
 /* Is one element stored, of what is computed of a load that is turned? */
@@ -100,8 +118,12 @@ static bool is_turned(Copy *copy)
         return false;
     if (copy->turned == copy->store->value)
         return true;
+    if (copy->shares && !lower->kernel->recipe.scratch_count)
+        return false;
+    if (copy->shares)
+        copy->square = lower_scratch(lower, 0);
     find_after(copy);
-    return block_vectorizes(&copy->after, copy->along);
+    return finishes_vectors(copy);
 }
 
 /* Are addresses even along the whole of it? */
@@ -157,12 +179,11 @@ static Index each_square(const Copy *copy, const Var *var, bool overlaps)
 static void finish_square(const Copy *copy, Index across, Index along)
 {
     Arena *arena = copy->lower->arena;
-    const Var *row = index_var_new(arena, "row", 0, copy->lanes - 1),
-              *lane = index_var_new(arena, "lane", 0, copy->lanes - 1);
-    Block *rows = &stmt_for(arena, copy->lower->block, row, 0, copy->lanes, 1, LOOP_SERIAL)->body;
-    Block each = block_substitute(arena, &copy->after, copy->across, index_add(arena, across, index_var(arena, row)));
-    stmt_lanes(arena, rows, lane, (uint32_t)copy->lanes)->body =
-        block_substitute(arena, &each, copy->along, index_add(arena, along, index_var(arena, lane)));
+    Block *rows = &stmt_for(arena, copy->lower->block, copy->row, 0, copy->lanes, 1, LOOP_SERIAL)->body;
+    Block each =
+        block_substitute(arena, &copy->after, copy->across, index_add(arena, across, index_var(arena, copy->row)));
+    stmt_lanes(arena, rows, copy->lane, (uint32_t)copy->lanes)->body =
+        block_substitute(arena, &each, copy->along, index_add(arena, along, index_var(arena, copy->lane)));
 }
 
 /* The squares of a row, or of several, from there on across */
@@ -174,8 +195,10 @@ static void square_row(const Copy *copy, Index across)
     Index along = each_square(copy, copy->along, copy->overlaps[1]);
     Index from = index_substitute(arena, copy->turned->index, copy->across, across);
     Index to = index_substitute(arena, copy->store->index, copy->across, across);
-    stmt_transpose(arena, lower->block, (uint32_t)copy->lanes, copy->store->buffer,
-                   index_substitute(arena, to, copy->along, along), copy->to_step,
+    bool apart = copy->square != NONE;
+    stmt_transpose(arena, lower->block, (uint32_t)copy->lanes, apart ? copy->square : copy->store->buffer,
+                   apart ? index_constant(0) : index_substitute(arena, to, copy->along, along),
+                   apart ? copy->lanes : copy->to_step,
                    expr_load(arena, DT_F32, copy->turned->buffer, index_substitute(arena, from, copy->along, along)),
                    copy->from_step);
     if (copy->after.first)
@@ -217,6 +240,9 @@ bool lower_copy_squares(Lower *lower, const Var *const *loop, uint32_t loops, co
     bool found = false;
     if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || copy.lanes < 4 || loops < 2)
         return false;
+    copy.square = NONE;
+    copy.row = index_var_new(lower->arena, "row", 0, copy.lanes - 1);
+    copy.lane = index_var_new(lower->arena, "lane", 0, copy.lanes - 1);
     copy.along = loop[loops - 1];
     copy.along_extent = copy.along->high + 1;
     if (!is_turned(&copy))
@@ -231,8 +257,8 @@ bool lower_copy_squares(Lower *lower, const Var *const *loop, uint32_t loops, co
         if (loop[i] != copy.across)
             block = add_loop(&copy, block, loop[i], 0, loop[i]->high + 1);
     int64_t across = copy.across_extent / copy.lanes * copy.lanes, along = copy.along_extent / copy.lanes * copy.lanes;
-    copy.overlaps[0] = is_even(&copy, copy.across);
-    copy.overlaps[1] = is_even(&copy, copy.along);
+    copy.overlaps[0] = !copy.shares && is_even(&copy, copy.across);
+    copy.overlaps[1] = !copy.shares && is_even(&copy, copy.along);
     if (copy.overlaps[0])
         across = copy.across_extent;
     if (copy.overlaps[1])
@@ -241,4 +267,42 @@ bool lower_copy_squares(Lower *lower, const Var *const *loop, uint32_t loops, co
     rest(&copy, block, 0, across, along);
     rest(&copy, block, across, copy.across_extent, 0);
     return true;
+}
+
+/* How far apart neighbours of the result are in the memory of a value: 0 where that is not even. */
+static int64_t step_in(Lower *lower, ValueId value)
+{
+    const Shape *shape = value_shape(lower->graph, value);
+    const Var *last = NULL;
+    Index position[MAX_RANK], address;
+    ValueId source;
+    int64_t step;
+    for (uint32_t d = 0; d < shape->rank; d++) {
+        last = index_var_new(lower->arena, lower_loop_names[d], 0, shape->dim[d] - 1);
+        position[d] = index_var(lower->arena, last);
+    }
+    return lower_memory_source(lower, value, position, &source, &address) && index_factor(address, last, &step) ? step
+                                                                                                                : 0;
+}
+
+void lower_copy_scratch(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    const Graph *graph = lower->graph;
+    int64_t elements = shape_elements(value_shape(graph, graph->node[kernel->node[0]].out[0]));
+    bool turned = false, straight = false;
+    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || lower->target->lanes < 4)
+        return;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &graph->node[kernel->node[n]];
+        for (uint32_t i = 0; i < node->in_count; i++) {
+            const Shape *shape = value_shape(graph, node->in[i]);
+            if (kernel_computes(lower, node->in[i]) || shape->rank < 2 || shape_elements(shape) != elements)
+                continue;
+            int64_t step = step_in(lower, node->in[i]);
+            turned |= step > 1;
+            straight |= step == 1;
+        }
+    }
+    if (turned && straight)
+        recipe_scratch(lower, recipe, "square", DT_F32, lower->target->lanes * lower->target->lanes, true);
 }
