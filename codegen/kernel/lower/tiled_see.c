@@ -401,10 +401,27 @@ static bool is_made_of_constants(const Lower *lower, ValueId value)
     return constants;
 }
 
+#define FEW_COLUMNS 40 /* more lose more by shorter vectors than by a rest */
+
+/* Lanes that all have a column, of a product of few columns that whole vectors do not divide: what is past the last
+ * column would be computed for nothing, and stored on a way through scratch. */
+static int64_t choose_lanes(const Lower *lower, const Node *node)
+{
+    Product product;
+    int64_t lanes = lower->target->lanes, shorter = lanes;
+    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || !product_of(lower->graph, node, &product) ||
+        !product.has_columns || product.rows < 2)
+        return lanes;
+    while (shorter > LEAST_LANES && product.columns % shorter)
+        shorter /= 2;
+    int64_t most = shorter > LEAST_LANES ? FEW_COLUMNS : lanes; /* four lanes are a quarter of the work, or half */
+    return product.columns % shorter == 0 && product.columns <= most ? shorter : lanes;
+}
+
 bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
-    *con = (Tiled){.lower = lower, .node = node, .lanes = lower->target->lanes, .phase = phase};
+    *con = (Tiled){.lower = lower, .node = node, .lanes = choose_lanes(lower, node), .phase = phase};
     if (con->lanes < 2)
         return false;
     con->x_value = under_cast(lower, node->in[0]);
