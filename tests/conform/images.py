@@ -204,7 +204,7 @@ ADAPTIVE = [(f'roi_align_adaptive(x0, x1, x2, {h}, {w}, scale = {k}, mode = "{m}
 
 
 
-def largest(x, rois, height, width, scale=1.0):
+def largest_of_regions(x, rois, height, width, scale=1.0):
     y = np.zeros((len(rois), x.shape[1], height, width))
     for r, roi in enumerate(rois):
         left, top, right, bottom = [int(np.sign(v) * np.floor(abs(v) + 0.5)) for v in roi[1:] * scale]
@@ -219,7 +219,7 @@ def largest(x, rois, height, width, scale=1.0):
 
 
 ROIS = np.array([[0, 0.5, 0.3, 3.2, 3.1], [1, -2.0, -3.0, 2.0, 1.5], [0, 3.0, 2.0, 9.0, 8.0], [1, 1.0, 1.0, 1.2, 1.1], [0, 8.0, 8.0, 9.0, 9.0]])
-LARGEST = [(f"max_roi_pool(x0, x1, {h}, {w}, scale = {k})", [PHOTOS, ROIS], {}, lambda x, b, p, a=(h, w, k): largest(x, b, *a))
+LARGEST = [(f"max_roi_pool(x0, x1, {h}, {w}, scale = {k})", [PHOTOS, ROIS], {}, lambda x, b, p, a=(h, w, k): largest_of_regions(x, b, *a))
            for h, w, k in [(2, 3, 1.0), (3, 2, 0.75), (1, 1, 1.0)]]
 
 # ---- Pooling: window by window ----
