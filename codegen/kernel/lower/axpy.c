@@ -19,7 +19,7 @@
 #define MOST_STREAMS 4
 #define MOST_ROWS    4    /* of the result, whose elements wait in registers */
 #define LEAST_DEPTH  16   /* that pays for the sums */
-#define LEAST_PART   1024 /* columns that threads share out: the better part of a page */
+#define LEAST_PART   1024 /* columns of a part that a thread takes: a page of f32 */
 #define MOST_PARTS   4
 
 typedef struct Axpy {

@@ -414,7 +414,7 @@ static int64_t choose_lanes(const Lower *lower, const Node *node)
         return lanes;
     while (shorter > LEAST_LANES && product.columns % shorter)
         shorter /= 2;
-    int64_t most = shorter > LEAST_LANES ? FEW_COLUMNS : lanes; /* four lanes are a quarter of the work, or half */
+    int64_t most = shorter > LEAST_LANES ? FEW_COLUMNS : lanes; /* four lanes serve what fits one vector */
     return product.columns % shorter == 0 && product.columns <= most ? shorter : lanes;
 }
 
