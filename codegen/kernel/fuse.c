@@ -9,7 +9,8 @@
  * Joins: elementwise to a map of its shape; elementwise to the result of a contraction, pooling, reduction or running
  * sum (an epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution
  * to the map that makes its image, or to a depthwise one; a change of layout to the pooling or map before it;
- * elementwise and further reductions to a kernel of rows (softmax, layer norm); a cast of an integer input to the
+ * elementwise and further reductions to a kernel of rows (softmax, layer norm), and both products around such rows
+ * (fuse_strip.c); a cast of an integer input to the
  * contraction, pooling or reduction that alone reads it; what is cheap to compute of inputs to the contraction whose
  * image or weights it is; a slice at run-time positions to all that read it (join.h); what is computed again to the
  * first that reads it (late.h). Views and ramps belong to no kernel: their users read through them.  What leaves the
@@ -422,8 +423,10 @@ bool stage_fuse(Graph *graph, PassContext *context)
     const bool *again =
         joining ? keep_find(graph, fuser.arena, &keep) : ARENA_ARRAY(fuser.arena, bool, graph->value_count);
     join_kernels(graph, fuser.arena, fuser.joins, again);
-    if (joining)
+    if (joining) {
         keep_drop(graph, fuser.arena);
+        strip_join(graph, fuser.arena, context->target);
+    }
     forget_latest(&fuser);
     order(&fuser);
     recipe_release_marks(graph, fuser.arena);

@@ -58,4 +58,7 @@ bool fuser_joins_pooling(const Fuser *fuser, const Node *node, uint32_t kernel);
 bool fuser_joins_map(const Fuser *fuser, const Node *node, uint32_t kernel);
 bool fuser_joins_depthwise(const Fuser *fuser, const Node *node, uint32_t kernel);
 
+/* fuse_strip.c: kernels that become one which keeps a strip of rows between two products. */
+void strip_join(Graph *graph, Arena *arena, const Target *target);
+
 #endif

@@ -62,12 +62,13 @@ static void find_form(const Graph *graph, Kernel *kernel)
         return;
     }
     const Node *anchor = &graph->node[kernel->anchor];
-    kernel->form = node_is_contraction(graph, anchor)  ? FORM_CONTRACTION
-                   : node_is_cumulation(anchor)        ? FORM_CUMULATION
-                   : node_is_sorting(anchor)           ? FORM_SORT
-                   : !node_is_reduction(graph, anchor) ? FORM_ASSEMBLY
-                   : is_of_rows(graph, kernel)         ? FORM_ROWS
-                                                       : FORM_WINDOW;
+    kernel->form = anchor->part                         ? FORM_STRIPS
+                   : node_is_contraction(graph, anchor) ? FORM_CONTRACTION
+                   : node_is_cumulation(anchor)         ? FORM_CUMULATION
+                   : node_is_sorting(anchor)            ? FORM_SORT
+                   : !node_is_reduction(graph, anchor)  ? FORM_ASSEMBLY
+                   : is_of_rows(graph, kernel)          ? FORM_ROWS
+                                                        : FORM_WINDOW;
 }
 
 /* The nodes of one number stand together, but for views between them. */

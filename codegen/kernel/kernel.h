@@ -99,8 +99,8 @@ bool kernel_assembles(const Graph *graph, const Node *node);
 /* Are all results of a position known before one of them is stored? */
 static inline bool kernel_stores_together(const Kernel *kernel)
 {
-    return kernel->form == FORM_MAP || kernel->form == FORM_CONTRACTION || kernel->form == FORM_WINDOW ||
-           kernel->form == FORM_CUMULATION;
+    return kernel->form == FORM_MAP || kernel->form == FORM_CONTRACTION || kernel->form == FORM_STRIPS ||
+           kernel->form == FORM_WINDOW || kernel->form == FORM_CUMULATION;
 }
 
 /* May so many threads of a block share work and meet?  Any power of two from 32 on, and 0: none do. */
@@ -130,6 +130,10 @@ typedef struct PairsAsked {
 } PairsAsked;
 PairsAsked pairs_asked(const Graph *graph, const Node *contraction);
 bool pairs_widens(const Graph *graph, ValueId operand); /* integers in memory, and nothing else? */
+/* Where the two products of a kernel that goes by strips would stand: does the first one make, but for what its kernel
+ * and that of the rows between do to them, the rows that the second one takes, and is it worth its while to keep a
+ * strip of these?  (lower/strip_ask.c) */
+bool strip_takes(const Graph *graph, Arena *scratch, const Target *target, const Node *first, const Node *second);
 /* Is its image a view that no tile can walk, channels shuffled for one, so that a copy of it is worth its time? */
 bool tiled_wants_copy(const Graph *graph, const Target *target, Arena *scratch, const Node *contraction);
 /* Is it a pointwise convolution with strides, many of whose panels pass over an image that caches do not hold, so that

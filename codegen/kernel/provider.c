@@ -2,11 +2,19 @@
 #include "kernel/lower/lower.h"
 
 const Provider *const provider_table[] = {
-    &provider_map,      &provider_assembly, &provider_update,    &provider_scatter,  &provider_rows,
-    &provider_window,   &provider_pool,     &provider_columns,   &provider_running,  &provider_insertion,
-    &provider_radix,    &provider_merging,  &provider_tiled,     &provider_pairs,    &provider_amx,
-    &provider_winograd, &provider_blocked,  &provider_depthwise, &provider_gradient, &provider_depthwise_gradient,
-    &provider_outer,    &provider_dots,     &provider_axpy,      &provider_openblas, NULL,
+    &provider_map,      &provider_assembly,
+    &provider_update,   &provider_scatter,
+    &provider_rows,     &provider_window,
+    &provider_pool,     &provider_columns,
+    &provider_running,  &provider_insertion,
+    &provider_radix,    &provider_merging,
+    &provider_tiled,    &provider_pairs,
+    &provider_amx,      &provider_winograd,
+    &provider_blocked,  &provider_depthwise,
+    &provider_gradient, &provider_depthwise_gradient,
+    &provider_outer,    &provider_dots,
+    &provider_axpy,     &provider_strips,
+    &provider_openblas, NULL,
 };
 
 const Provider *provider_find(Str name)

@@ -20,6 +20,7 @@ typedef enum Form {
     FORM_CUMULATION,  /* running sums and products, and what is made of them */
     FORM_SORT,        /* positions in order along a dimension, alone */
     FORM_CONTRACTION, /* the same of a contraction */
+    FORM_STRIPS,      /* a product whose rows are made of those of another product (lower/strip.h) */
     FORM_UPDATE,      /* parts at run-time positions replaced or added to, alone */
     FORM_FLOW,        /* no kernel, but where a loop or a branch begins or ends */
 } Form;

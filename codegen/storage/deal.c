@@ -33,7 +33,7 @@ static double bytes_of(const Lower *lower, const Kernel *kernel)
 static double cycles_of(const Lower *lower, const Kernel *kernel)
 {
     double cycles = 0, bytes = bytes_of(lower, kernel) / 8;
-    if (kernel->form == FORM_CONTRACTION)
+    if (kernel->form == FORM_CONTRACTION || kernel->form == FORM_STRIPS)
         cycles = kernel->recipe.provider->cost(lower, kernel, &kernel->recipe);
     else
         for (uint32_t n = 0; n < kernel->node_count; n++)

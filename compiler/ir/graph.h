@@ -104,6 +104,7 @@ typedef struct Node {
     uint32_t kernel;        /* nodes of one number form one kernel; set by fuse; NONE before */
     const KernelMark *mark; /* of its kernel, at one node of it; else NULL */
     bool joined;            /* its kernel computes it wherever it reads it, and keeps it nowhere; set by fuse */
+    uint8_t part;           /* of its kernel, where that goes by strips (kernel/lower/strip.h); else 0; set by fuse */
     uint32_t stream;        /* set by schedule */
     bool dead;              /* removed; graph_compact drops it */
     Place place;

@@ -90,6 +90,23 @@ bool kernel_assembles(const Graph *graph, const Node *node)
     return copies || node_is_assembly(node);
 }
 
+Index lower_address_before(const Graph *graph, Arena *scratch, ValueId value, const Index *at)
+{
+    Index position[MAX_RANK + 1], operand[MAX_RANK + 1];
+    memcpy(position, at, value_shape(graph, value)->rank * sizeof *position);
+    for (; kernel_value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
+        const Node *view = value_producer(graph, value);
+        kernel_view_position(scratch, graph, view, graph->value[value].result, position, operand);
+        memcpy(position, operand, sizeof position);
+    }
+    Nest nest = lower_nest(value_type(graph, value));
+    if (nest.type->layout.block) {
+        position[nest.type->shape.rank] = index_mod(scratch, position[1], nest.type->layout.block);
+        position[1] = index_div(scratch, position[1], nest.type->layout.block);
+    }
+    return index_flatten(scratch, position, nest.extent, nest.rank);
+}
+
 static bool is_rearrangement(const Graph *graph, ValueId value)
 {
     const Node *node = value_producer(graph, value);

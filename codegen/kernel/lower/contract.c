@@ -1,5 +1,6 @@
 /* What the recipes of contractions share: taps that lie inside the image, and whether vectors can finish results. */
 #include "kernel/lower/contract.h"
+#include "kernel/lower/strip.h"
 
 #include "base/number.h"
 #include "passes/widen.h"
@@ -191,7 +192,7 @@ static bool computes_vector(const Epilogue *e, const Node *node)
 static bool stores_vector(const Epilogue *e, ValueId value)
 {
     int64_t factor;
-    if (e->band)
+    if (e->band || (e->lower->strip && strip_holds(e->lower->strip, value)))
         return true;
     bool is_stored =
         is_lane_type(e->lower->graph, value) || is_stored_integer(value_type(e->lower->graph, value)->dtype);

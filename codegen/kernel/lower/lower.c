@@ -72,6 +72,8 @@ static void lower_anew(Lower *lower)
     lower->name_count = 0;
     lower->asked_count = 0;
     lower->band = (Band){.value = NONE};
+    lower->strip = NULL;
+    lower->part = 0;
     find_sights(lower, false);
     lower->kernel->recipe.provider->lower(lower);
     kernel_sweep(lower);

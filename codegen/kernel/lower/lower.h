@@ -37,6 +37,7 @@ typedef struct WeightsAsked {
     StorageId storage;
 } WeightsAsked;
 
+typedef struct Strip Strip;     /* strip.h */
 typedef struct Repeats Repeats; /* what kernels have become, for others that are alike (repeat.c) */
 
 struct Lower {
@@ -67,6 +68,8 @@ struct Lower {
     uint32_t team; /* threads that share out the window being built, which `thread` counts; 0: one does it */
     const Var *thread;
     Band band;
+    const Strip *strip; /* the kernel goes by strips, and ... */
+    uint8_t part;       /* ... this part of it is being seen or lowered; 0: all */
 };
 
 /* lower.c */
@@ -88,6 +91,12 @@ bool lower_repeated(Lower *lower, void (*anew)(Lower *lower)); /* false: the ker
 /* For choosing, and after lower_start for lowering.  The storage of values must say what lies inside what. */
 Lower lower_new(Graph *graph, const Target *target, Storages *storage, const Users *users);
 void lower_start(Lower *lower, WeightTable *weights);
+
+/* Is the node of this kernel, or of the part of it that is being lowered? */
+static inline bool kernel_has(const Lower *lower, const Node *node)
+{
+    return node->kernel == lower->kernel->id && (!lower->part || node->part == lower->part);
+}
 
 /* Is the value made by this kernel? */
 bool kernel_makes(const Lower *lower, ValueId value);
@@ -117,6 +126,8 @@ ValueId kernel_value_whole(const Lower *lower, ValueId value); /* the outermost 
 Index lower_memory_address(const Lower *lower, ValueId value, const Index *position);
 /* The same, from where the kernel's parameter points to. */
 Index lower_value_address(Lower *lower, ValueId value, const Index *position);
+/* What the address will be, about, before it is known what lies inside what: its steps may come to be others. */
+Index lower_address_before(const Graph *graph, Arena *scratch, ValueId value, const Index *position);
 /* The elements [begin, end) of the memory of its whole, from the first to the last of a value or a view; needs `graph`
  * and `storage` only.  Not for empty ones. */
 void kernel_value_range(const Lower *lower, Arena *scratch, ValueId value, int64_t *begin, int64_t *end);
@@ -154,6 +165,8 @@ Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension);
 void lower_dynamic_position(Lower *lower, const Node *node, const Index *position, Index *whole);
 /* Where an element of the band's image is in the band. */
 Index lower_band_address(Lower *lower, const Index *position);
+/* Where an element that the kernel stores goes: into the memory of its value, or the strip. */
+void lower_store_at(Lower *lower, ValueId value, const Index *position, const Expr *expr);
 
 /* A term of an elementwise op over the values of the terms before it (word.c). */
 const Expr *lower_term(Arena *arena, const ScalarTerm *term, const Expr *const *value);
@@ -260,6 +273,6 @@ extern const Provider provider_map, provider_assembly, provider_update, provider
     provider_window, provider_pool, provider_columns, provider_running, provider_insertion, provider_radix,
     provider_merging, provider_tiled, provider_winograd, provider_blocked, provider_depthwise, provider_gradient,
     provider_depthwise_gradient, provider_outer, provider_dots, provider_openblas, provider_pairs, provider_amx,
-    provider_axpy;
+    provider_axpy, provider_strips;
 
 #endif

@@ -89,6 +89,7 @@ static void describe_node(Lower *lower, const Node *node, uint32_t depth)
     Repeats *repeats = lower->repeats;
     put_int(repeats, node->op);
     put_int(repeats, node->joined);
+    put_int(repeats, node->part);
     node_attr_key(node, &repeats->key);
     repeats->described &= node->sub_count == 0;
     put_int(repeats, node->in_count);
@@ -226,7 +227,7 @@ uint32_t kernel_count_contractions(Lower *lower, Kernel *kernel, uint32_t count)
     uint32_t others = 0; /* that are not described */
     for (uint32_t k = 0; k < count; k++) {
         lower->kernel = &kernel[k];
-        if (kernel[k].form != FORM_CONTRACTION)
+        if (kernel[k].form != FORM_CONTRACTION && kernel[k].form != FORM_STRIPS)
             continue;
         describe(lower);
         if (!repeats->described)

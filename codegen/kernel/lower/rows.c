@@ -6,7 +6,7 @@
  *
  * Where the target has teams of threads, a team shares out the columns of a long row, each thread keeps a part of the
  * reduction, and they meet after each stage. Rows run at once, so nothing is kept in scratch. */
-#include "kernel/lower/lower.h"
+#include "kernel/lower/strip.h"
 #include "passes/extremes.h"
 #include "ops/meaning.h"
 
@@ -65,7 +65,7 @@ static bool equals_extreme(const Lower *lower, ValueId value)
     bool extreme = false, equals = kernel_stores(lower, value);
     for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++) {
         const Node *reader = &lower->graph->node[lower->users->user[i]];
-        if (reader->kernel != lower->kernel->id)
+        if (!kernel_has(lower, reader))
             continue;
         Word combine =
             node_is_reduction(lower->graph, reader) ? reduction_of(lower->graph, reader).combine : WORD_COUNT;
@@ -267,8 +267,7 @@ static void store_full(Lower *lower, void *context, Index at)
         if (!kernel_stores(lower, value) || !is_full(lower, rows, value))
             continue;
         const Expr *expr = lower_value(lower, value, position);
-        stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true),
-                   lower_value_address(lower, value, position), expr);
+        lower_store_at(lower, value, position, expr);
     }
 }
 
@@ -360,6 +359,15 @@ static bool stores_for_team(const Lower *lower, const Rows *rows, ValueId value)
     return rows->team && kernel_stores(lower, value) && !is_full(lower, rows, value);
 }
 
+static void plan_spills(Lower *lower, const Rows *rows, Recipe *recipe)
+{
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        if (is_spilled(lower, rows, node))
+            recipe_scratch(lower, recipe, "row", value_type(lower->graph, node->out[0])->dtype, rows->columns, true);
+    }
+}
+
 static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     Rows rows = see_rows(lower);
@@ -369,12 +377,9 @@ static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     if (!team_fits(lower->target, recipe->knob[KNOB_TEAM]))
         return false;
     rows.team = (uint32_t)recipe->knob[KNOB_TEAM];
-    for (uint32_t n = 0; n < kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[kernel->node[n]];
-        recipe->rewrites |= stores_for_team(lower, &rows, node->out[0]);
-        if (is_spilled(lower, &rows, node))
-            recipe_scratch(lower, recipe, "row", value_type(lower->graph, node->out[0])->dtype, rows.columns, true);
-    }
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        recipe->rewrites |= stores_for_team(lower, &rows, lower->graph->node[kernel->node[n]].out[0]);
+    plan_spills(lower, &rows, recipe);
     return true;
 }
 
@@ -382,6 +387,27 @@ static double rows_cost(const Lower *lower, const Kernel *kernel, const Recipe *
 {
     (void)kernel, (void)recipe;
     return (double)shape_elements(see_rows(lower).space);
+}
+
+/* The stages of a row, into the block. */
+static void lower_row(Lower *lower, Rows *rows)
+{
+    gather_team(lower, rows);
+    take_spills(lower, rows);
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[lower->kernel->node[n]];
+        if (op_info(node->op)->family == FAMILY_REDUCE)
+            reduce_stage(lower, rows, node);
+        if (!is_full(lower, rows, node->out[0]) && !kernel_only_reads(lower->graph, node))
+            row_value(lower, rows, node->out[0]);
+    }
+    if (stores_full(lower, rows))
+        store_stage(lower, rows);
+    for (uint32_t n = 0; n < lower->kernel->node_count; n++) { /* later kernels read them from memory */
+        ValueId value = lower->graph->node[lower->kernel->node[n]].out[0];
+        lower->bound[value] = NULL;
+        lower->spilled[value] = false;
+    }
 }
 
 static void rows_lower(Lower *lower)
@@ -397,24 +423,32 @@ static void rows_lower(Lower *lower)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, rows.space->dim[d], 1, LOOP_PARALLEL)->body;
     }
     rows.row = row;
-    gather_team(lower, &rows);
-    take_spills(lower, &rows);
-
-    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[lower->kernel->node[n]];
-        if (op_info(node->op)->family == FAMILY_REDUCE)
-            reduce_stage(lower, &rows, node);
-        if (!is_full(lower, &rows, node->out[0]) && !kernel_only_reads(lower->graph, node))
-            row_value(lower, &rows, node->out[0]);
-    }
-    if (stores_full(lower, &rows))
-        store_stage(lower, &rows);
-    for (uint32_t n = 0; n < lower->kernel->node_count; n++) { /* later kernels read them from memory */
-        ValueId value = lower->graph->node[lower->kernel->node[n]].out[0];
-        lower->bound[value] = NULL;
-        lower->spilled[value] = false;
-    }
+    lower_row(lower, &rows);
     lower_leave(lower, start);
+}
+
+void rows_plan_strip(Lower *lower, Recipe *recipe)
+{
+    Rows rows = see_rows(lower);
+    plan_spills(lower, &rows, recipe);
+}
+
+void rows_lower_strip(Lower *lower)
+{
+    const Strip *strip = lower->strip;
+    Arena *arena = lower->arena;
+    Rows rows = see_rows(lower);
+    Index row[MAX_RANK];
+    const Var *r = index_var_new(arena, "r", 0, strip->height - 1);
+    for (uint32_t d = 0; d + 1 < rows.row_rank; d++)
+        row[d] = index_var(arena, strip->loop[d]);
+    row[rows.row_rank - 1] = index_add(arena, strip->first, index_var(arena, r));
+    rows.row = row;
+    Block *block =
+        strip->height > 1 ? &stmt_for(arena, lower->block, r, 0, strip->height, 1, LOOP_SERIAL)->body : lower->block;
+    Block *outer = lower_enter(lower, block);
+    lower_row(lower, &rows);
+    lower_leave(lower, outer);
 }
 
 const Provider provider_rows = {

@@ -57,7 +57,7 @@ void lower_start(Lower *lower, WeightTable *weights)
 bool kernel_makes(const Lower *lower, ValueId value)
 {
     const Node *node = value_producer(lower->graph, value);
-    return node && node->kernel == lower->kernel->id;
+    return node && kernel_has(lower, node);
 }
 
 /* Used by another kernel: directly, or through inline views. Views form short chains. */
@@ -67,7 +67,7 @@ bool kernel_stores(const Lower *lower, ValueId value)
         return true;
     for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++) {
         const Node *user = &lower->graph->node[lower->users->user[i]];
-        if (user->kernel == lower->kernel->id)
+        if (kernel_has(lower, user))
             continue;
         if (user->kernel != NONE)
             return true;

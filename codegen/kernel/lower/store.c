@@ -1,10 +1,12 @@
 /* Stores: what a kernel keeps of a position. */
-#include "kernel/lower/lower.h"
+#include "kernel/lower/strip.h"
 
-static void store_value(Lower *lower, ValueId value, const Index *position, const Expr *expr)
+void lower_store_at(Lower *lower, ValueId value, const Index *position, const Expr *expr)
 {
-    stmt_store(lower->arena, lower->block, lower_buffer(lower, value, true),
-               lower_value_address(lower, value, position), expr);
+    bool strip = lower->strip && strip_holds(lower->strip, value);
+    uint32_t buffer = strip ? lower->strip->buffer : lower_buffer(lower, value, true);
+    Index address = strip ? strip_address(lower, position) : lower_value_address(lower, value, position);
+    stmt_store(lower->arena, lower->block, buffer, address, expr);
 }
 
 /* Channels that only fill up the last block are zeros, and nothing is read to make them. */
@@ -13,9 +15,9 @@ static void store_padded(Lower *lower, ValueId value, const Index *position)
     const Type *type = value_type(lower->graph, value);
     Stmt *inside = stmt_if(lower->arena, lower->block, position[1], 0, type->shape.dim[1]);
     Block *outer = lower_enter(lower, &inside->body);
-    store_value(lower, value, position, lower_value(lower, value, position));
+    lower_store_at(lower, value, position, lower_value(lower, value, position));
     lower_enter(lower, &inside->other);
-    store_value(lower, value, position, expr_number(lower->arena, type->dtype, 0));
+    lower_store_at(lower, value, position, expr_number(lower->arena, type->dtype, 0));
     lower_leave(lower, outer);
 }
 
@@ -39,7 +41,7 @@ static void store_result(Lower *lower, ValueId value, const Index *position)
     if (type->layout.block && type->shape.dim[1] % type->layout.block)
         store_padded(lower, value, position);
     else
-        store_value(lower, value, position, lower_value(lower, value, position));
+        lower_store_at(lower, value, position, lower_value(lower, value, position));
 }
 
 /* A cast to an integer stays one: in vectors, that is what a store makes of f32. */

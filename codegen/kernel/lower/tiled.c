@@ -1,6 +1,7 @@
 /* Contractions by the register-tiled micro-kernel: the order of loops, and the provider's row.
  * Takes f32 operands and results, at least a vector of columns, a first operand in memory whose address is
  * affine in the pixel and in the depth within a block. */
+#include "kernel/lower/strip.h"
 #include "kernel/lower/tiled.h"
 
 #include <assert.h>
@@ -408,17 +409,51 @@ static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     return flops / (4 * lanes) + SCATTERED * scattered_results(lower->graph, node);
 }
 
+static void take_operand(Tiled *con)
+{
+    Lower *lower = con->lower;
+    con->x = lower_buffer(lower, con->x_source, false);
+    con->x_base = index_add(lower->arena, con->x_base, index_constant(-lower->kernel->buffer[con->x].begin));
+}
+
 static void lower_phase(Lower *lower, Tiled *con)
 {
     if (con->computed)
         con->x = lower_scratch(lower, con->piece[PIECE_LINE]);
     else if (con->transposes)
         con->x = lower_scratch(lower, con->piece[PIECE_ROWS]);
-    else {
-        con->x = lower_buffer(lower, con->x_source, false);
-        con->x_base = index_add(lower->arena, con->x_base, index_constant(-lower->kernel->buffer[con->x].begin));
-    }
+    else
+        take_operand(con);
     emit(con);
+}
+
+/* Strips */
+
+Tiled *tiled_plan_strip(Lower *lower, Recipe *recipe)
+{
+    Recipe own = recipe_free(&provider_tiled);
+    own.scratch = recipe->scratch;
+    own.scratch_count = recipe->scratch_count;
+    own.scratch_capacity = recipe->scratch_capacity;
+    Tiled *con = plan(lower, &own);
+    recipe->scratch = own.scratch;
+    recipe->scratch_count = own.scratch_count;
+    recipe->scratch_capacity = own.scratch_capacity;
+    return con;
+}
+
+void tiled_pack_strips(Tiled *con)
+{
+    if (con->takes_strip)
+        con->x = con->lower->strip->buffer;
+    else
+        take_operand(con);
+    tiled_weights(con);
+}
+
+void tiled_lower_strip(Tiled *con)
+{
+    panels_outside(con, con->lower->block);
 }
 
 static void tiled_lower(Lower *lower)

@@ -107,6 +107,7 @@ typedef struct Tiled {
     uint32_t x;
     Index x_base;
     int64_t x_depth, x_h, x_w;
+    bool takes_strip; /* it is a strip of rows (strip.h) */
     bool computed;  /* here, what a row of the result reads of the image at a time, into the scratch x (tiled_line.c) */
     int64_t line_h; /* from a tap's row to the next one's in that scratch */
 

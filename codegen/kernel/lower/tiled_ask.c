@@ -37,24 +37,6 @@ static bool fills_vectors(const Target *target, const Convolution *conv)
     return conv->outputs % target->lanes == 0;
 }
 
-/* Where the element of the convolution's image is, of so many channels, rows and columns. */
-static Index image_address(const Graph *graph, Arena *scratch, ValueId value, const Index *at)
-{
-    Index position[MAX_RANK + 1], operand[MAX_RANK + 1];
-    memcpy(position, at, value_shape(graph, value)->rank * sizeof *position);
-    for (; kernel_value_is_view(graph, value); value = value_producer(graph, value)->in[0]) {
-        const Node *view = value_producer(graph, value);
-        kernel_view_position(scratch, graph, view, graph->value[value].result, position, operand);
-        memcpy(position, operand, sizeof position);
-    }
-    Nest nest = lower_nest(value_type(graph, value));
-    if (nest.type->layout.block) {
-        position[nest.type->shape.rank] = index_mod(scratch, position[1], nest.type->layout.block);
-        position[1] = index_div(scratch, position[1], nest.type->layout.block);
-    }
-    return index_flatten(scratch, position, nest.extent, nest.rank);
-}
-
 /* Do addresses of the image advance evenly along a row, a column, and a block of channels, as set_operand asks?  Of
  * groups, which have recipes that go along rows alone, no channels are asked. */
 static bool walks_image(const Graph *graph, Arena *scratch, const Target *target, const Node *node,
@@ -71,7 +53,7 @@ static bool walks_image(const Graph *graph, Arena *scratch, const Target *target
     for (uint32_t d = 0; d < shape->rank; d++)
         position[d] = index_var(scratch, along[d]);
     position[1] = index_add(scratch, position[1], index_scale(scratch, index_var(scratch, block), lanes));
-    Index address = image_address(graph, scratch, node->in[0], position);
+    Index address = lower_address_before(graph, scratch, node->in[0], position);
     for (uint32_t d = conv->groups == 1 ? 1 : 2; d < shape->rank; d++)
         if (shape->dim[d] > 1 && !index_factor(address, along[d], &factor))
             return false;

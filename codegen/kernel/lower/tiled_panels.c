@@ -75,7 +75,7 @@ void tiled_weights_position(const Tiled *con, Index depth, Index kh, Index kw, I
 
 bool tiled_packs_panels(const Tiled *con)
 {
-    return !con->packed && con->order == ORDER_PANELS;
+    return !con->packed && con->order == ORDER_PANELS && !con->lower->strip;
 }
 
 bool tiled_packs_once(const Tiled *con)

@@ -1,5 +1,6 @@
 /* What a contraction is to the register tiles (tiled.h): rows and columns, pixels and channels, addresses, and whether
  * vectors of columns can be finished and stored.  Nothing is lowered here. */
+#include "kernel/lower/strip.h"
 #include "kernel/lower/tiled.h"
 
 #include "passes/widen.h"
@@ -254,6 +255,32 @@ static bool try_rows(Tiled *con, Rows *rows, bool *again)
     return false;
 }
 
+/* The rows of a strip, inside loops over the batch that others make; the second product takes them from there. */
+static bool see_strip(Tiled *con)
+{
+    Arena *arena = con->lower->arena;
+    const Strip *strip = con->lower->strip;
+    Rows rows = {.batch = con->product.batch_rank};
+    Index address;
+    con->outer_count = 0;
+    con->out_w = con->in_w = strip->height;
+    con->pixel = index_var_new(arena, "m", 0, strip->height - 1);
+    for (uint32_t d = 0; d < rows.batch; d++)
+        con->position[d] = index_var(arena, strip->loop[d]);
+    con->position[rows.batch] = index_add(arena, strip->first, index_var(arena, con->pixel));
+    con->position[rows.batch + 1] = index_var(arena, con->column);
+    set_blocks(con, con->lanes);
+    if (con->takes_strip) {
+        con->x_source = con->x_value;
+        con->x_depth = 1;
+        con->x_w = strip->apart;
+        con->x_base = index_scale(arena, index_var(arena, con->block), con->block_depth);
+        return true;
+    }
+    const Var *depth = index_var_new(arena, "c", 0, con->block_depth - 1);
+    return rows_operand(con, &rows, depth, &address) && set_operand(con, address, depth, NULL, con->pixel);
+}
+
 static bool see_matmul(Tiled *con)
 {
     Lower *lower = con->lower;
@@ -269,6 +296,8 @@ static bool see_matmul(Tiled *con)
     con->out_h = con->in_h = con->taps_h = con->taps_w = 1;
     con->stride_h = con->stride_w = con->dilation_h = con->dilation_w = 1;
     con->column = index_var_new(lower->arena, "n", 0, con->columns - 1);
+    if (lower->strip)
+        return see_strip(con);
     for (int flat = rows.flat; flat >= 0; flat--) {
         bool again = true;
         rows.flat = flat;
@@ -426,6 +455,7 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
         return false;
     con->x_value = under_cast(lower, node->in[0]);
     con->second = node->in[1];
+    con->takes_strip = lower->strip && lower->strip->taken == node->in[0];
     for (uint32_t i = 0; i < node->in_count; i++)
         if (!is_f32(lower, node->in[i]) || (i == 2 && kernel_makes(lower, node->in[i])))
             return false;
@@ -439,7 +469,7 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
         return false;
     see_pool(con);
     con->one_by_one = !stores_vectors(con);
-    bool whole = !con->pool && !con->one_by_one && con->phases == 1;
+    bool whole = !con->pool && !con->one_by_one && con->phases == 1 && !lower->strip;
     con->stored = whole ? lower_result_for_sums(lower, node) : NONE;
     return true;
 }

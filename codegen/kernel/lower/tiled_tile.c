@@ -44,7 +44,7 @@ static bool reads_in_place(const Tiled *con)
 {
     if (con->order == ORDER_CHUNKS && goes_by_rows(con))
         return false;
-    bool many = con->tiling.tiles >= FEW_TILES && con->columns * con->depth * 4 > MOST_IN_PLACE;
+    bool many = (con->lower->strip || con->tiling.tiles >= FEW_TILES) && con->columns * con->depth * 4 > MOST_IN_PLACE;
     bool packs = con->asked.rounds > 1 || (many && con->lower->target->dialect == DIALECT_VECTOR);
     if (con->order == ORDER_PANELS && con->asked.rounds <= 1 && tiled_lies_in_panels(con))
         return true;
@@ -104,6 +104,10 @@ static void choose_order(Tiled *con)
     con->blocks = con->block_count;
     if (con->pool || con->computed) {
         con->order = ORDER_CHUNKS;
+        return;
+    }
+    if (con->lower->strip) { /* each panel passes over a strip, as a whole */
+        con->in_place = reads_in_place(con);
         return;
     }
     bool fits = con->columns * con->depth * con->weight_bytes <= MOST_WEIGHTS;

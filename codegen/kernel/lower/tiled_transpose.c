@@ -21,11 +21,12 @@ static bool is_even(const Tiled *con)
 static bool could_transpose(const Tiled *con)
 {
     const Lower *lower = con->lower;
-    return con->is_product && !con->by_pixels && !con->packed && lower->target->dialect == DIALECT_VECTOR &&
-           con->x_w == 1 && con->x_depth > 1 && con->out_h == 1 && con->out_w % con->lanes == 0 &&
-           con->columns % con->lanes == 0 && con->block_count > 0 && con->block_depth == con->lanes &&
-           (con->depth % con->lanes == 0 || is_even(con)) && con->x_value == con->node->in[0] &&
-           value_type(lower->graph, con->x_value)->dtype == DT_F32 && con->asked.chunk <= 0;
+    return con->is_product && !con->by_pixels && !con->packed && !lower->strip &&
+           lower->target->dialect == DIALECT_VECTOR && con->x_w == 1 && con->x_depth > 1 && con->out_h == 1 &&
+           con->out_w % con->lanes == 0 && con->columns % con->lanes == 0 && con->block_count > 0 &&
+           con->block_depth == con->lanes && (con->depth % con->lanes == 0 || is_even(con)) &&
+           con->x_value == con->node->in[0] && value_type(lower->graph, con->x_value)->dtype == DT_F32 &&
+           con->asked.chunk <= 0;
 }
 
 /* Where the depth is less than a round, for results that are too much for the second level: these go there by rows, if

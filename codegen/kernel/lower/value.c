@@ -1,5 +1,5 @@
 /* Values inside a kernel: computed at a position by pulling operands, loaded where another kernel has made them. */
-#include "kernel/lower/lower.h"
+#include "kernel/lower/strip.h"
 #include "ops/meaning.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static bool used_twice_here(const Lower *lower, ValueId value)
 {
     uint32_t uses = 0;
     for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++)
-        uses += lower->graph->node[lower->users->user[i]].kernel == lower->kernel->id;
+        uses += kernel_has(lower, &lower->graph->node[lower->users->user[i]]);
     return uses > 1 || (uses == 1 && kernel_stores(lower, value));
 }
 
@@ -215,8 +215,10 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
         return spilled_value(lower, value);
     if (lower->band.filled && lower->band.value == value)
         return expr_load(lower->arena, type->dtype, lower->band.buffer, lower_band_address(lower, position));
+    if (lower->strip && strip_holds(lower->strip, value) && !kernel_makes(lower, value))
+        return expr_load(lower->arena, type->dtype, lower->strip->buffer, strip_address(lower, position));
     const Node *node = value_producer(lower->graph, value);
-    if (!node || (node->kernel != lower->kernel->id && !kernel_value_is_inline(lower->graph, value)))
+    if (!node || (!kernel_has(lower, node) && !kernel_value_is_inline(lower->graph, value)))
         return expr_load(lower->arena, type->dtype, lower_buffer(lower, value, false),
                          lower_value_address(lower, value, position));
 
@@ -268,7 +270,7 @@ void lower_dynamic_position(Lower *lower, const Node *node, const Index *positio
 static const Node *read_through(const Lower *lower, ValueId value)
 {
     const Node *node = value_producer(lower->graph, value);
-    bool own = node && node->kernel == lower->kernel->id && (node_is_view(node) || node_is_dynamic_slice(node));
+    bool own = node && kernel_has(lower, node) && (node_is_view(node) || node_is_dynamic_slice(node));
     return own || kernel_value_is_view(lower->graph, value) ? node : NULL;
 }
 
