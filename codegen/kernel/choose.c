@@ -40,14 +40,6 @@ static bool marks_agree(const Lower *lower, const Kernel *kernel, const KernelMa
     return true;
 }
 
-Recipe recipe_free(const Provider *provider)
-{
-    Recipe recipe = {.provider = provider};
-    for (uint32_t i = 0; i < MOST_KNOBS; i++)
-        recipe.knob[i] = KNOB_FREE;
-    return recipe;
-}
-
 bool recipe_offered(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     return recipe->provider->forms >> kernel->form & 1 && provider_serves(recipe->provider, lower->target) &&

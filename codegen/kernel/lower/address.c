@@ -1,6 +1,5 @@
 /* Where a value's elements are: through views by index maps, in memory by layout. */
-#include "kernel/lower/lower.h"
-#include "ops/meaning.h"
+#include "kernel/lower/strip.h"
 
 #include <assert.h>
 #include <string.h>
@@ -209,4 +208,13 @@ void kernel_value_range(const Lower *lower, Arena *scratch, ValueId value, int64
     Index address = address_in_whole(lower, scratch, value, position);
     *begin = index_low(address);
     *end = index_high(address) + 1;
+}
+
+Index strip_address(const Lower *lower, const Index *position)
+{
+    const Strip *strip = lower->strip;
+    uint32_t row = strip->product.batch_rank;
+    Arena *arena = lower->arena;
+    Index at = index_add(arena, position[row], index_scale(arena, strip->first, -1));
+    return index_add(arena, index_scale(arena, at, strip->apart), position[row + 1]);
 }

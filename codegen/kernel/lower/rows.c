@@ -427,13 +427,13 @@ static void rows_lower(Lower *lower)
     lower_leave(lower, start);
 }
 
-void rows_plan_strip(Lower *lower, Recipe *recipe)
+void strip_plan_rows(Lower *lower, Recipe *recipe)
 {
     Rows rows = see_rows(lower);
     plan_spills(lower, &rows, recipe);
 }
 
-void rows_lower_strip(Lower *lower)
+void strip_lower_rows(Lower *lower)
 {
     const Strip *strip = lower->strip;
     Arena *arena = lower->arena;

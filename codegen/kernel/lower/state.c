@@ -223,6 +223,14 @@ const Expr *lower_named(Lower *lower, const Expr *expr)
     return expr_local(lower->arena, local);
 }
 
+Recipe recipe_free(const Provider *provider)
+{
+    Recipe recipe = {.provider = provider};
+    for (uint32_t i = 0; i < MOST_KNOBS; i++)
+        recipe.knob[i] = KNOB_FREE;
+    return recipe;
+}
+
 Recipe recipe_to_plan(const Recipe *recipe)
 {
     Recipe again = *recipe;

@@ -21,15 +21,6 @@ typedef struct Strips {
     Tiled *first, *second;
 } Strips;
 
-Index strip_address(const Lower *lower, const Index *position)
-{
-    const Strip *strip = lower->strip;
-    uint32_t row = strip->product.batch_rank;
-    Arena *arena = lower->arena;
-    Index at = index_add(arena, position[row], index_scale(arena, strip->first, -1));
-    return index_add(arena, index_scale(arena, at, strip->apart), position[row + 1]);
-}
-
 /* The parts */
 
 static Kernel part_of(const Lower *lower, const Kernel *kernel, uint8_t number)
@@ -126,7 +117,7 @@ static bool plan(Lower *lower, const Kernel *kernel, Recipe *recipe, Strips *str
     lower->strip = &strips->strip;
     enter(lower, strips, STRIP_ROWS);
     if (lower->kernel->node_count)
-        rows_plan_strip(lower, recipe);
+        strip_plan_rows(lower, recipe);
     strips->strip.piece =
         recipe_scratch(lower, recipe, "strip", DT_F32, strips->strip.height * strips->strip.apart, true);
     enter(lower, strips, STRIP_FIRST);
@@ -204,7 +195,7 @@ static void strips_lower(Lower *lower)
     tiled_lower_strip(strips.first);
     enter(lower, &strips, STRIP_ROWS);
     if (lower->kernel->node_count)
-        rows_lower_strip(lower);
+        strip_lower_rows(lower);
     enter(lower, &strips, STRIP_SECOND);
     tiled_lower_strip(strips.second);
     leave(lower, whole);

@@ -43,7 +43,7 @@ static inline bool strip_holds(const Strip *strip, ValueId value)
  * height. `whole`: no strip may overlap another one, because threads share them. */
 int64_t strip_height(const Target *target, int64_t rows, int64_t columns, bool whole);
 
-/* strip.c: where the element of what lies between the products is in the strip. */
+/* address.c: where the element of what lies between the products is in the strip. */
 Index strip_address(const Lower *lower, const Index *position);
 
 /* What the parts are made of, with lower->strip: register tiles for a strip of rows (tiled.c) ... */
@@ -52,7 +52,7 @@ Tiled *tiled_plan_strip(Lower *lower, Recipe *recipe); /* adds to its scratch; N
 void tiled_pack_strips(Tiled *con);                    /* the second operand, for all strips */
 void tiled_lower_strip(Tiled *con);
 /* ... and reductions over its rows (rows.c), which take the first pieces of scratch. */
-void rows_plan_strip(Lower *lower, Recipe *recipe);
-void rows_lower_strip(Lower *lower);
+void strip_plan_rows(Lower *lower, Recipe *recipe);
+void strip_lower_rows(Lower *lower);
 
 #endif
