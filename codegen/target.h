@@ -5,6 +5,9 @@
 #include "base/arena.h"
 #include "base/diag.h"
 
+#define LINE_BYTES 64   /* of a cache */
+#define PAGE_BYTES 4096 /* of memory, and of a way of most first levels: what lies so far apart shares a set */
+
 typedef enum Dialect {
     DIALECT_C99,    /* strict, for any compiler */
     DIALECT_VECTOR, /* C99 with GNU vector extensions */

@@ -2,15 +2,19 @@
  * Needs: a flat graph, types inferred.  Keeps: shapes, dtypes and meaning; adds relayout nodes.
  *
  * A convolution whose output channels fill whole vectors writes channel blocks, and so does one that carries a gradient
- * back to the channels of its image; pooling, elementwise ops, concat and pad keep the blocks of their operands; the
- * gradients of weights and reductions read any layout; everything else reads plain row-major, through a relayout where
- * the operand is blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such values stay plain.
- * What loops carry comes in blocks where bodies make and read it so (layout_loops.c).  One walk in order, bodies first.
+ * back to the channels of its image; it reads any layout, but many channels whose planes are pages long in blocks;
+ * pooling, elementwise ops, concat and pad keep the blocks of their operands; the gradients of weights and reductions
+ * read any layout; everything else reads plain row-major, through a relayout where the operand is blocked.  With a
+ * spatial extent of 1x1 both layouts are the same bytes, so such values stay plain.  What loops carry comes in blocks
+ * where bodies make and read it so (layout_loops.c).  One walk in order, bodies first.
  */
 #include "passes/layout.h"
 
 #include "ops/family.h"
 #include "ops/meaning.h"
+
+#define PAGE          4096 /* bytes */
+#define MANY_CHANNELS 64
 
 typedef struct Layouter {
     Graph *graph;
@@ -148,6 +152,15 @@ static bool groups_fill_blocks(const Layouter *layouter, const Node *node, const
            conv->channels / bundles % layouter->lanes == 0 && conv->outputs / bundles % layouter->lanes == 0;
 }
 
+/* Is each channel's plane pages long, so that a pixel's channels lie in as many pages, and of powers of two in one set
+ * of the caches?  Few channels do not mind. */
+static bool lies_by_pages(const Layouter *layouter, ValueId value)
+{
+    const Type *type = value_type(layouter->graph, value);
+    return !type->layout.block && may_block(layouter, type) && type->shape.dim[1] >= MANY_CHANNELS &&
+           type->shape.dim[2] * type->shape.dim[3] * 4 >= PAGE;
+}
+
 static uint32_t keep_contraction(Layouter *layouter, Node *node)
 {
     Graph *graph = layouter->graph;
@@ -168,7 +181,11 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
     bool depthwise = conv.groups == conv.channels && conv.groups == conv.outputs;
     if (depthwise ? !layout_block(graph, node->in[0]) : !groups_fill_blocks(layouter, node, &conv))
         return keep_plain(layouter, node);
-    return may_block(layouter, out) && conv.outputs >= layouter->lanes ? layouter->lanes : 0;
+    if (!may_block(layouter, out) || conv.outputs < layouter->lanes)
+        return 0;
+    if (conv.groups == 1 && lies_by_pages(layouter, node->in[0]))
+        node->in[0] = in_layout(layouter, node->in[0], layouter->lanes);
+    return layouter->lanes;
 }
 
 /* Where a pooling's elements equal its results: all in the blocks of the image that was pooled. */

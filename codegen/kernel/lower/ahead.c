@@ -2,9 +2,8 @@
 
 #include "base/number.h"
 
-#define PAGE       4096 /* bytes */
-#define MOST_PAGES 512  /* at once: processors keep the addresses of 1,024 and more */
-#define FEW_PAGES  16   /* that are not worth a loop of their own */
+#define MOST_PAGES 512 /* at once: processors keep the addresses of 1,024 and more */
+#define FEW_PAGES  16  /* that are not worth a loop of their own */
 
 static const Expr *load_in(const Expr *expr)
 {
@@ -35,17 +34,18 @@ static bool see_rows(Lower *lower, const Ahead *ahead, Rows *rows)
 
 static int64_t pages_of(const Rows *rows)
 {
-    return rows->bytes > PAGE ? ceil_div(rows->bytes, PAGE) : 1;
+    return rows->bytes > PAGE_BYTES ? ceil_div(rows->bytes, PAGE_BYTES) : 1;
 }
 
 /* So many rounds' rows are fetched together that none lies past the end. */
 static int64_t rounds_together(const Ahead *ahead, const Rows *rows)
 {
-    int64_t rounds = ahead->round->high + 1, bytes = rows->apart < PAGE ? rows->apart : pages_of(rows) * PAGE;
-    int64_t together = least(rounds, most(1, MOST_PAGES * PAGE / (bytes * ahead->streams)));
+    int64_t rounds = ahead->round->high + 1,
+            bytes = rows->apart < PAGE_BYTES ? rows->apart : pages_of(rows) * PAGE_BYTES;
+    int64_t together = least(rounds, most(1, MOST_PAGES * PAGE_BYTES / (bytes * ahead->streams)));
     while (together > 1 && rounds % together)
         together--;
-    return together * bytes * ahead->streams < FEW_PAGES * PAGE ? 0 : together;
+    return together * bytes * ahead->streams < FEW_PAGES * PAGE_BYTES ? 0 : together;
 }
 
 static Block *enter_loop(Lower *lower, const Var *var, int64_t step)
@@ -70,11 +70,11 @@ void lower_fetch_ahead(Lower *lower, const Ahead *ahead)
     if (ahead->round->high > 0)
         lower_enter(lower, &stmt_if(arena, outer, index_mod(arena, round, together), 0, 1)->body);
     enter_loop(lower, stream, 1);
-    enter_loop(lower, next, rows.apart < PAGE ? PAGE / rows.apart : 1);
+    enter_loop(lower, next, rows.apart < PAGE_BYTES ? PAGE_BYTES / rows.apart : 1);
     enter_loop(lower, page, 1);
     row = index_scale(arena, index_var(arena, stream), ahead->round->high + 1);
     row = index_add(arena, row, index_add(arena, round, index_var(arena, next)));
-    Index along = index_scale(arena, index_var(arena, page), PAGE / rows.element);
+    Index along = index_scale(arena, index_var(arena, page), PAGE_BYTES / rows.element);
     const Expr *load = load_in(ahead->element(ahead->context, row, along));
     stmt_prefetch(arena, lower->block, load->buffer, load->index, 1);
     lower_leave(lower, outer);

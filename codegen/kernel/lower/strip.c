@@ -5,9 +5,6 @@
 
 #include <assert.h>
 
-#define PAGE_ELEMENTS 1024 /* rows that lie pages apart share a set of the first level ... */
-#define LINE_ELEMENTS 16   /* ... so they lie a line more apart */
-
 enum { KNOB_ROWS };
 
 static const KnobSpec strip_knobs[] = {
@@ -99,7 +96,8 @@ static void see_strip(Lower *lower, Strips *strips, int64_t rows_asked)
         strip->begin = lower_local(lower, "begin", DT_I64, false);
         strip->first = index_data(lower->arena, expr_local(lower->arena, strip->begin), 0, rows - strip->height);
     }
-    strip->apart = strip->product.columns + (strip->product.columns % PAGE_ELEMENTS ? 0 : LINE_ELEMENTS);
+    bool pages = strip->product.columns * 4 % PAGE_BYTES == 0; /* rows that would share a set of the first level */
+    strip->apart = strip->product.columns + (pages ? LINE_BYTES / 4 : 0);
 }
 
 /* What the parts are, and the scratch that they take; false where one of them cannot be. */

@@ -2,8 +2,6 @@
  * what its results read besides. */
 #include "kernel/lower/tiled_body.h"
 
-#define LINE 64 /* bytes */
-
 /* Weights */
 
 static void plan_weights(Body *body, Block *block)
@@ -12,7 +10,8 @@ static void plan_weights(Body *body, Block *block)
     Arena *arena = body->arena;
     const PanelGroup *group = body->at->group;
     int64_t tiles = con->tiling.tiles * (con->tiling.rows ? con->out_h : 1), taps = con->taps_h * con->taps_w;
-    int64_t line = LINE / con->weight_bytes, lines = ceil_div(con->block_depth * group->vectors * con->lanes, line);
+    int64_t line = LINE_BYTES / con->weight_bytes,
+            lines = ceil_div(con->block_depth * group->vectors * con->lanes, line);
     if (con->order != ORDER_PANELS || !con->packed || tiles == 1 || !con->block_count || group->partial ||
         group->count * con->rounds == 1)
         return;
@@ -34,7 +33,7 @@ static void plan_weights(Body *body, Block *block)
 
 static void fetch_weights(Body *body, Block *block, Index number)
 {
-    int64_t elements = LINE / body->con->weight_bytes;
+    int64_t elements = LINE_BYTES / body->con->weight_bytes;
     for (int64_t i = 0; i < body->prefetches; i++) {
         Index line = tiled_sum(body, index_scale(body->arena, number, body->prefetches * elements),
                                index_constant(i * elements));
@@ -81,7 +80,7 @@ static void fetch_image(Body *body, Block *block, Index at_block)
 {
     Tiled *con = body->con;
     const TileLoop *tile = body->next_tile;
-    int64_t elements = LINE / dtype_bytes(body->x_dtype), fetched = -1;
+    int64_t elements = LINE_BYTES / dtype_bytes(body->x_dtype), fetched = -1;
     Index x = tiled_sum(body, index_substitute(body->arena, con->x_base, con->block, at_block), body->next_x);
     for (uint32_t p = 0; p < tile->pixels; p++)
         for (int64_t at = tile->offset[p]; at < tile->offset[p] + con->block_depth; at += elements)
@@ -136,7 +135,7 @@ static bool is_far(const Body *body, const Expr *load)
 
 static bool is_near(const Lines *lines, const Expr *load)
 {
-    int64_t elements = LINE / dtype_bytes(load->dtype);
+    int64_t elements = LINE_BYTES / dtype_bytes(load->dtype);
     for (uint32_t i = 0; i < lines->count; i++) {
         Index apart =
             index_add(lines->body->arena, load->index, index_scale(lines->body->arena, lines->load[i]->index, -1));

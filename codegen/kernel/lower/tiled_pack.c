@@ -5,8 +5,6 @@
  * do when they lie in panels already (compiler/passes/panels.c). */
 #include "kernel/lower/tiled.h"
 
-#define LINE 64 /* bytes */
-
 /* Its address, if it is in memory and its columns follow each other there. */
 static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *source, Index *address)
 {
@@ -120,7 +118,7 @@ static void fetch_next(const Tiled *con, const PanelGroup *group, Block *block, 
                        const Var *lane)
 {
     Arena *arena = con->lower->arena;
-    uint32_t line = (uint32_t)most(1, LINE / (con->lanes * 4)); /* vectors of one */
+    uint32_t line = (uint32_t)most(1, LINE_BYTES / (con->lanes * 4)); /* vectors of one */
     if (!tiled_packs_panels(con) || group->count == 1)
         return;
     Index next = index_add(arena, index_var(arena, group->panel), index_constant(1));

@@ -46,8 +46,7 @@ static bool halves_rows(const Tiled *con)
            con->out_w <= 8;
 }
 
-#define WAY  4096 /* bytes of a way of the first level, a page: caches that are looked up by virtual addresses */
-#define LINE 64
+#define WAY 4096 /* bytes of a way of the first level, a page: caches that are looked up by virtual addresses */
 
 /* Do rows of a matrix lie whole pages apart, or nearly, so that more of a tile's than the first level has ways share a
  * set, and push each other out before their lines are used up? */
@@ -57,7 +56,7 @@ static bool crowds_a_set(const Tiled *con)
         return false;
     int64_t apart = con->x_w * (int64_t)dtype_bytes(value_type(con->lower->graph, con->x_source)->dtype), rows = 0;
     for (int64_t row = 0; row < con->pixels; row++)
-        rows += (row * apart + LINE) % WAY < 2 * LINE;
+        rows += (row * apart + LINE_BYTES) % WAY < 2 * LINE_BYTES;
     return rows >= con->lower->target->l1_bytes / WAY;
 }
 

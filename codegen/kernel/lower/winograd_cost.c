@@ -12,7 +12,10 @@
 #define FAR_LEVELS    4   /* of second levels, of which more bytes of weights come from far */
 #define FAR_BYTES     25  /* a cycle, of these, less what is hidden behind products */
 #define SPILL_BYTES   5   /* a cycle, of what a block keeps beyond the second level, written and read */
-#define LEAST_GAIN    1.2 /* what gains less is not worth larger weights */
+#define PASS_LEVELS                                                                                                    \
+    8 /* of second levels, beyond which what a block keeps comes from far for each panel of weights ... */
+#define PASS_BYTES 2   /* ... so many a cycle: a few lines of each page, which no hardware follows */
+#define LEAST_GAIN 1.2 /* what gains less is not worth larger weights */
 
 static double products(const Filter *f)
 {
@@ -48,7 +51,8 @@ static double kept(const Filter *f, double weights)
     double bytes = 4.0 * (double)(f->form.size * f->form.size * f->tiles * f->lanes) * vectors;
     double room = 0.75 * target->l2_bytes - weights / (double)ceil_div(f->output_vectors, f->vectors);
     room = room < 0.25 * target->l2_bytes ? 0.25 * target->l2_bytes : room;
-    return beyond(bytes, target->l1_bytes) / NEAR_BYTES + beyond(bytes, room) / SPILL_BYTES;
+    double far = beyond(bytes, PASS_LEVELS * target->l2_bytes) * (double)ceil_div(f->output_vectors, f->vectors);
+    return beyond(bytes, target->l1_bytes) / NEAR_BYTES + beyond(bytes, room) / SPILL_BYTES + far / PASS_BYTES;
 }
 
 double filter_cost(const Filter *f)
