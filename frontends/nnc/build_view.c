@@ -88,9 +88,17 @@ static Thing slice(Builder *b, ValueId x, const Cut *cut, Place place)
     return build_thing_value(b, build_value(b, OP_SLICE, &x, 1, attr, place));
 }
 
-static Thing drop_dims(Builder *b, ValueId x, const Cut *cut, Place place)
+/* Of another shape, or of its own: a view of all is a value besides what it views, which a gradient may be asked for. */
+static Thing reshape(Builder *b, ValueId x, const int64_t *dim, uint32_t rank, Place place)
 {
     Attr attr[4];
+    attr_defaults(OP_RESHAPE, attr);
+    set_ints(attr, OP_RESHAPE, STR("shape"), dim, rank);
+    return build_thing_value(b, build_value(b, OP_RESHAPE, &x, 1, attr, place));
+}
+
+static Thing drop_dims(Builder *b, ValueId x, const Cut *cut, Place place)
+{
     const Shape *shape = value_shape(b->frame->graph, x);
     int64_t kept[MAX_RANK];
     uint32_t count = 0;
@@ -99,9 +107,7 @@ static Thing drop_dims(Builder *b, ValueId x, const Cut *cut, Place place)
             kept[count++] = shape->dim[i];
     if (count == shape->rank)
         return build_thing_value(b, x);
-    attr_defaults(OP_RESHAPE, attr);
-    set_ints(attr, OP_RESHAPE, STR("shape"), kept, count);
-    return build_thing_value(b, build_value(b, OP_RESHAPE, &x, 1, attr, place));
+    return reshape(b, x, kept, count, place);
 }
 
 Thing build_index(Builder *b, const AstExpr *expr)
@@ -117,8 +123,10 @@ Thing build_index(Builder *b, const AstExpr *expr)
     if (base.kind != THING_VALUE || build_has_failed(b, expr->place) ||
         !cut_all(b, expr, value_shape(b->frame->graph, base.value), &cut))
         return build_thing_bad();
-    if (!cut.count)
-        return base;
+    if (!cut.count) {
+        const Shape *shape = value_shape(b->frame->graph, base.value);
+        return reshape(b, base.value, shape->dim, shape->rank, expr->place);
+    }
     base = slice(b, base.value, &cut, expr->place);
     if (base.kind == THING_VALUE)
         base = drop_dims(b, base.value, &cut, expr->place);
