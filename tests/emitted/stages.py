@@ -250,6 +250,30 @@ def tiny(arguments, target, folder):
     return None
 
 
+# A thousandth of what the param has moved is less than f16 has digits for.
+NARROW = """nnc 1
+use "nn"
+graph step(x: f16[3]) -> (loss) {
+    param weight: f16[3] = 1.0
+    loss = reduce_sum(x * weight)
+    minimize(loss, with = sgd(rate = 1.0), average = ema)
+}
+"""
+
+
+def narrow(arguments, target, folder):
+    error = library(arguments, NARROW, target, folder, "--init-missing")
+    if error:
+        return error
+    stream = Model(folder / "libstep.so", "step", {}).stream()
+    wanted, moves, still = np.ones(3), np.array([0.25, -0.125, 0.5]), np.zeros(3)
+    for t in range(1, 1501):
+        stream.run(moves if t == 1100 else still)
+        wanted += (stream.param("weight") - wanted) * max(1 / t, 0.001)
+    close("averages of a param in f16", stream.param("ema.weight"), wanted, 1e-3)
+    return None
+
+
 # A network with running means and a frozen layer, and a teacher: the same with the averages.
 TEACHER = """nnc 1
 use "nn"
@@ -298,7 +322,7 @@ def main():
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     cases = [(f"{name} for {target}", target, arguments.cc, (test, arguments, name, target))
              for name in CASES for target in arguments.target if target == arguments.target[0] or "," in name]
-    for function, label in ((by_hand, "accumulated as by hand, to the bit"), (tiny, "gradients that f16 rounds to 0"),
+    for function, label in ((by_hand, "accumulated as by hand, to the bit"), (tiny, "gradients that f16 rounds to 0"), (narrow, "averages of f16"),
                             (teacher, "a teacher by averages, with running means")):
         cases += [(f"{label} for {target}", target, arguments.cc, (function, arguments, target)) for target in arguments.target]
     return build.report(cases, lambda function, *words: function(*words))
