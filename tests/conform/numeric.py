@@ -87,6 +87,14 @@ POSITIVE = {n: a @ a.swapaxes(-1, -2) + np.eye(n) for n, a in SQUARE.items()}
 SINGULAR = np.array([[[1.0, 2], [2, 4]], [[0, 0], [0, 0]], [[0, 1], [1, 0]]])
 
 
+def adjugate(a):
+    """By the minors."""
+    if a.ndim > 2:
+        return np.stack([adjugate(m) for m in a])
+    pairs = [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, j, 0), i, 1)) for j in range(len(a))] for i in range(len(a))]
+    return np.array(pairs).reshape(a.shape)
+
+
 def triangle(a, lower, unit):
     t = np.tril(a, -unit) if lower else np.triu(a, unit)
     return t + unit * np.eye(a.shape[-1])
@@ -99,6 +107,7 @@ MATRICES = {
     "inverse": [("inverse(x0)", [a], {}, lambda a, p: np.linalg.inv(a)) for a in SQUARE.values()],
     "determinant": [("determinant(x0)", [a], {}, lambda a, p: np.linalg.det(a)) for a in [*SQUARE.values(), SINGULAR, SQUARE[2][0, 0]]]
     + [("determinant(x0)", [np.array([[np.nan, 1], [1, 0]])], {}, lambda a, p: np.array(np.nan))],
+    "adjugate": [("adjugate(x0)", [a], {}, lambda a, p: adjugate(a)) for a in [*SQUARE.values(), SINGULAR, SQUARE[3][0, 0], np.diag([0.0, 1, 2])]],
     "eliminate": [("(x, y) = eliminate(x0, x1)", [SQUARE[3], normal(2, 3, 3, 1)], {}, lambda a, b, p: np.linalg.det(a))],
     "cholesky": [("cholesky(x0)", [a], {}, lambda a, p: np.linalg.cholesky(a)) for a in POSITIVE.values()],
     "triangular_solve": [(f"triangular_solve(x0, x1, {str(lower).lower()}, {str(unit).lower()})", [a / 4 + 2 * np.eye(n), normal(2, 3, n, 2)], {},
