@@ -178,6 +178,9 @@ static void begin_progress(Trainer *t, int64_t seed)
     t->progress = progress_new(arena, &train, &valid);
     t->progress.graph = t->train.graph->name;
     t->progress.seed = seed;
+    t->progress.in_order = t->in_order;
+    t->progress.data = t->train.samples.path;
+    t->progress.digest = t->train.samples.digest;
     t->progress.count = t->train.samples.count;
     t->progress.batch = t->train.samples.batch;
     t->progress.every = t->epochs * trainer_steps(t) / POINTS + 1;
@@ -314,16 +317,18 @@ static int take_flags(Cli *cli, Trainer *t, int64_t *seed)
     return take_files(cli, t);
 }
 
-/* The seed of a checkpoint is the training's. */
-static int take_seed(Cli *cli, int64_t *seed)
+/* The seed of a checkpoint is the training's, and so is the order of the samples. */
+static int take_order(Cli *cli, int64_t *seed, bool *in_order)
 {
     int64_t given = *seed;
     if (!args_has(cli, "resume"))
         return STATUS_OK;
-    if (!checkpoint_seed(cli, args_value(cli, "resume"), seed))
+    if (!checkpoint_order(cli, args_value(cli, "resume"), seed, in_order))
         return STATUS_INPUT;
     if (args_has(cli, "seed") && given != *seed)
         return cli_usage(cli, "--seed: the checkpoint was begun with %" PRId64, *seed);
+    if (args_has(cli, "in-order") && !*in_order)
+        return cli_usage(cli, "--in-order: the checkpoint was begun without it");
     return STATUS_OK;
 }
 
@@ -338,7 +343,7 @@ static int run(Cli *cli)
         return STATUS_USAGE;
     int status = take_flags(cli, &trainer, &seed);
     if (status == STATUS_OK)
-        status = take_seed(cli, &seed);
+        status = take_order(cli, &seed, &trainer.in_order);
     if (status == STATUS_OK)
         status = check_writable(&trainer);
     if (status == STATUS_OK)

@@ -71,7 +71,9 @@ static Str print_progress(Arena *arena, const Progress *p)
     snprintf(graph, sizeof graph, STR_FMT, STR_ARG(p->graph));
     cJSON_AddStringToObject(root, "graph", graph);
     add_whole(root, "seed", p->seed);
+    cJSON_AddBoolToObject(root, "in_order", p->in_order);
     add_whole(root, "samples", p->count);
+    add_whole(root, "digest", (int64_t)p->digest);
     add_whole(root, "batch", p->batch);
     add_whole(root, "epoch", p->epoch);
     add_whole(root, "step", p->step);
@@ -204,6 +206,21 @@ static bool take_scores(const Checkpoint *c, const char *name, Scores *scores, S
                                                  "to validate with");
 }
 
+/* Older checkpoints say only how many samples there are. */
+static bool check_digest(const Checkpoint *c, const Progress *p)
+{
+    int64_t digest;
+    if (!cJSON_HasObjectItem(c->root, "digest"))
+        return true;
+    if (!take_whole(c, "digest", INT64_MIN, &digest))
+        return false;
+    return (uint64_t)digest == p->digest ||
+           diag_file_error(&c->cli->diag, c->path,
+                           "it was made with other samples than those of " STR_FMT
+                           "; --weights-from begins a training on these with its params",
+                           STR_ARG(p->data));
+}
+
 static bool take_progress(const Checkpoint *c, Progress *p)
 {
     const cJSON *graph = cJSON_GetObjectItemCaseSensitive(c->root, "graph");
@@ -222,6 +239,8 @@ static bool take_progress(const Checkpoint *c, Progress *p)
                                "it was made with %" PRId64 " samples in batches of %" PRId64 ", not %" PRId64
                                " in batches of %" PRId64,
                                count, batch, p->count, p->batch);
+    if (!check_digest(c, p))
+        return false;
     p->best_value = number_of(best->child);
     return take_whole(c, "epoch", 0, &p->epoch) && take_whole(c, "step", 0, &p->step) &&
            take_whole(c, "every", 1, &p->every) && take_whole(c, "best", 0, &p->best) &&
@@ -275,10 +294,13 @@ bool checkpoint_read(Cli *cli, Str path, const Host *host, Progress *progress)
     return good;
 }
 
-bool checkpoint_seed(Cli *cli, Str path, int64_t *seed)
+bool checkpoint_order(Cli *cli, Str path, int64_t *seed, bool *in_order)
 {
     Checkpoint c;
     bool good = open_checkpoint(cli, path, &c) && take_whole(&c, "seed", INT64_MIN, seed);
+    const cJSON *said = good ? cJSON_GetObjectItemCaseSensitive(c.root, "in_order") : NULL;
+    if (cJSON_IsBool(said))
+        *in_order = cJSON_IsTrue(said);
     close_checkpoint(&c);
     return good;
 }

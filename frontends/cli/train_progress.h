@@ -16,8 +16,11 @@ typedef struct Series {
 } Series;
 
 typedef struct Progress {
-    Str graph; /* that trains */
+    Str graph;       /* that trains */
+    Str data;        /* the file of the samples */
+    uint64_t digest; /* of these */
     int64_t seed, count, batch;
+    bool in_order;
     int64_t epoch, step; /* epochs that are over, and steps of the present one */
     int64_t every;       /* steps that a point of a curve is the mean of */
     int64_t best;        /* the best epoch by what validates, from 1; 0: none yet */
@@ -32,10 +35,11 @@ Progress progress_new(Arena *arena, const Scores *train, const Scores *valid);
 
 /* Writes params, states and the progress as a .safetensors file, aside, and renames it.  False after an error. */
 bool checkpoint_write(Cli *cli, Module *module, Str path, const Host *host, const Progress *progress);
-/* Reads it into the host's blocks, which are as new, and the progress, whose graph, seed, count, batch and scores must
+/* Reads it into the host's blocks, which are as new, and the progress, whose graph, samples, batch and scores must
  * agree.  False after errors that say what does not. */
 bool checkpoint_read(Cli *cli, Str path, const Host *host, Progress *progress);
-/* The seed that the checkpoint was begun with.  False after an error. */
-bool checkpoint_seed(Cli *cli, Str path, int64_t *seed);
+/* The seed that the checkpoint was begun with, and whether with --in-order, which older ones do not say: they leave it.
+ * False after an error. */
+bool checkpoint_order(Cli *cli, Str path, int64_t *seed, bool *in_order);
 
 #endif

@@ -3,6 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "formats/npy.h"
 #include "ops/random.h"
 
@@ -140,6 +143,18 @@ static void find_label(Matcher *m)
     s->label = (Feed){FEED_ROWS, array, s->batch ? type_bytes(type) / s->batch : 0, tensor_new(&m->cli->arena, type)};
 }
 
+/* Of the arrays that samples come from, in the order of the inputs: XXH3, each seeded by those before. */
+static uint64_t digest_of(const Samples *samples)
+{
+    uint64_t digest = 0;
+    for (uint32_t i = 0; i < samples->feed_count; i++) {
+        const Tensor *array = samples->feed[i].kind == FEED_ROWS ? samples->feed[i].array : NULL;
+        if (array)
+            digest = XXH3_64bits_withSeed(array->data, (size_t)type_bytes(array->type), digest);
+    }
+    return digest;
+}
+
 bool samples_open(Cli *cli, const Graph *graph, Str path, Samples *samples)
 {
     Matcher m = {.cli = cli, .graph = graph, .samples = samples};
@@ -161,6 +176,7 @@ bool samples_open(Cli *cli, const Graph *graph, Str path, Samples *samples)
     if (!samples->count)
         return diag_file_error(&cli->diag, path, "there are no samples in it");
     find_label(&m);
+    samples->digest = digest_of(samples);
     return true;
 }
 

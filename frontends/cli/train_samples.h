@@ -26,6 +26,7 @@ typedef struct Samples {
     uint32_t feed_count;
     Feed label; /* the array `label`, whether the graph takes it or not; without batch: there is none */
     int64_t count, batch;
+    uint64_t digest;    /* of all of them: other samples have another */
     const void **input; /* the batches, as an entry takes them */
 } Samples;
 

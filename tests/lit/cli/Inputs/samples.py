@@ -29,10 +29,13 @@ if len(sys.argv) > 1:
     damage("c", "scores.c", train=[])
     damage("c", "seed.c", seed="many")
     damage("c", "no_graph.c", graph=None)
+    damage("c", "older.c", digest=None, in_order=None)
+    damage("c", "digest.c", digest="many")
     open("cut.c", "wb").write(open("c", "rb").read()[:-5])
 else:
     x, label = np.zeros((6, 3), "f4"), np.arange(6) % 2
     np.savez("good.npz", x=x, label=label)
+    np.savez("changed.npz", x=x + 1, label=label)
     np.savez("more.npz", x=np.zeros((8, 3), "f4"), label=np.arange(8) % 2)
     np.savez("missing.npz", x=x, y=label)
     np.savez("dtype.npz", x=x.astype("f8"), label=label)
