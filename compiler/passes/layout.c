@@ -26,6 +26,8 @@ typedef struct Layouter {
     uint32_t count, order_capacity;
     uint32_t changes;
     Map taken; /* names of values */
+    Users users;
+    const bool *live_out;
 } Layouter;
 
 static bool image(const Type *type)
@@ -123,6 +125,39 @@ static uint32_t keep_elementwise(Layouter *layouter, Node *node)
     return block;
 }
 
+/* Is each channel's plane pages long, so that a pixel's channels lie in as many pages, and of powers of two in one set
+ * of the caches?  Few channels do not mind. */
+static bool lies_by_pages(const Layouter *layouter, ValueId value)
+{
+    const Type *type = value_type(layouter->graph, value);
+    return !type->layout.block && may_block(layouter, type) && type->shape.dim[1] >= MANY_CHANNELS &&
+           type->shape.dim[2] * type->shape.dim[3] * 4 >= PAGE;
+}
+
+/* Is the value the image of convolutions that write blocks, and nothing else? */
+static bool feeds_convolutions(const Layouter *layouter, ValueId value)
+{
+    const Graph *graph = layouter->graph;
+    uint32_t first = layouter->users.first[value], end = layouter->users.first[value + 1];
+    bool all = end > first && !layouter->live_out[value];
+    for (uint32_t i = first; i < end && all; i++) {
+        const Node *node = &graph->node[layouter->users.user[i]];
+        Convolution conv;
+        all = convolution_of(graph, node, &conv) && conv.groups == 1 && node->in[0] == value && node->in[1] != value &&
+              conv.outputs >= layouter->lanes && may_block(layouter, value_type(graph, node->out[0]));
+    }
+    return all;
+}
+
+/* Are all parts worth blocks, so that what is put together needs no copy? */
+static bool comes_in_blocks(const Layouter *layouter, const Node *node)
+{
+    bool all = lies_by_pages(layouter, node->out[0]) && feeds_convolutions(layouter, node->out[0]);
+    for (uint32_t i = 0; i < node->in_count && all; i++)
+        all = may_block(layouter, value_type(layouter->graph, node->in[i]));
+    return all;
+}
+
 static uint32_t keep_concat(Layouter *layouter, Node *node)
 {
     Graph *graph = layouter->graph;
@@ -130,6 +165,8 @@ static uint32_t keep_concat(Layouter *layouter, Node *node)
     for (uint32_t i = 0; i < node->in_count; i++)
         if (layout_block(graph, node->in[i]) != block)
             block = 0;
+    if (!block && comes_in_blocks(layouter, node))
+        block = layouter->lanes;
     operands_in(layouter, node, block);
     return block;
 }
@@ -150,15 +187,6 @@ static bool groups_fill_blocks(const Layouter *layouter, const Node *node, const
     int64_t bundles = joined ? conv->groups / joined : 0;
     return joined && (joined == 1 || !value_producer(layouter->graph, node->in[1])) &&
            conv->channels / bundles % layouter->lanes == 0 && conv->outputs / bundles % layouter->lanes == 0;
-}
-
-/* Is each channel's plane pages long, so that a pixel's channels lie in as many pages, and of powers of two in one set
- * of the caches?  Few channels do not mind. */
-static bool lies_by_pages(const Layouter *layouter, ValueId value)
-{
-    const Type *type = value_type(layouter->graph, value);
-    return !type->layout.block && may_block(layouter, type) && type->shape.dim[1] >= MANY_CHANNELS &&
-           type->shape.dim[2] * type->shape.dim[3] * 4 >= PAGE;
 }
 
 static uint32_t keep_contraction(Layouter *layouter, Node *node)
@@ -303,6 +331,8 @@ static bool lay_out(Graph *graph, PassContext *context)
                          .arena = graph->module->arena,
                          .capacity = graph->value_count + operands + graph->output_count + graph->update_count};
     layouter.taken.arena = context->scratch;
+    layouter.users = graph_users(graph, context->scratch);
+    layouter.live_out = graph_live_out(graph, context->scratch);
     for (ValueId v = 0; v < graph->value_count; v++)
         if (graph->value[v].name.len)
             map_add(&layouter.taken, graph->value[v].name, v);
