@@ -88,7 +88,8 @@ static Thing slice(Builder *b, ValueId x, const Cut *cut, Place place)
     return build_thing_value(b, build_value(b, OP_SLICE, &x, 1, attr, place));
 }
 
-/* Of another shape, or of its own: a view of all is a value besides what it views, which a gradient may be asked for. */
+/* Of another shape, or of its own: a view of all is a value besides what it views, which a gradient may be asked for.
+ */
 static Thing reshape(Builder *b, ValueId x, const int64_t *dim, uint32_t rank, Place place)
 {
     Attr attr[4];
